@@ -1,0 +1,84 @@
+# HealthScope. `make help` lists what there is to do.
+
+SHELL := /usr/bin/env bash -o pipefail
+.DEFAULT_GOAL := help
+
+# Nothing is fetched but Go modules, at the versions in go.mod, config/tools/go.mod and e2e/controlplane/build/go.mod.
+export GOFLAGS ?= -mod=readonly
+export GOWORK := off
+
+TOOL := go tool -modfile=config/tools/go.mod
+CONTROLLER_GEN := $(TOOL) controller-gen
+GOLANGCI_LINT := $(TOOL) golangci-lint
+CONTROLPLANE := go run ./e2e/controlplane/cmd/controlplane
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LDFLAGS := -s -w -X github.com/healthscope/healthscope/controllers/app.version=$(VERSION)
+
+# How long the fuzz targets run in `make fuzz`, each.
+FUZZTIME ?= 30s
+
+##@ Main
+
+.PHONY: help
+help: ## Show this help
+	@awk 'BEGIN {FS = ":.*##"; printf "Usage: make <target>\n"} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-zA-Z_-]+:.*?##/ {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: controlplane build ## Show an application's health travel to kubectl, REST, metrics and A&AI (ONCE=1: without a terminal, checked)
+	@go run ./e2e/demo $(if $(ONCE),--once)
+
+.PHONY: test
+test: controlplane ## Run all tests
+	@echo "==> go test: compiling and running all tests (the first time, compiling takes a few minutes)"
+	go test -race -shuffle=on -timeout 30m ./...
+
+##@ Development
+
+.PHONY: build
+build: ## Build bin/healthscope and bin/aai-simulator
+	@mkdir -p bin
+	@echo "==> go build: bin/healthscope (the first time, compiling takes a few minutes)"
+	@CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/healthscope .
+	@CGO_ENABLED=0 go build -trimpath -o bin/aai-simulator ./aai/simulator/cmd/aai-simulator
+
+.PHONY: controlplane
+controlplane: ## Build a Kubernetes control plane from Go modules, once for each machine and version
+	@$(CONTROLPLANE) build
+
+.PHONY: generate
+generate: ## Generate deep copies, CRDs and RBAC
+	$(CONTROLLER_GEN) object paths=./apis/...
+	$(CONTROLLER_GEN) crd paths=./apis/... output:crd:dir=config/crd
+	$(CONTROLLER_GEN) rbac:roleName=healthscope-controller paths=./controllers/fleet/... paths=./controllers/scope/... paths=./controllers/inventory/... output:rbac:stdout > config/rbac/controller_role.yaml
+	$(CONTROLLER_GEN) rbac:roleName=healthscope-monitor paths=./controllers/monitor/... output:rbac:stdout > config/rbac/monitor_role.yaml
+
+.PHONY: fmt
+fmt: ## Format the code
+	$(GOLANGCI_LINT) fmt
+
+.PHONY: lint
+lint: ## Run the linters
+	@echo "==> golangci-lint (the first time, compiling it takes a few minutes)"
+	$(GOLANGCI_LINT) run
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME
+	@go list ./... | while read -r pkg; do \
+	  go test -list '^Fuzz' "$$pkg" | grep '^Fuzz' | while read -r target; do \
+	    echo "==> $$pkg $$target"; go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) "$$pkg" || exit 1; \
+	  done || exit 1; \
+	done
+
+##@ Checks
+
+.PHONY: verify
+verify: ## Check that generated files, formatting, modules and linters are in order; changes nothing
+	@echo "==> generated files"
+	@before=$$(mktemp -d) && trap 'rm -rf "$$before"' EXIT && cp -r apis config "$$before" && $(MAKE) --no-print-directory generate >/dev/null && \
+	  { diff -r "$$before/apis" apis && diff -r "$$before/config" config || { cp -r "$$before/apis" "$$before/config" .; echo 'generated files are out of date: run "make generate"'; exit 1; }; }
+	@echo "==> go.mod"
+	@GOFLAGS= go mod tidy -diff
+	@echo "==> go vet"
+	@go vet ./...
+	@$(MAKE) --no-print-directory lint

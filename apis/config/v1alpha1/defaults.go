@@ -1,0 +1,62 @@
+package v1alpha1
+
+// Defaults of the configuration file, for fields whose default is used elsewhere too.
+const (
+	// DefaultClusterName is the name of a cluster that was given none.
+	DefaultClusterName = "local"
+	// DefaultSchemaVersion is the newest version of the A&AI schema.
+	DefaultSchemaVersion = "v32"
+	// DefaultLabelPrefix is the prefix of the labels in A&AI that carry state, reason and since.
+	DefaultLabelPrefix = "healthscope.core.oam.dev/"
+)
+
+// SetDefaults fills in what the file leaves out.
+func SetDefaults(c *Configuration) {
+	c.APIVersion, c.Kind = APIVersion, Kind
+	setDefault(&c.ClusterName, DefaultClusterName)
+	setDefaultPointer(&c.Policy.PendingTimeoutSeconds, 600)
+	setDefaultPointer(&c.Policy.NotPresentGraceSeconds, 60)
+	setDefaultPointer(&c.Policy.FailureGraceSeconds, 0)
+	if len(c.Monitor.LabelKeys) == 0 {
+		c.Monitor.LabelKeys = []string{"emco/deployment-id"}
+	}
+	if c.Monitor.AllowedLabels == nil {
+		c.Monitor.AllowedLabels = []string{"app.oam.dev/component", "app.kubernetes.io/name", "app.kubernetes.io/component"}
+	}
+	setDefault(&c.API.BindAddress, "127.0.0.1:8082")
+	setDefault(&c.API.DefaultNamespace, "default")
+	if c.Inventory != nil {
+		setInventoryDefaults(c.Inventory)
+	}
+}
+
+func setInventoryDefaults(i *Inventory) {
+	setDefault(&i.SchemaVersion, DefaultSchemaVersion)
+	setDefault(&i.Installation, "default")
+	setDefaultPointer(&i.TimeoutSeconds, 30)
+	setDefaultPointer(&i.ResyncSeconds, 600)
+	setDefault(&i.LabelPrefix, DefaultLabelPrefix)
+	setDefault(&i.SelflinkBase, "http://healthscope")
+	setDefault(&i.Select, SelectScoped)
+	if len(i.Kinds) == 0 {
+		i.Kinds = []string{
+			"Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", "ReplicaSet.apps", "Job.batch", "CronJob.batch",
+			"Pod", "Service", "PersistentVolumeClaim",
+		}
+	}
+	for n := range i.Regions {
+		setDefault(&i.Regions[n].Namespace, "*")
+	}
+}
+
+func setDefault[S ~string](field *S, value S) {
+	if *field == "" {
+		*field = value
+	}
+}
+
+func setDefaultPointer(field **int32, value int32) {
+	if *field == nil {
+		*field = &value
+	}
+}

@@ -1,0 +1,229 @@
+package v1alpha2
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Labels by which a bundle says that it belongs to a scope of its namespace, without a reference in the scope.
+const (
+	// LabelScopeName has a scope's name as its value. A bundle can belong to one scope in this way.
+	LabelScopeName = "healthscope.core.oam.dev/name"
+	// LabelScopePrefix, followed by a scope's name, is a label key whose value is "true". A bundle can belong to many scopes in this way.
+	LabelScopePrefix = "healthscope.core.oam.dev/"
+)
+
+// HealthScope says whether an application is healthy in every cluster it runs in, and if not, what is wrong and since when.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,shortName=hs,categories={oam,crossplane}
+// +kubebuilder:printcolumn:name="HEALTH",type=string,JSONPath=`.status.health`
+// +kubebuilder:printcolumn:name="READY",type=string,JSONPath=`.status.resourcesReady`
+// +kubebuilder:printcolumn:name="PENDING",type=integer,JSONPath=`.status.summary.pending`
+// +kubebuilder:printcolumn:name="FAILED",type=integer,JSONPath=`.status.summary.failed`
+// +kubebuilder:printcolumn:name="CLUSTERS",type=string,JSONPath=`.status.clustersReachable`
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="CULPRIT",type=string,priority=1,JSONPath=`.status.firstCulprit`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="a HealthScope's name has at most 63 characters, because bundles carry it in a label"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name != 'name'",message="the name 'name' is reserved: healthscope.core.oam.dev/name is the label that holds a scope's name"
+type HealthScope struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says what belongs to the scope.
+	// +optional
+	Spec HealthScopeSpec `json:"spec,omitempty"`
+	// status says how healthy it is. It is written by the HealthScope controller, and only when it differs.
+	// +optional
+	Status HealthScopeStatus `json:"status,omitempty"`
+}
+
+// HealthScopeList is a list of HealthScopes.
+//
+// +kubebuilder:object:root=true
+type HealthScopeList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the scopes.
+	Items []HealthScope `json:"items"`
+}
+
+// HealthScopeSpec says what belongs to a scope. The scope's namespace is the namespace of all its references, in every cluster.
+type HealthScopeSpec struct {
+	// probe-timeout is the number of seconds a probe may take. Accepted for OAM and without effect: health comes from watches, which have no probe to wait for.
+	// +optional
+	ProbeTimeout *int32 `json:"probe-timeout,omitempty"`
+	// probe-interval is the number of seconds between probes. Accepted for OAM and without effect: a change is seen when it happens, and time limits are kept to the second.
+	// +optional
+	ProbeInterval *int32 `json:"probe-interval,omitempty"`
+	// probe-method is accepted for manifests of OAM's first drafts and without effect.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	ProbeMethod string `json:"probe-method,omitempty"`
+	// probe-endpoint is accepted for manifests of OAM's first drafts and without effect.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	ProbeEndpoint string `json:"probe-endpoint,omitempty"`
+
+	// workloadRefs are the workloads and bundles of the scope. They belong to the app with the empty name. OAM's runtime adds and removes entries here.
+	// +optional
+	// +kubebuilder:default={}
+	// +kubebuilder:validation:MaxItems=5000
+	// +listType=atomic
+	WorkloadReferences []WorkloadReference `json:"workloadRefs"`
+
+	// appReferences are KubeVela's references to the components of applications. As in KubeVela, they are used only when workloadRefs is empty.
+	// A component counts by its workload; an application without components cannot be judged and is Unknown.
+	// +optional
+	// +kubebuilder:validation:MaxItems=500
+	// +listType=atomic
+	AppReferences []AppReference `json:"appReferences,omitempty"`
+
+	// apps are the applications of the scope, each with its references, so that status is given for each of them.
+	// +optional
+	// +kubebuilder:validation:MaxItems=500
+	// +listType=map
+	// +listMapKey=name
+	Apps []ScopeApp `json:"apps,omitempty"`
+
+	// expectedClusters are the clusters in which every app must have a bundle. One that is missing there is NotPresent: Pending at first, then Failed.
+	// +optional
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +listType=set
+	ExpectedClusters []string `json:"expectedClusters,omitempty"`
+
+	// rollup changes how the members' states add up to the scope's health. By default every member must be healthy.
+	// +optional
+	Rollup *Rollup `json:"rollup,omitempty"`
+}
+
+// WorkloadReference refers to one object in the scope's namespace: a ResourceBundleState, or a workload of any kind.
+// All fields are optional in the schema, as in KubeVela; a reference that lacks apiVersion, kind or name is Unknown, with the missing field as the reason.
+//
+// +structType=atomic
+type WorkloadReference struct {
+	// apiVersion is the API group and version of the object, such as apps/v1.
+	// +optional
+	APIVersion string `json:"apiVersion,omitempty"`
+	// kind is the kind of the object, such as Deployment or ResourceBundleState.
+	// +optional
+	Kind string `json:"kind,omitempty"`
+	// name is the name of the object.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// uid is the uid of the object. An object of the same name with another uid is not the one that is meant.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+	// namespace may repeat the scope's own namespace. A reference to another namespace is not followed: it is Unknown, CrossNamespace.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// cluster is the cluster the object is in, as <provider>+<cluster>. Without it, a bundle is looked for in every cluster and a workload in the cluster of the scope.
+	// +optional
+	Cluster string `json:"cluster,omitempty"`
+	// resourceVersion is accepted for KubeVela and without effect.
+	// +optional
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+	// fieldPath is accepted for KubeVela and without effect.
+	// +optional
+	FieldPath string `json:"fieldPath,omitempty"`
+}
+
+// AppReference is KubeVela's reference to the components of an application.
+type AppReference struct {
+	// appName is the name of the application.
+	// +optional
+	AppName string `json:"appName,omitempty"`
+	// compReferences are the components of the application.
+	// +optional
+	// +listType=atomic
+	CompReferences []CompReference `json:"compReferences,omitempty"`
+}
+
+// CompReference is KubeVela's reference to the objects of a component.
+type CompReference struct {
+	// compName is the name of the component.
+	// +optional
+	CompName string `json:"compName,omitempty"`
+	// workload is the workload of the component.
+	// +optional
+	Workload WorkloadReference `json:"workload,omitempty"`
+	// traits are the objects of the component's traits. They do not count in the scope's health, as in KubeVela.
+	// +optional
+	// +listType=atomic
+	Traits []WorkloadReference `json:"traits,omitempty"`
+}
+
+// ScopeApp is one application of a scope.
+type ScopeApp struct {
+	// name is the name of the application within the scope.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// workloadRefs are the workloads and bundles of the application.
+	// +optional
+	// +kubebuilder:validation:MaxItems=5000
+	// +listType=atomic
+	WorkloadReferences []WorkloadReference `json:"workloadRefs,omitempty"`
+	// selector selects bundles of the application by label, besides those that are referred to.
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	// inventory names the objects in A&AI that the application's resources are related to.
+	// +optional
+	Inventory *InventoryLinks `json:"inventory,omitempty"`
+}
+
+// InventoryLinks names the objects in A&AI that the resources of an application are related to.
+type InventoryLinks struct {
+	// genericVnfId is the vnf-id of the generic-vnf that is hosted on the resources.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	GenericVNFID string `json:"genericVnfId,omitempty"`
+	// vfModuleId is the vf-module-id, within that generic-vnf, of the vf-module that uses the resources.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	VFModuleID string `json:"vfModuleId,omitempty"`
+}
+
+// Rollup changes how the members' states add up to the scope's health.
+type Rollup struct {
+	// healthyPercentage is the share of members, in percent, that must be healthy for the scope to be healthy. The default is 100.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	HealthyPercentage *int32 `json:"healthyPercentage,omitempty"`
+	// required are the apps that must be healthy whatever the percentage.
+	// +optional
+	// +kubebuilder:validation:MaxItems=500
+	// +kubebuilder:validation:items:MaxLength=253
+	// +listType=set
+	Required []string `json:"required,omitempty"`
+	// ignore are the members that are listed but do not count.
+	// +optional
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=atomic
+	Ignore []MemberMatch `json:"ignore,omitempty"`
+}
+
+// MemberMatch matches members of a scope. A field that is empty matches everything; one that is set must be equal.
+type MemberMatch struct {
+	// group is the API group of the member.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Group string `json:"group,omitempty"`
+	// kind is the kind of the member.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind,omitempty"`
+	// name is the name of the member.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+	// app is the app of the scope the member belongs to.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	App string `json:"app,omitempty"`
+}

@@ -1,0 +1,160 @@
+package verify
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/healthscope/healthscope"
+
+// layers are the folders of the project from top to bottom. A package may import packages of its own layer and of lower ones.
+// The module's root is main.go; e2e stands beside everything and may import everything.
+var layers = []string{"", "controllers", "aai", "healthscope", "apis"}
+
+// beside are the folders outside the layers. Nothing in a layer may import them.
+var beside = []string{"e2e", "config"}
+
+// purePackages may not themselves import what reads a clock, the network, or a context.
+var purePackages = []string{"healthscope", "healthscope/rules", "healthscope/bundle", "aai/mapping", "aai/plan"}
+
+// impure are import paths, and prefixes that end in a slash, that a pure package may not name.
+var impure = []string{
+	"context", "net", "net/", "os", "os/", "log", "log/", "k8s.io/client-go/", "sigs.k8s.io/controller-runtime/", "github.com/go-logr/",
+	"github.com/prometheus/", "k8s.io/klog/", "k8s.io/utils/clock", "github.com/go-resty/",
+}
+
+// narrow are packages that may import nothing beyond the standard library, the project and the given prefixes.
+var narrow = map[string][]string{
+	"apis":          {"k8s.io/apimachinery/"},
+	"aai/simulator": {},
+}
+
+// pkg is what `go list -json` says of a package.
+type pkg struct {
+	ImportPath string
+	Imports    []string
+	GoFiles    []string
+}
+
+func listPackages(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,GoFiles", "./...")
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("cannot list packages: %v", err)
+	}
+	var all []pkg
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatalf("cannot read the list of packages: %v", err)
+		}
+		all = append(all, p)
+	}
+}
+
+// folder returns the path of a package within the module, and whether it is in it.
+func folder(importPath string) (string, bool) {
+	if importPath == module {
+		return "", true
+	}
+	return strings.CutPrefix(importPath, module+"/")
+}
+
+func top(path string) string {
+	first, _, _ := strings.Cut(path, "/")
+	return first
+}
+
+func TestArrowsRunDownOnly(t *testing.T) {
+	packages := listPackages(t)
+	if len(packages) < 10 {
+		t.Fatalf("found only %d packages; is the test in the right place?", len(packages))
+	}
+	for _, p := range packages {
+		from, _ := folder(p.ImportPath)
+		level := slices.Index(layers, top(from))
+		if level < 0 && !slices.Contains(beside, top(from)) {
+			t.Errorf("%q is in none of the project's folders", p.ImportPath)
+		}
+		for _, imported := range p.Imports {
+			to, ours := folder(imported)
+			if !ours || level < 0 {
+				continue
+			}
+			if slices.Contains(beside, top(to)) {
+				t.Errorf("%q imports %q, which is for tests and tools only", from, to)
+			}
+			if slices.Index(layers, top(to)) < level {
+				t.Errorf("%q imports %q: arrows run down only, %s", from, to, strings.Join(layers[1:], " → "))
+			}
+		}
+	}
+}
+
+func TestPurePackagesArePure(t *testing.T) {
+	found := map[string]bool{}
+	for _, p := range listPackages(t) {
+		from, _ := folder(p.ImportPath)
+		if !slices.Contains(purePackages, from) {
+			continue
+		}
+		found[from] = true
+		for _, imported := range p.Imports {
+			if matches(imported, impure) {
+				t.Errorf("%q is pure and imports %q", from, imported)
+			}
+		}
+	}
+	for _, want := range purePackages {
+		if !found[want] {
+			t.Errorf("there is no package %q, which should be pure", want)
+		}
+	}
+}
+
+func TestNarrowPackagesImportLittle(t *testing.T) {
+	for _, p := range listPackages(t) {
+		from, _ := folder(p.ImportPath)
+		for prefix, allowed := range narrow {
+			if from != prefix && !strings.HasPrefix(from, prefix+"/") {
+				continue
+			}
+			for _, imported := range p.Imports {
+				_, ours := folder(imported)
+				if ours || !strings.Contains(top(imported), ".") || matches(imported, allowed) {
+					continue
+				}
+				t.Errorf("%q imports %q; it may import the standard library and %q only", from, imported, allowed)
+			}
+		}
+	}
+}
+
+func matches(path string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		if strings.HasSuffix(pattern, "/") {
+			return strings.HasPrefix(path, pattern)
+		}
+		return path == pattern
+	})
+}
+
+func TestNoPackageIsNamedForNothing(t *testing.T) {
+	for _, p := range listPackages(t) {
+		parts := strings.Split(p.ImportPath, "/")
+		switch parts[len(parts)-1] {
+		case "util", "utils", "common", "helper", "helpers", "misc":
+			t.Errorf("%q says nothing about what is in it", p.ImportPath)
+		}
+	}
+}

@@ -1,0 +1,15 @@
+// Package api is the status REST server: it tells people and programs that have
+// no Kubernetes client whether their applications are healthy, and what is wrong
+// when they are not.
+//
+// What it serves is described in openapi.json, which it serves too. A scope is a
+// JSON document of its own, not the Kubernetes object, or in text/plain the one
+// word "healthy" or "unhealthy". Errors are problem documents (RFC 9457) whatever
+// the caller accepts.
+//
+// The package decides nothing about health: it shows what the scope controller
+// wrote into status, and says so where nothing was written or where the writing
+// is behind. Where scopes come from is handed in. It imports net/http, the API
+// types, the core and apimachinery, and must not import a Kubernetes client or
+// controller-runtime.
+package api

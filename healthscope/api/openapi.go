@@ -1,0 +1,24 @@
+package api
+
+import (
+	"bytes"
+	_ "embed" // For openapi.json.
+	"encoding/json"
+)
+
+// openAPI describes what is served, in OpenAPI 3.1. It is written by hand; tests compare it with the routes and with every answer they get.
+//
+//go:embed openapi.json
+var openAPI []byte
+
+// versionInOpenAPI is the one place of openapi.json that says the version of the program.
+const versionInOpenAPI = `"version": "devel"`
+
+// describe returns openapi.json with the version of the program filled in.
+func describe(version string) json.RawMessage {
+	if version == "" {
+		return openAPI
+	}
+	quoted, _ := encode(version) // A string can always be encoded.
+	return bytes.Replace(openAPI, []byte(versionInOpenAPI), append([]byte(`"version": `), quoted...), 1)
+}

@@ -1,0 +1,55 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+)
+
+// Problem is the body of every error: a problem document, application/problem+json, as in RFC 9457.
+type Problem struct {
+	// Type is "about:blank": Status says what kind of error it is, and Detail the rest.
+	Type string `json:"type"`
+	// Title is the reason phrase of Status.
+	Title string `json:"title"`
+	// Status is the HTTP status code.
+	Status int `json:"status"`
+	// Detail says what is wrong, and where it can be said what to do.
+	Detail string `json:"detail"`
+	// Instance is the path that was asked for. A path longer than 200 bytes is cut.
+	Instance string `json:"instance"`
+}
+
+// failure is an error that knows its status code. Its text is meant for the caller.
+type failure struct {
+	status int
+	err    error
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+
+func (f *failure) Unwrap() error { return f.err }
+
+func failf(status int, format string, args ...any) error {
+	return &failure{status: status, err: fmt.Errorf(format, args...)}
+}
+
+// problemOf turns an error into its document. What an error that knows no status code says is not for the caller.
+func problemOf(err error, u *url.URL) Problem {
+	p := Problem{Type: "about:blank", Status: http.StatusInternalServerError, Detail: "the server failed while it made the answer; its log says how", Instance: instance(u)}
+	if f, ok := errors.AsType[*failure](err); ok {
+		p.Status, p.Detail = f.status, f.Error()
+	}
+	p.Title = http.StatusText(p.Status)
+	return p
+}
+
+// instance returns the path of a URL as a reference to it.
+func instance(u *url.URL) string {
+	ref := url.URL{Path: u.Path, RawPath: u.RawPath}
+	if len(u.Path) > maxEcho {
+		ref = url.URL{Path: shorten(u.Path)}
+	}
+	return ref.String()
+}

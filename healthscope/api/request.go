@@ -1,0 +1,90 @@
+package api
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// maxURLBytes bounds path and query of a request. RFC 9110 section 4.1 asks servers to take at least this much.
+const maxURLBytes = 8000
+
+// maxEcho bounds what an error repeats of the request.
+const maxEcho = 200
+
+// wellFormed says whether the path of a request is one that can name a route: absolute, and without empty, "." and ".."
+// segments. The router would answer others with a redirect, in HTML.
+func wellFormed(escapedPath string) bool {
+	if !strings.HasPrefix(escapedPath, "/") {
+		return false
+	}
+	cleaned := path.Clean(escapedPath)
+	return escapedPath == cleaned || cleaned != "/" && escapedPath == cleaned+"/"
+}
+
+// parseQuery reads the query of a request, in which each of the known parameters may occur once.
+func parseQuery(raw string, known []string) (map[string]string, error) {
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, failf(http.StatusBadRequest, "cannot read the query %s: %w", quote(raw), err)
+	}
+	query := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		given := values[name]
+		if !slices.Contains(known, name) {
+			return nil, failf(http.StatusBadRequest, "unknown query parameter %s with value %s; %s", quote(name), quote(given[0]), knownParameters(known))
+		}
+		if len(given) > 1 {
+			return nil, failf(http.StatusBadRequest, "query parameter %q is given %d times, with values %s and %s; it may be given once", name, len(given), quote(given[0]), quote(given[1]))
+		}
+		query[name] = given[0]
+	}
+	return query, nil
+}
+
+func knownParameters(known []string) string {
+	if len(known) == 0 {
+		return "this path takes none"
+	}
+	return fmt.Sprintf("this path takes %q", known)
+}
+
+// checkNamespace refuses what cannot be the name of a namespace: a DNS label.
+func checkNamespace(namespace string) error {
+	return checkName("namespace", namespace, validation.IsDNS1123Label)
+}
+
+// checkScopeName refuses what cannot be the name of a HealthScope: a DNS subdomain.
+func checkScopeName(name string) error {
+	return checkName("name", name, validation.IsDNS1123Subdomain)
+}
+
+func checkName(parameter, value string, problems func(string) []string) error {
+	if found := problems(value); len(found) > 0 {
+		return failf(http.StatusBadRequest, "parameter %q has the value %s, which cannot be a name: %s", parameter, quote(value), strings.Join(found, "; "))
+	}
+	return nil
+}
+
+// quote quotes what a caller sent, for an error. A long value is cut.
+func quote(value string) string {
+	if len(value) <= maxEcho {
+		return strconv.Quote(value)
+	}
+	return strconv.Quote(shorten(value)) + fmt.Sprintf("... (%d bytes)", len(value))
+}
+
+// shorten cuts a text at a rune's boundary.
+func shorten(text string) string {
+	if len(text) <= maxEcho {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxEcho], "")
+}

@@ -1,0 +1,120 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// Limits of a connection. They keep slow or broken callers from holding on to the server.
+const (
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 10 * time.Second
+	writeTimeout      = 30 * time.Second
+	idleTimeout       = time.Minute
+	maxHeaderBytes    = 64 << 10
+	// drainTimeout bounds how long a stop waits for the requests that are under way.
+	drainTimeout = 10 * time.Second
+)
+
+// Server serves a handler over HTTP. It runs once.
+type Server struct {
+	address string
+	handler http.Handler
+	log     *slog.Logger
+
+	started atomic.Bool
+	// listening is closed when Run has tried to listen; listener and err are set before.
+	listening chan struct{}
+	listener  net.Listener
+	err       error
+}
+
+// NewServer returns a server that will listen on address, host:port, where port 0 means any free one. Without a logger nothing is logged.
+func NewServer(address string, handler http.Handler, logger *slog.Logger) *Server {
+	return &Server{address: address, handler: handler, log: orDiscard(logger), listening: make(chan struct{})}
+}
+
+// Addr waits until Run listens and returns where, host:port. It fails when Run cannot listen, and when ctx ends first.
+func (s *Server) Addr(ctx context.Context) (string, error) {
+	select {
+	case <-ctx.Done():
+		return "", fmt.Errorf("cannot wait for the status API to listen on %q: %w", s.address, ctx.Err())
+	case <-s.listening:
+	}
+	if s.err != nil {
+		return "", s.err
+	}
+	return s.listener.Addr().String(), nil
+}
+
+// Run listens and serves until ctx ends. Then it refuses connections, waits ten
+// seconds at most for the requests that are under way, and returns: nil, or an
+// error when it could not listen, could not go on serving, or had to cut requests off.
+func (s *Server) Run(ctx context.Context) error {
+	if s.started.Swap(true) {
+		return errors.New("cannot run the status API server twice")
+	}
+	s.listener, s.err = s.listen(ctx)
+	close(s.listening)
+	if s.err != nil {
+		return s.err
+	}
+	return s.serve(ctx, s.listener)
+}
+
+func (s *Server) listen(ctx context.Context) (net.Listener, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %q for the status API: %w", s.address, err)
+	}
+	return listener, nil
+}
+
+// serve serves on a listener until ctx ends, and then drains.
+func (s *Server) serve(ctx context.Context, listener net.Listener) error {
+	undisturbed := context.WithoutCancel(ctx) // Requests outlive ctx: that is what draining means.
+	server := s.newHTTPServer(undisturbed)
+	var cause error
+	served := make(chan struct{})
+	go func() { defer close(served); cause = server.Serve(listener) }()
+	s.log.InfoContext(ctx, "Serving the status API", "address", listener.Addr().String())
+	select {
+	case <-served:
+		return errors.Join(fmt.Errorf("cannot serve the status API on %q: %w", s.address, cause), server.Close())
+	case <-ctx.Done():
+	}
+	s.log.InfoContext(ctx, "Stopping the status API")
+	err := drain(undisturbed, server)
+	<-served
+	return err
+}
+
+// newHTTPServer returns the server behind Run; requests is the context that requests descend from.
+func (s *Server) newHTTPServer(requests context.Context) *http.Server {
+	return &http.Server{
+		Handler:           s.handler,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		BaseContext:       func(net.Listener) context.Context { return requests },
+	}
+}
+
+// drain stops a server gracefully, or else by force.
+func drain(ctx context.Context, server *http.Server) error {
+	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		return errors.Join(fmt.Errorf("cannot finish the status API's requests within %s: %w", drainTimeout, err), server.Close())
+	}
+	return nil
+}

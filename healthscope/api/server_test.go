@@ -1,0 +1,304 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// start runs a server on a free loopback port. stop ends it and returns what Run returned.
+func start(t *testing.T, h http.Handler) (base string, stop func() error) {
+	t.Helper()
+	s := NewServer("127.0.0.1:0", h, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- s.Run(ctx) }()
+	address, err := s.Addr(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "http://" + address, func() error { cancel(); return <-ran }
+}
+
+// ask sends a request on a connection of its own.
+func ask(ctx context.Context, method, url string) (status int, body string, err error) {
+	r, err := http.NewRequestWithContext(ctx, method, url, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+	if err != nil {
+		return 0, "", err
+	}
+	data, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(data), errors.Join(err, response.Body.Close())
+}
+
+// closeAtEnd closes something when the test ends.
+func closeAtEnd(t *testing.T, c io.Closer) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestServerServes(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	base, stop := start(t, NewHandler(Options{Scopes: manyScopes()}))
+	tests := map[string]struct {
+		method, target string
+		status         int
+		body           string
+	}{
+		"a scope":                     {method: http.MethodGet, target: "/scopes/vfw", status: 200, body: `{"name":"vfw","namespace":"default","health":"unhealthy"`},
+		"only the header":             {method: http.MethodHead, target: "/scopes/vfw", status: 200},
+		"a problem":                   {method: http.MethodGet, target: "/scopes/web", status: 404, body: `{"type":"about:blank","title":"Not Found","status":404,`},
+		"an oversize URL":             {method: http.MethodGet, target: "/scopes/" + strings.Repeat("x", maxURLBytes), status: 414, body: `{"type":"about:blank"`},
+		"a header beyond all bounds":  {method: http.MethodGet, target: "/scopes/" + strings.Repeat("x", 2*maxHeaderBytes), status: 431},
+		"a path that is not in order": {method: http.MethodGet, target: "//scopes/../x", status: 404, body: `{"type":"about:blank"`},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			status, body, err := ask(t.Context(), tt.method, base+tt.target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if status != tt.status || !strings.HasPrefix(body, tt.body) || tt.method == http.MethodHead && body != "" {
+				t.Errorf("%d %q, want %d %q", status, body, tt.status, tt.body)
+			}
+		})
+	}
+	if err := stop(); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+func TestServerFinishesWhatItBegan(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	entered, release := make(chan struct{}), make(chan struct{})
+	slow := scopesFunc(func(ctx context.Context) error {
+		close(entered)
+		select {
+		case <-release:
+			return errors.New("released")
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	base, stop := start(t, NewHandler(Options{Scopes: slow}))
+	answered := make(chan string, 1)
+	go func() {
+		status, body, err := ask(t.Context(), http.MethodGet, base+"/scopes")
+		if err != nil {
+			answered <- err.Error()
+			return
+		}
+		answered <- fmt.Sprint(status, " ", body)
+	}()
+	<-entered
+	stopped := make(chan error, 1)
+	go func() { stopped <- stop() }()
+	for { // Connections are refused while the request is still under way.
+		connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(base, "http://"))
+		if err != nil {
+			break
+		}
+		closeAtEnd(t, connection)
+	}
+	close(release)
+	if got := <-answered; !strings.HasPrefix(got, "503 ") || !strings.Contains(got, "released") {
+		t.Errorf("the request under way was answered with %s", got)
+	}
+	if err := <-stopped; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+func TestServerSaysWhyItCannotListen(t *testing.T) {
+	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeAtEnd(t, taken)
+	for name, address := range map[string]string{"in use": taken.Addr().String(), "no port": "127.0.0.1", "no number": "127.0.0.1:http-but-not"} {
+		t.Run(name, func(t *testing.T) {
+			s := NewServer(address, http.NotFoundHandler(), nil)
+			ran := s.Run(t.Context())
+			_, waited := s.Addr(t.Context())
+			for what, got := range map[string]error{"Run": ran, "Addr": waited} {
+				if got == nil || !strings.HasPrefix(got.Error(), fmt.Sprintf("cannot listen on %q for the status API: ", address)) {
+					t.Errorf("%s: %v", what, got)
+				}
+			}
+		})
+	}
+}
+
+func TestAddrWaitsNoLongerThanItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got, err := NewServer("127.0.0.1:0", http.NotFoundHandler(), nil).Addr(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Addr() = %q, %v", got, err)
+	}
+}
+
+func TestServerRunsOnce(t *testing.T) {
+	s := NewServer("127.0.0.1:0", http.NotFoundHandler(), nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- s.Run(ctx) }()
+	if _, err := s.Addr(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-ran; err != nil {
+		t.Fatalf("first Run: %v", err)
+	}
+	if err := s.Run(t.Context()); err == nil || err.Error() != "cannot run the status API server twice" {
+		t.Errorf("second Run: %v", err)
+	}
+}
+
+// pipes is a listener whose connections are in memory, so that time can be simulated.
+type pipes struct {
+	connections chan net.Conn
+	closed      chan struct{}
+	close       func()
+}
+
+func newPipes() *pipes {
+	p := &pipes{connections: make(chan net.Conn), closed: make(chan struct{})}
+	p.close = sync.OnceFunc(func() { close(p.closed) })
+	return p
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.connections:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error { p.close(); return nil }
+
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (p *pipes) dial() net.Conn {
+	client, server := net.Pipe()
+	p.connections <- server
+	return client
+}
+
+func TestServerCutsOffWhatDoesNotEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan struct{})
+		endless := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done(); close(ended) })
+		listener := newPipes()
+		ctx, cancel := context.WithCancel(t.Context())
+		ran := make(chan error, 1)
+		go func() { ran <- NewServer("pipe", endless, nil).serve(ctx, listener) }()
+		connection := listener.dial()
+		closeAtEnd(t, connection)
+		if _, err := io.WriteString(connection, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		began := time.Now()
+		cancel()
+		err := <-ran
+		if took := time.Since(began); took != drainTimeout || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("serve ended after %s with %v, want %s", took, err, drainTimeout)
+		}
+		<-ended
+	})
+}
+
+// TestServerHangsUp asserts that callers who are slow, whatever they are slow at, do not keep their connection.
+func TestServerHangsUp(t *testing.T) {
+	const head = "GET /healthz HTTP/1.1\r\nHost: h\r\n"
+	tests := map[string]struct {
+		send  string
+		after time.Duration
+	}{
+		"says nothing":               {send: "", after: readHeaderTimeout},
+		"does not end the header":    {send: head, after: readHeaderTimeout},
+		"asks nothing more":          {send: head + "\r\n", after: idleTimeout},
+		"does not send what it says": {send: head + "Content-Length: 10\r\n\r\n", after: readTimeout},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				listener := newPipes()
+				ctx, cancel := context.WithCancel(t.Context())
+				ran := make(chan error, 1)
+				go func() { ran <- NewServer("pipe", NewHandler(Options{}), nil).serve(ctx, listener) }()
+				connection := listener.dial()
+				began := time.Now()
+				closeAtEnd(t, connection)
+				sent := make(chan error, 1)
+				go func() { _, err := io.WriteString(connection, tt.send); sent <- err }()
+				_, err := io.Copy(io.Discard, connection)
+				if took := time.Since(began); err != nil || took != tt.after {
+					t.Errorf("hung up after %s (%v), want %s", took, err, tt.after)
+				}
+				cancel()
+				if err := errors.Join(<-sent, <-ran); err != nil {
+					t.Errorf("serve: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// TestServerHangsUpOnWhoDoesNotRead is the same for a caller who asks and asks, and never reads an answer.
+func TestServerHangsUpOnWhoDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		listener := newPipes()
+		ctx, cancel := context.WithCancel(t.Context())
+		ran := make(chan error, 1)
+		go func() { ran <- NewServer("pipe", NewHandler(Options{}), nil).serve(ctx, listener) }()
+		connection := listener.dial()
+		closeAtEnd(t, connection)
+		began := time.Now()
+		_, err := io.WriteString(connection, strings.Repeat("GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n", 1000))
+		if took := time.Since(began); !errors.Is(err, io.ErrClosedPipe) || took != writeTimeout {
+			t.Errorf("hung up after %s (%v), want %s", took, err, writeTimeout)
+		}
+		cancel()
+		if err := <-ran; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+}
+
+// brokenListener is a listener that cannot accept.
+type brokenListener struct{ *pipes }
+
+func (brokenListener) Accept() (net.Conn, error) { return nil, errors.New("out of sockets") }
+
+func TestServerSaysWhyItCannotGoOn(t *testing.T) {
+	var log strings.Builder
+	s := NewServer("pipe", http.NotFoundHandler(), slog.New(slog.NewTextHandler(&log, nil)))
+	err := s.serve(t.Context(), brokenListener{newPipes()})
+	if err == nil || err.Error() != `cannot serve the status API on "pipe": out of sockets` {
+		t.Errorf("serve: %v", err)
+	}
+	if !strings.Contains(log.String(), "Serving the status API") {
+		t.Errorf("log: %s", log.String())
+	}
+}

@@ -1,0 +1,124 @@
+package bundle
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+)
+
+// Equal says whether two statuses are the same to a reader, so that nothing
+// needs to be written. The order of JSON keys, null or an empty list instead of
+// an absent value, the spelling of numbers and fractions of a second make no
+// difference. The order of lists does.
+func Equal(a, b *k8spluginv1alpha1.ResourceBundleStateStatus) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	if a.Ready != b.Ready || a.ResourceCount != b.ResourceCount || a.Truncated != b.Truncated ||
+		!samePointer(a.Summary, b.Summary) || !slices.EqualFunc(a.Resources, b.Resources, sameEntry) || !slices.Equal(a.Malformed, b.Malformed) {
+		return false
+	}
+	others := b.Lists()
+	for name, list := range a.Lists() {
+		if !sameList(*list, *others[name]) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameEntry says whether two entries of resources are the same.
+func sameEntry(a, b k8spluginv1alpha1.ResourceHealth) bool {
+	return a.Group == b.Group && a.Version == b.Version && a.Kind == b.Kind && a.Namespace == b.Namespace && a.Name == b.Name && a.UID == b.UID &&
+		a.State == b.State && a.Reason == b.Reason && a.Message == b.Message &&
+		a.Progressing == b.Progressing && a.Serving == b.Serving && a.Suspended == b.Suspended && a.Warning == b.Warning &&
+		sameTime(a.Since, b.Since) && samePointer(a.Owner, b.Owner) && maps.Equal(a.Labels, b.Labels) &&
+		samePointer(a.Desired, b.Desired) && samePointer(a.Available, b.Available) && samePointer(a.ProgressDeadlineSeconds, b.ProgressDeadlineSeconds)
+}
+
+// samePointer says whether two pointers are both nil, or lead to equal values.
+func samePointer[T comparable](a, b *T) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}
+
+// sameTime says whether two times are the same second, which is all that their JSON form tells.
+func sameTime(a, b *metav1.Time) bool {
+	if a.IsZero() || b.IsZero() {
+		return a.IsZero() == b.IsZero()
+	}
+	return a.Unix() == b.Unix()
+}
+
+// sameList says whether two lists of whole objects are the same.
+func sameList(a, b k8spluginv1alpha1.RawList) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	x, errX := decodeNumbers(a)
+	y, errY := decodeNumbers(b)
+	return errX == nil && errY == nil && sameValue(x, y)
+}
+
+// decodeNumbers decodes JSON and keeps numbers as they are written. Nothing, null and an empty list all decode to nil.
+func decodeNumbers(list k8spluginv1alpha1.RawList) (any, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(list))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, err
+	}
+	if items, ok := value.([]any); ok && len(items) == 0 {
+		return nil, nil
+	}
+	return value, nil
+}
+
+// sameValue says whether two JSON values are the same. In objects, null counts as absent.
+func sameValue(a, b any) bool {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		return ok && hasFieldsOf(x, y) && hasFieldsOf(y, x)
+	case []any:
+		y, ok := b.([]any)
+		return ok && slices.EqualFunc(x, y, sameValue)
+	case json.Number:
+		y, ok := b.(json.Number)
+		return ok && sameNumber(x, y)
+	default:
+		return a == b
+	}
+}
+
+// hasFieldsOf says whether a has all fields of b, with the same values.
+func hasFieldsOf(a, b map[string]any) bool {
+	for name, value := range b {
+		if value != nil && !sameValue(a[name], value) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameNumber says whether two numbers have the same value, however they are written.
+func sameNumber(a, b json.Number) bool {
+	if a == b {
+		return true
+	}
+	x, errX := a.Float64()
+	y, errY := b.Float64()
+	_, whole := a.Int64()
+	_, alsoWhole := b.Int64()
+	return errX == nil && errY == nil && x == y && (whole != nil || alsoWhole != nil)
+}

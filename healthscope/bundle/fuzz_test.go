@@ -1,0 +1,73 @@
+package bundle_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	k8sjson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/healthscope/bundle"
+)
+
+// FuzzRead: whatever the status, it can be read, every result has a state, and
+// it reads the same after Slim.
+func FuzzRead(f *testing.F) {
+	for _, text := range []string{oldBundle, newBundle, `{summary: {state: Ready}, resources: [{kind: Pod, name: a, state: Ready, since: null, owner: {kind: Job, name: j}}]}`, `{resources: 5, podStatuses: [[]]}`} {
+		encoded, err := yaml.YAMLToJSON([]byte(text))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(encoded)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		b := &k8spluginv1alpha1.ResourceBundleState{}
+		if json.Unmarshal(data, &b.Status) != nil {
+			return
+		}
+		contents := bundle.Read("edge", b)
+		for _, r := range contents.Results {
+			if !r.State.Valid() || r.Kind == "" || r.Name == "" {
+				t.Errorf("result %+v", r)
+			}
+		}
+		bundle.Slim(b)
+		if diff := cmp.Diff(contents, bundle.Read("edge", b), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("contents before and after Slim (-before +after):\n%s", diff)
+		}
+	})
+}
+
+// FuzzBuild: whatever the objects, a status is built, it survives a round trip,
+// and it does not depend on whether the objects were stripped before.
+func FuzzBuild(f *testing.F) {
+	for _, text := range secretive {
+		encoded, err := yaml.YAMLToJSON([]byte(text))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(encoded, 100000)
+	}
+	f.Add([]byte(`{"kind":"Pod","metadata":{"name":"a","labels":5,"annotations":[],"ownerReferences":{}},"spec":{"env":[[{"value":1}]]}}`), 300)
+	f.Fuzz(func(t *testing.T, data []byte, limit int) {
+		var object, stripped map[string]any
+		if k8sjson.Unmarshal(data, &object) != nil || k8sjson.Unmarshal(data, &stripped) != nil {
+			return
+		}
+		opts := bundle.Options{HardLimit: max(limit, 1), ListBudget: max(limit, 1)}
+		first := bundle.Build([]*unstructured.Unstructured{{Object: object}}, nil, noon, opts)
+		bundle.Strip(&unstructured.Unstructured{Object: stripped})
+		second := bundle.Build([]*unstructured.Unstructured{{Object: stripped}}, nil, noon, opts)
+		if !bundle.Equal(&first, &second) {
+			t.Errorf("whole:\n%s\nstripped:\n%s", encode(t, first), encode(t, second))
+		}
+		stored := roundTrip(t, first)
+		if !bundle.Equal(&first, &stored) {
+			t.Errorf("a round trip makes\n%s\ninto\n%s", encode(t, first), encode(t, stored))
+		}
+	})
+}

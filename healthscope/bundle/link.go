@@ -1,0 +1,227 @@
+package bundle
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// link gives every pod, ReplicaSet and Job its owner within the bundle.
+//
+// An ownerReference that leads to an object of the bundle is right, and so is
+// its absence from an object with a uid. The rest are gaps that other monitors
+// leave: EMCO's API server prunes uid and ownerReferences, and its monitor does
+// not report ReplicaSets, so that the ownerReference of a pod, where it is
+// kept, leads nowhere. There the owner is the object of the bundle whose
+// selector matches, the most specific one if there are several, and otherwise
+// the one after whose name Kubernetes would have named the object.
+func link(items []item) {
+	l := linker{items: items, index: map[healthscope.Key]int{}}
+	for i := range items {
+		l.index[items[i].result.Key] = i
+	}
+	for i := range items {
+		if owner := l.ownerOf(i); owner != nil {
+			items[i].result.Owner = owner
+		}
+	}
+}
+
+// linker finds owners among the items of a bundle.
+type linker struct {
+	items []item
+	index map[healthscope.Key]int
+	// selecting are the items with a selector, by namespace. It is nil until it is needed.
+	selecting map[string][]selecting
+}
+
+// selecting is an item with a selector that selects something.
+type selecting struct {
+	item     int
+	selector labels.Selector
+	// terms is the number of requirements of the selector: the more, the more specific.
+	terms int
+}
+
+// ownerKinds are, for each kind that can be owned, the kinds that can own it, in the order in which they are preferred.
+var ownerKinds = map[string][]string{
+	"Pod":        {"ReplicaSet", "StatefulSet", "DaemonSet", "Job", "Deployment"},
+	"ReplicaSet": {"Deployment"},
+	"Job":        {"CronJob"},
+}
+
+// groupsOf are the API groups that the kinds of owners and owned are in, or were.
+var groupsOf = map[string][]string{
+	"Pod":        {""},
+	"ReplicaSet": {"apps", "extensions"}, "StatefulSet": {"apps"}, "DaemonSet": {"apps", "extensions"},
+	"Deployment": {"apps", "extensions"}, "Job": {"batch"}, "CronJob": {"batch"},
+}
+
+// ownerOf returns the owner that item i lacks; nil when it has the right one, or when there is none.
+func (l *linker) ownerOf(i int) *healthscope.Owner {
+	result := l.items[i].result
+	kinds, ok := ownerKinds[result.Kind]
+	if !ok || !slices.Contains(groupsOf[result.Kind], result.Group) {
+		return nil
+	}
+	name := result.Name
+	switch owner := result.Owner; {
+	case owner == nil:
+		if result.UID != "" {
+			return nil
+		}
+	case l.has(result, owner.Group, owner.Kind, owner.Name) || result.Kind != "Pod" || owner.Kind != "ReplicaSet":
+		return nil
+	default:
+		kinds, name = []string{"Deployment"}, owner.Name
+	}
+	if found := l.bySelector(i, kinds, name); found != nil {
+		return found
+	}
+	return l.byName(result, kinds, name)
+}
+
+// has says whether the bundle has an object of the given name in the namespace of a result.
+func (l *linker) has(of healthscope.Result, group, kind, name string) bool {
+	_, ok := l.index[healthscope.Key{Cluster: of.Cluster, Group: group, Kind: kind, Namespace: of.Namespace, Name: name}]
+	return ok
+}
+
+// bySelector returns the owner, of one of kinds, with the most specific selector that matches item i.
+func (l *linker) bySelector(i int, kinds []string, name string) *healthscope.Owner {
+	if l.selecting == nil {
+		l.selecting = selectingItems(l.items)
+	}
+	result := l.items[i].result
+	matches := labels.Set(labelsOf(l.items[i].object))
+	var best *selecting
+	for _, candidate := range l.selecting[result.Namespace] {
+		kind := l.items[candidate.item].result.Kind
+		if candidate.item == i || !slices.Contains(kinds, kind) || !candidate.selector.Matches(matches) {
+			continue
+		}
+		if best == nil || l.better(candidate, *best, name) {
+			best = &candidate
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	return ownerNamed(l.items[best.item].result.Key)
+}
+
+// better says whether a is a better owner than b for an object of the given
+// name: by its selector, then by its name. Items are sorted, so that of equal
+// ones the first is taken.
+func (l *linker) better(a, b selecting, name string) bool {
+	fit := func(s selecting) int {
+		owner := l.items[s.item].result.Name
+		if strings.HasPrefix(name, owner+"-") {
+			return len(owner)
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(a.terms, b.terms), cmp.Compare(fit(a), fit(b))) > 0
+}
+
+// selectingItems returns the items with a selector by namespace.
+func selectingItems(items []item) map[string][]selecting {
+	found := map[string][]selecting{}
+	for i := range items {
+		result := items[i].result
+		if !slices.Contains(groupsOf[result.Kind], result.Group) {
+			continue
+		}
+		raw := child(child(items[i].object, "spec"), "selector")
+		selector, terms := parseSelector(raw)
+		if terms > 0 {
+			found[result.Namespace] = append(found[result.Namespace], selecting{item: i, selector: selector, terms: terms})
+		}
+	}
+	return found
+}
+
+// parseSelector reads a label selector and counts its requirements: 0 when it selects nothing or everything, or cannot be read.
+func parseSelector(raw map[string]any) (labels.Selector, int) {
+	if len(raw) == 0 {
+		return nil, 0
+	}
+	var parsed metav1.LabelSelector
+	encoded, err := json.Marshal(raw)
+	if err != nil || json.Unmarshal(encoded, &parsed) != nil {
+		return nil, 0
+	}
+	selector, err := metav1.LabelSelectorAsSelector(&parsed)
+	if err != nil {
+		return nil, 0
+	}
+	return selector, len(parsed.MatchLabels) + len(parsed.MatchExpressions)
+}
+
+// byName returns the owner, of one of kinds, after which Kubernetes would have
+// named an object so. The owner with the longest name is the right one.
+func (l *linker) byName(of healthscope.Result, kinds []string, name string) *healthscope.Owner {
+	for end := strings.LastIndexByte(name, '-'); end > 0; end = strings.LastIndexByte(name[:end], '-') {
+		suffix := name[end+1:]
+		if strings.Count(suffix, "-") > 1 {
+			return nil
+		}
+		for _, kind := range kinds {
+			if !generates(kind, of.Kind, name != of.Name, suffix) {
+				continue
+			}
+			for _, group := range groupsOf[kind] {
+				if l.has(of, group, kind, name[:end]) {
+					return &healthscope.Owner{Group: group, Kind: kind, Name: name[:end]}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// generates says whether an owner of a kind gives objects of another kind names
+// that end, after its own name and a dash, in suffix. A pod may be spoken of by
+// the name of its ReplicaSet.
+//
+// The forms are those of Kubernetes' controllers: <Deployment>-<hash>,
+// <ReplicaSet>-<random>, <StatefulSet>-<ordinal>, <DaemonSet>-<random>,
+// <Job>-<random>, <indexed Job>-<index>-<random>, <CronJob>-<minutes>.
+func generates(owner, owned string, byReplicaSet bool, suffix string) bool {
+	first, second, two := strings.Cut(suffix, "-")
+	switch owner {
+	case "Deployment":
+		if owned == "ReplicaSet" || byReplicaSet {
+			return !two && isWord(first, 1, 16)
+		}
+		return two && isWord(first, 1, 16) && isWord(second, 5, 5)
+	case "StatefulSet", "CronJob":
+		return !two && isNumber(first)
+	case "Job":
+		if two {
+			return isNumber(first) && isWord(second, 5, 5)
+		}
+		return isWord(first, 5, 5)
+	default:
+		return !two && isWord(first, 5, 5)
+	}
+}
+
+// isNumber says whether s consists of digits.
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// isWord says whether s consists of so many lower-case letters and digits.
+func isWord(s string, least, most int) bool {
+	return len(s) >= least && len(s) <= most && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
+}
+
+// ownerNamed returns the owner that a key names.
+func ownerNamed(key healthscope.Key) *healthscope.Owner {
+	return &healthscope.Owner{Group: key.Group, Kind: key.Kind, Name: key.Name}
+}

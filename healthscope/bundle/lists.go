@@ -1,0 +1,164 @@
+package bundle
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// otherKinds is the list of the objects that have no list of their own.
+const otherKinds = "resourceStatuses"
+
+// listKind says which objects a list holds.
+type listKind struct{ group, version, kind string }
+
+// lists maps kinds to the lists of whole objects, by JSON name.
+var lists = map[listKind]string{
+	{"", "v1", "Pod"}:                                          "podStatuses",
+	{"", "v1", "Service"}:                                      "serviceStatuses",
+	{"", "v1", "ConfigMap"}:                                    "configMapStatuses",
+	{"apps", "v1", "Deployment"}:                               "deploymentStatuses",
+	{"", "v1", "Secret"}:                                       "secretStatuses",
+	{"apps", "v1", "DaemonSet"}:                                "daemonSetStatuses",
+	{"networking.k8s.io", "v1", "Ingress"}:                     "ingressStatuses",
+	{"batch", "v1", "Job"}:                                     "jobStatuses",
+	{"apps", "v1", "StatefulSet"}:                              "statefulSetStatuses",
+	{"certificates.k8s.io", "v1", "CertificateSigningRequest"}: "csrStatuses",
+}
+
+// kindOf is the opposite of lists.
+var kindOf = func() map[string]listKind {
+	kinds := make(map[string]listKind, len(lists))
+	for kind, name := range lists {
+		kinds[name] = kind
+	}
+	return kinds
+}()
+
+// listFields are the fields of an object that its list keeps.
+var listFields = []string{"apiVersion", "kind", "metadata", "spec", "status"}
+
+// otherResource is an entry of resourceStatuses, in the form EMCO gave it.
+type otherResource struct {
+	Group     string `json:"group"`
+	Version   string `json:"version"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Res is the whole object as JSON, which in JSON is a string in base64.
+	Res []byte `json:"res"`
+}
+
+// fillLists puts whole objects into the lists, as long as these fit the budget
+// together; the largest lists that do not are left out.
+func fillLists(status *k8spluginv1alpha1.ResourceBundleStateStatus, items []item, budget int) {
+	byList := map[string][]item{}
+	for _, it := range items {
+		name := listOf(it.result)
+		byList[name] = append(byList[name], it)
+	}
+	fields := status.Lists()
+	for name, members := range byList {
+		slices.SortFunc(members, compareByName)
+		list, ok := encodeList(name, members, budget)
+		status.Truncated = status.Truncated || !ok
+		*fields[name] = list
+	}
+	dropLists(status, func() bool { return listsSize(status) <= budget })
+}
+
+// listOf returns the name of the list that an object is in.
+func listOf(r healthscope.Result) string {
+	return cmp.Or(lists[listKind{r.Group, r.Version, r.Kind}], otherKinds)
+}
+
+// compareByName sorts the items of a list by namespace and name, and those of resourceStatuses further by kind.
+func compareByName(a, b item) int {
+	x, y := a.result.Key, b.result.Key
+	return cmp.Or(cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name), x.Compare(y))
+}
+
+// encodeList returns the JSON of a list, without blanks because EMCO's readers
+// search it for text. It gives up, and says false, as soon as the list is
+// larger than the budget on its own, for then it is dropped in any case.
+func encodeList(name string, items []item, budget int) (k8spluginv1alpha1.RawList, bool) {
+	var list bytes.Buffer
+	list.WriteByte('[')
+	complete := true
+	for _, it := range items {
+		encoded := encodeEntry(name, it)
+		if encoded == nil {
+			complete = false
+			continue
+		}
+		if list.Len() > 1 {
+			list.WriteByte(',')
+		}
+		list.Write(encoded)
+		if list.Len() >= budget {
+			return nil, false
+		}
+	}
+	if list.Len() == 1 {
+		return nil, complete
+	}
+	list.WriteByte(']')
+	return list.Bytes(), complete
+}
+
+// encodeEntry returns the JSON of an entry of a list; nil for an object that has no JSON form.
+func encodeEntry(list string, it item) []byte {
+	if list == otherKinds {
+		whole, _ := clone(it.object).(map[string]any)
+		stripObject(whole)
+		r := it.result
+		res := encode(whole)
+		if res == nil {
+			return nil
+		}
+		return encode(otherResource{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Res: res})
+	}
+	kept := make(map[string]any, len(listFields))
+	for _, field := range listFields {
+		if value, ok := it.object[field]; ok {
+			kept[field] = clone(value)
+		}
+	}
+	if isDataHolder(it.object) {
+		delete(kept, "spec")
+		delete(kept, "status")
+	}
+	stripObject(kept)
+	return encode(kept)
+}
+
+// listsSize returns how many bytes the lists take together.
+func listsSize(status *k8spluginv1alpha1.ResourceBundleStateStatus) int {
+	size := 0
+	for name, list := range status.Lists() {
+		if len(*list) > 0 {
+			size += len(name) + len(*list) + len(`"":,`)
+		}
+	}
+	return size
+}
+
+// dropLists drops the largest list, again and again, until the rest fits or none is left.
+func dropLists(status *k8spluginv1alpha1.ResourceBundleStateStatus, fits func() bool) {
+	for !fits() {
+		largest, size := "", 0
+		for name, list := range status.Lists() {
+			if len(*list) > size || len(*list) == size && size > 0 && name < largest {
+				largest, size = name, len(*list)
+			}
+		}
+		if size == 0 {
+			return
+		}
+		*status.Lists()[largest] = nil
+		status.Truncated = true
+	}
+}

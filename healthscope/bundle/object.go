@@ -1,0 +1,84 @@
+package bundle
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/rules"
+)
+
+// item is an object of a bundle with its result.
+type item struct {
+	object map[string]any
+	result healthscope.Result
+}
+
+// evaluate judges an object of a cluster by its rule.
+func evaluate(cluster string, object map[string]any) item {
+	result := rules.Evaluate(&unstructured.Unstructured{Object: object})
+	result.Cluster = cluster
+	return item{object: object, result: result}
+}
+
+// results returns the results of items.
+func results(items []item) []healthscope.Result {
+	list := make([]healthscope.Result, len(items))
+	for i := range items {
+		list[i] = items[i].result
+	}
+	return list
+}
+
+// splitAPIVersion splits an apiVersion into group and version. The core group has the empty name.
+func splitAPIVersion(apiVersion string) (group, version string) {
+	if group, version, ok := strings.Cut(apiVersion, "/"); ok {
+		return group, version
+	}
+	return "", apiVersion
+}
+
+// text returns a string, or the empty one for any other value.
+func text(value any) string {
+	s, _ := value.(string)
+	return s
+}
+
+// child returns an object within an object; nil when it is absent or none.
+func child(parent map[string]any, name string) map[string]any {
+	object, _ := parent[name].(map[string]any)
+	return object
+}
+
+// labelsOf returns the labels of an object, without those that are no strings.
+func labelsOf(object map[string]any) map[string]string {
+	raw := child(child(object, "metadata"), "labels")
+	labels := make(map[string]string, len(raw))
+	for name, value := range raw {
+		if s, ok := value.(string); ok {
+			labels[name] = s
+		}
+	}
+	return labels
+}
+
+// clone returns a copy of a JSON value that shares no map and no slice with it.
+func clone(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		object := make(map[string]any, len(v))
+		for name, field := range v {
+			object[name] = clone(field)
+		}
+		return object
+	case []any:
+		list := make([]any, len(v))
+		for i, entry := range v {
+			list[i] = clone(entry)
+		}
+		return list
+	default:
+		return value
+	}
+}

@@ -1,0 +1,153 @@
+package bundle
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	k8sjson "k8s.io/apimachinery/pkg/util/json"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// maxMalformed is how many places Contents.Malformed names at most, because a bundle may consist of nothing else.
+const maxMalformed = 100
+
+// Contents is what a bundle says.
+type Contents struct {
+	// Results are the raw results of the bundle's objects, sorted by key. They are not judged yet.
+	Results []healthscope.Result
+	// Observed is true when some monitor has reported, even if it saw nothing.
+	Observed bool
+	// Malformed names what could not be read, such as "summary", "podStatuses" or "podStatuses[3]"; at most 100 places.
+	Malformed []string
+	// Truncated is true when the bundle does not name all its objects.
+	Truncated bool
+}
+
+// Read returns what a bundle of any generation says, for the cluster it is in.
+//
+// A bundle that a HealthScope monitor has filled, which has a summary, is taken
+// at its word. The lists of other monitors are judged here, by the same rules
+// and with the same links from owned to owner; their results have no Since,
+// because these monitors keep no time.
+//
+// It never fails. What cannot be read is named in Malformed, and the rest counts.
+func Read(cluster string, b *k8spluginv1alpha1.ResourceBundleState) Contents {
+	r := reader{cluster: cluster, malformed: slices.Clone(b.Status.Malformed)}
+	observed := b.Status.Summary != nil || len(b.Status.Resources) > 0 || len(b.Status.Malformed) > 0
+	if b.Status.Summary != nil {
+		r.readEntries(b.Status.Resources)
+	} else {
+		observed = r.readLists(&b.Status) || observed
+	}
+	slices.SortStableFunc(r.results, func(x, y healthscope.Result) int { return x.Compare(y.Key) })
+	return Contents{Results: r.results, Observed: observed, Malformed: r.malformed, Truncated: b.Status.Truncated}
+}
+
+// reader reads one bundle.
+type reader struct {
+	cluster   string
+	results   []healthscope.Result
+	malformed []string
+}
+
+// report names a place that cannot be read.
+func (r *reader) report(format string, args ...any) {
+	if len(r.malformed) < maxMalformed {
+		r.malformed = append(r.malformed, fmt.Sprintf(format, args...))
+	}
+}
+
+// readEntries reads status.resources as a HealthScope monitor writes it.
+func (r *reader) readEntries(entries []k8spluginv1alpha1.ResourceHealth) {
+	for i, entry := range entries {
+		result, ok := resultOf(r.cluster, entry)
+		if !ok {
+			r.report("resources[%d]", i)
+			continue
+		}
+		r.results = append(r.results, result)
+	}
+}
+
+// readLists judges the objects in the lists of another monitor, and says whether one has written any.
+func (r *reader) readLists(status *k8spluginv1alpha1.ResourceBundleStateStatus) bool {
+	fields := status.Lists()
+	var items []item
+	observed := false
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		list := *fields[name]
+		if len(list) == 0 || string(list) == "null" {
+			continue
+		}
+		observed = true
+		var entries []json.RawMessage
+		if json.Unmarshal(list, &entries) != nil {
+			r.report("%s", name)
+			continue
+		}
+		for i, entry := range entries {
+			object := objectOf(name, entry)
+			if object == nil {
+				r.report("%s[%d]", name, i)
+				continue
+			}
+			items = append(items, evaluate(r.cluster, object))
+		}
+	}
+	slices.SortStableFunc(items, func(a, b item) int { return a.result.Compare(b.result.Key) })
+	link(items)
+	r.results = results(items)
+	return observed
+}
+
+// objectOf returns the object in an entry of a list; nil when there is none, or it has no kind or no name.
+func objectOf(list string, entry json.RawMessage) map[string]any {
+	var object map[string]any
+	if list == otherKinds {
+		object = objectInside(entry)
+	} else if k8sjson.Unmarshal(entry, &object) == nil && object != nil {
+		kind := kindOf[list]
+		supply(object, "apiVersion", joinAPIVersion(kind.group, kind.version))
+		supply(object, "kind", kind.kind)
+	}
+	if text(object["kind"]) == "" || text(child(object, "metadata")["name"]) == "" {
+		return nil
+	}
+	return object
+}
+
+// objectInside returns the object inside an entry of resourceStatuses.
+func objectInside(entry json.RawMessage) map[string]any {
+	var wrapper otherResource
+	var object map[string]any
+	if json.Unmarshal(entry, &wrapper) != nil || k8sjson.Unmarshal(wrapper.Res, &object) != nil || object == nil {
+		return nil
+	}
+	supply(object, "apiVersion", joinAPIVersion(wrapper.Group, wrapper.Version))
+	supply(object, "kind", wrapper.Kind)
+	supply(object, "metadata", map[string]any{})
+	if metadata := child(object, "metadata"); metadata != nil {
+		supply(metadata, "name", wrapper.Name)
+		supply(metadata, "namespace", wrapper.Namespace)
+	}
+	return object
+}
+
+// supply sets a field that an object lacks.
+func supply(object map[string]any, field string, value any) {
+	if object[field] == nil && value != "" {
+		object[field] = value
+	}
+}
+
+// joinAPIVersion is the opposite of splitAPIVersion.
+func joinAPIVersion(group, version string) string {
+	if group == "" {
+		return version
+	}
+	return group + "/" + version
+}

@@ -1,0 +1,253 @@
+package bundle_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/bundle"
+)
+
+// withStatus returns a bundle with a status written in YAML.
+func withStatus(t testing.TB, status string) *k8spluginv1alpha1.ResourceBundleState {
+	t.Helper()
+	b := &k8spluginv1alpha1.ResourceBundleState{}
+	b.Name, b.Namespace = "17-shop", "store"
+	encoded, err := yaml.YAMLToJSON([]byte(status))
+	if err != nil {
+		t.Fatalf("cannot read the test's own status: %v", err)
+	}
+	if err := json.Unmarshal(encoded, &b.Status); err != nil {
+		t.Fatalf("cannot decode the test's own status: %v", err)
+	}
+	return b
+}
+
+// lines puts results into one line each: what they are about, their state, and their owner.
+func lines(results []healthscope.Result) []string {
+	var text []string
+	for _, r := range results {
+		line := fmt.Sprintf("%s %s %s", r.Key, r.State, r.Reason)
+		if r.Owner != nil {
+			line += " of " + r.Owner.Kind + "/" + r.Owner.Name
+		}
+		text = append(text, line)
+	}
+	return text
+}
+
+// oldBundle is as ONAP's monitor writes it: all lists are there, the empty ones
+// null; metadata is whole, and spec a skeleton.
+const oldBundle = `
+ready: false
+resourceCount: 4
+podStatuses:
+- {kind: Pod, apiVersion: v1, metadata: {name: shop-7c9d-kx2wz, generateName: shop-7c9d-, namespace: store, uid: p-1, resourceVersion: "41", labels: {app: shop}, managedFields: [{manager: kcm}],
+    ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: shop-7c9d, uid: r-1, controller: true, blockOwnerDeletion: true}]},
+   spec: {containers: null}, status: {phase: Running, conditions: [{type: Ready, status: "True", lastProbeTime: null}], containerStatuses: [{name: web, ready: true, restartCount: 0, state: {running: {}}, lastState: {}}]}}
+serviceStatuses:
+- {kind: Service, apiVersion: v1, metadata: {name: shop, namespace: store, uid: s-1}, spec: {}, status: {loadBalancer: {}}}
+configMapStatuses: null
+deploymentStatuses:
+- {kind: Deployment, apiVersion: apps/v1, metadata: {name: shop, namespace: store, uid: d-1, generation: 1}, spec: {selector: null, template: {metadata: {creationTimestamp: null}, spec: {containers: null}}, strategy: {}},
+   status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1}}
+secretStatuses:
+- {metadata: {name: shop, namespace: store, uid: x-1}}
+daemonSetStatuses: null
+ingressStatuses:
+- {kind: Ingress, apiVersion: extensions/v1beta1, metadata: {name: shop, namespace: store, uid: i-1}, spec: {}, status: {loadBalancer: {ingress: [{ip: 192.0.2.4}]}}}
+jobStatuses: null
+statefulSetStatuses: null
+csrStatuses:
+- {kind: CertificateSigningRequest, apiVersion: certificates.k8s.io/v1beta1, metadata: {name: shop}, status: {certificate: LS0t}}
+`
+
+// newBundle is as EMCO's API server keeps it: no empty lists, metadata pruned to
+// names, labels and annotations, spec kept, other kinds in base64.
+const newBundle = `
+ready: false
+resourceCount: 0
+podStatuses:
+- {apiVersion: v1, kind: Pod, metadata: {annotations: {a: b}, labels: {app: shop, tier: web, pod-template-hash: 7c9d}, name: shop-7c9d-kx2wz, namespace: store},
+   spec: {containers: [{name: web, image: "shop:1"}]}, status: {phase: Running, containerStatuses: [{name: web, ready: false, state: {waiting: {reason: CrashLoopBackOff}}}]}}
+- {apiVersion: v1, kind: Pod, metadata: {labels: {app: db}, name: db-0, namespace: store}, spec: {containers: [{name: db}]}, status: {phase: Running, containerStatuses: [{name: db, ready: true}]}}
+deploymentStatuses:
+- {apiVersion: apps/v1, kind: Deployment, metadata: {name: shop, namespace: store}, spec: {replicas: 1, progressDeadlineSeconds: 600, selector: {matchLabels: {app: shop}}},
+   status: {observedGeneration: 4, replicas: 1, updatedReplicas: 1, unavailableReplicas: 1}}
+statefulSetStatuses:
+- {apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: store}, spec: {replicas: 1, selector: {matchLabels: {app: db}}}, status: {observedGeneration: 1, replicas: 1, readyReplicas: 1, updatedReplicas: 1}}
+resourceStatuses:
+- {group: rbac.authorization.k8s.io, version: v1, kind: Role, name: reader, namespace: store, res: eyJhcGlWZXJzaW9uIjoicmJhYy5hdXRob3JpemF0aW9uLms4cy5pby92MSIsImtpbmQiOiJSb2xlIiwibWV0YWRhdGEiOnsibmFtZSI6InJlYWRlciIsIm5hbWVzcGFjZSI6InN0b3JlIiwidWlkIjoibyJ9LCJydWxlcyI6W119}
+`
+
+func TestReadOtherMonitors(t *testing.T) {
+	cases := map[string]struct {
+		status string
+		want   []string
+	}{
+		"metadata whole, spec cut off": {oldBundle, []string{
+			"Pod/shop-7c9d-kx2wz Ready  of Deployment/shop", "Secret/shop Ready Exists", "Service/shop Ready ", "Deployment/shop Ready ",
+			"CertificateSigningRequest/shop Ready Exists", "Ingress/shop Ready ",
+		}},
+		"metadata pruned, spec kept": {newBundle, []string{
+			"Pod/db-0 Ready  of StatefulSet/db", "Pod/shop-7c9d-kx2wz Failed CrashLoopBackOff of Deployment/shop",
+			"Deployment/shop Pending ReplicasNotReady", "StatefulSet/db Ready ", "Role/reader Ready Exists",
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := bundle.Read("north+edge", withStatus(t, tc.status))
+			if diff := cmp.Diff(tc.want, lines(got.Results)); diff != "" {
+				t.Errorf("results (-want +got):\n%s", diff)
+			}
+			if !got.Observed || got.Truncated || len(got.Malformed) > 0 {
+				t.Errorf("observed %v, truncated %v, malformed %q", got.Observed, got.Truncated, got.Malformed)
+			}
+			for _, r := range got.Results {
+				if r.Cluster != "north+edge" || !r.Since.IsZero() {
+					t.Errorf("%s has cluster %q and since %v", r.Key, r.Cluster, r.Since)
+				}
+			}
+		})
+	}
+}
+
+func TestACrashIsTheFailureOfItsWorkload(t *testing.T) {
+	results := bundle.Read("edge", withStatus(t, newBundle)).Results
+	summary := healthscope.Summarize(healthscope.Judge(results, healthscope.DefaultPolicy(), noon).Members)
+	if diff := cmp.Diff(healthscope.Summary{Total: 3, Ready: 2, Failed: 1, Healthy: 2}, summary); diff != "" {
+		t.Errorf("summary (-want +got):\n%s", diff)
+	}
+}
+
+func TestReadOwnBundle(t *testing.T) {
+	status := roundTrip(t, bundle.Build(shop(t), nil, noon, bundle.Options{AllowedLabels: []string{"team"}}))
+	got := bundle.Read("edge", &k8spluginv1alpha1.ResourceBundleState{Status: status})
+	want := []string{
+		"ConfigMap/shop Ready Exists", "Pod/shop-6b7f-aaaaa Ready  of ReplicaSet/shop-6b7f", "Pod/shop-6b7f-bbbbb Failed CrashLoopBackOff of ReplicaSet/shop-6b7f",
+		"Service/shop Ready ", "Deployment/shop Pending ReplicasNotReady", "ReplicaSet/shop-6b7f Pending ReplicasNotReady of Deployment/shop", "Role/shop Ready Exists",
+	}
+	if diff := cmp.Diff(want, lines(got.Results)); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+	deployment := healthscope.Result{
+		Key: healthscope.Key{Cluster: "edge", Group: "apps", Kind: "Deployment", Namespace: "store", Name: "shop"}, Version: "v1", UID: "d-1",
+		State: healthscope.Pending, Reason: healthscope.ReasonReplicasNotReady, Message: "1 of 2 replicas are ready", Progressing: true,
+		Since: noon.Truncate(time.Second), Labels: map[string]string{"team": "blue"}, Replicas: &healthscope.Replicas{Ready: 1, Desired: 2}, ProgressDeadline: 300 * time.Second,
+	}
+	if diff := cmp.Diff(deployment, got.Results[4]); diff != "" {
+		t.Errorf("deployment (-want +got):\n%s", diff)
+	}
+}
+
+func TestObserved(t *testing.T) {
+	cases := map[string]struct {
+		status string
+		want   bool
+	}{
+		"as it was created":                    {`{}`, false},
+		"as EMCO creates it":                   {`{ready: false, resourceCount: 0}`, false},
+		"as ONAP creates it":                   {`{ready: false, resourceCount: 0, podStatuses: null, serviceStatuses: null, csrStatuses: null}`, false},
+		"a monitor saw nothing":                {`{ready: false, resourceCount: 0, podStatuses: [], csrStatuses: []}`, true},
+		"a HealthScope monitor saw nothing":    {`{ready: false, resourceCount: 0, summary: {state: Ready, total: 0}}`, true},
+		"a monitor wrote what nobody can read": {`{podStatuses: 7}`, true},
+		"a status that is a list":              {`[]`, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := bundle.Read("edge", withStatus(t, tc.status)).Observed; got != tc.want {
+				t.Errorf("observed is %v", got)
+			}
+		})
+	}
+}
+
+func TestMalformedPartsAreNamedAndTheRestCounts(t *testing.T) {
+	service := `{apiVersion: v1, kind: Service, metadata: {name: good}}`
+	cases := map[string]struct {
+		status    string
+		malformed []string
+		results   int
+	}{
+		"a list that is a string":  {`{podStatuses: x, serviceStatuses: [` + service + `]}`, []string{"podStatuses"}, 1},
+		"a list that is an object": {`{podStatuses: {}, serviceStatuses: [` + service + `]}`, []string{"podStatuses"}, 1},
+		"entries that are none": {
+			`{serviceStatuses: [text, 7, null, [], {}, ` + service + `, {metadata: text}, {metadata: {name: 5}}, {kind: 5, metadata: {name: x}}]}`,
+			[]string{"serviceStatuses[0]", "serviceStatuses[1]", "serviceStatuses[2]", "serviceStatuses[3]", "serviceStatuses[4]", "serviceStatuses[6]", "serviceStatuses[7]", "serviceStatuses[8]"}, 1,
+		},
+		"other kinds": {
+			`{resourceStatuses: [text, {name: x, kind: Role}, {name: x, kind: Role, res: "%%%"}, {name: x, kind: Role, res: bnVsbA==}, {name: x, kind: Role, res: e30=}, {name: x, res: e30=}, {kind: Role, res: e30=}, {name: 7, kind: Role, res: e30=}]}`,
+			[]string{"resourceStatuses[0]", "resourceStatuses[1]", "resourceStatuses[2]", "resourceStatuses[3]", "resourceStatuses[5]", "resourceStatuses[6]", "resourceStatuses[7]"}, 1,
+		},
+		"fields of the wrong type": {`{ready: perhaps, resourceCount: many, serviceStatuses: [` + service + `]}`, []string{"ready", "resourceCount"}, 1},
+		"entries of our own": {
+			`{summary: {state: Ready}, resources: [{kind: Pod, name: a, state: Ready}, {kind: Pod, name: b, state: Dancing}, {name: c, state: Ready}, {kind: Pod, state: Ready}, {kind: Pod, name: d}]}`,
+			[]string{"resources[1]", "resources[2]", "resources[3]", "resources[4]"}, 1,
+		},
+		"entries of our own of the wrong type":                   {`{summary: {state: Ready}, resources: [5, {kind: Pod, name: a, state: Ready}]}`, []string{"resources"}, 1},
+		"objects that cannot be judged are no malformed entries": {`{podStatuses: [{metadata: {name: p}, status: 7}]}`, nil, 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := bundle.Read("edge", withStatus(t, tc.status))
+			if diff := cmp.Diff(tc.malformed, got.Malformed, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("malformed (-want +got):\n%s", diff)
+			}
+			if len(got.Results) != tc.results {
+				t.Errorf("results %q", lines(got.Results))
+			}
+		})
+	}
+}
+
+func TestABundleOfNonsenseIsNamedInMeasure(t *testing.T) {
+	status := k8spluginv1alpha1.ResourceBundleStateStatus{PodStatuses: []byte("[0" + strings.Repeat(",0", 5000) + "]")}
+	got := bundle.Read("edge", &k8spluginv1alpha1.ResourceBundleState{Status: status})
+	if len(got.Malformed) != 100 || len(got.Results) != 0 {
+		t.Errorf("%d places are named, %d results", len(got.Malformed), len(got.Results))
+	}
+}
+
+func TestSlimKeepsWhatIsNeeded(t *testing.T) {
+	b := withStatus(t, newBundle)
+	b.Labels = map[string]string{k8spluginv1alpha1.LabelDeploymentID: "17-shop"}
+	b.Annotations = map[string]string{"a": "b"}
+	b.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "monitor"}}
+	b.UID, b.ResourceVersion, b.Generation, b.CreationTimestamp = "u", "9", 3, metav1.NewTime(noon)
+	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: b.Labels}
+	meta := metav1.ObjectMeta{
+		Name: "17-shop", Namespace: "store", Labels: b.Labels, UID: "u", ResourceVersion: "9", Generation: 3, CreationTimestamp: metav1.NewTime(noon),
+	}
+	bundle.Slim(b)
+	if diff := cmp.Diff(meta, b.ObjectMeta); diff != "" {
+		t.Errorf("metadata (-want +got):\n%s", diff)
+	}
+	if b.Spec.Selector == nil || len(b.Status.Resources) != 5 {
+		t.Errorf("selector %v, %d resources", b.Spec.Selector, len(b.Status.Resources))
+	}
+	if diff := cmp.Diff(&k8spluginv1alpha1.Summary{State: "Failed", Total: 3, Ready: 2, Failed: 1}, b.Status.Summary); diff != "" {
+		t.Errorf("summary (-want +got):\n%s", diff)
+	}
+	for name, list := range b.Status.Lists() {
+		if len(*list) > 0 {
+			t.Errorf("%s is still there", name)
+		}
+	}
+}
+
+func TestAnUnobservedBundleStaysSo(t *testing.T) {
+	b := withStatus(t, `{ready: false, resourceCount: 0}`)
+	bundle.Slim(b)
+	if b.Status.Summary != nil || bundle.Read("edge", b).Observed {
+		t.Errorf("a bundle that no monitor has touched has summary %v", b.Status.Summary)
+	}
+}

@@ -1,0 +1,30 @@
+package bundle
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+)
+
+// Slim turns a bundle, in place, into what the cache of a hub holds: the
+// metadata that is needed, the selector, and a status with resources and
+// summary but without the lists. For a bundle of another monitor, resources and
+// summary are made here. Read gives the same answer before and after.
+func Slim(b *k8spluginv1alpha1.ResourceBundleState) {
+	contents := Read("", b)
+	status := k8spluginv1alpha1.ResourceBundleStateStatus{
+		Ready: b.Status.Ready, ResourceCount: b.Status.ResourceCount, Summary: b.Status.Summary,
+		Truncated: contents.Truncated, Malformed: contents.Malformed,
+	}
+	for _, result := range contents.Results {
+		status.Resources = append(status.Resources, entryOf(result))
+	}
+	if status.Summary == nil && contents.Observed {
+		status.Summary = new(summaryOf(contents.Results))
+	}
+	b.ObjectMeta = metav1.ObjectMeta{
+		Name: b.Name, Namespace: b.Namespace, Labels: b.Labels, UID: b.UID,
+		ResourceVersion: b.ResourceVersion, Generation: b.Generation, CreationTimestamp: b.CreationTimestamp,
+	}
+	b.Status = status
+}

@@ -1,0 +1,111 @@
+package bundle
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// copies are the annotations in which tools keep a copy of the whole object,
+// with the data of a Secret or the environment of a pod in it.
+var copies = []string{
+	"kubectl.kubernetes.io/last-applied-configuration",
+	"kapp.k14s.io/original",
+	"objectset.rio.cattle.io/applied",
+	"banzaicloud.com/last-applied",
+}
+
+// dataFields are the fields of ConfigMaps and Secrets that hold data.
+var dataFields = []string{"data", "binaryData", "stringData"}
+
+// Strip removes from an object, in place, what may not be shown to the readers
+// of a bundle, and what nobody needs: managed fields, annotations in which tools
+// keep a copy of the object, the data of ConfigMaps and Secrets, and literal
+// values of environment variables and HTTP headers, in pod specs and templates
+// of any kind. Of an environment variable the name and valueFrom stay.
+//
+// Commands, arguments and annotations other than the copies stay: a password
+// that is written there is for everyone to see who may see the pod.
+func Strip(object *unstructured.Unstructured) {
+	if object != nil {
+		stripObject(object.Object)
+	}
+}
+
+// stripObject is Strip for the bare JSON of an object.
+func stripObject(object map[string]any) {
+	if isDataHolder(object) {
+		for _, field := range dataFields {
+			delete(object, field)
+		}
+	}
+	stripValue(object)
+}
+
+// isDataHolder says whether the object is a ConfigMap or a Secret, which are there for their data.
+func isDataHolder(object map[string]any) bool {
+	group, _ := splitAPIVersion(text(object["apiVersion"]))
+	kind := text(object["kind"])
+	return group == "" && (kind == "ConfigMap" || kind == "Secret")
+}
+
+// stripValue strips a value and all that is in it.
+func stripValue(value any) {
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			stripValue(item)
+		}
+	case map[string]any:
+		for name, field := range v {
+			stripField(v, name, field)
+		}
+	}
+}
+
+// stripField strips one field of an object, and all that is in it.
+func stripField(parent map[string]any, name string, field any) {
+	switch name {
+	case "metadata":
+		if metadata, ok := field.(map[string]any); ok {
+			delete(metadata, "managedFields")
+		}
+	case "annotations":
+		if annotations, ok := field.(map[string]any); ok && dropCopies(annotations) {
+			delete(parent, name)
+			return
+		}
+	case "env", "httpHeaders":
+		if list, ok := field.([]any); ok {
+			parent[name] = namesOnly(list)
+			return
+		}
+	}
+	stripValue(field)
+}
+
+// dropCopies removes the copies from annotations, and says whether that leaves none.
+func dropCopies(annotations map[string]any) bool {
+	before := len(annotations)
+	for _, name := range copies {
+		delete(annotations, name)
+	}
+	return before > 0 && len(annotations) == 0
+}
+
+// namesOnly returns the items of a list of variables or headers with nothing but name and valueFrom. What is no object goes.
+func namesOnly(list []any) []any {
+	kept := make([]any, 0, len(list))
+	for _, item := range list {
+		variable, ok := item.(map[string]any)
+		if !ok {
+			continue
+		}
+		named := map[string]any{}
+		for _, field := range []string{"name", "valueFrom"} {
+			if value, ok := variable[field]; ok {
+				named[field] = value
+			}
+		}
+		kept = append(kept, named)
+	}
+	return kept
+}

@@ -1,0 +1,133 @@
+package bundle_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/healthscope/healthscope/healthscope/bundle"
+)
+
+// canary is a word that must not be in any bundle.
+const canary = "CANARY7f3a"
+
+// secretive are objects that hold the canary wherever something secret may be.
+var secretive = map[string]string{
+	"Secret":    `{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: store, managedFields: [{manager: CANARY7f3a}], annotations: {kubectl.kubernetes.io/last-applied-configuration: CANARY7f3a}}, data: {a: CANARY7f3a}, stringData: {b: CANARY7f3a}}`,
+	"ConfigMap": `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: store}, data: {a: CANARY7f3a}, binaryData: {b: CANARY7f3a}, spec: {x: CANARY7f3a}, other: CANARY7f3a}`,
+	"Pod": `{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: store, annotations: {objectset.rio.cattle.io/applied: CANARY7f3a}}, spec: {
+		initContainers: [{name: i, env: [{name: A, value: CANARY7f3a}]}], ephemeralContainers: [{name: e, env: [{name: A, value: CANARY7f3a}]}],
+		containers: [{name: a, env: [{name: A, value: CANARY7f3a, extra: CANARY7f3a}, CANARY7f3a], livenessProbe: {httpGet: {httpHeaders: [{name: Authorization, value: CANARY7f3a}]}}}]}}`,
+	"Deployment":         `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: store}, spec: {template: {metadata: {managedFields: [CANARY7f3a], annotations: {banzaicloud.com/last-applied: CANARY7f3a}}, spec: {containers: [{env: [{name: A, value: CANARY7f3a}]}]}}}}`,
+	"ReplicaSet":         `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: r, namespace: store}, spec: {template: {spec: {containers: [{env: [{name: A, value: CANARY7f3a}]}]}}}}`,
+	"CronJob":            `{apiVersion: batch/v1, kind: CronJob, metadata: {name: c, namespace: store}, spec: {jobTemplate: {spec: {template: {spec: {containers: [{env: [{name: A, value: CANARY7f3a}]}]}}}}}}`,
+	"ControllerRevision": `{apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: r, namespace: store}, data: {spec: {template: {spec: {containers: [{env: [{name: A, value: CANARY7f3a}]}]}}}}}`,
+	"custom resource":    `{apiVersion: acme.example/v1, kind: Gadget, metadata: {name: g, namespace: store}, spec: {pods: [[{env: [{name: A, value: CANARY7f3a}]}]]}}`,
+}
+
+func TestNothingSecretIsInABundle(t *testing.T) {
+	var objects []*unstructured.Unstructured
+	for name, text := range secretive {
+		t.Run(name, func(t *testing.T) {
+			object := parse(t, text)
+			objects = append(objects, object)
+			checkNoCanary(t, []*unstructured.Unstructured{object})
+		})
+	}
+	checkNoCanary(t, objects)
+}
+
+// checkNoCanary builds a bundle and searches it for the canary, also in base64.
+func checkNoCanary(t *testing.T, objects []*unstructured.Unstructured) {
+	t.Helper()
+	status := bundle.Build(objects, nil, noon, bundle.Options{AllowedLabels: []string{"app"}})
+	if status.Truncated {
+		t.Fatal("the test's objects do not fit")
+	}
+	text := encode(t, status)
+	var entries []struct{ Res []byte }
+	if len(status.ResourceStatuses) > 0 {
+		if err := json.Unmarshal(status.ResourceStatuses, &entries); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, entry := range entries {
+		text += string(entry.Res)
+	}
+	for _, word := range []string{canary, base64.StdEncoding.EncodeToString([]byte(canary)), "last-applied", "managedFields"} {
+		if strings.Contains(text, word) {
+			t.Errorf("%q is in the bundle:\n%s", word, text)
+		}
+	}
+}
+
+func TestStrip(t *testing.T) {
+	cases := map[string]struct{ before, after string }{
+		"nil maps": {
+			`{apiVersion: v1, kind: Pod, metadata: null, spec: null}`,
+			`{apiVersion: v1, kind: Pod, metadata: null, spec: null}`,
+		},
+		"metadata keeps what rules and readers need": {
+			`{apiVersion: v1, kind: Pod, metadata: {name: a, uid: u, generation: 2, labels: {x: "y"}, ownerReferences: [{name: r}], managedFields: [{}], annotations: {keep: "1", kubectl.kubernetes.io/last-applied-configuration: "{}"}}}`,
+			`{apiVersion: v1, kind: Pod, metadata: {name: a, uid: u, generation: 2, labels: {x: "y"}, ownerReferences: [{name: r}], annotations: {keep: "1"}}}`,
+		},
+		"annotations that are empty stay, those that become so go": {
+			`{kind: Pod, metadata: {annotations: {kapp.k14s.io/original: "{}"}}, spec: {annotations: {}}}`,
+			`{kind: Pod, metadata: {}, spec: {annotations: {}}}`,
+		},
+		"variables keep name and source": {
+			`{kind: Pod, spec: {containers: [{env: [{name: A, value: b}, {name: C, valueFrom: {fieldRef: {fieldPath: metadata.name}}}], envFrom: [{secretRef: {name: s}}]}]}}`,
+			`{kind: Pod, spec: {containers: [{env: [{name: A}, {name: C, valueFrom: {fieldRef: {fieldPath: metadata.name}}}], envFrom: [{secretRef: {name: s}}]}]}}`,
+		},
+		"a field of that name that is no list": {
+			`{kind: Gadget, spec: {env: production, httpHeaders: {a: b}}}`,
+			`{kind: Gadget, spec: {env: production, httpHeaders: {a: b}}}`,
+		},
+		"secret": {
+			`{apiVersion: v1, kind: Secret, metadata: {name: s}, type: Opaque, data: {a: Yg==}, stringData: {c: d}}`,
+			`{apiVersion: v1, kind: Secret, metadata: {name: s}, type: Opaque}`,
+		},
+		"the data of another API's Secret is not known to be secret": {
+			`{apiVersion: acme.example/v1, kind: Secret, data: {a: b}}`,
+			`{apiVersion: acme.example/v1, kind: Secret, data: {a: b}}`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			object := parse(t, tc.before)
+			bundle.Strip(object)
+			if diff := cmp.Diff(parse(t, tc.after), object); diff != "" {
+				t.Errorf("stripped (-want +got):\n%s", diff)
+			}
+			bundle.Strip(object)
+			if diff := cmp.Diff(parse(t, tc.after), object); diff != "" {
+				t.Errorf("stripped twice (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestStripBearsObjectsThatAreNone(t *testing.T) {
+	bundle.Strip(nil)
+	empty := &unstructured.Unstructured{}
+	bundle.Strip(empty)
+	if empty.Object != nil {
+		t.Errorf("an empty object became %v", empty.Object)
+	}
+}
+
+func TestStrippedObjectsAreJudgedAlike(t *testing.T) {
+	whole := bundle.Build(shop(t), nil, noon, bundle.Options{})
+	objects := shop(t)
+	for _, object := range objects {
+		bundle.Strip(object)
+	}
+	stripped := bundle.Build(objects, nil, noon, bundle.Options{})
+	if !bundle.Equal(&whole, &stripped) {
+		t.Errorf("whole:\n%s\nstripped:\n%s", encode(t, whole), encode(t, stripped))
+	}
+}

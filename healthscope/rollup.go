@@ -1,0 +1,85 @@
+package healthscope
+
+import "math"
+
+// Summary counts members by the state they count as.
+type Summary struct {
+	// Total is the number of members that count.
+	Total int
+	// Ready, Pending, Failed and Unknown add up to Total.
+	Ready, Pending, Failed, Unknown int
+	// Healthy is the number of members that are healthy: the ready ones, and the pending ones that serve.
+	Healthy int
+}
+
+// Add counts one member. Owned members do not count.
+func (s *Summary) Add(m Member) {
+	if m.Owned {
+		return
+	}
+	s.Total++
+	switch m.Counts {
+	case Ready:
+		s.Ready++
+	case Pending:
+		s.Pending++
+	case Failed:
+		s.Failed++
+	case Unknown, Terminating, NotPresent:
+		s.Unknown++
+	}
+	if m.Healthy() {
+		s.Healthy++
+	}
+}
+
+// Summarize counts members.
+func Summarize(members []Member) Summary {
+	var s Summary
+	for _, m := range members {
+		s.Add(m)
+	}
+	return s
+}
+
+// State rolls the members up: Failed if one is, else Unknown if one is, else Pending if one is, else Ready. Without members it is Ready.
+func (s Summary) State() State {
+	switch {
+	case s.Failed > 0:
+		return Failed
+	case s.Unknown > 0:
+		return Unknown
+	case s.Pending > 0:
+		return Pending
+	default:
+		return Ready
+	}
+}
+
+// Health is the health of many members together.
+type Health string
+
+// The words for the health of many.
+const (
+	// Healthy means that enough members are healthy.
+	Healthy Health = "healthy"
+	// Unhealthy means that too few are.
+	Unhealthy Health = "unhealthy"
+	// HealthUnknown means that too few are known to be healthy, and that it would be enough if those that cannot be judged were.
+	HealthUnknown Health = "unknown"
+)
+
+// Health says whether at least percent per cent of the members are healthy. It
+// is HealthUnknown when only members that cannot be judged stand in the way.
+// Without members it is Healthy.
+func (s Summary) Health(percent int32) Health {
+	need := int(math.Ceil(float64(s.Total) * float64(percent) / 100))
+	switch {
+	case s.Healthy >= need:
+		return Healthy
+	case s.Healthy+s.Unknown >= need:
+		return HealthUnknown
+	default:
+		return Unhealthy
+	}
+}

@@ -1,0 +1,134 @@
+package healthscope_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// member makes a judged member that counts as a state.
+func member(counts healthscope.State, change ...func(*healthscope.Result)) healthscope.Member {
+	return healthscope.Member{Result: pod("p", counts, change...), Counts: counts}
+}
+
+func TestSummaryAndState(t *testing.T) {
+	missing := member(healthscope.Pending)
+	missing.State = healthscope.NotPresent
+	owned := member(healthscope.Failed)
+	owned.Owned = true
+	cases := map[string]struct {
+		members []healthscope.Member
+		want    healthscope.Summary
+		state   healthscope.State
+	}{
+		"nothing":               {nil, healthscope.Summary{}, healthscope.Ready},
+		"all ready":             {[]healthscope.Member{member(healthscope.Ready), member(healthscope.Ready)}, healthscope.Summary{Total: 2, Ready: 2, Healthy: 2}, healthscope.Ready},
+		"owned ones":            {[]healthscope.Member{member(healthscope.Ready), owned}, healthscope.Summary{Total: 1, Ready: 1, Healthy: 1}, healthscope.Ready},
+		"pending":               {[]healthscope.Member{member(healthscope.Ready), member(healthscope.Pending)}, healthscope.Summary{Total: 2, Ready: 1, Pending: 1, Healthy: 1}, healthscope.Pending},
+		"pending and serving":   {[]healthscope.Member{member(healthscope.Pending, serving)}, healthscope.Summary{Total: 1, Pending: 1, Healthy: 1}, healthscope.Pending},
+		"missing":               {[]healthscope.Member{missing}, healthscope.Summary{Total: 1, Pending: 1}, healthscope.Pending},
+		"unknown before others": {[]healthscope.Member{member(healthscope.Pending), member(healthscope.Unknown)}, healthscope.Summary{Total: 2, Pending: 1, Unknown: 1}, healthscope.Unknown},
+		"failed before all":     {[]healthscope.Member{member(healthscope.Unknown), member(healthscope.Failed)}, healthscope.Summary{Total: 2, Unknown: 1, Failed: 1}, healthscope.Failed},
+		"failed while serving":  {[]healthscope.Member{member(healthscope.Failed, serving)}, healthscope.Summary{Total: 1, Failed: 1}, healthscope.Failed},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := healthscope.Summarize(tc.members)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("summary (-want +got):\n%s", diff)
+			}
+			if got.State() != tc.state {
+				t.Errorf("state %s, want %s", got.State(), tc.state)
+			}
+		})
+	}
+}
+
+func TestHealthPercentage(t *testing.T) {
+	cases := map[string]struct {
+		summary healthscope.Summary
+		percent int32
+		want    healthscope.Health
+	}{
+		"nothing":                           {healthscope.Summary{}, 100, healthscope.Healthy},
+		"all":                               {healthscope.Summary{Total: 3, Healthy: 3}, 100, healthscope.Healthy},
+		"one short of all":                  {healthscope.Summary{Total: 3, Healthy: 2}, 100, healthscope.Unhealthy},
+		"an unknown one in the way":         {healthscope.Summary{Total: 3, Healthy: 2, Unknown: 1}, 100, healthscope.HealthUnknown},
+		"an unknown one is not all":         {healthscope.Summary{Total: 3, Healthy: 1, Unknown: 1}, 100, healthscope.Unhealthy},
+		"exactly enough":                    {healthscope.Summary{Total: 4, Healthy: 3}, 75, healthscope.Healthy},
+		"a part of a member is a whole one": {healthscope.Summary{Total: 4, Healthy: 3}, 76, healthscope.Unhealthy},
+		"unknown ones that do not matter":   {healthscope.Summary{Total: 4, Healthy: 3, Unknown: 1}, 75, healthscope.Healthy},
+		"unknown ones that would do":        {healthscope.Summary{Total: 4, Healthy: 2, Unknown: 1}, 75, healthscope.HealthUnknown},
+		"none needed":                       {healthscope.Summary{Total: 4}, 0, healthscope.Healthy},
+		"one in a hundred":                  {healthscope.Summary{Total: 100, Healthy: 1}, 1, healthscope.Healthy},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.summary.Health(tc.percent); got != tc.want {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestHealthNeedsNoMoreMembersThanThePercentage(t *testing.T) {
+	for total := range 200 {
+		for percent := range int32(101) {
+			needed := 0
+			for (healthscope.Summary{Total: total, Healthy: needed}).Health(percent) != healthscope.Healthy {
+				needed++
+			}
+			if needed*100 < total*int(percent) || needed > 0 && (needed-1)*100 >= total*int(percent) {
+				t.Fatalf("%d%% of %d members need %d healthy ones", percent, total, needed)
+			}
+		}
+	}
+}
+
+func TestStates(t *testing.T) {
+	states := healthscope.States()
+	for i, better := range states {
+		if !better.Valid() {
+			t.Errorf("%s is not valid", better)
+		}
+		for _, worse := range states[i+1:] {
+			if healthscope.CompareStates(worse, better) >= 0 || healthscope.CompareStates(better, worse) <= 0 || healthscope.CompareStates(better, better) != 0 {
+				t.Errorf("%s does not come before %s", worse, better)
+			}
+		}
+	}
+	if healthscope.State("Dancing").Valid() || healthscope.State("").Valid() {
+		t.Error("a word that is no state is valid")
+	}
+}
+
+func TestKeysSortByPlaceThenKindThenName(t *testing.T) {
+	base := healthscope.Key{Cluster: "a", Group: "b", Kind: "c", Namespace: "d", Name: "e"}
+	for i, next := range []healthscope.Key{
+		{Cluster: "z", Group: "a", Kind: "a", Namespace: "a", Name: "a"},
+		{Cluster: "a", Group: "z", Kind: "a", Namespace: "a", Name: "a"},
+		{Cluster: "a", Group: "b", Kind: "z", Namespace: "a", Name: "a"},
+		{Cluster: "a", Group: "b", Kind: "c", Namespace: "z", Name: "a"},
+		{Cluster: "a", Group: "b", Kind: "c", Namespace: "d", Name: "z"},
+	} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			if base.Compare(next) >= 0 || next.Compare(base) <= 0 || base.Compare(base) != 0 {
+				t.Errorf("%+v does not come before %+v", base, next)
+			}
+		})
+	}
+}
+
+func TestOnlyReadyAndServingIsHealthy(t *testing.T) {
+	for _, state := range healthscope.States() {
+		for _, serves := range []bool{false, true} {
+			want := state == healthscope.Ready || state == healthscope.Pending && serves
+			if got := (healthscope.Result{State: state, Serving: serves}).Healthy(); got != want {
+				t.Errorf("%s, serving %v: healthy is %v", state, serves, got)
+			}
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package rules_test
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"pgregory.net/rapid"
+
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/rules"
+)
+
+// drawCount draws a number of replicas in one of the forms that decoders leave.
+func drawCount(t *rapid.T, label string, n int64) any {
+	switch rapid.IntRange(0, 2).Draw(t, label+" form") {
+	case 0:
+		return n
+	case 1:
+		return float64(n)
+	default:
+		return int(n)
+	}
+}
+
+// TestSeedRuleForDeployments: a Deployment is Ready exactly when replicas equals
+// readyReplicas, except while it is deleted, its status is older than its spec,
+// nothing is observed, or fewer are ready than are wanted.
+func TestSeedRuleForDeployments(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		replicas := rapid.Int64Range(0, 4).Draw(t, "replicas")
+		ready := rapid.Int64Range(0, 4).Draw(t, "ready")
+		status := map[string]any{
+			"observedGeneration": int64(2),
+			"replicas":           drawCount(t, "replicas", replicas), "readyReplicas": drawCount(t, "ready", ready),
+			"updatedReplicas": rapid.Int64Range(0, 4).Draw(t, "updated"), "availableReplicas": rapid.Int64Range(0, 4).Draw(t, "available"),
+			"conditions": []any{
+				map[string]any{"type": "Available", "status": rapid.SampledFrom([]string{"True", "False", "Unknown", "", "Maybe"}).Draw(t, "Available")},
+				map[string]any{"type": "Progressing", "status": rapid.SampledFrom([]string{"True", "False", "Unknown"}).Draw(t, "Progressing"),
+					"reason": rapid.SampledFrom([]string{"NewReplicaSetAvailable", "ProgressDeadlineExceeded", "DeploymentPaused", ""}).Draw(t, "reason")},
+				map[string]any{"type": "ReplicaFailure", "status": rapid.SampledFrom([]string{"True", "False"}).Draw(t, "ReplicaFailure")},
+			},
+		}
+		metadata := map[string]any{"name": "shop"}
+		deleted := rapid.Bool().Draw(t, "deleted")
+		if deleted {
+			metadata["deletionTimestamp"] = "2026-02-01T00:00:00Z"
+		}
+		stale := rapid.Bool().Draw(t, "stale")
+		if stale {
+			metadata["generation"] = int64(3)
+		}
+		object := map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "status": status}
+		desired := replicas
+		if rapid.Bool().Draw(t, "with spec") {
+			spec := map[string]any{"paused": rapid.Bool().Draw(t, "paused")}
+			if rapid.Bool().Draw(t, "with replicas") {
+				desired = rapid.Int64Range(0, 4).Draw(t, "desired")
+				spec["replicas"] = drawCount(t, "desired", desired)
+			}
+			object["spec"] = spec
+		}
+
+		got := rules.Evaluate(&unstructured.Unstructured{Object: object})
+
+		want := replicas == ready && ready >= desired && !deleted && !stale
+		if (got.State == healthscope.Ready) != want {
+			t.Fatalf("%s (%s), want Ready to be %v", got.State, got.Message, want)
+		}
+		if got.Serving != (ready >= desired) {
+			t.Fatalf("serving is %v with %d of %d ready", got.Serving, ready, desired)
+		}
+	})
+}
+
+// TestSeedRuleForPods: a Pod with containerStatuses is Ready when all of them
+// are, except while it is deleted or its status is older than its spec; and when
+// they are not, only if it has completed.
+func TestSeedRuleForPods(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		readiness := rapid.SliceOfN(rapid.Bool(), 1, 4).Draw(t, "ready")
+		allReady := true
+		var statuses []any
+		for _, ready := range readiness {
+			allReady = allReady && ready
+			status := map[string]any{"name": "web", "ready": ready}
+			if !ready && rapid.Bool().Draw(t, "waits") {
+				status["state"] = map[string]any{"waiting": map[string]any{"reason": rapid.SampledFrom([]string{"CrashLoopBackOff", "ContainerCreating", "ErrImagePull", ""}).Draw(t, "waiting")}}
+			}
+			statuses = append(statuses, status)
+		}
+		phase := rapid.SampledFrom([]string{"", "Pending", "Running", "Succeeded", "Failed", "Unknown", "Hibernating"}).Draw(t, "phase")
+		metadata := map[string]any{"name": "shop", "generation": int64(2)}
+		deleted := rapid.Bool().Draw(t, "deleted")
+		if deleted {
+			metadata["deletionTimestamp"] = "2026-02-01T00:00:00Z"
+		}
+		status := map[string]any{
+			"phase": phase, "containerStatuses": statuses,
+			"initContainerStatuses": []any{map[string]any{"name": "setup", "ready": rapid.Bool().Draw(t, "setup")}},
+			"conditions":            []any{map[string]any{"type": "Ready", "status": rapid.SampledFrom([]string{"True", "False", "Unknown"}).Draw(t, "Ready")}},
+		}
+		stale := rapid.Bool().Draw(t, "stale")
+		if stale {
+			status["observedGeneration"] = int64(1)
+		}
+
+		got := rules.Evaluate(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": status}})
+
+		want := (allReady || phase == "Succeeded") && !deleted && !stale
+		if (got.State == healthscope.Ready) != want {
+			t.Fatalf("%s (%s), want Ready to be %v", got.State, got.Message, want)
+		}
+	})
+}
+
+// TestEvaluateDoesNotChangeTheObject: objects come from caches that others read.
+func TestEvaluateDoesNotChangeTheObject(t *testing.T) {
+	for name, text := range samples {
+		t.Run(name, func(t *testing.T) {
+			object := parse(t, text)
+			before := object.DeepCopy()
+			first := rules.Evaluate(object)
+			if second := rules.Evaluate(before); first.State != second.State || first.Message != second.Message {
+				t.Errorf("first %v, then %v", first, second)
+			}
+			if encoded, err := object.MarshalJSON(); err != nil || string(encoded) != mustMarshal(t, before) {
+				t.Errorf("the object has changed: %s (%v)", encoded, err)
+			}
+		})
+	}
+}
+
+// mustMarshal returns the JSON of an object.
+func mustMarshal(t *testing.T, object *unstructured.Unstructured) string {
+	t.Helper()
+	encoded, err := object.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(encoded)
+}
