@@ -1,0 +1,91 @@
+package assets
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// buildModule is where the go.mod of the programs lies, relative to the root of the repository.
+const buildModule = "e2e/controlplane/build"
+
+// The modules that name the versions.
+const (
+	kubernetesModule = "k8s.io/kubernetes"
+	etcdModule       = "go.etcd.io/etcd/server/v3"
+	kwokModule       = "sigs.k8s.io/kwok"
+)
+
+// Versions are the versions of the programs as modules have them, for instance v1.36.3.
+type Versions struct {
+	Kubernetes string
+	Etcd       string
+	Kwok       string
+}
+
+// String gives the versions for people, for instance "Kubernetes v1.36.3, etcd v3.6.8, kwok v0.8.0".
+func (v Versions) String() string {
+	return fmt.Sprintf("Kubernetes %s, etcd %s, kwok %s", v.Kubernetes, v.Etcd, v.Kwok)
+}
+
+// key names the directory that holds these versions for this platform.
+func (v Versions) key() string {
+	return fmt.Sprintf("kubernetes-%s_etcd-%s_kwok-%s_%s-%s", v.Kubernetes, v.Etcd, v.Kwok, runtime.GOOS, runtime.GOARCH)
+}
+
+// linkerFlags leave the debug tables out (a third of the size) and stamp the version that `kubectl version` and the
+// API server's /version report; see k8s.io/component-base/version.
+func (v Versions) linkerFlags() (string, error) {
+	major, rest, found := strings.Cut(strings.TrimPrefix(v.Kubernetes, "v"), ".")
+	minor, _, alsoFound := strings.Cut(rest, ".")
+	if !found || !alsoFound {
+		return "", fmt.Errorf("cannot stamp version %q of %s: want vMAJOR.MINOR.PATCH", v.Kubernetes, kubernetesModule)
+	}
+	const stamp = " -X k8s.io/component-base/version."
+	return "-s -w" + stamp + "gitVersion=" + v.Kubernetes + stamp + "gitMajor=" + major + stamp + "gitMinor=" + minor, nil
+}
+
+// parseVersions reads the required versions from the text of a go.mod.
+func parseVersions(goMod string) (Versions, error) {
+	var v Versions
+	wanted := map[string]*string{kubernetesModule: &v.Kubernetes, etcdModule: &v.Etcd, kwokModule: &v.Kwok}
+	for line := range strings.Lines(goMod) {
+		fields := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require "))
+		if len(fields) < 2 || fields[1] == "=>" {
+			continue
+		}
+		if version, ok := wanted[fields[0]]; ok && *version == "" {
+			*version = fields[1]
+		}
+	}
+	for _, module := range []string{kubernetesModule, etcdModule, kwokModule} {
+		if *wanted[module] == "" {
+			return Versions{}, fmt.Errorf("cannot find a required version of module %q", module)
+		}
+	}
+	return v, nil
+}
+
+// findBuildModule looks for the build module in directory start and those above it: whoever builds or uses the programs
+// runs somewhere in a checkout. It returns the module's directory and its versions.
+func findBuildModule(start string) (string, Versions, error) {
+	for dir := start; ; dir = filepath.Dir(dir) {
+		module := filepath.Join(dir, filepath.FromSlash(buildModule))
+		goMod, err := os.ReadFile(filepath.Join(module, "go.mod"))
+		if err == nil {
+			versions, err := parseVersions(string(goMod))
+			if err != nil {
+				return "", Versions{}, fmt.Errorf("cannot read versions in %q: %w", filepath.Join(module, "go.mod"), err)
+			}
+			return module, versions, nil
+		}
+		if !os.IsNotExist(err) {
+			return "", Versions{}, fmt.Errorf("cannot read versions: %w", err)
+		}
+		if dir == filepath.Dir(dir) {
+			return "", Versions{}, fmt.Errorf("cannot find %s/go.mod in %q or above it", buildModule, start)
+		}
+	}
+}

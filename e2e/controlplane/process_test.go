@@ -1,0 +1,164 @@
+package controlplane
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// startScript starts a shell script as a component.
+func startScript(t *testing.T, script string, onExit func(*process)) *process {
+	t.Helper()
+	work := t.TempDir()
+	if err := os.Mkdir(filepath.Join(work, logDir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p, err := startProcess(component{name: "test", path: "/bin/sh", args: []string{"-c", script}}, work, 0, onExit)
+	if err != nil {
+		t.Fatalf("startProcess: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := p.kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func TestFailureCarriesTheEndOfTheLog(t *testing.T) {
+	reported := make(chan error, 1)
+	startScript(t, `i=0; while [ $i -lt 5000 ]; do echo "line $i"; i=$((i+1)); done; echo "the reason" >&2; exit 7`, func(p *process) { reported <- p.failure() })
+	var failure error
+	select {
+	case failure = <-reported:
+	case <-t.Context().Done():
+		t.Fatal("the exit was not reported")
+	}
+	text := failure.Error()
+	if !strings.HasPrefix(text, "test ended: exit status 7; ") || !strings.HasSuffix(text, "line 4999\nthe reason") {
+		t.Errorf("failure: %s", text)
+	}
+	if lines := strings.Count(text, "\n"); lines != tailLines {
+		t.Errorf("want %d lines of the log, got %d", tailLines, lines)
+	}
+}
+
+func TestKillIsNoFailure(t *testing.T) {
+	p := startScript(t, "exec sleep 600", func(*process) { t.Error("a kill on purpose was reported as a failure") })
+	if err := p.kill(); err != nil {
+		t.Fatalf("kill: %v", err)
+	}
+	if p.running() {
+		t.Error("still running after kill")
+	}
+	if err := p.kill(); err != nil {
+		t.Errorf("second kill: %v", err)
+	}
+}
+
+func TestStartProcessNamesWhatItCannotStart(t *testing.T) {
+	work := t.TempDir()
+	if err := os.Mkdir(filepath.Join(work, logDir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err := startProcess(component{name: "kwok", path: filepath.Join(work, "absent")}, work, 0, func(*process) {})
+	if err == nil || !strings.Contains(err.Error(), "cannot start kwok: ") || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestJanitorCleansUpAfterItsParent(t *testing.T) {
+	for name, keep := range map[string]bool{"and removes the directory": false, "but keeps the directory": true} {
+		t.Run(name, func(t *testing.T) {
+			dir, remove := filepath.Join(t.TempDir(), "it's a plane"), ""
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if !keep {
+				remove = dir
+			}
+			died := make(chan struct{})
+			p := startScript(t, fmt.Sprintf("sh -c 'sleep 600; :' %q & wait", dir), func(*process) { close(died) })
+			j, err := startJanitor(remove)
+			if err != nil {
+				t.Fatalf("startJanitor: %v", err)
+			}
+			if err := j.watch(p.pid()); err != nil {
+				t.Fatalf("watch: %v", err)
+			}
+			// This is what the kernel does when the parent dies.
+			if err := j.input.Close(); err != nil {
+				t.Fatalf("cannot close pipe: %v", err)
+			}
+			if err := j.cmd.Wait(); err != nil {
+				t.Fatalf("janitor: %v", err)
+			}
+			<-died
+			if err := noProcesses(t.Context(), dir); err != nil {
+				t.Error(err)
+			}
+			if _, err := os.Stat(dir); keep != (err == nil) {
+				t.Errorf("directory: %v", err)
+			}
+		})
+	}
+}
+
+func TestDismissedJanitorDoesNothing(t *testing.T) {
+	dir := t.TempDir()
+	j, err := startJanitor(dir)
+	if err != nil {
+		t.Fatalf("startJanitor: %v", err)
+	}
+	if err := j.dismiss(); err != nil {
+		t.Fatalf("dismiss: %v", err)
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Errorf("the directory is gone: %v", err)
+	}
+}
+
+func TestReservedPortIsOursAlone(t *testing.T) {
+	port, err := reservePort(0)
+	if err != nil {
+		t.Fatalf("reservePort: %v", err)
+	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port.number))
+	if err := refused(t.Context(), "http://"+address); err != nil {
+		t.Errorf("a reserved port refuses connections: %v", err)
+	}
+	if listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address); err == nil {
+		t.Errorf("somebody else could take the port (close: %v)", listener.Close())
+	}
+	if err := port.release(); err != nil {
+		t.Fatalf("release: %v", err)
+	}
+	again, err := reservePort(port.number)
+	if err != nil {
+		t.Fatalf("a released port is free: %v", err)
+	}
+	if err := again.release(); err != nil {
+		t.Errorf("release: %v", err)
+	}
+}
+
+func TestReservePortNamesThePortItCannotHave(t *testing.T) {
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	address, ok := listener.Addr().(*net.TCPAddr)
+	if !ok {
+		t.Fatalf("unexpected address %v", listener.Addr())
+	}
+	if _, err := reservePort(address.Port); err == nil || !strings.Contains(err.Error(), strconv.Itoa(address.Port)) || !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("got %v", err)
+	}
+}

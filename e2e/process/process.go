@@ -1,0 +1,193 @@
+// Package process runs the programs of a test or a demo as child processes
+// that cannot outlive it: they end with the process that has started them,
+// however that ends.
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const (
+	// killTimeout is how long a killed process may take to disappear.
+	killTimeout = 10 * time.Second
+	// tailBytes is how much of the end of a log is read, and tailLines how many lines of it an error carries.
+	tailBytes = 16 << 10
+	tailLines = 15
+)
+
+// Spec says how to start a process.
+type Spec struct {
+	// Name is the name for error messages.
+	Name string
+	// Path is the program.
+	Path string
+	// Args are its arguments.
+	Args []string
+	// Dir is its working directory, its home and its directory for temporary files, so that what is in the user's home changes nothing.
+	Dir string
+	// LogPath is the file that its output is appended to.
+	LogPath string
+	// Group is the process group to join; 0 makes the process the leader of a new one.
+	Group int
+	// OnExit is called, in another goroutine, when the process exits though nobody has stopped it. It may be nil.
+	OnExit func(*Process)
+}
+
+// Process is a child process.
+type Process struct {
+	spec Spec
+	cmd  *exec.Cmd
+	// stopping is set before the process is stopped on purpose.
+	stopping atomic.Bool
+	// exited is closed when the process is gone.
+	exited chan struct{}
+	// err is what the process exited with, to be read when exited is closed.
+	err error
+}
+
+// Start starts a process.
+func Start(spec Spec) (*Process, error) {
+	p := &Process{spec: spec, exited: make(chan struct{})}
+	log, err := os.OpenFile(spec.LogPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("cannot start %s: %w", spec.Name, err)
+	}
+	p.cmd = exec.Command(spec.Path, spec.Args...) //nolint:noctx // The process lives until it is stopped, not as long as the call that starts it.
+	p.cmd.Dir = spec.Dir
+	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + spec.Dir, "TMPDIR=" + spec.Dir}
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: spec.Group}
+	dieWithParent(p.cmd.SysProcAttr)
+	started := make(chan error, 1)
+	go p.run(started)
+	if err := errors.Join(<-started, log.Close()); err != nil {
+		return nil, fmt.Errorf("cannot start %s: %w", spec.Name, err)
+	}
+	return p, nil
+}
+
+// run starts the process and waits for its end on one OS thread, because on Linux the kernel ends the process together
+// with the thread that has started it (see dieWithParent).
+func (p *Process) run(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := p.cmd.Start(); err != nil {
+		started <- err
+		return
+	}
+	started <- nil
+	p.err = p.cmd.Wait()
+	close(p.exited)
+	if !p.stopping.Load() && p.spec.OnExit != nil {
+		p.spec.OnExit(p)
+	}
+}
+
+// Name returns the name of the process.
+func (p *Process) Name() string { return p.spec.Name }
+
+// LogPath returns the path of its log.
+func (p *Process) LogPath() string { return p.spec.LogPath }
+
+// PID returns its process id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Exited is closed when the process is gone.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
+
+// Running says whether the process has not exited yet.
+func (p *Process) Running() bool {
+	select {
+	case <-p.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+// Stop asks the process to end, with SIGTERM, and kills it when it has not ended after grace. It returns an error when the
+// process did not end by itself, or not with success.
+func (p *Process) Stop(grace time.Duration) error {
+	p.stopping.Store(true)
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("cannot stop %s: %w", p.spec.Name, err)
+	}
+	if !p.await(grace) {
+		return errors.Join(fmt.Errorf("%s did not stop within %s; the end of its log:\n%s", p.spec.Name, grace, p.LogTail()), p.Kill())
+	}
+	if p.err != nil {
+		return p.Failure()
+	}
+	return nil
+}
+
+// Kill ends the process at once and waits until it is gone.
+func (p *Process) Kill() error {
+	p.stopping.Store(true)
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("cannot kill %s: %w", p.spec.Name, err)
+	}
+	if !p.await(killTimeout) {
+		return fmt.Errorf("cannot kill %s: process %d is still there after %s", p.spec.Name, p.PID(), killTimeout)
+	}
+	return nil
+}
+
+// await waits until the process is gone, for a while.
+func (p *Process) await(limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-p.exited:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// Failure describes the exit of the process, with the end of its log. The process must have exited.
+func (p *Process) Failure() error {
+	cause := "exit status 0"
+	if p.err != nil {
+		cause = p.err.Error()
+	}
+	return fmt.Errorf("%s ended: %s; the end of its log:\n%s", p.spec.Name, cause, p.LogTail())
+}
+
+// LogTail returns the end of the log.
+func (p *Process) LogTail() string {
+	text, err := readEnd(p.spec.LogPath, tailBytes)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
+}
+
+// readEnd reads at most limit bytes from the end of a file.
+func readEnd(path string, limit int64) (_ string, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("cannot read log: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	info, err := file.Stat()
+	if err != nil {
+		return "", fmt.Errorf("cannot read log: %w", err)
+	}
+	offset := max(0, info.Size()-limit)
+	text := make([]byte, info.Size()-offset)
+	n, err := file.ReadAt(text, offset)
+	if n < len(text) {
+		return "", fmt.Errorf("cannot read log: %w", err)
+	}
+	return string(text), nil
+}
