@@ -1,0 +1,266 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-resty/resty/v2"
+	"github.com/google/uuid"
+
+	"github.com/healthscope/healthscope/aai"
+)
+
+const (
+	mediaJSON       = "application/json"
+	mediaMergePatch = "application/merge-patch+json"
+	// maxAnswer bounds an answer, in bytes: a page of 500 documents is about half a megabyte.
+	maxAnswer = 64 << 20
+)
+
+// Client speaks to one A&AI. It is safe for concurrent use.
+type Client struct {
+	options Options
+	http    *http.Client
+	resty   *resty.Client
+}
+
+// New returns a client. It does not speak to A&AI yet.
+func New(o Options) (*Client, error) {
+	o.setDefaults()
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("cannot make A&AI client: %w", err)
+	}
+	transport, err := o.transport()
+	if err != nil {
+		return nil, fmt.Errorf("cannot make A&AI client: %w", err)
+	}
+	// A redirect is an answer like another: followed, it could take the credentials to another host.
+	h := &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	r := resty.NewWithClient(h).
+		SetLogger(silence{}).
+		SetDisableWarn(true).
+		SetResponseBodyLimit(maxAnswer).
+		SetHeader("User-Agent", "healthscope").
+		SetHeader("X-FromAppId", o.AppID).
+		SetHeader("Accept", mediaJSON)
+	return &Client{options: o, http: h, resty: r}, nil
+}
+
+// Close closes idle connections. The client can be used again.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// silence keeps resty from writing to standard error what callers get as errors.
+type silence struct{}
+
+func (silence) Errorf(string, ...any) {}
+func (silence) Warnf(string, ...any)  {}
+func (silence) Debugf(string, ...any) {}
+
+// ListK8sResources returns the documents of a tenant that have the data-owner, each once, in no order. A tenant that does not exist has none.
+//
+// A&AI promises no stable pages: what others write meanwhile may hide a document.
+func (c *Client) ListK8sResources(ctx context.Context, tenant aai.Tenant, dataOwner string) ([]aai.Document, error) {
+	var all []aai.Document
+	seen := map[string]bool{}
+	for page := 1; ; page++ {
+		documents, pages, err := c.listPage(ctx, tenant, dataOwner, page)
+		if err != nil {
+			return nil, err
+		}
+		before := len(all)
+		for _, d := range documents {
+			if !seen[d.ID] {
+				seen[d.ID] = true
+				all = append(all, d)
+			}
+		}
+		if len(all) == before || page >= pages { // nothing new: a server that does not page must not keep us here
+			return all, nil
+		}
+	}
+}
+
+// listPage returns one page, 1 being the first, and the number of pages.
+func (c *Client) listPage(ctx context.Context, tenant aai.Tenant, dataOwner string, page int) (documents []aai.Document, pages int, err error) {
+	q := query{op: aai.OpList, method: http.MethodGet, path: tenant.ResourcesPath(), parameters: []string{
+		"data-owner", dataOwner,
+		"resultIndex", strconv.Itoa(page),
+		"resultSize", strconv.Itoa(c.options.PageSize),
+		"skip-related-to", "true",
+	}}
+	var list struct {
+		Documents []aai.Document `json:"k8s-resource"`
+	}
+	header, err := c.read(ctx, q, &list, func() bool {
+		return list.Documents != nil && !slices.ContainsFunc(list.Documents, func(d aai.Document) bool { return d.ID == "" })
+	})
+	if err != nil {
+		if isAbsent(err) {
+			return nil, 0, nil
+		}
+		return nil, 0, err
+	}
+	pages, err = strconv.Atoi(header.Get("total-pages"))
+	if err != nil && len(list.Documents) >= c.options.PageSize {
+		pages = page + 1 // unknown, so ask until there is no more
+	}
+	return list.Documents, pages, nil
+}
+
+// GetK8sResource returns a document, and whether it exists.
+func (c *Client) GetK8sResource(ctx context.Context, key aai.Key) (d aai.Document, found bool, err error) {
+	return c.get(ctx, aai.OpGet, key)
+}
+
+func (c *Client) get(ctx context.Context, op aai.Op, key aai.Key) (d aai.Document, found bool, err error) {
+	q := query{op: op, method: http.MethodGet, path: key.Path()}
+	if _, err = c.read(ctx, q, &d, func() bool { return d.ID == key.ID }); err != nil {
+		if isAbsent(err) {
+			return aai.Document{}, false, nil
+		}
+		return aai.Document{}, false, err
+	}
+	return d, true, nil
+}
+
+// PutK8sResource creates a document. Its resource-version must be empty. When the document exists already the error is Reread; when its tenant or the target of a relationship does not, it is Park.
+func (c *Client) PutK8sResource(ctx context.Context, key aai.Key, d aai.Document) error {
+	return c.write(ctx, query{op: aai.OpPut, method: http.MethodPut, path: key.Path(), media: mediaJSON}, d)
+}
+
+// PatchK8sResource changes a document, whatever its resource-version. When it does not exist the error is Reread.
+func (c *Client) PatchK8sResource(ctx context.Context, key aai.Key, p aai.Patch) error {
+	return c.write(ctx, query{op: aai.OpPatch, method: http.MethodPatch, path: key.Path(), media: mediaMergePatch}, p)
+}
+
+// DeleteK8sResource deletes a document in the given version. When it has another one, or does not exist, the error is Reread.
+func (c *Client) DeleteK8sResource(ctx context.Context, key aai.Key, resourceVersion string) error {
+	q := query{op: aai.OpDelete, method: http.MethodDelete, path: key.Path(), parameters: []string{"resource-version", resourceVersion}}
+	return c.write(ctx, q, nil)
+}
+
+// PutRelationship adds a relationship; one that is there already is no error. When the document does not exist the error is Reread; when the target does not, it is Park.
+func (c *Client) PutRelationship(ctx context.Context, key aai.Key, r aai.Relationship) error {
+	return c.write(ctx, query{op: aai.OpRelate, method: http.MethodPut, path: relationshipPath(key), media: mediaJSON}, r)
+}
+
+// DeleteRelationship removes a relationship; one that is not there is no error. When the document does not exist the error is Reread.
+func (c *Client) DeleteRelationship(ctx context.Context, key aai.Key, r aai.Relationship) error {
+	return c.write(ctx, query{op: aai.OpUnrelate, method: http.MethodDelete, path: relationshipPath(key), media: mediaJSON}, r)
+}
+
+func relationshipPath(key aai.Key) string { return key.Path() + "/relationship-list/relationship" }
+
+// probeKey is a document that exists nowhere.
+var probeKey = aai.Key{Tenant: aai.Tenant{CloudOwner: "healthscope-probe", CloudRegionID: "healthscope-probe", TenantID: "healthscope-probe"}, ID: "healthscope-probe"}
+
+// Probe asks whether A&AI can be reached, takes the credentials, and serves the schema version with k8s-resource in it. It reads a document that does not exist, which any A&AI must answer in the same way, and changes nothing.
+func (c *Client) Probe(ctx context.Context) error {
+	_, _, err := c.get(ctx, aai.OpProbe, probeKey)
+	if e, ok := errors.AsType[*aai.Error](err); ok && e.Kind == aai.DeadLetter {
+		e.Kind = aai.Stop
+		e.Message = fmt.Sprintf("schema version %q has no k8s-resource here, v24 or later is needed: %s", c.options.SchemaVersion, e.Message)
+	}
+	return err
+}
+
+// query is one request.
+type query struct {
+	op         aai.Op
+	method     string
+	path       string   // below /aai/vN, encoded
+	parameters []string // name, value, name, value …; plain
+	media      string   // type of the body; empty when there is none
+	body       []byte
+}
+
+// url returns the path and query as they are sent.
+func (q *query) url(o Options) string {
+	var b strings.Builder
+	b.WriteString(strings.TrimRight(o.BaseURL, "/") + "/aai/" + o.SchemaVersion + q.path)
+	for i := 0; i < len(q.parameters); i += 2 {
+		separator := byte('&')
+		if i == 0 {
+			separator = '?'
+		}
+		b.WriteByte(separator)
+		b.WriteString(aai.Escape(q.parameters[i]) + "=" + aai.Escape(q.parameters[i+1]))
+	}
+	return b.String()
+}
+
+// read sends a request and decodes its answer, which valid then has to find good. A success that does not hold what was asked for came from something else than A&AI, or was cut: never from an empty inventory.
+func (c *Client) read(ctx context.Context, q query, into any, valid func() bool) (http.Header, error) {
+	response, id, err := c.send(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if err = json.Unmarshal(response.Body(), into); err == nil && !valid() {
+		err = errors.New("it has no k8s-resource, or another one")
+	}
+	if err != nil {
+		return nil, &aai.Error{
+			Op: q.op, URI: q.path, Status: response.StatusCode(), Kind: aai.Retry, TransactionID: id,
+			Message: fmt.Sprintf("the answer, of type %q, is not what was asked for", clean(response.Header().Get("Content-Type"))), Err: err,
+		}
+	}
+	return response.Header(), nil
+}
+
+// write sends a request with a body, unless it is nil.
+func (c *Client) write(ctx context.Context, q query, body any) error {
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return &aai.Error{Op: q.op, URI: q.path, Kind: aai.DeadLetter, Message: "cannot encode the body", Err: err}
+		}
+		q.body = encoded
+	}
+	_, _, err := c.send(ctx, q)
+	return err
+}
+
+// send does one request and returns its answer, if it is a good one, and its transaction id.
+func (c *Client) send(ctx context.Context, q query) (*resty.Response, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
+	defer cancel()
+	id := uuid.NewString()
+	request := c.resty.R().SetContext(ctx).SetHeader("X-TransactionId", id)
+	if q.media != "" {
+		request.SetHeader("Content-Type", q.media)
+	}
+	if q.body != nil {
+		request.SetBody(q.body)
+	}
+	if c.options.Credentials != nil {
+		user, password, err := c.options.Credentials()
+		if err != nil {
+			return nil, id, &aai.Error{Op: q.op, URI: q.path, Kind: aai.Stop, Message: "there are no credentials", Err: err}
+		}
+		request.SetBasicAuth(user, password)
+	}
+	start := time.Now()
+	response, err := request.Execute(q.method, q.url(c.options))
+	code := "error"
+	if err == nil {
+		code = strconv.Itoa(response.StatusCode())
+	}
+	c.options.Observe(string(q.op), code, time.Since(start))
+	switch {
+	case err != nil:
+		return nil, id, transportError(q, id, err)
+	case !response.IsSuccess():
+		return nil, id, answerError(q, id, c.options.SchemaVersion, response)
+	}
+	return response, id, nil
+}

@@ -1,0 +1,322 @@
+package client_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/client"
+)
+
+// wire is what matters of a request.
+type wire struct{ Method, URL, ContentType, Body string }
+
+func TestRequestsOnTheWire(t *testing.T) {
+	const encoded = `{"id":"13dd","name":"n","group":"","version":"v1","kind":"Service","namespace":"ns","labels":["hs/status=Ready"],"selflink":"http://x","data-owner":"healthscope-lab"}`
+	const edge = `{"related-to":"generic-vnf","related-link":"/network/generic-vnfs/generic-vnf/vnf-1"}`
+	want := map[string]wire{
+		"probe":    {"GET", "/aai/v32/cloud-infrastructure/cloud-regions/cloud-region/healthscope-probe/healthscope-probe/tenants/tenant/healthscope-probe/k8s-resources/k8s-resource/healthscope-probe", "", ""},
+		"list":     {"GET", tenantPath + "/k8s-resources?data-owner=healthscope-lab&resultIndex=1&resultSize=500&skip-related-to=true", "", ""},
+		"get":      {"GET", keyPath, "", ""},
+		"put":      {"PUT", keyPath, "application/json", encoded},
+		"patch":    {"PATCH", keyPath, "application/merge-patch+json", `{"labels":["a=b"]}`},
+		"delete":   {"DELETE", keyPath + "?resource-version=17%203", "", ""},
+		"relate":   {"PUT", keyPath + "/relationship-list/relationship", "application/json", edge},
+		"unrelate": {"DELETE", keyPath + "/relationship-list/relationship", "application/json", edge},
+	}
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method != http.MethodGet:
+			w.WriteHeader(http.StatusNoContent)
+		case strings.HasSuffix(r.URL.Path, "k8s-resources"):
+			fmt.Fprint(w, `{"k8s-resource":[`+encoded+`]}`)
+		default:
+			fmt.Fprint(w, strings.Replace(encoded, "13dd", r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:], 1))
+		}
+	})
+	ids := map[string]bool{}
+	for name, call := range calls(t, connect(t, s.URL+"/")) {
+		t.Run(name, func(t *testing.T) {
+			before := len(s.received())
+			if err := call(); err != nil {
+				t.Fatal(err)
+			}
+			requests := s.received()[before:]
+			if len(requests) != 1 {
+				t.Fatalf("%d requests, want 1", len(requests))
+			}
+			r := requests[0]
+			got := wire{r.Method, r.Path, r.Header.Get("Content-Type"), r.Body}
+			if r.Query != "" {
+				got.URL += "?" + r.Query
+			}
+			if diff := cmp.Diff(want[name], got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			checkHeaders(t, r.Header)
+			ids[r.Header.Get("X-TransactionId")] = true
+		})
+	}
+	if len(ids) != len(want) {
+		t.Errorf("%d transaction ids in %d operations", len(ids), len(want))
+	}
+}
+
+func checkHeaders(t *testing.T, header http.Header) {
+	t.Helper()
+	r := http.Request{Header: header}
+	if u, p, ok := r.BasicAuth(); !ok || u != user || p != password {
+		t.Errorf("credentials are %q, %q", u, p)
+	}
+	if diff := cmp.Diff([]string{"application/json"}, header.Values("Accept")); diff != "" {
+		t.Errorf("Accept, -want +got:\n%s", diff)
+	}
+	if got := header.Get("X-FromAppId"); got != "HealthScope" {
+		t.Errorf("X-FromAppId is %q", got)
+	}
+	if _, err := uuid.Parse(header.Get("X-TransactionId")); err != nil {
+		t.Errorf("X-TransactionId: %v", err)
+	}
+}
+
+// pages serves documents as pages; totals says whether it tells how many there are.
+func pages(documents []string, totals bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		index, _ := strconv.Atoi(r.URL.Query().Get("resultIndex"))
+		size, _ := strconv.Atoi(r.URL.Query().Get("resultSize"))
+		first := (index - 1) * size
+		if first >= len(documents) {
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, refusal("serviceException", "SVC3001", "GET", "x", "Node Not Found", "ERR.5.4.6114"))
+			return
+		}
+		if totals {
+			w.Header().Set("total-pages", strconv.Itoa((len(documents)+size-1)/size))
+		}
+		var list []aai.Document
+		for _, id := range documents[first:min(first+size, len(documents))] {
+			list = append(list, document(id))
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"k8s-resource": list})
+	}
+}
+
+func TestListReadsEveryPage(t *testing.T) {
+	cases := map[string]struct {
+		answer   http.HandlerFunc
+		want     []string
+		requests int
+	}{
+		"nothing":                        {answer: pages(nil, true), requests: 1},
+		"one page":                       {answer: pages([]string{"a", "b"}, true), want: []string{"a", "b"}, requests: 1},
+		"full pages":                     {answer: pages([]string{"a", "b", "c", "d", "e", "f"}, true), want: []string{"a", "b", "c", "d", "e", "f"}, requests: 2},
+		"last page not full":             {answer: pages([]string{"a", "b", "c", "d"}, true), want: []string{"a", "b", "c", "d"}, requests: 2},
+		"a document that moved a page":   {answer: pages([]string{"a", "b", "c", "c", "d"}, true), want: []string{"a", "b", "c", "d"}, requests: 2},
+		"no totals, last page not full":  {answer: pages([]string{"a", "b", "c", "d"}, false), want: []string{"a", "b", "c", "d"}, requests: 2},
+		"no totals, last page full":      {answer: pages([]string{"a", "b", "c"}, false), want: []string{"a", "b", "c"}, requests: 2},
+		"an empty list, which is no 404": {answer: func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"k8s-resource":[]}`) }, requests: 1},
+		"a server that does not page": {
+			answer: func(w http.ResponseWriter, _ *http.Request) {
+				_ = json.NewEncoder(w).Encode(map[string]any{"k8s-resource": []aai.Document{document("a"), document("b"), document("c")}})
+			},
+			want: []string{"a", "b", "c"}, requests: 2,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, c.answer)
+			documents, err := connect(t, s.URL, func(o *client.Options) { o.PageSize = 3 }).ListK8sResources(t.Context(), tenant, "x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, d := range documents {
+				got = append(got, d.ID)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if n := len(s.received()); n != c.requests {
+				t.Errorf("%d requests, want %d", n, c.requests)
+			}
+		})
+	}
+}
+
+func TestListFailsWhenAPageDoes(t *testing.T) {
+	all := pages([]string{"a", "b", "c", "d"}, true)
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("resultIndex") == "2" {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		all(w, r)
+	})
+	documents, err := connect(t, s.URL, func(o *client.Options) { o.PageSize = 2 }).ListK8sResources(t.Context(), tenant, "x")
+	if documents != nil || aai.KindOf(err) != aai.Retry {
+		t.Errorf("got %d documents and %v: half a list must not pass for a whole one", len(documents), err)
+	}
+}
+
+func TestGetTellsAbsentFromBroken(t *testing.T) {
+	cases := map[string]struct {
+		status int
+		body   string
+		found  bool
+		kind   aai.ErrorKind
+	}{
+		"there":                     {status: 200, body: `{"id":"13dd","name":"n","new-property":{}}`, found: true},
+		"absent":                    {status: 404, body: refusal("serviceException", "SVC3001", "GET", "x", "Node Not Found", "ERR.5.4.6114")},
+		"another 404 of A&AI":       {status: 404, body: refusal("serviceException", "SVC3001", "GET", "x", "not a valid path", "ERR.5.6.3001"), kind: aai.DeadLetter},
+		"404 of a proxy":            {status: 404, body: `<html>404</html>`, kind: aai.Stop},
+		"success without a body":    {status: 200, kind: aai.Retry},
+		"success with a login page": {status: 200, body: `<html>log in</html>`, kind: aai.Retry},
+		"another document":          {status: 200, body: `{"id":"14ee"}`, kind: aai.Retry},
+		"truncated":                 {status: 200, body: `{"id":"13dd","name":`, kind: aai.Retry},
+		"wrong type":                {status: 200, body: `{"id":"13dd","labels":{}}`, kind: aai.Retry},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(c.status)
+				fmt.Fprint(w, c.body)
+			})
+			_, found, err := connect(t, s.URL).GetK8sResource(t.Context(), key)
+			if found != c.found || (err != nil) != (c.kind != "") {
+				t.Fatalf("got found %t and %v", found, err)
+			}
+			if err != nil && failure(t, err).Kind != c.kind {
+				t.Errorf("kind is %q, want %q: %v", failure(t, err).Kind, c.kind, err)
+			}
+		})
+	}
+}
+
+func TestListIsNeverEmptyByMistake(t *testing.T) {
+	for name, body := range map[string]string{"no list": `{}`, "null": `{"k8s-resource":null}`, "no ids": `{"k8s-resource":[{"name":"x"}]}`, "nothing": ``} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) })
+			_, err := connect(t, s.URL).ListK8sResources(t.Context(), tenant, "x")
+			if err == nil || failure(t, err).Kind != aai.Retry {
+				t.Errorf("got %v, want an error to retry", err)
+			}
+		})
+	}
+}
+
+func TestCredentialsAreReadAnew(t *testing.T) {
+	dir := t.TempDir()
+	userFile, passwordFile := filepath.Join(dir, "user"), filepath.Join(dir, "password")
+	store := func(file, content string) {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	c := connect(t, s.URL, func(o *client.Options) { o.Credentials = client.FileCredentials(userFile, passwordFile) })
+	steps := []struct{ user, password, want string }{
+		{"AAI\n", "one\n", "AAI:one"},
+		{"AAI", "two", "AAI:two"},
+		{"", "two", ""},
+		{"A:I", "two", ""},
+		{"AAI", "three ", "AAI:three"},
+	}
+	for _, step := range steps {
+		store(userFile, step.user)
+		store(passwordFile, step.password)
+		before := len(s.received())
+		err := c.PatchK8sResource(t.Context(), key, aai.Patch{})
+		requests := s.received()[before:]
+		if step.want == "" {
+			if err == nil || failure(t, err).Kind != aai.Stop || len(requests) != 0 {
+				t.Errorf("with user %q: %d requests and %v, want none and Stop", step.user, len(requests), err)
+			}
+			continue
+		}
+		if err != nil || len(requests) != 1 {
+			t.Fatalf("%d requests and %v", len(requests), err)
+		}
+		r := http.Request{Header: requests[0].Header}
+		if u, p, _ := r.BasicAuth(); u+":"+p != step.want {
+			t.Errorf("sent %q, want %q", u+":"+p, step.want)
+		}
+	}
+	if err := os.Remove(passwordFile); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.PatchK8sResource(t.Context(), key, aai.Patch{}); err == nil || failure(t, err).Kind != aai.Stop {
+		t.Errorf("without a password file: %v, want Stop", err)
+	}
+}
+
+func TestWithoutCredentialsNoneAreSent(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	c := connect(t, s.URL, func(o *client.Options) { o.Credentials = nil })
+	if err := c.PatchK8sResource(t.Context(), key, aai.Patch{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.received()[0].Header.Get("Authorization"); got != "" {
+		t.Errorf("Authorization is %q", got)
+	}
+}
+
+func TestEveryRequestIsObserved(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusPreconditionFailed) })
+	for name := range calls(t, connect(t, s.URL)) {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			observe := func(o *client.Options) {
+				o.Observe = func(op, code string, d time.Duration) {
+					if d <= 0 {
+						t.Errorf("took %s", d)
+					}
+					got = append(got, op+" "+code)
+				}
+			}
+			_ = calls(t, connect(t, s.URL, observe))[name]()
+			_ = calls(t, connect(t, "http://127.0.0.1:1", observe))[name]()
+			if diff := cmp.Diff([]string{name + " 412", name + " error"}, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNewRefusesBadOptions(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty.pem")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		options client.Options
+		want    string
+	}{
+		"no URL":         {client.Options{}, "BaseURL"},
+		"no scheme":      {client.Options{BaseURL: "aai.onap:8443"}, "BaseURL"},
+		"a path":         {client.Options{BaseURL: "https://aai.onap/aai"}, "BaseURL"},
+		"a password":     {client.Options{BaseURL: "https://u:" + "hidden@aai.onap"}, "BaseURL"},
+		"old schema":     {client.Options{BaseURL: "https://aai.onap", SchemaVersion: "v23"}, `"v23"`},
+		"negative time":  {client.Options{BaseURL: "https://aai.onap", Timeout: -1}, "Timeout"},
+		"negative pages": {client.Options{BaseURL: "https://aai.onap", PageSize: -1}, "PageSize"},
+		"CA not there":   {client.Options{BaseURL: "https://aai.onap", CAFile: empty + "x"}, "CAFile"},
+		"CA empty":       {client.Options{BaseURL: "https://aai.onap", CAFile: empty}, "CAFile"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := client.New(c.options)
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hidden") {
+				t.Errorf("got %v, want an error about %s", err, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,203 @@
+package client
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/go-resty/resty/v2"
+
+	"github.com/healthscope/healthscope/aai"
+)
+
+// maxRetryAfter bounds the time for which A&AI can ask to be left alone.
+const maxRetryAfter = time.Hour
+
+// maxMessage bounds the part of A&AI's message that is kept, in runes.
+const maxMessage = 500
+
+// errorCode is the form of A&AI's error codes. Where in the list of variables the code stands depends on the error; the message stands before it.
+var errorCode = regexp.MustCompile(`^(ERR\.)?\d\.\d\.\d{4}$`)
+
+// transportError describes a request that got no answer, or not all of it.
+func transportError(q query, id string, cause error) error {
+	e := &aai.Error{Op: q.op, URI: q.path, Kind: aai.Retry, TransactionID: id, Message: "no answer", Err: cause}
+	var urlErr *url.Error
+	if errors.As(cause, &urlErr) { // its text repeats the whole URL
+		e.Err = urlErr.Err
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](cause); ok {
+		e.Kind, e.Message = aai.Stop, "A&AI's certificate cannot be trusted"
+	}
+	if errors.Is(cause, resty.ErrResponseBodyTooLarge) {
+		e.Kind, e.Message = aai.Stop, fmt.Sprintf("the answer is longer than %d bytes", maxAnswer)
+	}
+	return e
+}
+
+// answerError describes an answer other than 2xx.
+func answerError(q query, id, version string, response *resty.Response) error {
+	e := parseError(response.Body())
+	e.Op, e.URI, e.TransactionID = q.op, q.path, id
+	e.Status = response.StatusCode()
+	e.Kind = classify(e)
+	e.RetryAfter = retryAfter(response.Header().Get("Retry-After"), time.Now())
+	if advice := advise(e, version, response.Header()); advice != "" {
+		e.Message = strings.TrimSuffix(advice+": "+e.Message, ": ")
+	}
+	return e
+}
+
+// parseError reads A&AI's error body. What is not one, such as a proxy's page, gives an empty error.
+func parseError(body []byte) *aai.Error {
+	type exception struct {
+		MessageID string            `json:"messageId"`
+		Text      string            `json:"text"`
+		Variables []json.RawMessage `json:"variables"`
+	}
+	var answer struct {
+		RequestError struct {
+			Service *exception `json:"serviceException"`
+			Policy  *exception `json:"policyException"`
+		} `json:"requestError"`
+	}
+	e := &aai.Error{}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return e
+	}
+	found := answer.RequestError.Service
+	if found == nil {
+		found = answer.RequestError.Policy
+	}
+	if found == nil {
+		return e
+	}
+	e.MessageID, e.Message = clean(found.MessageID), clean(found.Text)
+	var before string
+	for _, raw := range found.Variables {
+		var variable string
+		if err := json.Unmarshal(raw, &variable); err != nil {
+			variable = string(raw)
+		}
+		if errorCode.MatchString(variable) {
+			e.Code, e.Message = variable, clean(before)
+			break
+		}
+		before = variable
+	}
+	return e
+}
+
+// clean makes a text of others fit for one line of a log.
+func clean(text string) string {
+	runes := []rune(strings.ToValidUTF8(strings.TrimSpace(text), "�"))
+	if len(runes) > maxMessage {
+		runes = append(runes[:maxMessage], '…')
+	}
+	for i, r := range runes {
+		if !unicode.IsPrint(r) {
+			runes[i] = ' '
+		}
+	}
+	return string(runes)
+}
+
+// codesOf are A&AI's error codes by what to do about them, without the prefix ERR. They win over the HTTP status, which A&AI uses loosely.
+var codesOf = map[aai.ErrorKind][]string{
+	aai.Retry:      {"5.4.4000", "5.4.6134", "5.4.6142", "5.4.7406", "5.4.5105"},
+	aai.Reread:     {"5.4.6130", "5.4.6131", "5.4.6135"},
+	aai.Park:       {"5.4.6129"},
+	aai.DeadLetter: {"5.4.6137", "5.4.6138", "5.4.6140"},
+}
+
+// configurationCode is the form of the codes of A&AI about request headers.
+var configurationCode = regexp.MustCompile(`^4\.0\.40\d\d$`)
+
+// classify says what to do about an error with status, code and message id. Prose is never looked at.
+func classify(e *aai.Error) aai.ErrorKind {
+	code := strings.TrimPrefix(e.Code, "ERR.")
+	for kind, codes := range codesOf {
+		if slices.Contains(codes, code) {
+			return kind
+		}
+	}
+	switch {
+	case configurationCode.MatchString(code) || e.MessageID == "SVC3016":
+		return aai.Stop
+	case e.Code == aai.CodeNodeNotFound && e.Op == aai.OpPut:
+		return aai.Park // a PUT creates: what it did not find is the parent
+	case e.Code == aai.CodeNodeNotFound || e.Status == http.StatusPreconditionFailed:
+		return aai.Reread
+	}
+	return classifyStatus(e)
+}
+
+// classifyStatus says the same by the HTTP status.
+func classifyStatus(e *aai.Error) aai.ErrorKind {
+	switch s := e.Status; {
+	case s >= 500 || s == http.StatusRequestTimeout || s == http.StatusTooManyRequests || s == http.StatusTooEarly:
+		return aai.Retry
+	case s < 400, s == http.StatusUnauthorized, s == http.StatusForbidden, s == http.StatusProxyAuthRequired,
+		s == http.StatusGone, s == http.StatusMethodNotAllowed, s == http.StatusNotAcceptable, s == http.StatusUnsupportedMediaType:
+		return aai.Stop
+	case s == http.StatusNotFound && e.MessageID == "":
+		return aai.Stop // A&AI says what it did not find; this is another server
+	default:
+		return aai.DeadLetter
+	}
+}
+
+// advise says in plain words what is wrong where A&AI does not, for errors that a person has to mend.
+func advise(e *aai.Error, version string, header http.Header) string {
+	switch s := e.Status; {
+	case e.Kind != aai.Stop && e.MessageID != "":
+		return ""
+	case e.MessageID == "SVC3016" || s == http.StatusGone:
+		return fmt.Sprintf("A&AI does not serve schema version %q", version)
+	case s == http.StatusUnauthorized || s == http.StatusForbidden:
+		return "A&AI refuses the user or the password"
+	case s < 400:
+		return fmt.Sprintf("A&AI redirects to %q, which is not followed", redirectHost(header))
+	case s == http.StatusNotFound:
+		return "the server does not know the path as A&AI does"
+	case e.MessageID == "":
+		return http.StatusText(s)
+	default:
+		return ""
+	}
+}
+
+// redirectHost returns scheme and host of a redirect and nothing that could be a secret.
+func redirectHost(header http.Header) string {
+	u, err := url.Parse(header.Get("Location"))
+	if err != nil || u.Host == "" {
+		return "another path"
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// retryAfter reads the header Retry-After, in seconds or as an HTTP date. What cannot be read, or is past, is zero.
+func retryAfter(value string, now time.Time) time.Duration {
+	var wait time.Duration
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		wait = time.Duration(seconds) * time.Second
+	} else if at, err := http.ParseTime(value); err == nil {
+		wait = at.Sub(now)
+	}
+	return min(max(wait, 0), maxRetryAfter)
+}
+
+// isAbsent says whether an error of a GET means that there is nothing, which is A&AI's word for an empty list too.
+func isAbsent(err error) bool {
+	e, ok := errors.AsType[*aai.Error](err)
+	return ok && e.Status == http.StatusNotFound && e.Code == aai.CodeNodeNotFound
+}

@@ -1,0 +1,151 @@
+package client_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/healthscope/healthscope/aai"
+)
+
+// every returns the names of all calls.
+func every(t *testing.T) []string {
+	return slices.Sorted(maps.Keys(calls(t, connect(t, "http://127.0.0.1:1"))))
+}
+
+func TestErrorsAreSortedByWhatToDo(t *testing.T) {
+	generic := func(ec string) string {
+		return refusal("serviceException", "SVC3000", "PUT", "v32/x", "the message", ec)
+	}
+	writes := []string{"put", "patch", "delete", "relate", "unrelate"}
+	cases := map[string]struct {
+		status int
+		header http.Header
+		body   string
+		calls  []string // default: every call
+		kind   aai.ErrorKind
+		code   string
+		text   string // in the error's text
+	}{
+		"missing X-FromAppId":      {status: 400, body: generic("4.0.4009"), kind: aai.Stop, code: "4.0.4009", text: "the message"},
+		"missing X-TransactionId":  {status: 400, body: generic("4.0.4010"), kind: aai.Stop, code: "4.0.4010"},
+		"wrong password":           {status: 403, body: refusal("policyException", "POL3300", "Unauthorized", "ERR.5.1.3300"), kind: aai.Stop, code: "ERR.5.1.3300", text: "refuses the user or the password: Unauthorized"},
+		"wrong password, a proxy":  {status: 401, body: "no", kind: aai.Stop, text: "refuses the user or the password"},
+		"version not served":       {status: 400, body: refusal("serviceException", "SVC3016", "v32", "Request uri is not valid", "ERR.5.6.3007"), kind: aai.Stop, code: "ERR.5.6.3007", text: `does not serve schema version "v32"`},
+		"version retired":          {status: 410, body: refusal("serviceException", "SVC3007", "v32", "v33", "This version is retired", "ERR.5.6.3007"), kind: aai.Stop, text: `does not serve schema version "v32"`},
+		"bad encoding":             {status: 400, body: refusal("serviceException", "SVC3008", "URI is not encoded", "ERR.5.6.3008"), calls: writes, kind: aai.DeadLetter, code: "ERR.5.6.3008"},
+		"missing required":         {status: 400, body: generic("ERR.5.2.3000"), calls: writes, kind: aai.DeadLetter, text: "the message"},
+		"no parent":                {status: 404, body: refusal("serviceException", "SVC3001", "PUT", "x", "Node Not Found:No parent Node of type tenant", "ERR.5.4.6114"), calls: []string{"put"}, kind: aai.Park, code: aai.CodeNodeNotFound, text: "No parent Node of type tenant"},
+		"document vanished":        {status: 404, body: generic("ERR.5.4.6114"), calls: []string{"patch", "delete", "relate", "unrelate"}, kind: aai.Reread, code: aai.CodeNodeNotFound},
+		"no target":                {status: 404, body: refusal("serviceException", "SVC3003", "PUT_EDGE", "x", "generic-vnf", "/aai/v32/network", "Error making edge", "ERR.5.4.6129"), calls: writes, kind: aai.Park, code: aai.CodeTargetNotFound, text: "Error making edge"},
+		"no edge rule, resource":   {status: 400, body: generic("ERR.5.4.6107"), calls: writes, kind: aai.DeadLetter},
+		"no edge rule, list":       {status: 400, body: generic("ERR.5.4.6120"), calls: writes, kind: aai.DeadLetter},
+		"containment edge":         {status: 400, body: generic("ERR.5.4.6145"), calls: writes, kind: aai.DeadLetter},
+		"multiplicity":             {status: 400, body: generic("ERR.5.4.6140"), calls: writes, kind: aai.DeadLetter},
+		"version on create":        {status: 412, body: generic("ERR.5.4.6135"), kind: aai.Reread},
+		"version missing":          {status: 412, body: generic("ERR.5.4.6130"), kind: aai.Reread},
+		"version mismatch":         {status: 412, body: generic("ERR.5.4.6131"), kind: aai.Reread, code: "ERR.5.4.6131"},
+		"412 without a code":       {status: 412, kind: aai.Reread, text: "Precondition Failed"},
+		"delete blocked":           {status: 400, body: refusal("serviceException", "SVC3100", "DELETE", "Node cannot be deleted", "ERR.5.4.6110", "x"), calls: writes, kind: aai.DeadLetter, code: "ERR.5.4.6110", text: "Node cannot be deleted"},
+		"implied delete":           {status: 403, body: refusal("serviceException", "SVC3300", "User is not allowed", "ERR.5.0.9109"), kind: aai.Stop},
+		"bulk limit":               {status: 400, body: generic("ERR.5.4.6147"), calls: writes, kind: aai.DeadLetter},
+		"duplicate vertices":       {status: 400, body: generic("ERR.5.4.6137"), calls: writes, kind: aai.DeadLetter},
+		"duplicates on delete":     {status: 400, body: generic("ERR.5.4.6138"), calls: writes, kind: aai.DeadLetter},
+		"duplicates, with a 500":   {status: 500, body: generic("ERR.5.4.6138"), calls: writes, kind: aai.DeadLetter},
+		"read timeout, with a 400": {status: 400, body: refusal("serviceException", "SVC7406", "Request timed out", "ERR.5.4.7406"), kind: aai.Retry, code: "ERR.5.4.7406", text: "Request timed out"},
+		"storage locks":            {status: 500, body: refusal("serviceException", "SVC6134", "Could not commit", "ERR.5.4.6134"), kind: aai.Retry},
+		"storage, 6142":            {status: 400, body: generic("ERR.5.4.6142"), kind: aai.Retry},
+		"storage, 5105":            {status: 400, body: generic("ERR.5.4.5105"), kind: aai.Retry},
+		"internal":                 {status: 500, body: refusal("serviceException", "SVC3002", "PUT", "x", "Internal Error", "ERR.5.4.4000"), kind: aai.Retry, code: "ERR.5.4.4000"},
+		"internal, not by A&AI":    {status: 500, body: "<html>boom</html>", kind: aai.Retry, text: "Internal Server Error"},
+		"request timeout":          {status: 408, kind: aai.Retry},
+		"too many requests":        {status: 429, kind: aai.Retry, text: "Too Many Requests"},
+		"bad gateway":              {status: 502, body: "<html>", kind: aai.Retry, text: "Bad Gateway"},
+		"no backend":               {status: 503, kind: aai.Retry},
+		"gateway timeout":          {status: 504, kind: aai.Retry},
+		"404 of another server":    {status: 404, body: "404 page not found", kind: aai.Stop, text: "does not know the path"},
+		"no PATCH here":            {status: 405, kind: aai.Stop, text: "Method Not Allowed"},
+		"no merge patch here":      {status: 415, kind: aai.Stop},
+		"no JSON here":             {status: 406, kind: aai.Stop},
+		"too large":                {status: 413, calls: writes, kind: aai.DeadLetter, text: "Request Entity Too Large"},
+		"redirect":                 {status: 307, header: http.Header{"Location": {"https://" + "u:hidden@evil.example/aai?token=hidden"}}, kind: aai.Stop, text: `redirects to "https://evil.example"`},
+		"redirect to another path": {status: 302, header: http.Header{"Location": {"/login?token=hidden"}}, kind: aai.Stop, text: `redirects to "another path"`},
+		"error body of other JSON": {status: 500, body: `{"requestError":{"serviceException":{"variables":[1,null,{},["ERR.5.4.6134"]]}}}`, kind: aai.Retry},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				maps.Copy(w.Header(), c.header)
+				w.WriteHeader(c.status)
+				fmt.Fprint(w, c.body)
+			})
+			if c.calls == nil {
+				c.calls = every(t)
+			}
+			all := calls(t, connect(t, s.URL))
+			for _, call := range c.calls {
+				before := len(s.received())
+				e := failure(t, all[call]())
+				if e.Kind != c.kind || e.Status != c.status || c.code != "" && e.Code != c.code {
+					t.Errorf("%s: got %s, %d, %q; want %s, %d, %q", call, e.Kind, e.Status, e.Code, c.kind, c.status, c.code)
+				}
+				if !strings.Contains(e.Error(), c.text) || strings.Contains(e.Error(), "hidden") {
+					t.Errorf("%s: %v, want %q in it, and no secret", call, e, c.text)
+				}
+				requests := s.received()[before:]
+				if len(requests) != 1 {
+					t.Fatalf("%s: %d requests, want 1: the client must not repeat them", call, len(requests))
+				}
+				if id := requests[0].Header.Get("X-TransactionId"); string(e.Op) != call || e.TransactionID != id || id == "" {
+					t.Errorf("%s: the error is about %q, transaction %q; it was %q", call, e.Op, e.TransactionID, id)
+				}
+			}
+		})
+	}
+}
+
+func TestProbeSaysThatTheSchemaIsTooOld(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, refusal("serviceException", "SVC3000", "GET", "v32/x", "Unrecognized AAI object k8s-resources", "ERR.5.2.3000"))
+	})
+	e := failure(t, connect(t, s.URL).Probe(t.Context()))
+	if e.Kind != aai.Stop || !strings.Contains(e.Error(), "v24 or later") {
+		t.Errorf("got %s: %v", e.Kind, e)
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	in := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
+	cases := map[string]struct {
+		value       string
+		least, most time.Duration
+	}{
+		"absent":              {},
+		"seconds":             {"120", 2 * time.Minute, 2 * time.Minute},
+		"zero":                {value: "0"},
+		"negative":            {value: "-5"},
+		"date":                {in(90 * time.Second), 80 * time.Second, 90 * time.Second},
+		"date in the past":    {value: in(-time.Hour)},
+		"words":               {value: "soon"},
+		"far too long":        {"99999999", time.Hour, time.Hour},
+		"a date in 100 years": {in(876000 * time.Hour), time.Hour, time.Hour},
+		"overflow":            {value: "99999999999999999999"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Retry-After", c.value)
+				w.WriteHeader(http.StatusServiceUnavailable)
+			})
+			e := failure(t, connect(t, s.URL).PatchK8sResource(t.Context(), key, aai.Patch{}))
+			if e.Kind != aai.Retry || e.RetryAfter < c.least || e.RetryAfter > c.most {
+				t.Errorf("got %s after %s, want Retry after %s to %s", e.Kind, e.RetryAfter, c.least, c.most)
+			}
+		})
+	}
+}

@@ -1,0 +1,148 @@
+package client_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/client"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	user     = "AAI-user"
+	password = "s3cr3t:pass word"
+)
+
+var (
+	tenant = aai.Tenant{CloudOwner: "k8s owner", CloudRegionID: "r:1", TenantID: "t=1"}
+	key    = aai.Key{Tenant: tenant, ID: "13dd"}
+	vnf    = aai.ToGenericVNF("vnf-1")
+)
+
+const (
+	tenantPath = "/aai/v32/cloud-infrastructure/cloud-regions/cloud-region/k8s%20owner/r%3A1/tenants/tenant/t%3D1"
+	keyPath    = tenantPath + "/k8s-resources/k8s-resource/13dd"
+)
+
+func document(id string) aai.Document {
+	return aai.Document{ID: id, Name: "n", Version: "v1", Kind: "Service", Namespace: "ns", Labels: []string{"hs/status=Ready"}, Selflink: "http://x", DataOwner: "healthscope-lab"}
+}
+
+// received is a request as the server saw it.
+type received struct {
+	Method, Path, Query, Body string
+	Header                    http.Header
+}
+
+// server answers by a function and keeps what it was asked.
+type server struct {
+	*httptest.Server
+	mu       sync.Mutex
+	requests []received
+}
+
+func (s *server) received() []received {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]received{}, s.requests...)
+}
+
+func serve(t *testing.T, answer http.HandlerFunc) *server {
+	t.Helper()
+	s := newServer(answer)
+	s.Start()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func newServer(answer http.HandlerFunc) *server {
+	s := &server{}
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		s.mu.Lock()
+		s.requests = append(s.requests, received{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Body: string(body), Header: r.Header})
+		s.mu.Unlock()
+		answer(w, r)
+	}))
+	return s
+}
+
+// connect returns a client of a server, with the changes to its options.
+func connect(t *testing.T, url string, changes ...func(*client.Options)) *client.Client {
+	t.Helper()
+	o := client.Options{
+		BaseURL:     url,
+		Timeout:     5 * time.Second,
+		Credentials: func() (string, string, error) { return user, password, nil },
+	}
+	for _, change := range changes {
+		change(&o)
+	}
+	c, err := client.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// calls are all calls of the client, by name.
+func calls(t *testing.T, c *client.Client) map[string]func() error {
+	ctx := t.Context()
+	return map[string]func() error{
+		"probe":    func() error { return c.Probe(ctx) },
+		"list":     func() error { _, err := c.ListK8sResources(ctx, tenant, "healthscope-lab"); return err },
+		"get":      func() error { _, _, err := c.GetK8sResource(ctx, key); return err },
+		"put":      func() error { return c.PutK8sResource(ctx, key, document(key.ID)) },
+		"patch":    func() error { return c.PatchK8sResource(ctx, key, aai.Patch{Labels: []string{"a=b"}}) },
+		"delete":   func() error { return c.DeleteK8sResource(ctx, key, "17 3") },
+		"relate":   func() error { return c.PutRelationship(ctx, key, vnf) },
+		"unrelate": func() error { return c.DeleteRelationship(ctx, key, vnf) },
+	}
+}
+
+// failure returns the error as one of A&AI, and checks that it tells no secret.
+func failure(t *testing.T, err error) *aai.Error {
+	t.Helper()
+	e, ok := errors.AsType[*aai.Error](err)
+	if !ok {
+		t.Fatalf("error %v is not an *aai.Error", err)
+	}
+	for _, secret := range []string{password, base64.StdEncoding.EncodeToString([]byte(user + ":" + password))} {
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("the error tells a secret: %v", err)
+		}
+	}
+	return e
+}
+
+// refusal is an error body of A&AI.
+func refusal(exception, messageID string, variables ...string) string {
+	return `{"requestError":{"` + exception + `":{"messageId":"` + messageID + `","text":"Some text (msg=%1) (ec=%2)","variables":["` + strings.Join(variables, `","`) + `"]}}}`
+}
+
+// gzipped returns a text compressed.
+func gzipped(text string) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = w.Write([]byte(text))
+	_ = w.Close()
+	return b.Bytes()
+}

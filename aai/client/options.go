@@ -1,0 +1,142 @@
+package client
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Defaults of Options.
+const (
+	// DefaultSchemaVersion is the newest version of the A&AI schema.
+	DefaultSchemaVersion = "v32"
+	// DefaultTimeout is the deadline of one request.
+	DefaultTimeout = 30 * time.Second
+	// DefaultAppID is the name this project gives itself in A&AI.
+	DefaultAppID = "HealthScope"
+	// DefaultPageSize is the number of documents in a page of a list.
+	DefaultPageSize = 500
+)
+
+// Options say which A&AI to speak to, and how.
+type Options struct {
+	// BaseURL is scheme, host and port, such as https://aai.onap:8443. The path /aai is added.
+	BaseURL string
+	// SchemaVersion is the version of the schema in paths, v24 or later. The default is DefaultSchemaVersion.
+	SchemaVersion string
+	// Credentials returns user and password for basic authentication. It is asked before every request, so that they can change. Nil means none.
+	Credentials func() (user, password string, err error)
+	// CAFile is a file with the certificates, in PEM, of the authorities that A&AI's certificate is checked against. The default is the system's. It is not used with Transport.
+	CAFile string
+	// Timeout is the deadline of one request, from its start to the last byte of the answer. The default is DefaultTimeout.
+	Timeout time.Duration
+	// AppID is sent as X-FromAppId and becomes the source of truth in A&AI. The default is DefaultAppID.
+	AppID string
+	// PageSize is the number of documents in a page of a list. The default is DefaultPageSize.
+	PageSize int
+	// Observe is told of every request: the HTTP status as text, or "error" when there was no answer, and how long it took. Nil means nobody is.
+	Observe func(op, code string, duration time.Duration)
+	// Transport carries the requests. The default is one of the client's own, which verifies certificates.
+	Transport http.RoundTripper
+}
+
+// schemaVersion matches the versions whose schema has k8s-resource.
+var schemaVersion = regexp.MustCompile(`^v(2[4-9]|[3-9][0-9])$`)
+
+// setDefaults fills in what is left out.
+func (o *Options) setDefaults() {
+	if o.SchemaVersion == "" {
+		o.SchemaVersion = DefaultSchemaVersion
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.AppID == "" {
+		o.AppID = DefaultAppID
+	}
+	if o.PageSize == 0 {
+		o.PageSize = DefaultPageSize
+	}
+	if o.Observe == nil {
+		o.Observe = func(string, string, time.Duration) {}
+	}
+}
+
+// validate reports the first option that cannot be used.
+func (o *Options) validate() error {
+	u, err := url.Parse(o.BaseURL)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return errors.New("BaseURL must be an http or https URL, such as https://aai.onap:8443")
+	case u.User != nil:
+		return fmt.Errorf("BaseURL %q must not hold a user or password", u.Redacted())
+	case strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
+		return fmt.Errorf("BaseURL %q must be scheme, host and port only", o.BaseURL)
+	case !schemaVersion.MatchString(o.SchemaVersion):
+		return fmt.Errorf("SchemaVersion %q must be v24 or later: earlier versions have no k8s-resource", o.SchemaVersion)
+	case o.Timeout < 0:
+		return fmt.Errorf("Timeout %s must not be negative", o.Timeout)
+	case o.PageSize < 0:
+		return fmt.Errorf("PageSize %d must not be negative", o.PageSize)
+	}
+	return nil
+}
+
+// transport returns what carries the requests.
+func (o *Options) transport() (http.RoundTripper, error) {
+	if o.Transport != nil {
+		return o.Transport, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.CAFile != "" {
+		pem, err := os.ReadFile(o.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read CAFile: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("cannot find a PEM certificate in CAFile %q", o.CAFile)
+		}
+	}
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		TLSClientConfig:       config,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConns:          32,
+		MaxIdleConnsPerHost:   32,
+		IdleConnTimeout:       90 * time.Second,
+		ExpectContinueTimeout: time.Second,
+	}, nil
+}
+
+// FileCredentials returns a function for Options.Credentials that reads user and password from files, each time anew, without the white space around them. An empty user is an error.
+func FileCredentials(userFile, passwordFile string) func() (user, password string, err error) {
+	return func() (user, password string, err error) {
+		if user, err = readSecret(userFile); err != nil {
+			return "", "", err
+		}
+		if user == "" || strings.Contains(user, ":") {
+			return "", "", fmt.Errorf("cannot use the user name in file %q: it is empty or has a colon in it", userFile)
+		}
+		password, err = readSecret(passwordFile)
+		return user, password, err
+	}
+}
+
+func readSecret(file string) (string, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("cannot read credentials: %w", err)
+	}
+	return strings.TrimSpace(string(data)), nil
+}

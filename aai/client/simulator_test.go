@@ -1,0 +1,134 @@
+package client_test
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/client"
+	"github.com/healthscope/healthscope/aai/simulator"
+)
+
+// simulate returns a simulated A&AI with a region, a tenant and a VNF, and its URL. At the end of the test, nothing may have been sent to it that a careful client does not send.
+func simulate(t *testing.T, o simulator.Options) (*simulator.Simulator, string) {
+	t.Helper()
+	o.Strict = true
+	s := simulator.New(o)
+	if err := s.Seed(
+		simulator.CloudRegion(tenant.CloudOwner, tenant.CloudRegionID),
+		simulator.Tenant(tenant.CloudOwner, tenant.CloudRegionID, tenant.TenantID),
+		simulator.GenericVNF("vnf-1"),
+	); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(s)
+	t.Cleanup(func() {
+		server.Close()
+		if diff := cmp.Diff([]simulator.Violation{}, s.Violations()); diff != "" {
+			t.Errorf("violations, -want +got:\n%s", diff)
+		}
+	})
+	return s, server.URL
+}
+
+func TestLifeOfADocument(t *testing.T) {
+	_, url := simulate(t, simulator.Options{Users: map[string]string{user: password}})
+	c := connect(t, url)
+	ctx := t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(c.Probe(ctx))
+	must(c.PutK8sResource(ctx, key, document(key.ID)))
+	must(c.PatchK8sResource(ctx, key, aai.Patch{Labels: []string{"team=red", "hs/status=Failed"}}))
+	must(c.PutRelationship(ctx, key, vnf))
+	must(c.PutK8sResource(ctx, aai.Key{Tenant: tenant, ID: "other"}, func() aai.Document { d := document("other"); d.DataOwner = "else"; return d }()))
+
+	want := document(key.ID)
+	want.Labels = []string{"hs/status=Failed", "team=red"}
+	want.RelationshipList.Relationships = []aai.Relationship{
+		{RelatedTo: "generic-vnf", Label: "tosca.relationships.HostedOn", RelatedLink: "/aai/v32/network/generic-vnfs/generic-vnf/vnf-1"},
+	}
+	list, err := c.ListK8sResources(ctx, tenant, "healthscope-lab")
+	must(err)
+	if diff := cmp.Diff([]aai.Document{want}, list, cmpopts.IgnoreFields(aai.Document{}, "ResourceVersion"), cmpopts.SortSlices(strings.Compare)); diff != "" {
+		t.Fatalf("-want +got:\n%s", diff)
+	}
+	must(c.DeleteRelationship(ctx, key, list[0].RelationshipList.Relationships[0]))
+	got, found, err := c.GetK8sResource(ctx, key)
+	must(err)
+	if !found || got.RelationshipList.Relationships != nil {
+		t.Errorf("found %t, relationships %v", found, got.RelationshipList.Relationships)
+	}
+	if err := c.DeleteK8sResource(ctx, key, list[0].ResourceVersion); aai.KindOf(err) != aai.Reread {
+		t.Errorf("deletion of an old version: %v, want Reread", err)
+	}
+	must(c.DeleteK8sResource(ctx, key, got.ResourceVersion))
+	if _, found, err = c.GetK8sResource(ctx, key); found || err != nil {
+		t.Errorf("after the deletion: found %t, %v", found, err)
+	}
+}
+
+func TestRefusalsOfTheSimulator(t *testing.T) {
+	_, url := simulate(t, simulator.Options{Users: map[string]string{user: password}, Versions: []string{"v31", "v32"}})
+	c := connect(t, url)
+	ctx := t.Context()
+	nowhere := aai.Key{Tenant: aai.Tenant{CloudOwner: "o", CloudRegionID: "r", TenantID: "none"}, ID: "x"}
+	linked := document("linked")
+	linked.RelationshipList.Relationships = []aai.Relationship{aai.ToGenericVNF("none")}
+	if err := c.PutK8sResource(ctx, key, document(key.ID)); err != nil {
+		t.Fatal(err)
+	}
+	_, listErr := c.ListK8sResources(ctx, nowhere.Tenant, "x")
+	if listErr != nil {
+		t.Errorf("list of a tenant that does not exist: %v", listErr)
+	}
+	cases := map[string]struct {
+		err  error
+		kind aai.ErrorKind
+	}{
+		"create twice":           {c.PutK8sResource(ctx, key, document(key.ID)), aai.Reread},
+		"no tenant":              {c.PutK8sResource(ctx, nowhere, document("x")), aai.Park},
+		"no VNF, in a create":    {c.PutK8sResource(ctx, aai.Key{Tenant: tenant, ID: "linked"}, linked), aai.Park},
+		"no VNF":                 {c.PutRelationship(ctx, key, aai.ToGenericVNF("none")), aai.Park},
+		"patch of nothing":       {c.PatchK8sResource(ctx, nowhere, aai.Patch{Labels: []string{"a=b"}}), aai.Reread},
+		"delete of nothing":      {c.DeleteK8sResource(ctx, nowhere, "1"), aai.Reread},
+		"relationship to a kind": {c.PutRelationship(ctx, key, aai.Relationship{RelatedTo: "complex", RelatedLink: "/cloud-infrastructure/complexes/complex/x"}), aai.Park},
+		"wrong password":         {connect(t, url, func(o *client.Options) { o.Credentials = func() (string, string, error) { return user, "x", nil } }).Probe(ctx), aai.Stop},
+		"no password":            {connect(t, url, func(o *client.Options) { o.Credentials = nil }).Probe(ctx), aai.Stop},
+		"version not served":     {connect(t, url, func(o *client.Options) { o.SchemaVersion = "v24" }).Probe(ctx), aai.Stop},
+		"version unheard of":     {connect(t, url, func(o *client.Options) { o.SchemaVersion = "v99" }).Probe(ctx), aai.Stop},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if e := failure(t, c.err); e.Kind != c.kind || e.Code == "" || e.Message == "" {
+				t.Errorf("got %s, code %q: %v; want %s", e.Kind, e.Code, e, c.kind)
+			}
+		})
+	}
+}
+
+func TestPagesOfTheSimulator(t *testing.T) {
+	s, url := simulate(t, simulator.Options{})
+	c := connect(t, url, func(o *client.Options) { o.PageSize = 2; o.Credentials = nil })
+	for _, id := range []string{"a", "b", "c", "d", "e"} {
+		if err := c.PutK8sResource(t.Context(), aai.Key{Tenant: tenant, ID: id}, document(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := len(s.Requests())
+	list, err := c.ListK8sResources(t.Context(), tenant, "healthscope-lab")
+	if err != nil || len(list) != 5 {
+		t.Errorf("%d documents, %v; want 5", len(list), err)
+	}
+	if n := len(s.Requests()) - before; n != 3 {
+		t.Errorf("%d requests, want one for each of 3 pages", n)
+	}
+}

@@ -1,0 +1,242 @@
+package client_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jarcoal/httpmock"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/client"
+)
+
+// raw answers every request with these bytes and closes the connection.
+func raw(answer string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		connection, buffer, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		_, _ = buffer.WriteString(answer)
+		_ = buffer.Flush()
+		_ = connection.Close()
+	}
+}
+
+func TestBrokenAnswersAreRetried(t *testing.T) {
+	const ok = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+	for name, answer := range map[string]string{
+		"no answer":        "",
+		"no HTTP":          "SSH-2.0-OpenSSH\r\n\r\n",
+		"cut in the head":  "HTTP/1.1 200",
+		"cut in the body":  ok + "Content-Length: 500\r\n\r\n{\"k8s-resource\":[",
+		"cut in the chunk": ok + "Transfer-Encoding: chunked\r\n\r\n40\r\n{",
+		"no gzip":          ok + "Content-Encoding: gzip\r\nContent-Length: 9\r\n\r\nnot gzip!",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, raw(answer))
+			for call, do := range calls(t, connect(t, s.URL)) {
+				err := do()
+				if e := failure(t, err); e.Kind != aai.Retry || e.Err == nil {
+					t.Errorf("%s: got %s, %v; want Retry with a cause", call, e.Kind, err)
+				}
+			}
+		})
+	}
+}
+
+func TestNobodyListens(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for call, do := range calls(t, connect(t, "http://"+address)) {
+		if e := failure(t, do()); e.Kind != aai.Retry || e.Status != 0 || !strings.Contains(e.Error(), "connection refused") {
+			t.Errorf("%s: got %s: %v", call, e.Kind, e)
+		}
+	}
+}
+
+func TestConnectionResetByPeer(t *testing.T) {
+	transport := httpmock.NewMockTransport()
+	transport.RegisterNoResponder(httpmock.NewErrorResponder(&net.OpError{Op: "read", Err: os.NewSyscallError("read", errors.New("connection reset by peer"))}))
+	c := connect(t, "http://aai.example", func(o *client.Options) { o.Transport = transport })
+	for call, do := range calls(t, c) {
+		if e := failure(t, do()); e.Kind != aai.Retry {
+			t.Errorf("%s: got %s: %v", call, e.Kind, e)
+		}
+	}
+	if n := transport.GetTotalCallCount(); n != 8 {
+		t.Errorf("%d requests for 8 calls: the client must not repeat them", n)
+	}
+}
+
+func TestEveryCallHasADeadline(t *testing.T) {
+	release := make(chan struct{})
+	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	})
+	t.Cleanup(func() { close(release) })
+	for call, do := range calls(t, connect(t, s.URL, func(o *client.Options) { o.Timeout = 20 * time.Millisecond })) {
+		e := failure(t, do())
+		if e.Kind != aai.Retry || !errors.Is(e, context.DeadlineExceeded) {
+			t.Errorf("%s: got %s: %v", call, e.Kind, e)
+		}
+	}
+}
+
+func TestADrippingAnswerHasADeadlineToo(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, `{"id":`)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	_, _, err := connect(t, s.URL, func(o *client.Options) { o.Timeout = 50 * time.Millisecond }).GetK8sResource(t.Context(), key)
+	if e := failure(t, err); e.Kind != aai.Retry || !errors.Is(e, context.DeadlineExceeded) {
+		t.Errorf("got %s: %v", e.Kind, e)
+	}
+}
+
+func TestTheCallerCanCancel(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	})
+	if err := connect(t, s.URL).PatchK8sResource(ctx, key, aai.Patch{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTooLongAnAnswerIsNotRead(t *testing.T) {
+	chunk := strings.Repeat("x", 1<<20)
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		for range 100 {
+			if _, err := io.WriteString(w, chunk); err != nil {
+				return
+			}
+		}
+	})
+	_, err := connect(t, s.URL).ListK8sResources(t.Context(), tenant, "x")
+	if e := failure(t, err); e.Kind != aai.Stop || !strings.Contains(e.Error(), "longer than") {
+		t.Errorf("got %s: %v", e.Kind, e)
+	}
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	elsewhere := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, elsewhere.URL+r.URL.Path, http.StatusTemporaryRedirect)
+	})
+	for call, do := range calls(t, connect(t, s.URL)) {
+		if e := failure(t, do()); e.Kind != aai.Stop {
+			t.Errorf("%s: got %s: %v", call, e.Kind, e)
+		}
+	}
+	if n := len(elsewhere.received()); n > 0 {
+		t.Errorf("%d requests went to another host", n)
+	}
+}
+
+func TestCertificatesAreVerified(t *testing.T) {
+	good, goodFile := certificate(t, time.Now().Add(time.Hour))
+	expired, expiredFile := certificate(t, time.Now().Add(-time.Hour))
+	cases := map[string]struct {
+		certificate tls.Certificate
+		caFile      string
+		kind        aai.ErrorKind
+	}{
+		"trusted by CAFile": {good, goodFile, ""},
+		"self-signed":       {good, "", aai.Stop},
+		"another authority": {good, expiredFile, aai.Stop},
+		"expired":           {expired, expiredFile, aai.Stop},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+			s.TLS = &tls.Config{Certificates: []tls.Certificate{c.certificate}}
+			s.Config.ErrorLog = log.New(io.Discard, "", 0)
+			s.StartTLS()
+			t.Cleanup(s.Close)
+			err := connect(t, s.URL, func(o *client.Options) { o.CAFile = c.caFile }).PatchK8sResource(t.Context(), key, aai.Patch{})
+			if c.kind == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if e := failure(t, err); e.Kind != c.kind || !strings.Contains(e.Error(), "cannot be trusted") || len(s.received()) > 0 {
+				t.Errorf("got %s: %v", e.Kind, e)
+			}
+		})
+	}
+}
+
+// certificate returns a self-signed certificate for loopback, and a file that holds it.
+func certificate(t *testing.T, notAfter time.Time) (tls.Certificate, string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: notAfter.Add(-24 * time.Hour), NotAfter: notAfter,
+		IsCA: true, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}, file
+}
+
+func TestPlainHTTPWhereTLSIsExpected(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	err := connect(t, strings.Replace(s.URL, "http:", "https:", 1)).Probe(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "HTTP response to HTTPS client") {
+		t.Errorf("got %v", err)
+	}
+	failure(t, err)
+}
+
+func TestGzipIsUnderstood(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			fmt.Fprint(w, `{}`)
+			return
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(gzipped(`{"id":"13dd"}`))
+	})
+	if _, found, err := connect(t, s.URL).GetK8sResource(t.Context(), key); err != nil || !found {
+		t.Errorf("got %t, %v", found, err)
+	}
+}

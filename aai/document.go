@@ -1,0 +1,98 @@
+package aai
+
+// Document is a k8s-resource, one Kubernetes resource in A&AI. The fields and
+// their JSON names are those of the A&AI schema, equal in v24 to v32. There is
+// none for health, which therefore travels in Labels.
+type Document struct {
+	// ID is the key of the document.
+	ID string `json:"id"`
+	// Name is the resource's name.
+	Name string `json:"name"`
+	// Group is the API group; empty for the core group, but never absent, because A&AI requires it.
+	Group string `json:"group"`
+	// Version is the API version, such as v1.
+	Version string `json:"version"`
+	// Kind is the kind.
+	Kind string `json:"kind"`
+	// Namespace is the namespace; empty for cluster-scoped resources, but never absent.
+	Namespace string `json:"namespace"`
+	// Labels are key=value strings. A&AI keeps them as a set: order and repetition mean nothing.
+	Labels []string `json:"labels,omitempty"`
+	// Selflink is where more can be read about the resource.
+	Selflink string `json:"selflink"`
+	// DataOwner says who manages the document.
+	DataOwner string `json:"data-owner,omitempty"`
+	// DataSource says where the data comes from: the cluster.
+	DataSource string `json:"data-source,omitempty"`
+	// DataSourceVersion is the version of the source's data. This project leaves it alone.
+	DataSourceVersion string `json:"data-source-version,omitempty"`
+	// ResourceVersion is A&AI's token of optimistic concurrency. A&AI sets it; a create must not carry it.
+	ResourceVersion string `json:"resource-version,omitempty"`
+	// RelationshipList holds the relationships. On a PUT, an absent list leaves those in A&AI alone, while a present one replaces them.
+	RelationshipList RelationshipList `json:"relationship-list,omitzero"`
+}
+
+// RelationshipList is A&AI's wrapping around relationships.
+type RelationshipList struct {
+	// Relationships are the relationships, in no order.
+	Relationships []Relationship `json:"relationship"`
+}
+
+// IsZero says whether the list is absent. A list that is present and empty is not.
+func (l RelationshipList) IsZero() bool { return l.Relationships == nil }
+
+// Relationship is an edge from a k8s-resource to another object in A&AI.
+type Relationship struct {
+	// RelatedTo is the type of the other object, generic-vnf or vf-module.
+	RelatedTo string `json:"related-to"`
+	// Label is the kind of edge. A&AI fills it in when absent, since there is one kind for each type.
+	Label string `json:"relationship-label,omitempty"`
+	// RelatedLink is the path of the other object, with or without /aai/vN, never with a host.
+	RelatedLink string `json:"related-link"`
+}
+
+// Target returns the path of the other object as Key.Path would write it. Relationships are the same when their targets are.
+func (r Relationship) Target() string { return canonicalPath(r.RelatedLink) }
+
+// ToGenericVNF returns the relationship to a VNF. A k8s-resource can have one at most.
+func ToGenericVNF(vnfID string) Relationship {
+	return Relationship{RelatedTo: "generic-vnf", RelatedLink: vnfPath(vnfID)}
+}
+
+// ToVFModule returns the relationship to a module of a VNF. A k8s-resource can have one at most.
+func ToVFModule(vnfID, vfModuleID string) Relationship {
+	return Relationship{RelatedTo: "vf-module", RelatedLink: vnfPath(vnfID) + path("vf-modules", "vf-module", vfModuleID)}
+}
+
+func vnfPath(vnfID string) string { return path("network", "generic-vnfs", "generic-vnf", vnfID) }
+
+// Patch is a change to a document, as an RFC 7396 merge patch: nil fields stay as they are. A&AI neither wants nor checks a resource-version with it.
+type Patch struct {
+	// Name, Group, Version, Kind and Namespace are the new values of those fields.
+	Name      *string `json:"name,omitempty"`
+	Group     *string `json:"group,omitempty"`
+	Version   *string `json:"version,omitempty"`
+	Kind      *string `json:"kind,omitempty"`
+	Namespace *string `json:"namespace,omitempty"`
+	// Labels is the whole new list: a merge patch cannot change a part of one. An empty list that is not nil removes all.
+	Labels []string `json:"labels,omitzero"`
+	// Selflink and DataSource are the new values of those fields.
+	Selflink   *string `json:"selflink,omitempty"`
+	DataSource *string `json:"data-source,omitempty"`
+}
+
+// Apply returns the document as it is after the patch.
+func (d Document) Apply(p Patch) Document {
+	for _, f := range []struct{ field, value *string }{
+		{&d.Name, p.Name}, {&d.Group, p.Group}, {&d.Version, p.Version}, {&d.Kind, p.Kind},
+		{&d.Namespace, p.Namespace}, {&d.Selflink, p.Selflink}, {&d.DataSource, p.DataSource},
+	} {
+		if f.value != nil {
+			*f.field = *f.value
+		}
+	}
+	if p.Labels != nil {
+		d.Labels = p.Labels
+	}
+	return d
+}

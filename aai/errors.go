@@ -1,0 +1,118 @@
+package aai
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ErrorKind says what to do about an error of A&AI. The HTTP status alone cannot say it: a timeout is 400 there, and so are a blocked delete and a typing error.
+type ErrorKind string
+
+// The kinds of errors.
+const (
+	// Retry means: try again later, with backoff. A&AI or the way to it is in trouble; whether a write was done is not known.
+	Retry ErrorKind = "Retry"
+	// Reread means: somebody else was faster. Read the object again, then decide anew.
+	Reread ErrorKind = "Reread"
+	// Park means: something that must exist first does not. Wait until it does.
+	Park ErrorKind = "Park"
+	// Stop means: the configuration is wrong, such as the password or the schema version. No request will do better.
+	Stop ErrorKind = "Stop"
+	// DeadLetter means: A&AI will never take this request. Other objects are not concerned.
+	DeadLetter ErrorKind = "DeadLetter"
+)
+
+// Op is an operation on A&AI, as it appears in errors and metrics.
+type Op string
+
+// The operations.
+const (
+	// OpProbe asks whether A&AI serves us.
+	OpProbe Op = "probe"
+	// OpList reads a page of a tenant's k8s-resources.
+	OpList Op = "list"
+	// OpGet reads one k8s-resource.
+	OpGet Op = "get"
+	// OpPut creates a k8s-resource.
+	OpPut Op = "put"
+	// OpPatch changes one.
+	OpPatch Op = "patch"
+	// OpDelete deletes one.
+	OpDelete Op = "delete"
+	// OpRelate adds a relationship.
+	OpRelate Op = "relate"
+	// OpUnrelate removes one.
+	OpUnrelate Op = "unrelate"
+)
+
+// Codes of A&AI errors that more than one package knows by name.
+const (
+	// CodeNodeNotFound is the code for an object that does not exist, or whose parent does not.
+	CodeNodeNotFound = "ERR.5.4.6114"
+	// CodeTargetNotFound is the code for a relationship to an object that does not exist.
+	CodeTargetNotFound = "ERR.5.4.6129"
+)
+
+// Error is a request that A&AI refused, or that got no answer it can have meant.
+type Error struct {
+	// Op is what was asked.
+	Op Op
+	// URI is the path it was asked of, below /aai/vN.
+	URI string
+	// Status is the HTTP status; zero when there was no answer.
+	Status int
+	// Code is A&AI's error code, such as ERR.5.4.6114; empty when the answer had none.
+	Code string
+	// MessageID is A&AI's message id, such as SVC3001; empty when the answer had none.
+	MessageID string
+	// Message says what is wrong, in A&AI's words if it gave any.
+	Message string
+	// Kind is what to do about it.
+	Kind ErrorKind
+	// RetryAfter is how long A&AI asked to be left alone; zero when it did not ask.
+	RetryAfter time.Duration
+	// TransactionID is the X-TransactionId of the request, by which A&AI's own logs know it; empty when it was not sent.
+	TransactionID string
+	// Err is the cause when there was no answer; otherwise nil.
+	Err error
+}
+
+// Error says what was asked, what came back, and the transaction id.
+func (e *Error) Error() string {
+	var known []string
+	if e.Status != 0 {
+		known = append(known, "status "+strconv.Itoa(e.Status))
+	}
+	for _, word := range []string{e.MessageID, e.Code} {
+		if word != "" {
+			known = append(known, word)
+		}
+	}
+	text := fmt.Sprintf("cannot %s %q", e.Op, e.URI)
+	for _, part := range []string{strings.Join(known, " "), e.Message} {
+		if part != "" {
+			text += ": " + part
+		}
+	}
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	if e.TransactionID != "" {
+		text += " (transaction " + e.TransactionID + ")"
+	}
+	return text
+}
+
+// Unwrap returns the cause, if there is one.
+func (e *Error) Unwrap() error { return e.Err }
+
+// KindOf returns the kind of the first *Error in err's tree. An error that holds none did not come from A&AI and is Retry.
+func KindOf(err error) ErrorKind {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Kind
+	}
+	return Retry
+}

@@ -1,0 +1,53 @@
+package aai_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/healthscope/healthscope/aai"
+)
+
+func TestErrorText(t *testing.T) {
+	cases := map[string]struct {
+		err  *aai.Error
+		want string
+	}{
+		"an answer of A&AI": {
+			err: &aai.Error{
+				Op: aai.OpPut, URI: "/x", Status: 412, Code: "ERR.5.4.6130", MessageID: "SVC3000", Message: "Precondition Required", TransactionID: "id-1",
+			},
+			want: `cannot put "/x": status 412 SVC3000 ERR.5.4.6130: Precondition Required (transaction id-1)`,
+		},
+		"a proxy's answer": {
+			err:  &aai.Error{Op: aai.OpList, URI: "/x", Status: 502, Message: "Bad Gateway"},
+			want: `cannot list "/x": status 502: Bad Gateway`,
+		},
+		"no answer": {
+			err:  &aai.Error{Op: aai.OpDelete, URI: "/x", Message: "no answer", Err: context.DeadlineExceeded},
+			want: `cannot delete "/x": no answer: context deadline exceeded`,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := c.err.Error(); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestErrorIsFoundInATree(t *testing.T) {
+	cause := &aai.Error{Op: aai.OpGet, URI: "/x", Kind: aai.Stop, Err: context.Canceled}
+	err := fmt.Errorf("cannot do it: %w", errors.Join(errors.New("another"), cause))
+	if got := aai.KindOf(err); got != aai.Stop {
+		t.Errorf("kind is %q, want Stop", got)
+	}
+	if !errors.Is(err, context.Canceled) {
+		t.Error("the cause is not found")
+	}
+	if got := aai.KindOf(errors.New("another")); got != aai.Retry {
+		t.Errorf("kind of a foreign error is %q, want Retry", got)
+	}
+}

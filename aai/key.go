@@ -1,0 +1,115 @@
+package aai
+
+import (
+	"cmp"
+	"net/url"
+	"strings"
+)
+
+// Tenant is the place of Kubernetes resources in A&AI: a tenant in a cloud region. It must exist there before anything can be stored below it; A&AI never creates parents.
+type Tenant struct {
+	// CloudOwner is the cloud-owner, the first part of the cloud region's key.
+	CloudOwner string
+	// CloudRegionID is the cloud-region-id, the second part.
+	CloudRegionID string
+	// TenantID is the tenant-id.
+	TenantID string
+}
+
+// Path returns the tenant's path below /aai/vN, percent-encoded as A&AI demands.
+func (t Tenant) Path() string {
+	return path("cloud-infrastructure", "cloud-regions", "cloud-region", t.CloudOwner, t.CloudRegionID, "tenants", "tenant", t.TenantID)
+}
+
+// ResourcesPath returns the path of the container of the tenant's k8s-resources, in the same form as Path.
+func (t Tenant) ResourcesPath() string { return t.Path() + "/k8s-resources" }
+
+// Compare sorts tenants by cloud owner, region and id.
+func (t Tenant) Compare(o Tenant) int {
+	return cmp.Or(strings.Compare(t.CloudOwner, o.CloudOwner), strings.Compare(t.CloudRegionID, o.CloudRegionID), strings.Compare(t.TenantID, o.TenantID))
+}
+
+// String returns cloud-owner/cloud-region-id/tenant-id, which is how people name a tenant.
+func (t Tenant) String() string { return t.CloudOwner + "/" + t.CloudRegionID + "/" + t.TenantID }
+
+// Key identifies a k8s-resource in A&AI.
+type Key struct {
+	// Tenant is where the resource is.
+	Tenant Tenant
+	// ID is the id of the document, by intent unique in all of A&AI.
+	ID string
+}
+
+// Path returns the path of the k8s-resource below /aai/vN, percent-encoded as A&AI demands.
+func (k Key) Path() string { return k.Tenant.ResourcesPath() + path("k8s-resource", k.ID) }
+
+// Compare sorts keys by tenant and id.
+func (k Key) Compare(o Key) int {
+	return cmp.Or(k.Tenant.Compare(o.Tenant), strings.Compare(k.ID, o.ID))
+}
+
+// path joins segments, each with a slash before it.
+func path(segments ...string) string {
+	var b strings.Builder
+	for _, s := range segments {
+		b.WriteByte('/')
+		b.WriteString(Escape(s))
+	}
+	return b.String()
+}
+
+// Escape percent-encodes a path segment or a query value the one way that A&AI
+// accepts: everything but ASCII letters, digits and -._~ as upper-case hex.
+// url.PathEscape leaves more characters bare, which A&AI answers with 400.
+func Escape(s string) string {
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(s) {
+		if c := s[i]; unreserved(c) {
+			b.WriteByte(c)
+		} else {
+			b.Write([]byte{'%', hex[c>>4], hex[c&15]})
+		}
+	}
+	return b.String()
+}
+
+func unreserved(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~", c) >= 0
+}
+
+// canonicalPath brings a link into the form of Path: no host, no /aai/vN in front, canonical encoding. A segment that cannot be decoded stays as it is.
+func canonicalPath(link string) string {
+	rest := strings.TrimPrefix(link, "/")
+	if below, ok := strings.CutPrefix(rest, "aai/"); ok {
+		if version, path, ok := strings.Cut(below, "/"); ok && isSchemaVersion(version) {
+			rest = path
+		}
+	}
+	if rest != link && isPlain(rest) { // nearly every link; what stands before rest is its slash
+		return link[len(link)-len(rest)-1:]
+	}
+	segments := strings.Split(rest, "/")
+	for i, s := range segments {
+		if decoded, err := url.PathUnescape(s); err == nil {
+			segments[i] = Escape(decoded)
+		}
+	}
+	return "/" + strings.Join(segments, "/")
+}
+
+// isPlain says whether a path has no character that is, or should be, encoded.
+func isPlain(path string) bool {
+	for i := range len(path) {
+		if path[i] != '/' && !unreserved(path[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// isSchemaVersion says whether s is v followed by digits.
+func isSchemaVersion(s string) bool {
+	digits, ok := strings.CutPrefix(s, "v")
+	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
+}

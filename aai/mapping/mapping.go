@@ -1,0 +1,184 @@
+package mapping
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// Resource is a judged resource and how it came to be looked at.
+type Resource struct {
+	// Member is the judgement.
+	Member healthscope.Member
+	// Scope is the HealthScope that the resource belongs to; empty when it belongs to none.
+	Scope Scope
+	// GenericVNFID is the VNF that the scope relates the resource to; empty for none.
+	GenericVNFID string
+	// VFModuleID is the module of that VNF; empty for none. It means nothing without GenericVNFID.
+	VFModuleID string
+}
+
+// Scope names a HealthScope.
+type Scope struct {
+	// Namespace is the scope's namespace.
+	Namespace string
+	// Name is the scope's name.
+	Name string
+}
+
+// Decision says what is to become of a resource in A&AI.
+type Decision string
+
+// The decisions.
+const (
+	// Write means that A&AI is to hold the document.
+	Write Decision = "Write"
+	// Hold means that nothing is known about the resource: what A&AI holds is neither changed nor deleted.
+	Hold Decision = "Hold"
+	// Remove means that the resource does not exist: A&AI is to hold nothing.
+	Remove Decision = "Remove"
+	// Exclude means that the kind does not go to A&AI. What an earlier configuration wrote is to go.
+	Exclude Decision = "Exclude"
+	// Unmapped means that no region is configured for the resource's cluster and namespace.
+	Unmapped Decision = "Unmapped"
+)
+
+// Entry is what Map makes of a resource.
+type Entry struct {
+	// Decision says what is to become of it.
+	Decision Decision
+	// Key is where it is in A&AI; set for Write, Hold and Remove.
+	Key aai.Key
+	// Document is what A&AI is to hold; set for Write.
+	Document aai.Document
+	// LinkDenied is true when the scope names a VNF that its namespace may not link to. The document is written without the relationship.
+	LinkDenied bool
+}
+
+// Map turns a judged resource into what A&AI is to hold about it.
+//
+// Pending and Terminating are written as Pending, NotPresent is removed and
+// Unknown is held. An owned resource is mapped like any other.
+func Map(r Resource, o Options) Entry {
+	m := r.Member
+	if !o.wants(m.Group, m.Kind) {
+		return Entry{Decision: Exclude}
+	}
+	tenant, ok := o.tenant(m.Cluster, m.Namespace)
+	if !ok {
+		return Entry{Decision: Unmapped}
+	}
+	e := Entry{Key: aai.Key{Tenant: tenant, ID: ID(o.Installation, m.Key)}}
+	status, decision := statusOf(m.State)
+	e.Decision = decision
+	if decision != Write {
+		return e
+	}
+	links, denied := relationships(r, o)
+	e.LinkDenied = denied
+	e.Document = aai.Document{
+		ID:               e.Key.ID,
+		Name:             m.Name,
+		Group:            m.Group,
+		Version:          m.Version,
+		Kind:             m.Kind,
+		Namespace:        m.Namespace,
+		Labels:           labels(m, status, links, o),
+		Selflink:         selflink(r, o),
+		DataOwner:        o.Owner(),
+		DataSource:       m.Cluster,
+		RelationshipList: aai.RelationshipList{Relationships: links},
+	}
+	return e
+}
+
+// statusOf returns the word for a state in A&AI, and what is to become of a resource in that state.
+func statusOf(s healthscope.State) (healthscope.State, Decision) {
+	switch s {
+	case healthscope.Ready, healthscope.Pending, healthscope.Failed:
+		return s, Write
+	case healthscope.Terminating:
+		return healthscope.Pending, Write
+	case healthscope.NotPresent:
+		return "", Remove
+	case healthscope.Unknown:
+	}
+	return "", Hold
+}
+
+// ID returns the id of a resource's document: the lower-case hex SHA-256 of the
+// installation and of the fields of its key, each with its length before it,
+// as 8 bytes, big end first. The API version is not among them: a resource
+// stays the same when the version it is read in changes.
+func ID(installation string, k healthscope.Key) string {
+	h := sha256.New()
+	for _, field := range []string{installation, k.Cluster, k.Group, k.Kind, k.Namespace, k.Name} {
+		var size [8]byte
+		binary.BigEndian.PutUint64(size[:], uint64(len(field)))
+		h.Write(size[:])
+		h.Write([]byte(field))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// labels returns the reserved labels and the allowed ones of the resource, sorted.
+func labels(m healthscope.Member, status healthscope.State, links []aai.Relationship, o Options) []string {
+	list := []string{o.LabelPrefix + aai.LabelStatus + "=" + string(status)}
+	if m.Reason != "" {
+		list = append(list, o.LabelPrefix+aai.LabelReason+"="+string(m.Reason))
+	}
+	if !m.Since.IsZero() {
+		list = append(list, o.LabelPrefix+aai.LabelSince+"="+m.Since.UTC().Format(time.RFC3339))
+	}
+	for _, link := range links {
+		list = append(list, o.LabelPrefix+aai.LabelLink+"="+link.Target())
+	}
+	for key, value := range m.Labels {
+		if slices.Contains(o.LabelKeys, key) && !o.reserved(key) {
+			list = append(list, key+"="+value)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// reserved says whether a label key is one that only the mapping may set: a resource must not be able to claim a state by a label of its own.
+func (o Options) reserved(key string) bool {
+	name, ok := strings.CutPrefix(key, o.LabelPrefix)
+	return ok && slices.Contains([]string{aai.LabelStatus, aai.LabelReason, aai.LabelSince, aai.LabelLink}, name)
+}
+
+// selflink returns where the status REST server tells more: the resource's scope, or the scopes of its namespace.
+func selflink(r Resource, o Options) string {
+	base := strings.TrimRight(o.SelflinkBase, "/") + "/scopes"
+	switch {
+	case r.Scope != Scope{}:
+		return base + "/" + url.PathEscape(r.Scope.Namespace) + "/" + url.PathEscape(r.Scope.Name)
+	case r.Member.Namespace != "":
+		return base + "?namespace=" + url.QueryEscape(r.Member.Namespace)
+	default:
+		return base
+	}
+}
+
+// relationships returns the relationships of a resource, and whether the scope asked for one that it may not have.
+func relationships(r Resource, o Options) (links []aai.Relationship, denied bool) {
+	if r.GenericVNFID == "" {
+		return nil, false
+	}
+	if !o.mayLink(r.Scope.Namespace, r.GenericVNFID) {
+		return nil, true
+	}
+	links = []aai.Relationship{aai.ToGenericVNF(r.GenericVNFID)}
+	if r.VFModuleID != "" {
+		links = append(links, aai.ToVFModule(r.GenericVNFID, r.VFModuleID))
+	}
+	return links, false
+}

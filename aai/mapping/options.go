@@ -1,0 +1,88 @@
+package mapping
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/healthscope/healthscope/aai"
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
+)
+
+// Wildcard matches every cluster, namespace or VNF where Options name one.
+const Wildcard = "*"
+
+// Options are the configuration of the mapping. They have no defaults here: those of the configuration file are in package v1alpha1.
+type Options struct {
+	// Installation names the installation; it is part of every id and of the data-owner.
+	Installation string
+	// LabelPrefix is put before the names of the reserved labels, such as healthscope.core.oam.dev/.
+	LabelPrefix string
+	// LabelKeys are the keys of those labels of a resource that are copied to its document.
+	LabelKeys []string
+	// SelflinkBase is the base URL of the status REST server, without a path.
+	SelflinkBase string
+	// Kinds are the kinds that go to A&AI: Kind.group, or Kind for the core group. Secrets never go.
+	Kinds []string
+	// Regions map clusters and namespaces to tenants. The first that matches counts.
+	Regions []configv1alpha1.Region
+	// Links say which VNFs the scopes of a namespace may name. What no entry allows is not linked.
+	Links []configv1alpha1.LinkPolicy
+}
+
+// FromConfig returns the options that the inventory section of a configuration, with its defaults filled in, asks for, with labelKeys as LabelKeys.
+func FromConfig(i *configv1alpha1.Inventory, labelKeys []string) Options {
+	return Options{
+		Installation: i.Installation,
+		LabelPrefix:  i.LabelPrefix,
+		LabelKeys:    labelKeys,
+		SelflinkBase: i.SelflinkBase,
+		Kinds:        i.Kinds,
+		Regions:      i.Regions,
+		Links:        i.Links,
+	}
+}
+
+// Owner returns the data-owner of all documents of the installation.
+func (o Options) Owner() string { return "healthscope-" + o.Installation }
+
+// Tenants returns every tenant that a resource can be mapped to, sorted. It does not depend on which clusters there are, so that what a removed cluster left behind is found.
+func (o Options) Tenants() []aai.Tenant {
+	var tenants []aai.Tenant
+	for _, r := range o.Regions {
+		tenants = append(tenants, tenantOf(r))
+	}
+	slices.SortFunc(tenants, aai.Tenant.Compare)
+	return slices.Compact(tenants)
+}
+
+// tenant returns where the resources of a namespace of a cluster go.
+func (o Options) tenant(cluster, namespace string) (aai.Tenant, bool) {
+	i := slices.IndexFunc(o.Regions, func(r configv1alpha1.Region) bool {
+		return matches(r.Cluster, cluster) && matches(r.Namespace, namespace)
+	})
+	if i < 0 {
+		return aai.Tenant{}, false
+	}
+	return tenantOf(o.Regions[i]), true
+}
+
+func tenantOf(r configv1alpha1.Region) aai.Tenant {
+	return aai.Tenant{CloudOwner: r.CloudOwner, CloudRegionID: r.CloudRegionID, TenantID: r.TenantID}
+}
+
+// wants says whether a kind goes to A&AI.
+func (o Options) wants(group, kind string) bool {
+	if group == "" && kind == "Secret" {
+		return false
+	}
+	return slices.Contains(o.Kinds, strings.TrimSuffix(kind+"."+group, "."))
+}
+
+// mayLink says whether scopes of a namespace may name a VNF.
+func (o Options) mayLink(namespace, vnfID string) bool {
+	return slices.ContainsFunc(o.Links, func(l configv1alpha1.LinkPolicy) bool {
+		return matches(l.Namespace, namespace) && slices.ContainsFunc(l.GenericVNFIDs, func(id string) bool { return matches(id, vnfID) })
+	})
+}
+
+func matches(pattern, value string) bool { return pattern == Wildcard || pattern == value }

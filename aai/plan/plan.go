@@ -1,0 +1,252 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/healthscope/healthscope/aai"
+)
+
+// Options say what is ours.
+type Options struct {
+	// Owner is our data-owner.
+	Owner string
+	// LabelPrefix is the prefix of the reserved labels. All labels that start with it are ours.
+	LabelPrefix string
+	// LabelKeys are the keys of labels that are copied from resources. Labels with these keys are ours too.
+	LabelKeys []string
+}
+
+// Holds say what must not be touched, because too little is known about it.
+type Holds struct {
+	// Keys are documents that are neither written nor deleted. They win over desired documents.
+	Keys map[aai.Key]bool
+	// Source says of a data-source whether its documents must not be deleted, because the source is truncated, not synced or lost. Writing goes on. Nil means that no source is held.
+	Source func(dataSource string) bool
+}
+
+// Verb is the kind of an operation.
+type Verb string
+
+// The verbs, in the order in which operations on one document must be done.
+const (
+	// Create stores a new document with its relationships.
+	Create Verb = "Create"
+	// Update changes fields and labels of a document.
+	Update Verb = "Update"
+	// Unrelate removes a relationship.
+	Unrelate Verb = "Unrelate"
+	// Relate adds a relationship.
+	Relate Verb = "Relate"
+	// Delete deletes a document.
+	Delete Verb = "Delete"
+)
+
+// rank orders verbs.
+func (v Verb) rank() int { return slices.Index([]Verb{Create, Update, Unrelate, Relate, Delete}, v) }
+
+// Operation is one write to A&AI.
+type Operation struct {
+	// Verb says what to do.
+	Verb Verb
+	// Key says to which document.
+	Key aai.Key
+	// Document is the document to store; for Create.
+	Document aai.Document
+	// Patch is the change; for Update.
+	Patch aai.Patch
+	// Relationship is the relationship; for Relate and Unrelate.
+	Relationship aai.Relationship
+	// ResourceVersion is the version that is known, for Delete. It is empty when none is: read the document first.
+	ResourceVersion string
+}
+
+// Conflict is a desired document whose place is taken by a document of somebody else, which is left alone.
+type Conflict struct {
+	// Key is the place.
+	Key aai.Key
+	// Owner is the data-owner that has it; empty when the document names none.
+	Owner string
+}
+
+// Plan is what to do, and what cannot be done.
+type Plan struct {
+	// Operations are sorted by key; those on one key are in the order in which they must be done.
+	Operations []Operation
+	// Conflicts are sorted by key.
+	Conflicts []Conflict
+}
+
+// Diff returns what turns the current documents into the desired ones, as far
+// as they are ours and not held. It modifies neither map.
+//
+// Replacing a relationship takes two plans: the label that claims the old one
+// stays until the relationship is gone, so that it cannot be forgotten halfway.
+func Diff(desired, current map[aai.Key]aai.Document, holds Holds, o Options) Plan {
+	var p Plan
+	for key, want := range desired {
+		have, exists := current[key]
+		switch {
+		case holds.Keys[key]:
+		case !exists:
+			p.Operations = append(p.Operations, Operation{Verb: Create, Key: key, Document: newDocument(want)})
+		case have.DataOwner != o.Owner:
+			p.Conflicts = append(p.Conflicts, Conflict{Key: key, Owner: have.DataOwner})
+		default:
+			p.Operations = append(p.Operations, o.change(key, want, have)...)
+		}
+	}
+	for key, have := range current {
+		if _, wanted := desired[key]; !wanted && have.DataOwner == o.Owner && !holds.keep(key, have) {
+			p.Operations = append(p.Operations, Operation{Verb: Delete, Key: key, ResourceVersion: have.ResourceVersion})
+		}
+	}
+	slices.SortFunc(p.Operations, func(a, b Operation) int {
+		return cmp.Or(a.Key.Compare(b.Key), cmp.Compare(a.Verb.rank(), b.Verb.rank()), strings.Compare(a.Relationship.Target(), b.Relationship.Target()))
+	})
+	slices.SortFunc(p.Conflicts, func(a, b Conflict) int { return a.Key.Compare(b.Key) })
+	return p
+}
+
+// keep says whether a document must not be deleted.
+func (h Holds) keep(key aai.Key, d aai.Document) bool {
+	return h.Keys[key] || h.Source != nil && h.Source(d.DataSource)
+}
+
+// newDocument returns a document as a create sends it: sorted, without a version, and without an empty list of relationships.
+func newDocument(d aai.Document) aai.Document {
+	d.ResourceVersion = ""
+	d.Labels = set(d.Labels)
+	links := append([]aai.Relationship(nil), d.RelationshipList.Relationships...)
+	slices.SortFunc(links, func(a, b aai.Relationship) int { return strings.Compare(a.Target(), b.Target()) })
+	d.RelationshipList.Relationships = slices.CompactFunc(links, func(a, b aai.Relationship) bool { return a.Target() == b.Target() })
+	return d
+}
+
+// change returns the operations that bring a document of ours up to date.
+func (o Options) change(key aai.Key, want, have aai.Document) []Operation {
+	if equal(want, have) {
+		return nil
+	}
+	var ops []Operation
+	links := o.compareLinks(want, have)
+	if patch, differs := o.patch(want, have, links); differs {
+		ops = append(ops, Operation{Verb: Update, Key: key, Patch: patch})
+	}
+	for _, r := range links.remove {
+		ops = append(ops, Operation{Verb: Unrelate, Key: key, Relationship: r})
+	}
+	for _, r := range links.add {
+		ops = append(ops, Operation{Verb: Relate, Key: key, Relationship: r})
+	}
+	return ops
+}
+
+// equal says quickly what is true of nearly all documents: that there is nothing to do about them.
+func equal(want, have aai.Document) bool {
+	return want.Name == have.Name && want.Group == have.Group && want.Version == have.Version && want.Kind == have.Kind &&
+		want.Namespace == have.Namespace && want.Selflink == have.Selflink && want.DataSource == have.DataSource &&
+		holdsAll(want.Labels, have.Labels) && holdsAll(have.Labels, want.Labels) &&
+		relatesToAll(want, have) && relatesToAll(have, want)
+}
+
+// holdsAll says whether all labels are in the list.
+func holdsAll(list, labels []string) bool {
+	for _, label := range labels {
+		if !slices.Contains(list, label) {
+			return false
+		}
+	}
+	return true
+}
+
+// relatesToAll says whether a document has all relationships of another.
+func relatesToAll(d, other aai.Document) bool {
+	for _, r := range other.RelationshipList.Relationships {
+		if !contains(d.RelationshipList.Relationships, r) {
+			return false
+		}
+	}
+	return true
+}
+
+// patch returns the change that a document needs, and whether it needs one.
+func (o Options) patch(want, have aai.Document, links linkChange) (p aai.Patch, differs bool) {
+	for _, f := range []struct {
+		field      **string
+		want, have string
+	}{
+		{&p.Name, want.Name, have.Name},
+		{&p.Group, want.Group, have.Group},
+		{&p.Version, want.Version, have.Version},
+		{&p.Kind, want.Kind, have.Kind},
+		{&p.Namespace, want.Namespace, have.Namespace},
+		{&p.Selflink, want.Selflink, have.Selflink},
+		{&p.DataSource, want.DataSource, have.DataSource},
+	} {
+		if f.want != f.have {
+			*f.field, differs = &f.want, true
+		}
+	}
+	if labels := o.labels(want, have, links); !slices.Equal(labels, set(have.Labels)) {
+		p.Labels, differs = labels, true
+	}
+	return p, differs
+}
+
+// labels returns the labels that a document is to have: the desired ones, those of others, and claims on relationships that still have to go.
+func (o Options) labels(want, have aai.Document, links linkChange) []string {
+	labels := slices.Clone(want.Labels)
+	for _, label := range have.Labels {
+		if !o.ours(label) {
+			labels = append(labels, label)
+		}
+	}
+	for _, r := range links.remove {
+		labels = append(labels, o.claim(r))
+	}
+	return set(labels)
+}
+
+// ours says whether a label on a document of ours is one that we put there, or would.
+func (o Options) ours(label string) bool {
+	key, _, _ := strings.Cut(label, "=")
+	return o.LabelPrefix != "" && strings.HasPrefix(key, o.LabelPrefix) || slices.Contains(o.LabelKeys, key)
+}
+
+// claim returns the label that says that a relationship is ours.
+func (o Options) claim(r aai.Relationship) string {
+	return o.LabelPrefix + aai.LabelLink + "=" + r.Target()
+}
+
+// linkChange is what a document's relationships need.
+type linkChange struct{ add, remove []aai.Relationship }
+
+// compareLinks compares relationships by their targets. What is there and not desired goes only if a label claims it.
+func (o Options) compareLinks(want, have aai.Document) linkChange {
+	var c linkChange
+	for _, r := range want.RelationshipList.Relationships {
+		if !contains(have.RelationshipList.Relationships, r) && !contains(c.add, r) {
+			c.add = append(c.add, r)
+		}
+	}
+	for _, r := range have.RelationshipList.Relationships {
+		if !contains(want.RelationshipList.Relationships, r) && slices.Contains(have.Labels, o.claim(r)) {
+			c.remove = append(c.remove, r)
+		}
+	}
+	return c
+}
+
+func contains(list []aai.Relationship, r aai.Relationship) bool {
+	target := r.Target()
+	return slices.ContainsFunc(list, func(other aai.Relationship) bool { return other.Target() == target })
+}
+
+// set returns the list sorted and without repetitions, as a new slice that is never nil, since A&AI keeps labels as a set.
+func set(labels []string) []string {
+	sorted := append([]string{}, labels...)
+	slices.Sort(sorted)
+	return slices.Compact(sorted)
+}

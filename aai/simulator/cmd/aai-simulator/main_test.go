@@ -1,0 +1,233 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+)
+
+const seed = `[{"uri":"/network/generic-vnfs/generic-vnf/vnf-1","body":{"vnf-type":"cnf"}}]`
+
+// start runs the command until the test ends and returns the URLs it announces by name.
+func start(t *testing.T, listeners int, args ...string) map[string]string {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	out, in := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := run(ctx, args, in, io.Discard)
+		ended <- errors.Join(err, in.Close())
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("run ended with %v", err)
+		}
+	})
+	urls := map[string]string{}
+	lines := bufio.NewScanner(out)
+	for len(urls) < listeners && lines.Scan() {
+		name, url, ok := strings.Cut(lines.Text(), " ")
+		if !ok {
+			t.Fatalf("cannot parse line %q", lines.Text())
+		}
+		urls[name] = url
+	}
+	if len(urls) != listeners {
+		t.Fatalf("announced %v, want %d listeners; ended with %v", urls, listeners, <-ended)
+	}
+	return urls
+}
+
+func write(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// get sends one request with the headers A&AI wants and returns status and body.
+func get(t *testing.T, client *http.Client, url, user, password string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "application/json")
+	r.Header.Set("X-FromAppId", "test")
+	r.Header.Set("X-TransactionId", "1")
+	if user != "" {
+		r.SetBasicAuth(user, password)
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(response.Body)
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+// newClient returns a client whose connections end with the test.
+func newClient(t *testing.T, config *tls.Config) *http.Client {
+	t.Helper()
+	transport := &http.Transport{TLSClientConfig: config}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: 10 * time.Second}
+}
+
+func TestServesSeedWithAuthenticationAndStops(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	t.Run("session", func(t *testing.T) {
+		urls := start(t, 2, "--listen", "127.0.0.1:0", "--control-listen", "127.0.0.1:0", "--strict",
+			"--seed", write(t, "seed.json", seed), "--user", "AAI", "--password-file", write(t, "password", "secret\n"))
+		client := newClient(t, nil)
+		node := urls["aai"] + "/aai/v32/network/generic-vnfs/generic-vnf/vnf-1"
+		if status, body := get(t, client, node, "AAI", "secret"); status != 200 || !strings.Contains(body, `"vnf-type":"cnf"`) {
+			t.Errorf("seeded VNF: status %d, %s", status, body)
+		}
+		if status, _ := get(t, client, node, "AAI", "wrong"); status != 403 {
+			t.Errorf("wrong password: status %d, want 403", status)
+		}
+		_, requests := get(t, client, urls["control"]+"/__sim/requests", "", "")
+		if n := strings.Count(requests, `"sequence"`); n != 2 || strings.Contains(requests, "Basic ") {
+			t.Errorf("journal has %d requests, want 2 without credentials: %s", n, requests)
+		}
+		_, violations := get(t, client, urls["control"]+"/__sim/violations", "", "")
+		if violations != "[]\n" {
+			t.Errorf("violations: %s", violations)
+		}
+	})
+}
+
+func TestServesHTTPSAndNoControl(t *testing.T) {
+	cert, key := certificate(t)
+	urls := start(t, 1, "--listen", "127.0.0.1:0", "--control-listen", "", "--tls-cert", cert, "--tls-key", key, "--versions", "v24,v30")
+	roots := x509.NewCertPool()
+	pemBytes, err := os.ReadFile(cert)
+	if err != nil || !roots.AppendCertsFromPEM(pemBytes) {
+		t.Fatalf("cannot use certificate: %v", err)
+	}
+	client := newClient(t, &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12})
+	for version, want := range map[string]int{"v30": 200, "v32": 400} {
+		if status, body := get(t, client, urls["aai"]+"/aai/"+version+"/examples/k8s-resource", "", ""); status != want {
+			t.Errorf("%s: status %d, want %d: %s", version, status, want, body)
+		}
+	}
+}
+
+// certificate writes a self-signed certificate for the loopback address.
+func certificate(t *testing.T) (certFile, keyFile string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := func(kind string, bytes []byte) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes}))
+	}
+	return write(t, "cert.pem", block("CERTIFICATE", der)), write(t, "key.pem", block("PRIVATE KEY", keyDER))
+}
+
+func TestBadCommandLinesAreExplained(t *testing.T) {
+	free := []string{"--listen", "127.0.0.1:0", "--control-listen", "127.0.0.1:0"}
+	socket, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close() //nolint:errcheck // the test is over
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"unknown flag":          {[]string{"--nope"}, "nope"},
+		"argument":              {[]string{"x"}, `unexpected argument "x"`},
+		"user alone":            {[]string{"--user", "u"}, "--password-file"},
+		"key alone":             {[]string{"--tls-key", "k"}, "--tls-cert"},
+		"password file missing": {[]string{"--user", "u", "--password-file", "/nowhere/p"}, "/nowhere/p"},
+		"certificate missing":   {[]string{"--tls-cert", "/nowhere/c", "--tls-key", "/nowhere/k"}, "/nowhere/c"},
+		"version unknown":       {[]string{"--versions", "v24,v99"}, `"v99"`},
+		"seed missing":          {[]string{"--seed", "/nowhere/s"}, "/nowhere/s"},
+		"seed broken":           {[]string{"--seed", write(t, "a.json", "{")}, "a.json"},
+		"seed impossible":       {[]string{"--seed", write(t, "b.json", `[{"uri":"/network/pnfs/pnf/p","body":{}}]`)}, `"/network/pnfs/pnf/p"`},
+		"address taken":         {[]string{"--control-listen", socket.Addr().String()}, "cannot listen for control"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+			err := run(t.Context(), append(append([]string{}, free...), tc.args...), io.Discard, io.Discard)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("run() = %v, want an error naming %s", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestStopDoesNotWaitForDelayedRequests(t *testing.T) {
+	fault := `[{"delay":"9m","count":1}]`
+	began := time.Now()
+	t.Run("session", func(t *testing.T) {
+		urls := start(t, 2, "--listen", "127.0.0.1:0", "--control-listen", "127.0.0.1:0")
+		client := newClient(t, nil)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, urls["control"]+"/__sim/faults", strings.NewReader(fault))
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(http.StatusNoContent, response.StatusCode); diff != "" {
+			t.Errorf("status (-want +got):\n%s", diff)
+		}
+		if err := response.Body.Close(); err != nil {
+			t.Fatal(err)
+		}
+		socket, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(urls["aai"], "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(socket, "GET /aai/util/echo HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = socket.Close() })
+		for rules := ""; rules != "[]\n"; { // until the request has used the fault up
+			_, rules = get(t, client, urls["control"]+"/__sim/faults", "", "")
+		}
+	})
+	if took := time.Since(began); took > stopTimeout {
+		t.Errorf("the stop took %s", took)
+	}
+}

@@ -1,0 +1,244 @@
+package simulator
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	region    = "/cloud-infrastructure/cloud-regions/cloud-region/owner/region"
+	tenant    = region + "/tenants/tenant/t1"
+	resources = tenant + "/k8s-resources"
+	pod       = resources + "/k8s-resource/pod-1"
+	vnf       = "/network/generic-vnfs/generic-vnf/vnf-1"
+	otherVNF  = "/network/generic-vnfs/generic-vnf/vnf-2"
+	module    = vnf + "/vf-modules/vf-module/mod-1"
+
+	podFields = `"name":"web-0","group":"","version":"v1","kind":"Pod","namespace":"shop","selflink":"https://hub/pods/web-0"`
+	podBody   = `{` + podFields + `}`
+)
+
+// base is the moment at which the test clock stands still.
+var base = time.UnixMilli(1_763_600_000_000)
+
+// harness is a simulator with a region, a tenant, two VNFs and a module, and a client that behaves.
+type harness struct {
+	*Simulator
+	t *testing.T
+}
+
+func newHarness(t *testing.T, opts Options) *harness {
+	t.Helper()
+	if opts.Clock == nil {
+		opts.Clock = func() time.Time { return base }
+	}
+	h := &harness{New(opts), t}
+	h.seed(CloudRegion("owner", "region"), Tenant("owner", "region", "t1"),
+		GenericVNF("vnf-1"), GenericVNF("vnf-2"), VFModule("vnf-1", "mod-1"))
+	return h
+}
+
+func (h *harness) seed(fixtures ...Fixture) {
+	h.t.Helper()
+	if err := h.Seed(fixtures...); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// call is one request. Headers are those of a good client unless named here; an empty value removes one.
+type call struct {
+	method string // GET when empty
+	path   string // below /aai/v32 unless it starts with /aai
+	body   string
+	header map[string]string
+}
+
+// outcome is an answer.
+type outcome struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (h *harness) send(c call) outcome {
+	h.t.Helper()
+	r := c.request(h.t)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return outcome{status: w.Code, header: w.Header(), body: w.Body.String()}
+}
+
+func (c call) request(t *testing.T) *http.Request {
+	t.Helper()
+	method, path := c.method, c.path
+	if method == "" {
+		method = http.MethodGet
+	}
+	if !strings.HasPrefix(path, "/aai") {
+		path = "/aai/v32" + path
+	}
+	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(c.body))
+	r.Header.Set("Accept", "application/json")
+	r.Header.Set("X-FromAppId", "test")
+	r.Header.Set("X-TransactionId", "tx-1")
+	r.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPatch {
+		r.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	for name, value := range c.header {
+		r.Header.Del(name)
+		if value != "" {
+			r.Header.Set(name, value)
+		}
+	}
+	return r
+}
+
+// must sends a request that has to succeed.
+func (h *harness) must(c call) outcome {
+	h.t.Helper()
+	out := h.send(c)
+	if out.status >= 300 {
+		h.t.Fatalf("%s %s: status %d: %s", c.method, c.path, out.status, out.body)
+	}
+	return out
+}
+
+// version returns the resource-version of a node that has to exist.
+func (h *harness) version(uri string) string {
+	h.t.Helper()
+	return as[string](h.t, h.document(uri)["resource-version"])
+}
+
+// document returns the document of a node that has to exist.
+func (h *harness) document(uri string) map[string]any {
+	h.t.Helper()
+	doc, ok := h.Get(uri)
+	if !ok {
+		h.t.Fatalf("no node at %s", uri)
+	}
+	return doc
+}
+
+func (h *harness) versions(uris ...string) []string {
+	h.t.Helper()
+	list := make([]string, len(uris))
+	for i, uri := range uris {
+		list[i] = h.version(uri)
+	}
+	return list
+}
+
+func put1(path, body string) call    { return call{method: http.MethodPut, path: path, body: body} }
+func patch1(path, body string) call  { return call{method: http.MethodPatch, path: path, body: body} }
+func delete1(path, body string) call { return call{method: http.MethodDelete, path: path, body: body} }
+
+func bulk1(body string) call {
+	return call{method: http.MethodPost, path: "/bulk/single-transaction", body: body}
+}
+
+// ecPattern is how a client finds the error code among the variables.
+var ecPattern = regexp.MustCompile(`^(ERR\.)?\d\.\d\.\d{4}$`)
+
+// refusal is an error body taken apart.
+type refusal struct {
+	id, text  string
+	variables []string
+}
+
+func (o outcome) refusal(t *testing.T) refusal {
+	t.Helper()
+	var doc struct {
+		RequestError map[string]struct {
+			MessageID string   `json:"messageId"`
+			Text      string   `json:"text"`
+			Variables []string `json:"variables"`
+		} `json:"requestError"`
+	}
+	if err := json.Unmarshal([]byte(o.body), &doc); err != nil {
+		t.Fatalf("error body is no JSON: %v\n%s", err, o.body)
+	}
+	for _, e := range doc.RequestError {
+		return refusal{e.MessageID, e.Text, e.Variables}
+	}
+	t.Fatalf("no requestError in %s", o.body)
+	return refusal{}
+}
+
+// ec returns the error code, empty for an answer without one.
+func (o outcome) ec(t *testing.T) string {
+	t.Helper()
+	if o.status < 400 || !strings.Contains(o.body, "requestError") {
+		return ""
+	}
+	for _, v := range o.refusal(t).variables {
+		if ecPattern.MatchString(v) {
+			return v
+		}
+	}
+	t.Fatalf("no error code in %s", o.body)
+	return ""
+}
+
+func (o outcome) decode(t *testing.T) map[string]any {
+	t.Helper()
+	var doc map[string]any
+	if err := json.Unmarshal([]byte(o.body), &doc); err != nil {
+		t.Fatalf("body is no JSON object: %v\n%s", err, o.body)
+	}
+	return doc
+}
+
+func diff(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("%s (-want +got):\n%s", what, d)
+	}
+}
+
+// answers is a table of single requests on a prepared inventory.
+type answers map[string]struct {
+	given  []call // must succeed
+	call   call
+	status int
+	ec     string
+}
+
+func (table answers) run(t *testing.T) {
+	t.Helper()
+	for name, tc := range table {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, Options{})
+			for _, c := range tc.given {
+				h.must(c)
+			}
+			before := h.State()
+			out := h.send(tc.call)
+			diff(t, "status", tc.status, out.status)
+			diff(t, "error code", tc.ec, out.ec(t))
+			if tc.status >= 400 {
+				diff(t, "a refused request must leave no trace in the inventory", before, h.State())
+			}
+		})
+	}
+}
+
+func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
+
+// as asserts the type of a value in a document.
+func as[T any](t *testing.T, v any) T {
+	t.Helper()
+	typed, ok := v.(T)
+	if !ok {
+		t.Fatalf("got %T, want %T", v, typed)
+	}
+	return typed
+}

@@ -1,0 +1,206 @@
+package simulator
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// failer is what testing.T and rapid.T have in common.
+type failer interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
+// checkInvariants asserts what must hold of an inventory at any time: no node without its parent, containers that list
+// exactly the nodes there are, edges seen from both ends and within their multiplicity.
+func checkInvariants(t failer, g *graph) {
+	t.Helper()
+	listed := 0
+	for container, members := range g.members {
+		for uri, n := range members {
+			listed++
+			if g.nodes[uri] != n || containerURI(n.place.typ, n.place.parent) != container {
+				t.Errorf("container %s lists %s wrongly", container, uri)
+			}
+		}
+	}
+	if listed != len(g.nodes) {
+		t.Errorf("%d nodes, but containers list %d", len(g.nodes), listed)
+	}
+	for uri, n := range g.nodes {
+		if n.place.uri() != uri {
+			t.Errorf("node %s is stored at %s", n.place.uri(), uri)
+		}
+		if p := n.place.parent; p != nil && g.nodes[p.uri()] == nil {
+			t.Errorf("%s is an orphan", uri)
+		}
+	}
+	for uri := range g.edges {
+		checkEdges(t, g, uri)
+	}
+}
+
+func checkEdges(t failer, g *graph, uri string) {
+	t.Helper()
+	used := map[*edgeRule]int{}
+	for e := range g.edges[uri] {
+		other := e.other(uri)
+		if g.nodes[uri] == nil || g.nodes[other] == nil {
+			t.Errorf("edge %s -> %s has no node at one end", e.from, e.to)
+			continue
+		}
+		if _, both := g.edges[other][e]; !both {
+			t.Errorf("edge %s -> %s is unknown to %s", e.from, e.to, other)
+		}
+		if g.nodes[e.from].place.typ.name != e.rule.from || g.nodes[e.to].place.typ.name != e.rule.to {
+			t.Errorf("edge %s -> %s does not follow its rule", e.from, e.to)
+		}
+		single := (e.rule.multiplicity == manyToOne && e.from == uri) || (e.rule.multiplicity == oneToMany && e.to == uri)
+		if used[e.rule]++; single && used[e.rule] > 1 {
+			t.Errorf("%s has %d edges %s, one is allowed", uri, used[e.rule], e.rule.label)
+		}
+	}
+}
+
+// history draws random requests on a small inventory.
+type history struct {
+	*harness
+	rt *rapid.T
+}
+
+func (h *history) pick(label string, from ...string) string {
+	return rapid.SampledFrom(from).Draw(h.rt, label)
+}
+
+// uri draws a node that may exist or not.
+func (h *history) uri() string {
+	t := h.pick("tenant", tenant, region+"/tenants/tenant/t2")
+	return h.pick("uri", vnf, otherVNF, module, otherVNF+"/vf-modules/vf-module/m", t,
+		t+"/k8s-resources/k8s-resource/a", t+"/k8s-resources/k8s-resource/b", t+"/vservers/vserver/v")
+}
+
+// versionOf draws the right resource-version, a wrong one, or none.
+func (h *history) versionOf(uri string) string {
+	doc, ok := h.Get(uri)
+	switch choice := h.pick("version", "right", "right", "right", "wrong", "none"); {
+	case choice == "right" && ok:
+		return as[string](h.t, doc["resource-version"])
+	case choice == "wrong":
+		return "1"
+	}
+	return ""
+}
+
+// putBody draws the body of a PUT that is complete for any type.
+func (h *history) putBody(uri string) string {
+	body := `{` + podFields + `,"tenant-name":"n","vnf-type":"t","vserver-name":"n","vserver-selflink":"s"`
+	if v := h.versionOf(uri); v != "" {
+		body += `,"resource-version":"` + v + `"`
+	}
+	if rapid.Bool().Draw(h.rt, "linked") {
+		body += `,` + h.relationships()
+	}
+	return body + `}`
+}
+
+func (h *history) relationships() string {
+	list := make([]string, rapid.IntRange(0, 3).Draw(h.rt, "links"))
+	for i := range list {
+		list[i] = h.link()
+	}
+	return `"relationship-list":{"relationship":[` + strings.Join(list, ",") + `]}`
+}
+
+func (h *history) link() string { return `{"related-link":"` + h.uri() + `"}` }
+
+// write draws one write as action, URI and body, which serves a request of its own as well as a bulk operation.
+func (h *history) write() (action, uri, body string) {
+	uri = h.uri()
+	switch h.pick("action", "put", "put", "patch", "delete", "edge", "unedge") {
+	case "put":
+		return "put", uri, h.putBody(uri)
+	case "patch":
+		return "patch", uri, `{"data-owner":"` + h.pick("owner", "a", "b") + `",` + h.relationships() + `}`
+	case "edge":
+		return "put", uri + relationshipPath, h.link()
+	case "unedge":
+		return "delete", uri + relationshipPath, h.link()
+	default:
+		return "delete", uri + "?resource-version=" + h.versionOf(uri), `{}`
+	}
+}
+
+func (h *history) request() call {
+	if h.pick("form", "single", "single", "bulk") == "single" {
+		action, uri, body := h.write()
+		return call{method: strings.ToUpper(action), path: uri, body: body}
+	}
+	list := make([]string, rapid.IntRange(1, 4).Draw(h.rt, "operations"))
+	for i := range list {
+		list[i] = op(h.write())
+	}
+	return bulk1(operations(list...))
+}
+
+func TestRandomHistoriesKeepTheInventoryWhole(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		h := &history{harness: newHarness(t, Options{}), rt: rt}
+		versions := map[string]int64{}
+		for range rapid.IntRange(1, 40).Draw(rt, "length") {
+			before := h.State()
+			c := h.request()
+			out := h.send(c)
+			checkInvariants(rt, h.graph)
+			checkVersions(rt, h.graph, versions)
+			if refused := out.status >= 400; refused && fmt.Sprint(before) != fmt.Sprint(h.State()) {
+				rt.Errorf("%s %s was refused with %d and yet changed the inventory", c.method, c.path, out.status)
+			}
+			if out.status >= 500 {
+				rt.Errorf("%s %s %s: status %d", c.method, c.path, c.body, out.status)
+			}
+			if rt.Failed() {
+				rt.Logf("after %s %s %s", c.method, c.path, c.body)
+				return
+			}
+		}
+	})
+}
+
+// checkVersions asserts that the resource-version at a URI never goes back, not even when the node is made anew.
+func checkVersions(t failer, g *graph, last map[string]int64) {
+	t.Helper()
+	for uri, n := range g.nodes {
+		now, err := strconv.ParseInt(n.version, 10, 64)
+		if err != nil || now < last[uri] {
+			t.Errorf("resource-version of %s went from %d to %q", uri, last[uri], n.version)
+		}
+		last[uri] = now
+	}
+}
+
+// Every successful single PUT or PATCH must give the node a version it never had.
+func TestRandomWritesNeverReuseAVersion(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		h := &history{harness: newHarness(t, Options{}), rt: rt}
+		seen := map[string]bool{}
+		for range rapid.IntRange(1, 30).Draw(rt, "length") {
+			action, uri, body := h.write()
+			if strings.Contains(uri, "?") || strings.HasSuffix(uri, relationshipPath) {
+				continue
+			}
+			if out := h.send(call{method: strings.ToUpper(action), path: uri, body: body}); out.status > http.StatusCreated {
+				continue
+			}
+			if key := uri + " " + h.version(uri); seen[key] {
+				rt.Fatalf("%s %s reused version %s", action, uri, h.version(uri))
+			} else {
+				seen[key] = true
+			}
+		}
+	})
+}

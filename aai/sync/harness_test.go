@@ -1,0 +1,324 @@
+package sync_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/client"
+	"github.com/healthscope/healthscope/aai/plan"
+	"github.com/healthscope/healthscope/aai/simulator"
+	aaisync "github.com/healthscope/healthscope/aai/sync"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const owner = "healthscope-lab"
+
+var tenant = aai.Tenant{CloudOwner: "o", CloudRegionID: "r", TenantID: "t"}
+
+func key(id string) aai.Key { return aai.Key{Tenant: tenant, ID: id} }
+
+// document returns a desired document in a state, with the changes.
+func document(id, status string, changes ...func(*aai.Document)) aai.Document {
+	d := aai.Document{
+		ID: id, Name: "n-" + id, Version: "v1", Kind: "Service", Namespace: "ns", Labels: []string{"hs/status=" + status},
+		Selflink: "http://x", DataOwner: owner, DataSource: "edge",
+	}
+	for _, change := range changes {
+		change(&d)
+	}
+	return d
+}
+
+// linked relates a document to VNFs, as the mapping does.
+func linked(vnfs ...string) func(*aai.Document) {
+	return func(d *aai.Document) {
+		for _, vnf := range vnfs {
+			r := aai.ToGenericVNF(vnf)
+			d.RelationshipList.Relationships = append(d.RelationshipList.Relationships, r)
+			d.Labels = append(d.Labels, "hs/link="+r.Target())
+		}
+	}
+}
+
+func documents(list ...aai.Document) map[aai.Key]aai.Document {
+	m := map[aai.Key]aai.Document{}
+	for _, d := range list {
+		m[key(d.ID)] = d
+	}
+	return m
+}
+
+// fail is what the test may use of *testing.T and *rapid.T.
+type fail interface {
+	Helper()
+	Context() context.Context
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// world is an A&AI, a Syncer before it, and a clock.
+type world struct {
+	*simulator.Simulator
+	t      fail
+	client *client.Client
+	syncer *aaisync.Syncer
+	// intercept answers a request in place of A&AI when it returns an answer.
+	intercept func(*http.Request) *http.Response
+	password  string
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+// newWorld returns a world in which the tenant and two VNFs exist, if wanted.
+func newWorld(t fail, seeds ...simulator.Fixture) *world {
+	t.Helper()
+	w := &world{t: t, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), password: "good"}
+	w.Simulator = simulator.New(simulator.Options{Strict: true, Users: map[string]string{"AAI": "good"}, Clock: w.clock})
+	w.seed(seeds...)
+	c, err := client.New(client.Options{
+		BaseURL: "http://aai.example", Transport: w, PageSize: 100,
+		Credentials: func() (string, string, error) { return "AAI", w.password, nil },
+	})
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	w.client = c
+	w.restart()
+	return w
+}
+
+// everything seeds what exists in an A&AI that is ready for use.
+func everything() []simulator.Fixture {
+	return []simulator.Fixture{
+		simulator.CloudRegion("o", "r"), simulator.Tenant("o", "r", "t"), simulator.GenericVNF("vnf-1"), simulator.GenericVNF("vnf-2"),
+	}
+}
+
+func start(t *testing.T, seeds ...simulator.Fixture) *world {
+	t.Helper()
+	if seeds == nil {
+		seeds = everything()
+	}
+	w := newWorld(t, seeds...)
+	t.Cleanup(w.checkManners)
+	return w
+}
+
+// checkManners checks that nothing was sent that a careful client does not send.
+func (w *world) checkManners() {
+	w.t.Helper()
+	for _, v := range w.Violations() {
+		if v.TransactionID != thirdParty {
+			w.t.Errorf("violation: %+v", v)
+		}
+	}
+}
+
+func (w *world) clock() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
+func (w *world) advance(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = w.now.Add(d)
+}
+
+// restart makes a Syncer that knows nothing.
+func (w *world) restart() {
+	w.syncer = aaisync.New(aaisync.Options{
+		Client: w.client, Clock: w.clock,
+		Plan: plan.Options{Owner: owner, LabelPrefix: "hs/", LabelKeys: []string{"app"}},
+	})
+}
+
+// RoundTrip carries a request to A&AI without a network.
+func (w *world) RoundTrip(r *http.Request) (answer *http.Response, err error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	if w.intercept != nil {
+		if answer := w.intercept(r); answer != nil {
+			answer.Request = r
+			return answer, nil
+		}
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			if cause, ok := p.(error); !ok || !errors.Is(cause, http.ErrAbortHandler) {
+				panic(p)
+			}
+			answer, err = nil, errors.New("connection closed")
+		}
+	}()
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	recorder := httptest.NewRecorder()
+	w.ServeHTTP(recorder, r)
+	return recorder.Result(), nil
+}
+
+func (w *world) seed(seeds ...simulator.Fixture) {
+	w.t.Helper()
+	if err := w.Seed(seeds...); err != nil {
+		w.t.Fatalf("%v", err)
+	}
+}
+
+func (w *world) faults(faults ...simulator.Fault) {
+	w.t.Helper()
+	if err := w.AddFaults(faults...); err != nil {
+		w.t.Fatalf("%v", err)
+	}
+}
+
+// sync makes a pass that must end well.
+func (w *world) sync(desired ...aai.Document) aaisync.Report {
+	w.t.Helper()
+	r, err := w.trySync(desired...)
+	if err != nil {
+		w.t.Fatalf("%v", err)
+	}
+	return r
+}
+
+func (w *world) trySync(desired ...aai.Document) (aaisync.Report, error) {
+	return w.syncer.Sync(w.t.Context(), tenant, documents(desired...), plan.Holds{})
+}
+
+// requests returns what this project has asked of A&AI while do ran, as "PATCH a" or "GET" for a list.
+func (w *world) requests(do func()) []string {
+	before := len(w.Requests())
+	do()
+	list := []string{}
+	for _, r := range w.Requests()[before:] {
+		if r.Header.Get("X-FromAppId") != "HealthScope" {
+			continue
+		}
+		_, id, _ := strings.Cut(r.Path, "/k8s-resource/")
+		list = append(list, strings.TrimSpace(r.Method+" "+strings.Replace(id, "/relationship-list/relationship", " edge", 1)))
+	}
+	return list
+}
+
+// expect checks the requests that were made while do ran, in any order.
+func (w *world) expect(want []string, do func()) {
+	w.t.Helper()
+	got := w.requests(do)
+	slices.Sort(got)
+	want = slices.Sorted(slices.Values(want))
+	if diff := cmp.Diff(want, got, cmpEmpty); diff != "" {
+		w.t.Errorf("requests, -want +got:\n%s", diff)
+	}
+}
+
+var cmpEmpty = cmp.Transformer("nil", func(l []string) []string { return append([]string{}, l...) })
+
+// thirdParty is the transaction id of everything that others do.
+const thirdParty = "somebody else"
+
+// others do something to A&AI that must succeed.
+func (w *world) others(method, path, body string) {
+	w.t.Helper()
+	r := httptest.NewRequest(method, "/aai/v32"+path, strings.NewReader(body))
+	for name, value := range map[string]string{"Accept": "application/json", "Content-Type": "application/json", "X-FromAppId": "MSO", "X-TransactionId": thirdParty} {
+		r.Header.Set(name, value)
+	}
+	if method == http.MethodPatch {
+		r.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	r.SetBasicAuth("AAI", "good")
+	recorder := httptest.NewRecorder()
+	w.ServeHTTP(recorder, r)
+	if recorder.Code >= 300 {
+		w.t.Fatalf("%s %s by others: %d %s", method, path, recorder.Code, recorder.Body)
+	}
+}
+
+// othersDelete deletes a document.
+func (w *world) othersDelete(id string) {
+	w.t.Helper()
+	d, ok := w.Get(key(id).Path())
+	if !ok {
+		w.t.Fatalf("%q is not there", id)
+	}
+	version, _ := d["resource-version"].(string)
+	w.others(http.MethodDelete, key(id).Path()+"?resource-version="+version, "")
+}
+
+// stored returns the labels of the documents in A&AI, sorted, by id. The target of each relationship stands among them, after an arrow.
+func (w *world) stored() map[string][]string {
+	found := map[string][]string{}
+	for _, d := range w.List(tenant.ResourcesPath()) {
+		id, _ := d["id"].(string)
+		labels, _ := d["labels"].([]string)
+		found[id] = slices.Sorted(slices.Values(append(labels, targets(d)...)))
+	}
+	return found
+}
+
+func targets(d map[string]any) []string {
+	var list []string
+	relationships, _ := d["relationship-list"].(map[string]any)
+	edges, _ := relationships["relationship"].([]map[string]any)
+	for _, edge := range edges {
+		link, _ := edge["related-link"].(string)
+		list = append(list, "-> "+link[strings.LastIndexByte(link, '/')+1:])
+	}
+	return list
+}
+
+// expectStored checks what A&AI holds.
+func (w *world) expectStored(want map[string][]string) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, w.stored(), cmpEmpty); diff != "" {
+		w.t.Errorf("in A&AI, -want +got:\n%s", diff)
+	}
+}
+
+// expectObjects checks state and reason of every object, as "Pending NotTried".
+func (w *world) expectObjects(want map[string]string, r aaisync.Report) {
+	w.t.Helper()
+	got := map[string]string{}
+	counts := map[aaisync.State]int{}
+	for k, o := range r.Objects {
+		got[k.ID] = strings.TrimSpace(string(o.State) + " " + string(o.Reason))
+		counts[o.State]++
+		if (o.State == aaisync.Synced) != (o.Message == "") {
+			w.t.Errorf("%q is %s with the message %q", k.ID, got[k.ID], o.Message)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.t.Errorf("objects, -want +got:\n%s", diff)
+	}
+	if counts[aaisync.Synced] != r.Synced || counts[aaisync.Pending] != r.Pending || counts[aaisync.Failed] != r.Failed {
+		w.t.Errorf("counts are %d, %d, %d; objects are %v", r.Synced, r.Pending, r.Failed, counts)
+	}
+}
+
+// acknowledged returns the ids of the objects that were written.
+func acknowledged(r aaisync.Report) []string {
+	var ids []string
+	for k := range maps.Keys(r.Acknowledged) {
+		ids = append(ids, k.ID)
+	}
+	slices.Sort(ids)
+	return ids
+}

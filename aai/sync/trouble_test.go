@@ -1,0 +1,450 @@
+package sync_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/plan"
+	"github.com/healthscope/healthscope/aai/simulator"
+	aaisync "github.com/healthscope/healthscope/aai/sync"
+)
+
+// answer is an answer of the server in place of A&AI's own.
+func answer(status int, header http.Header, body string) *http.Response {
+	return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(body)), ProtoMajor: 1, ProtoMinor: 1}
+}
+
+// many returns n documents.
+func many(n int, status string, changes ...func(*aai.Document)) (list []aai.Document) {
+	for i := range n {
+		list = append(list, document(fmt.Sprintf("%03d", i), status, changes...))
+	}
+	return list
+}
+
+// failure returns the error as one of A&AI of the kind.
+func failure(t *testing.T, err error, kind aai.ErrorKind) *aai.Error {
+	t.Helper()
+	e, ok := errors.AsType[*aai.Error](err)
+	if !ok || e.Kind != kind || !strings.Contains(err.Error(), `tenant "o/r/t"`) {
+		t.Fatalf("got %v, want an error of kind %s about the tenant", err, kind)
+	}
+	return e
+}
+
+func TestTenantMissing(t *testing.T) {
+	w := start(t, simulator.CloudRegion("o", "r"))
+	desired := many(100, "Ready")
+	var r aaisync.Report
+	if n := len(w.requests(func() { r = w.sync(desired...) })); n > 1+aaisync.DefaultParallelism {
+		t.Errorf("%d requests for 100 objects without a tenant", n)
+	}
+	if r.Pending != 100 || r.Objects[key("099")].Reason != aaisync.ReasonMissingDependency || !strings.Contains(r.Objects[key("099")].Message, "tenant") {
+		t.Errorf("%d pending, the last: %+v", r.Pending, r.Objects[key("099")])
+	}
+	if want := w.now.Add(aaisync.DefaultParkInterval); !r.NextPass.Equal(want) {
+		t.Errorf("next pass at %s, want %s", r.NextPass, want)
+	}
+	w.seed(simulator.Tenant("o", "r", "t"))
+	w.advance(aaisync.DefaultParkInterval - time.Second)
+	w.expect(nil, func() { w.sync(desired...) })
+	w.advance(time.Second)
+	if r = w.sync(desired...); r.Synced != 100 || len(w.stored()) != 100 {
+		t.Errorf("%d synced, %d stored", r.Synced, len(w.stored()))
+	}
+	w.expect(nil, func() { w.sync(desired...) })
+}
+
+func TestForgetEndsTheWait(t *testing.T) {
+	w := start(t, simulator.CloudRegion("o", "r"))
+	w.sync(document("a", "Ready"))
+	w.seed(simulator.Tenant("o", "r", "t"))
+	w.syncer.Forget(tenant)
+	w.expect([]string{"GET", "PUT a"}, func() { w.sync(document("a", "Ready")) })
+}
+
+func TestVNFMissing(t *testing.T) {
+	w := start(t, simulator.CloudRegion("o", "r"), simulator.Tenant("o", "r", "t"))
+	w.sync(document("000", "Ready"))
+	linkedDocuments := many(50, "Failed", linked("vnf-1"))
+	var r aaisync.Report
+	requests := w.requests(func() { r = w.sync(linkedDocuments...) })
+	if len(requests) > 1+aaisync.DefaultParallelism+2 {
+		t.Errorf("%d requests: %v", len(requests), requests)
+	}
+	// The state of a document that exists does not wait for its VNF.
+	w.expectStored(map[string][]string{"000": {"hs/link=/network/generic-vnfs/generic-vnf/vnf-1", "hs/status=Failed"}})
+	if r.Pending != 50 || r.Objects[key("000")].Reason != aaisync.ReasonMissingDependency || r.Objects[key("049")].Reason != aaisync.ReasonMissingDependency {
+		t.Errorf("%d pending: %+v, %+v", r.Pending, r.Objects[key("000")], r.Objects[key("049")])
+	}
+	// A change of state is written meanwhile.
+	w.expect([]string{"PATCH 000"}, func() {
+		w.sync(append(many(50, "Failed", linked("vnf-1"))[1:], document("000", "Ready", linked("vnf-1")))...)
+	})
+	w.seed(simulator.GenericVNF("vnf-1"))
+	w.advance(aaisync.DefaultParkInterval)
+	if r = w.sync(linkedDocuments...); r.Synced != 50 {
+		t.Errorf("%d synced", r.Synced)
+	}
+	for id, labels := range w.stored() {
+		if !slices.Contains(labels, "-> vnf-1") {
+			t.Errorf("%q is not related: %v", id, labels)
+		}
+	}
+}
+
+func TestDocumentsThatOthersChanged(t *testing.T) {
+	touch := `{"labels":["hs/status=Ready","team=red"]}`
+	cases := map[string]struct {
+		others  func(w *world)
+		desired []aai.Document
+		want    []string
+		stored  map[string][]string
+	}{
+		"changed before our deletion": {
+			others: func(w *world) { w.others(http.MethodPatch, key("a").Path(), touch) },
+			want:   []string{"DELETE a", "GET a", "DELETE a"},
+			stored: map[string][]string{},
+		},
+		"deleted before our deletion": {
+			others: func(w *world) { w.othersDelete("a") },
+			want:   []string{"DELETE a", "GET a"},
+			stored: map[string][]string{},
+		},
+		"deleted before our change": {
+			others:  func(w *world) { w.othersDelete("a") },
+			desired: []aai.Document{document("a", "Failed")},
+			want:    []string{"PATCH a", "GET a", "PUT a"},
+			stored:  map[string][]string{"a": {"hs/status=Failed"}},
+		},
+		"deleted before our relationship": {
+			others:  func(w *world) { w.othersDelete("a") },
+			desired: []aai.Document{document("a", "Ready", linked("vnf-1"), func(d *aai.Document) { d.Labels = d.Labels[:1] })},
+			want:    []string{"PUT a edge", "GET a", "PUT a"},
+			stored:  map[string][]string{"a": {"-> vnf-1", "hs/status=Ready"}},
+		},
+		"created before our creation": {
+			others: func(w *world) {
+				w.others(http.MethodPut, key("b").Path(), `{"id":"b","name":"n-b","group":"","version":"v1","kind":"Service","namespace":"ns","selflink":"http://x","data-owner":"`+owner+`","data-source":"edge","labels":["hs/status=Pending"]}`)
+			},
+			desired: []aai.Document{document("a", "Ready"), document("b", "Ready")},
+			want:    []string{"PUT b", "GET b", "PATCH b"},
+			stored:  map[string][]string{"a": {"hs/status=Ready"}, "b": {"hs/status=Ready"}},
+		},
+		"taken over before our deletion": {
+			others: func(w *world) { w.others(http.MethodPatch, key("a").Path(), `{"data-owner":"CnfAdapter"}`) },
+			want:   []string{"DELETE a", "GET a"},
+			stored: map[string][]string{"a": {"hs/status=Ready"}},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := start(t)
+			w.sync(document("a", "Ready"))
+			w.restart()
+			w.sync(document("a", "Ready")) // now the version is known
+			w.advance(time.Second)
+			c.others(w)
+			w.expect(c.want, func() { w.sync(c.desired...) })
+			w.expectStored(c.stored)
+			w.expect(nil, func() { w.sync(c.desired...) })
+		})
+	}
+}
+
+func TestADocumentThatKeepsChanging(t *testing.T) {
+	w := start(t)
+	w.sync(document("a", "Ready"), document("b", "Ready"))
+	w.intercept = func(r *http.Request) *http.Response {
+		if r.Method == http.MethodDelete && strings.HasSuffix(r.URL.Path, "a") {
+			return answer(http.StatusPreconditionFailed, nil, "")
+		}
+		return nil
+	}
+	var err error
+	var r aaisync.Report
+	got := w.requests(func() { r, err = w.trySync() })
+	slices.Sort(got)
+	// The versions come from a list; the deletions of a do not reach A&AI.
+	if diff := cmp.Diff([]string{"DELETE b", "GET", "GET a", "GET a"}, got); diff != "" {
+		t.Errorf("requests, -want +got:\n%s", diff)
+	}
+	if e := failure(t, err, aai.Retry); !strings.Contains(e.Error(), "keeps changing") {
+		t.Errorf("got %v", e)
+	}
+	w.expectObjects(map[string]string{"a": "Pending Unavailable"}, r)
+	w.intercept = nil
+	w.sync()
+	w.expectStored(map[string][]string{})
+}
+
+func TestOutage(t *testing.T) {
+	cases := map[string]simulator.Fault{
+		"no backend":         {Status: http.StatusServiceUnavailable},
+		"gateway timeout":    {Status: http.StatusGatewayTimeout},
+		"connection dropped": {Drop: simulator.DropBeforeCommit},
+	}
+	for name, fault := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := start(t)
+			w.sync(many(100, "Ready")...)
+			w.advance(time.Second)
+			w.faults(fault)
+			var r aaisync.Report
+			for i := range 10 { // every object flips ten times while A&AI is down
+				var err error
+				requests := w.requests(func() { r, err = w.trySync(many(100, []string{"Failed", "Pending"}[i%2])...) })
+				failure(t, err, aai.Retry)
+				if len(requests) > aaisync.DefaultParallelism {
+					t.Errorf("%d requests in one pass: A&AI is down", len(requests))
+				}
+			}
+			if r.Pending != 100 || r.Objects[key("050")].Reason != aaisync.ReasonNotTried || r.Objects[key("050")].Message == "" {
+				t.Errorf("%d pending: %+v", r.Pending, r.Objects[key("050")])
+			}
+			w.ClearFaults()
+			requests := w.requests(func() { r = w.sync(many(100, "Failed")...) })
+			writes := slices.DeleteFunc(requests, func(r string) bool { return strings.HasPrefix(r, "GET") })
+			if len(writes) != 100 || r.Synced != 100 {
+				t.Errorf("%d writes, %d synced; want 100", len(writes), r.Synced)
+			}
+			w.expect(nil, func() { w.sync(many(100, "Failed")...) })
+		})
+	}
+}
+
+func TestOutageBeforeTheFirstList(t *testing.T) {
+	w := start(t)
+	w.faults(simulator.Fault{Status: http.StatusBadGateway, Count: 1})
+	w.expect([]string{"GET"}, func() {
+		r, err := w.trySync(document("a", "Ready"))
+		failure(t, err, aai.Retry)
+		w.expectObjects(map[string]string{"a": "Pending NotTried"}, r)
+	})
+	w.expect([]string{"GET", "PUT a"}, func() { w.sync(document("a", "Ready")) })
+}
+
+func TestForgetSurvivesAnOutage(t *testing.T) {
+	w := start(t)
+	w.sync(document("a", "Ready"))
+	w.othersDelete("a")
+	w.syncer.Forget(tenant)
+	w.faults(simulator.Fault{Status: http.StatusBadGateway, Count: 1})
+	if _, err := w.trySync(document("a", "Ready")); err == nil {
+		t.Error("no error")
+	}
+	w.expect([]string{"GET", "PUT a"}, func() { w.sync(document("a", "Ready")) })
+}
+
+func TestWritesThatAreDoneButNotAcknowledged(t *testing.T) {
+	ready := document("a", "Ready")
+	cases := map[string]struct {
+		method  string
+		before  []aai.Document
+		desired []aai.Document
+		next    []aai.Document // what is desired afterwards
+		want    []string
+		stored  map[string][]string
+	}{
+		"create": {
+			method: http.MethodPut, desired: []aai.Document{ready}, next: []aai.Document{ready},
+			want: []string{"GET a"}, stored: map[string][]string{"a": {"hs/status=Ready"}},
+		},
+		"create of what is not desired any more": {
+			method: http.MethodPut, desired: []aai.Document{ready},
+			want: []string{"GET a", "DELETE a"}, stored: map[string][]string{},
+		},
+		"change": {
+			method: http.MethodPatch, before: []aai.Document{ready}, desired: []aai.Document{document("a", "Failed")}, next: []aai.Document{document("a", "Failed")},
+			want: []string{"GET a"}, stored: map[string][]string{"a": {"hs/status=Failed"}},
+		},
+		"change, and back": {
+			method: http.MethodPatch, before: []aai.Document{ready}, desired: []aai.Document{document("a", "Failed")}, next: []aai.Document{ready},
+			want: []string{"GET a", "PATCH a"}, stored: map[string][]string{"a": {"hs/status=Ready"}},
+		},
+		"delete": {
+			method: http.MethodDelete, before: []aai.Document{ready},
+			want: []string{"GET a"}, stored: map[string][]string{},
+		},
+		"delete, and back": {
+			method: http.MethodDelete, before: []aai.Document{ready}, next: []aai.Document{ready},
+			want: []string{"GET a", "PUT a"}, stored: map[string][]string{"a": {"hs/status=Ready"}},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := start(t)
+			w.sync(c.before...)
+			w.advance(time.Second)
+			w.faults(simulator.Fault{Method: c.method, Drop: simulator.DropAfterCommit, Count: 1})
+			r, err := w.trySync(c.desired...)
+			failure(t, err, aai.Retry)
+			if len(r.Acknowledged) > 0 {
+				t.Errorf("acknowledged: %v", acknowledged(r))
+			}
+			w.expect(c.want, func() { w.sync(c.next...) })
+			w.expectStored(c.stored)
+			w.expect(nil, func() { w.sync(c.next...) })
+		})
+	}
+}
+
+func TestRetryAfterIsPassedOn(t *testing.T) {
+	w := start(t)
+	w.sync()
+	n := 0
+	w.intercept = func(*http.Request) *http.Response {
+		n++
+		return answer(http.StatusTooManyRequests, http.Header{"Retry-After": {"17"}}, "")
+	}
+	_, err := w.trySync(document("a", "Ready"))
+	if e := failure(t, err, aai.Retry); e.RetryAfter != 17*time.Second || n != 1 {
+		t.Errorf("%d requests, retry after %s", n, e.RetryAfter)
+	}
+}
+
+func TestOneBadObjectDoesNotKeepOthersFromTheirTurn(t *testing.T) {
+	w := start(t)
+	w.sync()
+	w.faults(simulator.Fault{PathPrefix: "/aai/v32" + key("000").Path(), Status: http.StatusInternalServerError})
+	r, err := w.trySync(many(20, "Ready")...)
+	if e := failure(t, err, aai.Retry); !strings.HasSuffix(e.URI, "/000") {
+		t.Errorf("the error is about %q", e.URI)
+	}
+	if r.Synced != 19 || r.Objects[key("000")].Reason != aaisync.ReasonUnavailable {
+		t.Errorf("%d synced: %+v", r.Synced, r.Objects[key("000")])
+	}
+	// Next time the bad one comes last.
+	got := w.requests(func() { _, _ = w.trySync(many(21, "Ready")...) })
+	if diff := cmp.Diff([]string{"GET 000", "PUT 020"}, slices.Sorted(slices.Values(got))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	w.ClearFaults()
+	if r = w.sync(many(21, "Ready")...); r.Synced != 21 {
+		t.Errorf("%d synced", r.Synced)
+	}
+}
+
+func TestDeadLetter(t *testing.T) {
+	w := start(t)
+	w.sync(document("a", "Ready"), document("b", "Ready"))
+	w.advance(time.Second)
+	w.faults(simulator.Fault{Method: http.MethodPatch, PathPrefix: "/aai/v32" + key("a").Path(), Status: http.StatusBadRequest})
+	var r aaisync.Report
+	w.expect([]string{"PATCH a", "PATCH b"}, func() { r = w.sync(document("a", "Failed"), document("b", "Failed")) })
+	w.expectObjects(map[string]string{"a": "Failed Rejected", "b": "Synced"}, r)
+	if !strings.Contains(r.Objects[key("a")].Message, "status 400") {
+		t.Errorf("message is %q", r.Objects[key("a")].Message)
+	}
+	w.expect(nil, func() { r = w.sync(document("a", "Failed"), document("b", "Failed")) })
+	w.expectObjects(map[string]string{"a": "Failed Rejected", "b": "Synced"}, r)
+	w.expect([]string{"PATCH a"}, func() { w.sync(document("a", "Pending"), document("b", "Failed")) })
+	w.ClearFaults()
+	w.expect(nil, func() { w.sync(document("a", "Pending"), document("b", "Failed")) })
+	w.advance(aaisync.DefaultResync)
+	w.expect([]string{"GET", "PATCH a"}, func() { r = w.sync(document("a", "Pending"), document("b", "Failed")) })
+	w.expectObjects(map[string]string{"a": "Synced", "b": "Synced"}, r)
+}
+
+func TestDeadLetterOfADeletion(t *testing.T) {
+	w := start(t)
+	w.sync(document("a", "Ready"))
+	w.faults(simulator.Fault{Method: http.MethodDelete, Status: http.StatusBadRequest})
+	var r aaisync.Report
+	w.expect([]string{"GET a", "DELETE a"}, func() { r = w.sync() })
+	w.expectObjects(map[string]string{"a": "Failed Rejected"}, r)
+	w.expect(nil, func() { w.sync() })
+	w.ClearFaults()
+	w.syncer.Forget(tenant)
+	w.expect([]string{"GET", "DELETE a"}, func() { w.sync() })
+}
+
+func TestARelationshipThatOthersTook(t *testing.T) {
+	w := start(t)
+	w.sync(document("a", "Ready"))
+	w.others(http.MethodPut, key("a").Path()+"/relationship-list/relationship", `{"related-to":"generic-vnf","related-link":"/network/generic-vnfs/generic-vnf/vnf-2"}`)
+	r := w.sync(document("a", "Failed", linked("vnf-1")))
+	w.expectObjects(map[string]string{"a": "Failed Rejected"}, r)
+	w.expectStored(map[string][]string{"a": {"-> vnf-2", "hs/link=/network/generic-vnfs/generic-vnf/vnf-1", "hs/status=Failed"}})
+	r = w.sync(document("a", "Ready", linked("vnf-1"))) // the state goes on
+	w.expectObjects(map[string]string{"a": "Failed Rejected"}, r)
+	w.expectStored(map[string][]string{"a": {"-> vnf-2", "hs/link=/network/generic-vnfs/generic-vnf/vnf-1", "hs/status=Ready"}})
+}
+
+func TestWrongPassword(t *testing.T) {
+	w := start(t)
+	w.password = "wrong"
+	for range 3 {
+		w.expect([]string{"GET"}, func() {
+			r, err := w.trySync(many(50, "Ready")...)
+			failure(t, err, aai.Stop)
+			if r.Pending != 50 {
+				t.Errorf("%d pending", r.Pending)
+			}
+		})
+	}
+	w.password = "good"
+	w.sync(many(50, "Ready")...)
+	w.password = "wrong"
+	var err error
+	requests := w.requests(func() { _, err = w.trySync(many(50, "Failed")...) })
+	failure(t, err, aai.Stop)
+	if len(requests) > aaisync.DefaultParallelism {
+		t.Errorf("%d requests with a wrong password", len(requests))
+	}
+	w.password = "good"
+	if r := w.sync(many(50, "Failed")...); r.Synced != 50 {
+		t.Errorf("%d synced", r.Synced)
+	}
+}
+
+func TestACancelledPassEnds(t *testing.T) {
+	w := start(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var n atomic.Int32
+	w.intercept = func(r *http.Request) *http.Response {
+		if r.Method == http.MethodPut {
+			n.Add(1)
+			cancel()
+		}
+		return nil
+	}
+	_, err := w.syncer.Sync(ctx, tenant, documents(many(100, "Ready")...), plan.Holds{})
+	if !errors.Is(err, context.Canceled) || n.Load() > aaisync.DefaultParallelism+1 {
+		t.Errorf("%d requests, %v", n.Load(), err)
+	}
+	if _, err := w.syncer.Sync(ctx, tenant, nil, plan.Holds{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	w.intercept = nil
+	if r := w.sync(many(100, "Ready")...); r.Synced != 100 {
+		t.Errorf("%d synced", r.Synced)
+	}
+}
+
+// A server that never tells versions must not be asked for ever.
+func TestADocumentWithoutAVersion(t *testing.T) {
+	w := start(t)
+	w.sync(document("a", "Ready"))
+	n := 0
+	w.intercept = func(*http.Request) *http.Response {
+		n++
+		return answer(http.StatusOK, nil, `{"id":"a","data-owner":"`+owner+`"}`)
+	}
+	_, err := w.trySync()
+	if e := failure(t, err, aai.Retry); !strings.Contains(e.Error(), "after "+strconv.Itoa(n)+" requests") || n > 20 {
+		t.Errorf("%d requests, %v", n, e)
+	}
+}
