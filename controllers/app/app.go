@@ -1,0 +1,47 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes of the program.
+const (
+	exitOK    = 0
+	exitError = 1
+)
+
+// Main runs the program with the given arguments, until it is done or receives
+// SIGINT or SIGTERM, and returns its exit code. A second signal ends the program at once.
+func Main(args []string, in io.Reader, out, errOut io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	if err := root.ExecuteContext(ctx); err != nil {
+		fmt.Fprintf(errOut, "healthscope: %v\n", err)
+		return exitError
+	}
+	return exitOK
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "healthscope",
+		Short:         "Is my application healthy, in every cluster it runs in?",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.AddCommand(newController(), newMonitor(), newVersion())
+	return root
+}

@@ -1,0 +1,57 @@
+package app
+
+import (
+	"os"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"sigs.k8s.io/yaml"
+
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// loadConfig reads a configuration file, strictly, and fills in defaults. Without a path it returns the defaults.
+func loadConfig(path string) (*configv1alpha1.Configuration, error) {
+	config := &configv1alpha1.Configuration{}
+	if path != "" {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, errors.Wrap(err, "cannot read the configuration file")
+		}
+		config, err = parseConfig(data)
+		return config, errors.Wrapf(err, "cannot use configuration file %q", path)
+	}
+	configv1alpha1.SetDefaults(config)
+	return config, nil
+}
+
+func parseConfig(data []byte) (*configv1alpha1.Configuration, error) {
+	config := &configv1alpha1.Configuration{}
+	if err := yaml.UnmarshalStrict(data, config); err != nil {
+		return nil, err
+	}
+	if config.APIVersion == "" || config.Kind == "" {
+		return nil, errors.Errorf("apiVersion and kind must be %q and %q", configv1alpha1.APIVersion, configv1alpha1.Kind)
+	}
+	given := config.TypeMeta
+	configv1alpha1.SetDefaults(config)
+	config.TypeMeta = given
+	return config, configv1alpha1.Validate(config).ToAggregate()
+}
+
+// policyOf turns the policy of a configuration, defaults filled in, into the core's.
+func policyOf(p configv1alpha1.Policy) healthscope.Policy {
+	return healthscope.Policy{
+		PendingTimeout:  seconds(p.PendingTimeoutSeconds),
+		NotPresentGrace: seconds(p.NotPresentGraceSeconds),
+		FailureGrace:    seconds(p.FailureGraceSeconds),
+	}
+}
+
+func seconds(n *int32) time.Duration {
+	if n == nil {
+		return 0
+	}
+	return time.Duration(*n) * time.Second
+}

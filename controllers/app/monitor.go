@@ -1,0 +1,76 @@
+package app
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/spf13/cobra"
+	ctrl "sigs.k8s.io/controller-runtime"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/healthscope/healthscope/controllers/monitor"
+)
+
+func newMonitor() *cobra.Command {
+	var o options
+	c := &cobra.Command{
+		Use:   "monitor",
+		Short: "Run the monitor of a workload cluster: it fills the ResourceBundleStates",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return errors.Wrap(runMonitor(c.Context(), &o), "cannot run the monitor")
+		},
+	}
+	o.addFlags(c.Flags())
+	return c
+}
+
+func runMonitor(ctx context.Context, o *options) error {
+	logger, err := o.setLogger()
+	if err != nil {
+		return err
+	}
+	config, err := loadConfig(o.config)
+	if err != nil {
+		return err
+	}
+	rest, err := o.restConfig("monitor")
+	if err != nil {
+		return err
+	}
+	monitorOptions := monitor.Options{
+		LabelKeys: config.Monitor.LabelKeys, Namespaces: config.Monitor.Namespaces, AllowedLabels: config.Monitor.AllowedLabels,
+		LeaseNamespace: o.leaseNamespace(),
+	}
+	options, err := monitor.ManagerOptions(monitorOptions)
+	if err != nil {
+		return err
+	}
+	options.Metrics = metricsserver.Options{BindAddress: o.metricsAddress}
+	options.HealthProbeBindAddress = o.probeAddress
+	mgr, err := ctrl.NewManager(rest, options)
+	if err != nil {
+		return errors.Wrap(err, "cannot make the manager")
+	}
+	if err := monitor.Setup(mgr, monitorOptions); err != nil {
+		return err
+	}
+	if err := addProbes(mgr, cacheSynced(mgr)); err != nil {
+		return err
+	}
+	logger.Info("Starting the monitor", "version", Version(), "labelKeys", config.Monitor.LabelKeys)
+	return mgr.Start(ctx)
+}
+
+// cacheSynced says whether the manager's cache has been read once.
+func cacheSynced(mgr ctrl.Manager) func(*http.Request) error {
+	return func(r *http.Request) error {
+		ctx, cancel := context.WithTimeout(r.Context(), probeTimeout)
+		defer cancel()
+		if !mgr.GetCache().WaitForCacheSync(ctx) {
+			return errors.New("the bundles have not been read yet")
+		}
+		return nil
+	}
+}

@@ -1,0 +1,28 @@
+package fleet
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// same says whether two bundles are the same to everybody who reads them.
+func same(a, b *Bundle) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.UID == b.UID && a.App == b.App && a.Observed == b.Observed && a.Truncated == b.Truncated &&
+		slices.Equal(a.Malformed, b.Malformed) && maps.Equal(a.Labels, b.Labels) &&
+		slices.EqualFunc(a.Members, b.Members, sameMember)
+}
+
+func sameMember(a, b healthscope.Member) bool {
+	if !a.Since.Equal(b.Since) {
+		return false
+	}
+	a.Since, b.Since = time.Time{}, time.Time{}
+	return reflect.DeepEqual(a, b)
+}

@@ -1,0 +1,24 @@
+// Package monitor fills ResourceBundleStates: it watches the labelled objects
+// of a cluster and writes, for each bundle, what package bundle makes of the
+// objects that belong to it. It runs once in every workload cluster.
+//
+// The parts, in the order of the data:
+//
+//   - watch follows one kind by one label key (a label selector cannot OR two
+//     keys) and keeps the objects, stripped, in a store by label value;
+//   - watches are all of them: they wake the bundles that a changed object
+//     belongs to, and say when everything has been read once;
+//   - reconciler takes one bundle, gathers its objects, lets bundle.Build
+//     decide and writes the whole status when it differs;
+//   - ledger remembers, per bundle, what was written last and when.
+//
+// Everything is read from watches: there is no polling, no GET, and no write
+// that changes nothing, also after a restart. Nothing is written before every
+// kind has been read completely, so that a restart never makes a resource
+// vanish for a moment. A kind that the cluster does not serve or that may not
+// be read is reported once, asked for again at growing intervals, and holds
+// nothing up.
+//
+// The package decides nothing about health: it may not import the rules, and
+// nothing of the hub (controllers/scope, controllers/inventory, aai).
+package monitor

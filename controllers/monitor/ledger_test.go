@@ -1,0 +1,104 @@
+package monitor
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+)
+
+var sink = types.NamespacedName{Namespace: "ns", Name: "1-sink"}
+
+func bundleAt(version string) *v1alpha1.ResourceBundleState {
+	return &v1alpha1.ResourceBundleState{
+		ObjectMeta: metav1.ObjectMeta{Namespace: sink.Namespace, Name: sink.Name, UID: "1", ResourceVersion: version},
+	}
+}
+
+func TestLedgerNewest(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason          string
+		written, cached string
+		want            string
+	}{
+		"NothingWritten":  {"Without a write of our own the cache is all there is.", "", "7", "7"},
+		"CacheLagsBehind": {"What we wrote is newer than a cache that does not have it yet.", "9", "7", "9"},
+		"OneDigitMore":    {"Versions are numbers, not words.", "10", "9", "10"},
+		"CacheCaughtUp":   {"The cache has our write.", "9", "9", "9"},
+		"OthersWrote":     {"The cache has more than our write.", "9", "12", "12"},
+		"NoNumber":        {"Versions that cannot be compared leave the cache as the truth.", "nine", "7", "7"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLedger()
+			if tc.written != "" {
+				l.wrote(bundleAt(tc.written), 0)
+			}
+			if got := l.newest(bundleAt(tc.cached)).ResourceVersion; got != tc.want {
+				t.Errorf("%s newest(%q) = %q, want %q", tc.reason, tc.cached, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestLedgerDropsWhatTheCacheHas(t *testing.T) {
+	t.Parallel()
+	l := newLedger()
+	l.wrote(bundleAt("9"), 0)
+	l.newest(bundleAt("9"))
+	if l.entries[sink].written != nil {
+		t.Error("the written bundle is still held after the cache has it")
+	}
+}
+
+func TestLedgerSettled(t *testing.T) {
+	t.Parallel()
+	l := newLedger()
+	if l.settled(bundleAt("1"), 0) {
+		t.Error("a bundle nobody has looked at is settled")
+	}
+	l.settle(bundleAt("1"), l.changes(sink))
+	if !l.settled(bundleAt("1"), l.changes(sink)) {
+		t.Error("a bundle that was found right is not settled")
+	}
+	if l.settled(bundleAt("2"), l.changes(sink)) {
+		t.Error("a bundle that others changed is settled")
+	}
+	l.touch(sink)
+	if l.settled(bundleAt("1"), l.changes(sink)) {
+		t.Error("a bundle with a changed object is settled")
+	}
+	seen := l.changes(sink)
+	l.touch(sink) // While the bundle is being built.
+	l.wrote(bundleAt("2"), seen)
+	if l.settled(bundleAt("2"), l.changes(sink)) {
+		t.Error("a change during the write is lost")
+	}
+	l.forget(sink)
+	if l.settled(bundleAt("2"), seen) {
+		t.Error("a bundle that was forgotten is settled")
+	}
+}
+
+func TestLedgerPace(t *testing.T) {
+	t.Parallel()
+	l, start := newLedger(), time.Unix(1000, 0)
+	if due := l.due(sink, start); due > 0 {
+		t.Errorf("a first change waits %s, want none", due)
+	}
+	l.attempt(sink, start)
+	if due, want := l.due(sink, start.Add(100*time.Millisecond)), 150*time.Millisecond; due != want {
+		t.Errorf("100 ms after a write the next waits %s, want %s", due, want)
+	}
+	if due := l.due(types.NamespacedName{Namespace: "other", Name: sink.Name}, start); due > 0 {
+		t.Errorf("another bundle waits %s, want none", due)
+	}
+	if due := l.due(sink, start.Add(250*time.Millisecond)); due > 0 {
+		t.Errorf("250 ms after a write the next waits %s, want none", due)
+	}
+}

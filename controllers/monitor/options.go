@@ -1,0 +1,138 @@
+package monitor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/clock"
+
+	"github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+)
+
+const (
+	// LeaseName is the name of a monitor's Lease, which is the manager's
+	// leader-election Lease: it keeps a second monitor from writing, and
+	// whoever sees it renewed knows that the monitor lives.
+	LeaseName = "healthscope-monitor"
+	// DefaultLeaseNamespace is the namespace of the Lease unless Options say otherwise.
+	DefaultLeaseNamespace = "healthscope-system"
+	// DefaultLeaseDuration is how long a monitor that died keeps the Lease unless Options say otherwise.
+	DefaultLeaseDuration = 15 * time.Second
+)
+
+// minLeaseDuration leaves time for a few attempts to renew the Lease before it
+// is lost; the resolution of leaseDurationSeconds is a second.
+const minLeaseDuration = 3 * time.Second
+
+// Options of the monitor. The zero value takes all defaults.
+type Options struct {
+	// LabelKeys are the labels that tie objects to bundles by their values.
+	// The default is v1alpha1.LabelDeploymentID.
+	LabelKeys []string
+	// Kinds are the kinds to report, each in the version to read it in.
+	// ResourceBundleStates are not allowed. The default is DefaultKinds.
+	Kinds []schema.GroupVersionKind
+	// Namespaces are those to look at. Empty means all.
+	Namespaces []string
+	// AllowedLabels are the keys of labels that are copied from objects into
+	// status.resources of their bundle. The default is none.
+	AllowedLabels []string
+	// LeaseNamespace is the namespace of the Lease. The default is DefaultLeaseNamespace.
+	LeaseNamespace string
+	// LeaseDuration is how long a monitor that died keeps the Lease: at least
+	// three seconds. It renews it every fifth of that. The default is
+	// DefaultLeaseDuration.
+	LeaseDuration time.Duration
+	// Clock gives the times in status and paces writes. The default is the real clock.
+	Clock clock.PassiveClock
+}
+
+// DefaultKinds are the kinds that are reported by default.
+func DefaultKinds() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{
+		{Version: "v1", Kind: "Pod"},
+		{Version: "v1", Kind: "Service"},
+		{Version: "v1", Kind: "ConfigMap"},
+		{Version: "v1", Kind: "PersistentVolumeClaim"},
+		{Group: "apps", Version: "v1", Kind: "Deployment"},
+		{Group: "apps", Version: "v1", Kind: "ReplicaSet"},
+		{Group: "apps", Version: "v1", Kind: "DaemonSet"},
+		{Group: "apps", Version: "v1", Kind: "StatefulSet"},
+		{Group: "batch", Version: "v1", Kind: "Job"},
+		{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"},
+	}
+}
+
+// complete returns the options with defaults filled in and duplicates removed,
+// or an error that names the field and the value that cannot be used.
+func (o Options) complete() (Options, error) {
+	if len(o.LabelKeys) == 0 {
+		o.LabelKeys = []string{v1alpha1.LabelDeploymentID}
+	}
+	if len(o.Kinds) == 0 {
+		o.Kinds = DefaultKinds()
+	}
+	if o.LeaseNamespace == "" {
+		o.LeaseNamespace = DefaultLeaseNamespace
+	}
+	if o.LeaseDuration == 0 {
+		o.LeaseDuration = DefaultLeaseDuration
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if err := o.validate(); err != nil {
+		return Options{}, fmt.Errorf("cannot use monitor options: %w", err)
+	}
+	o.LabelKeys = distinct(o.LabelKeys)
+	o.Kinds = distinct(o.Kinds)
+	o.Namespaces = distinct(o.Namespaces)
+	return o, nil
+}
+
+func (o Options) validate() error {
+	lists := []struct {
+		field  string
+		values []string
+		check  func(string) []string
+	}{
+		{"labelKeys", o.LabelKeys, validation.IsQualifiedName},
+		{"allowedLabels", o.AllowedLabels, validation.IsQualifiedName},
+		{"namespaces", o.Namespaces, validation.IsDNS1123Label},
+		{"leaseNamespace", []string{o.LeaseNamespace}, validation.IsDNS1123Label},
+	}
+	for _, list := range lists {
+		for _, value := range list.values {
+			if problems := list.check(value); len(problems) > 0 {
+				return fmt.Errorf("%s: %q: %s", list.field, value, strings.Join(problems, "; "))
+			}
+		}
+	}
+	for _, kind := range o.Kinds {
+		if kind.Version == "" || kind.Kind == "" {
+			return fmt.Errorf("kinds: %q: version and kind must be given", kind)
+		}
+		if kind.Group == v1alpha1.GroupVersion.Group && kind.Kind == v1alpha1.ResourceBundleStateKind {
+			return fmt.Errorf("kinds: %q: a bundle cannot be part of a bundle", kind)
+		}
+	}
+	if o.LeaseDuration < minLeaseDuration {
+		return fmt.Errorf("leaseDuration: %q: must be at least %s", o.LeaseDuration, minLeaseDuration)
+	}
+	return nil
+}
+
+// distinct returns the values without repetitions, in their order.
+func distinct[T comparable](values []T) []T {
+	var kept []T
+	for _, value := range values {
+		if !slices.Contains(kept, value) {
+			kept = append(kept, value)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,110 @@
+package monitor
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+)
+
+func TestOptionsDefaults(t *testing.T) {
+	t.Parallel()
+	got, err := Options{}.complete()
+	if err != nil {
+		t.Fatalf("complete() of the zero value: %v", err)
+	}
+	if got.Clock == nil {
+		t.Error("Clock is nil")
+	}
+	got.Clock = nil
+	want := Options{
+		LabelKeys:      []string{v1alpha1.LabelDeploymentID},
+		Kinds:          DefaultKinds(),
+		LeaseNamespace: "healthscope-system",
+		LeaseDuration:  15 * time.Second,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("complete() differs (-want +got):\n%s", diff)
+	}
+}
+
+func TestOptionsDuplicatesCountOnce(t *testing.T) {
+	t.Parallel()
+	pod := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	got, err := Options{
+		LabelKeys:  []string{"b", "a", "b"},
+		Kinds:      []schema.GroupVersionKind{pod, pod},
+		Namespaces: []string{"x", "x"},
+	}.complete()
+	if err != nil {
+		t.Fatalf("complete(): %v", err)
+	}
+	want := Options{LabelKeys: []string{"b", "a"}, Kinds: []schema.GroupVersionKind{pod}, Namespaces: []string{"x"}}
+	if diff := cmp.Diff(want, Options{LabelKeys: got.LabelKeys, Kinds: got.Kinds, Namespaces: got.Namespaces}); diff != "" {
+		t.Errorf("complete() differs (-want +got):\n%s", diff)
+	}
+}
+
+func TestOptionsErrorsNameFieldAndValue(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		options Options
+		want    []string
+	}{
+		"LabelKey":          {Options{LabelKeys: []string{"a b"}}, []string{"labelKeys", `"a b"`}},
+		"AllowedLabel":      {Options{AllowedLabels: []string{"-"}}, []string{"allowedLabels", `"-"`}},
+		"Namespace":         {Options{Namespaces: []string{"Upper"}}, []string{"namespaces", `"Upper"`}},
+		"EmptyNamespace":    {Options{Namespaces: []string{""}}, []string{"namespaces", `""`}},
+		"LeaseNamespace":    {Options{LeaseNamespace: "a/b"}, []string{"leaseNamespace", `"a/b"`}},
+		"KindWithoutKind":   {Options{Kinds: []schema.GroupVersionKind{{Group: "apps", Version: "v1"}}}, []string{"kinds", "apps/v1"}},
+		"KindWithoutVers":   {Options{Kinds: []schema.GroupVersionKind{{Group: "apps", Kind: "Deployment"}}}, []string{"kinds", "Deployment"}},
+		"BundleAsKind":      {Options{Kinds: []schema.GroupVersionKind{v1alpha1.GroupVersion.WithKind("ResourceBundleState")}}, []string{"kinds", "ResourceBundleState"}},
+		"LeaseTooShort":     {Options{LeaseDuration: time.Second}, []string{"leaseDuration", `"1s"`}},
+		"LeaseNegative":     {Options{LeaseDuration: -time.Second}, []string{"leaseDuration", `"-1s"`}},
+		"SecondOfTwoIsBad":  {Options{LabelKeys: []string{"good", "bad/"}}, []string{"labelKeys", `"bad/"`}},
+		"NamespaceSelector": {Options{Namespaces: []string{"*"}}, []string{"namespaces", `"*"`}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := tc.options.complete()
+			if err == nil {
+				t.Fatal("complete() succeeded, want an error")
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q does not contain %q", err, want)
+				}
+			}
+			if _, err := ManagerOptions(tc.options); err == nil {
+				t.Error("ManagerOptions succeeded, want an error")
+			}
+		})
+	}
+}
+
+func TestManagerOptions(t *testing.T) {
+	t.Parallel()
+	got, err := ManagerOptions(Options{Namespaces: []string{"a", "b"}, LeaseNamespace: "here", LeaseDuration: 30 * time.Second})
+	if err != nil {
+		t.Fatalf("ManagerOptions: %v", err)
+	}
+	if !got.LeaderElection || got.LeaderElectionID != LeaseName || got.LeaderElectionNamespace != "here" {
+		t.Errorf("leader election = %t with Lease %q in %q, want true with %q in %q",
+			got.LeaderElection, got.LeaderElectionID, got.LeaderElectionNamespace, LeaseName, "here")
+	}
+	times := []time.Duration{*got.LeaseDuration, *got.RenewDeadline, *got.RetryPeriod}
+	if diff := cmp.Diff([]time.Duration{30 * time.Second, 20 * time.Second, 6 * time.Second}, times); diff != "" {
+		t.Errorf("lease duration, renew deadline and retry period differ (-want +got):\n%s", diff)
+	}
+	if len(got.Cache.DefaultNamespaces) != 2 {
+		t.Errorf("cache covers namespaces %v, want a and b", got.Cache.DefaultNamespaces)
+	}
+	if !got.Scheme.Recognizes(v1alpha1.GroupVersion.WithKind(v1alpha1.ResourceBundleStateKind)) {
+		t.Error("scheme does not know ResourceBundleState")
+	}
+}

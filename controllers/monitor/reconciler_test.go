@@ -1,0 +1,278 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+)
+
+// rig is a reconciler with one bundle, on a client that fails on demand. The
+// suite shows what the reconciler does with a real API server; here is what
+// that cannot show: injected errors, a cache that lags, exact times.
+type rig struct {
+	*reconciler
+	t       *testing.T
+	api     client.Client
+	clock   *clocktesting.FakePassiveClock
+	objects []*unstructured.Unstructured
+	// stale, when set, is what the cache still holds.
+	stale *v1alpha1.ResourceBundleState
+	// writeErr, when set, is the answer to a write.
+	writeErr error
+	writes   int
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	g := &rig{t: t, clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))}
+	g.api = fake.NewClientBuilder().WithScheme(scheme).
+		WithObjects(&v1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Namespace: sink.Namespace, Name: sink.Name, UID: "1"}}).
+		WithStatusSubresource(&v1alpha1.ResourceBundleState{}).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+				if b, ok := obj.(*v1alpha1.ResourceBundleState); ok && g.stale != nil {
+					g.stale.DeepCopyInto(b)
+					return nil
+				}
+				return c.Get(ctx, key, obj, opts...)
+			},
+			SubResourceUpdate: func(ctx context.Context, c client.Client, subresource string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+				g.writes++
+				if _, ok := ctx.Deadline(); !ok {
+					t.Error("a write has no deadline")
+				}
+				if g.writeErr != nil {
+					return g.writeErr
+				}
+				return c.SubResource(subresource).Update(ctx, obj, opts...)
+			},
+		}).Build()
+	g.reconciler = &reconciler{
+		bundles: g.api,
+		status:  g.api.Status(),
+		members: func(*v1alpha1.ResourceBundleState) []*unstructured.Unstructured { return g.objects },
+		ledger:  newLedger(),
+		clock:   g.clock,
+	}
+	return g
+}
+
+// change makes objects those of the bundle, as watches would.
+func (g *rig) change(objects ...*unstructured.Unstructured) {
+	g.objects = objects
+	g.ledger.touch(sink)
+}
+
+func (g *rig) reconcile() ctrl.Result {
+	g.t.Helper()
+	result, err := g.Reconcile(g.t.Context(), ctrl.Request{NamespacedName: sink})
+	if err != nil {
+		g.t.Fatalf("Reconcile: %v", err)
+	}
+	return result
+}
+
+// stored is the bundle as the API has it.
+func (g *rig) stored() *v1alpha1.ResourceBundleState {
+	g.t.Helper()
+	b := &v1alpha1.ResourceBundleState{}
+	stale := g.stale
+	g.stale = nil
+	defer func() { g.stale = stale }()
+	if err := g.api.Get(g.t.Context(), sink, b); err != nil {
+		g.t.Fatalf("Get: %v", err)
+	}
+	return b
+}
+
+// wantWrites checks how many writes there were since the last call.
+func (g *rig) wantWrites(want int) {
+	g.t.Helper()
+	if g.writes != want {
+		g.t.Errorf("%d writes, want %d", g.writes, want)
+	}
+	g.writes = 0
+}
+
+func TestReconcileWritesOnlyWhatDiffers(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	g.change(object("ns", "a", "1-sink", "1"))
+	if result := g.reconcile(); result.RequeueAfter != 0 {
+		t.Errorf("a first change waits %s, want none", result.RequeueAfter)
+	}
+	g.wantWrites(1)
+	if got := g.stored().Status.ResourceCount; got != 1 {
+		t.Errorf("resourceCount is %d, want 1", got)
+	}
+
+	g.clock.SetTime(g.clock.Now().Add(time.Hour))
+	g.reconcile()
+	g.change(object("ns", "a", "1-sink", "1"))
+	g.reconcile()
+	g.ledger = newLedger() // As after a restart.
+	g.reconcile()
+	g.wantWrites(0)
+}
+
+func TestReconcilePacesWrites(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	g.change(object("ns", "a", "1-sink", "1"))
+	g.reconcile()
+	g.wantWrites(1)
+
+	g.clock.SetTime(g.clock.Now().Add(100 * time.Millisecond))
+	g.change(object("ns", "a", "1-sink", "2"), object("ns", "b", "1-sink", "2"))
+	if got, want := g.reconcile().RequeueAfter, 150*time.Millisecond; got != want {
+		t.Errorf("100 ms after a write the next waits %s, want %s", got, want)
+	}
+	g.wantWrites(0)
+
+	g.clock.SetTime(g.clock.Now().Add(150 * time.Millisecond))
+	g.reconcile()
+	g.wantWrites(1)
+	if got := g.stored().Status.ResourceCount; got != 2 {
+		t.Errorf("resourceCount is %d, want 2", got)
+	}
+
+	g.clock.SetTime(g.clock.Now().Add(time.Second))
+	g.change()
+	if result := g.reconcile(); result.RequeueAfter != 0 {
+		t.Errorf("a lone change waits %s, want none", result.RequeueAfter)
+	}
+	g.wantWrites(1)
+}
+
+func TestReconcileWithACacheThatLags(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	g.stale = g.stored()
+	g.change(object("ns", "a", "1-sink", "1"))
+	g.reconcile()
+	g.wantWrites(1)
+	first := g.stored().Status
+
+	g.clock.SetTime(g.clock.Now().Add(time.Hour))
+	g.reconcile()
+	g.ledger.touch(sink)
+	g.reconcile()
+	g.wantWrites(0)
+
+	g.change(object("ns", "a", "1-sink", "1"), object("ns", "b", "1-sink", "2"))
+	g.reconcile()
+	g.wantWrites(1)
+	second := g.stored().Status
+	if second.ResourceCount != 2 || len(second.Resources) != 2 {
+		t.Fatalf("status counts %d and lists %d resources, want 2 and 2", second.ResourceCount, len(second.Resources))
+	}
+	if got, want := second.Resources[0].Since, first.Resources[0].Since; !got.Equal(want) {
+		t.Errorf("since of a resource that did not change moved from %s to %s", want, got)
+	}
+}
+
+func TestReconcileRepairsMalformedStatus(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	g.reconcile()
+	g.wantWrites(1)
+	g.stale = g.stored()
+	g.stale.ResourceVersion += "0"
+	g.stale.Status.Malformed = []string{"podStatuses"}
+	g.clock.SetTime(g.clock.Now().Add(time.Second))
+	g.writeErr = errors.New("not this time")
+	if _, err := g.Reconcile(t.Context(), ctrl.Request{NamespacedName: sink}); err == nil {
+		t.Error("a malformed field that is empty otherwise was left as it is")
+	}
+	g.wantWrites(1)
+}
+
+func TestReconcileFailures(t *testing.T) {
+	t.Parallel()
+	resource := schema.GroupResource{Group: "k8splugin.io", Resource: "resourcebundlestates"}
+	cases := map[string]struct {
+		reason      string
+		err         error
+		wantRequeue bool
+		wantError   string
+	}{
+		"Conflict": {
+			reason:      "Somebody else wrote: look again, quietly.",
+			err:         apierrors.NewConflict(resource, sink.Name, errors.New("modified")),
+			wantRequeue: true,
+		},
+		"Gone": {
+			reason: "The bundle was deleted: nothing to do.",
+			err:    apierrors.NewNotFound(resource, sink.Name),
+		},
+		"Other": {
+			reason:    "Everything else is an error that names the bundle and the cause.",
+			err:       apierrors.NewInternalError(errors.New("storage is full")),
+			wantError: `cannot write status of bundle "ns/1-sink": Internal error occurred: storage is full`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newRig(t)
+			g.change(object("ns", "a", "1-sink", "1"))
+			g.writeErr = tc.err
+			result, err := g.Reconcile(t.Context(), ctrl.Request{NamespacedName: sink})
+			if got := result.RequeueAfter > 0; got != tc.wantRequeue {
+				t.Errorf("%s RequeueAfter is %s", tc.reason, result.RequeueAfter)
+			}
+			switch {
+			case tc.wantError == "" && err != nil:
+				t.Errorf("%s Reconcile: %v", tc.reason, err)
+			case tc.wantError != "" && (err == nil || !strings.Contains(err.Error(), tc.wantError) || !errors.Is(err, tc.err)):
+				t.Errorf("%s Reconcile: %v, want an error that wraps %q and says %q", tc.reason, err, tc.err, tc.wantError)
+			}
+			g.writeErr = nil
+			g.clock.SetTime(g.clock.Now().Add(writeInterval))
+			g.reconcile()
+			if got := g.stored().Status.ResourceCount; got != 1 {
+				t.Errorf("%s resourceCount is %d when writes succeed again, want 1", tc.reason, got)
+			}
+		})
+	}
+}
+
+func TestReconcileOfABundleThatEnds(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	g.change(object("ns", "a", "1-sink", "1"))
+	now := metav1.Now()
+	g.stale = g.stored()
+	g.stale.DeletionTimestamp = &now
+	g.reconcile()
+	g.wantWrites(0)
+
+	g.stale = nil
+	if err := g.api.Delete(t.Context(), g.stored()); err != nil {
+		t.Fatal(err)
+	}
+	g.reconcile()
+	g.wantWrites(0)
+	if len(g.ledger.entries) != 0 {
+		t.Errorf("the ledger still knows %d bundles after the only one is gone", len(g.ledger.entries))
+	}
+}

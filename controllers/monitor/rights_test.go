@@ -1,0 +1,184 @@
+package monitor_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/healthscope/healthscope/controllers/monitor"
+)
+
+// marker is a line that says which rights the monitor needs.
+var marker = regexp.MustCompile(`\+kubebuilder:rbac:groups=([^,]+),resources=([^,]+),verbs=(\S+)`)
+
+// markedRules are the rights that the package's markers ask for, and from which its role is generated.
+func markedRules() []rbacv1.PolicyRule {
+	GinkgoHelper()
+	source, err := os.ReadFile("setup.go")
+	Expect(err).NotTo(HaveOccurred())
+	var rules []rbacv1.PolicyRule
+	for _, match := range marker.FindAllStringSubmatch(string(source), -1) {
+		rules = append(rules, rbacv1.PolicyRule{
+			APIGroups: []string{strings.Trim(match[1], `"`)},
+			Resources: strings.Split(match[2], ";"),
+			Verbs:     strings.Split(match[3], ";"),
+		})
+	}
+	Expect(rules).NotTo(BeEmpty())
+	return rules
+}
+
+// account makes a service account with the rules and with its Lease in the
+// namespace, and returns its configuration and its role.
+func account(ctx context.Context, namespace string, rules []rbacv1.PolicyRule) (*rest.Config, *rbacv1.ClusterRole) {
+	GinkgoHelper()
+	name := metav1.ObjectMeta{Name: "monitor", Namespace: namespace}
+	cluster := metav1.ObjectMeta{Name: "monitor-" + namespace}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name.Name, Namespace: namespace}}
+	role := &rbacv1.ClusterRole{ObjectMeta: cluster, Rules: rules}
+	create(ctx,
+		&corev1.ServiceAccount{ObjectMeta: name},
+		role,
+		&rbacv1.ClusterRoleBinding{ObjectMeta: cluster, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: cluster.Name}},
+		&rbacv1.Role{ObjectMeta: name, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}},
+			{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+		}},
+		&rbacv1.RoleBinding{ObjectMeta: name, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name.Name}},
+	)
+	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+	Expect(plane.ServiceAccountKubeconfig(ctx, namespace, name.Name, path)).To(Succeed())
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	Expect(err).NotTo(HaveOccurred())
+	return config, role
+}
+
+// journal keeps log lines.
+type journal struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (j *journal) logger() logr.Logger {
+	return funcr.New(func(prefix, line string) {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.lines = append(j.lines, prefix+" "+line)
+	}, funcr.Options{})
+}
+
+// about returns the lines with the text.
+func (j *journal) about(text string) []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var found []string
+	for _, line := range j.lines {
+		if strings.Contains(line, text) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+var _ = Describe("A monitor's rights", func() {
+	var namespace string
+	var options monitor.Options
+
+	BeforeEach(func(ctx SpecContext) {
+		namespace = newNamespace(ctx)
+		options = monitor.Options{LeaseNamespace: namespace}
+	})
+
+	It("are no more than its markers ask for", func(ctx SpecContext) {
+		config, _ := account(ctx, namespace, markedRules())
+		log := &journal{}
+		startAs(ctx, config, log.logger(), options)
+		create(ctx, oneOfEach(namespace, "1-sink")...)
+		create(ctx, newBundle(namespace, "1-sink"))
+		Eventually(statesOf(ctx, namespace, "1-sink")).Should(HaveLen(len(monitor.DefaultKinds())))
+		Expect(log.about("Cannot read")).To(BeEmpty())
+		Expect(log.about("orbidden")).To(BeEmpty())
+	})
+
+	It("may leave out a kind, which is reported once and holds nothing up", func(ctx SpecContext) {
+		rules := markedRules()
+		for i := range rules {
+			rules[i].Resources = slices.DeleteFunc(rules[i].Resources, func(resource string) bool { return resource == "pods" })
+		}
+		config, role := account(ctx, namespace, rules)
+		log := &journal{}
+		startAs(ctx, config, log.logger(), options)
+		objects := oneOfEach(namespace, "1-sink")
+		create(ctx, objects...)
+		create(ctx, newBundle(namespace, "1-sink"))
+		Eventually(statesOf(ctx, namespace, "1-sink")).Should(And(HaveLen(len(objects)-1), Not(HaveKey("Pod/pod"))))
+
+		By("granting it later, without a restart")
+		update(ctx, role, func(r *rbacv1.ClusterRole) { r.Rules = markedRules() })
+		Eventually(statesOf(ctx, namespace, "1-sink")).Should(And(HaveLen(len(objects)), HaveKey("Pod/pod")))
+		Expect(log.about("Cannot read kind")).To(HaveExactElements(And(ContainSubstring("Pod"), ContainSubstring("going on without it"))))
+		Expect(log.about("can be read again")).To(HaveLen(1))
+	})
+})
+
+var _ = Describe("A monitor's kinds", func() {
+	It("may be missing in the cluster and come later", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		widget := schema.GroupVersionKind{Group: "monitor.example.io", Version: "v1", Kind: "Widget"}
+		log := &journal{}
+		startAs(ctx, plane.Config(), log.logger(), monitor.Options{
+			LeaseNamespace: namespace,
+			Kinds:          append(monitor.DefaultKinds(), widget),
+		})
+		create(ctx, newBundle(namespace, "1-sink"), newPod(namespace, "pod", "1-sink"))
+		Eventually(statesOf(ctx, namespace, "1-sink")).Should(HaveLen(1))
+		Expect(log.about("Cannot read kind")).To(HaveExactElements(And(ContainSubstring("Widget"), ContainSubstring("does not serve"))))
+
+		crd := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": apiextensionsv1.SchemeGroupVersion.String(),
+			"kind":       "CustomResourceDefinition",
+			"metadata":   map[string]any{"name": "widgets.monitor.example.io"},
+			"spec": map[string]any{
+				"group": widget.Group,
+				"names": map[string]any{"kind": widget.Kind, "plural": "widgets"},
+				"scope": "Namespaced",
+				"versions": []any{map[string]any{
+					"name": widget.Version, "served": true, "storage": true,
+					"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
+				}},
+			},
+		}}
+		create(ctx, crd)
+		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(api.Delete(ctx, crd))).To(Succeed()) })
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(widget)
+		object.SetNamespace(namespace)
+		object.SetName("widget")
+		object.SetLabels(newPod(namespace, "", "1-sink").Labels)
+		Eventually(func() error { return api.Create(ctx, object.DeepCopy()) }).Should(Succeed())
+		Eventually(statesOf(ctx, namespace, "1-sink")).Should(HaveKey("Widget/widget"))
+
+		By("removing the kind")
+		remove(ctx, crd)
+		Eventually(statesOf(ctx, namespace, "1-sink")).ShouldNot(HaveKey("Widget/widget"))
+	})
+})

@@ -1,0 +1,128 @@
+package monitor
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// cluster is what a discovery client would say.
+type cluster struct {
+	resources map[string][]metav1.APIResource
+	err       error
+	groups    []string
+	groupsErr error
+}
+
+func (c cluster) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceList, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	return &metav1.APIResourceList{GroupVersion: gv, APIResources: c.resources[gv]}, nil
+}
+
+func (c cluster) ServerGroups() (*metav1.APIGroupList, error) {
+	list := &metav1.APIGroupList{}
+	for _, gv := range c.groups {
+		list.Groups = append(list.Groups, metav1.APIGroup{Versions: []metav1.GroupVersionForDiscovery{{GroupVersion: gv}}})
+	}
+	return list, c.groupsErr
+}
+
+func TestSourceFindsResource(t *testing.T) {
+	t.Parallel()
+	widget := schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: "Widget"}
+	readable := metav1.Verbs{"get", "list", "watch"}
+	notFound := apierrors.NewNotFound(schema.GroupResource{}, "")
+	cases := map[string]struct {
+		reason      string
+		cluster     cluster
+		want        string
+		wantError   string
+		wantRefused bool
+		wantGone    bool
+	}{
+		"Served": {
+			reason: "The resource is the one that is no subresource.",
+			cluster: cluster{resources: map[string][]metav1.APIResource{"example.io/v1": {
+				{Name: "widgets/scale", Kind: "Widget", Namespaced: true, Verbs: readable},
+				{Name: "widgets", Kind: "Widget", Namespaced: true, Verbs: readable},
+			}}},
+			want: "widgets",
+		},
+		"OtherKindsOnly": {
+			reason: "The API version is there, the kind is not.",
+			cluster: cluster{resources: map[string][]metav1.APIResource{"example.io/v1": {
+				{Name: "gadgets", Kind: "Gadget", Namespaced: true, Verbs: readable},
+			}}},
+			wantError: "does not serve", wantRefused: true, wantGone: true,
+		},
+		"ClusterScoped": {
+			reason: "A cluster-scoped object is in nobody's namespace.",
+			cluster: cluster{resources: map[string][]metav1.APIResource{"example.io/v1": {
+				{Name: "widgets", Kind: "Widget", Verbs: readable},
+			}}},
+			wantError: "only namespaced kinds", wantRefused: true,
+		},
+		"CannotBeWatched": {
+			reason: "Nothing is polled.",
+			cluster: cluster{resources: map[string][]metav1.APIResource{"example.io/v1": {
+				{Name: "widgets", Kind: "Widget", Namespaced: true, Verbs: metav1.Verbs{"list"}},
+			}}},
+			wantError: "only namespaced kinds", wantRefused: true,
+		},
+		"NoSuchGroup": {
+			reason:    "No group of the cluster has the kind's version.",
+			cluster:   cluster{err: notFound, groups: []string{"apps/v1", "example.io/v2"}},
+			wantError: "does not serve", wantRefused: true, wantGone: true,
+		},
+		"NotFoundThoughServed": {
+			reason:    "A 404 for a version that is served is a fault on the way.",
+			cluster:   cluster{err: notFound, groups: []string{"example.io/v1"}},
+			wantError: `"example.io/v1"`,
+		},
+		"NotFoundAndNoGroups": {
+			reason:    "A 404 proves nothing while the groups are not known.",
+			cluster:   cluster{err: notFound, groupsErr: notFound},
+			wantError: "cannot discover API groups",
+		},
+		"EmptyList": {
+			reason:    "The client turns a 404 for the core group into an empty list.",
+			cluster:   cluster{},
+			wantError: "is empty",
+		},
+		"Unreachable": {
+			reason:    "A failure on the way is no answer.",
+			cluster:   cluster{err: errors.New("connection reset")},
+			wantError: "connection reset",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := source{kind: widget, kinds: tc.cluster}.resource()
+			if got.Resource != tc.want {
+				t.Errorf("%s resource() = %q, want %q", tc.reason, got.Resource, tc.want)
+			}
+			if tc.wantError == "" {
+				if err != nil {
+					t.Errorf("%s resource(): %v", tc.reason, err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tc.wantError) {
+				t.Fatalf("%s error is %v, want one with %q", tc.reason, err, tc.wantError)
+			}
+			if got := refused(err); got != tc.wantRefused {
+				t.Errorf("%s refused(%q) = %t, want %t", tc.reason, err, got, tc.wantRefused)
+			}
+			if got := errors.Is(err, errNotServed); got != tc.wantGone {
+				t.Errorf("%s %q says that the kind is gone: %t, want %t", tc.reason, err, got, tc.wantGone)
+			}
+		})
+	}
+}

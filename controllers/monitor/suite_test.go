@@ -1,0 +1,159 @@
+package monitor_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/monitor"
+	"github.com/healthscope/healthscope/e2e/controlplane"
+)
+
+// bundleCRD is the CRD of bundles, seen from this folder.
+const bundleCRD = "../../config/crd/k8splugin.io_resourcebundlestates.yaml"
+
+const (
+	// patience is how long a suite on a busy machine waits for what must come.
+	patience = 20 * time.Second
+	// quiet is how long is watched that nothing comes.
+	quiet = time.Second
+)
+
+var (
+	// plane is an API server without controllers: the specs write pods and their status themselves.
+	plane *controlplane.ControlPlane
+	// api is the administrator's client, without a cache.
+	api client.Client
+)
+
+func TestSuite(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Monitor")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyPollingInterval(10 * time.Millisecond)
+	SetDefaultConsistentlyDuration(quiet)
+	ctrl.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
+
+	var err error
+	plane, err = controlplane.Start(ctx, controlplane.Options{Name: "monitor", Log: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() error { return plane.Stop() })
+	Expect(plane.InstallManifests(ctx, bundleCRD)).To(Succeed())
+
+	scheme := runtime.NewScheme()
+	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+	Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
+	api, err = client.New(plane.Config(), client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+}, NodeTimeout(5*time.Minute))
+
+// newNamespace makes a namespace for a spec.
+func newNamespace(ctx context.Context) string {
+	GinkgoHelper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
+	Expect(api.Create(ctx, namespace)).To(Succeed())
+	return namespace.Name
+}
+
+// running is a monitor that runs.
+type running struct {
+	*requests
+
+	stop func()
+}
+
+// start runs a monitor as administrator until it is stopped or the spec ends.
+func start(ctx context.Context, opts monitor.Options) *running {
+	GinkgoHelper()
+	return startAs(ctx, plane.Config(), GinkgoLogr, opts)
+}
+
+// startAs runs a monitor with a configuration of its own, and returns when it leads.
+func startAs(ctx context.Context, config *rest.Config, logger logr.Logger, opts monitor.Options) *running {
+	GinkgoHelper()
+	seen := &requests{}
+	config.QPS = -1
+	config.Wrap(seen.wrap)
+	options, err := monitor.ManagerOptions(opts)
+	Expect(err).NotTo(HaveOccurred())
+	options.Logger = logger
+	options.Metrics.BindAddress = "0"
+	options.Controller.SkipNameValidation = new(true) // One process, many monitors.
+	mgr, err := ctrl.NewManager(config, options)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(monitor.Setup(mgr, opts)).To(Succeed())
+
+	run, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(run) }()
+	r := &running{requests: seen, stop: sync.OnceFunc(func() {
+		cancel()
+		var err error
+		Eventually(ended).Should(Receive(&err), "the monitor ends")
+		Expect(err).NotTo(HaveOccurred())
+	})}
+	DeferCleanup(r.stop)
+	Eventually(ctx, mgr.Elected()).Should(BeClosed(), "the monitor gets its Lease")
+	return r
+}
+
+// requests counts what a monitor asks of the API server.
+type requests struct {
+	mu   sync.Mutex
+	made []string
+}
+
+// wrap notes each request as "METHOD path?query", except those for the Lease and for events.
+func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		if path := request.URL.Path; !strings.Contains(path, "/leases") && !strings.Contains(path, "/events") {
+			r.mu.Lock()
+			r.made = append(r.made, fmt.Sprintf("%s %s", request.Method, request.URL.RequestURI()))
+			r.mu.Unlock()
+		}
+		return next.RoundTrip(request)
+	})
+}
+
+// all returns what has been asked so far.
+func (r *requests) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.made...)
+}
+
+// writes returns the writes so far.
+func (r *requests) writes() []string {
+	var writes []string
+	for _, request := range r.all() {
+		if !strings.HasPrefix(request, http.MethodGet+" ") {
+			writes = append(writes, request)
+		}
+	}
+	return writes
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }

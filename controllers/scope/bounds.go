@@ -1,0 +1,72 @@
+package scope
+
+import (
+	"encoding/json"
+	"strings"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+)
+
+// maxStatusBytes bounds the status of one scope, as JSON.
+const maxStatusBytes = 64 << 10
+
+// maxLine bounds a line that people read in a list, in bytes.
+const maxLine = 256
+
+// fit cuts lists until the status is within its bounds: first to what is still
+// of use to people, and then, since names may be of any length, as far as it takes.
+func fit(s *corev1alpha2.HealthScopeStatus) {
+	for _, least := range []int{10, 0} {
+		for tooBig(s) {
+			s.Truncated = true
+			cut := halve(&s.HealthConditions, least) || halveClusters(s.Apps, least) || halve(&s.Apps, least) || halve(&s.Culprits, least)
+			if !cut {
+				break
+			}
+		}
+	}
+}
+
+func tooBig(s *corev1alpha2.HealthScopeStatus) bool {
+	data, err := json.Marshal(s)
+	return err == nil && len(data) > maxStatusBytes
+}
+
+// halve drops the second half of a list, but leaves so many at least, and says whether there was something to drop.
+func halve[T any](list *[]T, least int) bool {
+	n := max(len(*list)/2, least)
+	if n >= len(*list) {
+		return false
+	}
+	*list = (*list)[:n]
+	return true
+}
+
+// halveClusters halves the list of clusters in every app.
+func halveClusters(apps []corev1alpha2.AppStatus, least int) bool {
+	dropped := false
+	for i := range apps {
+		dropped = halve(&apps[i].Clusters, least) || dropped
+	}
+	return dropped
+}
+
+// bounded cuts a list, and says so.
+func bounded[T any](list []T, most int, truncated *bool) []T {
+	if len(list) <= most {
+		return list
+	}
+	*truncated = true
+	return list[:most]
+}
+
+// shorten cuts a line at a rune's boundary.
+func shorten(text string) string {
+	if len(text) <= maxLine {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxLine-3], "") + "..."
+}
+
+// joinBounded joins names for a message.
+func joinBounded(names []string) string { return shorten(strings.Join(names, ", ")) }

@@ -1,0 +1,185 @@
+package scope
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// noon is when the tests take place.
+var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+// hub is the name of the hub's own cluster, edge1 and edge2 those of two others.
+const (
+	hub   = "local"
+	edge1 = "acme+edge1"
+	edge2 = "acme+edge2"
+)
+
+// world is what a scope can look at.
+type world struct {
+	clusters []string
+	bundles  []*fleet.Bundle
+	objects  map[schema.GroupVersionKind]map[string]fleet.Lookup
+}
+
+func (w world) Cluster() string { return hub }
+
+func (w world) Clusters() []string {
+	if len(w.clusters) == 0 {
+		return []string{hub}
+	}
+	return w.clusters
+}
+
+func (w world) Named(namespace, name string) []*fleet.Bundle {
+	return w.find(func(b *fleet.Bundle) bool { return b.Namespace == namespace && b.Name == name })
+}
+
+func (w world) Select(namespace string, selector labels.Selector) []*fleet.Bundle {
+	return w.find(func(b *fleet.Bundle) bool { return b.Namespace == namespace && selector.Matches(labels.Set(b.Labels)) })
+}
+
+func (w world) find(match func(*fleet.Bundle) bool) []*fleet.Bundle {
+	var found []*fleet.Bundle
+	for _, b := range w.bundles {
+		if match(b) {
+			found = append(found, b)
+		}
+	}
+	slices.SortFunc(found, func(a, b *fleet.Bundle) int { return a.Compare(b.BundleKey) })
+	return found
+}
+
+// lookup answers as fleet.Objects does for kinds that have been read.
+func (w world) lookup(gvk schema.GroupVersionKind, name types.NamespacedName) fleet.Lookup {
+	unseen := healthscope.Result{
+		Key:     healthscope.Key{Cluster: hub, Group: gvk.Group, Kind: gvk.Kind, Namespace: name.Namespace, Name: name.Name},
+		Version: gvk.Version,
+	}
+	objects, ok := w.objects[gvk]
+	if !ok {
+		unseen.State, unseen.Reason, unseen.Message = healthscope.Unknown, healthscope.ReasonKindNotFound, "the cluster does not serve it"
+		return fleet.Lookup{Result: unseen}
+	}
+	if found, ok := objects[name.Name]; ok {
+		return found
+	}
+	unseen.State, unseen.Reason, unseen.Message = healthscope.NotPresent, healthscope.ReasonNotFound, "it does not exist"
+	return fleet.Lookup{Result: unseen}
+}
+
+var deployments = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+
+// withDeployments returns a world with Deployments that are judged as given.
+func withDeployments(results ...healthscope.Result) world {
+	objects := map[string]fleet.Lookup{}
+	for _, r := range results {
+		objects[r.Name] = fleet.Lookup{Result: r}
+	}
+	return world{objects: map[schema.GroupVersionKind]map[string]fleet.Lookup{deployments: objects}}
+}
+
+// deployment returns the result for a Deployment of the hub.
+func deployment(name string, state healthscope.State, ready, desired int32) healthscope.Result {
+	r := healthscope.Result{
+		Key:     healthscope.Key{Cluster: hub, Group: "apps", Kind: "Deployment", Namespace: "shop", Name: name},
+		Version: "v1", UID: "uid-" + name, State: state, Replicas: &healthscope.Replicas{Ready: ready, Desired: desired},
+	}
+	switch state {
+	case healthscope.Pending:
+		r.Reason = healthscope.ReasonReplicasNotReady
+	case healthscope.Failed:
+		r.Reason = healthscope.ReasonProgressDeadlineExceeded
+	}
+	return r
+}
+
+// member returns a member as a bundle has it.
+func member(cluster, kind, name string, state healthscope.State, reason healthscope.Reason) healthscope.Member {
+	counts := state
+	if state == healthscope.Terminating {
+		counts = healthscope.Pending
+	}
+	group := map[string]string{"Deployment": "apps", "ReplicaSet": "apps", "StatefulSet": "apps", "PodDisruptionBudget": "policy"}[kind]
+	return healthscope.Member{
+		Result: healthscope.Result{
+			Key:     healthscope.Key{Cluster: cluster, Group: group, Kind: kind, Namespace: "shop", Name: name},
+			Version: "v1", State: state, Reason: reason, Since: noon.Add(-time.Hour),
+		},
+		Counts: counts,
+	}
+}
+
+// owned makes a member one that is owned by another of its bundle.
+func owned(m healthscope.Member) healthscope.Member {
+	m.Owned = true
+	return m
+}
+
+// bundleOf returns an observed bundle.
+func bundleOf(cluster, name string, members ...healthscope.Member) *fleet.Bundle {
+	return &fleet.Bundle{
+		BundleKey: fleet.BundleKey{Cluster: cluster, Namespace: "shop", Name: name},
+		UID:       types.UID("uid-" + cluster + "-" + name), App: "app-of-" + name, Observed: true, Members: members,
+	}
+}
+
+// labelledWith gives a bundle labels.
+func labelledWith(b *fleet.Bundle, set map[string]string) *fleet.Bundle {
+	b.Labels = set
+	return b
+}
+
+// scopeOf returns the scope "vfw" in namespace "shop".
+func scopeOf(spec corev1alpha2.HealthScopeSpec) *corev1alpha2.HealthScope {
+	return &corev1alpha2.HealthScope{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "vfw", UID: "uid-vfw", Generation: 3},
+		Spec:       spec,
+	}
+}
+
+func bundleRef(name string) corev1alpha2.WorkloadReference {
+	return corev1alpha2.WorkloadReference{APIVersion: "k8splugin.io/v1alpha1", Kind: "ResourceBundleState", Name: name}
+}
+
+func deploymentRef(name string) corev1alpha2.WorkloadReference {
+	return corev1alpha2.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: name}
+}
+
+func refs(list ...corev1alpha2.WorkloadReference) []corev1alpha2.WorkloadReference { return list }
+
+// at makes a reference lead to one cluster.
+func at(cluster string, ref corev1alpha2.WorkloadReference) corev1alpha2.WorkloadReference {
+	ref.Cluster = cluster
+	return ref
+}
+
+// judgeIn gathers and decides for a scope without a past.
+func judgeIn(w world, scope *corev1alpha2.HealthScope, now time.Time) verdict {
+	g := (&gatherer{scope: scope, bundles: w, lookup: w.lookup}).gather()
+	return decide(&scope.Spec, g, newSinceMemory(&scope.Status), healthscope.DefaultPolicy(), now)
+}
+
+// statusIn returns the first status of a scope.
+func statusIn(w world, scope *corev1alpha2.HealthScope, now time.Time) corev1alpha2.HealthScopeStatus {
+	return newStatus(scope, judgeIn(w, scope, now), w.Clusters(), nil, now)
+}
+
+// only returns the only element of a list.
+func only[T any](t *testing.T, list []T) T {
+	t.Helper()
+	if len(list) != 1 {
+		t.Fatalf("want one element, got %d: %+v", len(list), list)
+	}
+	return list[0]
+}

@@ -1,0 +1,199 @@
+package scope
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// Placed is a judged member of a scope, with its place in it.
+type Placed struct {
+	healthscope.Member
+	// App is the app of the scope the member belongs to; empty for references outside apps.
+	App string
+	// Links are the app's links into the inventory; nil when it has none.
+	Links *corev1alpha2.InventoryLinks
+	// Ignored is true when the scope's roll-up says that the member does not count.
+	Ignored bool
+}
+
+// Contributes says whether the member counts in the scope's health.
+func (p Placed) Contributes() bool { return !p.Owned && !p.Ignored }
+
+// verdict is what a scope comes to.
+type verdict struct {
+	// members are all members, each object once, worst first.
+	members []Placed
+	// refs are the scope's references with the members of each.
+	refs []refVerdict
+	// health is the health of the scope.
+	health healthscope.Health
+	// summary counts the members that contribute.
+	summary healthscope.Summary
+	// absent are the apps that are required and have no members, sorted.
+	absent []string
+	// nextCheck is when the verdict may change if nothing else does; zero means never.
+	nextCheck time.Time
+}
+
+// refVerdict is the health of one reference.
+type refVerdict struct {
+	app     string
+	ref     corev1alpha2.WorkloadReference
+	members []Placed
+}
+
+// decide judges what was gathered and weighs it. The order of the findings makes no difference.
+//
+// An object that several findings lead to counts once: in the app with the first
+// name, an app before none, and with that app's links, or else the next one's.
+func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, since *sinceMemory, policy healthscope.Policy, now time.Time) verdict {
+	var v verdict
+	judged := map[healthscope.Key]healthscope.Member{}
+	for key, result := range since.resume(g.findings, policy, now) {
+		// Each by itself: a pod that is referred to counts, also beside a reference to its owner.
+		alone := healthscope.Judge([]healthscope.Result{result}, policy, now)
+		judged[key] = alone.Members[0]
+		v.nextCheck = earlier(v.nextCheck, alone.NextCheck)
+	}
+	findings := slices.Clone(g.findings)
+	slices.SortStableFunc(findings, func(a, b finding) int { return compareApps(a.app, b.app) })
+	place := map[healthscope.Key]int{}
+	keys := make([][]healthscope.Key, len(findings))
+	for i, f := range findings {
+		members := slices.Clone(f.members)
+		for _, r := range f.results {
+			members = append(members, judged[r.Key])
+		}
+		for _, m := range members {
+			keys[i] = append(keys[i], m.Key)
+			at, ok := place[m.Key]
+			if !ok {
+				at = len(v.members)
+				place[m.Key] = at
+				v.members = append(v.members, Placed{Member: m, App: f.app, Links: f.links})
+			}
+			p := &v.members[at]
+			p.Links = cmp.Or(p.Links, f.links)
+			if compareKnowledge(m, p.Member) < 0 {
+				p.Member = m
+			}
+		}
+	}
+	for i := range v.members {
+		v.members[i].Ignored = ignored(spec.Rollup, v.members[i])
+	}
+	for i, f := range findings {
+		r := refVerdict{app: f.app, ref: f.ref}
+		for _, key := range keys[i] {
+			r.members = append(r.members, v.members[place[key]])
+		}
+		v.refs = append(v.refs, r)
+	}
+	slices.SortFunc(v.members, worstFirst)
+	v.summary = summarize(v.members)
+	v.weigh(spec.Rollup)
+	return v
+}
+
+// compareApps sorts apps by name, and what is outside apps after them.
+func compareApps(a, b string) int {
+	return cmp.Or(cmp.Compare(boolInt(a == ""), boolInt(b == "")), strings.Compare(a, b))
+}
+
+// compareKnowledge sorts answers on one object: first the one that has seen its
+// owner or its pods, then the worse one, then the one that knows for longest. The rest makes the order complete.
+func compareKnowledge(a, b healthscope.Member) int {
+	return cmp.Or(
+		boolInt(b.Owned)-boolInt(a.Owned), boolInt(b.Cause != "")-boolInt(a.Cause != ""), healthscope.CompareStates(a.State, b.State),
+		boolInt(a.Since.IsZero())-boolInt(b.Since.IsZero()), a.Since.Compare(b.Since), strings.Compare(string(a.Reason), string(b.Reason)),
+		strings.Compare(a.Message, b.Message), strings.Compare(a.Cause, b.Cause), strings.Compare(a.UID, b.UID), strings.Compare(a.Version, b.Version))
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func worstFirst(a, b Placed) int {
+	return cmp.Or(healthscope.CompareStates(a.State, b.State), strings.Compare(a.App, b.App), a.Compare(b.Key))
+}
+
+// ignored says whether the scope's roll-up leaves a member out.
+func ignored(rollup *corev1alpha2.Rollup, p Placed) bool {
+	if rollup == nil {
+		return false
+	}
+	matches := func(pattern, value string) bool { return pattern == "" || pattern == value }
+	return slices.ContainsFunc(rollup.Ignore, func(m corev1alpha2.MemberMatch) bool {
+		return matches(m.Group, p.Group) && matches(m.Kind, p.Kind) && matches(m.Name, p.Name) && matches(m.App, p.App)
+	})
+}
+
+func summarize(members []Placed) healthscope.Summary {
+	var s healthscope.Summary
+	for _, p := range members {
+		if !p.Ignored {
+			s.Add(p.Member)
+		}
+	}
+	return s
+}
+
+// weigh applies the scope's roll-up: enough members must be healthy, and all those of required apps.
+func (v *verdict) weigh(rollup *corev1alpha2.Rollup) {
+	if rollup == nil {
+		v.health = v.summary.Health(100)
+		return
+	}
+	percent := int32(100)
+	if rollup.HealthyPercentage != nil {
+		percent = *rollup.HealthyPercentage
+	}
+	v.health = v.summary.Health(percent)
+	for _, app := range slices.Sorted(slices.Values(rollup.Required)) {
+		required := summarize(v.membersOf(app))
+		v.health = worseHealth(v.health, required.Health(100))
+		if required.Total == 0 { // An app that must be healthy has to be there.
+			v.health = healthscope.Unhealthy
+			v.absent = append(v.absent, app)
+		}
+	}
+}
+
+// membersOf returns the members that the references and bundles of an app lead to, also those that count in another app.
+func (v *verdict) membersOf(app string) []Placed {
+	var members []Placed
+	seen := map[healthscope.Key]struct{}{}
+	for _, r := range v.refs {
+		if r.app != app {
+			continue
+		}
+		for _, p := range r.members {
+			if _, ok := seen[p.Key]; !ok {
+				seen[p.Key] = struct{}{}
+				members = append(members, p)
+			}
+		}
+	}
+	return members
+}
+
+func worseHealth(a, b healthscope.Health) healthscope.Health {
+	order := []healthscope.Health{healthscope.Healthy, healthscope.HealthUnknown, healthscope.Unhealthy}
+	return order[max(slices.Index(order, a), slices.Index(order, b))]
+}
+
+// earlier returns the earlier of two moments, of which zero means never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,286 @@
+package scope
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// counts puts a summary into short form.
+func counts(total, ready, pending, failed, unknown, healthy int) healthscope.Summary {
+	return healthscope.Summary{Total: total, Ready: ready, Pending: pending, Failed: failed, Unknown: unknown, Healthy: healthy}
+}
+
+// rolling is a Deployment in a rolling update with a surge pod: seed rule Pending, and yet no outage.
+func rolling() healthscope.Member {
+	m := member(hub, "Deployment", "web", healthscope.Pending, healthscope.ReasonRolloutInProgress)
+	m.Serving, m.Progressing, m.Cause = true, true, "Pod web-2: ContainerCreating"
+	return m
+}
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	failedDB := member(hub, "StatefulSet", "db", healthscope.Failed, "CrashLoopBackOff")
+	unknownPDB := member(hub, "PodDisruptionBudget", "pdb", healthscope.Unknown, healthscope.ReasonForbidden)
+	readyPod := owned(member(hub, "Pod", "web-1", healthscope.Ready, ""))
+	crashingPod := owned(member(hub, "Pod", "web-2", healthscope.Failed, "CrashLoopBackOff"))
+	one := func(members ...healthscope.Member) []*fleet.Bundle {
+		return []*fleet.Bundle{bundleOf(hub, "1-sink", members...)}
+	}
+	app := func(name string, list ...corev1alpha2.WorkloadReference) corev1alpha2.ScopeApp {
+		return corev1alpha2.ScopeApp{Name: name, WorkloadReferences: list}
+	}
+	cases := map[string]struct {
+		reason  string
+		rollup  *corev1alpha2.Rollup
+		apps    []corev1alpha2.ScopeApp
+		bundles []*fleet.Bundle
+		health  healthscope.Health
+		summary healthscope.Summary
+		absent  []string
+	}{
+		"Empty": {
+			reason: "As in OAM, a scope without members is healthy.",
+			apps:   []corev1alpha2.ScopeApp{}, health: healthscope.Healthy,
+		},
+		"OwnedDoNotCount": {
+			reason:  "A pod that crashes beside others explains its Deployment, which counts.",
+			bundles: one(readyWeb, readyPod, crashingPod),
+			health:  healthscope.Healthy, summary: counts(1, 1, 0, 0, 0, 1),
+		},
+		"Surge": {
+			reason:  "A rolling update is no outage.",
+			bundles: one(rolling(), readyPod, owned(member(hub, "Pod", "web-2", healthscope.Pending, "ContainerCreating"))),
+			health:  healthscope.Healthy, summary: counts(1, 0, 1, 0, 0, 1),
+		},
+		"PendingWithoutServing": {
+			bundles: one(member(hub, "Deployment", "web", healthscope.Pending, healthscope.ReasonReplicasNotReady)),
+			health:  healthscope.Unhealthy, summary: counts(1, 0, 1, 0, 0, 0),
+		},
+		"Terminating": {
+			bundles: one(member(hub, "Deployment", "web", healthscope.Terminating, healthscope.ReasonDeleting)),
+			health:  healthscope.Unhealthy, summary: counts(1, 0, 1, 0, 0, 0),
+		},
+		"OneFailed": {
+			bundles: one(readyWeb, failedDB),
+			health:  healthscope.Unhealthy, summary: counts(2, 1, 0, 1, 0, 1),
+		},
+		"OnlyUnknownInTheWay": {
+			bundles: one(readyWeb, unknownPDB),
+			health:  healthscope.HealthUnknown, summary: counts(2, 1, 0, 0, 1, 1),
+		},
+		"UnknownBesideFailed": {
+			bundles: one(readyWeb, failedDB, unknownPDB),
+			health:  healthscope.Unhealthy, summary: counts(3, 1, 0, 1, 1, 1),
+		},
+		"ReachedTwice": {
+			reason:  "A bundle in two apps, and a direct reference to what is in it, make one member.",
+			apps:    []corev1alpha2.ScopeApp{app("a", bundleRef("1-sink")), app("b", bundleRef("1-sink"), deploymentRef("web"))},
+			bundles: one(readyWeb),
+			health:  healthscope.Healthy, summary: counts(1, 1, 0, 0, 0, 1),
+		},
+		"SameNameInTwoClusters": {
+			bundles: []*fleet.Bundle{bundleOf(edge1, "1-sink", readyWeb1), bundleOf(edge2, "1-sink", readyWeb2)},
+			health:  healthscope.Healthy, summary: counts(2, 2, 0, 0, 0, 2),
+		},
+		"PercentageReached": {
+			rollup:  &corev1alpha2.Rollup{HealthyPercentage: new(int32(50))},
+			bundles: one(readyWeb, failedDB),
+			health:  healthscope.Healthy, summary: counts(2, 1, 0, 1, 0, 1),
+		},
+		"PercentageMissed": {
+			rollup:  &corev1alpha2.Rollup{HealthyPercentage: new(int32(51))},
+			bundles: one(readyWeb, failedDB),
+			health:  healthscope.Unhealthy, summary: counts(2, 1, 0, 1, 0, 1),
+		},
+		"PercentageZero": {
+			rollup:  &corev1alpha2.Rollup{HealthyPercentage: new(int32(0))},
+			bundles: one(failedDB),
+			health:  healthscope.Healthy, summary: counts(1, 0, 0, 1, 0, 0),
+		},
+		"Ignored": {
+			rollup:  &corev1alpha2.Rollup{Ignore: []corev1alpha2.MemberMatch{{Kind: "PodDisruptionBudget"}}},
+			bundles: one(readyWeb, unknownPDB),
+			health:  healthscope.Healthy, summary: counts(1, 1, 0, 0, 0, 1),
+		},
+		"IgnoredMustMatchInAll": {
+			rollup: &corev1alpha2.Rollup{Ignore: []corev1alpha2.MemberMatch{
+				{Kind: "PodDisruptionBudget", Group: "apps"}, {Kind: "PodDisruptionBudget", Name: "other"}, {Kind: "PodDisruptionBudget", App: "other"},
+			}},
+			bundles: one(readyWeb, unknownPDB),
+			health:  healthscope.HealthUnknown, summary: counts(2, 1, 0, 0, 1, 1),
+		},
+		"IgnoredByApp": {
+			reason:  "An object in two apps is in the first one.",
+			rollup:  &corev1alpha2.Rollup{Ignore: []corev1alpha2.MemberMatch{{App: "b"}}},
+			apps:    []corev1alpha2.ScopeApp{app("b", bundleRef("1-sink"), bundleRef("gone")), app("a", bundleRef("1-sink"))},
+			bundles: one(failedDB),
+			health:  healthscope.Unhealthy, summary: counts(1, 0, 0, 1, 0, 0),
+		},
+		"RequiredHealthy": {
+			rollup:  &corev1alpha2.Rollup{HealthyPercentage: new(int32(50)), Required: []string{"a"}},
+			apps:    []corev1alpha2.ScopeApp{app("a", deploymentRef("web")), app("b", deploymentRef("broken"))},
+			bundles: nil,
+			health:  healthscope.Healthy, summary: counts(2, 1, 0, 1, 0, 1),
+		},
+		"RequiredUnhealthy": {
+			rollup: &corev1alpha2.Rollup{HealthyPercentage: new(int32(50)), Required: []string{"b"}},
+			apps:   []corev1alpha2.ScopeApp{app("a", deploymentRef("web")), app("b", deploymentRef("broken"))},
+			health: healthscope.Unhealthy, summary: counts(2, 1, 0, 1, 0, 1),
+		},
+		"RequiredUnknown": {
+			rollup:  &corev1alpha2.Rollup{HealthyPercentage: new(int32(0)), Required: []string{"a"}},
+			apps:    []corev1alpha2.ScopeApp{app("a", bundleRef("1-sink"))},
+			bundles: one(unknownPDB),
+			health:  healthscope.HealthUnknown, summary: counts(1, 0, 0, 0, 1, 0),
+		},
+		"RequiredMissing": {
+			rollup: &corev1alpha2.Rollup{Required: []string{"z", "c"}},
+			apps:   []corev1alpha2.ScopeApp{app("a", deploymentRef("web"))},
+			health: healthscope.Unhealthy, summary: counts(1, 1, 0, 0, 0, 1), absent: []string{"c", "z"},
+		},
+		"RequiredSharesItsMembers": {
+			reason:  "That an object counts in another app does not make this one empty.",
+			rollup:  &corev1alpha2.Rollup{Required: []string{"a", "b"}},
+			apps:    []corev1alpha2.ScopeApp{app("a", bundleRef("1-sink")), app("b", bundleRef("1-sink"))},
+			bundles: one(readyWeb),
+			health:  healthscope.Healthy, summary: counts(1, 1, 0, 0, 0, 1),
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := withDeployments(deployment("web", healthscope.Ready, 3, 3), deployment("broken", healthscope.Failed, 0, 3))
+			w.clusters, w.bundles = []string{hub, edge1, edge2}, c.bundles
+			spec := corev1alpha2.HealthScopeSpec{Apps: c.apps, Rollup: c.rollup}
+			if c.apps == nil {
+				spec.WorkloadReferences = refs(bundleRef("1-sink"))
+			}
+			v := judgeIn(w, scopeOf(spec), noon)
+			if v.health != c.health {
+				t.Errorf("%s health: want %s, got %s", c.reason, c.health, v.health)
+			}
+			if diff := cmp.Diff(c.summary, v.summary); diff != "" {
+				t.Errorf("%s summary: -want +got:\n%s", c.reason, diff)
+			}
+			if diff := cmp.Diff(c.absent, v.absent); diff != "" {
+				t.Errorf("%s absent: -want +got:\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+func TestOfTwoAnswersTheOneThatKnowsMoreCounts(t *testing.T) {
+	t.Parallel()
+	directlyPending := deployment("web", healthscope.Pending, 2, 3)
+	withCause := member(hub, "Deployment", "web", healthscope.Pending, healthscope.ReasonReplicasNotReady)
+	withCause.Cause = "Pod web-2: back-off"
+	directPod := healthscope.Result{Key: healthscope.Key{Cluster: hub, Kind: "Pod", Namespace: "shop", Name: "web-1"}, State: healthscope.Failed, Reason: "CrashLoopBackOff"}
+	cases := map[string]struct {
+		reason string
+		bundle healthscope.Member
+		direct healthscope.Result
+		want   func(Placed) bool
+	}{
+		"Cause": {
+			reason: "The bundle has seen the pods.",
+			bundle: withCause, direct: directlyPending,
+			want: func(p Placed) bool { return p.Cause != "" },
+		},
+		"WorseState": {
+			reason: "Until both agree the worse one is believed.",
+			bundle: readyWeb, direct: directlyPending,
+			want: func(p Placed) bool { return p.State == healthscope.Pending },
+		},
+		"Owned": {
+			reason: "A pod of a bundle does not count because it is referred to as well.",
+			bundle: owned(member(hub, "Pod", "web-1", healthscope.Ready, "")), direct: directPod,
+			want: func(p Placed) bool { return !p.Contributes() },
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			finding1 := finding{members: []healthscope.Member{c.bundle}}
+			finding2 := finding{results: []healthscope.Result{c.direct}}
+			for _, findings := range [][]finding{{finding1, finding2}, {finding2, finding1}} {
+				v := decide(&corev1alpha2.HealthScopeSpec{}, gathered{findings: findings}, newSinceMemory(&corev1alpha2.HealthScopeStatus{}), healthscope.DefaultPolicy(), noon)
+				if p := only(t, v.members); !c.want(p) {
+					t.Errorf("%s got %+v", c.reason, p)
+				}
+			}
+		})
+	}
+}
+
+func TestTheFirstAppHasTheObjectAndItsLinks(t *testing.T) {
+	t.Parallel()
+	linksB, linksC := &corev1alpha2.InventoryLinks{GenericVNFID: "b"}, &corev1alpha2.InventoryLinks{GenericVNFID: "c"}
+	result := []healthscope.Result{deployment("web", healthscope.Ready, 1, 1)}
+	outside := finding{results: result}
+	a, b, c := finding{app: "a", results: result}, finding{app: "b", links: linksB, results: result}, finding{app: "c", links: linksC, results: result}
+	cases := map[string]struct {
+		findings  []finding
+		wantApp   string
+		wantLinks *corev1alpha2.InventoryLinks
+	}{
+		"OutsideApps":          {[]finding{outside}, "", nil},
+		"AppBeforeNone":        {[]finding{outside, b}, "b", linksB},
+		"FirstName":            {[]finding{c, b}, "b", linksB},
+		"LinksOfTheNext":       {[]finding{c, b, a}, "a", linksB},
+		"LinksOfTheNextAgain":  {[]finding{a, c}, "a", linksC},
+		"LinksOfNoneAreNoLoss": {[]finding{b, outside, a}, "a", linksB},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := decide(&corev1alpha2.HealthScopeSpec{}, gathered{findings: tc.findings}, newSinceMemory(&corev1alpha2.HealthScopeStatus{}), healthscope.DefaultPolicy(), noon)
+			p := only(t, v.members)
+			if p.App != tc.wantApp || p.Links != tc.wantLinks {
+				t.Errorf("want app %q with links %v, got %q with %v", tc.wantApp, tc.wantLinks, p.App, p.Links)
+			}
+		})
+	}
+}
+
+func TestNextCheckIsTheNearestDeadline(t *testing.T) {
+	t.Parallel()
+	slow := deployment("slow", healthscope.Pending, 0, 1)
+	quick := deployment("quick", healthscope.Pending, 0, 1)
+	quick.ProgressDeadline = 90 * time.Second
+	w := withDeployments(slow, quick)
+	cases := map[string]struct {
+		refs []corev1alpha2.WorkloadReference
+		want time.Duration
+	}{
+		"None":            {refs(), 0},
+		"Policy":          {refs(deploymentRef("slow")), 600 * time.Second},
+		"Workload":        {refs(deploymentRef("slow"), deploymentRef("quick")), 90 * time.Second},
+		"MissingIsSooner": {refs(deploymentRef("slow"), deploymentRef("quick"), deploymentRef("gone")), 60 * time.Second},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := judgeIn(w, scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: c.refs}), noon)
+			if got := untilCheck(v.nextCheck, noon); got != c.want {
+				t.Errorf("want %s, got %s", c.want, got)
+			}
+		})
+	}
+}
+
+func TestUntilCheckNeverMeansNever(t *testing.T) {
+	t.Parallel()
+	// Zero would mean to controller-runtime that there is nothing to wait for.
+	if got := untilCheck(noon.Add(-time.Hour), noon); got <= 0 || got > time.Second {
+		t.Errorf("a moment that has passed: got %s", got)
+	}
+	if got := untilCheck(time.Time{}, noon); got != 0 {
+		t.Errorf("never: got %s", got)
+	}
+}

@@ -1,0 +1,303 @@
+package scope
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// finding is one thing a scope looks at: a reference of its spec, or a bundle that says itself that it belongs to the scope.
+type finding struct {
+	// app is the app the members belong to.
+	app string
+	// ref is the reference, filled in with what was found.
+	ref corev1alpha2.WorkloadReference
+	// links are the app's links into the inventory.
+	links *corev1alpha2.InventoryLinks
+	// results are raw and still to be judged: references that lead nowhere, and objects that are referred to directly.
+	results []healthscope.Result
+	// members are judged: those of bundles.
+	members []healthscope.Member
+}
+
+// gathered is all that a scope looks at.
+type gathered struct {
+	findings []finding
+	// settling is true while a kind is being read for the first time.
+	settling bool
+}
+
+// bundles is the part of fleet.View that a scope reads.
+type bundles interface {
+	Cluster() string
+	Clusters() []string
+	Named(namespace, name string) []*fleet.Bundle
+	Select(namespace string, selector labels.Selector) []*fleet.Bundle
+}
+
+// lookup finds an object that is referred to directly.
+type lookup func(schema.GroupVersionKind, types.NamespacedName) fleet.Lookup
+
+// gatherer collects what one scope looks at.
+type gatherer struct {
+	scope   *corev1alpha2.HealthScope
+	bundles bundles
+	lookup  lookup
+	out     gathered
+	apps    []gatheredApp
+}
+
+// gatheredApp is one app of a scope while it is being gathered.
+type gatheredApp struct {
+	appRefs
+
+	// byLabel is true for an app that only the labels of bundles speak of.
+	byLabel bool
+	// bundles are the bundles that have been found for the app.
+	bundles map[fleet.BundleKey]struct{}
+	// everywhere are those findings of the app, by index, whose references lead into every cluster.
+	everywhere []int
+}
+
+func (g *gatherer) gather() gathered {
+	for _, refs := range appsOf(&g.scope.Spec) {
+		g.apps = append(g.apps, gatheredApp{appRefs: refs, bundles: map[fleet.BundleKey]struct{}{}})
+	}
+	for i := range g.apps {
+		app := &g.apps[i]
+		for _, ref := range app.refs {
+			if gvk, problem := parseRef(g.scope.Namespace, ref); problem == nil && isBundle(gvk) {
+				g.bundleRef(app, ref)
+			} else {
+				g.objectRef(app, ref)
+			}
+		}
+		if app.selector != nil {
+			g.selected(app)
+		}
+	}
+	g.labelled()
+	for i := range g.apps {
+		g.expected(&g.apps[i])
+	}
+	return g.out
+}
+
+// add adds a finding with results that are still to be judged.
+func (g *gatherer) add(app *gatheredApp, ref corev1alpha2.WorkloadReference, results ...healthscope.Result) {
+	for i := range results {
+		results[i].Cluster = cmp.Or(results[i].Cluster, g.bundles.Cluster())
+	}
+	g.out.findings = append(g.out.findings, finding{app: app.name, links: app.links, ref: ref, results: results})
+}
+
+// known says whether the hub knows a cluster.
+func (g *gatherer) known(cluster string) bool { return slices.Contains(g.bundles.Clusters(), cluster) }
+
+// bundleRef follows a reference to a bundle into every cluster, or into one.
+func (g *gatherer) bundleRef(app *gatheredApp, ref corev1alpha2.WorkloadReference) {
+	missing := bundleResult(cmp.Or(ref.Cluster, g.bundles.Cluster()), g.scope.Namespace, ref.Name)
+	if ref.Cluster != "" && !g.known(ref.Cluster) {
+		g.add(app, ref, inUnknownCluster(missing))
+		return
+	}
+	missing.State, missing.Reason = healthscope.NotPresent, healthscope.ReasonNotFound
+	missing.Message = fmt.Sprintf("ResourceBundleState %q does not exist in namespace %q", ref.Name, g.scope.Namespace)
+	found := finding{app: app.name, links: app.links, ref: ref}
+	var uids []types.UID
+	for _, b := range g.bundles.Named(g.scope.Namespace, ref.Name) {
+		switch {
+		case ref.Cluster != "" && b.Cluster != ref.Cluster:
+		case ref.UID != "" && b.UID != ref.UID:
+			missing.Message = anotherUID(missing, string(b.UID))
+		default:
+			uids = append(uids, b.UID)
+			app.bundles[b.BundleKey] = struct{}{}
+			found.addBundle(b)
+		}
+	}
+	if len(uids) == 1 {
+		found.ref.UID = uids[0]
+	}
+	if ref.Cluster == "" {
+		app.everywhere = append(app.everywhere, len(g.out.findings))
+	}
+	if len(uids) == 0 && (ref.Cluster != "" || len(g.scope.Spec.ExpectedClusters) == 0) {
+		found.results = append(found.results, missing)
+	}
+	g.out.findings = append(g.out.findings, found)
+}
+
+// inUnknownCluster says of an object that its cluster is not known.
+func inUnknownCluster(r healthscope.Result) healthscope.Result {
+	r.State, r.Reason, r.Message = healthscope.Unknown, healthscope.ReasonUnknownCluster, fmt.Sprintf("no cluster %q is known", r.Cluster)
+	return r
+}
+
+// anotherUID says of an object that it is not the one that is meant.
+func anotherUID(r healthscope.Result, uid string) string {
+	return fmt.Sprintf("%s %q is another one than the reference means: its uid is %s", r.Kind, r.Name, uid)
+}
+
+// addBundle adds a bundle's members, and the bundle itself where there is something the matter with it.
+func (s *finding) addBundle(b *fleet.Bundle) {
+	self := bundleResult(b.Cluster, b.Namespace, b.Name)
+	self.UID = string(b.UID)
+	switch {
+	case len(b.Malformed) > 0:
+		self.State, self.Reason = healthscope.Unknown, healthscope.ReasonMalformedBundle
+		self.Message = fmt.Sprintf("cannot read %s of the bundle", joinBounded(b.Malformed))
+		s.results = append(s.results, self)
+	case !b.Observed:
+		self.State, self.Reason, self.Message = healthscope.Unknown, healthscope.ReasonNotObserved, "no monitor has filled the bundle yet"
+		s.results = append(s.results, self)
+	case len(b.Members) == 0:
+		self.State, self.Reason, self.Message = healthscope.NotPresent, healthscope.ReasonNoResources, "no resource carries the bundle's label"
+		s.results = append(s.results, self)
+	}
+	s.members = append(s.members, b.Members...)
+}
+
+func bundleResult(cluster, namespace, name string) healthscope.Result {
+	return healthscope.Result{
+		Key:     healthscope.Key{Cluster: cluster, Group: k8spluginv1alpha1.GroupVersion.Group, Kind: k8spluginv1alpha1.ResourceBundleStateKind, Namespace: namespace, Name: name},
+		Version: k8spluginv1alpha1.GroupVersion.Version,
+	}
+}
+
+// objectRef follows a reference to any other object.
+func (g *gatherer) objectRef(app *gatheredApp, ref corev1alpha2.WorkloadReference) {
+	gvk, problem := parseRef(g.scope.Namespace, ref)
+	if problem != nil {
+		g.add(app, ref, *problem)
+		return
+	}
+	if ref.Cluster != "" && ref.Cluster != g.bundles.Cluster() {
+		g.add(app, ref, inUnknownCluster(healthscope.Result{
+			Key:     healthscope.Key{Cluster: ref.Cluster, Group: gvk.Group, Kind: gvk.Kind, Namespace: g.scope.Namespace, Name: ref.Name},
+			Version: gvk.Version,
+		}))
+		return
+	}
+	found := g.lookup(gvk, types.NamespacedName{Namespace: g.scope.Namespace, Name: ref.Name})
+	g.out.settling = g.out.settling || found.Settling
+	result := found.Result
+	if ref.UID != "" && result.UID != "" && string(ref.UID) != result.UID {
+		result = healthscope.Result{
+			Key: result.Key, Version: result.Version,
+			State: healthscope.NotPresent, Reason: healthscope.ReasonNotFound, Message: anotherUID(result, result.UID),
+		}
+	}
+	ref.UID = cmp.Or(ref.UID, types.UID(result.UID))
+	g.add(app, ref, result)
+}
+
+// selected adds the bundles an app's selector matches, unless one of the app's references has led to them already.
+func (g *gatherer) selected(app *gatheredApp) {
+	selector, err := metav1.LabelSelectorAsSelector(app.selector)
+	if err != nil {
+		g.add(app, corev1alpha2.WorkloadReference{}, healthscope.Result{
+			Key:   healthscope.Key{Kind: "Selector", Namespace: g.scope.Namespace, Name: app.name},
+			State: healthscope.Unknown, Reason: healthscope.ReasonInvalidReference, Message: fmt.Sprintf("the app's selector cannot be read: %v", err),
+		})
+		return
+	}
+	for _, b := range g.bundles.Select(g.scope.Namespace, selector) {
+		g.bundle(app, b)
+	}
+}
+
+// labelled adds the bundles whose labels say that they belong to the scope, unless an app has them already.
+// They join the app of their name, if the scope has one.
+func (g *gatherer) labelled() {
+	for _, selector := range []labels.Selector{
+		labels.SelectorFromSet(labels.Set{corev1alpha2.LabelScopeName: g.scope.Name}),
+		labels.SelectorFromSet(labels.Set{corev1alpha2.LabelScopePrefix + g.scope.Name: "true"}),
+	} {
+		for _, b := range g.bundles.Select(g.scope.Namespace, selector) {
+			if slices.ContainsFunc(g.apps, func(a gatheredApp) bool { _, ok := a.bundles[b.BundleKey]; return ok }) {
+				continue
+			}
+			at := slices.IndexFunc(g.apps, func(a gatheredApp) bool { return a.name == b.App })
+			if at < 0 {
+				at = len(g.apps)
+				g.apps = append(g.apps, gatheredApp{appRefs: appRefs{name: b.App}, byLabel: true, bundles: map[fleet.BundleKey]struct{}{}})
+			}
+			g.bundle(&g.apps[at], b)
+		}
+	}
+}
+
+// bundle adds a bundle that no reference names, unless the app has it already.
+func (g *gatherer) bundle(app *gatheredApp, b *fleet.Bundle) {
+	if _, ok := app.bundles[b.BundleKey]; ok {
+		return
+	}
+	app.bundles[b.BundleKey] = struct{}{}
+	found := finding{app: app.name, links: app.links, ref: bundleReference(b.Name, b.Cluster)}
+	found.ref.UID = b.UID
+	found.addBundle(b)
+	g.out.findings = append(g.out.findings, found)
+}
+
+func bundleReference(name, cluster string) corev1alpha2.WorkloadReference {
+	return corev1alpha2.WorkloadReference{
+		APIVersion: k8spluginv1alpha1.GroupVersion.String(), Kind: k8spluginv1alpha1.ResourceBundleStateKind, Name: name, Cluster: cluster,
+	}
+}
+
+// expected adds what is missing in the clusters that an app is expected in:
+// the app's references into every cluster, where the app has no bundle or the
+// reference leads nowhere at all. For an app without such references the missing
+// bundle is called by the app's name. References that name a cluster, and those to
+// other objects, are expected where they say and nowhere else.
+func (g *gatherer) expected(app *gatheredApp) {
+	for _, i := range app.everywhere {
+		found := &g.out.findings[i]
+		nowhere := len(found.members)+len(found.results) == 0
+		for _, cluster := range g.scope.Spec.ExpectedClusters {
+			if nowhere || !app.isIn(cluster) {
+				found.results = append(found.results, g.expectedIn(cluster, found.ref.Name, fmt.Sprintf("ResourceBundleState %q", found.ref.Name)))
+			}
+		}
+	}
+	if len(app.everywhere) > 0 || app.byLabel || app.name == "" || app.selector == nil && len(app.refs) > 0 {
+		return
+	}
+	for _, cluster := range g.scope.Spec.ExpectedClusters {
+		if !app.isIn(cluster) {
+			g.add(app, bundleReference(app.name, cluster), g.expectedIn(cluster, app.name, "a bundle of the app"))
+		}
+	}
+}
+
+// isIn says whether the app has a bundle in a cluster.
+func (a *gatheredApp) isIn(cluster string) bool {
+	for key := range a.bundles {
+		if key.Cluster == cluster {
+			return true
+		}
+	}
+	return false
+}
+
+// expectedIn says that a bundle is missing in a cluster.
+func (g *gatherer) expectedIn(cluster, name, what string) healthscope.Result {
+	missing := bundleResult(cluster, g.scope.Namespace, name)
+	if !g.known(cluster) {
+		return inUnknownCluster(missing)
+	}
+	missing.State, missing.Reason = healthscope.NotPresent, healthscope.ReasonNotFound
+	missing.Message = fmt.Sprintf("%s is not in cluster %q, where it is expected", what, cluster)
+	return missing
+}

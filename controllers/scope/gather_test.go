@@ -1,0 +1,279 @@
+package scope
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// found is one member of a finding in short form.
+type found struct {
+	App, Cluster, Key string
+	State             healthscope.State
+	Reason            healthscope.Reason
+}
+
+// summaryOfFindings puts findings into short form, a list for each, with results and members alike.
+func summaryOfFindings(g gathered) [][]found {
+	var all [][]found
+	for _, f := range g.findings {
+		var list []found
+		for _, m := range f.members {
+			list = append(list, found{f.app, m.Cluster, m.Key.String(), m.State, m.Reason})
+		}
+		for _, r := range f.results {
+			list = append(list, found{f.app, r.Cluster, r.Key.String(), r.State, r.Reason})
+		}
+		all = append(all, list)
+	}
+	return all
+}
+
+var (
+	readyWeb  = member(hub, "Deployment", "web", healthscope.Ready, "")
+	readyWeb1 = member(edge1, "Deployment", "web", healthscope.Ready, "")
+	readyWeb2 = member(edge2, "Deployment", "web", healthscope.Ready, "")
+)
+
+const rbs = "ResourceBundleState/"
+
+func TestGather(t *testing.T) {
+	t.Parallel()
+	edges := []string{hub, edge1, edge2}
+	cases := map[string]struct {
+		reason string
+		spec   corev1alpha2.HealthScopeSpec
+		world  world
+		want   [][]found
+	}{
+		"BundleInEveryCluster": {
+			reason: "A reference to a bundle without a cluster leads to the bundles of that name in all clusters, and counts as one reference.",
+			spec:   corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("1-sink"))},
+			world:  world{clusters: edges, bundles: []*fleet.Bundle{bundleOf(edge2, "1-sink", readyWeb2), bundleOf(edge1, "1-sink", readyWeb1)}},
+			want:   [][]found{{{"", edge1, "Deployment/web", healthscope.Ready, ""}, {"", edge2, "Deployment/web", healthscope.Ready, ""}}},
+		},
+		"BundleInOneCluster": {
+			spec:  corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(at(edge2, bundleRef("1-sink")))},
+			world: world{clusters: edges, bundles: []*fleet.Bundle{bundleOf(edge1, "1-sink", readyWeb1), bundleOf(edge2, "1-sink", readyWeb2)}},
+			want:  [][]found{{{"", edge2, "Deployment/web", healthscope.Ready, ""}}},
+		},
+		"BundleOfAnotherNamespace": {
+			reason: "A bundle is looked for in the scope's own namespace only.",
+			spec:   corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("1-sink"))},
+			world:  world{bundles: []*fleet.Bundle{{BundleKey: fleet.BundleKey{Cluster: hub, Namespace: "other", Name: "1-sink"}, Observed: true, Members: []healthscope.Member{readyWeb}}}},
+			want:   [][]found{{{"", hub, rbs + "1-sink", healthscope.NotPresent, healthscope.ReasonNotFound}}},
+		},
+		"BundleMissing": {
+			spec: corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "sink", WorkloadReferences: refs(bundleRef("1-sink"))}}},
+			want: [][]found{{{"sink", hub, rbs + "1-sink", healthscope.NotPresent, healthscope.ReasonNotFound}}},
+		},
+		"BundleInUnknownCluster": {
+			reason: "What cannot be seen is Unknown, never missing.",
+			spec:   corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(at("acme+moon", bundleRef("1-sink")))},
+			want:   [][]found{{{"", "acme+moon", rbs + "1-sink", healthscope.Unknown, healthscope.ReasonUnknownCluster}}},
+		},
+		"BundleNotObserved": {
+			spec:  corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("1-sink"))},
+			world: world{bundles: []*fleet.Bundle{{BundleKey: fleet.BundleKey{Cluster: hub, Namespace: "shop", Name: "1-sink"}}}},
+			want:  [][]found{{{"", hub, rbs + "1-sink", healthscope.Unknown, healthscope.ReasonNotObserved}}},
+		},
+		"BundleEmpty": {
+			spec:  corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("1-sink"))},
+			world: world{bundles: []*fleet.Bundle{bundleOf(hub, "1-sink")}},
+			want:  [][]found{{{"", hub, rbs + "1-sink", healthscope.NotPresent, healthscope.ReasonNoResources}}},
+		},
+		"BundleMalformed": {
+			reason: "What can be read of a bundle counts, and what cannot is Unknown.",
+			spec:   corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("1-sink"))},
+			world: world{bundles: []*fleet.Bundle{{
+				BundleKey: fleet.BundleKey{Cluster: hub, Namespace: "shop", Name: "1-sink"}, Observed: true,
+				Malformed: []string{"podStatuses[3]"}, Members: []healthscope.Member{readyWeb},
+			}}},
+			want: [][]found{{{"", hub, "Deployment/web", healthscope.Ready, ""}, {"", hub, rbs + "1-sink", healthscope.Unknown, healthscope.ReasonMalformedBundle}}},
+		},
+		"BundleWithAnotherUID": {
+			spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(corev1alpha2.WorkloadReference{
+				APIVersion: "k8splugin.io/v1alpha1", Kind: "ResourceBundleState", Name: "1-sink", UID: "meant",
+			})},
+			world: world{bundles: []*fleet.Bundle{bundleOf(hub, "1-sink", readyWeb)}},
+			want:  [][]found{{{"", hub, rbs + "1-sink", healthscope.NotPresent, healthscope.ReasonNotFound}}},
+		},
+		"DirectReferences": {
+			spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(deploymentRef("web"), deploymentRef("gone"), at(hub, deploymentRef("web")))},
+			world: withDeployments(
+				deployment("web", healthscope.Ready, 3, 3)),
+			want: [][]found{
+				{{"", hub, "Deployment/web", healthscope.Ready, ""}},
+				{{"", hub, "Deployment/gone", healthscope.NotPresent, healthscope.ReasonNotFound}},
+				{{"", hub, "Deployment/web", healthscope.Ready, ""}},
+			},
+		},
+		"DirectReferenceToAnotherUID": {
+			spec:  corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(corev1alpha2.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "meant"})},
+			world: withDeployments(deployment("web", healthscope.Ready, 3, 3)),
+			want:  [][]found{{{"", hub, "Deployment/web", healthscope.NotPresent, healthscope.ReasonNotFound}}},
+		},
+		"DirectReferenceIntoUnknownCluster": {
+			spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(at("acme+moon", deploymentRef("web")))},
+			want: [][]found{{{"", "acme+moon", "Deployment/web", healthscope.Unknown, healthscope.ReasonUnknownCluster}}},
+		},
+		"UnknownKind": {
+			spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(corev1alpha2.WorkloadReference{APIVersion: "db.acme.io/v1", Kind: "Cluster", Name: "pg"})},
+			want: [][]found{{{"", hub, "Cluster/pg", healthscope.Unknown, healthscope.ReasonKindNotFound}}},
+		},
+		"InvalidReferences": {
+			reason: "Each lacks something, and each is named by what it has.",
+			spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(
+				corev1alpha2.WorkloadReference{Kind: "Deployment", Name: "a"},
+				corev1alpha2.WorkloadReference{APIVersion: "apps/v1", Name: "b"},
+				corev1alpha2.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment"},
+				corev1alpha2.WorkloadReference{APIVersion: "a/b/c", Kind: "Deployment", Name: "d"},
+				corev1alpha2.WorkloadReference{},
+			)},
+			want: [][]found{
+				{{"", hub, "Deployment/a", healthscope.Unknown, healthscope.ReasonInvalidReference}},
+				{{"", hub, "Reference/b", healthscope.Unknown, healthscope.ReasonInvalidReference}},
+				{{"", hub, "Deployment/", healthscope.Unknown, healthscope.ReasonInvalidReference}},
+				{{"", hub, "Deployment/d", healthscope.Unknown, healthscope.ReasonInvalidReference}},
+				{{"", hub, "Reference/", healthscope.Unknown, healthscope.ReasonInvalidReference}},
+			},
+		},
+		"OtherNamespaces": {
+			reason: "A scope is no window into other people's namespaces; its own may be named.",
+			spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(
+				corev1alpha2.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", Namespace: "other"},
+				corev1alpha2.WorkloadReference{APIVersion: "k8splugin.io/v1alpha1", Kind: "ResourceBundleState", Name: "1-sink", Namespace: "other"},
+				corev1alpha2.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", Namespace: "shop"},
+			)},
+			world: withDeployments(deployment("web", healthscope.Ready, 3, 3)),
+			want: [][]found{
+				{{"", hub, "Deployment/web", healthscope.Unknown, healthscope.ReasonCrossNamespace}},
+				{{"", hub, rbs + "1-sink", healthscope.Unknown, healthscope.ReasonCrossNamespace}},
+				{{"", hub, "Deployment/web", healthscope.Ready, ""}},
+			},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := (&gatherer{scope: scopeOf(c.spec), bundles: c.world, lookup: c.world.lookup}).gather()
+			if diff := cmp.Diff(c.want, summaryOfFindings(got)); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+func TestGatherMessages(t *testing.T) {
+	t.Parallel()
+	another := bundleRef("1-sink")
+	another.UID = "meant"
+	otherDeployment := deploymentRef("web")
+	otherDeployment.UID = "meant"
+	w := withDeployments(deployment("web", healthscope.Ready, 3, 3))
+	w.bundles = []*fleet.Bundle{bundleOf(hub, "1-sink", readyWeb)}
+	cases := map[string]struct {
+		ref  corev1alpha2.WorkloadReference
+		want []string
+	}{
+		"MissingBundle":     {bundleRef("gone"), []string{`"gone"`, `namespace "shop"`}},
+		"BundleUID":         {another, []string{`"1-sink"`, "uid-local-1-sink"}},
+		"DeploymentUID":     {otherDeployment, []string{`"web"`, "uid-web"}},
+		"NoAPIVersion":      {corev1alpha2.WorkloadReference{Kind: "X", Name: "x"}, []string{"no apiVersion"}},
+		"NoKind":            {corev1alpha2.WorkloadReference{APIVersion: "v1", Name: "x"}, []string{"no kind"}},
+		"NoName":            {corev1alpha2.WorkloadReference{APIVersion: "v1", Kind: "Service"}, []string{"no name"}},
+		"BadAPIVersion":     {corev1alpha2.WorkloadReference{APIVersion: "a/b/c", Kind: "X", Name: "x"}, []string{"apiVersion", `"a/b/c"`}},
+		"OtherNamespace":    {corev1alpha2.WorkloadReference{APIVersion: "v1", Kind: "Service", Name: "x", Namespace: "other"}, []string{`"other"`, `"shop"`}},
+		"UnknownCluster":    {at("acme+moon", bundleRef("1-sink")), []string{`"acme+moon"`}},
+		"DirectFarFromHome": {at("acme+moon", deploymentRef("web")), []string{`"acme+moon"`}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(c.ref)})
+			g := (&gatherer{scope: scope, bundles: w, lookup: w.lookup}).gather()
+			got := only(t, only(t, g.findings).results)
+			if got.State == healthscope.Ready || got.Replicas != nil {
+				t.Errorf("a reference that leads nowhere is %s with %v", got.State, got.Replicas)
+			}
+			for _, word := range c.want {
+				if !strings.Contains(got.Message, word) {
+					t.Errorf("message %q does not say %q", got.Message, word)
+				}
+			}
+		})
+	}
+}
+
+func TestReferencesAreFilledIn(t *testing.T) {
+	t.Parallel()
+	w := withDeployments(deployment("web", healthscope.Ready, 3, 3))
+	w.clusters = []string{hub, edge1, edge2}
+	w.bundles = []*fleet.Bundle{bundleOf(edge1, "1-sink", readyWeb1), bundleOf(edge2, "1-sink", readyWeb2), bundleOf(edge2, "1-lone", readyWeb2)}
+	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(deploymentRef("web"), deploymentRef("gone"), bundleRef("1-lone"), bundleRef("1-sink"))})
+	var uids []string
+	for _, f := range (&gatherer{scope: scope, bundles: w, lookup: w.lookup}).gather().findings {
+		uids = append(uids, string(f.ref.UID))
+	}
+	// Bundles of one name in several clusters have no uid in common.
+	if diff := cmp.Diff([]string{"uid-web", "", "uid-acme+edge2-1-lone", ""}, uids); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestSettlingHoldsTheScope(t *testing.T) {
+	t.Parallel()
+	w := withDeployments(deployment("web", healthscope.Ready, 3, 3))
+	sets := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}
+	w.objects[sets] = map[string]fleet.Lookup{"db": {Settling: true, Result: healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonNotSynced}}}
+	db := corev1alpha2.WorkloadReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db"}
+	for _, list := range [][]corev1alpha2.WorkloadReference{refs(db, deploymentRef("web")), refs(deploymentRef("web"), db)} {
+		scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: list})
+		if !(&gatherer{scope: scope, bundles: w, lookup: w.lookup}).gather().settling {
+			t.Errorf("%v: want the scope to wait", list)
+		}
+	}
+}
+
+func TestWantedKinds(t *testing.T) {
+	t.Parallel()
+	scope := scopeOf(corev1alpha2.HealthScopeSpec{
+		WorkloadReferences: refs(deploymentRef("a"), bundleRef("1-sink"), corev1alpha2.WorkloadReference{APIVersion: "v1", Kind: "Pod"}),
+		Apps: []corev1alpha2.ScopeApp{{Name: "db", WorkloadReferences: refs(
+			corev1alpha2.WorkloadReference{APIVersion: "db.acme.io/v1", Kind: "Cluster", Name: "pg"},
+			at(edge1, corev1alpha2.WorkloadReference{APIVersion: "v1", Kind: "Service", Name: "far"}),
+			at(hub, corev1alpha2.WorkloadReference{APIVersion: "batch/v1", Kind: "Job", Name: "near"}),
+			corev1alpha2.WorkloadReference{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", Namespace: "other"},
+		)}},
+	})
+	var got []string
+	for gvk := range wantedKinds(scope, hub) {
+		got = append(got, gvk.String())
+	}
+	slices.Sort(got)
+	want := []string{"apps/v1, Kind=Deployment", "batch/v1, Kind=Job", "db.acme.io/v1, Kind=Cluster"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("only kinds that can be read in this cluster are worth a watch\n-want +got:\n%s", diff)
+	}
+}
+
+func TestInvalidSelector(t *testing.T) {
+	t.Parallel()
+	scope := scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{
+		Name:     "sink",
+		Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}},
+	}}})
+	w := world{}
+	got := only(t, only(t, (&gatherer{scope: scope, bundles: w, lookup: w.lookup}).gather().findings).results)
+	if got.State != healthscope.Unknown || got.Reason != healthscope.ReasonInvalidReference || !strings.Contains(got.Message, "Near") {
+		t.Errorf("got %+v", got)
+	}
+}

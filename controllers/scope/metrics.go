@@ -1,0 +1,48 @@
+package scope
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// Metrics of scopes, computed when they are asked for, so that no series
+// outlives its scope. The replica that leads has them; the others have none.
+var (
+	descState = prometheus.NewDesc("healthscope_scope_state",
+		"1 for the state that the members of the scope roll up to.", []string{"namespace", "scope", "state"}, nil)
+	descResources = prometheus.NewDesc("healthscope_scope_resources",
+		"Resources that count in the scope, by app and state. A state without resources has no series.", []string{"namespace", "scope", "app", "state"}, nil)
+)
+
+// Collector exposes the state of all scopes of a registry.
+type Collector struct{ registry *Registry }
+
+// NewCollector returns a collector for a registry.
+func NewCollector(r *Registry) Collector { return Collector{registry: r} }
+
+// Describe implements prometheus.Collector.
+func (c Collector) Describe(out chan<- *prometheus.Desc) {
+	out <- descState
+	out <- descResources
+}
+
+// Collect implements prometheus.Collector.
+func (c Collector) Collect(out chan<- prometheus.Metric) {
+	type series struct {
+		app   string
+		state healthscope.State
+	}
+	for name, judged := range c.registry.All() {
+		out <- prometheus.MustNewConstMetric(descState, prometheus.GaugeValue, 1, name.Namespace, name.Name, string(judged.State))
+		counts := map[series]float64{}
+		for _, p := range judged.Members {
+			if p.Contributes() {
+				counts[series{p.App, p.State}]++
+			}
+		}
+		for s, n := range counts {
+			out <- prometheus.MustNewConstMetric(descResources, prometheus.GaugeValue, n, name.Namespace, name.Name, s.app, string(s.state))
+		}
+	}
+}

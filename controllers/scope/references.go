@@ -1,0 +1,86 @@
+package scope
+
+import (
+	"cmp"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// appRefs are the references of one app.
+type appRefs struct {
+	name     string
+	refs     []corev1alpha2.WorkloadReference
+	selector *metav1.LabelSelector
+	links    *corev1alpha2.InventoryLinks
+}
+
+// appsOf returns the apps of a scope. References outside apps belong to the app with the empty name.
+func appsOf(spec *corev1alpha2.HealthScopeSpec) []appRefs {
+	apps := []appRefs{{refs: spec.WorkloadReferences}}
+	if len(spec.WorkloadReferences) == 0 {
+		for _, a := range spec.AppReferences {
+			app := appRefs{name: a.AppName}
+			for _, c := range a.CompReferences {
+				app.refs = append(app.refs, c.Workload)
+			}
+			if len(app.refs) == 0 {
+				app.refs = []corev1alpha2.WorkloadReference{{APIVersion: "core.oam.dev/v1beta1", Kind: "Application", Name: a.AppName}}
+			}
+			apps = append(apps, app)
+		}
+	}
+	for _, a := range spec.Apps {
+		apps = append(apps, appRefs{name: a.Name, refs: a.WorkloadReferences, selector: a.Selector, links: a.Inventory})
+	}
+	return apps
+}
+
+// wantedKinds returns the kinds that a scope refers to directly in a cluster, and that may exist.
+func wantedKinds(scope *corev1alpha2.HealthScope, cluster string) map[schema.GroupVersionKind]struct{} {
+	kinds := map[schema.GroupVersionKind]struct{}{}
+	for _, app := range appsOf(&scope.Spec) {
+		for _, ref := range app.refs {
+			gvk, problem := parseRef(scope.Namespace, ref)
+			if problem == nil && !isBundle(gvk) && (ref.Cluster == "" || ref.Cluster == cluster) {
+				kinds[gvk] = struct{}{}
+			}
+		}
+	}
+	return kinds
+}
+
+// parseRef returns the kind a reference leads to, or what is wrong with it.
+func parseRef(namespace string, ref corev1alpha2.WorkloadReference) (schema.GroupVersionKind, *healthscope.Result) {
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	gvk := gv.WithKind(ref.Kind)
+	problem := healthscope.Result{
+		Key:   healthscope.Key{Cluster: ref.Cluster, Group: gv.Group, Kind: cmp.Or(ref.Kind, "Reference"), Namespace: cmp.Or(ref.Namespace, namespace), Name: ref.Name},
+		State: healthscope.Unknown, Reason: healthscope.ReasonInvalidReference,
+	}
+	switch {
+	case err != nil:
+		problem.Message = fmt.Sprintf("the reference's apiVersion %q cannot be read", ref.APIVersion)
+	case ref.APIVersion == "":
+		problem.Message = "the reference has no apiVersion"
+	case ref.Kind == "":
+		problem.Message = "the reference has no kind"
+	case ref.Name == "":
+		problem.Message = "the reference has no name"
+	case ref.Namespace != "" && ref.Namespace != namespace:
+		problem.Reason = healthscope.ReasonCrossNamespace
+		problem.Message = fmt.Sprintf("the reference leads to namespace %q; only the scope's own namespace, %q, is followed", ref.Namespace, namespace)
+	default:
+		return gvk, nil
+	}
+	return gvk, &problem
+}
+
+func isBundle(gvk schema.GroupVersionKind) bool {
+	return gvk.Group == k8spluginv1alpha1.GroupVersion.Group && gvk.Kind == k8spluginv1alpha1.ResourceBundleStateKind
+}

@@ -1,0 +1,112 @@
+package scope
+
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// Registry holds the members of all scopes as they were judged last. The
+// inventory and the metrics read here what the status of a scope has no room
+// for. It is safe for concurrent use.
+type Registry struct {
+	mu     sync.RWMutex
+	scopes map[types.NamespacedName]*entry
+	notify []func(types.NamespacedName)
+}
+
+// entry is what the controller remembers of one scope. All but judged is touched by the scope's own reconcile only.
+type entry struct {
+	uid     types.UID
+	since   *sinceMemory
+	written *corev1alpha2.HealthScope
+	// judged is nil until the scope has been judged once; it is never changed, only replaced.
+	judged *Judged
+}
+
+// Judged is the outcome of a scope's last judgement.
+type Judged struct {
+	// Generation is the generation of the scope's spec that was judged.
+	Generation int64
+	// Members are all members of the scope, worst first.
+	Members []Placed
+	// State is the roll-up of the members.
+	State healthscope.State
+}
+
+// NewRegistry returns an empty registry.
+func NewRegistry() *Registry { return &Registry{scopes: map[types.NamespacedName]*entry{}} }
+
+// Subscribe calls notify after every judgement and removal of a scope. It must be called before the controllers start, and notify must not block.
+func (r *Registry) Subscribe(notify func(types.NamespacedName)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.notify = append(r.notify, notify)
+}
+
+// Get returns the last judgement of a scope; nil when it has not been judged yet, or does not exist.
+func (r *Registry) Get(name types.NamespacedName) *Judged {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if e := r.scopes[name]; e != nil {
+		return e.judged
+	}
+	return nil
+}
+
+// All returns the last judgements of all scopes that have been judged.
+func (r *Registry) All() map[types.NamespacedName]*Judged {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	all := make(map[types.NamespacedName]*Judged, len(r.scopes))
+	for name, e := range r.scopes {
+		if e.judged != nil {
+			all[name] = e.judged
+		}
+	}
+	return all
+}
+
+// entry returns what is remembered of a scope, and begins to remember when there is nothing, or when it is another scope of the same name.
+func (r *Registry) entry(scope *corev1alpha2.HealthScope) *entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	name := client.ObjectKeyFromObject(scope)
+	e := r.scopes[name]
+	if e == nil || e.uid != scope.UID {
+		e = &entry{uid: scope.UID, since: newSinceMemory(&scope.Status)}
+		r.scopes[name] = e
+	}
+	return e
+}
+
+func (r *Registry) put(scope *corev1alpha2.HealthScope, v verdict) {
+	name := client.ObjectKeyFromObject(scope)
+	r.mu.Lock()
+	if e := r.scopes[name]; e != nil {
+		e.judged = &Judged{Generation: scope.Generation, Members: v.members, State: v.summary.State()}
+	}
+	r.mu.Unlock()
+	r.tell(name)
+}
+
+func (r *Registry) remove(name types.NamespacedName) {
+	r.mu.Lock()
+	delete(r.scopes, name)
+	r.mu.Unlock()
+	r.tell(name)
+}
+
+func (r *Registry) tell(name types.NamespacedName) {
+	r.mu.RLock()
+	notify := slices.Clone(r.notify)
+	r.mu.RUnlock()
+	for _, f := range notify {
+		f(name)
+	}
+}

@@ -1,0 +1,296 @@
+package scope
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// labelComponent is the label by which OAM's runtimes name the component a workload was made from.
+const labelComponent = "app.oam.dev/component"
+
+// InventoryReport is what the inventory says of a scope's resources.
+type InventoryReport struct {
+	corev1alpha2.InventoryStatus
+	// Reason and Message say what is the matter, when not all is synced.
+	Reason, Message string
+}
+
+// newStatus makes the status of a scope from its verdict. Nothing in it depends on the order of anything, or on the clock beyond what previous status holds.
+func newStatus(scope *corev1alpha2.HealthScope, v verdict, known []string, inventory *InventoryReport, now time.Time) corev1alpha2.HealthScopeStatus {
+	s := corev1alpha2.HealthScopeStatus{
+		Health:              corev1alpha2.Health(v.health),
+		Summary:             summaryOf(v.summary),
+		ResourcesReady:      fmt.Sprintf("%d/%d", v.summary.Ready, v.summary.Total),
+		AppHealthConditions: scope.Status.AppHealthConditions,
+		Conditions:          slices.Clone(scope.Status.Conditions),
+		ObservedGeneration:  scope.Generation,
+	}
+	setReferences(&s, v)
+	setApps(&s, v, scope.Spec.Apps)
+	setCulprits(&s, v)
+	clusters := clustersOf(v)
+	lost := slices.DeleteFunc(slices.Clone(clusters), func(c string) bool { return slices.Contains(known, c) })
+	s.ClustersReachable = fmt.Sprintf("%d/%d", len(clusters)-len(lost), len(clusters))
+	if inventory != nil {
+		s.Inventory = &inventory.InventoryStatus
+	}
+	setConditions(&s, v, lost, inventory, now)
+	fit(&s)
+	return s
+}
+
+func summaryOf(s healthscope.Summary) corev1alpha2.Summary {
+	return corev1alpha2.Summary{
+		State: string(s.State()), Total: int32(s.Total), Ready: int32(s.Ready), Pending: int32(s.Pending), Failed: int32(s.Failed), Unknown: int32(s.Unknown),
+	}
+}
+
+// setReferences writes OAM's view: a health condition for each reference, worst first.
+func setReferences(s *corev1alpha2.HealthScopeStatus, v verdict) {
+	c := corev1alpha2.ScopeHealthCondition{HealthStatus: corev1alpha2.StatusUnhealthy, Total: int64(len(v.refs))}
+	if v.health == healthscope.Healthy {
+		c.HealthStatus = corev1alpha2.StatusHealthy
+	}
+	conditions := make([]corev1alpha2.WorkloadHealthCondition, 0, len(v.refs))
+	for _, r := range v.refs {
+		condition := referenceCondition(r)
+		switch condition.HealthStatus {
+		case corev1alpha2.StatusHealthy:
+			c.HealthyWorkloads++
+		case corev1alpha2.StatusUnhealthy:
+			c.UnhealthyWorkloads++
+		case corev1alpha2.StatusUnknown:
+			c.UnknownWorkloads++
+		}
+		conditions = append(conditions, condition)
+	}
+	slices.SortFunc(conditions, compareConditions)
+	s.ScopeHealthCondition = c
+	s.HealthConditions = bounded(conditions, corev1alpha2.MaxHealthConditions, &s.Truncated)
+}
+
+// compareConditions sorts unhealthy references before unknown ones, and these before healthy ones; then by name.
+func compareConditions(a, b corev1alpha2.WorkloadHealthCondition) int {
+	order := []corev1alpha2.HealthStatus{corev1alpha2.StatusUnhealthy, corev1alpha2.StatusUnknown, corev1alpha2.StatusHealthy}
+	x, y := a.TargetWorkload, b.TargetWorkload
+	return cmp.Or(
+		cmp.Compare(slices.Index(order, a.HealthStatus), slices.Index(order, b.HealthStatus)),
+		strings.Compare(x.APIVersion, y.APIVersion), strings.Compare(x.Kind, y.Kind), strings.Compare(x.Name, y.Name), strings.Compare(x.Cluster, y.Cluster),
+		strings.Compare(a.ComponentName, b.ComponentName), strings.Compare(a.Diagnosis, b.Diagnosis), strings.Compare(x.Namespace, y.Namespace),
+		strings.Compare(string(x.UID), string(y.UID)), strings.Compare(x.ResourceVersion, y.ResourceVersion), strings.Compare(x.FieldPath, y.FieldPath))
+}
+
+// referenceCondition is OAM's health of one reference: that of its members together.
+func referenceCondition(r refVerdict) corev1alpha2.WorkloadHealthCondition {
+	members := counted(r.members)
+	sum := healthscope.Summarize(members)
+	c := corev1alpha2.WorkloadHealthCondition{ComponentName: r.app, TargetWorkload: r.ref, HealthStatus: corev1alpha2.StatusUnhealthy}
+	switch sum.Health(100) {
+	case healthscope.Healthy:
+		c.HealthStatus = corev1alpha2.StatusHealthy
+	case healthscope.HealthUnknown:
+		c.HealthStatus = corev1alpha2.StatusUnknown
+	case healthscope.Unhealthy:
+	}
+	ready, desired := sum.Ready, sum.Total
+	if len(members) == 1 {
+		m := members[0]
+		c.ComponentName = cmp.Or(m.Labels[labelComponent], r.app)
+		if m.Replicas != nil {
+			ready, desired = int(m.Replicas.Ready), int(m.Replicas.Desired)
+		}
+		if m.State == healthscope.Unknown || m.State == healthscope.NotPresent {
+			c.Diagnosis = shorten(cmp.Or(m.Message, string(m.Reason)))
+			return c
+		}
+	}
+	c.Diagnosis = fmt.Sprintf("Ready:%d/%d ", ready, desired)
+	if worst := worstOf(members); worst != nil {
+		c.Diagnosis = shorten(c.Diagnosis + line(worst))
+	}
+	return c
+}
+
+// counted returns those members of a reference that count in the scope. A
+// reference that leads to none of these has a health of its own: that of all it leads to.
+func counted(of []Placed) []healthscope.Member {
+	all := make([]healthscope.Member, 0, len(of))
+	var members []healthscope.Member
+	for _, p := range of {
+		if p.Contributes() {
+			members = append(members, p.Member)
+		}
+		p.Owned = false
+		all = append(all, p.Member)
+	}
+	if len(members) == 0 {
+		return all
+	}
+	return members
+}
+
+// worstOf returns the worst member that is not healthy; nil when all are.
+func worstOf(members []healthscope.Member) *healthscope.Member {
+	var worst *healthscope.Member
+	for i, m := range members {
+		if m.Healthy() {
+			continue
+		}
+		if worst == nil || cmp.Or(healthscope.CompareStates(m.State, worst.State), m.Compare(worst.Key)) < 0 {
+			worst = &members[i]
+		}
+	}
+	return worst
+}
+
+// line puts a member into one line: Kind/name: reason.
+func line(m *healthscope.Member) string {
+	return fmt.Sprintf("%s: %s", m.Key, cmp.Or(string(m.Reason), string(m.State)))
+}
+
+// setApps writes the state of each app, in each cluster, worst first. An app of the spec is there also when nothing in it counts.
+func setApps(s *corev1alpha2.HealthScopeStatus, v verdict, apps []corev1alpha2.ScopeApp) {
+	type tally struct {
+		all healthscope.Summary
+		in  map[string]healthscope.Summary
+	}
+	tallies := map[string]tally{}
+	for _, a := range apps {
+		tallies[a.Name] = tally{in: map[string]healthscope.Summary{}}
+	}
+	for _, p := range v.members {
+		if !p.Contributes() {
+			continue
+		}
+		t, ok := tallies[p.App]
+		if !ok {
+			t.in = map[string]healthscope.Summary{}
+		}
+		t.all.Add(p.Member)
+		in := t.in[p.Cluster]
+		in.Add(p.Member)
+		t.in[p.Cluster] = in
+		tallies[p.App] = t
+	}
+	for name, t := range tallies {
+		a := corev1alpha2.AppStatus{Name: name, State: string(t.all.State()), Total: int32(t.all.Total), Ready: int32(t.all.Ready)}
+		for cluster, sum := range t.in {
+			a.Clusters = append(a.Clusters, corev1alpha2.ClusterStatus{Name: cluster, State: string(sum.State()), Total: int32(sum.Total), Ready: int32(sum.Ready)})
+		}
+		slices.SortFunc(a.Clusters, func(x, y corev1alpha2.ClusterStatus) int { return comparePlaces(x.State, y.State, x.Name, y.Name) })
+		a.Clusters = bounded(a.Clusters, corev1alpha2.MaxAppClusters, &s.Truncated)
+		s.Apps = append(s.Apps, a)
+	}
+	slices.SortFunc(s.Apps, func(x, y corev1alpha2.AppStatus) int { return comparePlaces(x.State, y.State, x.Name, y.Name) })
+}
+
+// comparePlaces sorts the worse state first, then by name.
+func comparePlaces(stateA, stateB, nameA, nameB string) int {
+	return cmp.Or(healthscope.CompareStates(healthscope.State(stateA), healthscope.State(stateB)), strings.Compare(nameA, nameB))
+}
+
+// setCulprits names the members that are not healthy, worst first.
+func setCulprits(s *corev1alpha2.HealthScopeStatus, v verdict) {
+	for _, p := range v.members {
+		if !p.Contributes() || p.Healthy() {
+			continue
+		}
+		c := corev1alpha2.Culprit{
+			Cluster: p.Cluster, App: p.App, Group: p.Group, Kind: p.Kind, Namespace: p.Namespace, Name: p.Name,
+			State: string(p.State), Reason: string(p.Reason), Cause: shorten(cmp.Or(p.Cause, p.Message)),
+		}
+		if !p.Since.IsZero() {
+			since := metav1.NewTime(p.Since.Truncate(time.Second))
+			c.Since = &since
+		}
+		s.Culprits = append(s.Culprits, c)
+	}
+	if len(s.Culprits) > 0 {
+		s.FirstCulprit = lineOf(s.Culprits[0])
+	} else if len(v.absent) > 0 {
+		s.FirstCulprit = shorten(absentLine(v.absent))
+	}
+	s.Culprits = bounded(s.Culprits, corev1alpha2.MaxCulprits, &s.Truncated)
+}
+
+// lineOf puts a culprit into one line.
+func lineOf(c corev1alpha2.Culprit) string {
+	return shorten(fmt.Sprintf("%s/%s in %s: %s", c.Kind, c.Name, c.Cluster, cmp.Or(c.Reason, c.State)))
+}
+
+// absentLine says which required apps are not there.
+func absentLine(apps []string) string {
+	return "no resources in required apps: " + strings.Join(apps, ", ")
+}
+
+// clustersOf returns the clusters the scope has members in, or expects them in, sorted.
+func clustersOf(v verdict) []string {
+	clusters := map[string]struct{}{}
+	for _, p := range v.members {
+		clusters[p.Cluster] = struct{}{}
+	}
+	return slices.Sorted(maps.Keys(clusters))
+}
+
+// setConditions writes the conditions. Their messages hold no time and no order of chance, so that they do not change when nothing does.
+func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, lost []string, inventory *InventoryReport, now time.Time) {
+	set := func(kind string, status metav1.ConditionStatus, reason, message string) {
+		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+			Type: kind, Status: status, Reason: reason, Message: shorten(message), ObservedGeneration: s.ObservedGeneration, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
+		})
+	}
+	switch v.health {
+	case healthscope.Healthy:
+		set(corev1alpha2.ConditionReady, metav1.ConditionTrue, "Healthy", s.ResourcesReady+" resources are ready")
+	case healthscope.HealthUnknown:
+		set(corev1alpha2.ConditionReady, metav1.ConditionUnknown, "MembersUnknown", fmt.Sprintf("%d of %d resources cannot be judged: %s", v.summary.Unknown, v.summary.Total, firstUnknown(s.Culprits)))
+	case healthscope.Unhealthy:
+		reason, message := whyUnhealthy(s, v)
+		set(corev1alpha2.ConditionReady, metav1.ConditionFalse, reason, message)
+	}
+	if len(lost) == 0 {
+		set(corev1alpha2.ConditionClustersReachable, metav1.ConditionTrue, "AllReachable", "every cluster of the scope can be seen")
+	} else {
+		set(corev1alpha2.ConditionClustersReachable, metav1.ConditionFalse, "ClusterUnknown", fmt.Sprintf("clusters that are not known: %d (%s)", len(lost), strings.Join(lost, ", ")))
+	}
+	switch {
+	case inventory == nil:
+		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionInventorySynced)
+	case inventory.Reason == "":
+		set(corev1alpha2.ConditionInventorySynced, metav1.ConditionTrue, "Synced", "A&AI holds the state of every resource")
+	default:
+		set(corev1alpha2.ConditionInventorySynced, metav1.ConditionFalse, inventory.Reason, inventory.Message)
+	}
+}
+
+// firstUnknown returns the first culprit that cannot be judged, in one line.
+func firstUnknown(culprits []corev1alpha2.Culprit) string {
+	for _, c := range culprits {
+		if c.State == string(healthscope.Unknown) {
+			return lineOf(c)
+		}
+	}
+	return "see the culprits"
+}
+
+// whyUnhealthy returns reason and message of a scope that is unhealthy.
+func whyUnhealthy(s *corev1alpha2.HealthScopeStatus, v verdict) (reason, message string) {
+	if len(v.absent) > 0 {
+		return "RequiredAppMissing", absentLine(v.absent)
+	}
+	reason = "MembersPending"
+	if v.summary.Failed > 0 {
+		reason = "MembersFailed"
+	}
+	return reason, fmt.Sprintf("%d of %d resources are not healthy: %s", v.summary.Total-v.summary.Healthy, v.summary.Total, s.FirstCulprit)
+}

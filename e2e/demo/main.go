@@ -1,0 +1,85 @@
+// Command demo shows HealthScope at work on this machine: a Kubernetes control
+// plane, an A&AI, the monitor and the controller, and an application whose
+// health travels from Kubernetes objects to kubectl, REST, metrics and A&AI.
+//
+// It stays up until Ctrl-C; with --once it tells the story, checks every step,
+// and exits with 0, or names the step that failed. It is run from the root of
+// the source tree, after the programs have been built: make demo.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/e2e/installation"
+)
+
+// startTimeout bounds everything up to the moment when HealthScope runs.
+const startTimeout = 5 * time.Minute
+
+func main() {
+	once := flag.Bool("once", false, "tell the story once, without a terminal, and exit")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Stdout, *once)
+	stop()
+	switch {
+	case err == nil:
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(os.Stderr, "demo: stopped")
+		os.Exit(130)
+	default:
+		fmt.Fprintf(os.Stderr, "\ndemo: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// run starts everything, tells the story, and takes everything down again.
+func run(ctx context.Context, out io.Writer, once bool) (err error) {
+	root, err := filepath.Abs(".")
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "healthscope-demo-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+
+	begin := time.Now()
+	startCtx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	heading(out, "A Kubernetes control plane, an A&AI, and HealthScope")
+	cp, err := controlplane.Start(startCtx, controlplane.Options{Name: "demo", Controllers: true, Log: indent(out)})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cp.Stop()) }()
+	i, err := installation.Start(startCtx, cp, installation.Options{Root: root, Bin: filepath.Join(root, "bin"), Dir: dir, Log: indent(out)})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, i.Stop()) }()
+
+	s := &story{out: out, cp: cp, hs: i, root: root}
+	if err := s.tell(ctx); err != nil {
+		return err
+	}
+	if once {
+		fmt.Fprintf(out, "\nEvery step was checked; all is well, after %s.\n", time.Since(begin).Round(time.Second))
+		return nil
+	}
+	s.invite()
+	<-ctx.Done()
+	fmt.Fprintln(out, "\nTaking everything down ...")
+	return nil
+}

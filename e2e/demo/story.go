@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/e2e/installation"
+)
+
+const (
+	// stepTimeout bounds one step of the story.
+	stepTimeout = time.Minute
+	// poll is how often it is looked whether a step has come true.
+	poll = 50 * time.Millisecond
+	// stateLabel is the label in A&AI that holds a resource's state.
+	stateLabel = "healthscope.core.oam.dev/status"
+)
+
+// story is what the demo tells.
+type story struct {
+	out  io.Writer
+	cp   *controlplane.ControlPlane
+	hs   *installation.Installation
+	root string
+}
+
+// step is one step of the story. It is done, and then shown.
+type step struct {
+	title string
+	do    func(context.Context) error
+}
+
+// tell goes through the story. An error names the step.
+func (s *story) tell(ctx context.Context) error {
+	for n, st := range []step{
+		{"An application: the virtual firewall, three apps with a bundle each, and a HealthScope over them", s.deploy},
+		{"It is healthy: kubectl", s.showHealthy},
+		{"The same by REST", s.showREST(200, "healthy")},
+		{"The same for Prometheus", s.showMetrics("Ready")},
+		{"The same in A&AI, related to its VNF", s.showInventory("Ready")},
+		{"The sink's pod begins to crash", s.breakPod},
+		{"The scope says what is wrong, and since when", s.showUnhealthy},
+		{"By REST", s.showREST(200, "unhealthy")},
+		{"For Prometheus", s.showMetrics("Failed")},
+		{"In A&AI", s.showInventory("Failed")},
+		{"The pod recovers", s.heal},
+		{"And so does everything", s.showHealthy},
+		{"In A&AI", s.showInventory("Ready")},
+	} {
+		heading(s.out, fmt.Sprintf("%d. %s", n+1, st.title))
+		stepCtx, cancel := context.WithTimeout(ctx, stepTimeout)
+		err := st.do(stepCtx)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			return fmt.Errorf("step %d, %q, failed: %w", n+1, st.title, err)
+		}
+		if err != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (s *story) deploy(ctx context.Context) error {
+	samples := filepath.Join(s.root, "config", "samples", "vfw")
+	return s.show(ctx, "apply", "-f", samples)
+}
+
+func (s *story) showHealthy(ctx context.Context) error {
+	if err := s.show(ctx, "wait", "--for=condition=Ready", "hs/vfw", "--timeout=60s"); err != nil {
+		return err
+	}
+	// A Deployment is Ready for a moment before its rollout has ended; the picture is taken after.
+	if err := s.until(ctx, "hs/vfw", "{.status.health} {.status.resourcesReady}", "healthy 9/9"); err != nil {
+		return err
+	}
+	return errors.Join(s.show(ctx, "get", "hs"), s.show(ctx, "get", "rbs"))
+}
+
+func (s *story) breakPod(ctx context.Context) error {
+	return s.show(ctx, "annotate", "pod", "-l", "app=sink", controlplane.CrashAnnotation+"=true")
+}
+
+func (s *story) heal(ctx context.Context) error {
+	return s.show(ctx, "annotate", "pod", "-l", "app=sink", controlplane.CrashAnnotation+"-")
+}
+
+func (s *story) showUnhealthy(ctx context.Context) error {
+	if err := s.until(ctx, "hs/vfw", "{.status.health} {.status.culprits[0].reason}", "unhealthy CrashLoopBackOff"); err != nil {
+		return err
+	}
+	return errors.Join(
+		s.show(ctx, "get", "hs", "-o", "wide"),
+		s.show(ctx, "get", "hs", "vfw", "-o", "jsonpath={range .status.culprits[*]}{.app}: {.kind}/{.name} is {.state}, {.reason}, since {.since}{'\\n'}  {.cause}{'\\n'}{end}"),
+		s.show(ctx, "get", "events", "--field-selector", "involvedObject.kind=HealthScope"),
+	)
+}
+
+// showREST returns a step that waits for a word from the REST server and shows it.
+func (s *story) showREST(status int, health string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		url := s.hs.API + "/scopes/vfw"
+		var body string
+		err := await(ctx, func() (string, bool) {
+			code, text, err := s.hs.Text(ctx, url)
+			body = text
+			return fmt.Sprintf("%d %s %v", code, strings.TrimSpace(text), err), err == nil && code == status && strings.TrimSpace(text) == health
+		})
+		if err != nil {
+			return err
+		}
+		command(s.out, "curl -H 'Accept: text/plain' "+url)
+		output(s.out, body)
+		command(s.out, "curl "+url)
+		_, document, err := s.hs.JSON(ctx, url)
+		output(s.out, document)
+		return err
+	}
+}
+
+// showMetrics returns a step that waits for the metric of the scope's state and shows what there is of it.
+func (s *story) showMetrics(state string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		want := fmt.Sprintf(`healthscope_scope_state{namespace="default",scope="vfw",state=%q} 1`, state)
+		var lines []string
+		err := await(ctx, func() (string, bool) {
+			_, text, err := s.hs.Text(ctx, s.hs.Metrics)
+			lines = slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool { return !strings.HasPrefix(l, "healthscope_scope_") })
+			return fmt.Sprintf("%q %v", lines, err), slices.Contains(lines, want)
+		})
+		if err != nil {
+			return err
+		}
+		command(s.out, "curl -s "+s.hs.Metrics+" | grep ^healthscope_scope_")
+		output(s.out, strings.Join(lines, "\n"))
+		return nil
+	}
+}
+
+// showInventory returns a step that waits until A&AI holds the state of the sink's Deployment and shows what A&AI holds.
+func (s *story) showInventory(state string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		var objects []installation.Object
+		err := await(ctx, func() (string, bool) {
+			var err error
+			objects, err = s.hs.Objects(ctx)
+			found := slices.IndexFunc(objects, func(o installation.Object) bool { return o.String() == "Deployment/fw0-sink" })
+			if err != nil || found < 0 {
+				return fmt.Sprintf("%d objects, without the sink's Deployment (%v)", len(objects), err), false
+			}
+			return "the sink's Deployment is " + objects[found].Label(stateLabel), objects[found].Label(stateLabel) == state
+		})
+		if err != nil {
+			return err
+		}
+		command(s.out, fmt.Sprintf("curl %s/aai/v32/cloud-infrastructure/cloud-regions/cloud-region/%s/%s/tenants/tenant/%s/k8s-resources",
+			s.hs.AAI, installation.CloudOwner, installation.CloudRegionID, installation.TenantID))
+		for _, o := range objects {
+			output(s.out, fmt.Sprintf("%-36s %-8s %s", o, o.Label(stateLabel), o.Label("healthscope.core.oam.dev/reason")))
+		}
+		return nil
+	}
+}
+
+// until waits until a field of an object has a value.
+func (s *story) until(ctx context.Context, object, path, want string) error {
+	return await(ctx, func() (string, bool) {
+		out, err := s.cp.KubectlCommand(ctx, "get", object, "-o", "jsonpath="+path).CombinedOutput()
+		got := strings.TrimSpace(string(out))
+		return got, err == nil && got == want
+	})
+}
+
+// await waits until something is as it should be; the error says how it was instead.
+func await(ctx context.Context, look func() (got string, ok bool)) error {
+	var last string
+	err := wait.PollUntilContextCancel(ctx, poll, true, func(context.Context) (bool, error) {
+		var ok bool
+		last, ok = look()
+		return ok, nil
+	})
+	if err != nil {
+		return fmt.Errorf("it did not come true in time: %s", last)
+	}
+	return nil
+}
+
+// show runs kubectl and shows the command and its output.
+func (s *story) show(ctx context.Context, args ...string) error {
+	command(s.out, "kubectl "+quoted(args))
+	out, err := s.cp.KubectlCommand(ctx, args...).CombinedOutput()
+	output(s.out, string(out))
+	if err != nil {
+		return fmt.Errorf("kubectl %s: %w", args[0], err)
+	}
+	return nil
+}

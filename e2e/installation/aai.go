@@ -1,0 +1,139 @@
+package installation
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/healthscope/healthscope/e2e/process"
+)
+
+// aaiUser is the user that HealthScope has in the simulated A&AI.
+const aaiUser = "healthscope"
+
+// Object is an object in A&AI.
+type Object struct {
+	// URI is its path below /aai/vN.
+	URI string `json:"uri"`
+	// Body is its document.
+	Body map[string]any `json:"body"`
+}
+
+// Label returns the value of a label of a k8s-resource, which A&AI keeps as "key=value"; empty when there is none.
+func (o Object) Label(key string) string {
+	labels, _ := o.Body["labels"].([]any)
+	for _, l := range labels {
+		text, _ := l.(string)
+		if value, ok := strings.CutPrefix(text, key+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// Request is a request that A&AI has received.
+type Request struct {
+	// Seq numbers requests, from 1.
+	Seq uint64 `json:"sequence"`
+	// Method is its HTTP method.
+	Method string `json:"method"`
+	// Path is its path.
+	Path string `json:"path"`
+	// Status is the HTTP status of the answer.
+	Status int `json:"status"`
+}
+
+// seed is what A&AI holds before HealthScope comes: the region, the tenant and the VNF that an orchestrator has made.
+func seed() []Object {
+	region := fmt.Sprintf("/cloud-infrastructure/cloud-regions/cloud-region/%s/%s", CloudOwner, CloudRegionID)
+	vnf := "/network/generic-vnfs/generic-vnf/" + GenericVNFID
+	return []Object{
+		{region, map[string]any{"cloud-owner": CloudOwner, "cloud-region-id": CloudRegionID, "cloud-type": "k8s"}},
+		{region + "/tenants/tenant/" + TenantID, map[string]any{"tenant-id": TenantID, "tenant-name": TenantID}},
+		{vnf, map[string]any{"vnf-id": GenericVNFID, "vnf-name": "vfw", "vnf-type": "vfw"}},
+		{vnf + "/vf-modules/vf-module/" + VFModuleID, map[string]any{"vf-module-id": VFModuleID, "is-base-vf-module": true}},
+	}
+}
+
+// startSimulator starts the simulated A&AI, with a user and a password, and with its record of bad manners.
+func (i *Installation) startSimulator(ctx context.Context) error {
+	data, err := json.Marshal(seed())
+	if err != nil {
+		return err
+	}
+	for name, content := range map[string]string{"aai-seed.json": string(data), "aai-user": aaiUser, "aai-password": rand.Text()} {
+		if err := os.WriteFile(i.path(name), []byte(content), 0o600); err != nil {
+			return err
+		}
+	}
+	api, err := freePort(ctx)
+	if err != nil {
+		return err
+	}
+	control, err := freePort(ctx)
+	if err != nil {
+		return err
+	}
+	i.AAI, i.Control = "http://"+loopback(api), "http://"+loopback(control)
+	i.simulator, err = process.Start(process.Spec{
+		Name: "aai", Path: filepath.Join(i.options.Bin, "aai-simulator"), Dir: i.options.Dir, LogPath: i.LogPath("aai"),
+		Args: []string{
+			"--listen", loopback(api), "--control-listen", loopback(control), "--strict",
+			"--seed", i.path("aai-seed.json"), "--user", aaiUser, "--password-file", i.path("aai-password"),
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return ready(ctx, i.simulator, i.Control+"/__sim/violations")
+}
+
+// Objects returns the k8s-resources in A&AI, by kind and name.
+func (i *Installation) Objects(ctx context.Context) ([]Object, error) {
+	var all []Object
+	if err := i.control(ctx, "/__sim/state", &all); err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(o Object) bool { return !strings.Contains(o.URI, "/k8s-resource/") })
+	slices.SortFunc(all, func(a, b Object) int { return strings.Compare(a.String(), b.String()) })
+	return all, nil
+}
+
+// String returns Kind/name of a k8s-resource.
+func (o Object) String() string { return fmt.Sprintf("%v/%v", o.Body["kind"], o.Body["name"]) }
+
+// Requests returns the requests that A&AI has received after one with a certain number.
+func (i *Installation) Requests(ctx context.Context, after uint64) ([]Request, error) {
+	var all []Request
+	err := i.control(ctx, fmt.Sprintf("/__sim/requests?since=%d", after), &all)
+	return all, err
+}
+
+// Violations returns what A&AI has found fault with, though it took it.
+func (i *Installation) Violations(ctx context.Context) ([]json.RawMessage, error) {
+	var all []json.RawMessage
+	err := i.control(ctx, "/__sim/violations", &all)
+	return all, err
+}
+
+// control reads from the simulator's control surface.
+func (i *Installation) control(ctx context.Context, path string, into any) error {
+	status, body, err := get(ctx, i.Control+path, "application/json")
+	if err == nil && status != http.StatusOK {
+		err = errors.New(strings.TrimSpace(string(body)))
+	}
+	if err == nil {
+		err = json.Unmarshal(body, into)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot ask A&AI for %q: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,292 @@
+package installation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/e2e/process"
+)
+
+// namespace is where HealthScope is installed.
+const namespace = "healthscope-system"
+
+// Where the simulated A&AI keeps what belongs to the cluster.
+const (
+	// CloudOwner, CloudRegionID and TenantID are the tenant in A&AI that the cluster's resources go to.
+	CloudOwner    = "k8s-provider"
+	CloudRegionID = "edge-region"
+	TenantID      = "vfw-tenant"
+	// GenericVNFID and VFModuleID are the VNF and its module that resources are related to.
+	GenericVNFID = "vfw-1"
+	VFModuleID   = "vfw-1-base"
+)
+
+const (
+	// readyTimeout bounds the start of a process.
+	readyTimeout = 2 * time.Minute
+	// stopTimeout is how long a process may take to stop by itself.
+	stopTimeout = 15 * time.Second
+	// poll is how often it is looked whether a process is ready.
+	poll = 50 * time.Millisecond
+)
+
+// Options configure Start.
+type Options struct {
+	// Root is the root of the source tree, where the manifests are.
+	Root string
+	// Bin is the directory with the programs healthscope and aai-simulator.
+	Bin string
+	// Dir is a directory for logs, configuration and credentials.
+	Dir string
+	// Log receives a line for each step. The default is nowhere.
+	Log io.Writer
+	// Configuration is added to the configuration file of both programs, in YAML.
+	Configuration string
+}
+
+// Installation is a running HealthScope.
+type Installation struct {
+	// API is the URL of the status REST server.
+	API string
+	// Metrics is the URL of the controller's metrics.
+	Metrics string
+	// AAI is the URL of the simulated A&AI, up to and without /aai.
+	AAI string
+	// Control is the URL of the simulator's control surface.
+	Control string
+
+	cp         *controlplane.ControlPlane
+	options    Options
+	simulator  *process.Process
+	monitor    *process.Process
+	controller *process.Process
+	ports      ports
+}
+
+// ports are the loopback ports of an installation, which stay the same when a process is started again.
+type ports struct {
+	api, controllerMetrics, controllerProbe, monitorMetrics, monitorProbe int
+}
+
+// Start installs the CRDs and the RBAC rules, and starts A&AI, monitor and
+// controller. It returns when they are ready; when it fails, what has been started is stopped again.
+func Start(ctx context.Context, cp *controlplane.ControlPlane, o Options) (*Installation, error) {
+	if o.Log == nil {
+		o.Log = io.Discard
+	}
+	i := &Installation{cp: cp, options: o}
+	for _, step := range []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"install CRDs and RBAC", i.install},
+		{"write configuration and credentials", i.prepare},
+		{"start A&AI", i.startSimulator},
+		{"start the monitor", i.StartMonitor},
+		{"start the controller", i.StartController},
+	} {
+		begin := time.Now()
+		if err := step.do(ctx); err != nil {
+			return nil, errors.Join(fmt.Errorf("cannot %s: %w", step.what, err), i.Stop())
+		}
+		fmt.Fprintf(o.Log, "%s: done in %s\n", step.what, time.Since(begin).Round(10*time.Millisecond))
+	}
+	return i, nil
+}
+
+// Stop stops everything that Start has started, gracefully.
+func (i *Installation) Stop() error {
+	return errors.Join(i.StopController(), i.StopMonitor(), stop(&i.simulator))
+}
+
+// StartMonitor starts the monitor, and returns when it is ready.
+func (i *Installation) StartMonitor(ctx context.Context) (err error) {
+	i.monitor, err = i.start(ctx, "monitor", i.ports.monitorMetrics, i.ports.monitorProbe)
+	return err
+}
+
+// StartController starts the controller, and returns when it is ready.
+func (i *Installation) StartController(ctx context.Context) (err error) {
+	i.controller, err = i.start(ctx, "controller", i.ports.controllerMetrics, i.ports.controllerProbe)
+	return err
+}
+
+// StopMonitor stops the monitor as Kubernetes would: it asks first.
+func (i *Installation) StopMonitor() error { return stop(&i.monitor) }
+
+// StopController stops the controller as Kubernetes would: it asks first.
+func (i *Installation) StopController() error { return stop(&i.controller) }
+
+// KillMonitor ends the monitor without warning.
+func (i *Installation) KillMonitor() error { return kill(&i.monitor) }
+
+// KillController ends the controller without warning.
+func (i *Installation) KillController() error { return kill(&i.controller) }
+
+// LogPath returns the path of a process's log: monitor, controller or aai.
+func (i *Installation) LogPath(name string) string {
+	return filepath.Join(i.options.Dir, name+".log")
+}
+
+func stop(p **process.Process) error {
+	if *p == nil {
+		return nil
+	}
+	err := (*p).Stop(stopTimeout)
+	*p = nil
+	return err
+}
+
+func kill(p **process.Process) error {
+	if *p == nil {
+		return nil
+	}
+	err := (*p).Kill()
+	*p = nil
+	return err
+}
+
+func (i *Installation) install(ctx context.Context) error {
+	return i.cp.InstallManifests(ctx,
+		filepath.Join(i.options.Root, "config", "crd"),
+		filepath.Join(i.options.Root, "config", "rbac", "namespace.yaml"),
+		filepath.Join(i.options.Root, "config", "rbac"),
+	)
+}
+
+// prepare chooses ports and writes the configuration file and a kubeconfig for each ServiceAccount.
+func (i *Installation) prepare(ctx context.Context) error {
+	for _, port := range []*int{&i.ports.api, &i.ports.controllerMetrics, &i.ports.controllerProbe, &i.ports.monitorMetrics, &i.ports.monitorProbe} {
+		var err error
+		if *port, err = freePort(ctx); err != nil {
+			return err
+		}
+	}
+	i.API = "http://" + loopback(i.ports.api)
+	i.Metrics = "http://" + loopback(i.ports.controllerMetrics) + "/metrics"
+	for _, name := range []string{"controller", "monitor"} {
+		if err := i.cp.ServiceAccountKubeconfig(ctx, namespace, "healthscope-"+name, i.path(name+".kubeconfig")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start starts one of the commands of the program.
+func (i *Installation) start(ctx context.Context, command string, metrics, probe int) (*process.Process, error) {
+	if err := i.writeConfiguration(); err != nil {
+		return nil, err
+	}
+	p, err := process.Start(process.Spec{
+		Name: command, Path: filepath.Join(i.options.Bin, "healthscope"), Dir: i.options.Dir, LogPath: i.LogPath(command),
+		Args: []string{
+			command, "--config", i.path("config.yaml"), "--kubeconfig", i.path(command + ".kubeconfig"), "--namespace", namespace,
+			"--metrics-bind-address", loopback(metrics), "--health-probe-bind-address", loopback(probe), "-v", "1",
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := ready(ctx, p, "http://"+loopback(probe)+"/readyz"); err != nil {
+		return nil, errors.Join(err, p.Kill())
+	}
+	return p, nil
+}
+
+// ready waits until a URL answers with 200, or the process behind it has ended.
+func ready(ctx context.Context, p *process.Process, url string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("%s is not ready after %s; the end of its log:\n%s", p.Name(), readyTimeout, p.LogTail()))
+	defer cancel()
+	err := wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
+		if !p.Running() {
+			return false, p.Failure()
+		}
+		status, _, err := get(ctx, url, "*/*")
+		return err == nil && status == http.StatusOK, nil
+	})
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// get reads a URL of an installation.
+func get(ctx context.Context, url, accept string) (status int, body []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	request.Header.Set("Accept", accept)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	body, err = io.ReadAll(response.Body)
+	return response.StatusCode, body, errors.Join(err, response.Body.Close())
+}
+
+func (i *Installation) path(name string) string { return filepath.Join(i.options.Dir, name) }
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// freePort returns a loopback port that nobody listens on right now.
+func freePort(ctx context.Context) (int, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("cannot find a free port: %w", err)
+	}
+	defer l.Close()
+	addr, ok := l.Addr().(*net.TCPAddr)
+	if !ok {
+		return 0, fmt.Errorf("cannot find a free port: unexpected address %s", l.Addr())
+	}
+	return addr.Port, nil
+}
+
+// writeConfiguration writes the configuration file of both programs.
+func (i *Installation) writeConfiguration() error {
+	text := fmt.Sprintf(`apiVersion: config.healthscope.io/v1alpha1
+kind: Configuration
+api:
+  bindAddress: %s
+inventory:
+  url: %s
+  selflinkBase: %s
+  usernameFile: %s
+  passwordFile: %s
+  regions:
+  - {cluster: local, cloudOwner: %s, cloudRegionId: %s, tenantId: %s}
+  links:
+  - {namespace: default, genericVnfIds: [%s]}
+%s`, loopback(i.ports.api), i.AAI, i.API, i.path("aai-user"), i.path("aai-password"), CloudOwner, CloudRegionID, TenantID, GenericVNFID, i.options.Configuration)
+	return os.WriteFile(i.path("config.yaml"), []byte(text), 0o600)
+}
+
+// Text asks for a URL of the installation as plain text.
+func (i *Installation) Text(ctx context.Context, url string) (status int, body string, err error) {
+	return i.get(ctx, url, "text/plain")
+}
+
+// JSON asks for a URL of the installation as JSON.
+func (i *Installation) JSON(ctx context.Context, url string) (status int, body string, err error) {
+	return i.get(ctx, url, "application/json")
+}
+
+func (i *Installation) get(ctx context.Context, url, accept string) (int, string, error) {
+	status, body, err := get(ctx, url, accept)
+	return status, string(body), err
+}
