@@ -44,6 +44,7 @@ build: ## Build bin/healthscope and bin/aai-simulator
 
 .PHONY: controlplane
 controlplane: ## Build a Kubernetes control plane from Go modules, once for each machine and version
+	@echo "==> control plane (the first time, compiling takes several minutes)"
 	@$(CONTROLPLANE) build
 
 .PHONY: generate

@@ -21,7 +21,7 @@ const (
 	mediaJSON       = "application/json"
 	mediaMergePatch = "application/merge-patch+json"
 	// maxAnswer bounds an answer, in bytes: a page of 500 documents is about half a megabyte.
-	maxAnswer = 64 << 20
+	maxAnswer = 16 << 20
 )
 
 // Client speaks to one A&AI. It is safe for concurrent use.

@@ -68,7 +68,10 @@ func TestUnchangedPut(t *testing.T) {
 	c := put1(pod, `{`+podFields+`,"labels":["a","b"],"resource-version":"`+h.version(pod)+`"}`)
 	c.header = map[string]string{"X-TransactionId": "tx-2"}
 	h.must(c)
-	diff(t, "violations", 1, len(h.Violations()))
+	edges := put1(pod, strings.Replace(linked(vnf), "{", `{"labels":["a","b"],"resource-version":"`+h.version(pod)+`",`, 1))
+	edges.header = map[string]string{"X-TransactionId": "tx-3"}
+	h.must(edges)
+	diff(t, "violations, as a PUT of other edges is a change", 1, len(h.Violations()))
 	got := h.Violations()[0]
 	want := Violation{
 		Time: base, Kind: UnchangedPut, Request: "PUT /aai/v32" + pod, TransactionID: "tx-2", Detail: pod[1:] + " already is what was sent",

@@ -55,6 +55,8 @@ func TestAfterARestart(t *testing.T) {
 	// Meanwhile b was deleted and c failed. The list told all versions.
 	w.expect([]string{"GET", "DELETE b", "PATCH c"}, func() { w.sync(document("a", "Ready"), document("c", "Failed")) })
 	w.expectStored(map[string][]string{"a": {"hs/status=Ready"}, "c": {"hs/status=Failed"}})
+	// The version of c is not known any more.
+	w.expect([]string{"GET c", "DELETE c"}, func() { w.sync(document("a", "Ready")) })
 }
 
 func TestResync(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/healthscope/healthscope/e2e/controlplane/assets"
+	"github.com/healthscope/healthscope/e2e/process"
 )
 
 const (
@@ -57,7 +58,7 @@ func (cp *ControlPlane) startStorage() error {
 	if cp.etcd, err = cp.launch(assets.Etcd, args...); err != nil {
 		return err
 	}
-	return cp.janitor.watch(cp.etcd.pid())
+	return cp.janitor.watch(cp.etcd.PID())
 }
 
 // StartAPIServer starts the API server after StopAPIServer, on the same port with the same data and credentials, and
@@ -70,7 +71,7 @@ func (cp *ControlPlane) StartAPIServer(ctx context.Context) error {
 	if cp.stopped {
 		return fmt.Errorf("cannot start API server: control plane %q is stopped", cp.options.Name)
 	}
-	if cp.apiServer != nil && cp.apiServer.running() {
+	if cp.apiServer != nil && cp.apiServer.Running() {
 		return nil
 	}
 	args, err := cp.apiServerArgs()
@@ -89,11 +90,11 @@ func (cp *ControlPlane) StartAPIServer(ctx context.Context) error {
 func (cp *ControlPlane) StopAPIServer() error {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
-	if cp.apiServer == nil || !cp.apiServer.running() {
+	if cp.apiServer == nil || !cp.apiServer.Running() {
 		return nil
 	}
 	cp.logf("stopping %s", assets.KubeAPIServer)
-	return cp.apiServer.kill()
+	return cp.apiServer.Kill()
 }
 
 // apiServerArgs are the arguments of kube-apiserver; what is not named has its default.
@@ -142,16 +143,16 @@ func (cp *ControlPlane) awaitReady(ctx context.Context) error {
 	defer client.CloseIdleConnections()
 	last := errors.New("not asked yet")
 	err = wait.PollUntilContextCancel(ctx, readyInterval, true, func(ctx context.Context) (bool, error) {
-		for _, p := range []*process{cp.etcd, cp.apiServer} {
-			if !p.running() {
-				return false, p.failure()
+		for _, p := range []*process.Process{cp.etcd, cp.apiServer} {
+			if !p.Running() {
+				return false, p.Failure()
 			}
 		}
 		last = askReady(ctx, client, cp.config.Host+"/readyz")
 		return last == nil, nil
 	})
 	if wait.Interrupted(err) {
-		return fmt.Errorf("cannot get a ready API server: %w: %w; the end of its log:\n%s", context.Cause(ctx), last, cp.apiServer.logTail())
+		return fmt.Errorf("cannot get a ready API server: %w: %w; the end of its log:\n%s", context.Cause(ctx), last, cp.apiServer.LogTail())
 	}
 	return err
 }

@@ -103,7 +103,7 @@ func TestContinuesInTheSameDir(t *testing.T) {
 	}
 
 	// A component that dies is reported with its log.
-	if err := second.etcd.cmd.Process.Kill(); err != nil {
+	if err := syscall.Kill(second.etcd.PID(), syscall.SIGKILL); err != nil {
 		t.Fatalf("cannot kill etcd: %v", err)
 	}
 	if err := second.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "etcd ended: signal: killed") {

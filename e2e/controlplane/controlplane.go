@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/healthscope/healthscope/e2e/controlplane/assets"
+	"github.com/healthscope/healthscope/e2e/process"
 )
 
 const (
@@ -35,14 +36,14 @@ type ControlPlane struct {
 	config   *rest.Config
 	// broken is closed when a process exits though nobody stopped it; breaker is that process, the first one.
 	broken  chan struct{}
-	breaker *process
+	breaker *process.Process
 	once    sync.Once
 
 	// mu guards what follows.
 	mu        sync.Mutex
-	etcd      *process
-	apiServer *process
-	others    []*process
+	etcd      *process.Process
+	apiServer *process.Process
+	others    []*process.Process
 	stopped   bool
 }
 
@@ -177,7 +178,7 @@ func (cp *ControlPlane) Wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case <-cp.broken:
-		return fmt.Errorf("control plane %q is broken: %w", cp.options.Name, cp.breaker.failure())
+		return fmt.Errorf("control plane %q is broken: %w", cp.options.Name, cp.breaker.Failure())
 	}
 }
 
@@ -195,7 +196,7 @@ func (cp *ControlPlane) Stop() error {
 	// etcd goes last: it leads the process group, and who comes before it would complain about its loss.
 	for _, p := range append(cp.others, cp.apiServer, cp.etcd) {
 		if p != nil {
-			errs = append(errs, p.kill())
+			errs = append(errs, p.Kill())
 		}
 	}
 	if cp.janitor != nil {
@@ -214,20 +215,23 @@ func (cp *ControlPlane) Stop() error {
 }
 
 // launch starts a component in the control plane's process group, which etcd leads.
-func (cp *ControlPlane) launch(name string, args ...string) (*process, error) {
+func (cp *ControlPlane) launch(name string, args ...string) (*process.Process, error) {
 	group := 0
 	if cp.etcd != nil {
-		group = cp.etcd.pid()
+		group = cp.etcd.PID()
 	}
-	p, err := startProcess(component{name: name, path: cp.programs.Path(name), args: args}, cp.work.path, group, func(p *process) {
-		cp.once.Do(func() {
-			cp.breaker = p
-			close(cp.broken)
-		})
+	p, err := process.Start(process.Spec{
+		Name: name, Path: cp.programs.Path(name), Args: args, Dir: cp.work.path, LogPath: cp.work.file(logDir, name+".log"), Group: group,
+		OnExit: func(p *process.Process) {
+			cp.once.Do(func() {
+				cp.breaker = p
+				close(cp.broken)
+			})
+		},
 	})
 	// A group that is gone cannot be joined; the reason is then that etcd has just ended.
-	if group != 0 && errors.Is(err, syscall.EPERM) && cp.etcd.exitsWithin(time.Second) {
-		return nil, cp.etcd.failure()
+	if group != 0 && errors.Is(err, syscall.EPERM) && cp.etcd.ExitsWithin(time.Second) {
+		return nil, cp.etcd.Failure()
 	}
 	return p, err
 }

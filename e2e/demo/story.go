@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -61,6 +63,7 @@ func (s *story) tell(ctx context.Context) error {
 		err := st.do(stepCtx)
 		cancel()
 		if err != nil && ctx.Err() == nil {
+			output(s.out, s.hs.LogTails())
 			return fmt.Errorf("step %d, %q, failed: %w", n+1, st.title, err)
 		}
 		if err != nil {
@@ -120,10 +123,17 @@ func (s *story) showREST(status int, health string) func(context.Context) error 
 		}
 		command(s.out, "curl -H 'Accept: text/plain' "+url)
 		output(s.out, body)
-		command(s.out, "curl "+url)
+		command(s.out, "curl -s "+url+" | jq")
 		_, document, err := s.hs.JSON(ctx, url)
-		output(s.out, document)
-		return err
+		if err != nil {
+			return err
+		}
+		var pretty bytes.Buffer
+		if err := json.Indent(&pretty, []byte(document), "", "  "); err != nil {
+			return fmt.Errorf("the answer is not JSON: %w", err)
+		}
+		output(s.out, pretty.String())
+		return nil
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -133,6 +134,17 @@ func (i *Installation) KillMonitor() error { return kill(&i.monitor) }
 
 // KillController ends the controller without warning.
 func (i *Installation) KillController() error { return kill(&i.controller) }
+
+// LogTails returns the ends of the logs of all processes that run.
+func (i *Installation) LogTails() string {
+	var text strings.Builder
+	for _, p := range []*process.Process{i.simulator, i.monitor, i.controller} {
+		if p != nil {
+			fmt.Fprintf(&text, "\nThe end of the log of %s:\n%s\n", p.Name(), p.LogTail())
+		}
+	}
+	return text.String()
+}
 
 // LogPath returns the path of a process's log: monitor, controller or aai.
 func (i *Installation) LogPath(name string) string {

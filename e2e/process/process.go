@@ -94,14 +94,8 @@ func (p *Process) run(started chan<- error) {
 // Name returns the name of the process.
 func (p *Process) Name() string { return p.spec.Name }
 
-// LogPath returns the path of its log.
-func (p *Process) LogPath() string { return p.spec.LogPath }
-
 // PID returns its process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
-
-// Exited is closed when the process is gone.
-func (p *Process) Exited() <-chan struct{} { return p.exited }
 
 // Running says whether the process has not exited yet.
 func (p *Process) Running() bool {
@@ -120,7 +114,7 @@ func (p *Process) Stop(grace time.Duration) error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("cannot stop %s: %w", p.spec.Name, err)
 	}
-	if !p.await(grace) {
+	if !p.ExitsWithin(grace) {
 		return errors.Join(fmt.Errorf("%s did not stop within %s; the end of its log:\n%s", p.spec.Name, grace, p.LogTail()), p.Kill())
 	}
 	if p.err != nil {
@@ -135,14 +129,14 @@ func (p *Process) Kill() error {
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("cannot kill %s: %w", p.spec.Name, err)
 	}
-	if !p.await(killTimeout) {
+	if !p.ExitsWithin(killTimeout) {
 		return fmt.Errorf("cannot kill %s: process %d is still there after %s", p.spec.Name, p.PID(), killTimeout)
 	}
 	return nil
 }
 
-// await waits until the process is gone, for a while.
-func (p *Process) await(limit time.Duration) bool {
+// ExitsWithin waits for the end of the process and tells whether it came in time.
+func (p *Process) ExitsWithin(limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {

@@ -10,67 +10,24 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/healthscope/healthscope/e2e/process"
 )
 
-// startScript starts a shell script as a component.
-func startScript(t *testing.T, script string, onExit func(*process)) *process {
+// startScript starts a shell script that ends with the test.
+func startScript(t *testing.T, script string, onExit func(*process.Process)) *process.Process {
 	t.Helper()
 	work := t.TempDir()
-	if err := os.Mkdir(filepath.Join(work, logDir), 0o700); err != nil {
+	p, err := process.Start(process.Spec{Name: "test", Path: "/bin/sh", Args: []string{"-c", script}, Dir: work, LogPath: filepath.Join(work, "log"), OnExit: onExit})
+	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := startProcess(component{name: "test", path: "/bin/sh", args: []string{"-c", script}}, work, 0, onExit)
-	if err != nil {
-		t.Fatalf("startProcess: %v", err)
-	}
 	t.Cleanup(func() {
-		if err := p.kill(); err != nil {
+		if err := p.Kill(); err != nil {
 			t.Error(err)
 		}
 	})
 	return p
-}
-
-func TestFailureCarriesTheEndOfTheLog(t *testing.T) {
-	reported := make(chan error, 1)
-	startScript(t, `i=0; while [ $i -lt 5000 ]; do echo "line $i"; i=$((i+1)); done; echo "the reason" >&2; exit 7`, func(p *process) { reported <- p.failure() })
-	var failure error
-	select {
-	case failure = <-reported:
-	case <-t.Context().Done():
-		t.Fatal("the exit was not reported")
-	}
-	text := failure.Error()
-	if !strings.HasPrefix(text, "test ended: exit status 7; ") || !strings.HasSuffix(text, "line 4999\nthe reason") {
-		t.Errorf("failure: %s", text)
-	}
-	if lines := strings.Count(text, "\n"); lines != tailLines {
-		t.Errorf("want %d lines of the log, got %d", tailLines, lines)
-	}
-}
-
-func TestKillIsNoFailure(t *testing.T) {
-	p := startScript(t, "exec sleep 600", func(*process) { t.Error("a kill on purpose was reported as a failure") })
-	if err := p.kill(); err != nil {
-		t.Fatalf("kill: %v", err)
-	}
-	if p.running() {
-		t.Error("still running after kill")
-	}
-	if err := p.kill(); err != nil {
-		t.Errorf("second kill: %v", err)
-	}
-}
-
-func TestStartProcessNamesWhatItCannotStart(t *testing.T) {
-	work := t.TempDir()
-	if err := os.Mkdir(filepath.Join(work, logDir), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	_, err := startProcess(component{name: "kwok", path: filepath.Join(work, "absent")}, work, 0, func(*process) {})
-	if err == nil || !strings.Contains(err.Error(), "cannot start kwok: ") || !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("got %v", err)
-	}
 }
 
 func TestJanitorCleansUpAfterItsParent(t *testing.T) {
@@ -84,12 +41,12 @@ func TestJanitorCleansUpAfterItsParent(t *testing.T) {
 				remove = dir
 			}
 			died := make(chan struct{})
-			p := startScript(t, fmt.Sprintf("sh -c 'sleep 600; :' %q & wait", dir), func(*process) { close(died) })
+			p := startScript(t, fmt.Sprintf("sh -c 'sleep 600; :' %q & wait", dir), func(*process.Process) { close(died) })
 			j, err := startJanitor(remove)
 			if err != nil {
 				t.Fatalf("startJanitor: %v", err)
 			}
-			if err := j.watch(p.pid()); err != nil {
+			if err := j.watch(p.PID()); err != nil {
 				t.Fatalf("watch: %v", err)
 			}
 			// This is what the kernel does when the parent dies.

@@ -1,0 +1,257 @@
+package sync_test
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/plan"
+	"github.com/healthscope/healthscope/aai/simulator"
+	aaisync "github.com/healthscope/healthscope/aai/sync"
+)
+
+var ids = []string{"a", "b", "c"}
+
+// history is a world in which anything happens.
+type history struct {
+	*world
+	desired map[aai.Key]aai.Document
+}
+
+// TestWhateverHappensItConverges mixes changes of what is desired, trouble with A&AI, deeds of others and restarts, and checks after each pass that nothing of others was touched, and in the end that A&AI holds what is desired and that nothing more is sent.
+func TestWhateverHappensItConverges(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := &history{world: newWorld(t, everything()...), desired: map[aai.Key]aai.Document{}}
+		t.Repeat(map[string]func(*rapid.T){
+			"desire":  h.desire,
+			"forsake": func(t *rapid.T) { delete(h.desired, key(anyID(t))) },
+			"pass":    func(t *rapid.T) { h.pass(t, anyHolds(t)) },
+			"fault":   h.fault,
+			"time": func(t *rapid.T) {
+				h.advance(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour}).Draw(t, "time"))
+			},
+			"restart":        func(*rapid.T) { h.restart() },
+			"others label":   h.othersLabel,
+			"others own":     h.othersOwn,
+			"others delete":  h.othersRemove,
+			"others relate":  h.othersRelate,
+			"others rewrite": h.othersRewrite,
+			"VNF":            h.vnfComesOrGoes,
+		})
+		h.end(t)
+	})
+}
+
+func anyID(t *rapid.T) string { return rapid.SampledFrom(ids).Draw(t, "id") }
+
+func anyHolds(t *rapid.T) plan.Holds {
+	switch rapid.IntRange(0, 5).Draw(t, "holds") {
+	case 0:
+		return plan.Holds{Keys: map[aai.Key]bool{key(anyID(t)): true}}
+	case 1:
+		return plan.Holds{Source: func(string) bool { return true }}
+	default:
+		return plan.Holds{}
+	}
+}
+
+func (h *history) desire(t *rapid.T) {
+	status := rapid.SampledFrom([]string{"Ready", "Pending", "Failed"}).Draw(t, "status")
+	links := rapid.SampledFrom([][]string{nil, {"vnf-1"}, {"vnf-2"}}).Draw(t, "links")
+	d := document(anyID(t), status, linked(links...))
+	d.Version = rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "version")
+	h.desired[key(d.ID)] = d
+}
+
+func (h *history) fault(t *rapid.T) {
+	f := rapid.SampledFrom([]simulator.Fault{
+		{Status: http.StatusServiceUnavailable}, {Status: http.StatusInternalServerError}, {Status: http.StatusBadRequest}, {Status: http.StatusPreconditionFailed},
+		{Drop: simulator.DropBeforeCommit}, {Drop: simulator.DropAfterCommit}, {Drop: simulator.DropAfterCommit, Method: http.MethodPut},
+		{Drop: simulator.DropAfterCommit, Method: http.MethodPatch}, {Drop: simulator.DropAfterCommit, Method: http.MethodDelete},
+	}).Draw(t, "fault")
+	f.Count = rapid.IntRange(1, 2).Draw(t, "count")
+	h.faults(f)
+}
+
+// quietly does something as others, whom faults do not hit, at a time that is not that of our last reading.
+func (h *history) quietly(do func()) {
+	rules := h.Faults()
+	h.ClearFaults()
+	h.advance(2 * aaisync.DefaultMaxAge)
+	do()
+	h.faults(rules...)
+}
+
+func (h *history) othersLabel(t *rapid.T) {
+	id := anyID(t)
+	if labels, ok := h.labels(id); ok {
+		all := append(labels, rapid.SampledFrom([]string{"team=red", "team=blue"}).Draw(t, "label"))
+		slices.Sort(all)
+		h.quietly(func() {
+			h.others(http.MethodPatch, key(id).Path(), `{"labels":["`+strings.Join(slices.Compact(all), `","`)+`"]}`)
+		})
+	}
+}
+
+// othersRewrite changes what is ours, except the claims on relationships: without those, nobody could tell whose they are.
+func (h *history) othersRewrite(t *rapid.T) {
+	id := anyID(t)
+	if labels, ok := h.labels(id); ok {
+		claims := slices.DeleteFunc(labels, func(l string) bool { return !strings.HasPrefix(l, "hs/link=") })
+		all := append(claims, "hs/status=Wrong", "app=wrong")
+		h.quietly(func() { h.others(http.MethodPatch, key(id).Path(), `{"labels":["`+strings.Join(all, `","`)+`"],"name":"wrong"}`) })
+	}
+}
+
+func (h *history) othersOwn(t *rapid.T) {
+	id := anyID(t)
+	if _, ok := h.labels(id); !ok {
+		h.quietly(func() {
+			h.others(http.MethodPut, key(id).Path(), `{"name":"x","group":"","version":"v1","kind":"Pod","namespace":"","selflink":"s","data-owner":"CnfAdapter","labels":["their=own"]}`)
+		})
+	}
+}
+
+func (h *history) othersRemove(t *rapid.T) {
+	id := anyID(t)
+	if _, ok := h.labels(id); ok {
+		h.quietly(func() { h.othersDelete(id) })
+	}
+}
+
+func (h *history) othersRelate(t *rapid.T) {
+	id := anyID(t)
+	d, ok := h.Get(key(id).Path())
+	if _, vnf := h.Get(aai.ToGenericVNF("vnf-2").Target()); ok && vnf && len(targets(d)) == 0 {
+		h.quietly(func() {
+			h.others(http.MethodPut, key(id).Path()+"/relationship-list/relationship", `{"related-to":"generic-vnf","related-link":"/network/generic-vnfs/generic-vnf/vnf-2"}`)
+		})
+	}
+}
+
+func (h *history) vnfComesOrGoes(*rapid.T) {
+	path := aai.ToGenericVNF("vnf-1").Target()
+	vnf, ok := h.Get(path)
+	if !ok {
+		h.seed(simulator.GenericVNF("vnf-1"))
+		return
+	}
+	version, _ := vnf["resource-version"].(string)
+	h.quietly(func() { h.others(http.MethodDelete, path+"?resource-version="+version, "") })
+}
+
+// labels returns the labels of a document, and whether it exists.
+func (h *history) labels(id string) ([]string, bool) {
+	d, ok := h.Get(key(id).Path())
+	labels, _ := d["labels"].([]string)
+	return slices.Clone(labels), ok
+}
+
+// all returns the documents in A&AI by id.
+func (h *history) all() map[string]map[string]any {
+	m := map[string]map[string]any{}
+	for _, d := range h.List(tenant.ResourcesPath()) {
+		id, _ := d["id"].(string)
+		m[id] = d
+	}
+	return m
+}
+
+// pass makes a pass and checks that it touched nothing that is not ours.
+func (h *history) pass(t *rapid.T, holds plan.Holds) aaisync.Report {
+	before := h.all()
+	r, _ := h.syncer.Sync(t.Context(), tenant, maps.Clone(h.desired), holds)
+	after := h.all()
+	for id, was := range before {
+		is, ok := after[id]
+		ours := was["data-owner"] == owner
+		switch {
+		case !ours || holds.Keys[key(id)]:
+			if diff := cmp.Diff(was, is); diff != "" {
+				t.Fatalf("%q was touched:\n%s", id, diff)
+			}
+		case !ok && holds.Source != nil:
+			t.Fatalf("%q was deleted although its source is held", id)
+		case ok:
+			checkOthers(t, id, was, is)
+		}
+	}
+	return r
+}
+
+// checkOthers checks that labels and relationships of others are still on a document of ours.
+func checkOthers(t *rapid.T, id string, was, is map[string]any) {
+	had, _ := was["labels"].([]string)
+	has, _ := is["labels"].([]string)
+	for _, label := range had {
+		if strings.HasPrefix(label, "team=") && !slices.Contains(has, label) {
+			t.Fatalf("%q lost the label %q", id, label)
+		}
+	}
+	for _, target := range targets(was) {
+		claimed := slices.ContainsFunc(had, func(l string) bool { return strings.HasSuffix(l, strings.TrimPrefix(target, "-> ")) })
+		if !claimed && !slices.Contains(targets(is), target) {
+			t.Fatalf("%q lost the relationship %q", id, target)
+		}
+	}
+}
+
+// end lets the trouble be over and checks that A&AI becomes as desired.
+func (h *history) end(t *rapid.T) {
+	h.ClearFaults()
+	h.seed(simulator.GenericVNF("vnf-1"))
+	h.syncer.Forget(tenant)
+	r := h.pass(t, plan.Holds{})
+	after := h.all()
+	for k, want := range h.desired {
+		is, ok := after[k.ID]
+		if !ok || is["data-owner"] != owner {
+			if o := r.Objects[k]; ok != (o.Reason == aaisync.ReasonConflict) {
+				t.Fatalf("%q is %+v in A&AI, and reported as %+v", k.ID, is, o)
+			}
+			continue
+		}
+		checkOurs(t, want, is, r.Objects[k])
+	}
+	for id, is := range after {
+		if _, wanted := h.desired[key(id)]; !wanted && is["data-owner"] == owner {
+			t.Fatalf("%q is left over", id)
+		}
+	}
+	if sent := h.requests(func() { h.pass(t, plan.Holds{}) }); len(sent) > 0 {
+		t.Fatalf("nothing is left to do, but %q was sent", sent)
+	}
+	h.t = t
+	h.checkManners()
+}
+
+// checkOurs checks that our part of a document is as desired. A relationship can be in the way of ours.
+func checkOurs(t *rapid.T, want aai.Document, is map[string]any, o aaisync.Object) {
+	has, _ := is["labels"].([]string)
+	has = slices.DeleteFunc(slices.Clone(has), func(l string) bool { return strings.HasPrefix(l, "team=") })
+	if diff := cmp.Diff(slices.Sorted(slices.Values(want.Labels)), slices.Sorted(slices.Values(has))); diff != "" {
+		t.Fatalf("labels of %q, -want +got:\n%s", want.ID, diff)
+	}
+	if is["version"] != want.Version || is["name"] != want.Name {
+		t.Fatalf("%q is %v", want.ID, is)
+	}
+	state := aaisync.Synced
+	for _, r := range want.RelationshipList.Relationships {
+		if target := "-> " + r.Target()[strings.LastIndexByte(r.Target(), '/')+1:]; !slices.Contains(targets(is), target) {
+			if len(targets(is)) == 0 {
+				t.Fatalf("%q has no relationship", want.ID)
+			}
+			state = aaisync.Failed
+		}
+	}
+	if o.State != state {
+		t.Fatalf("%q is reported as %+v, want %s", want.ID, o, state)
+	}
+}

@@ -1,0 +1,154 @@
+package scope
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// checkBounds fails unless a status is within the bounds it has for everybody.
+func checkBounds(t interface {
+	Helper()
+	Errorf(format string, args ...any)
+}, s corev1alpha2.HealthScopeStatus) {
+	t.Helper()
+	data, err := json.Marshal(s)
+	if err != nil || len(data) > 64<<10 {
+		t.Errorf("the status has %d bytes (error %v)", len(data), err)
+	}
+	if n := len(s.HealthConditions); n > 200 {
+		t.Errorf("%d healthConditions", n)
+	}
+	if n := len(s.Culprits); n > 50 {
+		t.Errorf("%d culprits", n)
+	}
+	for _, a := range s.Apps {
+		if n := len(a.Clusters); n > 100 {
+			t.Errorf("%d clusters in app %q", n, a.Name)
+		}
+	}
+}
+
+func TestStatusStaysWithinItsBounds(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("long-", 50)
+	cases := map[string]struct {
+		refs, members, clusters int
+		message                 string
+		failed                  int
+		wantCulprits            int
+		wantTruncated           bool
+	}{
+		"Small":           {refs: 3, members: 5, clusters: 1, wantTruncated: false},
+		"ManyRefs":        {refs: 1000, members: 5, clusters: 1, wantTruncated: true},
+		"ManyRefsFailing": {refs: 1000, members: 5, clusters: 1, failed: 5000, message: long, wantCulprits: 50, wantTruncated: true},
+		"ManyClusters":    {refs: 1, members: 2, clusters: 500, failed: 7, wantCulprits: 7, wantTruncated: true},
+		"FiftyCulprits":   {refs: 1, members: 100, clusters: 1, failed: 50, wantCulprits: 50, wantTruncated: false},
+		"OneCulpritMore":  {refs: 1, members: 100, clusters: 1, failed: 51, wantCulprits: 50, wantTruncated: true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var w world
+			var spec corev1alpha2.HealthScopeSpec
+			failures := c.failed
+			for cluster := range c.clusters {
+				w.clusters = append(w.clusters, fmt.Sprintf("acme+edge%03d", cluster))
+			}
+			for r := range c.refs {
+				name := fmt.Sprintf("171887448792644816-app%04d", r)
+				spec.WorkloadReferences = append(spec.WorkloadReferences, bundleRef(name))
+				for _, cluster := range w.clusters {
+					b := bundleOf(cluster, name)
+					for m := range c.members {
+						state, reason := healthscope.Ready, healthscope.Reason("")
+						if failures > 0 {
+							state, reason, failures = healthscope.Failed, "CrashLoopBackOff", failures-1
+						}
+						one := member(cluster, "Deployment", fmt.Sprintf("app%04d-%04d", r, m), state, reason)
+						one.Message = c.message
+						b.Members = append(b.Members, one)
+					}
+					w.bundles = append(w.bundles, b)
+				}
+			}
+			s := statusIn(w, scopeOf(spec), noon)
+			checkBounds(t, s)
+			total := c.refs * c.members * c.clusters
+			want := corev1alpha2.Summary{State: "Ready", Total: int32(total), Ready: int32(total - c.failed), Failed: int32(c.failed)}
+			if c.failed > 0 {
+				want.State = "Failed"
+			}
+			if s.Summary != want || s.ScopeHealthCondition.Total != int64(c.refs) || s.ResourcesReady != fmt.Sprintf("%d/%d", total-c.failed, total) {
+				t.Errorf("counts are exact whatever is cut: want %+v of %d references, got %+v of %d", want, c.refs, s.Summary, s.ScopeHealthCondition.Total)
+			}
+			if s.ClustersReachable != fmt.Sprintf("%d/%d", c.clusters, c.clusters) {
+				t.Errorf("clusters: got %s", s.ClustersReachable)
+			}
+			if len(s.Culprits) != c.wantCulprits || s.Truncated != c.wantTruncated {
+				t.Errorf("want %d culprits, truncated %t; got %d, %t", c.wantCulprits, c.wantTruncated, len(s.Culprits), s.Truncated)
+			}
+		})
+	}
+}
+
+func TestNamesOfAnyLengthDoNotBreakTheBounds(t *testing.T) {
+	t.Parallel()
+	// The schema has no limit for the fields of a reference, because OAM's has none.
+	huge := strings.Repeat("x", 40<<10)
+	spec := corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(deploymentRef("web"))}
+	for _, field := range []string{"a", "b", "c"} {
+		spec.WorkloadReferences = append(spec.WorkloadReferences, corev1alpha2.WorkloadReference{APIVersion: "v1", Kind: "Pod", Name: field + huge})
+		spec.Apps = append(spec.Apps, corev1alpha2.ScopeApp{Name: field + strings.Repeat("x", 250), WorkloadReferences: refs(at(field+huge, deploymentRef("web")))})
+	}
+	s := statusIn(withDeployments(deployment("web", healthscope.Ready, 1, 1)), scopeOf(spec), noon)
+	checkBounds(t, s)
+	if want := (corev1alpha2.Summary{State: "Unknown", Total: 7, Ready: 1, Unknown: 6}); s.Summary != want || !s.Truncated {
+		t.Errorf("want %+v and truncated, got %+v and %t", want, s.Summary, s.Truncated)
+	}
+	if len(s.FirstCulprit) > maxLine {
+		t.Errorf("the first culprit is no line: %d bytes", len(s.FirstCulprit))
+	}
+}
+
+func TestTheWorstIsWhatIsKept(t *testing.T) {
+	t.Parallel()
+	var members []healthscope.Member
+	for n := range 300 {
+		members = append(members, member(hub, "Deployment", fmt.Sprintf("p%03d", n), healthscope.Pending, healthscope.ReasonReplicasNotReady))
+	}
+	members = append(members, member(hub, "Deployment", "z", healthscope.Failed, "CrashLoopBackOff"), member(hub, "Deployment", "u", healthscope.Unknown, healthscope.ReasonForbidden))
+	w := world{bundles: []*fleet.Bundle{bundleOf(hub, "1-sink", members...)}}
+	s := statusIn(w, scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("1-sink"))}), noon)
+	var got []string
+	for _, c := range s.Culprits[:3] {
+		got = append(got, c.State+" "+c.Name)
+	}
+	if want := "Failed z, Unknown u, Pending p000"; strings.Join(got, ", ") != want {
+		t.Errorf("want %s, got %s", want, strings.Join(got, ", "))
+	}
+}
+
+func TestShorten(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct{ text, want string }{
+		"Short": {"ok", "ok"},
+		"Just":  {strings.Repeat("a", 256), strings.Repeat("a", 256)},
+		"Long":  {strings.Repeat("a", 257), strings.Repeat("a", 253) + "..."},
+		"Runes": {strings.Repeat("ä", 200), strings.Repeat("ä", 126) + "..."},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := shorten(c.text); got != c.want || !utf8.ValidString(got) {
+				t.Errorf("want %q, got %q", c.want, got)
+			}
+		})
+	}
+}

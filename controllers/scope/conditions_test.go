@@ -1,0 +1,97 @@
+package scope
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+func TestConditionsKeepTheirTimeUntilTheyTurn(t *testing.T) {
+	t.Parallel()
+	policy := healthscope.DefaultPolicy()
+	l := newLife(deploymentRef("web"))
+	type step struct {
+		after  time.Duration
+		object healthscope.Result
+		turned time.Duration
+	}
+	for i, s := range []step{
+		{0, deployment("web", healthscope.Ready, 3, 3), 0},
+		{time.Minute, deployment("web", healthscope.Ready, 4, 4), 0},
+		{2 * time.Minute, deployment("web", healthscope.Pending, 3, 4), 2 * time.Minute},
+		{3 * time.Minute, deployment("web", healthscope.Failed, 3, 4), 2 * time.Minute},
+		{4 * time.Minute, deployment("web", healthscope.Ready, 4, 4), 4 * time.Minute},
+	} {
+		l.w = withDeployments(s.object)
+		status := l.judge(policy, noon.Add(s.after))
+		ready := meta.FindStatusCondition(status.Conditions, corev1alpha2.ConditionReady)
+		if got := ready.LastTransitionTime.Sub(noon); got != s.turned {
+			t.Errorf("step %d: the condition has turned after %s, want %s", i, got, s.turned)
+		}
+	}
+}
+
+func TestConditionsOfOthersStay(t *testing.T) {
+	t.Parallel()
+	scope := scopeOf(corev1alpha2.HealthScopeSpec{})
+	// OAM's first runtimes wrote this one.
+	synced := metav1.Condition{Type: "Synced", Status: metav1.ConditionTrue, Reason: "ReconcileSuccess"}
+	scope.Status.Conditions = []metav1.Condition{synced}
+	scope.Status.AppHealthConditions = []corev1alpha2.AppHealthCondition{{AppName: "shop"}}
+	s := statusIn(world{}, scope, noon)
+	if diff := cmp.Diff(&synced, meta.FindStatusCondition(s.Conditions, "Synced")); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(scope.Status.AppHealthConditions, s.AppHealthConditions); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if len(scope.Status.Conditions) != 1 {
+		t.Errorf("the previous status was changed: %v", scope.Status.Conditions)
+	}
+}
+
+func TestInventoryCondition(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		report *InventoryReport
+		want   *metav1.Condition
+		counts string
+	}{
+		"NoInventory": {nil, nil, "null"},
+		"Synced": {
+			&InventoryReport{InventoryStatus: corev1alpha2.InventoryStatus{Synced: 6}},
+			&metav1.Condition{Status: metav1.ConditionTrue, Reason: "Synced", Message: "A&AI holds the state of every resource"},
+			`{"synced":6,"pending":0,"failed":0}`,
+		},
+		"Waiting": {
+			&InventoryReport{InventoryStatus: corev1alpha2.InventoryStatus{Synced: 5, Pending: 1}, Reason: "MissingParent", Message: "no tenant t-1"},
+			&metav1.Condition{Status: metav1.ConditionFalse, Reason: "MissingParent", Message: "no tenant t-1"},
+			`{"synced":5,"pending":1,"failed":0}`,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scope := scopeOf(corev1alpha2.HealthScopeSpec{})
+			// What an earlier inventory said must not stay.
+			scope.Status.Conditions = []metav1.Condition{{Type: corev1alpha2.ConditionInventorySynced, Status: metav1.ConditionUnknown, Reason: "Old"}}
+			s := newStatus(scope, judgeIn(world{}, scope, noon), []string{hub}, c.report, noon)
+			got := meta.FindStatusCondition(s.Conditions, corev1alpha2.ConditionInventorySynced)
+			if c.want != nil {
+				c.want.Type, c.want.ObservedGeneration, c.want.LastTransitionTime = corev1alpha2.ConditionInventorySynced, 3, metav1.NewTime(noon)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if diff := cmp.Diff(c.counts, wire(t, s.Inventory)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

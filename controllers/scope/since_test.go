@@ -1,0 +1,161 @@
+package scope
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// life is the controller's life with one scope: it judges the scope again and again, and may be restarted.
+type life struct {
+	scope *corev1alpha2.HealthScope
+	since *sinceMemory
+	w     world
+}
+
+func newLife(list ...corev1alpha2.WorkloadReference) *life {
+	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: list})
+	return &life{scope: scope, since: newSinceMemory(&scope.Status)}
+}
+
+// restart forgets all that is not in the scope's status.
+func (l *life) restart() { l.since = newSinceMemory(&l.scope.Status) }
+
+// judge writes the scope's status, as the reconciler does, and returns it.
+func (l *life) judge(policy healthscope.Policy, now time.Time) corev1alpha2.HealthScopeStatus {
+	g := (&gatherer{scope: l.scope, bundles: l.w, lookup: l.w.lookup}).gather()
+	v := decide(&l.scope.Spec, g, l.since, policy, now)
+	l.scope.Status = newStatus(l.scope, v, l.w.Clusters(), nil, now)
+	return l.scope.Status
+}
+
+func TestSince(t *testing.T) {
+	t.Parallel()
+	policy := healthscope.DefaultPolicy()
+	young := policy
+	young.FailureGrace = time.Minute
+	type step struct {
+		after   time.Duration
+		objects []healthscope.Result
+		restart bool
+		state   healthscope.State
+		reason  healthscope.Reason
+		since   time.Duration
+	}
+	pending := []healthscope.Result{deployment("web", healthscope.Pending, 1, 3)}
+	failed := []healthscope.Result{deployment("web", healthscope.Failed, 1, 3)}
+	quick := []healthscope.Result{pending[0]}
+	quick[0].ProgressDeadline = 100 * time.Second
+	cases := map[string]struct {
+		reason string
+		policy healthscope.Policy
+		steps  []step
+	}{
+		"SameState": {
+			policy: policy,
+			steps: []step{
+				{after: 0, objects: pending, state: healthscope.Pending, reason: healthscope.ReasonReplicasNotReady, since: 0},
+				{after: 10 * time.Second, objects: pending, state: healthscope.Pending, reason: healthscope.ReasonReplicasNotReady, since: 0},
+				{after: 20 * time.Second, objects: pending, restart: true, state: healthscope.Pending, reason: healthscope.ReasonReplicasNotReady, since: 0},
+			},
+		},
+		"AnotherState": {
+			policy: policy,
+			steps: []step{
+				{after: 0, objects: pending, state: healthscope.Pending, reason: healthscope.ReasonReplicasNotReady, since: 0},
+				{after: 10 * time.Second, objects: failed, state: healthscope.Failed, reason: healthscope.ReasonProgressDeadlineExceeded, since: 10 * time.Second},
+				{after: 20 * time.Second, objects: pending, state: healthscope.Pending, reason: healthscope.ReasonReplicasNotReady, since: 20 * time.Second},
+			},
+		},
+		"PendingTimeoutSurvivesARestart": {
+			reason: "The deadline does not begin anew, and since does not move.",
+			policy: policy,
+			steps: []step{
+				{after: 0, objects: pending, state: healthscope.Pending, reason: healthscope.ReasonReplicasNotReady, since: 0},
+				{after: 601 * time.Second, objects: pending, state: healthscope.Failed, reason: healthscope.ReasonPendingTimeout, since: 600 * time.Second},
+				{after: 700 * time.Second, objects: pending, restart: true, state: healthscope.Failed, reason: healthscope.ReasonPendingTimeout, since: 600 * time.Second},
+				{after: 800 * time.Second, objects: pending, restart: true, state: healthscope.Failed, reason: healthscope.ReasonPendingTimeout, since: 600 * time.Second},
+			},
+		},
+		"OwnDeadlineSurvivesARestart": {
+			policy: policy,
+			steps: []step{
+				{after: 0, objects: quick, state: healthscope.Pending, reason: healthscope.ReasonReplicasNotReady, since: 0},
+				{after: 50 * time.Second, objects: quick, restart: true, state: healthscope.Pending, reason: healthscope.ReasonReplicasNotReady, since: 0},
+				{after: 101 * time.Second, objects: quick, state: healthscope.Failed, reason: healthscope.ReasonPendingTimeout, since: 100 * time.Second},
+				{after: 102 * time.Second, objects: quick, restart: true, state: healthscope.Failed, reason: healthscope.ReasonPendingTimeout, since: 100 * time.Second},
+			},
+		},
+		"MissingSurvivesARestart": {
+			policy: policy,
+			steps: []step{
+				{after: 0, state: healthscope.NotPresent, reason: healthscope.ReasonNotFound, since: 0},
+				{after: 90 * time.Second, restart: true, state: healthscope.NotPresent, reason: healthscope.ReasonNotFound, since: 0},
+			},
+		},
+		"YoungFailureSurvivesARestart": {
+			reason: "The status calls a young failure Pending.",
+			policy: young,
+			steps: []step{
+				{after: 0, objects: failed, state: healthscope.Pending, reason: healthscope.ReasonProgressDeadlineExceeded, since: 0},
+				{after: 30 * time.Second, objects: failed, restart: true, state: healthscope.Pending, reason: healthscope.ReasonProgressDeadlineExceeded, since: 0},
+				{after: 61 * time.Second, objects: failed, state: healthscope.Failed, reason: healthscope.ReasonProgressDeadlineExceeded, since: 0},
+			},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(deploymentRef("web"))
+			for i, s := range c.steps {
+				l.w = withDeployments(s.objects...)
+				if s.restart {
+					l.restart()
+				}
+				culprit := only(t, l.judge(c.policy, noon.Add(s.after)).Culprits)
+				got := step{
+					state: healthscope.State(culprit.State), reason: healthscope.Reason(culprit.Reason), since: culprit.Since.Sub(noon),
+				}
+				want := step{state: s.state, reason: s.reason, since: s.since}
+				if diff := cmp.Diff(want, got, cmp.AllowUnexported(step{})); diff != "" {
+					t.Errorf("step %d: %s -want +got:\n%s", i, c.reason, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestAnObjectThatCameBackIsNotAsOldAsBefore(t *testing.T) {
+	t.Parallel()
+	l := newLife(deploymentRef("web"))
+	l.w = withDeployments()
+	l.judge(healthscope.DefaultPolicy(), noon)
+	spec := l.scope.Spec
+	l.scope.Spec = corev1alpha2.HealthScopeSpec{}
+	l.judge(healthscope.DefaultPolicy(), noon.Add(time.Minute))
+	l.scope.Spec = spec
+	culprit := only(t, l.judge(healthscope.DefaultPolicy(), noon.Add(time.Hour)).Culprits)
+	if want := noon.Add(time.Hour); !culprit.Since.Time.Equal(want) {
+		t.Errorf("a reference that was taken away for a while is missing since %s, want %s", culprit.Since, want)
+	}
+}
+
+func TestTwoReferencesToOneObjectDoNotTakeTurns(t *testing.T) {
+	t.Parallel()
+	// One means the Deployment that is there, the other one that was there before. Their states differ for ever.
+	former := deploymentRef("web")
+	former.UID = "former"
+	l := newLife(deploymentRef("web"), former)
+	l.w = withDeployments(deployment("web", healthscope.Ready, 3, 3))
+	first := l.judge(healthscope.DefaultPolicy(), noon)
+	for _, after := range []time.Duration{time.Second, time.Minute, time.Hour} {
+		got := l.judge(healthscope.DefaultPolicy(), noon.Add(after))
+		if diff := cmp.Diff(first.Culprits, got.Culprits); diff != "" {
+			t.Errorf("after %s since has moved by itself: -want +got:\n%s", after, diff)
+		}
+	}
+}

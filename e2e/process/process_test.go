@@ -1,0 +1,98 @@
+package process
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// startScript starts a shell script.
+func startScript(t *testing.T, script string, onExit func(*Process)) *Process {
+	t.Helper()
+	work := t.TempDir()
+	p, err := Start(Spec{Name: "test", Path: "/bin/sh", Args: []string{"-c", script}, Dir: work, LogPath: filepath.Join(work, "log"), OnExit: onExit})
+	if err != nil {
+		t.Fatalf("Start: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := p.Kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func TestFailureCarriesTheEndOfTheLog(t *testing.T) {
+	reported := make(chan error, 1)
+	startScript(t, `i=0; while [ $i -lt 5000 ]; do echo "line $i"; i=$((i+1)); done; echo "the reason" >&2; exit 7`, func(p *Process) { reported <- p.Failure() })
+	var failure error
+	select {
+	case failure = <-reported:
+	case <-t.Context().Done():
+		t.Fatal("the exit was not reported")
+	}
+	text := failure.Error()
+	if !strings.HasPrefix(text, "test ended: exit status 7; ") || !strings.HasSuffix(text, "line 4999\nthe reason") {
+		t.Errorf("failure: %s", text)
+	}
+	if lines := strings.Count(text, "\n"); lines != tailLines {
+		t.Errorf("want %d lines of the log, got %d", tailLines, lines)
+	}
+}
+
+func TestKillIsNoFailure(t *testing.T) {
+	p := startScript(t, "exec sleep 600", func(*Process) { t.Error("a kill on purpose was reported as a failure") })
+	if err := p.Kill(); err != nil {
+		t.Fatalf("kill: %v", err)
+	}
+	if p.Running() {
+		t.Error("still running after kill")
+	}
+	if err := p.Kill(); err != nil {
+		t.Errorf("second kill: %v", err)
+	}
+}
+
+func TestStartNamesWhatItCannotStart(t *testing.T) {
+	work := t.TempDir()
+	_, err := Start(Spec{Name: "kwok", Path: filepath.Join(work, "absent"), Dir: work, LogPath: filepath.Join(work, "log")})
+	if err == nil || !strings.Contains(err.Error(), "cannot start kwok: ") || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestStopAsksFirst(t *testing.T) {
+	p := startScript(t, "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done", nil)
+	for !strings.Contains(p.LogTail(), "up") {
+		if !p.Running() || t.Context().Err() != nil {
+			t.Fatalf("the script did not start: %s", p.LogTail())
+		}
+		runtime.Gosched()
+	}
+	if err := p.Stop(10 * time.Second); err != nil {
+		t.Fatalf("Stop: %v", err)
+	}
+	if !strings.HasSuffix(p.LogTail(), "bye") {
+		t.Errorf("the process was not asked: its log is %q", p.LogTail())
+	}
+}
+
+func TestStopSaysWhenItHadToKill(t *testing.T) {
+	p := startScript(t, "trap '' TERM; echo up; while :; do sleep 0.05; done", nil)
+	for !strings.Contains(p.LogTail(), "up") {
+		if !p.Running() || t.Context().Err() != nil {
+			t.Fatalf("the script did not start: %s", p.LogTail())
+		}
+		runtime.Gosched()
+	}
+	if err := p.Stop(100 * time.Millisecond); err == nil || !strings.Contains(err.Error(), "did not stop within 100ms") {
+		t.Errorf("Stop: %v", err)
+	}
+	if p.Running() {
+		t.Error("still running after Stop")
+	}
+}
