@@ -78,7 +78,6 @@ func TestDocumentAsAAIAnswers(t *testing.T) {
 }
 
 func TestPatch(t *testing.T) {
-	text := func(s string) *string { return &s }
 	before := aai.Document{ID: "1", Name: "n", Group: "apps", Version: "v1beta1", Kind: "K", Namespace: "ns", Labels: []string{"a=1"}, Selflink: "s", DataSource: "d", ResourceVersion: "5"}
 	cases := map[string]struct {
 		patch aai.Patch
@@ -97,7 +96,7 @@ func TestPatch(t *testing.T) {
 			after: aai.Document{ID: "1", Name: "n", Group: "apps", Version: "v1beta1", Kind: "K", Namespace: "ns", Labels: []string{}, Selflink: "s", DataSource: "d", ResourceVersion: "5"},
 		},
 		"every field, one of them to the empty string": {
-			patch: aai.Patch{Name: text("N"), Group: text(""), Version: text("v1"), Kind: text("KK"), Namespace: text("NS"), Selflink: text("S"), DataSource: text("D")},
+			patch: aai.Patch{Name: new("N"), Group: new(""), Version: new("v1"), Kind: new("KK"), Namespace: new("NS"), Selflink: new("S"), DataSource: new("D")},
 			wire:  `{"name":"N","group":"","version":"v1","kind":"KK","namespace":"NS","selflink":"S","data-source":"D"}`,
 			after: aai.Document{ID: "1", Name: "N", Version: "v1", Kind: "KK", Namespace: "NS", Labels: []string{"a=1"}, Selflink: "S", DataSource: "D", ResourceVersion: "5"},
 		},

@@ -3,6 +3,7 @@ package aai
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -91,15 +92,11 @@ func (e *Error) Error() string {
 			known = append(known, word)
 		}
 	}
-	text := fmt.Sprintf("cannot %s %q", e.Op, e.URI)
-	for _, part := range []string{strings.Join(known, " "), e.Message} {
-		if part != "" {
-			text += ": " + part
-		}
-	}
+	parts := []string{fmt.Sprintf("cannot %s %q", e.Op, e.URI), strings.Join(known, " "), e.Message}
 	if e.Err != nil {
-		text += ": " + e.Err.Error()
+		parts = append(parts, e.Err.Error())
 	}
+	text := strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ": ")
 	if e.TransactionID != "" {
 		text += " (transaction " + e.TransactionID + ")"
 	}

@@ -68,9 +68,9 @@ func TestJudgingAgainChangesNothing(t *testing.T) {
 		results := rapid.SliceOfN(drawResult(true), 0, 12).Draw(t, "results")
 		policy := drawPolicy(t, false)
 		first := healthscope.Judge(results, policy, noon).Members
-		var judged []healthscope.Result
-		for _, m := range first {
-			judged = append(judged, m.Result)
+		judged := make([]healthscope.Result, len(first))
+		for i, m := range first {
+			judged[i] = m.Result
 		}
 		if diff := cmp.Diff(first, healthscope.Judge(judged, policy, noon).Members); diff != "" {
 			t.Fatalf("judged again (-first +second):\n%s", diff)

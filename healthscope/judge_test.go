@@ -27,7 +27,7 @@ func result(group, kind, name string, state healthscope.State, change ...func(*h
 	return r
 }
 
-// deployment, replicaSet, statefulSet, job and pod make results of these kinds.
+// deployment, replicaSet and pod make results of these kinds; job, one that is running.
 func deployment(name string, state healthscope.State, change ...func(*healthscope.Result)) healthscope.Result {
 	return result("apps", "Deployment", name, state, change...)
 }
@@ -36,8 +36,8 @@ func replicaSet(name string, state healthscope.State, change ...func(*healthscop
 	return result("apps", "ReplicaSet", name, state, change...)
 }
 
-func job(name string, state healthscope.State, change ...func(*healthscope.Result)) healthscope.Result {
-	return result("batch", "Job", name, state, change...)
+func job(name string, change ...func(*healthscope.Result)) healthscope.Result {
+	return result("batch", "Job", name, healthscope.Pending, change...)
 }
 
 func pod(name string, state healthscope.State, change ...func(*healthscope.Result)) healthscope.Result {
@@ -194,7 +194,7 @@ func TestOwnersCount(t *testing.T) {
 			},
 		},
 		"a Job whose pod failed tries again": {
-			[]healthscope.Result{job("import", healthscope.Pending, because(healthscope.ReasonRunning, "")), pod("a", healthscope.Failed, of("batch", "Job", "import"), crash)},
+			[]healthscope.Result{job("import", because(healthscope.ReasonRunning, "")), pod("a", healthscope.Failed, of("batch", "Job", "import"), crash)},
 			healthscope.Policy{}, []string{"Pod/a Failed owned CrashLoopBackOff: it crashes", "Job/import Pending Running | Pod a: it crashes"},
 		},
 		"an owner that is not here, or elsewhere, owns nothing": {
@@ -264,11 +264,11 @@ func TestTimeCounts(t *testing.T) {
 			[]string{"Deployment/shop Failed PendingTimeout: Pending for more than 1m0s: ReplicasNotReady"},
 		},
 		"a Job may run as long as it takes": {
-			[]healthscope.Result{job("import", healthscope.Pending, since(ago(100*time.Hour))), job("export", healthscope.Pending, since(ago(100*time.Hour)), serving)}, policy,
+			[]healthscope.Result{job("import", since(ago(100*time.Hour))), job("export", since(ago(100*time.Hour)), serving)}, policy,
 			[]string{"Job/export Pending", "Job/import Pending"},
 		},
 		"a Job's pod that does not start is its cause": {
-			[]healthscope.Result{job("import", healthscope.Pending, since(ago(time.Hour))), pod("a", healthscope.Pending, since(ago(time.Hour)), of("batch", "Job", "import"), because(healthscope.ReasonUnschedulable, "no node"))},
+			[]healthscope.Result{job("import", since(ago(time.Hour))), pod("a", healthscope.Pending, since(ago(time.Hour)), of("batch", "Job", "import"), because(healthscope.ReasonUnschedulable, "no node"))},
 			policy, []string{
 				"Pod/a Failed owned PendingTimeout: Pending for more than 10m0s: no node", "Job/import Pending | Pod a: Pending for more than 10m0s: no node",
 			},
@@ -322,6 +322,33 @@ func TestAFailureIsAsOldAsItIs(t *testing.T) {
 				if strings.HasPrefix(m.String(), "Deployment/") && (m.State != healthscope.Failed || !m.Since.Equal(tc.want)) {
 					t.Errorf("%s since %v, want Failed since %v", m.State, m.Since, tc.want)
 				}
+			}
+		})
+	}
+}
+
+func TestEqualResultsForOneObjectAreChosenFromRegardlessOfOrder(t *testing.T) {
+	variants := map[string]func(*healthscope.Result){
+		"uid":         func(r *healthscope.Result) { r.UID = "u" },
+		"version":     func(r *healthscope.Result) { r.Version = "v2" },
+		"labels":      func(r *healthscope.Result) { r.Labels = map[string]string{"a": "b"} },
+		"replicas":    func(r *healthscope.Result) { r.Replicas = &healthscope.Replicas{Ready: 1} },
+		"no replicas": func(r *healthscope.Result) { r.Replicas = &healthscope.Replicas{} },
+		"owner":       of("apps", "ReplicaSet", "other"),
+		"serving":     serving,
+		"progressing": func(r *healthscope.Result) { r.Progressing = true },
+		"suspended":   func(r *healthscope.Result) { r.Suspended = true },
+		"warning":     func(r *healthscope.Result) { r.Warning = true },
+		"deadline":    deadline(time.Minute),
+	}
+	for name, change := range variants {
+		t.Run(name, func(t *testing.T) {
+			owner := of("apps", "ReplicaSet", "one")
+			a, b := pod("p", healthscope.Pending, owner), pod("p", healthscope.Pending, owner, change)
+			forward := healthscope.Judge([]healthscope.Result{a, b}, healthscope.Policy{}, noon)
+			backward := healthscope.Judge([]healthscope.Result{b, a}, healthscope.Policy{}, noon)
+			if diff := cmp.Diff(forward, backward); diff != "" {
+				t.Errorf("verdict (-one way +other way):\n%s", diff)
 			}
 		})
 	}

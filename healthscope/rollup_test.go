@@ -1,7 +1,7 @@
 package healthscope_test
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -114,8 +114,8 @@ func TestKeysSortByPlaceThenKindThenName(t *testing.T) {
 		{Cluster: "a", Group: "b", Kind: "c", Namespace: "z", Name: "a"},
 		{Cluster: "a", Group: "b", Kind: "c", Namespace: "d", Name: "z"},
 	} {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			if base.Compare(next) >= 0 || next.Compare(base) <= 0 || base.Compare(base) != 0 {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			if same := base; base.Compare(next) >= 0 || next.Compare(base) <= 0 || base.Compare(same) != 0 {
 				t.Errorf("%+v does not come before %+v", base, next)
 			}
 		})

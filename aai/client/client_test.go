@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 
 	"github.com/healthscope/healthscope/aai"
@@ -107,8 +108,19 @@ func pages(documents []string, totals bool) http.HandlerFunc {
 		for _, id := range documents[first:min(first+size, len(documents))] {
 			list = append(list, document(id))
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"k8s-resource": list})
+		write(w, list)
 	}
+}
+
+// write answers with a list of documents.
+func write(w http.ResponseWriter, documents []aai.Document) {
+	body, err := json.Marshal(struct {
+		Documents []aai.Document `json:"k8s-resource"`
+	}{documents})
+	if err != nil {
+		panic(err)
+	}
+	_, _ = w.Write(body)
 }
 
 func TestListReadsEveryPage(t *testing.T) {
@@ -127,7 +139,7 @@ func TestListReadsEveryPage(t *testing.T) {
 		"an empty list, which is no 404": {answer: func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"k8s-resource":[]}`) }, requests: 1},
 		"a server that does not page": {
 			answer: func(w http.ResponseWriter, _ *http.Request) {
-				_ = json.NewEncoder(w).Encode(map[string]any{"k8s-resource": []aai.Document{document("a"), document("b"), document("c")}})
+				write(w, []aai.Document{document("a"), document("b"), document("c")})
 			},
 			want: []string{"a", "b", "c"}, requests: 2,
 		},
@@ -139,11 +151,11 @@ func TestListReadsEveryPage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got []string
+			got := make([]string, 0, len(documents))
 			for _, d := range documents {
 				got = append(got, d.ID)
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
+			if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if n := len(s.received()); n != c.requests {
@@ -306,8 +318,8 @@ func TestNewRefusesBadOptions(t *testing.T) {
 		"a path":         {client.Options{BaseURL: "https://aai.onap/aai"}, "BaseURL"},
 		"a password":     {client.Options{BaseURL: "https://u:" + "hidden@aai.onap"}, "BaseURL"},
 		"old schema":     {client.Options{BaseURL: "https://aai.onap", SchemaVersion: "v23"}, `"v23"`},
-		"negative time":  {client.Options{BaseURL: "https://aai.onap", Timeout: -1}, "Timeout"},
-		"negative pages": {client.Options{BaseURL: "https://aai.onap", PageSize: -1}, "PageSize"},
+		"negative time":  {client.Options{BaseURL: "https://aai.onap", Timeout: -1}, "timeout"},
+		"negative pages": {client.Options{BaseURL: "https://aai.onap", PageSize: -1}, "page size"},
 		"CA not there":   {client.Options{BaseURL: "https://aai.onap", CAFile: empty + "x"}, "CAFile"},
 		"CA empty":       {client.Options{BaseURL: "https://aai.onap", CAFile: empty}, "CAFile"},
 	}

@@ -7,5 +7,6 @@
 // about A&AI and never repeats a request: whoever calls decides that, knowing
 // what else there is to do.
 //
-// The package knows nothing of Kubernetes or of the rest of the project.
+// Of this project it imports package aai alone, and it knows nothing of
+// Kubernetes.
 package client

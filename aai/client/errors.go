@@ -31,8 +31,7 @@ var errorCode = regexp.MustCompile(`^(ERR\.)?\d\.\d\.\d{4}$`)
 // transportError describes a request that got no answer, or not all of it.
 func transportError(q query, id string, cause error) error {
 	e := &aai.Error{Op: q.op, URI: q.path, Kind: aai.Retry, TransactionID: id, Message: "no answer", Err: cause}
-	var urlErr *url.Error
-	if errors.As(cause, &urlErr) { // its text repeats the whole URL
+	if urlErr, ok := errors.AsType[*url.Error](cause); ok { // its text repeats the whole URL
 		e.Err = urlErr.Err
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](cause); ok {

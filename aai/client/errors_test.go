@@ -74,6 +74,7 @@ func TestErrorsAreSortedByWhatToDo(t *testing.T) {
 		"too large":                {status: 413, calls: writes, kind: aai.DeadLetter, text: "Request Entity Too Large"},
 		"redirect":                 {status: 307, header: http.Header{"Location": {"https://" + "u:hidden@evil.example/aai?token=hidden"}}, kind: aai.Stop, text: `redirects to "https://evil.example"`},
 		"redirect to another path": {status: 302, header: http.Header{"Location": {"/login?token=hidden"}}, kind: aai.Stop, text: `redirects to "another path"`},
+		"a message of many lines":  {status: 400, body: refusal("serviceException", "SVC3000", "a\\nb"+strings.Repeat("c", 600), "ERR.5.2.3000"), calls: writes, kind: aai.DeadLetter, text: "a b" + strings.Repeat("c", 497) + "… (transaction"},
 		"error body of other JSON": {status: 500, body: `{"requestError":{"serviceException":{"variables":[1,null,{},["ERR.5.4.6134"]]}}}`, kind: aai.Retry},
 	}
 	for name, c := range cases {

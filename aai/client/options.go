@@ -83,9 +83,9 @@ func (o *Options) validate() error {
 	case !schemaVersion.MatchString(o.SchemaVersion):
 		return fmt.Errorf("SchemaVersion %q must be v24 or later: earlier versions have no k8s-resource", o.SchemaVersion)
 	case o.Timeout < 0:
-		return fmt.Errorf("Timeout %s must not be negative", o.Timeout)
+		return fmt.Errorf("timeout %s must not be negative", o.Timeout)
 	case o.PageSize < 0:
-		return fmt.Errorf("PageSize %d must not be negative", o.PageSize)
+		return fmt.Errorf("page size %d must not be negative", o.PageSize)
 	}
 	return nil
 }

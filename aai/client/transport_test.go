@@ -63,7 +63,7 @@ func TestBrokenAnswersAreRetried(t *testing.T) {
 }
 
 func TestNobodyListens(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,11 +220,10 @@ func certificate(t *testing.T, notAfter time.Time) (tls.Certificate, string) {
 
 func TestPlainHTTPWhereTLSIsExpected(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-	err := connect(t, strings.Replace(s.URL, "http:", "https:", 1)).Probe(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "HTTP response to HTTPS client") {
-		t.Errorf("got %v", err)
+	e := failure(t, connect(t, strings.Replace(s.URL, "http:", "https:", 1)).Probe(t.Context()))
+	if !strings.Contains(e.Error(), "HTTP response to HTTPS client") {
+		t.Errorf("got %v", e)
 	}
-	failure(t, err)
 }
 
 func TestGzipIsUnderstood(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -160,9 +159,9 @@ func selflink(r Resource, o Options) string {
 	base := strings.TrimRight(o.SelflinkBase, "/") + "/scopes"
 	switch {
 	case r.Scope != Scope{}:
-		return base + "/" + url.PathEscape(r.Scope.Namespace) + "/" + url.PathEscape(r.Scope.Name)
+		return base + "/" + aai.Escape(r.Scope.Namespace) + "/" + aai.Escape(r.Scope.Name)
 	case r.Member.Namespace != "":
-		return base + "?namespace=" + url.QueryEscape(r.Member.Namespace)
+		return base + "?namespace=" + aai.Escape(r.Member.Namespace)
 	default:
 		return base
 	}

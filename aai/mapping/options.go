@@ -47,7 +47,7 @@ func (o Options) Owner() string { return "healthscope-" + o.Installation }
 
 // Tenants returns every tenant that a resource can be mapped to, sorted. It does not depend on which clusters there are, so that what a removed cluster left behind is found.
 func (o Options) Tenants() []aai.Tenant {
-	var tenants []aai.Tenant
+	tenants := make([]aai.Tenant, 0, len(o.Regions))
 	for _, r := range o.Regions {
 		tenants = append(tenants, tenantOf(r))
 	}

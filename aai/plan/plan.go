@@ -94,7 +94,7 @@ func Diff(desired, current map[aai.Key]aai.Document, holds Holds, o Options) Pla
 		case have.DataOwner != o.Owner:
 			p.Conflicts = append(p.Conflicts, Conflict{Key: key, Owner: have.DataOwner})
 		default:
-			p.Operations = append(p.Operations, o.change(key, want, have)...)
+			p.Operations = append(p.Operations, o.change(key, o.keepSince(want, have), have)...)
 		}
 	}
 	for key, have := range current {
@@ -112,6 +112,29 @@ func Diff(desired, current map[aai.Key]aai.Document, holds Holds, o Options) Pla
 // keep says whether a document must not be deleted.
 func (h Holds) keep(key aai.Key, d aai.Document) bool {
 	return h.Keys[key] || h.Source != nil && h.Source(d.DataSource)
+}
+
+// keepSince lets a document keep the time it names when the desired one names none and the state is the same: after a
+// restart, it is not known of every resource since when it is in its state, and what A&AI holds is then the best there is.
+func (o Options) keepSince(want, have aai.Document) aai.Document {
+	if o.LabelPrefix == "" || o.label(want, aai.LabelSince) != "" || o.label(want, aai.LabelStatus) != o.label(have, aai.LabelStatus) {
+		return want
+	}
+	if since := o.label(have, aai.LabelSince); since != "" {
+		want.Labels = append(slices.Clone(want.Labels), since)
+	}
+	return want
+}
+
+// label returns a reserved label of a document with its value, as it stands in the list; empty when there is none.
+func (o Options) label(d aai.Document, name string) string {
+	prefix := o.LabelPrefix + name + "="
+	for _, label := range d.Labels {
+		if strings.HasPrefix(label, prefix) {
+			return label
+		}
+	}
+	return ""
 }
 
 // newDocument returns a document as a create sends it: sorted, without a version, and without an empty list of relationships.

@@ -63,8 +63,6 @@ func documents(list ...aai.Document) map[aai.Key]aai.Document {
 	return m
 }
 
-func text(s string) *string { return &s }
-
 func TestDiff(t *testing.T) {
 	cases := map[string]struct {
 		desired, current map[aai.Key]aai.Document
@@ -105,7 +103,7 @@ func TestDiff(t *testing.T) {
 		},
 		"labels of ours that are not desired go": {
 			desired: documents(ready("a")),
-			current: documents(ready("a", labels("hs/status=Ready", "hs/since=yesterday", "app=old"))),
+			current: documents(ready("a", labels("hs/status=Ready", "hs/reason=Yesterday", "app=old"))),
 			want: plan.Plan{Operations: []plan.Operation{
 				{Verb: plan.Update, Key: key("a"), Patch: aai.Patch{Labels: []string{"hs/status=Ready"}}},
 			}},
@@ -116,7 +114,7 @@ func TestDiff(t *testing.T) {
 				d.Name, d.Group, d.Version, d.Kind, d.Namespace, d.Selflink, d.DataSource = "", "", "", "", "", "", ""
 			})),
 			want: plan.Plan{Operations: []plan.Operation{{Verb: plan.Update, Key: key("a"), Patch: aai.Patch{
-				Name: text("n-a"), Group: text("apps"), Version: text("v1"), Kind: text("Deployment"), Namespace: text("ns"), Selflink: text("http://x"), DataSource: text("edge"),
+				Name: new("n-a"), Group: new("apps"), Version: new("v1"), Kind: new("Deployment"), Namespace: new("ns"), Selflink: new("http://x"), DataSource: new("edge"),
 			}}}},
 		},
 		"fields of others": {
@@ -126,7 +124,7 @@ func TestDiff(t *testing.T) {
 		"a field that becomes empty": {
 			desired: documents(ready("a", func(d *aai.Document) { d.Group = "" })),
 			current: documents(ready("a")),
-			want:    plan.Plan{Operations: []plan.Operation{{Verb: plan.Update, Key: key("a"), Patch: aai.Patch{Group: text("")}}}},
+			want:    plan.Plan{Operations: []plan.Operation{{Verb: plan.Update, Key: key("a"), Patch: aai.Patch{Group: new("")}}}},
 		},
 		"delete, with the version that is known": {
 			current: documents(ready("a", stored("5")), ready("b")),
@@ -195,6 +193,31 @@ func TestDiff(t *testing.T) {
 			got := plan.Diff(c.desired, c.current, c.holds, options)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestATimeThatIsNotKnownAnyMoreIsKept(t *testing.T) {
+	have := ready("a", labels("hs/status=Ready", "hs/since=2026-01-02T03:04:05Z", "theirs=1"), stored("7"))
+	tests := map[string]struct {
+		want aai.Document
+		// labels are those of the patch; nil when nothing is to be done.
+		labels []string
+	}{
+		"same state, no time":      {want: ready("a")},
+		"same state, another time": {want: ready("a", labels("hs/status=Ready", "hs/since=2026-05-05T05:05:05Z")), labels: []string{"hs/since=2026-05-05T05:05:05Z", "hs/status=Ready", "theirs=1"}},
+		"another state, no time":   {want: ready("a", labels("hs/status=Failed")), labels: []string{"hs/status=Failed", "theirs=1"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := plan.Diff(documents(tt.want), documents(have), plan.Holds{}, options)
+			var got []string
+			for _, op := range p.Operations {
+				got = append(got, op.Patch.Labels...)
+			}
+			if diff := cmp.Diff(tt.labels, got); diff != "" {
+				t.Errorf("labels of the patch (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -40,9 +40,9 @@ func currentDocument(id string) *rapid.Generator[aai.Document] {
 		d.DataOwner = rapid.SampledFrom([]string{owner, owner, owner, "CnfAdapter", ""}).Draw(t, "owner")
 		d.Labels = append(d.Labels, rapid.SliceOf(rapid.SampledFrom([]string{"team=red", "team=blue", "=", "odd", vnf1Claim, vnf2Claim})).Draw(t, "more labels")...)
 		d.ResourceVersion = rapid.SampledFrom([]string{"", "5"}).Draw(t, "version")
-		var list []aai.Relationship
-		for _, r := range anyLinks(t) {
-			list = append(list, as(r))
+		list := anyLinks(t)
+		for i, r := range list {
+			list[i] = as(r)
 		}
 		d.RelationshipList.Relationships = list
 		return d
@@ -91,7 +91,8 @@ func carryOut(t *rapid.T, current map[aai.Key]aai.Document, ops []plan.Operation
 			if slices.ContainsFunc(list, related) {
 				t.Fatalf("%q has the relationship to %q already", op.Key.ID, op.Relationship.Target())
 			}
-			d.RelationshipList.Relationships = append(list, op.Relationship)
+			list = append(list, op.Relationship)
+			d.RelationshipList.Relationships = list
 		case plan.Unrelate:
 			d.RelationshipList.Relationships = slices.DeleteFunc(list, related)
 		case plan.Delete:
@@ -172,17 +173,22 @@ func checkUntouched(t *rapid.T, desired, current, after map[aai.Key]aai.Document
 				t.Fatalf("%q was not deleted", k.ID)
 			}
 		default:
-			for _, label := range before.Labels {
-				if isForeign(label) && !slices.Contains(got.Labels, label) {
-					t.Fatalf("%q lost the label %q of others", k.ID, label)
-				}
-			}
-			for _, r := range before.RelationshipList.Relationships {
-				claimed := slices.Contains(before.Labels, "hs/link="+r.Target())
-				if !claimed && !slices.Contains(targets(got), r.Target()) {
-					t.Fatalf("%q lost the relationship to %q of others", k.ID, r.Target())
-				}
-			}
+			checkKept(t, before, got)
+		}
+	}
+}
+
+// checkKept checks that labels and relationships of others are still on a document of ours.
+func checkKept(t *rapid.T, before, got aai.Document) {
+	for _, label := range before.Labels {
+		if isForeign(label) && !slices.Contains(got.Labels, label) {
+			t.Fatalf("%q lost the label %q of others", got.ID, label)
+		}
+	}
+	for _, r := range before.RelationshipList.Relationships {
+		claimed := slices.Contains(before.Labels, "hs/link="+r.Target())
+		if !claimed && !slices.Contains(targets(got), r.Target()) {
+			t.Fatalf("%q lost the relationship to %q of others", got.ID, r.Target())
 		}
 	}
 }
@@ -198,7 +204,7 @@ func sorted(list []string) []string {
 }
 
 func targets(d aai.Document) []string {
-	var list []string
+	list := make([]string, 0, len(d.RelationshipList.Relationships))
 	for _, r := range d.RelationshipList.Relationships {
 		list = append(list, r.Target())
 	}

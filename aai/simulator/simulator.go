@@ -17,7 +17,7 @@ type Options struct {
 	// Versions are the schema versions served, "v22" to "v32"; others answer 400 like on a real server whose
 	// configuration lacks them. Default: v24 to v32.
 	Versions []string
-	// DefaultVersion is what /aai/latest means and how in-process helpers see the inventory. Default: the newest of
+	// DefaultVersion is what /aai/latest means and how Get and List see the inventory. Default: the newest of
 	// Versions.
 	DefaultVersion string
 	// Users maps names to passwords for Basic authentication; requests without one of them get 403. Default: no check.

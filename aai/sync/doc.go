@@ -8,7 +8,7 @@
 // documents do not change and the next resync is not due, a pass sends no
 // request at all.
 //
-// The package runs no goroutine of its own, knows nothing of Kubernetes, and
+// The package has no goroutine outside a pass, knows nothing of Kubernetes, and
 // never repeats a request that failed for want of A&AI: the caller's queue
 // comes back.
 package sync

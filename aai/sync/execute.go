@@ -29,8 +29,9 @@ func execute(ctx context.Context, c *client.Client, op plan.Operation) error {
 func dependencies(op plan.Operation) map[string]string {
 	switch op.Verb {
 	case plan.Create:
-		var targets []string
-		for _, r := range op.Document.RelationshipList.Relationships {
+		links := op.Document.RelationshipList.Relationships
+		targets := make([]string, 0, len(links))
+		for _, r := range links {
 			targets = append(targets, r.Target())
 		}
 		return map[string]string{

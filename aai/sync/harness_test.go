@@ -237,7 +237,7 @@ const thirdParty = "somebody else"
 // others do something to A&AI that must succeed.
 func (w *world) others(method, path, body string) {
 	w.t.Helper()
-	r := httptest.NewRequest(method, "/aai/v32"+path, strings.NewReader(body))
+	r := httptest.NewRequestWithContext(w.t.Context(), method, "/aai/v32"+path, strings.NewReader(body))
 	for name, value := range map[string]string{"Accept": "application/json", "Content-Type": "application/json", "X-FromAppId": "MSO", "X-TransactionId": thirdParty} {
 		r.Header.Set(name, value)
 	}
@@ -275,9 +275,9 @@ func (w *world) stored() map[string][]string {
 }
 
 func targets(d map[string]any) []string {
-	var list []string
 	relationships, _ := d["relationship-list"].(map[string]any)
 	edges, _ := relationships["relationship"].([]map[string]any)
+	list := make([]string, 0, len(edges))
 	for _, edge := range edges {
 		link, _ := edge["related-link"].(string)
 		list = append(list, "-> "+link[strings.LastIndexByte(link, '/')+1:])

@@ -111,7 +111,8 @@ func (m *memory) apply(op plan.Operation, now time.Time) {
 	case plan.Update:
 		m.known[op.Key] = d.Apply(op.Patch)
 	case plan.Relate:
-		d.RelationshipList.Relationships = append(links, op.Relationship)
+		links = append(links, op.Relationship)
+		d.RelationshipList.Relationships = links
 		m.known[op.Key] = d
 	case plan.Unrelate:
 		target := op.Relationship.Target()

@@ -92,10 +92,10 @@ func (h *history) quietly(do func()) {
 func (h *history) othersLabel(t *rapid.T) {
 	id := anyID(t)
 	if labels, ok := h.labels(id); ok {
-		all := append(labels, rapid.SampledFrom([]string{"team=red", "team=blue"}).Draw(t, "label"))
-		slices.Sort(all)
+		labels = append(labels, rapid.SampledFrom([]string{"team=red", "team=blue"}).Draw(t, "label"))
+		slices.Sort(labels)
 		h.quietly(func() {
-			h.others(http.MethodPatch, key(id).Path(), `{"labels":["`+strings.Join(slices.Compact(all), `","`)+`"]}`)
+			h.others(http.MethodPatch, key(id).Path(), `{"labels":["`+strings.Join(slices.Compact(labels), `","`)+`"]}`)
 		})
 	}
 }
@@ -104,9 +104,11 @@ func (h *history) othersLabel(t *rapid.T) {
 func (h *history) othersRewrite(t *rapid.T) {
 	id := anyID(t)
 	if labels, ok := h.labels(id); ok {
-		claims := slices.DeleteFunc(labels, func(l string) bool { return !strings.HasPrefix(l, "hs/link=") })
-		all := append(claims, "hs/status=Wrong", "app=wrong")
-		h.quietly(func() { h.others(http.MethodPatch, key(id).Path(), `{"labels":["`+strings.Join(all, `","`)+`"],"name":"wrong"}`) })
+		all := slices.DeleteFunc(labels, func(l string) bool { return !strings.HasPrefix(l, "hs/link=") })
+		all = append(all, "hs/status=Wrong", "app=wrong")
+		h.quietly(func() {
+			h.others(http.MethodPatch, key(id).Path(), `{"labels":["`+strings.Join(all, `","`)+`"],"name":"wrong"}`)
+		})
 	}
 }
 

@@ -76,7 +76,7 @@ func TestResync(t *testing.T) {
 
 func TestResyncReadsOnePageAtATime(t *testing.T) {
 	w := start(t)
-	var desired []aai.Document
+	desired := make([]aai.Document, 0, 250)
 	for i := range 250 {
 		desired = append(desired, document(strconv.Itoa(i), "Ready"))
 	}

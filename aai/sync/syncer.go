@@ -78,11 +78,14 @@ func New(o Options) *Syncer {
 // all of that tenant and of our data-owner, and nothing else of ours, except
 // where something is held.
 //
-// The report is complete also when there is an error. An error means that the
-// pass could not finish because of A&AI or of the way to it; it wraps an
-// *aai.Error, of kind Stop when a person has to mend the configuration, else of
-// kind Retry with the RetryAfter that A&AI asked for. Trouble with single
-// objects is in the report and is no error.
+// An error that wraps an *aai.Error means that the pass could not do all it
+// should because of A&AI or of the way to it: it is of kind Stop when a person
+// has to mend the configuration, else of kind Retry, with the RetryAfter that
+// A&AI asked for. The report is complete nevertheless. What A&AI will not take,
+// and what waits for something missing, is in the report and is no error.
+//
+// Any other error, with an empty report, means that there was no pass: a
+// document does not belong here, or ctx ended while another pass had its turn.
 func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, desired map[aai.Key]aai.Document, holds plan.Holds) (Report, error) {
 	if err := s.check(tenant, desired); err != nil {
 		return Report{}, err

@@ -23,7 +23,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	defer stop()
 	context.AfterFunc(ctx, stop)
 
-	root := newRoot()
+	root := Command()
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
@@ -35,7 +35,8 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	return exitOK
 }
 
-func newRoot() *cobra.Command {
+// Command returns the program's root command, with all others below it.
+func Command() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "healthscope",
 		Short:         "Is my application healthy, in every cluster it runs in?",

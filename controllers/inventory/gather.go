@@ -33,6 +33,8 @@ type gatherer struct {
 type wanted struct {
 	documents map[aai.Key]aai.Document
 	holds     plan.Holds
+	// partial is true when a scope has not been judged yet.
+	partial bool
 }
 
 // gather returns what a tenant is to hold.
@@ -41,7 +43,7 @@ func (g *gatherer) gather(ctx context.Context, tenant aai.Tenant) (wanted, error
 	if err != nil {
 		return wanted{}, err
 	}
-	w := wanted{documents: map[aai.Key]aai.Document{}, holds: plan.Holds{
+	w := wanted{partial: held.all, documents: map[aai.Key]aai.Document{}, holds: plan.Holds{
 		Keys:   map[aai.Key]bool{},
 		Source: func(source string) bool { return held.all || held.clusters[source] },
 	}}

@@ -45,6 +45,8 @@ type Ledger struct {
 type outcome struct {
 	report sync.Report
 	err    error
+	// partial is true when a scope had not been judged yet, so that the pass did not know all that the tenant is to hold.
+	partial bool
 }
 
 func newLedger(o mapping.Options, registry *scope.Registry) *Ledger {
@@ -59,9 +61,9 @@ func (l *Ledger) Subscribe(notify func(types.NamespacedName)) {
 }
 
 // put notes how a pass ended, and tells the scopes that it makes a difference to.
-func (l *Ledger) put(tenant aai.Tenant, report sync.Report, err error) {
+func (l *Ledger) put(tenant aai.Tenant, o outcome) {
 	l.mu.Lock()
-	l.tenants[tenant] = outcome{report: report, err: err}
+	l.tenants[tenant] = o
 	notify := slices.Clone(l.notify)
 	var changed []types.NamespacedName
 	all := l.registry.All()
@@ -103,21 +105,25 @@ func (l *Ledger) count(name types.NamespacedName, members []scope.Placed) scope.
 			continue
 		}
 		last, passed := l.tenants[e.Key.Tenant]
+		object, known := last.report.Objects[e.Key]
+		if !passed || last.partial && !known {
+			return scope.InventoryReport{Waiting: true}
+		}
 		if last.err != nil {
 			trouble = last.err
 		}
-		object := last.report.Objects[e.Key]
-		switch {
-		case object.State == sync.Synced:
+		switch object.State {
+		case sync.Synced:
 			out.Synced++
-		case object.State == sync.Failed:
+		case sync.Failed:
 			out.Failed++
 			refused = first(refused, p, object.Message)
-		default:
+		case sync.Pending:
 			out.Pending++
-			if passed {
-				waiting = first(waiting, p, object.Message)
-			}
+			waiting = first(waiting, p, object.Message)
+		default: // It came after the last pass had begun.
+			out.Pending++
+			waiting = first(waiting, p, "waits for its turn")
 		}
 	}
 	out.Reason, out.Message = explain(out, trouble, refused, waiting)

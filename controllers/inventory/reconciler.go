@@ -41,7 +41,7 @@ func (r *reconciler) Reconcile(ctx context.Context, tenant aai.Tenant) (ctrl.Res
 	ctx, cancel := context.WithTimeoutCause(ctx, passTimeout, fmt.Errorf("the pass took longer than %s", passTimeout))
 	defer cancel()
 	report, err := r.syncer.Sync(ctx, tenant, w.documents, w.holds)
-	r.ledger.put(tenant, report, err)
+	r.ledger.put(tenant, outcome{report: report, err: err, partial: w.partial})
 	if err != nil {
 		return r.later(ctx, tenant, err)
 	}

@@ -2,8 +2,6 @@ package inventory
 
 import (
 	"context"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -71,22 +69,12 @@ func New(o Options) (*Inventory, error) {
 	return i, nil
 }
 
-// credentials returns a function that reads user and password from their files, each time, so that a change needs no restart; nil when none are configured.
+// credentials returns what reads user and password from their files; nil when none are configured.
 func credentials(c *configv1alpha1.Inventory) func() (string, string, error) {
 	if c.UsernameFile == "" {
 		return nil
 	}
-	return func() (string, string, error) {
-		user, err := os.ReadFile(c.UsernameFile)
-		if err != nil {
-			return "", "", errors.Wrap(err, "cannot read the user of A&AI")
-		}
-		password, err := os.ReadFile(c.PasswordFile)
-		if err != nil {
-			return "", "", errors.Wrap(err, "cannot read the password of A&AI")
-		}
-		return strings.TrimSpace(string(user)), strings.TrimSpace(string(password)), nil
-	}
+	return client.FileCredentials(c.UsernameFile, c.PasswordFile)
 }
 
 // Setup adds the inventory to a manager.

@@ -112,9 +112,13 @@ func setReady(ctx context.Context, pod *corev1.Pod, ready bool) {
 		state = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}
 	}
 	pod.Status = corev1.PodStatus{
-		Phase:             corev1.PodRunning,
-		Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: status}, {Type: corev1.ContainersReady, Status: status}},
-		ContainerStatuses: []corev1.ContainerStatus{{Name: "main", Image: "sink:1", Ready: ready, State: state, RestartCount: 3}},
+		Phase:      corev1.PodRunning,
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: status}, {Type: corev1.ContainersReady, Status: status}},
+	}
+	for _, container := range pod.Spec.Containers {
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
+			Name: container.Name, Image: container.Image, Ready: ready, State: state, RestartCount: 3,
+		})
 	}
 	Expect(api.Status().Patch(ctx, pod, client.MergeFrom(before))).To(Succeed())
 }

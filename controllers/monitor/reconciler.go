@@ -29,8 +29,8 @@ type reconciler struct {
 	bundles client.Reader
 	// status writes the status of bundles.
 	status client.SubResourceWriter
-	// members returns the objects of a bundle, which must not be changed.
-	members func(*v1alpha1.ResourceBundleState) []*unstructured.Unstructured
+	// members returns the objects of a bundle.
+	members func(*v1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, error)
 	ledger  *ledger
 	clock   clock.PassiveClock
 	options bundle.Options
@@ -51,7 +51,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if due := r.ledger.due(request.NamespacedName, now); due > 0 {
 		return ctrl.Result{RequeueAfter: due}, nil
 	}
-	next := bundle.Build(r.members(b), &b.Status, now, r.options)
+	objects, err := r.members(b)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("cannot gather the objects of bundle %q: %w", request, err)
+	}
+	next := bundle.Build(objects, &b.Status, now, r.options)
 	if len(b.Status.Malformed) == 0 && bundle.Equal(&b.Status, &next) {
 		r.ledger.settle(b, changes)
 		return ctrl.Result{}, nil

@@ -69,7 +69,7 @@ func newRig(t *testing.T) *rig {
 	g.reconciler = &reconciler{
 		bundles: g.api,
 		status:  g.api.Status(),
-		members: func(*v1alpha1.ResourceBundleState) []*unstructured.Unstructured { return g.objects },
+		members: func(*v1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, error) { return g.objects, nil },
 		ledger:  newLedger(),
 		clock:   g.clock,
 	}

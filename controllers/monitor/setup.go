@@ -114,7 +114,7 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 	r := &reconciler{
 		bundles: mgr.GetCache(),
 		status:  mgr.GetClient().Status(),
-		members: func(b *v1alpha1.ResourceBundleState) []*unstructured.Unstructured {
+		members: func(b *v1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, error) {
 			return all.members(claims(b, opts.LabelKeys), wanted(b, opts.LabelKeys))
 		},
 		ledger:  ledger,

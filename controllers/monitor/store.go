@@ -1,20 +1,16 @@
 package monitor
 
 import (
-	"fmt"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
-
-	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// store holds the objects of one watch, stripped, by the value of their label.
-// A reflector writes it: whole lists and single changes, each visible at once
-// or not at all. Whoever reads an object must not change it.
+// store holds the objects of one watch by the value of their label. A
+// reflector writes it: whole lists and single changes, each visible at once or
+// not at all.
 type store struct {
 	// key is the label key that all objects carry.
 	key string
@@ -24,8 +20,8 @@ type store struct {
 	filled func()
 
 	mu      sync.RWMutex
-	objects map[types.NamespacedName]*unstructured.Unstructured
-	members map[claim]map[string]*unstructured.Unstructured
+	objects map[types.NamespacedName]*packed
+	members map[claim]map[string]*packed
 }
 
 var _ cache.TransformingStore = &store{}
@@ -33,13 +29,13 @@ var _ cache.TransformingStore = &store{}
 func newStore(key string) *store {
 	return &store{
 		key:     key,
-		objects: map[types.NamespacedName]*unstructured.Unstructured{},
-		members: map[claim]map[string]*unstructured.Unstructured{},
+		objects: map[types.NamespacedName]*packed{},
+		members: map[claim]map[string]*packed{},
 	}
 }
 
 // appendMembers appends the objects of a claim to objects.
-func (s *store) appendMembers(objects []*unstructured.Unstructured, c claim) []*unstructured.Unstructured {
+func (s *store) appendMembers(objects []*packed, c claim) []*packed {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, object := range s.members[c] {
@@ -55,7 +51,7 @@ func (s *store) Add(obj any) error {
 
 // Update takes an object that changed.
 func (s *store) Update(obj any) error {
-	object, err := stripped(obj)
+	object, err := pack(obj, s.key)
 	if err != nil {
 		return err
 	}
@@ -69,13 +65,13 @@ func (s *store) Update(obj any) error {
 
 // Delete takes the last state of an object that is gone or lost the label.
 func (s *store) Delete(obj any) error {
-	object, err := stripped(obj)
+	object, err := pack(obj, s.key)
 	if err != nil {
 		return err
 	}
 	touched := sets.New[claim]()
 	s.mu.Lock()
-	s.remove(nameOf(object), touched)
+	s.remove(object.name(), touched)
 	s.mu.Unlock()
 	s.changed(touched)
 	return nil
@@ -83,13 +79,13 @@ func (s *store) Delete(obj any) error {
 
 // Replace takes a whole list: what is not in it is gone.
 func (s *store) Replace(list []any, _ string) error {
-	objects := make(map[types.NamespacedName]*unstructured.Unstructured, len(list))
+	objects := make(map[types.NamespacedName]*packed, len(list))
 	for _, item := range list {
-		object, err := stripped(item)
+		object, err := pack(item, s.key)
 		if err != nil {
 			return err
 		}
-		objects[nameOf(object)] = object
+		objects[object.name()] = object
 	}
 	s.replace(objects)
 	s.filled()
@@ -97,7 +93,7 @@ func (s *store) Replace(list []any, _ string) error {
 }
 
 // replace makes objects the content of the store.
-func (s *store) replace(objects map[types.NamespacedName]*unstructured.Unstructured) {
+func (s *store) replace(objects map[types.NamespacedName]*packed) {
 	touched := sets.New[claim]()
 	s.mu.Lock()
 	for name := range s.objects {
@@ -117,21 +113,21 @@ func (s *store) Resync() error {
 	return nil
 }
 
-// Transformer makes the reflector strip objects as they arrive, so that a long
-// list is never in memory together with all that is dropped from it.
+// Transformer makes the reflector pack objects as they arrive, so that a long
+// list is never in memory unpacked.
 func (s *store) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
-		return stripped(obj)
+		return pack(obj, s.key)
 	}
 }
 
 // put stores an object and notes whose content that changes: of the label's
 // value and, when the object had another one before, of that too. The same
 // version again (a list after a broken watch) changes nothing.
-func (s *store) put(object *unstructured.Unstructured, touched sets.Set[claim]) {
-	name, c := nameOf(object), s.claimOf(object)
+func (s *store) put(object *packed, touched sets.Set[claim]) {
+	name, c := object.name(), s.claimOf(object)
 	if earlier, known := s.objects[name]; known {
-		if earlier.GetUID() == object.GetUID() && earlier.GetResourceVersion() == object.GetResourceVersion() {
+		if earlier.sameAs(object) {
 			return
 		}
 		if s.claimOf(earlier) != c {
@@ -139,7 +135,7 @@ func (s *store) put(object *unstructured.Unstructured, touched sets.Set[claim]) 
 		}
 	}
 	if s.members[c] == nil {
-		s.members[c] = map[string]*unstructured.Unstructured{}
+		s.members[c] = map[string]*packed{}
 	}
 	s.members[c][name.Name] = object
 	s.objects[name] = object
@@ -161,20 +157,6 @@ func (s *store) remove(name types.NamespacedName, touched sets.Set[claim]) {
 	touched.Insert(c)
 }
 
-func (s *store) claimOf(object *unstructured.Unstructured) claim {
-	return claim{namespace: object.GetNamespace(), key: s.key, value: object.GetLabels()[s.key]}
-}
-
-func nameOf(object *unstructured.Unstructured) types.NamespacedName {
-	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
-}
-
-// stripped takes out of an object what a bundle must not or need not hold.
-func stripped(obj any) (*unstructured.Unstructured, error) {
-	object, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return nil, fmt.Errorf("cannot store %T: want an unstructured object", obj)
-	}
-	bundle.Strip(object)
-	return object, nil
+func (s *store) claimOf(object *packed) claim {
+	return claim{namespace: object.Namespace, key: s.key, value: object.value}
 }

@@ -1,9 +1,9 @@
 package monitor
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,7 +45,7 @@ func inNamespace(label string) claim {
 func versions(s *store, c claim) sets.Set[string] {
 	found := sets.New[string]()
 	for _, o := range s.appendMembers(nil, c) {
-		found.Insert(o.GetName() + "=" + o.GetResourceVersion())
+		found.Insert(o.Name + "=" + o.ResourceVersion)
 	}
 	return found
 }
@@ -205,9 +205,6 @@ func TestStoreHoldsNothingThatMustNotBeShown(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if strings.Contains(fmt.Sprint(o), "canary") {
-				t.Errorf("transformed object holds what it must not: %v", o)
-			}
 			return s.Add(o)
 		},
 	}
@@ -220,8 +217,8 @@ func TestStoreHoldsNothingThatMustNotBeShown(t *testing.T) {
 		if len(members) != 1 {
 			t.Fatalf("%s: %d members, want 1", name, len(members))
 		}
-		if strings.Contains(fmt.Sprint(members[0].Object), "canary") {
-			t.Errorf("%s: the store holds what it must not: %v", name, members[0].Object)
+		if bytes.Contains(members[0].json, []byte("canary")) {
+			t.Errorf("%s: the store holds what it must not: %s", name, members[0].json)
 		}
 	}
 }

@@ -85,9 +85,9 @@ func (s *watches) wake(ctx context.Context, touched sets.Set[claim]) {
 }
 
 // members returns the objects that make one of the claims and pass the
-// selector, each once. They must not be changed.
-func (s *watches) members(claims []claim, selector labels.Selector) []*unstructured.Unstructured {
-	var candidates []*unstructured.Unstructured
+// selector, each once.
+func (s *watches) members(claims []claim, selector labels.Selector) ([]*unstructured.Unstructured, error) {
+	var candidates []*packed
 	for _, w := range s.all {
 		for _, c := range claims {
 			if c.key == w.source.key {
@@ -95,14 +95,20 @@ func (s *watches) members(claims []claim, selector labels.Selector) []*unstructu
 			}
 		}
 	}
+	members := make([]*unstructured.Unstructured, 0, len(candidates))
 	seen := sets.New[types.UID]()
-	members := candidates[:0]
-	for _, object := range candidates {
-		if seen.Has(object.GetUID()) || !selector.Matches(labels.Set(object.GetLabels())) {
-			continue
+	for _, candidate := range candidates {
+		if seen.Has(candidate.UID) {
+			continue // It carries two of the keys.
 		}
-		seen.Insert(object.GetUID())
-		members = append(members, object)
+		seen.Insert(candidate.UID)
+		object, err := candidate.unpack()
+		if err != nil {
+			return nil, err
+		}
+		if selector.Matches(labels.Set(object.GetLabels())) {
+			members = append(members, object)
+		}
 	}
-	return members
+	return members, nil
 }

@@ -106,12 +106,13 @@ func compareApps(a, b string) int {
 }
 
 // compareKnowledge sorts answers on one object: first the one that has seen its
-// owner or its pods, then the worse one, then the one that knows for longest. The rest makes the order complete.
+// owner or its pods, then the worse one. The rest makes the order complete; time
+// comes last in it, because after a restart one answer takes over the other's time.
 func compareKnowledge(a, b healthscope.Member) int {
 	return cmp.Or(
 		boolInt(b.Owned)-boolInt(a.Owned), boolInt(b.Cause != "")-boolInt(a.Cause != ""), healthscope.CompareStates(a.State, b.State),
-		boolInt(a.Since.IsZero())-boolInt(b.Since.IsZero()), a.Since.Compare(b.Since), strings.Compare(string(a.Reason), string(b.Reason)),
-		strings.Compare(a.Message, b.Message), strings.Compare(a.Cause, b.Cause), strings.Compare(a.UID, b.UID), strings.Compare(a.Version, b.Version))
+		strings.Compare(string(a.Reason), string(b.Reason)), strings.Compare(a.Message, b.Message), strings.Compare(a.Cause, b.Cause),
+		strings.Compare(a.UID, b.UID), strings.Compare(a.Version, b.Version), boolInt(a.Since.IsZero())-boolInt(b.Since.IsZero()), a.Since.Compare(b.Since))
 }
 
 func boolInt(b bool) int {

@@ -69,6 +69,9 @@ func (m *sinceMemory) since(r healthscope.Result, policy healthscope.Policy, now
 	switch {
 	case ok && was.state == r.State:
 		return was.since
+	case !ok && r.State == healthscope.Ready:
+		// It may have been ready for long: status does not remember healthy objects over a restart. No time is better than a wrong one.
+		return time.Time{}
 	case ok && was.reason == healthscope.ReasonPendingTimeout && r.State == healthscope.Pending:
 		// The status says since when the time was over; it began that much earlier.
 		return was.since.Add(-cmp.Or(r.ProgressDeadline, policy.PendingTimeout))

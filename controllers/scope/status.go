@@ -20,6 +20,8 @@ const labelComponent = "app.oam.dev/component"
 
 // InventoryReport is what the inventory says of a scope's resources.
 type InventoryReport struct {
+	// Waiting is true until the inventory has been compared with A&AI for the first time since the program started. Until then status keeps what it says, and nothing else in the report counts.
+	Waiting bool
 	corev1alpha2.InventoryStatus
 	// Reason and Message say what is the matter, when not all is synced.
 	Reason, Message string
@@ -41,7 +43,11 @@ func newStatus(scope *corev1alpha2.HealthScope, v verdict, known []string, inven
 	clusters := clustersOf(v)
 	lost := slices.DeleteFunc(slices.Clone(clusters), func(c string) bool { return slices.Contains(known, c) })
 	s.ClustersReachable = fmt.Sprintf("%d/%d", len(clusters)-len(lost), len(clusters))
-	if inventory != nil {
+	switch {
+	case inventory == nil:
+	case inventory.Waiting:
+		s.Inventory = scope.Status.Inventory
+	default:
 		s.Inventory = &inventory.InventoryStatus
 	}
 	setConditions(&s, v, lost, inventory, now)
@@ -266,6 +272,7 @@ func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, lost []string, 
 	switch {
 	case inventory == nil:
 		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionInventorySynced)
+	case inventory.Waiting: // The condition stays as it is.
 	case inventory.Reason == "":
 		set(corev1alpha2.ConditionInventorySynced, metav1.ConditionTrue, "Synced", "A&AI holds the state of every resource")
 	default:

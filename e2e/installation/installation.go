@@ -261,12 +261,11 @@ func freePort(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("cannot find a free port: %w", err)
 	}
-	defer l.Close()
 	addr, ok := l.Addr().(*net.TCPAddr)
 	if !ok {
-		return 0, fmt.Errorf("cannot find a free port: unexpected address %s", l.Addr())
+		return 0, errors.Join(fmt.Errorf("cannot find a free port: unexpected address %s", l.Addr()), l.Close())
 	}
-	return addr.Port, nil
+	return addr.Port, l.Close()
 }
 
 // writeConfiguration writes the configuration file of both programs.

@@ -59,15 +59,11 @@ func resultOf(cluster string, entry k8spluginv1alpha1.ResourceHealth) (healthsco
 	return r, true
 }
 
-// summaryOf counts results as Judge does, but without time: what a bundle says
-// changes only when its objects do. Time is added by who reads it.
+// summaryOf counts results as Judge does, but at a time before all others, when
+// nothing is too late: what a bundle says changes only when its objects do. Time
+// is added by who reads it.
 func summaryOf(results []healthscope.Result) k8spluginv1alpha1.Summary {
-	timeless := make([]healthscope.Result, len(results))
-	for i, r := range results {
-		r.Since = time.Time{}
-		timeless[i] = r
-	}
-	counted := healthscope.Summarize(healthscope.Judge(timeless, healthscope.Policy{}, time.Time{}).Members)
+	counted := healthscope.Summarize(healthscope.Judge(results, healthscope.Policy{}, time.Time{}).Members)
 	return k8spluginv1alpha1.Summary{
 		State: string(counted.State()), Total: int32(counted.Total),
 		Ready: int32(counted.Ready), Pending: int32(counted.Pending), Failed: int32(counted.Failed), Unknown: int32(counted.Unknown),

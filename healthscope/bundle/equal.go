@@ -34,11 +34,19 @@ func Equal(a, b *k8spluginv1alpha1.ResourceBundleStateStatus) bool {
 
 // sameEntry says whether two entries of resources are the same.
 func sameEntry(a, b k8spluginv1alpha1.ResourceHealth) bool {
-	return a.Group == b.Group && a.Version == b.Version && a.Kind == b.Kind && a.Namespace == b.Namespace && a.Name == b.Name && a.UID == b.UID &&
-		a.State == b.State && a.Reason == b.Reason && a.Message == b.Message &&
-		a.Progressing == b.Progressing && a.Serving == b.Serving && a.Suspended == b.Suspended && a.Warning == b.Warning &&
+	return wordsOf(a) == wordsOf(b) && flagsOf(a) == flagsOf(b) &&
 		sameTime(a.Since, b.Since) && samePointer(a.Owner, b.Owner) && maps.Equal(a.Labels, b.Labels) &&
 		samePointer(a.Desired, b.Desired) && samePointer(a.Available, b.Available) && samePointer(a.ProgressDeadlineSeconds, b.ProgressDeadlineSeconds)
+}
+
+// wordsOf returns what an entry says in words.
+func wordsOf(r k8spluginv1alpha1.ResourceHealth) [9]string {
+	return [9]string{r.Group, r.Version, r.Kind, r.Namespace, r.Name, r.UID, r.State, r.Reason, r.Message}
+}
+
+// flagsOf returns what an entry says by flags.
+func flagsOf(r k8spluginv1alpha1.ResourceHealth) [4]bool {
+	return [4]bool{r.Progressing, r.Serving, r.Suspended, r.Warning}
 }
 
 // samePointer says whether two pointers are both nil, or lead to equal values.
@@ -101,10 +109,10 @@ func sameValue(a, b any) bool {
 	}
 }
 
-// hasFieldsOf says whether a has all fields of b, with the same values.
+// hasFieldsOf says whether a has all fields of b, with the same values. A field that is absent reads as nil, which is what null decodes to.
 func hasFieldsOf(a, b map[string]any) bool {
 	for name, value := range b {
-		if value != nil && !sameValue(a[name], value) {
+		if !sameValue(a[name], value) {
 			return false
 		}
 	}

@@ -33,12 +33,19 @@ func link(items []item) {
 	}
 }
 
+// maxMatches is how often selectors are held against labels for one bundle.
+// Bundles hold one application, of hundreds of objects. Beyond this measure,
+// which a bundle reaches that was made to cost time, owners are found by name.
+const maxMatches = 1_000_000
+
 // linker finds owners among the items of a bundle.
 type linker struct {
 	items []item
 	index map[healthscope.Key]int
 	// selecting are the items with a selector, by namespace. It is nil until it is needed.
 	selecting map[string][]selecting
+	// matches counts how often a selector was held against labels.
+	matches int
 }
 
 // selecting is an item with a selector that selects something.
@@ -98,12 +105,16 @@ func (l *linker) bySelector(i int, kinds []string, name string) *healthscope.Own
 	if l.selecting == nil {
 		l.selecting = selectingItems(l.items)
 	}
-	result := l.items[i].result
-	matches := labels.Set(labelsOf(l.items[i].object))
+	candidates := l.selecting[l.items[i].result.Namespace]
+	l.matches += len(candidates)
+	if l.matches > maxMatches {
+		return nil
+	}
+	own := labels.Set(labelsOf(l.items[i].object))
 	var best *selecting
-	for _, candidate := range l.selecting[result.Namespace] {
+	for _, candidate := range candidates {
 		kind := l.items[candidate.item].result.Kind
-		if candidate.item == i || !slices.Contains(kinds, kind) || !candidate.selector.Matches(matches) {
+		if !slices.Contains(kinds, kind) || !candidate.selector.Matches(own) {
 			continue
 		}
 		if best == nil || l.better(candidate, *best, name) {

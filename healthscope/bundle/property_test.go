@@ -67,13 +67,13 @@ func drawStatus(t *rapid.T) k8spluginv1alpha1.ResourceBundleStateStatus {
 		case 1:
 			fields[list] = rapid.SampledFrom([]any{"x", 5, map[string]any{}, []any{}}).Draw(t, "nonsense")
 		default:
-			var entries []any
-			for range rapid.IntRange(0, 4).Draw(t, "entries") {
+			entries := make([]any, rapid.IntRange(0, 4).Draw(t, "entries"))
+			for i := range entries {
 				var entry any = drawObject(t)
 				if list == "resourceStatuses" {
 					entry = map[string]any{"name": "x", "kind": "Role", "res": base64.StdEncoding.EncodeToString(mustEncode(entry))}
 				}
-				entries = append(entries, rapid.SampledFrom([]any{entry, entry, entry, nil, 7, "text"}).Draw(t, "entry"))
+				entries[i] = rapid.SampledFrom([]any{entry, entry, entry, nil, 7, "text"}).Draw(t, "entry")
 			}
 			fields[list] = entries
 		}

@@ -54,8 +54,8 @@ type reader struct {
 	malformed []string
 }
 
-// report names a place that cannot be read.
-func (r *reader) report(format string, args ...any) {
+// reportf names a place that cannot be read.
+func (r *reader) reportf(format string, args ...any) {
 	if len(r.malformed) < maxMalformed {
 		r.malformed = append(r.malformed, fmt.Sprintf(format, args...))
 	}
@@ -66,7 +66,7 @@ func (r *reader) readEntries(entries []k8spluginv1alpha1.ResourceHealth) {
 	for i, entry := range entries {
 		result, ok := resultOf(r.cluster, entry)
 		if !ok {
-			r.report("resources[%d]", i)
+			r.reportf("resources[%d]", i)
 			continue
 		}
 		r.results = append(r.results, result)
@@ -86,13 +86,13 @@ func (r *reader) readLists(status *k8spluginv1alpha1.ResourceBundleStateStatus) 
 		observed = true
 		var entries []json.RawMessage
 		if json.Unmarshal(list, &entries) != nil {
-			r.report("%s", name)
+			r.reportf("%s", name)
 			continue
 		}
 		for i, entry := range entries {
 			object := objectOf(name, entry)
 			if object == nil {
-				r.report("%s[%d]", name, i)
+				r.reportf("%s[%d]", name, i)
 				continue
 			}
 			items = append(items, evaluate(r.cluster, object))

@@ -34,7 +34,7 @@ func withStatus(t testing.TB, status string) *k8spluginv1alpha1.ResourceBundleSt
 
 // lines puts results into one line each: what they are about, their state, and their owner.
 func lines(results []healthscope.Result) []string {
-	var text []string
+	text := make([]string, 0, len(results))
 	for _, r := range results {
 		line := fmt.Sprintf("%s %s %s", r.Key, r.State, r.Reason)
 		if r.Owner != nil {
@@ -214,6 +214,32 @@ func TestABundleOfNonsenseIsNamedInMeasure(t *testing.T) {
 	got := bundle.Read("edge", &k8spluginv1alpha1.ResourceBundleState{Status: status})
 	if len(got.Malformed) != 100 || len(got.Results) != 0 {
 		t.Errorf("%d places are named, %d results", len(got.Malformed), len(got.Results))
+	}
+}
+
+// TestABundleMadeToCostTime: holding each of many selectors against each of many
+// pods would take seconds for a bundle of legal size, so that there is a measure.
+func TestABundleMadeToCostTime(t *testing.T) {
+	const n = 1200
+	var pods, deployments strings.Builder
+	for i := range n {
+		fmt.Fprintf(&pods, `,{"metadata":{"name":"p%04d","labels":{"a":"b"}}}`, i)
+		fmt.Fprintf(&deployments, `,{"metadata":{"name":"d%04d"},"spec":{"selector":{"matchLabels":{"a":"d%04d"}}}}`, i, i)
+	}
+	b := &k8spluginv1alpha1.ResourceBundleState{Status: k8spluginv1alpha1.ResourceBundleStateStatus{
+		PodStatuses:         []byte(`[{"metadata":{"name":"first-0","labels":{"a":"d0007"}}},{"metadata":{"name":"z-0","labels":{"a":"d0007"}}}` + pods.String() + `]`),
+		DeploymentStatuses:  []byte("[" + deployments.String()[1:] + "]"),
+		StatefulSetStatuses: []byte(`[{"metadata":{"name":"first"}},{"metadata":{"name":"z"}}]`),
+	}}
+	owners := map[string]string{}
+	for _, r := range bundle.Read("edge", b).Results {
+		if r.Owner != nil {
+			owners[r.Name] = r.Owner.Kind + "/" + r.Owner.Name
+		}
+	}
+	want := map[string]string{"first-0": "Deployment/d0007", "z-0": "StatefulSet/z"}
+	if diff := cmp.Diff(want, owners); diff != "" {
+		t.Errorf("owners, by selector at first and by name in the end (-want +got):\n%s", diff)
 	}
 }
 

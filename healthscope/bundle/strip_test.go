@@ -48,7 +48,8 @@ func checkNoCanary(t *testing.T, objects []*unstructured.Unstructured) {
 	if status.Truncated {
 		t.Fatal("the test's objects do not fit")
 	}
-	text := encode(t, status)
+	var text strings.Builder
+	text.WriteString(encode(t, status))
 	var entries []struct{ Res []byte }
 	if len(status.ResourceStatuses) > 0 {
 		if err := json.Unmarshal(status.ResourceStatuses, &entries); err != nil {
@@ -56,11 +57,11 @@ func checkNoCanary(t *testing.T, objects []*unstructured.Unstructured) {
 		}
 	}
 	for _, entry := range entries {
-		text += string(entry.Res)
+		text.Write(entry.Res)
 	}
 	for _, word := range []string{canary, base64.StdEncoding.EncodeToString([]byte(canary)), "last-applied", "managedFields"} {
-		if strings.Contains(text, word) {
-			t.Errorf("%q is in the bundle:\n%s", word, text)
+		if strings.Contains(text.String(), word) {
+			t.Errorf("%q is in the bundle:\n%s", word, text.String())
 		}
 	}
 }

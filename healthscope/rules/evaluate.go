@@ -84,7 +84,7 @@ func identify(o *object) healthscope.Result {
 	r.Group, r.Version = splitAPIVersion(o.text(o.root, "apiVersion"))
 	r.Kind = o.text(o.root, "kind")
 	if r.Kind == "" {
-		o.fail("kind is missing")
+		o.failf("kind is missing")
 	}
 	r.Namespace = o.text(o.metadata, "metadata.namespace")
 	r.Name = o.text(o.metadata, "metadata.name")

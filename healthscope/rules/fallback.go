@@ -14,7 +14,7 @@ import (
 func judgeByKstatus(o *object, verdict *healthscope.Result) {
 	computed, err := compute(o)
 	if err != nil {
-		o.fail("the status cannot be read: %v", err)
+		o.failf("the status cannot be read: %v", err)
 		return
 	}
 	ready := o.condition("Ready")

@@ -30,8 +30,8 @@ func read(root map[string]any) *object {
 	return o
 }
 
-// fail notes the first problem.
-func (o *object) fail(format string, args ...any) {
+// failf notes the first problem.
+func (o *object) failf(format string, args ...any) {
 	if o.problem == "" {
 		o.problem = fmt.Sprintf(format, args...)
 	}
@@ -49,7 +49,7 @@ func (o *object) child(parent map[string]any, path string) map[string]any {
 	case map[string]any:
 		return value
 	default:
-		o.fail("%s is not an object", path)
+		o.failf("%s is not an object", path)
 		return nil
 	}
 }
@@ -64,14 +64,14 @@ func (o *object) children(parent map[string]any, path string) []map[string]any {
 		for i, item := range value {
 			child, ok := item.(map[string]any)
 			if !ok {
-				o.fail("%s[%d] is not an object", path, i)
+				o.failf("%s[%d] is not an object", path, i)
 				return nil
 			}
 			items = append(items, child)
 		}
 		return items
 	default:
-		o.fail("%s is not a list", path)
+		o.failf("%s is not a list", path)
 		return nil
 	}
 }
@@ -84,7 +84,7 @@ func (o *object) text(parent map[string]any, path string) string {
 	case string:
 		return value
 	default:
-		o.fail("%s is not a string", path)
+		o.failf("%s is not a string", path)
 		return ""
 	}
 }
@@ -101,7 +101,7 @@ func (o *object) flag(parent map[string]any, path string) bool {
 			return parsed
 		}
 	}
-	o.fail("%s is not a boolean", path)
+	o.failf("%s is not a boolean", path)
 	return false
 }
 
@@ -113,7 +113,7 @@ func (o *object) count(parent map[string]any, path string) (int64, bool) {
 	}
 	n, ok := wholeNumber(value)
 	if !ok || n < 0 {
-		o.fail("%s is not a whole number from 0 up", path)
+		o.failf("%s is not a whole number from 0 up", path)
 		return 0, false
 	}
 	return n, true

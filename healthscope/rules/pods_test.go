@@ -84,6 +84,10 @@ func TestPendingPods(t *testing.T) {
 			`{apiVersion: v1, kind: Pod, status: {phase: Running, containerStatuses: [{name: web, ready: true}, {name: log, ready: false, state: {running: {}}}]}}`,
 			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonContainersNotReady, Message: `container "log": not ready`, Replicas: of(1, 2)},
 		},
+		"one has ended well, the other is starting": {
+			`{apiVersion: v1, kind: Pod, spec: {restartPolicy: Never}, status: {phase: Running, containerStatuses: [{name: load, ready: false, state: {terminated: {exitCode: 0, reason: Completed}}}, {name: web, ready: false, state: {running: {}}}]}}`,
+			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonContainersNotReady, Message: `container "web": not ready`, Replicas: of(0, 2)},
+		},
 		"being created": {
 			`{apiVersion: v1, kind: Pod, status: {phase: Pending, containerStatuses: [{name: web, ready: false, state: {waiting: {reason: ContainerCreating}}}]}}`,
 			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonContainersNotReady, Message: `container "web": ContainerCreating`, Replicas: of(0, 1)},

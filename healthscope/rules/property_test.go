@@ -79,14 +79,14 @@ func TestSeedRuleForPods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		readiness := rapid.SliceOfN(rapid.Bool(), 1, 4).Draw(t, "ready")
 		allReady := true
-		var statuses []any
-		for _, ready := range readiness {
+		statuses := make([]any, len(readiness))
+		for i, ready := range readiness {
 			allReady = allReady && ready
 			status := map[string]any{"name": "web", "ready": ready}
 			if !ready && rapid.Bool().Draw(t, "waits") {
 				status["state"] = map[string]any{"waiting": map[string]any{"reason": rapid.SampledFrom([]string{"CrashLoopBackOff", "ContainerCreating", "ErrImagePull", ""}).Draw(t, "waiting")}}
 			}
-			statuses = append(statuses, status)
+			statuses[i] = status
 		}
 		phase := rapid.SampledFrom([]string{"", "Pending", "Running", "Succeeded", "Failed", "Unknown", "Hibernating"}).Draw(t, "phase")
 		metadata := map[string]any{"name": "shop", "generation": int64(2)}

@@ -56,17 +56,17 @@ func (s *ResourceBundleStateStatus) UnmarshalJSON(data []byte) error {
 	if !json.Valid(data) {
 		return errors.New("cannot read the status of a ResourceBundleState: it is not JSON")
 	}
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(data, &fields) != nil {
-		s.Malformed = []string{"status"}
-		return nil
-	}
-	s.decodeFields(fields)
+	s.decodeFields(data)
 	return nil
 }
 
 // decodeFields is the slow path of UnmarshalJSON: it decodes what can be decoded and names the rest.
-func (s *ResourceBundleStateStatus) decodeFields(fields map[string]json.RawMessage) {
+func (s *ResourceBundleStateStatus) decodeFields(data []byte) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(data, &fields) != nil {
+		s.Malformed = []string{"status"}
+		return
+	}
 	targets := map[string]any{
 		"ready": &s.Ready, "resourceCount": &s.ResourceCount, "summary": &s.Summary, "truncated": &s.Truncated,
 	}

@@ -100,7 +100,7 @@ func newClient(t *testing.T, config *tls.Config) *http.Client {
 
 func TestServesSeedWithAuthenticationAndStops(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	t.Run("session", func(t *testing.T) {
+	t.Run("served", func(t *testing.T) {
 		urls := start(t, 2, "--listen", "127.0.0.1:0", "--control-listen", "127.0.0.1:0", "--strict",
 			"--seed", write(t, "seed.json", seed), "--user", "AAI", "--password-file", write(t, "password", "secret\n"))
 		client := newClient(t, nil)
@@ -198,7 +198,7 @@ func TestBadCommandLinesAreExplained(t *testing.T) {
 func TestStopDoesNotWaitForDelayedRequests(t *testing.T) {
 	fault := `[{"delay":"9m","count":1}]`
 	began := time.Now()
-	t.Run("session", func(t *testing.T) {
+	t.Run("served", func(t *testing.T) {
 		urls := start(t, 2, "--listen", "127.0.0.1:0", "--control-listen", "127.0.0.1:0")
 		client := newClient(t, nil)
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, urls["control"]+"/__sim/faults", strings.NewReader(fault))

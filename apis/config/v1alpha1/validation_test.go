@@ -1,0 +1,101 @@
+package v1alpha1_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
+)
+
+// inventory is the smallest inventory section that is complete.
+const inventory = "inventory:\n  url: https://aai.example:8443\n"
+
+func TestValidate(t *testing.T) {
+	cases := map[string]struct {
+		text string
+		// want are the fields with an error, each as often as it has one.
+		want []string
+	}{
+		"an empty file":                 {``, nil},
+		"an inventory by default":       {inventory, nil},
+		"no time limits":                {`policy: {pendingTimeoutSeconds: 0, notPresentGraceSeconds: 0, failureGraceSeconds: 0}`, nil},
+		"negative time limits":          {`policy: {pendingTimeoutSeconds: -1, notPresentGraceSeconds: -1, failureGraceSeconds: -1}`, []string{"policy.pendingTimeoutSeconds", "policy.notPresentGraceSeconds", "policy.failureGraceSeconds"}},
+		"label keys":                    {`monitor: {labelKeys: [emco/deployment-id, "a b"], allowedLabels: ["/x"]}`, []string{"monitor.labelKeys[1]", "monitor.allowedLabels[0]"}},
+		"namespaces":                    {`monitor: {namespaces: [store, Store]}`, []string{"monitor.namespaces[1]"}},
+		"no API":                        {`api: {bindAddress: "0"}`, nil},
+		"the API on loopback":           {`api: {bindAddress: "[::1]:0", defaultNamespace: store}`, nil},
+		"the API for everybody":         {`api: {bindAddress: "0.0.0.0:8080"}`, []string{"api.bindAddress"}},
+		"the API without host":          {`api: {bindAddress: ":8080"}`, []string{"api.bindAddress"}},
+		"the API without port":          {`api: {bindAddress: localhost}`, []string{"api.bindAddress"}},
+		"the API on a port too far":     {`api: {bindAddress: "localhost:65536"}`, []string{"api.bindAddress"}},
+		"a namespace that is none":      {`api: {defaultNamespace: "*"}`, []string{"api.defaultNamespace"}},
+		"no URL":                        {`inventory: {}`, []string{"inventory.url"}},
+		"a URL that is none":            {`inventory: {url: "aai.example:8443"}`, []string{"inventory.url"}},
+		"a URL with a password":         {`inventory: {url: "https://aai:secret@aai.example"}`, []string{"inventory.url"}},
+		"a URL with a path":             {`inventory: {url: "https://aai.example/aai/v32"}`, []string{"inventory.url"}},
+		"a schema without k8s-resource": {inventory + "  schemaVersion: v23\n", []string{"inventory.schemaVersion"}},
+		"a schema of the future":        {inventory + "  schemaVersion: v40\n", nil},
+		"a user without password":       {inventory + "  usernameFile: /etc/aai/user\n", []string{"inventory.usernameFile"}},
+		"user and password":             {inventory + "  usernameFile: /etc/aai/user\n  passwordFile: /etc/aai/password\n", nil},
+		"no time to answer":             {inventory + "  timeoutSeconds: 0\n  resyncSeconds: 9\n", []string{"inventory.timeoutSeconds", "inventory.resyncSeconds"}},
+		"a selection that is none":      {inventory + "  select: some\n", []string{"inventory.select"}},
+		"Secrets":                       {inventory + "  kinds: [Pod, Secret]\n", []string{"inventory.kinds[1]"}},
+		"an installation that is none":  {inventory + "  installation: Edge One\n", []string{"inventory.installation"}},
+		"a region with gaps":            {inventory + "  regions: [{cluster: edge, cloudOwner: o, cloudRegionId: r, tenantId: t}, {namespace: store}]\n", []string{"inventory.regions[1].cluster", "inventory.regions[1].cloudOwner", "inventory.regions[1].cloudRegionId", "inventory.regions[1].tenantId"}},
+		"a link without namespace":      {inventory + "  links: [{namespace: \"*\"}, {genericVnfIds: [v]}]\n", []string{"inventory.links[1].namespace"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var c configv1alpha1.Configuration
+			if err := yaml.UnmarshalStrict([]byte(tc.text), &c); err != nil {
+				t.Fatal(err)
+			}
+			configv1alpha1.SetDefaults(&c)
+			var got []string
+			for _, err := range configv1alpha1.Validate(&c) {
+				got = append(got, err.Field)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("fields with an error (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAnErrorDoesNotTellAPassword(t *testing.T) {
+	c := configv1alpha1.Configuration{Inventory: &configv1alpha1.Inventory{URL: "https://aai:s3cr3t@aai.example"}}
+	configv1alpha1.SetDefaults(&c)
+	want := `inventory.url: Invalid value: "https://aai:xxxxx@aai.example": must not hold a password: use usernameFile and passwordFile`
+	if got := configv1alpha1.Validate(&c).ToAggregate(); got == nil || got.Error() != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}
+
+func TestAFileOfAnotherKindIsRefused(t *testing.T) {
+	c := configv1alpha1.Configuration{}
+	configv1alpha1.SetDefaults(&c)
+	c.APIVersion, c.Kind = "v1", "ConfigMap"
+	if errs := configv1alpha1.Validate(&c); len(errs) != 2 || errs[0].Field != "apiVersion" || errs[1].Field != "kind" {
+		t.Errorf("got %v", errs)
+	}
+}
+
+func TestDefaultsKeepWhatIsSet(t *testing.T) {
+	text := `{clusterName: north, policy: {pendingTimeoutSeconds: 5}, monitor: {labelKeys: [a], allowedLabels: []}, api: {bindAddress: "0"}, inventory: {url: "http://a", select: all, kinds: [Pod], regions: [{cluster: north, namespace: store}]}}`
+	var c configv1alpha1.Configuration
+	if err := yaml.UnmarshalStrict([]byte(text), &c); err != nil {
+		t.Fatal(err)
+	}
+	set := c.DeepCopy()
+	configv1alpha1.SetDefaults(&c)
+	got := configv1alpha1.Configuration{
+		ClusterName: c.ClusterName, Policy: configv1alpha1.Policy{PendingTimeoutSeconds: c.Policy.PendingTimeoutSeconds},
+		Monitor: c.Monitor, API: configv1alpha1.API{BindAddress: c.API.BindAddress},
+		Inventory: &configv1alpha1.Inventory{URL: c.Inventory.URL, Select: c.Inventory.Select, Kinds: c.Inventory.Kinds, Regions: c.Inventory.Regions},
+	}
+	if diff := cmp.Diff(*set, got); diff != "" {
+		t.Errorf("what was set (-want +got):\n%s", diff)
+	}
+}

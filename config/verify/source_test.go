@@ -1,0 +1,100 @@
+package verify
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// sources returns the syntax of the Go files in a folder of the project and below it, without tests.
+func sources(t *testing.T, folders ...string) []*ast.File {
+	t.Helper()
+	var files []*ast.File
+	for _, folder := range folders {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			files = append(files, file)
+			return err
+		})
+		if err != nil {
+			t.Fatalf("cannot read the source: %v", err)
+		}
+	}
+	return files
+}
+
+// inspect calls visit for all nodes of a type.
+func inspect[N ast.Node](files []*ast.File, visit func(N)) {
+	for _, file := range files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if found, ok := n.(N); ok {
+				visit(found)
+			}
+			return true
+		})
+	}
+}
+
+// text returns the value of a string literal.
+func text(e ast.Expr) (string, bool) {
+	literal, ok := e.(*ast.BasicLit)
+	if !ok || literal.Kind != token.STRING {
+		return "", false
+	}
+	value, err := strconv.Unquote(literal.Value)
+	return value, err == nil
+}
+
+// constants returns the string constants of a type, by name.
+func constants(files []*ast.File, of string) map[string]string {
+	found := map[string]string{}
+	inspect(files, func(s *ast.ValueSpec) {
+		if kind, ok := s.Type.(*ast.Ident); !ok || kind.Name != of || len(s.Values) != len(s.Names) {
+			return
+		}
+		for i, name := range s.Names {
+			if value, ok := text(s.Values[i]); ok {
+				found[name.Name] = value
+			}
+		}
+	})
+	return found
+}
+
+// literal returns the elements of the composite literal that a variable of a package is initialised with.
+func literal(t *testing.T, files []*ast.File, variable string) []ast.Expr {
+	t.Helper()
+	var elements []ast.Expr
+	inspect(files, func(s *ast.ValueSpec) {
+		if len(s.Names) == 1 && s.Names[0].Name == variable && len(s.Values) == 1 {
+			if c, ok := s.Values[0].(*ast.CompositeLit); ok {
+				elements = c.Elts
+			}
+		}
+	})
+	if len(elements) == 0 {
+		t.Fatalf("there is no variable %q in the source any more: tell this test where its contents are now", variable)
+	}
+	return elements
+}
+
+// keys returns the keys of a map literal that are strings.
+func keys(elements []ast.Expr) []string {
+	var found []string
+	for _, e := range elements {
+		if pair, ok := e.(*ast.KeyValueExpr); ok {
+			if key, ok := text(pair.Key); ok {
+				found = append(found, key)
+			}
+		}
+	}
+	return found
+}

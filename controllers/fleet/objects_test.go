@@ -1,0 +1,295 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"go.uber.org/goleak"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+var (
+	deployments = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	configMaps  = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	namespaces  = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+	widgets     = schema.GroupVersionKind{Group: "acme.example.com", Version: "v1", Kind: "Widget"}
+)
+
+// someone is who wants kinds.
+var someone = types.NamespacedName{Namespace: "default", Name: "someone"}
+
+// observer is an Objects under observation.
+type observer struct {
+	*fleet.Objects
+
+	stop func()
+	mu   sync.Mutex
+	news []string
+}
+
+// observe starts to watch on behalf of a spec.
+func observe(config *rest.Config) *observer {
+	GinkgoHelper()
+	client, err := rest.HTTPClientFor(config)
+	Expect(err).NotTo(HaveOccurred())
+	mapper, err := apiutil.NewDynamicRESTMapper(config, client)
+	Expect(err).NotTo(HaveOccurred())
+	objects, err := fleet.NewObjects("local", config, mapper, []string{"app.oam.dev/component"})
+	Expect(err).NotTo(HaveOccurred())
+	objects.FindInterval = 50 * time.Millisecond
+	ctx, cancel := context.WithCancel(context.Background())
+	DeferCleanup(cancel)
+	o := &observer{Objects: objects, stop: cancel}
+	o.Start(ctx, func(gvk schema.GroupVersionKind, name types.NamespacedName) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.news = append(o.news, gvk.Kind+"/"+name.Name)
+	})
+	return o
+}
+
+// want asks for kinds.
+func (o *observer) want(kinds ...schema.GroupVersionKind) {
+	set := map[schema.GroupVersionKind]struct{}{}
+	for _, gvk := range kinds {
+		set[gvk] = struct{}{}
+	}
+	o.Want(someone, set)
+}
+
+// told returns what the observer has been told so far.
+func (o *observer) told() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.news)
+}
+
+// state returns state and reason of an object in one word.
+func (o *observer) state(gvk schema.GroupVersionKind, namespace, name string) func() string {
+	return func() string {
+		found := o.Get(gvk, types.NamespacedName{Namespace: namespace, Name: name})
+		if found.Settling {
+			return "Settling"
+		}
+		return fmt.Sprintf("%s %s", found.Result.State, found.Result.Reason)
+	}
+}
+
+// newDeployment makes a Deployment as its controller leaves it when all its replicas are ready.
+func newDeployment(ctx context.Context, namespace, name string) *appsv1.Deployment {
+	GinkgoHelper()
+	set := map[string]string{"app": name}
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app.oam.dev/component": "front", "private": "x"}},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(2)),
+			Selector: &metav1.LabelSelector{MatchLabels: set},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: set},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+			},
+		},
+	}
+	Expect(api.Create(ctx, d)).To(Succeed())
+	report(ctx, d, 2)
+	return d
+}
+
+// report writes a Deployment's status as its controller would.
+func report(ctx context.Context, d *appsv1.Deployment, ready int32) {
+	GinkgoHelper()
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 2, ReadyReplicas: ready, UpdatedReplicas: 2, AvailableReplicas: ready}
+	Expect(api.Status().Update(ctx, d)).To(Succeed())
+}
+
+var _ = Describe("Objects", func() {
+	It("knows the objects of a kind that is wanted, and tells of those that change", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		d := newDeployment(ctx, namespace, "web")
+		o := observe(plane.Config())
+		o.want(deployments)
+		web := o.state(deployments, namespace, "web")
+		Eventually(web).Should(Equal("Ready "))
+		Expect(o.told()).To(Equal([]string{"Deployment/"}), "one word when the kind has been read, not one for each object")
+		result := o.Get(deployments, types.NamespacedName{Namespace: namespace, Name: "web"}).Result
+		Expect(result.Key).To(Equal(healthscope.Key{Cluster: "local", Group: "apps", Kind: "Deployment", Namespace: namespace, Name: "web"}))
+		Expect(result.UID).To(BeEquivalentTo(d.UID))
+		Expect(result.Labels).To(Equal(map[string]string{"app.oam.dev/component": "front"}), "labels that are not allowed do not travel")
+
+		Expect(o.state(deployments, namespace, "gone")()).To(Equal("NotPresent NotFound"))
+		Expect(o.Get(deployments, types.NamespacedName{Namespace: namespace, Name: "gone"}).Result.Message).To(ContainSubstring(`"gone" does not exist in namespace "` + namespace))
+
+		report(ctx, d, 1)
+		Eventually(web).Should(Equal("Pending ReplicasNotReady"))
+		Expect(o.told()).To(HaveLen(2))
+
+		By("changing what has nothing to do with health")
+		d.Labels["private"] = "y"
+		Expect(api.Update(ctx, d)).To(Succeed())
+		Consistently(o.told).Should(HaveLen(2))
+
+		Expect(api.Delete(ctx, d)).To(Succeed())
+		Eventually(web).Should(Equal("NotPresent NotFound"))
+		Expect(o.told()).To(Equal([]string{"Deployment/", "Deployment/web", "Deployment/web"}))
+	})
+
+	It("has one watch for a kind, as long as somebody wants it", func(ctx SpecContext) {
+		m := newMeter()
+		o := observe(m.config())
+		another := types.NamespacedName{Namespace: "default", Name: "another"}
+		o.want(deployments, configMaps)
+		o.Want(another, map[schema.GroupVersionKind]struct{}{deployments: {}})
+		Eventually(func() []int { return []int{m.watches("deployments"), m.watches("configmaps")} }).Should(Equal([]int{1, 1}))
+		o.want(deployments)
+		Eventually(func() int { return m.watches("configmaps") }).Should(BeZero())
+		Expect(o.state(configMaps, "default", "x")()).To(Equal("Settling"), "nothing is said of a kind that is not watched")
+		o.want()
+		Consistently(func() int { return m.watches("deployments") }).Should(Equal(1), "another one wants it still")
+		o.Want(another, nil)
+		Eventually(func() int { return m.watches("deployments") }).Should(BeZero())
+
+		By("wanting it again")
+		o.want(deployments)
+		Eventually(o.state(deployments, "default", "gone")).Should(Equal("NotPresent NotFound"))
+		Expect(m.watches("deployments")).To(Equal(1))
+		o.stop()
+		Eventually(func() int { return m.watches("deployments") }).Should(BeZero(), "all ends with the context")
+	})
+
+	It("leaves no goroutine behind", func(ctx SpecContext) {
+		config := plane.Config()
+		transport, err := rest.HTTPClientFor(config)
+		Expect(err).NotTo(HaveOccurred())
+		existing := []goleak.Option{goleak.IgnoreCurrent(), goleak.IgnoreAnyFunction("net/http.(*http2ClientConn).readLoop"), goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run")}
+		o := observe(config)
+		o.want(deployments, configMaps, widgets)
+		Eventually(o.state(configMaps, "default", "x")).Should(Equal("NotPresent NotFound"))
+		Eventually(o.state(widgets, "default", "x")).Should(Equal("Unknown KindNotFound"))
+		o.want(deployments)
+		Eventually(o.state(deployments, "default", "x")).Should(Equal("NotPresent NotFound"))
+		o.want()
+		transport.CloseIdleConnections()
+		Eventually(func() error { return goleak.Find(existing...) }).Should(Succeed(), "nobody wants anything any more")
+		o.want(deployments, widgets)
+		Eventually(o.state(deployments, "default", "x")).Should(Equal("NotPresent NotFound"))
+		o.stop()
+		transport.CloseIdleConnections()
+		Eventually(func() error { return goleak.Find(existing...) }).Should(Succeed(), "the context has ended")
+		o.want(configMaps)
+		Expect(o.state(configMaps, "default", "x")()).To(Equal("Settling"))
+		Expect(goleak.Find(existing...)).To(Succeed(), "nothing starts after the end")
+	})
+
+	It("is settling, and not Unknown, while a slow API server is being read", func(ctx SpecContext) {
+		m := newMeter()
+		release := m.hold("deployments")
+		DeferCleanup(release)
+		o := observe(m.config())
+		o.want(deployments)
+		Consistently(o.state(deployments, "default", "x")).Should(Equal("Settling"))
+		Expect(o.told()).To(BeEmpty())
+		release()
+		Eventually(o.state(deployments, "default", "x")).Should(Equal("NotPresent NotFound"))
+	})
+
+	It("does not follow references to objects without a namespace", func(ctx SpecContext) {
+		o := observe(plane.Config())
+		o.want(namespaces)
+		Eventually(o.state(namespaces, "default", "default")).Should(Equal("Unknown InvalidReference"))
+		Expect(o.Get(namespaces, types.NamespacedName{Namespace: "default", Name: "default"}).Result.Message).To(ContainSubstring("Namespace is not namespaced"))
+	})
+
+	It("keeps what it knows while the API server is away, and goes on when it is back", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		d := newDeployment(ctx, namespace, "web")
+		o := observe(plane.Config())
+		o.want(deployments)
+		web := o.state(deployments, namespace, "web")
+		Eventually(web).Should(Equal("Ready "))
+		Expect(plane.StopAPIServer()).To(Succeed())
+		o.want(deployments, configMaps)
+		Consistently(web).Should(Equal("Ready "))
+		Expect(o.state(configMaps, namespace, "x")()).To(Equal("Settling"), "no answer says nothing about a kind")
+		Expect(plane.StartAPIServer(ctx)).To(Succeed())
+		report(ctx, d, 1)
+		Eventually(web).Should(Equal("Pending ReplicasNotReady"))
+		Eventually(o.state(configMaps, namespace, "x")).Should(Equal("NotPresent NotFound"))
+	})
+})
+
+// widgetCRD makes the kind Widget.
+const widgetCRD = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.acme.example.com}
+spec:
+  group: acme.example.com
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets, singular: widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+
+var _ = Describe("Objects of a kind that comes and goes", func() {
+	It("are Unknown, and known as soon as the kind is there", func(ctx SpecContext) {
+		scheme := newScheme()
+		Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
+		admin, err := client.New(plane.Config(), client.Options{Scheme: scheme})
+		Expect(err).NotTo(HaveOccurred())
+		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "widgets.acme.example.com"}}
+		DeferCleanup(func(ctx SpecContext) { _ = admin.Delete(ctx, crd) })
+		newWidget := func() {
+			GinkgoHelper()
+			w := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "default", "name": "a"}}}
+			w.SetGroupVersionKind(widgets)
+			Expect(api.Create(ctx, w)).To(Succeed())
+		}
+
+		o := observe(plane.Config())
+		o.want(widgets)
+		widget := o.state(widgets, "default", "a")
+		Eventually(widget).Should(Equal("Unknown KindNotFound"))
+		Consistently(o.told).Should(Equal([]string{"Widget/"}), "that a kind is missing is told once, however often it is looked for")
+
+		Expect(plane.InstallManifests(ctx, manifest(widgetCRD))).To(Succeed())
+		Eventually(widget).Should(Equal("NotPresent NotFound"))
+		newWidget()
+		Eventually(widget).Should(HavePrefix("Ready"))
+
+		By("deleting the CRD, and with it the objects")
+		Expect(admin.Delete(ctx, crd)).To(Succeed())
+		Eventually(widget).Should(Equal("Unknown KindNotFound"))
+
+		By("installing it again")
+		Expect(plane.InstallManifests(ctx, manifest(widgetCRD))).To(Succeed())
+		newWidget()
+		Eventually(widget, "60s").Should(HavePrefix("Ready"))
+	}, SpecTimeout(3*time.Minute))
+})
+
+var _ = Describe("NewObjects", func() {
+	It("refuses a configuration that makes no client", func() {
+		_, err := fleet.NewObjects("local", &rest.Config{Host: "https://127.0.0.1", TLSClientConfig: rest.TLSClientConfig{CAFile: "/does/not/exist"}}, nil, nil)
+		Expect(err).To(MatchError(ContainSubstring(`cannot make a client for cluster "local"`)))
+	})
+})

@@ -1,0 +1,191 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// keyOf returns the key of a bundle in namespace "shop".
+func keyOf(cluster, name string) BundleKey {
+	return BundleKey{Cluster: cluster, Namespace: "shop", Name: name}
+}
+
+// ready returns a bundle with one Deployment that is ready.
+func ready(key BundleKey, set map[string]string) *Bundle {
+	return &Bundle{
+		BundleKey: key, UID: "uid", App: "sink", Labels: set, Observed: true,
+		Members: []healthscope.Member{{
+			Result: healthscope.Result{
+				Key:   healthscope.Key{Cluster: key.Cluster, Group: "apps", Kind: "Deployment", Namespace: key.Namespace, Name: "web"},
+				State: healthscope.Ready, Since: time.Unix(1000, 0),
+			},
+			Counts: healthscope.Ready,
+		}},
+	}
+}
+
+// keysOf returns the keys of bundles.
+func keysOf(bundles []*Bundle) []BundleKey {
+	var keys []BundleKey
+	for _, b := range bundles {
+		keys = append(keys, b.BundleKey)
+	}
+	return keys
+}
+
+func TestViewFindsBundles(t *testing.T) {
+	t.Parallel()
+	sink := map[string]string{"app": "sink"}
+	a2, a1, b1 := keyOf("edge2", "a"), keyOf("edge1", "a"), keyOf("edge1", "b")
+	elsewhere := BundleKey{Cluster: "edge1", Namespace: "other", Name: "a"}
+	v := newView("local")
+	for _, key := range []BundleKey{a2, b1, elsewhere} {
+		v.put(key, ready(key, sink))
+	}
+	v.put(a1, ready(a1, nil))
+
+	for name, c := range map[string]struct{ want, got []BundleKey }{
+		"Named":         {[]BundleKey{a1, a2}, keysOf(v.Named("shop", "a"))},
+		"NamedNobody":   {nil, keysOf(v.Named("shop", "c"))},
+		"Select":        {[]BundleKey{b1, a2}, keysOf(v.Select("shop", labels.SelectorFromSet(sink)))},
+		"SelectAll":     {[]BundleKey{a1, b1, a2}, keysOf(v.Select("shop", labels.Everything()))},
+		"SelectNobody":  {nil, keysOf(v.Select("shop", labels.SelectorFromSet(labels.Set{"app": "x"})))},
+		"SelectNowhere": {nil, keysOf(v.Select("nowhere", labels.Everything()))},
+		"All":           {[]BundleKey{elsewhere, a1, b1, a2}, keysOf(v.All())},
+	} {
+		if diff := cmp.Diff(c.want, c.got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+	}
+
+	for _, key := range []BundleKey{a1, b1, a2, elsewhere, a1} {
+		v.put(key, nil)
+	}
+	if len(v.All()) != 0 || len(v.bundles) != 0 || len(v.namespaces) != 0 {
+		t.Errorf("something is left of bundles that are gone: %v %v", v.bundles, v.namespaces)
+	}
+}
+
+func TestViewTellsOfChangesOnly(t *testing.T) {
+	t.Parallel()
+	key := keyOf("local", "1-sink")
+	changed := map[string]func(*Bundle){
+		"UID":          func(b *Bundle) { b.UID = "another" },
+		"App":          func(b *Bundle) { b.App = "source" },
+		"Labels":       func(b *Bundle) { b.Labels = map[string]string{"a": "b"} },
+		"Observed":     func(b *Bundle) { b.Observed = false },
+		"Truncated":    func(b *Bundle) { b.Truncated = true },
+		"Malformed":    func(b *Bundle) { b.Malformed = []string{"podStatuses"} },
+		"State":        func(b *Bundle) { b.Members[0].State = healthscope.Failed },
+		"Counts":       func(b *Bundle) { b.Members[0].Counts = healthscope.Failed },
+		"Owned":        func(b *Bundle) { b.Members[0].Owned = true },
+		"Cause":        func(b *Bundle) { b.Members[0].Cause = "Pod web-1: x" },
+		"Since":        func(b *Bundle) { b.Members[0].Since = time.Unix(2000, 0) },
+		"Replicas":     func(b *Bundle) { b.Members[0].Replicas = &healthscope.Replicas{Ready: 1, Desired: 1} },
+		"MoreMembers":  func(b *Bundle) { b.Members = append(b.Members, b.Members[0]) },
+		"FewerMembers": func(b *Bundle) { b.Members = nil },
+	}
+	for name, change := range changed {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := newView("local")
+			var told []Change
+			cancel := v.Subscribe(func(c Change) { told = append(told, c) })
+			first, same, other := ready(key, nil), ready(key, nil), ready(key, nil)
+			same.Members[0].Since = same.Members[0].Since.UTC().Add(0) // The same moment, in another zone.
+			change(other)
+			v.put(key, first)
+			v.put(key, same)
+			v.put(key, other)
+			v.put(key, nil)
+			v.put(key, nil)
+			cancel()
+			v.put(key, first)
+			want := []Change{{nil, first}, {same, other}, {other, nil}}
+			if len(told) != len(want) {
+				t.Fatalf("want %d changes, got %d: %+v", len(want), len(told), told)
+			}
+			for i := range want {
+				if told[i] != want[i] {
+					t.Errorf("change %d: want %+v, got %+v", i, want[i], told[i])
+				}
+			}
+		})
+	}
+}
+
+func TestWaitSyncedEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	v := newView("local")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := v.WaitSynced(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("want the context's error, got %v", err)
+	}
+	if v.Synced() {
+		t.Error("a view that has read nothing is synced")
+	}
+	close(v.synced)
+	if err := v.WaitSynced(t.Context()); err != nil || !v.Synced() {
+		t.Errorf("want synced, got %v", err)
+	}
+}
+
+func TestUntil(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	for name, c := range map[string]struct {
+		at   time.Time
+		want time.Duration
+	}{
+		"Never": {time.Time{}, 0},
+		"Later": {now.Add(time.Minute), time.Minute},
+		"Now":   {now, time.Millisecond},
+		"Past":  {now.Add(-time.Hour), time.Millisecond},
+	} {
+		if got := until(c.at, now); got != c.want {
+			t.Errorf("%s: want %s, got %s", name, c.want, got)
+		}
+	}
+}
+
+func TestBundleKeysAreOrdered(t *testing.T) {
+	t.Parallel()
+	a := BundleKey{Cluster: "a", Namespace: "b", Name: "c"}
+	for _, later := range []BundleKey{{"b", "a", "a"}, {"a", "c", "a"}, {"a", "b", "d"}} {
+		if a.Compare(later) >= 0 || later.Compare(a) <= 0 || a.Compare(a) != 0 {
+			t.Errorf("%v must come before %v", a, later)
+		}
+	}
+}
+
+// Anybody may ask while bundles come and go.
+func TestViewIsSafeForConcurrentUse(t *testing.T) {
+	t.Parallel()
+	v := newView("local")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 200 {
+			key := keyOf("local", string(rune('a'+i%26)))
+			v.put(key, ready(key, nil))
+			v.put(key, nil)
+		}
+	}()
+	for range 200 {
+		v.Named("shop", "a")
+		v.Select("shop", labels.Everything())
+		v.Subscribe(func(Change) {})()
+	}
+	<-done
+	if got := v.All(); len(got) != 0 {
+		t.Errorf("want none, got %v", keysOf(got))
+	}
+}

@@ -1,0 +1,69 @@
+package monitor
+
+import (
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/healthscope/healthscope/healthscope/bundle"
+)
+
+// packed is an object as a store holds it: stripped, and as JSON, because as
+// maps it would take many times the memory, and most objects are looked at
+// seldom. The metadata is what a reflector needs for its own stores.
+type packed struct {
+	metav1.ObjectMeta
+
+	// value is the value of the label that the store goes by.
+	value string
+	json  []byte
+}
+
+// pack takes out of an object what a bundle must not or need not hold, and
+// packs the rest. A packed object stays as it is.
+func pack(obj any, key string) (*packed, error) {
+	if p, ok := obj.(*packed); ok {
+		return p, nil
+	}
+	object, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("cannot store %T: want an unstructured object", obj)
+	}
+	bundle.Strip(object)
+	text, err := json.Marshal(object.Object)
+	if err != nil {
+		return nil, fmt.Errorf("cannot store %s %q: %w", object.GetKind(), object.GetName(), err)
+	}
+	return &packed{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       object.GetNamespace(),
+			Name:            object.GetName(),
+			UID:             object.GetUID(),
+			ResourceVersion: object.GetResourceVersion(),
+		},
+		value: object.GetLabels()[key],
+		json:  text,
+	}, nil
+}
+
+// unpack returns the object.
+func (p *packed) unpack() (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal(p.json, &object.Object); err != nil {
+		return nil, fmt.Errorf("cannot unpack object %q: %w", p.name(), err)
+	}
+	return object, nil
+}
+
+func (p *packed) name() types.NamespacedName {
+	return types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
+}
+
+// sameAs says whether two packed objects of one name are the same object in the same version.
+func (p *packed) sameAs(other *packed) bool {
+	return p.UID == other.UID && p.ResourceVersion == other.ResourceVersion
+}

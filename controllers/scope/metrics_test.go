@@ -1,0 +1,122 @@
+package scope
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// judgeInto judges a scope and puts the outcome into a registry, as the reconciler does.
+func judgeInto(r *Registry, w world, scope *corev1alpha2.HealthScope) {
+	r.entry(scope)
+	r.put(scope, judgeIn(w, scope, noon))
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	registry := NewRegistry()
+	w := world{bundles: []*fleet.Bundle{bundleOf(hub, "1-sink",
+		readyWeb, member(hub, "StatefulSet", "db", healthscope.Failed, "CrashLoopBackOff"), member(hub, "StatefulSet", "log", healthscope.Terminating, healthscope.ReasonDeleting),
+		owned(member(hub, "Pod", "db-0", healthscope.Failed, "CrashLoopBackOff")), member(hub, "PodDisruptionBudget", "pdb", healthscope.Unknown, healthscope.ReasonForbidden),
+	)}}
+	vfw := scopeOf(corev1alpha2.HealthScopeSpec{
+		WorkloadReferences: refs(bundleRef("gone")),
+		Apps:               []corev1alpha2.ScopeApp{{Name: "sink", WorkloadReferences: refs(bundleRef("1-sink"))}},
+		Rollup:             &corev1alpha2.Rollup{Ignore: []corev1alpha2.MemberMatch{{Kind: "PodDisruptionBudget"}}},
+	})
+	judgeInto(registry, w, vfw)
+	empty := scopeOf(corev1alpha2.HealthScopeSpec{})
+	empty.Name = "empty"
+	judgeInto(registry, w, empty)
+	unjudged := scopeOf(corev1alpha2.HealthScopeSpec{})
+	unjudged.Name = "unjudged"
+	registry.entry(unjudged)
+
+	collector := NewCollector(registry)
+	want := `
+# HELP healthscope_scope_resources Resources that count in the scope, by app and state. A state without resources has no series.
+# TYPE healthscope_scope_resources gauge
+healthscope_scope_resources{app="",namespace="shop",scope="vfw",state="NotPresent"} 1
+healthscope_scope_resources{app="sink",namespace="shop",scope="vfw",state="Failed"} 1
+healthscope_scope_resources{app="sink",namespace="shop",scope="vfw",state="Ready"} 1
+healthscope_scope_resources{app="sink",namespace="shop",scope="vfw",state="Terminating"} 1
+# HELP healthscope_scope_state 1 for the state that the members of the scope roll up to.
+# TYPE healthscope_scope_state gauge
+healthscope_scope_state{namespace="shop",scope="empty",state="Ready"} 1
+healthscope_scope_state{namespace="shop",scope="vfw",state="Failed"} 1
+`
+	if err := testutil.CollectAndCompare(collector, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+	gatherer := prometheus.NewPedanticRegistry()
+	gatherer.MustRegister(collector)
+	problems, err := testutil.GatherAndLint(gatherer)
+	if err != nil || len(problems) > 0 {
+		t.Errorf("lint: %v %v", problems, err)
+	}
+}
+
+func TestNothingStaleIsInMetrics(t *testing.T) {
+	t.Parallel()
+	registry := NewRegistry()
+	collector := NewCollector(registry)
+	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(deploymentRef("web"))})
+	series := func(state string) string {
+		return `
+# HELP healthscope_scope_state 1 for the state that the members of the scope roll up to.
+# TYPE healthscope_scope_state gauge
+healthscope_scope_state{namespace="shop",scope="vfw",state="` + state + `"} 1
+`
+	}
+	for _, state := range []healthscope.State{healthscope.Failed, healthscope.Ready, healthscope.Pending} {
+		judgeInto(registry, withDeployments(deployment("web", state, 1, 1)), scope)
+		if err := testutil.CollectAndCompare(collector, strings.NewReader(series(string(state))), "healthscope_scope_state"); err != nil {
+			t.Error(err)
+		}
+	}
+	registry.remove(types.NamespacedName{Namespace: "shop", Name: "vfw"})
+	if n := testutil.CollectAndCount(collector); n != 0 {
+		t.Errorf("%d series are left of a scope that is gone", n)
+	}
+}
+
+func TestRegistry(t *testing.T) {
+	t.Parallel()
+	registry := NewRegistry()
+	var told []string
+	registry.Subscribe(func(name types.NamespacedName) { told = append(told, name.String()) })
+	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(deploymentRef("web"))})
+	name := types.NamespacedName{Namespace: "shop", Name: "vfw"}
+
+	first := registry.entry(scope)
+	if registry.Get(name) != nil {
+		t.Error("a scope that has not been judged has a judgement")
+	}
+	judgeInto(registry, withDeployments(deployment("web", healthscope.Failed, 0, 1)), scope)
+	judged := registry.Get(name)
+	if judged == nil || judged.Generation != 3 || judged.State != healthscope.Failed || only(t, judged.Members).Name != "web" {
+		t.Errorf("got %+v", judged)
+	}
+	if registry.entry(scope) != first {
+		t.Error("the scope was forgotten between two judgements")
+	}
+	again := scope.DeepCopy()
+	again.UID = "another"
+	if registry.entry(again) == first {
+		t.Error("a scope remembers what belonged to another one of its name")
+	}
+	registry.remove(name)
+	if registry.Get(name) != nil || len(registry.All()) != 0 {
+		t.Error("a scope that is gone is still there")
+	}
+	if len(told) != 2 || told[0] != "shop/vfw" {
+		t.Errorf("want one word on the judgement and one on the end, got %v", told)
+	}
+}

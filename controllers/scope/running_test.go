@@ -1,0 +1,215 @@
+package scope_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"path"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/controllers/scope"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// settings are those of a controller under test.
+type settings struct {
+	policy healthscope.Policy
+	// elected makes the controller run for leader.
+	elected bool
+	// wire is what its requests go through.
+	wire *wiretap
+}
+
+// controller is a controller under test.
+type controller struct {
+	*wiretap
+
+	registry *scope.Registry
+	metrics  *prometheus.Registry
+	mgr      ctrl.Manager
+	stop     func()
+}
+
+// start runs a controller, as its ServiceAccount, until it is stopped or the spec ends.
+func start(change ...func(*settings)) *controller {
+	GinkgoHelper()
+	s := settings{policy: healthscope.DefaultPolicy(), wire: newWiretap()}
+	for _, f := range change {
+		f(&s)
+	}
+	config := accountConfig()
+	config.Wrap(s.wire.wrap)
+	c := &controller{wiretap: s.wire, registry: scope.NewRegistry(), metrics: prometheus.NewRegistry()}
+	c.metrics.MustRegister(scope.NewCollector(c.registry))
+	c.mgr = newManager(config, s)
+	view, err := fleet.Setup(c.mgr, fleet.Options{ClusterName: "local", Policy: s.policy})
+	Expect(err).NotTo(HaveOccurred())
+	objects, err := fleet.NewObjects("local", c.mgr.GetConfig(), c.mgr.GetRESTMapper(), []string{"app.oam.dev/component"})
+	Expect(err).NotTo(HaveOccurred())
+	objects.FindInterval = 100 * time.Millisecond
+	ctx, cancel := context.WithCancel(context.Background())
+	Expect(scope.Setup(ctx, c.mgr, scope.Options{View: view, Objects: objects, Registry: c.registry, Policy: s.policy})).To(Succeed())
+	ended := make(chan error, 1)
+	go func() { ended <- c.mgr.Start(ctx) }()
+	c.stop = sync.OnceFunc(func() {
+		cancel()
+		Eventually(ended).Should(Receive(BeNil()), "the controller ends without an error")
+	})
+	DeferCleanup(c.stop)
+	return c
+}
+
+func newManager(config *rest.Config, s settings) ctrl.Manager {
+	GinkgoHelper()
+	object, byObject := fleet.CacheByObject()
+	options := ctrl.Options{
+		Scheme: newScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache:          cache.Options{ByObject: map[client.Object]cache.ByObject{object: byObject}},
+		LeaderElection: s.elected, LeaderElectionID: account, LeaderElectionNamespace: home, LeaderElectionReleaseOnCancel: true,
+	}
+	options.Controller.SkipNameValidation = new(true) // One process, many managers.
+	mgr, err := ctrl.NewManager(config, options)
+	Expect(err).NotTo(HaveOccurred())
+	return mgr
+}
+
+// series returns the series a scope has in metrics: "<metric> <app> <state>" with their values.
+func (c *controller) series(namespace, name string) map[string]float64 {
+	GinkgoHelper()
+	families, err := c.metrics.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	all := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			labels := labelsOf(metric)
+			if labels["namespace"] == namespace && labels["scope"] == name {
+				short := strings.TrimPrefix(family.GetName(), "healthscope_scope_")
+				all[strings.Join(strings.Fields(short+" "+labels["app"]+" "+labels["state"]), " ")] = metric.GetGauge().GetValue()
+			}
+		}
+	}
+	return all
+}
+
+func labelsOf(metric *dto.Metric) map[string]string {
+	labels := map[string]string{}
+	for _, pair := range metric.GetLabel() {
+		labels[pair.GetName()] = pair.GetValue()
+	}
+	return labels
+}
+
+// wiretap sees all requests of a controller.
+type wiretap struct {
+	mu     sync.Mutex
+	writes map[string]int
+	used   map[string]struct{}
+	open   map[string]int
+	gates  map[string]chan struct{}
+}
+
+func newWiretap() *wiretap {
+	return &wiretap{writes: map[string]int{}, used: map[string]struct{}{}, open: map[string]int{}, gates: map[string]chan struct{}{}}
+}
+
+// statusPath is where the status of a scope is written.
+var statusPath = regexp.MustCompile(`^/apis/core\.oam\.dev/v1alpha2/namespaces/([^/]+)/healthscopes/([^/]+)/status$`)
+
+func (w *wiretap) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		resource := path.Base(request.URL.Path)
+		isWatch := request.URL.Query().Get("watch") == "true"
+		if gate := w.note(request, resource); gate != nil {
+			select {
+			case <-gate:
+			case <-request.Context().Done():
+				return nil, request.Context().Err()
+			}
+		}
+		response, err := next.RoundTrip(request)
+		if err == nil && isWatch && response.StatusCode == http.StatusOK {
+			w.add(resource, 1)
+			response.Body = &stream{ReadCloser: response.Body, closed: sync.OnceFunc(func() { w.add(resource, -1) })}
+		}
+		return response, err
+	})
+}
+
+// note notes a request, and returns the gate it has to wait for, if there is one.
+func (w *wiretap) note(request *http.Request, resource string) chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.used[request.Method+" "+request.URL.Path] = struct{}{}
+	if m := statusPath.FindStringSubmatch(request.URL.Path); m != nil {
+		w.writes[m[1]+"/"+m[2]]++
+	}
+	return w.gates[resource]
+}
+
+func (w *wiretap) add(resource string, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open[resource] += n
+}
+
+// written returns how often the status of a scope was written.
+func (w *wiretap) written(namespace, name string) func() int {
+	return func() int {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.writes[namespace+"/"+name]
+	}
+}
+
+// watches returns how many watches of a resource are open.
+func (w *wiretap) watches(resource string) func() int {
+	return func() int {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.open[resource]
+	}
+}
+
+// hold holds requests for a resource back until the returned function is called.
+func (w *wiretap) hold(resource string) (release func()) {
+	gate := make(chan struct{})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gates[resource] = gate
+	return sync.OnceFunc(func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.gates, resource)
+		close(gate)
+	})
+}
+
+// stream is the body of a watch, which knows when it is closed.
+type stream struct {
+	io.ReadCloser
+
+	closed func()
+}
+
+func (s *stream) Close() error {
+	s.closed()
+	return s.ReadCloser.Close()
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }

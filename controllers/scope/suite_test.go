@@ -1,0 +1,176 @@
+package scope_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/e2e/controlplane"
+)
+
+// crds is the folder of the CRDs, seen from this one.
+const crds = "../../config/crd"
+
+const (
+	// patience is how long a suite on a busy machine waits for what must come.
+	patience = 20 * time.Second
+	// quiet is how long is watched that nothing comes.
+	quiet = 500 * time.Millisecond
+	// home is the controller's own namespace.
+	home = "healthscope-system"
+	// account is the controller's ServiceAccount and role.
+	account = "healthscope-controller"
+)
+
+var (
+	// plane is an API server without controllers: the specs write status themselves.
+	plane *controlplane.ControlPlane
+	// api is the administrator's client, without a cache.
+	api client.Client
+	// token is the kubeconfig of the controller's ServiceAccount, which has the rights that the markers ask for and no others.
+	token string
+)
+
+func TestSuite(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Scope")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyPollingInterval(10 * time.Millisecond)
+	SetDefaultConsistentlyDuration(quiet)
+	ctrl.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
+
+	var err error
+	plane, err = controlplane.Start(ctx, controlplane.Options{Name: "scope", Log: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() error { return plane.Stop() })
+	Expect(plane.InstallManifests(ctx, crds)).To(Succeed())
+	api, err = client.New(plane.Config(), client.Options{Scheme: newScheme()})
+	Expect(err).NotTo(HaveOccurred())
+	makeAccount(ctx)
+	token = filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+	Expect(plane.ServiceAccountKubeconfig(ctx, home, account, token)).To(Succeed())
+}, NodeTimeout(5*time.Minute))
+
+func newScheme() *runtime.Scheme {
+	GinkgoHelper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, corev1alpha2.AddToScheme, k8spluginv1alpha1.AddToScheme} {
+		Expect(add(scheme)).To(Succeed())
+	}
+	return scheme
+}
+
+// accountConfig returns the configuration of the controller's ServiceAccount.
+func accountConfig() *rest.Config {
+	GinkgoHelper()
+	config, err := clientcmd.BuildConfigFromFlags("", token)
+	Expect(err).NotTo(HaveOccurred())
+	config.QPS = -1
+	return config
+}
+
+// marker is a line that says which rights the controller needs.
+var marker = regexp.MustCompile(`\+kubebuilder:rbac:groups=([^,]+),(?:namespace=([^,]+),)?resources=([^,]+),verbs=(\S+)`)
+
+// markedRules are the rights that markers ask for, by namespace; those for the whole cluster have the empty one.
+func markedRules(files ...string) map[string][]rbacv1.PolicyRule {
+	GinkgoHelper()
+	rules := map[string][]rbacv1.PolicyRule{}
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		Expect(err).NotTo(HaveOccurred())
+		found := marker.FindAllStringSubmatch(string(source), -1)
+		Expect(found).To(HaveLen(strings.Count(string(source), "+kubebuilder:rbac")), "every marker of %s is understood", file)
+		for _, m := range found {
+			rules[m[2]] = append(rules[m[2]], rbacv1.PolicyRule{
+				APIGroups: []string{strings.Trim(m[1], `"`)}, Resources: strings.Split(m[3], ";"), Verbs: strings.Split(m[4], ";"),
+			})
+		}
+	}
+	return rules
+}
+
+// makeAccount makes the controller's ServiceAccount with exactly the rights that the markers ask for.
+func makeAccount(ctx context.Context) {
+	GinkgoHelper()
+	rules := markedRules("setup.go", "../fleet/bundles.go")
+	local := metav1.ObjectMeta{Namespace: home, Name: account}
+	global := metav1.ObjectMeta{Name: account}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: account}}
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: home}},
+		&corev1.ServiceAccount{ObjectMeta: local},
+		&rbacv1.ClusterRole{ObjectMeta: global, Rules: rules[""]},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: global, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: account}},
+		&rbacv1.Role{ObjectMeta: local, Rules: rules[home]},
+		&rbacv1.RoleBinding{ObjectMeta: local, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account}},
+	} {
+		Expect(api.Create(ctx, object)).To(Succeed())
+	}
+}
+
+// grant gives the controller's ServiceAccount the right to read a resource of the core group, until the spec ends.
+func grant(ctx context.Context, resource string) {
+	GinkgoHelper()
+	name := metav1.ObjectMeta{Name: "granted-" + resource}
+	role := &rbacv1.ClusterRole{ObjectMeta: name, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"list", "watch"}}}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: name, Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: account}},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name.Name},
+	}
+	for _, object := range []client.Object{role, binding} {
+		Expect(api.Create(ctx, object)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) error { return api.Delete(ctx, object) })
+	}
+}
+
+// newNamespace makes a namespace for a spec.
+func newNamespace(ctx context.Context) string {
+	GinkgoHelper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
+	Expect(api.Create(ctx, namespace)).To(Succeed())
+	return namespace.Name
+}
+
+// manifest writes a manifest to a file.
+func manifest(text string) string {
+	GinkgoHelper()
+	file := filepath.Join(GinkgoT().TempDir(), "manifest.yaml")
+	Expect(os.WriteFile(file, []byte(text), 0o600)).To(Succeed())
+	return file
+}
+
+// kubectl runs the real kubectl as administrator and returns what it prints.
+func kubectl(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	output, err := plane.KubectlCommand(ctx, args...).CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, output)
+	}
+	return string(output), err
+}

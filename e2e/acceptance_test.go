@@ -1,0 +1,272 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+)
+
+var _ = Describe("An application", func() {
+	It("stays healthy through a rolling update, also while the new pod does not come up", func(ctx context.Context) {
+		a := deploy(ctx, 3)
+		var list corev1alpha2.HealthScopeList
+		watcher, err := k8s.Watch(ctx, &list, client.InNamespace(a.namespace))
+		Expect(err).NotTo(HaveOccurred())
+		defer watcher.Stop()
+
+		By("rolling out a pod that no node takes, and then one that fits")
+		for _, nodes := range []map[string]string{{"no": "such-node"}, nil} {
+			var d appsv1.Deployment
+			Expect(k8s.Get(ctx, client.ObjectKeyFromObject(a.deployment(3)), &d)).To(Succeed())
+			before := d.DeepCopy()
+			d.Spec.Template.Spec.NodeSelector = nodes
+			Expect(k8s.Patch(ctx, &d, client.MergeFrom(before))).To(Succeed())
+			if nodes != nil {
+				scope := a.eventually(ctx, corev1alpha2.Healthy, "2/3")
+				Expect(scope.Status.Summary.Pending).To(BeEquivalentTo(1))
+				Expect(scope.Status.Summary.Failed).To(BeZero())
+				Expect(scope.Status.ScopeHealthCondition.HealthStatus).To(Equal(corev1alpha2.StatusHealthy))
+				Eventually(ctx, a.inventory).Should(HaveKeyWithValue("Deployment/web", "Pending"))
+				continue
+			}
+			Eventually(ctx, func(g Gomega) {
+				g.Expect(k8s.Get(ctx, client.ObjectKeyFromObject(&d), &d)).To(Succeed())
+				g.Expect(d.Status.UpdatedReplicas).To(BeEquivalentTo(3))
+				g.Expect(d.Status.Replicas).To(BeEquivalentTo(3))
+			}).Should(Succeed())
+			a.eventually(ctx, corev1alpha2.Healthy, "3/3")
+		}
+
+		By("looking at every status there was")
+		last, err := a.get(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		for seen := ""; seen != last.ResourceVersion; {
+			var event = <-watcher.ResultChan()
+			scope, ok := event.Object.(*corev1alpha2.HealthScope)
+			Expect(ok).To(BeTrue(), "%v", event)
+			Expect(scope.Status.Health).To(Equal(corev1alpha2.Healthy), "culprit: %s", scope.Status.FirstCulprit)
+			seen = scope.ResourceVersion
+		}
+	}, SpecTimeout(2*time.Minute))
+
+	It("is seen everywhere as it is: broken, scaled, healed, and partly deleted", func(ctx context.Context) {
+		a := deploy(ctx, 1)
+		Eventually(ctx, a.inventory).Should(Equal(map[string]string{"Deployment/web": "Ready", "Service/web": "Ready"}))
+
+		a.crash(ctx, true)
+		scope := a.eventually(ctx, corev1alpha2.Unhealthy, "2/3")
+		Expect(scope.Status.Culprits).To(HaveLen(1))
+		Expect(scope.Status.Culprits[0].Reason).To(Equal("CrashLoopBackOff"))
+		Expect(scope.Status.Culprits[0].Cause).To(HavePrefix("Pod web-"))
+		Expect(scope.Status.Culprits[0].Since).NotTo(BeNil())
+		Eventually(ctx, a.inventory).Should(HaveKeyWithValue("Deployment/web", "Failed"))
+		Eventually(ctx, metric).WithArguments(fmt.Sprintf(`healthscope_scope_state{namespace=%q,scope="web",state="Failed"} 1`, a.namespace)).Should(BeTrue())
+		Eventually(ctx, health).WithArguments("/scopes/" + a.namespace + "/web").Should(Equal("unhealthy"))
+
+		a.crash(ctx, false)
+		a.eventually(ctx, corev1alpha2.Healthy, "3/3")
+		Eventually(ctx, a.inventory).Should(HaveKeyWithValue("Deployment/web", "Ready"))
+		Eventually(ctx, health).WithArguments("/scopes/" + a.namespace + "/web").Should(Equal("healthy"))
+
+		Expect(k8s.Delete(ctx, a.service())).To(Succeed())
+		a.eventually(ctx, corev1alpha2.Healthy, "2/2")
+		Eventually(ctx, a.inventory).Should(Equal(map[string]string{"Deployment/web": "Ready"}))
+
+		By("deleting the scope")
+		Expect(k8s.Delete(ctx, a.scope())).To(Succeed())
+		Eventually(ctx, a.inventory).Should(BeEmpty())
+		Eventually(ctx, metric).WithArguments(fmt.Sprintf(`healthscope_scope_state{namespace=%q`, a.namespace)).Should(BeFalse())
+	}, SpecTimeout(2*time.Minute))
+})
+
+var _ = Describe("Monitor and controller", Serial, func() {
+	It("converge to the truth after they were killed, and write nothing when there is nothing to write", func(ctx context.Context) {
+		a, b := deploy(ctx, 1), deploy(ctx, 2)
+		Eventually(ctx, b.inventory).Should(HaveKeyWithValue("Service/web", "Ready"))
+
+		By("killing both, and changing things behind their backs")
+		Expect(hs.KillMonitor()).To(Succeed())
+		Expect(hs.KillController()).To(Succeed())
+		a.crash(ctx, true)
+		Expect(k8s.Delete(ctx, b.service())).To(Succeed())
+		Expect(k8s.Delete(ctx, b.configMap())).To(Succeed())
+		Expect(hs.StartMonitor(ctx)).To(Succeed())
+		Expect(hs.StartController(ctx)).To(Succeed())
+
+		a.eventually(ctx, corev1alpha2.Unhealthy, "2/3")
+		b.eventually(ctx, corev1alpha2.Healthy, "1/1")
+		Eventually(ctx, a.inventory).Should(HaveKeyWithValue("Deployment/web", "Failed"))
+		Eventually(ctx, b.inventory).Should(Equal(map[string]string{"Deployment/web": "Ready"}))
+		Eventually(ctx, metric).WithArguments(fmt.Sprintf(`healthscope_scope_state{namespace=%q,scope="web",state="Failed"} 1`, a.namespace)).Should(BeTrue())
+
+		By("restarting both with nothing to do")
+		a.inventorySynced(ctx)
+		b.inventorySynced(ctx)
+		before := versions(ctx)
+		_, last := writes(ctx, 0)
+		Expect(hs.KillController()).To(Succeed())
+		Expect(hs.StopMonitor()).To(Succeed())
+		Expect(hs.StartMonitor(ctx)).To(Succeed())
+		Expect(hs.StartController(ctx)).To(Succeed())
+		Eventually(ctx, metric).WithArguments(`healthscope_aai_requests_total{code="200",operation="list"}`).Should(BeTrue())
+		Consistently(ctx, func() map[types.NamespacedName]string { return versions(ctx) }, "2s").Should(Equal(before))
+		written, _ := writes(ctx, last)
+		Expect(written).To(BeEmpty())
+	}, SpecTimeout(4*time.Minute))
+
+	It("judge what is right and say what is wrong with the rest", func(ctx context.Context) {
+		a := deploy(ctx, 1)
+		scope, err := a.get(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		before := scope.DeepCopy()
+		scope.Spec.WorkloadReferences = []corev1alpha2.WorkloadReference{
+			{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
+			{APIVersion: "apps/v1", Kind: "Deployment", Name: "absent"},
+			{APIVersion: "example.org/v1", Kind: "Widget", Name: "unknown-kind"},
+			{APIVersion: "v1", Kind: "Secret", Name: "forbidden"},
+			{APIVersion: "apps/v1", Kind: "Deployment", Name: "elsewhere", Namespace: "kube-system"},
+			{APIVersion: "apps/v1", Kind: "Deployment"},
+			bundleRef("no-such-bundle"),
+		}
+		Expect(k8s.Patch(ctx, scope, client.MergeFrom(before))).To(Succeed())
+		Eventually(ctx, func(g Gomega) {
+			scope, err := a.get(ctx)
+			g.Expect(err).NotTo(HaveOccurred())
+			reasons := map[string]string{}
+			for _, c := range scope.Status.Culprits {
+				reasons[c.Kind+"/"+c.Name] = c.State + " " + c.Reason
+			}
+			g.Expect(reasons).To(Equal(map[string]string{
+				"Deployment/absent":                  "NotPresent NotFound",
+				"Widget/unknown-kind":                "Unknown KindNotFound",
+				"Secret/forbidden":                   "Unknown Forbidden",
+				"Deployment/elsewhere":               "Unknown CrossNamespace",
+				"Deployment/":                        "Unknown InvalidReference",
+				"ResourceBundleState/no-such-bundle": "NotPresent NotFound",
+			}))
+			g.Expect(scope.Status.Summary.Ready).To(BeEquivalentTo(3))
+			g.Expect(scope.Status.Summary.Failed).To(BeEquivalentTo(2))
+			g.Expect(scope.Status.Summary.Unknown).To(BeEquivalentTo(4))
+		}).Should(Succeed())
+	}, SpecTimeout(2*time.Minute))
+
+	It("read bundles of any writer, and are not stopped by a broken one", func(ctx context.Context) {
+		a := deploy(ctx, 1)
+		Expect(hs.StopMonitor()).To(Succeed())
+		DeferCleanup(hs.StartMonitor)
+
+		By("writing what other monitors write, and what nobody should")
+		status := map[string]string{
+			"broken":  `{"ready":false,"resourceCount":0,"podStatuses":"a word","deploymentStatuses":[null,7,{"metadata":{"name":3}}],"serviceStatuses":null}`,
+			"onap":    `{"ready":false,"resourceCount":1,"configMapStatuses":null,"daemonSetStatuses":null,"deploymentStatuses":[{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d","namespace":"x","uid":"1"},"spec":{"selector":null},"status":{"replicas":3,"readyReplicas":3}}],"jobStatuses":null}`,
+			"emco":    `{"ready":false,"resourceCount":0,"podStatuses":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p-1","namespace":"x"},"status":{"phase":"Running","containerStatuses":[{"name":"c","ready":false,"restartCount":9,"state":{"waiting":{"reason":"CrashLoopBackOff"}}}]}}]}`,
+			"pending": `{"ready":false,"resourceCount":0}`,
+		}
+		scope := &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: "others"}}
+		for name, text := range status {
+			b := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: name}}
+			Expect(k8s.Create(ctx, b)).To(Succeed())
+			Expect(k8s.Status().Patch(ctx, b, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":%s}`, text)))).To(Succeed())
+			scope.Spec.Apps = append(scope.Spec.Apps, corev1alpha2.ScopeApp{Name: name, WorkloadReferences: []corev1alpha2.WorkloadReference{bundleRef(name)}})
+		}
+		Expect(k8s.Create(ctx, scope)).To(Succeed())
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(k8s.Get(ctx, client.ObjectKeyFromObject(scope), scope)).To(Succeed())
+			states := map[string]string{}
+			for _, s := range scope.Status.Apps {
+				states[s.Name] = s.State
+			}
+			g.Expect(states).To(Equal(map[string]string{"broken": "Unknown", "onap": "Ready", "emco": "Failed", "pending": "Unknown"}))
+		}).Should(Succeed())
+		a.eventually(ctx, corev1alpha2.Healthy, "3/3")
+	}, SpecTimeout(2*time.Minute))
+
+	It("put no secret into any bundle", func(ctx context.Context) {
+		a := deploy(ctx, 1)
+		secret := &corev1.Secret{ObjectMeta: a.meta("web"), StringData: map[string]string{"password": "canary-secret"}}
+		Expect(k8s.Create(ctx, secret)).To(Succeed())
+		applied := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied","namespace":%q,"labels":{%q:%q}},"data":{"password":"canary-applied"}}`,
+			a.namespace, k8spluginv1alpha1.LabelDeploymentID, a.bundle)
+		cmd := cp.KubectlCommand(ctx, "apply", "-f", "-")
+		cmd.Stdin = strings.NewReader(applied)
+		out, err := cmd.CombinedOutput()
+		Expect(err).NotTo(HaveOccurred(), "%s", out)
+		a.eventually(ctx, corev1alpha2.Healthy, "4/4")
+
+		var list k8spluginv1alpha1.ResourceBundleStateList
+		Expect(k8s.List(ctx, &list)).To(Succeed())
+		data, err := json.Marshal(list)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(data)).To(ContainSubstring(a.bundle))
+		Expect(string(data)).NotTo(Or(ContainSubstring("canary"), ContainSubstring("Y2FuYXJ5"))) // In base64, too.
+		objects, err := hs.Objects(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(fmt.Sprint(objects)).NotTo(ContainSubstring("canary"))
+	}, SpecTimeout(2*time.Minute))
+
+	It("keep to A&AI's manners", func(ctx context.Context) {
+		violations, err := hs.Violations(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(violations).To(BeEmpty())
+	})
+})
+
+// inventorySynced waits until the scope says that A&AI holds everything.
+func (a app) inventorySynced(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) {
+		scope, err := a.get(ctx)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(scope.Status.Inventory).NotTo(BeNil())
+		g.Expect(scope.Status.Inventory.Pending + scope.Status.Inventory.Failed).To(BeZero())
+	}).Should(Succeed())
+}
+
+// versions returns the resource versions of all bundles and scopes.
+func versions(ctx context.Context) map[types.NamespacedName]string {
+	GinkgoHelper()
+	all := map[types.NamespacedName]string{}
+	for _, list := range []client.ObjectList{&k8spluginv1alpha1.ResourceBundleStateList{}, &corev1alpha2.HealthScopeList{}} {
+		Expect(k8s.List(ctx, list)).To(Succeed())
+		switch l := list.(type) {
+		case *k8spluginv1alpha1.ResourceBundleStateList:
+			for _, o := range l.Items {
+				all[types.NamespacedName{Namespace: o.Namespace, Name: "rbs/" + o.Name}] = o.ResourceVersion
+			}
+		case *corev1alpha2.HealthScopeList:
+			for _, o := range l.Items {
+				all[types.NamespacedName{Namespace: o.Namespace, Name: "hs/" + o.Name}] = o.ResourceVersion
+			}
+		}
+	}
+	return all
+}
+
+// metric says whether the controller's metrics hold a line that begins so.
+func metric(ctx context.Context, line string) (bool, error) {
+	status, text, err := hs.Text(ctx, hs.Metrics)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("status %d", status)
+	}
+	return strings.Contains(text, "\n"+line), err
+}
+
+// health asks the REST server for the health of a scope, in text.
+func health(ctx context.Context, path string) (string, error) {
+	_, text, err := hs.Text(ctx, hs.API+path)
+	return strings.TrimSpace(text), err
+}

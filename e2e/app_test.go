@@ -1,0 +1,157 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/e2e/installation"
+)
+
+// stateLabel is the label in A&AI that holds a resource's state.
+const stateLabel = "healthscope.core.oam.dev/status"
+
+// app is an application in a namespace of its own: a Deployment, a Service, a ConfigMap, their bundle and a scope.
+type app struct {
+	namespace, bundle string
+}
+
+// contextID numbers the AppContexts of the suite.
+var contextID = 1000
+
+// deploy creates an application and waits until its scope is healthy.
+func deploy(ctx context.Context, replicas int32) app {
+	GinkgoHelper()
+	contextID++
+	a := app{namespace: fmt.Sprintf("app-%d", contextID), bundle: fmt.Sprintf("%d-web", contextID)}
+	Expect(k8s.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.namespace}})).To(Succeed())
+	for _, o := range []client.Object{a.deployment(replicas), a.service(), a.configMap(), a.bundleState(), a.scope()} {
+		Expect(k8s.Create(ctx, o)).To(Succeed())
+	}
+	a.eventually(ctx, corev1alpha2.Healthy, "3/3")
+	return a
+}
+
+func (a app) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: a.namespace, Name: name, Labels: map[string]string{"app": "web", k8spluginv1alpha1.LabelDeploymentID: a.bundle}}
+}
+
+func (a app) deployment(replicas int32) *appsv1.Deployment {
+	surge, none := intstr.FromInt32(1), intstr.FromInt32(0)
+	return &appsv1.Deployment{ObjectMeta: a.meta("web"), Spec: appsv1.DeploymentSpec{
+		Replicas: &replicas,
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+		Strategy: appsv1.DeploymentStrategy{RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &surge, MaxUnavailable: &none}},
+		Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: a.meta("").Labels},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "example.org/web:1", Env: []corev1.EnvVar{{Name: "PASSWORD", Value: "canary-env"}}}}},
+		},
+	}}
+}
+
+func (a app) service() *corev1.Service {
+	return &corev1.Service{ObjectMeta: a.meta("web"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Port: 80}}}}
+}
+
+func (a app) configMap() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: a.meta("web"), Data: map[string]string{"password": "canary-config"}, BinaryData: map[string][]byte{"key": []byte("canary-binary")}}
+}
+
+func (a app) bundleState() *k8spluginv1alpha1.ResourceBundleState {
+	return &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: a.meta(a.bundle), Spec: k8spluginv1alpha1.ResourceBundleStateSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{k8spluginv1alpha1.LabelDeploymentID: a.bundle}},
+	}}
+}
+
+func (a app) scope() *corev1alpha2.HealthScope {
+	return &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: "web"}, Spec: corev1alpha2.HealthScopeSpec{
+		WorkloadReferences: []corev1alpha2.WorkloadReference{},
+		Apps:               []corev1alpha2.ScopeApp{{Name: "web", WorkloadReferences: []corev1alpha2.WorkloadReference{bundleRef(a.bundle)}}},
+	}}
+}
+
+func bundleRef(name string) corev1alpha2.WorkloadReference {
+	return corev1alpha2.WorkloadReference{APIVersion: k8spluginv1alpha1.GroupVersion.String(), Kind: k8spluginv1alpha1.ResourceBundleStateKind, Name: name}
+}
+
+// get reads the application's scope.
+func (a app) get(ctx context.Context) (*corev1alpha2.HealthScope, error) {
+	scope := a.scope()
+	return scope, k8s.Get(ctx, client.ObjectKeyFromObject(scope), scope)
+}
+
+// eventually waits until the scope has a health and a number of ready resources.
+func (a app) eventually(ctx context.Context, health corev1alpha2.Health, ready string) *corev1alpha2.HealthScope {
+	GinkgoHelper()
+	var scope *corev1alpha2.HealthScope
+	Eventually(ctx, func(g Gomega) {
+		var err error
+		scope, err = a.get(ctx)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(scope.Status.Health).To(Equal(health), "culprit: %s", scope.Status.FirstCulprit)
+		g.Expect(scope.Status.ResourcesReady).To(Equal(ready))
+	}).Should(Succeed())
+	return scope
+}
+
+// pods returns the application's pods.
+func (a app) pods(ctx context.Context) []corev1.Pod {
+	GinkgoHelper()
+	var list corev1.PodList
+	Expect(k8s.List(ctx, &list, client.InNamespace(a.namespace))).To(Succeed())
+	return list.Items
+}
+
+// crash makes all pods of the application crash, or lets them recover.
+func (a app) crash(ctx context.Context, crash bool) {
+	GinkgoHelper()
+	for _, pod := range a.pods(ctx) {
+		before := pod.DeepCopy()
+		if pod.Annotations == nil {
+			pod.Annotations = map[string]string{}
+		}
+		delete(pod.Annotations, controlplane.CrashAnnotation)
+		if crash {
+			pod.Annotations[controlplane.CrashAnnotation] = "true"
+		}
+		Expect(k8s.Patch(ctx, &pod, client.MergeFrom(before))).To(Succeed())
+	}
+}
+
+// inventory returns the states of the application's resources in A&AI, by Kind/name, without pods and ReplicaSets, whose names are made up.
+func (a app) inventory(ctx context.Context) (map[string]string, error) {
+	objects, err := hs.Objects(ctx)
+	states := map[string]string{}
+	for _, o := range objects {
+		if o.Body["namespace"] == a.namespace && o.Body["kind"] != "Pod" && o.Body["kind"] != "ReplicaSet" {
+			states[o.String()] = o.Label(stateLabel)
+		}
+	}
+	return states, err
+}
+
+// writes returns the requests after a certain one by which A&AI was changed, and the number of the last request.
+func writes(ctx context.Context, after uint64) (list []installation.Request, last uint64) {
+	GinkgoHelper()
+	all, err := hs.Requests(ctx, after)
+	Expect(err).NotTo(HaveOccurred())
+	last = after
+	for _, r := range all {
+		last = max(last, r.Seq)
+		if r.Method != http.MethodGet {
+			list = append(list, r)
+		}
+	}
+	return list, last
+}

@@ -1,0 +1,78 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/e2e/installation"
+)
+
+// The suite's control plane, and HealthScope on it.
+var (
+	cp  *controlplane.ControlPlane
+	hs  *installation.Installation
+	k8s client.WithWatch
+)
+
+func TestEndToEnd(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(60 * time.Second)
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	RunSpecs(t, "End to end")
+}
+
+var _ = BeforeSuite(func(ctx context.Context) {
+	root, err := filepath.Abs("..")
+	Expect(err).NotTo(HaveOccurred())
+	bin, dir := GinkgoT().TempDir(), GinkgoT().TempDir()
+	build(ctx, root, filepath.Join(bin, "healthscope"), ".")
+	build(ctx, root, filepath.Join(bin, "aai-simulator"), "./aai/simulator/cmd/aai-simulator")
+
+	cp, err = controlplane.Start(ctx, controlplane.Options{Name: "e2e", Controllers: true, Log: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(cp.Stop)
+	// Where time passes in a test, it is made short here; the defaults are tested where the clock can be set.
+	hs, err = installation.Start(ctx, cp, installation.Options{
+		Root: root, Bin: bin, Dir: dir, Log: GinkgoWriter,
+		Configuration: "policy:\n  notPresentGraceSeconds: 1\n",
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(hs.Stop)
+
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, corev1alpha2.AddToScheme, k8spluginv1alpha1.AddToScheme} {
+		Expect(add(scheme)).To(Succeed())
+	}
+	k8s, err = client.NewWithWatch(cp.Config(), client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+}, NodeTimeout(10*time.Minute))
+
+var _ = ReportAfterEach(func(r SpecReport) {
+	if r.Failed() && hs != nil {
+		_, _ = GinkgoWriter.Write([]byte(hs.LogTails()))
+	}
+})
+
+// build builds a program of the source tree.
+func build(ctx context.Context, root, program, source string) {
+	GinkgoHelper()
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", program, source)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "%s", out)
+}
