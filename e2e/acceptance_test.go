@@ -113,6 +113,20 @@ var _ = Describe("Monitor and controller", Serial, func() {
 		Eventually(ctx, b.inventory).Should(Equal(map[string]string{"Deployment/web": "Ready"}))
 		Eventually(ctx, metric).WithArguments(fmt.Sprintf(`healthscope_scope_state{namespace=%q,scope="web",state="Failed"} 1`, a.namespace)).Should(BeTrue())
 
+		By("referring to a Deployment that is in no bundle")
+		plain := b.deployment(1)
+		plain.ObjectMeta = metav1.ObjectMeta{Namespace: b.namespace, Name: "plain"}
+		plain.Spec.Selector.MatchLabels = map[string]string{"app": "plain"}
+		plain.Spec.Template.Labels = plain.Spec.Selector.MatchLabels
+		Expect(k8s.Create(ctx, plain)).To(Succeed())
+		scope, err := b.get(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		without := scope.DeepCopy()
+		scope.Spec.WorkloadReferences = []corev1alpha2.WorkloadReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "plain"}}
+		Expect(k8s.Patch(ctx, scope, client.MergeFrom(without))).To(Succeed())
+		b.eventually(ctx, corev1alpha2.Healthy, "2/2")
+		Eventually(ctx, b.inventory).Should(HaveKeyWithValue("Deployment/plain", "Ready"))
+
 		By("restarting both with nothing to do")
 		a.inventorySynced(ctx)
 		b.inventorySynced(ctx)

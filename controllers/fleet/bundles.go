@@ -52,7 +52,7 @@ func Setup(mgr ctrl.Manager, o Options) (*View, error) {
 	}
 	view := newView(o.ClusterName)
 	r := &bundleReconciler{reader: mgr.GetClient(), view: view, policy: o.Policy, clock: o.Clock}
-	if err := mgr.Add(primer{r: r, cache: mgr.GetCache()}); err != nil {
+	if err := mgr.Add(primer{r}); err != nil {
 		return nil, errors.Wrap(err, "cannot add the first reading of bundles")
 	}
 	everywhere := false
@@ -104,27 +104,29 @@ func (r *bundleReconciler) judge(key BundleKey, b *k8spluginv1alpha1.ResourceBun
 }
 
 // primer judges all bundles of a cluster once before the view says that it is synced.
-type primer struct {
-	r     *bundleReconciler
-	cache cache.Cache
-}
+type primer struct{ *bundleReconciler }
 
 // Start implements manager.Runnable.
 func (p primer) Start(ctx context.Context) error {
-	if !p.cache.WaitForCacheSync(ctx) {
-		return nil // The manager is stopping.
+	err := p.prime(ctx)
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // The manager is stopping, which is why there is an error.
 	}
+	return err
+}
+
+func (p primer) prime(ctx context.Context) error {
 	var list k8spluginv1alpha1.ResourceBundleStateList
-	if err := p.r.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := p.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return errors.Wrap(err, "cannot list ResourceBundleStates")
 	}
 	for i := range list.Items {
 		// What Reconcile says about looking again is left to the controller, which is given every bundle once when it starts.
-		if _, err := p.r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])}); err != nil {
+		if _, err := p.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])}); err != nil {
 			return err
 		}
 	}
-	close(p.r.view.synced)
+	close(p.view.synced)
 	return nil
 }
 

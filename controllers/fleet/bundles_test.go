@@ -57,7 +57,9 @@ func look(policy healthscope.Policy) *viewer {
 	go func() { ended <- mgr.Start(ctx) }()
 	v.stop = sync.OnceFunc(func() {
 		cancel()
-		Eventually(ended).Should(Receive(BeNil()))
+		var err error
+		Eventually(ended).Should(Receive(&err), "the manager ends")
+		Expect(err).NotTo(HaveOccurred())
 	})
 	DeferCleanup(v.stop)
 	return v

@@ -5,7 +5,7 @@
 // The parts, in the order of the data:
 //
 //   - watch follows one kind by one label key (a label selector cannot OR two
-//     keys) and keeps the objects, stripped, in a store by label value;
+//     keys) and keeps the objects, stripped and packed, in a store by label value;
 //   - watches are all of them: they wake the bundles that a changed object
 //     belongs to, and say when everything has been read once;
 //   - reconciler takes one bundle, gathers its objects, lets bundle.Build

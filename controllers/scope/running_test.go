@@ -13,7 +13,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -67,7 +66,9 @@ func start(change ...func(*settings)) *controller {
 	go func() { ended <- c.mgr.Start(ctx) }()
 	c.stop = sync.OnceFunc(func() {
 		cancel()
-		Eventually(ended).Should(Receive(BeNil()), "the controller ends without an error")
+		var err error
+		Eventually(ended).Should(Receive(&err), "the controller ends")
+		Expect(err).NotTo(HaveOccurred())
 	})
 	DeferCleanup(c.stop)
 	return c
@@ -95,7 +96,10 @@ func (c *controller) series(namespace, name string) map[string]float64 {
 	all := map[string]float64{}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
-			labels := labelsOf(metric)
+			labels := map[string]string{}
+			for _, pair := range metric.GetLabel() {
+				labels[pair.GetName()] = pair.GetValue()
+			}
 			if labels["namespace"] == namespace && labels["scope"] == name {
 				short := strings.TrimPrefix(family.GetName(), "healthscope_scope_")
 				all[strings.Join(strings.Fields(short+" "+labels["app"]+" "+labels["state"]), " ")] = metric.GetGauge().GetValue()
@@ -103,14 +107,6 @@ func (c *controller) series(namespace, name string) map[string]float64 {
 		}
 	}
 	return all
-}
-
-func labelsOf(metric *dto.Metric) map[string]string {
-	labels := map[string]string{}
-	for _, pair := range metric.GetLabel() {
-		labels[pair.GetName()] = pair.GetValue()
-	}
-	return labels
 }
 
 // wiretap sees all requests of a controller.

@@ -148,11 +148,14 @@ func grant(ctx context.Context, resource string) {
 	}
 }
 
-// newNamespace makes a namespace for a spec.
+// newNamespace makes a namespace for a spec. Its scopes go with the spec, because the controllers of other specs see them too.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
 	Expect(api.Create(ctx, namespace)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) error {
+		return api.DeleteAllOf(ctx, &corev1alpha2.HealthScope{}, client.InNamespace(namespace.Name))
+	})
 	return namespace.Name
 }
 

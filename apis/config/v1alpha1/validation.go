@@ -125,12 +125,15 @@ func validateURL(path *field.Path, value string) field.ErrorList {
 	switch {
 	case value == "":
 		return field.ErrorList{field.Required(path, "give the URL, such as https://aai.onap:8443")}
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return field.ErrorList{field.Invalid(path, value, "must be an http or https URL")}
+	case err != nil:
+		// The value may hold a password in a place where it cannot be found and left out.
+		return field.ErrorList{field.Invalid(path, "(not shown)", "cannot be read as a URL")}
+	case u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return field.ErrorList{field.Invalid(path, u.Redacted(), "must be an http or https URL")}
 	case u.User != nil:
 		return field.ErrorList{field.Invalid(path, u.Redacted(), "must not hold a password: use usernameFile and passwordFile")}
 	case strings.TrimRight(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
-		return field.ErrorList{field.Invalid(path, value, "must be scheme, host and port only")}
+		return field.ErrorList{field.Invalid(path, u.Redacted(), "must be scheme, host and port only")}
 	}
 	return nil
 }

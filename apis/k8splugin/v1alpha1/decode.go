@@ -78,6 +78,9 @@ func (s *ResourceBundleStateStatus) decodeFields(data []byte) {
 			s.Malformed = append(s.Malformed, name)
 		}
 	}
+	if slices.Contains(s.Malformed, "summary") {
+		s.Summary = nil // Half a summary would be taken for a whole one.
+	}
 	if raw, ok := fields["resources"]; ok {
 		var entries []json.RawMessage
 		bad := json.Unmarshal(raw, &entries) != nil

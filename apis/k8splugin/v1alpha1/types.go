@@ -55,7 +55,7 @@ type ResourceBundleStateSpec struct {
 // Decoding never fails: a field of the wrong type is left empty and named in
 // Malformed, so that one badly typed bundle cannot break a list of all.
 type ResourceBundleStateStatus struct {
-	// ready is true when every resource that counts is ready. Monitors other than ours always write false.
+	// ready is true when there are resources and every one that counts is ready. Monitors other than ours always write false.
 	// +optional
 	Ready bool `json:"ready"`
 	// resourceCount is the number of objects found for the bundle, also of those that are not listed because status was truncated.

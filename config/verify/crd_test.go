@@ -1,0 +1,162 @@
+package verify
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// The CRDs, by their files.
+const (
+	healthScopeCRD         = "core.oam.dev_healthscopes.yaml"
+	resourceBundleStateCRD = "k8splugin.io_resourcebundlestates.yaml"
+)
+
+// readCRD reads a CRD as it is installed.
+func readCRD(t *testing.T, name string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "crd", name))
+	if err != nil {
+		t.Fatalf("cannot read a CRD: %v", err)
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(data, &crd); err != nil {
+		t.Fatalf("cannot read CRD %q: %v", name, err)
+	}
+	if len(crd.Spec.Versions) != 1 {
+		t.Fatalf("CRD %q has %d versions; these tests know one", name, len(crd.Spec.Versions))
+	}
+	return &crd
+}
+
+// schemas returns the schemas of all fields of spec and status, by path. The
+// path of what is in a list ends in [].
+func schemas(crd *apiextensionsv1.CustomResourceDefinition) map[string]apiextensionsv1.JSONSchemaProps {
+	all := map[string]apiextensionsv1.JSONSchemaProps{}
+	var walk func(string, apiextensionsv1.JSONSchemaProps)
+	walk = func(path string, s apiextensionsv1.JSONSchemaProps) {
+		all[path] = s
+		for name, below := range s.Properties {
+			walk(path+"."+name, below)
+		}
+		if s.Items != nil && s.Items.Schema != nil {
+			walk(path+"[]", *s.Items.Schema)
+		}
+	}
+	for _, part := range []string{"spec", "status"} {
+		walk(part, crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties[part])
+	}
+	return all
+}
+
+func TestCRDFieldsAreDescribed(t *testing.T) {
+	for _, name := range []string{healthScopeCRD, resourceBundleStateCRD} {
+		for path, s := range schemas(readCRD(t, name)) {
+			if s.Description == "" && (s.Type != "string" || !strings.HasSuffix(path, "[]")) {
+				t.Errorf("%s: %s has no description: kubectl explain would say nothing", name, path)
+			}
+		}
+	}
+}
+
+// unbounded are those parts of a spec that take what others write, however long: OAM and KubeVela give these fields
+// no bounds, and selectors are Kubernetes' own. A manifest of theirs must not be refused.
+var unbounded = []string{"spec.workloadRefs[].", "spec.apps[].workloadRefs[].", "spec.appReferences[].", "spec.apps[].selector.", "spec.selector."}
+
+func TestCRDStringsThatPeopleWriteAreBounded(t *testing.T) {
+	for _, name := range []string{healthScopeCRD, resourceBundleStateCRD} {
+		for path, s := range schemas(readCRD(t, name)) {
+			if s.Type != "string" || !strings.HasPrefix(path, "spec.") || hasPrefix(path, unbounded) {
+				continue
+			}
+			if s.MaxLength == nil && len(s.Enum) == 0 {
+				t.Errorf("%s: %s is a string of any length: add a MaxLength to the type", name, path)
+			}
+		}
+	}
+}
+
+func TestCRDListsSayHowTheyMerge(t *testing.T) {
+	for _, name := range []string{healthScopeCRD, resourceBundleStateCRD} {
+		for path, s := range schemas(readCRD(t, name)) {
+			if s.Type != "array" {
+				continue
+			}
+			if s.XListType == nil {
+				t.Errorf("%s: %s has no listType: server-side apply would replace it as a whole without saying so", name, path)
+			}
+			if strings.HasPrefix(path, "spec.") && s.MaxItems == nil && !hasPrefix(path, unbounded) {
+				t.Errorf("%s: %s may have any number of items: add a MaxItems to the type", name, path)
+			}
+		}
+	}
+}
+
+func hasPrefix(path string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(path, p) })
+}
+
+func TestCRDsAreWhatClientsKnow(t *testing.T) {
+	type identity struct {
+		Group, Kind, Plural, Singular, Version string
+		ShortNames, Categories, Columns, Wide  []string
+		Namespaced, Status                     bool
+	}
+	want := map[string]identity{
+		healthScopeCRD: {
+			Group: "core.oam.dev", Kind: "HealthScope", Plural: "healthscopes", Singular: "healthscope", Version: "v1alpha2",
+			ShortNames: []string{"hs"}, Categories: []string{"oam", "crossplane"},
+			Columns: []string{"HEALTH", "READY", "PENDING", "FAILED", "CLUSTERS", "AGE"}, Wide: []string{"CULPRIT"},
+			Namespaced: true, Status: true,
+		},
+		resourceBundleStateCRD: {
+			Group: "k8splugin.io", Kind: "ResourceBundleState", Plural: "resourcebundlestates", Singular: "resourcebundlestate", Version: "v1alpha1",
+			ShortNames: []string{"rbs"}, Categories: []string{"emco"},
+			Columns:    []string{"READY", "RESOURCES", "PENDING", "FAILED", "AGE"},
+			Namespaced: true, Status: true,
+		},
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		crd := readCRD(t, name)
+		v := crd.Spec.Versions[0]
+		got := identity{
+			Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind, Plural: crd.Spec.Names.Plural, Singular: crd.Spec.Names.Singular, Version: v.Name,
+			ShortNames: crd.Spec.Names.ShortNames, Categories: crd.Spec.Names.Categories,
+			Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
+			Status:     v.Served && v.Storage && v.Subresources != nil && v.Subresources.Status != nil,
+		}
+		for _, c := range v.AdditionalPrinterColumns {
+			if c.Priority == 0 {
+				got.Columns = append(got.Columns, c.Name)
+			} else {
+				got.Wide = append(got.Wide, c.Name)
+			}
+		}
+		if diff := cmp.Diff(want[name], got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestCRDColumnsShowFieldsThatExist(t *testing.T) {
+	for _, name := range []string{healthScopeCRD, resourceBundleStateCRD} {
+		crd := readCRD(t, name)
+		fields := schemas(crd)
+		for _, c := range crd.Spec.Versions[0].AdditionalPrinterColumns {
+			path := strings.TrimPrefix(c.JSONPath, ".")
+			if path == "metadata.creationTimestamp" {
+				continue
+			}
+			if s, ok := fields[path]; !ok || s.Type != c.Type {
+				t.Errorf("%s: column %s shows %s as %s, which is %q in the schema", name, c.Name, path, c.Type, s.Type)
+			}
+		}
+	}
+}

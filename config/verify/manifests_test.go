@@ -1,0 +1,213 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+)
+
+// documentsOf splits a YAML stream into its documents, without those that hold nothing but comments.
+func documentsOf(stream string) []string {
+	var documents []string
+	for document := range strings.SplitSeq("\n"+stream, "\n---") {
+		holds := func(l string) bool { l = strings.TrimSpace(l); return l != "" && !strings.HasPrefix(l, "#") }
+		if slices.ContainsFunc(strings.Split(document, "\n"), holds) {
+			documents = append(documents, document)
+		}
+	}
+	return documents
+}
+
+// manifests reads YAML as strictly as it can be read.
+type manifests struct {
+	decoder runtime.Decoder
+	// crds are our CRDs by kind: their Go types decode leniently, their schemas do not.
+	crds map[string]*apiextensionsv1.CustomResourceDefinition
+}
+
+func newManifests(t *testing.T) manifests {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1alpha2.AddToScheme(scheme), k8spluginv1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	m := manifests{
+		decoder: json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Yaml: true, Strict: true}),
+		crds:    map[string]*apiextensionsv1.CustomResourceDefinition{},
+	}
+	for _, name := range crdOf {
+		crd := readCRD(t, name)
+		m.crds[crd.Spec.Names.Kind] = crd
+	}
+	return m
+}
+
+// check returns what is wrong with a YAML document.
+func (m manifests) check(document string) error {
+	var meta metav1.TypeMeta
+	if err := yaml.Unmarshal([]byte(document), &meta); err != nil {
+		return err
+	}
+	if meta.Kind == configv1alpha1.Kind && meta.APIVersion == configv1alpha1.APIVersion {
+		return yaml.UnmarshalStrict([]byte(document), &configv1alpha1.Configuration{})
+	}
+	decoded, _, err := m.decoder.Decode([]byte(document), nil, nil)
+	if err != nil {
+		return err
+	}
+	if b, ok := decoded.(*k8spluginv1alpha1.ResourceBundleState); ok && len(b.Status.Malformed) > 0 {
+		return fmt.Errorf("cannot read %q of the bundle's status", b.Status.Malformed)
+	}
+	if crd := m.crds[meta.Kind]; crd != nil {
+		return checkAgainst(crd, document)
+	}
+	return nil
+}
+
+// checkAgainst returns what the API server would prune or refuse in spec and status.
+func checkAgainst(crd *apiextensionsv1.CustomResourceDefinition, document string) error {
+	var content map[string]any
+	if err := yaml.Unmarshal([]byte(document), &content); err != nil {
+		return err
+	}
+	all := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties
+	return errors.Join(checkValue("spec", content["spec"], all["spec"]), checkValue("status", content["status"], all["status"]))
+}
+
+// checkValue compares a value with its schema, as far as our CRDs make use of schemas.
+func checkValue(path string, value any, s apiextensionsv1.JSONSchemaProps) error {
+	switch v := value.(type) {
+	case map[string]any:
+		return checkObject(path, v, s)
+	case []any:
+		var errs []error
+		for i, item := range v {
+			if s.Items != nil {
+				errs = append(errs, checkValue(fmt.Sprintf("%s[%d]", path, i), item, *s.Items.Schema))
+			}
+		}
+		return errors.Join(append(errs, typeOf(path, "array", s))...)
+	case string:
+		allowed := func(e apiextensionsv1.JSON) bool { return string(e.Raw) == strconv.Quote(v) }
+		if len(s.Enum) > 0 && !slices.ContainsFunc(s.Enum, allowed) || s.MaxLength != nil && len(v) > int(*s.MaxLength) {
+			return fmt.Errorf("%s must not be %q", path, v)
+		}
+		return typeOf(path, "string", s)
+	case float64:
+		if s.Minimum != nil && v < *s.Minimum || s.Maximum != nil && v > *s.Maximum {
+			return fmt.Errorf("%s must not be %v", path, v)
+		}
+		return typeOf(path, "integer", s)
+	case bool:
+		return typeOf(path, "boolean", s)
+	default:
+		return nil
+	}
+}
+
+func checkObject(path string, object map[string]any, s apiextensionsv1.JSONSchemaProps) error {
+	errs := []error{typeOf(path, "object", s)}
+	for _, name := range s.Required {
+		if _, ok := object[name]; !ok {
+			errs = append(errs, fmt.Errorf("%s.%s is required", path, name))
+		}
+	}
+	for name, value := range object {
+		below, ok := s.Properties[name]
+		switch {
+		case ok:
+			errs = append(errs, checkValue(path+"."+name, value, below))
+		case s.AdditionalProperties == nil && s.Type != "":
+			errs = append(errs, fmt.Errorf("the CRD does not know %s.%s", path, name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// typeOf compares the type of a value with that of its schema. A schema without a type takes anything.
+func typeOf(path, kind string, s apiextensionsv1.JSONSchemaProps) error {
+	if s.Type == "" || s.Type == kind {
+		return nil
+	}
+	return fmt.Errorf("%s is of type %s, not %s", path, s.Type, kind)
+}
+
+func TestSamplesAreValid(t *testing.T) {
+	m := newManifests(t)
+	checked := 0
+	err := filepath.WalkDir(filepath.Join("..", "samples"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		for _, document := range documentsOf(string(data)) {
+			checked++
+			if err := m.check(document); err != nil {
+				t.Errorf("%s: %v\n%s", path, err, document)
+			}
+		}
+		return err
+	})
+	if err != nil || checked == 0 {
+		t.Fatalf("cannot read the samples: %d found, %v", checked, err)
+	}
+}
+
+func TestExamplesInPagesAreValid(t *testing.T) {
+	m := newManifests(t)
+	for _, p := range allPages(t) {
+		if !strings.HasPrefix(p.name, "config/docs/") {
+			continue
+		}
+		for _, block := range p.fences("yaml") {
+			for _, document := range documentsOf(block) {
+				if err := m.check(document); err != nil {
+					t.Errorf("%s: an example is not valid: %v\n%s", p.name, err, document)
+				}
+			}
+		}
+	}
+}
+
+func TestWrongManifestsAreFound(t *testing.T) {
+	m := newManifests(t)
+	head := map[string]string{
+		"HealthScope":         "apiVersion: core.oam.dev/v1alpha2\nkind: HealthScope\nmetadata: {name: x}\n",
+		"ResourceBundleState": "apiVersion: k8splugin.io/v1alpha1\nkind: ResourceBundleState\nmetadata: {name: x}\n",
+		"Configuration":       "apiVersion: config.healthscope.io/v1alpha1\nkind: Configuration\n",
+		"ConfigMap":           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n",
+	}
+	for name, document := range map[string]string{
+		"unknown field of a scope":         head["HealthScope"] + "spec: {app: []}",
+		"wrong type in a scope":            head["HealthScope"] + "spec: {rollup: {healthyPercentage: all}}",
+		"value out of bounds":              head["HealthScope"] + "spec: {rollup: {healthyPercentage: 101}}",
+		"unknown field of a bundle":        head["ResourceBundleState"] + "spec: {selectors: {}}",
+		"unknown field of bundle's status": head["ResourceBundleState"] + "status: {redy: true}",
+		"wrong type in a bundle's status":  head["ResourceBundleState"] + "status: {ready: maybe}",
+		"unknown setting":                  head["Configuration"] + "cluster: x",
+		"unknown field of Kubernetes":      head["ConfigMap"] + "dada: {}",
+		"unknown kind":                     "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: x}",
+		"field given twice":                head["ConfigMap"] + "data: {a: b}\ndata: {c: d}",
+	} {
+		if m.check(document) == nil {
+			t.Errorf("%s: nothing was found wrong with\n%s", name, document)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package verify
+
+import (
+	"go/ast"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/healthscope/healthscope/aai"
+)
+
+var (
+	metricName = regexp.MustCompile(`\bhealthscope_[a-z0-9_]+`)
+	// metricSuffix is what Prometheus adds to the name of a histogram.
+	metricSuffix = regexp.MustCompile(`_(bucket|sum|count)$`)
+)
+
+// metric is a metric as the code makes it.
+type metric struct {
+	kind   string
+	labels []string
+}
+
+// metricTypes are the types of the metrics that functions of the Prometheus library make. NewDesc is used for gauges only.
+var metricTypes = map[string]string{
+	"NewDesc": "gauge", "NewGauge": "gauge", "NewGaugeVec": "gauge", "NewGaugeFunc": "gauge",
+	"NewCounter": "counter", "NewCounterVec": "counter", "NewCounterFunc": "counter",
+	"NewHistogram": "histogram", "NewHistogramVec": "histogram",
+}
+
+// metricsInSource returns the metrics that the code makes, by name.
+func metricsInSource(t *testing.T) map[string]metric {
+	t.Helper()
+	files := sources(t, "controllers", "aai", "healthscope")
+	found := map[string]metric{}
+	inspect(files, func(c *ast.CallExpr) {
+		f, ok := c.Fun.(*ast.SelectorExpr)
+		if !ok || metricTypes[f.Sel.Name] == "" {
+			return
+		}
+		var name string
+		m := metric{kind: metricTypes[f.Sel.Name]}
+		ast.Inspect(c, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.BasicLit:
+				if word, ok := text(n); ok && metricName.FindString(word) == word && word != "" {
+					name = word
+				}
+			case *ast.CompositeLit:
+				if list, ok := n.Type.(*ast.ArrayType); ok && isIdent(list.Elt, "string") {
+					m.labels = stringsOf(n.Elts)
+				}
+			}
+			return true
+		})
+		if name != "" {
+			found[name] = m
+		}
+	})
+	inspect(files, func(s *ast.SelectorExpr) {
+		if s.Sel.Name == "CounterValue" || s.Sel.Name == "UntypedValue" {
+			t.Errorf("prometheus.%s is used: tell this test which metric is no gauge", s.Sel.Name)
+		}
+	})
+	inspect(files, func(l *ast.BasicLit) {
+		if word, ok := text(l); ok && metricName.FindString(word) == word && word != "" && found[word].kind == "" {
+			t.Errorf("tell this test how the metric %q is made", word)
+		}
+	})
+	return found
+}
+
+func isIdent(e ast.Expr, name string) bool {
+	i, ok := e.(*ast.Ident)
+	return ok && i.Name == name
+}
+
+func stringsOf(elements []ast.Expr) []string {
+	var found []string
+	for _, e := range elements {
+		if word, ok := text(e); ok {
+			found = append(found, word)
+		}
+	}
+	return found
+}
+
+func TestMetricsAreDocumented(t *testing.T) {
+	p := readPage(t, "metrics.md")
+	rows := p.rows(t, "metric")
+	metrics := metricsInSource(t)
+	p.documents(t, "metric", slices.Sorted(maps.Keys(metrics)), firstCodes(rows, "metric"))
+	for _, r := range rows {
+		m := metrics[code(r["metric"])]
+		if r["type"] != m.kind || !slices.Equal(codes(r["labels"]), m.labels) {
+			t.Errorf("%s: %s is a %s with labels %q; the row says %s with %s", p.name, r["metric"], m.kind, m.labels, r["type"], r["labels"])
+		}
+		if r["meaning"] == "" {
+			t.Errorf("%s: say what %s means", p.name, r["metric"])
+		}
+	}
+}
+
+func TestOperationsOnTheInventoryAreDocumented(t *testing.T) {
+	p := readPage(t, "metrics.md")
+	for _, r := range p.rows(t, "metric") {
+		if code(r["metric"]) != "healthscope_aai_requests_total" {
+			continue
+		}
+		for name, operation := range constants(sources(t, "aai"), "Op") {
+			if !slices.Contains(codes(r["meaning"]), operation) {
+				t.Errorf("%s: name the operation %q (%s) in the row of %s", p.name, operation, name, r["metric"])
+			}
+		}
+		return
+	}
+	t.Errorf("%s: add a row for the requests that count operations such as %q", p.name, aai.OpPut)
+}
+
+func TestAlertsUseMetricsThatExist(t *testing.T) {
+	p := readPage(t, "metrics.md")
+	metrics := metricsInSource(t)
+	expressions := strings.Join(p.fences("promql"), "\n")
+	for _, name := range metricName.FindAllString(expressions, -1) {
+		if base := metricSuffix.ReplaceAllString(name, ""); metrics[name].kind == "" && metrics[base].kind != "histogram" {
+			t.Errorf("%s: an alert uses %q, which does not exist", p.name, name)
+		}
+	}
+	for name := range metrics {
+		if !strings.Contains(expressions, name) {
+			t.Errorf("%s: give an example of an alert on %s", p.name, name)
+		}
+	}
+}

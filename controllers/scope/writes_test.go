@@ -1,0 +1,206 @@
+package scope_test
+
+import (
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"go.uber.org/goleak"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+)
+
+var _ = Describe("The status of a scope", func() {
+	It("is written once for a change, and never without one", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		web := newDeployment(ctx, namespace, "web", 3)
+		sink := newBundle(ctx, namespace, "7-sink", nil)
+		fill(ctx, sink, inBundle(namespace, "sink", replicas{1, 1, 1}))
+		c := start()
+		s := newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "web"), bundleRef("7-sink")))
+		written := c.written(namespace, "shop")
+		Eventually(reading(ctx, s)).Should(haveHealth(healthy, "2/2"))
+		Consistently(written).Should(Equal(1))
+
+		By("changing a workload")
+		report(ctx, web, 3, 2)
+		Eventually(reading(ctx, s)).Should(haveHealth(unhealthy, "1/2"))
+		Consistently(written).Should(Equal(2))
+
+		By("changing a bundle")
+		fill(ctx, sink, inBundle(namespace, "sink", replicas{1, 1, 0}))
+		Eventually(reading(ctx, s)).Should(haveHealth(unhealthy, "0/2"))
+		Consistently(written).Should(Equal(3))
+
+		By("changing what makes no difference")
+		web.Labels["color"] = "blue"
+		Expect(api.Update(ctx, web)).To(Succeed())
+		sink.Annotations = map[string]string{"color": "blue"}
+		Expect(api.Update(ctx, sink)).To(Succeed())
+		labelled := read(ctx, s)
+		labelled.Labels = map[string]string{"color": "blue"}
+		Expect(api.Update(ctx, &labelled)).To(Succeed())
+		Consistently(written).Should(Equal(3))
+
+		By("damaging it from outside")
+		damaged := read(ctx, s)
+		damaged.Status = corev1alpha2.HealthScopeStatus{Health: corev1alpha2.Healthy}
+		Expect(api.Status().Update(ctx, &damaged)).To(Succeed())
+		Eventually(reading(ctx, s)).Should(haveHealth(unhealthy, "0/2"))
+	})
+
+	It("survives a restart untouched, with its times", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		newDeployment(ctx, namespace, "web", 1)
+		sink := newBundle(ctx, namespace, "7-sink", nil)
+		fill(ctx, sink, inBundle(namespace, "sink", replicas{1, 1, 0}))
+		spec := refs(
+			ref("apps/v1", "Deployment", "web"), ref("apps/v1", "Deployment", "gone"), bundleRef("7-sink"), bundleRef("7-gone"),
+			ref("v1", "Service", "forbidden"), ref("acme.example.com/v1", "Nothing", "x"), ref("", "", ""))
+		first := start()
+		s := newScope(ctx, namespace, "shop", spec)
+		Eventually(reading(ctx, s)).Should(haveHealth(unhealthy, "0/7"))
+		Eventually(reading(ctx, s)).Should(WithTransform(culprits, ContainElements("Service/forbidden Unknown Forbidden", "Nothing/x Unknown KindNotFound")))
+		Consistently(first.written(namespace, "shop")).Should(Equal(1), "all kinds are known, or known to be unknown, before anything is written")
+		before := read(ctx, s)
+		first.stop()
+
+		second := start()
+		Eventually(func() any { return second.series(namespace, "shop") }).Should(HaveKey("state Unknown"))
+		Consistently(second.written(namespace, "shop"), time.Second).Should(BeZero())
+		Expect(read(ctx, s)).To(Equal(before))
+		Expect(eventsOf(ctx, s)(NewWithT(GinkgoT()))).To(HaveLen(1))
+	})
+
+	It("waits for a slow API server instead of saying Unknown", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		newDeployment(ctx, namespace, "web", 3)
+		fill(ctx, newBundle(ctx, namespace, "7-sink", nil), inBundle(namespace, "sink", replicas{1, 1, 1}))
+		first := start()
+		s := newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "web"), bundleRef("7-sink")))
+		Eventually(reading(ctx, s)).Should(haveHealth(healthy, "2/2"))
+		before := read(ctx, s)
+		first.stop()
+
+		for _, slow := range []string{"deployments", "resourcebundlestates"} {
+			By("holding back " + slow)
+			wire := newWiretap()
+			release := wire.hold(slow)
+			DeferCleanup(release)
+			fresh := fmt.Sprintf("fresh-%s", slow)
+			c := start(func(s *settings) { s.wire = wire })
+			another := newScope(ctx, namespace, fresh, refs(ref("apps/v1", "Deployment", "web"), bundleRef("7-sink")))
+			Consistently(func() int { return c.written(namespace, "shop")() + c.written(namespace, fresh)() }, time.Second).Should(BeZero())
+			release()
+			Eventually(reading(ctx, another)).Should(haveHealth(healthy, "2/2"))
+			Expect(c.written(namespace, fresh)()).To(Equal(1))
+			Expect(read(ctx, s)).To(Equal(before))
+			c.stop()
+		}
+	})
+
+	It("is right after a storm of changes, without a write for each", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		web := newDeployment(ctx, namespace, "web", 3)
+		c := start()
+		s := newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "web")))
+		Eventually(reading(ctx, s)).Should(haveHealth(healthy, "1/1"))
+		const storm = 60
+		for i := range storm {
+			report(ctx, web, 3, int32(i%3))
+		}
+		report(ctx, web, 3, 3)
+		Eventually(reading(ctx, s)).Should(SatisfyAll(haveHealth(healthy, "1/1"), HaveField("Status.HealthConditions", ConsistOf(HaveField("Diagnosis", "Ready:3/3 ")))))
+		Expect(c.written(namespace, "shop")()).To(BeNumerically("<=", storm+2))
+		written := c.written(namespace, "shop")()
+		Consistently(c.written(namespace, "shop")).Should(Equal(written))
+	})
+
+	It("does not swing between two references that cannot both be right", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		newDeployment(ctx, namespace, "web", 3)
+		former := ref("apps/v1", "Deployment", "web")
+		former.UID = "8f5d1d6e-0000-0000-0000-000000000000"
+		c := start()
+		s := newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "web"), former))
+		Eventually(reading(ctx, s)).Should(haveHealth(unhealthy, "0/1"))
+		Consistently(c.written(namespace, "shop"), 2500*time.Millisecond).Should(Equal(1), "not every second anew")
+	})
+
+	It("of many scopes is written once each at a start", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		const scopes = 30
+		newDeployment(ctx, namespace, "web", 3)
+		for i := range scopes {
+			newScope(ctx, namespace, fmt.Sprintf("shop-%02d", i), refs(ref("apps/v1", "Deployment", "web"), ref("apps/v1", "DaemonSet", "gone")))
+		}
+		c := start()
+		Eventually(func(g Gomega) {
+			var list corev1alpha2.HealthScopeList
+			g.Expect(api.List(ctx, &list, client.InNamespace(namespace))).To(Succeed())
+			g.Expect(list.Items).To(HaveEach(haveHealth(unhealthy, "1/2")))
+		}).Should(Succeed())
+		for i := range scopes {
+			Expect(c.written(namespace, fmt.Sprintf("shop-%02d", i))()).To(Equal(1))
+		}
+		Expect(c.watches("daemonsets")()).To(Equal(1), "one watch serves all scopes")
+	})
+})
+
+var _ = Describe("A scope that is deleted", func() {
+	It("leaves no metrics, no watches and no memory", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		newDeployment(ctx, namespace, "web", 3)
+		c := start()
+		s := newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "web"), ref("apps/v1", "StatefulSet", "db")))
+		other := newScope(ctx, namespace, "other", refs(ref("apps/v1", "Deployment", "web")))
+		Eventually(reading(ctx, s)).Should(haveHealth(unhealthy, "1/2"))
+		Eventually(reading(ctx, other)).Should(haveHealth(healthy, "1/1"))
+		Expect(c.series(namespace, "shop")).To(Equal(map[string]float64{"state Pending": 1, "resources Ready": 1, "resources NotPresent": 1}))
+		Expect([]int{c.watches("deployments")(), c.watches("statefulsets")()}).To(Equal([]int{1, 1}))
+
+		Expect(api.Delete(ctx, s)).To(Succeed())
+		Eventually(func() any { return c.series(namespace, "shop") }).Should(BeEmpty())
+		Eventually(c.watches("statefulsets")).Should(BeZero())
+		Expect(c.watches("deployments")()).To(Equal(1), "another scope refers to this kind still")
+
+		By("making another one of the same name")
+		again := newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "web")))
+		Eventually(reading(ctx, again)).Should(haveHealth(healthy, "1/1"))
+		Expect(c.series(namespace, "shop")).To(Equal(map[string]float64{"state Ready": 1, "resources Ready": 1}))
+
+		By("not referring to anything any more")
+		for _, one := range []*corev1alpha2.HealthScope{again, other} {
+			now := read(ctx, one)
+			now.Spec = corev1alpha2.HealthScopeSpec{}
+			Expect(api.Update(ctx, &now)).To(Succeed())
+		}
+		Eventually(c.watches("deployments")).Should(BeZero())
+	})
+})
+
+var _ = Describe("The controller", func() {
+	It("ends at once, whatever it waits for, and leaves no goroutine behind", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "web"), ref("acme.example.com/v1", "Nothing", "x"), bundleRef("7-sink")))
+		existing := []goleak.Option{
+			goleak.IgnoreCurrent(), // And connections, which live on for a while.
+			goleak.IgnoreAnyFunction("net/http.(*http2ClientConn).readLoop"), goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"),
+		}
+		for _, held := range []string{"", "deployments", "resourcebundlestates", "healthscopes"} {
+			wire := newWiretap()
+			release := wire.hold(held)
+			DeferCleanup(release)
+			c := start(func(s *settings) { s.wire = wire })
+			if held == "" {
+				Eventually(func() any { return c.series(namespace, "shop") }).ShouldNot(BeEmpty())
+			} else {
+				Consistently(func() any { return c.series(namespace, "shop") }).Should(BeEmpty())
+			}
+			c.stop()
+			Eventually(func() error { return goleak.Find(existing...) }).Should(Succeed())
+		}
+	})
+})
