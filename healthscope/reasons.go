@@ -78,16 +78,12 @@ const (
 	ReasonForbidden Reason = "Forbidden"
 	// ReasonKindNotFound means that the cluster does not serve the kind.
 	ReasonKindNotFound Reason = "KindNotFound"
-	// ReasonKindNotWatched means that the installation does not watch the kind.
-	ReasonKindNotWatched Reason = "KindNotWatched"
 	// ReasonCrossNamespace means that a reference leads to another namespace, which is not followed.
 	ReasonCrossNamespace Reason = "CrossNamespace"
 	// ReasonInvalidReference means that a reference lacks a field or holds a value that cannot be.
 	ReasonInvalidReference Reason = "InvalidReference"
 	// ReasonUnknownCluster means that a reference leads to a cluster that is not known.
 	ReasonUnknownCluster Reason = "UnknownCluster"
-	// ReasonUnreachable means that the cluster cannot be reached.
-	ReasonUnreachable Reason = "Unreachable"
 	// ReasonNotSynced means that the objects of the kind have not been read yet.
 	ReasonNotSynced Reason = "NotSynced"
 	// ReasonMalformedBundle means that parts of a bundle cannot be read.

@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"bytes"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -87,5 +89,19 @@ func compareFlag(t *testing.T, where string, f *pflag.Flag, r row) {
 	}
 	if !strings.HasPrefix(r["meaning"], f.Usage) {
 		t.Errorf("%s: the meaning of --%s must begin as the program says it: %s", where, f.Name, f.Usage)
+	}
+}
+
+func TestTheExampleOfTheVersionIsTrue(t *testing.T) {
+	p := readPage(t, "commands.md").section(t, "healthscope version")
+	var out, errOut bytes.Buffer
+	if status := app.Main([]string{"version"}, nil, &out, &errOut); status != 0 {
+		t.Fatalf("healthscope version exits with %d: %s", status, errOut.String())
+	}
+	_, example, _ := strings.Cut(p.fences("console")[0], "\n")
+	for _, printed := range []string{out.String(), example} {
+		if !regexp.MustCompile(`^healthscope \S+ \(go\S+, \w+/\w+\)\n$`).MatchString(printed) {
+			t.Errorf("%s: the program prints %q, the example says %q", p.name, out.String(), example)
+		}
 	}
 }

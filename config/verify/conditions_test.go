@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
@@ -16,8 +17,8 @@ import (
 var reasonWord = regexp.MustCompile(`^[A-Z][a-z]+([A-Z][a-z]+)*$`)
 
 // noReasons are the CamelCase words in the source of conditions and events that are no reasons: the action of the
-// events, and what stands for the kind of a reference that names none, and of a selector that cannot be read.
-var noReasons = []string{"Judge", "Reference", "Selector"}
+// events, kinds, and what stands for the kind of a reference that names none and of a selector that cannot be read.
+var noReasons = []string{"Judge", "HealthScope", "Application", "Reference", "Selector"}
 
 // conditionTypes are the types of a scope's conditions.
 var conditionTypes = []string{corev1alpha2.ConditionReady, corev1alpha2.ConditionClustersReachable, corev1alpha2.ConditionInventorySynced}
@@ -68,10 +69,30 @@ func TestConditionsAreDocumented(t *testing.T) {
 	p.documents(t, "condition", conditionTypes, types)
 	statuses := []string{string(metav1.ConditionTrue), string(metav1.ConditionFalse), string(metav1.ConditionUnknown)}
 	for _, kind := range conditionTypes {
+		good := 0
 		for _, r := range p.section(t, kind).rows(t, "reason") {
+			if r["status"] == string(metav1.ConditionTrue) {
+				good++
+			}
 			if !slices.Contains(statuses, r["status"]) || r["meaning"] == "" || r["what to do"] == "" {
 				t.Errorf("%s: %s of condition %s must have a status of %q, a meaning, and what to do", p.name, r["reason"], kind, statuses)
 			}
+		}
+		if good != 1 {
+			t.Errorf("%s: %d reasons of condition %s have the status True; it should be one", p.name, good, kind)
+		}
+	}
+}
+
+func TestEveryHealthHasAnEvent(t *testing.T) {
+	p := readPage(t, healthScopePage).section(t, "Events")
+	rows := p.rows(t, "reason")
+	if words := constants(sources(t, "apis/core"), "Health"); len(rows) != len(words) {
+		t.Errorf("%s: %d events for the %d words of status.health, %q", p.name, len(rows), len(words), words)
+	}
+	for _, r := range rows {
+		if r["when"] == "" || r["type"] != corev1.EventTypeNormal && r["type"] != corev1.EventTypeWarning {
+			t.Errorf("%s: the event %s must have the type %s or %s, and say when", p.name, r["reason"], corev1.EventTypeNormal, corev1.EventTypeWarning)
 		}
 	}
 }

@@ -91,39 +91,52 @@ func checkAgainst(crd *apiextensionsv1.CustomResourceDefinition, document string
 	return errors.Join(checkValue("spec", content["spec"], all["spec"]), checkValue("status", content["status"], all["status"]))
 }
 
-// checkValue compares a value with its schema, as far as our CRDs make use of schemas.
+// checkValue compares a value with its schema, as far as our CRDs make use of schemas. A schema without a type takes anything.
 func checkValue(path string, value any, s apiextensionsv1.JSONSchemaProps) error {
+	kind, problem := "", error(nil)
 	switch v := value.(type) {
-	case map[string]any:
-		return checkObject(path, v, s)
-	case []any:
-		var errs []error
-		for i, item := range v {
-			if s.Items != nil {
-				errs = append(errs, checkValue(fmt.Sprintf("%s[%d]", path, i), item, *s.Items.Schema))
-			}
-		}
-		return errors.Join(append(errs, typeOf(path, "array", s))...)
-	case string:
-		allowed := func(e apiextensionsv1.JSON) bool { return string(e.Raw) == strconv.Quote(v) }
-		if len(s.Enum) > 0 && !slices.ContainsFunc(s.Enum, allowed) || s.MaxLength != nil && len(v) > int(*s.MaxLength) {
-			return fmt.Errorf("%s must not be %q", path, v)
-		}
-		return typeOf(path, "string", s)
-	case float64:
-		if s.Minimum != nil && v < *s.Minimum || s.Maximum != nil && v > *s.Maximum {
-			return fmt.Errorf("%s must not be %v", path, v)
-		}
-		return typeOf(path, "integer", s)
-	case bool:
-		return typeOf(path, "boolean", s)
-	default:
+	case nil:
 		return nil
+	case map[string]any:
+		kind, problem = "object", checkObject(path, v, s)
+	case []any:
+		kind, problem = "array", checkList(path, v, s)
+	case string:
+		kind, problem = "string", checkString(path, v, s)
+	case float64:
+		kind = "integer"
+		if s.Minimum != nil && v < *s.Minimum || s.Maximum != nil && v > *s.Maximum {
+			problem = fmt.Errorf("%s must not be %v", path, v)
+		}
+	case bool:
+		kind = "boolean"
 	}
+	if s.Type != "" && s.Type != kind {
+		return fmt.Errorf("%s is of type %s, not %s", path, s.Type, kind)
+	}
+	return problem
+}
+
+func checkString(path, value string, s apiextensionsv1.JSONSchemaProps) error {
+	allowed := func(e apiextensionsv1.JSON) bool { return string(e.Raw) == strconv.Quote(value) }
+	if len(s.Enum) > 0 && !slices.ContainsFunc(s.Enum, allowed) || s.MaxLength != nil && len(value) > int(*s.MaxLength) {
+		return fmt.Errorf("%s must not be %q", path, value)
+	}
+	return nil
+}
+
+func checkList(path string, list []any, s apiextensionsv1.JSONSchemaProps) error {
+	var errs []error
+	for i, item := range list {
+		if s.Items != nil {
+			errs = append(errs, checkValue(fmt.Sprintf("%s[%d]", path, i), item, *s.Items.Schema))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func checkObject(path string, object map[string]any, s apiextensionsv1.JSONSchemaProps) error {
-	errs := []error{typeOf(path, "object", s)}
+	var errs []error
 	for _, name := range s.Required {
 		if _, ok := object[name]; !ok {
 			errs = append(errs, fmt.Errorf("%s.%s is required", path, name))
@@ -139,14 +152,6 @@ func checkObject(path string, object map[string]any, s apiextensionsv1.JSONSchem
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// typeOf compares the type of a value with that of its schema. A schema without a type takes anything.
-func typeOf(path, kind string, s apiextensionsv1.JSONSchemaProps) error {
-	if s.Type == "" || s.Type == kind {
-		return nil
-	}
-	return fmt.Errorf("%s is of type %s, not %s", path, s.Type, kind)
 }
 
 func TestSamplesAreValid(t *testing.T) {

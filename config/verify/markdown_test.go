@@ -21,9 +21,6 @@ type page struct{ name, text string }
 // row is a row of a table: its cells by the headings of their columns.
 type row map[string]string
 
-// fence is a block of code: its language, and what is in it.
-type fence struct{ language, text string }
-
 var (
 	heading  = regexp.MustCompile(`^(#+) (.*)$`)
 	codeSpan = regexp.MustCompile("`([^`]+)`")
@@ -124,19 +121,19 @@ func cellsOf(text string) []string {
 // fences returns the blocks of code of a language.
 func (p page) fences(language string) []string {
 	var blocks []string
-	var current *fence
+	inside, wanted := false, false
 	for _, l := range p.lines() {
+		edge := strings.HasPrefix(l.text, "```")
 		switch {
-		case !l.fenced:
-		case current == nil:
-			current = &fence{language: strings.TrimPrefix(l.text, "```")}
-		case strings.HasPrefix(l.text, "```"):
-			if current.language == language {
-				blocks = append(blocks, current.text)
+		case edge && inside:
+			inside, wanted = false, false
+		case edge:
+			inside, wanted = true, l.text == "```"+language
+			if wanted {
+				blocks = append(blocks, "")
 			}
-			current = nil
-		default:
-			current.text += l.text + "\n"
+		case wanted:
+			blocks[len(blocks)-1] += l.text + "\n"
 		}
 	}
 	return blocks

@@ -36,27 +36,10 @@ func metricsInSource(t *testing.T) map[string]metric {
 	files := sources(t, "controllers", "aai", "healthscope")
 	found := map[string]metric{}
 	inspect(files, func(c *ast.CallExpr) {
-		f, ok := c.Fun.(*ast.SelectorExpr)
-		if !ok || metricTypes[f.Sel.Name] == "" {
-			return
-		}
-		var name string
-		m := metric{kind: metricTypes[f.Sel.Name]}
-		ast.Inspect(c, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.BasicLit:
-				if word, ok := text(n); ok && metricName.FindString(word) == word && word != "" {
-					name = word
-				}
-			case *ast.CompositeLit:
-				if list, ok := n.Type.(*ast.ArrayType); ok && isIdent(list.Elt, "string") {
-					m.labels = stringsOf(n.Elts)
-				}
+		if f, ok := c.Fun.(*ast.SelectorExpr); ok && metricTypes[f.Sel.Name] != "" {
+			if name, labels := describedBy(c); name != "" {
+				found[name] = metric{kind: metricTypes[f.Sel.Name], labels: labels}
 			}
-			return true
-		})
-		if name != "" {
-			found[name] = m
 		}
 	})
 	inspect(files, func(s *ast.SelectorExpr) {
@@ -65,11 +48,31 @@ func metricsInSource(t *testing.T) map[string]metric {
 		}
 	})
 	inspect(files, func(l *ast.BasicLit) {
-		if word, ok := text(l); ok && metricName.FindString(word) == word && word != "" && found[word].kind == "" {
+		if word, ok := text(l); ok && isMetric(word) && found[word].kind == "" {
 			t.Errorf("tell this test how the metric %q is made", word)
 		}
 	})
 	return found
+}
+
+func isMetric(word string) bool { return word != "" && metricName.FindString(word) == word }
+
+// describedBy returns name and labels of the metric that a call makes: the one name of a metric and the one list of strings in it.
+func describedBy(call *ast.CallExpr) (name string, labels []string) {
+	ast.Inspect(call, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BasicLit:
+			if word, ok := text(n); ok && isMetric(word) {
+				name = word
+			}
+		case *ast.CompositeLit:
+			if list, ok := n.Type.(*ast.ArrayType); ok && isIdent(list.Elt, "string") {
+				labels = stringsOf(n.Elts)
+			}
+		}
+		return true
+	})
+	return name, labels
 }
 
 func isIdent(e ast.Expr, name string) bool {

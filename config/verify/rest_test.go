@@ -240,7 +240,7 @@ func TestExamplesOfAnswersAreTrue(t *testing.T) {
 func compareAnswer(t *testing.T, example, documented string, got *httptest.ResponseRecorder) {
 	t.Helper()
 	if strings.HasPrefix(got.Header().Get("Content-Type"), "text/plain") {
-		if diff := cmp.Diff(got.Body.String(), documented); diff != "" {
+		if diff := cmp.Diff(strings.TrimSpace(got.Body.String()), strings.TrimSpace(documented)); diff != "" {
 			t.Errorf("%s (-answered +documented):\n%s", example, diff)
 		}
 		return

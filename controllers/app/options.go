@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -120,6 +121,9 @@ func (o *options) managerOptions(lease string) (ctrl.Options, error) {
 		LeaderElectionID:              lease,
 		LeaderElectionNamespace:       o.leaseNamespace(),
 		LeaderElectionReleaseOnCancel: true,
+		// In controller-runtime v0.24.1 the priority queue may never end when it is shut down
+		// (kubernetes-sigs/controller-runtime#3538); the Lease would then not be released.
+		Controller: config.Controller{UsePriorityQueue: new(false)},
 	}, nil
 }
 

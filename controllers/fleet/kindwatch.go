@@ -182,7 +182,7 @@ func (w *kindWatch) store(object any) {
 	w.mu.Lock()
 	before, known := w.results[name]
 	w.results[name] = j.result
-	news := w.synced && !(known && reflect.DeepEqual(before, j.result))
+	news := w.synced && (!known || !reflect.DeepEqual(before, j.result))
 	w.mu.Unlock()
 	if news {
 		w.notify(w.gvk, name)

@@ -54,8 +54,7 @@ func observe(config *rest.Config) *observer {
 	objects, err := fleet.NewObjects("local", config, mapper, []string{"app.oam.dev/component"})
 	Expect(err).NotTo(HaveOccurred())
 	objects.FindInterval = 50 * time.Millisecond
-	ctx, cancel := context.WithCancel(context.Background())
-	DeferCleanup(cancel)
+	ctx, cancel := lasting()
 	o := &observer{Objects: objects, stop: cancel}
 	o.Start(ctx, func(gvk schema.GroupVersionKind, name types.NamespacedName) {
 		o.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -71,6 +72,13 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
+// lasting returns a context that lasts until it is cancelled, or the spec is over. The context of a spec ends before its cleanup.
+func lasting() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	DeferCleanup(cancel)
+	return ctx, cancel
+}
+
 // newNamespace makes a namespace for a spec.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
@@ -82,12 +90,9 @@ func newNamespace(ctx context.Context) string {
 // manifest writes a manifest to a file for InstallManifests.
 func manifest(text string) string {
 	GinkgoHelper()
-	file, err := os.CreateTemp(GinkgoT().TempDir(), "*.yaml")
-	Expect(err).NotTo(HaveOccurred())
-	defer file.Close()
-	_, err = file.WriteString(text)
-	Expect(err).NotTo(HaveOccurred())
-	return file.Name()
+	file := filepath.Join(GinkgoT().TempDir(), "manifest.yaml")
+	Expect(os.WriteFile(file, []byte(text), 0o600)).To(Succeed())
+	return file
 }
 
 // meter counts the lists and watches that are asked for through it, by resource.

@@ -158,9 +158,9 @@ func TestUntil(t *testing.T) {
 
 func TestBundleKeysAreOrdered(t *testing.T) {
 	t.Parallel()
-	a := BundleKey{Cluster: "a", Namespace: "b", Name: "c"}
+	a, again := BundleKey{Cluster: "a", Namespace: "b", Name: "c"}, BundleKey{Cluster: "a", Namespace: "b", Name: "c"}
 	for _, later := range []BundleKey{{"b", "a", "a"}, {"a", "c", "a"}, {"a", "b", "d"}} {
-		if a.Compare(later) >= 0 || later.Compare(a) <= 0 || a.Compare(a) != 0 {
+		if a.Compare(later) >= 0 || later.Compare(a) <= 0 || a.Compare(again) != 0 {
 			t.Errorf("%v must come before %v", a, later)
 		}
 	}

@@ -17,20 +17,20 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
 // meta is the metadata of an object of a bundle.
 func meta(namespace, name, bundle string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{v1alpha1.LabelDeploymentID: bundle}}
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{k8spluginv1alpha1.LabelDeploymentID: bundle}}
 }
 
 // newBundle is a bundle as rsync makes it.
-func newBundle(namespace, name string) *v1alpha1.ResourceBundleState {
-	return &v1alpha1.ResourceBundleState{
+func newBundle(namespace, name string) *k8spluginv1alpha1.ResourceBundleState {
+	return &k8spluginv1alpha1.ResourceBundleState{
 		ObjectMeta: meta(namespace, name, name),
-		Spec: v1alpha1.ResourceBundleStateSpec{Selector: &metav1.LabelSelector{
-			MatchLabels: map[string]string{v1alpha1.LabelDeploymentID: name},
+		Spec: k8spluginv1alpha1.ResourceBundleStateSpec{Selector: &metav1.LabelSelector{
+			MatchLabels: map[string]string{k8spluginv1alpha1.LabelDeploymentID: name},
 		}},
 	}
 }
@@ -40,7 +40,7 @@ func podSpec() corev1.PodSpec {
 }
 
 func template(bundle string) (*metav1.LabelSelector, corev1.PodTemplateSpec) {
-	labels := map[string]string{"app": bundle, v1alpha1.LabelDeploymentID: bundle}
+	labels := map[string]string{"app": bundle, k8spluginv1alpha1.LabelDeploymentID: bundle}
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": bundle}},
 		corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec()}
 }
@@ -124,9 +124,9 @@ func setReady(ctx context.Context, pod *corev1.Pod, ready bool) {
 }
 
 // get reads a bundle.
-func get(ctx context.Context, namespace, name string) *v1alpha1.ResourceBundleState {
+func get(ctx context.Context, namespace, name string) *k8spluginv1alpha1.ResourceBundleState {
 	GinkgoHelper()
-	b := &v1alpha1.ResourceBundleState{}
+	b := &k8spluginv1alpha1.ResourceBundleState{}
 	Expect(api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, b)).To(Succeed())
 	return b
 }
@@ -135,7 +135,7 @@ func get(ctx context.Context, namespace, name string) *v1alpha1.ResourceBundleSt
 func raw(ctx context.Context, namespace, name string) string {
 	GinkgoHelper()
 	b := &unstructured.Unstructured{}
-	b.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ResourceBundleStateKind))
+	b.SetGroupVersionKind(k8spluginv1alpha1.GroupVersion.WithKind(k8spluginv1alpha1.ResourceBundleStateKind))
 	Expect(api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, b)).To(Succeed())
 	text, err := json.Marshal(b)
 	Expect(err).NotTo(HaveOccurred())
@@ -143,7 +143,7 @@ func raw(ctx context.Context, namespace, name string) string {
 }
 
 // states says in which state a bundle lists its resources, as "Kind/name": "State".
-func states(b *v1alpha1.ResourceBundleState) map[string]string {
+func states(b *k8spluginv1alpha1.ResourceBundleState) map[string]string {
 	listed := map[string]string{}
 	for _, r := range b.Status.Resources {
 		listed[r.Kind+"/"+r.Name] = r.State
@@ -157,7 +157,7 @@ func statesOf(ctx context.Context, namespace, name string) func() map[string]str
 }
 
 // sinceOf is since when a resource of a bundle is in its state.
-func sinceOf(b *v1alpha1.ResourceBundleState, kind, name string) time.Time {
+func sinceOf(b *k8spluginv1alpha1.ResourceBundleState, kind, name string) time.Time {
 	GinkgoHelper()
 	for _, r := range b.Status.Resources {
 		if r.Kind == kind && r.Name == name {

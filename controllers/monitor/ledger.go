@@ -7,12 +7,29 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
-	"github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// writeInterval is the least time between two writes of the same bundle: the
-// first change is written at once, what follows is gathered.
-const writeInterval = 250 * time.Millisecond
+const (
+	// writeInterval is the least time between two writes of the same bundle:
+	// the first change is written at once, what follows is gathered.
+	writeInterval = 250 * time.Millisecond
+	// maxWriteInterval bounds the pause between writes that fail.
+	maxWriteInterval = 30 * time.Second
+)
+
+// interval is the one place that decides how long to wait after a write before
+// the same bundle is written again: longer with each failure in a row, because
+// a write that cannot succeed must not be tried in a loop.
+func interval(failures int) time.Duration {
+	pause := writeInterval
+	for range failures {
+		if pause *= 2; pause >= maxWriteInterval {
+			return maxWriteInterval
+		}
+	}
+	return pause
+}
 
 // ledger remembers for each bundle what the monitor did to it last. All of it
 // can be lost: after a restart everything is compared with the cluster again.
@@ -30,9 +47,10 @@ type entry struct {
 	settledVersion string
 	settledChanges uint64
 	// written is the bundle as our last write left it, until the cache has it.
-	written *v1alpha1.ResourceBundleState
-	// nextWrite is when the bundle may be written again.
-	nextWrite time.Time
+	written *k8spluginv1alpha1.ResourceBundleState
+	// lastWrite is when the last write began, and failures how many have failed in a row.
+	lastWrite time.Time
+	failures  int
 }
 
 func newLedger() *ledger {
@@ -67,7 +85,7 @@ func (l *ledger) changes(name types.NamespacedName) uint64 {
 // newest returns the newest known state of a bundle: the cached one, or what
 // our own last write left when the cache does not have that yet. Without this
 // a cache that lags behind would make the monitor write the same again.
-func (l *ledger) newest(cached *v1alpha1.ResourceBundleState) *v1alpha1.ResourceBundleState {
+func (l *ledger) newest(cached *k8spluginv1alpha1.ResourceBundleState) *k8spluginv1alpha1.ResourceBundleState {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entry(nameOfBundle(cached))
@@ -83,7 +101,7 @@ func (l *ledger) newest(cached *v1alpha1.ResourceBundleState) *v1alpha1.Resource
 
 // settled says whether the status of a bundle is known to be right at this
 // version of the bundle and this count of changes.
-func (l *ledger) settled(b *v1alpha1.ResourceBundleState, changes uint64) bool {
+func (l *ledger) settled(b *k8spluginv1alpha1.ResourceBundleState, changes uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entry(nameOfBundle(b))
@@ -91,19 +109,10 @@ func (l *ledger) settled(b *v1alpha1.ResourceBundleState, changes uint64) bool {
 }
 
 // settle notes that the status of a bundle is right.
-func (l *ledger) settle(b *v1alpha1.ResourceBundleState, changes uint64) {
+func (l *ledger) settle(b *k8spluginv1alpha1.ResourceBundleState, changes uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entry(nameOfBundle(b))
-	e.settledVersion, e.settledChanges = b.ResourceVersion, changes
-}
-
-// wrote keeps what a write left behind.
-func (l *ledger) wrote(b *v1alpha1.ResourceBundleState, changes uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e := l.entry(nameOfBundle(b))
-	e.written = b
 	e.settledVersion, e.settledChanges = b.ResourceVersion, changes
 }
 
@@ -111,14 +120,27 @@ func (l *ledger) wrote(b *v1alpha1.ResourceBundleState, changes uint64) {
 func (l *ledger) due(name types.NamespacedName, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.entry(name).nextWrite.Sub(now)
+	e := l.entry(name)
+	return e.lastWrite.Add(interval(e.failures)).Sub(now)
 }
 
-// attempt notes that a write begins. It is the one place that decides when the next may.
-func (l *ledger) attempt(name types.NamespacedName, now time.Time) {
+// wrote notes that a write which began then succeeded, and keeps what it left behind.
+func (l *ledger) wrote(b *k8spluginv1alpha1.ResourceBundleState, changes uint64, began time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.entry(name).nextWrite = now.Add(writeInterval)
+	e := l.entry(nameOfBundle(b))
+	e.lastWrite, e.failures = began, 0
+	e.written = b
+	e.settledVersion, e.settledChanges = b.ResourceVersion, changes
+}
+
+// failed notes that a write which began then did not succeed.
+func (l *ledger) failed(name types.NamespacedName, began time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entry(name)
+	e.lastWrite = began
+	e.failures++
 }
 
 // forget drops what is known of a bundle that is gone.
@@ -128,6 +150,6 @@ func (l *ledger) forget(name types.NamespacedName) {
 	delete(l.entries, name)
 }
 
-func nameOfBundle(b *v1alpha1.ResourceBundleState) types.NamespacedName {
+func nameOfBundle(b *k8spluginv1alpha1.ResourceBundleState) types.NamespacedName {
 	return types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
 }

@@ -4,16 +4,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
 var sink = types.NamespacedName{Namespace: "ns", Name: "1-sink"}
 
-func bundleAt(version string) *v1alpha1.ResourceBundleState {
-	return &v1alpha1.ResourceBundleState{
+func bundleAt(version string) *k8spluginv1alpha1.ResourceBundleState {
+	return &k8spluginv1alpha1.ResourceBundleState{
 		ObjectMeta: metav1.ObjectMeta{Namespace: sink.Namespace, Name: sink.Name, UID: "1", ResourceVersion: version},
 	}
 }
@@ -37,7 +38,7 @@ func TestLedgerNewest(t *testing.T) {
 			t.Parallel()
 			l := newLedger()
 			if tc.written != "" {
-				l.wrote(bundleAt(tc.written), 0)
+				l.wrote(bundleAt(tc.written), 0, time.Time{})
 			}
 			if got := l.newest(bundleAt(tc.cached)).ResourceVersion; got != tc.want {
 				t.Errorf("%s newest(%q) = %q, want %q", tc.reason, tc.cached, got, tc.want)
@@ -49,7 +50,7 @@ func TestLedgerNewest(t *testing.T) {
 func TestLedgerDropsWhatTheCacheHas(t *testing.T) {
 	t.Parallel()
 	l := newLedger()
-	l.wrote(bundleAt("9"), 0)
+	l.wrote(bundleAt("9"), 0, time.Time{})
 	l.newest(bundleAt("9"))
 	if l.entries[sink].written != nil {
 		t.Error("the written bundle is still held after the cache has it")
@@ -75,7 +76,7 @@ func TestLedgerSettled(t *testing.T) {
 	}
 	seen := l.changes(sink)
 	l.touch(sink) // While the bundle is being built.
-	l.wrote(bundleAt("2"), seen)
+	l.wrote(bundleAt("2"), seen, time.Time{})
 	if l.settled(bundleAt("2"), l.changes(sink)) {
 		t.Error("a change during the write is lost")
 	}
@@ -91,7 +92,7 @@ func TestLedgerPace(t *testing.T) {
 	if due := l.due(sink, start); due > 0 {
 		t.Errorf("a first change waits %s, want none", due)
 	}
-	l.attempt(sink, start)
+	l.wrote(bundleAt("2"), 0, start)
 	if due, want := l.due(sink, start.Add(100*time.Millisecond)), 150*time.Millisecond; due != want {
 		t.Errorf("100 ms after a write the next waits %s, want %s", due, want)
 	}
@@ -100,5 +101,24 @@ func TestLedgerPace(t *testing.T) {
 	}
 	if due := l.due(sink, start.Add(250*time.Millisecond)); due > 0 {
 		t.Errorf("250 ms after a write the next waits %s, want none", due)
+	}
+}
+
+func TestLedgerPaceOfFailures(t *testing.T) {
+	t.Parallel()
+	l, start := newLedger(), time.Unix(1000, 0)
+	var got []time.Duration
+	for range 10 {
+		l.failed(sink, start)
+		got = append(got, l.due(sink, start))
+	}
+	want := []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second,
+		16 * time.Second, 30 * time.Second, 30 * time.Second, 30 * time.Second, 30 * time.Second}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("pauses after failures in a row differ (-want +got):\n%s", diff)
+	}
+	l.wrote(bundleAt("2"), 0, start)
+	if due := l.due(sink, start); due != writeInterval {
+		t.Errorf("after a success the next write waits %s, want %s", due, writeInterval)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
 // claim is a label with its value in a namespace: a bundle that makes a claim
@@ -22,7 +22,7 @@ func (c claim) index() string {
 // selector. A selector that names none of the keys says nothing that a monitor
 // of those keys can follow; the bundle is then taken by its name, which EMCO
 // makes equal to the label's value, with any of the keys.
-func claims(b *v1alpha1.ResourceBundleState, keys []string) []claim {
+func claims(b *k8spluginv1alpha1.ResourceBundleState, keys []string) []claim {
 	if selected := selectorClaims(b, keys); len(selected) > 0 {
 		return selected
 	}
@@ -36,7 +36,7 @@ func claims(b *v1alpha1.ResourceBundleState, keys []string) []claim {
 // selectorClaims is the claim of a bundle's selector, or nothing. A selector
 // that names several keys wants objects that carry all of them: the first
 // finds the candidates, and wanted drops those without the others.
-func selectorClaims(b *v1alpha1.ResourceBundleState, keys []string) []claim {
+func selectorClaims(b *k8spluginv1alpha1.ResourceBundleState, keys []string) []claim {
 	if b.Spec.Selector == nil {
 		return nil
 	}
@@ -51,7 +51,7 @@ func selectorClaims(b *v1alpha1.ResourceBundleState, keys []string) []claim {
 // wanted returns the test that objects found by the bundle's claims must pass
 // to belong to it: its whole selector. A selector that the API server would
 // not accept for a workload (an unknown operator) selects nothing.
-func wanted(b *v1alpha1.ResourceBundleState, keys []string) labels.Selector {
+func wanted(b *k8spluginv1alpha1.ResourceBundleState, keys []string) labels.Selector {
 	if len(selectorClaims(b, keys)) == 0 {
 		return labels.Everything()
 	}

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
 func TestMembership(t *testing.T) {
@@ -87,9 +87,9 @@ func TestMembership(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := &v1alpha1.ResourceBundleState{
+			b := &k8spluginv1alpha1.ResourceBundleState{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "1-sink"},
-				Spec:       v1alpha1.ResourceBundleStateSpec{Selector: tc.selector},
+				Spec:       k8spluginv1alpha1.ResourceBundleStateSpec{Selector: tc.selector},
 			}
 			if diff := cmp.Diff(tc.wantClaims, claims(b, keys), cmp.AllowUnexported(claim{})); diff != "" {
 				t.Errorf("%s claims differ (-want +got):\n%s", tc.reason, diff)

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/monitor"
 )
 
@@ -38,7 +38,7 @@ var _ = Describe("A monitor", func() {
 		Expect(b.Status.Summary).NotTo(BeNil())
 		Expect(b.Status.Ready).To(BeFalse())
 		Expect(string(b.Status.PodStatuses)).To(ContainSubstring(`"name":"pod"`))
-		Expect(b.Labels).To(HaveKeyWithValue(v1alpha1.LabelDeploymentID, "1-sink"), "only the status is written")
+		Expect(b.Labels).To(HaveKeyWithValue(k8spluginv1alpha1.LabelDeploymentID, "1-sink"), "only the status is written")
 	})
 
 	It("fills a bundle at once that appears after its objects, in one write", func(ctx SpecContext) {
@@ -84,10 +84,10 @@ var _ = Describe("A monitor", func() {
 		service := newService(namespace, "service", "1-sink")
 		create(ctx, newBundle(namespace, "1-sink"), newBundle(namespace, "2-sink"), service)
 		Eventually(statesOf(ctx, namespace, "1-sink")).Should(HaveLen(1))
-		update(ctx, service, func(s *corev1.Service) { s.Labels[v1alpha1.LabelDeploymentID] = "2-sink" })
+		update(ctx, service, func(s *corev1.Service) { s.Labels[k8spluginv1alpha1.LabelDeploymentID] = "2-sink" })
 		Eventually(statesOf(ctx, namespace, "2-sink")).Should(HaveLen(1))
 		Eventually(statesOf(ctx, namespace, "1-sink")).Should(BeEmpty())
-		update(ctx, service, func(s *corev1.Service) { delete(s.Labels, v1alpha1.LabelDeploymentID) })
+		update(ctx, service, func(s *corev1.Service) { delete(s.Labels, k8spluginv1alpha1.LabelDeploymentID) })
 		Eventually(statesOf(ctx, namespace, "2-sink")).Should(BeEmpty())
 	})
 
@@ -113,14 +113,14 @@ var _ = Describe("A monitor", func() {
 		create(ctx, oneOfEach(namespace, "1-sink")...)
 		create(ctx, newBundle(namespace, "1-sink"), newBundle(namespace, "2-empty"))
 		Eventually(statesOf(ctx, namespace, "1-sink")).Should(HaveLen(len(monitor.DefaultKinds())))
-		Eventually(func() *v1alpha1.Summary { return get(ctx, namespace, "2-empty").Status.Summary }).ShouldNot(BeNil())
+		Eventually(func() *k8spluginv1alpha1.Summary { return get(ctx, namespace, "2-empty").Status.Summary }).ShouldNot(BeNil())
 		Consistently(m.writes).Should(HaveLen(len(m.writes())), "a write leads to no other write")
 		m.stop()
 		before := get(ctx, namespace, "1-sink").ResourceVersion
 
 		again := start(ctx, options)
 		create(ctx, newBundle(namespace, "3-probe"))
-		Eventually(func() *v1alpha1.Summary { return get(ctx, namespace, "3-probe").Status.Summary }).ShouldNot(BeNil())
+		Eventually(func() *k8spluginv1alpha1.Summary { return get(ctx, namespace, "3-probe").Status.Summary }).ShouldNot(BeNil())
 		Consistently(again.writes).Should(HaveExactElements(ContainSubstring("3-probe")))
 		Expect(get(ctx, namespace, "1-sink").ResourceVersion).To(Equal(before))
 		Expect(append(m.all(), again.all()...)).NotTo(ContainElement(MatchRegexp(`^GET .*/namespaces/`)), "what is watched is not asked for")
@@ -178,7 +178,7 @@ var _ = Describe("A monitor", func() {
 	})
 
 	It("follows more than one label key", func(ctx SpecContext) {
-		options.LabelKeys = []string{v1alpha1.LabelDeploymentID, "k8splugin.io/rb-instance-id"}
+		options.LabelKeys = []string{k8spluginv1alpha1.LabelDeploymentID, "k8splugin.io/rb-instance-id"}
 		start(ctx, options)
 		named := newBundle(namespace, "gentle-fox")
 		named.Spec.Selector = nil

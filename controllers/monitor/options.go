@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 
-	"github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
 const (
@@ -31,7 +31,7 @@ const minLeaseDuration = 3 * time.Second
 // Options of the monitor. The zero value takes all defaults.
 type Options struct {
 	// LabelKeys are the labels that tie objects to bundles by their values.
-	// The default is v1alpha1.LabelDeploymentID.
+	// The default is k8spluginv1alpha1.LabelDeploymentID.
 	LabelKeys []string
 	// Kinds are the kinds to report, each in the version to read it in.
 	// ResourceBundleStates are not allowed. The default is DefaultKinds.
@@ -71,7 +71,7 @@ func DefaultKinds() []schema.GroupVersionKind {
 // or an error that names the field and the value that cannot be used.
 func (o Options) complete() (Options, error) {
 	if len(o.LabelKeys) == 0 {
-		o.LabelKeys = []string{v1alpha1.LabelDeploymentID}
+		o.LabelKeys = []string{k8spluginv1alpha1.LabelDeploymentID}
 	}
 	if len(o.Kinds) == 0 {
 		o.Kinds = DefaultKinds()
@@ -116,7 +116,7 @@ func (o Options) validate() error {
 		if kind.Version == "" || kind.Kind == "" {
 			return fmt.Errorf("kinds: %q: version and kind must be given", kind)
 		}
-		if kind.Group == v1alpha1.GroupVersion.Group && kind.Kind == v1alpha1.ResourceBundleStateKind {
+		if kind.Group == k8spluginv1alpha1.GroupVersion.Group && kind.Kind == k8spluginv1alpha1.ResourceBundleStateKind {
 			return fmt.Errorf("kinds: %q: a bundle cannot be part of a bundle", kind)
 		}
 	}

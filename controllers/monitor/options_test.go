@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
 func TestOptionsDefaults(t *testing.T) {
@@ -22,7 +22,7 @@ func TestOptionsDefaults(t *testing.T) {
 	}
 	got.Clock = nil
 	want := Options{
-		LabelKeys:      []string{v1alpha1.LabelDeploymentID},
+		LabelKeys:      []string{k8spluginv1alpha1.LabelDeploymentID},
 		Kinds:          DefaultKinds(),
 		LeaseNamespace: "healthscope-system",
 		LeaseDuration:  15 * time.Second,
@@ -62,7 +62,7 @@ func TestOptionsErrorsNameFieldAndValue(t *testing.T) {
 		"LeaseNamespace":    {Options{LeaseNamespace: "a/b"}, []string{"leaseNamespace", `"a/b"`}},
 		"KindWithoutKind":   {Options{Kinds: []schema.GroupVersionKind{{Group: "apps", Version: "v1"}}}, []string{"kinds", "apps/v1"}},
 		"KindWithoutVers":   {Options{Kinds: []schema.GroupVersionKind{{Group: "apps", Kind: "Deployment"}}}, []string{"kinds", "Deployment"}},
-		"BundleAsKind":      {Options{Kinds: []schema.GroupVersionKind{v1alpha1.GroupVersion.WithKind("ResourceBundleState")}}, []string{"kinds", "ResourceBundleState"}},
+		"BundleAsKind":      {Options{Kinds: []schema.GroupVersionKind{k8spluginv1alpha1.GroupVersion.WithKind("ResourceBundleState")}}, []string{"kinds", "ResourceBundleState"}},
 		"LeaseTooShort":     {Options{LeaseDuration: time.Second}, []string{"leaseDuration", `"1s"`}},
 		"LeaseNegative":     {Options{LeaseDuration: -time.Second}, []string{"leaseDuration", `"-1s"`}},
 		"SecondOfTwoIsBad":  {Options{LabelKeys: []string{"good", "bad/"}}, []string{"labelKeys", `"bad/"`}},
@@ -104,7 +104,7 @@ func TestManagerOptions(t *testing.T) {
 	if len(got.Cache.DefaultNamespaces) != 2 {
 		t.Errorf("cache covers namespaces %v, want a and b", got.Cache.DefaultNamespaces)
 	}
-	if !got.Scheme.Recognizes(v1alpha1.GroupVersion.WithKind(v1alpha1.ResourceBundleStateKind)) {
+	if !got.Scheme.Recognizes(k8spluginv1alpha1.GroupVersion.WithKind(k8spluginv1alpha1.ResourceBundleStateKind)) {
 		t.Error("scheme does not know ResourceBundleState")
 	}
 }

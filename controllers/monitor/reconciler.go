@@ -12,7 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
@@ -30,7 +30,7 @@ type reconciler struct {
 	// status writes the status of bundles.
 	status client.SubResourceWriter
 	// members returns the objects of a bundle.
-	members func(*v1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, error)
+	members func(*k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, error)
 	ledger  *ledger
 	clock   clock.PassiveClock
 	options bundle.Options
@@ -60,13 +60,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.ledger.settle(b, changes)
 		return ctrl.Result{}, nil
 	}
-	r.ledger.attempt(request.NamespacedName, now)
 	return r.write(ctx, b, next, changes)
 }
 
 // newest returns the newest known state of the bundle, or nil when it is gone or going.
-func (r *reconciler) newest(ctx context.Context, request ctrl.Request) (*v1alpha1.ResourceBundleState, error) {
-	cached := &v1alpha1.ResourceBundleState{}
+func (r *reconciler) newest(ctx context.Context, request ctrl.Request) (*k8spluginv1alpha1.ResourceBundleState, error) {
+	cached := &k8spluginv1alpha1.ResourceBundleState{}
 	err := r.bundles.Get(ctx, request.NamespacedName, cached, client.UnsafeDisableDeepCopyOption(true))
 	if apierrors.IsNotFound(err) {
 		r.ledger.forget(request.NamespacedName)
@@ -81,28 +80,33 @@ func (r *reconciler) newest(ctx context.Context, request ctrl.Request) (*v1alpha
 	return r.ledger.newest(cached), nil
 }
 
-// write replaces the whole status, if the bundle is still the one it was made for.
-func (r *reconciler) write(ctx context.Context, b *v1alpha1.ResourceBundleState, next v1alpha1.ResourceBundleStateStatus, changes uint64) (ctrl.Result, error) {
+// write replaces the whole status, if the bundle is still the one it was made
+// for. changes is the count of changes that the status takes into account.
+func (r *reconciler) write(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, next k8spluginv1alpha1.ResourceBundleStateStatus, changes uint64) (ctrl.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	logger := ctrl.LoggerFrom(ctx)
-	written := &v1alpha1.ResourceBundleState{
+	name, began := nameOfBundle(b), r.clock.Now()
+	written := &k8spluginv1alpha1.ResourceBundleState{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: b.Name, UID: b.UID, ResourceVersion: b.ResourceVersion},
 		Status:     next,
 	}
 	err := r.status.Update(ctx, written, fieldOwner)
 	switch {
 	case apierrors.IsNotFound(err):
+		r.ledger.forget(name)
 		logger.V(1).Info("Bundle is gone, nothing written")
 		return ctrl.Result{}, nil
 	case apierrors.IsConflict(err):
+		r.ledger.failed(name, began)
 		logger.V(1).Info("Bundle has changed meanwhile, looking at it again")
-		return ctrl.Result{RequeueAfter: writeInterval}, nil
+		return ctrl.Result{RequeueAfter: r.ledger.due(name, began)}, nil
 	case err != nil:
-		return ctrl.Result{}, fmt.Errorf("cannot write status of bundle %q: %w", nameOfBundle(b), err)
+		r.ledger.failed(name, began)
+		return ctrl.Result{}, fmt.Errorf("cannot write status of bundle %q: %w", name, err)
 	}
 	written.ManagedFields = nil
-	r.ledger.wrote(written, changes)
+	r.ledger.wrote(written, changes, began)
 	logger.V(1).Info("Wrote bundle", "resources", next.ResourceCount, "truncated", next.Truncated)
 	if from, to := stateOf(&b.Status), stateOf(&next); from != to {
 		logger.Info("Bundle changed state", "from", from, "to", to, "resources", next.ResourceCount)
@@ -111,7 +115,7 @@ func (r *reconciler) write(ctx context.Context, b *v1alpha1.ResourceBundleState,
 }
 
 // stateOf is the state of a bundle as its status says it; empty when no monitor of ours has filled it.
-func stateOf(status *v1alpha1.ResourceBundleStateStatus) string {
+func stateOf(status *k8spluginv1alpha1.ResourceBundleStateStatus) string {
 	if status.Summary == nil {
 		return ""
 	}

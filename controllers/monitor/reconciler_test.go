@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
 // rig is a reconciler with one bundle, on a client that fails on demand. The
@@ -31,7 +31,7 @@ type rig struct {
 	clock   *clocktesting.FakePassiveClock
 	objects []*unstructured.Unstructured
 	// stale, when set, is what the cache still holds.
-	stale *v1alpha1.ResourceBundleState
+	stale *k8spluginv1alpha1.ResourceBundleState
 	// writeErr, when set, is the answer to a write.
 	writeErr error
 	writes   int
@@ -40,16 +40,16 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := k8spluginv1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	g := &rig{t: t, clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))}
 	g.api = fake.NewClientBuilder().WithScheme(scheme).
-		WithObjects(&v1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Namespace: sink.Namespace, Name: sink.Name, UID: "1"}}).
-		WithStatusSubresource(&v1alpha1.ResourceBundleState{}).
+		WithObjects(&k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Namespace: sink.Namespace, Name: sink.Name, UID: "1"}}).
+		WithStatusSubresource(&k8spluginv1alpha1.ResourceBundleState{}).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-				if b, ok := obj.(*v1alpha1.ResourceBundleState); ok && g.stale != nil {
+				if b, ok := obj.(*k8spluginv1alpha1.ResourceBundleState); ok && g.stale != nil {
 					g.stale.DeepCopyInto(b)
 					return nil
 				}
@@ -69,9 +69,11 @@ func newRig(t *testing.T) *rig {
 	g.reconciler = &reconciler{
 		bundles: g.api,
 		status:  g.api.Status(),
-		members: func(*v1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, error) { return g.objects, nil },
-		ledger:  newLedger(),
-		clock:   g.clock,
+		members: func(*k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, error) {
+			return g.objects, nil
+		},
+		ledger: newLedger(),
+		clock:  g.clock,
 	}
 	return g
 }
@@ -92,9 +94,9 @@ func (g *rig) reconcile() ctrl.Result {
 }
 
 // stored is the bundle as the API has it.
-func (g *rig) stored() *v1alpha1.ResourceBundleState {
+func (g *rig) stored() *k8spluginv1alpha1.ResourceBundleState {
 	g.t.Helper()
-	b := &v1alpha1.ResourceBundleState{}
+	b := &k8spluginv1alpha1.ResourceBundleState{}
 	stale := g.stale
 	g.stale = nil
 	defer func() { g.stale = stale }()
@@ -247,12 +249,34 @@ func TestReconcileFailures(t *testing.T) {
 				t.Errorf("%s Reconcile: %v, want an error that wraps %q and says %q", tc.reason, err, tc.err, tc.wantError)
 			}
 			g.writeErr = nil
-			g.clock.SetTime(g.clock.Now().Add(writeInterval))
+			g.clock.SetTime(g.clock.Now().Add(2 * writeInterval))
 			g.reconcile()
 			if got := g.stored().Status.ResourceCount; got != 1 {
 				t.Errorf("%s resourceCount is %d when writes succeed again, want 1", tc.reason, got)
 			}
 		})
+	}
+}
+
+func TestReconcileDoesNotRetryInALoop(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	g.writeErr = errors.New("request is too large")
+	// Objects go on changing, and the queue goes on asking.
+	for began := g.clock.Now(); g.clock.Since(began) < time.Hour; g.clock.SetTime(g.clock.Now().Add(100 * time.Millisecond)) {
+		g.ledger.touch(sink)
+		if result, err := g.Reconcile(t.Context(), ctrl.Request{NamespacedName: sink}); err == nil && result.RequeueAfter <= 0 {
+			t.Fatal("a write that failed is not tried again")
+		}
+	}
+	if g.writes > 130 {
+		t.Errorf("%d writes in an hour that all fail, want one each 30 s", g.writes)
+	}
+	g.writeErr = nil
+	g.clock.SetTime(g.clock.Now().Add(maxWriteInterval))
+	g.reconcile()
+	if g.stored().Status.Summary == nil {
+		t.Error("the bundle is not filled when writes succeed again")
 	}
 }
 

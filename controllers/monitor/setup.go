@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
@@ -54,7 +54,7 @@ func ManagerOptions(opts Options) (ctrl.Options, error) {
 		return ctrl.Options{}, err
 	}
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := k8spluginv1alpha1.AddToScheme(scheme); err != nil {
 		return ctrl.Options{}, fmt.Errorf("cannot register types: %w", err)
 	}
 	namespaces := map[string]cache.Config{}
@@ -82,8 +82,8 @@ func ManagerOptions(opts Options) (ctrl.Options, error) {
 // manager's configuration should have no client-side rate limit (QPS -1): the
 // monitor paces itself, per bundle.
 //
-// It returns an error when an option cannot be used, and when the cluster does
-// not serve ResourceBundleStates.
+// It returns an error when an option cannot be used. The manager ends with an
+// error when the cluster does not serve ResourceBundleStates.
 func Setup(mgr ctrl.Manager, opts Options) error {
 	opts, err := opts.complete()
 	if err != nil {
@@ -94,27 +94,13 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 	if err != nil {
 		return fmt.Errorf("cannot set up monitor: %w", err)
 	}
-	byClaim := func(object client.Object) []string {
-		b, ok := object.(*v1alpha1.ResourceBundleState)
-		if !ok {
-			return nil
-		}
-		var values []string
-		for _, c := range claims(b, opts.LabelKeys) {
-			values = append(values, c.index())
-		}
-		return values
-	}
-	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.ResourceBundleState{}, claimIndex, byClaim); err != nil {
-		return fmt.Errorf("cannot set up monitor: cannot index bundles: %w", err)
-	}
 	if err := mgr.Add(manager.RunnableFunc(all.run)); err != nil {
 		return fmt.Errorf("cannot set up monitor: %w", err)
 	}
 	r := &reconciler{
 		bundles: mgr.GetCache(),
 		status:  mgr.GetClient().Status(),
-		members: func(b *v1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, error) {
+		members: func(b *k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, error) {
 			return all.members(claims(b, opts.LabelKeys), wanted(b, opts.LabelKeys))
 		},
 		ledger:  ledger,
@@ -123,7 +109,7 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 	}
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
-		For(&v1alpha1.ResourceBundleState{}).
+		For(&k8spluginv1alpha1.ResourceBundleState{}).
 		WatchesRawSource(all).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
@@ -153,7 +139,12 @@ func newWatches(mgr ctrl.Manager, opts Options, ledger *ledger) (*watches, error
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
 	}
-	all := &watches{ledger: ledger, logger: mgr.GetLogger().WithName(controllerName), bundles: bundlesIn(mgr.GetCache())}
+	all := &watches{
+		index:   func(ctx context.Context) error { return indexClaims(ctx, mgr.GetFieldIndexer(), opts.LabelKeys) },
+		bundles: bundlesIn(mgr.GetCache()),
+		ledger:  ledger,
+		logger:  mgr.GetLogger().WithName(controllerName),
+	}
 	for _, kind := range opts.Kinds {
 		for _, key := range opts.LabelKeys {
 			for _, namespace := range namespaces {
@@ -164,10 +155,29 @@ func newWatches(mgr ctrl.Manager, opts Options, ledger *ledger) (*watches, error
 	return all, nil
 }
 
+// indexClaims makes the cache find bundles by their claims.
+func indexClaims(ctx context.Context, indexer client.FieldIndexer, keys []string) error {
+	byClaim := func(object client.Object) []string {
+		b, ok := object.(*k8spluginv1alpha1.ResourceBundleState)
+		if !ok {
+			return nil
+		}
+		var values []string
+		for _, c := range claims(b, keys) {
+			values = append(values, c.index())
+		}
+		return values
+	}
+	if err := indexer.IndexField(ctx, &k8spluginv1alpha1.ResourceBundleState{}, claimIndex, byClaim); err != nil {
+		return fmt.Errorf("cannot index bundles: %w", err)
+	}
+	return nil
+}
+
 // bundlesIn returns how to find the bundles in a cache that make a claim.
 func bundlesIn(bundles client.Reader) func(context.Context, claim) ([]types.NamespacedName, error) {
 	return func(ctx context.Context, c claim) ([]types.NamespacedName, error) {
-		var list v1alpha1.ResourceBundleStateList
+		var list k8spluginv1alpha1.ResourceBundleStateList
 		err := bundles.List(ctx, &list, client.InNamespace(c.namespace),
 			client.MatchingFields{claimIndex: c.index()}, client.UnsafeDisableDeepCopyOption(true))
 		if err != nil {

@@ -21,7 +21,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/monitor"
 	"github.com/healthscope/healthscope/e2e/controlplane"
 )
@@ -63,7 +63,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 	scheme := runtime.NewScheme()
 	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
-	Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
+	Expect(k8spluginv1alpha1.AddToScheme(scheme)).To(Succeed())
 	api, err = client.New(plane.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 }, NodeTimeout(5*time.Minute))
@@ -104,7 +104,7 @@ func startAs(ctx context.Context, config *rest.Config, logger logr.Logger, opts 
 	Expect(err).NotTo(HaveOccurred())
 	Expect(monitor.Setup(mgr, opts)).To(Succeed())
 
-	run, cancel := context.WithCancel(context.Background())
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx)) // It outlives the step that starts it.
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(run) }()
 	r := &running{requests: seen, stop: sync.OnceFunc(func() {

@@ -21,6 +21,8 @@ type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 // controller they wake the bundles that a changed object belongs to.
 type watches struct {
 	all []*watch
+	// index makes bundles able to find what it looks for.
+	index func(context.Context) error
 	// bundles finds the bundles that make a claim.
 	bundles func(context.Context, claim) ([]types.NamespacedName, error)
 	ledger  *ledger
@@ -44,7 +46,10 @@ func (s *watches) run(ctx context.Context) error {
 
 // Start makes q the queue of bundles to look at. Changes before it need no
 // waking: the controller starts with all bundles in its queue.
-func (s *watches) Start(_ context.Context, q queue) error {
+func (s *watches) Start(ctx context.Context, q queue) error {
+	if err := s.index(ctx); err != nil {
+		return err
+	}
 	s.queue.Store(&q)
 	return nil
 }

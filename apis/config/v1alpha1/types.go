@@ -12,7 +12,7 @@ const (
 	Kind = "Configuration"
 )
 
-// Configuration is the configuration file. Every field has a default: an empty file is a valid one.
+// Configuration is the configuration file. Every field but apiVersion and kind has a default, and so has the file itself.
 type Configuration struct {
 	metav1.TypeMeta `json:",inline"`
 
