@@ -1,7 +1,9 @@
 package app
 
 import (
+	"encoding/json"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -27,9 +29,12 @@ func loadConfig(path string) (*configv1alpha1.Configuration, error) {
 }
 
 func parseConfig(data []byte) (*configv1alpha1.Configuration, error) {
+	if n := documents(data); n > 1 {
+		return nil, errors.Errorf("it holds %d YAML documents; it must hold one", n)
+	}
 	config := &configv1alpha1.Configuration{}
 	if err := yaml.UnmarshalStrict(data, config); err != nil {
-		return nil, err
+		return nil, inTermsOfTheFile(err)
 	}
 	if config.APIVersion == "" || config.Kind == "" {
 		return nil, errors.Errorf("apiVersion and kind must be %q and %q", configv1alpha1.APIVersion, configv1alpha1.Kind)
@@ -38,6 +43,35 @@ func parseConfig(data []byte) (*configv1alpha1.Configuration, error) {
 	configv1alpha1.SetDefaults(config)
 	config.TypeMeta = given
 	return config, configv1alpha1.Validate(config).ToAggregate()
+}
+
+// documents counts the YAML documents of a file that are not empty: the decoder would ignore all but the first.
+func documents(data []byte) int {
+	n, within := 0, false
+	for line := range strings.Lines(string(data)) {
+		word, _, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
+		text := strings.TrimSpace(line)
+		switch {
+		case word == "---":
+			within = false
+		case !within && text != "" && !strings.HasPrefix(text, "#"):
+			within = true
+			n++
+		}
+	}
+	return n
+}
+
+// inTermsOfTheFile turns the error of a decoder, which goes by way of JSON and Go, into one that the author of the file understands.
+func inTermsOfTheFile(err error) error {
+	var wrongType *json.UnmarshalTypeError
+	if errors.As(err, &wrongType) {
+		return errors.Errorf("%s is a %s; it must be a %s", wrongType.Field, wrongType.Value, wrongType.Type.Kind())
+	}
+	for cause := errors.Unwrap(err); cause != nil; cause = errors.Unwrap(cause) {
+		err = cause
+	}
+	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 }
 
 // policyOf turns the policy of a configuration, defaults filled in, into the core's.

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"io"
 	"net/http"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -27,15 +28,15 @@ func newController() *cobra.Command {
 		Short: "Run the controller of a hub: scopes, the status REST API, metrics and the inventory",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return errors.Wrap(runController(c.Context(), &o), "cannot run the controller")
+			return errors.Wrap(runController(c.Context(), &o, c.ErrOrStderr()), "cannot run the controller")
 		},
 	}
 	o.addFlags(c.Flags())
 	return c
 }
 
-func runController(ctx context.Context, o *options) error {
-	logger, err := o.setLogger()
+func runController(ctx context.Context, o *options, logs io.Writer) error {
+	logger, err := o.setLogger(logs)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"io"
 	"net/http"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -19,15 +20,15 @@ func newMonitor() *cobra.Command {
 		Short: "Run the monitor of a workload cluster: it fills the ResourceBundleStates",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return errors.Wrap(runMonitor(c.Context(), &o), "cannot run the monitor")
+			return errors.Wrap(runMonitor(c.Context(), &o, c.ErrOrStderr()), "cannot run the monitor")
 		},
 	}
 	o.addFlags(c.Flags())
 	return c
 }
 
-func runMonitor(ctx context.Context, o *options) error {
-	logger, err := o.setLogger()
+func runMonitor(ctx context.Context, o *options, logs io.Writer) error {
+	logger, err := o.setLogger(logs)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -54,15 +55,18 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.IntVarP(&o.verbosity, "verbosity", "v", 0, "how much is logged: 0 what happened, 1 decisions, 4 details")
 }
 
-// setLogger makes the logger of the command and hands it to the libraries.
-func (o *options) setLogger() (logr.Logger, error) {
+// setLogger makes the logger of the command, which writes to out, and hands it to the libraries.
+func (o *options) setLogger(out io.Writer) (logr.Logger, error) {
+	if o.verbosity < 0 {
+		return logr.Logger{}, errors.Errorf("--verbosity is %d; it must not be negative", o.verbosity)
+	}
 	handlerOptions := &slog.HandlerOptions{Level: slog.Level(-o.verbosity), ReplaceAttr: nameLevel}
 	var handler slog.Handler
 	switch o.logFormat {
 	case "text":
-		handler = slog.NewTextHandler(os.Stderr, handlerOptions)
+		handler = slog.NewTextHandler(out, handlerOptions)
 	case "json":
-		handler = slog.NewJSONHandler(os.Stderr, handlerOptions)
+		handler = slog.NewJSONHandler(out, handlerOptions)
 	default:
 		return logr.Logger{}, errors.Errorf("--log-format is %q; it must be text or json", o.logFormat)
 	}
@@ -85,6 +89,9 @@ func (o *options) restConfig(command string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) { // Its text advises to set a variable that is not read.
+		err = errors.New("there is no kubeconfig file; give one with --kubeconfig or $KUBECONFIG")
+	}
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot find out how to reach the cluster")
 	}

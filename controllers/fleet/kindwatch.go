@@ -25,6 +25,10 @@ import (
 // listTimeout is the deadline of one request for a list, or for a page of it.
 const listTimeout = time.Minute
 
+// doubtTime is how long a kind that has been read must be refused before that is
+// believed: an API server that starts knows neither rights nor CRDs at first.
+const doubtTime = 10 * time.Second
+
 // findBackoff is how it is tried again to ask the cluster for its kinds after it gave no answer.
 var findBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 6, Cap: DefaultFindInterval}
 
@@ -39,6 +43,8 @@ type kindWatch struct {
 	mu      sync.Mutex
 	synced  bool
 	problem *problem
+	// refused is since when the kind, which has been read before, is refused; zero when it is not.
+	refused time.Time
 	results map[types.NamespacedName]healthscope.Result
 }
 
@@ -216,6 +222,7 @@ func (w *kindWatch) settle() {
 // that is news. A kind that has never been read keeps its problem until it has: until then there is nothing better to say.
 func (w *kindWatch) clear() {
 	w.mu.Lock()
+	w.refused = time.Time{}
 	news := w.synced && w.problem != nil
 	if news {
 		w.problem = nil
@@ -229,12 +236,27 @@ func (w *kindWatch) clear() {
 // fail notes why the kind cannot be seen, and tells if that is news.
 func (w *kindWatch) fail(p *problem) {
 	w.mu.Lock()
+	if w.doubts() {
+		w.mu.Unlock()
+		return
+	}
 	news := w.problem == nil || *w.problem != *p
 	w.problem = p
 	w.mu.Unlock()
 	if news {
 		w.notify(w.gvk, types.NamespacedName{})
 	}
+}
+
+// doubts says whether a refusal is too young to be believed. The reflector tries again and again, so that it will be told of again.
+func (w *kindWatch) doubts() bool {
+	if !w.synced || w.problem != nil {
+		return false
+	}
+	if w.refused.IsZero() {
+		w.refused = time.Now()
+	}
+	return time.Since(w.refused) < doubtTime
 }
 
 // readProblem says why a kind cannot be read; nil when the watch merely has to start again.

@@ -3,9 +3,9 @@ package inventory
 import (
 	"context"
 	"fmt"
+	gosync "sync"
 	"time"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -27,37 +27,57 @@ type reconciler struct {
 	gatherer *gatherer
 	syncer   syncer
 	ledger   *Ledger
+
+	mu    gosync.Mutex // guards paces
+	paces map[aai.Tenant]*pace
 }
 
 // Reconcile gathers what a tenant is to hold, has it written, and reports how far that went.
 func (r *reconciler) Reconcile(ctx context.Context, tenant aai.Tenant) (ctrl.Result, error) {
-	if err := r.gatherer.view.WaitSynced(ctx); err != nil {
-		return ctrl.Result{}, errors.Wrap(err, "cannot wait for the bundles to be read")
+	pace := r.pace(tenant)
+	if early := time.Until(pace.notBefore); early > time.Hour {
+		return ctrl.Result{RequeueAfter: early}, nil
+	}
+	if err := r.gatherer.bundles.WaitSynced(ctx); err != nil {
+		return ctrl.Result{}, nil //nolint:nilerr // The program is stopping.
 	}
 	w, err := r.gatherer.gather(ctx, tenant)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, passTimeout, fmt.Errorf("the pass took longer than %s", passTimeout))
-	defer cancel()
-	report, err := r.syncer.Sync(ctx, tenant, w.documents, w.holds)
-	r.ledger.put(tenant, outcome{report: report, err: err, partial: w.partial})
-	if err != nil {
-		return r.later(ctx, tenant, err)
+	report, err := r.sync(ctx, tenant, w)
+	if ctx.Err() != nil {
+		return ctrl.Result{}, nil //nolint:nilerr // The program is stopping, which says nothing about A&AI.
 	}
+	r.ledger.put(tenant, newOutcome(report, err, w.partial))
+	logger := log.FromContext(ctx).WithValues("tenant", tenant.String(), "synced", report.Synced, "pending", report.Pending, "failed", report.Failed)
 	if written := len(report.Acknowledged); written > 0 {
-		log.FromContext(ctx).Info("Inventory written", "tenant", tenant.String(), "written", written, "synced", report.Synced, "pending", report.Pending, "failed", report.Failed)
+		logger.Info("Inventory written", "written", written)
 	}
+	if err != nil {
+		retry := pace.failed(err, time.Now())
+		logger.Error(err, "Inventory not up to date", "retryAfter", retry.String())
+		return ctrl.Result{RequeueAfter: retry}, nil
+	}
+	pace.succeeded(time.Now())
 	return ctrl.Result{RequeueAfter: max(time.Until(report.NextPass), minPause)}, nil
 }
 
-// later decides when to try again after a pass that could not finish: when A&AI
-// asked for it, else with growing pauses.
-func (r *reconciler) later(ctx context.Context, tenant aai.Tenant, err error) (ctrl.Result, error) {
-	var aaiErr *aai.Error
-	if errors.As(err, &aaiErr) && aaiErr.RetryAfter > 0 {
-		log.FromContext(ctx).Info("Inventory is to be tried again later", "tenant", tenant.String(), "after", aaiErr.RetryAfter, "reason", err.Error())
-		return ctrl.Result{RequeueAfter: aaiErr.RetryAfter}, nil
+// sync makes one pass over a tenant.
+func (r *reconciler) sync(ctx context.Context, tenant aai.Tenant, w wanted) (sync.Report, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, passTimeout, fmt.Errorf("the pass took longer than %s", passTimeout))
+	defer cancel()
+	return r.syncer.Sync(ctx, tenant, w.documents, w.holds)
+}
+
+// pace returns the pace of a tenant, which is reconciled by one worker at a time.
+func (r *reconciler) pace(tenant aai.Tenant) *pace {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.paces[tenant]
+	if p == nil {
+		p = newPace()
+		r.paces[tenant] = p
 	}
-	return ctrl.Result{}, err
+	return p
 }

@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/healthscope/healthscope/aai"
@@ -21,12 +22,6 @@ import (
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/scope"
-)
-
-// The pauses between passes over a tenant that fail.
-const (
-	minPause = 200 * time.Millisecond
-	maxPause = time.Minute
 )
 
 // Options configure New.
@@ -82,12 +77,16 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 	o := i.mapping
 	resync := time.Duration(*i.options.Config.ResyncSeconds) * time.Second
 	r := &reconciler{
-		gatherer: &gatherer{scopes: mgr.GetClient(), view: i.options.View, registry: i.options.Registry, mapping: o, selects: i.options.Config.Select},
+		gatherer: &gatherer{scopes: mgr.GetClient(), bundles: i.options.View, registry: i.options.Registry, mapping: o, selects: i.options.Config.Select},
 		syncer: sync.New(sync.Options{
 			Client: i.client, Resync: resync,
 			Plan: plan.Options{Owner: o.Owner(), LabelPrefix: o.LabelPrefix, LabelKeys: o.LabelKeys},
 		}),
 		ledger: i.Ledger,
+		paces:  map[aai.Tenant]*pace{},
+	}
+	if err := mgr.Add(manager.RunnableFunc(i.closeAtEnd)); err != nil {
+		return errors.Wrap(err, "cannot add the end of the inventory")
 	}
 	err := builder.TypedControllerManagedBy[aai.Tenant](mgr).
 		Named("inventory").
@@ -98,6 +97,13 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 		}).
 		Complete(r)
 	return errors.Wrap(err, "cannot set up the inventory controller")
+}
+
+// closeAtEnd closes the connections to A&AI when the program stops.
+func (i *Inventory) closeAtEnd(ctx context.Context) error {
+	<-ctx.Done()
+	i.client.Close()
+	return nil
 }
 
 // changes asks for every tenant at the start, and for all of them whenever something was judged: which tenants a change concerns is cheaper found out by looking at them.

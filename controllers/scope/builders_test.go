@@ -95,12 +95,9 @@ func deployment(name string, state healthscope.State, ready, desired int32) heal
 		Key:     healthscope.Key{Cluster: hub, Group: "apps", Kind: "Deployment", Namespace: "shop", Name: name},
 		Version: "v1", UID: "uid-" + name, State: state, Replicas: &healthscope.Replicas{Ready: ready, Desired: desired},
 	}
-	switch state {
-	case healthscope.Pending:
-		r.Reason = healthscope.ReasonReplicasNotReady
-	case healthscope.Failed:
-		r.Reason = healthscope.ReasonProgressDeadlineExceeded
-	}
+	r.Reason = map[healthscope.State]healthscope.Reason{
+		healthscope.Pending: healthscope.ReasonReplicasNotReady, healthscope.Failed: healthscope.ReasonProgressDeadlineExceeded,
+	}[state]
 	return r
 }
 

@@ -177,14 +177,14 @@ func newDeployment(ctx context.Context, namespace, name string, ready int32) *ap
 		Spec:       appsv1.DeploymentSpec{Replicas: new(int32(3)), Selector: selector, Template: pod},
 	}
 	Expect(api.Create(ctx, d)).To(Succeed())
-	report(ctx, d, 3, ready)
+	report(ctx, d, ready)
 	return d
 }
 
-// report writes a Deployment's status as its controller would.
-func report(ctx context.Context, d *appsv1.Deployment, total, ready int32) {
+// report writes the status of a Deployment with 3 replicas as its controller would.
+func report(ctx context.Context, d *appsv1.Deployment, ready int32) {
 	GinkgoHelper()
 	Expect(api.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
-	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: total, ReadyReplicas: ready, UpdatedReplicas: total, AvailableReplicas: ready}
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 3, ReadyReplicas: ready, UpdatedReplicas: 3, AvailableReplicas: ready}
 	Expect(api.Status().Update(ctx, d)).To(Succeed())
 }

@@ -180,6 +180,7 @@ func TestOfTwoAnswersTheOneThatKnowsMoreCounts(t *testing.T) {
 	directlyPending := deployment("web", healthscope.Pending, 2, 3)
 	withCause := member(hub, "Deployment", "web", healthscope.Pending, healthscope.ReasonReplicasNotReady)
 	withCause.Cause = "Pod web-2: back-off"
+	forbidden := healthscope.Result{Key: readyWeb.Key, Version: "v1", State: healthscope.Unknown, Reason: healthscope.ReasonForbidden}
 	directPod := healthscope.Result{Key: healthscope.Key{Cluster: hub, Kind: "Pod", Namespace: "shop", Name: "web-1"}, State: healthscope.Failed, Reason: "CrashLoopBackOff"}
 	cases := map[string]struct {
 		reason string
@@ -196,6 +197,11 @@ func TestOfTwoAnswersTheOneThatKnowsMoreCounts(t *testing.T) {
 			reason: "Until both agree the worse one is believed.",
 			bundle: readyWeb, direct: directlyPending,
 			want: func(p Placed) bool { return p.State == healthscope.Pending },
+		},
+		"Tie": {
+			reason: "Neither knows more, but it must be the same one every time.",
+			bundle: member(hub, "Deployment", "web", healthscope.Unknown, healthscope.ReasonNodeLost), direct: forbidden,
+			want: func(p Placed) bool { return p.Reason == healthscope.ReasonForbidden },
 		},
 		"Owned": {
 			reason: "A pod of a bundle does not count because it is referred to as well.",

@@ -27,10 +27,10 @@ func summaryOfFindings(g gathered) [][]found {
 	for _, f := range g.findings {
 		var list []found
 		for _, m := range f.members {
-			list = append(list, found{f.app, m.Cluster, m.Key.String(), m.State, m.Reason})
+			list = append(list, found{f.app, m.Cluster, m.String(), m.State, m.Reason})
 		}
 		for _, r := range f.results {
-			list = append(list, found{f.app, r.Cluster, r.Key.String(), r.State, r.Reason})
+			list = append(list, found{f.app, r.Cluster, r.String(), r.State, r.Reason})
 		}
 		all = append(all, list)
 	}

@@ -18,11 +18,10 @@ import (
 
 // The names that generated things have are few, so that they meet.
 var (
-	someNames    = rapid.SampledFrom([]string{"a", "b", "c"})
-	someClusters = rapid.SampledFrom([]string{hub, edge1, edge2})
-	someStates   = rapid.SampledFrom(healthscope.States())
-	someReasons  = rapid.SampledFrom([]healthscope.Reason{"", "CrashLoopBackOff", healthscope.ReasonReplicasNotReady, healthscope.ReasonNotFound})
-	someKinds    = rapid.SampledFrom([]string{"Deployment", "Pod", "ResourceBundleState"})
+	someNames   = rapid.SampledFrom([]string{"a", "b", "c"})
+	someStates  = rapid.SampledFrom(healthscope.States())
+	someReasons = rapid.SampledFrom([]healthscope.Reason{"", "CrashLoopBackOff", healthscope.ReasonReplicasNotReady, healthscope.ReasonNotFound})
+	someKinds   = rapid.SampledFrom([]string{"Deployment", "Pod", "ResourceBundleState"})
 )
 
 // drawMember draws a member of a cluster.

@@ -52,23 +52,25 @@ type reconciler struct {
 // Reconcile gathers what belongs to a scope, decides its health, and writes and tells what has changed.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if err := r.view.WaitSynced(ctx); err != nil {
-		return ctrl.Result{}, errors.Wrap(err, "cannot wait for the bundles to be read")
+		return ctrl.Result{}, nil //nolint:nilerr // The controller is stopping.
 	}
 	var scope corev1alpha2.HealthScope
 	if err := r.client.Get(ctx, req.NamespacedName, &scope); err != nil {
 		if !apierrors.IsNotFound(err) {
 			return ctrl.Result{}, errors.Wrapf(err, "cannot get HealthScope %q", req.NamespacedName)
 		}
-		r.objects.Want(req.NamespacedName, nil)
+		r.objects.Want(req.NamespacedName, nil) //nolint:contextcheck // Watches live longer than this call.
 		r.registry.remove(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	entry := r.registry.entry(&scope)
 	if newer(entry.written, &scope) {
 		scope = *entry.written.DeepCopy()
+	} else {
+		entry.written = nil // The cache has caught up.
 	}
 
-	r.objects.Want(req.NamespacedName, wantedKinds(&scope, r.view.Cluster()))
+	r.objects.Want(req.NamespacedName, wantedKinds(&scope, r.view.Cluster())) //nolint:contextcheck // As above.
 	g := (&gatherer{scope: &scope, bundles: r.view, lookup: r.objects.Get}).gather()
 	if g.settling {
 		return ctrl.Result{RequeueAfter: settleRetry}, nil

@@ -22,8 +22,9 @@ type Registry struct {
 
 // entry is what the controller remembers of one scope. All but judged is touched by the scope's own reconcile only.
 type entry struct {
-	uid     types.UID
-	since   *sinceMemory
+	uid   types.UID
+	since *sinceMemory
+	// written is the scope as it was written last, until the cache has it; else nil.
 	written *corev1alpha2.HealthScope
 	// judged is nil until the scope has been judged once; it is never changed, only replaced.
 	judged *Judged

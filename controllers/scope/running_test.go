@@ -1,11 +1,12 @@
 package scope_test
 
 import (
-	"context"
 	"io"
+	"maps"
 	"net/http"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,8 +30,10 @@ type settings struct {
 	policy healthscope.Policy
 	// elected makes the controller run for leader.
 	elected bool
-	// wire is what its requests go through.
-	wire *wiretap
+	// held is a resource for which requests wait from the start on, until they are released.
+	held string
+	// config is the controller's way to the API server.
+	config *rest.Config
 }
 
 // controller is a controller under test.
@@ -40,28 +43,30 @@ type controller struct {
 	registry *scope.Registry
 	metrics  *prometheus.Registry
 	mgr      ctrl.Manager
+	release  func()
 	stop     func()
 }
 
 // start runs a controller, as its ServiceAccount, until it is stopped or the spec ends.
 func start(change ...func(*settings)) *controller {
 	GinkgoHelper()
-	s := settings{policy: healthscope.DefaultPolicy(), wire: newWiretap()}
+	s := settings{policy: healthscope.DefaultPolicy(), config: accountConfig()}
 	for _, f := range change {
 		f(&s)
 	}
-	config := accountConfig()
-	config.Wrap(s.wire.wrap)
-	c := &controller{wiretap: s.wire, registry: scope.NewRegistry(), metrics: prometheus.NewRegistry()}
+	c := &controller{wiretap: newWiretap(), registry: scope.NewRegistry(), metrics: prometheus.NewRegistry()}
+	s.config.Wrap(c.wrap)
 	c.metrics.MustRegister(scope.NewCollector(c.registry))
-	c.mgr = newManager(config, s)
+	c.mgr = newManager(s)
 	view, err := fleet.Setup(c.mgr, fleet.Options{ClusterName: "local", Policy: s.policy})
 	Expect(err).NotTo(HaveOccurred())
 	objects, err := fleet.NewObjects("local", c.mgr.GetConfig(), c.mgr.GetRESTMapper(), []string{"app.oam.dev/component"})
 	Expect(err).NotTo(HaveOccurred())
 	objects.FindInterval = 100 * time.Millisecond
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := lasting()
 	Expect(scope.Setup(ctx, c.mgr, scope.Options{View: view, Objects: objects, Registry: c.registry, Policy: s.policy})).To(Succeed())
+	c.release = c.hold(s.held)
+	DeferCleanup(c.release)
 	ended := make(chan error, 1)
 	go func() { ended <- c.mgr.Start(ctx) }()
 	c.stop = sync.OnceFunc(func() {
@@ -74,7 +79,7 @@ func start(change ...func(*settings)) *controller {
 	return c
 }
 
-func newManager(config *rest.Config, s settings) ctrl.Manager {
+func newManager(s settings) ctrl.Manager {
 	GinkgoHelper()
 	object, byObject := fleet.CacheByObject()
 	options := ctrl.Options{
@@ -83,7 +88,7 @@ func newManager(config *rest.Config, s settings) ctrl.Manager {
 		LeaderElection: s.elected, LeaderElectionID: account, LeaderElectionNamespace: home, LeaderElectionReleaseOnCancel: true,
 	}
 	options.Controller.SkipNameValidation = new(true) // One process, many managers.
-	mgr, err := ctrl.NewManager(config, options)
+	mgr, err := ctrl.NewManager(s.config, options)
 	Expect(err).NotTo(HaveOccurred())
 	return mgr
 }
@@ -149,7 +154,9 @@ func (w *wiretap) wrap(next http.RoundTripper) http.RoundTripper {
 func (w *wiretap) note(request *http.Request, resource string) chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.used[request.Method+" "+request.URL.Path] = struct{}{}
+	if right := rightOf(request); right != "" {
+		w.used[right] = struct{}{}
+	}
 	if m := statusPath.FindStringSubmatch(request.URL.Path); m != nil {
 		w.writes[m[1]+"/"+m[2]]++
 	}
@@ -160,6 +167,35 @@ func (w *wiretap) add(resource string, n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.open[resource] += n
+}
+
+// apiPath is the path of a request for objects: group, resource, name and subresource.
+var apiPath = regexp.MustCompile(`^/(?:api|apis/([^/]+))/[^/]+/(?:namespaces/[^/]+/)?([^/]+)(?:/([^/]+))?(?:/([^/]+))?$`)
+
+// rightOf returns the right that a request takes, as "verb group/resource"; nothing for what everybody may.
+func rightOf(request *http.Request) string {
+	m := apiPath.FindStringSubmatch(request.URL.Path)
+	if m == nil {
+		return ""
+	}
+	verb := map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete"}[request.Method]
+	switch {
+	case verb != "":
+	case request.URL.Query().Get("watch") == "true":
+		verb = "watch"
+	case m[3] == "":
+		verb = "list"
+	default:
+		verb = "get"
+	}
+	return verb + " " + m[1] + "/" + path.Join(m[2], m[4])
+}
+
+// rights returns the rights the controller has made use of.
+func (w *wiretap) rights() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Sorted(maps.Keys(w.used))
 }
 
 // written returns how often the status of a scope was written.

@@ -162,7 +162,7 @@ var _ = Describe("A scope over workloads", func() {
 		))
 
 		By("losing a replica, and then the workload")
-		report(ctx, web, 3, 2)
+		report(ctx, web, 2)
 		Eventually(reading(ctx, s)).Should(haveHealth(unhealthy, "1/2"))
 		Expect(api.Delete(ctx, web)).To(Succeed())
 		Eventually(reading(ctx, s)).Should(WithTransform(culprits, Equal([]string{"Deployment/web NotPresent NotFound"})))

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,25 +66,29 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// Setup adds the HealthScope controller to a manager.
+// probeTimeout is the deadline of finding out whether scopes can be read.
+const probeTimeout = 30 * time.Second
+
+// Setup adds the HealthScope controller to a manager. It fails when scopes
+// cannot be read, for want of their CRD or of rights: a controller that waits for them in silence helps nobody.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
-		return err
+	probe, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	if err := mgr.GetAPIReader().List(probe, &corev1alpha2.HealthScopeList{}, client.Limit(1)); err != nil {
+		return errors.Wrap(err, "cannot list HealthScopes")
 	}
 	r := &reconciler{
 		client: mgr.GetClient(), view: o.View, objects: o.Objects, registry: o.Registry, inventory: o.Inventory,
 		recorder: mgr.GetEventRecorder("healthscope-controller"), policy: o.Policy, clock: o.Clock,
 	}
-	events := &sources{reader: mgr.GetClient(), options: o}
+	changes := &sources{reader: mgr.GetClient(), indexer: mgr.GetFieldIndexer(), options: o}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("healthscope").
 		For(&corev1alpha2.HealthScope{}).
-		WatchesRawSource(source.Func(events.bundles)).
-		WatchesRawSource(source.Func(events.objects)).
-		WatchesRawSource(source.Func(events.inventory)).
+		WatchesRawSource(source.Func(changes.start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
 		Complete(r)
 	return errors.Wrap(err, "cannot set up the HealthScope controller")
@@ -138,13 +143,30 @@ func refKey(gk schema.GroupKind, name string) string { return kindKey(gk) + "/" 
 // sources turn changes of what scopes look at into requests for the scopes.
 type sources struct {
 	reader  client.Reader
+	indexer client.FieldIndexer
 	options Options
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
+// start is the source of all requests that do not come from a scope itself.
+//
+// The indexes are made here and not in Setup because the manager starts with the
+// caches that are there by then, and does not stop any more before they have been read.
+func (s *sources) start(ctx context.Context, q queue) error {
+	if err := addIndexes(ctx, s.indexer); err != nil {
+		return err
+	}
+	s.bundles(ctx, q)
+	s.objects(ctx, q)
+	if s.options.InventoryChanged != nil {
+		s.options.InventoryChanged(func(name types.NamespacedName) { q.Add(reconcile.Request{NamespacedName: name}) })
+	}
+	return nil
+}
+
 // bundles asks for the scopes of every bundle that changes. Subscribers must not block, so the changes wait in a queue of their own.
-func (s *sources) bundles(ctx context.Context, q queue) error {
+func (s *sources) bundles(ctx context.Context, q queue) {
 	changes := newMailbox[fleet.Change]()
 	cancel := s.options.View.Subscribe(changes.put)
 	go func() {
@@ -157,7 +179,6 @@ func (s *sources) bundles(ctx context.Context, q queue) error {
 			}
 		})
 	}()
-	return nil
 }
 
 func (s *sources) bundleChanged(ctx context.Context, q queue, b *fleet.Bundle) {
@@ -176,7 +197,7 @@ func (s *sources) bundleChanged(ctx context.Context, q queue, b *fleet.Bundle) {
 }
 
 // objects asks for the scopes of every object, or whole kind, that changes.
-func (s *sources) objects(ctx context.Context, q queue) error {
+func (s *sources) objects(ctx context.Context, q queue) {
 	type change struct {
 		gvk  schema.GroupVersionKind
 		name types.NamespacedName
@@ -190,15 +211,6 @@ func (s *sources) objects(ctx context.Context, q queue) error {
 		}
 		s.enqueue(ctx, q, c.name.Namespace, indexRefs, refKey(c.gvk.GroupKind(), c.name.Name), nil)
 	})
-	return nil
-}
-
-// inventory asks for the scopes for which the inventory's answer has changed.
-func (s *sources) inventory(_ context.Context, q queue) error {
-	if s.options.InventoryChanged != nil {
-		s.options.InventoryChanged(func(name types.NamespacedName) { q.Add(reconcile.Request{NamespacedName: name}) })
-	}
-	return nil
 }
 
 // enqueue asks for the scopes of a namespace, or of all, that an index finds and that match, when there is something to match.

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
@@ -142,6 +143,53 @@ func TestOAMOfReferences(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.scope, wire(t, s.ScopeHealthCondition)); diff != "" {
 				t.Errorf("%s -want +got:\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+func TestOAMCountsWhatCounts(t *testing.T) {
+	t.Parallel()
+	failedPDB := member(hub, "PodDisruptionBudget", "pdb", healthscope.Failed, healthscope.ReasonReadyFalse)
+	crashing := owned(member(hub, "Pod", "web-1", healthscope.Failed, "CrashLoopBackOff"))
+	pod := corev1alpha2.WorkloadReference{APIVersion: "v1", Kind: "Pod", Name: "web-1"}
+	cases := map[string]struct {
+		reason    string
+		ref       corev1alpha2.WorkloadReference
+		ignored   []corev1alpha2.MemberMatch
+		status    corev1alpha2.HealthStatus
+		diagnosis string
+	}{
+		"Bundle": {
+			reason: "Pods explain, and do not count.", ref: bundleRef("1-sink"),
+			status: corev1alpha2.StatusUnhealthy, diagnosis: "Ready:1/2 PodDisruptionBudget/pdb: ReadyFalse",
+		},
+		"Ignored": {
+			reason: "What is ignored does not make a reference unhealthy.", ref: bundleRef("1-sink"), ignored: []corev1alpha2.MemberMatch{{Kind: "PodDisruptionBudget"}},
+			status: corev1alpha2.StatusHealthy, diagnosis: "Ready:1/1 ",
+		},
+		"AllIgnored": {
+			reason: "A reference has a health of its own.", ref: bundleRef("1-sink"), ignored: []corev1alpha2.MemberMatch{{}},
+			status: corev1alpha2.StatusUnhealthy, diagnosis: "Ready:1/3 Pod/web-1: CrashLoopBackOff",
+		},
+		"OwnedPod": {
+			reason: "Somebody wants to know of this pod.", ref: pod,
+			status: corev1alpha2.StatusUnhealthy, diagnosis: "Ready:0/1 Pod/web-1: CrashLoopBackOff",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := world{bundles: []*fleet.Bundle{bundleOf(hub, "1-sink", readyWeb, failedPDB, crashing)}}
+			w.objects = map[schema.GroupVersionKind]map[string]fleet.Lookup{{Version: "v1", Kind: "Pod"}: {"web-1": {Result: crashing.Result}}}
+			spec := corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(c.ref), Rollup: &corev1alpha2.Rollup{Ignore: c.ignored}}
+			if c.ref.Kind == "Pod" {
+				spec.Apps = []corev1alpha2.ScopeApp{{Name: "sink", WorkloadReferences: refs(bundleRef("1-sink"))}}
+			}
+			for _, got := range statusIn(w, scopeOf(spec), noon).HealthConditions {
+				if got.ComponentName == "" && (got.HealthStatus != c.status || got.Diagnosis != c.diagnosis) {
+					t.Errorf("%s want %s %q, got %s %q", c.reason, c.status, c.diagnosis, got.HealthStatus, got.Diagnosis)
+				}
 			}
 		})
 	}

@@ -144,8 +144,15 @@ func grant(ctx context.Context, resource string) {
 	}
 	for _, object := range []client.Object{role, binding} {
 		Expect(api.Create(ctx, object)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) error { return api.Delete(ctx, object) })
+		DeferCleanup(api.Delete, object)
 	}
+}
+
+// lasting returns a context that lasts until it is cancelled, or the spec is over. The context of a spec ends before its cleanup.
+func lasting() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	DeferCleanup(cancel)
+	return ctx, cancel
 }
 
 // newNamespace makes a namespace for a spec. Its scopes go with the spec, because the controllers of other specs see them too.
@@ -153,9 +160,7 @@ func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
 	Expect(api.Create(ctx, namespace)).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) error {
-		return api.DeleteAllOf(ctx, &corev1alpha2.HealthScope{}, client.InNamespace(namespace.Name))
-	})
+	DeferCleanup(api.DeleteAllOf, &corev1alpha2.HealthScope{}, client.InNamespace(namespace.Name))
 	return namespace.Name
 }
 

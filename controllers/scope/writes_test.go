@@ -1,15 +1,19 @@
 package scope_test
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"go.uber.org/goleak"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/scope"
 )
 
 var _ = Describe("The status of a scope", func() {
@@ -25,7 +29,7 @@ var _ = Describe("The status of a scope", func() {
 		Consistently(written).Should(Equal(1))
 
 		By("changing a workload")
-		report(ctx, web, 3, 2)
+		report(ctx, web, 2)
 		Eventually(reading(ctx, s)).Should(haveHealth(unhealthy, "1/2"))
 		Consistently(written).Should(Equal(2))
 
@@ -86,14 +90,11 @@ var _ = Describe("The status of a scope", func() {
 
 		for _, slow := range []string{"deployments", "resourcebundlestates"} {
 			By("holding back " + slow)
-			wire := newWiretap()
-			release := wire.hold(slow)
-			DeferCleanup(release)
-			fresh := fmt.Sprintf("fresh-%s", slow)
-			c := start(func(s *settings) { s.wire = wire })
+			fresh := "fresh-" + slow
+			c := start(func(s *settings) { s.held = slow })
 			another := newScope(ctx, namespace, fresh, refs(ref("apps/v1", "Deployment", "web"), bundleRef("7-sink")))
 			Consistently(func() int { return c.written(namespace, "shop")() + c.written(namespace, fresh)() }, time.Second).Should(BeZero())
-			release()
+			c.release()
 			Eventually(reading(ctx, another)).Should(haveHealth(healthy, "2/2"))
 			Expect(c.written(namespace, fresh)()).To(Equal(1))
 			Expect(read(ctx, s)).To(Equal(before))
@@ -109,9 +110,9 @@ var _ = Describe("The status of a scope", func() {
 		Eventually(reading(ctx, s)).Should(haveHealth(healthy, "1/1"))
 		const storm = 60
 		for i := range storm {
-			report(ctx, web, 3, int32(i%3))
+			report(ctx, web, int32(i%3))
 		}
-		report(ctx, web, 3, 3)
+		report(ctx, web, 3)
 		Eventually(reading(ctx, s)).Should(SatisfyAll(haveHealth(healthy, "1/1"), HaveField("Status.HealthConditions", ConsistOf(HaveField("Diagnosis", "Ready:3/3 ")))))
 		Expect(c.written(namespace, "shop")()).To(BeNumerically("<=", storm+2))
 		written := c.written(namespace, "shop")()
@@ -127,6 +128,48 @@ var _ = Describe("The status of a scope", func() {
 		s := newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "web"), former))
 		Eventually(reading(ctx, s)).Should(haveHealth(unhealthy, "0/1"))
 		Consistently(c.written(namespace, "shop"), 2500*time.Millisecond).Should(Equal(1), "not every second anew")
+	})
+
+	It("does not change because the API server went away for a while", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		web := newDeployment(ctx, namespace, "web", 3)
+		sink := newBundle(ctx, namespace, "7-sink", nil)
+		fill(ctx, sink, inBundle(namespace, "sink", replicas{1, 1, 1}))
+		c := start()
+		s := newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "web"), bundleRef("7-sink"), ref("v1", "ConfigMap", "forbidden")))
+		Eventually(reading(ctx, s)).Should(haveHealth(unknown, "2/3"))
+		before := read(ctx, s)
+		Expect(plane.StopAPIServer()).To(Succeed())
+		Consistently(c.watches("deployments")).Should(BeNumerically("<=", 1))
+		Expect(plane.StartAPIServer(ctx)).To(Succeed())
+		Eventually(func() []int {
+			return []int{c.watches("deployments")(), c.watches("resourcebundlestates")(), c.watches("healthscopes")()}
+		}).Should(Equal([]int{1, 1, 1}))
+		Consistently(c.written(namespace, "shop"), time.Second).Should(Equal(1))
+		Expect(read(ctx, s)).To(Equal(before))
+
+		By("changing something after the return")
+		report(ctx, web, 2)
+		Eventually(reading(ctx, s)).Should(haveHealth(unhealthy, "1/3"))
+		fill(ctx, sink, inBundle(namespace, "sink", replicas{1, 1, 0}))
+		Eventually(reading(ctx, s)).Should(haveHealth(unhealthy, "0/3"))
+	})
+
+	It("fits into its bounds and into the API server, for a thousand references", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		var spec corev1alpha2.HealthScopeSpec
+		for i := range 1000 {
+			spec.WorkloadReferences = append(spec.WorkloadReferences, ref("apps/v1", "Deployment", fmt.Sprintf("gone-%04d", i)))
+		}
+		c := start()
+		s := newScope(ctx, namespace, "big", spec)
+		Eventually(reading(ctx, s)).Should(haveHealth(unhealthy, "0/1000"))
+		now := read(ctx, s)
+		Expect(now.Status.Summary).To(Equal(corev1alpha2.Summary{State: "Pending", Total: 1000, Pending: 1000}))
+		Expect(now.Status.ScopeHealthCondition).To(Equal(corev1alpha2.ScopeHealthCondition{HealthStatus: "UNHEALTHY", Total: 1000, UnhealthyWorkloads: 1000}))
+		Expect(now.Status.Truncated).To(BeTrue())
+		Expect(now.Status.Culprits).To(HaveLen(corev1alpha2.MaxCulprits))
+		Consistently(c.written(namespace, "big")).Should(Equal(1))
 	})
 
 	It("of many scopes is written once each at a start", func(ctx SpecContext) {
@@ -190,10 +233,8 @@ var _ = Describe("The controller", func() {
 			goleak.IgnoreAnyFunction("net/http.(*http2ClientConn).readLoop"), goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"),
 		}
 		for _, held := range []string{"", "deployments", "resourcebundlestates", "healthscopes"} {
-			wire := newWiretap()
-			release := wire.hold(held)
-			DeferCleanup(release)
-			c := start(func(s *settings) { s.wire = wire })
+			By("holding back " + cmp.Or(held, "nothing"))
+			c := start(func(s *settings) { s.held = held })
 			if held == "" {
 				Eventually(func() any { return c.series(namespace, "shop") }).ShouldNot(BeEmpty())
 			} else {
@@ -202,5 +243,15 @@ var _ = Describe("The controller", func() {
 			c.stop()
 			Eventually(func() error { return goleak.Find(existing...) }).Should(Succeed())
 		}
+	})
+
+	It("says at once what it lacks to read scopes", func(ctx SpecContext) {
+		stranger := plane.Config()
+		stranger.Impersonate = rest.ImpersonationConfig{UserName: "stranger", Groups: []string{"system:authenticated"}}
+		Expect(scope.Setup(ctx, newManager(settings{config: stranger}), scope.Options{})).To(MatchError(SatisfyAll(
+			HavePrefix("cannot list HealthScopes: healthscopes.core.oam.dev is forbidden"), ContainSubstring(`"stranger"`))))
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		Expect(scope.Setup(ended, newManager(settings{config: accountConfig()}), scope.Options{})).To(MatchError(context.Canceled))
 	})
 })

@@ -198,6 +198,6 @@ func write(w http.ResponseWriter, r *http.Request, status int, contentType strin
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
 		// A write fails when the caller has gone, and then there is nobody to tell.
-		_, _ = w.Write(body) //nolint:gosec // No browser takes it for HTML: it has another media type, and nosniff.
+		_, _ = w.Write(body)
 	}
 }

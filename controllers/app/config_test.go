@@ -1,0 +1,184 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// head begins every configuration file.
+const head = "apiVersion: config.healthscope.io/v1alpha1\nkind: Configuration\n"
+
+// write writes a file and returns its path.
+func write(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestConfigurationThatCannotBeUsed(t *testing.T) {
+	const aai = head + "inventory:\n  url: https://aai.example:8443\n"
+	cases := map[string]struct {
+		file string
+		// want are what the error says: the field and the value, mostly.
+		want []string
+	}{
+		"nothing":            {"", []string{"apiVersion and kind", `"config.healthscope.io/v1alpha1"`, `"Configuration"`}},
+		"no kind":            {"apiVersion: config.healthscope.io/v1alpha1\n", []string{"apiVersion and kind"}},
+		"other apiVersion":   {"apiVersion: config.healthscope.io/v2\nkind: Configuration\n", []string{"apiVersion", `"config.healthscope.io/v2"`, `"config.healthscope.io/v1alpha1"`}},
+		"other kind":         {"apiVersion: config.healthscope.io/v1alpha1\nkind: Config\n", []string{"kind", `"Config"`, `"Configuration"`}},
+		"no YAML":            {head + "policy: [\n", []string{"line 3"}},
+		"two documents":      {head + "---\nclusterName: hub\n", []string{"2 YAML documents"}},
+		"a field twice":      {head + "clusterName: a\nclusterName: b\n", []string{`"clusterName"`, "already set"}},
+		"unknown field":      {head + "clustername2: x\n", []string{`unknown field "clustername2"`}},
+		"unknown field deep": {aai + "  regions:\n  - {cluster: c, cloudowner2: x}\n", []string{`unknown field`, `cloudowner2`}},
+		"wrong type":         {head + "policy: {pendingTimeoutSeconds: soon}\n", []string{"policy.pendingTimeoutSeconds is a string", "int32"}},
+		"wrong shape":        {head + "monitor: all\n", []string{"monitor is a string"}},
+		"fraction":           {head + "policy: {pendingTimeoutSeconds: 1.5}\n", []string{"policy.pendingTimeoutSeconds", "1.5"}},
+
+		"pendingTimeoutSeconds":  {head + "policy: {pendingTimeoutSeconds: -1}\n", []string{"policy.pendingTimeoutSeconds", "-1", "at least 0"}},
+		"notPresentGraceSeconds": {head + "policy: {notPresentGraceSeconds: -2}\n", []string{"policy.notPresentGraceSeconds", "-2"}},
+		"failureGraceSeconds":    {head + "policy: {failureGraceSeconds: -3}\n", []string{"policy.failureGraceSeconds", "-3"}},
+
+		"labelKeys":     {head + "monitor: {labelKeys: [ok/key, no/such/key]}\n", []string{"monitor.labelKeys[1]", `"no/such/key"`}},
+		"allowedLabels": {head + "monitor: {allowedLabels: ['a b']}\n", []string{"monitor.allowedLabels[0]", `"a b"`}},
+		"namespaces":    {head + "monitor: {namespaces: [Default]}\n", []string{"monitor.namespaces[0]", `"Default"`}},
+
+		"bindAddress without port":     {head + "api: {bindAddress: localhost}\n", []string{"api.bindAddress", `"localhost"`, "host:port"}},
+		"bindAddress with a bad port":  {head + "api: {bindAddress: '127.0.0.1:http'}\n", []string{"api.bindAddress", `"127.0.0.1:http"`, "port"}},
+		"bindAddress with a high port": {head + "api: {bindAddress: '127.0.0.1:65536'}\n", []string{"api.bindAddress", "65536"}},
+		"bindAddress of all":           {head + "api: {bindAddress: ':8082'}\n", []string{"api.bindAddress", `":8082"`, "loopback", "authenticated"}},
+		"bindAddress of all, spelt":    {head + "api: {bindAddress: '0.0.0.0:8082'}\n", []string{"api.bindAddress", `"0.0.0.0:8082"`, "loopback"}},
+		"bindAddress of all, IPv6":     {head + "api: {bindAddress: '[::]:8082'}\n", []string{"api.bindAddress", `"[::]:8082"`, "loopback"}},
+		"bindAddress of a network":     {head + "api: {bindAddress: '10.0.0.1:8082'}\n", []string{"api.bindAddress", `"10.0.0.1:8082"`, "loopback"}},
+		"bindAddress by a name":        {head + "api: {bindAddress: 'host.example:8082'}\n", []string{"api.bindAddress", `"host.example:8082"`, "loopback"}},
+		"defaultNamespace":             {head + "api: {defaultNamespace: '*'}\n", []string{"api.defaultNamespace", `"*"`}},
+
+		"no url":               {head + "inventory: {}\n", []string{"inventory.url", "Required"}},
+		"url without scheme":   {head + "inventory: {url: 'aai.example:8443'}\n", []string{"inventory.url", "http or https"}},
+		"url of another kind":  {head + "inventory: {url: 'ftp://aai.example'}\n", []string{"inventory.url", `"ftp://aai.example"`}},
+		"url with a path":      {head + "inventory: {url: 'https://aai.example/aai'}\n", []string{"inventory.url", `"https://aai.example/aai"`}},
+		"url with a password":  {head + "inventory: {url: 'https://me:canary@aai.example'}\n", []string{"inventory.url", "passwordFile"}},
+		"url that is none":     {head + "inventory: {url: 'https://me:canary@aai example'}\n", []string{"inventory.url"}},
+		"selflinkBase":         {aai + "  selflinkBase: hub\n", []string{"inventory.selflinkBase", `"hub"`}},
+		"schemaVersion":        {aai + "  schemaVersion: v23\n", []string{"inventory.schemaVersion", `"v23"`, "v24"}},
+		"installation":         {aai + "  installation: My_Hub\n", []string{"inventory.installation", `"My_Hub"`}},
+		"user, no password":    {aai + "  usernameFile: /u\n", []string{"inventory.usernameFile", `"/u"`, "passwordFile"}},
+		"password, no user":    {aai + "  passwordFile: /p\n", []string{"inventory.usernameFile", "passwordFile"}},
+		"timeoutSeconds":       {aai + "  timeoutSeconds: 0\n", []string{"inventory.timeoutSeconds", "0", "at least 1"}},
+		"resyncSeconds":        {aai + "  resyncSeconds: 9\n", []string{"inventory.resyncSeconds", "9", "at least 10"}},
+		"select":               {aai + "  select: some\n", []string{"inventory.select", `"some"`, `"all"`, `"scoped"`}},
+		"kinds":                {aai + "  kinds: [Pod, Secret]\n", []string{"inventory.kinds[1]", "never"}},
+		"region without where": {aai + "  regions: [{cluster: c}]\n", []string{"inventory.regions[0].cloudOwner", "inventory.regions[0].cloudRegionId", "inventory.regions[0].tenantId"}},
+		"region of nothing":    {aai + "  regions: [{cloudOwner: o, cloudRegionId: r, tenantId: t}]\n", []string{"inventory.regions[0].cluster"}},
+		"link of nobody":       {aai + "  links: [{genericVnfIds: ['*']}]\n", []string{"inventory.links[0].namespace"}},
+		"several at once":      {head + "policy: {failureGraceSeconds: -3}\napi: {defaultNamespace: '*'}\n", []string{"policy.failureGraceSeconds", "api.defaultNamespace"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			path := write(t, "config.yaml", c.file)
+			_, err := loadConfig(path)
+			if err == nil {
+				t.Fatal("it is taken")
+			}
+			for _, want := range append(c.want, "cannot use configuration file", path) {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v\ndoes not say %s", err, want)
+				}
+			}
+			if strings.Contains(err.Error(), "canary") {
+				t.Errorf("%v\ntells a password", err)
+			}
+		})
+	}
+}
+
+func TestConfigurationThatCanBeUsed(t *testing.T) {
+	complete := func(change func(*configv1alpha1.Configuration)) *configv1alpha1.Configuration {
+		c := &configv1alpha1.Configuration{}
+		change(c)
+		configv1alpha1.SetDefaults(c)
+		return c
+	}
+	cases := map[string]struct {
+		file string
+		want *configv1alpha1.Configuration
+	}{
+		"nothing is said":      {head, complete(func(*configv1alpha1.Configuration) {})},
+		"comments and markers": {"# A file.\n---\n" + head + "# The end.\n---\n# Really.\n", complete(func(*configv1alpha1.Configuration) {})},
+		"on loopback, by name": {head + "api: {bindAddress: 'localhost:0'}\n", complete(func(c *configv1alpha1.Configuration) { c.API.BindAddress = "localhost:0" })},
+		"on loopback, IPv6":    {head + "api: {bindAddress: '[::1]:8082'}\n", complete(func(c *configv1alpha1.Configuration) { c.API.BindAddress = "[::1]:8082" })},
+		"no server":            {head + "api: {bindAddress: '0'}\n", complete(func(c *configv1alpha1.Configuration) { c.API.BindAddress = "0" })},
+		"no limit":             {head + "policy: {pendingTimeoutSeconds: 0}\n", complete(func(c *configv1alpha1.Configuration) { c.Policy.PendingTimeoutSeconds = new(int32(0)) })},
+		"no labels":            {head + "monitor: {allowedLabels: []}\n", complete(func(c *configv1alpha1.Configuration) { c.Monitor.AllowedLabels = []string{} })},
+		"JSON": {
+			`{"apiVersion":"config.healthscope.io/v1alpha1","kind":"Configuration","clusterName":"hub"}`,
+			complete(func(c *configv1alpha1.Configuration) { c.ClusterName = "hub" }),
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := loadConfig(write(t, "config.yaml", c.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	c, err := loadConfig("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if errs := configv1alpha1.Validate(c); len(errs) > 0 {
+		t.Errorf("the defaults are not valid: %v", errs.ToAggregate())
+	}
+	if c.ClusterName != "local" || c.API.BindAddress != "127.0.0.1:8082" || c.Inventory != nil {
+		t.Errorf("got %+v", c)
+	}
+	if diff := cmp.Diff(healthscope.DefaultPolicy(), policyOf(c.Policy)); diff != "" {
+		t.Errorf("-default +configured:\n%s", diff)
+	}
+}
+
+func TestPolicy(t *testing.T) {
+	c, err := loadConfig(write(t, "config.yaml", head+"policy: {pendingTimeoutSeconds: 0, notPresentGraceSeconds: 5, failureGraceSeconds: 7}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := healthscope.Policy{NotPresentGrace: 5 * time.Second, FailureGrace: 7 * time.Second}
+	if diff := cmp.Diff(want, policyOf(c.Policy)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// FuzzConfiguration: whatever is in the file, there is a configuration that is valid, or an error.
+func FuzzConfiguration(f *testing.F) {
+	f.Add(head)
+	f.Add(head + "inventory: {url: 'https://aai.example', regions: [{cluster: c}]}\n")
+	f.Add("---\n---\n--- # x\n" + head + "---")
+	f.Add("apiVersion: [")
+	f.Fuzz(func(t *testing.T, file string) {
+		c, err := parseConfig([]byte(file))
+		switch {
+		case err != nil && err.Error() == "":
+			t.Error("an error without words")
+		case err == nil && len(configv1alpha1.Validate(c)) > 0:
+			t.Errorf("not valid: %v", configv1alpha1.Validate(c))
+		}
+	})
+}

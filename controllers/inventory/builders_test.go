@@ -1,0 +1,122 @@
+package inventory
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/mapping"
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/controllers/scope"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// noon is when the tests take place.
+var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+// tenant is where the resources of every cluster go; shed is where those of namespace back go.
+var (
+	tenant = aai.Tenant{CloudOwner: "o", CloudRegionID: "r", TenantID: "t"}
+	shed   = aai.Tenant{CloudOwner: "o", CloudRegionID: "r", TenantID: "shed"}
+)
+
+// options are the mapping of the tests: Services and Deployments go to A&AI, and namespace shop may link to vnf-1.
+func options() mapping.Options {
+	return mapping.Options{
+		Installation: "lab", LabelPrefix: "hs/", SelflinkBase: "http://hs", Kinds: []string{"Service", "Deployment.apps"},
+		Regions: []configv1alpha1.Region{
+			{Cluster: "*", Namespace: "back", CloudOwner: "o", CloudRegionID: "r", TenantID: "shed"},
+			{Cluster: "*", Namespace: "shop", CloudOwner: "o", CloudRegionID: "r", TenantID: "t"},
+		},
+		Links: []configv1alpha1.LinkPolicy{{Namespace: "shop", GenericVNFIDs: []string{"vnf-1"}}},
+	}
+}
+
+// member is a judged Service of a namespace of cluster edge.
+func member(namespace, name string, state healthscope.State) healthscope.Member {
+	return healthscope.Member{Result: healthscope.Result{
+		Key:     healthscope.Key{Cluster: "edge", Kind: "Service", Namespace: namespace, Name: name},
+		Version: "v1", State: state, Since: noon,
+	}}
+}
+
+// keyOf is where a member of the tests is in A&AI.
+func keyOf(m healthscope.Member) aai.Key {
+	return mapping.Map(mapping.Resource{Member: m}, options()).Key
+}
+
+// bundleMember is what a scope has in place of a bundle that it cannot use.
+func bundleMember(reason healthscope.Reason) healthscope.Member {
+	return healthscope.Member{Result: healthscope.Result{
+		Key:   healthscope.Key{Cluster: "edge", Group: "k8splugin.io", Kind: k8spluginv1alpha1.ResourceBundleStateKind, Namespace: "shop", Name: "7-web"},
+		State: healthscope.Unknown, Reason: reason,
+	}}
+}
+
+// placed puts members into a scope.
+func placed(members ...healthscope.Member) []scope.Placed {
+	list := make([]scope.Placed, len(members))
+	for i, m := range members {
+		list[i] = scope.Placed{Member: m}
+	}
+	return list
+}
+
+// linkedTo links members to a VNF.
+func linkedTo(vnf string, members ...scope.Placed) []scope.Placed {
+	for i := range members {
+		members[i].Links = &corev1alpha2.InventoryLinks{GenericVNFID: vnf}
+	}
+	return members
+}
+
+// judgedScopes are judgements by namespace/name.
+type judgedScopes map[types.NamespacedName]*scope.Judged
+
+func (j judgedScopes) All() map[types.NamespacedName]*scope.Judged { return maps.Clone(j) }
+
+// judged is the judgement of generation 1 of a scope.
+func judged(members ...scope.Placed) *scope.Judged {
+	return &scope.Judged{Generation: 1, Members: members}
+}
+
+func name(namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+// bundleList are all bundles.
+type bundleList []*fleet.Bundle
+
+func (l bundleList) All() []*fleet.Bundle           { return slices.Clone(l) }
+func (bundleList) WaitSynced(context.Context) error { return nil }
+
+// newBundle is a bundle of namespace shop that a monitor has filled.
+func newBundle(members ...healthscope.Member) *fleet.Bundle {
+	return &fleet.Bundle{BundleKey: fleet.BundleKey{Cluster: "edge", Namespace: "shop", Name: "7-web"}, Observed: true, Members: members}
+}
+
+// existing are the scopes that exist, with their generations.
+type existing struct {
+	client.Reader
+
+	scopes map[types.NamespacedName]int64
+	err    error
+}
+
+func (e existing) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if scopes, ok := list.(*corev1alpha2.HealthScopeList); ok {
+		for name, generation := range e.scopes {
+			scopes.Items = append(scopes.Items, corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, Generation: generation}})
+		}
+	}
+	return e.err
+}

@@ -1,0 +1,176 @@
+package inventory_test
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/healthscope/bundle"
+)
+
+// object is an object as a monitor reads it from its cluster.
+type object = *unstructured.Unstructured
+
+func newObject(apiVersion, kind, namespace, name string, fields map[string]any) object {
+	o := &unstructured.Unstructured{Object: fields}
+	o.SetAPIVersion(apiVersion)
+	o.SetKind(kind)
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	o.SetLabels(map[string]string{"app.kubernetes.io/name": name, "secret.example/note": "not allowed"})
+	return o
+}
+
+// deployment is a Deployment of one replica, which is ready or not.
+func deployment(namespace, name string, ready bool) object {
+	replicas := int64(0)
+	if ready {
+		replicas = 1
+	}
+	return newObject("apps/v1", "Deployment", namespace, name, map[string]any{
+		"spec":   map[string]any{"replicas": int64(1)},
+		"status": map[string]any{"replicas": int64(1), "updatedReplicas": int64(1), "readyReplicas": replicas, "availableReplicas": replicas},
+	})
+}
+
+// crashing is a pod that crashes.
+func crashing(namespace, name string) object {
+	return newObject("v1", "Pod", namespace, name, map[string]any{
+		"spec": map[string]any{"containers": []any{map[string]any{"name": "main"}}},
+		"status": map[string]any{"phase": "Running", "containerStatuses": []any{map[string]any{
+			"name": "main", "ready": false, "state": map[string]any{"waiting": map[string]any{"reason": "CrashLoopBackOff"}},
+		}}},
+	})
+}
+
+func service(namespace, name string) object {
+	return newObject("v1", "Service", namespace, name, map[string]any{"spec": map[string]any{"type": "ClusterIP"}})
+}
+
+func configMap(namespace, name string) object {
+	return newObject("v1", "ConfigMap", namespace, name, map[string]any{})
+}
+
+// report writes a bundle as a monitor that sees these objects would, and makes the bundle if there is none.
+func report(ctx context.Context, namespace, name string, objects ...object) {
+	GinkgoHelper()
+	b := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	Expect(client.IgnoreAlreadyExists(api.Create(ctx, b))).To(Succeed())
+	rewrite(ctx, namespace, name, func(status *k8spluginv1alpha1.ResourceBundleStateStatus) {
+		*status = bundle.Build(objects, status, time.Now(), bundle.Options{AllowedLabels: []string{"app.kubernetes.io/name"}})
+	})
+}
+
+// rewrite changes the status of a bundle.
+func rewrite(ctx context.Context, namespace, name string, change func(*k8spluginv1alpha1.ResourceBundleStateStatus)) {
+	GinkgoHelper()
+	Expect(retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		var b k8spluginv1alpha1.ResourceBundleState
+		if err := api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &b); err != nil {
+			return err
+		}
+		change(&b.Status)
+		return api.Status().Update(ctx, &b)
+	})).To(Succeed())
+}
+
+// spoil writes into the status of a bundle what no monitor should.
+func spoil(ctx context.Context, namespace, name, status string) {
+	GinkgoHelper()
+	b := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	Expect(api.Status().Patch(ctx, b, client.RawPatch("application/merge-patch+json", []byte(`{"status":`+status+`}`)))).To(Succeed())
+}
+
+// newScope makes a scope.
+func newScope(ctx context.Context, namespace, name string, apps ...corev1alpha2.ScopeApp) *corev1alpha2.HealthScope {
+	GinkgoHelper()
+	s := &corev1alpha2.HealthScope{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       corev1alpha2.HealthScopeSpec{WorkloadReferences: []corev1alpha2.WorkloadReference{}, Apps: apps},
+	}
+	Expect(api.Create(ctx, s)).To(Succeed())
+	return s
+}
+
+// app is an app of a scope that is made of bundles.
+func app(name string, bundles ...string) corev1alpha2.ScopeApp {
+	a := corev1alpha2.ScopeApp{Name: name}
+	for _, b := range bundles {
+		a.WorkloadReferences = append(a.WorkloadReferences, ref(k8spluginv1alpha1.GroupVersion.String(), k8spluginv1alpha1.ResourceBundleStateKind, b))
+	}
+	return a
+}
+
+// linked is an app that is linked to a VNF and a module of it.
+func linked(a corev1alpha2.ScopeApp, vnf, module string) corev1alpha2.ScopeApp {
+	a.Inventory = &corev1alpha2.InventoryLinks{GenericVNFID: vnf, VFModuleID: module}
+	return a
+}
+
+func ref(apiVersion, kind, name string) corev1alpha2.WorkloadReference {
+	return corev1alpha2.WorkloadReference{APIVersion: apiVersion, Kind: kind, Name: name}
+}
+
+// edit changes the spec of a scope.
+func edit(ctx context.Context, s *corev1alpha2.HealthScope, change func(*corev1alpha2.HealthScope)) {
+	GinkgoHelper()
+	Expect(retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if err := api.Get(ctx, client.ObjectKeyFromObject(s), s); err != nil {
+			return err
+		}
+		change(s)
+		return api.Update(ctx, s)
+	})).To(Succeed())
+}
+
+// reading returns how to read a scope again and again.
+func reading(ctx context.Context, s *corev1alpha2.HealthScope) func(Gomega) corev1alpha2.HealthScope {
+	return func(g Gomega) corev1alpha2.HealthScope {
+		var now corev1alpha2.HealthScope
+		g.Expect(api.Get(ctx, client.ObjectKeyFromObject(s), &now)).To(Succeed())
+		return now
+	}
+}
+
+// version returns how to read the resource version of a scope again and again.
+func version(ctx context.Context, s *corev1alpha2.HealthScope) func(Gomega) string {
+	return func(g Gomega) string { return reading(ctx, s)(g).ResourceVersion }
+}
+
+// synced returns how to read the condition InventorySynced of a scope as "status reason".
+func synced(ctx context.Context, s *corev1alpha2.HealthScope) func(Gomega) string {
+	return func(g Gomega) string {
+		c := condition(reading(ctx, s)(g))
+		return string(c.Status) + " " + c.Reason
+	}
+}
+
+// condition returns the condition InventorySynced of a scope.
+func condition(s corev1alpha2.HealthScope) metav1.Condition {
+	c := meta.FindStatusCondition(s.Status.Conditions, corev1alpha2.ConditionInventorySynced)
+	if c == nil {
+		return metav1.Condition{}
+	}
+	return *c
+}
+
+// message returns the message of the condition InventorySynced as it is now.
+func message(ctx context.Context, s *corev1alpha2.HealthScope) string {
+	GinkgoHelper()
+	return condition(reading(ctx, s)(NewWithT(GinkgoT()))).Message
+}
+
+// without returns the entries of resources except one.
+func without(entries []k8spluginv1alpha1.ResourceHealth, name string) []k8spluginv1alpha1.ResourceHealth {
+	return slices.DeleteFunc(entries, func(r k8spluginv1alpha1.ResourceHealth) bool { return r.Name == name })
+}

@@ -1,0 +1,24 @@
+package inventory_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"sync/atomic"
+)
+
+// atomicCount counts what several goroutines do.
+type atomicCount struct{ n atomic.Int64 }
+
+func (c *atomicCount) add()       { c.n.Add(1) }
+func (c *atomicCount) get() int64 { return c.n.Load() }
+
+// bodyOf returns the body of a request, which can be read again afterwards.
+func bodyOf(r *http.Request) string {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return ""
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return string(body)
+}

@@ -1,0 +1,88 @@
+package inventory_test
+
+import (
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+)
+
+var _ = Describe("A source of which too little is known", func() {
+	var l *lab
+	all := map[string]string{"Service/web": "Ready", "Service/gone": "Ready", "Service/other": "Ready"}
+	BeforeEach(func(ctx SpecContext) {
+		l = newLab(ctx)
+		report(ctx, l.namespace, "7-web", service(l.namespace, "web"), service(l.namespace, "gone"))
+		report(ctx, l.namespace, "7-other", service(l.namespace, "other"))
+	})
+
+	DescribeTable("causes no deletion in its cluster",
+		func(ctx SpecContext, status string) {
+			newScope(ctx, l.namespace, "shop", app("web", "7-web"), app("other", "7-other"))
+			h := l.start()
+			Eventually(l.states).Should(Equal(all))
+			spoil(ctx, l.namespace, "7-web", status)
+			report(ctx, l.namespace, "7-other", service(l.namespace, "another"))
+			Eventually(l.states).Should(HaveKeyWithValue("Service/another", "Ready"), "writing goes on")
+			Consistently(l.states).Should(HaveLen(4))
+
+			By("restarting")
+			h.stop()
+			n := len(l.Requests())
+			l.start()
+			Eventually(func() []string { return l.asked(n) }).ShouldNot(BeEmpty())
+			Consistently(l.states).Should(HaveLen(4))
+
+			By("healing it")
+			report(ctx, l.namespace, "7-web", service(l.namespace, "web"))
+			Eventually(l.states).Should(Equal(map[string]string{"Service/web": "Ready", "Service/another": "Ready"}))
+			for _, r := range l.Requests() {
+				Expect(r.Method == http.MethodDelete && strings.HasSuffix(r.Path, idOf(l, "web"))).To(BeFalse(), "what is there is never deleted")
+			}
+		},
+		Entry("a bundle that is truncated", `{"truncated":true,"resources":[]}`),
+		Entry("a bundle that cannot be read", `{"summary":null,"resources":null,"serviceStatuses":"none"}`),
+		Entry("a bundle that no monitor has filled", `null`),
+	)
+
+	It("is a scope that has not been judged yet", func(ctx SpecContext) {
+		newScope(ctx, l.namespace, "shop", app("web", "7-web"))
+		slow := app("other", "7-other")
+		slow.WorkloadReferences = append(slow.WorkloadReferences, ref("apps/v1", "StatefulSet", "none"))
+		s := newScope(ctx, l.namespace, "slow", slow)
+		h := l.start()
+		Eventually(l.states).Should(Equal(all))
+		Eventually(synced(ctx, s)).Should(Equal("True Synced"))
+		h.stop()
+
+		report(ctx, l.namespace, "7-web", service(l.namespace, "web"), service(l.namespace, "new"))
+		held, release := hold("statefulsets")
+		DeferCleanup(release)
+		before := version(ctx, s)(Default)
+		l.start(held)
+		Eventually(l.states).Should(HaveKeyWithValue("Service/new", "Ready"))
+		Consistently(l.states).Should(HaveLen(4))
+		Expect(version(ctx, s)(Default)).To(Equal(before))
+		release()
+		Eventually(l.states).Should(Equal(map[string]string{"Service/web": "Ready", "Service/new": "Ready", "Service/other": "Ready"}))
+	})
+
+	It("is none that only lists less than before", func(ctx SpecContext) {
+		newScope(ctx, l.namespace, "shop", app("web", "7-web"), app("other", "7-other"))
+		l.start()
+		Eventually(l.states).Should(Equal(all))
+		rewrite(ctx, l.namespace, "7-web", func(status *k8spluginv1alpha1.ResourceBundleStateStatus) {
+			status.Resources, status.ResourceCount = without(status.Resources, "gone"), 1
+		})
+		Eventually(l.states).Should(Equal(map[string]string{"Service/web": "Ready", "Service/other": "Ready"}))
+	})
+})
+
+// idOf returns the id of the document of a service.
+func idOf(l *lab, name string) string {
+	id, _ := l.document("Service", name)["id"].(string)
+	return id
+}

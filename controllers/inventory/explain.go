@@ -1,0 +1,91 @@
+package inventory
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/sync"
+	"github.com/healthscope/healthscope/controllers/scope"
+)
+
+// Reasons of the condition InventorySynced when it is not True, the gravest first.
+const (
+	// ReasonMisconfigured means that A&AI refuses this installation: user, password or schema version are wrong.
+	ReasonMisconfigured = "Misconfigured"
+	// ReasonUnavailable means that A&AI cannot be reached, or answers with errors that pass.
+	ReasonUnavailable = "Unavailable"
+	// ReasonRefused means that A&AI refused resources for good.
+	ReasonRefused = "Refused"
+	// ReasonPending means that resources wait to be written, or for what they depend on to appear in A&AI.
+	ReasonPending = "Pending"
+	// ReasonLinkDenied means that the scope names a VNF that the configuration does not let its namespace link to. Its resources are written without the link.
+	ReasonLinkDenied = "LinkDenied"
+)
+
+// gravity is the order of the reasons.
+var gravity = []string{ReasonMisconfigured, ReasonUnavailable, ReasonRefused, ReasonPending, ReasonLinkDenied}
+
+// explanations are, by reason, the first words for why a scope is not in step.
+type explanations map[string]string
+
+// addf adds an explanation. The first one for a reason stays: members come in a fixed order.
+func (e explanations) addf(reason, format string, args ...any) {
+	if _, ok := e[reason]; !ok {
+		e[reason] = fmt.Sprintf(format, args...)
+	}
+}
+
+// gravest returns the gravest reason with its words; both are empty when there is none.
+func (e explanations) gravest() (reason, message string) {
+	for _, reason := range gravity {
+		if message, ok := e[reason]; ok {
+			return reason, message
+		}
+	}
+	return "", ""
+}
+
+// addObject explains why a member is not synced.
+func (e explanations) addObject(p scope.Placed, tenant aai.Tenant, o sync.Object) {
+	reason := ReasonPending
+	switch {
+	case o.State == sync.Failed:
+		reason = ReasonRefused
+	case o.Reason == sync.ReasonUnavailable:
+		reason = ReasonUnavailable
+	case o.Message == "": // It came after the last pass had begun, or the pass ended before its turn.
+		o.Message = "waits for its turn"
+	}
+	e.addf(reason, "%s in tenant %q: %s", p.Key, tenant, o.Message)
+}
+
+// trouble returns reason and words for an error of a pass that concerns all of a tenant; both are empty when there is none.
+func trouble(err error) (reason, message string) {
+	switch {
+	case err == nil || ofSingleResources(err):
+		return "", ""
+	case aai.KindOf(err) == aai.Stop:
+		return ReasonMisconfigured, plain(err.Error())
+	default:
+		return ReasonUnavailable, plain(err.Error())
+	}
+}
+
+// What plain takes out of an error text, and what it puts in its place.
+var (
+	transaction = regexp.MustCompile(` \(transaction [^)]*\)`)
+	request     = regexp.MustCompile(`cannot \w+ "/[^"]*": `)
+	place       = regexp.MustCompile(`^"/[^"]*" belongs`)
+	localEnd    = regexp.MustCompile(`(read|write) (tcp|udp) \S+->`)
+)
+
+// plain makes an error text fit for a condition: without what differs each time
+// the same error comes, such as the request it came to, and without paths, which
+// would fill all of its length. The log has them.
+func plain(text string) string {
+	text = transaction.ReplaceAllString(text, "")
+	text = request.ReplaceAllString(text, "")
+	text = place.ReplaceAllString(text, "its place belongs")
+	return localEnd.ReplaceAllString(text, "$1 $2 ")
+}

@@ -1,0 +1,309 @@
+package inventory_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	eventsv1 "k8s.io/api/events/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/healthscope/healthscope/aai/simulator"
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/controllers/inventory"
+	"github.com/healthscope/healthscope/controllers/scope"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// Where everything is in A&AI, and who may go there.
+const (
+	owner, region, tenant = "provider", "edge", "shop"
+	vnf, vfModule         = "vnf-1", "module-1"
+	user, password        = "healthscope", "canary-pa55word"
+	prefix                = "healthscope.core.oam.dev/"
+	resources             = "/cloud-infrastructure/cloud-regions/cloud-region/" + owner + "/" + region + "/tenants/tenant/" + tenant + "/k8s-resources"
+)
+
+// lab is a namespace, an A&AI for it, and the configuration of a hub between them.
+type lab struct {
+	*simulator.Simulator
+
+	namespace, dir string
+	config         *configv1alpha1.Inventory
+
+	mu sync.Mutex
+	// intercept answers a request in place of A&AI when it says so.
+	intercept func(http.ResponseWriter, *http.Request) bool
+	// told is all that hubs have said in logs and metrics.
+	told bytes.Buffer
+}
+
+// newLab makes a lab whose A&AI has the region, the tenant and a VNF with a module.
+func newLab(ctx context.Context) *lab {
+	GinkgoHelper()
+	l := &lab{namespace: newNamespace(ctx), dir: GinkgoT().TempDir()}
+	l.Simulator = simulator.New(simulator.Options{Strict: true, Users: map[string]string{user: password}})
+	Expect(l.Seed(
+		simulator.CloudRegion(owner, region), simulator.Tenant(owner, region, tenant),
+		simulator.GenericVNF(vnf), simulator.VFModule(vnf, vfModule),
+	)).To(Succeed())
+	server := httptest.NewServer(l)
+	DeferCleanup(server.Close)
+	l.write("user", user+"\n")
+	l.write("password", password+"\n")
+	c := &configv1alpha1.Configuration{Inventory: &configv1alpha1.Inventory{
+		URL: server.URL, UsernameFile: filepath.Join(l.dir, "user"), PasswordFile: filepath.Join(l.dir, "password"),
+		Regions: []configv1alpha1.Region{{Cluster: "local", Namespace: l.namespace, CloudOwner: owner, CloudRegionID: region, TenantID: tenant}},
+		Links:   []configv1alpha1.LinkPolicy{{Namespace: l.namespace, GenericVNFIDs: []string{vnf}}},
+	}}
+	configv1alpha1.SetDefaults(c)
+	Expect(configv1alpha1.Validate(c)).To(BeEmpty())
+	l.config = c.Inventory
+	DeferCleanup(l.checkManners)
+	return l
+}
+
+// ServeHTTP is A&AI, with somebody in between who may answer in its place.
+func (l *lab) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	l.mu.Lock()
+	intercept := l.intercept
+	l.mu.Unlock()
+	if intercept == nil || !intercept(w, r) {
+		l.Simulator.ServeHTTP(w, r)
+	}
+}
+
+// between puts somebody between the hub and A&AI; nil for nobody.
+func (l *lab) between(f func(http.ResponseWriter, *http.Request) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.intercept = f
+}
+
+// write writes a file that the hub reads.
+func (l *lab) write(name, content string) {
+	GinkgoHelper()
+	Expect(os.WriteFile(filepath.Join(l.dir, name), []byte(content), 0o600)).To(Succeed())
+}
+
+// checkManners asserts what must be true after every spec: A&AI has nothing to complain about, and nobody has told the password, in logs, metrics, status or events.
+func (l *lab) checkManners(ctx SpecContext) {
+	Expect(l.Violations()).To(BeEmpty())
+	var scopes corev1alpha2.HealthScopeList
+	Expect(api.List(ctx, &scopes)).To(Succeed())
+	var events eventsv1.EventList
+	Expect(api.List(ctx, &events)).To(Succeed())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, secret := range []string{password, base64.StdEncoding.EncodeToString([]byte(user + ":" + password))} {
+		Expect(l.told.String()).NotTo(ContainSubstring(secret))
+		Expect(fmt.Sprintf("%+v %+v", scopes, events)).NotTo(ContainSubstring(secret))
+	}
+}
+
+// Write notes what a hub says.
+func (l *lab) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told.Write(line)
+	return GinkgoWriter.Write(line)
+}
+
+// states returns the states of the resources in A&AI, by "Kind/name", of what belongs to nobody else.
+func (l *lab) states() map[string]string {
+	all := map[string]string{}
+	for _, d := range l.List(resources) {
+		if d["data-owner"] == "healthscope-default" {
+			all[fmt.Sprintf("%v/%v", d["kind"], d["name"])] = label(d, "status")
+		}
+	}
+	return all
+}
+
+// document returns the document of a resource; nil when there is none.
+func (l *lab) document(kind, name string) map[string]any {
+	for _, d := range l.List(resources) {
+		if d["kind"] == kind && d["name"] == name {
+			return d
+		}
+	}
+	return nil
+}
+
+// label returns one of our labels of a document.
+func label(document map[string]any, name string) string {
+	labels, _ := document["labels"].([]string)
+	for _, l := range labels {
+		if value, ok := strings.CutPrefix(l, prefix+name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// links returns the paths of what a document is related to.
+func links(document map[string]any) []string {
+	list, _ := document["relationship-list"].(map[string]any)
+	relationships, _ := list["relationship"].([]map[string]any)
+	var all []string
+	for _, r := range relationships {
+		all = append(all, fmt.Sprint(r["related-link"]))
+	}
+	return all
+}
+
+// asked returns the requests that A&AI has had since the first n, as "METHOD status".
+func (l *lab) asked(n int) []string {
+	var all []string
+	for _, r := range l.Requests()[n:] {
+		all = append(all, fmt.Sprintf("%s %d", r.Method, r.Status))
+	}
+	return all
+}
+
+// written returns the writes that A&AI has had since the first n requests, as "METHOD status".
+func (l *lab) written(n int) []string {
+	var writes []string
+	for _, r := range l.asked(n) {
+		if !strings.HasPrefix(r, http.MethodGet) {
+			writes = append(writes, r)
+		}
+	}
+	return writes
+}
+
+// hub is a hub that runs.
+type hub struct {
+	*wiretap
+
+	metrics *prometheus.Registry
+	stop    func()
+}
+
+// start runs a hub until it is stopped or the spec ends.
+func (l *lab) start(change ...func(*wiretap)) *hub {
+	GinkgoHelper()
+	h := &hub{wiretap: &wiretap{gates: map[string]chan struct{}{}}, metrics: prometheus.NewRegistry()}
+	for _, f := range change {
+		f(h.wiretap)
+	}
+	mgr := l.newManager(h.wiretap)
+	policy := healthscope.DefaultPolicy()
+	view, err := fleet.Setup(mgr, fleet.Options{ClusterName: "local", Policy: policy})
+	Expect(err).NotTo(HaveOccurred())
+	objects, err := fleet.NewObjects("local", mgr.GetConfig(), mgr.GetRESTMapper(), nil)
+	Expect(err).NotTo(HaveOccurred())
+	registry := scope.NewRegistry()
+	i, err := inventory.New(inventory.Options{
+		Config: l.config, LabelKeys: []string{"app.kubernetes.io/name"}, View: view, Registry: registry, Metrics: h.metrics,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(i.Setup(mgr)).To(Succeed())
+	ctx, cancel := lasting()
+	Expect(scope.Setup(ctx, mgr, scope.Options{
+		View: view, Objects: objects, Registry: registry, Policy: policy, Inventory: i, InventoryChanged: i.Subscribe,
+	})).To(Succeed())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	h.stop = sync.OnceFunc(func() {
+		cancel()
+		Eventually(ended).WithTimeout(patience/2).Should(Receive(BeNil()), "the hub ends, without an error")
+		_, _ = l.Write([]byte(h.exposition()))
+	})
+	DeferCleanup(h.stop)
+	return h
+}
+
+func (l *lab) newManager(wire *wiretap) ctrl.Manager {
+	GinkgoHelper()
+	config := plane.Config()
+	config.Wrap(wire.wrap)
+	object, byObject := fleet.CacheByObject()
+	options := ctrl.Options{
+		Scheme: newScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache:  cache.Options{ByObject: map[client.Object]cache.ByObject{object: byObject}},
+		Logger: logr.FromSlogHandler(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.Level(-10)})),
+	}
+	options.Controller.SkipNameValidation = new(true) // One process, many managers.
+	mgr, err := ctrl.NewManager(config, options)
+	Expect(err).NotTo(HaveOccurred())
+	return mgr
+}
+
+// exposition returns the metrics of the hub as Prometheus reads them.
+func (h *hub) exposition() string {
+	GinkgoHelper()
+	answer := httptest.NewRecorder()
+	request := &http.Request{Method: http.MethodGet, URL: &url.URL{Path: "/metrics"}}
+	promhttp.HandlerFor(h.metrics, promhttp.HandlerOpts{}).ServeHTTP(answer, request)
+	Expect(answer.Code).To(Equal(http.StatusOK))
+	return answer.Body.String()
+}
+
+// wiretap sees the requests of a hub to the API server.
+type wiretap struct {
+	mu     sync.Mutex
+	writes int
+	gates  map[string]chan struct{}
+}
+
+func (w *wiretap) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		resource := path.Base(request.URL.Path)
+		w.mu.Lock()
+		gate := w.gates[resource]
+		if request.Method == http.MethodPatch && resource == "status" {
+			w.writes++
+		}
+		w.mu.Unlock()
+		if gate != nil {
+			select {
+			case <-gate:
+			case <-request.Context().Done():
+				return nil, request.Context().Err()
+			}
+		}
+		return next.RoundTrip(request)
+	})
+}
+
+// statusWrites returns how often the status of a scope was written.
+func (w *wiretap) statusWrites() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.writes
+}
+
+// hold returns what holds requests for a resource back until release is called.
+func hold(resource string) (held func(*wiretap), release func()) {
+	gate := make(chan struct{})
+	release = sync.OnceFunc(func() { close(gate) })
+	return func(w *wiretap) { w.gates[resource] = gate }, release
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+var _ io.Writer = (*lab)(nil)

@@ -1,0 +1,210 @@
+package inventory
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/sync"
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/scope"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+var shop = name("shop", "shop")
+
+// passOf is the report of a pass that found objects like that.
+func passOf(objects map[string]sync.Object) sync.Report {
+	r := sync.Report{Objects: map[aai.Key]sync.Object{}}
+	for name, o := range objects {
+		r.Objects[keyOf(member("shop", name, healthscope.Ready))] = o
+		switch o.State {
+		case sync.Synced:
+			r.Synced++
+		case sync.Pending:
+			r.Pending++
+		case sync.Failed:
+			r.Failed++
+		}
+	}
+	return r
+}
+
+func TestReport(t *testing.T) {
+	web, db := member("shop", "web", healthscope.Ready), member("shop", "db", healthscope.Failed)
+	ok := sync.Object{State: sync.Synced}
+	down := fmt.Errorf("cannot synchronise tenant %q: %w", tenant, &aai.Error{Op: aai.OpList, URI: "/x", Kind: aai.Retry, Message: "no answer", Err: errors.New("EOF"), TransactionID: "t-1"})
+	denied := fmt.Errorf("cannot synchronise tenant %q: %w", tenant, &aai.Error{Op: aai.OpList, URI: "/x", Status: 403, Kind: aai.Stop, Message: "A&AI refuses the user or the password", TransactionID: "t-1"})
+	single := fmt.Errorf("cannot synchronise tenant %q: %w", tenant, &aai.Error{Op: aai.OpPut, URI: "/x", Status: 500, Kind: aai.Retry, TransactionID: "t-1"})
+	counts := func(synced, pending, failed int32) corev1alpha2.InventoryStatus {
+		return corev1alpha2.InventoryStatus{Synced: synced, Pending: pending, Failed: failed}
+	}
+	cases := map[string]struct {
+		members []scope.Placed
+		objects map[string]sync.Object
+		err     error
+		partial bool
+		never   bool // there was no pass
+		want    scope.InventoryReport
+		// nothing is true when the scope has no part in the inventory.
+		nothing bool
+	}{
+		"no members":            {},
+		"no members, no pass":   {never: true},
+		"before the first pass": {members: placed(web), never: true, want: scope.InventoryReport{Waiting: true}},
+		"a pass that did not know of all": {
+			members: placed(web, db), objects: map[string]sync.Object{"web": ok}, partial: true, want: scope.InventoryReport{Waiting: true},
+		},
+		"a pass that knew of these, if not of all": {
+			members: placed(web), objects: map[string]sync.Object{"web": ok}, partial: true, want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0)},
+		},
+		"all synced": {members: placed(web, db), objects: map[string]sync.Object{"web": ok, "db": ok}, want: scope.InventoryReport{InventoryStatus: counts(2, 0, 0)}},
+		"what does not go there does not count": {
+			members: placed(web, member("elsewhere", "web", healthscope.Ready), member("shop", "x", healthscope.Unknown), member("shop", "y", healthscope.NotPresent)),
+			objects: map[string]sync.Object{"web": ok}, want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0)},
+		},
+		"no region for any of them":  {members: placed(member("elsewhere", "web", healthscope.Ready), bundleMember(healthscope.ReasonNotFound)), nothing: true},
+		"only what is not known":     {members: placed(member("shop", "x", healthscope.Unknown), member("elsewhere", "web", healthscope.Ready))},
+		"kinds that do not go there": {members: placed(bundleMember(healthscope.ReasonNotFound))},
+		"a member that came later": {
+			members: placed(web, db), objects: map[string]sync.Object{"web": ok},
+			want: scope.InventoryReport{InventoryStatus: counts(1, 1, 0), Reason: ReasonPending, Message: `Service/db in tenant "o/r/t": waits for its turn`},
+		},
+		"something is missing": {
+			members: placed(web, db), objects: map[string]sync.Object{
+				"web": {State: sync.Pending, Reason: sync.ReasonMissingDependency, Message: `cannot put "/a/b": status 404: no tenant (transaction t-1)`}, "db": ok,
+			},
+			want: scope.InventoryReport{InventoryStatus: counts(1, 1, 0), Reason: ReasonPending, Message: `Service/web in tenant "o/r/t": status 404: no tenant`},
+		},
+		"the first of several": {
+			members: placed(db, web), objects: map[string]sync.Object{
+				"web": {State: sync.Failed, Reason: sync.ReasonRejected, Message: "not this"}, "db": {State: sync.Failed, Reason: sync.ReasonRejected, Message: "not that"},
+			},
+			want: scope.InventoryReport{InventoryStatus: counts(0, 0, 2), Reason: ReasonRefused, Message: `Service/db in tenant "o/r/t": not that`},
+		},
+		"refused goes before pending": {
+			members: placed(db, web), objects: map[string]sync.Object{
+				"db": {State: sync.Pending, Reason: sync.ReasonNotTried}, "web": {State: sync.Failed, Reason: sync.ReasonConflict, Message: `"/a/b" belongs to data-owner "x"`},
+			},
+			want: scope.InventoryReport{InventoryStatus: counts(0, 1, 1), Reason: ReasonRefused, Message: `Service/web in tenant "o/r/t": its place belongs to data-owner "x"`},
+		},
+		"A&AI is down": {
+			members: placed(web, db), objects: map[string]sync.Object{"web": {State: sync.Pending, Reason: sync.ReasonNotTried, Message: "x"}, "db": ok}, err: down,
+			want: scope.InventoryReport{InventoryStatus: counts(1, 1, 0), Reason: ReasonUnavailable, Message: `cannot synchronise tenant "o/r/t": no answer: EOF`},
+		},
+		"A&AI is down, which is graver than a refusal": {
+			members: placed(web), objects: map[string]sync.Object{"web": {State: sync.Failed, Reason: sync.ReasonRejected, Message: "x"}}, err: down,
+			want: scope.InventoryReport{InventoryStatus: counts(0, 0, 1), Reason: ReasonUnavailable, Message: `cannot synchronise tenant "o/r/t": no answer: EOF`},
+		},
+		"A&AI wants somebody else": {
+			members: placed(web), objects: map[string]sync.Object{"web": {State: sync.Pending, Reason: sync.ReasonNotTried}}, err: denied,
+			want: scope.InventoryReport{InventoryStatus: counts(0, 1, 0), Reason: ReasonMisconfigured, Message: `cannot synchronise tenant "o/r/t": status 403: A&AI refuses the user or the password`},
+		},
+		"trouble with resources of others": {members: placed(web), objects: map[string]sync.Object{"web": ok}, err: single, want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0)}},
+		"trouble with a resource of the scope": {
+			members: placed(web), objects: map[string]sync.Object{"web": {State: sync.Pending, Reason: sync.ReasonUnavailable, Message: `cannot put "/a/b": status 500 (transaction t-1)`}}, err: single,
+			want: scope.InventoryReport{InventoryStatus: counts(0, 1, 0), Reason: ReasonUnavailable, Message: `Service/web in tenant "o/r/t": status 500`},
+		},
+		"a link that is allowed": {members: linkedTo("vnf-1", placed(web)...), objects: map[string]sync.Object{"web": ok}, want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0)}},
+		"a link that is denied": {
+			members: linkedTo("vnf-2", placed(web, db)...), objects: map[string]sync.Object{"web": ok, "db": ok},
+			want: scope.InventoryReport{InventoryStatus: counts(2, 0, 0), Reason: ReasonLinkDenied, Message: `Service/web: the configuration does not let scopes in namespace "shop" link to generic-vnf "vnf-2"`},
+		},
+	}
+	for title, c := range cases {
+		t.Run(title, func(t *testing.T) {
+			l := newLedger(options(), judgedScopes{})
+			if !c.never {
+				l.put(tenant, newOutcome(passOf(c.objects), c.err, c.partial))
+			}
+			want := &c.want
+			if c.nothing {
+				want = nil
+			}
+			if diff := cmp.Diff(want, l.Report(shop, c.members)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestScopesHearOfWhatConcernsThem(t *testing.T) {
+	web, db := member("shop", "web", healthscope.Ready), member("back", "db", healthscope.Ready)
+	scopes := judgedScopes{shop: judged(placed(web)...), name("back", "back"): judged(placed(db)...), name("shop", "new"): judged(placed(web)...)}
+	l := newLedger(options(), scopes)
+	var heard []types.NamespacedName
+	l.Subscribe(func(n types.NamespacedName) { heard = append(heard, n) })
+	pass := func(o sync.Object, err error, want ...types.NamespacedName) {
+		t.Helper()
+		heard = nil
+		l.put(tenant, newOutcome(passOf(map[string]sync.Object{"web": o}), err, false))
+		slices.SortFunc(heard, compareNames)
+		if diff := cmp.Diff(want, heard); diff != "" {
+			t.Errorf("-want +heard:\n%s", diff)
+		}
+		for _, n := range heard {
+			l.Report(n, scopes[n].Members)
+		}
+	}
+	for _, n := range []types.NamespacedName{shop, name("back", "back")} {
+		l.Report(n, scopes[n].Members)
+	}
+	waiting := sync.Object{State: sync.Pending, Reason: sync.ReasonMissingDependency, Message: "no tenant (transaction 1)"}
+	pass(waiting, nil, shop)
+	waiting.Message = "no tenant (transaction 2)"
+	pass(waiting, nil) // The same again, in a request of its own.
+	pass(sync.Object{State: sync.Synced}, nil, shop)
+	pass(sync.Object{State: sync.Synced}, errors.New("no pass"), shop)
+	pass(sync.Object{State: sync.Synced}, nil, shop)
+	delete(scopes, shop)
+	pass(waiting, nil)
+	if len(l.told) != 1 {
+		t.Errorf("the ledger remembers %d scopes", len(l.told))
+	}
+}
+
+func TestObjectsMetric(t *testing.T) {
+	l := newLedger(options(), judgedScopes{})
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(l)
+	expect := func(want string) {
+		t.Helper()
+		if want != "" {
+			want = "# HELP healthscope_aai_objects Resources that go to A&AI, by the state of their synchronisation: synced, pending or failed. A state without resources has no series.\n" +
+				"# TYPE healthscope_aai_objects gauge\n" + want
+		}
+		if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "healthscope_aai_objects"); err != nil {
+			t.Error(err)
+		}
+	}
+	expect("")
+	l.put(tenant, newOutcome(sync.Report{Synced: 2, Failed: 1}, nil, false))
+	l.put(shed, newOutcome(sync.Report{Synced: 3}, nil, false))
+	expect("healthscope_aai_objects{state=\"failed\"} 1\nhealthscope_aai_objects{state=\"synced\"} 5\n")
+	l.put(tenant, newOutcome(sync.Report{Pending: 3}, errors.New("down"), false))
+	expect("healthscope_aai_objects{state=\"pending\"} 3\nhealthscope_aai_objects{state=\"synced\"} 3\n")
+}
+
+func TestPlain(t *testing.T) {
+	cases := map[string]string{
+		"":     "",
+		"such": "such",
+		`cannot synchronise tenant "o/r/t": cannot list "/a/b%2Fc": no answer: read tcp 127.0.0.1:40212->127.0.0.1:8443: read: connection reset by peer (transaction 0e9a)`: `cannot synchronise tenant "o/r/t": no answer: read tcp 127.0.0.1:8443: read: connection reset by peer`,
+		`cannot put "/a": status 404 SVC3001 ERR.5.4.6114: no parent (really) (transaction 0e9a)`:                                                                           `status 404 SVC3001 ERR.5.4.6114: no parent (really)`,
+		`"/a/b" belongs to data-owner ""`: `its place belongs to data-owner ""`,
+		`there are no credentials: cannot read credentials: open /etc/aai/password: no such file or directory`: `there are no credentials: cannot read credentials: open /etc/aai/password: no such file or directory`,
+	}
+	for text, want := range cases {
+		if got := plain(text); got != want {
+			t.Errorf("%s\nbecame %s\nwant   %s", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package inventory
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/healthscope/healthscope/aai"
+)
+
+const (
+	// minPause is the time between two passes over a tenant while all is well: changes that come in a burst share a pass.
+	minPause = 200 * time.Millisecond
+	// maxPause is the longest time between two passes that A&AI did not ask for.
+	maxPause = time.Minute
+	// maxDelay is the longest time that changes wait for trouble with other resources.
+	maxDelay = 5 * time.Second
+)
+
+// pace says when the next pass over a tenant may begin. Resources may change all
+// the time, and A&AI may be down: neither is a reason to ask it more often.
+type pace struct {
+	// notBefore is when a change may begin a pass.
+	notBefore time.Time
+	backoff   wait.Backoff
+}
+
+func newPace() *pace {
+	p := &pace{}
+	p.reset()
+	return p
+}
+
+func (p *pace) reset() {
+	p.backoff = wait.Backoff{Duration: minPause, Factor: 2, Jitter: 0.1, Steps: 20, Cap: maxPause}
+}
+
+// succeeded notes a pass that was good.
+func (p *pace) succeeded(now time.Time) {
+	p.reset()
+	p.notBefore = now.Add(minPause)
+}
+
+// failed notes a pass that was not good and returns when to try again if nothing
+// changes: when A&AI asked for it, else after pauses that grow. Changes wait just
+// as long when A&AI as a whole is in trouble, and not for long when single resources are.
+func (p *pace) failed(err error, now time.Time) (retry time.Duration) {
+	retry = p.backoff.Step()
+	var e *aai.Error
+	if errors.As(err, &e) && e.RetryAfter > 0 {
+		retry = max(e.RetryAfter, minPause)
+	}
+	p.notBefore = now.Add(retry)
+	if ofSingleResources(err) {
+		p.notBefore = now.Add(min(retry, maxDelay))
+	}
+	return retry
+}
+
+// unavailable are the answers of an A&AI, or of what stands before it, that can do nothing at all.
+var unavailable = []int{
+	0, http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+}
+
+// ofSingleResources says whether the error of a pass is about single resources, while A&AI is well otherwise.
+func ofSingleResources(err error) bool {
+	var e *aai.Error
+	return errors.As(err, &e) && e.Kind == aai.Retry && e.Op != aai.OpList && e.RetryAfter == 0 && !slices.Contains(unavailable, e.Status)
+}

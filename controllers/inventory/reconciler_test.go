@@ -1,0 +1,144 @@
+package inventory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/plan"
+	"github.com/healthscope/healthscope/aai/sync"
+	"github.com/healthscope/healthscope/controllers/scope"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// passes is an A&AI that answers passes with an error, or with nil.
+type passes struct {
+	begun []time.Time
+	err   error
+	// during is called in every pass.
+	during func(ctx context.Context)
+}
+
+func (p *passes) Sync(ctx context.Context, _ aai.Tenant, _ map[aai.Key]aai.Document, _ plan.Holds) (sync.Report, error) {
+	p.begun = append(p.begun, time.Now())
+	if p.during != nil {
+		p.during(ctx)
+	}
+	return sync.Report{Objects: map[aai.Key]sync.Object{}, NextPass: time.Now().Add(10 * time.Minute)}, p.err
+}
+
+func newReconciler(p *passes) *reconciler {
+	registry := judgedScopes{shop: judged(placed(member("shop", "web", healthscope.Ready))...)}
+	g := newGatherer(registry, nil, nil, "")
+	return &reconciler{gatherer: g, syncer: p, ledger: newLedger(options(), registry), paces: map[aai.Tenant]*pace{}}
+}
+
+// run reconciles for a while, in the bubble of a synctest, as a controller would, with a change every so often; never when every is zero.
+func run(t *testing.T, r *reconciler, every, length time.Duration) {
+	t.Helper()
+	end := time.Now().Add(length)
+	next := time.Now()
+	for change := time.Now(); next.Before(end); {
+		<-time.After(time.Until(next))
+		result, err := r.Reconcile(t.Context(), tenant)
+		if err != nil || result.RequeueAfter <= 0 {
+			t.Fatalf("got %+v, %v", result, err)
+		}
+		next = time.Now().Add(result.RequeueAfter)
+		if change = change.Add(every); every > 0 && change.Before(next) {
+			next = change
+		}
+	}
+}
+
+func failure(op aai.Op, status int, kind aai.ErrorKind, retryAfter time.Duration) error {
+	return fmt.Errorf("cannot synchronise: %w", &aai.Error{Op: op, Status: status, Kind: kind, RetryAfter: retryAfter})
+}
+
+func TestPace(t *testing.T) {
+	const often = 10 * time.Millisecond
+	down := failure(aai.OpPatch, 0, aai.Retry, 0)
+	cases := map[string]struct {
+		err           error
+		every, length time.Duration
+		least, most   int
+	}{
+		"nothing to do":                         {length: time.Hour, least: 6, most: 7},
+		"changes without an end":                {every: often, length: 10 * time.Second, least: 40, most: 51},
+		"A&AI is down":                          {err: down, length: time.Hour, least: 55, most: 75},
+		"A&AI is down, and changes":             {err: down, every: often, length: time.Hour, least: 55, most: 75},
+		"nothing is behind the proxy":           {err: failure(aai.OpPut, http.StatusServiceUnavailable, aai.Retry, 0), every: often, length: time.Hour, least: 55, most: 75},
+		"it cannot be listed":                   {err: failure(aai.OpList, http.StatusInternalServerError, aai.Retry, 0), every: often, length: time.Hour, least: 55, most: 75},
+		"wrong password":                        {err: failure(aai.OpPut, http.StatusForbidden, aai.Stop, 0), every: often, length: time.Hour, least: 55, most: 75},
+		"there is no pass":                      {err: errors.New("a document does not belong here"), every: often, length: time.Hour, least: 55, most: 75},
+		"A&AI asks for half an hour":            {err: failure(aai.OpPut, http.StatusTooManyRequests, aai.Retry, 30*time.Minute), every: often, length: time.Hour, least: 2, most: 3},
+		"A&AI asks for next to nothing":         {err: failure(aai.OpPut, http.StatusTooManyRequests, aai.Retry, time.Nanosecond), every: often, length: time.Second, least: 5, most: 6},
+		"one resource fails":                    {err: failure(aai.OpPut, http.StatusInternalServerError, aai.Retry, 0), length: time.Hour, least: 55, most: 75},
+		"one resource fails, and others change": {err: failure(aai.OpPut, http.StatusInternalServerError, aai.Retry, 0), every: often, length: time.Minute, least: 12, most: 20},
+	}
+	for title, c := range cases {
+		t.Run(title, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &passes{err: c.err}
+				run(t, newReconciler(p), c.every, c.length)
+				if n := len(p.begun); n < c.least || n > c.most {
+					t.Errorf("%d passes in %s, want %d to %d", n, c.length, c.least, c.most)
+				}
+			})
+		})
+	}
+}
+
+func TestPaceIsGoodAgainAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &passes{err: failure(aai.OpPut, 0, aai.Retry, 0)}
+		r := newReconciler(p)
+		run(t, r, 0, time.Hour)
+		p.err, p.begun = nil, nil
+		run(t, r, 10*time.Millisecond, 2*time.Minute)
+		if len(p.begun) < 200 {
+			t.Errorf("%d passes in two minutes", len(p.begun))
+		}
+		p.err, p.begun = failure(aai.OpPut, 0, aai.Retry, 0), nil
+		run(t, r, 0, 3*time.Second)
+		if len(p.begun) < 3 {
+			t.Errorf("%d tries in three seconds: the outage before counts no more", len(p.begun))
+		}
+	})
+}
+
+func TestPassIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		r := newReconciler(&passes{err: failure(aai.OpPut, 0, aai.Retry, 0), during: func(ctx context.Context) { <-ctx.Done() }})
+		if _, err := r.Reconcile(t.Context(), tenant); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begin); took != passTimeout {
+			t.Errorf("the pass took %s", took)
+		}
+		if got := r.ledger.Report(shop, placed(member("shop", "web", healthscope.Ready))); got.Reason != ReasonUnavailable {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+func TestStopSaysNothingAboutAAI(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	p := &passes{err: failure(aai.OpPut, 0, aai.Retry, 0), during: func(context.Context) { cancel() }}
+	r := newReconciler(p)
+	if result, err := r.Reconcile(ctx, tenant); err != nil || result.RequeueAfter != 0 {
+		t.Errorf("got %+v, %v", result, err)
+	}
+	want := &scope.InventoryReport{Waiting: true}
+	if diff := cmp.Diff(want, r.ledger.Report(shop, placed(member("shop", "web", healthscope.Ready)))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

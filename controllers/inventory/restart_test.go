@@ -1,0 +1,133 @@
+package inventory_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+)
+
+var _ = Describe("A hub", func() {
+	var l *lab
+	BeforeEach(func(ctx SpecContext) { l = newLab(ctx) })
+
+	It("writes nothing when there is nothing to write", func(ctx SpecContext) {
+		report(ctx, l.namespace, "7-web", service(l.namespace, "web"), deployment(l.namespace, "web", true))
+		s := newScope(ctx, l.namespace, "shop", linked(app("web", "7-web"), vnf, vfModule))
+		h := l.start()
+		Eventually(synced(ctx, s)).Should(Equal("True Synced"))
+
+		By("judging again what is the same")
+		n, was, writes := len(l.Requests()), version(ctx, s)(Default), h.statusWrites()
+		spoil(ctx, l.namespace, "7-web", `{"ready":false}`)
+		edit(ctx, s, func(s *corev1alpha2.HealthScope) { s.Annotations = map[string]string{"example.org/note": "x"} })
+		Eventually(version(ctx, s)).ShouldNot(Equal(was))
+		was = version(ctx, s)(Default)
+		Consistently(func() []string { return l.asked(n) }).Should(BeEmpty())
+		Expect(h.statusWrites()).To(Equal(writes))
+
+		By("restarting")
+		h.stop()
+		h = l.start()
+		Eventually(func() []string { return l.asked(n) }).Should(Equal([]string{"GET 200"}))
+		Consistently(func() []string { return l.asked(n) }).Should(HaveLen(1))
+		Expect(version(ctx, s)(Default)).To(Equal(was))
+		Expect(h.statusWrites()).To(BeZero())
+	})
+
+	It("says what it said before until it has looked at A&AI", func(ctx SpecContext) {
+		report(ctx, l.namespace, "7-web", service(l.namespace, "web"))
+		s := newScope(ctx, l.namespace, "shop", app("web", "7-web"))
+		h := l.start()
+		Eventually(synced(ctx, s)).Should(Equal("True Synced"))
+		h.stop()
+
+		was := version(ctx, s)(Default)
+		release, waiting := make(chan struct{}), atomicCount{}
+		l.between(func(_ http.ResponseWriter, r *http.Request) bool {
+			waiting.add()
+			select {
+			case <-release:
+			case <-r.Context().Done():
+			}
+			return false
+		})
+		h = l.start()
+		Eventually(waiting.get).ShouldNot(BeZero())
+		Consistently(version(ctx, s)).Should(Equal(was))
+		close(release)
+		Consistently(version(ctx, s)).Should(Equal(was))
+		Expect(h.statusWrites()).To(BeZero())
+	})
+
+	It("finds out what happened while it was down", func(ctx SpecContext) {
+		report(ctx, l.namespace, "7-web", service(l.namespace, "web"), service(l.namespace, "gone"), deployment(l.namespace, "web", true))
+		newScope(ctx, l.namespace, "shop", app("web", "7-web"))
+		h := l.start()
+		Eventually(l.states).Should(HaveLen(3))
+		h.stop()
+		report(ctx, l.namespace, "7-web", service(l.namespace, "web"), deployment(l.namespace, "web", false))
+		n := len(l.Requests())
+		l.start()
+		Eventually(l.states).Should(Equal(map[string]string{"Service/web": "Ready", "Deployment/web": "Pending"}))
+		Expect(l.written(n)).To(ConsistOf("DELETE 204", "PATCH 200"))
+	})
+
+	It("counts in metrics what it asks of A&AI and how far it is", func(ctx SpecContext) {
+		report(ctx, l.namespace, "7-web", service(l.namespace, "web"), deployment(l.namespace, "web", true))
+		s := newScope(ctx, l.namespace, "shop", app("web", "7-web"))
+		h := l.start()
+		Eventually(synced(ctx, s)).Should(Equal("True Synced"))
+		Expect(h.exposition()).To(And(
+			ContainSubstring(`healthscope_aai_objects{state="synced"} 2`),
+			Not(ContainSubstring(`state="pending"`)),
+			ContainSubstring(`healthscope_aai_requests_total{code="404",operation="list"} 1`),
+			ContainSubstring(`healthscope_aai_requests_total{code="201",operation="put"} 2`),
+			ContainSubstring(`healthscope_aai_request_duration_seconds_count{operation="put"} 2`),
+		))
+		problems, err := testutil.GatherAndLint(h.metrics)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(problems).To(BeEmpty())
+
+		l.between(func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) })
+		report(ctx, l.namespace, "7-web", service(l.namespace, "web"), deployment(l.namespace, "web", false))
+		Eventually(h.exposition).Should(And(
+			ContainSubstring(`healthscope_aai_objects{state="synced"} 1`), ContainSubstring(`healthscope_aai_objects{state="pending"} 1`),
+			ContainSubstring(`code="error"`),
+		))
+	})
+
+	It("starts with many scopes with no more requests than there are resources", func(ctx SpecContext) {
+		const scopes = 200
+		for i := range scopes {
+			name := fmt.Sprintf("app-%03d", i)
+			report(ctx, l.namespace, name, service(l.namespace, name))
+			newScope(ctx, l.namespace, name, app(name, name))
+		}
+		l.start()
+		Eventually(l.states).WithTimeout(2 * patience).Should(HaveLen(scopes))
+		writes, lists := 0, 0
+		for _, r := range l.Requests() {
+			if r.Method == http.MethodGet {
+				lists++
+				Expect(r.Path).To(HaveSuffix("/k8s-resources"))
+				continue
+			}
+			writes++
+		}
+		Expect(writes).To(Equal(scopes))
+		Expect(lists).To(BeNumerically("<=", 2))
+		Eventually(func(g Gomega) {
+			var list corev1alpha2.HealthScopeList
+			g.Expect(api.List(ctx, &list)).To(Succeed())
+			for _, s := range list.Items {
+				g.Expect(condition(s).Reason).To(Equal("Synced"), strings.Join([]string{s.Namespace, s.Name}, "/"))
+			}
+		}).WithTimeout(2 * patience).Should(Succeed())
+	})
+})
