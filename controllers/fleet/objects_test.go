@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -252,40 +253,56 @@ spec:
 `
 
 var _ = Describe("Objects of a kind that comes and goes", func() {
-	It("are Unknown, and known as soon as the kind is there", func(ctx SpecContext) {
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "widgets.acme.example.com"}}
+	var admin client.Client
+	BeforeEach(func() {
 		scheme := newScheme()
 		Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
-		admin, err := client.New(plane.Config(), client.Options{Scheme: scheme})
+		var err error
+		admin, err = client.New(plane.Config(), client.Options{Scheme: scheme})
 		Expect(err).NotTo(HaveOccurred())
-		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "widgets.acme.example.com"}}
-		DeferCleanup(func(ctx SpecContext) { _ = admin.Delete(ctx, crd) })
-		newWidget := func() {
-			GinkgoHelper()
-			w := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "default", "name": "a"}}}
-			w.SetGroupVersionKind(widgets)
-			Expect(api.Create(ctx, w)).To(Succeed())
-		}
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(client.IgnoreNotFound(admin.Delete(ctx, crd))).To(Succeed())
+			Eventually(func() error { return admin.Get(ctx, client.ObjectKeyFromObject(crd), crd.DeepCopy()) }).Should(MatchError(apierrors.IsNotFound, "NotFound"))
+		})
+	})
+	newWidget := func(ctx context.Context) {
+		GinkgoHelper()
+		w := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "default", "name": "a"}}}
+		w.SetGroupVersionKind(widgets)
+		Expect(api.Create(ctx, w)).To(Succeed())
+	}
 
+	It("are Unknown without it, and known as soon as it is there", func(ctx SpecContext) {
 		o := observe(plane.Config())
 		o.want(widgets)
 		widget := o.state(widgets, "default", "a")
 		Eventually(widget).Should(Equal("Unknown KindNotFound"))
 		Consistently(o.told).Should(Equal([]string{"Widget/"}), "that a kind is missing is told once, however often it is looked for")
-
 		Expect(plane.InstallManifests(ctx, manifest(widgetCRD))).To(Succeed())
 		Eventually(widget).Should(Equal("NotPresent NotFound"))
-		newWidget()
+		newWidget(ctx)
 		Eventually(widget).Should(HavePrefix("Ready"))
 
-		By("deleting the CRD, and with it the objects")
+		By("installing the CRD anew")
 		Expect(admin.Delete(ctx, crd)).To(Succeed())
-		Eventually(widget).Should(Equal("Unknown KindNotFound"))
-
-		By("installing it again")
+		Eventually(widget).Should(Equal("NotPresent NotFound"))
 		Expect(plane.InstallManifests(ctx, manifest(widgetCRD))).To(Succeed())
-		newWidget()
-		Eventually(widget, "60s").Should(HavePrefix("Ready"))
-	}, SpecTimeout(3*time.Minute))
+		newWidget(ctx)
+		Eventually(widget).Should(HavePrefix("Ready"))
+	})
+
+	It("are Unknown again when it has gone, and that is certain", func(ctx SpecContext) {
+		Expect(plane.InstallManifests(ctx, manifest(widgetCRD))).To(Succeed())
+		newWidget(ctx)
+		o := observe(plane.Config())
+		o.want(widgets)
+		widget := o.state(widgets, "default", "a")
+		Eventually(widget).Should(HavePrefix("Ready"))
+		Expect(admin.Delete(ctx, crd)).To(Succeed())
+		Eventually(widget).Should(Equal("NotPresent NotFound"))
+		Eventually(widget, "60s").Should(Equal("Unknown KindNotFound"))
+	}, SpecTimeout(2*time.Minute))
 })
 
 var _ = Describe("NewObjects", func() {

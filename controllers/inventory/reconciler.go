@@ -35,7 +35,7 @@ type reconciler struct {
 // Reconcile gathers what a tenant is to hold, has it written, and reports how far that went.
 func (r *reconciler) Reconcile(ctx context.Context, tenant aai.Tenant) (ctrl.Result, error) {
 	pace := r.pace(tenant)
-	if early := time.Until(pace.notBefore); early > time.Hour {
+	if early := time.Until(pace.notBefore); early > 0 {
 		return ctrl.Result{RequeueAfter: early}, nil
 	}
 	if err := r.gatherer.bundles.WaitSynced(ctx); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gleak"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
@@ -76,6 +77,16 @@ var _ = Describe("A hub", func() {
 		l.start()
 		Eventually(l.states).Should(Equal(map[string]string{"Service/web": "Ready", "Deployment/web": "Pending"}))
 		Expect(l.written(n)).To(ConsistOf("DELETE 204", "PATCH 200"))
+	})
+
+	It("leaves nothing behind when it stops", func(ctx SpecContext) {
+		report(ctx, l.namespace, "7-web", service(l.namespace, "web"))
+		s := newScope(ctx, l.namespace, "shop", app("web", "7-web"))
+		before := gleak.Goroutines()
+		h := l.start()
+		Eventually(synced(ctx, s)).Should(Equal("True Synced"))
+		h.stop()
+		Eventually(gleak.Goroutines).WithTimeout(patience / 4).ShouldNot(gleak.HaveLeaked(before))
 	})
 
 	It("counts in metrics what it asks of A&AI and how far it is", func(ctx SpecContext) {

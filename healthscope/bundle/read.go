@@ -23,7 +23,7 @@ type Contents struct {
 	Observed bool
 	// Malformed names what could not be read, such as "summary", "podStatuses" or "podStatuses[3]"; at most 100 places.
 	Malformed []string
-	// Truncated is true when the bundle does not name all its objects.
+	// Truncated is true when the bundle does not name all its objects, so that one that is not named may exist. Lists of whole objects that are left out do not make it so.
 	Truncated bool
 }
 
@@ -44,7 +44,7 @@ func Read(cluster string, b *k8spluginv1alpha1.ResourceBundleState) Contents {
 		observed = r.readLists(&b.Status) || observed
 	}
 	slices.SortStableFunc(r.results, func(x, y healthscope.Result) int { return x.Compare(y.Key) })
-	return Contents{Results: r.results, Observed: observed, Malformed: r.malformed, Truncated: b.Status.Truncated}
+	return Contents{Results: r.results, Observed: observed, Malformed: r.malformed, Truncated: b.Status.Truncated && len(r.results) < int(b.Status.ResourceCount)}
 }
 
 // reader reads one bundle.

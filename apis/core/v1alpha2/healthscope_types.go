@@ -177,6 +177,8 @@ type ScopeApp struct {
 }
 
 // InventoryLinks names the objects in A&AI that the resources of an application are related to.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.vfModuleId) || has(self.genericVnfId)",message="vfModuleId needs genericVnfId: a vf-module is found within its generic-vnf"
 type InventoryLinks struct {
 	// genericVnfId is the vnf-id of the generic-vnf that is hosted on the resources.
 	// +optional
