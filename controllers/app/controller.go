@@ -2,10 +2,10 @@ package app
 
 import (
 	"context"
-	"io"
 	"net/http"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -22,28 +22,10 @@ import (
 const controllerLease = "healthscope-controller"
 
 func newController() *cobra.Command {
-	var o options
-	c := &cobra.Command{
-		Use:   "controller",
-		Short: "Run the controller of a hub: scopes, the status REST API, metrics and the inventory",
-		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return errors.Wrap(runController(c.Context(), &o, c.ErrOrStderr()), "cannot run the controller")
-		},
-	}
-	o.addFlags(c.Flags())
-	return c
+	return newManagerCommand("controller", "Run the controller of a hub: scopes, the status REST API, metrics and the inventory", runController)
 }
 
-func runController(ctx context.Context, o *options, logs io.Writer) error {
-	logger, err := o.setLogger(logs)
-	if err != nil {
-		return err
-	}
-	config, err := loadConfig(o.config)
-	if err != nil {
-		return err
-	}
+func runController(ctx context.Context, o *options, config *configv1alpha1.Configuration, logger logr.Logger) error {
 	mgr, err := newControllerManager(o)
 	if err != nil {
 		return err

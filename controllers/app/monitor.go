@@ -2,40 +2,23 @@ package app
 
 import (
 	"context"
-	"io"
 	"net/http"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/monitor"
 )
 
 func newMonitor() *cobra.Command {
-	var o options
-	c := &cobra.Command{
-		Use:   "monitor",
-		Short: "Run the monitor of a workload cluster: it fills the ResourceBundleStates",
-		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return errors.Wrap(runMonitor(c.Context(), &o, c.ErrOrStderr()), "cannot run the monitor")
-		},
-	}
-	o.addFlags(c.Flags())
-	return c
+	return newManagerCommand("monitor", "Run the monitor of a workload cluster: it fills the ResourceBundleStates", runMonitor)
 }
 
-func runMonitor(ctx context.Context, o *options, logs io.Writer) error {
-	logger, err := o.setLogger(logs)
-	if err != nil {
-		return err
-	}
-	config, err := loadConfig(o.config)
-	if err != nil {
-		return err
-	}
+func runMonitor(ctx context.Context, o *options, config *configv1alpha1.Configuration, logger logr.Logger) error {
 	rest, err := o.restConfig("monitor")
 	if err != nil {
 		return err

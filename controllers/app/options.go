@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -21,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
@@ -43,6 +46,30 @@ type options struct {
 	probeAddress   string
 	logFormat      string
 	verbosity      int
+}
+
+// newManagerCommand returns a command that runs a manager. run is given the flags, the configuration and the logger.
+func newManagerCommand(name, short string, run func(context.Context, *options, *configv1alpha1.Configuration, logr.Logger) error) *cobra.Command {
+	var o options
+	start := func(ctx context.Context, logs io.Writer) error {
+		logger, err := o.setLogger(logs)
+		if err != nil {
+			return err
+		}
+		config, err := loadConfig(o.config)
+		if err != nil {
+			return err
+		}
+		return run(ctx, &o, config, logger)
+	}
+	c := &cobra.Command{
+		Use: name, Short: short, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return errors.Wrapf(start(c.Context(), c.ErrOrStderr()), "cannot run the %s", name)
+		},
+	}
+	o.addFlags(c.Flags())
+	return c
 }
 
 func (o *options) addFlags(flags *pflag.FlagSet) {
