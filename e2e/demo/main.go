@@ -70,7 +70,7 @@ func run(ctx context.Context, out io.Writer, once bool) (err error) {
 	}
 	defer func() { err = errors.Join(err, i.Stop()) }()
 
-	s := &story{out: out, cp: cp, hs: i, root: root}
+	s := &story{out: out, cp: cp, hs: i}
 	if err := s.tell(ctx); err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func (s *story) invite() {
   kubectl explain hs.spec.apps
   curl %s/scopes
   curl -s %s | grep ^healthscope_
-  curl %s/__sim/state                                              # all that A&AI holds
+  %s
   tail -f %s %s
-`, s.cp.KubeconfigPath(), s.cp.Kubectl(), controlplane.CrashAnnotation, s.hs.API, s.hs.Metrics, s.hs.Control, s.hs.LogPath("controller"), s.hs.LogPath("monitor"))
+`, s.cp.KubeconfigPath(), s.cp.Kubectl(), controlplane.CrashAnnotation, s.hs.API, s.hs.Metrics, s.hs.Resources(), s.hs.LogPath("controller"), s.hs.LogPath("monitor"))
 }

@@ -29,10 +29,9 @@ const (
 
 // story is what the demo tells.
 type story struct {
-	out  io.Writer
-	cp   *controlplane.ControlPlane
-	hs   *installation.Installation
-	root string
+	out io.Writer
+	cp  *controlplane.ControlPlane
+	hs  *installation.Installation
 }
 
 // step is one step of the story. It is done, and then shown.
@@ -74,8 +73,7 @@ func (s *story) tell(ctx context.Context) error {
 }
 
 func (s *story) deploy(ctx context.Context) error {
-	samples := filepath.Join(s.root, "config", "samples", "vfw")
-	return s.show(ctx, "apply", "-f", samples)
+	return s.show(ctx, "apply", "-f", filepath.Join("config", "samples", "vfw"))
 }
 
 func (s *story) showHealthy(ctx context.Context) error {
@@ -172,10 +170,10 @@ func (s *story) showInventory(state string) func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		command(s.out, fmt.Sprintf("curl %s/aai/v32/cloud-infrastructure/cloud-regions/cloud-region/%s/%s/tenants/tenant/%s/k8s-resources",
-			s.hs.AAI, installation.CloudOwner, installation.CloudRegionID, installation.TenantID))
+		output(s.out, fmt.Sprintf("\nThe k8s-resources of tenant %s in A&AI, with state, reason and what they are related to:\n", installation.TenantID))
 		for _, o := range objects {
-			output(s.out, fmt.Sprintf("%-36s %-8s %s", o, o.Label(stateLabel), o.Label("healthscope.core.oam.dev/reason")))
+			line := fmt.Sprintf("%-36s %-8s %-17s %s", o, o.Label(stateLabel), o.Label("healthscope.core.oam.dev/reason"), strings.Join(o.Related(), ", "))
+			output(s.out, strings.TrimRight(line, " "))
 		}
 		return nil
 	}

@@ -38,6 +38,27 @@ func (o Object) Label(key string) string {
 	return ""
 }
 
+// Related returns the types of the objects that a k8s-resource is related to.
+func (o Object) Related() []string {
+	list, _ := o.Body["relationship-list"].(map[string]any)
+	relationships, _ := list["relationship"].([]any)
+	var related []string
+	for _, r := range relationships {
+		relationship, _ := r.(map[string]any)
+		if kind, ok := relationship["related-to"].(string); ok {
+			related = append(related, kind)
+		}
+	}
+	slices.Sort(related)
+	return related
+}
+
+// Resources returns a command that asks A&AI for all k8s-resources, with the headers and the password that it wants.
+func (i *Installation) Resources() string {
+	return fmt.Sprintf("curl -u \"$(cat %s):$(cat %s)\" -H 'Accept: application/json' -H 'X-FromAppId: demo' -H \"X-TransactionId: $RANDOM\" %s/aai/v32/cloud-infrastructure/cloud-regions/cloud-region/%s/%s/tenants/tenant/%s/k8s-resources",
+		i.path("aai-user"), i.path("aai-password"), i.AAI, CloudOwner, CloudRegionID, TenantID)
+}
+
 // Request is a request that A&AI has received.
 type Request struct {
 	// Seq numbers requests, from 1.
