@@ -62,6 +62,15 @@ func Judge(results []Result, policy Policy, now time.Time) Verdict {
 	return Verdict{Members: j.members, NextCheck: j.next}
 }
 
+// Until returns how long it is from now to a verdict's next check, at least a
+// millisecond, so that a moment that has just passed is not taken for never. It is zero when there is none.
+func Until(nextCheck, now time.Time) time.Duration {
+	if nextCheck.IsZero() {
+		return 0
+	}
+	return max(nextCheck.Sub(now), time.Millisecond)
+}
+
 // judgement is the working state of Judge.
 type judgement struct {
 	policy  Policy

@@ -100,7 +100,7 @@ func (r *bundleReconciler) judge(key BundleKey, b *k8spluginv1alpha1.ResourceBun
 		Observed: contents.Observed, Truncated: contents.Truncated, Malformed: contents.Malformed,
 		Members: verdict.Members,
 	})
-	return until(verdict.NextCheck, now)
+	return healthscope.Until(verdict.NextCheck, now)
 }
 
 // primer judges all bundles of a cluster once before the view says that it is synced.

@@ -5,4 +5,6 @@
 // cluster. Objects watches the kinds that scopes refer to directly, on demand.
 // Scopes, the inventory and status documents read here and nowhere else, so
 // that all of them see one truth.
+//
+// The package must not import other controllers: they read it, and it knows none of them.
 package fleet

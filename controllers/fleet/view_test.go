@@ -138,24 +138,6 @@ func TestWaitSyncedEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestUntil(t *testing.T) {
-	t.Parallel()
-	now := time.Unix(1000, 0)
-	for name, c := range map[string]struct {
-		at   time.Time
-		want time.Duration
-	}{
-		"Never": {time.Time{}, 0},
-		"Later": {now.Add(time.Minute), time.Minute},
-		"Now":   {now, time.Millisecond},
-		"Past":  {now.Add(-time.Hour), time.Millisecond},
-	} {
-		if got := until(c.at, now); got != c.want {
-			t.Errorf("%s: want %s, got %s", name, c.want, got)
-		}
-	}
-}
-
 func TestBundleKeysAreOrdered(t *testing.T) {
 	t.Parallel()
 	a, again := BundleKey{Cluster: "a", Namespace: "b", Name: "c"}, BundleKey{Cluster: "a", Namespace: "b", Name: "c"}

@@ -273,20 +273,9 @@ func TestNextCheckIsTheNearestDeadline(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := judgeIn(w, scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: c.refs}), noon)
-			if got := untilCheck(v.nextCheck, noon); got != c.want {
+			if got := healthscope.Until(v.nextCheck, noon); got != c.want {
 				t.Errorf("want %s, got %s", c.want, got)
 			}
 		})
-	}
-}
-
-func TestUntilCheckNeverMeansNever(t *testing.T) {
-	t.Parallel()
-	// Zero would mean to controller-runtime that there is nothing to wait for.
-	if got := untilCheck(noon.Add(-time.Hour), noon); got <= 0 || got > time.Second {
-		t.Errorf("a moment that has passed: got %s", got)
-	}
-	if got := untilCheck(time.Time{}, noon); got != 0 {
-		t.Errorf("never: got %s", got)
 	}
 }

@@ -4,4 +4,7 @@
 //
 // Health itself is not decided here. Package healthscope judges; a scope only
 // chooses whom it asks, and weighs the answers.
+//
+// Of the other controllers it may import fleet only. The inventory, which reads
+// Registry, is handed in.
 package scope

@@ -169,7 +169,7 @@ func TestTimeAloneChangesNothingBeforeTheNextCheck(t *testing.T) {
 		v, first := judge(noon)
 		scope.Status = first
 		later := time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "later"))
-		if next := untilCheck(v.nextCheck, noon); next > 0 && later >= next {
+		if next := healthscope.Until(v.nextCheck, noon); next > 0 && later >= next {
 			later = next - 1
 		}
 		if _, again := judge(noon.Add(later)); !cmp.Equal(first, again) {

@@ -89,7 +89,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		entry.written = scope.DeepCopy()
 		r.tell(ctx, before, &scope)
 	}
-	return ctrl.Result{RequeueAfter: untilCheck(v.nextCheck, now)}, nil
+	return ctrl.Result{RequeueAfter: healthscope.Until(v.nextCheck, now)}, nil
 }
 
 // report asks the inventory, where there is one.
@@ -135,12 +135,4 @@ func newer(written, cached *corev1alpha2.HealthScope) bool {
 	}
 	order, err := resourceversion.CompareResourceVersion(written.ResourceVersion, cached.ResourceVersion)
 	return err == nil && order > 0
-}
-
-// untilCheck returns how long it is to the next deadline; zero means that there is none.
-func untilCheck(next, now time.Time) time.Duration {
-	if next.IsZero() {
-		return 0
-	}
-	return max(next.Sub(now), time.Millisecond)
 }
