@@ -17,6 +17,9 @@ LDFLAGS := -s -w -X github.com/healthscope/healthscope/controllers/app.version=$
 
 # How long the fuzz targets run in `make fuzz`, each.
 FUZZTIME ?= 30s
+FUZZPACKAGES ?= ./...
+# The same in `make soak`, which fuzzes the health rules and the readers of bundles only.
+SOAKFUZZTIME ?= 10m
 
 ##@ Main
 
@@ -32,6 +35,15 @@ demo: controlplane build ## Show an application's health travel to kubectl, REST
 test: controlplane ## Run all tests
 	@echo "==> go test: compiling and running all tests (the first time, compiling takes a few minutes)"
 	go test -race -shuffle=on -timeout 30m ./...
+
+.PHONY: bench
+bench: controlplane build ## Measure HealthScope on a real control plane, beside its peers (BENCHFLAGS: see go run ./e2e/bench --help)
+	@go run ./e2e/bench $(BENCHFLAGS)
+
+.PHONY: soak
+soak: controlplane build ## Run under load for an hour, and fail when memory grows or a result is wrong (SOAKFLAGS="--duration 10m"); then fuzz what reads foreign objects
+	@go run ./e2e/bench soak $(SOAKFLAGS)
+	@$(MAKE) --no-print-directory fuzz FUZZTIME=$(SOAKFUZZTIME) FUZZPACKAGES="./healthscope/rules ./healthscope/bundle"
 
 ##@ Development
 
@@ -51,8 +63,11 @@ controlplane: ## Build a Kubernetes control plane from Go modules, once for each
 generate: ## Generate deep copies, CRDs and RBAC
 	$(CONTROLLER_GEN) object paths=./apis/...
 	$(CONTROLLER_GEN) crd paths=./apis/... output:crd:dir=config/crd
-	$(CONTROLLER_GEN) rbac:roleName=healthscope-controller paths=./controllers/fleet/... paths=./controllers/scope/... paths=./controllers/inventory/... output:rbac:stdout > config/rbac/controller_role.yaml
-	$(CONTROLLER_GEN) rbac:roleName=healthscope-monitor paths=./controllers/monitor/... output:rbac:stdout > config/rbac/monitor_role.yaml
+	$(CONTROLLER_GEN) rbac:roleName=healthscope-controller paths=./controllers/fleet paths=./controllers/enrol paths=./controllers/scope paths=./controllers/inventory output:rbac:stdout > config/rbac/controller_role.yaml
+	$(CONTROLLER_GEN) rbac:roleName=healthscope-monitor paths=./controllers/monitor output:rbac:stdout > config/rbac/monitor_role.yaml
+	for option in createbundles discovery secrets trusted; do \
+	  $(CONTROLLER_GEN) rbac:roleName=healthscope-monitor-$$option paths=./controllers/monitor/rights/$$option output:rbac:stdout > config/rbac/options/$$option/role.yaml || exit 1; \
+	done
 
 .PHONY: fmt
 fmt: ## Format the code
@@ -65,7 +80,7 @@ lint: ## Run the linters
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME
-	@go list ./... | while read -r pkg; do \
+	@go list $(FUZZPACKAGES) | while read -r pkg; do \
 	  go test -list '^Fuzz' "$$pkg" | grep '^Fuzz' | while read -r target; do \
 	    echo "==> $$pkg $$target"; go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) "$$pkg" || exit 1; \
 	  done || exit 1; \

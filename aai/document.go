@@ -61,7 +61,7 @@ func ToGenericVNF(vnfID string) Relationship {
 
 // ToVFModule returns the relationship to a module of a VNF. A k8s-resource can have one at most.
 func ToVFModule(vnfID, vfModuleID string) Relationship {
-	return Relationship{RelatedTo: "vf-module", RelatedLink: vnfPath(vnfID) + path("vf-modules", "vf-module", vfModuleID)}
+	return Relationship{RelatedTo: "vf-module", RelatedLink: VFModule{GenericVNFID: vnfID, ID: vfModuleID}.Path()}
 }
 
 func vnfPath(vnfID string) string { return path("network", "generic-vnfs", "generic-vnf", vnfID) }

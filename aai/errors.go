@@ -3,6 +3,7 @@ package aai
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,7 +48,29 @@ const (
 	OpRelate Op = "relate"
 	// OpUnrelate removes one.
 	OpUnrelate Op = "unrelate"
+	// OpBulk does several of the writes above in one transaction.
+	OpBulk Op = "bulk"
+	// OpTenant asks whether a tenant exists.
+	OpTenant Op = "tenant"
+	// OpModules reads the vf-modules of a VNF.
+	OpModules Op = "modules"
+	// OpStatus writes the operational-status of a vf-module.
+	OpStatus Op = "status"
 )
+
+// verb says in one word what an operation does with what its path names.
+func (o Op) verb() string {
+	switch o {
+	case OpTenant:
+		return string(OpGet)
+	case OpModules:
+		return string(OpList)
+	case OpStatus:
+		return string(OpPatch)
+	case OpProbe, OpList, OpGet, OpPut, OpPatch, OpDelete, OpRelate, OpUnrelate, OpBulk:
+	}
+	return string(o)
+}
 
 // Codes of A&AI errors that more than one package knows by name.
 const (
@@ -55,6 +78,29 @@ const (
 	CodeNodeNotFound = "ERR.5.4.6114"
 	// CodeTargetNotFound is the code for a relationship to an object that does not exist.
 	CodeTargetNotFound = "ERR.5.4.6129"
+	// CodePayloadLimit is the code for a bulk request with more operations than the server takes.
+	CodePayloadLimit = "ERR.5.4.6147"
+)
+
+// Problem names what a person has to mend, in one word that can be a label of a metric.
+type Problem string
+
+// The problems.
+const (
+	// ProblemCredentials means that A&AI refuses user and password, or that they cannot be read.
+	ProblemCredentials Problem = "credentials"
+	// ProblemVersion means that A&AI does not serve the schema version, or that the version has no k8s-resource.
+	ProblemVersion Problem = "version"
+	// ProblemCertificate means that A&AI's certificate is not trusted, or that our own certificate cannot be used.
+	ProblemCertificate Problem = "certificate"
+	// ProblemServer means that what answers is no A&AI, or refuses requests as such.
+	ProblemServer Problem = "server"
+	// ProblemOutage means that A&AI cannot be reached, or answers with errors that pass.
+	ProblemOutage Problem = "outage"
+	// ProblemTenant means that a tenant does not exist in A&AI, perhaps because region or tenant are misspelt in the configuration.
+	ProblemTenant Problem = "tenant"
+	// ProblemRegion means that the configuration names no place in A&AI for resources that are to go there.
+	ProblemRegion Problem = "region"
 )
 
 // Error is a request that A&AI refused, or that got no answer it can have meant.
@@ -73,6 +119,8 @@ type Error struct {
 	Message string
 	// Kind is what to do about it.
 	Kind ErrorKind
+	// Problem is what a person has to mend; set when Kind is Stop.
+	Problem Problem
 	// RetryAfter is how long A&AI asked to be left alone; zero when it did not ask.
 	RetryAfter time.Duration
 	// TransactionID is the X-TransactionId of the request, by which A&AI's own logs know it; empty when it was not sent.
@@ -92,7 +140,7 @@ func (e *Error) Error() string {
 			known = append(known, word)
 		}
 	}
-	parts := []string{fmt.Sprintf("cannot %s %q", e.Op, e.URI), strings.Join(known, " "), e.Message}
+	parts := []string{fmt.Sprintf("cannot %s %q", e.Op.verb(), e.URI), strings.Join(known, " "), e.Message}
 	if e.Err != nil {
 		parts = append(parts, e.Err.Error())
 	}
@@ -105,6 +153,18 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause, if there is one.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Outage says whether the error concerns A&AI as a whole, or the way to it, so that no other request would fare better now.
+func (e *Error) Outage() bool {
+	if e.Kind != Retry {
+		return false
+	}
+	switch e.Status {
+	case 0, http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return e.RetryAfter > 0
+}
 
 // KindOf returns the kind of the first *Error in err's tree. An error that holds none did not come from A&AI and is Retry.
 func KindOf(err error) ErrorKind {

@@ -24,6 +24,10 @@ func TestErrorText(t *testing.T) {
 			err:  &aai.Error{Op: aai.OpList, URI: "/x", Status: 502, Message: "Bad Gateway"},
 			want: `cannot list "/x": status 502: Bad Gateway`,
 		},
+		"an operation on what is no resource": {
+			err:  &aai.Error{Op: aai.OpModules, URI: "/x", Message: "no answer"},
+			want: `cannot list "/x": no answer`,
+		},
 		"no answer": {
 			err:  &aai.Error{Op: aai.OpDelete, URI: "/x", Message: "no answer", Err: context.DeadlineExceeded},
 			want: `cannot delete "/x": no answer: context deadline exceeded`,

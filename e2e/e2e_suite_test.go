@@ -28,6 +28,9 @@ var (
 	k8s client.WithWatch
 )
 
+// suiteConfiguration makes time pass quickly where it passes in a test; the defaults are tested where the clock can be set.
+const suiteConfiguration = "policy:\n  notPresentGraceSeconds: 1\n"
+
 func TestEndToEnd(t *testing.T) {
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(60 * time.Second)
@@ -45,13 +48,17 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	cp, err = controlplane.Start(ctx, controlplane.Options{Name: "e2e", Controllers: true, Log: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(cp.Stop)
-	// Where time passes in a test, it is made short here; the defaults are tested where the clock can be set.
 	hs, err = installation.Start(ctx, cp, installation.Options{
 		Root: root, Bin: bin, Dir: dir, Log: GinkgoWriter,
-		Configuration: "policy:\n  notPresentGraceSeconds: 1\n",
+		Configuration: suiteConfiguration,
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(hs.Stop)
+	DeferCleanup(func(ctx context.Context) {
+		violations, err := hs.Violations(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(violations).To(BeEmpty(), "what A&AI found fault with in the whole suite")
+	})
 
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, corev1alpha2.AddToScheme, k8spluginv1alpha1.AddToScheme} {

@@ -19,7 +19,7 @@ func drawResult(owners bool) *rapid.Generator[healthscope.Result] {
 		kind := rapid.SampledFrom(kinds).Draw(t, "kind")
 		name := rapid.SampledFrom([]string{"a", "b", "c"})
 		r := result(kind.Group, kind.Kind, name.Draw(t, "name"), rapid.SampledFrom(healthscope.States()).Draw(t, "state"))
-		r.Reason = rapid.SampledFrom([]healthscope.Reason{"", healthscope.ReasonCompleted, "CrashLoopBackOff"}).Draw(t, "reason")
+		r.Reason = rapid.SampledFrom([]healthscope.Reason{"", healthscope.ReasonCompleted, healthscope.ReasonNoStatus, "CrashLoopBackOff"}).Draw(t, "reason")
 		r.Message = rapid.SampledFrom([]string{"", "m"}).Draw(t, "message")
 		r.Serving = rapid.Bool().Draw(t, "serving")
 		if rapid.Bool().Draw(t, "timed") {
@@ -29,6 +29,14 @@ func drawResult(owners bool) *rapid.Generator[healthscope.Result] {
 		r.UID = rapid.SampledFrom([]string{"", "u"}).Draw(t, "uid")
 		if rapid.Bool().Draw(t, "counted") {
 			r.Replicas = &healthscope.Replicas{Ready: rapid.Int32Range(0, 1).Draw(t, "ready")}
+		}
+		r.Warning = rapid.Bool().Draw(t, "warning")
+		if rapid.Bool().Draw(t, "remembered") {
+			r.Past = &healthscope.Past{State: rapid.SampledFrom(healthscope.States()).Draw(t, "past state"), Reason: "Evicted"}
+			if rapid.Bool().Draw(t, "past timed") {
+				r.Past.Since = ago(time.Duration(rapid.IntRange(0, 300).Draw(t, "past age")) * time.Second)
+				r.Past.StoppedServing = ago(time.Duration(rapid.IntRange(0, 120).Draw(t, "idle")) * time.Second)
+			}
 		}
 		if owners && rapid.Bool().Draw(t, "owned") {
 			owner := rapid.SampledFrom(kinds).Draw(t, "owner")
@@ -46,7 +54,9 @@ func drawPolicy(t *rapid.T, grace bool) healthscope.Policy {
 	}
 	p := healthscope.Policy{PendingTimeout: seconds("pendingTimeout", 0, 60), NotPresentGrace: seconds("notPresentGrace", 0, 45)}
 	if grace {
+		p.NoStatusGrace = seconds("noStatusGrace", 0, 50)
 		p.FailureGrace = seconds("failureGrace", 0, 40)
+		p.RecoveryHold = seconds("recoveryHold", 0, 35)
 	}
 	return p
 }
@@ -71,6 +81,7 @@ func TestJudgingAgainChangesNothing(t *testing.T) {
 		judged := make([]healthscope.Result, len(first))
 		for i, m := range first {
 			judged[i] = m.Result
+			judged[i].Past = &healthscope.Past{StoppedServing: m.StoppedServing}
 		}
 		if diff := cmp.Diff(first, healthscope.Judge(judged, policy, noon).Members); diff != "" {
 			t.Fatalf("judged again (-first +second):\n%s", diff)

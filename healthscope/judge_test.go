@@ -3,7 +3,6 @@ package healthscope_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -139,7 +138,7 @@ func TestOwnersCount(t *testing.T) {
 				deployment("shop", healthscope.Pending, serving),
 				pod("a", healthscope.Failed, of("apps", "Deployment", "shop"), crash),
 			}, healthscope.Policy{}, []string{
-				"Pod/a Failed owned CrashLoopBackOff: it crashes", "Deployment/shop Pending | Pod a: it crashes",
+				"Pod/a Failed owned CrashLoopBackOff: it crashes", "Deployment/shop Pending | Pod a: CrashLoopBackOff: it crashes",
 			},
 		},
 		"one replica that crashes is a failure": {
@@ -148,7 +147,7 @@ func TestOwnersCount(t *testing.T) {
 				pod("shop-1-a", healthscope.Failed, of("apps", "ReplicaSet", "shop-1"), crash),
 			}, healthscope.Policy{}, []string{
 				"Pod/shop-1-a Failed owned CrashLoopBackOff: it crashes",
-				"Deployment/shop Failed CrashLoopBackOff: it crashes | Pod shop-1-a: it crashes",
+				"Deployment/shop Failed CrashLoopBackOff: it crashes | Pod shop-1-a: CrashLoopBackOff: it crashes",
 				"ReplicaSet/shop-1 Pending owned",
 			},
 		},
@@ -159,7 +158,7 @@ func TestOwnersCount(t *testing.T) {
 				pod("c", healthscope.Failed, of("apps", "Deployment", "shop"), crash),
 			}, healthscope.Policy{}, []string{
 				"Pod/a Ready owned", "Pod/b Ready owned", "Pod/c Failed owned CrashLoopBackOff: it crashes",
-				"Deployment/shop Pending ReplicasNotReady: 2 of 3 | Pod c: it crashes",
+				"Deployment/shop Pending ReplicasNotReady: 2 of 3 | Pod c: CrashLoopBackOff: it crashes",
 			},
 		},
 		"the worst pod is the cause, of equal ones the oldest, then the first by name": {
@@ -170,7 +169,7 @@ func TestOwnersCount(t *testing.T) {
 				pod("c", healthscope.Failed, of("apps", "Deployment", "shop"), since(ago(time.Hour)), crash),
 			}, healthscope.Policy{}, []string{
 				"Pod/a Pending owned", "Pod/b Failed owned Evicted", "Pod/c Failed owned CrashLoopBackOff: it crashes", "Pod/d Failed owned OOMKilled",
-				"Deployment/shop Failed CrashLoopBackOff: it crashes | Pod c: it crashes",
+				"Deployment/shop Failed CrashLoopBackOff: it crashes | Pod c: CrashLoopBackOff: it crashes",
 			},
 		},
 		"pods that have ended well, or are going, are no cause and no help": {
@@ -181,7 +180,7 @@ func TestOwnersCount(t *testing.T) {
 				pod("db-2", healthscope.Failed, of("apps", "StatefulSet", "db"), crash),
 			}, healthscope.Policy{}, []string{
 				"Pod/db-0 Ready owned Completed", "Pod/db-1 Terminating counts Pending owned", "Pod/db-2 Failed owned CrashLoopBackOff: it crashes",
-				"StatefulSet/db Failed CrashLoopBackOff: it crashes | Pod db-2: it crashes",
+				"StatefulSet/db Failed CrashLoopBackOff: it crashes | Pod db-2: CrashLoopBackOff: it crashes",
 			},
 		},
 		"a workload that is Ready, or going, stays so": {
@@ -193,9 +192,48 @@ func TestOwnersCount(t *testing.T) {
 				"Deployment/down Terminating counts Pending", "Deployment/up Ready",
 			},
 		},
+		"only pods fail a workload": {
+			[]healthscope.Result{
+				deployment("shop", healthscope.Pending), replicaSet("shop-1", healthscope.Failed, of("apps", "Deployment", "shop"), because(healthscope.ReasonReplicaFailure, "quota")),
+			}, healthscope.Policy{}, []string{
+				"Deployment/shop Pending | ReplicaSet shop-1: ReplicaFailure: quota", "ReplicaSet/shop-1 Failed owned ReplicaFailure: quota",
+			},
+		},
 		"a Job whose pod failed tries again": {
 			[]healthscope.Result{job("import", because(healthscope.ReasonRunning, "")), pod("a", healthscope.Failed, of("batch", "Job", "import"), crash)},
-			healthscope.Policy{}, []string{"Pod/a Failed owned CrashLoopBackOff: it crashes", "Job/import Pending Running | Pod a: it crashes"},
+			healthscope.Policy{}, []string{"Pod/a Failed owned CrashLoopBackOff: it crashes", "Job/import Pending Running | Pod a: CrashLoopBackOff: it crashes"},
+		},
+		"the pod of a Job that tries again does not fail who made the Job, however long it takes": {
+			[]healthscope.Result{
+				result("postgresql.cnpg.io", "Cluster", "db", healthscope.Pending, because(healthscope.ReasonInProgress, "setting up")),
+				job("db-1-initdb", of("postgresql.cnpg.io", "Cluster", "db"), since(ago(time.Hour)), because(healthscope.ReasonRunning, "")),
+				pod("db-1-initdb-a", healthscope.Failed, of("batch", "Job", "db-1-initdb"), since(ago(time.Hour)), crash),
+				pod("db-1-initdb-b", healthscope.Pending, of("batch", "Job", "db-1-initdb"), since(ago(time.Hour)), because(healthscope.ReasonUnschedulable, "no node")),
+			}, healthscope.DefaultPolicy(), []string{
+				"Pod/db-1-initdb-a Failed owned CrashLoopBackOff: it crashes", "Pod/db-1-initdb-b Pending owned Unschedulable: no node", "Job/db-1-initdb Pending owned Running",
+				"Cluster/db Pending InProgress: setting up | Pod db-1-initdb-a: CrashLoopBackOff: it crashes",
+			},
+		},
+		"a pod of its own fails it beside one of a Job": {
+			[]healthscope.Result{
+				result("postgresql.cnpg.io", "Cluster", "db", healthscope.Pending), job("init", of("postgresql.cnpg.io", "Cluster", "db")),
+				pod("init-a", healthscope.Failed, of("batch", "Job", "init"), because("Evicted", "")), pod("db-1", healthscope.Failed, of("postgresql.cnpg.io", "Cluster", "db"), crash),
+			}, healthscope.Policy{}, []string{
+				"Pod/db-1 Failed owned CrashLoopBackOff: it crashes", "Pod/init-a Failed owned Evicted", "Job/init Pending owned",
+				"Cluster/db Failed CrashLoopBackOff: it crashes | Pod init-a: Evicted",
+			},
+		},
+		"a workload that counts ready pods which are not listed is no failure": {
+			[]healthscope.Result{
+				deployment("none", healthscope.Pending, func(r *healthscope.Result) { r.Replicas = &healthscope.Replicas{Desired: 3} }),
+				pod("a", healthscope.Failed, of("apps", "Deployment", "none"), crash),
+				deployment("some", healthscope.Pending, func(r *healthscope.Result) { r.Replicas = &healthscope.Replicas{Ready: 2, Desired: 3} }),
+				pod("b", healthscope.Failed, of("apps", "Deployment", "some"), crash),
+			}, healthscope.Policy{}, []string{
+				"Pod/a Failed owned CrashLoopBackOff: it crashes", "Pod/b Failed owned CrashLoopBackOff: it crashes",
+				"Deployment/none Failed CrashLoopBackOff: it crashes | Pod a: CrashLoopBackOff: it crashes",
+				"Deployment/some Pending | Pod b: CrashLoopBackOff: it crashes",
+			},
 		},
 		"an owner that is not here, or elsewhere, owns nothing": {
 			[]healthscope.Result{
@@ -234,99 +272,6 @@ func TestOwnersCount(t *testing.T) {
 	})
 }
 
-func TestTimeCounts(t *testing.T) {
-	policy := healthscope.DefaultPolicy()
-	graceful := healthscope.Policy{FailureGrace: 30 * time.Second}
-	checkJudge(t, map[string]judgeCase{
-		"Pending within its time": {
-			[]healthscope.Result{pod("a", healthscope.Pending, since(ago(9*time.Minute)))}, policy, []string{"Pod/a Pending", "next check in 1m0s"},
-		},
-		"Pending at the end of its time": {
-			[]healthscope.Result{pod("a", healthscope.Pending, since(ago(10*time.Minute)), because(healthscope.ReasonUnschedulable, "no node"))}, policy,
-			[]string{"Pod/a Failed PendingTimeout: Pending for more than 10m0s: no node"},
-		},
-		"Pending without a word": {
-			[]healthscope.Result{pod("a", healthscope.Pending, since(ago(time.Hour)))}, policy, []string{"Pod/a Failed PendingTimeout: Pending for more than 10m0s: no reason given"},
-		},
-		"Pending and serving may last": {
-			[]healthscope.Result{deployment("shop", healthscope.Pending, since(ago(time.Hour)), serving)}, policy, []string{"Deployment/shop Pending"},
-		},
-		"Pending since nobody knows when": {[]healthscope.Result{pod("a", healthscope.Pending)}, policy, []string{"Pod/a Pending"}},
-		"Pending where nothing times out": {[]healthscope.Result{pod("a", healthscope.Pending, since(ago(time.Hour)))}, healthscope.Policy{}, []string{"Pod/a Pending"}},
-		"a workload and its pods have its own deadline": {
-			[]healthscope.Result{
-				deployment("shop", healthscope.Pending, since(ago(time.Minute)), deadline(2*time.Minute)),
-				pod("a", healthscope.Pending, since(ago(30*time.Second)), of("apps", "Deployment", "shop")),
-			}, policy, []string{"Pod/a Pending owned", "Deployment/shop Pending | Pod a: Pending", "next check in 1m0s"},
-		},
-		"a workload past its own deadline": {
-			[]healthscope.Result{deployment("shop", healthscope.Pending, since(ago(2*time.Minute)), deadline(time.Minute), because(healthscope.ReasonReplicasNotReady, ""))}, policy,
-			[]string{"Deployment/shop Failed PendingTimeout: Pending for more than 1m0s: ReplicasNotReady"},
-		},
-		"a Job may run as long as it takes": {
-			[]healthscope.Result{job("import", since(ago(100*time.Hour))), job("export", since(ago(100*time.Hour)), serving)}, policy,
-			[]string{"Job/export Pending", "Job/import Pending"},
-		},
-		"a Job's pod that does not start is its cause": {
-			[]healthscope.Result{job("import", since(ago(time.Hour))), pod("a", healthscope.Pending, since(ago(time.Hour)), of("batch", "Job", "import"), because(healthscope.ReasonUnschedulable, "no node"))},
-			policy, []string{
-				"Pod/a Failed owned PendingTimeout: Pending for more than 10m0s: no node", "Job/import Pending | Pod a: Pending for more than 10m0s: no node",
-			},
-		},
-		"expected and missing, for a while": {
-			[]healthscope.Result{deployment("shop", healthscope.NotPresent, since(ago(20*time.Second)))}, policy, []string{"Deployment/shop NotPresent counts Pending", "next check in 40s"},
-		},
-		"expected and missing for too long": {
-			[]healthscope.Result{deployment("shop", healthscope.NotPresent, since(ago(time.Minute)))}, policy, []string{"Deployment/shop NotPresent counts Failed"},
-		},
-		"expected and missing since nobody knows when": {
-			[]healthscope.Result{deployment("shop", healthscope.NotPresent)}, policy, []string{"Deployment/shop NotPresent counts Pending"},
-		},
-		"a failure within its grace": {
-			[]healthscope.Result{pod("a", healthscope.Failed, since(ago(10*time.Second)), because("Evicted", ""))}, graceful, []string{"Pod/a Pending Evicted", "next check in 20s"},
-		},
-		"a failure after its grace": {
-			[]healthscope.Result{pod("a", healthscope.Failed, since(ago(30*time.Second)), because("Evicted", ""))}, graceful, []string{"Pod/a Failed Evicted"},
-		},
-		"a failure of a pod within its grace does not fail its workload": {
-			[]healthscope.Result{deployment("shop", healthscope.Pending, since(ago(time.Hour))), pod("a", healthscope.Failed, since(ago(10*time.Second)), of("apps", "Deployment", "shop"), because("Evicted", ""))},
-			graceful, []string{"Pod/a Pending owned Evicted", "Deployment/shop Pending | Pod a: Evicted", "next check in 20s"},
-		},
-		"the next check is the earliest": {
-			[]healthscope.Result{pod("a", healthscope.Pending, since(ago(time.Minute))), pod("b", healthscope.Pending, since(ago(2*time.Minute))), deployment("c", healthscope.NotPresent, since(noon))}, policy,
-			[]string{"Pod/a Pending", "Pod/b Pending", "Deployment/c NotPresent counts Pending", "next check in 1m0s"},
-		},
-		"Terminating, Unknown and Ready do not change by time": {
-			[]healthscope.Result{pod("a", healthscope.Terminating, since(ago(time.Hour))), pod("b", healthscope.Unknown, since(ago(time.Hour))), pod("c", healthscope.Ready, since(ago(time.Hour)))}, policy,
-			[]string{"Pod/a Terminating counts Pending", "Pod/b Unknown", "Pod/c Ready"},
-		},
-	})
-}
-
-func TestAFailureIsAsOldAsItIs(t *testing.T) {
-	cases := map[string]struct {
-		results []healthscope.Result
-		want    time.Time
-	}{
-		"a timeout is as old as the deadline": {[]healthscope.Result{deployment("shop", healthscope.Pending, since(ago(time.Hour)))}, ago(50 * time.Minute)},
-		"a crash is as old as the pod's": {
-			[]healthscope.Result{deployment("shop", healthscope.Pending, since(ago(5*time.Minute))), pod("a", healthscope.Failed, since(ago(time.Minute)), of("apps", "Deployment", "shop"))}, ago(time.Minute),
-		},
-		"but not older than the workload's trouble": {
-			[]healthscope.Result{deployment("shop", healthscope.Pending, since(ago(time.Minute))), pod("a", healthscope.Failed, since(ago(time.Hour)), of("apps", "Deployment", "shop"))}, ago(time.Minute),
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			for _, m := range healthscope.Judge(tc.results, healthscope.DefaultPolicy(), noon).Members {
-				if strings.HasPrefix(m.String(), "Deployment/") && (m.State != healthscope.Failed || !m.Since.Equal(tc.want)) {
-					t.Errorf("%s since %v, want Failed since %v", m.State, m.Since, tc.want)
-				}
-			}
-		})
-	}
-}
-
 func TestEqualResultsForOneObjectAreChosenFromRegardlessOfOrder(t *testing.T) {
 	variants := map[string]func(*healthscope.Result){
 		"uid":         func(r *healthscope.Result) { r.UID = "u" },
@@ -340,13 +285,15 @@ func TestEqualResultsForOneObjectAreChosenFromRegardlessOfOrder(t *testing.T) {
 		"suspended":   func(r *healthscope.Result) { r.Suspended = true },
 		"warning":     func(r *healthscope.Result) { r.Warning = true },
 		"deadline":    deadline(time.Minute),
+		"past":        func(r *healthscope.Result) { r.Past = &healthscope.Past{State: healthscope.Failed} },
 	}
 	for name, change := range variants {
 		t.Run(name, func(t *testing.T) {
 			owner := of("apps", "ReplicaSet", "one")
-			a, b := pod("p", healthscope.Pending, owner), pod("p", healthscope.Pending, owner, change)
-			forward := healthscope.Judge([]healthscope.Result{a, b}, healthscope.Policy{}, noon)
-			backward := healthscope.Judge([]healthscope.Result{b, a}, healthscope.Policy{}, noon)
+			begin := since(ago(time.Minute))
+			a, b := pod("p", healthscope.Pending, owner, begin), pod("p", healthscope.Pending, owner, begin, change)
+			forward := healthscope.Judge([]healthscope.Result{a, b}, healthscope.Policy{RecoveryHold: time.Hour}, noon)
+			backward := healthscope.Judge([]healthscope.Result{b, a}, healthscope.Policy{RecoveryHold: time.Hour}, noon)
 			if diff := cmp.Diff(forward, backward); diff != "" {
 				t.Errorf("verdict (-one way +other way):\n%s", diff)
 			}

@@ -39,13 +39,13 @@ const (
 	ReasonRunning Reason = "Running"
 	// ReasonJobFailed means that a Job has failed and does not try again.
 	ReasonJobFailed Reason = "JobFailed"
-	// ReasonSuspended means that a Job is suspended.
+	// ReasonSuspended means that the object is suspended, or switched off, by its owner's wish.
 	ReasonSuspended Reason = "Suspended"
 	// ReasonPodFailed means that a pod has failed without saying why.
 	ReasonPodFailed Reason = "PodFailed"
 	// ReasonLoadBalancerPending means that a Service of type LoadBalancer has no address yet.
 	ReasonLoadBalancerPending Reason = "LoadBalancerPending"
-	// ReasonNoAddress means that no ingress controller has given an Ingress an address.
+	// ReasonNoAddress means that no controller has given an Ingress or a Gateway an address.
 	ReasonNoAddress Reason = "NoAddress"
 	// ReasonClaimPending means that no volume is bound to a PersistentVolumeClaim yet.
 	ReasonClaimPending Reason = "ClaimPending"
@@ -86,6 +86,62 @@ const (
 	ReasonUnknownCluster Reason = "UnknownCluster"
 	// ReasonNotSynced means that the objects of the kind have not been read yet.
 	ReasonNotSynced Reason = "NotSynced"
+	// ReasonClusterConnecting means that the object's cluster has not been read since the controller started.
+	ReasonClusterConnecting Reason = "ClusterConnecting"
+	// ReasonClusterUnreachable means that the API server of the object's cluster does not answer.
+	ReasonClusterUnreachable Reason = "ClusterUnreachable"
+	// ReasonClusterForbidden means that the controller may not read the object's cluster.
+	ReasonClusterForbidden Reason = "ClusterForbidden"
+	// ReasonClusterRefused means that the kubeconfig of the object's cluster is refused.
+	ReasonClusterRefused Reason = "ClusterRefused"
+	// ReasonMonitorMissing means that no monitor runs in the object's cluster any more, or that it does not serve bundles.
+	ReasonMonitorMissing Reason = "MonitorMissing"
+	// ReasonMonitorStale means that the monitor of the object's cluster does not renew its Lease.
+	ReasonMonitorStale Reason = "MonitorStale"
 	// ReasonMalformedBundle means that parts of a bundle cannot be read.
 	ReasonMalformedBundle Reason = "MalformedBundle"
+
+	// ReasonHealthCheckInProgress means that the expression inProgress of a user's rule is true.
+	ReasonHealthCheckInProgress Reason = "HealthCheckInProgress"
+	// ReasonHealthCheckFailed means that the expression failed of a user's rule is true.
+	ReasonHealthCheckFailed Reason = "HealthCheckFailed"
+	// ReasonHealthCheckNotCurrent means that no expression of a user's rule is true.
+	ReasonHealthCheckNotCurrent Reason = "HealthCheckNotCurrent"
+	// ReasonHealthCheckError means that an expression of a user's rule fails on the object.
+	ReasonHealthCheckError Reason = "HealthCheckError"
+	// ReasonHealthCheckTooCostly means that an expression of a user's rule was cut off on the object, because it takes too long.
+	ReasonHealthCheckTooCostly Reason = "HealthCheckTooCostly"
+
+	// ReasonDisruptionTarget means that a Ready pod is about to be removed: evicted, preempted or taken off its node.
+	ReasonDisruptionTarget Reason = "DisruptionTarget"
+	// ReasonLastRunFailed means that the last run of a CronJob has not succeeded.
+	ReasonLastRunFailed Reason = "LastRunFailed"
+	// ReasonNotAccepted means that no controller accepts an object of the Gateway API.
+	ReasonNotAccepted Reason = "NotAccepted"
+	// ReasonVolumePending means that a PersistentVolume is not available yet.
+	ReasonVolumePending Reason = "VolumePending"
+	// ReasonVolumeFailed means that a PersistentVolume could not be reclaimed.
+	ReasonVolumeFailed Reason = "VolumeFailed"
+	// ReasonInsufficientPods means that fewer pods are healthy than a PodDisruptionBudget asks for.
+	ReasonInsufficientPods Reason = "InsufficientPods"
+	// ReasonNamesNotAccepted means that the names of a CustomResourceDefinition are taken.
+	ReasonNamesNotAccepted Reason = "NamesNotAccepted"
+	// ReasonAvailableFalse means that the object's condition Available is False.
+	ReasonAvailableFalse Reason = "AvailableFalse"
+	// ReasonConditionFalse means that the condition that tells of an object's health, other than Ready and Available, is False.
+	ReasonConditionFalse Reason = "ConditionFalse"
+	// ReasonConditionUnknown means that the condition that tells of an object's health, other than Ready, is neither True nor False.
+	ReasonConditionUnknown Reason = "ConditionUnknown"
+	// ReasonStaleCondition means that the condition that tells of an object's health speaks of an older spec.
+	ReasonStaleCondition Reason = "StaleCondition"
+	// ReasonDegraded means that the object's condition Degraded is True.
+	ReasonDegraded Reason = "Degraded"
+	// ReasonSyncedFalse means that the object's condition Synced is False, or Crossplane's LastAsyncOperation.
+	ReasonSyncedFalse Reason = "SyncedFalse"
+	// ReasonPhaseFailed means that the object's phase, state or health is a word for failure.
+	ReasonPhaseFailed Reason = "PhaseFailed"
+	// ReasonNoStatus means that a custom resource has no status, or one that says nothing.
+	ReasonNoStatus Reason = "NoStatus"
+	// ReasonNoRule means that no rule can tell the health of a kind from its status.
+	ReasonNoRule Reason = "NoRule"
 )

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/healthscope/healthscope/healthscope"
 )
@@ -86,6 +87,30 @@ func TestHealthNeedsNoMoreMembersThanThePercentage(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What gets better makes nothing worse, whatever else there is, and what does not count changes nothing.
+func TestABetterMemberIsNoWorseForAll(t *testing.T) {
+	rank := map[healthscope.Health]int{healthscope.Unhealthy: 0, healthscope.HealthUnknown: 1, healthscope.Healthy: 2}
+	counted := []healthscope.State{healthscope.Ready, healthscope.Pending, healthscope.Unknown, healthscope.Failed}
+	rapid.Check(t, func(t *rapid.T) {
+		var others []healthscope.Member
+		for _, state := range rapid.SliceOfN(rapid.SampledFrom(counted), 0, 9).Draw(t, "others") {
+			others = append(others, member(state))
+		}
+		percent := rapid.Int32Range(0, 100).Draw(t, "percent")
+		pick := rapid.SampledFrom([]healthscope.Member{member(healthscope.Ready), member(healthscope.Pending), member(healthscope.Failed)})
+		worse, better := pick.Draw(t, "worse"), member(healthscope.Ready)
+		before, after := healthscope.Summarize(append(others, worse)), healthscope.Summarize(append(others, better))
+		if rank[after.Health(percent)] < rank[before.Health(percent)] || healthscope.CompareStates(after.State(), before.State()) < 0 {
+			t.Fatalf("with %s: %s, %s; with %s: %s, %s", worse.State, before.State(), before.Health(percent), better.State, after.State(), after.Health(percent))
+		}
+		shown := member(healthscope.Failed)
+		shown.Owned = true
+		if got, want := healthscope.Summarize(append(others, shown)), healthscope.Summarize(others); got != want {
+			t.Fatalf("with an owned member: %+v, want %+v", got, want)
+		}
+	})
 }
 
 func TestStates(t *testing.T) {

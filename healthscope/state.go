@@ -61,9 +61,23 @@ type Key struct {
 }
 
 // Compare sorts keys by cluster, group, kind, namespace and name.
-func (k Key) Compare(o Key) int {
-	return cmp.Or(strings.Compare(k.Cluster, o.Cluster), strings.Compare(k.Group, o.Group), strings.Compare(k.Kind, o.Kind),
-		strings.Compare(k.Namespace, o.Namespace), strings.Compare(k.Name, o.Name))
+func (k Key) Compare(o Key) int { return compareKeys(&k, &o) }
+
+// compareKeys is Key.Compare. A judgement compares many keys, and mostly differs in the names alone.
+func compareKeys(a, b *Key) int {
+	if c := strings.Compare(a.Cluster, b.Cluster); c != 0 {
+		return c
+	}
+	if c := strings.Compare(a.Group, b.Group); c != 0 {
+		return c
+	}
+	if c := strings.Compare(a.Kind, b.Kind); c != 0 {
+		return c
+	}
+	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Name, b.Name)
 }
 
 // String returns Kind/name, which is how people name an object they know the place of.
@@ -100,7 +114,8 @@ type Result struct {
 	Suspended bool
 	// Warning is true when the state is not in doubt, but something deserves attention; Reason says what.
 	Warning bool
-	// Since is when the object was first seen in State. The zero value means that it is not known.
+	// Since is when the object was first seen in State, or when it entered it where the object itself tells: one that never
+	// had a status is without one since its creation. The zero value means that it is not known.
 	Since time.Time
 	// Owner is the controller of the object; nil when there is none.
 	Owner *Owner
@@ -110,6 +125,8 @@ type Result struct {
 	Replicas *Replicas
 	// ProgressDeadline is how long the workload itself allows for progress; zero when it does not say.
 	ProgressDeadline time.Duration
+	// Past is what was last said of the object; nil when that is not known. It is given to Judge by Policy.Remember, and goes no further.
+	Past *Past
 }
 
 // Replicas counts the replicas of a workload, or the containers of a pod.

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,10 +10,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-resty/resty/v2"
-	"github.com/google/uuid"
 
 	"github.com/healthscope/healthscope/aai"
 )
@@ -29,6 +30,8 @@ type Client struct {
 	options Options
 	http    *http.Client
 	resty   *resty.Client
+	// served says which schema versions A&AI serves, if that had to be asked.
+	served atomic.Pointer[string]
 }
 
 // New returns a client. It does not speak to A&AI yet.
@@ -101,8 +104,11 @@ func (c *Client) listPage(ctx context.Context, tenant aai.Tenant, dataOwner stri
 	var list struct {
 		Documents []aai.Document `json:"k8s-resource"`
 	}
-	header, err := c.read(ctx, q, &list, func() bool {
-		return list.Documents != nil && !slices.ContainsFunc(list.Documents, func(d aai.Document) bool { return d.ID == "" })
+	header, err := c.read(ctx, q, &list, func() error {
+		if list.Documents == nil || slices.ContainsFunc(list.Documents, func(d aai.Document) bool { return d.ID == "" }) {
+			return errOther
+		}
+		return nil
 	})
 	if err != nil {
 		if isAbsent(err) {
@@ -119,12 +125,18 @@ func (c *Client) listPage(ctx context.Context, tenant aai.Tenant, dataOwner stri
 
 // GetK8sResource returns a document, and whether it exists.
 func (c *Client) GetK8sResource(ctx context.Context, key aai.Key) (d aai.Document, found bool, err error) {
-	return c.get(ctx, aai.OpGet, key)
+	return c.get(ctx, query{op: aai.OpGet, method: http.MethodGet, path: key.Path()}, key)
 }
 
-func (c *Client) get(ctx context.Context, op aai.Op, key aai.Key) (d aai.Document, found bool, err error) {
-	q := query{op: op, method: http.MethodGet, path: key.Path()}
-	if _, err = c.read(ctx, q, &d, func() bool { return d.ID == key.ID }); err != nil {
+// get reads a document by a query that asks for it.
+func (c *Client) get(ctx context.Context, q query, key aai.Key) (d aai.Document, found bool, err error) {
+	valid := func() error {
+		if d.ID != key.ID {
+			return errOther
+		}
+		return nil
+	}
+	if _, err = c.read(ctx, q, &d, valid); err != nil {
 		if isAbsent(err) {
 			return aai.Document{}, false, nil
 		}
@@ -161,24 +173,18 @@ func (c *Client) DeleteRelationship(ctx context.Context, key aai.Key, r aai.Rela
 
 func relationshipPath(key aai.Key) string { return key.Path() + "/relationship-list/relationship" }
 
-// probeKey is a document that exists nowhere.
-var probeKey = aai.Key{Tenant: aai.Tenant{CloudOwner: "healthscope-probe", CloudRegionID: "healthscope-probe", TenantID: "healthscope-probe"}, ID: "healthscope-probe"}
+// errOther says what is wrong with an answer that holds something else than documents.
+var errOther = errors.New("it has no k8s-resource, or another one")
 
-// Probe asks whether A&AI can be reached, takes the credentials, and serves the schema version with k8s-resource in it. It reads a document that does not exist, which any A&AI must answer in the same way, and changes nothing.
-func (c *Client) Probe(ctx context.Context) error {
-	_, _, err := c.get(ctx, aai.OpProbe, probeKey)
-	if e, ok := errors.AsType[*aai.Error](err); ok && e.Kind == aai.DeadLetter {
-		e.Kind = aai.Stop
-		e.Message = fmt.Sprintf("schema version %q has no k8s-resource here, v24 or later is needed: %s", c.options.SchemaVersion, e.Message)
-	}
-	return err
-}
+// errNoModule says the same of modules.
+var errNoModule = errors.New("it has no vf-module, or one without an id")
 
 // query is one request.
 type query struct {
 	op         aai.Op
 	method     string
 	path       string   // below /aai/vN, encoded
+	version    string   // of the schema; empty for the configured one
 	parameters []string // name, value, name, value …; plain
 	media      string   // type of the body; empty when there is none
 	body       []byte
@@ -187,7 +193,7 @@ type query struct {
 // url returns the path and query as they are sent.
 func (q *query) url(o Options) string {
 	var b strings.Builder
-	b.WriteString(strings.TrimRight(o.BaseURL, "/") + "/aai/" + o.SchemaVersion + q.path)
+	b.WriteString(strings.TrimRight(o.BaseURL, "/") + "/aai/" + cmp.Or(q.version, o.SchemaVersion) + q.path)
 	for i := 0; i < len(q.parameters); i += 2 {
 		separator := byte('&')
 		if i == 0 {
@@ -200,13 +206,13 @@ func (q *query) url(o Options) string {
 }
 
 // read sends a request and decodes its answer, which valid then has to find good. A success that does not hold what was asked for came from something else than A&AI, or was cut: never from an empty inventory.
-func (c *Client) read(ctx context.Context, q query, into any, valid func() bool) (http.Header, error) {
+func (c *Client) read(ctx context.Context, q query, into any, valid func() error) (http.Header, error) {
 	response, id, err := c.send(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	if err = json.Unmarshal(response.Body(), into); err == nil && !valid() {
-		err = errors.New("it has no k8s-resource, or another one")
+	if err = json.Unmarshal(response.Body(), into); err == nil {
+		err = valid()
 	}
 	if err != nil {
 		return nil, &aai.Error{
@@ -230,11 +236,20 @@ func (c *Client) write(ctx context.Context, q query, body any) error {
 	return err
 }
 
-// send does one request and returns its answer, if it is a good one, and its transaction id.
-func (c *Client) send(ctx context.Context, q query) (*resty.Response, string, error) {
+// send does one request, if the gate lets it, and returns its answer, if it is a good one, and its transaction id.
+func (c *Client) send(ctx context.Context, q query) (response *resty.Response, id string, err error) {
+	id = transactionOf(ctx)
+	err = c.options.Gate.pass(ctx, q, func() (err error) {
+		response, err = c.exchange(ctx, q, id)
+		return err
+	})
+	return response, id, err
+}
+
+// exchange does one request.
+func (c *Client) exchange(ctx context.Context, q query, id string) (*resty.Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
-	id := uuid.NewString()
 	request := c.resty.R().SetContext(ctx).SetHeader("X-TransactionId", id)
 	if q.media != "" {
 		request.SetHeader("Content-Type", q.media)
@@ -245,7 +260,7 @@ func (c *Client) send(ctx context.Context, q query) (*resty.Response, string, er
 	if c.options.Credentials != nil {
 		user, password, err := c.options.Credentials()
 		if err != nil {
-			return nil, id, &aai.Error{Op: q.op, URI: q.path, Kind: aai.Stop, Message: "there are no credentials", Err: err}
+			return nil, &aai.Error{Op: q.op, URI: q.path, Kind: aai.Stop, Problem: aai.ProblemCredentials, Message: "there are no credentials", Err: err}
 		}
 		request.SetBasicAuth(user, password)
 	}
@@ -258,9 +273,9 @@ func (c *Client) send(ctx context.Context, q query) (*resty.Response, string, er
 	c.options.Observe(string(q.op), code, time.Since(start))
 	switch {
 	case err != nil:
-		return nil, id, transportError(q, id, err)
+		return nil, transportError(q, id, err)
 	case !response.IsSuccess():
-		return nil, id, answerError(q, id, c.options.SchemaVersion, response)
+		return nil, answerError(q, id, c.options.SchemaVersion, response)
 	}
-	return response, id, nil
+	return response, nil
 }

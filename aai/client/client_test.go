@@ -34,6 +34,8 @@ func TestRequestsOnTheWire(t *testing.T) {
 		"delete":   {"DELETE", keyPath + "?resource-version=17%203", "", ""},
 		"relate":   {"PUT", keyPath + "/relationship-list/relationship", "application/json", edge},
 		"unrelate": {"DELETE", keyPath + "/relationship-list/relationship", "application/json", edge},
+		"modules":  {"GET", "/aai/v32/network/generic-vnfs/generic-vnf/vnf-1/vf-modules?nodes-only=true", "", ""},
+		"status":   {"PATCH", "/aai/v32/network/generic-vnfs/generic-vnf/vnf-1/vf-modules/vf-module/m", "application/merge-patch+json", `{"operational-status":"in-service-path","resource-version":"17 3"}`},
 	}
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -41,6 +43,8 @@ func TestRequestsOnTheWire(t *testing.T) {
 			w.WriteHeader(http.StatusNoContent)
 		case strings.HasSuffix(r.URL.Path, "k8s-resources"):
 			fmt.Fprint(w, `{"k8s-resource":[`+encoded+`]}`)
+		case strings.HasSuffix(r.URL.Path, "vf-modules"):
+			fmt.Fprint(w, `{"vf-module":[{"vf-module-id":"m"}]}`)
 		default:
 			fmt.Fprint(w, strings.Replace(encoded, "13dd", r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:], 1))
 		}
@@ -321,6 +325,8 @@ func TestNewRefusesBadOptions(t *testing.T) {
 		"negative time":  {client.Options{BaseURL: "https://aai.onap", Timeout: -1}, "timeout"},
 		"negative pages": {client.Options{BaseURL: "https://aai.onap", PageSize: -1}, "page size"},
 		"CA not there":   {client.Options{BaseURL: "https://aai.onap", CAFile: empty + "x"}, "CAFile"},
+		"no key":         {client.Options{BaseURL: "https://aai.onap", CertFile: "tls.crt"}, "KeyFile"},
+		"no certificate": {client.Options{BaseURL: "https://aai.onap", CertFile: empty, KeyFile: empty}, "CertFile"},
 		"CA empty":       {client.Options{BaseURL: "https://aai.onap", CAFile: empty}, "CAFile"},
 	}
 	for name, c := range cases {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -35,10 +36,13 @@ func transportError(q query, id string, cause error) error {
 		e.Err = urlErr.Err
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](cause); ok {
-		e.Kind, e.Message = aai.Stop, "A&AI's certificate cannot be trusted"
+		e.Kind, e.Problem, e.Message = aai.Stop, aai.ProblemCertificate, "A&AI's certificate cannot be trusted"
+	}
+	if alert, ok := errors.AsType[*net.OpError](cause); ok && alert.Op == "remote error" { // So crypto/tls calls an alert of the other side.
+		e.Kind, e.Problem, e.Message = aai.Stop, aai.ProblemCertificate, "A&AI refuses our certificate, or wants one"
 	}
 	if errors.Is(cause, resty.ErrResponseBodyTooLarge) {
-		e.Kind, e.Message = aai.Stop, fmt.Sprintf("the answer is longer than %d bytes", maxAnswer)
+		e.Kind, e.Problem, e.Message = aai.Stop, aai.ProblemServer, fmt.Sprintf("the answer is longer than %d bytes", maxAnswer)
 	}
 	return e
 }
@@ -49,6 +53,9 @@ func answerError(q query, id, version string, response *resty.Response) error {
 	e.Op, e.URI, e.TransactionID = q.op, q.path, id
 	e.Status = response.StatusCode()
 	e.Kind = classify(e)
+	if e.Kind == aai.Stop {
+		e.Problem = problem(e)
+	}
 	e.RetryAfter = retryAfter(response.Header().Get("Retry-After"), time.Now())
 	if advice := advise(e, version, response.Header()); advice != "" {
 		e.Message = strings.TrimSuffix(advice+": "+e.Message, ": ")
@@ -152,6 +159,18 @@ func classifyStatus(e *aai.Error) aai.ErrorKind {
 		return aai.Stop // A&AI says what it did not find; this is another server
 	default:
 		return aai.DeadLetter
+	}
+}
+
+// problem says what a person has to mend.
+func problem(e *aai.Error) aai.Problem {
+	switch {
+	case e.MessageID == "SVC3016" || e.Status == http.StatusGone:
+		return aai.ProblemVersion
+	case e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden:
+		return aai.ProblemCredentials
+	default:
+		return aai.ProblemServer
 	}
 }
 

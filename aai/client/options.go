@@ -1,11 +1,8 @@
 package client
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -36,6 +33,8 @@ type Options struct {
 	Credentials func() (user, password string, err error)
 	// CAFile is a file with the certificates, in PEM, of the authorities that A&AI's certificate is checked against. The default is the system's. It is not used with Transport.
 	CAFile string
+	// CertFile and KeyFile are files with our own certificate and its key, in PEM, for an A&AI that wants one. Both or neither must be set. Like CAFile, they are read again when they change, and not used with Transport.
+	CertFile, KeyFile string
 	// Timeout is the deadline of one request, from its start to the last byte of the answer. The default is DefaultTimeout.
 	Timeout time.Duration
 	// AppID is sent as X-FromAppId and becomes the source of truth in A&AI. The default is DefaultAppID.
@@ -44,6 +43,8 @@ type Options struct {
 	PageSize int
 	// Observe is told of every request: the HTTP status as text, or "error" when there was no answer, and how long it took. Nil means nobody is.
 	Observe func(op, code string, duration time.Duration)
+	// Gate is shared by all clients of this A&AI. Nil means none: every request is sent.
+	Gate *Gate
 	// Transport carries the requests. The default is one of the client's own, which verifies certificates.
 	Transport http.RoundTripper
 }
@@ -84,6 +85,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("SchemaVersion %q must be v24 or later: earlier versions have no k8s-resource", o.SchemaVersion)
 	case o.Timeout < 0:
 		return fmt.Errorf("timeout %s must not be negative", o.Timeout)
+	case (o.CertFile == "") != (o.KeyFile == ""):
+		return errors.New("CertFile and KeyFile must both be set, or neither")
 	case o.PageSize < 0:
 		return fmt.Errorf("page size %d must not be negative", o.PageSize)
 	}
@@ -95,28 +98,7 @@ func (o *Options) transport() (http.RoundTripper, error) {
 	if o.Transport != nil {
 		return o.Transport, nil
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if o.CAFile != "" {
-		pem, err := os.ReadFile(o.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read CAFile: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("cannot find a PEM certificate in CAFile %q", o.CAFile)
-		}
-	}
-	return &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-		TLSClientConfig:       config,
-		TLSHandshakeTimeout:   10 * time.Second,
-		ForceAttemptHTTP2:     true,
-		MaxIdleConns:          32,
-		MaxIdleConnsPerHost:   32,
-		IdleConnTimeout:       90 * time.Second,
-		ExpectContinueTimeout: time.Second,
-	}, nil
+	return newReloading(files{ca: o.CAFile, cert: o.CertFile, key: o.KeyFile})
 }
 
 // FileCredentials returns a function for Options.Credentials that reads user and password from files, each time anew, without the white space around them. An empty user is an error.

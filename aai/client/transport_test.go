@@ -82,13 +82,14 @@ func TestConnectionResetByPeer(t *testing.T) {
 	transport := httpmock.NewMockTransport()
 	transport.RegisterNoResponder(httpmock.NewErrorResponder(&net.OpError{Op: "read", Err: os.NewSyscallError("read", errors.New("connection reset by peer"))}))
 	c := connect(t, "http://aai.example", func(o *client.Options) { o.Transport = transport })
-	for call, do := range calls(t, c) {
+	all := calls(t, c)
+	for call, do := range all {
 		if e := failure(t, do()); e.Kind != aai.Retry {
 			t.Errorf("%s: got %s: %v", call, e.Kind, e)
 		}
 	}
-	if n := transport.GetTotalCallCount(); n != 8 {
-		t.Errorf("%d requests for 8 calls: the client must not repeat them", n)
+	if n := transport.GetTotalCallCount(); n != len(all) {
+		t.Errorf("%d requests for %d calls: the client must not repeat them", n, len(all))
 	}
 }
 
@@ -237,5 +238,79 @@ func TestGzipIsUnderstood(t *testing.T) {
 	})
 	if _, found, err := connect(t, s.URL).GetK8sResource(t.Context(), key); err != nil || !found {
 		t.Errorf("got %t, %v", found, err)
+	}
+}
+
+// replace replaces a file by another, at a time that differs from that of the file before.
+func replace(t *testing.T, file string, content []byte, at time.Time) {
+	t.Helper()
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(file, at, at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func contents(t *testing.T, file string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// pemOf returns certificate and key in PEM.
+func pemOf(t *testing.T, c tls.Certificate) (certificate, key []byte) {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+}
+
+// A&AI wants a certificate of ours. That, and the authority for A&AI's own, are corrected while the client runs.
+func TestCertificatesAreReadAgain(t *testing.T) {
+	serverCert, serverFile := certificate(t, time.Now().Add(time.Hour))
+	ours, oursFile := certificate(t, time.Now().Add(time.Hour))
+	stranger, strangerFile := certificate(t, time.Now().Add(time.Hour))
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(contents(t, oursFile))
+	s := newServer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{serverCert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: trusted}
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+
+	dir := t.TempDir()
+	ca, cert, keyFile := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	start := time.Now().Add(-time.Hour)
+	certPEM, keyPEM := pemOf(t, stranger)
+	replace(t, ca, contents(t, strangerFile), start)
+	replace(t, cert, certPEM, start)
+	replace(t, keyFile, keyPEM, start)
+	c := connect(t, s.URL, func(o *client.Options) { o.CAFile, o.CertFile, o.KeyFile = ca, cert, keyFile })
+	call := func() error { return c.PatchK8sResource(t.Context(), key, aai.Patch{}) }
+	if e := failure(t, call()); e.Problem != aai.ProblemCertificate || !strings.Contains(e.Error(), "cannot be trusted") {
+		t.Errorf("with a wrong authority: %s, %v", e.Problem, e)
+	}
+	replace(t, ca, contents(t, serverFile), start.Add(time.Minute))
+	if e := failure(t, call()); e.Kind != aai.Stop || e.Problem != aai.ProblemCertificate || !strings.Contains(e.Error(), "our certificate") {
+		t.Errorf("with a wrong certificate of ours: %s %s, %v", e.Kind, e.Problem, e)
+	}
+	certPEM, keyPEM = pemOf(t, ours)
+	replace(t, cert, certPEM, start.Add(2*time.Minute))
+	if call() == nil {
+		t.Error("a certificate without its key was used")
+	}
+	replace(t, keyFile, keyPEM, start.Add(3*time.Minute))
+	if err := call(); err != nil {
+		t.Error(err)
+	}
+	replace(t, ca, []byte("nothing"), start.Add(4*time.Minute))
+	if err := call(); err != nil {
+		t.Errorf("a file that cannot be used takes the place of one that can: %v", err)
 	}
 }

@@ -70,11 +70,11 @@ func Map(r Resource, o Options) Entry {
 	if !o.wants(m.Group, m.Kind) {
 		return Entry{Decision: Exclude}
 	}
-	tenant, ok := o.tenant(m.Cluster, m.Namespace)
+	place, ok := Place(m.Key, o)
 	if !ok {
 		return Entry{Decision: Unmapped}
 	}
-	e := Entry{Key: aai.Key{Tenant: tenant, ID: ID(o.Installation, m.Key)}}
+	e := Entry{Key: place}
 	status, decision := statusOf(m.State)
 	e.Decision = decision
 	if decision != Write {
@@ -156,15 +156,10 @@ func (o Options) reserved(key string) bool {
 
 // selflink returns where the status REST server tells more: the resource's scope, or the scopes of its namespace.
 func selflink(r Resource, o Options) string {
-	base := strings.TrimRight(o.SelflinkBase, "/") + "/scopes"
-	switch {
-	case r.Scope != Scope{}:
-		return base + "/" + aai.Escape(r.Scope.Namespace) + "/" + aai.Escape(r.Scope.Name)
-	case r.Member.Namespace != "":
-		return base + "?namespace=" + aai.Escape(r.Member.Namespace)
-	default:
-		return base
+	if (r.Scope != Scope{}) {
+		return aai.ScopeSelflink(o.SelflinkBase, r.Scope.Namespace, r.Scope.Name)
 	}
+	return aai.ScopesSelflink(o.SelflinkBase, r.Member.Namespace)
 }
 
 // relationships returns the relationships of a resource, and whether the scope asked for one that it may not have.
@@ -180,4 +175,13 @@ func relationships(r Resource, o Options) (links []aai.Relationship, denied bool
 		links = append(links, aai.ToVFModule(r.GenericVNFID, r.VFModuleID))
 	}
 	return links, false
+}
+
+// Place returns where a resource is in A&AI, and false when no region is configured for its cluster and namespace.
+func Place(k healthscope.Key, o Options) (aai.Key, bool) {
+	tenant, ok := o.tenant(k.Cluster, k.Namespace)
+	if !ok {
+		return aai.Key{}, false
+	}
+	return aai.Key{Tenant: tenant, ID: ID(o.Installation, k)}, true
 }

@@ -269,3 +269,28 @@ func TestMapIgnoresWhatDoesNotMatter(t *testing.T) {
 		}
 	})
 }
+
+// TestPatterns has a fleet of which parts go to places of their own.
+func TestPatterns(t *testing.T) {
+	t.Parallel()
+	o := options()
+	o.Regions = []configv1alpha1.Region{
+		{Cluster: "p+edge1?", Namespace: "vfw-*", CloudOwner: "o", CloudRegionID: "teens", TenantID: "t"},
+		{Cluster: "p+edge*", Namespace: "*", CloudOwner: "o", CloudRegionID: "edges", TenantID: "t"},
+		{Cluster: "p+[", Namespace: "*", CloudOwner: "o", CloudRegionID: "odd", TenantID: "t"},
+	}
+	for _, c := range []struct{ cluster, namespace, region string }{
+		{"p+edge12", "vfw-1", "teens"},
+		{"p+edge12", "other", "edges"},
+		{"p+edge1", "vfw-1", "edges"},
+		{"p+edge", "vfw", "edges"},
+		{"p+core", "vfw-1", ""},
+		{"q+edge12", "vfw-1", ""},
+		{"p+[", "vfw-1", "odd"},
+	} {
+		place, ok := mapping.Place(healthscope.Key{Cluster: c.cluster, Group: "apps", Kind: "Deployment", Namespace: c.namespace, Name: "sink"}, o)
+		if got := place.Tenant.CloudRegionID; got != c.region || ok != (c.region != "") {
+			t.Errorf("namespace %q of cluster %q goes to region %q, want %q", c.namespace, c.cluster, got, c.region)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -8,7 +9,8 @@ import (
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 )
 
-// Wildcard matches every cluster, namespace or VNF where Options name one.
+// Wildcard matches every cluster, namespace or VNF where Options name one. In a pattern such as provider+edge* it stands
+// for any part of the name, as in path.Match.
 const Wildcard = "*"
 
 // Options are the configuration of the mapping. They have no defaults here: those of the configuration file are in package v1alpha1.
@@ -85,4 +87,11 @@ func (o Options) mayLink(namespace, vnfID string) bool {
 	})
 }
 
-func matches(pattern, value string) bool { return pattern == Wildcard || pattern == value }
+// matches says whether a pattern matches a name. One that cannot be read matches nothing but itself.
+func matches(pattern, value string) bool {
+	if pattern == Wildcard || pattern == value {
+		return true
+	}
+	matched, err := path.Match(pattern, value)
+	return err == nil && matched
+}

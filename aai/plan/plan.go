@@ -8,7 +8,18 @@ import (
 	"github.com/healthscope/healthscope/aai"
 )
 
-// Options say what is ours.
+// Policy says what may be done to documents of ours.
+type Policy string
+
+// The policies.
+const (
+	// Sync creates, changes and deletes. It is the default.
+	Sync Policy = "sync"
+	// UpsertOnly creates and changes, and never deletes.
+	UpsertOnly Policy = "upsert-only"
+)
+
+// Options say what is ours, and what may be done to it.
 type Options struct {
 	// Owner is our data-owner.
 	Owner string
@@ -16,14 +27,10 @@ type Options struct {
 	LabelPrefix string
 	// LabelKeys are the keys of labels that are copied from resources. Labels with these keys are ours too.
 	LabelKeys []string
-}
-
-// Holds say what must not be touched, because too little is known about it.
-type Holds struct {
-	// Keys are documents that are neither written nor deleted. They win over desired documents.
-	Keys map[aai.Key]bool
-	// Source says of a data-source whether its documents must not be deleted, because the source is truncated, not synced or lost. Writing goes on. Nil means that no source is held.
-	Source func(dataSource string) bool
+	// Policy says what may be done. Empty means Sync.
+	Policy Policy
+	// Limit bounds how many documents go at a time.
+	Limit Limit
 }
 
 // Verb is the kind of an operation.
@@ -70,12 +77,49 @@ type Conflict struct {
 	Owner string
 }
 
+// Kept is a document of ours that is not desired and stays nevertheless.
+type Kept struct {
+	// Key is the place.
+	Key aai.Key
+	// Source is its data-source.
+	Source string
+	// Cause says in one word why it stays.
+	Cause Cause
+	// Message says the same for people.
+	Message string
+}
+
+// Cause says why a document that is not desired stays.
+type Cause string
+
+// The causes.
+const (
+	// CausePolicy means that the policy is UpsertOnly.
+	CausePolicy Cause = "policy"
+	// CauseSource means that its data-source does not tell all that there is.
+	CauseSource Cause = "source"
+	// CauseLimit means that so many documents of its data-source go that it has to wait.
+	CauseLimit Cause = "limit"
+)
+
 // Plan is what to do, and what cannot be done.
 type Plan struct {
 	// Operations are sorted by key; those on one key are in the order in which they must be done.
 	Operations []Operation
 	// Conflicts are sorted by key.
 	Conflicts []Conflict
+	// Kept are sorted by key.
+	Kept []Kept
+}
+
+// Decision is what to do about one object, or why nothing can be done. At most one of the fields is set; none is when there is nothing to do.
+type Decision struct {
+	// Operations are in the order in which they must be done.
+	Operations []Operation
+	// Conflict is set when its place is taken.
+	Conflict *Conflict
+	// Kept is set when it is to go, and stays.
+	Kept *Kept
 }
 
 // Diff returns what turns the current documents into the desired ones, as far
@@ -84,34 +128,84 @@ type Plan struct {
 // Replacing a relationship takes two plans: the label that claims the old one
 // stays until the relationship is gone, so that it cannot be forgotten halfway.
 func Diff(desired, current map[aai.Key]aai.Document, holds Holds, o Options) Plan {
-	var p Plan
-	for key, want := range desired {
-		have, exists := current[key]
-		switch {
-		case holds.Keys[key]:
-		case !exists:
-			p.Operations = append(p.Operations, Operation{Verb: Create, Key: key, Document: newDocument(want)})
-		case have.DataOwner != o.Owner:
-			p.Conflicts = append(p.Conflicts, Conflict{Key: key, Owner: have.DataOwner})
-		default:
-			p.Operations = append(p.Operations, o.change(key, o.keepSince(want, have), have)...)
-		}
+	keys := make([]aai.Key, 0, max(len(desired), len(current)))
+	owned := map[string]int{}
+	for key := range desired {
+		keys = append(keys, key)
 	}
 	for key, have := range current {
-		if _, wanted := desired[key]; !wanted && have.DataOwner == o.Owner && !holds.keep(key, have) {
-			p.Operations = append(p.Operations, Operation{Verb: Delete, Key: key, ResourceVersion: have.ResourceVersion})
+		if _, wanted := desired[key]; !wanted {
+			keys = append(keys, key)
+		}
+		if have.DataOwner == o.Owner {
+			owned[have.DataSource]++
 		}
 	}
-	slices.SortFunc(p.Operations, func(a, b Operation) int {
-		return cmp.Or(a.Key.Compare(b.Key), cmp.Compare(a.Verb.rank(), b.Verb.rank()), strings.Compare(a.Relationship.Target(), b.Relationship.Target()))
-	})
-	slices.SortFunc(p.Conflicts, func(a, b Conflict) int { return a.Key.Compare(b.Key) })
+	slices.SortFunc(keys, aai.Key.Compare)
+	var p Plan
+	brakes := map[string]*Brake{}
+	for _, key := range keys {
+		d := o.Decide(key, entry(desired, key), entry(current, key), holds)
+		if source := current[key].DataSource; d.Deletes() && holds.Limits(source) {
+			if brakes[source] == nil {
+				brakes[source] = NewBrake(owned[source], o.Limit)
+			}
+			if !brakes[source].Take(key) {
+				d = Decision{Kept: brakes[source].Kept(key, source)}
+			}
+		}
+		p.Operations = append(p.Operations, d.Operations...)
+		if d.Conflict != nil {
+			p.Conflicts = append(p.Conflicts, *d.Conflict)
+		}
+		if d.Kept != nil {
+			p.Kept = append(p.Kept, *d.Kept)
+		}
+	}
 	return p
 }
 
-// keep says whether a document must not be deleted.
-func (h Holds) keep(key aai.Key, d aai.Document) bool {
-	return h.Keys[key] || h.Source != nil && h.Source(d.DataSource)
+// entry returns what a map has for a key; nil for nothing.
+func entry(m map[aai.Key]aai.Document, key aai.Key) *aai.Document {
+	if d, ok := m[key]; ok {
+		return &d
+	}
+	return nil
+}
+
+// Decide returns what turns the current document of an object into the desired
+// one; nil is none. It modifies neither. Limits on the number of deletions are
+// the business of a Brake.
+func (o Options) Decide(key aai.Key, want, have *aai.Document, holds Holds) Decision {
+	switch {
+	case holds.Keys[key], want == nil && (have == nil || have.DataOwner != o.Owner):
+		return Decision{}
+	case want == nil:
+		if kept := o.keep(key, *have, holds); kept != nil {
+			return Decision{Kept: kept}
+		}
+		return Decision{Operations: []Operation{{Verb: Delete, Key: key, ResourceVersion: have.ResourceVersion}}}
+	case have == nil:
+		return Decision{Operations: []Operation{{Verb: Create, Key: key, Document: newDocument(*want)}}}
+	case have.DataOwner != o.Owner:
+		return Decision{Conflict: &Conflict{Key: key, Owner: have.DataOwner}}
+	default:
+		return Decision{Operations: o.change(key, o.keepSince(*want, *have), *have)}
+	}
+}
+
+// Deletes says whether the decision is to delete.
+func (d Decision) Deletes() bool { return len(d.Operations) > 0 && d.Operations[0].Verb == Delete }
+
+// keep says why a document that is not desired must not be deleted; nil when it may be.
+func (o Options) keep(key aai.Key, have aai.Document, holds Holds) *Kept {
+	if o.Policy == UpsertOnly {
+		return &Kept{Key: key, Source: have.DataSource, Cause: CausePolicy, Message: "the policy is upsert-only"}
+	}
+	if why, held := holds.deletion(have); held {
+		return &Kept{Key: key, Source: have.DataSource, Cause: CauseSource, Message: why}
+	}
+	return nil
 }
 
 // keepSince lets a document keep the time it names when the desired one names none and the state is the same: after a
@@ -163,6 +257,9 @@ func (o Options) change(key aai.Key, want, have aai.Document) []Operation {
 	for _, r := range links.add {
 		ops = append(ops, Operation{Verb: Relate, Key: key, Relationship: r})
 	}
+	slices.SortStableFunc(ops, func(a, b Operation) int {
+		return cmp.Or(cmp.Compare(a.Verb.rank(), b.Verb.rank()), strings.Compare(a.Relationship.Target(), b.Relationship.Target()))
+	})
 	return ops
 }
 

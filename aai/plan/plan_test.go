@@ -149,11 +149,16 @@ func TestDiff(t *testing.T) {
 		"a held source keeps its documents, and they may change": {
 			desired: documents(ready("a", labels("hs/status=Failed"))),
 			current: documents(ready("a"), ready("b"), ready("c", func(d *aai.Document) { d.DataSource = "core" })),
-			holds:   plan.Holds{Source: func(s string) bool { return s == "edge" }},
+			holds:   plan.Holds{Deletions: map[plan.Part]string{{Source: "edge"}: "truncated"}},
 			want: plan.Plan{Operations: []plan.Operation{
 				{Verb: plan.Update, Key: key("a"), Patch: aai.Patch{Labels: []string{"hs/status=Failed"}}},
 				{Verb: plan.Delete, Key: key("c")},
-			}},
+			}, Kept: []plan.Kept{{Key: key("b"), Source: "edge", Cause: plan.CauseSource, Message: "truncated"}}},
+		},
+		"every source held": {
+			current: documents(ready("a")),
+			holds:   plan.Holds{Deletions: map[plan.Part]string{{}: "a scope is not judged"}},
+			want:    plan.Plan{Kept: []plan.Kept{{Key: key("a"), Source: "edge", Cause: plan.CauseSource, Message: "a scope is not judged"}}},
 		},
 		"relationship missing": {
 			desired: documents(ready("a", labels("hs/status=Ready", vnf1Claim), links(vnf1))),

@@ -13,7 +13,11 @@ import (
 	"github.com/healthscope/healthscope/aai/plan"
 )
 
-var ids = []string{"a", "b", "c", "d"}
+var (
+	ids = []string{"a", "b", "c", "d"}
+	// namespaces are those that documents are in; the empty one is that of cluster-scoped resources.
+	namespaces = []string{"", "ns", "other"}
+)
 
 func anyLinks(t *rapid.T) []aai.Relationship {
 	return rapid.SliceOfNDistinct(rapid.SampledFrom([]aai.Relationship{vnf1, vnf2, aai.ToVFModule("vnf-1", "m")}), 0, 3, func(r aai.Relationship) string { return r.Target() }).Draw(t, "links")
@@ -29,6 +33,8 @@ func desiredDocument(id string) *rapid.Generator[aai.Document] {
 		}
 		d.Group = rapid.SampledFrom([]string{"", "apps"}).Draw(t, "group")
 		d.DataSource = rapid.SampledFrom([]string{"edge", "core"}).Draw(t, "source")
+		d.Namespace = rapid.SampledFrom(namespaces).Draw(t, "namespace")
+		d.Selflink = rapid.SampledFrom([]string{"http://x", "http://x/scopes?namespace=ns", "http://x/scopes/ns/s", "http://x/scopes/other/s"}).Draw(t, "selflink")
 		return d
 	})
 }
@@ -66,8 +72,9 @@ func anyHolds(t *rapid.T) plan.Holds {
 	for _, id := range ids {
 		h.Keys[key(id)] = rapid.IntRange(0, 4).Draw(t, "hold "+id) == 0
 	}
-	if rapid.Bool().Draw(t, "hold edge") {
-		h.Source = func(source string) bool { return source == "edge" }
+	if rapid.Bool().Draw(t, "hold deletions") {
+		part := plan.Part{Source: rapid.SampledFrom([]string{"", "edge"}).Draw(t, "held source"), Namespace: rapid.SampledFrom(namespaces).Draw(t, "held namespace")}
+		h.Deletions = map[plan.Part]string{part: "truncated"}
 	}
 	return h
 }
@@ -164,9 +171,9 @@ func checkUntouched(t *rapid.T, desired, current, after map[aai.Key]aai.Document
 			if diff := cmp.Diff(before, got); diff != "" {
 				t.Fatalf("%q was touched:\n%s", k.ID, diff)
 			}
-		case !wanted && holds.Source != nil && holds.Source(before.DataSource):
+		case !wanted && isHeld(before, holds):
 			if !exists {
-				t.Fatalf("%q was deleted from a held source", k.ID)
+				t.Fatalf("%q was deleted from a held part", k.ID)
 			}
 		case !wanted:
 			if exists {
@@ -176,6 +183,18 @@ func checkUntouched(t *rapid.T, desired, current, after map[aai.Key]aai.Document
 			checkKept(t, before, got)
 		}
 	}
+}
+
+// isHeld says whether one of the parts that are held may be what a document came from.
+func isHeld(d aai.Document, holds plan.Holds) bool {
+	for part := range holds.Deletions {
+		sources := part.Source == "" || part.Source == d.DataSource
+		scoped := strings.Contains(d.Selflink, "/scopes/")
+		if sources && (part.Namespace == "" || !scoped || part.Namespace == d.Namespace || strings.Contains(d.Selflink, "/scopes/"+part.Namespace+"/")) {
+			return true
+		}
+	}
+	return false
 }
 
 // checkKept checks that labels and relationships of others are still on a document of ours.

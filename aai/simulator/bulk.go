@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// bulkLimit is how many operations one bulk request may hold (aai.bulkconsumer.payloadlimit).
+// bulkLimit is how many operations one bulk request may hold by default (aai.bulkconsumer.payloadlimit).
 const bulkLimit = 30
 
 // bulkOperation is one entry of a single-transaction request.
@@ -24,7 +24,7 @@ func (s *Simulator) bulk(q *request) reply {
 	if q.mediaType() != jsonFormat.mediaType() {
 		return q.refuse(containerPage(http.StatusUnsupportedMediaType))
 	}
-	asked, err := parseBulk(q.body)
+	asked, err := parseBulk(q.body, s.bulkLimit)
 	if err != nil {
 		return q.refuse(err.at(q.method, q.versioned()))
 	}
@@ -39,25 +39,32 @@ func (s *Simulator) bulk(q *request) reply {
 
 // commit applies the operations of a bulk request, or none.
 func (s *Simulator) commit(q *request, asked []bulkOperation, ops []*operation) reply {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.graph.begin(q.schema, s.clock())
 	responses := make([]object, len(ops))
-	for i, op := range ops {
-		done, err := t.apply(op)
-		if err != nil {
-			t.rollback()
-			return bulkFailure(q, i, err)
+	failed := -1
+	err := s.transact(q.author(), func(t *tx) *apiError {
+		for i, op := range ops {
+			done, err := t.apply(op)
+			if err != nil {
+				failed = i
+				return err
+			}
+			responses[i] = object{
+				{"action", asked[i].Action}, {"uri", asked[i].URI}, {"response-status-code", done.status}, {"response-body", nil},
+			}
 		}
-		responses[i] = object{
-			{"action", asked[i].Action}, {"uri", asked[i].URI}, {"response-status-code", done.status}, {"response-body", nil},
-		}
+		return s.objection(q)
+	})
+	switch {
+	case err != nil && failed >= 0:
+		return bulkFailure(q, failed, err)
+	case err != nil:
+		return q.refuse(err)
 	}
-	return q.answer(http.StatusCreated, "", object{{"operation-responses", responses}})
+	return q.answer(http.StatusCreated, "operation-responses", object{{"operation-responses", responses}})
 }
 
 // parseBulk reads the envelope and checks what it must have.
-func parseBulk(body []byte) ([]bulkOperation, *apiError) {
+func parseBulk(body []byte, limit int) ([]bulkOperation, *apiError) {
 	var envelope *struct {
 		Operations []bulkOperation `json:"operations"`
 	}
@@ -67,8 +74,8 @@ func parseBulk(body []byte) ([]bulkOperation, *apiError) {
 	switch n := len(envelope.Operations); {
 	case n == 0:
 		return nil, fail(codeFieldMissing, " Payload has no objects to operate on")
-	case n > bulkLimit:
-		return nil, fail(codePayloadLimit, " Allowed limit = %d", bulkLimit)
+	case n > limit:
+		return nil, fail(codePayloadLimit, " Allowed limit = %d", limit)
 	}
 	var missing []string
 	for i, a := range envelope.Operations {
@@ -104,7 +111,7 @@ var bulkVerbs = map[string]struct{ node, relationship verb }{
 // operation reads one entry. Its uri may carry any /aai/vN, which is ignored, and need not be canonically encoded.
 func (a bulkOperation) operation(q *request) (*operation, *apiError) {
 	path, query, _ := strings.Cut(a.URI, "?")
-	path = trimVersion(path)
+	path = trimVersion(q.base, path)
 	parameters, canonical := parseQuery(query)
 	if !canonical || !canonicalPath(path) {
 		q.report(NonCanonicalEncoding, "bulk operation %s", a.URI)

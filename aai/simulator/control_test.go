@@ -99,7 +99,7 @@ func TestStateGoesOutAndComesBack(t *testing.T) {
 func TestStateIsReplacedWhollyOrNotAtAll(t *testing.T) {
 	for name, tc := range map[string]struct{ body, want string }{
 		"unknown field":   {`[{"uri":"` + vnf + `","body":{},"extra":1}]`, "extra"},
-		"no list":         {`{}`, "cannot read list"},
+		"no list":         {`{}`, "cannot read body"},
 		"more than one":   {`[][]`, "more data"},
 		"orphan":          {`[{"uri":"` + tenant + `","body":{"tenant-name":"n"}}]`, "No parent Node of type cloud-region"},
 		"incomplete":      {`[{"uri":"` + vnf + `","body":{}}]`, "Missing required property: vnf-type"},
@@ -164,7 +164,7 @@ func TestHelpersRefuseMistypedURIs(t *testing.T) {
 
 func TestFaultsOnTheControlSurface(t *testing.T) {
 	h := newHarness(t, Options{})
-	rules := `[{"method":"GET","path-prefix":"/aai/v32/network","count":2,"delay":"1ms","status":503},{"drop":"after-commit"}]`
+	rules := `[{"method":"GET","path-prefix":"/aai/v32/network","count":2,"status":503,"delay":"1ms"},{"drop":"after-commit"}]`
 	diff(t, "status of POST", http.StatusNoContent, h.control("POST", "/__sim/faults", rules).status)
 	diff(t, "in process", []Fault{
 		{Method: "GET", PathPrefix: "/aai/v32/network", Count: 2, Delay: time.Millisecond, Status: 503}, {Drop: DropAfterCommit},

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"slices"
@@ -22,7 +23,7 @@ func (t *tx) relate(p *place, links []relationship) (changed bool, _ *apiError) 
 	for _, e := range t.visibleEdges(uri, t.schema) {
 		if !slices.Contains(wanted, e) {
 			t.part(e)
-			t.touch(e.other(uri))
+			t.touch(e.other(uri), false)
 			changed = true
 		}
 	}
@@ -33,7 +34,7 @@ func (t *tx) relate(p *place, links []relationship) (changed bool, _ *apiError) 
 		if err := t.add(e); err != nil {
 			return false, err
 		}
-		t.touch(e.other(uri))
+		t.touch(e.other(uri), false)
 		changed = true
 	}
 	return changed, nil
@@ -65,7 +66,7 @@ func labelled(label string) string {
 
 // end finds the node a relationship points to. Messages quote the link, or the canonical path when link is empty.
 func (t *tx) end(r relationship, link string) (*place, *apiError) {
-	target, err := r.target(t.schema)
+	target, err := r.target(t.base, t.schema)
 	if err != nil {
 		return nil, err
 	}
@@ -129,8 +130,8 @@ func (t *tx) putEdge(op *operation) (effect, *apiError) {
 	if err := t.add(e); err != nil {
 		return effect{}, err
 	}
-	t.touch(e.from)
-	t.touch(e.to)
+	t.touch(n.place.uri(), true)
+	t.touch(target.uri(), false)
 	return effect{status: http.StatusOK}, nil
 }
 
@@ -145,7 +146,7 @@ func (t *tx) deleteEdge(op *operation) (effect, *apiError) {
 	if err != nil {
 		return effect{}, err
 	}
-	target, err := op.link.target(t.schema)
+	target, err := op.link.target(t.base, t.schema)
 	if err != nil {
 		return effect{}, err
 	}
@@ -153,10 +154,10 @@ func (t *tx) deleteEdge(op *operation) (effect, *apiError) {
 	if rule == nil {
 		return effect{}, noRule(n.place, target, op.link.label)
 	}
-	t.touch(n.place.uri())
+	t.touch(n.place.uri(), true)
 	if e := t.between(n.place, target, rule); t.has(e) {
 		t.part(e)
-		t.touch(target.uri())
+		t.touch(target.uri(), false)
 	}
 	return effect{status: http.StatusNoContent}, nil
 }
@@ -169,24 +170,35 @@ func (t *tx) delete(op *operation) (effect, *apiError) {
 		return effect{}, err
 	}
 	switch {
-	case op.version == anyVersion:
 	case op.version == "":
 		return effect{}, fail(codeVersionRequired, "resource-version not passed for delete of %s", n.place.typ.name)
-	case op.version != n.version:
+	case op.version != n.version && op.version != t.override:
 		return effect{}, fail(codeVersionMismatch, "resource-version MISMATCH for delete of %s", n.place.typ.name)
 	}
+	if err := t.drop(n); err != nil {
+		return effect{}, err
+	}
+	return effect{status: http.StatusNoContent}, nil
+}
+
+// drop removes a node and what goes with it, unless a rule prevents that.
+func (t *tx) drop(n *node) *apiError {
 	if types := t.blockers(n); len(types) > 0 {
-		return effect{}, fail(codeDeleteBlocked, "Object is being reference by additional objects preventing it from being "+
+		return fail(codeDeleteBlocked, "Object is being reference by additional objects preventing it from being "+
 			"deleted. Please clean up references from the following types [%s]", strings.Join(types, ", "))
 	}
 	doomed := t.doomed(n)
-	for uri := range doomed {
+	uris := slices.SortedFunc(maps.Keys(doomed), func(a, b string) int { return cmp.Compare(doomed[a].id, doomed[b].id) })
+	for _, uri := range uris {
+		t.note(doomed[uri].place, true).farewell = t.entity(doomed[uri], t.shown)
+	}
+	for _, uri := range uris {
 		t.detach(uri, doomed)
 	}
-	for _, victim := range doomed {
-		t.remove(victim)
+	for _, uri := range uris {
+		t.remove(doomed[uri])
 	}
-	return effect{status: http.StatusNoContent}, nil
+	return nil
 }
 
 // tie is a node that a rule relates to another, by containment or by an edge.
@@ -244,7 +256,7 @@ func (t *tx) detach(uri string, doomed map[string]*node) {
 	for _, e := range t.edgesOf(uri) {
 		t.part(e)
 		if other := e.other(uri); doomed[other] == nil {
-			t.touch(other)
+			t.touch(other, false)
 		}
 	}
 }

@@ -33,11 +33,19 @@ const (
 	codeVersionRequired   errorCode = "AAI_6130"
 	codeVersionMismatch   errorCode = "AAI_6131"
 	codeVersionOnCreate   errorCode = "AAI_6135"
+	codeReadTimeout       errorCode = "AAI_7406"
 	codeMultiplicity      errorCode = "AAI_6140"
 	codeContainmentEdge   errorCode = "AAI_6145"
 	codePayloadLimit      errorCode = "AAI_6147"
 	codeNoRelationship    errorCode = "AAI_6149"
 	codeImplicitDeleteBan errorCode = "AAI_9109"
+
+	// Only faults answer these.
+	codeDatabase        errorCode = "AAI_5105"
+	codeLocked          errorCode = "AAI_6134"
+	codeDuplicate       errorCode = "AAI_6137"
+	codeDuplicateDelete errorCode = "AAI_6138"
+	codeRetrying        errorCode = "AAI_6142"
 )
 
 // errorSpec is the fixed part of an error. The placeholders of template count 1 to slots; message and ec follow them in
@@ -56,6 +64,8 @@ const (
 	notFoundTemplate   = "Resource not found for %1 using id %2"
 	badVersionTemplate = "Request uri is not valid, please check the version %1"
 	retiredTemplate    = "This version (%1) of the API is retired, please migrate to %2"
+	writingTemplate    = "Error writing output performing %1 on %2"
+	exhaustedTemplate  = "Could not persist transaction to storage back end. Exhausted retry amount"
 	noTargetTemplate   = "Failed to make edge to missing target node of type %3 with keys %4 performing %1 on %2"
 )
 
@@ -70,7 +80,7 @@ var errorSpecs = map[errorCode]errorSpec{
 	codeNoVersion:         {400, "SVC3016", badVersionTemplate, 1, "Request uri is not valid, please check the uri %1", "ERR.5.6.3007"},
 	codeNoPayload:         {400, "POL3102", "Error parsing input performing %1 on %2", 2, "Error parsing input performing %1 on %2", "ERR.5.1.3102"},
 	codeUnauthorized:      {403, "POL3300", "Unauthorized", 0, "Unauthorized", "ERR.5.1.3300"},
-	codeInternal:          {500, "SVC3002", "Error writing output performing %1 on %2", 2, "Internal Error", "ERR.5.4.4000"},
+	codeInternal:          {500, "SVC3002", writingTemplate, 2, "Internal Error", "ERR.5.4.4000"},
 	codeNoAppID:           {400, "SVC3000", invalidTemplate, 2, "Invalid X-FromAppId in header", "4.0.4009"},
 	codeNoTransactionID:   {400, "SVC3000", invalidTemplate, 2, "Invalid X-TransactionId in header", "4.0.4010"},
 	codeBadDepth:          {400, "SVC3000", invalidTemplate, 2, `The depth parameter must be a number or the string "all"`, "4.0.4016"},
@@ -84,11 +94,17 @@ var errorSpecs = map[errorCode]errorSpec{
 	codeVersionRequired:   {412, "SVC3000", invalidTemplate, 2, "Precondition Required", "ERR.5.4.6130"},
 	codeVersionMismatch:   {412, "SVC3000", invalidTemplate, 2, "Precondition Failed", "ERR.5.4.6131"},
 	codeVersionOnCreate:   {412, "SVC3000", invalidTemplate, 2, "Resource version specified on create", "ERR.5.4.6135"},
+	codeReadTimeout:       {400, "SVC7406", "Request Timed Out", 0, "Request Timed Out", "ERR.5.4.7406"},
 	codeMultiplicity:      {400, "SVC3000", invalidTemplate, 2, "Edge multiplicity violated", "ERR.5.4.6140"},
 	codeContainmentEdge:   {400, "SVC3000", invalidTemplate, 2, "Cannot create a nested/containment edge via relationship", "ERR.5.4.6145"},
 	codePayloadLimit:      {400, "SVC3000", invalidTemplate, 2, "Payload Limit Reached, reduce payload", "ERR.5.4.6147"},
 	codeNoRelationship:    {404, "SVC3000", invalidTemplate, 2, "No relationship was found", "ERR.5.4.6149"},
 	codeImplicitDeleteBan: {403, "SVC3300", "Unauthorized", 0, "User is not allowed to perform implicit delete", "ERR.5.0.9109"},
+	codeDatabase:          {500, "SVC3002", writingTemplate, 2, "Unexpected error reading/updating database", "ERR.5.4.5105"},
+	codeLocked:            {500, "SVC6134", exhaustedTemplate, 0, exhaustedTemplate, "ERR.5.4.6134"},
+	codeDuplicate:         {400, "SVC3000", invalidTemplate, 2, "Cannot perform writes on multiple vertices", "ERR.5.4.6137"},
+	codeDuplicateDelete:   {400, "SVC3000", invalidTemplate, 2, "Cannot delete multiple vertices", "ERR.5.4.6138"},
+	codeRetrying:          {400, "SVC3000", invalidTemplate, 2, "Retrying transaction", "ERR.5.4.6142"},
 }
 
 // apiError is a refused request. With page set it is the answer of the servlet container instead of A&AI's own: that

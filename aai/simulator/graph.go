@@ -24,6 +24,7 @@ type edge struct {
 
 // graph is the whole inventory. The Simulator guards it.
 type graph struct {
+	base     string                      // path before /vN in links, like "/aai"
 	nodes    map[string]*node            // by canonical URI
 	members  map[string]map[string]*node // container URI -> its nodes by URI
 	edges    map[string]map[edge]uint64  // node URI -> its edges with their order of creation
@@ -31,8 +32,9 @@ type graph struct {
 	latest   int64                       // last resource-version given out
 }
 
-func newGraph() *graph {
+func newGraph(base string) *graph {
 	return &graph{
+		base:    base,
 		nodes:   map[string]*node{},
 		members: map[string]map[string]*node{},
 		edges:   map[string]map[edge]uint64{},
@@ -77,20 +79,50 @@ func (e edge) other(uri string) string {
 	return e.from
 }
 
+// clone copies the inventory; nodes are shared, as they never change.
+func (g *graph) clone() *graph {
+	c := *g
+	c.nodes, c.members, c.edges = maps.Clone(g.nodes), maps.Clone(g.members), maps.Clone(g.edges)
+	for container, members := range c.members {
+		c.members[container] = maps.Clone(members)
+	}
+	for uri, edges := range c.edges {
+		c.edges[uri] = maps.Clone(edges)
+	}
+	return &c
+}
+
 // tx is one transaction: changes show at once, and rollback takes them back. All nodes it touches get one and the same
 // resource-version, as in A&AI.
 type tx struct {
 	*graph
-	schema  int
-	version string
-	undo    []func()
+	schema   int
+	version  string
+	shown    view     // how events show nodes
+	implied  []string // types whose PUT may delete children by leaving them out, "*" for all
+	override string   // passes for any resource-version in a DELETE
+	undo     []func()
+	changes  []*change          // in the order in which they were made
+	changed  map[string]*change // the same by canonical URI
+}
+
+// change is what a transaction did to a node.
+type change struct {
+	place    *place
+	before   *node     // nil when it was not there
+	own      bool      // it was written itself, not only as the other end of an edge
+	farewell *snapshot // of a removed node, as it was last
 }
 
 // begin starts a transaction at a time. resource-versions are epoch milliseconds; to be told apart they also increase
-// from one transaction to the next, even when the clock stands still or runs back.
-func (g *graph) begin(schema int, now time.Time) *tx {
-	g.latest = max(g.latest+1, now.UnixMilli())
-	return &tx{graph: g, schema: schema, version: strconv.FormatInt(g.latest, 10)}
+// from one transaction to the next, even when the clock runs back, unless exact asks for the milliseconds as they are.
+func (g *graph) begin(schema int, now time.Time, exact bool) *tx {
+	millis := now.UnixMilli()
+	if !exact {
+		millis = max(g.latest+1, millis)
+	}
+	g.latest = max(g.latest, millis)
+	return &tx{graph: g, schema: schema, version: strconv.FormatInt(millis, 10), changed: map[string]*change{}}
 }
 
 func (t *tx) rollback() {
@@ -99,8 +131,23 @@ func (t *tx) rollback() {
 	}
 }
 
-// save stores a node under its URI with the transaction's resource-version.
-func (t *tx) save(n *node) {
+// note remembers that a node is about to change.
+func (t *tx) note(p *place, own bool) *change {
+	uri := p.uri()
+	c := t.changed[uri]
+	if c == nil {
+		c = &change{place: p, before: t.nodes[uri]}
+		t.changed[uri] = c
+		t.changes = append(t.changes, c)
+	}
+	c.own = c.own || own
+	return c
+}
+
+// save stores a node under its URI with the transaction's resource-version. It is the node's own change, or only that
+// of an edge to it.
+func (t *tx) save(n *node, own bool) {
+	t.note(n.place, own)
 	n.version = t.version
 	if n.id == 0 {
 		t.sequence++
@@ -138,9 +185,9 @@ func (g *graph) set(uri string, p *place, n *node) {
 }
 
 // touch gives a node a new resource-version.
-func (t *tx) touch(uri string) {
+func (t *tx) touch(uri string, own bool) {
 	n := *t.nodes[uri]
-	t.save(&n)
+	t.save(&n, own)
 }
 
 // stamp gives a node the resource-version that a fixture asks for.

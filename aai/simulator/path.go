@@ -3,7 +3,6 @@ package simulator
 import (
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 )
 
@@ -152,11 +151,17 @@ func misplaced(path, segment string, v int) *apiError {
 	return fail(codeBadNesting, "%s not a valid path. %s not valid", path, segment)
 }
 
-// versionPrefix is what A&AI strips from related-link and from the uri of a bulk operation: any version, never a host.
-var versionPrefix = regexp.MustCompile(`^/?aai/v\d+/`)
-
-func trimVersion(link string) string {
-	return "/" + strings.TrimPrefix(versionPrefix.ReplaceAllString(link, ""), "/")
+// trimVersion takes off a link, and off the uri of a bulk operation, what A&AI strips: the base path and any version,
+// never a host. The rest has a slash in front.
+func trimVersion(base, link string) string {
+	path := strings.TrimPrefix(link, "/")
+	if below, ok := strings.CutPrefix(path, strings.TrimPrefix(base, "/")+"/"); ok {
+		name, rest, more := strings.Cut(below, "/")
+		if _, version := schemaNumber(name); version && more {
+			path = rest
+		}
+	}
+	return "/" + strings.TrimPrefix(path, "/")
 }
 
 // escapeSegment percent-encodes as A&AI requires: everything but letters, digits and -._~ as upper-case hex.

@@ -27,7 +27,7 @@ func FuzzPath(f *testing.F) {
 		f.Add(seed, 22)
 	}
 	f.Fuzz(func(t *testing.T, path string, v int) {
-		found, err := parsePath(trimVersion(path), v)
+		found, err := parsePath(trimVersion("/aai", path), v)
 		if err != nil {
 			if err.status() != 400 && err.status() != 404 {
 				t.Errorf("status %d for %q", err.status(), path)
@@ -67,7 +67,7 @@ func FuzzRequest(f *testing.F) {
 		if method == "PATCH" {
 			r.Header.Set("Content-Type", "application/merge-patch+json")
 		}
-		rep := h.handle(newRequest(r, []byte(body)))
+		rep := h.handle(newRequest(r, h.base, []byte(body)))
 		if rep.status < 200 || rep.status > 599 {
 			t.Errorf("status %d", rep.status)
 		}

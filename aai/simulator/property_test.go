@@ -204,3 +204,50 @@ func TestRandomWritesNeverReuseAVersion(t *testing.T) {
 		}
 	})
 }
+
+// anyFault draws a rule that hits the next request and does not wait.
+func (h *history) anyFault() Fault {
+	cut := h.pick("cut", "", "", "empty", "truncate", "wrong-length", "before-commit", "after-commit", "mid-body")
+	f := Fault{
+		Count: 1, Empty: cut == "empty", Truncate: cut == "truncate", WrongLength: cut == "wrong-length",
+		XML: rapid.Bool().Draw(h.rt, "XML"), Gzip: rapid.Bool().Draw(h.rt, "gzip"),
+	}
+	if strings.Contains(cut, "-") && cut != "wrong-length" {
+		f.Drop = Drop(cut)
+		f.Manner = Manner(h.pick("manner", "", "reset"))
+	}
+	if f.Drop == DropNever || f.Drop == DropMidBody {
+		switch h.pick("instead", "", "", "status", "code") {
+		case "status":
+			f.Status = 503
+		case "code":
+			f.Code = h.pick("code", "AAI_6134", "AAI_6131", "AAI_7406")
+		}
+	}
+	return f
+}
+
+// A fault changes what a client sees. What is done is either what would have been done without it, or nothing.
+func TestFaultsNeverChangeWhatIsDone(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		h := &history{harness: newHarness(t, Options{}), rt: rt}
+		twin := newHarness(t, Options{})
+		for range rapid.IntRange(1, 15).Draw(rt, "length") {
+			f, c := h.anyFault(), h.request()
+			h.fault(f)
+			_, err := h.carry(c)
+			if f.Status == 0 && f.Code == "" && f.Drop != DropBeforeCommit {
+				twin.send(c)
+			}
+			if broken := f.WrongLength || f.Drop != DropNever; broken != (err != nil) {
+				rt.Fatalf("%+v: the connection ends with %v", f, err)
+			}
+			if want, got := fmt.Sprint(twin.State()), fmt.Sprint(h.State()); want != got {
+				rt.Fatalf("after %+v on %s %s %s the inventory is\n%s\nwant\n%s", f, c.method, c.path, c.body, got, want)
+			}
+			if want, got := fmt.Sprint(twin.published(0)), fmt.Sprint(h.published(0)); want != got {
+				rt.Fatalf("after %+v on %s %s %s the events are\n%s\nwant\n%s", f, c.method, c.path, c.body, got, want)
+			}
+		}
+	})
+}

@@ -7,21 +7,10 @@ import (
 	"strings"
 )
 
-// view is how a GET wants its answer.
-type view struct {
-	schema        int
-	depth         int
-	nodesOnly     bool // without relationship-list
-	skipRelatedTo bool // without related-to-property
-}
-
-// allDepths is deeper than the schema.
-const allDepths = 1 << 16
-
 // selection is what a GET asks for besides the path.
 type selection struct {
 	view
-	count   bool // format=count
+	format  string // count, pathed or resource; empty for the plain document
 	filters map[string][]string
 	index   int // page, 1 is the first; 0 means no paging
 	size    int
@@ -30,8 +19,8 @@ type selection struct {
 
 // parseSelection reads the query parameters of a GET on nodes of a type. Whatever is not an option is a filter by
 // property: values of one name are alternatives, names must all match.
-func parseSelection(parameters []parameter, t *nodeType, schema int) (selection, *apiError) {
-	s := selection{view: view{schema: schema}, filters: map[string][]string{}, totals: true}
+func parseSelection(parameters []parameter, t *nodeType, v view) (selection, *apiError) {
+	s := selection{view: v, filters: map[string][]string{}, totals: true}
 	for _, p := range parameters {
 		if err := s.set(p, t); err != nil {
 			return s, err
@@ -43,6 +32,9 @@ func parseSelection(parameters []parameter, t *nodeType, schema int) (selection,
 	return s, nil
 }
 
+// formats are the values of format= that are simulated.
+var formats = []string{"count", "pathed", "resource"}
+
 func (s *selection) set(p parameter, t *nodeType) *apiError {
 	switch p.name {
 	case "depth":
@@ -52,10 +44,10 @@ func (s *selection) set(p parameter, t *nodeType) *apiError {
 	case "skip-related-to":
 		s.skipRelatedTo = p.value == "true"
 	case "format":
-		s.count = p.value == "count"
-		if !s.count {
-			return fail(codeBadParameter, "format %s is not available here, only count is", p.value)
+		if !slices.Contains(formats, p.value) {
+			return fail(codeBadParameter, "format %s is not available here, only %s", p.value, strings.Join(formats, ", "))
 		}
+		s.format = p.value
 	case "resultIndex":
 		return positive(&s.index, p)
 	case "resultSize":
@@ -146,21 +138,25 @@ func (s *Simulator) get(q *request) reply {
 	if err != nil {
 		return q.refuse(err.at(q.method, q.versioned()))
 	}
-	if target.scope == listScope {
-		return s.getRelationships(q, target)
-	}
-	want, err := parseSelection(q.parameters, target.member, q.schema)
-	if err != nil {
-		return q.refuse(err.at(q.method, q.path))
+	if q.delay > s.readTimeout {
+		return q.refuse(fail(codeReadTimeout, "").at(q.method, q.path))
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	all := slices.DeleteFunc(s.graph.lookup(target), func(n *node) bool { return !want.matches(n) })
+	g := s.seen(q)
+	if target.scope == listScope {
+		return g.getRelationships(q, target)
+	}
+	want, err := parseSelection(q.parameters, target.member, q.view())
+	if err != nil {
+		return q.refuse(err.at(q.method, q.path))
+	}
+	all := slices.DeleteFunc(g.lookup(target), func(n *node) bool { return !want.matches(n) })
 	found := want.page(all)
 	if len(found) == 0 {
 		return q.refuse(absent(target.member, q.path).at(q.method, q.path))
 	}
-	rep := s.graph.present(q, target, want, found)
+	rep := g.present(q, target, want, found)
 	if want.index > 0 && want.totals {
 		rep.header.Set("total-results", strconv.Itoa(len(all)))
 		rep.header.Set("total-pages", strconv.Itoa((len(all)+want.size-1)/want.size))
@@ -182,9 +178,8 @@ func (g *graph) lookup(target resource) []*node {
 func (g *graph) present(q *request, target resource, want selection, found []*node) reply {
 	var rep reply
 	switch {
-	case want.count:
-		counts := object{{target.member.name, len(found)}}
-		rep = q.answer(http.StatusOK, "results", object{{"results", []object{counts}}})
+	case want.format != "":
+		rep = q.answer(http.StatusOK, "results", object{{"results", g.results(want, found)}})
 	case target.scope == containerScope:
 		rep = q.answer(http.StatusOK, target.member.container, object{{target.member.name, g.documents(found, want.view)}})
 	default:
@@ -194,121 +189,34 @@ func (g *graph) present(q *request, target resource, want selection, found []*no
 	return rep
 }
 
-func (s *Simulator) getRelationships(q *request, target resource) reply {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+// results renders nodes in one of the formats.
+func (g *graph) results(want selection, found []*node) []object {
+	name := found[0].place.typ.name
+	if want.format == "count" {
+		return []object{{{name, len(found)}}}
+	}
+	list := make([]object, len(found))
+	for i, n := range found {
+		if want.format == "pathed" {
+			list[i] = object{{"resource-type", name}, {"resource-link", want.link(n.place)}}
+		} else {
+			list[i] = object{{name, g.document(n, want.view)}}
+		}
+	}
+	return list
+}
+
+func (g *graph) getRelationships(q *request, target resource) reply {
 	path := strings.TrimSuffix(strings.TrimSuffix(q.path, "/"), "/"+listSegment)
-	n := s.graph.nodes[target.uri()]
+	n := g.nodes[target.uri()]
 	if n == nil {
 		return q.refuse(absent(target.member, path).at("GET_RELATIONSHIP", path))
 	}
-	list := s.graph.relationships(n, view{schema: q.schema})
+	list := g.freeze(n, q.view()).relationships(q.view())
 	if len(list) == 0 {
 		err := fail(codeNoRelationship, "No relationship found of type %s at the given URI: %s/%s",
 			target.member.name, readable(path), listSegment)
 		return q.refuse(err.at("GET_RELATIONSHIP", path))
 	}
 	return q.answer(http.StatusOK, listSegment, object{{relationshipSegment, list}})
-}
-
-// documents renders nodes for an answer.
-func (g *graph) documents(nodes []*node, v view) []object {
-	list := make([]object, len(nodes))
-	for i, n := range nodes {
-		list[i] = g.document(n, v)
-	}
-	return list
-}
-
-// document renders a node in schema order, with as many levels of children as wanted. What is not set is left out.
-func (g *graph) document(n *node, v view) object {
-	var doc object
-	for _, p := range n.place.typ.properties {
-		if value := g.value(n, p, v); value != nil {
-			doc = append(doc, field{p.name, value})
-		}
-	}
-	return doc
-}
-
-func (g *graph) value(n *node, p property, v view) any {
-	switch p.kind {
-	case versionKind:
-		return n.version
-	case textListKind:
-		if set, ok := n.props[p.name].([]string); ok {
-			return shuffled(set, n.place.uri())
-		}
-	case containerKind:
-		return g.childrenOf(n, p.name, v)
-	case relationsKind:
-		if list := g.relationships(n, v); len(list) > 0 && !v.nodesOnly {
-			return object{{relationshipSegment, list}}
-		}
-	case textKind, booleanKind, integerKind:
-		return n.props[p.name]
-	}
-	return nil
-}
-
-func (g *graph) childrenOf(n *node, container string, v view) any {
-	child := typeContained(container, v.schema)
-	if v.depth == 0 || child == nil {
-		return nil
-	}
-	members := g.list(containerURI(child, n.place))
-	if len(members) == 0 {
-		return nil
-	}
-	v.depth--
-	return object{{child.name, g.documents(members, v)}}
-}
-
-// shuffled returns a set in an order that is neither the one in which it was written nor the alphabet's, but the same
-// every time: A&AI promises no order, and a test should see that without being random.
-func shuffled(set []string, salt string) []string {
-	list := slices.Clone(set)
-	slices.SortFunc(list, func(a, b string) int {
-		return strings.Compare(digest(salt, a)+a, digest(salt, b)+b)
-	})
-	return list
-}
-
-// relationships renders the edges of a node whose other end the schema version knows.
-func (g *graph) relationships(n *node, v view) []object {
-	uri := n.place.uri()
-	edges := g.visibleEdges(uri, v.schema)
-	list := make([]object, len(edges))
-	for i, e := range edges {
-		list[i] = relationshipTo(g.nodes[e.other(uri)], e.rule.label, v)
-	}
-	return list
-}
-
-func relationshipTo(n *node, label string, v view) object {
-	t := n.place.typ
-	doc := object{
-		{"related-to", t.name},
-		{"relationship-label", label},
-		{"related-link", "/aai/v" + strconv.Itoa(v.schema) + n.place.uri()},
-		{"relationship-data", n.place.pathKeys()},
-	}
-	if name, ok := n.props[t.nameProperty].(string); ok && !v.skipRelatedTo {
-		doc = append(doc, field{"related-to-property", []object{
-			{{"property-key", t.name + "." + t.nameProperty}, {"property-value", name}},
-		}})
-	}
-	return doc
-}
-
-// pathKeys returns every key on the way to a place as relationship-data.
-func (p *place) pathKeys() []object {
-	var list []object
-	if p.parent != nil {
-		list = p.parent.pathKeys()
-	}
-	for i, key := range p.typ.keys() {
-		list = append(list, object{{"relationship-key", p.typ.name + "." + key}, {"relationship-value", p.keys[i]}})
-	}
-	return list
 }

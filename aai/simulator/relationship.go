@@ -58,11 +58,11 @@ func (d reader) relationship(raw map[string]any) (relationship, *apiError) {
 }
 
 // target returns where the relationship points: by its link, else by type and keys.
-func (r relationship) target(schema int) (*place, *apiError) {
+func (r relationship) target(base string, schema int) (*place, *apiError) {
 	if r.link == "" {
 		return r.targetByKeys(r.relatedTo, schema)
 	}
-	found, err := parsePath(trimVersion(r.link), schema)
+	found, err := parsePath(trimVersion(base, r.link), schema)
 	if err != nil || found.scope != nodeScope {
 		return nil, fail(codeInvalidInput, "related-link %q is not the path of a node", r.link)
 	}

@@ -29,6 +29,7 @@ func TestRelationshipAnswers(t *testing.T) {
 		"source missing":              {call: put1(podEdge, `{"related-link":"`+vnf+`"}`), status: 404, ec: "ERR.5.4.6114"},
 		"target missing":              {given: created, call: put1(podEdge, `{"related-link":"`+vnf+`9"}`), status: 404, ec: "ERR.5.4.6129"},
 		"absolute link":               {given: created, call: put1(podEdge, `{"related-link":"https://aai:8443/aai/v32`+vnf+`"}`), status: 400, ec: "ERR.5.2.3000"},
+		"link without version":        {given: created, call: put1(podEdge, `{"related-link":"/aai/inventory`+vnf+`"}`), status: 400, ec: "ERR.5.2.3000"},
 		"no target named":             {given: created, call: put1(podEdge, `{}`), status: 400, ec: "ERR.5.2.3000"},
 		"empty body":                  {given: created, call: put1(podEdge, ``), status: 400, ec: "ERR.5.2.3000"},
 		"keys incomplete":             {given: created, call: put1(podEdge, `{"related-to":"vf-module","relationship-data":[{"relationship-key":"vf-module.vf-module-id","relationship-value":"mod-1"}]}`), status: 400, ec: "ERR.5.2.3000"},

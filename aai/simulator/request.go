@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // request is an HTTP request on its way through A&AI's filters.
 type request struct {
+	base       string // path before /vN
 	method     string // GET for HEAD, PATCH for a POST that says so
 	path       string // percent-encoded, below /aai/vN once the version is known
 	schema     int    // schema version
@@ -21,11 +23,18 @@ type request struct {
 	body       []byte
 	format     wireFormat
 	report     reporter
+	offence    string // the first violation reported
 	original   string // method, path and query as sent
+
+	// What a fault does to the request.
+	forceXML bool
+	delay    time.Duration // how long it has been delayed
+	stale    time.Duration // how old the inventory is that it reads
 }
 
-func newRequest(r *http.Request, body []byte) *request {
+func newRequest(r *http.Request, base string, body []byte) *request {
 	q := &request{
+		base:   base,
 		method: r.Method,
 		path:   r.URL.EscapedPath(),
 		header: r.Header,
@@ -55,6 +64,26 @@ func (q *request) transactionID() string {
 	return ""
 }
 
+// sourceOfTruth returns the application that the request is from. X-FromAppId is mandatory, others may override it.
+func (q *request) sourceOfTruth() string {
+	if source := q.header.Get("X-SourceOfTruth"); source != "" {
+		return source
+	}
+	partner, _, _ := strings.Cut(q.header.Get("X-ONAP-PartnerName"), ".")
+	if partner != "" && partner != "AAI" {
+		return partner
+	}
+	return q.header.Get("X-FromAppId")
+}
+
+// view is what the request sees of nodes when it does not ask for more.
+func (q *request) view() view { return view{base: q.base, schema: q.schema} }
+
+// author is on whose behalf the request writes.
+func (q *request) author() author {
+	return author{app: q.sourceOfTruth(), transaction: q.transactionID(), schema: q.schema}
+}
+
 // mediaType returns the Content-Type without parameters; A&AI takes a missing one and text/plain for JSON.
 func (q *request) mediaType() string {
 	media, _, _ := strings.Cut(q.header.Get("Content-Type"), ";")
@@ -67,6 +96,9 @@ func (q *request) mediaType() string {
 
 // answer renders a document; root is its element name in XML, where the name space is the schema version's.
 func (q *request) answer(status int, root string, doc object) reply {
+	if q.forceXML {
+		q.format = xmlFormat
+	}
 	if q.schema != 0 && q.format == xmlFormat && root != faultElement {
 		root += ` xmlns="http://org.onap.aai.inventory/v` + strconv.Itoa(q.schema) + `"`
 	}
@@ -95,8 +127,8 @@ func (q *request) refuse(e *apiError) reply {
 
 // handle passes a request through the filters in A&AI's order and then to what it names.
 func (s *Simulator) handle(q *request) reply {
-	q.report = s.violations.reporter(q, s.clock())
-	if !strings.HasPrefix(q.path, "/aai/") {
+	q.report = s.violations.reporter(q, s.Now())
+	if !strings.HasPrefix(q.path, s.base+"/") {
 		return q.refuse(fail(codeUnknownFunction, ""))
 	}
 	for _, filter := range []func(*request) *apiError{
@@ -106,7 +138,19 @@ func (s *Simulator) handle(q *request) reply {
 			return q.refuse(err)
 		}
 	}
-	return s.route(q)
+	rep := s.route(q)
+	if err := s.objection(q); err != nil && rep.status < http.StatusBadRequest {
+		return q.refuse(err)
+	}
+	return rep
+}
+
+// objection refuses what strict mode finds fault with, if it is to do more than to keep a log.
+func (s *Simulator) objection(q *request) *apiError {
+	if !s.reject || q.offence == "" {
+		return nil
+	}
+	return fail(codeInvalidInput, "refused by strict mode: %s", q.offence).at(q.method, q.versioned())
 }
 
 // negotiate chooses JSON or XML. A missing Accept header makes A&AI's first filter dereference null, which nothing
@@ -177,17 +221,18 @@ func basicAuth(name, password string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(name+":"+password))
 }
 
-const echoPath = "/aai/util/echo"
+// echoPath is below the base path.
+const echoPath = "/util/echo"
 
 // retiredVersion matches versions that answer 410 whatever is configured.
 var retiredVersion = regexp.MustCompile(`^v([1-9]|10)$`)
 
 // checkVersion takes /aai/vN/ off the path. What it leaves has no slash in front.
 func (s *Simulator) checkVersion(q *request) *apiError {
-	if q.path == echoPath {
+	if q.path == s.base+echoPath {
 		return nil
 	}
-	below := strings.TrimPrefix(q.path, "/aai/")
+	below := strings.TrimPrefix(q.path, s.base+"/")
 	name, rest, _ := strings.Cut(below, "/")
 	latest := "v" + strconv.Itoa(s.defaultVersion)
 	if name == "latest" {

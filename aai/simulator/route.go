@@ -31,7 +31,7 @@ func (s *Simulator) route(q *request) reply {
 
 func (s *Simulator) handlerFor(q *request) ([]string, func(*request) reply) {
 	switch {
-	case q.path == echoPath:
+	case q.path == s.base+echoPath:
 		return []string{http.MethodGet}, s.echo
 	case q.path == bulkPath:
 		return []string{http.MethodPost}, s.bulk
@@ -55,7 +55,7 @@ func (s *Simulator) handlerFor(q *request) ([]string, func(*request) reply) {
 // echo is the health answer, JSON whatever is accepted.
 func (s *Simulator) echo(q *request) reply {
 	q.format = jsonFormat
-	return q.answer(http.StatusOK, "", object{{"status", "UP"}, {"groups", []string{"liveness", "readiness"}}})
+	return q.answer(http.StatusOK, "health", object{{"status", "UP"}, {"groups", []string{"liveness", "readiness"}}})
 }
 
 // example answers a sample document of a type, which tells a client whether the schema version has it.
@@ -92,12 +92,15 @@ func (s *Simulator) write(q *request) reply {
 	if err != nil {
 		return q.refuse(err.at(q.method, q.versioned()))
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.graph.begin(q.schema, s.clock())
-	done, err := t.apply(op)
+	var done effect
+	err = s.transact(q.author(), func(t *tx) *apiError {
+		var refused *apiError
+		if done, refused = t.apply(op); refused != nil {
+			return refused
+		}
+		return s.objection(q)
+	})
 	if err != nil {
-		t.rollback()
 		return q.refuse(err)
 	}
 	rep := q.done(done.status)
@@ -150,5 +153,9 @@ func (q *request) document(v verb) (map[string]any, *apiError) {
 	if v == remove || (len(q.body) == 0 && v != putEdge) {
 		return map[string]any{}, nil
 	}
-	return decodeObject(q.body)
+	raw, err := decodeObject(q.body)
+	if err != nil && v == mergePatch && !err.crash {
+		return nil, fail(codeInvalidInput, "could not perform patch operation")
+	}
+	return raw, err
 }

@@ -42,10 +42,11 @@ func fixture(name string, body map[string]any, parent *place, keys ...string) Fi
 }
 
 // Seed adds or replaces nodes, all or none: parents before children, relationships when all nodes are there. The rules
-// of a PUT hold except those about resource-version and headers. Nothing of it appears in the journal.
+// of a PUT hold except those about resource-version and headers. Nothing of it appears in the journal or as an event.
 func (s *Simulator) Seed(fixtures ...Fixture) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.last = nil // what came before the fixtures cannot be undone any more
 	return s.seed(s.graph, fixtures)
 }
 
@@ -53,12 +54,12 @@ func (s *Simulator) Seed(fixtures ...Fixture) error {
 func (s *Simulator) ReplaceState(fixtures ...Fixture) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g := newGraph()
+	g := newGraph(s.base)
 	g.latest = s.graph.latest // resource-versions go on increasing
 	if err := s.seed(g, fixtures); err != nil {
 		return err
 	}
-	s.graph = g
+	s.graph, s.last, s.past = g, nil, nil
 	return nil
 }
 
@@ -69,7 +70,7 @@ func (s *Simulator) State() []Fixture {
 	nodes := s.graph.all()
 	state := make([]Fixture, len(nodes))
 	for i, n := range nodes {
-		state[i] = Fixture{URI: n.place.uri(), Body: plain(s.graph.document(n, view{schema: newestSchema}))}
+		state[i] = Fixture{URI: n.place.uri(), Body: plain(s.graph.document(n, view{base: s.base, schema: newestSchema}))}
 	}
 	return state
 }
@@ -90,7 +91,7 @@ func (s *Simulator) Get(uri string) (map[string]any, bool) {
 func (s *Simulator) List(uri string) []map[string]any { return s.resolve(uri, containerScope) }
 
 func (s *Simulator) resolve(uri string, wanted scope) []map[string]any {
-	target, err := parsePath(trimVersion(uri), s.defaultVersion)
+	target, err := parsePath(trimVersion(s.base, uri), s.defaultVersion)
 	if err != nil {
 		panic(fmt.Sprintf("simulator: cannot read URI %q: %v", uri, err))
 	}
@@ -102,7 +103,7 @@ func (s *Simulator) resolve(uri string, wanted scope) []map[string]any {
 	nodes := s.graph.lookup(target)
 	list := make([]map[string]any, len(nodes))
 	for i, n := range nodes {
-		list[i] = plain(s.graph.document(n, view{schema: s.defaultVersion}))
+		list[i] = plain(s.graph.document(n, view{base: s.base, schema: s.defaultVersion}))
 	}
 	return list
 }
@@ -129,7 +130,8 @@ func plain(o object) map[string]any {
 
 // seed stores fixtures in a graph, or none of them.
 func (s *Simulator) seed(g *graph, fixtures []Fixture) error {
-	t := g.begin(newestSchema, s.clock())
+	now, still := s.clock.now()
+	t := g.begin(newestSchema, now, still)
 	p := &planting{storing: storing{tx: t}, versions: map[string]string{}}
 	for _, f := range fixtures {
 		if err := p.plant(f); err != nil {
@@ -156,7 +158,7 @@ type planting struct {
 }
 
 func (p *planting) plant(f Fixture) error {
-	doc, target, err := f.read()
+	doc, target, err := f.read(p.base)
 	if err != nil {
 		return err
 	}
@@ -180,7 +182,7 @@ func (p *planting) plant(f Fixture) error {
 }
 
 // read turns a fixture into what a PUT would be.
-func (f Fixture) read() (*document, *place, error) {
+func (f Fixture) read(base string) (*document, *place, error) {
 	body, err := json.Marshal(f.Body)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot encode body: %w", err)
@@ -189,7 +191,7 @@ func (f Fixture) read() (*document, *place, error) {
 	if refusal != nil {
 		return nil, nil, refusal
 	}
-	op, refusal := prepare(put, trimVersion(f.URI), newestSchema, raw, ignore)
+	op, refusal := prepare(put, trimVersion(base, f.URI), newestSchema, raw, ignore)
 	if refusal != nil {
 		return nil, nil, refusal
 	}

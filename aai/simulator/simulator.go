@@ -1,9 +1,10 @@
 package simulator
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -12,52 +13,27 @@ import (
 	"time"
 )
 
-// Options say which A&AI is simulated. The zero value serves v24 to v32 without authentication, faithfully.
-type Options struct {
-	// Versions are the schema versions served, "v22" to "v32"; others answer 400 like on a real server whose
-	// configuration lacks them. Default: v24 to v32.
-	Versions []string
-	// DefaultVersion is what /aai/latest means and how Get and List see the inventory. Default: the newest of
-	// Versions.
-	DefaultVersion string
-	// Users maps names to passwords for Basic authentication; requests without one of them get 403. Default: no check.
-	Users map[string]string
-	// Clock gives the time for resource-versions and the journal. Default: time.Now. Delays of faults use real time.
-	Clock func() time.Time
-	// Strict keeps a log of requests that a careful client would not send; the answers stay the same.
-	Strict bool
-	// JournalSize bounds how many requests the journal remembers. Default: 10,000. Whatever the number, it holds no more
-	// than 64 MiB of bodies.
-	JournalSize int
-}
-
-// Validate reports what is wrong with the options.
-func (o Options) Validate() error {
-	for _, v := range append(slices.Clone(o.Versions), o.DefaultVersion) {
-		if n, ok := schemaNumber(v); v != "" && (!ok || n < oldestSchema || n > newestSchema) {
-			return fmt.Errorf("cannot serve schema version %q: known are v%d to v%d", v, oldestSchema, newestSchema)
-		}
-	}
-	if o.DefaultVersion != "" && len(o.Versions) > 0 && !slices.Contains(o.Versions, o.DefaultVersion) {
-		return fmt.Errorf("default version %q is not among the versions served, %q", o.DefaultVersion, o.Versions)
-	}
-	if o.JournalSize < 0 {
-		return fmt.Errorf("journal size %d is negative", o.JournalSize)
-	}
-	return nil
-}
-
 // Simulator is an A&AI in memory. It is an http.Handler for the A&AI API, /aai/..., and is safe for concurrent use.
 type Simulator struct {
+	base           string
 	versions       []int
 	defaultVersion int
 	credentials    []string // accepted values of the Authorization header, none = no check
-	clock          func() time.Time
+	bulkLimit      int
+	readTimeout    time.Duration
+	impliedDelete  map[string][]string // types by application in lower case
+	override       string
+	reject         bool
+	clock          *clock
 
-	mu    sync.RWMutex // guards graph
-	graph *graph
+	mu        sync.RWMutex // guards what follows, not what is in journal, events, violations and faults
+	graph     *graph
+	past      []past        // older inventories, oldest first, while a fault wants them
+	last      *tx           // the last write, until something else replaces the inventory
+	restarted chan struct{} // closed by Restart, and replaced
 
 	journal    *journal
+	events     *eventLog
 	violations *violationLog
 	faults     *faults
 }
@@ -67,20 +43,42 @@ func New(opts Options) *Simulator {
 	if err := opts.Validate(); err != nil {
 		panic("simulator.New: " + err.Error())
 	}
+	base := cmp.Or(opts.BasePath, "/aai")
 	s := &Simulator{
-		clock:      opts.Clock,
-		graph:      newGraph(),
-		violations: &violationLog{strict: opts.Strict},
-		faults:     &faults{},
+		base:          base,
+		bulkLimit:     cmp.Or(opts.BulkLimit, bulkLimit),
+		readTimeout:   cmp.Or(opts.ReadTimeout, readTimeout),
+		impliedDelete: map[string][]string{},
+		override:      cmp.Or(opts.VersionOverride, anyVersion),
+		reject:        opts.Reject,
+		clock:         &clock{source: opts.Clock},
+		graph:         newGraph(base),
+		restarted:     make(chan struct{}),
+		journal:       &journal{limit: cmp.Or(opts.JournalSize, logSize)},
+		violations:    &violationLog{strict: opts.Strict || opts.Reject},
+		faults:        &faults{cleared: make(chan struct{})},
 	}
-	if s.clock == nil {
-		s.clock = time.Now
+	if s.clock.source == nil {
+		s.clock.source = time.Now
 	}
-	size := opts.JournalSize
-	if size == 0 {
-		size = 10_000
+	s.serveVersions(opts)
+	for name, password := range opts.Users {
+		s.credentials = append(s.credentials, basicAuth(name, password))
 	}
-	s.journal = &journal{limit: size}
+	for app, types := range opts.ImpliedDelete {
+		s.impliedDelete[strings.ToLower(app)] = slices.Clone(types)
+	}
+	s.events = &eventLog{
+		limit: cmp.Or(opts.EventLogSize, logSize), oneSided: opts.OneSidedEvents,
+		view: view{base: base, schema: s.defaultVersion, depth: allDepths},
+	}
+	if opts.ShallowEvents {
+		s.events.view.depth = 0
+	}
+	return s
+}
+
+func (s *Simulator) serveVersions(opts Options) {
 	for _, v := range opts.Versions {
 		n, _ := schemaNumber(v)
 		s.versions = append(s.versions, n)
@@ -94,10 +92,6 @@ func New(opts Options) *Simulator {
 	if n, ok := schemaNumber(opts.DefaultVersion); ok {
 		s.defaultVersion = n
 	}
-	for name, password := range opts.Users {
-		s.credentials = append(s.credentials, basicAuth(name, password))
-	}
-	return s
 }
 
 // schemaNumber reads "v32".
@@ -110,36 +104,70 @@ func schemaNumber(version string) (int, bool) {
 // maxBody bounds a request body; thirty documents with thousands of labels fit.
 const maxBody = 16 << 20
 
-// ServeHTTP answers one request to the A&AI API, unless a fault rule gets in its way, and writes it to the journal.
+// ServeHTTP answers one request to the A&AI API, unless a fault rule gets in its way, and writes it to the journal. Where
+// a fault ends the connection it panics with http.ErrAbortHandler, as net/http wants it; who calls it without net/http
+// recovers that and takes it for a broken connection.
 func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	arrival := s.clock()
+	arrival := s.Now()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		http.Error(w, "cannot read request body: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	fault := s.faults.take(r.Method, r.URL.EscapedPath())
-	if !fault.wait(r.Context()) || fault.Drop == DropBeforeCommit {
-		s.hangUp(r, body, arrival)
-	}
-	var rep reply
-	if fault.Status != 0 {
-		rep = statusPage(fault.Status)
-	} else {
-		rep = s.handle(newRequest(r, body))
-	}
-	if fault.Drop == DropAfterCommit {
-		s.hangUp(r, body, arrival)
-	}
-	s.journal.add(record(r, body, arrival, rep.status))
-	rep.header.Set("X-AAI-TXID", "sim-"+strconv.FormatInt(arrival.UnixNano(), 36))
-	rep.write(w)
+	rule, leave := s.faults.enter(asked{
+		method: r.Method, path: r.URL.EscapedPath(), app: r.Header.Get("X-FromAppId"), body: string(body), base: s.base,
+	})
+	defer leave()
+	x := &exchange{Simulator: s, hit: rule, w: w, r: r, body: body, arrival: arrival, restarted: s.whenRestarted()}
+	x.serve()
 }
 
-// hangUp records a request that gets no answer, as status 0, and closes its connection.
-func (s *Simulator) hangUp(r *http.Request, body []byte, arrival time.Time) {
-	s.journal.add(record(r, body, arrival, 0))
-	panic(http.ErrAbortHandler)
+func (s *Simulator) whenRestarted() <-chan struct{} {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.restarted
+}
+
+// author is on whose behalf a write is done.
+type author struct {
+	app, transaction string
+	schema           int
+}
+
+// transact does a write: all of it, or nothing when it fails.
+func (s *Simulator) transact(by author, write func(*tx) *apiError) *apiError {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, still := s.clock.now()
+	s.keepPast(now)
+	t := s.graph.begin(by.schema, now, still)
+	t.shown, t.implied, t.override = s.events.view, s.impliedDelete[strings.ToLower(by.app)], s.override
+	if err := write(t); err != nil {
+		t.rollback()
+		return err
+	}
+	s.last = t
+	s.events.publish(t, by, now)
+	return nil
+}
+
+// Restart does what a restart of the server does to its clients: requests that a fault delays or lets hang lose their
+// connection. If loseLastWrite is set, what the last request or Act has written is gone, as if the storage had not had
+// it yet; its events stay, because A&AI sends them before it commits. It is an error when there is no such write, or
+// fixtures came after it. Faults, journal and logs stay.
+func (s *Simulator) Restart(loseLastWrite bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if loseLastWrite {
+		if s.last == nil {
+			return errors.New("cannot lose the last write: there is none to lose")
+		}
+		s.last.rollback()
+	}
+	s.last = nil
+	close(s.restarted)
+	s.restarted = make(chan struct{})
+	return nil
 }
 
 // reply is an answer before it is written.
@@ -153,10 +181,4 @@ type reply struct {
 func statusPage(status int) reply {
 	text := fmt.Sprintf("<html><body><h1>%d %s</h1></body></html>", status, http.StatusText(status))
 	return reply{status: status, header: http.Header{"Content-Type": {"text/html"}}, body: []byte(text)}
-}
-
-func (p reply) write(w http.ResponseWriter) {
-	maps.Copy(w.Header(), p.header)
-	w.WriteHeader(p.status)
-	_, _ = w.Write(p.body) // a client that has gone needs no answer
 }

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -80,13 +81,15 @@ func (l *violationLog) reporter(q *request, now time.Time) reporter {
 		return ignore
 	}
 	return func(kind ViolationKind, format string, args ...any) {
+		detail := fmt.Sprintf(format, args...)
+		q.offence = cmp.Or(q.offence, string(kind)+": "+detail)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if len(l.entries) == maxViolations {
 			return
 		}
 		l.entries = append(l.entries, Violation{
-			Time: now, Kind: kind, Request: q.original, TransactionID: q.transactionID(), Detail: fmt.Sprintf(format, args...),
+			Time: now, Kind: kind, Request: q.original, TransactionID: q.transactionID(), Detail: detail,
 		})
 	}
 }

@@ -21,7 +21,7 @@ const (
 	deleteEdge verb = "DELETE_EDGE"
 )
 
-// anyVersion is accepted by DELETE in place of the node's resource-version (aai-common AAIConstants).
+// anyVersion is accepted by DELETE in place of the node's resource-version by default (aai-common AAIConstants).
 const anyVersion = "38cf3090-6a0c-4e9d-8142-4332a7352846"
 
 // operation is one write, checked as far as that goes without looking at the graph.
@@ -208,7 +208,7 @@ func (s *storing) replace(p *place, old *node, props map[string]any) {
 		n.id = old.id
 	}
 	s.changed = s.changed || old == nil || !reflect.DeepEqual(old.props, n.props)
-	s.save(n)
+	s.save(n, true)
 }
 
 func withDefaults(t *nodeType, props map[string]any) map[string]any {
@@ -220,8 +220,8 @@ func withDefaults(t *nodeType, props map[string]any) map[string]any {
 	return props
 }
 
-// storeChildren writes the children of one container. They are the full set: A&AI would delete the others, which it
-// allows nobody to do by default.
+// storeChildren writes the children of one container. They are the full set: the others are deleted, which A&AI allows
+// only to applications on a list, by type of the parent.
 func (s *storing) storeChildren(parent *place, t *nodeType, docs []*document) *apiError {
 	named := map[string]bool{}
 	for _, doc := range docs {
@@ -236,9 +236,16 @@ func (s *storing) storeChildren(parent *place, t *nodeType, docs []*document) *a
 		}
 	}
 	for _, n := range s.list(containerURI(t, parent)) {
-		if !named[n.place.uri()] {
+		if named[n.place.uri()] {
+			continue
+		}
+		if !slices.Contains(s.implied, parent.typ.name) && !slices.Contains(s.implied, "*") {
 			return fail(codeImplicitDeleteBan, "%s", n.place.uri())
 		}
+		if err := s.drop(n); err != nil {
+			return err
+		}
+		s.changed = true
 	}
 	return nil
 }

@@ -4,13 +4,70 @@ import (
 	"context"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/client"
 	"github.com/healthscope/healthscope/aai/plan"
 )
 
-// execute turns one operation into one request.
-func execute(ctx context.Context, c *client.Client, op plan.Operation) error {
+// Written is a write to one object, for the audit.
+type Written struct {
+	// Verb says what was done.
+	Verb plan.Verb
+	// Key says to which document.
+	Key aai.Key
+	// Resource is what the document is about.
+	Resource Resource
+	// Labels are the labels that were sent; nil when there were none.
+	Labels []string
+	// TransactionID is the X-TransactionId of the request, by which A&AI's own logs know it.
+	TransactionID string
+	// Err is why it was not done, or why it is not known; nil when A&AI has acknowledged it.
+	Err error
+}
+
+// execute does operations in one request: a plain one for a single operation, else a bulk request, which does all of them or none.
+func (p *pass) execute(ctx context.Context, ops []plan.Operation) error {
+	id := uuid.NewString()
+	ctx = client.WithTransaction(ctx, id)
+	var err error
+	if len(ops) == 1 {
+		err = executeOne(ctx, p.options.Client, ops[0])
+	} else {
+		writes := make([]client.Write, len(ops))
+		for i, op := range ops {
+			writes[i] = client.Write{
+				Op: requestOf[op.Verb], Key: op.Key, Document: op.Document, Patch: op.Patch,
+				ResourceVersion: op.ResourceVersion, Relationship: op.Relationship,
+			}
+		}
+		err = p.options.Client.WriteTogether(ctx, writes)
+	}
+	for _, op := range ops {
+		labels := op.Patch.Labels
+		if op.Verb == plan.Create {
+			labels = op.Document.Labels
+		}
+		p.options.Audit(Written{Verb: op.Verb, Key: op.Key, Resource: p.resourceOf(op.Key), Labels: labels, TransactionID: id, Err: err})
+	}
+	return err
+}
+
+// resourceOf says what an object is about, while others are worked on.
+func (p *pass) resourceOf(key aai.Key) Resource {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.resource(key)
+}
+
+// requestOf are the requests that do the operations.
+var requestOf = map[plan.Verb]aai.Op{
+	plan.Create: aai.OpPut, plan.Update: aai.OpPatch, plan.Unrelate: aai.OpUnrelate, plan.Relate: aai.OpRelate, plan.Delete: aai.OpDelete,
+}
+
+// executeOne turns one operation into one request.
+func executeOne(ctx context.Context, c *client.Client, op plan.Operation) error {
 	switch op.Verb {
 	case plan.Create:
 		return c.PutK8sResource(ctx, op.Key, op.Document)
@@ -25,22 +82,19 @@ func execute(ctx context.Context, c *client.Client, op plan.Operation) error {
 	return c.DeleteK8sResource(ctx, op.Key, op.ResourceVersion)
 }
 
-// dependencies name what an operation needs to exist: by A&AI's code for its absence, what is absent.
-func dependencies(op plan.Operation) map[string]string {
+// targets names the targets of relationships that an operation needs to exist; empty when it needs none.
+func targets(op plan.Operation) string {
 	switch op.Verb {
 	case plan.Create:
 		links := op.Document.RelationshipList.Relationships
-		targets := make([]string, 0, len(links))
+		names := make([]string, 0, len(links))
 		for _, r := range links {
-			targets = append(targets, r.Target())
+			names = append(names, r.Target())
 		}
-		return map[string]string{
-			aai.CodeNodeNotFound:   op.Key.Tenant.Path(),
-			aai.CodeTargetNotFound: strings.Join(targets, " "),
-		}
+		return strings.Join(names, " ")
 	case plan.Relate:
-		return map[string]string{aai.CodeTargetNotFound: op.Relationship.Target()}
+		return op.Relationship.Target()
 	case plan.Update, plan.Unrelate, plan.Delete:
 	}
-	return nil
+	return ""
 }

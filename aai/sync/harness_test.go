@@ -1,11 +1,15 @@
 package sync_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -75,9 +79,19 @@ type world struct {
 	t      fail
 	client *client.Client
 	syncer *aaisync.Syncer
-	// intercept answers a request in place of A&AI when it returns an answer.
-	intercept func(*http.Request) *http.Response
-	password  string
+	// wished is what was wished of the syncer, and objects what it has said since it knows nothing else.
+	wished  map[aai.Key]aaisync.Wish
+	objects map[aai.Key]aaisync.Object
+	// options of the plan.
+	plan plan.Options
+	// written is what the audit was told.
+	written []aaisync.Written
+	// intercept answers a request in place of A&AI when it returns an answer or an error.
+	intercept func(*http.Request) (*http.Response, error)
+	// observe is told of every request that comes to A&AI's door.
+	observe  func(*http.Request)
+	password string
+	lanes    lanes
 
 	mu  sync.Mutex
 	now time.Time
@@ -86,19 +100,35 @@ type world struct {
 // newWorld returns a world in which the tenant and two VNFs exist, if wanted.
 func newWorld(t fail, seeds ...simulator.Fixture) *world {
 	t.Helper()
-	w := &world{t: t, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), password: "good"}
-	w.Simulator = simulator.New(simulator.Options{Strict: true, Users: map[string]string{"AAI": "good"}, Clock: w.clock})
+	w := &world{
+		t: t, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), password: "good",
+		plan: plan.Options{Owner: owner, LabelPrefix: "hs/", LabelKeys: []string{"app"}},
+	}
+	w.simulate(simulator.Options{}, seeds...)
+	w.connect("http://aai.example", w, nil)
+	w.restart()
+	return w
+}
+
+// simulate puts another A&AI in the place of the one that is there.
+func (w *world) simulate(o simulator.Options, seeds ...simulator.Fixture) {
+	w.t.Helper()
+	o.Strict, o.Users, o.Clock = true, map[string]string{"AAI": "good"}, w.clock
+	w.Simulator = simulator.New(o)
 	w.seed(seeds...)
+}
+
+// connect makes a client of A&AI, with the transport unless it is nil.
+func (w *world) connect(url string, transport http.RoundTripper, gate *client.Gate) {
+	w.t.Helper()
 	c, err := client.New(client.Options{
-		BaseURL: "http://aai.example", Transport: w, PageSize: 100,
+		BaseURL: url, Transport: transport, PageSize: 100, Gate: gate,
 		Credentials: func() (string, string, error) { return "AAI", w.password, nil },
 	})
 	if err != nil {
-		t.Fatalf("%v", err)
+		w.t.Fatalf("%v", err)
 	}
 	w.client = c
-	w.restart()
-	return w
 }
 
 // everything seeds what exists in an A&AI that is ready for use.
@@ -121,6 +151,8 @@ func start(t *testing.T, seeds ...simulator.Fixture) *world {
 // checkManners checks that nothing was sent that a careful client does not send.
 func (w *world) checkManners() {
 	w.t.Helper()
+	w.checkJournal()
+	w.checkLanes()
 	for _, v := range w.Violations() {
 		if v.TransactionID != thirdParty {
 			w.t.Errorf("violation: %+v", v)
@@ -142,10 +174,14 @@ func (w *world) advance(d time.Duration) {
 
 // restart makes a Syncer that knows nothing.
 func (w *world) restart() {
-	w.syncer = aaisync.New(aaisync.Options{
-		Client: w.client, Clock: w.clock,
-		Plan: plan.Options{Owner: owner, LabelPrefix: "hs/", LabelKeys: []string{"app"}},
-	})
+	w.syncer = aaisync.New(aaisync.Options{Client: w.client, Clock: w.clock, Plan: w.plan, Audit: w.audit})
+	w.wished, w.objects = map[aai.Key]aaisync.Wish{}, map[aai.Key]aaisync.Object{}
+}
+
+func (w *world) audit(o aaisync.Written) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.written = append(w.written, o)
 }
 
 // RoundTrip carries a request to A&AI without a network.
@@ -153,10 +189,17 @@ func (w *world) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
+	if w.observe != nil {
+		w.mu.Lock()
+		w.observe(r)
+		w.mu.Unlock()
+	}
 	if w.intercept != nil {
-		if answer := w.intercept(r); answer != nil {
-			answer.Request = r
-			return answer, nil
+		if answer, err := w.intercept(r); answer != nil || err != nil {
+			if answer != nil {
+				answer.Request = r
+			}
+			return answer, err
 		}
 	}
 	defer func() {
@@ -171,8 +214,21 @@ func (w *world) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 		r.Body = http.NoBody
 	}
 	recorder := httptest.NewRecorder()
-	w.ServeHTTP(recorder, r)
+	w.serve(recorder, r)
 	return recorder.Result(), nil
+}
+
+// serve is A&AI, and notices writes that overlap.
+func (w *world) serve(out http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(out, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	defer w.lanes.enter(r.Method, r.URL.EscapedPath(), string(body))()
+	runtime.Gosched() // Others have their chance to come between.
+	w.ServeHTTP(out, r)
 }
 
 func (w *world) seed(seeds ...simulator.Fixture) {
@@ -189,8 +245,14 @@ func (w *world) faults(faults ...simulator.Fault) {
 	}
 }
 
+// outcome is a report with all objects, as they are known from this report and those before.
+type outcome struct {
+	aaisync.Report
+	Objects map[aai.Key]aaisync.Object
+}
+
 // sync makes a pass that must end well.
-func (w *world) sync(desired ...aai.Document) aaisync.Report {
+func (w *world) sync(desired ...aai.Document) outcome {
 	w.t.Helper()
 	r, err := w.trySync(desired...)
 	if err != nil {
@@ -199,23 +261,39 @@ func (w *world) sync(desired ...aai.Document) aaisync.Report {
 	return r
 }
 
-func (w *world) trySync(desired ...aai.Document) (aaisync.Report, error) {
-	return w.syncer.Sync(w.t.Context(), tenant, documents(desired...), plan.Holds{})
+func (w *world) trySync(desired ...aai.Document) (outcome, error) {
+	return w.pass(w.t.Context(), documents(desired...), plan.Holds{})
 }
 
-// requests returns what this project has asked of A&AI while do ran, as "PATCH a" or "GET" for a list.
-func (w *world) requests(do func()) []string {
-	before := len(w.Requests())
-	do()
-	list := []string{}
-	for _, r := range w.Requests()[before:] {
-		if r.Header.Get("X-FromAppId") != "HealthScope" {
-			continue
-		}
-		_, id, _ := strings.Cut(r.Path, "/k8s-resource/")
-		list = append(list, strings.TrimSpace(r.Method+" "+strings.Replace(id, "/relationship-list/relationship", " edge", 1)))
+// pass makes a pass in which all of the desired documents, and nothing else, is wished for. The syncer is told only what is new.
+func (w *world) pass(ctx context.Context, desired map[aai.Key]aai.Document, holds plan.Holds) (outcome, error) {
+	wishes := map[aai.Key]aaisync.Wish{}
+	for k := range w.wished {
+		wishes[k] = aaisync.Wish{}
 	}
-	return list
+	for k, d := range desired {
+		wishes[k] = aaisync.Wish{Document: &d, Seen: w.clock()}
+	}
+	for k, held := range holds.Keys {
+		if held {
+			wish := wishes[k]
+			wish.Held = true
+			wishes[k] = wish
+		}
+	}
+	maps.DeleteFunc(wishes, func(k aai.Key, wish aaisync.Wish) bool {
+		before := w.wished[k]
+		return before.Held == wish.Held && reflect.DeepEqual(before.Document, wish.Document)
+	})
+	maps.Copy(w.wished, wishes)
+	r, err := w.syncer.Sync(ctx, tenant, aaisync.Change{Wishes: wishes, Deletions: holds.Deletions, Existing: holds.Existing})
+	for k, o := range r.Changed {
+		w.objects[k] = o
+		if o.State == "" {
+			delete(w.objects, k)
+		}
+	}
+	return outcome{r, maps.Clone(w.objects)}, err
 }
 
 // expect checks the requests that were made while do ran, in any order.
@@ -294,7 +372,7 @@ func (w *world) expectStored(want map[string][]string) {
 }
 
 // expectObjects checks state and reason of every object, as "Pending NotTried".
-func (w *world) expectObjects(want map[string]string, r aaisync.Report) {
+func (w *world) expectObjects(want map[string]string, r outcome) {
 	w.t.Helper()
 	got := map[string]string{}
 	counts := map[aaisync.State]int{}
@@ -311,14 +389,4 @@ func (w *world) expectObjects(want map[string]string, r aaisync.Report) {
 	if counts[aaisync.Synced] != r.Synced || counts[aaisync.Pending] != r.Pending || counts[aaisync.Failed] != r.Failed {
 		w.t.Errorf("counts are %d, %d, %d; objects are %v", r.Synced, r.Pending, r.Failed, counts)
 	}
-}
-
-// acknowledged returns the ids of the objects that were written.
-func acknowledged(r aaisync.Report) []string {
-	var ids []string
-	for k := range maps.Keys(r.Acknowledged) {
-		ids = append(ids, k.ID)
-	}
-	slices.Sort(ids)
-	return ids
 }

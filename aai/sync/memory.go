@@ -5,52 +5,82 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/plan"
 )
 
-// memory is what is remembered about a tenant between passes. All but forgotten belongs to whoever holds turn.
+// inbox is what has come for a tenant since the last pass began.
+type inbox struct {
+	mu        sync.Mutex // guards the rest
+	wishes    map[aai.Key]Wish
+	deletions map[plan.Part]string
+	existing  []string
+	resync    bool
+}
+
+// receive notes a change. Of several wishes for an object, the last counts.
+func (b *inbox) receive(c Change) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for key, w := range c.Wishes {
+		if before, ok := b.wishes[key]; ok && !before.Seen.IsZero() {
+			w.Seen = before.Seen
+		}
+		b.wishes[key] = w
+	}
+	b.deletions, b.existing = c.Deletions, c.Existing
+}
+
+// forget asks for a resync.
+func (b *inbox) forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.resync = true
+}
+
+// memory is what is remembered about a tenant between passes. All but the inbox belongs to whoever holds turn.
 type memory struct {
-	turn      chan struct{}
-	forgotten atomic.Bool
-	// resynced is when the tenant was last read in full because that was due; zero for never.
+	inbox
+
+	turn chan struct{}
+	// resynced is when the tenant was last read in full because that was due; zero when it is due again.
 	resynced time.Time
 	// listed is when it was last read in full for whatever reason.
 	listed time.Time
-	// known is what A&AI holds. A document of ours that was written since it was read has no ResourceVersion: A&AI does not tell it.
-	known map[aai.Key]aai.Document
-	// seen is when a document was last read or written, if that was after listed.
-	seen map[aai.Key]time.Time
-	// uncertain are documents of which the last word is not known, such as those whose write got no answer.
-	uncertain map[aai.Key]bool
-	// parked are objects that wait for what they depend on.
-	parked map[aai.Key]parking
-	// dead are objects that A&AI will not take.
-	dead map[aai.Key]deadLetter
-	// failing are objects whose last request failed in a way that may pass.
-	failing map[aai.Key]error
-}
-
-// parking says why an object waits and when to try it again.
-type parking struct {
-	err   error
-	until time.Time
-}
-
-// deadLetter says why A&AI will not take an object, and what it was offered; nil for the deletion.
-type deadLetter struct {
-	err  error
-	want *aai.Document
+	// desired is what A&AI is to hold.
+	desired map[aai.Key]*aai.Document
+	// holds are what is not to be touched.
+	holds plan.Holds
+	// unacknowledged is, by object, when the oldest change was seen that A&AI has not acknowledged.
+	unacknowledged map[aai.Key]time.Time
+	// todo are the objects that may need something.
+	todo map[aai.Key]bool
+	knowledge
+	troubles
+	// standing is what was last said of each object.
+	standing map[aai.Key]Object
+	counts   map[State]int
 }
 
 func newMemory() *memory {
-	m := &memory{turn: make(chan struct{}, 1), failing: map[aai.Key]error{}}
-	m.retryAll()
-	m.learn(nil)
-	return m
+	return &memory{
+		inbox:          inbox{wishes: map[aai.Key]Wish{}},
+		turn:           make(chan struct{}, 1),
+		desired:        map[aai.Key]*aai.Document{},
+		holds:          plan.Holds{Keys: map[aai.Key]bool{}},
+		unacknowledged: map[aai.Key]time.Time{},
+		todo:           map[aai.Key]bool{},
+		knowledge:      knowledge{known: map[aai.Key]*aai.Document{}, owned: map[string]int{}, seen: map[aai.Key]time.Time{}, uncertain: map[aai.Key]bool{}},
+		troubles: troubles{
+			failing: map[aai.Key]failure{}, parked: map[aai.Key]parking{}, absent: map[string]bool{}, dead: map[aai.Key]deadLetter{},
+			conflicts: map[aai.Key]plan.Conflict{}, kept: map[aai.Key]plan.Kept{}, brakes: map[string]*plan.Brake{},
+		},
+		standing: map[aai.Key]Object{},
+		counts:   map[State]int{},
+	}
 }
 
 func (m *memory) lock(ctx context.Context) error {
@@ -64,17 +94,74 @@ func (m *memory) lock(ctx context.Context) error {
 
 func (m *memory) unlock() { <-m.turn }
 
-// retryAll forgets what was put off or given up.
-func (m *memory) retryAll() {
-	m.parked = map[aai.Key]parking{}
-	m.dead = map[aai.Key]deadLetter{}
+// open takes in what has come since the last pass.
+func (m *memory) open() {
+	m.mu.Lock()
+	wishes, deletions, existing, resync := m.wishes, m.deletions, m.existing, m.resync
+	m.wishes, m.resync = map[aai.Key]Wish{}, false
+	m.mu.Unlock()
+	for key, w := range wishes {
+		m.wish(key, w)
+	}
+	if !maps.Equal(deletions, m.holds.Deletions) || !slices.Equal(existing, m.holds.Existing) {
+		m.holds.Deletions, m.holds.Existing = deletions, existing
+		for key := range m.kept {
+			m.todo[key] = true
+		}
+	}
+	if resync {
+		m.resynced = time.Time{}
+	}
 }
 
-// learn replaces all knowledge by documents just read.
-func (m *memory) learn(documents map[aai.Key]aai.Document) {
-	m.known = documents
-	m.seen = map[aai.Key]time.Time{}
-	m.uncertain = map[aai.Key]bool{}
+// wish notes what is to become of an object.
+func (m *memory) wish(key aai.Key, w Wish) {
+	if reflect.DeepEqual(m.desired[key], w.Document) && m.holds.Keys[key] == w.Held {
+		return
+	}
+	m.todo[key] = true
+	delete(m.desired, key)
+	delete(m.holds.Keys, key)
+	if w.Document != nil {
+		m.desired[key] = w.Document
+	}
+	if w.Held {
+		m.holds.Keys[key] = true
+	}
+	if _, waits := m.unacknowledged[key]; !waits && !w.Seen.IsZero() {
+		m.unacknowledged[key] = w.Seen
+	}
+}
+
+// knowledge is what A&AI holds, as far as is known.
+type knowledge struct {
+	// known is what A&AI holds. A document of ours that was written since it was read has no ResourceVersion: A&AI does not tell it.
+	known map[aai.Key]*aai.Document
+	// owned counts the documents in known by data-source. Those of others are among them only when they were read one by one.
+	owned map[string]int
+	// exists is true when the tenant is known to exist.
+	exists bool
+	// lost is true when A&AI has once said that it does not.
+	lost bool
+	// seen is when a document was last read or written, if that was after the last list.
+	seen map[aai.Key]time.Time
+	// uncertain are documents of which the last word is not known, such as those whose write got no answer.
+	uncertain map[aai.Key]bool
+}
+
+// learn notes what A&AI holds of an object; nil for nothing.
+func (k *knowledge) learn(key aai.Key, d *aai.Document) {
+	if before := k.known[key]; before != nil {
+		if k.owned[before.DataSource]--; k.owned[before.DataSource] == 0 {
+			delete(k.owned, before.DataSource)
+		}
+		delete(k.known, key)
+	}
+	if d != nil {
+		k.known[key] = d
+		k.owned[d.DataSource]++
+		k.exists = true
+	}
 }
 
 // age returns how old the knowledge of a document is.
@@ -86,41 +173,31 @@ func (m *memory) age(key aai.Key, now time.Time) time.Duration {
 	return now.Sub(at)
 }
 
-// given says whether an object is in the dead letters for just this document; nil for its deletion.
-func (m *memory) given(key aai.Key, want *aai.Document) bool {
-	letter, ok := m.dead[key]
-	return ok && reflect.DeepEqual(letter.want, want)
-}
-
-// prune forgets the troubles of objects that need nothing any more.
-func (m *memory) prune(remaining map[aai.Key]bool) {
-	settled := func(key aai.Key) bool { return !remaining[key] }
-	maps.DeleteFunc(m.parked, func(key aai.Key, _ parking) bool { return settled(key) })
-	maps.DeleteFunc(m.dead, func(key aai.Key, _ deadLetter) bool { return settled(key) })
-	maps.DeleteFunc(m.failing, func(key aai.Key, _ error) bool { return settled(key) })
-}
-
 // apply brings the knowledge up to date after a write that A&AI has acknowledged.
 func (m *memory) apply(op plan.Operation, now time.Time) {
-	d := m.known[op.Key]
+	var d aai.Document
+	if known := m.known[op.Key]; known != nil {
+		d = *known
+	}
 	d.ResourceVersion = ""
 	links := slices.Clone(d.RelationshipList.Relationships)
 	switch op.Verb {
 	case plan.Create:
-		m.known[op.Key] = op.Document
+		d = op.Document
 	case plan.Update:
-		m.known[op.Key] = d.Apply(op.Patch)
+		d = d.Apply(op.Patch)
 	case plan.Relate:
 		links = append(links, op.Relationship)
 		d.RelationshipList.Relationships = links
-		m.known[op.Key] = d
 	case plan.Unrelate:
 		target := op.Relationship.Target()
 		d.RelationshipList.Relationships = slices.DeleteFunc(links, func(r aai.Relationship) bool { return r.Target() == target })
-		m.known[op.Key] = d
 	case plan.Delete:
-		delete(m.known, op.Key)
+		m.learn(op.Key, nil)
+		delete(m.seen, op.Key)
+		return
 	}
+	m.learn(op.Key, &d)
 	if op.Verb == plan.Create || op.Verb == plan.Update && op.Patch.Labels != nil {
 		m.seen[op.Key] = now
 	}

@@ -1,18 +1,17 @@
 package sync_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/plan"
@@ -32,23 +31,22 @@ func TestOutage(t *testing.T) {
 			w.sync(many(100, "Ready")...)
 			w.advance(time.Second)
 			w.faults(fault)
-			var r aaisync.Report
+			var r outcome
 			for i := range 10 { // every object flips ten times while A&AI is down
 				var err error
 				requests := w.requests(func() { r, err = w.trySync(many(100, []string{"Failed", "Pending"}[i%2])...) })
 				expectKind(t, err, aai.Retry)
-				if len(requests) > aaisync.DefaultParallelism {
-					t.Errorf("%d requests in one pass: A&AI is down", len(requests))
+				if n := len(sent(requests)); n > aaisync.DefaultParallelism {
+					t.Errorf("%d requests in one pass: A&AI is down", n)
 				}
 			}
-			if r.Pending != 100 || r.Objects[key("050")].Reason != aaisync.ReasonNotTried || r.Objects[key("050")].Message == "" {
-				t.Errorf("%d pending: %+v", r.Pending, r.Objects[key("050")])
+			if r.Pending != 100 || r.Objects[key("099")].Message == "" {
+				t.Errorf("%d pending: %+v", r.Pending, r.Objects[key("099")])
 			}
 			w.ClearFaults()
 			requests := w.requests(func() { r = w.sync(many(100, "Failed")...) })
-			writes := slices.DeleteFunc(requests, func(r string) bool { return strings.HasPrefix(r, "GET") })
-			if len(writes) != 100 || r.Synced != 100 {
-				t.Errorf("%d writes, %d synced; want 100", len(writes), r.Synced)
+			if n := len(writes(requests)); n != 100 || r.Synced != 100 {
+				t.Errorf("%d writes, %d synced; want 100", n, r.Synced)
 			}
 			w.expect(nil, func() { w.sync(many(100, "Failed")...) })
 		})
@@ -57,7 +55,7 @@ func TestOutage(t *testing.T) {
 
 func TestOutageBeforeTheFirstList(t *testing.T) {
 	w := start(t)
-	w.faults(simulator.Fault{Status: http.StatusBadGateway, Count: 1})
+	w.faults(simulator.Fault{PathPrefix: "/aai/v32" + tenant.Path(), Status: http.StatusBadGateway, Count: 1})
 	w.expect([]string{"GET"}, func() {
 		r, err := w.trySync(document("a", "Ready"))
 		expectKind(t, err, aai.Retry)
@@ -70,7 +68,7 @@ func TestForgetSurvivesAnOutage(t *testing.T) {
 	w := start(t)
 	w.sync(document("a", "Ready"))
 	w.othersDelete("a")
-	w.syncer.Forget(tenant)
+	w.syncer.Resync(tenant)
 	w.faults(simulator.Fault{Status: http.StatusBadGateway, Count: 1})
 	if _, err := w.trySync(document("a", "Ready")); err == nil {
 		t.Error("no error")
@@ -135,9 +133,9 @@ func TestRetryAfterIsPassedOn(t *testing.T) {
 	w := start(t)
 	w.sync()
 	n := 0
-	w.intercept = func(*http.Request) *http.Response {
+	w.intercept = func(*http.Request) (*http.Response, error) {
 		n++
-		return answer(http.StatusTooManyRequests, http.Header{"Retry-After": {"17"}}, "")
+		return answer(http.StatusTooManyRequests, http.Header{"Retry-After": {"17"}}, ""), nil
 	}
 	_, err := w.trySync(document("a", "Ready"))
 	if e := failure(t, err, aai.Retry); e.RetryAfter != 17*time.Second || n != 1 {
@@ -145,24 +143,50 @@ func TestRetryAfterIsPassedOn(t *testing.T) {
 	}
 }
 
+// mentions says whether a request is about an object, alone or with others.
+func mentions(r *http.Request, id string) bool {
+	if strings.HasSuffix(r.URL.Path, "/"+id) {
+		return true
+	}
+	if r.Body == nil {
+		return false
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return false
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return strings.Contains(string(body), "/k8s-resource/"+id+`"`) || strings.Contains(string(body), "/k8s-resource/"+id+"?")
+}
+
+// One object makes every request about it fail in a way that may pass.
 func TestOneBadObjectDoesNotKeepOthersFromTheirTurn(t *testing.T) {
 	w := start(t)
-	w.sync()
-	w.faults(simulator.Fault{PathPrefix: "/aai/v32" + key("000").Path(), Status: http.StatusInternalServerError})
-	r, err := w.trySync(many(20, "Ready")...)
-	if e := failure(t, err, aai.Retry); !strings.HasSuffix(e.URI, "/000") {
-		t.Errorf("the error is about %q", e.URI)
+	w.sync(document("x", "Ready"))
+	w.intercept = func(r *http.Request) (*http.Response, error) {
+		if r.Method != http.MethodGet && mentions(r, "007") {
+			return answer(http.StatusInternalServerError, nil, ""), nil
+		}
+		return nil, nil
 	}
-	if r.Synced != 19 || r.Objects[key("000")].Reason != aaisync.ReasonUnavailable {
-		t.Errorf("%d synced: %+v", r.Synced, r.Objects[key("000")])
+	all := append(many(20, "Ready"), document("x", "Ready"))
+	var r outcome
+	for range 6 { // 20, 10, 5, 2, 1, and it is alone
+		var err error
+		r, err = w.trySync(all...)
+		expectKind(t, err, aai.Retry)
 	}
-	// Next time the bad one comes last.
-	got := w.requests(func() { _, _ = w.trySync(many(21, "Ready")...) })
-	if diff := cmp.Diff([]string{"GET 000", "PUT 020"}, slices.Sorted(slices.Values(got))); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
+	if r.Synced != 20 || r.Objects[key("007")].Reason != aaisync.ReasonUnavailable {
+		t.Errorf("%d synced: %+v", r.Synced, r.Objects[key("007")])
 	}
-	w.ClearFaults()
-	if r = w.sync(many(21, "Ready")...); r.Synced != 21 {
+	// From now on, others do not suffer from it at all.
+	all = append(all, many(30, "Ready")[20:]...)
+	got := w.requests(func() { _, _ = w.trySync(all...) })
+	if n := len(writes(got)); n != 10 || len(sent(got)) != 2 {
+		t.Errorf("%q; want the bad one read, and 10 created together", got)
+	}
+	w.intercept = nil
+	if r = w.sync(all...); r.Synced != 31 {
 		t.Errorf("%d synced", r.Synced)
 	}
 }
@@ -171,11 +195,15 @@ func TestWrongPassword(t *testing.T) {
 	w := start(t)
 	w.password = "wrong"
 	for range 3 {
-		w.expect([]string{"GET"}, func() {
-			r, err := w.trySync(many(50, "Ready")...)
-			expectKind(t, err, aai.Stop)
-			if r.Pending != 50 {
-				t.Errorf("%d pending", r.Pending)
+		w.expect(nil, func() {
+			if n := w.probes(func() {
+				r, err := w.trySync(many(50, "Ready")...)
+				expectKind(t, err, aai.Stop)
+				if r.Pending != 50 {
+					t.Errorf("%d pending", r.Pending)
+				}
+			}); n != 1 {
+				t.Errorf("%d probes in a pass, want 1", n)
 			}
 		})
 	}
@@ -185,8 +213,8 @@ func TestWrongPassword(t *testing.T) {
 	var err error
 	requests := w.requests(func() { _, err = w.trySync(many(50, "Failed")...) })
 	expectKind(t, err, aai.Stop)
-	if len(requests) > aaisync.DefaultParallelism {
-		t.Errorf("%d requests with a wrong password", len(requests))
+	if n := len(sent(requests)); n > aaisync.DefaultParallelism {
+		t.Errorf("%d requests with a wrong password", n)
 	}
 	w.password = "good"
 	if r := w.sync(many(50, "Failed")...); r.Synced != 50 {
@@ -198,22 +226,22 @@ func TestACancelledPassEnds(t *testing.T) {
 	w := start(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var n atomic.Int32
-	w.intercept = func(r *http.Request) *http.Response {
-		if r.Method == http.MethodPut {
+	w.intercept = func(r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodPost {
 			n.Add(1)
 			cancel()
 		}
-		return nil
+		return nil, nil
 	}
-	_, err := w.syncer.Sync(ctx, tenant, documents(many(100, "Ready")...), plan.Holds{})
+	_, err := w.pass(ctx, documents(many(300, "Ready")...), plan.Holds{})
 	if !errors.Is(err, context.Canceled) || n.Load() > aaisync.DefaultParallelism+1 {
 		t.Errorf("%d requests, %v", n.Load(), err)
 	}
-	if _, err := w.syncer.Sync(ctx, tenant, nil, plan.Holds{}); !errors.Is(err, context.Canceled) {
+	if _, err := w.pass(ctx, nil, plan.Holds{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	w.intercept = nil
-	if r := w.sync(many(100, "Ready")...); r.Synced != 100 {
+	if r := w.sync(many(300, "Ready")...); r.Synced != 300 {
 		t.Errorf("%d synced", r.Synced)
 	}
 }
@@ -223,9 +251,9 @@ func TestADocumentWithoutAVersion(t *testing.T) {
 	w := start(t)
 	w.sync(document("a", "Ready"))
 	n := 0
-	w.intercept = func(*http.Request) *http.Response {
+	w.intercept = func(*http.Request) (*http.Response, error) {
 		n++
-		return answer(http.StatusOK, nil, `{"id":"a","data-owner":"`+owner+`"}`)
+		return answer(http.StatusOK, nil, `{"id":"a","data-owner":"`+owner+`"}`), nil
 	}
 	_, err := w.trySync()
 	if e := failure(t, err, aai.Retry); !strings.Contains(e.Error(), "after "+strconv.Itoa(n)+" requests") || n > 20 {
@@ -252,19 +280,19 @@ func TestOfSeveralErrorsTheMostUsefulIsTold(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := start(t)
-			w.sync()
+			w.sync(document("x", "Ready")) // The tenant is known to exist.
 			var both sync.WaitGroup
 			both.Add(2)
-			w.intercept = func(r *http.Request) *http.Response {
+			w.intercept = func(r *http.Request) (*http.Response, error) {
 				both.Done()
 				both.Wait()
 				refuse := c.a
-				if strings.HasSuffix(r.URL.Path, "/b") {
+				if mentions(r, "030") {
 					refuse = c.b
 				}
-				return answer(refuse.status, http.Header{"Retry-After": {refuse.after}}, "")
+				return answer(refuse.status, http.Header{"Retry-After": {refuse.after}}, ""), nil
 			}
-			_, err := w.trySync(document("a", "Ready"), document("b", "Ready"))
+			_, err := w.trySync(append(many(60, "Ready"), document("x", "Ready"))...) // two requests
 			if e := failure(t, err, c.kind); e.RetryAfter != c.after {
 				t.Errorf("retry after %s, want %s", e.RetryAfter, c.after)
 			}
@@ -275,10 +303,10 @@ func TestOfSeveralErrorsTheMostUsefulIsTold(t *testing.T) {
 func TestNobodyWaitsForHisTurnForEver(t *testing.T) {
 	w := start(t)
 	entered, leave := make(chan struct{}), make(chan struct{})
-	w.intercept = func(*http.Request) *http.Response {
+	w.intercept = func(*http.Request) (*http.Response, error) {
 		close(entered)
 		<-leave
-		return answer(http.StatusBadGateway, nil, "")
+		return answer(http.StatusBadGateway, nil, ""), nil
 	}
 	done := make(chan error)
 	go func() {
@@ -288,7 +316,7 @@ func TestNobodyWaitsForHisTurnForEver(t *testing.T) {
 	<-entered
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := w.syncer.Sync(ctx, tenant, nil, plan.Holds{}); !errors.Is(err, context.Canceled) {
+	if _, err := w.pass(ctx, nil, plan.Holds{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	close(leave)

@@ -3,77 +3,111 @@ package sync
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/plan"
 )
 
-// pass is one pass over a tenant. Each object is worked on by itself, step by
-// step: plan, do the first operation, and plan again with what was learnt. So
-// an object that turns out to be other than what was known needs no treatment
-// of its own: it is read, and the next plan is right.
+const (
+	// maxRounds bounds the requests that one object gets in a pass. The longest good way is some ten: read, update, change two relationships, update, and twice read again.
+	maxRounds = 20
+	// maxRereads bounds how often a pass starts anew with an object because others keep changing it.
+	maxRereads = 2
+)
+
+// pass is one pass over a tenant. It goes in rounds: plan, for each object that
+// may need something, its first operation, do all of these, and plan again with
+// what was learnt. So an object that turns out to be other than what was known
+// needs no treatment of its own: it is read, and the next plan is right.
 type pass struct {
 	options Options
+	bulk    *atomic.Int32
+	probing *probing
 	tenant  aai.Tenant
-	desired map[aai.Key]aai.Document
-	holds   plan.Holds
 
-	mu sync.Mutex // guards the rest while objects are worked on
+	mu sync.Mutex // guards the rest while requests are under way
 	*memory
 	// settled are the objects that this pass has given up.
 	settled map[aai.Key]bool
 	// missing are, by name, what objects depend on and A&AI does not have.
 	missing map[string]error
+	// tried counts how often an object was started anew.
+	tried map[aai.Key]int
 	// acked is when A&AI acknowledged the last write to an object.
 	acked map[aai.Key]time.Time
+	// changed are the objects whose standing may be another now.
+	changed map[aai.Key]bool
+	// careful is true when a request for several objects was refused in this round.
+	careful bool
 	// halt is why the pass cannot go on.
 	halt error
 }
 
+// step is what to do about an object next.
+type step struct {
+	// read is true when the document has to be read first.
+	read bool
+	op   plan.Operation
+	// together is how many operations a request with this one may have.
+	together int
+}
+
 // run does the pass.
 func (p *pass) run(ctx context.Context) {
-	due := p.due()
-	if due {
+	p.open()
+	p.halt = p.probing.check(ctx)
+	listed := p.halt == nil && p.due()
+	if listed {
 		p.refresh(ctx)
 	}
-	keys := p.unfinished()
-	if p.halt == nil && !due && p.listIsCheaper(keys) {
-		p.list(ctx)
-		keys = p.unfinished()
+	p.revive(p.options.Clock(), p.options.DeletionPause)
+	for key := range p.todo {
+		p.changed[key] = true
 	}
-	if p.halt != nil {
-		return
+	for round := 0; p.halt == nil; round++ {
+		steps := p.steps()
+		if !listed && p.listIsCheaper(steps) {
+			listed = true
+			p.list(ctx)
+			continue
+		}
+		if len(steps) == 0 || !p.tenantExists(ctx, steps) {
+			return
+		}
+		if round == maxRounds {
+			p.giveUp(steps)
+			return
+		}
+		p.round(ctx, steps)
 	}
-	var group errgroup.Group
-	group.SetLimit(p.options.Parallelism)
-	for _, key := range keys {
-		group.Go(func() error {
-			p.finish(ctx, key)
-			return nil
-		})
+}
+
+// giveUp notes that objects need more than a pass does for them.
+func (p *pass) giveUp(steps []step) {
+	for _, s := range steps {
+		p.fail(s.op, &aai.Error{
+			Op: aai.OpGet, URI: s.op.Key.Path(), Kind: aai.Retry, Status: http.StatusOK, Message: fmt.Sprintf("not as desired after %d requests", maxRounds),
+		}, 1)
 	}
-	_ = group.Wait() // objects leave their errors in the pass
 }
 
 // due says whether the tenant is to be read in full.
 func (p *pass) due() bool {
-	return p.resynced.IsZero() || p.forgotten.Load() || p.options.Clock().Sub(p.resynced) >= p.options.Resync
+	return p.resynced.IsZero() || p.options.Clock().Sub(p.resynced) >= p.options.Resync
 }
 
 // refresh reads the tenant in full and gives a new chance to what was put off or given up.
 func (p *pass) refresh(ctx context.Context) {
-	forgotten := p.forgotten.Swap(false)
 	p.list(ctx)
 	if p.halt == nil {
 		p.resynced = p.listed
 		p.retryAll()
-	} else if forgotten {
-		p.forgotten.Store(true)
 	}
 }
 
@@ -85,99 +119,180 @@ func (p *pass) list(ctx context.Context) {
 		p.halt = err
 		return
 	}
-	known := make(map[aai.Key]aai.Document, len(documents))
-	for _, d := range documents {
-		known[aai.Key{Tenant: p.tenant, ID: d.ID}] = d
-	}
-	p.learn(known)
+	before := p.known
+	p.known = make(map[aai.Key]*aai.Document, len(documents))
+	p.owned, p.seen, p.uncertain, p.exists = map[string]int{}, map[aai.Key]time.Time{}, map[aai.Key]bool{}, false
 	p.listed = start
-}
-
-// unfinished returns the objects that need something, sorted; those that failed last time come last, so that they cannot keep others from their turn.
-func (p *pass) unfinished() []aai.Key {
-	need := map[aai.Key]bool{}
-	for _, op := range p.diff(p.desired, p.known) {
-		need[op.Key] = true
+	for i := range documents {
+		key := aai.Key{Tenant: p.tenant, ID: documents[i].ID}
+		p.learn(key, &documents[i])
+		p.look(key)
 	}
-	for key := range p.uncertain {
-		if !p.given(key, p.want(key)) {
-			need[key] = true
+	for key := range before {
+		if p.known[key] == nil {
+			p.look(key)
 		}
 	}
-	keys := make([]aai.Key, 0, len(need))
-	for key := range need {
-		keys = append(keys, key)
+	for key := range p.desired {
+		p.look(key)
 	}
-	slices.SortFunc(keys, func(a, b aai.Key) int {
-		return cmp.Or(cmp.Compare(p.failed(a), p.failed(b)), a.Compare(b))
+}
+
+// look makes the pass look at an object.
+func (p *pass) look(key aai.Key) { p.todo[key], p.changed[key] = true, true }
+
+// steps returns what to do next, sorted by object; those that failed last time come last, so that they cannot keep others from their turn. What needs nothing is no longer among the things to do.
+func (p *pass) steps() []step {
+	var steps []step
+	probed := map[string]bool{}
+	for key := range p.todo {
+		switch s, state := p.step(key); state {
+		case nothing:
+			delete(p.todo, key)
+		case ready:
+			steps = append(steps, s)
+		case waits:
+		}
+	}
+	slices.SortFunc(steps, func(a, b step) int {
+		return cmp.Or(cmp.Compare(p.failing[a.op.Key].together, p.failing[b.op.Key].together), cmp.Compare(b.together, a.together), a.op.Key.Compare(b.op.Key))
 	})
-	return keys
+	return slices.DeleteFunc(steps, func(s step) bool { return p.probes(probed, s) })
 }
 
-// failed is 1 for an object that failed last time, else 0.
-func (p *pass) failed(key aai.Key) int {
-	if p.failing[key] != nil {
-		return 1
+// probes says whether an operation waits for another that finds out whether what both need is there now.
+func (p *pass) probes(probed map[string]bool, s step) bool {
+	name := targets(s.op)
+	if !p.absent[name] || p.missing[name] != nil { // What is missing is known to all of them.
+		return false
 	}
-	return 0
+	first := !probed[name]
+	probed[name] = true
+	return !first
 }
 
-// diff returns the operations between two sets of documents that may be tried now.
-func (p *pass) diff(desired, current map[aai.Key]aai.Document) []plan.Operation {
-	ops := plan.Diff(desired, current, p.holds, p.options.Plan).Operations
-	return slices.DeleteFunc(ops, p.waits)
+// progress says how far an object is.
+type progress int
+
+const (
+	// nothing means that it needs nothing now.
+	nothing progress = iota
+	// ready means that there is a step.
+	ready
+	// waits means that it needs something that cannot be done in this pass.
+	waits
+)
+
+// step returns what to do about an object next.
+func (p *pass) step(key aai.Key) (step, progress) {
+	delete(p.conflicts, key)
+	delete(p.kept, key)
+	switch {
+	case p.holds.Keys[key], p.given(key):
+		return step{}, nothing
+	case p.settled[key]:
+		if _, parked := p.parked[key]; parked {
+			return step{}, nothing
+		}
+		return step{}, waits
+	case p.uncertain[key]:
+		return step{read: true, op: plan.Operation{Key: key}}, ready
+	}
+	d := p.options.Plan.Decide(key, p.desired[key], p.known[key], p.holds)
+	if d.Deletes() {
+		d = p.brake(key, d)
+	}
+	if d.Conflict != nil {
+		p.conflicts[key] = *d.Conflict
+	}
+	if d.Kept != nil {
+		p.kept[key] = *d.Kept
+	}
+	ops := slices.DeleteFunc(d.Operations, p.waits)
+	if len(ops) == 0 {
+		return step{}, nothing
+	}
+	s := step{op: ops[0], read: p.readFirst(ops[0]), together: int(p.bulk.Load())}
+	if n := p.failing[key].together; n > 0 {
+		s.together = min(s.together, max(n/2, 1))
+	}
+	if p.absent[targets(s.op)] {
+		s.together = 1
+	}
+	return s, ready
+}
+
+// brake limits a deletion.
+func (p *pass) brake(key aai.Key, d plan.Decision) plan.Decision {
+	source := p.known[key].DataSource
+	if !p.holds.Limits(source) {
+		return d
+	}
+	if p.brakes[source] == nil {
+		p.brakes[source] = plan.NewBrake(p.owned[source], p.options.Plan.Limit)
+		if len(p.brakes) == 1 {
+			p.braked = p.options.Clock()
+		}
+	}
+	if p.brakes[source].Take(key) {
+		return d
+	}
+	return plan.Decision{Kept: p.brakes[source].Kept(key, source)}
 }
 
 // waits says whether an operation must not be tried now.
 func (p *pass) waits(op plan.Operation) bool {
-	parked := p.parked[op.Key]
-	waitsFor := op.Verb == plan.Create || op.Verb == plan.Relate
-	return waitsFor && p.options.Clock().Before(parked.until) || p.given(op.Key, p.want(op.Key))
+	return (op.Verb == plan.Create || op.Verb == plan.Relate) && p.options.Clock().Before(p.parked[op.Key].until)
 }
 
-// want returns the desired document of an object; nil when there is none.
-func (p *pass) want(key aai.Key) *aai.Document {
-	if d, ok := p.desired[key]; ok {
-		return &d
+// readFirst says whether a document must be read before an operation on it, unless it is known well enough: it may be somebody else's by now, and labels that others have added since would be dropped. Before a deletion its resource-version must be known.
+func (p *pass) readFirst(op plan.Operation) bool {
+	switch op.Verb {
+	case plan.Update, plan.Relate, plan.Unrelate:
+		return p.age(op.Key, p.options.Clock()) > p.options.MaxAge && p.missing[targets(op)] == nil
+	case plan.Delete:
+		return op.ResourceVersion == ""
+	case plan.Create:
 	}
-	return nil
+	return false
 }
 
 // listIsCheaper says whether so many documents have to be read before they are written that reading the tenant in full costs less. A page of a list weighs about as much as a hundred documents read one by one.
-func (p *pass) listIsCheaper(keys []aai.Key) bool {
+func (p *pass) listIsCheaper(steps []step) bool {
 	var reads int
-	for _, key := range keys {
-		if op, ok := p.next(key); ok && p.readFirst(op) {
+	for _, s := range steps {
+		if s.read {
 			reads++
 		}
 	}
 	return reads > 1 && reads*100 > len(p.known)
 }
 
-// next returns the operation that an object needs first.
-func (p *pass) next(key aai.Key) (plan.Operation, bool) {
-	desired, current := map[aai.Key]aai.Document{}, map[aai.Key]aai.Document{}
-	if d, ok := p.desired[key]; ok {
-		desired[key] = d
+// tenantExists finds out whether the tenant exists, if that is not known and several objects are to be created there. If it does not, what is to be created is parked; if that cannot be found out, the pass halts.
+func (p *pass) tenantExists(ctx context.Context, steps []step) bool {
+	creates := func(s step) bool { return s.op.Verb == plan.Create }
+	first := slices.IndexFunc(steps, creates)
+	if p.exists || first < 0 || !slices.ContainsFunc(steps[first+1:], creates) { // A single creation finds it out itself.
+		return true
 	}
-	if d, ok := p.known[key]; ok {
-		current[key] = d
+	exists, err := p.options.Client.HasTenant(ctx, p.tenant)
+	switch {
+	case err != nil:
+		p.halt = err
+		return false
+	case exists:
+		p.exists = true
+		return true
 	}
-	ops := p.diff(desired, current)
-	if len(ops) == 0 {
-		return plan.Operation{}, false
+	p.lost = true
+	missing := &aai.Error{
+		Op: aai.OpTenant, URI: p.tenant.Path(), Status: http.StatusNotFound, Code: aai.CodeNodeNotFound, Kind: aai.Park, Problem: aai.ProblemTenant,
+		Message: fmt.Sprintf("tenant %q does not exist", p.tenant),
 	}
-	return ops[0], true
-}
-
-// readFirst says whether a document must be read before an operation on it: its labels before they are replaced, unless they are known well enough, and its resource-version before it is deleted.
-func (p *pass) readFirst(op plan.Operation) bool {
-	switch op.Verb {
-	case plan.Update:
-		return op.Patch.Labels != nil && p.age(op.Key, p.options.Clock()) > p.options.MaxAge
-	case plan.Delete:
-		return op.ResourceVersion == ""
-	case plan.Create, plan.Relate, plan.Unrelate:
+	for _, s := range steps {
+		if creates(s) {
+			p.fail(s.op, missing, 1)
+		}
 	}
-	return false
+	return true
 }

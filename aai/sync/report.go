@@ -13,7 +13,7 @@ import (
 // State says how far an object in A&AI is from what is desired.
 type State string
 
-// The states.
+// The states. An object that is not desired, and that A&AI does not hold, has none.
 const (
 	// Synced means that A&AI holds what is desired.
 	Synced State = "Synced"
@@ -48,69 +48,144 @@ type Object struct {
 	Reason Reason
 	// Message says the same for people.
 	Message string
+	// Resource is what the object is about; empty when it is synced.
+	Resource Resource
+}
+
+// Resource is what an object is about.
+type Resource struct {
+	// Cluster, Group, Kind, Namespace and Name identify a Kubernetes resource.
+	Cluster, Group, Kind, Namespace, Name string
 }
 
 // Report is the outcome of a pass.
 type Report struct {
-	// Objects has an entry for each desired document that is not held, and for each one that is yet to be deleted.
-	Objects map[aai.Key]Object
-	// Synced, Pending and Failed count Objects by state.
+	// Changed has every object whose standing has changed since the pass before. One that has none any more is the zero Object.
+	Changed map[aai.Key]Object
+	// Synced, Pending and Failed count all objects of the tenant by state.
 	Synced, Pending, Failed int
+	// Kept are all documents that should be deleted and are not, by key.
+	Kept []plan.Kept
 	// Acknowledged holds the objects that this pass wrote, with the time of A&AI's last acknowledgement.
 	Acknowledged map[aai.Key]time.Time
+	// Lags are how long it took, for each object that this pass brought up to date by a write, from the oldest change that A&AI did not know of.
+	Lags []time.Duration
+	// TenantMissing is true when the tenant is known not to exist.
+	TenantMissing bool
 	// NextPass is when there will be something to do even if nothing changes: the next resync, or the next try of an object that waits.
 	NextPass time.Time
 }
 
-// report tells the outcome of the pass, and forgets what is of no more use.
+// report tells the outcome of the pass.
 func (p *pass) report() Report {
-	final := plan.Diff(p.desired, p.known, p.holds, p.options.Plan)
-	remaining := map[aai.Key]bool{}
-	for _, op := range final.Operations {
-		remaining[op.Key] = true
+	r := Report{
+		Changed: map[aai.Key]Object{}, Acknowledged: p.acked, NextPass: p.nextPass(), TenantMissing: p.lost && !p.exists && len(p.parked) > 0,
 	}
-	for key := range p.uncertain {
-		if !p.holds.Keys[key] {
-			remaining[key] = true
+	for _, key := range slices.SortedFunc(maps.Keys(p.changed), aai.Key.Compare) {
+		now := p.standingOf(key)
+		if now.State != "" && now.State != Synced {
+			now.Resource = p.resource(key)
 		}
-	}
-	p.prune(remaining)
-	r := Report{Objects: make(map[aai.Key]Object, len(p.desired)), Acknowledged: p.acked, NextPass: p.nextPass()}
-	for key := range p.desired {
-		if !p.holds.Keys[key] {
-			r.Objects[key] = Object{State: Synced}
+		if lag, known := p.lag(key, now); known {
+			r.Lags = append(r.Lags, lag)
 		}
-	}
-	for key := range remaining {
-		r.Objects[key] = p.trouble(key)
-	}
-	for _, c := range final.Conflicts {
-		r.Objects[c.Key] = Object{State: Failed, Reason: ReasonConflict, Message: fmt.Sprintf("%q belongs to data-owner %q", c.Key.Path(), c.Owner)}
-	}
-	for _, o := range r.Objects {
-		switch o.State {
-		case Synced:
-			r.Synced++
-		case Pending:
-			r.Pending++
-		case Failed:
-			r.Failed++
+		if before, had := p.standing[key]; had && before == now || !had && now.State == "" {
+			continue
 		}
+		r.Changed[key] = now
+		p.stand(key, now)
+	}
+	r.Synced, r.Pending, r.Failed = p.counts[Synced], p.counts[Pending], p.counts[Failed]
+	for _, key := range slices.SortedFunc(maps.Keys(p.kept), aai.Key.Compare) {
+		r.Kept = append(r.Kept, p.kept[key])
 	}
 	return r
 }
 
-// trouble says why an object is not synced.
-func (p *pass) trouble(key aai.Key) Object {
-	if p.given(key, p.want(key)) {
+// lag returns how late A&AI was told of an object, if this pass has told it, and ends the wait of one that needs nothing any more. What is held waits, though it has no standing.
+func (p *pass) lag(key aai.Key, now Object) (lag time.Duration, known bool) {
+	if now.State != "" && now.State != Synced || p.holds.Keys[key] {
+		return 0, false
+	}
+	at, written := p.acked[key]
+	since, waits := p.unacknowledged[key]
+	delete(p.unacknowledged, key)
+	return max(at.Sub(since), 0), written && waits
+}
+
+// stand notes the standing of an object.
+func (p *pass) stand(key aai.Key, now Object) {
+	if before, had := p.standing[key]; had {
+		p.counts[before.State]--
+	}
+	delete(p.standing, key)
+	if now.State != "" {
+		p.standing[key] = now
+		p.counts[now.State]++
+	}
+}
+
+// resource says what an object is about.
+func (p *pass) resource(key aai.Key) Resource {
+	d := p.desired[key]
+	if d == nil {
+		d = p.known[key]
+	}
+	if d == nil {
+		return Resource{}
+	}
+	return Resource{Cluster: d.DataSource, Group: d.Group, Kind: d.Kind, Namespace: d.Namespace, Name: d.Name}
+}
+
+// standingOf says how far an object is, and forgets troubles that are over.
+func (p *pass) standingOf(key aai.Key) Object {
+	if p.given(key) {
 		return Object{State: Failed, Reason: ReasonRejected, Message: p.dead[key].err.Error()}
 	}
-	if err := p.failing[key]; err != nil {
-		return Object{State: Pending, Reason: ReasonUnavailable, Message: err.Error()}
+	delete(p.dead, key)
+	if p.holds.Keys[key] {
+		p.over(key)
+		return Object{}
 	}
-	if parked, ok := p.parked[key]; ok {
-		return Object{State: Pending, Reason: ReasonMissingDependency, Message: parked.err.Error()}
+	if c, taken := p.conflicts[key]; taken {
+		p.over(key)
+		return Object{State: Failed, Reason: ReasonConflict, Message: fmt.Sprintf("%q belongs to data-owner %q", key.Path(), c.Owner)}
 	}
+	if p.wanting(key) {
+		if f, failed := p.failing[key]; failed {
+			return Object{State: Pending, Reason: ReasonUnavailable, Message: f.err.Error()}
+		}
+		if parked, ok := p.parked[key]; ok {
+			return Object{State: Pending, Reason: ReasonMissingDependency, Message: parked.err.Error()}
+		}
+		return p.untried()
+	}
+	p.over(key)
+	if p.desired[key] != nil {
+		return Object{State: Synced}
+	}
+	return Object{}
+}
+
+// over forgets the troubles of an object that needs nothing any more.
+func (p *pass) over(key aai.Key) {
+	delete(p.failing, key)
+	delete(p.parked, key)
+}
+
+// wanting says whether an object still needs something.
+func (p *pass) wanting(key aai.Key) bool {
+	if p.uncertain[key] {
+		return true
+	}
+	if _, stays := p.kept[key]; stays {
+		return false
+	}
+	return len(p.options.Plan.Decide(key, p.desired[key], p.known[key], p.holds).Operations) > 0
+}
+
+// untried is the standing of an object that has not had its turn.
+func (p *pass) untried() Object {
 	o := Object{State: Pending, Reason: ReasonNotTried}
 	if p.halt != nil {
 		o.Message = p.halt.Error()
@@ -121,12 +196,21 @@ func (p *pass) trouble(key aai.Key) Object {
 // nextPass returns when there will be something to do even if nothing changes.
 func (p *pass) nextPass() time.Time {
 	next := p.options.Clock()
-	if !p.resynced.IsZero() {
-		next = p.resynced.Add(p.options.Resync)
+	if p.resynced.IsZero() {
+		return next
+	}
+	next = p.resynced.Add(p.options.Resync)
+	earlier := func(at time.Time) {
+		if at.Before(next) {
+			next = at
+		}
 	}
 	for _, parked := range p.parked {
-		if parked.until.Before(next) {
-			next = parked.until
+		earlier(parked.until)
+	}
+	for _, brake := range p.brakes {
+		if brake.Refused() {
+			earlier(p.braked.Add(p.options.DeletionPause))
 		}
 	}
 	return next
@@ -137,10 +221,20 @@ func (p *pass) err() error {
 	if p.halt != nil {
 		return fmt.Errorf("cannot synchronise tenant %q: %w", p.tenant, p.halt)
 	}
-	keys := slices.SortedFunc(maps.Keys(p.failing), aai.Key.Compare)
-	if len(keys) == 0 {
-		return nil
+	var first error
+	n := 0
+	for _, key := range slices.SortedFunc(maps.Keys(p.failing), aai.Key.Compare) {
+		if n == 0 {
+			first = p.failing[key].err
+		}
+		n++
 	}
-	first := p.failing[keys[0]]
-	return fmt.Errorf("cannot synchronise tenant %q: %d objects failed, the first: %w", p.tenant, len(keys), first)
+	switch n {
+	case 0:
+		return nil
+	case 1:
+		return fmt.Errorf("cannot synchronise tenant %q: 1 object failed: %w", p.tenant, first)
+	default:
+		return fmt.Errorf("cannot synchronise tenant %q: %d objects failed, the first: %w", p.tenant, n, first)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/healthscope/healthscope/aai"
@@ -13,14 +14,16 @@ import (
 
 // Defaults of Options.
 const (
-	// DefaultParallelism is the number of objects written at the same time. Writes to objects of one VNF contend for it inside A&AI, so more is not faster.
+	// DefaultParallelism is the number of requests under way at the same time. Writes to objects of one VNF contend for it inside A&AI, so more is not faster.
 	DefaultParallelism = 4
 	// DefaultResync is how often a tenant is read again in full.
 	DefaultResync = 10 * time.Minute
 	// DefaultParkInterval is how long an object waits for what it depends on before it is tried again.
 	DefaultParkInterval = 30 * time.Second
-	// DefaultMaxAge is how old the knowledge of a document may be when its labels are written.
+	// DefaultMaxAge is how old the knowledge of a document may be when it is changed.
 	DefaultMaxAge = 5 * time.Second
+	// DefaultDeletionPause is how long deletions beyond the limit wait for their next time.
+	DefaultDeletionPause = time.Minute
 )
 
 // Options are the parts and the configuration of a Syncer.
@@ -29,54 +32,96 @@ type Options struct {
 	Client *client.Client
 	// Plan says what is ours in A&AI.
 	Plan plan.Options
-	// Parallelism is the number of objects written at the same time. The default is DefaultParallelism.
+	// Parallelism is the number of requests under way at the same time. The default is DefaultParallelism.
 	Parallelism int
 	// Resync is how often a tenant is read again in full, so that what others changed is repaired. The default is DefaultResync.
 	Resync time.Duration
 	// ParkInterval is how long an object waits for its tenant, or for the target of a relationship, before it is tried again. The default is DefaultParkInterval.
 	ParkInterval time.Duration
-	// MaxAge is how old the knowledge of a document may be when its labels are written: an older one is read again first, because a patch replaces all labels and would drop those that others have added since. The default is DefaultMaxAge.
+	// MaxAge is how old the knowledge of a document may be when it is changed: an older one is read again first, because A&AI checks no resource-version when it patches, so that the document may be somebody else's by now, and because a patch replaces all labels and would drop those that others have added since. The default is DefaultMaxAge.
 	MaxAge time.Duration
+	// DeletionPause is how long deletions beyond the limit wait for their next time. The default is DefaultDeletionPause.
+	DeletionPause time.Duration
+	// Audit is told of every write that was tried. Nil means nobody is.
+	Audit func(Written)
+	// AuditStatus is told of every change of a module's operational-status that was tried. Nil means nobody is.
+	AuditStatus func(WrittenStatus)
 	// Clock tells the time. The default is time.Now.
 	Clock func() time.Time
 }
 
 // setDefaults fills in what is left out.
 func (o *Options) setDefaults() {
+	for _, f := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&o.Resync, DefaultResync}, {&o.ParkInterval, DefaultParkInterval}, {&o.MaxAge, DefaultMaxAge}, {&o.DeletionPause, DefaultDeletionPause},
+	} {
+		if *f.field <= 0 {
+			*f.field = f.value
+		}
+	}
 	if o.Parallelism <= 0 {
 		o.Parallelism = DefaultParallelism
 	}
-	if o.Resync <= 0 {
-		o.Resync = DefaultResync
+	if o.Audit == nil {
+		o.Audit = func(Written) {}
 	}
-	if o.ParkInterval <= 0 {
-		o.ParkInterval = DefaultParkInterval
-	}
-	if o.MaxAge <= 0 {
-		o.MaxAge = DefaultMaxAge
+	if o.AuditStatus == nil {
+		o.AuditStatus = func(WrittenStatus) {}
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
 }
 
+// Wish is what is to become of one object.
+type Wish struct {
+	// Document is what A&AI is to hold; nil for nothing.
+	Document *aai.Document
+	// Held is true when the object is neither written nor deleted for now, because too little is known about it.
+	Held bool
+	// Seen is when it was seen that the object is to be like this; zero when that is of no interest.
+	Seen time.Time
+}
+
+// Change is what a caller wants of a tenant, beyond what it has wanted before.
+type Change struct {
+	// Wishes are the objects of which something else is wanted than before.
+	Wishes map[aai.Key]Wish
+	// Deletions are those of plan.Holds, all of them each time.
+	Deletions map[plan.Part]string
+	// Existing are those of plan.Holds.
+	Existing []string
+}
+
 // Syncer keeps the tenants of one A&AI as desired. It is safe for concurrent use; passes over one tenant take turns. There must be one Syncer for an installation: two would overwrite each other.
 type Syncer struct {
 	options Options
+	// bulk is how many operations a bulk request may have: fewer than A&AI's default when it has said so.
+	bulk    atomic.Int32
+	probing *probing
 
-	mu      sync.Mutex // guards tenants
+	mu      sync.Mutex // guards the rest
 	tenants map[aai.Tenant]*memory
+	// vnfs is what is remembered about the modules of VNFs.
+	vnfs map[string]*moduleMemory
 }
 
 // New returns a Syncer that knows nothing yet.
 func New(o Options) *Syncer {
 	o.setDefaults()
-	return &Syncer{options: o, tenants: map[aai.Tenant]*memory{}}
+	s := &Syncer{options: o, probing: newProbing(o.Client), tenants: map[aai.Tenant]*memory{}, vnfs: map[string]*moduleMemory{}}
+	s.bulk.Store(client.MaxBulk)
+	return s
 }
 
-// Sync makes one pass over a tenant: it makes A&AI hold the desired documents,
-// all of that tenant and of our data-owner, and nothing else of ours, except
-// where something is held.
+// Sync notes what is new about what a tenant is to hold, and makes one pass over
+// it: it makes A&AI hold the desired documents, all of that tenant and of our
+// data-owner, and nothing else of ours, except where something is held. A pass
+// costs as much as there is to do, however much the tenant holds; only one that
+// reads the tenant in full costs more.
 //
 // An error that wraps an *aai.Error means that the pass could not do all it
 // should because of A&AI or of the way to it: it is of kind Stop when a person
@@ -86,44 +131,50 @@ func New(o Options) *Syncer {
 //
 // Any other error, with an empty report, means that there was no pass: a
 // document does not belong here, or ctx ended while another pass had its turn.
-func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, desired map[aai.Key]aai.Document, holds plan.Holds) (Report, error) {
-	if err := s.check(tenant, desired); err != nil {
+// In the latter case, the change is not lost.
+func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, c Change) (Report, error) {
+	if err := s.check(tenant, c.Wishes); err != nil {
 		return Report{}, err
 	}
 	m := s.memory(tenant)
+	m.receive(c)
 	if err := m.lock(ctx); err != nil {
 		return Report{}, fmt.Errorf("cannot synchronise tenant %q: %w", tenant, err)
 	}
 	defer m.unlock()
 	p := &pass{
 		options: s.options,
+		bulk:    &s.bulk,
+		probing: s.probing,
 		tenant:  tenant,
 		memory:  m,
-		desired: desired,
-		holds:   holds,
 		settled: map[aai.Key]bool{},
 		missing: map[string]error{},
+		tried:   map[aai.Key]int{},
 		acked:   map[aai.Key]time.Time{},
+		changed: map[aai.Key]bool{},
 	}
 	p.run(ctx)
+	s.probing.learn(p.halt)
 	return p.report(), p.err()
 }
 
-// Forget makes the next pass over a tenant read it again in full, and try again what was put off or given up.
-func (s *Syncer) Forget(tenant aai.Tenant) {
-	s.memory(tenant).forgotten.Store(true)
+// Resync makes the next pass over a tenant read it again in full, and try again what was put off or given up.
+func (s *Syncer) Resync(tenant aai.Tenant) {
+	s.memory(tenant).forget()
 }
 
 // check refuses documents that would end up in another place, or in nobody's hands.
-func (s *Syncer) check(tenant aai.Tenant, desired map[aai.Key]aai.Document) error {
-	for key, d := range desired {
+func (s *Syncer) check(tenant aai.Tenant, wishes map[aai.Key]Wish) error {
+	for key, w := range wishes {
 		switch {
 		case key.Tenant != tenant:
 			return fmt.Errorf("cannot synchronise tenant %q: document %q is of tenant %q", tenant, key.ID, key.Tenant)
-		case key.ID != d.ID:
-			return fmt.Errorf("cannot synchronise tenant %q: document %q has the id %q", tenant, key.ID, d.ID)
-		case d.DataOwner != s.options.Plan.Owner:
-			return fmt.Errorf("cannot synchronise tenant %q: document %q has the data-owner %q, not %q", tenant, key.ID, d.DataOwner, s.options.Plan.Owner)
+		case w.Document == nil:
+		case key.ID != w.Document.ID:
+			return fmt.Errorf("cannot synchronise tenant %q: document %q has the id %q", tenant, key.ID, w.Document.ID)
+		case w.Document.DataOwner != s.options.Plan.Owner:
+			return fmt.Errorf("cannot synchronise tenant %q: document %q has the data-owner %q, not %q", tenant, key.ID, w.Document.DataOwner, s.options.Plan.Owner)
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ var layers = []string{"", "controllers", "aai", "healthscope", "apis"}
 var beside = []string{"e2e", "config"}
 
 // purePackages may not themselves import what reads a clock, the network, or a context.
-var purePackages = []string{"healthscope", "healthscope/rules", "healthscope/bundle", "aai/mapping", "aai/plan"}
+var purePackages = []string{"healthscope", "healthscope/rules", "healthscope/rules/expr", "healthscope/bundle", "healthscope/status", "aai/mapping", "aai/plan"}
 
 // impure are import paths, and prefixes that end in a slash, that a pure package may not name.
 var impure = []string{

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
 )
 
 // reasonWord matches what can be a reason: one CamelCase word.
@@ -21,7 +22,7 @@ var reasonWord = regexp.MustCompile(`^[A-Z][a-z]+([A-Z][a-z]+)*$`)
 var noReasons = []string{"Judge", "HealthScope", "Application", "Reference", "Selector"}
 
 // conditionTypes are the types of a scope's conditions.
-var conditionTypes = []string{corev1alpha2.ConditionReady, corev1alpha2.ConditionClustersReachable, corev1alpha2.ConditionInventorySynced}
+var conditionTypes = []string{corev1alpha2.ConditionReady, corev1alpha2.ConditionClustersReachable, corev1alpha2.ConditionInventorySynced, corev1alpha2.ConditionInventoryConflict, corev1alpha2.ConditionHealthChecksInvalid}
 
 // reasonsInSource returns the reasons of conditions and events: all CamelCase words in the packages that make them, wherever they are written.
 func reasonsInSource(t *testing.T) []string {
@@ -34,6 +35,11 @@ func reasonsInSource(t *testing.T) []string {
 	})
 	for _, word := range slices.Concat(noReasons, conditionTypes) {
 		delete(words, word)
+	}
+	for _, reachability := range fleet.Reachabilities() { // What is the matter with a cluster is a reason of ClustersReachable.
+		if reachability != fleet.Connected {
+			words[string(reachability)] = true
+		}
 	}
 	return slices.Sorted(maps.Keys(words))
 }

@@ -30,10 +30,8 @@ type setting struct{ path, kind, value string }
 
 // settings returns all fields of the configuration file with their defaults.
 func settings() []setting {
-	// Sections that have no default are there, so that what is in them is found.
-	c := configv1alpha1.Configuration{Inventory: &configv1alpha1.Inventory{
-		Regions: make([]configv1alpha1.Region, 1), Links: make([]configv1alpha1.LinkPolicy, 1),
-	}}
+	var c configv1alpha1.Configuration
+	open(reflect.ValueOf(&c).Elem())
 	configv1alpha1.SetDefaults(&c)
 	mustBeGiven := map[string]bool{"apiVersion": true, "kind": true}
 	for _, err := range configv1alpha1.Validate(&c) {
@@ -48,6 +46,22 @@ func settings() []setting {
 		}
 	}
 	return all
+}
+
+// open puts a section where one may be but has no default, and one into every list of them, so that what is in them is found.
+func open(v reflect.Value) {
+	for _, f := range v.Fields() {
+		switch {
+		case f.Kind() == reflect.Pointer && f.Type().Elem().Kind() == reflect.Struct:
+			f.Set(reflect.New(f.Type().Elem()))
+			open(f.Elem())
+		case f.Kind() == reflect.Slice && f.Type().Elem().Kind() == reflect.Struct:
+			f.Set(reflect.MakeSlice(f.Type(), 1, 1))
+			open(f.Index(0))
+		case f.Kind() == reflect.Struct:
+			open(f)
+		}
+	}
 }
 
 func settingsOf(v reflect.Value, prefix string) []setting {

@@ -75,7 +75,9 @@ func TestTimeLimitsAreDocumented(t *testing.T) {
 	want := map[string]int32{
 		"policy.pendingTimeoutSeconds":  *c.Policy.PendingTimeoutSeconds,
 		"policy.notPresentGraceSeconds": *c.Policy.NotPresentGraceSeconds,
+		"policy.noStatusGraceSeconds":   *c.Policy.NoStatusGraceSeconds,
 		"policy.failureGraceSeconds":    *c.Policy.FailureGraceSeconds,
+		"policy.recoveryHoldSeconds":    *c.Policy.RecoveryHoldSeconds,
 	}
 	for _, r := range p.rows(t, "limit") {
 		for _, field := range codes(r["limit"]) {

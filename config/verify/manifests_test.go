@@ -154,24 +154,79 @@ func checkObject(path string, object map[string]any, s apiextensionsv1.JSONSchem
 	return errors.Join(errs...)
 }
 
-func TestSamplesAreValid(t *testing.T) {
-	m := newManifests(t)
-	checked := 0
-	err := filepath.WalkDir(filepath.Join("..", "samples"), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+// kustomization is the name of the file that says what "kubectl apply -k" of its folder applies.
+const kustomization = "kustomization.yaml"
+
+// manifestsIn returns the documents of the manifests in a folder of config and below it, by file.
+func manifestsIn(t *testing.T, folder string) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	err := filepath.WalkDir(filepath.Join("..", folder), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || entry.Name() == kustomization {
 			return err
 		}
 		data, err := os.ReadFile(path)
-		for _, document := range documentsOf(string(data)) {
-			checked++
-			if err := m.check(document); err != nil {
-				t.Errorf("%s: %v\n%s", path, err, document)
-			}
-		}
+		found[path] = documentsOf(string(data))
 		return err
 	})
-	if err != nil || checked == 0 {
-		t.Fatalf("cannot read the samples: %d found, %v", checked, err)
+	if err != nil || len(found) == 0 {
+		t.Fatalf("cannot read config/%s: %d files found, %v", folder, len(found), err)
+	}
+	return found
+}
+
+func TestManifestsAreValid(t *testing.T) {
+	m := newManifests(t)
+	for _, folder := range []string{"samples", "rbac"} {
+		for path, documents := range manifestsIn(t, folder) {
+			for _, document := range documents {
+				if err := m.check(document); err != nil {
+					t.Errorf("%s: %v\n%s", path, err, document)
+				}
+			}
+		}
+	}
+}
+
+// TestKustomizationsListEveryFile: whoever applies a folder gets all of it, without the folders below it.
+func TestKustomizationsListEveryFile(t *testing.T) {
+	var folders []string
+	for _, pattern := range []string{"../crd", "../rbac", "../rbac/member", "../rbac/options/*"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("cannot find the folders %s: %v", pattern, err)
+		}
+		folders = append(folders, found...)
+	}
+	for _, folder := range folders {
+		data, err := os.ReadFile(filepath.Join(folder, kustomization))
+		if err != nil {
+			t.Errorf("%s cannot be applied: %v", folder, err)
+			continue
+		}
+		var k struct {
+			APIVersion, Kind string
+			Resources        []string
+		}
+		if err := yaml.UnmarshalStrict(data, &k); err != nil {
+			t.Errorf("%s: cannot read %s: %v", folder, kustomization, err)
+		}
+		files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []string{kustomization}
+		for _, name := range k.Resources {
+			want = append(want, filepath.Base(name))
+		}
+		for _, file := range files {
+			if !slices.Contains(want, filepath.Base(file)) {
+				t.Errorf("%s: %s does not list %s", folder, kustomization, filepath.Base(file))
+			}
+		}
+		if len(want) != len(files) {
+			t.Errorf("%s: %s lists %d files, and there are %d", folder, kustomization, len(want)-1, len(files)-1)
+		}
 	}
 }
 

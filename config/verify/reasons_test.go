@@ -61,7 +61,7 @@ func TestReasonsOfKubernetesAreDocumented(t *testing.T) {
 				map[string]any{"name": "c", "ready": false, "state": map[string]any{"waiting": map[string]any{"reason": reason}}},
 			}},
 		}}
-		if r := rules.Evaluate(pod); r.State != healthscope.Failed || string(r.Reason) != reason {
+		if r := rules.Evaluate(pod, rules.Options{}); r.State != healthscope.Failed || string(r.Reason) != reason {
 			t.Errorf("%s says that a pod that waits for %s is Failed; it is %s, %s", p.name, reason, r.State, r.Reason)
 		}
 	}

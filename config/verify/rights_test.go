@@ -11,26 +11,66 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// rights returns the rules of a file of config/rbac, one word for each group and resource: group, resource, verbs and where.
-func rights(t *testing.T, name string) []string {
+// rbac is the folder of the roles, and home the namespace of the programs.
+const (
+	rbac = "../rbac"
+	home = "healthscope-system"
+)
+
+// roleFiles are the files with roles that are generated, by the section of the page that documents them.
+var roleFiles = map[string]string{
+	"Monitor":            "monitor_role.yaml",
+	"Controller":         "controller_role.yaml",
+	"Discovery":          "options/discovery/role.yaml",
+	"Trusted namespaces": "options/trusted/role.yaml",
+	"Creating bundles":   "options/createbundles/role.yaml",
+	"Secrets":            "options/secrets/role.yaml",
+	"Hub in a member":    "member/role.yaml",
+}
+
+// readAs reads the documents of a kind in a file of config/rbac.
+func readAs[T any](t *testing.T, name string, kinds ...string) []T {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "rbac", name))
+	data, err := os.ReadFile(filepath.Join(rbac, name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []string
+	var found []T
 	for _, document := range documentsOf(string(data)) {
-		var role rbacv1.ClusterRole // A Role has the same fields, as far as they are used.
-		if err := yaml.UnmarshalStrict([]byte(document), &role); err != nil {
+		var meta struct{ Kind string }
+		if err := yaml.Unmarshal([]byte(document), &meta); err != nil {
 			t.Fatalf("cannot read %s: %v", name, err)
 		}
-		where := "everywhere"
-		if role.Kind == "Role" {
-			where = "own namespace"
+		if !slices.Contains(kinds, meta.Kind) {
+			continue
 		}
+		var object T
+		if err := yaml.UnmarshalStrict([]byte(document), &object); err != nil {
+			t.Fatalf("cannot read %s: %v", name, err)
+		}
+		found = append(found, object)
+	}
+	return found
+}
+
+// rights returns the rules of a file of config/rbac, one line for each group and resource: group, resource, verbs and where.
+func rights(t *testing.T, name string) []string {
+	t.Helper()
+	var all []string
+	for _, role := range readAs[rbacv1.ClusterRole](t, name, "ClusterRole", "Role") { // A Role has the same fields, as far as they are used.
 		for _, rule := range role.Rules {
-			if len(rule.ResourceNames)+len(rule.NonResourceURLs) > 0 {
-				t.Errorf("%s: this test does not know rules with resource names or URLs", name)
+			if len(rule.NonResourceURLs) > 0 {
+				t.Errorf("%s: this test does not know rules with URLs", name)
+			}
+			where := "everywhere"
+			if role.Kind == "Role" {
+				where = "own namespace"
+				if role.Namespace != home {
+					where = "namespace `" + role.Namespace + "`"
+				}
+			}
+			if len(rule.ResourceNames) > 0 {
+				where += ", only `" + strings.Join(rule.ResourceNames, "`, `") + "`"
 			}
 			for _, group := range rule.APIGroups {
 				for _, resource := range rule.Resources {
@@ -51,7 +91,7 @@ func right(group, resource string, verbs []string, where string) string {
 
 func TestRightsAreDocumented(t *testing.T) {
 	p := readPage(t, "rights.md")
-	for title, file := range map[string]string{"Monitor": "monitor_role.yaml", "Controller": "controller_role.yaml"} {
+	for title, file := range roleFiles {
 		section := p.section(t, title)
 		var got []string
 		for _, r := range section.rows(t, "group") {
@@ -61,5 +101,60 @@ func TestRightsAreDocumented(t *testing.T) {
 			}
 		}
 		section.documents(t, "right of "+file, rights(t, file), got)
+	}
+}
+
+func TestEveryOptionIsDocumented(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(rbac, "options", "*", "role.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("cannot find the roles of options: %d found, %v", len(files), err)
+	}
+	documented := map[string]bool{}
+	for _, file := range roleFiles {
+		documented[filepath.Join(rbac, file)] = true
+	}
+	for _, file := range files {
+		if !documented[file] {
+			t.Errorf("config/docs/rights.md: add a section for %s, and add it to roleFiles", file)
+		}
+	}
+}
+
+// bound is what a role is named and who has it.
+type bound struct{ kind, role, account string }
+
+// TestEveryRoleIsBound: the roles of a file go to the ServiceAccount that the file is for, and nothing else is bound to anybody.
+func TestEveryRoleIsBound(t *testing.T) {
+	want, got := map[bound]bool{}, map[bound]bool{}
+	for path := range manifestsIn(t, "rbac") {
+		name, _ := filepath.Rel(rbac, path)
+		account := "healthscope-monitor"
+		switch {
+		case strings.HasPrefix(name, "controller"):
+			account = "healthscope-controller"
+		case strings.HasPrefix(name, "member"):
+			account = "healthscope-hub"
+		}
+		for _, r := range readAs[rbacv1.ClusterRole](t, name, "ClusterRole", "Role") {
+			want[bound{r.Kind, r.Name, account}] = true
+		}
+		for _, b := range readAs[rbacv1.ClusterRoleBinding](t, name, "ClusterRoleBinding", "RoleBinding") {
+			for _, s := range b.Subjects {
+				if s.Kind != rbacv1.ServiceAccountKind || s.Namespace != home {
+					t.Errorf("%s: a role must not be bound to %s %q in namespace %q", name, s.Kind, s.Name, s.Namespace)
+				}
+				got[bound{b.RoleRef.Kind, b.RoleRef.Name, s.Name}] = true
+			}
+		}
+	}
+	for b := range want {
+		if !got[b] {
+			t.Errorf("config/rbac: bind %s %q to ServiceAccount %q", b.kind, b.role, b.account)
+		}
+	}
+	for b := range got {
+		if !want[b] {
+			t.Errorf("config/rbac: %s %q must not be bound to ServiceAccount %q", b.kind, b.role, b.account)
+		}
 	}
 }

@@ -2,8 +2,10 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/signal"
 	"syscall"
 
@@ -14,6 +16,9 @@ import (
 const (
 	exitOK    = 0
 	exitError = 1
+	// exitNotReady and exitUnusable are those of the command explain.
+	exitNotReady = 1
+	exitUnusable = 2
 )
 
 // Main runs the program with the given arguments, until it is done or receives
@@ -28,11 +33,26 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
-	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintf(errOut, "healthscope: %v\n", err)
-		return exitError
+	err := root.ExecuteContext(ctx)
+	if errors.Is(err, errReconfigured) && ctx.Err() == nil {
+		err = runAgain()
 	}
-	return exitOK
+	if err != nil && !errors.Is(err, errNotReady) {
+		fmt.Fprintf(errOut, "healthscope: %v\n", err)
+	}
+	return exitCode(err)
+}
+
+// errReconfigured means that settings have changed for which the program has to start anew, and that it has stopped gracefully.
+var errReconfigured = errors.New("the configuration has changed")
+
+// runAgain replaces the program in its own process by itself. It returns only when that fails.
+func runAgain() error {
+	program, err := os.Executable()
+	if err == nil {
+		err = syscall.Exec(program, os.Args, os.Environ()) //nolint:gosec // The same program, with the same arguments.
+	}
+	return fmt.Errorf("cannot start anew with the changed configuration: %w", err)
 }
 
 // Command returns the program's root command, with all others below it.
@@ -43,6 +63,6 @@ func Command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newController(), newMonitor(), newVersion())
+	root.AddCommand(newController(), newMonitor(), newExplain(), newAAI(), newClusters(), newVersion())
 	return root
 }

@@ -79,7 +79,9 @@ func policyOf(p configv1alpha1.Policy) healthscope.Policy {
 	return healthscope.Policy{
 		PendingTimeout:  seconds(p.PendingTimeoutSeconds),
 		NotPresentGrace: seconds(p.NotPresentGraceSeconds),
+		NoStatusGrace:   seconds(p.NoStatusGraceSeconds),
 		FailureGrace:    seconds(p.FailureGraceSeconds),
+		RecoveryHold:    seconds(p.RecoveryHoldSeconds),
 	}
 }
 

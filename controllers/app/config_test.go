@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/monitor"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
@@ -156,11 +158,11 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestPolicy(t *testing.T) {
-	c, err := loadConfig(write(t, "config.yaml", head+"policy: {pendingTimeoutSeconds: 0, notPresentGraceSeconds: 5, failureGraceSeconds: 7}\n"))
+	c, err := loadConfig(write(t, "config.yaml", head+"policy: {pendingTimeoutSeconds: 0, notPresentGraceSeconds: 5, noStatusGraceSeconds: 3, failureGraceSeconds: 7, recoveryHoldSeconds: 9}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := healthscope.Policy{NotPresentGrace: 5 * time.Second, FailureGrace: 7 * time.Second}
+	want := healthscope.Policy{NotPresentGrace: 5 * time.Second, NoStatusGrace: 3 * time.Second, FailureGrace: 7 * time.Second, RecoveryHold: 9 * time.Second}
 	if diff := cmp.Diff(want, policyOf(c.Policy)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -181,4 +183,30 @@ func FuzzConfiguration(f *testing.F) {
 			t.Errorf("not valid: %v", configv1alpha1.Validate(c))
 		}
 	})
+}
+
+func TestMonitorOptions(t *testing.T) {
+	c, err := loadConfig(write(t, "config.yaml", head+`
+monitor:
+  labelKeys: [a]
+  namespaces: [store]
+  allowedLabels: [b]
+  kinds: [{apiVersion: cert-manager.io/v1, kind: Certificate}, {apiVersion: v1, kind: Secret}]
+  discover: true
+  trustedNamespaces: [store]
+  listBudgetKiB: 1
+  limitKiB: 64
+  createBundles: {}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := monitor.Options{
+		LabelKeys: []string{"a"}, Namespaces: []string{"store"}, AllowedLabels: []string{"b"}, Discover: true, TrustedNamespaces: []string{"store"},
+		Kinds:      append(monitor.DefaultKinds(), schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: "Certificate"}, schema.GroupVersionKind{Version: "v1", Kind: "Secret"}),
+		ListBudget: 1024, HardLimit: 65536, CreateBundles: "healthscope.core.oam.dev/name",
+	}
+	if diff := cmp.Diff(want, monitorOptionsOf(c.Monitor)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/inventory"
+	"github.com/healthscope/healthscope/controllers/pruning"
 	"github.com/healthscope/healthscope/controllers/scope"
 )
 
@@ -26,22 +26,32 @@ func newController() *cobra.Command {
 }
 
 func runController(ctx context.Context, o *options, config *configv1alpha1.Configuration, logger logr.Logger) error {
+	checks := newHealthChecks(config.HealthCheckExprs, logger)
 	mgr, err := newControllerManager(o)
 	if err != nil {
 		return err
 	}
-	view, err := fleet.Setup(mgr, fleet.Options{ClusterName: config.ClusterName, Policy: policyOf(config.Policy)})
+	view, objects, err := setupFleet(mgr, config, checks)
 	if err != nil {
 		return err
 	}
-	if err := setupScopes(ctx, mgr, view, config); err != nil {
+	if err := metrics.Registry.Register(fleet.NewCollector(view)); err != nil {
+		return errors.Wrap(err, "cannot register metrics")
+	}
+	if err := setupClusters(mgr, o, config, view); err != nil {
 		return err
 	}
-	ready := func() error { return bundlesRead(view) }
-	if err := addStatusAPI(mgr, config.API, ready, logger.WithName("api")); err != nil {
+	guard := pruning.NewGuard("HealthScopes")
+	if err := setupScopes(ctx, mgr, view, objects, guard, checks, config); err != nil {
 		return err
 	}
-	if err := addProbes(mgr, func(*http.Request) error { return ready() }); err != nil {
+	if err := o.addHealthChecks(mgr, checks, config, logger); err != nil {
+		return err
+	}
+	if err := addStatusAPI(mgr, config.API, view.Ready, logger.WithName("api")); err != nil {
+		return err
+	}
+	if err := addProbes(mgr, func(*http.Request) error { return errors.Join(view.Ready(), guard.Ready()) }); err != nil {
 		return err
 	}
 	logger.Info("Starting the controller", "version", Version(), "cluster", config.ClusterName)
@@ -57,26 +67,22 @@ func newControllerManager(o *options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	bundles, byObject := fleet.CacheByObject()
-	options.Cache = cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: map[client.Object]cache.ByObject{bundles: byObject}}
+	options.Cache = cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
 	mgr, err := ctrl.NewManager(rest, options)
 	return mgr, errors.Wrap(err, "cannot make the manager")
 }
 
 // setupScopes adds the scope controller, its metrics, and the inventory where one is configured.
-func setupScopes(ctx context.Context, mgr ctrl.Manager, view *fleet.View, config *configv1alpha1.Configuration) error {
-	objects, err := fleet.NewObjects(config.ClusterName, mgr.GetConfig(), mgr.GetRESTMapper(), config.Monitor.AllowedLabels)
-	if err != nil {
-		return err
-	}
+func setupScopes(ctx context.Context, mgr ctrl.Manager, view *fleet.View, objects *fleet.Objects, guard *pruning.Guard, checks *healthChecks, config *configv1alpha1.Configuration) error {
+	checks.Subscribe(objects.Refresh)
 	registry := scope.NewRegistry()
 	if err := metrics.Registry.Register(scope.NewCollector(registry)); err != nil {
 		return errors.Wrap(err, "cannot register metrics")
 	}
-	o := scope.Options{View: view, Objects: objects, Registry: registry, Policy: policyOf(config.Policy)}
+	o := scope.Options{View: view, Objects: objects, Registry: registry, Policy: policyOf(config.Policy), Guard: guard, HealthChecks: checks}
 	if config.Inventory != nil {
 		i, err := inventory.New(inventory.Options{
-			Config: config.Inventory, LabelKeys: config.Monitor.AllowedLabels, View: view, Registry: registry, Metrics: metrics.Registry,
+			Config: config.Inventory, LabelKeys: config.Monitor.AllowedLabels, TrustedNamespaces: config.Monitor.TrustedNamespaces, View: view, Registry: registry, Metrics: metrics.Registry,
 		})
 		if err != nil {
 			return err
@@ -87,12 +93,4 @@ func setupScopes(ctx context.Context, mgr ctrl.Manager, view *fleet.View, config
 		o.Inventory, o.InventoryChanged = i, i.Subscribe
 	}
 	return scope.Setup(ctx, mgr, o)
-}
-
-// bundlesRead returns an error until the bundles have been read once.
-func bundlesRead(view *fleet.View) error {
-	if !view.Synced() {
-		return errors.New("the bundles have not been read yet")
-	}
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -23,10 +24,10 @@ func runMonitor(ctx context.Context, o *options, config *configv1alpha1.Configur
 	if err != nil {
 		return err
 	}
-	monitorOptions := monitor.Options{
-		LabelKeys: config.Monitor.LabelKeys, Namespaces: config.Monitor.Namespaces, AllowedLabels: config.Monitor.AllowedLabels,
-		LeaseNamespace: o.leaseNamespace(),
-	}
+	monitorOptions := monitorOptionsOf(config.Monitor)
+	monitorOptions.LeaseNamespace = o.leaseNamespace()
+	checks := newHealthChecks(config.HealthCheckExprs, logger)
+	monitorOptions.Rules, monitorOptions.RulesChanged = checks, checks.Subscribe
 	options, err := monitor.ManagerOptions(monitorOptions)
 	if err != nil {
 		return err
@@ -40,11 +41,38 @@ func runMonitor(ctx context.Context, o *options, config *configv1alpha1.Configur
 	if err := monitor.Setup(mgr, monitorOptions); err != nil {
 		return err
 	}
+	if err := o.addHealthChecks(mgr, checks, config, logger); err != nil {
+		return err
+	}
 	if err := addProbes(mgr, cacheSynced(mgr)); err != nil {
 		return err
 	}
 	logger.Info("Starting the monitor", "version", Version(), "labelKeys", config.Monitor.LabelKeys)
 	return mgr.Start(ctx)
+}
+
+// monitorOptionsOf turns the section of a configuration, defaults filled in, into the monitor's options.
+func monitorOptionsOf(m configv1alpha1.Monitor) monitor.Options {
+	kinds := monitor.DefaultKinds()
+	for _, k := range m.Kinds {
+		kinds = append(kinds, schema.FromAPIVersionAndKind(k.APIVersion, k.Kind))
+	}
+	o := monitor.Options{
+		LabelKeys: m.LabelKeys, Kinds: kinds, Discover: m.Discover, Namespaces: m.Namespaces, TrustedNamespaces: m.TrustedNamespaces,
+		AllowedLabels: m.AllowedLabels, ListBudget: kibibytes(m.ListBudgetKiB), HardLimit: kibibytes(m.LimitKiB),
+	}
+	if m.CreateBundles != nil {
+		o.CreateBundles = m.CreateBundles.LabelKey
+	}
+	return o
+}
+
+// kibibytes returns a number of KiB in bytes.
+func kibibytes(n *int32) int {
+	if n == nil {
+		return 0
+	}
+	return int(*n) << 10
 }
 
 // cacheSynced says whether the manager's cache has been read once.

@@ -46,6 +46,8 @@ type options struct {
 	probeAddress   string
 	logFormat      string
 	verbosity      int
+	// startAnew makes a program that runs stop gracefully and start anew.
+	startAnew func()
 }
 
 // newManagerCommand returns a command that runs a manager. run is given the flags, the configuration and the logger.
@@ -65,7 +67,14 @@ func newManagerCommand(name, short string, run func(context.Context, *options, *
 	c := &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return errors.Wrapf(start(c.Context(), c.ErrOrStderr()), "cannot run the %s", name)
+			ctx, cancel := context.WithCancelCause(c.Context())
+			defer cancel(nil)
+			o.startAnew = func() { cancel(errReconfigured) }
+			err := start(ctx, c.ErrOrStderr())
+			if err == nil && errors.Is(context.Cause(ctx), errReconfigured) {
+				return errReconfigured
+			}
+			return errors.Wrapf(err, "cannot run the %s", name)
 		},
 	}
 	o.addFlags(c.Flags())

@@ -29,6 +29,15 @@ type running struct {
 
 	// api, metrics and probes are the addresses it listens on.
 	api, metrics, probes string
+	// config is its configuration file.
+	config string
+}
+
+// configure writes the configuration file, which names the address of the REST server.
+func (r *running) configure() {
+	GinkgoHelper()
+	text := fmt.Appendf(nil, "apiVersion: config.healthscope.io/v1alpha1\nkind: Configuration\napi: {bindAddress: %q}\n", r.api)
+	Expect(os.WriteFile(r.config, text, 0o600)).To(Succeed())
 }
 
 // start starts a command of the program whose Lease is in a namespace, and kills it when the spec ends.
@@ -36,10 +45,10 @@ func start(ctx context.Context, namespace, command string, args ...string) *runn
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
 	r := &running{api: freeAddress(ctx), metrics: freeAddress(ctx), probes: freeAddress(ctx)}
-	config := filepath.Join(dir, "config.yaml")
-	Expect(os.WriteFile(config, fmt.Appendf(nil, "apiVersion: config.healthscope.io/v1alpha1\nkind: Configuration\napi: {bindAddress: %q}\n", r.api), 0o600)).To(Succeed())
+	r.config = filepath.Join(dir, "config.yaml")
+	r.configure()
 	r.Process = launch(dir, append([]string{
-		program, command, "--kubeconfig", plane.KubeconfigPath(), "--namespace", namespace, "--config", config,
+		program, command, "--kubeconfig", plane.KubeconfigPath(), "--namespace", namespace, "--config", r.config,
 		"--metrics-bind-address", r.metrics, "--health-probe-bind-address", r.probes,
 	}, args...)...)
 	return r
@@ -141,6 +150,20 @@ var _ = Describe("healthscope controller", func() {
 		Expect(r.Stop(grace)).To(Succeed())
 		Expect(holder(ctx, namespace, "healthscope-controller")()).To(BeEmpty(), "the Lease is given back")
 		Expect(r.LogTail()).To(HavePrefix(`{"time":`))
+	})
+
+	It("takes up a changed configuration without another process", func(ctx SpecContext) {
+		r := start(ctx, namespace, "controller")
+		Eventually(asking(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 healthy\n"))
+		leader := holder(ctx, namespace, "healthscope-controller")()
+		old := r.api
+		r.api = freeAddress(ctx)
+		r.configure()
+		Eventually(asking(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 healthy\n"))
+		Expect(asking(ctx, old, "/scopes")()).To(ContainSubstring("connection refused"))
+		Eventually(holder(ctx, namespace, "healthscope-controller")).Should(Not(Or(BeEmpty(), Equal(leader))), "the Lease was given back, and taken again")
+		Expect(r.Running()).To(BeTrue())
+		Expect(r.Stop(grace)).To(Succeed())
 	})
 
 	It("waits while another one leads, answers meanwhile, and takes over when that stops", func(ctx SpecContext) {

@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -10,9 +11,12 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +24,7 @@ import (
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/e2e/faults"
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
@@ -34,17 +39,19 @@ type viewer struct {
 }
 
 // look runs a manager with a view until the spec ends.
-func look(policy healthscope.Policy) *viewer {
+func look(policy healthscope.Policy, change ...func(*fleet.Options, *rest.Config)) *viewer {
 	GinkgoHelper()
-	object, byObject := fleet.CacheByObject()
+	setup, config := fleet.Options{ClusterName: "local", Policy: policy}, plane.Config()
+	for _, f := range change {
+		f(&setup, config)
+	}
 	options := ctrl.Options{
-		Scheme: newScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{object: byObject}},
+		Scheme: newScheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Cache: cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 	}
 	options.Controller.SkipNameValidation = new(true) // One process, many managers.
-	mgr, err := ctrl.NewManager(plane.Config(), options)
+	mgr, err := ctrl.NewManager(config, options)
 	Expect(err).NotTo(HaveOccurred())
-	view, err := fleet.Setup(mgr, fleet.Options{ClusterName: "local", Policy: policy})
+	view, err := fleet.Setup(mgr, setup)
 	Expect(err).NotTo(HaveOccurred())
 	v := &viewer{View: view}
 	view.Subscribe(func(c fleet.Change) {
@@ -102,6 +109,12 @@ func (v *viewer) one(namespace, name string) func() *fleet.Bundle {
 // newBundle makes a bundle without a status.
 func newBundle(ctx context.Context, namespace, name string) *k8spluginv1alpha1.ResourceBundleState {
 	GinkgoHelper()
+	return newBundleIn(ctx, api, namespace, name)
+}
+
+// newBundleIn makes a bundle without a status in another cluster.
+func newBundleIn(ctx context.Context, api client.Client, namespace, name string) *k8spluginv1alpha1.ResourceBundleState {
+	GinkgoHelper()
 	labels := map[string]string{k8spluginv1alpha1.LabelDeploymentID: name}
 	b := &k8spluginv1alpha1.ResourceBundleState{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels},
@@ -113,6 +126,12 @@ func newBundle(ctx context.Context, namespace, name string) *k8spluginv1alpha1.R
 
 // fill writes the status of a bundle as a monitor would.
 func fill(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, now time.Time, objects ...*unstructured.Unstructured) {
+	GinkgoHelper()
+	fillIn(ctx, api, b, now, objects...)
+}
+
+// fillIn writes the status of a bundle in another cluster as a monitor would.
+func fillIn(ctx context.Context, api client.Client, b *k8spluginv1alpha1.ResourceBundleState, now time.Time, objects ...*unstructured.Unstructured) {
 	GinkgoHelper()
 	Expect(api.Get(ctx, client.ObjectKeyFromObject(b), b)).To(Succeed())
 	b.Status = bundle.Build(objects, &b.Status, now, bundle.Options{})
@@ -235,28 +254,99 @@ var _ = Describe("View", func() {
 		Expect(v.one(namespace, "1-nulls")()).To(SatisfyAll(HaveField("Observed", false), HaveField("Malformed", BeEmpty()), HaveField("Members", BeEmpty())))
 	})
 
-	It("keeps no objects of bundles in the cache", func(ctx SpecContext) {
+	It("keeps the time for monitors that keep none, also over a restart as far as somebody remembers", func(ctx SpecContext) {
+		policy := healthscope.DefaultPolicy()
+		policy.PendingTimeout = 3 * time.Second
+		v := look(policy).sync(ctx)
+		b := newBundle(ctx, namespace, "1-emco")
+		status := `{"ready":false,"resourceCount":0,"deploymentStatuses":[{"metadata":{"name":"web","namespace":%q},"spec":{"replicas":1},"status":{"observedGeneration":1,"replicas":1,"readyReplicas":0,"updatedReplicas":1}}]}`
+		fillRaw(ctx, b, fmt.Sprintf(status, namespace))
+		emco := v.one(namespace, "1-emco")
+		Eventually(func() map[string]healthscope.State { return states(emco()) }).Should(HaveKeyWithValue("web", healthscope.Pending))
+		since := emco().Members[0].Since
+		Expect(since).To(BeTemporally("~", time.Now(), 5*time.Second))
+		Expect(emco().Own).To(BeFalse())
+		Expect(api.Get(ctx, client.ObjectKeyFromObject(b), b)).To(Succeed())
+		b.Labels["color"] = "blue"
+		Expect(api.Update(ctx, b)).To(Succeed())
+		Eventually(emco).Should(HaveField("Labels", HaveKeyWithValue("color", "blue")))
+		if m := emco().Members[0]; m.State == healthscope.Pending {
+			Expect(m.Since).To(Equal(since), "what is new elsewhere in the bundle does not make it younger")
+		}
+		Eventually(func() map[string]healthscope.State { return states(emco()) }).Should(HaveKeyWithValue("web", healthscope.Failed))
+		timeout := emco().Members[0]
+		Expect(timeout.Reason).To(Equal(healthscope.ReasonPendingTimeout))
+		Expect(timeout.Since).To(Equal(since.Add(policy.PendingTimeout)))
+		v.stop()
+
+		past := map[healthscope.Key]fleet.Seen{timeout.Key: {State: timeout.State, Reason: timeout.Reason, Since: timeout.Since}}
+		v = look(policy, func(o *fleet.Options, _ *rest.Config) {
+			o.Past = func(context.Context) (map[healthscope.Key]fleet.Seen, error) { return past, nil }
+		}).sync(ctx)
+		again := v.one(namespace, "1-emco")().Members[0]
+		Expect(again.State).To(Equal(healthscope.Failed))
+		Expect(again.Since).To(BeTemporally("==", timeout.Since))
+		v.stop()
+
+		forgetful := errors.New("no past")
+		v = look(policy, func(o *fleet.Options, _ *rest.Config) {
+			o.Past = func(context.Context) (map[healthscope.Key]fleet.Seen, error) { return nil, forgetful }
+		}).sync(ctx)
+		Expect(v.one(namespace, "1-emco")().Members[0].State).To(Equal(healthscope.Pending), "without a past the time begins anew")
+	})
+
+	It("counts what a truncated bundle does not name", func(ctx SpecContext) {
+		v := look(healthscope.DefaultPolicy()).sync(ctx)
+		b := newBundle(ctx, namespace, "1-crowd")
+		fillRaw(ctx, b, fmt.Sprintf(`{"ready":true,"resourceCount":5000,"truncated":true,"summary":{"state":"Ready","total":5000,"ready":5000,"pending":0,"failed":0,"unknown":0},
+			"resources":[{"version":"v1","kind":"Pod","namespace":%q,"name":"a","state":"Ready"}]}`, namespace))
+		Eventually(v.one(namespace, "1-crowd")).Should(SatisfyAll(
+			HaveField("Own", true), HaveField("Truncated", true), HaveField("Members", HaveLen(1)),
+			HaveField("Unlisted", healthscope.Summary{Total: 4999, Ready: 4999, Healthy: 4999})))
+	})
+
+	It("stays right when watches expire", func(ctx SpecContext) {
+		proxy, err := faults.Start(plane.Config())
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(proxy.Stop)
 		b := newBundle(ctx, namespace, "1-sink")
 		fill(ctx, b, time.Now(), workload(namespace, "web", 2))
-		Expect(api.Get(ctx, client.ObjectKeyFromObject(b), b)).To(Succeed())
-		Expect(b.Status.DeploymentStatuses).NotTo(BeEmpty())
-		_, byObject := fleet.CacheByObject()
-		transform := func(b *k8spluginv1alpha1.ResourceBundleState) *k8spluginv1alpha1.ResourceBundleState {
-			GinkgoHelper()
-			transformed, err := byObject.Transform(b.DeepCopy())
-			Expect(err).NotTo(HaveOccurred())
-			slim, ok := transformed.(*k8spluginv1alpha1.ResourceBundleState)
-			Expect(ok).To(BeTrue())
-			return slim
-		}
-		slim := transform(b)
-		Expect(slim.Status.DeploymentStatuses).To(BeEmpty())
-		Expect(bundle.Read("local", slim)).To(Equal(bundle.Read("local", b)), "and nothing that counts is lost")
-		Expect(transform(slim)).To(Equal(slim), "an informer may call the transform twice")
-		unknown, err := byObject.Transform("something else")
+		v := look(healthscope.DefaultPolicy(), func(_ *fleet.Options, config *rest.Config) { *config = *proxy.Config() }).sync(ctx)
+		sink := v.one(namespace, "1-sink")
+		proxy.ExpireWatches()
+		fill(ctx, b, time.Now(), workload(namespace, "web", 1))
+		Eventually(func() map[string]healthscope.State { return states(sink()) }, time.Minute).Should(HaveKeyWithValue("web", healthscope.Pending))
+		proxy.ExpireWatches()
+		Expect(api.Delete(ctx, b)).To(Succeed())
+		Eventually(sink, time.Minute).Should(BeNil(), "what was deleted while nobody watched is gone")
+	}, SpecTimeout(4*time.Minute))
+
+	It("waits for the CRD of bundles, and says so", func(ctx SpecContext) {
+		scheme := newScheme()
+		Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
+		admin, err := client.New(plane.Config(), client.Options{Scheme: scheme})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(unknown).To(Equal("something else"))
-	})
+		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "resourcebundlestates.k8splugin.io"}}
+		DeferCleanup(plane.InstallManifests, bundleCRD)
+		Expect(admin.Delete(ctx, crd)).To(Succeed())
+		Eventually(func() error { return admin.Get(ctx, client.ObjectKeyFromObject(crd), crd.DeepCopy()) }).Should(MatchError(apierrors.IsNotFound, "NotFound"))
+
+		v := look(healthscope.DefaultPolicy())
+		Eventually(v.Ready).Should(MatchError(ContainSubstring("the API server does not serve ResourceBundleStates (k8splugin.io/v1alpha1): apply config/crd")))
+		Expect(plane.InstallManifests(ctx, bundleCRD)).To(Succeed())
+		Eventually(v.Ready, time.Minute).Should(Succeed())
+		b := newBundle(ctx, namespace, "1-sink")
+		fill(ctx, b, time.Now(), workload(namespace, "web", 2))
+		Eventually(func() map[string]healthscope.State { return states(v.one(namespace, "1-sink")()) }, time.Minute).Should(HaveKeyWithValue("web", healthscope.Ready))
+		v.stop()
+
+		By("ending while it waits")
+		Expect(admin.Delete(ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: crd.ObjectMeta})).To(Succeed())
+		Eventually(func() error { return admin.Get(ctx, client.ObjectKeyFromObject(crd), crd.DeepCopy()) }).Should(MatchError(apierrors.IsNotFound, "NotFound"))
+		v = look(healthscope.DefaultPolicy())
+		Eventually(v.Ready).Should(MatchError(ContainSubstring("does not serve")))
+		v.stop()
+	}, SpecTimeout(4*time.Minute))
 
 	It("stops while it waits for its bundles", func(ctx SpecContext) {
 		v := look(healthscope.DefaultPolicy())

@@ -16,36 +16,51 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/bundle"
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
 // listTimeout is the deadline of one request for a list, or for a page of it.
 const listTimeout = time.Minute
 
-// doubtTime is how long a kind that has been read must be refused before that is
-// believed: an API server that starts knows neither rights nor CRDs at first.
+// doubtTime is how long something must be refused or missing before that is believed of what has been read:
+// an API server that starts knows neither rights nor CRDs at first, and a Lease that is deleted is made anew by a monitor that lives.
 const doubtTime = 10 * time.Second
+
+// outageTime is how long a kind must fail to be read in other ways before that is
+// believed: an API server that is restarted, or an API behind it, takes less.
+const outageTime = time.Minute
+
+// maxErrorText bounds the text of an error in a message, in bytes.
+const maxErrorText = 200
 
 // findBackoff is how it is tried again to ask the cluster for its kinds after it gave no answer.
 var findBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 6, Cap: DefaultFindInterval}
 
 // kindWatch holds the Results of the objects of one kind.
 type kindWatch struct {
+	place
+
 	objects *Objects
-	gvk     schema.GroupVersionKind
-	notify  func(schema.GroupVersionKind, types.NamespacedName)
+	client  dynamic.Interface
+	mapper  meta.RESTMapper
+	notify  Notify
 	started time.Time
 	cancel  context.CancelFunc
 
 	mu      sync.Mutex
 	synced  bool
 	problem *problem
-	// refused is since when the kind, which has been read before, is refused; zero when it is not.
-	refused time.Time
-	results map[types.NamespacedName]healthscope.Result
+	// refused is since when every attempt to read the kind is refused, and failing since when every one fails in any way; zero when they do not.
+	refused, failing time.Time
+	results          map[types.NamespacedName]healthscope.Result
+	// past is the watch that went before, and away why nobody sees what it knew, for as long as this one has not been read; nil and empty when there is none.
+	past *kindWatch
+	away ClusterState
 }
 
 // problem is why the objects of a kind cannot be seen.
@@ -54,10 +69,67 @@ type problem struct {
 	message string
 }
 
+// outage says whether the kind fails to be read without having been refused.
+func (p *problem) outage() bool { return p.reason == healthscope.ReasonNotSynced }
+
 func (w *kindWatch) stop() { w.cancel() }
+
+// succeed makes a watch that has just begun tell what the one before it knew, until it knows itself.
+func (w *kindWatch) succeed(before *kindWatch, away ClusterState) {
+	before.mu.Lock()
+	if before.past != nil {
+		before = before.past // Which has not been read since.
+	}
+	before.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.synced {
+		w.past, w.away = before, away
+	}
+}
+
+// lost returns what is to be said of an object in a cluster that cannot be seen. While that is only because it is not connected yet, the object is settling. w may be nil.
+func (w *kindWatch) lost(name types.NamespacedName, unknown healthscope.Result, s ClusterState) Lookup {
+	if s.Reachability == Connecting {
+		return Lookup{Result: unknown, Settling: time.Since(s.Since) < SettleTime}
+	}
+	was := []healthscope.Member{{Result: unknown}}
+	seen, ok := w.last(name)
+	if ok {
+		was[0].Result = seen
+	}
+	gone := healthscope.Lost(was, s.Reachability.Reason(), fmt.Sprintf("cluster %q: %s", s.Name, s.Message), s.Since)[0]
+	if !ok {
+		gone.LastState, gone.Message = "", fmt.Sprintf("cluster %q: %s", s.Name, s.Message)
+	}
+	return Lookup{Result: gone.Result, LastState: gone.LastState}
+}
+
+// last returns what was known last of an object.
+func (w *kindWatch) last(name types.NamespacedName) (healthscope.Result, bool) {
+	if w == nil {
+		return healthscope.Result{}, false
+	}
+	w.mu.Lock()
+	result, ok := w.results[name]
+	past := w.past
+	w.mu.Unlock()
+	if !ok && past != nil {
+		return past.last(name)
+	}
+	return result, ok
+}
 
 func (w *kindWatch) get(name types.NamespacedName, unknown healthscope.Result) Lookup {
 	w.mu.Lock()
+	if w.past != nil && w.problem == nil && !w.synced && time.Since(w.started) < SettleTime {
+		past, away := w.past, w.away
+		w.mu.Unlock()
+		if away.Answers() {
+			return past.get(name, unknown) // The cluster was there all the time.
+		}
+		return past.lost(name, unknown, away)
+	}
 	defer w.mu.Unlock()
 	if w.problem != nil {
 		unknown.Reason, unknown.Message = w.problem.reason, w.problem.message
@@ -70,7 +142,7 @@ func (w *kindWatch) get(name types.NamespacedName, unknown healthscope.Result) L
 		return Lookup{Result: r}
 	}
 	unknown.State, unknown.Reason = healthscope.NotPresent, healthscope.ReasonNotFound
-	unknown.Message = fmt.Sprintf("%s %q does not exist in namespace %q", w.gvk.Kind, name.Name, name.Namespace)
+	unknown.Message = fmt.Sprintf("%s %q does not exist in namespace %q", w.GroupVersionKind.Kind, name.Name, name.Namespace)
 	return Lookup{Result: unknown}
 }
 
@@ -89,16 +161,16 @@ func (w *kindWatch) run(ctx context.Context) {
 func (w *kindWatch) find(ctx context.Context) *meta.RESTMapping {
 	backoff := findBackoff
 	for {
-		mapping, err := w.objects.mapper.RESTMapping(w.gvk.GroupKind(), w.gvk.Version)
+		mapping, err := w.mapper.RESTMapping(w.GroupKind(), w.Version)
 		var pause time.Duration
 		switch {
 		case err == nil && mapping.Scope.Name() != meta.RESTScopeNameNamespace:
-			w.fail(&problem{healthscope.ReasonInvalidReference, fmt.Sprintf("%s %s is not namespaced; only objects in a namespace can be referred to", w.gvk.GroupVersion(), w.gvk.Kind)})
+			w.fail(&problem{healthscope.ReasonInvalidReference, fmt.Sprintf("%s %s is not namespaced; only objects in a namespace can be referred to", w.GroupVersion(), w.GroupVersionKind.Kind)})
 			return nil
 		case err == nil:
 			return mapping
 		case meta.IsNoMatchError(err):
-			w.fail(&problem{healthscope.ReasonKindNotFound, fmt.Sprintf("the cluster does not serve %s %s", w.gvk.GroupVersion(), w.gvk.Kind)})
+			w.fail(&problem{healthscope.ReasonKindNotFound, fmt.Sprintf("the cluster does not serve %s %s", w.GroupVersion(), w.GroupVersionKind.Kind)})
 			pause = w.objects.FindInterval
 		default: // There was no answer, which says nothing about the kind.
 			pause = backoff.Step()
@@ -111,30 +183,45 @@ func (w *kindWatch) find(ctx context.Context) *meta.RESTMapping {
 	}
 }
 
-func (w *kindWatch) watch(ctx context.Context, resource schema.GroupVersionResource) {
-	client := w.objects.client.Resource(resource)
-	lw := &cache.ListWatch{
+// listWatch returns how the kind is read. The requests themselves tell what is
+// the matter with them: the reflector keeps some errors of watches to itself.
+func (w *kindWatch) listWatch(resource schema.GroupVersionResource) *cache.ListWatch {
+	client := w.client.Resource(resource).Namespace(w.namespace)
+	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			ctx, cancel := context.WithTimeout(ctx, listTimeout)
+			deadline, cancel := context.WithTimeout(ctx, listTimeout)
 			defer cancel()
-			return client.List(ctx, options)
+			list, err := client.List(deadline, options)
+			if err != nil {
+				w.failed(ctx, err)
+				return nil, err
+			}
+			return list, nil
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			stream, err := client.Watch(ctx, options)
-			if err == nil {
-				w.clear()
+			if err != nil {
+				w.failed(ctx, err)
+				return nil, err
 			}
-			return stream, err
+			w.clear()
+			return stream, nil
 		},
 	}
-	informer := cache.NewSharedIndexInformerWithOptions(lw, &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{})
+}
+
+// failed notes that a request failed, unless its context has ended.
+func (w *kindWatch) failed(ctx context.Context, err error) {
+	if p := readProblem(w.GroupVersionKind, err); p != nil && ctx.Err() == nil {
+		w.fail(p)
+	}
+}
+
+func (w *kindWatch) watch(ctx context.Context, resource schema.GroupVersionResource) {
+	informer := cache.NewSharedIndexInformerWithOptions(w.listWatch(resource), &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{})
 	// Neither call can fail before the informer runs.
 	_ = informer.SetTransform(w.judge)
-	_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		if p := readProblem(w.gvk, err); p != nil {
-			w.fail(p)
-		}
-	})
+	_ = informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}) // The requests have told of it.
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    w.store,
 		UpdateFunc: func(_, object any) { w.store(object) },
@@ -165,8 +252,9 @@ func (w *kindWatch) judge(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
-	j := &judged{result: rules.Evaluate(u)}
-	j.result.Cluster = w.objects.cluster
+	bundle.Strip(u) // User rules see what they see in a monitor.
+	j := &judged{result: rules.Evaluate(u, rules.Options{User: w.objects.user})}
+	j.result.Cluster = w.Cluster
 	for _, key := range w.objects.labels {
 		if value, ok := u.GetLabels()[key]; ok {
 			if j.result.Labels == nil {
@@ -191,7 +279,7 @@ func (w *kindWatch) store(object any) {
 	news := w.synced && (!known || !reflect.DeepEqual(before, j.result))
 	w.mu.Unlock()
 	if news {
-		w.notify(w.gvk, name)
+		w.notify(w.Kind, name)
 	}
 }
 
@@ -207,66 +295,77 @@ func (w *kindWatch) forget(object any) {
 	w.mu.Lock()
 	delete(w.results, name)
 	w.mu.Unlock()
-	w.notify(w.gvk, name)
+	w.notify(w.Kind, name)
 }
 
 // settle marks the kind as read.
 func (w *kindWatch) settle() {
 	w.mu.Lock()
-	w.synced, w.problem = true, nil
+	w.synced, w.problem, w.past = true, nil, nil
+	w.refused, w.failing = time.Time{}, time.Time{}
 	w.mu.Unlock()
-	w.notify(w.gvk, types.NamespacedName{})
+	w.notify(w.Kind, types.NamespacedName{})
 }
 
 // clear takes a problem back, now that the kind can be watched, and tells if
 // that is news. A kind that has never been read keeps its problem until it has: until then there is nothing better to say.
 func (w *kindWatch) clear() {
 	w.mu.Lock()
-	w.refused = time.Time{}
+	w.refused, w.failing = time.Time{}, time.Time{}
 	news := w.synced && w.problem != nil
 	if news {
 		w.problem = nil
 	}
 	w.mu.Unlock()
 	if news {
-		w.notify(w.gvk, types.NamespacedName{})
+		w.notify(w.Kind, types.NamespacedName{})
 	}
 }
 
-// fail notes why the kind cannot be seen, and tells if that is news.
+// fail notes why the kind cannot be seen, and tells if that is news. Of problems
+// with the same reason the first stays: the texts of errors hold ports and numbers, which change with every attempt.
 func (w *kindWatch) fail(p *problem) {
 	w.mu.Lock()
-	if w.doubts() {
+	if w.doubts(p, time.Now()) {
 		w.mu.Unlock()
 		return
 	}
-	news := w.problem == nil || *w.problem != *p
-	w.problem = p
+	news := w.problem == nil || w.problem.reason != p.reason
+	if news {
+		w.problem = p
+	}
 	w.mu.Unlock()
 	if news {
-		w.notify(w.gvk, types.NamespacedName{})
+		w.notify(w.Kind, types.NamespacedName{})
 	}
 }
 
-// doubts says whether a refusal is too young to be believed. The reflector tries again and again, so that it will be told of again.
-func (w *kindWatch) doubts() bool {
-	if !w.synced || w.problem != nil {
-		return false
+// doubts says whether a problem is too young to be believed. The reflector tries
+// again and again, so that it will be told of again. A refusal is believed at once of a kind that has never been read.
+func (w *kindWatch) doubts(p *problem, now time.Time) bool {
+	if w.failing.IsZero() {
+		w.failing = now
+	}
+	if p.outage() {
+		w.refused = time.Time{} // The API server may know nothing yet when it is back.
+		return w.problem == nil && now.Sub(w.failing) < outageTime
 	}
 	if w.refused.IsZero() {
-		w.refused = time.Now()
+		w.refused = now
 	}
-	return time.Since(w.refused) < doubtTime
+	return w.synced && w.problem == nil && now.Sub(w.refused) < doubtTime
 }
 
-// readProblem says why a kind cannot be read; nil when the watch merely has to start again.
+// readProblem says why a kind cannot be read; nil when it merely has to be read again from the start.
 func readProblem(gvk schema.GroupVersionKind, err error) *problem {
 	switch {
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+		return nil
 	case apierrors.IsForbidden(err):
 		return &problem{healthscope.ReasonForbidden, fmt.Sprintf("the controller may not list and watch %s %s", gvk.GroupVersion(), gvk.Kind)}
 	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
 		return &problem{healthscope.ReasonKindNotFound, fmt.Sprintf("the cluster does not serve %s %s for watching", gvk.GroupVersion(), gvk.Kind)}
 	default:
-		return nil
+		return &problem{healthscope.ReasonNotSynced, fmt.Sprintf("cannot list and watch %s %s: %s", gvk.GroupVersion(), gvk.Kind, shortened(err.Error()))}
 	}
 }

@@ -1,16 +1,22 @@
 package fleet
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/healthscope/healthscope/healthscope"
 )
@@ -28,8 +34,10 @@ func TestReadProblem(t *testing.T) {
 		"NotFound":     {"the CRD has gone", apierrors.NewNotFound(resource, ""), healthscope.ReasonKindNotFound},
 		"NotWatchable": {"some aggregated APIs cannot be watched", apierrors.NewMethodNotSupported(resource, "list"), healthscope.ReasonKindNotFound},
 		"Expired":      {"the watch starts again by itself", apierrors.NewResourceExpired("too old"), ""},
-		"Timeout":      {"the API server is slow", apierrors.NewTimeoutError("slow", 1), ""},
-		"Unreachable":  {"the API server is away", fmt.Errorf("cannot dial: %w", http.ErrServerClosed), ""},
+		"Timeout":      {"the API server is slow", apierrors.NewTimeoutError("slow", 1), healthscope.ReasonNotSynced},
+		"Unreachable":  {"the API server is away", fmt.Errorf("cannot dial: %w", http.ErrServerClosed), healthscope.ReasonNotSynced},
+		"Unavailable":  {"the API behind it is away", apierrors.NewServiceUnavailable("no endpoints"), healthscope.ReasonNotSynced},
+		"Broken":       {"a conversion webhook fails", apierrors.NewInternalError(errors.New(strings.Repeat("conversion webhook ", 100))), healthscope.ReasonNotSynced},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -39,6 +47,9 @@ func TestReadProblem(t *testing.T) {
 				got = p.reason
 				if !strings.Contains(p.message, "apps/v1 Deployment") {
 					t.Errorf("message %q does not name the kind", p.message)
+				}
+				if len(p.message) > 256 {
+					t.Errorf("message has %d bytes", len(p.message))
 				}
 			}
 			if got != c.want {
@@ -52,10 +63,8 @@ func TestAProblemIsBelievedAndTakenBackWhenThereIsReason(t *testing.T) {
 	t.Parallel()
 	gvk := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 	name := types.NamespacedName{Namespace: "shop", Name: "web"}
-	told := 0
-	o := &Objects{kinds: map[schema.GroupVersionKind]*kindWatch{}}
-	w := &kindWatch{objects: o, gvk: gvk, started: time.Now().Add(-time.Hour), notify: func(schema.GroupVersionKind, types.NamespacedName) { told++ }}
-	o.kinds[gvk] = w
+	o, w, told := oneKind(gvk)
+	w.started = time.Now().Add(-time.Hour)
 	forbidden := func() { w.fail(&problem{reason: healthscope.ReasonForbidden, message: "no"}) }
 	refusedForLong := func() {
 		w.refused = w.refused.Add(-doubtTime)
@@ -81,9 +90,139 @@ func TestAProblemIsBelievedAndTakenBackWhenThereIsReason(t *testing.T) {
 	}
 	for _, s := range steps {
 		s.do()
-		got := o.Get(gvk, name)
-		if got.Result.Reason != s.want || got.Settling || told != s.told {
-			t.Errorf("%s: want %s after %d words, got %s (settling %t) after %d", s.reason, s.want, s.told, got.Result.Reason, got.Settling, told)
+		got := o.Get("local", gvk, name)
+		if got.Result.Reason != s.want || got.Settling || *told != s.told {
+			t.Errorf("%s: want %s after %d words, got %s (settling %t) after %d", s.reason, s.want, s.told, got.Result.Reason, got.Settling, *told)
 		}
+	}
+}
+
+// oneKind returns an Objects and its watch of one kind, which counts what it tells.
+func oneKind(gvk schema.GroupVersionKind) (o *Objects, w *kindWatch, told *int) {
+	told = new(int)
+	o = NewObjects(nil, nil)
+	o.setState(ClusterState{Name: "local", Reachability: Connected})
+	at := place{Kind: Kind{"local", gvk}}
+	w = &kindWatch{
+		place: at, objects: o, started: time.Now(), results: map[types.NamespacedName]healthscope.Result{}, cancel: func() {},
+		notify: func(Kind, types.NamespacedName) { *told++ },
+	}
+	o.kinds[at] = w
+	return o, w, told
+}
+
+func TestAKindThatCannotBeReadAnyMoreDoesNotStayAsItWas(t *testing.T) {
+	t.Parallel()
+	gvk := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	name := types.NamespacedName{Namespace: "shop", Name: "web"}
+	fail := func(err error) func(*kindWatch) { return func(w *kindWatch) { w.failed(t.Context(), err) } }
+	down := fail(apierrors.NewServiceUnavailable("conversion webhook: no endpoints"))
+	downElse := fail(fmt.Errorf("read tcp 127.0.0.1:4711: connection reset"))
+	forbidden := fail(apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "", errors.New("no")))
+	expired := fail(apierrors.NewResourceExpired("too old"))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	later := func(d time.Duration) func(*kindWatch) {
+		return func(w *kindWatch) {
+			for _, at := range []*time.Time{&w.failing, &w.refused} {
+				if !at.IsZero() {
+					*at = at.Add(-d)
+				}
+			}
+		}
+	}
+	back, settle := (*kindWatch).clear, (*kindWatch).settle
+	stopped := func(w *kindWatch) { w.failed(ended, context.Canceled) }
+	cases := map[string]struct {
+		do       []func(*kindWatch)
+		want     healthscope.Reason
+		settling bool
+		told     int
+	}{
+		"young":                           {do: []func(*kindWatch){settle, down, later(50 * time.Second), downElse}, want: healthscope.ReasonNotFound, told: 1},
+		"old":                             {do: []func(*kindWatch){settle, down, later(61 * time.Second), downElse}, want: healthscope.ReasonNotSynced, told: 2},
+		"it is told of once":              {do: []func(*kindWatch){settle, down, later(61 * time.Second), down, downElse, down}, want: healthscope.ReasonNotSynced, told: 2},
+		"it is back":                      {do: []func(*kindWatch){settle, down, later(61 * time.Second), down, back}, want: healthscope.ReasonNotFound, told: 3},
+		"it was back in between":          {do: []func(*kindWatch){settle, down, later(61 * time.Second), back, down}, want: healthscope.ReasonNotFound, told: 1},
+		"watches that end":                {do: []func(*kindWatch){settle, expired, later(61 * time.Second), expired}, want: healthscope.ReasonNotFound, told: 1},
+		"never read, young":               {do: []func(*kindWatch){down, later(50 * time.Second), down}, want: healthscope.ReasonNotSynced, settling: true},
+		"never read, old":                 {do: []func(*kindWatch){down, later(61 * time.Second), down}, want: healthscope.ReasonNotSynced, told: 1},
+		"read at last":                    {do: []func(*kindWatch){down, later(61 * time.Second), down, settle, down}, want: healthscope.ReasonNotFound, told: 2},
+		"restarts without knowing rights": {do: []func(*kindWatch){settle, forbidden, down, later(20 * time.Second), forbidden}, want: healthscope.ReasonNotFound, told: 1},
+		"nobody wants it":                 {do: []func(*kindWatch){settle, stopped, later(61 * time.Second), stopped}, want: healthscope.ReasonNotFound, told: 1},
+	}
+	for name0, c := range cases {
+		t.Run(name0, func(t *testing.T) {
+			t.Parallel()
+			o, w, told := oneKind(gvk)
+			for _, do := range c.do {
+				do(w)
+			}
+			got := o.Get("local", gvk, name)
+			if got.Result.Reason != c.want || got.Settling != c.settling || *told != c.told {
+				t.Errorf("want %s (settling %t) after %d words, got %s (%t) after %d", c.want, c.settling, c.told, got.Result.Reason, got.Settling, *told)
+			}
+		})
+	}
+}
+
+// The requests themselves must tell: the reflector tries watches again in silence.
+func TestEveryFailedRequestIsNoted(t *testing.T) {
+	t.Parallel()
+	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "no endpoints for the conversion webhook", http.StatusServiceUnavailable)
+	}))
+	t.Cleanup(broken.Close)
+	client, err := dynamic.NewForConfig(&rest.Config{Host: broken.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{"list", "watch"} {
+		_, w, _ := oneKind(schema.GroupVersionKind{Group: "acme.example.com", Version: "v1", Kind: "Widget"})
+		w.client = client
+		w.settle()
+		lw := w.listWatch(schema.GroupVersionResource{Group: "acme.example.com", Version: "v1", Resource: "widgets"})
+		request := func() error {
+			if verb == "list" {
+				_, err := lw.ListWithContext(t.Context(), metav1.ListOptions{})
+				return err
+			}
+			_, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{})
+			return err
+		}
+		if request() == nil || w.problem != nil || w.failing.IsZero() {
+			t.Errorf("%s: want a young failure, got %v since %s", verb, w.problem, w.failing)
+		}
+		w.failing = w.failing.Add(-outageTime)
+		if request() == nil || w.problem == nil || w.problem.reason != healthscope.ReasonNotSynced {
+			t.Errorf("%s: want a problem, got %v", verb, w.problem)
+		}
+	}
+}
+
+// reader is a rule that says what it can read in an object.
+type reader struct{}
+
+func (reader) Covers(string, string) bool { return true }
+
+func (reader) Evaluate(object map[string]any) (healthscope.Result, string, bool) {
+	return healthscope.Result{State: healthscope.Failed, Reason: healthscope.ReasonHealthCheckFailed, Message: fmt.Sprint(object)}, "reader", true
+}
+
+func TestRulesDoNotSeeWhatMayBeSecret(t *testing.T) {
+	t.Parallel()
+	_, w, _ := oneKind(schema.GroupVersionKind{Version: "v1", Kind: "Pod"})
+	w.objects.user = reader{}
+	pod := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "shop", "name": "web"},
+		"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "env": []any{map[string]any{"name": "PASSWORD", "value": "open-sesame"}}}}},
+	}}
+	kept, err := w.judge(pod)
+	j, ok := kept.(*judged)
+	if err != nil || !ok {
+		t.Fatalf("got %T, %v", kept, err)
+	}
+	if text := j.result.Message; strings.Contains(text, "open-sesame") || !strings.Contains(text, "PASSWORD") {
+		t.Errorf("the rule saw %s", text)
 	}
 }

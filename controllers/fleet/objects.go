@@ -2,6 +2,10 @@ package fleet
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,121 +15,318 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
 // DefaultFindInterval is the default of Objects.FindInterval.
 const DefaultFindInterval = 30 * time.Second
 
 // SettleTime is how long a kind may take to be read for the first time before
-// its objects are called Unknown for that reason. A slow API server is no news.
-const SettleTime = 30 * time.Second
+// its objects are called Unknown for that reason. A slow API server is no news:
+// with 10 seconds for an answer it takes 30 to find out how a kind is served, and 10 more to list it.
+const SettleTime = 90 * time.Second
 
-// Objects watches kinds of objects on demand and holds the raw Result of each
-// object, made as it comes in; the objects themselves are not kept. A kind is
-// watched as long as somebody wants it. It is safe for concurrent use.
+// discoveryTimeout is the deadline of a request that finds out how a kind is served.
+const discoveryTimeout = time.Minute
+
+// Kind is a kind of objects in one cluster.
+type Kind struct {
+	// Cluster is the name of the cluster.
+	Cluster string
+	schema.GroupVersionKind
+}
+
+// Access is how to reach a cluster.
+type Access struct {
+	// Config leads to the API server, and Client is made from it. The default of the latter is a new one.
+	Config *rest.Config
+	Client *http.Client
+	// Namespaces are those that may be read; none means all.
+	Namespaces []string
+}
+
+// Notify tells of an object that has changed, or with an empty name of a whole
+// kind: when it has been read for the first time, or cannot be read any more, or its cluster cannot be seen. It must not block.
+type Notify func(kind Kind, name types.NamespacedName)
+
+// Objects watches kinds of objects on demand, in all clusters, and holds the raw
+// Result of each object, made as it comes in; the objects themselves are not
+// kept. A kind is watched as long as somebody wants it. It is safe for concurrent use.
 type Objects struct {
 	// FindInterval is how often a kind that the cluster does not serve is looked
 	// for again, as long as somebody wants it. It must not be changed once something is wanted.
 	FindInterval time.Duration
 
-	cluster string
-	client  dynamic.Interface
-	mapper  meta.RESTMapper
-	labels  []string
+	labels []string
+	user   rules.UserRules
 
-	mu     sync.Mutex
-	ctx    context.Context //nolint:containedctx // The life of the watches, which start on demand: Start's context, as in controller-runtime's cache.
-	kinds  map[schema.GroupVersionKind]*kindWatch
-	wants  map[types.NamespacedName]map[schema.GroupVersionKind]struct{}
-	notify func(schema.GroupVersionKind, types.NamespacedName)
+	mu       sync.Mutex
+	ctx      context.Context //nolint:containedctx // The life of the watches, which start on demand: Start's context, as in controller-runtime's cache.
+	clusters map[string]*objectCluster
+	kinds    map[place]*kindWatch
+	wants    map[types.NamespacedName]map[Kind]struct{}
+	users    map[Kind]int
+	notify   Notify
 }
 
-// NewObjects returns an Objects for one cluster. allowedLabels are the label
-// keys that Results carry. It must be started before anything is wanted of it.
-func NewObjects(cluster string, config *rest.Config, mapper meta.RESTMapper, allowedLabels []string) (*Objects, error) {
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", cluster)
-	}
+// place is where a kind is watched: in one namespace of a cluster whose namespaces are limited, and else in all of them.
+type place struct {
+	Kind
+
+	namespace string
+}
+
+// objectCluster is a cluster in which objects can be watched.
+type objectCluster struct {
+	client     dynamic.Interface
+	mapper     meta.RESTMapper
+	namespaces []string
+	state      ClusterState
+}
+
+// NewObjects returns an Objects that knows no cluster yet. allowedLabels are
+// the label keys that Results carry, user the user's rules or nil. It must be started before anything is wanted of it.
+func NewObjects(allowedLabels []string, user rules.UserRules) *Objects {
 	return &Objects{
 		FindInterval: DefaultFindInterval,
-		cluster:      cluster, client: client, mapper: mapper, labels: allowedLabels,
-		kinds: map[schema.GroupVersionKind]*kindWatch{},
-		wants: map[types.NamespacedName]map[schema.GroupVersionKind]struct{}{},
-	}, nil
+		labels:       allowedLabels, user: user,
+		clusters: map[string]*objectCluster{},
+		kinds:    map[place]*kindWatch{},
+		wants:    map[types.NamespacedName]map[Kind]struct{}{},
+		users:    map[Kind]int{},
+	}
 }
 
-// Start runs the watches until ctx ends, and notify is called for every object
-// that changes, with an empty name when a whole kind does: when it has been read
-// for the first time, or cannot be read any more. notify must not block.
-func (o *Objects) Start(ctx context.Context, notify func(schema.GroupVersionKind, types.NamespacedName)) {
+// Start runs the watches until ctx ends, and calls notify for what changes.
+func (o *Objects) Start(ctx context.Context, notify Notify) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.ctx, o.notify = ctx, notify
+	for kind := range o.users {
+		o.ensure(kind) //nolint:contextcheck // It uses the context that is kept.
+	}
+}
+
+// Attach makes a cluster known, or another way to it. What is wanted of it is
+// read anew; until it has been, what was known before holds. Setup calls it for the clusters of a fleet.
+func (o *Objects) Attach(cluster string, a Access) error {
+	client := a.Client
+	if client == nil {
+		var err error
+		if client, err = rest.HTTPClientFor(a.Config); err != nil {
+			return errors.Wrapf(err, "cannot make a client for cluster %q", cluster)
+		}
+	}
+	objects, err := dynamic.NewForConfigAndClient(a.Config, client)
+	if err != nil {
+		return errors.Wrapf(err, "cannot make a client for cluster %q", cluster)
+	}
+	// It asks for a kind when somebody does.
+	mapper, err := apiutil.NewDynamicRESTMapper(a.Config, &http.Client{Transport: client.Transport, Timeout: discoveryTimeout})
+	if err != nil {
+		return errors.Wrapf(err, "cannot make a client for cluster %q", cluster)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	known := o.known(cluster)
+	known.client, known.mapper, known.namespaces = objects, mapper, a.Namespaces
+	if known.state.Reachability == "" {
+		known.state.Reachability = Connected // Nobody looks after that.
+	}
+	o.renew(cluster)
+	return nil
+}
+
+// known returns a cluster, which becomes known if it is not.
+func (o *Objects) known(cluster string) *objectCluster {
+	if o.clusters[cluster] == nil {
+		o.clusters[cluster] = &objectCluster{}
+	}
+	return o.clusters[cluster]
+}
+
+// Detach forgets a cluster with all that is watched there.
+func (o *Objects) Detach(cluster string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.clusters, cluster)
+	for at, w := range o.kinds {
+		if at.Cluster == cluster {
+			w.stop()
+			delete(o.kinds, at)
+		}
+	}
+	o.tell(cluster)
+}
+
+// setState says what is known of a cluster itself. What is watched in one that
+// comes back is read anew: it may have been too long away for the watches to notice.
+func (o *Objects) setState(s ClusterState) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	known := o.known(s.Name)
+	before := known.state
+	known.state = s
+	if s.Answers() == before.Answers() {
+		return
+	}
+	if s.Answers() && before.Reachability != Connecting && before.Reachability != "" {
+		o.renew(s.Name)
+	}
+	o.tell(s.Name)
+}
+
+// renew watches anew what is wanted of a cluster. What was known stays known until it has been read again.
+func (o *Objects) renew(cluster string) {
+	before := map[place]*kindWatch{}
+	for at, w := range o.kinds {
+		if at.Cluster == cluster {
+			w.stop()
+			before[at] = w
+			delete(o.kinds, at)
+		}
+	}
+	for kind := range o.users {
+		if kind.Cluster == cluster {
+			o.ensure(kind)
+		}
+	}
+	for at, w := range before {
+		if o.kinds[at] != nil {
+			o.kinds[at].succeed(w, o.clusters[cluster].state)
+		}
+	}
+}
+
+// tell tells of all kinds of a cluster that are wanted.
+func (o *Objects) tell(cluster string) {
+	for kind := range o.users {
+		if kind.Cluster == cluster && o.notify != nil {
+			o.notify(kind, types.NamespacedName{})
+		}
+	}
 }
 
 // Want says which kinds somebody wants to be watched from now on, in place of
 // those they wanted before. A kind that nobody wants any more is forgotten.
-func (o *Objects) Want(who types.NamespacedName, kinds map[schema.GroupVersionKind]struct{}) {
+func (o *Objects) Want(who types.NamespacedName, kinds map[Kind]struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	before := o.wants[who]
 	if len(kinds) == 0 {
 		delete(o.wants, who)
 	} else {
 		o.wants[who] = kinds
 	}
-	for gvk := range kinds {
-		o.ensure(gvk)
+	for kind := range kinds {
+		if _, ok := before[kind]; !ok {
+			o.users[kind]++
+		}
+		o.ensure(kind)
 	}
-	for gvk, w := range o.kinds {
-		if !o.wanted(gvk) {
-			w.stop()
-			delete(o.kinds, gvk)
+	for kind := range before {
+		if _, ok := kinds[kind]; !ok {
+			o.drop(kind)
 		}
 	}
 }
 
-func (o *Objects) wanted(gvk schema.GroupVersionKind) bool {
-	for _, kinds := range o.wants {
-		if _, ok := kinds[gvk]; ok {
-			return true
+// drop counts one less who wants a kind, and ends its watch when that was the last.
+func (o *Objects) drop(kind Kind) {
+	o.users[kind]--
+	if o.users[kind] > 0 {
+		return
+	}
+	delete(o.users, kind)
+	for at, w := range o.kinds {
+		if at.Kind == kind {
+			w.stop()
+			delete(o.kinds, at)
 		}
 	}
-	return false
 }
 
 // ensure starts to watch a kind, unless it is watched already.
-func (o *Objects) ensure(gvk schema.GroupVersionKind) {
-	if o.kinds[gvk] != nil || o.ctx == nil || o.ctx.Err() != nil {
+func (o *Objects) ensure(kind Kind) {
+	known := o.clusters[kind.Cluster]
+	if known == nil || known.client == nil || o.ctx == nil || o.ctx.Err() != nil {
 		return
 	}
-	ctx, cancel := context.WithCancel(o.ctx)
-	w := &kindWatch{objects: o, gvk: gvk, notify: o.notify, started: time.Now(), cancel: cancel, results: map[types.NamespacedName]healthscope.Result{}}
-	o.kinds[gvk] = w
-	go w.run(ctx)
+	for _, namespace := range known.places() {
+		at := place{kind, namespace}
+		if o.kinds[at] != nil {
+			continue
+		}
+		ctx, cancel := context.WithCancel(o.ctx)
+		w := &kindWatch{
+			objects: o, client: known.client, mapper: known.mapper, place: at, notify: o.notify,
+			started: time.Now(), cancel: cancel, results: map[types.NamespacedName]healthscope.Result{},
+		}
+		o.kinds[at] = w
+		go w.run(ctx)
+	}
+}
+
+// places are the namespaces in which kinds are watched, one of which may stand for all.
+func (c *objectCluster) places() []string {
+	if len(c.namespaces) == 0 {
+		return []string{""}
+	}
+	return c.namespaces
+}
+
+// Refresh reads all kinds that are wanted again, because rules have changed. As
+// objects are not kept there is no other way. Until a kind has been read it is settling.
+func (o *Objects) Refresh() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, at := range slices.Collect(maps.Keys(o.kinds)) { // A clone: what is put into a map while it is ranged over may come up in it again.
+		o.kinds[at].stop()
+		delete(o.kinds, at)
+		o.ensure(at.Kind)
+	}
 }
 
 // Lookup is the answer to a question for one object.
 type Lookup struct {
 	// Result is raw: what the rule for the kind says of the object, NotPresent when it does not exist, or Unknown with the reason why it cannot be seen.
 	Result healthscope.Result
-	// Settling is true while the kind is being read for the first time, SettleTime at most, and the answer is Unknown for that reason only.
+	// Settling is true while the kind is being read for the first time, SettleTime at most, or its cluster is, and the answer is Unknown for that reason only.
 	Settling bool
+	// LastState is the state that was known last of an object whose cluster cannot be seen; empty when none was, or the cluster is seen.
+	LastState healthscope.State
 }
 
 // Get returns what is known of an object of a kind that is wanted. A kind that is not wanted is settling for ever.
-func (o *Objects) Get(gvk schema.GroupVersionKind, name types.NamespacedName) Lookup {
+func (o *Objects) Get(cluster string, gvk schema.GroupVersionKind, name types.NamespacedName) Lookup {
 	unknown := healthscope.Result{
-		Key:     healthscope.Key{Cluster: o.cluster, Group: gvk.Group, Kind: gvk.Kind, Namespace: name.Namespace, Name: name.Name},
+		Key:     healthscope.Key{Cluster: cluster, Group: gvk.Group, Kind: gvk.Kind, Namespace: name.Namespace, Name: name.Name},
 		Version: gvk.Version, State: healthscope.Unknown, Reason: healthscope.ReasonNotSynced,
 		Message: "the objects of this kind have not been read yet",
 	}
 	o.mu.Lock()
-	w := o.kinds[gvk]
+	known := o.clusters[cluster]
+	if known == nil {
+		o.mu.Unlock()
+		unknown.Reason, unknown.Message = healthscope.ReasonUnknownCluster, fmt.Sprintf("no cluster %q is known", cluster)
+		return Lookup{Result: unknown}
+	}
+	at := place{Kind{cluster, gvk}, ""}
+	if len(known.namespaces) > 0 {
+		at.namespace = name.Namespace
+	}
+	w, state, allowed := o.kinds[at], known.state, at.namespace == "" || slices.Contains(known.namespaces, at.namespace)
 	o.mu.Unlock()
-	if w == nil {
+	switch {
+	case !allowed:
+		unknown.Reason, unknown.Message = healthscope.ReasonForbidden, fmt.Sprintf("the Secret of cluster %q does not name namespace %q among those that may be read", cluster, name.Namespace)
+		return Lookup{Result: unknown}
+	case !state.Answers():
+		return w.lost(name, unknown, state)
+	case w == nil:
 		return Lookup{Result: unknown, Settling: true}
 	}
 	return w.get(name, unknown)

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
@@ -48,28 +47,24 @@ type observer struct {
 // observe starts to watch on behalf of a spec.
 func observe(config *rest.Config) *observer {
 	GinkgoHelper()
-	client, err := rest.HTTPClientFor(config)
-	Expect(err).NotTo(HaveOccurred())
-	mapper, err := apiutil.NewDynamicRESTMapper(config, client)
-	Expect(err).NotTo(HaveOccurred())
-	objects, err := fleet.NewObjects("local", config, mapper, []string{"app.oam.dev/component"})
-	Expect(err).NotTo(HaveOccurred())
+	objects := fleet.NewObjects([]string{"app.oam.dev/component"}, nil)
+	Expect(objects.Attach("local", fleet.Access{Config: config})).To(Succeed())
 	objects.FindInterval = 50 * time.Millisecond
 	ctx, cancel := lasting()
 	o := &observer{Objects: objects, stop: cancel}
-	o.Start(ctx, func(gvk schema.GroupVersionKind, name types.NamespacedName) {
+	o.Start(ctx, func(kind fleet.Kind, name types.NamespacedName) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.news = append(o.news, gvk.Kind+"/"+name.Name)
+		o.news = append(o.news, kind.Kind+"/"+name.Name)
 	})
 	return o
 }
 
 // want asks for kinds.
 func (o *observer) want(kinds ...schema.GroupVersionKind) {
-	set := map[schema.GroupVersionKind]struct{}{}
+	set := map[fleet.Kind]struct{}{}
 	for _, gvk := range kinds {
-		set[gvk] = struct{}{}
+		set[fleet.Kind{Cluster: "local", GroupVersionKind: gvk}] = struct{}{}
 	}
 	o.Want(someone, set)
 }
@@ -84,7 +79,7 @@ func (o *observer) told() []string {
 // state returns state and reason of an object in one word.
 func (o *observer) state(gvk schema.GroupVersionKind, namespace, name string) func() string {
 	return func() string {
-		found := o.Get(gvk, types.NamespacedName{Namespace: namespace, Name: name})
+		found := o.Get("local", gvk, types.NamespacedName{Namespace: namespace, Name: name})
 		if found.Settling {
 			return "Settling"
 		}
@@ -128,13 +123,13 @@ var _ = Describe("Objects", func() {
 		web := o.state(deployments, namespace, "web")
 		Eventually(web).Should(Equal("Ready "))
 		Expect(o.told()).To(Equal([]string{"Deployment/"}), "one word when the kind has been read, not one for each object")
-		result := o.Get(deployments, types.NamespacedName{Namespace: namespace, Name: "web"}).Result
+		result := o.Get("local", deployments, types.NamespacedName{Namespace: namespace, Name: "web"}).Result
 		Expect(result.Key).To(Equal(healthscope.Key{Cluster: "local", Group: "apps", Kind: "Deployment", Namespace: namespace, Name: "web"}))
 		Expect(result.UID).To(BeEquivalentTo(d.UID))
 		Expect(result.Labels).To(Equal(map[string]string{"app.oam.dev/component": "front"}), "labels that are not allowed do not travel")
 
 		Expect(o.state(deployments, namespace, "gone")()).To(Equal("NotPresent NotFound"))
-		Expect(o.Get(deployments, types.NamespacedName{Namespace: namespace, Name: "gone"}).Result.Message).To(ContainSubstring(`"gone" does not exist in namespace "` + namespace))
+		Expect(o.Get("local", deployments, types.NamespacedName{Namespace: namespace, Name: "gone"}).Result.Message).To(ContainSubstring(`"gone" does not exist in namespace "` + namespace))
 
 		report(ctx, d, 1)
 		Eventually(web).Should(Equal("Pending ReplicasNotReady"))
@@ -155,7 +150,7 @@ var _ = Describe("Objects", func() {
 		o := observe(m.config())
 		another := types.NamespacedName{Namespace: "default", Name: "another"}
 		o.want(deployments, configMaps)
-		o.Want(another, map[schema.GroupVersionKind]struct{}{deployments: {}})
+		o.Want(another, map[fleet.Kind]struct{}{{Cluster: "local", GroupVersionKind: deployments}: {}})
 		Eventually(func() []int { return []int{m.watches("deployments"), m.watches("configmaps")} }).Should(Equal([]int{1, 1}))
 		o.want(deployments)
 		Eventually(func() int { return m.watches("configmaps") }).Should(BeZero())
@@ -213,7 +208,7 @@ var _ = Describe("Objects", func() {
 		o := observe(plane.Config())
 		o.want(namespaces)
 		Eventually(o.state(namespaces, "default", "default")).Should(Equal("Unknown InvalidReference"))
-		Expect(o.Get(namespaces, types.NamespacedName{Namespace: "default", Name: "default"}).Result.Message).To(ContainSubstring("Namespace is not namespaced"))
+		Expect(o.Get("local", namespaces, types.NamespacedName{Namespace: "default", Name: "default"}).Result.Message).To(ContainSubstring("Namespace is not namespaced"))
 	})
 
 	It("keeps what it knows while the API server is away, and goes on when it is back", func(ctx SpecContext) {
@@ -305,9 +300,9 @@ var _ = Describe("Objects of a kind that comes and goes", func() {
 	}, SpecTimeout(2*time.Minute))
 })
 
-var _ = Describe("NewObjects", func() {
+var _ = Describe("Attach", func() {
 	It("refuses a configuration that makes no client", func() {
-		_, err := fleet.NewObjects("local", &rest.Config{Host: "https://127.0.0.1", TLSClientConfig: rest.TLSClientConfig{CAFile: "/does/not/exist"}}, nil, nil)
+		err := fleet.NewObjects(nil, nil).Attach("local", fleet.Access{Config: &rest.Config{Host: "https://127.0.0.1", TLSClientConfig: rest.TLSClientConfig{CAFile: "/does/not/exist"}}})
 		Expect(err).To(MatchError(ContainSubstring(`cannot make a client for cluster "local"`)))
 	})
 })

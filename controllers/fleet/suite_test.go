@@ -41,6 +41,9 @@ var (
 	plane *controlplane.ControlPlane
 	// api is the administrator's client, without a cache.
 	api client.Client
+	// edge is the API server of another cluster, and edgeAPI its administrator's client.
+	edge    *controlplane.ControlPlane
+	edgeAPI client.Client
 )
 
 func TestSuite(t *testing.T) {
@@ -62,7 +65,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(plane.InstallManifests(ctx, bundleCRD)).To(Succeed())
 	api, err = client.New(plane.Config(), client.Options{Scheme: newScheme()})
 	Expect(err).NotTo(HaveOccurred())
-}, NodeTimeout(5*time.Minute))
+	edge, err = controlplane.Start(ctx, controlplane.Options{Name: "edge", Log: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() error { return edge.Stop() })
+	Expect(edge.InstallManifests(ctx, bundleCRD)).To(Succeed())
+	edgeAPI, err = client.New(edge.Config(), client.Options{Scheme: newScheme()})
+	Expect(err).NotTo(HaveOccurred())
+}, NodeTimeout(10*time.Minute))
 
 func newScheme() *runtime.Scheme {
 	GinkgoHelper()

@@ -3,13 +3,17 @@ package fleet
 import (
 	"cmp"
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/healthscope/healthscope/healthscope"
 )
@@ -38,6 +42,8 @@ type Bundle struct {
 	App string
 	// Labels are the labels of the ResourceBundleState.
 	Labels map[string]string
+	// Own is true when a HealthScope monitor has filled the bundle.
+	Own bool
 	// Observed is true when a monitor has reported on the bundle.
 	Observed bool
 	// Truncated is true when the bundle leaves out resources to keep within its size.
@@ -46,6 +52,19 @@ type Bundle struct {
 	Malformed []string
 	// Members are the bundle's resources.
 	Members []healthscope.Member
+	// Unlisted counts, by state, the resources that a truncated bundle counts and does not name. Time limits do not reach them.
+	Unlisted healthscope.Summary
+	// Lost is true while nobody can see whether the bundle is still so, because of its cluster. Members are then as healthscope.Lost makes them, and all Unlisted are Unknown.
+	Lost bool
+}
+
+// lost returns the bundle as it is to be shown in a cluster of that state.
+func (b *Bundle) lost(s *ClusterState) *Bundle {
+	shown := *b
+	shown.Lost = true
+	shown.Members = healthscope.Lost(b.Members, s.Reachability.Reason(), s.Problem(), s.Since)
+	shown.Unlisted = b.Unlisted.Lost()
+	return &shown
 }
 
 // Change tells of a bundle that came, changed or went. Old is nil when it came, New when it went.
@@ -55,34 +74,56 @@ type Change struct {
 
 // View holds the judged bundles of all clusters. It is safe for concurrent use.
 type View struct {
+	// secrets holds the Secrets of members; nil without members.
+	secrets cache.Cache
+
 	cluster string
 	synced  chan struct{}
 
-	mu          sync.RWMutex
-	bundles     map[types.NamespacedName]map[string]*Bundle
-	namespaces  map[string]map[types.NamespacedName]struct{}
+	mu sync.RWMutex
+	// read is true once the bundles of the hub's own cluster have been judged, complete once it is known which clusters there are, and late when that took too long.
+	read, complete, late bool
+	// clusters are all that are known, with all of their bundles.
+	clusters map[string]*clusterView
+	// The bundles that are shown, by what is asked for.
+	bundles    map[types.NamespacedName]map[string]*Bundle
+	namespaces map[string]map[types.NamespacedName]struct{}
+	labelled   map[label]map[BundleKey]*Bundle
+	problem    error
+	// What is to be called on changes.
 	subscribers map[int]func(Change)
+	watchers    map[int]func(before, now *ClusterState)
 	next        int
 }
 
-// newView returns an empty view of one cluster.
+// label is a label of a bundle in a namespace.
+type label struct{ namespace, key, value string }
+
+// newView returns a view that knows the hub's own cluster, which has not been read yet.
 func newView(cluster string) *View {
-	return &View{
+	v := &View{
 		cluster:     cluster,
 		synced:      make(chan struct{}),
+		clusters:    map[string]*clusterView{},
 		bundles:     map[types.NamespacedName]map[string]*Bundle{},
 		namespaces:  map[string]map[types.NamespacedName]struct{}{},
+		labelled:    map[label]map[BundleKey]*Bundle{},
 		subscribers: map[int]func(Change){},
+		watchers:    map[int]func(before, now *ClusterState){},
 	}
+	v.clusters[cluster] = &clusterView{state: ClusterState{Name: cluster, Local: true, Reachability: Connecting}, bundles: map[types.NamespacedName]*Bundle{}}
+	return v
 }
+
+// Secrets returns the cache of the Secrets of members, and of no others; nil without Options.Members. The fleet starts it.
+func (v *View) Secrets() cache.Cache { return v.secrets }
 
 // Cluster returns the name of the cluster the hub itself is in.
 func (v *View) Cluster() string { return v.cluster }
 
-// Clusters returns the names of the known clusters, sorted.
-func (v *View) Clusters() []string { return []string{v.cluster} }
-
-// WaitSynced blocks until the bundles of the hub's own cluster have all been judged once, or ctx ends.
+// WaitSynced blocks until the bundles of the hub's own cluster have all been
+// judged once, and it is known which other clusters there are, or ctx ends. For
+// the latter it waits membersGrace at most.
 func (v *View) WaitSynced(ctx context.Context) error {
 	select {
 	case <-v.synced:
@@ -102,6 +143,72 @@ func (v *View) Synced() bool {
 	}
 }
 
+// Ready returns nil once the view is synced, and what it waits for until then. It is fit for a readiness check.
+func (v *View) Ready() error {
+	if v.Synced() {
+		return nil
+	}
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	switch {
+	case v.problem != nil:
+		return v.problem
+	case v.read:
+		return errors.New("the Secrets of clusters have not been read yet")
+	default:
+		return errors.New("the bundles have not been read yet")
+	}
+}
+
+// wait says what the view waits for.
+func (v *View) wait(problem error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.problem = problem
+}
+
+// Complete says whether it is known which clusters there are.
+func (v *View) Complete() bool {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.complete
+}
+
+// settle says that the bundles of the hub's own cluster have been judged.
+func (v *View) settle() { v.progress(func() { v.read = true }) }
+
+// completed says that it is known which clusters there are.
+func (v *View) completed() {
+	v.progress(func() {
+		if v.complete {
+			return
+		}
+		v.complete = true
+		for _, notify := range v.watchers { // What was put off for want of this can be done now.
+			own := v.clusters[v.cluster].state
+			notify(&own, &own)
+		}
+	})
+}
+
+// overdue says that it takes too long to find out which clusters there are.
+func (v *View) overdue() { v.progress(func() { v.late = true }) }
+
+// progress takes a step towards being synced.
+func (v *View) progress(step func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	step()
+	if !v.read || !v.complete && !v.late {
+		return
+	}
+	select {
+	case <-v.synced:
+	default:
+		close(v.synced)
+	}
+}
+
 // Named returns the bundles of that name in all clusters, sorted by cluster.
 func (v *View) Named(namespace, name string) []*Bundle {
 	v.mu.RLock()
@@ -109,19 +216,50 @@ func (v *View) Named(namespace, name string) []*Bundle {
 	return sortedBundles(maps.Values(v.bundles[types.NamespacedName{Namespace: namespace, Name: name}]))
 }
 
-// Select returns the bundles of a namespace that a selector matches, in all clusters, sorted.
+// Select returns the bundles of a namespace that a selector matches, in all
+// clusters, sorted. It looks at those only that have a label which the selector asks for, if there is one.
 func (v *View) Select(namespace string, selector labels.Selector) []*Bundle {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return sortedBundles(func(yield func(*Bundle) bool) {
+		for b := range v.candidates(namespace, selector) {
+			if selector.Matches(labels.Set(b.Labels)) && !yield(b) {
+				return
+			}
+		}
+	})
+}
+
+// candidates returns the bundles of a namespace among which all are that a selector matches.
+func (v *View) candidates(namespace string, selector labels.Selector) iter.Seq[*Bundle] {
+	if key, value, ok := RequiredLabel(selector); ok {
+		return maps.Values(v.labelled[label{namespace, key, value}])
+	}
+	return func(yield func(*Bundle) bool) {
 		for name := range v.namespaces[namespace] {
 			for _, b := range v.bundles[name] {
-				if selector.Matches(labels.Set(b.Labels)) && !yield(b) {
+				if !yield(b) {
 					return
 				}
 			}
 		}
-	})
+	}
+}
+
+// RequiredLabel returns a label without which a selector matches nothing; false
+// when it does not ask for any one label. It is always the same one for a selector.
+func RequiredLabel(selector labels.Selector) (key, value string, ok bool) {
+	requirements, _ := selector.Requirements()
+	for _, r := range requirements {
+		switch r.Operator() {
+		case selection.Equals, selection.DoubleEquals, selection.In:
+			if values := r.ValuesUnsorted(); len(values) == 1 {
+				return r.Key(), values[0], true
+			}
+		default:
+		}
+	}
+	return "", "", false
 }
 
 // All returns all bundles, sorted.
@@ -137,58 +275,6 @@ func (v *View) All() []*Bundle {
 			}
 		}
 	})
-}
-
-// Subscribe calls notify for every change from now on, one at a time, until the returned function is called. notify must not block and must not call the view.
-func (v *View) Subscribe(notify func(Change)) (cancel func()) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	id := v.next
-	v.next++
-	v.subscribers[id] = notify
-	return func() {
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		delete(v.subscribers, id)
-	}
-}
-
-// put stores a bundle, or with nil removes it, and tells the subscribers if that makes a difference.
-func (v *View) put(key BundleKey, b *Bundle) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
-	old := v.bundles[name][key.Cluster]
-	if b == nil {
-		v.remove(name, key.Cluster)
-	} else {
-		if v.bundles[name] == nil {
-			v.bundles[name] = map[string]*Bundle{}
-		}
-		v.bundles[name][key.Cluster] = b
-		if v.namespaces[key.Namespace] == nil {
-			v.namespaces[key.Namespace] = map[types.NamespacedName]struct{}{}
-		}
-		v.namespaces[key.Namespace][name] = struct{}{}
-	}
-	if same(old, b) {
-		return
-	}
-	for _, notify := range v.subscribers {
-		notify(Change{Old: old, New: b})
-	}
-}
-
-func (v *View) remove(name types.NamespacedName, cluster string) {
-	delete(v.bundles[name], cluster)
-	if len(v.bundles[name]) > 0 {
-		return
-	}
-	delete(v.bundles, name)
-	delete(v.namespaces[name.Namespace], name)
-	if len(v.namespaces[name.Namespace]) == 0 {
-		delete(v.namespaces, name.Namespace)
-	}
 }
 
 func sortedBundles(bundles func(func(*Bundle) bool)) []*Bundle {

@@ -3,14 +3,25 @@ package fleet
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/labels"
+	"pgregory.net/rapid"
 
 	"github.com/healthscope/healthscope/healthscope"
 )
+
+// openView returns a view of clusters that are connected.
+func openView(clusters ...string) *View {
+	v := newView(clusters[0])
+	for _, cluster := range clusters {
+		v.setState(ClusterState{Name: cluster, Local: cluster == clusters[0], Reachability: Connected}, nil)
+	}
+	return v
+}
 
 // keyOf returns the key of a bundle in namespace "shop".
 func keyOf(cluster, name string) BundleKey {
@@ -45,7 +56,7 @@ func TestViewFindsBundles(t *testing.T) {
 	sink := map[string]string{"app": "sink"}
 	a2, a1, b1 := keyOf("edge2", "a"), keyOf("edge1", "a"), keyOf("edge1", "b")
 	elsewhere := BundleKey{Cluster: "edge1", Namespace: "other", Name: "a"}
-	v := newView("local")
+	v := openView("local", "edge1", "edge2")
 	for _, key := range []BundleKey{a2, b1, elsewhere} {
 		v.put(key, ready(key, sink))
 	}
@@ -68,8 +79,84 @@ func TestViewFindsBundles(t *testing.T) {
 	for _, key := range []BundleKey{a1, b1, a2, elsewhere, a1} {
 		v.put(key, nil)
 	}
-	if len(v.All()) != 0 || len(v.bundles) != 0 || len(v.namespaces) != 0 {
-		t.Errorf("something is left of bundles that are gone: %v %v", v.bundles, v.namespaces)
+	if len(v.All()) != 0 || len(v.bundles) != 0 || len(v.namespaces) != 0 || len(v.labelled) != 0 {
+		t.Errorf("something is left of bundles that are gone: %v %v %v", v.bundles, v.namespaces, v.labelled)
+	}
+}
+
+// A selector finds the same bundles whether there is a short way to them or not, also when labels change.
+func TestSelectorsFindWhatTheyMatch(t *testing.T) {
+	t.Parallel()
+	selectors := []string{"", "app=sink", "app in (sink)", "app in (sink,source)", "app", "!app", "app!=sink", "tier=edge,app=sink", "app=sink,app=source", "app notin (sink),tier=edge"}
+	rapid.Check(t, func(t *rapid.T) {
+		v := openView("local", "a", "b")
+		all := map[BundleKey]map[string]string{}
+		for range rapid.IntRange(1, 15).Draw(t, "changes") {
+			key := BundleKey{
+				Cluster: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "cluster"), Namespace: rapid.SampledFrom([]string{"shop", "back"}).Draw(t, "namespace"),
+				Name: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "name"),
+			}
+			if rapid.IntRange(0, 3).Draw(t, "gone") == 0 {
+				v.put(key, nil)
+				delete(all, key)
+				continue
+			}
+			all[key] = rapid.MapOf(rapid.SampledFrom([]string{"app", "tier"}), rapid.SampledFrom([]string{"sink", "source", "edge"})).Draw(t, "labels")
+			v.put(key, ready(key, all[key]))
+		}
+		text := rapid.SampledFrom(selectors).Draw(t, "selector")
+		selector, err := labels.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []BundleKey
+		for key, set := range all {
+			if key.Namespace == "shop" && selector.Matches(labels.Set(set)) {
+				want = append(want, key)
+			}
+		}
+		slices.SortFunc(want, BundleKey.Compare)
+		if diff := cmp.Diff(want, keysOf(v.Select("shop", selector))); diff != "" {
+			t.Fatalf("%q: -want +got:\n%s", text, diff)
+		}
+	})
+}
+
+func TestRequiredLabel(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"": "", "app=sink": "app=sink", "app in (sink)": "app=sink", "app in (sink,source)": "", "app": "", "!app": "", "app!=sink": "",
+		"tier=edge,app=sink": "app=sink", "app!=x,tier=edge": "tier=edge", "n>3": "",
+	} {
+		selector, err := labels.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if key, value, ok := RequiredLabel(selector); ok {
+			got = key + "=" + value
+		}
+		if got != want {
+			t.Errorf("%q: want %q, got %q", text, want, got)
+		}
+	}
+}
+
+func TestReadySaysWhatIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	v := newView("local")
+	if err := v.Ready(); err == nil {
+		t.Error("a view that has read nothing is ready")
+	}
+	missing := errors.New("no CRD")
+	v.wait(missing)
+	if err := v.Ready(); !errors.Is(err, missing) {
+		t.Errorf("want %v, got %v", missing, err)
+	}
+	v.settle()
+	v.completed()
+	if err := v.Ready(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -81,6 +168,9 @@ func TestViewTellsOfChangesOnly(t *testing.T) {
 		"App":          func(b *Bundle) { b.App = "source" },
 		"Labels":       func(b *Bundle) { b.Labels = map[string]string{"a": "b"} },
 		"Observed":     func(b *Bundle) { b.Observed = false },
+		"Lost":         func(b *Bundle) { b.Lost = true },
+		"Own":          func(b *Bundle) { b.Own = true },
+		"Unlisted":     func(b *Bundle) { b.Unlisted.Ready = 7 },
 		"Truncated":    func(b *Bundle) { b.Truncated = true },
 		"Malformed":    func(b *Bundle) { b.Malformed = []string{"podStatuses"} },
 		"State":        func(b *Bundle) { b.Members[0].State = healthscope.Failed },
@@ -95,7 +185,7 @@ func TestViewTellsOfChangesOnly(t *testing.T) {
 	for name, change := range changed {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := newView("local")
+			v := openView("local")
 			var told []Change
 			cancel := v.Subscribe(func(c Change) { told = append(told, c) })
 			first, same, other := ready(key, nil), ready(key, nil), ready(key, nil)
@@ -132,7 +222,8 @@ func TestWaitSyncedEndsWithItsContext(t *testing.T) {
 	if v.Synced() {
 		t.Error("a view that has read nothing is synced")
 	}
-	close(v.synced)
+	v.settle()
+	v.completed()
 	if err := v.WaitSynced(t.Context()); err != nil || !v.Synced() {
 		t.Errorf("want synced, got %v", err)
 	}
@@ -151,7 +242,7 @@ func TestBundleKeysAreOrdered(t *testing.T) {
 // Anybody may ask while bundles come and go.
 func TestViewIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
-	v := newView("local")
+	v := openView("local")
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -2,61 +2,53 @@ package inventory
 
 import (
 	"fmt"
-	"maps"
+	"slices"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/healthscope/healthscope/aai"
-	"github.com/healthscope/healthscope/aai/mapping"
 	"github.com/healthscope/healthscope/aai/sync"
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// BenchmarkPass measures what a pass costs besides the requests: gathering what
-// 200 scopes have, and telling the scopes of an outcome in which one resource is new.
-func BenchmarkPass(b *testing.B) {
+// BenchmarkChange measures what one changed resource costs besides the requests: the index learns it, and the ledger tells the scope, among so many.
+func BenchmarkChange(b *testing.B) {
 	for _, resources := range []int{1_000, 10_000} {
-		scopes := judgedScopes{}
-		objects := map[aai.Key]sync.Object{}
+		scopes, report := judgedScopes{}, sync.Report{Changed: map[aai.Key]sync.Object{}}
 		for i := range resources {
-			n := name("shop", fmt.Sprintf("scope-%03d", i%200))
+			n := name("shop", fmt.Sprintf("scope-%04d", i%(resources/10)))
 			if scopes[n] == nil {
 				scopes[n] = judged()
 			}
 			m := member("shop", fmt.Sprintf("web-%05d", i), healthscope.Ready)
 			scopes[n].Members = append(scopes[n].Members, placed(m)...)
-			objects[mapping.Map(mapping.Resource{Member: m}, options()).Key] = sync.Object{State: sync.Synced}
+			report.Changed[keyOf(m)] = sync.Object{State: sync.Synced}
 		}
-		g := newGatherer(scopes, nil, nil, configv1alpha1.SelectScoped)
-		b.Run(fmt.Sprintf("%d resources/gather", resources), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if w, err := g.gather(b.Context(), tenant); err != nil || len(w.documents) != resources {
-					b.Fatal(len(w.documents), err)
-				}
-			}
-		})
-		l := newLedger(options(), scopes)
-		l.Subscribe(func(types.NamespacedName) {})
+		index := filled(scopes, nil, nil, configv1alpha1.SelectScoped)
+		index.take(tenant, nil)
+		l := newLedger(options(), index.ownerOf)
 		for n, j := range scopes {
 			l.Report(n, j.Members)
 		}
-		for _, c := range []struct {
-			name    string
-			changes bool
-		}{{"unchanged", false}, {"changed", true}} {
-			b.Run(fmt.Sprintf("%d resources/%s", resources, c.name), func(b *testing.B) {
-				b.ReportAllocs()
-				for i := 0; b.Loop(); i++ {
-					o := outcome{objects: maps.Clone(objects)}
-					if c.changes {
-						o.failed = i
-					}
-					l.put(tenant, o)
+		note(l, tenant, report, nil, false)
+		changing := name("shop", "scope-0007")
+		b.Run(fmt.Sprintf("%d resources", resources), func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				members := slices.Clone(scopes[changing].Members)
+				members[0].State = []healthscope.State{healthscope.Failed, healthscope.Ready}[i%2]
+				scopes[changing] = judged(members...)
+				index.scopeJudged(changing)
+				n := index.take(tenant, nil)
+				if len(n.Wishes) != 1 {
+					b.Fatal(len(n.Wishes))
 				}
-			})
-		}
+				r := sync.Report{Changed: map[aai.Key]sync.Object{}}
+				for key := range n.Wishes {
+					r.Changed[key] = sync.Object{State: []sync.State{sync.Pending, sync.Synced}[i%2]}
+				}
+				note(l, tenant, r, nil, false)
+			}
+		})
 	}
 }

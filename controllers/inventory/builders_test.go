@@ -2,8 +2,6 @@ package inventory
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -82,7 +80,7 @@ func linkedTo(vnf string, members ...scope.Placed) []scope.Placed {
 // judgedScopes are judgements by namespace/name.
 type judgedScopes map[types.NamespacedName]*scope.Judged
 
-func (j judgedScopes) All() map[types.NamespacedName]*scope.Judged { return maps.Clone(j) }
+func (j judgedScopes) Get(name types.NamespacedName) *scope.Judged { return j[name] }
 
 // judged is the judgement of generation 1 of a scope.
 func judged(members ...scope.Placed) *scope.Judged {
@@ -96,23 +94,33 @@ func name(namespace, name string) types.NamespacedName {
 // bundleList are all bundles.
 type bundleList []*fleet.Bundle
 
-func (l bundleList) All() []*fleet.Bundle           { return slices.Clone(l) }
-func (bundleList) WaitSynced(context.Context) error { return nil }
+// oneCluster is a fleet of cluster edge, which has been read.
+type oneCluster struct{}
+
+func (oneCluster) WaitSynced(context.Context) error { return nil }
+func (oneCluster) Complete() bool                   { return true }
+func (oneCluster) Clusters() []string               { return []string{"edge"} }
+func (oneCluster) States() []fleet.ClusterState {
+	return []fleet.ClusterState{{Name: "edge", Reachability: fleet.Connected}}
+}
+
+// nobody says that resources belong to no scope in particular.
+func nobody(healthscope.Key) types.NamespacedName { return types.NamespacedName{} }
 
 // newBundle is a bundle of namespace shop that a monitor has filled.
 func newBundle(members ...healthscope.Member) *fleet.Bundle {
 	return &fleet.Bundle{BundleKey: fleet.BundleKey{Cluster: "edge", Namespace: "shop", Name: "7-web"}, Observed: true, Members: members}
 }
 
-// existing are the scopes that exist, with their generations.
-type existing struct {
+// existingScopes are the scopes that exist, with their generations.
+type existingScopes struct {
 	client.Reader
 
 	scopes map[types.NamespacedName]int64
 	err    error
 }
 
-func (e existing) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+func (e existingScopes) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	if scopes, ok := list.(*corev1alpha2.HealthScopeList); ok {
 		for name, generation := range e.scopes {
 			scopes.Items = append(scopes.Items, corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, Generation: generation}})

@@ -81,6 +81,35 @@ var _ = Describe("A source of which too little is known", func() {
 	})
 })
 
+var _ = Describe("A bundle that is truncated", func() {
+	It("keeps nothing in other namespaces from being deleted", func(ctx SpecContext) {
+		l := newLab(ctx)
+		other := newNamespace(ctx)
+		at := l.config.Regions[0]
+		at.Namespace = other
+		l.config.Regions = append(l.config.Regions, at)
+		report(ctx, l.namespace, "7-web", service(l.namespace, "web"), service(l.namespace, "gone"))
+		report(ctx, other, "7-other", service(other, "other"), service(other, "old"))
+		newScope(ctx, l.namespace, "shop", app("web", "7-web"))
+		newScope(ctx, other, "shop", app("other", "7-other"))
+		h := l.start()
+		Eventually(l.states).Should(HaveLen(4))
+		spoil(ctx, l.namespace, "7-web", `{"truncated":true,"resources":[]}`)
+		report(ctx, other, "7-other", service(other, "other"))
+		left := map[string]string{"Service/web": "Ready", "Service/gone": "Ready", "Service/other": "Ready"}
+		Eventually(l.states).Should(Equal(left))
+		Expect(h.Letters()).To(HaveEach(HaveField("Cause", "source")))
+		Consistently(l.states).Should(Equal(left))
+
+		By("restarting, when it is not known what the bundle had")
+		h.stop()
+		l.start()
+		report(ctx, other, "7-other")
+		Eventually(l.states).Should(Equal(map[string]string{"Service/web": "Ready", "Service/gone": "Ready"}))
+		Consistently(l.states).Should(HaveLen(2))
+	})
+})
+
 // idOf returns the id of the document of a service.
 func idOf(l *lab, name string) string {
 	id, _ := l.document("Service", name)["id"].(string)

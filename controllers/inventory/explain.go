@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/sync"
 	"github.com/healthscope/healthscope/controllers/scope"
@@ -19,12 +21,14 @@ const (
 	ReasonRefused = "Refused"
 	// ReasonPending means that resources wait to be written, or for what they depend on to appear in A&AI.
 	ReasonPending = "Pending"
+	// ReasonNoRegion means that the configuration names no place in A&AI for resources of the scope.
+	ReasonNoRegion = "NoRegion"
 	// ReasonLinkDenied means that the scope names a VNF that the configuration does not let its namespace link to. Its resources are written without the link.
 	ReasonLinkDenied = "LinkDenied"
 )
 
 // gravity is the order of the reasons.
-var gravity = []string{ReasonMisconfigured, ReasonUnavailable, ReasonRefused, ReasonPending, ReasonLinkDenied}
+var gravity = []string{ReasonMisconfigured, ReasonUnavailable, ReasonRefused, ReasonPending, ReasonNoRegion, ReasonLinkDenied}
 
 // explanations are, by reason, the first words for why a scope is not in step.
 type explanations map[string]string
@@ -48,16 +52,19 @@ func (e explanations) gravest() (reason, message string) {
 
 // addObject explains why a member is not synced.
 func (e explanations) addObject(p scope.Placed, tenant aai.Tenant, o sync.Object) {
-	reason := ReasonPending
+	e.addf(reasonOf(o), "%s in tenant %q: %s", p.Key, tenant, waiting(o))
+}
+
+// reasonOf returns the reason of the condition for something that is not synced.
+func reasonOf(o sync.Object) string {
 	switch {
 	case o.State == sync.Failed:
-		reason = ReasonRefused
+		return ReasonRefused
 	case o.Reason == sync.ReasonUnavailable:
-		reason = ReasonUnavailable
-	case o.Message == "": // It came after the last pass had begun, or the pass ended before its turn.
-		o.Message = "waits for its turn"
+		return ReasonUnavailable
+	default:
+		return ReasonPending
 	}
-	e.addf(reason, "%s in tenant %q: %s", p.Key, tenant, o.Message)
 }
 
 // trouble returns reason and words for an error of a pass that concerns all of a tenant; both are empty when there is none.
@@ -66,9 +73,48 @@ func trouble(err error) (reason, message string) {
 	case err == nil || ofSingleResources(err):
 		return "", ""
 	case aai.KindOf(err) == aai.Stop:
-		return ReasonMisconfigured, plain(err.Error())
+		return ReasonMisconfigured, misconfiguration(err)
 	default:
 		return ReasonUnavailable, plain(err.Error())
+	}
+}
+
+// remedies are what a person has to do about a problem with the configuration, in the words of the configuration file.
+var remedies = map[aai.Problem]string{
+	aai.ProblemCredentials: "correct the files inventory.usernameFile and inventory.passwordFile",
+	aai.ProblemVersion:     "set inventory.schemaVersion to one that A&AI serves, or upgrade A&AI",
+	aai.ProblemCertificate: "correct the files inventory.caFile, inventory.certFile and inventory.keyFile",
+	aai.ProblemServer:      "set inventory.url to the scheme, host and port at which A&AI serves /aai",
+}
+
+// misconfiguration says what is wrong with the configuration, which is the same for all of A&AI, and what to do about it.
+func misconfiguration(err error) string {
+	var e *aai.Error
+	if !errors.As(err, &e) {
+		return plain(err.Error())
+	}
+	words := e.Message
+	if e.Err != nil {
+		words += ": " + e.Err.Error()
+	}
+	if remedy := remedies[e.Problem]; remedy != "" {
+		words += "; " + remedy
+	}
+	return plain(words)
+}
+
+// problemOf says in one word what is the matter after a pass; empty when nothing is that a person has to know of.
+func problemOf(err error, tenantMissing bool) aai.Problem {
+	var e *aai.Error
+	switch {
+	case errors.As(err, &e) && e.Problem != "":
+		return e.Problem
+	case tenantMissing:
+		return aai.ProblemTenant
+	case err == nil || ofSingleResources(err):
+		return ""
+	default:
+		return aai.ProblemOutage
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -24,7 +25,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/healthscope/healthscope/aai/simulator"
@@ -40,7 +40,7 @@ import (
 const (
 	owner, region, tenant = "provider", "edge", "shop"
 	vnf, vfModule         = "vnf-1", "module-1"
-	user, password        = "healthscope", "canary-pa55word"
+	user, password        = "canary-u5er", "canary-pa55word"
 	prefix                = "healthscope.core.oam.dev/"
 	resources             = "/cloud-infrastructure/cloud-regions/cloud-region/" + owner + "/" + region + "/tenants/tenant/" + tenant + "/k8s-resources"
 )
@@ -55,8 +55,10 @@ type lab struct {
 	mu sync.Mutex
 	// intercept answers a request in place of A&AI when it says so.
 	intercept func(http.ResponseWriter, *http.Request) bool
-	// told is all that hubs have said in logs and metrics.
+	// told is all that hubs have said in logs, metrics and dead letters.
 	told bytes.Buffer
+	// secrets are, besides user and password, what nobody may tell.
+	secrets []string
 }
 
 // newLab makes a lab whose A&AI has the region, the tenant and a VNF with a module.
@@ -107,16 +109,20 @@ func (l *lab) write(name, content string) {
 	Expect(os.WriteFile(filepath.Join(l.dir, name), []byte(content), 0o600)).To(Succeed())
 }
 
-// checkManners asserts what must be true after every spec: A&AI has nothing to complain about, and nobody has told the password, in logs, metrics, status or events.
+// checkManners asserts what must be true after every spec: A&AI has nothing to complain about, nobody has told user, password or key, in logs, metrics, dead letters, status or events, and modules are left alone where they are nobody's business.
 func (l *lab) checkManners(ctx SpecContext) {
 	Expect(l.Violations()).To(BeEmpty())
+	for _, r := range l.Requests() {
+		Expect(l.config.OperationalStatus || !strings.Contains(r.Path, "vf-module")).To(BeTrue(), "%s %s", r.Method, r.Path)
+	}
 	var scopes corev1alpha2.HealthScopeList
 	Expect(api.List(ctx, &scopes)).To(Succeed())
 	var events eventsv1.EventList
 	Expect(api.List(ctx, &events)).To(Succeed())
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, secret := range []string{password, base64.StdEncoding.EncodeToString([]byte(user + ":" + password))} {
+	Expect(l.told.String()).To(ContainSubstring("healthscope_aai_requests_total"), "what hubs say is looked at")
+	for _, secret := range append([]string{user, password, base64.StdEncoding.EncodeToString([]byte(user + ":" + password))}, l.secrets...) {
 		Expect(l.told.String()).NotTo(ContainSubstring(secret))
 		Expect(fmt.Sprintf("%+v %+v", scopes, events)).NotTo(ContainSubstring(secret))
 	}
@@ -196,6 +202,7 @@ func (l *lab) written(n int) []string {
 // hub is a hub that runs.
 type hub struct {
 	*wiretap
+	*inventory.Inventory
 
 	metrics *prometheus.Registry
 	stop    func()
@@ -210,9 +217,8 @@ func (l *lab) start(change ...func(*wiretap)) *hub {
 	}
 	mgr := l.newManager(h.wiretap)
 	policy := healthscope.DefaultPolicy()
-	view, err := fleet.Setup(mgr, fleet.Options{ClusterName: "local", Policy: policy})
-	Expect(err).NotTo(HaveOccurred())
-	objects, err := fleet.NewObjects("local", mgr.GetConfig(), mgr.GetRESTMapper(), nil)
+	objects := fleet.NewObjects(nil, nil)
+	view, err := fleet.Setup(mgr, fleet.Options{ClusterName: "local", Policy: policy, Past: scope.Past(mgr.GetClient()), Objects: objects})
 	Expect(err).NotTo(HaveOccurred())
 	registry := scope.NewRegistry()
 	i, err := inventory.New(inventory.Options{
@@ -220,6 +226,7 @@ func (l *lab) start(change ...func(*wiretap)) *hub {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(i.Setup(mgr)).To(Succeed())
+	h.Inventory = i
 	ctx, cancel := lasting()
 	Expect(scope.Setup(ctx, mgr, scope.Options{
 		View: view, Objects: objects, Registry: registry, Policy: policy, Inventory: i, InventoryChanged: i.Subscribe,
@@ -229,7 +236,9 @@ func (l *lab) start(change ...func(*wiretap)) *hub {
 	h.stop = sync.OnceFunc(func() {
 		cancel()
 		Eventually(ended).WithTimeout(patience/2).Should(Receive(BeNil()), "the hub ends, without an error")
-		_, _ = l.Write([]byte(h.exposition()))
+		letters, err := json.Marshal(h.Letters())
+		Expect(err).NotTo(HaveOccurred())
+		_, _ = l.Write(append(letters, h.exposition()...))
 	})
 	DeferCleanup(h.stop)
 	return h
@@ -239,10 +248,9 @@ func (l *lab) newManager(wire *wiretap) ctrl.Manager {
 	GinkgoHelper()
 	config := plane.Config()
 	config.Wrap(wire.wrap)
-	object, byObject := fleet.CacheByObject()
 	options := ctrl.Options{
 		Scheme: newScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Cache:  cache.Options{ByObject: map[client.Object]cache.ByObject{object: byObject}},
+		Cache:  cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 		Logger: logr.FromSlogHandler(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.Level(-10)})),
 	}
 	options.Controller.SkipNameValidation = new(true) // One process, many managers.

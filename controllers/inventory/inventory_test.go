@@ -145,18 +145,18 @@ var _ = Describe("The inventory", func() {
 		}).Should(Succeed())
 	})
 
-	It("gives a resource that two scopes have to the one whose name comes first", func(ctx SpecContext) {
+	It("gives a resource that two scopes have to the older one", func(ctx SpecContext) {
 		report(ctx, l.namespace, "7-web", service(l.namespace, "web"))
-		second := newScope(ctx, l.namespace, "second", app("web", "7-web"))
+		older := newScope(ctx, l.namespace, "alpha", linked(app("web", "7-web"), vnf, "")) // Within a second, the name decides.
 		h := l.start()
 		selflink := func() any { return l.document("Service", "web")["selflink"] }
-		Eventually(selflink).Should(HaveSuffix("/second"))
-		first := newScope(ctx, l.namespace, "first", linked(app("web", "7-web"), vnf, ""))
-		Eventually(selflink).Should(HaveSuffix("/first"))
-		Eventually(func() []string { return links(l.document("Service", "web")) }).Should(HaveLen(1))
-		for _, s := range []*corev1alpha2.HealthScope{first, second} {
+		Eventually(l.states).Should(HaveLen(1))
+		younger := newScope(ctx, l.namespace, "beta", app("web", "7-web"))
+		for _, s := range []*corev1alpha2.HealthScope{older, younger} {
 			Eventually(synced(ctx, s)).Should(Equal("True Synced"))
 		}
+		Expect(selflink()).To(HaveSuffix("/alpha"))
+		Expect(links(l.document("Service", "web"))).To(HaveLen(1))
 
 		By("restarting, in whatever order the scopes are judged")
 		h.stop()
@@ -165,9 +165,9 @@ var _ = Describe("The inventory", func() {
 		Eventually(func() []string { return l.asked(n) }).ShouldNot(BeEmpty())
 		Consistently(func() []string { return l.written(n) }).Should(BeEmpty())
 
-		By("deleting the first")
-		Expect(api.Delete(ctx, first)).To(Succeed())
-		Eventually(selflink).Should(HaveSuffix("/second"))
+		By("deleting the older one")
+		Expect(api.Delete(ctx, older)).To(Succeed())
+		Eventually(selflink).Should(HaveSuffix("/beta"))
 		Eventually(func() []string { return links(l.document("Service", "web")) }).Should(BeEmpty())
 	})
 

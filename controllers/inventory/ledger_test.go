@@ -23,9 +23,9 @@ var shop = name("shop", "shop")
 
 // passOf is the report of a pass that found objects like that.
 func passOf(objects map[string]sync.Object) sync.Report {
-	r := sync.Report{Objects: map[aai.Key]sync.Object{}}
+	r := sync.Report{Changed: map[aai.Key]sync.Object{}}
 	for name, o := range objects {
-		r.Objects[keyOf(member("shop", name, healthscope.Ready))] = o
+		r.Changed[keyOf(member("shop", name, healthscope.Ready))] = o
 		switch o.State {
 		case sync.Synced:
 			r.Synced++
@@ -38,11 +38,16 @@ func passOf(objects map[string]sync.Object) sync.Report {
 	return r
 }
 
+// note has a ledger note a pass.
+func note(l *Ledger, tenant aai.Tenant, r sync.Report, err error, partial bool) {
+	l.put(tenant, r, newVerdict(r, err, partial), nil, noon)
+}
+
 func TestReport(t *testing.T) {
 	web, db := member("shop", "web", healthscope.Ready), member("shop", "db", healthscope.Failed)
 	ok := sync.Object{State: sync.Synced}
 	down := fmt.Errorf("cannot synchronise tenant %q: %w", tenant, &aai.Error{Op: aai.OpList, URI: "/x", Kind: aai.Retry, Message: "no answer", Err: errors.New("EOF"), TransactionID: "t-1"})
-	denied := fmt.Errorf("cannot synchronise tenant %q: %w", tenant, &aai.Error{Op: aai.OpList, URI: "/x", Status: 403, Kind: aai.Stop, Message: "A&AI refuses the user or the password", TransactionID: "t-1"})
+	denied := fmt.Errorf("cannot synchronise tenant %q: %w", tenant, &aai.Error{Op: aai.OpList, URI: "/x", Status: 403, Kind: aai.Stop, Problem: aai.ProblemCredentials, Message: "A&AI refuses the user or the password", TransactionID: "t-1"})
 	single := fmt.Errorf("cannot synchronise tenant %q: %w", tenant, &aai.Error{Op: aai.OpPut, URI: "/x", Status: 500, Kind: aai.Retry, TransactionID: "t-1"})
 	counts := func(synced, pending, failed int32) corev1alpha2.InventoryStatus {
 		return corev1alpha2.InventoryStatus{Synced: synced, Pending: pending, Failed: failed}
@@ -54,8 +59,6 @@ func TestReport(t *testing.T) {
 		partial bool
 		never   bool // there was no pass
 		want    scope.InventoryReport
-		// nothing is true when the scope has no part in the inventory.
-		nothing bool
 	}{
 		"no members":            {},
 		"no members, no pass":   {never: true},
@@ -69,10 +72,13 @@ func TestReport(t *testing.T) {
 		"all synced": {members: placed(web, db), objects: map[string]sync.Object{"web": ok, "db": ok}, want: scope.InventoryReport{InventoryStatus: counts(2, 0, 0)}},
 		"what does not go there does not count": {
 			members: placed(web, member("elsewhere", "web", healthscope.Ready), member("shop", "x", healthscope.Unknown), member("shop", "y", healthscope.NotPresent)),
-			objects: map[string]sync.Object{"web": ok}, want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0)},
+			objects: map[string]sync.Object{"web": ok}, want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0), Reason: ReasonNoRegion, Message: `Service/web: no entry of inventory.regions matches namespace "elsewhere" of cluster "edge"`},
 		},
-		"no region for any of them":  {members: placed(member("elsewhere", "web", healthscope.Ready), bundleMember(healthscope.ReasonNotFound)), nothing: true},
-		"only what is not known":     {members: placed(member("shop", "x", healthscope.Unknown), member("elsewhere", "web", healthscope.Ready))},
+		"no region for any of them": {
+			members: placed(member("elsewhere", "web", healthscope.Ready), bundleMember(healthscope.ReasonNotFound)),
+			want:    scope.InventoryReport{Reason: ReasonNoRegion, Message: `Service/web: no entry of inventory.regions matches namespace "elsewhere" of cluster "edge"`},
+		},
+		"only what is not known":     {members: placed(member("shop", "x", healthscope.Unknown))},
 		"kinds that do not go there": {members: placed(bundleMember(healthscope.ReasonNotFound))},
 		"a member that came later": {
 			members: placed(web, db), objects: map[string]sync.Object{"web": ok},
@@ -106,7 +112,7 @@ func TestReport(t *testing.T) {
 		},
 		"A&AI wants somebody else": {
 			members: placed(web), objects: map[string]sync.Object{"web": {State: sync.Pending, Reason: sync.ReasonNotTried}}, err: denied,
-			want: scope.InventoryReport{InventoryStatus: counts(0, 1, 0), Reason: ReasonMisconfigured, Message: `cannot synchronise tenant "o/r/t": status 403: A&AI refuses the user or the password`},
+			want: scope.InventoryReport{InventoryStatus: counts(0, 1, 0), Reason: ReasonMisconfigured, Message: "A&AI refuses the user or the password; correct the files inventory.usernameFile and inventory.passwordFile"},
 		},
 		"trouble with resources of others": {members: placed(web), objects: map[string]sync.Object{"web": ok}, err: single, want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0)}},
 		"trouble with a resource of the scope": {
@@ -121,15 +127,11 @@ func TestReport(t *testing.T) {
 	}
 	for title, c := range cases {
 		t.Run(title, func(t *testing.T) {
-			l := newLedger(options(), judgedScopes{})
+			l := newLedger(options(), nobody)
 			if !c.never {
-				l.put(tenant, newOutcome(passOf(c.objects), c.err, c.partial))
+				note(l, tenant, passOf(c.objects), c.err, c.partial)
 			}
-			want := &c.want
-			if c.nothing {
-				want = nil
-			}
-			if diff := cmp.Diff(want, l.Report(shop, c.members)); diff != "" {
+			if diff := cmp.Diff(&c.want, l.Report(shop, c.members)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -139,13 +141,13 @@ func TestReport(t *testing.T) {
 func TestScopesHearOfWhatConcernsThem(t *testing.T) {
 	web, db := member("shop", "web", healthscope.Ready), member("back", "db", healthscope.Ready)
 	scopes := judgedScopes{shop: judged(placed(web)...), name("back", "back"): judged(placed(db)...), name("shop", "new"): judged(placed(web)...)}
-	l := newLedger(options(), scopes)
+	l := newLedger(options(), nobody)
 	var heard []types.NamespacedName
 	l.Subscribe(func(n types.NamespacedName) { heard = append(heard, n) })
 	pass := func(o sync.Object, err error, want ...types.NamespacedName) {
 		t.Helper()
 		heard = nil
-		l.put(tenant, newOutcome(passOf(map[string]sync.Object{"web": o}), err, false))
+		note(l, tenant, passOf(map[string]sync.Object{"web": o}), err, false)
 		slices.SortFunc(heard, compareNames)
 		if diff := cmp.Diff(want, heard); diff != "" {
 			t.Errorf("-want +heard:\n%s", diff)
@@ -164,15 +166,15 @@ func TestScopesHearOfWhatConcernsThem(t *testing.T) {
 	pass(sync.Object{State: sync.Synced}, nil, shop)
 	pass(sync.Object{State: sync.Synced}, errors.New("no pass"), shop)
 	pass(sync.Object{State: sync.Synced}, nil, shop)
-	delete(scopes, shop)
+	l.gone(shop)
 	pass(waiting, nil)
-	if len(l.told) != 1 {
+	if len(l.told) != 1 || len(l.askers) != 1 {
 		t.Errorf("the ledger remembers %d scopes", len(l.told))
 	}
 }
 
 func TestObjectsMetric(t *testing.T) {
-	l := newLedger(options(), judgedScopes{})
+	l := newLedger(options(), nobody)
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(l)
 	expect := func(want string) {
@@ -186,10 +188,10 @@ func TestObjectsMetric(t *testing.T) {
 		}
 	}
 	expect("")
-	l.put(tenant, newOutcome(sync.Report{Synced: 2, Failed: 1}, nil, false))
-	l.put(shed, newOutcome(sync.Report{Synced: 3}, nil, false))
+	note(l, tenant, sync.Report{Synced: 2, Failed: 1}, nil, false)
+	note(l, shed, sync.Report{Synced: 3}, nil, false)
 	expect("healthscope_aai_objects{state=\"failed\"} 1\nhealthscope_aai_objects{state=\"synced\"} 5\n")
-	l.put(tenant, newOutcome(sync.Report{Pending: 3}, errors.New("down"), false))
+	note(l, tenant, sync.Report{Pending: 3}, errors.New("down"), false)
 	expect("healthscope_aai_objects{state=\"pending\"} 3\nhealthscope_aai_objects{state=\"synced\"} 3\n")
 }
 

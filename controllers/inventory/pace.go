@@ -1,8 +1,7 @@
 package inventory
 
 import (
-	"net/http"
-	"slices"
+	gosync "sync"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -60,13 +59,27 @@ func (p *pace) failed(err error, now time.Time) (retry time.Duration) {
 	return retry
 }
 
-// unavailable are the answers of an A&AI, or of what stands before it, that can do nothing at all.
-var unavailable = []int{
-	0, http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+// paces are those of several things that are reconciled each by one worker at a time. It is safe for concurrent use.
+type paces[K comparable] struct {
+	mu  gosync.Mutex // guards the rest
+	all map[K]*pace
+}
+
+// of returns the pace of one.
+func (p *paces[K]) of(key K) *pace {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all == nil {
+		p.all = map[K]*pace{}
+	}
+	if p.all[key] == nil {
+		p.all[key] = newPace()
+	}
+	return p.all[key]
 }
 
 // ofSingleResources says whether the error of a pass is about single resources, while A&AI is well otherwise.
 func ofSingleResources(err error) bool {
 	var e *aai.Error
-	return errors.As(err, &e) && e.Kind == aai.Retry && e.Op != aai.OpList && e.RetryAfter == 0 && !slices.Contains(unavailable, e.Status)
+	return errors.As(err, &e) && e.Kind == aai.Retry && e.Op != aai.OpList && e.Op != aai.OpProbe && !e.Outage()
 }

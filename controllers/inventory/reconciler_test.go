@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/healthscope/healthscope/aai"
-	"github.com/healthscope/healthscope/aai/plan"
 	"github.com/healthscope/healthscope/aai/sync"
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/scope"
 	"github.com/healthscope/healthscope/healthscope"
 )
@@ -26,18 +28,28 @@ type passes struct {
 	during func(ctx context.Context)
 }
 
-func (p *passes) Sync(ctx context.Context, _ aai.Tenant, _ map[aai.Key]aai.Document, _ plan.Holds) (sync.Report, error) {
+func (p *passes) Sync(ctx context.Context, _ aai.Tenant, _ sync.Change) (sync.Report, error) {
 	p.begun = append(p.begun, time.Now())
 	if p.during != nil {
 		p.during(ctx)
 	}
-	return sync.Report{Objects: map[aai.Key]sync.Object{}, NextPass: time.Now().Add(10 * time.Minute)}, p.err
+	return sync.Report{NextPass: time.Now().Add(10 * time.Minute)}, p.err
 }
 
 func newReconciler(p *passes) *reconciler {
 	registry := judgedScopes{shop: judged(placed(member("shop", "web", healthscope.Ready))...)}
-	g := newGatherer(registry, nil, nil, "")
-	return &reconciler{gatherer: g, syncer: p, ledger: newLedger(options(), registry), paces: map[aai.Tenant]*pace{}}
+	i := filled(registry, nil, nil, "")
+	return &reconciler{
+		index: i, scopes: readOnce(i, existingScopes{scopes: map[types.NamespacedName]int64{shop: 1}}), clusters: oneCluster{}, syncer: p,
+		ledger: newLedger(options(), i.ownerOf), lag: func(time.Duration) {}, paces: &paces[aai.Tenant]{},
+	}
+}
+
+// readOnce tells an index which scopes exist.
+func readOnce(i *index, reader existingScopes) *scopeList {
+	return &scopeList{reader: reader, exists: func(s *corev1alpha2.HealthScope) {
+		i.scopeExists(client.ObjectKeyFromObject(s), s.CreationTimestamp.Time, s.Generation)
+	}}
 }
 
 // run reconciles for a while, in the bubble of a synctest, as a controller would, with a change every so often; never when every is zero.
@@ -128,6 +140,15 @@ func TestPassIsBounded(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 	})
+}
+
+func TestNothingIsSyncedBeforeTheScopesAreKnown(t *testing.T) {
+	p := &passes{}
+	r := newReconciler(p)
+	r.scopes = readOnce(r.index, existingScopes{err: errors.New("the cache is gone")})
+	if _, err := r.Reconcile(t.Context(), tenant); err == nil || err.Error() != "cannot list HealthScopes: the cache is gone" || len(p.begun) > 0 {
+		t.Errorf("%d passes, %v", len(p.begun), err)
+	}
 }
 
 func TestStopSaysNothingAboutAAI(t *testing.T) {

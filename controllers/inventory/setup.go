@@ -2,14 +2,19 @@ package inventory
 
 import (
 	"context"
+	"maps"
+	"net/http"
+	"slices"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -20,6 +25,7 @@ import (
 	"github.com/healthscope/healthscope/aai/plan"
 	"github.com/healthscope/healthscope/aai/sync"
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/scope"
 )
@@ -30,6 +36,8 @@ type Options struct {
 	Config *configv1alpha1.Inventory
 	// LabelKeys are the label keys that are copied from resources.
 	LabelKeys []string
+	// TrustedNamespaces are the namespaces whose bundles may hold resources of other namespaces, as far as the configuration names them.
+	TrustedNamespaces []string
 	// View holds the bundles of all clusters.
 	View *fleet.View
 	// Registry holds the judgements of all scopes.
@@ -43,25 +51,51 @@ type Inventory struct {
 	*Ledger
 	options Options
 	client  *client.Client
+	index   *index
+	// modules is nil when the operational-status of modules is nobody's business.
+	modules  *moduleIndex
+	requests requestMetrics
 }
 
-// New returns an inventory that does nothing before Setup.
+// New returns an inventory that does nothing before Setup. It must be made before View and Registry learn anything.
 func New(o Options) (*Inventory, error) {
 	requests := newRequestMetrics()
-	c, err := client.New(client.Options{
-		BaseURL: o.Config.URL, SchemaVersion: o.Config.SchemaVersion, CAFile: o.Config.CAFile,
-		Credentials: credentials(o.Config), Timeout: time.Duration(*o.Config.TimeoutSeconds) * time.Second, Observe: requests.observe,
-	})
+	c, err := NewClient(o.Config, requests.observe)
 	if err != nil {
 		return nil, err
 	}
-	i := &Inventory{Ledger: newLedger(mapping.FromConfig(o.Config, o.LabelKeys), o.Registry), options: o, client: c}
-	for _, m := range []prometheus.Collector{i.Ledger, requests.total, requests.seconds} {
+	m := mapping.FromConfig(o.Config, o.LabelKeys)
+	x := newIndex(m, o.Config.Select, o.Registry, o.TrustedNamespaces)
+	i := &Inventory{Ledger: newLedger(m, x.ownerOf), options: o, client: c, index: x, requests: requests}
+	if o.Config.OperationalStatus {
+		i.modules = newModuleIndex(m, o.Registry)
+	}
+	for _, m := range append(requests.collectors(), i.Ledger) {
 		if err := o.Metrics.Register(m); err != nil {
 			return nil, errors.Wrap(err, "cannot register metrics of the inventory")
 		}
 	}
+	o.Registry.Subscribe(func(name types.NamespacedName) {
+		x.scopeJudged(name)
+		if i.modules != nil {
+			i.modules.scopeJudged(name)
+		}
+		if o.Registry.Get(name) == nil {
+			i.gone(name)
+		}
+	})
+	o.View.Subscribe(x.bundleChanged)
+	o.View.SubscribeClusters(func(_, _ *fleet.ClusterState) { x.clusterChanged() })
 	return i, nil
+}
+
+// NewClient returns a client for the A&AI of a configuration, whose gate closes while A&AI can do nothing. observe is told of every request; nil for nobody.
+func NewClient(c *configv1alpha1.Inventory, observe func(op, code string, took time.Duration)) (*client.Client, error) {
+	return client.New(client.Options{
+		BaseURL: c.URL, SchemaVersion: c.SchemaVersion, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile,
+		Credentials: credentials(c), Timeout: time.Duration(*c.TimeoutSeconds) * time.Second, Observe: observe,
+		Gate: client.NewGate(int(*c.MaxRequestsPerSecond), nil),
+	})
 }
 
 // credentials returns what reads user and password from their files; nil when none are configured.
@@ -72,31 +106,105 @@ func credentials(c *configv1alpha1.Inventory) func() (string, string, error) {
 	return client.FileCredentials(c.UsernameFile, c.PasswordFile)
 }
 
+// PlanOptions returns what a configuration says is ours in A&AI, and what may be done to it.
+func PlanOptions(c *configv1alpha1.Inventory, m mapping.Options) plan.Options {
+	return plan.Options{
+		Owner: m.Owner(), LabelPrefix: m.LabelPrefix, LabelKeys: m.LabelKeys,
+		Policy: plan.Policy(c.Policy), Limit: plan.Limit{Percent: int(*c.MaxDeletionPercent)},
+	}
+}
+
 // Setup adds the inventory to a manager.
 func (i *Inventory) Setup(mgr ctrl.Manager) error {
-	o := i.mapping
-	resync := time.Duration(*i.options.Config.ResyncSeconds) * time.Second
-	r := &reconciler{
-		gatherer: &gatherer{scopes: mgr.GetClient(), bundles: i.options.View, registry: i.options.Registry, mapping: o, selects: i.options.Config.Select},
-		syncer: sync.New(sync.Options{
-			Client: i.client, Resync: resync,
-			Plan: plan.Options{Owner: o.Owner(), LabelPrefix: o.LabelPrefix, LabelKeys: o.LabelKeys},
-		}),
-		ledger: i.Ledger,
-		paces:  map[aai.Tenant]*pace{},
-	}
+	logger := mgr.GetLogger().WithName("inventory")
+	syncer := sync.New(sync.Options{
+		Client: i.client, Resync: time.Duration(*i.options.Config.ResyncSeconds) * time.Second, Plan: PlanOptions(i.options.Config, i.mapping),
+		Audit: func(w sync.Written) { audit(logger, w) }, AuditStatus: func(w sync.WrittenStatus) { auditStatus(logger, w) },
+	})
+	scopes := &scopeList{reader: mgr.GetClient(), exists: i.scopeExists}
 	if err := mgr.Add(manager.RunnableFunc(i.closeAtEnd)); err != nil {
 		return errors.Wrap(err, "cannot add the end of the inventory")
+	}
+	if err := mgr.AddMetricsServerExtraHandler(LettersPath, http.HandlerFunc(i.serveLetters)); err != nil {
+		return errors.Wrap(err, "cannot serve the dead letters")
+	}
+	tenants := &reconciler{
+		index: i.index, scopes: scopes, clusters: i.options.View, syncer: syncer, ledger: i.Ledger, lag: i.requests.observeLag, paces: &paces[aai.Tenant]{},
 	}
 	err := builder.TypedControllerManagedBy[aai.Tenant](mgr).
 		Named("inventory").
 		WatchesRawSource(source.TypedFunc[aai.Tenant](i.changes)).
-		WithOptions(controller.TypedOptions[aai.Tenant]{
-			MaxConcurrentReconciles: 2,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[aai.Tenant](minPause, maxPause),
-		}).
+		WatchesRawSource(source.TypedKind(mgr.GetCache(), &corev1alpha2.HealthScope{}, scopeEvents(scopeHandlers[aai.Tenant]{
+			exists: i.scopeExists, gone: i.scopeGone,
+			resync: func(name types.NamespacedName) []aai.Tenant {
+				all := i.index.tenantsOf(name, i.options.View.Clusters())
+				logger.Info("Resync requested", "scope", name.String(), "tenants", len(all))
+				for _, tenant := range all {
+					syncer.Resync(tenant)
+				}
+				return all
+			},
+		}))).
+		WithOptions(workers[aai.Tenant]()).
+		Complete(tenants)
+	if err != nil {
+		return errors.Wrap(err, "cannot set up the inventory controller")
+	}
+	return i.setupModules(mgr, syncer, scopes)
+}
+
+// setupModules adds to a manager what keeps the operational-status of modules, if that is wanted.
+func (i *Inventory) setupModules(mgr ctrl.Manager, syncer *sync.Syncer, scopes *scopeList) error {
+	if i.modules == nil {
+		return nil
+	}
+	r := &moduleReconciler{index: i.modules, scopes: scopes, clusters: i.options.View, syncer: syncer, ledger: i.Ledger, paces: &paces[vnf]{}}
+	err := builder.TypedControllerManagedBy[vnf](mgr).
+		Named("inventory-modules").
+		WatchesRawSource(source.TypedFunc[vnf](i.moduleChanges)).
+		WatchesRawSource(source.TypedKind(mgr.GetCache(), &corev1alpha2.HealthScope{}, scopeEvents(scopeHandlers[vnf]{
+			exists: func(*corev1alpha2.HealthScope) {}, gone: func(types.NamespacedName) {},
+			resync: func(name types.NamespacedName) []vnf {
+				all := slices.Sorted(maps.Keys(i.modules.vnfs(name)))
+				for _, v := range all {
+					syncer.ResyncModules(string(v))
+				}
+				return all
+			},
+		}))).
+		WithOptions(workers[vnf]()).
 		Complete(r)
-	return errors.Wrap(err, "cannot set up the inventory controller")
+	return errors.Wrap(err, "cannot set up the controller of modules")
+}
+
+// workers are the options of a controller that waits for A&AI most of the time.
+func workers[K comparable]() controller.TypedOptions[K] {
+	return controller.TypedOptions[K]{
+		MaxConcurrentReconciles: 4,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[K](minPause, maxPause),
+	}
+}
+
+// audit logs a write to one object, by which it can be found in A&AI's own logs.
+func audit(logger logr.Logger, w sync.Written) {
+	logger = logger.WithValues("verb", w.Verb, "tenant", w.Key.Tenant.String(), "id", w.Key.ID, "cluster", w.Resource.Cluster, "kind", w.Resource.Kind,
+		"namespace", w.Resource.Namespace, "name", w.Resource.Name, "labels", w.Labels, "transaction", w.TransactionID)
+	if w.Err != nil {
+		logger.Info("A&AI write failed", "cause", w.Err.Error())
+		return
+	}
+	logger.Info("A&AI write")
+}
+
+// auditStatus logs a change of a module's operational-status.
+func auditStatus(logger logr.Logger, w sync.WrittenStatus) {
+	logger = logger.WithValues("verb", plan.Update, "genericVnf", w.Module.GenericVNFID, "vfModule", w.Module.ID,
+		"operationalStatus", w.To, "before", w.From, "transaction", w.TransactionID)
+	if w.Err != nil {
+		logger.Info("A&AI write failed", "cause", w.Err.Error())
+		return
+	}
+	logger.Info("A&AI write")
 }
 
 // closeAtEnd closes the connections to A&AI when the program stops.
@@ -106,17 +214,37 @@ func (i *Inventory) closeAtEnd(ctx context.Context) error {
 	return nil
 }
 
-// changes asks for every tenant at the start, and for all of them whenever something was judged: which tenants a change concerns is cheaper found out by looking at them.
+// changes asks for every tenant at the start, and for one whenever something is new about it.
 func (i *Inventory) changes(_ context.Context, q workqueue.TypedRateLimitingInterface[aai.Tenant]) error {
-	all := func() {
-		for _, tenant := range i.mapping.Tenants() {
-			q.Add(tenant)
-		}
+	i.index.onChange(q.Add)
+	for _, tenant := range i.mapping.Tenants() {
+		q.Add(tenant)
 	}
-	i.options.Registry.Subscribe(func(types.NamespacedName) { all() })
-	if i.options.Config.Select == configv1alpha1.SelectAll {
-		i.options.View.Subscribe(func(fleet.Change) { all() })
-	}
-	all()
 	return nil
+}
+
+// moduleChanges asks for every VNF at the start, and for one whenever something is new about its modules.
+func (i *Inventory) moduleChanges(_ context.Context, q workqueue.TypedRateLimitingInterface[vnf]) error {
+	i.modules.onChange(q.Add)
+	for v := range i.modules.vnfs(types.NamespacedName{}) {
+		q.Add(v)
+	}
+	return nil
+}
+
+// scopeExists tells the indexes of a scope that exists, or exists in another generation.
+func (i *Inventory) scopeExists(s *corev1alpha2.HealthScope) {
+	name := ctrlclient.ObjectKeyFromObject(s)
+	i.index.scopeExists(name, s.CreationTimestamp.Time, s.Generation)
+	if i.modules != nil {
+		i.modules.scopeExists(name, &s.Spec)
+	}
+}
+
+// scopeGone tells the indexes that a scope does not exist any more.
+func (i *Inventory) scopeGone(name types.NamespacedName) {
+	i.index.scopeGone(name)
+	if i.modules != nil {
+		i.modules.scopeJudged(name)
+	}
 }

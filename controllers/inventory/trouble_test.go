@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/healthscope/healthscope/aai/simulator"
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
@@ -32,7 +33,9 @@ var _ = Describe("A&AI in trouble", func() {
 		Expect(*reading(ctx, s)(Default).Status.Inventory).To(Equal(corev1alpha2.InventoryStatus{Pending: 2}))
 		was, writes := version(ctx, s)(Default), h.statusWrites()
 		n := len(l.Requests())
-		Eventually(func() []string { return l.written(n) }).WithTimeout(10*time.Second).Should(HaveLen(2), "it is tried again")
+		Eventually(func() []string { return l.asked(n) }).WithTimeout(10*time.Second).Should(ContainElement("GET 404"), "it is looked for again")
+		Expect(l.written(n)).To(BeEmpty(), "there is nowhere to write to")
+		Expect(h.exposition()).To(ContainSubstring(`healthscope_aai_problem{problem="tenant"} 1`))
 		Expect(version(ctx, s)(Default)).To(Equal(was), "that is no news")
 		Expect(h.statusWrites()).To(Equal(writes))
 		Expect(l.Seed(simulator.Tenant(owner, region, tenant))).To(Succeed())
@@ -127,7 +130,7 @@ var _ = Describe("A&AI in trouble", func() {
 	It("with one resource says which, and writes the others", func(ctx SpecContext) {
 		refused := func(status int, body string) func(http.ResponseWriter, *http.Request) bool {
 			return func(w http.ResponseWriter, r *http.Request) bool {
-				if r.Method != http.MethodPut || !strings.Contains(bodyOf(r), `"kind":"Service"`) {
+				if r.Method == http.MethodGet || !strings.Contains(bodyOf(r), `"kind":"Service"`) {
 					return false
 				}
 				w.Header().Set("Content-Type", "application/json")
@@ -142,6 +145,10 @@ var _ = Describe("A&AI in trouble", func() {
 		Expect(message(ctx, s)).To(And(ContainSubstring("Service/web"), ContainSubstring("the name is not wanted")))
 		Expect(l.states()).To(Equal(map[string]string{"Deployment/web": "Ready"}))
 		Expect(*reading(ctx, s)(Default).Status.Inventory).To(Equal(corev1alpha2.InventoryStatus{Synced: 1, Failed: 1}))
+		Expect(h.Letters()).To(ConsistOf(And(
+			HaveField("Kind", "Service"), HaveField("Name", "web"), HaveField("Cause", "rejected"), HaveField("Message", ContainSubstring("the name is not wanted")),
+		)))
+		Expect(h.exposition()).To(ContainSubstring(`healthscope_aai_dead_letters{cause="rejected"} 1`))
 		h.stop()
 
 		By("failing in a way that may pass")
@@ -173,6 +180,11 @@ var _ = Describe("A&AI in trouble", func() {
 		})
 		h := l.start()
 		Eventually(hanging.get).ShouldNot(BeZero())
+		Eventually(func(g Gomega) {
+			var judged corev1alpha2.HealthScope
+			g.Expect(api.Get(ctx, client.ObjectKeyFromObject(s), &judged)).To(Succeed())
+			g.Expect(judged.Status.ObservedGeneration).To(Equal(judged.Generation))
+		}).Should(Succeed())
 		was := version(ctx, s)(Default)
 		begin := time.Now()
 		h.stop()

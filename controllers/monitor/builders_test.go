@@ -57,6 +57,10 @@ func newConfigMap(namespace, name, bundle string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: meta(namespace, name, bundle), Data: map[string]string{"key": "canary-data"}}
 }
 
+func newSecret(namespace, name, bundle string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: meta(namespace, name, bundle), StringData: map[string]string{"password": "canary-secret"}}
+}
+
 func newDeployment(namespace, name, bundle string) *appsv1.Deployment {
 	selector, pods := template(bundle)
 	return &appsv1.Deployment{ObjectMeta: meta(namespace, name, bundle), Spec: appsv1.DeploymentSpec{Selector: selector, Template: pods}}

@@ -8,17 +8,29 @@
 //     keys) and keeps the objects, stripped and packed, in a store by label value;
 //   - watches are all of them: they wake the bundles that a changed object
 //     belongs to, and say when everything has been read once;
+//   - catalogue follows which kinds the cluster serves, where kinds may come and
+//     go, and has the watches follow these;
+//   - membership decides which objects belong to a bundle: those of its own
+//     namespace, unless that is trusted with more;
 //   - reconciler takes one bundle, gathers its objects, lets bundle.Build
 //     decide and writes the whole status when it differs;
-//   - ledger remembers, per bundle, what was written last and when.
+//   - pace decides how soon the same bundle may be written again, lane keeps
+//     large bundles from holding up small ones, and standDown leaves a bundle to
+//     another monitor that writes it;
+//   - ledger remembers, per bundle, what was written last and when;
+//   - creator makes bundles for label values, if that is wanted.
+//
+// Objects in stores, and bundles in the cache, are held compressed: they are
+// nearly all that a monitor holds, and most of them are looked at seldom.
 //
 // Everything is read from watches: there is no polling, no GET, and no write
 // that changes nothing, also after a restart. Nothing is written before every
 // kind has been read completely, so that a restart never makes a resource
 // vanish for a moment. A kind that the cluster does not serve or that may not
 // be read is reported once, asked for again at growing intervals, and holds
-// nothing up.
+// nothing up; what was known of the objects of a kind that may not be read stays, as Unknown.
 //
-// The package decides nothing about health: it may not import the rules, and
-// nothing of the hub (controllers/scope, controllers/inventory, aai).
+// The package decides nothing about health; of the rules it knows only that
+// users may have their own. It may import nothing of the hub (controllers/scope,
+// controllers/inventory, aai).
 package monitor

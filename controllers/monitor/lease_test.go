@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -41,7 +42,7 @@ var _ = Describe("A monitor's life", func() {
 	})
 
 	It("keeps a second monitor from writing", func(ctx SpecContext) {
-		options := monitor.Options{LeaseNamespace: namespace}
+		options := monitor.Options{LeaseNamespace: namespace, Registerer: prometheus.NewRegistry()}
 		first := start(ctx, options)
 
 		managerOptions, err := monitor.ManagerOptions(options)

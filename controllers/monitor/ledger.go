@@ -11,25 +11,14 @@ import (
 )
 
 const (
-	// writeInterval is the least time between two writes of the same bundle:
-	// the first change is written at once, what follows is gathered.
-	writeInterval = 250 * time.Millisecond
-	// maxWriteInterval bounds the pause between writes that fail.
-	maxWriteInterval = 30 * time.Second
+	// maxShrinks is how often a status that the API server refuses as too large is made smaller.
+	maxShrinks = 4
+	// contestNews is the number of contests at which people are told. One or
+	// two are a person who edits a status.
+	contestNews = 3
+	// contestQuiet is how long nobody else must have written a bundle for a contest to be over, at least.
+	contestQuiet = time.Minute
 )
-
-// interval is the one place that decides how long to wait after a write before
-// the same bundle is written again: longer with each failure in a row, because
-// a write that cannot succeed must not be tried in a loop.
-func interval(failures int) time.Duration {
-	pause := writeInterval
-	for range failures {
-		if pause *= 2; pause >= maxWriteInterval {
-			return maxWriteInterval
-		}
-	}
-	return pause
-}
 
 // ledger remembers for each bundle what the monitor did to it last. All of it
 // can be lost: after a restart everything is compared with the cluster again.
@@ -40,17 +29,36 @@ type ledger struct {
 
 // entry is what the ledger knows of one bundle.
 type entry struct {
+	// uid is that of the bundle.
+	uid types.UID
 	// changes counts the changes of the bundle's objects.
 	changes uint64
-	// settledVersion and settledChanges are the bundle's resourceVersion and
-	// the count of changes for which its status was found right.
-	settledVersion string
-	settledChanges uint64
+	// settledVersion, settledGeneration and settledChanges are the bundle's
+	// resourceVersion and generation and the count of changes for which its
+	// status was found right.
+	settledVersion    string
+	settledGeneration int64
+	settledChanges    uint64
 	// written is the bundle as our last write left it, until the cache has it.
 	written *k8spluginv1alpha1.ResourceBundleState
-	// lastWrite is when the last write began, and failures how many have failed in a row.
-	lastWrite time.Time
-	failures  int
+	// size is about how many bytes of status were written last, and pace what is left of the allowance for it.
+	size int
+	pace pace
+	// failures and conflicts are how many writes have failed in a row, and retry
+	// is when the next one may be tried after a conflict.
+	failures, conflicts int
+	retry               time.Time
+	// missing is since when the API server does not find the bundle; zero when it does.
+	missing time.Time
+	// shrinks is how often the bundle has been found too large, and limit what it may take since, in bytes.
+	shrinks, limit int
+	// contests is how often in a row somebody else has undone what we wrote, and contested when the last time was.
+	contests  int
+	contested time.Time
+	// undone is the settledVersion that has been counted as undone.
+	undone string
+	// rival is who writes the bundle while we stand down; empty while we do not.
+	rival string
 }
 
 func newLedger() *ledger {
@@ -84,11 +92,18 @@ func (l *ledger) changes(name types.NamespacedName) uint64 {
 
 // newest returns the newest known state of a bundle: the cached one, or what
 // our own last write left when the cache does not have that yet. Without this
-// a cache that lags behind would make the monitor write the same again.
+// a cache that lags behind would make the monitor write the same again. What is
+// known of another bundle of the same name, which is gone, is dropped.
 func (l *ledger) newest(cached *k8spluginv1alpha1.ResourceBundleState) *k8spluginv1alpha1.ResourceBundleState {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := l.entry(nameOfBundle(cached))
+	name := nameOfBundle(cached)
+	e := l.entry(name)
+	if e.uid != "" && e.uid != cached.UID {
+		delete(l.entries, name)
+		e = l.entry(name)
+	}
+	e.uid = cached.UID
 	if e.written == nil {
 		return cached
 	}
@@ -108,12 +123,24 @@ func (l *ledger) settled(b *k8spluginv1alpha1.ResourceBundleState, changes uint6
 	return e.settledVersion == b.ResourceVersion && e.settledChanges == changes
 }
 
+// unsettle notes that the status of a bundle is not right, although it has just been written.
+func (l *ledger) unsettle(name types.NamespacedName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entry(name).settledVersion = ""
+}
+
 // settle notes that the status of a bundle is right.
 func (l *ledger) settle(b *k8spluginv1alpha1.ResourceBundleState, changes uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entry(nameOfBundle(b))
-	e.settledVersion, e.settledChanges = b.ResourceVersion, changes
+	e.settle(b, changes)
+	e.conflicts = 0
+}
+
+func (e *entry) settle(b *k8spluginv1alpha1.ResourceBundleState, changes uint64) {
+	e.settledVersion, e.settledGeneration, e.settledChanges = b.ResourceVersion, b.Generation, changes
 }
 
 // due is how long to wait before the bundle may be written; not more than zero means now.
@@ -121,7 +148,46 @@ func (l *ledger) due(name types.NamespacedName, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entry(name)
-	return e.lastWrite.Add(interval(e.failures)).Sub(now)
+	e.calm(now)
+	a := e.allowance()
+	e.pace = e.pace.bounded(now, a)
+	wait := e.pace.wait(now, a)
+	if e.conflicts == 0 {
+		return wait
+	}
+	if latest := now.Add(conflictPause(a, e.conflicts)); e.retry.After(latest) {
+		e.retry = latest // The clock was set back.
+	}
+	return max(wait, e.retry.Sub(now))
+}
+
+// allowance is how often the bundle may be written at present.
+func (e *entry) allowance() allowance {
+	return allowanceOf(e.size, e.failures, e.contests)
+}
+
+// calm ends a contest that has been quiet for a while.
+func (e *entry) calm(now time.Time) {
+	quiet := max(contestQuiet, 2*e.allowance().interval)
+	if since := now.Sub(e.contested); e.contests > 0 && (since > quiet || since < -quiet) {
+		e.contests = 0
+	}
+}
+
+// contest notes that a status differs which is about to be written, and says
+// whether it is news that somebody else goes on writing it: the status was right,
+// neither its spec nor an object has changed since, and yet the bundle is another one.
+func (l *ledger) contest(b *k8spluginv1alpha1.ResourceBundleState, changes uint64, now time.Time) (news bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entry(nameOfBundle(b))
+	right := e.settledVersion
+	if right == "" || right == e.undone || right == b.ResourceVersion || e.settledGeneration != b.Generation || e.settledChanges != changes {
+		return false
+	}
+	e.contests++
+	e.contested, e.undone = now, right
+	return e.contests == contestNews
 }
 
 // wrote notes that a write which began then succeeded, and keeps what it left behind.
@@ -129,9 +195,11 @@ func (l *ledger) wrote(b *k8spluginv1alpha1.ResourceBundleState, changes uint64,
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entry(nameOfBundle(b))
-	e.lastWrite, e.failures = began, 0
+	e.failures, e.conflicts, e.size = 0, 0, sizeOf(&b.Status)
+	e.pace = e.pace.spent(began, e.allowance())
 	e.written = b
-	e.settledVersion, e.settledChanges = b.ResourceVersion, changes
+	e.missing = time.Time{}
+	e.settle(b, changes)
 }
 
 // failed notes that a write which began then did not succeed.
@@ -139,8 +207,85 @@ func (l *ledger) failed(name types.NamespacedName, began time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entry(name)
-	e.lastWrite = began
 	e.failures++
+	e.pace = pace{}.spent(began, e.allowance())
+}
+
+// missed notes that the API server did not find the bundle when a write began
+// then, and says for how long that has been so.
+func (l *ledger) missed(name types.NamespacedName, began time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entry(name)
+	if e.missing.IsZero() || e.missing.After(began) {
+		e.missing = began
+	}
+	e.failures++
+	e.pace = pace{}.spent(began, e.allowance())
+	return began.Sub(e.missing)
+}
+
+// conflicted notes that somebody else was faster than a write which began then, and says how long to wait.
+func (l *ledger) conflicted(name types.NamespacedName, began time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entry(name)
+	e.conflicts++
+	pause := conflictPause(e.allowance(), e.conflicts)
+	e.retry = began.Add(pause)
+	return pause
+}
+
+// limit is how many bytes the status of a bundle may take, unless the API server has taught us better.
+func (l *ledger) limit(name types.NamespacedName, limit int) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.entry(name); e.limit > 0 {
+		return min(limit, e.limit)
+	}
+	return limit
+}
+
+// tooLarge notes that the API server refused a status that took so many bytes.
+// It says that half of it is worth a try, which is so a few times.
+func (l *ledger) tooLarge(name types.NamespacedName, size int, began time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entry(name)
+	if e.shrinks == maxShrinks {
+		return false
+	}
+	e.shrinks++
+	if e.limit > 0 {
+		size = min(size, e.limit)
+	}
+	e.limit = size / 2
+	e.pace = e.pace.spent(began, e.allowance())
+	return true
+}
+
+// standsDown notes who writes a bundle in our place, empty for nobody, and says
+// whether it is news that somebody does.
+func (l *ledger) standsDown(name types.NamespacedName, rival string) (news bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entry(name)
+	news = e.rival == "" && rival != ""
+	e.rival = rival
+	return news
+}
+
+// standingDown counts the bundles that are left to somebody else.
+func (l *ledger) standingDown() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, e := range l.entries {
+		if e.rival != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // forget drops what is known of a bundle that is gone.

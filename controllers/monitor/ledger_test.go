@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -86,24 +87,6 @@ func TestLedgerSettled(t *testing.T) {
 	}
 }
 
-func TestLedgerPace(t *testing.T) {
-	t.Parallel()
-	l, start := newLedger(), time.Unix(1000, 0)
-	if due := l.due(sink, start); due > 0 {
-		t.Errorf("a first change waits %s, want none", due)
-	}
-	l.wrote(bundleAt("2"), 0, start)
-	if due, want := l.due(sink, start.Add(100*time.Millisecond)), 150*time.Millisecond; due != want {
-		t.Errorf("100 ms after a write the next waits %s, want %s", due, want)
-	}
-	if due := l.due(types.NamespacedName{Namespace: "other", Name: sink.Name}, start); due > 0 {
-		t.Errorf("another bundle waits %s, want none", due)
-	}
-	if due := l.due(sink, start.Add(250*time.Millisecond)); due > 0 {
-		t.Errorf("250 ms after a write the next waits %s, want none", due)
-	}
-}
-
 func TestLedgerPaceOfFailures(t *testing.T) {
 	t.Parallel()
 	l, start := newLedger(), time.Unix(1000, 0)
@@ -118,7 +101,65 @@ func TestLedgerPaceOfFailures(t *testing.T) {
 		t.Errorf("pauses after failures in a row differ (-want +got):\n%s", diff)
 	}
 	l.wrote(bundleAt("2"), 0, start)
-	if due := l.due(sink, start); due != writeInterval {
-		t.Errorf("after a success the next write waits %s, want %s", due, writeInterval)
+	if due := l.due(sink, start.Add(writeInterval)); due > 0 {
+		t.Errorf("%s after a success the next write waits %s, want none", writeInterval, due)
+	}
+}
+
+// TestLedgerContest tells somebody who goes on writing a status from what else changes a bundle.
+func TestLedgerContest(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason string
+		change func(b *k8spluginv1alpha1.ResourceBundleState)
+		want   int
+	}{
+		"Status": {"Nothing but the status differs.", func(*k8spluginv1alpha1.ResourceBundleState) {}, 1},
+		"Spec":   {"Another selector makes another status.", func(b *k8spluginv1alpha1.ResourceBundleState) { b.Generation++ }, 0},
+		"Bundle": {"A bundle that was made again has no status.", func(b *k8spluginv1alpha1.ResourceBundleState) { b.UID += "1" }, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, now, told := newLedger(), time.Unix(1000, 0), 0
+			current := bundleAt("0")
+			for i := range 20 {
+				b := current.DeepCopy()
+				b.ResourceVersion = fmt.Sprint(2*i + 1)
+				tc.change(b)
+				b = l.newest(b)
+				if l.contest(b, l.changes(sink), now) {
+					told++
+				}
+				current = b.DeepCopy()
+				current.ResourceVersion = fmt.Sprint(2*i + 2)
+				l.wrote(current.DeepCopy(), l.changes(sink), now)
+				now = now.Add(20 * time.Second)
+			}
+			if told != tc.want {
+				t.Errorf("%s People are told of %d contests, want %d", tc.reason, told, tc.want)
+			}
+		})
+	}
+}
+
+func TestLedgerDropsWhatItKnowsOfABundleThatIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	l, now := newLedger(), time.Unix(1000, 0)
+	l.newest(bundleAt("1"))
+	for range 10 {
+		l.failed(sink, now)
+	}
+	l.tooLarge(sink, 1000, now)
+	again := bundleAt("2")
+	again.UID = "2"
+	if got := l.newest(again); got != again {
+		t.Errorf("the newest state of a bundle that was made again is that of %q", got.UID)
+	}
+	if due := l.due(sink, now); due > 0 {
+		t.Errorf("a bundle that was made again waits %s for what happened to the one before", due)
+	}
+	if got := l.limit(sink, 5000); got != 5000 {
+		t.Errorf("a bundle that was made again may take %d bytes, want 5000", got)
 	}
 }

@@ -3,12 +3,15 @@ package monitor
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
 // claim is a label with its value in a namespace: a bundle that makes a claim
-// wants the objects that carry the label.
+// wants the objects that carry the label. A claim of a bundle without a
+// namespace wants those of all namespaces and of the cluster. The claim of an
+// object without a namespace is that of an object of the cluster.
 type claim struct {
 	namespace, key, value string
 }
@@ -18,41 +21,56 @@ func (c claim) index() string {
 	return c.key + "=" + c.value
 }
 
+// membership decides which objects belong to a bundle.
+type membership struct {
+	// keys are the label keys that are followed.
+	keys []string
+	// trusted are the namespaces whose bundles may show objects of other
+	// namespaces and of the cluster. Bundles of other namespaces never do,
+	// whatever they select: whoever may write a bundle there must not see more
+	// than that namespace.
+	trusted sets.Set[string]
+}
+
 // claims says which objects a bundle wants: those with the labels of its
 // selector. A selector that names none of the keys says nothing that a monitor
 // of those keys can follow; the bundle is then taken by its name, which EMCO
 // makes equal to the label's value, with any of the keys.
-func claims(b *k8spluginv1alpha1.ResourceBundleState, keys []string) []claim {
-	if selected := selectorClaims(b, keys); len(selected) > 0 {
-		return selected
+func (m membership) claims(b *k8spluginv1alpha1.ResourceBundleState) []claim {
+	namespace := b.Namespace
+	if m.trusted.Has(namespace) {
+		namespace = metav1.NamespaceAll
 	}
-	named := make([]claim, 0, len(keys))
-	for _, key := range keys {
-		named = append(named, claim{namespace: b.Namespace, key: key, value: b.Name})
+	if key, value, ok := m.selected(b); ok {
+		return []claim{{namespace: namespace, key: key, value: value}}
+	}
+	named := make([]claim, 0, len(m.keys))
+	for _, key := range m.keys {
+		named = append(named, claim{namespace: namespace, key: key, value: b.Name})
 	}
 	return named
 }
 
-// selectorClaims is the claim of a bundle's selector, or nothing. A selector
-// that names several keys wants objects that carry all of them: the first
-// finds the candidates, and wanted drops those without the others.
-func selectorClaims(b *k8spluginv1alpha1.ResourceBundleState, keys []string) []claim {
+// selected is the label that a bundle's selector names. A selector that names
+// several keys wants objects that carry all of them: the first finds the
+// candidates, and wanted drops those without the others.
+func (m membership) selected(b *k8spluginv1alpha1.ResourceBundleState) (key, value string, ok bool) {
 	if b.Spec.Selector == nil {
-		return nil
+		return "", "", false
 	}
-	for _, key := range keys {
+	for _, key := range m.keys {
 		if value, ok := b.Spec.Selector.MatchLabels[key]; ok {
-			return []claim{{namespace: b.Namespace, key: key, value: value}}
+			return key, value, true
 		}
 	}
-	return nil
+	return "", "", false
 }
 
 // wanted returns the test that objects found by the bundle's claims must pass
 // to belong to it: its whole selector. A selector that the API server would
 // not accept for a workload (an unknown operator) selects nothing.
-func wanted(b *k8spluginv1alpha1.ResourceBundleState, keys []string) labels.Selector {
-	if len(selectorClaims(b, keys)) == 0 {
+func (m membership) wanted(b *k8spluginv1alpha1.ResourceBundleState) labels.Selector {
+	if _, _, ok := m.selected(b); !ok {
 		return labels.Everything()
 	}
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)

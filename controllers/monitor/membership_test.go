@@ -12,7 +12,7 @@ import (
 
 func TestMembership(t *testing.T) {
 	t.Parallel()
-	keys := []string{"emco/deployment-id", "k8splugin.io/rb-instance-id"}
+	m := membership{keys: []string{"emco/deployment-id", "k8splugin.io/rb-instance-id"}}
 	matching := func(labels map[string]string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: labels}
 	}
@@ -91,10 +91,10 @@ func TestMembership(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "1-sink"},
 				Spec:       k8spluginv1alpha1.ResourceBundleStateSpec{Selector: tc.selector},
 			}
-			if diff := cmp.Diff(tc.wantClaims, claims(b, keys), cmp.AllowUnexported(claim{})); diff != "" {
+			if diff := cmp.Diff(tc.wantClaims, m.claims(b), cmp.AllowUnexported(claim{})); diff != "" {
 				t.Errorf("%s claims differ (-want +got):\n%s", tc.reason, diff)
 			}
-			selector := wanted(b, keys)
+			selector := m.wanted(b)
 			for _, set := range tc.wanted {
 				if !selector.Matches(set) {
 					t.Errorf("%s An object with labels %v does not belong to the bundle, want that it does.", tc.reason, set)

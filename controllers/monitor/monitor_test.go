@@ -142,8 +142,8 @@ var _ = Describe("A monitor", func() {
 			setReady(ctx, pod, true)
 		}
 		Eventually(func() bool { return get(ctx, namespace, "1-sink").Status.Ready }).Should(BeTrue())
-		allowed := 2 + int(time.Since(began)/(250*time.Millisecond))
-		Expect(len(m.writes())-before).To(BeNumerically("<=", allowed), "at most one write each 250 ms")
+		allowed := 4 + int(time.Since(began)/(250*time.Millisecond))
+		Expect(len(m.writes())-before).To(BeNumerically("<=", allowed), "at most one write each 250 ms, after three")
 		Expect(get(ctx, namespace, "1-sink").Status.Summary.Ready).To(BeEquivalentTo(size))
 	})
 
@@ -208,7 +208,7 @@ var _ = Describe("A monitor", func() {
 			object.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: `{"data":"canary-applied"}`})
 		}
 		create(ctx, objects...)
-		create(ctx, &corev1.Secret{ObjectMeta: meta(namespace, "secret", "1-sink"), StringData: map[string]string{"password": "canary-secret"}})
+		create(ctx, newSecret(namespace, "secret", "1-sink"))
 		create(ctx, newBundle(namespace, "1-sink"))
 		Eventually(statesOf(ctx, namespace, "1-sink")).Should(HaveLen(len(objects)))
 		Expect(raw(ctx, namespace, "1-sink")).To(And(
@@ -233,7 +233,7 @@ var _ = Describe("A monitor", func() {
 		Eventually(statesOf(ctx, namespace, "1-sink")).Should(HaveLen(1))
 		m.stop()
 		for _, status := range []string{
-			`{"ready":false,"resourceCount":0,"podStatuses":null,"serviceStatuses":null,"resources":null,"summary":null}`,
+			`{"ready":false,"resourceCount":0,"podStatuses":null,"serviceStatuses":null,"resources":null}`,
 			`{"ready":true,"resourceCount":7,"podStatuses":"none","configMapStatuses":{"a":1},"resourceStatuses":[{"res":3}],"resources":null}`,
 		} {
 			bad := newBundle(namespace, "1-sink")

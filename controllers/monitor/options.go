@@ -1,16 +1,21 @@
 package monitor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/healthscope/bundle"
+	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
 const (
@@ -36,11 +41,33 @@ type Options struct {
 	// Kinds are the kinds to report, each in the version to read it in.
 	// ResourceBundleStates are not allowed. The default is DefaultKinds.
 	Kinds []schema.GroupVersionKind
+	// Discover adds every other kind that the cluster serves, also later, in its
+	// preferred version, but for a few (see unreported). The default is false.
+	Discover bool
 	// Namespaces are those to look at. Empty means all.
 	Namespaces []string
+	// TrustedNamespaces are those whose bundles also get objects of all other
+	// namespaces that are looked at, and of the cluster; CertificateSigningRequests
+	// are then among Kinds. The default is none.
+	TrustedNamespaces []string
 	// AllowedLabels are the keys of labels that are copied from objects into
 	// status.resources of their bundle. The default is none.
 	AllowedLabels []string
+	// ListBudget is how many bytes of whole objects a bundle holds; see bundle.Options.
+	ListBudget int
+	// HardLimit is how many bytes a bundle may take. The default is bundle.DefaultHardLimit.
+	HardLimit int
+	// CreateBundles is the key of a label: the monitor makes a bundle for each
+	// of its values that an object carries, in the object's namespace. The key is
+	// among LabelKeys then. Empty, which is the default, means that others make bundles.
+	CreateBundles string
+	// Rules are the user's own health rules, besides the program's. The default is none.
+	Rules rules.UserRules
+	// RulesChanged calls a function whenever Rules say something else, so that
+	// all bundles are looked at again. The default is that they never do.
+	RulesChanged func(func())
+	// Registerer takes the monitor's metrics. The default is controller-runtime's registry.
+	Registerer prometheus.Registerer
 	// LeaseNamespace is the namespace of the Lease. The default is DefaultLeaseNamespace.
 	LeaseNamespace string
 	// LeaseDuration is how long a monitor that died keeps the Lease: at least
@@ -50,6 +77,9 @@ type Options struct {
 	// Clock gives the times in status and paces writes. The default is the real clock.
 	Clock clock.PassiveClock
 }
+
+// certificateSigningRequest is the kind without namespaces that is reported in trusted namespaces by default.
+var certificateSigningRequest = schema.GroupVersionKind{Group: "certificates.k8s.io", Version: "v1", Kind: "CertificateSigningRequest"}
 
 // DefaultKinds are the kinds that are reported by default.
 func DefaultKinds() []schema.GroupVersionKind {
@@ -82,15 +112,26 @@ func (o Options) complete() (Options, error) {
 	if o.LeaseDuration == 0 {
 		o.LeaseDuration = DefaultLeaseDuration
 	}
+	o.HardLimit = cmp.Or(o.HardLimit, bundle.DefaultHardLimit)
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
+	}
+	if o.Registerer == nil {
+		o.Registerer = metrics.Registry
 	}
 	if err := o.validate(); err != nil {
 		return Options{}, fmt.Errorf("cannot use monitor options: %w", err)
 	}
+	if o.CreateBundles != "" {
+		o.LabelKeys = append(slices.Clone(o.LabelKeys), o.CreateBundles)
+	}
+	if len(o.TrustedNamespaces) > 0 {
+		o.Kinds = append(slices.Clone(o.Kinds), certificateSigningRequest)
+	}
 	o.LabelKeys = distinct(o.LabelKeys)
 	o.Kinds = distinct(o.Kinds)
 	o.Namespaces = distinct(o.Namespaces)
+	o.TrustedNamespaces = distinct(o.TrustedNamespaces)
 	return o, nil
 }
 
@@ -103,6 +144,7 @@ func (o Options) validate() error {
 		{"labelKeys", o.LabelKeys, validation.IsQualifiedName},
 		{"allowedLabels", o.AllowedLabels, validation.IsQualifiedName},
 		{"namespaces", o.Namespaces, validation.IsDNS1123Label},
+		{"trustedNamespaces", o.TrustedNamespaces, validation.IsDNS1123Label},
 		{"leaseNamespace", []string{o.LeaseNamespace}, validation.IsDNS1123Label},
 	}
 	for _, list := range lists {
@@ -112,6 +154,29 @@ func (o Options) validate() error {
 			}
 		}
 	}
+	if o.CreateBundles != "" {
+		if problems := validation.IsQualifiedName(o.CreateBundles); len(problems) > 0 {
+			return fmt.Errorf("createBundles: %q: %s", o.CreateBundles, strings.Join(problems, "; "))
+		}
+	}
+	for _, trusted := range o.TrustedNamespaces {
+		if len(o.Namespaces) > 0 && !slices.Contains(o.Namespaces, trusted) {
+			return fmt.Errorf("trustedNamespaces: %q: must be one of namespaces, or its bundles are not seen", trusted)
+		}
+	}
+	if o.ListBudget < 0 {
+		return fmt.Errorf("listBudget: %d: must not be negative", o.ListBudget)
+	}
+	if o.HardLimit < 0 {
+		return fmt.Errorf("hardLimit: %d: must not be negative", o.HardLimit)
+	}
+	if o.LeaseDuration < minLeaseDuration {
+		return fmt.Errorf("leaseDuration: %q: must be at least %s", o.LeaseDuration, minLeaseDuration)
+	}
+	return o.validateKinds()
+}
+
+func (o Options) validateKinds() error {
 	for _, kind := range o.Kinds {
 		if kind.Version == "" || kind.Kind == "" {
 			return fmt.Errorf("kinds: %q: version and kind must be given", kind)
@@ -119,9 +184,6 @@ func (o Options) validate() error {
 		if kind.Group == k8spluginv1alpha1.GroupVersion.Group && kind.Kind == k8spluginv1alpha1.ResourceBundleStateKind {
 			return fmt.Errorf("kinds: %q: a bundle cannot be part of a bundle", kind)
 		}
-	}
-	if o.LeaseDuration < minLeaseDuration {
-		return fmt.Errorf("leaseDuration: %q: must be at least %s", o.LeaseDuration, minLeaseDuration)
 	}
 	return nil
 }

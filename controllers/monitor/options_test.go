@@ -20,15 +20,42 @@ func TestOptionsDefaults(t *testing.T) {
 	if got.Clock == nil {
 		t.Error("Clock is nil")
 	}
-	got.Clock = nil
+	if got.Registerer == nil {
+		t.Error("Registerer is nil")
+	}
+	got.Clock, got.Registerer = nil, nil
 	want := Options{
 		LabelKeys:      []string{k8spluginv1alpha1.LabelDeploymentID},
 		Kinds:          DefaultKinds(),
+		HardLimit:      1 << 20,
 		LeaseNamespace: "healthscope-system",
 		LeaseDuration:  15 * time.Second,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("complete() differs (-want +got):\n%s", diff)
+	}
+}
+
+func TestOptionsThatLeadToOthers(t *testing.T) {
+	t.Parallel()
+	given := Options{LabelKeys: []string{"a"}, TrustedNamespaces: []string{"x", "x"}, CreateBundles: "b"}
+	got, err := given.complete()
+	if err != nil {
+		t.Fatalf("complete(): %v", err)
+	}
+	want := Options{
+		LabelKeys: []string{"a", "b"}, TrustedNamespaces: []string{"x"},
+		Kinds: append(DefaultKinds(), schema.GroupVersionKind{Group: "certificates.k8s.io", Version: "v1", Kind: "CertificateSigningRequest"}),
+	}
+	if diff := cmp.Diff(want, Options{LabelKeys: got.LabelKeys, TrustedNamespaces: got.TrustedNamespaces, Kinds: got.Kinds}); diff != "" {
+		t.Errorf("complete() differs (-want +got):\n%s", diff)
+	}
+	again, err := got.complete()
+	if err != nil {
+		t.Fatalf("complete() of complete options: %v", err)
+	}
+	if diff := cmp.Diff(got.Kinds, again.Kinds); diff != "" {
+		t.Errorf("complete() of complete options differs (-want +got):\n%s", diff)
 	}
 }
 
@@ -63,6 +90,11 @@ func TestOptionsErrorsNameFieldAndValue(t *testing.T) {
 		"KindWithoutKind":   {Options{Kinds: []schema.GroupVersionKind{{Group: "apps", Version: "v1"}}}, []string{"kinds", "apps/v1"}},
 		"KindWithoutVers":   {Options{Kinds: []schema.GroupVersionKind{{Group: "apps", Kind: "Deployment"}}}, []string{"kinds", "Deployment"}},
 		"BundleAsKind":      {Options{Kinds: []schema.GroupVersionKind{k8spluginv1alpha1.GroupVersion.WithKind("ResourceBundleState")}}, []string{"kinds", "ResourceBundleState"}},
+		"TrustedNamespace":  {Options{TrustedNamespaces: []string{"*"}}, []string{"trustedNamespaces", `"*"`}},
+		"TrustedUnseen":     {Options{Namespaces: []string{"a"}, TrustedNamespaces: []string{"b"}}, []string{"trustedNamespaces", `"b"`}},
+		"CreateBundles":     {Options{CreateBundles: "a b"}, []string{"createBundles", `"a b"`}},
+		"ListBudget":        {Options{ListBudget: -1}, []string{"listBudget", "-1"}},
+		"HardLimit":         {Options{HardLimit: -2}, []string{"hardLimit", "-2"}},
 		"LeaseTooShort":     {Options{LeaseDuration: time.Second}, []string{"leaseDuration", `"1s"`}},
 		"LeaseNegative":     {Options{LeaseDuration: -time.Second}, []string{"leaseDuration", `"-1s"`}},
 		"SecondOfTwoIsBad":  {Options{LabelKeys: []string{"good", "bad/"}}, []string{"labelKeys", `"bad/"`}},

@@ -6,36 +6,51 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// packed is an object as a store holds it: stripped, and as JSON, because as
-// maps it would take many times the memory, and most objects are looked at
-// seldom. The metadata is what a reflector needs for its own stores.
+// packed is an object as a store holds it: stripped, and as compressed JSON,
+// because as maps it would take many times the memory, and most objects are
+// looked at seldom. The metadata is what a reflector needs for its own stores.
 type packed struct {
 	metav1.ObjectMeta
 
 	// value is the value of the label that the store goes by.
 	value string
-	json  []byte
+	text  []byte
 }
 
 // pack takes out of an object what a bundle must not or need not hold, and
-// packs the rest. A packed object stays as it is.
-func pack(obj any, key string) (*packed, error) {
-	if p, ok := obj.(*packed); ok {
-		return p, nil
-	}
-	object, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return nil, fmt.Errorf("cannot store %T: want an unstructured object", obj)
+// packs the rest. A packed object stays as it is, and bare metadata become an
+// object of the kind without anything else.
+func pack(obj any, kind schema.GroupVersionKind, key string) (*packed, error) {
+	var object *unstructured.Unstructured
+	switch o := obj.(type) {
+	case *packed:
+		return o, nil
+	case *unstructured.Unstructured:
+		object = o
+	case *metav1.PartialObjectMetadata:
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		if err != nil {
+			return nil, fmt.Errorf("cannot store metadata of %s %q: %w", kind.Kind, o.Name, err)
+		}
+		object = &unstructured.Unstructured{Object: content}
+		object.SetGroupVersionKind(kind)
+	default:
+		return nil, fmt.Errorf("cannot store %T: want an unstructured object or metadata", obj)
 	}
 	bundle.Strip(object)
 	text, err := json.Marshal(object.Object)
 	if err != nil {
+		return nil, fmt.Errorf("cannot store %s %q: %w", object.GetKind(), object.GetName(), err)
+	}
+	if text, err = deflate(text); err != nil {
 		return nil, fmt.Errorf("cannot store %s %q: %w", object.GetKind(), object.GetName(), err)
 	}
 	return &packed{
@@ -46,14 +61,18 @@ func pack(obj any, key string) (*packed, error) {
 			ResourceVersion: object.GetResourceVersion(),
 		},
 		value: object.GetLabels()[key],
-		json:  text,
+		text:  text,
 	}, nil
 }
 
 // unpack returns the object.
 func (p *packed) unpack() (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
-	if err := utiljson.Unmarshal(p.json, &object.Object); err != nil {
+	text, err := inflate(p.text)
+	if err == nil {
+		err = utiljson.Unmarshal(text, &object.Object)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("cannot unpack object %q: %w", p.name(), err)
 	}
 	return object, nil

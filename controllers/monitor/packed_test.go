@@ -18,7 +18,7 @@ func TestPackKeepsTheObject(t *testing.T) {
 		"replicas": int64(3), "ratio": 0.5, "paused": false, "nothing": nil, "text": "<&>\u2028",
 		"list": []any{int64(1), "two", map[string]any{}},
 	}
-	p, err := pack(original.DeepCopy(), testKey)
+	p, err := pack(original.DeepCopy(), configMap, testKey)
 	if err != nil {
 		t.Fatalf("pack: %v", err)
 	}
@@ -32,18 +32,18 @@ func TestPackKeepsTheObject(t *testing.T) {
 	if p.Namespace != "ns" || p.Name != "a" || p.UID != original.GetUID() || p.ResourceVersion != "7" || p.value != "one" {
 		t.Errorf("packed as %s/%s, uid %q, version %q, label %q; want what the object says", p.Namespace, p.Name, p.UID, p.ResourceVersion, p.value)
 	}
-	if again, err := pack(p, testKey); err != nil || again != p {
+	if again, err := pack(p, configMap, testKey); err != nil || again != p {
 		t.Errorf("packing a packed object gives (%v, %v), want the same", again, err)
 	}
 }
 
 func TestUnpackNamesTheObjectItCannotRead(t *testing.T) {
 	t.Parallel()
-	p, err := pack(object("ns", "a", "one", "7"), testKey)
+	p, err := pack(object("ns", "a", "one", "7"), configMap, testKey)
 	if err != nil {
 		t.Fatalf("pack: %v", err)
 	}
-	p.json = p.json[1:]
+	p.text = p.text[1:]
 	const want = `cannot unpack object "ns/a"`
 	if _, err := p.unpack(); err == nil || err.Error()[:len(want)] != want {
 		t.Errorf("unpack: %v, want an error that begins with %s", err, want)
@@ -63,7 +63,7 @@ func FuzzPack(f *testing.F) {
 		want := &unstructured.Unstructured{Object: content}
 		o := want.DeepCopy()
 		bundle.Strip(want)
-		p, err := pack(o, testKey)
+		p, err := pack(o, configMap, testKey)
 		if err != nil {
 			t.Fatalf("pack: %v", err)
 		}

@@ -5,22 +5,27 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/pruning"
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
+// Reasons of the events on bundles.
 const (
-	// fieldOwner names the monitor in managedFields.
-	fieldOwner = client.FieldOwner("healthscope-monitor")
-	// writeTimeout bounds a write of a status.
-	writeTimeout = 30 * time.Second
+	// eventStandingDown says that a bundle is left to another monitor.
+	eventStandingDown = "StandingDown"
+	// eventContested says that somebody else goes on changing what the monitor writes.
+	eventContested = "Contested"
 )
 
 // reconciler keeps the status of one bundle right at a time.
@@ -31,48 +36,74 @@ type reconciler struct {
 	status client.SubResourceWriter
 	// members returns the objects of a bundle.
 	members func(*k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, error)
-	ledger  *ledger
-	clock   clock.PassiveClock
-	options bundle.Options
+	// unreadable returns the kinds of which it is not known which objects are members.
+	unreadable func(*k8spluginv1alpha1.ResourceBundleState) []schema.GroupKind
+	// wake looks at a bundle again.
+	wake   func(types.NamespacedName)
+	ledger *ledger
+	// guard knows whether the CRD keeps what is written.
+	guard *pruning.Guard
+	// large is the lane of large bundles.
+	large    *lane
+	recorder events.EventRecorder
+	clock    clock.PassiveClock
+	options  bundle.Options
 }
 
 // Reconcile compares the status of a bundle with its objects, and writes it
 // when it differs.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	b, err := r.newest(ctx, request)
+	name := request.NamespacedName
+	defer func() {
+		if next, ok := r.large.leave(name); ok {
+			r.wake(next)
+		}
+	}()
+	b, err := r.newest(ctx, name)
 	if b == nil || err != nil {
 		return ctrl.Result{}, err
 	}
-	changes := r.ledger.changes(request.NamespacedName)
+	changes := r.ledger.changes(name)
 	if r.ledger.settled(b, changes) {
 		return ctrl.Result{}, nil
 	}
 	now := r.clock.Now()
-	if due := r.ledger.due(request.NamespacedName, now); due > 0 {
-		return ctrl.Result{RequeueAfter: due}, nil
+	if wait := r.holdOff(ctx, b, now); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	objects, err := r.members(b)
+	if wholeSize(&b.Status) > smallStatus && !r.large.enter(name) {
+		return ctrl.Result{}, nil // It is woken when it may pass.
+	}
+	if b, err = whole(b); err != nil {
+		return ctrl.Result{}, err
+	}
+	next, err := r.build(b, now)
 	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("cannot gather the objects of bundle %q: %w", request, err)
+		return ctrl.Result{}, err
 	}
-	next := bundle.Build(objects, &b.Status, now, r.options)
 	if len(b.Status.Malformed) == 0 && bundle.Equal(&b.Status, &next) {
 		r.ledger.settle(b, changes)
 		return ctrl.Result{}, nil
+	}
+	if wait := r.guard.Allow(now); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	if r.ledger.contest(b, changes, now) {
+		r.report(ctx, b, eventContested, "somebody else goes on changing the status, such as a second monitor with another configuration: it is written less and less often")
 	}
 	return r.write(ctx, b, next, changes)
 }
 
 // newest returns the newest known state of the bundle, or nil when it is gone or going.
-func (r *reconciler) newest(ctx context.Context, request ctrl.Request) (*k8spluginv1alpha1.ResourceBundleState, error) {
+func (r *reconciler) newest(ctx context.Context, name types.NamespacedName) (*k8spluginv1alpha1.ResourceBundleState, error) {
 	cached := &k8spluginv1alpha1.ResourceBundleState{}
-	err := r.bundles.Get(ctx, request.NamespacedName, cached, client.UnsafeDisableDeepCopyOption(true))
+	err := r.bundles.Get(ctx, name, cached, client.UnsafeDisableDeepCopyOption(true))
 	if apierrors.IsNotFound(err) {
-		r.ledger.forget(request.NamespacedName)
+		r.ledger.forget(name)
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot get bundle %q from the cache: %w", request, err)
+		return nil, fmt.Errorf("cannot get bundle %q from the cache: %w", name, err)
 	}
 	if !cached.DeletionTimestamp.IsZero() {
 		return nil, nil
@@ -80,44 +111,32 @@ func (r *reconciler) newest(ctx context.Context, request ctrl.Request) (*k8splug
 	return r.ledger.newest(cached), nil
 }
 
-// write replaces the whole status, if the bundle is still the one it was made
-// for. changes is the count of changes that the status takes into account.
-func (r *reconciler) write(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, next k8spluginv1alpha1.ResourceBundleStateStatus, changes uint64) (ctrl.Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	logger := ctrl.LoggerFrom(ctx)
-	name, began := nameOfBundle(b), r.clock.Now()
-	written := &k8spluginv1alpha1.ResourceBundleState{
-		ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: b.Name, UID: b.UID, ResourceVersion: b.ResourceVersion},
-		Status:     next,
+// holdOff is for how long the bundle must not be written, because it is
+// another monitor's or was written a moment ago; not more than zero means that it may be.
+func (r *reconciler) holdOff(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, now time.Time) time.Duration {
+	name := nameOfBundle(b)
+	wait, rival := standDown(b, now)
+	if r.ledger.standsDown(name, rival) {
+		r.report(ctx, b, eventStandingDown, fmt.Sprintf("%q writes the status and drops what HealthScope's monitor adds: the bundle is left alone until it has not been written for %s", rival, standDownPeriod))
 	}
-	err := r.status.Update(ctx, written, fieldOwner)
-	switch {
-	case apierrors.IsNotFound(err):
-		r.ledger.forget(name)
-		logger.V(1).Info("Bundle is gone, nothing written")
-		return ctrl.Result{}, nil
-	case apierrors.IsConflict(err):
-		r.ledger.failed(name, began)
-		logger.V(1).Info("Bundle has changed meanwhile, looking at it again")
-		return ctrl.Result{RequeueAfter: r.ledger.due(name, began)}, nil
-	case err != nil:
-		r.ledger.failed(name, began)
-		return ctrl.Result{}, fmt.Errorf("cannot write status of bundle %q: %w", name, err)
-	}
-	written.ManagedFields = nil
-	r.ledger.wrote(written, changes, began)
-	logger.V(1).Info("Wrote bundle", "resources", next.ResourceCount, "truncated", next.Truncated)
-	if from, to := stateOf(&b.Status), stateOf(&next); from != to {
-		logger.Info("Bundle changed state", "from", from, "to", to, "resources", next.ResourceCount)
-	}
-	return ctrl.Result{}, nil
+	return max(wait, r.ledger.due(name, now))
 }
 
-// stateOf is the state of a bundle as its status says it; empty when no monitor of ours has filled it.
-func stateOf(status *k8spluginv1alpha1.ResourceBundleStateStatus) string {
-	if status.Summary == nil {
-		return ""
+// build makes the status that the bundle should have.
+func (r *reconciler) build(b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (k8spluginv1alpha1.ResourceBundleStateStatus, error) {
+	name := nameOfBundle(b)
+	options := r.options
+	options.Unreadable = r.unreadable(b)
+	options.HardLimit = r.ledger.limit(name, options.HardLimit)
+	objects, err := r.members(b)
+	if err != nil {
+		return k8spluginv1alpha1.ResourceBundleStateStatus{}, fmt.Errorf("cannot gather the objects of bundle %q: %w", name, err)
 	}
-	return status.Summary.State
+	return bundle.Build(objects, &b.Status, now, options), nil
+}
+
+// report tells people of something about a bundle, in the log and by an event.
+func (r *reconciler) report(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, reason, note string) {
+	ctrl.LoggerFrom(ctx).Info("Bundle is also written by others", "reason", reason, "note", note)
+	r.recorder.Eventf(b, nil, corev1.EventTypeWarning, reason, "Write", "%s", note)
 }

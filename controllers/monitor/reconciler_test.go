@@ -3,7 +3,9 @@ package monitor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/pruning"
+	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
 // rig is a reconciler with one bundle, on a client that fails on demand. The
@@ -34,7 +40,21 @@ type rig struct {
 	stale *k8spluginv1alpha1.ResourceBundleState
 	// writeErr, when set, is the answer to a write.
 	writeErr error
-	writes   int
+	// refuseAbove, when set, makes writeErr the answer to larger writes only.
+	refuseAbove int
+	// prune makes the API drop what another project's CRD does not know.
+	prune bool
+	// dumb makes the API keep no status, and answer without one.
+	dumb bool
+	// onWrite, when set, is called before a write.
+	onWrite func(types.NamespacedName)
+	writes  int
+	// mu guards writes and woken where several workers are played.
+	mu sync.Mutex
+	// unread are the kinds that cannot be read, woken who was asked to be looked at again, and events what people were told.
+	unread []schema.GroupKind
+	woken  []types.NamespacedName
+	events *events.FakeRecorder
 }
 
 func newRig(t *testing.T) *rig {
@@ -43,7 +63,7 @@ func newRig(t *testing.T) *rig {
 	if err := k8spluginv1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	g := &rig{t: t, clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))}
+	g := &rig{t: t, events: events.NewFakeRecorder(100), clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))}
 	g.api = fake.NewClientBuilder().WithScheme(scheme).
 		WithObjects(&k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Namespace: sink.Namespace, Name: sink.Name, UID: "1"}}).
 		WithStatusSubresource(&k8spluginv1alpha1.ResourceBundleState{}).
@@ -56,14 +76,25 @@ func newRig(t *testing.T) *rig {
 				return c.Get(ctx, key, obj, opts...)
 			},
 			SubResourceUpdate: func(ctx context.Context, c client.Client, subresource string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+				g.mu.Lock()
 				g.writes++
+				g.mu.Unlock()
 				if _, ok := ctx.Deadline(); !ok {
 					t.Error("a write has no deadline")
 				}
-				if g.writeErr != nil {
+				b, ok := obj.(*k8spluginv1alpha1.ResourceBundleState)
+				if ok && g.onWrite != nil {
+					g.onWrite(nameOfBundle(b))
+				}
+				if g.writeErr != nil && (g.refuseAbove == 0 || ok && sizeOf(&b.Status) > g.refuseAbove) {
 					return g.writeErr
 				}
-				return c.SubResource(subresource).Update(ctx, obj, opts...)
+				if ok && g.prune {
+					b.Status.Summary, b.Status.Resources = nil, nil
+				}
+				return g.answer(b, func(b *k8spluginv1alpha1.ResourceBundleState) error {
+					return c.SubResource(subresource).Update(ctx, b, opts...)
+				})
 			},
 		}).Build()
 	g.reconciler = &reconciler{
@@ -72,10 +103,34 @@ func newRig(t *testing.T) *rig {
 		members: func(*k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, error) {
 			return g.objects, nil
 		},
-		ledger: newLedger(),
-		clock:  g.clock,
+		unreadable: func(*k8spluginv1alpha1.ResourceBundleState) []schema.GroupKind { return g.unread },
+		wake: func(name types.NamespacedName) {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.woken = append(g.woken, name)
+		},
+		ledger:   newLedger(),
+		guard:    pruning.NewGuard("ResourceBundleStates"),
+		large:    newLane(1),
+		recorder: g.events,
+		clock:    g.clock,
+		options:  bundle.Options{HardLimit: bundle.DefaultHardLimit},
 	}
 	return g
+}
+
+// answer stores a bundle and decodes the answer into it.
+func (g *rig) answer(b *k8spluginv1alpha1.ResourceBundleState, store func(*k8spluginv1alpha1.ResourceBundleState) error) error {
+	stored := b.DeepCopy()
+	if g.dumb {
+		stored.Status = k8spluginv1alpha1.ResourceBundleStateStatus{}
+	}
+	err := store(stored)
+	b.ResourceVersion = stored.ResourceVersion
+	if !g.dumb {
+		b.Status = stored.Status
+	}
+	return err
 }
 
 // change makes objects those of the bundle, as watches would.
@@ -139,25 +194,31 @@ func TestReconcileWritesOnlyWhatDiffers(t *testing.T) {
 func TestReconcilePacesWrites(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
-	g.change(object("ns", "a", "1-sink", "1"))
-	g.reconcile()
-	g.wantWrites(1)
+	// What one event leads to, some milliseconds apart, waits for nothing.
+	var objects []*unstructured.Unstructured
+	for i := range writeBurst {
+		objects = append(objects, object("ns", fmt.Sprint("object-", i), "1-sink", "1"))
+		g.change(objects...)
+		if result := g.reconcile(); result.RequeueAfter != 0 {
+			t.Errorf("change %d waits %s, want none", i, result.RequeueAfter)
+		}
+		g.wantWrites(1)
+		g.clock.SetTime(g.clock.Now().Add(10 * time.Millisecond))
+	}
 
-	g.clock.SetTime(g.clock.Now().Add(100 * time.Millisecond))
-	g.change(object("ns", "a", "1-sink", "2"), object("ns", "b", "1-sink", "2"))
-	if got, want := g.reconcile().RequeueAfter, 150*time.Millisecond; got != want {
-		t.Errorf("100 ms after a write the next waits %s, want %s", got, want)
+	g.change(objects[1:]...)
+	if got, want := g.reconcile().RequeueAfter, writeInterval-writeBurst*10*time.Millisecond; got != want {
+		t.Errorf("after a burst the next write waits %s, want %s", got, want)
 	}
 	g.wantWrites(0)
-
-	g.clock.SetTime(g.clock.Now().Add(150 * time.Millisecond))
+	g.clock.SetTime(g.clock.Now().Add(writeInterval))
 	g.reconcile()
 	g.wantWrites(1)
-	if got := g.stored().Status.ResourceCount; got != 2 {
-		t.Errorf("resourceCount is %d, want 2", got)
+	if got, want := int(g.stored().Status.ResourceCount), writeBurst-1; got != want {
+		t.Errorf("resourceCount is %d, want %d", got, want)
 	}
 
-	g.clock.SetTime(g.clock.Now().Add(time.Second))
+	g.clock.SetTime(g.clock.Now().Add(time.Minute))
 	g.change()
 	if result := g.reconcile(); result.RequeueAfter != 0 {
 		t.Errorf("a lone change waits %s, want none", result.RequeueAfter)
@@ -223,8 +284,9 @@ func TestReconcileFailures(t *testing.T) {
 			wantRequeue: true,
 		},
 		"Gone": {
-			reason: "The bundle was deleted: nothing to do.",
-			err:    apierrors.NewNotFound(resource, sink.Name),
+			reason:      "The bundle was deleted, or cannot be written: look again when the cache may know.",
+			err:         apierrors.NewNotFound(resource, sink.Name),
+			wantRequeue: true,
 		},
 		"Other": {
 			reason:    "Everything else is an error that names the bundle and the cause.",
@@ -273,7 +335,7 @@ func TestReconcileDoesNotRetryInALoop(t *testing.T) {
 		t.Errorf("%d writes in an hour that all fail, want one each 30 s", g.writes)
 	}
 	g.writeErr = nil
-	g.clock.SetTime(g.clock.Now().Add(maxWriteInterval))
+	g.clock.SetTime(g.clock.Now().Add(maxFailureInterval))
 	g.reconcile()
 	if g.stored().Status.Summary == nil {
 		t.Error("the bundle is not filled when writes succeed again")

@@ -13,16 +13,14 @@ import (
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/healthscope/healthscope/controllers/monitor"
 )
@@ -70,6 +68,22 @@ func account(ctx context.Context, namespace string, rules []rbacv1.PolicyRule) (
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	Expect(err).NotTo(HaveOccurred())
 	return config, role
+}
+
+// series returns the series of a metric, as text.
+func series(registry *prometheus.Registry, name string) []string {
+	GinkgoHelper()
+	families, err := registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	var found []string
+	for _, family := range families {
+		if family.GetName() == name {
+			for _, m := range family.GetMetric() {
+				found = append(found, m.String())
+			}
+		}
+	}
+	return found
 }
 
 // journal keeps log lines.
@@ -138,6 +152,34 @@ var _ = Describe("A monitor's rights", func() {
 		Expect(log.about("Cannot read kind")).To(HaveExactElements(And(ContainSubstring("Pod"), ContainSubstring("going on without it"))))
 		Expect(log.about("can be read again")).To(HaveLen(1))
 	})
+
+	It("may lack a kind at a restart, whose objects then stay as Unknown", func(ctx SpecContext) {
+		objects := oneOfEach(namespace, "1-sink")
+		create(ctx, objects...)
+		create(ctx, newBundle(namespace, "1-sink"))
+		config, role := account(ctx, namespace, markedRules())
+		m := startAs(ctx, config, (&journal{}).logger(), options)
+		Eventually(statesOf(ctx, namespace, "1-sink")).Should(HaveKeyWithValue("Pod/pod", "Pending"))
+		m.stop()
+
+		update(ctx, role, func(r *rbacv1.ClusterRole) {
+			for i := range r.Rules {
+				r.Rules[i].Resources = slices.DeleteFunc(r.Rules[i].Resources, func(resource string) bool { return resource == "pods" })
+			}
+		})
+		registry := prometheus.NewRegistry()
+		options.Registerer = registry
+		again := startAs(ctx, config, (&journal{}).logger(), options)
+		Eventually(statesOf(ctx, namespace, "1-sink")).Should(And(HaveLen(len(objects)), HaveKeyWithValue("Pod/pod", "Unknown")))
+		Expect(get(ctx, namespace, "1-sink").Status.ResourceCount).To(BeEquivalentTo(len(objects)))
+		Expect(series(registry, "healthscope_monitor_unreadable_kinds")).To(ConsistOf(ContainSubstring(`value:"Pod"`)))
+
+		By("granting it again")
+		update(ctx, role, func(r *rbacv1.ClusterRole) { r.Rules = markedRules() })
+		Eventually(statesOf(ctx, namespace, "1-sink")).Should(HaveKeyWithValue("Pod/pod", "Pending"))
+		Expect(series(registry, "healthscope_monitor_unreadable_kinds")).To(BeEmpty())
+		again.stop()
+	})
 })
 
 var _ = Describe("A monitor's kinds", func() {
@@ -153,32 +195,18 @@ var _ = Describe("A monitor's kinds", func() {
 		Eventually(statesOf(ctx, namespace, "1-sink")).Should(HaveLen(1))
 		Expect(log.about("Cannot read kind")).To(HaveExactElements(And(ContainSubstring("Widget"), ContainSubstring("does not serve"))))
 
-		crd := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": apiextensionsv1.SchemeGroupVersion.String(),
-			"kind":       "CustomResourceDefinition",
-			"metadata":   map[string]any{"name": "widgets.monitor.example.io"},
-			"spec": map[string]any{
-				"group": widget.Group,
-				"names": map[string]any{"kind": widget.Kind, "plural": "widgets"},
-				"scope": "Namespaced",
-				"versions": []any{map[string]any{
-					"name": widget.Version, "served": true, "storage": true,
-					"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
-				}},
-			},
-		}}
-		create(ctx, crd)
-		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(api.Delete(ctx, crd))).To(Succeed()) })
-		object := &unstructured.Unstructured{}
-		object.SetGroupVersionKind(widget)
-		object.SetNamespace(namespace)
-		object.SetName("widget")
-		object.SetLabels(newPod(namespace, "", "1-sink").Labels)
-		Eventually(func() error { return api.Create(ctx, object.DeepCopy()) }).Should(Succeed())
+		crd := newCRD(widget.Group, widget.Kind, "widgets", widget.Version)
+		install(ctx, crd)
+		createCustom(ctx, widget, namespace, "widget")
 		Eventually(statesOf(ctx, namespace, "1-sink")).Should(HaveKey("Widget/widget"))
 
 		By("removing the kind")
-		remove(ctx, crd)
+		uninstall(ctx, crd)
 		Eventually(statesOf(ctx, namespace, "1-sink")).ShouldNot(HaveKey("Widget/widget"))
+
+		By("installing the kind again")
+		install(ctx, newCRD(widget.Group, widget.Kind, "widgets", widget.Version))
+		createCustom(ctx, widget, namespace, "again")
+		Eventually(statesOf(ctx, namespace, "1-sink")).Should(HaveKey("Widget/again"))
 	})
 })

@@ -3,28 +3,34 @@ package monitor
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/pruning"
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// What a monitor of the default kinds does, and its Lease.
+// What a monitor of the default kinds does, and its Lease. What its options need further is in the packages below rights.
 //
-// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=healthscope-system,resources=leases,verbs=get;create;update
-// +kubebuilder:rbac:groups="",namespace=healthscope-system,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=healthscope-system,resources=leases,verbs=create
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=healthscope-system,resources=leases,resourceNames=healthscope-monitor,verbs=get;update
+// +kubebuilder:rbac:groups="",namespace=healthscope-system,resources=events,verbs=create
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 // +kubebuilder:rbac:groups=k8splugin.io,resources=resourcebundlestates,verbs=list;watch
 // +kubebuilder:rbac:groups=k8splugin.io,resources=resourcebundlestates/status,verbs=update
 // +kubebuilder:rbac:groups="",resources=pods;services;configmaps;persistentvolumeclaims,verbs=list;watch
@@ -35,8 +41,13 @@ import (
 const (
 	// controllerName names the controller in logs and metrics.
 	controllerName = "monitor"
-	// workers is the number of bundles that are built and written at a time.
-	workers = 4
+	// workers is the number of bundles that are built and written at a time, and
+	// largeAtATime how many of these may be large.
+	workers      = 6
+	largeAtATime = 2
+	// syncTimeout leaves time for a discovery, a list and its attempts that all end
+	// at their deadlines: what fails for longer than patience is no longer waited for.
+	syncTimeout = 5 * time.Minute
 	// claimIndex is the cache's index of bundles by their claims.
 	claimIndex = "claims"
 	// maxRetryPause bounds the pause before a failed write is tried again.
@@ -66,7 +77,7 @@ func ManagerOptions(opts Options) (ctrl.Options, error) {
 		Scheme: scheme,
 		Cache: cache.Options{
 			DefaultNamespaces: namespaces,
-			DefaultTransform:  cache.TransformStripManagedFields(),
+			DefaultTransform:  slim,
 		},
 		LeaderElection:                true,
 		LeaderElectionID:              LeaseName,
@@ -80,7 +91,8 @@ func ManagerOptions(opts Options) (ctrl.Options, error) {
 
 // Setup adds a monitor to a manager that was made with ManagerOptions. The
 // manager's configuration should have no client-side rate limit (QPS -1): the
-// monitor paces itself, per bundle.
+// monitor paces itself, per bundle. The readiness check "bundles" that it adds
+// fails while the cluster's CRD drops what the monitor writes.
 //
 // It returns an error when an option cannot be used. The manager ends with an
 // error when the cluster does not serve ResourceBundleStates.
@@ -89,104 +101,152 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 	if err != nil {
 		return err
 	}
+	if err := setup(mgr, opts); err != nil {
+		return fmt.Errorf("cannot set up monitor: %w", err)
+	}
+	return nil
+}
+
+func setup(mgr ctrl.Manager, opts Options) error {
 	ledger := newLedger()
 	all, err := newWatches(mgr, opts, ledger)
 	if err != nil {
-		return fmt.Errorf("cannot set up monitor: %w", err)
+		return err
 	}
-	if err := mgr.Add(manager.RunnableFunc(all.run)); err != nil {
-		return fmt.Errorf("cannot set up monitor: %w", err)
+	metrics := newCollector(all, ledger)
+	runnables := []manager.RunnableFunc{
+		all.run,
+		func(ctx context.Context) error { return metrics.run(ctx, opts.Registerer) },
+	}
+	if opts.CreateBundles != "" {
+		runnables = append(runnables, newCreation(mgr, opts, all, metrics))
+	}
+	for _, r := range runnables {
+		if err := mgr.Add(r); err != nil {
+			return err
+		}
+	}
+	guard := pruning.NewGuard("ResourceBundleStates")
+	if err := mgr.AddReadyzCheck("bundles", func(*http.Request) error { return guard.Ready() }); err != nil {
+		return err
 	}
 	r := &reconciler{
-		bundles: mgr.GetCache(),
-		status:  mgr.GetClient().Status(),
-		members: func(b *k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, error) {
-			return all.members(claims(b, opts.LabelKeys), wanted(b, opts.LabelKeys))
-		},
-		ledger:  ledger,
-		clock:   opts.Clock,
-		options: bundle.Options{AllowedLabels: opts.AllowedLabels},
+		bundles: mgr.GetCache(), status: mgr.GetClient().Status(),
+		members: all.members, unreadable: all.unreadable, wake: all.enqueue,
+		ledger: ledger, guard: guard, large: newLane(largeAtATime),
+		recorder: mgr.GetEventRecorder(string(fieldOwner)), clock: opts.Clock,
+		options: bundle.Options{AllowedLabels: opts.AllowedLabels, ListBudget: opts.ListBudget, HardLimit: opts.HardLimit, User: opts.Rules},
 	}
-	err = ctrl.NewControllerManagedBy(mgr).
+	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
 		For(&k8spluginv1alpha1.ResourceBundleState{}).
 		WatchesRawSource(all).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
+			CacheSyncTimeout:        syncTimeout,
 			// In controller-runtime v0.24.1 the priority queue may never end when it is shut down
 			// (kubernetes-sigs/controller-runtime#3538); the Lease would then not be released.
 			UsePriorityQueue: new(false),
 			RateLimiter:      workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minRetryPause, maxRetryPause),
 		}).
 		Complete(r)
-	if err != nil {
-		return fmt.Errorf("cannot set up monitor: %w", err)
-	}
-	return nil
 }
 
-// newWatches makes one watch for each kind, label key and namespace.
+// newWatches makes the watches of what the options name, and a catalogue when
+// kinds may come and go: with discovery, or with a kind that is not of Kubernetes itself.
 func newWatches(mgr ctrl.Manager, opts Options, ledger *ledger) (*watches, error) {
-	objects, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	c, err := clientsOf(mgr)
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a client for objects: %w", err)
-	}
-	kinds, err := discovery.NewDiscoveryClientForConfig(mgr.GetConfig())
-	if err != nil {
-		return nil, fmt.Errorf("cannot make a client for discovery: %w", err)
-	}
-	namespaces := opts.Namespaces
-	if len(namespaces) == 0 {
-		namespaces = []string{""}
+		return nil, err
 	}
 	all := &watches{
-		index:   func(ctx context.Context) error { return indexClaims(ctx, mgr.GetFieldIndexer(), opts.LabelKeys) },
-		bundles: bundlesIn(mgr.GetCache()),
-		ledger:  ledger,
-		logger:  mgr.GetLogger().WithName(controllerName),
+		membership: membership{keys: opts.LabelKeys, trusted: sets.New(opts.TrustedNamespaces...)},
+		ledger:     ledger,
+		logger:     mgr.GetLogger().WithName(controllerName),
+		stops:      map[*watch]context.CancelFunc{},
+		synced:     make(chan struct{}),
+		sourceOf: func(p place) source {
+			return source{place: p, trusted: len(opts.TrustedNamespaces) > 0, kinds: c.kinds, reader: c.readerOf(p.kind)}
+		},
 	}
+	all.index = func(ctx context.Context) error { return indexClaims(ctx, mgr.GetFieldIndexer(), all.membership) }
+	all.bundles = bundlesIn(mgr.GetCache(), opts.TrustedNamespaces)
+	all.rules = opts.RulesChanged
+	all.every = func(ctx context.Context) ([]types.NamespacedName, error) { return bundleNames(ctx, mgr.GetCache()) }
 	for _, kind := range opts.Kinds {
-		for _, key := range opts.LabelKeys {
-			for _, namespace := range namespaces {
-				all.all = append(all.all, newWatch(source{kind: kind, key: key, namespace: namespace, kinds: kinds, client: objects}))
-			}
+		for _, p := range placesOf(kind, opts) {
+			all.places = append(all.places, p)
+			all.add(p)
 		}
+	}
+	if opts.Discover || !allBuiltIn(opts.Kinds) {
+		var preferred func() ([]*metav1.APIResourceList, error)
+		if opts.Discover {
+			preferred = c.kinds.ServerPreferredResources
+		}
+		var brings []*watch
+		for _, kind := range kindsThatBringKinds() {
+			brings = append(brings, newWatch(source{place: place{kind: kind}, trusted: true, kinds: c.kinds, reader: c.metadata}))
+		}
+		all.kinds = newCatalogue(opts, preferred, brings...)
 	}
 	return all, nil
 }
 
-// indexClaims makes the cache find bundles by their claims.
-func indexClaims(ctx context.Context, indexer client.FieldIndexer, keys []string) error {
-	byClaim := func(object client.Object) []string {
-		b, ok := object.(*k8spluginv1alpha1.ResourceBundleState)
-		if !ok {
+// newCreation makes a creator of bundles and returns how to run it.
+func newCreation(mgr ctrl.Manager, opts Options, all *watches, metrics *collector) manager.RunnableFunc {
+	c := newCreator(opts.CreateBundles, mgr.GetClient(), all.logger)
+	c.bundles, c.carried, c.created = all.bundles, all.carried, metrics.created.Inc
+	all.claimed = c.consider
+	return func(ctx context.Context) error {
+		select {
+		case <-all.synced:
+		case <-ctx.Done():
 			return nil
 		}
-		var values []string
-		for _, c := range claims(b, keys) {
-			values = append(values, c.index())
+		bundles, err := mgr.GetCache().GetInformer(ctx, &k8spluginv1alpha1.ResourceBundleState{})
+		if err != nil {
+			return fmt.Errorf("cannot watch bundles: %w", err)
 		}
-		return values
+		if _, err := bundles.AddEventHandler(releases(all.membership, c.consider)); err != nil {
+			return fmt.Errorf("cannot watch bundles: %w", err)
+		}
+		for _, w := range all.snapshot() {
+			c.consider(w.store.claims())
+		}
+		c.run(ctx)
+		return nil
 	}
-	if err := indexer.IndexField(ctx, &k8spluginv1alpha1.ResourceBundleState{}, claimIndex, byClaim); err != nil {
-		return fmt.Errorf("cannot index bundles: %w", err)
-	}
-	return nil
 }
 
-// bundlesIn returns how to find the bundles in a cache that make a claim.
-func bundlesIn(bundles client.Reader) func(context.Context, claim) ([]types.NamespacedName, error) {
-	return func(ctx context.Context, c claim) ([]types.NamespacedName, error) {
-		var list k8spluginv1alpha1.ResourceBundleStateList
-		err := bundles.List(ctx, &list, client.InNamespace(c.namespace),
-			client.MatchingFields{claimIndex: c.index()}, client.UnsafeDisableDeepCopyOption(true))
-		if err != nil {
-			return nil, err
-		}
-		names := make([]types.NamespacedName, 0, len(list.Items))
-		for i := range list.Items {
-			names = append(names, nameOfBundle(&list.Items[i]))
-		}
-		return names, nil
+// clients are the clients of watches.
+type clients struct {
+	kinds    *discovery.DiscoveryClient
+	objects  wholeObjects
+	metadata metadataOnly
+}
+
+func clientsOf(mgr ctrl.Manager) (clients, error) {
+	objects, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return clients{}, fmt.Errorf("cannot make a client for objects: %w", err)
 	}
+	bare, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return clients{}, fmt.Errorf("cannot make a client for metadata: %w", err)
+	}
+	kinds, err := discovery.NewDiscoveryClientForConfig(mgr.GetConfig())
+	if err != nil {
+		return clients{}, fmt.Errorf("cannot make a client for discovery: %w", err)
+	}
+	return clients{kinds: kinds, objects: wholeObjects{objects}, metadata: metadataOnly{bare}}, nil
+}
+
+// readerOf returns how to read a kind. Of ConfigMaps and Secrets nothing but
+// metadata is reported, and nothing else is read.
+func (c clients) readerOf(kind schema.GroupVersionKind) reader {
+	if kind.Group == "" && (kind.Kind == "ConfigMap" || kind.Kind == "Secret") {
+		return c.metadata
+	}
+	return c.objects
 }

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -27,15 +26,29 @@ const (
 var (
 	// errNotServed says that the cluster has no such kind, for certain.
 	errNotServed = errors.New("the cluster does not serve this kind")
-	// errUnsuitable says that the kind cannot be reported, whoever asks.
-	errUnsuitable = errors.New("only namespaced kinds that can be listed and watched are reported")
+	// errCannotFollow says that nobody can follow the kind.
+	errCannotFollow = errors.New("only kinds that can be listed and watched are reported")
+	// errClusterScoped says that the kind's objects belong to no namespace, and no namespace is trusted with them.
+	errClusterScoped = errors.New("kinds without namespaces are reported in trusted namespaces only")
+	// errElsewhere says that another watch follows the kind: a namespace has no
+	// objects of a cluster-scoped kind, and the cluster none of a namespaced one.
+	errElsewhere = errors.New("objects of this kind are not in this place")
 )
+
+// absent says that there is nothing to read, for certain: what was read before is gone.
+func absent(err error) bool {
+	for _, known := range []error{errNotServed, errCannotFollow, errClusterScoped, errElsewhere} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return false
+}
 
 // refused tells an error that asking again soon will not change (the cluster
 // has no such kind, or the monitor may not read it) from a passing one.
 func refused(err error) bool {
-	return errors.Is(err, errNotServed) || errors.Is(err, errUnsuitable) ||
-		apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)
+	return absent(err) || apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)
 }
 
 // kindFinder is the part of a discovery client that says what the cluster serves.
@@ -44,14 +57,24 @@ type kindFinder interface {
 	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
 }
 
-// source is where a watch reads: the objects of a kind that carry a label key,
-// in one namespace or, when that is empty, in all.
-type source struct {
+// place is what a watch reads: the objects of a kind that carry a label key, in
+// one namespace, or in all when that is empty. Without a key it reads all objects.
+type place struct {
 	kind      schema.GroupVersionKind
 	key       string
 	namespace string
-	kinds     kindFinder
-	client    dynamic.Interface
+	// cluster means the objects of the cluster only: it goes with watches of single namespaces.
+	cluster bool
+}
+
+// source is where a watch reads its place from.
+type source struct {
+	place
+
+	// trusted allows kinds without namespaces.
+	trusted bool
+	kinds   kindFinder
+	reader  reader
 }
 
 // open finds the resource of the kind and returns how to list and watch it.
@@ -60,20 +83,18 @@ func (s source) open() (*cache.ListWatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	var objects dynamic.ResourceInterface = s.client.Resource(resource)
-	if s.namespace != "" {
-		objects = s.client.Resource(resource).Namespace(s.namespace)
-	}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			ctx, cancel := context.WithTimeout(ctx, listTimeout)
 			defer cancel()
 			options.LabelSelector = s.key
-			return objects.List(ctx, options)
+			return s.reader.list(ctx, resource, s.namespace, options)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
 			options.LabelSelector = s.key
-			return bounded(ctx, objects, options)
+			return bounded(ctx, options, func(ctx context.Context) (apiwatch.Interface, error) {
+				return s.reader.watch(ctx, resource, s.namespace, options)
+			})
 		},
 	}, nil
 }
@@ -96,12 +117,28 @@ func (s source) resource() (schema.GroupVersionResource, error) {
 		if r.Kind != s.kind.Kind || strings.Contains(r.Name, "/") {
 			continue
 		}
-		if !r.Namespaced || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "watch") {
-			return schema.GroupVersionResource{}, errUnsuitable
+		if err := s.suits(r); err != nil {
+			return schema.GroupVersionResource{}, err
 		}
 		return gv.WithResource(r.Name), nil
 	}
 	return schema.GroupVersionResource{}, errNotServed
+}
+
+// suits returns an error when a resource cannot be read at the source's place.
+func (s source) suits(r metav1.APIResource) error {
+	switch {
+	case !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "watch"):
+		return errCannotFollow
+	case r.Namespaced && s.cluster:
+		return errElsewhere
+	case !r.Namespaced && !s.trusted:
+		return errClusterScoped
+	case !r.Namespaced && s.namespace != "":
+		return errElsewhere
+	default:
+		return nil
+	}
 }
 
 // confirmNotServed looks for the kind's API version among all that the cluster
@@ -125,12 +162,12 @@ func (s source) confirmNotServed() error {
 
 // bounded opens a watch that ends by itself when neither the API server nor
 // the connection ends it in time.
-func bounded(ctx context.Context, objects dynamic.ResourceInterface, options metav1.ListOptions) (apiwatch.Interface, error) {
+func bounded(ctx context.Context, options metav1.ListOptions, open func(context.Context) (apiwatch.Interface, error)) (apiwatch.Interface, error) {
 	cancel := context.CancelFunc(func() {})
 	if options.TimeoutSeconds != nil {
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(*options.TimeoutSeconds)*time.Second+watchGrace)
 	}
-	w, err := objects.Watch(ctx, options)
+	w, err := open(ctx)
 	if err != nil {
 		cancel()
 		return nil, err

@@ -66,14 +66,14 @@ func TestSourceFindsResource(t *testing.T) {
 			cluster: cluster{resources: map[string][]metav1.APIResource{"example.io/v1": {
 				{Name: "widgets", Kind: "Widget", Verbs: readable},
 			}}},
-			wantError: "only namespaced kinds", wantRefused: true,
+			wantError: "trusted namespaces only", wantRefused: true, wantGone: true,
 		},
 		"CannotBeWatched": {
 			reason: "Nothing is polled.",
 			cluster: cluster{resources: map[string][]metav1.APIResource{"example.io/v1": {
 				{Name: "widgets", Kind: "Widget", Namespaced: true, Verbs: metav1.Verbs{"list"}},
 			}}},
-			wantError: "only namespaced kinds", wantRefused: true,
+			wantError: "can be listed and watched", wantRefused: true, wantGone: true,
 		},
 		"NoSuchGroup": {
 			reason:    "No group of the cluster has the kind's version.",
@@ -104,7 +104,7 @@ func TestSourceFindsResource(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := source{kind: widget, kinds: tc.cluster}.resource()
+			got, err := source{place: place{kind: widget}, kinds: tc.cluster}.resource()
 			if got.Resource != tc.want {
 				t.Errorf("%s resource() = %q, want %q", tc.reason, got.Resource, tc.want)
 			}
@@ -120,7 +120,7 @@ func TestSourceFindsResource(t *testing.T) {
 			if got := refused(err); got != tc.wantRefused {
 				t.Errorf("%s refused(%q) = %t, want %t", tc.reason, err, got, tc.wantRefused)
 			}
-			if got := errors.Is(err, errNotServed); got != tc.wantGone {
+			if got := absent(err); got != tc.wantGone {
 				t.Errorf("%s %q says that the kind is gone: %t, want %t", tc.reason, err, got, tc.wantGone)
 			}
 		})

@@ -3,6 +3,7 @@ package monitor
 import (
 	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
@@ -12,6 +13,8 @@ import (
 // reflector writes it: whole lists and single changes, each visible at once or
 // not at all.
 type store struct {
+	// kind is the kind of all objects.
+	kind schema.GroupVersionKind
 	// key is the label key that all objects carry.
 	key string
 	// changed is called after a change with the claims whose objects differ now. It may be slow.
@@ -21,27 +24,51 @@ type store struct {
 
 	mu      sync.RWMutex
 	objects map[types.NamespacedName]*packed
-	members map[claim]map[string]*packed
+	// members are the objects by value, namespace and name.
+	members map[string]map[string]map[string]*packed
 }
 
 var _ cache.TransformingStore = &store{}
 
-func newStore(key string) *store {
+func newStore(kind schema.GroupVersionKind, key string) *store {
 	return &store{
+		kind:    kind,
 		key:     key,
 		objects: map[types.NamespacedName]*packed{},
-		members: map[claim]map[string]*packed{},
+		members: map[string]map[string]map[string]*packed{},
 	}
 }
 
-// appendMembers appends the objects of a claim to objects.
+// appendMembers appends to objects those that a bundle's claim wants: of its
+// namespace or, when it has none, of all namespaces and of the cluster.
 func (s *store) appendMembers(objects []*packed, c claim) []*packed {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for _, object := range s.members[c] {
-		objects = append(objects, object)
+	if c.namespace != "" {
+		for _, object := range s.members[c.value][c.namespace] {
+			objects = append(objects, object)
+		}
+		return objects
+	}
+	for _, inNamespace := range s.members[c.value] {
+		for _, object := range inNamespace {
+			objects = append(objects, object)
+		}
 	}
 	return objects
+}
+
+// claims returns the claims of all objects.
+func (s *store) claims() sets.Set[claim] {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	all := sets.New[claim]()
+	for value, namespaces := range s.members {
+		for namespace := range namespaces {
+			all.Insert(claim{namespace: namespace, key: s.key, value: value})
+		}
+	}
+	return all
 }
 
 // Add takes an object that appeared.
@@ -51,7 +78,7 @@ func (s *store) Add(obj any) error {
 
 // Update takes an object that changed.
 func (s *store) Update(obj any) error {
-	object, err := pack(obj, s.key)
+	object, err := s.pack(obj)
 	if err != nil {
 		return err
 	}
@@ -65,7 +92,7 @@ func (s *store) Update(obj any) error {
 
 // Delete takes the last state of an object that is gone or lost the label.
 func (s *store) Delete(obj any) error {
-	object, err := pack(obj, s.key)
+	object, err := s.pack(obj)
 	if err != nil {
 		return err
 	}
@@ -81,7 +108,7 @@ func (s *store) Delete(obj any) error {
 func (s *store) Replace(list []any, _ string) error {
 	objects := make(map[types.NamespacedName]*packed, len(list))
 	for _, item := range list {
-		object, err := pack(item, s.key)
+		object, err := s.pack(item)
 		if err != nil {
 			return err
 		}
@@ -117,29 +144,38 @@ func (s *store) Resync() error {
 // list is never in memory unpacked.
 func (s *store) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
-		return pack(obj, s.key)
+		return s.pack(obj)
 	}
+}
+
+func (s *store) pack(obj any) (*packed, error) {
+	return pack(obj, s.kind, s.key)
 }
 
 // put stores an object and notes whose content that changes: of the label's
 // value and, when the object had another one before, of that too. The same
 // version again (a list after a broken watch) changes nothing.
 func (s *store) put(object *packed, touched sets.Set[claim]) {
-	name, c := object.name(), s.claimOf(object)
+	name := object.name()
 	if earlier, known := s.objects[name]; known {
 		if earlier.sameAs(object) {
 			return
 		}
-		if s.claimOf(earlier) != c {
+		if earlier.value != object.value {
 			s.remove(name, touched)
 		}
 	}
-	if s.members[c] == nil {
-		s.members[c] = map[string]*packed{}
+	namespaces := s.members[object.value]
+	if namespaces == nil {
+		namespaces = map[string]map[string]*packed{}
+		s.members[object.value] = namespaces
 	}
-	s.members[c][name.Name] = object
+	if namespaces[name.Namespace] == nil {
+		namespaces[name.Namespace] = map[string]*packed{}
+	}
+	namespaces[name.Namespace][name.Name] = object
 	s.objects[name] = object
-	touched.Insert(c)
+	touched.Insert(s.claimOf(object))
 }
 
 // remove drops an object and notes whose content that changes.
@@ -148,13 +184,16 @@ func (s *store) remove(name types.NamespacedName, touched sets.Set[claim]) {
 	if !known {
 		return
 	}
-	c := s.claimOf(object)
 	delete(s.objects, name)
-	delete(s.members[c], name.Name)
-	if len(s.members[c]) == 0 {
-		delete(s.members, c)
+	namespaces := s.members[object.value]
+	delete(namespaces[name.Namespace], name.Name)
+	if len(namespaces[name.Namespace]) == 0 {
+		delete(namespaces, name.Namespace)
 	}
-	touched.Insert(c)
+	if len(namespaces) == 0 {
+		delete(s.members, object.value)
+	}
+	touched.Insert(s.claimOf(object))
 }
 
 func (s *store) claimOf(object *packed) claim {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -73,6 +75,8 @@ func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
 	Expect(api.Create(ctx, namespace)).To(Succeed())
+	// The monitors of other specs look at all namespaces, and would find something to write.
+	DeferCleanup(api.DeleteAllOf, &k8spluginv1alpha1.ResourceBundleState{}, client.InNamespace(namespace.Name))
 	return namespace.Name
 }
 
@@ -93,6 +97,9 @@ func start(ctx context.Context, opts monitor.Options) *running {
 func startAs(ctx context.Context, config *rest.Config, logger logr.Logger, opts monitor.Options) *running {
 	GinkgoHelper()
 	seen := &requests{}
+	if opts.Registerer == nil {
+		opts.Registerer = prometheus.NewRegistry()
+	}
 	config.QPS = -1
 	config.Wrap(seen.wrap)
 	options, err := monitor.ManagerOptions(opts)
@@ -122,6 +129,15 @@ func startAs(ctx context.Context, config *rest.Config, logger logr.Logger, opts 
 type requests struct {
 	mu   sync.Mutex
 	made []string
+	// accepted are the forms in which the answers to requests were wanted, by path.
+	accepted map[string][]string
+}
+
+// accepts returns the forms in which the answers to requests for a path were wanted.
+func (r *requests) accepts(path string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.accepted[path])
 }
 
 // wrap notes each request as "METHOD path?query", except those for the Lease and for events.
@@ -129,6 +145,10 @@ func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		if path := request.URL.Path; !strings.Contains(path, "/leases") && !strings.Contains(path, "/events") {
 			r.mu.Lock()
+			if r.accepted == nil {
+				r.accepted = map[string][]string{}
+			}
+			r.accepted[path] = append(r.accepted[path], request.Header.Get("Accept"))
 			r.made = append(r.made, fmt.Sprintf("%s %s", request.Method, request.URL.RequestURI()))
 			r.mu.Unlock()
 		}

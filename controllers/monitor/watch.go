@@ -10,7 +10,6 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
@@ -25,8 +24,27 @@ var (
 	refusedPause = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 20, Cap: 10 * time.Minute}
 )
 
-// steady is how long a watch must have worked for its next failure to count as the first.
-const steady = time.Minute
+const (
+	// steady is how long a watch must have worked for its next failure to count as the first.
+	steady = time.Minute
+	// refusedFor is for how long a refused kind is asked for again. After that, nothing but a change of the cluster's kinds is a reason to.
+	refusedFor = time.Hour
+	// doubtTime is how long a kind that has been read must be refused before that
+	// is believed: an API server that starts denies for a moment what it allows.
+	doubtTime = 10 * time.Second
+	// patience is for how long the first attempts of a watch may fail before nobody waits for it any more.
+	patience = 30 * time.Second
+)
+
+// unread says why the objects of a kind cannot be seen.
+type unread string
+
+const (
+	// unreadForbidden means that the monitor may not read the kind.
+	unreadForbidden unread = "Forbidden"
+	// unreadNoAnswer means that the kind has not been read yet.
+	unreadNoAnswer unread = "NoAnswer"
+)
 
 // watch follows one source for as long as it runs and keeps its objects in store.
 type watch struct {
@@ -34,9 +52,13 @@ type watch struct {
 	store  *store
 	// open is source.open.
 	open func() (*cache.ListWatch, error)
-	// settled is closed when the objects have been read once, or when they cannot be read.
+	// readable is called when unreadable has another answer than before.
+	readable func()
+	// settled is closed when the objects have been read once, or when they cannot be read, at least not within patience.
 	settled chan struct{}
 	once    sync.Once
+	// again has room for one demand to try at once.
+	again chan struct{}
 
 	// mu guards what follows.
 	mu sync.Mutex
@@ -44,20 +66,30 @@ type watch struct {
 	problem error
 	// listed and watched say what has succeeded since the last failure.
 	listed, watched bool
+	// known is true when the store says what is in the cluster, or was a moment
+	// ago; forbidden, when the kind may not be read, as far as is known; and gone,
+	// when there is no such kind, or none to be shown, as far as is known.
+	known, forbidden, gone bool
+	// doubted is since when a kind that has been read is refused, or zero.
+	doubted time.Time
 
 	// What follows belongs to run.
 	logger       logr.Logger
+	started      time.Time
 	reflector    *cache.Reflector
 	retryPause   wait.Backoff
 	refusedPause wait.Backoff
+	refusedSince time.Time
 }
 
 func newWatch(s source) *watch {
 	w := &watch{
 		source:       s,
-		store:        newStore(s.key),
+		store:        newStore(s.kind, s.key),
 		open:         s.open,
+		readable:     func() {},
 		settled:      make(chan struct{}),
+		again:        make(chan struct{}, 1),
 		retryPause:   retryPause,
 		refusedPause: refusedPause,
 	}
@@ -67,11 +99,15 @@ func newWatch(s source) *watch {
 
 // run follows the source until ctx is done.
 func (w *watch) run(ctx context.Context) {
-	w.logger = logr.FromContextOrDiscard(ctx).WithValues("kind", w.source.kind.String(), "label", w.source.key)
+	w.logger = logr.FromContextOrDiscard(ctx).WithValues("kind", w.source.kind.String())
+	if w.source.key != "" {
+		w.logger = w.logger.WithValues("label", w.source.key)
+	}
 	if w.source.namespace != "" {
 		w.logger = w.logger.WithValues("namespace", w.source.namespace)
 	}
 	ctx = logr.NewContext(ctx, w.logger)
+	w.started = time.Now()
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := w.follow(ctx)
@@ -79,7 +115,7 @@ func (w *watch) run(ctx context.Context) {
 			return
 		}
 		w.failed(err)
-		sleep(ctx, w.pause(err, time.Since(began)))
+		w.rest(ctx, err, began)
 	}
 }
 
@@ -99,12 +135,11 @@ func (w *watch) follow(ctx context.Context) error {
 			}
 			return events, err
 		}
-		expected := &unstructured.Unstructured{}
-		expected.SetGroupVersionKind(w.source.kind)
-		w.reflector = cache.NewReflectorWithOptions(objects, expected, w.store, cache.ReflectorOptions{
-			Name:    controllerName,
-			Logger:  &w.logger,
-			Backoff: &retryPause,
+		w.reflector = cache.NewReflectorWithOptions(objects, nil, w.store, cache.ReflectorOptions{
+			Name:            controllerName,
+			TypeDescription: w.source.kind.String(),
+			Logger:          &w.logger,
+			Backoff:         &retryPause,
 		})
 	}
 	return w.reflector.ListAndWatchWithContext(ctx)
@@ -114,15 +149,24 @@ func (w *watch) follow(ctx context.Context) error {
 // Only both together show that a problem is over: whoever may list but not
 // watch would be told so at each attempt.
 func (w *watch) succeeded(listed, watched bool) {
+	before := w.unreadable()
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.listed, w.watched = w.listed || listed, w.watched || watched
+	w.known, w.gone = w.known || listed, w.gone && !listed
+	over := w.problem != nil && w.listed && w.watched
+	if over {
+		w.problem, w.forbidden, w.doubted = nil, false, time.Time{}
+		w.refusedSince = time.Time{}
+	}
+	w.mu.Unlock()
 	if listed {
 		w.once.Do(func() { close(w.settled) })
 	}
-	if w.problem != nil && w.listed && w.watched {
-		w.problem = nil
+	if over {
 		w.logger.Info("Kind can be read again")
+	}
+	if w.unreadable() != before {
+		w.readable()
 	}
 }
 
@@ -134,14 +178,18 @@ func (w *watch) failed(err error) {
 		w.logger.V(1).Info("Watch ended, reading again")
 		return
 	}
+	before := w.unreadable()
 	w.report(err)
 	if refused(err) || apierrors.IsNotFound(err) {
 		w.reflector = nil // Discover again what the kind's resource is.
 	}
-	if errors.Is(err, errNotServed) {
+	if absent(err) {
 		w.store.replace(nil)
 	}
-	if refused(err) {
+	if w.unreadable() != before {
+		w.readable()
+	}
+	if refused(err) || time.Since(w.started) >= patience {
 		w.once.Do(func() { close(w.settled) })
 	}
 }
@@ -153,26 +201,105 @@ func (w *watch) report(err error) {
 	known := w.problem != nil && refused(w.problem) == refused(err)
 	w.problem = err
 	w.listed, w.watched = false, false
+	w.forbidden = !absent(err) && (w.believed(err, time.Now()) || w.forbidden)
+	w.known, w.gone = w.known || absent(err), w.gone || absent(err)
 	switch {
-	case known:
+	case known || errors.Is(err, errElsewhere):
 		w.logger.V(1).Info("Still cannot read kind", "reason", err.Error())
 	case refused(err):
-		w.logger.Info("Cannot read kind, going on without it", "reason", err.Error())
+		w.logger.Info("Cannot read kind, going on without it; it is tried again for an hour, and then only when the kinds of the cluster change or the monitor restarts", "reason", err.Error())
 	default:
 		w.logger.Info("Cannot read kind, trying again", "reason", err.Error())
 	}
 }
 
-// pause says how long to wait after an attempt that took so long and ended so.
-func (w *watch) pause(err error, took time.Duration) time.Duration {
-	if err != nil && refused(err) {
-		return w.refusedPause.Step()
+// believed says whether an attempt that ended so now shows that the kind may not
+// be read. One that has been read must be refused for doubtTime, at each attempt.
+func (w *watch) believed(err error, now time.Time) bool {
+	switch {
+	case !refused(err) || absent(err):
+		w.doubted = time.Time{}
+		return false
+	case !w.known:
+		return true
+	case w.doubted.IsZero():
+		w.doubted = now
 	}
-	w.refusedPause = refusedPause
-	if took >= steady {
-		w.retryPause = retryPause
+	return now.Sub(w.doubted) >= doubtTime
+}
+
+// unreadable says why it is not known which objects there are; empty when it
+// is known. A kind that has been read stays known through passing failures, and
+// where there is no such kind, or none to be shown, there are no objects.
+func (w *watch) unreadable() unread {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.forbidden:
+		return unreadForbidden
+	case !w.known:
+		return unreadNoAnswer
+	default:
+		return ""
 	}
-	return w.retryPause.Step()
+}
+
+// shows says whether the store shows the objects that there are, or were a moment ago.
+func (w *watch) shows() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.known && !w.forbidden && !w.gone
+}
+
+// rest waits until it is time for the next attempt, after one that began then and ended so.
+func (w *watch) rest(ctx context.Context, err error, began time.Time) {
+	pause, ok := w.pause(err, began, time.Now())
+	if !ok {
+		select {
+		case <-w.again:
+		case <-ctx.Done():
+		}
+		w.refusedSince = time.Time{}
+		return
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-w.again:
+		w.refusedSince = time.Time{}
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// pause says how long to wait after an attempt that took from then to now and
+// ended so, or that waiting does not help.
+func (w *watch) pause(err error, began, now time.Time) (time.Duration, bool) {
+	if err == nil || !refused(err) {
+		w.refusedSince = time.Time{}
+		if now.Sub(began) >= steady {
+			w.retryPause = retryPause
+		}
+		return w.retryPause.Step(), true
+	}
+	if w.refusedSince.IsZero() {
+		w.refusedSince, w.refusedPause = now, refusedPause
+	}
+	return w.refusedPause.Step(), now.Sub(w.refusedSince) < refusedFor
+}
+
+// retry makes a watch that was refused try again now: the cluster's kinds have changed.
+func (w *watch) retry() {
+	w.mu.Lock()
+	wanted := w.problem != nil && refused(w.problem)
+	w.mu.Unlock()
+	if !wanted {
+		return
+	}
+	select {
+	case w.again <- struct{}{}:
+	default: // It is going to.
+	}
 }
 
 // awaitSettled waits until the objects have been read once or are known to be
@@ -190,14 +317,4 @@ func (w *watch) awaitSettled(ctx context.Context) error {
 		cause = context.Cause(ctx)
 	}
 	return fmt.Errorf("cannot read %q with label %q: %w", w.source.kind, w.source.key, cause)
-}
-
-// sleep waits for d or until ctx is done.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

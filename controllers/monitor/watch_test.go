@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,7 +48,7 @@ func (f *fakeServer) fail(openErr, listErr, watchErr error) {
 func (f *fakeServer) breakOff() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.stream.IsStopped() {
+	if f.stream != nil && !f.stream.IsStopped() {
 		f.stream.Error(&apierrors.NewResourceExpired("too old").ErrStatus)
 	}
 }
@@ -104,7 +105,7 @@ func (f *fakeServer) count(text string) int {
 // start follows the server until the test ends; messages beyond V(0) are not logged.
 func (f *fakeServer) start(t *testing.T) *watch {
 	t.Helper()
-	w := newWatch(source{kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, key: testKey})
+	w := newWatch(source{place: place{kind: configMap, key: testKey}})
 	w.open = f.open
 	w.store.changed = func(sets.Set[claim]) {}
 	logger := funcr.New(func(_, line string) {
@@ -186,7 +187,7 @@ func TestWatchReportsARefusalOnceAndHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	refusals := map[string]struct{ openErr, listErr, watchErr error }{
 		"NotServed":      {openErr: errNotServed},
-		"Unsuitable":     {openErr: errUnsuitable},
+		"Unsuitable":     {openErr: errCannotFollow},
 		"ListForbidden":  {listErr: errForbidden},
 		"WatchForbidden": {watchErr: errForbidden},
 	}
@@ -204,14 +205,15 @@ func TestWatchReportsARefusalOnceAndHoldsNothingUp(t *testing.T) {
 				if got := f.count("going on without it"); got != 1 || len(f.logged) != 1 {
 					t.Errorf("logged in a day: %q, want the refusal once", f.logged)
 				}
-				if len(f.opens) > 24*6+20 {
-					t.Errorf("the cluster was asked %d times in a day, want about every ten minutes", len(f.opens))
+				if got := len(f.opens); got < 10 || got > 20 {
+					t.Errorf("the cluster was asked %d times in a day, want at growing intervals for an hour, then no more", got)
 				}
 				if first := f.opens[1].Sub(f.opens[0]); first > 2*time.Second {
 					t.Errorf("the second attempt came after %s, want it soon: rights may come a moment later than the monitor", first)
 				}
 				f.fail(nil, nil, nil)
-				after(12 * time.Minute)
+				w.retry()
+				after(time.Second)
 				if holds(w) != 1 || f.count("can be read again") != 1 {
 					t.Errorf("after the right was granted: %d objects, logged %q; want 1 object and one line about it", holds(w), f.logged)
 				}
@@ -234,7 +236,7 @@ func TestWatchWaitsOutAPassingFailure(t *testing.T) {
 				f := &fakeServer{}
 				f.fail(failure.openErr, failure.listErr, nil)
 				w := f.start(t)
-				after(time.Hour)
+				after(patience - 10*time.Second)
 				if settled(w) {
 					t.Fatal("a kind that could not be read yet counts as read")
 				}
@@ -244,6 +246,7 @@ func TestWatchWaitsOutAPassingFailure(t *testing.T) {
 				if err := w.awaitSettled(ctx); err == nil || !strings.Contains(err.Error(), cause.Error()) {
 					t.Errorf("awaitSettled: %v, want the cause %q", err, cause)
 				}
+				after(time.Hour)
 				if got := f.count("trying again"); got != 1 || len(f.logged) != 1 {
 					t.Errorf("logged in an hour: %q, want the failure once", f.logged)
 				}
@@ -252,6 +255,70 @@ func TestWatchWaitsOutAPassingFailure(t *testing.T) {
 				if !settled(w) || holds(w) != 1 {
 					t.Errorf("8 s after the failure passed: settled: %t, objects: %d; want true, 1", settled(w), holds(w))
 				}
+			})
+		})
+	}
+}
+
+func TestWatchSaysWhetherItsKindCanBeRead(t *testing.T) {
+	t.Parallel()
+	notFound := apierrors.NewNotFound(schema.GroupResource{}, "")
+	type failure struct {
+		openErr, listErr error
+		want             unread
+	}
+	cases := map[string]struct {
+		reason   string
+		failures []failure
+		// wantCalls is how often the bundles are looked at again.
+		wantCalls int
+	}{
+		"Forbidden":       {"Nobody knows what there is.", []failure{{nil, errForbidden, unreadForbidden}}, 2},
+		"ForbiddenThenNo": {"A right that is missing is missing through an outage.", []failure{{nil, errForbidden, unreadForbidden}, {nil, errPassing, unreadForbidden}}, 2},
+		"NoAnswer":        {"It has never been read.", []failure{{nil, errPassing, unreadNoAnswer}}, 1},
+		"ReadThenPassing": {"What has been read is known for a while.", []failure{{}, {nil, errPassing, ""}}, 1},
+		"NotServed":       {"There is no such kind, and so there are no objects.", []failure{{errNotServed, notFound, ""}}, 1},
+		"ForbiddenThenNotServed": {
+			"The kind is gone.", []failure{{nil, errForbidden, unreadForbidden}, {errNotServed, notFound, ""}}, 2,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := &fakeServer{}
+				f.fail(tc.failures[0].openErr, tc.failures[0].listErr, nil)
+				w := newWatch(source{place: place{kind: configMap, key: testKey}})
+				w.open = f.open
+				w.store.changed = func(sets.Set[claim]) {}
+				if got := w.unreadable(); got != unreadNoAnswer {
+					t.Errorf("Before the first list unreadable: %q, want %q: what was known before must stay", got, unreadNoAnswer)
+				}
+				var calls atomic.Int32
+				w.readable = func() { calls.Add(1) }
+				ctx, stop := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					w.run(ctx)
+				}()
+				for i, next := range tc.failures {
+					f.fail(next.openErr, next.listErr, nil)
+					if i > 0 {
+						f.breakOff()
+					}
+					after(20 * time.Minute)
+					if got := w.unreadable(); got != next.want {
+						t.Errorf("%s Unreadable: %q, want %q", tc.reason, got, next.want)
+					}
+				}
+				f.fail(nil, nil, nil)
+				after(20 * time.Minute)
+				if got := w.unreadable(); got != "" || int(calls.Load()) != tc.wantCalls {
+					t.Errorf("%s In the end unreadable: %q, and %d calls; want none and %d", tc.reason, got, calls.Load(), tc.wantCalls)
+				}
+				stop()
+				<-done
 			})
 		})
 	}

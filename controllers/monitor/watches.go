@@ -2,32 +2,59 @@ package monitor
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
+
+// handover is how long the watch of a version that is no longer preferred waits for its successor.
+const handover = 30 * time.Second
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
 // watches are all watches of a monitor. run follows them; as a source of the
 // controller they wake the bundles that a changed object belongs to.
 type watches struct {
-	all []*watch
+	membership
+
+	// places are what is watched from the start to the end; add has made the watches.
+	places []place
+	// sourceOf says how to read a place.
+	sourceOf func(place) source
+	// kinds finds further kinds and says when kinds change; nil when the kinds are those of places.
+	kinds *catalogue
 	// index makes bundles able to find what it looks for.
 	index func(context.Context) error
-	// bundles finds the bundles that make a claim.
+	// bundles finds the bundles that make the claim of an object, and every finds all bundles.
 	bundles func(context.Context, claim) ([]types.NamespacedName, error)
+	every   func(context.Context) ([]types.NamespacedName, error)
+	// rules calls a function whenever objects are to be judged anew; nil when that never happens.
+	rules func(func())
+	// claimed is told the claims of objects that changed. It may be nil.
+	claimed func(sets.Set[claim])
 	ledger  *ledger
 	logger  logr.Logger
 	queue   atomic.Pointer[queue]
+	running sync.WaitGroup
+	// synced is closed when all kinds have been read once.
+	synced chan struct{}
+
+	mu      sync.RWMutex
+	current []*watch
+	stops   map[*watch]context.CancelFunc
 }
 
 var _ ctrlsource.SyncingSource = &watches{}
@@ -35,13 +62,103 @@ var _ ctrlsource.SyncingSource = &watches{}
 // run follows all watches until ctx is done, and returns when they have ended.
 func (s *watches) run(ctx context.Context) error {
 	ctx = logr.NewContext(ctx, s.logger)
-	var running sync.WaitGroup
-	for _, w := range s.all {
-		w.store.changed = func(touched sets.Set[claim]) { s.wake(ctx, touched) }
-		running.Go(func() { w.run(ctx) })
+	for _, w := range s.snapshot() {
+		s.begin(ctx, w)
 	}
-	running.Wait()
+	if s.rules != nil {
+		s.rules(func() { s.wakeAll(ctx) })
+	}
+	if s.kinds != nil {
+		s.running.Go(func() { s.kinds.run(ctx, s) })
+	}
+	<-ctx.Done()
+	s.running.Wait()
 	return nil
+}
+
+// add makes a watch, which does not run yet.
+func (s *watches) add(p place) *watch {
+	w := newWatch(s.sourceOf(p))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.current = append(s.current, w)
+	return w
+}
+
+// begin runs a watch until ctx is done or the watch is stopped.
+func (s *watches) begin(ctx context.Context, w *watch) {
+	w.store.changed = func(touched sets.Set[claim]) { s.wake(ctx, touched) }
+	w.readable = func() { s.wakeAll(ctx) }
+	ctx, cancel := context.WithCancel(ctx)
+	s.mu.Lock()
+	s.stops[w] = cancel
+	s.mu.Unlock()
+	s.running.Go(func() { w.run(ctx) })
+}
+
+// stop ends a watch; its objects leave their bundles.
+func (s *watches) stop(w *watch) {
+	s.mu.Lock()
+	s.current = slices.DeleteFunc(slices.Clone(s.current), func(other *watch) bool { return other == w })
+	cancel := s.stops[w]
+	delete(s.stops, w)
+	s.mu.Unlock()
+	cancel()
+	w.store.changed(w.store.claims())
+}
+
+// snapshot returns the watches of this moment.
+func (s *watches) snapshot() []*watch {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.current
+}
+
+// follow makes places what is watched besides those that always are. What is
+// not among them is no longer watched, unless keep says so. A version that
+// takes another's place is read before the other one is let go, so that nothing vanishes in between.
+func (s *watches) follow(ctx context.Context, places sets.Set[place], keep func(place) bool) {
+	var gone []*watch
+	missing := places.Clone().Delete(s.places...)
+	for _, w := range s.snapshot() {
+		p := w.source.place
+		missing.Delete(p)
+		if !places.Has(p) && !slices.Contains(s.places, p) && !keep(p) {
+			gone = append(gone, w)
+		}
+	}
+	started := map[place]*watch{}
+	for p := range missing {
+		w := s.add(p)
+		started[p.anyVersion()] = w
+		s.begin(ctx, w)
+	}
+	wait, cancel := context.WithTimeout(ctx, handover)
+	defer cancel()
+	for _, w := range gone {
+		if successor := started[w.source.anyVersion()]; successor != nil {
+			select {
+			case <-successor.settled:
+			case <-wait.Done():
+			}
+		}
+		s.stop(w)
+	}
+}
+
+// anyVersion is the place without the version of its kind.
+func (p place) anyVersion() place {
+	p.kind.Version = ""
+	return p
+}
+
+// retry makes the watches of kinds of these groups that were refused try again.
+func (s *watches) retry(groups sets.Set[string]) {
+	for _, w := range s.snapshot() {
+		if groups.Has(w.source.kind.Group) {
+			w.retry()
+		}
+	}
 }
 
 // Start makes q the queue of bundles to look at. Changes before it need no
@@ -57,11 +174,17 @@ func (s *watches) Start(ctx context.Context, q queue) error {
 // WaitForSync waits until all kinds have been read once, except those that
 // cannot be: from then on what is in the stores is what is in the cluster.
 func (s *watches) WaitForSync(ctx context.Context) error {
-	for _, w := range s.all {
+	if s.kinds != nil {
+		if err := s.kinds.awaitFirst(ctx); err != nil {
+			return err
+		}
+	}
+	for _, w := range s.snapshot() {
 		if err := w.awaitSettled(ctx); err != nil {
 			return err
 		}
 	}
+	close(s.synced)
 	return nil
 }
 
@@ -72,8 +195,10 @@ func (s *watches) String() string {
 
 // wake puts the bundles that make one of the claims into the queue.
 func (s *watches) wake(ctx context.Context, touched sets.Set[claim]) {
-	q := s.queue.Load()
-	if q == nil {
+	if s.claimed != nil {
+		s.claimed(touched)
+	}
+	if s.queue.Load() == nil {
 		return
 	}
 	for c := range touched {
@@ -84,22 +209,61 @@ func (s *watches) wake(ctx context.Context, touched sets.Set[claim]) {
 		}
 		for _, name := range names {
 			s.ledger.touch(name)
-			(*q).Add(ctrl.Request{NamespacedName: name})
+			s.enqueue(name)
 		}
 	}
 }
 
-// members returns the objects that make one of the claims and pass the
-// selector, each once.
-func (s *watches) members(claims []claim, selector labels.Selector) ([]*unstructured.Unstructured, error) {
+// wakeAll puts all bundles into the queue: what can be seen of their objects has
+// changed. Until synced that is needless: all bundles are in the queue.
+func (s *watches) wakeAll(ctx context.Context) {
+	select {
+	case <-s.synced:
+	default:
+		return
+	}
+	if s.queue.Load() == nil {
+		return
+	}
+	names, err := s.every(ctx)
+	if err != nil {
+		s.logger.Error(err, "Cannot list the bundles to look at again")
+		return
+	}
+	for _, name := range names {
+		s.ledger.touch(name)
+		s.enqueue(name)
+	}
+}
+
+// enqueue puts a bundle into the queue.
+func (s *watches) enqueue(name types.NamespacedName) {
+	if q := s.queue.Load(); q != nil {
+		(*q).Add(ctrl.Request{NamespacedName: name})
+	}
+}
+
+// carried says whether an object carries the label of a claim.
+func (s *watches) carried(c claim) bool {
+	for _, w := range s.snapshot() {
+		if c.key == w.source.key && len(w.store.appendMembers(nil, c)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// members returns the objects of a bundle, each once.
+func (s *watches) members(b *k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, error) {
 	var candidates []*packed
-	for _, w := range s.all {
-		for _, c := range claims {
+	for _, c := range s.claims(b) {
+		for _, w := range s.snapshot() {
 			if c.key == w.source.key {
 				candidates = w.store.appendMembers(candidates, c)
 			}
 		}
 	}
+	selector := s.wanted(b)
 	members := make([]*unstructured.Unstructured, 0, len(candidates))
 	seen := sets.New[types.UID]()
 	for _, candidate := range candidates {
@@ -116,4 +280,34 @@ func (s *watches) members(claims []claim, selector labels.Selector) ([]*unstruct
 		}
 	}
 	return members, nil
+}
+
+// unreadable returns the kinds of which it is not known which objects belong to a
+// bundle. A version that has not been read is not missed where another one shows the same objects.
+func (s *watches) unreadable(b *k8spluginv1alpha1.ResourceBundleState) []schema.GroupKind {
+	kinds := sets.New[schema.GroupKind]()
+	watched := sets.New[schema.GroupKind]()
+	shown := sets.New[place]()
+	current := s.snapshot()
+	for _, w := range current {
+		watched.Insert(w.source.kind.GroupKind())
+		if w.shows() {
+			shown.Insert(w.source.anyVersion())
+		}
+	}
+	for _, c := range s.claims(b) {
+		for _, w := range current {
+			here := w.source.namespace == "" || c.namespace == "" || w.source.namespace == c.namespace
+			if c.key == w.source.key && here && w.unreadable() != "" && !shown.Has(w.source.anyVersion()) {
+				kinds.Insert(w.source.kind.GroupKind())
+			}
+		}
+	}
+	for _, entry := range b.Status.Resources {
+		kind := schema.GroupKind{Group: entry.Group, Kind: entry.Kind}
+		if s.kinds != nil && !watched.Has(kind) && s.kinds.inDoubt(kind.Group) {
+			kinds.Insert(kind)
+		}
+	}
+	return kinds.UnsortedList()
 }

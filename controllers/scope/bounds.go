@@ -13,9 +13,13 @@ const maxStatusBytes = 64 << 10
 // maxLine bounds a line that people read in a list, in bytes.
 const maxLine = 256
 
-// fit cuts lists until the status is within its bounds: first to what is still
-// of use to people, and then, since names may be of any length, as far as it takes.
+// fit cuts lists until the status is within its bounds: first KubeVela's, which
+// nobody else bounds, then its own to what is still of use to people, and then,
+// since names may be of any length, as far as it takes. Truncated speaks of its
+// own lists alone: of what KubeVela's list has lost nothing is known the next time.
 func fit(s *corev1alpha2.HealthScopeStatus) {
+	for tooBig(s) && halve(&s.AppHealthConditions, 0) {
+	}
 	for _, least := range []int{10, 0} {
 		for tooBig(s) {
 			s.Truncated = true

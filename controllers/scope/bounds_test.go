@@ -7,6 +7,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
+
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
@@ -150,5 +152,38 @@ func TestShorten(t *testing.T) {
 				t.Errorf("want %q, got %q", c.want, got)
 			}
 		})
+	}
+}
+
+// KubeVela's list may be of any size. It must cost none of what the controller itself says.
+func TestKubeVelasConditionsAreCutFirst(t *testing.T) {
+	t.Parallel()
+	spec := corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("1-sink"))}
+	var members []healthscope.Member
+	for n := range 30 {
+		members = append(members, member(hub, "Deployment", fmt.Sprintf("p%03d", n), healthscope.Failed, healthscope.ReasonReplicaFailure))
+	}
+	w := world{bundles: []*fleet.Bundle{bundleOf(hub, "1-sink", members...)}}
+	want := statusIn(w, scopeOf(spec), noon)
+	for _, c := range []struct{ apps, most, least int }{{3, 3, 3}, {1000, 500, 1}} {
+		scope := scopeOf(spec)
+		for n := range c.apps {
+			scope.Status.AppHealthConditions = append(scope.Status.AppHealthConditions, corev1alpha2.AppHealthCondition{AppName: fmt.Sprintf("app-%03d-%s", n, strings.Repeat("x", 100))})
+		}
+		got := statusIn(w, scope, noon)
+		if n := len(got.AppHealthConditions); n < c.least || n > c.most {
+			t.Errorf("of %d conditions %d are left", c.apps, n)
+		}
+		if tooBig(&got) {
+			t.Error("the status is too big")
+		}
+		got.AppHealthConditions = nil
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%d conditions of KubeVela change the rest, -want +got:\n%s", c.apps, diff)
+		}
+		scope.Status.AppHealthConditions = statusIn(w, scope, noon).AppHealthConditions
+		if again := statusIn(w, scope, noon); len(again.AppHealthConditions) != len(scope.Status.AppHealthConditions) {
+			t.Error("the list is cut again though it fits")
+		}
 	}
 }

@@ -28,17 +28,29 @@ const (
 // world is what a scope can look at.
 type world struct {
 	clusters []string
-	bundles  []*fleet.Bundle
-	objects  map[schema.GroupVersionKind]map[string]fleet.Lookup
+	// states are those of clusters that are not Connected.
+	states  map[string]fleet.Reachability
+	bundles []*fleet.Bundle
+	objects map[schema.GroupVersionKind]map[string]fleet.Lookup
 }
 
 func (w world) Cluster() string { return hub }
 
-func (w world) Clusters() []string {
-	if len(w.clusters) == 0 {
-		return []string{hub}
+// seenAt is when the clusters that are not seen now were seen last.
+var seenAt = noon.Add(-10 * time.Minute)
+
+func (w world) State(cluster string) (fleet.ClusterState, bool) {
+	if cluster != hub && !slices.Contains(w.clusters, cluster) {
+		return fleet.ClusterState{}, false
 	}
-	return w.clusters
+	s := fleet.ClusterState{Name: cluster, Local: cluster == hub, Reachability: fleet.Connected, Since: seenAt, LastSeen: noon}
+	if r, ok := w.states[cluster]; ok {
+		s.Reachability, s.LastSeen, s.Message = r, seenAt, "no answer"
+	}
+	if s.Reachability == fleet.Connecting {
+		s.LastSeen = time.Time{}
+	}
+	return s, true
 }
 
 func (w world) Named(namespace, name string) []*fleet.Bundle {
@@ -61,9 +73,9 @@ func (w world) find(match func(*fleet.Bundle) bool) []*fleet.Bundle {
 }
 
 // lookup answers as fleet.Objects does for kinds that have been read.
-func (w world) lookup(gvk schema.GroupVersionKind, name types.NamespacedName) fleet.Lookup {
+func (w world) lookup(cluster string, gvk schema.GroupVersionKind, name types.NamespacedName) fleet.Lookup {
 	unseen := healthscope.Result{
-		Key:     healthscope.Key{Cluster: hub, Group: gvk.Group, Kind: gvk.Kind, Namespace: name.Namespace, Name: name.Name},
+		Key:     healthscope.Key{Cluster: cluster, Group: gvk.Group, Kind: gvk.Kind, Namespace: name.Namespace, Name: name.Name},
 		Version: gvk.Version,
 	}
 	objects, ok := w.objects[gvk]
@@ -163,13 +175,13 @@ func at(cluster string, ref corev1alpha2.WorkloadReference) corev1alpha2.Workloa
 
 // judgeIn gathers and decides for a scope without a past.
 func judgeIn(w world, scope *corev1alpha2.HealthScope, now time.Time) verdict {
-	g := (&gatherer{scope: scope, bundles: w, lookup: w.lookup}).gather()
-	return decide(&scope.Spec, g, newSinceMemory(&scope.Status), healthscope.DefaultPolicy(), now)
+	g := (&gatherer{scope: scope, bundles: w, lookup: w.lookup, now: now}).gather()
+	return decide(&scope.Spec, g, newMemory(&scope.Status), healthscope.DefaultPolicy(), now)
 }
 
 // statusIn returns the first status of a scope.
 func statusIn(w world, scope *corev1alpha2.HealthScope, now time.Time) corev1alpha2.HealthScopeStatus {
-	return newStatus(scope, judgeIn(w, scope, now), w.Clusters(), nil, now)
+	return newStatus(scope, judgeIn(w, scope, now), outside{state: w.State}, now)
 }
 
 // only returns the only element of a list.

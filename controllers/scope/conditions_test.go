@@ -81,7 +81,7 @@ func TestInventoryCondition(t *testing.T) {
 			scope := scopeOf(corev1alpha2.HealthScopeSpec{})
 			// What an earlier inventory said must not stay.
 			scope.Status.Conditions = []metav1.Condition{{Type: corev1alpha2.ConditionInventorySynced, Status: metav1.ConditionUnknown, Reason: "Old"}}
-			s := newStatus(scope, judgeIn(world{}, scope, noon), []string{hub}, c.report, noon)
+			s := newStatus(scope, judgeIn(world{}, scope, noon), outside{state: world{}.State, inventory: c.report}, noon)
 			got := meta.FindStatusCondition(s.Conditions, corev1alpha2.ConditionInventorySynced)
 			if c.want != nil {
 				c.want.Type, c.want.ObservedGeneration, c.want.LastTransitionTime = corev1alpha2.ConditionInventorySynced, 3, metav1.NewTime(noon)
@@ -90,6 +90,37 @@ func TestInventoryCondition(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if diff := cmp.Diff(c.counts, wire(t, s.Inventory)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestConditionsOfWhatIsTheMatter(t *testing.T) {
+	t.Parallel()
+	conflict := &InventoryReport{Conflict: `Pod/a belongs to the older scope "default/b" in A&AI`}
+	cases := map[string]struct {
+		outside outside
+		kind    string
+		want    *metav1.Condition
+	}{
+		"AConflict":      {outside{inventory: conflict}, corev1alpha2.ConditionInventoryConflict, &metav1.Condition{Status: metav1.ConditionTrue, Reason: "OlderScope", Message: conflict.Conflict}},
+		"NoConflict":     {outside{inventory: &InventoryReport{}}, corev1alpha2.ConditionInventoryConflict, nil},
+		"NoInventory":    {outside{}, corev1alpha2.ConditionInventoryConflict, nil},
+		"ABadCheck":      {outside{healthChecks: "1 of 2 health checks cannot be used"}, corev1alpha2.ConditionHealthChecksInvalid, &metav1.Condition{Status: metav1.ConditionTrue, Reason: "InvalidExpression", Message: "1 of 2 health checks cannot be used"}},
+		"AllChecksAreOk": {outside{}, corev1alpha2.ConditionHealthChecksInvalid, nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scope := scopeOf(corev1alpha2.HealthScopeSpec{})
+			scope.Status.Conditions = []metav1.Condition{{Type: c.kind, Status: metav1.ConditionUnknown, Reason: "Old"}} // It must not stay.
+			c.outside.state = world{}.State
+			got := meta.FindStatusCondition(newStatus(scope, judgeIn(world{}, scope, noon), c.outside, noon).Conditions, c.kind)
+			if c.want != nil {
+				c.want.Type, c.want.ObservedGeneration, c.want.LastTransitionTime = c.kind, 3, metav1.NewTime(noon)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

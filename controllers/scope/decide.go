@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
@@ -32,7 +33,13 @@ type verdict struct {
 	refs []refVerdict
 	// health is the health of the scope.
 	health healthscope.Health
-	// summary counts the members that contribute.
+	// unlisted counts what truncated bundles do not name, each bundle once.
+	unlisted []Unlisted
+	// linkedApps are the apps that name a module of a VNF.
+	linkedApps []LinkedApp
+	// truncated is true when a bundle does not name all its resources.
+	truncated bool
+	// summary counts the members that contribute, and the unlisted ones.
 	summary healthscope.Summary
 	// absent are the apps that are required and have no members, sorted.
 	absent []string
@@ -45,21 +52,17 @@ type refVerdict struct {
 	app     string
 	ref     corev1alpha2.WorkloadReference
 	members []Placed
+	// unlisted counts what the bundles of the reference do not name.
+	unlisted map[fleet.BundleKey]healthscope.Summary
 }
 
 // decide judges what was gathered and weighs it. The order of the findings makes no difference.
 //
 // An object that several findings lead to counts once: in the app with the first
 // name, an app before none, and with that app's links, or else the next one's.
-func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, since *sinceMemory, policy healthscope.Policy, now time.Time) verdict {
+func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *memory, policy healthscope.Policy, now time.Time) verdict {
 	var v verdict
-	judged := map[healthscope.Key]healthscope.Member{}
-	for key, result := range since.resume(g.findings, policy, now) {
-		// Each by itself: a pod that is referred to counts, also beside a reference to its owner.
-		alone := healthscope.Judge([]healthscope.Result{result}, policy, now)
-		judged[key] = alone.Members[0]
-		v.nextCheck = earlier(v.nextCheck, alone.NextCheck)
-	}
+	judged := v.judge(g.findings, m, policy, now)
 	findings := slices.Clone(g.findings)
 	slices.SortStableFunc(findings, func(a, b finding) int { return compareApps(a.app, b.app) })
 	place := map[healthscope.Key]int{}
@@ -69,18 +72,18 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, since *sinceMemory, 
 		for _, r := range f.results {
 			members = append(members, judged[r.Key])
 		}
-		for _, m := range members {
-			keys[i] = append(keys[i], m.Key)
-			at, ok := place[m.Key]
+		for _, answer := range members {
+			keys[i] = append(keys[i], answer.Key)
+			at, ok := place[answer.Key]
 			if !ok {
 				at = len(v.members)
-				place[m.Key] = at
-				v.members = append(v.members, Placed{Member: m, App: f.app, Links: f.links})
+				place[answer.Key] = at
+				v.members = append(v.members, Placed{Member: answer, App: f.app, Links: f.links})
 			}
 			p := &v.members[at]
 			p.Links = cmp.Or(p.Links, f.links)
-			if compareKnowledge(m, p.Member) < 0 {
-				p.Member = m
+			if compareKnowledge(answer, p.Member) < 0 {
+				p.Member = answer
 			}
 		}
 	}
@@ -88,16 +91,36 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, since *sinceMemory, 
 		v.members[i].Ignored = ignored(spec.Rollup, v.members[i])
 	}
 	for i, f := range findings {
-		r := refVerdict{app: f.app, ref: f.ref}
+		r := refVerdict{app: f.app, ref: f.ref, unlisted: f.unlisted}
 		for _, key := range keys[i] {
 			r.members = append(r.members, v.members[place[key]])
 		}
 		v.refs = append(v.refs, r)
 	}
 	slices.SortFunc(v.members, worstFirst)
+	v.unlisted = placeUnlisted(findings)
+	v.linkedApps = v.linked(findings)
+	v.truncated = slices.ContainsFunc(findings, func(f finding) bool { return f.truncated })
 	v.summary = summarize(v.members)
+	for _, u := range v.unlisted {
+		v.summary = sum(v.summary, u.Summary)
+	}
 	v.weigh(spec.Rollup)
 	return v
+}
+
+// judge judges results each by itself: a pod that is referred to counts, also beside a reference to its owner.
+func (v *verdict) judge(findings []finding, m *memory, policy healthscope.Policy, now time.Time) map[healthscope.Key]healthscope.Member {
+	judged := map[healthscope.Key]healthscope.Member{}
+	var members []healthscope.Member
+	for _, r := range m.resume(findings, policy, now) {
+		alone := healthscope.Judge([]healthscope.Result{r}, policy, now)
+		judged[r.Key] = alone.Members[0]
+		members = append(members, alone.Members[0])
+		v.nextCheck = earlier(v.nextCheck, alone.NextCheck)
+	}
+	m.before = members
+	return judged
 }
 
 // compareApps sorts apps by name, and what is outside apps after them.
@@ -105,12 +128,12 @@ func compareApps(a, b string) int {
 	return cmp.Or(cmp.Compare(boolInt(a == ""), boolInt(b == "")), strings.Compare(a, b))
 }
 
-// compareKnowledge sorts answers on one object: first the one that has seen its
-// owner or its pods, then the worse one. The rest makes the order complete; time
+// compareKnowledge sorts answers on one object: first the one that has seen it at
+// all, then the one that has seen its owner or its pods, then the worse one. The rest makes the order complete; time
 // comes last in it, because after a restart one answer takes over the other's time.
 func compareKnowledge(a, b healthscope.Member) int {
 	return cmp.Or(
-		boolInt(b.Owned)-boolInt(a.Owned), boolInt(b.Cause != "")-boolInt(a.Cause != ""), healthscope.CompareStates(a.State, b.State),
+		fleet.CompareSight(a.Result, b.Result), boolInt(b.Owned)-boolInt(a.Owned), boolInt(b.Cause != "")-boolInt(a.Cause != ""), healthscope.CompareStates(a.State, b.State),
 		strings.Compare(string(a.Reason), string(b.Reason)), strings.Compare(a.Message, b.Message), strings.Compare(a.Cause, b.Cause),
 		strings.Compare(a.UID, b.UID), strings.Compare(a.Version, b.Version), boolInt(a.Since.IsZero())-boolInt(b.Since.IsZero()), a.Since.Compare(b.Since))
 }
@@ -159,7 +182,7 @@ func (v *verdict) weigh(rollup *corev1alpha2.Rollup) {
 	}
 	v.health = v.summary.Health(percent)
 	for _, app := range slices.Sorted(slices.Values(rollup.Required)) {
-		required := summarize(v.membersOf(app))
+		required := sum(summarize(v.membersOf(app)), v.unlistedOf(app))
 		v.health = worseHealth(v.health, required.Health(100))
 		if required.Total == 0 { // An app that must be healthy has to be there.
 			v.health = healthscope.Unhealthy

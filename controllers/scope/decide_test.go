@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -200,7 +201,7 @@ func TestOfTwoAnswersTheOneThatKnowsMoreCounts(t *testing.T) {
 		},
 		"Tie": {
 			reason: "Neither knows more, but it must be the same one every time.",
-			bundle: member(hub, "Deployment", "web", healthscope.Unknown, healthscope.ReasonNodeLost), direct: forbidden,
+			bundle: member(hub, "Deployment", "web", healthscope.Unknown, healthscope.ReasonNotSynced), direct: forbidden,
 			want: func(p Placed) bool { return p.Reason == healthscope.ReasonForbidden },
 		},
 		"Owned": {
@@ -215,7 +216,7 @@ func TestOfTwoAnswersTheOneThatKnowsMoreCounts(t *testing.T) {
 			finding1 := finding{members: []healthscope.Member{c.bundle}}
 			finding2 := finding{results: []healthscope.Result{c.direct}}
 			for _, findings := range [][]finding{{finding1, finding2}, {finding2, finding1}} {
-				v := decide(&corev1alpha2.HealthScopeSpec{}, gathered{findings: findings}, newSinceMemory(&corev1alpha2.HealthScopeStatus{}), healthscope.DefaultPolicy(), noon)
+				v := decide(&corev1alpha2.HealthScopeSpec{}, gathered{findings: findings}, newMemory(&corev1alpha2.HealthScopeStatus{}), healthscope.DefaultPolicy(), noon)
 				if p := only(t, v.members); !c.want(p) {
 					t.Errorf("%s got %+v", c.reason, p)
 				}
@@ -245,7 +246,7 @@ func TestTheFirstAppHasTheObjectAndItsLinks(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := decide(&corev1alpha2.HealthScopeSpec{}, gathered{findings: tc.findings}, newSinceMemory(&corev1alpha2.HealthScopeStatus{}), healthscope.DefaultPolicy(), noon)
+			v := decide(&corev1alpha2.HealthScopeSpec{}, gathered{findings: tc.findings}, newMemory(&corev1alpha2.HealthScopeStatus{}), healthscope.DefaultPolicy(), noon)
 			p := only(t, v.members)
 			if p.App != tc.wantApp || p.Links != tc.wantLinks {
 				t.Errorf("want app %q with links %v, got %q with %v", tc.wantApp, tc.wantLinks, p.App, p.Links)
@@ -275,6 +276,47 @@ func TestNextCheckIsTheNearestDeadline(t *testing.T) {
 			v := judgeIn(w, scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: c.refs}), noon)
 			if got := healthscope.Until(v.nextCheck, noon); got != c.want {
 				t.Errorf("want %s, got %s", c.want, got)
+			}
+		})
+	}
+}
+
+// Of two answers for one object, one of somebody who cannot see it says nothing beside one of somebody who can.
+func TestWhoCannotSeeLosesAgainstWhoCan(t *testing.T) {
+	t.Parallel()
+	beta := deploymentRef("web")
+	beta.APIVersion = "apps/v1beta1"
+	forbidden := deployment("web", healthscope.Unknown, 0, 0)
+	forbidden.Reason = healthscope.ReasonForbidden
+	odd := deployment("web", healthscope.Unknown, 0, 0)
+	odd.Reason = healthscope.ReasonHealthCheckError
+	inBundle := withDeployments(forbidden)
+	inBundle.bundles = []*fleet.Bundle{bundleOf(hub, "1-sink", readyWeb)}
+	seen := withDeployments(odd)
+	seen.bundles = inBundle.bundles
+	blindBundle := withDeployments(deployment("web", healthscope.Ready, 1, 1))
+	blindBundle.bundles = []*fleet.Bundle{bundleOf(hub, "1-sink", member(hub, "Deployment", "web", healthscope.Unknown, healthscope.ReasonNotSynced))}
+	cases := map[string]struct {
+		w    world
+		refs []corev1alpha2.WorkloadReference
+		want healthscope.State
+	}{
+		"ForbiddenBesideBundle":  {inBundle, refs(deploymentRef("web"), bundleRef("1-sink")), healthscope.Ready},
+		"BundleThatCannotSee":    {blindBundle, refs(deploymentRef("web"), bundleRef("1-sink")), healthscope.Ready},
+		"VersionThatIsNotServed": {withDeployments(deployment("web", healthscope.Ready, 1, 1)), refs(deploymentRef("web"), beta), healthscope.Ready},
+		"NotPresentIsSeen":       {withDeployments(), refs(deploymentRef("web"), beta), healthscope.NotPresent},
+		"UnknownButSeen":         {seen, refs(deploymentRef("web"), bundleRef("1-sink")), healthscope.Unknown},
+		"NobodySees":             {withDeployments(forbidden), refs(deploymentRef("web"), beta), healthscope.Unknown},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for range 2 {
+				v := judgeIn(c.w, scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: c.refs}), noon)
+				if got := only(t, v.members); got.State != c.want {
+					t.Errorf("want %s, got %s %s", c.want, got.State, got.Reason)
+				}
+				slices.Reverse(c.refs)
 			}
 		})
 	}

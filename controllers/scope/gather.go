@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -24,35 +25,42 @@ type finding struct {
 	ref corev1alpha2.WorkloadReference
 	// links are the app's links into the inventory.
 	links *corev1alpha2.InventoryLinks
+	// missing is what is said of a reference to a bundle if it leads nowhere.
+	missing healthscope.Result
 	// results are raw and still to be judged: references that lead nowhere, and objects that are referred to directly.
 	results []healthscope.Result
 	// members are judged: those of bundles.
 	members []healthscope.Member
+	// unlisted counts what the bundles do not name.
+	unlisted map[fleet.BundleKey]healthscope.Summary
+	// truncated is true when a bundle does not name all its resources.
+	truncated bool
 }
 
 // gathered is all that a scope looks at.
 type gathered struct {
 	findings []finding
-	// settling is true while a kind is being read for the first time.
-	settling bool
+	// settling is for how long the scope is to wait, at most, for what is being read for the first time; zero means that it need not.
+	settling time.Duration
 }
 
 // bundles is the part of fleet.View that a scope reads.
 type bundles interface {
 	Cluster() string
-	Clusters() []string
+	State(cluster string) (fleet.ClusterState, bool)
 	Named(namespace, name string) []*fleet.Bundle
 	Select(namespace string, selector labels.Selector) []*fleet.Bundle
 }
 
 // lookup finds an object that is referred to directly.
-type lookup func(schema.GroupVersionKind, types.NamespacedName) fleet.Lookup
+type lookup func(cluster string, gvk schema.GroupVersionKind, name types.NamespacedName) fleet.Lookup
 
 // gatherer collects what one scope looks at.
 type gatherer struct {
 	scope   *corev1alpha2.HealthScope
 	bundles bundles
 	lookup  lookup
+	now     time.Time
 	out     gathered
 	apps    []gatheredApp
 }
@@ -87,9 +95,11 @@ func (g *gatherer) gather() gathered {
 		}
 	}
 	g.labelled()
+	g.remembered()
 	for i := range g.apps {
 		g.expected(&g.apps[i])
 	}
+	g.nowhere()
 	return g.out
 }
 
@@ -102,7 +112,10 @@ func (g *gatherer) add(app *gatheredApp, ref corev1alpha2.WorkloadReference, res
 }
 
 // known says whether the hub knows a cluster.
-func (g *gatherer) known(cluster string) bool { return slices.Contains(g.bundles.Clusters(), cluster) }
+func (g *gatherer) known(cluster string) bool {
+	_, known := g.bundles.State(cluster)
+	return known
+}
 
 // bundleRef follows a reference to a bundle into every cluster, or into one.
 func (g *gatherer) bundleRef(app *gatheredApp, ref corev1alpha2.WorkloadReference) {
@@ -111,7 +124,6 @@ func (g *gatherer) bundleRef(app *gatheredApp, ref corev1alpha2.WorkloadReferenc
 		g.add(app, ref, inUnknownCluster(missing))
 		return
 	}
-	missing.State, missing.Reason = healthscope.NotPresent, healthscope.ReasonNotFound
 	missing.Message = fmt.Sprintf("ResourceBundleState %q does not exist in namespace %q", ref.Name, g.scope.Namespace)
 	found := finding{app: app.name, links: app.links, ref: ref}
 	var uids []types.UID
@@ -133,10 +145,32 @@ func (g *gatherer) bundleRef(app *gatheredApp, ref corev1alpha2.WorkloadReferenc
 		app.everywhere = append(app.everywhere, len(g.out.findings))
 	}
 	if len(uids) == 0 && (ref.Cluster != "" || len(g.scope.Spec.ExpectedClusters) == 0) {
-		found.results = append(found.results, missing)
+		found.missing = missing
 	}
 	g.out.findings = append(g.out.findings, found)
 }
+
+// missing says of an object that it is not there, or that nobody can look.
+func (g *gatherer) missing(r healthscope.Result) healthscope.Result {
+	g.await(r.Cluster)
+	if state, unseen := g.unseen(r.Cluster); unseen {
+		return outOfSight(r, state, "")
+	}
+	r.State, r.Reason = healthscope.NotPresent, healthscope.ReasonNotFound
+	return r
+}
+
+// nowhere says of references to bundles that lead nowhere at all that they do.
+func (g *gatherer) nowhere() {
+	for i := range g.out.findings {
+		if f := &g.out.findings[i]; f.missing.Name != "" && f.empty() {
+			f.results = append(f.results, g.missing(f.missing))
+		}
+	}
+}
+
+// empty says whether nothing has been found.
+func (s *finding) empty() bool { return len(s.members)+len(s.results)+len(s.unlisted) == 0 }
 
 // inUnknownCluster says of an object that its cluster is not known.
 func inUnknownCluster(r healthscope.Result) healthscope.Result {
@@ -161,11 +195,18 @@ func (s *finding) addBundle(b *fleet.Bundle) {
 	case !b.Observed:
 		self.State, self.Reason, self.Message = healthscope.Unknown, healthscope.ReasonNotObserved, "no monitor has filled the bundle yet"
 		s.results = append(s.results, self)
-	case len(b.Members) == 0:
+	case len(b.Members) == 0 && !b.Truncated:
 		self.State, self.Reason, self.Message = healthscope.NotPresent, healthscope.ReasonNoResources, "no resource carries the bundle's label"
 		s.results = append(s.results, self)
 	}
 	s.members = append(s.members, b.Members...)
+	s.truncated = s.truncated || b.Truncated
+	if b.Unlisted.Total > 0 {
+		if s.unlisted == nil {
+			s.unlisted = map[fleet.BundleKey]healthscope.Summary{}
+		}
+		s.unlisted[b.BundleKey] = b.Unlisted
+	}
 }
 
 func bundleResult(cluster, namespace, name string) healthscope.Result {
@@ -182,16 +223,25 @@ func (g *gatherer) objectRef(app *gatheredApp, ref corev1alpha2.WorkloadReferenc
 		g.add(app, ref, *problem)
 		return
 	}
-	if ref.Cluster != "" && ref.Cluster != g.bundles.Cluster() {
-		g.add(app, ref, inUnknownCluster(healthscope.Result{
-			Key:     healthscope.Key{Cluster: ref.Cluster, Group: gvk.Group, Kind: gvk.Kind, Namespace: g.scope.Namespace, Name: ref.Name},
-			Version: gvk.Version,
-		}))
+	cluster := cmp.Or(ref.Cluster, g.bundles.Cluster())
+	unknown := healthscope.Result{
+		Key:     healthscope.Key{Cluster: cluster, Group: gvk.Group, Kind: gvk.Kind, Namespace: g.scope.Namespace, Name: ref.Name},
+		Version: gvk.Version,
+	}
+	state, known := g.bundles.State(cluster)
+	if !known {
+		g.add(app, ref, inUnknownCluster(unknown))
 		return
 	}
-	found := g.lookup(gvk, types.NamespacedName{Namespace: g.scope.Namespace, Name: ref.Name})
-	g.out.settling = g.out.settling || found.Settling
+	found := g.lookup(cluster, gvk, types.NamespacedName{Namespace: g.scope.Namespace, Name: ref.Name})
 	result := found.Result
+	switch {
+	case state.Reachability == fleet.Connecting:
+		g.await(cluster)
+		result = outOfSight(unknown, state, "")
+	case found.Settling:
+		g.out.settling = settleRetry
+	}
 	if ref.UID != "" && result.UID != "" && string(ref.UID) != result.UID {
 		result = healthscope.Result{
 			Key: result.Key, Version: result.Version,
@@ -264,7 +314,7 @@ func bundleReference(name, cluster string) corev1alpha2.WorkloadReference {
 func (g *gatherer) expected(app *gatheredApp) {
 	for _, i := range app.everywhere {
 		found := &g.out.findings[i]
-		nowhere := len(found.members)+len(found.results) == 0
+		nowhere := found.empty()
 		for _, cluster := range g.scope.Spec.ExpectedClusters {
 			if nowhere || !app.isIn(cluster) {
 				found.results = append(found.results, g.expectedIn(cluster, found.ref.Name, fmt.Sprintf("ResourceBundleState %q", found.ref.Name)))
@@ -297,7 +347,6 @@ func (g *gatherer) expectedIn(cluster, name, what string) healthscope.Result {
 	if !g.known(cluster) {
 		return inUnknownCluster(missing)
 	}
-	missing.State, missing.Reason = healthscope.NotPresent, healthscope.ReasonNotFound
 	missing.Message = fmt.Sprintf("%s is not in cluster %q, where it is expected", what, cluster)
-	return missing
+	return g.missing(missing)
 }

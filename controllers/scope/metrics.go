@@ -11,6 +11,8 @@ import (
 var (
 	descState = prometheus.NewDesc("healthscope_scope_state",
 		"1 for the state that the members of the scope roll up to.", []string{"namespace", "scope", "state"}, nil)
+	descMaintenance = prometheus.NewDesc("healthscope_scope_maintenance",
+		"1 for a scope under maintenance, by which nobody is to be alarmed. Others have no series.", []string{"namespace", "scope"}, nil)
 	descResources = prometheus.NewDesc("healthscope_scope_resources",
 		"Resources that count in the scope, by app and state. A state without resources has no series.", []string{"namespace", "scope", "app", "state"}, nil)
 )
@@ -24,6 +26,7 @@ func NewCollector(r *Registry) Collector { return Collector{registry: r} }
 // Describe implements prometheus.Collector.
 func (c Collector) Describe(out chan<- *prometheus.Desc) {
 	out <- descState
+	out <- descMaintenance
 	out <- descResources
 }
 
@@ -35,10 +38,22 @@ func (c Collector) Collect(out chan<- prometheus.Metric) {
 	}
 	for name, judged := range c.registry.All() {
 		out <- prometheus.MustNewConstMetric(descState, prometheus.GaugeValue, 1, name.Namespace, name.Name, string(judged.State))
+		if judged.Maintenance {
+			out <- prometheus.MustNewConstMetric(descMaintenance, prometheus.GaugeValue, 1, name.Namespace, name.Name)
+		}
 		counts := map[series]float64{}
 		for _, p := range judged.Members {
 			if p.Contributes() {
 				counts[series{p.App, p.State}]++
+			}
+		}
+		for _, u := range judged.Unlisted {
+			for state, n := range map[healthscope.State]int{
+				healthscope.Ready: u.Summary.Ready, healthscope.Pending: u.Summary.Pending, healthscope.Failed: u.Summary.Failed, healthscope.Unknown: u.Summary.Unknown,
+			} {
+				if n > 0 {
+					counts[series{u.App, state}] += float64(n)
+				}
 			}
 		}
 		for s, n := range counts {

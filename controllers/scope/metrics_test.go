@@ -15,7 +15,7 @@ import (
 
 // judgeInto judges a scope and puts the outcome into a registry, as the reconciler does.
 func judgeInto(r *Registry, w world, scope *corev1alpha2.HealthScope) {
-	r.entry(scope)
+	r.entry(scope, noon)
 	r.put(scope, judgeIn(w, scope, noon))
 }
 
@@ -34,13 +34,17 @@ func TestMetrics(t *testing.T) {
 	judgeInto(registry, w, vfw)
 	empty := scopeOf(corev1alpha2.HealthScopeSpec{})
 	empty.Name = "empty"
+	empty.Annotations = map[string]string{corev1alpha2.AnnotationMaintenance: "new switches"}
 	judgeInto(registry, w, empty)
 	unjudged := scopeOf(corev1alpha2.HealthScopeSpec{})
 	unjudged.Name = "unjudged"
-	registry.entry(unjudged)
+	registry.entry(unjudged, noon)
 
 	collector := NewCollector(registry)
 	want := `
+# HELP healthscope_scope_maintenance 1 for a scope under maintenance, by which nobody is to be alarmed. Others have no series.
+# TYPE healthscope_scope_maintenance gauge
+healthscope_scope_maintenance{namespace="shop",scope="empty"} 1
 # HELP healthscope_scope_resources Resources that count in the scope, by app and state. A state without resources has no series.
 # TYPE healthscope_scope_resources gauge
 healthscope_scope_resources{app="",namespace="shop",scope="vfw",state="NotPresent"} 1
@@ -95,7 +99,7 @@ func TestRegistry(t *testing.T) {
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(deploymentRef("web"))})
 	name := types.NamespacedName{Namespace: "shop", Name: "vfw"}
 
-	first := registry.entry(scope)
+	first := registry.entry(scope, noon)
 	if registry.Get(name) != nil {
 		t.Error("a scope that has not been judged has a judgement")
 	}
@@ -104,12 +108,12 @@ func TestRegistry(t *testing.T) {
 	if judged == nil || judged.Generation != 3 || judged.State != healthscope.Failed || only(t, judged.Members).Name != "web" {
 		t.Errorf("got %+v", judged)
 	}
-	if registry.entry(scope) != first {
+	if registry.entry(scope, noon) != first {
 		t.Error("the scope was forgotten between two judgements")
 	}
 	again := scope.DeepCopy()
 	again.UID = "another"
-	if registry.entry(again) == first {
+	if registry.entry(again, noon) == first {
 		t.Error("a scope remembers what belonged to another one of its name")
 	}
 	registry.remove(name)

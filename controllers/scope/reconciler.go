@@ -5,28 +5,19 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/controllers/pruning"
 	"github.com/healthscope/healthscope/healthscope"
 )
-
-// fieldOwner is the name under which status is written.
-const fieldOwner = client.FieldOwner("healthscope-controller")
-
-// writeTimeout is the deadline of writing one status.
-const writeTimeout = 30 * time.Second
 
 // settleRetry is how long a scope waits for a kind that is being read for the first time, if nothing tells it sooner.
 const settleRetry = fleet.SettleTime + time.Second
@@ -37,16 +28,30 @@ type Inventory interface {
 	Report(scope types.NamespacedName, members []Placed) *InventoryReport
 }
 
+// HealthChecks are the health checks that users have written into the configuration.
+type HealthChecks interface {
+	// Problem says for people which of them cannot be used, and why; it is empty when all can.
+	Problem() string
+	// Subscribe calls changed whenever the answer may have changed. changed does not block.
+	Subscribe(changed func())
+}
+
 // reconciler keeps the status of scopes true.
 type reconciler struct {
-	client    client.Client
+	client client.Client
+	// live reads from the API server itself, and not from the cache.
+	live      client.Reader
 	view      *fleet.View
 	objects   *fleet.Objects
 	registry  *Registry
 	inventory Inventory
+	checks    HealthChecks
 	recorder  events.EventRecorder
 	policy    healthscope.Policy
 	clock     clock.PassiveClock
+	guard     *pruning.Guard
+	// wake asks for all scopes.
+	wake func(context.Context)
 }
 
 // Reconcile gathers what belongs to a scope, decides its health, and writes and tells what has changed.
@@ -60,10 +65,13 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return ctrl.Result{}, errors.Wrapf(err, "cannot get HealthScope %q", req.NamespacedName)
 		}
 		r.objects.Want(req.NamespacedName, nil) //nolint:contextcheck // Watches live longer than this call.
-		r.registry.remove(req.NamespacedName)
+		if r.registry.remove(req.NamespacedName) == 0 {
+			r.guard.Intact() // Nothing is left to write.
+		}
 		return ctrl.Result{}, nil
 	}
-	entry := r.registry.entry(&scope)
+	now := r.clock.Now()
+	entry := r.registry.entry(&scope, now)
 	if newer(entry.written, &scope) {
 		scope = *entry.written.DeepCopy()
 	} else {
@@ -71,68 +79,34 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 
 	r.objects.Want(req.NamespacedName, wantedKinds(&scope, r.view.Cluster())) //nolint:contextcheck // As above.
-	g := (&gatherer{scope: &scope, bundles: r.view, lookup: r.objects.Get}).gather()
-	if g.settling {
-		return ctrl.Result{RequeueAfter: settleRetry}, nil
+	g := (&gatherer{scope: &scope, bundles: r.view, lookup: r.objects.Get, now: now}).gather()
+	if g.settling > 0 {
+		return ctrl.Result{RequeueAfter: g.settling}, nil
 	}
 
-	now := r.clock.Now()
-	v := decide(&scope.Spec, g, entry.since, r.policy, now)
+	v := decide(&scope.Spec, g, entry.memory, r.policy, now)
 	r.registry.put(&scope, v)
+	next := healthscope.Until(v.nextCheck, now)
 
 	before := scope.DeepCopy()
-	scope.Status = newStatus(&scope, v, r.view.Clusters(), r.report(req.NamespacedName, v), now)
+	scope.Status = newStatus(&scope, v, r.outside(req.NamespacedName, v), now)
 	if !equality.Semantic.DeepEqual(before.Status, scope.Status) {
-		if err := r.write(ctx, before, &scope); err != nil {
-			return ctrl.Result{}, client.IgnoreNotFound(err)
+		if wait, err := r.write(ctx, entry, before, &scope, now); err != nil || wait > 0 {
+			return ctrl.Result{RequeueAfter: sooner(next, wait)}, err
 		}
-		entry.written = scope.DeepCopy()
-		r.tell(ctx, before, &scope)
 	}
-	return ctrl.Result{RequeueAfter: healthscope.Until(v.nextCheck, now)}, nil
+	next = sooner(next, r.tell(ctx, entry, &scope, now))
+	return ctrl.Result{RequeueAfter: sooner(next, r.tellInventory(ctx, entry, &scope, now))}, nil
 }
 
-// report asks the inventory, where there is one.
-func (r *reconciler) report(name types.NamespacedName, v verdict) *InventoryReport {
-	if r.inventory == nil {
-		return nil
+// outside asks others for what a status tells besides the verdict.
+func (r *reconciler) outside(name types.NamespacedName, v verdict) outside {
+	o := outside{state: r.view.State}
+	if r.inventory != nil {
+		o.inventory = r.inventory.Report(name, v.members)
 	}
-	return r.inventory.Report(name, v.members)
-}
-
-func (r *reconciler) write(ctx context.Context, before, after *corev1alpha2.HealthScope) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	err := r.client.Status().Patch(ctx, after, client.MergeFrom(before), fieldOwner)
-	return errors.Wrapf(err, "cannot write the status of HealthScope %q", client.ObjectKeyFromObject(before))
-}
-
-// tell makes an event and a log line when the health of a scope has changed.
-func (r *reconciler) tell(ctx context.Context, before, after *corev1alpha2.HealthScope) {
-	if before.Status.Health == after.Status.Health {
-		return
+	if r.checks != nil {
+		o.healthChecks = r.checks.Problem()
 	}
-	kind, reason := corev1.EventTypeWarning, "Unhealthy"
-	switch after.Status.Health {
-	case corev1alpha2.Healthy:
-		kind, reason = corev1.EventTypeNormal, "Healthy"
-	case corev1alpha2.UnknownHealth:
-		reason = "HealthUnknown"
-	case corev1alpha2.Unhealthy:
-	}
-	var note string
-	if ready := meta.FindStatusCondition(after.Status.Conditions, corev1alpha2.ConditionReady); ready != nil {
-		note = ready.Message
-	}
-	r.recorder.Eventf(after, nil, kind, reason, "Judge", "%s", note)
-	log.FromContext(ctx).Info("Health changed", "from", before.Status.Health, "to", after.Status.Health, "firstCulprit", after.Status.FirstCulprit)
-}
-
-// newer says whether what was written last is newer than what the cache holds.
-func newer(written, cached *corev1alpha2.HealthScope) bool {
-	if written == nil || written.UID != cached.UID {
-		return false
-	}
-	order, err := resourceversion.CompareResourceVersion(written.ResourceVersion, cached.ResourceVersion)
-	return err == nil && order > 0
+	return o
 }

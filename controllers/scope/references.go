@@ -9,6 +9,7 @@ import (
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
@@ -41,14 +42,14 @@ func appsOf(spec *corev1alpha2.HealthScopeSpec) []appRefs {
 	return apps
 }
 
-// wantedKinds returns the kinds that a scope refers to directly in a cluster, and that may exist.
-func wantedKinds(scope *corev1alpha2.HealthScope, cluster string) map[schema.GroupVersionKind]struct{} {
-	kinds := map[schema.GroupVersionKind]struct{}{}
+// wantedKinds returns the kinds that a scope refers to directly, and that may exist. own is the hub's own cluster, in which references without a cluster lead.
+func wantedKinds(scope *corev1alpha2.HealthScope, own string) map[fleet.Kind]struct{} {
+	kinds := map[fleet.Kind]struct{}{}
 	for _, app := range appsOf(&scope.Spec) {
 		for _, ref := range app.refs {
 			gvk, problem := parseRef(scope.Namespace, ref)
-			if problem == nil && !isBundle(gvk) && (ref.Cluster == "" || ref.Cluster == cluster) {
-				kinds[gvk] = struct{}{}
+			if problem == nil && !isBundle(gvk) {
+				kinds[fleet.Kind{Cluster: cmp.Or(ref.Cluster, own), GroupVersionKind: gvk}] = struct{}{}
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package scope
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,8 +23,15 @@ type Registry struct {
 
 // entry is what the controller remembers of one scope. All but judged is touched by the scope's own reconcile only.
 type entry struct {
-	uid   types.UID
-	since *sinceMemory
+	uid types.UID
+	// memory is of what the scope refers to directly.
+	memory *memory
+	// told is the health that was told of last; empty when none was.
+	told corev1alpha2.Health
+	// inventory is what was told of the inventory.
+	inventory inventoryNews
+	// missing is true when the API server said last that it does not have the scope, or no status of it.
+	missing bool
 	// written is the scope as it was written last, until the cache has it; else nil.
 	written *corev1alpha2.HealthScope
 	// judged is nil until the scope has been judged once; it is never changed, only replaced.
@@ -36,8 +44,14 @@ type Judged struct {
 	Generation int64
 	// Members are all members of the scope, worst first.
 	Members []Placed
+	// Unlisted counts what the scope cannot name.
+	Unlisted []Unlisted
+	// LinkedApps are the apps that name a module of a VNF, sorted by app.
+	LinkedApps []LinkedApp
 	// State is the roll-up of the members.
 	State healthscope.State
+	// Maintenance is true while nobody is to be alarmed by the scope.
+	Maintenance bool
 }
 
 // NewRegistry returns an empty registry.
@@ -74,13 +88,13 @@ func (r *Registry) All() map[types.NamespacedName]*Judged {
 }
 
 // entry returns what is remembered of a scope, and begins to remember when there is nothing, or when it is another scope of the same name.
-func (r *Registry) entry(scope *corev1alpha2.HealthScope) *entry {
+func (r *Registry) entry(scope *corev1alpha2.HealthScope, now time.Time) *entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	name := client.ObjectKeyFromObject(scope)
 	e := r.scopes[name]
 	if e == nil || e.uid != scope.UID {
-		e = &entry{uid: scope.UID, since: newSinceMemory(&scope.Status)}
+		e = &entry{uid: scope.UID, memory: newMemory(&scope.Status), told: toldBefore(scope, now), inventory: inventoryToldBefore(scope, now)}
 		r.scopes[name] = e
 	}
 	return e
@@ -90,17 +104,20 @@ func (r *Registry) put(scope *corev1alpha2.HealthScope, v verdict) {
 	name := client.ObjectKeyFromObject(scope)
 	r.mu.Lock()
 	if e := r.scopes[name]; e != nil {
-		e.judged = &Judged{Generation: scope.Generation, Members: v.members, State: v.summary.State()}
+		e.judged = &Judged{Generation: scope.Generation, Members: v.members, Unlisted: v.unlisted, LinkedApps: v.linkedApps, State: v.summary.State(), Maintenance: underMaintenance(scope)}
 	}
 	r.mu.Unlock()
 	r.tell(name)
 }
 
-func (r *Registry) remove(name types.NamespacedName) {
+// remove forgets a scope, and returns how many are left.
+func (r *Registry) remove(name types.NamespacedName) int {
 	r.mu.Lock()
 	delete(r.scopes, name)
+	left := len(r.scopes)
 	r.mu.Unlock()
 	r.tell(name)
+	return left
 }
 
 func (r *Registry) tell(name types.NamespacedName) {

@@ -17,10 +17,10 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/controllers/pruning"
 	"github.com/healthscope/healthscope/controllers/scope"
 	"github.com/healthscope/healthscope/healthscope"
 )
@@ -28,12 +28,16 @@ import (
 // settings are those of a controller under test.
 type settings struct {
 	policy healthscope.Policy
+	// alive makes the controller look whether it sees its cluster.
+	alive bool
 	// elected makes the controller run for leader.
 	elected bool
 	// held is a resource for which requests wait from the start on, until they are released.
 	held string
 	// config is the controller's way to the API server.
 	config *rest.Config
+	// guard notices that status is pruned.
+	guard *pruning.Guard
 }
 
 // controller is a controller under test.
@@ -43,6 +47,7 @@ type controller struct {
 	registry *scope.Registry
 	metrics  *prometheus.Registry
 	mgr      ctrl.Manager
+	view     *fleet.View
 	release  func()
 	stop     func()
 }
@@ -58,13 +63,17 @@ func start(change ...func(*settings)) *controller {
 	s.config.Wrap(c.wrap)
 	c.metrics.MustRegister(scope.NewCollector(c.registry))
 	c.mgr = newManager(s)
-	view, err := fleet.Setup(c.mgr, fleet.Options{ClusterName: "local", Policy: s.policy})
-	Expect(err).NotTo(HaveOccurred())
-	objects, err := fleet.NewObjects("local", c.mgr.GetConfig(), c.mgr.GetRESTMapper(), []string{"app.oam.dev/component"})
-	Expect(err).NotTo(HaveOccurred())
+	objects := fleet.NewObjects([]string{"app.oam.dev/component"}, nil)
 	objects.FindInterval = 100 * time.Millisecond
+	options := fleet.Options{ClusterName: "local", Policy: s.policy, Past: scope.Past(c.mgr.GetClient()), Objects: objects}
+	if s.alive {
+		options.Liveness = &fleet.Liveness{MonitorNamespace: home, Timeout: 10 * time.Second}
+	}
+	view, err := fleet.Setup(c.mgr, options)
+	Expect(err).NotTo(HaveOccurred())
+	c.view = view
 	ctx, cancel := lasting()
-	Expect(scope.Setup(ctx, c.mgr, scope.Options{View: view, Objects: objects, Registry: c.registry, Policy: s.policy})).To(Succeed())
+	Expect(scope.Setup(ctx, c.mgr, scope.Options{View: view, Objects: objects, Registry: c.registry, Policy: s.policy, Guard: s.guard})).To(Succeed())
 	c.release = c.hold(s.held)
 	DeferCleanup(c.release)
 	ended := make(chan error, 1)
@@ -81,10 +90,9 @@ func start(change ...func(*settings)) *controller {
 
 func newManager(s settings) ctrl.Manager {
 	GinkgoHelper()
-	object, byObject := fleet.CacheByObject()
 	options := ctrl.Options{
 		Scheme: newScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Cache:          cache.Options{ByObject: map[client.Object]cache.ByObject{object: byObject}},
+		Cache:          cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 		LeaderElection: s.elected, LeaderElectionID: account, LeaderElectionNamespace: home, LeaderElectionReleaseOnCancel: true,
 	}
 	options.Controller.SkipNameValidation = new(true) // One process, many managers.

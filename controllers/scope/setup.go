@@ -24,15 +24,17 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/controllers/pruning"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
 // +kubebuilder:rbac:groups=core.oam.dev,resources=healthscopes,verbs=list;watch
 // +kubebuilder:rbac:groups=core.oam.dev,resources=healthscopes/status,verbs=patch
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets;daemonsets;replicasets,verbs=list;watch
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
-// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=healthscope-system,resources=leases,verbs=get;create;update
-// +kubebuilder:rbac:groups="",namespace=healthscope-system,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=healthscope-system,resources=leases,verbs=create
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=healthscope-system,resources=leases,verbs=get;update,resourceNames=healthscope-controller
+// +kubebuilder:rbac:groups="",namespace=healthscope-system,resources=events,verbs=create
 
 // The fields that scopes are indexed by in the cache.
 const (
@@ -40,9 +42,11 @@ const (
 	indexRefs = "healthscope.refs"
 	// indexKinds has group/Kind of every kind a scope refers to.
 	indexKinds = "healthscope.kinds"
-	// indexSelects has indexTrue for scopes that select bundles.
+	// indexClusters has the name of every cluster that a scope speaks of.
+	indexClusters = "healthscope.clusters"
+	// indexSelects has key=value of a label that a bundle must have for a selector of the scope to match, and indexAny for selectors that ask for no one label.
 	indexSelects = "healthscope.selects"
-	indexTrue    = "true"
+	indexAny     = "*"
 )
 
 // concurrency is the number of scopes that are judged at once; the work is short and mostly writing.
@@ -60,14 +64,19 @@ type Options struct {
 	Inventory Inventory
 	// InventoryChanged calls a function for every scope for which the inventory's answer has changed; nil when there is no inventory.
 	InventoryChanged func(func(types.NamespacedName))
+	// HealthChecks tells what is wrong with the health checks of the configuration; nil when nothing can be.
+	HealthChecks HealthChecks
+	// Guard notices when the API server prunes what is written, and tells by its Ready. The default is one that nobody asks.
+	Guard *pruning.Guard
 	// Policy is the installation's policy in matters of time.
 	Policy healthscope.Policy
 	// Clock tells the time. The default is the machine's.
 	Clock clock.PassiveClock
 }
 
-// probeTimeout is the deadline of finding out whether scopes can be read.
-const probeTimeout = 30 * time.Second
+// probeTimeout is the deadline of finding out whether scopes can be read. An API
+// server that takes 10 seconds for an answer needs 40: how they are served is asked for first.
+const probeTimeout = 2 * time.Minute
 
 // Setup adds the HealthScope controller to a manager. It fails when scopes
 // cannot be read, for want of their CRD or of rights: a controller that waits for them in silence helps nobody.
@@ -75,16 +84,20 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	if o.Guard == nil {
+		o.Guard = pruning.NewGuard("the HealthScopes")
+	}
 	probe, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	if err := mgr.GetAPIReader().List(probe, &corev1alpha2.HealthScopeList{}, client.Limit(1)); err != nil {
 		return errors.Wrap(err, "cannot list HealthScopes")
 	}
-	r := &reconciler{
-		client: mgr.GetClient(), view: o.View, objects: o.Objects, registry: o.Registry, inventory: o.Inventory,
-		recorder: mgr.GetEventRecorder("healthscope-controller"), policy: o.Policy, clock: o.Clock,
-	}
 	changes := &sources{reader: mgr.GetClient(), indexer: mgr.GetFieldIndexer(), options: o}
+	r := &reconciler{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), view: o.View, objects: o.Objects, registry: o.Registry, inventory: o.Inventory, checks: o.HealthChecks,
+		recorder: mgr.GetEventRecorder("healthscope-controller"), policy: o.Policy, clock: o.Clock,
+		guard: o.Guard, wake: changes.all,
+	}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("healthscope").
 		For(&corev1alpha2.HealthScope{}).
@@ -102,12 +115,8 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		indexKinds: func(s *corev1alpha2.HealthScope) []string {
 			return indexed(s, func(gk schema.GroupKind, _ string) string { return kindKey(gk) })
 		},
-		indexSelects: func(s *corev1alpha2.HealthScope) []string {
-			if slices.ContainsFunc(s.Spec.Apps, func(a corev1alpha2.ScopeApp) bool { return a.Selector != nil }) {
-				return []string{indexTrue}
-			}
-			return nil
-		},
+		indexSelects:  selectedBy,
+		indexClusters: clustersNamed,
 	}
 	for field, values := range indexes {
 		err := indexer.IndexField(ctx, &corev1alpha2.HealthScope{}, field, func(o client.Object) []string {
@@ -137,6 +146,24 @@ func indexed(s *corev1alpha2.HealthScope, value func(schema.GroupKind, string) s
 	return slices.Sorted(maps.Keys(values))
 }
 
+// selectedBy returns a value for each selector of a scope, under which the bundles that it may match are found.
+func selectedBy(s *corev1alpha2.HealthScope) []string {
+	values := map[string]struct{}{}
+	for _, app := range s.Spec.Apps {
+		selector, err := metav1.LabelSelectorAsSelector(app.Selector)
+		if app.Selector == nil || err != nil {
+			continue
+		}
+		if key, value, ok := fleet.RequiredLabel(selector); ok {
+			values[labelKey(key, value)] = struct{}{}
+		} else {
+			values[indexAny] = struct{}{}
+		}
+	}
+	return slices.Sorted(maps.Keys(values))
+}
+
+func labelKey(key, value string) string              { return key + "=" + value }
 func kindKey(gk schema.GroupKind) string             { return gk.Group + "/" + gk.Kind }
 func refKey(gk schema.GroupKind, name string) string { return kindKey(gk) + "/" + name }
 
@@ -145,6 +172,8 @@ type sources struct {
 	reader  client.Reader
 	indexer client.FieldIndexer
 	options Options
+	// queue is there once the controller has started.
+	queue queue
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -157,10 +186,15 @@ func (s *sources) start(ctx context.Context, q queue) error {
 	if err := addIndexes(ctx, s.indexer); err != nil {
 		return err
 	}
+	s.queue = q
 	s.bundles(ctx, q)
 	s.objects(ctx, q)
+	s.clusters(ctx, q)
 	if s.options.InventoryChanged != nil {
 		s.options.InventoryChanged(func(name types.NamespacedName) { q.Add(reconcile.Request{NamespacedName: name}) })
+	}
+	if s.options.HealthChecks != nil {
+		s.options.HealthChecks.Subscribe(func() { s.all(ctx) })
 	}
 	return nil
 }
@@ -172,10 +206,11 @@ func (s *sources) bundles(ctx context.Context, q queue) {
 	go func() {
 		defer cancel()
 		changes.deliver(ctx, func(c fleet.Change) {
-			for _, b := range []*fleet.Bundle{c.Old, c.New} {
-				if b != nil {
-					s.bundleChanged(ctx, q, b)
-				}
+			if c.Old != nil && (c.New == nil || !maps.Equal(c.Old.Labels, c.New.Labels)) {
+				s.bundleChanged(ctx, q, c.Old)
+			}
+			if c.New != nil {
+				s.bundleChanged(ctx, q, c.New)
 			}
 		})
 	}()
@@ -184,8 +219,10 @@ func (s *sources) bundles(ctx context.Context, q queue) {
 func (s *sources) bundleChanged(ctx context.Context, q queue, b *fleet.Bundle) {
 	gk := schema.GroupKind{Group: k8spluginv1alpha1.GroupVersion.Group, Kind: k8spluginv1alpha1.ResourceBundleStateKind}
 	s.enqueue(ctx, q, b.Namespace, indexRefs, refKey(gk, b.Name), nil)
-	s.enqueue(ctx, q, b.Namespace, indexSelects, indexTrue, func(scope *corev1alpha2.HealthScope) bool { return selects(scope, b.Labels) })
+	matches := func(scope *corev1alpha2.HealthScope) bool { return selects(scope, b.Labels) }
+	s.enqueue(ctx, q, b.Namespace, indexSelects, indexAny, matches)
 	for key, value := range b.Labels {
+		s.enqueue(ctx, q, b.Namespace, indexSelects, labelKey(key, value), matches)
 		name, ok := strings.CutPrefix(key, corev1alpha2.LabelScopePrefix)
 		switch {
 		case key == corev1alpha2.LabelScopeName:
@@ -196,20 +233,47 @@ func (s *sources) bundleChanged(ctx context.Context, q queue, b *fleet.Bundle) {
 	}
 }
 
+// clusters asks for the scopes that speak of a cluster when what is known of the cluster itself changes. Scopes that its bundles belong to are asked for when these change.
+func (s *sources) clusters(ctx context.Context, q queue) {
+	changes := newMailbox[string]()
+	cancel := s.options.View.SubscribeClusters(func(before, after *fleet.ClusterState) {
+		if after == nil {
+			after = before
+		}
+		changes.put(after.Name)
+	})
+	go func() {
+		defer cancel()
+		changes.deliver(ctx, func(cluster string) { s.enqueue(ctx, q, "", indexClusters, cluster, nil) })
+	}()
+}
+
+// all asks for all scopes.
+func (s *sources) all(ctx context.Context) {
+	var list corev1alpha2.HealthScopeList
+	if err := s.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "Cannot find the scopes")
+		return
+	}
+	for i := range list.Items {
+		s.queue.Add(request(list.Items[i].Namespace, list.Items[i].Name))
+	}
+}
+
 // objects asks for the scopes of every object, or whole kind, that changes.
 func (s *sources) objects(ctx context.Context, q queue) {
 	type change struct {
-		gvk  schema.GroupVersionKind
+		kind fleet.Kind
 		name types.NamespacedName
 	}
 	changes := newMailbox[change]()
-	s.options.Objects.Start(ctx, func(gvk schema.GroupVersionKind, name types.NamespacedName) { changes.put(change{gvk, name}) })
+	s.options.Objects.Start(ctx, func(kind fleet.Kind, name types.NamespacedName) { changes.put(change{kind, name}) })
 	go changes.deliver(ctx, func(c change) {
 		if c.name.Name == "" {
-			s.enqueue(ctx, q, "", indexKinds, kindKey(c.gvk.GroupKind()), nil)
+			s.enqueue(ctx, q, "", indexKinds, kindKey(c.kind.GroupKind()), nil)
 			return
 		}
-		s.enqueue(ctx, q, c.name.Namespace, indexRefs, refKey(c.gvk.GroupKind(), c.name.Name), nil)
+		s.enqueue(ctx, q, c.name.Namespace, indexRefs, refKey(c.kind.GroupKind(), c.name.Name), nil)
 	})
 }
 

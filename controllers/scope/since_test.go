@@ -1,35 +1,40 @@
 package scope
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
 // life is the controller's life with one scope: it judges the scope again and again, and may be restarted.
 type life struct {
 	scope *corev1alpha2.HealthScope
-	since *sinceMemory
+	since *memory
 	w     world
 }
 
 func newLife(list ...corev1alpha2.WorkloadReference) *life {
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: list})
-	return &life{scope: scope, since: newSinceMemory(&scope.Status)}
+	return &life{scope: scope, since: newMemory(&scope.Status)}
 }
 
 // restart forgets all that is not in the scope's status.
-func (l *life) restart() { l.since = newSinceMemory(&l.scope.Status) }
+func (l *life) restart() { l.since = newMemory(&l.scope.Status) }
 
 // judge writes the scope's status, as the reconciler does, and returns it.
 func (l *life) judge(policy healthscope.Policy, now time.Time) corev1alpha2.HealthScopeStatus {
 	g := (&gatherer{scope: l.scope, bundles: l.w, lookup: l.w.lookup}).gather()
 	v := decide(&l.scope.Spec, g, l.since, policy, now)
-	l.scope.Status = newStatus(l.scope, v, l.w.Clusters(), nil, now)
+	l.scope.Status = newStatus(l.scope, v, outside{state: l.w.State}, now)
 	return l.scope.Status
 }
 
@@ -129,6 +134,32 @@ func TestSince(t *testing.T) {
 	}
 }
 
+// A failure that is over is told for a while longer, if the policy says so, also over a restart.
+func TestRecoveryHold(t *testing.T) {
+	t.Parallel()
+	policy := healthscope.DefaultPolicy()
+	policy.RecoveryHold = time.Minute
+	for name, restart := range map[string]bool{"going on": false, "over a restart": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(deploymentRef("web"))
+			l.w = withDeployments(deployment("web", healthscope.Failed, 1, 3))
+			l.judge(policy, noon)
+			l.w = withDeployments(deployment("web", healthscope.Ready, 3, 3))
+			if restart {
+				l.judge(policy, noon.Add(5*time.Second))
+				l.restart()
+			}
+			if s := l.judge(policy, noon.Add(10*time.Second)); s.Summary.Failed != 1 {
+				t.Errorf("young health makes it %+v", s.Summary)
+			}
+			if s := l.judge(policy, noon.Add(71*time.Second)); s.Summary.Ready != 1 {
+				t.Errorf("after the hold it is %+v", s.Summary)
+			}
+		})
+	}
+}
+
 func TestAnObjectThatCameBackIsNotAsOldAsBefore(t *testing.T) {
 	t.Parallel()
 	l := newLife(deploymentRef("web"))
@@ -157,5 +188,56 @@ func TestTwoReferencesToOneObjectDoNotTakeTurns(t *testing.T) {
 		if diff := cmp.Diff(first.Culprits, got.Culprits); diff != "" {
 			t.Errorf("after %s since has moved by itself: -want +got:\n%s", after, diff)
 		}
+	}
+}
+
+// listOf is a cache that holds scopes.
+type listOf struct {
+	client.Reader
+
+	scopes []corev1alpha2.HealthScope
+	err    error
+}
+
+func (l listOf) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if scopes, ok := list.(*corev1alpha2.HealthScopeList); ok {
+		scopes.Items = l.scopes
+	}
+	return l.err
+}
+
+// The past is what the statuses of all scopes remember; where two speak of one object, the later change counts.
+func TestPast(t *testing.T) {
+	t.Parallel()
+	culprit := func(name string, state healthscope.State, after time.Duration) corev1alpha2.Culprit {
+		since := metav1.NewTime(noon.Add(after))
+		return corev1alpha2.Culprit{Cluster: hub, Group: "apps", Kind: "Deployment", Namespace: "shop", Name: name, State: string(state), Reason: "Why", Since: &since}
+	}
+	timeless := culprit("timeless", healthscope.Failed, 0)
+	timeless.Since = nil
+	statuses := [][]corev1alpha2.Culprit{
+		{culprit("web", healthscope.Pending, 0), timeless}, {culprit("web", healthscope.Failed, time.Minute), culprit("db", healthscope.Pending, 0)}, {culprit("web", healthscope.Unknown, time.Second)},
+	}
+	var l listOf
+	for _, culprits := range statuses {
+		l.scopes = append(l.scopes, corev1alpha2.HealthScope{Status: corev1alpha2.HealthScopeStatus{Culprits: culprits}})
+	}
+	got, err := Past(l)(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := func(name string) healthscope.Key {
+		return healthscope.Key{Cluster: hub, Group: "apps", Kind: "Deployment", Namespace: "shop", Name: name}
+	}
+	want := map[healthscope.Key]fleet.Seen{
+		key("web"): {State: healthscope.Failed, Reason: "Why", Since: noon.Add(time.Minute)},
+		key("db"):  {State: healthscope.Pending, Reason: "Why", Since: noon},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	l.err = errors.New("no cache")
+	if _, err := Past(l)(t.Context()); !errors.Is(err, l.err) {
+		t.Errorf("want the cache's error, got %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
@@ -25,10 +26,22 @@ type InventoryReport struct {
 	corev1alpha2.InventoryStatus
 	// Reason and Message say what is the matter, when not all is synced.
 	Reason, Message string
+	// Conflict says which resource goes to A&AI as that of another scope, which is older; empty when none does.
+	Conflict string
+}
+
+// outside is what a status tells besides the verdict.
+type outside struct {
+	// state returns what is known of a cluster; false when the controller does not know it.
+	state func(cluster string) (fleet.ClusterState, bool)
+	// inventory says how far the inventory is; nil when there is none.
+	inventory *InventoryReport
+	// healthChecks says what is wrong with the health checks of the configuration; empty when nothing is.
+	healthChecks string
 }
 
 // newStatus makes the status of a scope from its verdict. Nothing in it depends on the order of anything, or on the clock beyond what previous status holds.
-func newStatus(scope *corev1alpha2.HealthScope, v verdict, known []string, inventory *InventoryReport, now time.Time) corev1alpha2.HealthScopeStatus {
+func newStatus(scope *corev1alpha2.HealthScope, v verdict, o outside, now time.Time) corev1alpha2.HealthScopeStatus {
 	s := corev1alpha2.HealthScopeStatus{
 		Health:              corev1alpha2.Health(v.health),
 		Summary:             summaryOf(v.summary),
@@ -36,21 +49,22 @@ func newStatus(scope *corev1alpha2.HealthScope, v verdict, known []string, inven
 		AppHealthConditions: scope.Status.AppHealthConditions,
 		Conditions:          slices.Clone(scope.Status.Conditions),
 		ObservedGeneration:  scope.Generation,
+		Truncated:           v.truncated,
 	}
 	setReferences(&s, v)
 	setApps(&s, v, scope.Spec.Apps)
 	setCulprits(&s, v)
-	clusters := clustersOf(v)
-	lost := slices.DeleteFunc(slices.Clone(clusters), func(c string) bool { return slices.Contains(known, c) })
-	s.ClustersReachable = fmt.Sprintf("%d/%d", len(clusters)-len(lost), len(clusters))
+	seen := see(v, o.state)
+	s.ClustersReachable = fmt.Sprintf("%d/%d", len(seen.clusters)-len(seen.lost), len(seen.clusters))
+	setLastSeen(&s, scope.Status.Apps, seen, o.state)
 	switch {
-	case inventory == nil:
-	case inventory.Waiting:
+	case o.inventory == nil:
+	case o.inventory.Waiting:
 		s.Inventory = scope.Status.Inventory
 	default:
-		s.Inventory = &inventory.InventoryStatus
+		s.Inventory = &o.inventory.InventoryStatus
 	}
-	setConditions(&s, v, lost, inventory, now)
+	setConditions(&s, v, seen, o, now)
 	fit(&s)
 	return s
 }
@@ -99,17 +113,17 @@ func compareConditions(a, b corev1alpha2.WorkloadHealthCondition) int {
 // referenceCondition is OAM's health of one reference: that of its members together.
 func referenceCondition(r refVerdict) corev1alpha2.WorkloadHealthCondition {
 	members := counted(r.members)
-	sum := healthscope.Summarize(members)
+	all := sum(healthscope.Summarize(members), sumOf(r.unlisted))
 	c := corev1alpha2.WorkloadHealthCondition{ComponentName: r.app, TargetWorkload: r.ref, HealthStatus: corev1alpha2.StatusUnhealthy}
-	switch sum.Health(100) {
+	switch all.Health(100) {
 	case healthscope.Healthy:
 		c.HealthStatus = corev1alpha2.StatusHealthy
 	case healthscope.HealthUnknown:
 		c.HealthStatus = corev1alpha2.StatusUnknown
 	case healthscope.Unhealthy:
 	}
-	ready, desired := sum.Ready, sum.Total
-	if len(members) == 1 {
+	ready, desired := all.Ready, all.Total
+	if len(members) == 1 && len(r.unlisted) == 0 {
 		m := members[0]
 		c.ComponentName = cmp.Or(m.Labels[labelComponent], r.app)
 		if m.Replicas != nil {
@@ -188,10 +202,19 @@ func setApps(s *corev1alpha2.HealthScopeStatus, v verdict, apps []corev1alpha2.S
 		t.in[p.Cluster] = in
 		tallies[p.App] = t
 	}
+	for _, u := range v.unlisted {
+		t, ok := tallies[u.App]
+		if !ok {
+			t.in = map[string]healthscope.Summary{}
+		}
+		t.all = sum(t.all, u.Summary)
+		t.in[u.Cluster] = sum(t.in[u.Cluster], u.Summary)
+		tallies[u.App] = t
+	}
 	for name, t := range tallies {
 		a := corev1alpha2.AppStatus{Name: name, State: string(t.all.State()), Total: int32(t.all.Total), Ready: int32(t.all.Ready)}
-		for cluster, sum := range t.in {
-			a.Clusters = append(a.Clusters, corev1alpha2.ClusterStatus{Name: cluster, State: string(sum.State()), Total: int32(sum.Total), Ready: int32(sum.Ready)})
+		for cluster, in := range t.in {
+			a.Clusters = append(a.Clusters, corev1alpha2.ClusterStatus{Name: cluster, State: string(in.State()), Total: int32(in.Total), Ready: int32(in.Ready)})
 		}
 		slices.SortFunc(a.Clusters, func(x, y corev1alpha2.ClusterStatus) int { return comparePlaces(x.State, y.State, x.Name, y.Name) })
 		a.Clusters = bounded(a.Clusters, corev1alpha2.MaxAppClusters, &s.Truncated)
@@ -216,17 +239,25 @@ func setCulprits(s *corev1alpha2.HealthScopeStatus, v verdict) {
 			State: string(p.State), Reason: string(p.Reason), Cause: shorten(cmp.Or(p.Cause, p.Message)),
 		}
 		if !p.Since.IsZero() {
-			since := metav1.NewTime(p.Since.Truncate(time.Second))
-			c.Since = &since
+			c.Since = metaTime(p.Since)
 		}
 		s.Culprits = append(s.Culprits, c)
 	}
-	if len(s.Culprits) > 0 {
+	switch {
+	case len(s.Culprits) > 0:
 		s.FirstCulprit = lineOf(s.Culprits[0])
-	} else if len(v.absent) > 0 {
+	case len(v.absent) > 0:
 		s.FirstCulprit = shorten(absentLine(v.absent))
+	case v.summary.Healthy < v.summary.Total:
+		s.FirstCulprit = "resources that their bundle has no room to name"
 	}
 	s.Culprits = bounded(s.Culprits, corev1alpha2.MaxCulprits, &s.Truncated)
+}
+
+// metaTime returns a time as a status has it, to the second.
+func metaTime(t time.Time) *metav1.Time {
+	at := metav1.NewTime(t.Truncate(time.Second))
+	return &at
 }
 
 // lineOf puts a culprit into one line.
@@ -245,11 +276,14 @@ func clustersOf(v verdict) []string {
 	for _, p := range v.members {
 		clusters[p.Cluster] = struct{}{}
 	}
+	for _, u := range v.unlisted {
+		clusters[u.Cluster] = struct{}{}
+	}
 	return slices.Sorted(maps.Keys(clusters))
 }
 
 // setConditions writes the conditions. Their messages hold no time and no order of chance, so that they do not change when nothing does.
-func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, lost []string, inventory *InventoryReport, now time.Time) {
+func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, seen sight, o outside, now time.Time) {
 	set := func(kind string, status metav1.ConditionStatus, reason, message string) {
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
 			Type: kind, Status: status, Reason: reason, Message: shorten(message), ObservedGeneration: s.ObservedGeneration, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
@@ -257,26 +291,37 @@ func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, lost []string, 
 	}
 	switch v.health {
 	case healthscope.Healthy:
-		set(corev1alpha2.ConditionReady, metav1.ConditionTrue, "Healthy", s.ResourcesReady+" resources are ready")
+		set(corev1alpha2.ConditionReady, metav1.ConditionTrue, ReasonHealthy, s.ResourcesReady+" resources are ready")
 	case healthscope.HealthUnknown:
-		set(corev1alpha2.ConditionReady, metav1.ConditionUnknown, "MembersUnknown", fmt.Sprintf("%d of %d resources cannot be judged: %s", v.summary.Unknown, v.summary.Total, firstUnknown(s.Culprits)))
+		set(corev1alpha2.ConditionReady, metav1.ConditionUnknown, ReasonMembersUnknown, fmt.Sprintf("%d of %d resources cannot be judged: %s", v.summary.Unknown, v.summary.Total, firstUnknown(s.Culprits)))
 	case healthscope.Unhealthy:
 		reason, message := whyUnhealthy(s, v)
 		set(corev1alpha2.ConditionReady, metav1.ConditionFalse, reason, message)
 	}
-	if len(lost) == 0 {
-		set(corev1alpha2.ConditionClustersReachable, metav1.ConditionTrue, "AllReachable", "every cluster of the scope can be seen")
+	if len(seen.lost) == 0 {
+		set(corev1alpha2.ConditionClustersReachable, metav1.ConditionTrue, ReasonAllReachable, "every cluster of the scope can be seen")
 	} else {
-		set(corev1alpha2.ConditionClustersReachable, metav1.ConditionFalse, "ClusterUnknown", fmt.Sprintf("clusters that are not known: %d (%s)", len(lost), strings.Join(lost, ", ")))
+		set(corev1alpha2.ConditionClustersReachable, metav1.ConditionFalse, seen.reason, seen.message)
 	}
 	switch {
-	case inventory == nil:
+	case o.inventory == nil:
 		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionInventorySynced)
-	case inventory.Waiting: // The condition stays as it is.
-	case inventory.Reason == "":
-		set(corev1alpha2.ConditionInventorySynced, metav1.ConditionTrue, "Synced", "A&AI holds the state of every resource")
+	case o.inventory.Waiting: // The condition stays as it is.
+	case o.inventory.Reason == "":
+		set(corev1alpha2.ConditionInventorySynced, metav1.ConditionTrue, ReasonSynced, "A&AI holds the state of every resource")
 	default:
-		set(corev1alpha2.ConditionInventorySynced, metav1.ConditionFalse, inventory.Reason, inventory.Message)
+		set(corev1alpha2.ConditionInventorySynced, metav1.ConditionFalse, o.inventory.Reason, o.inventory.Message)
+	}
+	// These two are there only when something is the matter.
+	if o.inventory != nil && o.inventory.Conflict != "" {
+		set(corev1alpha2.ConditionInventoryConflict, metav1.ConditionTrue, ReasonOlderScope, o.inventory.Conflict)
+	} else {
+		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionInventoryConflict)
+	}
+	if o.healthChecks != "" {
+		set(corev1alpha2.ConditionHealthChecksInvalid, metav1.ConditionTrue, ReasonInvalidExpression, o.healthChecks)
+	} else {
+		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionHealthChecksInvalid)
 	}
 }
 
@@ -293,11 +338,11 @@ func firstUnknown(culprits []corev1alpha2.Culprit) string {
 // whyUnhealthy returns reason and message of a scope that is unhealthy.
 func whyUnhealthy(s *corev1alpha2.HealthScopeStatus, v verdict) (reason, message string) {
 	if len(v.absent) > 0 {
-		return "RequiredAppMissing", absentLine(v.absent)
+		return ReasonRequiredAppMissing, absentLine(v.absent)
 	}
-	reason = "MembersPending"
+	reason = ReasonMembersPending
 	if v.summary.Failed > 0 {
-		reason = "MembersFailed"
+		reason = ReasonMembersFailed
 	}
 	return reason, fmt.Sprintf("%d of %d resources are not healthy: %s", v.summary.Total-v.summary.Healthy, v.summary.Total, s.FirstCulprit)
 }

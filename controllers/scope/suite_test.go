@@ -94,7 +94,7 @@ func accountConfig() *rest.Config {
 }
 
 // marker is a line that says which rights the controller needs.
-var marker = regexp.MustCompile(`\+kubebuilder:rbac:groups=([^,]+),(?:namespace=([^,]+),)?resources=([^,]+),verbs=(\S+)`)
+var marker = regexp.MustCompile(`\+kubebuilder:rbac:groups=([^,]+),(?:namespace=([^,]+),)?resources=([^,]+),verbs=([^,\s]+)(?:,resourceNames=(\S+))?`)
 
 // markedRules are the rights that markers ask for, by namespace; those for the whole cluster have the empty one.
 func markedRules(files ...string) map[string][]rbacv1.PolicyRule {
@@ -106,9 +106,11 @@ func markedRules(files ...string) map[string][]rbacv1.PolicyRule {
 		found := marker.FindAllStringSubmatch(string(source), -1)
 		Expect(found).To(HaveLen(strings.Count(string(source), "+kubebuilder:rbac")), "every marker of %s is understood", file)
 		for _, m := range found {
-			rules[m[2]] = append(rules[m[2]], rbacv1.PolicyRule{
-				APIGroups: []string{strings.Trim(m[1], `"`)}, Resources: strings.Split(m[3], ";"), Verbs: strings.Split(m[4], ";"),
-			})
+			rule := rbacv1.PolicyRule{APIGroups: []string{strings.Trim(m[1], `"`)}, Resources: strings.Split(m[3], ";"), Verbs: strings.Split(m[4], ";")}
+			if m[5] != "" {
+				rule.ResourceNames = strings.Split(m[5], ";")
+			}
+			rules[m[2]] = append(rules[m[2]], rule)
 		}
 	}
 	return rules
@@ -117,7 +119,7 @@ func markedRules(files ...string) map[string][]rbacv1.PolicyRule {
 // makeAccount makes the controller's ServiceAccount with exactly the rights that the markers ask for.
 func makeAccount(ctx context.Context) {
 	GinkgoHelper()
-	rules := markedRules("setup.go", "../fleet/bundles.go")
+	rules := markedRules("setup.go", "../fleet/setup.go")
 	local := metav1.ObjectMeta{Namespace: home, Name: account}
 	global := metav1.ObjectMeta{Name: account}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: account}}

@@ -171,6 +171,19 @@ func (cp *ControlPlane) AuditLogPath() string {
 	return cp.work.file(logDir, auditLog)
 }
 
+// PIDs are the process ids of the components that run, by name.
+func (cp *ControlPlane) PIDs() map[string]int {
+	cp.mu.Lock()
+	defer cp.mu.Unlock()
+	pids := map[string]int{}
+	for _, p := range append([]*process.Process{cp.etcd, cp.apiServer}, cp.others...) {
+		if p != nil && p.Running() {
+			pids[p.Name()] = p.PID()
+		}
+	}
+	return pids
+}
+
 // Wait waits until ctx is done and returns nil, or until a component ends that nobody stopped and returns an error with
 // the end of its log.
 func (cp *ControlPlane) Wait(ctx context.Context) error {

@@ -1,6 +1,7 @@
-// Command demo shows HealthScope at work on this machine: a Kubernetes control
-// plane, an A&AI, the monitor and the controller, and an application whose
-// health travels from Kubernetes objects to kubectl, REST, metrics and A&AI.
+// Command demo shows HealthScope at work on this machine: a hub and two edge
+// clusters, an A&AI, monitors and the controller, and an application at both edges
+// whose health travels from Kubernetes objects to kubectl, REST, metrics and A&AI,
+// also when one of the edges is cut off.
 //
 // It stays up until Ctrl-C; with --once it tells the story, checks every step,
 // and exits with 0, or names the step that failed. It is run from the root of
@@ -19,7 +20,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/healthscope/healthscope/e2e/controlplane"
 	"github.com/healthscope/healthscope/e2e/installation"
 )
 
@@ -58,19 +58,29 @@ func run(ctx context.Context, out io.Writer, once bool) (err error) {
 	begin := time.Now()
 	startCtx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	heading(out, "A Kubernetes control plane, an A&AI, and HealthScope")
-	cp, err := controlplane.Start(startCtx, controlplane.Options{Name: "demo", Controllers: true, Log: indent(out)})
+	heading(out, "A hub and two edge clusters, each a Kubernetes control plane; an A&AI; and HealthScope")
+	edges := []*edge{{name: "edge01"}, {name: "edge02"}}
+	defer func() {
+		for _, e := range edges {
+			err = errors.Join(err, e.stop())
+		}
+	}()
+	hub, err := startPlanes(startCtx, indent(out), edges)
+	if hub != nil {
+		defer func() { err = errors.Join(err, hub.Stop()) }()
+	}
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, cp.Stop()) }()
-	i, err := installation.Start(startCtx, cp, installation.Options{Root: root, Bin: filepath.Join(root, "bin"), Dir: dir, Log: indent(out)})
+	i, err := installation.Start(startCtx, hub, installation.Options{
+		Root: root, Bin: filepath.Join(root, "bin"), Dir: dir, Log: indent(out), Regions: installation.Regions(edges[0].cluster(), edges[1].cluster()),
+	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, i.Stop()) }()
 
-	s := &story{out: out, cp: cp, hs: i}
+	s := &story{out: out, cp: hub, hs: i, edges: edges}
 	if err := s.tell(ctx); err != nil {
 		return err
 	}

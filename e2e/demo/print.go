@@ -49,14 +49,15 @@ func (s *story) invite() {
   alias kubectl=%s
 
   kubectl get hs -o wide --watch                                   # health, as it changes
-  kubectl annotate pod -l app=sink %[3]s=true     # make a pod crash
-  kubectl annotate pod -l app=sink %[3]s-         # let it recover
-  kubectl scale deployment fw0-firewall --replicas=5
-  kubectl delete deployment fw0-packetgen
+  kubectl --context edge01 annotate pod -l app=sink %[3]s=true     # make a pod crash
+  kubectl --context edge01 annotate pod -l app=sink %[3]s-         # let it recover
+  kubectl --context edge02 scale deployment fw0-firewall --replicas=5
+  kubectl --context edge02 delete deployment fw0-packetgen
+  bin/healthscope clusters
   kubectl explain hs.spec.apps
   curl %s/scopes
   curl -s %s | grep ^healthscope_
   %s
   tail -f %s %s
-`, s.cp.KubeconfigPath(), s.cp.Kubectl(), controlplane.CrashAnnotation, s.hs.API, s.hs.Metrics, s.hs.Resources(), s.hs.LogPath("controller"), s.hs.LogPath("monitor"))
+`, s.kubeconfigs(), s.cp.Kubectl(), controlplane.CrashAnnotation, s.hs.API, s.hs.Metrics, s.hs.Resources(), s.hs.LogPath("controller"), s.hs.LogPath("monitor"))
 }

@@ -30,8 +30,10 @@ const (
 // story is what the demo tells.
 type story struct {
 	out io.Writer
-	cp  *controlplane.ControlPlane
-	hs  *installation.Installation
+	// cp is the control plane of the hub.
+	cp    *controlplane.ControlPlane
+	hs    *installation.Installation
+	edges []*edge
 }
 
 // step is one step of the story. It is done, and then shown.
@@ -43,19 +45,24 @@ type step struct {
 // tell goes through the story. An error names the step.
 func (s *story) tell(ctx context.Context) error {
 	for n, st := range []step{
-		{"An application: the virtual firewall, three apps with a bundle each, and a HealthScope over them", s.deploy},
+		{"Two edge clusters join the hub", s.join},
+		{"An application at both edges: the virtual firewall, three apps with a bundle each; and in the hub one HealthScope over them", s.deploy},
 		{"It is healthy: kubectl", s.showHealthy},
 		{"The same by REST", s.showREST(200, "healthy")},
 		{"The same for Prometheus", s.showMetrics("Ready")},
 		{"The same in A&AI, related to its VNF", s.showInventory("Ready")},
-		{"The sink's pod begins to crash", s.breakPod},
-		{"The scope says what is wrong, and since when", s.showUnhealthy},
+		{"The sink's pod begins to crash at one edge", s.breakPod},
+		{"The scope says what is wrong, where, and since when", s.showUnhealthy},
 		{"By REST", s.showREST(200, "unhealthy")},
 		{"For Prometheus", s.showMetrics("Failed")},
 		{"In A&AI", s.showInventory("Failed")},
 		{"The pod recovers", s.heal},
 		{"And so does everything", s.showHealthy},
-		{"In A&AI", s.showInventory("Ready")},
+		{"The other edge is cut off", s.cutOff},
+		{"What cannot be seen is unknown, neither healthy nor failed; the rest goes on", s.showLost},
+		{"A&AI keeps what was known last", s.showInventory("Ready")},
+		{"The edge is back", s.comeBack},
+		{"And everything is as it was", s.showHealthy},
 	} {
 		heading(s.out, fmt.Sprintf("%d. %s", n+1, st.title))
 		stepCtx, cancel := context.WithTimeout(ctx, stepTimeout)
@@ -72,27 +79,35 @@ func (s *story) tell(ctx context.Context) error {
 	return nil
 }
 
+// sample is the path of a part of the application.
+func sample(name string) string { return filepath.Join("config", "samples", "vfw", name) }
+
 func (s *story) deploy(ctx context.Context) error {
-	return s.show(ctx, "apply", "-f", filepath.Join("config", "samples", "vfw"))
+	for _, e := range s.edges {
+		if err := s.show(ctx, "--context", e.name, "apply", "-f", sample("1-application.yaml"), "-f", sample("2-bundles.yaml")); err != nil {
+			return err
+		}
+	}
+	return s.show(ctx, "apply", "-f", sample("3-healthscope.yaml"))
 }
 
 func (s *story) showHealthy(ctx context.Context) error {
 	if err := s.show(ctx, "wait", "--for=condition=Ready", "hs/vfw", "--timeout=60s"); err != nil {
 		return err
 	}
-	// A Deployment is Ready for a moment before its rollout has ended; the picture is taken after.
-	if err := s.until(ctx, "hs/vfw", "{.status.health} {.status.resourcesReady}", "healthy 9/9"); err != nil {
+	// A Deployment is Ready for a moment before its rollout has ended, and one edge may be before the other; the picture is taken after.
+	if err := s.until(ctx, "hs/vfw", "{.status.health} {.status.resourcesReady} {.status.clustersReachable}", "healthy 18/18 2/2"); err != nil {
 		return err
 	}
-	return errors.Join(s.show(ctx, "get", "hs"), s.show(ctx, "get", "rbs"))
+	return errors.Join(s.show(ctx, "get", "hs"), s.show(ctx, "--context", s.edges[0].name, "get", "rbs"))
 }
 
 func (s *story) breakPod(ctx context.Context) error {
-	return s.show(ctx, "annotate", "pod", "-l", "app=sink", controlplane.CrashAnnotation+"=true")
+	return s.show(ctx, "--context", s.edges[0].name, "annotate", "pod", "-l", "app=sink", controlplane.CrashAnnotation+"=true")
 }
 
 func (s *story) heal(ctx context.Context) error {
-	return s.show(ctx, "annotate", "pod", "-l", "app=sink", controlplane.CrashAnnotation+"-")
+	return s.show(ctx, "--context", s.edges[0].name, "annotate", "pod", "-l", "app=sink", controlplane.CrashAnnotation+"-")
 }
 
 func (s *story) showUnhealthy(ctx context.Context) error {
@@ -154,26 +169,30 @@ func (s *story) showMetrics(state string) func(context.Context) error {
 	}
 }
 
-// showInventory returns a step that waits until A&AI holds the state of the sink's Deployment and shows what A&AI holds.
+// showInventory returns a step that waits until A&AI holds the state of the first edge's sink, and shows what it holds of workloads.
 func (s *story) showInventory(state string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var objects []installation.Object
 		err := await(ctx, func() (string, bool) {
 			var err error
 			objects, err = s.hs.Objects(ctx)
-			found := slices.IndexFunc(objects, func(o installation.Object) bool { return o.String() == "Deployment/fw0-sink" })
-			if err != nil || found < 0 {
+			sink := slices.IndexFunc(objects, func(o installation.Object) bool {
+				return o.String() == "Deployment/fw0-sink" && o.Body["data-source"] == s.edges[0].cluster()
+			})
+			if err != nil || sink < 0 {
 				return fmt.Sprintf("%d objects, without the sink's Deployment (%v)", len(objects), err), false
 			}
-			return "the sink's Deployment is " + objects[found].Label(stateLabel), objects[found].Label(stateLabel) == state
+			return "the sink's Deployment is " + objects[sink].Label(stateLabel), objects[sink].Label(stateLabel) == state
 		})
 		if err != nil {
 			return err
 		}
-		output(s.out, fmt.Sprintf("\nThe k8s-resources of tenant %s in A&AI, with state, reason and what they are related to:\n", installation.TenantID))
+		output(s.out, fmt.Sprintf("\nOf the %d k8s-resources of tenant %s in A&AI the workloads, with state, reason and what they are related to:\n", len(objects), installation.TenantID))
 		for _, o := range objects {
-			line := fmt.Sprintf("%-36s %-8s %-17s %s", o, o.Label(stateLabel), o.Label("healthscope.core.oam.dev/reason"), strings.Join(o.Related(), ", "))
-			output(s.out, strings.TrimRight(line, " "))
+			if o.Body["kind"] == "Deployment" {
+				line := fmt.Sprintf("%-28s %-24s %-8s %-17s %s", o.Body["data-source"], o, o.Label(stateLabel), o.Label("healthscope.core.oam.dev/reason"), strings.Join(o.Related(), ", "))
+				output(s.out, strings.TrimRight(line, " "))
+			}
 		}
 		return nil
 	}
@@ -182,7 +201,7 @@ func (s *story) showInventory(state string) func(context.Context) error {
 // until waits until a field of an object has a value.
 func (s *story) until(ctx context.Context, object, path, want string) error {
 	return await(ctx, func() (string, bool) {
-		out, err := s.cp.KubectlCommand(ctx, "get", object, "-o", "jsonpath="+path).CombinedOutput()
+		out, err := s.kubectl(ctx, "get", object, "-o", "jsonpath="+path)
 		got := strings.TrimSpace(string(out))
 		return got, err == nil && got == want
 	})
@@ -202,10 +221,17 @@ func await(ctx context.Context, look func() (got string, ok bool)) error {
 	return nil
 }
 
+// kubectl runs kubectl with the contexts of all clusters, the hub's being the current one.
+func (s *story) kubectl(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := s.cp.KubectlCommand(ctx, args...)
+	cmd.Env = append(cmd.Env, "KUBECONFIG="+s.kubeconfigs())
+	return cmd.CombinedOutput()
+}
+
 // show runs kubectl and shows the command and its output.
 func (s *story) show(ctx context.Context, args ...string) error {
 	command(s.out, "kubectl "+quoted(args))
-	out, err := s.cp.KubectlCommand(ctx, args...).CombinedOutput()
+	out, err := s.kubectl(ctx, args...)
 	output(s.out, string(out))
 	if err != nil {
 		return fmt.Errorf("kubectl %s: %w", args[0], err)

@@ -59,6 +59,12 @@ func (i *Installation) Resources() string {
 		i.path("aai-user"), i.path("aai-password"), i.AAI, CloudOwner, CloudRegionID, TenantID)
 }
 
+// Credentials returns the user and the password for A&AI.
+func (i *Installation) Credentials() (user, password string, err error) {
+	secret, err := os.ReadFile(i.path("aai-password"))
+	return aaiUser, string(secret), err
+}
+
 // Request is a request that A&AI has received.
 type Request struct {
 	// Seq numbers requests, from 1.
@@ -113,7 +119,14 @@ func (i *Installation) startSimulator(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return ready(ctx, i.simulator, i.Control+"/__sim/violations")
+	if err := ready(ctx, i.simulator, i.Control+"/__sim/violations"); err != nil {
+		return err
+	}
+	i.inventory = i.AAI
+	if i.options.Front != nil {
+		i.inventory, err = i.options.Front(i.AAI)
+	}
+	return err
 }
 
 // Objects returns the k8s-resources in A&AI, by kind and name.

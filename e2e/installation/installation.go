@@ -1,6 +1,7 @@
 package installation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +20,8 @@ import (
 	"github.com/healthscope/healthscope/e2e/process"
 )
 
-// namespace is where HealthScope is installed.
-const namespace = "healthscope-system"
+// Namespace is where HealthScope is installed.
+const Namespace = "healthscope-system"
 
 // Where the simulated A&AI keeps what belongs to the cluster.
 const (
@@ -54,6 +55,14 @@ type Options struct {
 	Log io.Writer
 	// Configuration is added to the configuration file of both programs, in YAML.
 	Configuration string
+	// Regions is added to the list inventory.regions of the configuration file, in YAML indented by two blanks.
+	Regions string
+	// Inventory is added to the section inventory of the configuration file, in YAML indented by two blanks.
+	Inventory string
+	// InventoryNamespace is the namespace whose resources go to A&AI. The default is all of them.
+	InventoryNamespace string
+	// Front, if set, is told the URL of A&AI and returns the one that the controller is to use instead: that of somebody who listens in.
+	Front func(url string) (string, error)
 }
 
 // Installation is a running HealthScope.
@@ -62,6 +71,8 @@ type Installation struct {
 	API string
 	// Metrics is the URL of the controller's metrics.
 	Metrics string
+	// MonitorMetrics is the URL of the monitor's metrics.
+	MonitorMetrics string
 	// AAI is the URL of the simulated A&AI, up to and without /aai.
 	AAI string
 	// Control is the URL of the simulator's control surface.
@@ -69,6 +80,7 @@ type Installation struct {
 
 	cp         *controlplane.ControlPlane
 	options    Options
+	inventory  string // The URL of A&AI for the controller.
 	simulator  *process.Process
 	monitor    *process.Process
 	controller *process.Process
@@ -83,27 +95,45 @@ type ports struct {
 // Start installs the CRDs and the RBAC rules, and starts A&AI, monitor and
 // controller. It returns when they are ready; when it fails, what has been started is stopped again.
 func Start(ctx context.Context, cp *controlplane.ControlPlane, o Options) (*Installation, error) {
+	i, err := Prepare(ctx, cp, o)
+	if err != nil {
+		return nil, err
+	}
+	return i, i.steps(ctx, []step{
+		{"start the monitor", i.StartMonitor},
+		{"start the controller", i.StartController},
+	})
+}
+
+// Prepare does the same without starting monitor and controller.
+func Prepare(ctx context.Context, cp *controlplane.ControlPlane, o Options) (*Installation, error) {
 	if o.Log == nil {
 		o.Log = io.Discard
 	}
 	i := &Installation{cp: cp, options: o}
-	for _, step := range []struct {
-		what string
-		do   func(context.Context) error
-	}{
+	return i, i.steps(ctx, []step{
 		{"install CRDs and RBAC", i.install},
 		{"write configuration and credentials", i.prepare},
 		{"start A&AI", i.startSimulator},
-		{"start the monitor", i.StartMonitor},
-		{"start the controller", i.StartController},
-	} {
+	})
+}
+
+// step is a part of the start.
+type step struct {
+	what string
+	do   func(context.Context) error
+}
+
+// steps takes steps; when one fails, what has been started is stopped again.
+func (i *Installation) steps(ctx context.Context, steps []step) error {
+	for _, s := range steps {
 		begin := time.Now()
-		if err := step.do(ctx); err != nil {
-			return nil, errors.Join(fmt.Errorf("cannot %s: %w", step.what, err), i.Stop())
+		if err := s.do(ctx); err != nil {
+			return errors.Join(fmt.Errorf("cannot %s: %w", s.what, err), i.Stop())
 		}
-		fmt.Fprintf(o.Log, "%s: done in %s\n", step.what, time.Since(begin).Round(10*time.Millisecond))
+		fmt.Fprintf(i.options.Log, "%s: done in %s\n", s.what, time.Since(begin).Round(10*time.Millisecond))
 	}
-	return i, nil
+	return nil
 }
 
 // Stop stops everything that Start has started, gracefully.
@@ -134,6 +164,17 @@ func (i *Installation) KillMonitor() error { return kill(&i.monitor) }
 
 // KillController ends the controller without warning.
 func (i *Installation) KillController() error { return kill(&i.controller) }
+
+// PIDs are the process ids of the processes that run, by name: aai, monitor and controller.
+func (i *Installation) PIDs() map[string]int {
+	pids := map[string]int{}
+	for _, p := range []*process.Process{i.simulator, i.monitor, i.controller} {
+		if p != nil && p.Running() {
+			pids[p.Name()] = p.PID()
+		}
+	}
+	return pids
+}
 
 // LogTails returns the ends of the logs of all processes that run.
 func (i *Installation) LogTails() string {
@@ -177,8 +218,12 @@ func (i *Installation) install(ctx context.Context) error {
 	)
 }
 
-// prepare chooses ports and writes the configuration file and a kubeconfig for each ServiceAccount.
 func (i *Installation) prepare(ctx context.Context) error {
+	return i.prepareFor(ctx, "controller", "monitor")
+}
+
+// prepareFor chooses ports, and writes a kubeconfig for the ServiceAccount of each program.
+func (i *Installation) prepareFor(ctx context.Context, programs ...string) error {
 	for _, port := range []*int{&i.ports.api, &i.ports.controllerMetrics, &i.ports.controllerProbe, &i.ports.monitorMetrics, &i.ports.monitorProbe} {
 		var err error
 		if *port, err = freePort(ctx); err != nil {
@@ -187,8 +232,9 @@ func (i *Installation) prepare(ctx context.Context) error {
 	}
 	i.API = "http://" + loopback(i.ports.api)
 	i.Metrics = "http://" + loopback(i.ports.controllerMetrics) + "/metrics"
-	for _, name := range []string{"controller", "monitor"} {
-		if err := i.cp.ServiceAccountKubeconfig(ctx, namespace, "healthscope-"+name, i.path(name+".kubeconfig")); err != nil {
+	i.MonitorMetrics = "http://" + loopback(i.ports.monitorMetrics) + "/metrics"
+	for _, name := range programs {
+		if err := i.cp.ServiceAccountKubeconfig(ctx, Namespace, "healthscope-"+name, i.path(name+".kubeconfig")); err != nil {
 			return err
 		}
 	}
@@ -203,7 +249,7 @@ func (i *Installation) start(ctx context.Context, command string, metrics, probe
 	p, err := process.Start(process.Spec{
 		Name: command, Path: filepath.Join(i.options.Bin, "healthscope"), Dir: i.options.Dir, LogPath: i.LogPath(command),
 		Args: []string{
-			command, "--config", i.path("config.yaml"), "--kubeconfig", i.path(command + ".kubeconfig"), "--namespace", namespace,
+			command, "--config", i.path("config.yaml"), "--kubeconfig", i.path(command + ".kubeconfig"), "--namespace", Namespace,
 			"--metrics-bind-address", loopback(metrics), "--health-probe-bind-address", loopback(probe), "-v", "1",
 		},
 	})
@@ -268,23 +314,30 @@ func freePort(ctx context.Context) (int, error) {
 	return addr.Port, l.Close()
 }
 
-// writeConfiguration writes the configuration file of both programs.
+// writeConfiguration writes the configuration file of the programs.
 func (i *Installation) writeConfiguration() error {
-	text := fmt.Sprintf(`apiVersion: config.healthscope.io/v1alpha1
-kind: Configuration
-api:
+	text := "apiVersion: config.healthscope.io/v1alpha1\nkind: Configuration\n"
+	if i.inventory != "" {
+		text += i.hubConfiguration()
+	}
+	return os.WriteFile(i.path("config.yaml"), []byte(text+i.options.Configuration), 0o600)
+}
+
+// hubConfiguration is what the configuration file says of the REST server and of A&AI.
+func (i *Installation) hubConfiguration() string {
+	regions := fmt.Sprintf("  - {cluster: local, namespace: %q, cloudOwner: %s, cloudRegionId: %s, tenantId: %s}\n",
+		cmp.Or(i.options.InventoryNamespace, "*"), CloudOwner, CloudRegionID, TenantID)
+	return fmt.Sprintf(`api:
   bindAddress: %s
 inventory:
   url: %s
   selflinkBase: %s
   usernameFile: %s
   passwordFile: %s
-  regions:
-  - {cluster: local, cloudOwner: %s, cloudRegionId: %s, tenantId: %s}
   links:
   - {namespace: default, genericVnfIds: [%s]}
-%s`, loopback(i.ports.api), i.AAI, i.API, i.path("aai-user"), i.path("aai-password"), CloudOwner, CloudRegionID, TenantID, GenericVNFID, i.options.Configuration)
-	return os.WriteFile(i.path("config.yaml"), []byte(text), 0o600)
+  regions:
+%s%s%s`, loopback(i.ports.api), i.inventory, i.API, i.path("aai-user"), i.path("aai-password"), GenericVNFID, regions, i.options.Regions, i.options.Inventory)
 }
 
 // Text asks for a URL of the installation as plain text.

@@ -56,7 +56,7 @@ func BenchmarkSlim(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					slim := &k8spluginv1alpha1.ResourceBundleState{Status: *s}
-					bundle.Slim(slim)
+					bundle.Slim(slim, nil)
 					if len(slim.Status.Resources) != pods+3 {
 						b.Fatalf("%d resources", len(slim.Status.Resources))
 					}

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
 // Defaults of Options.
@@ -30,6 +32,10 @@ type Options struct {
 	ListBudget int
 	// HardLimit is how many bytes of JSON the whole status may take. Zero means DefaultHardLimit.
 	HardLimit int
+	// Unreadable are the kinds whose objects cannot be read at present: forbidden, or no answer. What the previous status says of them stays, as Unknown. The default is none.
+	Unreadable []schema.GroupKind
+	// User are the user's own rules. The default is none.
+	User rules.UserRules
 }
 
 // Build makes the status of a bundle from its objects and its previous status,
@@ -47,37 +53,55 @@ type Options struct {
 // Options.HardLimit, the largest lists are left out. When that is not enough,
 // entries of resources are: first those of Ready objects. Counts stay exact, and
 // truncated says that something is missing.
+//
+// Objects of Options.Unreadable kinds stay in the status as they were named
+// before, Unknown, for that they cannot be seen does not say that they are gone.
+// They count, a status that has any is not ready, and the lists leave them out.
+// While there are such kinds, what a truncated previous status counted, did not
+// name, and is not given stays in resourceCount, and in the summary as Unknown.
 func Build(objects []*unstructured.Unstructured, previous *k8spluginv1alpha1.ResourceBundleStateStatus, now time.Time, opts Options) k8spluginv1alpha1.ResourceBundleStateStatus {
 	opts.ListBudget = cmp.Or(opts.ListBudget, DefaultListBudget)
 	opts.HardLimit = cmp.Or(opts.HardLimit, DefaultHardLimit)
-	items := itemsOf(objects)
+	known := entriesOf(previous)
+	items, unread := withUnreadable(itemsOf(objects, opts.User), known, opts)
 	link(items)
-	times := timesOf(previous)
 	for i := range items {
 		r := &items[i].result
-		r.Labels = allowedLabels(items[i].object, opts.AllowedLabels)
-		r.Since = times.since(*r, now.UTC().Truncate(time.Second))
+		if !items[i].unread && len(opts.AllowedLabels) > 0 {
+			r.Labels = allowed(labelsOf(items[i].object), opts.AllowedLabels)
+		}
+		if r.Since.IsZero() {
+			r.Since = known.since(*r, now.UTC().Truncate(time.Second))
+		}
 	}
-	summary := summaryOf(results(items))
+	counted := countOf(results(items))
+	hidden, hiddenCounted := unnamed(items, previous, known, opts)
+	counted.Total, counted.Unknown = counted.Total+hiddenCounted, counted.Unknown+hiddenCounted
+	unread = unread || hidden > 0
+	summary := summaryOf(counted)
 	status := k8spluginv1alpha1.ResourceBundleStateStatus{
-		Ready:         summary.Total > 0 && summary.Ready == summary.Total,
-		ResourceCount: int32(len(items)),
+		Ready:         !unread && summary.Total > 0 && summary.Ready == summary.Total,
+		ResourceCount: int32(len(items) + hidden),
 		Summary:       &summary,
+		Truncated:     unread,
 	}
 	for i := range items {
 		status.Resources = append(status.Resources, entryOf(items[i].result))
 	}
 	fillLists(&status, items, opts.ListBudget)
 	cutToLimit(&status, opts.HardLimit)
+	if forgets(&status, items) {
+		return Build(objects, &status, now, opts) // As the next call would: nothing changes by itself.
+	}
 	return status
 }
 
 // itemsOf judges objects, and returns them sorted by key, each once.
-func itemsOf(objects []*unstructured.Unstructured) []item {
+func itemsOf(objects []*unstructured.Unstructured, user rules.UserRules) []item {
 	items := make([]item, 0, len(objects))
 	for _, object := range objects {
 		if object != nil && len(object.Object) > 0 {
-			items = append(items, evaluate("", object.Object))
+			items = append(items, evaluate("", object.Object, user))
 		}
 	}
 	slices.SortFunc(items, compareItems)
@@ -105,47 +129,44 @@ func encode(value any) []byte {
 	return encoded
 }
 
-// allowedLabels returns those labels of an object that are allowed to travel; nil when there are none.
-func allowedLabels(object map[string]any, allowed []string) map[string]string {
-	if len(allowed) == 0 {
-		return nil
-	}
-	all := child(child(object, "metadata"), "labels")
+// allowed returns those of an object's labels that are allowed to travel; nil when there are none.
+func allowed(labels map[string]string, keys []string) map[string]string {
 	var kept map[string]string
-	for _, name := range allowed {
-		value, ok := all[name].(string)
+	for _, key := range keys {
+		value, ok := labels[key]
 		if !ok {
 			continue
 		}
 		if kept == nil {
 			kept = map[string]string{}
 		}
-		kept[name] = value
+		kept[key] = value
 	}
 	return kept
 }
 
-// times remembers the entries of a previous status by key.
-type times map[healthscope.Key]healthscope.Result
+// entries remembers the entries of a previous status by key.
+type entries map[healthscope.Key]healthscope.Result
 
-// timesOf reads the entries of a previous status.
-func timesOf(previous *k8spluginv1alpha1.ResourceBundleStateStatus) times {
-	t := times{}
+// entriesOf reads the entries of a previous status.
+func entriesOf(previous *k8spluginv1alpha1.ResourceBundleStateStatus) entries {
+	known := entries{}
 	if previous == nil {
-		return t
+		return known
 	}
 	for _, entry := range previous.Resources {
 		if r, ok := resultOf("", entry); ok {
-			t[r.Key] = r
+			known[r.Key] = r
 		}
 	}
-	return t
+	return known
 }
 
-// since returns when the object entered its state: as before if the previous status knew the same object in the same state, else now.
-func (t times) since(r healthscope.Result, now time.Time) time.Time {
-	before, ok := t[r.Key]
-	if ok && before.UID == r.UID && before.State == r.State && !before.Since.IsZero() {
+// since returns when the object entered its state: as before if the previous
+// status knew the same object in the same state, else now. A time that is still to come is that of a clock that was wrong.
+func (e entries) since(r healthscope.Result, now time.Time) time.Time {
+	before, ok := e[r.Key]
+	if ok && before.UID == r.UID && before.State == r.State && !before.Since.IsZero() && !before.Since.After(now) {
 		return before.Since.UTC().Truncate(time.Second)
 	}
 	return now

@@ -185,6 +185,20 @@ func TestSince(t *testing.T) {
 	}
 }
 
+// A time that is still to come was written by a clock that was wrong.
+func TestSinceIsNotInTheFuture(t *testing.T) {
+	ahead := bundle.Build(shop(t), nil, noon.Add(time.Hour), bundle.Options{})
+	right := bundle.Build(shop(t), &ahead, noon, bundle.Options{})
+	for _, r := range right.Resources {
+		if want := noon.Truncate(time.Second); !r.Since.Time.Equal(want) {
+			t.Errorf("%s/%s: since %v, want %v", r.Kind, r.Name, r.Since, want)
+		}
+	}
+	if later := bundle.Build(shop(t), &right, noon.Add(time.Minute), bundle.Options{}); !bundle.Equal(&right, &later) {
+		t.Errorf("it changes again:\n%s", encode(t, later))
+	}
+}
+
 func TestBuildingAgainChangesNothing(t *testing.T) {
 	first := bundle.Build(shop(t), nil, noon, bundle.Options{})
 	stored := roundTrip(t, first)

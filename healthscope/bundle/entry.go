@@ -59,11 +59,15 @@ func resultOf(cluster string, entry k8spluginv1alpha1.ResourceHealth) (healthsco
 	return r, true
 }
 
-// summaryOf counts results as Judge does, but at a time before all others, when
+// countOf counts results as Judge does, but at a time before all others, when
 // nothing is too late: what a bundle says changes only when its objects do. Time
 // is added by who reads it.
-func summaryOf(results []healthscope.Result) k8spluginv1alpha1.Summary {
-	counted := healthscope.Summarize(healthscope.Judge(results, healthscope.Policy{}, time.Time{}).Members)
+func countOf(results []healthscope.Result) healthscope.Summary {
+	return healthscope.Summarize(healthscope.Judge(results, healthscope.Policy{}, time.Time{}).Members)
+}
+
+// summaryOf writes counts as a summary.
+func summaryOf(counted healthscope.Summary) k8spluginv1alpha1.Summary {
 	return k8spluginv1alpha1.Summary{
 		State: string(counted.State()), Total: int32(counted.Total),
 		Ready: int32(counted.Ready), Pending: int32(counted.Pending), Failed: int32(counted.Failed), Unknown: int32(counted.Unknown),

@@ -35,7 +35,7 @@ func FuzzRead(f *testing.F) {
 				t.Errorf("result %+v", r)
 			}
 		}
-		bundle.Slim(b)
+		bundle.Slim(b, nil)
 		if diff := cmp.Diff(contents, bundle.Read("edge", b), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("contents before and after Slim (-before +after):\n%s", diff)
 		}

@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
@@ -39,8 +40,9 @@ func frameSize(status k8spluginv1alpha1.ResourceBundleStateStatus) int {
 // goes first, leaves before owners before the unowned; an owner of something
 // that is not Ready stays with it. Next go the other leaves, the best state
 // first, and in the end what owns them. So an owner never goes while something
-// owned stays, which would then count by itself. Of equal entries the last by
-// key goes first.
+// owned stays, which would then count by itself. With pods that are not Ready one
+// that is stays, for a workload of which a reader sees no working pod looks Failed.
+// Of equal entries the last by key goes first.
 func cutEntries(entries []k8spluginv1alpha1.ResourceHealth, sizes []int, excess int) []k8spluginv1alpha1.ResourceHealth {
 	order := make([]int, len(entries))
 	for i := range order {
@@ -71,6 +73,8 @@ func cutEntries(entries []k8spluginv1alpha1.ResourceHealth, sizes []int, excess 
 type kinship struct {
 	// owns is true when another entry is owned by it; needed, when one that is not Ready is, be it over several steps.
 	owns, needed bool
+	// witness is true for the one pod that shows that its workload, which has others that are not Ready, works in part.
+	witness bool
 }
 
 // kinshipsOf finds out how entries are related.
@@ -88,18 +92,49 @@ func kinshipsOf(entries []k8spluginv1alpha1.ResourceHealth) []kinship {
 		return owner, ok
 	}
 	kin := make([]kinship, len(entries))
+	need := func(i int) {
+		for owner, ok := ownerOf(i); ok && !kin[owner].needed; owner, ok = ownerOf(owner) {
+			kin[owner].needed = true
+		}
+	}
+	working := map[int]int{}
 	for i, e := range entries {
 		owner, ok := ownerOf(i)
 		if !ok {
 			continue
 		}
 		kin[owner].owns = true
-		for e.State != string(healthscope.Ready) && ok && !kin[owner].needed {
-			kin[owner].needed = true
-			owner, ok = ownerOf(owner)
+		switch top := topOf(i, ownerOf); {
+		case e.State != string(healthscope.Ready):
+			need(i)
+		case e.Group == "" && e.Kind == "Pod" && e.Reason != string(healthscope.ReasonCompleted):
+			if _, ok := working[top]; !ok {
+				working[top] = i
+			}
+		}
+	}
+	for _, top := range slices.Sorted(maps.Keys(working)) {
+		if kin[top].needed {
+			kin[working[top]].witness = true
+			need(working[top])
 		}
 	}
 	return kin
+}
+
+// maxOwners bounds the way up from owned to owner. Kubernetes' own kinds need three steps; a circle has no end.
+const maxOwners = 8
+
+// topOf follows owners upwards.
+func topOf(i int, ownerOf func(int) (int, bool)) int {
+	for range maxOwners {
+		owner, ok := ownerOf(i)
+		if !ok {
+			return i
+		}
+		i = owner
+	}
+	return i
 }
 
 // ranksOf says for each entry when it goes: the lower, the earlier.
@@ -108,6 +143,10 @@ func ranksOf(entries []k8spluginv1alpha1.ResourceHealth) []int {
 	kin := kinshipsOf(entries)
 	ranks := make([]int, len(entries))
 	for i, e := range entries {
+		if kin[i].witness { // The last of the leaves.
+			ranks[i] = 3*(len(states)+1) + len(states)
+			continue
+		}
 		var tier int
 		switch ready, owned := e.State == string(healthscope.Ready), e.Owner != nil; {
 		case ready && !kin[i].needed && owned && !kin[i].owns:

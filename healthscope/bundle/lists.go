@@ -57,6 +57,9 @@ type otherResource struct {
 func fillLists(status *k8spluginv1alpha1.ResourceBundleStateStatus, items []item, budget int) {
 	byList := map[string][]item{}
 	for _, it := range items {
+		if it.unread {
+			continue // What could be listed of it would be old.
+		}
 		name := listOf(it.result)
 		byList[name] = append(byList[name], it)
 	}
@@ -112,8 +115,8 @@ func encodeList(name string, items []item, budget int) (k8spluginv1alpha1.RawLis
 // encodeEntry returns the JSON of an entry of a list; nil for an object that has no JSON form.
 func encodeEntry(list string, it item) []byte {
 	if list == otherKinds {
-		whole, _ := clone(it.object).(map[string]any)
-		stripObject(whole)
+		whole := clone(abridge(it.object))
+		stripValue(whole)
 		r := it.result
 		res := encode(whole)
 		if res == nil {
@@ -121,17 +124,12 @@ func encodeEntry(list string, it item) []byte {
 		}
 		return encode(otherResource{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Res: res})
 	}
-	kept := make(map[string]any, len(listFields))
-	for _, field := range listFields {
-		if value, ok := it.object[field]; ok {
-			kept[field] = clone(value)
-		}
-	}
+	kept, _ := clone(only(abridge(it.object), listFields)).(map[string]any)
 	if isDataHolder(it.object) {
 		delete(kept, "spec")
 		delete(kept, "status")
 	}
-	stripObject(kept)
+	stripValue(kept)
 	return encode(kept)
 }
 

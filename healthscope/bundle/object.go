@@ -11,13 +11,18 @@ import (
 
 // item is an object of a bundle with its result.
 type item struct {
+	// object is nil for one that is known from a previous status only.
 	object map[string]any
 	result healthscope.Result
+	// unread is true for an object that cannot be read at present.
+	unread bool
+	// remembered is true for one that is unread and known from a previous status only.
+	remembered bool
 }
 
-// evaluate judges an object of a cluster by its rule.
-func evaluate(cluster string, object map[string]any) item {
-	result := rules.Evaluate(&unstructured.Unstructured{Object: object})
+// evaluate judges an object of a cluster by its rule, or by the user's.
+func evaluate(cluster string, object map[string]any, user rules.UserRules) item {
+	result := rules.Evaluate(&unstructured.Unstructured{Object: object}, rules.Options{User: user})
 	result.Cluster = cluster
 	return item{object: object, result: result}
 }
@@ -31,12 +36,12 @@ func results(items []item) []healthscope.Result {
 	return list
 }
 
-// splitAPIVersion splits an apiVersion into group and version. The core group has the empty name.
-func splitAPIVersion(apiVersion string) (group, version string) {
-	if group, version, ok := strings.Cut(apiVersion, "/"); ok {
-		return group, version
+// groupOf returns the API group of an object. The core group has the empty name.
+func groupOf(object map[string]any) string {
+	if group, _, ok := strings.Cut(text(object["apiVersion"]), "/"); ok {
+		return group
 	}
-	return "", apiVersion
+	return ""
 }
 
 // text returns a string, or the empty one for any other value.

@@ -104,13 +104,13 @@ func TestReadGivesTheSameBeforeAndAfterSlim(t *testing.T) {
 			b.Status = drawStatus(t)
 		}
 		before := bundle.Read("edge", b)
-		bundle.Slim(b)
+		bundle.Slim(b, nil)
 		after := bundle.Read("edge", b)
 		if diff := cmp.Diff(before, after, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("contents (-before +after):\n%s", diff)
 		}
 		slim := b.DeepCopy()
-		bundle.Slim(slim)
+		bundle.Slim(slim, nil)
 		if diff := cmp.Diff(b, slim, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("a second Slim (-first +second):\n%s", diff)
 		}

@@ -10,6 +10,7 @@ import (
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
 // maxMalformed is how many places Contents.Malformed names at most, because a bundle may consist of nothing else.
@@ -19,12 +20,17 @@ const maxMalformed = 100
 type Contents struct {
 	// Results are the raw results of the bundle's objects, sorted by key. They are not judged yet.
 	Results []healthscope.Result
+	// Own is true when a HealthScope monitor has filled the bundle. Other monitors keep no time and no count that is to be trusted.
+	Own bool
 	// Observed is true when some monitor has reported, even if it saw nothing.
 	Observed bool
 	// Malformed names what could not be read, such as "summary", "podStatuses" or "podStatuses[3]"; at most 100 places.
 	Malformed []string
 	// Truncated is true when the bundle does not name all its objects, so that one that is not named may exist. Lists of whole objects that are left out do not make it so.
 	Truncated bool
+	// Unlisted counts what the bundle counts and does not name, by state: its own summary less what its named objects
+	// come to at a time when nothing is too late. Of Healthy it has the ready ones. It is zero unless Truncated.
+	Unlisted healthscope.Summary
 }
 
 // Read returns what a bundle of any generation says, for the cluster it is in.
@@ -32,24 +38,53 @@ type Contents struct {
 // A bundle that a HealthScope monitor has filled, which has a summary, is taken
 // at its word. The lists of other monitors are judged here, by the same rules
 // and with the same links from owned to owner; their results have no Since,
-// because these monitors keep no time.
+// because these monitors keep no time. Slim keeps these results in
+// status.resources, which counts when there is no summary and nothing in the lists.
 //
 // It never fails. What cannot be read is named in Malformed, and the rest counts.
+//
+// The lists are judged by the program's own rules; Slim knows the user's, too.
 func Read(cluster string, b *k8spluginv1alpha1.ResourceBundleState) Contents {
-	r := reader{cluster: cluster, malformed: slices.Clone(b.Status.Malformed)}
+	return read(cluster, b, nil)
+}
+
+// read is Read with rules of the user, which may be nil.
+func read(cluster string, b *k8spluginv1alpha1.ResourceBundleState, user rules.UserRules) Contents {
+	r := reader{cluster: cluster, user: user, malformed: slices.Clone(b.Status.Malformed)}
 	observed := b.Status.Summary != nil || len(b.Status.Resources) > 0 || len(b.Status.Malformed) > 0
-	if b.Status.Summary != nil {
-		r.readEntries(b.Status.Resources)
-	} else {
+	if b.Status.Summary == nil {
 		observed = r.readLists(&b.Status) || observed
 	}
+	if len(r.results) == 0 {
+		r.readEntries(b.Status.Resources)
+	}
 	slices.SortStableFunc(r.results, func(x, y healthscope.Result) int { return x.Compare(y.Key) })
-	return Contents{Results: r.results, Observed: observed, Malformed: r.malformed, Truncated: b.Status.Truncated && len(r.results) < int(b.Status.ResourceCount)}
+	contents := Contents{
+		Results: r.results, Own: b.Status.Summary != nil, Observed: observed, Malformed: r.malformed,
+		Truncated: b.Status.Truncated && len(r.results) < int(b.Status.ResourceCount),
+	}
+	if contents.Own && contents.Truncated {
+		contents.Unlisted = unlisted(*b.Status.Summary, r.results)
+	}
+	return contents
+}
+
+// unlisted returns what a summary counts beyond the results.
+func unlisted(all k8spluginv1alpha1.Summary, listed []healthscope.Result) healthscope.Summary {
+	named := summaryOf(countOf(listed))
+	rest := healthscope.Summary{
+		Ready: int(max(all.Ready-named.Ready, 0)), Pending: int(max(all.Pending-named.Pending, 0)),
+		Failed: int(max(all.Failed-named.Failed, 0)), Unknown: int(max(all.Unknown-named.Unknown, 0)),
+	}
+	rest.Total = rest.Ready + rest.Pending + rest.Failed + rest.Unknown
+	rest.Healthy = rest.Ready
+	return rest
 }
 
 // reader reads one bundle.
 type reader struct {
 	cluster   string
+	user      rules.UserRules
 	results   []healthscope.Result
 	malformed []string
 }
@@ -95,7 +130,7 @@ func (r *reader) readLists(status *k8spluginv1alpha1.ResourceBundleStateStatus) 
 				r.reportf("%s[%d]", name, i)
 				continue
 			}
-			items = append(items, evaluate(r.cluster, object))
+			items = append(items, evaluate(r.cluster, object, r.user))
 		}
 	}
 	slices.SortStableFunc(items, func(a, b item) int { return a.result.Compare(b.result.Key) })
@@ -144,7 +179,7 @@ func supply(object map[string]any, field string, value any) {
 	}
 }
 
-// joinAPIVersion is the opposite of splitAPIVersion.
+// joinAPIVersion puts group and version together.
 func joinAPIVersion(group, version string) string {
 	if group == "" {
 		return version

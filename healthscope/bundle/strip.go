@@ -1,6 +1,10 @@
 package bundle
 
 import (
+	"maps"
+	"slices"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -16,35 +20,35 @@ var copies = []string{
 // dataFields are the fields of ConfigMaps and Secrets that hold data.
 var dataFields = []string{"data", "binaryData", "stringData"}
 
+// variableLists are the ends of the names of lists that hold environment
+// variables in custom resources, such as extraEnv, podEnv or extraEnvVars.
+var variableLists = []string{"env", "Env", "envVars", "EnvVars"}
+
 // Strip removes from an object, in place, what may not be shown to the readers
 // of a bundle, and what nobody needs: managed fields, annotations in which tools
-// keep a copy of the object, the data of ConfigMaps and Secrets, and literal
-// values of environment variables and HTTP headers, in pod specs and templates
-// of any kind. Of an environment variable the name and valueFrom stay.
+// keep a copy of the object, the data of ConfigMaps and Secrets, also of those
+// that another object carries as a manifest, and literal values of environment
+// variables and HTTP headers, in pod specs and templates of any kind. Of an
+// environment variable the name and valueFrom stay. A map env counts as
+// variables by name, and so does a list whose name ends like env or envVars, as
+// far as its items have name and value.
 //
 // Commands, arguments and annotations other than the copies stay: a password
-// that is written there is for everyone to see who may see the pod.
+// that is written there is for everyone to see who may see the pod. So does a
+// manifest that is written as one text.
 func Strip(object *unstructured.Unstructured) {
 	if object != nil {
-		stripObject(object.Object)
+		stripValue(object.Object)
 	}
-}
-
-// stripObject is Strip for the bare JSON of an object.
-func stripObject(object map[string]any) {
-	if isDataHolder(object) {
-		for _, field := range dataFields {
-			delete(object, field)
-		}
-	}
-	stripValue(object)
 }
 
 // isDataHolder says whether the object is a ConfigMap or a Secret, which are there for their data.
 func isDataHolder(object map[string]any) bool {
-	group, _ := splitAPIVersion(text(object["apiVersion"]))
 	kind := text(object["kind"])
-	return group == "" && (kind == "ConfigMap" || kind == "Secret")
+	if kind != "ConfigMap" && kind != "Secret" {
+		return false
+	}
+	return groupOf(object) == ""
 }
 
 // stripValue strips a value and all that is in it.
@@ -55,6 +59,11 @@ func stripValue(value any) {
 			stripValue(item)
 		}
 	case map[string]any:
+		if isDataHolder(v) {
+			for _, field := range dataFields {
+				delete(v, field)
+			}
+		}
 		for name, field := range v {
 			stripField(v, name, field)
 		}
@@ -78,8 +87,42 @@ func stripField(parent map[string]any, name string, field any) {
 			parent[name] = namesOnly(list)
 			return
 		}
+		if variables, ok := field.(map[string]any); ok && name == "env" {
+			dropValues(variables)
+			return
+		}
+	default:
+		if list, ok := field.([]any); ok && namesVariables(name) {
+			dropNamedValues(list)
+		}
 	}
 	stripValue(field)
+}
+
+// namesVariables says whether the name of a list is one for environment variables.
+func namesVariables(name string) bool {
+	return slices.ContainsFunc(variableLists, func(end string) bool { return strings.HasSuffix(name, end) })
+}
+
+// dropNamedValues removes the value from those items of a list that have name and value.
+func dropNamedValues(list []any) {
+	for _, item := range list {
+		if variable, ok := item.(map[string]any); ok && variable["name"] != nil {
+			delete(variable, "value")
+		}
+	}
+}
+
+// dropValues leaves nothing of variables that are listed by name but the names and, where there is one, valueFrom.
+func dropValues(variables map[string]any) {
+	for name, value := range variables {
+		variable, ok := value.(map[string]any)
+		if !ok {
+			variables[name] = nil
+			continue
+		}
+		maps.DeleteFunc(variable, func(field string, _ any) bool { return field != "valueFrom" })
+	}
 }
 
 // dropCopies removes the copies from annotations, and says whether that leaves none.

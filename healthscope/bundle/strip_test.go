@@ -26,6 +26,9 @@ var secretive = map[string]string{
 	"ReplicaSet":         `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: r, namespace: store}, spec: {template: {spec: {containers: [{env: [{name: A, value: CANARY7f3a}]}]}}}}`,
 	"CronJob":            `{apiVersion: batch/v1, kind: CronJob, metadata: {name: c, namespace: store}, spec: {jobTemplate: {spec: {template: {spec: {containers: [{env: [{name: A, value: CANARY7f3a}]}]}}}}}}`,
 	"ControllerRevision": `{apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: r, namespace: store}, data: {spec: {template: {spec: {containers: [{env: [{name: A, value: CANARY7f3a}]}]}}}}}`,
+	"Object":             `{apiVersion: kubernetes.crossplane.io/v1alpha2, kind: Object, metadata: {name: o, namespace: store}, spec: {forProvider: {manifest: {apiVersion: v1, kind: Secret, metadata: {name: s}, data: {a: CANARY7f3a}, stringData: {b: CANARY7f3a}}}}, status: {atProvider: {manifest: {apiVersion: v1, kind: Secret, data: {a: CANARY7f3a}}}}}`,
+	"ManifestWork":       `{apiVersion: work.open-cluster-management.io/v1, kind: ManifestWork, metadata: {name: w, namespace: store}, spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: CANARY7f3a}, binaryData: {b: CANARY7f3a}}, {apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Secret, stringData: {a: CANARY7f3a}}]}]}}}`,
+	"Application":        `{apiVersion: core.oam.dev/v1beta1, kind: Application, metadata: {name: a, namespace: store}, spec: {components: [{name: s, type: k8s-objects, properties: {objects: [{apiVersion: v1, kind: Secret, metadata: {name: s}, data: {a: CANARY7f3a}}], env: {A: CANARY7f3a, B: {value: CANARY7f3a}, C: [CANARY7f3a]}, extraEnv: [{name: A, value: CANARY7f3a}], extraEnvVars: [{name: A, value: CANARY7f3a}], podenv: [{name: A, value: CANARY7f3a}], envVars: [{name: A, value: CANARY7f3a}]}}]}}`,
 	"custom resource":    `{apiVersion: acme.example/v1, kind: Gadget, metadata: {name: g, namespace: store}, spec: {pods: [[{env: [{name: A, value: CANARY7f3a}]}]]}}`,
 }
 
@@ -87,6 +90,18 @@ func TestStrip(t *testing.T) {
 		"a field of that name that is no list": {
 			`{kind: Gadget, spec: {env: production, httpHeaders: {a: b}}}`,
 			`{kind: Gadget, spec: {env: production, httpHeaders: {a: b}}}`,
+		},
+		"variables by name keep name and source": {
+			`{kind: Gadget, spec: {env: {A: b, C: {value: d}, E: {valueFrom: {secretKeyRef: {name: s, key: k}}, extra: 1}, F: null}}}`,
+			`{kind: Gadget, spec: {env: {A: null, C: {}, E: {valueFrom: {secretKeyRef: {name: s, key: k}}}, F: null}}}`,
+		},
+		"lists named like variables lose values of what has a name": {
+			`{kind: Gadget, spec: {extraEnvVars: [{name: A, value: b, more: [{env: [{name: A, value: b}]}]}, {name: C, valueFrom: {fieldRef: {fieldPath: metadata.name}}}, {key: D, value: e}, [{name: F, value: g}], h], inventory: [{name: A, value: b}], testEnv: staging}}`,
+			`{kind: Gadget, spec: {extraEnvVars: [{name: A, more: [{env: [{name: A}]}]}, {name: C, valueFrom: {fieldRef: {fieldPath: metadata.name}}}, {key: D, value: e}, [{name: F, value: g}], h], inventory: [{name: A, value: b}], testEnv: staging}}`,
+		},
+		"a Secret that another object carries keeps its metadata": {
+			`{apiVersion: acme.example/v1, kind: Gadget, data: {a: b}, spec: {manifest: {apiVersion: v1, kind: Secret, metadata: {name: s, managedFields: [{}]}, type: Opaque, data: {a: Yg==}}, ref: {apiVersion: v1, kind: Secret, name: s}, other: {apiVersion: acme.example/v1, kind: Secret, data: {a: b}}}}`,
+			`{apiVersion: acme.example/v1, kind: Gadget, data: {a: b}, spec: {manifest: {apiVersion: v1, kind: Secret, metadata: {name: s}, type: Opaque}, ref: {apiVersion: v1, kind: Secret, name: s}, other: {apiVersion: acme.example/v1, kind: Secret, data: {a: b}}}}`,
 		},
 		"secret": {
 			`{apiVersion: v1, kind: Secret, metadata: {name: s}, type: Opaque, data: {a: Yg==}, stringData: {c: d}}`,

@@ -1,9 +1,16 @@
 package bundle_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
@@ -33,10 +40,105 @@ func TestOnlyMissingEntriesMakeContentsTruncated(t *testing.T) {
 			if got := bundle.Read("edge", b).Truncated; got != tt.want {
 				t.Errorf("Read: truncated is %t, want %t", got, tt.want)
 			}
-			bundle.Slim(b)
+			bundle.Slim(b, nil)
 			if got := bundle.Read("edge", b).Truncated; got != tt.want {
 				t.Errorf("Read after Slim: truncated is %t, want %t", got, tt.want)
 			}
 		})
+	}
+}
+
+// A reader of a truncated bundle must come to the numbers that the monitor, which has seen all, came to.
+func TestWhatIsNotNamedIsCounted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		objects []*unstructured.Unstructured
+		limit   int
+	}{
+		"five thousand pods with owner": {crowd(t, 5000), 0},
+		"pods by themselves":            {parseAll(t, standalone(300)...), 20000},
+		"more failures than fit":        {parseAll(t, standalone(300)...), 3000},
+		"nothing fits":                  {parseAll(t, standalone(30)...), 1},
+		"all fits":                      {parseAll(t, standalone(30)...), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := bundle.Build(tc.objects, nil, noon, bundle.Options{HardLimit: tc.limit})
+			b := &k8spluginv1alpha1.ResourceBundleState{Status: status}
+			for range 2 {
+				contents := bundle.Read("edge", b)
+				got := healthscope.Summarize(healthscope.Judge(contents.Results, healthscope.Policy{}, time.Time{}).Members)
+				u := contents.Unlisted
+				sum := k8spluginv1alpha1.Summary{
+					State: status.Summary.State, Total: int32(got.Total + u.Total), Ready: int32(got.Ready + u.Ready),
+					Pending: int32(got.Pending + u.Pending), Failed: int32(got.Failed + u.Failed), Unknown: int32(got.Unknown + u.Unknown),
+				}
+				if diff := cmp.Diff(*status.Summary, sum); diff != "" {
+					t.Errorf("summary (-monitor +reader):\n%s", diff)
+				}
+				if u.Healthy != u.Ready || (u.Total > 0) && !contents.Truncated {
+					t.Errorf("unlisted %+v, truncated %t", u, contents.Truncated)
+				}
+				bundle.Slim(b, nil)
+			}
+		})
+	}
+}
+
+// standalone returns pods that count by themselves; every tenth one has failed.
+func standalone(n int) []string {
+	pods := make([]string, n)
+	for i := range pods {
+		state := `{phase: Running, containerStatuses: [{name: web, ready: true}]}`
+		if i%10 == 0 {
+			state = `{phase: Failed}`
+		}
+		pods[i] = fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: web-%03d, namespace: store, uid: u%d}, status: %s}`, i, i, state)
+	}
+	return pods
+}
+
+// A summary may be anything: somebody else can write it.
+func TestUnlistedIsNeverNegative(t *testing.T) {
+	b := &k8spluginv1alpha1.ResourceBundleState{Status: k8spluginv1alpha1.ResourceBundleStateStatus{
+		ResourceCount: 5, Truncated: true, Summary: &k8spluginv1alpha1.Summary{Total: -7, Ready: -3, Failed: 2},
+		Resources: []k8spluginv1alpha1.ResourceHealth{{Kind: "Pod", Name: "a", State: "Ready"}},
+	}}
+	want := healthscope.Summary{Total: 2, Failed: 2}
+	if diff := cmp.Diff(want, bundle.Read("edge", b).Unlisted); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// A workload of which some pods are ready does not look Failed because these are the ones that are left out.
+func TestAWorkloadThatWorksInPartDoesNotLookFailedForWantOfRoom(t *testing.T) {
+	objects := crowdWith(t, 200, 60)
+	objects[0].Object["status"] = map[string]any{"observedGeneration": int64(1), "replicas": int64(200), "readyReplicas": int64(199)}
+	objects[0].Object["spec"] = map[string]any{"replicas": int64(200)}
+	// The crashing pod is of a new ReplicaSet, the others are of the old one.
+	objects = append(objects, parse(t, `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: shop-9f9f, namespace: store, uid: r2, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: shop, controller: true}]}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1, readyReplicas: 0}}`))
+	objects[3+60].SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "shop-9f9f", Controller: new(true)}})
+	tested := 0
+	for limit := 900; limit < 6000; limit += 20 {
+		status := bundle.Build(objects, nil, noon, bundle.Options{HardLimit: limit})
+		if entryNamed(status, "Pod", "shop-6b7f-00060") == nil || entryNamed(status, "Deployment", "shop") == nil {
+			continue // There is no room for the failure either.
+		}
+		ready := 0
+		contents := bundle.Read("edge", &k8spluginv1alpha1.ResourceBundleState{Status: status})
+		for _, m := range healthscope.Judge(contents.Results, healthscope.Policy{}, time.Time{}).Members {
+			switch {
+			case m.Kind == "Pod" && !m.Owned:
+				t.Errorf("limit %d: %s has lost its owner", limit, m.Name)
+			case m.Kind == "Pod" && m.State == healthscope.Ready:
+				ready++
+			case m.Kind == "Deployment" && m.State != healthscope.Pending && entryNamed(status, "Service", "shop") != nil:
+				t.Errorf("limit %d: the Deployment looks %s", limit, m.State)
+			}
+		}
+		if ready == 1 {
+			tested++
+		}
+	}
+	if tested == 0 {
+		t.Error("no limit puts the test's objects to the test")
 	}
 }

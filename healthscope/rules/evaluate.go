@@ -1,135 +1,162 @@
 package rules
 
 import (
+	"cmp"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// groupKind names a kind in its API group. Rules do not depend on the version:
-// the fields they read mean the same in each.
-type groupKind struct{ group, kind string }
-
-// rule judges an object of the kind it is for. It fills in the verdict, and
-// reports what it cannot read to the object.
-type rule func(o *object, verdict *healthscope.Result)
-
-// rulesByKind holds the rules. The group extensions is that of workloads and
-// ingresses before Kubernetes 1.16 and 1.22; old monitors still report them so.
-var rulesByKind = map[groupKind]rule{
-	{"", "Pod"}:                      judgePod,
-	{"apps", "Deployment"}:           judgeDeployment,
-	{"extensions", "Deployment"}:     judgeDeployment,
-	{"apps", "ReplicaSet"}:           judgeReplicaSet,
-	{"extensions", "ReplicaSet"}:     judgeReplicaSet,
-	{"apps", "StatefulSet"}:          judgeStatefulSet,
-	{"apps", "DaemonSet"}:            judgeDaemonSet,
-	{"extensions", "DaemonSet"}:      judgeDaemonSet,
-	{"batch", "Job"}:                 judgeJob,
-	{"", "Service"}:                  judgeService,
-	{"networking.k8s.io", "Ingress"}: judgeIngress,
-	{"extensions", "Ingress"}:        judgeIngress,
-	{"", "PersistentVolumeClaim"}:    judgeClaim,
-	{"", "ConfigMap"}:                judgeExistence,
-	{"", "Secret"}:                   judgeExistence,
+// Options are what a judgement depends on besides the object.
+type Options struct {
+	// User holds the rules that users have written; nil when there are none.
+	User UserRules
 }
 
-// Evaluate judges one object by the rule for its kind, and by kstatus when
-// there is no rule for it. The first of these that applies decides:
-//
-//  1. an object that is being deleted is Terminating, Deleting;
-//  2. one whose status speaks of an older generation is Pending, StaleGeneration;
-//  3. the rule for its kind;
-//  4. kstatus.
-//
-// It never panics and never fails: an object that cannot be read as its kind is
-// Unknown, InvalidObject, with a message that names the field.
-//
-// The result names the object, its version, its uid and, from the controlling
-// ownerReference, its owner. It has no Since, no Cluster and no Labels, which
-// the caller sets. Replicas, Serving, Suspended and ProgressDeadline are also
-// given for an object that is deleted or stale, as far as the object tells.
-func Evaluate(u *unstructured.Unstructured) healthscope.Result {
-	if u == nil || len(u.Object) == 0 {
-		return healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonInvalidObject, Message: "the object is empty"}
-	}
-	o := read(u.Object)
-	verdict := identify(o)
-	deleted, stale := o.deleted(), o.stale()
-	switch judge := rulesByKind[groupKind{verdict.Group, verdict.Kind}]; {
-	case judge != nil:
-		judge(o, &verdict)
-	case !deleted && !stale:
-		judgeByKstatus(o, &verdict)
-	}
-	switch {
-	case deleted:
-		o.override(&verdict, healthscope.Terminating, healthscope.ReasonDeleting, "the object is being deleted")
-	case o.problem != "":
-		o.override(&verdict, healthscope.Unknown, healthscope.ReasonInvalidObject, o.problem)
-		verdict.Serving, verdict.Replicas = false, nil
-	case stale:
-		o.override(&verdict, healthscope.Pending, healthscope.ReasonStaleGeneration, "the status is older than the spec")
-		verdict.Progressing = true
-	}
-	verdict.Message = bounded(verdict.Message)
+// UserRules judge objects before the built-in rules do. They must be pure, and
+// safe for use by many goroutines at once.
+type UserRules interface {
+	// Covers says whether any rule is for a kind. It is asked for every object,
+	// so it must be cheap; a typed object whose kind is not covered is not converted for Evaluate.
+	Covers(apiVersion, kind string) bool
+	// Evaluate judges an object, given as the JSON of the API, which it must
+	// not change. Of the verdict it returns, State, Reason, Message,
+	// Progressing, Serving, Suspended and Warning count. rule is the bare name
+	// of the rule that decided; matched is false when no rule is for this
+	// object. It must not fail: what goes wrong within a rule is a verdict too.
+	Evaluate(object map[string]any) (verdict healthscope.Result, rule string, matched bool)
+}
+
+// Names of the rules that are not for one kind. A rule for a kind has the name
+// of the kind, and a user's rule its own behind "user:".
+const (
+	ruleDeletion   = "deletion"
+	ruleGeneration = "generation"
+	ruleConditions = "conditions"
+	rulePhase      = "phase"
+	ruleKstatus    = "kstatus"
+	ruleNone       = "none"
+	ruleUserPrefix = "user:"
+)
+
+// Evaluate is Explain without the name of the rule.
+func Evaluate(object runtime.Object, options Options) healthscope.Result {
+	verdict, _ := Explain(object, options)
 	return verdict
 }
 
-// identify returns a result that says which object it is about, and nothing else.
-func identify(o *object) healthscope.Result {
-	var r healthscope.Result
-	r.Group, r.Version = splitAPIVersion(o.text(o.root, "apiVersion"))
-	r.Kind = o.text(o.root, "kind")
-	if r.Kind == "" {
-		o.failf("kind is missing")
+// Explain judges one object and says which rule decided. The first of these that applies does:
+//
+//  1. "deletion": an object that is being deleted is Terminating;
+//  2. "user:NAME": a rule that a user has written;
+//  3. an object that cannot be read as its kind is Unknown, InvalidObject, with a message that names the field;
+//  4. "generation": one whose status speaks of an older generation is Pending, StaleGeneration; not a custom resource
+//     that is suspended, whose controller does not look at it;
+//  5. the rule for its kind, which has the name of the kind: "Deployment";
+//  6. "conditions" and "phase": the words of status by which most controllers tell;
+//  7. "kstatus", for the kinds of Kubernetes itself;
+//  8. "none": nothing is known of such an object, which is Ready, NoStatus,
+//     when it has no status, and Unknown, NoRule, otherwise.
+//
+// It takes *unstructured.Unstructured and Go types. The types of k8s.io/api that
+// have a rule are read as they are, and need no apiVersion and kind; others are converted first.
+// Both forms of an object have the same verdict. It never panics and never fails.
+//
+// The result names the object, its version, its uid and, from the controlling
+// ownerReference, its owner. It has no Cluster and no Labels, which the caller
+// sets, and no Since, except for NoStatus: that an object is since its creation. Replicas, Serving, Suspended and ProgressDeadline are also
+// given for an object that is deleted or stale, as far as the object tells.
+func Explain(object runtime.Object, options Options) (healthscope.Result, string) {
+	o, verdict := open(object)
+	if o == nil {
+		return healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonInvalidObject, Message: "the object is empty"}, ruleNone
 	}
-	r.Namespace = o.text(o.metadata, "metadata.namespace")
-	r.Name = o.text(o.metadata, "metadata.name")
-	r.UID = word(o.metadata["uid"])
-	r.Owner = controller(o.metadata)
-	return r
-}
-
-// splitAPIVersion splits an apiVersion into group and version. The core group has the empty name.
-func splitAPIVersion(apiVersion string) (group, version string) {
-	if group, version, ok := strings.Cut(apiVersion, "/"); ok {
-		return group, version
+	rule := cmp.Or(verdict.Kind, ruleNone)
+	judge := rulesByKind[groupKind{verdict.Group, verdict.Kind}]
+	if judge != nil {
+		judge(o, &verdict)
 	}
-	return "", apiVersion
-}
-
-// controller returns the owner that ownerReferences name as the controller; nil when there is none.
-func controller(metadata map[string]any) *healthscope.Owner {
-	references, _ := metadata["ownerReferences"].([]any)
-	for _, item := range references {
-		reference, _ := item.(map[string]any)
-		if isController, _ := reference["controller"].(bool); !isController {
-			continue
+	name, matched := judgeByUser(o, &verdict, options.User)
+	switch {
+	case o.deleting:
+		rule = ruleDeletion
+		o.override(&verdict, healthscope.Terminating, healthscope.ReasonDeleting, o.deletion())
+	case matched:
+		rule = ruleUserPrefix + name
+	case o.problem != "":
+		o.invalid(&verdict)
+	case o.stale() && (judge != nil || !halted(o)):
+		rule = ruleGeneration
+		o.override(&verdict, healthscope.Pending, healthscope.ReasonStaleGeneration, "the status is older than the spec")
+		verdict.Progressing = true
+	case judge == nil:
+		rule = judgeByConvention(o, &verdict)
+		if o.problem != "" {
+			o.invalid(&verdict)
 		}
-		group, _ := splitAPIVersion(word(reference["apiVersion"]))
-		owner := healthscope.Owner{Group: group, Kind: word(reference["kind"]), Name: word(reference["name"])}
-		if owner.Kind != "" && owner.Name != "" {
-			return &owner
-		}
 	}
-	return nil
+	verdict.Message = bounded(verdict.Message)
+	return verdict, rule
 }
 
-// deleted says whether the object is being deleted.
-func (o *object) deleted() bool { return word(o.metadata["deletionTimestamp"]) != "" }
+// judgeByUser lets the user's rules judge an object that is not being deleted.
+func judgeByUser(o *object, verdict *healthscope.Result, user UserRules) (name string, matched bool) {
+	if user == nil || o.deleting {
+		return "", false
+	}
+	apiVersion := verdict.Version
+	if verdict.Group != "" {
+		apiVersion = verdict.Group + "/" + verdict.Version
+	}
+	if !user.Covers(apiVersion, verdict.Kind) {
+		return "", false
+	}
+	theirs, name, matched := user.Evaluate(o.content(apiVersion, verdict.Kind))
+	if matched {
+		verdict.State, verdict.Reason, verdict.Message = theirs.State, theirs.Reason, theirs.Message
+		verdict.Progressing, verdict.Serving = theirs.Progressing, theirs.Serving
+		verdict.Suspended, verdict.Warning = theirs.Suspended, theirs.Warning
+	}
+	return name, matched
+}
 
-// stale says whether the status speaks of an older generation than the object has. Without both numbers it does not.
-func (o *object) stale() bool {
-	generation, known := o.count(o.metadata, "metadata.generation")
-	observed, seen := o.count(o.status, "status.observedGeneration")
-	return known && seen && observed < generation
+// judgeByConvention judges an object of a kind without a rule, and names what decided.
+func judgeByConvention(o *object, verdict *healthscope.Result) string {
+	if rule := judgeByConditions(o, verdict); rule != "" {
+		verdict.Progressing = verdict.Progressing && !halted(o)
+		if verdict.State == healthscope.Ready && verdict.Suspended {
+			verdict.Reason, verdict.Message = healthscope.ReasonSuspended, "it is suspended"
+		}
+		return rule
+	}
+	o.needConditions()
+	if builtIn(verdict.Group) {
+		judgeByKstatus(o, verdict)
+		return ruleKstatus
+	}
+	judgeUnknown(o, verdict)
+	return ruleNone
 }
 
 // override replaces what a rule said by something that goes before it.
 func (o *object) override(verdict *healthscope.Result, state healthscope.State, reason healthscope.Reason, message string) {
 	verdict.State, verdict.Reason, verdict.Message = state, reason, message
 	verdict.Progressing, verdict.Warning = false, false
+}
+
+// invalid gives the verdict on an object that cannot be read. What was read of it is not to be relied on.
+func (o *object) invalid(verdict *healthscope.Result) {
+	o.override(verdict, healthscope.Unknown, healthscope.ReasonInvalidObject, o.problem)
+	verdict.Serving, verdict.Suspended, verdict.Replicas = false, false, nil
+}
+
+// deletion says that the object is being deleted, and what holds that up.
+func (o *object) deletion() string {
+	text := "the object is being deleted"
+	if len(o.finalizers) > 0 {
+		text += ", finalizers that remain: " + strings.Join(o.finalizers, ", ")
+	}
+	return join("; ", text, o.obstacle)
 }

@@ -41,7 +41,7 @@ func checkVerdicts(t *testing.T, cases map[string]verdictCase) {
 	t.Helper()
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := rules.Evaluate(parse(t, tc.object))
+			got := rules.Evaluate(parse(t, tc.object), rules.Options{})
 			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(healthscope.Result{}, "Key", "Version", "UID", "Owner")); diff != "" {
 				t.Errorf("verdict (-want +got):\n%s", diff)
 			}
@@ -79,7 +79,7 @@ func TestEvaluateSaysWhichObjectItIs(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := rules.Evaluate(parse(t, tc.object))
+			got := rules.Evaluate(parse(t, tc.object), rules.Options{})
 			identity := healthscope.Result{Key: got.Key, Version: got.Version, UID: got.UID, Owner: got.Owner, Since: got.Since, Labels: got.Labels}
 			if diff := cmp.Diff(tc.want, identity); diff != "" {
 				t.Errorf("identity (-want +got):\n%s", diff)
@@ -105,9 +105,9 @@ func TestOrderOfEvaluation(t *testing.T) {
 				Replicas: &healthscope.Replicas{},
 			},
 		},
-		"deletion goes before kstatus": {
+		"deletion goes before the conditions": {
 			`{apiVersion: v1, kind: Namespace, metadata: {deletionTimestamp: "2026-02-01T00:00:00Z"}, status: {phase: Terminating, conditions: [{type: NamespaceContentRemaining, status: "True"}]}}`,
-			healthscope.Result{State: healthscope.Terminating, Reason: healthscope.ReasonDeleting, Message: "the object is being deleted"},
+			healthscope.Result{State: healthscope.Terminating, Reason: healthscope.ReasonDeleting, Message: "the object is being deleted; NamespaceContentRemaining"},
 		},
 		"an older status goes before the rule, and what served still serves": {
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 7}, spec: {replicas: 2, progressDeadlineSeconds: 90},
@@ -125,7 +125,7 @@ func TestOrderOfEvaluation(t *testing.T) {
 				Progressing: true, Replicas: &healthscope.Replicas{Ready: 2, Desired: 4},
 			},
 		},
-		"an older status goes before kstatus": {
+		"an older status goes before the conditions": {
 			`{apiVersion: acme.example/v1, kind: Gadget, metadata: {generation: 3}, status: {observedGeneration: 2, conditions: [{type: Ready, status: "True"}]}}`,
 			healthscope.Result{
 				State: healthscope.Pending, Reason: healthscope.ReasonStaleGeneration, Message: "the status is older than the spec", Progressing: true,
@@ -140,28 +140,31 @@ func TestOrderOfEvaluation(t *testing.T) {
 
 func TestObjectsThatCannotBeRead(t *testing.T) {
 	cases := map[string]struct{ object, message string }{
-		"no kind":                          {`{apiVersion: v1, metadata: {name: x}}`, "kind is missing"},
-		"kind is a number":                 {`{apiVersion: v1, kind: 4}`, "kind is not a string"},
-		"name is an object":                {`{apiVersion: v1, kind: ConfigMap, metadata: {name: {}}}`, "metadata.name is not a string"},
-		"metadata is a list":               {`{apiVersion: v1, kind: ConfigMap, metadata: []}`, "metadata is not an object"},
-		"status is a string":               {`{apiVersion: v1, kind: Pod, status: Running}`, "status is not an object"},
-		"generation is a word":             {`{apiVersion: apps/v1, kind: DaemonSet, metadata: {generation: two}}`, "metadata.generation is not a whole number from 0 up"},
-		"replicas is an object":            {`{apiVersion: apps/v1, kind: Deployment, status: {replicas: {}}}`, "status.replicas is not a whole number from 0 up"},
-		"replicas is negative":             {`{apiVersion: apps/v1, kind: Deployment, spec: {replicas: -2}, status: {replicas: 1}}`, "spec.replicas is not a whole number from 0 up"},
-		"replicas is a fraction":           {`{apiVersion: apps/v1, kind: ReplicaSet, status: {replicas: 1.5}}`, "status.replicas is not a whole number from 0 up"},
-		"replicas is enormous":             {`{apiVersion: apps/v1, kind: ReplicaSet, status: {replicas: 1e300}}`, "status.replicas is not a whole number from 0 up"},
-		"partition is a list":              {`{apiVersion: apps/v1, kind: StatefulSet, spec: {updateStrategy: {rollingUpdate: {partition: []}}}}`, "spec.updateStrategy.rollingUpdate.partition is not a whole number from 0 up"},
-		"container statuses is a string":   {`{apiVersion: v1, kind: Pod, status: {containerStatuses: all}}`, "status.containerStatuses is not a list"},
-		"a container status is a number":   {`{apiVersion: v1, kind: Pod, status: {containerStatuses: [{ready: true}, 7]}}`, "status.containerStatuses[1] is not an object"},
-		"ready is a word":                  {`{apiVersion: v1, kind: Pod, status: {containerStatuses: [{ready: perhaps}]}}`, "status.containerStatuses.ready is not a boolean"},
-		"phase is a boolean":               {`{apiVersion: v1, kind: PersistentVolumeClaim, status: {phase: true}}`, "status.phase is not a string"},
-		"load balancer is a string":        {`{apiVersion: v1, kind: Service, spec: {type: LoadBalancer}, status: {loadBalancer: x}}`, "status.loadBalancer is not an object"},
-		"a condition's status is a number": {`{apiVersion: acme.example/v1, kind: Gadget, status: {conditions: [{type: Ready, status: 5}]}}`, "the status cannot be read: cannot convert int64 to v1.ConditionStatus"},
-		"conditions is a string":           {`{apiVersion: apps/v1, kind: Deployment, status: {conditions: good}}`, "status.conditions is not a list"},
+		"no kind":                         {`{apiVersion: v1, metadata: {name: x}}`, "kind is missing"},
+		"kind is a number":                {`{apiVersion: v1, kind: 4}`, "kind is not a string"},
+		"name is an object":               {`{apiVersion: v1, kind: ConfigMap, metadata: {name: {}}}`, "metadata.name is not a string"},
+		"metadata is a list":              {`{apiVersion: v1, kind: ConfigMap, metadata: []}`, "metadata is not an object"},
+		"status is a string":              {`{apiVersion: v1, kind: Pod, status: Running}`, "status is not an object"},
+		"generation is a word":            {`{apiVersion: apps/v1, kind: DaemonSet, metadata: {generation: two}}`, "metadata.generation is not a whole number from 0 up"},
+		"replicas is an object":           {`{apiVersion: apps/v1, kind: Deployment, status: {replicas: {}}}`, "status.replicas is not a whole number from 0 up"},
+		"replicas is negative":            {`{apiVersion: apps/v1, kind: Deployment, spec: {replicas: -2}, status: {replicas: 1}}`, "spec.replicas is not a whole number from 0 up"},
+		"replicas is a fraction":          {`{apiVersion: apps/v1, kind: ReplicaSet, status: {replicas: 1.5}}`, "status.replicas is not a whole number from 0 up"},
+		"replicas is enormous":            {`{apiVersion: apps/v1, kind: ReplicaSet, status: {replicas: 1e300}}`, "status.replicas is not a whole number from 0 up"},
+		"partition is a list":             {`{apiVersion: apps/v1, kind: StatefulSet, spec: {updateStrategy: {rollingUpdate: {partition: []}}}}`, "spec.updateStrategy.rollingUpdate.partition is not a whole number from 0 up"},
+		"container statuses is a string":  {`{apiVersion: v1, kind: Pod, status: {containerStatuses: all}}`, "status.containerStatuses is not a list"},
+		"a container status is a number":  {`{apiVersion: v1, kind: Pod, status: {containerStatuses: [{ready: true}, 7]}}`, "status.containerStatuses[1] is not an object"},
+		"ready is a word":                 {`{apiVersion: v1, kind: Pod, status: {containerStatuses: [{ready: perhaps}]}}`, "status.containerStatuses.ready is not a boolean"},
+		"phase is a boolean":              {`{apiVersion: v1, kind: PersistentVolumeClaim, status: {phase: true}}`, "status.phase is not a string"},
+		"load balancer is a string":       {`{apiVersion: v1, kind: Service, spec: {type: LoadBalancer}, status: {loadBalancer: x}}`, "status.loadBalancer is not an object"},
+		"conditions of a custom resource": {`{apiVersion: acme.example/v1, kind: Gadget, status: {conditions: good}}`, "status.conditions is not a list"},
+		"conditions without a rule":       {`{apiVersion: v1, kind: Node, status: {conditions: good}}`, "status.conditions is not a list"},
+		"last run at noon":                {`{apiVersion: batch/v1, kind: CronJob, status: {lastScheduleTime: noon}}`, "status.lastScheduleTime is not a time"},
+		"parents is an object":            {`{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, status: {parents: {}}}`, "status.parents is not a list"},
+		"conditions is a string":          {`{apiVersion: apps/v1, kind: Deployment, status: {conditions: good}}`, "status.conditions is not a list"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := rules.Evaluate(parse(t, tc.object))
+			got := rules.Evaluate(parse(t, tc.object), rules.Options{})
 			if got.State != healthscope.Unknown || got.Reason != healthscope.ReasonInvalidObject || got.Message != tc.message {
 				t.Errorf("got %s, %s, %q; want Unknown, InvalidObject, %q", got.State, got.Reason, got.Message, tc.message)
 			}
@@ -176,7 +179,7 @@ func TestEmptyObjectsAreUnknown(t *testing.T) {
 	for name, object := range map[string]*unstructured.Unstructured{"nil": nil, "no content": {}, "no fields": {Object: map[string]any{}}} {
 		t.Run(name, func(t *testing.T) {
 			want := healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonInvalidObject, Message: "the object is empty"}
-			if diff := cmp.Diff(want, rules.Evaluate(object)); diff != "" {
+			if diff := cmp.Diff(want, rules.Evaluate(object, rules.Options{})); diff != "" {
 				t.Errorf("verdict (-want +got):\n%s", diff)
 			}
 		})
@@ -192,7 +195,7 @@ func TestNumbersInAnyForm(t *testing.T) {
 				"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"generation": three},
 				"spec":   map[string]any{"replicas": three},
 				"status": map[string]any{"observedGeneration": three, "replicas": three, "readyReplicas": three, "updatedReplicas": three, "availableReplicas": three},
-			}})
+			}}, rules.Options{})
 			want := &healthscope.Replicas{Ready: 3, Desired: 3}
 			if got.State != healthscope.Ready || cmp.Diff(want, got.Replicas) != "" {
 				t.Errorf("got %s with replicas %v: %s", got.State, got.Replicas, got.Message)
@@ -207,7 +210,7 @@ func TestMessagesAreBoundedAtARune(t *testing.T) {
 			got := rules.Evaluate(&unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "v1", "kind": "Pod",
 				"status": map[string]any{"phase": "Failed", "reason": "Evicted", "message": "a" + strings.Repeat(word, 300)},
-			}})
+			}}, rules.Options{})
 			if len(got.Message) > 256 || len(got.Message) < 253 || !utf8.ValidString(got.Message) {
 				t.Errorf("a message of %d bytes, valid %v", len(got.Message), utf8.ValidString(got.Message))
 			}

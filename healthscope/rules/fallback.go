@@ -9,74 +9,39 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// judgeByKstatus judges kinds without a rule as kstatus does: by the conditions
-// Reconciling, Stalled and Ready, and for want of them by existence.
+// judgeByKstatus judges kinds of Kubernetes itself that have no rule and no
+// condition that tells, as kstatus does. It takes them for current when they exist.
 func judgeByKstatus(o *object, verdict *healthscope.Result) {
 	computed, err := compute(o)
 	if err != nil {
 		o.failf("the status cannot be read: %v", err)
 		return
 	}
-	ready := o.condition("Ready")
 	switch computed.Status {
+	case status.CurrentStatus:
+		verdict.State, verdict.Reason = healthscope.Ready, healthscope.ReasonExists
 	case status.FailedStatus:
-		verdict.State, verdict.Reason, verdict.Message = healthscope.Failed, healthscope.ReasonFailed, failureByKstatus(computed)
-		if c := o.condition("Stalled"); c.is("True") {
-			verdict.Reason, verdict.Message = healthscope.ReasonStalled, c.detail()
-		}
+		verdict.State, verdict.Reason, verdict.Message = healthscope.Failed, healthscope.ReasonFailed, computed.Message
 	case status.InProgressStatus:
-		verdict.State, verdict.Progressing = healthscope.Pending, true
-		verdict.Reason, verdict.Message = reasonInProgress(o, ready, computed.Message)
-	default:
-		verdict.State = healthscope.Ready
-		if len(o.children(o.status, "status.conditions")) == 0 {
-			verdict.Reason = healthscope.ReasonExists
-		}
-		if ready != (condition{}) && !ready.is("True") {
-			verdict.State, verdict.Reason, verdict.Message = healthscope.Pending, healthscope.ReasonReadyUnknown, ready.detail()
-		}
+		verdict.State, verdict.Reason, verdict.Message = healthscope.Pending, healthscope.ReasonInProgress, computed.Message
+		verdict.Progressing = true
+	case status.TerminatingStatus, status.NotFoundStatus, status.UnknownStatus:
+		verdict.State, verdict.Reason, verdict.Message = healthscope.Unknown, healthscope.ReasonNoRule, computed.Message
 	}
 }
 
-// failureByKstatus says why kstatus calls an object failed.
-func failureByKstatus(computed *status.Result) string {
-	var reason string
-	for _, c := range computed.Conditions {
-		reason = c.Reason
-	}
-	return join(": ", reason, computed.Message)
-}
-
-// reasonInProgress says by which condition an object is not ready yet.
-func reasonInProgress(o *object, ready condition, message string) (healthscope.Reason, string) {
-	reconciling := o.condition("Reconciling")
-	switch {
-	case reconciling.is("True"):
-		return healthscope.ReasonReconciling, reconciling.detail()
-	case ready.is("False"):
-		return healthscope.ReasonReadyFalse, ready.detail()
-	case ready != (condition{}):
-		return healthscope.ReasonReadyUnknown, ready.detail()
-	default:
-		return healthscope.ReasonInProgress, message
-	}
-}
-
-// compute calls kstatus. It is given generations in the one form it takes, and
-// without the case, decided before, that they differ.
+// compute calls kstatus, without the generations and conditions, which have
+// been judged before and of which it takes one form only.
 func compute(o *object) (*status.Result, error) {
 	object := maps.Clone(o.root)
 	metadata := maps.Clone(o.metadata)
-	generation, _ := o.count(o.metadata, "metadata.generation")
 	delete(metadata, "generation")
-	if generation > 0 {
-		metadata["generation"] = generation
-	}
 	object["metadata"] = metadata
-	if _, ok := o.count(o.status, "status.observedGeneration"); ok {
-		observed := maps.Clone(o.status)
-		observed["observedGeneration"] = generation
-		object["status"] = observed
+	if o.status != nil {
+		rest := maps.Clone(o.status)
+		delete(rest, "observedGeneration")
+		delete(rest, "conditions")
+		object["status"] = rest
 	}
 	return status.Compute(&unstructured.Unstructured{Object: object})
 }

@@ -3,6 +3,7 @@ package rules_test
 import (
 	"encoding/json"
 	"regexp"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -81,7 +82,7 @@ status: {active: 1, ready: 1, succeeded: 1, failed: 1, startTime: "2026-02-01T00
 // inexact finds numbers that may not be the same as a fraction.
 var inexact = regexp.MustCompile(`\d{15}|\d[eE]`)
 
-// FuzzEvaluate: whatever the object, there is a state, a bounded message, and no panic.
+// FuzzEvaluate: whatever the object, there is a state, a bounded message in one line, a rule that decided, and no panic.
 func FuzzEvaluate(f *testing.F) {
 	for _, text := range samples {
 		encoded, err := yaml.YAMLToJSON([]byte(text))
@@ -90,6 +91,9 @@ func FuzzEvaluate(f *testing.F) {
 		}
 		f.Add(encoded)
 	}
+	for _, tc := range readObjects(f) {
+		f.Add([]byte(tc.Object))
+	}
 	f.Add([]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":null,"spec":[],"status":{"replicas":"3","conditions":[null,1,{"type":1}]}}`))
 	f.Add([]byte(`{"kind":"Pod","status":{"containerStatuses":[{"ready":1,"state":{"waiting":[]}}],"phase":0}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -97,14 +101,17 @@ func FuzzEvaluate(f *testing.F) {
 		if k8sjson.Unmarshal(data, &asClient) != nil || json.Unmarshal(data, &asPlain) != nil {
 			return
 		}
-		got := rules.Evaluate(&unstructured.Unstructured{Object: asClient})
-		if !got.State.Valid() || len(got.Message) > 256 || !utf8.ValidString(got.Message) {
+		got, rule := rules.Explain(&unstructured.Unstructured{Object: asClient}, rules.Options{})
+		if !got.State.Valid() || len(got.Message) > 256 || !utf8.ValidString(got.Message) || strings.ContainsAny(got.Message, "\n\r\t") {
 			t.Errorf("state %q with message %q", got.State, got.Message)
+		}
+		if rule == "" {
+			t.Errorf("%s, %s, and no word by which rule", got.State, got.Reason)
 		}
 		if inexact.Match(data) {
 			return
 		}
-		if again := rules.Evaluate(&unstructured.Unstructured{Object: asPlain}); again.State != got.State || again.Reason != got.Reason {
+		if again := rules.Evaluate(&unstructured.Unstructured{Object: asPlain}, rules.Options{}); again.State != got.State || again.Reason != got.Reason {
 			t.Errorf("whole numbers as integers give %s, %s; as fractions %s, %s: %s", got.State, got.Reason, again.State, again.Reason, again.Message)
 		}
 	})

@@ -2,38 +2,121 @@ package rules
 
 import (
 	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/healthscope/healthscope/healthscope"
 )
 
+// job is what the rule for Jobs goes by.
+type job struct {
+	active, ready, failed, succeeded int64
+	// counts is true when ready is to be relied on. Kubernetes before 1.24 does not count ready pods.
+	counts             bool
+	suspended, started bool
+}
+
+// readJob reads a Job.
+func readJob(o *object) job {
+	if j, ok := o.typed.(*batchv1.Job); ok {
+		typedConditions(o, j.Status.Conditions, func(c *batchv1.JobCondition) condition {
+			return condition{string(c.Type), string(c.Status), c.Reason, c.Message, 0}
+		})
+		read := job{
+			active:    o.typedNumber(int64(j.Status.Active), "status.active"),
+			failed:    o.typedNumber(int64(j.Status.Failed), "status.failed"),
+			succeeded: o.typedNumber(int64(j.Status.Succeeded), "status.succeeded"),
+			suspended: j.Spec.Suspend != nil && *j.Spec.Suspend,
+			started:   !j.Status.StartTime.IsZero(),
+		}
+		if j.Status.Ready != nil {
+			read.ready, read.counts = o.typedNumber(int64(*j.Status.Ready), "status.ready"), *j.Status.Ready >= 0
+		}
+		return read
+	}
+	o.needConditions()
+	read := job{
+		active:    o.number(o.status, "status.active"),
+		failed:    o.number(o.status, "status.failed"),
+		succeeded: o.number(o.status, "status.succeeded"),
+		suspended: o.flag(o.spec, "spec.suspend"),
+		started:   o.text(o.status, "status.startTime") != "",
+	}
+	read.ready, read.counts = o.count(o.status, "status.ready")
+	return read
+}
+
 // judgeJob is the rule for Jobs. A Job that runs is Pending until it has
 // completed, and serving as long as all its active pods are ready: it does what
-// it is there for. Kubernetes before 1.24 does not count ready pods.
+// it is there for.
 func judgeJob(o *object, verdict *healthscope.Result) {
-	active, _ := o.count(o.status, "status.active")
-	ready, known := o.count(o.status, "status.ready")
-	failed, _ := o.count(o.status, "status.failed")
-	succeeded, _ := o.count(o.status, "status.succeeded")
-	suspended := o.flag(o.spec, "spec.suspend") || o.condition("Suspended").is("True")
-	numbers := fmt.Sprintf("%d active, %d succeeded, %d failed", active, succeeded, failed)
+	j := readJob(o)
+	numbers := fmt.Sprintf("%d active, %d succeeded, %d failed", j.active, j.succeeded, j.failed)
+	failed := o.condition("Failed")
+	if !failed.is("True") {
+		failed = o.condition("FailureTarget")
+	}
 	switch {
 	case o.condition("Complete").is("True"):
 		verdict.State, verdict.Reason, verdict.Message = healthscope.Ready, healthscope.ReasonCompleted, numbers
-	case o.condition("Failed").is("True"):
+	case failed.is("True"):
 		verdict.State, verdict.Reason = healthscope.Failed, healthscope.ReasonJobFailed
-		verdict.Message = join("; ", o.condition("Failed").detail(), numbers)
-	case o.condition("FailureTarget").is("True"):
-		verdict.State, verdict.Reason = healthscope.Failed, healthscope.ReasonJobFailed
-		verdict.Message = join("; ", o.condition("FailureTarget").detail(), numbers)
-	case suspended:
+		verdict.Message = join("; ", failed.detail(), numbers)
+	case j.suspended || o.condition("Suspended").is("True"):
 		verdict.State, verdict.Reason, verdict.Suspended = healthscope.Ready, healthscope.ReasonSuspended, true
 		verdict.Message = "the Job is suspended"
-	case active+succeeded+failed == 0 && o.text(o.status, "status.startTime") == "":
-		verdict.State, verdict.Reason = healthscope.Pending, healthscope.ReasonNotObserved
-		verdict.Message = "no controller has reported on it yet"
+	case j.active+j.succeeded+j.failed == 0 && !j.started:
+		pendingNotObserved(verdict)
 	default:
 		verdict.State, verdict.Reason, verdict.Message = healthscope.Pending, healthscope.ReasonRunning, numbers
 		verdict.Progressing = true
-		verdict.Serving = active > 0 && (!known || ready >= active)
+		verdict.Serving = j.active > 0 && (!j.counts || j.ready >= j.active)
 	}
+}
+
+// judgeCronJob is the rule for CronJobs: always Ready, with a warning when the
+// last run has not succeeded. As long as a Job runs, nothing can be said of it.
+func judgeCronJob(o *object, verdict *healthscope.Result) {
+	verdict.State = healthscope.Ready
+	var scheduled, succeeded time.Time
+	var active int
+	if c, ok := o.typed.(*batchv1.CronJob); ok {
+		verdict.Suspended = c.Spec.Suspend != nil && *c.Spec.Suspend
+		active = len(c.Status.Active)
+		scheduled, succeeded = timeOf(c.Status.LastScheduleTime), timeOf(c.Status.LastSuccessfulTime)
+	} else {
+		verdict.Suspended = o.flag(o.spec, "spec.suspend")
+		active = len(o.list(o.status, "status.active"))
+		scheduled, succeeded = o.time("status.lastScheduleTime"), o.time("status.lastSuccessfulTime")
+	}
+	switch {
+	case active == 0 && succeeded.Before(scheduled):
+		verdict.Warning, verdict.Reason = true, healthscope.ReasonLastRunFailed
+		verdict.Message = "the last run has not succeeded"
+	case verdict.Suspended:
+		verdict.Reason, verdict.Message = healthscope.ReasonSuspended, "the CronJob is suspended"
+	}
+}
+
+// timeOf returns a time that may be absent.
+func timeOf(t *metav1.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.Time
+}
+
+// time returns a time of the status; the zero one when it is absent.
+func (o *object) time(path string) time.Time {
+	text := o.text(o.status, path)
+	if text == "" {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		o.failf("%s is not a time", path)
+	}
+	return t
 }

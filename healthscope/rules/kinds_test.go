@@ -94,12 +94,15 @@ func TestKindsWithoutRule(t *testing.T) {
 		return `{apiVersion: acme.example/v1, kind: Gadget, metadata: {generation: 1}, status: ` + status + `}`
 	}
 	checkVerdicts(t, map[string]verdictCase{
-		"no status":                {`{apiVersion: acme.example/v1, kind: Gadget}`, exists},
-		"a namespace":              {`{apiVersion: v1, kind: Namespace, status: {phase: Active}}`, exists},
-		"a network policy":         {`{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, spec: {podSelector: {}}}`, exists},
-		"a network attachment":     {`{apiVersion: k8s.cni.cncf.io/v1, kind: NetworkAttachmentDefinition, spec: {config: "{}"}}`, exists},
-		"ready":                    {gadget(`{conditions: [{type: Ready, status: "True"}]}`), healthscope.Result{State: healthscope.Ready}},
-		"generations as fractions": {`{apiVersion: acme.example/v1, kind: Gadget, metadata: {generation: "2"}, status: {observedGeneration: "2", conditions: [{type: Ready, status: "True"}]}}`, healthscope.Result{State: healthscope.Ready}},
+		"no status":                         {`{apiVersion: acme.example/v1, kind: Gadget}`, healthscope.Result{State: healthscope.Ready, Reason: healthscope.ReasonNoStatus, Message: "the object has no status"}},
+		"an empty status":                   {gadget(`{}`), healthscope.Result{State: healthscope.Ready, Reason: healthscope.ReasonNoStatus, Message: "the object has no status"}},
+		"a generation as text, for kstatus": {`{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {generation: "2"}}`, exists},
+		"an odd condition, for kstatus":     {`{apiVersion: flowcontrol.apiserver.k8s.io/v1, kind: FlowSchema, status: {conditions: [{type: Dangling, status: 5}]}}`, exists},
+		"a namespace":                       {`{apiVersion: v1, kind: Namespace, status: {phase: Active}}`, exists},
+		"a network policy":                  {`{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, spec: {podSelector: {}}}`, exists},
+		"a network attachment":              {`{apiVersion: k8s.cni.cncf.io/v1, kind: NetworkAttachmentDefinition, spec: {config: "{}"}}`, exists},
+		"ready":                             {gadget(`{conditions: [{type: Ready, status: "True"}]}`), healthscope.Result{State: healthscope.Ready}},
+		"generations as fractions":          {`{apiVersion: acme.example/v1, kind: Gadget, metadata: {generation: "2"}, status: {observedGeneration: "2", conditions: [{type: Ready, status: "True"}]}}`, healthscope.Result{State: healthscope.Ready}},
 		"not ready": {
 			gadget(`{conditions: [{type: Ready, status: "False", reason: Broken, message: no oil}]}`),
 			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonReadyFalse, Message: "Broken: no oil", Progressing: true},
@@ -126,15 +129,15 @@ func TestKindsWithoutRule(t *testing.T) {
 		},
 		"a definition whose names are taken": {
 			`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, status: {conditions: [{type: NamesAccepted, status: "False", reason: ListKindConflict, message: taken}]}}`,
-			healthscope.Result{State: healthscope.Failed, Reason: healthscope.ReasonFailed, Message: "ListKindConflict: taken"},
+			healthscope.Result{State: healthscope.Failed, Reason: healthscope.ReasonNamesNotAccepted, Message: "ListKindConflict: taken"},
 		},
 		"a definition that is being installed": {
 			`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition}`,
-			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonInProgress, Message: "Install in progress", Progressing: true},
+			notObserved,
 		},
 		"a disruption budget": {
 			`{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {generation: 1}, status: {observedGeneration: 1, currentHealthy: 2, desiredHealthy: 1, disruptionsAllowed: 1, expectedPods: 2}}`,
-			exists,
+			healthscope.Result{State: healthscope.Ready},
 		},
 	})
 }

@@ -1,34 +1,116 @@
 package rules
 
-import "github.com/healthscope/healthscope/healthscope"
+import (
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
 
 // judgeService is the rule for Services: Ready, except for one of type
 // LoadBalancer that has no address. An external IP is an address that its user
 // has seen to.
 func judgeService(o *object, verdict *healthscope.Result) {
 	verdict.State = healthscope.Ready
-	if o.text(o.spec, "spec.type") != "LoadBalancer" || hasAddress(o) {
-		return
+	var balanced bool
+	var addresses int
+	if s, ok := o.typed.(*corev1.Service); ok {
+		balanced = s.Spec.Type == corev1.ServiceTypeLoadBalancer
+		addresses = len(s.Status.LoadBalancer.Ingress) + len(s.Spec.ExternalIPs)
+	} else if balanced = o.text(o.spec, "spec.type") == "LoadBalancer"; balanced {
+		addresses = o.addresses() + len(o.list(o.spec, "spec.externalIPs"))
 	}
-	if addresses, _ := o.spec["externalIPs"].([]any); len(addresses) > 0 {
-		return
+	if balanced && addresses == 0 {
+		verdict.State, verdict.Reason = healthscope.Pending, healthscope.ReasonLoadBalancerPending
+		verdict.Message = "the load balancer has no address yet"
 	}
-	verdict.State, verdict.Reason = healthscope.Pending, healthscope.ReasonLoadBalancerPending
-	verdict.Message = "the load balancer has no address yet"
 }
 
 // judgeIngress is the rule for Ingresses: one without an address may well be
 // served, as many ingress controllers never write one, so that is a warning.
 func judgeIngress(o *object, verdict *healthscope.Result) {
+	var addresses int
+	if i, ok := o.typed.(*networkingv1.Ingress); ok {
+		addresses = len(i.Status.LoadBalancer.Ingress)
+	} else {
+		addresses = o.addresses()
+	}
 	verdict.State = healthscope.Ready
-	if !hasAddress(o) {
+	if addresses == 0 {
 		verdict.Warning, verdict.Reason = true, healthscope.ReasonNoAddress
 		verdict.Message = "the ingress has no address"
 	}
 }
 
-// hasAddress says whether the status of a Service or an Ingress holds an address.
-func hasAddress(o *object) bool {
-	balancer := o.child(o.status, "status.loadBalancer")
-	return len(o.children(balancer, "status.loadBalancer.ingress")) > 0
+// addresses counts the addresses of a load balancer.
+func (o *object) addresses() int {
+	return len(o.children(o.child(o.status, "status.loadBalancer"), "status.loadBalancer.ingress"))
+}
+
+// judgeGateway is the rule for Gateways: Ready when Programmed, Failed when not
+// Accepted. Gateways of the Gateway API before v1beta1 say Ready instead of Programmed.
+func judgeGateway(o *object, verdict *healthscope.Result) {
+	accepted, programmed := o.condition("Accepted"), o.condition("Programmed")
+	if !programmed.exists() {
+		programmed = o.condition("Ready")
+	}
+	switch {
+	case accepted.is("False") && !o.outdated(accepted):
+		verdict.State, verdict.Reason, verdict.Message = healthscope.Failed, healthscope.ReasonNotAccepted, accepted.detail()
+	case !programmed.exists():
+		pendingNotObserved(verdict)
+	case !o.judgeByCondition(verdict, programmed):
+	case len(o.children(o.status, "status.addresses")) == 0:
+		verdict.Warning, verdict.Reason = true, healthscope.ReasonNoAddress
+		verdict.Message = "the gateway has no address"
+	}
+}
+
+// judgeGatewayClass is the rule for GatewayClasses: Ready when Accepted, and Failed when not.
+func judgeGatewayClass(o *object, verdict *healthscope.Result) {
+	accepted := o.condition("Accepted")
+	switch {
+	case accepted.is("False") && !o.outdated(accepted):
+		verdict.State, verdict.Reason, verdict.Message = healthscope.Failed, healthscope.ReasonNotAccepted, accepted.detail()
+	case !accepted.exists():
+		pendingNotObserved(verdict)
+	default:
+		o.judgeByCondition(verdict, accepted)
+	}
+}
+
+// judgeRoute is the rule for the routes of the Gateway API, which have
+// conditions for each of their parents: Failed when one does not accept the
+// route, Ready when all do and find what it leads to.
+func judgeRoute(o *object, verdict *healthscope.Result) {
+	parents := o.children(o.status, "status.parents")
+	if len(parents) == 0 {
+		pendingNotObserved(verdict)
+		return
+	}
+	var pending *healthscope.Result
+	for _, parent := range parents {
+		list, _ := parent["conditions"].([]any)
+		conditions := conditionsOf(list)
+		accepted, resolved := find(conditions, "Accepted"), find(conditions, "ResolvedRefs")
+		if accepted.is("False") && !o.outdated(accepted) {
+			verdict.State, verdict.Reason, verdict.Message = healthscope.Failed, healthscope.ReasonNotAccepted, accepted.detail()
+			return
+		}
+		var other healthscope.Result
+		switch {
+		case !accepted.exists():
+			pendingNotObserved(&other)
+		case o.judgeByCondition(&other, accepted) && resolved.exists():
+			o.judgeByCondition(&other, resolved)
+		}
+		if other.State != healthscope.Ready && pending == nil {
+			pending = &other
+		}
+	}
+	verdict.State = healthscope.Ready
+	if pending != nil {
+		verdict.State, verdict.Reason, verdict.Message = pending.State, pending.Reason, pending.Message
+		verdict.Progressing, verdict.Warning = pending.Progressing, pending.Warning
+	}
 }

@@ -1,33 +1,58 @@
 package rules
 
 import (
-	"encoding/json"
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// maxMessage is how many bytes a message may have.
-const maxMessage = 256
-
-// object is an object under judgement. Its accessors take a value in any form
-// that makes sense, say whether it is there, and note the first one that makes
-// none, so that rules need not handle errors.
+// object is an object under judgement, in its Go type or in the JSON of the
+// API. Its accessors take a value in any form that makes sense, say whether it
+// is there, and note the first one that makes none, so that rules need not
+// handle errors.
 type object struct {
+	// typed is the object in its Go type; nil for one in JSON.
+	typed runtime.Object
+	// root and its parts are the object in JSON; nil for one in its Go type.
 	root, metadata, spec, status map[string]any
+
+	// generation is metadata.generation; 0 when it is not known.
+	generation int64
+	// observed is the generation that the status speaks of, and hasObserved says whether it tells.
+	observed    int64
+	hasObserved bool
+	// deleting is true from the moment the object is to be deleted.
+	deleting bool
+	// finalizers are what has to happen before it is gone.
+	finalizers []string
+	// annotations are those of an object in its Go type.
+	annotations map[string]string
+	// conditions are those of the status.
+	conditions []condition
+	// conditionsProblem says why status.conditions cannot be read; it counts only for those who look for a condition.
+	conditionsProblem string
+	// obstacle says what holds up the deletion; empty when nothing is known to.
+	obstacle string
 	// problem says what cannot be read; empty as long as all can.
 	problem string
 }
 
-// read prepares an object for its rule.
-func read(root map[string]any) *object {
-	o := &object{root: root}
-	o.metadata = o.child(root, "metadata")
-	o.status = o.child(root, "status")
-	o.spec, _ = root["spec"].(map[string]any)
-	return o
+// stale says whether the status speaks of an older generation than the object has. Without both numbers it does not.
+func (o *object) stale() bool { return o.generation > 0 && o.hasObserved && o.observed < o.generation }
+
+// observedTyped notes the observedGeneration of an object in its Go type, where 0 means that it is not there.
+func (o *object) observedTyped(generation int64) {
+	o.observed, o.hasObserved = generation, generation != 0
+}
+
+// annotation returns an annotation; empty when it is absent.
+func (o *object) annotation(name string) string {
+	if o.typed != nil {
+		return o.annotations[name]
+	}
+	annotations, _ := o.metadata["annotations"].(map[string]any)
+	return word(annotations[name])
 }
 
 // failf notes the first problem.
@@ -54,26 +79,35 @@ func (o *object) child(parent map[string]any, path string) map[string]any {
 	}
 }
 
-// children returns the objects of a list within parent; nil when it is absent.
-func (o *object) children(parent map[string]any, path string) []map[string]any {
+// list returns a list within parent; nil when it is absent.
+func (o *object) list(parent map[string]any, path string) []any {
 	switch value := parent[key(path)].(type) {
 	case nil:
 		return nil
 	case []any:
-		items := make([]map[string]any, 0, len(value))
-		for i, item := range value {
-			child, ok := item.(map[string]any)
-			if !ok {
-				o.failf("%s[%d] is not an object", path, i)
-				return nil
-			}
-			items = append(items, child)
-		}
-		return items
+		return value
 	default:
 		o.failf("%s is not a list", path)
 		return nil
 	}
+}
+
+// children returns the objects of a list within parent; nil when it is absent.
+func (o *object) children(parent map[string]any, path string) []map[string]any {
+	list := o.list(parent, path)
+	if len(list) == 0 {
+		return nil
+	}
+	items := make([]map[string]any, 0, len(list))
+	for i, item := range list {
+		child, ok := item.(map[string]any)
+		if !ok {
+			o.failf("%s[%d] is not an object", path, i)
+			return nil
+		}
+		items = append(items, child)
+	}
+	return items
 }
 
 // text returns a string within parent; empty when it is absent.
@@ -91,18 +125,15 @@ func (o *object) text(parent map[string]any, path string) string {
 
 // flag returns a boolean within parent, which may be written as a string; false when it is absent.
 func (o *object) flag(parent map[string]any, path string) bool {
-	switch value := parent[key(path)].(type) {
-	case nil:
+	value, ok := parent[key(path)]
+	if !ok || value == nil {
 		return false
-	case bool:
-		return value
-	case string:
-		if parsed, err := strconv.ParseBool(value); err == nil {
-			return parsed
-		}
 	}
-	o.failf("%s is not a boolean", path)
-	return false
+	b, ok := boolean(value)
+	if !ok {
+		o.failf("%s is not a boolean", path)
+	}
+	return b
 }
 
 // count returns a number within parent that is whole and not negative, and whether it is there.
@@ -119,96 +150,17 @@ func (o *object) count(parent map[string]any, path string) (int64, bool) {
 	return n, true
 }
 
-// wholeNumber reads a number in any of the forms in which decoders and foreign writers leave one.
-func wholeNumber(value any) (int64, bool) {
-	switch n := value.(type) {
-	case int64:
-		return n, true
-	case int:
-		return int64(n), true
-	case int32:
-		return int64(n), true
-	case float64:
-		return wholeFloat(n)
-	case json.Number:
-		return wholeString(string(n))
-	case string:
-		return wholeString(n)
-	}
-	return 0, false
+// number is count without the word whether it is there.
+func (o *object) number(parent map[string]any, path string) int64 {
+	n, _ := o.count(parent, path)
+	return n
 }
 
-// wholeString reads a number that is written out.
-func wholeString(s string) (int64, bool) {
-	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
-		return n, true
+// typedNumber is number for a field of a Go type.
+func (o *object) typedNumber(n int64, path string) int64 {
+	if n < 0 {
+		o.failf("%s is not a whole number from 0 up", path)
+		return 0
 	}
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		return 0, false
-	}
-	return wholeFloat(f)
-}
-
-// wholeFloat reads a floating-point number. Beyond 2^53 such a number is not exact.
-func wholeFloat(f float64) (int64, bool) {
-	if math.Trunc(f) != f || math.Abs(f) > 1<<53 {
-		return 0, false
-	}
-	return int64(f), true
-}
-
-// word returns a string that only describes, so that anything else may pass for an empty one.
-func word(value any) string {
-	s, _ := value.(string)
-	return s
-}
-
-// condition is one entry of status.conditions.
-type condition struct{ status, reason, message string }
-
-// condition returns the condition of a type; the zero value when there is none.
-func (o *object) condition(conditionType string) condition {
-	conditions, _ := o.status["conditions"].([]any)
-	for _, item := range conditions {
-		c, _ := item.(map[string]any)
-		if word(c["type"]) == conditionType {
-			return condition{status: word(c["status"]), reason: word(c["reason"]), message: word(c["message"])}
-		}
-	}
-	return condition{}
-}
-
-// is says whether the condition has a status: True, False or Unknown.
-func (c condition) is(status string) bool { return c.status == status }
-
-// detail returns reason and message in one line.
-func (c condition) detail() string { return join(": ", c.reason, c.message) }
-
-// join joins the parts that are not empty.
-func join(separator string, parts ...string) string {
-	var b strings.Builder
-	for _, part := range parts {
-		if part == "" {
-			continue
-		}
-		if b.Len() > 0 {
-			b.WriteString(separator)
-		}
-		b.WriteString(part)
-	}
-	return b.String()
-}
-
-// bounded makes a message valid UTF-8 of at most maxMessage bytes.
-func bounded(message string) string {
-	message = strings.ToValidUTF8(message, "\uFFFD")
-	if len(message) <= maxMessage {
-		return message
-	}
-	end := maxMessage
-	for end > 0 && !utf8.RuneStart(message[end]) {
-		end--
-	}
-	return message[:end]
+	return n
 }

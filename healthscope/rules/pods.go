@@ -3,167 +3,124 @@ package rules
 import (
 	"cmp"
 	"fmt"
-	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// hopeless are the reasons for which a container waits that do not go away by
-// waiting. Kubernetes tries again, but what has to change is outside of it.
-var hopeless = map[string]bool{
-	"CrashLoopBackOff":           true,
-	"ImagePullBackOff":           true,
-	"ErrImagePull":               true,
-	"ErrImageNeverPull":          true,
-	"InvalidImageName":           true,
-	"ImageInspectError":          true,
-	"RegistryUnavailable":        true,
-	"CreateContainerConfigError": true,
-	"CreateContainerError":       true,
-	"RunContainerError":          true,
+// pod is what the rule for Pods goes by.
+type pod struct {
+	phase, reason, message string
+	// specified is the number of containers in the spec; 0 when there is no spec.
+	specified         int
+	containers, inits []container
 }
 
-// explained are those of them whose message says what has to change, in words
-// that stay the same from one try to the next.
-var explained = map[string]bool{
-	"InvalidImageName":           true,
-	"CreateContainerConfigError": true,
-	"CreateContainerError":       true,
-	"RunContainerError":          true,
-}
-
-// container is what a pod's status says of one container.
-type container struct {
-	name, image string
-	ready       bool
-	// waiting is the reason for which the container waits; empty when it does not, or does not say why.
-	waiting, waitingMessage string
-	// terminated says that the container has ended and runs no more; done, that it has ended well.
-	terminated, done bool
-	// exit tells the last end of the container: "exit code 137 (OOMKilled)". It is empty when it never ended.
-	exit string
+// readPod reads a pod.
+func readPod(o *object) pod {
+	if p, ok := o.typed.(*corev1.Pod); ok {
+		o.observedTyped(p.Status.ObservedGeneration)
+		typedConditions(o, p.Status.Conditions, func(c *corev1.PodCondition) condition {
+			return condition{string(c.Type), string(c.Status), c.Reason, c.Message, 0}
+		})
+		return pod{
+			phase: string(p.Status.Phase), reason: p.Status.Reason, message: p.Status.Message, specified: len(p.Spec.Containers),
+			containers: typedContainers(p.Status.ContainerStatuses), inits: typedContainers(p.Status.InitContainerStatuses),
+		}
+	}
+	o.needConditions()
+	return pod{
+		phase: o.text(o.status, "status.phase"), reason: word(o.status["reason"]), message: word(o.status["message"]),
+		specified:  len(o.list(o.spec, "spec.containers")),
+		containers: o.containers("status.containerStatuses"), inits: o.containers("status.initContainerStatuses"),
+	}
 }
 
 // judgePod is the rule for Pods: Ready when all containers are ready, or when
 // all have ended well. Ephemeral containers do not count.
 func judgePod(o *object, verdict *healthscope.Result) {
-	phase := o.text(o.status, "status.phase")
-	containers := o.containers("status.containerStatuses")
-	inits := o.containers("status.initContainerStatuses")
+	p := readPod(o)
 	ready := 0
-	for _, c := range containers {
-		if c.ready {
+	for i := range p.containers {
+		if p.containers[i].ready {
 			ready++
 		}
 	}
-	wanted := max(len(containers), len(o.children(o.spec, "spec.containers")))
+	wanted := max(len(p.containers), p.specified)
 	verdict.Replicas = &healthscope.Replicas{Ready: int32(ready), Desired: int32(wanted)}
-	allReady := len(containers) > 0 && ready == wanted
+	allReady := len(p.containers) > 0 && ready == wanted
 	switch {
-	case phase == "Succeeded":
+	case p.phase == "Succeeded":
 		verdict.State, verdict.Reason = healthscope.Ready, healthscope.ReasonCompleted
-	case nodeLost(o):
+	case p.nodeLost(o):
 		verdict.State, verdict.Reason = healthscope.Pending, healthscope.ReasonNodeLost
 		verdict.Message = "the node no longer reports"
 	case allReady:
 		verdict.State, verdict.Serving = healthscope.Ready, true
-		warnOfPod(o, verdict, phase, inits)
-	case phase == "Failed":
-		failPod(o, verdict, append(inits, containers...))
+		p.warn(o, verdict)
+	case p.phase == "Failed":
+		verdict.State, verdict.Reason = healthscope.Failed, p.failure(o)
+		verdict.Message = join("; ", p.message, describe(p.inits), describe(p.containers))
 	default:
-		judgeStartingPod(o, verdict, phase, inits, containers)
-	}
-}
-
-// containers reads a list of container statuses.
-func (o *object) containers(path string) []container {
-	statuses := o.children(o.status, path)
-	containers := make([]container, len(statuses))
-	for i, status := range statuses {
-		c := &containers[i]
-		c.name, c.image = word(status["name"]), word(status["image"])
-		c.ready = o.flag(status, path+".ready")
-		state, _ := status["state"].(map[string]any)
-		waiting, _ := state["waiting"].(map[string]any)
-		c.waiting, c.waitingMessage = word(waiting["reason"]), word(waiting["message"])
-		terminated, _ := state["terminated"].(map[string]any)
-		code, coded := wholeNumber(terminated["exitCode"])
-		c.terminated, c.done = terminated != nil, coded && code == 0
-		if !c.terminated {
-			last, _ := status["lastState"].(map[string]any)
-			terminated, _ = last["terminated"].(map[string]any)
-		}
-		c.exit = exitOf(terminated)
-	}
-	return containers
-}
-
-// exitOf puts the end of a container into words.
-func exitOf(terminated map[string]any) string {
-	if terminated == nil {
-		return ""
-	}
-	code, ok := wholeNumber(terminated["exitCode"])
-	reason := word(terminated["reason"])
-	switch {
-	case ok && reason != "":
-		return fmt.Sprintf("exit code %d (%s)", code, reason)
-	case ok:
-		return "exit code " + strconv.FormatInt(code, 10)
-	default:
-		return reason
+		p.judgeStarting(o, verdict)
 	}
 }
 
 // nodeLost says whether the pod's node has stopped to report. Its containers
 // then still count as ready in the status, which nobody writes any more.
-func nodeLost(o *object) bool {
+func (p *pod) nodeLost(o *object) bool {
 	lost := func(reason string) bool { return reason == "NodeLost" || reason == "NodeStatusUnknown" }
-	return lost(word(o.status["reason"])) || lost(o.condition("Ready").reason)
+	return lost(p.reason) || lost(o.condition("Ready").reason)
 }
 
-// warnOfPod adds to a Ready pod what is not right with it.
-func warnOfPod(o *object, verdict *healthscope.Result, phase string, inits []container) {
+// failure returns the reason for which Kubernetes has given up the pod.
+func (p *pod) failure(o *object) healthscope.Reason {
+	reason := p.reason
+	if target := o.condition("DisruptionTarget"); reason == "" && target.is("True") {
+		reason = target.reason
+	}
+	return kubernetesReason(reason, healthscope.ReasonPodFailed)
+}
+
+// warn adds to a Ready pod what is not right with it.
+func (p *pod) warn(o *object, verdict *healthscope.Result) {
 	warn := func(reason healthscope.Reason, message string) {
 		verdict.Warning, verdict.Reason, verdict.Message = true, reason, message
 	}
-	ready := o.condition("Ready")
+	ready, gates := o.condition("Ready"), string(healthscope.ReasonReadinessGatesNotReady)
+	target := o.condition("DisruptionTarget")
 	switch {
-	case phase == "Failed":
-		warn(kubernetesReason(word(o.status["reason"]), healthscope.ReasonPodFailed), "the pod has failed, its containers still count as ready")
-	case ready.is("False") && ready.reason != string(healthscope.ReasonReadinessGatesNotReady) && hasSidecarDown(inits):
-		warn(healthscope.ReasonContainersNotReady, describe(inits))
-	case ready.is("False") && (ready.reason == string(healthscope.ReasonReadinessGatesNotReady) || o.condition("ContainersReady").is("True")):
+	case p.phase == "Failed":
+		warn(p.failure(o), "the pod has failed, its containers still count as ready")
+	case target.is("True"):
+		warn(healthscope.ReasonDisruptionTarget, join(": ", "the pod is about to be removed", target.detail()))
+	case ready.is("False") && ready.reason != gates && sidecarDown(p.inits):
+		warn(healthscope.ReasonContainersNotReady, describe(p.inits))
+	case ready.is("False") && (ready.reason == gates || o.condition("ContainersReady").is("True")):
 		warn(healthscope.ReasonReadinessGatesNotReady, join(": ", "all containers are ready, a readiness gate is not", ready.message))
 	case ready.is("False"):
 		warn(healthscope.ReasonContainersNotReady, join(": ", "all containers are ready, the pod is not", ready.message))
-	case !knownPhase(phase):
-		warn(healthscope.ReasonUnknownPhase, fmt.Sprintf("all containers are ready, the phase %q is not known", phase))
+	case !knownPhase(p.phase):
+		warn(healthscope.ReasonUnknownPhase, fmt.Sprintf("all containers are ready, the phase %q is not known", p.phase))
 	}
 }
 
-// hasSidecarDown says whether an init container that should keep running does not.
-func hasSidecarDown(inits []container) bool {
-	for _, c := range inits {
-		if !c.ready && !c.terminated {
+// sidecarDown says whether an init container that should keep running does not.
+func sidecarDown(inits []container) bool {
+	for i := range inits {
+		if !inits[i].ready && !inits[i].terminated {
 			return true
 		}
 	}
 	return false
 }
 
-// failPod gives the verdict on a pod that Kubernetes has given up.
-func failPod(o *object, verdict *healthscope.Result, containers []container) {
-	verdict.State = healthscope.Failed
-	verdict.Reason = kubernetesReason(word(o.status["reason"]), healthscope.ReasonPodFailed)
-	verdict.Message = join("; ", word(o.status["message"]), describe(containers))
-}
-
-// judgeStartingPod gives the verdict on a pod that is neither ready nor at its end.
-func judgeStartingPod(o *object, verdict *healthscope.Result, phase string, inits, containers []container) {
-	for _, list := range [][]container{inits, containers} {
-		for _, c := range list {
-			if hopeless[c.waiting] {
+// judgeStarting gives the verdict on a pod that is neither ready nor at its end.
+func (p *pod) judgeStarting(o *object, verdict *healthscope.Result) {
+	for _, list := range [...][]container{p.inits, p.containers} {
+		for i := range list {
+			if c := &list[i]; hopeless[c.waiting] {
 				verdict.State, verdict.Reason, verdict.Message = healthscope.Failed, healthscope.Reason(c.waiting), c.why()
 				return
 			}
@@ -172,18 +129,17 @@ func judgeStartingPod(o *object, verdict *healthscope.Result, phase string, init
 	verdict.State = healthscope.Pending
 	scheduled := o.condition("PodScheduled")
 	switch {
-	case phase == "" && len(containers) == 0 && len(o.status) == 0:
-		verdict.Reason, verdict.Message = healthscope.ReasonNotObserved, "no controller has reported on it yet"
-	case !knownPhase(phase):
-		verdict.Warning, verdict.Reason = true, healthscope.ReasonUnknownPhase
-		verdict.Message = fmt.Sprintf("the phase %q is not known", phase)
+	case p.phase == "" && len(p.containers)+len(p.inits)+len(o.conditions) == 0:
+		pendingNotObserved(verdict)
+	case !knownPhase(p.phase):
+		pendingUnknownPhase(verdict, p.phase)
 	case scheduled.is("False"):
 		verdict.Reason = kubernetesReason(scheduled.reason, healthscope.ReasonUnschedulable)
 		verdict.Message = scheduled.message
 	default:
 		verdict.Reason = healthscope.ReasonContainersNotReady
-		verdict.Message = cmp.Or(join("; ", describe(inits), describe(containers)),
-			fmt.Sprintf("%d of %d containers have a status", len(containers), verdict.Replicas.Desired))
+		verdict.Message = cmp.Or(join("; ", describe(p.inits), describe(p.containers)),
+			fmt.Sprintf("%d of %d containers have a status", len(p.containers), verdict.Replicas.Desired))
 	}
 }
 
@@ -196,38 +152,10 @@ func knownPhase(phase string) bool {
 	return false
 }
 
-// describe says in a few words which containers are not ready, and why. One that has ended well is done.
-func describe(containers []container) string {
-	var text string
-	for _, c := range containers {
-		if !c.ready && !c.done && len(text) < maxMessage {
-			text = join("; ", text, c.why())
-		}
-	}
-	return text
-}
-
-// why says what is wrong with a container.
-func (c container) why() string {
-	text := fmt.Sprintf("container %q: ", c.name)
-	switch {
-	case c.waiting != "":
-		text += c.waiting
-		if hopeless[c.waiting] && c.exit == "" && !explained[c.waiting] {
-			text = join(", image ", text, c.image)
-		}
-		if explained[c.waiting] {
-			text = join(", ", text, c.waitingMessage)
-		}
-	case c.terminated:
-		return text + join(", ", "terminated", c.exit)
-	default:
-		text += "not ready"
-	}
-	if c.exit != "" {
-		text += ", last " + c.exit
-	}
-	return text
+// pendingUnknownPhase gives the verdict on an object whose phase its rule does not know.
+func pendingUnknownPhase(verdict *healthscope.Result, phase string) {
+	verdict.State, verdict.Reason, verdict.Warning = healthscope.Pending, healthscope.ReasonUnknownPhase, true
+	verdict.Message = fmt.Sprintf("the phase %q is not known", phase)
 }
 
 // kubernetesReason passes a reason of Kubernetes on, unless it is none.

@@ -128,7 +128,7 @@ func TestFailedPods(t *testing.T) {
 		"crash loop": {
 			`{apiVersion: v1, kind: Pod, status: {phase: Running, containerStatuses: [{name: log, ready: true}, {name: web, ready: false, restartCount: 9,
 			  state: {waiting: {reason: CrashLoopBackOff, message: back-off 5m0s restarting failed container}}, lastState: {terminated: {exitCode: 1, reason: Error, message: token=s3cr3t}}}]}}`,
-			healthscope.Result{State: healthscope.Failed, Reason: "CrashLoopBackOff", Message: `container "web": CrashLoopBackOff, last exit code 1 (Error)`, Replicas: of(1, 2)},
+			healthscope.Result{State: healthscope.Failed, Reason: "CrashLoopBackOff", Message: `container "web": CrashLoopBackOff, last exit code 1 (Error): token=***`, Replicas: of(1, 2)},
 		},
 		"init container in a crash loop": {
 			`{apiVersion: v1, kind: Pod, status: {phase: Pending, initContainerStatuses: [{name: setup, ready: false, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 7}}}],

@@ -60,7 +60,7 @@ func TestSeedRuleForDeployments(t *testing.T) {
 			object["spec"] = spec
 		}
 
-		got := rules.Evaluate(&unstructured.Unstructured{Object: object})
+		got := rules.Evaluate(&unstructured.Unstructured{Object: object}, rules.Options{})
 
 		want := replicas == ready && ready >= desired && !deleted && !stale
 		if (got.State == healthscope.Ready) != want {
@@ -96,15 +96,19 @@ func TestSeedRuleForPods(t *testing.T) {
 		}
 		status := map[string]any{
 			"phase": phase, "containerStatuses": statuses,
+			"reason":                rapid.SampledFrom([]string{"", "Evicted"}).Draw(t, "reason"),
 			"initContainerStatuses": []any{map[string]any{"name": "setup", "ready": rapid.Bool().Draw(t, "setup")}},
-			"conditions":            []any{map[string]any{"type": "Ready", "status": rapid.SampledFrom([]string{"True", "False", "Unknown"}).Draw(t, "Ready")}},
+			"conditions": []any{
+				map[string]any{"type": "Ready", "status": rapid.SampledFrom([]string{"True", "False", "Unknown"}).Draw(t, "Ready")},
+				map[string]any{"type": "DisruptionTarget", "status": rapid.SampledFrom([]string{"True", "False"}).Draw(t, "DisruptionTarget")},
+			},
 		}
 		stale := rapid.Bool().Draw(t, "stale")
 		if stale {
 			status["observedGeneration"] = int64(1)
 		}
 
-		got := rules.Evaluate(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": status}})
+		got := rules.Evaluate(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": status}}, rules.Options{})
 
 		want := (allReady || phase == "Succeeded") && !deleted && !stale
 		if (got.State == healthscope.Ready) != want {
@@ -119,8 +123,8 @@ func TestEvaluateDoesNotChangeTheObject(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			object := parse(t, text)
 			before := object.DeepCopy()
-			first := rules.Evaluate(object)
-			if second := rules.Evaluate(before); first.State != second.State || first.Message != second.Message {
+			first := rules.Evaluate(object, rules.Options{})
+			if second := rules.Evaluate(before, rules.Options{}); first.State != second.State || first.Message != second.Message {
 				t.Errorf("first %v, then %v", first, second)
 			}
 			if encoded, err := object.MarshalJSON(); err != nil || string(encoded) != mustMarshal(t, before) {

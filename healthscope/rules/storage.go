@@ -1,14 +1,21 @@
 package rules
 
 import (
-	"fmt"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// judgeClaim is the rule for PersistentVolumeClaims.
+// judgeClaim is the rule for PersistentVolumeClaims. Whether a claim waits for
+// its first consumer cannot be seen from the claim alone.
 func judgeClaim(o *object, verdict *healthscope.Result) {
-	switch phase := o.text(o.status, "status.phase"); phase {
+	var phase string
+	if claim, ok := o.typed.(*corev1.PersistentVolumeClaim); ok {
+		phase = string(claim.Status.Phase)
+	} else {
+		phase = o.text(o.status, "status.phase")
+	}
+	switch phase {
 	case "Bound":
 		verdict.State = healthscope.Ready
 	case "Lost":
@@ -18,15 +25,51 @@ func judgeClaim(o *object, verdict *healthscope.Result) {
 		verdict.State, verdict.Reason = healthscope.Pending, healthscope.ReasonClaimPending
 		verdict.Message = "no volume is bound to the claim yet"
 	case "":
-		verdict.State, verdict.Reason = healthscope.Pending, healthscope.ReasonNotObserved
-		verdict.Message = "no controller has reported on it yet"
+		pendingNotObserved(verdict)
 	default:
-		verdict.State, verdict.Reason, verdict.Warning = healthscope.Pending, healthscope.ReasonUnknownPhase, true
-		verdict.Message = fmt.Sprintf("the phase %q is not known", phase)
+		pendingUnknownPhase(verdict, phase)
 	}
 }
 
-// judgeExistence is the rule for kinds that have no health of their own.
-func judgeExistence(_ *object, verdict *healthscope.Result) {
-	verdict.State, verdict.Reason = healthscope.Ready, healthscope.ReasonExists
+// judgeVolume is the rule for PersistentVolumes. One that no claim uses, or no longer, is as good as any.
+func judgeVolume(o *object, verdict *healthscope.Result) {
+	var phase, detail string
+	if volume, ok := o.typed.(*corev1.PersistentVolume); ok {
+		phase, detail = string(volume.Status.Phase), join(": ", volume.Status.Reason, volume.Status.Message)
+	} else {
+		phase, detail = o.text(o.status, "status.phase"), join(": ", word(o.status["reason"]), word(o.status["message"]))
+	}
+	switch phase {
+	case "Bound", "Available", "Released":
+		verdict.State = healthscope.Ready
+	case "Failed":
+		verdict.State, verdict.Reason = healthscope.Failed, healthscope.ReasonVolumeFailed
+		verdict.Message = join(": ", "the volume could not be reclaimed", detail)
+	case "Pending":
+		verdict.State, verdict.Reason = healthscope.Pending, healthscope.ReasonVolumePending
+		verdict.Message = join(": ", "the volume is not available yet", detail)
+	case "":
+		pendingNotObserved(verdict)
+	default:
+		pendingUnknownPhase(verdict, phase)
+	}
+}
+
+// judgeSnapshot is the rule for VolumeSnapshots and their contents. The
+// snapshot controller tries again after an error and takes it back when that helps.
+func judgeSnapshot(o *object, verdict *healthscope.Result) {
+	ready := o.flag(o.status, "status.readyToUse")
+	failure := o.child(o.status, "status.error")
+	switch {
+	case ready:
+		verdict.State = healthscope.Ready
+	case failure != nil:
+		verdict.State, verdict.Reason = healthscope.Failed, healthscope.ReasonFailed
+		verdict.Message = join(": ", "the snapshot failed", word(failure["message"]))
+	case len(o.status) == 0:
+		pendingNotObserved(verdict)
+	default:
+		verdict.State, verdict.Reason, verdict.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
+		verdict.Message = "the snapshot is not ready to use yet"
+	}
 }

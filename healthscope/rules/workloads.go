@@ -5,118 +5,194 @@ import (
 	"math"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/healthscope/healthscope/healthscope"
 )
 
 // workload is what the rules for workloads with replicas go by.
 type workload struct {
-	// desired is the number of replicas that are wanted; that of the status when the spec does not say, as in bundles of monitors that keep no spec.
+	// wanted is the number of replicas that the spec wants; nil when it does not say, as in bundles of monitors that keep no spec.
+	wanted *int64
+	// desired is the number that is wanted: that of the spec, else the one that exists, and no fewer than least.
 	desired int64
-	// total, ready are the numbers of replicas that exist and that are ready.
-	total, ready int64
-	// progressing is true while a rollout or a scaling is under way.
-	progressing bool
-	// observed is true when the controller has written anything.
-	observed bool
+	// least is the number that is wanted at least, as far as anything but spec.replicas tells.
+	least int64
+	// total, ready, updated and available are the numbers of replicas that exist and that are so.
+	total, ready, updated, available int64
+	// counts is true when available is to be relied on. StatefulSets before Kubernetes 1.22 have no such count, which in Go types is a 0.
+	counts bool
+	// resting is true when replicas are not updated by themselves; partition is the number of those that are not to be.
+	resting   bool
+	partition int64
+	// seen is what only DaemonSets tell: nodes have been counted.
+	seen bool
 }
 
 // judgeDeployment is the rule for Deployments: Ready when all replicas that
 // exist are ready, and there are as many as are wanted.
 func judgeDeployment(o *object, verdict *healthscope.Result) {
-	w := replicated(o)
-	updated, _ := o.count(o.status, "status.updatedReplicas")
-	available, _ := o.count(o.status, "status.availableReplicas")
-	w.progressing = w.progressing || updated < w.desired || available < w.desired
-	if seconds, ok := o.count(o.spec, "spec.progressDeadlineSeconds"); ok {
-		verdict.ProgressDeadline = time.Duration(min(seconds, math.MaxInt32)) * time.Second
+	var w workload
+	var deadline int64
+	if d, ok := o.typed.(*appsv1.Deployment); ok {
+		w = o.typedWorkload(d.Spec.Replicas, d.Status.ObservedGeneration, d.Status.Replicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas)
+		w.updated = o.typedNumber(int64(d.Status.UpdatedReplicas), "status.updatedReplicas")
+		typedConditions(o, d.Status.Conditions, func(c *appsv1.DeploymentCondition) condition {
+			return condition{string(c.Type), string(c.Status), c.Reason, c.Message, 0}
+		})
+		w.least = leastReplicas(d.Spec.Selector != nil, w.available, o.typedNumber(int64(d.Status.UnavailableReplicas), "status.unavailableReplicas"))
+		verdict.Suspended = d.Spec.Paused
+		if seconds := d.Spec.ProgressDeadlineSeconds; seconds != nil {
+			deadline = o.typedNumber(int64(*seconds), "spec.progressDeadlineSeconds")
+		}
+	} else {
+		w = o.workload()
+		w.updated = o.number(o.status, "status.updatedReplicas")
+		w.least = leastReplicas(o.spec["selector"] != nil, w.available, o.number(o.status, "status.unavailableReplicas"))
+		verdict.Suspended = o.flag(o.spec, "spec.paused")
+		deadline = o.number(o.spec, "spec.progressDeadlineSeconds")
 	}
-	verdict.Suspended = o.flag(o.spec, "spec.paused")
+	w.counts = true
+	verdict.ProgressDeadline = time.Duration(min(deadline, math.MaxInt32)) * time.Second
 	w.judge(o, verdict)
 	if verdict.Suspended && verdict.State == healthscope.Ready && !verdict.Warning {
 		verdict.Reason, verdict.Message = healthscope.ReasonPaused, "rollouts are paused"
 	}
 }
 
-// judgeReplicaSet is the rule for ReplicaSets.
+// leastReplicas returns how many replicas a Deployment without spec.replicas wants at least: those that its status
+// says are available and are missing, and the default of 1 when the spec has not been cut off, so that it has a selector.
+func leastReplicas(spec bool, available, unavailable int64) int64 {
+	var least int64
+	if spec {
+		least = 1
+	}
+	if unavailable == 0 {
+		return least
+	}
+	return max(least, available+min(unavailable, math.MaxInt64-available))
+}
+
+// judgeReplicaSet is the rule for ReplicaSets and ReplicationControllers. They
+// update no replica: that is what Deployments are for.
 func judgeReplicaSet(o *object, verdict *healthscope.Result) {
-	w := replicated(o)
-	available, _ := o.count(o.status, "status.availableReplicas")
-	w.progressing = w.progressing || available < w.desired
+	var w workload
+	switch r := o.typed.(type) {
+	case *appsv1.ReplicaSet:
+		w = o.typedWorkload(r.Spec.Replicas, r.Status.ObservedGeneration, r.Status.Replicas, r.Status.ReadyReplicas, r.Status.AvailableReplicas)
+		typedConditions(o, r.Status.Conditions, func(c *appsv1.ReplicaSetCondition) condition {
+			return condition{string(c.Type), string(c.Status), c.Reason, c.Message, 0}
+		})
+	case *corev1.ReplicationController:
+		w = o.typedWorkload(r.Spec.Replicas, r.Status.ObservedGeneration, r.Status.Replicas, r.Status.ReadyReplicas, r.Status.AvailableReplicas)
+		typedConditions(o, r.Status.Conditions, func(c *corev1.ReplicationControllerCondition) condition {
+			return condition{string(c.Type), string(c.Status), c.Reason, c.Message, 0}
+		})
+	default:
+		w = o.workload()
+	}
+	w.counts, w.resting = true, true
 	w.judge(o, verdict)
 }
 
 // judgeStatefulSet is the rule for StatefulSets. Replicas below the partition
-// are not to be updated, and with OnDelete none is by itself. Before Kubernetes
-// 1.22 there is no count of available replicas.
+// are not to be updated, and with OnDelete none is by itself.
 func judgeStatefulSet(o *object, verdict *healthscope.Result) {
-	w := replicated(o)
-	strategy := o.child(o.spec, "spec.updateStrategy")
-	rolling := o.child(strategy, "spec.updateStrategy.rollingUpdate")
-	partition, _ := o.count(rolling, "spec.updateStrategy.rollingUpdate.partition")
-	updated, _ := o.count(o.status, "status.updatedReplicas")
-	if word(strategy["type"]) != "OnDelete" && updated < w.desired-partition {
-		w.progressing = true
-	}
-	if available, ok := o.count(o.status, "status.availableReplicas"); ok && available < w.desired {
-		w.progressing = true
+	var w workload
+	if s, ok := o.typed.(*appsv1.StatefulSet); ok {
+		w = o.typedWorkload(s.Spec.Replicas, s.Status.ObservedGeneration, s.Status.Replicas, s.Status.ReadyReplicas, s.Status.AvailableReplicas)
+		w.updated = o.typedNumber(int64(s.Status.UpdatedReplicas), "status.updatedReplicas")
+		w.counts = w.available > 0 || o.typedNumber(int64(s.Spec.MinReadySeconds), "spec.minReadySeconds") > 0
+		typedConditions(o, s.Status.Conditions, func(c *appsv1.StatefulSetCondition) condition {
+			return condition{string(c.Type), string(c.Status), c.Reason, c.Message, 0}
+		})
+		w.resting = s.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
+		if rolling := s.Spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.Partition != nil {
+			w.partition = o.typedNumber(int64(*rolling.Partition), "spec.updateStrategy.rollingUpdate.partition")
+		}
+	} else {
+		w = o.workload()
+		w.updated = o.number(o.status, "status.updatedReplicas")
+		w.counts = w.available > 0 || o.number(o.spec, "spec.minReadySeconds") > 0
+		strategy := o.child(o.spec, "spec.updateStrategy")
+		w.resting = word(strategy["type"]) == "OnDelete"
+		w.partition = o.number(o.child(strategy, "spec.updateStrategy.rollingUpdate"), "spec.updateStrategy.rollingUpdate.partition")
 	}
 	w.judge(o, verdict)
 }
 
 // judgeDaemonSet is the rule for DaemonSets, which are wanted on as many nodes as the status says.
 func judgeDaemonSet(o *object, verdict *healthscope.Result) {
-	var w workload
-	w.desired, _ = o.count(o.status, "status.desiredNumberScheduled")
-	w.ready, _ = o.count(o.status, "status.numberReady")
-	w.total = w.ready
-	current, _ := o.count(o.status, "status.currentNumberScheduled")
-	updated, _ := o.count(o.status, "status.updatedNumberScheduled")
-	available, _ := o.count(o.status, "status.numberAvailable")
-	w.progressing = current < w.desired || available < w.desired
-	if word(o.child(o.spec, "spec.updateStrategy")["type"]) != "OnDelete" && updated < w.desired {
-		w.progressing = true
+	w := workload{counts: true}
+	var desired, current int64
+	if d, ok := o.typed.(*appsv1.DaemonSet); ok {
+		o.observedTyped(d.Status.ObservedGeneration)
+		desired = o.typedNumber(int64(d.Status.DesiredNumberScheduled), "status.desiredNumberScheduled")
+		w.ready = o.typedNumber(int64(d.Status.NumberReady), "status.numberReady")
+		current = o.typedNumber(int64(d.Status.CurrentNumberScheduled), "status.currentNumberScheduled")
+		w.updated = o.typedNumber(int64(d.Status.UpdatedNumberScheduled), "status.updatedNumberScheduled")
+		w.available = o.typedNumber(int64(d.Status.NumberAvailable), "status.numberAvailable")
+		w.resting = d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
+		typedConditions(o, d.Status.Conditions, func(c *appsv1.DaemonSetCondition) condition {
+			return condition{string(c.Type), string(c.Status), c.Reason, c.Message, 0}
+		})
+	} else {
+		desired = o.number(o.status, "status.desiredNumberScheduled")
+		w.ready = o.number(o.status, "status.numberReady")
+		current = o.number(o.status, "status.currentNumberScheduled")
+		w.updated = o.number(o.status, "status.updatedNumberScheduled")
+		w.available = o.number(o.status, "status.numberAvailable")
+		w.resting = word(o.child(o.spec, "spec.updateStrategy")["type"]) == "OnDelete"
 	}
-	w.observed = observed(o, w.desired, w.ready, current)
+	w.total, w.wanted = w.ready, &desired
+	w.seen = desired > 0 || current > 0
 	w.judge(o, verdict)
 }
 
-// replicated reads what Deployments, ReplicaSets and StatefulSets have in common.
-func replicated(o *object) workload {
-	var w workload
-	w.total, _ = o.count(o.status, "status.replicas")
-	w.ready, _ = o.count(o.status, "status.readyReplicas")
-	desired, known := o.count(o.spec, "spec.replicas")
-	if !known {
-		desired = w.total
+// workload reads what Deployments, ReplicaSets and StatefulSets in JSON have in common.
+func (o *object) workload() workload {
+	w := workload{
+		total:     o.number(o.status, "status.replicas"),
+		ready:     o.number(o.status, "status.readyReplicas"),
+		available: o.number(o.status, "status.availableReplicas"),
 	}
-	w.desired = desired
-	w.progressing = w.total != w.desired
-	w.observed = observed(o, w.total, w.ready)
+	if wanted, ok := o.count(o.spec, "spec.replicas"); ok {
+		w.wanted = &wanted
+	}
 	return w
 }
 
-// observed says whether a controller has written the status. A new object has a
-// status too, with zeros in it.
-func observed(o *object, counts ...int64) bool {
-	for _, n := range counts {
-		if n > 0 {
-			return true
+// typedWorkload reads the same from Go types.
+func (o *object) typedWorkload(wanted *int32, observed int64, total, ready, available int32) workload {
+	o.observedTyped(observed)
+	w := workload{
+		total:     o.typedNumber(int64(total), "status.replicas"),
+		ready:     o.typedNumber(int64(ready), "status.readyReplicas"),
+		available: o.typedNumber(int64(available), "status.availableReplicas"),
+	}
+	if wanted != nil {
+		if n := o.typedNumber(int64(*wanted), "spec.replicas"); n == int64(*wanted) {
+			w.wanted = &n
 		}
 	}
-	generation, _ := o.count(o.status, "status.observedGeneration")
-	return generation > 0 || len(o.children(o.status, "status.conditions")) > 0
+	return w
 }
 
 // judge gives the verdict that the numbers and conditions of a workload lead to.
 func (w workload) judge(o *object, verdict *healthscope.Result) {
-	if !w.observed {
-		verdict.State, verdict.Reason = healthscope.Pending, healthscope.ReasonNotObserved
-		verdict.Message = "no controller has reported on it yet"
+	o.needConditions()
+	w.desired = max(w.total, w.least)
+	if w.wanted != nil {
+		w.desired = *w.wanted
+	}
+	if !w.observed(o) {
+		pendingNotObserved(verdict)
 		return
 	}
 	verdict.Replicas = &healthscope.Replicas{Ready: clamp(w.ready), Desired: clamp(w.desired)}
 	verdict.Serving = w.ready >= w.desired
-	verdict.Progressing = w.progressing
+	verdict.Progressing = w.changing()
 	failure := failureOf(o)
 	ready := w.text()
 	switch {
@@ -124,7 +200,7 @@ func (w workload) judge(o *object, verdict *healthscope.Result) {
 		verdict.State = healthscope.Ready
 		if failure.reason != "" {
 			verdict.Reason, verdict.Message, verdict.Warning = failure.reason, join("; ", ready, failure.message), true
-		} else if w.progressing {
+		} else if verdict.Progressing {
 			verdict.Reason, verdict.Message = healthscope.ReasonRolloutInProgress, ready+", a rollout is in progress"
 		}
 	case failure.reason != "":
@@ -135,6 +211,22 @@ func (w workload) judge(o *object, verdict *healthscope.Result) {
 	default:
 		verdict.State, verdict.Reason, verdict.Message = healthscope.Pending, healthscope.ReasonReplicasNotReady, ready
 	}
+}
+
+// observed says whether a controller has written the status. A new object has a status too, with zeros in it.
+func (w workload) observed(o *object) bool {
+	return w.seen || w.total > 0 || w.ready > 0 || o.observed > 0 || len(o.conditions) > 0
+}
+
+// changing says whether a rollout or a scaling is under way.
+func (w workload) changing() bool {
+	return w.total != w.desired || w.counts && w.available < w.desired || !w.resting && w.updated < w.desired-w.partition
+}
+
+// pendingNotObserved gives the verdict on an object that its controller has not reported on.
+func pendingNotObserved(verdict *healthscope.Result) {
+	verdict.State, verdict.Reason = healthscope.Pending, healthscope.ReasonNotObserved
+	verdict.Message = "no controller has reported on it yet"
 }
 
 // text says how many replicas are ready.

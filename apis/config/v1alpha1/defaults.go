@@ -16,13 +16,25 @@ func SetDefaults(c *Configuration) {
 	setDefault(&c.ClusterName, DefaultClusterName)
 	setDefaultPointer(&c.Policy.PendingTimeoutSeconds, 600)
 	setDefaultPointer(&c.Policy.NotPresentGraceSeconds, 60)
+	setDefaultPointer(&c.Policy.NoStatusGraceSeconds, 60)
 	setDefaultPointer(&c.Policy.FailureGraceSeconds, 0)
+	setDefaultPointer(&c.Policy.RecoveryHoldSeconds, 0)
 	if len(c.Monitor.LabelKeys) == 0 {
 		c.Monitor.LabelKeys = []string{"emco/deployment-id"}
 	}
 	if c.Monitor.AllowedLabels == nil {
 		c.Monitor.AllowedLabels = []string{"app.oam.dev/component", "app.kubernetes.io/name", "app.kubernetes.io/component"}
 	}
+	setDefaultPointer(&c.Monitor.ListBudgetKiB, 256)
+	setDefaultPointer(&c.Monitor.LimitKiB, 1024)
+	if c.Monitor.CreateBundles != nil {
+		setDefault(&c.Monitor.CreateBundles.LabelKey, "healthscope.core.oam.dev/name")
+	}
+	setDefault(&c.Fleet.Namespace, "healthscope-clusters")
+	setDefault(&c.Fleet.MonitorNamespace, "healthscope-system")
+	setDefaultPointer(&c.Fleet.QueriesPerSecond, 20)
+	setDefaultPointer(&c.Fleet.Burst, 30)
+	setDefaultPointer(&c.Fleet.TimeoutSeconds, 10)
 	setDefault(&c.API.BindAddress, "127.0.0.1:8082")
 	setDefault(&c.API.DefaultNamespace, "default")
 	if c.Inventory != nil {
@@ -35,6 +47,9 @@ func setInventoryDefaults(i *Inventory) {
 	setDefault(&i.Installation, "default")
 	setDefaultPointer(&i.TimeoutSeconds, 30)
 	setDefaultPointer(&i.ResyncSeconds, 600)
+	setDefaultPointer(&i.MaxRequestsPerSecond, 50)
+	setDefault(&i.Policy, PolicySync)
+	setDefaultPointer(&i.MaxDeletionPercent, 20)
 	setDefault(&i.LabelPrefix, DefaultLabelPrefix)
 	setDefault(&i.SelflinkBase, "http://healthscope")
 	setDefault(&i.Select, SelectScoped)

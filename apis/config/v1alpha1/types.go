@@ -25,12 +25,18 @@ type Configuration struct {
 	// monitor configures the command healthscope monitor.
 	// +optional
 	Monitor Monitor `json:"monitor,omitempty"`
+	// fleet configures how the controller reaches other clusters.
+	// +optional
+	Fleet Fleet `json:"fleet,omitempty"`
 	// inventory configures the synchronisation with A&AI. Without it there is none.
 	// +optional
 	Inventory *Inventory `json:"inventory,omitempty"`
 	// api configures the status REST server.
 	// +optional
 	API API `json:"api,omitempty"`
+	// healthCheckExprs are rules for kinds, in CEL. They go before the program's own rules; the first that matches an object counts.
+	// +optional
+	HealthCheckExprs []HealthCheckExpr `json:"healthCheckExprs,omitempty"`
 }
 
 // Policy is the installation's policy in matters of time. All values are whole seconds.
@@ -41,9 +47,15 @@ type Policy struct {
 	// notPresentGraceSeconds is how long an expected resource may be missing before it is Failed. The default is 60.
 	// +optional
 	NotPresentGraceSeconds *int32 `json:"notPresentGraceSeconds,omitempty"`
-	// failureGraceSeconds delays Failed: for so long a failure counts as Pending. The default is 0.
+	// noStatusGraceSeconds is how long a custom resource without a status is Pending after its creation, before it is what the rule for such objects says. The default is 60.
+	// +optional
+	NoStatusGraceSeconds *int32 `json:"noStatusGraceSeconds,omitempty"`
+	// failureGraceSeconds delays Failed: for so long a resource that fails keeps the state it had, Ready with a warning or Pending. The default is 0.
 	// +optional
 	FailureGraceSeconds *int32 `json:"failureGraceSeconds,omitempty"`
+	// recoveryHoldSeconds delays the way back: a resource that was Failed stays so until it has been in one better state for so long. The default is 0.
+	// +optional
+	RecoveryHoldSeconds *int32 `json:"recoveryHoldSeconds,omitempty"`
 }
 
 // Monitor configures the monitor of a workload cluster.
@@ -57,6 +69,58 @@ type Monitor struct {
 	// allowedLabels are the label keys of objects that are copied to the entries of status.resources. The default is app.oam.dev/component, app.kubernetes.io/name and app.kubernetes.io/component.
 	// +optional
 	AllowedLabels []string `json:"allowedLabels,omitempty"`
+	// kinds are watched besides the default ones. Secrets are watched only when they are named here, and of them metadata only.
+	// +optional
+	Kinds []MonitoredKind `json:"kinds,omitempty"`
+	// discover makes the monitor watch every kind that the cluster serves, also those that are installed later. The default is false.
+	// +optional
+	Discover bool `json:"discover,omitempty"`
+	// trustedNamespaces are the namespaces whose bundles may hold objects of other namespaces and of the cluster itself. The default is none: a bundle holds objects of its own namespace.
+	// +optional
+	TrustedNamespaces []string `json:"trustedNamespaces,omitempty"`
+	// listBudgetKiB is how many KiB of whole objects a bundle holds before the largest lists are left out. The default is 256.
+	// +optional
+	ListBudgetKiB *int32 `json:"listBudgetKiB,omitempty"`
+	// limitKiB is how many KiB a bundle may take altogether, at most 1400 because etcd refuses more. The default is 1024.
+	// +optional
+	LimitKiB *int32 `json:"limitKiB,omitempty"`
+	// createBundles makes the monitor create a bundle for each value of a label. Without it, bundles are created by others, such as EMCO.
+	// +optional
+	CreateBundles *CreateBundles `json:"createBundles,omitempty"`
+}
+
+// MonitoredKind names a kind of objects.
+type MonitoredKind struct {
+	// apiVersion is the group and version to read the kind in, such as cert-manager.io/v1.
+	APIVersion string `json:"apiVersion"`
+	// kind is the kind, such as Certificate.
+	Kind string `json:"kind"`
+}
+
+// CreateBundles configures which bundles the monitor creates.
+type CreateBundles struct {
+	// labelKey is the key of the label: objects of a namespace that carry it with the same value share a bundle. The default is healthscope.core.oam.dev/name.
+	// +optional
+	LabelKey string `json:"labelKey,omitempty"`
+}
+
+// Fleet configures how the controller reaches other clusters.
+type Fleet struct {
+	// namespace is the namespace of the Secrets with the kubeconfigs of other clusters. The default is healthscope-clusters.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// monitorNamespace is the namespace, in every cluster, of the monitor's Lease. The default is healthscope-system.
+	// +optional
+	MonitorNamespace string `json:"monitorNamespace,omitempty"`
+	// queriesPerSecond is how many requests a second go to one cluster on average. The default is 20.
+	// +optional
+	QueriesPerSecond *int32 `json:"queriesPerSecond,omitempty"`
+	// burst is how many requests may go to one cluster at once. The default is 30.
+	// +optional
+	Burst *int32 `json:"burst,omitempty"`
+	// timeoutSeconds is how long a cluster may take for an answer before it counts as away, at most 60. The default is 10.
+	// +optional
+	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 }
 
 // API configures the status REST server.
@@ -68,6 +132,17 @@ type API struct {
 	// +optional
 	DefaultNamespace string `json:"defaultNamespace,omitempty"`
 }
+
+// InventoryPolicy says what may be done in A&AI.
+type InventoryPolicy string
+
+// The values of InventoryPolicy.
+const (
+	// PolicySync creates, changes and deletes.
+	PolicySync InventoryPolicy = "sync"
+	// PolicyUpsertOnly creates and changes, and never deletes.
+	PolicyUpsertOnly InventoryPolicy = "upsert-only"
+)
 
 // InventorySelect says which resources go to A&AI.
 type InventorySelect string
@@ -99,6 +174,21 @@ type Inventory struct {
 	// caFile is a file with the certificates of the authorities that A&AI's certificate is checked against. The default is the system's.
 	// +optional
 	CAFile string `json:"caFile,omitempty"`
+	// certFile and keyFile are files that hold our own certificate and its key, for an A&AI that wants one. These files and caFile are read again when they change. Both or neither must be set.
+	// +optional
+	CertFile string `json:"certFile,omitempty"`
+	// keyFile is the file that holds the key of our own certificate.
+	// +optional
+	KeyFile string `json:"keyFile,omitempty"`
+	// maxRequestsPerSecond is how many requests are sent in a second at most. The default is 50.
+	// +optional
+	MaxRequestsPerSecond *int32 `json:"maxRequestsPerSecond,omitempty"`
+	// policy says what may be done in A&AI: sync creates, changes and deletes; upsert-only never deletes. The default is sync.
+	// +optional
+	Policy InventoryPolicy `json:"policy,omitempty"`
+	// maxDeletionPercent is the share of a cluster's objects in a tenant that is deleted at a time at most; what is beyond it goes a minute later, again up to that share. Twenty objects may always go, and all of a cluster that was removed. 100 is no limit. The default is 20.
+	// +optional
+	MaxDeletionPercent *int32 `json:"maxDeletionPercent,omitempty"`
 	// timeoutSeconds is the deadline of one request. The default is 30.
 	// +optional
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
@@ -123,13 +213,16 @@ type Inventory struct {
 	// links are the VNFs that resources of a namespace may be related to. What is not listed here is not linked.
 	// +optional
 	Links []LinkPolicy `json:"links,omitempty"`
+	// operationalStatus makes the controller write the operational-status of the vf-modules that apps of scopes name and links allow: in-service-path, or out-of-service-path. The default is false: modules are neither read nor written.
+	// +optional
+	OperationalStatus bool `json:"operationalStatus,omitempty"`
 }
 
 // Region maps a cluster and a namespace to a place in A&AI.
 type Region struct {
-	// cluster is the name of the cluster, or * for every cluster.
+	// cluster is the name of the cluster, * for every cluster, or a pattern such as provider+edge*.
 	Cluster string `json:"cluster"`
-	// namespace is the namespace, or * for every namespace, which is the default.
+	// namespace is the namespace, a pattern, or * for every namespace, which is the default.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 	// cloudOwner is the cloud-owner of the cloud-region.
@@ -142,8 +235,8 @@ type Region struct {
 
 // LinkPolicy allows the resources of a namespace to be related to VNFs.
 type LinkPolicy struct {
-	// namespace is the namespace, or * for every namespace.
+	// namespace is the namespace, a pattern such as vfw-*, or * for every namespace.
 	Namespace string `json:"namespace"`
-	// genericVnfIds are the vnf-ids that scopes in the namespace may name, or * for any.
+	// genericVnfIds are the vnf-ids that scopes in the namespace may name, or patterns of them, or * for any.
 	GenericVNFIDs []string `json:"genericVnfIds"`
 }

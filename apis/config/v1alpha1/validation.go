@@ -1,13 +1,17 @@
 package v1alpha1
 
 import (
+	"fmt"
 	"net"
 	"net/url"
+	pathpkg "path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -26,31 +30,95 @@ func Validate(c *Configuration) field.ErrorList {
 	policy := field.NewPath("policy")
 	errs = append(errs, validateSeconds(policy.Child("pendingTimeoutSeconds"), c.Policy.PendingTimeoutSeconds, 0)...)
 	errs = append(errs, validateSeconds(policy.Child("notPresentGraceSeconds"), c.Policy.NotPresentGraceSeconds, 0)...)
+	errs = append(errs, validateSeconds(policy.Child("noStatusGraceSeconds"), c.Policy.NoStatusGraceSeconds, 0)...)
 	errs = append(errs, validateSeconds(policy.Child("failureGraceSeconds"), c.Policy.FailureGraceSeconds, 0)...)
+	errs = append(errs, validateSeconds(policy.Child("recoveryHoldSeconds"), c.Policy.RecoveryHoldSeconds, 0)...)
 	errs = append(errs, validateMonitor(field.NewPath("monitor"), &c.Monitor)...)
+	errs = append(errs, validateFleet(field.NewPath("fleet"), &c.Fleet)...)
 	errs = append(errs, validateAPI(field.NewPath("api"), &c.API)...)
+	errs = append(errs, validateHealthCheckExprs(field.NewPath("healthCheckExprs"), c.HealthCheckExprs)...)
 	if c.Inventory != nil {
 		errs = append(errs, validateInventory(field.NewPath("inventory"), c.Inventory)...)
 	}
 	return errs
 }
 
+// minLimitKiB leaves room for what a bundle must say in any case.
+const minLimitKiB = 16
+
+// maxFleetTimeout keeps the time until a cluster that is away is noticed below half a minute or so.
+const maxFleetTimeout = 60
+
+// maxLimitKiB leaves room for metadata below etcd's limit of 1.5 MiB for a request.
+const maxLimitKiB = 1400
+
 func validateMonitor(path *field.Path, m *Monitor) field.ErrorList {
 	var errs field.ErrorList
-	for i, key := range m.LabelKeys {
-		for _, msg := range content.IsLabelKey(key) {
-			errs = append(errs, field.Invalid(path.Child("labelKeys").Index(i), key, msg))
+	errs = append(errs, validateEach(path.Child("labelKeys"), m.LabelKeys, content.IsLabelKey)...)
+	errs = append(errs, validateEach(path.Child("allowedLabels"), m.AllowedLabels, content.IsLabelKey)...)
+	errs = append(errs, validateEach(path.Child("namespaces"), m.Namespaces, content.IsDNS1123Label)...)
+	errs = append(errs, validateEach(path.Child("trustedNamespaces"), m.TrustedNamespaces, content.IsDNS1123Label)...)
+	for i, trusted := range m.TrustedNamespaces {
+		if len(m.Namespaces) > 0 && !slices.Contains(m.Namespaces, trusted) {
+			errs = append(errs, field.Invalid(path.Child("trustedNamespaces").Index(i), trusted, "must be among namespaces, or it is not watched"))
 		}
 	}
-	for i, key := range m.AllowedLabels {
-		for _, msg := range content.IsLabelKey(key) {
-			errs = append(errs, field.Invalid(path.Child("allowedLabels").Index(i), key, msg))
+	for i, kind := range m.Kinds {
+		errs = append(errs, validateKind(path.Child("kinds").Index(i), kind)...)
+	}
+	if m.ListBudgetKiB != nil && *m.ListBudgetKiB < 1 {
+		errs = append(errs, field.Invalid(path.Child("listBudgetKiB"), *m.ListBudgetKiB, "must be at least 1"))
+	}
+	if m.LimitKiB != nil && (*m.LimitKiB < minLimitKiB || *m.LimitKiB > maxLimitKiB) {
+		errs = append(errs, field.Invalid(path.Child("limitKiB"), *m.LimitKiB, fmt.Sprintf("must be from %d to %d", minLimitKiB, maxLimitKiB)))
+	}
+	if m.CreateBundles != nil {
+		for _, msg := range content.IsLabelKey(m.CreateBundles.LabelKey) {
+			errs = append(errs, field.Invalid(path.Child("createBundles", "labelKey"), m.CreateBundles.LabelKey, msg))
 		}
 	}
-	for i, ns := range m.Namespaces {
-		for _, msg := range content.IsDNS1123Label(ns) {
-			errs = append(errs, field.Invalid(path.Child("namespaces").Index(i), ns, msg))
+	return errs
+}
+
+// validateEach returns an error for every value that check has something to say about.
+func validateEach(path *field.Path, values []string, check func(string) []string) field.ErrorList {
+	var errs field.ErrorList
+	for i, value := range values {
+		for _, msg := range check(value) {
+			errs = append(errs, field.Invalid(path.Index(i), value, msg))
 		}
+	}
+	return errs
+}
+
+func validateKind(path *field.Path, kind MonitoredKind) field.ErrorList {
+	var errs field.ErrorList
+	gv, err := schema.ParseGroupVersion(kind.APIVersion)
+	switch {
+	case err != nil || kind.APIVersion != "" && gv.Version == "":
+		errs = append(errs, field.Invalid(path.Child("apiVersion"), kind.APIVersion, "must be group/version, or v1"))
+	case kind.APIVersion == "":
+		errs = append(errs, field.Required(path.Child("apiVersion"), "name group and version, such as cert-manager.io/v1"))
+	case kind.Kind == "ResourceBundleState" && gv.Group == "k8splugin.io":
+		errs = append(errs, field.Invalid(path.Child("kind"), kind.Kind, "a bundle cannot be part of a bundle"))
+	}
+	if kind.Kind == "" {
+		errs = append(errs, field.Required(path.Child("kind"), "name the kind, such as Certificate"))
+	}
+	return errs
+}
+
+func validateFleet(path *field.Path, f *Fleet) field.ErrorList {
+	var errs field.ErrorList
+	for _, n := range []struct{ name, namespace string }{{"namespace", f.Namespace}, {"monitorNamespace", f.MonitorNamespace}} {
+		for _, msg := range content.IsDNS1123Label(n.namespace) {
+			errs = append(errs, field.Invalid(path.Child(n.name), n.namespace, msg))
+		}
+	}
+	errs = append(errs, validateSeconds(path.Child("queriesPerSecond"), f.QueriesPerSecond, 1)...)
+	errs = append(errs, validateSeconds(path.Child("burst"), f.Burst, 1)...)
+	if n := f.TimeoutSeconds; n != nil && (*n < 1 || *n > maxFleetTimeout) {
+		errs = append(errs, field.Invalid(path.Child("timeoutSeconds"), *n, fmt.Sprintf("must be from 1 to %d, or a cluster that is away is noticed too late", maxFleetTimeout)))
 	}
 	return errs
 }
@@ -89,6 +157,10 @@ func validateInventory(path *field.Path, i *Inventory) field.ErrorList {
 	if (i.UsernameFile == "") != (i.PasswordFile == "") {
 		errs = append(errs, field.Invalid(path.Child("usernameFile"), i.UsernameFile, "usernameFile and passwordFile must both be set, or neither"))
 	}
+	if (i.CertFile == "") != (i.KeyFile == "") {
+		errs = append(errs, field.Invalid(path.Child("certFile"), i.CertFile, "certFile and keyFile must both be set, or neither"))
+	}
+	errs = append(errs, validateLimits(path, i)...)
 	errs = append(errs, validateSeconds(path.Child("timeoutSeconds"), i.TimeoutSeconds, 1)...)
 	errs = append(errs, validateSeconds(path.Child("resyncSeconds"), i.ResyncSeconds, 10)...)
 	if i.Select != SelectScoped && i.Select != SelectAll {
@@ -106,6 +178,20 @@ func validateInventory(path *field.Path, i *Inventory) field.ErrorList {
 		if link.Namespace == "" {
 			errs = append(errs, field.Required(path.Child("links").Index(n).Child("namespace"), "name a namespace, or * for all"))
 		}
+		errs = append(errs, validateLink(path.Child("links").Index(n), &link)...)
+	}
+	return errs
+}
+
+// validateLimits checks what bounds the writes to A&AI.
+func validateLimits(path *field.Path, i *Inventory) field.ErrorList {
+	var errs field.ErrorList
+	errs = append(errs, validateSeconds(path.Child("maxRequestsPerSecond"), i.MaxRequestsPerSecond, 1)...)
+	if n := i.MaxDeletionPercent; n != nil && (*n < 1 || *n > 100) {
+		errs = append(errs, field.Invalid(path.Child("maxDeletionPercent"), *n, "must be from 1 to 100"))
+	}
+	if i.Policy != PolicySync && i.Policy != PolicyUpsertOnly {
+		errs = append(errs, field.NotSupported(path.Child("policy"), i.Policy, []InventoryPolicy{PolicySync, PolicyUpsertOnly}))
 	}
 	return errs
 }
@@ -117,7 +203,24 @@ func validateRegion(path *field.Path, r *Region) field.ErrorList {
 			errs = append(errs, field.Required(path.Child(f[0]), ""))
 		}
 	}
+	errs = append(errs, validatePattern(path.Child("cluster"), r.Cluster)...)
+	return append(errs, validatePattern(path.Child("namespace"), r.Namespace)...)
+}
+
+func validateLink(path *field.Path, l *LinkPolicy) field.ErrorList {
+	errs := validatePattern(path.Child("namespace"), l.Namespace)
+	for n, id := range l.GenericVNFIDs {
+		errs = append(errs, validatePattern(path.Child("genericVnfIds").Index(n), id)...)
+	}
 	return errs
+}
+
+// validatePattern checks a pattern of names.
+func validatePattern(at *field.Path, pattern string) field.ErrorList {
+	if _, err := pathpkg.Match(pattern, ""); err != nil {
+		return field.ErrorList{field.Invalid(at, pattern, "is no pattern: a bracket is not closed, or a backslash stands at the end")}
+	}
+	return nil
 }
 
 func validateURL(path *field.Path, value string) field.ErrorList {

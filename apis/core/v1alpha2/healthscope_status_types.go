@@ -42,6 +42,10 @@ const (
 	ConditionClustersReachable = "ClustersReachable"
 	// ConditionInventorySynced is True when A&AI holds the state of every resource of the scope. It is absent when no A&AI is configured.
 	ConditionInventorySynced = "InventorySynced"
+	// ConditionInventoryConflict is True when a resource of the scope goes to A&AI as that of an older scope. It is absent otherwise.
+	ConditionInventoryConflict = "InventoryConflict"
+	// ConditionHealthChecksInvalid is True when a health check of the configuration cannot be used. It is absent when all can.
+	ConditionHealthChecksInvalid = "HealthChecksInvalid"
 )
 
 // Bounds of the lists in status, which keep a scope far below what etcd stores in one object.
@@ -94,7 +98,7 @@ type HealthScopeStatus struct {
 	// inventory counts the scope's resources by the state of their synchronisation with A&AI. It is absent when no A&AI is configured.
 	// +optional
 	Inventory *InventoryStatus `json:"inventory,omitempty"`
-	// conditions are Ready, ClustersReachable and InventorySynced.
+	// conditions are Ready, ClustersReachable, InventorySynced and, when something is the matter, InventoryConflict and HealthChecksInvalid.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -11,7 +11,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -21,7 +20,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -41,95 +39,25 @@ func main() {
 	}
 }
 
-// settings are the command line.
-type settings struct {
-	listen, controlListen string
-	seed                  string
-	user, passwordFile    string
-	certFile, keyFile     string
-	versions              string
-	strict                bool
-}
-
-func parse(args []string, stderr io.Writer) (settings, error) {
-	var c settings
-	f := flag.NewFlagSet("aai-simulator", flag.ContinueOnError)
-	f.SetOutput(stderr)
-	f.StringVar(&c.listen, "listen", "127.0.0.1:8447", "address of the A&AI API; port 0 takes a free one")
-	f.StringVar(&c.controlListen, "control-listen", "127.0.0.1:8448",
-		"address of the control surface, which has no authentication; empty for none")
-	f.StringVar(&c.seed, "seed", "", `file with the first inventory: a JSON array of {"uri": "...", "body": {...}}, parents first`)
-	f.StringVar(&c.user, "user", "", "name for Basic authentication; empty for none")
-	f.StringVar(&c.passwordFile, "password-file", "", "file with the password of --user")
-	f.StringVar(&c.certFile, "tls-cert", "", "certificate file; serves the A&AI API by HTTPS")
-	f.StringVar(&c.keyFile, "tls-key", "", "key file of --tls-cert")
-	f.StringVar(&c.versions, "versions", "", `schema versions to serve, like "v24,v32" (default v24 to v32)`)
-	f.BoolVar(&c.strict, "strict", false, "log what a careful client would not send, see /__sim/violations")
-	if err := f.Parse(args); err != nil {
-		return c, err
-	}
-	switch {
-	case f.NArg() > 0:
-		return c, fmt.Errorf("unexpected argument %q", f.Arg(0))
-	case (c.user == "") != (c.passwordFile == ""):
-		return c, errors.New("--user and --password-file need each other")
-	case (c.certFile == "") != (c.keyFile == ""):
-		return c, errors.New("--tls-cert and --tls-key need each other")
-	}
-	return c, nil
-}
-
-// options reads what the settings refer to.
-func (c settings) options() (simulator.Options, error) {
-	opts := simulator.Options{Strict: c.strict}
-	if c.versions != "" {
-		opts.Versions = strings.Split(c.versions, ",")
-	}
-	if c.passwordFile != "" {
-		password, err := os.ReadFile(c.passwordFile)
-		if err != nil {
-			return opts, fmt.Errorf("cannot read password file: %w", err)
-		}
-		opts.Users = map[string]string{c.user: strings.TrimRight(string(password), "\r\n")}
-	}
-	return opts, opts.Validate()
-}
-
-func (c settings) fixtures() ([]simulator.Fixture, error) {
-	if c.seed == "" {
-		return nil, nil
-	}
-	file, err := os.Open(c.seed)
-	if err != nil {
-		return nil, fmt.Errorf("cannot open seed file: %w", err)
-	}
-	defer file.Close() //nolint:errcheck // nothing is lost when closing a file that was only read
-	fixtures, err := simulator.ReadFixtures(file)
-	if err != nil {
-		return nil, fmt.Errorf("seed file %q: %w", c.seed, err)
-	}
-	return fixtures, nil
-}
-
 // run serves until the context ends and then lets requests finish for a moment.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	c, err := parse(args, stderr)
 	if err != nil {
 		return err
 	}
-	opts, err := c.options()
+	opts, err := c.simulatorOptions()
 	if err != nil {
 		return err
 	}
-	fixtures, err := c.fixtures()
+	seed, err := fixtures(c.seed)
 	if err != nil {
 		return err
 	}
 	sim := simulator.New(opts)
-	if err := sim.Seed(fixtures...); err != nil {
+	if err := sim.Seed(seed...); err != nil {
 		return err
 	}
-	listeners := []*listener{{name: "aai", address: c.listen, handler: sim, certFile: c.certFile, keyFile: c.keyFile}}
+	listeners := []*listener{{name: "aai", address: c.listen, handler: sim, tls: c.tls, limit: c.maxConnections}}
 	if c.controlListen != "" {
 		listeners = append(listeners, &listener{name: "control", address: c.controlListen, handler: sim.Control()})
 	}
@@ -138,11 +66,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 
 // listener is one address and what it serves.
 type listener struct {
-	name, address     string
-	handler           http.Handler
-	certFile, keyFile string // for HTTPS
-	socket            net.Listener
-	server            *http.Server
+	name, address string
+	handler       http.Handler
+	tls           tlsSettings
+	limit         int  // of open connections, 0 for none
+	secure        bool // by HTTPS; the server's own TLSConfig says so for HTTP too, once it serves
+	socket        net.Listener
+	server        *http.Server
 }
 
 // Time limits: a request or its answer may be as slow as the slowest fault one would simulate, but not for ever.
@@ -189,15 +119,19 @@ func announce(listeners []*listener, stdout io.Writer) error {
 }
 
 func (l *listener) open(ctx context.Context, logger *log.Logger) error {
-	config, err := l.tls()
+	host, _, _ := net.SplitHostPort(l.address) // what is wrong with the address shows below
+	config, err := l.tls.config(host)
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot serve %s: %w", l.name, err)
 	}
 	socket, err := (&net.ListenConfig{}).Listen(ctx, "tcp", l.address)
 	if err != nil {
 		return fmt.Errorf("cannot listen for %s: %w", l.name, err)
 	}
-	l.socket = socket
+	if l.limit > 0 {
+		socket = &limited{Listener: socket, limit: int64(l.limit)}
+	}
+	l.socket, l.secure = socket, config != nil
 	l.server = &http.Server{
 		Handler: l.handler, ErrorLog: logger, TLSConfig: config,
 		// Requests see the end of the context, so that a delayed one does not hold up the stop.
@@ -207,21 +141,9 @@ func (l *listener) open(ctx context.Context, logger *log.Logger) error {
 	return nil
 }
 
-// tls returns the configuration for HTTPS, nil for HTTP.
-func (l *listener) tls() (*tls.Config, error) {
-	if l.certFile == "" {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(l.certFile, l.keyFile)
-	if err != nil {
-		return nil, fmt.Errorf("cannot load certificate of %s: %w", l.name, err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
-}
-
 func (l *listener) serve() error {
 	var err error
-	if l.server.TLSConfig != nil {
+	if l.secure {
 		err = l.server.ServeTLS(l.socket, "", "")
 	} else {
 		err = l.server.Serve(l.socket)
@@ -234,7 +156,7 @@ func (l *listener) serve() error {
 
 func (l *listener) url() string {
 	scheme := "http"
-	if l.certFile != "" {
+	if l.secure {
 		scheme = "https"
 	}
 	return scheme + "://" + l.socket.Addr().String()

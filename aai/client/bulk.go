@@ -1,0 +1,121 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/healthscope/healthscope/aai"
+)
+
+// MaxBulk is how many operations A&AI takes in one bulk request unless it is configured otherwise.
+const MaxBulk = 30
+
+// Write is one write as a part of a bulk request.
+type Write struct {
+	// Op is OpPut, OpPatch, OpDelete, OpRelate or OpUnrelate.
+	Op aai.Op
+	// Key is the document that is written.
+	Key aai.Key
+	// Document is the document to create; for OpPut.
+	Document aai.Document
+	// Patch is the change; for OpPatch.
+	Patch aai.Patch
+	// ResourceVersion is the version to delete; for OpDelete.
+	ResourceVersion string
+	// Relationship is the relationship; for OpRelate and OpUnrelate.
+	Relationship aai.Relationship
+}
+
+// bulkOperation is a Write on the wire. The body is mandatory, also for a delete.
+type bulkOperation struct {
+	Action string `json:"action"`
+	URI    string `json:"uri"`
+	Body   any    `json:"body"`
+}
+
+func (w Write) operation() bulkOperation {
+	switch w.Op {
+	case aai.OpPut:
+		return bulkOperation{"put", w.Key.Path(), w.Document}
+	case aai.OpPatch:
+		return bulkOperation{"patch", w.Key.Path(), w.Patch}
+	case aai.OpRelate:
+		return bulkOperation{"put", relationshipPath(w.Key), w.Relationship}
+	case aai.OpUnrelate:
+		return bulkOperation{"delete", relationshipPath(w.Key), w.Relationship}
+	default:
+		return bulkOperation{"delete", w.Key.Path() + "?resource-version=" + aai.Escape(w.ResourceVersion), struct{}{}}
+	}
+}
+
+// WriteTogether does all writes in their order in one transaction, or none of
+// them. An error of kind Retry leaves open which. An error of another kind means
+// that nothing was done, and does not say for certain which of the writes it is
+// about; with the code CodePayloadLimit there are too many of them.
+func (c *Client) WriteTogether(ctx context.Context, writes []Write) error {
+	operations := make([]bulkOperation, len(writes))
+	for i, w := range writes {
+		operations[i] = w.operation()
+	}
+	q := query{op: aai.OpBulk, method: http.MethodPost, path: "/bulk/single-transaction", media: mediaJSON}
+	body, err := json.Marshal(map[string]any{"operations": operations})
+	if err != nil {
+		return &aai.Error{Op: q.op, URI: q.path, Kind: aai.DeadLetter, Message: "cannot encode the body", Err: err}
+	}
+	q.body = body
+	var answer struct {
+		Responses []struct {
+			Status int `json:"response-status-code"`
+		} `json:"operation-responses"`
+	}
+	_, err = c.read(ctx, q, &answer, func() error {
+		if len(answer.Responses) != len(writes) {
+			return fmt.Errorf("it has %d responses for %d operations", len(answer.Responses), len(writes))
+		}
+		for i, r := range answer.Responses {
+			if r.Status < http.StatusOK || r.Status >= http.StatusMultipleChoices {
+				return fmt.Errorf("operation %d has the status %d", i, r.Status)
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// HasTenant says whether a tenant exists.
+func (c *Client) HasTenant(ctx context.Context, tenant aai.Tenant) (bool, error) {
+	q := query{op: aai.OpTenant, method: http.MethodGet, path: tenant.Path(), parameters: []string{"nodes-only", "true"}}
+	var answer struct {
+		ID string `json:"tenant-id"`
+	}
+	_, err := c.read(ctx, q, &answer, func() error {
+		if answer.ID != tenant.TenantID {
+			return fmt.Errorf("it has the tenant-id %q", clean(answer.ID))
+		}
+		return nil
+	})
+	if isAbsent(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// transactionKey is the key of a transaction id in a context.
+type transactionKey struct{}
+
+// WithTransaction returns a context whose request carries the given X-TransactionId instead of a new one. It is for one request.
+func WithTransaction(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, transactionKey{}, id)
+}
+
+// transactionOf returns the transaction id for a request.
+func transactionOf(ctx context.Context) string {
+	if id, ok := ctx.Value(transactionKey{}).(string); ok {
+		return id
+	}
+	return uuid.NewString()
+}

@@ -1,0 +1,305 @@
+package client_test
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/client"
+)
+
+// watch is a clock that is moved by hand.
+type watch struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newWatch() *watch { return &watch{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)} }
+
+func (w *watch) read() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
+func (w *watch) advance(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = w.now.Add(d)
+}
+
+// gated returns a client behind a gate whose server answers with the status that is stored in it, and with a Retry-After that may be empty.
+func gated(t *testing.T, retryAfter string) (c *client.Client, s *server, status *atomic.Int64, w *watch) {
+	t.Helper()
+	status, w = &atomic.Int64{}, newWatch()
+	s = serve(t, func(out http.ResponseWriter, _ *http.Request) {
+		out.Header().Set("Retry-After", retryAfter)
+		out.WriteHeader(int(status.Load()))
+	})
+	gate := client.NewGate(0, w.read)
+	return connect(t, s.URL, func(o *client.Options) { o.Gate = gate }), s, status, w
+}
+
+func TestGateClosesInTroubleThatConcernsAll(t *testing.T) {
+	cases := map[string]struct {
+		status int
+		closes bool
+	}{
+		"done":           {http.StatusOK, false},
+		"not this":       {http.StatusBadRequest, false},
+		"changed":        {http.StatusPreconditionFailed, false},
+		"one fails":      {http.StatusInternalServerError, false},
+		"wrong password": {http.StatusForbidden, true},
+		"too many":       {http.StatusTooManyRequests, true},
+		"bad gateway":    {http.StatusBadGateway, true},
+		"no backend":     {http.StatusServiceUnavailable, true},
+		"slow backend":   {http.StatusGatewayTimeout, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			client, s, status, _ := gated(t, "")
+			status.Store(int64(c.status))
+			want := 5
+			if c.closes {
+				want = 1
+			}
+			var first, last error
+			for i := range 5 {
+				last = client.PatchK8sResource(t.Context(), key, aai.Patch{})
+				if i == 0 {
+					first = last
+				}
+			}
+			if n := len(s.received()); n != want {
+				t.Errorf("%d requests, want %d", n, want)
+			}
+			if !c.closes {
+				return
+			}
+			// What is refused says the same as what closed the gate, and when to come back.
+			e, f := failure(t, first), failure(t, last)
+			if f.Kind != e.Kind || f.Status != e.Status || f.Message != e.Message || f.RetryAfter <= 0 || f.TransactionID != "" {
+				t.Errorf("got %+v after %+v", f, e)
+			}
+		})
+	}
+}
+
+func TestGateOpensWhenAllIsWell(t *testing.T) {
+	c, s, status, w := gated(t, "")
+	status.Store(http.StatusServiceUnavailable)
+	_ = c.PatchK8sResource(t.Context(), key, aai.Patch{})
+	w.advance(time.Second)
+	status.Store(http.StatusOK)
+	for range 3 {
+		if err := c.PatchK8sResource(t.Context(), key, aai.Patch{}); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := len(s.received()); n != 4 {
+		t.Errorf("%d requests, want 4", n)
+	}
+}
+
+// A long outage is met with requests that get rarer; afterwards, all is as before.
+func TestGatePausesGrow(t *testing.T) {
+	c, s, status, w := gated(t, "")
+	status.Store(http.StatusBadGateway)
+	asked := func(d time.Duration) int {
+		before := len(s.received())
+		for range d / (100 * time.Millisecond) {
+			_ = c.PatchK8sResource(t.Context(), key, aai.Patch{})
+			w.advance(100 * time.Millisecond)
+		}
+		return len(s.received()) - before
+	}
+	if n := asked(time.Minute); n < 6 || n > 12 {
+		t.Errorf("%d requests in the first minute", n)
+	}
+	if n := asked(10 * time.Minute); n < 9 || n > 14 {
+		t.Errorf("%d requests in ten minutes", n)
+	}
+	status.Store(http.StatusOK)
+	if n := asked(time.Minute + time.Second); n < 10 {
+		t.Errorf("%d requests when all is well again", n)
+	}
+	status.Store(http.StatusBadGateway)
+	if n := asked(3 * time.Second); n < 3 {
+		t.Errorf("%d requests in the first three seconds of the next outage", n)
+	}
+}
+
+func TestGateKeepsAsLongAsAsked(t *testing.T) {
+	c, s, status, w := gated(t, "1800")
+	status.Store(http.StatusTooManyRequests)
+	_ = c.PatchK8sResource(t.Context(), key, aai.Patch{})
+	w.advance(29 * time.Minute)
+	e := failure(t, c.PatchK8sResource(t.Context(), key, aai.Patch{}))
+	if len(s.received()) != 1 || e.RetryAfter != time.Minute {
+		t.Errorf("%d requests, retry after %s", len(s.received()), e.RetryAfter)
+	}
+	w.advance(time.Minute)
+	_ = c.PatchK8sResource(t.Context(), key, aai.Patch{})
+	if len(s.received()) != 2 {
+		t.Errorf("%d requests after the time", len(s.received()))
+	}
+}
+
+// While one request finds out whether all is well, others do not pile up behind it.
+func TestGateLetsOneTry(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	var n atomic.Int64
+	w := newWatch()
+	s := serve(t, func(out http.ResponseWriter, _ *http.Request) {
+		if n.Add(1) == 1 {
+			out.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		close(entered)
+		<-leave
+	})
+	gate := client.NewGate(0, w.read)
+	c := connect(t, s.URL, func(o *client.Options) { o.Gate = gate })
+	_ = c.PatchK8sResource(t.Context(), key, aai.Patch{})
+	w.advance(time.Second)
+	done := make(chan error)
+	go func() { done <- c.PatchK8sResource(t.Context(), key, aai.Patch{}) }()
+	<-entered
+	if e := failure(t, c.PatchK8sResource(t.Context(), key, aai.Patch{})); e.RetryAfter <= 0 || n.Load() != 2 {
+		t.Errorf("%d requests, %v", n.Load(), e)
+	}
+	close(leave)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// A caller that gives up has not learnt anything about A&AI.
+func TestGateStaysOpenWhenTheCallerGivesUp(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-TransactionId") == "first" {
+			cancel()
+			<-r.Context().Done()
+		}
+	})
+	gate := client.NewGate(0, nil)
+	c := connect(t, s.URL, func(o *client.Options) { o.Gate = gate })
+	if err := c.PatchK8sResource(client.WithTransaction(ctx, "first"), key, aai.Patch{}); err == nil {
+		t.Error("no error")
+	}
+	if err := c.PatchK8sResource(t.Context(), key, aai.Patch{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGateBoundsRequestsInASecond(t *testing.T) {
+	s := serve(t, func(out http.ResponseWriter, _ *http.Request) { out.WriteHeader(http.StatusOK) })
+	gate := client.NewGate(2, nil)
+	c := connect(t, s.URL, func(o *client.Options) { o.Gate = gate })
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	for range 10 {
+		_ = c.PatchK8sResource(ctx, key, aai.Patch{})
+	}
+	if n := len(s.received()); n < 2 || n > 3 {
+		t.Errorf("%d requests in 0.3 s, want 2", n)
+	}
+}
+
+// A request that went out before the gate was closed says nothing about what A&AI has asked for since.
+func TestGateStaysClosedWhenAnOlderRequestFaresWell(t *testing.T) {
+	slow, release := make(chan struct{}), make(chan struct{})
+	s := serve(t, func(out http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			close(slow)
+			<-release
+			return
+		}
+		out.Header().Set("Retry-After", "90")
+		out.WriteHeader(http.StatusTooManyRequests)
+	})
+	w := newWatch()
+	c := connect(t, s.URL, func(o *client.Options) { o.Gate = client.NewGate(0, w.read) })
+	done := make(chan error, 1)
+	go func() { done <- c.DeleteK8sResource(t.Context(), key, "1") }()
+	<-slow
+	_ = failure(t, c.PatchK8sResource(t.Context(), key, aai.Patch{}))
+	close(release)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	w.advance(80 * time.Second)
+	_ = failure(t, c.PatchK8sResource(t.Context(), key, aai.Patch{}))
+	if n := len(s.received()); n != 2 {
+		t.Errorf("%d requests, want 2: A&AI has asked to be left alone", n)
+	}
+	w.advance(20 * time.Second)
+	_ = failure(t, c.PatchK8sResource(t.Context(), key, aai.Patch{}))
+	if n := len(s.received()); n != 3 {
+		t.Errorf("%d requests, want 3", n)
+	}
+}
+
+// One that went out before can still tell that A&AI wants to be left alone.
+func TestGateStaysClosedForAsLongAsAnOlderAnswerAsks(t *testing.T) {
+	slow, release := make(chan struct{}), make(chan struct{})
+	s := serve(t, func(out http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			close(slow)
+			<-release
+			out.Header().Set("Retry-After", "90")
+		}
+		out.WriteHeader(http.StatusServiceUnavailable)
+	})
+	w := newWatch()
+	c := connect(t, s.URL, func(o *client.Options) { o.Gate = client.NewGate(0, w.read) })
+	done := make(chan error, 1)
+	go func() { done <- c.DeleteK8sResource(t.Context(), key, "1") }()
+	<-slow
+	_ = failure(t, c.PatchK8sResource(t.Context(), key, aai.Patch{})) // It closes the gate, for a moment.
+	close(release)
+	_ = failure(t, <-done)
+	w.advance(80 * time.Second)
+	if e := failure(t, c.PatchK8sResource(t.Context(), key, aai.Patch{})); len(s.received()) != 2 || e.RetryAfter != 10*time.Second {
+		t.Errorf("%d requests, want 2; to be asked again after %s", len(s.received()), e.RetryAfter)
+	}
+}
+
+// While one request finds out whether all is well again, an older one that ends does not let a second one through.
+func TestGateLetsOneThroughThoughAnOlderRequestEnds(t *testing.T) {
+	old, trial := make(chan struct{}), make(chan struct{})
+	releaseOld, releaseTrial := make(chan struct{}), make(chan struct{})
+	s := serve(t, func(out http.ResponseWriter, r *http.Request) {
+		switch r.Method {
+		case http.MethodDelete:
+			close(old)
+			<-releaseOld
+		case http.MethodGet:
+			close(trial)
+			<-releaseTrial
+		}
+		out.WriteHeader(http.StatusServiceUnavailable)
+	})
+	w := newWatch()
+	c := connect(t, s.URL, func(o *client.Options) { o.Gate = client.NewGate(0, w.read) })
+	done := make(chan error, 2)
+	go func() { done <- c.DeleteK8sResource(t.Context(), key, "1") }()
+	<-old
+	_ = failure(t, c.PatchK8sResource(t.Context(), key, aai.Patch{})) // It closes the gate.
+	w.advance(time.Minute)
+	go func() { _, _, err := c.GetK8sResource(t.Context(), key); done <- err }()
+	<-trial
+	close(releaseOld)
+	_ = failure(t, <-done)
+	_ = failure(t, c.PatchK8sResource(t.Context(), key, aai.Patch{}))
+	if n := len(s.received()); n != 3 {
+		t.Errorf("%d requests, want 3: one at a time finds out", n)
+	}
+	close(releaseTrial)
+	_ = failure(t, <-done)
+}

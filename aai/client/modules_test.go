@@ -1,0 +1,60 @@
+package client_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/client"
+	"github.com/healthscope/healthscope/aai/simulator"
+)
+
+func TestModules(t *testing.T) {
+	s, url := simulate(t, simulator.Options{})
+	c := connect(t, url, func(o *client.Options) { o.Credentials = nil })
+	list := func(want map[string]aai.VFModuleStatus, of string) map[string]aai.VFModuleStatus {
+		t.Helper()
+		got, err := c.ListVFModules(t.Context(), of)
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(aai.VFModuleStatus{}, "ResourceVersion")); diff != "" || err != nil {
+			t.Fatalf("%v, -want +got:\n%s", err, diff)
+		}
+		return got
+	}
+	list(map[string]aai.VFModuleStatus{}, "nobody's")
+	list(map[string]aai.VFModuleStatus{}, "vnf-1")
+	if err := s.Seed(simulator.VFModule("vnf-1", "a module"), simulator.VFModule("vnf-1", "b")); err != nil {
+		t.Fatal(err)
+	}
+	module := aai.VFModule{GenericVNFID: "vnf-1", ID: "a module"}
+	before, _ := s.Get(module.Path())
+	was := list(map[string]aai.VFModuleStatus{"a module": {}, "b": {}}, "vnf-1")
+	if err := c.SetOperationalStatus(t.Context(), module, aai.OutOfServicePath, was["a module"].ResourceVersion); err != nil {
+		t.Fatal(err)
+	}
+	is := list(map[string]aai.VFModuleStatus{"a module": {Status: aai.OutOfServicePath}, "b": {}}, "vnf-1")
+	if was["a module"].ResourceVersion == is["a module"].ResourceVersion || was["b"] != is["b"] {
+		t.Errorf("versions were %v and are %v", was, is)
+	}
+	after, _ := s.Get(module.Path())
+	delete(after, "operational-status")
+	if diff := cmp.Diff(before, after, cmpopts.IgnoreMapEntries(func(name string, _ any) bool { return name == "resource-version" })); diff != "" {
+		t.Errorf("more has changed than the status:\n%s", diff)
+	}
+	if err := c.SetOperationalStatus(t.Context(), aai.VFModule{GenericVNFID: "vnf-1", ID: "none"}, aai.InServicePath, "1"); aai.KindOf(err) != aai.Reread {
+		t.Errorf("a module that does not exist: %v, want Reread", err)
+	}
+}
+
+func TestModulesAreNotWhatSomethingElseAnswers(t *testing.T) {
+	for name, body := range map[string]string{"nothing": "", "a page": "<html>", "no list": "{}", "other objects": `{"k8s-resource":[{"id":"x"}]}`, "no ids": `{"vf-module":[{"operational-status":"x"}]}`} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) })
+			if _, err := connect(t, s.URL).ListVFModules(t.Context(), "vnf-1"); aai.KindOf(err) != aai.Retry || err == nil {
+				t.Errorf("got %v, want Retry", err)
+			}
+		})
+	}
+}

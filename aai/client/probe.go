@@ -1,0 +1,113 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/healthscope/healthscope/aai"
+)
+
+// oldestVersion and newestVersion are the schema versions that are known to have k8s-resource, as numbers.
+const (
+	oldestVersion = 24
+	newestVersion = 32
+)
+
+// probeKey is a document that exists nowhere.
+var probeKey = aai.Key{Tenant: aai.Tenant{CloudOwner: "healthscope-probe", CloudRegionID: "healthscope-probe", TenantID: "healthscope-probe"}, ID: "healthscope-probe"}
+
+// probeQuery asks for it in a schema version.
+func probeQuery(version string) query {
+	return query{op: aai.OpProbe, method: http.MethodGet, path: probeKey.Path(), version: version}
+}
+
+// Probe asks whether A&AI can be reached, takes the credentials, and serves the schema version with k8s-resource in it. It
+// reads a document that does not exist, which any A&AI must answer in the same way, and changes nothing.
+//
+// When A&AI does not serve the version, the other ones are asked for, once, and the error names those that it serves. What
+// answers with anything but A&AI's own words is none: the error is of kind Stop with ProblemServer.
+func (c *Client) Probe(ctx context.Context) error {
+	_, _, err := c.get(ctx, probeQuery(""), probeKey)
+	e, ok := errors.AsType[*aai.Error](err)
+	if !ok {
+		if err == nil {
+			c.served.Store(nil)
+		}
+		return err
+	}
+	told := *e
+	switch {
+	case isOther(e):
+		told.Kind, told.Problem = aai.Stop, aai.ProblemServer
+	case e.Problem == aai.ProblemVersion:
+		told.Message = advise(e, c.options.SchemaVersion, nil) // A&AI's own words say less.
+	case e.Kind == aai.DeadLetter:
+		told.Kind, told.Problem = aai.Stop, aai.ProblemVersion
+		told.Message = fmt.Sprintf("schema version %q has no k8s-resource here: %s", c.options.SchemaVersion, e.Message)
+	}
+	if told.Problem == aai.ProblemVersion {
+		told.Message += c.others(ctx)
+	}
+	return &told
+}
+
+// isOther says whether an error is about an answer of success that is not what was asked for: that is no A&AI, or was cut on the way.
+func isOther(e *aai.Error) bool {
+	return e.Kind == aai.Retry && e.Status >= http.StatusOK && e.Status < http.StatusMultipleChoices
+}
+
+// others says which of the versions that can hold k8s-resources A&AI serves. It asks A&AI once, until Probe has found all well again; it says nothing when A&AI does not answer all of that.
+func (c *Client) others(ctx context.Context) string {
+	if known := c.served.Load(); known != nil {
+		return *known
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
+	defer cancel()
+	var served []int
+	for n := oldestVersion; n <= newestVersion; n++ {
+		version := "v" + strconv.Itoa(n)
+		if version == c.options.SchemaVersion {
+			continue
+		}
+		// The gate is closed, for what was found wrong is wrong with all requests but these.
+		err := c.options.Gate.wait(ctx, probeQuery(version))
+		if err == nil {
+			_, err = c.exchange(ctx, probeQuery(version), transactionOf(ctx))
+		}
+		switch kind := aai.KindOf(err); {
+		case err == nil || isAbsent(err):
+			served = append(served, n)
+		case kind == aai.Retry:
+			c.options.Gate.learn(ctx, err)
+			return ""
+		}
+	}
+	told := "; it serves none of those from v" + strconv.Itoa(oldestVersion) + " to v" + strconv.Itoa(newestVersion)
+	if len(served) > 0 {
+		told = "; it serves " + ranges(served)
+	}
+	c.served.Store(&told)
+	return told
+}
+
+// ranges names versions, with those that follow each other as one: v24, v26 to v30.
+func ranges(versions []int) string {
+	var names []string
+	for i := 0; i < len(versions); {
+		last := i
+		for last+1 < len(versions) && versions[last+1] == versions[last]+1 {
+			last++
+		}
+		name := "v" + strconv.Itoa(versions[i])
+		if last > i {
+			name += " to v" + strconv.Itoa(versions[last])
+		}
+		names = append(names, name)
+		i = last + 1
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,315 @@
+package simulator
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// statuses sends requests one after the other.
+func (h *harness) statuses(calls ...call) []int {
+	h.t.Helper()
+	list := make([]int, len(calls))
+	for i, c := range calls {
+		list[i] = h.send(c).status
+	}
+	return list
+}
+
+func TestFaultsHitWhatTheyDescribe(t *testing.T) {
+	asking := func(app string) call { return call{path: vnf, header: map[string]string{"X-FromAppId": app}} }
+	deep := call{path: vnf + "/vf-modules/vf-module/mod-1"}
+	for name, tc := range map[string]struct {
+		fault  Fault
+		hit    []call
+		passed []call
+	}{
+		"method":        {Fault{Method: "GET"}, []call{{path: vnf}}, []call{patch1(vnf, "{}")}},
+		"prefix":        {Fault{PathPrefix: "/aai/v32/network"}, []call{{path: vnf}, deep}, []call{{path: region}, {path: "/aai/v24" + vnf}}},
+		"whole path":    {Fault{Path: "/aai/v32" + vnf}, []call{{path: vnf}}, []call{deep, {path: otherVNF}}},
+		"one segment":   {Fault{Path: "/aai/*/network/generic-vnfs/generic-vnf/*"}, []call{{path: vnf}, {path: "/aai/v24" + otherVNF}}, []call{deep}},
+		"any segments":  {Fault{Path: "**/vf-module/*"}, []call{deep}, []call{{path: vnf}}},
+		"part of one":   {Fault{Path: "**/vnf-*"}, []call{{path: vnf}}, []call{deep, {path: region}}},
+		"no expression": {Fault{Path: "/aai/v32/.*"}, nil, []call{{path: vnf}}},
+		"application":   {Fault{FromAppID: "me"}, []call{asking("me")}, []call{asking("you")}},
+		"body":          {Fault{BodyContains: "ACTIVE"}, []call{patch1(vnf, `{"prov-status":"ACTIVE"}`)}, []call{patch1(vnf, `{}`)}},
+		"operation": {
+			Fault{Operation: "**/generic-vnf/vnf-2"},
+			[]call{bulk1(operations(op("patch", vnf, "{}"), op("patch", "/aai/v32"+otherVNF+"?x=y", "{}")))},
+			[]call{bulk1(operations(op("patch", vnf, "{}"))), {path: otherVNF}},
+		},
+		"all of them": {
+			Fault{Method: "GET", FromAppID: "me", Path: "**/vnf-1"}, []call{asking("me")}, []call{asking("you"), {path: otherVNF}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, Options{})
+			tc.fault.Status = 599
+			h.fault(tc.fault)
+			for _, c := range tc.hit {
+				diff(t, "hit "+c.method+c.path, 599, h.send(c).status)
+			}
+			for _, c := range tc.passed {
+				if status := h.send(c).status; status >= 300 {
+					t.Errorf("%s %s: status %d", c.method, c.path, status)
+				}
+			}
+		})
+	}
+}
+
+func TestNthCall(t *testing.T) {
+	h := newHarness(t, Options{})
+	h.fault(Fault{Method: "GET", Skip: 2, Count: 1, Status: 503})
+	get := call{path: vnf}
+	diff(t, "statuses", []int{200, 200, 200, 503, 200}, h.statuses(get, patch1(vnf, "{}"), get, get, get))
+}
+
+func TestProbabilityIsRepeatable(t *testing.T) {
+	sample := func(seed uint64) []int {
+		h := newHarness(t, Options{})
+		h.fault(Fault{Probability: 0.3, Seed: seed, Status: 503})
+		calls := make([]call, 400)
+		for i := range calls {
+			calls[i] = call{path: vnf}
+		}
+		return h.statuses(calls...)
+	}
+	first := sample(1)
+	diff(t, "with the same seed", first, sample(1))
+	if cmp.Equal(first, sample(2)) {
+		t.Error("another seed gives the same hits")
+	}
+	hits := strings.Count(fmt.Sprint(first), "503")
+	if hits < 80 || hits > 160 {
+		t.Errorf("%d of 400 hit with probability 0.3", hits)
+	}
+}
+
+// Six writers at once, of which three find the storage locked.
+func TestLockStorm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, Options{})
+		h.fault(Fault{Method: "PUT", Concurrent: 4, Code: "AAI_6134"}, Fault{Method: "PUT", Delay: time.Second})
+		var mu sync.Mutex
+		got := map[int]int{}
+		var writers sync.WaitGroup
+		for i := range 6 {
+			writers.Go(func() {
+				status := h.send(put1(fmt.Sprintf("%s/k8s-resource/w%d", resources, i), podBody)).status
+				mu.Lock()
+				defer mu.Unlock()
+				got[status]++
+			})
+			synctest.Wait() // until it waits for the delay, or is over
+		}
+		writers.Wait()
+		// Those that are refused are over at once, so that each of the last three is the fourth.
+		diff(t, "statuses", map[int]int{201: 3, 500: 3}, got)
+		diff(t, "alone", http.StatusCreated, h.send(put1(pod, podBody)).status)
+	})
+}
+
+func TestOneOperationOfMany(t *testing.T) {
+	h := newHarness(t, Options{})
+	h.fault(Fault{Operation: "**/k8s-resource/b*", Code: "AAI_6131", Count: 1})
+	many := bulk1(operations(
+		op("put", resources+"/k8s-resource/a", podBody), op("put", "/aai/v32"+resources+"/k8s-resource/b", podBody),
+		op("put", resources+"/k8s-resource/b"+relationshipPath, `{"related-link":"`+vnf+`"}`),
+	))
+	out := h.send(many)
+	diff(t, "status", 412, out.status)
+	want := "Invalid input performing %1 on %2:Operation 1 with action (PUT) on uri (" + resources + "/k8s-resource/b) failed with status code (412), " +
+		"error code (ERR.5.4.6131) and msg (Precondition Failed:by a fault rule)"
+	diff(t, "variables", []string{"POST", "v32/bulk/single-transaction", want, "ERR.5.2.3000"}, out.refusal(t).variables)
+	diff(t, "nothing is done", 0, len(h.List(resources)))
+	h.fault(Fault{Operation: "**/relationship", Code: "AAI_6140", Count: 1})
+	if body := h.send(many).body; !strings.Contains(body, "Operation 2 with action (PUT_EDGE) on uri ("+resources+"/k8s-resource/b/relationship-list/relationship)") {
+		t.Errorf("the relationship is not named: %s", body)
+	}
+	diff(t, "the next", 201, h.send(many).status)
+}
+
+func TestFaultCodesAreQuotedAsAAIDoes(t *testing.T) {
+	h := newHarness(t, Options{})
+	h.fault(Fault{Code: "AAI_6137"})
+	diff(t, "variables", []string{"PUT", vnf[1:], "Cannot perform writes on multiple vertices:by a fault rule", "ERR.5.4.6137"},
+		h.send(put1(vnf, "{}")).refusal(t).variables)
+}
+
+func TestStaleReads(t *testing.T) {
+	h := newHarness(t, Options{})
+	kind := func(c call) any {
+		out := h.send(c)
+		if out.status != http.StatusOK {
+			return out.status
+		}
+		return out.decode(t)["kind"]
+	}
+	fresh := call{path: pod, header: map[string]string{"X-FromAppId": "other"}}
+	h.fault(Fault{Method: "GET", FromAppID: "test", Stale: time.Minute})
+	h.must(put1(pod, podBody))
+	diff(t, "before it was made", any(404), kind(call{path: pod}))
+	h.AdvanceClock(2 * time.Minute)
+	diff(t, "later", any("Pod"), kind(call{path: pod}))
+	h.must(patch1(pod, `{"kind":"Job"}`))
+	diff(t, "the version before", any("Pod"), kind(call{path: pod}))
+	diff(t, "in a list", 200, h.send(call{path: resources + "?kind=Pod"}).status)
+	diff(t, "for others", any("Job"), kind(fresh))
+	stale := h.must(call{path: pod}).decode(t)["resource-version"]
+	diff(t, "a write with it", 412, h.send(put1(pod, strings.Replace(podBody, "{", `{"resource-version":"`+as[string](t, stale)+`",`, 1))).status)
+	h.AdvanceClock(30 * time.Second)
+	h.must(delete1(pod+"?resource-version="+h.version(pod), ""))
+	h.AdvanceClock(30 * time.Second)
+	diff(t, "half way", any("Job"), kind(call{path: pod}))
+	h.AdvanceClock(30 * time.Second)
+	diff(t, "in the end", any(404), kind(call{path: pod}))
+	h.must(put1(pod, linked(vnf)))
+	h.AdvanceClock(2 * time.Minute)
+	h.must(delete1(podEdge, `{"related-link":"`+vnf+`"}`))
+	diff(t, "relationships before they went", 200, h.send(call{path: pod + "/relationship-list"}).status)
+	h.ClearFaults()
+	h.must(patch1(vnf, "{}"))
+	if len(h.past) > 0 {
+		t.Error("the past is remembered though nobody wants it")
+	}
+}
+
+func TestThePastIsBounded(t *testing.T) {
+	h := newHarness(t, Options{})
+	h.fault(Fault{Stale: time.Hour})
+	for range maxPast + 5 {
+		h.must(patch1(vnf, "{}"))
+	}
+	diff(t, "states remembered", maxPast, len(h.past))
+}
+
+func TestRestart(t *testing.T) {
+	h := newHarness(t, Options{})
+	if err := h.Restart(true); err == nil {
+		t.Error("a write was lost though there was none")
+	}
+	h.must(put1(pod, linked(vnf)))
+	lost := h.version(pod)
+	diff(t, "status", http.StatusNoContent, h.control("POST", "/__sim/restart", `{}`).status)
+	diff(t, "nothing is lost", lost, h.version(pod))
+	diff(t, "and nothing can be lost after it", http.StatusBadRequest, h.control("POST", "/__sim/restart", `{"lose-last-write":true}`).status)
+
+	h = newHarness(t, Options{})
+	h.must(put1(pod, linked(vnf)))
+	before := h.State()
+	h.must(bulk1(operations(op("patch", pod, `{"kind":"Job","relationship-list":{"relationship":[]}}`), op("put", resources+"/k8s-resource/x", podBody))))
+	h.send(put1(pod, podBody)) // is refused, hence not the last write
+	lost = h.version(pod)
+	diff(t, "status", http.StatusNoContent, h.control("POST", "/__sim/restart", `{"lose-last-write":true}`).status)
+	diff(t, "the last write is lost wholly", before, h.State())
+	checkInvariants(t, h.graph)
+	diff(t, "its events are not", []string{"UPDATE " + pod, "UPDATE " + vnf, "CREATE " + resources + "/k8s-resource/x"}, h.published(2))
+	h.must(patch1(pod, "{}"))
+	if h.version(pod) <= lost {
+		t.Errorf("version %s was given out before the restart", h.version(pod))
+	}
+	h.seed(GenericVNF("vnf-9"))
+	if h.Restart(true) == nil {
+		t.Error("a write was lost that fixtures came after")
+	}
+	h.must(patch1(pod, "{}"))
+	if err := h.ReplaceState(h.State()...); err != nil || h.Restart(true) == nil {
+		t.Error("a write was lost that another inventory came after")
+	}
+	diff(t, "unknown field", http.StatusBadRequest, h.control("POST", "/__sim/restart", `{"lose":true}`).status)
+}
+
+func TestRestartBreaksDelayedRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, Options{})
+		h.fault(Fault{Delay: time.Minute})
+		ended := make(chan error, 1)
+		go func() {
+			_, err := h.carry(put1(pod, podBody))
+			ended <- err
+		}()
+		synctest.Wait()
+		start := time.Now()
+		if err := h.Restart(false); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err == nil || time.Since(start) > 0 {
+			t.Errorf("after %s the request ended with %v", time.Since(start), err)
+		}
+		_, exists := h.Get(pod)
+		diff(t, "applied", false, exists)
+	})
+}
+
+func TestFaultsThatMakeNoSenseAreRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fault Fault
+		want  string
+	}{
+		"skip":                   {Fault{Skip: -1}, "skip -1"},
+		"concurrent":             {Fault{Concurrent: -1}, "concurrent -1"},
+		"probability":            {Fault{Probability: 1.5}, "1.5"},
+		"no number":              {Fault{Probability: math.NaN()}, "NaN"},
+		"stale":                  {Fault{Stale: -1}, "stale -1ns"},
+		"drip":                   {Fault{Drip: -time.Second}, "drip -1s"},
+		"drop":                   {Fault{Drop: "sometime"}, `"sometime"`},
+		"manner":                 {Fault{Drop: DropMidBody, Manner: "politely"}, `"politely"`},
+		"manner of what":         {Fault{Manner: MannerReset}, "needs a drop"},
+		"code and drop":          {Fault{Code: "AAI_6134", Drop: DropAfterCommit}, `"AAI_6134"`},
+		"location of what":       {Fault{Location: "/x"}, `"/x"`},
+		"location of an error":   {Fault{Location: "/x", Status: 503}, "503"},
+		"redirect to nowhere":    {Fault{Status: 307}, "307"},
+		"empty and half":         {Fault{Empty: true, Truncate: true}, "truncate"},
+		"wrong length and close": {Fault{WrongLength: true, Drop: DropMidBody}, "mid-body"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := New(Options{})
+			err := s.AddFaults(Fault{Status: 503}, tc.fault)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("AddFaults() = %v, want an error naming %s", err, tc.want)
+			}
+			diff(t, "rules", 0, len(s.Faults()))
+		})
+	}
+}
+
+// FuzzFault reads rules as the control surface does: what is taken can be shown, read again, and used.
+func FuzzFault(f *testing.F) {
+	for _, seed := range []string{
+		`{"method":"PUT","path":"**/k8s-resource/*","skip":1,"count":2,"probability":0.5,"seed":7,"status":503,"retry-after":"3"}`,
+		`{"drop":"mid-body","manner":"reset","delay":"1ms","drip":"2us"}`, `{"operation":"**","code":"AAI_6131","concurrent":3}`,
+		`{"stale":"1m","xml":true,"gzip":true,"truncate":true}`, `{"status":307,"location":"/"}`, `{"path":"(["}`, `{"probability":1e-300}`, `{}`, `[]`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var first Fault
+		if json.Unmarshal([]byte(text), &first) != nil {
+			return
+		}
+		s := New(Options{})
+		if s.AddFaults(first) != nil {
+			return
+		}
+		shown, err := json.Marshal(first)
+		if err != nil {
+			t.Fatalf("%s cannot be shown: %v", text, err)
+		}
+		var second Fault
+		if err := json.Unmarshal(shown, &second); err != nil {
+			t.Fatalf("%s cannot be read again: %v", shown, err)
+		}
+		diff(t, text, first, second)
+		_, leave := s.faults.enter(asked{method: "PUT", path: "/aai/v32" + vnf, body: "{}", base: "/aai"})
+		leave()
+	})
+}

@@ -1,0 +1,253 @@
+package sync_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/plan"
+	"github.com/healthscope/healthscope/aai/simulator"
+	aaisync "github.com/healthscope/healthscope/aai/sync"
+)
+
+// A thousand resources take no more than forty requests when they come, when all of them change, and when they go; and ten, which are the pages, when nothing is to be done.
+func TestAThousandChanges(t *testing.T) {
+	w := start(t)
+	w.connect("http://aai.example", w, nil)
+	within := func(most int, do func()) {
+		t.Helper()
+		if n := len(sent(w.requests(do))); n > most {
+			t.Errorf("%d requests, want %d at most", n, most)
+		}
+	}
+	ready := func(status string) []aai.Document {
+		list := make([]aai.Document, 1000)
+		for i := range list {
+			list[i] = document(fmt.Sprintf("%04d", i), status)
+		}
+		return list
+	}
+	within(40, func() { w.sync(ready("Pending")...) })
+	within(40, func() { w.sync(ready("Ready")...) })
+	w.advance(aaisync.DefaultResync)
+	requests := w.requests(func() { w.sync(ready("Ready")...) })
+	if diff := cmp.Diff(slices.Repeat([]string{"GET"}, 10), requests); diff != "" {
+		t.Errorf("a resync with nothing to do, -want +got:\n%s", diff)
+	}
+	within(40, func() { w.sync() })
+	if len(w.stored()) > 0 {
+		t.Errorf("%d are left", len(w.stored()))
+	}
+}
+
+// Whatever was forgotten of labels is read before they are written, a hundred documents in a request here; A&AI's pages hold five hundred.
+func TestAThousandChangesAfterAWhile(t *testing.T) {
+	w := start(t)
+	of := func(status string) []aai.Document {
+		list := make([]aai.Document, 1000)
+		for i := range list {
+			list[i] = document(fmt.Sprintf("%04d", i), status)
+		}
+		return list
+	}
+	w.sync(of("Pending")...)
+	w.advance(time.Minute)
+	if n := len(sent(w.requests(func() { w.sync(of("Ready")...) }))); n > 34+10 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+func TestAServerThatTakesFewAtATime(t *testing.T) {
+	w := start(t)
+	w.simulate(simulator.Options{BulkLimit: 7}, everything()...)
+	if r := w.sync(many(60, "Ready")...); r.Synced != 60 {
+		t.Errorf("%d synced", r.Synced)
+	}
+	// It is known now.
+	requests := sent(w.requests(func() { w.sync(many(60, "Failed")...) }))
+	slices.Sort(requests)
+	if diff := cmp.Diff(append([]string{"BULK 4"}, slices.Repeat([]string{"BULK 7"}, 8)...), requests); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestOnePoisonedObjectAmongMany(t *testing.T) {
+	w := start(t)
+	w.faults(simulator.Fault{Method: http.MethodPost, BodyContains: `/k8s-resource/017"`, Code: "AAI_6137"}, simulator.Fault{PathPrefix: "/aai/v32" + key("017").Path(), Code: "AAI_6137"})
+	var r outcome
+	requests := sent(w.requests(func() { r = w.sync(many(90, "Ready")...) }))
+	if r.Synced != 89 || r.Failed != 1 || r.Objects[key("017")].Reason != aaisync.ReasonRejected || len(w.stored()) != 89 {
+		t.Errorf("%d synced, %+v", r.Synced, r.Objects[key("017")])
+	}
+	if len(requests) > 2+3+2*6 {
+		t.Errorf("%d requests: %q", len(requests), requests)
+	}
+	w.expect(nil, func() { w.sync(many(90, "Ready")...) })
+}
+
+func TestDeletionsAreLimited(t *testing.T) {
+	w := start(t)
+	w.plan.Limit = plan.Limit{Percent: 20}
+	w.restart()
+	all := many(200, "Ready")
+	w.sync(all...)
+	left := func(want, kept int) {
+		t.Helper()
+		r := w.sync(all[:20]...)
+		if n := len(w.stored()); n != want || len(r.Kept) != kept {
+			t.Errorf("%d are left, %d held; want %d and %d", n, len(r.Kept), want, kept)
+		}
+		for _, k := range r.Kept {
+			if k.Cause != plan.CauseLimit || !strings.Contains(k.Message, "40 of the 200") {
+				t.Fatalf("held: %+v", k)
+			}
+		}
+		if kept > 0 && r.NextPass.Sub(w.now) > aaisync.DefaultDeletionPause {
+			t.Errorf("the rest goes at %s; it is %s", r.NextPass, w.now)
+		}
+	}
+	left(160, 140)
+	left(160, 140)
+	w.advance(aaisync.DefaultDeletionPause - time.Second)
+	left(160, 140)
+	w.advance(time.Second)
+	left(120, 100)
+	for _, n := range []int{80, 40, 20} {
+		w.advance(aaisync.DefaultDeletionPause)
+		left(n, n-20)
+	}
+	// What is desired again is not among what is held.
+	all = many(200, "Ready")
+	w.sync(all...)
+	left(160, 140)
+	if r := w.sync(all...); len(r.Kept) > 0 || r.Synced != 200 {
+		t.Errorf("%d held, %d synced", len(r.Kept), r.Synced)
+	}
+}
+
+func TestARemovedClusterGoesAtOnce(t *testing.T) {
+	w := start(t)
+	w.plan.Limit = plan.Limit{Percent: 20}
+	w.restart()
+	w.sync(many(200, "Ready")...)
+	r, err := w.pass(t.Context(), nil, plan.Holds{Existing: []string{"edge", "core"}})
+	if err != nil || len(w.stored()) != 160 || len(r.Kept) != 160 {
+		t.Errorf("%d are left of a cluster that exists, %v", len(w.stored()), err)
+	}
+	r, err = w.pass(t.Context(), nil, plan.Holds{Existing: []string{"core"}})
+	if err != nil || len(w.stored()) != 0 || len(r.Kept) != 0 {
+		t.Errorf("%d are left of a cluster that was removed, %v", len(w.stored()), err)
+	}
+}
+
+func TestUpsertOnly(t *testing.T) {
+	w := start(t)
+	w.plan.Policy = plan.UpsertOnly
+	w.restart()
+	w.sync(document("a", "Ready"), document("b", "Ready"))
+	r := w.sync(document("a", "Failed"))
+	w.expectStored(map[string][]string{"a": {"hs/status=Failed"}, "b": {"hs/status=Ready"}})
+	if len(r.Kept) != 1 || r.Kept[0].Key != key("b") || r.Kept[0].Cause != plan.CausePolicy {
+		t.Errorf("held: %+v", r.Kept)
+	}
+}
+
+func TestHeldDeletionsAreDoneWhenTheHoldEnds(t *testing.T) {
+	w := start(t)
+	w.sync(document("a", "Ready"), document("b", "Ready"))
+	r, err := w.pass(t.Context(), documents(document("a", "Ready")), plan.Holds{Deletions: map[plan.Part]string{{Source: "edge"}: "it is truncated"}})
+	if err != nil || len(r.Kept) != 1 || r.Kept[0].Message != "it is truncated" || r.Synced != 1 || r.Pending != 0 {
+		t.Errorf("%+v, %v", r.Report, err)
+	}
+	if r = w.sync(document("a", "Ready")); len(r.Kept) > 0 {
+		t.Errorf("held: %+v", r.Kept)
+	}
+	w.expectStored(map[string][]string{"a": {"hs/status=Ready"}})
+}
+
+// The lag is from the oldest change that A&AI did not know of.
+func TestLag(t *testing.T) {
+	w := start(t)
+	w.sync(document("a", "Ready"))
+	w.faults(simulator.Fault{Status: http.StatusServiceUnavailable})
+	for _, status := range []string{"Failed", "Pending", "Failed"} {
+		r, _ := w.trySync(document("a", status))
+		if len(r.Lags) > 0 {
+			t.Errorf("lags %v of what was not written", r.Lags)
+		}
+		w.advance(10 * time.Second)
+	}
+	w.ClearFaults()
+	r := w.sync(document("a", "Failed"))
+	if diff := cmp.Diff([]time.Duration{30 * time.Second}, r.Lags); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if r = w.sync(document("a", "Failed")); len(r.Lags) > 0 {
+		t.Errorf("lags %v of what has not changed", r.Lags)
+	}
+}
+
+// What is held, and what waits for something missing, is late all the same.
+func TestLagOfWhatWaits(t *testing.T) {
+	w := start(t, simulator.CloudRegion("o", "r"), simulator.Tenant("o", "r", "t"))
+	w.sync(document("a", "Ready"))
+	held := plan.Holds{Keys: map[aai.Key]bool{key("a"): true}}
+	for range 2 {
+		if r, err := w.pass(t.Context(), documents(document("a", "Failed"), document("b", "Ready", linked("vnf-1"))), held); err != nil || len(r.Lags) > 0 {
+			t.Errorf("lags %v of what was not written, %v", r.Lags, err)
+		}
+		w.advance(aaisync.DefaultParkInterval)
+	}
+	w.seed(simulator.GenericVNF("vnf-1"))
+	r := w.sync(document("a", "Failed"), document("b", "Ready", linked("vnf-1")))
+	if diff := cmp.Diff([]time.Duration{time.Minute, time.Minute}, r.Lags); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestEveryWriteIsAudited(t *testing.T) {
+	w := start(t)
+	w.sync(document("a", "Ready"), document("b", "Ready"))
+	w.sync(document("a", "Failed"), document("b", "Ready"))
+	w.faults(simulator.Fault{Method: http.MethodDelete, Status: http.StatusBadRequest})
+	w.sync(document("a", "Failed"))
+	ids := map[string]bool{}
+	for _, r := range w.Requests() {
+		if r.Method != http.MethodGet {
+			ids[r.Header.Get("X-TransactionId")] = true
+		}
+	}
+	var got []string
+	for _, o := range w.written {
+		if !ids[o.TransactionID] {
+			t.Errorf("no request had the transaction id of %+v", o)
+		}
+		got = append(got, fmt.Sprintf("%s %s %v %t", o.Verb, o.Resource.Name, o.Labels, o.Err == nil))
+	}
+	want := []string{"Create n-a [hs/status=Ready] true", "Create n-b [hs/status=Ready] true", "Update n-a [hs/status=Failed] true", "Delete n-b [] false"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if w.written[0].TransactionID != w.written[1].TransactionID || len(ids) != 3 {
+		t.Errorf("transaction ids: %v", ids)
+	}
+}
+
+// A change costs the same however many objects there are: one request, and one object in the report.
+func TestAChangeAmongManyIsOneRequest(t *testing.T) {
+	w := start(t)
+	all := many(500, "Ready")
+	w.sync(all...)
+	all[77] = document("077", "Failed")
+	var r outcome
+	w.expect([]string{"PATCH 077"}, func() { r = w.sync(all...) })
+	if len(r.Changed) > 1 || r.Synced != 500 {
+		t.Errorf("%d changed, %d synced", len(r.Changed), r.Synced)
+	}
+}

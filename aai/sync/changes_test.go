@@ -1,0 +1,180 @@
+package sync_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/simulator"
+	aaisync "github.com/healthscope/healthscope/aai/sync"
+)
+
+// statesOf returns the states of the documents in A&AI by id.
+func (w *world) statesOf() map[string]string {
+	states := map[string]string{}
+	for id, labels := range w.stored() {
+		for _, label := range labels {
+			if status, ok := strings.CutPrefix(label, "hs/status="); ok {
+				states[id] = status
+			}
+		}
+	}
+	return states
+}
+
+// of returns documents in states.
+func of(states map[string]string) (list []aai.Document) {
+	for _, id := range slices.Sorted(maps.Keys(states)) {
+		list = append(list, document(id, states[id]))
+	}
+	return list
+}
+
+// TestEveryChangeIsOneWrite changes what is desired at random, also while the program is down, with nobody in the way: a pass
+// writes each object that differs once, and no other; so what is deleted while nobody looks is found, and a resync of what is as it should be writes nothing.
+func TestEveryChangeIsOneWrite(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, everything()...)
+		desired := map[string]string{}
+		t.Repeat(map[string]func(*rapid.T){
+			"desire": func(t *rapid.T) {
+				desired[anyID(t)] = rapid.SampledFrom([]string{"Ready", "Pending", "Failed"}).Draw(t, "status")
+			},
+			"forsake": func(t *rapid.T) { delete(desired, anyID(t)) },
+			"time":    func(t *rapid.T) { w.advance(time.Duration(rapid.IntRange(1, 1000).Draw(t, "seconds")) * time.Second) },
+			"restart": func(*rapid.T) { w.restart() },
+			"resync":  func(*rapid.T) { w.syncer.Resync(tenant) },
+			"pass": func(t *rapid.T) {
+				had := w.statesOf()
+				var want []string
+				for _, id := range ids {
+					switch status, wanted := desired[id]; {
+					case wanted && had[id] == "":
+						want = append(want, "PUT "+id)
+					case wanted && had[id] != status:
+						want = append(want, "PATCH "+id)
+					case !wanted && had[id] != "":
+						want = append(want, "DELETE "+id)
+					}
+				}
+				var got []string
+				for _, write := range writes(w.requests(func() { w.sync(of(desired)...) })) {
+					got = append(got, strings.TrimPrefix(write, "+ "))
+				}
+				slices.Sort(got)
+				slices.Sort(want)
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Fatalf("writes, -want +got:\n%s", diff)
+				}
+				if diff := cmp.Diff(desired, w.statesOf()); diff != "" {
+					t.Fatalf("in A&AI, -want +got:\n%s", diff)
+				}
+			},
+		})
+		w.checkManners()
+	})
+}
+
+// TestAnOutageEndsTheSameInWhateverOrderChangesCame has changes come while A&AI is down, in two orders that end the same.
+func TestAnOutageEndsTheSameInWhateverOrderChangesCame(t *testing.T) {
+	type change struct{ id, status string } // without a status it goes
+	rapid.Check(t, func(t *rapid.T) {
+		before := map[string]string{}
+		for _, id := range rapid.SliceOfDistinct(rapid.SampledFrom(ids), rapid.ID).Draw(t, "before") {
+			before[id] = "Ready"
+		}
+		final := map[string]change{}
+		for _, id := range ids {
+			final[id] = change{id, rapid.SampledFrom([]string{"Ready", "Failed", ""}).Draw(t, "final "+id)}
+		}
+		outage := func(label string) (stored map[string]string, written []string) {
+			w := newWorld(t, everything()...)
+			w.sync(of(before)...)
+			w.advance(time.Second)
+			w.faults(simulator.Fault{Status: http.StatusServiceUnavailable})
+			desired := maps.Clone(before)
+			meanwhile := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) change {
+				return change{anyID(t), rapid.SampledFrom([]string{"Ready", "Pending", "Failed", ""}).Draw(t, "status")}
+			}), 0, 10).Draw(t, "meanwhile "+label)
+			for _, c := range append(meanwhile, rapid.Permutation(slices.SortedFunc(maps.Values(final), func(a, b change) int { return strings.Compare(a.id, b.id) })).Draw(t, "order "+label)...) {
+				if desired[c.id] = c.status; c.status == "" {
+					delete(desired, c.id)
+				}
+				_, _ = w.trySync(of(desired)...)
+				if diff := cmp.Diff(before, w.statesOf()); diff != "" {
+					t.Fatalf("A&AI is down, and yet:\n%s", diff)
+				}
+			}
+			w.ClearFaults()
+			written = writes(w.requests(func() { w.sync(of(desired)...) }))
+			for i := range written {
+				written[i] = strings.TrimPrefix(written[i], "+ ")
+			}
+			slices.Sort(written)
+			w.checkManners()
+			return w.statesOf(), written
+		}
+		stored, written := outage("one")
+		again, writtenAgain := outage("two")
+		if diff := cmp.Diff(stored, again); diff != "" {
+			t.Fatalf("A&AI is left in two ways:\n%s", diff)
+		}
+		// Each object that differs is written once, whatever it has been meanwhile.
+		if diff := cmp.Diff(written, writtenAgain, cmpEmpty); diff != "" || len(slices.Compact(written)) != len(written) {
+			t.Fatalf("%q is written, and in another order:\n%s", written, diff)
+		}
+	})
+}
+
+// so-cnf-adapter's documented sequence for a resource, in each of its passes: the resource, its module and its VNF are read,
+// one by one. Its bulk requests come on top, and in passes that look for what is stale, the linked resources are read again.
+const peerReads = 3
+
+// TestOurRequestsBesideThoseOfItsPeer: a resource costs at most a twentieth of the requests that it costs ONAP's so-cnf-adapter.
+func TestOurRequestsBesideThoseOfItsPeer(t *testing.T) {
+	const resources = 1000
+	w := start(t)
+	w.seed(simulator.VFModule("vnf-1", "module-1"))
+	related := func(d *aai.Document) {
+		for _, r := range []aai.Relationship{aai.ToGenericVNF("vnf-1"), aai.ToVFModule("vnf-1", "module-1")} {
+			d.RelationshipList.Relationships = append(d.RelationshipList.Relationships, r)
+			d.Labels = append(d.Labels, "hs/link="+r.Target())
+		}
+	}
+	all := func(status string) (list []aai.Document) {
+		for i := range resources {
+			list = append(list, document(fmt.Sprintf("%04d", i), status, related))
+		}
+		return list
+	}
+	cases := []struct {
+		what   string
+		status string
+		before func()
+	}{
+		{"create", "Pending", func() {}},
+		{"change of state", "Ready", func() {}},
+		{"change of state after a while", "Failed", func() { w.advance(time.Hour / 10) }},
+		{"resync", "Failed", func() { w.advance(aaisync.DefaultResync) }},
+		{"restart", "Failed", w.restart},
+	}
+	for _, test := range cases {
+		test.before()
+		before := len(w.Requests())
+		w.sync(all(test.status)...)
+		if ours := len(w.Requests()) - before; ours*20 > peerReads*resources {
+			t.Errorf("%s: %d requests for %d resources; the peer needs %d to read them", test.what, ours, resources, peerReads*resources)
+		}
+	}
+	if got := w.stored(); len(got) != resources || len(got["0007"]) != 5 {
+		t.Errorf("%d are stored, one as %q", len(got), got["0007"])
+	}
+}

@@ -1,0 +1,182 @@
+package sync_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/healthscope/healthscope/aai/client"
+	"github.com/healthscope/healthscope/aai/simulator"
+)
+
+// anyVersion is a resource-version with which A&AI deletes an object whatever version it has.
+const anyVersion = "38cf3090-6a0c-4e9d-8142-4332a7352846"
+
+// bulkOperation is a part of a bulk request as it is on the wire.
+type bulkOperation struct {
+	Action, URI string
+	Body        map[string]any
+}
+
+// bulkOf returns the parts of a bulk request; nil when it is none.
+func bulkOf(path, body string) []bulkOperation {
+	if !strings.HasSuffix(path, "/bulk/single-transaction") {
+		return nil
+	}
+	var all struct{ Operations []bulkOperation }
+	if err := json.Unmarshal([]byte(body), &all); err != nil {
+		return nil
+	}
+	return all.Operations
+}
+
+// objectOf returns the id of the k8s-resource that a path leads to or below; empty when it leads to none.
+func objectOf(path string) string {
+	_, id, _ := strings.Cut(path, "/k8s-resource/")
+	id, _, _ = strings.Cut(id, "?")
+	id, _, _ = strings.Cut(id, "/")
+	return id
+}
+
+// checkJournal checks what must be true of everything that this project has ever sent, whatever has happened.
+func (w *world) checkJournal() {
+	w.t.Helper()
+	ids := map[string]simulator.Request{}
+	var left time.Time // Until then A&AI has asked to be left alone.
+	var asked time.Time
+	for _, r := range w.Requests() {
+		if r.Header.Get("X-FromAppId") != "HealthScope" {
+			if r.Header.Get("X-FromAppId") != "MSO" {
+				w.t.Errorf("X-FromAppId is %q", r.Header.Get("X-FromAppId"))
+			}
+			continue
+		}
+		w.checkHeaders(r)
+		id := r.Header.Get("X-TransactionId")
+		// When a connection breaks, Go's transport repeats a GET by itself.
+		if before, used := ids[id]; used && (r.Method != http.MethodGet || before.Path != r.Path || before.Query != r.Query || before.Status != 0) {
+			w.t.Errorf("X-TransactionId %q is used twice", id)
+		}
+		ids[id] = r
+		w.checkWrites(r)
+		if r.Time.After(asked) && r.Time.Before(left) {
+			w.t.Errorf("%s %s was sent at %s, though A&AI had asked at %s to be left alone until %s", r.Method, r.Path, r.Time, asked, left)
+		}
+		if r.Status == http.StatusTooManyRequests {
+			asked, left = r.Time, r.Time.Add(tooManyWait)
+		}
+	}
+}
+
+// checkHeaders checks the headers of a request.
+func (w *world) checkHeaders(r simulator.Request) {
+	w.t.Helper()
+	want := map[string]string{"Accept": "application/json", "Authorization": "REDACTED", "Content-Type": ""}
+	switch {
+	case r.Method == http.MethodPatch:
+		want["Content-Type"] = "application/merge-patch+json"
+	case r.Body != "":
+		want["Content-Type"] = "application/json"
+	}
+	for name, value := range want {
+		if got := r.Header.Get(name); got != value && (name != "Content-Type" || r.Body != "") {
+			w.t.Errorf("%s of %s %s is %q, want %q", name, r.Method, r.Path, got, value)
+		}
+	}
+	if _, err := uuid.Parse(r.Header.Get("X-TransactionId")); err != nil {
+		w.t.Errorf("X-TransactionId of %s %s: %v", r.Method, r.Path, err)
+	}
+}
+
+// checkWrites checks that a request does not do too much at once, and each thing as it should be done.
+func (w *world) checkWrites(r simulator.Request) {
+	w.t.Helper()
+	ops := bulkOf(r.Path, r.Body)
+	if ops == nil && r.Method != http.MethodGet {
+		op := bulkOperation{Action: strings.ToLower(r.Method), URI: strings.TrimPrefix(r.Path, "/aai/v32") + "?" + r.Query}
+		if err := json.Unmarshal([]byte(cmp.Or(r.Body, "{}")), &op.Body); err != nil {
+			w.t.Errorf("the body of %s %s cannot be read: %v", r.Method, r.Path, err)
+		}
+		ops = []bulkOperation{op}
+	}
+	if len(ops) > client.MaxBulk {
+		w.t.Errorf("%d operations in one request", len(ops))
+	}
+	for _, op := range ops {
+		w.checkWrite(op)
+	}
+}
+
+// checkWrite checks that a write is about what is our matter, deletes a known version, and creates what is ours.
+func (w *world) checkWrite(op bulkOperation) {
+	w.t.Helper()
+	// The id of the other tenant in these tests begins like that of the first.
+	if !strings.HasPrefix(op.URI, tenant.Path()) && !strings.Contains(op.URI, "/vf-module/") {
+		w.t.Errorf("%s of %s, which is no matter of ours", op.Action, op.URI)
+	}
+	if strings.Contains(op.URI, "/relationship-list/") {
+		return
+	}
+	_, version, _ := strings.Cut(op.URI, "?resource-version=")
+	switch {
+	case op.Action == "delete" && (version == "" || version == anyVersion):
+		w.t.Errorf("deletion of %s in the version %q", op.URI, version)
+	case op.Action == "put" && (op.Body["data-owner"] != owner || op.Body["resource-version"] != nil):
+		w.t.Errorf("creation of %v", op.Body)
+	}
+}
+
+// lanes notice when two writes to one object are under way at the same time.
+type lanes struct {
+	mu   sync.Mutex
+	busy map[string]int
+	// overlaps are the ids of objects to which that has happened.
+	overlaps []string
+}
+
+// enter notes that a request begins, and returns what notes that it has ended.
+func (l *lanes) enter(method, path, body string) (leave func()) {
+	if method == http.MethodGet {
+		return func() {}
+	}
+	ids := []string{objectOf(path)}
+	if ops := bulkOf(path, body); ops != nil {
+		ids = nil
+		for _, op := range ops {
+			ids = append(ids, objectOf(op.URI))
+		}
+		slices.Sort(ids)
+		ids = slices.Compact(ids)
+	}
+	l.count(ids, 1)
+	return func() { l.count(ids, -1) }
+}
+
+func (l *lanes) count(ids []string, by int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.busy == nil {
+		l.busy = map[string]int{}
+	}
+	for _, id := range ids {
+		if l.busy[id] += by; l.busy[id] > 1 {
+			l.overlaps = append(l.overlaps, id)
+		}
+	}
+}
+
+// checkLanes checks that no two writes to one object were under way at the same time.
+func (w *world) checkLanes() {
+	w.t.Helper()
+	w.lanes.mu.Lock()
+	defer w.lanes.mu.Unlock()
+	if len(w.lanes.overlaps) > 0 {
+		w.t.Errorf("writes to %q overlapped", w.lanes.overlaps)
+	}
+}

@@ -1,0 +1,89 @@
+package sync_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/client"
+	"github.com/healthscope/healthscope/aai/simulator"
+	aaisync "github.com/healthscope/healthscope/aai/sync"
+)
+
+// TestMistakesAreMetWithFewRequests makes an operator's mistakes, and passes all the time for half an hour: A&AI is asked now
+// and then, and when the mistake is mended all is well within a minute and a bit, without a restart.
+func TestMistakesAreMetWithFewRequests(t *testing.T) {
+	cases := map[string]struct {
+		// wrong makes the mistake, and right mends it.
+		wrong, right func(w *world)
+		problem      aai.Problem
+		most         int // requests in half an hour
+	}{
+		"wrong password": {
+			wrong:   func(w *world) { w.password = "wrong" },
+			right:   func(w *world) { w.password = "good" },
+			problem: aai.ProblemCredentials, most: 45,
+		},
+		"wrong version": {
+			wrong:   func(w *world) { w.simulate(simulator.Options{Versions: []string{"v30", "v31"}}, everything()...) },
+			right:   func(w *world) { w.simulate(simulator.Options{}, everything()...) },
+			problem: aai.ProblemVersion, most: 45 + 8,
+		},
+		"wrong server": {
+			wrong: func(w *world) {
+				w.intercept = func(*http.Request) (*http.Response, error) {
+					return answer(http.StatusNotFound, nil, "no such page"), nil
+				}
+			},
+			right:   func(w *world) { w.intercept = nil },
+			problem: aai.ProblemServer, most: 45,
+		},
+		"a certificate that is not trusted": {
+			wrong: func(w *world) {
+				w.intercept = func(*http.Request) (*http.Response, error) {
+					return nil, &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}
+				}
+			},
+			right:   func(w *world) { w.intercept = nil },
+			problem: aai.ProblemCertificate, most: 45,
+		},
+		"unknown region": {
+			wrong:   func(w *world) { w.simulate(simulator.Options{}, simulator.CloudRegion("o", "another")) },
+			right:   func(w *world) { w.seed(everything()[:2]...) },
+			problem: "", most: 1 + 4 + 2*60,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := start(t)
+			w.connect("http://aai.example", w, client.NewGate(0, w.clock))
+			w.restart()
+			c.wrong(w)
+			asked := 0
+			w.observe = func(*http.Request) { asked++ }
+			for range 30 * 60 * 5 {
+				r, err := w.trySync(many(20, "Ready")...)
+				if c.problem != "" {
+					if e := failure(t, err, aai.Stop); e.Problem != c.problem {
+						t.Fatalf("it is called %q, want %q: %v", e.Problem, c.problem, err)
+					}
+				}
+				if r.Pending != 20 || c.problem == "" != r.TenantMissing {
+					t.Fatalf("%d pending, the tenant is missing: %t", r.Pending, r.TenantMissing)
+				}
+				w.advance(200 * time.Millisecond)
+			}
+			if asked == 0 || asked > c.most {
+				t.Errorf("%d requests in half an hour, want %d at most", asked, c.most)
+			}
+			c.right(w)
+			w.advance(time.Minute + aaisync.DefaultParkInterval)
+			if r := w.sync(many(20, "Ready")...); r.Synced != 20 {
+				t.Errorf("%d synced when it is mended", r.Synced)
+			}
+		})
+	}
+}

@@ -1,0 +1,89 @@
+package sync_test
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/simulator"
+	aaisync "github.com/healthscope/healthscope/aai/sync"
+)
+
+func TestAProbeComesFirstAndOnce(t *testing.T) {
+	w := start(t, append(everything(), simulator.Tenant("o", "r", "t2"))...)
+	n := w.probes(func() {
+		var group sync.WaitGroup
+		for _, id := range []string{"t", "t2", "t", "t2"} {
+			at := aai.Tenant{CloudOwner: "o", CloudRegionID: "r", TenantID: id}
+			group.Go(func() {
+				if _, err := w.syncer.Sync(t.Context(), at, aaisync.Change{}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+	})
+	if first := w.Requests()[0]; n != 1 || !isProbe(first) {
+		t.Errorf("%d probes; the first request is %s %s", n, first.Method, first.Path)
+	}
+	if n := w.probes(func() { w.advance(aaisync.DefaultResync); w.sync(document("a", "Ready")) }); n != 0 {
+		t.Errorf("%d probes though all is well", n)
+	}
+}
+
+func TestAProbeSaysWhatIsWrongAndThatIsAllThatIsSent(t *testing.T) {
+	w := start(t)
+	w.simulate(simulator.Options{Versions: []string{"v25", "v26"}}, everything()...)
+	var r outcome
+	var err error
+	w.expect(nil, func() { r, err = w.trySync(many(50, "Ready")...) })
+	if e := failure(t, err, aai.Stop); e.Problem != aai.ProblemVersion || !strings.Contains(e.Error(), `"v32"; it serves v25 to v26`) {
+		t.Errorf("got %s: %v", e.Problem, e)
+	}
+	if r.Pending != 50 || !strings.Contains(r.Objects[key("007")].Message, "it serves v25 to v26") {
+		t.Errorf("%d pending: %+v", r.Pending, r.Objects[key("007")])
+	}
+	w.simulate(simulator.Options{}, everything()...) // A&AI is upgraded.
+	if r = w.sync(many(50, "Ready")...); r.Synced != 50 {
+		t.Errorf("%d synced", r.Synced)
+	}
+}
+
+// What A&AI refuses as a whole after all was well is found out by a probe, which says it better.
+func TestAProbeFollowsARefusalOfAll(t *testing.T) {
+	w := start(t)
+	w.sync(document("a", "Ready"))
+	w.simulate(simulator.Options{Versions: []string{"v30"}}, everything()...)
+	w.advance(time.Second)
+	_, err := w.trySync(document("a", "Failed"))
+	expectKind(t, err, aai.Stop)
+	_, err = w.trySync(document("a", "Failed"))
+	if e := failure(t, err, aai.Stop); e.Op != aai.OpProbe || !strings.Contains(e.Error(), "it serves v30") {
+		t.Errorf("got %v", e)
+	}
+}
+
+func TestATroubleThatPassesNeedsNoProbe(t *testing.T) {
+	w := start(t)
+	w.sync(document("a", "Ready"))
+	w.faults(simulator.Fault{Status: http.StatusServiceUnavailable, Count: 1})
+	w.advance(time.Second)
+	_, err := w.trySync(document("a", "Failed"))
+	expectKind(t, err, aai.Retry)
+	if n := w.probes(func() { w.sync(document("a", "Failed")) }); n != 0 {
+		t.Errorf("%d probes", n)
+	}
+}
+
+func TestAProbeThatGotNoAnswerIsSentAgain(t *testing.T) {
+	w := start(t)
+	w.faults(simulator.Fault{Status: http.StatusBadGateway, Count: 1})
+	_, err := w.trySync(document("a", "Ready"))
+	expectKind(t, err, aai.Retry)
+	if n := w.probes(func() { w.sync(document("a", "Ready")) }); n != 1 {
+		t.Errorf("%d probes, want 1", n)
+	}
+}

@@ -1,0 +1,90 @@
+package sync_test
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/healthscope/healthscope/aai/simulator"
+)
+
+// requests returns what this project has asked of A&AI while do ran, as "PATCH a" or "GET" for a list. The probe that comes before all else of a Syncer is left out; it has tests of its own.
+func (w *world) requests(do func()) []string {
+	before := len(w.Requests())
+	do()
+	list := []string{}
+	for _, r := range w.Requests()[before:] {
+		if r.Header.Get("X-FromAppId") != "HealthScope" || isProbe(r) {
+			continue
+		}
+		list = append(list, describe(r)...)
+	}
+	return list
+}
+
+// isProbe says whether a request only finds out whether A&AI takes us.
+func isProbe(r simulator.Request) bool { return strings.Contains(r.Path, "healthscope-probe") }
+
+// probes counts the probes that were sent while do ran.
+func (w *world) probes(do func()) (n int) {
+	before := len(w.Requests())
+	do()
+	for _, r := range w.Requests()[before:] {
+		if isProbe(r) {
+			n++
+		}
+	}
+	return n
+}
+
+// describe says what a request asks for. The parts of a bulk request follow it, indented.
+func describe(r simulator.Request) []string {
+	name := func(method, path string) string {
+		path, _, _ = strings.Cut(path, "?")
+		_, id, _ := strings.Cut(path, "/k8s-resource/")
+		return strings.TrimSpace(method + " " + strings.Replace(id, "/relationship-list/relationship", " edge", 1))
+	}
+	switch {
+	case strings.HasSuffix(r.Path, tenant.Path()):
+		return []string{"GET tenant"}
+	case strings.HasSuffix(r.Path, "/vf-modules"):
+		return []string{"GET modules"}
+	case strings.Contains(r.Path, "/vf-module/"):
+		return []string{r.Method + " module " + r.Path[strings.LastIndexByte(r.Path, '/')+1:]}
+	case !strings.HasSuffix(r.Path, "/bulk/single-transaction"):
+		return []string{name(r.Method, r.Path)}
+	}
+	var body struct {
+		Operations []struct{ Action, URI string }
+	}
+	if err := json.Unmarshal([]byte(r.Body), &body); err != nil {
+		return []string{"BULK that cannot be read"}
+	}
+	list := []string{"BULK " + strconv.Itoa(len(body.Operations))}
+	for _, op := range body.Operations {
+		list = append(list, "+ "+name(strings.ToUpper(op.Action), op.URI))
+	}
+	return list
+}
+
+// sent returns the requests among what requests returns.
+func sent(list []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(r string) bool { return strings.HasPrefix(r, "+") })
+}
+
+// writes returns the writes among what requests returns, whether they were sent alone or together.
+func writes(list []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(r string) bool { return strings.HasPrefix(r, "GET") || strings.HasPrefix(r, "BULK") })
+}
+
+// acknowledged returns the ids of the objects that were written.
+func acknowledged(r outcome) []string {
+	var ids []string
+	for k := range maps.Keys(r.Acknowledged) {
+		ids = append(ids, k.ID)
+	}
+	slices.Sort(ids)
+	return ids
+}

@@ -1,0 +1,172 @@
+package sync
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/plan"
+)
+
+// troubles are why objects are not as desired.
+type troubles struct {
+	// failing are objects whose last request failed in a way that may pass.
+	failing map[aai.Key]failure
+	// parked are objects that wait for what they depend on.
+	parked map[aai.Key]parking
+	// absent are, by name, the targets of relationships that A&AI did not have when it was last asked.
+	absent map[string]bool
+	// dead are objects that A&AI will not take.
+	dead map[aai.Key]deadLetter
+	// conflicts are objects whose place is taken.
+	conflicts map[aai.Key]plan.Conflict
+	// kept are documents that should go and stay.
+	kept map[aai.Key]plan.Kept
+	// brakes limit deletions, by data-source, since braked.
+	brakes map[string]*plan.Brake
+	braked time.Time
+}
+
+// failure says how the last request about an object failed.
+type failure struct {
+	err error
+	// together is how many operations the request had.
+	together int
+}
+
+// parking says why an object waits and when to try it again.
+type parking struct {
+	err   error
+	until time.Time
+}
+
+// deadLetter says why A&AI will not take an object, and what it was offered; nil for the deletion.
+type deadLetter struct {
+	err  error
+	want *aai.Document
+}
+
+// given says whether an object is in the dead letters for just what is wanted now.
+func (m *memory) given(key aai.Key) bool {
+	letter, ok := m.dead[key]
+	return ok && reflect.DeepEqual(letter.want, m.desired[key])
+}
+
+// retryAll gives a new chance to what was put off or given up.
+func (m *memory) retryAll() {
+	for key := range m.parked {
+		m.todo[key] = true
+	}
+	for key := range m.dead {
+		m.todo[key] = true
+	}
+	m.parked, m.absent, m.dead = map[aai.Key]parking{}, map[string]bool{}, map[aai.Key]deadLetter{}
+}
+
+// revive puts what has waited long enough among the things to do.
+func (m *memory) revive(now time.Time, pause time.Duration) {
+	for key, parked := range m.parked {
+		if !now.Before(parked.until) {
+			m.todo[key] = true
+		}
+	}
+	if now.Sub(m.braked) < pause {
+		return
+	}
+	m.braked = now
+	for source, brake := range m.brakes {
+		if !brake.Refused() {
+			delete(m.brakes, source)
+			continue
+		}
+		m.brakes[source] = brake.Next(m.owned[source])
+	}
+	for key, kept := range m.kept {
+		if kept.Cause == plan.CauseLimit {
+			m.todo[key] = true
+		}
+	}
+}
+
+// fail notes that an object cannot be finished in this pass, and why. together is how many operations failed with it.
+func (p *pass) fail(op plan.Operation, err error, together int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.settled[op.Key] = true
+	delete(p.failing, op.Key)
+	switch aai.KindOf(err) {
+	case aai.Park:
+		p.park(op, err)
+	case aai.DeadLetter:
+		p.dead[op.Key] = deadLetter{err: err, want: p.desired[op.Key]}
+	case aai.Stop:
+		p.stop(err)
+	case aai.Reread:
+		p.failing[op.Key] = failure{err: keepsChanging(err), together: 1}
+		p.uncertain[op.Key] = true
+	case aai.Retry:
+		p.failing[op.Key] = failure{err: err, together: together}
+		p.uncertain[op.Key] = true
+		if outage(err) {
+			p.stop(err)
+		}
+	}
+}
+
+// outage says whether an error means that no other request would fare better now.
+func outage(err error) bool {
+	e, ok := errors.AsType[*aai.Error](err)
+	return ok && e.Outage()
+}
+
+// stop halts the pass. Of several errors the one to tell is that which a person has to mend, else that after which A&AI may be asked again soonest.
+func (p *pass) stop(err error) {
+	before := p.halt
+	switch {
+	case before == nil, aai.KindOf(before) != aai.Stop && aai.KindOf(err) == aai.Stop:
+		p.halt = err
+	case aai.KindOf(before) == aai.Stop:
+	case retryAfter(err) > 0 && (retryAfter(before) == 0 || retryAfter(err) < retryAfter(before)):
+		p.halt = err
+	}
+}
+
+// keepsChanging turns the last Reread that an object gets in a pass into a Retry.
+func keepsChanging(err error) error {
+	e, ok := errors.AsType[*aai.Error](err)
+	if !ok {
+		return err
+	}
+	retry := *e
+	retry.Kind = aai.Retry
+	retry.Message = strings.TrimSuffix("it keeps changing: "+e.Message, ": ")
+	return &retry
+}
+
+// retryAfter returns how long A&AI asked to be left alone.
+func retryAfter(err error) time.Duration {
+	if e, ok := errors.AsType[*aai.Error](err); ok {
+		return e.RetryAfter
+	}
+	return 0
+}
+
+// park puts an object off, and with it, for this pass, all others that need the same.
+func (p *pass) park(op plan.Operation, err error) {
+	p.parked[op.Key] = parking{err: err, until: p.options.Clock().Add(p.options.ParkInterval)}
+	e, ok := errors.AsType[*aai.Error](err)
+	if !ok {
+		return
+	}
+	switch e.Code {
+	case aai.CodeNodeNotFound:
+		p.exists, p.lost = false, true
+		p.missing[p.tenant.Path()] = err
+	case aai.CodeTargetNotFound:
+		name := targets(op)
+		p.absent[name] = true
+		p.missing[name] = err
+	}
+}

@@ -1,0 +1,123 @@
+package v1alpha1
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// HealthCheckExpr says in CEL (cel.dev) how objects of a kind are judged. apiVersion, kind, current, inProgress and
+// failed are those of healthCheckExprs in a Kustomization of Flux; name and match are additions.
+type HealthCheckExpr struct {
+	// name names the rule in messages, metrics and the output of healthscope explain. The default is <kind>.<group>, or <kind> in the core group.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// apiVersion is the API group of the objects with any version in it, such as cert-manager.io/v1. As in Flux, the version is not compared.
+	APIVersion string `json:"apiVersion"`
+	// kind is the kind of the objects.
+	Kind string `json:"kind"`
+	// match narrows the rule to some objects of the kind.
+	// +optional
+	Match *ObjectMatch `json:"match,omitempty"`
+	// current is the CEL expression that is true when an object is Ready.
+	Current string `json:"current"`
+	// inProgress is the CEL expression that is true when an object is Pending. It is asked before the others.
+	// +optional
+	InProgress string `json:"inProgress,omitempty"`
+	// failed is the CEL expression that is true when an object is Failed. It is asked before current.
+	// +optional
+	Failed string `json:"failed,omitempty"`
+}
+
+// ObjectMatch selects objects. All that is given must match.
+type ObjectMatch struct {
+	// name is the name of the one object.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// namespace is the namespace of the objects.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// labelSelector selects objects by their labels, in the form that kubectl takes, such as tier=gold,env in (test,prod).
+	// +optional
+	LabelSelector string `json:"labelSelector,omitempty"`
+}
+
+// RuleName returns the name of the rule: the given one, or <kind>.<group>, or <kind> for the core group.
+func (e *HealthCheckExpr) RuleName() string {
+	group, _, found := strings.Cut(e.APIVersion, "/")
+	switch {
+	case e.Name != "":
+		return e.Name
+	case !found:
+		return e.Kind
+	default:
+		return e.Kind + "." + group
+	}
+}
+
+// validateHealthCheckExprs checks all but the expressions themselves, which are
+// compiled elsewhere: one that cannot be used must not stop the program.
+func validateHealthCheckExprs(path *field.Path, exprs []HealthCheckExpr) field.ErrorList {
+	var errs field.ErrorList
+	names := map[string]bool{}
+	for i := range exprs {
+		e, p := &exprs[i], path.Index(i)
+		errs = append(errs, validateExprKind(p, e)...)
+		if e.Match != nil {
+			errs = append(errs, validateObjectMatch(p.Child("match"), e.Match)...)
+		}
+		if e.Current == "" {
+			errs = append(errs, field.Required(p.Child("current"), "give the CEL expression that is true when an object is Ready"))
+		}
+		if e.Name != "" {
+			for _, msg := range content.IsLabelValue(e.Name) {
+				errs = append(errs, field.Invalid(p.Child("name"), e.Name, msg))
+			}
+		}
+		if name := e.RuleName(); names[name] {
+			err := field.Duplicate(p.Child("name"), name)
+			err.Detail = "give each rule a name of its own"
+			errs = append(errs, err)
+		} else if e.Kind != "" {
+			names[name] = true
+		}
+	}
+	return errs
+}
+
+func validateExprKind(path *field.Path, e *HealthCheckExpr) field.ErrorList {
+	var errs field.ErrorList
+	gv, err := schema.ParseGroupVersion(e.APIVersion)
+	switch {
+	case e.APIVersion == "":
+		errs = append(errs, field.Required(path.Child("apiVersion"), "name group and version, such as cert-manager.io/v1"))
+	case err != nil || gv.Version == "" || strings.Contains(e.APIVersion, "*"):
+		errs = append(errs, field.Invalid(path.Child("apiVersion"), e.APIVersion, "must be group/version, or v1"))
+	}
+	if e.Kind == "" {
+		return append(errs, field.Required(path.Child("kind"), "name the kind, such as Certificate"))
+	}
+	for _, msg := range content.IsDNS1123Label(strings.ToLower(e.Kind)) {
+		errs = append(errs, field.Invalid(path.Child("kind"), e.Kind, "must be the name of one kind: "+msg))
+	}
+	return errs
+}
+
+func validateObjectMatch(path *field.Path, m *ObjectMatch) field.ErrorList {
+	var errs field.ErrorList
+	if strings.ContainsAny(m.Name, "*/") {
+		errs = append(errs, field.Invalid(path.Child("name"), m.Name, "must be the name of one object"))
+	}
+	if m.Namespace != "" {
+		for _, msg := range content.IsDNS1123Label(m.Namespace) {
+			errs = append(errs, field.Invalid(path.Child("namespace"), m.Namespace, msg))
+		}
+	}
+	if _, err := labels.Parse(m.LabelSelector); err != nil {
+		errs = append(errs, field.Invalid(path.Child("labelSelector"), m.LabelSelector, err.Error()))
+	}
+	return errs
+}

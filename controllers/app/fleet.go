@@ -1,0 +1,30 @@
+package app
+
+import (
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
+	"github.com/healthscope/healthscope/controllers/scope"
+	"github.com/healthscope/healthscope/healthscope/rules"
+)
+
+// setupFleet adds to the manager of a hub what keeps it connected to its clusters, and returns what it sees of them.
+func setupFleet(mgr ctrl.Manager, config *configv1alpha1.Configuration, user rules.UserRules) (*fleet.View, *fleet.Objects, error) {
+	objects := fleet.NewObjects(config.Monitor.AllowedLabels, user)
+	timeout := time.Duration(*config.Fleet.TimeoutSeconds) * time.Second
+	member := kubeconfig.Options{
+		QPS: float32(*config.Fleet.QueriesPerSecond), Burst: int(*config.Fleet.Burst), UserAgent: "healthscope/" + Version() + " controller",
+		// A list takes longer than it takes until it begins.
+		Timeout: max(2*timeout, kubeconfig.DefaultTimeout),
+	}
+	view, err := fleet.Setup(mgr, fleet.Options{
+		ClusterName: config.ClusterName, Policy: policyOf(config.Policy), Past: scope.Past(mgr.GetClient()), HealthChecks: user, Objects: objects,
+		Liveness: &fleet.Liveness{MonitorNamespace: config.Fleet.MonitorNamespace, Timeout: timeout},
+		Members:  &fleet.Members{Namespace: config.Fleet.Namespace, Parse: member.Parse},
+	})
+	return view, objects, err
+}

@@ -1,0 +1,292 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/goleak"
+
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// overdue is how long a test waits for what must come.
+const overdue = 20 * time.Second
+
+// logs are lines that a test can wait for.
+type logs struct {
+	mu    sync.Mutex
+	text  bytes.Buffer
+	added chan struct{}
+}
+
+func newLogs() *logs { return &logs{added: make(chan struct{}, 1)} }
+
+// Write implements io.Writer.
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case l.added <- struct{}{}:
+	default:
+	}
+	return l.text.Write(p)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *logs) logger() logr.Logger {
+	return logr.FromSlogHandler(slog.NewTextHandler(l, nil))
+}
+
+// waitFor waits until a text has been logged.
+func (l *logs) waitFor(t *testing.T, text string) {
+	t.Helper()
+	deadline := time.After(overdue)
+	for !strings.Contains(l.String(), text) {
+		select {
+		case <-l.added:
+		case <-deadline:
+			t.Fatalf("%q was not logged in\n%s", text, l.String())
+		}
+	}
+}
+
+// watched is a configuration file that is watched.
+type watched struct {
+	path string
+	logs *logs
+	// changed receives the expressions of rules each time they change.
+	changed chan []configv1alpha1.HealthCheckExpr
+	// anew receives each call to start anew.
+	anew chan struct{}
+}
+
+// watch watches a file, and ends with the test.
+func watch(t *testing.T, path string) *watched {
+	t.Helper()
+	leaks := goleak.IgnoreCurrent()
+	running, err := loadConfig(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &watched{path: path, logs: newLogs(), changed: make(chan []configv1alpha1.HealthCheckExpr, 100), anew: make(chan struct{}, 100)}
+	watch := &configWatch{
+		path: path, running: running, logger: w.logs.logger(), startAnew: func() { w.anew <- struct{}{} },
+		changed: func(c *configv1alpha1.Configuration) { w.changed <- c.HealthCheckExprs },
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- watch.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the watch ends with %v", err)
+		}
+		goleak.VerifyNone(t, leaks)
+	})
+	return w
+}
+
+// save replaces the file in one step, as editors do.
+func (w *watched) save(t *testing.T, text string) {
+	t.Helper()
+	other := w.path + ".new"
+	if err := os.WriteFile(other, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(other, w.path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expect waits for a change of rules to those of some kinds.
+func (w *watched) expect(t *testing.T, kinds ...string) {
+	t.Helper()
+	select {
+	case exprs := <-w.changed:
+		var got []string
+		for _, e := range exprs {
+			got = append(got, e.Kind)
+		}
+		if diff := cmp.Diff(kinds, got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	case <-time.After(overdue):
+		t.Fatalf("no change to %q was seen; logged:\n%s", kinds, w.logs)
+	}
+}
+
+// quiet fails when there is a change of rules that nobody has waited for.
+func (w *watched) quiet(t *testing.T) {
+	t.Helper()
+	select {
+	case exprs := <-w.changed:
+		t.Errorf("a change without need: %v", exprs)
+	default:
+	}
+}
+
+// ruleFor returns a configuration with a rule for each of some kinds.
+func ruleFor(kinds ...string) string {
+	var b strings.Builder
+	b.WriteString(head)
+	b.WriteString("healthCheckExprs:\n")
+	for _, kind := range kinds {
+		b.WriteString("- {apiVersion: v1, kind: " + kind + ", current: 'true'}\n")
+	}
+	return b.String()
+}
+
+func TestAChangeOfTheFileIsSeen(t *testing.T) {
+	w := watch(t, write(t, "config.yaml", head))
+	w.save(t, ruleFor("Pod"))
+	w.expect(t, "Pod")
+	if err := os.WriteFile(w.path, []byte(ruleFor("Pod", "Service")), 0o600); err != nil { // In place.
+		t.Fatal(err)
+	}
+	w.expect(t, "Pod", "Service")
+	w.save(t, head)
+	w.expect(t)
+	w.quiet(t)
+}
+
+func TestAFileThatCannotBeUsedChangesNothing(t *testing.T) {
+	w := watch(t, write(t, "config.yaml", ruleFor("Pod")))
+	w.save(t, ruleFor("Service")+"unknown: field\n")
+	w.logs.waitFor(t, `unknown field \"unknown\"`)
+	if err := os.Remove(w.path); err != nil {
+		t.Fatal(err)
+	}
+	w.logs.waitFor(t, "Cannot read the configuration file; the configuration stays as it is")
+	w.save(t, ruleFor("Pod"))
+	w.save(t, ruleFor("Pod", "Pod2"))
+	w.expect(t, "Pod", "Pod2")
+	w.quiet(t)
+}
+
+func TestOtherSettingsMakeTheProgramStartAnew(t *testing.T) {
+	w := watch(t, write(t, "config.yaml", ruleFor("Pod")))
+	w.save(t, ruleFor("Pod")+"clusterName: north\napi: {bindAddress: '0'}\n")
+	select {
+	case <-w.anew:
+	case <-time.After(overdue):
+		t.Fatalf("the program goes on:\n%s", w.logs)
+	}
+	if !strings.Contains(w.logs.String(), `settings="[clusterName api]"`) {
+		t.Errorf("the settings are not named: %s", w.logs)
+	}
+	w.quiet(t)
+	w.save(t, ruleFor("Service")+"clusterName: south\n")
+	w.expect(t, "Service")
+	if n := len(w.anew); n != 0 {
+		t.Errorf("it is asked for %d times more, while the program is about to end", n)
+	}
+}
+
+// TestAMountedConfigMap changes as the kubelet does it: a link to the folder with the data is replaced.
+func TestAMountedConfigMap(t *testing.T) {
+	dir := t.TempDir()
+	publish := func(version, text string) {
+		t.Helper()
+		if err := os.Mkdir(filepath.Join(dir, version), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, version, "config.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(version, filepath.Join(dir, "..data_tmp")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish("..1", ruleFor("Pod"))
+	if err := os.Symlink("..data/config.yaml", filepath.Join(dir, "config.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	w := watch(t, filepath.Join(dir, "config.yaml"))
+	publish("..2", ruleFor("Service"))
+	w.expect(t, "Service")
+	publish("..3", ruleFor("Pod"))
+	w.expect(t, "Pod")
+}
+
+func TestAFileThatCannotBeWatchedStopsNobody(t *testing.T) {
+	lines := newLogs()
+	w := &configWatch{path: filepath.Join(t.TempDir(), "absent", "config.yaml"), running: &configv1alpha1.Configuration{}, logger: lines.logger()}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Start(ctx) }()
+	lines.waitFor(t, "Cannot watch the configuration file")
+	select {
+	case err := <-ended:
+		t.Errorf("it has ended before its context, with %v", err)
+	default:
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHealthChecksInForce(t *testing.T) {
+	lines := newLogs()
+	pod := map[string]any{"apiVersion": "v1", "kind": "Pod"}
+	exprs := func(text string) []configv1alpha1.HealthCheckExpr {
+		t.Helper()
+		c, err := parseConfig([]byte(head + "healthCheckExprs: " + text + "\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.HealthCheckExprs
+	}
+	state := func(h *healthChecks) healthscope.State {
+		r, _, _ := h.Evaluate(pod)
+		return r.State
+	}
+	h := newHealthChecks(nil, lines.logger())
+	if h.Covers("v1", "Pod") || h.Problem() != "" || state(h) != "" || testutil.CollectAndCount(h) != 0 {
+		t.Error("there are no rules, and they do something")
+	}
+
+	h.use(exprs(`[{apiVersion: v1, kind: Pod, current: "true"}, {name: broken, apiVersion: v1, kind: Pod, failed: "1", current: "2"}, {name: other, apiVersion: v1, kind: Job, current: "x("}]`))
+	if !h.Covers("v1", "Pod") || state(h) != healthscope.Ready {
+		t.Errorf("the good rule does not count: %q", state(h))
+	}
+	const want = `2 of 3 health checks cannot be used: broken, other. The first: cannot use health check "broken": failed: the expression gives a value of type int; it must give true or false`
+	if got := h.Problem(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	const metric = `# HELP healthscope_health_rule_errors Health checks of the configuration that cannot be used.
+# TYPE healthscope_health_rule_errors gauge
+healthscope_health_rule_errors{rule="broken"} 1
+healthscope_health_rule_errors{rule="other"} 1
+`
+	if err := testutil.CollectAndCompare(h, strings.NewReader(metric)); err != nil {
+		t.Error(err)
+	}
+	if n := strings.Count(lines.String(), "A health check is left out"); n != 3 {
+		t.Errorf("%d of 3 errors are logged:\n%s", n, lines)
+	}
+
+	h.use(exprs(`[{apiVersion: v1, kind: Pod, current: "false"}]`))
+	if state(h) != healthscope.Pending || h.Problem() != "" || testutil.CollectAndCount(h) != 0 {
+		t.Errorf("the new rules are not in force: %s, %q", state(h), h.Problem())
+	}
+}

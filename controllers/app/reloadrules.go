@@ -1,0 +1,127 @@
+package app
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/rules"
+	"github.com/healthscope/healthscope/healthscope/rules/expr"
+)
+
+var _ rules.UserRules = &healthChecks{}
+
+// healthRuleErrors is the metric of rules that cannot be used. It is computed when it is asked for.
+var healthRuleErrors = prometheus.NewDesc("healthscope_health_rule_errors", "Health checks of the configuration that cannot be used.", []string{"rule"}, nil)
+
+// healthChecks are the health check expressions in force. They implement rules.UserRules, and can be exchanged
+// while they are in use. As a Prometheus collector they tell which rules cannot be used.
+type healthChecks struct {
+	logger   logr.Logger
+	compiled atomic.Pointer[compiledChecks]
+
+	mu      sync.Mutex
+	changed []func()
+}
+
+// compiledChecks are expressions and what is wrong with them.
+type compiledChecks struct {
+	set      *expr.Set
+	problems []expr.RuleError
+	total    int
+}
+
+// newHealthChecks compiles the expressions that the program starts with.
+func newHealthChecks(exprs []configv1alpha1.HealthCheckExpr, logger logr.Logger) *healthChecks {
+	h := &healthChecks{logger: logger}
+	h.use(exprs)
+	return h
+}
+
+// use compiles expressions and puts them in force, those that can be used, and logs the others. Then it tells those who have subscribed, who judge again.
+func (h *healthChecks) use(exprs []configv1alpha1.HealthCheckExpr) {
+	set, problems := expr.Compile(exprs)
+	h.compiled.Store(&compiledChecks{set: set, problems: problems, total: len(exprs)})
+	for i := range problems {
+		h.logger.Error(problems[i], "A health check is left out; the others count")
+	}
+	h.mu.Lock()
+	changed := slices.Clone(h.changed)
+	h.mu.Unlock()
+	for _, tell := range changed {
+		tell()
+	}
+}
+
+// Subscribe calls changed whenever other expressions are in force.
+func (h *healthChecks) Subscribe(changed func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.changed = append(h.changed, changed)
+}
+
+// Problem says for people which rules cannot be used; it is empty when all can.
+func (h *healthChecks) Problem() string {
+	c := h.compiled.Load()
+	if len(c.problems) == 0 {
+		return ""
+	}
+	names := c.broken()
+	return fmt.Sprintf("%d of %d health checks cannot be used: %s. The first: %v", len(names), c.total, strings.Join(names, ", "), c.problems[0])
+}
+
+// broken returns the names of the rules that cannot be used, in their order, each once.
+func (c *compiledChecks) broken() []string {
+	var names []string
+	for i := range c.problems {
+		if name := c.problems[i].Rule; len(names) == 0 || names[len(names)-1] != name {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Covers implements rules.UserRules.
+func (h *healthChecks) Covers(apiVersion, kind string) bool {
+	return h.compiled.Load().set.Covers(apiVersion, kind)
+}
+
+// Evaluate implements rules.UserRules.
+func (h *healthChecks) Evaluate(object map[string]any) (verdict healthscope.Result, rule string, matched bool) {
+	return h.compiled.Load().set.Evaluate(object)
+}
+
+// Describe implements prometheus.Collector.
+func (*healthChecks) Describe(out chan<- *prometheus.Desc) { out <- healthRuleErrors }
+
+// Collect implements prometheus.Collector.
+func (h *healthChecks) Collect(out chan<- prometheus.Metric) {
+	for _, name := range h.compiled.Load().broken() {
+		out <- prometheus.MustNewConstMetric(healthRuleErrors, prometheus.GaugeValue, 1, name)
+	}
+}
+
+// addHealthChecks adds to a manager what keeps health checks in step with the configuration file, and their metric.
+func (o *options) addHealthChecks(mgr ctrl.Manager, checks *healthChecks, running *configv1alpha1.Configuration, logger logr.Logger) error {
+	if err := metrics.Registry.Register(checks); err != nil {
+		return errors.Wrap(err, "cannot register metrics")
+	}
+	if o.config == "" {
+		return nil
+	}
+	watch := &configWatch{
+		path: o.config, running: running, logger: logger.WithName("configuration"), startAnew: o.startAnew,
+		changed: func(c *configv1alpha1.Configuration) { checks.use(c.HealthCheckExprs) },
+	}
+	return errors.Wrap(mgr.Add(watch), "cannot watch the configuration file")
+}

@@ -1,0 +1,192 @@
+package enrol
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+)
+
+// Action is what was done to an object, in kubectl's words.
+type Action string
+
+// The values of Action.
+const (
+	Created    Action = "created"
+	Configured Action = "configured"
+	Unchanged  Action = "unchanged"
+	Deleted    Action = "deleted"
+	// Kept means that an object was not deleted, because it is somebody else's or of use to somebody else.
+	Kept Action = "kept"
+)
+
+// Change is what was done to an object.
+type Change struct {
+	// Where is the cluster, in a word: hub or member.
+	Where string
+	// Object is the object, as kubectl names it, such as role.rbac.authorization.k8s.io/x -n y.
+	Object string
+	// Action is what was done to it.
+	Action Action
+	// Why says why, where that is not clear.
+	Why string
+}
+
+// String returns the change as a line.
+func (c Change) String() string {
+	line := fmt.Sprintf("%s: %s %s", c.Where, c.Object, c.Action)
+	if c.Why != "" {
+		line += ": " + c.Why
+	}
+	return line
+}
+
+// side is one of the two clusters, and who is told what is done there.
+type side struct {
+	where  string
+	client client.Client
+	report func(Change)
+}
+
+func (s side) tell(o client.Object, action Action, why string) {
+	s.report(Change{Where: s.where, Object: s.name(o), Action: action, Why: why})
+}
+
+// name returns an object as kubectl names it.
+func (s side) name(o client.Object) string {
+	kind := "object"
+	if gvk, err := apiutil.GVKForObject(o, s.client.Scheme()); err == nil {
+		kind = strings.ToLower(gvk.GroupKind().String())
+	}
+	name := kind + "/" + o.GetName()
+	if o.GetNamespace() != "" {
+		name += " -n " + o.GetNamespace()
+	}
+	return name
+}
+
+// apply makes an object be as it is wanted, and returns what is there. What was
+// not made by this package is used if it is a Namespace or ServiceAccount, and an error if it grants rights or holds a Secret.
+func (s side) apply(ctx context.Context, want client.Object) (client.Object, error) {
+	have, ok := want.DeepCopyObject().(client.Object)
+	if !ok {
+		return nil, errors.Errorf("cannot copy %s", s.name(want))
+	}
+	err := s.client.Get(ctx, client.ObjectKeyFromObject(want), have)
+	if apierrors.IsNotFound(err) {
+		if err := s.client.Create(ctx, want); err != nil {
+			return nil, errors.Wrapf(err, "%s: cannot create %s", s.where, s.name(want))
+		}
+		s.tell(want, Created, "")
+		return want, nil
+	}
+	if err != nil {
+		return nil, errors.Wrapf(err, "%s: cannot read %s", s.where, s.name(want))
+	}
+	before, _ := have.DeepCopyObject().(client.Object)
+	if err := become(have, want); err != nil {
+		return nil, errors.Wrapf(err, "%s: cannot use %s", s.where, s.name(want))
+	}
+	if equality.Semantic.DeepEqual(before, have) {
+		s.tell(have, Unchanged, "")
+		return have, nil
+	}
+	if err := s.client.Update(ctx, have); err != nil {
+		return nil, errors.Wrapf(err, "%s: cannot change %s", s.where, s.name(want))
+	}
+	s.tell(have, Configured, "")
+	return have, nil
+}
+
+// errForeign is why an object is not touched.
+var errForeign = errors.Errorf("it was not made by this command: delete it, or give it the label %s=%s", LabelManagedBy, ManagedBy)
+
+// become changes an object to what is wanted of it, and leaves what is not our concern: annotations and labels of others, and the rules that Kubernetes aggregates.
+func become(have, want client.Object) error {
+	switch w := want.(type) {
+	case *corev1.Namespace, *corev1.ServiceAccount:
+		return nil
+	case *rbacv1.Role:
+		if h, ok := have.(*rbacv1.Role); ok {
+			h.Rules = w.Rules
+		}
+	case *rbacv1.ClusterRole:
+		if h, ok := have.(*rbacv1.ClusterRole); ok {
+			h.AggregationRule = w.AggregationRule
+			if w.AggregationRule == nil {
+				h.Rules = w.Rules
+			}
+		}
+	case *rbacv1.RoleBinding:
+		if h, ok := have.(*rbacv1.RoleBinding); ok {
+			h.RoleRef, h.Subjects = w.RoleRef, w.Subjects
+		}
+	case *rbacv1.ClusterRoleBinding:
+		if h, ok := have.(*rbacv1.ClusterRoleBinding); ok {
+			h.RoleRef, h.Subjects = w.RoleRef, w.Subjects
+		}
+	case *corev1.Secret:
+		if h, ok := have.(*corev1.Secret); ok {
+			h.Data = w.Data
+			delete(h.Annotations, corev1alpha2.AnnotationNamespaces) // Without it all are meant.
+		}
+	}
+	if !isOurs(have) {
+		return errForeign
+	}
+	have.SetLabels(merged(have.GetLabels(), want.GetLabels()))
+	have.SetAnnotations(merged(have.GetAnnotations(), want.GetAnnotations()))
+	return nil
+}
+
+func isOurs(o client.Object) bool { return o.GetLabels()[LabelManagedBy] == ManagedBy }
+
+// merged returns the entries of both maps; those of more count.
+func merged(base, more map[string]string) map[string]string {
+	if len(more) == 0 {
+		return base
+	}
+	all := map[string]string{}
+	maps.Copy(all, base)
+	maps.Copy(all, more)
+	return all
+}
+
+// ours returns the objects of a list's kind that this package has made in the member.
+func (s side) ours(ctx context.Context, list client.ObjectList) ([]client.Object, error) {
+	if err := s.client.List(ctx, list, client.MatchingLabels{LabelManagedBy: ManagedBy}); err != nil {
+		return nil, errors.Wrapf(err, "%s: cannot find what is to be deleted", s.where)
+	}
+	var found []client.Object
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		o, ok := item.(client.Object)
+		if ok && isMembers(o) {
+			found = append(found, o)
+		}
+		return nil
+	})
+	return found, err
+}
+
+// delete deletes an object, if it is still the one that was read.
+func (s side) delete(ctx context.Context, o client.Object) error {
+	uid := o.GetUID()
+	err := s.client.Delete(ctx, o, client.Preconditions{UID: &uid})
+	if client.IgnoreNotFound(err) != nil {
+		return errors.Wrapf(err, "%s: cannot delete %s", s.where, s.name(o))
+	}
+	s.tell(o, Deleted, "")
+	return nil
+}

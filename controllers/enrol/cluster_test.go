@@ -1,0 +1,247 @@
+package enrol_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/enrol"
+	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
+)
+
+// asHub returns a client with the kubeconfig of the hub's Secret, read as the controller reads it.
+func asHub(ctx context.Context) client.Client {
+	GinkgoHelper()
+	config, err := kubeconfig.Parse(secret(ctx).Data[corev1alpha2.KubeconfigKey])
+	Expect(err).NotTo(HaveOccurred())
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+// rightsIn returns what the holder of a client may do in a namespace beyond what any account may, one line for each verb and resource.
+func rightsIn(ctx context.Context, c client.Client, namespace string) []string {
+	GinkgoHelper()
+	var own []string
+	everyone := linesOf(ctx, anyAccount(ctx), namespace)
+	for _, line := range linesOf(ctx, c, namespace) {
+		if !slices.Contains(everyone, line) {
+			own = append(own, line)
+		}
+	}
+	return own
+}
+
+func linesOf(ctx context.Context, c client.Client, namespace string) []string {
+	GinkgoHelper()
+	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
+	Expect(c.Create(ctx, review)).To(Succeed())
+	var lines []string
+	for _, r := range review.Status.ResourceRules {
+		for _, verb := range r.Verbs {
+			for _, group := range r.APIGroups {
+				for _, resource := range r.Resources {
+					lines = append(lines, strings.TrimSpace(verb+" "+resource+"."+group+" "+strings.Join(r.ResourceNames, ",")))
+				}
+			}
+		}
+	}
+	for _, r := range review.Status.NonResourceRules {
+		lines = append(lines, strings.Join(r.Verbs, ",")+" "+strings.Join(r.NonResourceURLs, ","))
+	}
+	slices.Sort(lines)
+	return slices.Compact(lines)
+}
+
+// anyAccount returns a client of an account to which nothing is granted.
+func anyAccount(ctx context.Context) client.Client {
+	GinkgoHelper()
+	path := GinkgoT().TempDir() + "/kubeconfig"
+	Expect(memberPlane.ServiceAccountKubeconfig(ctx, "default", "default", path)).To(Succeed())
+	return clientFor(path)
+}
+
+var _ = Describe("A cluster that is added", func() {
+	BeforeEach(func(ctx SpecContext) { removeAll(ctx) })
+	AfterEach(func(ctx SpecContext) { removeAll(ctx) })
+
+	leaseAndToken := []string{
+		"create serviceaccounts/token. healthscope-hub",
+		"list leases.coordination.k8s.io healthscope-monitor", "watch leases.coordination.k8s.io healthscope-monitor",
+	}
+	bundles := []string{"list resourcebundlestates.k8splugin.io", "watch resourcebundlestates.k8splugin.io"}
+
+	It("can be read by the hub as far as it needs to be, and no further", func(ctx SpecContext) {
+		Expect(add(ctx, enrolment(), time.Now())).To(Equal([]string{
+			"member: namespace/healthscope-system created",
+			"member: serviceaccount/healthscope-hub -n healthscope-system created",
+			"member: role.rbac.authorization.k8s.io/healthscope-hub -n healthscope-system created",
+			"member: rolebinding.rbac.authorization.k8s.io/healthscope-hub -n healthscope-system created",
+			"member: clusterrole.rbac.authorization.k8s.io/healthscope-hub-kinds created",
+			"member: clusterrole.rbac.authorization.k8s.io/healthscope-hub-bundles created",
+			"member: clusterrolebinding.rbac.authorization.k8s.io/healthscope-hub-bundles created",
+			"member: clusterrolebinding.rbac.authorization.k8s.io/healthscope-hub-kinds created",
+			"hub: secret/provider-edge01 -n healthscope-clusters created",
+		}))
+		c := asHub(ctx)
+		Expect(rightsIn(ctx, c, enrol.MemberNamespace)).To(ConsistOf(append(slices.Clone(bundles), leaseAndToken...)))
+		Expect(rightsIn(ctx, c, "default")).To(ConsistOf(bundles))
+		Expect(c.List(ctx, &k8spluginv1alpha1.ResourceBundleStateList{})).To(Succeed())
+		Expect(c.List(ctx, &corev1.SecretList{})).To(MatchError(ContainSubstring("forbidden")))
+
+		By("labelling a role for what scopes refer to directly")
+		Expect(memberPlane.InstallManifests(ctx, manifest(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: workloads, labels: {healthscope.core.oam.dev/aggregate-to-controller: "true"}}
+rules:
+- {apiGroups: [apps], resources: [deployments], verbs: [list, watch]}
+`))).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(member.Delete(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "workloads"}})).To(Succeed())
+		})
+		Eventually(ctx, func() []string { return rightsIn(ctx, c, "default") }).Should(ConsistOf(append(slices.Clone(bundles), "list deployments.apps", "watch deployments.apps")))
+
+		By("adding it again")
+		before := secret(ctx)
+		Expect(add(ctx, enrolment(), time.Now().Add(10*time.Hour))).To(HaveEach(HaveSuffix(" unchanged")))
+		Expect(secret(ctx)).To(Equal(before))
+
+		By("adding it again when the token is old")
+		Expect(add(ctx, enrolment(), time.Now().Add(20*time.Hour))).To(ContainElement("hub: secret/provider-edge01 -n healthscope-clusters configured"))
+		Expect(secret(ctx).Data).NotTo(Equal(before.Data))
+		Expect(asHub(ctx).List(ctx, &k8spluginv1alpha1.ResourceBundleStateList{})).To(Succeed())
+	}, SpecTimeout(2*time.Minute))
+
+	It("can be read in some namespaces only, and in others once that is changed", func(ctx SpecContext) {
+		add(ctx, enrolment(), time.Now())
+		Expect(add(ctx, enrolment("default"), time.Now())).To(ContainElements(
+			"member: role.rbac.authorization.k8s.io/healthscope-hub-bundles -n default created",
+			"member: clusterrolebinding.rbac.authorization.k8s.io/healthscope-hub-bundles deleted",
+			"member: clusterrole.rbac.authorization.k8s.io/healthscope-hub-bundles deleted",
+		))
+		Expect(secret(ctx).Annotations).To(HaveKeyWithValue(corev1alpha2.AnnotationNamespaces, "default"))
+		c := asHub(ctx)
+		Expect(rightsIn(ctx, c, "default")).To(ConsistOf(bundles))
+		Expect(rightsIn(ctx, c, "kube-system")).To(BeEmpty())
+		Expect(c.List(ctx, &k8spluginv1alpha1.ResourceBundleStateList{})).To(MatchError(ContainSubstring("forbidden")))
+		Expect(c.List(ctx, &k8spluginv1alpha1.ResourceBundleStateList{}, client.InNamespace("default"))).To(Succeed())
+
+		add(ctx, enrolment("kube-system"), time.Now())
+		Expect(rightsIn(ctx, c, "default")).To(BeEmpty())
+		Expect(rightsIn(ctx, c, "kube-system")).To(ConsistOf(bundles))
+		add(ctx, enrolment(), time.Now())
+		Expect(secret(ctx).Annotations).NotTo(HaveKey(corev1alpha2.AnnotationNamespaces))
+		Expect(c.List(ctx, &k8spluginv1alpha1.ResourceBundleStateList{})).To(Succeed())
+	}, SpecTimeout(time.Minute))
+
+	It("gets a new token when its account was made anew", func(ctx SpecContext) {
+		add(ctx, enrolment(), time.Now())
+		before := secret(ctx)
+		Expect(member.Delete(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: enrol.MemberNamespace, Name: enrol.AccountName}})).To(Succeed())
+		Expect(add(ctx, enrolment(), time.Now())).To(ContainElement("hub: secret/provider-edge01 -n healthscope-clusters configured"))
+		Expect(secret(ctx).Data).NotTo(Equal(before.Data))
+		Expect(asHub(ctx).List(ctx, &k8spluginv1alpha1.ResourceBundleStateList{})).To(Succeed())
+	}, SpecTimeout(time.Minute))
+
+	It("leaves nothing behind when it is removed", func(ctx SpecContext) {
+		add(ctx, enrolment("default"), time.Now())
+		c, lines := clusters()
+		Expect(enrol.Remove(ctx, c, "provider+edge01", corev1alpha2.DefaultClustersNamespace)).To(Succeed())
+		Expect(lines()[0]).To(Equal("hub: secret/provider-edge01 -n healthscope-clusters deleted"), "the hub comes first")
+		Expect(lines()).To(ConsistOf(
+			"hub: secret/provider-edge01 -n healthscope-clusters deleted",
+			"member: rolebinding.rbac.authorization.k8s.io/healthscope-hub-bundles -n default deleted",
+			"member: rolebinding.rbac.authorization.k8s.io/healthscope-hub-kinds -n default deleted",
+			"member: rolebinding.rbac.authorization.k8s.io/healthscope-hub -n healthscope-system deleted",
+			"member: clusterrole.rbac.authorization.k8s.io/healthscope-hub-kinds deleted",
+			"member: role.rbac.authorization.k8s.io/healthscope-hub-bundles -n default deleted",
+			"member: role.rbac.authorization.k8s.io/healthscope-hub -n healthscope-system deleted",
+			"member: serviceaccount/healthscope-hub -n healthscope-system deleted",
+			"member: namespace/healthscope-system deleted",
+		))
+		for _, want := range enrol.MemberObjects([]string{"default"}) {
+			Eventually(ctx, func() error { return member.Get(ctx, client.ObjectKeyFromObject(want), want) }).Should(MatchError(ContainSubstring("not found")), "%T %s", want, want.GetName())
+		}
+
+		By("removing it again")
+		Expect(enrol.Remove(ctx, c, "provider+edge01", corev1alpha2.DefaultClustersNamespace)).To(Succeed())
+		c.Member = nil
+		Expect(enrol.Remove(ctx, c, "provider+edge01", corev1alpha2.DefaultClustersNamespace)).To(MatchError(ContainSubstring(`there is no Secret of cluster "provider+edge01"`)))
+	}, SpecTimeout(time.Minute))
+
+	It("keeps what is not the hub's when it is removed", func(ctx SpecContext) {
+		add(ctx, enrolment(), time.Now())
+		monitor := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: enrol.MemberNamespace, Name: "healthscope-monitor"}}
+		Expect(member.Create(ctx, monitor)).To(Succeed())
+		others := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "others", Labels: map[string]string{enrol.LabelManagedBy: enrol.ManagedBy}}}
+		Expect(member.Create(ctx, others)).To(Succeed())
+		c, lines := clusters()
+		Expect(enrol.Remove(ctx, c, "provider+edge01", corev1alpha2.DefaultClustersNamespace)).To(Succeed())
+		Expect(lines()).To(ContainElement("member: namespace/healthscope-system kept: it holds serviceaccount/healthscope-monitor -n healthscope-system"))
+		Expect(member.Delete(ctx, monitor)).To(Succeed())
+		Expect(member.Delete(ctx, others)).To(Succeed())
+	}, SpecTimeout(time.Minute))
+
+	It("is forgotten by the hub though it cannot be reached", func(ctx SpecContext) {
+		add(ctx, enrolment(), time.Now())
+		c, lines := clusters()
+		nowhere := memberPlane.Config()
+		nowhere.Host = "https://127.0.0.1:1"
+		var err error
+		c.Member, err = client.New(nowhere, client.Options{Scheme: scheme, Mapper: member.RESTMapper()})
+		Expect(err).NotTo(HaveOccurred())
+		err = enrol.Remove(ctx, c, "provider+edge01", corev1alpha2.DefaultClustersNamespace)
+		var left *enrol.MemberLeftError
+		Expect(errors.As(err, &left)).To(BeTrue(), "%v", err)
+		Expect(err).To(MatchError(ContainSubstring("give the same command again once the cluster can be reached")))
+		Expect(lines()).To(Equal([]string{"hub: secret/provider-edge01 -n healthscope-clusters deleted"}))
+	}, SpecTimeout(time.Minute))
+
+	It("is not mistaken for another", func(ctx SpecContext) {
+		add(ctx, enrolment(), time.Now())
+		By("removing it by the context of another cluster, where such an account is too")
+		elsewhere := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: enrol.MemberNamespace}}
+		Expect(hub.Create(ctx, elsewhere)).To(Succeed())
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: enrol.MemberNamespace, Name: enrol.AccountName}}
+		Expect(hub.Create(ctx, account)).To(Succeed())
+		c, lines := clusters()
+		c.Member = hub
+		Expect(enrol.Remove(ctx, c, "provider+edge01", corev1alpha2.DefaultClustersNamespace)).To(MatchError(ContainSubstring("the context is of another cluster than Secret")))
+		Expect(lines()).To(BeEmpty())
+		Expect(hub.Delete(ctx, account)).To(Succeed())
+
+		By("adding another by a name that leads to the same Secret")
+		e := enrolment()
+		e.Name = "provider_edge01"
+		c, _ = clusters()
+		Expect(enrol.Add(ctx, c, e, time.Now())).To(MatchError(ContainSubstring(`is of cluster "provider+edge01": choose another name`)))
+
+		By("adding it where a Secret of another name has it")
+		s := secret(ctx)
+		s.ObjectMeta = metav1.ObjectMeta{Namespace: s.Namespace, Name: "by-hand", Labels: s.Labels, Annotations: s.Annotations}
+		Expect(hub.Create(ctx, s)).To(Succeed())
+		Expect(enrol.Add(ctx, c, enrolment(), time.Now())).To(MatchError(ContainSubstring(`Secret "healthscope-clusters/by-hand" is of cluster "provider+edge01" already`)))
+	}, SpecTimeout(time.Minute))
+
+	It("gets no rights through a role of somebody else", func(ctx SpecContext) {
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "healthscope-hub-bundles"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}}
+		Expect(member.Create(ctx, role)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(member.Delete(ctx, role)).To(Succeed()) })
+		c, _ := clusters()
+		Expect(enrol.Add(ctx, c, enrolment(), time.Now())).To(MatchError(ContainSubstring("cannot use clusterrole.rbac.authorization.k8s.io/healthscope-hub-bundles: it was not made by this command")))
+		Expect(hub.Get(ctx, client.ObjectKey{Namespace: corev1alpha2.DefaultClustersNamespace, Name: "provider-edge01"}, &corev1.Secret{})).To(MatchError(ContainSubstring("not found")))
+	}, SpecTimeout(time.Minute))
+})

@@ -1,0 +1,8 @@
+// Package enrol makes clusters members of a hub, keeps them so, and tells people how it stands with them.
+//
+// Add and Remove are what the commands of the same names do: they give the hub
+// an account of its own in the member, with the few rights it needs, and the
+// hub a Secret by which it finds the member. Setup adds to the controller what
+// renews the tokens in these Secrets, and the Publisher, which writes the
+// states of all clusters to a ConfigMap that Read reads.
+package enrol

@@ -1,0 +1,92 @@
+package enrol
+
+import (
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+)
+
+// Names of what a hub has in a member. They are those of config/rbac/member, which is for whoever makes them by hand.
+const (
+	// MemberNamespace is the namespace of the hub's account in a member, and of the monitor there.
+	MemberNamespace = "healthscope-system"
+	// AccountName is the name of the hub's ServiceAccount, and of the Role for what it needs in MemberNamespace.
+	AccountName = "healthscope-hub"
+	// bundlesRole is the name of the role by which the hub reads bundles.
+	bundlesRole = "healthscope-hub-bundles"
+	// kindsRole is the name of the aggregated role by which the hub reads what scopes refer to directly.
+	kindsRole = "healthscope-hub-kinds"
+	// monitorLease is the name of the Lease of the monitor that is active.
+	monitorLease = "healthscope-monitor"
+)
+
+const (
+	// LabelManagedBy says, with the value ManagedBy, that an object was made by this package
+	// (https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/). What has no such label is not deleted.
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	// ManagedBy is the value of LabelManagedBy.
+	ManagedBy = "healthscope"
+)
+
+// labelKinds marks the ClusterRoles whose rules Kubernetes adds to the aggregated roles of controller and hub.
+const labelKinds = "healthscope.core.oam.dev/aggregate-to-controller"
+
+// MemberObjects returns what a hub needs in a member, in the order in which it
+// is to be made: everywhere, or in the given namespaces only.
+func MemberObjects(namespaces []string) []client.Object {
+	objects := []client.Object{
+		&corev1.Namespace{ObjectMeta: owned("", MemberNamespace)},
+		&corev1.ServiceAccount{ObjectMeta: owned(MemberNamespace, AccountName)},
+		&rbacv1.Role{ObjectMeta: owned(MemberNamespace, AccountName), Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, ResourceNames: []string{monitorLease}, Verbs: []string{"list", "watch"}},
+			{APIGroups: []string{corev1.GroupName}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{AccountName}, Verbs: []string{"create"}},
+		}},
+		&rbacv1.RoleBinding{ObjectMeta: owned(MemberNamespace, AccountName), RoleRef: roleRef("Role", AccountName), Subjects: hub()},
+		&rbacv1.ClusterRole{ObjectMeta: owned("", kindsRole), AggregationRule: &rbacv1.AggregationRule{
+			ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{labelKinds: "true"}}},
+		}},
+	}
+	bundles := []rbacv1.PolicyRule{{APIGroups: []string{k8spluginv1alpha1.GroupVersion.Group}, Resources: []string{"resourcebundlestates"}, Verbs: []string{"list", "watch"}}}
+	if len(namespaces) == 0 {
+		return append(objects,
+			&rbacv1.ClusterRole{ObjectMeta: owned("", bundlesRole), Rules: bundles},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: owned("", bundlesRole), RoleRef: roleRef("ClusterRole", bundlesRole), Subjects: hub()},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: owned("", kindsRole), RoleRef: roleRef("ClusterRole", kindsRole), Subjects: hub()},
+		)
+	}
+	for _, namespace := range namespaces {
+		objects = append(objects,
+			&rbacv1.Role{ObjectMeta: owned(namespace, bundlesRole), Rules: bundles},
+			&rbacv1.RoleBinding{ObjectMeta: owned(namespace, bundlesRole), RoleRef: roleRef("Role", bundlesRole), Subjects: hub()},
+			&rbacv1.RoleBinding{ObjectMeta: owned(namespace, kindsRole), RoleRef: roleRef("ClusterRole", kindsRole), Subjects: hub()},
+		)
+	}
+	return objects
+}
+
+// memberLists returns the lists of kinds in which objects of MemberObjects are, in the order in which they are to be deleted.
+// The namespace is not among them: it may hold more than what is ours.
+func memberLists() []client.ObjectList {
+	return []client.ObjectList{
+		&rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleBindingList{}, &rbacv1.ClusterRoleList{}, &rbacv1.RoleList{}, &corev1.ServiceAccountList{},
+	}
+}
+
+// memberNames are the names of objects in memberLists.
+var memberNames = []string{AccountName, bundlesRole, kindsRole}
+
+func owned(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{LabelManagedBy: ManagedBy}}
+}
+
+func roleRef(kind, name string) rbacv1.RoleRef {
+	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
+}
+
+func hub() []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: MemberNamespace, Name: AccountName}}
+}

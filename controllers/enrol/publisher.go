@@ -1,0 +1,116 @@
+package enrol
+
+import (
+	"context"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/healthscope/healthscope/controllers/fleet"
+)
+
+const (
+	// publishPause is how long is waited before each write: what happens meanwhile goes with it.
+	publishPause = 2 * time.Second
+	// publishTimeout is the deadline of one attempt to write.
+	publishTimeout = 10 * time.Second
+	// maxPublishPause is how long is waited at most after attempts that failed.
+	maxPublishPause = time.Minute
+)
+
+// States are the clusters of a hub. fleet.View implements it.
+type States interface {
+	// States returns the states of all clusters, sorted by name.
+	States() []fleet.ClusterState
+	// SubscribeClusters calls notify for every change until cancel is called.
+	SubscribeClusters(notify func(before, after *fleet.ClusterState)) (cancel func())
+}
+
+// Publisher writes the states of clusters to a ConfigMap, on the replica that
+// leads, when they have changed, and at most once in two seconds.
+type Publisher struct {
+	reader    client.Reader
+	writer    client.Writer
+	states    States
+	namespace string
+	lease     ObjectName
+	logger    logr.Logger
+}
+
+// NewPublisher returns a publisher that reads, without a cache, and writes the
+// ConfigMap in a namespace. lease is that of the controller.
+func NewPublisher(reader client.Reader, writer client.Writer, states States, namespace string, lease types.NamespacedName, logger logr.Logger) *Publisher {
+	return &Publisher{reader: reader, writer: writer, states: states, namespace: namespace, lease: ObjectName(lease), logger: logger}
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (*Publisher) NeedLeaderElection() bool { return true }
+
+// Start implements manager.Runnable: it publishes until ctx ends.
+func (p *Publisher) Start(ctx context.Context) error {
+	changed := make(chan struct{}, 1)
+	cancel := p.states.SubscribeClusters(func(_, _ *fleet.ClusterState) {
+		select {
+		case changed <- struct{}{}:
+		default: // It is known already that there is something to write.
+		}
+	})
+	defer cancel()
+	for pause := publishPause; ; {
+		if !wait(ctx, pause) {
+			return nil
+		}
+		if err := p.publish(ctx); err != nil {
+			p.logger.Error(err, "Cannot publish the states of clusters", "retryIn", min(2*pause, maxPublishPause).String())
+			pause = min(2*pause, maxPublishPause)
+			continue
+		}
+		pause = publishPause
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// wait waits, and returns false when ctx ends before.
+func wait(ctx context.Context, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// publish writes the ConfigMap if it does not say what there is to say.
+func (p *Publisher) publish(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	data, err := newDocument(p.lease, p.states.States()).encode()
+	if err != nil {
+		return errors.Wrap(err, "cannot encode the states")
+	}
+	published := &corev1.ConfigMap{}
+	err = p.reader.Get(ctx, types.NamespacedName{Namespace: p.namespace, Name: ConfigMapName}, published)
+	if apierrors.IsNotFound(err) {
+		published = &corev1.ConfigMap{ObjectMeta: owned(p.namespace, ConfigMapName), Data: map[string]string{documentKey: string(data)}}
+		return errors.Wrapf(p.writer.Create(ctx, published), "cannot create ConfigMap %q", p.namespace+"/"+ConfigMapName)
+	}
+	if err != nil {
+		return errors.Wrapf(err, "cannot read ConfigMap %q", p.namespace+"/"+ConfigMapName)
+	}
+	if published.Data[documentKey] == string(data) {
+		return nil
+	}
+	published.Data = map[string]string{documentKey: string(data)}
+	return errors.Wrapf(p.writer.Update(ctx, published), "cannot change ConfigMap %q", p.namespace+"/"+ConfigMapName)
+}

@@ -1,0 +1,150 @@
+package enrol
+
+import (
+	"context"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
+)
+
+// Reasons of events on the Secrets of clusters.
+const (
+	// ReasonTokenRenewed tells that the Secret holds a new token.
+	ReasonTokenRenewed = "TokenRenewed"
+	// ReasonTokenNotRenewed tells that it is time for a new token, and why there is none.
+	ReasonTokenNotRenewed = "TokenNotRenewed"
+)
+
+const (
+	// renewTimeout is the deadline of renewing one token, by all requests together.
+	renewTimeout = time.Minute
+	// maxCause is how much is said of a cause, in bytes. An event may hold 1 KiB, and a member may say what it likes.
+	maxCause = 900
+)
+
+// errOvertaken is why a token was not written: the Secret has changed meanwhile, and comes back as another.
+var errOvertaken = errors.New("the Secret has changed meanwhile")
+
+// renewer renews the tokens in the Secrets of clusters.
+type renewer struct {
+	secrets  client.Reader
+	writer   client.Writer
+	parse    func([]byte) (*rest.Config, error)
+	recorder events.EventRecorder
+	clock    clock.PassiveClock
+	tokens   *tokens
+}
+
+// Reconcile renews the token of a Secret when it is time, and says when to ask again.
+func (r *renewer) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var s corev1.Secret
+	if err := r.secrets.Get(ctx, request.NamespacedName, &s); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.tokens.forget(request.NamespacedName)
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, errors.Wrap(err, "cannot read the Secret of a cluster")
+	}
+	token, ok, err := tokenOf(&s)
+	if !ok {
+		r.tokens.forget(request.NamespacedName)
+		if err != nil {
+			r.complain(&s, err.Error())
+		}
+		return reconcile.Result{}, nil // Before the Secret changes there is nothing to do.
+	}
+	r.tokens.see(&s, token.Expires)
+	now := r.clock.Now()
+	if wait := token.renewal(s.UID).Sub(now); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	renewed, err := r.renew(ctx, &s, token.Lifetime, now)
+	switch {
+	case errors.Is(err, errOvertaken):
+		return reconcile.Result{}, nil
+	case err != nil:
+		cause := r.printable(&s, err)
+		r.complain(&s, cause)
+		return reconcile.Result{}, errors.Errorf("cannot renew the token of cluster %q: %s", clusterOf(&s), cause)
+	}
+	r.tokens.see(&s, renewed.Expires)
+	r.recorder.Eventf(&s, nil, corev1.EventTypeNormal, ReasonTokenRenewed, "Renew", "the token of cluster %q is valid until %s", clusterOf(&s), renewed.Expires.UTC().Format(time.RFC3339))
+	log.FromContext(ctx).Info("Token renewed", "cluster", clusterOf(&s), "expires", renewed.Expires.UTC())
+	return reconcile.Result{RequeueAfter: renewed.renewal(s.UID).Sub(now)}, nil
+}
+
+// renew asks the member for a new token of the same ServiceAccount, and writes it to the Secret.
+func (r *renewer) renew(ctx context.Context, s *corev1.Secret, lifetime time.Duration, now time.Time) (Token, error) {
+	// client-go logs whole requests and answers if it is told to log much.
+	ctx, cancel := context.WithTimeout(logr.NewContext(ctx, logr.Discard()), renewTimeout)
+	defer cancel()
+	data := s.Data[corev1alpha2.KubeconfigKey]
+	config, err := r.parse(data)
+	if err != nil {
+		return Token{}, err
+	}
+	defer net.CloseIdleConnectionsFor(config.Transport)
+	account, _, err := accountOf(config.BearerToken)
+	if err != nil {
+		return Token{}, err
+	}
+	token, err := requestToken(ctx, config, account, lifetime, now)
+	if err != nil {
+		return Token{}, err
+	}
+	changed, err := kubeconfig.WithToken(data, token.Value)
+	if err != nil {
+		return Token{}, err
+	}
+	if _, err := r.parse(changed); err != nil {
+		return Token{}, errors.Wrap(err, "the member gives a token that cannot be used")
+	}
+	after := s.DeepCopy()
+	after.Data[corev1alpha2.KubeconfigKey] = changed
+	token.annotate(after)
+	err = r.writer.Patch(ctx, after, client.MergeFromWithOptions(s, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return Token{}, errOvertaken
+	}
+	return token, errors.Wrap(err, "cannot write the Secret")
+}
+
+// complain makes an event of a cause, once.
+func (r *renewer) complain(s *corev1.Secret, cause string) {
+	if r.tokens.complaint(s, cause) {
+		r.recorder.Eventf(s, nil, corev1.EventTypeWarning, ReasonTokenNotRenewed, "Renew", "the token of cluster %q is not renewed: %s", clusterOf(s), cause)
+	}
+}
+
+// printable returns a cause without the token, which a member might repeat, without control characters, and not too long.
+func (r *renewer) printable(s *corev1.Secret, err error) string {
+	cause := err.Error()
+	if token, err := kubeconfig.Token(s.Data[corev1alpha2.KubeconfigKey]); err == nil && token != "" {
+		cause = strings.ReplaceAll(cause, token, "[token]")
+	}
+	cause = strings.Map(func(c rune) rune {
+		if unicode.IsPrint(c) {
+			return c
+		}
+		return ' '
+	}, cause)
+	if len(cause) > maxCause {
+		cause = strings.ToValidUTF8(cause[:maxCause], "") + "..."
+	}
+	return cause
+}

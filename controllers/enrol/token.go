@@ -1,0 +1,137 @@
+package enrol
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"hash/fnv"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+)
+
+// Token is a token of a ServiceAccount.
+type Token struct {
+	// Value is the token itself.
+	Value string
+	// Expires is when it ends, by the clock of whoever has asked for it.
+	Expires time.Time
+	// Lifetime is how long it is valid altogether.
+	Lifetime time.Duration
+}
+
+// annotate writes to a Secret when its token ends.
+func (t Token) annotate(s *corev1.Secret) {
+	s.Annotations[corev1alpha2.AnnotationTokenExpires] = t.Expires.UTC().Format(time.RFC3339)
+	s.Annotations[corev1alpha2.AnnotationTokenLifetime] = t.Lifetime.String()
+}
+
+// requestToken asks a cluster for a token of a ServiceAccount. The cluster may give a shorter one than is asked for, and not one that is too short to be of use.
+func requestToken(ctx context.Context, config *rest.Config, account types.NamespacedName, lifetime time.Duration, now time.Time) (Token, error) {
+	// client-go logs whole answers if it is told to log much.
+	ctx = logr.NewContext(ctx, logr.Discard())
+	core, err := corev1client.NewForConfig(config)
+	if err != nil {
+		return Token{}, err
+	}
+	seconds := int64(lifetime / time.Second)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	answer, err := core.ServiceAccounts(account.Namespace).CreateToken(ctx, account.Name, request, metav1.CreateOptions{})
+	if err != nil {
+		return Token{}, errors.Wrapf(err, "cannot get a token of ServiceAccount %q", account)
+	}
+	if answer.Spec.ExpirationSeconds != nil {
+		seconds = min(seconds, *answer.Spec.ExpirationSeconds)
+	}
+	t := Token{Value: answer.Status.Token, Lifetime: time.Duration(seconds) * time.Second}
+	if t.Value == "" || t.Lifetime < MinTokenLifetime {
+		return Token{}, errors.Errorf("cannot use the token of ServiceAccount %q that the cluster gives: it has %d bytes and is valid for %s", account, len(t.Value), t.Lifetime)
+	}
+	// Not by the cluster's clock: who renews it has this one.
+	t.Expires = now.Add(t.Lifetime)
+	return t, nil
+}
+
+// claims are what a token of a ServiceAccount says of itself
+// (https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#bound-service-account-tokens).
+type claims struct {
+	Subject    string `json:"sub"`
+	Kubernetes struct {
+		ServiceAccount struct {
+			UID types.UID `json:"uid"`
+		} `json:"serviceaccount"`
+	} `json:"kubernetes.io"`
+}
+
+// subjectPrefix begins the subject of every token of a ServiceAccount; namespace:name follows.
+const subjectPrefix = "system:serviceaccount:"
+
+// accountOf returns the ServiceAccount that a token says it is of, and its uid. It believes it: only the account's own cluster can check it.
+func accountOf(token string) (types.NamespacedName, types.UID, error) {
+	notOurs := errors.New("the token is not one of a ServiceAccount")
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return types.NamespacedName{}, "", notOurs
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return types.NamespacedName{}, "", notOurs
+	}
+	var c claims
+	if json.Unmarshal(payload, &c) != nil {
+		return types.NamespacedName{}, "", notOurs
+	}
+	subject, ok := strings.CutPrefix(c.Subject, subjectPrefix)
+	namespace, name, both := strings.Cut(subject, ":")
+	if !ok || !both || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return types.NamespacedName{}, "", notOurs
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, c.Kubernetes.ServiceAccount.UID, nil
+}
+
+// tokenOf returns when the token of a Secret ends and how long it is valid, without its value; false when the Secret does not ask for its token to be renewed.
+func tokenOf(s *corev1.Secret) (Token, bool, error) {
+	expires, ok := s.Annotations[corev1alpha2.AnnotationTokenExpires]
+	if !ok {
+		return Token{}, false, nil
+	}
+	t := Token{Lifetime: DefaultTokenLifetime}
+	var err error
+	if t.Expires, err = time.Parse(time.RFC3339, expires); err != nil {
+		return Token{}, false, errors.Errorf("annotation %s: invalid value %q: want a time such as 2006-01-02T15:04:05Z", corev1alpha2.AnnotationTokenExpires, expires)
+	}
+	if lifetime, ok := s.Annotations[corev1alpha2.AnnotationTokenLifetime]; ok {
+		t.Lifetime, err = time.ParseDuration(lifetime)
+		if err != nil || t.Lifetime < MinTokenLifetime || t.Lifetime > MaxTokenLifetime {
+			return Token{}, false, errors.Errorf("annotation %s: invalid value %q: want a duration of %s to %s", corev1alpha2.AnnotationTokenLifetime, lifetime, MinTokenLifetime, MaxTokenLifetime)
+		}
+	}
+	return t, true, nil
+}
+
+const (
+	// renewBy is the share of its lifetime after which a token is renewed at the latest.
+	renewBy = 0.8
+	// renewSpread is by what share of the lifetime some are renewed earlier, so that members that were added together are not renewed together.
+	renewSpread = 0.1
+)
+
+// renewal returns when a token is to be renewed: always the same time for the token of one Secret.
+func (t Token) renewal(uid types.UID) time.Time {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(string(uid) + t.Expires.UTC().Format(time.RFC3339)))
+	left := 1 - renewBy + renewSpread*float64(hash.Sum32())/math.MaxUint32
+	return t.Expires.Add(-time.Duration(float64(t.Lifetime) * left))
+}

@@ -1,0 +1,251 @@
+package fleet
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// clusterView is what a view holds of one cluster.
+type clusterView struct {
+	state ClusterState
+	// heard says when the cluster was heard of last; nil when nobody knows.
+	heard func() time.Time
+	// bundles are those of the cluster, as they were judged last, whatever is shown of them.
+	bundles map[types.NamespacedName]*Bundle
+	// own is how many of them a monitor of ours has filled.
+	own int
+}
+
+// shown returns what is to be shown of a bundle: nothing of a cluster that has not been read yet.
+func (c *clusterView) shown(b *Bundle) *Bundle {
+	switch {
+	case b == nil || c.state.Reachability == Connecting || c.state.Reachability == Refused:
+		return nil
+	case c.state.hides(b.Own):
+		return b.lost(&c.state)
+	default:
+		return b
+	}
+}
+
+// Clusters returns the names of all known clusters, sorted; the hub's own is among them.
+func (v *View) Clusters() []string {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return slices.Sorted(maps.Keys(v.clusters))
+}
+
+// State returns what is known of a cluster itself; false when no cluster of that name is known.
+func (v *View) State(cluster string) (ClusterState, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	c, ok := v.clusters[cluster]
+	if !ok {
+		return ClusterState{}, false
+	}
+	return c.now(), true
+}
+
+// now returns the state with the time when the cluster was seen last.
+func (c *clusterView) now() ClusterState {
+	s := c.state
+	if s.Reachable() && c.heard != nil {
+		s.LastSeen = later(s.LastSeen, c.heard())
+	}
+	return s
+}
+
+// States returns what is known of all clusters, sorted by name.
+func (v *View) States() []ClusterState {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	all := make([]ClusterState, 0, len(v.clusters))
+	for _, c := range v.clusters {
+		all = append(all, c.now())
+	}
+	slices.SortFunc(all, func(a, b ClusterState) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Subscribe calls notify for every change of a bundle from now on, one at a time, until the returned function is called. notify must not block and must not call the view.
+func (v *View) Subscribe(notify func(Change)) (cancel func()) {
+	return subscribe(v, v.subscribers, notify)
+}
+
+// SubscribeClusters calls notify for every change of a cluster's state from now
+// on, before the changes of its bundles that come of it, until the returned function
+// is called. before is nil for a cluster that came, and now for one that went. That
+// LastSeen goes on is no change. notify must not block and must not call the view.
+func (v *View) SubscribeClusters(notify func(before, now *ClusterState)) (cancel func()) {
+	return subscribe(v, v.watchers, notify)
+}
+
+func subscribe[F any](v *View, to map[int]F, notify F) (cancel func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	id := v.next
+	v.next++
+	to[id] = notify
+	return func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		delete(to, id)
+	}
+}
+
+// setState stores what is known of a cluster, and shows its bundles accordingly. A cluster that is not known becomes so.
+func (v *View) setState(s ClusterState, heard func() time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	c := v.clusters[s.Name]
+	var old *ClusterState
+	if c == nil {
+		c = &clusterView{bundles: map[types.NamespacedName]*Bundle{}}
+		v.clusters[s.Name] = c
+	} else {
+		old = new(c.state)
+	}
+	c.state, c.heard = s, heard
+	if old != nil && old.sameAs(s) {
+		return
+	}
+	for _, notify := range v.watchers {
+		notify(old, new(s))
+	}
+	for _, b := range c.bundles {
+		v.show(b.BundleKey, c.shown(b))
+	}
+}
+
+// removeCluster forgets a cluster with all of its bundles.
+func (v *View) removeCluster(cluster string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	c := v.clusters[cluster]
+	if c == nil {
+		return
+	}
+	delete(v.clusters, cluster)
+	for _, notify := range v.watchers {
+		notify(new(c.state), nil)
+	}
+	for _, b := range c.bundles {
+		v.show(b.BundleKey, nil)
+	}
+}
+
+// names returns the names of the bundles of a cluster, also of those that are not shown.
+func (v *View) names(cluster string) []types.NamespacedName {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if c := v.clusters[cluster]; c != nil {
+		return slices.Collect(maps.Keys(c.bundles))
+	}
+	return nil
+}
+
+// judged returns a bundle as it was judged last, whatever is shown of it; nil when there is none.
+func (v *View) judged(key BundleKey) *Bundle {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if c := v.clusters[key.Cluster]; c != nil {
+		return c.bundles[types.NamespacedName{Namespace: key.Namespace, Name: key.Name}]
+	}
+	return nil
+}
+
+// hasOwn says whether there are bundles in a cluster that a monitor of ours has filled.
+func (v *View) hasOwn(cluster string) bool {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	c := v.clusters[cluster]
+	return c != nil && c.own > 0
+}
+
+// put stores a bundle, or with nil removes it, and tells the subscribers if that
+// makes a difference to what is shown. Of a cluster that is not known it stores nothing.
+func (v *View) put(key BundleKey, b *Bundle) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	c := v.clusters[key.Cluster]
+	if c == nil {
+		return
+	}
+	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
+	old := c.bundles[name]
+	if old != nil && old.Own {
+		c.own--
+	}
+	if b != nil && b.Own {
+		c.own++
+	}
+	if b == nil {
+		delete(c.bundles, name)
+	} else {
+		c.bundles[name] = b
+	}
+	v.show(key, c.shown(b))
+}
+
+// show shows a bundle, or with nil shows it no more, and tells the subscribers if that makes a difference.
+func (v *View) show(key BundleKey, b *Bundle) {
+	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
+	old := v.bundles[name][key.Cluster]
+	v.label(old, b)
+	if b == nil {
+		v.hide(name, key.Cluster)
+	} else {
+		if v.bundles[name] == nil {
+			v.bundles[name] = map[string]*Bundle{}
+		}
+		v.bundles[name][key.Cluster] = b
+		if v.namespaces[key.Namespace] == nil {
+			v.namespaces[key.Namespace] = map[types.NamespacedName]struct{}{}
+		}
+		v.namespaces[key.Namespace][name] = struct{}{}
+	}
+	if same(old, b) {
+		return
+	}
+	for _, notify := range v.subscribers {
+		notify(Change{Old: old, New: b})
+	}
+}
+
+// label puts a bundle, in place of the old one, where its labels lead to it.
+func (v *View) label(old, b *Bundle) {
+	if old != nil {
+		for key, value := range old.Labels {
+			l := label{old.Namespace, key, value}
+			delete(v.labelled[l], old.BundleKey)
+			if len(v.labelled[l]) == 0 {
+				delete(v.labelled, l)
+			}
+		}
+	}
+	if b != nil {
+		for key, value := range b.Labels {
+			l := label{b.Namespace, key, value}
+			if v.labelled[l] == nil {
+				v.labelled[l] = map[BundleKey]*Bundle{}
+			}
+			v.labelled[l][b.BundleKey] = b
+		}
+	}
+}
+
+func (v *View) hide(name types.NamespacedName, cluster string) {
+	delete(v.bundles[name], cluster)
+	if len(v.bundles[name]) > 0 {
+		return
+	}
+	delete(v.bundles, name)
+	delete(v.namespaces[name.Namespace], name)
+	if len(v.namespaces[name.Namespace]) == 0 {
+		delete(v.namespaces, name.Namespace)
+	}
+}

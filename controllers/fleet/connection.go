@@ -1,0 +1,272 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+)
+
+// missingBundles is what an API server lacks that does not serve bundles, for people.
+const missingBundles = " (k8splugin.io/v1alpha1): apply config/crd"
+
+// The resources that are watched on every connection.
+const (
+	bundlesResource = "resourcebundlestates"
+	leasesResource  = "leases"
+)
+
+// connection is one way to a cluster: with one kubeconfig, to one set of
+// namespaces. When these change, there is another one. Its cache holds bundles and
+// nothing else.
+type connection struct {
+	cluster.Cluster
+
+	// name is its own: that of the cluster with the number of the connection, so that the end of an old one does not take the new one along.
+	name multicluster.ClusterName
+	// config and http are how to reach the API server.
+	config *rest.Config
+	http   *http.Client
+	pulse  *pulse
+
+	// ended is closed when nothing of the connection runs any more.
+	ended chan struct{}
+
+	mu sync.Mutex
+	// stores hold the bundles, one for each namespace that is watched.
+	stores []toolscache.SharedIndexInformer
+	// running is what runs beside the cache; over is true when nothing may be added to it any more.
+	running sync.WaitGroup
+	over    bool
+}
+
+// connectOptions are what all connections have in common.
+type connectOptions struct {
+	scheme *runtime.Scheme
+	// leaseNamespace is the namespace of the monitor's Lease; empty when nobody looks for it.
+	leaseNamespace string
+	transform      func(cluster string) toolscache.TransformFunc
+}
+
+// newConnection prepares the connection to a cluster with a number. Nothing is sent before it is started.
+func newConnection(name string, number int, config *rest.Config, namespaces []string, p *pulse, o connectOptions) (*connection, error) {
+	c := &connection{name: multicluster.ClusterName(name + "#" + strconv.Itoa(number)), config: config, pulse: p, ended: make(chan struct{})}
+	var err error
+	if c.http, err = rest.HTTPClientFor(config); err != nil {
+		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", name)
+	}
+	c.Cluster, err = cluster.New(config, func(co *cluster.Options) {
+		co.Scheme, co.HTTPClient = o.scheme, c.http
+		co.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return knownKinds(), nil }
+		co.Cache = c.cacheOptions()
+		co.Cache.ByObject[&k8spluginv1alpha1.ResourceBundleState{}] = cache.ByObject{Transform: o.transform(name), Namespaces: namespacesOf(namespaces)}
+	})
+	return c, errors.Wrapf(err, "cannot make a client for cluster %q", name)
+}
+
+func (c *connection) cacheOptions() cache.Options {
+	return cache.Options{
+		ReaderFailOnMissingInformer: true,
+		ByObject:                    map[client.Object]cache.ByObject{},
+		DefaultWatchErrorHandler:    heard,
+		NewInformer:                 c.newInformer,
+	}
+}
+
+// heard takes the errors of watches, of which the pulse has heard already.
+func heard(context.Context, *toolscache.Reflector, error) {}
+
+// namespacesOf returns how a cache is told of namespaces; nil means all.
+func namespacesOf(namespaces []string) map[string]cache.Config {
+	if len(namespaces) == 0 {
+		return nil
+	}
+	all := map[string]cache.Config{}
+	for _, namespace := range namespaces {
+		all[namespace] = cache.Config{}
+	}
+	return all
+}
+
+// newInformer is how the cache makes an informer: with a look at all of its requests.
+func (c *connection) newInformer(next toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	w := watched{pulse: c.pulse, resource: leasesResource, what: "Leases", state: func(l *liveness) *readState { return &l.leases }}
+	if _, ok := object.(*k8spluginv1alpha1.ResourceBundleState); ok {
+		w = watched{
+			pulse: c.pulse, resource: bundlesResource, what: "ResourceBundleStates", remedy: missingBundles,
+			state: func(l *liveness) *readState { return &l.bundles },
+		}
+	}
+	informer := toolscache.NewSharedIndexInformer(newWatched(next, w), object, resync, indexers)
+	if w.resource == bundlesResource {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.stores = append(c.stores, informer)
+	}
+	return informer
+}
+
+// knownKinds maps the kinds that are watched on every connection, so that nothing need be discovered first.
+func knownKinds() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(k8spluginv1alpha1.GroupVersion.WithKind(k8spluginv1alpha1.ResourceBundleStateKind), meta.RESTScopeNamespace)
+	return mapper
+}
+
+// linger is when connections that are idle are closed for the second time: a stream takes a moment to end.
+const linger = time.Second
+
+// Start implements cluster.Cluster. It starts the cache and nothing else: what
+// else controller-runtime starts is for events, of which there are none, and does not end.
+func (c *connection) Start(ctx context.Context) error {
+	defer close(c.ended)
+	defer func() {
+		hangUp := func() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
+		hangUp()
+		time.AfterFunc(linger, hangUp)
+	}()
+	defer c.finish()
+	return c.GetCache().Start(ctx)
+}
+
+// run runs something beside the cache, unless the connection is at its end.
+func (c *connection) run(do func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over {
+		c.running.Go(do)
+	}
+}
+
+// finish waits for what runs beside the cache.
+func (c *connection) finish() {
+	c.mu.Lock()
+	c.over = true
+	c.mu.Unlock()
+	c.running.Wait()
+}
+
+// watchBundles calls changed for every bundle that comes, changes or goes. It must be called before the connection is started.
+func (c *connection) watchBundles(ctx context.Context, changed func(types.NamespacedName)) error {
+	informer, err := c.GetCache().GetInformer(ctx, &k8spluginv1alpha1.ResourceBundleState{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return errors.Wrap(err, "cannot watch ResourceBundleStates")
+	}
+	tell := func(object any) {
+		if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+			object = gone.Obj
+		}
+		if h, ok := object.(*held); ok {
+			changed(types.NamespacedName{Namespace: h.Namespace, Name: h.Name})
+		}
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, object any) { tell(object) }, DeleteFunc: tell})
+	return errors.Wrap(err, "cannot watch ResourceBundleStates")
+}
+
+// watchLease tells the pulse of the monitor's Lease, which is in a namespace, until ctx ends. The informer is not one of the cache: what the cache adds to one of a single namespace does not end when that is
+// stopped before it has been read.
+func (c *connection) watchLease(ctx context.Context, namespace string) error {
+	leases, err := coordinationclient.NewForConfigAndClient(c.config, c.http)
+	if err != nil {
+		return errors.Wrapf(err, "cannot watch Lease %q", monitorLease)
+	}
+	source := toolscache.NewListWatchFromClient(leases.RESTClient(), "leases", namespace, fields.OneTermEqualSelector("metadata.name", monitorLease))
+	informer := c.newInformer(source, &coordinationv1.Lease{}, 0, toolscache.Indexers{})
+	if err := informer.SetWatchErrorHandlerWithContext(heard); err != nil {
+		return errors.Wrapf(err, "cannot watch Lease %q", monitorLease)
+	}
+	seen := func(object any) {
+		if l, ok := object.(*coordinationv1.Lease); ok {
+			c.pulse.tell(func(life *liveness, now time.Time) { life.observed(markOf(l), durationOf(l), now) })
+		}
+	}
+	gone := func(any) { c.pulse.tell(func(life *liveness, now time.Time) { life.observed("", 0, now) }) }
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: seen, UpdateFunc: func(_, object any) { seen(object) }, DeleteFunc: gone})
+	if err != nil {
+		return errors.Wrapf(err, "cannot watch Lease %q", monitorLease)
+	}
+	c.run(func() { informer.RunWithContext(ctx) })
+	go func() {
+		select {
+		case <-registration.HasSyncedChecker().Done():
+			c.pulse.tell(func(life *liveness, now time.Time) {
+				if !life.lease.present {
+					life.observed("", 0, now)
+				}
+			})
+		case <-ctx.Done():
+		}
+	}()
+	return nil
+}
+
+// markOf returns what changes with each renewal of a Lease.
+func markOf(l *coordinationv1.Lease) string {
+	holder, renewed := "", ""
+	if l.Spec.HolderIdentity != nil {
+		holder = *l.Spec.HolderIdentity
+	}
+	if l.Spec.RenewTime != nil {
+		renewed = l.Spec.RenewTime.UTC().Format(time.RFC3339Nano)
+	}
+	return fmt.Sprintf("%s %q %s", l.UID, holder, renewed)
+}
+
+func durationOf(l *coordinationv1.Lease) time.Duration {
+	if l.Spec.LeaseDurationSeconds == nil {
+		return 0
+	}
+	return time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second
+}
+
+// get returns a bundle; nil when there is none.
+func (c *connection) get(name types.NamespacedName) *held {
+	for _, store := range c.informers() {
+		if object, ok, err := store.GetStore().GetByKey(name.String()); err == nil && ok {
+			if h, ok := object.(*held); ok {
+				return h
+			}
+		}
+	}
+	return nil
+}
+
+// all returns the names of all bundles.
+func (c *connection) all() []types.NamespacedName {
+	var names []types.NamespacedName
+	for _, store := range c.informers() {
+		for _, object := range store.GetStore().List() {
+			if h, ok := object.(*held); ok {
+				names = append(names, types.NamespacedName{Namespace: h.Namespace, Name: h.Name})
+			}
+		}
+	}
+	return names
+}
+
+func (c *connection) informers() []toolscache.SharedIndexInformer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.stores)
+}

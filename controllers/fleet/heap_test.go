@@ -1,0 +1,113 @@
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// store is a shelf without an informer.
+type store struct{ toolscache.Store }
+
+func (s store) get(name types.NamespacedName) *held {
+	object, _, _ := s.GetByKey(name.String())
+	h, _ := object.(*held)
+	return h
+}
+
+func (s store) all() []types.NamespacedName {
+	var names []types.NamespacedName
+	for _, key := range s.ListKeys() {
+		namespace, name, _ := toolscache.SplitMetaNamespaceKey(key)
+		names = append(names, types.NamespacedName{Namespace: namespace, Name: name})
+	}
+	return names
+}
+
+// received returns a bundle of n resources, half of them pods of the others, as it comes from an API server: decoded from JSON.
+func received(tb testing.TB, cluster, name string, n int) *k8spluginv1alpha1.ResourceBundleState {
+	tb.Helper()
+	since := metav1.NewTime(noon)
+	b := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: name, UID: types.UID(cluster + name), ResourceVersion: "4711", Labels: map[string]string{k8spluginv1alpha1.LabelDeploymentID: name},
+	}}
+	for i := range n / 2 {
+		web := fmt.Sprintf("web-%d", i)
+		labels := map[string]string{"app.kubernetes.io/name": web, "app.kubernetes.io/component": "front", "app.oam.dev/component": web}
+		b.Status.Resources = append(b.Status.Resources, k8spluginv1alpha1.ResourceHealth{
+			Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: web, UID: fmt.Sprintf("6f1c1f3e-0000-4000-8000-%012d", i),
+			State: "Ready", Since: &since, Serving: true, Labels: labels, Desired: new(int32(1)), Available: new(int32(1)),
+		}, k8spluginv1alpha1.ResourceHealth{
+			Version: "v1", Kind: "Pod", Namespace: "shop", Name: web + "-5d4f8c7b9d-x2x4z", UID: fmt.Sprintf("7a2d2e4f-0000-4000-8000-%012d", i),
+			State: "Pending", Reason: "ContainersNotReady", Message: fmt.Sprintf("container %q is starting", web), Since: &since, Labels: labels,
+			Owner: &k8spluginv1alpha1.ResourceOwner{Group: "apps", Kind: "Deployment", Name: web},
+		})
+	}
+	b.Status.Summary = &k8spluginv1alpha1.Summary{State: "Ready", Total: int32(n)}
+	data, err := json.Marshal(b)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	decoded := &k8spluginv1alpha1.ResourceBundleState{}
+	if err := json.Unmarshal(data, decoded); err != nil {
+		tb.Fatal(err)
+	}
+	return decoded
+}
+
+// heap returns the bytes of the heap that are in use.
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC() // What has been interned goes a cycle later.
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
+
+// What is held of a resource of 100 clusters, in the stores of their caches and in the view together, must not grow
+// beyond what lets a hub hold 100,000 of them in 100 MiB.
+func TestAResourceTakesLittleMemory(t *testing.T) {
+	const clusters, bundles, resources, most = 100, 50, 20, 1024
+	before := heap()
+	v := newView("hub")
+	keepers := make([]*keeper, 0, clusters)
+	for c := range clusters {
+		name := fmt.Sprintf("provider+edge%02d", c)
+		v.setState(ClusterState{Name: name, Reachability: Connected}, nil)
+		s := store{toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)}
+		for i := range bundles {
+			h, err := hold(name, nil)(received(t, name, fmt.Sprintf("17188744879264%04d-app", i), resources))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Add(h); err != nil {
+				t.Fatal(err)
+			}
+		}
+		k := &keeper{
+			cluster: name, view: v, policy: healthscope.DefaultPolicy(), clock: clocktesting.NewFakePassiveClock(noon),
+			again: func(BundleKey, time.Duration) {}, allowed: func(string) bool { return true }, memories: map[BundleKey]*memory{},
+		}
+		k.stock(s)
+		keepers = append(keepers, k)
+	}
+	each := float64(heap()-before) / (clusters * bundles * resources)
+	t.Logf("%.0f bytes of heap for each of %d resources", each, clusters*bundles*resources)
+	if each > most {
+		t.Errorf("a resource takes %.0f bytes, and may take %d", each, most)
+	}
+	if n := len(v.All()); n != clusters*bundles {
+		t.Errorf("%d bundles are shown", n)
+	}
+	runtime.KeepAlive(keepers)
+}

@@ -1,0 +1,108 @@
+package fleet
+
+import (
+	"maps"
+	"slices"
+	"unique"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/bundle"
+	"github.com/healthscope/healthscope/healthscope/rules"
+)
+
+// held is what is held of a bundle: what it says, and no objects.
+type held struct {
+	metav1.PartialObjectMetadata
+	app      string
+	contents bundle.Contents
+}
+
+// hold returns how an informer holds the bundles of a cluster: judged by the
+// rules as they come in, without the objects they were judged from. What the
+// resources of a bundle have in common is there once: it is most of them. user are the user's rules, or nil.
+func hold(cluster string, user rules.UserRules) toolscache.TransformFunc {
+	return func(object any) (any, error) {
+		switch b := object.(type) {
+		case *k8spluginv1alpha1.ResourceBundleState:
+			return heldOf(cluster, b, user), nil
+		case *held:
+			return b, nil // An informer may call its transform twice.
+		default:
+			return nil, errors.Errorf("cannot hold a %T as a bundle", object)
+		}
+	}
+}
+
+func heldOf(cluster string, b *k8spluginv1alpha1.ResourceBundleState, user rules.UserRules) *held {
+	app := bundle.App(b)
+	bundle.Slim(b, user)
+	h := &held{app: unique.Make(app).Value(), contents: bundle.Read(cluster, b)}
+	h.Namespace, h.Name, h.UID, h.ResourceVersion = unique.Make(b.Namespace).Value(), b.Name, b.UID, b.ResourceVersion
+	h.Labels = internLabels(b.Labels)
+	h.contents.Results = share(h.contents.Results)
+	return h
+}
+
+// share returns results of which no two hold the same thing twice.
+func share(results []healthscope.Result) []healthscope.Result {
+	results = slices.Clip(slices.Clone(results))
+	var sets []map[string]string
+	owners := map[healthscope.Owner]*healthscope.Owner{}
+	replicas := map[healthscope.Replicas]*healthscope.Replicas{}
+	for i := range results {
+		r := &results[i]
+		r.Group, r.Kind, r.Namespace, r.Version = intern(r.Group), intern(r.Kind), intern(r.Namespace), intern(r.Version)
+		r.State, r.Reason, r.Message = intern(r.State), intern(r.Reason), intern(r.Message)
+		if r.Owner != nil {
+			if owners[*r.Owner] == nil {
+				owners[*r.Owner] = r.Owner
+			}
+			r.Owner = owners[*r.Owner]
+		}
+		if r.Replicas != nil {
+			if replicas[*r.Replicas] == nil {
+				replicas[*r.Replicas] = r.Replicas
+			}
+			r.Replicas = replicas[*r.Replicas]
+		}
+		r.Labels, sets = shareLabels(r.Labels, sets)
+	}
+	return results
+}
+
+// maxSets is how many sets of labels are looked through for one that is the same.
+const maxSets = 16
+
+// shareLabels returns a set that is the same, out of the given ones if it is there, and the sets there are then.
+func shareLabels(set map[string]string, sets []map[string]string) (map[string]string, []map[string]string) {
+	if len(set) == 0 {
+		return nil, sets
+	}
+	if at := slices.IndexFunc(sets, func(known map[string]string) bool { return maps.Equal(known, set) }); at >= 0 {
+		return sets[at], sets
+	}
+	set = internLabels(set)
+	if len(sets) < maxSets {
+		sets = append(sets, set)
+	}
+	return set, sets
+}
+
+func internLabels(set map[string]string) map[string]string {
+	if len(set) == 0 {
+		return nil
+	}
+	interned := make(map[string]string, len(set))
+	for key, value := range set {
+		interned[intern(key)] = intern(value)
+	}
+	return interned
+}
+
+// intern returns a string of which there is only one in memory.
+func intern[S ~string](s S) S { return unique.Make(s).Value() }

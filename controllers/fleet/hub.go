@@ -1,0 +1,227 @@
+package fleet
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/multicluster-runtime/pkg/clusters"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// The reasons of events on the Secrets of clusters, besides the values of Reachability.
+const (
+	// eventRefused is for a kubeconfig that is refused.
+	eventRefused = "KubeconfigRefused"
+	// eventRotationFailed is for a new kubeconfig that does not work.
+	eventRotationFailed = "RotationFailed"
+	// eventNameRefused is for a Secret that cannot have the name it asks for.
+	eventNameRefused = "NameRefused"
+)
+
+// eventAction is what the controller is doing whenever it has something to say of a cluster.
+const eventAction = "Connect"
+
+// membersGrace is how long the hub waits, when it starts, to learn which clusters there are. Without the right to list
+// their Secrets it would never learn it.
+const membersGrace = 20 * time.Second
+
+// judges is how many bundles are judged at once: the work is short.
+const judges = 2
+
+// hub keeps all clusters of a fleet connected.
+type hub struct {
+	options Options
+	view    *View
+	clock   clock.PassiveClock
+	connect connectOptions
+	// config is how to reach the hub's own cluster.
+	config *rest.Config
+	// secrets watches the Secrets of the other clusters; nil when there are none.
+	secrets  *secretWatch
+	recorder events.EventRecorder
+	// elected is closed once this replica leads: only then it has events to tell.
+	elected  <-chan struct{}
+	clusters clusters.Clusters[*connection]
+	queue    workqueue.TypedDelayingInterface[BundleKey]
+	running  sync.WaitGroup
+
+	mu      sync.RWMutex
+	members map[string]*member
+
+	// What follows is that of the goroutine of Start.
+	ctx context.Context //nolint:containedctx // The life of all members, which come and go in it.
+	// past is what is remembered from before a restart, by cluster.
+	past map[string]map[healthscope.Key]Seen
+	// rejected are the Secrets that have been told that they cannot have their names.
+	rejected []rejection
+}
+
+// timeout is how long a cluster may take for an answer; zero when nobody looks for that.
+func (h *hub) timeout() time.Duration {
+	if h.options.Liveness == nil {
+		return 0
+	}
+	return h.options.Liveness.Timeout
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica keeps a view, so that a new leader has a warm one.
+func (h *hub) NeedLeaderElection() bool { return false }
+
+// Start implements manager.Runnable.
+func (h *hub) Start(ctx context.Context) error {
+	h.ctx = ctx
+	defer h.running.Wait()
+	defer h.queue.ShutDown()
+	for range judges {
+		h.running.Go(h.judge)
+	}
+	logger := log.FromContext(ctx).WithName("fleet")
+	h.remember(ctx, logger)
+	h.add(h.options.ClusterName, true, logger).wishFor(wish{name: h.options.ClusterName}) //nolint:contextcheck // Members live in the context that is kept.
+	if h.secrets == nil {
+		h.view.completed()
+		<-ctx.Done()
+		return nil
+	}
+	defer time.AfterFunc(membersGrace, h.view.overdue).Stop()
+	return h.secrets.run(ctx, func(secrets []*corev1.Secret) { h.follow(secrets, logger) }) //nolint:contextcheck // As above.
+}
+
+// stopping says whether the hub is about to stop.
+func (h *hub) stopping() bool { return h.ctx.Err() != nil }
+
+// remember asks what is remembered from before a restart.
+func (h *hub) remember(ctx context.Context, logger logr.Logger) {
+	if h.options.Past == nil {
+		return
+	}
+	past, err := h.options.Past(ctx)
+	if err != nil && ctx.Err() == nil { // It is of use, and no more than that.
+		logger.Error(err, "Cannot find out since when resources are in their state; time limits begin anew")
+	}
+	h.past = map[string]map[healthscope.Key]Seen{}
+	for key, seen := range past {
+		if h.past[key.Cluster] == nil {
+			h.past[key.Cluster] = map[healthscope.Key]Seen{}
+		}
+		h.past[key.Cluster][key] = seen
+	}
+}
+
+// follow makes the members those that Secrets ask for.
+func (h *hub) follow(secrets []*corev1.Secret, logger logr.Logger) {
+	wishes, rejected := wishesOf(secrets, h.options.ClusterName)
+	for _, r := range rejected {
+		if !slices.ContainsFunc(h.rejected, func(told rejection) bool { return told.message == r.message && told.secret.UID == r.secret.UID }) {
+			h.tellf(wish{secret: r.secret}, corev1.EventTypeWarning, eventNameRefused, "%s", r.message)
+			logger.Info("A Secret is no cluster", "secret", r.secret.Name, "problem", r.message)
+		}
+	}
+	h.rejected = rejected
+	h.mu.RLock()
+	members := maps.Clone(h.members)
+	h.mu.RUnlock()
+	for name, m := range members {
+		if _, ok := wishes[name]; !ok && !m.local {
+			h.remove(m)
+		}
+	}
+	for name, w := range wishes {
+		m := members[name]
+		if m == nil {
+			m = h.add(name, false, logger)
+		} else if reflect.DeepEqual(m.wished, w) {
+			continue
+		}
+		m.wished = w
+		m.wishFor(w)
+	}
+	h.view.completed()
+}
+
+// add adds a member and returns it.
+func (h *hub) add(name string, local bool, logger logr.Logger) *member {
+	m := newMember(h, name, local, logger)
+	delete(h.past, name)
+	ctx, cancel := context.WithCancel(h.ctx)
+	m.cancel = cancel
+	h.mu.Lock()
+	h.members[name] = m
+	h.mu.Unlock()
+	h.running.Go(func() { m.run(ctx) })
+	return m
+}
+
+// remove removes a member. When it returns nobody knows of it any more.
+func (h *hub) remove(m *member) {
+	h.mu.Lock()
+	delete(h.members, m.name)
+	h.mu.Unlock()
+	m.cancel()
+	<-m.gone
+}
+
+// configOf returns how to reach the cluster of a wish.
+func (h *hub) configOf(w wish) (*rest.Config, error) {
+	if w.secret == nil {
+		return rest.CopyConfig(h.config), nil
+	}
+	if w.problem != "" {
+		return nil, errors.New(w.problem)
+	}
+	return h.options.Members.Parse(w.kubeconfig)
+}
+
+// tellf writes an event on the Secret of a cluster, if there is one. A cluster under maintenance gives no warnings.
+func (h *hub) tellf(w wish, kind, reason, format string, args ...any) {
+	if w.secret == nil || w.maintenance != "" && kind == corev1.EventTypeWarning {
+		return
+	}
+	select {
+	case <-h.elected:
+		h.recorder.Eventf(w.secret, nil, kind, reason, eventAction, format, args...)
+	default:
+	}
+}
+
+// changed says that a bundle has changed. It does not block.
+func (h *hub) changed(cluster string, name types.NamespacedName) {
+	h.queue.Add(BundleKey{Cluster: cluster, Namespace: name.Namespace, Name: name.Name})
+}
+
+// again asks for another look at a bundle.
+func (h *hub) again(key BundleKey, after time.Duration) { h.queue.AddAfter(key, after) }
+
+// judge looks at bundles that have changed until there are no more.
+func (h *hub) judge() {
+	for {
+		key, shutdown := h.queue.Get()
+		if shutdown {
+			return
+		}
+		h.mu.RLock()
+		m := h.members[key.Cluster]
+		h.mu.RUnlock()
+		if m != nil {
+			m.look(types.NamespacedName{Namespace: key.Namespace, Name: key.Name})
+		}
+		h.queue.Done(key)
+	}
+}
+
+var _ manager.LeaderElectionRunnable = (*hub)(nil)

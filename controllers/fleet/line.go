@@ -1,0 +1,142 @@
+package fleet
+
+import (
+	"context"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+)
+
+// line is a connection in use, or one that is to replace it.
+type line struct {
+	*connection
+
+	cancel context.CancelFunc
+	// probing is true while a probe is under way, and notBefore when the next one may begin.
+	probing   bool
+	notBefore time.Time
+	pauses    pauses
+	// known is true once the cluster has been read through the connection.
+	known bool
+	// told is true once it has been told that the connection does not work.
+	told bool
+}
+
+// dial begins a connection, on the member's behalf. It is engaged as soon as all bundles have been read, however long that takes.
+func (m *member) dial(ctx context.Context, w wish) (*line, error) {
+	config, err := m.hub.configOf(w)
+	if err != nil {
+		return nil, err
+	}
+	m.dialled++
+	p := newPulse(m.local, m.hub.timeout(), m.hub.clock, m.wake)
+	c, err := newConnection(m.name, m.dialled, config, w.namespaces, p, m.hub.connect)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	if err := c.watchBundles(ctx, func(name types.NamespacedName) { m.hub.changed(m.name, name) }); err != nil {
+		cancel()
+		return nil, err
+	}
+	l := &line{connection: c, cancel: cancel}
+	m.running.Go(func() {
+		if err := m.hub.clusters.Add(ctx, c.name, c, m); err != nil && ctx.Err() == nil {
+			p.tell(func(l *liveness, now time.Time) { l.unanswered(now, shortened(err.Error())) })
+		}
+		<-c.ended
+	})
+	return l, nil
+}
+
+// hangUp ends a connection.
+func (m *member) hangUp(l *line) {
+	if l != nil {
+		l.cancel()
+	}
+}
+
+// Engage implements multicluster.Aware: the bundles of a connection have been read.
+func (m *member) Engage(ctx context.Context, _ multicluster.ClusterName, c cluster.Cluster) error {
+	connected, ok := c.(*connection)
+	if !ok {
+		return errors.Errorf("cannot engage a %T", c)
+	}
+	if namespace := m.hub.connect.leaseNamespace; namespace != "" {
+		if err := connected.watchLease(ctx, namespace); err != nil {
+			return err
+		}
+	}
+	connected.pulse.gainAll()
+	select {
+	case m.engaged <- connected:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// tend probes a connection when there is reason to, and returns when to look at it again; zero means when it is heard of.
+func (m *member) tend(ctx context.Context, l *line) time.Time {
+	var next, now time.Time
+	var wants bool
+	var reach Reachability
+	l.pulse.ask(func(life *liveness, at time.Time) {
+		next, now, wants, reach = life.next(at), at, life.wantsProbe(at), life.verdict.reach
+	})
+	if l.probing || !wants {
+		return next
+	}
+	if now.Before(l.notBefore) {
+		return soonest(next, l.notBefore)
+	}
+	l.probing = true
+	m.running.Go(func() {
+		deadline, cancel := context.WithTimeout(ctx, m.hub.timeout()+slack)
+		defer cancel()
+		err := probe(deadline, l.config, l.http)
+		if ctx.Err() != nil {
+			return
+		}
+		l.pulse.tell(func(life *liveness, now time.Time) {
+			if err == nil {
+				life.answered(now)
+			} else {
+				life.unanswered(now, shortened(err.Error()))
+			}
+		})
+		select {
+		case m.probed <- probeResult{line: l, failed: err != nil, reach: reach}:
+		case <-ctx.Done():
+		}
+	})
+	return next
+}
+
+// probeResult is how a probe has ended.
+type probeResult struct {
+	line   *line
+	failed bool
+	// reach is what the cluster was when it began.
+	reach Reachability
+}
+
+// settle notes how a probe has ended.
+func (l *line) settle(r probeResult, now time.Time) {
+	l.probing, l.notBefore = false, time.Time{}
+	if r.failed {
+		l.notBefore = now.Add(l.pauses.next(r.reach, l.known))
+	} else {
+		l.pauses = pauses{}
+	}
+}
+
+// soonest returns the earlier of two times, of which zero means never.
+func soonest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

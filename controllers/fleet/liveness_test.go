@@ -1,0 +1,274 @@
+package fleet
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// tick is how often a simulated cluster is looked at.
+const tick = 250 * time.Millisecond
+
+// weather is what a simulated cluster is like for a while.
+type weather struct {
+	// dead is true when connections break and new ones are refused, and black when nothing is heard and nothing is refused either.
+	dead, black bool
+	// delay is how long an answer takes.
+	delay time.Duration
+	// denied and unserved are answers to all who ask for bundles, and failing is another failure.
+	denied, unserved, failing bool
+	// deniedLease is the same for the Lease.
+	deniedLease bool
+	// silentMonitor is true when the Lease is not renewed, and noLease when it is not there.
+	silentMonitor, noLease bool
+	// foreign is true when no bundle is that of a monitor of ours.
+	foreign bool
+}
+
+// simulation plays a cluster and the hub's connection to it.
+type simulation struct {
+	life *liveness
+	now  time.Time
+	weather
+	watching, leasing bool
+	// probing is when the probe under way is answered or given up, and next when another one may begin.
+	probing, next time.Time
+	renewals      int
+	// proven is when it was proven last that what is known is current, and owned since when there are bundles of a monitor of ours.
+	proven, owned time.Time
+	// renewed is when the Lease was seen last for the first time, renewed, or again after an outage.
+	renewed time.Time
+	seen    []Reachability
+}
+
+func newSimulation(local bool) *simulation {
+	return &simulation{now: noon, owned: noon, proven: noon, life: newLiveness(local, 10*time.Second, noon)}
+}
+
+// run lets time pass.
+func (s *simulation) run(d time.Duration, w weather) *simulation {
+	s.weather = w
+	for end := s.now.Add(d); s.now.Before(end); {
+		s.now = s.now.Add(tick)
+		s.step()
+	}
+	return s
+}
+
+func (s *simulation) step() {
+	if s.life.own = !s.foreign; s.foreign {
+		s.owned = s.now
+	}
+	s.streams()
+	s.probes()
+	if s.watching && s.leasing && !s.black && !s.dead {
+		s.lease()
+	}
+	s.renewed = later(s.renewed, s.life.lease.renewed)
+	v := s.life.assess(s.now)
+	if len(s.seen) == 0 || s.seen[len(s.seen)-1] != v.reach {
+		s.seen = append(s.seen, v.reach)
+	}
+	if s.watching && !s.black && !s.dead && (s.foreign || s.life.heard.Equal(s.now)) {
+		s.proven = s.now
+	}
+}
+
+// cut breaks watches, and refuses to begin new ones.
+func (s *simulation) cut() {
+	if l := s.life; s.watching || s.leasing || l.open() {
+		l.interrupted(&l.bundles, s.now)
+		l.interrupted(&l.leases, s.now)
+		s.watching, s.leasing = false, false
+		l.unanswered(s.now, "connection refused")
+	}
+}
+
+// streams breaks and resumes watches.
+func (s *simulation) streams() {
+	l := s.life
+	if s.dead {
+		s.cut()
+	}
+	if s.dead || s.black || !l.open() {
+		return
+	}
+	switch {
+	case s.denied:
+		s.fail(&l.bundles, refusal, "no right", &s.watching)
+	case s.unserved:
+		s.fail(&l.bundles, absence, "no CRD", &s.watching)
+	case s.failing:
+		s.fail(&l.bundles, outage, "no storage", &s.watching)
+	case !s.watching && s.now.Sub(l.bundles.since) >= s.delay:
+		l.resumed(&l.bundles, s.now)
+		s.watching = true
+	}
+	switch {
+	case s.deniedLease:
+		s.fail(&l.leases, refusal, "no right to see the Lease", &s.leasing)
+	case !s.leasing && s.watching:
+		l.resumed(&l.leases, s.now)
+		s.leasing = true
+	}
+}
+
+func (s *simulation) fail(state *readState, kind problemKind, problem string, stream *bool) {
+	s.life.unread(state, kind, problem, s.now)
+	*stream = false
+}
+
+// probes begins and ends probes.
+func (s *simulation) probes() {
+	switch {
+	case !s.probing.IsZero() && !s.now.Before(s.probing):
+		s.probing, s.next = time.Time{}, s.now.Add(time.Second)
+		switch {
+		case s.dead:
+			s.life.unanswered(s.now, "connection refused")
+		case s.black:
+			s.life.unanswered(s.now, "no answer in time")
+		default:
+			s.life.answered(s.now)
+		}
+	case s.probing.IsZero() && !s.now.Before(s.next) && s.life.wantsProbe(s.now):
+		s.probing = s.now.Add(s.delay)
+		if s.black {
+			s.probing = s.now.Add(12 * time.Second)
+		}
+	}
+}
+
+// lease tells of the Lease.
+func (s *simulation) lease() {
+	switch {
+	case s.noLease:
+		s.life.observed("", 0, s.now)
+	case s.silentMonitor:
+		s.life.observed(fmt.Sprint(s.renewals), 15*time.Second, s.now)
+	case s.now.Sub(s.life.lease.renewed) >= 3*time.Second || !s.life.lease.present:
+		s.renewals++
+		s.life.observed(fmt.Sprint(s.renewals), 15*time.Second, s.now)
+		s.life.answered(s.now)
+	}
+}
+
+func TestLiveness(t *testing.T) {
+	t.Parallel()
+	type step struct {
+		lasts time.Duration
+		weather
+	}
+	well := weather{}
+	cases := map[string]struct {
+		local bool
+		steps []step
+		// want are the states one after the other.
+		want []Reachability
+		// message is part of the message at the end.
+		message string
+	}{
+		"all is well":                               {steps: []step{{time.Hour, well}}, want: []Reachability{Connected}},
+		"all is well without a monitor of ours":     {steps: []step{{time.Hour, weather{foreign: true, noLease: true}}}, want: []Reachability{Connected}},
+		"a slow cluster":                            {steps: []step{{time.Hour, weather{delay: 10 * time.Second}}}, want: []Reachability{Connecting, Connected}},
+		"a slow cluster without a monitor of ours":  {steps: []step{{time.Hour, weather{delay: 10 * time.Second, foreign: true, noLease: true}}}, want: []Reachability{Connecting, Connected}},
+		"an API server that is restarted":           {steps: []step{{time.Minute, well}, {5 * time.Second, weather{dead: true}}, {time.Minute, well}}, want: []Reachability{Connected}},
+		"an API server that is killed":              {steps: []step{{time.Minute, well}, {14 * time.Second, weather{dead: true}}}, want: []Reachability{Connected, Unreachable}, message: "does not answer: connection refused"},
+		"and comes back":                            {steps: []step{{time.Minute, well}, {time.Hour, weather{dead: true}}, {20 * time.Second, well}}, want: []Reachability{Connected, Unreachable, Connected}},
+		"and comes back without its monitor":        {steps: []step{{time.Minute, well}, {time.Hour, weather{dead: true}}, {time.Minute, weather{silentMonitor: true}}}, want: []Reachability{Connected, Unreachable, MonitorStale}},
+		"and its monitor takes a while":             {steps: []step{{time.Minute, well}, {time.Hour, weather{dead: true}}, {30 * time.Second, weather{silentMonitor: true}}, {30 * time.Second, well}}, want: []Reachability{Connected, Unreachable, Connected}},
+		"a black hole":                              {steps: []step{{time.Minute, well}, {24 * time.Second, weather{black: true}}}, want: []Reachability{Connected, Unreachable}, message: "does not answer"},
+		"a black hole before a cluster that idles":  {steps: []step{{time.Minute, weather{foreign: true, noLease: true}}, {30 * time.Second, weather{foreign: true, noLease: true, black: true}}}, want: []Reachability{Connected, Unreachable}},
+		"a black hole that closes soon":             {steps: []step{{time.Minute, well}, {15 * time.Second, weather{black: true}}, {time.Minute, well}}, want: []Reachability{Connected}},
+		"nothing is there from the start":           {steps: []step{{25 * time.Second, weather{dead: true}}}, want: []Reachability{Connecting, Unreachable}, message: "connection refused"},
+		"a right is lost":                           {steps: []step{{time.Minute, well}, {11 * time.Second, weather{denied: true}}, {5 * time.Second, well}}, want: []Reachability{Connected, Forbidden, Connected}},
+		"an API server that does not know yet":      {steps: []step{{time.Minute, well}, {5 * time.Second, weather{dead: true}}, {4 * time.Second, weather{denied: true}}, {time.Minute, well}}, want: []Reachability{Connected}},
+		"a right was never there":                   {steps: []step{{time.Minute, weather{denied: true}}}, want: []Reachability{Connecting, Forbidden}, message: "no right"},
+		"no CRD":                                    {steps: []step{{time.Minute, weather{unserved: true}}}, want: []Reachability{Connecting, MonitorMissing}, message: "no CRD"},
+		"a conversion webhook fails":                {steps: []step{{time.Minute, well}, {21 * time.Second, weather{failing: true}}, {5 * time.Second, well}}, want: []Reachability{Connected, Unreachable, Connected}},
+		"a monitor that ends":                       {steps: []step{{time.Minute, well}, {45 * time.Second, weather{silentMonitor: true}}}, want: []Reachability{Connected, MonitorStale}, message: "40s"},
+		"a monitor that has ended, unnoticed":       {steps: []step{{time.Minute, well}, {30 * time.Second, weather{silentMonitor: true}}, {14 * time.Second, weather{silentMonitor: true, failing: true}}}, want: []Reachability{Connected, MonitorStale}},
+		"a monitor that is restarted":               {steps: []step{{time.Minute, well}, {35 * time.Second, weather{silentMonitor: true}}, {time.Minute, well}}, want: []Reachability{Connected}},
+		"a monitor that ends and comes back":        {steps: []step{{time.Minute, well}, {time.Hour, weather{silentMonitor: true}}, {time.Second, well}}, want: []Reachability{Connected, MonitorStale, Connected}},
+		"a Lease that is deleted":                   {steps: []step{{time.Minute, well}, {11 * time.Second, weather{noLease: true}}, {4 * time.Second, well}}, want: []Reachability{Connected, MonitorMissing, Connected}},
+		"a Lease that is made anew":                 {steps: []step{{time.Minute, well}, {5 * time.Second, weather{noLease: true}}, {time.Minute, well}}, want: []Reachability{Connected}},
+		"a Lease that was never there":              {steps: []step{{time.Minute, weather{noLease: true}}}, want: []Reachability{Connecting, MonitorMissing}, message: "no Lease"},
+		"a Lease that may not be seen":              {steps: []step{{time.Minute, weather{deniedLease: true}}}, want: []Reachability{Connecting, MonitorMissing}, message: "no right to see the Lease"},
+		"a Lease that may not be seen and need not": {steps: []step{{time.Minute, weather{deniedLease: true, foreign: true}}}, want: []Reachability{Connected}},
+		"the hub's own cluster is never away":       {local: true, steps: []step{{time.Minute, well}, {time.Hour, weather{dead: true}}, {time.Minute, well}}, want: []Reachability{Connected}},
+		"the hub's own monitor ends":                {local: true, steps: []step{{time.Minute, well}, {time.Hour, weather{silentMonitor: true}}}, want: []Reachability{Connected, MonitorStale}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSimulation(tc.local)
+			for _, step := range tc.steps {
+				s.run(step.lasts, step.weather)
+			}
+			if got, want := fmt.Sprint(s.seen), fmt.Sprint(tc.want); got != want {
+				t.Errorf("went through %s, want %s", got, want)
+			}
+			if !strings.Contains(s.life.verdict.message, tc.message) {
+				t.Errorf("the message is %q, want %q in it", s.life.verdict.message, tc.message)
+			}
+		})
+	}
+}
+
+// Whatever happens to a cluster: once all is well for a minute it is Connected,
+// it is never called Connected for long after it was last proven to be as is known, also
+// when one fault follows on another, or without a monitor that lives, and nothing needs to be looked at sooner than in the future.
+func TestLivenessIsHonest(t *testing.T) {
+	t.Parallel()
+	const limit = idleTime + 10*time.Second + slack + unreadableTime
+	rapid.Check(t, func(t *rapid.T) {
+		s := newSimulation(false)
+		for range rapid.IntRange(1, 8).Draw(t, "changes") {
+			w := weather{
+				dead: rapid.IntRange(0, 3).Draw(t, "dead") == 0, black: rapid.IntRange(0, 3).Draw(t, "black") == 0,
+				denied: rapid.IntRange(0, 5).Draw(t, "denied") == 0, unserved: rapid.IntRange(0, 5).Draw(t, "unserved") == 0, failing: rapid.IntRange(0, 5).Draw(t, "failing") == 0,
+				deniedLease: rapid.IntRange(0, 5).Draw(t, "deniedLease") == 0, silentMonitor: rapid.IntRange(0, 3).Draw(t, "silent") == 0, noLease: rapid.IntRange(0, 3).Draw(t, "none") == 0,
+				foreign: rapid.IntRange(0, 2).Draw(t, "foreign") == 0, delay: time.Duration(rapid.IntRange(0, 9).Draw(t, "delay")) * time.Second,
+			}
+			for range rapid.IntRange(1, 240).Draw(t, "ticks") {
+				s.run(tick, w)
+				if s.life.verdict.reach == Connected {
+					if age := s.now.Sub(s.proven); age > limit {
+						t.Fatalf("Connected %s after it was proven to be current, in %+v", age, w)
+					}
+					// A Lease that is missing is waited for.
+					if silent := s.now.Sub(later(s.renewed, s.owned)); !w.foreign && silent > minStaleTime+doubtTime {
+						t.Fatalf("Connected though the monitor has been silent for %s", silent)
+					}
+				}
+				if next := s.life.next(s.now); !next.IsZero() && !next.After(s.now) {
+					t.Fatalf("has to be looked at again at %s, at %s", next, s.now)
+				}
+			}
+		}
+		s.run(time.Minute, weather{})
+		if v := s.life.verdict; v.reach != Connected {
+			t.Fatalf("all is well for a minute, and it is %+v", v)
+		}
+	})
+}
+
+// What time alone changes is looked at in time: next never leads past a change.
+func TestNextComesBeforeEveryChange(t *testing.T) {
+	t.Parallel()
+	for name, w := range map[string]weather{"black": {black: true}, "silent": {silentMonitor: true}, "denied": {denied: true}, "none": {noLease: true}} {
+		s := newSimulation(false).run(time.Minute, weather{}).run(tick, w)
+		for range 400 {
+			next, before := s.life.next(s.now), *s.life
+			s.now = s.now.Add(tick)
+			quiet := before
+			if v := quiet.assess(s.now); v.reach != before.verdict.reach && (next.IsZero() || next.After(s.now)) {
+				t.Errorf("%s: becomes %s by %s, and was to be looked at by %s", name, v.reach, s.now, next)
+			}
+			s.step()
+		}
+	}
+}

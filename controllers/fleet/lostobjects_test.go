@@ -1,0 +1,59 @@
+package fleet
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// What is referred to directly is told as far as its cluster is seen, keeps its last state while it is not, and until it has been read anew.
+func TestObjectsOfALostCluster(t *testing.T) {
+	t.Parallel()
+	gvk := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	name := types.NamespacedName{Namespace: "shop", Name: "web"}
+	o, w, _ := oneKind(gvk)
+	told := 0
+	o.notify = func(Kind, types.NamespacedName) { told++ }
+	o.users[w.Kind] = 1
+	w.results[name] = healthscope.Result{State: healthscope.Ready, UID: "u"}
+	w.settle()
+	look := func(want healthscope.State, reason healthscope.Reason, last healthscope.State, settling bool) {
+		t.Helper()
+		got := o.Get("local", gvk, name)
+		if got.Result.State != want || got.Result.Reason != reason || got.LastState != last || got.Settling != settling {
+			t.Errorf("got %+v", got)
+		}
+	}
+	state := func(r Reachability) { o.setState(ClusterState{Name: "local", Reachability: r, Since: time.Now()}) }
+	look(healthscope.Ready, "", "", false)
+	state(MonitorStale)
+	look(healthscope.Ready, "", "", false)
+	state(Unreachable)
+	look(healthscope.Unknown, healthscope.ReasonClusterUnreachable, healthscope.Ready, false)
+	if told != 1 {
+		t.Errorf("the loss was told %d times", told)
+	}
+
+	next := &kindWatch{place: w.place, objects: o, started: time.Now(), results: map[types.NamespacedName]healthscope.Result{}, cancel: func() {}, notify: o.notify}
+	next.succeed(w, ClusterState{Name: "local", Reachability: Unreachable, Since: time.Now()})
+	o.kinds[w.place] = next
+	o.clusters["local"].state.Reachability = Connected
+	look(healthscope.Unknown, healthscope.ReasonClusterUnreachable, healthscope.Ready, false)
+	next.settle()
+	look(healthscope.NotPresent, healthscope.ReasonNotFound, "", false)
+
+	state(Unreachable)
+	look(healthscope.Unknown, healthscope.ReasonClusterUnreachable, "", false)
+
+	state(Connecting)
+	look(healthscope.Unknown, healthscope.ReasonNotSynced, "", true)
+	o.Detach("local")
+	look(healthscope.Unknown, healthscope.ReasonUnknownCluster, "", false)
+	if len(o.kinds) != 0 {
+		t.Error("a cluster that is forgotten is watched")
+	}
+}

@@ -1,0 +1,306 @@
+package fleet
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// member is a cluster of the fleet. One goroutine does everything that concerns it, so that no cluster waits for another one.
+type member struct {
+	hub    *hub
+	name   string
+	local  bool
+	keeper *keeper
+	logger logr.Logger
+	cancel context.CancelFunc
+	// running are all goroutines of the member, and gone is closed when nobody knows of it any more.
+	running sync.WaitGroup
+	gone    chan struct{}
+	// pulse is that of the connection in use.
+	pulse atomic.Pointer[pulse]
+
+	// wished is what the hub has wished last.
+	wished  wish
+	wishes  chan wish
+	beats   chan struct{}
+	engaged chan *connection
+	probed  chan probeResult
+
+	// What follows is the goroutine's own.
+	wish wish
+	// adopted is true once something has been wished.
+	adopted bool
+	// dialled counts connections.
+	dialled int
+	// current is the connection that is in use, and next the one that is to replace it, or the first one.
+	current, next *line
+	// trouble is what is wrong with what was wished last, while something older is in use; empty when nothing is.
+	trouble string
+	// refused is why what was wished last is refused; empty when it is not.
+	refused string
+	state   ClusterState
+}
+
+func newMember(h *hub, name string, local bool, logger logr.Logger) *member {
+	m := &member{
+		hub: h, name: name, local: local, logger: logger.WithValues("cluster", name),
+		gone: make(chan struct{}), wishes: make(chan wish, 1), beats: make(chan struct{}, 1), engaged: make(chan *connection), probed: make(chan probeResult),
+		state: ClusterState{Name: name, Local: local, Reachability: Connecting, Since: h.clock.Now(), Message: "it has not been read yet"},
+	}
+	m.keeper = &keeper{
+		cluster: name, view: h.view, policy: h.options.Policy, clock: h.clock, again: h.again, allowed: func(string) bool { return true },
+		memories: map[BundleKey]*memory{}, past: h.past[name],
+	}
+	return m
+}
+
+// wake makes the member look whether something has changed. It does not block.
+func (m *member) wake() {
+	select {
+	case m.beats <- struct{}{}:
+	default:
+	}
+}
+
+// wishFor says what is wished of the member from now on. Only one goroutine may call it.
+func (m *member) wishFor(w wish) {
+	select {
+	case <-m.wishes: // It is out of date.
+	default:
+	}
+	m.wishes <- w
+}
+
+// look puts what a bundle is like now into the view.
+func (m *member) look(name types.NamespacedName) {
+	own := m.hub.view.hasOwn(m.name)
+	m.keeper.look(name)
+	if m.hub.view.hasOwn(m.name) != own {
+		m.wake() // Now the monitor matters, or does not any more.
+	}
+}
+
+// run keeps the member connected until ctx ends, and then forgets it.
+func (m *member) run(ctx context.Context) {
+	defer m.forget()
+	m.publish() //nolint:contextcheck // Watches live longer than this call.
+	for {
+		var timer <-chan time.Time
+		if next := m.tendAll(ctx); !next.IsZero() {
+			timer = time.After(max(next.Sub(m.hub.clock.Now()), time.Millisecond))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case w := <-m.wishes:
+			m.adopt(ctx, w)
+		case c := <-m.engaged:
+			m.promote(c) //nolint:contextcheck // As above.
+		case r := <-m.probed:
+			r.line.settle(r, m.hub.clock.Now())
+		case <-m.beats:
+		case <-timer:
+		}
+		m.assess() //nolint:contextcheck // As above.
+	}
+}
+
+// tendAll tends the connections and returns when to look at them again; zero means when something is heard.
+func (m *member) tendAll(ctx context.Context) time.Time {
+	var next time.Time
+	for _, l := range []*line{m.current, m.next} {
+		if l != nil {
+			next = soonest(next, m.tend(ctx, l))
+		}
+	}
+	return next
+}
+
+// forget ends the connections, and what is known of the cluster; when the hub stops, that is nobody's business any more.
+func (m *member) forget() {
+	if !m.hub.stopping() {
+		if m.hub.options.Objects != nil {
+			m.hub.options.Objects.Detach(m.name)
+		}
+		m.hub.view.removeCluster(m.name)
+		m.logger.Info("The cluster is forgotten")
+	}
+	close(m.gone)
+	m.running.Wait()
+}
+
+// adopt does what is wished of the member. The connection in use stays until another one is ready to replace it.
+func (m *member) adopt(ctx context.Context, w wish) {
+	same := m.adopted && w.sameConnection(m.wish)
+	m.wish, m.adopted = w, true
+	if same {
+		return
+	}
+	m.keeper.allow(w.reads)
+	m.hangUp(m.next)
+	m.next, m.trouble, m.refused = nil, "", ""
+	l, err := m.dial(ctx, w)
+	if err != nil {
+		m.refused = err.Error()
+		if m.current != nil {
+			m.trouble = "the new kubeconfig is refused, and the one before stays in use: " + shortened(m.refused)
+		}
+		m.hub.tellf(m.wish, corev1.EventTypeWarning, eventRefused, "%s", m.refused)
+		m.logger.Info("The kubeconfig is refused", "problem", m.refused)
+		return
+	}
+	m.next = l
+	if m.current == nil {
+		m.pulse.Store(l.pulse)
+	}
+}
+
+// promote puts a connection into use whose bundles have been read.
+func (m *member) promote(c *connection) {
+	if m.next == nil || m.next.connection != c {
+		return // It is out of date.
+	}
+	old := m.current
+	m.current, m.next, m.trouble = m.next, nil, ""
+	m.current.known = true
+	if old != nil {
+		var before liveness
+		old.pulse.ask(func(l *liveness, _ time.Time) { before = *l })
+		c.pulse.tell(func(l *liveness, _ time.Time) { l.inherit(&before) })
+	}
+	m.pulse.Store(c.pulse)
+	m.keeper.stock(c)
+	m.hangUp(old)
+	if o := m.hub.options.Objects; o != nil {
+		if err := o.Attach(m.name, Access{Config: c.config, Client: c.http, Namespaces: m.wish.namespaces}); err != nil {
+			m.logger.Error(err, "Objects of the cluster cannot be watched")
+		}
+	}
+}
+
+// assess finds out what the cluster's state is, and tells everybody if that is news.
+func (m *member) assess() {
+	state := m.state
+	state.Maintenance, state.Message, state.blind = m.wish.maintenance, "", false
+	var v verdict
+	var heard, now time.Time
+	own := m.hub.view.hasOwn(m.name)
+	switch used := m.inUse(); {
+	case used != nil:
+		used.pulse.ask(func(l *liveness, at time.Time) {
+			l.own = own
+			v, now = l.assess(at), at
+			heard = l.lastSeen(v.reach)
+		})
+	case m.refused != "":
+		v, now = verdict{reach: Refused, message: shortened(m.refused)}, m.hub.clock.Now()
+	default:
+		v, now = verdict{reach: Connecting, message: m.state.Message}, m.hub.clock.Now()
+	}
+	if m.current == nil && v.reach == Connected {
+		v.reach = Connecting // All has been read, and is about to be put in place.
+	}
+	m.doubtNext()
+	state.Reachability, state.Message, state.blind = v.reach, v.message, v.blind
+	if m.trouble != "" {
+		state.Message = join(v.message, m.trouble)
+	}
+	if state.Reachable() != m.state.Reachable() {
+		state.Since = now
+	}
+	if m.state.Reachable() {
+		state.LastSeen = later(state.LastSeen, heard)
+	}
+	m.become(state)
+}
+
+// inUse returns the connection whose liveness is that of the cluster; nil when there is none.
+func (m *member) inUse() *line {
+	if m.current != nil {
+		return m.current
+	}
+	return m.next
+}
+
+// doubtNext tells when a connection that is to replace another one does not work.
+func (m *member) doubtNext() {
+	if m.current == nil || m.next == nil {
+		return
+	}
+	var v verdict
+	m.next.pulse.ask(func(l *liveness, now time.Time) { v = l.assess(now) })
+	if v.reach == Connecting || v.reach == Connected {
+		return
+	}
+	m.trouble = "the new kubeconfig does not work, and the one before stays in use: " + v.message
+	if !m.next.told {
+		m.next.told = true
+		m.hub.tellf(m.wish, corev1.EventTypeWarning, eventRotationFailed, "%s", m.trouble)
+		m.logger.Info("The new kubeconfig does not work", "problem", v.message)
+	}
+}
+
+// become makes a state that of the cluster.
+func (m *member) become(state ClusterState) {
+	old := m.state
+	if !old.sameAs(state) {
+		m.state = state
+		if !old.Reachable() && old.Reachability != Connecting && state.Answers() {
+			m.keeper.stock(nil) // What has changed in the meantime shows together with the cluster.
+		}
+		if state.Reachability != old.Reachability {
+			m.tellOf(old)
+		}
+		m.publish()
+		return
+	}
+	m.state.LastSeen = state.LastSeen
+}
+
+// publish shows the state in the view, and tells Objects of it.
+func (m *member) publish() {
+	if m.hub.options.Objects != nil {
+		m.hub.options.Objects.setState(m.state)
+	}
+	m.hub.view.setState(m.state, m.heard)
+	switch {
+	case !m.local:
+	case m.keeper.stocked() && m.state.Reachability != Connecting:
+		m.hub.view.settle()
+	default:
+		m.hub.view.wait(errors.New(m.state.Message))
+	}
+}
+
+// heard returns when the cluster was heard of last.
+func (m *member) heard() (at time.Time) {
+	if p := m.pulse.Load(); p != nil {
+		p.ask(func(l *liveness, _ time.Time) { at = l.heard })
+	}
+	return at
+}
+
+// tellOf tells people that the state is another one than before.
+func (m *member) tellOf(old ClusterState) {
+	m.logger.Info("The cluster's state has changed", "state", m.state.Reachability, "before", old.Reachability, "message", m.state.Message)
+	switch {
+	case m.state.Reachable():
+		m.hub.tellf(m.wish, corev1.EventTypeNormal, string(m.state.Reachability), "what is known of cluster %q is current", m.name)
+	case m.state.Reachability != Connecting && m.state.Reachability != Refused: // The former is no news, and the latter has been told of.
+		m.hub.tellf(m.wish, corev1.EventTypeWarning, string(m.state.Reachability), "cluster %q: %s", m.name, m.state.Message)
+	}
+}
+
+func join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}

@@ -1,0 +1,230 @@
+package fleet_test
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
+	"github.com/healthscope/healthscope/e2e/faults"
+)
+
+// wire starts a wire to the member's API server.
+func wire() *faults.Wire {
+	GinkgoHelper()
+	address, err := url.Parse(edge.Config().Host)
+	Expect(err).NotTo(HaveOccurred())
+	w, err := faults.NewWire(address.Host)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(w.Close)
+	return w
+}
+
+var _ = Describe("Members", func() {
+	var s *site
+	var beat *heartbeat
+	BeforeEach(func(ctx SpecContext) {
+		s = newSite(ctx)
+		beat = monitor(edgeAPI, s.watch)
+		b := newBundleIn(ctx, edgeAPI, s.shop, "1-sink")
+		fillIn(ctx, edgeAPI, b, time.Now(), workload(s.shop, "web", 2))
+	})
+	connected := func() {
+		GinkgoHelper()
+		Eventually(s.edge, "30s").Should(HaveField("Reachability", fleet.Connected))
+		Expect(s.member("1-sink", "web")()).To(Equal("Ready  "))
+	}
+
+	It("come, are followed, and leave nothing behind when they go", func(ctx SpecContext) {
+		s.run(ctx)
+		Expect(s.Clusters()).To(Equal([]string{"local"}))
+		secret := s.secret(ctx, s.account(ctx, "hub", edge.Config().Host), nil)
+		connected()
+		running := goleak.IgnoreCurrent() // With all that the hub and the spec have for themselves by now, and one member.
+		Expect(s.went()).To(HaveExactElements(fleet.Connecting, fleet.Connected))
+		Expect(s.Clusters()).To(Equal([]string{"local", edge01}))
+		Expect(s.edge().LastSeen).To(BeTemporally("~", time.Now(), 5*time.Second))
+		Eventually(s.events(ctx)).Should(ConsistOf(HavePrefix("Normal Connected")))
+
+		b := newBundleIn(ctx, edgeAPI, s.shop, "1-source")
+		fillIn(ctx, edgeAPI, b, time.Now(), workload(s.shop, "db", 1))
+		Eventually(s.member("1-source", "db")).Should(HavePrefix("Pending"))
+		configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.shop, Name: "c"}}
+		Expect(edgeAPI.Create(ctx, configMap)).To(Succeed())
+		s.objects.Want(someone, map[fleet.Kind]struct{}{{Cluster: edge01, GroupVersionKind: configMaps}: {}})
+		look := func() string {
+			found := s.objects.Get(edge01, configMaps, types.NamespacedName{Namespace: s.shop, Name: "c"})
+			return string(found.Result.State)
+		}
+		Eventually(look).Should(Equal("Ready"))
+
+		By("removing the Secret")
+		Expect(api.Delete(ctx, secret)).To(Succeed())
+		Eventually(s.Clusters).Should(Equal([]string{"local"}))
+		Expect(s.Named(s.shop, "1-sink")).To(BeEmpty())
+		Expect(s.objects.Get(edge01, configMaps, types.NamespacedName{Namespace: s.shop, Name: "c"}).Result.Reason).To(BeEquivalentTo("UnknownCluster"))
+
+		By("making it again, and removing it")
+		data := secret.Data[corev1alpha2.KubeconfigKey]
+		secret = s.secret(ctx, data, nil)
+		connected()
+		Expect(api.Delete(ctx, secret)).To(Succeed())
+		Eventually(s.Clusters).Should(Equal([]string{"local"}))
+		Eventually(func() error { return goleak.Find(running) }).Should(Succeed())
+	}, SpecTimeout(3*time.Minute))
+
+	It("are served from the old connection until the new one is there", func(ctx SpecContext) {
+		s.run(ctx)
+		secret := s.secret(ctx, s.account(ctx, "hub", edge.Config().Host), nil)
+		connected()
+		changes := s.of(s.shop)()
+
+		By("rotating to a token that does not work")
+		bad, err := kubeconfig.WithToken(secret.Data[corev1alpha2.KubeconfigKey], "no-such-token")
+		Expect(err).NotTo(HaveOccurred())
+		setData(ctx, secret, bad)
+		Eventually(s.edge, "30s").Should(HaveField("Message", ContainSubstring("the new kubeconfig does not work, and the one before stays in use: the API server does not accept the credentials (401")))
+		Eventually(s.events(ctx)).Should(ContainElement(HavePrefix("Warning RotationFailed")))
+		Expect(s.edge().Reachability).To(Equal(fleet.Connected))
+
+		By("rotating to a kubeconfig that is refused")
+		setData(ctx, secret, []byte(strings.ReplaceAll(string(bad), "token: no-such-token", "exec: {command: /bin/sh, apiVersion: client.authentication.k8s.io/v1}")))
+		Eventually(s.edge).Should(HaveField("Message", ContainSubstring("the new kubeconfig is refused, and the one before stays in use")))
+		Expect(s.edge().Reachability).To(Equal(fleet.Connected))
+
+		By("rotating to a token that works")
+		setData(ctx, secret, s.account(ctx, "hub2", edge.Config().Host))
+		Eventually(s.edge).Should(SatisfyAll(HaveField("Reachability", fleet.Connected), HaveField("Message", "")))
+		Expect(edgeAPI.Delete(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.watch, Name: "hub"}})).To(Succeed())
+		Consistently(s.of(s.shop), "2s").Should(Equal(changes), "nothing has changed for those who look at bundles")
+		b := newBundleIn(ctx, edgeAPI, s.shop, "1-source")
+		fillIn(ctx, edgeAPI, b, time.Now(), workload(s.shop, "db", 1))
+		Eventually(s.member("1-source", "db")).Should(HavePrefix("Pending"))
+		Expect(s.went()).To(HaveExactElements(fleet.Connecting, fleet.Connected))
+	}, SpecTimeout(3*time.Minute))
+
+	It("are read in the namespaces that their Secret names", func(ctx SpecContext) {
+		elsewhere := newNamespace(ctx)
+		Expect(edgeAPI.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: elsewhere}})).To(Succeed())
+		fillIn(ctx, edgeAPI, newBundleIn(ctx, edgeAPI, elsewhere, "1-hidden"), time.Now(), workload(elsewhere, "web", 2))
+		s.run(ctx)
+		data := s.account(ctx, "hub", edge.Config().Host, s.shop, elsewhere)
+		secret := s.secret(ctx, data, map[string]string{corev1alpha2.AnnotationNamespaces: s.shop + ", " + elsewhere})
+		connected()
+		Expect(s.Named(elsewhere, "1-hidden")).To(HaveLen(1))
+
+		By("naming one of them")
+		setAnnotation(ctx, secret, corev1alpha2.AnnotationNamespaces, s.shop)
+		Eventually(func() []*fleet.Bundle { return s.Named(elsewhere, "1-hidden") }).Should(BeEmpty())
+		connected()
+		s.objects.Want(someone, map[fleet.Kind]struct{}{{Cluster: edge01, GroupVersionKind: configMaps}: {}})
+		state := func(namespace string) func() string {
+			return func() string {
+				found := s.objects.Get(edge01, configMaps, types.NamespacedName{Namespace: namespace, Name: "c"})
+				return string(found.Result.State) + " " + string(found.Result.Reason)
+			}
+		}
+		Eventually(state(s.shop)).Should(Equal("NotPresent NotFound"))
+		Eventually(state(elsewhere)).Should(Equal("Unknown Forbidden"))
+
+		By("naming one for which there is no right")
+		setAnnotation(ctx, secret, corev1alpha2.AnnotationNamespaces, "default")
+		Eventually(s.edge, "30s").Should(HaveField("Message", ContainSubstring("the controller may not list and watch ResourceBundleStates")))
+
+		By("naming none")
+		setAnnotation(ctx, secret, corev1alpha2.AnnotationNamespaces, " , ")
+		Eventually(s.edge).Should(HaveField("Message", ContainSubstring("it names no namespace")))
+	}, SpecTimeout(3*time.Minute))
+
+	It("are Unreachable while their API server is away, and right again when it is back", func(ctx SpecContext) {
+		s.run(ctx)
+		s.secret(ctx, s.account(ctx, "hub", edge.Config().Host), nil)
+		connected()
+		changes := s.of(s.shop)()
+
+		By("restarting it")
+		Expect(edge.StopAPIServer()).To(Succeed())
+		Consistently(s.edge, "4s").Should(HaveField("Reachability", fleet.Connected))
+		Expect(edge.StartAPIServer(ctx)).To(Succeed())
+		Consistently(s.went, "15s").Should(HaveExactElements(fleet.Connecting, fleet.Connected))
+		Expect(s.of(s.shop)()).To(Equal(changes))
+
+		By("killing it")
+		gone := time.Now()
+		Expect(edge.StopAPIServer()).To(Succeed())
+		Eventually(s.edge, "25s").Should(HaveField("Reachability", fleet.Unreachable))
+		Expect(s.edge().Message).To(ContainSubstring("connection refused"))
+		Expect(s.edge().LastSeen).To(BeTemporally("~", gone, 5*time.Second))
+		Expect(s.member("1-sink", "web")()).To(Equal("Unknown ClusterUnreachable Ready"))
+		Expect(s.Named(s.shop, "1-sink")[0]).To(HaveField("Lost", true))
+		lost := s.edge()
+		Consistently(s.edge, "3s").Should(Equal(lost), "what is lost stands still")
+		Eventually(s.events(ctx)).Should(ContainElement(HavePrefix("Warning Unreachable")))
+
+		By("starting it again")
+		Expect(edge.StartAPIServer(ctx)).To(Succeed())
+		Eventually(s.edge, "60s").Should(HaveField("Reachability", fleet.Connected))
+		Expect(s.member("1-sink", "web")()).To(Equal("Ready  "))
+		Expect(s.went()).To(HaveExactElements(fleet.Connecting, fleet.Connected, fleet.Unreachable, fleet.Connected))
+		Consistently(s.of(s.shop)).Should(Equal(changes+2), "it was lost and came back, and nothing else")
+		Expect(s.edge().Since).To(BeTemporally(">", lost.Since))
+	}, SpecTimeout(5*time.Minute))
+
+	It("are Unreachable in a black hole, and not for a reset or a connection that is half open", func(ctx SpecContext) {
+		w := wire()
+		s.run(ctx)
+		s.secret(ctx, s.account(ctx, "hub", "https://"+w.Addr()), nil)
+		connected()
+		b := newBundleIn(ctx, edgeAPI, s.shop, "1-source")
+
+		By("resetting connections")
+		w.Reset()
+		fillIn(ctx, edgeAPI, b, time.Now(), workload(s.shop, "db", 1))
+		Eventually(s.member("1-source", "db"), "15s").Should(HavePrefix("Pending"))
+
+		By("leaving connections half open")
+		w.HalfOpen()
+		fillIn(ctx, edgeAPI, b, time.Now(), workload(s.shop, "db", 2))
+		Eventually(s.member("1-source", "db"), "30s").Should(HavePrefix("Ready"))
+		Expect(s.went()).To(HaveExactElements(fleet.Connecting, fleet.Connected))
+
+		By("swallowing everything")
+		w.BlackHole()
+		Eventually(s.edge, "30s").Should(HaveField("Reachability", fleet.Unreachable))
+		Expect(s.edge().Message).To(ContainSubstring("the API server does not answer"))
+		fillIn(ctx, edgeAPI, b, time.Now(), workload(s.shop, "db", 1))
+		w.Mend()
+		Eventually(s.edge, "60s").Should(HaveField("Reachability", fleet.Connected))
+		Expect(s.member("1-source", "db")()).To(HavePrefix("Pending"), "the true state shows at once")
+		Expect(s.went()).To(HaveExactElements(fleet.Connecting, fleet.Connected, fleet.Unreachable, fleet.Connected))
+	}, SpecTimeout(5*time.Minute))
+
+	It("are MonitorStale and MonitorMissing without a monitor, but for what no monitor of ours has filled", func(ctx SpecContext) {
+		foreign := newBundleIn(ctx, edgeAPI, s.shop, "1-foreign")
+		foreign.Status.Ready = true
+		foreign.Status.ConfigMapStatuses = []byte(`[{"metadata":{"name":"c","namespace":"` + s.shop + `"}}]`)
+		Expect(edgeAPI.Status().Update(ctx, foreign)).To(Succeed())
+		s.run(ctx)
+		s.secret(ctx, s.account(ctx, "hub", edge.Config().Host), nil)
+		connected()
+		beat.stop()
+		Eventually(s.edge, "60s").Should(HaveField("Reachability", fleet.MonitorStale))
+		Expect(s.member("1-sink", "web")()).To(Equal("Unknown MonitorStale Ready"))
+		Expect(s.member("1-foreign", "c")()).To(HavePrefix("Ready"))
+
+		Expect(edgeAPI.Delete(ctx, leaseOf(s.watch))).To(Succeed())
+		Eventually(s.edge, "20s").Should(HaveField("Reachability", fleet.MonitorMissing))
+		monitor(edgeAPI, s.watch)
+		connected()
+		Expect(s.went()).To(HaveExactElements(fleet.Connecting, fleet.Connected, fleet.MonitorStale, fleet.MonitorMissing, fleet.Connected))
+	}, SpecTimeout(4*time.Minute))
+})

@@ -1,0 +1,137 @@
+package fleet
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// Memory remembers since when objects are in their state, for those of which
+// nobody else keeps the time: the resources of other monitors' bundles, what
+// scopes refer to directly, and what is missing. It is not safe for concurrent use.
+type Memory struct {
+	known map[healthscope.Key]Seen
+}
+
+// Seen is what is remembered of an object.
+type Seen struct {
+	// UID is the object's uid; empty when it is not known.
+	UID string
+	// State and Reason are what was said of it.
+	State  healthscope.State
+	Reason healthscope.Reason
+	// Since is when it entered the state; zero when that is not known.
+	Since time.Time
+}
+
+// Member returns what is remembered of an object as far as healthscope.Policy.Remember needs it.
+func (s Seen) Member(key healthscope.Key) healthscope.Member {
+	return healthscope.Member{Result: healthscope.Result{Key: key, UID: s.UID, State: s.State, Reason: s.Reason, Since: s.Since}}
+}
+
+// NewMemory returns a memory that begins with what is known from before a restart, judged: a status says so.
+func NewMemory(past map[healthscope.Key]Seen) *Memory { return &Memory{known: past} }
+
+// Resume returns the results, each object once, with the time since when it is
+// in its state where the result does not say so itself, and remembers these
+// objects and no others. Of several results for an object the worst counts of
+// those that have seen it: with each of them in turn it would change its state all the time. It uses the memory of results.
+func (m *Memory) Resume(results []healthscope.Result, policy healthscope.Policy, now time.Time) []healthscope.Result {
+	slices.SortFunc(results, compareResults)
+	results = slices.CompactFunc(results, func(a, b healthscope.Result) bool { return a.Key == b.Key })
+	known := make(map[healthscope.Key]Seen, len(results))
+	for i := range results {
+		r := &results[i]
+		if r.Since.IsZero() {
+			r.Since = m.since(*r, policy, now.Truncate(time.Second))
+		}
+		known[r.Key] = Seen{UID: r.UID, State: r.State, Reason: r.Reason, Since: r.Since}
+	}
+	m.known = known
+	return results
+}
+
+// blindReasons are the reasons of results that say nothing of the object itself: nobody could look at it.
+var blindReasons = []healthscope.Reason{
+	healthscope.ReasonForbidden, healthscope.ReasonKindNotFound, healthscope.ReasonNotSynced,
+	healthscope.ReasonUnknownCluster, healthscope.ReasonCrossNamespace, healthscope.ReasonInvalidReference,
+}
+
+// CompareSight sorts a result that has seen its object before one that could
+// not, such as one for which a right is missing; it returns 0 for two of a sort.
+func CompareSight(a, b healthscope.Result) int {
+	switch x, y := blind(a), blind(b); {
+	case x == y:
+		return 0
+	case x:
+		return 1
+	default:
+		return -1
+	}
+}
+
+func blind(r healthscope.Result) bool {
+	return r.State == healthscope.Unknown && slices.Contains(blindReasons, r.Reason)
+}
+
+// compareResults sorts results by object, and those for one object first those
+// that have seen it, then the worse state. The rest makes the order complete.
+func compareResults(a, b healthscope.Result) int {
+	if c := a.Compare(b.Key); c != 0 {
+		return c
+	}
+	return cmp.Or(CompareSight(a, b), healthscope.CompareStates(a.State, b.State), strings.Compare(string(a.Reason), string(b.Reason)),
+		strings.Compare(a.Message, b.Message), strings.Compare(a.UID, b.UID), strings.Compare(a.Version, b.Version))
+}
+
+// since returns since when an object is in the state of a result. A time that
+// is still to come is that of a clock that was wrong.
+func (m *Memory) since(r healthscope.Result, policy healthscope.Policy, now time.Time) time.Time {
+	was, ok := m.known[r.Key]
+	if was.Since.After(now) {
+		was.Since = now
+	}
+	switch {
+	case !ok && r.State == healthscope.Ready:
+		// It may have been ready for long: status does not remember healthy objects over a restart. No time is better than a wrong one.
+		return time.Time{}
+	case !ok, was.UID != "" && r.UID != "" && was.UID != r.UID:
+		return now
+	case was.State == r.State:
+		return was.Since
+	case was.Reason == healthscope.ReasonPendingTimeout && r.State == healthscope.Pending:
+		// The status says since when the time was over; it began that much earlier.
+		return was.Since.Add(-cmp.Or(r.ProgressDeadline, policy.PendingTimeout))
+	case policy.FailureGrace > 0 && was.State == healthscope.Pending && r.State == healthscope.Failed && was.Reason == r.Reason:
+		// The status says Pending of a failure that is young.
+		return was.Since
+	default:
+		return now
+	}
+}
+
+// recall returns what the past says of the raw results of a bundle. It speaks of
+// judged members: a workload that was Failed for its pods is Pending by itself, and its pods have failed for as long.
+func recall(past map[healthscope.Key]Seen, results []healthscope.Result) map[healthscope.Key]Seen {
+	known := map[healthscope.Key]Seen{}
+	for _, r := range results {
+		if was, ok := past[r.Key]; ok {
+			if r.State == healthscope.Pending && was.State == healthscope.Failed && was.Reason != healthscope.ReasonPendingTimeout {
+				was.State = healthscope.Pending
+			}
+			known[r.Key] = was
+			continue
+		}
+		if r.Owner == nil {
+			continue
+		}
+		owner := healthscope.Key{Cluster: r.Cluster, Group: r.Owner.Group, Kind: r.Owner.Kind, Namespace: r.Namespace, Name: r.Owner.Name}
+		if was, ok := past[owner]; ok && was.State == healthscope.Failed && r.State == healthscope.Failed && was.Reason == r.Reason {
+			known[r.Key] = Seen{State: was.State, Reason: was.Reason, Since: was.Since}
+		}
+	}
+	return known
+}

@@ -1,0 +1,112 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// Reachability says in one word whether a hub sees a cluster as it is now.
+type Reachability string
+
+// The values of Reachability.
+const (
+	// Connected means that what is known of the cluster is current.
+	Connected Reachability = "Connected"
+	// Connecting means that the cluster has not been read yet since the hub started, or since its Secret came.
+	Connecting Reachability = "Connecting"
+	// Unreachable means that its API server does not answer, or cannot be understood. It is never said of the hub's own cluster: there would be nobody to say it to.
+	Unreachable Reachability = "Unreachable"
+	// Forbidden means that its API server refuses the hub: a right is missing, or the credentials are not accepted.
+	Forbidden Reachability = "Forbidden"
+	// MonitorMissing means that the API server answers, and the monitor that has filled bundles there has no Lease any more; or that bundles are not served at all.
+	MonitorMissing Reachability = "MonitorMissing"
+	// MonitorStale means that the API server answers, and that monitor does not renew its Lease.
+	MonitorStale Reachability = "MonitorStale"
+	// Refused means that the kubeconfig is refused, so that nothing was tried.
+	Refused Reachability = "Refused"
+)
+
+// Reachabilities returns all values of Reachability, best first.
+func Reachabilities() []Reachability {
+	return []Reachability{Connected, Connecting, MonitorStale, MonitorMissing, Forbidden, Unreachable, Refused}
+}
+
+// Reason returns why an object cannot be seen in a cluster of that reachability; empty for Connected.
+func (r Reachability) Reason() healthscope.Reason {
+	switch r {
+	case Connecting:
+		return healthscope.ReasonClusterConnecting
+	case Unreachable:
+		return healthscope.ReasonClusterUnreachable
+	case Forbidden:
+		return healthscope.ReasonClusterForbidden
+	case MonitorMissing:
+		return healthscope.ReasonMonitorMissing
+	case MonitorStale:
+		return healthscope.ReasonMonitorStale
+	case Refused:
+		return healthscope.ReasonClusterRefused
+	case Connected:
+	}
+	return ""
+}
+
+// ClusterState is what a hub knows of a cluster itself.
+type ClusterState struct {
+	// Name is the cluster's name.
+	Name string
+	// Local is true for the hub's own cluster.
+	Local bool
+	// Reachability says whether the cluster is seen as it is now, and if not, why.
+	Reachability Reachability
+	// Since is since when it is seen, or since when it is not: it stays when only the reason changes why it is not.
+	Since time.Time
+	// LastSeen is when the cluster was known last to be as it was shown. While it is not Reachable it stands still. Zero means never.
+	LastSeen time.Time
+	// Message says for people what is the matter; it is empty when nothing is.
+	Message string
+	// Maintenance is why nobody is to be alarmed by the cluster for now; empty when that is not so.
+	Maintenance string
+	// blind is true when bundles cannot be read there, though the API server answers.
+	blind bool
+}
+
+// Problem says for people why the cluster is not seen as it is, and names it.
+func (s ClusterState) Problem() string {
+	return fmt.Sprintf("cluster %q: %s", s.Name, cmp.Or(s.Message, string(s.Reachability)))
+}
+
+// Reachable says whether all that is known of the cluster is current.
+func (s ClusterState) Reachable() bool { return s.Reachability == Connected }
+
+// Answers says whether the cluster's API server can be read, so that objects
+// that are read from it directly are current even if bundles are not.
+func (s ClusterState) Answers() bool {
+	switch s.Reachability {
+	case Connected, MonitorMissing, MonitorStale:
+		return true
+	case Connecting, Unreachable, Forbidden, Refused:
+	}
+	return false
+}
+
+// hides says whether a bundle cannot be taken for current in a cluster of that
+// state. One that no monitor of ours has filled does not depend on a monitor of ours.
+func (s ClusterState) hides(own bool) bool {
+	return !s.Answers() || s.blind || own && s.Reachability != Connected
+}
+
+// sameAs says whether two states are the same to everybody who waits for news.
+func (s ClusterState) sameAs(o ClusterState) bool {
+	s.LastSeen, o.LastSeen = time.Time{}, time.Time{}
+	return s.Since.Equal(o.Since) && s.at(time.Time{}) == o.at(time.Time{})
+}
+
+// at returns the state with another Since.
+func (s ClusterState) at(since time.Time) ClusterState {
+	s.Since = since
+	return s
+}

@@ -1,0 +1,53 @@
+package fleet
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+// Whoever wants what, in any order, a kind is watched as long as somebody wants it.
+func TestKindsAreWatchedAsLongAsSomebodyWantsThem(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		o := NewObjects(nil, nil) // Not started, so that it watches nothing.
+		wants := map[string]map[Kind]struct{}{}
+		for range rapid.IntRange(1, 20).Draw(t, "changes") {
+			who := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "who")
+			kinds := map[Kind]struct{}{}
+			for _, kind := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"Deployment", "StatefulSet", "DaemonSet"}), rapid.ID[string]).Draw(t, "kinds") {
+				cluster := rapid.SampledFrom([]string{"local", "edge"}).Draw(t, "cluster")
+				kinds[Kind{cluster, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: kind}}] = struct{}{}
+			}
+			for kind := range kinds { // As if it was started.
+				if at := (place{Kind: kind}); o.kinds[at] == nil {
+					o.kinds[at] = &kindWatch{cancel: func() {}}
+				}
+			}
+			wants[who] = kinds
+			o.Want(types.NamespacedName{Name: who}, kinds)
+			all := map[Kind]struct{}{}
+			for _, set := range wants {
+				for kind := range set {
+					all[kind] = struct{}{}
+				}
+			}
+			if len(o.kinds) != len(all) {
+				t.Fatalf("%d kinds are watched, %d wanted", len(o.kinds), len(all))
+			}
+			for kind := range all {
+				if o.kinds[place{Kind: kind}] == nil {
+					t.Fatalf("%v is not watched", kind)
+				}
+			}
+		}
+		for _, who := range []string{"a", "b", "c"} {
+			o.Want(types.NamespacedName{Name: who}, nil)
+		}
+		if len(o.kinds)+len(o.users)+len(o.wants) != 0 {
+			t.Fatalf("something is left: %v %v %v", o.kinds, o.users, o.wants)
+		}
+	})
+}

@@ -1,0 +1,208 @@
+package inventory
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/plan"
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+func TestABrokenBundleHoldsWhatItMaySpeakOf(t *testing.T) {
+	truncated := func(namespace string, members ...healthscope.Member) *fleet.Bundle {
+		b := newBundle(members...)
+		b.Namespace, b.Truncated = namespace, true
+		return b
+	}
+	whole := newBundle(member("back", "db", healthscope.Ready))
+	cases := map[string]struct {
+		trusted []string
+		changes []fleet.Change
+		want    []string
+	}{
+		"its own namespace": {changes: []fleet.Change{{New: truncated("shop")}}, want: []string{"edge/shop"}},
+		"its own namespace, as its members show": {
+			changes: []fleet.Change{{New: truncated("shop", member("shop", "web", healthscope.Ready))}}, want: []string{"edge/shop"},
+		},
+		"each namespace that has one": {
+			changes: []fleet.Change{{New: truncated("shop")}, {New: truncated("back")}}, want: []string{"edge/back", "edge/shop"},
+		},
+		"the whole cluster, as the configuration says": {trusted: []string{"shop"}, changes: []fleet.Change{{New: truncated("shop")}}, want: []string{"edge/"}},
+		"the whole cluster, as a member shows": {
+			changes: []fleet.Change{{New: truncated("shop", member("back", "db", healthscope.Ready))}}, want: []string{"edge/"},
+		},
+		"the whole cluster, as a member without a namespace shows": {
+			changes: []fleet.Change{{New: truncated("shop", member("", "role", healthscope.Ready))}}, want: []string{"edge/"},
+		},
+		"the whole cluster, as a member has shown": {
+			changes: []fleet.Change{{New: whole}, {Old: whole, New: truncated("shop")}}, want: []string{"edge/"},
+		},
+		"the whole cluster, as another bundle of the namespace shows": {
+			changes: []fleet.Change{{New: func() *fleet.Bundle { b := *whole; b.Cluster, b.Name = "core", "8-db"; return &b }()}, {New: truncated("shop")}}, want: []string{"edge/"},
+		},
+		"nothing when it is gone": {
+			changes: []fleet.Change{{New: truncated("shop", member("back", "db", healthscope.Ready))}, {Old: truncated("shop")}},
+		},
+		"its own namespace, when the one that showed more is gone": {
+			changes: []fleet.Change{{New: whole}, {Old: whole}, {New: truncated("shop")}}, want: []string{"edge/shop"},
+		},
+	}
+	for title, c := range cases {
+		t.Run(title, func(t *testing.T) {
+			i := newIndex(options(), configv1alpha1.SelectScoped, judgedScopes{}, c.trusted)
+			for _, change := range c.changes {
+				i.bundleChanged(change)
+			}
+			if diff := cmp.Diff(c.want, parts(i.take(tenant, nil))); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// fact is a bundle of a namespace, with the scope that it belongs to, and what it holds.
+type fact struct {
+	scope   types.NamespacedName
+	members []string // namespace/name
+}
+
+// facts draws bundles. Those of namespace shop, which is trusted, hold resources of all namespaces; those of the other hold their own.
+func facts(t *rapid.T, shared bool) []fact {
+	var all []fact
+	taken := map[string]bool{}
+	for n := range rapid.IntRange(1, 5).Draw(t, "bundles") {
+		f := fact{scope: name(rapid.SampledFrom([]string{"shop", "back"}).Draw(t, "namespace"), fmt.Sprint("s", n))}
+		for range rapid.IntRange(0, 4).Draw(t, "members") {
+			namespace := f.scope.Namespace
+			if namespace == "shop" {
+				namespace = rapid.SampledFrom([]string{"shop", "back"}).Draw(t, "namespace of a member")
+			}
+			m := namespace + "/" + rapid.SampledFrom([]string{"p", "q", "r"}).Draw(t, "member")
+			if !slices.Contains(f.members, m) && (shared || !taken[m]) {
+				f.members, taken[m] = append(f.members, m), true
+			}
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// learn returns an index that learns of facts, except what is cut off bundles, which say so, and except scopes that are late.
+func learn(t *rapid.T, all []fact, cut bool, trusted []string) *index {
+	j := judgedScopes{}
+	i := newIndex(options(), configv1alpha1.SelectScoped, j, trusted)
+	for n, f := range all {
+		b := newBundle()
+		b.Namespace, b.Name = f.scope.Namespace, fmt.Sprint("b", n)
+		b.Truncated = cut && rapid.Bool().Draw(t, "truncated")
+		for _, m := range f.members {
+			if b.Truncated && rapid.Bool().Draw(t, "cut off") {
+				continue
+			}
+			namespace, name, _ := strings.Cut(m, "/")
+			b.Members = append(b.Members, member(namespace, name, healthscope.Ready))
+		}
+		i.bundleChanged(fleet.Change{New: b})
+		i.scopeExists(f.scope, noon, 1)
+		if late := cut && rapid.Bool().Draw(t, "late"); !late {
+			j[f.scope] = judged(placed(b.Members...)...)
+			i.scopeJudged(f.scope)
+		}
+	}
+	return i
+}
+
+// TestNothingIsDeletedForWhatBundlesDoNotTell cuts bundles and puts off scopes, as it is after a restart: whatever is
+// cut off, what is still there is not deleted, in any namespace. When it is not configured which namespace is
+// trusted, this is true of resources that one bundle has.
+func TestNothingIsDeletedForWhatBundlesDoNotTell(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var trusted []string
+		configured := rapid.Bool().Draw(t, "configured")
+		if configured {
+			trusted = []string{"shop"}
+		}
+		all := facts(t, configured)
+		before, after := learn(t, all, false, trusted), learn(t, all, true, trusted)
+		for _, at := range []aai.Tenant{tenant, shed} {
+			for _, op := range planned(before.take(at, nil), after.take(at, nil)) {
+				if op.Verb == plan.Delete {
+					t.Fatalf("%s is deleted", op.Key.ID)
+				}
+			}
+		}
+	})
+}
+
+// A bundle that is broken in one namespace keeps nobody else's resources from going.
+func TestABrokenBundleIsNoMatterOfOthers(t *testing.T) {
+	web, db := member("shop", "web", healthscope.Ready), member("back", "db", healthscope.Ready)
+	full := filled(judgedScopes{name("shop", "s"): judged(placed(web)...), name("back", "s"): judged(placed(db)...)}, nil, nil, configv1alpha1.SelectScoped)
+	broken := newBundle()
+	broken.Truncated = true
+	empty := filled(judgedScopes{name("shop", "s"): judged(), name("back", "s"): judged()}, nil, bundleList{broken}, configv1alpha1.SelectScoped)
+	if ops := planned(full.take(shed, nil), empty.take(shed, nil)); len(ops) != 1 || ops[0].Verb != plan.Delete || ops[0].Key != keyOf(db) {
+		t.Errorf("what is done in the other namespace is %+v, want its one deletion", ops)
+	}
+	if ops := planned(full.take(tenant, nil), empty.take(tenant, nil)); len(ops) != 0 {
+		t.Errorf("what is done beside the broken bundle is %+v, want nothing", ops)
+	}
+}
+
+// What waits for the last scope of a namespace to be judged goes on then, though scopes of other namespaces are still to be judged.
+func TestDeletionsGoOnWhenTheLastScopeOfANamespaceIsJudged(t *testing.T) {
+	j := judgedScopes{}
+	i := newIndex(options(), configv1alpha1.SelectScoped, j, nil)
+	for _, n := range []types.NamespacedName{name("shop", "a"), name("shop", "b"), name("back", "c")} {
+		i.scopeExists(n, noon, 1)
+	}
+	told := 0
+	i.onChange(func(aai.Tenant) { told++ })
+	judge := func(n types.NamespacedName, asked bool, want ...string) {
+		t.Helper()
+		j[n], told = judged(), 0
+		i.scopeJudged(n)
+		if diff := cmp.Diff(want, parts(i.take(tenant, nil))); diff != "" || told > 0 != asked {
+			t.Errorf("after %s, %d tenants are asked for, and held are -want +got:\n%s", n, told, diff)
+		}
+	}
+	judge(name("shop", "a"), false, "/back", "/shop")
+	judge(name("shop", "b"), true, "/back")
+	judge(name("back", "c"), true)
+}
+
+// parts returns of what nothing is deleted, as cluster/namespace.
+func parts(n news) (list []string) {
+	for _, part := range slices.SortedFunc(maps.Keys(n.Deletions), plan.Part.Compare) {
+		list = append(list, part.Source+"/"+part.Namespace)
+	}
+	return list
+}
+
+// planned returns what would be done if A&AI held what was taken first, and what was taken then is wished for.
+func planned(first, then news) []plan.Operation {
+	desired, current, held := map[aai.Key]aai.Document{}, map[aai.Key]aai.Document{}, map[aai.Key]bool{}
+	for key, w := range first.Wishes {
+		if w.Document != nil {
+			current[key] = *w.Document
+		}
+	}
+	for key, w := range then.Wishes {
+		held[key] = w.Held
+		if w.Document != nil {
+			desired[key] = *w.Document
+		}
+	}
+	o := plan.Options{Owner: options().Owner(), LabelPrefix: options().LabelPrefix}
+	return plan.Diff(desired, current, plan.Holds{Keys: held, Deletions: then.Deletions}, o).Operations
+}

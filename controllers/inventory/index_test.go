@@ -1,0 +1,385 @@
+package inventory
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/sync"
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+func TestWhatATenantIsToHold(t *testing.T) {
+	web, db, back := member("shop", "web", healthscope.Ready), member("shop", "db", healthscope.Failed), member("back", "web", healthscope.Ready)
+	unknown, gone := member("shop", "unknown", healthscope.Unknown), member("shop", "gone", healthscope.NotPresent)
+	both := judgedScopes{name("shop", "a"): judged(placed(web)...), name("shop", "b"): judged(placed(web, db)...)}
+	cases := map[string]struct {
+		judged  judgedScopes
+		scopes  map[types.NamespacedName]int64 // those that exist; without any, those that are judged
+		bundles bundleList
+		selects configv1alpha1.InventorySelect
+		// want are the documents as "name scope", with a question mark where the document is held.
+		want []string
+		// held are the parts, as cluster/namespace, of which nothing is deleted.
+		held []string
+		// partial is true when a scope has not been judged.
+		partial bool
+	}{
+		"nothing": {},
+		"each resource once, for the first by name":         {judged: both, want: []string{"db shop/b", "web shop/a"}},
+		"other tenants are not this one's matter":           {judged: judgedScopes{name("back", "a"): judged(placed(back)...)}},
+		"what is not known is held, what is not there goes": {judged: judgedScopes{name("shop", "a"): judged(placed(unknown, gone)...)}, want: []string{"unknown?"}},
+		"bundles of no scope": {
+			judged: judgedScopes{name("shop", "a"): judged(placed(web)...)}, bundles: bundleList{newBundle(web, db)},
+			selects: configv1alpha1.SelectAll, want: []string{"db ?namespace=shop", "web shop/a"},
+		},
+		"bundles of no scope, which nobody asked for": {bundles: bundleList{newBundle(web, db)}},
+		"a scope that is not judged at all": {
+			judged: both, scopes: map[types.NamespacedName]int64{name("shop", "a"): 1, name("shop", "b"): 1, name("zoo", "c"): 1},
+			want: []string{"db shop/b", "web shop/a"}, held: []string{"/zoo"}, partial: true,
+		},
+		"a scope that may claim what another has": {
+			judged: both, scopes: map[types.NamespacedName]int64{name("shop", "a"): 1, name("shop", "aa"): 1, name("shop", "b"): 1},
+			want: []string{"db shop/b?", "web shop/a"}, held: []string{"/shop"}, partial: true,
+		},
+		"a scope that may claim what bundles have": {
+			scopes: map[types.NamespacedName]int64{name("shop", "a"): 1}, bundles: bundleList{newBundle(web)},
+			selects: configv1alpha1.SelectAll, want: []string{"web ?namespace=shop?"}, held: []string{"/shop"}, partial: true,
+		},
+		"a scope of which an older spec is judged": {
+			judged: both, scopes: map[types.NamespacedName]int64{name("shop", "a"): 2, name("shop", "b"): 1},
+			want: []string{"db shop/b", "web shop/a"}, held: []string{"/shop"}, partial: true,
+		},
+		"a scope that was judged while its reading is still to come": {
+			judged: judgedScopes{name("shop", "a"): judged(placed(web)...)}, scopes: map[types.NamespacedName]int64{name("shop", "a"): 0},
+			want: []string{"web shop/a"},
+		},
+		"a scope that is gone and not yet forgotten": {
+			judged: both, scopes: map[types.NamespacedName]int64{name("shop", "b"): 1}, want: []string{"db shop/b", "web shop/b"},
+		},
+		"a truncated bundle":             {bundles: bundleList{changed(func(b *fleet.Bundle) { b.Truncated = true })}, held: []string{"edge/shop"}},
+		"a malformed bundle":             {bundles: bundleList{changed(func(b *fleet.Bundle) { b.Malformed = []string{"resources[0]"} })}, held: []string{"edge/shop"}},
+		"an unfilled bundle of no scope": {bundles: bundleList{changed(func(b *fleet.Bundle) { b.Observed = false })}},
+		"an unfilled bundle, of which all go": {
+			bundles: bundleList{changed(func(b *fleet.Bundle) { b.Observed = false })}, selects: configv1alpha1.SelectAll, held: []string{"edge/shop"},
+		},
+		"an unfilled bundle of a scope": {
+			judged: judgedScopes{name("shop", "a"): judged(placed(bundleMember(healthscope.ReasonNotObserved))...)}, held: []string{"edge/shop"},
+		},
+		"a bundle that has been mended since the scope was judged": {
+			judged:  judgedScopes{name("shop", "a"): judged(placed(bundleMember(healthscope.ReasonMalformedBundle))...)},
+			bundles: bundleList{newBundle(web)}, held: []string{"edge/shop"},
+		},
+		"a bundle that is not there": {judged: judgedScopes{name("shop", "a"): judged(placed(bundleMember(healthscope.ReasonNotFound))...)}},
+		"a resource with a bundle's reason": {
+			judged: judgedScopes{name("shop", "a"): judged(placed(withReason(web, healthscope.ReasonNotObserved))...)}, want: []string{"web shop/a"},
+		},
+	}
+	for title, c := range cases {
+		t.Run(title, func(t *testing.T) {
+			w := filled(c.judged, c.scopes, c.bundles, c.selects).take(tenant, nil)
+			if diff := cmp.Diff(c.want, describe(w, web, db, unknown, gone)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if diff := cmp.Diff(c.held, parts(w)); diff != "" {
+				t.Errorf("deletions held, -want +got:\n%s", diff)
+			}
+			if w.partial != c.partial {
+				t.Errorf("partial is %t, want %t", w.partial, c.partial)
+			}
+		})
+	}
+}
+
+// TestNothingIsDeletedForWantOfKnowledge drops judgements from a full picture, as
+// after a restart: what is in the full picture must be desired or held, whatever is missing.
+func TestNothingIsDeletedForWantOfKnowledge(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		full := judgedScopes{}
+		scopes := map[types.NamespacedName]int64{}
+		for _, scope := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 1, 4, rapid.ID).Draw(t, "scopes") {
+			members := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"p", "q", "r"}), 0, 3, rapid.ID).Draw(t, "members of "+scope)
+			j := judged()
+			for _, m := range members {
+				j.Members = append(j.Members, placed(member("shop", m, healthscope.Ready))...)
+			}
+			full[name("shop", scope)], scopes[name("shop", scope)] = j, 1
+		}
+		known := maps.Clone(full)
+		for n := range full {
+			if rapid.Bool().Draw(t, "forget "+n.Name) {
+				delete(known, n)
+			}
+		}
+		before := filled(full, scopes, nil, configv1alpha1.SelectScoped).take(tenant, nil)
+		after := filled(known, scopes, nil, configv1alpha1.SelectScoped).take(tenant, nil)
+		for _, op := range planned(before, after) {
+			t.Errorf("%s would be done to %s: %+v", op.Verb, op.Key.ID, op)
+		}
+	})
+}
+
+// filled is an index that has learnt all of that.
+func filled(j judgedScopes, scopes map[types.NamespacedName]int64, bundles bundleList, selects configv1alpha1.InventorySelect) *index {
+	if scopes == nil {
+		scopes = map[types.NamespacedName]int64{}
+		for n := range j {
+			scopes[n] = 1
+		}
+	}
+	i := newIndex(options(), selects, j, nil)
+	for _, b := range bundles {
+		i.bundleChanged(fleet.Change{New: b})
+	}
+	for n, generation := range scopes {
+		i.scopeExists(n, noon, generation)
+	}
+	for n := range j {
+		i.scopeJudged(n)
+	}
+	return i
+}
+
+// TestTheOlderScopeHasAResource: by the time of creation, and of two of the same age by name.
+func TestTheOlderScopeHasAResource(t *testing.T) {
+	web := member("shop", "web", healthscope.Ready)
+	j := judgedScopes{name("shop", "a"): judged(placed(web)...), name("shop", "b"): judged(placed(web)...), name("shop", "c"): judged(placed(web)...)}
+	i := newIndex(options(), configv1alpha1.SelectScoped, j, nil)
+	owner := func(want string) {
+		t.Helper()
+		n := i.take(tenant, nil)
+		if got := i.ownerOf(web.Key); got != name("shop", want) {
+			t.Errorf("it belongs to %s, want %s", got, want)
+		}
+		w, changed := n.Wishes[keyOf(web)]
+		if !changed || !strings.HasSuffix(w.Document.Selflink, "/"+want) {
+			t.Errorf("wish is %+v", w)
+		}
+	}
+	for n, age := range map[string]time.Duration{"a": time.Hour, "b": 3 * time.Hour, "c": 3 * time.Hour} {
+		i.scopeExists(name("shop", n), noon.Add(-age), 1)
+		i.scopeJudged(name("shop", n))
+	}
+	owner("b")
+	delete(j, name("shop", "b"))
+	i.scopeGone(name("shop", "b"))
+	i.scopeJudged(name("shop", "b"))
+	owner("c")
+	delete(j, name("shop", "c"))
+	i.scopeJudged(name("shop", "c"))
+	i.scopeGone(name("shop", "c"))
+	owner("a")
+}
+
+// TestWhatIsContestedIsAskedForAgain: a resource that an older scope may claim waits until that is judged, and no longer, though another scope is still to be judged.
+func TestWhatIsContestedIsAskedForAgain(t *testing.T) {
+	web := member("shop", "web", healthscope.Ready)
+	j := judgedScopes{name("shop", "b"): judged(placed(web)...)}
+	i := filled(j, map[types.NamespacedName]int64{name("shop", "a"): 1, name("shop", "b"): 1, name("shop", "z"): 1}, nil, configv1alpha1.SelectScoped)
+	if w := i.take(tenant, nil).Wishes[keyOf(web)]; !w.Held {
+		t.Fatalf("wish is %+v", w)
+	}
+	var told []aai.Tenant
+	i.onChange(func(tenant aai.Tenant) { told = append(told, tenant) })
+	j[name("shop", "a")] = judged()
+	i.scopeJudged(name("shop", "a"))
+	if w := i.take(tenant, nil).Wishes[keyOf(web)]; len(told) != 1 || w.Held || w.Document == nil {
+		t.Errorf("told of %v, wish is %+v", told, w)
+	}
+}
+
+// TestChangesCostWhatHasChanged: a judgement that changes one resource of a thousand gives one wish, and one that changes none gives none.
+func TestChangesCostWhatHasChanged(t *testing.T) {
+	j := judgedScopes{}
+	for s := range 100 {
+		var members []healthscope.Member
+		for m := range 10 {
+			members = append(members, member("shop", fmt.Sprintf("%d-%d", s, m), healthscope.Ready))
+		}
+		j[name("shop", fmt.Sprint(s))] = judged(placed(members...)...)
+	}
+	i := filled(j, nil, nil, configv1alpha1.SelectScoped)
+	if n := i.take(tenant, nil); len(n.Wishes) != 1000 {
+		t.Fatalf("%d wishes at first", len(n.Wishes))
+	}
+	var told []aai.Tenant
+	i.onChange(func(tenant aai.Tenant) { told = append(told, tenant) })
+	for n := range j {
+		i.scopeJudged(n)
+	}
+	if n := i.take(tenant, nil); len(n.Wishes) > 0 || len(told) > 0 {
+		t.Errorf("%d wishes, %d tenants, though nothing has changed", len(n.Wishes), len(told))
+	}
+	changed := slices.Clone(j[name("shop", "7")].Members)
+	changed[3].State = healthscope.Failed
+	j[name("shop", "7")] = judged(changed...)
+	i.scopeJudged(name("shop", "7"))
+	if n := i.take(tenant, nil); len(n.Wishes) != 1 || len(told) != 1 || told[0] != tenant {
+		t.Errorf("%d wishes, tenants %v; want one of each", len(n.Wishes), told)
+	}
+}
+
+// story is an index to which anything happens, and all that it was asked for.
+type story struct {
+	*index
+	judgements judgedScopes
+	ages       map[types.NamespacedName]time.Time
+	bundles    map[string]*fleet.Bundle
+	wished     map[aai.Key]sync.Wish
+}
+
+// take asks for what is new.
+func (s *story) take() news {
+	n := s.index.take(tenant, nil)
+	for k, w := range n.Wishes {
+		w.Seen = time.Time{}
+		s.wished[k] = w
+		if w.Document == nil && !w.Held {
+			delete(s.wished, k)
+		}
+	}
+	return n
+}
+
+func anyMembers(t *rapid.T) (list []healthscope.Member) {
+	states := rapid.SampledFrom([]healthscope.State{healthscope.Ready, healthscope.Failed, healthscope.Unknown, healthscope.NotPresent})
+	for _, m := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"p", "q", "r"}), 0, 3, rapid.ID).Draw(t, "members") {
+		list = append(list, member("shop", m, states.Draw(t, "state")))
+	}
+	return list
+}
+
+func anyScope(t *rapid.T) types.NamespacedName {
+	return name("shop", rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "scope"))
+}
+
+func anyBundle(t *rapid.T) string { return rapid.SampledFrom([]string{"x", "y"}).Draw(t, "bundle") }
+
+func (s *story) exists(t *rapid.T) {
+	n := anyScope(t)
+	if _, ok := s.ages[n]; !ok {
+		s.ages[n] = noon.Add(time.Duration(rapid.IntRange(0, 2).Draw(t, "age")) * time.Hour)
+	}
+	s.scopeExists(n, s.ages[n], 1)
+}
+
+func (s *story) judge(t *rapid.T) {
+	n := anyScope(t)
+	s.judgements[n] = judged(placed(anyMembers(t)...)...)
+	s.scopeJudged(n)
+}
+
+func (s *story) goes(t *rapid.T) {
+	n := anyScope(t)
+	delete(s.ages, n)
+	s.scopeGone(n)
+	delete(s.judgements, n)
+	s.scopeJudged(n)
+}
+
+func (s *story) bundle(t *rapid.T) {
+	n := anyBundle(t)
+	b := newBundle(anyMembers(t)...)
+	b.Name, b.Truncated = n, rapid.Bool().Draw(t, "truncated")
+	s.bundleChanged(fleet.Change{Old: s.bundles[n], New: b})
+	s.bundles[n] = b
+}
+
+func (s *story) bundleGoes(t *rapid.T) {
+	n := anyBundle(t)
+	if s.bundles[n] != nil {
+		s.bundleChanged(fleet.Change{Old: s.bundles[n]})
+	}
+	delete(s.bundles, n)
+}
+
+// retell returns an index that learns all at once what the story's index has learnt bit by bit.
+func (s *story) retell() *index {
+	fresh := newIndex(options(), configv1alpha1.SelectAll, s.judgements, nil)
+	for _, b := range s.bundles {
+		fresh.bundleChanged(fleet.Change{New: b})
+	}
+	for n := range s.judgements {
+		fresh.scopeJudged(n)
+	}
+	for n, age := range s.ages {
+		fresh.scopeExists(n, age, 1)
+	}
+	return fresh
+}
+
+// TestTheIndexForgetsNothing changes scopes and bundles at random and checks that what was taken bit by bit is what an index holds that learns all at once.
+func TestTheIndexForgetsNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		j := judgedScopes{}
+		s := &story{
+			index: newIndex(options(), configv1alpha1.SelectAll, j, nil), judgements: j,
+			ages: map[types.NamespacedName]time.Time{}, bundles: map[string]*fleet.Bundle{}, wished: map[aai.Key]sync.Wish{},
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"exists": s.exists, "judged": s.judge, "gone": s.goes, "bundle": s.bundle, "bundle gone": s.bundleGoes,
+			"take": func(*rapid.T) { s.take() },
+		})
+		for n := range s.ages { // What waits to be judged holds, but only what was asked for since.
+			if j[n] == nil {
+				j[n] = judged()
+				s.scopeJudged(n)
+			}
+		}
+		last, all := s.take(), s.retell().take(tenant, nil)
+		want := map[aai.Key]sync.Wish{}
+		for k, w := range all.Wishes {
+			if w.Seen = (time.Time{}); w.Document != nil || w.Held {
+				want[k] = w
+			}
+		}
+		if diff := cmp.Diff(want, s.wished); diff != "" {
+			t.Fatalf("-want +wished:\n%s", diff)
+		}
+		if diff := cmp.Diff(all.Deletions, last.Deletions); diff != "" {
+			t.Fatalf("deletions held, -want +got:\n%s", diff)
+		}
+	})
+}
+
+// describe puts what is wished of some members into words.
+func describe(n news, members ...healthscope.Member) []string {
+	keys := map[aai.Key]string{}
+	for _, m := range members {
+		keys[keyOf(m)] = m.Name
+	}
+	all := map[aai.Key]string{}
+	for key, w := range n.Wishes {
+		switch {
+		case w.Document != nil:
+			all[key] = fmt.Sprintf("%s %s", w.Document.Name, strings.TrimLeft(strings.TrimPrefix(w.Document.Selflink, "http://hs/scopes"), "/"))
+		case w.Held:
+			all[key] = keys[key]
+		}
+		if w.Held {
+			all[key] += "?"
+		}
+	}
+	return slices.Sorted(maps.Values(all))
+}
+
+func changed(change func(*fleet.Bundle)) *fleet.Bundle {
+	b := newBundle()
+	change(b)
+	return b
+}
+
+func withReason(m healthscope.Member, reason healthscope.Reason) healthscope.Member {
+	m.Reason = reason
+	return m
+}

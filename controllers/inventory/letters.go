@@ -1,0 +1,75 @@
+package inventory
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/plan"
+)
+
+// LettersPath is the path at which the metrics server tells the dead letters and the deletions that are held.
+const LettersPath = "/aai/dead-letters"
+
+// Letter is an object that is not as it should be, and will not be without somebody's help, or not soon.
+type Letter struct {
+	// Tenant is cloud-owner/cloud-region-id/tenant-id, and ID the id of the k8s-resource.
+	Tenant string `json:"tenant"`
+	ID     string `json:"id"`
+	// Cluster, Kind, Namespace and Name are those of the Kubernetes resource, as far as they are known.
+	Cluster   string `json:"cluster,omitempty"`
+	Kind      string `json:"kind,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	// Cause is rejected or conflict for a dead letter, and policy, source or limit for a deletion that is held.
+	Cause string `json:"cause"`
+	// Message says why.
+	Message string `json:"message"`
+	// Since is since when it is a dead letter.
+	Since time.Time `json:"since,omitzero"`
+}
+
+// Letters returns the dead letters and the deletions that are held, sorted by tenant and id.
+func (l *Ledger) Letters() []Letter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := []Letter{}
+	for _, a := range l.tenants {
+		for key, e := range a.letters {
+			all = append(all, newLetter(key, e))
+		}
+		for _, k := range a.kept {
+			all = append(all, heldLetter(k))
+		}
+	}
+	slices.SortFunc(all, func(a, b Letter) int { return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.ID, b.ID)) })
+	return all
+}
+
+// newLetter describes an object that A&AI refused.
+func newLetter(key aai.Key, e entry) Letter {
+	r := e.Resource
+	return Letter{
+		Tenant: key.Tenant.String(), ID: key.ID, Cluster: r.Cluster, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name,
+		Cause: causeOf[e.Reason], Message: e.Message, Since: e.since.UTC().Truncate(time.Second),
+	}
+}
+
+// heldLetter describes a document that should be deleted and is not.
+func heldLetter(k plan.Kept) Letter {
+	return Letter{Tenant: k.Key.Tenant.String(), ID: k.Key.ID, Cluster: k.Source, Cause: string(k.Cause), Message: k.Message}
+}
+
+// serveLetters answers with the letters as a JSON array.
+func (l *Ledger) serveLetters(w http.ResponseWriter, _ *http.Request) {
+	body, err := json.MarshalIndent(l.Letters(), "", "  ")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(body, '\n')) // A reader that has gone needs no answer.
+}

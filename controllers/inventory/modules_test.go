@@ -1,0 +1,299 @@
+package inventory
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/sync"
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/scope"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// module is a module of the VNF that scopes in namespace shop may link to.
+func module(id string) aai.VFModule { return aai.VFModule{GenericVNFID: "vnf-1", ID: id} }
+
+// says is the judgement of a scope whose apps say that modules are as in the words up, down and unknown.
+func says(words ...string) *scope.Judged {
+	j := judged()
+	for _, word := range words {
+		id, state, _ := strings.Cut(word, "=")
+		app := scope.LinkedApp{Links: corev1alpha2.InventoryLinks{GenericVNFID: "vnf-1", VFModuleID: id}, Summary: healthscope.Summary{Total: 2, Ready: 1, Healthy: 1}}
+		switch state {
+		case "up":
+			app.Summary.Ready, app.Summary.Healthy = 2, 2
+		case "unknown":
+			app.Summary.Unknown = 1
+		default:
+			app.Summary.Failed = 1
+		}
+		j.LinkedApps = append(j.LinkedApps, app)
+	}
+	return j
+}
+
+// naming is the spec of a scope whose apps name modules.
+func naming(ids ...string) *corev1alpha2.HealthScopeSpec {
+	spec := &corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "without"}}}
+	for _, id := range ids {
+		spec.Apps = append(spec.Apps, corev1alpha2.ScopeApp{Name: "app-" + id, Inventory: &corev1alpha2.InventoryLinks{GenericVNFID: "vnf-1", VFModuleID: id}})
+	}
+	return spec
+}
+
+func TestWhatModulesAreToBe(t *testing.T) {
+	in, out := aai.InServicePath, aai.OutOfServicePath
+	cases := map[string]struct {
+		judged judgedScopes
+		// waiting are the modules that scopes name that were not judged.
+		waiting map[types.NamespacedName][]string
+		want    statuses
+	}{
+		"each for itself":                        {judged: judgedScopes{shop: says("a=up", "b=down", "c=unknown")}, want: statuses{module("a"): in, module("b"): out}},
+		"the worst of two apps":                  {judged: judgedScopes{shop: says("a=up", "a=down")}, want: statuses{module("a"): out}},
+		"the worst of two scopes":                {judged: judgedScopes{shop: says("a=up", "b=up"), name("shop", "z"): says("a=down", "b=unknown")}, want: statuses{module("a"): out}},
+		"a namespace that may not link":          {judged: judgedScopes{name("back", "x"): says("a=down")}, want: statuses{}},
+		"one that waits to be judged holds":      {judged: judgedScopes{shop: says("a=up", "b=up")}, waiting: map[types.NamespacedName][]string{name("shop", "z"): {"a"}}, want: statuses{module("b"): in}},
+		"but what is down is down":               {judged: judgedScopes{shop: says("a=down")}, waiting: map[types.NamespacedName][]string{name("shop", "z"): {"a"}}, want: statuses{module("a"): out}},
+		"of a namespace that may not link, not":  {judged: judgedScopes{shop: says("a=up")}, waiting: map[types.NamespacedName][]string{name("back", "z"): {"a"}}, want: statuses{module("a"): in}},
+		"one that was judged before it was read": {judged: judgedScopes{shop: says("a=up")}, waiting: map[types.NamespacedName][]string{shop: {"a"}}, want: statuses{module("a"): in}},
+	}
+	for title, c := range cases {
+		t.Run(title, func(t *testing.T) {
+			i := newModuleIndex(options(), c.judged)
+			for n := range c.judged {
+				i.scopeJudged(n)
+			}
+			for n, ids := range c.waiting {
+				i.scopeExists(n, naming(ids...))
+			}
+			if diff := cmp.Diff(c.want, i.desired("vnf-1")); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestVNFsAreAskedForWhenSomethingIsNewAboutTheirModules(t *testing.T) {
+	j := judgedScopes{}
+	i := newModuleIndex(options(), j)
+	var told []vnf
+	i.onChange(func(v vnf) { told = append(told, v) })
+	expect := func(what string, n int, do func()) {
+		t.Helper()
+		told = nil
+		do()
+		if len(told) != n {
+			t.Errorf("%s: told of %v, want %d", what, told, n)
+		}
+	}
+	expect("it appears", 1, func() { i.scopeExists(shop, naming("a", "b")) })
+	expect("it appears again", 0, func() { i.scopeExists(shop, naming("a", "b")) })
+	j[shop] = says("a=up", "b=up")
+	expect("it is judged", 1, func() { i.scopeJudged(shop) })
+	expect("it is judged the same", 0, func() { i.scopeJudged(shop) })
+	j[shop] = says("a=up", "b=down")
+	expect("one is down", 1, func() { i.scopeJudged(shop) })
+	j[shop] = says("a=up")
+	expect("one is not named any more", 1, func() { i.scopeJudged(shop) })
+	delete(j, shop)
+	expect("it goes", 1, func() { i.scopeJudged(shop) })
+	expect("it has gone", 0, func() { i.scopeJudged(shop) })
+	if len(i.said) > 0 || len(i.by) > 0 {
+		t.Errorf("the index remembers %v, %v", i.said, i.by)
+	}
+}
+
+// TestTheModuleIndexForgetsNothing changes judgements at random and checks that what is desired is what an index says that learns all at once.
+func TestTheModuleIndexForgetsNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		j := judgedScopes{}
+		i := newModuleIndex(options(), j)
+		asked := map[vnf]bool{}
+		i.onChange(func(v vnf) { asked[v] = true })
+		last := i.desired("vnf-1")
+		t.Repeat(map[string]func(*rapid.T){
+			"judge": func(t *rapid.T) {
+				n := anyScope(t)
+				j[n] = says(rapid.SliceOfN(rapid.SampledFrom([]string{"a=up", "a=down", "a=unknown", "b=up", "b=down"}), 0, 3).Draw(t, "says")...)
+				i.scopeJudged(n)
+			},
+			"exists": func(t *rapid.T) {
+				i.scopeExists(anyScope(t), naming(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b"}), 0, 2).Draw(t, "names")...))
+			},
+			"goes": func(t *rapid.T) {
+				n := anyScope(t)
+				delete(j, n)
+				i.scopeJudged(n)
+			},
+			"": func(t *rapid.T) {
+				now := i.desired("vnf-1")
+				if cmp.Diff(last, now) != "" && !asked["vnf-1"] {
+					t.Fatalf("what is desired has changed from %v to %v, and nobody was told", last, now)
+				}
+				last = now
+				clear(asked)
+			},
+		})
+		for _, n := range []string{"a", "b", "c"} {
+			if j[name("shop", n)] == nil {
+				i.scopeJudged(name("shop", n))
+			}
+		}
+		fresh := newModuleIndex(options(), j)
+		for n := range j {
+			fresh.scopeJudged(n)
+		}
+		if diff := cmp.Diff(fresh.desired("vnf-1"), i.desired("vnf-1")); diff != "" {
+			t.Fatalf("-want +got:\n%s", diff)
+		}
+	})
+}
+
+// modulePasses is an A&AI that answers passes over modules.
+type modulePasses struct {
+	begun  []time.Time
+	asked  []map[aai.VFModule]aai.OperationalStatus
+	report sync.ModuleReport
+	err    error
+}
+
+func (p *modulePasses) SyncModules(_ context.Context, _ string, desired map[aai.VFModule]aai.OperationalStatus) (sync.ModuleReport, error) {
+	p.begun, p.asked = append(p.begun, time.Now()), append(p.asked, desired)
+	p.report.NextPass = time.Now().Add(10 * time.Minute)
+	return p.report, p.err
+}
+
+func newModuleReconciler(p *modulePasses) *moduleReconciler {
+	j := judgedScopes{shop: says("a=up")}
+	i := newModuleIndex(options(), j)
+	i.scopeJudged(shop)
+	return &moduleReconciler{
+		index: i, scopes: &scopeList{reader: existingScopes{}, exists: func(*corev1alpha2.HealthScope) {}}, clusters: oneCluster{}, syncer: p,
+		ledger: newLedger(options(), nobody), paces: &paces[vnf]{},
+	}
+}
+
+func TestModulesAreReconciledNowAndThen(t *testing.T) {
+	synced := sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): {State: sync.Synced}}}
+	cases := map[string]struct {
+		err         error
+		least, most int
+	}{
+		"nothing to do":  {least: 6, most: 7},
+		"A&AI is down":   {err: failure(aai.OpModules, 0, aai.Retry, 0), least: 55, most: 75},
+		"wrong password": {err: failure(aai.OpProbe, 403, aai.Stop, 0), least: 55, most: 75},
+	}
+	for title, c := range cases {
+		t.Run(title, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &modulePasses{report: synced, err: c.err}
+				r := newModuleReconciler(p)
+				for end := time.Now().Add(time.Hour); time.Now().Before(end); {
+					result, err := r.Reconcile(t.Context(), "vnf-1")
+					if err != nil || result.RequeueAfter <= 0 {
+						t.Fatalf("got %+v, %v", result, err)
+					}
+					<-time.After(result.RequeueAfter)
+				}
+				if n := len(p.begun); n < c.least || n > c.most {
+					t.Errorf("%d passes in an hour, want %d to %d", n, c.least, c.most)
+				}
+				if diff := cmp.Diff(map[aai.VFModule]aai.OperationalStatus{module("a"): aai.InServicePath}, p.asked[0]); diff != "" {
+					t.Errorf("asked for, -want +got:\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestModulesOfNobodyAreLeftAlone(t *testing.T) {
+	p := &modulePasses{}
+	if result, err := newModuleReconciler(p).Reconcile(t.Context(), "vnf-2"); err != nil || result.RequeueAfter != 0 || len(p.asked[0]) > 0 {
+		t.Errorf("got %+v, %v after %v", result, err, p.asked)
+	}
+}
+
+func TestScopesAreToldOfTheirModules(t *testing.T) {
+	web := member("shop", "web", healthscope.Ready)
+	members := placed(web)
+	members[0].Links = &corev1alpha2.InventoryLinks{GenericVNFID: "vnf-1", VFModuleID: "a"}
+	down := failure(aai.OpModules, 0, aai.Retry, 0)
+	cases := map[string]struct {
+		object          sync.Object
+		err             error
+		members         []scope.Placed
+		reason, message string
+	}{
+		"all is well":                  {object: sync.Object{State: sync.Synced}, members: members},
+		"it is not there":              {object: sync.Object{State: sync.Pending, Reason: sync.ReasonMissingDependency, Message: `generic-vnf "vnf-1" has no vf-module "a"`}, members: members, reason: ReasonPending, message: `operational-status of vf-module "vnf-1/a": generic-vnf "vnf-1" has no vf-module "a"`},
+		"A&AI refuses it":              {object: sync.Object{State: sync.Failed, Reason: sync.ReasonRejected, Message: `cannot patch "/x": status 400: no (transaction 7)`}, members: members, reason: ReasonRefused, message: `operational-status of vf-module "vnf-1/a": status 400: no`},
+		"A&AI is down":                 {object: sync.Object{State: sync.Pending, Reason: sync.ReasonNotTried}, err: down, members: members, reason: ReasonUnavailable, message: plain(down.Error())},
+		"A&AI is down, and it is done": {object: sync.Object{State: sync.Synced}, err: down, members: members},
+		"it is no matter of the scope": {object: sync.Object{State: sync.Failed, Reason: sync.ReasonRejected, Message: "no"}, members: placed(web)},
+	}
+	for title, c := range cases {
+		t.Run(title, func(t *testing.T) {
+			l := newLedger(options(), nobody)
+			note(l, tenant, passOf(map[string]sync.Object{"web": {State: sync.Synced}}), nil, false)
+			before := l.Report(shop, c.members)
+			var heard []types.NamespacedName
+			l.Subscribe(func(n types.NamespacedName) { heard = append(heard, n) })
+			l.putModules("vnf-1", sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): c.object}}, c.err)
+			got := l.Report(shop, c.members)
+			if got.Reason != c.reason || got.Message != c.message || got.Synced != 1 || got.Pending+got.Failed > 0 {
+				t.Errorf("got %+v", got)
+			}
+			if changed := cmp.Diff(before, got) != ""; changed != (len(heard) == 1) {
+				t.Errorf("the scope has heard %d times, and its report has changed: %t", len(heard), changed)
+			}
+			heard = nil
+			l.putModules("vnf-1", sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): c.object}}, c.err)
+			if len(heard) > 0 {
+				t.Error("the scope hears of what is no news")
+			}
+			l.putModules("vnf-1", sync.ModuleReport{}, nil)
+			if got = l.Report(shop, c.members); got.Reason != "" || len(l.vnfs) > 0 {
+				t.Errorf("afterwards %+v, %d VNFs", got, len(l.vnfs))
+			}
+		})
+	}
+}
+
+func TestMetricsOfModulesAndRegions(t *testing.T) {
+	l := newLedger(options(), nobody)
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(l)
+	expect := func(name, help, want string) {
+		t.Helper()
+		if want != "" {
+			want = "# HELP " + name + " " + help + "\n# TYPE " + name + " gauge\n" + want
+		}
+		if err := testutil.GatherAndCompare(registry, strings.NewReader(want), name); err != nil {
+			t.Error(err)
+		}
+	}
+	const modules, help = "healthscope_aai_vf_modules", "Modules of VNFs whose operational-status goes to A&AI, by the state of their synchronisation: synced, pending or failed. A state without modules has no series."
+	const problem, problemHelp = "healthscope_aai_problem", "1 for what a person has to mend before A&AI is up to date: certificate, credentials, outage, region, server, tenant or version. The others have no series."
+	expect(modules, help, "")
+	l.putModules("vnf-1", sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): {State: sync.Synced}, module("b"): {State: sync.Pending}}}, nil)
+	l.putModules("vnf-2", sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{{GenericVNFID: "vnf-2", ID: "a"}: {State: sync.Pending}}}, errors.New("down"))
+	expect(modules, help, "healthscope_aai_vf_modules{state=\"pending\"} 2\nhealthscope_aai_vf_modules{state=\"synced\"} 1\n")
+	expect(problem, problemHelp, "healthscope_aai_problem{problem=\"outage\"} 1\n")
+	l.Report(shop, placed(member("elsewhere", "web", healthscope.Ready)))
+	expect(problem, problemHelp, "healthscope_aai_problem{problem=\"outage\"} 1\nhealthscope_aai_problem{problem=\"region\"} 1\n")
+	l.Report(shop, placed(member("shop", "web", healthscope.Ready)))
+	l.putModules("vnf-2", sync.ModuleReport{}, nil)
+	expect(problem, problemHelp, "")
+}

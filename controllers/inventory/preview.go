@@ -1,0 +1,151 @@
+package inventory
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/plan"
+	"github.com/healthscope/healthscope/controllers/fleet"
+)
+
+// Preview is what would be done in A&AI.
+type Preview struct {
+	// Tenants is what would be done in each tenant, sorted.
+	Tenants []TenantPreview
+	// Modules are the changes of modules, sorted; none when inventory.operationalStatus is not set.
+	Modules []plan.StatusChange
+	// MissingModules are modules that scopes name and A&AI does not have, sorted.
+	MissingModules []aai.VFModule
+}
+
+// TenantPreview is what would be done in a tenant.
+type TenantPreview struct {
+	// Tenant is the tenant.
+	Tenant aai.Tenant
+	// Missing is true when the tenant does not exist in A&AI, so that nothing can be created in it.
+	Missing bool
+	// Plan is what would be done.
+	Plan plan.Plan
+	// Current are the documents that A&AI holds, as far as the plan is about them.
+	Current map[aai.Key]aai.Document
+}
+
+// connectGrace is how long a preview waits for clusters that are being connected to. What they hold stays as it is.
+const connectGrace = 20 * time.Second
+
+// Preview waits until every scope has been judged, and returns what would be
+// done, without doing it. The manager that judges must have been started, and
+// must not run this inventory: Setup is not called for a preview.
+func (i *Inventory) Preview(ctx context.Context, scopes client.Reader) (Preview, error) {
+	var all Preview
+	if err := i.options.View.WaitSynced(ctx); err != nil {
+		return all, errors.Wrap(err, "cannot read the bundles")
+	}
+	judged := make(chan struct{}, 1)
+	i.index.onChange(func(aai.Tenant) {
+		select {
+		case judged <- struct{}{}:
+		default:
+		}
+	})
+	if err := (&scopeList{reader: scopes, exists: i.scopeExists}).read(ctx); err != nil {
+		return all, err
+	}
+	tenants := i.mapping.Tenants()
+	late := time.After(connectGrace)
+	connecting := true
+	for len(tenants) > 0 && (!i.index.settled() || connecting && i.connecting()) { // Without tenants, nobody is told that scopes have been judged.
+		select {
+		case <-judged:
+		case <-late:
+			connecting = false
+		case <-ctx.Done():
+			return all, errors.Wrap(ctx.Err(), "cannot judge every scope in time")
+		}
+	}
+	if err := i.client.Probe(ctx); err != nil {
+		return all, errors.Wrap(err, "cannot use A&AI")
+	}
+	for _, tenant := range tenants {
+		p, err := i.preview(ctx, tenant)
+		if err != nil {
+			return all, errors.Wrapf(err, "cannot plan tenant %q", tenant)
+		}
+		all.Tenants = append(all.Tenants, p)
+	}
+	return all, i.previewModules(ctx, &all)
+}
+
+// connecting says whether a cluster is being connected to for the first time.
+func (i *Inventory) connecting() bool {
+	return slices.ContainsFunc(i.options.View.States(), func(s fleet.ClusterState) bool { return s.Reachability == fleet.Connecting })
+}
+
+// previewModules adds what would be done to modules.
+func (i *Inventory) previewModules(ctx context.Context, all *Preview) error {
+	if i.modules == nil {
+		return nil
+	}
+	for _, v := range slices.Sorted(maps.Keys(i.modules.vnfs(types.NamespacedName{}))) {
+		list, err := i.client.ListVFModules(ctx, string(v))
+		if err != nil {
+			return errors.Wrapf(err, "cannot plan the modules of generic-vnf %q", v)
+		}
+		current := make(map[aai.VFModule]aai.VFModuleStatus, len(list))
+		for id, status := range list {
+			current[aai.VFModule{GenericVNFID: string(v), ID: id}] = status
+		}
+		changes, missing := plan.Modules(i.modules.desired(v), current)
+		all.Modules, all.MissingModules = append(all.Modules, changes...), append(all.MissingModules, missing...)
+	}
+	return nil
+}
+
+// preview returns what would be done in one tenant.
+func (i *Inventory) preview(ctx context.Context, tenant aai.Tenant) (TenantPreview, error) {
+	p := TenantPreview{Tenant: tenant, Current: map[aai.Key]aai.Document{}}
+	n := i.index.ask(tenant, i.options.View)
+	desired, holds := map[aai.Key]aai.Document{}, plan.Holds{Keys: map[aai.Key]bool{}, Deletions: n.Deletions, Existing: n.Existing}
+	for key, w := range n.Wishes {
+		if w.Document != nil {
+			desired[key] = *w.Document
+		}
+		holds.Keys[key] = w.Held
+	}
+	options := PlanOptions(i.options.Config, i.mapping)
+	list, err := i.client.ListK8sResources(ctx, tenant, options.Owner)
+	if err != nil {
+		return p, err
+	}
+	for _, d := range list {
+		p.Current[aai.Key{Tenant: tenant, ID: d.ID}] = d
+	}
+	if len(list) == 0 {
+		exists, err := i.client.HasTenant(ctx, tenant)
+		if err != nil {
+			return p, err
+		}
+		p.Missing = !exists
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(desired), aai.Key.Compare) {
+		if _, ours := p.Current[key]; ours || p.Missing {
+			continue
+		}
+		d, taken, err := i.client.GetK8sResource(ctx, key) // The list holds only what is ours.
+		if err != nil {
+			return p, err
+		}
+		if taken {
+			p.Current[key] = d
+		}
+	}
+	p.Plan = plan.Diff(desired, p.Current, holds, options)
+	return p, nil
+}

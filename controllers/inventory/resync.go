@@ -1,0 +1,77 @@
+package inventory
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/mapping"
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// AnnotationResync is an annotation of HealthScopes: whenever it gets another value, what A&AI holds of the scope's
+// resources is read again and repaired, without waiting for the next resync. The value itself means nothing; by
+// convention it is the time of the request, as in reconcile.fluxcd.io/requestedAt.
+const AnnotationResync = "healthscope.core.oam.dev/resync-requested-at"
+
+// tenantsOf returns, sorted, where resources of a scope are in A&AI or may be: where its members are, and where what is in its namespace goes, in each of the clusters.
+func (i *index) tenantsOf(name types.NamespacedName, clusters []string) []aai.Tenant {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	keys := make([]healthscope.Key, 0, len(clusters))
+	for _, cluster := range clusters {
+		keys = append(keys, healthscope.Key{Cluster: cluster, Namespace: name.Namespace})
+	}
+	if judged := i.judged[name]; judged != nil {
+		for _, p := range judged.Members {
+			keys = append(keys, p.Key)
+		}
+	}
+	found := map[aai.Tenant]bool{}
+	for _, key := range keys {
+		if place, ok := mapping.Place(key, i.mapping); ok {
+			found[place.Tenant] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(found), aai.Tenant.Compare)
+}
+
+// scopeHandlers are told what happens to scopes.
+type scopeHandlers[K comparable] struct {
+	// exists is told of a scope that exists, or has changed.
+	exists func(*corev1alpha2.HealthScope)
+	// gone is told of one that does not exist any more.
+	gone func(types.NamespacedName)
+	// resync is told of one of which a resync is asked for, and returns what is to be reconciled.
+	resync func(types.NamespacedName) []K
+}
+
+// scopeEvents turns events of scopes into calls of handlers.
+func scopeEvents[K comparable](h scopeHandlers[K]) handler.TypedEventHandler[*corev1alpha2.HealthScope, K] {
+	type queue = workqueue.TypedRateLimitingInterface[K]
+	return handler.TypedFuncs[*corev1alpha2.HealthScope, K]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1alpha2.HealthScope], _ queue) {
+			h.exists(e.Object)
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1alpha2.HealthScope], q queue) {
+			h.exists(e.ObjectNew)
+			if value := e.ObjectNew.Annotations[AnnotationResync]; value == "" || value == e.ObjectOld.Annotations[AnnotationResync] {
+				return
+			}
+			for _, key := range h.resync(ctrlclient.ObjectKeyFromObject(e.ObjectNew)) {
+				q.Add(key)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1alpha2.HealthScope], _ queue) {
+			h.gone(ctrlclient.ObjectKeyFromObject(e.Object))
+		},
+	}
+}

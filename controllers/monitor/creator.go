@@ -1,0 +1,335 @@
+package monitor
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+)
+
+const (
+	// labelManagedBy and managedBy mark the bundles that the monitor made.
+	labelManagedBy = "app.kubernetes.io/managed-by"
+	managedBy      = "healthscope-monitor"
+	// createInterval is the time between two creations: a cluster full of new
+	// applications must not keep the API server from anything else.
+	createInterval = 10 * time.Millisecond
+	// createTimeout bounds a creation.
+	createTimeout = 30 * time.Second
+	// minCreatePause and maxCreatePause bound the pause before a creation that failed is tried again.
+	minCreatePause = time.Second
+	maxCreatePause = 10 * time.Minute
+	// several is how many namespaces that refuse bundles in a row are taken for
+	// a right that is missing everywhere: one or two have a quota, or an admission of their own.
+	several = 3
+	// maxCommonPause bounds the pause that they cause for all namespaces.
+	maxCommonPause = time.Minute
+)
+
+var (
+	// createPause is the pause before the next attempt in a namespace that refuses bundles.
+	createPause = wait.Backoff{Duration: minCreatePause, Factor: 2, Jitter: 0.1, Steps: 20, Cap: maxCreatePause}
+	// commonPause is the pause before the next attempt anywhere, while no namespace takes bundles.
+	commonPause = wait.Backoff{Duration: minCreatePause, Factor: 2, Jitter: 0.1, Steps: 20, Cap: maxCommonPause}
+)
+
+// errHeld says that a creation must wait for the end of a refusal.
+var errHeld = errors.New("bundles are refused at present")
+
+// refusal is for how long no bundles are made because they were refused, and for how long after the next time.
+type refusal struct {
+	until time.Time
+	pause wait.Backoff
+}
+
+// creator makes the bundles that nobody else makes: one for each value of a
+// label in a namespace that some object carries. It never deletes one, because
+// an application that has vanished must be seen to be missing.
+type creator struct {
+	key     string
+	client  client.Client
+	bundles func(context.Context, claim) ([]types.NamespacedName, error)
+	// carried says whether an object carries the label.
+	carried func(claim) bool
+	// created is told of each bundle that was made.
+	created func()
+	logger  logr.Logger
+	pauses  workqueue.TypedRateLimiter[claim]
+	queue   workqueue.TypedRateLimitingInterface[claim]
+
+	// mu guards odd, the claims that make no bundle, of which that has been
+	// said, by the name that the bundle would have.
+	mu  sync.Mutex
+	odd map[types.NamespacedName]sets.Set[claim]
+
+	// What follows belongs to run. refusals are those in force by namespace,
+	// that of all namespaces by the empty name, and refusing the namespaces that
+	// have refused bundles since one was made.
+	refusals map[string]refusal
+	refusing sets.Set[string]
+}
+
+func newCreator(key string, c client.Client, logger logr.Logger) *creator {
+	pauses := workqueue.NewTypedItemExponentialFailureRateLimiter[claim](minCreatePause, maxCreatePause)
+	return &creator{
+		key: key, client: c, logger: logger, pauses: pauses, queue: workqueue.NewTypedRateLimitingQueue(pauses),
+		odd: map[types.NamespacedName]sets.Set[claim]{}, refusals: map[string]refusal{}, refusing: sets.New[string](),
+	}
+}
+
+// consider looks at claims whose objects or bundles have changed, and at those
+// that wait for a bundle that may have gone: one that is named like the value of
+// a claim. An object of the cluster has no namespace for a bundle.
+func (c *creator) consider(touched sets.Set[claim]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for t := range touched {
+		if t.namespace == "" {
+			continue
+		}
+		if t.key == c.key {
+			c.queue.Add(t)
+		}
+		for waiting := range c.odd[types.NamespacedName{Namespace: t.namespace, Name: t.value}] {
+			c.queue.Add(waiting)
+		}
+	}
+}
+
+// run makes bundles until ctx is done. Before it is called all bundles and all objects must have been read.
+func (c *creator) run(ctx context.Context) {
+	defer context.AfterFunc(ctx, c.queue.ShutDown)()
+	pacer := time.NewTicker(createInterval)
+	defer pacer.Stop()
+	for {
+		next, shutdown := c.queue.Get()
+		if shutdown {
+			return
+		}
+		switch err := c.ensure(ctx, next, pacer.C); {
+		case err == nil:
+			c.queue.Forget(next)
+		case errors.Is(err, errHeld):
+			c.queue.AddAfter(next, c.turn(next))
+		default:
+			c.queue.AddAfter(next, max(c.pauses.When(next), c.turn(next)))
+		}
+		c.queue.Done(next)
+	}
+}
+
+// held is how long bundles are refused in a namespace from now on.
+func (c *creator) held(namespace string) time.Duration {
+	return max(0, time.Until(c.refusals[namespace].until), time.Until(c.refusals[""].until))
+}
+
+// turn is how long a claim must wait for its namespace. Claims that have failed
+// go last, so that they do not starve those that nobody may have anything against.
+func (c *creator) turn(wanted claim) time.Duration {
+	wait := c.held(wanted.namespace)
+	if wait > 0 && c.queue.NumRequeues(wanted) > 0 {
+		wait += minCreatePause
+	}
+	return wait
+}
+
+// ensure makes the bundle of a claim unless there is one, or nothing to report
+// in it. The error asks for another attempt.
+func (c *creator) ensure(ctx context.Context, wanted claim, pace <-chan time.Time) error {
+	if !c.carried(wanted) {
+		c.forget(wanted)
+		return nil
+	}
+	claiming, err := c.bundles(ctx, wanted)
+	if err != nil {
+		return fmt.Errorf("cannot find the bundles of label %q: %w", wanted.index(), err)
+	}
+	for _, b := range claiming {
+		if b.Namespace == wanted.namespace {
+			c.forget(wanted)
+			return nil
+		}
+	}
+	if wanted.value == "" {
+		c.reportOdd(wanted, "the label has no value")
+		return nil
+	}
+	if taken, err := c.taken(ctx, wanted); taken || err != nil {
+		return err
+	}
+	if c.held(wanted.namespace) > 0 {
+		return errHeld
+	}
+	select {
+	case <-pace:
+	case <-ctx.Done():
+		return nil
+	}
+	return c.create(ctx, wanted)
+}
+
+// taken says whether the cache has a bundle that has the name of the claim's, and wants something else.
+func (c *creator) taken(ctx context.Context, wanted claim) (bool, error) {
+	name := bundleOf(wanted)
+	// It is noted before it is looked for: when the bundle goes in between, that wakes the claim.
+	known := c.note(wanted)
+	err := c.client.Get(ctx, name, &k8spluginv1alpha1.ResourceBundleState{}, client.UnsafeDisableDeepCopyOption(true))
+	if !known && err == nil {
+		c.logOdd(wanted, "another bundle has the name")
+	} else if !known {
+		c.forget(wanted)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("cannot get bundle %q from the cache: %w", name, err)
+	}
+	return err == nil, nil
+}
+
+// create makes the bundle of a claim, and reports what is in the way once. The error asks for another attempt.
+func (c *creator) create(ctx context.Context, wanted claim) error {
+	ctx, cancel := context.WithTimeout(ctx, createTimeout)
+	defer cancel()
+	b := bundleFor(wanted)
+	name := nameOfBundle(b)
+	err := c.client.Create(ctx, b, fieldOwner)
+	if err == nil || apierrors.IsAlreadyExists(err) {
+		delete(c.refusals, wanted.namespace)
+		delete(c.refusals, "")
+		c.refusing.Clear()
+	}
+	switch {
+	case err == nil:
+		c.forget(wanted)
+		c.created()
+		c.logger.Info("Made bundle", "bundle", name, "label", wanted.index())
+		return nil
+	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return nil // The namespace goes, and with it what carries the label.
+	case apierrors.IsInvalid(err):
+		c.reportOdd(wanted, err.Error())
+		return nil
+	case apierrors.IsForbidden(err):
+		c.refused(name, err)
+	}
+	// Also when the name is taken: the cache will say by whom.
+	return fmt.Errorf("cannot make bundle %q: %w", name, err)
+}
+
+// refused notes that a bundle may not be made, and says so when that is news:
+// for its namespace or, with several that refuse, for all.
+func (c *creator) refused(name types.NamespacedName, err error) {
+	for namespace, r := range c.refusals {
+		if time.Since(r.until) > 2*maxCreatePause {
+			delete(c.refusals, namespace) // Nothing there asks for a bundle any more.
+		}
+	}
+	hold := func(namespace string, pause wait.Backoff, message string) {
+		r, again := c.refusals[namespace]
+		if !again {
+			r.pause = pause
+		}
+		r.until = time.Now().Add(r.pause.Step())
+		c.refusals[namespace] = r
+		if !again && message != "" {
+			c.logger.Info(message, "bundle", name, "reason", err.Error())
+		}
+	}
+	c.refusing.Insert(name.Namespace)
+	if c.refusing.Len() < several {
+		hold(name.Namespace, createPause, "Cannot make bundles in a namespace, trying again at growing intervals")
+		return
+	}
+	hold(name.Namespace, createPause, "")
+	hold("", commonPause, "Cannot make bundles in several namespaces, trying again at growing intervals")
+}
+
+// reportOdd logs once why a claim makes no bundle.
+func (c *creator) reportOdd(wanted claim, reason string) {
+	if !c.note(wanted) {
+		c.logOdd(wanted, reason)
+	}
+}
+
+func (c *creator) logOdd(wanted claim, reason string) {
+	c.logger.Info("Cannot make a bundle for a label", "namespace", wanted.namespace, "label", wanted.index(), "reason", reason)
+}
+
+// note notes that a claim makes no bundle, and says whether that was known.
+func (c *creator) note(wanted claim) (known bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	name := bundleOf(wanted)
+	known = c.odd[name].Has(wanted)
+	if c.odd[name] == nil {
+		c.odd[name] = sets.New[claim]()
+	}
+	c.odd[name].Insert(wanted)
+	return known
+}
+
+// forget drops that a claim makes no bundle.
+func (c *creator) forget(wanted claim) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	name := bundleOf(wanted)
+	c.odd[name].Delete(wanted)
+	if c.odd[name].Len() == 0 {
+		delete(c.odd, name)
+	}
+}
+
+// bundleOf is the name of the bundle that the creator makes for a claim.
+func bundleOf(c claim) types.NamespacedName {
+	return types.NamespacedName{Namespace: c.namespace, Name: bundleName(c.value)}
+}
+
+// bundleFor is the bundle that the creator makes for a claim.
+func bundleFor(c claim) *k8spluginv1alpha1.ResourceBundleState {
+	return &k8spluginv1alpha1.ResourceBundleState{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: c.namespace, Name: bundleName(c.value),
+			Labels: map[string]string{c.key: c.value, labelManagedBy: managedBy},
+		},
+		Spec: k8spluginv1alpha1.ResourceBundleStateSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{c.key: c.value}},
+		},
+	}
+}
+
+// bundleName is the name of the bundle for a value: the value itself or, where
+// that is no name of an object, what is left of it in lower case with a hash
+// that keeps values apart that differ in nothing else.
+func bundleName(value string) string {
+	if len(validation.IsDNS1123Subdomain(value)) == 0 {
+		return value
+	}
+	plain := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		default:
+			return '-'
+		}
+	}, value)
+	sum := sha256.Sum256([]byte(value))
+	return strings.TrimLeft(strings.Trim(plain, "-")+"-"+hex.EncodeToString(sum[:4]), "-")
+}

@@ -1,0 +1,273 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"pgregory.net/rapid"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/pruning"
+	"github.com/healthscope/healthscope/healthscope/bundle"
+)
+
+// shelf is an API server with one bundle.
+type shelf struct {
+	client.Reader
+	client.SubResourceWriter
+
+	stored *k8spluginv1alpha1.ResourceBundleState
+	writes int
+}
+
+func (s *shelf) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	s.stored.DeepCopyInto(object.(*k8spluginv1alpha1.ResourceBundleState)) //nolint:forcetypeassert // The reconciler reads nothing else.
+	return nil
+}
+
+func (s *shelf) Update(_ context.Context, object client.Object, _ ...client.SubResourceUpdateOption) error {
+	b := object.(*k8spluginv1alpha1.ResourceBundleState) //nolint:forcetypeassert // The reconciler writes nothing else.
+	version, _ := strconv.Atoi(s.stored.ResourceVersion)
+	b.ResourceVersion = strconv.Itoa(version + 1)
+	s.stored = b.DeepCopy()
+	s.writes++
+	b.Status = *b.Status.DeepCopy() // The answer is decoded into the object.
+	return nil
+}
+
+// history plays what can happen to the objects of two kinds and to a monitor that watches them.
+type history struct {
+	t     *rapid.T
+	api   *shelf
+	clock *clocktesting.FakePassiveClock
+	// truth are the objects that there are, by kind and name.
+	truth   map[string]map[string]*unstructured.Unstructured
+	refused sets.Set[string]
+	version int
+	monitor *reconciler
+	watches *watches
+	// since is what status.resources must say of since.
+	since map[string]k8spluginv1alpha1.ResourceHealth
+}
+
+var historyKinds = []string{"ConfigMap", "Pod"}
+
+func newHistory(t *rapid.T) *history {
+	h := &history{
+		t: t, api: &shelf{stored: bundleAt("1")}, clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0)),
+		truth: map[string]map[string]*unstructured.Unstructured{}, refused: sets.New[string](),
+		since: map[string]k8spluginv1alpha1.ResourceHealth{},
+	}
+	for _, kind := range historyKinds {
+		h.truth[kind] = map[string]*unstructured.Unstructured{}
+	}
+	h.start()
+	return h
+}
+
+// start starts a monitor, which remembers nothing.
+func (h *history) start() {
+	h.watches = &watches{
+		membership: membership{keys: []string{testKey}}, ledger: newLedger(), stops: map[*watch]context.CancelFunc{},
+		sourceOf: func(p place) source { return source{place: p} },
+	}
+	for _, kind := range historyKinds {
+		w := h.watches.add(place{kind: schema.GroupVersionKind{Version: "v1", Kind: kind}, key: testKey})
+		w.logger = logr.Discard()
+		w.store.changed = func(touched sets.Set[claim]) {
+			if touched.Has(inNamespace("1-sink")) {
+				h.watches.ledger.touch(sink)
+			}
+		}
+		w.readable = func() { h.watches.ledger.touch(sink) }
+		if h.refused.Has(kind) {
+			w.failed(errForbidden)
+		} else {
+			h.relist(w)
+		}
+	}
+	h.monitor = &reconciler{
+		bundles: h.api, status: h.api, members: h.watches.members, unreadable: h.watches.unreadable,
+		wake: func(types.NamespacedName) {}, ledger: h.watches.ledger, guard: pruning.NewGuard("bundles"),
+		large: newLane(1), recorder: events.NewFakeRecorder(100), clock: h.clock,
+	}
+}
+
+func (h *history) watch(kind string) *watch {
+	return h.watches.current[slices.Index(historyKinds, kind)]
+}
+
+// relist gives a watch the whole list of what there is.
+func (h *history) relist(w *watch) {
+	var list []any
+	for _, object := range h.truth[w.source.kind.Kind] {
+		list = append(list, object.DeepCopy())
+	}
+	if err := w.store.Replace(list, ""); err != nil {
+		h.t.Fatal(err)
+	}
+	w.succeeded(true, true)
+}
+
+// newObject is an object of the kind in some state, and in the bundle or not.
+func (h *history) newObject(kind, name, uid string) *unstructured.Unstructured {
+	h.version++
+	o := object("ns", name, rapid.SampledFrom([]string{"1-sink", "1-sink", "1-sink", "2-other"}).Draw(h.t, "label"), strconv.Itoa(h.version))
+	o.SetKind(kind)
+	o.SetUID(types.UID(uid))
+	if kind == "Pod" {
+		o.Object["status"] = map[string]any{"phase": rapid.SampledFrom([]string{"Pending", "Failed", "Succeeded"}).Draw(h.t, "phase")}
+	}
+	return o
+}
+
+// step lets something happen.
+func (h *history) step() {
+	kind := rapid.SampledFrom(historyKinds).Draw(h.t, "kind")
+	w := h.watch(kind)
+	switch rapid.SampledFrom([]string{"object", "object", "object", "object", "relist", "refuse", "allow", "restart", "pass"}).Draw(h.t, "step") {
+	case "object":
+		h.changeObject(kind)
+	case "relist":
+		if !h.refused.Has(kind) {
+			h.relist(w)
+		}
+	case "refuse":
+		h.refused.Insert(kind)
+		w.failed(errForbidden)
+		if rapid.Bool().Draw(h.t, "lasts") {
+			w.doubted = w.doubted.Add(-doubtTime)
+			w.failed(errForbidden)
+		}
+	case "allow":
+		h.refused.Delete(kind)
+		h.relist(w)
+	case "restart":
+		h.start()
+	case "pass":
+		h.clock.SetTime(h.clock.Now().Add(time.Duration(rapid.IntRange(0, 5000).Draw(h.t, "ms")) * time.Millisecond))
+	}
+}
+
+// changeObject adds, updates, relabels, deletes or replaces an object. What a
+// monitor does not hear of, because its watch is broken, it learns from the next list.
+func (h *history) changeObject(kind string) {
+	name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(h.t, "name")
+	objects, contents := h.truth[kind], h.watch(kind).store
+	known := objects[name]
+	heard := !h.refused.Has(kind) && rapid.IntRange(0, 3).Draw(h.t, "heard") > 0
+	var err error
+	switch rapid.SampledFrom([]string{"put", "put", "delete", "recreate"}).Draw(h.t, "change") {
+	case "delete":
+		delete(objects, name)
+		if heard && known != nil {
+			err = contents.Delete(known.DeepCopy())
+		}
+	case "put":
+		uid := fmt.Sprint("uid-", h.version)
+		if known != nil {
+			uid = string(known.GetUID())
+		}
+		objects[name] = h.newObject(kind, name, uid)
+	case "recreate":
+		objects[name] = h.newObject(kind, name, fmt.Sprint("uid-", h.version))
+	}
+	if heard && objects[name] != nil {
+		err = contents.Update(objects[name].DeepCopy())
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// reconcile looks at the bundle, and checks what has been written.
+func (h *history) reconcile() {
+	writes := h.api.writes
+	for range 3 {
+		result, err := h.monitor.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: sink})
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		if result.RequeueAfter == 0 {
+			break
+		}
+		h.clock.SetTime(h.clock.Now().Add(result.RequeueAfter))
+	}
+	if h.api.writes == writes {
+		return
+	}
+	now := h.clock.Now().Truncate(time.Second)
+	listed := map[string]k8spluginv1alpha1.ResourceHealth{}
+	for _, r := range h.api.stored.Status.Resources {
+		key := r.Kind + "/" + r.Name
+		listed[key] = r
+		want := now
+		if before, ok := h.since[key]; ok && before.UID == r.UID && before.State == r.State {
+			want = before.Since.Time
+		}
+		if !r.Since.Equal(&metav1.Time{Time: want}) {
+			h.t.Fatalf("%s is %s since %s, want %s", key, r.State, r.Since, want)
+		}
+	}
+	h.since = listed
+}
+
+// inBundle are the objects of the bundle that there are.
+func (h *history) inBundle() []*unstructured.Unstructured {
+	var objects []*unstructured.Unstructured
+	for _, kind := range historyKinds {
+		for o := range maps.Values(h.truth[kind]) {
+			if o.GetLabels()[testKey] == "1-sink" {
+				objects = append(objects, o)
+			}
+		}
+	}
+	return objects
+}
+
+// TestAnyHistoryEndsInTheTruth plays any history, after which every kind can be
+// read and is read once more, and compares the bundle with one that is made
+// from nothing but the objects and what the bundle said before.
+func TestAnyHistoryEndsInTheTruth(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		h := newHistory(t)
+		h.reconcile()
+		for range rapid.IntRange(1, 25).Draw(t, "steps") {
+			h.step()
+			h.reconcile()
+		}
+		before := h.api.stored.Status.DeepCopy()
+		for _, kind := range historyKinds {
+			h.refused.Delete(kind)
+			h.relist(h.watch(kind))
+		}
+		h.reconcile()
+		want := bundle.Build(h.inBundle(), before, h.clock.Now(), bundle.Options{})
+		if got := h.api.stored.Status; !bundle.Equal(&want, &got) {
+			t.Fatalf("the bundle differs from the truth (-want +got):\n%s", cmp.Diff(want, got))
+		}
+		writes := h.api.writes
+		h.start()
+		h.reconcile()
+		if h.api.writes != writes {
+			t.Fatal("a restart at the end leads to a write")
+		}
+	})
+}

@@ -1,0 +1,129 @@
+package monitor
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+)
+
+func TestAllowance(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		size, failures, contests int
+		want                     allowance
+	}{
+		"small":                  {size: 50 << 10, want: allowance{250 * time.Millisecond, 3}},
+		"nothing written yet":    {want: allowance{250 * time.Millisecond, 3}},
+		"the largest small one":  {size: 128 << 10, want: allowance{250 * time.Millisecond, 3}},
+		"the smallest large one": {size: 128<<10 + 1, want: allowance{500 * time.Millisecond, 1}},
+		"a megabyte":             {size: 1 << 20, want: allowance{2 * time.Second, 1}},
+		"larger than can be":     {size: 100 << 20, want: allowance{4 * time.Second, 1}},
+		"one failure":            {failures: 1, want: allowance{500 * time.Millisecond, 1}},
+		"many failures":          {failures: 1000, want: allowance{30 * time.Second, 1}},
+		"one contest":            {contests: 1, want: allowance{500 * time.Millisecond, 1}},
+		"many contests":          {contests: 1000, size: 1 << 20, want: allowance{10 * time.Minute, 1}},
+		"contests and failures":  {contests: 2, failures: 2, want: allowance{4 * time.Second, 1}},
+	}
+	for name, tc := range cases {
+		if got := allowanceOf(tc.size, tc.failures, tc.contests); got != tc.want {
+			t.Errorf("%s: got %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+func TestConflictPauseIsShortAndBounded(t *testing.T) {
+	t.Parallel()
+	small := allowanceOf(0, 0, 0)
+	if got := conflictPause(small, 1); got <= 0 || got > 50*time.Millisecond {
+		t.Errorf("after a conflict %s, want a moment", got)
+	}
+	if got := conflictPause(small, math.MaxInt16); got != time.Second {
+		t.Errorf("after many conflicts %s, want 1s", got)
+	}
+}
+
+func TestSizeOfAStatus(t *testing.T) {
+	t.Parallel()
+	status := &k8spluginv1alpha1.ResourceBundleStateStatus{
+		PodStatuses: make(k8spluginv1alpha1.RawList, 1000), ResourceStatuses: make(k8spluginv1alpha1.RawList, 500),
+		Resources: make([]k8spluginv1alpha1.ResourceHealth, 10),
+	}
+	if got, want := sizeOf(status), 1500+10*entrySize; got != want {
+		t.Errorf("size is %d, want %d", got, want)
+	}
+}
+
+// TestPaceNeverLosesTheLastChange plays any sequence of changes and jumps of
+// the clock against one bundle, as a queue would: each change is seen
+// immediately, and again after the wait it is told.
+func TestPaceNeverLosesTheLastChange(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		a := allowanceOf(rapid.IntRange(0, 2<<20).Draw(t, "size"), rapid.IntRange(0, 3).Draw(t, "failures"), 0)
+		var p pace
+		changes, written, writes := 0, 0, 0
+		elapsed, offset := time.Duration(0), time.Duration(0)
+		began := time.Unix(1_000_000, 0)
+		now := func() time.Time { return began.Add(elapsed + offset) }
+		look := func() {
+			if written == changes {
+				return
+			}
+			p = p.bounded(now(), a)
+			wait := p.wait(now(), a)
+			if wait > a.interval {
+				t.Fatalf("a change waits %s, want at most %s", wait, a.interval)
+			}
+			if wait > 0 {
+				return
+			}
+			p = p.spent(now(), a)
+			written = changes
+			writes++
+		}
+		jumps := 0
+		for range rapid.IntRange(1, 100).Draw(t, "steps") {
+			switch rapid.SampledFrom([]string{"change", "change", "pass", "jump"}).Draw(t, "step") {
+			case "change":
+				changes++
+			case "pass":
+				elapsed += time.Duration(rapid.Int64Range(0, int64(2*a.interval)).Draw(t, "time"))
+			case "jump":
+				jumps++
+				offset += time.Duration(rapid.Int64Range(int64(-time.Hour), int64(time.Hour)).Draw(t, "jump"))
+			}
+			look()
+		}
+		for range 2 { // A clock that was set back since a change was told to wait makes it wait once more.
+			elapsed += a.interval
+			look()
+		}
+		if written != changes {
+			t.Fatalf("%d of %d changes are written two intervals after the last one", written, changes)
+		}
+		// A clock that is set forward fills the bucket once.
+		if allowed := a.burst*(1+jumps) + int(elapsed/a.interval) + jumps; writes > allowed {
+			t.Fatalf("%d writes in %s with %d jumps, want at most %d", writes, elapsed, jumps, allowed)
+		}
+	})
+}
+
+func TestPaceOfALoneChange(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	for _, size := range []int{0, 1 << 20} {
+		a := allowanceOf(size, 0, 0)
+		var p pace
+		for range 20 {
+			if wait := p.wait(now, a); wait > 0 {
+				t.Errorf("size %d: a lone change waits %s, want none", size, wait)
+			}
+			p = p.spent(now, a)
+			now = now.Add(time.Duration(a.burst) * a.interval)
+		}
+	}
+}

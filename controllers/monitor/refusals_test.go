@@ -1,0 +1,163 @@
+package monitor
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+)
+
+// want has the creator consider a value in a namespace.
+func (c *creations) want(namespace, value string) types.NamespacedName {
+	wanted := claim{namespace: namespace, key: testKey, value: value}
+	c.consider(sets.New(wanted))
+	return bundleOf(wanted)
+}
+
+// TestCreatorIsNotStarvedByANamespace has one namespace whose quota is used up, with many values.
+func TestCreatorIsNotStarvedByANamespace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := startCreator(t, nil)
+		c.refuse = func(b types.NamespacedName) error {
+			if b.Namespace == "quota" {
+				return errForbidden
+			}
+			return nil
+		}
+		for i := range 100 {
+			c.want("quota", fmt.Sprint("app-", i))
+		}
+		after(time.Hour)
+		for i := range 10 {
+			c.want(fmt.Sprint("innocent-", i), "shop")
+		}
+		after(2 * time.Second)
+		if _, made, logged := c.counted(); made != 10 || logged != 11 {
+			t.Errorf("%d bundles of other namespaces after two seconds and %d lines in the log, want 10 and one more", made, logged)
+		}
+		after(23 * time.Hour)
+		if asked, _, _ := c.counted(); asked > 200 {
+			t.Errorf("%d creations in a day, want about one each ten minutes", asked)
+		}
+		c.count(func() { c.refuse = nil })
+		after(12 * time.Minute)
+		if _, made, _ := c.counted(); made != 110 {
+			t.Errorf("%d bundles 12 minutes after the quota was raised, want all 110", made)
+		}
+	})
+}
+
+// TestCreatorIsNotStarvedByAValue has an admission that refuses some values of a namespace.
+func TestCreatorIsNotStarvedByAValue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := startCreator(t, nil)
+		c.refuse = func(b types.NamespacedName) error {
+			if b.Name != "good" {
+				return errForbidden
+			}
+			return nil
+		}
+		for i := range 10 {
+			c.want("ns", fmt.Sprint("bad-", i))
+		}
+		after(24 * time.Hour)
+		good := c.want("ns", "good")
+		after(12 * time.Minute)
+		if !c.has(good) {
+			t.Error("12 minutes after its object came a value that is not refused has no bundle")
+		}
+	})
+}
+
+// TestCreatorSlowsDownWhereNoNamespaceTakesBundles has a right that is missing everywhere.
+func TestCreatorSlowsDownWhereNoNamespaceTakesBundles(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := startCreator(t, errForbidden)
+		for i := range 1000 {
+			c.want(fmt.Sprint("ns-", i), "shop")
+		}
+		after(time.Hour)
+		if asked, _, logged := c.counted(); asked > 80 || logged > several {
+			t.Errorf("%d creations in an hour and %d lines in the log, want about one a minute and one for each of the first namespaces", asked, logged)
+		}
+		c.count(func() { c.answer = nil })
+		after(22 * time.Minute)
+		if _, made, _ := c.counted(); made != 1000 {
+			t.Errorf("%d bundles after the right was granted, want 1000", made)
+		}
+	})
+}
+
+// TestCreatorWaitsForItsName has another bundle in the way, of which the cache hears late.
+func TestCreatorWaitsForItsName(t *testing.T) {
+	t.Parallel()
+	for _, value := range []string{"shop", "My_Shop"} {
+		t.Run(value, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := startCreator(t, apierrors.NewAlreadyExists(bundleResource, value), value)
+				after(10 * time.Second)
+				if _, _, logged := c.counted(); logged != 0 {
+					t.Errorf("%d lines in the log before the cache has the other bundle, want none", logged)
+				}
+				name := bundleOf(inNamespace(value))
+				c.count(func() { c.cached[name] = false })
+				after(24 * time.Hour)
+				asked, _, logged := c.counted()
+				if asked > 10 || logged != 1 {
+					t.Errorf("%d creations and %d lines in the log while another bundle has the name, want a few and one", asked, logged)
+				}
+
+				c.count(func() {
+					delete(c.cached, name)
+					c.answer = nil
+				})
+				other := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name.Name}}
+				other.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{testKey: "else"}}
+				releases(membership{keys: []string{testKey}}, c.consider).OnDelete(other)
+				after(time.Second)
+				if !c.has(name) {
+					t.Error("a second after the other bundle was deleted there is none for the value")
+				}
+			})
+		})
+	}
+}
+
+func TestCreatorForgetsWhatIsNotCarried(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := startCreator(t, nil)
+		var names []types.NamespacedName
+		for i := range 50 {
+			name := types.NamespacedName{Namespace: "ns", Name: fmt.Sprint("app-", i)}
+			c.count(func() { c.cached[name] = false })
+			names = append(names, c.want("ns", name.Name))
+		}
+		c.want("ns", "")
+		after(time.Minute)
+		if _, _, logged := c.counted(); logged != 51 {
+			t.Errorf("%d lines in the log, want one for each of 51 values", logged)
+		}
+		for _, name := range names {
+			c.count(func() { c.dropped.Insert(name.Name) })
+			c.want("ns", name.Name)
+		}
+		c.count(func() { c.dropped.Insert("") })
+		c.want("ns", "")
+		after(time.Minute)
+		if len(c.odd) != 0 {
+			t.Errorf("%d values are still known that no object carries", len(c.odd))
+		}
+	})
+}

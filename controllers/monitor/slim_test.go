@@ -1,0 +1,62 @@
+package monitor
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+)
+
+func TestTheCacheHoldsBundlesSlim(t *testing.T) {
+	t.Parallel()
+	list := append([]byte(`["`), bytes.Repeat([]byte("packet-processor "), 1000)...)
+	list = append(list, `"]`...)
+	stored := &k8spluginv1alpha1.ResourceBundleState{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "1-sink"},
+		Status: k8spluginv1alpha1.ResourceBundleStateStatus{
+			PodStatuses: list, ServiceStatuses: []byte("[]"), ResourceStatuses: []byte(`"odd"`),
+			Summary: &k8spluginv1alpha1.Summary{State: "Ready"},
+		},
+	}
+	cached := stored.DeepCopy()
+	for range 2 { // The cache may transform an object again.
+		if _, err := slim(cached); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := sizeOf(&cached.Status); got > len(list)/10 {
+		t.Errorf("the cached lists take %d of %d bytes, want much less", got, len(list))
+	}
+	if got, want := wholeSize(&cached.Status), sizeOf(&stored.Status); got != want {
+		t.Errorf("a bundle of %d bytes counts as one of %d while it is held slim", want, got)
+	}
+	before := cached.DeepCopy()
+	for range 2 {
+		got, err := whole(cached)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(stored, got); diff != "" {
+			t.Errorf("the bundle differs after it was held (-want +got):\n%s", diff)
+		}
+	}
+	if diff := cmp.Diff(before, cached); diff != "" {
+		t.Errorf("reading a bundle changed the cache (-want +got):\n%s", diff)
+	}
+	if got, err := whole(stored); err != nil || !cmp.Equal(stored, got) {
+		t.Errorf("a bundle that is whole becomes %v, %v", got, err)
+	}
+}
+
+func TestWholeNamesTheListItCannotRead(t *testing.T) {
+	t.Parallel()
+	b := bundleAt("1")
+	b.Status.PodStatuses = []byte{slimmed, 0xff, 0xff}
+	if _, err := whole(b); err == nil || !strings.Contains(err.Error(), `podStatuses of bundle "ns/1-sink"`) {
+		t.Errorf("whole: %v, want an error that names the list and the bundle", err)
+	}
+}

@@ -1,0 +1,103 @@
+package monitor
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+)
+
+// writer is an entry of managedFields as an API server makes it.
+func writer(manager, subresource string, at time.Time) metav1.ManagedFieldsEntry {
+	return metav1.ManagedFieldsEntry{
+		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "k8splugin.io/v1alpha1", Subresource: subresource,
+		Time: &metav1.Time{Time: at}, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:status":{}}`),
+	}
+}
+
+func TestStandDown(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	cases := map[string]struct {
+		reason     string
+		summary    bool
+		entries    []metav1.ManagedFieldsEntry
+		want       time.Duration
+		wantWriter string
+	}{
+		"nobody": {reason: "A bundle that nobody has filled is ours to fill."},
+		"rsync": {
+			reason:  "Who made the bundle is not who fills it.",
+			entries: []metav1.ManagedFieldsEntry{writer("rsync", "", ago(time.Second))},
+		},
+		"another monitor": {
+			reason:  "For an hour after its last write.",
+			entries: []metav1.ManagedFieldsEntry{writer("healthscope-monitor", "status", ago(time.Minute)), writer("monitor", "status", ago(10*time.Minute))},
+			want:    50 * time.Minute, wantWriter: "monitor",
+		},
+		"a monitor that was removed": {
+			reason:  "It is succeeded.",
+			entries: []metav1.ManagedFieldsEntry{writer("monitor", "status", ago(time.Hour))},
+		},
+		"a person": {
+			reason:  "Our summary is still there.",
+			summary: true,
+			entries: []metav1.ManagedFieldsEntry{writer("healthscope-monitor", "status", ago(time.Minute)), writer("kubectl-edit", "status", ago(time.Second))},
+		},
+		"the newest of several": {
+			reason:  "Others wrote before it.",
+			entries: []metav1.ManagedFieldsEntry{writer("new", "status", ago(time.Minute)), writer("old", "status", ago(50*time.Minute))},
+			want:    59 * time.Minute, wantWriter: "new",
+		},
+		"a clock that is ahead": {
+			reason:  "Nobody is left alone for longer than an hour.",
+			entries: []metav1.ManagedFieldsEntry{writer("monitor", "status", now.Add(24*time.Hour))},
+			want:    time.Hour, wantWriter: "monitor",
+		},
+		"a writer without a time": {
+			reason:  "Nobody knows when it wrote.",
+			entries: []metav1.ManagedFieldsEntry{{Manager: "monitor", Subresource: "status"}},
+		},
+		"our own": {
+			reason:  "What we wrote is missing, and nobody else wrote: it is a matter of the CRD.",
+			entries: []metav1.ManagedFieldsEntry{writer("healthscope-monitor", "status", ago(time.Minute))},
+		},
+	}
+	for name, tc := range cases {
+		b := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{ManagedFields: tc.entries}}
+		if tc.summary {
+			b.Status.Summary = &k8spluginv1alpha1.Summary{}
+		}
+		if wait, who := standDown(b, now); wait != tc.want || who != tc.wantWriter {
+			t.Errorf("%s: %s Left to %q for %s, want %q for %s", name, tc.reason, who, wait, tc.wantWriter, tc.want)
+		}
+		if _, err := slim(b); err != nil {
+			t.Errorf("%s: slim: %v", name, err)
+		}
+		if wait, who := standDown(b, now); wait != tc.want || who != tc.wantWriter {
+			t.Errorf("%s: after the cache's transformation left to %q for %s, want %q for %s", name, who, wait, tc.wantWriter, tc.want)
+		}
+	}
+}
+
+func TestTheCacheKeepsOfManagedFieldsWhoWroteTheStatus(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	b := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Name: "1-sink", ManagedFields: []metav1.ManagedFieldsEntry{
+		writer("rsync", "", at), writer("monitor", "status", at),
+	}}}
+	kept, err := slim(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Name: "1-sink", ManagedFields: []metav1.ManagedFieldsEntry{
+		{Manager: "monitor", Operation: "Update", Subresource: "status", Time: &metav1.Time{Time: at}},
+	}}}
+	if diff := cmp.Diff(want, kept); diff != "" {
+		t.Errorf("the cached bundle differs (-want +got):\n%s", diff)
+	}
+}

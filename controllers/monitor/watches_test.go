@@ -1,0 +1,234 @@
+package monitor
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+)
+
+// withBundle gives a monitor one bundle with these entries, and a queue; look is
+// called whenever the bundle is to be looked at because of what can be seen.
+func withBundle(t *testing.T, all *watches, look func(*k8spluginv1alpha1.ResourceBundleState), entries ...k8spluginv1alpha1.ResourceHealth) *k8spluginv1alpha1.ResourceBundleState {
+	t.Helper()
+	if err := all.WaitForSync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b := bundleAt("1")
+	b.Name, b.Status.Resources = "one", entries
+	all.index = func(context.Context) error { return nil }
+	all.bundles = func(context.Context, claim) ([]types.NamespacedName, error) { return nil, nil }
+	all.every = func(context.Context) ([]types.NamespacedName, error) {
+		look(b)
+		return nil, nil
+	}
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
+	t.Cleanup(q.ShutDown)
+	if err := all.Start(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestGroupsThatAnswerAgainTakeNothingBack has a group answer discovery again,
+// whose objects are read a while later.
+func TestGroupsThatAnswerAgainTakeNothingBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gadget := []schema.GroupKind{{Group: "other.io", Kind: "Gadget"}}
+		s := &kindServer{slow: map[string]bool{"v5": true}}
+		s.serve(&discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "other.io", Version: "v5"}: errPassing}},
+			served("example.io/v1", kindServed("Widget", true)))
+		all, c := startCatalogue(t, s)
+		looks := 0
+		b := withBundle(t, all, func(b *k8spluginv1alpha1.ResourceBundleState) {
+			looks++
+			if diff := cmp.Diff(gadget, all.unreadable(b)); diff != "" && s.isSlow("v5") {
+				t.Errorf("unreadable kinds differ when the bundle is looked at (-want +got):\n%s", diff)
+			}
+		}, entryOf("other.io", "Gadget"))
+		s.serve(nil, served("example.io/v1", kindServed("Widget", true)), served("other.io/v5", kindServed("Gadget", true)))
+		c.notice()
+		for range 600 {
+			after(100 * time.Millisecond)
+			if diff := cmp.Diff(gadget, all.unreadable(b)); diff != "" {
+				t.Fatalf("unreadable kinds differ before the group has been read (-want +got):\n%s", diff)
+			}
+		}
+		if looks == 0 {
+			t.Error("the bundle was never looked at after the group answered")
+		}
+		looks = 0
+		s.setSlow("v5", false)
+		after(10 * time.Second)
+		if got := all.unreadable(b); len(got) > 0 || looks == 0 {
+			t.Errorf("unreadable: %v after %d looks, want none after one: the group has been read", got, looks)
+		}
+	})
+}
+
+// TestVersionsThatTakeOverTakeNothingBack has a version take another's place that cannot be read for longer than the hand-over lasts.
+func TestVersionsThatTakeOverTakeNothingBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &kindServer{slow: map[string]bool{"v2": true}}
+		s.serve(nil, served("example.io/v1", kindServed("Widget", true)))
+		all, c := startCatalogue(t, s)
+		b := withBundle(t, all, func(*k8spluginv1alpha1.ResourceBundleState) {}, entryOf("example.io", "Widget"))
+		s.serve(nil, served("example.io/v2", kindServed("Widget", true)))
+		c.notice()
+		after(handover / 2)
+		if got := all.unreadable(b); len(got) > 0 {
+			t.Errorf("unreadable: %v while the former version shows the objects, want none", got)
+		}
+		after(handover)
+		wantFollowed(t, all, []string{"example.io/v2 Widget"}, nil)
+		if diff := cmp.Diff([]schema.GroupKind{{Group: "example.io", Kind: "Widget"}}, all.unreadable(b)); diff != "" {
+			t.Errorf("unreadable kinds differ after the former version was let go (-want +got):\n%s", diff)
+		}
+		s.setSlow("v2", false)
+		after(10 * time.Second)
+		wantFollowed(t, all, []string{"example.io/v2 Widget"}, []string{"example.io/v2"})
+		if got := all.unreadable(b); len(got) > 0 {
+			t.Errorf("unreadable: %v after the version has been read, want none", got)
+		}
+	})
+}
+
+// TestKindsThatFailHoldTheStartUpForAWhileOnly starts a monitor while a kind is served but cannot be read.
+func TestKindsThatFailHoldTheStartUpForAWhileOnly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &kindServer{slow: map[string]bool{"v9": true}}
+		s.serve(nil, served("example.io/v1", kindServed("Widget", true)), served("broken.io/v9", kindServed("Gadget", true)))
+		all, _ := startCatalogue(t, s)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := all.WaitForSync(ctx); err != nil {
+			t.Fatalf("the monitor does not start: %v", err)
+		}
+		b := bundleAt("1")
+		if diff := cmp.Diff([]schema.GroupKind{{Group: "broken.io", Kind: "Gadget"}}, all.unreadable(b)); diff != "" {
+			t.Errorf("unreadable kinds differ (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestOneDiscoveryDoesNotRemoveAKind has a discovery leave out a group, without an error, for a moment.
+func TestOneDiscoveryDoesNotRemoveAKind(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		both := []*metav1.APIResourceList{served("example.io/v1", kindServed("Widget", true)), served("other.io/v1", kindServed("Gadget", true))}
+		s := &kindServer{}
+		s.serve(nil, both...)
+		all, c := startCatalogue(t, s)
+		after(time.Second)
+		before := all.snapshot()
+		for range 3 {
+			s.serve(nil, both[:1]...)
+			c.notice()
+			after(kindsConfirm / 2)
+			s.serve(nil, both...)
+			after(time.Hour)
+			if !slices.Equal(before, all.snapshot()) {
+				t.Fatal("a group that one discovery did not name was no longer watched")
+			}
+		}
+		s.serve(nil, both[:1]...)
+		c.notice()
+		after(2*time.Second + kindsConfirm)
+		wantFollowed(t, all, []string{"example.io/v1 Widget"}, []string{"example.io/v1"})
+	})
+}
+
+// forbiddingServer lets nobody list or watch, and counts who asks.
+type forbiddingServer struct {
+	*kindServer
+
+	asked atomic.Int32
+}
+
+func (s *forbiddingServer) list(context.Context, schema.GroupVersionResource, string, metav1.ListOptions) (runtime.Object, error) {
+	s.asked.Add(1)
+	return nil, errForbidden
+}
+
+// TestRefusedKindsAreAskedForAgainWhenTheirGroupChanges lets discovery fail all
+// the time, and CRDs of other groups come.
+func TestRefusedKindsAreAskedForAgainWhenTheirGroupChanges(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &forbiddingServer{kindServer: &kindServer{}}
+		s.serve(&discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "other.io", Version: "v1"}: errPassing}},
+			served("example.io/v1", kindServed("Widget", true)))
+		crds := &fakeServer{}
+		bring := newWatch(source{place: place{kind: kindsThatBringKinds()[0]}})
+		bring.open = crds.open
+		all := watchesOf(newCatalogue(Options{LabelKeys: []string{testKey}}, s.preferred, bring), s.kindServer, s)
+		runWatches(t, all)
+		after(2 * time.Hour)
+
+		before := s.asked.Load()
+		crds.stream.Add(object("", "gadgets.other.io", "", "6"))
+		after(24 * time.Hour)
+		if got := s.asked.Load() - before; got != 0 {
+			t.Errorf("a refused kind was asked for %d times in a day in which its group did not change, want none", got)
+		}
+		crds.stream.Add(object("", "widgets.example.io", "", "7"))
+		after(24 * time.Hour)
+		if got := s.asked.Load() - before; got < 5 || got > 20 {
+			t.Errorf("a refused kind was asked for %d times after its CRD changed, want so for an hour", got)
+		}
+		before = s.asked.Load()
+		crds.stream.Delete(object("", "widgets.example.io", "", "8"))
+		after(time.Minute)
+		if s.asked.Load() == before {
+			t.Error("a refused kind was not asked for after its CRD went")
+		}
+	})
+}
+
+// TestWatchDoubtsARefusalOfWhatItHasRead has an API server that starts deny for a moment what it allows.
+func TestWatchDoubtsARefusalOfWhatItHasRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeServer{}
+		w := f.start(t)
+		var calls atomic.Int32
+		after(time.Minute)
+		w.readable = func() { calls.Add(1) }
+		for _, moment := range []time.Duration{100 * time.Millisecond, 2 * time.Second, doubtTime - 2*time.Second} {
+			f.fail(nil, errForbidden, nil)
+			f.breakOff()
+			after(moment)
+			f.fail(nil, nil, nil)
+			after(time.Hour)
+			if got := w.unreadable(); got != "" || calls.Load() != 0 || holds(w) != 1 {
+				t.Fatalf("after a refusal of %s: unreadable %q, %d calls, %d objects; want none, 0, 1", moment, got, calls.Load(), holds(w))
+			}
+		}
+		asked := len(f.opens)
+		f.fail(nil, errForbidden, nil)
+		f.breakOff()
+		after(2 * doubtTime)
+		if got := w.unreadable(); got != unreadForbidden || calls.Load() != 1 {
+			t.Errorf("unreadable: %q after %d calls, want %q after one: the refusal lasts", got, calls.Load(), unreadForbidden)
+		}
+		if got := len(f.opens) - asked; got < 4 {
+			t.Errorf("asked %d times while the refusal was young, want soon and often: it is the first one for hours", got)
+		}
+	})
+}

@@ -1,0 +1,137 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+)
+
+const (
+	// fieldOwner names the monitor in managedFields.
+	fieldOwner = client.FieldOwner("healthscope-monitor")
+	// writeTimeout bounds a write of a status.
+	writeTimeout = 30 * time.Second
+	// goneTimeout is how long the cache may still have a bundle that the API server does not find.
+	goneTimeout = 10 * time.Second
+)
+
+// write replaces the whole status, if the bundle is still the one it was made
+// for. changes is the count of changes that the status takes into account.
+func (r *reconciler) write(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, next k8spluginv1alpha1.ResourceBundleStateStatus, changes uint64) (ctrl.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	began := r.clock.Now()
+	written := &k8spluginv1alpha1.ResourceBundleState{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: b.Name, UID: b.UID, ResourceVersion: b.ResourceVersion},
+		Status:     next,
+	}
+	if err := r.status.Update(ctx, written, fieldOwner); err != nil {
+		return r.failed(ctx, b, sizeOf(&next), began, err)
+	}
+	if written.Status.Summary == next.Summary {
+		// Decoding replaces the status as a whole, unless the answer has none.
+		written.Status = k8spluginv1alpha1.ResourceBundleStateStatus{}
+	}
+	written.ManagedFields = writers(written.ManagedFields)
+	r.ledger.wrote(written, changes, began)
+	logger := ctrl.LoggerFrom(ctx)
+	if what := pruned(&next, &written.Status); what != "" {
+		r.ledger.unsettle(nameOfBundle(b))
+		return r.inVain(ctx, began, what), nil
+	}
+	if r.guard.Intact() {
+		logger.Info("What is written stays again")
+	}
+	logWritten(logger, &b.Status, &next)
+	return ctrl.Result{}, nil
+}
+
+// inVain reports that a write which began then does not stay, and says when the next one may be tried.
+func (r *reconciler) inVain(ctx context.Context, began time.Time, what string) ctrl.Result {
+	if r.guard.Pruned(began, what) {
+		ctrl.LoggerFrom(ctx).Info("What is written does not stay, so that nothing more is written, except for an attempt now and then", "reason", what)
+	}
+	return ctrl.Result{RequeueAfter: r.guard.Allow(began)}
+}
+
+// failed decides what to do after a write which began then and took about so many bytes of status.
+func (r *reconciler) failed(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, size int, began time.Time, err error) (ctrl.Result, error) {
+	logger, name := ctrl.LoggerFrom(ctx), nameOfBundle(b)
+	switch {
+	case apierrors.IsNotFound(err):
+		return r.notFound(ctx, b, began)
+	case apierrors.IsConflict(err):
+		logger.V(1).Info("Bundle has changed meanwhile, looking at it again")
+		return ctrl.Result{RequeueAfter: r.ledger.conflicted(name, began)}, nil
+	case tooLarge(err) && r.ledger.tooLarge(name, size, began):
+		logger.Info("Bundle is too large for the API server, writing less of it", "bytes", size, "reason", err.Error())
+		return ctrl.Result{RequeueAfter: max(r.ledger.due(name, began), minRetryPause)}, nil
+	default:
+		r.ledger.failed(name, began)
+		return ctrl.Result{}, fmt.Errorf("cannot write status of bundle %q: %w", name, err)
+	}
+}
+
+// notFound decides what to do after a write which began then, and was answered
+// that there is no such bundle. That is so when it was deleted, of which the
+// cache hears in a moment; but an API server answers the same for every bundle
+// when the CRD has no status subresource.
+func (r *reconciler) notFound(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, began time.Time) (ctrl.Result, error) {
+	name := nameOfBundle(b)
+	var cached k8spluginv1alpha1.ResourceBundleState
+	err := client.IgnoreNotFound(r.bundles.Get(ctx, name, &cached, client.UnsafeDisableDeepCopyOption(true)))
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("cannot get bundle %q from the cache: %w", name, err)
+	}
+	if cached.Name == "" || cached.UID != b.UID {
+		r.ledger.forget(name)
+		ctrl.LoggerFrom(ctx).V(1).Info("Bundle is gone, nothing written")
+		return ctrl.Result{}, nil
+	}
+	if r.ledger.missed(name, began) > goneTimeout {
+		return r.inVain(ctx, began, "the CRD has no status subresource"), nil
+	}
+	return ctrl.Result{RequeueAfter: max(r.ledger.due(name, began), minRetryPause)}, nil
+}
+
+// tooLarge says whether the API server, or etcd behind it, refused a write for its size.
+func tooLarge(err error) bool {
+	return apierrors.IsRequestEntityTooLargeError(err) || strings.Contains(err.Error(), "request is too large")
+}
+
+// pruned says what the API server has dropped of a status; empty when it kept what makes it ours.
+func pruned(sent, kept *k8spluginv1alpha1.ResourceBundleStateStatus) string {
+	switch {
+	case sent.Summary != nil && kept.Summary == nil:
+		return "the CRD prunes status.summary"
+	case len(sent.Resources) > 0 && len(kept.Resources) == 0:
+		return "the CRD prunes status.resources"
+	default:
+		return ""
+	}
+}
+
+// logWritten logs a write, and the change of state that it shows.
+func logWritten(logger logr.Logger, before, after *k8spluginv1alpha1.ResourceBundleStateStatus) {
+	logger.V(1).Info("Wrote bundle", "resources", after.ResourceCount, "truncated", after.Truncated)
+	if from, to := stateOf(before), stateOf(after); from != to {
+		logger.Info("Bundle changed state", "from", from, "to", to, "resources", after.ResourceCount)
+	}
+}
+
+// stateOf is the state of a bundle as its status says it; empty when no monitor of ours has filled it.
+func stateOf(status *k8spluginv1alpha1.ResourceBundleStateStatus) string {
+	if status.Summary == nil {
+		return ""
+	}
+	return status.Summary.State
+}

@@ -1,0 +1,116 @@
+package monitor
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+)
+
+// errNoSubresource is how an API server answers a write of a status that the CRD
+// does not serve, and a write of a bundle that there is not.
+var errNoSubresource = apierrors.NewNotFound(schema.GroupResource{Group: "k8splugin.io", Resource: "resourcebundlestates"}, sink.Name)
+
+// inVain reconciles for ten minutes with an API server that keeps no status, and
+// checks what people are told, and how often it is tried.
+func (g *rig) inVain(most int, problem string) {
+	g.t.Helper()
+	for began := g.clock.Now(); g.clock.Since(began) < 10*time.Minute; g.pass(100 * time.Millisecond) {
+		if result := g.reconcile(); result.RequeueAfter <= 0 {
+			g.t.Fatal("a bundle whose status does not stay is not looked at again")
+		}
+	}
+	if g.writes < 15 || g.writes > most {
+		g.t.Errorf("%d writes in ten minutes, want about one each 30 seconds", g.writes)
+	}
+	if err := g.guard.Ready(); err == nil || !strings.Contains(err.Error(), problem) {
+		g.t.Errorf("readiness says %v, want %q", err, problem)
+	}
+}
+
+// healed checks that the bundle is filled within a minute after the right CRD is back.
+func (g *rig) healed() {
+	g.t.Helper()
+	for began := g.clock.Now(); g.clock.Since(began) < time.Minute; g.pass(time.Second) {
+		g.reconcile()
+	}
+	if err := g.guard.Ready(); err != nil || g.stored().Status.Summary == nil {
+		g.t.Errorf("with the right CRD readiness says %v and the summary is %v", err, g.stored().Status.Summary)
+	}
+}
+
+func TestReconcileStopsWithoutAStatusSubresource(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	g.change(object("ns", "a", "1-sink", "1"))
+	g.writeErr = errNoSubresource
+	g.inVain(30, "no status subresource")
+	g.writeErr = nil
+	g.healed()
+}
+
+func TestReconcileStopsWhenTheAnswerHasNoStatus(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	g.change(object("ns", "a", "1-sink", "1"))
+	g.dumb = true
+	g.inVain(21, "the CRD prunes status")
+	g.dumb = false
+	g.healed()
+}
+
+// TestReconcileWithACacheThatLagsDoesNotTakeAnAnswerWithoutStatusForWritten has
+// the cache come to know of the write only after the bundle was looked at again.
+func TestReconcileWithACacheThatLagsDoesNotTakeAnAnswerWithoutStatusForWritten(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	g.change(object("ns", "a", "1-sink", "1"))
+	g.stale, g.dumb = g.stored(), true
+	g.reconcile()
+	g.pass(time.Second)
+	g.reconcile()
+	g.stale, g.dumb = nil, false
+	g.healed()
+}
+
+func TestReconcileDoesNotSuspectTheCRDOfADeletion(t *testing.T) {
+	t.Parallel()
+	for name, cached := range map[string]*k8spluginv1alpha1.ResourceBundleState{
+		"the cache lags": nil,
+		"made again":     {ObjectMeta: metav1.ObjectMeta{Namespace: sink.Namespace, Name: sink.Name, UID: "2", ResourceVersion: "5000"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newRig(t)
+			g.change(object("ns", "a", "1-sink", "1"))
+			g.writeErr = errNoSubresource
+			g.onWrite = func(types.NamespacedName) { g.stale = cached }
+			g.reconcile()
+			if cached != nil && len(g.ledger.entries) != 0 {
+				t.Error("what is known of a bundle that is gone is held against the one that was made in its place")
+			}
+			g.pass(5 * time.Second)
+			g.reconcile()
+			g.onWrite, g.writeErr = nil, nil
+			if err := g.guard.Ready(); err != nil {
+				t.Errorf("readiness says %v five seconds after a deletion", err)
+			}
+			if cached != nil {
+				return
+			}
+			if err := g.api.Delete(t.Context(), g.stored()); err != nil {
+				t.Fatal(err)
+			}
+			g.reconcile()
+			if len(g.ledger.entries) != 0 {
+				t.Errorf("the ledger still knows %d bundles after the only one is gone", len(g.ledger.entries))
+			}
+		})
+	}
+}

@@ -1,0 +1,112 @@
+package pruning_test
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/healthscope/healthscope/controllers/pruning"
+)
+
+// noon is when the tests take place.
+var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+const what = "the CRD prunes status.summary"
+
+func TestNobodyWaitsWhileWritesStay(t *testing.T) {
+	t.Parallel()
+	g := pruning.NewGuard("HealthScopes")
+	for range 3 {
+		if wait := g.Allow(noon); wait != 0 {
+			t.Errorf("want no wait, got %s", wait)
+		}
+		if g.Intact() {
+			t.Error("it is no news that writes stay")
+		}
+	}
+	if err := g.Ready(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOneAttemptInEveryInterval(t *testing.T) {
+	t.Parallel()
+	g := pruning.NewGuard("HealthScopes")
+	g.Pruned(noon, what)
+	cases := []struct {
+		after, want time.Duration
+	}{
+		{0, 30 * time.Second},
+		{10 * time.Second, 20 * time.Second},
+		{30 * time.Second, 0},
+		{30 * time.Second, 30 * time.Second},
+		{45 * time.Second, 15 * time.Second},
+		{90 * time.Second, 0},
+		// The clock is set back by an hour, and forth again.
+		{-time.Hour, 0},
+		{-time.Hour + time.Second, 29 * time.Second},
+		{91 * time.Second, 0},
+	}
+	for i, c := range cases {
+		if got := g.Allow(noon.Add(c.after)); got != c.want {
+			t.Errorf("step %d: after %s it says %s, want %s", i, c.after, got, c.want)
+		}
+	}
+}
+
+func TestNewsIsToldOnce(t *testing.T) {
+	t.Parallel()
+	g := pruning.NewGuard("HealthScopes")
+	if !g.Pruned(noon, what) || g.Pruned(noon.Add(time.Minute), what) {
+		t.Error("the first pruned write is news, and no other")
+	}
+	if !g.Pruned(noon, "the API server does not serve it") {
+		t.Error("another problem is news")
+	}
+	if !g.Intact() || g.Intact() {
+		t.Error("the first write that stays is news, and no other")
+	}
+	if wait := g.Allow(noon); wait != 0 {
+		t.Errorf("want no wait, got %s", wait)
+	}
+}
+
+func TestReadinessSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	g := pruning.NewGuard("HealthScopes")
+	g.Pruned(noon, what)
+	err := g.Ready()
+	if err == nil {
+		t.Fatal("want an error")
+	}
+	for _, part := range []string{"HealthScopes", what, "config/crd"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q does not say %q", err, part)
+		}
+	}
+	g.Intact()
+	if err := g.Ready(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOfManyOneMayTry(t *testing.T) {
+	t.Parallel()
+	g := pruning.NewGuard("HealthScopes")
+	g.Pruned(noon, what)
+	var allowed atomic.Int32
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			if g.Allow(noon.Add(time.Minute)) == 0 {
+				allowed.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if got := allowed.Load(); got != 1 {
+		t.Errorf("%d may try, want 1", got)
+	}
+}

@@ -1,0 +1,111 @@
+package scope
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
+)
+
+func TestEventsTellWhatIsNews(t *testing.T) {
+	t.Parallel()
+	healthy, unhealthy, unknown := corev1alpha2.Healthy, corev1alpha2.Unhealthy, corev1alpha2.UnknownHealth
+	type step struct {
+		at     time.Duration
+		health corev1alpha2.Health
+		// empty is true when the scope has no resources.
+		empty bool
+		// maintenance is true while the scope is under maintenance.
+		maintenance bool
+		// restart is true when the controller has been started again before.
+		restart bool
+		event   string
+		wait    time.Duration
+	}
+	cases := map[string]struct {
+		reason string
+		steps  []step
+	}{
+		"it comes up":                     {steps: []step{{at: 0, health: unhealthy, wait: time.Minute}, {at: 20 * time.Second, health: unknown, wait: 40 * time.Second}, {at: 40 * time.Second, health: healthy, event: "Normal Healthy"}, {at: time.Hour, health: healthy}}},
+		"it does not come up":             {steps: []step{{at: 0, health: unhealthy, wait: time.Minute}, {at: time.Minute, health: unhealthy, event: "Warning Unhealthy"}, {at: time.Hour, health: unhealthy}}},
+		"it cannot be known":              {steps: []step{{at: 0, health: unknown, wait: time.Minute}, {at: time.Minute, health: unknown, event: "Warning HealthUnknown"}}},
+		"it is well, and at once no more": {reason: "it was known to be well", steps: []step{{at: 0, health: healthy, event: "Normal Healthy"}, {at: time.Second, health: unhealthy, event: "Warning Unhealthy"}, {at: 2 * time.Second, health: healthy, event: "Normal Healthy"}}},
+		"it waits for its resources":      {steps: []step{{at: 0, health: healthy, empty: true, wait: time.Minute}, {at: time.Second, health: unhealthy, wait: 59 * time.Second}, {at: 30 * time.Second, health: healthy, event: "Normal Healthy"}}},
+		"it has no resources":             {steps: []step{{at: 0, health: healthy, empty: true, wait: time.Minute}, {at: time.Minute, health: healthy, empty: true, event: "Normal Healthy"}}},
+		"a restart while it comes up":     {steps: []step{{at: 0, health: unhealthy, wait: time.Minute}, {at: 30 * time.Second, restart: true, health: unhealthy, wait: 30 * time.Second}, {at: time.Minute, health: unhealthy, event: "Warning Unhealthy"}}},
+		"a restart after it was told":     {steps: []step{{at: 0, health: healthy, event: "Normal Healthy"}, {at: 10 * time.Second, restart: true, health: healthy}, {at: 20 * time.Second, health: unhealthy, event: "Warning Unhealthy"}}},
+		"a restart of an old one":         {steps: []step{{at: 0, health: unhealthy, wait: time.Minute}, {at: time.Hour, restart: true, health: unhealthy}, {at: 2 * time.Hour, health: healthy, event: "Normal Healthy"}}},
+		"first seen when it is old":       {steps: []step{{at: time.Hour, health: unhealthy, event: "Warning Unhealthy"}}},
+		"it fails under maintenance":      {steps: []step{{at: 0, health: healthy, event: "Normal Healthy"}, {at: time.Second, health: unhealthy, maintenance: true}, {at: time.Minute, health: healthy, maintenance: true}, {at: time.Hour, health: healthy}}},
+		"it fails longer than that":       {steps: []step{{at: 0, health: healthy, event: "Normal Healthy"}, {at: time.Second, health: unhealthy, maintenance: true}, {at: time.Hour, health: unhealthy, event: "Warning Unhealthy"}}},
+		"it heals under maintenance":      {steps: []step{{at: time.Hour, health: unhealthy, event: "Warning Unhealthy"}, {at: 2 * time.Hour, health: healthy, maintenance: true, event: "Normal Healthy"}}},
+		"a clock that is an hour behind":  {steps: []step{{at: -time.Hour, health: unhealthy, wait: time.Minute}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			recorder := events.NewFakeRecorder(10)
+			r := &reconciler{recorder: recorder}
+			s := scopeOf(corev1alpha2.HealthScopeSpec{})
+			s.CreationTimestamp = metav1.NewTime(noon)
+			e := NewRegistry().entry(s, noon)
+			for i, step := range tc.steps {
+				now := noon.Add(step.at)
+				if step.restart {
+					e = NewRegistry().entry(s, now)
+				}
+				s.Status.Health, s.Status.Summary.Total = step.health, 3
+				s.Annotations = nil
+				if step.maintenance {
+					s.Annotations = map[string]string{corev1alpha2.AnnotationMaintenance: "new switches"}
+				}
+				if step.empty {
+					s.Status.Summary.Total = 0
+				}
+				if wait := r.tell(t.Context(), e, s, now); wait != step.wait {
+					t.Errorf("step %d: asks again after %s, want %s", i, wait, step.wait)
+				}
+				got := ""
+				select {
+				case event := <-recorder.Events:
+					got = event[:len(event)-1] // The note is empty here.
+				default:
+				}
+				if got != step.event {
+					t.Errorf("step %d: the event is %q, want %q: %s", i, got, step.event, tc.reason)
+				}
+			}
+		})
+	}
+}
+
+func TestMaintenanceOfClustersSilencesWhatAilsInThem(t *testing.T) {
+	t.Parallel()
+	state := func(cluster string) (fleet.ClusterState, bool) {
+		return fleet.ClusterState{Maintenance: map[string]string{edge1: "new switches"}[cluster]}, cluster != "acme+moon"
+	}
+	for name, c := range map[string]struct {
+		clusters  []string
+		truncated bool
+		want      bool
+	}{
+		"all in clusters under maintenance":         {clusters: []string{edge1, edge1}, want: true},
+		"one elsewhere":                             {clusters: []string{edge1, edge2}},
+		"one in a cluster that is not known":        {clusters: []string{edge1, "acme+moon"}},
+		"nobody knows which, for there are so many": {clusters: []string{edge1}, truncated: true},
+		"nothing": {},
+	} {
+		s := scopeOf(corev1alpha2.HealthScopeSpec{})
+		s.Status.Truncated = c.truncated
+		for _, cluster := range c.clusters {
+			s.Status.Culprits = append(s.Status.Culprits, corev1alpha2.Culprit{Cluster: cluster})
+		}
+		if got := silenced(s, state); got != c.want {
+			t.Errorf("%s: silenced is %t, want %t", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,217 @@
+package scope_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/pruning"
+	"github.com/healthscope/healthscope/e2e/faults"
+)
+
+// throughProxy runs a controller whose way to the API server can be disturbed.
+func throughProxy(delay time.Duration) (*controller, *faults.Proxy) {
+	GinkgoHelper()
+	proxy, err := faults.Start(accountConfig())
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(proxy.Stop)
+	proxy.Delay(delay)
+	return start(func(s *settings) { s.config = proxy.Config() }), proxy
+}
+
+// sumOfRequests returns how many requests went through a proxy.
+func sumOfRequests(proxy *faults.Proxy) int {
+	n := 0
+	for _, count := range proxy.Requests() {
+		n += count
+	}
+	return n
+}
+
+// deleteCRD deletes a CRD and all its objects, and makes sure that it is back when the spec has ended.
+func deleteCRD(ctx context.Context, name string) {
+	GinkgoHelper()
+	scheme := newScheme()
+	Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
+	admin, err := client.New(plane.Config(), client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	DeferCleanup(plane.InstallManifests, crds)
+	Expect(admin.Delete(ctx, crd)).To(Succeed())
+	Eventually(func() error { return admin.Get(ctx, client.ObjectKeyFromObject(crd), crd.DeepCopy()) }).Should(MatchError(apierrors.IsNotFound, "NotFound"))
+}
+
+// annotate changes a scope in what makes no difference.
+func annotate(ctx context.Context, s *corev1alpha2.HealthScope, value string) error {
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{"n":%q}}}`, value)
+	return api.Patch(ctx, s.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)))
+}
+
+var _ = Describe("With an API server that misbehaves, a scope", func() {
+	It("stays right when watches expire", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		web := newDeployment(ctx, namespace, "web", 3)
+		sink := newBundle(ctx, namespace, "7-sink", nil)
+		fill(ctx, sink, inBundle(namespace, "sink", replicas{1, 1, 1}))
+		c, proxy := throughProxy(0)
+		s := newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "web"), bundleRef("7-sink")))
+		Eventually(reading(ctx, s)).Should(haveHealth(healthy, "2/2"))
+		proxy.ExpireWatches()
+		Consistently(c.written(namespace, "shop")).Should(Equal(1), "an expired watch is no news")
+		report(ctx, web, 2)
+		Eventually(reading(ctx, s), time.Minute).Should(haveHealth(unhealthy, "1/2"))
+		proxy.ExpireWatches()
+		fill(ctx, sink, inBundle(namespace, "sink", replicas{1, 1, 0}))
+		Eventually(reading(ctx, s), time.Minute).Should(haveHealth(unhealthy, "0/2"))
+		late := newScope(ctx, namespace, "late", refs(ref("apps/v1", "Deployment", "web")))
+		Eventually(reading(ctx, late), time.Minute).Should(haveHealth(unhealthy, "0/1"))
+	}, SpecTimeout(5*time.Minute))
+
+	It("is judged rightly at a start at which every answer takes 10 seconds", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		newDeployment(ctx, namespace, "web", 3)
+		fill(ctx, newBundle(ctx, namespace, "7-sink", nil), inBundle(namespace, "sink", replicas{1, 1, 1}))
+		s := newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "web"), bundleRef("7-sink")))
+		c, proxy := throughProxy(10 * time.Second)
+		Eventually(reading(ctx, s), 3*time.Minute).Should(haveHealth(healthy, "2/2"))
+		Expect(c.written(namespace, "shop")()).To(Equal(1), "nothing was said before it was known")
+		Expect(sumOfRequests(proxy)).To(BeNumerically("<", 60), "%v", proxy.Requests())
+	}, SpecTimeout(5*time.Minute))
+
+	It("is right, and written no more often than it changes, while others change it 50 times a second", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		web := newDeployment(ctx, namespace, "web", 3)
+		c := start()
+		s := newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "web")))
+		Eventually(reading(ctx, s)).Should(haveHealth(healthy, "1/1"))
+		storm, end := context.WithCancel(ctx)
+		var running sync.WaitGroup
+		DeferCleanup(func() { end(); running.Wait() })
+		running.Go(func() {
+			defer GinkgoRecover()
+			tick := time.NewTicker(20 * time.Millisecond)
+			defer tick.Stop()
+			for i := 0; storm.Err() == nil; i++ {
+				if err := annotate(storm, s, fmt.Sprint(i)); storm.Err() == nil {
+					Expect(err).NotTo(HaveOccurred())
+				}
+				<-tick.C
+			}
+		})
+		for _, ready := range []int32{1, 3, 2, 3} {
+			report(ctx, web, ready)
+			diagnosis := fmt.Sprintf("Ready:%d/3 ", ready)
+			Eventually(reading(ctx, s)).Should(HaveField("Status.HealthConditions", ConsistOf(HaveField("Diagnosis", HavePrefix(diagnosis)))))
+		}
+		Consistently(c.written(namespace, "shop"), 2*time.Second).Should(Equal(5))
+		Expect(read(ctx, s)).To(haveHealth(healthy, "1/1"))
+	})
+
+	It("knows that its bundles have gone with their CRD, and when they are back", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		fill(ctx, newBundle(ctx, namespace, "7-sink", nil), inBundle(namespace, "sink", replicas{1, 1, 1}))
+		c := start()
+		s := newScope(ctx, namespace, "shop", refs(bundleRef("7-sink")))
+		Eventually(reading(ctx, s)).Should(haveHealth(healthy, "1/1"))
+		deleteCRD(ctx, "resourcebundlestates.k8splugin.io")
+		Eventually(reading(ctx, s)).Should(WithTransform(culprits, Equal([]string{"ResourceBundleState/7-sink NotPresent NotFound"})))
+		written := c.written(namespace, "shop")()
+		Consistently(c.written(namespace, "shop"), 2*time.Second).Should(Equal(written))
+		Expect(plane.InstallManifests(ctx, crds)).To(Succeed())
+		fill(ctx, newBundle(ctx, namespace, "7-sink", nil), inBundle(namespace, "sink", replicas{1, 1, 1}))
+		Eventually(reading(ctx, s), 90*time.Second).Should(haveHealth(healthy, "1/1"))
+	}, SpecTimeout(3*time.Minute))
+
+	It("is judged again after the CRD of scopes was away", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		newDeployment(ctx, namespace, "web", 3)
+		c := start()
+		spec := refs(ref("apps/v1", "Deployment", "web"))
+		Eventually(reading(ctx, newScope(ctx, namespace, "shop", spec))).Should(haveHealth(healthy, "1/1"))
+		deleteCRD(ctx, "healthscopes.core.oam.dev")
+		Eventually(func() any { return c.registry.All() }).Should(BeEmpty(), "what is remembered of scopes goes with them")
+		Expect(plane.InstallManifests(ctx, crds)).To(Succeed())
+		Eventually(reading(ctx, newScope(ctx, namespace, "shop", spec)), 90*time.Second).Should(haveHealth(healthy, "1/1"))
+	}, SpecTimeout(3*time.Minute))
+})
+
+// prunedCRD is a CRD of HealthScopes with OAM's fields only, as another project has it.
+const prunedCRD = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: healthscopes.core.oam.dev}
+spec:
+  group: core.oam.dev
+  scope: Namespaced
+  names: {kind: HealthScope, listKind: HealthScopeList, plural: healthscopes, singular: healthscope}
+  versions:
+  - name: v1alpha2
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
+          status:
+            type: object
+            properties:
+              healthConditions: {type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+              scopeHealthCondition: {type: object, required: [healthStatus], properties: {healthStatus: {type: string}, total: {type: integer, format: int64}}}
+`
+
+var _ = Describe("With another project's CRD", func() {
+	It("scopes are written rarely, readiness says why, and all are right once the right CRD is back", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		guard := pruning.NewGuard("HealthScopes")
+		c := start(func(s *settings) { s.guard = guard })
+		const many = 6
+		var scopes []*corev1alpha2.HealthScope
+		writes := func() int {
+			n := 0
+			for _, s := range scopes {
+				n += c.written(namespace, s.Name)()
+			}
+			return n
+		}
+		for i := range many {
+			name := fmt.Sprintf("app%d", i)
+			newDeployment(ctx, namespace, name, 3)
+			scopes = append(scopes, newScope(ctx, namespace, name, refs(ref("apps/v1", "Deployment", name))))
+		}
+		for _, s := range scopes {
+			Eventually(reading(ctx, s)).Should(haveHealth(healthy, "1/1"))
+		}
+		Expect(guard.Ready()).To(Succeed())
+		DeferCleanup(plane.InstallManifests, crds)
+		Expect(plane.InstallManifests(ctx, manifest(prunedCRD))).To(Succeed())
+		Eventually(guard.Ready, time.Minute).Should(MatchError(ContainSubstring("the CRD prunes status.summary")))
+		before := writes()
+		for _, s := range scopes {
+			Expect(annotate(ctx, s, "changed")).To(Succeed())
+		}
+		Consistently(writes, 5*time.Second).Should(BeNumerically("<=", before+1), "one attempt in every 30 seconds")
+
+		By("repairing the CRD")
+		Expect(plane.InstallManifests(ctx, crds)).To(Succeed())
+		for _, s := range scopes {
+			Eventually(reading(ctx, s), time.Minute).Should(haveHealth(healthy, "1/1"))
+		}
+		Expect(guard.Ready()).To(Succeed())
+		for _, s := range scopes {
+			Expect(eventsOf(ctx, s)(NewWithT(GinkgoT()))).To(Equal([]string{"Normal Healthy"}), strings.Join([]string{"the health of", s.Name, "has not changed"}, " "))
+		}
+	}, SpecTimeout(4*time.Minute))
+})

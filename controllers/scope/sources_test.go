@@ -1,0 +1,132 @@
+package scope
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// indexedScopes is a cache of scopes with their indexes.
+type indexedScopes struct {
+	client.Reader
+
+	byIndex map[string][]corev1alpha2.HealthScope
+}
+
+func newIndexedScopes(scopes ...*corev1alpha2.HealthScope) indexedScopes {
+	all := indexedScopes{byIndex: map[string][]corev1alpha2.HealthScope{}}
+	for _, s := range scopes {
+		for _, value := range selectedBy(s) {
+			key := fmt.Sprintf("%s/%s=%s", s.Namespace, indexSelects, value)
+			all.byIndex[key] = append(all.byIndex[key], *s)
+		}
+		for _, value := range indexed(s, refKey) {
+			key := fmt.Sprintf("%s/%s=%s", s.Namespace, indexRefs, value)
+			all.byIndex[key] = append(all.byIndex[key], *s)
+		}
+	}
+	return all
+}
+
+func (i indexedScopes) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	var o client.ListOptions
+	o.ApplyOptions(opts)
+	requirement := o.FieldSelector.Requirements()[0]
+	if scopes, ok := list.(*corev1alpha2.HealthScopeList); ok {
+		scopes.Items = i.byIndex[fmt.Sprintf("%s/%s=%s", o.Namespace, requirement.Field, requirement.Value)]
+	}
+	return nil
+}
+
+// selecting returns a scope with an app that selects bundles.
+func selecting(name string, selector metav1.LabelSelector) *corev1alpha2.HealthScope {
+	s := scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "a", Selector: &selector}}})
+	s.Name = name
+	return s
+}
+
+// askedFor returns the scopes that a change of a bundle asks for.
+func askedFor(t interface{ Context() context.Context }, reader client.Reader, b *fleet.Bundle) []string {
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer q.ShutDown()
+	(&sources{reader: reader}).bundleChanged(t.Context(), q, b)
+	names := map[string]struct{}{}
+	for q.Len() > 0 {
+		request, _ := q.Get()
+		q.Done(request)
+		names[request.Name] = struct{}{}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// A change of a bundle asks for exactly the scopes that select it, whatever their selectors are.
+func TestAChangeOfABundleFindsTheScopesThatSelectIt(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.SampledFrom([]string{"app", "tier", "edge"})
+		operators := []metav1.LabelSelectorOperator{metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist}
+		var scopes []*corev1alpha2.HealthScope
+		for i := range rapid.IntRange(1, 4).Draw(t, "scopes") {
+			selector := metav1.LabelSelector{MatchLabels: rapid.MapOfN(word, word, 0, 2).Draw(t, "labels")}
+			if rapid.Bool().Draw(t, "expression") {
+				e := metav1.LabelSelectorRequirement{Key: word.Draw(t, "key"), Operator: rapid.SampledFrom(operators).Draw(t, "operator")}
+				if e.Operator == metav1.LabelSelectorOpIn || e.Operator == metav1.LabelSelectorOpNotIn {
+					e.Values = rapid.SliceOfNDistinct(word, 1, 2, rapid.ID[string]).Draw(t, "values")
+				}
+				selector.MatchExpressions = []metav1.LabelSelectorRequirement{e}
+			}
+			scopes = append(scopes, selecting(fmt.Sprintf("scope%d", i), selector))
+		}
+		b := labelledWith(bundleOf(hub, "7-web"), rapid.MapOf(word, word).Draw(t, "bundle"))
+		var want []string
+		for _, s := range scopes {
+			if selects(s, b.Labels) {
+				want = append(want, s.Name)
+			}
+		}
+		if diff := cmp.Diff(want, askedFor(t, newIndexedScopes(scopes...), b)); diff != "" {
+			t.Fatalf("-want +got:\n%s", diff)
+		}
+	})
+}
+
+// BenchmarkOneChange measures one change of a bundle, from the view to the scope's new status, among many scopes that select theirs.
+func BenchmarkOneChange(b *testing.B) {
+	for _, n := range []int{10, 1000} {
+		b.Run(fmt.Sprintf("%d scopes", n), func(b *testing.B) {
+			var scopes []*corev1alpha2.HealthScope
+			for i := range n {
+				scopes = append(scopes, selecting(fmt.Sprintf("scope%d", i), metav1.LabelSelector{MatchLabels: map[string]string{"example.org/app": fmt.Sprint(i)}}))
+			}
+			reader := newIndexedScopes(scopes...)
+			changed := labelledWith(bundleOf(hub, "7-web", member(hub, "Deployment", "web", healthscope.Ready, "")), map[string]string{"example.org/app": "7", "tier": "edge"})
+			w := world{bundles: []*fleet.Bundle{changed}}
+			memory := newMemory(&corev1alpha2.HealthScopeStatus{})
+			b.ReportAllocs()
+			for b.Loop() {
+				if found := askedFor(b, reader, changed); len(found) != 1 {
+					b.Fatalf("asks for %q", found)
+				}
+				g := (&gatherer{scope: scopes[7], bundles: w, lookup: w.lookup, now: noon}).gather()
+				v := decide(&scopes[7].Spec, g, memory, healthscope.DefaultPolicy(), noon)
+				if s := newStatus(scopes[7], v, outside{state: world{}.State}, noon.Add(time.Second)); s.ResourcesReady != "1/1" {
+					b.Fatal(s.ResourcesReady)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,75 @@
+package scope
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// Unlisted counts resources of a scope that it cannot name, because their bundle
+// does not. They count in its health; no roll-up can ignore them, and one that is also referred to by name counts twice.
+type Unlisted struct {
+	// App is the app of the scope they belong to.
+	App string
+	// Cluster is the cluster they are in.
+	Cluster string
+	// Summary counts them by the state that their bundle gives them.
+	Summary healthscope.Summary
+}
+
+// placeUnlisted returns what the bundles of findings do not name, each bundle
+// once: in the first app that leads to it. The findings are sorted by app.
+func placeUnlisted(findings []finding) []Unlisted {
+	type place struct{ app, cluster string }
+	placed := map[place]healthscope.Summary{}
+	seen := map[fleet.BundleKey]struct{}{}
+	for _, f := range findings {
+		for key, unlisted := range f.unlisted {
+			if _, ok := seen[key]; !ok {
+				seen[key] = struct{}{}
+				at := place{f.app, key.Cluster}
+				placed[at] = sum(placed[at], unlisted)
+			}
+		}
+	}
+	var all []Unlisted
+	for at, s := range placed {
+		all = append(all, Unlisted{App: at.app, Cluster: at.cluster, Summary: s})
+	}
+	slices.SortFunc(all, func(a, b Unlisted) int {
+		return cmp.Or(strings.Compare(a.App, b.App), strings.Compare(a.Cluster, b.Cluster))
+	})
+	return all
+}
+
+// unlistedOf counts what the bundles that an app leads to do not name, each bundle once.
+func (v *verdict) unlistedOf(app string) healthscope.Summary {
+	bundles := map[fleet.BundleKey]healthscope.Summary{}
+	for _, r := range v.refs {
+		if r.app == app {
+			maps.Copy(bundles, r.unlisted)
+		}
+	}
+	return sumOf(bundles)
+}
+
+// sumOf adds up the counts of several bundles.
+func sumOf(bundles map[fleet.BundleKey]healthscope.Summary) healthscope.Summary {
+	var all healthscope.Summary
+	for _, s := range bundles {
+		all = sum(all, s)
+	}
+	return all
+}
+
+// sum adds two counts.
+func sum(a, b healthscope.Summary) healthscope.Summary {
+	return healthscope.Summary{
+		Total: a.Total + b.Total, Ready: a.Ready + b.Ready, Pending: a.Pending + b.Pending, Failed: a.Failed + b.Failed,
+		Unknown: a.Unknown + b.Unknown, Healthy: a.Healthy + b.Healthy,
+	}
+}

@@ -1,0 +1,158 @@
+package scope
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/pruning"
+)
+
+// server is an API server as a status is written to it.
+type server struct {
+	client.Client
+
+	// answer changes what was sent into what is answered.
+	answer func(*corev1alpha2.HealthScopeStatus) error
+	writes int
+	// exists are the scopes that there are, and down is why it does not tell.
+	exists []corev1alpha2.HealthScope
+	down   error
+}
+
+// List answers with what there is. It takes the options that the controller has the right for, and no others.
+func (s *server) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	scopes, ok := list.(*corev1alpha2.HealthScopeList)
+	_, bounded := ctx.Deadline()
+	o := (&client.ListOptions{}).ApplyOptions(options)
+	if !ok || !bounded || o.Namespace != "shop" || o.FieldSelector.String() != "metadata.name=vfw" {
+		return errors.New("want one scope, with a deadline")
+	}
+	scopes.Items = s.exists
+	return s.down
+}
+
+func (s *server) Status() client.SubResourceWriter { return statusOf{server: s} }
+
+// statusOf is the status of the server's scopes.
+type statusOf struct {
+	client.SubResourceWriter
+
+	server *server
+}
+
+func (s statusOf) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+	s.server.writes++
+	scope, ok := object.(*corev1alpha2.HealthScope)
+	if !ok {
+		return errors.New("no HealthScope")
+	}
+	return s.server.answer(&scope.Status)
+}
+
+func TestWritesInVain(t *testing.T) {
+	t.Parallel()
+	absent := apierrors.NewNotFound(schema.GroupResource{Group: "core.oam.dev", Resource: "healthscopes"}, "vfw")
+	keeps := func(*corev1alpha2.HealthScopeStatus) error { return nil }
+	prunes := func(s *corev1alpha2.HealthScopeStatus) error { s.Summary = corev1alpha2.Summary{}; return nil }
+	lacks := func(*corev1alpha2.HealthScopeStatus) error { return absent }
+	breaks := func(*corev1alpha2.HealthScopeStatus) error { return errors.New("broken") }
+	type step struct {
+		at     time.Duration
+		answer func(*corev1alpha2.HealthScopeStatus) error
+		// same is true when the summary is not part of what is written.
+		same   bool
+		writes int
+		wait   time.Duration
+		fails  bool
+		ready  string
+		woken  int
+	}
+	cases := map[string][]step{
+		"it stays":                                {{answer: keeps, writes: 1}, {answer: keeps, writes: 1}},
+		"it is pruned, and more":                  {{answer: prunes, writes: 1, wait: 30 * time.Second, ready: "prunes status.summary"}, {at: time.Second, answer: prunes, wait: 29 * time.Second, ready: "prunes"}, {at: 30 * time.Second, answer: prunes, writes: 1, wait: 30 * time.Second, ready: "prunes"}, {at: time.Minute, answer: keeps, writes: 1, woken: 1}, {at: time.Minute, answer: keeps, writes: 1}},
+		"nothing of it can be lost":               {{answer: prunes, same: true, writes: 1}},
+		"all is well again with the same summary": {{answer: prunes, writes: 1, wait: 30 * time.Second, ready: "prunes"}, {at: time.Minute, answer: keeps, same: true, writes: 1, woken: 1}}, // The API server would drop it from its answer.
+		"the scope has gone":                      {{answer: lacks, writes: 1, wait: time.Second}},
+		"there is no status":                      {{answer: lacks, writes: 1, wait: time.Second}, {at: time.Second, answer: lacks, writes: 1, wait: 30 * time.Second, ready: "does not serve their status"}, {at: 2 * time.Second, answer: keeps, wait: 29 * time.Second, ready: "does not serve"}, {at: time.Minute, answer: keeps, writes: 1, woken: 1}, {at: time.Minute, answer: lacks, writes: 1, wait: time.Second}},
+		"an error says nothing":                   {{answer: breaks, writes: 1, fails: true}, {answer: breaks, writes: 1, fails: true}},
+	}
+	for name, steps := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			woken := 0
+			api := &server{exists: []corev1alpha2.HealthScope{*scopeOf(corev1alpha2.HealthScopeSpec{})}}
+			r := &reconciler{client: api, live: api, guard: pruning.NewGuard("HealthScopes"), wake: func(context.Context) { woken++ }}
+			e := &entry{}
+			for i, step := range steps {
+				before := scopeOf(corev1alpha2.HealthScopeSpec{})
+				after := before.DeepCopy()
+				after.Status.Summary = corev1alpha2.Summary{State: "Ready", Total: 3, Ready: 3}
+				if step.same {
+					before.Status.Summary = after.Status.Summary
+				}
+				api.writes, woken, api.answer = 0, 0, step.answer
+				wait, err := r.write(t.Context(), e, before, after, noon.Add(step.at))
+				if wait != step.wait || (err != nil) != step.fails || api.writes != step.writes || woken != step.woken {
+					t.Errorf("step %d: wait %s, error %v, %d writes, woken %d times", i, wait, err, api.writes, woken)
+				}
+				switch ready := r.guard.Ready(); {
+				case step.ready == "" && ready != nil, step.ready != "" && (ready == nil || !strings.Contains(ready.Error(), step.ready)):
+					t.Errorf("step %d: readiness says %v, want %q", i, ready, step.ready)
+				}
+			}
+		})
+	}
+}
+
+func TestTheCRDIsAccusedOnlyForScopesThatExist(t *testing.T) {
+	t.Parallel()
+	scope := scopeOf(corev1alpha2.HealthScopeSpec{})
+	anew := scope.DeepCopy()
+	anew.UID = "uid-of-another"
+	cases := map[string]struct {
+		reason string
+		exists []corev1alpha2.HealthScope
+		down   error
+		wait   time.Duration
+		fails  bool
+		accuse bool
+	}{
+		"Deleted":      {reason: "its delete event lags", wait: time.Second},
+		"CreatedAnew":  {reason: "the one that was judged has gone", exists: []corev1alpha2.HealthScope{*anew}, wait: time.Second},
+		"Exists":       {reason: "it has no status", exists: []corev1alpha2.HealthScope{*scope}, wait: 30 * time.Second, accuse: true},
+		"NobodyKnows":  {reason: "no answer says nothing", down: errors.New("away"), fails: true},
+		"BothAtOnce":   {reason: "the one that was judged is among them", exists: []corev1alpha2.HealthScope{*anew, *scope}, wait: 30 * time.Second, accuse: true},
+		"NotServedNow": {reason: "the CRD itself has gone, and all scopes with it", down: apierrors.NewNotFound(schema.GroupResource{Resource: "healthscopes"}, ""), fails: true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api := &server{exists: c.exists, down: c.down, answer: func(*corev1alpha2.HealthScopeStatus) error {
+				return apierrors.NewNotFound(schema.GroupResource{Resource: "healthscopes"}, "vfw")
+			}}
+			r := &reconciler{client: api, live: api, guard: pruning.NewGuard("HealthScopes")}
+			e := &entry{missing: true}
+			wait, err := r.write(t.Context(), e, scope, scope.DeepCopy(), noon)
+			if wait != c.wait || (err != nil) != c.fails || (r.guard.Ready() != nil) != c.accuse {
+				t.Errorf("%s: wait %s, error %v, readiness says %v", c.reason, wait, err, r.guard.Ready())
+			}
+		})
+	}
+}
+
+func TestSooner(t *testing.T) {
+	t.Parallel()
+	for _, c := range [][3]time.Duration{{0, 0, 0}, {0, 5, 5}, {5, 0, 5}, {3, 5, 3}, {5, 3, 3}} {
+		if got := sooner(c[0], c[1]); got != c[2] {
+			t.Errorf("of %d and %d: want %d, got %d", c[0], c[1], c[2], got)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package installation
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/healthscope/healthscope/e2e/controlplane"
+)
+
+// Member is a workload cluster of an installation: a monitor runs in it, and the hub knows it.
+type Member struct {
+	// Name is the name that the hub knows the cluster by, and Context that of its context in kubeconfigs.
+	Name, Context string
+	// Added is what the command said by which the cluster was added to the hub.
+	Added string
+
+	own *Installation
+	hub *Installation
+}
+
+// Regions returns what Options.Regions has to say for clusters to go to the tenant in A&AI that the hub's own resources go to.
+func Regions(clusters ...string) string {
+	var text strings.Builder
+	for _, name := range clusters {
+		fmt.Fprintf(&text, "  - {cluster: %s, namespace: \"*\", cloudOwner: %s, cloudRegionId: %s, tenantId: %s}\n", name, CloudOwner, CloudRegionID, TenantID)
+	}
+	return text.String()
+}
+
+// Join installs the monitor in another cluster, starts it, and adds the cluster
+// to the hub by the program's own command. kubecontext is the name of the control plane. What has been started is stopped again when it fails.
+func (i *Installation) Join(ctx context.Context, cp *controlplane.ControlPlane, name, kubecontext string) (*Member, error) {
+	options := Options{Root: i.options.Root, Bin: i.options.Bin, Dir: i.path("member-" + name), Log: i.options.Log}
+	if err := os.Mkdir(options.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot make a directory for cluster %q: %w", name, err)
+	}
+	m := &Member{Name: name, Context: kubecontext, own: &Installation{cp: cp, options: options}, hub: i}
+	return m, m.own.steps(ctx, []step{
+		{fmt.Sprintf("install the monitor in cluster %q", name), m.own.installMonitor},
+		{"write its configuration and credentials", func(ctx context.Context) error { return m.own.prepareFor(ctx, "monitor") }},
+		{"start it", m.own.StartMonitor},
+		{"add the cluster to the hub", m.Add},
+	})
+}
+
+// installMonitor installs what a cluster needs that has no hub.
+func (i *Installation) installMonitor(ctx context.Context) error {
+	file := func(names ...string) string {
+		return filepath.Join(append([]string{i.options.Root, "config"}, names...)...)
+	}
+	return i.cp.InstallManifests(ctx,
+		file("crd", "k8splugin.io_resourcebundlestates.yaml"), file("rbac", "namespace.yaml"),
+		file("rbac", "monitor_role.yaml"), file("rbac", "monitor_kinds.yaml"), file("rbac", "monitor_binding.yaml"),
+	)
+}
+
+// Add adds the cluster to the hub, or repairs what it knows of it.
+func (m *Member) Add(ctx context.Context) (err error) {
+	m.Added, err = m.hub.Clusters(ctx, "add", m.Name, "--context", m.Context, "--kubeconfig", m.own.cp.KubeconfigPath())
+	return err
+}
+
+// Remove removes the cluster from the hub, and returns what the command said.
+func (m *Member) Remove(ctx context.Context) (string, error) {
+	return m.hub.Clusters(ctx, "remove", m.Name, "--context", m.Context, "--kubeconfig", m.own.cp.KubeconfigPath())
+}
+
+// Restart starts the member's monitor again, as a kubelet does with one that has
+// ended: it ends by itself when it loses its Lease, for instance because the API server is away.
+func (m *Member) Restart(ctx context.Context) error {
+	if err := m.own.KillMonitor(); err != nil {
+		return err
+	}
+	return m.own.StartMonitor(ctx)
+}
+
+// Stop stops the member's monitor.
+func (m *Member) Stop() error { return m.own.Stop() }
+
+// Clusters runs `healthscope clusters` with arguments, and returns what it printed; what it complained of is in the error.
+func (i *Installation) Clusters(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(i.options.Bin, "healthscope"), append([]string{"clusters"}, args...)...) //nolint:gosec // Our own program.
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+i.cp.KubeconfigPath())
+	var said, problems bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &problems
+	err := cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = fmt.Errorf("healthscope clusters: %w: %s", exit, problems.String())
+	}
+	return said.String(), err
+}

@@ -1,0 +1,47 @@
+package rights
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/e2e/installation"
+)
+
+// hasAMember makes the cluster a member of its own, under another name, waits until the hub is connected and has renewed
+// the token that it uses, and takes the member away again. It returns the rights that the hub had in the member.
+func hasAMember(ctx context.Context, hs *installation.Installation) []Grant {
+	GinkgoHelper()
+	const name = "provider+itself"
+	text, err := os.ReadFile(cp.KubeconfigPath())
+	Expect(err).NotTo(HaveOccurred())
+	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+	Expect(os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "127.0.0.1", "localhost")), 0o600)).To(Succeed())
+	_, err = hs.Clusters(ctx, "add", name, "--context", "rights", "--kubeconfig", path)
+	Expect(err).NotTo(HaveOccurred())
+	Eventually(ctx, func() string {
+		out, _ := hs.Clusters(ctx) // That a cluster is not connected makes it exit with 1.
+		return out
+	}).Should(MatchRegexp(`(?m)^provider\+itself +Connected `))
+
+	old := time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)
+	kubectl(ctx, "annotate", "secrets", "--namespace", corev1alpha2.DefaultClustersNamespace, "--all", "--overwrite", corev1alpha2.AnnotationTokenExpires+"="+old)
+	Eventually(ctx, func(g Gomega) {
+		var secrets corev1.SecretList
+		g.Expect(k8s.List(ctx, &secrets, client.InNamespace(corev1alpha2.DefaultClustersNamespace), client.MatchingLabels{corev1alpha2.LabelClusterKubeconfig: "true"})).To(Succeed())
+		g.Expect(secrets.Items).To(HaveLen(1))
+		g.Expect(secrets.Items[0].Annotations[corev1alpha2.AnnotationTokenExpires]).NotTo(Equal(old))
+	}).Should(Succeed())
+	grants := granted(ctx, "healthscope-hub")
+	_, err = hs.Clusters(ctx, "remove", name, "--context", "rights", "--kubeconfig", path)
+	Expect(err).NotTo(HaveOccurred())
+	return grants
+}

@@ -1,0 +1,66 @@
+package rights
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+)
+
+var _ = Describe("The rights of monitor and controller", func() {
+	It("are, in the default configuration, those that they use, and no others", func(ctx context.Context) {
+		Expect(k8s.DeleteAllOf(ctx, &coordinationv1.Lease{}, client.InNamespace(home))).To(Succeed(), "so that they have to be made")
+		Expect(k8s.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(corev1alpha2.DefaultClustersNamespace))).To(Succeed(), "so that it has to be made")
+		since := time.Now()
+		hs := start(ctx, streaming, "")
+		// Two namespaces: what is used in one only need not be granted everywhere.
+		shop, store := deploy(ctx, "shop"), deploy(ctx, "store")
+		for _, a := range []application{shop, store} {
+			a.hasKinds(ctx, all, defaultKinds...)
+			a.is(ctx, "direct", corev1alpha2.Healthy, "4/4")
+			a.is(ctx, "single", corev1alpha2.Healthy, "1/1")
+			// An event that repeats itself is not made again but counted.
+			for range 2 {
+				a.crash(ctx, true)
+				a.is(ctx, "single", corev1alpha2.Unhealthy, "0/1")
+				a.crash(ctx, false)
+				a.is(ctx, "single", corev1alpha2.Healthy, "1/1")
+			}
+		}
+
+		By("restarting both where lists cannot be streamed, with changes in between")
+		Expect(hs.Stop()).To(Succeed())
+		shop.crash(ctx, true)
+		hs = start(ctx, listing, "")
+		shop.is(ctx, "single", corev1alpha2.Unhealthy, "0/1")
+		store.is(ctx, "direct", corev1alpha2.Healthy, "4/4")
+
+		By("letting another monitor write the same bundles")
+		for _, a := range []application{shop, store} {
+			a.overwrite(ctx, all)
+			Eventually(ctx, a.events).Should(ContainElement(all))
+		}
+
+		By("deleting everything")
+		Expect(k8s.Delete(ctx, shop.scope("single"))).To(Succeed())
+		Expect(k8s.Delete(ctx, shop.bundle(all))).To(Succeed())
+		kubectl(ctx, "delete", "namespace", string(shop), string(store))
+
+		By("having a member")
+		member := hasAMember(ctx, hs)
+
+		By("comparing")
+		grants := append(granted(ctx), member...)
+		Eventually(func() []string { return Compare(audit(since).Uses, grants, own(grants)) }).Should(BeEmpty())
+		Expect(hs.Stop()).To(Succeed())
+		log := audit(since)
+		Expect(Compare(log.Uses, grants, own(grants))).To(BeEmpty())
+		Expect(log.Refused).To(BeEmpty())
+	}, SpecTimeout(5*time.Minute))
+})

@@ -1,0 +1,111 @@
+package rights
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+)
+
+// The roles that are filled with what others label.
+const (
+	monitorKinds    = "healthscope-monitor-kinds"
+	controllerKinds = "healthscope-controller-kinds"
+)
+
+// example writes the example of the page on rights to a file, and returns its path.
+func example() string {
+	GinkgoHelper()
+	page, err := os.ReadFile(filepath.Join(root, "config", "docs", "rights.md"))
+	Expect(err).NotTo(HaveOccurred())
+	_, after, _ := strings.Cut(string(page), "```yaml\n")
+	text, _, found := strings.Cut(after, "```")
+	Expect(found).To(BeTrue(), "the page has an example in YAML")
+	path := filepath.Join(GinkgoT().TempDir(), "example.yaml")
+	Expect(os.WriteFile(path, []byte(text), 0o600)).To(Succeed())
+	return path
+}
+
+// certificates is a CRD with the kind of the example.
+func certificates() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": apiextensionsv1.SchemeGroupVersion.String(),
+		"kind":       "CustomResourceDefinition",
+		"metadata":   map[string]any{"name": "certificates.cert-manager.io"},
+		"spec": map[string]any{
+			"group": "cert-manager.io",
+			"names": map[string]any{"kind": "Certificate", "plural": "certificates"},
+			"scope": "Namespaced",
+			"versions": []any{map[string]any{
+				"name": "v1", "served": true, "storage": true,
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+			}},
+		},
+	}}
+}
+
+// certificate is a Certificate that is Ready.
+func (a application) certificate() *unstructured.Unstructured {
+	ready := map[string]any{"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "cert-manager.io/v1", "kind": "Certificate", "status": map[string]any{"conditions": []any{ready}},
+	}}
+	u.SetNamespace(string(a))
+	u.SetName("tls")
+	u.SetLabels(a.meta("tls", single).Labels)
+	return u
+}
+
+// filled says whether an aggregated role has rules.
+func filled(ctx context.Context, name string) (bool, error) {
+	var role rbacv1.ClusterRole
+	err := k8s.Get(ctx, client.ObjectKey{Name: name}, &role)
+	return len(role.Rules) > 0, err
+}
+
+var _ = Describe("The rights of the controller", func() {
+	It("grow by what the page on rights shows, without a restart, and it uses them when a scope refers to the kind", func(ctx context.Context) {
+		Expect(k8s.Create(ctx, certificates())).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(k8s.Delete(ctx, certificates())).To(Succeed()) })
+		hs := start(ctx, listing, "")
+		a := application("tls")
+		Expect(k8s.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: string(a)}})).To(Succeed())
+		Eventually(func() error { return client.IgnoreAlreadyExists(k8s.Create(ctx, a.certificate())) }).Should(Succeed())
+
+		By("granting")
+		Expect(of(granted(ctx), controllerKinds, monitorKinds)).To(BeEmpty())
+		path := example()
+		kubectl(ctx, "apply", "-f", path)
+		DeferCleanup(func(ctx SpecContext) {
+			kubectl(ctx, "delete", "-f", path)
+			Eventually(ctx, filled).WithArguments(controllerKinds).Should(BeFalse())
+		})
+		for _, role := range []string{controllerKinds, monitorKinds} {
+			Eventually(ctx, filled).WithArguments(role).Should(BeTrue())
+		}
+
+		By("referring to a Certificate")
+		since := time.Now()
+		Expect(k8s.Create(ctx, a.scope("tls", workload("cert-manager.io/v1", "Certificate", "tls")))).To(Succeed())
+		a.is(ctx, "tls", corev1alpha2.Healthy, "1/1")
+
+		By("comparing")
+		grants := granted(ctx)
+		Eventually(func() []string { return Compare(audit(since).Uses, grants, of(grants, controllerKinds)) }).Should(BeEmpty())
+		Expect(hs.Stop()).To(Succeed())
+		Expect(audit(since).Refused).To(BeEmpty())
+		kubectl(ctx, "delete", "namespace", string(a))
+	}, SpecTimeout(3*time.Minute))
+})

@@ -1,0 +1,158 @@
+package rights
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/e2e/installation"
+)
+
+// root is the root of the source tree, home the namespace of HealthScope, and monitor and controller its ServiceAccounts.
+const root = "../.."
+
+const (
+	home       = "healthscope-system"
+	monitor    = "healthscope-monitor"
+	controller = "healthscope-controller"
+)
+
+var (
+	cp  *controlplane.ControlPlane
+	k8s client.Client
+	// streaming has the programs, and listing the same for an API server that cannot stream a list as a watch.
+	streaming, listing string
+)
+
+func TestRights(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(60 * time.Second)
+	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
+	RunSpecs(t, "Rights")
+}
+
+var _ = BeforeSuite(func(ctx context.Context) {
+	streaming, listing = GinkgoT().TempDir(), GinkgoT().TempDir()
+	for program, source := range map[string]string{"healthscope": ".", "aai-simulator": "./aai/simulator/cmd/aai-simulator"} {
+		path := filepath.Join(streaming, program)
+		cmd := exec.CommandContext(ctx, "go", "build", "-o", path, source)
+		cmd.Dir = root
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		out, err := cmd.CombinedOutput()
+		Expect(err).NotTo(HaveOccurred(), "%s", out)
+		// Before Kubernetes 1.34 and wherever WatchList is turned off, client-go falls back to lists. This variable makes it do so.
+		script := fmt.Sprintf("#!/bin/sh\nKUBE_FEATURE_WatchListClient=false exec %s \"$@\"\n", path)
+		Expect(os.WriteFile(filepath.Join(listing, program), []byte(script), 0o700)).To(Succeed())
+	}
+
+	var err error
+	cp, err = controlplane.Start(ctx, controlplane.Options{Name: "rights", Controllers: true, AuditPolicy: AuditPolicy(home), Log: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(cp.Stop)
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, corev1alpha2.AddToScheme, k8spluginv1alpha1.AddToScheme} {
+		Expect(add(scheme)).To(Succeed())
+	}
+	k8s, err = client.New(cp.Config(), client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+
+	// As a user does it.
+	for _, dir := range []string{"crd", "rbac"} {
+		kubectl(ctx, "apply", "-k", filepath.Join(root, "config", dir))
+	}
+}, NodeTimeout(10*time.Minute))
+
+// kubectl runs kubectl, as an administrator.
+func kubectl(ctx context.Context, args ...string) {
+	GinkgoHelper()
+	out, err := cp.KubectlCommand(ctx, args...).CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "kubectl %q: %s", args, out)
+}
+
+// start starts HealthScope with the programs of a directory and a configuration, until the end of the spec at the latest.
+func start(ctx context.Context, programs, configuration string) *installation.Installation {
+	GinkgoHelper()
+	absolute, err := filepath.Abs(root)
+	Expect(err).NotTo(HaveOccurred())
+	hs, err := installation.Start(ctx, cp, installation.Options{
+		Root: absolute, Bin: programs, Dir: GinkgoT().TempDir(), Log: GinkgoWriter, Configuration: configuration,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() {
+		if CurrentSpecReport().Failed() {
+			_, _ = GinkgoWriter.Write([]byte(hs.LogTails()))
+		}
+		Expect(hs.Stop()).To(Succeed())
+	})
+	return hs
+}
+
+// audit returns what the accounts have done since a time.
+func audit(since time.Time) Log {
+	GinkgoHelper()
+	log, err := ReadAudit(cp.AuditLogPath(), since)
+	Expect(err).NotTo(HaveOccurred())
+	return log
+}
+
+// granted returns the rights of accounts; of those of monitor and controller when none is named.
+func granted(ctx context.Context, accounts ...string) []Grant {
+	GinkgoHelper()
+	var (
+		clusterRoles        rbacv1.ClusterRoleList
+		roles               rbacv1.RoleList
+		clusterRoleBindings rbacv1.ClusterRoleBindingList
+		roleBindings        rbacv1.RoleBindingList
+	)
+	for _, list := range []client.ObjectList{&clusterRoles, &roles, &clusterRoleBindings, &roleBindings} {
+		Expect(k8s.List(ctx, list)).To(Succeed())
+	}
+	policy := Policy{ClusterRoles: clusterRoles.Items, Roles: roles.Items, ClusterRoleBindings: clusterRoleBindings.Items, RoleBindings: roleBindings.Items}
+	var all []Grant
+	if len(accounts) == 0 {
+		accounts = []string{monitor, controller}
+	}
+	for _, name := range accounts {
+		all = append(all, policy.Grants(types.NamespacedName{Namespace: home, Name: name})...)
+	}
+	return all
+}
+
+// of returns the grants of roles.
+func of(grants []Grant, roles ...string) []Grant {
+	var found []Grant
+	for _, g := range grants {
+		for _, role := range roles {
+			if g.Role == role {
+				found = append(found, g)
+			}
+		}
+	}
+	return found
+}
+
+// own returns the grants that are not everyone's.
+func own(grants []Grant) []Grant {
+	var found []Grant
+	for _, g := range grants {
+		if !g.Everyone {
+			found = append(found, g)
+		}
+	}
+	return found
+}

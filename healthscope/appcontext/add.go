@@ -1,0 +1,181 @@
+package appcontext
+
+import (
+	"context"
+	"maps"
+	"slices"
+)
+
+// AddApp adds an app to a composite app and returns its handle. It fails with ErrNotFound when the composite app is not
+// there, and with ErrExists when the app is.
+func (ac *AppContext) AddApp(ctx context.Context, compositeApp Handle, name string) (Handle, error) {
+	if err := checkHandle(ac.id, compositeApp, kindContext); err != nil {
+		return "", err
+	}
+	if err := checkNode("Not a valid run time context level value", name); err != nil {
+		return "", err
+	}
+	return ac.add(ctx, opAddLevel, compositeApp, compositeApp.Level(partApp+"/"+name), name, nil)
+}
+
+// AddCluster adds a cluster, <provider>+<cluster>, to an app and returns its handle, with errors as AddApp. A cluster with
+// network intents is entered in its index at the same time.
+func (ac *AppContext) AddCluster(ctx context.Context, app Handle, name string) (Handle, error) {
+	if err := checkHandle(ac.id, app, kindApp); err != nil {
+		return "", err
+	}
+	if err := checkName("Not a valid run time context level value", name); err != nil {
+		return "", err
+	}
+	return ac.add(ctx, opAddLevel, app, app.Level(partCluster+"/"+name), name, func(t *transaction) {
+		_, parts, _ := app.split()
+		if s, ok := subjectOfCluster(parts[1], name); ok {
+			t.index(s, ac.id)
+		}
+	})
+}
+
+// AddClusterMetaGrp makes a cluster a candidate of the anyOf group with a number, with errors as AddApp.
+func (ac *AppContext) AddClusterMetaGrp(ctx context.Context, cluster Handle, group string) error {
+	if err := checkHandle(ac.id, cluster, kindCluster); err != nil {
+		return err
+	}
+	if group == "" {
+		return &invalidError{"Not a valid run time context level value", group, "must not be empty"}
+	}
+	_, err := ac.add(ctx, opAddLevel, cluster, cluster.Level(partGroup), group, nil)
+	return err
+}
+
+// AddResource adds a resource to a cluster and returns its handle, with errors as AddApp. EMCO names resources
+// <object>+<Kind>, and the value is the object in YAML or JSON.
+func (ac *AppContext) AddResource(ctx context.Context, cluster Handle, name string, value any) (Handle, error) {
+	if err := checkHandle(ac.id, cluster, kindCluster); err != nil {
+		return "", err
+	}
+	if err := checkNode("Not a valid run time context resource name", name); err != nil {
+		return "", err
+	}
+	if value == nil || value == "" {
+		return "", &invalidError{"Not a valid run time context resource value", "", "must not be empty"}
+	}
+	return ac.add(ctx, opAddResource, cluster, cluster.Level(partResource+"/"+name), value, nil)
+}
+
+// AddLevelValue stores a value at a level below a handle, such as "status", and returns its handle, with errors as AddApp.
+// A level may have several parts, such as "instruction/dependency".
+func (ac *AppContext) AddLevelValue(ctx context.Context, h Handle, level string, value any) (Handle, error) {
+	if err := checkHandle(ac.id, h); err != nil {
+		return "", err
+	}
+	if err := checkLevel(level); err != nil {
+		return "", err
+	}
+	return ac.add(ctx, opAddLevel, h, h.Level(level), value, nil)
+}
+
+// add stores a value that is not there yet, below a parent that is.
+func (ac *AppContext) add(ctx context.Context, operation string, parent, h Handle, value any, more func(*transaction)) (Handle, error) {
+	t := &transaction{}
+	t.require(string(parent))
+	t.forbid(string(h))
+	t.put(string(h), value)
+	if more != nil {
+		more(t)
+	}
+	if err := ac.store.commit(ctx, t); err != nil {
+		return "", failed(operation, err)
+	}
+	return h, nil
+}
+
+// AddInstruction stores an instruction and returns its handle. The level is "app" below a composite app, "resource" below
+// a cluster, "subresource" below a resource; the type is "order" or "dependency". The value is JSON in a string, for
+// instance {"resorder":["sink+Deployment"]}. An instruction that is there is replaced: this is how EMCO's action
+// controllers extend an order.
+func (ac *AppContext) AddInstruction(ctx context.Context, h Handle, level, instruction string, value any) (Handle, error) {
+	parents := map[string]kind{partApp: kindContext, partResource: kindCluster, partSubresource: kindResource}
+	parent, ok := parents[level]
+	if !ok {
+		return "", &invalidError{"Not a valid app context instruction level", level, `must be "app", "resource" or "subresource"`}
+	}
+	if err := checkInstruction(instruction); err != nil {
+		return "", err
+	}
+	if err := checkHandle(ac.id, h, parent); err != nil {
+		return "", err
+	}
+	if value == "" {
+		return "", &invalidError{"Not a valid run time context instruction value", "", "must not be empty"}
+	}
+	key := h.Level(level).Level(partInstruction).Level(instruction)
+	t := &transaction{}
+	t.require(string(h))
+	t.put(string(key), value)
+	if err := ac.store.commit(ctx, t); err != nil {
+		return "", failed(opAddInstruction, err)
+	}
+	return key, nil
+}
+
+func checkInstruction(instruction string) error {
+	if instruction != partOrder && instruction != partDependency {
+		return &invalidError{"Not a valid app context instruction type", instruction, `must be "order" or "dependency"`}
+	}
+	return nil
+}
+
+// UpdateValue replaces a value. It fails with ErrNotFound when there is none: what was deleted meanwhile does not come
+// back in pieces.
+func (ac *AppContext) UpdateValue(ctx context.Context, h Handle, value any) error {
+	return ac.update(ctx, h, value, nil)
+}
+
+// UpdateStatusValue replaces the value of a status, as UpdateValue. Records are written together with it.
+func (ac *AppContext) UpdateStatusValue(ctx context.Context, h Handle, value any, records ...Record) error {
+	return ac.update(ctx, h, value, records)
+}
+
+// UpdateResourceValue replaces the value of a resource, as UpdateValue.
+func (ac *AppContext) UpdateResourceValue(ctx context.Context, resource Handle, value any) error {
+	if err := checkHandle(ac.id, resource, kindResource); err != nil {
+		return err
+	}
+	return ac.update(ctx, resource, value, nil)
+}
+
+// UpdateInstructionValue replaces the value of an instruction, as UpdateValue.
+func (ac *AppContext) UpdateInstructionValue(ctx context.Context, instruction Handle, value any) error {
+	return ac.update(ctx, instruction, value, nil)
+}
+
+func (ac *AppContext) update(ctx context.Context, h Handle, value any, records []Record) error {
+	if err := checkHandle(ac.id, h); err != nil {
+		return err
+	}
+	return failed(opUpdate, ac.store.withRecords(ctx, records, func(t *transaction) {
+		t.require(string(h))
+		t.put(string(h), value)
+	}))
+}
+
+// SetLevelValues stores values at levels below a handle in one transaction, whether something is there or not, and removes
+// those whose value is nil. It fails with ErrNotFound when the handle's own value is not there.
+func (ac *AppContext) SetLevelValues(ctx context.Context, h Handle, values map[string]any) error {
+	if err := checkHandle(ac.id, h); err != nil {
+		return err
+	}
+	t := &transaction{}
+	t.require(string(h))
+	for _, level := range slices.Sorted(maps.Keys(values)) {
+		if err := checkLevel(level); err != nil {
+			return err
+		}
+		if values[level] == nil {
+			t.remove(string(h.Level(level)))
+		} else {
+			t.put(string(h.Level(level)), values[level])
+		}
+	}
+	return failed(opUpdate, ac.store.commit(ctx, t))
+}

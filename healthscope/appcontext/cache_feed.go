@@ -1,0 +1,186 @@
+package appcontext
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// load reads everything that the cache holds at one revision: what is ours, what contexts there are, and those that are
+// being asked for.
+func (c *Cache) load(ctx context.Context) (int64, error) {
+	asked := time.Now()
+	values, revision, err := c.store.read(ctx, ownPrefix, clientv3.WithPrefix())
+	if err != nil {
+		return 0, err
+	}
+	known, err := c.store.discover(ctx, revision)
+	if err != nil {
+		return 0, err
+	}
+	contexts := map[string]*Snapshot{}
+	for _, id := range c.held() {
+		if contexts[id], err = c.store.snapshotAt(ctx, id, revision); err != nil {
+			return 0, err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before, ready := c.contexts, c.ready
+	c.clear()
+	c.revision, c.proven, c.known = revision, asked, known
+	for id, snapshot := range contexts {
+		if entry := before[id]; entry != nil { // Else it was evicted meanwhile.
+			c.contexts[id] = &cached{snapshot: snapshot, asked: entry.asked}
+		}
+	}
+	for _, kv := range values {
+		c.keep(kv)
+	}
+	c.loaded = true
+	close(ready)
+	return revision, nil
+}
+
+// held returns the contexts that have been read.
+func (c *Cache) held() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var ids []string
+	for id, entry := range c.contexts {
+		if entry.snapshot != nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// keep enters what is ours. The caller holds the lock.
+func (c *Cache) keep(kv *mvccpb.KeyValue) {
+	if subject, _, ok := subjectOf(string(kv.Key[len(ownPrefix):])); ok {
+		if c.own[subject] == nil {
+			c.own[subject] = map[string]*mvccpb.KeyValue{}
+		}
+		c.own[subject][string(kv.Key)] = kv
+		delete(c.records, subject)
+	}
+}
+
+// sortedByKey returns values in the order of their keys.
+func sortedByKey(values map[string]*mvccpb.KeyValue) []*mvccpb.KeyValue {
+	return slices.SortedFunc(maps.Values(values), func(a, b *mvccpb.KeyValue) int { return bytes.Compare(a.Key, b.Key) })
+}
+
+// apply enters changes.
+func (c *Cache) apply(events []*clientv3.Event, revision int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, event := range events {
+		key := string(event.Kv.Key)
+		if rest, ok := strings.CutPrefix(key, ownPrefix); ok {
+			c.applyOwn(event, rest)
+			continue
+		}
+		id, _, ok := splitKey(key)
+		if !ok {
+			continue
+		}
+		if entry := c.contexts[id]; entry != nil {
+			entry.change(event)
+		}
+		kv := event.Kv
+		if event.Type == mvccpb.DELETE {
+			kv = nil
+		}
+		if c.known.put(key, kv) {
+			c.subjects = nil
+		}
+	}
+	c.revision = revision
+}
+
+func (c *Cache) applyOwn(event *clientv3.Event, rest string) {
+	if event.Type != mvccpb.DELETE {
+		c.keep(event.Kv)
+		return
+	}
+	if subject, _, ok := subjectOf(rest); ok {
+		delete(c.own[subject], string(event.Kv.Key))
+		delete(c.records, subject)
+		if len(c.own[subject]) == 0 {
+			delete(c.own, subject)
+		}
+	}
+}
+
+// change enters a change, or remembers it until the snapshot is there.
+func (e *cached) change(event *clientv3.Event) {
+	if e.snapshot == nil {
+		e.pending = append(e.pending, event)
+		return
+	}
+	if _, parts, ok := splitKey(string(event.Kv.Key)); ok {
+		e.snapshot = e.snapshot.apply(parts, valueOf(event), event.Kv.ModRevision)
+	}
+}
+
+// prove notes that everything is as it is in etcd.
+func (c *Cache) prove(revision int64, asked time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.revision, c.proven, c.problem = revision, asked, nil
+}
+
+// lost notes why the watch broke. What is there stays, and grows old.
+func (c *Cache) lost(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.problem = err
+}
+
+// evict removes the contexts that nobody asks for, until nobody asks for anything.
+func (c *Cache) evict(ctx context.Context) {
+	ticker := time.NewTicker(max(c.options.Idle/4, time.Millisecond))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			if !c.evictBefore(now.Add(-c.options.Idle)) {
+				return
+			}
+		}
+	}
+}
+
+// evictBefore removes the contexts that were last asked for before a time, and says whether anything was asked for since.
+func (c *Cache) evictBefore(limit time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, entry := range c.contexts {
+		if entry.snapshot != nil && entry.asked.Before(limit) {
+			delete(c.contexts, id)
+		}
+	}
+	return !c.lastAsked.Before(limit)
+}
+
+// shrink removes the contexts that were asked for longest ago when there are too many. The caller holds the lock.
+func (c *Cache) shrink() {
+	for held := len(c.contexts); held > c.options.MaxContexts; held-- {
+		oldest := ""
+		for id, entry := range c.contexts {
+			if entry.askers == 0 && (oldest == "" || entry.asked.Before(c.contexts[oldest].asked)) {
+				oldest = id
+			}
+		}
+		delete(c.contexts, oldest)
+	}
+}

@@ -1,0 +1,351 @@
+package appcontext_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/goleak"
+
+	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+)
+
+func mapKeys(m map[string]string) iter.Seq[string] { return maps.Keys(m) }
+
+// runCache returns a cache that runs until the test ends.
+func runCache(t testing.TB, store *appcontext.Store, options appcontext.CacheOptions) *appcontext.Cache {
+	t.Helper()
+	cache := appcontext.NewCache(store, options)
+	ctx, cancel := context.WithCancel(t.Context())
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		if err := cache.Run(ctx); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		wait.Wait()
+	})
+	return cache
+}
+
+// viewSince asks a cache until its answer is as of a revision or later.
+func viewSince(t testing.TB, cache *appcontext.Cache, subject appcontext.Subject, revision int64) (view appcontext.View, err error) {
+	t.Helper()
+	eventually(t, "the cache does not catch up", func(ctx context.Context) error {
+		view, err = cache.View(ctx, subject, "")
+		if err == nil && view.Revision < revision {
+			return fmt.Errorf("revision %d, want %d", view.Revision, revision)
+		}
+		return nil
+	})
+	return view, err
+}
+
+// revisionOf returns etcd's revision.
+func revisionOf(t testing.TB, client *clientv3.Client) int64 {
+	t.Helper()
+	return must(client.Get(t.Context(), "/"))(t).Header.Revision
+}
+
+func TestTheCacheAnswersLikeTheStore(t *testing.T) {
+	store := open(t, appcontext.Options{ProofInterval: 20 * time.Millisecond})
+	client := rawClient(t, endpoint(t))
+	ctx, subject := t.Context(), group(t)
+	ac := appcontext.NewAppContext(store)
+	cache := runCache(t, store, appcontext.CacheOptions{})
+	var a, c appcontext.Handle
+	h := appcontext.ContextHandle(ac.InitAppContext())
+	record := func(state appcontext.ActionState, n int64) appcontext.Record {
+		return appcontext.Record{Subject: subject, Action: action(state, ac.ID(), n)}
+	}
+	if view := must(cache.View(ctx, subject, ""))(t); view.ContextID != "" || view.Context != nil || len(view.Info.Actions) != 0 {
+		t.Errorf("want nothing yet, got %+v", view)
+	}
+	for n, change := range []func() error{
+		func() error {
+			_, err := ac.CreateCompositeApp(ctx, record(appcontext.ActionInstantiated, 1))
+			return err
+		},
+		func() (err error) { a, c, _ = add(t, ac, h, "a", "p+c", "r+Kind"); return nil },
+		func() error { return ac.SetLevelValues(ctx, c, map[string]any{"status": "{}"}) },
+		func() error { return ac.SetLevelValues(ctx, c, map[string]any{"status": nil}) },
+		func() error { return ac.AddCompositeAppMeta(ctx, appcontext.CompositeAppMeta{Project: "p"}) },
+		func() error { return store.RecordAction(ctx, record(appcontext.ActionTerminated, 2)) },
+		func() error { return ac.DeleteApp(ctx, a) },
+		func() error { return ac.DeleteCompositeApp(ctx) },
+		func() error { return store.Forget(ctx, subject) },
+	} {
+		if err := change(); err != nil {
+			t.Fatalf("step %d: %v", n, err)
+		}
+		warm, err := viewSince(t, cache, subject, revisionOf(t, client))
+		if err != nil {
+			t.Fatalf("step %d: %v", n, err)
+		}
+		cold := must(store.View(ctx, subject, ""))(t)
+		if diff := cmp.Diff(viewContents(cold), viewContents(warm)); diff != "" {
+			t.Errorf("step %d (-store +cache):\n%s", n, diff)
+		}
+	}
+}
+
+// viewContents returns what is in a view, without revision and time.
+func viewContents(v appcontext.View) map[string]any {
+	all := map[string]any{"info": v.Info, "contexts": v.Contexts, "id": v.ContextID}
+	for name, s := range map[string]*appcontext.Snapshot{"context": v.Context, "status": v.StatusContext} {
+		if s != nil {
+			all[name] = contents(s)
+		}
+	}
+	return all
+}
+
+func TestWhileEtcdIsAwayTheCacheAnswersAndSaysHowOld(t *testing.T) {
+	etcd := ownEtcd(t, controlplane.EtcdOptions{})
+	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Timeout: time.Second, ProofInterval: 20 * time.Millisecond})
+	cache := runCache(t, store, appcontext.CacheOptions{})
+	ac, h := newContext(t, store)
+	begin := time.Now()
+	read := func() (*appcontext.Snapshot, time.Time) {
+		t.Helper()
+		s, proven, err := cache.Snapshot(t.Context(), ac.ID())
+		if err != nil {
+			t.Fatalf("Snapshot: %v", err)
+		}
+		return s, proven
+	}
+	read()
+	// The age stays small though nothing changes.
+	eventually(t, "the answer is not proven", func(context.Context) error {
+		if _, proven := read(); !proven.After(begin.Add(200 * time.Millisecond)) {
+			return fmt.Errorf("proven at %s", proven)
+		}
+		return nil
+	})
+	if err := etcd.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	killed := time.Now()
+	if s, proven := read(); !s.Exists() || proven.After(killed) {
+		t.Errorf("want the last known context, proven before %s, got %d keys at %s", killed, s.Len(), proven)
+	}
+	if _, _, err := cache.Snapshot(t.Context(), "4711"); !errors.Is(err, appcontext.ErrUnavailable) {
+		t.Errorf("what was never read cannot be answered: want ErrUnavailable, got: %v", err)
+	}
+	if _, proven := read(); proven.After(killed) {
+		t.Errorf("nothing can be proven while etcd is away, but it was at %s, after %s", proven, killed)
+	}
+	if err := etcd.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "nothing can be written", func(ctx context.Context) error { return just(ac.AddApp(ctx, h, "a")) })
+	eventually(t, "the cache does not come back", func(context.Context) error {
+		s, proven := read()
+		if _, ok := s.App("a"); !ok || !proven.After(killed) {
+			return fmt.Errorf("%d keys, proven at %s", s.Len(), proven)
+		}
+		return nil
+	})
+}
+
+func TestWhatNobodyAsksForIsForgotten(t *testing.T) {
+	etcd := ownEtcd(t, controlplane.EtcdOptions{})
+	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
+	cache := runCache(t, store, appcontext.CacheOptions{Idle: 300 * time.Millisecond})
+	ac, h := newContext(t, store)
+	if n := watchers(t.Context(), t, etcd.Endpoint()); n != "0" {
+		t.Errorf("nobody has asked yet, but etcd has %s watchers", n)
+	}
+	for round := range 2 {
+		if _, _, err := cache.Snapshot(t.Context(), ac.ID()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the cache does not watch", func(ctx context.Context) error { return wantWatchers(ctx, t, etcd.Endpoint(), "1") })
+		eventually(t, "the cache watches for nobody", func(ctx context.Context) error { return wantWatchers(ctx, t, etcd.Endpoint(), "0") })
+		name := fmt.Sprintf("app%d", round)
+		must(ac.AddApp(t.Context(), h, name))(t)
+		s, _, err := cache.Snapshot(t.Context(), ac.ID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := s.App(name); !ok {
+			t.Errorf("round %d: the cache remembers what it should have forgotten", round)
+		}
+	}
+}
+
+func TestAContextThatNobodyAsksForGoesWhileOthersStay(t *testing.T) {
+	etcd := ownEtcd(t, controlplane.EtcdOptions{})
+	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Timeout: time.Second})
+	const idle = 2 * time.Second
+	cache := runCache(t, store, appcontext.CacheOptions{Idle: idle})
+	wanted, _ := newContext(t, store)
+	other, _ := newContext(t, store)
+	begin := time.Now()
+	if _, _, err := cache.Snapshot(t.Context(), other.ID()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "time does not pass", func(ctx context.Context) error {
+		_, _, err := cache.Snapshot(ctx, wanted.ID())
+		if err == nil && time.Since(begin) < 2*idle {
+			err = errors.New("not yet")
+		}
+		return err
+	})
+	if err := etcd.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := cache.Snapshot(t.Context(), wanted.ID()); err != nil {
+		t.Errorf("the context that is asked for all the time: %v", err)
+	}
+	if _, _, err := cache.Snapshot(t.Context(), other.ID()); !errors.Is(err, appcontext.ErrUnavailable) {
+		t.Errorf("the context that nobody has asked for is still held: %v", err)
+	}
+}
+
+// watchers returns how many watchers etcd says it has.
+func watchers(ctx context.Context, t testing.TB, endpoint string) string {
+	t.Helper()
+	request := must(http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"/metrics", http.NoBody))(t)
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		if n, ok := strings.CutPrefix(lines.Text(), "etcd_debugging_mvcc_watcher_total "); ok {
+			return n
+		}
+	}
+	t.Fatal("etcd does not count its watchers")
+	return ""
+}
+
+func wantWatchers(ctx context.Context, t testing.TB, endpoint, want string) error {
+	t.Helper()
+	if n := watchers(ctx, t, endpoint); n != want {
+		return fmt.Errorf("etcd has %s watchers, want %s", n, want)
+	}
+	return nil
+}
+
+func TestTheCacheHoldsSoManyContextsOnly(t *testing.T) {
+	etcd := ownEtcd(t, controlplane.EtcdOptions{})
+	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Timeout: time.Second})
+	cache := runCache(t, store, appcontext.CacheOptions{MaxContexts: 4})
+	var ids []string
+	for range 20 {
+		ac, _ := newContext(t, store)
+		ids = append(ids, ac.ID())
+	}
+	var wait sync.WaitGroup
+	for range 4 { // More than it can hold, all at once.
+		for _, id := range ids {
+			wait.Go(func() {
+				if s, _, err := cache.Snapshot(t.Context(), id); err != nil || s.ID() != id || !s.Exists() {
+					t.Errorf("context %s: %v", id, err)
+				}
+			})
+		}
+	}
+	wait.Wait()
+	for _, id := range ids {
+		if _, _, err := cache.Snapshot(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := etcd.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := cache.Snapshot(t.Context(), ids[19]); err != nil {
+		t.Errorf("the context that was asked for last: %v", err)
+	}
+	if _, _, err := cache.Snapshot(t.Context(), ids[0]); !errors.Is(err, appcontext.ErrUnavailable) {
+		t.Errorf("the context that was asked for longest ago is still held: %v", err)
+	}
+}
+
+func TestChangesWhileAContextIsReadAreNotLost(t *testing.T) {
+	store := open(t, appcontext.Options{})
+	cache := runCache(t, store, appcontext.CacheOptions{})
+	const rounds, changes = 40, 20
+	for range rounds {
+		ac, h := newContext(t, store)
+		var writer sync.WaitGroup
+		begun := make(chan struct{})
+		writer.Go(func() {
+			for n := range changes {
+				if err := ac.SetLevelValues(t.Context(), h, map[string]any{fmt.Sprintf("level%d", n): n}); err != nil {
+					t.Error(err)
+				}
+				if n == changes/4 {
+					close(begun)
+				}
+			}
+		})
+		<-begun
+		if _, _, err := cache.Snapshot(t.Context(), ac.ID()); err != nil {
+			t.Fatal(err)
+		}
+		writer.Wait()
+		eventually(t, "the cache has lost a change", func(ctx context.Context) error {
+			s, _, err := cache.Snapshot(ctx, ac.ID())
+			if err == nil && s.Len() != changes+1 {
+				err = fmt.Errorf("%d of %d keys", s.Len(), changes+1)
+			}
+			return err
+		})
+	}
+}
+
+func TestACacheThatDoesNotRunSaysSo(t *testing.T) {
+	store := open(t, appcontext.Options{Timeout: 50 * time.Millisecond})
+	cache := appcontext.NewCache(store, appcontext.CacheOptions{})
+	if _, _, err := cache.Snapshot(t.Context(), "1"); !errors.Is(err, appcontext.ErrUnavailable) {
+		t.Errorf("want ErrUnavailable, got: %v", err)
+	}
+	if _, err := cache.View(t.Context(), appcontext.ClusterSubject("p", "a/b"), ""); !errors.Is(err, appcontext.ErrInvalid) {
+		t.Errorf("want ErrInvalid, got: %v", err)
+	}
+	if _, _, err := cache.Snapshot(t.Context(), ""); !errors.Is(err, appcontext.ErrInvalid) {
+		t.Errorf("want ErrInvalid, got: %v", err)
+	}
+}
+
+func TestTheCacheLeavesNothingBehind(t *testing.T) {
+	url := endpoint(t)
+	before := goleak.IgnoreCurrent()
+	store := must(appcontext.Open(appcontext.Options{Endpoints: []string{url}, ProofInterval: 10 * time.Millisecond}))(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cache := appcontext.NewCache(store, appcontext.CacheOptions{})
+	done := make(chan error, 1)
+	go func() { done <- cache.Run(ctx) }()
+	ac, _ := newContext(t, store)
+	if _, _, err := cache.Snapshot(ctx, ac.ID()); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := cache.Snapshot(ctx, "4711"); !errors.Is(err, appcontext.ErrNotFound) {
+		t.Errorf("want ErrNotFound, got: %v", err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	closeStore(t, store)
+	goleak.VerifyNone(t, before)
+}

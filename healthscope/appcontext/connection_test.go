@@ -1,0 +1,253 @@
+package appcontext_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+)
+
+func TestOptionsAreChecked(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "empty.pem")
+	if err := os.WriteFile(file, []byte("nothing"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	one := []string{"https://etcd:2379"}
+	cases := map[string]struct {
+		options appcontext.Options
+		want    string
+	}{
+		"no endpoint":       {appcontext.Options{}, "Endpoints"},
+		"no URL":            {appcontext.Options{Endpoints: []string{"etcd:2379"}}, "Endpoints must be http or https URLs"},
+		"a path":            {appcontext.Options{Endpoints: []string{"http://etcd:2379/v3"}}, `"http://etcd:2379/v3"`},
+		"a user in the URL": {appcontext.Options{Endpoints: []string{"http://u:secret@etcd:2379"}}, "user"},
+		"two schemes":       {appcontext.Options{Endpoints: []string{"https://a:1", "http://b:1"}}, "same scheme"},
+		"user alone":        {appcontext.Options{Endpoints: one, Username: "u"}, "Password"},
+		"certificate alone": {appcontext.Options{Endpoints: one, CertFile: "x"}, "KeyFile"},
+		"TLS without https": {appcontext.Options{Endpoints: []string{"http://a:1"}, CAFile: "x"}, "https"},
+		"no certificate":    {appcontext.Options{Endpoints: one, CAFile: file}, "holds no certificate"},
+		"no file":           {appcontext.Options{Endpoints: one, CAFile: "/nowhere"}, "/nowhere"},
+		"no key":            {appcontext.Options{Endpoints: one, CertFile: file, KeyFile: file}, "CertFile"},
+		"negative timeout":  {appcontext.Options{Endpoints: one, Timeout: -1}, "Timeout"},
+		"tiny requests":     {appcontext.Options{Endpoints: one, MaxRequestBytes: 1}, "MaxRequestBytes 1"},
+		"negative interval": {appcontext.Options{Endpoints: one, ProofInterval: -1}, "ProofInterval"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := appcontext.Open(tc.options)
+			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.HasPrefix(err.Error(), "cannot open AppContext store: ") {
+				t.Errorf("want %q in the error, got: %v", tc.want, err)
+			}
+			if err != nil && strings.Contains(err.Error(), "secret") {
+				t.Errorf("the error shows the password: %v", err)
+			}
+		})
+	}
+}
+
+func TestOptionsDoNotShowThePassword(t *testing.T) {
+	o := appcontext.Options{Endpoints: []string{"http://etcd:2379"}, Username: "u", Password: "secret"}
+	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
+		if text := fmt.Sprintf(format, o); strings.Contains(text, "secret") || !strings.Contains(text, "etcd:2379") {
+			t.Errorf("%s shows %s", format, text)
+		}
+	}
+}
+
+func TestEtcdThatIsAwayIsSaidInTime(t *testing.T) {
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // Takes connections and never answers.
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	silent := "http://" + listener.Addr().String()
+	gone := ownEtcd(t, controlplane.EtcdOptions{})
+	if err := gone.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for name, options := range map[string]appcontext.Options{
+		"refuses":            {Endpoints: []string{gone.Endpoint()}},
+		"is silent":          {Endpoints: []string{silent}},
+		"silent, with user":  {Endpoints: []string{silent}, Username: "u", Password: "p"},
+		"refuses, with user": {Endpoints: []string{gone.Endpoint()}, Username: "u", Password: "p"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options.Timeout = 300 * time.Millisecond
+			store := open(t, options)
+			begin := time.Now()
+			if _, err := store.Snapshot(t.Context(), "1"); !errors.Is(err, appcontext.ErrUnavailable) {
+				t.Errorf("want ErrUnavailable, got: %v", err)
+			}
+			ac := appcontext.NewAppContext(store)
+			ac.InitAppContext()
+			if _, err := ac.CreateCompositeApp(t.Context()); !errors.Is(err, appcontext.ErrUnavailable) {
+				t.Errorf("want ErrUnavailable, got: %v", err)
+			}
+			r := appcontext.Record{Subject: appcontext.ClusterSubject("p", "c"), Action: appcontext.Action{State: appcontext.ActionCreated, Time: begin}}
+			if err := store.RecordAction(t.Context(), r); !errors.Is(err, appcontext.ErrUnavailable) {
+				t.Errorf("want ErrUnavailable, got: %v", err)
+			}
+			if took := time.Since(begin); took > patience/2 {
+				t.Errorf("three calls with a deadline of 300 ms took %s", took)
+			}
+		})
+	}
+}
+
+func TestAStoreConnectsWhenEtcdComes(t *testing.T) {
+	etcd := ownEtcd(t, controlplane.EtcdOptions{})
+	if err := etcd.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Username: "u", Password: "p", Timeout: time.Second})
+	ac := appcontext.NewAppContext(store)
+	ac.InitAppContext()
+	if _, err := ac.CreateCompositeApp(t.Context()); !errors.Is(err, appcontext.ErrUnavailable) {
+		t.Errorf("want ErrUnavailable, got: %v", err)
+	}
+	if err := etcd.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	must(ac.CreateCompositeApp(t.Context()))(t)
+}
+
+func TestAClosedStoreSaysSo(t *testing.T) {
+	store := open(t, appcontext.Options{})
+	_, _ = newContext(t, store)
+	closeStore(t, store)
+	if _, err := store.Snapshot(t.Context(), "1"); !errors.Is(err, appcontext.ErrClosed) {
+		t.Errorf("want ErrClosed, got: %v", err)
+	}
+	closeStore(t, store)
+}
+
+func TestUsersAndPasswords(t *testing.T) {
+	etcd := ownEtcd(t, controlplane.EtcdOptions{})
+	client := rawClient(t, etcd.Endpoint())
+	ctx := t.Context()
+	for _, err := range []error{
+		just(client.RoleAdd(ctx, "contexts")),
+		just(client.RoleGrantPermission(ctx, "contexts", "/context/", "/healthscope0", clientv3.PermissionType(clientv3.PermReadWrite))),
+		just(client.UserAdd(ctx, "emco", "geheim")),
+		just(client.UserGrantRole(ctx, "emco", "contexts")),
+		just(client.UserAdd(ctx, "root", "root")),
+		just(client.UserGrantRole(ctx, "root", "root")),
+		just(client.AuthEnable(ctx)),
+	} {
+		if err != nil {
+			t.Fatalf("cannot enable authentication: %v", err)
+		}
+	}
+	options := func(user, password string) appcontext.Options {
+		return appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Username: user, Password: password}
+	}
+	store := open(t, options("emco", "geheim"))
+	ac, h := newContext(t, store)
+	updates := must(store.Watch(ctx, h))(t)
+	if u := receive(t, updates); u.Snapshot.Len() != 1 {
+		t.Errorf("want the context in the watch, got %d keys", u.Snapshot.Len())
+	}
+	add(t, ac, h, "a", "p+c", "r+Kind")
+	for u := receive(t, updates); u.Snapshot.Len() < 4; {
+		u = receive(t, updates)
+	}
+	for name, o := range map[string]appcontext.Options{"wrong password": options("emco", "secret"), "unknown user": options("nobody", "x"), "no user": options("", "")} {
+		_, err := open(t, o).Snapshot(ctx, ac.ID())
+		if !errors.Is(err, appcontext.ErrDenied) {
+			t.Errorf("%s: want ErrDenied, got: %v", name, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: the error shows the password: %v", name, err)
+		}
+	}
+}
+
+func just[T any](_ T, err error) error { return err }
+
+// certificate writes a certificate and its key, signed by parent, or by itself, and returns it.
+func certificate(t *testing.T, dir, name string, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+	t.Helper()
+	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{name + ".example.org"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+	}
+	if parent == nil {
+		template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
+		parent, signer = template, key
+	}
+	der := must(x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer))(t)
+	for suffix, block := range map[string]*pem.Block{
+		".crt": {Type: "CERTIFICATE", Bytes: der}, ".key": {Type: "PRIVATE KEY", Bytes: must(x509.MarshalPKCS8PrivateKey(key))(t)},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name+suffix), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return must(x509.ParseCertificate(der))(t), key
+}
+
+func TestTLSWithCertificatesOnBothSides(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	ca, key := certificate(t, dir, "ca", nil, nil)
+	certificate(t, dir, "server", ca, key)
+	certificate(t, dir, "client", ca, key)
+	certificate(t, dir, "other", nil, nil)
+	etcd := ownEtcd(t, controlplane.EtcdOptions{CertFile: file("server.crt"), KeyFile: file("server.key"), ClientCAFile: file("ca.crt")})
+	options := appcontext.Options{
+		Endpoints: []string{etcd.Endpoint()}, CAFile: file("ca.crt"), CertFile: file("client.crt"), KeyFile: file("client.key"),
+		Timeout: time.Second,
+	}
+	store := open(t, options)
+	newContext(t, store)
+
+	stranger := options
+	stranger.CAFile = file("other.crt")
+	named := options
+	named.ServerName = "server.example.org"
+	newContext(t, open(t, named))
+	named.ServerName = "another.example.org"
+	nobody := options
+	nobody.CertFile, nobody.KeyFile = "", ""
+	for name, o := range map[string]appcontext.Options{"another authority": stranger, "another name": named, "no certificate of ours": nobody} {
+		if _, err := open(t, o).Snapshot(t.Context(), "1"); err == nil || errors.Is(err, appcontext.ErrNotFound) {
+			t.Errorf("%s: want no connection, got: %v", name, err)
+		}
+	}
+	// A renewed certificate is used for the next connection, without opening the store again.
+	if err := etcd.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	certificate(t, dir, "client", nil, nil) // Of nobody whom etcd trusts.
+	if err := etcd.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Snapshot(t.Context(), "1"); !errors.Is(err, appcontext.ErrUnavailable) {
+		t.Errorf("the old certificate is still used: %v", err)
+	}
+	certificate(t, dir, "client", ca, key)
+	eventually(t, "the renewed certificate is not used", func(ctx context.Context) error {
+		ac := appcontext.NewAppContext(store)
+		ac.InitAppContext()
+		return just(ac.CreateCompositeApp(ctx))
+	})
+}

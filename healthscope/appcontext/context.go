@@ -1,0 +1,157 @@
+package appcontext
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"strconv"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// AppContext is one context in a Store, for programs that make or change contexts. Its methods have the names of EMCO's
+// library. Begin with InitAppContext and CreateCompositeApp for a new context, or with LoadAppContext for one that exists;
+// after that the methods are safe for concurrent use.
+type AppContext struct {
+	store *Store
+	id    string
+}
+
+// NewAppContext returns an AppContext without a context yet.
+func NewAppContext(s *Store) *AppContext { return &AppContext{store: s} }
+
+// ID returns the id of the context; empty before InitAppContext or LoadAppContext.
+func (ac *AppContext) ID() string { return ac.id }
+
+// InitAppContext chooses the id of a new context, at random, and returns it. Nothing is stored until CreateCompositeApp.
+func (ac *AppContext) InitAppContext() string {
+	ac.id = strconv.FormatInt(rand.Int64N(math.MaxInt64), 10) //nolint:gosec // An id is no secret, and CreateCompositeApp finds out if it is taken.
+	return ac.id
+}
+
+// InitAppContextWithValue is InitAppContext with an id that the caller has chosen, which must not be negative: what
+// follows the first hyphen of a bundle's name is the app.
+func (ac *AppContext) InitAppContextWithValue(id int64) (string, error) {
+	if id < 0 {
+		return "", &invalidError{"Not a valid context id", strconv.FormatInt(id, 10), "must not be negative"}
+	}
+	ac.id = strconv.FormatInt(id, 10)
+	return ac.id, nil
+}
+
+// LoadAppContext takes up the context with an id and returns its handle; ErrNotFound when there is none.
+func (ac *AppContext) LoadAppContext(ctx context.Context, id string) (Handle, error) {
+	if err := checkName("Not a valid context id", id); err != nil {
+		return "", err
+	}
+	ac.id = id
+	h, err := ac.GetCompositeAppHandle(ctx)
+	return h, failed(opFind, err)
+}
+
+// GetCompositeAppHandle returns the handle of the context.
+func (ac *AppContext) GetCompositeAppHandle(ctx context.Context) (Handle, error) {
+	h, err := ac.handle()
+	if err != nil {
+		return "", err
+	}
+	kv, err := ac.store.get(ctx, string(h))
+	if err != nil {
+		return "", failed(opMeta, err)
+	}
+	stored, err := decodeText(string(h), kv.Value)
+	if err == nil && stored != ac.id {
+		err = about(ErrMalformed, string(h))
+	}
+	if err != nil {
+		return "", failed(opMeta, err)
+	}
+	return h, nil
+}
+
+// handle returns the handle of the context without looking whether it is there.
+func (ac *AppContext) handle() (Handle, error) {
+	if ac.id == "" {
+		return "", &invalidError{"Not a valid context id", "", "must be set by InitAppContext or LoadAppContext"}
+	}
+	return ContextHandle(ac.id), nil
+}
+
+// CreateCompositeApp makes the context that InitAppContext has chosen an id for, and returns its handle; ErrExists, and
+// nothing is changed, when there is one with this id. Records are written together with the context.
+func (ac *AppContext) CreateCompositeApp(ctx context.Context, records ...Record) (Handle, error) {
+	h, err := ac.handle()
+	if err != nil {
+		return "", err
+	}
+	err = ac.store.withRecords(ctx, records, func(t *transaction) {
+		t.forbid(string(h))
+		t.put(string(h), ac.id)
+	})
+	if err != nil {
+		return "", failed(opCreate, err)
+	}
+	return h, nil
+}
+
+// DeleteCompositeApp deletes the context, everything in it, and its entries in indices; the actions in histories stay. It
+// is no error if nothing is there. Records are written together with the deletion; they cannot name the context.
+func (ac *AppContext) DeleteCompositeApp(ctx context.Context, records ...Record) error {
+	h, err := ac.handle()
+	if err != nil {
+		return err
+	}
+	for i := range records {
+		if records[i].Action.ContextID == ac.id {
+			return failed(opDeletePrefix, &invalidError{"Not a valid context id", ac.id, "must not be that of the context that is deleted: record the action before"})
+		}
+	}
+	keys, err := ac.indexKeys(ctx, func(Subject) bool { return true })
+	if err != nil {
+		return failed(opDeletePrefix, err)
+	}
+	return failed(opDeletePrefix, ac.store.removeWith(ctx, records, keys, string(h)))
+}
+
+// indexKeys returns the keys of the context's entries in the indices of subjects.
+func (ac *AppContext) indexKeys(ctx context.Context, match func(Subject) bool) ([]string, error) {
+	prefix := backPrefix(ac.id)
+	entries, _, err := ac.store.read(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	var keys []string
+	for _, kv := range entries {
+		if s, _, ok := subjectOf(string(kv.Key[len(prefix):])); ok && match(s) {
+			keys = append(keys, string(kv.Key), s.key(ownContext, ac.id))
+		}
+	}
+	return keys, err
+}
+
+// AddCompositeAppMeta says what the context was made for; what was said before is replaced. When the meta data name a
+// deployment intent group, the context is entered in its index at the same time.
+func (ac *AppContext) AddCompositeAppMeta(ctx context.Context, meta CompositeAppMeta) error {
+	h, err := ac.handle()
+	if err != nil {
+		return err
+	}
+	t := &transaction{}
+	t.require(string(h))
+	t.put(string(h.Level(partMeta)), meta)
+	if s, ok := meta.Subject(); ok {
+		t.index(s, ac.id)
+	}
+	return failed(opSaveMeta, ac.store.commit(ctx, t))
+}
+
+// GetCompositeAppMeta returns what the context was made for; ErrNotFound when that is not recorded.
+func (ac *AppContext) GetCompositeAppMeta(ctx context.Context) (CompositeAppMeta, error) {
+	var meta CompositeAppMeta
+	h, err := ac.handle()
+	if err != nil {
+		return meta, err
+	}
+	kv, err := ac.store.get(ctx, string(h.Level(partMeta)))
+	if err == nil {
+		err = decode(string(kv.Key), kv.Value, &meta)
+	}
+	return meta, failed("Failed to get compositeApp meta", err)
+}

@@ -1,0 +1,65 @@
+package appcontext
+
+import "context"
+
+// DeleteApp deletes an app and everything in it. It is no error if nothing is there.
+func (ac *AppContext) DeleteApp(ctx context.Context, app Handle) error {
+	if err := checkHandle(ac.id, app, kindApp); err != nil {
+		return err
+	}
+	_, parts, _ := app.split()
+	return ac.delete(ctx, app, func(s Subject) bool { return s.isCluster() && parts[1] == networkIntents })
+}
+
+// DeleteCluster deletes a cluster from an app, and everything in it. It is no error if nothing is there.
+func (ac *AppContext) DeleteCluster(ctx context.Context, cluster Handle) error {
+	if err := checkHandle(ac.id, cluster, kindCluster); err != nil {
+		return err
+	}
+	_, parts, _ := cluster.split()
+	gone, ok := subjectOfCluster(parts[1], parts[3])
+	return ac.delete(ctx, cluster, func(s Subject) bool { return ok && s == gone })
+}
+
+// delete deletes a handle with everything below it, and the entries of the context in the indices that match.
+func (ac *AppContext) delete(ctx context.Context, h Handle, match func(Subject) bool) error {
+	keys, err := ac.indexKeys(ctx, match)
+	if err == nil {
+		err = ac.store.removeWith(ctx, nil, keys, string(h))
+	}
+	return failed(opDeletePrefix, err)
+}
+
+// DeleteClusterMetaGrpHandle takes a cluster out of its anyOf group. It takes the handle of the cluster or that of
+// GetClusterMetaHandle. It is no error if the cluster is in no group.
+func (ac *AppContext) DeleteClusterMetaGrpHandle(ctx context.Context, h Handle) error {
+	if err := checkHandle(ac.id, h); err != nil {
+		return err
+	}
+	_, parts, _ := h.split()
+	if len(parts) == 5 && parts[4] == partGroup {
+		parts = parts[:4]
+	} else {
+		h = h.Level(partGroup)
+	}
+	if kindOfParts(parts) != kindCluster {
+		return &invalidError{"Not a valid run time context handle", string(h), "must be the handle of a cluster or its group"}
+	}
+	t := &transaction{}
+	t.remove(string(h))
+	return failed(opDeletePrefix, ac.store.commit(ctx, t))
+}
+
+// DeleteInstruction deletes an instruction. It is no error if it is not there.
+func (ac *AppContext) DeleteInstruction(ctx context.Context, instruction Handle) error {
+	if err := checkHandle(ac.id, instruction); err != nil {
+		return err
+	}
+	_, parts, _ := instruction.split()
+	if len(parts) < 3 || parts[len(parts)-2] != partInstruction || checkInstruction(parts[len(parts)-1]) != nil {
+		return &invalidError{"Not a valid run time context handle", string(instruction), "must be the handle of an instruction"}
+	}
+	t := &transaction{}
+	t.remove(string(instruction))
+	return failed(opDeletePair, ac.store.commit(ctx, t))
+}

@@ -1,0 +1,140 @@
+package appcontext
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// sentinelError is an error that callers look for with errors.Is.
+type sentinelError string
+
+func (e sentinelError) Error() string { return string(e) }
+
+// The kinds of errors, for errors.Is. The texts of the first two are those of EMCO's library, whose users look for them
+// in messages.
+const (
+	// ErrNotFound says that a context, or something in one, is not there.
+	ErrNotFound sentinelError = "Key doesn't exist"
+	// ErrExists says that what was to be made is there already. Nothing has been changed.
+	ErrExists sentinelError = "Key exists"
+	// ErrInvalid says that an argument cannot be used. The message names it.
+	ErrInvalid sentinelError = "Not valid"
+	// ErrTooLarge says that etcd would not take a key or a request, for its size. Nothing has been sent.
+	ErrTooLarge sentinelError = "Too large for etcd"
+	// ErrMalformed says that a stored value is not what its key promises.
+	ErrMalformed sentinelError = "Stored value cannot be read"
+	// ErrUnavailable says that etcd did not answer in time, or has no leader. A write may have happened nevertheless.
+	ErrUnavailable sentinelError = "Etcd is not available"
+	// ErrDenied says that etcd refuses user, password, certificate or access to a key.
+	ErrDenied sentinelError = "Etcd denies access"
+	// ErrNoSpace says that etcd's storage is full: it takes no writes until somebody compacts and defragments it.
+	ErrNoSpace sentinelError = "Etcd has no space left"
+	// ErrClosed says that the Store is closed.
+	ErrClosed sentinelError = "Etcd Client not initialized"
+
+	// errConflict says that what a transaction relied on has changed since it was read.
+	errConflict sentinelError = "changed meanwhile"
+	// errCompacted says that etcd has forgotten the revision that was asked for.
+	errCompacted sentinelError = "revision is compacted"
+	// errSilent says that etcd no longer proves that a watch is current.
+	errSilent sentinelError = "no sign of life on the watch"
+)
+
+// What an operation was about to do, in the words of EMCO's library.
+const (
+	opFind           = "Error finding the context id"
+	opCreate         = "Error creating run time context"
+	opMeta           = "Error getting run time context metadata"
+	opSaveMeta       = "Error saving metadata in run time context"
+	opAddLevel       = "Error adding run time context level"
+	opAddResource    = "Error adding run time context resource"
+	opAddInstruction = "Error adding run time context instruction"
+	opDeletePair     = "Error deleting run time context pair"
+	opDeletePrefix   = "Error deleting run time context with prefix"
+	opHandles        = "Error getting run time context handles"
+	opValue          = "Error getting run time context value"
+	opUpdate         = "Error updating run time context value"
+	opNoHandle       = "No handle was found for the given "
+	opNoLevel        = "No handle was found for level "
+	// The rest has no counterpart in EMCO's library.
+	opSnapshot = "cannot read context"
+	opRecord   = "cannot record action"
+	opFindAll  = "cannot find contexts"
+	opForget   = "cannot forget"
+)
+
+// failed returns an error that begins with what was to be done, or nil.
+func failed(operation string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", operation, err)
+}
+
+// about adds a key to an error.
+func about(kind error, key string) error {
+	return fmt.Errorf("%w: %q", kind, key)
+}
+
+// invalidError refuses an argument.
+type invalidError struct {
+	// what is the complaint in the words of EMCO's library, value the argument, and why what is wrong with it.
+	what, value, why string
+}
+
+func (e *invalidError) Error() string {
+	return fmt.Sprintf("%s: %q %s", e.what, e.value, e.why)
+}
+
+// Is makes every refusal an ErrInvalid.
+func (e *invalidError) Is(target error) bool { return target == ErrInvalid }
+
+// translate turns an error of etcd's client into one of ours. ctx is the caller's, without the deadline of the call.
+func translate(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if kind := kindOf(err); kind != nil {
+		return fmt.Errorf("%w: %w", kind, err)
+	}
+	return err
+}
+
+// kindOf returns the sentinel for an error of etcd's client, or nil.
+func kindOf(err error) error {
+	switch {
+	case errors.Is(err, rpctypes.ErrCompacted):
+		return errCompacted
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		return ErrNoSpace
+	case errors.Is(err, rpctypes.ErrRequestTooLarge):
+		return ErrTooLarge
+	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrInvalidAuthToken):
+		return ErrDenied
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, rpctypes.ErrTooManyRequests):
+		return ErrUnavailable
+	}
+	switch codeOf(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled: // The last is of a connection that was dropped.
+		return ErrUnavailable
+	case codes.PermissionDenied, codes.Unauthenticated:
+		return ErrDenied
+	default:
+		return nil
+	}
+}
+
+func codeOf(err error) codes.Code {
+	if e, ok := errors.AsType[rpctypes.EtcdError](err); ok {
+		return e.Code()
+	}
+	return status.Code(err)
+}

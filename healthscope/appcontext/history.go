@@ -1,0 +1,281 @@
+package appcontext
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Action is an entry of a history: what a user did, and the context that came of it.
+type Action struct {
+	// State is what the user did.
+	State ActionState `json:"state"`
+	// ContextID is the context that the action made or was about; empty for actions without one, such as Created.
+	ContextID string `json:"instance"`
+	// Time is when. It is kept in milliseconds, in UTC.
+	Time time.Time `json:"time"`
+	// Revision counts what a group was instantiated with: 0 before, 1 on instantiation, one more with each update or rollback.
+	Revision int64 `json:"revision"`
+}
+
+// StateInfo is the history of a subject: EMCO's stateInfo, in its JSON.
+type StateInfo struct {
+	// StatusContextID is the context under which bundles and states are kept; empty when that is not recorded.
+	StatusContextID string `json:"statusctxid"`
+	// Actions are in the order in which they were recorded.
+	Actions []Action `json:"actions"`
+}
+
+// Record is an action on a subject, to be written together with the change that it describes.
+type Record struct {
+	Subject Subject
+	Action  Action
+	// StatusContextID, if set, replaces the one of the history.
+	StatusContextID string
+}
+
+// head is the value at the key of a subject's history.
+type head struct {
+	StatusContextID string `json:"statusctxid"`
+	// Actions is how many there are: the next has this number.
+	Actions int `json:"actions"`
+}
+
+const (
+	// repeats is how many of the last actions are looked at to see whether an action has been recorded already.
+	repeats = 16
+	// milliseconds is how EMCO writes times.
+	milliseconds = "2006-01-02T15:04:05.000Z"
+)
+
+// MarshalJSON writes the action as EMCO does, with milliseconds.
+func (a Action) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		State     ActionState `json:"state"`
+		ContextID string      `json:"instance"`
+		Time      string      `json:"time"`
+		Revision  int64       `json:"revision"`
+	}{a.State, a.ContextID, a.Time.UTC().Format(milliseconds), a.Revision})
+}
+
+// same says whether two actions are stored alike.
+func (a Action) same(b Action) bool {
+	return a.State == b.State && a.ContextID == b.ContextID && a.Revision == b.Revision && a.Time.UnixMilli() == b.Time.UnixMilli()
+}
+
+func (r Record) check() error {
+	switch {
+	case r.Action.State == "":
+		return &invalidError{"Not a valid action state", "", "must not be empty"}
+	case r.Action.Time.IsZero():
+		return &invalidError{"Not a valid action time", "", "must be set"}
+	case r.Action.Revision < 0:
+		return &invalidError{"Not a valid action revision", strconv.FormatInt(r.Action.Revision, 10), "must not be negative"}
+	}
+	for _, id := range []string{r.Action.ContextID, r.StatusContextID} {
+		if id == "" {
+			continue
+		}
+		if err := checkName("Not a valid context id", id); err != nil {
+			return err
+		}
+	}
+	return r.Subject.check()
+}
+
+// actionKey returns the key of an action. The digits make etcd's order that of the numbers.
+func actionKey(s Subject, number int) string {
+	return s.key(ownAction, fmt.Sprintf("%010d", number))
+}
+
+// RecordAction appends an action to the history of its subject and, if it names a context, which must be there, enters
+// that in the subject's index, all at once. An action that is among the last sixteen already is not recorded again, so
+// that a caller who got no answer can ask once more.
+func (s *Store) RecordAction(ctx context.Context, r Record) error {
+	err := s.withRecords(ctx, []Record{r}, func(t *transaction) {
+		if r.Action.ContextID != "" {
+			t.require(string(ContextHandle(r.Action.ContextID)))
+		}
+	})
+	return failed(fmt.Sprintf("%s %q of %q", opRecord, r.Action.State, r.Subject), err)
+}
+
+// withRecords commits what change asks for together with the records. When another record came in between it begins again,
+// within the deadline of one call.
+func (s *Store) withRecords(ctx context.Context, records []Record, change func(*transaction)) error {
+	for i, r := range records {
+		if err := r.check(); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(records[:i], func(other Record) bool { return other.Subject == r.Subject }) {
+			return &invalidError{"Not a valid subject", r.Subject.String(), "must have one record in a change only"}
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, s.options.Timeout)
+	defer cancel()
+	for {
+		t := &transaction{}
+		change(t)
+		for _, r := range records {
+			if err := s.addRecord(limited, t, r); err != nil {
+				return late(ctx, err)
+			}
+		}
+		if len(t.operations) == 0 {
+			return nil
+		}
+		if err := s.commit(limited, t); !errors.Is(err, errConflict) {
+			return late(ctx, err)
+		}
+	}
+}
+
+// late turns the end of our own deadline into ErrUnavailable; ctx is the caller's.
+func late(ctx context.Context, err error) error {
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrUnavailable) {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return err
+}
+
+// addRecord adds a record to a transaction, unless it is there already.
+func (s *Store) addRecord(ctx context.Context, t *transaction, r Record) error {
+	key := r.Subject.key()
+	results, err := s.readEach(ctx, []clientv3.Op{
+		clientv3.OpGet(key),
+		clientv3.OpGet(r.Subject.key(ownAction), clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend), clientv3.WithLimit(repeats)),
+	})
+	if err != nil {
+		return err
+	}
+	var h head
+	var revision int64
+	for _, kv := range results[0].Kvs {
+		revision = kv.ModRevision
+		if err := decode(key, kv.Value, &h); err != nil {
+			return err
+		}
+	}
+	for _, kv := range results[1].Kvs {
+		var a Action
+		if err := decode(string(kv.Key), kv.Value, &a); err == nil && a.same(r.Action) {
+			return nil
+		}
+	}
+	t.compare(clientv3.Compare(clientv3.ModRevision(key), "=", revision), key)
+	t.put(actionKey(r.Subject, h.Actions), r.Action)
+	h.Actions++
+	if r.StatusContextID != "" {
+		h.StatusContextID = r.StatusContextID
+	}
+	t.put(key, h)
+	if id := r.Action.ContextID; id != "" {
+		t.index(r.Subject, id)
+	}
+	return nil
+}
+
+// index enters a context in the index of a subject.
+func (t *transaction) index(s Subject, id string) {
+	t.put(s.key(ownContext, id), id)
+	t.put(s.back(id), id)
+}
+
+// Forget removes the history and the index of a subject, for when it is deleted. Its contexts stay.
+func (s *Store) Forget(ctx context.Context, subject Subject) error {
+	if err := subject.check(); err != nil {
+		return failed(opForget, err)
+	}
+	ids, _, err := s.read(ctx, subject.key(ownContext), clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		return failed(fmt.Sprintf("%s %q", opForget, subject), err)
+	}
+	var backs []string
+	for _, kv := range ids {
+		_, below, _ := subjectOf(string(kv.Key[len(ownPrefix):]))
+		backs = append(backs, subject.back(below[len(below)-1]))
+	}
+	err = s.removeWith(ctx, nil, backs, subject.key())
+	return failed(fmt.Sprintf("%s %q", opForget, subject), err)
+}
+
+// removeWith deletes keys, and all that begin with prefix, together with writing the records. Should there be more keys
+// than one transaction can hold, some of them go before.
+func (s *Store) removeWith(ctx context.Context, records []Record, keys []string, prefix string) error {
+	const batch = maxOperations / 2
+	for len(keys) > batch {
+		t := &transaction{}
+		t.remove(keys[:batch]...)
+		if err := s.commit(ctx, t); err != nil {
+			return err
+		}
+		keys = keys[batch:]
+	}
+	return s.withRecords(ctx, records, func(t *transaction) {
+		t.remove(keys...)
+		t.removeAll(prefix)
+	})
+}
+
+// GetStateInfo returns the history of a subject. One without a history has no actions.
+func (s *Store) GetStateInfo(ctx context.Context, subject Subject) (StateInfo, error) {
+	record, _, err := s.readSubject(ctx, subject)
+	return record.info, failed(fmt.Sprintf("cannot read history of %q", subject), err)
+}
+
+// subjectRecord is what is kept of a subject.
+type subjectRecord struct {
+	info StateInfo
+	// contexts are the ids in the index, in the order in which they were entered.
+	contexts []string
+}
+
+// readSubject returns what is kept of a subject, and the revision of etcd.
+func (s *Store) readSubject(ctx context.Context, subject Subject) (record subjectRecord, revision int64, err error) {
+	if err := subject.check(); err != nil {
+		return record, 0, err
+	}
+	values, revision, err := s.read(ctx, subject.key(), clientv3.WithPrefix())
+	if err != nil {
+		return record, 0, err
+	}
+	record, err = parseSubject(values)
+	return record, revision, err
+}
+
+// parseSubject reads what is kept of a subject. The values are in the order of their keys.
+func parseSubject(values []*mvccpb.KeyValue) (subjectRecord, error) {
+	var record subjectRecord
+	entered := map[string]int64{}
+	for _, kv := range values {
+		key := string(kv.Key)
+		_, below, _ := subjectOf(key[len(ownPrefix):])
+		switch {
+		case len(below) == 0:
+			var h head
+			if err := decode(key, kv.Value, &h); err != nil {
+				return record, err
+			}
+			record.info.StatusContextID = h.StatusContextID
+		case len(below) == 2 && below[0] == ownAction:
+			var a Action
+			if err := decode(key, kv.Value, &a); err != nil {
+				return record, err
+			}
+			record.info.Actions = append(record.info.Actions, a)
+		case len(below) == 2 && below[0] == ownContext:
+			entered[below[1]] = kv.CreateRevision
+			record.contexts = append(record.contexts, below[1])
+		}
+	}
+	slices.SortStableFunc(record.contexts, func(a, b string) int { return cmp.Compare(entered[a], entered[b]) })
+	return record, nil
+}

@@ -1,0 +1,341 @@
+package appcontext_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+)
+
+var noon = time.Date(2026, 3, 4, 12, 0, 0, 123456789, time.FixedZone("", 3600))
+
+// action returns an action n milliseconds after noon.
+func action(state appcontext.ActionState, id string, n int64) appcontext.Action {
+	return appcontext.Action{State: state, ContextID: id, Time: noon.Add(time.Duration(n) * time.Millisecond), Revision: n}
+}
+
+// group returns a deployment intent group that no other test uses.
+func group(t testing.TB) appcontext.Subject {
+	t.Helper()
+	return appcontext.GroupSubject("p", "ca", "v1", t.Name())
+}
+
+// states returns the states and contexts of a history.
+func states(info appcontext.StateInfo) []string {
+	var all []string
+	for _, a := range info.Actions {
+		all = append(all, strings.TrimSuffix(string(a.State)+" "+a.ContextID, " "))
+	}
+	return all
+}
+
+func TestTheHistoryIsKeptAsEMCOAnswersIt(t *testing.T) {
+	etcd := ownEtcd(t, controlplane.EtcdOptions{})
+	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
+	ctx := t.Context()
+	subject := appcontext.GroupSubject("retail", "shop", "v2", "autumn")
+	ac := appcontext.NewAppContext(store)
+	must(ac.InitAppContextWithValue(77))(t)
+	record := func(state appcontext.ActionState, id string, n int64) appcontext.Record {
+		return appcontext.Record{Subject: subject, Action: action(state, id, n)}
+	}
+	if err := store.RecordAction(ctx, record(appcontext.ActionCreated, "", 0)); err != nil {
+		t.Fatal(err)
+	}
+	made := record(appcontext.ActionInstantiated, "77", 1)
+	made.StatusContextID = "77"
+	must(ac.CreateCompositeApp(ctx, made))(t)
+	want := map[string]string{
+		"/healthscope/group/retail/shop/v2/autumn/":                   `{"statusctxid":"77","actions":2}`,
+		"/healthscope/group/retail/shop/v2/autumn/action/0000000000/": `{"state":"Created","instance":"","time":"2026-03-04T11:00:00.123Z","revision":0}`,
+		"/healthscope/group/retail/shop/v2/autumn/action/0000000001/": `{"state":"Instantiated","instance":"77","time":"2026-03-04T11:00:00.124Z","revision":1}`,
+		"/healthscope/group/retail/shop/v2/autumn/context/77/":        `"77"`,
+		"/healthscope/context/77/group/retail/shop/v2/autumn/":        `"77"`,
+	}
+	client := rawClient(t, etcd.Endpoint())
+	if diff := cmp.Diff(want, raw(t, client, "/healthscope/")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	info := must(store.GetStateInfo(ctx, subject))(t)
+	if info.StatusContextID != "77" || !cmp.Equal(states(info), []string{"Created", "Instantiated 77"}) || !info.Actions[1].Time.Equal(noon.Add(time.Millisecond).Truncate(time.Millisecond)) {
+		t.Errorf("got %+v", info)
+	}
+	if err := ac.DeleteCompositeApp(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for key := range want {
+		if strings.Contains(key, "context/77") {
+			delete(want, key)
+		}
+	}
+	if diff := cmp.Diff(want, raw(t, client, "/healthscope/")); diff != "" {
+		t.Errorf("after deletion of the context (-want +got):\n%s", diff)
+	}
+	view := must(store.View(ctx, subject, ""))(t)
+	if view.ContextID != "77" || view.Context != nil || len(view.Info.Actions) != 2 {
+		t.Errorf("want the history of a context that is gone, got %+v", view)
+	}
+	if err := store.Forget(ctx, subject); err != nil {
+		t.Fatal(err)
+	}
+	if left := raw(t, client, "/"); len(left) != 0 {
+		t.Errorf("after Forget there is %v", left)
+	}
+}
+
+func TestAnActionIsRecordedWithItsChangeOrNotAtAll(t *testing.T) {
+	store := open(t, appcontext.Options{})
+	ctx, subject := t.Context(), group(t)
+	ac, h := newContext(t, store)
+	record := func(state appcontext.ActionState, n int64) appcontext.Record {
+		return appcontext.Record{Subject: subject, Action: action(state, ac.ID(), n)}
+	}
+	if _, err := ac.CreateCompositeApp(ctx, record(appcontext.ActionInstantiated, 1)); !errors.Is(err, appcontext.ErrExists) {
+		t.Fatalf("want ErrExists, got: %v", err)
+	}
+	if err := ac.UpdateStatusValue(ctx, h.Level("status"), state{"Terminated"}, record(appcontext.ActionTerminated, 2)); !errors.Is(err, appcontext.ErrNotFound) {
+		t.Fatalf("want ErrNotFound, got: %v", err)
+	}
+	absent := record(appcontext.ActionInstantiated, 3)
+	absent.Action.ContextID = "4711"
+	if err := store.RecordAction(ctx, absent); !errors.Is(err, appcontext.ErrNotFound) || !strings.Contains(err.Error(), "4711") {
+		t.Fatalf("want ErrNotFound for the context, got: %v", err)
+	}
+	if info := must(store.GetStateInfo(ctx, subject))(t); len(info.Actions) != 0 {
+		t.Errorf("failed changes have left %v in the history", states(info))
+	}
+	status := must(ac.AddLevelValue(ctx, h, "status", state{"Instantiated"}))(t)
+	if err := ac.UpdateStatusValue(ctx, status, state{"Terminated"}, record(appcontext.ActionTerminated, 4)); err != nil {
+		t.Fatal(err)
+	}
+	if got := states(must(store.GetStateInfo(ctx, subject))(t)); !cmp.Equal(got, []string{"Terminated " + ac.ID()}) {
+		t.Errorf("got %v", got)
+	}
+	other := record(appcontext.ActionApproved, 5)
+	other.Action.ContextID = ""
+	if err := ac.DeleteCompositeApp(ctx, other); err != nil {
+		t.Fatal(err)
+	}
+	if got := states(must(store.GetStateInfo(ctx, subject))(t)); !cmp.Equal(got, []string{"Terminated " + ac.ID(), "Approved"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestAnActionThatIsRecordedAgainIsOne(t *testing.T) {
+	store := open(t, appcontext.Options{})
+	subject := group(t)
+	for _, n := range []int64{1, 2, 2, 1, 3, 2} {
+		if err := store.RecordAction(t.Context(), appcontext.Record{Subject: subject, Action: action(appcontext.ActionApproved, "", n)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []int64
+	for _, a := range must(store.GetStateInfo(t.Context(), subject))(t).Actions {
+		got = append(got, a.Revision)
+	}
+	if !cmp.Equal(got, []int64{1, 2, 3}) {
+		t.Errorf("want each action once, got %v", got)
+	}
+}
+
+func TestActionsOfManyWritersAreAllKept(t *testing.T) {
+	store := open(t, appcontext.Options{})
+	subject := group(t)
+	const writers, each = 8, 10
+	var wait sync.WaitGroup
+	for w := range int64(writers) {
+		wait.Go(func() {
+			for n := range int64(each) {
+				if err := store.RecordAction(t.Context(), appcontext.Record{Subject: subject, Action: action(appcontext.ActionApproved, "", w*each+n)}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	seen := map[int64]int{}
+	last := map[int64]int64{}
+	for _, a := range must(store.GetStateInfo(t.Context(), subject))(t).Actions {
+		seen[a.Revision]++
+		if w := a.Revision / each; a.Revision < last[w] {
+			t.Errorf("action %d comes after %d of the same writer", a.Revision, last[w])
+		} else {
+			last[w] = a.Revision
+		}
+	}
+	for n := range int64(writers * each) {
+		if seen[n] != 1 {
+			t.Errorf("action %d is there %d times", n, seen[n])
+		}
+	}
+}
+
+func TestRecordsAreChecked(t *testing.T) {
+	store := open(t, appcontext.Options{})
+	ac, _ := newContext(t, store)
+	good := appcontext.Record{Subject: group(t), Action: action(appcontext.ActionApproved, "", 0)}
+	cases := map[string]struct {
+		change func(*appcontext.Record)
+		want   string
+	}{
+		"no state":            {func(r *appcontext.Record) { r.Action.State = "" }, "Not a valid action state"},
+		"no time":             {func(r *appcontext.Record) { r.Action.Time = time.Time{} }, "Not a valid action time"},
+		"negative revision":   {func(r *appcontext.Record) { r.Action.Revision = -1 }, `"-1"`},
+		"context is a path":   {func(r *appcontext.Record) { r.Action.ContextID = "1/2" }, `"1/2"`},
+		"status is a path":    {func(r *appcontext.Record) { r.StatusContextID = "1/2" }, `"1/2"`},
+		"no project":          {func(r *appcontext.Record) { r.Subject.Project = "" }, "Not a valid project"},
+		"group is a path":     {func(r *appcontext.Record) { r.Subject.Group = "a/b" }, `Not a valid deployment intent group: "a/b"`},
+		"no cluster":          {func(r *appcontext.Record) { r.Subject = appcontext.ClusterSubject("p", "") }, "Not a valid cluster"},
+		"group and cluster":   {func(r *appcontext.Record) { r.Subject.Cluster = "c" }, "together with a cluster"},
+		"the deleted context": {func(r *appcontext.Record) { r.Action.ContextID = ac.ID() }, "record the action before"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := good
+			tc.change(&r)
+			err := ac.DeleteCompositeApp(t.Context(), r)
+			if !errors.Is(err, appcontext.ErrInvalid) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("want %q, got: %v", tc.want, err)
+			}
+		})
+	}
+	if err := ac.DeleteCompositeApp(t.Context(), good, good); !errors.Is(err, appcontext.ErrInvalid) {
+		t.Errorf("want two records of one subject to be refused, got: %v", err)
+	}
+	must(store.Snapshot(t.Context(), ac.ID()))(t)
+}
+
+func TestContextsAreFoundByTheirIndexOrTheirMetaData(t *testing.T) {
+	etcd := ownEtcd(t, controlplane.EtcdOptions{})
+	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
+	client := rawClient(t, etcd.Endpoint())
+	ctx := t.Context()
+	// Of EMCO: two contexts of a group, the later one with the smaller id; one that is a prefix of another; network intents.
+	for _, id := range []string{"31", "3", "30", "3001"} {
+		values := dump(t, "group.json", id)
+		root := "/context/" + id + "/"
+		if season, ok := map[string]string{"30": "winter", "3001": "summer"}[id]; ok {
+			values[root+"meta/"] = strings.ReplaceAll(values[root+"meta/"], "autumn", season)
+		}
+		putRaw(t, client, map[string]string{root: values[root]})
+		putRaw(t, client, values)
+	}
+	putRaw(t, client, map[string]string{
+		"/context/5/": `"5"`, "/context/5/app/network-intents/": `"network-intents"`, "/context/5/app/network-intents/cluster/west+bonn/": `"west+bonn"`,
+		"/context/6/app/network-intents/cluster/west+bonn/": `"west+bonn"`, // Remains of a context.
+		"/context/7/": `"7"`, "/context/7/meta/": `broken`,
+	})
+	// More keys in one context than are looked at in one step.
+	filler := map[string]string{}
+	for n := range 1500 {
+		filler[fmt.Sprintf("/context/300/level%d/", n)] = "1"
+	}
+	putRaw(t, client, merged(filler, map[string]string{"/context/300/": `"300"`}))
+	// Of ours: a group and network intents in its index.
+	ours := appcontext.NewAppContext(store)
+	must(ours.InitAppContextWithValue(8))(t)
+	h := must(ours.CreateCompositeApp(ctx))(t)
+	if err := ours.AddCompositeAppMeta(ctx, appcontext.CompositeAppMeta{Project: "p", CompositeApp: "c", Version: "v", DeploymentIntentGroup: "g"}); err != nil {
+		t.Fatal(err)
+	}
+	add(t, ours, h, "network-intents", "west+ulm", "n+Network")
+
+	cases := map[string]struct {
+		subject appcontext.Subject
+		want    []string
+	}{
+		"by meta data":          {appcontext.GroupSubject("retail", "shop", "v2", "autumn"), []string{"31", "3"}},
+		"another group":         {appcontext.GroupSubject("retail", "shop", "v2", "winter"), []string{"30"}},
+		"behind a large one":    {appcontext.GroupSubject("retail", "shop", "v2", "summer"), []string{"3001"}},
+		"unknown group":         {appcontext.GroupSubject("retail", "shop", "v2", "spring"), nil},
+		"by index":              {appcontext.GroupSubject("p", "c", "v", "g"), []string{"8"}},
+		"network intents":       {appcontext.ClusterSubject("west", "bonn"), []string{"5"}},
+		"network intents, ours": {appcontext.ClusterSubject("west", "ulm"), []string{"8"}},
+		"unknown cluster":       {appcontext.ClusterSubject("west", "b"), nil},
+	}
+	check := func(t *testing.T, where string, views func(appcontext.Subject) (appcontext.View, error)) {
+		t.Helper()
+		for name, tc := range cases {
+			view, err := views(tc.subject)
+			if err != nil {
+				t.Errorf("%s: %s: %v", where, name, err)
+				continue
+			}
+			if diff := cmp.Diff(tc.want, view.Contexts); diff != "" {
+				t.Errorf("%s: %s (-want +got):\n%s", where, name, diff)
+			}
+			if newest := append([]string{""}, tc.want...)[len(tc.want)]; view.ContextID != newest || (newest != "") != (view.Context != nil) {
+				t.Errorf("%s: %s: want context %q, got %q", where, name, newest, view.ContextID)
+			}
+		}
+	}
+	cache := runCache(t, store, appcontext.CacheOptions{})
+	check(t, "store", func(s appcontext.Subject) (appcontext.View, error) { return store.View(ctx, s, "") })
+	check(t, "cache", func(s appcontext.Subject) (appcontext.View, error) { return cache.View(ctx, s, "") })
+
+	// Network intents and index end together.
+	if err := ours.DeleteCluster(ctx, h.Level("app/network-intents/cluster/west+ulm")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Delete(ctx, "/context/31/"); err != nil {
+		t.Fatal(err)
+	}
+	cases["network intents, ours"] = struct {
+		subject appcontext.Subject
+		want    []string
+	}{appcontext.ClusterSubject("west", "ulm"), nil}
+	cases["by meta data"] = struct {
+		subject appcontext.Subject
+		want    []string
+	}{appcontext.GroupSubject("retail", "shop", "v2", "autumn"), []string{"3"}}
+	revision := must(client.Get(ctx, "/"))(t).Header.Revision
+	check(t, "store, later", func(s appcontext.Subject) (appcontext.View, error) { return store.View(ctx, s, "") })
+	check(t, "cache, later", func(s appcontext.Subject) (appcontext.View, error) { return viewSince(t, cache, s, revision) })
+	if back := raw(t, client, "/healthscope/context/8/"); !slices.Equal(slices.Collect(mapKeys(back)), []string{"/healthscope/context/8/group/p/c/v/g/"}) {
+		t.Errorf("want only the group to be entered for context 8, got %v", back)
+	}
+}
+
+func TestAnOlderContextIsAnsweredWhenItIsAskedFor(t *testing.T) {
+	store := open(t, appcontext.Options{})
+	ctx, subject := t.Context(), group(t)
+	made := func(n int64, level map[string]any) string {
+		ac, h := newContext(t, store)
+		ctx := t.Context()
+		if err := ac.SetLevelValues(ctx, h, level); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.RecordAction(ctx, appcontext.Record{Subject: subject, Action: action(appcontext.ActionInstantiated, ac.ID(), n)}); err != nil {
+			t.Fatal(err)
+		}
+		return ac.ID()
+	}
+	first := made(1, nil)
+	second := made(2, map[string]any{"statusappctxid": first})
+	cache := runCache(t, store, appcontext.CacheOptions{})
+	for where, views := range map[string]func(instance string) (appcontext.View, error){
+		"store": func(instance string) (appcontext.View, error) { return store.View(ctx, subject, instance) },
+		"cache": func(instance string) (appcontext.View, error) { return cache.View(ctx, subject, instance) },
+	} {
+		for instance, want := range map[string]string{"": second, second: second, first: first} {
+			view := must(views(instance))(t)
+			if view.ContextID != want || view.Context.ID() != want || view.StatusContext.ID() != first {
+				t.Errorf("%s: for instance %q want context %s and status context %s, got %s and %s", where, instance, want, first, view.Context.ID(), view.StatusContext.ID())
+			}
+			if view.Context.Revision() != view.Revision || view.StatusContext.Revision() != view.Revision {
+				t.Errorf("%s: want everything at revision %d, got %d and %d", where, view.Revision, view.Context.Revision(), view.StatusContext.Revision())
+			}
+		}
+		if _, err := views("4711"); !errors.Is(err, appcontext.ErrNotFound) || !strings.Contains(err.Error(), "No state information for 4711") {
+			t.Errorf("%s: want an unknown instance to be named, got: %v", where, err)
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package appcontext_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+)
+
+// snapshot makes a snapshot of context 1 from keys without their beginning.
+func snapshot(t testing.TB, values map[string]string) *appcontext.Snapshot {
+	t.Helper()
+	keys := map[string][]byte{}
+	for key, value := range values {
+		keys["/context/1/"+key] = []byte(value)
+	}
+	return must(appcontext.NewSnapshot(7, keys))(t)
+}
+
+func names[T interface{ Name() string }](all []T) []string {
+	var found []string
+	for _, one := range all {
+		found = append(found, one.Name())
+	}
+	return found
+}
+
+func TestOrderOfAppsAndResources(t *testing.T) {
+	cases := map[string]struct {
+		order string
+		want  []string
+	}{
+		"none":                  {"", []string{"a-b", "a", "b"}}, // As etcd orders "a-b/" and "a/".
+		"all":                   {`"{\"apporder\":[\"b\",\"a\",\"a-b\"]}"`, []string{"b", "a", "a-b"}},
+		"some":                  {`"{\"apporder\":[\"b\"]}"`, []string{"b", "a-b", "a"}},
+		"too many":              {`"{\"apporder\":[\"x\",\"a\",\"a\",\"instruction\"]}"`, []string{"a", "a-b", "b"}},
+		"JSON that is no text":  {`{"apporder":["b"]}`, []string{"b", "a-b", "a"}},
+		"the order of others":   {`"{\"resorder\":[\"b\"]}"`, []string{"a-b", "a", "b"}},
+		"not a list":            {`"{\"apporder\":\"b\"}"`, []string{"a-b", "a", "b"}},
+		"null":                  {`null`, []string{"a-b", "a", "b"}},
+		"broken":                {`"{`, []string{"a-b", "a", "b"}},
+		"broken inside":         {`"{"`, []string{"a-b", "a", "b"}},
+		"a number in the order": {`"{\"apporder\":[1]}"`, []string{"a-b", "a", "b"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			values := map[string]string{"": `"1"`, "app/a/": `"a"`, "app/a-b/": `"a-b"`, "app/b/": `"b"`, "app/half/cluster/p+c/": `"p+c"`}
+			order := strings.ReplaceAll(tc.order, "apporder", "resorder")
+			for app := range maps.Keys(map[string]bool{"a": true, "b": true}) {
+				values["app/"+app+"/cluster/p+c/"] = `"p+c"`
+				for _, resource := range []string{"a", "b", "a-b"} {
+					values["app/"+app+"/cluster/p+c/resource/"+resource+"/"] = `"body"`
+				}
+				if tc.order != "" {
+					values["app/"+app+"/cluster/p+c/resource/instruction/order/"] = order
+				}
+			}
+			if tc.order != "" {
+				values["app/instruction/order/"] = tc.order
+			}
+			s := snapshot(t, values)
+			if got := names(s.Apps()); !slices.Equal(got, tc.want) {
+				t.Errorf("apps: want %v, got %v", tc.want, got)
+			}
+			if strings.Contains(tc.order, "resorder") {
+				return
+			}
+			app, _ := s.App("a")
+			cluster, _ := app.Cluster("p+c")
+			if got := names(cluster.Resources()); !slices.Equal(got, tc.want) {
+				t.Errorf("resources: want %v, got %v", tc.want, got)
+			}
+		})
+	}
+}
+
+func TestWhatIsNotThereReadsAsNothing(t *testing.T) {
+	for name, s := range map[string]*appcontext.Snapshot{
+		"no keys":      must(appcontext.NewSnapshot(1, nil))(t),
+		"only context": snapshot(t, map[string]string{"": `"1"`}),
+		"only remains": snapshot(t, map[string]string{"app/a/cluster/p+c/": `"p+c"`}),
+		"bare levels":  snapshot(t, map[string]string{"": `"1"`, "app/a/": `"a"`, "app/a/cluster/p+c/": `"p+c"`, "app/a/cluster/p+c/resource/r+K/": `""`}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := s.Problems(); err != nil {
+				t.Errorf("Problems: %v", err)
+			}
+			sum := summarize(t, s)
+			sum.Apps = nil
+			if diff := cmp.Diff(summary{}, sum); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if id := must(s.StatusContextID())(t); id != s.ID() {
+				t.Errorf("want a context to be its own status context, got %q", id)
+			}
+			if _, ok := s.App("x"); ok {
+				t.Error("there is an app that is not there")
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeDecodedIsNamed(t *testing.T) {
+	whole := map[string]string{
+		"": `"1"`, "meta/": `{}`, "status/": `{"Status":"Instantiated"}`, "stopflag/": `false`, "statusappctxid/": `"0"`,
+		"rsync/state/CurrentState/": `{"Status":"x"}`, "rsync/state/DesiredState/": `{"Status":"y"}`,
+		"app/instruction/order/": `"{}"`, "app/instruction/dependency/": `"{}"`, "app/a/": `"a"`, "app/a/instruction/dependency/": `[]`,
+	}
+	k := "app/a/cluster/p+c/"
+	r := k + "resource/r+Kind/"
+	for _, key := range []string{k + "!@#metaGrp/", k + "readystatus/", k + "reference/", k + "status/", k + "resource/instruction/dependency/", r, r + "reference/", r + "definition/"} {
+		whole[key] = `"x"`
+	}
+	whole[k] = `"p+c"`
+	whole[k+"resource/instruction/order/"] = `"{}"`
+	for _, key := range []string{k + "resourcesready/", r + "resready/", r + "ressuccess/"} {
+		whole[key] = `true`
+	}
+	whole[r+"status/"] = `{"Status":"Applied"}`
+	if err := snapshot(t, whole).Problems(); err != nil {
+		t.Fatalf("nothing is wrong yet: %v", err)
+	}
+	for key := range whole {
+		if key == "" || key == "app/a/" || key == k {
+			continue // These say only that something is there.
+		}
+		broken := maps.Clone(whole)
+		broken[key] = `{"`
+		err := snapshot(t, broken).Problems()
+		if !errors.Is(err, appcontext.ErrMalformed) || !strings.Contains(err.Error(), `"/context/1/`+key+`"`) || strings.Count(err.Error(), "/context/") != 1 {
+			t.Errorf("%s is broken, and the problem is: %v", key, err)
+		}
+	}
+}
+
+func TestUnknownWordsSurvive(t *testing.T) {
+	s := snapshot(t, map[string]string{
+		"": `"1"`, "status/": `{"Status":"Hibernating","Since":"noon"}`, "app/a/": `"a"`, "app/a/cluster/x/": `"x"`, "app/a/cluster/x/readystatus/": `"Sometimes"`,
+		"app/a/cluster/x/resource/r/": `"nil"`, "app/a/cluster/x/resource/r/status/": `{"Status":"Thawed"}`,
+	})
+	cluster := s.Apps()[0].Clusters()[0]
+	resource := cluster.Resources()[0]
+	got := []string{string(must(s.Status())(t)), string(must(cluster.Connectivity())(t)), string(must(resource.Status())(t)), must(resource.Body())(t)}
+	if diff := cmp.Diff([]string{"Hibernating", "Sometimes", "Thawed", "nil"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, _, ok := cluster.Split(); ok {
+		t.Error("a name without plus sign has no provider")
+	}
+	if _, _, ok := resource.Split(); ok {
+		t.Error("a name without plus sign has no kind")
+	}
+}
+
+func TestStatesAreReadInAnySpelling(t *testing.T) {
+	for stored, want := range map[string]string{
+		`{"Status":"Applied"}`:               "Applied",
+		`{"Status":""}`:                      "",
+		`{}`:                                 "",
+		` { "Status" : "Applied" } `:         "Applied",
+		`{"Status":"Not yet"}`:               "Not yet",
+		`{"Status":"\u0041pplied"}`:          "Applied",
+		`{"Status":"Applied","Time":"noon"}`: "Applied",
+		`{"Status":"a","Status":"b"}`:        "b",
+	} {
+		if got := must(snapshot(t, map[string]string{"status/": stored}).Status())(t); string(got) != want {
+			t.Errorf("%s: want %q, got %q", stored, want, got)
+		}
+	}
+	for _, stored := range []string{`{"Status":"}`, `{"Status":"Applied"`, `"Applied"`, `{"Status":1}`, ``} {
+		if got, err := snapshot(t, map[string]string{"status/": stored}).Status(); !errors.Is(err, appcontext.ErrMalformed) {
+			t.Errorf("%s: want ErrMalformed, got %q, %v", stored, got, err)
+		}
+	}
+}
+
+func TestSnapshotsAreOfOneContext(t *testing.T) {
+	_, err := appcontext.NewSnapshot(1, map[string][]byte{"/context/1/": []byte(`"1"`), "/context/10/": []byte(`"10"`)})
+	if !errors.Is(err, appcontext.ErrInvalid) || !strings.Contains(err.Error(), `"10"`) {
+		t.Errorf("want ErrInvalid naming both, got: %v", err)
+	}
+	s := must(appcontext.NewSnapshot(1, map[string][]byte{"/context/1/": []byte(`"1"`), "/context//x/": nil, "/context/2/a": nil, "/other/": nil, "/context/3//a/": nil}))(t)
+	if s.ID() != "1" || s.Len() != 1 {
+		t.Errorf("want one key of context 1, got %d of %q", s.Len(), s.ID())
+	}
+	if _, ok := s.Value("/context/2/"); ok {
+		t.Error("a handle of another context has a value")
+	}
+}
+
+func TestRevisionsNameValues(t *testing.T) {
+	store := open(t, appcontext.Options{})
+	ac, h := newContext(t, store)
+	_, c, r := add(t, ac, h, "a", "p+c", "r+Kind")
+	if err := ac.SetLevelValues(t.Context(), c, map[string]any{"status": "{}"}); err != nil {
+		t.Fatal(err)
+	}
+	before := must(store.Snapshot(t.Context(), ac.ID()))(t)
+	if err := ac.UpdateResourceValue(t.Context(), r, "other"); err != nil {
+		t.Fatal(err)
+	}
+	after := must(store.Snapshot(t.Context(), ac.ID()))(t)
+	for handle, changed := range map[appcontext.Handle]bool{h: false, c.Level("status"): false, r: true} {
+		was, is := before.ValueRevision(handle), after.ValueRevision(handle)
+		if was == 0 || (is > was) != changed || is > after.Revision() {
+			t.Errorf("%s: revision %d, then %d", handle, was, is)
+		}
+	}
+	app, _ := after.App("a")
+	cluster, _ := app.Cluster("p+c")
+	if got := cluster.BundleRevision(); got != after.ValueRevision(c.Level("status")) {
+		t.Errorf("BundleRevision: got %d", got)
+	}
+}
+
+func ExampleNewSnapshot() {
+	s, err := appcontext.NewSnapshot(42, map[string][]byte{
+		"/context/77/":                                                  []byte(`"77"`),
+		"/context/77/status/":                                           []byte(`{"Status":"Instantiated"}`),
+		"/context/77/app/sink/":                                         []byte(`"sink"`),
+		"/context/77/app/sink/cluster/west+bonn/":                       []byte(`"west+bonn"`),
+		"/context/77/app/sink/cluster/west+bonn/resource/s+Pod/":        []byte(`"kind: Pod"`),
+		"/context/77/app/sink/cluster/west+bonn/resource/s+Pod/status/": []byte(`{"Status":"Applied"}`),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	state, err := s.Status()
+	fmt.Println(s.ID(), state, err)
+	for _, app := range s.Apps() {
+		for _, cluster := range app.Clusters() {
+			for _, resource := range cluster.Resources() {
+				status, err := resource.Status()
+				fmt.Println(app.Name(), cluster.Name(), resource.Name(), status, err)
+			}
+		}
+	}
+	// Output:
+	// 77 Instantiated <nil>
+	// sink west+bonn s+Pod Applied <nil>
+}

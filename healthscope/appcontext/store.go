@@ -1,0 +1,158 @@
+package appcontext
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+)
+
+// Store is an etcd with contexts. It holds one client, which everything made from it shares. It is safe for concurrent use.
+type Store struct {
+	options Options
+	config  clientv3.Config
+	// connecting holds one token, for who makes the client: with a user, that takes as long as etcd takes to answer.
+	connecting chan struct{}
+	client     atomic.Pointer[clientv3.Client]
+	closed     atomic.Bool
+}
+
+// Open returns a store. It does not speak to etcd yet: that etcd is away, or does not like us, is for each call to say.
+func Open(o Options) (*Store, error) {
+	o.setDefaults()
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("cannot open AppContext store: %w", err)
+	}
+	tls, err := o.tls()
+	if err != nil {
+		return nil, fmt.Errorf("cannot open AppContext store: %w", err)
+	}
+	s := &Store{options: o, connecting: make(chan struct{}, 1)}
+	s.connecting <- struct{}{}
+	s.config = clientv3.Config{
+		Endpoints: o.Endpoints, TLS: tls, Username: o.Username, Password: o.Password,
+		DialTimeout: o.Timeout, DialKeepAliveTime: 2 * o.Timeout, DialKeepAliveTimeout: o.Timeout,
+		// Ours is the better message; the client's own limits only have to be out of its way.
+		MaxCallSendMsgSize: 2 * o.MaxRequestBytes,
+		Logger:             zap.NewNop(), // Callers get errors.
+	}
+	if o.ServerName != "" { // gRPC does not look at the one in a tls.Config.
+		s.config.DialOptions = []grpc.DialOption{grpc.WithAuthority(o.ServerName)}
+	}
+	return s, nil
+}
+
+// Close closes the connection. Calls fail with ErrClosed from now on, and watches end.
+func (s *Store) Close() error {
+	s.closed.Store(true)
+	client := s.client.Swap(nil)
+	if client == nil {
+		return nil
+	}
+	if err := client.Close(); err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("cannot close AppContext store: %w", err)
+	}
+	return nil
+}
+
+// connect returns the client, and makes it if there is none yet.
+func (s *Store) connect(ctx context.Context) (*clientv3.Client, error) {
+	if client := s.client.Load(); client != nil {
+		return client, nil
+	}
+	select {
+	case <-s.connecting:
+		defer func() { s.connecting <- struct{}{} }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if client := s.client.Load(); client != nil {
+		return client, nil
+	}
+	if s.closed.Load() {
+		return nil, ErrClosed
+	}
+	client, err := clientv3.New(s.config)
+	if err != nil {
+		return nil, err
+	}
+	s.client.Store(client)
+	if s.closed.Load() { // Close came in between and has not seen the client.
+		return nil, errors.Join(ErrClosed, s.Close())
+	}
+	return client, nil
+}
+
+// drop gives up a client whose connection has gone silent, unless somebody has done so. Whoever needs one next makes
+// another: gRPC itself would take a quarter of a minute to notice.
+func (s *Store) drop(client *clientv3.Client) {
+	if client != nil && s.client.CompareAndSwap(client, nil) {
+		_ = client.Close() // It has failed already.
+	}
+}
+
+// call calls f with the client and a deadline, and translates its errors.
+func (s *Store) call(ctx context.Context, f func(context.Context, *clientv3.Client) error) error {
+	limited, cancel := context.WithTimeout(ctx, s.options.Timeout)
+	defer cancel()
+	client, err := s.connect(limited)
+	if err == nil {
+		err = f(limited, client)
+	}
+	if err != nil && s.closed.Load() {
+		return ErrClosed
+	}
+	return translate(ctx, err)
+}
+
+// read returns a range of keys in the order of the keys, and the revision of etcd.
+func (s *Store) read(ctx context.Context, key string, options ...clientv3.OpOption) (values []*mvccpb.KeyValue, revision int64, err error) {
+	err = s.call(ctx, func(ctx context.Context, client *clientv3.Client) error {
+		response, err := client.Get(ctx, key, options...)
+		if err == nil {
+			values, revision = response.Kvs, response.Header.Revision
+		}
+		return err
+	})
+	return values, revision, err
+}
+
+// get returns a value, or ErrNotFound.
+func (s *Store) get(ctx context.Context, key string) (*mvccpb.KeyValue, error) {
+	values, _, err := s.read(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if len(values) == 0 {
+		return nil, about(ErrNotFound, key)
+	}
+	return values[0], nil
+}
+
+// readEach returns the results of reads at one revision, in their order. There may be any number of reads.
+func (s *Store) readEach(ctx context.Context, reads []clientv3.Op) ([]*clientv3.GetResponse, error) {
+	var results []*clientv3.GetResponse
+	for len(reads) > 0 {
+		n := min(len(reads), maxOperations)
+		err := s.call(ctx, func(ctx context.Context, client *clientv3.Client) error {
+			response, err := client.Txn(ctx).Then(reads[:n]...).Commit()
+			if err != nil {
+				return err
+			}
+			for _, r := range response.Responses {
+				results = append(results, (*clientv3.GetResponse)(r.GetResponseRange()))
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		reads = reads[n:]
+	}
+	return results, nil
+}

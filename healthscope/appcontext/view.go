@@ -1,0 +1,290 @@
+package appcontext
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const (
+	// pageKeys is how many keys are read at once when contexts are looked for.
+	pageKeys = 1024
+	// attempts is how often a read is begun anew because etcd has forgotten its revision meanwhile.
+	attempts = 3
+)
+
+// View is what is known of a subject at one revision of etcd. What it holds is shared and must not be changed.
+type View struct {
+	// Revision is the revision of etcd at which everything in the view was so.
+	Revision int64
+	// Proven is when this was last known to be the present: etcd was asked then, or later.
+	Proven time.Time
+	// Info is the history of the subject.
+	Info StateInfo
+	// Contexts are the ids of the subject's contexts, the oldest first.
+	Contexts []string
+	// ContextID is the context that was asked for; empty when the subject has none yet.
+	ContextID string
+	// Context is that context, which says what is to be where; nil when it has been deleted.
+	Context *Snapshot
+	// StatusContext is the context under which bundles and states are kept: the same as Context unless the group was
+	// updated or rolled back; nil when it has been deleted.
+	StatusContext *Snapshot
+}
+
+// Snapshot reads a context: one range of keys at one revision. It fails with ErrNotFound when etcd holds nothing of it.
+func (s *Store) Snapshot(ctx context.Context, id string) (*Snapshot, error) {
+	if err := checkName("Not a valid context id", id); err != nil {
+		return nil, err
+	}
+	snapshot, err := s.snapshotAt(ctx, id, 0)
+	if err == nil && snapshot.Len() == 0 {
+		err = about(ErrNotFound, string(ContextHandle(id)))
+	}
+	if err != nil {
+		return nil, failed(fmt.Sprintf("%s %q", opSnapshot, id), err)
+	}
+	return snapshot, nil
+}
+
+// snapshotAt reads a context at a revision, 0 being the present. One of which nothing is there has no keys.
+func (s *Store) snapshotAt(ctx context.Context, id string, revision int64) (*Snapshot, error) {
+	values, now, err := s.read(ctx, string(ContextHandle(id)), clientv3.WithPrefix(), clientv3.WithRev(revision))
+	if err != nil {
+		return nil, err
+	}
+	return snapshotOf(id, cmp.Or(revision, now), values), nil
+}
+
+// snapshotOf makes a snapshot of what etcd has answered, without copying the values.
+func snapshotOf(id string, revision int64, values []*mvccpb.KeyValue) *Snapshot {
+	s := &Snapshot{id: id, revision: revision, root: &node{}}
+	for _, kv := range values {
+		if _, parts, ok := splitKey(string(kv.Key)); ok {
+			s.root.insert(parts, kv.Value, kv.ModRevision)
+			s.keys++
+		}
+	}
+	return s
+}
+
+// View reads what is known of a subject: its history, then the context with the id instance, or when that is empty the
+// newest, and the context that keeps its status, all at one revision. It fails with ErrNotFound when instance is none of
+// the subject's contexts. A subject of which neither history nor index is kept, because another program made its contexts,
+// has those whose meta data name it; they are looked for among all contexts.
+func (s *Store) View(ctx context.Context, subject Subject, instance string) (View, error) {
+	err := error(errCompacted)
+	var view View
+	for i := 0; i < attempts && errors.Is(err, errCompacted); i++ {
+		view, err = s.view(ctx, subject, instance)
+	}
+	return view, failed(fmt.Sprintf("cannot read status of %q", subject), err)
+}
+
+func (s *Store) view(ctx context.Context, subject Subject, instance string) (View, error) {
+	view := View{Proven: time.Now()}
+	record, revision, err := s.readSubject(ctx, subject)
+	if err != nil {
+		return View{}, err
+	}
+	if record.isEmpty() {
+		known, err := s.discover(ctx, revision)
+		if err != nil {
+			return View{}, err
+		}
+		record.contexts = known.bySubject()[subject]
+	}
+	view.Revision, view.Info, view.Contexts = revision, record.info, record.contexts
+	err = view.fill(instance, func(id string) (*Snapshot, error) { return s.snapshotAt(ctx, id, revision) })
+	return view, err
+}
+
+func (r subjectRecord) isEmpty() bool { return len(r.contexts) == 0 && len(r.info.Actions) == 0 }
+
+// fill chooses the context and gets it and the one with its status.
+func (v *View) fill(instance string, get func(id string) (*Snapshot, error)) error {
+	var err error
+	if v.ContextID, err = choose(v.Info.Actions, v.Contexts, instance); err != nil || v.ContextID == "" {
+		return err
+	}
+	if v.Context, err = present(get(v.ContextID)); err != nil || v.Context == nil {
+		return err
+	}
+	id, err := v.Context.StatusContextID()
+	if err != nil || id == v.ContextID {
+		v.StatusContext = v.Context
+		return err
+	}
+	v.StatusContext, err = present(get(id))
+	return err
+}
+
+// present turns a snapshot without keys into nil.
+func present(s *Snapshot, err error) (*Snapshot, error) {
+	if err != nil || s.Len() == 0 {
+		return nil, err
+	}
+	return s, nil
+}
+
+// choose returns the context that was asked for, or else that of the last action with one, or else the newest.
+func choose(actions []Action, contexts []string, instance string) (string, error) {
+	if instance != "" {
+		if slices.Contains(contexts, instance) || slices.ContainsFunc(actions, func(a Action) bool { return a.ContextID == instance }) {
+			return instance, nil
+		}
+		return "", fmt.Errorf("No state information for %s: %w", instance, ErrNotFound) //nolint:staticcheck // EMCO's words.
+	}
+	for _, a := range slices.Backward(actions) {
+		if a.ContextID != "" {
+			return a.ContextID, nil
+		}
+	}
+	if len(contexts) == 0 {
+		return "", nil
+	}
+	return contexts[len(contexts)-1], nil
+}
+
+// catalogue is what is known of all contexts, by their id.
+type catalogue map[string]*entry
+
+// entry is what the catalogue holds of a context.
+type entry struct {
+	// created is the revision at which the context was made; 0 when there are but remains of it.
+	created int64
+	// meta is the group that the meta data name, if any, and clusters those that the context holds network intents of.
+	meta     Subject
+	clusters map[Subject]bool
+}
+
+// discover reads, at one revision, what contexts there are and what for. It reads keys, and meta data, but no other
+// values, however large the contexts are.
+func (s *Store) discover(ctx context.Context, revision int64) (catalogue, error) {
+	known, ids, err := s.contexts(ctx, revision)
+	if err != nil {
+		return nil, failed(opFindAll, err)
+	}
+	var reads []clientv3.Op
+	for _, id := range ids {
+		h := ContextHandle(id)
+		reads = append(reads,
+			clientv3.OpGet(string(h.Level(partMeta)), clientv3.WithRev(revision)),
+			clientv3.OpGet(string(h.Level(partApp).Level(networkIntents).Level(partCluster)), clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithRev(revision)))
+	}
+	results, err := s.readEach(ctx, reads)
+	if err != nil {
+		return nil, failed(opFindAll, err)
+	}
+	for _, r := range results {
+		for _, kv := range r.Kvs {
+			known.put(string(kv.Key), kv)
+		}
+	}
+	return known, nil
+}
+
+// contexts returns the catalogue with the ids of all contexts, which it skips through, and the ids.
+func (s *Store) contexts(ctx context.Context, revision int64) (known catalogue, ids []string, err error) {
+	known = catalogue{}
+	end := clientv3.GetPrefixRangeEnd(contextPrefix)
+	for from := contextPrefix; ; {
+		page, _, err := s.read(ctx, from, clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(pageKeys), clientv3.WithRev(revision))
+		if err != nil {
+			return nil, nil, err
+		}
+		last := ""
+		for _, kv := range page {
+			id, parts, ok := splitKey(string(kv.Key))
+			if ok && len(parts) == 0 {
+				known.put(string(kv.Key), kv)
+			}
+			if ok && id != last {
+				ids = append(ids, id)
+			}
+			last, _, _ = strings.Cut(string(kv.Key[len(contextPrefix):]), "/")
+		}
+		if len(page) < pageKeys {
+			return known, slices.Compact(ids), nil
+		}
+		from = contextPrefix + last + "0" // The first key behind those of the last context seen.
+	}
+}
+
+// put enters what a key with a value says, or, when kv is nil, no longer says. It returns false when that changes nothing.
+func (c catalogue) put(key string, kv *mvccpb.KeyValue) bool {
+	id, parts, ok := splitKey(key)
+	if !ok {
+		return false
+	}
+	e := c[id]
+	if e == nil {
+		e = &entry{clusters: map[Subject]bool{}}
+	}
+	switch {
+	case len(parts) == 0:
+		e.created = 0
+		if kv != nil {
+			e.created = kv.CreateRevision
+		}
+	case len(parts) == 1 && parts[0] == partMeta:
+		e.putMeta(kv)
+	case kindOfParts(parts) == kindCluster && parts[1] == networkIntents:
+		e.putCluster(parts[3], kv != nil)
+	default:
+		return false
+	}
+	c[id] = e
+	if e.created == 0 && e.meta == (Subject{}) && len(e.clusters) == 0 {
+		delete(c, id)
+	}
+	return true
+}
+
+func (e *entry) putMeta(kv *mvccpb.KeyValue) {
+	e.meta = Subject{}
+	var meta CompositeAppMeta
+	if kv != nil && decode(string(kv.Key), kv.Value, &meta) == nil {
+		if s, ok := meta.Subject(); ok {
+			e.meta = s
+		}
+	}
+}
+
+func (e *entry) putCluster(name string, there bool) {
+	s, ok := subjectOfCluster(networkIntents, name)
+	if ok && there {
+		e.clusters[s] = true
+	} else {
+		delete(e.clusters, s)
+	}
+}
+
+// bySubject returns the ids of the contexts that are there, by what they were made for, the oldest first.
+func (c catalogue) bySubject() map[Subject][]string {
+	contexts := map[Subject][]string{}
+	for id, e := range c {
+		if e.created == 0 {
+			continue
+		}
+		if e.meta != (Subject{}) {
+			contexts[e.meta] = append(contexts[e.meta], id)
+		}
+		for s := range e.clusters {
+			contexts[s] = append(contexts[s], id)
+		}
+	}
+	for _, ids := range contexts {
+		slices.SortFunc(ids, func(a, b string) int {
+			return cmp.Or(cmp.Compare(c[a].created, c[b].created), strings.Compare(a, b))
+		})
+	}
+	return contexts
+}

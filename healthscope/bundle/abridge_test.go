@@ -1,0 +1,81 @@
+package bundle_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/healthscope/bundle"
+)
+
+const podSpec = `{nodeName: n1, restartPolicy: Always, serviceAccountName: web, tolerations: [{operator: Exists}], volumes: [{name: v, emptyDir: {}}],
+	initContainers: [{name: wait, image: wait:1, restartPolicy: Always, command: [wait]}],
+	containers: [{name: web, image: web:1, ports: [{containerPort: 80}], resources: {limits: {memory: 1Gi}}, env: [{name: A}], livenessProbe: {httpGet: {path: /}}, volumeMounts: [{name: v, mountPath: /v}]}]}`
+
+// TestWhatATemplateSaysIsNotRepeatedInEachPod looks at the specs in the lists.
+func TestWhatATemplateSaysIsNotRepeatedInEachPod(t *testing.T) {
+	const (
+		owned   = `name: x, namespace: store, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: w, uid: u, controller: true}]`
+		related = `name: x, namespace: store, ownerReferences: [{apiVersion: v1, kind: Node, name: n1, uid: u}]`
+	)
+	short := `{nodeName: n1, restartPolicy: Always, serviceAccountName: web, initContainers: [{name: wait, image: wait:1, restartPolicy: Always}],
+		containers: [{name: web, image: web:1, ports: [{containerPort: 80}], resources: {limits: {memory: 1Gi}}}]}`
+	for name, tc := range map[string]struct{ object, want string }{
+		"pod of a ReplicaSet":        {`{apiVersion: v1, kind: Pod, metadata: {` + owned + `}, spec: ` + podSpec + `}`, short},
+		"pod of nobody":              {`{apiVersion: v1, kind: Pod, metadata: {name: x, namespace: store}, spec: ` + podSpec + `}`, podSpec},
+		"pod with another owner":     {`{apiVersion: v1, kind: Pod, metadata: {` + related + `}, spec: ` + podSpec + `}`, podSpec},
+		"pod with odd containers":    {`{apiVersion: v1, kind: Pod, metadata: {` + owned + `}, spec: {containers: [3, {name: a, env: []}], initContainers: 7}}`, `{containers: [3, {name: a}], initContainers: 7}`},
+		"ReplicaSet of a Deployment": {`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {` + owned + `}, spec: {replicas: 3, selector: {}, template: {spec: ` + podSpec + `}}}`, `{replicas: 3, selector: {}}`},
+		"ReplicaSet of nobody":       {`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: x, namespace: store}, spec: {replicas: 3, template: {spec: ` + podSpec + `}}}`, `{replicas: 3, template: {spec: ` + podSpec + `}}`},
+		"Job of a CronJob":           {`{apiVersion: batch/v1, kind: Job, metadata: {` + owned + `}, spec: {template: {spec: ` + podSpec + `}}}`, `{template: {spec: ` + podSpec + `}}`},
+		"custom resource named Pod":  {`{apiVersion: acme.example/v1, kind: Pod, metadata: {` + owned + `}, spec: {tolerations: []}}`, `{tolerations: []}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := parse(t, tc.object)
+			before := object.DeepCopy()
+			status := bundle.Build([]*unstructured.Unstructured{object}, &k8spluginv1alpha1.ResourceBundleStateStatus{}, time.Now(), bundle.Options{})
+			want := map[string]any{}
+			if err := yaml.Unmarshal([]byte(tc.want), &want); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, listedSpec(t, &status)); diff != "" {
+				t.Errorf("spec in the list: -want +got:\n%s", diff)
+			}
+			if diff := cmp.Diff(before.Object, object.Object); diff != "" {
+				t.Errorf("the object itself has changed: -before +after:\n%s", diff)
+			}
+		})
+	}
+}
+
+// listedSpec returns the spec of the only object in the lists of a status.
+func listedSpec(t *testing.T, status *k8spluginv1alpha1.ResourceBundleStateStatus) map[string]any {
+	t.Helper()
+	for _, list := range status.Lists() {
+		var entries []struct {
+			Spec map[string]any
+			Res  []byte
+		}
+		if len(*list) == 0 {
+			continue
+		}
+		if err := json.Unmarshal(*list, &entries); err != nil {
+			t.Fatal(err)
+		}
+		if len(entries[0].Res) == 0 {
+			return entries[0].Spec
+		}
+		var whole struct{ Spec map[string]any }
+		if err := json.Unmarshal(entries[0].Res, &whole); err != nil {
+			t.Fatal(err)
+		}
+		return whole.Spec
+	}
+	t.Fatal("no list has anything")
+	return nil
+}

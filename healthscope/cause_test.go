@@ -1,0 +1,176 @@
+package healthscope_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// compareLines compares a report.
+func compareLines(t *testing.T, want, got []string) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// causesOf returns the causes of the members that have one, by member.
+func causesOf(results ...healthscope.Result) map[string]string {
+	causes := map[string]string{}
+	for _, m := range healthscope.Judge(results, healthscope.DefaultPolicy(), noon).Members {
+		if m.Cause != "" {
+			causes[m.String()] = m.Cause
+		}
+	}
+	return causes
+}
+
+func TestTheCauseIsAtTheBottom(t *testing.T) {
+	set := func(name string) healthscope.Result {
+		return result("apps", "StatefulSet", name, healthscope.Pending, because(healthscope.ReasonReplicasNotReady, "0 of 1"))
+	}
+	claim := func(name string, state healthscope.State) healthscope.Result {
+		return result("", "PersistentVolumeClaim", name, state, because(healthscope.ReasonClaimPending, "no volume is bound"))
+	}
+	waiting := because(healthscope.ReasonUnschedulable, "unbound claims")
+	db := of("apps", "StatefulSet", "db")
+	quota := because(healthscope.ReasonReplicaFailure, "exceeded quota")
+	shop, shop1 := of("apps", "Deployment", "shop"), of("apps", "ReplicaSet", "shop-1")
+	cases := map[string]struct {
+		results []healthscope.Result
+		want    map[string]string
+	}{
+		"pods that cannot be created": {
+			[]healthscope.Result{deployment("shop", healthscope.Pending), replicaSet("shop-1", healthscope.Failed, shop, quota), pod("shop-1-a", healthscope.Pending, shop1)},
+			map[string]string{"Deployment/shop": "ReplicaSet shop-1: ReplicaFailure: exceeded quota"},
+		},
+		"of two that have failed the pod": {
+			[]healthscope.Result{
+				deployment("shop", healthscope.Failed), replicaSet("shop-1", healthscope.Failed, shop, quota, since(ago(time.Hour))),
+				pod("shop-1-a", healthscope.Failed, shop1, since(ago(time.Minute)), because("OOMKilled", `container "web": terminated, exit code 137 (OOMKilled)`)),
+			},
+			map[string]string{"Deployment/shop": `Pod shop-1-a: container "web": terminated, exit code 137 (OOMKilled)`},
+		},
+		"a pod that goes is no cause": {
+			[]healthscope.Result{deployment("shop", healthscope.Pending), pod("a", healthscope.Terminating, shop), pod("b", healthscope.Pending, shop, waiting)},
+			map[string]string{"Deployment/shop": "Pod b: unbound claims"},
+		},
+		"no pod yet": {
+			[]healthscope.Result{deployment("shop", healthscope.Pending), replicaSet("shop-1", healthscope.Pending, shop, because(healthscope.ReasonNotObserved, "no controller"))},
+			map[string]string{"Deployment/shop": "ReplicaSet shop-1: no controller"},
+		},
+		"a pod that is ready but for a gate": {
+			[]healthscope.Result{
+				deployment("shop", healthscope.Pending, because(healthscope.ReasonReplicasNotReady, "0 of 1")),
+				pod("a", healthscope.Ready, shop, because(healthscope.ReasonReadinessGatesNotReady, "a gate is not"), func(r *healthscope.Result) { r.Warning = true }),
+				pod("b", healthscope.Ready, shop),
+			},
+			map[string]string{"Deployment/shop": "Pod a: a gate is not"},
+		},
+		"a pod of a Job of a CronJob": {
+			[]healthscope.Result{
+				result("batch", "CronJob", "backup", healthscope.Pending), job("backup-1", of("batch", "CronJob", "backup")),
+				pod("backup-1-a", healthscope.Pending, of("batch", "Job", "backup-1"), waiting),
+			},
+			map[string]string{"CronJob/backup": "Pod backup-1-a: unbound claims"},
+		},
+		"a claim without a volume": {
+			[]healthscope.Result{
+				set("db"), pod("db-0", healthscope.Pending, db, waiting), claim("data-db-0", healthscope.Pending), claim("data-db-1", healthscope.Pending), claim("db-0", healthscope.Pending),
+			},
+			map[string]string{"StatefulSet/db": "Pod db-0: waits for PersistentVolumeClaim data-db-0: no volume is bound"},
+		},
+		"a claim that a pod has waited for too long": {
+			[]healthscope.Result{set("db"), pod("db-0", healthscope.Pending, db, waiting, since(ago(time.Hour))), claim("data-db-0", healthscope.Pending)},
+			map[string]string{"StatefulSet/db": "Pod db-0: waits for PersistentVolumeClaim data-db-0: no volume is bound"},
+		},
+		"a claim that is bound": {
+			[]healthscope.Result{set("db"), pod("db-0", healthscope.Pending, db, waiting), claim("data-db-0", healthscope.Ready)}, map[string]string{"StatefulSet/db": "Pod db-0: unbound claims"},
+		},
+		"a claim of a pod that runs, and crashes": {
+			[]healthscope.Result{set("db"), pod("db-0", healthscope.Failed, db, because("CrashLoopBackOff", "CrashLoopBackOff")), claim("data-db-0", healthscope.Failed)},
+			map[string]string{"StatefulSet/db": "Pod db-0: CrashLoopBackOff"},
+		},
+		"a claim that may be another pod's": {
+			[]healthscope.Result{
+				set("db"), pod("db-0", healthscope.Pending, db, waiting), claim("x-my-db-0", healthscope.Pending), pod("my-db-0", healthscope.Pending, of("apps", "StatefulSet", "my-db")),
+			},
+			map[string]string{"StatefulSet/db": "Pod db-0: unbound claims"},
+		},
+		"a claim in another namespace, or cluster": {
+			[]healthscope.Result{
+				set("db"), pod("db-0", healthscope.Pending, db, waiting),
+				func() healthscope.Result {
+					c := claim("data-db-0", healthscope.Pending)
+					c.Namespace = "zoo"
+					return c
+				}(),
+				func() healthscope.Result { c := claim("data-db-0", healthscope.Pending); c.Cluster = "z"; return c }(),
+			},
+			map[string]string{"StatefulSet/db": "Pod db-0: unbound claims"},
+		},
+		"a Deployment's pod, whose claims nobody can tell": {
+			[]healthscope.Result{deployment("shop", healthscope.Pending), pod("a", healthscope.Pending, shop, waiting), claim("data-a", healthscope.Pending)},
+			map[string]string{"Deployment/shop": "Pod a: unbound claims"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, causesOf(tc.results...)); diff != "" {
+				t.Errorf("causes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOwnersAreFollowedAsFarAsKubernetesGoes(t *testing.T) {
+	chain := []healthscope.Result{replicaSet("r00", healthscope.Ready)}
+	for i := range 20 {
+		above, below := string(rune('a'+i-1)), string(rune('a'+i))
+		if i == 0 {
+			above = "r00"
+		}
+		chain = append(chain, replicaSet(below, healthscope.Ready, of("apps", "ReplicaSet", above)))
+	}
+	members := healthscope.Judge(chain, healthscope.Policy{}, noon).Members
+	if owned := members[2]; owned.Name != "c" || !owned.Owned {
+		t.Errorf("%s, which is three below the top, is owned: %v", owned.Key, owned.Owned)
+	}
+	if last := members[20]; last.Name != "t" || last.Owned {
+		t.Errorf("%s, at the end of a chain that was made to cost time, is owned: %v", last.Key, last.Owned)
+	}
+}
+
+// FuzzCause: whatever a bundle says of a pod, the cause is a line that a list has room for.
+func FuzzCause(f *testing.F) {
+	f.Add("a", "CrashLoopBackOff", "it\ncrashes\u2028here", true)
+	f.Add(strings.Repeat("x", 300), "", strings.Repeat("ä", 400), false)
+	f.Add("a", "", strings.Repeat("ä", 400), false)
+	f.Add("ab", "", strings.Repeat("ä", 400), false)
+	f.Add("\xff", "\x00", "\xf0\x9f", true)
+	f.Fuzz(func(t *testing.T, name, reason, message string, failed bool) {
+		state := healthscope.Pending
+		if failed {
+			state = healthscope.Failed
+		}
+		for _, begin := range []time.Time{ago(time.Hour), noon} {
+			one := pod(name, state, of("apps", "Deployment", "web"), because(healthscope.Reason(reason), message), since(begin))
+			for _, m := range healthscope.Judge([]healthscope.Result{deployment("web", healthscope.Pending, since(noon)), one}, healthscope.DefaultPolicy(), noon).Members {
+				if m.Kind == "Deployment" && !isLine(m.Cause) || m.Reason == healthscope.ReasonPendingTimeout && !isLine(m.Message) {
+					t.Errorf("%s: cause %q, message %q", m.Kind, m.Cause, m.Message)
+				}
+			}
+		}
+	})
+}
+
+// isLine says whether a text is one line of moderate length.
+func isLine(text string) bool {
+	return text != "" && len(text) <= 256 && utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' })
+}

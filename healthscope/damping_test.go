@@ -1,0 +1,285 @@
+package healthscope_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// life judges the same objects again and again, as a controller does that remembers its last verdict.
+type life struct {
+	policy healthscope.Policy
+	last   healthscope.Verdict
+}
+
+// look judges results, and returns the first member by key.
+func (l *life) look(now time.Time, results ...healthscope.Result) healthscope.Member {
+	l.policy.Remember(results, l.last.Members)
+	l.last = healthscope.Judge(results, l.policy, now)
+	return l.last.Members[0]
+}
+
+// seconds is a time in seconds.
+func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
+
+// spell is a time for which an object is in one state.
+type spell struct {
+	state  healthscope.State
+	length time.Duration
+}
+
+// live lets a Service live through spells, looks at each moment at which a
+// controller would, and at one more, and hands what it sees to check. It returns when the last spell ends.
+func (l *life) live(t *rapid.T, begin time.Time, spells []spell, check func(now time.Time, raw healthscope.State, m healthscope.Member)) time.Time {
+	for _, s := range spells {
+		raw := result("", "Service", "web", s.state, since(begin), because("Word", "words"))
+		end := begin.Add(s.length)
+		check(begin, s.state, l.look(begin, raw))
+		between := begin.Add(time.Duration(rapid.Int64Range(0, int64(s.length)-1).Draw(t, "between")))
+		for looks := 0; ; looks++ {
+			next := l.last.NextCheck
+			if next.IsZero() || !next.Before(end) {
+				break
+			}
+			if looks > 5 {
+				t.Fatalf("looks at %v again and again", next)
+			}
+			check(next, s.state, l.look(next, raw))
+			between = begin // A look back would be one into the past.
+		}
+		if between.After(begin) {
+			check(between, s.state, l.look(between, raw))
+		}
+		begin = end
+	}
+	return begin
+}
+
+// drawSpells draws spells that take turns: some in one of these states that are shorter than limit, and between them ones in the other state of any length.
+func drawSpells(t *rapid.T, short []healthscope.State, limit time.Duration, other healthscope.State) []spell {
+	var spells []spell
+	for range rapid.IntRange(1, 8).Draw(t, "turns") {
+		spells = append(spells, spell{rapid.SampledFrom(short).Draw(t, "state"), time.Duration(rapid.Int64Range(int64(time.Second), int64(limit)-1).Draw(t, "short"))},
+			spell{other, seconds(rapid.IntRange(1, 300).Draw(t, "long"))})
+	}
+	return spells
+}
+
+func TestFailuresShorterThanTheGraceDoNotShow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		grace := seconds(rapid.IntRange(2, 90).Draw(t, "grace"))
+		l := life{policy: healthscope.Policy{FailureGrace: grace, RecoveryHold: seconds(rapid.IntRange(0, 90).Draw(t, "hold"))}}
+		spells := append([]spell{{healthscope.Ready, time.Hour}}, drawSpells(t, []healthscope.State{healthscope.Failed}, grace, healthscope.Ready)...)
+		l.live(t, noon, spells, func(now time.Time, raw healthscope.State, m healthscope.Member) {
+			if m.State != healthscope.Ready || !m.Since.Equal(noon) || m.Counts != healthscope.Ready {
+				t.Fatalf("%v after noon, %s: %s since %v", now.Sub(noon), raw, m.State, m.Since)
+			}
+			if m.Warning != (raw == healthscope.Failed) {
+				t.Fatalf("%v after noon, %s: warning is %v", now.Sub(noon), raw, m.Warning)
+			}
+		})
+	})
+}
+
+func TestRecoveriesShorterThanTheHoldDoNotShow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		hold := seconds(rapid.IntRange(2, 90).Draw(t, "hold"))
+		grace := seconds(rapid.IntRange(0, 90).Draw(t, "grace"))
+		l := life{policy: healthscope.Policy{RecoveryHold: hold, FailureGrace: grace}}
+		failed := l.look(noon, result("", "Service", "web", healthscope.Failed, since(ago(time.Hour)), because("Word", "words")))
+		spells := drawSpells(t, []healthscope.State{healthscope.Ready, healthscope.Pending}, hold, healthscope.Failed)
+		end := l.live(t, noon, spells, func(now time.Time, raw healthscope.State, m healthscope.Member) {
+			if m.State != healthscope.Failed || m.Reason != "Word" || !m.Since.Equal(failed.Since) || m.Counts != healthscope.Failed {
+				t.Fatalf("%v after noon, %s: %s %s since %v", now.Sub(noon), raw, m.State, m.Reason, m.Since)
+			}
+		})
+		// What lasts is shown, at the very moment.
+		l.live(t, end, []spell{{healthscope.Ready, 2 * time.Hour}}, func(now time.Time, _ healthscope.State, m healthscope.Member) {
+			want := healthscope.Failed
+			if now.Sub(end) >= hold {
+				want = healthscope.Ready
+			}
+			if m.State != want {
+				t.Fatalf("ready for %v, held for %v: %s", now.Sub(end), hold, m.State)
+			}
+		})
+		if m := l.last.Members[0]; m.State != healthscope.Ready || !m.Since.Equal(end) {
+			t.Fatalf("in the end %s since %v", m.State, m.Since)
+		}
+	})
+}
+
+func TestAFailureThatLastsIsShownWhenTheGraceEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		grace := seconds(rapid.IntRange(1, 90).Draw(t, "grace"))
+		l := life{policy: healthscope.Policy{FailureGrace: grace}}
+		before := rapid.SampledFrom([]healthscope.State{healthscope.Ready, healthscope.Pending, healthscope.Unknown}).Draw(t, "before")
+		begin := l.live(t, noon, []spell{{before, time.Minute}}, func(time.Time, healthscope.State, healthscope.Member) {})
+		l.live(t, begin, []spell{{healthscope.Failed, time.Hour}}, func(now time.Time, _ healthscope.State, m healthscope.Member) {
+			if (m.State == healthscope.Failed) != (now.Sub(begin) >= grace) {
+				t.Fatalf("failed for %v, grace of %v: %s", now.Sub(begin), grace, m.State)
+			}
+		})
+		if m := l.last.Members[0]; m.State != healthscope.Failed || !m.Since.Equal(begin) {
+			t.Fatalf("in the end %s since %v", m.State, m.Since)
+		}
+	})
+}
+
+func TestWithoutDampingEveryStateShowsAtOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var l life
+		states := []healthscope.State{healthscope.Ready, healthscope.Pending, healthscope.Unknown, healthscope.Terminating}
+		l.live(t, noon, drawSpells(t, states, time.Minute, healthscope.Failed), func(now time.Time, raw healthscope.State, m healthscope.Member) {
+			if m.State != raw || m.Since.After(now) {
+				t.Fatalf("%s: %s since %v", raw, m.State, m.Since)
+			}
+		})
+	})
+}
+
+// A crash loop takes pod and workload through every state again and again.
+func TestAWorkloadThatCrashesInALoopStaysFailed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := life{policy: healthscope.Policy{RecoveryHold: time.Minute, PendingTimeout: time.Hour}}
+		owner := of("apps", "Deployment", "web")
+		crash := because("CrashLoopBackOff", `container "web": CrashLoopBackOff`)
+		now := noon
+		l.look(now, deployment("web", healthscope.Pending, since(now)), pod("web-1", healthscope.Failed, owner, since(now), crash))
+		var pending time.Time
+		for range rapid.IntRange(1, 6).Draw(t, "rounds") {
+			for _, step := range []struct{ workload, pod healthscope.State }{
+				{healthscope.Pending, healthscope.Pending}, {healthscope.Ready, healthscope.Ready}, {healthscope.Pending, healthscope.Failed},
+			} {
+				now = now.Add(seconds(rapid.IntRange(1, 59).Draw(t, "step")))
+				at := now
+				if step.workload == healthscope.Pending && !pending.IsZero() {
+					at = pending
+				}
+				pending = time.Time{}
+				if step.pod == healthscope.Failed { // The workload stays Pending while its pod starts again.
+					pending = now
+				}
+				one := pod("web-1", step.pod, owner, since(now))
+				if step.pod == healthscope.Failed {
+					crash(&one)
+				}
+				l.look(now, deployment("web", step.workload, since(at)), one)
+				for _, m := range l.last.Members {
+					if m.State != healthscope.Failed || m.Reason != "CrashLoopBackOff" || !m.Since.Equal(noon) {
+						t.Fatalf("%v after noon, workload %s, pod %s: %s is %s, %s, since %v", now.Sub(noon), step.workload, step.pod, m.Key, m.State, m.Reason, m.Since)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestMemory(t *testing.T) {
+	policy := healthscope.Policy{FailureGrace: 30 * time.Second, RecoveryHold: 20 * time.Second}
+	failed := because("Evicted", "no disk")
+	uid := func(uid string) func(*healthscope.Result) { return func(r *healthscope.Result) { r.UID = uid } }
+	cases := map[string]struct {
+		before, now healthscope.Result
+		want        []string
+	}{
+		"a recovery is held": {
+			pod("a", healthscope.Failed, since(ago(time.Hour)), failed), pod("a", healthscope.Ready, since(ago(5*time.Second))),
+			[]string{"Pod/a Failed Evicted: over for less than 20s: Evicted: no disk", "next check in 15s"},
+		},
+		"a recovery that was held is held with the same words": {
+			pod("a", healthscope.Failed, since(ago(time.Hour)), because("Evicted", "over for less than 20s: Evicted: no disk")), pod("a", healthscope.Pending, since(ago(5*time.Second))),
+			[]string{"Pod/a Failed Evicted: over for less than 20s: Evicted: no disk", "next check in 15s"},
+		},
+		"a recovery that lasts": {pod("a", healthscope.Failed, failed), pod("a", healthscope.Ready, since(ago(20*time.Second))), []string{"Pod/a Ready"}},
+		"a recovery since nobody knows when": {
+			pod("a", healthscope.Failed, failed), pod("a", healthscope.Ready), []string{"Pod/a Ready"},
+		},
+		"a status of before a restart holds too": {
+			pod("a", healthscope.Failed, because("Evicted", "")), pod("a", healthscope.Ready, uid("u"), since(ago(5*time.Second))),
+			[]string{"Pod/a Failed Evicted: over for less than 20s: Evicted", "next check in 15s"},
+		},
+		"another object of the same name": {
+			pod("a", healthscope.Failed, uid("u"), failed), pod("a", healthscope.Ready, uid("v"), since(ago(5*time.Second))), []string{"Pod/a Ready"},
+		},
+		"an object that goes, goes": {
+			pod("a", healthscope.Failed, failed), pod("a", healthscope.Terminating, since(ago(5*time.Second))), []string{"Pod/a Terminating counts Pending"},
+		},
+		"what was Pending is Ready at once": {
+			pod("a", healthscope.Pending), pod("a", healthscope.Ready, since(noon)), []string{"Pod/a Ready"},
+		},
+		"a young failure of what was Ready is a warning": {
+			pod("a", healthscope.Ready, since(ago(time.Hour))), pod("a", healthscope.Failed, since(ago(10*time.Second)), failed), []string{"Pod/a Ready Evicted: no disk", "next check in 20s"},
+		},
+		"a young failure of what was Pending is Pending": {
+			pod("a", healthscope.Pending, since(ago(time.Hour))), pod("a", healthscope.Failed, since(ago(10*time.Second)), failed), []string{"Pod/a Pending Evicted: no disk", "next check in 20s"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			results := []healthscope.Result{tc.now}
+			policy.Remember(results, []healthscope.Member{{Result: tc.before}})
+			verdict := healthscope.Judge(results, policy, noon)
+			compareLines(t, tc.want, report(verdict))
+			if verdict.Members[0].Past != nil {
+				t.Error("a verdict holds on to the one before")
+			}
+		})
+	}
+	t.Run("a policy that does not damp remembers only what may have served", func(t *testing.T) {
+		results := []healthscope.Result{pod("a", healthscope.Ready), pod("b", healthscope.Pending), deployment("c", healthscope.Pending, serving)}
+		healthscope.DefaultPolicy().Remember(results, []healthscope.Member{
+			{Result: pod("a", healthscope.Failed)}, {Result: pod("b", healthscope.Failed)}, {Result: deployment("c", healthscope.Pending)},
+		})
+		for _, r := range results {
+			if want := r.Name == "b"; (r.Past != nil) != want {
+				t.Errorf("%s: remembers %+v", r.Key, r.Past)
+			}
+		}
+	})
+}
+
+func TestWithoutAHoldTheWayBackIsImmediate(t *testing.T) {
+	for _, begin := range []time.Time{ago(time.Second), noon, noon.Add(time.Hour)} {
+		l := life{policy: healthscope.Policy{FailureGrace: time.Minute}}
+		l.look(noon, pod("a", healthscope.Failed, since(ago(time.Hour))))
+		if m := l.look(noon, pod("a", healthscope.Ready, since(begin))); m.State != healthscope.Ready || !l.last.NextCheck.IsZero() {
+			t.Errorf("ready since %v: %s, next check at %v", begin, m.State, l.last.NextCheck)
+		}
+	}
+}
+
+func TestAFailureOfAPodWithinItsGraceIsTheCauseAllTheSame(t *testing.T) {
+	l := life{policy: healthscope.Policy{FailureGrace: time.Minute}}
+	owner := of("apps", "Deployment", "web")
+	l.look(noon, deployment("web", healthscope.Ready), pod("web-1", healthscope.Ready, owner))
+	l.look(noon, deployment("web", healthscope.Pending, since(noon)), pod("web-1", healthscope.Failed, owner, since(noon), because("Evicted", "no disk")))
+	compareLines(t, []string{"Pod/web-1 Ready owned Evicted: no disk", "Deployment/web Pending | Pod web-1: no disk", "next check in 1m0s"}, report(l.last))
+}
+
+func TestATimeToComeIsNoLaterThanNow(t *testing.T) {
+	limits := healthscope.Policy{PendingTimeout: seconds(50), NotPresentGrace: seconds(40), NoStatusGrace: seconds(30), FailureGrace: seconds(20), RecoveryHold: seconds(10)}
+	rapid.Check(t, func(t *rapid.T) {
+		// Each object once: of several results, which one counts depends on their times.
+		results := rapid.SliceOfNDistinct(drawResult(true), 1, 8, func(r healthscope.Result) healthscope.Key { return r.Key }).Draw(t, "results")
+		now := make([]healthscope.Result, len(results))
+		for i := range results {
+			results[i].ProgressDeadline = 0
+			now[i] = results[i]
+			results[i].Since, now[i].Since = noon.Add(seconds(rapid.IntRange(1, 7200).Draw(t, "ahead"))), noon
+		}
+		ahead, level := healthscope.Judge(results, limits, noon), healthscope.Judge(now, limits, noon)
+		if !ahead.NextCheck.Equal(level.NextCheck) {
+			t.Fatalf("next check at %v, want %v", ahead.NextCheck, level.NextCheck)
+		}
+		if next := ahead.NextCheck; !next.IsZero() && (!next.After(noon) || next.After(noon.Add(limits.PendingTimeout))) {
+			t.Fatalf("next check at %v", next)
+		}
+		if a, b := healthscope.Summarize(ahead.Members), healthscope.Summarize(level.Members); a != b {
+			t.Fatalf("ahead %+v, now %+v", a, b)
+		}
+	})
+}

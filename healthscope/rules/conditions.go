@@ -1,0 +1,131 @@
+package rules
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// condition is one entry of status.conditions; the zero value is none.
+type condition struct {
+	kind, status, reason, message string
+	// generation is the one the condition speaks of; 0 when it does not say.
+	generation int64
+}
+
+// readConditions reads the conditions of an object in JSON.
+func (o *object) readConditions() {
+	value, ok := o.status["conditions"]
+	if !ok || value == nil {
+		return
+	}
+	list, ok := value.([]any)
+	if !ok {
+		o.conditionsProblem = "status.conditions is not a list"
+		return
+	}
+	o.conditions = conditionsOf(list)
+}
+
+// conditionsOf reads a list of conditions. Entries that are none are left out.
+func conditionsOf(list []any) []condition {
+	conditions := make([]condition, 0, len(list))
+	for _, item := range list {
+		entry, _ := item.(map[string]any)
+		c := condition{kind: word(entry["type"]), status: conditionStatus(entry["status"]), reason: word(entry["reason"]), message: word(entry["message"])}
+		if c.kind == "" {
+			continue
+		}
+		c.generation, _ = generationNumber(entry["observedGeneration"])
+		conditions = append(conditions, c)
+	}
+	return conditions
+}
+
+// conditionStatus reads the status of a condition: True, False or Unknown, also when it is written as a boolean or in another case.
+func conditionStatus(value any) string {
+	switch value := value.(type) {
+	case bool:
+		if value {
+			return "True"
+		}
+		return "False"
+	case string:
+		for _, status := range [...]string{"True", "False", "Unknown"} {
+			if strings.EqualFold(value, status) {
+				return status
+			}
+		}
+		return value
+	}
+	return ""
+}
+
+// typedConditions reads the conditions of an object in its Go type.
+func typedConditions[T any](o *object, list []T, read func(*T) condition) {
+	o.conditions = make([]condition, 0, len(list))
+	for i := range list {
+		if c := read(&list[i]); c.kind != "" {
+			c.status = conditionStatus(c.status)
+			o.conditions = append(o.conditions, c)
+		}
+	}
+}
+
+// metaCondition reads a condition of the standard Go type.
+func metaCondition(c *metav1.Condition) condition {
+	return condition{c.Type, string(c.Status), c.Reason, c.Message, c.ObservedGeneration}
+}
+
+// condition returns the condition of a type; the zero value when there is none.
+func (o *object) condition(kind string) condition {
+	o.needConditions()
+	return find(o.conditions, kind)
+}
+
+// needConditions notes a problem with the conditions as one with the object. Rules that go by conditions call it.
+func (o *object) needConditions() {
+	if o.conditionsProblem != "" {
+		o.failf("%s", o.conditionsProblem)
+	}
+}
+
+// find returns the condition of a type; the zero value when there is none.
+func find(conditions []condition, kind string) condition {
+	for _, c := range conditions {
+		if c.kind == kind {
+			return c
+		}
+	}
+	return condition{}
+}
+
+// outdated says whether a condition speaks of an older generation than the object has.
+func (o *object) outdated(c condition) bool { return c.generation > 0 && c.generation < o.generation }
+
+// exists says whether there is such a condition.
+func (c condition) exists() bool { return c.kind != "" }
+
+// is says whether the condition has a status: True, False or Unknown.
+func (c condition) is(status string) bool { return c.kind != "" && c.status == status }
+
+// odd says whether the condition has a status that the API does not know.
+func (c condition) odd() bool {
+	switch c.status {
+	case "", "True", "False", "Unknown":
+		return false
+	}
+	return true
+}
+
+// detail returns reason and message in one line.
+func (c condition) detail() string { return join(": ", c.reason, c.message) }
+
+// sentence says what the condition is and why.
+func (c condition) sentence() string {
+	status := c.status
+	if status == "" {
+		status = "without status"
+	}
+	return join(": ", c.kind+" is "+status, c.detail())
+}

@@ -1,0 +1,174 @@
+package rules
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// A sign is a status of a condition from which a failure follows.
+type sign struct {
+	kind, status string
+	reason       healthscope.Reason
+}
+
+// failures are the signs of failure, the gravest first: Stalled is that of
+// kstatus and Flux; Failed and Degraded are common among operators; Synced and LastAsyncOperation are Crossplane's.
+var failures = []sign{
+	{"Stalled", "True", healthscope.ReasonStalled},
+	{"Failed", "True", healthscope.ReasonFailed},
+	{"Degraded", "True", healthscope.ReasonDegraded},
+	{"Synced", "False", healthscope.ReasonSyncedFalse},
+	{"LastAsyncOperation", "False", healthscope.ReasonSyncedFalse},
+}
+
+// deciding are the conditions that say whether an object is ready. The first of them that an object has decides.
+var deciding = []string{"Ready", "Available", "Healthy", "Established", "Succeeded"}
+
+// reconcilePaused is the reason of Crossplane's condition Synced while an object is paused by an annotation.
+const reconcilePaused = "ReconcilePaused"
+
+// judgeByConditions judges an object by the conditions and words by which most
+// controllers tell how it is, and names the rule that decided; it is empty when nothing did.
+func judgeByConditions(o *object, verdict *healthscope.Result) string {
+	verdict.Suspended = halted(o)
+	failed, stale := o.failure(verdict)
+	phase := readPhase(o)
+	decisive := o.decisive()
+	reconciling := find(o.conditions, "Reconciling")
+	switch {
+	case failed:
+		return ruleConditions
+	case phase.class == phaseFailed:
+		phase.judge(o, verdict)
+		return rulePhase
+	case judgeSpecial(o, verdict, phase):
+		return ruleConditions
+	case reconciling.is("True") && !halted(o):
+		verdict.State, verdict.Reason, verdict.Progressing = healthscope.Pending, healthscope.ReasonReconciling, true
+		verdict.Message = reconciling.detail()
+		return ruleConditions
+	case decisive.exists():
+		if o.judgeByCondition(verdict, decisive) && phase.class == phasePending {
+			verdict.Progressing = true
+		}
+		return ruleConditions
+	case find(o.conditions, "NotReady").is("True"):
+		verdict.State, verdict.Reason, verdict.Progressing = healthscope.Pending, healthscope.ReasonReadyFalse, true
+		verdict.Message = find(o.conditions, "NotReady").sentence()
+		return ruleConditions
+	case stale.exists():
+		o.judgeByCondition(verdict, stale)
+		return ruleConditions
+	case phase.class != phaseNone:
+		phase.judge(o, verdict)
+		return rulePhase
+	case halted(o):
+		o.needConditions()
+		verdict.State = healthscope.Ready
+		return ruleConditions
+	}
+	return ""
+}
+
+// failure looks for a sign of failure. One that speaks of an older spec decides
+// nothing; it is returned, for the case that nothing else does.
+func (o *object) failure(verdict *healthscope.Result) (failed bool, stale condition) {
+	for _, sign := range slices.Concat(failures, failuresByKind[groupKind{verdict.Group, verdict.Kind}]) {
+		c := find(o.conditions, sign.kind)
+		switch {
+		case !c.is(sign.status):
+		case c.reason == reconcilePaused:
+			verdict.Suspended = true
+		case o.outdated(c):
+			stale = c
+		default:
+			verdict.State, verdict.Reason, verdict.Message = healthscope.Failed, sign.reason, cmp.Or(c.detail(), c.sentence())
+			return true, condition{}
+		}
+	}
+	return false, stale
+}
+
+// decisive returns the condition that says whether the object is ready.
+func (o *object) decisive() condition {
+	for _, kind := range deciding {
+		if c := find(o.conditions, kind); c.exists() {
+			return c
+		}
+	}
+	return condition{}
+}
+
+// judgeByCondition judges an object by a condition that is True when all is well, and says whether it is Ready.
+func (o *object) judgeByCondition(verdict *healthscope.Result, c condition) bool {
+	outdated := o.outdated(c) && !halted(o)
+	if c.is("True") && !outdated {
+		verdict.State = healthscope.Ready
+		return true
+	}
+	verdict.State, verdict.Message = healthscope.Pending, c.sentence()
+	verdict.Progressing = c.status != ""
+	isReady := c.kind == "Ready"
+	switch {
+	case outdated:
+		verdict.Reason, verdict.Message = healthscope.ReasonStaleCondition, c.kind+" speaks of an older spec"
+	case isReady && c.is("False"):
+		verdict.Reason, verdict.Message = healthscope.ReasonReadyFalse, c.detail()
+	case isReady && !c.odd():
+		verdict.Reason, verdict.Message = healthscope.ReasonReadyUnknown, c.detail()
+	case isReady:
+		verdict.Reason, verdict.Warning = healthscope.ReasonReadyUnknown, true
+	case c.kind == "Available" && c.is("False"):
+		verdict.Reason = healthscope.ReasonAvailableFalse
+	case c.is("False"):
+		verdict.Reason = healthscope.ReasonConditionFalse
+	default:
+		verdict.Reason, verdict.Warning = healthscope.ReasonConditionUnknown, c.odd()
+	}
+	return false
+}
+
+// halted says whether the user has suspended the object: spec.suspend is Flux's
+// and that of Argo Workflows, spec.paused that of Cluster API and Argo Rollouts,
+// and Strimzi has a condition for it. Its controller does not look at it then,
+// so that its status stays that of an older generation.
+func halted(o *object) bool {
+	for _, field := range [...]string{"suspend", "paused"} {
+		if suspended, _ := boolean(o.spec[field]); suspended {
+			return true
+		}
+	}
+	return find(o.conditions, "ReconciliationPaused").is("True")
+}
+
+// created returns when an object in JSON was created; the zero time when that is not known.
+func (o *object) created() time.Time {
+	created, err := time.Parse(time.RFC3339, word(o.metadata["creationTimestamp"]))
+	if err != nil {
+		return time.Time{}
+	}
+	return created.UTC()
+}
+
+// judgeUnknown judges an object of which no rule can tell anything. Many kinds
+// have no status because nothing is to be said of them; others have none yet,
+// for which healthscope.Judge gives them time from their creation.
+func judgeUnknown(o *object, verdict *healthscope.Result) {
+	switch {
+	case len(o.status) == 0:
+		verdict.State, verdict.Reason = healthscope.Ready, healthscope.ReasonNoStatus
+		verdict.Message, verdict.Since = "the object has no status", o.created()
+	case usedConfiguration(o, verdict.Kind):
+		verdict.State, verdict.Reason = healthscope.Ready, healthscope.ReasonExists
+	case len(o.status) == 1 && o.status["conditions"] != nil && len(o.conditions) == 0:
+		verdict.State, verdict.Reason = healthscope.Unknown, healthscope.ReasonNoStatus
+		verdict.Message, verdict.Since = "the status says nothing yet", o.created()
+	default:
+		verdict.State, verdict.Reason = healthscope.Unknown, healthscope.ReasonNoRule
+		verdict.Message = "no rule can tell the health of " + strings.TrimSuffix(verdict.Kind+"."+verdict.Group, ".") + " from its status"
+	}
+}

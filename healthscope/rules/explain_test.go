@@ -1,0 +1,179 @@
+package rules_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/rules"
+)
+
+// userRules are the rules of a user in tests: one verdict for the objects of one kind, and a record of what was asked.
+type userRules struct {
+	apiVersion, kind string
+	verdict          healthscope.Result
+	matched          bool
+	objects          []map[string]any
+}
+
+func (u *userRules) Covers(apiVersion, kind string) bool {
+	return apiVersion == u.apiVersion && kind == u.kind
+}
+
+func (u *userRules) Evaluate(object map[string]any) (healthscope.Result, string, bool) {
+	u.objects = append(u.objects, object)
+	return u.verdict, "mine", u.matched
+}
+
+func TestRuleThatDecides(t *testing.T) {
+	cases := map[string]struct{ object, want string }{
+		"deletion":              {`{apiVersion: v1, kind: Pod, metadata: {deletionTimestamp: "2026-02-01T00:00:00Z", generation: 2}, status: {observedGeneration: 1}}`, "deletion"},
+		"an older status":       {`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2}, status: {observedGeneration: 1, replicas: 1}}`, "generation"},
+		"the kind":              {`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2}, status: {observedGeneration: 2, replicas: 1}}`, "Deployment"},
+		"the kind, not read":    {`{apiVersion: apps/v1, kind: Deployment, status: good}`, "Deployment"},
+		"a condition":           {`{apiVersion: serving.knative.dev/v1, kind: Service, status: {conditions: [{type: Ready, status: "True"}]}}`, "conditions"},
+		"a phase":               {`{apiVersion: acme.example/v1, kind: Gadget, status: {phase: Active}}`, "phase"},
+		"kstatus":               {`{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, value: 5}`, "kstatus"},
+		"nothing":               {`{apiVersion: acme.example/v1, kind: Gadget, status: {wheels: 5}}`, "none"},
+		"a condition, built in": {`{apiVersion: v1, kind: Node, status: {conditions: [{type: Ready, status: Unknown}]}}`, "conditions"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got, rule := rules.Explain(parse(t, tc.object), rules.Options{}); rule != tc.want {
+				t.Errorf("decided by %q, want %q: %s, %s", rule, tc.want, got.State, got.Message)
+			}
+		})
+	}
+}
+
+func TestUserRulesComeFirst(t *testing.T) {
+	failed := healthscope.Result{State: healthscope.Failed, Reason: "HealthCheckFailed", Message: "no stock", Warning: true}
+	cases := map[string]struct {
+		object string
+		want   healthscope.State
+		rule   string
+		asked  int
+	}{
+		"before the kind":              {`{apiVersion: apps/v1, kind: Deployment, status: {replicas: 1, readyReplicas: 1}}`, healthscope.Failed, "user:mine", 1},
+		"before an older status":       {`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2}, status: {observedGeneration: 1}}`, healthscope.Failed, "user:mine", 1},
+		"before what cannot be read":   {`{apiVersion: apps/v1, kind: Deployment, status: good}`, healthscope.Failed, "user:mine", 1},
+		"after the deletion":           {`{apiVersion: apps/v1, kind: Deployment, metadata: {deletionTimestamp: "2026-02-01T00:00:00Z"}}`, healthscope.Terminating, "deletion", 0},
+		"not for other kinds":          {`{apiVersion: v1, kind: ConfigMap}`, healthscope.Ready, "ConfigMap", 0},
+		"not for other versions":       {`{apiVersion: apps/v1beta1, kind: Deployment, status: {replicas: 1, readyReplicas: 1}}`, healthscope.Ready, "Deployment", 0},
+		"not for kinds of other names": {`{apiVersion: acme.example/apps/v1, kind: Deployment}`, healthscope.Ready, "none", 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			user := &userRules{apiVersion: "apps/v1", kind: "Deployment", verdict: failed, matched: true}
+			got, rule := rules.Explain(parse(t, tc.object), rules.Options{User: user})
+			if got.State != tc.want || rule != tc.rule || len(user.objects) != tc.asked {
+				t.Errorf("%s by %q after %d questions, want %s by %q after %d", got.State, rule, len(user.objects), tc.want, tc.rule, tc.asked)
+			}
+		})
+	}
+}
+
+func TestUserRuleDecidesAllButIdentityAndNumbers(t *testing.T) {
+	user := &userRules{apiVersion: "apps/v1", kind: "Deployment", matched: true, verdict: healthscope.Result{
+		State: healthscope.Pending, Reason: "HealthCheckInProgress", Message: "line 1\nline 2", Progressing: true, UID: "not this one",
+	}}
+	got := rules.Evaluate(parse(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: shop, namespace: store, uid: d-1},
+	  spec: {replicas: 2, paused: true}, status: {replicas: 2, readyReplicas: 2}}`), rules.Options{User: user})
+	want := healthscope.Result{
+		Key: healthscope.Key{Group: "apps", Kind: "Deployment", Namespace: "store", Name: "shop"}, Version: "v1", UID: "d-1",
+		State: healthscope.Pending, Reason: "HealthCheckInProgress", Message: "line 1 line 2", Progressing: true, Replicas: of(2, 2),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("verdict (-want +got):\n%s", diff)
+	}
+}
+
+func TestUserRuleThatDoesNotMatchDecidesNothing(t *testing.T) {
+	object := parse(t, `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 1}, status: {replicas: 1, readyReplicas: 1, updatedReplicas: 1, availableReplicas: 1}}`)
+	user := &userRules{apiVersion: "apps/v1", kind: "Deployment", verdict: healthscope.Result{State: healthscope.Failed}}
+	got, rule := rules.Explain(object, rules.Options{User: user})
+	if diff := cmp.Diff(rules.Evaluate(object, rules.Options{}), got); diff != "" || rule != "Deployment" || len(user.objects) != 1 {
+		t.Errorf("decided by %q after %d questions (-without +with):\n%s", rule, len(user.objects), diff)
+	}
+}
+
+func TestUserRulesSeeTypedObjectsAsJSON(t *testing.T) {
+	replicas := int32(2)
+	user := &userRules{apiVersion: "apps/v1", kind: "Deployment", matched: true, verdict: healthscope.Result{State: healthscope.Ready}}
+	options := rules.Options{User: user}
+	object := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: appsv1.DeploymentSpec{Replicas: &replicas}}
+	if _, rule := rules.Explain(object, options); rule != "user:mine" || len(user.objects) != 1 {
+		t.Fatalf("decided by %q after %d questions", rule, len(user.objects))
+	}
+	got := user.objects[0]
+	spec, _ := got["spec"].(map[string]any)
+	if got["apiVersion"] != "apps/v1" || got["kind"] != "Deployment" || spec["replicas"] != int64(2) {
+		t.Errorf("the rule was given %v", got)
+	}
+	rules.Evaluate(&corev1.ConfigMap{}, options)
+	if len(user.objects) != 1 {
+		t.Errorf("the rule was asked about a kind that it does not cover")
+	}
+}
+
+func TestNothingToJudge(t *testing.T) {
+	for name, object := range map[string]runtime.Object{
+		"nil": nil, "a typed nil": (*corev1.Pod)(nil), "a nil of a type without a rule": (*corev1.Event)(nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, rule := rules.Explain(object, rules.Options{}); got.State != healthscope.Unknown || got.Reason != healthscope.ReasonInvalidObject || rule != "none" {
+				t.Errorf("got %s, %s by %q", got.State, got.Reason, rule)
+			}
+		})
+	}
+}
+
+func TestDeletionSaysWhatHoldsItUp(t *testing.T) {
+	cases := map[string]struct{ object, want string }{
+		"finalizers": {
+			`{apiVersion: acme.example/v1, kind: Gadget, metadata: {deletionTimestamp: "2026-02-01T00:00:00Z", finalizers: [acme.example/oil, foregroundDeletion]}}`,
+			"the object is being deleted, finalizers that remain: acme.example/oil, foregroundDeletion",
+		},
+		"a webhook": {
+			`{apiVersion: v1, kind: Namespace, metadata: {deletionTimestamp: "2026-02-01T00:00:00Z"}, status: {phase: Terminating, conditions: [
+			  {type: NamespaceContentRemaining, status: "True", message: pods has 1 instance}, {type: NamespaceDeletionContentFailure, status: "True", message: webhook refuses}]}}`,
+			"the object is being deleted; NamespaceDeletionContentFailure: webhook refuses",
+		},
+		"nothing": {`{apiVersion: v1, kind: ConfigMap, metadata: {deletionTimestamp: "2026-02-01T00:00:00Z"}}`, "the object is being deleted"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := rules.Evaluate(parse(t, tc.object), rules.Options{}); got.State != healthscope.Terminating || got.Message != tc.want {
+				t.Errorf("%s, %q; want %q", got.State, got.Message, tc.want)
+			}
+		})
+	}
+}
+
+// TestObjectWithoutStatusIsSoSinceItsCreation: the time that its controller has for a first status begins there.
+func TestObjectWithoutStatusIsSoSinceItsCreation(t *testing.T) {
+	cases := map[string]struct {
+		object string
+		want   time.Time
+	}{
+		"no status":            {`{apiVersion: acme.example/v1, kind: Gadget, metadata: {creationTimestamp: "2026-02-01T10:00:00+01:00"}}`, time.Date(2026, 2, 1, 9, 0, 0, 0, time.UTC)},
+		"nothing in it":        {`{apiVersion: acme.example/v1, kind: Gadget, metadata: {creationTimestamp: "2026-02-01T10:00:00Z"}, status: {conditions: []}}`, time.Date(2026, 2, 1, 10, 0, 0, 0, time.UTC)},
+		"no time":              {`{apiVersion: acme.example/v1, kind: Gadget}`, time.Time{}},
+		"a time that is none":  {`{apiVersion: acme.example/v1, kind: Gadget, metadata: {creationTimestamp: noon}}`, time.Time{}},
+		"a status":             {`{apiVersion: acme.example/v1, kind: Gadget, metadata: {creationTimestamp: "2026-02-01T10:00:00Z"}, status: {phase: Ready}}`, time.Time{}},
+		"a kind that has none": {`{apiVersion: v1, kind: ConfigMap, metadata: {creationTimestamp: "2026-02-01T10:00:00Z"}}`, time.Time{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := rules.Evaluate(parse(t, tc.object), rules.Options{}).Since; !got.Equal(tc.want) || got.Location() != time.UTC {
+				t.Errorf("since %v, want %v", got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,184 @@
+package expr
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/google/cel-go/cel"
+	celast "github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/ext"
+	"k8s.io/apimachinery/pkg/labels"
+
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// MaxExpressionLength is how many characters an expression may have.
+const MaxExpressionLength = 4096
+
+// RuleError is the reason why a rule cannot be used. It names rule, field, position and cause.
+type RuleError struct {
+	// Rule is the name of the rule.
+	Rule string
+	// Field is the field that is wrong: current, inProgress, failed or match.labelSelector.
+	Field string
+	// Line and Column are the position within the expression, from 1; 0 when there is none.
+	Line, Column int
+	// Cause says what is wrong, in one line.
+	Cause string
+}
+
+// Error implements error.
+func (p RuleError) Error() string {
+	if p.Line == 0 {
+		return fmt.Sprintf("cannot use health check %q: %s: %s", p.Rule, p.Field, p.Cause)
+	}
+	return fmt.Sprintf("cannot use health check %q: %s, line %d, column %d: %s", p.Rule, p.Field, p.Line, p.Column, p.Cause)
+}
+
+// Compile compiles rules, in their order: of those that match an object, the first counts. Each rule is either in the
+// set or named by one error or more. The rules are expected to be valid as far as
+// configv1alpha1.Validate checks them: their names differ.
+func Compile(exprs []configv1alpha1.HealthCheckExpr) (*Set, []RuleError) {
+	set := &Set{byKind: map[groupKind][]*check{}}
+	var problems []RuleError
+	for i := range exprs {
+		c, wrong := compileCheck(&exprs[i])
+		if len(wrong) > 0 {
+			problems = append(problems, wrong...)
+			continue
+		}
+		kind := groupKind{groupOf(exprs[i].APIVersion), exprs[i].Kind}
+		set.byKind[kind] = append(set.byKind[kind], c)
+	}
+	return set, problems
+}
+
+// compileCheck compiles one rule.
+func compileCheck(e *configv1alpha1.HealthCheckExpr) (*check, []RuleError) {
+	var problems []RuleError
+	c := &check{name: e.RuleName(), labels: labels.Everything()}
+	if e.Match != nil {
+		c.object, c.namespace = e.Match.Name, e.Match.Namespace
+		selector, err := labels.Parse(e.Match.LabelSelector)
+		if err != nil {
+			problems = append(problems, RuleError{Rule: c.name, Field: "match.labelSelector", Cause: oneLine(err.Error())})
+		}
+		c.labels = selector
+	}
+	// This order is that of Flux.
+	for _, q := range []question{
+		{field: "inProgress", text: e.InProgress, state: healthscope.Pending, reason: healthscope.ReasonHealthCheckInProgress},
+		{field: "failed", text: e.Failed, state: healthscope.Failed, reason: healthscope.ReasonHealthCheckFailed},
+		{field: "current", text: e.Current, state: healthscope.Ready},
+	} {
+		if q.text == "" && q.field != "current" {
+			continue
+		}
+		if problem := q.compile(); problem != nil {
+			problem.Rule = c.name
+			problems = append(problems, *problem)
+			continue
+		}
+		c.questions = append(c.questions, q)
+	}
+	return c, problems
+}
+
+// environment returns what all expressions have in common: the functions and options that Flux gives to health checks.
+var environment = sync.OnceValues(func() (*cel.Env, error) {
+	return cel.NewEnv(
+		cel.EagerlyValidateDeclarations(true),
+		cel.DefaultUTCTimeZone(true),
+		cel.CrossTypeNumericComparisons(true),
+		cel.OptionalTypes(),
+		ext.Strings(),
+		ext.Sets(),
+		ext.Encoders(),
+	)
+})
+
+// compile compiles the expression of a question.
+func (q *question) compile() *RuleError {
+	if strings.TrimSpace(q.text) == "" {
+		return &RuleError{Field: q.field, Cause: "the expression is empty"}
+	}
+	if n := utf8.RuneCountInString(q.text); n > MaxExpressionLength {
+		return &RuleError{Field: q.field, Cause: fmt.Sprintf("the expression has %d characters; it may have %d", n, MaxExpressionLength)}
+	}
+	if n := strings.Count(q.text, "optMap") + strings.Count(q.text, "optFlatMap"); n > maxOptionalMaps {
+		return &RuleError{Field: q.field, Cause: fmt.Sprintf("the expression has %d optMap and optFlatMap; it may have %d", n, maxOptionalMaps)}
+	}
+	env, err := environment()
+	if err != nil {
+		return q.problem(err)
+	}
+	parsed, issues := env.Parse(q.text)
+	if issues.Err() != nil {
+		return q.located(issues)
+	}
+	variables := variablesOf(parsed)
+	q.readsStatus = slices.Contains(variables, "status")
+	if id, cause := unbounded(parsed); cause != "" {
+		at := parsed.NativeRep().SourceInfo().GetStartLocation(id)
+		return &RuleError{Field: q.field, Line: at.Line(), Column: at.Column() + 1, Cause: cause}
+	}
+	if env, err = env.Extend(declarations(variables)...); err != nil {
+		return q.problem(err)
+	}
+	checked, issues := env.Check(parsed)
+	if issues.Err() != nil {
+		return q.located(issues)
+	}
+	if t := checked.OutputType(); t != cel.BoolType && t != cel.DynType {
+		return &RuleError{Field: q.field, Cause: fmt.Sprintf("the expression gives a value of type %s; it must give true or false", t)}
+	}
+	q.program, err = env.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(CostLimit), cel.CostTracking(costs{}))
+	if err != nil {
+		return q.problem(err)
+	}
+	return nil
+}
+
+// variablesOf returns the names that an expression uses, which are the top-level fields of the object, whatever they
+// are called. The variables of its loops and the names of types are among them, which does no harm.
+func variablesOf(parsed *cel.Ast) []string {
+	var names []string
+	celast.PreOrderVisit(parsed.NativeRep().Expr(), celast.NewExprVisitor(func(e celast.Expr) {
+		if e.Kind() != celast.IdentKind {
+			return
+		}
+		if name := strings.TrimPrefix(e.AsIdent(), "."); !slices.Contains(names, name) && !strings.HasPrefix(name, "@") {
+			names = append(names, name)
+		}
+	}))
+	return names
+}
+
+// declarations declares variables of any type: there is no schema at hand.
+func declarations(variables []string) []cel.EnvOption {
+	options := make([]cel.EnvOption, len(variables))
+	for i, name := range variables {
+		options[i] = cel.Variable(name, cel.DynType)
+	}
+	return options
+}
+
+// problem returns an error as a problem without a position.
+func (q *question) problem(err error) *RuleError {
+	return &RuleError{Field: q.field, Cause: oneLine(err.Error())}
+}
+
+// located returns the first of CEL's issues as a problem with its position.
+func (q *question) located(issues *cel.Issues) *RuleError {
+	found := issues.Errors()
+	if len(found) == 0 {
+		return q.problem(errors.Join(issues.Err(), errors.New("CEL does not say where")))
+	}
+	first := found[0]
+	return &RuleError{Field: q.field, Line: first.Location.Line(), Column: first.Location.Column() + 1, Cause: oneLine(first.Message)}
+}

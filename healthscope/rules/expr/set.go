@@ -1,0 +1,206 @@
+package expr
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/interpreter"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// maxText is how many bytes of an expression or of an error are quoted in a message.
+const maxText = 160
+
+// Set is a set of rules that can be used. It implements rules.UserRules, and is safe for use by many goroutines.
+type Set struct{ byKind map[groupKind][]*check }
+
+// groupKind names a kind in its API group.
+type groupKind struct{ group, kind string }
+
+// check is one rule.
+type check struct {
+	name string
+	// object and namespace are those of the objects the rule is for; empty for any.
+	object, namespace string
+	labels            labels.Selector
+	questions         []question
+}
+
+// question is one expression of a rule, with the verdict that it gives when it is true.
+type question struct {
+	field, text string
+	state       healthscope.State
+	reason      healthscope.Reason
+	// readsStatus says that the expression uses the object's status.
+	readsStatus bool
+	program     cel.Program
+}
+
+// Covers says whether any rule is for a kind, in any version.
+func (s *Set) Covers(apiVersion, kind string) bool {
+	return len(s.byKind) > 0 && len(s.byKind[groupKind{groupOf(apiVersion), kind}]) > 0
+}
+
+// Evaluate judges an object, given as the JSON of the API, by the first rule that matches it; matched is false when
+// none does. It does not change the object. As in Flux, an object whose status speaks of another generation is Pending
+// before any expression is asked, then inProgress, failed and current are asked in this order, and an object for which
+// none is true is Pending. Where an expression fails on the object, the verdict is Unknown; Pending when the expression
+// reads a status that nobody has written yet.
+func (s *Set) Evaluate(object map[string]any) (verdict healthscope.Result, rule string, matched bool) {
+	apiVersion, _ := object["apiVersion"].(string)
+	kind, _ := object["kind"].(string)
+	metadata, _ := object["metadata"].(map[string]any)
+	for _, c := range s.byKind[groupKind{groupOf(apiVersion), kind}] {
+		if c.matches(metadata) {
+			return c.judge(visible(object, metadata)), c.name, true
+		}
+	}
+	return healthscope.Result{}, "", false
+}
+
+// matches says whether the rule is for the object with some metadata.
+func (c *check) matches(metadata map[string]any) bool {
+	if c.object != "" && metadata["name"] != c.object || c.namespace != "" && metadata["namespace"] != c.namespace {
+		return false
+	}
+	if c.labels.Empty() {
+		return true
+	}
+	given, _ := metadata["labels"].(map[string]any)
+	set := make(labels.Set, len(given))
+	for key, value := range given {
+		set[key], _ = value.(string)
+	}
+	return c.labels.Matches(set)
+}
+
+// judge judges an object by the rule.
+func (c *check) judge(object map[string]any) healthscope.Result {
+	status, _ := object["status"].(map[string]any)
+	if metadata, _ := object["metadata"].(map[string]any); stale(metadata["generation"], status["observedGeneration"]) {
+		return pending(healthscope.ReasonStaleGeneration, "the status is of another generation than the spec")
+	}
+	for i := range c.questions {
+		q := &c.questions[i]
+		yes, err := q.ask(object)
+		switch {
+		case err != nil && q.readsStatus && len(status) == 0 && !tooMuch(err):
+			return pending(healthscope.ReasonNotObserved, fmt.Sprintf("health check %q waits for a status: %s: %s", c.name, q.field, oneLine(err.Error())))
+		case err != nil:
+			return c.unknown(q, err)
+		case yes:
+			return c.answer(q)
+		}
+	}
+	return pending(healthscope.ReasonHealthCheckNotCurrent,
+		fmt.Sprintf("health check %q: current is false: %s", c.name, oneLine(c.questions[len(c.questions)-1].text)))
+}
+
+// answer returns the verdict of a question that is answered with true.
+func (c *check) answer(q *question) healthscope.Result {
+	r := healthscope.Result{State: q.state, Reason: q.reason, Progressing: q.state == healthscope.Pending}
+	if q.state != healthscope.Ready {
+		r.Message = fmt.Sprintf("health check %q: %s is true: %s", c.name, q.field, oneLine(q.text))
+	}
+	return r
+}
+
+// unknown returns the verdict for an object on which an expression fails.
+func (c *check) unknown(q *question, err error) healthscope.Result {
+	if tooMuch(err) {
+		return healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonHealthCheckTooCostly,
+			Message: fmt.Sprintf("health check %q: %s was cut off: it costs more than %d on this object", c.name, q.field, CostLimit)}
+	}
+	return healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonHealthCheckError,
+		Message: fmt.Sprintf("health check %q: %s fails on this object: %s", c.name, q.field, oneLine(err.Error()))}
+}
+
+func pending(reason healthscope.Reason, message string) healthscope.Result {
+	return healthscope.Result{State: healthscope.Pending, Reason: reason, Message: message, Progressing: true}
+}
+
+// ask evaluates the expression on an object.
+func (q *question) ask(object map[string]any) (bool, error) {
+	value, _, err := q.program.Eval(object)
+	if err != nil {
+		return false, err
+	}
+	yes, ok := value.(types.Bool)
+	if !ok {
+		return false, fmt.Errorf("it gives a value of type %s; it must give true or false", value.Type().TypeName())
+	}
+	return bool(yes), nil
+}
+
+// tooMuch says whether an evaluation was cut off because of its cost.
+func tooMuch(err error) bool {
+	var cancelled interpreter.EvalCancelledError
+	return errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded
+}
+
+// visible returns what expressions may see of an object.
+func visible(object, metadata map[string]any) map[string]any {
+	if kind := object["kind"]; object["apiVersion"] != "v1" || kind != "Secret" && kind != "ConfigMap" {
+		return object
+	}
+	shown := make(map[string]any, len(metadata))
+	for name, value := range metadata {
+		if name != "annotations" && name != "managedFields" {
+			shown[name] = value
+		}
+	}
+	return map[string]any{"apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": shown}
+}
+
+// stale says whether two generations are given and differ.
+func stale(generation, observed any) bool {
+	g, known := number(generation)
+	o, seen := number(observed)
+	return known && seen && g != o
+}
+
+// number reads a number in the forms in which decoders and foreign writers leave one.
+func number(value any) (float64, bool) {
+	switch n := value.(type) {
+	case int64:
+		return float64(n), true
+	case float64:
+		return n, true
+	case json.Number:
+		f, err := n.Float64()
+		return f, err == nil
+	case string:
+		f, err := strconv.ParseFloat(n, 64)
+		return f, err == nil
+	}
+	return 0, false
+}
+
+// groupOf returns the API group of an apiVersion; the core group has the empty name.
+func groupOf(apiVersion string) string {
+	if group, _, ok := strings.Cut(apiVersion, "/"); ok {
+		return group
+	}
+	return ""
+}
+
+// oneLine returns a text in one line of valid UTF-8, bounded.
+func oneLine(text string) string {
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
+	if len(text) <= maxText {
+		return text
+	}
+	end := maxText
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
+}

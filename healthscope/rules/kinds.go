@@ -1,0 +1,135 @@
+package rules
+
+import (
+	"reflect"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// groupKind names a kind in its API group. Rules do not depend on the version:
+// the fields they read mean the same in each.
+type groupKind struct{ group, kind string }
+
+// rule judges an object of the kind it is for. It fills in the verdict, and
+// reports what it cannot read to the object.
+type rule func(o *object, verdict *healthscope.Result)
+
+// rulesByKind holds the rules. The group extensions is that of workloads and
+// ingresses before Kubernetes 1.16 and 1.22; old monitors still report them so.
+var rulesByKind = map[groupKind]rule{
+	{"", "Pod"}:                   judgePod,
+	{"apps", "Deployment"}:        judgeDeployment,
+	{"extensions", "Deployment"}:  judgeDeployment,
+	{"apps", "ReplicaSet"}:        judgeReplicaSet,
+	{"extensions", "ReplicaSet"}:  judgeReplicaSet,
+	{"", "ReplicationController"}: judgeReplicaSet,
+	{"apps", "StatefulSet"}:       judgeStatefulSet,
+	{"apps", "DaemonSet"}:         judgeDaemonSet,
+	{"extensions", "DaemonSet"}:   judgeDaemonSet,
+	{"batch", "Job"}:              judgeJob,
+	{"batch", "CronJob"}:          judgeCronJob,
+
+	{"", "Service"}:                               judgeService,
+	{"networking.k8s.io", "Ingress"}:              judgeIngress,
+	{"extensions", "Ingress"}:                     judgeIngress,
+	{"gateway.networking.k8s.io", "Gateway"}:      judgeGateway,
+	{"gateway.networking.k8s.io", "GatewayClass"}: judgeGatewayClass,
+	{"gateway.networking.k8s.io", "HTTPRoute"}:    judgeRoute,
+	{"gateway.networking.k8s.io", "GRPCRoute"}:    judgeRoute,
+	{"gateway.networking.k8s.io", "TLSRoute"}:     judgeRoute,
+	{"gateway.networking.k8s.io", "TCPRoute"}:     judgeRoute,
+	{"gateway.networking.k8s.io", "UDPRoute"}:     judgeRoute,
+
+	{"", "PersistentVolumeClaim"}:                        judgeClaim,
+	{"", "PersistentVolume"}:                             judgeVolume,
+	{"snapshot.storage.k8s.io", "VolumeSnapshot"}:        judgeSnapshot,
+	{"snapshot.storage.k8s.io", "VolumeSnapshotContent"}: judgeSnapshot,
+
+	{"autoscaling", "HorizontalPodAutoscaler"}:           judgeAutoscaler,
+	{"policy", "PodDisruptionBudget"}:                    judgeBudget,
+	{"apiregistration.k8s.io", "APIService"}:             judgeAPIService,
+	{"apiextensions.k8s.io", "CustomResourceDefinition"}: judgeDefinition,
+	{"", "Namespace"}:                                    judgeNamespace,
+
+	{"", "ConfigMap"}:                                   judgeExistence,
+	{"", "Secret"}:                                      judgeExistence,
+	{"", "ServiceAccount"}:                              judgeExistence,
+	{"rbac.authorization.k8s.io", "Role"}:               judgeExistence,
+	{"rbac.authorization.k8s.io", "RoleBinding"}:        judgeExistence,
+	{"rbac.authorization.k8s.io", "ClusterRole"}:        judgeExistence,
+	{"rbac.authorization.k8s.io", "ClusterRoleBinding"}: judgeExistence,
+	{"networking.k8s.io", "NetworkPolicy"}:              judgeExistence,
+	{"k8s.cni.cncf.io", "NetworkAttachmentDefinition"}:  judgeExistence,
+	{"k8s.plugin.opnfv.org", "Network"}:                 judgeNetwork,
+	{"k8s.plugin.opnfv.org", "ProviderNetwork"}:         judgeNetwork,
+	{"k8s.plugin.opnfv.org", "NetworkChaining"}:         judgeNetwork,
+	{"argoproj.io", "Application"}:                      judgeApplication,
+	{"kubevirt.io", "VirtualMachine"}:                   judgeVirtualMachine,
+
+	{"acme.cert-manager.io", "Order"}:         judgeACME,
+	{"acme.cert-manager.io", "Challenge"}:     judgeACME,
+	{"postgresql.cnpg.io", "Database"}:        judgeApplied,
+	{"postgresql.cnpg.io", "ScheduledBackup"}: judgeExistence,
+	{"core.strimzi.io", "StrimziPodSet"}:      judgePodSet,
+}
+
+// typedKind is what a Go type is in the API.
+type typedKind struct {
+	groupKind
+	version string
+}
+
+// typedKinds are the Go types whose rules read them as they are. Every other Go type is converted to JSON first.
+var typedKinds = map[reflect.Type]typedKind{
+	reflect.TypeFor[*corev1.Pod]():                            {groupKind{"", "Pod"}, "v1"},
+	reflect.TypeFor[*appsv1.Deployment]():                     {groupKind{"apps", "Deployment"}, "v1"},
+	reflect.TypeFor[*appsv1.ReplicaSet]():                     {groupKind{"apps", "ReplicaSet"}, "v1"},
+	reflect.TypeFor[*corev1.ReplicationController]():          {groupKind{"", "ReplicationController"}, "v1"},
+	reflect.TypeFor[*appsv1.StatefulSet]():                    {groupKind{"apps", "StatefulSet"}, "v1"},
+	reflect.TypeFor[*appsv1.DaemonSet]():                      {groupKind{"apps", "DaemonSet"}, "v1"},
+	reflect.TypeFor[*batchv1.Job]():                           {groupKind{"batch", "Job"}, "v1"},
+	reflect.TypeFor[*batchv1.CronJob]():                       {groupKind{"batch", "CronJob"}, "v1"},
+	reflect.TypeFor[*corev1.Service]():                        {groupKind{"", "Service"}, "v1"},
+	reflect.TypeFor[*networkingv1.Ingress]():                  {groupKind{"networking.k8s.io", "Ingress"}, "v1"},
+	reflect.TypeFor[*corev1.PersistentVolumeClaim]():          {groupKind{"", "PersistentVolumeClaim"}, "v1"},
+	reflect.TypeFor[*corev1.PersistentVolume]():               {groupKind{"", "PersistentVolume"}, "v1"},
+	reflect.TypeFor[*autoscalingv2.HorizontalPodAutoscaler](): {groupKind{"autoscaling", "HorizontalPodAutoscaler"}, "v2"},
+	reflect.TypeFor[*autoscalingv1.HorizontalPodAutoscaler](): {groupKind{"autoscaling", "HorizontalPodAutoscaler"}, "v1"},
+	reflect.TypeFor[*policyv1.PodDisruptionBudget]():          {groupKind{"policy", "PodDisruptionBudget"}, "v1"},
+	reflect.TypeFor[*corev1.Namespace]():                      {groupKind{"", "Namespace"}, "v1"},
+	reflect.TypeFor[*corev1.ConfigMap]():                      {groupKind{"", "ConfigMap"}, "v1"},
+	reflect.TypeFor[*corev1.Secret]():                         {groupKind{"", "Secret"}, "v1"},
+	reflect.TypeFor[*corev1.ServiceAccount]():                 {groupKind{"", "ServiceAccount"}, "v1"},
+	reflect.TypeFor[*rbacv1.Role]():                           {groupKind{"rbac.authorization.k8s.io", "Role"}, "v1"},
+	reflect.TypeFor[*rbacv1.RoleBinding]():                    {groupKind{"rbac.authorization.k8s.io", "RoleBinding"}, "v1"},
+	reflect.TypeFor[*rbacv1.ClusterRole]():                    {groupKind{"rbac.authorization.k8s.io", "ClusterRole"}, "v1"},
+	reflect.TypeFor[*rbacv1.ClusterRoleBinding]():             {groupKind{"rbac.authorization.k8s.io", "ClusterRoleBinding"}, "v1"},
+	reflect.TypeFor[*networkingv1.NetworkPolicy]():            {groupKind{"networking.k8s.io", "NetworkPolicy"}, "v1"},
+}
+
+// builtInGroups are the API groups that Kubernetes serves itself. A kind of
+// theirs without a rule is one whose objects have no health beyond being there.
+var builtInGroups = []string{
+	"", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "apps", "autoscaling", "batch",
+	"certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "extensions", "flowcontrol.apiserver.k8s.io",
+	"internal.apiserver.k8s.io", "networking.k8s.io", "node.k8s.io", "policy", "rbac.authorization.k8s.io", "resource.k8s.io",
+	"scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io",
+}
+
+// builtIn says whether Kubernetes itself serves an API group.
+func builtIn(group string) bool { return slices.Contains(builtInGroups, group) }
+
+// judgeExistence is the rule for kinds that have no health of their own.
+func judgeExistence(_ *object, verdict *healthscope.Result) {
+	verdict.State, verdict.Reason = healthscope.Ready, healthscope.ReasonExists
+}

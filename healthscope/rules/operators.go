@@ -1,0 +1,87 @@
+package rules
+
+import (
+	"strings"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// judgeNetwork is the rule for the kinds Network, ProviderNetwork and
+// NetworkChaining of nodus (ovn4nfv-k8s-plugin), which EMCO makes. Their word is
+// status.state: https://github.com/akraino-edge-stack/icn-nodus/blob/master/pkg/apis/k8s/v1alpha1/network_types.go
+func judgeNetwork(o *object, verdict *healthscope.Result) {
+	switch state := o.text(o.status, "status.state"); {
+	case state == "Created":
+		verdict.State = healthscope.Ready
+	case strings.HasSuffix(state, "InternalError"):
+		verdict.State, verdict.Reason = healthscope.Failed, healthscope.ReasonPhaseFailed
+		verdict.Message = "status.state is " + state
+	case state == "":
+		pendingNotObserved(verdict)
+	case state == "Pending", state == "Creating", state == "Deleted":
+		verdict.State, verdict.Reason, verdict.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
+		verdict.Message = "status.state is " + state
+	default:
+		pendingUnknownPhase(verdict, state)
+	}
+}
+
+// judgeApplication is the rule for Applications of Argo CD, whose word is status.health.status.
+func judgeApplication(o *object, verdict *healthscope.Result) {
+	health := o.child(o.status, "status.health")
+	word := o.text(health, "status.health.status")
+	verdict.Message = join(": ", "status.health.status is "+word, o.text(health, "status.health.message"))
+	switch word {
+	case "Healthy":
+		verdict.State, verdict.Message = healthscope.Ready, ""
+	case "Suspended":
+		verdict.State, verdict.Reason, verdict.Suspended = healthscope.Ready, healthscope.ReasonSuspended, true
+	case "Degraded":
+		verdict.State, verdict.Reason = healthscope.Failed, healthscope.ReasonPhaseFailed
+	case "Progressing", "Missing":
+		verdict.State, verdict.Reason, verdict.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
+	case "":
+		pendingNotObserved(verdict)
+	case "Unknown":
+		verdict.State, verdict.Reason = healthscope.Unknown, healthscope.ReasonNoRule
+	default:
+		pendingUnknownPhase(verdict, word)
+	}
+}
+
+// virtualMachineFailures are the words of status.printableStatus for a machine
+// that does not start, or not again, without help.
+var virtualMachineFailures = map[string]bool{
+	"CrashLoopBackOff":        true,
+	"ErrImagePull":            true,
+	"ImagePullBackOff":        true,
+	"ErrorPvcNotFound":        true,
+	"DataVolumeError":         true,
+	"ErrorDataVolume":         true,
+	"ErrorDataVolumeNotFound": true,
+}
+
+// judgeVirtualMachine is the rule for VirtualMachines of KubeVirt. One that its
+// user has switched off is Ready and suspended; else the condition Ready tells.
+func judgeVirtualMachine(o *object, verdict *healthscope.Result) {
+	status := o.text(o.status, "status.printableStatus")
+	running, isFlag := boolean(o.spec["running"])
+	strategy := word(o.spec["runStrategy"])
+	off := isFlag && !running || strategy == "Halted" || strategy == "Manual" && status == "Stopped"
+	ready := o.condition("Ready")
+	switch {
+	case off && (status == "Stopped" || status == "" && !ready.is("True")):
+		verdict.State, verdict.Reason, verdict.Suspended = healthscope.Ready, healthscope.ReasonSuspended, true
+		verdict.Message = "the virtual machine is switched off"
+	case virtualMachineFailures[status]:
+		verdict.State, verdict.Reason = healthscope.Failed, healthscope.ReasonPhaseFailed
+		verdict.Message = join(": ", "status.printableStatus is "+status, ready.detail())
+	case ready.exists():
+		o.judgeByCondition(verdict, ready)
+	case status != "":
+		verdict.State, verdict.Reason, verdict.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
+		verdict.Message = "status.printableStatus is " + status
+	default:
+		pendingNotObserved(verdict)
+	}
+}

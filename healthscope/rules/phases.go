@@ -1,0 +1,85 @@
+package rules
+
+import (
+	"strings"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// phaseClass is what a word in status.phase or status.state says.
+type phaseClass int
+
+// The classes, the one that counts least first.
+const (
+	phaseNone phaseClass = iota
+	phaseReady
+	phaseSuspended
+	phasePending
+	phaseFailed
+)
+
+// phases are the words that are understood, without regard to case, spaces, hyphens and underscores. A word that is
+// not among them says nothing: controllers have words like "Failing over" or "Waiting for Approval" for all sorts of things.
+var phases = map[string]phaseClass{
+	"failed": phaseFailed, "failure": phaseFailed, "error": phaseFailed, "errored": phaseFailed, "degraded": phaseFailed,
+	"inconclusive": phaseFailed,
+
+	"pending": phasePending, "progressing": phasePending, "inprogress": phasePending, "processing": phasePending, "creating": phasePending,
+	"provisioning": phasePending, "initializing": phasePending, "initialising": phasePending, "installing": phasePending, "deploying": phasePending,
+	"updating": phasePending, "upgrading": phasePending, "starting": phasePending, "scaling": phasePending, "scheduling": phasePending,
+	"scheduled": phasePending, "waiting": phasePending, "reconciling": phasePending, "restarting": phasePending, "queued": phasePending,
+	"deleting": phasePending, "terminating": phasePending, "scalingup": phasePending, "scalingdown": phasePending, "notready": phasePending,
+	"settingupprimary": phasePending, "unknown": phasePending,
+
+	"suspended": phaseSuspended, "paused": phaseSuspended,
+
+	"ready": phaseReady, "running": phaseReady, "active": phaseReady, "available": phaseReady, "healthy": phaseReady, "bound": phaseReady,
+	"succeeded": phaseReady, "success": phaseReady, "successful": phaseReady, "complete": phaseReady, "completed": phaseReady, "provisioned": phaseReady,
+	"deployed": phaseReady, "established": phaseReady, "clusterinhealthystate": phaseReady,
+}
+
+// separators are left out of words before they are looked up.
+var separators = strings.NewReplacer(" ", "", "-", "", "_", "")
+
+// phase is the word that says most of those in status.phase and status.state.
+type phase struct {
+	class       phaseClass
+	field, word string
+}
+
+// readPhase reads an object's phase. It may be in a field of any name and type, so what is no string is none.
+func readPhase(o *object) phase {
+	var found phase
+	for _, field := range [...]string{"phase", "state"} {
+		text := word(o.status[field])
+		if text == "" {
+			continue
+		}
+		if class := phases[strings.ToLower(separators.Replace(text))]; class > found.class {
+			found = phase{class: class, field: field, word: text}
+		}
+	}
+	return found
+}
+
+// judge gives the verdict that a phase leads to.
+func (p phase) judge(o *object, verdict *healthscope.Result) {
+	verdict.Message = join(": ", "status."+p.field+" is "+p.word, word(o.status["reason"]), word(o.status["message"]))
+	switch p.class {
+	case phaseReady:
+		if ending[groupKind{verdict.Group, verdict.Kind}] && strings.EqualFold(p.word, "running") {
+			verdict.State, verdict.Reason, verdict.Progressing = healthscope.Pending, healthscope.ReasonRunning, true
+			verdict.Serving = true // It may run as long as it takes, as a Job may.
+			return
+		}
+		verdict.State, verdict.Message = healthscope.Ready, ""
+	case phaseFailed:
+		verdict.State, verdict.Reason = healthscope.Failed, healthscope.ReasonPhaseFailed
+	case phasePending:
+		verdict.State, verdict.Reason, verdict.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
+	case phaseSuspended:
+		verdict.State, verdict.Reason, verdict.Suspended = healthscope.Ready, healthscope.ReasonSuspended, true
+	case phaseNone:
+		verdict.State, verdict.Message = healthscope.Ready, ""
+	}
+}

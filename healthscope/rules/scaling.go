@@ -1,0 +1,90 @@
+package rules
+
+import (
+	"encoding/json"
+	"fmt"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	policyv1 "k8s.io/api/policy/v1"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// autoscalerConditions is the annotation in which autoscaling/v1, which has no conditions, holds them as JSON.
+const autoscalerConditions = "autoscaling.alpha.kubernetes.io/conditions"
+
+// judgeAutoscaler is the rule for HorizontalPodAutoscalers: Pending while it
+// cannot scale, which includes the first minutes of its pods. Scaling that is
+// disabled because its target has no replicas is what its user wants.
+func judgeAutoscaler(o *object, verdict *healthscope.Result) {
+	var replicas int64
+	switch a := o.typed.(type) {
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		if a.Status.ObservedGeneration != nil {
+			o.observed, o.hasObserved = *a.Status.ObservedGeneration, true
+		}
+		replicas = o.typedNumber(int64(a.Status.CurrentReplicas), "status.currentReplicas") + o.typedNumber(int64(a.Status.DesiredReplicas), "status.desiredReplicas")
+		typedConditions(o, a.Status.Conditions, func(c *autoscalingv2.HorizontalPodAutoscalerCondition) condition {
+			return condition{string(c.Type), string(c.Status), c.Reason, c.Message, 0}
+		})
+	case *autoscalingv1.HorizontalPodAutoscaler:
+		if a.Status.ObservedGeneration != nil {
+			o.observed, o.hasObserved = *a.Status.ObservedGeneration, true
+		}
+		replicas = o.typedNumber(int64(a.Status.CurrentReplicas), "status.currentReplicas") + o.typedNumber(int64(a.Status.DesiredReplicas), "status.desiredReplicas")
+	default:
+		replicas = o.number(o.status, "status.currentReplicas") + o.number(o.status, "status.desiredReplicas")
+	}
+	if text := o.annotation(autoscalerConditions); text != "" && len(o.conditions) == 0 {
+		var list []any
+		if json.Unmarshal([]byte(text), &list) == nil {
+			o.conditions = conditionsOf(list)
+		}
+	}
+	able, active := o.condition("AbleToScale"), o.condition("ScalingActive")
+	disabled := active.is("False") && active.reason == "ScalingDisabled"
+	switch {
+	case able.is("False"):
+		verdict.State, verdict.Message = healthscope.Pending, able.message
+		verdict.Reason = kubernetesReason(able.reason, healthscope.ReasonConditionFalse)
+	case active.is("False") && !disabled:
+		verdict.State, verdict.Message = healthscope.Pending, active.message
+		verdict.Reason = kubernetesReason(active.reason, healthscope.ReasonConditionFalse)
+	case replicas == 0 && len(o.conditions) == 0:
+		pendingNotObserved(verdict)
+	default:
+		verdict.State, verdict.Suspended = healthscope.Ready, disabled
+	}
+}
+
+// judgeBudget is the rule for PodDisruptionBudgets: Failed when the controller
+// cannot compute it. Too few healthy pods are a warning: the pods have a health of their own.
+func judgeBudget(o *object, verdict *healthscope.Result) {
+	var current, desired int64
+	if b, ok := o.typed.(*policyv1.PodDisruptionBudget); ok {
+		o.observedTyped(b.Status.ObservedGeneration)
+		current = o.typedNumber(int64(b.Status.CurrentHealthy), "status.currentHealthy")
+		desired = o.typedNumber(int64(b.Status.DesiredHealthy), "status.desiredHealthy")
+		typedConditions(o, b.Status.Conditions, metaCondition)
+	} else {
+		current, desired = o.number(o.status, "status.currentHealthy"), o.number(o.status, "status.desiredHealthy")
+	}
+	allowed := o.condition("DisruptionAllowed")
+	insufficient := allowed.reason == string(healthscope.ReasonInsufficientPods)
+	switch {
+	case o.outdated(allowed):
+		verdict.State, verdict.Reason = healthscope.Pending, healthscope.ReasonStaleCondition
+		verdict.Message = allowed.kind + " speaks of an older spec"
+	case allowed.is("False") && !insufficient:
+		verdict.State, verdict.Message = healthscope.Failed, allowed.message
+		verdict.Reason = kubernetesReason(allowed.reason, healthscope.ReasonConditionFalse)
+	case o.observed <= 0 && len(o.conditions) == 0 && current+desired == 0:
+		pendingNotObserved(verdict)
+	case allowed.is("False"), current < desired:
+		verdict.State, verdict.Reason, verdict.Warning = healthscope.Ready, healthscope.ReasonInsufficientPods, true
+		verdict.Message = fmt.Sprintf("%d pods are healthy, %d must be", current, desired)
+	default:
+		verdict.State = healthscope.Ready
+	}
+}

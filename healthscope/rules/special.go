@@ -1,0 +1,103 @@
+package rules
+
+import (
+	"fmt"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// failuresByKind are signs of failure that only some kinds have: a request that is refused is not looked at again.
+var failuresByKind = map[groupKind][]sign{
+	{"cert-manager.io", "CertificateRequest"}: {
+		{"InvalidRequest", "True", healthscope.ReasonFailed}, {"Denied", "True", healthscope.ReasonFailed},
+	},
+	{"certificates.k8s.io", "CertificateSigningRequest"}: {{"Denied", "True", healthscope.ReasonFailed}},
+}
+
+// ending are the kinds whose objects come to an end, so that one that runs is not done yet.
+var ending = map[groupKind]bool{
+	{"argoproj.io", "Workflow"}:                        true,
+	{"argoproj.io", "AnalysisRun"}:                     true,
+	{"postgresql.cnpg.io", "Backup"}:                   true,
+	{"kubevirt.io", "VirtualMachineInstanceMigration"}: true,
+}
+
+// judgeSpecial judges objects that have not failed and whose conditions do not mean what they do elsewhere, and says whether it did.
+func judgeSpecial(o *object, verdict *healthscope.Result, phase phase) bool {
+	switch (groupKind{verdict.Group, verdict.Kind}) {
+	case groupKind{"kubevirt.io", "VirtualMachineInstance"}: // Its condition Ready is False once it has ended.
+		if phase.word != "Succeeded" {
+			return false
+		}
+		verdict.State, verdict.Reason, verdict.Message = healthscope.Ready, healthscope.ReasonCompleted, "the virtual machine has ended well"
+	case groupKind{"autoscaling.internal.knative.dev", "PodAutoscaler"}:
+		active := find(o.conditions, "Active")
+		if !active.is("False") || active.reason != "NoTraffic" || o.outdated(active) {
+			return false
+		}
+		verdict.State, verdict.Message = healthscope.Ready, "it is scaled to zero, for lack of traffic"
+	default:
+		return false
+	}
+	return true
+}
+
+// usedConfiguration says whether an object is a configuration of a Crossplane provider, whose status only counts its users.
+func usedConfiguration(o *object, kind string) bool {
+	if kind != "ProviderConfig" && kind != "ClusterProviderConfig" || len(o.status) != 1 {
+		return false
+	}
+	_, counts := wholeNumber(o.status["users"])
+	return counts
+}
+
+// judgeACME is the rule for Orders and Challenges of cert-manager. The words of status.state are those of RFC 8555,
+// section 7.1.6: an order that is ready is still to be finalised.
+func judgeACME(o *object, verdict *healthscope.Result) {
+	state := o.text(o.status, "status.state")
+	verdict.Message = join(": ", "status.state is "+state, word(o.status["reason"]))
+	switch state {
+	case "valid":
+		verdict.State, verdict.Message = healthscope.Ready, ""
+	case "invalid", "expired", "errored":
+		verdict.State, verdict.Reason = healthscope.Failed, healthscope.ReasonPhaseFailed
+	case "pending", "processing", "ready":
+		verdict.State, verdict.Reason, verdict.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
+	case "":
+		pendingNotObserved(verdict)
+	default:
+		pendingUnknownPhase(verdict, state)
+	}
+}
+
+// judgeApplied is the rule for Databases of CloudNativePG, which say in status.applied whether PostgreSQL has taken them.
+func judgeApplied(o *object, verdict *healthscope.Result) {
+	applied := o.flag(o.status, "status.applied")
+	switch {
+	case o.status["applied"] == nil:
+		pendingNotObserved(verdict)
+	case applied:
+		verdict.State = healthscope.Ready
+	default:
+		verdict.State, verdict.Reason = healthscope.Failed, healthscope.ReasonFailed
+		verdict.Message = join(": ", "it could not be applied", word(o.status["message"]))
+	}
+}
+
+// judgePodSet is the rule for StrimziPodSets, whose status counts the pods that are wanted and those that are ready.
+func judgePodSet(o *object, verdict *healthscope.Result) {
+	wanted, observed := o.count(o.status, "status.pods")
+	if !observed {
+		pendingNotObserved(verdict)
+		return
+	}
+	ready := o.number(o.status, "status.readyPods")
+	wanted = max(wanted, int64(len(o.list(o.spec, "spec.pods"))))
+	verdict.Serving = ready >= wanted
+	if verdict.Serving {
+		verdict.State = healthscope.Ready
+		return
+	}
+	verdict.State, verdict.Reason, verdict.Progressing = healthscope.Pending, healthscope.ReasonReplicasNotReady, true
+	verdict.Message = fmt.Sprintf("%d of %d pods are ready", ready, wanted)
+}

@@ -1,0 +1,132 @@
+package rules
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxMessage is how many bytes a message may have.
+const maxMessage = 256
+
+// wholeNumber reads a number in any of the forms in which decoders and foreign writers leave one.
+func wholeNumber(value any) (int64, bool) {
+	switch n := value.(type) {
+	case int64:
+		return n, true
+	case int:
+		return int64(n), true
+	case int32:
+		return int64(n), true
+	case float64:
+		return wholeFloat(n)
+	case json.Number:
+		return wholeString(string(n))
+	case string:
+		return wholeString(n)
+	}
+	return 0, false
+}
+
+// wholeString reads a number that is written out.
+func wholeString(s string) (int64, bool) {
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return n, true
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return 0, false
+	}
+	return wholeFloat(f)
+}
+
+// wholeFloat reads a floating-point number. Beyond 2^53 such a number is not exact.
+func wholeFloat(f float64) (int64, bool) {
+	if math.Trunc(f) != f || math.Abs(f) > 1<<53 {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// generationNumber reads an observedGeneration. Argo Rollouts writes it as a
+// string, and versions before 1.0 wrote a hash there, of which nothing follows:
+// what is no number is not there, and 1e3 in a string is a hash. Flux begins at -1.
+func generationNumber(value any) (int64, bool) {
+	if s, ok := value.(string); ok {
+		n, err := strconv.ParseInt(s, 10, 64)
+		return n, err == nil
+	}
+	return wholeNumber(value)
+}
+
+// boolean reads a boolean, which may be written as a string.
+func boolean(value any) (b, ok bool) {
+	switch value := value.(type) {
+	case bool:
+		return value, true
+	case string:
+		b, err := strconv.ParseBool(value)
+		return b, err == nil
+	}
+	return false, false
+}
+
+// word returns a string that only describes, so that anything else may pass for an empty one.
+func word(value any) string {
+	s, _ := value.(string)
+	return s
+}
+
+// child returns an object that only describes, so that anything else may pass for none.
+func child(parent map[string]any, name string) map[string]any {
+	object, _ := parent[name].(map[string]any)
+	return object
+}
+
+// join joins the parts that are not empty.
+func join(separator string, parts ...string) string {
+	var b strings.Builder
+	for _, part := range parts {
+		if part == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString(separator)
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}
+
+// bounded makes a message one line of valid UTF-8 of at most maxMessage bytes.
+func bounded(message string) string {
+	return cut(oneLine(strings.ToValidUTF8(message, "\uFFFD")), maxMessage)
+}
+
+// oneLine puts a text into one line without control characters.
+func oneLine(text string) string {
+	if strings.IndexFunc(text, unicode.IsControl) < 0 {
+		return text
+	}
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// cut shortens a text to at most limit bytes, at a rune.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit]
+}

@@ -1,0 +1,380 @@
+package status
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+)
+
+// current is how old what is known of the contexts may be without the document saying so. etcd is asked more often, so
+// that more than this means that it does not answer.
+const current = 10 * time.Second
+
+// Input is what a document is made of.
+type Input struct {
+	// Subject is what was asked about: a deployment intent group, or a cluster with its network intents.
+	Subject appcontext.Subject
+	// CompositeProfile is the name of the group's composite profile; empty where that is not known. AppContexts do not have it.
+	CompositeProfile string
+	// View is what is known of the subject. Of its contexts nothing is read but what Contents has.
+	appcontext.View
+	// Contents is what Decode made of View; nil when View has no context.
+	Contents *Contents
+	// Reports are what is known of the clusters, by the places of Contents.Expected. What is not there is not known.
+	Reports map[Place]Report
+	// Policy is that of the installation. It says how long a resource may be missing.
+	Policy healthscope.Policy
+	// Now is the time.
+	Now time.Time
+}
+
+// builder makes one document.
+type builder struct {
+	Input
+
+	query    Query
+	life     lifecycle
+	document Document
+	all      rollup
+	fresh    oldest
+	view     view
+	scratch  []row
+	matched  struct{ apps, clusters, resources map[string]bool }
+}
+
+// New makes the document that a query asks for.
+//
+// Apps are in the order in which the context wants them brought up, clusters in that of their names. The resources that
+// the context names come in the order of name and kind, those that are in the cluster only after them, by group, kind,
+// namespace and name. Counts are those of the resources that the document lists, or that a summary would list.
+//
+// An object in a cluster is the one in the context when kind and name are the same, and group and namespace where the
+// context names them; the version makes no difference.
+func New(in Input, q Query) Document {
+	b := builder{Input: in, query: q}
+	b.document = head(in)
+	if q.ListInstances {
+		b.document.Instances = instances(in.View)
+		return b.document
+	}
+	b.document.State = history(in.Info.Actions)
+	if in.ContextID != "" {
+		var state appcontext.State
+		if in.Contents != nil {
+			state = in.Contents.state
+			b.document.Problems = in.Contents.problems
+		}
+		b.life = lifecycleOf(in.ContextID, state, in.Info.Actions)
+		b.document.Status = string(state)
+		b.apps()
+	}
+	if q.Health {
+		b.document.Health = b.overall(b.all)
+	}
+	b.document.Freshness = b.freshness()
+	b.document.Unmatched = b.unmatched()
+	return b.document
+}
+
+// head returns a document with the names of what it is about.
+func head(in Input) Document {
+	s := in.Subject
+	if s.Cluster != "" {
+		return Document{Name: s.Provider + "+" + s.Cluster}
+	}
+	return Document{Project: s.Project, CompositeApp: s.CompositeApp, CompositeAppVersion: s.Version, CompositeProfile: in.CompositeProfile, Name: s.Group}
+}
+
+// history writes what users did.
+func history(actions []appcontext.Action) *History {
+	h := &History{Actions: make([]Action, 0, len(actions))}
+	for _, a := range actions {
+		h.Actions = append(h.Actions, Action{State: string(a.State), ContextID: a.ContextID, TimeStamp: a.Time.UTC().Format(time.RFC3339Nano)})
+	}
+	return h
+}
+
+// instances returns the ids of the contexts, in the order in which users first had to do with them, then those of which
+// no action is known.
+func instances(v appcontext.View) []string {
+	ids := []string{}
+	seen := map[string]bool{"": true}
+	add := func(id string) {
+		if !seen[id] {
+			seen[id] = true
+			ids = append(ids, id)
+		}
+	}
+	for _, a := range v.Info.Actions {
+		add(a.ContextID)
+	}
+	for _, id := range v.Contexts {
+		add(id)
+	}
+	return ids
+}
+
+// apps adds apps, counts and states to the document.
+func (b *builder) apps() {
+	if b.Contents == nil {
+		return
+	}
+	b.matched.apps, b.matched.clusters, b.matched.resources = map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for i := range b.Contents.apps {
+		a := &b.Contents.apps[i]
+		if !selects(b.query.Apps, a.name) {
+			continue
+		}
+		wire := App{Name: a.name}
+		var u rollup
+		for _, p := range a.places {
+			if selects(b.query.Clusters, p.Cluster) {
+				b.place(&wire, &u, p)
+			}
+		}
+		if b.query.Health {
+			wire.Health = b.health(u)
+		}
+		b.all.merge(u)
+		if len(wire.Clusters) > 0 && b.query.Output != OutputSummary {
+			b.document.Apps = append(b.document.Apps, wire)
+		}
+	}
+}
+
+// place adds a cluster to an app.
+func (b *builder) place(to *App, u *rollup, p *place) {
+	v := &b.view
+	if b.query.usesClusters() {
+		v.look(b.Reports[p.Place], b.life.terminated)
+	}
+	rows := b.rows(p, v)
+	listed := b.list(rows)
+	b.count(p.Place, listed)
+	cluster := Cluster{Provider: p.provider, Name: p.cluster}
+	if b.query.usesClusters() && len(rows) > 0 {
+		cluster.Freshness = b.age(v)
+	}
+	if b.query.Health {
+		own := b.rate(p.Place, rows, v)
+		cluster.Health = b.health(own)
+		u.merge(own)
+	}
+	if b.query.Output == OutputSummary || len(listed) == 0 {
+		return
+	}
+	cluster.Resources = b.resources(listed, v)
+	to.Clusters = append(to.Clusters, cluster)
+}
+
+// rows puts together what is expected and what is there, as far as the query selects it. They are overwritten by the next
+// call.
+func (b *builder) rows(p *place, v *view) []row {
+	rows := b.scratch[:0]
+	for i := range p.resources {
+		r := &p.resources[i]
+		if !selects(b.query.Resources, r.name) {
+			continue
+		}
+		m := v.claim(r)
+		rows = append(rows, row{expected: r, member: m, rsync: b.life.rsyncWord(r), presence: v.presence(r.identity, m)})
+	}
+	expected := len(rows)
+	for i := range v.Members {
+		m := &v.Members[i]
+		if !v.claimed[i] && selects(b.query.Resources, m.Name) {
+			rows = append(rows, row{member: m, presence: v.presence(identity{}, m)})
+		}
+	}
+	slices.SortFunc(rows[expected:], func(a, b row) int { return a.member.Compare(b.member.Key) })
+	if b.query.Health {
+		for i := range rows {
+			b.judge(&rows[i], v)
+		}
+	}
+	b.scratch = rows
+	return rows
+}
+
+// list returns the rows that the type of the query wants to be listed.
+func (b *builder) list(rows []row) []row {
+	if b.query.Type != TypeRsync {
+		return rows
+	}
+	expected := slices.IndexFunc(rows, func(r row) bool { return r.expected == nil })
+	if expected < 0 {
+		return rows
+	}
+	return rows[:expected] // The others come last.
+}
+
+// count counts rows by their words, and takes note of what filters they match.
+func (b *builder) count(at Place, rows []row) {
+	if len(rows) == 0 {
+		return
+	}
+	b.matched.apps[at.App], b.matched.clusters[at.Cluster] = true, true
+	d := &b.document
+	if d.RsyncStatus == nil && b.query.Type != TypeCluster {
+		d.RsyncStatus = map[string]int{}
+	}
+	if d.ClusterStatus == nil && b.query.Type != TypeRsync {
+		d.ClusterStatus = map[string]int{}
+	}
+	for i := range rows {
+		r := &rows[i]
+		if d.RsyncStatus != nil && r.expected != nil {
+			d.RsyncStatus[r.rsync]++
+		}
+		if d.ClusterStatus != nil {
+			d.ClusterStatus[string(r.presence)]++
+		}
+		if len(b.query.Resources) > 0 {
+			b.matched.resources[r.identity().name] = true
+		}
+	}
+}
+
+// rate rolls up rows, and what the bundle counts without a name. A filter by name lets none of these through.
+func (b *builder) rate(at Place, rows []row, v *view) rollup {
+	var u rollup
+	for i := range rows {
+		u.add(at, &rows[i])
+	}
+	unlisted := v.Unlisted
+	if v.Lost {
+		unlisted = unlisted.Lost()
+	}
+	switch {
+	case len(b.query.Resources) > 0:
+	case b.life.leaving:
+		u.remaining += unlisted.Total
+	default:
+		u.count(unlisted)
+	}
+	return u
+}
+
+// resources writes rows.
+func (b *builder) resources(rows []row, v *view) []Resource {
+	var objects map[healthscope.Key]map[string]any
+	if b.query.Output == OutputDetail && b.query.Type != TypeRsync {
+		objects = v.Bundle.objects()
+	}
+	written := make([]Resource, 0, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		id := r.identity()
+		wire := Resource{GVK: GVK{Group: id.group, Version: id.version, Kind: id.kind}, Name: id.name}
+		switch b.query.Type {
+		case TypeRsync:
+			wire.RsyncStatus = r.rsync
+		case TypeCluster:
+			if r.presence != Present {
+				wire.ClusterStatus = r.presence
+			}
+		case TypeAll:
+			wire.RsyncStatus, wire.ClusterStatus = r.rsync, r.presence
+		}
+		if b.query.Health {
+			wire.Namespace, wire.Health = id.namespace, b.healthOf(r)
+		}
+		if b.query.Output == OutputDetail {
+			wire.Detail = b.detail(r, objects)
+		}
+		written = append(written, wire)
+	}
+	return written
+}
+
+// detail returns an object: from the context, or what is in the cluster.
+func (b *builder) detail(r *row, objects map[healthscope.Key]map[string]any) []byte {
+	switch {
+	case b.query.Type == TypeRsync:
+		text, err := r.expected.stored.Body()
+		if err != nil {
+			return nil
+		}
+		return encode(parse(text))
+	case r.member != nil:
+		return encode(objects[r.member.Key])
+	default:
+		return nil
+	}
+}
+
+// unmatched returns the values of filters that nothing in the answer has; nil when there are none.
+func (b *builder) unmatched() *Unmatched {
+	missing := func(wanted []string, found map[string]bool) []string {
+		return slices.DeleteFunc(slices.Clone(wanted), func(name string) bool { return found[name] })
+	}
+	u := Unmatched{
+		Apps:      missing(b.query.Apps, b.matched.apps),
+		Clusters:  missing(b.query.Clusters, b.matched.clusters),
+		Resources: missing(b.query.Resources, b.matched.resources),
+	}
+	if b.ContextID != "" && b.Contents == nil {
+		u.Instance = b.ContextID
+	}
+	if len(u.Apps)+len(u.Clusters)+len(u.Resources)+len(u.Instance) == 0 {
+		return nil
+	}
+	return &u
+}
+
+// oldest is what is known of the age of everything in a document.
+type oldest struct {
+	saved, truncated bool
+	seen             time.Time
+}
+
+func (o *oldest) add(seen time.Time) {
+	if !seen.IsZero() && (o.seen.IsZero() || seen.Before(o.seen)) {
+		o.seen = seen
+	}
+}
+
+// age says how old a report is. That of one which is current is said with health only.
+func (b *builder) age(v *view) Freshness {
+	f := Freshness{Truncated: v.Truncated}
+	b.fresh.truncated = b.fresh.truncated || v.Truncated
+	if v.Saved {
+		f.Source, b.fresh.saved = sourceContext, true
+	}
+	if v.Saved || v.Lost || b.query.Health {
+		f.LastSeen = wireTime(v.LastSeen)
+		b.fresh.add(v.LastSeen)
+	}
+	return f
+}
+
+// freshness says how old the oldest fact in the document is.
+func (b *builder) freshness() Freshness {
+	f := Freshness{Truncated: b.fresh.truncated}
+	if b.fresh.saved {
+		f.Source = sourceContext
+	}
+	if b.query.Health || b.Now.Sub(b.Proven) > current {
+		b.fresh.add(b.Proven)
+	}
+	f.LastSeen = wireTime(b.fresh.seen)
+	return f
+}
+
+// encode writes an object; nil when there is none. <, > and & stay as they are: answers are no HTML.
+func encode(object map[string]any) []byte {
+	if object == nil {
+		return nil
+	}
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(object); err != nil {
+		return nil
+	}
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
+}

@@ -1,0 +1,275 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/rules"
+)
+
+// unreadable is the word for a state in the context that cannot be read, or that nothing is known of.
+const unreadable = "Unknown"
+
+// maxProblems is how many places a document names at most that cannot be read.
+const maxProblems = 20
+
+// Place is an app in a cluster.
+type Place struct {
+	// App is the name of the app.
+	App string
+	// Cluster is the name of the cluster, <provider>+<cluster>.
+	Cluster string
+}
+
+// Contents is what contexts say, decoded: which resources are to be where, and what rsync did about them. It never
+// changes, and is safe for concurrent use. Make it once for each revision of the contexts, and as many documents from it
+// as are asked for.
+type Contents struct {
+	id       string
+	state    appcontext.State
+	apps     []app
+	places   map[Place]*place
+	bodies   map[appcontext.Handle]body
+	problems []string
+}
+
+type app struct {
+	name   string
+	places []*place
+}
+
+// place is an app in a cluster.
+type place struct {
+	Place
+
+	provider, cluster string
+	// bundle is the name of the app's ResourceBundleStates.
+	bundle string
+	// saved is where the bundle is saved that was seen there; the zero value if nowhere.
+	saved     appcontext.Cluster
+	hasSaved  bool
+	resources []resource
+}
+
+// resource is an object that is expected in a cluster.
+type resource struct {
+	identity
+
+	// rsync is what rsync did with it, in EMCO's word.
+	rsync string
+	// namespace is where it goes if it does not say so itself.
+	fallback string
+	stored   appcontext.Resource
+}
+
+// body is what an object in a context is, as of a revision of etcd.
+type body struct {
+	revision int64
+	identity identity
+	ok       bool
+}
+
+// Decode reads the contexts of a view: what is expected from Context, and what rsync did about it from StatusContext,
+// under which EMCO keeps that after an update. It returns nil for a view without a context. previous, which may be nil, is
+// what was decoded of an earlier revision: what has not changed since is taken from there instead of being parsed again.
+//
+// Nothing is left out because it cannot be read: it is listed as Unknown, and the document says what is wrong.
+func Decode(view appcontext.View, previous *Contents) *Contents {
+	if view.Context == nil {
+		return nil
+	}
+	d := decoder{Contents: &Contents{id: view.Context.ID(), places: map[Place]*place{}, bodies: map[appcontext.Handle]body{}}, previous: previous, status: view.StatusContext}
+	if d.status == nil {
+		d.status = view.Context
+		d.problemf("the context that keeps the states is not there any more: states are those of context %q itself", d.id)
+	}
+	state, err := view.Context.Status()
+	d.check(err, view.Context.Handle().Level("status"))
+	d.state = state
+	meta, err := view.Context.Meta()
+	d.check(err, view.Context.Handle().Level("meta"))
+	d.namespace = meta.Namespace
+	_, err = view.Context.AppOrder()
+	d.check(err, view.Context.Handle().Level("app/instruction/order"))
+	for _, a := range view.Context.Apps() {
+		d.app(a)
+	}
+	slices.Sort(d.problems)
+	if len(d.problems) > maxProblems {
+		more := len(d.problems) - maxProblems + 1
+		d.problems = append(slices.Clip(d.problems[:maxProblems-1]), fmt.Sprintf("%d more", more))
+	}
+	return d.Contents
+}
+
+// decoder is the working state of Decode.
+type decoder struct {
+	*Contents
+
+	previous *Contents
+	// status is the context with the states.
+	status    *appcontext.Snapshot
+	namespace string
+}
+
+func (d *decoder) problemf(format string, args ...any) {
+	d.problems = append(d.problems, fmt.Sprintf(format, args...))
+}
+
+// check notes a value that cannot be read. What is in it is not repeated: it may be a secret.
+func (d *decoder) check(err error, at appcontext.Handle) {
+	if err != nil {
+		d.problemf("the value at %q cannot be read", at)
+	}
+}
+
+func (d *decoder) app(a appcontext.App) {
+	decoded := app{name: a.Name()}
+	states, _ := d.status.App(a.Name())
+	clusters := a.Clusters()
+	decoded.places = make([]*place, 0, len(clusters))
+	for _, c := range clusters {
+		p := &place{Place: Place{a.Name(), c.Name()}, bundle: states.BundleName()}
+		var ok bool
+		if p.provider, p.cluster, ok = c.Split(); !ok {
+			p.provider, p.cluster = "", c.Name()
+			d.problemf("the name of cluster %q at %q is not <provider>+<cluster>", c.Name(), c.Handle())
+		}
+		there, found := states.Cluster(c.Name())
+		if _, reported := there.Value("status"); found && reported {
+			p.saved, p.hasSaved = there, true
+		}
+		resources := c.Resources()
+		p.resources = make([]resource, 0, len(resources))
+		for _, r := range resources {
+			stored, _ := there.Resource(r.Name())
+			p.resources = append(p.resources, d.resource(r, stored, found))
+		}
+		slices.SortFunc(p.resources, func(a, b resource) int { return strings.Compare(a.stored.Name(), b.stored.Name()) })
+		decoded.places = append(decoded.places, p)
+		d.places[p.Place] = p
+	}
+	d.apps = append(d.apps, decoded)
+}
+
+// resource decodes an expected object. states is where its state is, if found.
+func (d *decoder) resource(r, states appcontext.Resource, found bool) resource {
+	decoded := resource{identity: d.identify(r), rsync: string(appcontext.ResourcePending), fallback: d.namespace, stored: r}
+	object, kind, ok := r.Split()
+	if !ok {
+		object = r.Name()
+		d.problemf("the name of resource %q at %q is not <name>+<Kind>", r.Name(), r.Handle())
+	}
+	decoded.name = object
+	if decoded.kind == "" {
+		decoded.kind = kind
+	}
+	if !found {
+		return decoded
+	}
+	if raw, ok := states.Value("status"); ok {
+		if word, usual := usualStates[string(raw)]; usual {
+			decoded.rsync = word
+			return decoded
+		}
+		state, err := states.Status()
+		d.check(err, states.Handle().Level("status"))
+		switch {
+		case err != nil:
+			decoded.rsync = unreadable
+		case state != "":
+			decoded.rsync = string(state)
+		}
+	}
+	return decoded
+}
+
+// usualStates are the values that states usually have, as they are stored. It saves decoding thousands of them.
+var usualStates = func() map[string]string {
+	usual := map[string]string{}
+	for _, state := range []appcontext.ResourceStatus{
+		appcontext.ResourcePending, appcontext.ResourceApplied, appcontext.ResourceFailed, appcontext.ResourceRetrying, appcontext.ResourceDeleted,
+	} {
+		usual[`{"Status":"`+string(state)+`"}`] = string(state)
+	}
+	return usual
+}()
+
+// identify says what an object in a context is. It is empty where that cannot be read.
+func (d *decoder) identify(r appcontext.Resource) identity {
+	known, ok := d.previous.body(r.Handle())
+	if revision := r.Revision(); !ok || known.revision != revision {
+		text, err := r.Body()
+		known = body{revision: revision}
+		if err == nil {
+			known.identity, known.ok = identify(text)
+		}
+	}
+	if !known.ok {
+		d.problemf("the object at %q cannot be read", r.Handle())
+	}
+	d.bodies[r.Handle()] = known
+	return known.identity
+}
+
+func (c *Contents) body(h appcontext.Handle) (body, bool) {
+	if c == nil {
+		return body{}, false
+	}
+	b, ok := c.bodies[h]
+	return b, ok
+}
+
+// Expected is a place that a document tells about, and where to look for what is there.
+type Expected struct {
+	Place
+
+	// BundleName is the name of the ResourceBundleState that the app has in the cluster, <context>-<app>, and the value of
+	// its label emco/deployment-id.
+	BundleName string
+	// Saved is where the status of that bundle is saved in the context; empty when none has been seen.
+	Saved appcontext.Handle
+	// SavedRevision is the revision of etcd at which it was saved. Together with Saved it names the value for ever, so that
+	// what DecodeBundle made of it can be kept.
+	SavedRevision int64
+}
+
+// Expected returns the places for which the document of a query needs a Report, in the order of the document. A query
+// about rsync alone needs none.
+func (c *Contents) Expected(q Query) []Expected {
+	if c == nil || !q.usesClusters() {
+		return nil
+	}
+	var expected []Expected
+	for _, a := range c.apps {
+		for _, p := range a.places {
+			if !selects(q.Apps, p.App) || !selects(q.Clusters, p.Cluster) {
+				continue
+			}
+			e := Expected{Place: p.Place, BundleName: p.bundle}
+			if p.hasSaved {
+				e.Saved, e.SavedRevision = p.saved.Handle().Level("status"), p.saved.BundleRevision()
+			}
+			expected = append(expected, e)
+		}
+	}
+	return expected
+}
+
+// SavedBundle decodes the bundle that is saved in the context for a place, with DecodeBundle; nil when there is none.
+func (c *Contents) SavedBundle(p Place, user rules.UserRules) *Bundle {
+	if c == nil {
+		return nil
+	}
+	at, ok := c.places[p]
+	if !ok || !at.hasSaved {
+		return nil
+	}
+	text, err := at.saved.Bundle()
+	if err != nil {
+		text = ""
+	}
+	return DecodeBundle(p.Cluster, text, user)
+}

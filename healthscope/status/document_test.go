@@ -1,0 +1,356 @@
+package status_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/status"
+)
+
+// words are what a document says of its resources: app/cluster/name → rsync-status, cluster-status and state.
+func words(d status.Document) map[string]string {
+	found := map[string]string{}
+	for _, a := range d.Apps {
+		for _, c := range a.Clusters {
+			for _, r := range c.Resources {
+				text := r.RsyncStatus + "|" + string(r.ClusterStatus)
+				if r.Health != nil {
+					text += "|" + r.Health.State + "|" + r.Health.Reason + "|" + r.Health.CountsAs
+				}
+				found[a.Name+"/"+c.Name+"/"+r.GVK.Kind+"/"+r.Name] = text
+			}
+		}
+	}
+	return found
+}
+
+func check[T any](t *testing.T, what string, want, got T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// edge is an app in one cluster.
+func edge(state string, resources ...string) keys {
+	return newKeys("42", state).order("web").cluster("web", "west+berlin", resources...)
+}
+
+var berlin = status.Place{App: "web", Cluster: "west+berlin"}
+
+// TestWhatIsInTheCluster has each way in which an expected resource, and one that nobody expects, can be there or not.
+func TestWhatIsInTheCluster(t *testing.T) {
+	web := []string{"web+Deployment", object("apps/v1", "Deployment", "web"), "Applied"}
+	deployment := member("west+berlin", "apps", "Deployment", "web", healthscope.Ready)
+	pod := member("west+berlin", "", "Pod", "web-0", healthscope.Pending)
+	other := deployment
+	other.Namespace = "elsewhere"
+	in := func(report status.Report, change func(*status.Report)) status.Report {
+		change(&report)
+		return report
+	}
+	tests := map[string]struct {
+		resources []string
+		report    status.Report
+		want      map[string]string
+	}{
+		"there":               {web, seen(deployment), map[string]string{"web/berlin/Deployment/web": "Applied|Present"}},
+		"in another version":  {[]string{"web+Deployment", object("extensions/v1beta1", "Deployment", "web"), "Applied"}, seen(deployment), map[string]string{"web/berlin/Deployment/web": "Applied|Present"}},
+		"another group":       {[]string{"web+Deployment", object("acme.example/v1", "Deployment", "web"), "Applied"}, seen(deployment), map[string]string{"web/berlin/Deployment/web": "|Present"}},
+		"namespace unsaid":    {web, seen(other), map[string]string{"web/berlin/Deployment/web": "Applied|Present"}},
+		"other namespace":     {[]string{"web+Deployment", object("apps/v1", "Deployment", "web") + "  namespace: store\n", "Applied"}, seen(other), map[string]string{"web/berlin/Deployment/web": "|Present"}},
+		"gone":                {web, seen(), map[string]string{"web/berlin/Deployment/web": "Applied|NotPresent"}},
+		"more":                {web, seen(pod, deployment), map[string]string{"web/berlin/Deployment/web": "Applied|Present", "web/berlin/Pod/web-0": "|Present"}},
+		"no bundle":           {web, status.Report{}, map[string]string{"web/berlin/Deployment/web": "Applied|Unknown"}},
+		"not filled":          {web, in(seen(), func(r *status.Report) { r.Observed = false }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown"}},
+		"too large":           {web, in(seen(pod), func(r *status.Report) { r.Truncated = true }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown", "web/berlin/Pod/web-0": "|Present"}},
+		"partly unreadable":   {web, in(seen(), func(r *status.Report) { r.Malformed = []string{"deploymentStatuses"} }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown"}},
+		"lost":                {web, in(seen(), func(r *status.Report) { r.Lost = true }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown"}},
+		"lost, known before":  {web, in(seen(healthscope.Lost([]healthscope.Member{deployment}, healthscope.ReasonClusterUnreachable, "no answer", noon)...), func(r *status.Report) { r.Lost = true }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown"}},
+		"kind not followed":   {[]string{"web+Gadget", object("acme.example/v1", "Gadget", "web"), "Applied"}, seen(), map[string]string{"web/berlin/Gadget/web": "Applied|Unknown"}},
+		"kind followed":       {[]string{"web+Gadget", object("acme.example/v1", "Gadget", "web"), "Applied"}, seen(member("west+berlin", "acme.example", "Gadget", "x", healthscope.Ready)), map[string]string{"web/berlin/Gadget/web": "Applied|NotPresent", "web/berlin/Gadget/x": "|Present"}},
+		"not applied":         {[]string{"web+Pod", object("v1", "Pod", "web"), ""}, seen(), map[string]string{"web/berlin/Pod/web": "Pending|NotPresent"}},
+		"word of another age": {[]string{"web+Pod", object("v1", "Pod", "web"), "Paused"}, seen(), map[string]string{"web/berlin/Pod/web": "Paused|NotPresent"}},
+		"body of an update":   {[]string{"web+Pod", "nil", "Applied"}, seen(member("west+berlin", "", "Pod", "web", healthscope.Ready)), map[string]string{"web/berlin/Pod/web": "Applied|Present"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			in := edge("Instantiated", tt.resources...).input(t)
+			in.Reports[berlin] = tt.report
+			got := words(status.New(in, query(t, "type=all")))
+			for name, want := range tt.want {
+				if got[name] != want {
+					t.Errorf("%s is %q, want %q", name, got[name], want)
+				}
+			}
+			if name != "another group" && name != "other namespace" {
+				check(t, "resources", len(tt.want), len(got))
+			}
+		})
+	}
+}
+
+// TestSameNameTwice: of objects that could be the expected one, the one in the context's namespace is.
+func TestSameNameTwice(t *testing.T) {
+	here, there := member("west+berlin", "", "Service", "web", healthscope.Ready), member("west+berlin", "", "Service", "web", healthscope.Failed)
+	there.Namespace = "back"
+	in := edge("Instantiated", "web+Service", object("v1", "Service", "web"), "Applied").input(t)
+	in.Reports[berlin] = seen(there, here)
+	d := status.New(in, query(t, "type=all&health=true"))
+	var got []string
+	for _, r := range d.Apps[0].Clusters[0].Resources {
+		got = append(got, r.RsyncStatus+" "+r.Namespace+" "+r.Health.State)
+	}
+	check(t, "services", []string{"Applied store Ready", " back Failed"}, got)
+}
+
+// TestATerminatedInstanceIsNeverShownAsRunning, whatever its saved bundles say, and what is still there is shown as that.
+func TestATerminatedInstanceIsNeverShownAsRunning(t *testing.T) {
+	ready := member("west+berlin", "apps", "Deployment", "web", healthscope.Ready)
+	bundle := `{"ready":false,"resourceCount":0,"deploymentStatuses":[{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"web","namespace":"store"},"spec":{"replicas":1},"status":{"replicas":1,"readyReplicas":1,"updatedReplicas":1,"availableReplicas":1}}]}`
+	ended := []appcontext.Action{action(appcontext.ActionInstantiated, "42", 7200), action(appcontext.ActionTerminated, "42", 60)}
+	saved := func(in status.Input) status.Report {
+		return status.SavedReport(in.Contents.SavedBundle(berlin, nil), in.Policy, time.Time{}, noon)
+	}
+	tests := map[string]struct {
+		state, resource string
+		report          func(status.Input) status.Report
+		want            string
+		counts          map[string]int
+		overall, reason string
+	}{
+		"saved bundle":            {"Terminated", "Deleted", saved, "Deleted|Unknown|NotPresent|Terminated|", map[string]int{"Unknown": 1}, "NotPresent", "Terminated"},
+		"states left behind":      {"Terminated", "Applied", saved, "Deleted|Unknown|NotPresent|Terminated|", map[string]int{"Unknown": 1}, "NotPresent", "Terminated"},
+		"empty bundle":            {"Terminated", "Deleted", func(status.Input) status.Report { return seen() }, "Deleted|NotPresent|NotPresent|Terminated|", map[string]int{"NotPresent": 1}, "NotPresent", "Terminated"},
+		"still there":             {"Terminated", "Deleted", func(status.Input) status.Report { return seen(ready) }, "Deleted|Present|Terminating|StillPresent|", map[string]int{"Present": 1}, "Terminating", "StillPresent"},
+		"lost":                    {"Terminated", "Deleted", func(status.Input) status.Report { return lost(ready) }, "Deleted|Unknown|Unknown|ClusterUnreachable|", map[string]int{"Unknown": 1}, "Unknown", "ClusterUnreachable"},
+		"terminating":             {"Terminating", "Applied", func(status.Input) status.Report { return seen(ready) }, "Applied|Present|Terminating|Deleting|", map[string]int{"Present": 1}, "Terminating", "Deleting"},
+		"asked for":               {"Instantiated", "Applied", func(status.Input) status.Report { return seen(ready) }, "Applied|Present|Terminating|Deleting|", map[string]int{"Present": 1}, "Terminating", "Deleting"},
+		"could not be terminated": {"TerminateFailed", "Failed", func(status.Input) status.Report { return seen(ready) }, "Failed|Present|Failed|RsyncFailed|", map[string]int{"Present": 1}, "Failed", "RsyncFailed"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			in := edge(tt.state, "web+Deployment", object("apps/v1", "Deployment", "web"), tt.resource).bundle("web", "west+berlin", bundle).input(t, ended...)
+			in.Reports[berlin] = tt.report(in)
+			d := status.New(in, query(t, "output=small"))
+			check(t, "resource", map[string]string{"web/berlin/Deployment/web": tt.want}, words(d))
+			check(t, "counts", tt.counts, d.ClusterStatus)
+			check(t, "status", tt.state, d.Status)
+			for _, h := range []*status.Health{d.Health, d.Apps[0].Health, d.Apps[0].Clusters[0].Health} {
+				if h.State != tt.overall || h.Reason != tt.reason || h.Resources.Total != 0 {
+					t.Errorf("health %+v %+v", h, h.Resources)
+				}
+			}
+		})
+	}
+}
+
+// TestStatesOfContextsThatEnd count without a history: EMCO keeps it elsewhere.
+func TestStatesOfContextsThatEnd(t *testing.T) {
+	for state, want := range map[string]string{"Terminating": "Terminating", "TerminateFailed": "Terminating", "Terminated": "Terminating", "Instantiated": "Ready", "Updating": "Ready"} {
+		in := edge(state, "web+Deployment", object("apps/v1", "Deployment", "web"), "Applied").input(t)
+		in.Info.Actions = nil
+		in.Reports[berlin] = seen(member("west+berlin", "apps", "Deployment", "web", healthscope.Ready))
+		check(t, state, want, status.New(in, query(t, "output=small")).Health.State)
+	}
+}
+
+// lost is what the hub says of a bundle in a cluster that does not answer.
+func lost(members ...healthscope.Member) status.Report {
+	return status.Report{
+		Members: healthscope.Lost(members, healthscope.ReasonClusterUnreachable, "no answer", noon.Add(-time.Minute)), Observed: true,
+		Lost: true, Reason: healthscope.ReasonClusterUnreachable, Message: "no answer", LastSeen: noon.Add(-time.Minute),
+	}
+}
+
+// TestAFilterThatMatchesNothingSaysSo, alone, among others, and for combinations.
+func TestAFilterThatMatchesNothingSaysSo(t *testing.T) {
+	in := autumn(t, newID)
+	tests := map[string]struct {
+		query string
+		want  *status.Unmatched
+		apps  int
+		state string
+	}{
+		"all match":          {"app=web&cluster=west%2Bbonn&resource=web-server", nil, 1, "Ready"},
+		"no such app":        {"app=nope", &status.Unmatched{Apps: []string{"nope"}}, 0, "Unknown"},
+		"one of two apps":    {"app=nope&app=web", &status.Unmatched{Apps: []string{"nope"}}, 1, "Ready"},
+		"no such cluster":    {"cluster=west%2Bnope", &status.Unmatched{Clusters: []string{"west+nope"}}, 0, "Unknown"},
+		"no such resource":   {"resource=nope", &status.Unmatched{Resources: []string{"nope"}}, 0, "Unknown"},
+		"not together":       {"app=web&resource=cache-server", &status.Unmatched{Apps: []string{"web"}, Resources: []string{"cache-server"}}, 0, "Unknown"},
+		"summary, not there": {"output=summary&app=nope", &status.Unmatched{Apps: []string{"nope"}}, 0, "Unknown"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			for _, kind := range []string{"&type=rsync", "&type=cluster", "&type=all"} {
+				d := status.New(in, query(t, tt.query+kind+"&health=true"))
+				check(t, "unmatched"+kind, tt.want, d.Unmatched)
+				check(t, "apps"+kind, tt.apps, len(d.Apps))
+				check(t, "state"+kind, tt.state, d.Health.State)
+				if tt.apps == 0 && (d.Health.Reason != "NoMatch" || len(d.RsyncStatus)+len(d.ClusterStatus) > 0) {
+					t.Errorf("%s: health %+v, counts %v %v", kind, d.Health, d.RsyncStatus, d.ClusterStatus)
+				}
+			}
+		})
+	}
+}
+
+// TestBeforeAndAfterContexts: a group that was not instantiated yet, and one whose context is not kept any more.
+func TestBeforeAndAfterContexts(t *testing.T) {
+	created := action(appcontext.ActionCreated, "", 9000)
+	view := func(id string, actions ...appcontext.Action) status.Input {
+		return status.Input{Subject: group, View: appcontext.View{Info: appcontext.StateInfo{Actions: actions}, ContextID: id, Proven: noon}, Now: noon}
+	}
+	tests := map[string]struct {
+		in        status.Input
+		state     string
+		reason    string
+		unmatched *status.Unmatched
+	}{
+		"never instantiated": {view("", created), "NotPresent", "NotInstantiated", nil},
+		"terminated":         {view("42", created, action(appcontext.ActionInstantiated, "42", 60), action(appcontext.ActionTerminated, "42", 50)), "NotPresent", "Terminated", &status.Unmatched{Instance: "42"}},
+		"gone":               {view("42", created, action(appcontext.ActionInstantiated, "42", 60)), "Unknown", "ContextGone", &status.Unmatched{Instance: "42"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			tt.in.Contents = status.Decode(tt.in.View, nil)
+			check(t, "places", 0, len(tt.in.Contents.Expected(query(t, "type=all"))))
+			d := status.New(tt.in, query(t, "output=small"))
+			if d.Status != "" || d.Apps != nil || d.RsyncStatus != nil || d.ClusterStatus != nil || len(d.State.Actions) != len(tt.in.Info.Actions) {
+				t.Errorf("document %s", wire(t, d))
+			}
+			check(t, "unmatched", tt.unmatched, d.Unmatched)
+			check(t, "state", tt.state+" "+tt.reason, d.Health.State+" "+d.Health.Reason)
+		})
+	}
+}
+
+// TestAGroupWithoutHistory has the contexts that are known all the same, and an empty list of actions.
+func TestAGroupWithoutHistory(t *testing.T) {
+	in := edge("Instantiated", "web+Pod", object("v1", "Pod", "web"), "Applied").input(t, []appcontext.Action{}...)
+	in.Info.Actions = nil
+	if got := wire(t, status.New(in, query(t, "output=summary"))); !strings.Contains(got, `"state":{"Actions":[]}`) {
+		t.Errorf("document %s", got)
+	}
+	check(t, "instances", []string{"42"}, status.New(in, query(t, "instance")).Instances)
+	in.Contexts = nil
+	in.Info.Actions = []appcontext.Action{action(appcontext.ActionInstantiated, "41", 9), action(appcontext.ActionTerminated, "41", 8), action(appcontext.ActionInstantiated, "42", 7)}
+	check(t, "instances of the history", []string{"41", "42"}, status.New(in, query(t, "instance")).Instances)
+	in.Info.Actions = nil
+	if got := wire(t, status.New(in, query(t, "instance"))); !strings.Contains(got, `"instances":[]`) {
+		t.Errorf("document %s", got)
+	}
+}
+
+// TestAnUpdatedGroup: what is expected is in the newest context, and what became of it in the first one.
+func TestAnUpdatedGroup(t *testing.T) {
+	first := edge("Instantiated", "old+Pod", object("v1", "Pod", "old"), "Applied", "web+Pod", object("v1", "Pod", "web"), "Applied", "new+Pod", "nil", "Failed").bundle("web", "west+berlin", `{"podStatuses":[]}`)
+	newest := newKeys("43", "Updated").order("web").cluster("web", "west+berlin", "web+Pod", object("v1", "Pod", "web"), "Pending", "new+Pod", object("v1", "Pod", "new"), "", "later+Pod", object("v1", "Pod", "later"), "")
+	newest["/context/43/statusappctxid/"] = `"42"`
+	in := newest.input(t)
+	in.StatusContext = first.snapshot(t)
+	in.Contents = status.Decode(in.View, nil)
+	d := status.New(in, query(t, ""))
+	check(t, "status", "Updated", d.Status)
+	check(t, "resources", map[string]string{"web/berlin/Pod/web": "Applied|", "web/berlin/Pod/new": "Failed|", "web/berlin/Pod/later": "Pending|"}, words(d))
+	want := []status.Expected{{Place: berlin, BundleName: "42-web", Saved: "/context/42/app/web/cluster/west+berlin/status/", SavedRevision: 7}}
+	check(t, "expected", want, in.Contents.Expected(query(t, "type=cluster")))
+	check(t, "expected of rsync", 0, len(in.Contents.Expected(query(t, "type=rsync"))))
+	check(t, "expected elsewhere", 0, len(in.Contents.Expected(query(t, "type=cluster&cluster=west%2Bbonn"))))
+}
+
+// TestWhatIsUnchangedIsNotParsedAgain, and what has changed is.
+func TestWhatIsUnchangedIsNotParsedAgain(t *testing.T) {
+	k := edge("Instantiated", "web+Pod", object("v1", "Pod", "web"), "Pending")
+	before := k.input(t)
+	k.cluster("web", "west+berlin", "web+Pod", object("acme.example/v2", "Pod", "web"), "Applied")
+	after := k.input(t)
+	same := after.View // Under the same revision, a body is the same by definition.
+	gvk := func(c *status.Contents) status.Resource {
+		in := after
+		in.Contents = c
+		return status.New(in, query(t, "")).Apps[0].Clusters[0].Resources[0]
+	}
+	check(t, "same revision", status.Resource{GVK: status.GVK{Version: "v1", Kind: "Pod"}, Name: "web", RsyncStatus: "Applied"}, gvk(status.Decode(same, before.Contents)))
+	values := map[string][]byte{}
+	for h, v := range after.Context.All() {
+		values[string(h)] = v
+	}
+	newer, err := appcontext.NewSnapshot(8, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same.Context, same.StatusContext = newer, newer
+	check(t, "next revision", status.Resource{GVK: status.GVK{Group: "acme.example", Version: "v2", Kind: "Pod"}, Name: "web", RsyncStatus: "Applied"}, gvk(status.Decode(same, before.Contents)))
+}
+
+// TestWhatCannotBeReadIsNamed, and nothing is left out because of it.
+func TestWhatCannotBeReadIsNamed(t *testing.T) {
+	k := edge("Instantiated",
+		"broken+Pod", "a: b: c: top-secret", "Applied",
+		"odd+Pod", object("v1", "Pod", "odd"), "",
+		"nameless", object("v1", "Service", "nameless"), "Applied",
+	).cluster("web", "stray", "web+Pod", object("v1", "Pod", "web"), "Applied")
+	k["/context/42/app/web/cluster/west+berlin/resource/odd+Pod/status/"] = `{"Status":`
+	k["/context/42/status/"] = "top-secret"
+	d := status.New(k.input(t), query(t, ""))
+	check(t, "resources", map[string]string{
+		"web/berlin/Pod/broken": "Applied|", "web/berlin/Pod/odd": "Unknown|", "web/berlin/Service/nameless": "Applied|", "web/stray/Pod/web": "Applied|",
+	}, words(d))
+	check(t, "counts", map[string]int{"Applied": 3, "Unknown": 1}, d.RsyncStatus)
+	check(t, "problems", []string{
+		`the name of cluster "stray" at "/context/42/app/web/cluster/stray/" is not <provider>+<cluster>`,
+		`the name of resource "nameless" at "/context/42/app/web/cluster/west+berlin/resource/nameless/" is not <name>+<Kind>`,
+		`the object at "/context/42/app/web/cluster/west+berlin/resource/broken+Pod/" cannot be read`,
+		`the value at "/context/42/app/web/cluster/west+berlin/resource/odd+Pod/status/" cannot be read`,
+		`the value at "/context/42/status/" cannot be read`,
+	}, d.Problems)
+}
+
+func TestProblemsAreBounded(t *testing.T) {
+	var resources []string
+	for i := range 50 {
+		resources = append(resources, "r"+strings.Repeat("x", i)+"+Pod", "{", "Applied")
+	}
+	d := status.New(edge("Instantiated", resources...).input(t), query(t, ""))
+	if len(d.Problems) != 20 || d.Problems[19] != "31 more" {
+		t.Errorf("%d problems, the last %q", len(d.Problems), d.Problems[len(d.Problems)-1])
+	}
+}
+
+// TestDetailHidesSecrets wherever the object comes from.
+func TestDetailHidesSecrets(t *testing.T) {
+	const canary = "c4n4ry"
+	secret := object("v1", "Secret", "key") + "  annotations:\n    note: <&>\n    kubectl.kubernetes.io/last-applied-configuration: '{\"data\":{\"key\":\"" + canary + "\"}}'\nstringData:\n  key: " + canary + "\n"
+	pod := object("v1", "Pod", "web") + "spec:\n  containers:\n  - name: web\n    env:\n    - {name: PASSWORD, value: " + canary + "}\n"
+	bundle := `{"secretStatuses":[{"kind":"Secret","apiVersion":"v1","metadata":{"name":"key","namespace":"store","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{\"data\":{\"key\":\"` + canary + `\"}}"}},"data":{"key":"` + canary + `"}}],
+"podStatuses":[{"metadata":{"name":"web","namespace":"store"},"spec":{"containers":[{"name":"web","env":[{"name":"PASSWORD","value":"` + canary + `"}]}]}}],
+"resourceStatuses":[{"group":"acme.example","version":"v1","kind":"Gadget","namespace":"store","name":"g","res":"` + base64JSON(map[string]any{"spec": map[string]any{"env": []any{map[string]any{"name": "P", "value": canary}}}}) + `"}]}`
+	in := edge("Instantiated", "key+Secret", secret, "Applied", "web+Pod", pod, "Applied", "g+Gadget", object("acme.example/v1", "Gadget", "g"), "Applied").bundle("web", "west+berlin", bundle).input(t)
+	live(&in)
+	for _, raw := range []string{"output=rsync", "output=detail&type=cluster", "output=full"} {
+		d := status.New(in, query(t, raw))
+		text := wire(t, d)
+		if strings.Contains(text, canary) {
+			t.Errorf("%s shows a secret: %s", raw, text)
+		}
+		if raw == "output=rsync" && !strings.Contains(text, "<&>") {
+			t.Errorf("%s does not show what is no secret as it is: %s", raw, text)
+		}
+		for _, r := range d.Apps[0].Clusters[0].Resources {
+			var object struct {
+				Kind     string
+				Metadata struct{ Name string }
+			}
+			if err := json.Unmarshal(r.Detail, &object); err != nil || object.Kind != r.GVK.Kind || object.Metadata.Name != r.Name {
+				t.Errorf("%s: the detail of %s/%s is %s", raw, r.GVK.Kind, r.Name, r.Detail)
+			}
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package status_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/status"
+)
+
+// noon is the time of the tests.
+var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+// keys are keys and raw values of one context in etcd, as EMCO lays them out.
+type keys map[string]string
+
+// quoted is a string as EMCO stores it.
+func quoted(text string) string { return marshal(text) }
+
+func marshal(value any) string {
+	data, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}
+
+// newKeys begins a context in a state.
+func newKeys(id, state string) keys {
+	root := "/context/" + id + "/"
+	return keys{
+		root:                             quoted(id),
+		root + "meta/":                   `{"Project":"retail","CompositeApp":"shop","Version":"v2","Release":"r1","DeploymentIntentGroup":"autumn","Namespace":"store","Level":"0","ChildContextIDs":null}`,
+		root + "status/":                 `{"Status":"` + state + `"}`,
+		root + "stopflag/":               "false",
+		root + "app/instruction/order/":  "", // Set by order.
+		root + "rsync/state/Irrelevant/": "[]",
+	}
+}
+
+func (k keys) root() string {
+	for key := range k {
+		return strings.Join(strings.SplitN(key, "/", 4)[:3], "/") + "/"
+	}
+	return ""
+}
+
+// order says in which order the apps come.
+func (k keys) order(apps ...string) keys {
+	k[k.root()+"app/instruction/order/"] = quoted(marshal(map[string][]string{"apporder": apps}))
+	return k
+}
+
+// cluster adds a cluster to an app, with resources that are given as name+Kind, body and state in turn.
+func (k keys) cluster(app, cluster string, resources ...string) keys {
+	at := k.root() + "app/" + app + "/"
+	k[at] = quoted(app)
+	at += "cluster/" + cluster + "/"
+	k[at] = quoted(cluster)
+	k[at+"readystatus/"] = `"Available"`
+	var names []string
+	for i := 0; i < len(resources); i += 3 {
+		names = append([]string{resources[i]}, names...) // Not the order of the names.
+		k[at+"resource/"+resources[i]+"/"] = quoted(resources[i+1])
+		if resources[i+2] != "" {
+			k[at+"resource/"+resources[i]+"/status/"] = `{"Status":"` + resources[i+2] + `"}`
+		}
+	}
+	k[at+"resource/instruction/order/"] = quoted(marshal(map[string][]string{"resorder": names}))
+	return k
+}
+
+// bundle saves the status of a bundle, as EMCO's rsync does.
+func (k keys) bundle(app, cluster, text string) keys {
+	k[k.root()+"app/"+app+"/cluster/"+cluster+"/status/"] = quoted(text)
+	return k
+}
+
+func (k keys) snapshot(t testing.TB) *appcontext.Snapshot {
+	t.Helper()
+	values := map[string][]byte{}
+	for key, value := range k {
+		values[key] = []byte(value)
+	}
+	s, err := appcontext.NewSnapshot(7, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// action is an entry of a history, so many seconds before noon.
+func action(state appcontext.ActionState, id string, before int) appcontext.Action {
+	return appcontext.Action{State: state, ContextID: id, Time: noon.Add(-time.Duration(before) * time.Second)}
+}
+
+// group is the deployment intent group of the tests.
+var group = appcontext.GroupSubject("retail", "shop", "v2", "autumn")
+
+// input puts together what is known of a context that is its own status context.
+func (k keys) input(t testing.TB, actions ...appcontext.Action) status.Input {
+	t.Helper()
+	s := k.snapshot(t)
+	if actions == nil {
+		actions = []appcontext.Action{action(appcontext.ActionInstantiated, s.ID(), 7200)}
+	}
+	view := appcontext.View{
+		Revision: 7, Info: appcontext.StateInfo{StatusContextID: s.ID(), Actions: actions}, Contexts: []string{s.ID()},
+		ContextID: s.ID(), Context: s, StatusContext: s, Proven: noon,
+	}
+	return status.Input{
+		Subject: group, View: view, Contents: status.Decode(view, nil), Reports: map[status.Place]status.Report{},
+		Policy: healthscope.DefaultPolicy(), Now: noon,
+	}
+}
+
+// object is a Kubernetes object in YAML.
+func object(apiVersion, kind, name string) string {
+	return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\n", apiVersion, kind, name)
+}
+
+// member is a judged object.
+func member(cluster, group, kind, name string, state healthscope.State) healthscope.Member {
+	r := healthscope.Result{Key: healthscope.Key{Cluster: cluster, Group: group, Kind: kind, Namespace: "store", Name: name}, Version: "v1", State: state, Since: noon.Add(-time.Hour)}
+	return healthscope.Judge([]healthscope.Result{r}, healthscope.Policy{}, noon).Members[0]
+}
+
+// seen is a report of a bundle that the hub sees.
+func seen(members ...healthscope.Member) status.Report {
+	return status.Report{Members: members, Observed: true, LastSeen: noon}
+}
+
+// query reads a query.
+func query(t testing.TB, raw string) status.Query {
+	t.Helper()
+	q, err := parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// wire is a document in JSON.
+func wire(t testing.TB, document any) string {
+	t.Helper()
+	var text strings.Builder
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(document); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+func base64JSON(value any) string { return base64.StdEncoding.EncodeToString([]byte(marshal(value))) }

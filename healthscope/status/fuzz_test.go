@@ -1,0 +1,89 @@
+package status_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/status"
+)
+
+// FuzzStatus: whatever is stored in a context, and whatever is asked of it, there is a document in valid JSON, with words
+// in all the places where there must be some; and none of it is Ready for a context that is terminated.
+func FuzzStatus(f *testing.F) {
+	f.Add("web", "west+berlin", "web+Pod", object("v1", "Pod", "web"), `{"Status":"Applied"}`, `{"podStatuses":[{"metadata":{"name":"web"}}]}`, `{"Status":"Instantiated"}`, "output=full")
+	f.Add("web", "west", "web", "nil", `{"Status":7}`, `{"resources":[{"kind":"Pod","name":"web","state":"Ready","since":"9999-12-31T23:59:59-12:00"}],"summary":{"total":1,"ready":1}}`, `{"Status":"Terminated"}`, "output=small")
+	f.Add("\xff", "a+b+c", "instruction", "{\"kind\":[]}", "", `{"resourceStatuses":[{"res":"e30="}],"truncated":true,"resourceCount":99}`, "null", "type=cluster&output=detail&resource=x")
+	f.Fuzz(func(t *testing.T, app, cluster, resource, body, state, bundle, contextState, raw string) {
+		q, err := parse(raw)
+		if err != nil {
+			return
+		}
+		at := "/context/42/app/" + app + "/cluster/" + cluster + "/"
+		k := keys{
+			"/context/42/": `"42"`, "/context/42/status/": contextState, "/context/42/meta/": state, "/context/42/app/instruction/order/": bundle,
+			"/context/42/app/" + app + "/": `"x"`, at: `"x"`, at + "status/": quoted(bundle),
+			at + "resource/" + resource + "/": quoted(body), at + "resource/" + resource + "/status/": state, at + "resource/y+Pod/": body,
+		}
+		in := k.input(t)
+		if in.Context.ID() != "42" {
+			return
+		}
+		in.Info.Actions = append(in.Info.Actions, appcontext.Action{State: appcontext.ActionState(state), ContextID: app, Time: noon.AddDate(9000, 0, 0)})
+		for _, e := range in.Contents.Expected(q) {
+			in.Reports[e.Place] = status.SavedReport(in.Contents.SavedBundle(e.Place, nil), in.Policy, noon, noon)
+		}
+		d := status.New(in, q)
+		text := wire(t, d)
+		var decoded any
+		if err := json.Unmarshal([]byte(text), &decoded); err != nil {
+			t.Errorf("%v: %s", err, text)
+		}
+		each(d, func(_ status.App, _ status.Cluster, r status.Resource) {
+			if r.GVK.Kind == "" && len(d.Problems) == 0 || q.Type == status.TypeRsync && r.RsyncStatus == "" || q.Type == status.TypeAll && r.ClusterStatus == "" {
+				t.Errorf("%+v has no words, and there is no problem", r)
+			}
+			if q.Health && (r.Health.State == "" || d.Status == "Terminated" && r.Health.State == "Ready") {
+				t.Errorf("%+v has no health, or a wrong one", r)
+			}
+		})
+	})
+}
+
+// FuzzIdentity: what an object is said to be is what a parser says it is.
+func FuzzIdentity(f *testing.F) {
+	for _, text := range []string{
+		object("apps/v1", "Deployment", "web"), object("v1", "Pod", "web") + "  namespace: store\n",
+		"kind: Pod\napiVersion: v1\nmetadata: {name: a, namespace: b}\n", "kind: \"Pod\"\napiVersion: v1 # the first\n", "---\nkind: Pod\napiVersion: v1\n",
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"x"}}`, "apiVersion: v1\nkind: Pod\n  Template\n", "apiVersion: v1\nkind: Pod\ndata:\n  x: \"\nkind: Service\n\"\n",
+		"apiVersion: v1\nkind: Pod\nmetadata:\n  labels:\n    namespace: other\n  namespace: yes-it-is\n", "apiVersion: v1\nkind: Pod\nkind: Service\n", "apiVersion: v1\nkind: true\n", "nil", "",
+		"apiVersion: v1\nkind: Pod\nmetadata:\n  annotations:\n    a: |\n      namespace: other\n\n  namespace: x\nspec:\n  a: {b: c}\n", "apiVersion: v1\nkind: Pod\nmetadata:\n |\n  namespace:x", "apiVersion: v1\nkind: Pod\nmetadata:\n  namespace:x\n", "apiVersion: v1\nkind: Pod\nmetadata:\n  labels:\n    namespace: other\n",
+		"apiVersion: v1\nkind: Pod\nmetadata:\n  x: \"a\n  namespace: other\n  b\"\n", "a: [\nkind: Pod]\nkind: Job\napiVersion: batch/v1\n",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		in := edge("Instantiated", "x+Kind", text, "Applied").input(t)
+		d := status.New(in, status.Query{Type: status.TypeRsync, Output: status.OutputDetail, Health: true})
+		r := d.Apps[0].Clusters[0].Resources[0]
+		encoded, err := yaml.YAMLToJSON([]byte(text))
+		var object map[string]any
+		if !utf8.ValidString(text) || err != nil || json.Unmarshal(encoded, &object) != nil {
+			return // What a line says of an object that is broken further below is not wrong.
+		}
+		version, _ := object["apiVersion"].(string)
+		kind, _ := object["kind"].(string)
+		metadata, _ := object["metadata"].(map[string]any)
+		namespace, _ := metadata["namespace"].(string)
+		if version == "" || kind == "" {
+			return
+		}
+		if got := strings.TrimPrefix(r.GVK.Group+"/"+r.GVK.Version, "/"); len(d.Problems) == 0 && (got != strings.TrimPrefix(version, "/") || r.GVK.Kind != kind || r.Namespace != namespace) {
+			t.Errorf("%q %q %q is taken for %q %q %q", version, kind, namespace, got, r.GVK.Kind, r.Namespace)
+		}
+	})
+}

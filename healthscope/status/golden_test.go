@@ -1,0 +1,123 @@
+package status_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/status"
+)
+
+// The contexts in testdata: two instances of one group, the first of which is terminated, and the network intents of a cluster.
+const (
+	oldID, newID, networkID = "2204310587736190422", "5127746093381250097", "7741902256340018863"
+)
+
+func read(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// stored reads a dump of etcd.
+func stored(t testing.TB, name string) keys {
+	t.Helper()
+	var k keys
+	if err := json.Unmarshal(read(t, name), &k); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func at(t testing.TB, text string) time.Time {
+	t.Helper()
+	when, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return when
+}
+
+// autumn is the group in testdata as a store would return it for an instance, and as a hub that sees its clusters knows it.
+func autumn(t testing.TB, instance string) status.Input {
+	t.Helper()
+	name := map[string]string{oldID: "context-old.json", newID: "context-new.json"}[instance]
+	in := stored(t, name).input(t,
+		appcontext.Action{State: appcontext.ActionCreated, Time: at(t, "2026-03-02T08:58:21.186Z")},
+		appcontext.Action{State: appcontext.ActionApproved, Time: at(t, "2026-03-02T08:59:02.748Z")},
+		appcontext.Action{State: appcontext.ActionInstantiated, ContextID: oldID, Time: at(t, "2026-03-02T08:59:02.947Z")},
+		appcontext.Action{State: appcontext.ActionTerminated, ContextID: oldID, Time: at(t, "2026-03-02T09:14:11.061Z")},
+		appcontext.Action{State: appcontext.ActionApproved, Time: at(t, "2026-03-02T09:15:34.436Z")},
+		appcontext.Action{State: appcontext.ActionInstantiated, ContextID: newID, Time: at(t, "2026-03-02T10:15:34.64+01:00")},
+	)
+	in.CompositeProfile = "shop-profile"
+	in.Contexts = []string{oldID, newID}
+	if instance == newID {
+		live(&in)
+	}
+	return in
+}
+
+// live makes reports of what is saved in the context, as if the hub saw it.
+func live(in *status.Input) {
+	all := status.Query{Type: status.TypeAll, Output: status.OutputAll}
+	for _, e := range in.Contents.Expected(all) {
+		r := status.SavedReport(in.Contents.SavedBundle(e.Place, nil), healthscope.DefaultPolicy(), noon, noon)
+		r.Saved = false
+		in.Reports[e.Place] = r
+	}
+}
+
+func network(t testing.TB) status.Input {
+	t.Helper()
+	in := stored(t, "context-network.json").input(t,
+		appcontext.Action{State: appcontext.ActionCreated, Time: at(t, "2026-03-01T17:02:02.464Z")},
+		appcontext.Action{State: appcontext.ActionApplied, ContextID: networkID, Time: at(t, "2026-03-01T17:05:11.983Z")},
+	)
+	in.Subject = appcontext.ClusterSubject("west", "berlin")
+	return in
+}
+
+// TestGoldenDocuments has each complete example of EMCO's status design in its published version: the same query, and a
+// document of the same shape, byte for byte but for blanks.
+func TestGoldenDocuments(t *testing.T) {
+	tests := map[string]struct {
+		in    status.Input
+		query string
+		want  string
+	}{
+		"default":                      {autumn(t, newID), "", "golden-all.json"},
+		"default, said":                {autumn(t, newID), "type=rsync&output=all", "golden-all.json"},
+		"summary":                      {autumn(t, newID), "output=summary", "golden-summary.json"},
+		"detail of one":                {autumn(t, newID), "output=detail&type=cluster&app=store&resource=store-settings", "golden-detail.json"},
+		"instance, several resources":  {autumn(t, oldID), "output=all&type=rsync&resource=web-server&resource=store-settings&instance=" + oldID, "golden-instance.json"},
+		"cluster":                      {autumn(t, newID), "cluster=west%2Bbonn", "golden-cluster.json"},
+		"network intents":              {network(t), "", "golden-network.json"},
+		"network intents by cluster":   {network(t), "cluster=west%2Bberlin&app=network-intents", "golden-network.json"},
+		"list of instances":            {autumn(t, newID), "instance", "golden-instances.json"},
+		"list of instances, with sign": {autumn(t, newID), "instance=", "golden-instances.json"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var want bytes.Buffer
+			if err := json.Compact(&want, read(t, tt.want)); err != nil {
+				t.Fatal(err)
+			}
+			want.WriteByte('\n')
+			got := wire(t, status.New(tt.in, query(t, tt.query)))
+			if diff := cmp.Diff(want.String(), got); diff != "" {
+				t.Errorf("document (-want +got):\n%s\n%s", diff, got)
+			}
+		})
+	}
+}

@@ -1,0 +1,202 @@
+package status
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+)
+
+// Reasons that only documents give, besides those of package healthscope.
+const (
+	// ReasonRsyncPending means that rsync has not applied the resource yet.
+	ReasonRsyncPending healthscope.Reason = "RsyncPending"
+	// ReasonRsyncRetrying means that rsync tries to apply the resource, and cannot reach the cluster.
+	ReasonRsyncRetrying healthscope.Reason = "RsyncRetrying"
+	// ReasonRsyncFailed means that the cluster refused what rsync did with the resource.
+	ReasonRsyncFailed healthscope.Reason = "RsyncFailed"
+	// ReasonUnreadable means that what the context says of the resource cannot be read.
+	ReasonUnreadable healthscope.Reason = "Unreadable"
+	// ReasonNotListed means that the bundle is too large to name all its objects, and does not name the resource.
+	ReasonNotListed healthscope.Reason = "NotListed"
+	// ReasonNotFollowed means that the cluster's monitor does not tell of resources of the kind.
+	ReasonNotFollowed healthscope.Reason = "NotFollowed"
+	// ReasonStillPresent means that rsync has deleted the resource, and that it is still there.
+	ReasonStillPresent healthscope.Reason = "StillPresent"
+	// ReasonTerminated means that the instance has been terminated.
+	ReasonTerminated healthscope.Reason = "Terminated"
+	// ReasonNotInstantiated means that there has been no instance yet.
+	ReasonNotInstantiated healthscope.Reason = "NotInstantiated"
+	// ReasonNoMatch means that the filters of the query match nothing.
+	ReasonNoMatch healthscope.Reason = "NoMatch"
+	// ReasonContextGone means that the context of the instance is not kept any more.
+	ReasonContextGone healthscope.Reason = "ContextGone"
+)
+
+// terminatedWord is what EMCO's design calls the state that EMCO writes as Deleted.
+const terminatedWord = "Terminated"
+
+// lifecycle is what is to become of a context.
+type lifecycle struct {
+	state appcontext.State
+	// leaving is true when it is to go, and terminated when rsync says that it has gone.
+	leaving, terminated bool
+	// begun is when users asked for it; zero when that is not recorded.
+	begun time.Time
+}
+
+// lifecycleOf reads state and history of a context. What users did last with it counts, also before rsync has begun.
+func lifecycleOf(id string, state appcontext.State, actions []appcontext.Action) lifecycle {
+	l := lifecycle{state: state, terminated: state == appcontext.StateTerminated}
+	for _, a := range actions {
+		if a.ContextID != id {
+			continue
+		}
+		l.leaving = a.State == appcontext.ActionTerminated
+		if !l.leaving {
+			l.begun = a.Time
+		}
+	}
+	l.leaving = l.leaving || l.terminated || state == appcontext.StateTerminating || state == appcontext.StateTerminateFailed
+	return l
+}
+
+// rsyncWord returns the word for what rsync did with a resource. Of a context that is terminated everything is deleted.
+func (l lifecycle) rsyncWord(r *resource) string {
+	if l.terminated {
+		return string(appcontext.ResourceDeleted)
+	}
+	return r.rsync
+}
+
+// row is a resource of a document: one that is expected, or there, or both.
+type row struct {
+	// expected and member are nil where there is none, not both.
+	expected *resource
+	member   *healthscope.Member
+	rsync    string
+	presence Presence
+	// judged is what is said of its health, and counts whether it counts. They are set with Query.Health only.
+	judged *healthscope.Member
+	counts bool
+	// remains is true for something that is to go and has not gone, as far as is known.
+	remains bool
+}
+
+// identity says what the resource is: as the context has it, and else as the cluster has it.
+func (r *row) identity() identity {
+	var id identity
+	if r.expected != nil {
+		id = r.expected.identity
+	}
+	if m := r.member; m != nil {
+		id.kind, id.namespace, id.name = m.Kind, m.Namespace, m.Name
+		if id.version == "" {
+			id.group, id.version = m.Group, m.Version
+		}
+	}
+	return id
+}
+
+// judge says how a row fares.
+func (b *builder) judge(r *row, v *view) {
+	switch {
+	case b.life.leaving || deleted(r.rsync):
+		r.judged, r.remains = b.leaving(r, v)
+	case r.rsync == string(appcontext.ResourceFailed):
+		message := "rsync could not apply it"
+		if r.member != nil {
+			message += "; what is there is " + string(r.member.State)
+		}
+		r.judged, r.counts = b.missing(r, healthscope.Failed, ReasonRsyncFailed, message), true
+	case r.member != nil:
+		r.judged, r.counts = r.member, !r.member.Owned
+	default:
+		r.judged, r.counts = b.absent(r, v)
+	}
+}
+
+func deleted(rsync string) bool {
+	return rsync == string(appcontext.ResourceDeleted) || rsync == terminatedWord
+}
+
+// leaving says how something fares that is to go, and whether it is still there. It does not count.
+func (b *builder) leaving(r *row, v *view) (m *healthscope.Member, remains bool) {
+	gone := deleted(r.rsync)
+	switch {
+	case b.life.state == appcontext.StateTerminateFailed && r.rsync == string(appcontext.ResourceFailed):
+		return b.result(r, healthscope.Failed, ReasonRsyncFailed, "rsync could not delete it"), true
+	case r.member != nil && r.presence == Present:
+		return staying(r.member, gone), true
+	case r.member != nil && r.presence == PresenceUnknown:
+		return r.member, !gone
+	case gone:
+		return b.result(r, healthscope.NotPresent, ReasonTerminated, ""), false
+	case r.presence == NotPresent:
+		return b.result(r, healthscope.NotPresent, healthscope.ReasonNotFound, ""), false
+	default:
+		return b.result(r, healthscope.Unknown, cmp.Or(v.incomplete(), ReasonNotFollowed), v.Message), true
+	}
+}
+
+// staying says how an object fares that is there and is to go, or was to.
+func staying(m *healthscope.Member, gone bool) *healthscope.Member {
+	if m.State == healthscope.Terminating {
+		return m
+	}
+	marked := *m
+	marked.Reason, marked.Message = healthscope.ReasonDeleting, "it is about to be deleted; it is "+string(m.State)
+	if gone {
+		marked.Reason, marked.Message = ReasonStillPresent, "rsync has deleted it, and it is still there; it is "+string(m.State)
+	}
+	marked.State, marked.Since, marked.Cause = healthscope.Terminating, time.Time{}, ""
+	return &marked
+}
+
+// absent says how an expected resource fares that is not in the bundle, and whether it counts.
+func (b *builder) absent(r *row, v *view) (m *healthscope.Member, counts bool) {
+	switch r.rsync {
+	case string(appcontext.ResourceApplied):
+	case string(appcontext.ResourceRetrying):
+		return b.missing(r, healthscope.Pending, ReasonRsyncRetrying, "rsync tries to apply it"), true
+	case unreadable:
+		return b.missing(r, healthscope.Unknown, ReasonUnreadable, "its state in the context cannot be read"), true
+	default:
+		return b.missing(r, healthscope.Pending, ReasonRsyncPending, "rsync has not applied it yet"), true
+	}
+	if r.presence == NotPresent {
+		return b.missing(r, healthscope.NotPresent, healthscope.ReasonNotFound, "rsync has applied it, and it is not there"), true
+	}
+	switch reason := v.incomplete(); reason {
+	case "":
+		return b.missing(r, healthscope.Unknown, ReasonNotFollowed, "the monitor does not tell of this kind"), false
+	case ReasonNotListed:
+		return b.missing(r, healthscope.Unknown, reason, "the bundle is too large to name it"), false // It may be among those that count without a name.
+	default:
+		return b.missing(r, healthscope.Unknown, reason, cmp.Or(v.Message, inDoubt[reason])), true
+	}
+}
+
+// inDoubt says for people why nobody can tell whether an object is there.
+var inDoubt = map[healthscope.Reason]string{
+	healthscope.ReasonNotObserved:     "no monitor has reported on the app in this cluster",
+	healthscope.ReasonMalformedBundle: "the bundle of the app in this cluster cannot be read",
+}
+
+// missing returns a result as Judge sees it, with the time at which users asked for the context: policy says how long a
+// resource may be missing.
+func (b *builder) missing(r *row, state healthscope.State, reason healthscope.Reason, message string) *healthscope.Member {
+	m := b.result(r, state, reason, message)
+	if state == healthscope.Pending || state == healthscope.NotPresent {
+		m.Since = b.life.begun
+	}
+	return &healthscope.Judge([]healthscope.Result{m.Result}, b.Policy, b.Now).Members[0]
+}
+
+// result returns a result about a resource that is not in its bundle.
+func (b *builder) result(r *row, state healthscope.State, reason healthscope.Reason, message string) *healthscope.Member {
+	id := r.identity()
+	key := healthscope.Key{Group: id.group, Kind: id.kind, Namespace: id.namespace, Name: id.name}
+	return &healthscope.Member{Result: healthscope.Result{Key: key, Version: id.version, State: state, Reason: reason, Message: message}}
+}

@@ -1,0 +1,92 @@
+package status
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// InstanceLabel is the label of the bundles, and of the objects, of an instance of ONAP's k8splugin. Its value is the
+// instance's id.
+const InstanceLabel = "k8splugin.io/rb-instance-id"
+
+// InstanceDocument is the status of an instance in the shape in which k8splugin answers /v1/instance/{id}/status. What
+// bundles do not know, the request that made the instance, is left out.
+type InstanceDocument struct {
+	// Ready is true when there are resources, all that count are Ready, and nothing is in doubt.
+	Ready bool `json:"ready"`
+	// ResourceCount is the number of resources, also of those that are not listed because their bundle is too large.
+	ResourceCount int `json:"resourceCount"`
+	// Resources are sorted by cluster, group, kind, namespace and name. They are never null.
+	Resources []InstanceResource `json:"resourcesStatus"`
+	// LastSeen is when all of this was known last to be so; absent when it is current.
+	LastSeen string `json:"lastSeen,omitempty"`
+}
+
+// InstanceResource is a resource of an instance.
+type InstanceResource struct {
+	// Name is its name.
+	Name string `json:"name"`
+	// GVK is its group, version and kind.
+	GVK GVK `json:"GVK"`
+	// Status is the whole object without what may not be shown, not its status alone; absent when the bundle does not have it.
+	Status json.RawMessage `json:"status,omitempty"`
+}
+
+// NewInstance makes the document of an instance from the reports of all bundles that carry its id in InstanceLabel, in
+// whatever order. There is at least one: without a bundle, nothing is known of an instance, not even that it exists.
+func NewInstance(reports []Report) InstanceDocument {
+	document := InstanceDocument{Resources: []InstanceResource{}}
+	var all []instanceMember
+	var summary healthscope.Summary
+	var seen oldest
+	doubt := false
+	for i := range reports {
+		r := &reports[i]
+		objects := r.Bundle.objects()
+		for j := range r.Members {
+			m := &r.Members[j]
+			all = append(all, instanceMember{m, objects[m.Key]})
+			summary.Add(*m)
+		}
+		document.ResourceCount += r.count()
+		unready := r.Unlisted.Total - r.Unlisted.Ready
+		doubt = doubt || r.Lost || !r.Observed || len(r.Malformed) > 0 || unready > 0
+		if r.Lost || r.Saved {
+			seen.add(r.LastSeen)
+		}
+	}
+	slices.SortFunc(all, func(a, b instanceMember) int {
+		return cmp.Or(a.Compare(b.Key), strings.Compare(a.UID, b.UID))
+	})
+	for _, m := range all {
+		document.Resources = append(document.Resources, InstanceResource{
+			Name: m.Name, GVK: GVK{Group: m.Group, Version: m.Version, Kind: m.Kind}, Status: encode(m.object),
+		})
+	}
+	document.Ready = !doubt && summary.Total > 0 && summary.Ready == summary.Total
+	document.LastSeen = wireTime(seen.seen)
+	return document
+}
+
+// instanceMember is a member with its object, if that is at hand.
+type instanceMember struct {
+	*healthscope.Member
+
+	object map[string]any
+}
+
+// count returns how many objects a bundle has, named or not.
+func (r *Report) count() int {
+	count := len(r.Members)
+	if r.Truncated && r.Bundle != nil {
+		count = max(count, r.Bundle.count)
+	}
+	if r.Truncated {
+		count = max(count, len(r.Members)+r.Unlisted.Total)
+	}
+	return count
+}

@@ -1,0 +1,93 @@
+package status_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/status"
+)
+
+// instance is a bundle of an instance of k8splugin, as a hub knows it that has read it whole.
+func instance(t *testing.T, text string) status.Report {
+	t.Helper()
+	r := status.SavedReport(status.DecodeBundle("west+berlin", text, nil), healthscope.DefaultPolicy(), noon, noon)
+	r.Saved = false
+	return r
+}
+
+const instanceBundle = `{"ready":true,"resourceCount":2,
+"serviceStatuses":[{"kind":"Service","apiVersion":"v1","metadata":{"name":"sink","namespace":"store","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}"}},"spec":{"type":"ClusterIP","clusterIP":"10.0.0.1"},"status":{"loadBalancer":{}}}],
+"deploymentStatuses":[{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"sink","namespace":"store"},"spec":{"replicas":1},"status":{"replicas":1,"readyReplicas":1,"updatedReplicas":1,"availableReplicas":1}}]}`
+
+func TestInstance(t *testing.T) {
+	want := strings.ReplaceAll(`{"ready":true,"resourceCount":2,"resourcesStatus":[
+{"name":"sink","GVK":{"Group":"","Version":"v1","Kind":"Service"},"status":{"apiVersion":"v1","kind":"Service","metadata":{"name":"sink","namespace":"store"},"spec":{"clusterIP":"10.0.0.1","type":"ClusterIP"},"status":{"loadBalancer":{}}}},
+{"name":"sink","GVK":{"Group":"apps","Version":"v1","Kind":"Deployment"},"status":{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"sink","namespace":"store"},"spec":{"replicas":1},"status":{"availableReplicas":1,"readyReplicas":1,"replicas":1,"updatedReplicas":1}}}]}`, "\n", "") + "\n"
+	check(t, "document", want, wire(t, status.NewInstance([]status.Report{instance(t, instanceBundle)})))
+}
+
+// TestAnInstanceInDoubtIsNotReady, and shows what is known all the same.
+func TestAnInstanceInDoubtIsNotReady(t *testing.T) {
+	well := func() status.Report { return instance(t, instanceBundle) }
+	change := func(f func(*status.Report)) status.Report {
+		r := well()
+		f(&r)
+		return r
+	}
+	gone := lost(well().Members...)
+	tests := map[string]struct {
+		reports  []status.Report
+		count    int
+		listed   int
+		lastSeen string
+	}{
+		"never filled":  {[]status.Report{well(), {}}, 2, 2, ""},
+		"nothing in it": {[]status.Report{seen()}, 0, 0, ""},
+		"one fails":     {[]status.Report{well(), seen(member("west+bonn", "", "Pod", "x", healthscope.Failed))}, 3, 3, ""},
+		"malformed":     {[]status.Report{change(func(r *status.Report) { r.Malformed = []string{"podStatuses"} })}, 2, 2, ""},
+		"unlisted fails": {[]status.Report{change(func(r *status.Report) {
+			r.Truncated, r.Unlisted = true, healthscope.Summary{Total: 3, Ready: 2, Failed: 1}
+		})}, 5, 2, ""},
+		"lost, and empty":  {[]status.Report{well(), {Observed: true, Lost: true, LastSeen: noon.Add(-time.Minute)}}, 2, 2, since(time.Minute)},
+		"lost":             {[]status.Report{gone}, 2, 2, since(time.Minute)},
+		"one of two, lost": {[]status.Report{gone, seen(member("west+bonn", "", "Pod", "x", healthscope.Ready))}, 3, 3, since(time.Minute)},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := status.NewInstance(tt.reports)
+			if d.Ready || d.ResourceCount != tt.count || len(d.Resources) != tt.listed || d.LastSeen != tt.lastSeen || d.Resources == nil {
+				t.Errorf("document %s", wire(t, d))
+			}
+		})
+	}
+}
+
+// TestABundleThatIsTooLargeIsCountedWhole, by its own count.
+func TestABundleThatIsTooLargeIsCountedWhole(t *testing.T) {
+	var b k8spluginv1alpha1.ResourceBundleState
+	b.Status = k8spluginv1alpha1.ResourceBundleStateStatus{
+		Ready: true, ResourceCount: 900, Truncated: true, Summary: &k8spluginv1alpha1.Summary{State: "Ready", Total: 300, Ready: 300},
+		ServiceStatuses: k8spluginv1alpha1.RawList("[]"),
+		Resources:       []k8spluginv1alpha1.ResourceHealth{{Kind: "Service", Version: "v1", Namespace: "store", Name: "sink", State: "Ready"}},
+	}
+	whole := status.NewBundle("west+berlin", &b, nil)
+	r := status.SavedReport(whole, healthscope.DefaultPolicy(), noon, noon)
+	r.Saved = false
+	d := status.NewInstance([]status.Report{r})
+	if !d.Ready || d.ResourceCount != 900 || len(d.Resources) != 1 || d.Resources[0].Status != nil {
+		t.Errorf("document %s", wire(t, d))
+	}
+	if string(b.Status.ServiceStatuses) != "[]" {
+		t.Errorf("the bundle was changed: %+v", b.Status)
+	}
+}
+
+// TestOrderOfBundlesMakesNoDifference for an instance in several clusters.
+func TestOrderOfBundlesMakesNoDifference(t *testing.T) {
+	a := seen(member("west+bonn", "", "Pod", "a", healthscope.Ready), member("west+bonn", "", "Pod", "b", healthscope.Ready))
+	b := seen(member("west+berlin", "", "Pod", "c", healthscope.Ready))
+	check(t, "document", wire(t, status.NewInstance([]status.Report{a, b})), wire(t, status.NewInstance([]status.Report{b, a})))
+}

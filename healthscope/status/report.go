@@ -1,0 +1,173 @@
+package status
+
+import (
+	"time"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// Report is what is known of an app in a cluster: of the bundle there, as the hub sees it, or as it was saved in the
+// context. The zero value says that nothing is known.
+type Report struct {
+	// Members are the objects of the bundle, judged; while nobody can see them, as healthscope.Lost returns them. Their order makes no difference.
+	Members []healthscope.Member
+	// Observed is true when a monitor has reported, even if it saw nothing.
+	Observed bool
+	// Truncated is true when the bundle does not name all its objects, and Unlisted counts those that it does not name.
+	Truncated bool
+	Unlisted  healthscope.Summary
+	// Malformed names what in the bundle cannot be read.
+	Malformed []string
+	// Lost is true when the bundle cannot be seen as it is now; Reason says why in a word, Message for people.
+	Lost    bool
+	Reason  healthscope.Reason
+	Message string
+	// Saved is true when this is what was saved in the context, and is as old as LastSeen says. SavedReport sets it.
+	Saved bool
+	// LastSeen is when the bundle was known last to be as it is shown here. Zero means that it is not known.
+	LastSeen time.Time
+	// Bundle has the whole objects, for output=detail. It may be nil. Who sets it answers for its being as current as Members.
+	Bundle *Bundle
+}
+
+// SavedReport makes a report of a bundle that was saved in the context, for a place that the hub itself does not see.
+// lastSeen is when it was saved, if that was recorded; EMCO does not.
+func SavedReport(b *Bundle, policy healthscope.Policy, lastSeen, now time.Time) Report {
+	if b == nil {
+		return Report{}
+	}
+	return Report{
+		Members: healthscope.Judge(b.contents.Results, policy, now).Members, Observed: b.contents.Observed,
+		Truncated: b.contents.Truncated, Unlisted: b.contents.Unlisted, Malformed: b.contents.Malformed,
+		Saved: true, LastSeen: lastSeen, Bundle: b,
+	}
+}
+
+// Presence says whether an object is in its cluster, in the words of EMCO's status design.
+type Presence string
+
+// The words for presence.
+const (
+	// Present means that the object is in the bundle of its app.
+	Present Presence = "Present"
+	// NotPresent means that it is not, and would be if it were in the cluster.
+	NotPresent Presence = "NotPresent"
+	// PresenceUnknown means that nobody can tell: there is no bundle, it cannot be seen, it leaves objects out, or its monitor does not follow the kind.
+	PresenceUnknown Presence = "Unknown"
+)
+
+// followed are the kinds that every monitor follows, EMCO's of every generation and ours: if there is a bundle, objects of
+// these kinds that are not in it do not exist. Of another kind that is so only if another object of the kind is in the bundle.
+var followed = map[kind]bool{
+	{"", "ConfigMap"}: true, {"", "Pod"}: true, {"", "Service"}: true,
+	{"apps", "DaemonSet"}: true, {"apps", "Deployment"}: true, {"apps", "StatefulSet"}: true,
+	{"batch", "Job"}: true,
+}
+
+type kind struct{ group, kind string }
+
+// view is a report, ready to be asked about single objects. The zero value is that of a zero report.
+type view struct {
+	Report
+
+	// objects are the indexes of members by kind and name; next leads from one to the next of the same kind and name, until -1.
+	objects map[objectName]int
+	next    []int
+	kinds   map[kind]bool
+	claimed []bool
+}
+
+type objectName struct{ kind, name string }
+
+// look turns the view to another report. Of a context that is terminated, what was saved before says nothing.
+func (v *view) look(r Report, terminated bool) {
+	if terminated && r.Saved {
+		r = Report{}
+	}
+	v.Report = r
+	if v.objects == nil {
+		v.objects, v.kinds = map[objectName]int{}, map[kind]bool{}
+	}
+	clear(v.objects)
+	clear(v.kinds)
+	v.next, v.claimed = v.next[:0], v.claimed[:0]
+	for i := range r.Members {
+		m := &r.Members[i]
+		key := objectName{m.Kind, m.Name}
+		before, ok := v.objects[key]
+		if !ok {
+			before = -1
+		}
+		v.objects[key] = i
+		v.next, v.claimed = append(v.next, before), append(v.claimed, false)
+		v.kinds[kind{m.Group, m.Kind}] = true
+	}
+}
+
+// claim returns the member that an expected object is, and does not return it again; nil when there is none. Of several in
+// different namespaces it is the one in the namespace that the context names, else the first.
+func (v *view) claim(r *resource) *healthscope.Member {
+	best := -1
+	i, ok := v.objects[objectName{r.kind, r.name}]
+	for ; ok && i >= 0; i = v.next[i] {
+		if v.claimed[i] || !r.is(v.Members[i].Key) {
+			continue
+		}
+		if best < 0 || v.better(i, best, r.fallback) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return nil
+	}
+	v.claimed[best] = true
+	return &v.Members[best]
+}
+
+func (v *view) better(i, than int, namespace string) bool {
+	a, b := v.Members[i].Key, v.Members[than].Key
+	if here, there := a.Namespace == namespace, b.Namespace == namespace; here != there {
+		return here
+	}
+	return a.Compare(b) < 0
+}
+
+// presence says whether an object is in the cluster. m is nil when it is not in the bundle.
+func (v *view) presence(expected identity, m *healthscope.Member) Presence {
+	if m != nil {
+		switch {
+		case v.Lost || m.State == healthscope.Unknown:
+			return PresenceUnknown
+		case m.State == healthscope.NotPresent:
+			return NotPresent
+		default:
+			return Present
+		}
+	}
+	if v.incomplete() != "" || !v.follows(expected) {
+		return PresenceUnknown
+	}
+	return NotPresent
+}
+
+// incomplete says why an object may exist that the report does not name; it is empty when none can.
+func (v *view) incomplete() healthscope.Reason {
+	switch {
+	case v.Lost && v.Reason != "":
+		return v.Reason
+	case v.Lost || !v.Observed:
+		return healthscope.ReasonNotObserved
+	case len(v.Malformed) > 0:
+		return healthscope.ReasonMalformedBundle
+	case v.Truncated:
+		return ReasonNotListed
+	default:
+		return ""
+	}
+}
+
+// follows says whether the bundle's monitor follows the kind of an expected object.
+func (v *view) follows(expected identity) bool {
+	k := kind{expected.group, expected.kind}
+	return expected.version != "" && (followed[k] || v.kinds[k])
+}

@@ -1,0 +1,208 @@
+package status
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+)
+
+// rollup is the state of many resources. The zero value is that of none.
+type rollup struct {
+	summary healthscope.Summary
+	// rows counts all resources, also those that do not count. Of these, remaining and undeletable are to go and have not
+	// gone, or could not be deleted, and unseen cannot be seen.
+	rows, remaining, undeletable, unseen int
+	// why is the reason of the first that cannot be seen.
+	why healthscope.Reason
+	// worst is what makes the state of all what it is: of those in the worst state the one that is in it for longest.
+	worst culprit
+	// since is since when the state is so: of Ready the latest, of others the earliest that is known.
+	since time.Time
+	// partial is true when it is not known of all since when they are Ready.
+	partial bool
+}
+
+// culprit is a resource, and where it is. It is none without a member.
+type culprit struct {
+	Place
+
+	member *healthscope.Member
+}
+
+// add counts a resource.
+func (u *rollup) add(at Place, r *row) {
+	u.rows++
+	if r.remains {
+		u.remaining++
+	}
+	if r.counts {
+		u.summary.Add(*r.judged)
+		u.consider(culprit{at, r.judged}, r.judged.Since, r.judged.Since.IsZero())
+		return
+	}
+	switch r.judged.State {
+	case healthscope.Unknown:
+		u.unseen++
+		u.why = cmp.Or(u.why, r.judged.Reason)
+	case healthscope.Failed:
+		u.undeletable++
+	case healthscope.Ready, healthscope.Pending, healthscope.Terminating, healthscope.NotPresent:
+	}
+}
+
+// consider takes note of a resource, or of the worst of many, and of since when their state is so.
+func (u *rollup) consider(c culprit, since time.Time, partial bool) {
+	rank, now := rankOf(c.member), rankOf(u.worst.member)
+	switch {
+	case rank < now:
+	case rank > now:
+		u.worst, u.since, u.partial = c, since, partial
+	case rank == 1:
+		u.partial = u.partial || partial
+		if since.After(u.since) {
+			u.since = since
+		}
+	case !since.IsZero() && (u.since.IsZero() || since.Before(u.since)):
+		u.worst, u.since = c, since
+	}
+}
+
+// rankOf sorts the states that members count as, the worst last, in the order in which healthscope.Summary rolls them up.
+// It is 0 for none.
+func rankOf(m *healthscope.Member) int {
+	if m == nil {
+		return 0
+	}
+	switch m.Counts {
+	case healthscope.Ready:
+		return 1
+	case healthscope.Pending:
+		return 2
+	case healthscope.Failed:
+		return 4
+	case healthscope.Unknown, healthscope.Terminating, healthscope.NotPresent:
+	}
+	return 3
+}
+
+// merge counts the resources of another.
+func (u *rollup) merge(o rollup) {
+	u.rows, u.remaining, u.undeletable, u.unseen = u.rows+o.rows, u.remaining+o.remaining, u.undeletable+o.undeletable, u.unseen+o.unseen
+	u.why = cmp.Or(u.why, o.why)
+	u.count(o.summary)
+	if o.worst.member != nil {
+		u.consider(o.worst, o.since, o.partial)
+	}
+}
+
+// count adds numbers of resources that have no name.
+func (u *rollup) count(s healthscope.Summary) {
+	u.summary.Total += s.Total
+	u.summary.Ready += s.Ready
+	u.summary.Pending += s.Pending
+	u.summary.Failed += s.Failed
+	u.summary.Unknown += s.Unknown
+	u.summary.Healthy += s.Healthy
+}
+
+// health says how many resources fare together.
+func (b *builder) health(u rollup) *Health {
+	counts := &Counts{Total: u.summary.Total, Ready: u.summary.Ready, Pending: u.summary.Pending, Failed: u.summary.Failed, Unknown: u.summary.Unknown}
+	h := &Health{Resources: counts}
+	switch {
+	case u.rows == 0 && b.query.filtered():
+		h.say(healthscope.Unknown, ReasonNoMatch, "no resource matches the filters")
+	case b.life.leaving:
+		b.leave(h, u)
+	case u.summary.Total == 0:
+		h.say(healthscope.Unknown, cmp.Or(u.why, healthscope.ReasonNoResources), "there is no resource whose health can be told")
+	default:
+		b.settle(h, u)
+	}
+	return h
+}
+
+func (h *Health) say(state healthscope.State, reason healthscope.Reason, message string) {
+	h.State, h.Reason, h.Message = string(state), string(reason), message
+}
+
+// leave says how resources fare together that are to go.
+func (b *builder) leave(h *Health, u rollup) {
+	switch {
+	case u.undeletable > 0:
+		h.say(healthscope.Failed, ReasonRsyncFailed, "rsync could not delete everything")
+	case u.remaining > 0 && b.life.terminated:
+		h.say(healthscope.Terminating, ReasonStillPresent, "rsync has deleted everything, and something is still there")
+	case u.remaining > 0:
+		h.say(healthscope.Terminating, healthscope.ReasonDeleting, "not everything has been deleted yet")
+	case u.unseen > 0:
+		h.say(healthscope.Unknown, u.why, "rsync has deleted everything, and nobody can see whether it has gone")
+	default:
+		h.say(healthscope.NotPresent, ReasonTerminated, "everything has been deleted")
+	}
+}
+
+// settle says how resources fare together that are to stay.
+func (b *builder) settle(h *Health, u rollup) {
+	state := u.summary.State()
+	h.State = string(state)
+	if u.worst.member == nil || u.worst.member.Counts != state {
+		return // It is the state of resources that have no name.
+	}
+	if !u.partial || state != healthscope.Ready {
+		h.Since, h.Age = b.since(u.since)
+	}
+	if state != healthscope.Ready {
+		m := u.worst.member
+		h.Reason = string(m.Reason)
+		h.Message = m.String() + " of " + u.worst.App + " in " + u.worst.Cluster + ": " + cmp.Or(m.Cause, m.Message, string(m.Reason))
+	}
+}
+
+// overall says how everything fares together that a query selects. What rsync says of the whole context counts when the
+// query selects the whole.
+func (b *builder) overall(u rollup) *Health {
+	switch {
+	case b.ContextID == "":
+		h := &Health{Resources: &Counts{}}
+		h.say(healthscope.NotPresent, ReasonNotInstantiated, "it has not been instantiated")
+		return h
+	case b.Contents == nil:
+		h := &Health{Resources: &Counts{}}
+		if b.life.leaving {
+			h.say(healthscope.NotPresent, ReasonTerminated, "it has been terminated, and its context is not kept any more")
+		} else {
+			h.say(healthscope.Unknown, ReasonContextGone, "its context is not kept any more")
+		}
+		return h
+	}
+	h := b.health(u)
+	failed := b.life.state == appcontext.StateInstantiateFailed || b.life.state == appcontext.StateUpdateFailed
+	if failed && !b.query.filtered() && h.State != string(healthscope.Failed) {
+		h.Since, h.Age = "", nil
+		h.say(healthscope.Failed, ReasonRsyncFailed, "the state of the context is "+string(b.life.state))
+	}
+	return h
+}
+
+// healthOf says how one resource fares.
+func (b *builder) healthOf(r *row) *Health {
+	m := r.judged
+	h := &Health{State: string(m.State), Reason: string(m.Reason), Message: m.Message, Cause: m.Cause, LastState: string(m.LastState)}
+	if r.counts {
+		h.CountsAs = string(m.Counts)
+	}
+	h.Since, h.Age = b.since(m.Since)
+	return h
+}
+
+// since writes since when something is so, and for how many seconds. A time that is still to come is now.
+func (b *builder) since(t time.Time) (string, *int64) {
+	if t.IsZero() {
+		return "", nil
+	}
+	age := int64(max(b.Now.Sub(t), 0) / time.Second)
+	return wireTime(t), &age
+}

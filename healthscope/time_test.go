@@ -1,0 +1,175 @@
+package healthscope_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+func TestTimeCounts(t *testing.T) {
+	policy := healthscope.DefaultPolicy()
+	graceful := healthscope.Policy{FailureGrace: 30 * time.Second}
+	checkJudge(t, map[string]judgeCase{
+		"Pending within its time": {
+			[]healthscope.Result{pod("a", healthscope.Pending, since(ago(9*time.Minute)))}, policy, []string{"Pod/a Pending", "next check in 1m0s"},
+		},
+		"Pending at the end of its time": {
+			[]healthscope.Result{pod("a", healthscope.Pending, since(ago(10*time.Minute)), because(healthscope.ReasonUnschedulable, "no node"))}, policy,
+			[]string{"Pod/a Failed PendingTimeout: Pending for more than 10m0s: Unschedulable: no node"},
+		},
+		"Pending without a word": {
+			[]healthscope.Result{pod("a", healthscope.Pending, since(ago(time.Hour)))}, policy, []string{"Pod/a Failed PendingTimeout: Pending for more than 10m0s: no reason given"},
+		},
+		"Pending and serving may last": {
+			[]healthscope.Result{deployment("shop", healthscope.Pending, since(ago(time.Hour)), serving)}, policy, []string{"Deployment/shop Pending"},
+		},
+		"Pending since nobody knows when": {[]healthscope.Result{pod("a", healthscope.Pending)}, policy, []string{"Pod/a Pending"}},
+		"Pending where nothing times out": {[]healthscope.Result{pod("a", healthscope.Pending, since(ago(time.Hour)))}, healthscope.Policy{}, []string{"Pod/a Pending"}},
+		"a workload and its pods have its own deadline": {
+			[]healthscope.Result{
+				deployment("shop", healthscope.Pending, since(ago(time.Minute)), deadline(2*time.Minute)),
+				pod("a", healthscope.Pending, since(ago(30*time.Second)), of("apps", "Deployment", "shop")),
+			}, policy, []string{"Pod/a Pending owned", "Deployment/shop Pending | Pod a: Pending", "next check in 1m0s"},
+		},
+		"a workload past its own deadline": {
+			[]healthscope.Result{deployment("shop", healthscope.Pending, since(ago(2*time.Minute)), deadline(time.Minute), because(healthscope.ReasonReplicasNotReady, ""))}, policy,
+			[]string{"Deployment/shop Failed PendingTimeout: Pending for more than 1m0s: ReplicasNotReady"},
+		},
+		"a Job may run as long as it takes": {
+			[]healthscope.Result{job("import", since(ago(100*time.Hour))), job("export", since(ago(100*time.Hour)), serving)}, policy,
+			[]string{"Job/export Pending", "Job/import Pending"},
+		},
+		"a Job's pod that does not start is its cause, for as long as the Job waits for it": {
+			[]healthscope.Result{job("import", since(ago(time.Hour))), pod("a", healthscope.Pending, since(ago(time.Hour)), of("batch", "Job", "import"), because(healthscope.ReasonUnschedulable, "no node"))},
+			policy, []string{
+				"Pod/a Pending owned Unschedulable: no node", "Job/import Pending | Pod a: no node",
+			},
+		},
+		"expected and missing, for a while": {
+			[]healthscope.Result{deployment("shop", healthscope.NotPresent, since(ago(20*time.Second)))}, policy, []string{"Deployment/shop NotPresent counts Pending", "next check in 40s"},
+		},
+		"expected and missing for too long": {
+			[]healthscope.Result{deployment("shop", healthscope.NotPresent, since(ago(time.Minute)))}, policy, []string{"Deployment/shop NotPresent counts Failed"},
+		},
+		"expected and missing since nobody knows when": {
+			[]healthscope.Result{deployment("shop", healthscope.NotPresent)}, policy, []string{"Deployment/shop NotPresent counts Pending"},
+		},
+		"a failure within its grace": {
+			[]healthscope.Result{pod("a", healthscope.Failed, since(ago(10*time.Second)), because("Evicted", ""))}, graceful, []string{"Pod/a Pending Evicted", "next check in 20s"},
+		},
+		"a failure after its grace": {
+			[]healthscope.Result{pod("a", healthscope.Failed, since(ago(30*time.Second)), because("Evicted", ""))}, graceful, []string{"Pod/a Failed Evicted"},
+		},
+		"a failure of a pod within its grace does not fail its workload": {
+			[]healthscope.Result{deployment("shop", healthscope.Pending, since(ago(time.Hour))), pod("a", healthscope.Failed, since(ago(10*time.Second)), of("apps", "Deployment", "shop"), because("Evicted", ""))},
+			graceful, []string{"Pod/a Pending owned Evicted", "Deployment/shop Pending | Pod a: Evicted", "next check in 20s"},
+		},
+		"no status yet": {
+			[]healthscope.Result{
+				result("acme.example", "Gadget", "a", healthscope.Ready, since(ago(15*time.Second)), because(healthscope.ReasonNoStatus, "nothing")),
+				result("acme.example", "Gadget", "b", healthscope.Unknown, since(ago(15*time.Second)), because(healthscope.ReasonNoStatus, "nothing")),
+			}, policy, []string{
+				"Gadget/a Pending NotObserved: the object has no status yet", "Gadget/b Pending NotObserved: the object has no status yet", "next check in 45s",
+			},
+		},
+		"no status for as long as a controller may take": {
+			[]healthscope.Result{
+				result("acme.example", "Gadget", "a", healthscope.Ready, since(ago(time.Minute)), because(healthscope.ReasonNoStatus, "nothing")),
+				result("acme.example", "Gadget", "b", healthscope.Unknown, since(ago(time.Minute)), because(healthscope.ReasonNoStatus, "nothing")),
+			}, policy, []string{"Gadget/a Ready NoStatus: nothing", "Gadget/b Unknown NoStatus: nothing"},
+		},
+		"no status since nobody knows when": {
+			[]healthscope.Result{result("acme.example", "Gadget", "a", healthscope.Ready, because(healthscope.ReasonNoStatus, ""))}, policy, []string{"Gadget/a Ready NoStatus"},
+		},
+		"no status is excused for longer than Pending would be": {
+			[]healthscope.Result{result("acme.example", "Gadget", "a", healthscope.Ready, since(ago(30*time.Second)), because(healthscope.ReasonNoStatus, ""))},
+			healthscope.Policy{PendingTimeout: 20 * time.Second, NoStatusGrace: time.Minute}, []string{"Gadget/a Pending NotObserved: the object has no status yet", "next check in 30s"},
+		},
+		"a since that is still to come counts as now": {
+			[]healthscope.Result{
+				pod("a", healthscope.Pending, since(noon.Add(time.Hour))), deployment("b", healthscope.NotPresent, since(noon.Add(time.Hour))),
+			}, policy, []string{"Pod/a Pending", "Deployment/b NotPresent counts Pending", "next check in 1m0s"},
+		},
+		"what is missing from a moment to come is not missing yet, even without grace": {
+			[]healthscope.Result{deployment("b", healthscope.NotPresent, since(noon.Add(time.Second)))}, healthscope.Policy{},
+			[]string{"Deployment/b NotPresent counts Pending", "next check in 1s"},
+		},
+		"the next check is the earliest": {
+			[]healthscope.Result{pod("a", healthscope.Pending, since(ago(time.Minute))), pod("b", healthscope.Pending, since(ago(2*time.Minute))), deployment("c", healthscope.NotPresent, since(noon))}, policy,
+			[]string{"Pod/a Pending", "Pod/b Pending", "Deployment/c NotPresent counts Pending", "next check in 1m0s"},
+		},
+		"Terminating, Unknown and Ready do not change by time": {
+			[]healthscope.Result{pod("a", healthscope.Terminating, since(ago(time.Hour))), pod("b", healthscope.Unknown, since(ago(time.Hour))), pod("c", healthscope.Ready, since(ago(time.Hour)))}, policy,
+			[]string{"Pod/a Terminating counts Pending", "Pod/b Unknown", "Pod/c Ready"},
+		},
+	})
+}
+
+func TestAFailureIsAsOldAsItIs(t *testing.T) {
+	cases := map[string]struct {
+		results []healthscope.Result
+		want    time.Time
+	}{
+		"a timeout is as old as the deadline": {[]healthscope.Result{deployment("shop", healthscope.Pending, since(ago(time.Hour)))}, ago(50 * time.Minute)},
+		"a crash is as old as the pod's": {
+			[]healthscope.Result{deployment("shop", healthscope.Pending, since(ago(5*time.Minute))), pod("a", healthscope.Failed, since(ago(time.Minute)), of("apps", "Deployment", "shop"))}, ago(time.Minute),
+		},
+		"but not older than the workload's trouble": {
+			[]healthscope.Result{deployment("shop", healthscope.Pending, since(ago(time.Minute))), pod("a", healthscope.Failed, since(ago(time.Hour)), of("apps", "Deployment", "shop"))}, ago(time.Minute),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for _, m := range healthscope.Judge(tc.results, healthscope.DefaultPolicy(), noon).Members {
+				if strings.HasPrefix(m.String(), "Deployment/") && (m.State != healthscope.Failed || !m.Since.Equal(tc.want)) {
+					t.Errorf("%s since %v, want Failed since %v", m.State, m.Since, tc.want)
+				}
+			}
+		})
+	}
+}
+
+// TestTheTimeToServeBeginsWhenServingStops: a canary that has been paused for hours is Pending and serves. A moment without a pod is no timeout.
+func TestTheTimeToServeBeginsWhenServingStops(t *testing.T) {
+	const limit = 10 * time.Minute
+	paused := func(change ...func(*healthscope.Result)) healthscope.Result {
+		return deployment("shop", healthscope.Pending, append(change, since(ago(2*time.Hour)))...)
+	}
+	for name, policy := range map[string]healthscope.Policy{
+		"by default": {PendingTimeout: limit}, "damped": {PendingTimeout: limit, FailureGrace: time.Second, RecoveryHold: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := life{policy: policy}
+			is := func(at time.Duration, r healthscope.Result, state healthscope.State, begin, next time.Time) {
+				t.Helper()
+				if m := l.look(noon.Add(at), r); m.State != state || !m.Since.Equal(begin) || !l.last.NextCheck.Equal(next) {
+					t.Errorf("%v after noon: %s since %v, next check at %v; want %s since %v, next check at %v", at, m.State, m.Since, l.last.NextCheck, state, begin, next)
+				}
+			}
+			is(-time.Minute, paused(serving), healthscope.Pending, ago(2*time.Hour), time.Time{})
+			is(0, paused(), healthscope.Pending, ago(2*time.Hour), noon.Add(limit))
+			is(time.Second, paused(serving), healthscope.Pending, ago(2*time.Hour), time.Time{})
+			stopped := time.Minute
+			is(stopped, paused(), healthscope.Pending, ago(2*time.Hour), noon.Add(stopped+limit))
+			is(stopped+limit-1, paused(), healthscope.Pending, ago(2*time.Hour), noon.Add(stopped+limit))
+			is(stopped+limit, paused(), healthscope.Failed, noon.Add(stopped+limit), time.Time{})
+			is(stopped+2*limit, paused(), healthscope.Failed, noon.Add(stopped+limit), time.Time{})
+		})
+	}
+	t.Run("what is ready in between begins anew", func(t *testing.T) {
+		l := life{policy: healthscope.Policy{PendingTimeout: limit}}
+		l.look(ago(time.Minute), paused(serving))
+		l.look(noon, paused())
+		l.look(noon.Add(time.Minute), deployment("shop", healthscope.Ready, since(noon.Add(time.Minute))))
+		l.look(noon.Add(2*time.Minute), deployment("shop", healthscope.Pending, since(noon.Add(2*time.Minute))))
+		if want := noon.Add(2*time.Minute + limit); !l.last.NextCheck.Equal(want) {
+			t.Errorf("next check at %v, want %v", l.last.NextCheck, want)
+		}
+	})
+	t.Run("without a memory the time is that of the state", func(t *testing.T) {
+		compareLines(t, []string{"Deployment/shop Failed PendingTimeout: Pending for more than 10m0s: no reason given"},
+			report(healthscope.Judge([]healthscope.Result{paused()}, healthscope.DefaultPolicy(), noon)))
+	})
+}
