@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
@@ -133,10 +135,10 @@ var _ = Describe("Monitor and controller", Serial, func() {
 		By("restarting both with nothing to do")
 		a.inventorySynced(ctx)
 		b.inventorySynced(ctx)
-		before := versions(ctx)
+		before := statuses(ctx)
 		Eventually(ctx, func() bool { // Until nothing is under way any more.
 			known := before
-			before = versions(ctx)
+			before = statuses(ctx)
 			return maps.Equal(known, before)
 		}).WithPolling(time.Second).Should(BeTrue())
 		_, last := writes(ctx, 0)
@@ -145,7 +147,7 @@ var _ = Describe("Monitor and controller", Serial, func() {
 		Expect(hs.StartMonitor(ctx)).To(Succeed())
 		Expect(hs.StartController(ctx)).To(Succeed())
 		Eventually(ctx, metric).WithArguments(`healthscope_aai_requests_total{code="200",operation="list"}`).Should(BeTrue())
-		Consistently(ctx, func() map[types.NamespacedName]string { return versions(ctx) }, "2s").Should(Equal(before))
+		Consistently(ctx, func() string { return cmp.Diff(before, statuses(ctx)) }, "2s").Should(BeEmpty())
 		written, _ := writes(ctx, last)
 		Expect(written).To(BeEmpty())
 	}, SpecTimeout(4*time.Minute))
@@ -254,22 +256,24 @@ func (a app) inventorySynced(ctx context.Context) {
 	}).Should(Succeed())
 }
 
-// versions returns the resource versions of all bundles and scopes.
-func versions(ctx context.Context) map[types.NamespacedName]string {
+// statuses returns the resource version and the status of every bundle and scope, so that a write nobody asked for shows what it was about.
+func statuses(ctx context.Context) map[string]string {
 	GinkgoHelper()
-	all := map[types.NamespacedName]string{}
-	for _, list := range []client.ObjectList{&k8spluginv1alpha1.ResourceBundleStateList{}, &corev1alpha2.HealthScopeList{}} {
-		Expect(k8s.List(ctx, list)).To(Succeed())
-		switch l := list.(type) {
-		case *k8spluginv1alpha1.ResourceBundleStateList:
-			for _, o := range l.Items {
-				all[types.NamespacedName{Namespace: o.Namespace, Name: "rbs/" + o.Name}] = o.ResourceVersion
-			}
-		case *corev1alpha2.HealthScopeList:
-			for _, o := range l.Items {
-				all[types.NamespacedName{Namespace: o.Namespace, Name: "hs/" + o.Name}] = o.ResourceVersion
-			}
-		}
+	var bundles k8spluginv1alpha1.ResourceBundleStateList
+	var scopes corev1alpha2.HealthScopeList
+	Expect(k8s.List(ctx, &bundles)).To(Succeed())
+	Expect(k8s.List(ctx, &scopes)).To(Succeed())
+	all := map[string]string{}
+	note := func(kind string, o client.Object, status any) {
+		text, err := yaml.Marshal(status)
+		Expect(err).NotTo(HaveOccurred())
+		all[kind+" "+client.ObjectKeyFromObject(o).String()] = "resourceVersion: " + o.GetResourceVersion() + "\n" + string(text)
+	}
+	for i := range bundles.Items {
+		note("bundle", &bundles.Items[i], bundles.Items[i].Status)
+	}
+	for i := range scopes.Items {
+		note("scope", &scopes.Items[i], scopes.Items[i].Status)
 	}
 	return all
 }

@@ -98,6 +98,7 @@ func TestInventoryCondition(t *testing.T) {
 
 func TestConditionsOfWhatIsTheMatter(t *testing.T) {
 	t.Parallel()
+	old := metav1.Condition{Status: metav1.ConditionUnknown, Reason: "Old"}
 	conflict := &InventoryReport{Conflict: `Pod/a belongs to the older scope "default/b" in A&AI`}
 	cases := map[string]struct {
 		outside outside
@@ -106,6 +107,7 @@ func TestConditionsOfWhatIsTheMatter(t *testing.T) {
 	}{
 		"AConflict":      {outside{inventory: conflict}, corev1alpha2.ConditionInventoryConflict, &metav1.Condition{Status: metav1.ConditionTrue, Reason: "OlderScope", Message: conflict.Conflict}},
 		"NoConflict":     {outside{inventory: &InventoryReport{}}, corev1alpha2.ConditionInventoryConflict, nil},
+		"NotKnownYet":    {outside{inventory: &InventoryReport{Waiting: true}}, corev1alpha2.ConditionInventoryConflict, &old},
 		"NoInventory":    {outside{}, corev1alpha2.ConditionInventoryConflict, nil},
 		"ABadCheck":      {outside{healthChecks: "1 of 2 health checks cannot be used"}, corev1alpha2.ConditionHealthChecksInvalid, &metav1.Condition{Status: metav1.ConditionTrue, Reason: "InvalidExpression", Message: "1 of 2 health checks cannot be used"}},
 		"AllChecksAreOk": {outside{}, corev1alpha2.ConditionHealthChecksInvalid, nil},
@@ -114,10 +116,14 @@ func TestConditionsOfWhatIsTheMatter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			scope := scopeOf(corev1alpha2.HealthScopeSpec{})
-			scope.Status.Conditions = []metav1.Condition{{Type: c.kind, Status: metav1.ConditionUnknown, Reason: "Old"}} // It must not stay.
+			before := old
+			before.Type = c.kind
+			scope.Status.Conditions = []metav1.Condition{before}
 			c.outside.state = world{}.State
 			got := meta.FindStatusCondition(newStatus(scope, judgeIn(world{}, scope, noon), c.outside, noon).Conditions, c.kind)
-			if c.want != nil {
+			if c.want == &old {
+				c.want = &before
+			} else if c.want != nil {
 				c.want.Type, c.want.ObservedGeneration, c.want.LastTransitionTime = c.kind, 3, metav1.NewTime(noon)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {

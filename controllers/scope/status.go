@@ -313,9 +313,11 @@ func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, seen sight, o o
 		set(corev1alpha2.ConditionInventorySynced, metav1.ConditionFalse, o.inventory.Reason, o.inventory.Message)
 	}
 	// These two are there only when something is the matter.
-	if o.inventory != nil && o.inventory.Conflict != "" {
+	switch {
+	case o.inventory != nil && o.inventory.Waiting: // As above: a restart must not take the condition away for a moment.
+	case o.inventory != nil && o.inventory.Conflict != "":
 		set(corev1alpha2.ConditionInventoryConflict, metav1.ConditionTrue, ReasonOlderScope, o.inventory.Conflict)
-	} else {
+	default:
 		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionInventoryConflict)
 	}
 	if o.healthChecks != "" {
