@@ -25,6 +25,7 @@ const (
 type ledger struct {
 	mu      sync.Mutex
 	entries map[types.NamespacedName]*entry
+	rush    rush
 }
 
 // entry is what the ledger knows of one bundle.
@@ -44,6 +45,8 @@ type entry struct {
 	// size is about how many bytes of status were written last, and pace what is left of the allowance for it.
 	size int
 	pace pace
+	// gathered is when the changes have been gathered that are written next; zero while the status is right.
+	gathered time.Time
 	// failures and conflicts are how many writes have failed in a row, and retry
 	// is when the next one may be tried after a conflict.
 	failures, conflicts int
@@ -93,8 +96,9 @@ func (l *ledger) changes(name types.NamespacedName) uint64 {
 // newest returns the newest known state of a bundle: the cached one, or what
 // our own last write left when the cache does not have that yet. Without this
 // a cache that lags behind would make the monitor write the same again. What is
-// known of another bundle of the same name, which is gone, is dropped.
-func (l *ledger) newest(cached *k8spluginv1alpha1.ResourceBundleState) *k8spluginv1alpha1.ResourceBundleState {
+// known of another bundle of the same name, which is gone, is dropped. sent is
+// the status of our last write when the cache has just got what it left, and nil otherwise.
+func (l *ledger) newest(cached *k8spluginv1alpha1.ResourceBundleState) (newest *k8spluginv1alpha1.ResourceBundleState, sent *k8spluginv1alpha1.ResourceBundleStateStatus) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	name := nameOfBundle(cached)
@@ -105,13 +109,17 @@ func (l *ledger) newest(cached *k8spluginv1alpha1.ResourceBundleState) *k8splugi
 	}
 	e.uid = cached.UID
 	if e.written == nil {
-		return cached
+		return cached, nil
 	}
-	if order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, e.written.ResourceVersion); err == nil && order < 0 {
-		return e.written
+	order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, e.written.ResourceVersion)
+	switch {
+	case err == nil && order < 0:
+		return e.written, nil
+	case err == nil && order == 0:
+		sent = &e.written.Status
 	}
 	e.written = nil
-	return cached
+	return cached, sent
 }
 
 // settled says whether the status of a bundle is known to be right at this
@@ -141,6 +149,7 @@ func (l *ledger) settle(b *k8spluginv1alpha1.ResourceBundleState, changes uint64
 
 func (e *entry) settle(b *k8spluginv1alpha1.ResourceBundleState, changes uint64) {
 	e.settledVersion, e.settledGeneration, e.settledChanges = b.ResourceVersion, b.Generation, changes
+	e.gathered = time.Time{}
 }
 
 // due is how long to wait before the bundle may be written; not more than zero means now.
@@ -151,7 +160,10 @@ func (l *ledger) due(name types.NamespacedName, now time.Time) time.Duration {
 	e.calm(now)
 	a := e.allowance()
 	e.pace = e.pace.bounded(now, a)
-	wait := e.pace.wait(now, a)
+	if e.gathered.IsZero() || e.gathered.After(now.Add(maxGatherTime)) { // Or the clock was set back.
+		e.gathered = now.Add(l.rush.wait(now))
+	}
+	wait := max(e.pace.wait(now, a), e.gathered.Sub(now))
 	if e.conflicts == 0 {
 		return wait
 	}
@@ -190,10 +202,11 @@ func (l *ledger) contest(b *k8spluginv1alpha1.ResourceBundleState, changes uint6
 	return e.contests == contestNews
 }
 
-// wrote notes that a write which began then succeeded, and keeps what it left behind.
-func (l *ledger) wrote(b *k8spluginv1alpha1.ResourceBundleState, changes uint64, began time.Time) {
+// wrote notes that a write which began then and took so long succeeded, and keeps what it left behind.
+func (l *ledger) wrote(b *k8spluginv1alpha1.ResourceBundleState, changes uint64, began time.Time, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.rush.wrote(took)
 	e := l.entry(nameOfBundle(b))
 	e.failures, e.conflicts, e.size = 0, 0, sizeOf(&b.Status)
 	e.pace = e.pace.spent(began, e.allowance())

@@ -39,10 +39,14 @@ func TestLedgerNewest(t *testing.T) {
 			t.Parallel()
 			l := newLedger()
 			if tc.written != "" {
-				l.wrote(bundleAt(tc.written), 0, time.Time{})
+				l.wrote(bundleAt(tc.written), 0, time.Time{}, 0)
 			}
-			if got := l.newest(bundleAt(tc.cached)).ResourceVersion; got != tc.want {
-				t.Errorf("%s newest(%q) = %q, want %q", tc.reason, tc.cached, got, tc.want)
+			got, sent := l.newest(bundleAt(tc.cached))
+			if got.ResourceVersion != tc.want {
+				t.Errorf("%s newest(%q) = %q, want %q", tc.reason, tc.cached, got.ResourceVersion, tc.want)
+			}
+			if arrived := sent != nil; arrived != (tc.written == tc.cached) {
+				t.Errorf("%s newest(%q) says %t of whether this is what was sent", tc.reason, tc.cached, arrived)
 			}
 		})
 	}
@@ -51,7 +55,7 @@ func TestLedgerNewest(t *testing.T) {
 func TestLedgerDropsWhatTheCacheHas(t *testing.T) {
 	t.Parallel()
 	l := newLedger()
-	l.wrote(bundleAt("9"), 0, time.Time{})
+	l.wrote(bundleAt("9"), 0, time.Time{}, 0)
 	l.newest(bundleAt("9"))
 	if l.entries[sink].written != nil {
 		t.Error("the written bundle is still held after the cache has it")
@@ -77,7 +81,7 @@ func TestLedgerSettled(t *testing.T) {
 	}
 	seen := l.changes(sink)
 	l.touch(sink) // While the bundle is being built.
-	l.wrote(bundleAt("2"), seen, time.Time{})
+	l.wrote(bundleAt("2"), seen, time.Time{}, 0)
 	if l.settled(bundleAt("2"), l.changes(sink)) {
 		t.Error("a change during the write is lost")
 	}
@@ -100,7 +104,7 @@ func TestLedgerPaceOfFailures(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("pauses after failures in a row differ (-want +got):\n%s", diff)
 	}
-	l.wrote(bundleAt("2"), 0, start)
+	l.wrote(bundleAt("2"), 0, start, 0)
 	if due := l.due(sink, start.Add(writeInterval)); due > 0 {
 		t.Errorf("%s after a success the next write waits %s, want none", writeInterval, due)
 	}
@@ -127,13 +131,13 @@ func TestLedgerContest(t *testing.T) {
 				b := current.DeepCopy()
 				b.ResourceVersion = fmt.Sprint(2*i + 1)
 				tc.change(b)
-				b = l.newest(b)
+				b, _ = l.newest(b)
 				if l.contest(b, l.changes(sink), now) {
 					told++
 				}
 				current = b.DeepCopy()
 				current.ResourceVersion = fmt.Sprint(2*i + 2)
-				l.wrote(current.DeepCopy(), l.changes(sink), now)
+				l.wrote(current.DeepCopy(), l.changes(sink), now, 0)
 				now = now.Add(20 * time.Second)
 			}
 			if told != tc.want {
@@ -153,7 +157,7 @@ func TestLedgerDropsWhatItKnowsOfABundleThatIsMadeAgain(t *testing.T) {
 	l.tooLarge(sink, 1000, now)
 	again := bundleAt("2")
 	again.UID = "2"
-	if got := l.newest(again); got != again {
+	if got, _ := l.newest(again); got != again {
 		t.Errorf("the newest state of a bundle that was made again is that of %q", got.UID)
 	}
 	if due := l.due(sink, now); due > 0 {
@@ -161,5 +165,63 @@ func TestLedgerDropsWhatItKnowsOfABundleThatIsMadeAgain(t *testing.T) {
 	}
 	if got := l.limit(sink, 5000); got != 5000 {
 		t.Errorf("a bundle that was made again may take %d bytes, want 5000", got)
+	}
+}
+
+// TestLedgerTellsALoneChangeFromARush has bundles change one after the other and many at once.
+func TestLedgerTellsALoneChangeFromARush(t *testing.T) {
+	t.Parallel()
+	bundleOf := func(i int) *k8spluginv1alpha1.ResourceBundleState {
+		b := bundleAt(fmt.Sprint(i))
+		b.Name = fmt.Sprint("1-app-", i)
+		return b
+	}
+	l, now := newLedger(), time.Unix(1000, 0)
+	for i := range 200 { // Forty changes a second, each in another bundle.
+		if wait := l.due(nameOfBundle(bundleOf(i)), now); wait > 0 {
+			t.Fatalf("lone change %d waits %s", i, wait)
+		}
+		l.wrote(bundleOf(i), 0, now, 10*time.Millisecond)
+		now = now.Add(25 * time.Millisecond)
+	}
+	now = now.Add(time.Second)
+	waiting := 0
+	for i := range 100 {
+		switch wait := l.due(nameOfBundle(bundleOf(i)), now); {
+		case wait > gatherTime:
+			t.Fatalf("in a rush a bundle waits %s, want at most %s", wait, gatherTime)
+		case wait > 0:
+			waiting++
+		}
+	}
+	if waiting < 90 {
+		t.Errorf("%d of 100 bundles that change at once gather changes, want nearly all", waiting)
+	}
+	for i := range 100 {
+		if wait := l.due(nameOfBundle(bundleOf(i)), now.Add(gatherTime)); wait > 0 {
+			t.Errorf("bundle %d has gathered changes and waits another %s", i, wait)
+		}
+	}
+	if wait := l.due(nameOfBundle(bundleOf(0)), now.Add(-time.Hour)); wait > maxGatherTime {
+		t.Errorf("after the clock was set back a bundle waits %s", wait)
+	}
+}
+
+func TestLedgerTakesLoadOffASlowAPIServer(t *testing.T) {
+	t.Parallel()
+	for took, want := range map[time.Duration]time.Duration{
+		-time.Hour: gatherTime, 0: gatherTime, 10 * time.Millisecond: gatherTime, 100 * time.Millisecond: 800 * time.Millisecond, 10 * time.Second: maxGatherTime,
+	} {
+		var r rush
+		for range 100 {
+			r.wrote(took)
+		}
+		now, longest := time.Unix(1000, 0), time.Duration(0)
+		for range 10 {
+			longest = max(longest, r.wait(now))
+		}
+		if longest < want*9/10 || longest > want {
+			t.Errorf("with writes that take %s a rush is gathered for %s, want %s", took, longest, want)
+		}
 	}
 }

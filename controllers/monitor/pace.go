@@ -70,6 +70,43 @@ func conflictPause(a allowance, conflicts int) time.Duration {
 	return doubled(a.interval/8, conflicts-1, 4*a.interval)
 }
 
+const (
+	// gatherTime is how long a bundle gathers changes in a rush, at least and at most.
+	gatherTime, maxGatherTime = 250 * time.Millisecond, 2 * time.Second
+	// writesAGathering is how many writes of the present duration a gathering takes, when they are slow.
+	writesAGathering = 8
+)
+
+// rushAllowance is how many bundles may come to differ before it is a rush: five at once, and fifty a second.
+var rushAllowance = allowance{interval: 20 * time.Millisecond, burst: 5}
+
+// rush tells a lone change, which is written at once, from one of many: when a
+// node fails, a hundred bundles change, and most of them again a moment later.
+// To write each of them for its first change would keep the API server from
+// telling of the second. In a rush a bundle gathers changes for a while before it
+// is written, and for longer when the API server is slow, so that a monitor
+// takes load off an API server that has too much of it.
+type rush struct {
+	pace pace
+	// took is how long a write takes, smoothed.
+	took time.Duration
+}
+
+// wait notes that one more bundle has come to differ, and returns for how long it shall gather changes.
+func (r *rush) wait(now time.Time) time.Duration {
+	many := r.pace.bounded(now, rushAllowance).wait(now, rushAllowance) > 0
+	r.pace = r.pace.spent(now, rushAllowance)
+	if !many {
+		return 0
+	}
+	return min(max(writesAGathering*r.took, gatherTime), maxGatherTime)
+}
+
+// wrote notes how long a write took.
+func (r *rush) wrote(took time.Duration) {
+	r.took += (min(max(took, 0), writeTimeout) - r.took) / 8
+}
+
 // pace is what is left of an allowance: when it will be whole again.
 type pace struct{ whole time.Time }
 

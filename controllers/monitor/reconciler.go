@@ -33,7 +33,7 @@ type reconciler struct {
 	// bundles reads bundles from the cache.
 	bundles client.Reader
 	// status writes the status of bundles.
-	status client.SubResourceWriter
+	status statusWriter
 	// members returns the objects of a bundle.
 	members func(*k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, error)
 	// unreadable returns the kinds of which it is not known which objects are members.
@@ -108,7 +108,11 @@ func (r *reconciler) newest(ctx context.Context, name types.NamespacedName) (*k8
 	if !cached.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
-	return r.ledger.newest(cached), nil
+	newest, sent := r.ledger.newest(cached)
+	if sent != nil {
+		r.verify(ctx, sent, cached)
+	}
+	return newest, nil
 }
 
 // holdOff is for how long the bundle must not be written, because it is

@@ -42,9 +42,11 @@ const (
 	// controllerName names the controller in logs and metrics.
 	controllerName = "monitor"
 	// workers is the number of bundles that are built and written at a time, and
-	// largeAtATime how many of these may be large.
-	workers      = 6
-	largeAtATime = 2
+	// largeAtATime how many of these may be large. More would not be sooner right:
+	// an API server needs some milliseconds of CPU for a write, and of a bundle
+	// that waits for its turn the changes that come meanwhile go into one write.
+	workers      = 3
+	largeAtATime = 1
 	// syncTimeout leaves time for a discovery, a list and its attempts that all end
 	// at their deadlines: what fails for longer than patience is no longer waited for.
 	syncTimeout = 5 * time.Minute
@@ -126,12 +128,16 @@ func setup(mgr ctrl.Manager, opts Options) error {
 			return err
 		}
 	}
+	status, err := newShortAnswers(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
 	guard := pruning.NewGuard("ResourceBundleStates")
 	if err := mgr.AddReadyzCheck("bundles", func(*http.Request) error { return guard.Ready() }); err != nil {
 		return err
 	}
 	r := &reconciler{
-		bundles: mgr.GetCache(), status: mgr.GetClient().Status(),
+		bundles: mgr.GetCache(), status: status,
 		members: all.members, unreadable: all.unreadable, wake: all.enqueue,
 		ledger: ledger, guard: guard, large: newLane(largeAtATime),
 		recorder: mgr.GetEventRecorder(string(fieldOwner)), clock: opts.Clock,

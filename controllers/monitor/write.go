@@ -24,6 +24,13 @@ const (
 	goneTimeout = 10 * time.Second
 )
 
+// statusWriter writes the status of bundles.
+type statusWriter interface {
+	// put replaces the status of a bundle, if it is still of the UID and resourceVersion that b names, and notes in b
+	// what its metadata are then. The status of b stays what was sent; whether the API server kept it is seen when the cache has it.
+	put(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState) error
+}
+
 // write replaces the whole status, if the bundle is still the one it was made
 // for. changes is the count of changes that the status takes into account.
 func (r *reconciler) write(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, next k8spluginv1alpha1.ResourceBundleStateStatus, changes uint64) (ctrl.Result, error) {
@@ -34,33 +41,39 @@ func (r *reconciler) write(ctx context.Context, b *k8spluginv1alpha1.ResourceBun
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: b.Name, UID: b.UID, ResourceVersion: b.ResourceVersion},
 		Status:     next,
 	}
-	if err := r.status.Update(ctx, written, fieldOwner); err != nil {
+	if err := r.status.put(ctx, written); err != nil {
 		return r.failed(ctx, b, sizeOf(&next), began, err)
 	}
-	if written.Status.Summary == next.Summary {
-		// Decoding replaces the status as a whole, unless the answer has none.
-		written.Status = k8spluginv1alpha1.ResourceBundleStateStatus{}
-	}
 	written.ManagedFields = writers(written.ManagedFields)
-	r.ledger.wrote(written, changes, began)
-	logger := ctrl.LoggerFrom(ctx)
-	if what := pruned(&next, &written.Status); what != "" {
+	r.ledger.wrote(written, changes, began, r.clock.Since(began))
+	if what := pruned(&next, &b.Status); what != "" && written.ResourceVersion == b.ResourceVersion {
+		// Nothing was left to store of what was sent, so that no watch will tell of it.
 		r.ledger.unsettle(nameOfBundle(b))
-		return r.inVain(ctx, began, what), nil
+		r.inVain(ctx, began, what)
+		return ctrl.Result{RequeueAfter: r.guard.Allow(began)}, nil
 	}
-	if r.guard.Intact() {
-		logger.Info("What is written stays again")
-	}
-	logWritten(logger, &b.Status, &next)
+	logWritten(ctrl.LoggerFrom(ctx), &b.Status, &next)
 	return ctrl.Result{}, nil
 }
 
-// inVain reports that a write which began then does not stay, and says when the next one may be tried.
-func (r *reconciler) inVain(ctx context.Context, began time.Time, what string) ctrl.Result {
-	if r.guard.Pruned(began, what) {
+// verify compares a bundle as the cache has it with the status that was sent to
+// become just that, and stops writing while the API server drops a part of it.
+func (r *reconciler) verify(ctx context.Context, sent *k8spluginv1alpha1.ResourceBundleStateStatus, cached *k8spluginv1alpha1.ResourceBundleState) {
+	if what := pruned(sent, &cached.Status); what != "" {
+		r.ledger.unsettle(nameOfBundle(cached))
+		r.inVain(ctx, r.clock.Now(), what)
+		return
+	}
+	if r.guard.Intact() {
+		ctrl.LoggerFrom(ctx).Info("What is written stays again")
+	}
+}
+
+// inVain notes that a write does not stay, as was seen then.
+func (r *reconciler) inVain(ctx context.Context, seen time.Time, what string) {
+	if r.guard.Pruned(seen, what) {
 		ctrl.LoggerFrom(ctx).Info("What is written does not stay, so that nothing more is written, except for an attempt now and then", "reason", what)
 	}
-	return ctrl.Result{RequeueAfter: r.guard.Allow(began)}
 }
 
 // failed decides what to do after a write which began then and took about so many bytes of status.
@@ -98,7 +111,8 @@ func (r *reconciler) notFound(ctx context.Context, b *k8spluginv1alpha1.Resource
 		return ctrl.Result{}, nil
 	}
 	if r.ledger.missed(name, began) > goneTimeout {
-		return r.inVain(ctx, began, "the CRD has no status subresource"), nil
+		r.inVain(ctx, began, "the CRD has no status subresource")
+		return ctrl.Result{RequeueAfter: r.guard.Allow(began)}, nil
 	}
 	return ctrl.Result{RequeueAfter: max(r.ledger.due(name, began), minRetryPause)}, nil
 }

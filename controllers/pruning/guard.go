@@ -2,7 +2,7 @@
 // server drops: an API server prunes every field that the CRD does not know, and
 // a CRD of the same name may be another project's.
 //
-// The writer finds out by the answer to its own write. It asks Allow before each
+// The writer finds out by the answer to its own write, or by what a watch then shows. It asks Allow before each
 // write and reports with Pruned or Intact after it. While writes are pruned, one
 // is allowed in every Interval, so that it is noticed when the right CRD is back.
 package pruning

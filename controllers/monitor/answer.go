@@ -1,0 +1,55 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+)
+
+// metadataAnswer asks the API server to answer with the metadata of an object only.
+const metadataAnswer = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
+// shortAnswers writes bundles and reads of each answer the metadata only: the
+// status, which is most of a bundle, comes with the watch anyway, and to encode and to
+// decode it once more would be a good part of what a write costs.
+type shortAnswers struct{ client *rest.RESTClient }
+
+func newShortAnswers(config *rest.Config, httpClient *http.Client) (shortAnswers, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{k8spluginv1alpha1.AddToScheme, metav1.AddMetaToScheme} {
+		if err := add(scheme); err != nil {
+			return shortAnswers{}, fmt.Errorf("cannot register types: %w", err)
+		}
+	}
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // Errors.
+	config = rest.CopyConfig(config)
+	config.APIPath = "/apis"
+	config.GroupVersion = &k8spluginv1alpha1.GroupVersion
+	config.AcceptContentTypes, config.ContentType = metadataAnswer, runtime.ContentTypeJSON
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	client, err := rest.RESTClientForConfigAndClient(config, httpClient)
+	if err != nil {
+		return shortAnswers{}, fmt.Errorf("cannot make a client for the status of bundles: %w", err)
+	}
+	return shortAnswers{client}, nil
+}
+
+// put implements statusWriter.
+func (s shortAnswers) put(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState) error {
+	var answer metav1.PartialObjectMetadata
+	err := s.client.Put().Resource("resourcebundlestates").Namespace(b.Namespace).Name(b.Name).SubResource("status").
+		Param("fieldManager", string(fieldOwner)).Body(b).Do(ctx).Into(&answer)
+	if err != nil {
+		return err
+	}
+	b.ObjectMeta = answer.ObjectMeta
+	return nil
+}
