@@ -63,7 +63,7 @@ controlplane: ## Build a Kubernetes control plane from Go modules, once for each
 generate: ## Generate deep copies, CRDs and RBAC
 	$(CONTROLLER_GEN) object paths=./apis/...
 	$(CONTROLLER_GEN) crd paths=./apis/... output:crd:dir=config/crd
-	$(CONTROLLER_GEN) rbac:roleName=healthscope-controller paths=./controllers/fleet paths=./controllers/enrol paths=./controllers/scope paths=./controllers/inventory output:rbac:stdout > config/rbac/controller_role.yaml
+	$(CONTROLLER_GEN) rbac:roleName=healthscope-controller paths=./controllers/fleet paths=./controllers/enrol paths=./controllers/access paths=./controllers/scope paths=./controllers/inventory output:rbac:stdout > config/rbac/controller_role.yaml
 	$(CONTROLLER_GEN) rbac:roleName=healthscope-monitor paths=./controllers/monitor output:rbac:stdout > config/rbac/monitor_role.yaml
 	for option in createbundles discovery secrets trusted; do \
 	  $(CONTROLLER_GEN) rbac:roleName=healthscope-monitor-$$option paths=./controllers/monitor/rights/$$option output:rbac:stdout > config/rbac/options/$$option/role.yaml || exit 1; \

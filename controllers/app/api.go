@@ -1,57 +1,98 @@
 package app
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"log/slog"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
-	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/access"
+	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope/api"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// addStatusAPI adds the status REST server, on every replica, unless it is turned off.
-func addStatusAPI(mgr ctrl.Manager, config configv1alpha1.API, ready func() error, logger logr.Logger) error {
-	if config.BindAddress == "0" {
+// addStatusAPI adds the status REST server, on every replica, unless it is turned off: a listener for callers with a token,
+// and one for callers without. store is where AppContexts are, or nil.
+func addStatusAPI(mgr ctrl.Manager, config *configv1alpha1.Configuration, view *fleet.View, checks *healthChecks, store *appcontext.Store, logger logr.Logger) error {
+	guarded := config.API.BindAddress != configv1alpha1.NoServer
+	open := cmp.Or(config.API.AnonymousBindAddress, configv1alpha1.NoServer) != configv1alpha1.NoServer
+	if !guarded && !open {
 		return nil
 	}
-	handler := api.NewHandler(api.Options{
-		Scopes: cachedScopes{mgr.GetClient()}, DefaultNamespace: config.DefaultNamespace, Ready: ready, Version: Version(),
+	scopes := newCachedScopes(mgr, logger)
+	documents, err := newDocuments(mgr, config, view, checks, store)
+	if err != nil {
+		return err
+	}
+	options := api.Options{
+		Scopes: scopes, Documents: documents, DefaultNamespace: config.API.DefaultNamespace, Ready: view.Ready, Version: Version(),
 		Logger: slog.New(logr.ToSlogHandler(logger)),
-	})
-	return errors.Wrap(mgr.Add(everywhere{api.NewServer(config.BindAddress, handler, slog.New(logr.ToSlogHandler(logger)))}), "cannot add the status REST server")
+	}
+	if open {
+		if err := addServer(mgr, config.API.AnonymousBindAddress, options, nil); err != nil {
+			return err
+		}
+	}
+	if guarded {
+		if err := addGuardedServer(mgr, &config.API, options); err != nil {
+			return err
+		}
+	}
+	return errors.Wrap(mgr.Add(scopes), "cannot add the events of scopes")
 }
 
-// everywhere runs a server on every replica, and not on the leading one only.
-type everywhere struct{ server *api.Server }
+// addGuardedServer adds the listener for callers with a token.
+func addGuardedServer(mgr ctrl.Manager, config *configv1alpha1.API, options api.Options) error {
+	guard, err := access.NewGuard(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	options.Guard = guard
+	if config.CertFile == "" {
+		return addServer(mgr, config.BindAddress, options, nil)
+	}
+	certificates, err := certwatcher.New(config.CertFile, config.KeyFile)
+	if err != nil {
+		return errors.Wrap(err, "cannot read the certificate of the status REST server")
+	}
+	if err := mgr.Add(certificates); err != nil {
+		return errors.Wrap(err, "cannot watch the certificate of the status REST server")
+	}
+	return addServer(mgr, config.BindAddress, options, &tls.Config{GetCertificate: certificates.GetCertificate, MinVersion: tls.VersionTLS12})
+}
+
+func addServer(mgr ctrl.Manager, address string, options api.Options, tls *tls.Config) error {
+	server := api.NewServer(api.ServerOptions{Address: address, Handler: api.NewHandler(options), TLS: tls, Logger: options.Logger})
+	return errors.Wrap(mgr.Add(everywhere(server.Run)), "cannot add the status REST server")
+}
+
+// newDocuments returns what makes status documents, and adds to the manager what it needs.
+func newDocuments(mgr ctrl.Manager, config *configv1alpha1.Configuration, view *fleet.View, checks *healthChecks, store *appcontext.Store) (*api.Documents, error) {
+	options := api.DocumentsOptions{Clusters: sightings{view, checks}, Policy: policyOf(config.Policy), HealthChecks: checks}
+	if store != nil {
+		cache := appcontext.NewCache(store, appcontext.CacheOptions{})
+		if err := mgr.Add(everywhere(cache.Run)); err != nil {
+			return nil, errors.Wrap(err, "cannot add the cache of AppContexts")
+		}
+		options.Contexts = cache
+	}
+	documents := api.NewDocuments(options)
+	checks.Subscribe(documents.Reset)
+	return documents, nil
+}
+
+// everywhere runs on every replica, and not on the leading one only.
+type everywhere func(ctx context.Context) error
 
 // Start implements manager.Runnable.
-func (e everywhere) Start(ctx context.Context) error { return e.server.Run(ctx) }
+func (e everywhere) Start(ctx context.Context) error { return e(ctx) }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (everywhere) NeedLeaderElection() bool { return false }
-
-// cachedScopes reads scopes from a manager's cache.
-type cachedScopes struct{ reader client.Reader }
-
-// Get implements api.Scopes.
-func (c cachedScopes) Get(ctx context.Context, namespace, name string) (*corev1alpha2.HealthScope, error) {
-	var s corev1alpha2.HealthScope
-	if err := c.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &s); err != nil {
-		return nil, err
-	}
-	return &s, nil
-}
-
-// List implements api.Scopes.
-func (c cachedScopes) List(ctx context.Context, namespace string) ([]corev1alpha2.HealthScope, error) {
-	var list corev1alpha2.HealthScopeList
-	if err := c.reader.List(ctx, &list, client.InNamespace(namespace)); err != nil {
-		return nil, err
-	}
-	return list.Items, nil
-}

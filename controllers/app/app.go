@@ -16,7 +16,7 @@ import (
 const (
 	exitOK    = 0
 	exitError = 1
-	// exitNotReady and exitUnusable are those of the command explain.
+	// exitNotReady and exitUnusable are those of the commands explain and status.
 	exitNotReady = 1
 	exitUnusable = 2
 )
@@ -63,6 +63,6 @@ func Command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newController(), newMonitor(), newExplain(), newAAI(), newClusters(), newVersion())
+	root.AddCommand(newController(), newMonitor(), newExplain(), newAAI(), newClusters(), newStatus(), newVersion())
 	return root
 }

@@ -35,6 +35,7 @@ type clustersAdd struct {
 	hub        hubFlags
 	member     memberFlags
 	namespaces []string
+	monitor    string
 	lifetime   time.Duration
 	server     string
 	dryRun     bool
@@ -58,6 +59,7 @@ func newClustersAdd() *cobra.Command {
 	o.member.add(c.Flags())
 	o.hub.add(c.Flags())
 	c.Flags().StringSliceVar(&o.namespaces, "namespaces", nil, "the namespaces of the member that the hub may read; the default is all")
+	c.Flags().StringVar(&o.monitor, "monitor-namespace", enrol.MemberNamespace, "the namespace of the monitor's Lease in the member: that of fleet.monitorNamespace in the controller's configuration")
 	c.Flags().DurationVar(&o.lifetime, "token-lifetime", enrol.DefaultTokenLifetime, "how long the hub's token is valid, and each that the controller renews it by")
 	c.Flags().StringVar(&o.server, "server", "", "the URL of the member's API server as the hub reaches it; the default is the one in the kubeconfig file")
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "print what would be made, without the token, and change nothing")
@@ -73,7 +75,7 @@ func (o *clustersAdd) run(ctx context.Context, name string, lifetime time.Durati
 	if err != nil {
 		return errors.Wrapf(err, "cannot use context %q", o.member.context)
 	}
-	e.Name, e.Namespaces, e.TokenLifetime, e.SecretNamespace = name, o.namespaces, lifetime, o.hub.namespace
+	e.Name, e.Namespaces, e.MonitorNamespace, e.TokenLifetime, e.SecretNamespace = name, o.namespaces, o.monitor, lifetime, o.hub.namespace
 	if err := e.Validate(); err != nil {
 		return err
 	}
@@ -155,7 +157,7 @@ func printObjects(e enrol.Enrolment, out io.Writer) error {
 		_, err = fmt.Fprintf(out, "--- # %s\n%s", where, withoutEmpty(string(data)))
 		return err
 	}
-	for _, o := range enrol.MemberObjects(e.Namespaces) {
+	for _, o := range e.MemberObjects() {
 		if err := printOne("member", o); err != nil {
 			return err
 		}

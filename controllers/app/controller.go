@@ -48,7 +48,17 @@ func runController(ctx context.Context, o *options, config *configv1alpha1.Confi
 	if err := o.addHealthChecks(mgr, checks, config, logger); err != nil {
 		return err
 	}
-	if err := addStatusAPI(mgr, config.API, view.Ready, logger.WithName("api")); err != nil {
+	store, err := addAppContext(mgr, config.AppContext, o.startAnew, logger.WithName("appcontext"))
+	if err != nil {
+		return err
+	}
+	if store != nil {
+		defer func() { _ = store.Close() }() // Nothing uses it any more.
+	}
+	if err := setupRecorder(mgr, o, config, view, store); err != nil {
+		return err
+	}
+	if err := addStatusAPI(mgr, config, view, checks, store, logger.WithName("api")); err != nil {
 		return err
 	}
 	if err := addProbes(mgr, func(*http.Request) error { return errors.Join(view.Ready(), guard.Ready()) }); err != nil {

@@ -36,7 +36,7 @@ type running struct {
 // configure writes the configuration file, which names the address of the REST server.
 func (r *running) configure() {
 	GinkgoHelper()
-	text := fmt.Appendf(nil, "apiVersion: config.healthscope.io/v1alpha1\nkind: Configuration\napi: {bindAddress: %q}\n", r.api)
+	text := fmt.Appendf(nil, "apiVersion: config.healthscope.io/v1alpha1\nkind: Configuration\napi: {bindAddress: '0', anonymousBindAddress: %q}\n", r.api)
 	Expect(os.WriteFile(r.config, text, 0o600)).To(Succeed())
 }
 

@@ -3,23 +3,14 @@ package app
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
-	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-	"github.com/fsnotify/fsnotify"
 	"github.com/go-logr/logr"
 
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 )
-
-// settle is how long a change of the configuration file may take from its first sign: a writer may need several steps.
-const settle = 250 * time.Millisecond
-
-// configMapData is the link that the kubelet exchanges when a mounted ConfigMap changes.
-const configMapData = "..data"
 
 // configWatch watches a configuration file while the program runs. Health check expressions take effect at once; for
 // other settings the program starts anew. A file that cannot be used is reported, and changes nothing.
@@ -41,44 +32,9 @@ func (*configWatch) NeedLeaderElection() bool { return false }
 // Start implements manager.Runnable. It returns when the context ends. When the file cannot be watched it says so, and
 // the program goes on with the configuration it has.
 func (w *configWatch) Start(ctx context.Context) error {
-	watcher, err := fsnotify.NewWatcher()
-	if err == nil {
-		defer func() { _ = watcher.Close() }() // There is nothing left to do with it.
-		// The directory is watched, because a file that is replaced is another file.
-		err = watcher.Add(filepath.Dir(w.path))
-	}
-	if err != nil {
-		w.logger.Error(err, "Cannot watch the configuration file; a change of it takes effect after a restart", "file", w.path)
-		<-ctx.Done()
-		return nil
-	}
 	state := configState{exprs: w.running.HealthCheckExprs}
-	w.read(&state) // It may have changed since the program read it.
-	var settled <-chan time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case event := <-watcher.Events:
-			if settled == nil && w.concerns(event) {
-				settled = time.After(settle)
-			}
-		case err := <-watcher.Errors:
-			w.logger.Error(err, "Cannot watch the configuration file; it is read again", "file", w.path)
-			if settled == nil {
-				settled = time.After(settle)
-			}
-		case <-settled:
-			settled = nil
-			w.read(&state)
-		}
-	}
-}
-
-// concerns says whether an event in the directory may be a change of the file.
-func (w *configWatch) concerns(event fsnotify.Event) bool {
-	name := filepath.Base(event.Name)
-	return event.Op != fsnotify.Chmod && (name == filepath.Base(w.path) || name == configMapData)
+	watchFiles(ctx, []string{w.path}, w.logger, func() { w.read(&state) })
+	return nil
 }
 
 // configState is what the watch has seen last.

@@ -233,7 +233,7 @@ func TestAFileThatCannotBeWatchedStopsNobody(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Start(ctx) }()
-	lines.waitFor(t, "Cannot watch the configuration file")
+	lines.waitFor(t, "Cannot watch files")
 	select {
 	case err := <-ended:
 		t.Errorf("it has ended before its context, with %v", err)

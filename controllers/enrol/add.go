@@ -41,7 +41,7 @@ func Add(ctx context.Context, c Clusters, e Enrolment, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	account, err := applyMember(ctx, c.member(), e.Namespaces)
+	account, err := applyMember(ctx, c.member(), e.MemberObjects())
 	if err != nil {
 		return err
 	}
@@ -88,10 +88,10 @@ func clusterSecrets(ctx context.Context, hub client.Client, namespace string) ([
 }
 
 // applyMember makes what the hub needs in the member, deletes what an earlier call made and is needed no longer, and returns the hub's account.
-func applyMember(ctx context.Context, s side, namespaces []string) (client.Object, error) {
+func applyMember(ctx context.Context, s side, objects []client.Object) (client.Object, error) {
 	var account client.Object
 	wanted := map[string]bool{}
-	for _, want := range MemberObjects(namespaces) {
+	for _, want := range objects {
 		have, err := s.apply(ctx, want)
 		if err != nil {
 			return nil, err
@@ -102,11 +102,11 @@ func applyMember(ctx context.Context, s side, namespaces []string) (client.Objec
 		wanted[s.name(want)] = true
 	}
 	for _, list := range memberLists() {
-		objects, err := s.ours(ctx, list)
+		ours, err := s.ours(ctx, list)
 		if err != nil {
 			return nil, err
 		}
-		for _, o := range objects {
+		for _, o := range ours {
 			if wanted[s.name(o)] {
 				continue
 			}

@@ -125,6 +125,28 @@ rules:
 		Expect(asHub(ctx).List(ctx, &k8spluginv1alpha1.ResourceBundleStateList{})).To(Succeed())
 	}, SpecTimeout(2*time.Minute))
 
+	It("has its monitor in the namespace that is given", func(ctx SpecContext) {
+		e := enrolment()
+		e.MonitorNamespace = "watchers"
+		c, _ := clusters()
+		Expect(enrol.Add(ctx, c, e, time.Now())).To(MatchError(ContainSubstring(`"watchers" not found`)))
+		Expect(member.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "watchers"}})).To(Succeed())
+		Expect(add(ctx, e, time.Now())).To(ContainElement("member: rolebinding.rbac.authorization.k8s.io/healthscope-hub -n watchers created"))
+		asHub := asHub(ctx)
+		lease := leaseAndToken[1:]
+		Expect(rightsIn(ctx, asHub, "watchers")).To(ConsistOf(append(slices.Clone(bundles), lease...)))
+		Expect(rightsIn(ctx, asHub, enrol.MemberNamespace)).To(ConsistOf(append(slices.Clone(bundles), leaseAndToken[0])))
+		Expect(add(ctx, e, time.Now())).To(HaveEach(HaveSuffix(" unchanged")))
+
+		By("moving the monitor")
+		Expect(add(ctx, enrolment(), time.Now())).To(ContainElements(
+			"member: role.rbac.authorization.k8s.io/healthscope-hub -n healthscope-system configured",
+			"member: role.rbac.authorization.k8s.io/healthscope-hub -n watchers deleted",
+			"member: rolebinding.rbac.authorization.k8s.io/healthscope-hub -n watchers deleted",
+		))
+		Expect(rightsIn(ctx, asHub, "watchers")).To(ConsistOf(bundles))
+	}, SpecTimeout(2*time.Minute))
+
 	It("can be read in some namespaces only, and in others once that is changed", func(ctx SpecContext) {
 		add(ctx, enrolment(), time.Now())
 		Expect(add(ctx, enrolment("default"), time.Now())).To(ContainElements(
@@ -172,7 +194,7 @@ rules:
 			"member: serviceaccount/healthscope-hub -n healthscope-system deleted",
 			"member: namespace/healthscope-system deleted",
 		))
-		for _, want := range enrol.MemberObjects([]string{"default"}) {
+		for _, want := range enrolment("default").MemberObjects() {
 			Eventually(ctx, func() error { return member.Get(ctx, client.ObjectKeyFromObject(want), want) }).Should(MatchError(ContainSubstring("not found")), "%T %s", want, want.GetName())
 		}
 

@@ -1,6 +1,7 @@
 package enrol
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
@@ -37,6 +39,8 @@ type Enrolment struct {
 	Authority []byte
 	// Namespaces are those that the hub may read. None means all.
 	Namespaces []string
+	// MonitorNamespace is the namespace of the monitor's Lease in the member. Empty means MemberNamespace.
+	MonitorNamespace string
 	// TokenLifetime is how long a token is valid. Zero means DefaultTokenLifetime.
 	TokenLifetime time.Duration
 	// SecretNamespace is the namespace of the hub's Secret.
@@ -67,6 +71,9 @@ func (e Enrolment) Validate() error {
 			problems = append(problems, errors.Errorf("invalid namespace %q", namespace))
 		}
 	}
+	if len(validation.IsDNS1123Label(e.monitorNamespace())) > 0 {
+		problems = append(problems, errors.Errorf("invalid namespace %q of the monitor", e.MonitorNamespace))
+	}
 	if e.TokenLifetime != 0 && (e.TokenLifetime < MinTokenLifetime || e.TokenLifetime > MaxTokenLifetime) {
 		problems = append(problems, errors.Errorf("invalid lifetime %s of the token: want %s to %s", e.TokenLifetime, MinTokenLifetime, MaxTokenLifetime))
 	}
@@ -89,6 +96,13 @@ func (e Enrolment) checkKubeconfig() error {
 func (e Enrolment) kubeconfig(token string) ([]byte, error) {
 	return kubeconfig.New(kubeconfig.Member{Name: e.Name, Server: e.Server, TLSServerName: e.TLSServerName, Authority: e.Authority, Token: token})
 }
+
+// MemberObjects returns what the hub needs in the member.
+func (e Enrolment) MemberObjects() []client.Object {
+	return MemberObjects(e.Namespaces, e.monitorNamespace())
+}
+
+func (e Enrolment) monitorNamespace() string { return cmp.Or(e.MonitorNamespace, MemberNamespace) }
 
 // lifetime returns how long a token is asked for.
 func (e Enrolment) lifetime() time.Duration {

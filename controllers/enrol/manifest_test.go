@@ -39,7 +39,7 @@ func TestManifestsForHandsAreThoseOfTheCommand(t *testing.T) {
 			got = append(got, o)
 		}
 	}
-	want := MemberObjects(nil)
+	want := Enrolment{}.MemberObjects()
 	for _, o := range want {
 		gvks, _, err := clientgoscheme.Scheme.ObjectKinds(o)
 		if err != nil {

@@ -12,9 +12,9 @@ import (
 
 // Names of what a hub has in a member. They are those of config/rbac/member, which is for whoever makes them by hand.
 const (
-	// MemberNamespace is the namespace of the hub's account in a member, and of the monitor there.
+	// MemberNamespace is the namespace of the hub's account in a member, and by default of the monitor there.
 	MemberNamespace = "healthscope-system"
-	// AccountName is the name of the hub's ServiceAccount, and of the Role for what it needs in MemberNamespace.
+	// AccountName is the name of the hub's ServiceAccount, and of the Roles for what it needs in MemberNamespace and in the monitor's namespace.
 	AccountName = "healthscope-hub"
 	// bundlesRole is the name of the role by which the hub reads bundles.
 	bundlesRole = "healthscope-hub-bundles"
@@ -36,20 +36,24 @@ const (
 const labelKinds = "healthscope.core.oam.dev/aggregate-to-controller"
 
 // MemberObjects returns what a hub needs in a member, in the order in which it
-// is to be made: everywhere, or in the given namespaces only.
-func MemberObjects(namespaces []string) []client.Object {
+// is to be made: everywhere, or in the given namespaces only. The monitor's Lease
+// is in monitorNamespace, which is not among the objects when it is another than
+// MemberNamespace: whoever runs the monitor has made it.
+func MemberObjects(namespaces []string, monitorNamespace string) []client.Object {
+	lease := rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, ResourceNames: []string{monitorLease}, Verbs: []string{"list", "watch"}}
+	token := rbacv1.PolicyRule{APIGroups: []string{corev1.GroupName}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{AccountName}, Verbs: []string{"create"}}
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: owned("", MemberNamespace)},
 		&corev1.ServiceAccount{ObjectMeta: owned(MemberNamespace, AccountName)},
-		&rbacv1.Role{ObjectMeta: owned(MemberNamespace, AccountName), Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, ResourceNames: []string{monitorLease}, Verbs: []string{"list", "watch"}},
-			{APIGroups: []string{corev1.GroupName}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{AccountName}, Verbs: []string{"create"}},
-		}},
-		&rbacv1.RoleBinding{ObjectMeta: owned(MemberNamespace, AccountName), RoleRef: roleRef("Role", AccountName), Subjects: hub()},
-		&rbacv1.ClusterRole{ObjectMeta: owned("", kindsRole), AggregationRule: &rbacv1.AggregationRule{
-			ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{labelKinds: "true"}}},
-		}},
 	}
+	if monitorNamespace == MemberNamespace {
+		objects = append(objects, inNamespace(MemberNamespace, lease, token)...)
+	} else {
+		objects = append(append(objects, inNamespace(MemberNamespace, token)...), inNamespace(monitorNamespace, lease)...)
+	}
+	objects = append(objects, &rbacv1.ClusterRole{ObjectMeta: owned("", kindsRole), AggregationRule: &rbacv1.AggregationRule{
+		ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{labelKinds: "true"}}},
+	}})
 	bundles := []rbacv1.PolicyRule{{APIGroups: []string{k8spluginv1alpha1.GroupVersion.Group}, Resources: []string{"resourcebundlestates"}, Verbs: []string{"list", "watch"}}}
 	if len(namespaces) == 0 {
 		return append(objects,
@@ -66,6 +70,14 @@ func MemberObjects(namespaces []string) []client.Object {
 		)
 	}
 	return objects
+}
+
+// inNamespace returns a Role with rules, and its binding to the hub's account.
+func inNamespace(namespace string, rules ...rbacv1.PolicyRule) []client.Object {
+	return []client.Object{
+		&rbacv1.Role{ObjectMeta: owned(namespace, AccountName), Rules: rules},
+		&rbacv1.RoleBinding{ObjectMeta: owned(namespace, AccountName), RoleRef: roleRef("Role", AccountName), Subjects: hub()},
+	}
 }
 
 // memberLists returns the lists of kinds in which objects of MemberObjects are, in the order in which they are to be deleted.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 )
 
 // clusterView is what a view holds of one cluster.
@@ -18,6 +19,8 @@ type clusterView struct {
 	bundles map[types.NamespacedName]*Bundle
 	// own is how many of them a monitor of ours has filled.
 	own int
+	// reader reads bundles from the cluster; nil until it has been read once.
+	reader rest.Interface
 }
 
 // shown returns what is to be shown of a bundle: nothing of a cluster that has not been read yet.
@@ -74,6 +77,12 @@ func (v *View) States() []ClusterState {
 // Subscribe calls notify for every change of a bundle from now on, one at a time, until the returned function is called. notify must not block and must not call the view.
 func (v *View) Subscribe(notify func(Change)) (cancel func()) {
 	return subscribe(v, v.subscribers, notify)
+}
+
+// SubscribeWrites is Subscribe for those who want to know of every change of the
+// ResourceBundleState itself, whether or not it makes a difference to how it is judged; and not of what comes of time alone.
+func (v *View) SubscribeWrites(notify func(Change)) (cancel func()) {
+	return subscribe(v, v.writes, notify)
 }
 
 // SubscribeClusters calls notify for every change of a cluster's state from now
@@ -136,6 +145,18 @@ func (v *View) removeCluster(cluster string) {
 	for _, b := range c.bundles {
 		v.show(b.BundleKey, nil)
 	}
+}
+
+// CompleteFor says whether the view has all bundles that exist in a cluster, so that
+// one that it does not have does not exist. A cluster that is not known has none, once it is known which clusters there are.
+func (v *View) CompleteFor(cluster string) bool {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	c := v.clusters[cluster]
+	if c == nil {
+		return v.complete
+	}
+	return c.state.Answers() && !c.state.blind
 }
 
 // names returns the names of the bundles of a cluster, also of those that are not shown.
@@ -208,6 +229,11 @@ func (v *View) show(key BundleKey, b *Bundle) {
 		}
 		v.namespaces[key.Namespace][name] = struct{}{}
 	}
+	if !sameWrite(old, b) {
+		for _, notify := range v.writes {
+			notify(Change{Old: old, New: b})
+		}
+	}
 	if same(old, b) {
 		return
 	}
@@ -219,8 +245,7 @@ func (v *View) show(key BundleKey, b *Bundle) {
 // label puts a bundle, in place of the old one, where its labels lead to it.
 func (v *View) label(old, b *Bundle) {
 	if old != nil {
-		for key, value := range old.Labels {
-			l := label{old.Namespace, key, value}
+		for l := range old.places() {
 			delete(v.labelled[l], old.BundleKey)
 			if len(v.labelled[l]) == 0 {
 				delete(v.labelled, l)
@@ -228,8 +253,7 @@ func (v *View) label(old, b *Bundle) {
 		}
 	}
 	if b != nil {
-		for key, value := range b.Labels {
-			l := label{b.Namespace, key, value}
+		for l := range b.places() {
 			if v.labelled[l] == nil {
 				v.labelled[l] = map[BundleKey]*Bundle{}
 			}

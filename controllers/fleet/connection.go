@@ -19,8 +19,6 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
@@ -47,6 +45,8 @@ type connection struct {
 	// config and http are how to reach the API server.
 	config *rest.Config
 	http   *http.Client
+	// reader reads bundles, whole.
+	reader rest.Interface
 	pulse  *pulse
 
 	// ended is closed when nothing of the connection runs any more.
@@ -75,41 +75,24 @@ func newConnection(name string, number int, config *rest.Config, namespaces []st
 	if c.http, err = rest.HTTPClientFor(config); err != nil {
 		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", name)
 	}
+	if c.reader, err = newReader(config, c.http); err != nil {
+		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", name)
+	}
 	c.Cluster, err = cluster.New(config, func(co *cluster.Options) {
 		co.Scheme, co.HTTPClient = o.scheme, c.http
 		co.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return knownKinds(), nil }
-		co.Cache = c.cacheOptions()
-		co.Cache.ByObject[&k8spluginv1alpha1.ResourceBundleState{}] = cache.ByObject{Transform: o.transform(name), Namespaces: namespacesOf(namespaces)}
 	})
-	return c, errors.Wrapf(err, "cannot make a client for cluster %q", name)
-}
-
-func (c *connection) cacheOptions() cache.Options {
-	return cache.Options{
-		ReaderFailOnMissingInformer: true,
-		ByObject:                    map[client.Object]cache.ByObject{},
-		DefaultWatchErrorHandler:    heard,
-		NewInformer:                 c.newInformer,
+	if err == nil {
+		err = c.readBundles(o.scheme, namespaces, o.transform(name))
 	}
+	return c, errors.Wrapf(err, "cannot make a client for cluster %q", name)
 }
 
 // heard takes the errors of watches, of which the pulse has heard already.
 func heard(context.Context, *toolscache.Reflector, error) {}
 
-// namespacesOf returns how a cache is told of namespaces; nil means all.
-func namespacesOf(namespaces []string) map[string]cache.Config {
-	if len(namespaces) == 0 {
-		return nil
-	}
-	all := map[string]cache.Config{}
-	for _, namespace := range namespaces {
-		all[namespace] = cache.Config{}
-	}
-	return all
-}
-
-// newInformer is how the cache makes an informer: with a look at all of its requests.
-func (c *connection) newInformer(next toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+// newInformer makes an informer, with a look at all of its requests.
+func (c *connection) newInformer(next toolscache.ListerWatcher, object runtime.Object) toolscache.SharedIndexInformer {
 	w := watched{pulse: c.pulse, resource: leasesResource, what: "Leases", state: func(l *liveness) *readState { return &l.leases }}
 	if _, ok := object.(*k8spluginv1alpha1.ResourceBundleState); ok {
 		w = watched{
@@ -117,7 +100,7 @@ func (c *connection) newInformer(next toolscache.ListerWatcher, object runtime.O
 			state: func(l *liveness) *readState { return &l.bundles },
 		}
 	}
-	informer := toolscache.NewSharedIndexInformer(newWatched(next, w), object, resync, indexers)
+	informer := toolscache.NewSharedIndexInformer(newWatched(next, w), object, 0, toolscache.Indexers{})
 	if w.resource == bundlesResource {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -167,11 +150,7 @@ func (c *connection) finish() {
 }
 
 // watchBundles calls changed for every bundle that comes, changes or goes. It must be called before the connection is started.
-func (c *connection) watchBundles(ctx context.Context, changed func(types.NamespacedName)) error {
-	informer, err := c.GetCache().GetInformer(ctx, &k8spluginv1alpha1.ResourceBundleState{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		return errors.Wrap(err, "cannot watch ResourceBundleStates")
-	}
+func (c *connection) watchBundles(changed func(types.NamespacedName)) error {
 	tell := func(object any) {
 		if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 			object = gone.Obj
@@ -180,19 +159,22 @@ func (c *connection) watchBundles(ctx context.Context, changed func(types.Namesp
 			changed(types.NamespacedName{Namespace: h.Namespace, Name: h.Name})
 		}
 	}
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, object any) { tell(object) }, DeleteFunc: tell})
-	return errors.Wrap(err, "cannot watch ResourceBundleStates")
+	for _, informer := range c.informers() {
+		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, object any) { tell(object) }, DeleteFunc: tell}); err != nil {
+			return errors.Wrap(err, "cannot watch ResourceBundleStates")
+		}
+	}
+	return nil
 }
 
-// watchLease tells the pulse of the monitor's Lease, which is in a namespace, until ctx ends. The informer is not one of the cache: what the cache adds to one of a single namespace does not end when that is
-// stopped before it has been read.
+// watchLease tells the pulse of the monitor's Lease, which is in a namespace, until ctx ends.
 func (c *connection) watchLease(ctx context.Context, namespace string) error {
 	leases, err := coordinationclient.NewForConfigAndClient(c.config, c.http)
 	if err != nil {
 		return errors.Wrapf(err, "cannot watch Lease %q", monitorLease)
 	}
 	source := toolscache.NewListWatchFromClient(leases.RESTClient(), "leases", namespace, fields.OneTermEqualSelector("metadata.name", monitorLease))
-	informer := c.newInformer(source, &coordinationv1.Lease{}, 0, toolscache.Indexers{})
+	informer := c.newInformer(source, &coordinationv1.Lease{})
 	if err := informer.SetWatchErrorHandlerWithContext(heard); err != nil {
 		return errors.Wrapf(err, "cannot watch Lease %q", monitorLease)
 	}

@@ -138,7 +138,7 @@ func (k *keeper) judge(key BundleKey, h *held) time.Duration {
 	k.policy.Remember(results, k.before(key, h.UID, results))
 	verdict := healthscope.Judge(results, k.policy, now)
 	k.view.put(key, &Bundle{
-		BundleKey: key, UID: h.UID, App: h.app, Labels: h.Labels,
+		BundleKey: key, UID: h.UID, ResourceVersion: h.ResourceVersion, App: h.app, Labels: h.Labels,
 		Own: h.contents.Own, Observed: h.contents.Observed, Truncated: h.contents.Truncated, Malformed: h.contents.Malformed,
 		Members: verdict.Members, Unlisted: h.contents.Unlisted,
 	})

@@ -178,6 +178,7 @@ func (m *member) promote(c *connection) {
 	m.pulse.Store(c.pulse)
 	m.keeper.stock(c)
 	m.hangUp(old)
+	m.hub.view.setReader(m.name, c.reader)
 	if o := m.hub.options.Objects; o != nil {
 		if err := o.Attach(m.name, Access{Config: c.config, Client: c.http, Namespaces: m.wish.namespaces}); err != nil {
 			m.logger.Error(err, "Objects of the cluster cannot be watched")

@@ -82,6 +82,22 @@ var _ = Describe("Members", func() {
 		Eventually(func() error { return goleak.Find(running) }).Should(Succeed())
 	}, SpecTimeout(3*time.Minute))
 
+	It("leave nothing behind when they go before they have been read", func(ctx SpecContext) {
+		s.run(ctx)
+		secret := s.secret(ctx, s.account(ctx, "hub", edge.Config().Host, s.shop), map[string]string{corev1alpha2.AnnotationNamespaces: s.shop})
+		connected()
+		Expect(api.Delete(ctx, secret)).To(Succeed())
+		Eventually(s.Clusters).Should(Equal([]string{"local"}))
+		running := goleak.IgnoreCurrent()
+
+		By("naming namespaces that may not be read")
+		secret = s.secret(ctx, secret.Data[corev1alpha2.KubeconfigKey], map[string]string{corev1alpha2.AnnotationNamespaces: "default, kube-system"})
+		Eventually(s.edge, "30s").Should(HaveField("Message", ContainSubstring("the controller may not list and watch ResourceBundleStates")))
+		Expect(api.Delete(ctx, secret)).To(Succeed())
+		Eventually(s.Clusters).Should(Equal([]string{"local"}))
+		Eventually(func() error { return goleak.Find(running) }).Should(Succeed())
+	}, SpecTimeout(2*time.Minute))
+
 	It("are served from the old connection until the new one is there", func(ctx SpecContext) {
 		s.run(ctx)
 		secret := s.secret(ctx, s.account(ctx, "hub", edge.Config().Host), nil)

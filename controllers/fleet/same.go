@@ -19,6 +19,14 @@ func same(a, b *Bundle) bool {
 		slices.EqualFunc(a.Members, b.Members, sameMember)
 }
 
+// sameWrite says whether two bundles are the same ResourceBundleState in the same version, both to be seen or both not.
+func sameWrite(a, b *Bundle) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.UID == b.UID && a.ResourceVersion == b.ResourceVersion && a.Lost == b.Lost
+}
+
 func sameMember(a, b healthscope.Member) bool {
 	if !a.Since.Equal(b.Since) {
 		return false

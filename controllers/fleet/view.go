@@ -36,8 +36,9 @@ func (k BundleKey) Compare(o BundleKey) int {
 // Bundle is a ResourceBundleState of one cluster, judged. It is never changed once it is in a View.
 type Bundle struct {
 	BundleKey
-	// UID is the uid of the ResourceBundleState.
-	UID types.UID
+	// UID is the uid of the ResourceBundleState, and ResourceVersion its version that was judged.
+	UID             types.UID
+	ResourceVersion string
 	// App is the name of the application the bundle reports.
 	App string
 	// Labels are the labels of the ResourceBundleState.
@@ -92,6 +93,7 @@ type View struct {
 	problem    error
 	// What is to be called on changes.
 	subscribers map[int]func(Change)
+	writes      map[int]func(Change)
 	watchers    map[int]func(before, now *ClusterState)
 	next        int
 }
@@ -109,6 +111,7 @@ func newView(cluster string) *View {
 		namespaces:  map[string]map[types.NamespacedName]struct{}{},
 		labelled:    map[label]map[BundleKey]*Bundle{},
 		subscribers: map[int]func(Change){},
+		writes:      map[int]func(Change){},
 		watchers:    map[int]func(before, now *ClusterState){},
 	}
 	v.clusters[cluster] = &clusterView{state: ClusterState{Name: cluster, Local: true, Reachability: Connecting}, bundles: map[types.NamespacedName]*Bundle{}}
@@ -207,6 +210,13 @@ func (v *View) progress(step func()) {
 	default:
 		close(v.synced)
 	}
+}
+
+// Bundle returns a bundle; nil when there is none, or nothing has been read of its cluster yet.
+func (v *View) Bundle(key BundleKey) *Bundle {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.bundles[types.NamespacedName{Namespace: key.Namespace, Name: key.Name}][key.Cluster]
 }
 
 // Named returns the bundles of that name in all clusters, sorted by cluster.

@@ -64,7 +64,7 @@ func bundleMember(reason healthscope.Reason) healthscope.Member {
 func placed(members ...healthscope.Member) []scope.Placed {
 	list := make([]scope.Placed, len(members))
 	for i, m := range members {
-		list[i] = scope.Placed{Member: m}
+		list[i] = scope.Placed{Member: &m}
 	}
 	return list
 }

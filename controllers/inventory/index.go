@@ -203,22 +203,23 @@ func defect(b *fleet.Bundle) string {
 // placedOf returns the members of a bundle as those of a scope.
 func placedOf(b *fleet.Bundle) []scope.Placed {
 	list := make([]scope.Placed, len(b.Members))
-	for n, m := range b.Members {
-		list[n] = scope.Placed{Member: m}
+	for n := range b.Members {
+		list[n] = scope.Placed{Member: &b.Members[n]}
 	}
 	return list
 }
 
-// claim replaces what somebody wants to be in A&AI.
+// claim replaces what somebody wants to be in A&AI. Resources that have no place there are left out.
 func (i *index) claim(by claimant, before, after []scope.Placed) {
+	before, after = differing(before, after)
 	now := make(map[healthscope.Key]scope.Placed, len(after))
 	for _, p := range after {
-		if _, twice := now[p.Key]; !twice {
+		if _, twice := now[p.Key]; !twice && i.mapped(p.Key) {
 			now[p.Key] = p
 		}
 	}
 	for _, p := range before {
-		if _, stays := now[p.Key]; !stays {
+		if _, stays := now[p.Key]; !stays && i.mapped(p.Key) {
 			i.touch(p.Key)
 			delete(i.claims[p.Key], by)
 			if len(i.claims[p.Key]) == 0 {
@@ -237,6 +238,34 @@ func (i *index) claim(by claimant, before, after []scope.Placed) {
 		i.claims[key][by] = p
 		i.touch(key)
 	}
+}
+
+// differing returns of two lists what is not the very same in both: of a large scope, most is.
+func differing(before, after []scope.Placed) (gone, come []scope.Placed) {
+	known := make(map[*healthscope.Member]int, len(before))
+	for n, p := range before {
+		known[p.Member] = n
+	}
+	stays := make([]bool, len(before))
+	for _, p := range after {
+		if n, ok := known[p.Member]; ok && before[n] == p {
+			stays[n] = true
+		} else {
+			come = append(come, p)
+		}
+	}
+	for n, p := range before {
+		if !stays[n] {
+			gone = append(gone, p)
+		}
+	}
+	return gone, come
+}
+
+// mapped says whether a resource has a place in A&AI.
+func (i *index) mapped(key healthscope.Key) bool {
+	_, ok := mapping.Place(key, i.mapping)
+	return ok
 }
 
 // touch notes that the wish for a resource may be another.

@@ -221,7 +221,9 @@ func TestChangesCostWhatHasChanged(t *testing.T) {
 		t.Errorf("%d wishes, %d tenants, though nothing has changed", len(n.Wishes), len(told))
 	}
 	changed := slices.Clone(j[name("shop", "7")].Members)
-	changed[3].State = healthscope.Failed
+	failed := *changed[3].Member
+	failed.State = healthscope.Failed
+	changed[3].Member = &failed
 	j[name("shop", "7")] = judged(changed...)
 	i.scopeJudged(name("shop", "7"))
 	if n := i.take(tenant, nil); len(n.Wishes) != 1 || len(told) != 1 || told[0] != tenant {

@@ -83,7 +83,7 @@ func (i *index) speaksOfMore(namespace string) bool {
 
 // resourceOf describes a member of a scope, or with an empty name of a bundle, to the mapping.
 func resourceOf(name types.NamespacedName, p scope.Placed) mapping.Resource {
-	r := mapping.Resource{Member: p.Member, Scope: mapping.Scope{Namespace: name.Namespace, Name: name.Name}}
+	r := mapping.Resource{Member: *p.Member, Scope: mapping.Scope{Namespace: name.Namespace, Name: name.Name}}
 	if p.Links != nil {
 		r.GenericVNFID, r.VFModuleID = p.Links.GenericVNFID, p.Links.VFModuleID
 	}

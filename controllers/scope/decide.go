@@ -13,7 +13,8 @@ import (
 
 // Placed is a judged member of a scope, with its place in it.
 type Placed struct {
-	healthscope.Member
+	// Member is shared with all others who have the member: the bundle that it is in, and other scopes. It must not be changed.
+	*healthscope.Member
 	// App is the app of the scope the member belongs to; empty for references outside apps.
 	App string
 	// Links are the app's links into the inventory; nil when it has none.
@@ -65,35 +66,14 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *memory, policy he
 	judged := v.judge(g.findings, m, policy, now)
 	findings := slices.Clone(g.findings)
 	slices.SortStableFunc(findings, func(a, b finding) int { return compareApps(a.app, b.app) })
-	place := map[healthscope.Key]int{}
-	keys := make([][]healthscope.Key, len(findings))
-	for i, f := range findings {
-		members := slices.Clone(f.members)
-		for _, r := range f.results {
-			members = append(members, judged[r.Key])
-		}
-		for _, answer := range members {
-			keys[i] = append(keys[i], answer.Key)
-			at, ok := place[answer.Key]
-			if !ok {
-				at = len(v.members)
-				place[answer.Key] = at
-				v.members = append(v.members, Placed{Member: answer, App: f.app, Links: f.links})
-			}
-			p := &v.members[at]
-			p.Links = cmp.Or(p.Links, f.links)
-			if compareKnowledge(answer, p.Member) < 0 {
-				p.Member = answer
-			}
-		}
-	}
+	places := v.place(findings, judged)
 	for i := range v.members {
 		v.members[i].Ignored = ignored(spec.Rollup, v.members[i])
 	}
 	for i, f := range findings {
-		r := refVerdict{app: f.app, ref: f.ref, unlisted: f.unlisted}
-		for _, key := range keys[i] {
-			r.members = append(r.members, v.members[place[key]])
+		r := refVerdict{app: f.app, ref: f.ref, unlisted: f.unlisted, members: make([]Placed, 0, len(places[i]))}
+		for _, at := range places[i] {
+			r.members = append(r.members, v.members[at])
 		}
 		v.refs = append(v.refs, r)
 	}
@@ -109,13 +89,61 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *memory, policy he
 	return v
 }
 
+// place makes the members of findings those of the scope, each object once, and returns by finding which they are. Objects
+// are looked up by their keys only where there may be two answers on one: in a large scope that is most of the work.
+func (v *verdict) place(findings []finding, judged map[healthscope.Key]*healthscope.Member) [][]int {
+	sources := map[string]int{}
+	most := 0
+	for _, f := range findings {
+		most += len(f.members) + len(f.results)
+		for _, cluster := range f.clusters {
+			sources[cluster]++
+		}
+		for _, r := range f.results {
+			sources[r.Cluster]++
+		}
+	}
+	v.members = make([]Placed, 0, most)
+	known := map[healthscope.Key]int{}
+	places := make([][]int, len(findings))
+	for i, f := range findings {
+		places[i] = make([]int, 0, len(f.members)+len(f.results))
+		answer := func(m *healthscope.Member) {
+			at, alone := len(v.members), sources[m.Cluster] == 1
+			if !alone {
+				if before, ok := known[m.Key]; ok {
+					at = before
+				} else {
+					known[m.Key] = at
+				}
+			}
+			if at == len(v.members) {
+				v.members = append(v.members, Placed{Member: m, App: f.app, Links: f.links})
+			}
+			p := &v.members[at]
+			p.Links = cmp.Or(p.Links, f.links)
+			if compareKnowledge(m, p.Member) < 0 {
+				p.Member = m
+			}
+			places[i] = append(places[i], at)
+		}
+		for _, m := range f.members {
+			answer(m)
+		}
+		for _, r := range f.results {
+			answer(judged[r.Key])
+		}
+	}
+	return places
+}
+
 // judge judges results each by itself: a pod that is referred to counts, also beside a reference to its owner.
-func (v *verdict) judge(findings []finding, m *memory, policy healthscope.Policy, now time.Time) map[healthscope.Key]healthscope.Member {
-	judged := map[healthscope.Key]healthscope.Member{}
+func (v *verdict) judge(findings []finding, m *memory, policy healthscope.Policy, now time.Time) map[healthscope.Key]*healthscope.Member {
+	judged := map[healthscope.Key]*healthscope.Member{}
 	var members []healthscope.Member
 	for _, r := range m.resume(findings, policy, now) {
 		alone := healthscope.Judge([]healthscope.Result{r}, policy, now)
-		judged[r.Key] = alone.Members[0]
+		judged[r.Key] = &alone.Members[0]
 		members = append(members, alone.Members[0])
 		v.nextCheck = earlier(v.nextCheck, alone.NextCheck)
 	}
@@ -131,7 +159,10 @@ func compareApps(a, b string) int {
 // compareKnowledge sorts answers on one object: first the one that has seen it at
 // all, then the one that has seen its owner or its pods, then the worse one. The rest makes the order complete; time
 // comes last in it, because after a restart one answer takes over the other's time.
-func compareKnowledge(a, b healthscope.Member) int {
+func compareKnowledge(a, b *healthscope.Member) int {
+	if a == b {
+		return 0
+	}
 	return cmp.Or(
 		fleet.CompareSight(a.Result, b.Result), boolInt(b.Owned)-boolInt(a.Owned), boolInt(b.Cause != "")-boolInt(a.Cause != ""), healthscope.CompareStates(a.State, b.State),
 		strings.Compare(string(a.Reason), string(b.Reason)), strings.Compare(a.Message, b.Message), strings.Compare(a.Cause, b.Cause),
@@ -164,7 +195,7 @@ func summarize(members []Placed) healthscope.Summary {
 	var s healthscope.Summary
 	for _, p := range members {
 		if !p.Ignored {
-			s.Add(p.Member)
+			s.Add(*p.Member)
 		}
 	}
 	return s

@@ -213,7 +213,7 @@ func TestOfTwoAnswersTheOneThatKnowsMoreCounts(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			finding1 := finding{members: []healthscope.Member{c.bundle}}
+			finding1 := finding{members: []*healthscope.Member{&c.bundle}, clusters: []string{c.bundle.Cluster}}
 			finding2 := finding{results: []healthscope.Result{c.direct}}
 			for _, findings := range [][]finding{{finding1, finding2}, {finding2, finding1}} {
 				v := decide(&corev1alpha2.HealthScopeSpec{}, gathered{findings: findings}, newMemory(&corev1alpha2.HealthScopeStatus{}), healthscope.DefaultPolicy(), noon)

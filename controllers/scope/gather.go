@@ -29,8 +29,9 @@ type finding struct {
 	missing healthscope.Result
 	// results are raw and still to be judged: references that lead nowhere, and objects that are referred to directly.
 	results []healthscope.Result
-	// members are judged: those of bundles.
-	members []healthscope.Member
+	// members are judged: those of bundles. clusters has the cluster of each bundle that they are from.
+	members  []*healthscope.Member
+	clusters []string
 	// unlisted counts what the bundles do not name.
 	unlisted map[fleet.BundleKey]healthscope.Summary
 	// truncated is true when a bundle does not name all its resources.
@@ -199,7 +200,10 @@ func (s *finding) addBundle(b *fleet.Bundle) {
 		self.State, self.Reason, self.Message = healthscope.NotPresent, healthscope.ReasonNoResources, "no resource carries the bundle's label"
 		s.results = append(s.results, self)
 	}
-	s.members = append(s.members, b.Members...)
+	for i := range b.Members {
+		s.members = append(s.members, &b.Members[i])
+	}
+	s.clusters = append(s.clusters, b.Cluster)
 	s.truncated = s.truncated || b.Truncated
 	if b.Unlisted.Total > 0 {
 		if s.unlisted == nil {

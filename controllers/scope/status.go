@@ -112,8 +112,8 @@ func compareConditions(a, b corev1alpha2.WorkloadHealthCondition) int {
 
 // referenceCondition is OAM's health of one reference: that of its members together.
 func referenceCondition(r refVerdict) corev1alpha2.WorkloadHealthCondition {
-	members := counted(r.members)
-	all := sum(healthscope.Summarize(members), sumOf(r.unlisted))
+	members, all := counted(r.members)
+	all = sum(all, sumOf(r.unlisted))
 	c := corev1alpha2.WorkloadHealthCondition{ComponentName: r.app, TargetWorkload: r.ref, HealthStatus: corev1alpha2.StatusUnhealthy}
 	switch all.Health(100) {
 	case healthscope.Healthy:
@@ -143,31 +143,35 @@ func referenceCondition(r refVerdict) corev1alpha2.WorkloadHealthCondition {
 
 // counted returns those members of a reference that count in the scope. A
 // reference that leads to none of these has a health of its own: that of all it leads to.
-func counted(of []Placed) []healthscope.Member {
-	all := make([]healthscope.Member, 0, len(of))
-	var members []healthscope.Member
+func counted(of []Placed) (members []*healthscope.Member, all healthscope.Summary) {
+	members = make([]*healthscope.Member, 0, len(of))
 	for _, p := range of {
 		if p.Contributes() {
 			members = append(members, p.Member)
+			all.Add(*p.Member)
 		}
-		p.Owned = false
-		all = append(all, p.Member)
 	}
-	if len(members) == 0 {
-		return all
+	if len(members) > 0 {
+		return members, all
 	}
-	return members
+	for _, p := range of {
+		m := *p.Member
+		m.Owned = false
+		members = append(members, &m)
+		all.Add(m)
+	}
+	return members, all
 }
 
 // worstOf returns the worst member that is not healthy; nil when all are.
-func worstOf(members []healthscope.Member) *healthscope.Member {
+func worstOf(members []*healthscope.Member) *healthscope.Member {
 	var worst *healthscope.Member
-	for i, m := range members {
+	for _, m := range members {
 		if m.Healthy() {
 			continue
 		}
 		if worst == nil || cmp.Or(healthscope.CompareStates(m.State, worst.State), m.Compare(worst.Key)) < 0 {
-			worst = &members[i]
+			worst = m
 		}
 	}
 	return worst
@@ -196,9 +200,9 @@ func setApps(s *corev1alpha2.HealthScopeStatus, v verdict, apps []corev1alpha2.S
 		if !ok {
 			t.in = map[string]healthscope.Summary{}
 		}
-		t.all.Add(p.Member)
+		t.all.Add(*p.Member)
 		in := t.in[p.Cluster]
-		in.Add(p.Member)
+		in.Add(*p.Member)
 		t.in[p.Cluster] = in
 		tallies[p.App] = t
 	}

@@ -205,23 +205,32 @@ func (h *hop) create(ctx context.Context, filled any, statuses [2]any) error {
 
 // floorBundle is the status that the monitor would give the bundle of an application, so that it weighs as much.
 func floorBundle(a app) (k8spluginv1alpha1.ResourceBundleStateStatus, error) {
+	return reported(a, false)
+}
+
+// reported is the status that the monitor gives the bundle of an application, of which all is ready, or the first pod crashes.
+func reported(a app, crash bool) (k8spluginv1alpha1.ResourceBundleStateStatus, error) {
 	deployment := a.deployment(a.name, int32(a.pods))
 	deployment.Status = deploymentStatus(deployment, int32(a.pods))
+	if crash {
+		deployment.Status = deploymentStatus(deployment, int32(a.pods-1))
+	}
 	objects := []client.Object{a.service(), deployment}
 	for i := range a.configMaps {
 		objects = append(objects, a.configMap(i))
 	}
 	for i := range a.pods {
 		pod := a.pod(i)
-		pod.Status = podStatus(pod, false)
+		pod.Status = podStatus(pod, crash && i == 0)
 		objects = append(objects, pod)
 	}
 	var members []*unstructured.Unstructured
-	for _, o := range objects {
+	for i, o := range objects {
 		kinds, _, err := scheme.Scheme.ObjectKinds(o)
 		if err != nil {
 			return k8spluginv1alpha1.ResourceBundleStateStatus{}, fmt.Errorf("cannot find the kind of %T: %w", o, err)
 		}
+		o.SetUID(types.UID(fmt.Sprintf("6f1c1f3e-7d5a-4b1e-9c1d-%012d", i)))
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 		if err != nil {
 			return k8spluginv1alpha1.ResourceBundleStateStatus{}, fmt.Errorf("cannot convert %T: %w", o, err)

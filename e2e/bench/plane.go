@@ -122,7 +122,7 @@ func (p *plane) connect(ctx context.Context) error {
 	if p.client, err = client.New(p.config, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("cannot make client: %w", err)
 	}
-	names := []string{inventoryNamespace, floorNamespace}
+	names := []string{inventoryNamespace, floorNamespace, fleetNamespace}
 	for i := range namespaces {
 		names = append(names, appNamespace(i), scopeNamespace(i))
 	}

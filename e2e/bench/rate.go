@@ -24,14 +24,14 @@ const (
 )
 
 // lags collects how long changes took that are under way at the same time.
-type lags struct {
+type lags[K comparable] struct {
 	mu   sync.Mutex // guards the rest
 	took []time.Duration
-	busy map[types.NamespacedName]bool
+	busy map[K]bool
 }
 
-// begin says whether a pod is free to be changed, and takes it.
-func (l *lags) begin(name types.NamespacedName) bool {
+// begin says whether a thing is free to be changed, and takes it.
+func (l *lags[K]) begin(name K) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.busy[name] {
@@ -41,7 +41,7 @@ func (l *lags) begin(name types.NamespacedName) bool {
 	return true
 }
 
-func (l *lags) end(name types.NamespacedName, took time.Duration) {
+func (l *lags[K]) end(name K, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.busy, name)
@@ -56,7 +56,7 @@ func measureRate(ctx context.Context, b *bench) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lags{busy: map[types.NamespacedName]bool{}}
+	l := &lags[types.NamespacedName]{busy: map[types.NamespacedName]bool{}}
 	group, changing := errgroup.WithContext(ctx)
 	changes := b.options.scaled(changesPerSecond*rateSeconds, changesPerSecond)
 	begin := time.Now()

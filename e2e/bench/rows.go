@@ -21,9 +21,9 @@ type row struct {
 	counted func(*bench, result) []figure
 }
 
-// rows are all rows, in the order in which they are measured: each finds what those before it have left.
-func rows() []row {
-	return []row{
+// stages are all rows, in the order in which they are measured: each finds what those before it in its stage have left. A stage has a control plane of its own.
+func stages() [][]row {
+	return [][]row{{
 		{"fill", "500 apps × (10 pods, 5 ConfigMaps, Deployment, Service): all bundles right after the monitor starts", prepareFill, measureFill, countFill},
 		{"restart", "monitor restarted, nothing to do", ensureBundles, measureRestart, countRestart},
 		{"flip", "one pod changes → its bundle", ensureBundles, measureFlip, nil},
@@ -36,12 +36,17 @@ func rows() []row {
 		{"aai-rate", "100 pods change in a second, for 20 s → each acknowledged by A&AI", prepareInventory, measureRate, nil},
 		{"aai-restart", "controller restarted, nothing to do for A&AI", prepareInventory, measureResync, nil},
 		{"idle", "nothing changes, 1,000 scopes, 500 bundles", prepareIdle, measureIdle, countIdle},
-	}
+	}, {
+		{"fleet-start", "100 clusters × 50 bundles × 20 resources: all connected and judged after the controller starts", prepareFleet, measureFleetStart, nil},
+		{"fleet-flip", "one bundle of a member changes → its scope, 50 scopes over 100 clusters", ensureFleet, measureFleetFlip, nil},
+		{"fleet-idle", "nothing changes in 100 clusters", ensureFleet, measureFleetIdle, countFleetIdle},
+		{"fleet-rate", "bundles of 100 clusters change ever faster → their scopes", ensureFleet, measureFleetRate, nil},
+	}}
 }
 
 func rowIDs() []string {
 	var ids []string
-	for _, r := range rows() {
+	for _, r := range slices.Concat(stages()...) {
 		ids = append(ids, r.id)
 	}
 	return ids
@@ -54,6 +59,8 @@ type bench struct {
 	apps      []app
 	scopes    []scope
 	inventory *inventory
+	// fleet is the member clusters; nil until there are any.
+	fleet *fleetBench
 	// crashed are the pods that crash at the moment.
 	crashed map[types.NamespacedName]bool
 	// filled and judged say that monitor and controller run and have done their first work.
@@ -65,33 +72,48 @@ type bench struct {
 }
 
 // measureRows measures the rows that are asked for and prints them.
-func measureRows(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
-	p, err := openPlane(ctx, o, stderr)
-	defer func() { err = errors.Join(err, p.close()) }()
-	if err != nil {
-		return err
-	}
-	b := &bench{plane: p, crashed: map[types.NamespacedName]bool{}, samples: o.scaled(100, 10)}
+func measureRows(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	report := newReport(o)
-	for _, r := range rows() {
-		if len(o.only) > 0 && !slices.Contains(o.only, r.id) {
+	for _, stage := range stages() {
+		if len(o.only) > 0 {
+			stage = slices.DeleteFunc(stage, func(r row) bool { return !slices.Contains(o.only, r.id) })
+		}
+		if len(stage) == 0 {
 			continue
 		}
-		measured, err := b.row(ctx, r)
+		measured, err := measureStage(ctx, o, stage, stderr)
 		if err != nil {
-			err = fmt.Errorf("cannot measure %q: %w", r.id, err)
-			if ctx.Err() == nil {
-				err = fmt.Errorf("%w\n%s", err, b.hs.LogTails())
-			}
 			return err
 		}
-		report.Rows = append(report.Rows, measured)
+		report.Rows = append(report.Rows, measured...)
 	}
 	report.print(stdout)
 	if o.json != "" {
 		return report.writeJSON(o.json)
 	}
 	return nil
+}
+
+// measureStage measures rows on a control plane of their own.
+func measureStage(ctx context.Context, o options, stage []row, stderr io.Writer) (all []outcome, err error) {
+	p, err := openPlane(ctx, o, stderr)
+	defer func() { err = errors.Join(err, p.close()) }()
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{plane: p, crashed: map[types.NamespacedName]bool{}, samples: o.scaled(100, 10)}
+	for _, r := range stage {
+		measured, err := b.row(ctx, r)
+		if err != nil {
+			err = fmt.Errorf("cannot measure %q: %w", r.id, err)
+			if ctx.Err() == nil {
+				err = fmt.Errorf("%w\n%s", err, b.hs.LogTails())
+			}
+			return nil, err
+		}
+		all = append(all, measured)
+	}
+	return all, nil
 }
 
 // row measures one row.

@@ -29,7 +29,7 @@ const provider = "vfw-cluster-provider+"
 type edge struct {
 	name   string
 	cp     *controlplane.ControlPlane
-	client client.Client
+	client client.WithWatch
 	member *installation.Member
 }
 
@@ -37,7 +37,7 @@ type edge struct {
 var (
 	hub            *controlplane.ControlPlane
 	hs             *installation.Installation
-	k8s            client.Client
+	k8s            client.WithWatch
 	edge01, edge02 = &edge{name: provider + "edge01"}, &edge{name: provider + "edge02"}
 )
 
@@ -100,13 +100,13 @@ var _ = ReportAfterEach(func(r SpecReport) {
 })
 
 // newClient returns a client for a control plane, as administrator.
-func newClient(cp *controlplane.ControlPlane) client.Client {
+func newClient(cp *controlplane.ControlPlane) client.WithWatch {
 	GinkgoHelper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, corev1alpha2.AddToScheme, k8spluginv1alpha1.AddToScheme} {
 		Expect(add(scheme)).To(Succeed())
 	}
-	c, err := client.New(cp.Config(), client.Options{Scheme: scheme})
+	c, err := client.NewWithWatch(cp.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	return c
 }

@@ -67,8 +67,8 @@ type Options struct {
 
 // Installation is a running HealthScope.
 type Installation struct {
-	// API is the URL of the status REST server.
-	API string
+	// API is the URL of the status REST server for callers without a token, and GuardedAPI that for callers with one.
+	API, GuardedAPI string
 	// Metrics is the URL of the controller's metrics.
 	Metrics string
 	// MonitorMetrics is the URL of the monitor's metrics.
@@ -89,7 +89,7 @@ type Installation struct {
 
 // ports are the loopback ports of an installation, which stay the same when a process is started again.
 type ports struct {
-	api, controllerMetrics, controllerProbe, monitorMetrics, monitorProbe int
+	api, guardedAPI, controllerMetrics, controllerProbe, monitorMetrics, monitorProbe int
 }
 
 // Start installs the CRDs and the RBAC rules, and starts A&AI, monitor and
@@ -224,13 +224,13 @@ func (i *Installation) prepare(ctx context.Context) error {
 
 // prepareFor chooses ports, and writes a kubeconfig for the ServiceAccount of each program.
 func (i *Installation) prepareFor(ctx context.Context, programs ...string) error {
-	for _, port := range []*int{&i.ports.api, &i.ports.controllerMetrics, &i.ports.controllerProbe, &i.ports.monitorMetrics, &i.ports.monitorProbe} {
+	for _, port := range []*int{&i.ports.api, &i.ports.guardedAPI, &i.ports.controllerMetrics, &i.ports.controllerProbe, &i.ports.monitorMetrics, &i.ports.monitorProbe} {
 		var err error
 		if *port, err = freePort(ctx); err != nil {
 			return err
 		}
 	}
-	i.API = "http://" + loopback(i.ports.api)
+	i.API, i.GuardedAPI = "http://"+loopback(i.ports.api), "http://"+loopback(i.ports.guardedAPI)
 	i.Metrics = "http://" + loopback(i.ports.controllerMetrics) + "/metrics"
 	i.MonitorMetrics = "http://" + loopback(i.ports.monitorMetrics) + "/metrics"
 	for _, name := range programs {
@@ -329,6 +329,7 @@ func (i *Installation) hubConfiguration() string {
 		cmp.Or(i.options.InventoryNamespace, "*"), CloudOwner, CloudRegionID, TenantID)
 	return fmt.Sprintf(`api:
   bindAddress: %s
+  anonymousBindAddress: %s
 inventory:
   url: %s
   selflinkBase: %s
@@ -337,7 +338,7 @@ inventory:
   links:
   - {namespace: default, genericVnfIds: [%s]}
   regions:
-%s%s%s`, loopback(i.ports.api), i.inventory, i.API, i.path("aai-user"), i.path("aai-password"), GenericVNFID, regions, i.options.Regions, i.options.Inventory)
+%s%s%s`, loopback(i.ports.guardedAPI), loopback(i.ports.api), i.inventory, i.API, i.path("aai-user"), i.path("aai-password"), GenericVNFID, regions, i.options.Regions, i.options.Inventory)
 }
 
 // Text asks for a URL of the installation as plain text.

@@ -80,6 +80,9 @@ func (m *Member) Restart(ctx context.Context) error {
 	return m.own.StartMonitor(ctx)
 }
 
+// Kill ends the member's monitor without warning; that it has ended already is no error.
+func (m *Member) Kill() error { return m.own.KillMonitor() }
+
 // Stop stops the member's monitor.
 func (m *Member) Stop() error { return m.own.Stop() }
 

@@ -34,6 +34,9 @@ var _ = Describe("The rights of monitor and controller", func() {
 			}
 		}
 
+		By("asking for a status with a token")
+		asks(ctx, hs, shop)
+
 		By("restarting both where lists cannot be streamed, with changes in between")
 		Expect(hs.Stop()).To(Succeed())
 		shop.crash(ctx, true)

@@ -9,7 +9,8 @@
 //
 // The package decides nothing about health: it shows what the scope controller
 // wrote into status, and says so where nothing was written or where the writing
-// is behind. Where scopes come from is handed in. It imports net/http, the API
-// types, the core and apimachinery, and must not import a Kubernetes client or
-// controller-runtime.
+// is behind. Status documents are those of package status, made of what etcd holds
+// and of what the hub sees. Where all that comes from, who callers are and what they
+// may ask for is handed in. The package imports net/http, the API types, the core
+// and apimachinery, and must not import a Kubernetes client or controller-runtime.
 package api

@@ -37,6 +37,8 @@ func (m memory) List(_ context.Context, namespace string) ([]corev1alpha2.Health
 	return found, nil
 }
 
+func (memory) Subscribe(func(namespace, name string)) (cancel func()) { return func() {} }
+
 // scopesFunc is a Scopes that answers everything with what a function does.
 type scopesFunc func(context.Context) error
 
@@ -47,6 +49,8 @@ func (f scopesFunc) Get(ctx context.Context, _, _ string) (*corev1alpha2.HealthS
 func (f scopesFunc) List(ctx context.Context, _ string) ([]corev1alpha2.HealthScope, error) {
 	return nil, f(ctx)
 }
+
+func (f scopesFunc) Subscribe(func(namespace, name string)) (cancel func()) { return func() {} }
 
 // noon is in a zone of its own, so that answers that are not in UTC show.
 var noon = metav1.NewTime(time.Date(2026, 5, 1, 12, 0, 0, 0, time.FixedZone("UTC+2", 2*60*60)))
@@ -134,4 +138,11 @@ func (s *recording) Get(ctx context.Context, namespace, name string) (*corev1alp
 func (s *recording) List(ctx context.Context, namespace string) ([]corev1alpha2.HealthScope, error) {
 	s.namespaces = append(s.namespaces, namespace)
 	return s.memory.List(ctx, namespace)
+}
+
+// stopping is the context of a request to a server that is about to stop, so that streams end.
+func stopping(ctx context.Context) context.Context {
+	stop, cancel := context.WithCancel(ctx)
+	cancel()
+	return context.WithValue(ctx, drainKey{}, stop.Done())
 }

@@ -2,22 +2,36 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
-// requestTimeout bounds the time in which an answer is made.
-const requestTimeout = 5 * time.Second
+// Deadlines of an answer.
+const (
+	// requestTimeout bounds the time in which an answer is made.
+	requestTimeout = 5 * time.Second
+	// documentTimeout is the same for answers that wait for etcd or for other clusters. It is below writeTimeout.
+	documentTimeout = 20 * time.Second
+)
+
+// Limits on what goes on at once. What is beyond them is refused with 503.
+const (
+	maxRequests = 256
+	maxStreams  = 256
+)
 
 // allowedMethods is what every route allows.
 const allowedMethods = http.MethodGet + ", " + http.MethodHead
@@ -30,12 +44,20 @@ type Scopes interface {
 	Get(ctx context.Context, namespace, name string) (*corev1alpha2.HealthScope, error)
 	// List returns the scopes of a namespace, or of all namespaces when namespace is empty, in any order.
 	List(ctx context.Context, namespace string) ([]corev1alpha2.HealthScope, error)
+	// Subscribe calls changed for every scope that comes, changes or goes from now on, after Get and List show it, until the
+	// returned function is called. changed must not block.
+	Subscribe(changed func(namespace, name string)) (cancel func())
 }
 
-// Options say what is served.
+// Options say what is served, and to whom.
 type Options struct {
 	// Scopes is where the scopes are read from. Required.
 	Scopes Scopes
+	// Documents makes the status documents of deployment intent groups, clusters and instances. Required.
+	Documents *Documents
+	// Guard finds out who callers are and what they may ask for. Without it, everybody may ask for everything: only a listener
+	// on loopback may be served so.
+	Guard Guard
 	// DefaultNamespace is the namespace of a scope that is asked for by its name alone. Default: "default".
 	DefaultNamespace string
 	// Ready says what is missing before scopes can be served; nil means nothing. It must not block. Default: always ready.
@@ -49,22 +71,33 @@ type Options struct {
 // handler answers requests.
 type handler struct {
 	scopes           Scopes
+	documents        *Documents
+	guard            Guard
 	defaultNamespace string
 	ready            func() error
 	description      json.RawMessage
 	log              *slog.Logger
+	// requests and streams hold a token for each that is under way.
+	requests, streams chan struct{}
 }
 
 // route is one path and how it is answered.
 type route struct {
 	// pattern is the path in the syntax of http.ServeMux, which is that of OpenAPI.
 	pattern string
-	// parameters are the query parameters it takes.
+	// parameters are the query parameters it takes, and repeated says that the answer looks itself how often each is given.
 	parameters []string
+	repeated   bool
 	// offers are the media types it can be answered in, the default first.
 	offers []string
+	// timeout bounds the time in which the answer is made. The default is requestTimeout.
+	timeout time.Duration
+	// access checks the names in the request and says what the caller must be allowed to do; nil where anybody may ask.
+	access func(r *http.Request, query url.Values) (Access, error)
 	// answer makes the answer.
-	answer func(ctx context.Context, r *http.Request, query map[string]string) (answer, error)
+	answer func(ctx context.Context, r *http.Request, query url.Values) (answer, error)
+	// watch says which scopes a stream is about; nil where there is none.
+	watch func(r *http.Request, query url.Values) selection
 }
 
 // answer is an answer in every form its route offers.
@@ -73,9 +106,11 @@ type answer struct {
 	document any
 	// text is the answer as text; nil where the route does not offer it.
 	text func() string
+	// lasting is true for an answer that callers may keep and ask about with If-None-Match.
+	lasting bool
 }
 
-// NewHandler returns a handler for the paths that openapi.json describes. It gives Scopes five seconds for each request.
+// NewHandler returns a handler for the paths that openapi.json describes. It gives Scopes five seconds for each request, and what status documents are made of twenty.
 func NewHandler(o Options) http.Handler {
 	h := newHandler(o)
 	mux := http.NewServeMux()
@@ -96,7 +131,10 @@ func NewHandler(o Options) http.Handler {
 }
 
 func newHandler(o Options) *handler {
-	h := &handler{scopes: o.Scopes, defaultNamespace: o.DefaultNamespace, ready: o.Ready, description: describe(o.Version), log: orDiscard(o.Logger)}
+	h := &handler{
+		scopes: o.Scopes, documents: o.Documents, guard: o.Guard, defaultNamespace: o.DefaultNamespace, ready: o.Ready, description: describe(o.Version), log: orDiscard(o.Logger),
+		requests: make(chan struct{}, maxRequests), streams: make(chan struct{}, maxStreams),
+	}
 	if h.defaultNamespace == "" {
 		h.defaultNamespace = "default"
 	}
@@ -121,19 +159,52 @@ func noSuchPath(r *http.Request) error {
 // serve makes a handler of a route.
 func (h *handler) serve(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
-		defer cancel()
-		contentType, body, err := h.compose(ctx, rt, r)
-		if err != nil {
-			h.fail(w, r, err)
+		if rt.access != nil && !acquire(h.requests) {
+			h.fail(w, r, failf(http.StatusServiceUnavailable, "%w: %d requests are under way already; try again", errBusy, maxRequests))
 			return
 		}
-		write(w, r, http.StatusOK, contentType, body)
+		done := sync.OnceFunc(func() {
+			if rt.access != nil {
+				<-h.requests
+			}
+		})
+		defer done()
+		ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(rt.timeout, requestTimeout))
+		defer cancel()
+		made, err := h.compose(ctx, rt, r)
+		switch {
+		case err != nil:
+			h.fail(w, r, err)
+		case made.stream != nil:
+			done() // Streams have a limit of their own.
+			h.stream(w, r, *made.stream)
+		default:
+			made.write(w, r)
+		}
 	})
 }
 
+// acquire takes a token, unless all are taken.
+func acquire(tokens chan struct{}) bool {
+	select {
+	case tokens <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// reply is an answer as it is sent, or a stream that is to follow.
+type reply struct {
+	contentType string
+	body        []byte
+	// tag identifies the body; empty for an answer that nobody may keep.
+	tag    string
+	stream *stream
+}
+
 // compose makes the answer of a route, or says why there is none. Nothing has been written yet, so that also a panic can be answered with an error.
-func (h *handler) compose(ctx context.Context, rt route, r *http.Request) (contentType string, body []byte, err error) {
+func (h *handler) compose(ctx context.Context, rt route, r *http.Request) (made reply, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			h.log.ErrorContext(ctx, "Recovered from a panic", "method", r.Method, "path", shorten(r.URL.Path), "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
@@ -141,36 +212,101 @@ func (h *handler) compose(ctx context.Context, rt route, r *http.Request) (conte
 		}
 	}()
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return "", nil, failf(http.StatusMethodNotAllowed, "method %s is not allowed here; allowed are %s", quote(r.Method), allowedMethods)
+		return reply{}, failf(http.StatusMethodNotAllowed, "method %s is not allowed here; allowed are %s", quote(r.Method), allowedMethods)
 	}
-	query, err := parseQuery(r.URL.RawQuery, rt.parameters)
+	caller, err := h.authenticate(ctx, rt, r)
 	if err != nil {
-		return "", nil, err
+		return reply{}, err
+	}
+	query, err := parseQuery(r.URL.RawQuery, rt.parameters, rt.repeated)
+	if err != nil {
+		return reply{}, err
+	}
+	var access Access
+	if rt.access != nil {
+		if access, err = rt.access(r, query); err != nil {
+			return reply{}, err
+		}
+	}
+	watching, err := rt.watching(query)
+	if err != nil {
+		return reply{}, err
+	}
+	offers := rt.offers
+	if watching {
+		offers = []string{typeStream}
 	}
 	accept := strings.Join(r.Header.Values("Accept"), ",")
-	contentType, ok := negotiate(accept, rt.offers)
+	contentType, ok := negotiate(accept, offers)
 	if !ok {
-		return "", nil, failf(http.StatusNotAcceptable, "the header Accept is %s; this path can be answered as %s", quote(accept), strings.Join(rt.offers, " or "))
+		return reply{}, failf(http.StatusNotAcceptable, "the header Accept is %s; this path can be answered as %s", quote(accept), rt.answeredAs(watching))
+	}
+	if err := h.authorize(ctx, rt, caller, access); err != nil {
+		return reply{}, err
+	}
+	if watching {
+		return reply{stream: &stream{
+			about:    rt.watch(r, query),
+			snapshot: func(ctx context.Context) (answer, error) { return rt.answer(ctx, r, query) },
+			allowed:  func(ctx context.Context) error { return h.stillAllowed(ctx, rt, r, access) },
+		}}, nil
 	}
 	a, err := rt.answer(ctx, r, query)
 	if err != nil {
-		return "", nil, err
+		return reply{}, err
 	}
-	if contentType == typeText {
-		return "text/plain; charset=utf-8", []byte(a.text()), nil
+	return respond(contentType, a)
+}
+
+// watching says whether a stream is asked for.
+func (rt route) watching(query url.Values) (bool, error) {
+	if rt.watch == nil || !query.Has(parameterWatch) {
+		return false, nil
 	}
-	body, err = encode(a.document)
-	return contentType, body, err
+	value := query.Get(parameterWatch)
+	if value != "true" && value != "false" {
+		return false, failf(http.StatusBadRequest, "query parameter %q has the value %s; it must be true or false", parameterWatch, quote(value))
+	}
+	return value == "true", nil
+}
+
+// answeredAs says for people in which media types a path can be answered.
+func (rt route) answeredAs(watching bool) string {
+	if watching {
+		return typeStream + " with watch=true, or without it as " + strings.Join(rt.offers, " or ")
+	}
+	return strings.Join(rt.offers, " or ")
+}
+
+// respond encodes an answer.
+func respond(contentType string, a answer) (reply, error) {
+	made := reply{contentType: contentType}
+	var err error
+	switch ready, ok := a.document.(encoded); {
+	case contentType == typeText:
+		made.contentType, made.body = "text/plain; charset=utf-8", []byte(a.text())
+	case ok:
+		made.body, made.tag = ready.body, ready.tag
+	default:
+		made.body, err = encode(a.document)
+	}
+	if a.lasting && made.tag == "" {
+		made.tag = tagOf(made.body)
+	}
+	return made, err
 }
 
 // fail answers with an error. Those that the server is to blame for are logged, unless the caller has gone and so caused them.
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(err, r.URL)
-	if p.Status >= http.StatusInternalServerError && !errors.Is(err, errNotReady) && r.Context().Err() == nil {
+	if p.Status >= http.StatusInternalServerError && !errors.Is(err, errNotReady) && !errors.Is(err, errBusy) && r.Context().Err() == nil {
 		h.log.ErrorContext(r.Context(), "Cannot answer a request", "method", r.Method, "path", p.Instance, "status", p.Status, "error", err)
 	}
-	if p.Status == http.StatusMethodNotAllowed {
+	switch p.Status {
+	case http.StatusMethodNotAllowed:
 		w.Header().Set("Allow", allowedMethods)
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", challenge)
 	}
 	body, _ := encode(p) // Strings and a number can always be encoded.
 	write(w, r, p.Status, typeProblem, body)
@@ -187,12 +323,33 @@ func encode(document any) ([]byte, error) {
 	return buffer.Bytes(), nil
 }
 
-// write writes an answer; to HEAD the header only. Health is worth nothing when it is old, so that nobody may keep it.
+// write sends the answer, or says that the caller has it already.
+func (made reply) write(w http.ResponseWriter, r *http.Request) {
+	if made.tag == "" {
+		write(w, r, http.StatusOK, made.contentType, made.body)
+		return
+	}
+	header := w.Header()
+	header.Set("ETag", made.tag)
+	// Whoever keeps the answer must ask whether it still holds; others than the caller may not keep it.
+	header.Set("Cache-Control", "private, no-cache")
+	header.Set("Vary", "Accept")
+	if matches(strings.Join(r.Header.Values("If-None-Match"), ","), made.tag) {
+		header.Set("X-Content-Type-Options", "nosniff")
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	write(w, r, http.StatusOK, made.contentType, made.body)
+}
+
+// write writes an answer; to HEAD the header only. Unless the header says otherwise, nobody may keep it.
 func write(w http.ResponseWriter, r *http.Request, status int, contentType string, body []byte) {
 	header := w.Header()
 	header.Set("Content-Type", contentType)
 	header.Set("Content-Length", strconv.Itoa(len(body)))
-	header.Set("Cache-Control", "no-store")
+	if header.Get("Cache-Control") == "" {
+		header.Set("Cache-Control", "no-store")
+	}
 	header.Set("Vary", "Accept")
 	header.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)

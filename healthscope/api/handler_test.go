@@ -24,9 +24,14 @@ var paths = map[string]string{
 	"/scopes":                    "/scopes",
 	"/scopes/{name}":             "/scopes/vfw",
 	"/scopes/{namespace}/{name}": "/scopes/telco/web",
-	"/openapi.json":              "/openapi.json",
-	"/healthz":                   "/healthz",
-	"/readyz":                    "/readyz",
+
+	"/v2/projects/{project}/composite-apps/{app}/{version}/deployment-intent-groups/{group}/status": autumnURL,
+	"/v2/cluster-providers/{provider}/clusters/{cluster}/status":                                    networkURL,
+	"/v1/instance/{id}/status": "/v1/instance/gentle-fox/status",
+
+	"/openapi.json": "/openapi.json",
+	"/healthz":      "/healthz",
+	"/readyz":       "/readyz",
 }
 
 // request is a row of a table: what is asked, and the status and detail of the answer.
@@ -34,7 +39,10 @@ type request struct {
 	path   string // The route, as in OpenAPI.
 	target string // What is asked; by default what the route answers with 200.
 	accept string
-	scopes Scopes // By default manyScopes.
+	header http.Header
+	scopes Scopes     // By default manyScopes.
+	from   *Documents // By default manyDocuments.
+	guard  Guard      // By default none.
 	ready  func() error
 	want   int
 	detail string // Of the problem document, as far as it matters.
@@ -44,6 +52,8 @@ type request struct {
 func requests() map[string]request {
 	all := requestsForScopes()
 	maps.Copy(all, requestsForServer())
+	maps.Copy(all, requestsForDocuments())
+	maps.Copy(all, requestsOfCallers())
 	for path, target := range paths {
 		all[path+" is not acceptable"] = request{path: path, accept: "image/png", want: 406, detail: `the header Accept is "image/png"`}
 		all[path+" is too long"] = request{path: path, target: target + "?" + strings.Repeat("x", maxURLBytes), want: 414, detail: "bytes; at most 8000 are read"}
@@ -83,11 +93,21 @@ func requestsForScopes() map[string]request {
 		"list of no name":   {path: "/scopes", target: "/scopes?namespace=", want: 400, detail: `parameter "namespace" has the value ""`},
 		"list of subdomain": {path: "/scopes", target: "/scopes?namespace=a.b", want: 400, detail: `parameter "namespace" has the value "a.b"`},
 		"list twice":        {path: "/scopes", target: "/scopes?namespace=a&namespace=b", want: 400, detail: `query parameter "namespace" is given 2 times, with values "a" and "b"`},
-		"list misspelt":     {path: "/scopes", target: "/scopes?namspace=a", want: 400, detail: `unknown query parameter "namspace" with value "a"; this path takes ["namespace"]`},
+		"list misspelt":     {path: "/scopes", target: "/scopes?namspace=a", want: 400, detail: `unknown query parameter "namspace" with value "a"; this path takes ["namespace" "watch"]`},
 		"list semicolon":    {path: "/scopes", target: "/scopes?a;b", want: 400, detail: "cannot read the query"},
 		"list bad escape":   {path: "/scopes", target: "/scopes?a=%zz", want: 400, detail: `cannot read the query "a=%zz": invalid URL escape "%zz"`},
 		"list fails":        {path: "/scopes", scopes: gone, want: 503, detail: "cannot list the HealthScopes of all namespaces: the cache is not started"},
 		"list panics":       {path: "/scopes", scopes: panics, want: 500, detail: "the server failed while it made the answer; its log says how"},
+
+		"list that is known":        {path: "/scopes", header: http.Header{"If-None-Match": {"*"}}, want: 304},
+		"list with another known":   {path: "/scopes", header: http.Header{"If-None-Match": {`"x"`}}, want: 200},
+		"scope that is known":       {path: "/scopes/{name}", header: http.Header{"If-None-Match": {"*"}}, want: 304},
+		"scope elsewhere, known":    {path: "/scopes/{namespace}/{name}", header: http.Header{"If-None-Match": {"*"}}, want: 304},
+		"list watched, or not":      {path: "/scopes", target: "/scopes?watch=yes", want: 400, detail: `query parameter "watch" has the value "yes"; it must be true or false`},
+		"list not watched":          {path: "/scopes", target: "/scopes?watch=false", want: 200},
+		"list watched as JSON":      {path: "/scopes", target: "/scopes?watch=true", accept: "application/json", want: 406, detail: `this path can be answered as text/event-stream with watch=true, or without it as application/json or text/plain`},
+		"list as stream, unwatched": {path: "/scopes", accept: "text/event-stream", want: 406, detail: `this path can be answered as application/json or text/plain`},
+		"scope watched, not there":  {path: "/scopes/{name}", target: "/scopes/web?watch=true", want: 404, detail: `there is no HealthScope "web"`},
 
 		"scope of every field":   {path: "/scopes/{name}", want: 200},
 		"scope as text":          {path: "/scopes/{name}", accept: "text/plain", want: 200},
@@ -98,7 +118,7 @@ func requestsForScopes() map[string]request {
 		"scope of long name":     {path: "/scopes/{name}", target: "/scopes/" + strings.Repeat("x", 5000), want: 400, detail: `xxx"... (5000 bytes), which cannot be a name: must be no more than 253`},
 		"scope of escaped slash": {path: "/scopes/{name}", target: "/scopes/a%2Fb", want: 400, detail: `parameter "name" has the value "a/b"`},
 		"scope of dots":          {path: "/scopes/{name}", target: "/scopes/%2e%2e", want: 400, detail: `parameter "name" has the value ".."`},
-		"scope with parameter":   {path: "/scopes/{name}", target: "/scopes/vfw?namespace=telco", want: 400, detail: `unknown query parameter "namespace" with value "telco"; this path takes none`},
+		"scope with parameter":   {path: "/scopes/{name}", target: "/scopes/vfw?namespace=telco", want: 400, detail: `unknown query parameter "namespace" with value "telco"; this path takes ["watch"]`},
 		"scope fails":            {path: "/scopes/{name}", scopes: gone, want: 503, detail: `cannot get HealthScope "vfw" in namespace "default": the cache is not started`},
 		"scope panics":           {path: "/scopes/{name}", scopes: panics, want: 500, detail: "the server failed while it made the answer; its log says how"},
 
@@ -116,11 +136,15 @@ func TestEveryAnswerIsAsDescribed(t *testing.T) {
 	c := newContract(t)
 	for name, tt := range requests() {
 		t.Run(name, func(t *testing.T) {
-			o := Options{Scopes: manyScopes(), Ready: tt.ready}
+			o := Options{Scopes: manyScopes(), Documents: manyDocuments(t), Guard: tt.guard, Ready: tt.ready}
 			if tt.scopes != nil {
 				o.Scopes = tt.scopes
 			}
+			if tt.from != nil {
+				o.Documents = tt.from
+			}
 			header := http.Header{}
+			maps.Copy(header, tt.header)
 			if tt.accept != "" {
 				header.Set("Accept", tt.accept)
 			}
@@ -134,7 +158,7 @@ func TestEveryAnswerIsAsDescribed(t *testing.T) {
 			}
 			c.checkAnswer(t, tt.path, got)
 			checkHeader(t, got.Header())
-			if tt.want != http.StatusOK {
+			if tt.want >= http.StatusBadRequest {
 				checkProblem(t, got.Body.Bytes(), tt.want, tt.detail)
 			}
 			head := send(t, NewHandler(o), http.MethodHead, target, header)
@@ -150,7 +174,11 @@ func TestEveryAnswerIsAsDescribed(t *testing.T) {
 
 func checkHeader(t *testing.T, got http.Header) {
 	t.Helper()
-	for key, want := range map[string]string{"Cache-Control": "no-store", "Vary": "Accept", "X-Content-Type-Options": "nosniff"} {
+	caching := "no-store"
+	if got.Get("ETag") != "" {
+		caching = "private, no-cache"
+	}
+	for key, want := range map[string]string{"Cache-Control": caching, "Vary": "Accept", "X-Content-Type-Options": "nosniff"} {
 		if got.Get(key) != want {
 			t.Errorf("%s is %q, want %q", key, got.Get(key), want)
 		}
@@ -178,7 +206,7 @@ func checkProblem(t *testing.T, body []byte, status int, detail string) {
 
 func TestOtherMethodsAreNotAllowed(t *testing.T) {
 	c := newContract(t)
-	h := NewHandler(Options{Scopes: manyScopes()})
+	h := NewHandler(Options{Scopes: manyScopes(), Documents: manyDocuments(t)})
 	for path, target := range paths {
 		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "BREW", "get"} {
 			t.Run(method+" "+path, func(t *testing.T) {
@@ -343,14 +371,15 @@ func FuzzTarget(f *testing.F) {
 	for _, seed := range []string{"/", "//", "*", "/scopes/%00", "/scopes/a%2f..%2fb/c", "/scopes?namespace=%C3%28", "/scopes/a/b?=", "/healthz#x", "http://h:1/scopes", "/scopes/é"} {
 		f.Add(seed)
 	}
-	statuses := []int{200, 400, 404, 414}
+	statuses := []int{200, 400, 404, 414, 503}
 	f.Fuzz(func(t *testing.T, target string) {
 		u, err := url.ParseRequestURI(target)
 		if err != nil {
 			return // net/http refuses it before we see it.
 		}
 		asked := &recording{}
-		got := serve(NewHandler(Options{Scopes: asked}), &http.Request{Method: http.MethodGet, URL: u, RequestURI: target, Header: http.Header{}})
+		r := &http.Request{Method: http.MethodGet, URL: u, RequestURI: target, Header: http.Header{}}
+		got := serve(NewHandler(Options{Scopes: asked}), r.WithContext(stopping(t.Context()))) // Streams end at once.
 		if !slices.Contains(statuses, got.Code) {
 			t.Fatalf("status %d: %s", got.Code, got.Body)
 		}

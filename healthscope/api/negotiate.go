@@ -10,6 +10,7 @@ import (
 const (
 	typeJSON    = "application/json"
 	typeText    = "text/plain"
+	typeStream  = "text/event-stream"
 	typeProblem = "application/problem+json"
 )
 

@@ -73,7 +73,11 @@ func TestOpenAPIDescribesTheOffers(t *testing.T) {
 	c := newContract(t)
 	for _, rt := range newHandler(Options{}).routes() {
 		described := slices.Sorted(maps.Keys(c.response(t, c.Paths[rt.pattern].Get.Responses["200"]).Content))
-		if diff := cmp.Diff(slices.Sorted(slices.Values(rt.offers)), described); diff != "" {
+		offered := slices.Clone(rt.offers)
+		if rt.watch != nil {
+			offered = append(offered, typeStream)
+		}
+		if diff := cmp.Diff(slices.Sorted(slices.Values(offered)), described); diff != "" {
 			t.Errorf("media types of %s (-offered +described):\n%s", rt.pattern, diff)
 		}
 	}
@@ -163,5 +167,15 @@ func TestOpenAPIShowsTheVersion(t *testing.T) {
 				t.Errorf("served (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestOpenAPISaysWhoMustBringAToken asserts that the paths that anybody may ask for are described as such, and no others.
+func TestOpenAPISaysWhoMustBringAToken(t *testing.T) {
+	c := newContract(t)
+	for _, rt := range newHandler(Options{}).routes() {
+		if o := c.Paths[rt.pattern].Get; (rt.access == nil) != (o.Security != nil && len(o.Security) == 0) {
+			t.Errorf("%s needs a token: %t; described is %v", rt.pattern, rt.access != nil, o.Security)
+		}
 	}
 }

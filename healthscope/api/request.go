@@ -9,12 +9,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // maxURLBytes bounds path and query of a request. RFC 9110 section 4.1 asks servers to take at least this much.
 const maxURLBytes = 8000
+
+// maxPathName bounds the names in a path; EMCO's have at most 128 bytes.
+const maxPathName = 253
 
 // maxEcho bounds what an error repeats of the request.
 const maxEcho = 200
@@ -29,22 +34,20 @@ func wellFormed(escapedPath string) bool {
 	return escapedPath == cleaned || cleaned != "/" && escapedPath == cleaned+"/"
 }
 
-// parseQuery reads the query of a request, in which each of the known parameters may occur once.
-func parseQuery(raw string, known []string) (map[string]string, error) {
-	values, err := url.ParseQuery(raw)
+// parseQuery reads the query of a request, in which each of the known parameters may occur once, or if repeated often.
+func parseQuery(raw string, known []string, repeated bool) (url.Values, error) {
+	query, err := url.ParseQuery(raw)
 	if err != nil {
 		return nil, failf(http.StatusBadRequest, "cannot read the query %s: %w", quote(raw), err)
 	}
-	query := map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		given := values[name]
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		given := query[name]
 		if !slices.Contains(known, name) {
 			return nil, failf(http.StatusBadRequest, "unknown query parameter %s with value %s; %s", quote(name), quote(given[0]), knownParameters(known))
 		}
-		if len(given) > 1 {
+		if len(given) > 1 && !repeated {
 			return nil, failf(http.StatusBadRequest, "query parameter %q is given %d times, with values %s and %s; it may be given once", name, len(given), quote(given[0]), quote(given[1]))
 		}
-		query[name] = given[0]
 	}
 	return query, nil
 }
@@ -64,6 +67,24 @@ func checkNamespace(namespace string) error {
 // checkScopeName refuses what cannot be the name of a HealthScope: a DNS subdomain.
 func checkScopeName(name string) error {
 	return checkName("name", name, validation.IsDNS1123Subdomain)
+}
+
+// checkPathName refuses what cannot be a name in EMCO, or would not be one part of a URL that rights are given on.
+func checkPathName(parameter, value string) error {
+	return checkName(parameter, value, func(value string) []string {
+		switch {
+		case value == "." || value == "..":
+			return []string{`must not be "." or ".."`}
+		case len(value) > maxPathName || !utf8.ValidString(value) || strings.ContainsFunc(value, func(r rune) bool { return r == '/' || unicode.IsControl(r) }):
+			return []string{fmt.Sprintf("must be at most %d bytes of UTF-8 without / and control characters", maxPathName)}
+		}
+		return nil
+	})
+}
+
+// checkInstance refuses what cannot be the id of an instance: the value of a label.
+func checkInstance(id string) error {
+	return checkName("id", id, validation.IsValidLabelValue)
 }
 
 func checkName(parameter, value string, problems func(string) []string) error {

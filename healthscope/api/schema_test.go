@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
 )
 
 // openAPIDocument is as much of OpenAPI 3.1 as openapi.json uses. It is decoded strictly, so that no part of the description goes unchecked.
@@ -24,6 +26,8 @@ type openAPIDocument struct {
 	Tags       []any               `json:"tags"`
 	Paths      map[string]pathItem `json:"paths"`
 	Components struct {
+		Security   map[string]any          `json:"securitySchemes"`
+		Headers    map[string]any          `json:"headers"`
 		Parameters map[string]parameter    `json:"parameters"`
 		Responses  map[string]response     `json:"responses"`
 		Schemas    map[string]schemaObject `json:"schemas"`
@@ -41,6 +45,7 @@ type operation struct {
 	Tags        []string            `json:"tags"`
 	Summary     string              `json:"summary"`
 	Description string              `json:"description"`
+	Security    []any               `json:"security"`
 	Responses   map[string]response `json:"responses"`
 }
 
@@ -50,6 +55,9 @@ type parameter struct {
 	In          string       `json:"in"`
 	Required    bool         `json:"required"`
 	Description string       `json:"description"`
+	Style       string       `json:"style"`
+	Explode     bool         `json:"explode"`
+	AllowEmpty  bool         `json:"allowEmptyValue"`
 	Schema      schemaObject `json:"schema"`
 }
 
@@ -77,12 +85,17 @@ type schemaObject struct {
 	Maximum     *float64                `json:"maximum"`
 	Required    []string                `json:"required"`
 	Properties  map[string]schemaObject `json:"properties"`
+	Additional  *schemaObject           `json:"additionalProperties"`
 	Items       *schemaObject           `json:"items"`
+	MinItems    *int                    `json:"minItems"`
+	MaxItems    *int                    `json:"maxItems"`
 }
 
 // contract is openapi.json with what tests have seen of it.
 type contract struct {
 	openAPIDocument
+	// description is the same, read by a library that others have written.
+	description *openapi3.T
 	// seen holds the properties and the status codes that answers had.
 	seen map[string]bool
 }
@@ -95,6 +108,7 @@ func newContract(t *testing.T) *contract {
 	if err := decoder.Decode(&c.openAPIDocument); err != nil {
 		t.Fatalf("cannot read openapi.json: %v", err)
 	}
+	c.description = newDescription(t)
 	return c
 }
 
@@ -134,6 +148,13 @@ func (c *contract) checkAnswer(t *testing.T, path string, got *httptest.Response
 		t.Fatalf("openapi.json does not describe status %s of %s", code, path)
 	}
 	c.seen["GET "+path+" "+code] = true
+	c.validate(t, path, got)
+	if got.Code == http.StatusNotModified {
+		if got.Body.Len() > 0 || got.Header().Get("ETag") == "" {
+			t.Errorf("304 with ETag %q and content %q", got.Header().Get("ETag"), got.Body)
+		}
+		return
+	}
 	c.checkContent(t, path+" "+code, c.response(t, described), got)
 }
 
@@ -198,11 +219,14 @@ func (c *contract) checkObject(t *testing.T, at, name string, s schemaObject, ob
 			problems = append(problems, fmt.Sprintf("%s lacks %q", at, required))
 		}
 	}
-	if s.Properties == nil { // Only of the OpenAPI document itself are the properties not described.
+	if s.Properties == nil && s.Additional == nil { // Of the OpenAPI document itself, and of Kubernetes objects, the properties are not described.
 		return problems
 	}
 	for key, element := range object {
 		described, ok := s.Properties[key]
+		if !ok && s.Additional != nil {
+			described, ok = *s.Additional, true
+		}
 		if !ok {
 			problems = append(problems, fmt.Sprintf("%s has %q, which is not described", at, key))
 			continue

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,10 +23,23 @@ const (
 	drainTimeout = 10 * time.Second
 )
 
+// ServerOptions say what a Server serves, and where.
+type ServerOptions struct {
+	// Address is where to listen, host:port, where port 0 means any free one. Required.
+	Address string
+	// Handler answers requests. Required.
+	Handler http.Handler
+	// TLS makes the server speak https. It has the certificate, or the function that knows it. Default: http.
+	TLS *tls.Config
+	// Logger is told of the server's begin and end, and of connections that fail. Default: nothing is logged.
+	Logger *slog.Logger
+}
+
 // Server serves a handler over HTTP. It runs once.
 type Server struct {
 	address string
 	handler http.Handler
+	tls     *tls.Config
 	log     *slog.Logger
 
 	started atomic.Bool
@@ -35,9 +49,14 @@ type Server struct {
 	err       error
 }
 
-// NewServer returns a server that will listen on address, host:port, where port 0 means any free one. Without a logger nothing is logged.
-func NewServer(address string, handler http.Handler, logger *slog.Logger) *Server {
-	return &Server{address: address, handler: handler, log: orDiscard(logger), listening: make(chan struct{})}
+// NewServer returns a server. Nothing is listened on before it runs.
+func NewServer(o ServerOptions) *Server {
+	s := &Server{address: o.Address, handler: o.Handler, log: orDiscard(o.Logger), listening: make(chan struct{})}
+	if o.TLS != nil {
+		s.tls = o.TLS.Clone()
+		s.tls.MinVersion = max(s.tls.MinVersion, tls.VersionTLS12)
+	}
+	return s
 }
 
 // Addr waits until Run listens and returns where, host:port. It fails when Run cannot listen, and when ctx ends first.
@@ -78,11 +97,18 @@ func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 
 // serve serves on a listener until ctx ends, and then drains.
 func (s *Server) serve(ctx context.Context, listener net.Listener) error {
-	undisturbed := context.WithoutCancel(ctx) // Requests outlive ctx: that is what draining means.
-	server := s.newHTTPServer(undisturbed)
+	undisturbed := context.WithoutCancel(ctx) // Requests outlive ctx: that is what draining means. Streams would never end, and so they look.
+	server := s.newHTTPServer(context.WithValue(undisturbed, drainKey{}, ctx.Done()))
 	var cause error
 	served := make(chan struct{})
-	go func() { defer close(served); cause = server.Serve(listener) }()
+	go func() {
+		defer close(served)
+		if s.tls == nil {
+			cause = server.Serve(listener)
+		} else {
+			cause = server.ServeTLS(listener, "", "")
+		}
+	}()
 	s.log.InfoContext(ctx, "Serving the status API", "address", listener.Addr().String())
 	select {
 	case <-served:
@@ -99,6 +125,7 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 func (s *Server) newHTTPServer(requests context.Context) *http.Server {
 	return &http.Server{
 		Handler:           s.handler,
+		TLSConfig:         s.tls,
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,

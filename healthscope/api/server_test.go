@@ -20,7 +20,7 @@ import (
 // start runs a server on a free loopback port. stop ends it and returns what Run returned.
 func start(t *testing.T, h http.Handler) (base string, stop func() error) {
 	t.Helper()
-	s := NewServer("127.0.0.1:0", h, nil)
+	s := NewServer(ServerOptions{Address: "127.0.0.1:0", Handler: h})
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan error, 1)
 	go func() { ran <- s.Run(ctx) }()
@@ -135,7 +135,7 @@ func TestServerSaysWhyItCannotListen(t *testing.T) {
 	closeAtEnd(t, taken)
 	for name, address := range map[string]string{"in use": taken.Addr().String(), "no port": "127.0.0.1", "no number": "127.0.0.1:http-but-not"} {
 		t.Run(name, func(t *testing.T) {
-			s := NewServer(address, http.NotFoundHandler(), nil)
+			s := NewServer(ServerOptions{Address: address, Handler: http.NotFoundHandler()})
 			ran := s.Run(t.Context())
 			_, waited := s.Addr(t.Context())
 			for what, got := range map[string]error{"Run": ran, "Addr": waited} {
@@ -150,13 +150,13 @@ func TestServerSaysWhyItCannotListen(t *testing.T) {
 func TestAddrWaitsNoLongerThanItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got, err := NewServer("127.0.0.1:0", http.NotFoundHandler(), nil).Addr(ctx); !errors.Is(err, context.Canceled) {
+	if got, err := NewServer(ServerOptions{Address: "127.0.0.1:0", Handler: http.NotFoundHandler()}).Addr(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("Addr() = %q, %v", got, err)
 	}
 }
 
 func TestServerRunsOnce(t *testing.T) {
-	s := NewServer("127.0.0.1:0", http.NotFoundHandler(), nil)
+	s := NewServer(ServerOptions{Address: "127.0.0.1:0", Handler: http.NotFoundHandler()})
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan error, 1)
 	go func() { ran <- s.Run(ctx) }()
@@ -211,7 +211,7 @@ func TestServerCutsOffWhatDoesNotEnd(t *testing.T) {
 		listener := newPipes()
 		ctx, cancel := context.WithCancel(t.Context())
 		ran := make(chan error, 1)
-		go func() { ran <- NewServer("pipe", endless, nil).serve(ctx, listener) }()
+		go func() { ran <- NewServer(ServerOptions{Address: "pipe", Handler: endless}).serve(ctx, listener) }()
 		connection := listener.dial()
 		closeAtEnd(t, connection)
 		if _, err := io.WriteString(connection, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
@@ -246,7 +246,9 @@ func TestServerHangsUp(t *testing.T) {
 				listener := newPipes()
 				ctx, cancel := context.WithCancel(t.Context())
 				ran := make(chan error, 1)
-				go func() { ran <- NewServer("pipe", NewHandler(Options{}), nil).serve(ctx, listener) }()
+				go func() {
+					ran <- NewServer(ServerOptions{Address: "pipe", Handler: NewHandler(Options{})}).serve(ctx, listener)
+				}()
 				connection := listener.dial()
 				began := time.Now()
 				closeAtEnd(t, connection)
@@ -271,7 +273,9 @@ func TestServerHangsUpOnWhoDoesNotRead(t *testing.T) {
 		listener := newPipes()
 		ctx, cancel := context.WithCancel(t.Context())
 		ran := make(chan error, 1)
-		go func() { ran <- NewServer("pipe", NewHandler(Options{}), nil).serve(ctx, listener) }()
+		go func() {
+			ran <- NewServer(ServerOptions{Address: "pipe", Handler: NewHandler(Options{})}).serve(ctx, listener)
+		}()
 		connection := listener.dial()
 		closeAtEnd(t, connection)
 		began := time.Now()
@@ -293,7 +297,7 @@ func (brokenListener) Accept() (net.Conn, error) { return nil, errors.New("out o
 
 func TestServerSaysWhyItCannotGoOn(t *testing.T) {
 	var log strings.Builder
-	s := NewServer("pipe", http.NotFoundHandler(), slog.New(slog.NewTextHandler(&log, nil)))
+	s := NewServer(ServerOptions{Address: "pipe", Handler: http.NotFoundHandler(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	err := s.serve(t.Context(), brokenListener{newPipes()})
 	if err == nil || err.Error() != `cannot serve the status API on "pipe": out of sockets` {
 		t.Errorf("serve: %v", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -55,6 +56,7 @@ type Cache struct {
 	subjects map[Subject][]string
 	own      map[Subject]map[string]*mvccpb.KeyValue
 	records  map[Subject]subjectRecord
+	seen     seenBundles
 }
 
 // cached is a context in a cache.
@@ -127,6 +129,7 @@ func (c *Cache) clear() {
 	c.loaded, c.ready, c.problem = false, make(chan struct{}), nil
 	c.contexts, c.known, c.subjects = map[string]*cached{}, catalogue{}, nil
 	c.own, c.records = map[Subject]map[string]*mvccpb.KeyValue{}, map[Subject]subjectRecord{}
+	c.seen = seenBundles{}
 }
 
 // View answers as Store.View does. Proven says how old the answer can be.
@@ -144,7 +147,11 @@ func (c *Cache) View(ctx context.Context, subject Subject, instance string) (Vie
 		if record.isEmpty() {
 			view.Contexts = c.bySubject()[subject]
 		}
-		return view.fill(instance, c.snapshot)
+		if err := view.fill(instance, c.snapshot); err != nil || view.StatusContext == nil {
+			return err
+		}
+		view.seen = maps.Clone(c.seen[view.StatusContext.ID()])
+		return nil
 	})
 	if errors.Is(err, errCompacted) {
 		return c.store.View(ctx, subject, instance)

@@ -63,6 +63,7 @@ func (c *Cache) held() []string {
 
 // keep enters what is ours. The caller holds the lock.
 func (c *Cache) keep(kv *mvccpb.KeyValue) {
+	c.seen.put(string(kv.Key), kv)
 	if subject, _, ok := subjectOf(string(kv.Key[len(ownPrefix):])); ok {
 		if c.own[subject] == nil {
 			c.own[subject] = map[string]*mvccpb.KeyValue{}
@@ -110,6 +111,7 @@ func (c *Cache) applyOwn(event *clientv3.Event, rest string) {
 		c.keep(event.Kv)
 		return
 	}
+	c.seen.put(string(event.Kv.Key), nil)
 	if subject, _, ok := subjectOf(rest); ok {
 		delete(c.own[subject], string(event.Kv.Key))
 		delete(c.records, subject)

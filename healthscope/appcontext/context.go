@@ -110,7 +110,7 @@ func (ac *AppContext) DeleteCompositeApp(ctx context.Context, records ...Record)
 	if err != nil {
 		return failed(opDeletePrefix, err)
 	}
-	return failed(opDeletePrefix, ac.store.removeWith(ctx, records, keys, string(h)))
+	return failed(opDeletePrefix, ac.store.removeWith(ctx, records, keys, string(h), besideBelow(h)))
 }
 
 // indexKeys returns the keys of the context's entries in the indices of subjects.

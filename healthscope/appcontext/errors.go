@@ -36,9 +36,9 @@ const (
 	ErrNoSpace sentinelError = "Etcd has no space left"
 	// ErrClosed says that the Store is closed.
 	ErrClosed sentinelError = "Etcd Client not initialized"
+	// ErrConflict says that what the caller has read before has changed meanwhile. Nothing has been written.
+	ErrConflict sentinelError = "changed meanwhile"
 
-	// errConflict says that what a transaction relied on has changed since it was read.
-	errConflict sentinelError = "changed meanwhile"
 	// errCompacted says that etcd has forgotten the revision that was asked for.
 	errCompacted sentinelError = "revision is compacted"
 	// errSilent says that etcd no longer proves that a watch is current.
@@ -66,6 +66,8 @@ const (
 	opRecord   = "cannot record action"
 	opFindAll  = "cannot find contexts"
 	opForget   = "cannot forget"
+
+	opReadBundle = "cannot read bundle"
 )
 
 // failed returns an error that begins with what was to be done, or nil.

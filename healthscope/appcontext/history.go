@@ -132,7 +132,7 @@ func (s *Store) withRecords(ctx context.Context, records []Record, change func(*
 		if len(t.operations) == 0 {
 			return nil
 		}
-		if err := s.commit(limited, t); !errors.Is(err, errConflict) {
+		if err := s.commit(limited, t); !errors.Is(err, ErrConflict) {
 			return late(ctx, err)
 		}
 	}
@@ -207,9 +207,9 @@ func (s *Store) Forget(ctx context.Context, subject Subject) error {
 	return failed(fmt.Sprintf("%s %q", opForget, subject), err)
 }
 
-// removeWith deletes keys, and all that begin with prefix, together with writing the records. Should there be more keys
+// removeWith deletes keys, and all that begin with prefixes, together with writing the records. Should there be more keys
 // than one transaction can hold, some of them go before.
-func (s *Store) removeWith(ctx context.Context, records []Record, keys []string, prefix string) error {
+func (s *Store) removeWith(ctx context.Context, records []Record, keys []string, prefixes ...string) error {
 	const batch = maxOperations / 2
 	for len(keys) > batch {
 		t := &transaction{}
@@ -221,7 +221,9 @@ func (s *Store) removeWith(ctx context.Context, records []Record, keys []string,
 	}
 	return s.withRecords(ctx, records, func(t *transaction) {
 		t.remove(keys...)
-		t.removeAll(prefix)
+		for _, prefix := range prefixes {
+			t.removeAll(prefix)
+		}
 	})
 }
 

@@ -72,6 +72,15 @@ func (s *Snapshot) at(revision int64) *Snapshot {
 	return &later
 }
 
+// Same says whether two snapshots are known to hold the same, whatever their revisions: they come from one Cache, and
+// nothing has changed in between. Two that are nil hold the same.
+func (s *Snapshot) Same(o *Snapshot) bool {
+	if s == nil || o == nil {
+		return s == o
+	}
+	return s.id == o.id && s.root == o.root
+}
+
 // ID returns the context's id.
 func (s *Snapshot) ID() string { return s.id }
 

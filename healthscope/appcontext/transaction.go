@@ -46,7 +46,7 @@ func (t *transaction) forbid(key string) {
 	t.compare(clientv3.Compare(clientv3.CreateRevision(key), "=", 0), key)
 }
 
-// compare adds a condition after which the transaction fails with errConflict.
+// compare adds a condition after which the transaction fails with ErrConflict.
 func (t *transaction) compare(c clientv3.Cmp, key string) {
 	t.compares = append(t.compares, c)
 	t.size += len(key) + operationOverhead
@@ -100,7 +100,7 @@ func (t *transaction) check(limit int) error {
 }
 
 // commit writes the transaction. It fails with ErrNotFound or ErrExists, naming the key, when a condition does not hold,
-// and with errConflict when another comparison does not.
+// and with ErrConflict when another comparison does not.
 func (s *Store) commit(ctx context.Context, t *transaction) error {
 	if err := t.check(s.options.MaxRequestBytes); err != nil {
 		return err
@@ -122,6 +122,6 @@ func (s *Store) commit(ctx context.Context, t *transaction) error {
 				return about(ErrExists, c.key)
 			}
 		}
-		return errConflict
+		return ErrConflict
 	})
 }

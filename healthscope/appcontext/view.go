@@ -37,6 +37,8 @@ type View struct {
 	// StatusContext is the context under which bundles and states are kept: the same as Context unless the group was
 	// updated or rolled back; nil when it has been deleted.
 	StatusContext *Snapshot
+	// seen says when the bundles were seen that are saved in StatusContext.
+	seen map[Handle]seen
 }
 
 // Snapshot reads a context: one range of keys at one revision. It fails with ErrNotFound when etcd holds nothing of it.
@@ -103,7 +105,20 @@ func (s *Store) view(ctx context.Context, subject Subject, instance string) (Vie
 	}
 	view.Revision, view.Info, view.Contexts = revision, record.info, record.contexts
 	err = view.fill(instance, func(id string) (*Snapshot, error) { return s.snapshotAt(ctx, id, revision) })
+	if err == nil && view.StatusContext != nil {
+		view.seen, err = s.seenAt(ctx, view.StatusContext.ID(), revision)
+	}
 	return view, err
+}
+
+// seenAt says when the bundles were seen that are saved in a context, at a revision.
+func (s *Store) seenAt(ctx context.Context, id string, revision int64) (map[Handle]seen, error) {
+	values, _, err := s.read(ctx, besideBelow(ContextHandle(id)), clientv3.WithPrefix(), clientv3.WithRev(revision))
+	all := seenBundles{}
+	for _, kv := range values {
+		all.put(string(kv.Key), kv)
+	}
+	return all[id], err
 }
 
 func (r subjectRecord) isEmpty() bool { return len(r.contexts) == 0 && len(r.info.Actions) == 0 }

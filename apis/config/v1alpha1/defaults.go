@@ -37,6 +37,9 @@ func SetDefaults(c *Configuration) {
 	setDefaultPointer(&c.Fleet.TimeoutSeconds, 10)
 	setDefault(&c.API.BindAddress, "127.0.0.1:8082")
 	setDefault(&c.API.DefaultNamespace, "default")
+	if c.AppContext != nil {
+		setDefaultPointer(&c.AppContext.TimeoutSeconds, 5)
+	}
 	if c.Inventory != nil {
 		setInventoryDefaults(c.Inventory)
 	}

@@ -34,6 +34,12 @@ type Configuration struct {
 	// api configures the status REST server.
 	// +optional
 	API API `json:"api,omitempty"`
+	// appContext says which etcd holds the AppContexts. Without it, the status documents of deployment intent groups and clusters are not served.
+	// +optional
+	AppContext *AppContext `json:"appContext,omitempty"`
+	// recorder makes the controller save bundles in the AppContexts, as EMCO's rsync does. It needs appContext. Without it, nothing is written there.
+	// +optional
+	Recorder *Recorder `json:"recorder,omitempty"`
 	// healthCheckExprs are rules for kinds, in CEL. They go before the program's own rules; the first that matches an object counts.
 	// +optional
 	HealthCheckExprs []HealthCheckExpr `json:"healthCheckExprs,omitempty"`
@@ -125,13 +131,49 @@ type Fleet struct {
 
 // API configures the status REST server.
 type API struct {
-	// bindAddress is host:port to listen on, or 0 for no server. It must be a loopback address, because callers are not asked who they are. The default is 127.0.0.1:8082.
+	// bindAddress is host:port to listen on, or 0 for none. Callers bring a Kubernetes bearer token with the right to what they ask for. The default is 127.0.0.1:8082.
 	// +optional
 	BindAddress string `json:"bindAddress,omitempty"`
+	// anonymousBindAddress is host:port to listen on besides, for callers without a token, who may then ask for everything. It must be a loopback address. The default is none.
+	// +optional
+	AnonymousBindAddress string `json:"anonymousBindAddress,omitempty"`
+	// certFile and keyFile are files that hold the certificate of bindAddress and its key, and make it speak https. They are read again when they change. Both or neither must be set, and both unless bindAddress is a loopback address: tokens must not go over the network in the clear.
+	// +optional
+	CertFile string `json:"certFile,omitempty"`
+	// keyFile is the file that holds the key of the certificate.
+	// +optional
+	KeyFile string `json:"keyFile,omitempty"`
 	// defaultNamespace is the namespace of scopes that are asked for without one. The default is default.
 	// +optional
 	DefaultNamespace string `json:"defaultNamespace,omitempty"`
 }
+
+// AppContext says which etcd holds the AppContexts, and how to reach it.
+type AppContext struct {
+	// endpoints are the URLs of etcd's members, such as https://etcd-0:2379, all with the same scheme.
+	Endpoints []string `json:"endpoints"`
+	// usernameFile and passwordFile are files that hold the user and password of etcd's own authentication. New contents make the program start anew, as another setting does. Both or neither must be set.
+	// +optional
+	UsernameFile string `json:"usernameFile,omitempty"`
+	// passwordFile is the file that holds the password.
+	// +optional
+	PasswordFile string `json:"passwordFile,omitempty"`
+	// caFile is a file with the certificates of the authorities that etcd's certificate is checked against. New contents make the program start anew. The default is the system's.
+	// +optional
+	CAFile string `json:"caFile,omitempty"`
+	// certFile and keyFile are files that hold our own certificate and its key, for an etcd that wants one. They are read again for every connection. Both or neither must be set.
+	// +optional
+	CertFile string `json:"certFile,omitempty"`
+	// keyFile is the file that holds the key of our own certificate.
+	// +optional
+	KeyFile string `json:"keyFile,omitempty"`
+	// timeoutSeconds is the deadline of one call, at most 15. The default is 5.
+	// +optional
+	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
+}
+
+// Recorder makes the controller save bundles in the AppContexts. It has no settings.
+type Recorder struct{}
 
 // InventoryPolicy says what may be done in A&AI.
 type InventoryPolicy string

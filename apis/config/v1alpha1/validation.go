@@ -2,7 +2,6 @@ package v1alpha1
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	pathpkg "path"
 	"regexp"
@@ -36,6 +35,12 @@ func Validate(c *Configuration) field.ErrorList {
 	errs = append(errs, validateMonitor(field.NewPath("monitor"), &c.Monitor)...)
 	errs = append(errs, validateFleet(field.NewPath("fleet"), &c.Fleet)...)
 	errs = append(errs, validateAPI(field.NewPath("api"), &c.API)...)
+	if c.AppContext != nil {
+		errs = append(errs, validateAppContext(field.NewPath("appContext"), c.AppContext)...)
+	}
+	if c.Recorder != nil && c.AppContext == nil {
+		errs = append(errs, field.Forbidden(field.NewPath("recorder"), "needs the section appContext, which says where to save"))
+	}
 	errs = append(errs, validateHealthCheckExprs(field.NewPath("healthCheckExprs"), c.HealthCheckExprs)...)
 	if c.Inventory != nil {
 		errs = append(errs, validateInventory(field.NewPath("inventory"), c.Inventory)...)
@@ -123,27 +128,6 @@ func validateFleet(path *field.Path, f *Fleet) field.ErrorList {
 	return errs
 }
 
-func validateAPI(path *field.Path, a *API) field.ErrorList {
-	var errs field.ErrorList
-	for _, msg := range content.IsDNS1123Label(a.DefaultNamespace) {
-		errs = append(errs, field.Invalid(path.Child("defaultNamespace"), a.DefaultNamespace, msg))
-	}
-	if a.BindAddress == "0" {
-		return errs
-	}
-	host, port, err := net.SplitHostPort(a.BindAddress)
-	if err != nil {
-		return append(errs, field.Invalid(path.Child("bindAddress"), a.BindAddress, "must be host:port, or 0 for no server"))
-	}
-	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-		errs = append(errs, field.Invalid(path.Child("bindAddress"), a.BindAddress, "the port must be a number from 0 to 65535"))
-	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		errs = append(errs, field.Invalid(path.Child("bindAddress"), a.BindAddress, "must be a loopback address, such as 127.0.0.1:8082, because callers are not authenticated"))
-	}
-	return errs
-}
-
 func validateInventory(path *field.Path, i *Inventory) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, validateURL(path.Child("url"), i.URL)...)
@@ -154,12 +138,8 @@ func validateInventory(path *field.Path, i *Inventory) field.ErrorList {
 	for _, msg := range content.IsDNS1123Label(i.Installation) {
 		errs = append(errs, field.Invalid(path.Child("installation"), i.Installation, msg))
 	}
-	if (i.UsernameFile == "") != (i.PasswordFile == "") {
-		errs = append(errs, field.Invalid(path.Child("usernameFile"), i.UsernameFile, "usernameFile and passwordFile must both be set, or neither"))
-	}
-	if (i.CertFile == "") != (i.KeyFile == "") {
-		errs = append(errs, field.Invalid(path.Child("certFile"), i.CertFile, "certFile and keyFile must both be set, or neither"))
-	}
+	errs = append(errs, validatePair(path, "usernameFile", i.UsernameFile, "passwordFile", i.PasswordFile)...)
+	errs = append(errs, validatePair(path, "certFile", i.CertFile, "keyFile", i.KeyFile)...)
 	errs = append(errs, validateLimits(path, i)...)
 	errs = append(errs, validateSeconds(path.Child("timeoutSeconds"), i.TimeoutSeconds, 1)...)
 	errs = append(errs, validateSeconds(path.Child("resyncSeconds"), i.ResyncSeconds, 10)...)

@@ -1,0 +1,97 @@
+package v1alpha1
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// NoServer is the value of an address at which nothing is to listen.
+const NoServer = "0"
+
+// maxAppContextTimeout keeps the time within that in which the status REST server answers, so that callers learn why there is no answer.
+const maxAppContextTimeout = 15
+
+func validateAPI(path *field.Path, a *API) field.ErrorList {
+	var errs field.ErrorList
+	for _, msg := range content.IsDNS1123Label(a.DefaultNamespace) {
+		errs = append(errs, field.Invalid(path.Child("defaultNamespace"), a.DefaultNamespace, msg))
+	}
+	errs = append(errs, validatePair(path, "certFile", a.CertFile, "keyFile", a.KeyFile)...)
+	loopback, listenErrs := validateListener(path.Child("bindAddress"), a.BindAddress)
+	errs = append(errs, listenErrs...)
+	if len(listenErrs) == 0 && !loopback && a.CertFile == "" {
+		errs = append(errs, field.Required(path.Child("certFile"), "is needed unless bindAddress is a loopback address, such as 127.0.0.1:8082: tokens must not go over the network in the clear"))
+	}
+	if a.AnonymousBindAddress == "" {
+		return errs
+	}
+	loopback, listenErrs = validateListener(path.Child("anonymousBindAddress"), a.AnonymousBindAddress)
+	errs = append(errs, listenErrs...)
+	if len(listenErrs) == 0 && !loopback {
+		errs = append(errs, field.Invalid(path.Child("anonymousBindAddress"), a.AnonymousBindAddress, "must be a loopback address, such as 127.0.0.1:8083, because callers are not asked who they are"))
+	}
+	return errs
+}
+
+// validateListener checks an address to listen on, and says whether only the machine itself can reach it.
+func validateListener(path *field.Path, address string) (loopback bool, errs field.ErrorList) {
+	if address == NoServer {
+		return true, nil
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return false, field.ErrorList{field.Invalid(path, address, "must be host:port, or 0 for no server")}
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		errs = append(errs, field.Invalid(path, address, "the port must be a number from 0 to 65535"))
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback(), errs
+}
+
+func validateAppContext(path *field.Path, a *AppContext) field.ErrorList {
+	var errs field.ErrorList
+	if len(a.Endpoints) == 0 {
+		errs = append(errs, field.Required(path.Child("endpoints"), "give the URLs of etcd, such as https://etcd:2379"))
+	}
+	for n, endpoint := range a.Endpoints {
+		errs = append(errs, validateEndpoint(path.Child("endpoints").Index(n), a, endpoint)...)
+	}
+	errs = append(errs, validatePair(path, "usernameFile", a.UsernameFile, "passwordFile", a.PasswordFile)...)
+	errs = append(errs, validatePair(path, "certFile", a.CertFile, "keyFile", a.KeyFile)...)
+	if n := a.TimeoutSeconds; n != nil && (*n < 1 || *n > maxAppContextTimeout) {
+		errs = append(errs, field.Invalid(path.Child("timeoutSeconds"), *n, fmt.Sprintf("must be from 1 to %d", maxAppContextTimeout)))
+	}
+	return errs
+}
+
+// validateEndpoint checks the URL of a member of etcd. All must speak TLS, or none.
+func validateEndpoint(at *field.Path, a *AppContext, endpoint string) field.ErrorList {
+	if errs := validateURL(at, endpoint); len(errs) > 0 {
+		return errs
+	}
+	u, err := url.Parse(endpoint)
+	switch {
+	case err != nil:
+		return nil // validateURL has read it.
+	case !strings.HasPrefix(a.Endpoints[0], u.Scheme+":"):
+		return field.ErrorList{field.Invalid(at, endpoint, "must have the same scheme as the first")}
+	case u.Scheme == "http" && (a.CAFile != "" || a.CertFile != ""):
+		return field.ErrorList{field.Invalid(at, endpoint, "must begin with https, because caFile or certFile is set")}
+	}
+	return nil
+}
+
+// validatePair checks two fields of which both must be set, or neither.
+func validatePair(path *field.Path, first, value, second, other string) field.ErrorList {
+	if (value == "") == (other == "") {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path.Child(first), value, first+" and "+second+" must both be set, or neither")}
+}

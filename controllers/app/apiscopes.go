@@ -1,0 +1,100 @@
+package app
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+)
+
+// informerPause is the time between attempts to follow scopes, as long as their kind is not served.
+const informerPause = 5 * time.Second
+
+// cachedScopes reads scopes from a manager's cache, and tells of their changes. It implements api.Scopes, and as a Runnable of the manager it follows them.
+type cachedScopes struct {
+	reader    client.Reader
+	informers cache.Informers
+	logger    logr.Logger
+
+	mu          sync.RWMutex
+	subscribers map[int]func(namespace, name string)
+	next        int
+}
+
+func newCachedScopes(mgr ctrl.Manager, logger logr.Logger) *cachedScopes {
+	return &cachedScopes{reader: mgr.GetClient(), informers: mgr.GetCache(), logger: logger, subscribers: map[int]func(string, string){}}
+}
+
+// Get implements api.Scopes.
+func (c *cachedScopes) Get(ctx context.Context, namespace, name string) (*corev1alpha2.HealthScope, error) {
+	var s corev1alpha2.HealthScope
+	if err := c.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &s); err != nil {
+		return nil, err
+	}
+	return &s, nil
+}
+
+// List implements api.Scopes.
+func (c *cachedScopes) List(ctx context.Context, namespace string) ([]corev1alpha2.HealthScope, error) {
+	var list corev1alpha2.HealthScopeList
+	if err := c.reader.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// Subscribe implements api.Scopes.
+func (c *cachedScopes) Subscribe(changed func(namespace, name string)) (cancel func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := c.next
+	c.next++
+	c.subscribers[id] = changed
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.subscribers, id)
+	}
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves.
+func (*cachedScopes) NeedLeaderElection() bool { return false }
+
+// Start implements manager.Runnable. It returns when the context ends.
+func (c *cachedScopes) Start(ctx context.Context) error {
+	err := wait.PollUntilContextCancel(ctx, informerPause, true, func(ctx context.Context) (bool, error) {
+		informer, err := c.informers.GetInformer(ctx, &corev1alpha2.HealthScope{})
+		if err == nil {
+			_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: c.tell, UpdateFunc: func(_, now any) { c.tell(now) }, DeleteFunc: c.tell})
+		}
+		if err != nil && ctx.Err() == nil {
+			c.logger.Error(err, "Cannot follow scopes for streams; it is tried again")
+		}
+		return err == nil, nil
+	})
+	if err == nil {
+		<-ctx.Done()
+	}
+	return nil
+}
+
+// tell tells of a scope that has changed, or gone.
+func (c *cachedScopes) tell(object any) {
+	name, err := toolscache.DeletionHandlingObjectToName(object)
+	if err != nil {
+		return // It is no object, and cannot be.
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, changed := range c.subscribers {
+		changed(name.Namespace, name.Name)
+	}
+}

@@ -1,0 +1,80 @@
+package app
+
+import (
+	"crypto/sha256"
+	"os"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+)
+
+// addAppContext opens the etcd with the AppContexts, and adds to the manager what follows its credentials. It returns nil
+// when none is configured. The caller closes the store.
+func addAppContext(mgr ctrl.Manager, config *configv1alpha1.AppContext, startAnew func(), logger logr.Logger) (*appcontext.Store, error) {
+	if config == nil {
+		return nil, nil //nolint:nilnil // No store is what was asked for.
+	}
+	contents, err := digests(config.UsernameFile, config.PasswordFile, config.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	store, err := openAppContext(config)
+	if err != nil || len(contents) == 0 {
+		return store, err
+	}
+	watch := &credentialWatch{contents: contents, startAnew: startAnew, logger: logger}
+	return store, errors.Wrap(mgr.Add(watch), "cannot watch the files of appContext")
+}
+
+// digests returns digests of what is in files, those that are named.
+func digests(paths ...string) (map[string][sha256.Size]byte, error) {
+	contents := map[string][sha256.Size]byte{}
+	for _, path := range paths {
+		if path == "" {
+			continue
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, errors.Wrap(err, "cannot read a file of appContext")
+		}
+		contents[path] = sha256.Sum256(data)
+	}
+	return contents, nil
+}
+
+// openAppContext opens the etcd with the AppContexts. It does not wait for etcd.
+func openAppContext(config *configv1alpha1.AppContext) (*appcontext.Store, error) {
+	username, err := credential(config.UsernameFile)
+	if err != nil {
+		return nil, err
+	}
+	password, err := credential(config.PasswordFile)
+	if err != nil {
+		return nil, err
+	}
+	return appcontext.Open(appcontext.Options{
+		Endpoints: config.Endpoints, Username: username, Password: password,
+		CAFile: config.CAFile, CertFile: config.CertFile, KeyFile: config.KeyFile, Timeout: seconds(config.TimeoutSeconds),
+	})
+}
+
+// credential reads a user or password from a file, which may end in a line feed.
+func credential(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", errors.Wrap(err, "cannot read a credential of appContext")
+	}
+	text := strings.TrimRight(string(data), "\r\n")
+	if text == "" {
+		return "", errors.Errorf("the file %q of appContext is empty", path)
+	}
+	return text, nil
+}

@@ -1,0 +1,41 @@
+package fleet
+
+import (
+	"testing"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/healthscope/status"
+)
+
+// TestViewFindsWhatABundleIsOf asserts that bundles are found by what identifies them in whatever namespace, and not any more when that is gone.
+func TestViewFindsWhatABundleIsOf(t *testing.T) {
+	v := newView("hub")
+	v.setState(ClusterState{Name: "hub", Reachability: Connected}, nil)
+	v.setState(ClusterState{Name: "edge", Reachability: Connected}, nil)
+	labels := map[string]string{k8spluginv1alpha1.LabelDeploymentID: "1-web", status.InstanceLabel: "fox", "app": "web"}
+	for _, key := range []BundleKey{{"hub", "a", "1-web"}, {"hub", "b", "other"}, {"edge", "a", "1-web"}} {
+		v.put(key, &Bundle{BundleKey: key, Labels: labels})
+	}
+	tests := []struct {
+		cluster, key, value string
+		want                int
+	}{
+		{"", k8spluginv1alpha1.LabelDeploymentID, "1-web", 3},
+		{"hub", k8spluginv1alpha1.LabelDeploymentID, "1-web", 2},
+		{"edge", status.InstanceLabel, "fox", 1},
+		{"away", status.InstanceLabel, "fox", 0},
+		{"", status.InstanceLabel, "cat", 0},
+		{"", "app", "web", 0},
+	}
+	for _, tt := range tests {
+		if got := v.Labelled(tt.cluster, tt.key, tt.value); len(got) != tt.want {
+			t.Errorf("Labelled(%q, %q, %q) returns %d bundles, want %d", tt.cluster, tt.key, tt.value, len(got), tt.want)
+		}
+	}
+	key := BundleKey{"hub", "a", "1-web"}
+	v.put(key, &Bundle{BundleKey: key})
+	v.removeCluster("edge")
+	if got := v.Labelled("", status.InstanceLabel, "fox"); len(got) != 1 || got[0].Namespace != "b" {
+		t.Errorf("after one has lost its labels and a cluster has gone: %v", got)
+	}
+}

@@ -1,0 +1,88 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+)
+
+// wholeTimeout is the deadline of reading a bundle from its cluster.
+const wholeTimeout = 30 * time.Second
+
+// ErrGone says that a bundle does not exist in its cluster.
+var ErrGone = errors.New("the bundle does not exist any more")
+
+// Whole is a ResourceBundleState as its API server holds it: with all objects.
+type Whole struct {
+	metav1.ObjectMeta `json:"metadata"`
+
+	// Status is the status in JSON, byte for byte as it came; empty when no monitor has reported.
+	Status json.RawMessage `json:"status"`
+}
+
+// Whole reads a bundle from its cluster, which the view itself does not hold
+// whole, with one request and a deadline. It returns ErrGone when there is no
+// such bundle. It asks for a list of one, so that a hub needs no right beyond those by which it follows bundles.
+func (v *View) Whole(ctx context.Context, key BundleKey) (*Whole, error) {
+	ctx, cancel := context.WithTimeout(ctx, wholeTimeout)
+	defer cancel()
+	whole, err := v.readWhole(ctx, key)
+	return whole, errors.Wrapf(err, "cannot read bundle %q of cluster %q", types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, key.Cluster)
+}
+
+func (v *View) readWhole(ctx context.Context, key BundleKey) (*Whole, error) {
+	v.mu.RLock()
+	c := v.clusters[key.Cluster]
+	var reader rest.Interface
+	if c != nil {
+		reader = c.reader
+	}
+	v.mu.RUnlock()
+	if reader == nil {
+		return nil, errors.New("the cluster has not been read yet, or is not known")
+	}
+	data, err := reader.Get().Namespace(key.Namespace).Resource(bundlesResource).
+		Param("fieldSelector", fields.OneTermEqualSelector("metadata.name", key.Name).String()).Do(ctx).Raw()
+	if err != nil {
+		return nil, err
+	}
+	var list struct{ Items []Whole }
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		if list.Items[i].Name == key.Name {
+			return &list.Items[i], nil
+		}
+	}
+	return nil, ErrGone
+}
+
+// setReader says how the bundles of a cluster can be read one by one.
+func (v *View) setReader(cluster string, reader rest.Interface) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if c := v.clusters[cluster]; c != nil {
+		c.reader = reader
+	}
+}
+
+// newReader returns a client that reads bundles.
+func newReader(config *rest.Config, client *http.Client) (rest.Interface, error) {
+	c := rest.CopyConfig(config)
+	c.APIPath, c.GroupVersion = "/apis", new(k8spluginv1alpha1.GroupVersion)
+	c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	c.AcceptContentTypes, c.ContentType = "application/json", "application/json"
+	reader, err := rest.RESTClientForConfigAndClient(c, client)
+	return reader, errors.Wrap(err, "cannot make a client for bundles")
+}

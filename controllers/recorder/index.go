@@ -1,0 +1,176 @@
+package recorder
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+)
+
+// placeOf returns the place at which a bundle of a cluster with these labels is saved; false when they name none.
+func placeOf(cluster string, labels map[string]string) (appcontext.Place, bool) {
+	id, app, ok := strings.Cut(labels[k8spluginv1alpha1.LabelDeploymentID], "-")
+	return appcontext.Place{ContextID: id, App: app, Cluster: cluster}, ok && id != "" && app != ""
+}
+
+// index remembers which bundles a place may have, and how it stands with it. It is safe for concurrent use.
+type index struct {
+	mu sync.Mutex
+	// bundles are those that were seen with the label of a place, some of which may have gone since, and sightings how often any was.
+	bundles   map[appcontext.Place]map[fleet.BundleKey]int
+	sightings int
+	// saved are the places, by cluster, at which we have saved something.
+	saved  map[string]map[appcontext.Place]struct{}
+	states map[appcontext.Place]state
+	rivals map[appcontext.Place]rival
+}
+
+func newIndex() *index {
+	return &index{
+		bundles: map[appcontext.Place]map[fleet.BundleKey]int{},
+		saved:   map[string]map[appcontext.Place]struct{}{},
+		states:  map[appcontext.Place]state{},
+		rivals:  map[appcontext.Place]rival{},
+	}
+}
+
+// see notes a bundle and returns its place; false when it has none.
+func (x *index) see(b *fleet.Bundle) (appcontext.Place, bool) {
+	if b == nil {
+		return appcontext.Place{}, false
+	}
+	p, ok := placeOf(b.Cluster, b.Labels)
+	if !ok {
+		return p, false
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.bundles[p] == nil {
+		x.bundles[p] = map[fleet.BundleKey]int{}
+	}
+	x.sightings++
+	x.bundles[p][b.BundleKey] = x.sightings
+	return p, true
+}
+
+// candidates returns the bundles of a place that a view has, the one first that is to be saved: as long as it exists the
+// one that is saved, then one whose name is that which EMCO gives it. The others are forgotten.
+func (x *index) candidates(p appcontext.Place, view func(fleet.BundleKey) *fleet.Bundle, saved *appcontext.SavedBundle) []*fleet.Bundle {
+	x.mu.Lock()
+	seen := maps.Clone(x.bundles[p])
+	x.mu.Unlock()
+	var found []*fleet.Bundle
+	for key, sighting := range seen {
+		b := view(key) // Not under the lock: the view holds its own when it tells of bundles.
+		if b != nil {
+			if at, ok := placeOf(b.Cluster, b.Labels); ok && at == p {
+				found = append(found, b)
+				continue
+			}
+		}
+		x.forget(p, key, sighting)
+	}
+	rank := func(b *fleet.Bundle) int {
+		switch {
+		case saved != nil && b.Namespace == saved.Namespace && b.Name == saved.Name:
+			return 0
+		case b.Name == p.ContextID+"-"+p.App:
+			return 1
+		}
+		return 2
+	}
+	slices.SortFunc(found, func(a, b *fleet.Bundle) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Compare(b.BundleKey))
+	})
+	return found
+}
+
+// forget forgets a bundle of a place unless it was seen again meanwhile.
+func (x *index) forget(p appcontext.Place, key fleet.BundleKey, sighting int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.bundles[p][key] != sighting {
+		return
+	}
+	delete(x.bundles[p], key)
+	if len(x.bundles[p]) == 0 {
+		delete(x.bundles, p)
+	}
+}
+
+// record notes how it stands with a place, and whether we have saved something there, and returns how it stood before.
+func (x *index) record(p appcontext.Place, now state, saved bool, r rival) (before state) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	before = x.states[p]
+	if now == stateNone {
+		delete(x.states, p)
+	} else {
+		x.states[p] = now
+	}
+	if r == (rival{}) {
+		delete(x.rivals, p)
+	} else {
+		x.rivals[p] = r
+	}
+	x.note(p, saved)
+	return before
+}
+
+// note notes whether we have saved something at a place. The caller holds the lock.
+func (x *index) note(p appcontext.Place, saved bool) {
+	switch {
+	case saved && x.saved[p.Cluster] == nil:
+		x.saved[p.Cluster] = map[appcontext.Place]struct{}{p: {}}
+	case saved:
+		x.saved[p.Cluster][p] = struct{}{}
+	default:
+		delete(x.saved[p.Cluster], p)
+		if len(x.saved[p.Cluster]) == 0 {
+			delete(x.saved, p.Cluster)
+		}
+	}
+}
+
+// found notes a place at which we have saved something.
+func (x *index) found(p appcontext.Place) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.note(p, true)
+}
+
+// savedIn returns the places of a cluster at which we have saved something; those of all for an empty name.
+func (x *index) savedIn(cluster string) []appcontext.Place {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var all []appcontext.Place
+	for name, places := range x.saved {
+		if cluster == "" || name == cluster {
+			all = slices.AppendSeq(all, maps.Keys(places))
+		}
+	}
+	return all
+}
+
+// rival returns what is remembered of somebody else who saves the bundle of a place.
+func (x *index) rival(p appcontext.Place) rival {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.rivals[p]
+}
+
+// counts returns how many places there are in each state.
+func (x *index) counts() map[state]int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	counts := map[state]int{}
+	for _, s := range x.states {
+		counts[s]++
+	}
+	return counts
+}

@@ -1,0 +1,243 @@
+package recorder
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+)
+
+const (
+	// etcdRetry is when a place is looked at again after etcd could not be asked. Each attempt waits for etcd as long as the store allows, so that it is not asked more often the more places wait.
+	etcdRetry = 5 * time.Second
+	// conflictRetry is when a place is looked at again that somebody has written to in between.
+	conflictRetry = time.Second
+	// leaseTimeout is the deadline of reading our Lease.
+	leaseTimeout = 30 * time.Second
+)
+
+// reconciler keeps what is saved of bundles true.
+type reconciler struct {
+	options  Options
+	live     client.Reader
+	index    *index
+	counters counters
+	queue    queue
+	outage   outage
+
+	mu sync.Mutex
+	// hub is who we are in etcd; empty until the Lease has been read.
+	hub string
+}
+
+// Reconcile gathers what is known of a place, decides what to do, does it, and notes how it stands.
+func (r *reconciler) Reconcile(ctx context.Context, p appcontext.Place) (ctrl.Result, error) {
+	if err := r.options.View.WaitSynced(ctx); err != nil {
+		return ctrl.Result{}, nil //nolint:nilerr // The controller is stopping.
+	}
+	logger := log.FromContext(ctx)
+	hub, err := r.identity(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if p == everything {
+		return r.settle(r.findSaved(ctx), p, logger)
+	}
+	s, err := r.gather(ctx, p, hub)
+	if err != nil {
+		return r.settle(err, p, logger)
+	}
+	d := decide(s)
+	switch d.step {
+	case stay:
+	case remove:
+		err = r.options.Store.RemoveBundle(ctx, s.stored)
+		r.count(operationRemove, err)
+	case save:
+		err = r.save(ctx, s)
+	}
+	r.outage.over(err, logger)
+	ours := s.stored.Saved != nil
+	if err != nil {
+		r.index.record(p, statePending, ours, s.rival)
+		return r.settle(err, p, logger)
+	}
+	before := r.index.record(p, d.state, d.step == save || d.step == stay && ours, d.rival)
+	tell(logger, p, before, d.state)
+	return ctrl.Result{RequeueAfter: d.again}, nil
+}
+
+// gather finds out what is known of a place.
+func (r *reconciler) gather(ctx context.Context, p appcontext.Place, hub string) (situation, error) {
+	stored, err := r.options.Store.ReadBundle(ctx, p)
+	if err != nil {
+		return situation{}, err
+	}
+	view := r.options.View
+	s := situation{stored: stored, hub: hub, rival: r.index.rival(p), now: r.options.Clock.Now(), complete: view.CompleteFor(p.Cluster)}
+	_, s.known = view.State(p.Cluster)
+	if all := r.index.candidates(p, view.Bundle, stored.Saved); len(all) > 0 {
+		s.bundle, s.others = all[0], len(all)-1
+	}
+	return s, nil
+}
+
+// tell logs when a place is left to somebody else, and when it is not any more.
+func tell(logger logr.Logger, p appcontext.Place, before, now state) {
+	switch {
+	case before == now:
+	case now == stateYielded:
+		logger.Info("Somebody else, such as EMCO's rsync, saves the bundle; it is left to them", "place", p.String())
+	case before == stateYielded && now == stateSaved:
+		logger.Info("Nobody else saves the bundle any more; it is taken over", "place", p.String())
+	}
+}
+
+// identity returns who we are in etcd: the uid of our Lease, which outlives every process.
+func (r *reconciler) identity(ctx context.Context) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.hub != "" {
+		return r.hub, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
+	defer cancel()
+	var lease coordinationv1.Lease
+	if err := r.live.Get(ctx, r.options.Lease, &lease); err != nil {
+		return "", errors.Wrapf(err, "cannot get Lease %q", r.options.Lease)
+	}
+	r.hub = string(lease.UID)
+	return r.hub, nil
+}
+
+// findSaved asks for all places at which something was saved: their bundles may have gone while nobody looked.
+func (r *reconciler) findSaved(ctx context.Context) error {
+	all, err := r.options.Store.SavedBundles(ctx)
+	if err != nil {
+		return err
+	}
+	for p := range all {
+		r.index.found(p)
+		r.queue.Add(p)
+	}
+	return nil
+}
+
+// save reads the bundle of a place, whole, and saves it if it is another one than what is saved.
+func (r *reconciler) save(ctx context.Context, s situation) error {
+	seen := r.options.Clock.Now()
+	whole, err := r.options.View.Whole(ctx, s.bundle.BundleKey)
+	if errors.Is(err, fleet.ErrGone) {
+		return errMoved
+	}
+	if err != nil {
+		r.counters.errors.WithLabelValues(causeCluster).Inc()
+		return err
+	}
+	if at, ok := placeOf(s.bundle.Cluster, whole.Labels); !ok || at != s.stored.Place {
+		return errMoved
+	}
+	text, digest, err := textOf(whole.Status)
+	if err != nil {
+		r.counters.errors.WithLabelValues(causeCluster).Inc()
+		return err
+	}
+	is := appcontext.SavedBundle{
+		Seen: seen, Namespace: whole.Namespace, Name: whole.Name, UID: string(whole.UID), ResourceVersion: whole.ResourceVersion, Digest: digest, Hub: s.hub,
+	}
+	if was := s.stored.Saved; s.stored.Ours() && was.Digest == digest && was.UID == is.UID && was.Hub == is.Hub {
+		return nil
+	}
+	if s.others > 0 {
+		log.FromContext(ctx).Info("Several bundles are for one place, and one of them is saved", "place", s.stored.Place.String(), "namespace", is.Namespace, "name", is.Name, "others", s.others)
+	}
+	err = r.options.Store.SaveBundle(ctx, s.stored, text, is)
+	for errors.Is(err, appcontext.ErrTooLarge) {
+		shorter, ok := abridge(text)
+		if !ok {
+			break
+		}
+		text = shorter
+		err = r.options.Store.SaveBundle(ctx, s.stored, text, is)
+	}
+	r.count(operationSave, err)
+	return err
+}
+
+// errMoved means that a bundle is not any more where it was seen last. Its cluster's watch will tell of that.
+var errMoved = errors.New("the bundle has gone or belongs to another place")
+
+func (r *reconciler) count(operation string, err error) {
+	if err == nil {
+		r.counters.writes.WithLabelValues(operation).Inc()
+	}
+}
+
+// settle returns what comes of an error. That etcd cannot be used is logged once, and not for each place.
+func (r *reconciler) settle(err error, p appcontext.Place, logger logr.Logger) (ctrl.Result, error) {
+	switch {
+	case err == nil || errors.Is(err, errMoved):
+		return ctrl.Result{}, nil
+	case errors.Is(err, appcontext.ErrConflict), errors.Is(err, appcontext.ErrNotFound):
+		return ctrl.Result{RequeueAfter: conflictRetry}, nil
+	case isOutage(err):
+		r.counters.errors.WithLabelValues(causeEtcd).Inc()
+		r.outage.begin(err, logger)
+		return ctrl.Result{RequeueAfter: etcdRetry}, nil
+	case errors.Is(err, appcontext.ErrTooLarge):
+		r.counters.errors.WithLabelValues(causeSize).Inc()
+	}
+	if errors.Is(err, appcontext.ErrInvalid) { // Nobody can make such a place.
+		logger.V(1).Info("The label of a bundle names no place", "problem", err.Error())
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{}, errors.Wrapf(err, "cannot keep %q", p)
+}
+
+// outages are the errors that concern etcd as a whole.
+var outages = []error{appcontext.ErrUnavailable, appcontext.ErrDenied, appcontext.ErrNoSpace, appcontext.ErrClosed}
+
+func isOutage(err error) bool {
+	return slices.ContainsFunc(outages, func(kind error) bool { return errors.Is(err, kind) })
+}
+
+// outage says whether etcd cannot be used.
+type outage struct {
+	mu sync.Mutex
+	// kind is why; nil while it can be used.
+	kind error
+}
+
+// begin notes that etcd cannot be used, and logs it when that, or why, is news.
+func (o *outage) begin(err error, logger logr.Logger) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, kind := range outages {
+		if !errors.Is(err, kind) || errors.Is(o.kind, kind) {
+			continue
+		}
+		logger.Info("Etcd cannot be used; bundles are saved once it can", "problem", err.Error())
+		o.kind = kind
+		return
+	}
+}
+
+// over notes that etcd can be used, unless the error says otherwise.
+func (o *outage) over(err error, logger logr.Logger) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.kind != nil && !isOutage(err) {
+		logger.Info("Etcd can be used again")
+		o.kind = nil
+	}
+}

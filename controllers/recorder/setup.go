@@ -1,0 +1,107 @@
+package recorder
+
+import (
+	"context"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+)
+
+const (
+	// concurrency is how many places are looked at together: so many whole bundles are in memory at most.
+	concurrency = 8
+	// minPause and maxPause bound the pauses before what has failed is tried again.
+	minPause, maxPause = time.Second, time.Minute
+)
+
+// Options configure Setup.
+type Options struct {
+	// View holds the bundles of all clusters, and reads them.
+	View *fleet.View
+	// Store is the etcd with the AppContexts.
+	Store *appcontext.Store
+	// Lease is the Lease of the controller. Its uid tells what this hub has saved from what others have.
+	Lease types.NamespacedName
+	// Registry receives the metrics.
+	Registry prometheus.Registerer
+	// Clock tells the time. The default is the machine's.
+	Clock clock.PassiveClock
+}
+
+// everything is the request to find out what was saved before.
+var everything = appcontext.Place{}
+
+type queue = workqueue.TypedRateLimitingInterface[appcontext.Place]
+
+// Setup adds the recorder to a manager. It runs on the replica that leads. It needs no rights beyond those of the fleet and of leader election.
+func Setup(mgr ctrl.Manager, o Options) error {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	r := &reconciler{options: o, live: mgr.GetAPIReader(), index: newIndex(), counters: newCounters()}
+	if err := o.Registry.Register(r); err != nil {
+		return errors.Wrap(err, "cannot register metrics")
+	}
+	err := builder.TypedControllerManagedBy[appcontext.Place](mgr).
+		Named("recorder").
+		WatchesRawSource(source.TypedFunc[appcontext.Place](r.follow)).
+		WithOptions(controller.TypedOptions[appcontext.Place]{
+			MaxConcurrentReconciles: concurrency,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[appcontext.Place](minPause, maxPause),
+		}).
+		Complete(r)
+	return errors.Wrap(err, "cannot set up the recorder")
+}
+
+// follow asks for the places of all bundles, now and whenever something is new about them, until ctx ends.
+func (r *reconciler) follow(ctx context.Context, q queue) error {
+	r.queue = q
+	see := func(b *fleet.Bundle) {
+		if p, ok := r.index.see(b); ok {
+			q.Add(p)
+		}
+	}
+	view := r.options.View
+	unsubscribe := []func(){
+		view.SubscribeWrites(func(c fleet.Change) {
+			see(c.Old)
+			see(c.New)
+		}),
+		view.SubscribeClusters(func(before, now *fleet.ClusterState) { r.clusterChanged(before, now) }),
+	}
+	context.AfterFunc(ctx, func() {
+		for _, cancel := range unsubscribe {
+			cancel()
+		}
+	})
+	for _, b := range view.All() {
+		see(b)
+	}
+	q.Add(everything)
+	return nil
+}
+
+// clusterChanged asks for the places of a cluster whose bundles may have gone unseen.
+func (r *reconciler) clusterChanged(before, now *fleet.ClusterState) {
+	name := ""
+	switch {
+	case now == nil:
+		name = before.Name
+	case before == nil || *before != *now:
+		name = now.Name
+	}
+	for _, p := range r.index.savedIn(name) { // Without a name, it is known from now on which clusters there are.
+		r.queue.Add(p)
+	}
+}

@@ -1,0 +1,119 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode"
+)
+
+// challenge is the header WWW-Authenticate of an answer to a caller who is not known.
+const challenge = `Bearer realm="healthscope"`
+
+// errBusy marks the refusal of what is too much at once, which is no failure of the server.
+var errBusy = errors.New("busy")
+
+// Guard finds out who callers are, and what they may ask for. Its errors mean that nobody knows; they are answered with 503.
+type Guard interface {
+	// Authenticate returns who a bearer token belongs to; false when it is nobody's, or not any more.
+	Authenticate(ctx context.Context, token string) (caller Caller, ok bool, err error)
+	// Authorize says whether a caller may do something.
+	Authorize(ctx context.Context, caller Caller, access Access) (bool, error)
+}
+
+// Caller is who has sent a request, as Kubernetes knows users.
+type Caller struct {
+	// Name and UID are those of the user.
+	Name, UID string
+	// Groups are the groups of the user.
+	Groups []string
+	// Extra is what else the authenticator tells the authorizer.
+	Extra map[string][]string
+}
+
+// Access is what a caller asks for, as Kubernetes knows rights: on HealthScopes, or on a URL of this server.
+type Access struct {
+	// Verb is get or list.
+	Verb string
+	// Namespace and Name are those of the HealthScope; both may be empty, which means all.
+	Namespace, Name string
+	// Path is the URL's path, which is no resource of Kubernetes; empty for HealthScopes.
+	Path string
+}
+
+// String says for people what is asked for.
+func (a Access) String() string {
+	switch {
+	case a.Path != "":
+		return fmt.Sprintf("%s the URL %s", a.Verb, quote(a.Path))
+	case a.Name != "":
+		return fmt.Sprintf("%s HealthScope %q in namespace %q", a.Verb, a.Name, a.Namespace)
+	case a.Namespace != "":
+		return fmt.Sprintf("%s HealthScopes in namespace %q", a.Verb, a.Namespace)
+	default:
+		return a.Verb + " HealthScopes in all namespaces; with the parameter namespace those of one are listed"
+	}
+}
+
+// authenticate finds out who has sent a request, where that matters.
+func (h *handler) authenticate(ctx context.Context, rt route, r *http.Request) (Caller, error) {
+	if h.guard == nil || rt.access == nil {
+		return Caller{}, nil
+	}
+	token, err := bearerToken(r)
+	if err != nil {
+		return Caller{}, err
+	}
+	caller, ok, err := h.guard.Authenticate(ctx, token)
+	if err != nil {
+		return Caller{}, failf(http.StatusServiceUnavailable, "cannot find out whose the bearer token is: %w", err)
+	}
+	if !ok {
+		return Caller{}, failf(http.StatusUnauthorized, "the bearer token is not accepted: it may have expired, or be of another cluster; send one that the hub's Kubernetes API server accepts")
+	}
+	return caller, nil
+}
+
+// bearerToken returns the token in the header of a request (RFC 6750 section 2.1).
+func bearerToken(r *http.Request) (string, error) {
+	headers := r.Header.Values("Authorization")
+	switch len(headers) {
+	case 0:
+		return "", failf(http.StatusUnauthorized, "there is no header Authorization; send \"Authorization: Bearer <token>\" with a token of a Kubernetes user or ServiceAccount")
+	case 1:
+	default:
+		return "", failf(http.StatusUnauthorized, "the header Authorization is given %d times; send it once", len(headers))
+	}
+	scheme, token, _ := strings.Cut(headers[0], " ")
+	token = strings.TrimSpace(token)
+	if !strings.EqualFold(scheme, "Bearer") || token == "" || strings.ContainsFunc(token, unicode.IsSpace) {
+		return "", failf(http.StatusUnauthorized, "the header Authorization cannot be read; it must be \"Bearer <token>\"")
+	}
+	return token, nil
+}
+
+// authorize refuses what the caller may not ask for. It is done before anything is looked up, so that nobody learns what exists.
+func (h *handler) authorize(ctx context.Context, rt route, caller Caller, access Access) error {
+	if h.guard == nil || rt.access == nil {
+		return nil
+	}
+	allowed, err := h.guard.Authorize(ctx, caller, access)
+	if err != nil {
+		return failf(http.StatusServiceUnavailable, "cannot find out what user %s may do: %w", quote(caller.Name), err)
+	}
+	if !allowed {
+		return failf(http.StatusForbidden, "user %s may not %s", quote(caller.Name), access)
+	}
+	return nil
+}
+
+// stillAllowed says whether a request would still be answered that was answered before.
+func (h *handler) stillAllowed(ctx context.Context, rt route, r *http.Request, access Access) error {
+	caller, err := h.authenticate(ctx, rt, r)
+	if err != nil {
+		return err
+	}
+	return h.authorize(ctx, rt, caller, access)
+}

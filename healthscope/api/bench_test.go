@@ -1,0 +1,71 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+)
+
+// benchClients is how many callers ask at a time.
+const benchClients = 20
+
+// big is a group of 5 apps × 50 clusters × 15 resources, all of which the hub sees.
+func big(b *testing.B) *Documents {
+	b.Helper()
+	keys, clusters := etcdKeys{}, memoryClusters{seen: map[[2]string]Sighting{}}
+	body := deployment + "spec:\n  template:\n    spec:\n      containers:\n" + strings.Repeat("      - {name: web, image: \"example.org/web:1\"}\n", 10)
+	for a := range 5 {
+		for c := range 50 {
+			app, cluster := fmt.Sprintf("app-%d", a), fmt.Sprintf("west+edge%02d", c)
+			for r := range 15 {
+				keys.put(autumnID, app, cluster, fmt.Sprintf("web-%02d+Deployment", r), body, "Applied", "")
+			}
+			clusters.seen[[2]string{cluster, autumnID + "-" + app}] = sightingOf(cluster, healthscope.Ready, true)
+		}
+	}
+	snapshot := keys.snapshot(b)
+	contexts := &memoryContexts{views: map[appcontext.Subject]appcontext.View{
+		appcontext.GroupSubject("retail", "shop", "v2", "autumn"): {Contexts: []string{autumnID}, ContextID: autumnID, Context: snapshot, StatusContext: snapshot},
+	}}
+	return NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: clusters, Policy: healthscope.DefaultPolicy()})
+}
+
+// BenchmarkDocuments has 20 callers ask for the status of a big group at once, and tells how long 95 of 100 of them wait at most.
+func BenchmarkDocuments(b *testing.B) {
+	h := NewHandler(Options{Documents: big(b)})
+	serve(h, httptest.NewRequestWithContext(b.Context(), http.MethodGet, autumnURL, nil)) // What is decoded once is decoded now.
+	for _, query := range []string{"output=summary", "output=summary&type=cluster", "output=all", "output=all&type=cluster", "output=small"} {
+		b.Run(query, func(b *testing.B) {
+			var mu sync.Mutex
+			var took []time.Duration
+			b.ReportAllocs()
+			for b.Loop() {
+				var callers sync.WaitGroup
+				for range benchClients {
+					callers.Go(func() {
+						began := time.Now()
+						w := httptest.NewRecorder()
+						h.ServeHTTP(w, httptest.NewRequestWithContext(b.Context(), http.MethodGet, autumnURL+"?"+query, nil))
+						if w.Code != http.StatusOK {
+							b.Errorf("status %d: %s", w.Code, w.Body)
+						}
+						mu.Lock()
+						defer mu.Unlock()
+						took = append(took, time.Since(began))
+					})
+				}
+				callers.Wait()
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)*95/100].Microseconds())/1000, "ms-p95")
+		})
+	}
+}

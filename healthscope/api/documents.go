@@ -1,0 +1,222 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/lru"
+
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/rules"
+	"github.com/healthscope/healthscope/healthscope/status"
+)
+
+const (
+	// maxDetailed is how many answers with whole objects are made at once: each can take a hundred MiB while it is made.
+	maxDetailed = 4
+	// maxReads is how many bundles are read from clusters at once for one answer, and readTime how long that may take. What
+	// has not come by then is left out.
+	maxReads = 16
+	readTime = 10 * time.Second
+)
+
+// Contexts is where AppContexts are read from: an appcontext.Cache.
+type Contexts interface {
+	// View returns what is known of a subject, as appcontext.Cache.View does.
+	View(ctx context.Context, subject appcontext.Subject, instance string) (appcontext.View, error)
+}
+
+// Clusters is what the hub sees of bundles in its clusters.
+type Clusters interface {
+	// Bundle returns what is known of the bundle of that name in a cluster; of several, that in the namespace, if it is not
+	// empty. It returns false when the hub does not see the cluster and has not seen the bundle there before; then the
+	// Sighting says why.
+	Bundle(cluster, name, namespace string) (Sighting, bool)
+	// Instance returns what is known of all bundles whose label status.InstanceLabel has that value.
+	Instance(id string) []Sighting
+}
+
+// Sighting is a bundle as the hub sees it.
+type Sighting struct {
+	status.Report
+	// Read reads the whole bundle from its cluster; nil when there is none, or it cannot be read.
+	Read func(ctx context.Context) (*status.Bundle, error)
+}
+
+// DocumentsOptions say what status documents are made of.
+type DocumentsOptions struct {
+	// Contexts is where AppContexts are read from. Without it, documents that need them are answered with 503.
+	Contexts Contexts
+	// Clusters is what the hub sees. Required.
+	Clusters Clusters
+	// Policy is the installation's policy in matters of time.
+	Policy healthscope.Policy
+	// HealthChecks are the user's rules, which judge bundles that are saved in contexts; they may be nil.
+	HealthChecks rules.UserRules
+}
+
+// Documents makes status documents. It keeps what it has decoded of contexts, and is safe for concurrent use; several handlers can share it.
+type Documents struct {
+	DocumentsOptions
+
+	decoded  decodedContexts
+	answers  *lru.Cache
+	detailed chan struct{}
+}
+
+// NewDocuments returns a Documents.
+func NewDocuments(o DocumentsOptions) *Documents {
+	return &Documents{DocumentsOptions: o, answers: lru.New(maxKept), detailed: make(chan struct{}, maxDetailed)}
+}
+
+// Reset makes the user's rules count anew for what has been decoded already.
+func (d *Documents) Reset() { d.decoded.clear() }
+
+func (h *handler) groupStatus(ctx context.Context, r *http.Request, query url.Values) (answer, error) {
+	subject := appcontext.GroupSubject(r.PathValue("project"), r.PathValue("app"), r.PathValue("version"), r.PathValue("group"))
+	return h.documents.answer(ctx, subject, query)
+}
+
+func (h *handler) clusterStatus(ctx context.Context, r *http.Request, query url.Values) (answer, error) {
+	return h.documents.answer(ctx, appcontext.ClusterSubject(r.PathValue("provider"), r.PathValue("cluster")), query)
+}
+
+// answer makes the document about a subject that a query asks for.
+func (d *Documents) answer(ctx context.Context, subject appcontext.Subject, query url.Values) (answer, error) {
+	q, err := status.ParseQuery(query)
+	if err != nil {
+		return answer{}, failf(http.StatusBadRequest, "%w", err)
+	}
+	if d == nil || d.Contexts == nil {
+		return answer{}, failf(http.StatusServiceUnavailable, "there are no AppContexts to read: the server's configuration has no section appContext, which says in which etcd they are")
+	}
+	view, err := d.Contexts.View(ctx, subject, q.Instance)
+	if err != nil {
+		return answer{}, viewFailure(q, err)
+	}
+	if len(view.Contexts) == 0 && len(view.Info.Actions) == 0 {
+		return answer{}, failf(http.StatusNotFound, "nothing is known of %s %s: there is neither a context nor a history of it in etcd", kindOf(subject), quote(subject.String()))
+	}
+	now := time.Now()
+	contents := d.decoded.of(view)
+	keeps := isOfContextsOnly(q) && now.Sub(view.Proven) < keepsFresh
+	question := question{subject, query.Encode()}
+	if keeps {
+		if made, ok := d.kept(question, contents, view); ok {
+			return answer{document: made, lasting: true}, nil
+		}
+	}
+	if q.Output == status.OutputDetail {
+		select {
+		case d.detailed <- struct{}{}:
+			defer func() { <-d.detailed }()
+		case <-ctx.Done():
+			return answer{}, failf(http.StatusServiceUnavailable, "%w: %d answers with output=detail are being made already; try again, or ask for one app or cluster", errBusy, maxDetailed)
+		}
+	}
+	document := status.New(status.Input{
+		Subject: subject, View: view, Contents: contents.contents, Reports: d.reports(ctx, view, contents, q, now), Policy: d.Policy, Now: now,
+	}, q)
+	body, err := encode(document)
+	made := encoded{body, tagOf(body)}
+	if err == nil && keeps {
+		d.keep(question, contents, view, made)
+	}
+	return answer{document: made, lasting: true}, err
+}
+
+// isOfContextsOnly says whether an answer depends on nothing but contexts: neither on clusters, nor on the time.
+func isOfContextsOnly(q status.Query) bool { return q.Type == status.TypeRsync && !q.Health }
+
+// kindOf says for people what a subject is.
+func kindOf(s appcontext.Subject) string {
+	if s.Cluster != "" {
+		return "the network intents of cluster"
+	}
+	return "deployment intent group"
+}
+
+// viewFailure turns the error of a view into one for the caller.
+func viewFailure(q status.Query, err error) error {
+	switch {
+	case errors.Is(err, appcontext.ErrNotFound):
+		return failf(http.StatusNotFound, "query parameter \"instance\" has the value %s, which is none of its instances; without a value, instance lists them", quote(q.Instance))
+	case errors.Is(err, appcontext.ErrInvalid):
+		return failf(http.StatusBadRequest, "%w", err)
+	case errors.Is(err, appcontext.ErrMalformed):
+		return failf(http.StatusInternalServerError, "cannot read the AppContexts in etcd: %w", err)
+	default:
+		return failf(http.StatusServiceUnavailable, "cannot read the AppContexts in etcd: %w", err)
+	}
+}
+
+// reports returns what is known of the clusters that a query asks about: what the hub sees, and for a cluster that it does not see what was saved in the context.
+func (d *Documents) reports(ctx context.Context, view appcontext.View, contents *decoded, q status.Query, now time.Time) map[status.Place]status.Report {
+	expected := contents.contents.Expected(q)
+	if len(expected) == 0 {
+		return nil
+	}
+	meta, _ := view.Context.Meta() // The document says what in a context cannot be read.
+	sightings := make([]Sighting, len(expected))
+	for i, e := range expected {
+		s, seen := d.Clusters.Bundle(e.Cluster, e.BundleName, meta.Namespace)
+		if saved := contents.saved(e, seen, d.HealthChecks); saved != nil {
+			s = Sighting{Report: status.SavedReport(saved, d.Policy, view.Seen(e.Saved, e.SavedRevision), now)}
+		}
+		sightings[i] = s
+	}
+	if q.Output == status.OutputDetail && q.Type != status.TypeRsync {
+		read(ctx, sightings)
+	}
+	reports := make(map[status.Place]status.Report, len(expected))
+	for i, e := range expected {
+		reports[e.Place] = sightings[i].Report
+	}
+	return reports
+}
+
+// read reads whole bundles. One that cannot be read is left out: its objects are not at hand.
+func read(ctx context.Context, sightings []Sighting) {
+	limited, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	var reads errgroup.Group
+	reads.SetLimit(maxReads)
+	for i := range sightings {
+		s := &sightings[i]
+		if s.Bundle != nil || s.Read == nil {
+			continue
+		}
+		reads.Go(func() error {
+			if b, err := s.Read(limited); err == nil {
+				s.Bundle = b
+			}
+			return nil
+		})
+	}
+	_ = reads.Wait() // There are no errors.
+}
+
+func (h *handler) instanceStatus(ctx context.Context, r *http.Request, _ url.Values) (answer, error) {
+	id := r.PathValue("id")
+	if h.documents == nil {
+		return answer{}, failf(http.StatusServiceUnavailable, "there are no clusters to look into")
+	}
+	if err := h.ready(); err != nil {
+		return answer{}, failf(http.StatusServiceUnavailable, "%w: %w", errNotReady, err)
+	}
+	sightings := h.documents.Clusters.Instance(id)
+	if len(sightings) == 0 {
+		return answer{}, failf(http.StatusNotFound, "nothing is known of instance %s: no ResourceBundleState that can be seen has the label %s=%s", quote(id), status.InstanceLabel, id)
+	}
+	read(ctx, sightings)
+	reports := make([]status.Report, 0, len(sightings))
+	for i := range sightings {
+		reports = append(reports, sightings[i].Report)
+	}
+	return answer{document: status.NewInstance(reports), lasting: true}, nil
+}

@@ -1,0 +1,362 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/status"
+)
+
+// What the tests ask about: a group with an instance that runs and one that is gone, and a cluster with its network intents.
+const (
+	autumnURL  = "/v2/projects/retail/composite-apps/shop/v2/deployment-intent-groups/autumn/status"
+	winterURL  = "/v2/projects/retail/composite-apps/shop/v2/deployment-intent-groups/winter/status"
+	networkURL = "/v2/cluster-providers/west/clusters/bonn/status"
+	autumnID   = "5127746093381250097"
+	goneID     = "2204310587736190422"
+	networkID  = "7741902256340018863"
+)
+
+// etcdKeys are the keys and raw values of a context.
+type etcdKeys map[string]string
+
+// put puts an app into a cluster, with one resource in a state. The bundle, if any, is saved in the context.
+func (k etcdKeys) put(id, app, cluster, resource, body, state, bundle string) etcdKeys {
+	at := "/context/" + id + "/"
+	quote := strconv.Quote // The texts here are such that JSON quotes them alike.
+	k[at] = quote(id)
+	k[at+"status/"] = `{"Status":"Instantiated"}`
+	k[at+"app/"+app+"/"] = quote(app)
+	k[at+"app/"+app+"/cluster/"+cluster+"/"] = quote(cluster)
+	k[at+"app/"+app+"/cluster/"+cluster+"/resource/"+resource+"/"] = quote(body)
+	k[at+"app/"+app+"/cluster/"+cluster+"/resource/"+resource+"/status/"] = `{"Status":"` + state + `"}`
+	if bundle != "" {
+		k[at+"app/"+app+"/cluster/"+cluster+"/status/"] = quote(bundle)
+	}
+	return k
+}
+
+func (k etcdKeys) snapshot(t testing.TB) *appcontext.Snapshot {
+	t.Helper()
+	values := map[string][]byte{}
+	for key, value := range k {
+		values[key] = []byte(value)
+	}
+	s, err := appcontext.NewSnapshot(7, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+const deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  namespace: store\n"
+
+// savedWeb is the status of a bundle as EMCO's rsync saves it.
+const savedWeb = `{"ready":true,"resourceCount":1,"deploymentStatuses":[{"metadata":{"name":"web","namespace":"store"},"spec":{"replicas":1},"status":{"replicas":1,"readyReplicas":1,"updatedReplicas":1,"availableReplicas":1}}]}`
+
+// memoryContexts is a Contexts of a few subjects.
+type memoryContexts struct {
+	mu    sync.Mutex
+	views map[appcontext.Subject]appcontext.View
+	// age is how long ago etcd answered.
+	age   time.Duration
+	err   error
+	asked int
+}
+
+func (m *memoryContexts) View(_ context.Context, subject appcontext.Subject, instance string) (appcontext.View, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asked++
+	view := m.views[subject]
+	view.Proven = time.Now().Add(-m.age)
+	switch {
+	case m.err != nil:
+		return appcontext.View{}, m.err
+	case instance == goneID && slices.Contains(view.Contexts, goneID):
+		view.ContextID, view.Context, view.StatusContext = goneID, nil, nil
+	case instance != "" && instance != view.ContextID:
+		return appcontext.View{}, fmt.Errorf("No state information for %s: %w", instance, appcontext.ErrNotFound)
+	}
+	return view, nil
+}
+
+// memoryClusters is a Clusters that sees some bundles, by cluster and name.
+type memoryClusters struct {
+	seen      map[[2]string]Sighting
+	instances map[string][]Sighting
+}
+
+func (m memoryClusters) Bundle(cluster, name, _ string) (Sighting, bool) {
+	s, ok := m.seen[[2]string{cluster, name}]
+	if cluster == "west+away" {
+		return Sighting{Report: status.Report{Lost: true, Reason: healthscope.ReasonClusterUnreachable, Message: "no answer"}}, false
+	}
+	return s, ok
+}
+
+func (m memoryClusters) Instance(id string) []Sighting { return slices.Clone(m.instances[id]) }
+
+// sightingOf is a bundle with a Deployment, and whether it can be read whole.
+func sightingOf(cluster string, state healthscope.State, whole bool) Sighting {
+	r := healthscope.Result{
+		Key:     healthscope.Key{Cluster: cluster, Group: "apps", Kind: "Deployment", Namespace: "store", Name: "web"},
+		Version: "v1", State: state, Since: time.Now().Add(-time.Hour),
+	}
+	if state == healthscope.Failed {
+		r.Reason, r.Message = "CrashLoopBackOff", "it crashes"
+	}
+	verdict := healthscope.Judge([]healthscope.Result{r}, healthscope.Policy{}, time.Now())
+	s := Sighting{Report: status.Report{Members: verdict.Members, Observed: true, LastSeen: time.Now()}}
+	s.Read = func(context.Context) (*status.Bundle, error) {
+		if !whole {
+			return nil, errors.New("no answer")
+		}
+		return status.DecodeBundle(cluster, savedWeb, nil), nil
+	}
+	return s
+}
+
+// fixtures are contexts and clusters of the tests.
+func fixtures(t testing.TB) (*memoryContexts, memoryClusters) {
+	t.Helper()
+	autumn := etcdKeys{}.
+		put(autumnID, "web", "west+bonn", "web+Deployment", deployment, "Applied", "").
+		put(autumnID, "web", "west+berlin", "web+Deployment", deployment, "Applied", savedWeb).
+		put(autumnID, "web", "west+away", "web+Deployment", deployment, "Applied", "").
+		put(autumnID, "web", "west+lost", "web+Deployment", deployment, "Applied", "").
+		put(autumnID, "broken", "west+bonn", "x+ConfigMap", ": no object", "Failed", "").snapshot(t)
+	network := etcdKeys{}.put(networkID, "network-intents", "west+bonn", "net+Network", "apiVersion: k8s.plugin.opnfv.org/v1alpha1\nkind: Network\n", "Applied", "").snapshot(t)
+	when := time.Date(2026, 3, 2, 8, 58, 21, 186e6, time.UTC)
+	group, winter, cluster := appcontext.GroupSubject("retail", "shop", "v2", "autumn"), appcontext.GroupSubject("retail", "shop", "v2", "winter"), appcontext.ClusterSubject("west", "bonn")
+	contexts := &memoryContexts{views: map[appcontext.Subject]appcontext.View{
+		group: {
+			Info:     appcontext.StateInfo{Actions: []appcontext.Action{{State: "Created", Time: when}, {State: "Instantiated", ContextID: autumnID, Time: when.Add(time.Hour)}}},
+			Contexts: []string{goneID, autumnID}, ContextID: autumnID, Context: autumn, StatusContext: autumn,
+		},
+		winter:  {Info: appcontext.StateInfo{Actions: []appcontext.Action{{State: "Created", Time: when}}}},
+		cluster: {Contexts: []string{networkID}, ContextID: networkID, Context: network, StatusContext: network},
+	}}
+	lost := sightingOf("west+lost", healthscope.Ready, false)
+	lost.Members = healthscope.Lost(lost.Members, healthscope.ReasonClusterUnreachable, "no answer", time.Now())
+	lost.Lost, lost.Reason, lost.Read = true, healthscope.ReasonClusterUnreachable, nil
+	failed := sightingOf("west+bonn", healthscope.Failed, true)
+	failed.Truncated, failed.Unlisted = true, healthscope.Summary{Total: 1, Ready: 1}
+	failed.Members[0].Cause = "Pod web-0: exit code 1"
+	return contexts, memoryClusters{
+		seen:      map[[2]string]Sighting{{"west+bonn", autumnID + "-web"}: failed, {"west+lost", autumnID + "-web"}: lost},
+		instances: map[string][]Sighting{"gentle-fox": {failed}, "lost-fox": {lost}},
+	}
+}
+
+func manyDocuments(t testing.TB) *Documents {
+	t.Helper()
+	contexts, clusters := fixtures(t)
+	return NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: clusters, Policy: healthscope.DefaultPolicy()})
+}
+
+func requestsForDocuments() map[string]request {
+	const group, cluster, instance = "/v2/projects/{project}/composite-apps/{app}/{version}/deployment-intent-groups/{group}/status", "/v2/cluster-providers/{provider}/clusters/{cluster}/status", "/v1/instance/{id}/status"
+	away := NewDocuments(DocumentsOptions{Contexts: &memoryContexts{err: fmt.Errorf("cannot read status: %w", appcontext.ErrUnavailable)}, Clusters: memoryClusters{}})
+	malformed := NewDocuments(DocumentsOptions{Contexts: &memoryContexts{err: fmt.Errorf("cannot read status: %w", appcontext.ErrMalformed)}, Clusters: memoryClusters{}})
+	unconfigured := NewDocuments(DocumentsOptions{Clusters: memoryClusters{}})
+	broken := NewDocuments(DocumentsOptions{})
+	all := map[string]request{
+		"group":                        {path: group, want: 200},
+		"group with health":            {path: group, target: autumnURL + "?health=true&type=all", want: 200},
+		"group in detail":              {path: group, target: autumnURL + "?output=full", want: 200},
+		"group, nothing matches":       {path: group, target: autumnURL + "?app=a&cluster=a%2Bb&resource=c&resource=d&type=cluster", want: 200},
+		"group, instances":             {path: group, target: autumnURL + "?instance", want: 200},
+		"group, instance":              {path: group, target: autumnURL + "?instance=" + autumnID, want: 200},
+		"group, instance gone":         {path: group, target: autumnURL + "?instance=" + goneID, want: 200},
+		"group, instance of none":      {path: group, target: autumnURL + "?instance=99", want: 404, detail: `query parameter "instance" has the value "99", which is none of its instances; without a value, instance lists them`},
+		"group before its first":       {path: group, target: winterURL, want: 200},
+		"group that is none":           {path: group, target: strings.Replace(autumnURL, "autumn", "spring", 1), want: 404, detail: `nothing is known of deployment intent group "retail/shop/v2/spring"`},
+		"group of bad name":            {path: group, target: strings.Replace(autumnURL, "autumn", "a%2Fb", 1), want: 400, detail: `parameter "group" has the value "a/b"`},
+		"group of dots":                {path: group, target: strings.Replace(autumnURL, "retail", "%2e%2e", 1), want: 400, detail: `parameter "project" has the value ".."`},
+		"group of long name":           {path: group, target: strings.Replace(autumnURL, "shop", strings.Repeat("x", 254), 1), want: 400, detail: `parameter "app" has the value "xxx`},
+		"group with bad type":          {path: group, target: autumnURL + "?type=both", want: 400, detail: `query parameter "type" with value "both" cannot be used; allowed: rsync, cluster, all`},
+		"group with bad cluster":       {path: group, target: autumnURL + "?cluster=west+bonn", want: 400, detail: `<provider>+<cluster>, where + is sent as %2B`},
+		"group with unknown parameter": {path: group, target: autumnURL + "?status=ready", want: 400, detail: `unknown query parameter "status" with value "ready"; this path takes ["app" "cluster" "health" "instance" "output" "resource" "type"]`},
+		"group with type twice":        {path: group, target: autumnURL + "?type=rsync&type=cluster", want: 400, detail: `query parameter "type" with value "rsync,cluster" is given 2 times`},
+		"group known":                  {path: group, header: http.Header{"If-None-Match": {"*"}}, want: 304},
+		"group without etcd":           {path: group, from: unconfigured, want: 503, detail: "the server's configuration has no section appContext"},
+		"group with etcd away":         {path: group, from: away, want: 503, detail: "cannot read the AppContexts in etcd: cannot read status: Etcd is not available"},
+		"group that cannot be read":    {path: group, from: malformed, want: 500, detail: "Stored value cannot be read"},
+
+		"cluster":                {path: cluster, want: 200},
+		"cluster in detail":      {path: cluster, target: networkURL + "?output=detail", want: 200},
+		"cluster that is none":   {path: cluster, target: "/v2/cluster-providers/west/clusters/ulm/status", want: 404, detail: `nothing is known of the network intents of cluster "west/ulm"`},
+		"cluster of bad name":    {path: cluster, target: "/v2/cluster-providers/west/clusters/%00/status", want: 400, detail: `parameter "cluster"`},
+		"cluster known":          {path: cluster, header: http.Header{"If-None-Match": {"*"}}, want: 304},
+		"cluster with etcd away": {path: cluster, from: away, want: 503, detail: "Etcd is not available"},
+		"cluster, malformed":     {path: cluster, from: malformed, want: 500, detail: "Stored value cannot be read"},
+
+		"instance":                {path: instance, want: 200},
+		"instance that is lost":   {path: instance, target: "/v1/instance/lost-fox/status", want: 200},
+		"instance that is none":   {path: instance, target: "/v1/instance/odd-fox/status", want: 404, detail: `no ResourceBundleState that can be seen has the label k8splugin.io/rb-instance-id=odd-fox`},
+		"instance of bad name":    {path: instance, target: "/v1/instance/-/status", want: 400, detail: `parameter "id" has the value "-"`},
+		"instance with parameter": {path: instance, target: "/v1/instance/gentle-fox/status?full=true", want: 400, detail: `unknown query parameter "full"`},
+		"instance known":          {path: instance, header: http.Header{"If-None-Match": {"*"}}, want: 304},
+		"instance too early":      {path: instance, ready: func() error { return errors.New("the bundles have not been read yet") }, want: 503, detail: "the bundles have not been read yet"},
+		"instance panics":         {path: instance, from: broken, want: 500, detail: "its log says how"},
+	}
+	return all
+}
+
+// document asks for a document, and decodes it.
+func document(t *testing.T, d *Documents, target string) status.Document {
+	t.Helper()
+	got := get(t, NewHandler(Options{Documents: d}), target, nil)
+	var decoded status.Document
+	if err := json.Unmarshal(got.Body.Bytes(), &decoded); err != nil || got.Code != http.StatusOK {
+		t.Fatalf("%s: status %d, %v: %s", target, got.Code, err, got.Body)
+	}
+	return decoded
+}
+
+// clustersOf are the clusters of an app in a document, by name.
+func clustersOf(t *testing.T, d status.Document, app string) map[string]status.Cluster {
+	t.Helper()
+	found := map[string]status.Cluster{}
+	for _, a := range d.Apps {
+		for _, c := range a.Clusters {
+			if a.Name == app {
+				found[c.Name] = c
+			}
+		}
+	}
+	return found
+}
+
+func TestDocumentsSayWhereWhatTheyShowComesFrom(t *testing.T) {
+	clusters := clustersOf(t, document(t, manyDocuments(t), autumnURL+"?health=true&type=all"), "web")
+	want := map[string]struct{ state, reason, source string }{
+		"bonn":   {"Failed", "CrashLoopBackOff", ""},
+		"berlin": {"Ready", "", "context"},
+		"away":   {"Unknown", string(healthscope.ReasonClusterUnreachable), ""},
+		"lost":   {"Unknown", string(healthscope.ReasonClusterUnreachable), ""},
+	}
+	for name, tt := range want {
+		c := clusters[name]
+		if len(c.Resources) != 1 || c.Resources[0].Health.State != tt.state || c.Resources[0].Health.Reason != tt.reason || c.Source != tt.source {
+			t.Errorf("%s: %+v, want %+v", name, c, tt)
+		}
+	}
+}
+
+func TestDetailIsReadFromTheCluster(t *testing.T) {
+	clusters := clustersOf(t, document(t, manyDocuments(t), autumnURL+"?output=detail&type=cluster"), "web")
+	for name, want := range map[string]bool{"bonn": true, "berlin": true, "away": false, "lost": false} {
+		if got := len(clusters[name].Resources[0].Detail) > 0; got != want {
+			t.Errorf("%s has detail: %t, want %t", name, got, want)
+		}
+	}
+}
+
+func TestWhatEtcdHasNotConfirmedIsShownWithItsAge(t *testing.T) {
+	contexts, clusters := fixtures(t)
+	d := NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: clusters})
+	if got := document(t, d, autumnURL); got.LastSeen != "" {
+		t.Errorf("current, and last-seen is %q", got.LastSeen)
+	}
+	contexts.age = time.Minute
+	if got := document(t, d, autumnURL); got.LastSeen == "" {
+		t.Error("a minute old, and the document does not say so")
+	}
+}
+
+// TestKeptAnswersHold asserts that an answer is kept as long as nothing changes that it was made of, and no longer.
+func TestKeptAnswersHold(t *testing.T) {
+	contexts, clusters := fixtures(t)
+	d := NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: clusters})
+	h := NewHandler(Options{Documents: d})
+	group := appcontext.GroupSubject("retail", "shop", "v2", "autumn")
+	tag := func() string { t.Helper(); return get(t, h, autumnURL, nil).Header().Get("ETag") }
+	first := tag()
+	if again := tag(); again != first {
+		t.Errorf("nothing has changed, and the tag is %s instead of %s", again, first)
+	}
+	changes := map[string]func(*appcontext.View){
+		"a history": func(v *appcontext.View) {
+			v.Info.Actions = append(slices.Clone(v.Info.Actions), appcontext.Action{State: "Terminated", ContextID: autumnID, Time: time.Now()})
+		},
+		"a resource": func(v *appcontext.View) {
+			v.Context = etcdKeys{}.put(autumnID, "web", "west+bonn", "web+Deployment", deployment, "Failed", "").snapshot(t)
+			v.StatusContext = v.Context
+		},
+	}
+	for what, change := range changes {
+		before := contexts.views[group]
+		changed := before
+		change(&changed)
+		contexts.views[group] = changed
+		if got := tag(); got == first {
+			t.Errorf("%s has changed, and the answer has not", what)
+		}
+		contexts.views[group] = before
+		if got := tag(); got != first {
+			t.Errorf("%s is as before, and the answer is not", what)
+		}
+	}
+}
+
+func TestUserRulesCountForSavedBundles(t *testing.T) {
+	contexts, clusters := fixtures(t)
+	user := &oneRule{}
+	d := NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: clusters, HealthChecks: user})
+	state := func() string {
+		t.Helper()
+		return clustersOf(t, document(t, d, autumnURL+"?health=true&type=all"), "web")["berlin"].Resources[0].Health.State
+	}
+	if got := state(); got != "Ready" {
+		t.Fatalf("state %s without a rule", got)
+	}
+	user.state = healthscope.Failed
+	d.Reset()
+	if got := state(); got != "Failed" {
+		t.Errorf("state %s with a rule that says Failed", got)
+	}
+}
+
+// oneRule judges every Deployment, once it has a state.
+type oneRule struct{ state healthscope.State }
+
+func (r *oneRule) Covers(_, kind string) bool { return r.state != "" && kind == "Deployment" }
+
+func (r *oneRule) Evaluate(map[string]any) (verdict healthscope.Result, rule string, matched bool) {
+	return healthscope.Result{State: r.state}, "one", r.state != ""
+}
+
+// TestDocumentsForManyCallers asserts that callers at the same time all get the right answer.
+func TestDocumentsForManyCallers(t *testing.T) {
+	h := NewHandler(Options{Documents: manyDocuments(t)})
+	targets := []string{autumnURL, autumnURL + "?output=summary", autumnURL + "?output=detail", networkURL, autumnURL + "?instance=" + goneID}
+	want := map[string]string{}
+	for _, target := range targets {
+		want[target] = get(t, h, target, nil).Body.String()
+	}
+	var group sync.WaitGroup
+	for i := range 20 {
+		group.Go(func() {
+			for n := range 20 {
+				target := targets[(i+n)%len(targets)]
+				if got := get(t, h, target, nil).Body.String(); got != want[target] {
+					t.Errorf("%s: %s, want %s", target, got, want[target])
+				}
+			}
+		})
+	}
+	group.Wait()
+}

@@ -1,0 +1,277 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+const (
+	// heartbeat is how often a stream shows that it lives, and it is looked whether the caller may still read it.
+	heartbeat = 15 * time.Second
+	// streamWriteTimeout is how long a reader may take for an event before the stream ends.
+	streamWriteTimeout = 10 * time.Second
+	// drainWriteTimeout is the same while the server stops.
+	drainWriteTimeout = time.Second
+	// reconnectMillis is how long readers are asked to wait before they connect again.
+	reconnectMillis = 2000
+)
+
+// Events of a stream.
+const (
+	// eventSnapshot has what the path answers without watch; it comes first.
+	eventSnapshot = "snapshot"
+	// eventScope has a scope that is new or has changed: in short in a stream of many, in full in that of one.
+	eventScope = "scope"
+	// eventDeleted has the ScopeName of a scope that is not there any more.
+	eventDeleted = "deleted"
+	// eventProblem has a Problem that ends the stream: the caller may not read it any more.
+	eventProblem = "problem"
+)
+
+// ScopeName is what is said of a scope that is not there any more.
+type ScopeName struct {
+	// Name is the name of the scope.
+	Name string `json:"name"`
+	// Namespace is its namespace.
+	Namespace string `json:"namespace"`
+}
+
+// selection is the scopes a stream is about. An empty namespace, or name, is all of them.
+type selection struct{ namespace, name string }
+
+func (s selection) has(namespace, name string) bool {
+	return (s.namespace == "" || s.namespace == namespace) && (s.name == "" || s.name == name)
+}
+
+// stream is a stream that a caller has asked for, and may read.
+type stream struct {
+	about selection
+	// snapshot makes the answer that the path gives without watch.
+	snapshot func(ctx context.Context) (answer, error)
+	// allowed says whether the caller may still read it.
+	allowed func(ctx context.Context) error
+}
+
+// changes are scopes that have changed and that a reader has not been told of, each once: there are never more than there are scopes.
+type changes struct {
+	wake chan struct{}
+
+	mu    sync.Mutex
+	names map[ScopeName]struct{}
+}
+
+func newChanges() *changes {
+	return &changes{wake: make(chan struct{}, 1), names: map[ScopeName]struct{}{}}
+}
+
+func (c *changes) add(name ScopeName) {
+	c.mu.Lock()
+	c.names[name] = struct{}{}
+	c.mu.Unlock()
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the changes, sorted, and forgets them.
+func (c *changes) take() []ScopeName {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	names := slices.SortedFunc(maps.Keys(c.names), func(a, b ScopeName) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	clear(c.names)
+	return names
+}
+
+// stream sends a snapshot and then changes, until the caller goes, reads too slowly or may not read any more, or the server stops.
+func (h *handler) stream(w http.ResponseWriter, r *http.Request, s stream) {
+	if !acquire(h.streams) {
+		h.fail(w, r, failf(http.StatusServiceUnavailable, "%w: %d streams are open already; try again, or ask without watch", errBusy, maxStreams))
+		return
+	}
+	defer func() { <-h.streams }()
+	// Changes are gathered before the snapshot is taken, so that none falls in between.
+	pending := newChanges()
+	defer h.scopes.Subscribe(func(namespace, name string) {
+		if s.about.has(namespace, name) {
+			pending.add(ScopeName{Namespace: namespace, Name: name})
+		}
+	})()
+	first, err := h.take(r.Context(), s)
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	out := newEvents(w, r)
+	if r.Method == http.MethodHead {
+		return
+	}
+	out.snapshot(first)
+	ticker := time.NewTicker(heartbeat)
+	defer ticker.Stop()
+	for out.err == nil {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-draining(r.Context()):
+			out.patience = drainWriteTimeout
+			out.comment("the server stops; connect again")
+			return
+		case <-ticker.C:
+			if err := h.unlessRefused(r.Context(), s); err != nil {
+				out.send(eventProblem, problemOf(err, r.URL))
+				return
+			}
+			out.comment("heartbeat")
+		case <-pending.wake:
+			for _, name := range pending.take() {
+				h.tell(r.Context(), out, s.about, name)
+			}
+		}
+	}
+}
+
+// take makes the snapshot of a stream.
+func (h *handler) take(ctx context.Context, s stream) (answer, error) {
+	limited, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return s.snapshot(limited)
+}
+
+// unlessRefused returns why the caller may not read a stream any more. That nobody can tell for now is no reason.
+func (h *handler) unlessRefused(ctx context.Context, s stream) error {
+	limited, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	err := s.allowed(limited)
+	if f, ok := errors.AsType[*failure](err); ok && f.status < http.StatusInternalServerError {
+		return err
+	}
+	return nil
+}
+
+// tell tells a reader how a scope is now.
+func (h *handler) tell(ctx context.Context, out *events, about selection, name ScopeName) {
+	limited, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	scope, err := h.scopes.Get(limited, name.Namespace, name.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		out.deleted(name)
+	case err != nil: // The reader connects again, and is told why nothing can be read.
+		out.err = err
+	case about.name != "":
+		out.scope(name, newScope(scope))
+	default:
+		out.scope(name, newScopeItem(scope))
+	}
+}
+
+// events writes server-sent events, as the HTML standard defines them. After an error nothing is written.
+type events struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	err     error
+	// patience is how long the reader may take for an event.
+	patience time.Duration
+	// sent are the tags of what was sent last of each scope, so that nothing is sent twice that says the same.
+	sent map[ScopeName]string
+}
+
+// newEvents begins the answer.
+func newEvents(w http.ResponseWriter, r *http.Request) *events {
+	e := &events{w: w, control: http.NewResponseController(w), patience: streamWriteTimeout, sent: map[ScopeName]string{}}
+	// A stream outlives the deadline for reading a request. Where that cannot be set, there is none.
+	_ = e.control.SetReadDeadline(time.Time{})
+	header := w.Header()
+	header.Set("Content-Type", typeStream)
+	header.Set("Cache-Control", "no-store")
+	header.Set("Vary", "Accept")
+	header.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		e.write([]byte(fmt.Sprintf("retry: %d\n\n", reconnectMillis)))
+	}
+	return e
+}
+
+// snapshot sends all scopes of the stream.
+func (e *events) snapshot(a answer) {
+	switch document := a.document.(type) {
+	case ScopeList:
+		for _, item := range document.Items {
+			e.remember(ScopeName{Namespace: item.Namespace, Name: item.Name}, item)
+		}
+	case Scope:
+		e.remember(ScopeName{Namespace: document.Namespace, Name: document.Name}, document)
+	}
+	e.send(eventSnapshot, a.document)
+}
+
+// remember notes what is sent of a scope, and says whether it is news.
+func (e *events) remember(name ScopeName, document any) bool {
+	body, err := encode(document)
+	tag := tagOf(body)
+	if err != nil || e.sent[name] == tag {
+		return false
+	}
+	e.sent[name] = tag
+	return true
+}
+
+func (e *events) scope(name ScopeName, document any) {
+	if e.remember(name, document) {
+		e.send(eventScope, document)
+	}
+}
+
+func (e *events) deleted(name ScopeName) {
+	if _, known := e.sent[name]; known {
+		delete(e.sent, name)
+		e.send(eventDeleted, name)
+	}
+}
+
+// send sends an event. Its data are one line.
+func (e *events) send(event string, document any) {
+	body, err := encode(document)
+	if err != nil {
+		e.err = err
+		return
+	}
+	e.write(slices.Concat([]byte("event: "+event+"\ndata: "), bytes.TrimSpace(body), []byte("\n\n")))
+}
+
+// comment sends what readers ignore.
+func (e *events) comment(text string) { e.write([]byte(": " + text + "\n\n")) }
+
+func (e *events) write(text []byte) {
+	if e.err != nil {
+		return
+	}
+	// Where no deadline can be set, there is none: then w is no connection.
+	_ = e.control.SetWriteDeadline(time.Now().Add(e.patience))
+	if _, e.err = e.w.Write(text); e.err == nil {
+		e.err = e.control.Flush()
+	}
+}
+
+// drainKey is the key of a request's context for the channel that is closed when its server begins to stop.
+type drainKey struct{}
+
+// draining returns that channel; nil, which is never closed, for a request of another server.
+func draining(ctx context.Context) <-chan struct{} {
+	stop, _ := ctx.Value(drainKey{}).(<-chan struct{})
+	return stop
+}

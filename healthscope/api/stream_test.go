@@ -1,0 +1,335 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+)
+
+// changing is a Scopes whose scopes change.
+type changing struct {
+	mu          sync.Mutex
+	scopes      memory
+	subscribers map[int]func(namespace, name string)
+	next        int
+	// unsubscribed receives whenever somebody no longer wants to know.
+	unsubscribed chan struct{}
+}
+
+func newChanging(scopes memory) *changing {
+	return &changing{scopes: scopes, subscribers: map[int]func(string, string){}, unsubscribed: make(chan struct{}, 10)}
+}
+
+func (c *changing) Get(ctx context.Context, namespace, name string) (*corev1alpha2.HealthScope, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.scopes.Get(ctx, namespace, name)
+}
+
+func (c *changing) List(ctx context.Context, namespace string) ([]corev1alpha2.HealthScope, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.scopes.List(ctx, namespace)
+}
+
+func (c *changing) Subscribe(changed func(namespace, name string)) (cancel func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := c.next
+	c.next++
+	c.subscribers[id] = changed
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.subscribers, id)
+		c.unsubscribed <- struct{}{}
+	}
+}
+
+// set puts a scope in place of the one of its name, or removes that, and tells of it.
+func (c *changing) set(namespace, name string, s *corev1alpha2.HealthScope) {
+	c.mu.Lock()
+	var kept memory
+	for _, old := range c.scopes {
+		if old.Namespace != namespace || old.Name != name {
+			kept = append(kept, old)
+		}
+	}
+	if s != nil {
+		kept = append(kept, *s)
+	}
+	c.scopes = kept
+	subscribers := maps.Clone(c.subscribers)
+	c.mu.Unlock()
+	for _, changed := range subscribers {
+		changed(namespace, name)
+	}
+}
+
+func (c *changing) watched() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.subscribers)
+}
+
+// listening is a connection to a server in memory that has asked for a stream.
+type listening struct {
+	io.Closer
+
+	reader *bufio.Reader
+}
+
+// listen serves scopes in memory and asks for a stream. What stop does is end the server.
+func listen(t *testing.T, o Options, target string, header http.Header) (l listening, stop func() error) {
+	t.Helper()
+	listener := newPipes()
+	ctx, cancel := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- NewServer(ServerOptions{Address: "pipe", Handler: NewHandler(o)}).serve(ctx, listener) }()
+	connection := listener.dial()
+	request := "GET " + target + " HTTP/1.1\r\nHost: h\r\n"
+	for name, values := range header {
+		request += name + ": " + values[0] + "\r\n"
+	}
+	if _, err := io.WriteString(connection, request+"\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	reader := bufio.NewReader(connection)
+	response, err := http.ReadResponse(reader, nil) //nolint:bodyclose // The connection is closed, by the caller.
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != typeStream || response.Header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("status %d, header %v", response.StatusCode, response.Header)
+	}
+	return listening{connection, bufio.NewReader(response.Body)}, func() error { cancel(); return <-ran }
+}
+
+// event reads the next event or comment: its name, and its data or text. At the end it returns io.EOF.
+func (l listening) event() (name, data string, err error) {
+	for {
+		line, err := l.reader.ReadString('\n')
+		if err != nil {
+			return "", "", err
+		}
+		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		switch key {
+		case "":
+			if value != "" {
+				return "comment", value, nil
+			}
+			if name != "" {
+				return name, data, nil
+			}
+		case "event":
+			name = value
+		case "data":
+			data += value
+		}
+	}
+}
+
+// expect reads the next event, which must be of a name, and decodes its data.
+func expect[T any](t *testing.T, l listening, name string) T {
+	t.Helper()
+	got, data, err := l.event()
+	if err != nil || got != name {
+		t.Fatalf("event %q with %q (%v), want %q", got, data, err, name)
+	}
+	var decoded T
+	if err := json.Unmarshal([]byte(data), &decoded); err != nil {
+		t.Fatalf("event %q has the data %q: %v", got, data, err)
+	}
+	return decoded
+}
+
+func TestStreamOfScopes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scopes := newChanging(manyScopes())
+		l, stop := listen(t, Options{Scopes: scopes}, "/scopes?namespace=telco&watch=true", nil)
+		defer closeAtEnd(t, l)
+		if got := expect[ScopeList](t, l, "snapshot"); got.Total != 2 {
+			t.Errorf("snapshot %+v", got)
+		}
+		ill := broken()
+		ill.Namespace, ill.Name = "telco", "web"
+		scopes.set("default", "vfw", nil) // Of another namespace.
+		scopes.set("telco", "web", &ill)
+		if got := expect[ScopeItem](t, l, "scope"); got.Name != "web" || got.Health != "unhealthy" {
+			t.Errorf("changed: %+v", got)
+		}
+		ill.Annotations = map[string]string{"a": "b"}
+		scopes.set("telco", "web", &ill) // It says the same.
+		scopes.set("telco", "web", nil)
+		if got := expect[ScopeName](t, l, "deleted"); got != (ScopeName{Namespace: "telco", Name: "web"}) {
+			t.Errorf("deleted: %+v", got)
+		}
+		well := wellScope("telco", "new", 0)
+		scopes.set("telco", "new", &well)
+		if got := expect[ScopeItem](t, l, "scope"); got.Name != "new" {
+			t.Errorf("new: %+v", got)
+		}
+		if err := stop(); err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+}
+
+func TestStreamOfOneScope(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scopes := newChanging(manyScopes())
+		l, stop := listen(t, Options{Scopes: scopes}, "/scopes/vfw?watch=true", nil)
+		defer closeAtEnd(t, l)
+		if got := expect[Scope](t, l, "snapshot"); len(got.Culprits) != 2 {
+			t.Errorf("snapshot %+v", got)
+		}
+		scopes.set("default", "vfw", nil)
+		expect[ScopeName](t, l, "deleted")
+		well := wellScope("default", "vfw", 0)
+		scopes.set("default", "vfw", &well)
+		if got := expect[Scope](t, l, "scope"); got.Health != "healthy" || len(got.Conditions) != 1 {
+			t.Errorf("scope %+v", got)
+		}
+		if err := stop(); err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+}
+
+func TestStreamLivesAndEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scopes := newChanging(manyScopes())
+		l, stop := listen(t, Options{Scopes: scopes}, "/scopes?watch=true", nil)
+		defer closeAtEnd(t, l)
+		began := time.Now()
+		expect[ScopeList](t, l, "snapshot")
+		for i := range 5 { // Longer than any deadline of the server's.
+			name, text, err := l.event()
+			if took := time.Since(began); name != "comment" || text != "heartbeat" || took != time.Duration(i+1)*heartbeat {
+				t.Fatalf("%s %q after %s: %v", name, text, took, err)
+			}
+		}
+		stopped := make(chan error, 1)
+		go func() { stopped <- stop() }()
+		began = time.Now()
+		if name, text, err := l.event(); name != "comment" || !strings.Contains(text, "the server stops") {
+			t.Errorf("%s %q: %v", name, text, err)
+		}
+		if _, _, err := l.event(); !errors.Is(err, io.EOF) {
+			t.Errorf("the stream goes on, or breaks: %v", err)
+		}
+		if err := <-stopped; err != nil || time.Since(began) > time.Second {
+			t.Errorf("serve ended after %s: %v", time.Since(began), err)
+		}
+		if scopes.watched() != 0 {
+			t.Error("somebody still waits for changes")
+		}
+	})
+}
+
+// revocable is a Guard that refuses everything once its rights are revoked.
+type revocable struct {
+	rights
+
+	revoked atomic.Bool
+}
+
+func (r *revocable) Authorize(ctx context.Context, caller Caller, access Access) (bool, error) {
+	allowed, err := r.rights.Authorize(ctx, caller, access)
+	return allowed && !r.revoked.Load(), err
+}
+
+func TestStreamEndsWhenTheRightIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		guard := &revocable{rights: rights{may: map[string][]Access{"all": nil}}}
+		l, stop := listen(t, Options{Scopes: newChanging(manyScopes()), Guard: guard}, "/scopes?watch=true", bearer("all"))
+		defer closeAtEnd(t, l)
+		expect[ScopeList](t, l, "snapshot")
+		if name, text, err := l.event(); name != "comment" {
+			t.Fatalf("%s %q: %v", name, text, err)
+		}
+		guard.revoked.Store(true)
+		if got := expect[Problem](t, l, "problem"); got.Status != http.StatusForbidden {
+			t.Errorf("problem %+v", got)
+		}
+		if _, _, err := l.event(); !errors.Is(err, io.EOF) {
+			t.Errorf("the stream goes on, or breaks: %v", err)
+		}
+		if err := stop(); err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+}
+
+// TestStreamDropsWhoDoesNotRead asserts that a reader who is too slow loses the stream, and is never ahead of what is held for it.
+func TestStreamDropsWhoDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scopes := newChanging(manyScopes())
+		l, stop := listen(t, Options{Scopes: scopes}, "/scopes?watch=true", nil)
+		defer closeAtEnd(t, l)
+		expect[ScopeList](t, l, "snapshot")
+		ill := broken()
+		for i := range 1000 {
+			ill.Status.FirstCulprit = strings.Repeat("x", 100+i)
+			scopes.set("default", "vfw", &ill)
+		}
+		synctest.Wait()
+		began := time.Now()
+		<-scopes.unsubscribed
+		if took := time.Since(began); took > streamWriteTimeout {
+			t.Errorf("dropped after %s, want %s", took, streamWriteTimeout)
+		}
+		if err := stop(); err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+}
+
+func TestChangesAreHeldOnce(t *testing.T) {
+	c := newChanges()
+	for range 100 {
+		c.add(ScopeName{Namespace: "b", Name: "x"})
+		c.add(ScopeName{Namespace: "a", Name: "x"})
+	}
+	if diff := cmp.Diff([]ScopeName{{Namespace: "a", Name: "x"}, {Namespace: "b", Name: "x"}}, c.take()); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+	if got := c.take(); len(got) != 0 {
+		t.Errorf("again: %v", got)
+	}
+}
+
+func TestStreamsHaveALimit(t *testing.T) {
+	h := newHandler(Options{Scopes: manyScopes()})
+	for range maxStreams {
+		acquire(h.streams)
+	}
+	mux := http.NewServeMux()
+	for _, rt := range h.routes() {
+		mux.Handle(rt.pattern, h.serve(rt))
+	}
+	got := get(t, mux, "/scopes?watch=true", nil)
+	checkProblem(t, got.Body.Bytes(), http.StatusServiceUnavailable, "streams are open already")
+	for range maxRequests {
+		acquire(h.requests)
+	}
+	got = get(t, mux, "/scopes", nil)
+	checkProblem(t, got.Body.Bytes(), http.StatusServiceUnavailable, "requests are under way already")
+	if got := get(t, mux, "/healthz", nil); got.Code != http.StatusOK {
+		t.Errorf("a busy server seems dead: %d", got.Code)
+	}
+}

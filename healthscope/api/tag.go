@@ -1,0 +1,21 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"slices"
+	"strings"
+)
+
+// tagOf returns the entity tag of a body (RFC 9110 section 8.8.3): two bodies with the same tag are the same.
+func tagOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	return `"` + base64.RawURLEncoding.EncodeToString(sum[:18]) + `"`
+}
+
+// matches says whether a header If-None-Match names a tag. It compares weakly, as RFC 9110 section 13.1.2 has it.
+func matches(header, tag string) bool {
+	return slices.ContainsFunc(splitElements(header), func(element string) bool {
+		return element == "*" || strings.TrimPrefix(element, "W/") == tag
+	})
+}

@@ -1,0 +1,215 @@
+package appcontext
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Place is where the bundle of an app in a cluster is saved.
+type Place struct {
+	// ContextID is the id of the context: the first part of the bundle's name.
+	ContextID string
+	// App is the name of the app: what follows.
+	App string
+	// Cluster is the name of the cluster, <provider>+<cluster>.
+	Cluster string
+}
+
+// String returns the names, with slashes between them.
+func (p Place) String() string { return strings.Join([]string{p.ContextID, p.App, p.Cluster}, "/") }
+
+// Handle returns the handle of the app in the cluster.
+func (p Place) Handle() Handle {
+	return ContextHandle(p.ContextID).Level(partApp + "/" + p.App).Level(partCluster + "/" + p.Cluster)
+}
+
+func (p Place) check() error {
+	return cmp.Or(checkName("Not a valid context id", p.ContextID), checkNode("Not a valid run time context app name", p.App), checkName("Not a valid run time context cluster name", p.Cluster))
+}
+
+// SavedBundle says what a saved bundle is, and is kept beside it. In JSON, Seen has milliseconds, in UTC.
+type SavedBundle struct {
+	// Seen is when the bundle was seen to be as it is saved.
+	Seen time.Time `json:"seen"`
+	// Namespace, Name, UID and ResourceVersion are those of the ResourceBundleState.
+	Namespace       string `json:"namespace"`
+	Name            string `json:"name"`
+	UID             string `json:"uid"`
+	ResourceVersion string `json:"resourceVersion"`
+	// Digest tells whether another bundle would be saved alike. What it is made of is up to the caller.
+	Digest string `json:"digest"`
+	// Hub is who has saved it.
+	Hub string `json:"hub"`
+}
+
+// StoredBundle is what there is at a place.
+type StoredBundle struct {
+	// Place is the place.
+	Place Place
+	// Exists is true when the context has the app in the cluster.
+	Exists bool
+	// Revision is the revision of etcd at which the bundle there was written, by whom ever; 0 when there is none.
+	Revision int64
+	// Saved is what SaveBundle has kept beside the bundle that it has saved last; nil when it has saved none.
+	Saved *SavedBundle
+	// SavedRevision is that at which Saved was written; 0 when there is none.
+	SavedRevision int64
+}
+
+// Ours says whether the bundle that is there was written by SaveBundle: it writes bundle and SavedBundle at one revision.
+func (b StoredBundle) Ours() bool { return b.Revision > 0 && b.Revision == b.SavedRevision }
+
+// Foreign says whether the bundle that is there was written by somebody else.
+func (b StoredBundle) Foreign() bool { return b.Revision > 0 && b.Revision != b.SavedRevision }
+
+// beside returns the key that is ours beside a key of EMCO's.
+func beside(h Handle) string { return strings.TrimSuffix(ownPrefix, "/") + string(h) }
+
+// besideBelow returns the prefix of all keys that are ours beside those of a handle and below it.
+func besideBelow(h Handle) string {
+	if _, parts, _ := h.split(); len(parts) == 0 {
+		h = h.Level(partApp) // What else is there belongs to the indices.
+	}
+	return beside(h)
+}
+
+// ReadBundle says what there is at a place, without reading the bundle itself.
+func (s *Store) ReadBundle(ctx context.Context, p Place) (StoredBundle, error) {
+	stored := StoredBundle{Place: p}
+	if err := p.check(); err != nil {
+		return stored, failed(opReadBundle, err)
+	}
+	h := p.Handle()
+	results, err := s.readEach(ctx, []clientv3.Op{
+		clientv3.OpGet(string(h), clientv3.WithCountOnly()),
+		clientv3.OpGet(string(h.Level(partStatus)), clientv3.WithKeysOnly()),
+		clientv3.OpGet(beside(h.Level(partStatus))),
+	})
+	if err != nil {
+		return stored, failed(fmt.Sprintf("%s %q", opReadBundle, p), err)
+	}
+	stored.Exists = results[0].Count > 0
+	for _, kv := range results[1].Kvs {
+		stored.Revision = kv.ModRevision
+	}
+	for _, kv := range results[2].Kvs {
+		stored.Saved, stored.SavedRevision = &SavedBundle{}, kv.ModRevision
+		if decode(string(kv.Key), kv.Value, stored.Saved) != nil { // It is still the sign that the bundle is ours.
+			stored.Saved = &SavedBundle{}
+		}
+	}
+	return stored, nil
+}
+
+// SaveBundle saves the status of a bundle, in JSON, as EMCO's rsync does, at the place that ReadBundle has told of, and
+// beside it what it is. It fails with ErrNotFound when the place is not there any more, and with ErrConflict when somebody
+// has written there since. What was there is replaced, whoever wrote it: ask Foreign before.
+func (s *Store) SaveBundle(ctx context.Context, at StoredBundle, status string, b SavedBundle) error {
+	h := at.Place.Handle()
+	b.Seen = b.Seen.UTC().Truncate(time.Millisecond)
+	t := &transaction{}
+	t.require(string(h))
+	t.unchanged(at)
+	t.put(string(h.Level(partStatus)), status)
+	t.put(beside(h.Level(partStatus)), b)
+	return failed(fmt.Sprintf("cannot save bundle %q", at.Place), s.commit(ctx, t))
+}
+
+// RemoveBundle removes the bundle that SaveBundle has saved at a place, as ReadBundle has told of it, and what is kept
+// beside it. The bundle of somebody else stays. It fails with ErrConflict when somebody has written there since.
+func (s *Store) RemoveBundle(ctx context.Context, at StoredBundle) error {
+	h := at.Place.Handle()
+	t := &transaction{}
+	t.unchanged(at)
+	if at.Ours() {
+		t.remove(string(h.Level(partStatus)))
+	}
+	t.remove(beside(h.Level(partStatus)))
+	return failed(fmt.Sprintf("cannot remove bundle %q", at.Place), s.commit(ctx, t))
+}
+
+// unchanged adds the condition that nobody has written at a place since it was read.
+func (t *transaction) unchanged(at StoredBundle) {
+	status := at.Place.Handle().Level(partStatus)
+	t.compare(clientv3.Compare(clientv3.ModRevision(string(status)), "=", at.Revision), string(status))
+	t.compare(clientv3.Compare(clientv3.ModRevision(beside(status)), "=", at.SavedRevision), beside(status))
+}
+
+// SavedBundles returns what SaveBundle has saved, by place, also where somebody else has written since. Its read is as of
+// no one revision: ask ReadBundle before anything is done about a bundle.
+func (s *Store) SavedBundles(ctx context.Context) (map[Place]SavedBundle, error) {
+	all := map[Place]SavedBundle{}
+	prefix := ownPrefix + ownContext + "/"
+	end := clientv3.GetPrefixRangeEnd(prefix)
+	for from := prefix; ; {
+		page, _, err := s.read(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(pageKeys))
+		if err != nil {
+			return nil, failed("cannot find saved bundles", err)
+		}
+		for _, kv := range page {
+			if p, ok := placeBeside(string(kv.Key)); ok {
+				var b SavedBundle
+				_ = decode(string(kv.Key), kv.Value, &b) // What cannot be read says that there is something.
+				all[p] = b
+			}
+		}
+		if len(page) < pageKeys {
+			return all, nil
+		}
+		from = string(page[len(page)-1].Key) + "\x00"
+	}
+}
+
+// placeBeside returns the place of a key that SaveBundle keeps beside a bundle. It is false for other keys.
+func placeBeside(key string) (Place, bool) {
+	rest, ok := strings.CutPrefix(key, strings.TrimSuffix(ownPrefix, "/"))
+	id, parts, okay := splitKey(rest)
+	if !ok || !okay || len(parts) != 5 || parts[4] != partStatus || kindOfParts(parts[:4]) != kindCluster {
+		return Place{}, false
+	}
+	return Place{ContextID: id, App: parts[1], Cluster: parts[3]}, true
+}
+
+// seen says when a saved bundle was seen, and the revision at which both were written.
+type seen struct {
+	at       time.Time
+	revision int64
+}
+
+// put enters what is kept beside a bundle, or with nil forgets it.
+func (m seenBundles) put(key string, kv *mvccpb.KeyValue) {
+	p, ok := placeBeside(key)
+	if !ok {
+		return
+	}
+	var b SavedBundle
+	if kv == nil || decode(key, kv.Value, &b) != nil {
+		delete(m[p.ContextID], p.Handle().Level(partStatus))
+		if len(m[p.ContextID]) == 0 {
+			delete(m, p.ContextID)
+		}
+		return
+	}
+	if m[p.ContextID] == nil {
+		m[p.ContextID] = map[Handle]seen{}
+	}
+	m[p.ContextID][p.Handle().Level(partStatus)] = seen{b.Seen, kv.ModRevision}
+}
+
+// seenBundles says when saved bundles were seen, by context and by the handle of their status.
+type seenBundles map[string]map[Handle]seen
+
+// Seen returns when the bundle that is saved at a handle was seen to be so. revision is that at which it was written:
+// Cluster.BundleRevision. It is zero for a bundle that was not written by SaveBundle; EMCO does not keep the time.
+func (v *View) Seen(status Handle, revision int64) time.Time {
+	if s, ok := v.seen[status]; ok && s.revision == revision {
+		return s.at
+	}
+	return time.Time{}
+}
