@@ -138,6 +138,19 @@ func (l *ledger) unsettle(name types.NamespacedName) {
 	l.entry(name).settledVersion = ""
 }
 
+// unsettled returns the bundles whose status is not known to be right.
+func (l *ledger) unsettled() []types.NamespacedName {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var names []types.NamespacedName
+	for name, e := range l.entries {
+		if e.settledVersion == "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // settle notes that the status of a bundle is right.
 func (l *ledger) settle(b *k8spluginv1alpha1.ResourceBundleState, changes uint64) {
 	l.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/healthscope/bundle"
@@ -150,10 +152,15 @@ func TestReconcileStopsWhileTheCRDPrunes(t *testing.T) {
 	if err := g.guard.Ready(); err == nil || !strings.Contains(err.Error(), "status.summary") {
 		t.Errorf("readiness says %v, want what is dropped", err)
 	}
+	other := types.NamespacedName{Namespace: "ns", Name: "2-other"}
+	g.ledger.touch(other)
 	g.prune = false
 	g.pass(30 * time.Second)
 	g.reconcile()
 	g.reconcile() // With what the watch tells of the write.
+	if !slices.Equal(g.woken, []types.NamespacedName{other}) {
+		t.Errorf("with the right CRD %v are looked at again, want those that wait", g.woken)
+	}
 	if err := g.guard.Ready(); err != nil || g.stored().Status.Summary == nil {
 		t.Errorf("with the right CRD readiness says %v and the summary is %v", err, g.stored().Status.Summary)
 	}

@@ -14,18 +14,14 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/monitor"
 	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 // bundleCRD is the CRD of bundles, seen from this folder.
@@ -51,33 +47,14 @@ func TestSuite(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	SetDefaultEventuallyTimeout(patience)
-	SetDefaultEventuallyPollingInterval(10 * time.Millisecond)
-	SetDefaultConsistentlyDuration(quiet)
-	ctrl.SetLogger(GinkgoLogr)
-	klog.SetLogger(GinkgoLogr)
-
-	var err error
-	plane, err = controlplane.Start(ctx, controlplane.Options{Name: "monitor", Log: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() error { return plane.Stop() })
-	Expect(plane.InstallManifests(ctx, bundleCRD)).To(Succeed())
-
-	scheme := runtime.NewScheme()
-	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
-	Expect(k8spluginv1alpha1.AddToScheme(scheme)).To(Succeed())
-	api, err = client.New(plane.Config(), client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
+	suite.Defaults(patience, quiet)
+	plane, api = suite.Start(ctx, controlplane.Options{Name: "monitor"}, bundleCRD)
 }, NodeTimeout(5*time.Minute))
 
 // newNamespace makes a namespace for a spec.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
-	Expect(api.Create(ctx, namespace)).To(Succeed())
-	// The monitors of other specs look at all namespaces, and would find something to write.
-	DeferCleanup(api.DeleteAllOf, &k8spluginv1alpha1.ResourceBundleState{}, client.InNamespace(namespace.Name))
-	return namespace.Name
+	return suite.NewNamespace(ctx, api, &k8spluginv1alpha1.ResourceBundleState{})
 }
 
 // running is a monitor that runs.

@@ -66,6 +66,9 @@ func (r *reconciler) verify(ctx context.Context, sent *k8spluginv1alpha1.Resourc
 	}
 	if r.guard.Intact() {
 		ctrl.LoggerFrom(ctx).Info("What is written stays again")
+		for _, name := range r.ledger.unsettled() {
+			r.wake(name) // Others wait for the next attempt, which is long.
+		}
 	}
 }
 
