@@ -55,9 +55,10 @@ type kindWatch struct {
 	mu      sync.Mutex
 	synced  bool
 	problem *problem
-	// refused is since when every attempt to read the kind is refused, and failing since when every one fails in any way; zero when they do not.
-	refused, failing time.Time
-	results          map[types.NamespacedName]healthscope.Result
+	// refused is since when every attempt to read the kind is refused, silent since when every one fails without
+	// having been refused, and failing since when every one fails in any way; zero when they do not.
+	refused, silent, failing time.Time
+	results                  map[types.NamespacedName]healthscope.Result
 	// past is the watch that went before, and away why nobody sees what it knew, for as long as this one has not been read; nil and empty when there is none.
 	past *kindWatch
 	away ClusterState
@@ -302,7 +303,7 @@ func (w *kindWatch) forget(object any) {
 func (w *kindWatch) settle() {
 	w.mu.Lock()
 	w.synced, w.problem, w.past = true, nil, nil
-	w.refused, w.failing = time.Time{}, time.Time{}
+	w.refused, w.silent, w.failing = time.Time{}, time.Time{}, time.Time{}
 	w.mu.Unlock()
 	w.notify(w.Kind, types.NamespacedName{})
 }
@@ -311,7 +312,7 @@ func (w *kindWatch) settle() {
 // that is news. A kind that has never been read keeps its problem until it has: until then there is nothing better to say.
 func (w *kindWatch) clear() {
 	w.mu.Lock()
-	w.refused, w.failing = time.Time{}, time.Time{}
+	w.refused, w.silent, w.failing = time.Time{}, time.Time{}, time.Time{}
 	news := w.synced && w.problem != nil
 	if news {
 		w.problem = nil
@@ -348,8 +349,16 @@ func (w *kindWatch) doubts(p *problem, now time.Time) bool {
 	}
 	if p.outage() {
 		w.refused = time.Time{} // The API server may know nothing yet when it is back.
-		return w.problem == nil && now.Sub(w.failing) < outageTime
+		if w.silent.IsZero() {
+			w.silent = now
+		}
+		since := w.failing
+		if w.problem != nil {
+			since = w.silent // A refusal is not taken back because the API server is restarted.
+		}
+		return now.Sub(since) < outageTime
 	}
+	w.silent = time.Time{}
 	if w.refused.IsZero() {
 		w.refused = now
 	}

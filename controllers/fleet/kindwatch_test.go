@@ -70,6 +70,7 @@ func TestAProblemIsBelievedAndTakenBackWhenThereIsReason(t *testing.T) {
 		w.refused = w.refused.Add(-doubtTime)
 		forbidden()
 	}
+	outage := func() { w.fail(&problem{reason: healthscope.ReasonNotSynced, message: "connection refused"}) }
 	steps := []struct {
 		reason string
 		do     func()
@@ -85,8 +86,14 @@ func TestAProblemIsBelievedAndTakenBackWhenThereIsReason(t *testing.T) {
 		{"and now it does", w.clear, healthscope.ReasonNotFound, 2},
 		{"the right is lost", forbidden, healthscope.ReasonNotFound, 2},
 		{"and stays so", refusedForLong, healthscope.ReasonForbidden, 3},
+		{"for a day", func() { w.failing = w.failing.Add(-24 * time.Hour) }, healthscope.ReasonForbidden, 3},
+		{"the API server is restarted", outage, healthscope.ReasonForbidden, 3},
+		{"and refuses again", forbidden, healthscope.ReasonForbidden, 3},
 		{"a watch begins: what was read before holds again", w.clear, healthscope.ReasonNotFound, 4},
 		{"another watch begins", w.clear, healthscope.ReasonNotFound, 4},
+		{"the right is lost for long", func() { forbidden(); refusedForLong() }, healthscope.ReasonForbidden, 5},
+		{"the API server goes away", outage, healthscope.ReasonForbidden, 5},
+		{"and does not come back", func() { w.silent = w.silent.Add(-outageTime); outage() }, healthscope.ReasonNotSynced, 6},
 	}
 	for _, s := range steps {
 		s.do()

@@ -250,6 +250,8 @@ func (l *liveness) judgeMonitor(now time.Time) verdict {
 		return verdict{reach: MonitorMissing, message: "the monitor that filled its bundles has no Lease any more"}
 	case !l.lease.present:
 		return l.wait("its monitor has no Lease yet")
+	case now.Sub(l.lease.renewed) >= l.staleAfter() && !now.Before(l.suspected()):
+		return l.wait("the monitor's Lease is still to be renewed") // It may be the API server that is silent: a probe tells.
 	case now.Sub(l.lease.renewed) >= l.staleAfter():
 		return verdict{reach: MonitorStale, message: fmt.Sprintf("the monitor has not renewed its Lease for %s", l.staleAfter())}
 	case l.lease.awaited || !l.leases.current && l.verdict.reach != Connected:
