@@ -89,7 +89,9 @@ type world struct {
 	// intercept answers a request in place of A&AI when it returns an answer or an error.
 	intercept func(*http.Request) (*http.Response, error)
 	// observe is told of every request that comes to A&AI's door.
-	observe  func(*http.Request)
+	observe func(*http.Request)
+	// arrive is told when a request has arrived, before A&AI sees it.
+	arrive   func()
 	password string
 	lanes    lanes
 
@@ -227,6 +229,9 @@ func (w *world) serve(out http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	defer w.lanes.enter(r.Method, r.URL.EscapedPath(), string(body))()
+	if w.arrive != nil {
+		w.arrive()
+	}
 	runtime.Gosched() // Others have their chance to come between.
 	w.ServeHTTP(out, r)
 }

@@ -35,6 +35,14 @@ const (
 type history struct {
 	*world
 	desired map[aai.Key]aai.Document
+	deed    deed
+}
+
+// newHistory returns a history that begins in a world.
+func newHistory(w *world) *history {
+	h := &history{world: w, desired: map[aai.Key]aai.Document{}}
+	w.arrive = h.deed.arrive
+	return h
 }
 
 // TestWhateverHappensItConverges mixes changes of what is desired, trouble with A&AI, deeds of others and restarts, and
@@ -48,7 +56,7 @@ func TestWhateverHappensItConverges(t *testing.T) {
 				w.simulate(anyServer(t), everything()...)
 				w.connect("http://aai.example", w, client.NewGate(0, w.clock))
 				w.restart()
-				(&history{world: w, desired: map[aai.Key]aai.Document{}}).happen(t)
+				newHistory(w).happen(t)
 			})
 		})
 	}
@@ -66,7 +74,7 @@ func TestWhateverHappensOverHTTPItConverges(t *testing.T) {
 		w.connect(server.URL, nil, client.NewGate(0, w.clock))
 		defer w.client.Close()
 		w.restart()
-		(&history{world: w, desired: map[aai.Key]aai.Document{}}).happen(t)
+		newHistory(w).happen(t)
 	})
 }
 
@@ -86,6 +94,9 @@ func (h *history) happen(t *rapid.T) {
 			h.advance(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour}).Draw(t, "time"))
 		},
 		"restart":        func(*rapid.T) { h.restart() },
+		"A&AI restarts":  h.restartAAI,
+		"meanwhile":      h.meanwhile,
+		"tenant":         func(*rapid.T) { h.quietly(func() { h.tenantComesOrGoes("") }) },
 		"others label":   h.othersLabel,
 		"others own":     h.othersOwn,
 		"others delete":  h.othersRemove,
@@ -94,6 +105,16 @@ func (h *history) happen(t *rapid.T) {
 		"VNF":            h.vnfComesOrGoes,
 	})
 	h.end(t)
+}
+
+// restartAAI has A&AI restart, perhaps from a storage that does not have the last write.
+func (h *history) restartAAI(t *rapid.T) {
+	if rapid.Bool().Draw(t, "without the last write") && h.Restart(true) == nil { // There may be none to lose.
+		return
+	}
+	if err := h.Restart(false); err != nil {
+		t.Fatalf("%v", err)
+	}
 }
 
 func anyID(t *rapid.T) string { return rapid.SampledFrom(ids).Draw(t, "id") }
@@ -122,6 +143,11 @@ func (h *history) fault(t *rapid.T) {
 		{Status: http.StatusServiceUnavailable}, {Status: http.StatusTooManyRequests, RetryAfter: strconv.Itoa(int(tooManyWait / time.Second))}, {Code: "AAI_7406"}, {Code: "AAI_6134"}, {Code: "AAI_4000"},
 		{Truncate: true}, {Method: http.MethodPost, Truncate: true}, {Method: http.MethodPost, Drop: simulator.DropAfterCommit}, {Method: http.MethodPost, Status: http.StatusBadGateway},
 		{Method: http.MethodPost, Code: "AAI_6137"}, {Status: http.StatusForbidden}, {Status: http.StatusInternalServerError}, {Status: http.StatusBadRequest}, {Status: http.StatusPreconditionFailed},
+		{Status: http.StatusUnauthorized}, {Status: http.StatusNotFound}, {Status: http.StatusRequestTimeout}, {Status: http.StatusGatewayTimeout},
+		{Status: http.StatusTemporaryRedirect, Location: "https://elsewhere.example/aai"}, {Status: http.StatusServiceUnavailable, RetryAfter: "30"},
+		{Empty: true}, {Method: http.MethodGet, Empty: true}, {XML: true}, {Gzip: true}, {WrongLength: true}, {Method: http.MethodGet, Stale: time.Second},
+		{Code: "AAI_6134", Concurrent: 2}, {Operation: "**/k8s-resource/b", Code: "AAI_6137"}, {Operation: "**/k8s-resource/c", Code: "AAI_6140"},
+		{Drop: simulator.DropMidBody}, {Drop: simulator.DropMidBody, Manner: simulator.MannerReset}, {Drop: simulator.DropBeforeCommit, Manner: simulator.MannerReset},
 		{Drop: simulator.DropBeforeCommit}, {Drop: simulator.DropAfterCommit}, {Drop: simulator.DropAfterCommit, Method: http.MethodPut},
 		{Drop: simulator.DropAfterCommit, Method: http.MethodPatch}, {Drop: simulator.DropAfterCommit, Method: http.MethodDelete},
 	}).Draw(t, "fault")
@@ -135,6 +161,7 @@ func (h *history) quietly(do func()) {
 	h.ClearFaults()
 	h.advance(2 * aaisync.DefaultMaxAge)
 	do()
+	h.advance(2 * time.Second) // Nobody reads later than this what was before.
 	h.faults(rules...)
 }
 
@@ -163,7 +190,8 @@ func (h *history) othersRewrite(t *rapid.T) {
 
 func (h *history) othersOwn(t *rapid.T) {
 	id := anyID(t)
-	if _, ok := h.labels(id); !ok {
+	_, there := h.Get(tenant.Path())
+	if _, ok := h.labels(id); !ok && there {
 		h.quietly(func() {
 			h.others(http.MethodPut, key(id).Path(), `{"name":"x","group":"","version":"v1","kind":"Pod","namespace":"","selflink":"s","data-owner":"CnfAdapter","labels":["their=own"]}`)
 		})
@@ -217,8 +245,10 @@ func (h *history) all() map[string]map[string]any {
 
 // pass makes a pass and checks that it touched nothing that is not ours.
 func (h *history) pass(t *rapid.T, holds plan.Holds) outcome {
-	before, asked := h.all(), len(h.Requests())
+	h.deed.begin(h.all())
+	asked := len(h.Requests())
 	r, _ := h.world.pass(t.Context(), h.desired, holds)
+	before := h.deed.end()
 	if n := len(h.Requests()) - asked; n > passLimit {
 		t.Fatalf("%d requests in one pass", n)
 	}
@@ -260,7 +290,8 @@ func checkOthers(t *rapid.T, id string, was, is map[string]any) {
 // end lets the trouble be over and checks that A&AI becomes as desired.
 func (h *history) end(t *rapid.T) {
 	h.ClearFaults()
-	h.seed(simulator.GenericVNF("vnf-1"))
+	h.deed.plan(0, nil)
+	h.seed(simulator.Tenant(tenant.CloudOwner, tenant.CloudRegionID, tenant.TenantID), simulator.GenericVNF("vnf-1"))
 	h.advance(2 * time.Minute) // A gate that was closed lets one through.
 	h.syncer.Resync(tenant)
 	r := h.pass(t, plan.Holds{})

@@ -19,6 +19,7 @@ import (
 	"github.com/healthscope/healthscope/aai/simulator"
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/e2e/suite"
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
@@ -36,7 +37,7 @@ var _ = Describe("The command aai plan", func() {
 		return c.ProcessState.ExitCode(), stdout.String(), stderr.String()
 	}
 	BeforeEach(func(ctx SpecContext) {
-		namespace = newNamespace(ctx)
+		namespace = suite.NewNamespace(ctx, api)
 		inventory = simulator.New(simulator.Options{Strict: true, Users: map[string]string{"healthscope": "canary-pa55word"}})
 		Expect(inventory.Seed(simulator.CloudRegion("o", "r"), simulator.Tenant("o", "r", "t"), simulator.GenericVNF("vnf-1"), simulator.VFModule("vnf-1", "m-1"))).To(Succeed())
 		server := httptest.NewServer(inventory)

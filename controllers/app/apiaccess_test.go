@@ -28,6 +28,7 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/e2e/suite"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 	"github.com/healthscope/healthscope/healthscope/status"
 )
@@ -133,7 +134,7 @@ func newBundle(ctx context.Context, namespace, name, instance string) {
 
 var _ = Describe("the status REST API", func() {
 	It("shows what is expected beside what is there, and streams changes", func(ctx SpecContext) {
-		namespace := newNamespace(ctx)
+		namespace := suite.NewNamespace(ctx, api)
 		scope := &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
 		Expect(api.Create(ctx, scope)).To(Succeed())
 		etcd, err := controlplane.StartEtcd(ctx, controlplane.EtcdOptions{Log: GinkgoWriter})
@@ -186,7 +187,7 @@ var _ = Describe("the status REST API", func() {
 	}, NodeTimeout(2*time.Minute))
 
 	It("shows callers what they have a right to, and nothing else; and lives without etcd", func(ctx SpecContext) {
-		mine, other := newNamespace(ctx), newNamespace(ctx)
+		mine, other := suite.NewNamespace(ctx, api), suite.NewNamespace(ctx, api)
 		for _, namespace := range []string{mine, other} {
 			Expect(api.Create(ctx, &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}})).To(Succeed())
 		}
@@ -245,7 +246,7 @@ var _ = Describe("the status REST API", func() {
 	})
 
 	It("speaks https with a certificate that may change", func(ctx SpecContext) {
-		namespace := newNamespace(ctx)
+		namespace := suite.NewNamespace(ctx, api)
 		Expect(api.Create(ctx, &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}})).To(Succeed())
 		token := newCaller(ctx, namespace, []rbacv1.PolicyRule{{APIGroups: []string{corev1alpha2.GroupVersion.Group}, Resources: []string{"healthscopes"}, Verbs: []string{"get"}}}, nil)
 		dir := GinkgoT().TempDir()

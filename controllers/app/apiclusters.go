@@ -26,8 +26,10 @@ func (s sightings) Bundle(cluster, name, namespace string) (api.Sighting, bool) 
 	switch {
 	case !known:
 		return api.Sighting{}, false
-	case s.view.CompleteFor(cluster): // There is no such bundle.
+	case s.view.CompleteFor(cluster, ""): // There is no such bundle.
 		return api.Sighting{Report: status.Report{LastSeen: state.LastSeen}}, true
+	case state.Reachable(): // There is none where the hub may look.
+		return api.Sighting{Report: status.Report{LastSeen: state.LastSeen}}, false
 	default:
 		return api.Sighting{Report: status.Report{Lost: true, Reason: state.Reachability.Reason(), Message: state.Problem(), LastSeen: state.LastSeen}}, false
 	}

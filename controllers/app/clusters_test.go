@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 // runClusters runs the command clusters as a process of its own.
@@ -36,7 +37,7 @@ func runClusters(args ...string) (code int, out, errOut string) {
 
 var _ = Describe("The command clusters", func() {
 	var namespace string
-	BeforeEach(func(ctx SpecContext) { namespace = newNamespace(ctx) })
+	BeforeEach(func(ctx SpecContext) { namespace = suite.NewNamespace(ctx, api) })
 	list := func(args ...string) (code int, out, errOut string) {
 		return runClusters(append([]string{"--hub-kubeconfig", plane.KubeconfigPath(), "--hub-namespace", namespace}, args...)...)
 	}

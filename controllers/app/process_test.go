@@ -21,6 +21,7 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/e2e/process"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 // running is a process of the program.
@@ -126,7 +127,7 @@ var _ = Describe("healthscope controller", func() {
 	var namespace string
 	var s *corev1alpha2.HealthScope
 	BeforeEach(func(ctx SpecContext) {
-		namespace = newNamespace(ctx)
+		namespace = suite.NewNamespace(ctx, api)
 		s = &corev1alpha2.HealthScope{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"},
 			Spec:       corev1alpha2.HealthScopeSpec{WorkloadReferences: []corev1alpha2.WorkloadReference{}},
@@ -217,7 +218,7 @@ current-context: a
 
 var _ = Describe("healthscope monitor", func() {
 	It("becomes ready, fills bundles, and stops when it is asked to", func(ctx SpecContext) {
-		namespace := newNamespace(ctx)
+		namespace := suite.NewNamespace(ctx, api)
 		b := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: "1-web", Labels: map[string]string{k8spluginv1alpha1.LabelDeploymentID: "1-web"},
 		}}

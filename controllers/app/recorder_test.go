@@ -13,6 +13,7 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/app"
 	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/e2e/suite"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
@@ -28,7 +29,7 @@ var _ = Describe("the recorder of healthscope controller", func() {
 		view, err := store.View(ctx, appcontext.GroupSubject("retail", "shop", "v1", "autumn"), "")
 		Expect(err).NotTo(HaveOccurred())
 
-		namespace := newNamespace(ctx)
+		namespace := suite.NewNamespace(ctx, api)
 		name := view.ContextID + "-web"
 		b := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: name, Labels: map[string]string{k8spluginv1alpha1.LabelDeploymentID: name},

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
@@ -158,6 +159,22 @@ func TestStatusSaysWhatMatters(t *testing.T) {
 			if code != c.code || !strings.Contains(out, want) {
 				t.Errorf("%q: exit code %d, want %d and %q, got:\n%s%s", c.args, code, c.code, want, out, errOut)
 			}
+		}
+	}
+}
+
+func TestStatusSaysHowOldAnAnswerIs(t *testing.T) {
+	t.Parallel()
+	h := newStatusHub(t)
+	const note = "! what is oldest in this answer was known last 60m ago"
+	for _, args := range [][]string{{autumn}, {autumn, "--cluster", bonn, "--detail", "summary"}, {autumn, "--health=false", "--detail", "all"}} {
+		h.set("", "", func() { h.silent = 0 })
+		if _, out, errOut := runStatus(t, h.URL, args...); out == "" || strings.Contains(out, "!") {
+			t.Errorf("%q: all is current, got:\n%s%s", args, out, errOut)
+		}
+		h.set("", "", func() { h.silent = time.Hour + 30*time.Second })
+		if _, out, errOut := runStatus(t, h.URL, args...); !strings.Contains(out, note) {
+			t.Errorf("%q: etcd does not answer, want %q, got:\n%s%s", args, note, out, errOut)
 		}
 	}
 }

@@ -96,8 +96,8 @@ type page struct {
 	well   bool
 	lines  []textLine
 	tables []table
-	// notes are what people must know besides.
-	notes []string
+	// notes are what people must know besides, and dated the times that they have been told of.
+	notes, dated []string
 }
 
 // textLine is a line of text, and the state that it speaks of.
@@ -285,18 +285,34 @@ func (g *page) freshness(what string, f status.Freshness, h *status.Health, now 
 	switch {
 	case f.Source != "":
 		g.notef("%s: from the context, where it was saved %s", what, age)
+		g.dated = append(g.dated, f.LastSeen)
 	case f.LastSeen != "" && (h == nil || h.State == string(healthscope.Unknown)):
 		g.notef("%s: seen last %s", what, age)
+		g.dated = append(g.dated, f.LastSeen)
 	}
 	if f.Truncated {
 		g.notef("%s: there are more objects than are listed", what)
 	}
 }
 
+// oldAge is how long ago a fact may have been known last without people being told. Of a cluster that is well, nothing may
+// be heard for a minute; and clocks differ.
+const oldAge = 2 * time.Minute
+
+// isOld says whether something was known last too long ago, as a document writes the time.
+func isOld(lastSeen string, now time.Time) bool {
+	at, err := time.Parse(time.RFC3339Nano, lastSeen)
+	return err == nil && now.Sub(at) > oldAge
+}
+
 // remarks notes what else people must know of a document.
 func (g *page) remarks(d status.Document, now time.Time) {
 	if len(d.Apps) == 0 {
 		g.freshness("the answer", d.Freshness, d.Health, now)
+	}
+	if isOld(d.LastSeen, now) && !slices.Contains(g.dated, d.LastSeen) { // Such as the contexts, while etcd does not answer.
+		at, _ := time.Parse(time.RFC3339Nano, d.LastSeen)
+		g.notef("what is oldest in this answer was known last %s ago", duration.HumanDuration(now.Sub(at)))
 	}
 	if u := d.Unmatched; u != nil {
 		for _, f := range []struct {

@@ -87,7 +87,7 @@ func (f *statusFlags) poller(client *statusClient, u *url.URL, p *statusPrinter)
 			if !answer.same {
 				tag = answer.tag
 				// Ages grow from answer to answer. Whoever reads lines wants to be told of other changes only.
-				timeless := withoutAges(answer.body)
+				timeless := withoutAges(answer.body, time.Now())
 				if p.terminal && p.form == formTable || !bytes.Equal(timeless, shown) {
 					shown = timeless
 					if err := p.again(answer.body); err != nil {
@@ -130,8 +130,8 @@ func (p *statusPrinter) separate() error {
 	return err
 }
 
-// withoutAges returns a document without what changes with every second.
-func withoutAges(body []byte) []byte {
+// withoutAges returns a document without what changes with every second. Whether something is old stays.
+func withoutAges(body []byte, now time.Time) []byte {
 	var document any
 	if json.Unmarshal(body, &document) != nil {
 		return body
@@ -141,7 +141,9 @@ func withoutAges(body []byte) []byte {
 		switch v := value.(type) {
 		case map[string]any:
 			delete(v, "age")
-			delete(v, "last-seen")
+			if lastSeen, ok := v["last-seen"].(string); ok {
+				v["last-seen"] = isOld(lastSeen, now)
+			}
 			for _, below := range v {
 				strip(below)
 			}

@@ -141,6 +141,9 @@ func TestStatusFollowsDocuments(t *testing.T) {
 	rsync.await(t, 1, `"rsync-status"`)
 	h.set("", "", func() { h.state = healthscope.Failed })
 	out.await(t, 1, `"health":{"state":"Failed"`)
+	h.set("", "", func() { h.silent = time.Hour })
+	out.await(t, 3, `"project":"retail"`)
+	rsync.await(t, 2, `"project":"retail"`)
 	h.mu.Lock()
 	tagged := slices.ContainsFunc(h.requests, func(r *http.Request) bool { return r.Header.Get("If-None-Match") != "" })
 	h.mu.Unlock()
@@ -149,11 +152,11 @@ func TestStatusFollowsDocuments(t *testing.T) {
 	}
 	small.stop(t)
 	plain.stop(t)
-	if lines := strings.Count(out.text(), "\n"); lines != 2 || small.errOut.text() != "" {
-		t.Errorf("only changes are printed, ages are none: %d lines, %s\n%s", lines, small.errOut.text(), out.text())
+	if lines := strings.Count(out.text(), "\n"); lines != 3 || small.errOut.text() != "" {
+		t.Errorf("only changes are printed, ages are none unless they are great: %d lines, %s\n%s", lines, small.errOut.text(), out.text())
 	}
-	if lines := strings.Count(rsync.text(), "\n"); lines != 1 {
-		t.Errorf("nothing has changed, but it prints %d lines", lines)
+	if lines := strings.Count(rsync.text(), "\n"); lines != 2 {
+		t.Errorf("nothing has changed but that it is old, and it prints %d lines", lines)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/enrol"
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 // asHub returns a client with the kubeconfig of the hub's Secret, read as the controller reads it.
@@ -26,7 +27,7 @@ func asHub(ctx context.Context) client.Client {
 	GinkgoHelper()
 	config, err := kubeconfig.Parse(secret(ctx).Data[corev1alpha2.KubeconfigKey])
 	Expect(err).NotTo(HaveOccurred())
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	c, err := client.New(config, client.Options{Scheme: suite.Scheme()})
 	Expect(err).NotTo(HaveOccurred())
 	return c
 }
@@ -102,7 +103,7 @@ var _ = Describe("A cluster that is added", func() {
 		Expect(c.List(ctx, &corev1.SecretList{})).To(MatchError(ContainSubstring("forbidden")))
 
 		By("labelling a role for what scopes refer to directly")
-		Expect(memberPlane.InstallManifests(ctx, manifest(`
+		Expect(memberPlane.InstallManifests(ctx, suite.Manifest(`
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: workloads, labels: {healthscope.core.oam.dev/aggregate-to-controller: "true"}}
@@ -223,7 +224,7 @@ rules:
 		nowhere := memberPlane.Config()
 		nowhere.Host = "https://127.0.0.1:1"
 		var err error
-		c.Member, err = client.New(nowhere, client.Options{Scheme: scheme, Mapper: member.RESTMapper()})
+		c.Member, err = client.New(nowhere, client.Options{Scheme: suite.Scheme(), Mapper: member.RESTMapper()})
 		Expect(err).NotTo(HaveOccurred())
 		err = enrol.Remove(ctx, c, "provider+edge01", corev1alpha2.DefaultClustersNamespace)
 		var left *enrol.MemberLeftError

@@ -24,6 +24,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/enrol"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 // twoClusters are clusters whose states do not change.
@@ -38,12 +39,12 @@ func (twoClusters) SubscribeClusters(func(_, _ *fleet.ClusterState)) func() { re
 // runController runs what Setup adds, by the given time, until the spec is over.
 func runController(now time.Time) {
 	GinkgoHelper()
-	ctx, cancel := lasting()
+	ctx, cancel := suite.Lasting()
 	mgr, err := ctrl.NewManager(hubPlane.Config(), ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
+		Scheme: suite.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	secrets, err := cache.New(hubPlane.Config(), cache.Options{Scheme: scheme, ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {
+	secrets, err := cache.New(hubPlane.Config(), cache.Options{Scheme: suite.Scheme(), ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {
 		Label:      labels.SelectorFromSet(labels.Set{corev1alpha2.LabelClusterKubeconfig: "true"}),
 		Namespaces: map[string]cache.Config{corev1alpha2.DefaultClustersNamespace: {}},
 	}}})

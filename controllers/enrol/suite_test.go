@@ -2,8 +2,6 @@ package enrol_test
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -12,17 +10,15 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
-	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/enrol"
 	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 // bundleCRD is the CRD of bundles, seen from this folder.
@@ -36,7 +32,6 @@ var (
 	hubPlane, memberPlane *controlplane.ControlPlane
 	// hub and member are the administrators' clients, without a cache.
 	hub, member client.Client
-	scheme      = runtime.NewScheme()
 )
 
 func TestSuite(t *testing.T) {
@@ -49,32 +44,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	ctrl.SetLogger(GinkgoLogr)
 	klog.SetLogger(logr.Discard())
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, corev1alpha2.AddToScheme, k8spluginv1alpha1.AddToScheme} {
-		Expect(add(scheme)).To(Succeed())
-	}
-	hubPlane, hub = start(ctx, controlplane.Options{Name: "hub", Log: GinkgoWriter})
-	memberPlane, member = start(ctx, controlplane.Options{Name: "member", Log: GinkgoWriter, Controllers: true, Nodes: 1})
-	Expect(memberPlane.InstallManifests(ctx, bundleCRD)).To(Succeed())
+	hubPlane, hub = suite.Start(ctx, controlplane.Options{Name: "hub"})
+	memberPlane, member = suite.Start(ctx, controlplane.Options{Name: "member", Controllers: true, Nodes: 1}, bundleCRD)
 	Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: corev1alpha2.DefaultClustersNamespace}})).To(Succeed())
 }, NodeTimeout(8*time.Minute))
-
-// start starts a control plane until the end of the suite.
-func start(ctx context.Context, o controlplane.Options) (*controlplane.ControlPlane, client.Client) {
-	GinkgoHelper()
-	plane, err := controlplane.Start(ctx, o)
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() error { return plane.Stop() })
-	c, err := client.New(plane.Config(), client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
-	return plane, c
-}
-
-// lasting returns a context that lasts until it is cancelled, or the spec is over. The context of a spec ends before its cleanup.
-func lasting() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.Background())
-	DeferCleanup(cancel)
-	return ctx, cancel
-}
 
 // clusters returns both clusters, and the lines that are reported.
 func clusters() (enrol.Clusters, func() []string) {
@@ -121,15 +94,7 @@ func clientFor(path string) client.Client {
 	GinkgoHelper()
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	Expect(err).NotTo(HaveOccurred())
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	c, err := client.New(config, client.Options{Scheme: suite.Scheme()})
 	Expect(err).NotTo(HaveOccurred())
 	return c
-}
-
-// manifest writes a manifest to a file for InstallManifests.
-func manifest(text string) string {
-	GinkgoHelper()
-	file := filepath.Join(GinkgoT().TempDir(), "manifest.yaml")
-	Expect(os.WriteFile(file, []byte(text), 0o600)).To(Succeed())
-	return file
 }

@@ -25,6 +25,7 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/e2e/faults"
+	"github.com/healthscope/healthscope/e2e/suite"
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
@@ -46,7 +47,7 @@ func look(policy healthscope.Policy, change ...func(*fleet.Options, *rest.Config
 		f(&setup, config)
 	}
 	options := ctrl.Options{
-		Scheme: newScheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Cache: cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Scheme: suite.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Cache: cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 	}
 	options.Controller.SkipNameValidation = new(true) // One process, many managers.
 	mgr, err := ctrl.NewManager(config, options)
@@ -59,7 +60,7 @@ func look(policy healthscope.Policy, change ...func(*fleet.Options, *rest.Config
 		defer v.mu.Unlock()
 		v.changes = append(v.changes, c)
 	})
-	ctx, cancel := lasting()
+	ctx, cancel := suite.Lasting()
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	v.stop = sync.OnceFunc(func() {
@@ -172,7 +173,7 @@ func states(b *fleet.Bundle) map[string]healthscope.State {
 
 var _ = Describe("View", func() {
 	var namespace string
-	BeforeEach(func(ctx SpecContext) { namespace = newNamespace(ctx) })
+	BeforeEach(func(ctx SpecContext) { namespace = suite.NewNamespace(ctx, api) })
 
 	It("has judged every bundle once it is synced", func(ctx SpecContext) {
 		want := map[string]healthscope.State{}
@@ -322,7 +323,7 @@ var _ = Describe("View", func() {
 	}, SpecTimeout(4*time.Minute))
 
 	It("waits for the CRD of bundles, and says so", func(ctx SpecContext) {
-		scheme := newScheme()
+		scheme := suite.Scheme()
 		Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
 		admin, err := client.New(plane.Config(), client.Options{Scheme: scheme})
 		Expect(err).NotTo(HaveOccurred())

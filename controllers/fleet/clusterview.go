@@ -147,16 +147,17 @@ func (v *View) removeCluster(cluster string) {
 	}
 }
 
-// CompleteFor says whether the view has all bundles that exist in a cluster, so that
-// one that it does not have does not exist. A cluster that is not known has none, once it is known which clusters there are.
-func (v *View) CompleteFor(cluster string) bool {
+// CompleteFor says whether the view has all bundles that exist in a namespace of a cluster, or for an empty namespace in
+// all of them, so that one that it does not have does not exist. A cluster that is not known has none, once it is known
+// which clusters there are.
+func (v *View) CompleteFor(cluster, namespace string) bool {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	c := v.clusters[cluster]
 	if c == nil {
 		return v.complete
 	}
-	return c.state.Answers() && !c.state.blind
+	return c.state.Answers() && !c.state.blind && c.state.reads(namespace)
 }
 
 // names returns the names of the bundles of a cluster, also of those that are not shown.

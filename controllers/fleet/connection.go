@@ -47,7 +47,9 @@ type connection struct {
 	http   *http.Client
 	// reader reads bundles, whole.
 	reader rest.Interface
-	pulse  *pulse
+	// namespaces are those from which bundles are read; none means all.
+	namespaces []string
+	pulse      *pulse
 
 	// ended is closed when nothing of the connection runs any more.
 	ended chan struct{}
@@ -70,7 +72,7 @@ type connectOptions struct {
 
 // newConnection prepares the connection to a cluster with a number. Nothing is sent before it is started.
 func newConnection(name string, number int, config *rest.Config, namespaces []string, p *pulse, o connectOptions) (*connection, error) {
-	c := &connection{name: multicluster.ClusterName(name + "#" + strconv.Itoa(number)), config: config, pulse: p, ended: make(chan struct{})}
+	c := &connection{name: multicluster.ClusterName(name + "#" + strconv.Itoa(number)), config: config, namespaces: namespaces, pulse: p, ended: make(chan struct{})}
 	var err error
 	if c.http, err = rest.HTTPClientFor(config); err != nil {
 		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", name)

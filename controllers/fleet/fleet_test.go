@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
+	"github.com/healthscope/healthscope/e2e/suite"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
@@ -37,6 +39,8 @@ type site struct {
 	objects              *fleet.Objects
 	parse                func([]byte) (*rest.Config, error)
 	timeout              time.Duration
+	// wrap sees the hub's requests to its own API server; nil for nobody.
+	wrap func(http.RoundTripper) http.RoundTripper
 
 	mu     sync.Mutex
 	states []fleet.ClusterState
@@ -45,7 +49,7 @@ type site struct {
 // newSite makes the namespaces of a site, and monitors that renew their Leases.
 func newSite(ctx context.Context) *site {
 	GinkgoHelper()
-	s := &site{secrets: newNamespace(ctx), watch: newNamespace(ctx), parse: kubeconfig.Parse, timeout: 10 * time.Second}
+	s := &site{secrets: suite.NewNamespace(ctx, api), watch: suite.NewNamespace(ctx, api), parse: kubeconfig.Parse, timeout: 10 * time.Second}
 	for _, name := range []string{s.watch, s.secrets} {
 		Expect(edgeAPI.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
 	}
@@ -58,10 +62,13 @@ func newSite(ctx context.Context) *site {
 func (s *site) run(ctx context.Context) {
 	GinkgoHelper()
 	s.objects = fleet.NewObjects(nil, nil)
-	life, _ := lasting()
+	life, _ := suite.Lasting()
 	s.objects.Start(life, func(fleet.Kind, types.NamespacedName) {}) //nolint:contextcheck // The hub lives until the spec is cleaned up.
 	//nolint:contextcheck // As above.
-	s.viewer = look(healthscope.DefaultPolicy(), func(o *fleet.Options, _ *rest.Config) {
+	s.viewer = look(healthscope.DefaultPolicy(), func(o *fleet.Options, config *rest.Config) {
+		if s.wrap != nil {
+			config.Wrap(s.wrap)
+		}
 		o.Objects = s.objects
 		o.Liveness = &fleet.Liveness{MonitorNamespace: s.watch, Timeout: s.timeout}
 		o.Members = &fleet.Members{Namespace: s.secrets, Parse: s.parse}
@@ -140,7 +147,7 @@ type heartbeat struct{ stop func() }
 
 // monitor renews the Lease of a monitor, every half second, until the spec is over.
 func monitor(api client.Client, namespace string) *heartbeat {
-	ctx, cancel := lasting()
+	ctx, cancel := suite.Lasting()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -143,6 +145,8 @@ func (m *member) adopt(ctx context.Context, w wish) {
 	if same {
 		return
 	}
+	m.state.namespaces = m.limits()
+	m.publish() //nolint:contextcheck // Watches live longer than this call. It comes first because what is not shown any more has not gone.
 	m.keeper.allow(w.reads)
 	m.hangUp(m.next)
 	m.next, m.trouble, m.refused = nil, "", ""
@@ -209,6 +213,7 @@ func (m *member) assess() {
 		v.reach = Connecting // All has been read, and is about to be put in place.
 	}
 	m.doubtNext()
+	state.namespaces = m.limits()
 	state.Reachability, state.Message, state.blind = v.reach, v.message, v.blind
 	if m.trouble != "" {
 		state.Message = join(v.message, m.trouble)
@@ -220,6 +225,20 @@ func (m *member) assess() {
 		state.LastSeen = later(state.LastSeen, heard)
 	}
 	m.become(state)
+}
+
+// limits returns the namespaces from which bundles are read, as a ClusterState has them: those that are wished for, as far
+// as the connection in use reads them.
+func (m *member) limits() string {
+	namespaces, limited := m.wish.namespaces, len(m.wish.namespaces) > 0
+	if m.current != nil && len(m.current.namespaces) > 0 {
+		namespaces = slices.DeleteFunc(slices.Clone(m.current.namespaces), func(namespace string) bool { return !m.wish.reads(namespace) })
+		limited = true
+	}
+	if !limited {
+		return ""
+	}
+	return "," + strings.Join(namespaces, ",") + ","
 }
 
 // inUse returns the connection whose liveness is that of the cluster; nil when there is none.

@@ -16,6 +16,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
 	"github.com/healthscope/healthscope/e2e/faults"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 // wire starts a wire to the member's API server.
@@ -129,7 +130,7 @@ var _ = Describe("Members", func() {
 	}, SpecTimeout(3*time.Minute))
 
 	It("are read in the namespaces that their Secret names", func(ctx SpecContext) {
-		elsewhere := newNamespace(ctx)
+		elsewhere := suite.NewNamespace(ctx, api)
 		Expect(edgeAPI.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: elsewhere}})).To(Succeed())
 		fillIn(ctx, edgeAPI, newBundleIn(ctx, edgeAPI, elsewhere, "1-hidden"), time.Now(), workload(elsewhere, "web", 2))
 		s.run(ctx)

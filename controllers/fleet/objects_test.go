@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/e2e/suite"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
@@ -50,7 +51,7 @@ func observe(config *rest.Config) *observer {
 	objects := fleet.NewObjects([]string{"app.oam.dev/component"}, nil)
 	Expect(objects.Attach("local", fleet.Access{Config: config})).To(Succeed())
 	objects.FindInterval = 50 * time.Millisecond
-	ctx, cancel := lasting()
+	ctx, cancel := suite.Lasting()
 	o := &observer{Objects: objects, stop: cancel}
 	o.Start(ctx, func(kind fleet.Kind, name types.NamespacedName) {
 		o.mu.Lock()
@@ -116,7 +117,7 @@ func report(ctx context.Context, d *appsv1.Deployment, ready int32) {
 
 var _ = Describe("Objects", func() {
 	It("knows the objects of a kind that is wanted, and tells of those that change", func(ctx SpecContext) {
-		namespace := newNamespace(ctx)
+		namespace := suite.NewNamespace(ctx, api)
 		d := newDeployment(ctx, namespace, "web")
 		o := observe(plane.Config())
 		o.want(deployments)
@@ -151,21 +152,21 @@ var _ = Describe("Objects", func() {
 		another := types.NamespacedName{Namespace: "default", Name: "another"}
 		o.want(deployments, configMaps)
 		o.Want(another, map[fleet.Kind]struct{}{{Cluster: "local", GroupVersionKind: deployments}: {}})
-		Eventually(func() []int { return []int{m.watches("deployments"), m.watches("configmaps")} }).Should(Equal([]int{1, 1}))
+		Eventually(func() []int { return []int{m.Watches("deployments"), m.Watches("configmaps")} }).Should(Equal([]int{1, 1}))
 		o.want(deployments)
-		Eventually(func() int { return m.watches("configmaps") }).Should(BeZero())
+		Eventually(func() int { return m.Watches("configmaps") }).Should(BeZero())
 		Expect(o.state(configMaps, "default", "x")()).To(Equal("Settling"), "nothing is said of a kind that is not watched")
 		o.want()
-		Consistently(func() int { return m.watches("deployments") }).Should(Equal(1), "another one wants it still")
+		Consistently(func() int { return m.Watches("deployments") }).Should(Equal(1), "another one wants it still")
 		o.Want(another, nil)
-		Eventually(func() int { return m.watches("deployments") }).Should(BeZero())
+		Eventually(func() int { return m.Watches("deployments") }).Should(BeZero())
 
 		By("wanting it again")
 		o.want(deployments)
 		Eventually(o.state(deployments, "default", "gone")).Should(Equal("NotPresent NotFound"))
-		Expect(m.watches("deployments")).To(Equal(1))
+		Expect(m.Watches("deployments")).To(Equal(1))
 		o.stop()
-		Eventually(func() int { return m.watches("deployments") }).Should(BeZero(), "all ends with the context")
+		Eventually(func() int { return m.Watches("deployments") }).Should(BeZero(), "all ends with the context")
 	})
 
 	It("leaves no goroutine behind", func(ctx SpecContext) {
@@ -194,7 +195,7 @@ var _ = Describe("Objects", func() {
 
 	It("is settling, and not Unknown, while a slow API server is being read", func(ctx SpecContext) {
 		m := newMeter()
-		release := m.hold("deployments")
+		release := m.Hold("deployments")
 		DeferCleanup(release)
 		o := observe(m.config())
 		o.want(deployments)
@@ -212,7 +213,7 @@ var _ = Describe("Objects", func() {
 	})
 
 	It("keeps what it knows while the API server is away, and goes on when it is back", func(ctx SpecContext) {
-		namespace := newNamespace(ctx)
+		namespace := suite.NewNamespace(ctx, api)
 		d := newDeployment(ctx, namespace, "web")
 		o := observe(plane.Config())
 		o.want(deployments)
@@ -251,7 +252,7 @@ var _ = Describe("Objects of a kind that comes and goes", func() {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "widgets.acme.example.com"}}
 	var admin client.Client
 	BeforeEach(func() {
-		scheme := newScheme()
+		scheme := suite.Scheme()
 		Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
 		var err error
 		admin, err = client.New(plane.Config(), client.Options{Scheme: scheme})
@@ -274,7 +275,7 @@ var _ = Describe("Objects of a kind that comes and goes", func() {
 		widget := o.state(widgets, "default", "a")
 		Eventually(widget).Should(Equal("Unknown KindNotFound"))
 		Consistently(o.told).Should(Equal([]string{"Widget/"}), "that a kind is missing is told once, however often it is looked for")
-		Expect(plane.InstallManifests(ctx, manifest(widgetCRD))).To(Succeed())
+		Expect(plane.InstallManifests(ctx, suite.Manifest(widgetCRD))).To(Succeed())
 		Eventually(widget).Should(Equal("NotPresent NotFound"))
 		newWidget(ctx)
 		Eventually(widget).Should(HavePrefix("Ready"))
@@ -282,13 +283,13 @@ var _ = Describe("Objects of a kind that comes and goes", func() {
 		By("installing the CRD anew")
 		Expect(admin.Delete(ctx, crd)).To(Succeed())
 		Eventually(widget).Should(Equal("NotPresent NotFound"))
-		Expect(plane.InstallManifests(ctx, manifest(widgetCRD))).To(Succeed())
+		Expect(plane.InstallManifests(ctx, suite.Manifest(widgetCRD))).To(Succeed())
 		newWidget(ctx)
 		Eventually(widget).Should(HavePrefix("Ready"))
 	})
 
 	It("are Unknown again when it has gone, and that is certain", func(ctx SpecContext) {
-		Expect(plane.InstallManifests(ctx, manifest(widgetCRD))).To(Succeed())
+		Expect(plane.InstallManifests(ctx, suite.Manifest(widgetCRD))).To(Succeed())
 		newWidget(ctx)
 		o := observe(plane.Config())
 		o.want(widgets)

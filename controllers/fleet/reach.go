@@ -3,6 +3,7 @@ package fleet
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/healthscope/healthscope/healthscope"
@@ -72,6 +73,8 @@ type ClusterState struct {
 	Maintenance string
 	// blind is true when bundles cannot be read there, though the API server answers.
 	blind bool
+	// namespaces are those from which bundles are read, with a comma before and after each; empty means all.
+	namespaces string
 }
 
 // Problem says for people why the cluster is not seen as it is, and names it.
@@ -91,6 +94,11 @@ func (s ClusterState) Answers() bool {
 	case Connecting, Unreachable, Forbidden, Refused:
 	}
 	return false
+}
+
+// reads says whether bundles are read from a namespace, or for an empty name from all of them.
+func (s ClusterState) reads(namespace string) bool {
+	return s.namespaces == "" || namespace != "" && strings.Contains(s.namespaces, ","+namespace+",")
 }
 
 // hides says whether a bundle cannot be taken for current in a cluster of that

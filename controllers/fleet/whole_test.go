@@ -7,12 +7,13 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/e2e/suite"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
 var _ = Describe("Whole bundles", func() {
 	It("are read from their clusters, byte for byte, one at a time", func(ctx SpecContext) {
-		namespace := newNamespace(ctx)
+		namespace := suite.NewNamespace(ctx, api)
 		const status = `{"podStatuses":[{"metadata":{"name":"p"},"spec":{"nodeName":"n"},"status":{"phase":"Running"}}],"ready":true,"resourceCount":1}`
 		b := newBundle(ctx, namespace, "1-sink")
 		fillRaw(ctx, b, status)

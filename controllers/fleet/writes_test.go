@@ -54,28 +54,33 @@ func TestCompleteFor(t *testing.T) {
 	t.Parallel()
 	v := openView("local")
 	for name, c := range map[string]struct {
-		state ClusterState
-		want  bool
+		state     ClusterState
+		namespace string
+		want      bool
 	}{
-		"connected":   {ClusterState{Reachability: Connected}, true},
-		"stale":       {ClusterState{Reachability: MonitorStale}, true},
-		"missing":     {ClusterState{Reachability: MonitorMissing}, true},
-		"not served":  {ClusterState{Reachability: MonitorMissing, blind: true}, false},
-		"connecting":  {ClusterState{Reachability: Connecting}, false},
-		"unreachable": {ClusterState{Reachability: Unreachable}, false},
-		"refused":     {ClusterState{Reachability: Refused}, false},
+		"connected":   {ClusterState{Reachability: Connected}, "shop", true},
+		"stale":       {ClusterState{Reachability: MonitorStale}, "shop", true},
+		"missing":     {ClusterState{Reachability: MonitorMissing}, "shop", true},
+		"not served":  {ClusterState{Reachability: MonitorMissing, blind: true}, "shop", false},
+		"connecting":  {ClusterState{Reachability: Connecting}, "shop", false},
+		"unreachable": {ClusterState{Reachability: Unreachable}, "shop", false},
+		"refused":     {ClusterState{Reachability: Refused}, "shop", false},
+		"limited":     {ClusterState{Reachability: Connected, namespaces: ",shop,telco,"}, "telco", true},
+		"elsewhere":   {ClusterState{Reachability: Connected, namespaces: ",shop,telco,"}, "tel", false},
+		"anywhere":    {ClusterState{Reachability: Connected, namespaces: ",shop,telco,"}, "", false},
+		"nowhere":     {ClusterState{Reachability: Connected, namespaces: ",,"}, "shop", false},
 	} {
 		c.state.Name = name
 		v.setState(c.state, nil)
-		if got := v.CompleteFor(name); got != c.want {
+		if got := v.CompleteFor(name, c.namespace); got != c.want {
 			t.Errorf("%s: want %t", name, c.want)
 		}
 	}
-	if v.CompleteFor("other") {
+	if v.CompleteFor("other", "") {
 		t.Error("nobody knows yet which clusters there are")
 	}
 	v.completed()
-	if !v.CompleteFor("other") {
+	if !v.CompleteFor("other", "") {
 		t.Error("a cluster that does not exist has no bundles that are not seen")
 	}
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/inventory"
 	"github.com/healthscope/healthscope/controllers/scope"
+	"github.com/healthscope/healthscope/e2e/suite"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
@@ -109,7 +110,7 @@ func (l *lab) write(name, content string) {
 	Expect(os.WriteFile(filepath.Join(l.dir, name), []byte(content), 0o600)).To(Succeed())
 }
 
-// checkManners asserts what must be true after every spec: A&AI has nothing to complain about, nobody has told user, password or key, in logs, metrics, dead letters, status or events, and modules are left alone where they are nobody's business.
+// checkManners asserts what must be true after every spec: A&AI has nothing to complain about, every write is in the log by its X-TransactionId, nobody has told user, password or key, in logs, metrics, dead letters, status or events, and modules are left alone where they are nobody's business.
 func (l *lab) checkManners(ctx SpecContext) {
 	Expect(l.Violations()).To(BeEmpty())
 	for _, r := range l.Requests() {
@@ -122,6 +123,9 @@ func (l *lab) checkManners(ctx SpecContext) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	Expect(l.told.String()).To(ContainSubstring("healthscope_aai_requests_total"), "what hubs say is looked at")
+	for _, r := range l.Requests() {
+		Expect(r.Method == http.MethodGet || strings.Contains(l.told.String(), r.Header.Get("X-TransactionId"))).To(BeTrue(), "%s %s is in no log", r.Method, r.Path)
+	}
 	for _, secret := range append([]string{user, password, base64.StdEncoding.EncodeToString([]byte(user + ":" + password))}, l.secrets...) {
 		Expect(l.told.String()).NotTo(ContainSubstring(secret))
 		Expect(fmt.Sprintf("%+v %+v", scopes, events)).NotTo(ContainSubstring(secret))
@@ -227,7 +231,7 @@ func (l *lab) start(change ...func(*wiretap)) *hub {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(i.Setup(mgr)).To(Succeed())
 	h.Inventory = i
-	ctx, cancel := lasting()
+	ctx, cancel := suite.Lasting()
 	Expect(scope.Setup(ctx, mgr, scope.Options{
 		View: view, Objects: objects, Registry: registry, Policy: policy, Inventory: i, InventoryChanged: i.Subscribe,
 	})).To(Succeed())
@@ -249,7 +253,7 @@ func (l *lab) newManager(wire *wiretap) ctrl.Manager {
 	config := plane.Config()
 	config.Wrap(wire.wrap)
 	options := ctrl.Options{
-		Scheme: newScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: suite.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Cache:  cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 		Logger: logr.FromSlogHandler(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.Level(-10)})),
 	}

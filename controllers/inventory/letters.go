@@ -16,9 +16,12 @@ const LettersPath = "/aai/dead-letters"
 
 // Letter is an object that is not as it should be, and will not be without somebody's help, or not soon.
 type Letter struct {
-	// Tenant is cloud-owner/cloud-region-id/tenant-id, and ID the id of the k8s-resource.
-	Tenant string `json:"tenant"`
-	ID     string `json:"id"`
+	// Tenant is cloud-owner/cloud-region-id/tenant-id, and ID the id of the k8s-resource; both are empty for a module.
+	Tenant string `json:"tenant,omitempty"`
+	ID     string `json:"id,omitempty"`
+	// GenericVNF and VFModule are the ids of a module whose operational-status A&AI has refused, and of its VNF.
+	GenericVNF string `json:"genericVnf,omitempty"`
+	VFModule   string `json:"vfModule,omitempty"`
 	// Cluster, Kind, Namespace and Name are those of the Kubernetes resource, as far as they are known.
 	Cluster   string `json:"cluster,omitempty"`
 	Kind      string `json:"kind,omitempty"`
@@ -32,7 +35,7 @@ type Letter struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Letters returns the dead letters and the deletions that are held, sorted by tenant and id.
+// Letters returns the dead letters and the deletions that are held: first those of modules, by VNF and id, then the others, by tenant and id.
 func (l *Ledger) Letters() []Letter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +48,14 @@ func (l *Ledger) Letters() []Letter {
 			all = append(all, heldLetter(k))
 		}
 	}
-	slices.SortFunc(all, func(a, b Letter) int { return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.ID, b.ID)) })
+	for _, a := range l.vnfs {
+		for m, e := range a.letters {
+			all = append(all, moduleLetter(m, e))
+		}
+	}
+	slices.SortFunc(all, func(a, b Letter) int {
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.ID, b.ID), cmp.Compare(a.GenericVNF, b.GenericVNF), cmp.Compare(a.VFModule, b.VFModule))
+	})
 	return all
 }
 
@@ -56,6 +66,11 @@ func newLetter(key aai.Key, e entry) Letter {
 		Tenant: key.Tenant.String(), ID: key.ID, Cluster: r.Cluster, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name,
 		Cause: causeOf[e.Reason], Message: e.Message, Since: e.since.UTC().Truncate(time.Second),
 	}
+}
+
+// moduleLetter describes a module whose operational-status A&AI refused.
+func moduleLetter(m aai.VFModule, e entry) Letter {
+	return Letter{GenericVNF: m.GenericVNFID, VFModule: m.ID, Cause: causeOf[e.Reason], Message: e.Message, Since: e.since.UTC().Truncate(time.Second)}
 }
 
 // heldLetter describes a document that should be deleted and is not.

@@ -16,7 +16,7 @@ var (
 	descModules = prometheus.NewDesc("healthscope_aai_vf_modules",
 		"Modules of VNFs whose operational-status goes to A&AI, by the state of their synchronisation: synced, pending or failed. A state without modules has no series.", []string{"state"}, nil)
 	descDeadLetters = prometheus.NewDesc("healthscope_aai_dead_letters",
-		"Objects that A&AI has refused for good, by why: rejected, or conflict when somebody else has the place. A cause without objects has no series.", []string{"cause"}, nil)
+		"Objects, and modules of VNFs, that A&AI has refused for good, by why: rejected, or conflict when somebody else has the place. A cause without objects has no series.", []string{"cause"}, nil)
 	descKept = prometheus.NewDesc("healthscope_aai_deletions_held",
 		"Objects in A&AI that should be deleted and are not, by why: policy, source or limit. A cause without objects has no series.", []string{"cause"}, nil)
 	descProblem = prometheus.NewDesc("healthscope_aai_problem",
@@ -51,6 +51,9 @@ func (l *Ledger) Collect(out chan<- prometheus.Metric) {
 	for _, a := range l.vnfs {
 		if a.problem != "" {
 			problems[string(a.problem)] = 1
+		}
+		for _, e := range a.letters {
+			letters[causeOf[e.Reason]]++
 		}
 	}
 	for _, t := range l.told {

@@ -3,6 +3,7 @@ package inventory
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -15,19 +16,21 @@ import (
 // moduleAccount is how far the modules of a VNF are.
 type moduleAccount struct {
 	objects map[aai.VFModule]sync.Object
+	// letters are those of the modules whose status A&AI has refused.
+	letters map[aai.VFModule]entry
 	// reason and message say what is the matter with A&AI as a whole, and problem says it in one word; empty when nothing is.
 	reason, message string
 	problem         aai.Problem
 }
 
 // putModules notes how a pass over the modules of a VNF ended, and tells the scopes that it makes a difference to.
-func (l *Ledger) putModules(v vnf, r sync.ModuleReport, err error) {
-	tell(l.noteModules(v, r, err))
+func (l *Ledger) putModules(v vnf, r sync.ModuleReport, err error, now time.Time) {
+	tell(l.noteModules(v, r, err, now))
 }
 
 // noteModules returns the scopes that it makes a difference to how such a pass ended, and who wants to know.
-func (l *Ledger) noteModules(v vnf, r sync.ModuleReport, err error) (changed []types.NamespacedName, notify []func(types.NamespacedName)) {
-	a := &moduleAccount{objects: make(map[aai.VFModule]sync.Object, len(r.Modules)), problem: problemOf(err, false)}
+func (l *Ledger) noteModules(v vnf, r sync.ModuleReport, err error, now time.Time) (changed []types.NamespacedName, notify []func(types.NamespacedName)) {
+	a := &moduleAccount{objects: make(map[aai.VFModule]sync.Object, len(r.Modules)), letters: map[aai.VFModule]entry{}, problem: problemOf(err, false)}
 	a.reason, a.message = trouble(err)
 	for m, o := range r.Modules {
 		o.Message = plain(o.Message)
@@ -35,6 +38,7 @@ func (l *Ledger) noteModules(v vnf, r sync.ModuleReport, err error) (changed []t
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	a.writeLetters(l.vnfs[v], now)
 	l.vnfs[v] = a
 	if len(a.objects) == 0 && a.problem == "" {
 		delete(l.vnfs, v)
@@ -45,6 +49,20 @@ func (l *Ledger) noteModules(v vnf, r sync.ModuleReport, err error) (changed []t
 	}
 	maps.DeleteFunc(look, func(_ types.NamespacedName, concerned bool) bool { return !concerned })
 	return l.differing(look), slices.Clone(l.notify)
+}
+
+// writeLetters writes the letters of the modules whose status A&AI has refused. One that had been refused before, for the same reason, keeps its time.
+func (a *moduleAccount) writeLetters(before *moduleAccount, now time.Time) {
+	for m, o := range a.objects {
+		if o.State != sync.Failed {
+			continue
+		}
+		e := entry{Object: o, since: now}
+		if before != nil && before.letters[m].Reason == o.Reason {
+			e.since = before.letters[m].since
+		}
+		a.letters[m] = e
+	}
 }
 
 // addModules explains in a report why modules that apps of the scope name are not as they should be. They are not counted: the numbers are those of resources.

@@ -192,7 +192,7 @@ func (r *moduleReconciler) Reconcile(ctx context.Context, v vnf) (ctrl.Result, e
 	if ctx.Err() != nil {
 		return ctrl.Result{}, nil //nolint:nilerr // The program is stopping, which says nothing about A&AI.
 	}
-	r.ledger.putModules(v, report, err)
+	r.ledger.putModules(v, report, err, time.Now())
 	logger := log.FromContext(ctx).WithValues("genericVnf", string(v))
 	if report.Written > 0 {
 		logger.Info("Modules written", "written", report.Written)

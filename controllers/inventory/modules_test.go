@@ -250,7 +250,7 @@ func TestScopesAreToldOfTheirModules(t *testing.T) {
 			before := l.Report(shop, c.members)
 			var heard []types.NamespacedName
 			l.Subscribe(func(n types.NamespacedName) { heard = append(heard, n) })
-			l.putModules("vnf-1", sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): c.object}}, c.err)
+			l.putModules("vnf-1", sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): c.object}}, c.err, noon)
 			got := l.Report(shop, c.members)
 			if got.Reason != c.reason || got.Message != c.message || got.Synced != 1 || got.Pending+got.Failed > 0 {
 				t.Errorf("got %+v", got)
@@ -259,11 +259,11 @@ func TestScopesAreToldOfTheirModules(t *testing.T) {
 				t.Errorf("the scope has heard %d times, and its report has changed: %t", len(heard), changed)
 			}
 			heard = nil
-			l.putModules("vnf-1", sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): c.object}}, c.err)
+			l.putModules("vnf-1", sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): c.object}}, c.err, noon)
 			if len(heard) > 0 {
 				t.Error("the scope hears of what is no news")
 			}
-			l.putModules("vnf-1", sync.ModuleReport{}, nil)
+			l.putModules("vnf-1", sync.ModuleReport{}, nil, noon)
 			if got = l.Report(shop, c.members); got.Reason != "" || len(l.vnfs) > 0 {
 				t.Errorf("afterwards %+v, %d VNFs", got, len(l.vnfs))
 			}
@@ -287,13 +287,13 @@ func TestMetricsOfModulesAndRegions(t *testing.T) {
 	const modules, help = "healthscope_aai_vf_modules", "Modules of VNFs whose operational-status goes to A&AI, by the state of their synchronisation: synced, pending or failed. A state without modules has no series."
 	const problem, problemHelp = "healthscope_aai_problem", "1 for what a person has to mend before A&AI is up to date: certificate, credentials, outage, region, server, tenant or version. The others have no series."
 	expect(modules, help, "")
-	l.putModules("vnf-1", sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): {State: sync.Synced}, module("b"): {State: sync.Pending}}}, nil)
-	l.putModules("vnf-2", sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{{GenericVNFID: "vnf-2", ID: "a"}: {State: sync.Pending}}}, errors.New("down"))
+	l.putModules("vnf-1", sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): {State: sync.Synced}, module("b"): {State: sync.Pending}}}, nil, noon)
+	l.putModules("vnf-2", sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{{GenericVNFID: "vnf-2", ID: "a"}: {State: sync.Pending}}}, errors.New("down"), noon)
 	expect(modules, help, "healthscope_aai_vf_modules{state=\"pending\"} 2\nhealthscope_aai_vf_modules{state=\"synced\"} 1\n")
 	expect(problem, problemHelp, "healthscope_aai_problem{problem=\"outage\"} 1\n")
 	l.Report(shop, placed(member("elsewhere", "web", healthscope.Ready)))
 	expect(problem, problemHelp, "healthscope_aai_problem{problem=\"outage\"} 1\nhealthscope_aai_problem{problem=\"region\"} 1\n")
 	l.Report(shop, placed(member("shop", "web", healthscope.Ready)))
-	l.putModules("vnf-2", sync.ModuleReport{}, nil)
+	l.putModules("vnf-2", sync.ModuleReport{}, nil, noon)
 	expect(problem, problemHelp, "")
 }

@@ -58,7 +58,7 @@ type situation struct {
 	bundle *fleet.Bundle
 	// others is how many more bundles say that the place is theirs.
 	others int
-	// known is true for a cluster of this hub, and complete when a bundle that is not seen does not exist.
+	// known is true for a cluster of this hub, and complete when a bundle that is saved and not seen does not exist.
 	known, complete bool
 	// stored is what is in etcd, and hub who we are there.
 	stored appcontext.StoredBundle

@@ -32,6 +32,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/recorder"
 	"github.com/healthscope/healthscope/e2e/faults"
+	"github.com/healthscope/healthscope/e2e/suite"
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
@@ -101,7 +102,7 @@ func run(ctx context.Context, o hubOptions) *hub { //nolint:contextcheck // The 
 	Expect(err).NotTo(HaveOccurred())
 	lease := types.NamespacedName{Namespace: o.namespace, Name: "healthscope-controller"}
 	Expect(recorder.Setup(mgr, recorder.Options{View: h.View, Store: store, Lease: lease, Registry: h.registry, Clock: h.clock})).To(Succeed())
-	life, cancel := lasting()
+	life, cancel := suite.Lasting()
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(life) }()
 	h.stop = sync.OnceFunc(func() {
@@ -118,7 +119,7 @@ func run(ctx context.Context, o hubOptions) *hub { //nolint:contextcheck // The 
 
 func managerOptions() ctrl.Options {
 	GinkgoHelper()
-	o := ctrl.Options{Scheme: newScheme(), Metrics: metricsserver.Options{BindAddress: "0"}}
+	o := ctrl.Options{Scheme: suite.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}}
 	o.Controller.SkipNameValidation = new(true) // One process, many managers.
 	o.Controller.UsePriorityQueue = new(false)
 	return o

@@ -157,6 +157,13 @@ func (x *index) savedIn(cluster string) []appcontext.Place {
 	return all
 }
 
+// places returns all places that have a bundle, or had one that was seen.
+func (x *index) places() []appcontext.Place {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Collect(maps.Keys(x.bundles))
+}
+
 // rival returns what is remembered of somebody else who saves the bundle of a place.
 func (x *index) rival(p appcontext.Place) rival {
 	x.mu.Lock()

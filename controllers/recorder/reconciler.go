@@ -38,6 +38,8 @@ type reconciler struct {
 	mu sync.Mutex
 	// hub is who we are in etcd; empty until the Lease has been read.
 	hub string
+	// revision is that of etcd when it was asked last.
+	revision int64
 }
 
 // Reconcile gathers what is known of a place, decides what to do, does it, and notes how it stands.
@@ -79,17 +81,45 @@ func (r *reconciler) Reconcile(ctx context.Context, p appcontext.Place) (ctrl.Re
 
 // gather finds out what is known of a place.
 func (r *reconciler) gather(ctx context.Context, p appcontext.Place, hub string) (situation, error) {
+	r.mu.Lock()
+	before := r.revision
+	r.mu.Unlock()
 	stored, err := r.options.Store.ReadBundle(ctx, p)
 	if err != nil {
 		return situation{}, err
 	}
+	r.notice(before, stored.AsOf, log.FromContext(ctx))
 	view := r.options.View
-	s := situation{stored: stored, hub: hub, rival: r.index.rival(p), now: r.options.Clock.Now(), complete: view.CompleteFor(p.Cluster)}
+	s := situation{stored: stored, hub: hub, rival: r.index.rival(p), now: r.options.Clock.Now()}
+	if stored.Saved != nil {
+		s.complete = view.CompleteFor(p.Cluster, stored.Saved.Namespace)
+	}
 	_, s.known = view.State(p.Cluster)
 	if all := r.index.candidates(p, view.Bundle, stored.Saved); len(all) > 0 {
 		s.bundle, s.others = all[0], len(all)-1
 	}
 	return s, nil
+}
+
+// notice takes note of the revision of etcd now, which was before at an earlier one. When it has gone back, etcd was
+// restored from a backup, and nobody knows any more what is saved: every place is looked at again.
+func (r *reconciler) notice(before, now int64, logger logr.Logger) {
+	r.mu.Lock()
+	restored := now < before && now < r.revision // Else another worker has noticed.
+	if restored {
+		r.revision = now
+	} else {
+		r.revision = max(r.revision, now)
+	}
+	r.mu.Unlock()
+	if !restored {
+		return
+	}
+	logger.Info("Etcd was restored from a backup; every bundle is compared with what is saved", "revision", now, "before", before)
+	for _, p := range r.index.places() {
+		r.queue.Add(p)
+	}
+	r.queue.Add(everything)
 }
 
 // tell logs when a place is left to somebody else, and when it is not any more.

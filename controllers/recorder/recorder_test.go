@@ -3,15 +3,19 @@ package recorder_test
 import (
 	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/e2e/controlplane"
 	"github.com/healthscope/healthscope/e2e/faults"
@@ -208,6 +212,44 @@ var _ = Describe("The recorder", func() {
 		Eventually(s.saved(ctx, home)).Should(Equal(two))
 	}, SpecTimeout(2*time.Minute))
 
+	It("saves again what a restored etcd does not have, and removes what it has no more", func(ctx SpecContext) {
+		data := filepath.Join(GinkgoT().TempDir(), "data")
+		own, err := controlplane.StartEtcd(ctx, controlplane.EtcdOptions{Log: GinkgoWriter, Arguments: []string{"--data-dir=" + data}})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(own.Stop)
+		shared, client := etcd, raw
+		etcd, raw = own, newRaw(own.Endpoint())
+		DeferCleanup(func() { etcd, raw = shared, client })
+		still, gone, busy := newSite(ctx, home), newSite(ctx, home), newSite(ctx, home)
+		options.store.Timeout = time.Second
+		run(ctx, options)
+		removed := newBundle(ctx, namespace, gone.bundle(), gone.bundle(), one)
+		Eventually(gone.saved(ctx, home)).Should(Equal(one))
+		backup, err := raw.Get(ctx, "/", clientv3.WithPrefix())
+		Expect(err).NotTo(HaveOccurred())
+		newBundle(ctx, namespace, still.bundle(), still.bundle(), one)
+		b := newBundle(ctx, namespace, busy.bundle(), busy.bundle(), one)
+		Eventually(still.saved(ctx, home)).Should(Equal(one))
+		Eventually(busy.saved(ctx, home)).Should(Equal(one))
+		Expect(api.Delete(ctx, removed)).To(Succeed())
+		Eventually(gone.saved(ctx, home)).Should(BeEmpty())
+
+		Expect(own.Kill()).To(Succeed())
+		Expect(os.RemoveAll(data)).To(Succeed())
+		Expect(own.Start(ctx)).To(Succeed())
+		var puts []clientv3.Op
+		for _, kv := range backup.Kvs {
+			puts = append(puts, clientv3.OpPut(string(kv.Key), string(kv.Value)))
+		}
+		_, err = raw.Txn(ctx).Then(puts...).Commit() // At one revision, as it was for a saved bundle.
+		Expect(err).NotTo(HaveOccurred())
+		Expect(gone.saved(ctx, home)()).To(Equal(one))
+		fill(ctx, b, two)
+		Eventually(busy.saved(ctx, home)).Should(Equal(two))
+		Eventually(still.saved(ctx, home)).Should(Equal(one), "nothing has changed in the cluster")
+		Eventually(gone.saved(ctx, home)).Should(BeEmpty())
+	}, SpecTimeout(2*time.Minute))
+
 	Context("with a member", func() {
 		var secret *corev1.Secret
 		var h *hub
@@ -246,6 +288,27 @@ var _ = Describe("The recorder", func() {
 			options.wire.Refuse(false)
 			options.wire.Mend()
 			Eventually(s.saved(ctx, edge), "60s").Should(BeEmpty(), "the bundle has gone meanwhile")
+		}, SpecTimeout(3*time.Minute))
+
+		It("keeps what it has saved of a namespace that is not read any more", func(ctx SpecContext) {
+			b := newBundle(ctx, namespace, s.bundle(), s.bundle(), one)
+			Eventually(s.saved(ctx, edge)).Should(Equal(one))
+			read := func(namespace string) {
+				annotation := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, corev1alpha2.AnnotationNamespaces, namespace)
+				Expect(api.Patch(ctx, secret.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(annotation)))).To(Succeed())
+			}
+			read(options.namespace)
+			Eventually(func() *fleet.Bundle {
+				return h.Bundle(fleet.BundleKey{Cluster: edge, Namespace: namespace, Name: b.Name})
+			}).Should(BeNil())
+			Consistently(s.saved(ctx, edge)).Should(Equal(one), "it is still there")
+
+			By("reading it again after it has gone")
+			Expect(api.Delete(ctx, b)).To(Succeed())
+			Eventually(s.saved(ctx, home)).Should(BeEmpty())
+			Consistently(s.saved(ctx, edge)).Should(Equal(one), "nobody knows")
+			read(namespace)
+			Eventually(s.saved(ctx, edge)).Should(BeEmpty())
 		}, SpecTimeout(3*time.Minute))
 
 		It("removes what it has saved of a cluster that is removed, and nothing of another hub's", func(ctx SpecContext) {

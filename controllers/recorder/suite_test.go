@@ -8,16 +8,11 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 // bundleCRD is the CRD of bundles, seen from this folder.
@@ -46,45 +41,17 @@ func TestSuite(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	SetDefaultEventuallyTimeout(patience)
-	SetDefaultEventuallyPollingInterval(10 * time.Millisecond)
-	SetDefaultConsistentlyDuration(quiet)
-	ctrl.SetLogger(GinkgoLogr)
-	klog.SetLogger(GinkgoLogr)
-
+	suite.Defaults(patience, quiet)
 	var err error
 	etcd, err = controlplane.StartEtcd(ctx, controlplane.EtcdOptions{Log: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() error { return etcd.Stop() })
 	raw = newRaw(etcd.Endpoint())
-	plane, err = controlplane.Start(ctx, controlplane.Options{Name: "recorder", Log: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() error { return plane.Stop() })
-	Expect(plane.InstallManifests(ctx, bundleCRD)).To(Succeed())
-	api, err = client.New(plane.Config(), client.Options{Scheme: newScheme()})
-	Expect(err).NotTo(HaveOccurred())
+	plane, api = suite.Start(ctx, controlplane.Options{Name: "recorder"}, bundleCRD)
 }, NodeTimeout(10*time.Minute))
 
-func newScheme() *runtime.Scheme {
-	GinkgoHelper()
-	scheme := runtime.NewScheme()
-	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
-	Expect(k8spluginv1alpha1.AddToScheme(scheme)).To(Succeed())
-	return scheme
-}
-
-// lasting returns a context that lasts until it is cancelled, or the spec is over. The context of a spec ends before its cleanup.
-func lasting() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.Background())
-	DeferCleanup(cancel)
-	return ctx, cancel
-}
-
-// newNamespace makes a namespace for a spec, whose bundles do not outlive it.
+// newNamespace makes a namespace for a spec.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
-	Expect(api.Create(ctx, namespace)).To(Succeed())
-	DeferCleanup(api.DeleteAllOf, &k8spluginv1alpha1.ResourceBundleState{}, client.InNamespace(namespace.Name))
-	return namespace.Name
+	return suite.NewNamespace(ctx, api, &k8spluginv1alpha1.ResourceBundleState{})
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 // causes returns what the culprits of a scope say, by name.
@@ -139,8 +140,8 @@ var _ = Describe("What could not be read", func() {
 		Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
 		admin, err := client.New(plane.Config(), client.Options{Scheme: scheme})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(plane.InstallManifests(ctx, manifest(gadgetRights))).To(Succeed())
-		Expect(plane.InstallManifests(ctx, manifest(gadgets))).To(Succeed())
+		Expect(plane.InstallManifests(ctx, suite.Manifest(gadgetRights))).To(Succeed())
+		Expect(plane.InstallManifests(ctx, suite.Manifest(gadgets))).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) error {
 			return admin.Delete(ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "gadgets.acme.example.com"}})
 		})

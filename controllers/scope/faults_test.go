@@ -18,6 +18,7 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/pruning"
 	"github.com/healthscope/healthscope/e2e/faults"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 // throughProxy runs a controller whose way to the API server can be disturbed.
@@ -42,7 +43,7 @@ func sumOfRequests(proxy *faults.Proxy) int {
 // deleteCRD deletes a CRD and all its objects, and makes sure that it is back when the spec has ended.
 func deleteCRD(ctx context.Context, name string) {
 	GinkgoHelper()
-	scheme := newScheme()
+	scheme := suite.Scheme()
 	Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
 	admin, err := client.New(plane.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
@@ -196,7 +197,7 @@ var _ = Describe("With another project's CRD", func() {
 		}
 		Expect(guard.Ready()).To(Succeed())
 		DeferCleanup(plane.InstallManifests, crds)
-		Expect(plane.InstallManifests(ctx, manifest(prunedCRD))).To(Succeed())
+		Expect(plane.InstallManifests(ctx, suite.Manifest(prunedCRD))).To(Succeed())
 		Eventually(guard.Ready, time.Minute).Should(MatchError(ContainSubstring("the CRD prunes status.summary")))
 		before := writes()
 		for _, s := range scopes {

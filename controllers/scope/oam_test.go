@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 // The HealthScopes that people have, with every field their CRD had.
@@ -101,7 +102,7 @@ var _ = Describe("HealthScopes that people have", func() {
 			namespace := newNamespace(ctx)
 			newDeployment(ctx, namespace, "web", 3)
 			start()
-			_, err := kubectl(ctx, "-n", namespace, "apply", "--validate=strict", "-f", manifest(text))
+			_, err := kubectl(ctx, "-n", namespace, "apply", "--validate=strict", "-f", suite.Manifest(text))
 			Expect(err).NotTo(HaveOccurred())
 			var want, got unstructured.Unstructured
 			Expect(yaml.Unmarshal([]byte(text), &want.Object)).To(Succeed())
@@ -126,7 +127,7 @@ var _ = Describe("HealthScopes that people have", func() {
 	It("may carry what KubeVela's own CRD pruned", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		text := strings.Replace(kubeVela, "  probe-timeout: 10", "  manageHealthCheck: true\n  probe-timeout: 10", 1)
-		output, err := kubectl(ctx, "-n", namespace, "apply", "--validate=warn", "-f", manifest(text))
+		output, err := kubectl(ctx, "-n", namespace, "apply", "--validate=warn", "-f", suite.Manifest(text))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(output).To(ContainSubstring(`unknown field "spec.manageHealthCheck"`))
 	})
@@ -181,7 +182,7 @@ var _ = Describe("The CRD", func() {
 	DescribeTable("refuses what cannot be, in words that help",
 		func(ctx SpecContext, name, spec, want string) {
 			text := fmt.Sprintf("apiVersion: core.oam.dev/v1alpha2\nkind: HealthScope\nmetadata: {name: %q}\nspec: %s\n", name, spec)
-			_, err := kubectl(ctx, "-n", newNamespace(ctx), "apply", "-f", manifest(text))
+			_, err := kubectl(ctx, "-n", newNamespace(ctx), "apply", "-f", suite.Manifest(text))
 			Expect(err).To(MatchError(ContainSubstring(want)))
 		},
 		Entry("the reserved name", "name", "{}", "the name 'name' is reserved"),

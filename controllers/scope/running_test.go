@@ -1,7 +1,6 @@
 package scope_test
 
 import (
-	"io"
 	"maps"
 	"net/http"
 	"path"
@@ -22,6 +21,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/pruning"
 	"github.com/healthscope/healthscope/controllers/scope"
+	"github.com/healthscope/healthscope/e2e/suite"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
@@ -60,7 +60,7 @@ func start(change ...func(*settings)) *controller {
 		f(&s)
 	}
 	c := &controller{wiretap: newWiretap(), registry: scope.NewRegistry(), metrics: prometheus.NewRegistry()}
-	s.config.Wrap(c.wrap)
+	s.config.Wrap(c.Wrap)
 	c.metrics.MustRegister(scope.NewCollector(c.registry))
 	c.mgr = newManager(s)
 	objects := fleet.NewObjects([]string{"app.oam.dev/component"}, nil)
@@ -72,9 +72,9 @@ func start(change ...func(*settings)) *controller {
 	view, err := fleet.Setup(c.mgr, options)
 	Expect(err).NotTo(HaveOccurred())
 	c.view = view
-	ctx, cancel := lasting()
+	ctx, cancel := suite.Lasting()
 	Expect(scope.Setup(ctx, c.mgr, scope.Options{View: view, Objects: objects, Registry: c.registry, Policy: s.policy, Guard: s.guard})).To(Succeed())
-	c.release = c.hold(s.held)
+	c.release = c.Hold(s.held)
 	DeferCleanup(c.release)
 	ended := make(chan error, 1)
 	go func() { ended <- c.mgr.Start(ctx) }()
@@ -91,7 +91,7 @@ func start(change ...func(*settings)) *controller {
 func newManager(s settings) ctrl.Manager {
 	GinkgoHelper()
 	options := ctrl.Options{
-		Scheme: newScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: suite.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Cache:          cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 		LeaderElection: s.elected, LeaderElectionID: account, LeaderElectionNamespace: home, LeaderElectionReleaseOnCancel: true,
 	}
@@ -124,42 +124,23 @@ func (c *controller) series(namespace, name string) map[string]float64 {
 
 // wiretap sees all requests of a controller.
 type wiretap struct {
+	suite.Tap
+
 	mu     sync.Mutex
 	writes map[string]int
 	used   map[string]struct{}
-	open   map[string]int
-	gates  map[string]chan struct{}
 }
 
 func newWiretap() *wiretap {
-	return &wiretap{writes: map[string]int{}, used: map[string]struct{}{}, open: map[string]int{}, gates: map[string]chan struct{}{}}
+	w := &wiretap{writes: map[string]int{}, used: map[string]struct{}{}}
+	w.Note = w.note
+	return w
 }
 
 // statusPath is where the status of a scope is written.
 var statusPath = regexp.MustCompile(`^/apis/core\.oam\.dev/v1alpha2/namespaces/([^/]+)/healthscopes/([^/]+)/status$`)
 
-func (w *wiretap) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		resource := path.Base(request.URL.Path)
-		isWatch := request.URL.Query().Get("watch") == "true"
-		if gate := w.note(request, resource); gate != nil {
-			select {
-			case <-gate:
-			case <-request.Context().Done():
-				return nil, request.Context().Err()
-			}
-		}
-		response, err := next.RoundTrip(request)
-		if err == nil && isWatch && response.StatusCode == http.StatusOK {
-			w.add(resource, 1)
-			response.Body = &stream{ReadCloser: response.Body, closed: sync.OnceFunc(func() { w.add(resource, -1) })}
-		}
-		return response, err
-	})
-}
-
-// note notes a request, and returns the gate it has to wait for, if there is one.
-func (w *wiretap) note(request *http.Request, resource string) chan struct{} {
+func (w *wiretap) note(request *http.Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if right := rightOf(request); right != "" {
@@ -168,13 +149,6 @@ func (w *wiretap) note(request *http.Request, resource string) chan struct{} {
 	if m := statusPath.FindStringSubmatch(request.URL.Path); m != nil {
 		w.writes[m[1]+"/"+m[2]]++
 	}
-	return w.gates[resource]
-}
-
-func (w *wiretap) add(resource string, n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.open[resource] += n
 }
 
 // apiPath is the path of a request for objects: group, resource, name and subresource.
@@ -189,7 +163,7 @@ func rightOf(request *http.Request) string {
 	verb := map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete"}[request.Method]
 	switch {
 	case verb != "":
-	case request.URL.Query().Get("watch") == "true":
+	case suite.IsWatch(request):
 		verb = "watch"
 	case m[3] == "":
 		verb = "list"
@@ -217,39 +191,5 @@ func (w *wiretap) written(namespace, name string) func() int {
 
 // watches returns how many watches of a resource are open.
 func (w *wiretap) watches(resource string) func() int {
-	return func() int {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		return w.open[resource]
-	}
+	return func() int { return w.Watches(resource) }
 }
-
-// hold holds requests for a resource back until the returned function is called.
-func (w *wiretap) hold(resource string) (release func()) {
-	gate := make(chan struct{})
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.gates[resource] = gate
-	return sync.OnceFunc(func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		delete(w.gates, resource)
-		close(gate)
-	})
-}
-
-// stream is the body of a watch, which knows when it is closed.
-type stream struct {
-	io.ReadCloser
-
-	closed func()
-}
-
-func (s *stream) Close() error {
-	s.closed()
-	return s.ReadCloser.Close()
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }

@@ -15,17 +15,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
-	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 // crds is the folder of the CRDs, seen from this one.
@@ -57,31 +53,17 @@ func TestSuite(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	SetDefaultEventuallyTimeout(patience)
-	SetDefaultEventuallyPollingInterval(10 * time.Millisecond)
-	SetDefaultConsistentlyDuration(quiet)
-	ctrl.SetLogger(GinkgoLogr)
-	klog.SetLogger(GinkgoLogr)
-
-	var err error
-	plane, err = controlplane.Start(ctx, controlplane.Options{Name: "scope", Log: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() error { return plane.Stop() })
-	Expect(plane.InstallManifests(ctx, crds)).To(Succeed())
-	api, err = client.New(plane.Config(), client.Options{Scheme: newScheme()})
-	Expect(err).NotTo(HaveOccurred())
+	suite.Defaults(patience, quiet)
+	plane, api = suite.Start(ctx, controlplane.Options{Name: "scope"}, crds)
 	makeAccount(ctx)
 	token = filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 	Expect(plane.ServiceAccountKubeconfig(ctx, home, account, token)).To(Succeed())
 }, NodeTimeout(5*time.Minute))
 
-func newScheme() *runtime.Scheme {
+// newNamespace makes a namespace for a spec.
+func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, corev1alpha2.AddToScheme, k8spluginv1alpha1.AddToScheme} {
-		Expect(add(scheme)).To(Succeed())
-	}
-	return scheme
+	return suite.NewNamespace(ctx, api, &corev1alpha2.HealthScope{})
 }
 
 // accountConfig returns the configuration of the controller's ServiceAccount.
@@ -148,30 +130,6 @@ func grant(ctx context.Context, resource string) {
 		Expect(api.Create(ctx, object)).To(Succeed())
 		DeferCleanup(api.Delete, object)
 	}
-}
-
-// lasting returns a context that lasts until it is cancelled, or the spec is over. The context of a spec ends before its cleanup.
-func lasting() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.Background())
-	DeferCleanup(cancel)
-	return ctx, cancel
-}
-
-// newNamespace makes a namespace for a spec. Its scopes go with the spec, because the controllers of other specs see them too.
-func newNamespace(ctx context.Context) string {
-	GinkgoHelper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
-	Expect(api.Create(ctx, namespace)).To(Succeed())
-	DeferCleanup(api.DeleteAllOf, &corev1alpha2.HealthScope{}, client.InNamespace(namespace.Name))
-	return namespace.Name
-}
-
-// manifest writes a manifest to a file.
-func manifest(text string) string {
-	GinkgoHelper()
-	file := filepath.Join(GinkgoT().TempDir(), "manifest.yaml")
-	Expect(os.WriteFile(file, []byte(text), 0o600)).To(Succeed())
-	return file
 }
 
 // kubectl runs the real kubectl as administrator and returns what it prints.

@@ -224,22 +224,31 @@ func reported(a app, crash bool) (k8spluginv1alpha1.ResourceBundleStateStatus, e
 		pod.Status = podStatus(pod, crash && i == 0)
 		objects = append(objects, pod)
 	}
+	members, err := membersOf(objects)
+	if err != nil {
+		return k8spluginv1alpha1.ResourceBundleStateStatus{}, err
+	}
+	return bundle.Build(members, &k8spluginv1alpha1.ResourceBundleStateStatus{}, started, bundle.Options{}), nil
+}
+
+// membersOf are objects as the monitor sees them.
+func membersOf(objects []client.Object) ([]*unstructured.Unstructured, error) {
 	var members []*unstructured.Unstructured
 	for i, o := range objects {
 		kinds, _, err := scheme.Scheme.ObjectKinds(o)
 		if err != nil {
-			return k8spluginv1alpha1.ResourceBundleStateStatus{}, fmt.Errorf("cannot find the kind of %T: %w", o, err)
+			return nil, fmt.Errorf("cannot find the kind of %T: %w", o, err)
 		}
 		o.SetUID(types.UID(fmt.Sprintf("6f1c1f3e-7d5a-4b1e-9c1d-%012d", i)))
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 		if err != nil {
-			return k8spluginv1alpha1.ResourceBundleStateStatus{}, fmt.Errorf("cannot convert %T: %w", o, err)
+			return nil, fmt.Errorf("cannot convert %T: %w", o, err)
 		}
 		member := &unstructured.Unstructured{Object: content}
 		member.SetGroupVersionKind(kinds[0])
 		members = append(members, member)
 	}
-	return bundle.Build(members, &k8spluginv1alpha1.ResourceBundleStateStatus{}, started, bundle.Options{}), nil
+	return members, nil
 }
 
 // floorScope is a scope's status with as much in it as the controller's have.

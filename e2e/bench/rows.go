@@ -41,6 +41,11 @@ func stages() [][]row {
 		{"fleet-flip", "one bundle of a member changes → its scope, 50 scopes over 100 clusters", ensureFleet, measureFleetFlip, nil},
 		{"fleet-idle", "nothing changes in 100 clusters", ensureFleet, measureFleetIdle, countFleetIdle},
 		{"fleet-rate", "bundles of 100 clusters change ever faster → their scopes", ensureFleet, measureFleetRate, nil},
+	}, {
+		{"status-cold", "first status of 5 apps × 50 clusters × 15 resources after the controller starts", prepareStatus, measureStatusCold, nil},
+		{"status-summary", "20 clients ask for its summary", ensureStatus, measureStatusSummary, nil},
+		{"status-all", "20 clients ask for all its resources", ensureStatus, measureStatusAll, nil},
+		{"status-health", "20 clients ask how it fares", ensureStatus, measureStatusHealth, nil},
 	}}
 }
 
@@ -61,6 +66,8 @@ type bench struct {
 	inventory *inventory
 	// fleet is the member clusters; nil until there are any.
 	fleet *fleetBench
+	// status is the group whose status is asked for; nil until there is one.
+	status *statusBench
 	// crashed are the pods that crash at the moment.
 	crashed map[types.NamespacedName]bool
 	// filled and judged say that monitor and controller run and have done their first work.

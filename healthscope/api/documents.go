@@ -66,6 +66,7 @@ type Documents struct {
 
 	decoded  decodedContexts
 	answers  *lru.Cache
+	batches  batches
 	detailed chan struct{}
 }
 
@@ -95,43 +96,75 @@ func (d *Documents) answer(ctx context.Context, subject appcontext.Subject, quer
 	if d == nil || d.Contexts == nil {
 		return answer{}, failf(http.StatusServiceUnavailable, "there are no AppContexts to read: the server's configuration has no section appContext, which says in which etcd they are")
 	}
-	view, err := d.Contexts.View(ctx, subject, q.Instance)
-	if err != nil {
-		return answer{}, viewFailure(q, err)
-	}
-	if len(view.Contexts) == 0 && len(view.Info.Actions) == 0 {
-		return answer{}, failf(http.StatusNotFound, "nothing is known of %s %s: there is neither a context nor a history of it in etcd", kindOf(subject), quote(subject.String()))
-	}
-	now := time.Now()
-	contents := d.decoded.of(view)
-	keeps := isOfContextsOnly(q) && now.Sub(view.Proven) < keepsFresh
-	question := question{subject, query.Encode()}
-	if keeps {
-		if made, ok := d.kept(question, contents, view); ok {
+	asked := question{subject, query.Encode()}
+	if isOfContextsOnly(q) {
+		view, err := d.view(ctx, subject, q)
+		if err != nil {
+			return answer{}, err
+		}
+		if made, ok := d.kept(asked, d.decoded.of(view), view); ok && keeps(q, view, time.Now()) {
 			return answer{document: made, lasting: true}, nil
 		}
 	}
-	if q.Output == status.OutputDetail {
-		select {
-		case d.detailed <- struct{}{}:
-			defer func() { <-d.detailed }()
-		case <-ctx.Done():
-			return answer{}, failf(http.StatusServiceUnavailable, "%w: %d answers with output=detail are being made already; try again, or ask for one app or cluster", errBusy, maxDetailed)
-		}
+	compose := func(ctx context.Context) (answer, error) { return d.compose(ctx, asked, q) }
+	if q.Output != status.OutputDetail {
+		return d.batches.ask(ctx, asked, compose)
 	}
+	if err := d.admit(ctx); err != nil {
+		return answer{}, err
+	}
+	defer func() { <-d.detailed }()
+	return compose(ctx)
+}
+
+// compose makes the document that a query asks for, from what is known now.
+func (d *Documents) compose(ctx context.Context, asked question, q status.Query) (answer, error) {
+	view, err := d.view(ctx, asked.subject, q)
+	if err != nil {
+		return answer{}, err
+	}
+	now := time.Now()
+	contents := d.decoded.of(view)
 	document := status.New(status.Input{
-		Subject: subject, View: view, Contents: contents.contents, Reports: d.reports(ctx, view, contents, q, now), Policy: d.Policy, Now: now,
+		Subject: asked.subject, View: view, Contents: contents.contents, Reports: d.reports(ctx, view, contents, q, now), Policy: d.Policy, Now: now,
 	}, q)
 	body, err := encode(document)
 	made := encoded{body, tagOf(body)}
-	if err == nil && keeps {
-		d.keep(question, contents, view, made)
+	if err == nil && keeps(q, view, now) {
+		d.keep(asked, contents, view, made)
 	}
 	return answer{document: made, lasting: true}, err
 }
 
+// view reads what is known of a subject.
+func (d *Documents) view(ctx context.Context, subject appcontext.Subject, q status.Query) (appcontext.View, error) {
+	view, err := d.Contexts.View(ctx, subject, q.Instance)
+	switch {
+	case err != nil:
+		return view, viewFailure(q, err)
+	case len(view.Contexts) == 0 && len(view.Info.Actions) == 0:
+		return view, failf(http.StatusNotFound, "nothing is known of %s %s: there is neither a context nor a history of it in etcd", kindOf(subject), quote(subject.String()))
+	}
+	return view, nil
+}
+
+// admit waits until one more answer with whole objects may be made. The caller takes a token out of detailed afterwards.
+func (d *Documents) admit(ctx context.Context) error {
+	select {
+	case d.detailed <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return failf(http.StatusServiceUnavailable, "%w: %d answers with whole objects are being made already; try again, or ask for one app or cluster", errBusy, maxDetailed)
+	}
+}
+
 // isOfContextsOnly says whether an answer depends on nothing but contexts: neither on clusters, nor on the time.
 func isOfContextsOnly(q status.Query) bool { return q.Type == status.TypeRsync && !q.Health }
+
+// keeps says whether the answer to a query, made of a view at a time, may be given again.
+func keeps(q status.Query, view appcontext.View, now time.Time) bool {
+	return isOfContextsOnly(q) && now.Sub(view.Proven) < keepsFresh
+}
 
 // kindOf says for people what a subject is.
 func kindOf(s appcontext.Subject) string {
@@ -213,6 +246,10 @@ func (h *handler) instanceStatus(ctx context.Context, r *http.Request, _ url.Val
 	if len(sightings) == 0 {
 		return answer{}, failf(http.StatusNotFound, "nothing is known of instance %s: no ResourceBundleState that can be seen has the label %s=%s", quote(id), status.InstanceLabel, id)
 	}
+	if err := h.documents.admit(ctx); err != nil {
+		return answer{}, err
+	}
+	defer func() { <-h.documents.detailed }()
 	read(ctx, sightings)
 	reports := make([]status.Report, 0, len(sightings))
 	for i := range sightings {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -262,6 +263,43 @@ func TestDetailIsReadFromTheCluster(t *testing.T) {
 		if got := len(clusters[name].Resources[0].Detail) > 0; got != want {
 			t.Errorf("%s has detail: %t, want %t", name, got, want)
 		}
+	}
+}
+
+// TestWholeObjectsHaveALimit asserts that few answers with whole objects are made at once, and that who waits too long is told.
+func TestWholeObjectsHaveALimit(t *testing.T) {
+	contexts, clusters := fixtures(t)
+	begun, over := make(chan struct{}, 2*maxDetailed), make(chan struct{})
+	held := sightingOf("west+bonn", healthscope.Ready, true)
+	held.Read = func(context.Context) (*status.Bundle, error) {
+		begun <- struct{}{}
+		<-over
+		return nil, errors.New("no answer")
+	}
+	clusters.instances["held-fox"] = []Sighting{held}
+	h := NewHandler(Options{Documents: NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: clusters})})
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer close(over)
+	for range maxDetailed {
+		group.Go(func() { get(t, h, "/v1/instance/held-fox/status", nil) })
+		<-begun
+	}
+	for _, target := range []string{"/v1/instance/held-fox/status", autumnURL + "?output=detail"} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, target, http.NoBody)
+		w := httptest.NewRecorder()
+		answered := make(chan struct{})
+		group.Go(func() { defer close(answered); h.ServeHTTP(w, r) })
+		select {
+		case <-begun:
+			t.Errorf("%s: more than %d answers read whole bundles", target, maxDetailed)
+		case <-answered:
+			if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "are being made already") {
+				t.Errorf("%s: status %d, %s", target, w.Code, w.Body)
+			}
+		}
+		cancel()
 	}
 }
 

@@ -113,6 +113,30 @@ func viewContents(v appcontext.View) map[string]any {
 	return all
 }
 
+func TestWhileNobodyWritesTheCacheStaysCurrent(t *testing.T) {
+	etcd := ownEtcd(t, controlplane.EtcdOptions{})
+	const interval = 20 * time.Millisecond
+	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, ProofInterval: interval})
+	ac, h := newContext(t, store)
+	add(t, ac, h, "cart", "west+bonn", "web+Deployment")
+	cache := runCache(t, store, appcontext.CacheOptions{})
+	first, read, err := cache.Snapshot(t.Context(), ac.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A watch without proof would have been given up, and everything read anew, twice by then.
+	eventually(t, "what the cache knows is not proven", func(ctx context.Context) error {
+		last, proven, err := cache.Snapshot(ctx, ac.ID())
+		if err == nil && !last.Same(first) {
+			t.Fatal("the context was read anew")
+		}
+		if age := proven.Sub(read); err == nil && age < 10*interval {
+			return fmt.Errorf("it is proven %s after it was read", age)
+		}
+		return err
+	})
+}
+
 func TestWhileEtcdIsAwayTheCacheAnswersAndSaysHowOld(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Timeout: time.Second, ProofInterval: 20 * time.Millisecond})

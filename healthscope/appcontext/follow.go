@@ -79,7 +79,7 @@ func (f *follower) session(ctx context.Context) error {
 	// could be old.
 	watcher := clientv3.NewWatcher(client)
 	watching, cancel := context.WithCancelCause(clientv3.WithRequireLeader(ctx))
-	p := &prover{store: f.store, watcher: watcher, key: f.from, heard: time.Now()}
+	p := &prover{store: f.store, watcher: watcher, key: f.from, known: revision, quiet: make(chan time.Time, 1), heard: time.Now()}
 	var group sync.WaitGroup
 	group.Go(func() { p.run(watching, cancel) })
 	defer func() {
@@ -87,35 +87,57 @@ func (f *follower) session(ctx context.Context) error {
 		_ = watcher.Close() // Also ends a stream that a late question may have opened.
 		group.Wait()
 	}()
-	for r := range watcher.Watch(watching, f.from, clientv3.WithRange(f.end), clientv3.WithRev(revision+1)) {
-		if err := r.Err(); err != nil {
-			return translate(ctx, err)
-		}
-		switch {
-		case len(r.Events) > 0:
-			// Not the header's: that may be ahead of the events while the watch catches up.
-			revision = r.Events[len(r.Events)-1].Kv.ModRevision
-			f.apply(r.Events, revision)
-		case r.IsProgressNotify():
-			revision = max(revision, r.Header.Revision)
-		}
-		if asked, ok := p.answered(revision); ok {
-			f.proven(revision, asked)
-		}
+	if err := f.listen(ctx, watcher.Watch(watching, f.from, clientv3.WithRange(f.end), clientv3.WithRev(revision+1)), p); err != nil {
+		return err
 	}
 	err = context.Cause(watching)
 	f.suspect = errors.Is(err, errSilent)
 	return cmp.Or(err, error(ErrUnavailable))
 }
 
+// listen tells what a watch says, until it breaks, and what its prover finds out.
+func (f *follower) listen(ctx context.Context, watch clientv3.WatchChan, p *prover) error {
+	revision := p.known
+	for {
+		select {
+		case asked := <-p.quiet:
+			f.proven(revision, asked)
+		case r, ok := <-watch:
+			if !ok {
+				return nil
+			}
+			if err := r.Err(); err != nil {
+				return translate(ctx, err)
+			}
+			switch {
+			case len(r.Events) > 0:
+				// Not the header's: that may be ahead of the events while the watch catches up.
+				revision = r.Events[len(r.Events)-1].Kv.ModRevision
+				f.apply(r.Events, revision)
+			case r.IsProgressNotify():
+				revision = max(revision, r.Header.Revision)
+			}
+			if asked, ok := p.answered(revision); ok {
+				f.proven(revision, asked)
+			}
+		}
+	}
+}
+
 // prover finds out, again and again, whether a watch is current: it asks etcd, all of it and not only the member that the
-// watch is at, for its revision, and then the watch to say when it has come so far.
+// watch is at, for its revision. When that is not known yet it asks the watch to say when it has come so far. When it is,
+// nothing has been written since, and what is known is current; the watch would give no answer, for etcd does not speak of
+// progress to a watch that begins after the last revision.
 type prover struct {
 	store   *Store
 	watcher clientv3.Watcher
 	key     string
+	// quiet is sent when etcd was asked and nothing was new.
+	quiet chan time.Time
 
 	mu sync.Mutex
+	// known is the revision up to which everything is known.
+	known int64
 	// asked is when the question was put that is not answered yet, zero when there is none, and revision what to wait for.
 	asked    time.Time
 	revision int64
@@ -148,12 +170,16 @@ func (p *prover) run(ctx context.Context, cancel context.CancelCauseFunc) {
 // be asked stays without proof.
 func (p *prover) ask(ctx context.Context) {
 	p.mu.Lock()
-	waiting := !p.asked.IsZero()
+	waiting, known := !p.asked.IsZero(), p.known
 	p.mu.Unlock()
 	if !waiting {
 		asked := time.Now()
 		_, revision, err := p.store.read(ctx, p.key, clientv3.WithCountOnly())
 		if err != nil {
+			return
+		}
+		if revision == known {
+			p.prove(asked)
 			return
 		}
 		p.mu.Lock()
@@ -163,10 +189,22 @@ func (p *prover) ask(ctx context.Context) {
 	_ = p.watcher.RequestProgress(ctx)
 }
 
+// prove notes that nothing is new.
+func (p *prover) prove(asked time.Time) {
+	p.mu.Lock()
+	p.heard = time.Now()
+	p.mu.Unlock()
+	select {
+	case p.quiet <- asked:
+	default: // The one before has not been looked at yet.
+	}
+}
+
 // answered says whether a watch that has come to a revision answers the question, and when that was put.
 func (p *prover) answered(revision int64) (time.Time, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.known = revision
 	asked := p.asked
 	if asked.IsZero() || revision < p.revision {
 		return time.Time{}, false

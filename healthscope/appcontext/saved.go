@@ -52,6 +52,8 @@ type SavedBundle struct {
 type StoredBundle struct {
 	// Place is the place.
 	Place Place
+	// AsOf is the revision of etcd when it was asked. A later read can tell of an earlier one only if etcd was restored meanwhile.
+	AsOf int64
 	// Exists is true when the context has the app in the cluster.
 	Exists bool
 	// Revision is the revision of etcd at which the bundle there was written, by whom ever; 0 when there is none.
@@ -94,7 +96,7 @@ func (s *Store) ReadBundle(ctx context.Context, p Place) (StoredBundle, error) {
 	if err != nil {
 		return stored, failed(fmt.Sprintf("%s %q", opReadBundle, p), err)
 	}
-	stored.Exists = results[0].Count > 0
+	stored.AsOf, stored.Exists = results[0].Header.GetRevision(), results[0].Count > 0
 	for _, kv := range results[1].Kvs {
 		stored.Revision = kv.ModRevision
 	}

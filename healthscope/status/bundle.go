@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	k8sjson "k8s.io/apimachinery/pkg/util/json"
 
@@ -23,6 +24,8 @@ type Bundle struct {
 	lists map[string]k8spluginv1alpha1.RawList
 	// count is how many objects the bundle says it has.
 	count int
+	// last is the last judgement of contents, which is used as long as it holds; nil before the first.
+	last atomic.Pointer[judged]
 }
 
 // DecodeBundle decodes the status of a ResourceBundleState of a cluster from JSON, as EMCO's rsync and the recorder save

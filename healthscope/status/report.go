@@ -1,6 +1,7 @@
 package status
 
 import (
+	"slices"
 	"time"
 
 	"github.com/healthscope/healthscope/healthscope"
@@ -37,10 +38,35 @@ func SavedReport(b *Bundle, policy healthscope.Policy, lastSeen, now time.Time) 
 		return Report{}
 	}
 	return Report{
-		Members: healthscope.Judge(b.contents.Results, policy, now).Members, Observed: b.contents.Observed,
+		Members: b.judge(policy, now), Observed: b.contents.Observed,
 		Truncated: b.contents.Truncated, Unlisted: b.contents.Unlisted, Malformed: b.contents.Malformed,
 		Saved: true, LastSeen: lastSeen, Bundle: b,
 	}
+}
+
+// judged is a judgement, and what it was made with.
+type judged struct {
+	healthscope.Verdict
+
+	policy healthscope.Policy
+	at     time.Time
+}
+
+// judge judges what the bundle says, unless that was done before and still holds.
+func (b *Bundle) judge(policy healthscope.Policy, now time.Time) []healthscope.Member {
+	if last := b.last.Load(); last != nil && last.holds(policy, now) {
+		return last.Members
+	}
+	made := &judged{healthscope.Judge(b.contents.Results, policy, now), policy, now}
+	b.last.Store(made)
+	return made.Members
+}
+
+// holds says whether a judgement would be the same with a policy, at a time. One that has taken now for a time in the
+// future would not.
+func (j *judged) holds(policy healthscope.Policy, now time.Time) bool {
+	return policy == j.policy && !now.Before(j.at) && (j.NextCheck.IsZero() || now.Before(j.NextCheck)) &&
+		!slices.ContainsFunc(j.Members, func(m healthscope.Member) bool { return m.Since.Equal(j.at) })
 }
 
 // Presence says whether an object is in its cluster, in the words of EMCO's status design.

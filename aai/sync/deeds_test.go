@@ -1,0 +1,139 @@
+package sync_test
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"pgregory.net/rapid"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/simulator"
+	aaisync "github.com/healthscope/healthscope/aai/sync"
+)
+
+// deed is something that others do in the middle of a pass, between two of its requests. A&AI compares no version when it
+// takes a patch, so whoever changes labels or the owner between our reading and our patch loses: that is no deed here.
+type deed struct {
+	mu sync.Mutex
+	// after is how many requests come before it is done, and do does it; nil when nothing is to be done.
+	after int
+	do    func()
+	// before is what A&AI held before the pass, as far as others have not changed it since, and existed what was there when the pass began.
+	before  map[string]map[string]any
+	existed map[string]bool
+}
+
+// plan plans what is to be done in the next pass.
+func (d *deed) plan(after int, do func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.after, d.do = after, do
+}
+
+// begin notes what A&AI holds when a pass begins.
+func (d *deed) begin(before map[string]map[string]any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.before, d.existed = before, map[string]bool{}
+	for id := range before {
+		d.existed[id] = true
+	}
+}
+
+// end returns what A&AI held before the pass, as far as others have not changed it since. A deed whose moment has not come is not done any more.
+func (d *deed) end() map[string]map[string]any {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.do = nil
+	return maps.Clone(d.before)
+}
+
+// arrive counts a request, before A&AI sees it.
+func (d *deed) arrive() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.do == nil {
+		return
+	}
+	if d.after--; d.after < 0 {
+		d.do()
+		d.do = nil
+	}
+}
+
+// meanwhile makes a pass during which others do something.
+func (h *history) meanwhile(t *rapid.T) {
+	h.advance(2 * aaisync.DefaultMaxAge) // What is known is too old to be written to without being read.
+	id := anyID(t)
+	do := rapid.SampledFrom([]func(string){h.remove, h.touch, h.own, h.move, h.tenantComesOrGoes, h.vnfGoes}).Draw(t, "deed")
+	h.deed.plan(rapid.IntRange(0, 4).Draw(t, "after"), func() { do(id) })
+	h.pass(t, anyHolds(t))
+}
+
+// remove deletes a document, of whomever it is.
+func (h *history) remove(id string) {
+	if h.Act(simulator.Action{Action: "delete", URI: key(id).Path()}) == nil {
+		delete(h.deed.before, id)
+	}
+}
+
+// touch gives a document another version.
+func (h *history) touch(id string) {
+	if _, ok := h.Get(key(id).Path()); ok && h.Act(simulator.Action{Action: "patch", URI: key(id).Path(), Body: map[string]any{"name": "touched"}}) == nil {
+		h.look(id)
+	}
+}
+
+// own takes a place that was free when the pass began, and still is.
+func (h *history) own(id string) {
+	if _, ok := h.Get(key(id).Path()); ok || h.deed.existed[id] {
+		return
+	}
+	body := map[string]any{
+		"name": "x", "group": "", "version": "v1", "kind": "Pod", "namespace": "", "selflink": "s", "data-owner": "CnfAdapter", "labels": []string{"their=own"},
+	}
+	if h.Act(simulator.Action{Action: "put", URI: key(id).Path(), Body: body}) == nil {
+		h.look(id)
+	}
+}
+
+// look notes what a document is like after a deed.
+func (h *history) look(id string) {
+	if d, ok := h.Get(key(id).Path()); ok && h.deed.before != nil {
+		h.deed.before[id] = d
+	}
+}
+
+// move relates a document to another VNF.
+func (h *history) move(id string) {
+	edge := func(vnf string) map[string]any {
+		return map[string]any{"related-to": "generic-vnf", "related-link": aai.ToGenericVNF(vnf).Target()}
+	}
+	path := key(id).Path() + "/relationship-list/relationship"
+	d, _ := h.Get(key(id).Path())
+	if _, ok := h.Get(aai.ToGenericVNF("vnf-2").Target()); !ok || !slices.Equal(targets(d), []string{"-> vnf-1"}) {
+		return
+	}
+	if h.Act(simulator.Action{Action: "delete", URI: path, Body: edge("vnf-1")}, simulator.Action{Action: "put", URI: path, Body: edge("vnf-2")}) == nil {
+		h.look(id)
+	}
+}
+
+// tenantComesOrGoes deletes the tenant with all that is in it, or makes it anew.
+func (h *history) tenantComesOrGoes(string) {
+	if _, ok := h.Get(tenant.Path()); !ok {
+		h.seed(simulator.Tenant(tenant.CloudOwner, tenant.CloudRegionID, tenant.TenantID))
+		return
+	}
+	for id := range h.all() {
+		h.remove(id)
+	}
+	// When something has been put there meanwhile, A&AI does not let it go.
+	_ = h.Act(simulator.Action{Action: "delete", URI: tenant.Path()})
+}
+
+// vnfGoes deletes the VNF to which documents are related.
+func (h *history) vnfGoes(string) {
+	_ = h.Act(simulator.Action{Action: "delete", URI: aai.ToGenericVNF("vnf-1").Target()}) // It may have gone before.
+}

@@ -1,0 +1,107 @@
+package inventory
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/plan"
+	"github.com/healthscope/healthscope/aai/sync"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// read returns the letters as somebody reads them from the metrics server.
+func read(t *testing.T, l *Ledger) []map[string]any {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	l.serveLetters(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, LettersPath, http.NoBody))
+	if answer.Code != http.StatusOK || answer.Header().Get("Content-Type") != "application/json" {
+		t.Fatalf("status %d, %v", answer.Code, answer.Header())
+	}
+	var letters []map[string]any
+	if err := json.Unmarshal(answer.Body.Bytes(), &letters); err != nil || letters == nil {
+		t.Fatalf("%v: %s", err, answer.Body)
+	}
+	return letters
+}
+
+func TestLettersTellWhatWasRefusedAndWhy(t *testing.T) {
+	l := newLedger(options(), nobody)
+	if letters := read(t, l); len(letters) > 0 {
+		t.Errorf("at first there are %v", letters)
+	}
+	web, old := keyOf(member("shop", "web", healthscope.Ready)), keyOf(member("shop", "old", healthscope.Ready))
+	refused := func(resource sync.Resource) sync.Object {
+		return sync.Object{State: sync.Failed, Reason: sync.ReasonRejected, Message: `cannot put "/x": status 400: no (transaction 7)`, Resource: resource}
+	}
+	pass := passOf(map[string]sync.Object{"web": refused(sync.Resource{Cluster: "edge", Kind: "Deployment", Namespace: "shop", Name: "web"}), "db": {State: sync.Synced}})
+	pass.Kept = []plan.Kept{{Key: old, Source: "edge", Cause: plan.CausePolicy, Message: "the policy is upsert-only"}}
+	note(l, tenant, pass, nil, false)
+	modules := func(b sync.State, at time.Time) {
+		l.putModules("vnf-1", sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{
+			module("a"): refused(sync.Resource{}), module("b"): {State: b, Reason: sync.ReasonRejected, Message: "no"}, module("c"): {State: sync.Pending, Reason: sync.ReasonMissingDependency},
+		}}, nil, at)
+	}
+	modules(sync.Failed, noon)
+	modules(sync.Failed, noon.Add(time.Hour)) // What is refused again keeps its time.
+	want := []map[string]any{
+		{"genericVnf": "vnf-1", "vfModule": "a", "cause": "rejected", "message": "status 400: no", "since": "2026-06-01T12:00:00Z"},
+		{"genericVnf": "vnf-1", "vfModule": "b", "cause": "rejected", "message": "no", "since": "2026-06-01T12:00:00Z"},
+		{"tenant": tenant.String(), "id": web.ID, "cluster": "edge", "kind": "Deployment", "namespace": "shop", "name": "web", "cause": "rejected", "message": "status 400: no", "since": "2026-06-01T12:00:00Z"},
+		{"tenant": tenant.String(), "id": old.ID, "cluster": "edge", "cause": "policy", "message": "the policy is upsert-only"},
+	}
+	slices.SortFunc(want[2:], func(a, b map[string]any) int { return strings.Compare(a["id"].(string), b["id"].(string)) }) //nolint:forcetypeassert // It is a string just above.
+	if diff := cmp.Diff(want, read(t, l)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	expectLetters(t, l, 3)
+
+	modules(sync.Synced, noon.Add(2*time.Hour))
+	note(l, tenant, passOf(map[string]sync.Object{"web": {State: sync.Synced}}), nil, false)
+	if diff := cmp.Diff(want[:1], read(t, l)); diff != "" {
+		t.Errorf("when A&AI has taken some, -want +got:\n%s", diff)
+	}
+	modules(sync.Failed, noon.Add(3*time.Hour))
+	if since := read(t, l)[1]["since"]; since != "2026-06-01T15:00:00Z" {
+		t.Errorf("what is refused anew is so since %v", since)
+	}
+	l.putModules("vnf-1", sync.ModuleReport{}, nil, noon)
+	if letters := read(t, l); len(letters) > 0 {
+		t.Errorf("in the end there are %v", letters)
+	}
+	expectLetters(t, l, 0)
+}
+
+// expectLetters checks how many dead letters the metrics count.
+func expectLetters(t *testing.T, l *Ledger, n int) {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(l)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got float64
+	for _, f := range families {
+		if f.GetName() == "healthscope_aai_dead_letters" {
+			for _, m := range f.GetMetric() {
+				got += m.GetGauge().GetValue()
+			}
+		}
+	}
+	if got != float64(n) {
+		t.Errorf("metrics count %v dead letters, want %d", got, n)
+	}
+	if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {
+		t.Errorf("%v, %v", problems, err)
+	}
+}

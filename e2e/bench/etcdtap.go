@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"strings"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+)
+
+// etcdTap stands between the controller and etcd, and counts what is read. It passes on what it does not know.
+type etcdTap struct {
+	server *grpc.Server
+	etcd   *grpc.ClientConn
+	served sync.WaitGroup
+	// URL is where it listens.
+	URL string
+	// context is the prefix of the keys of the context whose reads are counted apart.
+	context string
+
+	mu sync.Mutex // guards reads
+	reads
+}
+
+// reads are requests to etcd that read.
+type reads struct {
+	// contents are those for a range of keys of the context, with their values; others are all others.
+	contents, others int
+	// bytes is the size of the answers.
+	bytes int64
+}
+
+// startEtcdTap starts to listen in on the etcd at an endpoint, for reads of the context with an id.
+func startEtcdTap(endpoint, contextKey string) (*etcdTap, error) {
+	etcd, err := grpc.NewClient(strings.TrimPrefix(endpoint, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(passing{}), grpc.MaxCallRecvMsgSize(math.MaxInt32)))
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen in on etcd: %w", err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // It is closed by stop.
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot listen in on etcd: %w", err), etcd.Close())
+	}
+	t := &etcdTap{etcd: etcd, URL: "http://" + listener.Addr().String(), context: contextKey}
+	t.server = grpc.NewServer(grpc.ForceServerCodec(passing{}), grpc.UnknownServiceHandler(t.pass), grpc.MaxRecvMsgSize(math.MaxInt32))
+	t.served.Go(func() { _ = t.server.Serve(listener) })
+	return t, nil
+}
+
+func (t *etcdTap) stop() error {
+	t.server.Stop()
+	t.served.Wait()
+	return t.etcd.Close()
+}
+
+// take returns what was counted since the last call.
+func (t *etcdTap) take() reads {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	counted := t.reads
+	t.reads = reads{}
+	return counted
+}
+
+// pass passes on a call until it ends.
+func (t *etcdTap) pass(_ any, client grpc.ServerStream) error {
+	method, _ := grpc.MethodFromServerStream(client)
+	header, _ := metadata.FromIncomingContext(client.Context())
+	ctx, cancel := context.WithCancel(metadata.NewOutgoingContext(client.Context(), header))
+	defer cancel()
+	server, err := t.etcd.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method)
+	if err != nil {
+		return err
+	}
+	go t.ask(method, client, server) // It ends with the client's stream, which is over when this returns.
+	for {
+		var message []byte
+		if err := server.RecvMsg(&message); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if reading(method) {
+			t.mu.Lock()
+			t.bytes += int64(len(message))
+			t.mu.Unlock()
+		}
+		if err := client.SendMsg(&message); err != nil {
+			return err
+		}
+	}
+}
+
+// ask passes on what a client sends.
+func (t *etcdTap) ask(method string, client grpc.ServerStream, server grpc.ClientStream) {
+	for {
+		var message []byte
+		if err := client.RecvMsg(&message); err != nil {
+			_ = server.CloseSend()
+			return
+		}
+		t.count(method, message)
+		if server.SendMsg(&message) != nil {
+			return
+		}
+	}
+}
+
+// The methods of etcd's API that read: a transaction may.
+const (
+	methodRange = "/etcdserverpb.KV/Range"
+	methodTxn   = "/etcdserverpb.KV/Txn"
+)
+
+// reading says whether a method reads.
+func reading(method string) bool {
+	return method == methodRange || method == methodTxn
+}
+
+// count counts a request.
+func (t *etcdTap) count(method string, message []byte) {
+	if !reading(method) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var r etcdserverpb.RangeRequest
+	if method == methodRange && r.Unmarshal(message) == nil && r.RangeEnd != nil && !r.KeysOnly && !r.CountOnly && strings.HasPrefix(string(r.Key), t.context) {
+		t.contents++
+		return
+	}
+	t.others++
+}
+
+// passing is a codec that leaves messages as they are.
+type passing struct{}
+
+func (passing) Name() string { return "proto" }
+
+func (passing) Marshal(message any) ([]byte, error) {
+	if m, ok := message.(*[]byte); ok {
+		return *m, nil
+	}
+	return nil, fmt.Errorf("cannot pass on %T", message)
+}
+
+func (passing) Unmarshal(data []byte, message any) error {
+	m, ok := message.(*[]byte)
+	if !ok {
+		return fmt.Errorf("cannot pass on %T", message)
+	}
+	*m = data
+	return nil
+}

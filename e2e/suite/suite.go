@@ -1,0 +1,89 @@
+// Package suite is what the Ginkgo suites that run against a real API server have in common.
+package suite
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/e2e/controlplane"
+)
+
+// polling is the time between two looks at what must come.
+const polling = 10 * time.Millisecond
+
+// Defaults sets for how long is waited for what must come, and watched that
+// nothing comes. What controllers log goes to the output of the spec.
+func Defaults(patience, quiet time.Duration) {
+	gomega.SetDefaultEventuallyTimeout(patience)
+	gomega.SetDefaultEventuallyPollingInterval(polling)
+	gomega.SetDefaultConsistentlyDuration(quiet)
+	ctrl.SetLogger(ginkgo.GinkgoLogr)
+	klog.SetLogger(ginkgo.GinkgoLogr)
+}
+
+// Scheme returns a scheme with Kubernetes' own types and ours.
+func Scheme() *runtime.Scheme {
+	ginkgo.GinkgoHelper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, corev1alpha2.AddToScheme, k8spluginv1alpha1.AddToScheme} {
+		gomega.Expect(add(scheme)).To(gomega.Succeed())
+	}
+	return scheme
+}
+
+// Start starts a control plane that lasts as long as the suite, installs
+// manifests, which are files or folders, and returns it with its administrator's client, which has no cache.
+func Start(ctx context.Context, options controlplane.Options, manifests ...string) (*controlplane.ControlPlane, client.Client) {
+	ginkgo.GinkgoHelper()
+	options.Log = ginkgo.GinkgoWriter
+	plane, err := controlplane.Start(ctx, options)
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	ginkgo.DeferCleanup(func() error { return plane.Stop() })
+	if len(manifests) > 0 {
+		gomega.Expect(plane.InstallManifests(ctx, manifests...)).To(gomega.Succeed())
+	}
+	api, err := client.New(plane.Config(), client.Options{Scheme: Scheme()})
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	return plane, api
+}
+
+// NewNamespace makes a namespace for a spec. What the spec puts there of the given
+// kinds does not outlive it: the controllers of other specs look at all namespaces.
+func NewNamespace(ctx context.Context, api client.Client, kinds ...client.Object) string {
+	ginkgo.GinkgoHelper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
+	gomega.Expect(api.Create(ctx, namespace)).To(gomega.Succeed())
+	for _, kind := range kinds {
+		ginkgo.DeferCleanup(api.DeleteAllOf, kind, client.InNamespace(namespace.Name))
+	}
+	return namespace.Name
+}
+
+// Lasting returns a context that lasts until it is cancelled, or the spec is over. The context of a spec ends before its cleanup.
+func Lasting() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ginkgo.DeferCleanup(cancel)
+	return ctx, cancel
+}
+
+// Manifest writes a manifest to a file for InstallManifests.
+func Manifest(text string) string {
+	ginkgo.GinkgoHelper()
+	file := filepath.Join(ginkgo.GinkgoT().TempDir(), "manifest.yaml")
+	gomega.Expect(os.WriteFile(file, []byte(text), 0o600)).To(gomega.Succeed())
+	return file
+}
