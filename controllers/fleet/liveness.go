@@ -240,6 +240,8 @@ func (l *liveness) judge(now time.Time) verdict {
 // judgeMonitor decides about a cluster that has bundles of a monitor of ours, and whose bundles are read, or were a moment ago.
 func (l *liveness) judgeMonitor(now time.Time) verdict {
 	switch {
+	case lasts(l.leases.refused, now) && !l.bundles.refused.IsZero():
+		return l.wait("its bundles and its monitor's Lease are refused") // Which is graver, and is believed in a moment.
 	case lasts(l.leases.refused, now):
 		return verdict{reach: MonitorMissing, message: l.leases.problem + ", so that nobody knows whether its monitor lives"}
 	case l.lease.since.IsZero() && !l.leases.current && now.Sub(l.leases.since) >= minStaleTime:

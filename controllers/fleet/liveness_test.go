@@ -186,6 +186,7 @@ func TestLiveness(t *testing.T) {
 		"nothing is there from the start":           {steps: []step{{25 * time.Second, weather{dead: true}}}, want: []Reachability{Connecting, Unreachable}, message: "connection refused"},
 		"a right is lost":                           {steps: []step{{time.Minute, well}, {11 * time.Second, weather{denied: true}}, {5 * time.Second, well}}, want: []Reachability{Connected, Forbidden, Connected}},
 		"an API server that does not know yet":      {steps: []step{{time.Minute, well}, {5 * time.Second, weather{dead: true}}, {4 * time.Second, weather{denied: true}}, {time.Minute, well}}, want: []Reachability{Connected}},
+		"credentials refused for the Lease first":   {steps: []step{{time.Minute, well}, {3 * time.Second, weather{deniedLease: true}}, {15 * time.Second, weather{deniedLease: true, denied: true}}, {20 * time.Second, well}}, want: []Reachability{Connected, Forbidden, Connected}},
 		"a right was never there":                   {steps: []step{{time.Minute, weather{denied: true}}}, want: []Reachability{Connecting, Forbidden}, message: "no right"},
 		"no CRD":                                    {steps: []step{{time.Minute, weather{unserved: true}}}, want: []Reachability{Connecting, MonitorMissing}, message: "no CRD"},
 		"a conversion webhook fails":                {steps: []step{{time.Minute, well}, {21 * time.Second, weather{failing: true}}, {5 * time.Second, well}}, want: []Reachability{Connected, Unreachable, Connected}},
