@@ -240,14 +240,8 @@ func (l *liveness) judge(now time.Time) verdict {
 // judgeMonitor decides about a cluster that has bundles of a monitor of ours, and whose bundles are read, or were a moment ago.
 func (l *liveness) judgeMonitor(now time.Time) verdict {
 	switch {
-	case lasts(l.leases.refused, now) && !l.bundles.refused.IsZero():
-		return l.wait("its bundles and its monitor's Lease are refused") // Which is graver, and is believed in a moment.
-	case lasts(l.leases.refused, now):
-		return verdict{reach: MonitorMissing, message: l.leases.problem + ", so that nobody knows whether its monitor lives"}
-	case l.lease.since.IsZero() && !l.leases.current && now.Sub(l.leases.since) >= minStaleTime:
-		return verdict{reach: MonitorMissing, message: cmp.Or(l.leases.problem, "the monitor's Lease cannot be read")}
-	case l.lease.since.IsZero():
-		return l.wait("the monitor's Lease is being read")
+	case lasts(l.leases.refused, now) || l.lease.since.IsZero():
+		return l.judgeUnseenLease(now)
 	case !l.lease.present && lasts(l.lease.since, now):
 		return verdict{reach: MonitorMissing, message: "the monitor that filled its bundles has no Lease any more"}
 	case !l.lease.present:
@@ -260,6 +254,19 @@ func (l *liveness) judgeMonitor(now time.Time) verdict {
 		return l.wait("the monitor's Lease is still to be renewed")
 	}
 	return verdict{reach: Connected}
+}
+
+// judgeUnseenLease decides about a cluster whose monitor's Lease is refused, or has not been seen yet.
+func (l *liveness) judgeUnseenLease(now time.Time) verdict {
+	switch {
+	case lasts(l.leases.refused, now) && !l.bundles.refused.IsZero():
+		return l.wait("its bundles and its monitor's Lease are refused") // Which is graver, and is believed in a moment.
+	case lasts(l.leases.refused, now):
+		return verdict{reach: MonitorMissing, message: l.leases.problem + ", so that nobody knows whether its monitor lives"}
+	case !l.leases.current && now.Sub(l.leases.since) >= minStaleTime:
+		return verdict{reach: MonitorMissing, message: cmp.Or(l.leases.problem, "the monitor's Lease cannot be read")}
+	}
+	return l.wait("the monitor's Lease is being read")
 }
 
 // wait keeps what was said last, because nothing else is certain yet.
