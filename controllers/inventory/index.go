@@ -371,30 +371,6 @@ func (i *index) take(tenant aai.Tenant, clusters []string) news {
 	return n
 }
 
-// wish returns what is to become of a resource.
-func (i *index) wish(place aai.Key, key healthscope.Key) sync.Wish {
-	owner, ok := i.owner(key)
-	if !ok {
-		return sync.Wish{}
-	}
-	e := mapping.Map(resourceOf(owner.scope, i.claims[key][owner]), i.mapping)
-	switch e.Decision {
-	case mapping.Write:
-		w := sync.Wish{Document: &e.Document, Held: i.mayBeClaimed(owner.scope)}
-		if w.Held {
-			if i.contested[place.Tenant] == nil {
-				i.contested[place.Tenant] = map[aai.Key]healthscope.Key{}
-			}
-			i.contested[place.Tenant][place] = key
-		}
-		return w
-	case mapping.Hold:
-		return sync.Wish{Held: true}
-	case mapping.Remove, mapping.Exclude, mapping.Unmapped:
-	}
-	return sync.Wish{}
-}
-
 // settled says whether every scope that exists has been judged.
 func (i *index) settled() bool {
 	i.mu.Lock()

@@ -7,8 +7,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/mapping"
 	"github.com/healthscope/healthscope/aai/plan"
+	"github.com/healthscope/healthscope/aai/sync"
 	"github.com/healthscope/healthscope/controllers/scope"
 	"github.com/healthscope/healthscope/healthscope"
 )
@@ -92,4 +94,28 @@ func resourceOf(name types.NamespacedName, p scope.Placed) mapping.Resource {
 
 func compareNames(a, b types.NamespacedName) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// wish returns what is to become of a resource.
+func (i *index) wish(place aai.Key, key healthscope.Key) sync.Wish {
+	owner, ok := i.owner(key)
+	if !ok {
+		return sync.Wish{}
+	}
+	e := mapping.Map(resourceOf(owner.scope, i.claims[key][owner]), i.mapping)
+	switch e.Decision {
+	case mapping.Write:
+		w := sync.Wish{Document: &e.Document, Held: i.mayBeClaimed(owner.scope)}
+		if w.Held {
+			if i.contested[place.Tenant] == nil {
+				i.contested[place.Tenant] = map[aai.Key]healthscope.Key{}
+			}
+			i.contested[place.Tenant][place] = key
+		}
+		return w
+	case mapping.Hold:
+		return sync.Wish{Held: true}
+	case mapping.Remove, mapping.Exclude, mapping.Unmapped:
+	}
+	return sync.Wish{}
 }
