@@ -110,33 +110,46 @@ func (r *reader) readEntries(entries []k8spluginv1alpha1.ResourceHealth) {
 
 // readLists judges the objects in the lists of another monitor, and says whether one has written any.
 func (r *reader) readLists(status *k8spluginv1alpha1.ResourceBundleStateStatus) bool {
-	fields := status.Lists()
 	var items []item
-	observed := false
+	observed := visit(status, func(object map[string]any) { items = append(items, evaluate(r.cluster, object, r.user)) }, r.reportf)
+	slices.SortStableFunc(items, func(a, b item) int { return a.result.Compare(b.result.Key) })
+	link(items)
+	r.results = results(items)
+	return observed
+}
+
+// Objects returns the whole objects in the lists of a status of any generation, list by list in the order of their names.
+// What an entry leaves out because its list says it is added. What cannot be read, or has no kind or no name, is left out.
+func Objects(status *k8spluginv1alpha1.ResourceBundleStateStatus) []map[string]any {
+	var objects []map[string]any
+	visit(status, func(object map[string]any) { objects = append(objects, object) }, func(string, ...any) {})
+	return objects
+}
+
+// visit calls found with each object in the lists, and lost with each place that cannot be read. It says whether a monitor has written any list.
+func visit(status *k8spluginv1alpha1.ResourceBundleStateStatus, found func(map[string]any), lost func(format string, args ...any)) bool {
+	fields := status.Lists()
+	written := false
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		list := *fields[name]
 		if len(list) == 0 || string(list) == "null" {
 			continue
 		}
-		observed = true
+		written = true
 		var entries []json.RawMessage
 		if json.Unmarshal(list, &entries) != nil {
-			r.reportf("%s", name)
+			lost("%s", name)
 			continue
 		}
 		for i, entry := range entries {
-			object := objectOf(name, entry)
-			if object == nil {
-				r.reportf("%s[%d]", name, i)
-				continue
+			if object := objectOf(name, entry); object != nil {
+				found(object)
+			} else {
+				lost("%s[%d]", name, i)
 			}
-			items = append(items, evaluate(r.cluster, object, r.user))
 		}
 	}
-	slices.SortStableFunc(items, func(a, b item) int { return a.result.Compare(b.result.Key) })
-	link(items)
-	r.results = results(items)
-	return observed
+	return written
 }
 
 // objectOf returns the object in an entry of a list; nil when there is none, or it has no kind or no name.
