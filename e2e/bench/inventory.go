@@ -74,7 +74,8 @@ func (b *bench) awaitInventory(ctx context.Context) error {
 	err := poll(ctx, fmt.Sprintf("A&AI to hold %d pods, all Ready", want), func(ctx context.Context) (bool, error) {
 		objects, err := b.hs.Objects(ctx)
 		for _, o := range objects {
-			if o.Body["kind"] == "Pod" && o.Label(stateLabel) == string(healthscope.Ready) {
+			// The floor's document, which looks like a pod's, is in another namespace.
+			if o.Body["kind"] == "Pod" && o.Body["namespace"] == inventoryNamespace && o.Label(stateLabel) == string(healthscope.Ready) {
 				b.inventory.documents[fmt.Sprint(o.Body["namespace"], "/", o.Body["name"])] = path.Base(o.URI)
 			}
 		}
