@@ -3,13 +3,14 @@
 SHELL := /usr/bin/env bash -o pipefail
 .DEFAULT_GOAL := help
 
-# Nothing is fetched but Go modules, at the versions in go.mod, config/tools/go.mod and e2e/controlplane/build/go.mod.
+# Nothing is fetched but Go modules, at the versions in go.mod, config/tools/go.mod, config/tools/helm/go.mod and e2e/controlplane/build/go.mod.
 export GOFLAGS ?= -mod=readonly
 export GOWORK := off
 
 TOOL := go tool -modfile=config/tools/go.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
 GOLANGCI_LINT := $(TOOL) golangci-lint
+ACTIONLINT := CGO_ENABLED=0 go tool -modfile=config/tools/actionlint/go.mod actionlint
 CONTROLPLANE := go run ./e2e/controlplane/cmd/controlplane
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
@@ -60,14 +61,23 @@ controlplane: ## Build a Kubernetes control plane from Go modules, once for each
 	@$(CONTROLPLANE) build
 
 .PHONY: generate
-generate: ## Generate deep copies, CRDs and RBAC
+generate: ## Generate deep copies, CRDs and RBAC, and copy what the Helm chart takes from config
 	$(CONTROLLER_GEN) object paths=./apis/...
 	$(CONTROLLER_GEN) crd paths=./apis/... output:crd:dir=config/crd
 	$(CONTROLLER_GEN) rbac:roleName=healthscope-controller paths=./controllers/fleet paths=./controllers/enrol paths=./controllers/access paths=./controllers/scope paths=./controllers/inventory output:rbac:stdout > config/rbac/controller_role.yaml
-	$(CONTROLLER_GEN) rbac:roleName=healthscope-monitor paths=./controllers/monitor output:rbac:stdout > config/rbac/monitor_role.yaml
+	$(CONTROLLER_GEN) rbac:roleName=healthscope-monitor paths=./controllers/monitor paths=./controllers/access output:rbac:stdout > config/rbac/monitor_role.yaml
 	for option in createbundles discovery secrets trusted; do \
 	  $(CONTROLLER_GEN) rbac:roleName=healthscope-monitor-$$option paths=./controllers/monitor/rights/$$option output:rbac:stdout > config/rbac/options/$$option/role.yaml || exit 1; \
 	done
+	rm -rf charts/healthscope/files
+	mkdir -p charts/healthscope/files/crd charts/healthscope/files/rbac charts/healthscope/files/prometheus charts/healthscope/files/grafana
+	cp config/crd/*_*.yaml charts/healthscope/files/crd
+	cp config/rbac/controller_role.yaml config/rbac/monitor_role.yaml charts/healthscope/files/rbac
+	for option in createbundles discovery secrets trusted; do \
+	  cp config/rbac/options/$$option/role.yaml charts/healthscope/files/rbac/monitor_$$option.yaml || exit 1; \
+	done
+	cp config/prometheus/rules.yaml charts/healthscope/files/prometheus
+	cp config/grafana/*.json charts/healthscope/files/grafana
 
 .PHONY: fmt
 fmt: ## Format the code
@@ -77,6 +87,8 @@ fmt: ## Format the code
 lint: ## Run the linters
 	@echo "==> golangci-lint (the first time, compiling it takes a few minutes)"
 	$(GOLANGCI_LINT) run
+	@echo "==> actionlint"
+	@$(ACTIONLINT) -shellcheck= -pyflakes=
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME
@@ -91,10 +103,12 @@ fuzz: ## Run every fuzz target for FUZZTIME
 .PHONY: verify
 verify: ## Check that generated files, formatting, modules and linters are in order; changes nothing
 	@echo "==> generated files"
-	@before=$$(mktemp -d) && trap 'rm -rf "$$before"' EXIT && cp -r apis config "$$before" && $(MAKE) --no-print-directory generate >/dev/null && \
-	  { diff -r "$$before/apis" apis && diff -r "$$before/config" config || { cp -r "$$before/apis" "$$before/config" .; echo 'generated files are out of date: run "make generate"'; exit 1; }; }
+	@before=$$(mktemp -d) && trap 'rm -rf "$$before"' EXIT && cp -r apis config charts "$$before" && $(MAKE) --no-print-directory generate >/dev/null && \
+	  { diff -r "$$before/apis" apis && diff -r "$$before/config" config && diff -r "$$before/charts" charts || { cp -r "$$before/apis" "$$before/config" "$$before/charts" .; echo 'generated files are out of date: run "make generate"'; exit 1; }; }
 	@echo "==> go.mod"
 	@GOFLAGS= go mod tidy -diff
 	@echo "==> go vet"
 	@go vet ./...
 	@$(MAKE) --no-print-directory lint
+
+include config/tools/release/release.mk

@@ -27,9 +27,9 @@ const (
 
 // Client speaks to one A&AI. It is safe for concurrent use.
 type Client struct {
-	options Options
-	http    *http.Client
-	resty   *resty.Client
+	options   Options
+	transport http.RoundTripper
+	resty     *resty.Client
 	// served says which schema versions A&AI serves, if that had to be asked.
 	served atomic.Pointer[string]
 }
@@ -46,7 +46,7 @@ func New(o Options) (*Client, error) {
 	}
 	// A redirect is an answer like another: followed, it could take the credentials to another host.
 	h := &http.Client{
-		Transport:     transport,
+		Transport:     o.Wrap(transport),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	r := resty.NewWithClient(h).
@@ -56,11 +56,15 @@ func New(o Options) (*Client, error) {
 		SetHeader("User-Agent", "healthscope").
 		SetHeader("X-FromAppId", o.AppID).
 		SetHeader("Accept", mediaJSON)
-	return &Client{options: o, http: h, resty: r}, nil
+	return &Client{options: o, transport: transport, resty: r}, nil
 }
 
 // Close closes idle connections. The client can be used again.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() {
+	if t, ok := c.transport.(interface{ CloseIdleConnections() }); ok {
+		t.CloseIdleConnections()
+	}
+}
 
 // silence keeps resty from writing to standard error what callers get as errors.
 type silence struct{}

@@ -45,6 +45,8 @@ type Options struct {
 	Observe func(op, code string, duration time.Duration)
 	// Gate is shared by all clients of this A&AI. Nil means none: every request is sent.
 	Gate *Gate
+	// Wrap returns what carries the requests by way of the transport that it is given, such as what traces them. Nil means that nothing does.
+	Wrap func(http.RoundTripper) http.RoundTripper
 	// Transport carries the requests. The default is one of the client's own, which verifies certificates.
 	Transport http.RoundTripper
 }
@@ -65,6 +67,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.PageSize == 0 {
 		o.PageSize = DefaultPageSize
+	}
+	if o.Wrap == nil {
+		o.Wrap = func(transport http.RoundTripper) http.RoundTripper { return transport }
 	}
 	if o.Observe == nil {
 		o.Observe = func(string, string, time.Duration) {}

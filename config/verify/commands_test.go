@@ -3,6 +3,7 @@ package verify
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,9 +100,33 @@ func TestTheExampleOfTheVersionIsTrue(t *testing.T) {
 		t.Fatalf("healthscope version exits with %d: %s", status, errOut.String())
 	}
 	_, example, _ := strings.Cut(p.fences("console")[0], "\n")
-	for _, printed := range []string{out.String(), example} {
-		if !regexp.MustCompile(`^healthscope \S+ \(go\S+, \w+/\w+\)\n$`).MatchString(printed) {
+	// The go command notes down neither commit nor libraries in the program of a test.
+	first, rest, _ := strings.Cut(example, "\n")
+	for _, line := range []string{strings.TrimSuffix(out.String(), "\n"), first} {
+		if !regexp.MustCompile(`^healthscope \S+ \(go\S+, \w+/\w+\)$`).MatchString(line) {
 			t.Errorf("%s: the program prints %q, the example says %q", p.name, out.String(), example)
 		}
+	}
+	commit, libraries, _ := strings.Cut(rest, "\n")
+	if !regexp.MustCompile(`^commit [0-9a-f]{40} of \d{4}-\S+Z$`).MatchString(commit) {
+		t.Errorf("%s: the example says of the commit %q", p.name, commit)
+	}
+	required := readFile(t, "go.mod")
+	for line := range strings.Lines(libraries) {
+		if !strings.Contains(required, "\t"+line) {
+			t.Errorf("%s: the example says %q, and go.mod does not", p.name, line)
+		}
+	}
+	var told, want []string
+	for line := range strings.Lines(libraries) {
+		name, _, _ := strings.Cut(line, " ")
+		told = append(told, name)
+	}
+	for _, e := range literal(t, sources(t, "controllers/app"), "toldLibraries") {
+		name, _ := text(e)
+		want = append(want, name)
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("%s: the example tells the versions of %q, and the program those of %q", p.name, told, want)
 	}
 }

@@ -55,7 +55,9 @@ func (anything) View(context.Context, appcontext.Subject, string) (appcontext.Vi
 func (anything) Bundle(string, string, string) (api.Sighting, bool) { return api.Sighting{}, false }
 
 // Instance implements api.Clusters.
-func (anything) Instance(string) []api.Sighting { return make([]api.Sighting, 1) }
+func (anything) Instance(string) (found []api.Sighting, unread []string) {
+	return make([]api.Sighting, 1), nil
+}
 
 // server returns the status REST server with the scope whose status is the example of its page.
 func server(t *testing.T) http.Handler {
@@ -71,7 +73,7 @@ func server(t *testing.T) http.Handler {
 // ask asks the server.
 func ask(t *testing.T, method, url, accept string) *httptest.ResponseRecorder {
 	t.Helper()
-	request := httptest.NewRequestWithContext(t.Context(), method, url, nil)
+	request := httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1:8083"+url, nil)
 	if accept != "" {
 		request.Header.Set("Accept", accept)
 	}
@@ -204,7 +206,7 @@ func (d description) below(path string, of property) []string {
 
 func TestErrorsAreDocumented(t *testing.T) {
 	p := readPage(t, restPage)
-	codesOf := map[string]bool{strconv.Itoa(http.StatusMethodNotAllowed): true}
+	codesOf := map[string]bool{strconv.Itoa(http.StatusMethodNotAllowed): true, strconv.Itoa(http.StatusMisdirectedRequest): true}
 	for _, path := range describe(t).Paths {
 		for status := range path.Get.Responses {
 			codesOf[status] = status >= "400"

@@ -20,19 +20,19 @@ import (
 
 // addStatusAPI adds the status REST server, on every replica, unless it is turned off: a listener for callers with a token,
 // and one for callers without. store is where AppContexts are, or nil.
-func addStatusAPI(mgr ctrl.Manager, config *configv1alpha1.Configuration, view *fleet.View, checks *healthChecks, store *appcontext.Store, logger logr.Logger) error {
+func addStatusAPI(mgr ctrl.Manager, config *configv1alpha1.Configuration, view *fleet.View, checks *healthChecks, store *appcontext.Store, watch *scopeWatch, logger logr.Logger) error {
 	guarded := config.API.BindAddress != configv1alpha1.NoServer
 	open := cmp.Or(config.API.AnonymousBindAddress, configv1alpha1.NoServer) != configv1alpha1.NoServer
 	if !guarded && !open {
 		return nil
 	}
-	scopes := newCachedScopes(mgr, logger)
+	scopes := newCachedScopes(mgr, view, watch, logger)
 	documents, err := newDocuments(mgr, config, view, checks, store)
 	if err != nil {
 		return err
 	}
 	options := api.Options{
-		Scopes: scopes, Documents: documents, DefaultNamespace: config.API.DefaultNamespace, Ready: view.Ready, Version: Version(),
+		Scopes: scopes, Documents: documents, DefaultNamespace: config.API.DefaultNamespace, Ready: view.Ready, Current: scopes.current, Version: Version(),
 		Logger: slog.New(logr.ToSlogHandler(logger)),
 	}
 	if open {

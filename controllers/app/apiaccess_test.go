@@ -113,11 +113,20 @@ func document(ctx context.Context, address, path string) string {
 	return string(body)
 }
 
-// configureWithf writes the configuration file anew, with more sections than the address for callers without a token.
-func (r *running) configureWithf(format string, args ...any) {
-	GinkgoHelper()
-	text := "apiVersion: config.healthscope.io/v1alpha1\nkind: Configuration\n" + fmt.Sprintf(format, args...)
-	Expect(os.WriteFile(r.config, []byte(text), 0o600)).To(Succeed())
+// newCertificates returns the files of a certificate and its key, and what writes new ones and returns a client that trusts them alone.
+func newCertificates() (certFile, keyFile string, renew func() *http.Client) {
+	dir := GinkgoT().TempDir()
+	certFile, keyFile = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	return certFile, keyFile, func() *http.Client {
+		GinkgoHelper()
+		certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(os.WriteFile(keyFile, key, 0o600)).To(Succeed())
+		Expect(os.WriteFile(certFile, certificate, 0o600)).To(Succeed())
+		trusted := x509.NewCertPool()
+		Expect(trusted.AppendCertsFromPEM(certificate)).To(BeTrue())
+		return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}}}
+	}
 }
 
 // newBundle makes a bundle with a Deployment as another monitor fills it.
@@ -249,17 +258,7 @@ var _ = Describe("the status REST API", func() {
 		namespace := suite.NewNamespace(ctx, api)
 		Expect(api.Create(ctx, &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}})).To(Succeed())
 		token := newCaller(ctx, namespace, []rbacv1.PolicyRule{{APIGroups: []string{corev1alpha2.GroupVersion.Group}, Resources: []string{"healthscopes"}, Verbs: []string{"get"}}}, nil)
-		dir := GinkgoT().TempDir()
-		certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
-		renew := func() *http.Client {
-			certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
-			Expect(err).NotTo(HaveOccurred())
-			Expect(os.WriteFile(keyFile, key, 0o600)).To(Succeed())
-			Expect(os.WriteFile(certFile, certificate, 0o600)).To(Succeed())
-			trusted := x509.NewCertPool()
-			Expect(trusted.AppendCertsFromPEM(certificate)).To(BeTrue())
-			return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}}}
-		}
+		certFile, keyFile, renew := newCertificates()
 		first := renew()
 		r := start(ctx, namespace, "controller")
 		guarded := freeAddress(ctx)

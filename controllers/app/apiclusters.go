@@ -22,17 +22,35 @@ func (s sightings) Bundle(cluster, name, namespace string) (api.Sighting, bool) 
 	if b := choose(s.view.Labelled(cluster, k8spluginv1alpha1.LabelDeploymentID, name), name, namespace); b != nil {
 		return s.of(b), true
 	}
-	state, known := s.view.State(cluster)
+	state, silent, known := s.state(cluster)
 	switch {
 	case !known:
 		return api.Sighting{}, false
+	case silent:
+		return api.Sighting{Report: lostReport(state)}, false
 	case s.view.CompleteFor(cluster, ""): // There is no such bundle.
 		return api.Sighting{Report: status.Report{LastSeen: state.LastSeen}}, true
 	case state.Reachable(): // There is none where the hub may look.
 		return api.Sighting{Report: status.Report{LastSeen: state.LastSeen}}, false
 	default:
-		return api.Sighting{Report: status.Report{Lost: true, Reason: state.Reachability.Reason(), Message: state.Problem(), LastSeen: state.LastSeen}}, false
+		return api.Sighting{Report: lostReport(state)}, false
 	}
+}
+
+// state returns what is known of a cluster. Of the hub's own, which is silent, it says what would be said of another one.
+func (s sightings) state(cluster string) (state fleet.ClusterState, silent, known bool) {
+	if cluster == s.view.Cluster() {
+		if state, silent := s.view.Silence(); silent {
+			return state, true, true
+		}
+	}
+	state, known = s.view.State(cluster)
+	return state, false, known
+}
+
+// lostReport is what is known of an app in a cluster that cannot be seen, and where there is no bundle that was seen before.
+func lostReport(state fleet.ClusterState) status.Report {
+	return status.Report{Lost: true, Reason: state.Reachability.Reason(), Message: state.Problem(), LastSeen: state.LastSeen}
 }
 
 // choose returns the bundle of an app among those that say they are: that in the namespace that its context names, else the
@@ -53,18 +71,22 @@ func choose(bundles []*fleet.Bundle, name, namespace string) *fleet.Bundle {
 }
 
 // Instance implements api.Clusters.
-func (s sightings) Instance(id string) []api.Sighting {
-	bundles := s.view.Labelled("", status.InstanceLabel, id)
-	found := make([]api.Sighting, 0, len(bundles))
-	for _, b := range bundles {
+func (s sightings) Instance(id string) (found []api.Sighting, unread []string) {
+	for _, b := range s.view.Labelled("", status.InstanceLabel, id) {
 		found = append(found, s.of(b))
 	}
-	return found
+	for _, state := range s.view.Unread() {
+		unread = append(unread, state.Name)
+	}
+	return found, unread
 }
 
 // of returns a bundle as documents show it.
 func (s sightings) of(b *fleet.Bundle) api.Sighting {
-	state, _ := s.view.State(b.Cluster)
+	state, silent, _ := s.state(b.Cluster)
+	if silent {
+		b = b.Unseen(state)
+	}
 	sighting := api.Sighting{Report: status.Report{
 		Members: b.Members, Observed: b.Observed, Truncated: b.Truncated, Unlisted: b.Unlisted, Malformed: b.Malformed, LastSeen: state.LastSeen,
 	}}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -13,6 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/api"
 )
 
 // informerPause is the time between attempts to follow scopes, as long as their kind is not served.
@@ -23,14 +27,27 @@ type cachedScopes struct {
 	reader    client.Reader
 	informers cache.Informers
 	logger    logr.Logger
+	view      *fleet.View
+	watch     *scopeWatch
 
 	mu          sync.RWMutex
 	subscribers map[int]func(namespace, name string)
 	next        int
 }
 
-func newCachedScopes(mgr ctrl.Manager, logger logr.Logger) *cachedScopes {
-	return &cachedScopes{reader: mgr.GetClient(), informers: mgr.GetCache(), logger: logger, subscribers: map[int]func(string, string){}}
+func newCachedScopes(mgr ctrl.Manager, view *fleet.View, watch *scopeWatch, logger logr.Logger) *cachedScopes {
+	return &cachedScopes{reader: mgr.GetClient(), informers: mgr.GetCache(), logger: logger, view: view, watch: watch, subscribers: map[int]func(string, string){}}
+}
+
+// current is for api.Options: it returns an api.OutageError while the cache may be old.
+func (c *cachedScopes) current() error {
+	if state, silent := c.view.Silence(); silent {
+		return &api.OutageError{Reason: state.Reachability.Reason(), Message: state.Problem(), LastSeen: state.LastSeen}
+	}
+	if since, problem := c.watch.outage(time.Now()); !since.IsZero() {
+		return &api.OutageError{Reason: healthscope.ReasonNotSynced, Message: "HealthScopes cannot be watched: " + cmp.Or(problem, "the watch has ended, and is being resumed"), LastSeen: since}
+	}
+	return nil
 }
 
 // Get implements api.Scopes.

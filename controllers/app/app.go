@@ -63,6 +63,6 @@ func Command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newController(), newMonitor(), newExplain(), newAAI(), newClusters(), newStatus(), newVersion())
+	root.AddCommand(newController(), newMonitor(), newExplain(), newAAI(), newClusters(), newStatus(), newSupportBundle(), newVersion())
 	return root
 }

@@ -76,23 +76,10 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	_, out, _ := run(t, "controller", "--help")
-	for _, flag := range []string{"--config", "--kubeconfig", "--namespace", "--metrics-bind-address", "--health-probe-bind-address", "--log-format", "--verbosity"} {
+	for _, flag := range []string{"--config", "--kubeconfig", "--namespace", "--health-probe-bind-address", "--log-format", "--verbosity"} {
 		if !strings.Contains(out, flag+" ") {
 			t.Errorf("there is nothing about %s in\n%s", flag, out)
 		}
-	}
-}
-
-func TestVersion(t *testing.T) {
-	code, out, errOut := run(t, "version")
-	if code != 0 || errOut != "" || !regexp.MustCompile(`^healthscope \S+ \(go1\.\S+, \w+/\w+\)\n$`).MatchString(out) {
-		t.Errorf("exit code %d, output %q, error output %q", code, out, errOut)
-	}
-	before := version
-	t.Cleanup(func() { version = before })
-	version = "v1.2.3"
-	if _, out, _ := run(t, "version"); !strings.HasPrefix(out, "healthscope v1.2.3 (") {
-		t.Errorf("a release says %q", out)
 	}
 }
 

@@ -15,6 +15,6 @@ import (
 func setupClusters(mgr ctrl.Manager, o *options, config *configv1alpha1.Configuration, view *fleet.View) error {
 	return enrol.Setup(mgr, enrol.Options{
 		Namespace: config.Fleet.Namespace, Secrets: view.Secrets(), Parse: kubeconfig.Parse, States: view,
-		Lease: types.NamespacedName{Namespace: o.leaseNamespace(), Name: controllerLease}, Metrics: metrics.Registry,
+		Lease: types.NamespacedName{Namespace: o.leaseNamespace(), Name: controllerLease}, Metrics: metrics.Registry, Spans: o.spans,
 	})
 }

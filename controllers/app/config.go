@@ -2,6 +2,7 @@ package app
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -43,6 +44,16 @@ func parseConfig(data []byte) (*configv1alpha1.Configuration, error) {
 	configv1alpha1.SetDefaults(config)
 	config.TypeMeta = given
 	return config, configv1alpha1.Validate(config).ToAggregate()
+}
+
+// writeConfig writes a configuration as a file that says the same. Files with secrets are named in it and not read.
+func writeConfig(out io.Writer, config *configv1alpha1.Configuration) error {
+	data, err := yaml.Marshal(config)
+	if err != nil {
+		return errors.Wrap(err, "cannot encode the configuration")
+	}
+	_, err = out.Write(data)
+	return errors.Wrap(err, "cannot write the configuration")
 }
 
 // documents counts the YAML documents of a file that are not empty: the decoder would ignore all but the first.

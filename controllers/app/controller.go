@@ -7,6 +7,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"go.opentelemetry.io/otel/trace"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -27,7 +28,8 @@ func newController() *cobra.Command {
 
 func runController(ctx context.Context, o *options, config *configv1alpha1.Configuration, logger logr.Logger) error {
 	checks := newHealthChecks(config.HealthCheckExprs, logger)
-	mgr, err := newControllerManager(o)
+	watch := &scopeWatch{}
+	mgr, err := newControllerManager(o, config, watch)
 	if err != nil {
 		return err
 	}
@@ -42,7 +44,7 @@ func runController(ctx context.Context, o *options, config *configv1alpha1.Confi
 		return err
 	}
 	guard := pruning.NewGuard("HealthScopes")
-	if err := setupScopes(ctx, mgr, view, objects, guard, checks, config); err != nil {
+	if err := setupScopes(ctx, mgr, view, objects, guard, checks, config, o.spans); err != nil {
 		return err
 	}
 	if err := o.addHealthChecks(mgr, checks, config, logger); err != nil {
@@ -58,7 +60,7 @@ func runController(ctx context.Context, o *options, config *configv1alpha1.Confi
 	if err := setupRecorder(mgr, o, config, view, store); err != nil {
 		return err
 	}
-	if err := addStatusAPI(mgr, config, view, checks, store, logger.WithName("api")); err != nil {
+	if err := addStatusAPI(mgr, config, view, checks, store, watch, logger.WithName("api")); err != nil {
 		return err
 	}
 	if err := addProbes(mgr, func(*http.Request) error { return errors.Join(view.Ready(), guard.Ready()) }); err != nil {
@@ -68,31 +70,27 @@ func runController(ctx context.Context, o *options, config *configv1alpha1.Confi
 	return mgr.Start(ctx)
 }
 
-func newControllerManager(o *options) (ctrl.Manager, error) {
-	rest, err := o.restConfig("controller")
-	if err != nil {
-		return nil, err
-	}
+func newControllerManager(o *options, config *configv1alpha1.Configuration, watch *scopeWatch) (ctrl.Manager, error) {
 	options, err := o.managerOptions(controllerLease)
 	if err != nil {
 		return nil, err
 	}
-	options.Cache = cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
-	mgr, err := ctrl.NewManager(rest, options)
-	return mgr, errors.Wrap(err, "cannot make the manager")
+	options.Cache = cache.Options{DefaultTransform: cache.TransformStripManagedFields(), NewInformer: watch.newInformer}
+	return newMetricsManager(o, &config.Metrics, options, "controller")
 }
 
 // setupScopes adds the scope controller, its metrics, and the inventory where one is configured.
-func setupScopes(ctx context.Context, mgr ctrl.Manager, view *fleet.View, objects *fleet.Objects, guard *pruning.Guard, checks *healthChecks, config *configv1alpha1.Configuration) error {
+func setupScopes(ctx context.Context, mgr ctrl.Manager, view *fleet.View, objects *fleet.Objects, guard *pruning.Guard, checks *healthChecks, config *configv1alpha1.Configuration, spans trace.TracerProvider) error {
 	checks.Subscribe(objects.Refresh)
 	registry := scope.NewRegistry()
 	if err := metrics.Registry.Register(scope.NewCollector(registry)); err != nil {
 		return errors.Wrap(err, "cannot register metrics")
 	}
-	o := scope.Options{View: view, Objects: objects, Registry: registry, Policy: policyOf(config.Policy), Guard: guard, HealthChecks: checks}
+	o := scope.Options{View: view, Objects: objects, Registry: registry, Policy: policyOf(config.Policy), Guard: guard, HealthChecks: checks, Spans: spans}
 	if config.Inventory != nil {
 		i, err := inventory.New(inventory.Options{
 			Config: config.Inventory, LabelKeys: config.Monitor.AllowedLabels, TrustedNamespaces: config.Monitor.TrustedNamespaces, View: view, Registry: registry, Metrics: metrics.Registry,
+			Spans: spans,
 		})
 		if err != nil {
 			return err

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/monitor"
@@ -20,23 +19,19 @@ func newMonitor() *cobra.Command {
 }
 
 func runMonitor(ctx context.Context, o *options, config *configv1alpha1.Configuration, logger logr.Logger) error {
-	rest, err := o.restConfig("monitor")
-	if err != nil {
-		return err
-	}
 	monitorOptions := monitorOptionsOf(config.Monitor)
 	monitorOptions.LeaseNamespace = o.leaseNamespace()
 	checks := newHealthChecks(config.HealthCheckExprs, logger)
 	monitorOptions.Rules, monitorOptions.RulesChanged = checks, checks.Subscribe
+	monitorOptions.Spans = o.spans
 	options, err := monitor.ManagerOptions(monitorOptions)
 	if err != nil {
 		return err
 	}
-	options.Metrics = metricsserver.Options{BindAddress: o.metricsAddress}
 	options.HealthProbeBindAddress = o.probeAddress
-	mgr, err := ctrl.NewManager(rest, options)
+	mgr, err := newMetricsManager(o, &config.Metrics, options, "monitor")
 	if err != nil {
-		return errors.Wrap(err, "cannot make the manager")
+		return err
 	}
 	if err := monitor.Setup(mgr, monitorOptions); err != nil {
 		return err

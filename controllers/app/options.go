@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -21,7 +22,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
@@ -39,13 +39,15 @@ const defaultNamespace = "healthscope-system"
 
 // options are the flags that the commands with a manager have in common.
 type options struct {
-	config         string
-	kubeconfig     string
-	namespace      string
-	metricsAddress string
-	probeAddress   string
-	logFormat      string
-	verbosity      int
+	config       string
+	printConfig  bool
+	kubeconfig   string
+	namespace    string
+	probeAddress string
+	logFormat    string
+	verbosity    int
+	// spans makes spans of what the program does; nil when traces are not wanted.
+	spans trace.TracerProvider
 	// startAnew makes a program that runs stop gracefully and start anew.
 	startAnew func()
 }
@@ -53,7 +55,7 @@ type options struct {
 // newManagerCommand returns a command that runs a manager. run is given the flags, the configuration and the logger.
 func newManagerCommand(name, short string, run func(context.Context, *options, *configv1alpha1.Configuration, logr.Logger) error) *cobra.Command {
 	var o options
-	start := func(ctx context.Context, logs io.Writer) error {
+	start := func(ctx context.Context, out, logs io.Writer) error {
 		logger, err := o.setLogger(logs)
 		if err != nil {
 			return err
@@ -62,6 +64,14 @@ func newManagerCommand(name, short string, run func(context.Context, *options, *
 		if err != nil {
 			return err
 		}
+		if o.printConfig {
+			return writeConfig(out, config)
+		}
+		stop, err := o.startTracing(ctx, name, config, logger.WithName("tracing"))
+		if err != nil {
+			return err
+		}
+		defer stop()
 		return run(ctx, &o, config, logger)
 	}
 	c := &cobra.Command{
@@ -70,7 +80,7 @@ func newManagerCommand(name, short string, run func(context.Context, *options, *
 			ctx, cancel := context.WithCancelCause(c.Context())
 			defer cancel(nil)
 			o.startAnew = func() { cancel(errReconfigured) }
-			err := start(ctx, c.ErrOrStderr())
+			err := start(ctx, c.OutOrStdout(), c.ErrOrStderr())
 			if err == nil && errors.Is(context.Cause(ctx), errReconfigured) {
 				return errReconfigured
 			}
@@ -83,9 +93,9 @@ func newManagerCommand(name, short string, run func(context.Context, *options, *
 
 func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.config, "config", "", "the configuration file; without it every setting has its default")
+	flags.BoolVar(&o.printConfig, "print-config", false, "print the configuration with all defaults, in the form of the file, and exit")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "the kubeconfig file of the cluster; the default is $KUBECONFIG, the cluster the program runs in, or ~/.kube/config")
 	flags.StringVar(&o.namespace, "namespace", "", "the namespace of the program's Lease; the default is that of its pod, or "+defaultNamespace)
-	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "host:port of /metrics; 0 for none")
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "host:port of /healthz and /readyz; 0 for none")
 	flags.StringVar(&o.logFormat, "log-format", "text", "the format of log lines: text or json")
 	flags.IntVarP(&o.verbosity, "verbosity", "v", 0, "how much is logged: 0 what happened, 1 decisions, 4 details")
@@ -158,7 +168,6 @@ func (o *options) managerOptions(lease string) (ctrl.Options, error) {
 	}
 	return ctrl.Options{
 		Scheme:                        scheme,
-		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:        o.probeAddress,
 		LeaderElection:                true,
 		LeaderElectionID:              lease,

@@ -28,29 +28,46 @@ import (
 type running struct {
 	*process.Process
 
-	// api, metrics and probes are the addresses it listens on.
+	// api, metrics and probes are the addresses it listens on, for callers without a token.
 	api, metrics, probes string
+	// guardedMetrics is the address for callers with a token; 0 for none.
+	guardedMetrics string
 	// config is its configuration file.
 	config string
 }
 
-// configure writes the configuration file, which names the address of the REST server.
+// configure writes the configuration file, which names the addresses.
 func (r *running) configure() {
 	GinkgoHelper()
-	text := fmt.Appendf(nil, "apiVersion: config.healthscope.io/v1alpha1\nkind: Configuration\napi: {bindAddress: '0', anonymousBindAddress: %q}\n", r.api)
-	Expect(os.WriteFile(r.config, text, 0o600)).To(Succeed())
+	r.configureWithf("api: {bindAddress: '0', anonymousBindAddress: %q}\n", r.api)
+}
+
+// configureWithf writes the configuration file with sections besides that of the metrics.
+func (r *running) configureWithf(format string, args ...any) {
+	GinkgoHelper()
+	text := fmt.Appendf(nil, "apiVersion: config.healthscope.io/v1alpha1\nkind: Configuration\nmetrics: {bindAddress: %q, anonymousBindAddress: %q}\n", r.guardedMetrics, r.metrics)
+	Expect(os.WriteFile(r.config, fmt.Appendf(text, format, args...), 0o600)).To(Succeed())
+}
+
+// configuration writes a configuration file with sections into a directory, and returns its path.
+func configuration(dir, format string, args ...any) string {
+	GinkgoHelper()
+	path := filepath.Join(dir, "configuration.yaml")
+	text := fmt.Appendf(nil, "apiVersion: config.healthscope.io/v1alpha1\nkind: Configuration\n"+format, args...)
+	Expect(os.WriteFile(path, text, 0o600)).To(Succeed())
+	return path
 }
 
 // start starts a command of the program whose Lease is in a namespace, and kills it when the spec ends.
 func start(ctx context.Context, namespace, command string, args ...string) *running {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
-	r := &running{api: freeAddress(ctx), metrics: freeAddress(ctx), probes: freeAddress(ctx)}
+	r := &running{api: freeAddress(ctx), metrics: freeAddress(ctx), probes: freeAddress(ctx), guardedMetrics: "0"}
 	r.config = filepath.Join(dir, "config.yaml")
 	r.configure()
 	r.Process = launch(dir, append([]string{
 		program, command, "--kubeconfig", plane.KubeconfigPath(), "--namespace", namespace, "--config", r.config,
-		"--metrics-bind-address", r.metrics, "--health-probe-bind-address", r.probes,
+		"--health-probe-bind-address", r.probes,
 	}, args...)...)
 	return r
 }
@@ -193,10 +210,12 @@ var _ = Describe("healthscope controller", func() {
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(l.Close)
 		taken := l.Addr().String()
-		for _, flag := range []string{"--metrics-bind-address", "--health-probe-bind-address"} {
-			r := start(ctx, namespace, "controller", flag, taken)
-			Expect(r.ExitsWithin(patience)).To(BeTrue(), flag)
-			Expect(r.Failure()).To(MatchError(And(ContainSubstring("exit status 1"), MatchRegexp(`healthscope: cannot run the controller: .*`+taken))), flag)
+		settings := configuration(GinkgoT().TempDir(), "metrics: {bindAddress: %q}\n", taken)
+		anonymous := configuration(GinkgoT().TempDir(), "metrics: {bindAddress: '0', anonymousBindAddress: %q}\n", taken)
+		for _, flags := range [][]string{{"--config", settings}, {"--config", anonymous}, {"--health-probe-bind-address", taken}} {
+			r := start(ctx, namespace, "controller", flags...)
+			Expect(r.ExitsWithin(patience)).To(BeTrue(), flags)
+			Expect(r.Failure()).To(MatchError(And(ContainSubstring("exit status 1"), MatchRegexp(`healthscope: cannot run the controller: .*`+taken))), flags)
 		}
 	})
 
@@ -210,7 +229,7 @@ clusters: [{name: a, cluster: {server: "https://%s"}}]
 contexts: [{name: a, context: {cluster: a}}]
 current-context: a
 `, address), 0o600)).To(Succeed())
-		p := launch(dir, program, "controller", "--kubeconfig", kubeconfig, "--metrics-bind-address", "0", "--health-probe-bind-address", "0")
+		p := launch(dir, program, "controller", "--kubeconfig", kubeconfig, "--config", configuration(dir, "metrics: {bindAddress: '0'}\n"), "--health-probe-bind-address", "0")
 		Expect(p.ExitsWithin(patience)).To(BeTrue())
 		Expect(p.Failure()).To(MatchError(And(ContainSubstring("exit status 1"), MatchRegexp(`healthscope: cannot run the controller: .*`+address))))
 	})

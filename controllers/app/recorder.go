@@ -17,5 +17,5 @@ func setupRecorder(mgr ctrl.Manager, o *options, config *configv1alpha1.Configur
 		return nil
 	}
 	lease := types.NamespacedName{Namespace: o.leaseNamespace(), Name: controllerLease}
-	return recorder.Setup(mgr, recorder.Options{View: view, Store: store, Lease: lease, Registry: metrics.Registry})
+	return recorder.Setup(mgr, recorder.Options{View: view, Store: store, Lease: lease, Registry: metrics.Registry, Spans: o.spans})
 }

@@ -186,7 +186,7 @@ func (h *statusHub) Bundle(cluster, _, _ string) (api.Sighting, bool) {
 }
 
 // Instance implements api.Clusters.
-func (*statusHub) Instance(string) []api.Sighting { return nil }
+func (*statusHub) Instance(string) (found []api.Sighting, unread []string) { return nil, nil }
 
 // scopeIn is a scope with one app in two clusters.
 func scopeIn(namespace, name string, healthy bool) corev1alpha2.HealthScope {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/tracing"
 )
 
 // Rights in the namespace of the Secrets of clusters. Those on Secrets to list and watch them are the fleet's.
@@ -50,6 +52,8 @@ type Options struct {
 	Lease types.NamespacedName
 	// Metrics receives the metrics of tokens.
 	Metrics prometheus.Registerer
+	// Spans makes spans of reconciles. Nil means that there are none.
+	Spans trace.TracerProvider
 	// Clock tells the time. The default is that of the machine.
 	Clock clock.PassiveClock
 }
@@ -77,7 +81,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			MaxConcurrentReconciles: 4,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minPause, maxPause),
 		}).
-		Complete(r)
+		Complete(tracing.Reconciler(o.Spans, "tokens", tracing.Object, r))
 	return errors.Wrap(err, "cannot set up the renewal of tokens")
 }
 

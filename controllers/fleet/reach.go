@@ -18,7 +18,7 @@ const (
 	Connected Reachability = "Connected"
 	// Connecting means that the cluster has not been read yet since the hub started, or since its Secret came.
 	Connecting Reachability = "Connecting"
-	// Unreachable means that its API server does not answer, or cannot be understood. It is never said of the hub's own cluster: there would be nobody to say it to.
+	// Unreachable means that its API server does not answer, or cannot be understood. It is never said of the hub's own cluster, but by View.Silence: there would be nobody to write it to.
 	Unreachable Reachability = "Unreachable"
 	// Forbidden means that its API server refuses the hub: a right is missing, or the credentials are not accepted.
 	Forbidden Reachability = "Forbidden"

@@ -91,6 +91,8 @@ type View struct {
 	namespaces map[string]map[types.NamespacedName]struct{}
 	labelled   map[label]map[BundleKey]*Bundle
 	problem    error
+	// silence tells of the hub's own cluster what its state does not say; nil as long as nobody can.
+	silence silence
 	// What is to be called on changes.
 	subscribers map[int]func(Change)
 	writes      map[int]func(Change)

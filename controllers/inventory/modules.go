@@ -14,6 +14,7 @@ import (
 	"github.com/healthscope/healthscope/aai/mapping"
 	"github.com/healthscope/healthscope/aai/sync"
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/tracing"
 )
 
 // vnf is the vnf-id of a VNF, whose modules are reconciled together.
@@ -198,6 +199,7 @@ func (r *moduleReconciler) Reconcile(ctx context.Context, v vnf) (ctrl.Result, e
 		logger.Info("Modules written", "written", report.Written)
 	}
 	if err != nil {
+		tracing.Failed(ctx)
 		retry := pace.failed(err, time.Now())
 		logger.Error(err, "Modules not up to date", "retryAfter", retry.String())
 		return ctrl.Result{RequeueAfter: retry}, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/sync"
+	"github.com/healthscope/healthscope/controllers/tracing"
 )
 
 // passTimeout bounds one pass over a tenant. What is not done by then is done in the next one.
@@ -57,6 +58,7 @@ func (r *reconciler) Reconcile(ctx context.Context, tenant aai.Tenant) (ctrl.Res
 		logger.Info("Inventory written", "written", written)
 	}
 	if err != nil {
+		tracing.Failed(ctx)
 		retry := pace.failed(err, time.Now())
 		logger.Error(err, "Inventory not up to date", "retryAfter", retry.String())
 		return ctrl.Result{RequeueAfter: retry}, nil

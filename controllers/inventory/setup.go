@@ -10,6 +10,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,6 +29,7 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/scope"
+	"github.com/healthscope/healthscope/controllers/tracing"
 )
 
 // Options configure New.
@@ -44,6 +46,8 @@ type Options struct {
 	Registry *scope.Registry
 	// Metrics receives the metrics of the inventory.
 	Metrics prometheus.Registerer
+	// Spans makes spans of reconciles and of requests to A&AI. Nil means that there are none.
+	Spans trace.TracerProvider
 }
 
 // Inventory keeps A&AI in step. Its Ledger tells how far it is.
@@ -60,7 +64,7 @@ type Inventory struct {
 // New returns an inventory that does nothing before Setup. It must be made before View and Registry learn anything.
 func New(o Options) (*Inventory, error) {
 	requests := newRequestMetrics()
-	c, err := NewClient(o.Config, requests.observe)
+	c, err := NewClient(o.Config, requests.observe, o.Spans)
 	if err != nil {
 		return nil, err
 	}
@@ -89,12 +93,13 @@ func New(o Options) (*Inventory, error) {
 	return i, nil
 }
 
-// NewClient returns a client for the A&AI of a configuration, whose gate closes while A&AI can do nothing. observe is told of every request; nil for nobody.
-func NewClient(c *configv1alpha1.Inventory, observe func(op, code string, took time.Duration)) (*client.Client, error) {
+// NewClient returns a client for the A&AI of a configuration, whose gate closes while A&AI can do nothing. observe is told of every request; nil for nobody. spans makes a span of each; nil for none.
+func NewClient(c *configv1alpha1.Inventory, observe func(op, code string, took time.Duration), spans trace.TracerProvider) (*client.Client, error) {
 	return client.New(client.Options{
 		BaseURL: c.URL, SchemaVersion: c.SchemaVersion, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile,
 		Credentials: credentials(c), Timeout: time.Duration(*c.TimeoutSeconds) * time.Second, Observe: observe,
 		Gate: client.NewGate(int(*c.MaxRequestsPerSecond), nil),
+		Wrap: func(transport http.RoundTripper) http.RoundTripper { return tracing.Transport(spans, transport) },
 	})
 }
 
@@ -146,7 +151,7 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 			},
 		}))).
 		WithOptions(workers[aai.Tenant]()).
-		Complete(tenants)
+		Complete(tracing.Reconciler(i.options.Spans, "inventory", func(t aai.Tenant) tracing.Subject { return tracing.Subject{Name: t.String()} }, tenants))
 	if err != nil {
 		return errors.Wrap(err, "cannot set up the inventory controller")
 	}
@@ -173,7 +178,7 @@ func (i *Inventory) setupModules(mgr ctrl.Manager, syncer *sync.Syncer, scopes *
 			},
 		}))).
 		WithOptions(workers[vnf]()).
-		Complete(r)
+		Complete(tracing.Reconciler(i.options.Spans, "inventory-modules", func(v vnf) tracing.Subject { return tracing.Subject{Name: string(v)} }, r))
 	return errors.Wrap(err, "cannot set up the controller of modules")
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
@@ -74,6 +75,8 @@ type Options struct {
 	// three seconds. It renews it every fifth of that. The default is
 	// DefaultLeaseDuration.
 	LeaseDuration time.Duration
+	// Spans makes spans of reconciles. The default is that there are none.
+	Spans trace.TracerProvider
 	// Clock gives the times in status and paces writes. The default is the real clock.
 	Clock clock.PassiveClock
 }

@@ -22,6 +22,7 @@ import (
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/pruning"
+	"github.com/healthscope/healthscope/controllers/tracing"
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
@@ -155,7 +156,7 @@ func setup(mgr ctrl.Manager, opts Options) error {
 			UsePriorityQueue: new(false),
 			RateLimiter:      workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minRetryPause, maxRetryPause),
 		}).
-		Complete(r)
+		Complete(tracing.Reconciler(opts.Spans, controllerName, tracing.Object, r))
 }
 
 // newWatches makes the watches of what the options name, and a catalogue when

@@ -6,6 +6,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/controllers/tracing"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
@@ -35,6 +37,8 @@ type Options struct {
 	Lease types.NamespacedName
 	// Registry receives the metrics.
 	Registry prometheus.Registerer
+	// Spans makes spans of reconciles. Nil means that there are none.
+	Spans trace.TracerProvider
 	// Clock tells the time. The default is the machine's.
 	Clock clock.PassiveClock
 }
@@ -60,8 +64,13 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			MaxConcurrentReconciles: concurrency,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[appcontext.Place](minPause, maxPause),
 		}).
-		Complete(r)
+		Complete(tracing.Reconciler(o.Spans, "recorder", subjectOf, r))
 	return errors.Wrap(err, "cannot set up the recorder")
+}
+
+// subjectOf says what a request is about.
+func subjectOf(p appcontext.Place) tracing.Subject {
+	return tracing.Subject{Name: p.ContextID + "-" + p.App, Cluster: p.Cluster}
 }
 
 // follow asks for the places of all bundles, now and whenever something is new about them, until ctx ends.

@@ -2,7 +2,6 @@ package scope
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,21 +41,32 @@ func underMaintenance(scope *corev1alpha2.HealthScope) bool {
 }
 
 // silenced says whether a scope is under maintenance, or all that ails it is in clusters that are.
-func silenced(scope *corev1alpha2.HealthScope, state func(string) (fleet.ClusterState, bool)) bool {
+func silenced(scope *corev1alpha2.HealthScope, v verdict, state func(string) (fleet.ClusterState, bool)) bool {
 	if underMaintenance(scope) {
 		return true
 	}
-	ailing := func(c corev1alpha2.Culprit) bool {
-		s, known := state(c.Cluster)
-		return !known || s.Maintenance == ""
+	ailing := map[string]bool{}
+	for _, p := range v.members {
+		if p.Contributes() && !p.Healthy() {
+			ailing[p.Cluster] = true
+		}
 	}
-	culprits := scope.Status.Culprits
-	return len(culprits) > 0 && !scope.Status.Truncated && !slices.ContainsFunc(culprits, ailing)
+	for _, u := range v.unlisted {
+		if u.Summary.Healthy < u.Summary.Total {
+			ailing[u.Cluster] = true
+		}
+	}
+	for cluster := range ailing {
+		if s, known := state(cluster); !known || s.Maintenance == "" {
+			return false
+		}
+	}
+	return len(ailing) > 0 && len(v.absent) == 0
 }
 
 // tell makes an event and a log line when the health of a scope is another than
-// the one told last. It returns when to ask again, if it is too early for the first one; zero means when something changes.
-func (r *reconciler) tell(ctx context.Context, e *entry, scope *corev1alpha2.HealthScope, now time.Time) time.Duration {
+// the one told last; quiet keeps back what would alarm. It returns when to ask again, if it is too early for the first one; zero means when something changes.
+func (r *reconciler) tell(ctx context.Context, e *entry, scope *corev1alpha2.HealthScope, quiet bool, now time.Time) time.Duration {
 	if e.told == scope.Status.Health {
 		return 0
 	}
@@ -71,7 +81,7 @@ func (r *reconciler) tell(ctx context.Context, e *entry, scope *corev1alpha2.Hea
 		reason = ReasonHealthUnknown
 	case corev1alpha2.Unhealthy:
 	}
-	if kind == corev1.EventTypeWarning && silenced(scope, r.view.State) {
+	if kind == corev1.EventTypeWarning && quiet {
 		return 0 // It is told when the maintenance is over, if it is still so.
 	}
 	var note string

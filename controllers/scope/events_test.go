@@ -9,6 +9,7 @@ import (
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
 )
 
 func TestEventsTellWhatIsNews(t *testing.T) {
@@ -59,14 +60,10 @@ func TestEventsTellWhatIsNews(t *testing.T) {
 					e = NewRegistry().entry(s, now)
 				}
 				s.Status.Health, s.Status.Summary.Total = step.health, 3
-				s.Annotations = nil
-				if step.maintenance {
-					s.Annotations = map[string]string{corev1alpha2.AnnotationMaintenance: "new switches"}
-				}
 				if step.empty {
 					s.Status.Summary.Total = 0
 				}
-				if wait := r.tell(t.Context(), e, s, now); wait != step.wait {
+				if wait := r.tell(t.Context(), e, s, step.maintenance, now); wait != step.wait {
 					t.Errorf("step %d: asks again after %s, want %s", i, wait, step.wait)
 				}
 				got := ""
@@ -88,23 +85,36 @@ func TestMaintenanceOfClustersSilencesWhatAilsInThem(t *testing.T) {
 	state := func(cluster string) (fleet.ClusterState, bool) {
 		return fleet.ClusterState{Maintenance: map[string]string{edge1: "new switches"}[cluster]}, cluster != "acme+moon"
 	}
+	ill := func(cluster string) healthscope.Member {
+		return member(cluster, "Deployment", "web", healthscope.Failed, "CrashLoopBackOff")
+	}
+	unlisted := func(cluster string, healthy int) Unlisted {
+		return Unlisted{Cluster: cluster, Summary: healthscope.Summary{Total: 9, Healthy: healthy}}
+	}
+	well := member(edge2, "Deployment", "api", healthscope.Ready, "")
 	for name, c := range map[string]struct {
-		clusters  []string
-		truncated bool
-		want      bool
+		annotation string
+		members    []healthscope.Member
+		unlisted   []Unlisted
+		absent     []string
+		want       bool
 	}{
-		"all in clusters under maintenance":         {clusters: []string{edge1, edge1}, want: true},
-		"one elsewhere":                             {clusters: []string{edge1, edge2}},
-		"one in a cluster that is not known":        {clusters: []string{edge1, "acme+moon"}},
-		"nobody knows which, for there are so many": {clusters: []string{edge1}, truncated: true},
-		"nothing": {},
+		"the scope itself":                   {annotation: "new switches", members: []healthscope.Member{ill(edge2)}, want: true},
+		"all in clusters under maintenance":  {members: []healthscope.Member{ill(edge1), ill(edge1), well}, want: true},
+		"one elsewhere":                      {members: []healthscope.Member{ill(edge1), ill(edge2)}},
+		"one in a cluster that is not known": {members: []healthscope.Member{ill(edge1), ill("acme+moon")}},
+		"what has no name there":             {unlisted: []Unlisted{unlisted(edge1, 8), unlisted(edge2, 9)}, want: true},
+		"what has no name elsewhere":         {members: []healthscope.Member{ill(edge1)}, unlisted: []Unlisted{unlisted(edge2, 8)}},
+		"an app is not there at all":         {members: []healthscope.Member{ill(edge1)}, absent: []string{"db"}},
+		"one elsewhere that does not count":  {members: []healthscope.Member{ill(edge1), owned(ill(edge2))}, want: true},
+		"nothing":                            {members: []healthscope.Member{well}},
 	} {
-		s := scopeOf(corev1alpha2.HealthScopeSpec{})
-		s.Status.Truncated = c.truncated
-		for _, cluster := range c.clusters {
-			s.Status.Culprits = append(s.Status.Culprits, corev1alpha2.Culprit{Cluster: cluster})
+		s, v := scopeOf(corev1alpha2.HealthScopeSpec{}), verdict{unlisted: c.unlisted, absent: c.absent}
+		s.Annotations = map[string]string{corev1alpha2.AnnotationMaintenance: c.annotation}
+		for _, m := range c.members {
+			v.members = append(v.members, Placed{Member: &m})
 		}
-		if got := silenced(s, state); got != c.want {
+		if got := silenced(s, v, state); got != c.want {
 			t.Errorf("%s: silenced is %t, want %t", name, got, c.want)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 var (
 	descState = prometheus.NewDesc("healthscope_scope_state",
 		"1 for the state that the members of the scope roll up to.", []string{"namespace", "scope", "state"}, nil)
+	descHealth = prometheus.NewDesc("healthscope_scope_health",
+		"1 for the health that the scope's roll-up comes to: healthy, unhealthy or unknown.", []string{"namespace", "scope", "health"}, nil)
 	descMaintenance = prometheus.NewDesc("healthscope_scope_maintenance",
 		"1 for a scope under maintenance, by which nobody is to be alarmed. Others have no series.", []string{"namespace", "scope"}, nil)
 	descResources = prometheus.NewDesc("healthscope_scope_resources",
@@ -26,6 +28,7 @@ func NewCollector(r *Registry) Collector { return Collector{registry: r} }
 // Describe implements prometheus.Collector.
 func (c Collector) Describe(out chan<- *prometheus.Desc) {
 	out <- descState
+	out <- descHealth
 	out <- descMaintenance
 	out <- descResources
 }
@@ -38,6 +41,7 @@ func (c Collector) Collect(out chan<- prometheus.Metric) {
 	}
 	for name, judged := range c.registry.All() {
 		out <- prometheus.MustNewConstMetric(descState, prometheus.GaugeValue, 1, name.Namespace, name.Name, string(judged.State))
+		out <- prometheus.MustNewConstMetric(descHealth, prometheus.GaugeValue, 1, name.Namespace, name.Name, string(judged.Health))
 		if judged.Maintenance {
 			out <- prometheus.MustNewConstMetric(descMaintenance, prometheus.GaugeValue, 1, name.Namespace, name.Name)
 		}

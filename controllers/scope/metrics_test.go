@@ -16,7 +16,7 @@ import (
 // judgeInto judges a scope and puts the outcome into a registry, as the reconciler does.
 func judgeInto(r *Registry, w world, scope *corev1alpha2.HealthScope) {
 	r.entry(scope, noon)
-	r.put(scope, judgeIn(w, scope, noon))
+	r.put(scope, judgeIn(w, scope, noon), underMaintenance(scope))
 }
 
 func TestMetrics(t *testing.T) {
@@ -42,6 +42,10 @@ func TestMetrics(t *testing.T) {
 
 	collector := NewCollector(registry)
 	want := `
+# HELP healthscope_scope_health 1 for the health that the scope's roll-up comes to: healthy, unhealthy or unknown.
+# TYPE healthscope_scope_health gauge
+healthscope_scope_health{health="healthy",namespace="shop",scope="empty"} 1
+healthscope_scope_health{health="unhealthy",namespace="shop",scope="vfw"} 1
 # HELP healthscope_scope_maintenance 1 for a scope under maintenance, by which nobody is to be alarmed. Others have no series.
 # TYPE healthscope_scope_maintenance gauge
 healthscope_scope_maintenance{namespace="shop",scope="empty"} 1

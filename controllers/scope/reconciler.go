@@ -85,7 +85,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 
 	v := decide(&scope.Spec, g, entry.memory, r.policy, now)
-	r.registry.put(&scope, v)
+	quiet := silenced(&scope, v, r.view.State)
+	r.registry.put(&scope, v, quiet)
 	next := healthscope.Until(v.nextCheck, now)
 
 	before := scope.DeepCopy()
@@ -95,7 +96,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return ctrl.Result{RequeueAfter: sooner(next, wait)}, err
 		}
 	}
-	next = sooner(next, r.tell(ctx, entry, &scope, now))
+	next = sooner(next, r.tell(ctx, entry, &scope, quiet, now))
 	return ctrl.Result{RequeueAfter: sooner(next, r.tellInventory(ctx, entry, &scope, now))}, nil
 }
 

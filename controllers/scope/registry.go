@@ -50,7 +50,9 @@ type Judged struct {
 	LinkedApps []LinkedApp
 	// State is the roll-up of the members.
 	State healthscope.State
-	// Maintenance is true while nobody is to be alarmed by the scope.
+	// Health is what the scope's roll-up makes of them.
+	Health healthscope.Health
+	// Maintenance is true while nobody is to be alarmed by the scope: it is under maintenance, or all that ails it is in clusters that are.
 	Maintenance bool
 }
 
@@ -100,11 +102,14 @@ func (r *Registry) entry(scope *corev1alpha2.HealthScope, now time.Time) *entry 
 	return e
 }
 
-func (r *Registry) put(scope *corev1alpha2.HealthScope, v verdict) {
+func (r *Registry) put(scope *corev1alpha2.HealthScope, v verdict, maintenance bool) {
 	name := client.ObjectKeyFromObject(scope)
 	r.mu.Lock()
 	if e := r.scopes[name]; e != nil {
-		e.judged = &Judged{Generation: scope.Generation, Members: v.members, Unlisted: v.unlisted, LinkedApps: v.linkedApps, State: v.summary.State(), Maintenance: underMaintenance(scope)}
+		e.judged = &Judged{
+			Generation: scope.Generation, Members: v.members, Unlisted: v.unlisted, LinkedApps: v.linkedApps,
+			State: v.summary.State(), Health: v.health, Maintenance: maintenance,
+		}
 	}
 	r.mu.Unlock()
 	r.tell(name)

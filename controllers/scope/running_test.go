@@ -101,7 +101,7 @@ func newManager(s settings) ctrl.Manager {
 	return mgr
 }
 
-// series returns the series a scope has in metrics: "<metric> <app> <state>" with their values.
+// series returns the series a scope has in metrics: "<metric> <app> <state or health>" with their values.
 func (c *controller) series(namespace, name string) map[string]float64 {
 	GinkgoHelper()
 	families, err := c.metrics.Gather()
@@ -115,7 +115,7 @@ func (c *controller) series(namespace, name string) map[string]float64 {
 			}
 			if labels["namespace"] == namespace && labels["scope"] == name {
 				short := strings.TrimPrefix(family.GetName(), "healthscope_scope_")
-				all[strings.Join(strings.Fields(short+" "+labels["app"]+" "+labels["state"]), " ")] = metric.GetGauge().GetValue()
+				all[strings.Join(strings.Fields(short+" "+labels["app"]+" "+labels["state"]+" "+labels["health"]), " ")] = metric.GetGauge().GetValue()
 			}
 		}
 	}

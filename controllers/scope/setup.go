@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"go.opentelemetry.io/otel/trace"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,6 +26,7 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/pruning"
+	"github.com/healthscope/healthscope/controllers/tracing"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
@@ -70,6 +72,8 @@ type Options struct {
 	Guard *pruning.Guard
 	// Policy is the installation's policy in matters of time.
 	Policy healthscope.Policy
+	// Spans makes spans of reconciles. Nil means that there are none.
+	Spans trace.TracerProvider
 	// Clock tells the time. The default is the machine's.
 	Clock clock.PassiveClock
 }
@@ -103,7 +107,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		For(&corev1alpha2.HealthScope{}).
 		WatchesRawSource(source.Func(changes.start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
-		Complete(r)
+		Complete(tracing.Reconciler(o.Spans, "healthscope", tracing.Object, r))
 	return errors.Wrap(err, "cannot set up the HealthScope controller")
 }
 

@@ -201,7 +201,7 @@ var _ = Describe("A scope that is deleted", func() {
 		other := newScope(ctx, namespace, "other", refs(ref("apps/v1", "Deployment", "web")))
 		Eventually(reading(ctx, s)).Should(haveHealth(unhealthy, "1/2"))
 		Eventually(reading(ctx, other)).Should(haveHealth(healthy, "1/1"))
-		Expect(c.series(namespace, "shop")).To(Equal(map[string]float64{"state Pending": 1, "resources Ready": 1, "resources NotPresent": 1}))
+		Expect(c.series(namespace, "shop")).To(Equal(map[string]float64{"state Pending": 1, "health unhealthy": 1, "resources Ready": 1, "resources NotPresent": 1}))
 		Expect([]int{c.watches("deployments")(), c.watches("statefulsets")()}).To(Equal([]int{1, 1}))
 
 		Expect(api.Delete(ctx, s)).To(Succeed())
@@ -212,7 +212,7 @@ var _ = Describe("A scope that is deleted", func() {
 		By("making another one of the same name")
 		again := newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "web")))
 		Eventually(reading(ctx, again)).Should(haveHealth(healthy, "1/1"))
-		Expect(c.series(namespace, "shop")).To(Equal(map[string]float64{"state Ready": 1, "resources Ready": 1}))
+		Expect(c.series(namespace, "shop")).To(Equal(map[string]float64{"state Ready": 1, "health healthy": 1, "resources Ready": 1}))
 
 		By("not referring to anything any more")
 		for _, one := range []*corev1alpha2.HealthScope{again, other} {

@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +31,34 @@ func TestPercentileIsTheNearestRank(t *testing.T) {
 	} {
 		if got := percentile(c.samples, c.percent); got != c.want {
 			t.Errorf("%s: got %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestQuantileIsOfWhatCameBetween(t *testing.T) {
+	before := []bucket{{0.1, 100}, {0.2, 100}, {0.4, 100}, {math.Inf(1), 100}}
+	for name, c := range map[string]struct {
+		counts  [4]uint64
+		q, want float64
+	}{
+		"all in the first bucket":    {[4]uint64{110, 110, 110, 110}, 0.5, 0.05},
+		"the middle of the second":   {[4]uint64{100, 110, 110, 110}, 0.5, 0.15},
+		"the bound of a bucket":      {[4]uint64{105, 105, 110, 110}, 0.5, 0.1},
+		"an empty bucket is skipped": {[4]uint64{105, 105, 110, 110}, 0.75, 0.3},
+		"beyond the last bound":      {[4]uint64{100, 100, 100, 110}, 0.95, 0.4},
+	} {
+		after := slices.Clone(before)
+		for i := range after {
+			after[i].count = c.counts[i]
+		}
+		got, err := quantileSince(before, after, c.q)
+		if err != nil || math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: got %v (%v), want %v", name, got, err, c.want)
+		}
+	}
+	for name, after := range map[string][]bucket{"nothing came": before, "there is no histogram": nil} {
+		if got, err := quantileSince(before, after, 0.95); err == nil {
+			t.Errorf("%s: got %v, want an error", name, got)
 		}
 	}
 }
@@ -110,40 +140,6 @@ go_goroutines 42
 	}
 	if got := sum(text, "go_goroutines"); got != 42 {
 		t.Errorf("got %v, want 42", got)
-	}
-}
-
-// climb is a soak in which a figure goes from one value to another.
-func climb(name string, from, to float64) []sample {
-	samples := make([]sample, samplesOfSoak)
-	for i := range samples {
-		samples[i] = sample{Seconds: float64(i), Values: map[string]float64{name: from + (to-from)*float64(i)/float64(len(samples)-1)}}
-	}
-	return samples
-}
-
-func TestFlatness(t *testing.T) {
-	for name, c := range map[string]struct {
-		samples []sample
-		grown   bool
-	}{
-		"a heap that stays":              {climb("monitor live heap MiB", 100, 100), false},
-		"a small heap that grows little": {climb("monitor live heap MiB", 20, 27), false},
-		"a heap that doubles":            {climb("monitor live heap MiB", 50, 100), true},
-		"goroutines that stay":           {climb("controller goroutines", 100, 110), false},
-		"goroutines that leak":           {climb("controller goroutines", 100, 400), true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := &soaking{samples: c.samples, changes: map[string]int{"pods changed": 3}}
-			var out bytes.Buffer
-			err := s.judge(options{duration: time.Hour}, &out)
-			if (err != nil) != c.grown || strings.Contains(out.String(), "NO") != c.grown {
-				t.Errorf("got error %v and\n%s", err, &out)
-			}
-		})
-	}
-	if err := (&soaking{samples: climb("monitor live heap MiB", 1, 1)[:10]}).judge(options{}, &bytes.Buffer{}); err == nil {
-		t.Error("ten samples were enough")
 	}
 }
 

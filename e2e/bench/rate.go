@@ -56,6 +56,10 @@ func measureRate(ctx context.Context, b *bench) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
+	before, err := b.syncLags(ctx)
+	if err != nil {
+		return nil, err
+	}
 	l := &lags[types.NamespacedName]{busy: map[types.NamespacedName]bool{}}
 	group, changing := errgroup.WithContext(ctx)
 	changes := b.options.scaled(changesPerSecond*rateSeconds, changesPerSecond)
@@ -84,10 +88,19 @@ func measureRate(ctx context.Context, b *bench) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
+	after, err := b.syncLags(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lag, err := quantileSince(before, after, 0.95)
+	if err != nil {
+		return nil, err
+	}
 	figures := []figure{
 		{Name: "changes per s", Value: float64(len(l.took)) / offered.Seconds()},
 		{Name: "p50 ms", Value: milliseconds(percentile(l.took, 50))},
 		{Name: "p95 ms", Value: milliseconds(percentile(l.took, 95)), Peer: "30000 (notify interval)", Target: new(1000.0)},
+		{Name: "of these, in the controller p95 ms", Value: 1000 * lag},
 		{Name: "requests to A&AI per change", Value: float64(len(requests)) / float64(len(l.took))},
 	}
 	if err := b.heal(ctx); err != nil {

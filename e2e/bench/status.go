@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/e2e/faults"
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 	"github.com/healthscope/healthscope/healthscope/status"
@@ -31,7 +32,7 @@ type statusBench struct {
 	*group
 
 	endpoint string
-	tap      *etcdTap
+	tap      *faults.EtcdTap
 	client   *http.Client
 	// warm says that the controller runs and has been asked.
 	warm bool
@@ -57,10 +58,10 @@ func (b *bench) newStatusBench(ctx context.Context) (*statusBench, error) {
 		return nil, err
 	}
 	b.logf("wrote a context of %d resources with %d bundles of %d bytes in %s", s.resources(), s.places(), s.bundleBytes, time.Since(begin).Round(time.Millisecond))
-	if s.tap, err = startEtcdTap(s.endpoint, string(appcontext.ContextHandle(s.id))); err != nil {
+	if s.tap, err = faults.StartEtcdTap(s.endpoint, string(appcontext.ContextHandle(s.id))); err != nil {
 		return nil, err
 	}
-	b.closers = append(b.closers, s.tap.stop)
+	b.closers = append(b.closers, s.tap.Stop)
 	return s, b.hs.Configure(fmt.Sprintf("appContext:\n  endpoints: [%s]\n", s.tap.URL))
 }
 
@@ -190,12 +191,12 @@ func (d *statusDocument) listed() int {
 func measureStatusCold(ctx context.Context, b *bench) ([]figure, error) {
 	s := b.status
 	var took []time.Duration
-	var most reads
+	var most faults.EtcdReads
 	for range coldStarts {
 		if err := b.startForStatus(ctx); err != nil {
 			return nil, err
 		}
-		if before := s.tap.take(); before != (reads{}) {
+		if before := s.tap.Take(); before != (faults.EtcdReads{}) {
 			return nil, fmt.Errorf("the controller has read from etcd before it was asked for anything: %+v", before)
 		}
 		begin := time.Now()
@@ -203,15 +204,15 @@ func measureStatusCold(ctx context.Context, b *bench) ([]figure, error) {
 			return nil, err
 		}
 		took = append(took, time.Since(begin))
-		r := s.tap.take()
-		most = reads{max(most.contents, r.contents), max(most.others, r.others), max(most.bytes, r.bytes)}
+		r := s.tap.Take()
+		most = faults.EtcdReads{Contents: max(most.Contents, r.Contents), Others: max(most.Others, r.Others), Bytes: max(most.Bytes, r.Bytes)}
 	}
 	s.warm = true
 	return []figure{
 		{Name: "resources", Value: float64(s.resources())},
-		{Name: "range reads of the context", Value: float64(most.contents), Peer: "48768", Target: new(1.0)},
-		{Name: "other reads of etcd", Value: float64(most.others)},
-		{Name: "MiB read from etcd", Value: mebibytes(most.bytes), Peer: "28"},
+		{Name: "range reads of the context", Value: float64(most.Contents), Peer: "48768", Target: new(1.0)},
+		{Name: "other reads of etcd", Value: float64(most.Others)},
+		{Name: "MiB read from etcd", Value: mebibytes(most.Bytes), Peer: "28"},
 		{Name: "first answer ms", Value: milliseconds(percentile(took, 50))},
 		{Name: "slowest first answer ms", Value: milliseconds(percentile(took, 100))},
 	}, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -22,6 +23,9 @@ type usage struct {
 // auditDelay is how much later than a response its audit event may be written.
 const auditDelay = 200 * time.Millisecond
 
+// settleTime is how long HealthScope must not have asked for anything before measuring begins. It is longer than auditDelay.
+const settleTime = 500 * time.Millisecond
+
 // window is a stretch of time in which it is counted what is used.
 type window struct {
 	plane  *plane
@@ -39,12 +43,28 @@ type result struct {
 	bundleBytes, scopeBytes, all float64
 }
 
-// open begins to count. A process that starts later counts from its start.
-func (p *plane) open(ctx context.Context) (*window, error) {
-	if err := pause(ctx, auditDelay); err != nil {
-		return nil, err
+// settle waits until HealthScope asks for nothing any more because of what was prepared, such as an Event for each of a thousand scopes.
+func (p *plane) settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, waitLimit)
+	defer cancel()
+	for {
+		if err := pause(ctx, settleTime); err != nil {
+			return fmt.Errorf("cannot wait for what was prepared to settle: %w", err)
+		}
+		seen, err := p.audit.next()
+		if err != nil {
+			return err
+		}
+		maps.DeleteFunc(seen, func(r request, _ int) bool { return r.needed() })
+		if len(seen) == 0 {
+			return nil
+		}
 	}
-	if _, err := p.audit.next(); err != nil {
+}
+
+// open begins to count, when nothing is left to do. A process that starts later counts from its start.
+func (p *plane) open(ctx context.Context) (*window, error) {
+	if err := p.settle(ctx); err != nil {
 		return nil, err
 	}
 	w := &window{plane: p, before: map[string]usage{}}

@@ -5,6 +5,8 @@
 // Beside it, a wire passes bytes on without a look at them, so that TLS passes
 // through, and can be made a black hole, reset, or half open.
 //
+// An etcd tap does the like for etcd: it counts what is read, and makes it slow.
+//
 // It is for tests. It listens on loopback only. The proxy speaks plain HTTP to its client
 // and uses the credentials it was given towards the API server.
 package faults

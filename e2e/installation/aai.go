@@ -1,22 +1,29 @@
 package installation
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/healthscope/healthscope/aai/simulator"
 	"github.com/healthscope/healthscope/e2e/process"
 )
 
 // aaiUser is the user that HealthScope has in the simulated A&AI.
 const aaiUser = "healthscope"
+
+// orderTimeout bounds an order to the simulator's control surface.
+const orderTimeout = 10 * time.Second
 
 // Object is an object in A&AI.
 type Object struct {
@@ -155,6 +162,39 @@ func (i *Installation) Violations(ctx context.Context) ([]json.RawMessage, error
 	var all []json.RawMessage
 	err := i.control(ctx, "/__sim/violations", &all)
 	return all, err
+}
+
+// AddFaults makes requests to A&AI fail, by rules behind those that are in force.
+func (i *Installation) AddFaults(ctx context.Context, rules ...simulator.Fault) error {
+	body, err := json.Marshal(rules)
+	if err != nil {
+		return fmt.Errorf("cannot encode faults of A&AI: %w", err)
+	}
+	return i.order(ctx, http.MethodPost, "/__sim/faults", body)
+}
+
+// ClearFaults ends all faults of A&AI.
+func (i *Installation) ClearFaults(ctx context.Context) error {
+	return i.order(ctx, http.MethodDelete, "/__sim/faults", nil)
+}
+
+// order asks the simulator's control surface to do something.
+func (i *Installation) order(ctx context.Context, method, path string, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, orderTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, i.Control+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	said, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusNoContent {
+		err = fmt.Errorf("A&AI's control surface answers %s to %s %q: %s", response.Status, method, path, strings.TrimSpace(string(said)))
+	}
+	return errors.Join(err, response.Body.Close())
 }
 
 // control reads from the simulator's control surface.

@@ -16,7 +16,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/healthscope/healthscope/e2e/chart"
 	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/e2e/kubelet"
 	"github.com/healthscope/healthscope/e2e/process"
 )
 
@@ -61,6 +63,10 @@ type Options struct {
 	Inventory string
 	// InventoryNamespace is the namespace whose resources go to A&AI. The default is all of them.
 	InventoryNamespace string
+	// Helm, if set, installs the chart in place of the manifests in config, and monitor and controller are what the chart's Deployments say.
+	Helm *chart.Helm
+	// Values are values of the chart, each a YAML document, that go before those that follow from the other options.
+	Values []string
 	// Front, if set, is told the URL of A&AI and returns the one that the controller is to use instead: that of somebody who listens in.
 	Front func(url string) (string, error)
 }
@@ -69,10 +75,10 @@ type Options struct {
 type Installation struct {
 	// API is the URL of the status REST server for callers without a token, and GuardedAPI that for callers with one.
 	API, GuardedAPI string
-	// Metrics is the URL of the controller's metrics.
-	Metrics string
-	// MonitorMetrics is the URL of the monitor's metrics.
-	MonitorMetrics string
+	// Metrics is the URL of the controller's metrics for callers without a token, and GuardedMetrics that for callers with one.
+	Metrics, GuardedMetrics string
+	// MonitorMetrics and GuardedMonitorMetrics are the same of the monitor.
+	MonitorMetrics, GuardedMonitorMetrics string
 	// AAI is the URL of the simulated A&AI, up to and without /aai.
 	AAI string
 	// Control is the URL of the simulator's control surface.
@@ -85,11 +91,18 @@ type Installation struct {
 	monitor    *process.Process
 	controller *process.Process
 	ports      ports
+	pods       map[string]*kubelet.Pod // Those of the chart, by program.
 }
 
 // ports are the loopback ports of an installation, which stay the same when a process is started again.
 type ports struct {
-	api, guardedAPI, controllerMetrics, controllerProbe, monitorMetrics, monitorProbe int
+	api, guardedAPI     int
+	controller, monitor programPorts
+}
+
+// programPorts are those that every program has.
+type programPorts struct {
+	metrics, guardedMetrics, probe int
 }
 
 // Start installs the CRDs and the RBAC rules, and starts A&AI, monitor and
@@ -112,9 +125,9 @@ func Prepare(ctx context.Context, cp *controlplane.ControlPlane, o Options) (*In
 	}
 	i := &Installation{cp: cp, options: o}
 	return i, i.steps(ctx, []step{
+		{"start A&AI", i.startSimulator},
 		{"install CRDs and RBAC", i.install},
 		{"write configuration and credentials", i.prepare},
-		{"start A&AI", i.startSimulator},
 	})
 }
 
@@ -143,13 +156,13 @@ func (i *Installation) Stop() error {
 
 // StartMonitor starts the monitor, and returns when it is ready.
 func (i *Installation) StartMonitor(ctx context.Context) (err error) {
-	i.monitor, err = i.start(ctx, "monitor", i.ports.monitorMetrics, i.ports.monitorProbe)
+	i.monitor, err = i.start(ctx, "monitor", i.ports.monitor)
 	return err
 }
 
 // StartController starts the controller, and returns when it is ready.
 func (i *Installation) StartController(ctx context.Context) (err error) {
-	i.controller, err = i.start(ctx, "controller", i.ports.controllerMetrics, i.ports.controllerProbe)
+	i.controller, err = i.start(ctx, "controller", i.ports.controller)
 	return err
 }
 
@@ -211,6 +224,9 @@ func kill(p **process.Process) error {
 }
 
 func (i *Installation) install(ctx context.Context) error {
+	if i.options.Helm != nil {
+		return i.installChart(ctx, "controller", "monitor")
+	}
 	return i.cp.InstallManifests(ctx,
 		filepath.Join(i.options.Root, "config", "crd"),
 		filepath.Join(i.options.Root, "config", "rbac", "namespace.yaml"),
@@ -224,15 +240,21 @@ func (i *Installation) prepare(ctx context.Context) error {
 
 // prepareFor chooses ports, and writes a kubeconfig for the ServiceAccount of each program.
 func (i *Installation) prepareFor(ctx context.Context, programs ...string) error {
-	for _, port := range []*int{&i.ports.api, &i.ports.guardedAPI, &i.ports.controllerMetrics, &i.ports.controllerProbe, &i.ports.monitorMetrics, &i.ports.monitorProbe} {
+	if i.options.Helm != nil {
+		return nil
+	}
+	p := &i.ports
+	for _, port := range []*int{
+		&p.api, &p.guardedAPI, &p.controller.metrics, &p.controller.guardedMetrics, &p.controller.probe, &p.monitor.metrics, &p.monitor.guardedMetrics, &p.monitor.probe,
+	} {
 		var err error
 		if *port, err = freePort(ctx); err != nil {
 			return err
 		}
 	}
-	i.API, i.GuardedAPI = "http://"+loopback(i.ports.api), "http://"+loopback(i.ports.guardedAPI)
-	i.Metrics = "http://" + loopback(i.ports.controllerMetrics) + "/metrics"
-	i.MonitorMetrics = "http://" + loopback(i.ports.monitorMetrics) + "/metrics"
+	i.API, i.GuardedAPI = "http://"+loopback(p.api), "http://"+loopback(p.guardedAPI)
+	i.Metrics, i.GuardedMetrics = p.controller.urls()
+	i.MonitorMetrics, i.GuardedMonitorMetrics = p.monitor.urls()
 	for _, name := range programs {
 		if err := i.cp.ServiceAccountKubeconfig(ctx, Namespace, "healthscope-"+name, i.path(name+".kubeconfig")); err != nil {
 			return err
@@ -241,22 +263,30 @@ func (i *Installation) prepareFor(ctx context.Context, programs ...string) error
 	return nil
 }
 
+// urls returns the URLs of a program's metrics, for callers without a token and for those with one.
+func (p programPorts) urls() (open, guarded string) {
+	return "http://" + loopback(p.metrics) + "/metrics", "http://" + loopback(p.guardedMetrics) + "/metrics"
+}
+
 // start starts one of the commands of the program.
-func (i *Installation) start(ctx context.Context, command string, metrics, probe int) (*process.Process, error) {
+func (i *Installation) start(ctx context.Context, command string, ports programPorts) (*process.Process, error) {
+	if i.options.Helm != nil {
+		return i.startPod(ctx, command)
+	}
 	if err := i.writeConfiguration(); err != nil {
 		return nil, err
 	}
 	p, err := process.Start(process.Spec{
 		Name: command, Path: filepath.Join(i.options.Bin, "healthscope"), Dir: i.options.Dir, LogPath: i.LogPath(command),
 		Args: []string{
-			command, "--config", i.path("config.yaml"), "--kubeconfig", i.path(command + ".kubeconfig"), "--namespace", Namespace,
-			"--metrics-bind-address", loopback(metrics), "--health-probe-bind-address", loopback(probe), "-v", "1",
+			command, "--config", i.path(command + ".yaml"), "--kubeconfig", i.path(command + ".kubeconfig"), "--namespace", Namespace,
+			"--health-probe-bind-address", loopback(ports.probe), "-v", "1",
 		},
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := ready(ctx, p, "http://"+loopback(probe)+"/readyz"); err != nil {
+	if err := ready(ctx, p, "http://"+loopback(ports.probe)+"/readyz"); err != nil {
 		return nil, errors.Join(err, p.Kill())
 	}
 	return p, nil
@@ -314,31 +344,38 @@ func freePort(ctx context.Context) (int, error) {
 	return addr.Port, l.Close()
 }
 
-// writeConfiguration writes the configuration file of the programs.
+// writeConfiguration writes the configuration files of the programs, which differ in the addresses of their metrics.
 func (i *Installation) writeConfiguration() error {
 	text := "apiVersion: config.healthscope.io/v1alpha1\nkind: Configuration\n"
 	if i.inventory != "" {
 		text += i.hubConfiguration()
 	}
-	return os.WriteFile(i.path("config.yaml"), []byte(text+i.options.Configuration), 0o600)
+	for program, p := range map[string]programPorts{"controller": i.ports.controller, "monitor": i.ports.monitor} {
+		metrics := fmt.Sprintf("metrics:\n  bindAddress: %s\n  anonymousBindAddress: %s\n", loopback(p.guardedMetrics), loopback(p.metrics))
+		if err := os.WriteFile(i.path(program+".yaml"), []byte(text+metrics+i.options.Configuration), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // hubConfiguration is what the configuration file says of the REST server and of A&AI.
 func (i *Installation) hubConfiguration() string {
+	credentials := fmt.Sprintf("  usernameFile: %s\n  passwordFile: %s\n", i.path("aai-user"), i.path("aai-password"))
+	return fmt.Sprintf("api:\n  bindAddress: %s\n  anonymousBindAddress: %s\n", loopback(i.ports.guardedAPI), loopback(i.ports.api)) + i.inventoryConfiguration(credentials)
+}
+
+// inventoryConfiguration is the section inventory of the configuration file, with the lines in it that name the credentials.
+func (i *Installation) inventoryConfiguration(credentials string) string {
 	regions := fmt.Sprintf("  - {cluster: local, namespace: %q, cloudOwner: %s, cloudRegionId: %s, tenantId: %s}\n",
 		cmp.Or(i.options.InventoryNamespace, "*"), CloudOwner, CloudRegionID, TenantID)
-	return fmt.Sprintf(`api:
-  bindAddress: %s
-  anonymousBindAddress: %s
-inventory:
+	return fmt.Sprintf(`inventory:
   url: %s
   selflinkBase: %s
-  usernameFile: %s
-  passwordFile: %s
-  links:
+%s  links:
   - {namespace: default, genericVnfIds: [%s]}
   regions:
-%s%s%s`, loopback(i.ports.guardedAPI), loopback(i.ports.api), i.inventory, i.API, i.path("aai-user"), i.path("aai-password"), GenericVNFID, regions, i.options.Regions, i.options.Inventory)
+%s%s%s`, i.inventory, i.API, credentials, GenericVNFID, regions, i.options.Regions, i.options.Inventory)
 }
 
 // Text asks for a URL of the installation as plain text.

@@ -36,7 +36,7 @@ func Regions(clusters ...string) string {
 // Join installs the monitor in another cluster, starts it, and adds the cluster
 // to the hub by the program's own command. kubecontext is the name of the control plane. What has been started is stopped again when it fails.
 func (i *Installation) Join(ctx context.Context, cp *controlplane.ControlPlane, name, kubecontext string) (*Member, error) {
-	options := Options{Root: i.options.Root, Bin: i.options.Bin, Dir: i.path("member-" + name), Log: i.options.Log}
+	options := Options{Root: i.options.Root, Bin: i.options.Bin, Dir: i.path("member-" + name), Log: i.options.Log, Helm: i.options.Helm}
 	if err := os.Mkdir(options.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make a directory for cluster %q: %w", name, err)
 	}
@@ -51,6 +51,9 @@ func (i *Installation) Join(ctx context.Context, cp *controlplane.ControlPlane, 
 
 // installMonitor installs what a cluster needs that has no hub.
 func (i *Installation) installMonitor(ctx context.Context) error {
+	if i.options.Helm != nil {
+		return i.installChart(ctx, "monitor")
+	}
 	file := func(names ...string) string {
 		return filepath.Join(append([]string{i.options.Root, "config"}, names...)...)
 	}

@@ -33,6 +33,8 @@ type Spec struct {
 	Args []string
 	// Dir is its working directory, its home and its directory for temporary files, so that what is in the user's home changes nothing.
 	Dir string
+	// Env are variables of its environment, as name=value, besides PATH, HOME and TMPDIR.
+	Env []string
 	// LogPath is the file that its output is appended to.
 	LogPath string
 	// Group is the process group to join; 0 makes the process the leader of a new one.
@@ -62,7 +64,7 @@ func Start(spec Spec) (*Process, error) {
 	}
 	p.cmd = exec.Command(spec.Path, spec.Args...) //nolint:noctx,gosec // The process lives until it is stopped, not as long as the call that starts it; what to start is what this package is told.
 	p.cmd.Dir = spec.Dir
-	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + spec.Dir, "TMPDIR=" + spec.Dir}
+	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + spec.Dir, "TMPDIR=" + spec.Dir}, spec.Env...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: spec.Group}
 	dieWithParent(p.cmd.SysProcAttr)
@@ -96,6 +98,9 @@ func (p *Process) Name() string { return p.spec.Name }
 
 // PID returns its process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Exited returns a channel that is closed when the process is gone.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
 
 // Running says whether the process has not exited yet.
 func (p *Process) Running() bool {

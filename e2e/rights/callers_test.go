@@ -13,18 +13,20 @@ import (
 	"github.com/healthscope/healthscope/e2e/installation"
 )
 
-// asks sends the status REST server a question about a scope, with the token of a ServiceAccount that has no right to it.
+// asks sends the status REST server a question about a scope, and both programs one for their metrics, with the token of a ServiceAccount that has no right to any.
 func asks(ctx context.Context, hs *installation.Installation, a application) {
 	GinkgoHelper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: string(a), Name: "asker"}}
 	Expect(k8s.Create(ctx, account)).To(Succeed())
 	request := &authenticationv1.TokenRequest{}
 	Expect(k8s.SubResource("token").Create(ctx, account, request)).To(Succeed())
-	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, hs.GuardedAPI+"/scopes/"+string(a)+"/single", http.NoBody)
-	Expect(err).NotTo(HaveOccurred())
-	ask.Header.Set("Authorization", "Bearer "+request.Status.Token)
-	answer, err := http.DefaultClient.Do(ask)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(answer.Body.Close()).To(Succeed())
-	Expect(answer.StatusCode).To(Equal(http.StatusForbidden))
+	for _, url := range []string{hs.GuardedAPI + "/scopes/" + string(a) + "/single", hs.GuardedMetrics, hs.GuardedMonitorMetrics} {
+		ask, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+		Expect(err).NotTo(HaveOccurred())
+		ask.Header.Set("Authorization", "Bearer "+request.Status.Token)
+		answer, err := http.DefaultClient.Do(ask)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(answer.Body.Close()).To(Succeed())
+		Expect(answer.StatusCode).To(Equal(http.StatusForbidden), url)
+	}
 }

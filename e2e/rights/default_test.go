@@ -34,7 +34,7 @@ var _ = Describe("The rights of monitor and controller", func() {
 			}
 		}
 
-		By("asking for a status with a token")
+		By("asking for a status and for metrics with a token")
 		asks(ctx, hs, shop)
 
 		By("restarting both where lists cannot be streamed, with changes in between")

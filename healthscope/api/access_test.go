@@ -44,6 +44,10 @@ func requestsOfCallers() map[string]request {
 		"two tokens":                    {path: "/scopes", guard: guard, header: http.Header{"Authorization": {"Bearer all", "Bearer all"}}, want: 401, detail: "is given 2 times"},
 		"an empty token":                {path: "/scopes", guard: guard, header: http.Header{"Authorization": {"Bearer "}}, want: 401, detail: "cannot be read"},
 		"a scheme in lower case":        {path: "/scopes", guard: guard, header: http.Header{"Authorization": {"bearer all"}}, want: 200},
+		"too many streams":              {path: "/scopes", target: "/scopes?watch=true", guard: guard, streams: maxStreamsOfOne, header: bearer("all"), want: 429, detail: `user "caller-all" has 32 streams open already`},
+		"too many streams of one":       {path: "/scopes/{name}", target: "/scopes/vfw?watch=true", guard: guard, streams: maxStreamsOfOne, header: bearer("all"), want: 429, detail: "close one, or ask without watch"},
+		"too many streams, elsewhere":   {path: "/scopes/{namespace}/{name}", target: "/scopes/telco/web?watch=true", guard: guard, streams: maxStreamsOfOne, header: bearer("all"), want: 429, detail: "streams open"},
+		"streams do not stop answers":   {path: "/scopes", guard: guard, streams: maxStreamsOfOne, header: bearer("all"), want: 200},
 		"nobody knows whose token":      {path: "/scopes", guard: rights{err: errors.New("no answer")}, header: bearer("all"), want: 503, detail: "cannot find out whose the bearer token is: no answer"},
 	}
 	for path := range paths {

@@ -85,7 +85,7 @@ func (b *batches) after(q question) *batch {
 
 // run makes the answer. A panic is an error: it must not take the other callers with it.
 func (b *batch) run(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, documentTimeout)
 	defer cancel()
 	defer close(b.done)
 	defer func() {

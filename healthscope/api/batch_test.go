@@ -118,3 +118,23 @@ func TestDifferentQuestionsDoNotWaitForEachOther(t *testing.T) {
 		}
 	})
 }
+
+// TestAnAnswerMayTakeAsLongAsItsRoute asserts that an answer which waits for etcd is not given up before those who ask are.
+func TestAnAnswerMayTakeAsLongAsItsRoute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b batches
+		slow := func(ctx context.Context) (answer, error) {
+			select {
+			case <-time.After(documentTimeout - time.Second):
+				return answer{document: "done"}, nil
+			case <-ctx.Done():
+				return answer{}, ctx.Err()
+			}
+		}
+		limited, cancel := context.WithTimeout(t.Context(), documentTimeout)
+		defer cancel()
+		if a, err := b.ask(limited, question{}, slow); err != nil || made(a) != "done" {
+			t.Errorf("got %q, %v", made(a), err)
+		}
+	})
+}

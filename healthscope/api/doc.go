@@ -4,7 +4,7 @@
 //
 // What it serves is described in openapi.json, which it serves too. A scope is a
 // JSON document of its own, not the Kubernetes object, or in text/plain the one
-// word "healthy" or "unhealthy". Errors are problem documents (RFC 9457) whatever
+// word "healthy", "unhealthy" or "unknown". Errors are problem documents (RFC 9457) whatever
 // the caller accepts.
 //
 // The package decides nothing about health: it shows what the scope controller

@@ -265,12 +265,17 @@ func convert[From, To any](list []From, one func(From) To) []To {
 	return converted
 }
 
-// text is the scope's health in one of two words. What is not known to be healthy is not healthy.
+// text is the scope's health in one word: unknown when it has not been evaluated since it was made or changed, else healthy
+// or unhealthy. What has been evaluated and cannot be told, because its members cannot be seen, is not healthy.
 func (i ScopeItem) text() string {
-	if i.Health == string(corev1alpha2.Healthy) {
+	switch {
+	case i.Stale:
+		return string(corev1alpha2.UnknownHealth) + "\n"
+	case i.Health == string(corev1alpha2.Healthy):
 		return string(corev1alpha2.Healthy) + "\n"
+	default:
+		return string(corev1alpha2.Unhealthy) + "\n"
 	}
-	return string(corev1alpha2.Unhealthy) + "\n"
 }
 
 // text is a line for each scope: namespace/name, a space, and its health.

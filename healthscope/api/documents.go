@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -37,8 +38,9 @@ type Clusters interface {
 	// empty. It returns false when the hub does not see the cluster and has not seen the bundle there before; then the
 	// Sighting says why.
 	Bundle(cluster, name, namespace string) (Sighting, bool)
-	// Instance returns what is known of all bundles whose label status.InstanceLabel has that value.
-	Instance(id string) []Sighting
+	// Instance returns what is known of all bundles whose label status.InstanceLabel has that value, and the names of the
+	// clusters that have never been read, sorted: there may be more of them there.
+	Instance(id string) (found []Sighting, unread []string)
 }
 
 // Sighting is a bundle as the hub sees it.
@@ -94,7 +96,7 @@ func (d *Documents) answer(ctx context.Context, subject appcontext.Subject, quer
 		return answer{}, failf(http.StatusBadRequest, "%w", err)
 	}
 	if d == nil || d.Contexts == nil {
-		return answer{}, failf(http.StatusServiceUnavailable, "there are no AppContexts to read: the server's configuration has no section appContext, which says in which etcd they are")
+		return answer{}, failf(http.StatusServiceUnavailable, "%w: there are no AppContexts to read: the server's configuration has no section appContext, which says in which etcd they are", errNotConfigured)
 	}
 	asked := question{subject, query.Encode()}
 	if isOfContextsOnly(q) {
@@ -237,13 +239,16 @@ func read(ctx context.Context, sightings []Sighting) {
 func (h *handler) instanceStatus(ctx context.Context, r *http.Request, _ url.Values) (answer, error) {
 	id := r.PathValue("id")
 	if h.documents == nil {
-		return answer{}, failf(http.StatusServiceUnavailable, "there are no clusters to look into")
+		return answer{}, failf(http.StatusServiceUnavailable, "%w: there are no clusters to look into", errNotConfigured)
 	}
 	if err := h.ready(); err != nil {
 		return answer{}, failf(http.StatusServiceUnavailable, "%w: %w", errNotReady, err)
 	}
-	sightings := h.documents.Clusters.Instance(id)
-	if len(sightings) == 0 {
+	sightings, unread := h.documents.Clusters.Instance(id)
+	switch {
+	case len(sightings) == 0 && len(unread) > 0:
+		return answer{}, failf(http.StatusServiceUnavailable, "%w: nothing is known of instance %s, and it may be in a cluster that has not been read yet: %s", errNotReady, quote(id), strings.Join(unread, ", "))
+	case len(sightings) == 0:
 		return answer{}, failf(http.StatusNotFound, "nothing is known of instance %s: no ResourceBundleState that can be seen has the label %s=%s", quote(id), status.InstanceLabel, id)
 	}
 	if err := h.documents.admit(ctx); err != nil {
@@ -255,5 +260,5 @@ func (h *handler) instanceStatus(ctx context.Context, r *http.Request, _ url.Val
 	for i := range sightings {
 		reports = append(reports, sightings[i].Report)
 	}
-	return answer{document: status.NewInstance(reports), lasting: true}, nil
+	return answer{document: status.NewInstance(reports, unread), lasting: true}, nil
 }

@@ -97,6 +97,8 @@ func (m *memoryContexts) View(_ context.Context, subject appcontext.Subject, ins
 type memoryClusters struct {
 	seen      map[[2]string]Sighting
 	instances map[string][]Sighting
+	// unread are the clusters that have never been read.
+	unread []string
 }
 
 func (m memoryClusters) Bundle(cluster, name, _ string) (Sighting, bool) {
@@ -107,7 +109,9 @@ func (m memoryClusters) Bundle(cluster, name, _ string) (Sighting, bool) {
 	return s, ok
 }
 
-func (m memoryClusters) Instance(id string) []Sighting { return slices.Clone(m.instances[id]) }
+func (m memoryClusters) Instance(id string) (found []Sighting, unread []string) {
+	return slices.Clone(m.instances[id]), m.unread
+}
 
 // sightingOf is a bundle with a Deployment, and whether it can be read whole.
 func sightingOf(cluster string, state healthscope.State, whole bool) Sighting {
@@ -173,6 +177,7 @@ func requestsForDocuments() map[string]request {
 	malformed := NewDocuments(DocumentsOptions{Contexts: &memoryContexts{err: fmt.Errorf("cannot read status: %w", appcontext.ErrMalformed)}, Clusters: memoryClusters{}})
 	unconfigured := NewDocuments(DocumentsOptions{Clusters: memoryClusters{}})
 	broken := NewDocuments(DocumentsOptions{})
+	unread := NewDocuments(DocumentsOptions{Clusters: memoryClusters{unread: []string{"east+tokyo"}, instances: map[string][]Sighting{"gentle-fox": {sightingOf("west+bonn", healthscope.Ready, true)}}}})
 	all := map[string]request{
 		"group":                        {path: group, want: 200},
 		"group with health":            {path: group, target: autumnURL + "?health=true&type=all", want: 200},
@@ -211,6 +216,8 @@ func requestsForDocuments() map[string]request {
 		"instance with parameter": {path: instance, target: "/v1/instance/gentle-fox/status?full=true", want: 400, detail: `unknown query parameter "full"`},
 		"instance known":          {path: instance, header: http.Header{"If-None-Match": {"*"}}, want: 304},
 		"instance too early":      {path: instance, ready: func() error { return errors.New("the bundles have not been read yet") }, want: 503, detail: "the bundles have not been read yet"},
+		"instance, partly unread": {path: instance, from: unread, want: 200},
+		"instance, maybe unread":  {path: instance, target: "/v1/instance/odd-fox/status", from: unread, want: 503, detail: `nothing is known of instance "odd-fox", and it may be in a cluster that has not been read yet: east+tokyo`},
 		"instance panics":         {path: instance, from: broken, want: 500, detail: "its log says how"},
 	}
 	return all
@@ -287,7 +294,7 @@ func TestWholeObjectsHaveALimit(t *testing.T) {
 	}
 	for _, target := range []string{"/v1/instance/held-fox/status", autumnURL + "?output=detail"} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		r := httptest.NewRequestWithContext(ctx, http.MethodGet, target, http.NoBody)
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+target, http.NoBody)
 		w := httptest.NewRecorder()
 		answered := make(chan struct{})
 		group.Go(func() { defer close(answered); h.ServeHTTP(w, r) })
@@ -347,24 +354,6 @@ func TestKeptAnswersHold(t *testing.T) {
 		if got := tag(); got != first {
 			t.Errorf("%s is as before, and the answer is not", what)
 		}
-	}
-}
-
-func TestUserRulesCountForSavedBundles(t *testing.T) {
-	contexts, clusters := fixtures(t)
-	user := &oneRule{}
-	d := NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: clusters, HealthChecks: user})
-	state := func() string {
-		t.Helper()
-		return clustersOf(t, document(t, d, autumnURL+"?health=true&type=all"), "web")["berlin"].Resources[0].Health.State
-	}
-	if got := state(); got != "Ready" {
-		t.Fatalf("state %s without a rule", got)
-	}
-	user.state = healthscope.Failed
-	d.Reset()
-	if got := state(); got != "Failed" {
-		t.Errorf("state %s with a rule that says Failed", got)
 	}
 }
 

@@ -114,6 +114,7 @@ func get(t *testing.T, h http.Handler, target string, header http.Header) *httpt
 func send(t *testing.T, h http.Handler, method, target string, header http.Header) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, target, nil)
+	r.Host = "localhost:8083"
 	maps.Copy(r.Header, header)
 	return serve(h, r)
 }

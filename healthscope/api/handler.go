@@ -27,11 +27,16 @@ const (
 	documentTimeout = 20 * time.Second
 )
 
-// Limits on what goes on at once. What is beyond them is refused with 503.
+// Limits on what goes on at once. What is beyond them is refused with 503; what is beyond that of one caller, with 429.
 const (
 	maxRequests = 256
 	maxStreams  = 256
+	// maxStreamsOfOne is how many streams a caller with a token may have open.
+	maxStreamsOfOne = 32
 )
+
+// retrySeconds is the header Retry-After of what may be answered otherwise a little later.
+const retrySeconds = "5"
 
 // allowedMethods is what every route allows.
 const allowedMethods = http.MethodGet + ", " + http.MethodHead
@@ -56,12 +61,15 @@ type Options struct {
 	// Documents makes the status documents of deployment intent groups, clusters and instances. Required.
 	Documents *Documents
 	// Guard finds out who callers are and what they may ask for. Without it, everybody may ask for everything: only a listener
-	// on loopback may be served so.
+	// on loopback may be served so, and only requests to a host of that kind are answered.
 	Guard Guard
 	// DefaultNamespace is the namespace of a scope that is asked for by its name alone. Default: "default".
 	DefaultNamespace string
 	// Ready says what is missing before scopes can be served; nil means nothing. It must not block. Default: always ready.
 	Ready func() error
+	// Current says why nobody knows how scopes are now, with an *OutageError; nil means that Scopes shows them as they are. It must
+	// not block. Default: they are always known.
+	Current func() error
 	// Version is the version of the program, shown in the OpenAPI document. Default: "devel".
 	Version string
 	// Logger is told about failures of the server, not about errors of its callers. Default: nothing is logged.
@@ -74,11 +82,13 @@ type handler struct {
 	documents        *Documents
 	guard            Guard
 	defaultNamespace string
-	ready            func() error
+	ready, current   func() error
 	description      json.RawMessage
 	log              *slog.Logger
 	// requests and streams hold a token for each that is under way.
 	requests, streams chan struct{}
+	// callers counts the streams of callers with a token.
+	callers tally
 }
 
 // route is one path and how it is answered.
@@ -112,7 +122,11 @@ type answer struct {
 
 // NewHandler returns a handler for the paths that openapi.json describes. It gives Scopes five seconds for each request, and what status documents are made of twenty.
 func NewHandler(o Options) http.Handler {
-	h := newHandler(o)
+	return newHandler(o).handler()
+}
+
+// handler returns what answers requests.
+func (h *handler) handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, rt := range h.routes() {
 		mux.Handle(rt.pattern, h.serve(rt))
@@ -120,6 +134,8 @@ func NewHandler(o Options) http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { h.fail(w, r, noSuchPath(r)) })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch size := len(r.URL.RequestURI()); {
+		case h.guard == nil && !isLoopback(r.Host):
+			h.fail(w, r, failf(http.StatusMisdirectedRequest, "the request is for host %s; without a token, only requests for localhost or a loopback address are answered", quote(r.Host)))
 		case size > maxURLBytes:
 			h.fail(w, r, failf(http.StatusRequestURITooLong, "path and query have %d bytes; at most %d are read", size, maxURLBytes))
 		case !wellFormed(r.URL.EscapedPath()):
@@ -132,7 +148,7 @@ func NewHandler(o Options) http.Handler {
 
 func newHandler(o Options) *handler {
 	h := &handler{
-		scopes: o.Scopes, documents: o.Documents, guard: o.Guard, defaultNamespace: o.DefaultNamespace, ready: o.Ready, description: describe(o.Version), log: orDiscard(o.Logger),
+		scopes: o.Scopes, documents: o.Documents, guard: o.Guard, defaultNamespace: o.DefaultNamespace, ready: o.Ready, current: o.Current, description: describe(o.Version), log: orDiscard(o.Logger),
 		requests: make(chan struct{}, maxRequests), streams: make(chan struct{}, maxStreams),
 	}
 	if h.defaultNamespace == "" {
@@ -140,6 +156,9 @@ func newHandler(o Options) *handler {
 	}
 	if h.ready == nil {
 		h.ready = func() error { return nil }
+	}
+	if h.current == nil {
+		h.current = func() error { return nil }
 	}
 	return h
 }
@@ -247,6 +266,7 @@ func (h *handler) compose(ctx context.Context, rt route, r *http.Request) (made 
 	if watching {
 		return reply{stream: &stream{
 			about:    rt.watch(r, query),
+			caller:   caller,
 			snapshot: func(ctx context.Context) (answer, error) { return rt.answer(ctx, r, query) },
 			allowed:  func(ctx context.Context) error { return h.stillAllowed(ctx, rt, r, access) },
 		}}, nil
@@ -299,7 +319,7 @@ func respond(contentType string, a answer) (reply, error) {
 // fail answers with an error. Those that the server is to blame for are logged, unless the caller has gone and so caused them.
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(err, r.URL)
-	if p.Status >= http.StatusInternalServerError && !errors.Is(err, errNotReady) && !errors.Is(err, errBusy) && r.Context().Err() == nil {
+	if p.Status >= http.StatusInternalServerError && !isExpected(err) && r.Context().Err() == nil {
 		h.log.ErrorContext(r.Context(), "Cannot answer a request", "method", r.Method, "path", p.Instance, "status", p.Status, "error", err)
 	}
 	switch p.Status {
@@ -307,9 +327,19 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Allow", allowedMethods)
 	case http.StatusUnauthorized:
 		w.Header().Set("WWW-Authenticate", challenge)
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		if !errors.Is(err, errNotConfigured) {
+			w.Header().Set("Retry-After", retrySeconds)
+		}
 	}
 	body, _ := encode(p) // Strings and a number can always be encoded.
 	write(w, r, p.Status, typeProblem, body)
+}
+
+// isExpected says whether an error is one that the log need not tell of: it is told of elsewhere, or is no failure of the server.
+func isExpected(err error) bool {
+	_, outage := errors.AsType[*OutageError](err)
+	return outage || errors.Is(err, errNotReady) || errors.Is(err, errBusy) || errors.Is(err, errNotConfigured)
 }
 
 // encode encodes a document in one line. Characters that matter in HTML stay readable: the answer says that it is none.

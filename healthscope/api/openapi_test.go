@@ -93,8 +93,8 @@ func TestOpenAPIHasNoComponentWithoutUse(t *testing.T) {
 	for kind, names := range components {
 		for _, name := range names {
 			ref := `"#/components/` + kind + "/" + name + `"`
-			// No operation can refer to the answer that a path gives to other methods.
-			if name != "MethodNotAllowed" && !bytes.Contains(openAPI, []byte(ref)) {
+			// No operation can refer to the answers that a path gives to other methods, and to whatever is for another host.
+			if name != "MethodNotAllowed" && name != "MisdirectedRequest" && !bytes.Contains(openAPI, []byte(ref)) {
 				t.Errorf("nothing refers to %s", ref)
 			}
 		}

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
+
+	"github.com/healthscope/healthscope/healthscope"
 )
 
 // Problem is the body of every error: a problem document, application/problem+json, as in RFC 9457.
@@ -19,6 +22,28 @@ type Problem struct {
 	Detail string `json:"detail"`
 	// Instance is the path that was asked for. A path longer than 200 bytes is cut.
 	Instance string `json:"instance"`
+	// Reason says in one CamelCase word why nobody knows how things are now; of an OutageError only.
+	Reason string `json:"reason,omitempty"`
+	// LastSeen is when that was known last; of an OutageError only, and absent when it never was.
+	LastSeen time.Time `json:"lastSeen,omitzero"`
+}
+
+// OutageError is the error of Options.Current. It is answered with 503 and all that it says.
+type OutageError struct {
+	// Reason says in one word why nobody knows how scopes are now.
+	Reason healthscope.Reason
+	// Message says it for people.
+	Message string
+	// LastSeen is when it was known last how they are. It may be zero.
+	LastSeen time.Time
+}
+
+// Error returns the message, with the time.
+func (o *OutageError) Error() string {
+	if o.LastSeen.IsZero() {
+		return o.Message
+	}
+	return o.Message + "; it was known last at " + o.LastSeen.UTC().Format(time.RFC3339)
 }
 
 // failure is an error that knows its status code. Its text is meant for the caller.
@@ -40,6 +65,9 @@ func problemOf(err error, u *url.URL) Problem {
 	p := Problem{Type: "about:blank", Status: http.StatusInternalServerError, Detail: "the server failed while it made the answer; its log says how", Instance: instance(u)}
 	if f, ok := errors.AsType[*failure](err); ok {
 		p.Status, p.Detail = f.status, f.Error()
+	}
+	if o, ok := errors.AsType[*OutageError](err); ok {
+		p.Reason, p.LastSeen = string(o.Reason), o.LastSeen.UTC().Truncate(time.Second)
 	}
 	p.Title = http.StatusText(p.Status)
 	return p

@@ -3,7 +3,9 @@ package api
 import (
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"path"
 	"slices"
@@ -32,6 +34,20 @@ func wellFormed(escapedPath string) bool {
 	}
 	cleaned := path.Clean(escapedPath)
 	return escapedPath == cleaned || cleaned != "/" && escapedPath == cleaned+"/"
+}
+
+// isLoopback says whether the host of a request, with or without a port, is this one: localhost, or a loopback address. A
+// page in a browser can make another name lead here, and read what is answered; the browser says which name it was. Without
+// one, which HTTP/1.0 allows, it is no browser that asks.
+func isLoopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if host == "" || strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {
+		return true
+	}
+	address, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
+	return err == nil && address.Unmap().IsLoopback()
 }
 
 // parseQuery reads the query of a request, in which each of the known parameters may occur once, or if repeated often.

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -55,4 +57,34 @@ func FuzzParseQuery(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestOnlyThisMachineIsAnsweredWithoutAToken asserts that a page in a browser, whose name somebody has made lead here, reads nothing.
+func TestOnlyThisMachineIsAnsweredWithoutAToken(t *testing.T) {
+	c := newContract(t)
+	open := NewHandler(Options{Scopes: manyScopes()})
+	guarded := NewHandler(Options{Scopes: manyScopes(), Guard: rights{may: map[string][]Access{"all": nil}}})
+	hosts := map[string]bool{
+		"localhost": true, "localhost:8083": true, "LocalHost.": true, "127.0.0.1:8083": true, "127.9.9.9": true, "[::1]:8083": true, "[::1]": true, "[::ffff:127.0.0.1]:1": true,
+		"evil.example": false, "evil.example:8083": false, "localhost.evil.example": false, "10.0.0.1:8083": false, "127.0.0.1.evil.example": false, "[fe80::1]:8083": false, "": true, "0.0.0.0": false,
+	}
+	for host, want := range hosts {
+		for _, target := range []string{"/scopes", "/scopes?watch=true", "/openapi.json", "/nope"} {
+			r := httptest.NewRequestWithContext(stopping(t.Context()), http.MethodGet, target, nil)
+			r.Host = host
+			got := serve(open, r)
+			if refused := got.Code == http.StatusMisdirectedRequest; refused == want {
+				t.Errorf("host %q, %s: status %d: %s", host, target, got.Code, got.Body)
+			}
+			if !want {
+				c.checkContent(t, "421", c.Components.Responses["MisdirectedRequest"], got)
+				checkProblem(t, got.Body.Bytes(), http.StatusMisdirectedRequest, "only requests for localhost or a loopback address are answered")
+			}
+		}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/scopes", nil)
+		r.Host, r.Header = host, bearer("all")
+		if got := serve(guarded, r); got.Code != http.StatusOK {
+			t.Errorf("host %q with a token: status %d", host, got.Code)
+		}
+	}
 }

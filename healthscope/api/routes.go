@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,9 @@ import (
 
 	"github.com/healthscope/healthscope/healthscope/status"
 )
+
+// errNotConfigured marks the refusal of what the server is not set up for: asking again is of no use.
+var errNotConfigured = errors.New("not configured")
 
 // errNotReady marks the answer of /readyz, which is no failure of the server.
 var errNotReady = errors.New("not ready")
@@ -116,6 +120,9 @@ func (h *handler) list(ctx context.Context, _ *http.Request, query url.Values) (
 	if namespace != "" {
 		where = fmt.Sprintf("namespace %q", namespace)
 	}
+	if err := h.current(); err != nil {
+		return answer{}, failf(http.StatusServiceUnavailable, "cannot say how the HealthScopes of %s are now: %w", where, err)
+	}
 	scopes, err := h.scopes.List(ctx, namespace)
 	if err != nil {
 		return answer{}, failf(http.StatusServiceUnavailable, "cannot list the HealthScopes of %s: %w", where, err)
@@ -126,6 +133,9 @@ func (h *handler) list(ctx context.Context, _ *http.Request, query url.Values) (
 
 func (h *handler) get(ctx context.Context, r *http.Request, query url.Values) (answer, error) {
 	about := h.named(r, query)
+	if err := h.current(); err != nil {
+		return answer{}, failf(http.StatusServiceUnavailable, "cannot say how HealthScope %q in namespace %q is now: %w", about.name, about.namespace, err)
+	}
 	found, err := h.scopes.Get(ctx, about.namespace, about.name)
 	if apierrors.IsNotFound(err) {
 		where := fmt.Sprintf("in namespace %q", about.namespace)
@@ -150,7 +160,7 @@ func (h *handler) alive(context.Context, *http.Request, url.Values) (answer, err
 }
 
 func (h *handler) readiness(ctx context.Context, r *http.Request, query url.Values) (answer, error) {
-	if err := h.ready(); err != nil {
+	if err := cmp.Or(h.ready(), h.current()); err != nil {
 		return answer{}, failf(http.StatusServiceUnavailable, "%w: %w", errNotReady, err)
 	}
 	return h.alive(ctx, r, query)

@@ -19,7 +19,7 @@ const (
 	writeTimeout      = 30 * time.Second
 	idleTimeout       = time.Minute
 	maxHeaderBytes    = 64 << 10
-	// drainTimeout bounds how long a stop waits for the requests that are under way.
+	// drainTimeout bounds how long a stop waits for the requests that are under way. What takes longer is cut off.
 	drainTimeout = 10 * time.Second
 )
 
@@ -73,8 +73,8 @@ func (s *Server) Addr(ctx context.Context) (string, error) {
 }
 
 // Run listens and serves until ctx ends. Then it refuses connections, waits ten
-// seconds at most for the requests that are under way, and returns: nil, or an
-// error when it could not listen, could not go on serving, or had to cut requests off.
+// seconds at most for the requests that are under way, cuts off what takes longer,
+// and returns: nil, or an error when it could not listen, or could not go on serving.
 func (s *Server) Run(ctx context.Context) error {
 	if s.started.Swap(true) {
 		return errors.New("cannot run the status API server twice")
@@ -116,7 +116,7 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.log.InfoContext(ctx, "Stopping the status API")
-	err := drain(undisturbed, server)
+	err := s.drain(undisturbed, server)
 	<-served
 	return err
 }
@@ -136,12 +136,14 @@ func (s *Server) newHTTPServer(requests context.Context) *http.Server {
 	}
 }
 
-// drain stops a server gracefully, or else by force.
-func drain(ctx context.Context, server *http.Server) error {
-	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+// drain stops a server gracefully, or else by force. That somebody's request takes long is no reason for the program to fail.
+func (s *Server) drain(ctx context.Context, server *http.Server) error {
+	limited, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
-	if err := server.Shutdown(ctx); err != nil {
-		return errors.Join(fmt.Errorf("cannot finish the status API's requests within %s: %w", drainTimeout, err), server.Close())
+	err := server.Shutdown(limited)
+	if limited.Err() == nil {
+		return err
 	}
-	return nil
+	s.log.InfoContext(ctx, "Cutting off the requests to the status API that are still under way", "after", drainTimeout)
+	return server.Close()
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ const (
 	eventScope = "scope"
 	// eventDeleted has the ScopeName of a scope that is not there any more.
 	eventDeleted = "deleted"
-	// eventProblem has a Problem that ends the stream: the caller may not read it any more.
+	// eventProblem has a Problem that ends the stream: the caller may not read it any more, or nobody knows how scopes are now.
 	eventProblem = "problem"
 )
 
@@ -56,6 +57,8 @@ func (s selection) has(namespace, name string) bool {
 // stream is a stream that a caller has asked for, and may read.
 type stream struct {
 	about selection
+	// caller is who reads it; without a name when nobody is asked for one.
+	caller Caller
 	// snapshot makes the answer that the path gives without watch.
 	snapshot func(ctx context.Context) (answer, error)
 	// allowed says whether the caller may still read it.
@@ -102,6 +105,13 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request, s stream) {
 		return
 	}
 	defer func() { <-h.streams }()
+	if name := s.caller.Name; h.guard != nil {
+		if !h.callers.take(name, maxStreamsOfOne) {
+			h.fail(w, r, failf(http.StatusTooManyRequests, "%w: user %s has %d streams open already; close one, or ask without watch", errBusy, quote(name), maxStreamsOfOne))
+			return
+		}
+		defer h.callers.release(name)
+	}
 	// Changes are gathered before the snapshot is taken, so that none falls in between.
 	pending := newChanges()
 	defer h.scopes.Subscribe(func(namespace, name string) {
@@ -130,7 +140,7 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request, s stream) {
 			out.comment("the server stops; connect again")
 			return
 		case <-ticker.C:
-			if err := h.unlessRefused(r.Context(), s); err != nil {
+			if err := cmp.Or(h.unlessRefused(r.Context(), s), h.unlessOut()); err != nil {
 				out.send(eventProblem, problemOf(err, r.URL))
 				return
 			}
@@ -159,6 +169,43 @@ func (h *handler) unlessRefused(ctx context.Context, s stream) error {
 		return err
 	}
 	return nil
+}
+
+// unlessOut returns why nobody knows how scopes are now: the reader must not take the silence for good news.
+func (h *handler) unlessOut() error {
+	if err := h.current(); err != nil {
+		return failf(http.StatusServiceUnavailable, "cannot say how HealthScopes are now: %w", err)
+	}
+	return nil
+}
+
+// tally counts what callers hold, by name. Its zero value is ready; it is safe for concurrent use.
+type tally struct {
+	mu   sync.Mutex
+	held map[string]int
+}
+
+// take lets a caller hold one more, unless it holds as many as it may.
+func (t *tally) take(name string, most int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.held[name] >= most {
+		return false
+	}
+	if t.held == nil {
+		t.held = map[string]int{}
+	}
+	t.held[name]++
+	return true
+}
+
+// release takes one back.
+func (t *tally) release(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.held[name]--; t.held[name] == 0 {
+		delete(t.held, name)
+	}
 }
 
 // tell tells a reader how a scope is now.

@@ -101,7 +101,7 @@ func listen(t *testing.T, o Options, target string, header http.Header) (l liste
 	ran := make(chan error, 1)
 	go func() { ran <- NewServer(ServerOptions{Address: "pipe", Handler: NewHandler(o)}).serve(ctx, listener) }()
 	connection := listener.dial()
-	request := "GET " + target + " HTTP/1.1\r\nHost: h\r\n"
+	request := "GET " + target + " HTTP/1.1\r\nHost: localhost\r\n"
 	for name, values := range header {
 		request += name + ": " + values[0] + "\r\n"
 	}
@@ -313,23 +313,31 @@ func TestChangesAreHeldOnce(t *testing.T) {
 	}
 }
 
-func TestStreamsHaveALimit(t *testing.T) {
-	h := newHandler(Options{Scopes: manyScopes()})
-	for range maxStreams {
-		acquire(h.streams)
-	}
-	mux := http.NewServeMux()
-	for _, rt := range h.routes() {
-		mux.Handle(rt.pattern, h.serve(rt))
-	}
-	got := get(t, mux, "/scopes?watch=true", nil)
-	checkProblem(t, got.Body.Bytes(), http.StatusServiceUnavailable, "streams are open already")
-	for range maxRequests {
-		acquire(h.requests)
-	}
-	got = get(t, mux, "/scopes", nil)
-	checkProblem(t, got.Body.Bytes(), http.StatusServiceUnavailable, "requests are under way already")
-	if got := get(t, mux, "/healthz", nil); got.Code != http.StatusOK {
-		t.Errorf("a busy server seems dead: %d", got.Code)
-	}
+// TestStreamEndsInAnOutage asserts that a reader is told when nobody knows any more how scopes are, in place of a sign of life.
+func TestStreamEndsInAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out atomic.Bool
+		current := func() error {
+			if out.Load() {
+				return &OutageError{Reason: "ClusterUnreachable", Message: "no answer", LastSeen: noon.Time}
+			}
+			return nil
+		}
+		l, stop := listen(t, Options{Scopes: newChanging(manyScopes()), Current: current}, "/scopes?watch=true", nil)
+		defer closeAtEnd(t, l)
+		expect[ScopeList](t, l, "snapshot")
+		if name, text, err := l.event(); name != "comment" {
+			t.Fatalf("%s %q: %v", name, text, err)
+		}
+		out.Store(true)
+		if got := expect[Problem](t, l, "problem"); got.Status != http.StatusServiceUnavailable || got.Reason != "ClusterUnreachable" || !got.LastSeen.Equal(noon.Time) {
+			t.Errorf("problem %+v", got)
+		}
+		if _, _, err := l.event(); !errors.Is(err, io.EOF) {
+			t.Errorf("the stream goes on, or breaks: %v", err)
+		}
+		if err := stop(); err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
 }

@@ -150,7 +150,7 @@ func (b *builder) apps() {
 func (b *builder) place(to *App, u *rollup, p *place) {
 	v := &b.view
 	if b.query.usesClusters() {
-		v.look(b.Reports[p.Place], b.life.terminated)
+		v.look(p, b.Reports[p.Place], b.life.terminated)
 	}
 	rows := b.rows(p, v)
 	listed := b.list(rows)
@@ -180,17 +180,14 @@ func (b *builder) rows(p *place, v *view) []row {
 		if !selects(b.query.Resources, r.name) {
 			continue
 		}
-		m := v.claim(r)
-		rows = append(rows, row{expected: r, member: m, rsync: b.life.rsyncWord(r), presence: v.presence(r.identity, m)})
+		m := v.claimed(i)
+		rows = append(rows, row{expected: r, member: m, rsync: b.life.rsyncWord(r), presence: v.presence(m, v.follows(i))})
 	}
-	expected := len(rows)
-	for i := range v.Members {
-		m := &v.Members[i]
-		if !v.claimed[i] && selects(b.query.Resources, m.Name) {
-			rows = append(rows, row{member: m, presence: v.presence(identity{}, m)})
+	for _, i := range v.unexpected() {
+		if m := &v.Members[i]; selects(b.query.Resources, m.Name) {
+			rows = append(rows, row{member: m, presence: v.presence(m, true)})
 		}
 	}
-	slices.SortFunc(rows[expected:], func(a, b row) int { return a.member.Compare(b.member.Key) })
 	if b.query.Health {
 		for i := range rows {
 			b.judge(&rows[i], v)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 	"github.com/healthscope/healthscope/healthscope/rules"
@@ -51,6 +52,8 @@ type place struct {
 	saved     appcontext.Cluster
 	hasSaved  bool
 	resources []resource
+	// matched is how the resources match the members of the last report; nil before the first.
+	matched atomic.Pointer[matching]
 }
 
 // resource is an object that is expected in a cluster.

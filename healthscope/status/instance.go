@@ -24,6 +24,9 @@ type InstanceDocument struct {
 	Resources []InstanceResource `json:"resourcesStatus"`
 	// LastSeen is when all of this was known last to be so; absent when it is current.
 	LastSeen string `json:"lastSeen,omitempty"`
+	// Unread are the clusters of which nothing has been read yet, so that nobody knows whether there is more of the instance
+	// there; absent when there are none.
+	Unread []string `json:"unreadClusters,omitempty"`
 }
 
 // InstanceResource is a resource of an instance.
@@ -37,13 +40,14 @@ type InstanceResource struct {
 }
 
 // NewInstance makes the document of an instance from the reports of all bundles that carry its id in InstanceLabel, in
-// whatever order. There is at least one: without a bundle, nothing is known of an instance, not even that it exists.
-func NewInstance(reports []Report) InstanceDocument {
-	document := InstanceDocument{Resources: []InstanceResource{}}
+// whatever order. There is at least one: without a bundle, nothing is known of an instance, not even that it exists. unread
+// names the clusters that have not been read yet.
+func NewInstance(reports []Report, unread []string) InstanceDocument {
+	document := InstanceDocument{Resources: []InstanceResource{}, Unread: unread}
 	var all []instanceMember
 	var summary healthscope.Summary
 	var seen oldest
-	doubt := false
+	doubt := len(unread) > 0
 	for i := range reports {
 		r := &reports[i]
 		objects := r.Bundle.objects()

@@ -1,6 +1,7 @@
 package status_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -233,4 +234,36 @@ func checkTerminated(t *rapid.T, c status.Cluster, r status.Resource) {
 	if r.ClusterStatus == status.Present && c.Source != "" {
 		t.Errorf("%s is said to be there for what was saved before", r.Name)
 	}
+}
+
+// A document does not depend on which documents were made of the same contexts before.
+func TestADocumentIsThatOfItsReports(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		in := drawInput(rt, t)
+		for range rapid.IntRange(4, 8).Draw(rt, "documents") {
+			for _, at := range slices.SortedFunc(maps.Keys(in.Reports), func(a, b status.Place) int { return strings.Compare(a.App+a.Cluster, b.App+b.Cluster) }) {
+				report := in.Reports[at]
+				switch rapid.IntRange(0, 2).Draw(rt, "change") {
+				case 0: // As many objects, in other states and in another order.
+					report.Members = slices.Clone(report.Members)
+					slices.Reverse(report.Members)
+					for i := range report.Members {
+						report.Members[i].State = rapid.SampledFrom(healthscope.States()).Draw(rt, "state")
+					}
+					in.Reports[at] = report
+				case 1:
+					if other, known := drawReport(rt, at.Cluster); known {
+						in.Reports[at] = other
+					}
+				}
+			}
+			q := drawQuery(rt)
+			q.Apps, q.Clusters = nil, nil
+			afresh := in
+			afresh.Contents = status.Decode(in.View, nil)
+			if got, want := wire(t, status.New(in, q)), wire(t, status.New(afresh, q)); got != want {
+				rt.Fatalf("%+v: got %s, want %s", q, got, want)
+			}
+		}
+	})
 }

@@ -1,7 +1,6 @@
 package status
 
 import (
-	"slices"
 	"time"
 
 	"github.com/healthscope/healthscope/healthscope"
@@ -10,7 +9,8 @@ import (
 // Report is what is known of an app in a cluster: of the bundle there, as the hub sees it, or as it was saved in the
 // context. The zero value says that nothing is known.
 type Report struct {
-	// Members are the objects of the bundle, judged; while nobody can see them, as healthscope.Lost returns them. Their order makes no difference.
+	// Members are the objects of the bundle, judged; while nobody can see them, as healthscope.Lost returns them. Their order
+	// makes no difference. They must not be changed any more: what was made of them is used again for other documents.
 	Members []healthscope.Member
 	// Observed is true when a monitor has reported, even if it saw nothing.
 	Observed bool
@@ -50,6 +50,8 @@ type judged struct {
 
 	policy healthscope.Policy
 	at     time.Time
+	// fleeting is true when something has taken the time of the judgement for its own, which lay in the future.
+	fleeting bool
 }
 
 // judge judges what the bundle says, unless that was done before and still holds.
@@ -57,16 +59,17 @@ func (b *Bundle) judge(policy healthscope.Policy, now time.Time) []healthscope.M
 	if last := b.last.Load(); last != nil && last.holds(policy, now) {
 		return last.Members
 	}
-	made := &judged{healthscope.Judge(b.contents.Results, policy, now), policy, now}
+	made := &judged{Verdict: healthscope.Judge(b.contents.Results, policy, now), policy: policy, at: now}
+	for i := range made.Members {
+		made.fleeting = made.fleeting || made.Members[i].Since.Equal(now)
+	}
 	b.last.Store(made)
 	return made.Members
 }
 
-// holds says whether a judgement would be the same with a policy, at a time. One that has taken now for a time in the
-// future would not.
+// holds says whether a judgement would be the same with a policy, at a time.
 func (j *judged) holds(policy healthscope.Policy, now time.Time) bool {
-	return policy == j.policy && !now.Before(j.at) && (j.NextCheck.IsZero() || now.Before(j.NextCheck)) &&
-		!slices.ContainsFunc(j.Members, func(m healthscope.Member) bool { return m.Since.Equal(j.at) })
+	return !j.fleeting && policy == j.policy && !now.Before(j.at) && (j.NextCheck.IsZero() || now.Before(j.NextCheck))
 }
 
 // Presence says whether an object is in its cluster, in the words of EMCO's status design.
@@ -92,74 +95,31 @@ var followed = map[kind]bool{
 
 type kind struct{ group, kind string }
 
-// view is a report, ready to be asked about single objects. The zero value is that of a zero report.
+// view is a report of a place, ready to be asked about single objects. The zero value is that of a zero report.
 type view struct {
 	Report
-
-	// objects are the indexes of members by kind and name; next leads from one to the next of the same kind and name, until -1.
-	objects map[objectName]int
-	next    []int
-	kinds   map[kind]bool
-	claimed []bool
+	*matching
 }
 
-type objectName struct{ kind, name string }
-
 // look turns the view to another report. Of a context that is terminated, what was saved before says nothing.
-func (v *view) look(r Report, terminated bool) {
+func (v *view) look(p *place, r Report, terminated bool) {
 	if terminated && r.Saved {
 		r = Report{}
 	}
-	v.Report = r
-	if v.objects == nil {
-		v.objects, v.kinds = map[objectName]int{}, map[kind]bool{}
-	}
-	clear(v.objects)
-	clear(v.kinds)
-	v.next, v.claimed = v.next[:0], v.claimed[:0]
-	for i := range r.Members {
-		m := &r.Members[i]
-		key := objectName{m.Kind, m.Name}
-		before, ok := v.objects[key]
-		if !ok {
-			before = -1
-		}
-		v.objects[key] = i
-		v.next, v.claimed = append(v.next, before), append(v.claimed, false)
-		v.kinds[kind{m.Group, m.Kind}] = true
-	}
+	v.Report, v.matching = r, p.matchingOf(r.Members)
 }
 
-// claim returns the member that an expected object is, and does not return it again; nil when there is none. Of several in
-// different namespaces it is the one in the namespace that the context names, else the first.
-func (v *view) claim(r *resource) *healthscope.Member {
-	best := -1
-	i, ok := v.objects[objectName{r.kind, r.name}]
-	for ; ok && i >= 0; i = v.next[i] {
-		if v.claimed[i] || !r.is(v.Members[i].Key) {
-			continue
-		}
-		if best < 0 || v.better(i, best, r.fallback) {
-			best = i
-		}
-	}
-	if best < 0 {
+// unexpected returns the indexes of the members that nobody expects.
+func (v *view) unexpected() []int {
+	if v.matching == nil {
 		return nil
 	}
-	v.claimed[best] = true
-	return &v.Members[best]
+	return v.others
 }
 
-func (v *view) better(i, than int, namespace string) bool {
-	a, b := v.Members[i].Key, v.Members[than].Key
-	if here, there := a.Namespace == namespace, b.Namespace == namespace; here != there {
-		return here
-	}
-	return a.Compare(b) < 0
-}
-
-// presence says whether an object is in the cluster. m is nil when it is not in the bundle.
-func (v *view) presence(expected identity, m *healthscope.Member) Presence {
+// presence says whether an object is in the cluster. m is nil when it is not in the bundle, and followed says whether it would
+// be if it existed.
+func (v *view) presence(m *healthscope.Member, followed bool) Presence {
 	if m != nil {
 		switch {
 		case v.Lost || m.State == healthscope.Unknown:
@@ -170,7 +130,7 @@ func (v *view) presence(expected identity, m *healthscope.Member) Presence {
 			return Present
 		}
 	}
-	if v.incomplete() != "" || !v.follows(expected) {
+	if v.incomplete() != "" || !followed {
 		return PresenceUnknown
 	}
 	return NotPresent
@@ -190,10 +150,4 @@ func (v *view) incomplete() healthscope.Reason {
 	default:
 		return ""
 	}
-}
-
-// follows says whether the bundle's monitor follows the kind of an expected object.
-func (v *view) follows(expected identity) bool {
-	k := kind{expected.group, expected.kind}
-	return expected.version != "" && (followed[k] || v.kinds[k])
 }

@@ -37,6 +37,10 @@ func SetDefaults(c *Configuration) {
 	setDefaultPointer(&c.Fleet.TimeoutSeconds, 10)
 	setDefault(&c.API.BindAddress, "127.0.0.1:8082")
 	setDefault(&c.API.DefaultNamespace, "default")
+	setDefault(&c.Metrics.BindAddress, "127.0.0.1:8080")
+	if c.Tracing != nil {
+		setDefaultPointer(&c.Tracing.SamplingPercent, 100)
+	}
 	if c.AppContext != nil {
 		setDefaultPointer(&c.AppContext.TimeoutSeconds, 5)
 	}

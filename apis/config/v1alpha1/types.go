@@ -34,6 +34,12 @@ type Configuration struct {
 	// api configures the status REST server.
 	// +optional
 	API API `json:"api,omitempty"`
+	// metrics configures the metrics server of controller and monitor.
+	// +optional
+	Metrics Metrics `json:"metrics,omitempty"`
+	// tracing makes controller and monitor send traces. Without it there are none.
+	// +optional
+	Tracing *Tracing `json:"tracing,omitempty"`
 	// appContext says which etcd holds the AppContexts. Without it, the status documents of deployment intent groups and clusters are not served.
 	// +optional
 	AppContext *AppContext `json:"appContext,omitempty"`
@@ -74,7 +80,7 @@ type Monitor struct {
 	Namespaces []string `json:"namespaces,omitempty"`
 	// allowedLabels are the label keys of objects that are copied to the entries of status.resources. The default is app.oam.dev/component, app.kubernetes.io/name and app.kubernetes.io/component.
 	// +optional
-	AllowedLabels []string `json:"allowedLabels,omitempty"`
+	AllowedLabels []string `json:"allowedLabels,omitzero"` // An empty list is something else than none.
 	// kinds are watched besides the default ones. Secrets are watched only when they are named here, and of them metadata only.
 	// +optional
 	Kinds []MonitoredKind `json:"kinds,omitempty"`
@@ -146,6 +152,31 @@ type API struct {
 	// defaultNamespace is the namespace of scopes that are asked for without one. The default is default.
 	// +optional
 	DefaultNamespace string `json:"defaultNamespace,omitempty"`
+}
+
+// Metrics configures the metrics server: /metrics, and the profiles of the program below /debug/pprof/.
+type Metrics struct {
+	// bindAddress is host:port to listen on, or 0 for none. Callers bring a Kubernetes bearer token with the right to get the path as a nonResourceURL. Unless it is a loopback address it speaks https. The default is 127.0.0.1:8080.
+	// +optional
+	BindAddress string `json:"bindAddress,omitempty"`
+	// anonymousBindAddress is host:port to listen on besides, for /metrics and for callers without a token. It must be a loopback address. The default is none.
+	// +optional
+	AnonymousBindAddress string `json:"anonymousBindAddress,omitempty"`
+	// certFile and keyFile are files that hold the certificate of bindAddress and its key, and make it speak https. They are read again when they change. Both or neither must be set. Without them an address that is not a loopback address has a certificate of its own making, which nobody can check.
+	// +optional
+	CertFile string `json:"certFile,omitempty"`
+	// keyFile is the file that holds the key of the certificate.
+	// +optional
+	KeyFile string `json:"keyFile,omitempty"`
+}
+
+// Tracing says where traces go.
+type Tracing struct {
+	// endpoint is the URL of a collector that takes OTLP over HTTP, such as http://otel-collector.monitoring:4318; the path /v1/traces is added.
+	Endpoint string `json:"endpoint"`
+	// samplingPercent is the share of traces that is sent, from 0 to 100. The default is 100.
+	// +optional
+	SamplingPercent *int32 `json:"samplingPercent,omitempty"`
 }
 
 // AppContext says which etcd holds the AppContexts, and how to reach it.

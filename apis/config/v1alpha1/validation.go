@@ -35,6 +35,10 @@ func Validate(c *Configuration) field.ErrorList {
 	errs = append(errs, validateMonitor(field.NewPath("monitor"), &c.Monitor)...)
 	errs = append(errs, validateFleet(field.NewPath("fleet"), &c.Fleet)...)
 	errs = append(errs, validateAPI(field.NewPath("api"), &c.API)...)
+	errs = append(errs, validateMetrics(field.NewPath("metrics"), &c.Metrics)...)
+	if c.Tracing != nil {
+		errs = append(errs, validateTracing(field.NewPath("tracing"), c.Tracing)...)
+	}
 	if c.AppContext != nil {
 		errs = append(errs, validateAppContext(field.NewPath("appContext"), c.AppContext)...)
 	}

@@ -28,13 +28,36 @@ func validateAPI(path *field.Path, a *API) field.ErrorList {
 	if len(listenErrs) == 0 && !loopback && a.CertFile == "" {
 		errs = append(errs, field.Required(path.Child("certFile"), "is needed unless bindAddress is a loopback address, such as 127.0.0.1:8082: tokens must not go over the network in the clear"))
 	}
-	if a.AnonymousBindAddress == "" {
-		return errs
+	return append(errs, validateAnonymous(path.Child("anonymousBindAddress"), a.AnonymousBindAddress, "127.0.0.1:8083")...)
+}
+
+// validateAnonymous checks the address of a listener for callers without a token.
+func validateAnonymous(path *field.Path, address, example string) field.ErrorList {
+	if address == "" {
+		return nil
 	}
-	loopback, listenErrs = validateListener(path.Child("anonymousBindAddress"), a.AnonymousBindAddress)
+	loopback, errs := validateListener(path, address)
+	if len(errs) == 0 && !loopback {
+		errs = append(errs, field.Invalid(path, address, "must be a loopback address, such as "+example+", because callers are not asked who they are"))
+	}
+	return errs
+}
+
+func validateMetrics(path *field.Path, m *Metrics) field.ErrorList {
+	errs := validatePair(path, "certFile", m.CertFile, "keyFile", m.KeyFile)
+	_, listenErrs := validateListener(path.Child("bindAddress"), m.BindAddress)
 	errs = append(errs, listenErrs...)
-	if len(listenErrs) == 0 && !loopback {
-		errs = append(errs, field.Invalid(path.Child("anonymousBindAddress"), a.AnonymousBindAddress, "must be a loopback address, such as 127.0.0.1:8083, because callers are not asked who they are"))
+	errs = append(errs, validateAnonymous(path.Child("anonymousBindAddress"), m.AnonymousBindAddress, "127.0.0.1:8084")...)
+	if m.BindAddress != NoServer && m.BindAddress == m.AnonymousBindAddress {
+		errs = append(errs, field.Invalid(path.Child("anonymousBindAddress"), m.AnonymousBindAddress, "must be another address than bindAddress"))
+	}
+	return errs
+}
+
+func validateTracing(path *field.Path, t *Tracing) field.ErrorList {
+	errs := validateCollector(path.Child("endpoint"), t.Endpoint)
+	if n := t.SamplingPercent; n != nil && (*n < 0 || *n > 100) {
+		errs = append(errs, field.Invalid(path.Child("samplingPercent"), *n, "must be from 0 to 100"))
 	}
 	return errs
 }
@@ -44,15 +67,31 @@ func validateListener(path *field.Path, address string) (loopback bool, errs fie
 	if address == NoServer {
 		return true, nil
 	}
-	host, port, err := net.SplitHostPort(address)
+	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return false, field.ErrorList{field.Invalid(path, address, "must be host:port, or 0 for no server")}
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
 		errs = append(errs, field.Invalid(path, address, "the port must be a number from 0 to 65535"))
 	}
+	return IsLoopback(address), errs
+}
+
+// IsLoopback says whether only the machine itself can reach an address, host:port.
+func IsLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
 	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback(), errs
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+func validateCollector(path *field.Path, endpoint string) field.ErrorList {
+	if endpoint == "" {
+		return field.ErrorList{field.Required(path, "give the URL of a collector, such as http://otel-collector.monitoring:4318")}
+	}
+	if u, err := url.Parse(endpoint); err == nil && u.User != nil {
+		return field.ErrorList{field.Invalid(path, u.Redacted(), "must not hold a password")}
+	}
+	return validateURL(path, endpoint)
 }
 
 func validateAppContext(path *field.Path, a *AppContext) field.ErrorList {

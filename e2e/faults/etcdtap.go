@@ -1,4 +1,4 @@
-package main
+package faults
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
@@ -16,8 +17,9 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// etcdTap stands between the controller and etcd, and counts what is read. It passes on what it does not know.
-type etcdTap struct {
+// EtcdTap stands between clients and one etcd, counts what they read, and makes etcd slow on demand. It passes on what it
+// does not know. It is safe for concurrent use.
+type EtcdTap struct {
 	server *grpc.Server
 	etcd   *grpc.ClientConn
 	served sync.WaitGroup
@@ -26,20 +28,21 @@ type etcdTap struct {
 	// context is the prefix of the keys of the context whose reads are counted apart.
 	context string
 
-	mu sync.Mutex // guards reads
-	reads
+	mu      sync.Mutex // guards what follows
+	counted EtcdReads
+	delay   time.Duration
 }
 
-// reads are requests to etcd that read.
-type reads struct {
-	// contents are those for a range of keys of the context, with their values; others are all others.
-	contents, others int
-	// bytes is the size of the answers.
-	bytes int64
+// EtcdReads are requests to etcd that read.
+type EtcdReads struct {
+	// Contents are those for a range of keys of the context, with their values; Others are all others.
+	Contents, Others int
+	// Bytes is the size of the answers.
+	Bytes int64
 }
 
-// startEtcdTap starts to listen in on the etcd at an endpoint, for reads of the context with an id.
-func startEtcdTap(endpoint, contextKey string) (*etcdTap, error) {
+// StartEtcdTap starts to listen in on the etcd at an endpoint, for reads of the context whose keys begin with contextKey.
+func StartEtcdTap(endpoint, contextKey string) (*EtcdTap, error) {
 	etcd, err := grpc.NewClient(strings.TrimPrefix(endpoint, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.ForceCodec(passing{}), grpc.MaxCallRecvMsgSize(math.MaxInt32)))
 	if err != nil {
@@ -49,29 +52,45 @@ func startEtcdTap(endpoint, contextKey string) (*etcdTap, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot listen in on etcd: %w", err), etcd.Close())
 	}
-	t := &etcdTap{etcd: etcd, URL: "http://" + listener.Addr().String(), context: contextKey}
+	t := &EtcdTap{etcd: etcd, URL: "http://" + listener.Addr().String(), context: contextKey}
 	t.server = grpc.NewServer(grpc.ForceServerCodec(passing{}), grpc.UnknownServiceHandler(t.pass), grpc.MaxRecvMsgSize(math.MaxInt32))
 	t.served.Go(func() { _ = t.server.Serve(listener) })
 	return t, nil
 }
 
-func (t *etcdTap) stop() error {
+// Stop ends the tap and all connections through it.
+func (t *EtcdTap) Stop() error {
 	t.server.Stop()
 	t.served.Wait()
 	return t.etcd.Close()
 }
 
-// take returns what was counted since the last call.
-func (t *etcdTap) take() reads {
+// Take returns what was counted since the last call.
+func (t *EtcdTap) Take() EtcdReads {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	counted := t.reads
-	t.reads = reads{}
+	counted := t.counted
+	t.counted = EtcdReads{}
 	return counted
 }
 
+// Delay makes each message to etcd from now on wait so long before etcd gets it.
+func (t *EtcdTap) Delay(d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.delay = d
+}
+
+// hold waits as long as messages are delayed, and says whether ctx lasted.
+func (t *EtcdTap) hold(ctx context.Context) bool {
+	t.mu.Lock()
+	delay := t.delay
+	t.mu.Unlock()
+	return delay == 0 || pause(ctx, delay)
+}
+
 // pass passes on a call until it ends.
-func (t *etcdTap) pass(_ any, client grpc.ServerStream) error {
+func (t *EtcdTap) pass(_ any, client grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(client)
 	header, _ := metadata.FromIncomingContext(client.Context())
 	ctx, cancel := context.WithCancel(metadata.NewOutgoingContext(client.Context(), header))
@@ -90,7 +109,7 @@ func (t *etcdTap) pass(_ any, client grpc.ServerStream) error {
 		}
 		if reading(method) {
 			t.mu.Lock()
-			t.bytes += int64(len(message))
+			t.counted.Bytes += int64(len(message))
 			t.mu.Unlock()
 		}
 		if err := client.SendMsg(&message); err != nil {
@@ -100,7 +119,7 @@ func (t *etcdTap) pass(_ any, client grpc.ServerStream) error {
 }
 
 // ask passes on what a client sends.
-func (t *etcdTap) ask(method string, client grpc.ServerStream, server grpc.ClientStream) {
+func (t *EtcdTap) ask(method string, client grpc.ServerStream, server grpc.ClientStream) {
 	for {
 		var message []byte
 		if err := client.RecvMsg(&message); err != nil {
@@ -108,6 +127,9 @@ func (t *etcdTap) ask(method string, client grpc.ServerStream, server grpc.Clien
 			return
 		}
 		t.count(method, message)
+		if !t.hold(client.Context()) {
+			return
+		}
 		if server.SendMsg(&message) != nil {
 			return
 		}
@@ -126,7 +148,7 @@ func reading(method string) bool {
 }
 
 // count counts a request.
-func (t *etcdTap) count(method string, message []byte) {
+func (t *EtcdTap) count(method string, message []byte) {
 	if !reading(method) {
 		return
 	}
@@ -134,10 +156,10 @@ func (t *etcdTap) count(method string, message []byte) {
 	defer t.mu.Unlock()
 	var r etcdserverpb.RangeRequest
 	if method == methodRange && r.Unmarshal(message) == nil && r.RangeEnd != nil && !r.KeysOnly && !r.CountOnly && strings.HasPrefix(string(r.Key), t.context) {
-		t.contents++
+		t.counted.Contents++
 		return
 	}
-	t.others++
+	t.counted.Others++
 }
 
 // passing is a codec that leaves messages as they are.

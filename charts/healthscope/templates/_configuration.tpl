@@ -1,0 +1,62 @@
+{{/* The configuration file of a component: (list $ "controller"). What the values say goes before what the chart fills in. */}}
+{{- define "healthscope.configuration" -}}
+{{- $ := index . 0 }}
+{{- $component := index . 1 }}
+{{- $config := deepCopy $.Values.config }}
+{{- if eq $component "monitor" }}
+{{- $config = omit $config "policy" "fleet" "inventory" "api" "appContext" "recorder" }}
+{{- end }}
+{{- $filled := dict "apiVersion" "config.healthscope.io/v1alpha1" "kind" "Configuration" }}
+{{- $metrics := dict "bindAddress" (ternary ":8080" "0" $.Values.metrics.enabled) }}
+{{- if and $.Values.metrics.enabled (include "healthscope.certificateSecret" (list $ "metrics")) }}
+{{- $metrics = merge $metrics (include "healthscope.certificateFiles" "metrics-tls" | fromYaml) }}
+{{- end }}
+{{- $_ := set $filled "metrics" $metrics }}
+{{- if eq $component "controller" }}
+{{- $_ := set $filled "fleet" (dict "namespace" (include "healthscope.clustersNamespace" $) "monitorNamespace" $.Release.Namespace) }}
+{{- $_ := set $filled "api" (include "healthscope.api" $ | fromYaml) }}
+{{- range $section := list "inventory" "appContext" }}
+{{- with include "healthscope.files" (list $ $section) | fromYaml }}
+{{- if not (hasKey $config $section) }}
+{{- fail (printf "%s names a Secret, and config.%s does not say what for" $section $section) }}
+{{- end }}
+{{- $_ := set $filled $section . }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- toYaml (mergeOverwrite $filled $config) }}
+{{- end }}
+
+{{- define "healthscope.certificateFiles" -}}
+certFile: /etc/healthscope/{{ . }}/tls.crt
+keyFile: /etc/healthscope/{{ . }}/tls.key
+{{- end }}
+
+{{/* Where the status REST API listens. */}}
+{{- define "healthscope.api" -}}
+{{- if not .Values.api.enabled -}}
+bindAddress: "0"
+{{- else if include "healthscope.certificateSecret" (list . "api") -}}
+bindAddress: ":8082"
+{{ include "healthscope.certificateFiles" "api-tls" }}
+{{- else -}}
+bindAddress: 127.0.0.1:8082
+{{- end }}
+{{- end }}
+
+{{/* The files of the Secrets of a section: (list $ "inventory"). */}}
+{{- define "healthscope.files" -}}
+{{- $section := lower (index . 1) }}
+{{- with get (index . 0).Values (index . 1) }}
+{{- if .credentialsSecret }}
+usernameFile: /etc/healthscope/{{ $section }}-credentials/username
+passwordFile: /etc/healthscope/{{ $section }}-credentials/password
+{{- end }}
+{{- if .caSecret }}
+caFile: /etc/healthscope/{{ $section }}-ca/ca.crt
+{{- end }}
+{{- if .tlsSecret }}
+{{ include "healthscope.certificateFiles" (printf "%s-tls" $section) }}
+{{- end }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,179 @@
+// Package licenses finds the licences of the modules that a program is made of, as their authors give them. Releases carry their texts, and a test in
+// config/verify says which are allowed.
+package licenses
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// systems are the operating systems that releases are built for: what is linked differs.
+var systems = []string{"linux", "darwin"}
+
+var (
+	licenseName = regexp.MustCompile(`(?i)^((mit-|un)?licen[cs]es?|copying|copyright)([-._].*)?$`)
+	noticeName  = regexp.MustCompile(`(?i)^(notice|patents)([-._].*)?$`)
+)
+
+// File is a file of a module.
+type File struct {
+	// Name is its path in the module, with slashes.
+	Name string
+	Text []byte
+}
+
+// Module is a module, or Go's standard library.
+type Module struct {
+	// Path is the module's path, or "std".
+	Path string
+	// Version is the module's version, or that of Go.
+	Version string
+	// Licenses are the files with licences in the folders of the packages that are used and in those above them, by name.
+	Licenses []File
+	// Notices are the files beside them that go with the program too, such as NOTICE of the Apache License, 4 (d).
+	Notices []File
+}
+
+// listed is what `go list -json` says of a package.
+type listed struct {
+	Dir      string
+	Standard bool
+	Module   *struct {
+		Path, Version, Dir string
+		Main               bool
+		Replace            *struct{ Version string }
+	}
+}
+
+// Of returns the modules that are linked into the program of a package, by path. dir is the root of the source tree.
+func Of(ctx context.Context, dir, pkg string) ([]Module, error) {
+	return collect(ctx, dir, false, pkg)
+}
+
+// OfTests returns the modules that packages and their tests need, by path.
+func OfTests(ctx context.Context, dir, pkgs string) ([]Module, error) {
+	return collect(ctx, dir, true, pkgs)
+}
+
+func collect(ctx context.Context, dir string, tests bool, pkgs string) ([]Module, error) {
+	c := collection{modules: map[string]*Module{}, seen: map[string]bool{}}
+	for _, system := range systems {
+		cmd := exec.CommandContext(ctx, "go", "list", "-json=Dir,Standard,Module", "-deps", "-test="+strconv.FormatBool(tests), "--", pkgs) //nolint:gosec // It lists packages, and runs nothing of them.
+		var out, problems bytes.Buffer
+		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &problems
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH=arm64")
+		if err := cmd.Run(); err != nil {
+			return nil, fmt.Errorf("cannot list the packages for %q: %w\n%s", system, err, problems.String())
+		}
+		for dec := json.NewDecoder(&out); ; {
+			var p listed
+			if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				return nil, fmt.Errorf("cannot read the list of packages: %w", err)
+			}
+			if err := c.add(p); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := c.addGo(ctx, dir); err != nil {
+		return nil, err
+	}
+	var all []Module
+	for _, m := range c.modules {
+		all = append(all, *m)
+	}
+	slices.SortFunc(all, func(a, b Module) int { return cmp.Compare(a.Path, b.Path) })
+	return all, nil
+}
+
+// collection is what has been found, and the folders that were looked into.
+type collection struct {
+	modules map[string]*Module
+	seen    map[string]bool
+}
+
+// add takes up the module of a package, and the licences from the package's folder up to the module's.
+func (c *collection) add(p listed) error {
+	if p.Standard || p.Module == nil || p.Module.Main {
+		return nil
+	}
+	m := c.modules[p.Module.Path]
+	if m == nil {
+		m = &Module{Path: p.Module.Path, Version: p.Module.Version}
+		if p.Module.Replace != nil {
+			m.Version = p.Module.Replace.Version
+		}
+		c.modules[m.Path] = m
+	}
+	for folder := p.Dir; ; folder = filepath.Dir(folder) {
+		if err := c.look(m, p.Module.Dir, folder); err != nil {
+			return err
+		}
+		if folder == p.Module.Dir || !strings.HasPrefix(folder, p.Module.Dir) {
+			return nil
+		}
+	}
+}
+
+// addGo takes up Go's standard library, which is part of every program.
+func (c *collection) addGo(ctx context.Context, dir string) error {
+	cmd := exec.CommandContext(ctx, "go", "env", "GOROOT", "GOVERSION")
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("cannot find out where Go is: %w", err)
+	}
+	goroot, version, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	m := &Module{Path: "std", Version: version}
+	c.modules[m.Path] = m
+	return c.look(m, goroot, goroot)
+}
+
+// look takes up what is in a folder of a module.
+func (c *collection) look(m *Module, root, folder string) error {
+	if c.seen[folder] {
+		return nil
+	}
+	c.seen[folder] = true
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return fmt.Errorf("cannot look for the licence of module %q: %w", m.Path, err)
+	}
+	for _, entry := range entries {
+		name := entry.Name()
+		list := &m.Licenses
+		switch {
+		case entry.IsDir() || filepath.Ext(name) == ".go":
+			continue
+		case noticeName.MatchString(name):
+			list = &m.Notices
+		case !licenseName.MatchString(name):
+			continue
+		}
+		path := filepath.Join(folder, name)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("cannot read a licence of module %q: %w", m.Path, err)
+		}
+		if relative, err := filepath.Rel(root, path); err == nil {
+			name = filepath.ToSlash(relative)
+		}
+		*list = append(*list, File{Name: name, Text: text})
+		slices.SortFunc(*list, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	return nil
+}

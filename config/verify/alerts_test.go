@@ -1,0 +1,183 @@
+package verify
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/healthscope/healthscope/e2e/observed"
+)
+
+// runbooks is where the alerts say that their runbooks are.
+const runbooks = "https://github.com/healthscope/healthscope/blob/main/config/docs/runbooks.md#"
+
+var (
+	// libraryMetric matches the metrics of the libraries, as metrics.md names them, and those that Prometheus makes itself.
+	libraryMetric = regexp.MustCompile(`^(controller_runtime|workqueue|rest_client|leader_election|go|process)_\w+$|^(up|ALERTS)$`)
+	matcher       = regexp.MustCompile(`(\w+)(?:=~|!~|!=|=)"`)
+	// targetLabels are labels that a series has from its target, or from Prometheus.
+	targetLabels = []string{"job", "instance", "le"}
+)
+
+// readRules returns the alerts.
+func readRules(t *testing.T) []observed.Rule {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, "config", "prometheus", "rules.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := observed.ReadRules(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []observed.Rule
+	for _, g := range rules.Groups {
+		all = append(all, g.Rules...)
+	}
+	return all
+}
+
+// checkQuery reports what a query names that does not exist.
+func checkQuery(t *testing.T, where, query string, metrics map[string]metric) {
+	t.Helper()
+	selectors, err := observed.Selectors(query)
+	if err != nil {
+		t.Errorf("%s: %v", where, err)
+		return
+	}
+	if len(selectors) == 0 {
+		t.Errorf("%s: the query %q asks for no metric", where, query)
+	}
+	for _, s := range selectors {
+		m, ok := metrics[s.Metric]
+		if base := metrics[metricSuffix.ReplaceAllString(s.Metric, "")]; !ok && base.kind == "histogram" {
+			m, ok = base, true
+		}
+		if !ok {
+			if !libraryMetric.MatchString(s.Metric) {
+				t.Errorf("%s: the metric %q does not exist", where, s.Metric)
+			}
+			continue
+		}
+		for _, match := range matcher.FindAllStringSubmatch(s.Text, -1) {
+			if label := match[1]; !slices.Contains(m.labels, label) && !slices.Contains(targetLabels, label) {
+				t.Errorf("%s: the metric %q has no label %q", where, s.Metric, label)
+			}
+		}
+	}
+}
+
+func TestAlertsSayWhatToDo(t *testing.T) {
+	metrics := metricsInSource(t)
+	page := readPage(t, "runbooks.md")
+	for _, r := range readRules(t) {
+		checkQuery(t, r.Alert, r.Expr, metrics)
+		if !strings.HasPrefix(r.Alert, "HealthScope") || r.For == "" {
+			t.Errorf("%s: an alert is called HealthScope... and has a time in \"for\"", r.Alert)
+		}
+		if !slices.Contains([]string{"critical", "warning", "info"}, r.Labels["severity"]) {
+			t.Errorf("%s: the severity is %q, want critical, warning or info", r.Alert, r.Labels["severity"])
+		}
+		if got := slices.Sorted(maps.Keys(r.Annotations)); !slices.Equal(got, []string{"description", "runbook_url", "summary"}) {
+			t.Errorf("%s: the annotations are %q", r.Alert, got)
+		}
+		anchor, ok := strings.CutPrefix(r.Annotations["runbook_url"], runbooks)
+		if !ok || anchor != strings.ToLower(r.Alert) || !page.anchors()[anchor] {
+			t.Errorf("%s: the runbook %q does not exist", r.Alert, r.Annotations["runbook_url"])
+		}
+	}
+}
+
+func TestTheAlertsAreOnTheirPage(t *testing.T) {
+	page := readPage(t, "runbooks.md")
+	severities, sections := map[string]string{}, []string{}
+	for _, r := range readRules(t) {
+		severities[r.Alert] = r.Labels["severity"]
+	}
+	for _, l := range page.lines() {
+		if match := heading.FindStringSubmatch(l.text); match != nil && !l.fenced && strings.HasPrefix(match[2], "HealthScope") {
+			sections = append(sections, match[2])
+		}
+	}
+	names, rows := slices.Sorted(maps.Keys(severities)), page.rows(t, "alert")
+	page.documents(t, "alert", names, sections)
+	page.documents(t, "alert", names, firstCodes(rows, "alert"))
+	for _, r := range rows {
+		if want := severities[code(r["alert"])]; want != r["severity"] {
+			t.Errorf("%s: %s is %s; the row says %s", page.name, r["alert"], want, r["severity"])
+		}
+	}
+}
+
+func TestRunbooksHaveWhatTheyShould(t *testing.T) {
+	page := readPage(t, "runbooks.md")
+	for _, r := range readRules(t) {
+		section := page.section(t, r.Alert)
+		for _, part := range []string{"**Meaning.**", "**Impact.**", "**Look.**", "**Mend.**", "**Silence.**"} {
+			if strings.Count(section.text, part) != 1 {
+				t.Errorf("%s: %s needs one part %s", page.name, r.Alert, part)
+			}
+		}
+	}
+}
+
+func TestEveryAlertIsTested(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(root, "config", "prometheus", "rules_test.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Tests []struct {
+			Alerts []struct {
+				Name  string `json:"alertname"`
+				Fires []any  `json:"exp_alerts"`
+			} `json:"alert_rule_test"`
+		} `json:"tests"`
+	}
+	if err := yaml.Unmarshal(data, &file); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range readRules(t) {
+		tested := ""
+		for _, test := range file.Tests {
+			word := "" // s for silent and f for firing, as time goes by.
+			for _, a := range test.Alerts {
+				switch {
+				case a.Name != r.Alert:
+				case len(a.Fires) > 0:
+					word += "f"
+				default:
+					word += "s"
+				}
+			}
+			if strings.HasPrefix(word, "s") && strings.Contains(word, "fs") {
+				tested = word
+			}
+		}
+		if tested == "" {
+			t.Errorf("%s: add a test in which it is silent, fires, and is silent again", r.Alert)
+		}
+	}
+}
+
+// promtool runs promtool in the folder of the rules.
+func promtool(t *testing.T, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), observed.Program(t, "promtool"), args...)
+	cmd.Dir = filepath.Join(root, "config", "prometheus")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+func TestAlertsByPromtool(t *testing.T) {
+	promtool(t, "check", "rules", "rules.yaml")
+	promtool(t, "test", "rules", "rules_test.yaml")
+}

@@ -1,0 +1,100 @@
+package verify
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/healthscope/healthscope/e2e/observed"
+)
+
+func readDashboard(t *testing.T) observed.Dashboard {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, "config", "grafana", "healthscope.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := observed.ReadDashboard(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestPanelsCanBeRead(t *testing.T) {
+	d := readDashboard(t)
+	metrics := metricsInSource(t)
+	if d.UID != "healthscope" {
+		t.Errorf("the uid is %q: links to the dashboard break", d.UID)
+	}
+	ids := map[int]bool{}
+	for _, p := range d.Panels {
+		if ids[p.ID] || p.Title == "" {
+			t.Errorf("panel %d: the id is not its own, or it has no title", p.ID)
+		}
+		ids[p.ID] = true
+		if p.Type == "row" {
+			continue
+		}
+		if p.Description == "" {
+			t.Errorf("panel %q: say what it shows", p.Title)
+		}
+		if p.Type == "text" {
+			continue
+		}
+		if p.FieldConfig.Defaults.Unit == "" || p.Datasource.UID != "${datasource}" || len(p.Targets) == 0 {
+			t.Errorf("panel %q: it needs a unit, the data source that is chosen, and a query", p.Title)
+		}
+		for _, target := range p.Targets {
+			checkQuery(t, fmt.Sprintf("panel %q", p.Title), target.Expr, metrics)
+		}
+	}
+	for _, v := range d.Templating.List {
+		if query := v.Selected(); query != "" {
+			checkQuery(t, fmt.Sprintf("variable %q", v.Name), query, metrics)
+		} else if v.Type != "datasource" {
+			t.Errorf("variable %q: it has no values", v.Name)
+		}
+	}
+}
+
+func TestPanelsDoNotOverlap(t *testing.T) {
+	type cell struct{ x, y int }
+	taken := map[cell]string{}
+	for _, p := range readDashboard(t).Panels {
+		if p.GridPos.X+p.GridPos.W > 24 {
+			t.Errorf("panel %q: it is wider than the screen", p.Title)
+		}
+		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+				if other, ok := taken[cell{x, y}]; ok {
+					t.Fatalf("panel %q is on top of %q", p.Title, other)
+				}
+				taken[cell{x, y}] = p.Title
+			}
+		}
+	}
+}
+
+// Prometheus itself reads the queries: as rules, which are queries with a name.
+func TestPanelsByPromtool(t *testing.T) {
+	var rules []map[string]string
+	for _, p := range readDashboard(t).Panels {
+		for _, target := range p.Targets {
+			rules = append(rules, map[string]string{"record": fmt.Sprintf("panel:%d:%s", p.ID, strings.ToLower(target.RefID)), "expr": observed.Fill(target.Expr, "1m")})
+		}
+	}
+	text, err := yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "dashboard", "rules": rules}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "dashboard.yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	promtool(t, "check", "rules", file)
+}

@@ -1,0 +1,75 @@
+package fleet
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// The hub's own cluster stays as it was for all who write, and is told to be silent for all who only show it.
+func TestTheHubsOwnSilenceIsTold(t *testing.T) {
+	t.Parallel()
+	for name, away := range map[string]weather{"dead": {dead: true}, "black": {black: true}} {
+		s := newSimulation(true).run(time.Minute, weather{})
+		heard := s.life.heard
+		clock := testingclock.NewFakePassiveClock(s.now)
+		v := openView("hub", "edge")
+		key := keyOf("hub", "1-web")
+		v.put(key, own(key))
+		m := &member{}
+		m.pulse.Store(&pulse{clock: clock, life: s.life})
+		v.listen(m.silence)
+		look := func() (ClusterState, bool) {
+			clock.SetTime(s.now)
+			checkAsBefore(t, v, key)
+			return v.Silence()
+		}
+		_, early := look()
+		s.run(idleTime+s.life.trial()+time.Second, away)
+		state, silent := look()
+		if early || !silent || state.Reachability != Unreachable || state.Message == "" || state.LastSeen.Before(heard) || state.LastSeen.After(s.now) || !state.Local {
+			t.Errorf("%s: %t, %+v", name, silent, state)
+		}
+		shown := v.Bundle(key).Unseen(state)
+		if got := shown.Members[0]; !shown.Lost || got.State != healthscope.Unknown || got.LastState != healthscope.Ready || got.Reason != healthscope.ReasonClusterUnreachable {
+			t.Errorf("%s: the bundle is shown as %+v", name, got)
+		}
+		s.run(time.Minute, weather{})
+		if state, silent := look(); silent {
+			t.Errorf("%s: silent for ever: %+v", name, state)
+		}
+	}
+}
+
+// checkAsBefore asserts that all who write see the hub's own cluster as it was.
+func checkAsBefore(t *testing.T, v *View, key BundleKey) {
+	t.Helper()
+	if state, _ := v.State(key.Cluster); state.Reachability != Connected || v.Bundle(key).Lost {
+		t.Errorf("the hub is %+v", state)
+	}
+}
+
+// A cluster is unread until it has been read once, whatever its state is meanwhile.
+func TestUnreadClusters(t *testing.T) {
+	t.Parallel()
+	v := openView("hub", "edge2", "edge1")
+	v.setState(ClusterState{Name: "edge2", Reachability: Unreachable}, nil)
+	for _, tc := range []struct {
+		read string
+		left []string
+	}{{"", []string{"edge1", "edge2", "hub"}}, {"hub", []string{"edge1", "edge2"}}, {"edge1", []string{"edge2"}}, {"edge2", nil}} {
+		v.setReader(tc.read, &rest.RESTClient{})
+		var got []string
+		for _, s := range v.Unread() {
+			got = append(got, s.Name)
+		}
+		if !slices.Equal(got, tc.left) {
+			t.Errorf("after %q has been read: %q, want %q", tc.read, got, tc.left)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package support
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// contents returns the files of an archive.
+func contents(t *testing.T, archive io.Reader) map[string]string {
+	t.Helper()
+	zip, err := gzip.NewReader(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for r := tar.NewReader(zip); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, ok := strings.CutPrefix(header.Name, folder)
+		if !ok {
+			t.Errorf("%s is not in the folder", header.Name)
+		}
+		files[name] = string(data)
+	}
+}
+
+func TestArchive(t *testing.T) {
+	var out bytes.Buffer
+	a := newArchive(&out, time.Now())
+	a.add("a.txt", "password=canary, and more")
+	a.problem("pods", errors.New("no\nright to https://me:canary@host"))
+	if err := a.close(); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"a.txt": "password=(not shown), and more", "errors.txt": "pods: no right to https://(not shown)@host\n"}
+	if diff := cmp.Diff(want, contents(t, &out)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestArchiveIsBounded(t *testing.T) {
+	var out bytes.Buffer
+	a := newArchive(&out, time.Now())
+	large := strings.Repeat(strings.Repeat("x", 255)+"\n", maxFile/256+1)
+	a.add("large", large)
+	a.size = maxArchive - 10
+	a.add("small", "it fits")
+	a.add("later", "it does not fit")
+	if err := a.close(); err != nil {
+		t.Fatal(err)
+	}
+	files := contents(t, &out)
+	if len(files["large"]) != maxFile || files["small"] == "" || files["later"] != "" {
+		t.Errorf("files have %d and %d bytes, and one has %q", len(files["large"]), len(files["small"]), files["later"])
+	}
+	const want = "large: only the first 8 MiB of 8 are kept\nlater: left out, because the archive would be larger than 128 MiB\n"
+	if diff := cmp.Diff(want, files["errors.txt"]); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// broken is a disk that is full.
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+func TestArchiveThatCannotBeWritten(t *testing.T) {
+	a := newArchive(broken{}, time.Now())
+	a.add("a.txt", strings.Repeat("x", 1<<20))
+	if err := a.close(); err == nil || !strings.Contains(err.Error(), "no space left") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestOurDefinitionsDropNothing: the fields that are looked for are those of our CRDs, and are missed in others.
+func TestOurDefinitionsDropNothing(t *testing.T) {
+	for crd, file := range map[string]string{"healthscopes.core.oam.dev": "core.oam.dev_healthscopes.yaml", "resourcebundlestates.k8splugin.io": "k8splugin.io_resourcebundlestates.yaml"} {
+		data, err := os.ReadFile("../../config/crd/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var o unstructured.Unstructured
+		if err := yaml.Unmarshal(data, &o.Object); err != nil {
+			t.Fatal(err)
+		}
+		drops := func(o *unstructured.Unstructured) []any {
+			versions, _, _ := unstructured.NestedSlice(definition(o, ourFields[crd]).Object, "versions")
+			version, _ := versions[0].(map[string]any)
+			list, _ := version["drops"].([]any)
+			return list
+		}
+		if got := drops(o.DeepCopy()); len(got) > 0 || len(ourFields[crd]) == 0 {
+			t.Errorf("%s is said to drop %v", crd, got)
+		}
+		versions, _, _ := unstructured.NestedSlice(o.Object, "spec", "versions")
+		version, _ := versions[0].(map[string]any)
+		unstructured.RemoveNestedField(version, "schema", "openAPIV3Schema", "properties", "status", "properties", "summary")
+		if err := unstructured.SetNestedSlice(o.Object, versions, "spec", "versions"); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]any{"status.summary"}, drops(&o)); diff != "" {
+			t.Errorf("%s, -want +got:\n%s", crd, diff)
+		}
+	}
+}

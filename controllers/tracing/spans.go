@@ -1,0 +1,113 @@
+package tracing
+
+import (
+	"context"
+	"net/http"
+
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// scopeName names the instrumentation, in every span.
+const scopeName = "github.com/healthscope/healthscope/controllers/tracing"
+
+// Attributes of the spans of reconciles.
+const (
+	// AttributeController is the name of the controller.
+	AttributeController = attribute.Key("healthscope.controller")
+	// AttributeNamespace, AttributeName and AttributeCluster say what was looked at; those that do not apply are left out.
+	AttributeNamespace = attribute.Key("k8s.namespace.name")
+	AttributeName      = attribute.Key("healthscope.name")
+	AttributeCluster   = attribute.Key("healthscope.cluster")
+	// AttributeOutcome is success, requeue_after or error, as the label result of controller_runtime_reconcile_total.
+	AttributeOutcome = attribute.Key("healthscope.outcome")
+	// AttributeReconcileID is the reconcileID in log lines.
+	AttributeReconcileID = attribute.Key("healthscope.reconcile_id")
+	// AttributeTransaction is the X-TransactionId of a request to A&AI, by which its own logs know it.
+	AttributeTransaction = attribute.Key("healthscope.aai.transaction_id")
+)
+
+// Subject is what a reconcile is about. What does not apply is empty.
+type Subject struct {
+	Namespace, Name, Cluster string
+}
+
+// Object returns the subject of a request for an object of the cluster itself.
+func Object(r ctrl.Request) Subject { return Subject{Namespace: r.Namespace, Name: r.Name} }
+
+// Reconciler returns a reconciler that makes a span for each call of another one; that one itself when spans is nil.
+func Reconciler[request comparable](spans trace.TracerProvider, name string, about func(request) Subject, next reconcile.TypedReconciler[request]) reconcile.TypedReconciler[request] {
+	if spans == nil {
+		return next
+	}
+	tracer := spans.Tracer(scopeName)
+	return reconcile.TypedFunc[request](func(ctx context.Context, r request) (ctrl.Result, error) {
+		ctx, span := tracer.Start(ctx, "reconcile "+name, trace.WithAttributes(describe(ctx, name, about(r))...))
+		defer span.End()
+		failed := false
+		result, err := next.Reconcile(context.WithValue(ctx, failedKey{}, &failed), r)
+		outcome := "success"
+		switch {
+		case err != nil || failed:
+			outcome = "error"
+			span.SetStatus(codes.Error, "")
+		case result.RequeueAfter > 0:
+			outcome = "requeue_after"
+		}
+		span.SetAttributes(AttributeOutcome.String(outcome))
+		return result, err
+	})
+}
+
+// failedKey is the key of what Failed sets.
+type failedKey struct{}
+
+// Failed says that the reconcile that ctx belongs to has failed, though it returns no error because it knows when to try again.
+// It is to be called from the reconciler's own goroutine.
+func Failed(ctx context.Context) {
+	if failed, ok := ctx.Value(failedKey{}).(*bool); ok {
+		*failed = true
+	}
+}
+
+// describe returns the attributes that are known from the start.
+func describe(ctx context.Context, name string, s Subject) []attribute.KeyValue {
+	attributes := []attribute.KeyValue{AttributeController.String(name), AttributeReconcileID.String(string(controller.ReconcileIDFromContext(ctx)))}
+	for key, value := range map[attribute.Key]string{AttributeNamespace: s.Namespace, AttributeName: s.Name, AttributeCluster: s.Cluster} {
+		if value != "" {
+			attributes = append(attributes, key.String(value))
+		}
+	}
+	return attributes
+}
+
+// Transport returns a transport that makes a span for each request to A&AI that another one carries, and tells A&AI of the trace; that one itself when spans is nil.
+func Transport(spans trace.TracerProvider, next http.RoundTripper) http.RoundTripper {
+	if spans == nil {
+		return next
+	}
+	return otelhttp.NewTransport(transactions{next},
+		otelhttp.WithTracerProvider(spans),
+		otelhttp.WithPropagators(propagation.TraceContext{}),
+		otelhttp.WithMeterProvider(noop.NewMeterProvider()),
+		otelhttp.WithSpanNameFormatter(func(_ string, r *http.Request) string { return "A&AI " + r.Method }),
+	)
+}
+
+// transactions notes X-TransactionId in the span of a request.
+type transactions struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t transactions) RoundTrip(r *http.Request) (*http.Response, error) {
+	if id := r.Header.Get("X-TransactionId"); id != "" {
+		trace.SpanFromContext(r.Context()).SetAttributes(AttributeTransaction.String(id))
+	}
+	return t.next.RoundTrip(r)
+}

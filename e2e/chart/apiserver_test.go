@@ -1,0 +1,200 @@
+package chart
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/healthscope/healthscope/e2e/controlplane"
+)
+
+// start starts an API server without controllers, with the kinds of others that the chart knows.
+func start(t *testing.T) (*controlplane.ControlPlane, client.Client) {
+	t.Helper()
+	plane, err := controlplane.Start(t.Context(), controlplane.Options{Name: "chart"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := plane.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := plane.InstallManifests(t.Context(), "testdata/foreign.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	api, err := client.New(plane.Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plane, api
+}
+
+func TestOnAnAPIServer(t *testing.T) {
+	plane, api := start(t)
+	t.Run("every object is taken", func(t *testing.T) { everyObjectIsTaken(t, api) })
+	t.Run("pods are restricted", func(t *testing.T) { podsAreRestricted(t, api) })
+	t.Run("a CRD of somebody else", func(t *testing.T) { aCRDOfSomebodyElse(t, plane, api) })
+	t.Run("install, upgrade, uninstall, install", func(t *testing.T) { lifecycle(t, plane, api) })
+}
+
+// makeNamespace makes a namespace with labels.
+func makeNamespace(t *testing.T, api client.Client, name string, labels map[string]string) {
+	t.Helper()
+	if err := api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// everyObjectIsTaken applies what every installation makes without keeping it. An apply on the server's side takes no field that the kind does not have.
+func everyObjectIsTaken(t *testing.T, api client.Client) {
+	for _, name := range []string{"dry", "members", "monitors"} {
+		makeNamespace(t, api, name, nil)
+	}
+	for title, values := range installations {
+		objects, err := helm.RenderIn(t.Context(), "dry", values, `config: {fleet: {namespace: members}}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range objects {
+			if err := api.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o), client.DryRunAll, client.FieldOwner("test"), client.ForceOwnership); err != nil {
+				t.Errorf("%s: %s %q: %v", title, o.GetKind(), o.GetName(), err)
+			}
+		}
+	}
+}
+
+// podsAreRestricted asks the API server's own admission whether pods meet the Pod Security Standard "restricted".
+func podsAreRestricted(t *testing.T, api client.Client) {
+	const home = "restricted"
+	makeNamespace(t, api, home, map[string]string{"pod-security.kubernetes.io/enforce": "restricted"})
+	pods := 0
+	for title, values := range installations {
+		objects, err := helm.RenderIn(t.Context(), home, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range objects {
+			if o.GetKind() != "Deployment" {
+				continue
+			}
+			template := one[appsv1.Deployment](t, objects, "Deployment", o.GetName()).Spec.Template
+			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: template.Spec.ServiceAccountName, Namespace: home}}
+			if err := api.Create(t.Context(), account); err != nil && !apierrors.IsAlreadyExists(err) {
+				t.Fatal(err)
+			}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: o.GetName(), Namespace: home, Labels: template.Labels}, Spec: template.Spec}
+			if err := api.Create(t.Context(), pod, client.DryRunAll); err != nil {
+				t.Errorf("%s: a pod of %s: %v", title, o.GetName(), err)
+			}
+			pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: o.GetName(), Namespace: home}, Spec: template.Spec}
+			pod.Spec.SecurityContext = nil
+			if err := api.Create(t.Context(), pod, client.DryRunAll); !apierrors.IsForbidden(err) {
+				t.Fatalf("the API server lets in a pod that is not restricted: %v", err)
+			}
+			pods++
+		}
+	}
+	if pods < len(installations) {
+		t.Errorf("only %d pods were tried", pods)
+	}
+}
+
+// must runs helm, which has to succeed.
+func must(t *testing.T, plane *controlplane.ControlPlane, args ...string) string {
+	t.Helper()
+	out, err := helm.Run(t.Context(), plane.KubeconfigPath(), nil, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// aCRDOfSomebodyElse: Helm refuses it, and the three ways that the chart's page gives work.
+func aCRDOfSomebodyElse(t *testing.T, plane *controlplane.ControlPlane, api client.Client) {
+	const crd = "healthscopes.core.oam.dev"
+	file := root + "/config/crd/core.oam.dev_healthscopes.yaml"
+	if err := plane.InstallManifests(t.Context(), file); err != nil {
+		t.Fatal(err)
+	}
+	install := []string{"install", "theirs", helm.Chart(), "--namespace", "theirs", "--create-namespace", "--set", "monitor.enabled=false", "--set", "config.fleet.namespace=theirs-members"}
+	out, err := helm.Run(t.Context(), plane.KubeconfigPath(), nil, install...)
+	if err == nil || !strings.Contains(out, crd) || !strings.Contains(out, "ownership") {
+		t.Fatalf("helm says %v: %s", err, out)
+	}
+	must(t, plane, append(slices.Clone(install), "--set", "crds.healthScope=false")...)
+	if out, err := plane.KubectlCommand(t.Context(), "apply", "--server-side", "--force-conflicts", "-f", file).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	must(t, plane, "uninstall", "theirs", "--namespace", "theirs")
+	if !exists(t, api, "CustomResourceDefinition", "apiextensions.k8s.io/v1", "", crd) {
+		t.Fatal("the CRD of somebody else is gone")
+	}
+	must(t, plane, append(slices.Clone(install), "--take-ownership")...)
+	must(t, plane, "uninstall", "theirs", "--namespace", "theirs")
+	for _, name := range []string{crd, "resourcebundlestates.k8splugin.io"} {
+		if out, err := plane.KubectlCommand(t.Context(), "delete", "crd", name).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	}
+}
+
+// exists says whether an object is there.
+func exists(t *testing.T, api client.Client, kind, apiVersion, namespace, name string) bool {
+	t.Helper()
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion(apiVersion)
+	o.SetKind(kind)
+	err := api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o)
+	if err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+// lifecycle: what is installed is there, what is uninstalled is gone but for what is kept, and what is kept is taken up again.
+func lifecycle(t *testing.T, plane *controlplane.ControlPlane, api client.Client) {
+	release := []string{Release, helm.Chart(), "--namespace", Namespace}
+	notes := must(t, plane, append([]string{"install", "--create-namespace"}, release...)...)
+	if !strings.Contains(notes, "kubectl port-forward -n healthscope-system deployment/healthscope-controller 8082") || !strings.Contains(notes, "namespace healthscope-clusters") {
+		t.Errorf("notes:\n%s", notes)
+	}
+	present := func(want func(o *unstructured.Unstructured) bool) {
+		t.Helper()
+		for _, o := range render(t) {
+			if got := exists(t, api, o.GetKind(), o.GetAPIVersion(), o.GetNamespace(), o.GetName()); got != want(o) {
+				t.Errorf("%s %q: there: %t", o.GetKind(), o.GetName(), got)
+			}
+		}
+	}
+	all := func(*unstructured.Unstructured) bool { return true }
+	kept := func(o *unstructured.Unstructured) bool {
+		return o.GetAnnotations()["helm.sh/resource-policy"] == "keep"
+	}
+	present(all)
+
+	member := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "edge01", Namespace: "healthscope-clusters"}}
+	if err := api.Create(t.Context(), member); err != nil {
+		t.Fatal(err)
+	}
+	must(t, plane, append([]string{"upgrade", "--set", "monitor.enabled=false,controller.replicas=2,config.clusterName=north"}, release...)...)
+	if exists(t, api, "Deployment", "apps/v1", Namespace, "healthscope-monitor") || !exists(t, api, "PodDisruptionBudget", "policy/v1", Namespace, "healthscope-controller") {
+		t.Error("an upgrade to a hub leaves the monitor, or makes no budget")
+	}
+	must(t, plane, append([]string{"upgrade", "--reset-values"}, release...)...)
+	present(all)
+	must(t, plane, "uninstall", Release, "--namespace", Namespace)
+	present(kept)
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(member), member); err != nil {
+		t.Errorf("the Secret of a member does not outlive the release: %v", err)
+	}
+	must(t, plane, append([]string{"install"}, release...)...)
+	present(all)
+}

@@ -1,0 +1,155 @@
+package chart
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
+)
+
+// TestValuesThatAreRefused: a mistake is told with the field, before anything is in the cluster.
+func TestValuesThatAreRefused(t *testing.T) {
+	for values, want := range map[string]string{
+		`replicas: 2`:                                            `'replicas' not allowed`,
+		`controller: {replica: 2}`:                               `'/controller': additional properties 'replica' not allowed`,
+		`controller: {replicas: "2"}`:                            `/controller/replicas`,
+		`controller: {replicas: -1}`:                             `/controller/replicas`,
+		`monitor: {resources: {request: {}}}`:                    `'/monitor/resources': additional properties 'request' not allowed`,
+		`monitor: {podLabels: {a: 1}}`:                           `/monitor/podLabels/a`,
+		`monitor: {extraArgs: ["v=1"]}`:                          `/monitor/extraArgs/0`,
+		`controller: {podDisruptionBudget: {maxUnavailable: x}}`: `/controller/podDisruptionBudget/maxUnavailable`,
+		`controller: {podDisruptionBudget: {minAvailable: 1}}`:   `'minAvailable' not allowed`,
+		`controller: {serviceAccount: {create: "yes"}}`:          `/controller/serviceAccount/create`,
+		`image: {tag: 1.0}`:                                      `/image/tag`,
+		`image: {pullPolicy: Sometimes}`:                         `/image/pullPolicy`,
+		`image: {digest: abc}`:                                   `/image/digest`,
+		`image: {repository: ""}`:                                `/image/repository`,
+		`imagePullSecrets: [registry]`:                           `/imagePullSecrets/0`,
+		`logging: {format: xml}`:                                 `/logging/format`,
+		`logging: {verbosity: -1}`:                               `/logging/verbosity`,
+		`crds: {healthscope: false}`:                             `'/crds': additional properties 'healthscope' not allowed`,
+		`config: {monitors: {}}`:                                 `'/config': additional properties 'monitors' not allowed`,
+		`config: {api: {bindAddress: ":8082"}}`:                  `'/config/api': additional properties 'bindAddress' not allowed`,
+		`config: {metrics: {bindAddress: ":8080"}}`:              `'/config/metrics': additional properties 'bindAddress' not allowed`,
+		`config: {inventory: {}}`:                                `/config/inventory`,
+		`config: {monitor: {kinds: [{kind: Secret}]}}`:           `/config/monitor/kinds/0`,
+		`config: {fleet: null, kind: Other}`:                     `'kind' not allowed`,
+		`api: {service: {port: 0}}`:                              `/api/service/port`,
+		`api: {service: {type: External}}`:                       `/api/service/type`,
+		`metrics: {service: {}}`:                                 `'/metrics': additional properties 'service' not allowed`,
+		`inventory: {credentialsSecret: A_B}`:                    `/inventory/credentialsSecret`,
+		`inventory: {password: secret}`:                          `'password' not allowed`,
+		`networkPolicy: {apiServerPorts: []}`:                    `/networkPolicy/apiServerPorts`,
+		`serviceMonitor: {interval: often}`:                      `/serviceMonitor/interval`,
+		`dashboards: {labels: {grafana_dashboard: 1}}`:           `/dashboards/labels/grafana_dashboard`,
+		`extraObjects: [1]`:                                      `/extraObjects/0`,
+		// What a schema cannot say, the templates do.
+		`controller: {serviceAccount: {create: false}}`:                              `controller.serviceAccount.name is needed`,
+		`config: {fleet: {namespace: healthscope-system}}`:                           `config.fleet.namespace is "healthscope-system"`,
+		`api: {tls: {secretName: a, certManager: {enabled: true}}}`:                  `api.tls.secretName and api.tls.certManager.enabled are both set`,
+		`metrics: {tls: {certManager: {enabled: true}}}`:                             `metrics.tls.certManager.issuerRef.name is needed`,
+		`inventory: {credentialsSecret: aai}`:                                        `inventory names a Secret, and config.inventory`,
+		"metrics: {enabled: false}\nserviceMonitor: {enabled: true}":                 `there are no metrics to read`,
+		"controller: {enabled: false}\nmonitor: {enabled: false}":                    `controller.enabled and monitor.enabled are both false`,
+		"monitor: {serviceAccount: {create: false}}\ncontroller: {enabled: false}\n": `monitor.serviceAccount.name is needed`,
+	} {
+		_, err := helm.Render(t.Context(), values)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", values, err, want)
+		}
+	}
+}
+
+// TestValuesThatAreTaken are those that a stricter schema would refuse by mistake; see also installations.
+func TestValuesThatAreTaken(t *testing.T) {
+	for _, values := range []string{
+		`global: {anything: true}`,
+		`controller: {enabled: true, replicas: 0}`,
+		`controller: {resources: {requests: {cpu: 1}}}`,
+		`controller: {resources: null, podSecurityContext: null, securityContext: null}`,
+		`config: {policy: {pendingTimeoutSeconds: 0}, api: {anonymousBindAddress: "127.0.0.1:8083", defaultNamespace: vfw}}`,
+		`config: {inventory: {url: "http://aai:8080", usernameFile: /mine/username, passwordFile: /mine/password}}`,
+		`serviceMonitor: {interval: 1m30s}`,
+	} {
+		render(t, values)
+	}
+}
+
+// TestTheSchemaKnowsTheConfiguration: the sections of the configuration file are those that config may have.
+func TestTheSchemaKnowsTheConfiguration(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(helm.Chart(), "values.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct {
+		Properties map[string]struct{ Properties map[string]any }
+	}
+	if err := json.Unmarshal(data, &schema); err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	for f := range reflect.TypeFor[configv1alpha1.Configuration]().Fields() {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			want = append(want, name)
+		}
+	}
+	for name := range schema.Properties["config"].Properties {
+		got = append(got, name)
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("values.schema.json, config (-want +got):\n%s", diff)
+	}
+}
+
+// optional are the values that have no default: Helm's own, the configuration's, and what is as in Kubernetes.
+var optional = regexp.MustCompile(`^global$|^config\.|\.(resources|affinity|issuerRef)\.`)
+
+// TestTheSchemaIsStrict: an object in it names its fields and refuses others, unless its fields are somebody else's.
+func TestTheSchemaIsStrict(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(helm.Chart(), "values.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema map[string]any
+	if err := json.Unmarshal(data, &schema); err != nil {
+		t.Fatal(err)
+	}
+	var values map[string]any
+	data, err = os.ReadFile(filepath.Join(helm.Chart(), "values.yaml"))
+	if err := errors.Join(err, yaml.UnmarshalStrict(data, &values)); err != nil {
+		t.Fatal(err)
+	}
+	var walk func(path string, schema map[string]any, value any)
+	definitions, _ := schema["definitions"].(map[string]any)
+	walk = func(path string, schema map[string]any, value any) {
+		if ref, ok := schema["$ref"].(string); ok {
+			schema, _ = definitions[strings.TrimPrefix(ref, "#/definitions/")].(map[string]any)
+		}
+		properties, _ := schema["properties"].(map[string]any)
+		if len(properties) > 0 && schema["additionalProperties"] != false && !strings.HasPrefix(path, "config.") {
+			t.Errorf("values.schema.json: %q may have any field besides those it names", path)
+		}
+		fields, _ := value.(map[string]any)
+		for name, below := range properties {
+			s, _ := below.(map[string]any)
+			v, ok := fields[name]
+			if !ok && !optional.MatchString(path+name) {
+				t.Errorf("values.schema.json knows %s%s; values.yaml does not say what it is by default", path, name)
+			}
+			walk(path+name+".", s, v)
+		}
+	}
+	walk("", schema, values)
+}

@@ -1,0 +1,76 @@
+package installation
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/healthscope/healthscope/e2e/process"
+)
+
+// Replica is one of several processes of the same program, of which one leads:
+// with the rights of the same ServiceAccount, and with ports, configuration and
+// log of its own. It belongs to one goroutine; Metrics and LogPath may be read by others, too.
+type Replica struct {
+	// Name is the program's name with the number of the replica, such as controller-2.
+	Name string
+	// Metrics is the URL of its metrics for callers without a token.
+	Metrics string
+
+	own     *Installation
+	program string
+}
+
+// Replica prepares a replica of a program, monitor or controller, without starting it. number tells replicas of a program apart.
+func (i *Installation) Replica(ctx context.Context, program string, number int) (*Replica, error) {
+	name := program + "-" + strconv.Itoa(number)
+	own := &Installation{cp: i.cp, options: i.options, inventory: i.inventory, AAI: i.AAI, Control: i.Control}
+	own.options.Dir = i.path(name)
+	if err := os.Mkdir(own.options.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot prepare %s: %w", name, err)
+	}
+	if err := own.prepareFor(ctx, program); err != nil {
+		return nil, fmt.Errorf("cannot prepare %s: %w", name, err)
+	}
+	// What is written into A&AI leads to a Service before all replicas, so it is the same in each.
+	own.API, own.GuardedAPI = i.API, i.GuardedAPI
+	for _, file := range []string{"aai-user", "aai-password"} {
+		if err := os.Symlink(i.path(file), own.path(file)); err != nil {
+			return nil, fmt.Errorf("cannot prepare %s: %w", name, err)
+		}
+	}
+	r := &Replica{Name: name, own: own, program: program, Metrics: own.Metrics}
+	if program == "monitor" {
+		r.Metrics = own.MonitorMetrics
+	}
+	return r, nil
+}
+
+// process is the replica's process, nil when it has none.
+func (r *Replica) process() **process.Process {
+	if r.program == "monitor" {
+		return &r.own.monitor
+	}
+	return &r.own.controller
+}
+
+// Start starts the replica, and returns when it is ready; it need not lead for that.
+func (r *Replica) Start(ctx context.Context) error {
+	if r.program == "monitor" {
+		return r.own.StartMonitor(ctx)
+	}
+	return r.own.StartController(ctx)
+}
+
+// Exited returns a channel that is closed when the replica, which must have been started, is gone.
+func (r *Replica) Exited() <-chan struct{} { return (*r.process()).Exited() }
+
+// Stop stops the replica as Kubernetes would: it asks first. That it has not been started, or has been killed, is no error.
+func (r *Replica) Stop() error { return stop(r.process()) }
+
+// Kill ends the replica without warning; that it has ended already is no error.
+func (r *Replica) Kill() error { return kill(r.process()) }
+
+// LogPath returns the path of the replica's log, which all of its processes write.
+func (r *Replica) LogPath() string { return r.own.LogPath(r.program) }

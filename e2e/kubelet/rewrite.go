@@ -1,0 +1,37 @@
+package kubelet
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// listener matches an address to listen on as it stands in arguments and in configuration files:
+// --health-probe-bind-address=:8081, bindAddress: "127.0.0.1:8082", anonymousBindAddress: ':8083'.
+var listener = regexp.MustCompile(`(?i)(bind-?address(?:=|: *["']?)[^\s"':]*:)([0-9]+)`)
+
+// rewrite puts paths and ports of this machine in place of those of the container.
+// The host of an address to listen on stays: whether it is a loopback address decides what is spoken there.
+func (p *Pod) rewrite(text string, container corev1.Container) (string, error) {
+	mounts := slices.Clone(container.VolumeMounts)
+	// The longest first: one path may begin like another.
+	slices.SortFunc(mounts, func(a, b corev1.VolumeMount) int { return cmp.Compare(len(b.MountPath), len(a.MountPath)) })
+	for _, m := range mounts {
+		text = strings.ReplaceAll(text, m.MountPath+"/", p.volume(m.Name)+"/")
+	}
+	var problem error
+	text = listener.ReplaceAllStringFunc(text, func(match string) string {
+		parts := listener.FindStringSubmatch(match)
+		port, err := strconv.Atoi(parts[2])
+		if err == nil {
+			_, err = p.Address(port)
+		}
+		problem = cmp.Or(problem, err)
+		return parts[1] + strconv.Itoa(p.ports[port])
+	})
+	return text, problem
+}

@@ -1,0 +1,127 @@
+package newcomer
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// step is a command in the README, and what it prints there.
+type step struct {
+	line    int
+	command string
+	// output are the lines below the command. Without any, what is printed does not matter.
+	output []string
+}
+
+var (
+	heredoc = regexp.MustCompile(`<<'?(\w+)'?`)
+	// Of what is printed, ages and the names that Kubernetes makes up are never the same.
+	age        = regexp.MustCompile(`\b(\d+[dhms])+( ago)?\b|\bnow\b`)
+	madeUpName = regexp.MustCompile(`\b([a-z][a-z0-9-]*)-[bcdf-hj-np-tv-z0-9]{8,10}-[bcdf-hj-np-tv-z0-9]{5}\b`)
+	blanks     = regexp.MustCompile(`\s+`)
+)
+
+// readSteps returns the commands in the console blocks of a page, in their order.
+func readSteps(text string) ([]step, error) {
+	var steps []step
+	console, end := false, ""
+	for n, line := range strings.Split(text, "\n") {
+		last := len(steps) - 1
+		command, begins := strings.CutPrefix(line, "$ ")
+		switch {
+		case strings.HasPrefix(line, "```"):
+			if end != "" {
+				return nil, fmt.Errorf("line %d: the input of the command in line %d does not end with %q", n+1, steps[last].line, end)
+			}
+			console = line == "```console"
+		case !console:
+		case end != "":
+			steps[last].command += "\n" + line
+			if line == end {
+				end = ""
+			}
+		case begins:
+			steps = append(steps, step{line: n + 1, command: command})
+			if match := heredoc.FindStringSubmatch(command); match != nil {
+				end = match[1]
+			}
+		case last < 0:
+			return nil, fmt.Errorf("line %d: the block does not begin with a command", n+1)
+		default:
+			steps[last].output = append(steps[last].output, line)
+		}
+	}
+	return steps, nil
+}
+
+// comparable returns lines without what is never the same: ages, names that are made up, the width of columns, and blank lines.
+func comparable(lines []string) []string {
+	var result []string
+	for _, line := range lines {
+		line = madeUpName.ReplaceAllString(age.ReplaceAllString(line, "<age>"), "$1-<name>")
+		if line = strings.TrimSpace(blanks.ReplaceAllString(line, " ")); line != "" {
+			result = append(result, line)
+		}
+	}
+	return result
+}
+
+// difference compares what a command has printed with what the README shows; empty when they are the same.
+func (s step) difference(printed string) string {
+	if s.output == nil {
+		return ""
+	}
+	return cmp.Diff(comparable(s.output), comparable(strings.Split(printed, "\n")))
+}
+
+func readme(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestReadSteps(t *testing.T) {
+	got, err := readSteps("text\n$ not a command\n```console\n$ a <<EOF\nin\nEOF\nout\n$ b   # why\n```\n```sh\n$ c\n```\n```console\n$ d\n```\n")
+	want := []step{{4, "a <<EOF\nin\nEOF", []string{"out"}}, {8, "b   # why", nil}, {14, "d", nil}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(step{})); err != nil || diff != "" {
+		t.Errorf("%v, steps (-want +got):\n%s", err, diff)
+	}
+	for _, text := range []string{"```console\nout\n```", "```console\n$ a <<EOF\nin\n```"} {
+		if got, err := readSteps(text); err == nil {
+			t.Errorf("%q has the steps %v, want an error", text, got)
+		}
+	}
+}
+
+func TestDifference(t *testing.T) {
+	shown := step{output: []string{"NAME   AGE   CULPRIT", `vfw    12s   pod "fw0-sink-86cdc5548d-thgr4"`}}
+	for printed, same := range map[string]bool{
+		"NAME AGE  CULPRIT\nvfw  1m3s pod \"fw0-sink-66967654d5-x2kzp\"\n": true,
+		"NAME AGE  CULPRIT\nvfw  1m3s pod \"fw0-web-66967654d5-x2kzp\"\n":  false,
+		"NAME AGE  CULPRIT\nvfw2 1m3s pod \"fw0-sink-66967654d5-x2kzp\"\n": false,
+		"NAME AGE  CULPRIT\n": false,
+	} {
+		if diff := shown.difference(printed); (diff == "") != same {
+			t.Errorf("%q is the same: %t, want %t", printed, diff == "", same)
+		}
+	}
+	if diff := (step{}).difference("anything"); diff != "" {
+		t.Errorf("where the README shows no output, there is a difference: %s", diff)
+	}
+}
+
+// TestTheReadmeIsShort: whoever opens it sees at once that it can be read.
+func TestTheReadmeIsShort(t *testing.T) {
+	const most = 150
+	if lines := strings.Count(readme(t), "\n"); lines > most {
+		t.Errorf("README.md has %d lines, want at most %d", lines, most)
+	}
+}

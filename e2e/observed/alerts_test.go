@@ -1,0 +1,185 @@
+package observed
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/healthscope/healthscope/e2e/controlplane"
+)
+
+const (
+	// secret is the Secret of the edge, and secrets where it is.
+	secret, secrets = "vfw-cluster-provider-edge01", "healthscope-clusters"
+	maintenance     = "healthscope.core.oam.dev/maintenance"
+)
+
+// local is an application in the hub's own cluster, and refused a cluster whose kubeconfig is not used.
+const (
+	local = `{apiVersion: v1, kind: Service, metadata: {name: local, namespace: default, labels: {emco/deployment-id: 7-local}}, spec: {ports: [{port: 80}]}}
+---
+{apiVersion: k8splugin.io/v1alpha1, kind: ResourceBundleState, metadata: {name: 7-local, namespace: default, labels: {emco/deployment-id: 7-local}}, spec: {selector: {matchLabels: {emco/deployment-id: 7-local}}}}
+---
+{apiVersion: core.oam.dev/v1alpha2, kind: HealthScope, metadata: {name: local, namespace: default}, spec: {apps: [{name: local, workloadRefs: [{apiVersion: k8splugin.io/v1alpha1, kind: ResourceBundleState, name: 7-local}]}]}}
+`
+	refused = `{apiVersion: v1, kind: Secret, metadata: {name: refused, namespace: healthscope-clusters, labels: {healthscope.core.oam.dev/cluster-kubeconfig: "true"}}, stringData: {kubeconfig: "{}"}}`
+	// readable gives the monitor what it lacks.
+	readable = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: capacities, labels: {healthscope.core.oam.dev/aggregate-to-monitor: "true"}}, rules: [{apiGroups: [storage.k8s.io], resources: [csistoragecapacities], verbs: [list, watch]}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: capacities}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: capacities}, subjects: [{kind: ServiceAccount, name: healthscope-monitor, namespace: healthscope-system}]}
+`
+	// denied is an admission policy that lets nobody write the status of scopes.
+	denied = `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: denied}, spec: {matchConstraints: {resourceRules: [{apiGroups: [core.oam.dev], apiVersions: ["*"], operations: [UPDATE], resources: [healthscopes/status]}]}, validations: [{expression: "false"}]}}
+---
+{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: denied}, spec: {policyName: denied, validationActions: [Deny]}}
+`
+)
+
+// service is a Service of the sink at the edge.
+func service(name string) string {
+	return fmt.Sprintf(`{apiVersion: v1, kind: Service, metadata: {name: %s, namespace: default, labels: {emco/deployment-id: 171887448792644816-sink}}, spec: {ports: [{port: 80}]}}`, name)
+}
+
+// faults makes A&AI fail by these rules only.
+func faults(ctx context.Context, rules string) {
+	GinkgoHelper()
+	for _, method := range []string{http.MethodDelete, http.MethodPost} {
+		request, err := http.NewRequestWithContext(ctx, method, hs.Control+"/__sim/faults", strings.NewReader(rules))
+		Expect(err).NotTo(HaveOccurred())
+		response, err := http.DefaultClient.Do(request)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(response.Body.Close()).To(Succeed())
+		Expect(response.StatusCode).To(BeNumerically("<", 300))
+	}
+}
+
+func crash(ctx context.Context, change string) {
+	GinkgoHelper()
+	kubectl(ctx, edge, "", "annotate", "pod", "-n", "default", "-l", "app=sink", controlplane.CrashAnnotation+change)
+}
+
+var _ = Describe("Prometheus", Ordered, func() {
+	var open questions
+	vfw := "scope=vfw"
+	unhealthy, unknown := alert{"HealthScopeUnhealthy", []string{vfw}}, alert{"HealthScopeUnknown", []string{"scope=local"}}
+	stale := alert{"HealthScopeMonitorStale", []string{"cluster=local"}}
+
+	It("is told that all is well, but for a kind that a monitor may not read", func(ctx SpecContext) {
+		open = allQuestions()
+		sample := func(name string) string { return filepath.Join(root, "config", "samples", "vfw", name) }
+		kubectl(ctx, edge, "", "apply", "-f", sample("1-application.yaml"), "-f", sample("2-bundles.yaml"))
+		kubectl(ctx, hub, "", "apply", "-f", sample("3-healthscope.yaml"))
+		apply(ctx, hub, local)
+		kubectl(ctx, hub, "", "wait", "--for=condition=Ready", "--timeout=60s", "-n", "default", "hs/vfw", "hs/local")
+		kubectl(ctx, hub, "", "wait", "--for=condition=InventorySynced", "--timeout=60s", "-n", "default", "hs/vfw", "hs/local")
+		unread := alert{name: "HealthScopeKindsUnreadable"}
+		fire(ctx, open, unread)
+		apply(ctx, hub, readable)
+		stop(ctx, unread)
+		Eventually(ctx, prometheus.Firing).WithTimeout(patience).Should(BeEmpty())
+	}, SpecTimeout(3*time.Minute))
+
+	It("tells what is wrong with scopes, clusters, rules, writes and objects, and that it is over", func(ctx SpecContext) {
+		all := []alert{
+			unhealthy, {"HealthScopeClusterForbidden", []string{"cluster=refused"}}, {"HealthScopeRuleInvalid", []string{"rule=typo", "job=healthscope-controller"}},
+			{"HealthScopeReconcileErrors", []string{"controller=healthscope"}}, {"HealthScopeDeadLetters", []string{"cause=rejected"}}, {"HealthScopeRecorderFailing", []string{"cause=etcd"}},
+		}
+		Expect(hs.KillMonitor()).To(Succeed()) // It takes most of a minute until a silent monitor counts as stale.
+		Expect(hs.Configure(base() + "healthCheckExprs:\n- {name: typo, apiVersion: v1, kind: Service, current: status.conditons.exists(}\n")).To(Succeed())
+		faults(ctx, `[{"body-contains": "\"refused\"", "code": "AAI_3000"}]`)
+		apply(ctx, edge, service("refused"))
+		Expect(etcd.Kill()).To(Succeed())
+		apply(ctx, hub, denied)
+		apply(ctx, hub, refused)
+		crash(ctx, "=true")
+		fire(ctx, open, all...)
+
+		By("being silent while somebody works on the scope")
+		kubectl(ctx, hub, "", "annotate", "-n", "default", "hs/vfw", maintenance+"=new switches")
+		stop(ctx, unhealthy)
+		open.ask(ctx)
+		kubectl(ctx, hub, "", "annotate", "-n", "default", "hs/vfw", maintenance+"-")
+		fire(ctx, open, unhealthy)
+
+		By("mending it")
+		crash(ctx, "-")
+		kubectl(ctx, hub, denied, "delete", "-f", "-")
+		kubectl(ctx, hub, refused, "delete", "-f", "-")
+		kubectl(ctx, edge, "", "delete", "service", "-n", "default", "refused")
+		faults(ctx, `[]`)
+		Expect(etcd.Start(ctx)).To(Succeed())
+		Expect(hs.Configure(base())).To(Succeed())
+		stop(ctx, all...)
+	}, SpecTimeout(3*time.Minute))
+
+	It("tells that A&AI is slow, and then away", func(ctx SpecContext) {
+		slow := alert{name: "HealthScopeInventoryLagging"}
+		faults(ctx, `[{"delay": "11s"}]`)
+		apply(ctx, edge, service("late"))
+		fire(ctx, open, slow)
+		problem := alert{"HealthScopeInventoryProblem", []string{"problem=outage"}}
+		faults(ctx, `[{"status": 503}]`)
+		apply(ctx, edge, service("later"))
+		fire(ctx, open, problem)
+		Expect(edge.StopAPIServer()).To(Succeed()) // It takes some time until that is noticed, too.
+		faults(ctx, `[]`)
+		stop(ctx, slow, problem)
+	}, SpecTimeout(3*time.Minute))
+
+	It("tells that a monitor does not run, that a cluster is away and its token ends, and what that holds back", func(ctx SpecContext) {
+		lost := []alert{{"HealthScopeClusterUnreachable", []string{"cluster=" + edgeName}}, {"HealthScopeTokenNotRenewed", []string{"cluster=" + edgeName}}, {"HealthScopeUnknown", []string{vfw}}}
+		held := alert{"HealthScopeDeletionsHeld", []string{"cause=source"}}
+		kubectl(ctx, hub, "", "annotate", "--overwrite", "secret", "-n", secrets, secret, "healthscope.core.oam.dev/token-expires="+time.Now().Add(10*time.Minute).UTC().Format(time.RFC3339))
+		fire(ctx, open, stale, unknown)
+		kubectl(ctx, hub, "", "patch", "-n", "default", "hs/local", "--type=merge", "-p", `{"spec":{"apps":[]}}`)
+		fire(ctx, open, append(lost, held)...)
+
+		By("being silent while somebody works on the cluster")
+		kubectl(ctx, hub, "", "annotate", "secret", "-n", secrets, secret, maintenance+"=new switches")
+		stop(ctx, lost...)
+		open.ask(ctx)
+		kubectl(ctx, hub, "", "annotate", "secret", "-n", secrets, secret, maintenance+"-")
+		fire(ctx, open, lost...)
+
+		By("bringing both back")
+		Expect(hs.StartMonitor(ctx)).To(Succeed())
+		Expect(edge.StartAPIServer(ctx)).To(Succeed())
+		Expect(member.Restart(ctx)).To(Succeed())
+		stop(ctx, append(lost, stale, unknown, held)...)
+	}, SpecTimeout(4*time.Minute))
+
+	It("tells that no controller leads", func(ctx SpecContext) {
+		down := alert{name: "HealthScopeControllerDown"}
+		Expect(hs.StopController()).To(Succeed())
+		fire(ctx, open, down)
+		Expect(hs.StartController(ctx)).To(Succeed())
+		stop(ctx, down)
+	}, SpecTimeout(3*time.Minute))
+
+	It("has had an answer to each question of dashboard and alerts, and nothing is left", func(ctx SpecContext) {
+		Expect(open.open()).To(BeEmpty(), "queries that never had an answer")
+		Eventually(ctx, prometheus.Firing).WithTimeout(patience).Should(BeEmpty())
+	}, SpecTimeout(time.Minute))
+
+	It("has seen each alert fire", func(ctx SpecContext) {
+		var silent []string
+		for _, g := range shipped().Groups {
+			for _, r := range g.Rules {
+				series, err := prometheus.Query(ctx, fmt.Sprintf(`max_over_time(ALERTS{alertname=%q, alertstate="firing"}[1h])`, r.Alert))
+				Expect(err).NotTo(HaveOccurred())
+				if len(series) == 0 {
+					silent = append(silent, r.Alert)
+				}
+			}
+		}
+		slices.Sort(silent)
+		Expect(silent).To(BeEmpty())
+	})
+})

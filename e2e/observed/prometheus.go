@@ -1,0 +1,212 @@
+package observed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/yaml"
+
+	"github.com/healthscope/healthscope/e2e/process"
+)
+
+const (
+	// readyTimeout bounds the start of Prometheus, stopTimeout its end, and requestTimeout one request to it.
+	readyTimeout   = time.Minute
+	stopTimeout    = 15 * time.Second
+	requestTimeout = 10 * time.Second
+	// poll is how often it is looked whether it is ready.
+	poll = 50 * time.Millisecond
+	// interval is how often Prometheus scrapes, and evaluates rules.
+	interval = "1s"
+)
+
+// Target is what Prometheus scrapes.
+type Target struct {
+	// Job is the name of the job.
+	Job string
+	// URL is the URL of the metrics.
+	URL string
+	// Scrape is what the scrape configuration says besides, as for authorization and TLS. It may be nil.
+	Scrape map[string]any
+}
+
+// Prometheus is a running Prometheus.
+type Prometheus struct {
+	url     string
+	process *process.Process
+}
+
+// Start starts Prometheus in a directory, which must exist, with a file of rules, and returns when it is ready. program is its path.
+func Start(ctx context.Context, program, dir string, rules []byte, targets ...Target) (*Prometheus, error) {
+	config, err := configuration(targets)
+	if err != nil {
+		return nil, err
+	}
+	for name, content := range map[string][]byte{"prometheus.yml": config, "rules.yaml": rules} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			return nil, fmt.Errorf("cannot configure Prometheus: %w", err)
+		}
+	}
+	address, err := freeAddress(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &Prometheus{url: "http://" + address}
+	p.process, err = process.Start(process.Spec{
+		Name: "prometheus", Path: program, Dir: dir, LogPath: filepath.Join(dir, "prometheus.log"),
+		Args: []string{"--config.file=prometheus.yml", "--storage.tsdb.path=data", "--web.listen-address=" + address, "--log.level=warn"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := p.ready(ctx); err != nil {
+		return nil, errors.Join(err, p.process.Kill())
+	}
+	return p, nil
+}
+
+// configuration is Prometheus's configuration file. The labels of a scrape that are also labels of a target stay as they are scraped.
+func configuration(targets []Target) ([]byte, error) {
+	var scrapes []map[string]any
+	for _, t := range targets {
+		at, err := url.Parse(t.URL)
+		if err != nil {
+			return nil, fmt.Errorf("cannot scrape %q: %w", t.URL, err)
+		}
+		scrape := map[string]any{
+			"job_name": t.Job, "scheme": at.Scheme, "metrics_path": at.Path, "honor_labels": true,
+			"static_configs": []any{map[string]any{"targets": []string{at.Host}}},
+		}
+		maps.Copy(scrape, t.Scrape)
+		scrapes = append(scrapes, scrape)
+	}
+	return yaml.Marshal(map[string]any{
+		"global":         map[string]any{"scrape_interval": interval, "scrape_timeout": interval, "evaluation_interval": interval},
+		"rule_files":     []string{"rules.yaml"},
+		"scrape_configs": scrapes,
+	})
+}
+
+func (p *Prometheus) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("prometheus is not ready after %s", readyTimeout))
+	defer cancel()
+	err := wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
+		if !p.process.Running() {
+			return false, p.process.Failure()
+		}
+		_, err := p.get(ctx, "/-/ready")
+		return err == nil, nil
+	})
+	if err != nil && ctx.Err() != nil {
+		return errors.Join(context.Cause(ctx), errors.New(p.process.LogTail()))
+	}
+	return err
+}
+
+// Stop stops Prometheus.
+func (p *Prometheus) Stop() error { return p.process.Stop(stopTimeout) }
+
+// Log returns the end of its log.
+func (p *Prometheus) Log() string { return p.process.LogTail() }
+
+// Series is a series with its latest value.
+type Series struct {
+	// Labels are its labels, with the name of the metric as __name__ if it has one.
+	Labels map[string]string `json:"metric"`
+	// Value is the time in seconds and the value.
+	Value [2]any `json:"value"`
+}
+
+// Query asks for the value of a PromQL query now, which must be a vector.
+func (p *Prometheus) Query(ctx context.Context, query string) ([]Series, error) {
+	var data struct {
+		Type   string   `json:"resultType"`
+		Result []Series `json:"result"`
+	}
+	if err := p.api(ctx, "/api/v1/query?query="+url.QueryEscape(query), &data); err != nil {
+		return nil, fmt.Errorf("cannot ask Prometheus for %q: %w", query, err)
+	}
+	if data.Type != "vector" {
+		return nil, fmt.Errorf("cannot ask Prometheus for %q: the answer is a %s, want a vector", query, data.Type)
+	}
+	return data.Result, nil
+}
+
+// Alert is an alert that is pending or firing.
+type Alert struct {
+	// Labels are its labels, with its name as alertname.
+	Labels map[string]string `json:"labels"`
+	// Annotations are its texts.
+	Annotations map[string]string `json:"annotations"`
+	// State is pending or firing.
+	State string `json:"state"`
+}
+
+// Firing returns the alerts that fire, by their names.
+func (p *Prometheus) Firing(ctx context.Context) (map[string][]Alert, error) {
+	var data struct {
+		Alerts []Alert `json:"alerts"`
+	}
+	if err := p.api(ctx, "/api/v1/alerts", &data); err != nil {
+		return nil, fmt.Errorf("cannot ask Prometheus for its alerts: %w", err)
+	}
+	firing := map[string][]Alert{}
+	for _, a := range data.Alerts {
+		if a.State == "firing" {
+			firing[a.Labels["alertname"]] = append(firing[a.Labels["alertname"]], a)
+		}
+	}
+	return firing, nil
+}
+
+// api asks Prometheus's API, and decodes the data of the answer.
+func (p *Prometheus) api(ctx context.Context, path string, into any) error {
+	body, err := p.get(ctx, path)
+	if err != nil {
+		return err
+	}
+	answer := struct {
+		Data any `json:"data"`
+	}{into}
+	return json.Unmarshal(body, &answer)
+}
+
+func (p *Prometheus) get(ctx context.Context, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(response.Body)
+	if err = errors.Join(err, response.Body.Close()); err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("status %d: %s", response.StatusCode, strings.TrimSpace(string(body)))
+	}
+	return body, err
+}
+
+// freeAddress returns a loopback address that nobody listens on right now.
+func freeAddress(ctx context.Context) (string, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("cannot find a free port: %w", err)
+	}
+	return l.Addr().String(), l.Close()
+}

@@ -1,0 +1,68 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// TestACallerMayHaveSoManyStreams asserts that a caller cannot take all streams there are, and gets back what it closes.
+func TestACallerMayHaveSoManyStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		guard := rights{may: map[string][]Access{"greedy": nil, "modest": nil}}
+		server := newHandler(Options{Scopes: manyScopes(), Guard: guard})
+		h := server.handler()
+		watch := func(ctx context.Context, token string) *httptest.ResponseRecorder {
+			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/scopes?watch=true", nil)
+			r.Header = bearer(token)
+			return serve(h, r)
+		}
+		var open sync.WaitGroup
+		ctx, closeAll := context.WithCancel(t.Context())
+		for range maxStreamsOfOne {
+			open.Go(func() {
+				if got := watch(ctx, "greedy"); got.Code != http.StatusOK {
+					t.Errorf("status %d: %s", got.Code, got.Body)
+				}
+			})
+		}
+		synctest.Wait()
+		got := watch(stopping(t.Context()), "greedy")
+		checkProblem(t, got.Body.Bytes(), http.StatusTooManyRequests, `user "caller-greedy" has 32 streams open already`)
+		if got := watch(stopping(t.Context()), "modest"); got.Code != http.StatusOK {
+			t.Errorf("another caller is answered with status %d: %s", got.Code, got.Body)
+		}
+		closeAll()
+		open.Wait()
+		if got := watch(stopping(t.Context()), "greedy"); got.Code != http.StatusOK {
+			t.Errorf("after all are closed: status %d: %s", got.Code, got.Body)
+		}
+		if len(server.callers.held) != 0 || len(server.streams) != 0 {
+			t.Errorf("something is held of streams that are over: %v, %d", server.callers.held, len(server.streams))
+		}
+	})
+}
+
+func TestStreamsHaveALimit(t *testing.T) {
+	h := newHandler(Options{Scopes: manyScopes()})
+	for range maxStreams {
+		acquire(h.streams)
+	}
+	mux := http.NewServeMux()
+	for _, rt := range h.routes() {
+		mux.Handle(rt.pattern, h.serve(rt))
+	}
+	got := get(t, mux, "/scopes?watch=true", nil)
+	checkProblem(t, got.Body.Bytes(), http.StatusServiceUnavailable, "streams are open already")
+	for range maxRequests {
+		acquire(h.requests)
+	}
+	got = get(t, mux, "/scopes", nil)
+	checkProblem(t, got.Body.Bytes(), http.StatusServiceUnavailable, "requests are under way already")
+	if got := get(t, mux, "/healthz", nil); got.Code != http.StatusOK {
+		t.Errorf("a busy server seems dead: %d", got.Code)
+	}
+}

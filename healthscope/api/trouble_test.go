@@ -1,0 +1,255 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/status"
+)
+
+// tale is a group whose writer writes, in one transaction, a number as the state of its context and as what users did last.
+type tale struct {
+	*storage
+
+	h       http.Handler
+	ac      *appcontext.AppContext
+	root    appcontext.Handle
+	written atomic.Int64
+	// answers and refusals count what readers got: documents, and 503.
+	answers, refusals atomic.Int64
+}
+
+func newTale(t *testing.T, s *storage) *tale {
+	t.Helper()
+	b := &tale{storage: s, ac: appcontext.NewAppContext(s.store)}
+	b.ac.InitAppContext()
+	var err error
+	if b.root, err = b.ac.CreateCompositeApp(t.Context(), b.recordOf(0)); err == nil {
+		_, err = b.ac.AddLevelValue(t.Context(), b.root, "status", map[string]string{"Status": "0"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.h = NewHandler(Options{Documents: NewDocuments(DocumentsOptions{Contexts: s.cache, Clusters: memoryClusters{}, Policy: healthscope.DefaultPolicy()})})
+	return b
+}
+
+func (b *tale) recordOf(n int64) appcontext.Record {
+	return appcontext.Record{
+		Subject: appcontext.GroupSubject("retail", "shop", "v2", "autumn"),
+		Action:  appcontext.Action{State: appcontext.ActionState(strconv.FormatInt(n, 10)), ContextID: b.ac.ID(), Time: time.UnixMilli(n), Revision: n},
+	}
+}
+
+// write writes the next number.
+func (b *tale) write(ctx context.Context) error {
+	n := b.written.Load() + 1
+	err := b.ac.UpdateStatusValue(ctx, b.root.Level("status"), map[string]string{"Status": strconv.FormatInt(n, 10)}, b.recordOf(n))
+	if err == nil {
+		b.written.Store(n)
+	}
+	return err
+}
+
+// read asks for the status, and returns what is wrong with the answer: a document that shows no one moment, or an error
+// without its reason. n is the number in the answer, 0 for none.
+func (b *tale) read(ctx context.Context, t *testing.T, query string) (n int64, wrong string) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+autumnURL+query, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.RequestURI = r.URL.RequestURI()
+	got := serve(b.h, r)
+	if got.Code == http.StatusServiceUnavailable {
+		b.refusals.Add(1)
+		return 0, wrongRefusal(got)
+	}
+	var d status.Document
+	if err := json.Unmarshal(got.Body.Bytes(), &d); err != nil || got.Code != http.StatusOK || d.State == nil || len(d.State.Actions) == 0 {
+		return 0, fmt.Sprintf("status %d: %s", got.Code, got.Body)
+	}
+	if last := d.State.Actions[len(d.State.Actions)-1].State; last != d.Status || strconv.Itoa(len(d.State.Actions)-1) != last {
+		return 0, fmt.Sprintf("torn: the state is %s, the last of %d actions %s", d.Status, len(d.State.Actions), last)
+	}
+	b.answers.Add(1)
+	n, _ = strconv.ParseInt(d.Status, 10, 64)
+	if d.LastSeen != "" {
+		seen, err := time.Parse(time.RFC3339, d.LastSeen)
+		if err != nil || seen.After(time.Now()) {
+			return n, "last seen " + d.LastSeen
+		}
+	}
+	return n, ""
+}
+
+// wrongRefusal returns what is wrong with a refusal: it has to say why, and when to ask again.
+func wrongRefusal(got *httptest.ResponseRecorder) string {
+	var p Problem
+	err := json.Unmarshal(got.Body.Bytes(), &p)
+	says := strings.Contains(p.Detail, "cannot read the AppContexts in etcd") || strings.Contains(p.Detail, "was not ready in time")
+	if err != nil || !says || got.Header().Get("Retry-After") == "" {
+		return "503 without a reason: " + got.Body.String()
+	}
+	return ""
+}
+
+// crowd lets twenty readers read until it is stopped. None of them may go back in time.
+func (b *tale) crowd(t *testing.T) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var readers sync.WaitGroup
+	for i := range benchClients {
+		query := []string{"", "?output=summary", "?health=true", "?type=cluster", "?output=full"}[i%5]
+		readers.Go(func() {
+			pace := time.NewTicker(5 * time.Millisecond)
+			defer pace.Stop()
+			for last := int64(0); ctx.Err() == nil; <-pace.C {
+				n, wrong := b.read(context.WithoutCancel(ctx), t, query)
+				if wrong != "" || n != 0 && n < last {
+					t.Errorf("reader %d after %d: %d, %s", i, last, n, wrong)
+					return
+				}
+				last = max(last, n)
+			}
+		})
+	}
+	return func() { cancel(); readers.Wait() }
+}
+
+// catchUp waits until the answer shows what was written last.
+func (b *tale) catchUp(t *testing.T) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		n, wrong := b.read(t.Context(), t, "")
+		if wrong != "" {
+			t.Fatal(wrong)
+		}
+		if n == b.written.Load() {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the answer shows %d, and %d was written", n, b.written.Load())
+		}
+	}
+}
+
+// writeMore writes so many numbers.
+func (b *tale) writeMore(t *testing.T, count int) {
+	t.Helper()
+	for range count {
+		if err := b.write(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestASlowEtcdTearsNothing asserts that while etcd is slow, and slower than anybody waits, each answer is of one moment or
+// a refusal that says why, and that all is well again as soon as etcd is.
+func TestASlowEtcdTearsNothing(t *testing.T) {
+	s := newStorage(t, time.Second)
+	b := newTale(t, s)
+	stop := b.crowd(t)
+	defer stop()
+	b.writeMore(t, 30)
+	b.catchUp(t)
+	for _, delay := range []time.Duration{100 * time.Millisecond, 5 * time.Second} {
+		s.tap.Delay(delay)
+		b.writeMore(t, 30)
+		if delay < time.Second {
+			b.catchUp(t)
+		}
+	}
+	// What nobody has asked for yet cannot be answered now.
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+autumnURL+"?instance="+oldID, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.RequestURI = r.URL.RequestURI()
+	if got := serve(b.h, r); got.Code != http.StatusServiceUnavailable && got.Code != http.StatusNotFound {
+		t.Errorf("status %d: %s", got.Code, got.Body)
+	}
+	s.tap.Delay(0)
+	b.writeMore(t, 10)
+	b.catchUp(t)
+	stop()
+	if b.answers.Load() < benchClients {
+		t.Errorf("%d answers, %d refusals", b.answers.Load(), b.refusals.Load())
+	}
+}
+
+// TestAColdServerSaysThatEtcdIsSlow asserts that who asks for what nobody has read is told why there is no answer, and gets
+// one from the same server when etcd answers again.
+func TestAColdServerSaysThatEtcdIsSlow(t *testing.T) {
+	s := newStorage(t, 200*time.Millisecond)
+	b := newTale(t, s)
+	b.writeMore(t, 3)
+	s.tap.Delay(time.Minute)
+	if n, wrong := b.read(t.Context(), t, ""); n != 0 || wrong != "" || b.refusals.Load() != 1 {
+		t.Errorf("answered with %d, %s; %d refusals", n, wrong, b.refusals.Load())
+	}
+	s.tap.Delay(0)
+	b.catchUp(t)
+}
+
+// TestAFullEtcdIsReadAndTakesWritesAgain asserts that a full etcd costs the writer a clear refusal and readers nothing, and
+// that nothing needs to be restarted when there is room again.
+func TestAFullEtcdIsReadAndTakesWritesAgain(t *testing.T) {
+	s := newStorage(t, 5*time.Second, "--quota-backend-bytes=4000000")
+	b := newTale(t, s)
+	stop := b.crowd(t)
+	defer stop()
+	b.writeMore(t, 30)
+	var err error
+	for n := 0; err == nil && n < 200; n++ {
+		_, err = s.client.Put(t.Context(), "/elsewhere", strings.Repeat("x", 200_000))
+	}
+	if err == nil {
+		t.Fatal("etcd does not fill up")
+	}
+	for range 20 {
+		if err := b.write(t.Context()); !errors.Is(err, appcontext.ErrNoSpace) {
+			t.Fatalf("a full etcd takes an action, or refuses it with: %v", err)
+		}
+	}
+	b.catchUp(t)
+	refused := b.refusals.Load()
+
+	now, err := s.client.Get(t.Context(), "/elsewhere")
+	if err == nil {
+		_, err = s.client.Compact(t.Context(), now.Header.Revision, clientv3.WithCompactPhysical())
+	}
+	if err == nil {
+		_, err = s.client.Defragment(t.Context(), s.etcd.Endpoint())
+	}
+	if err == nil {
+		_, err = s.client.AlarmDisarm(t.Context(), &clientv3.AlarmMember{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.writeMore(t, 30)
+	b.catchUp(t)
+	stop()
+	if refused != 0 {
+		t.Errorf("%d readers were refused while etcd was full", refused)
+	}
+	info, err := s.store.GetStateInfo(t.Context(), appcontext.GroupSubject("retail", "shop", "v2", "autumn"))
+	if err != nil || int64(len(info.Actions)) != b.written.Load()+1 {
+		t.Errorf("%d actions are kept (%v), and %d were acknowledged", len(info.Actions), err, b.written.Load()+1)
+	}
+}

@@ -1,0 +1,116 @@
+package status
+
+import (
+	"slices"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// matching says which of a place's expected resources are which members of a report. It never changes, and is nil where
+// nothing is known.
+type matching struct {
+	members []healthscope.Member
+	// claims are the indexes of the members by the indexes of the resources; -1 for a resource that is not there. followed says
+	// of each resource whether it would be among the members if it were there.
+	claims   []int
+	followed []bool
+	// others are the indexes of the members that nobody expects, sorted by group, kind, namespace and name.
+	others []int
+}
+
+// matchingOf returns how a place matches members. It is made anew only for other members than those of the last call:
+// many documents are made of the same.
+func (p *place) matchingOf(members []healthscope.Member) *matching {
+	if last := p.matched.Load(); last != nil && last.isOf(members) {
+		return last
+	}
+	made := match(p.resources, members)
+	p.matched.Store(made)
+	return made
+}
+
+// isOf says whether these are the members that were matched. They are never changed, so that the same place in memory says so.
+func (m *matching) isOf(members []healthscope.Member) bool {
+	return len(members) == len(m.members) && (len(members) == 0 || &members[0] == &m.members[0])
+}
+
+// matcher is the working state of match.
+type matcher struct {
+	*matching
+
+	// byName are the indexes of members by kind and name; next leads from one to the next of the same kind and name, until -1.
+	byName  map[objectName]int
+	next    []int
+	claimed []bool
+	kinds   map[kind]bool
+}
+
+type objectName struct{ kind, name string }
+
+// match finds the members that resources are. Each member is one resource at most.
+func match(resources []resource, members []healthscope.Member) *matching {
+	m := matcher{
+		matching: &matching{members: members, claims: make([]int, len(resources)), followed: make([]bool, len(resources))},
+		byName:   make(map[objectName]int, len(members)), next: make([]int, len(members)), claimed: make([]bool, len(members)),
+		kinds: map[kind]bool{},
+	}
+	for i := range members {
+		key := objectName{members[i].Kind, members[i].Name}
+		before, ok := m.byName[key]
+		if !ok {
+			before = -1
+		}
+		m.byName[key], m.next[i] = i, before
+		m.kinds[kind{members[i].Group, members[i].Kind}] = true
+	}
+	for i := range resources {
+		r := &resources[i]
+		k := kind{r.group, r.kind}
+		m.claims[i], m.followed[i] = m.claim(r), r.version != "" && (followed[k] || m.kinds[k])
+	}
+	for i := range members {
+		if !m.claimed[i] {
+			m.others = append(m.others, i)
+		}
+	}
+	slices.SortStableFunc(m.others, func(a, b int) int { return members[a].Compare(members[b].Key) })
+	return m.matching
+}
+
+// claim returns the index of the member that a resource is, and does not return it again; -1 when there is none. Of several
+// in different namespaces it is the one in the namespace that the context names, else the first.
+func (m *matcher) claim(r *resource) int {
+	best := -1
+	i, ok := m.byName[objectName{r.kind, r.name}]
+	for ; ok && i >= 0; i = m.next[i] {
+		if m.claimed[i] || !r.is(m.members[i].Key) {
+			continue
+		}
+		if best < 0 || m.better(i, best, r.fallback) {
+			best = i
+		}
+	}
+	if best >= 0 {
+		m.claimed[best] = true
+	}
+	return best
+}
+
+func (m *matcher) better(i, than int, namespace string) bool {
+	a, b := m.members[i].Key, m.members[than].Key
+	if here, there := a.Namespace == namespace, b.Namespace == namespace; here != there {
+		return here
+	}
+	return a.Compare(b) < 0
+}
+
+// claimed returns the member that the resource of an index is; nil when there is none.
+func (m *matching) claimed(resource int) *healthscope.Member {
+	if m == nil || m.claims[resource] < 0 {
+		return nil
+	}
+	return &m.members[m.claims[resource]]
+}
+
+// follows says whether the resource of an index would be among the members if it were there.
+func (m *matching) follows(resource int) bool { return m != nil && m.followed[resource] }
