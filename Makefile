@@ -33,7 +33,7 @@ demo: controlplane build ## Show an application's health travel to kubectl, REST
 	@go run ./e2e/demo $(if $(ONCE),--once)
 
 .PHONY: test
-test: controlplane ## Run all tests
+test: controlplane helm ## Run all tests
 	@echo "==> go test: compiling and running all tests (the first time, compiling takes a few minutes)"
 	go test -race -shuffle=on -timeout 30m ./...
 
@@ -59,6 +59,11 @@ build: ## Build bin/healthscope and bin/aai-simulator
 controlplane: ## Build a Kubernetes control plane from Go modules, once for each machine and version
 	@echo "==> control plane (the first time, compiling takes several minutes)"
 	@$(CONTROLPLANE) build
+
+.PHONY: helm
+helm: ## Build Helm from its source, once for each machine and version
+	@echo "==> Helm (the first time, compiling takes several minutes)"
+	@CGO_ENABLED=0 go tool -modfile=config/tools/helm/go.mod -n helm >/dev/null
 
 .PHONY: generate
 generate: ## Generate deep copies, CRDs and RBAC, and copy what the Helm chart takes from config

@@ -155,7 +155,7 @@ func (p page) headersAre(t *testing.T, narrow, wide []string) {
 		lines := strings.Split(block, "\n")
 		for i, l := range lines[:len(lines)-1] {
 			command, ok := strings.CutPrefix(l, "$ kubectl get ")
-			if !ok || strings.HasPrefix(command, "events") || strings.Contains(command, "jsonpath") {
+			if !ok || strings.HasPrefix(command, "events") || strings.Contains(command, "-o jsonpath") || strings.Contains(command, "-o yaml") {
 				continue
 			}
 			want := narrow

@@ -122,18 +122,32 @@ func TestOperationsOnTheInventoryAreDocumented(t *testing.T) {
 	t.Errorf("%s: add a row for the requests that count operations such as %q", p.name, aai.OpPut)
 }
 
-func TestAlertsUseMetricsThatExist(t *testing.T) {
-	p := readPage(t, "metrics.md")
+// TestEveryMetricHasAnAlert: one that comes with the project, or an example on the page of metrics, and not both.
+func TestEveryMetricHasAnAlert(t *testing.T) {
+	p := readPage(t, "metrics.md").section(t, "Alerts")
 	metrics := metricsInSource(t)
-	expressions := strings.Join(p.fences("promql"), "\n")
-	for _, name := range metricName.FindAllString(expressions, -1) {
-		if base := metricSuffix.ReplaceAllString(name, ""); metrics[name].kind == "" && metrics[base].kind != "histogram" {
-			t.Errorf("%s: an alert uses %q, which does not exist", p.name, name)
-		}
+	var alerts, examples strings.Builder
+	for _, r := range readRules(t) {
+		alerts.WriteString(r.Expr + "\n")
+	}
+	for _, query := range p.fences("promql") {
+		checkQuery(t, p.name, query, metrics)
+		examples.WriteString(query)
+	}
+	uses := func(queries, name string) bool {
+		return slices.ContainsFunc(metricName.FindAllString(queries, -1), func(word string) bool {
+			return word == name || metricSuffix.ReplaceAllString(word, "") == name
+		})
 	}
 	for name := range metrics {
-		if !strings.Contains(expressions, name) {
+		if !uses(alerts.String(), name) && !uses(examples.String(), name) {
 			t.Errorf("%s: give an example of an alert on %s", p.name, name)
+		}
+	}
+	for _, query := range p.fences("promql") {
+		names := metricName.FindAllString(query, -1)
+		if !slices.ContainsFunc(names, func(name string) bool { return !uses(alerts.String(), name) }) {
+			t.Errorf("%s: remove the example %q: the alerts of the project use all of its metrics", p.name, query)
 		}
 	}
 }

@@ -72,7 +72,7 @@ func conflictPause(a allowance, conflicts int) time.Duration {
 
 const (
 	// gatherTime is how long a bundle gathers changes in a rush, at least and at most.
-	gatherTime, maxGatherTime = 250 * time.Millisecond, 2 * time.Second
+	gatherTime, maxGatherTime = 250 * time.Millisecond, 500 * time.Millisecond
 	// writesAGathering is how many writes of the present duration a gathering takes, when they are slow.
 	writesAGathering = 8
 )

@@ -42,6 +42,7 @@ func TestOnAnAPIServer(t *testing.T) {
 	t.Run("every object is taken", func(t *testing.T) { everyObjectIsTaken(t, api) })
 	t.Run("pods are restricted", func(t *testing.T) { podsAreRestricted(t, api) })
 	t.Run("a CRD of somebody else", func(t *testing.T) { aCRDOfSomebodyElse(t, plane, api) })
+	t.Run("an upgrade of the CRDs", func(t *testing.T) { anUpgradeOfTheCRDs(t, plane, api) })
 	t.Run("install, upgrade, uninstall, install", func(t *testing.T) { lifecycle(t, plane, api) })
 }
 

@@ -21,7 +21,7 @@ const (
 	Release = "healthscope"
 	// Namespace is the namespace of the release in Render.
 	Namespace = "healthscope-system"
-	// Timeout is what Helm may wait for at most in Run: for CRDs, because it is not told to wait for pods.
+	// Timeout is how long Helm may take at most in Run. It waits for CRDs, and not for pods.
 	Timeout = time.Minute
 	// toolModule is the go.mod that says which Helm, from the root of the source tree.
 	toolModule = "config/tools/helm/go.mod"
@@ -36,8 +36,11 @@ type Helm struct {
 }
 
 // New builds Helm from its source, which takes some minutes the first time and is
-// remembered by the go command. root is the root of the source tree, and home a directory that Helm may write to.
+// remembered by the go command. root is the root of the source tree, and home a directory that Helm may write to, which is made if it is not there.
 func New(ctx context.Context, root, home string) (*Helm, error) {
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot make a home for helm: %w", err)
+	}
 	cmd := exec.CommandContext(ctx, "go", "tool", "-modfile="+toolModule, "-n", "helm")
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off")
@@ -110,7 +113,9 @@ func (h *Helm) Run(ctx context.Context, kubeconfig string, values []string, args
 		return "", fmt.Errorf("cannot run helm %s: %w", args[0], err)
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	cmd := h.Command(ctx, append(append(args, "--kubeconfig", kubeconfig, "--timeout", Timeout.String()), given...)...)
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	cmd := h.Command(ctx, append(append(args, "--kubeconfig", kubeconfig), given...)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return string(out), fmt.Errorf("cannot run helm %s: %w: %s", args[0], err, strings.TrimSpace(string(out)))

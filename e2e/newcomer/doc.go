@@ -6,9 +6,8 @@
 // Simulated are the nodes: no image is pulled and no container runs, and pods
 // become Ready by themselves. HealthScope's own containers are the exception: for
 // each of its Deployments that Helm has made, the program runs as a process, with
-// the arguments, the files and the ServiceAccount of the pod. Only paths,
-// addresses to listen on and the kubeconfig are different.
+// the arguments, the files and the ServiceAccount of the pod, as package kubelet does it.
 //
-// Of `make demo`, `make test` and `make build` it is looked only whether make knows them: they are the continuous
-// integration's own commands, and the program is built as `make build` builds it.
+// Of the commands of make it is looked only whether make knows them: `make test` would run this test again, the demo has
+// tests of its own, and what `make build` makes is made by the test.
 package newcomer

@@ -2,6 +2,7 @@ package newcomer
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,10 +10,8 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/healthscope/healthscope/e2e/chart"
 	"github.com/healthscope/healthscope/e2e/controlplane"
@@ -24,43 +23,68 @@ const (
 	commandTimeout = 3 * time.Minute
 	// patience is for how long somebody looks again before they believe that what is printed is not what the README shows.
 	patience = 30 * time.Second
-	poll     = 200 * time.Millisecond
+	poll     = 500 * time.Millisecond
 )
 
-// TestTheReadmeIsTrue runs all of its commands, from the first to the last.
+// TestTheReadmeIsTrue runs all of its commands, from the first to the last, and then those by which what was made is backed up.
 func TestTheReadmeIsTrue(t *testing.T) {
-	steps, err := readSteps(readme(t))
-	if err != nil {
-		t.Fatalf("README.md, %v", err)
-	}
 	s := prepare(t)
-	shown, begin := 0, time.Now()
+	begin := time.Now()
+	text := read(t, "README.md")
+	steps, shown := s.follow(t, "README.md", text), strings.Count(text, "\nNAME ")
+	t.Logf("%d commands took %s", steps, time.Since(begin).Round(time.Second))
+	if steps < 8 || shown < 4 || len(s.pods.running) != 2 {
+		t.Errorf("README.md has %d commands and %d tables, and %d programs run: that leads nowhere", steps, shown, len(s.pods.running))
+	}
+
+	before, text, _ := strings.Cut(read(t, operations), "\n## Back up and restore\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	blank := strings.Repeat("\n", strings.Count(before, "\n")+2) // So that the numbers of lines are those of the page.
+	if steps := s.follow(t, operations, blank+text); steps == 0 {
+		t.Errorf("%s does not say how to back up", operations)
+	}
+	s.follow(t, "the test", restoration)
+}
+
+const (
+	operations = "config/docs/operations.md"
+	// restoration loses what was backed up, and gets it back as the page says.
+	restoration = "```console" + `
+$ kubectl delete healthscopes,resourcebundlestates --all
+$ kubectl create -f objects.yaml
+$ kubectl wait --for=condition=Ready hs/vfw --timeout=2m
+healthscope.core.oam.dev/vfw condition met
+$ kubectl get hs
+NAME   HEALTH    READY   PENDING   FAILED   CLUSTERS   AGE
+vfw    healthy   9/9     0         0        1/1        3s
+`
+)
+
+// follow takes all steps of a page, and returns how many there were.
+func (s *shell) follow(t *testing.T, page, text string) int {
+	t.Helper()
+	steps, err := readSteps(text)
+	if err != nil {
+		t.Fatalf("%s, %v", page, err)
+	}
 	for _, step := range steps {
-		if len(step.output) > 0 {
-			shown++
-		}
-		s.take(t, step)
+		s.take(t, page, step)
 	}
-	t.Logf("%d commands took %s", len(steps), time.Since(begin).Round(time.Second))
-	if len(steps) < 8 || shown < 5 || len(s.kubelet.running) == 0 {
-		t.Errorf("README.md has %d commands, %d with output, and %d programs run: too few for a way that leads anywhere", len(steps), shown, len(s.kubelet.running))
-	}
+	return len(steps)
 }
 
 // shell is where somebody types the commands: a checkout of the project, and kubectl, helm and a cluster.
 type shell struct {
 	root, dir string
 	env       []string
-	kubelet   *kubelet
+	pods      *pods
 }
 
 // prepare makes the directory, which looks like a checkout with what `make build` makes, and starts the cluster.
 func prepare(t *testing.T) *shell {
 	t.Helper()
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	s := &shell{root: root, dir: t.TempDir()}
 	program := filepath.Join(s.dir, "bin", "healthscope")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
@@ -69,15 +93,11 @@ func prepare(t *testing.T) *shell {
 		t.Fatalf("%v: %s", err, out)
 	}
 	helm, err := chart.New(t.Context(), root, s.path("helm"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{Name: "newcomer", Controllers: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(func() { check(t, plane.Stop()) })
-	for _, name := range []string{"helm", "tools", "pods"} {
+	for _, name := range []string{"home", "tools", "pods"} {
 		check(t, os.Mkdir(s.path(name), 0o700))
 	}
 	for name, target := range map[string]string{
@@ -87,26 +107,18 @@ func prepare(t *testing.T) *shell {
 		check(t, os.Symlink(target, s.path(name)))
 	}
 	s.env = []string{
-		"PATH=" + s.path("tools") + string(filepath.ListSeparator) + os.Getenv("PATH"), "HOME=" + s.path("helm"),
+		"PATH=" + s.path("tools") + string(filepath.ListSeparator) + os.Getenv("PATH"), "HOME=" + s.path("home"),
 		"KUBECONFIG=" + plane.KubeconfigPath(), "KUBECACHEDIR=" + s.path("kubectl-cache"), "KUBERC=off",
 	}
-	s.kubelet = &kubelet{plane: plane, api: newClient(t, plane), program: program, dir: s.path("pods"), running: map[string]*process.Process{}}
+	api, err := kubernetes.NewForConfig(plane.Config())
+	check(t, err)
+	s.pods = &pods{plane: plane, api: api, program: program, dir: s.path("pods"), running: map[string]*process.Process{}}
 	t.Cleanup(func() {
-		for _, p := range s.kubelet.running {
+		for _, p := range s.pods.running {
 			check(t, p.Stop(stopGrace))
 		}
 	})
 	return s
-}
-
-func newClient(t *testing.T, plane *controlplane.ControlPlane) client.Client {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	check(t, corev1.AddToScheme(scheme))
-	check(t, appsv1.AddToScheme(scheme))
-	api, err := client.New(plane.Config(), client.Options{Scheme: scheme})
-	check(t, err)
-	return api
 }
 
 func check(t *testing.T, err error) {
@@ -119,33 +131,34 @@ func check(t *testing.T, err error) {
 func (s *shell) path(name string) string { return filepath.Join(s.dir, name) }
 
 // take types a command, and looks at what it prints; again for a while where nothing but looking is done.
-func (s *shell) take(t *testing.T, step step) {
+func (s *shell) take(t *testing.T, page string, step step) {
 	t.Helper()
-	if make, is := strings.CutPrefix(step.command, "make "); is {
-		target, _, _ := strings.Cut(make, " ")
+	if rest, is := strings.CutPrefix(step.command, "make "); is {
+		target, _, _ := strings.Cut(rest, " ")
 		dryRun := exec.CommandContext(t.Context(), "make", "--dry-run", target)
 		dryRun.Dir = s.root
 		if out, err := dryRun.CombinedOutput(); err != nil {
-			t.Fatalf("README.md:%d: %q: %v\n%s", step.line, step.command, err, out)
+			t.Fatalf("%s:%d: %q: %v\n%s", page, step.line, step.command, err, out)
 		}
 		return
 	}
-	begin := time.Now()
-	for {
-		printed, err := s.run(t, step.command)
+	begin, diff := time.Now(), ""
+	err := wait.PollUntilContextTimeout(t.Context(), poll, patience+commandTimeout, true, func(ctx context.Context) (bool, error) {
+		printed, err := s.run(ctx, step.command)
 		if err != nil {
-			t.Fatalf("README.md:%d: %q: %v\n%s%s", step.line, step.command, err, printed, s.logs())
+			return false, fmt.Errorf("%w\n%s", err, printed)
 		}
-		check(t, s.kubelet.sync(t.Context()))
-		diff := step.difference(printed)
-		if diff == "" {
-			t.Logf("README.md:%d: %s after %s", step.line, strings.SplitN(step.command, "\n", 2)[0], time.Since(begin).Round(10*time.Millisecond))
-			return
-		}
-		if !looks(step.command) || time.Since(begin) > patience {
-			t.Fatalf("README.md:%d: %q (-README +printed):\n%s%s", step.line, step.command, diff, s.logs())
-		}
+		diff = step.difference(printed)
+		return diff == "" || !looks(step.command) || time.Since(begin) > patience, s.pods.sync(ctx)
+	})
+	switch {
+	case err != nil:
+		t.Fatalf("%s:%d: %q: %v\n%s", page, step.line, step.command, err, s.pods.logs())
+	case diff != "":
+		t.Fatalf("%s:%d: %q (-documented +printed):\n%s%s", page, step.line, step.command, diff, s.pods.logs())
 	}
+	first, _, _ := strings.Cut(step.command, "\n")
+	t.Logf("%s:%d: %s: after %s", page, step.line, first, time.Since(begin).Round(10*time.Millisecond))
 }
 
 // looks says whether a command only looks, so that it may be given again.
@@ -154,11 +167,10 @@ func looks(command string) bool {
 }
 
 // run runs a command, and returns what it prints on its standard output, or all that it prints if it fails.
-func (s *shell) run(t *testing.T, command string) (string, error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), commandTimeout)
+func (s *shell) run(ctx context.Context, command string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "bash", "-c", command) //nolint:gosec // The commands are those of the README.
+	cmd := exec.CommandContext(ctx, "bash", "-c", command)
 	cmd.Dir, cmd.Env = s.dir, s.env
 	var out, problems strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &problems
@@ -166,13 +178,4 @@ func (s *shell) run(t *testing.T, command string) (string, error) {
 		return out.String() + problems.String(), err
 	}
 	return out.String(), nil
-}
-
-// logs returns the ends of the programs' logs.
-func (s *shell) logs() string {
-	var text strings.Builder
-	for name, p := range s.kubelet.running {
-		text.WriteString("\n" + name + ":\n" + p.LogTail() + "\n")
-	}
-	return text.String()
 }

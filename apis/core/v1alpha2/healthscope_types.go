@@ -14,6 +14,7 @@ const (
 )
 
 // HealthScope says whether an application is healthy in every cluster it runs in, and if not, what is wrong and since when.
+// What its conditions, reasons and events mean, and what to do: https://github.com/healthscope/healthscope/blob/main/config/docs/troubleshooting.md
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -10,6 +10,7 @@ const LabelDeploymentID = "emco/deployment-id"
 
 // ResourceBundleState reports the status of the objects of one application in one cluster.
 // The objects are those in its namespace that carry the label in spec.selector.
+// What its reasons and events mean, and what to do: https://github.com/healthscope/healthscope/blob/main/config/docs/troubleshooting.md
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
