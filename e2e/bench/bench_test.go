@@ -70,10 +70,10 @@ func TestRun(t *testing.T) {
 	t.Run("soak", func(t *testing.T) {
 		t.Parallel()
 		var table bytes.Buffer
-		if err := run(t.Context(), []string{"soak", "--root", "../..", "--bin", bin, "--scale", "0.02", "--duration", "12s", "--kills", "20"}, &table, lines{t}); err != nil {
+		if err := run(t.Context(), []string{"soak", "--root", "../..", "--bin", bin, "--scale", "0.1", "--duration", "2m"}, &table, lines{t}); err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"monitor live heap MiB", "controller goroutines", "pods changed", "controller killed"} {
+		for _, want := range []string{"| live heap MiB", "| descriptors", "pods changed", "API server restarted", "leader killed: 2", "Lease taken away: 2", "\n| without an explanation "} {
 			if !strings.Contains(table.String(), want) {
 				t.Errorf("the table says nothing of %q:\n%s", want, &table)
 			}
@@ -93,7 +93,7 @@ func TestCommandLineRefuses(t *testing.T) {
 		"a soak without end":        {[]string{"soak", "--duration", "-1s"}, "invalid value -1s for --duration"},
 		"a soak without time":       {[]string{"soak", "--duration", "1s"}, "invalid value 1s for --duration"},
 		"a soak without changes":    {[]string{"soak", "--rate", "0"}, "invalid value 0 for --rate"},
-		"fewer kills than none":     {[]string{"soak", "--kills", "-1"}, "invalid value -1 for --kills"},
+		"a seed that is no number":  {[]string{"soak", "--seed", "x"}, "invalid value"},
 		"rows of a soak":            {[]string{"soak", "--only", "fill"}, "flag provided but not defined"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,78 +2,124 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"net/http"
-	"os"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/healthscope/healthscope/healthscope"
 )
 
 const (
-	// samplesOfSoak is how many samples a soak takes, and warmUpSamples how many of them do not count.
-	samplesOfSoak, warmUpSamples = 120, 12
-	// growthPercent and growthMiB are how much memory may grow from the first to the last third of the samples: the greater
-	// of the two. growthGoroutines is the same for goroutines.
-	growthPercent    = 10
-	growthMiB        = 8
-	growthGoroutines = 20
+	// samplesOfSoak is how many samples a soak takes of each process.
+	samplesOfSoak = 120
+	// leastSamples is how many samples a process must have to be judged: a quarter of those of a soak.
+	leastSamples = samplesOfSoak / 4
+	// growthPercent is how much a figure may grow from the first to the last third of a process's samples.
+	growthPercent = 10
+	// scrapeLimit is how long a process may take to tell its metrics.
+	scrapeLimit = 5 * time.Second
 )
 
-// sample is what monitor and controller take at a time.
+// The figures of a process.
+const (
+	figureHeap        = "live heap MiB"
+	figureMemory      = "RSS MiB"
+	figureGoroutines  = "goroutines"
+	figureDescriptors = "descriptors"
+)
+
+// growth is how much each figure may grow at least, where growthPercent is less. What is not named is not judged: what is
+// resident depends on when memory is given back, which is not said.
+var growth = map[string]float64{figureHeap: 8, figureGoroutines: 20, figureDescriptors: 10}
+
+// sample is what a process takes at a time.
 type sample struct {
 	Seconds float64 `json:"seconds"`
-	// Values are by process and figure.
+	// Process is the name of the replica, and Program that of its program.
+	Process string `json:"process"`
+	Program string `json:"program"`
+	// Life tells its processes apart, and Leads says whether it led.
+	Life  float64 `json:"life"`
+	Leads bool    `json:"leads"`
+	// Values are by figure.
 	Values map[string]float64 `json:"values"`
 }
 
-// takeSample reads the metrics of monitor and controller.
-func (s *soaking) takeSample(ctx context.Context, at time.Duration) error {
-	one := sample{Seconds: at.Seconds(), Values: map[string]float64{}}
-	for name, url := range map[string]string{"monitor": s.hs.MonitorMetrics, "controller": s.hs.Metrics} {
-		text, err := scrape(ctx, http.DefaultClient, url)
-		if err != nil {
+// takeSamples reads the metrics of all processes at regular times, until the context ends or the duration is over. A process that does not answer has no sample.
+func (s *soaking) takeSamples(ctx context.Context, begin time.Time) error {
+	interval := s.options.duration / samplesOfSoak
+	for n := range samplesOfSoak {
+		if err := pause(ctx, time.Until(begin.Add(time.Duration(n)*interval))); err != nil {
 			return err
 		}
-		one.Values[name+" live heap MiB"] = mebibytes(int64(liveHeap(text)))
-		one.Values[name+" RSS MiB"] = mebibytes(int64(sum(text, "process_resident_memory_bytes")))
-		one.Values[name+" goroutines"] = sum(text, "go_goroutines")
+		for _, one := range s.seats {
+			if st, ok := one.state(ctx); ok {
+				s.samples = append(s.samples, sample{
+					Seconds: time.Since(begin).Seconds(), Process: one.Name, Program: one.program, Life: st.life, Leads: st.leads, Values: st.values,
+				})
+			}
+		}
 	}
-	s.samples = append(s.samples, one)
 	return nil
 }
 
-// liveHeap is what the last garbage collection left, without what has been allocated since: the collector aims at starting
-// again when the heap has grown by GOGC percent.
-func liveHeap(text string) float64 {
-	return sum(text, "go_memstats_next_gc_bytes") * 100 / (100 + sum(text, "go_gc_gogc_percent"))
+// stretch is a time in which a process neither ended nor came to lead: only then its figures can be compared.
+type stretch struct {
+	Process string  `json:"process"`
+	Program string  `json:"program"`
+	Leads   bool    `json:"leads"`
+	From    float64 `json:"from"`
+	To      float64 `json:"to"`
+	// Figures are those of a stretch that is long enough to be judged.
+	Figures []flatness `json:"figures,omitempty"`
 }
 
-// flatness says whether a figure has grown during a soak.
+// flatness says whether a figure has grown in a stretch.
 type flatness struct {
 	Name string `json:"name"`
 	// First and Last are the medians of the first and the last third of the samples.
 	First float64 `json:"first"`
 	Last  float64 `json:"last"`
-	// Most is how much Last may be; nil when it is not judged. What is resident depends on when memory is given back, which is not said.
+	// Most is how much Last may be; nil when it is not judged.
 	Most *float64 `json:"most,omitempty"`
 }
 
-// flatnesses compares the first and the last third of the samples, after those of the warm-up.
-func flatnesses(samples []sample) ([]flatness, error) {
-	if len(samples) < warmUpSamples+9 {
-		return nil, fmt.Errorf("%d samples are too few to tell whether memory has grown: want at least %d", len(samples), warmUpSamples+9)
+// grown says whether the figure has grown too much.
+func (f flatness) grown() bool { return f.Most != nil && f.Last > *f.Most }
+
+// stretchesOf divides samples, which are in the order of time, into stretches, and compares the figures of those that are long enough.
+func stretchesOf(samples []sample) []stretch {
+	type key struct {
+		process string
+		life    float64
+		leads   bool
 	}
-	samples = samples[warmUpSamples:]
+	var order []key
+	of := map[key][]sample{}
+	for _, one := range samples {
+		k := key{one.Process, one.Life, one.Leads}
+		if of[k] == nil {
+			order = append(order, k)
+		}
+		of[k] = append(of[k], one)
+	}
+	var all []stretch
+	for _, k := range order {
+		own := of[k]
+		all = append(all, stretch{
+			Process: k.process, Program: own[0].Program, Leads: k.leads, From: own[0].Seconds, To: own[len(own)-1].Seconds, Figures: flatnesses(own),
+		})
+	}
+	return all
+}
+
+// flatnesses compares the first and the last third of samples, after a fifth that is warm-up; nil when they are too few.
+func flatnesses(samples []sample) []flatness {
+	if len(samples) < leastSamples {
+		return nil
+	}
+	samples = samples[len(samples)/5:]
 	third := len(samples) / 3
 	var all []flatness
-	for _, name := range slices.Sorted(maps.Keys(samples[0].Values)) {
+	for _, name := range []string{figureHeap, figureGoroutines, figureDescriptors, figureMemory} {
 		of := func(samples []sample) float64 {
 			var values []float64
 			for _, one := range samples {
@@ -82,107 +128,29 @@ func flatnesses(samples []sample) ([]flatness, error) {
 			return median(values)
 		}
 		f := flatness{Name: name, First: of(samples[:third]), Last: of(samples[len(samples)-third:])}
-		switch _, figure, _ := strings.Cut(name, " "); figure {
-		case "goroutines":
-			f.Most = new(f.First + max(f.First*growthPercent/100, growthGoroutines))
-		case "live heap MiB":
-			f.Most = new(f.First + max(f.First*growthPercent/100, growthMiB))
+		if least, judged := growth[name]; judged {
+			f.Most = new(f.First + max(f.First*growthPercent/100, least))
 		}
 		all = append(all, f)
 	}
-	return all, nil
+	return all
 }
 
-// judge prints what a soak took, and returns an error when something has grown.
-func (s *soaking) judge(o options, stdout io.Writer) error {
-	all, err := flatnesses(s.samples)
-	if err != nil {
-		return err
+// judgeGrowth returns what is wrong with stretches: figures that have grown, and programs of which none has led for long enough to tell.
+func judgeGrowth(stretches []stretch) []error {
+	var errs []error
+	for _, program := range soakedPrograms() {
+		if !slices.ContainsFunc(stretches, func(s stretch) bool { return s.Program == program && s.Leads && s.Figures != nil }) {
+			errs = append(errs, fmt.Errorf("no %s has led for a quarter of the time without a break: it cannot be told whether it grows", program))
+		}
 	}
-	table := [][]string{{"figure", "first third", "last third", "at most", "flat"}}
-	var grown []error
-	for _, f := range all {
-		limit, flat := "", ""
-		if f.Most != nil {
-			limit, flat = number(*f.Most), "yes"
-			if f.Last > *f.Most {
-				flat = "NO"
-				grown = append(grown, fmt.Errorf("%s has grown from %s to %s, more than %s", f.Name, number(f.First), number(f.Last), limit))
+	for _, s := range stretches {
+		for _, f := range s.Figures {
+			if f.grown() {
+				errs = append(errs, fmt.Errorf("%s of %s has grown from %s to %s, more than %s, in %s", f.Name, s.Process, number(f.First), number(f.Last), number(*f.Most),
+					time.Duration((s.To-s.From)*float64(time.Second)).Round(time.Second)))
 			}
 		}
-		table = append(table, []string{f.Name, number(f.First), number(f.Last), limit, flat})
 	}
-	fmt.Fprintf(stdout, "HealthScope, churning for %s: every bundle, every scope and A&AI are right in the end\n\n", o.duration)
-	for _, kind := range slices.Sorted(maps.Keys(s.changes)) {
-		fmt.Fprintf(stdout, "- %s: %d\n", kind, s.changes[kind])
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.killed)) {
-		fmt.Fprintf(stdout, "- %s killed: %d\n", name, s.killed[name])
-	}
-	fmt.Fprintln(stdout)
-	markdown(stdout, table)
-	return errors.Join(errors.Join(grown...), s.writeJSON(o, all))
-}
-
-// writeJSON writes the samples to the file that is asked for.
-func (s *soaking) writeJSON(o options, all []flatness) error {
-	if o.json == "" {
-		return nil
-	}
-	text, err := json.MarshalIndent(map[string]any{"duration": o.duration.String(), "changes": s.changes, "killed": s.killed, "figures": all, "samples": s.samples}, "", "  ")
-	if err == nil {
-		err = os.WriteFile(o.json, append(text, '\n'), 0o600)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot write results to %q: %w", o.json, err)
-	}
-	return nil
-}
-
-// awaitInventory waits until A&AI holds the pods of all applications with a scope, in the right states, and no others. A&AI
-// announces nothing.
-func (s *soaking) awaitInventory(ctx context.Context) error {
-	want := map[string]string{}
-	for _, a := range s.apps {
-		for i := range a.pods {
-			if a.scope == nil || a.absent[i] {
-				continue
-			}
-			state := healthscope.Ready
-			if a.crashed[i] {
-				state = healthscope.Failed
-			}
-			want[a.podName(i)] = string(state)
-		}
-	}
-	got := map[string]string{}
-	err := poll(ctx, fmt.Sprintf("A&AI to hold %d pods in the right states", len(want)), func(ctx context.Context) (bool, error) {
-		objects, err := s.hs.Objects(ctx)
-		clear(got)
-		for _, o := range objects {
-			if o.Body["kind"] == "Pod" {
-				got[fmt.Sprint(o.Body["name"])] = o.Label(stateLabel)
-			}
-		}
-		return maps.Equal(got, want), err
-	})
-	if err != nil {
-		return fmt.Errorf("it holds %d, %s: %w", len(got), difference(got, want), err)
-	}
-	return nil
-}
-
-// difference names one pod that is not as it should be.
-func difference(got, want map[string]string) string {
-	for name, state := range want {
-		if got[name] != state {
-			return fmt.Sprintf("%q is %q, not %q", name, got[name], state)
-		}
-	}
-	for name, state := range got {
-		if _, ok := want[name]; !ok {
-			return fmt.Sprintf("%q, which is %s, should not be there", name, state)
-		}
-	}
-	return "which is right"
+	return errs
 }

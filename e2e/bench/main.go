@@ -3,7 +3,7 @@
 // own:
 //
 //	bench [flags]       prints a table: the work, the peers' figures, the targets, and what was measured
-//	bench soak [flags]  churns for a time, and fails when memory grows or anything ends up wrong
+//	bench soak [flags]  churns for a time while much goes wrong, and fails when processes grow, errors have no explanation, or anything ends up wrong
 //
 // Nothing but this program writes the objects that HealthScope looks at: there
 // are no Kubernetes controllers. A figure never makes it fail, only a result
@@ -43,8 +43,8 @@ func main() {
 	}
 }
 
-// shortestSoak is the shortest soak: in less, samples would be closer than changes.
-const shortestSoak = 10 * time.Second
+// shortestSoak is the shortest soak: in less, there is no time for every trouble and, after them, for a look at who has grown.
+const shortestSoak = 2 * time.Minute
 
 // options are the command line.
 type options struct {
@@ -60,8 +60,8 @@ type options struct {
 	soak     bool
 	duration time.Duration
 	rate     float64
-	// kills is how often monitor or controller are killed after that.
-	kills int
+	// seed makes the changes of a soak, and what goes wrong when, others; with the same seed they are the same.
+	seed uint64
 }
 
 // run runs a command: results go to stdout, the story of how they came about to stderr.
@@ -94,9 +94,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if !o.soak {
 		f.StringVar(&only, "only", "", "rows to measure, separated by commas: "+strings.Join(rowIDs(), ",")+" (default all)")
 	} else {
-		f.DurationVar(&o.duration, "duration", time.Hour, "how long to churn")
-		f.Float64Var(&o.rate, "rate", 20, "changes in a second")
-		f.IntVar(&o.kills, "kills", 100, "how often to kill monitor or controller afterwards, while changes go on")
+		f.DurationVar(&o.duration, "duration", 30*time.Minute, "how long to churn")
+		f.Float64Var(&o.rate, "rate", 25, "changes in a second, at most")
+		f.Uint64Var(&o.seed, "seed", 20261120, "what is changed, and what goes wrong when: the same with the same seed")
 	}
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -135,8 +135,6 @@ func (o options) validate(rest []string) error {
 		return fmt.Errorf("invalid value %s for --duration: want at least %s", o.duration, shortestSoak)
 	case o.soak && (o.rate <= 0 || o.rate > 1000):
 		return fmt.Errorf("invalid value %v for --rate: want more than 0, at most 1000", o.rate)
-	case o.kills < 0:
-		return fmt.Errorf("invalid value %d for --kills: want 0 or more", o.kills)
 	}
 	return nil
 }

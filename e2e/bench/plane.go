@@ -79,14 +79,13 @@ func openPlane(ctx context.Context, o options, log io.Writer) (*plane, error) {
 	p.closers = append(p.closers, p.cp.Stop)
 	p.tap = newTap()
 	p.closers = append(p.closers, p.tap.stop)
-	inventory := ""
+	setup := installation.Options{Root: o.root, Bin: o.bin, Dir: dir, InventoryNamespace: inventoryNamespace, Front: p.tap.start}
 	if o.soak {
 		// A soak deletes a lot on purpose; the brake on deletions would leave much of it to later minutes.
-		inventory = "  maxDeletionPercent: 100\n"
+		setup.Inventory = "  maxDeletionPercent: 100\n"
+		setup.Front = nil // Faults of A&AI are to reach the controller as they are.
 	}
-	p.hs, err = installation.Prepare(ctx, p.cp, installation.Options{
-		Root: o.root, Bin: o.bin, Dir: dir, Inventory: inventory, InventoryNamespace: inventoryNamespace, Front: p.tap.start,
-	})
+	p.hs, err = installation.Prepare(ctx, p.cp, setup)
 	if err != nil {
 		return p, err
 	}

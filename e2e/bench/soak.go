@@ -8,10 +8,12 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// soak churns for a time, and returns an error when memory has grown, or when not everything is right in the end.
+// soak churns for a time in which much goes wrong, and returns an error when a process has grown, when there are errors that
+// nothing explains, or when not everything is right in the end.
 func soak(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 	p, err := openPlane(ctx, o, stderr)
 	defer func() { err = errors.Join(err, p.close()) }()
@@ -20,12 +22,12 @@ func soak(ctx context.Context, o options, stdout, stderr io.Writer) (err error) 
 	}
 	s := newSoaking(p)
 	if err := s.run(ctx); err != nil {
-		if ctx.Err() == nil {
-			err = fmt.Errorf("%w\n%s", err, p.hs.LogTails())
+		if logs, unread := s.readLogs(); ctx.Err() == nil {
+			err = errors.Join(err, unread, logs.err())
 		}
 		return err
 	}
-	return s.judge(o, stdout)
+	return s.judge(stdout)
 }
 
 // soaking is a soak under way.
@@ -39,10 +41,12 @@ type soaking struct {
 	// serial numbers applications and scopes: a new one never has an old one's name.
 	serial  int
 	changes map[string]int
+	seats   []*seat
 	samples []sample
-	// moments says when to kill what, and killed how often that was done, by process. It is random as well, but not the random of changes: both go on at a time.
-	moments *rand.Rand
-	killed  map[string]int
+	// churned is how long changes were made.
+	churned time.Duration
+	gate    *gate
+	chronicle
 }
 
 // soakApp is an application, with what its bundle has to say.
@@ -60,22 +64,56 @@ type soakScope struct {
 }
 
 func newSoaking(p *plane) *soaking {
-	const seed = 20261120
+	s := &soaking{plane: p, changes: map[string]int{}, gate: newGate()}
 	//nolint:gosec // Nothing here is secret.
-	return &soaking{
-		plane: p, random: rand.New(rand.NewPCG(seed, seed)), changes: map[string]int{},
-		moments: rand.New(rand.NewPCG(seed, seed+1)), killed: map[string]int{},
-	}
+	s.random = rand.New(rand.NewPCG(p.options.seed, p.options.seed))
+	p.client = stubborn{p.client, s.gate}
+	return s
 }
 
-// run makes the first applications and scopes, churns, waits for everything to be right, and does the same while processes are killed.
+// run keeps the replicas running while it makes applications and scopes and has them soaked, and ends them gracefully when all is right.
 func (s *soaking) run(ctx context.Context) error {
-	if err := s.hs.StartMonitor(ctx); err != nil {
+	if err := s.takeSeats(ctx); err != nil {
 		return err
 	}
-	if err := s.hs.StartController(ctx); err != nil {
+	keeping, end := context.WithCancel(ctx)
+	defer end()
+	group, soaking := errgroup.WithContext(ctx)
+	for _, one := range s.seats {
+		group.Go(func() error { return one.keep(keeping) })
+	}
+	if err := s.work(soaking); err != nil {
+		end()
+		return errors.Join(err, group.Wait())
+	}
+	return s.note(troubleEnd, "", func() error {
+		end()
+		return group.Wait()
+	})
+}
+
+// work is what is done while the replicas run.
+func (s *soaking) work(ctx context.Context) error {
+	if err := s.note(troubleBegin, "", func() error { return s.fill(ctx) }); err != nil {
 		return err
 	}
+	before, err := s.plantOthers(ctx)
+	if err != nil {
+		return err
+	}
+	s.logf("churning for %s, %v changes in a second at most, while much goes wrong (seed %d)", s.options.duration, s.options.rate, s.options.seed)
+	if err := s.suffer(ctx); err != nil {
+		return err
+	}
+	s.logf("made %v; waiting for everything to be right", s.changes)
+	if err := s.verify(ctx); err != nil {
+		return err
+	}
+	return s.verifyOthers(ctx, before)
+}
+
+// fill makes the first applications and scopes, and waits for everything to be right.
+func (s *soaking) fill(ctx context.Context) error {
 	for range s.options.scaled(100, 8) {
 		if err := s.addApp(ctx); err != nil {
 			return err
@@ -84,33 +122,29 @@ func (s *soaking) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.verify(ctx); err != nil {
-		return err
-	}
-	s.logf("churning for %s, %v changes in a second at most", s.options.duration, s.options.rate)
-	if err := s.churn(ctx); err != nil {
-		return err
-	}
-	s.logf("made %v; waiting for everything to be right", s.changes)
-	if err := s.verify(ctx); err != nil {
-		return err
-	}
-	return s.kills(ctx)
+	return s.verify(ctx)
 }
 
-// churn makes changes, one after the other, and takes samples.
-func (s *soaking) churn(ctx context.Context) error {
-	interval := s.options.duration / samplesOfSoak
+// suffer churns while the troubles of the soak are made, and takes samples.
+func (s *soaking) suffer(ctx context.Context) error {
+	t := episodesOf(s.options.seed, s.options.duration)
 	begin := time.Now()
-	for next, sampled := begin, 0; time.Since(begin) < s.options.duration; {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.churn(ctx, begin) })
+	group.Go(func() error { return s.takeSamples(ctx, begin) })
+	group.Go(func() error { return s.follow(ctx, begin, t.inventory, s.troubleInventory) })
+	group.Go(func() error { return s.follow(ctx, begin, t.apiServer, s.troubleAPIServer) })
+	for program, track := range t.leaders {
+		group.Go(func() error { return s.follow(ctx, begin, track, s.troubleLeader(program)) })
+	}
+	return group.Wait()
+}
+
+// churn makes changes, one after the other.
+func (s *soaking) churn(ctx context.Context, begin time.Time) error {
+	for next := begin; time.Since(begin) < s.options.duration; {
 		if err := s.change(ctx); err != nil {
 			return err
-		}
-		if due := begin.Add(time.Duration(sampled) * interval); !time.Now().Before(due) {
-			sampled++
-			if err := s.takeSample(ctx, time.Since(begin)); err != nil {
-				return err
-			}
 		}
 		next = next.Add(time.Duration(float64(time.Second) / s.options.rate))
 		if rest := time.Until(next); rest > 0 {
@@ -121,6 +155,7 @@ func (s *soaking) churn(ctx context.Context) error {
 			next = time.Now() // What was missed is not made up for: the rate is a bound.
 		}
 	}
+	s.churned = time.Since(begin)
 	return nil
 }
 

@@ -29,9 +29,9 @@ const (
 // aaiSecret is the Secret with user and password for A&AI.
 const aaiSecret = "aai"
 
-// Install installs the chart, or upgrades the release that is there, with the values of the
-// installation. The programs that run are not told of it; Upgrade does that.
-func (i *Installation) Install(ctx context.Context) error {
+// Install installs the chart, or upgrades the release that is there, with values that go before those that follow from
+// the installation's options. The programs that run are not told of it; Upgrade does that.
+func (i *Installation) Install(ctx context.Context, values ...string) error {
 	verb := "upgrade"
 	if _, err := i.helm(ctx, nil, "status", chart.Release); err != nil {
 		verb = "install"
@@ -42,7 +42,7 @@ func (i *Installation) Install(ctx context.Context) error {
 	} else {
 		args = append(args, "--reset-values")
 	}
-	if _, err := i.helm(ctx, append([]string{i.values()}, i.options.Values...), args...); err != nil {
+	if _, err := i.helm(ctx, append([]string{i.values()}, values...), args...); err != nil {
 		return err
 	}
 	if i.inventory == "" {
@@ -51,25 +51,20 @@ func (i *Installation) Install(ctx context.Context) error {
 	return i.createAAISecret(ctx)
 }
 
-// Upgrade upgrades the release to values that go before those of the installation, and does for the programs that run what a
-// kubelet and a Deployment's controller do: what is mounted is written anew, and a program whose pod template has changed is replaced.
+// Upgrade does the same for a release whose programs run, and does for them what a kubelet and a Deployment's controller
+// do: what is mounted is written anew, and a program whose pod template has changed is replaced.
 func (i *Installation) Upgrade(ctx context.Context, values ...string) error {
-	i.options.Values = values
-	if err := i.Install(ctx); err != nil {
+	if err := i.Install(ctx, values...); err != nil {
 		return err
 	}
-	for program, again := range map[string][]func(context.Context) error{
-		"monitor":    {func(context.Context) error { return i.StopMonitor() }, i.StartMonitor},
-		"controller": {func(context.Context) error { return i.StopController() }, i.StartController},
-	} {
-		outdated, err := i.pods[program].Sync(ctx)
-		if err != nil {
-			return err
-		}
-		for _, do := range again {
-			if outdated && err == nil {
-				err = do(ctx)
-			}
+	for _, p := range []struct {
+		name  string
+		stop  func() error
+		start func(context.Context) error
+	}{{"monitor", i.StopMonitor, i.StartMonitor}, {"controller", i.StopController, i.StartController}} {
+		outdated, err := i.pods[p.name].Sync(ctx)
+		if err == nil && outdated {
+			err = errors.Join(p.stop(), p.start(ctx))
 		}
 		if err != nil {
 			return err
@@ -109,7 +104,7 @@ func (i *Installation) installChart(ctx context.Context, programs ...string) err
 	if err := i.findAddresses(); err != nil {
 		return err
 	}
-	return i.Install(ctx)
+	return i.Install(ctx, i.options.Values...)
 }
 
 // findAddresses finds out where the pods will be reached.
@@ -148,11 +143,12 @@ func (i *Installation) values() string {
 		config += fmt.Sprintf("api:\n  anonymousBindAddress: 127.0.0.1:%d\n", openAPIPort) + i.inventoryConfiguration("")
 		rest = fmt.Sprintf("inventory: {credentialsSecret: %s}\n", aaiSecret)
 	}
-	text := "config:\n"
+	var text strings.Builder
+	text.WriteString("config:\n")
 	for line := range strings.Lines(config + i.options.Configuration) {
-		text += "  " + line
+		text.WriteString("  " + line)
 	}
-	return text + "logging: {format: text, verbosity: 1}\n" + rest
+	return text.String() + "logging: {format: text, verbosity: 1}\n" + rest
 }
 
 // createAAISecret makes the Secret with user and password for A&AI, if it is not there.

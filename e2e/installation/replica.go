@@ -3,6 +3,7 @@ package installation
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"strconv"
 
@@ -11,15 +12,13 @@ import (
 
 // Replica is one of several processes of the same program, of which one leads:
 // with the rights of the same ServiceAccount, and with ports, configuration and
-// log of its own. It belongs to one goroutine; Metrics and LogPath may be read by others, too.
+// log of its own. It belongs to one goroutine; Text and LogPath are for others, too.
 type Replica struct {
 	// Name is the program's name with the number of the replica, such as controller-2.
 	Name string
-	// Metrics is the URL of its metrics for callers without a token.
-	Metrics string
 
-	own     *Installation
-	program string
+	own              *Installation
+	program, metrics string
 }
 
 // Replica prepares a replica of a program, monitor or controller, without starting it. number tells replicas of a program apart.
@@ -40,9 +39,9 @@ func (i *Installation) Replica(ctx context.Context, program string, number int) 
 			return nil, fmt.Errorf("cannot prepare %s: %w", name, err)
 		}
 	}
-	r := &Replica{Name: name, own: own, program: program, Metrics: own.Metrics}
+	r := &Replica{Name: name, own: own, program: program, metrics: own.Metrics}
 	if program == "monitor" {
-		r.Metrics = own.MonitorMetrics
+		r.metrics = own.MonitorMetrics
 	}
 	return r, nil
 }
@@ -72,5 +71,20 @@ func (r *Replica) Stop() error { return stop(r.process()) }
 // Kill ends the replica without warning; that it has ended already is no error.
 func (r *Replica) Kill() error { return kill(r.process()) }
 
+// Text returns the replica's metrics, as callers without a token get them.
+func (r *Replica) Text(ctx context.Context) (string, error) {
+	status, text, err := r.own.Text(ctx, r.metrics)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("the answer is %d", status)
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot read the metrics of %s: %w", r.Name, err)
+	}
+	return text, nil
+}
+
 // LogPath returns the path of the replica's log, which all of its processes write.
 func (r *Replica) LogPath() string { return r.own.LogPath(r.program) }
+
+// LogTails returns the end of the replica's log; empty when it has no process.
+func (r *Replica) LogTails() string { return r.own.LogTails() }
