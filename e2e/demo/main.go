@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/healthscope/healthscope/e2e/chart"
 	"github.com/healthscope/healthscope/e2e/installation"
 )
 
@@ -27,10 +28,13 @@ import (
 const startTimeout = 5 * time.Minute
 
 func main() {
-	once := flag.Bool("once", false, "tell the story once, without a terminal, and exit")
+	var s settings
+	flag.BoolVar(&s.once, "once", false, "tell the story once, without a terminal, and exit")
+	flag.BoolVar(&s.chart, "chart", false, "install HealthScope by its Helm chart, and not by the manifests in config (the first time, building Helm takes some minutes)")
 	flag.Parse()
+	s.bin = "bin"
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Stdout, *once)
+	err := run(ctx, os.Stdout, s)
 	stop()
 	switch {
 	case err == nil:
@@ -43,12 +47,32 @@ func main() {
 	}
 }
 
-// run starts everything, tells the story, and takes everything down again.
-func run(ctx context.Context, out io.Writer, once bool) (err error) {
+// settings say how the demo is run.
+type settings struct {
+	once, chart bool
+	// bin is the folder with the programs.
+	bin string
+}
+
+// options returns how HealthScope is installed; dir is a directory for what it needs.
+func (s settings) options(ctx context.Context, dir string, log io.Writer, edges []*edge) (installation.Options, error) {
 	root, err := filepath.Abs(".")
 	if err != nil {
-		return err
+		return installation.Options{}, err
 	}
+	bin, err := filepath.Abs(s.bin)
+	if err != nil {
+		return installation.Options{}, err
+	}
+	o := installation.Options{Root: root, Bin: bin, Dir: dir, Log: log, Regions: installation.Regions(edges[0].cluster(), edges[1].cluster())}
+	if s.chart {
+		o.Helm, err = chart.New(ctx, root, filepath.Join(dir, "helm"))
+	}
+	return o, err
+}
+
+// run starts everything, tells the story, and takes everything down again. It is called in the root of the source tree.
+func run(ctx context.Context, out io.Writer, settings settings) (err error) {
 	dir, err := os.MkdirTemp("", "healthscope-demo-")
 	if err != nil {
 		return err
@@ -72,9 +96,11 @@ func run(ctx context.Context, out io.Writer, once bool) (err error) {
 	if err != nil {
 		return err
 	}
-	i, err := installation.Start(startCtx, hub, installation.Options{
-		Root: root, Bin: filepath.Join(root, "bin"), Dir: dir, Log: indent(out), Regions: installation.Regions(edges[0].cluster(), edges[1].cluster()),
-	})
+	options, err := settings.options(startCtx, dir, indent(out), edges)
+	if err != nil {
+		return err
+	}
+	i, err := installation.Start(startCtx, hub, options)
 	if err != nil {
 		return err
 	}
@@ -84,7 +110,7 @@ func run(ctx context.Context, out io.Writer, once bool) (err error) {
 	if err := s.tell(ctx); err != nil {
 		return err
 	}
-	if once {
+	if settings.once {
 		fmt.Fprintf(out, "\nEvery step was checked; all is well, after %s.\n", time.Since(begin).Round(time.Second))
 		return nil
 	}

@@ -21,12 +21,8 @@ func asks(ctx context.Context, hs *installation.Installation, a application) {
 	request := &authenticationv1.TokenRequest{}
 	Expect(k8s.SubResource("token").Create(ctx, account, request)).To(Succeed())
 	for _, url := range []string{hs.GuardedAPI + "/scopes/" + string(a) + "/single", hs.GuardedMetrics, hs.GuardedMonitorMetrics} {
-		ask, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+		status, _, err := hs.Ask(ctx, url, request.Status.Token)
 		Expect(err).NotTo(HaveOccurred())
-		ask.Header.Set("Authorization", "Bearer "+request.Status.Token)
-		answer, err := http.DefaultClient.Do(ask)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(answer.Body.Close()).To(Succeed())
-		Expect(answer.StatusCode).To(Equal(http.StatusForbidden), url)
+		Expect(status).To(Equal(http.StatusForbidden), url)
 	}
 }

@@ -18,7 +18,7 @@ var _ = Describe("The rights of monitor and controller", func() {
 		Expect(k8s.DeleteAllOf(ctx, &coordinationv1.Lease{}, client.InNamespace(home))).To(Succeed(), "so that they have to be made")
 		Expect(k8s.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(corev1alpha2.DefaultClustersNamespace))).To(Succeed(), "so that it has to be made")
 		since := time.Now()
-		hs := start(ctx, streaming, "")
+		hs := startRelease(ctx, streaming)
 		// Two namespaces: what is used in one only need not be granted everywhere.
 		shop, store := deploy(ctx, "shop"), deploy(ctx, "store")
 		for _, a := range []application{shop, store} {
@@ -40,7 +40,7 @@ var _ = Describe("The rights of monitor and controller", func() {
 		By("restarting both where lists cannot be streamed, with changes in between")
 		Expect(hs.Stop()).To(Succeed())
 		shop.crash(ctx, true)
-		hs = start(ctx, listing, "")
+		hs = startRelease(ctx, listing)
 		shop.is(ctx, "single", corev1alpha2.Unhealthy, "0/1")
 		store.is(ctx, "direct", corev1alpha2.Healthy, "4/4")
 

@@ -1,6 +1,6 @@
 // Package rights compares the rights that ServiceAccounts have with those that
 // they use, according to the API server's audit log. Its suite runs HealthScope
-// with the roles of config/rbac and proves that both are the same: no request
+// as its chart installs it, and proves that both are the same: no request
 // is refused, and no right is granted for nothing.
 //
 // The comparison is pure; only ReadAudit reads a file.

@@ -19,6 +19,7 @@ import (
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/e2e/chart"
 	"github.com/healthscope/healthscope/e2e/controlplane"
 	"github.com/healthscope/healthscope/e2e/installation"
 )
@@ -35,6 +36,8 @@ const (
 var (
 	cp  *controlplane.ControlPlane
 	k8s client.Client
+	// helm has installed the chart.
+	helm *chart.Helm
 	// streaming has the programs, and listing the same for an API server that cannot stream a list as a watch.
 	streaming, listing string
 )
@@ -71,10 +74,11 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	k8s, err = client.New(cp.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 
-	// As a user does it.
-	for _, dir := range []string{"crd", "rbac"} {
-		kubectl(ctx, "apply", "-k", filepath.Join(root, "config", dir))
-	}
+	// As a user does it. The kustomizations in config make the same objects, which is a test of the chart's.
+	helm, err = chart.New(ctx, root, filepath.Join(GinkgoT().TempDir(), "helm"))
+	Expect(err).NotTo(HaveOccurred())
+	_, err = helm.Run(ctx, cp.KubeconfigPath(), nil, "install", chart.Release, helm.Chart(), "--namespace", home, "--create-namespace")
+	Expect(err).NotTo(HaveOccurred())
 }, NodeTimeout(10*time.Minute))
 
 // kubectl runs kubectl, as an administrator.
@@ -87,11 +91,21 @@ func kubectl(ctx context.Context, args ...string) {
 // start starts HealthScope with the programs of a directory and a configuration, until the end of the spec at the latest.
 func start(ctx context.Context, programs, configuration string) *installation.Installation {
 	GinkgoHelper()
+	return startWith(ctx, installation.Options{Bin: programs, Configuration: configuration})
+}
+
+// startRelease does the same with what the chart's Deployments say.
+func startRelease(ctx context.Context, programs string) *installation.Installation {
+	GinkgoHelper()
+	return startWith(ctx, installation.Options{Bin: programs, Helm: helm})
+}
+
+func startWith(ctx context.Context, options installation.Options) *installation.Installation {
+	GinkgoHelper()
 	absolute, err := filepath.Abs(root)
 	Expect(err).NotTo(HaveOccurred())
-	hs, err := installation.Start(ctx, cp, installation.Options{
-		Root: absolute, Bin: programs, Dir: GinkgoT().TempDir(), Log: GinkgoWriter, Configuration: configuration,
-	})
+	options.Root, options.Dir, options.Log = absolute, GinkgoT().TempDir(), GinkgoWriter
+	hs, err := installation.Start(ctx, cp, options)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
 		if CurrentSpecReport().Failed() {

@@ -1,0 +1,139 @@
+package charted
+
+import (
+	"context"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/e2e/chart"
+	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/e2e/installation"
+	"github.com/healthscope/healthscope/e2e/rights"
+	"github.com/healthscope/healthscope/e2e/suite"
+)
+
+var update = flag.Bool("update", false, "write the rights that the API server names into testdata")
+
+// The suite's cluster and the release in it.
+var (
+	root  string
+	plane *controlplane.ControlPlane
+	k8s   client.Client
+	hs    *installation.Installation
+	// before is what was in the cluster before the first installation.
+	before map[string]bool
+)
+
+// withMonitors makes the chart give Prometheus an account.
+const withMonitors = "serviceMonitor: {enabled: true}\n"
+
+func TestCharted(t *testing.T) {
+	RegisterFailHandler(Fail)
+	suite.Defaults(90*time.Second, 2*time.Second)
+	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
+	RunSpecs(t, "Charted")
+}
+
+var _ = BeforeSuite(func(ctx context.Context) {
+	var err error
+	root, err = filepath.Abs(filepath.Join("..", ".."))
+	Expect(err).NotTo(HaveOccurred())
+	bin, dir := GinkgoT().TempDir(), GinkgoT().TempDir()
+	var helm *chart.Helm
+	group, building := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		helm, err = chart.New(building, root, filepath.Join(dir, "helm"))
+		return err
+	})
+	for program, source := range map[string]string{"healthscope": ".", "aai-simulator": "./aai/simulator/cmd/aai-simulator"} {
+		group.Go(func() error {
+			cmd := exec.CommandContext(building, "go", "build", "-o", filepath.Join(bin, program), source)
+			cmd.Dir = root
+			cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+			return cmd.Run()
+		})
+	}
+	Expect(group.Wait()).To(Succeed())
+
+	plane, k8s = suite.Start(ctx, controlplane.Options{Name: "charted", Controllers: true, AuditPolicy: rights.AuditPolicy(installation.Namespace)},
+		filepath.Join(root, "e2e", "chart", "testdata", "foreign.yaml"))
+	before = objects(ctx)
+	hs, err = installation.Start(ctx, plane, installation.Options{Root: root, Bin: bin, Dir: dir, Log: GinkgoWriter, Helm: helm, Values: []string{withMonitors}})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() error { return hs.Stop() })
+	applySample(ctx)
+	isHealthy(ctx)
+}, NodeTimeout(10*time.Minute))
+
+var _ = ReportAfterEach(func(r SpecReport) {
+	if r.Failed() && hs != nil {
+		_, _ = GinkgoWriter.Write([]byte(hs.LogTails()))
+	}
+})
+
+// kubectl runs kubectl as an administrator, and returns what it prints.
+func kubectl(ctx context.Context, args ...string) string {
+	GinkgoHelper()
+	out, err := plane.KubectlCommand(ctx, args...).CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "kubectl %q: %s", args, out)
+	return string(out)
+}
+
+// applySample applies the application of the samples: three bundles with three resources each, and a scope over them.
+func applySample(ctx context.Context) {
+	GinkgoHelper()
+	kubectl(ctx, "apply", "-f", filepath.Join(root, "config", "samples", "vfw"))
+}
+
+// sample reads the scope of the application.
+func sample(ctx context.Context) (*corev1alpha2.HealthScope, error) {
+	scope := &corev1alpha2.HealthScope{}
+	return scope, k8s.Get(ctx, client.ObjectKey{Namespace: "default", Name: "vfw"}, scope)
+}
+
+// says returns the health, the count and the worst of the application's scope in one line.
+func says(ctx context.Context) (string, error) {
+	scope, err := sample(ctx)
+	line := string(scope.Status.Health) + " " + scope.Status.ResourcesReady
+	if len(scope.Status.Culprits) > 0 {
+		line += " " + scope.Status.Culprits[0].Kind + " " + scope.Status.Culprits[0].Reason
+	}
+	return line, err
+}
+
+// isHealthy waits until the application is healthy, for kubectl and in A&AI.
+func isHealthy(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(ctx, says).Should(Equal("healthy 9/9"))
+	Eventually(ctx, inventory).Should(Equal("Ready"))
+}
+
+// inventory returns the state of the sink's Deployment in A&AI.
+func inventory(ctx context.Context) (string, error) {
+	all, err := hs.Objects(ctx)
+	for _, o := range all {
+		if o.String() == "Deployment/fw0-sink" {
+			return o.Label("healthscope.core.oam.dev/status"), err
+		}
+	}
+	return "", err
+}
+
+// logged returns how often a text is in the log of a program.
+func logged(program, text string) int {
+	GinkgoHelper()
+	data, err := os.ReadFile(hs.LogPath(program))
+	Expect(err).NotTo(HaveOccurred())
+	return strings.Count(string(data), text)
+}

@@ -1,0 +1,161 @@
+package charted
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/e2e/rights"
+)
+
+// identities returns the UIDs of all scopes and bundles, by kind and name.
+func identities(ctx context.Context) map[string]string {
+	GinkgoHelper()
+	var bundles k8spluginv1alpha1.ResourceBundleStateList
+	Expect(k8s.List(ctx, &bundles)).To(Succeed())
+	scope, err := sample(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	uids := map[string]string{"scope " + scope.Name: string(scope.UID)}
+	for _, b := range bundles.Items {
+		uids["bundle "+b.Name] = string(b.UID)
+	}
+	return uids
+}
+
+// copied returns the values of a label that the resources in the sink's bundle have.
+func copied(ctx context.Context, label string) (map[string]bool, error) {
+	var b k8spluginv1alpha1.ResourceBundleState
+	err := k8s.Get(ctx, client.ObjectKey{Namespace: "default", Name: "171887448792644816-sink"}, &b)
+	values := map[string]bool{}
+	for _, r := range b.Status.Resources {
+		values[r.Labels[label]] = true
+	}
+	return values, err
+}
+
+// reinstall installs the release and starts its programs.
+func reinstall(ctx context.Context, values ...string) {
+	GinkgoHelper()
+	Expect(hs.Install(ctx, values...)).To(Succeed())
+	Expect(hs.StartMonitor(ctx)).To(Succeed())
+	Expect(hs.StartController(ctx)).To(Succeed())
+}
+
+// asks says what the REST server answers to a question for a scope.
+func asks(ctx context.Context, path string) (int, error) {
+	status, _, err := hs.Text(ctx, hs.API+path)
+	return status, err
+}
+
+var _ = Describe("A release", Ordered, func() {
+	var (
+		since time.Time
+		uids  map[string]string
+	)
+
+	BeforeAll(func(ctx context.Context) {
+		since = time.Now()
+		uids = identities(ctx)
+	})
+
+	It("takes up new health checks while it runs", func(ctx context.Context) {
+		pids, anew := hs.PIDs(), logged("controller", "starts anew")
+		Expect(hs.Upgrade(ctx, withMonitors, `
+config:
+  healthCheckExprs:
+  - {name: sinks, apiVersion: apps/v1, kind: Deployment, match: {name: fw0-sink}, current: "true", failed: "true"}`)).To(Succeed())
+		Eventually(ctx, says).Should(Equal("unhealthy 8/9 Deployment HealthCheckFailed"))
+		Expect(hs.Upgrade(ctx, withMonitors)).To(Succeed())
+		isHealthy(ctx)
+		Expect(hs.PIDs()).To(Equal(pids))
+		Expect(logged("controller", "starts anew")).To(Equal(anew))
+	}, SpecTimeout(time.Minute))
+
+	It("takes up new settings without new pods", func(ctx context.Context) {
+		pids := hs.PIDs()
+		Expect(asks(ctx, "/scopes/vfw")).To(Equal(http.StatusOK))
+		Expect(hs.Upgrade(ctx, withMonitors, `
+config:
+  api: {defaultNamespace: elsewhere}
+  monitor: {allowedLabels: [app]}`)).To(Succeed())
+		Eventually(ctx, copied).WithArguments("app").Should(HaveKey("sink"))
+		Eventually(ctx, func() int {
+			status, _ := asks(ctx, "/scopes/vfw") // While the program starts anew, nobody answers.
+			return status
+		}).Should(Equal(http.StatusNotFound))
+		Eventually(ctx, func() int {
+			status, _ := asks(ctx, "/scopes/default/vfw")
+			return status
+		}).Should(Equal(http.StatusOK))
+		Expect(hs.PIDs()).To(Equal(pids))
+	}, SpecTimeout(time.Minute))
+
+	It("goes on with the settings it has when new ones have a field that it does not know", func(ctx context.Context) {
+		Expect(hs.Upgrade(ctx, withMonitors)).To(Succeed())
+		Eventually(ctx, func() int {
+			status, _ := asks(ctx, "/scopes/vfw")
+			return status
+		}).Should(Equal(http.StatusOK))
+		pids := hs.PIDs()
+		Expect(hs.Upgrade(ctx, withMonitors, `config: {policy: {patienceSeconds: 5}}`)).To(Succeed())
+		Eventually(logged).WithArguments("controller", "patienceSeconds").Should(BeNumerically(">", 0))
+		Consistently(ctx, says).Should(Equal("healthy 9/9"))
+		Expect(asks(ctx, "/scopes/vfw")).To(Equal(http.StatusOK))
+		Expect(hs.PIDs()).To(Equal(pids))
+		Expect(hs.Upgrade(ctx, withMonitors)).To(Succeed())
+	}, SpecTimeout(time.Minute))
+
+	It("replaces the pods whose arguments and environment change, and no others", func(ctx context.Context) {
+		pids := hs.PIDs()
+		Expect(hs.Upgrade(ctx, withMonitors, `controller: {extraArgs: [--verbosity=0], extraEnv: [{name: GODEBUG, value: "gctrace=1"}]}`)).To(Succeed())
+		Eventually(logged).WithArguments("controller", "\ngc 1 @").Should(BeNumerically(">", 0), "the environment reaches the program")
+		now := hs.PIDs()
+		Expect(now["controller"]).NotTo(Equal(pids["controller"]))
+		Expect(now["monitor"]).To(Equal(pids["monitor"]))
+		isHealthy(ctx)
+		Expect(hs.Upgrade(ctx, withMonitors)).To(Succeed())
+		isHealthy(ctx)
+	}, SpecTimeout(time.Minute))
+
+	It("has had all the rights that it needed, and what was in the cluster is still there", func(ctx context.Context) {
+		log, err := rights.ReadAudit(plane.AuditLogPath(), since)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(log.Uses).NotTo(BeEmpty())
+		Expect(log.Refused).To(BeEmpty())
+		Expect(identities(ctx)).To(Equal(uids))
+	}, SpecTimeout(time.Minute))
+
+	It("leaves what its page says when it is uninstalled", func(ctx context.Context) {
+		Expect(hs.Uninstall(ctx)).To(Succeed())
+		Eventually(ctx, added).WithTimeout(30 * time.Second).WithPolling(time.Second).Should(ConsistOf(
+			"apiservices.apiregistration.k8s.io//v1alpha1.k8splugin.io", // The API server makes one for each group of CRDs.
+			"apiservices.apiregistration.k8s.io//v1alpha2.core.oam.dev",
+			"configmaps/healthscope-clusters/healthscope-clusters",
+			"configmaps/healthscope-clusters/kube-root-ca.crt", // As in every namespace.
+			"configmaps/healthscope-system/kube-root-ca.crt",
+			"customresourcedefinitions.apiextensions.k8s.io//healthscopes.core.oam.dev",
+			"customresourcedefinitions.apiextensions.k8s.io//resourcebundlestates.k8splugin.io",
+			"leases.coordination.k8s.io/healthscope-system/healthscope-controller",
+			"leases.coordination.k8s.io/healthscope-system/healthscope-monitor",
+			"namespaces//healthscope-clusters",
+			"namespaces//healthscope-system",
+			"secrets/healthscope-system/aai", // The user's own.
+			"serviceaccounts/healthscope-clusters/default",
+			"serviceaccounts/healthscope-system/default",
+		))
+		Expect(identities(ctx)).To(Equal(uids))
+	}, SpecTimeout(time.Minute))
+
+	It("is installed again over what was left", func(ctx context.Context) {
+		kubectl(ctx, "delete", "configmap", "-n", "default", "sink-configmap")
+		DeferCleanup(applySample)
+		reinstall(ctx, withMonitors)
+		Eventually(ctx, says).Should(Equal("healthy 8/8"))
+		Expect(identities(ctx)).To(Equal(uids))
+	}, SpecTimeout(time.Minute))
+})
