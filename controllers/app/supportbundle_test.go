@@ -139,6 +139,8 @@ func newInstallation(ctx context.Context) (namespace, settings string) {
 		},
 	} {
 		Expect(api.Create(ctx, o)).To(Succeed())
+		// Others look at the whole cluster, in which a bundle that cannot be read is no small matter.
+		DeferCleanup(func(ctx context.Context) error { return client.IgnoreNotFound(api.Delete(ctx, o)) })
 	}
 	bundle.Status.PodStatuses = k8spluginv1alpha1.RawList(`[{"spec": {"containers": [{"env": [{"name": "X", "value": "` + canary + `"}]}]}}]`)
 	bundle.Status.Resources = []k8spluginv1alpha1.ResourceHealth{{Kind: "Pod", Name: "web-0", Namespace: namespace, State: "Ready"}}

@@ -34,6 +34,8 @@ type readState struct {
 	since time.Time
 	// refused is since when every attempt to read is refused, and missing since when it is not served; zero when that is not so.
 	refused, missing time.Time
+	// rejected is true when it is the credentials that were refused last.
+	rejected bool
 	// problem says what is in the way; empty when nothing is.
 	problem string
 }
@@ -44,8 +46,10 @@ type problemKind int
 const (
 	// outage is any failure but the following.
 	outage problemKind = iota
-	// refusal is a failure for want of a right or of credentials that are accepted.
+	// refusal is a failure for want of a right.
 	refusal
+	// disbelief is a failure for want of credentials that are accepted: nothing of the cluster can be read with them.
+	disbelief
 	// absence is that what is to be read is not served.
 	absence
 )
@@ -138,9 +142,9 @@ func (l *liveness) interrupted(s *readState, now time.Time) {
 func (l *liveness) unread(s *readState, kind problemKind, problem string, now time.Time) {
 	l.answered(now)
 	l.interrupted(s, now)
-	s.problem = problem
+	s.problem, s.rejected = problem, kind == disbelief
 	switch kind {
-	case refusal:
+	case refusal, disbelief:
 		s.refused, s.missing = first(s.refused, now), time.Time{}
 	case absence:
 		s.refused, s.missing = time.Time{}, first(s.missing, now)
@@ -223,8 +227,8 @@ func (l *liveness) judge(now time.Time) verdict {
 		return verdict{reach: Connected}
 	case !now.Before(l.suspected().Add(l.trial())):
 		return verdict{reach: Unreachable, message: "the API server does not answer" + because(l.causeOfSilence())}
-	case lasts(l.bundles.refused, now):
-		return verdict{reach: Forbidden, message: l.bundles.problem}
+	case l.forbidden(now) != "":
+		return verdict{reach: Forbidden, message: l.forbidden(now)}
 	case lasts(l.bundles.missing, now):
 		return verdict{reach: MonitorMissing, message: l.bundles.problem, blind: true}
 	case !l.bundles.current && now.Sub(l.bundles.since) >= unreadableTime && (l.bundles.problem != "" || l.verdict.reach == Connected):
@@ -235,6 +239,18 @@ func (l *liveness) judge(now time.Time) verdict {
 		return l.judgeMonitor(now)
 	}
 	return verdict{reach: Connected}
+}
+
+// forbidden says why the cluster lets nobody in; it is empty when it does. Bundles and the Lease are read with the same
+// credentials: a watch of bundles that was opened before these were rejected goes on for minutes, and does not tell.
+func (l *liveness) forbidden(now time.Time) string {
+	switch {
+	case lasts(l.bundles.refused, now):
+		return l.bundles.problem
+	case l.leases.rejected && lasts(l.leases.refused, now):
+		return l.leases.problem
+	}
+	return ""
 }
 
 // judgeMonitor decides about a cluster that has bundles of a monitor of ours, and whose bundles are read, or were a moment ago.
@@ -310,6 +326,8 @@ func (l *liveness) lastSeen(reach Reachability) time.Time {
 		return l.lease.renewed
 	case reach == MonitorMissing && !l.lease.since.IsZero() && l.bundles.current:
 		return l.lease.since
+	case reach == Forbidden && l.bundles.current:
+		return l.leases.since
 	case reach != Connected && !l.bundles.current && l.bundles.since.Before(l.heard):
 		return l.bundles.since
 	}

@@ -274,3 +274,50 @@ func TestNextComesBeforeEveryChange(t *testing.T) {
 		}
 	}
 }
+
+func TestRejectedCredentialsAreForbiddenThoughAWatchGoesOn(t *testing.T) {
+	t.Parallel()
+	for name, bundles := range map[string]func(l *liveness, second int, now time.Time){
+		"the watch of bundles goes on": func(*liveness, int, time.Time) {},
+		"it ends and is let in again":  func(l *liveness, _ int, now time.Time) { l.interrupted(&l.bundles, now); l.resumed(&l.bundles, now) },
+		"it ends": func(l *liveness, second int, now time.Time) {
+			if second > 5 {
+				l.unread(&l.bundles, disbelief, "401", now)
+			}
+		},
+		"it cannot be opened": func(l *liveness, second int, now time.Time) {
+			if second > 5 {
+				l.unread(&l.bundles, outage, "no storage", now)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			now := time.Unix(1000, 0)
+			l := newLiveness(false, 10*time.Second, now)
+			l.own = true
+			l.resumed(&l.bundles, now)
+			l.resumed(&l.leases, now)
+			l.observed("1", 15*time.Second, now)
+			if v := l.assess(now); v.reach != Connected {
+				t.Fatalf("it is %s to begin with", v.reach)
+			}
+			refused := now
+			for second := range 60 {
+				now = refused.Add(time.Duration(second) * time.Second)
+				l.unread(&l.leases, disbelief, "401", now)
+				bundles(l, second, now)
+				want := Connected
+				if second >= int(doubtTime/time.Second) {
+					want = Forbidden
+				}
+				if v := l.assess(now); v.reach != want {
+					t.Fatalf("after %d seconds it is %s, want %s", second, v.reach, want)
+				}
+			}
+			if seen := l.lastSeen(Forbidden); seen.After(refused.Add(6 * time.Second)) {
+				t.Errorf("it was last seen %s after its credentials were rejected", seen.Sub(refused))
+			}
+		})
+	}
+}
