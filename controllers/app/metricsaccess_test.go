@@ -25,6 +25,13 @@ func startGuarded(ctx context.Context, namespace, command, address, settings str
 	dir := GinkgoT().TempDir()
 	r := start(ctx, namespace, command, "--config", configuration(dir, "metrics: {bindAddress: %q%s}\napi: {bindAddress: '0'}\n", address, settings))
 	Eventually(asking(ctx, r.probes, "/readyz")).Should(Equal("200 ok"))
+	Eventually(ctx, func() error { // Each server begins to listen in its own time.
+		connection, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		return connection.Close()
+	}).Should(Succeed())
 	return r
 }
 
