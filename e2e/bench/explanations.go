@@ -60,7 +60,7 @@ var explanations = []explanation{
 	{
 		// What a leader asks for at the end of its time to renew is cut off with it.
 		name: "the Lease was taken away: the last look at it", troubles: []trouble{troubleLease}, grace: renewal,
-		lines: regexp.MustCompile(`^msg="Error retrieving lease lock" err="context deadline exceeded"`),
+		lines: regexp.MustCompile(`^msg="Error retrieving lease lock" err=".*context deadline exceeded"`),
 	},
 	{
 		name: "the API server was away for longer than a Lease is renewed", troubles: cutOff, lasting: outage, grace: renewal,
@@ -68,7 +68,7 @@ var explanations = []explanation{
 	},
 	{
 		name: "requests were given up by a program that stops", troubles: []trouble{troubleStop, troubleEnd, troubleLease, troubleAPIServer}, grace: renewal,
-		lines: regexp.MustCompile(`^msg="Reconciler error" .*: context canceled"$`),
+		lines: regexp.MustCompile(`^msg="(Reconciler error" .*: |Unexpected error when reading response body" .*err=")context canceled"$`),
 	},
 	{
 		// controller-runtime's manager reports the end of the leadership that it gives up itself.
