@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
 )
 
@@ -336,5 +338,52 @@ func TestMetricsOfASecretThatIsGone(t *testing.T) {
 	}
 	if result, err := r.reconcile(); err != nil || result.RequeueAfter != 0 || len(r.expiries()) != 0 {
 		t.Errorf("metric %v, asks again after %s, %v", r.expiries(), result.RequeueAfter, err)
+	}
+}
+
+// changes are states of clusters that the test tells of.
+type changes struct {
+	tell func(before, now *fleet.ClusterState)
+}
+
+func (*changes) States() []fleet.ClusterState { return nil }
+
+func (c *changes) SubscribeClusters(notify func(_, _ *fleet.ClusterState)) func() {
+	c.tell = notify
+	return func() { c.tell = func(_, _ *fleet.ClusterState) {} }
+}
+
+func TestATokenIsLookedAtWhenItsClusterIsBack(t *testing.T) {
+	r := newRenewal(t, nil)
+	if _, err := r.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer q.ShutDown()
+	states := &changes{}
+	if err := r.tokens.returns(states).Start(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	name := clusterOf(r.secret())
+	state := func(r fleet.Reachability) *fleet.ClusterState {
+		return &fleet.ClusterState{Name: name, Reachability: r}
+	}
+	away, connecting, back := state(fleet.Unreachable), state(fleet.Connecting), state(fleet.Connected)
+	for _, c := range []struct{ before, now *fleet.ClusterState }{
+		{nil, away}, {back, away}, {away, connecting}, {back, nil}, {back, back},
+		{away, &fleet.ClusterState{Name: "another", Reachability: fleet.Connected}},
+	} {
+		states.tell(c.before, c.now)
+		if q.Len() > 0 {
+			t.Errorf("from %v to %v: a token is looked at", c.before, c.now)
+		}
+	}
+	states.tell(away, back)
+	if q.Len() != 1 {
+		t.Fatalf("%d tokens are looked at when the cluster is back, not 1", q.Len())
+	}
+	request, _ := q.Get()
+	if request.NamespacedName != client.ObjectKeyFromObject(r.secret()) {
+		t.Errorf("it is the token of %q", request)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/tracing"
 )
 
@@ -77,6 +78,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	err := builder.TypedControllerManagedBy[reconcile.Request](mgr).
 		Named("tokens").
 		WatchesRawSource(secretsOf(o.Secrets)).
+		WatchesRawSource(r.tokens.returns(o.States)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 4,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minPause, maxPause),
@@ -105,5 +107,22 @@ func secretsOf(secrets cache.Cache) source.Func {
 			AddFunc: ask, UpdateFunc: func(_, object any) { ask(object) }, DeleteFunc: ask,
 		})
 		return errors.Wrap(err, "cannot watch the Secrets of clusters")
+	}
+}
+
+// returns is the source of requests for the tokens of each cluster that comes back:
+// an attempt to renew one that failed while it was away need not wait for its next turn.
+func (t *tokens) returns(states States) source.Func {
+	return func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		cancel := states.SubscribeClusters(func(before, now *fleet.ClusterState) {
+			if now == nil || !now.Reachable() || before != nil && before.Reachable() {
+				return
+			}
+			for _, key := range t.of(now.Name) {
+				q.Add(reconcile.Request{NamespacedName: key})
+			}
+		})
+		context.AfterFunc(ctx, cancel)
+		return nil
 	}
 }

@@ -41,6 +41,19 @@ func (t *tokens) see(s *corev1.Secret, expires time.Time) {
 	t.expiries[key] = now
 }
 
+// of returns the Secrets with tokens of a cluster.
+func (t *tokens) of(cluster string) []types.NamespacedName {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var keys []types.NamespacedName
+	for key, e := range t.expiries {
+		if e.cluster == cluster {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
 // forget forgets a Secret that is gone, or that asks for nothing.
 func (t *tokens) forget(key types.NamespacedName) {
 	t.mu.Lock()
