@@ -2,8 +2,6 @@ package e2e
 
 import (
 	"context"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -42,8 +40,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	root, err := filepath.Abs("..")
 	Expect(err).NotTo(HaveOccurred())
 	bin, dir := GinkgoT().TempDir(), GinkgoT().TempDir()
-	build(ctx, root, filepath.Join(bin, "healthscope"), ".")
-	build(ctx, root, filepath.Join(bin, "aai-simulator"), "./aai/simulator/cmd/aai-simulator")
+	Expect(installation.Build(ctx, root, bin)).To(Succeed())
 
 	cp, err = controlplane.Start(ctx, controlplane.Options{Name: "e2e", Controllers: true, Log: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
@@ -73,13 +70,3 @@ var _ = ReportAfterEach(func(r SpecReport) {
 		_, _ = GinkgoWriter.Write([]byte(hs.LogTails()))
 	}
 })
-
-// build builds a program of the source tree.
-func build(ctx context.Context, root, program, source string) {
-	GinkgoHelper()
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", program, source)
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := cmd.CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), "%s", out)
-}

@@ -4,24 +4,20 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/healthscope/healthscope/e2e/installation"
 )
 
 // programs builds what the benchmarks run.
 func programs(t *testing.T) (bin string) {
 	t.Helper()
 	bin = t.TempDir()
-	for name, source := range map[string]string{"healthscope": ".", "aai-simulator": "./aai/simulator/cmd/aai-simulator"} {
-		cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(bin, name), source)
-		cmd.Dir = filepath.Join("..", "..")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("cannot build %s: %v\n%s", name, err, out)
-		}
+	if err := installation.Build(t.Context(), filepath.Join("..", ".."), bin); err != nil {
+		t.Fatal(err)
 	}
 	return bin
 }

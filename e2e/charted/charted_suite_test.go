@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -56,14 +55,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 		helm, err = chart.New(building, root, filepath.Join(dir, "helm"))
 		return err
 	})
-	for program, source := range map[string]string{"healthscope": ".", "aai-simulator": "./aai/simulator/cmd/aai-simulator"} {
-		group.Go(func() error {
-			cmd := exec.CommandContext(building, "go", "build", "-o", filepath.Join(bin, program), source)
-			cmd.Dir = root
-			cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-			return cmd.Run()
-		})
-	}
+	group.Go(func() error { return installation.Build(building, root, bin) })
 	Expect(group.Wait()).To(Succeed())
 
 	plane, k8s = suite.Start(ctx, controlplane.Options{Name: "charted", Controllers: true, AuditPolicy: rights.AuditPolicy(installation.Namespace)},

@@ -2,8 +2,6 @@ package edges
 
 import (
 	"context"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -52,8 +50,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	Expect(err).NotTo(HaveOccurred())
 	bin, dir := GinkgoT().TempDir(), GinkgoT().TempDir()
-	build(ctx, root, filepath.Join(bin, "healthscope"), ".")
-	build(ctx, root, filepath.Join(bin, "aai-simulator"), "./aai/simulator/cmd/aai-simulator")
+	Expect(installation.Build(ctx, root, bin)).To(Succeed())
 
 	By("starting three control planes")
 	group, starting := errgroup.WithContext(ctx)
@@ -109,14 +106,4 @@ func newClient(cp *controlplane.ControlPlane) client.WithWatch {
 	c, err := client.NewWithWatch(cp.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	return c
-}
-
-// build builds a program of the source tree.
-func build(ctx context.Context, root, program, source string) {
-	GinkgoHelper()
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", program, source)
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := cmd.CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), "%s", out)
 }

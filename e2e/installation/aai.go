@@ -107,11 +107,11 @@ func (i *Installation) startSimulator(ctx context.Context) error {
 			return err
 		}
 	}
-	api, err := freePort(ctx)
+	api, err := process.FreePort()
 	if err != nil {
 		return err
 	}
-	control, err := freePort(ctx)
+	control, err := process.FreePort()
 	if err != nil {
 		return err
 	}

@@ -248,7 +248,7 @@ func (i *Installation) prepareFor(ctx context.Context, programs ...string) error
 		&p.api, &p.guardedAPI, &p.controller.metrics, &p.controller.guardedMetrics, &p.controller.probe, &p.monitor.metrics, &p.monitor.guardedMetrics, &p.monitor.probe,
 	} {
 		var err error
-		if *port, err = freePort(ctx); err != nil {
+		if *port, err = process.FreePort(); err != nil {
 			return err
 		}
 	}
@@ -329,20 +329,6 @@ func get(ctx context.Context, url, accept string) (status int, body []byte, err 
 func (i *Installation) path(name string) string { return filepath.Join(i.options.Dir, name) }
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
-
-// freePort returns a loopback port that nobody listens on right now.
-func freePort(ctx context.Context) (int, error) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("cannot find a free port: %w", err)
-	}
-	addr, ok := l.Addr().(*net.TCPAddr)
-	if !ok {
-		return 0, errors.Join(fmt.Errorf("cannot find a free port: unexpected address %s", l.Addr()), l.Close())
-	}
-	return addr.Port, l.Close()
-}
 
 // writeConfiguration writes the configuration files of the programs, which differ in the addresses of their metrics.
 func (i *Installation) writeConfiguration() error {

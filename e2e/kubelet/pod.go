@@ -2,7 +2,6 @@ package kubelet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -60,7 +59,7 @@ func New(o Options) (*Pod, error) {
 // Address returns host:port by which a port of the container is reached.
 func (p *Pod) Address(port int) (string, error) {
 	if p.ports[port] == 0 {
-		here, err := freePort()
+		here, err := process.FreePort()
 		if err != nil {
 			return "", err
 		}
@@ -182,17 +181,4 @@ func (p *Pod) Sync(ctx context.Context) (outdated bool, err error) {
 		return false, fmt.Errorf("cannot update a pod of Deployment %q: %w", p.options.Deployment, err)
 	}
 	return false, nil
-}
-
-// freePort returns a loopback port that nobody listens on right now.
-func freePort() (int, error) {
-	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		return 0, fmt.Errorf("cannot find a free port: %w", err)
-	}
-	address, ok := l.Addr().(*net.TCPAddr)
-	if !ok {
-		return 0, errors.Join(fmt.Errorf("cannot find a free port: unexpected address %s", l.Addr()), l.Close())
-	}
-	return address.Port, l.Close()
 }

@@ -87,11 +87,7 @@ func prepare(t *testing.T) *shell {
 	check(t, err)
 	s := &shell{root: root, dir: t.TempDir()}
 	program := filepath.Join(s.dir, "bin", "healthscope")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
-	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	check(t, process.Build(t.Context(), root, program, "."))
 	helm, err := chart.New(t.Context(), root, s.path("helm"))
 	check(t, err)
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{Name: "newcomer", Controllers: true})

@@ -2,9 +2,7 @@ package observed
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -75,10 +73,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 
 	By("building the programs, and starting two control planes and an etcd")
 	group, starting := errgroup.WithContext(ctx)
-	group.Go(func() error { return build(starting, filepath.Join(bin, "healthscope"), ".") })
-	group.Go(func() error {
-		return build(starting, filepath.Join(bin, "aai-simulator"), "./aai/simulator/cmd/aai-simulator")
-	})
+	group.Go(func() error { return installation.Build(starting, root, bin) })
 	group.Go(func() (err error) {
 		hub, err = controlplane.Start(starting, controlplane.Options{Name: "hub", Log: GinkgoWriter})
 		return err
@@ -128,17 +123,6 @@ var _ = ReportAfterEach(func(r SpecReport) {
 		_, _ = GinkgoWriter.Write([]byte(hs.LogTails() + "\nThe end of the log of Prometheus:\n" + prometheus.Log()))
 	}
 })
-
-// build builds a program of the source tree.
-func build(ctx context.Context, program, source string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", program, source)
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("cannot build %q: %w: %s", source, err, out)
-	}
-	return nil
-}
 
 // shipped reads the rules that HealthScope comes with.
 func shipped() Rules {

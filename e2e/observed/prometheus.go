@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,10 +60,11 @@ func Start(ctx context.Context, program, dir string, rules []byte, targets ...Ta
 			return nil, fmt.Errorf("cannot configure Prometheus: %w", err)
 		}
 	}
-	address, err := freeAddress(ctx)
+	port, err := process.FreePort()
 	if err != nil {
 		return nil, err
 	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	p := &Prometheus{url: "http://" + address}
 	p.process, err = process.Start(process.Spec{
 		Name: "prometheus", Path: program, Dir: dir, LogPath: filepath.Join(dir, "prometheus.log"),
@@ -199,14 +201,4 @@ func (p *Prometheus) get(ctx context.Context, path string) ([]byte, error) {
 		err = fmt.Errorf("status %d: %s", response.StatusCode, strings.TrimSpace(string(body)))
 	}
 	return body, err
-}
-
-// freeAddress returns a loopback address that nobody listens on right now.
-func freeAddress(ctx context.Context) (string, error) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("cannot find a free port: %w", err)
-	}
-	return l.Addr().String(), l.Close()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -51,15 +50,10 @@ func TestRights(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	streaming, listing = GinkgoT().TempDir(), GinkgoT().TempDir()
-	for program, source := range map[string]string{"healthscope": ".", "aai-simulator": "./aai/simulator/cmd/aai-simulator"} {
-		path := filepath.Join(streaming, program)
-		cmd := exec.CommandContext(ctx, "go", "build", "-o", path, source)
-		cmd.Dir = root
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		out, err := cmd.CombinedOutput()
-		Expect(err).NotTo(HaveOccurred(), "%s", out)
+	Expect(installation.Build(ctx, root, streaming)).To(Succeed())
+	for _, program := range []string{"healthscope", "aai-simulator"} {
 		// Before Kubernetes 1.34 and wherever WatchList is turned off, client-go falls back to lists. This variable makes it do so.
-		script := fmt.Sprintf("#!/bin/sh\nKUBE_FEATURE_WatchListClient=false exec %s \"$@\"\n", path)
+		script := fmt.Sprintf("#!/bin/sh\nKUBE_FEATURE_WatchListClient=false exec %s \"$@\"\n", filepath.Join(streaming, program))
 		Expect(os.WriteFile(filepath.Join(listing, program), []byte(script), 0o700)).To(Succeed())
 	}
 
