@@ -17,6 +17,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups="",namespace=healthscope-clusters,resources=secrets,verbs=list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,namespace=healthscope-clusters,resources=events,verbs=patch
 
 // secretWatch watches the Secrets with the kubeconfigs of clusters. It asks for no others.
 type secretWatch struct {

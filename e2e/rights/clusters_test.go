@@ -4,12 +4,14 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
@@ -17,7 +19,8 @@ import (
 )
 
 // hasAMember makes the cluster a member of its own, under another name, waits until the hub is connected and has renewed
-// the token that it uses, and takes the member away again. It returns the rights that the hub had in the member.
+// the token that it uses, lets it lose its monitor twice, and takes the member away again. It returns the rights that the hub
+// had in the member.
 func hasAMember(ctx context.Context, hs *installation.Installation) []Grant {
 	GinkgoHelper()
 	const name = "provider+itself"
@@ -27,10 +30,14 @@ func hasAMember(ctx context.Context, hs *installation.Installation) []Grant {
 	Expect(os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "127.0.0.1", "localhost")), 0o600)).To(Succeed())
 	_, err = hs.Clusters(ctx, "add", name, "--context", "rights", "--kubeconfig", path)
 	Expect(err).NotTo(HaveOccurred())
-	Eventually(ctx, func() string {
-		out, _ := hs.Clusters(ctx) // That a cluster is not connected makes it exit with 1.
-		return out
-	}).Should(MatchRegexp(`(?m)^provider\+itself +Connected `))
+	is := func(state string) {
+		GinkgoHelper()
+		Eventually(ctx, func() string {
+			out, _ := hs.Clusters(ctx) // That a cluster is not connected makes it exit with 1.
+			return out
+		}).Should(MatchRegexp(`(?m)^%s +%s `, regexp.QuoteMeta(name), state))
+	}
+	is("Connected")
 
 	old := time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)
 	kubectl(ctx, "annotate", "secrets", "--namespace", corev1alpha2.DefaultClustersNamespace, "--all", "--overwrite", corev1alpha2.AnnotationTokenExpires+"="+old)
@@ -40,6 +47,20 @@ func hasAMember(ctx context.Context, hs *installation.Installation) []Grant {
 		g.Expect(secrets.Items).To(HaveLen(1))
 		g.Expect(secrets.Items[0].Annotations[corev1alpha2.AnnotationTokenExpires]).NotTo(Equal(old))
 	}).Should(Succeed())
+
+	for range 2 {
+		Expect(hs.StopMonitor()).To(Succeed())
+		kubectl(ctx, "delete", "lease", "--namespace", home, monitor)
+		is("MonitorMissing")
+		Expect(hs.StartMonitor(ctx)).To(Succeed())
+		is("Connected")
+	}
+	var told eventsv1.EventList
+	Eventually(ctx, func(g Gomega) {
+		g.Expect(k8s.List(ctx, &told, client.InNamespace(corev1alpha2.DefaultClustersNamespace))).To(Succeed())
+		g.Expect(told.Items).To(ContainElement(And(HaveField("Reason", "MonitorMissing"), HaveField("Series.Count", BeNumerically("==", 2)))), "what repeats itself is counted")
+	}).Should(Succeed())
+
 	grants := granted(ctx, "healthscope-hub")
 	_, err = hs.Clusters(ctx, "remove", name, "--context", "rights", "--kubeconfig", path)
 	Expect(err).NotTo(HaveOccurred())

@@ -44,6 +44,9 @@ var _ = Describe("The rights of monitor and controller", func() {
 		shop.is(ctx, "single", corev1alpha2.Unhealthy, "0/1")
 		store.is(ctx, "direct", corev1alpha2.Healthy, "4/4")
 
+		By("having a member")
+		member := hasAMember(ctx, hs)
+
 		By("letting another monitor write the same bundles")
 		for _, a := range []application{shop, store} {
 			a.overwrite(ctx, all)
@@ -54,9 +57,6 @@ var _ = Describe("The rights of monitor and controller", func() {
 		Expect(k8s.Delete(ctx, shop.scope("single"))).To(Succeed())
 		Expect(k8s.Delete(ctx, shop.bundle(all))).To(Succeed())
 		kubectl(ctx, "delete", "namespace", string(shop), string(store))
-
-		By("having a member")
-		member := hasAMember(ctx, hs)
 
 		By("comparing")
 		grants := append(granted(ctx), member...)
