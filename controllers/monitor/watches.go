@@ -203,7 +203,10 @@ func (s *watches) wake(ctx context.Context, touched sets.Set[claim]) {
 	}
 	for c := range touched {
 		names, err := s.bundles(ctx, c)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			return // The program stops; that bundles were never read is nothing to report then.
+		case err != nil:
 			s.logger.Error(err, "Cannot find the bundles of a changed object", "namespace", c.namespace, "label", c.index())
 			continue
 		}
@@ -226,7 +229,10 @@ func (s *watches) wakeAll(ctx context.Context) {
 		return
 	}
 	names, err := s.every(ctx)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil:
 		s.logger.Error(err, "Cannot list the bundles to look at again")
 		return
 	}

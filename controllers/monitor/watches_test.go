@@ -2,17 +2,20 @@ package monitor
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -231,4 +234,33 @@ func TestWatchDoubtsARefusalOfWhatItHasRead(t *testing.T) {
 			t.Errorf("asked %d times while the refusal was young, want soon and often: it is the first one for hours", got)
 		}
 	})
+}
+
+// TestAStopIsNoError has objects change whose bundles were never read, until the monitor stops.
+func TestAStopIsNoError(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	unread := func(context.Context) ([]types.NamespacedName, error) {
+		return nil, errors.New("the bundles have not been read")
+	}
+	var logged []string
+	all := &watches{
+		bundles: func(ctx context.Context, _ claim) ([]types.NamespacedName, error) { return unread(ctx) }, every: unread,
+		logger: funcr.New(func(_, line string) { logged = append(logged, line) }, funcr.Options{}), synced: make(chan struct{}),
+	}
+	close(all.synced)
+	q := queue(workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]()))
+	defer q.ShutDown()
+	all.queue.Store(&q)
+	wakeBoth := func() {
+		all.wake(ctx, sets.New(claim{}))
+		all.wakeAll(ctx)
+	}
+	if wakeBoth(); len(logged) != 2 {
+		t.Errorf("while it runs, two errors are to be logged, not %q", logged)
+	}
+	stop()
+	if wakeBoth(); len(logged) != 2 {
+		t.Errorf("when it stops, nothing more is to be logged, not %q", logged[2:])
+	}
 }

@@ -95,16 +95,32 @@ func (b *bench) burst(ctx context.Context, targets []target) (time.Duration, err
 	return at.Sub(begin), b.bundles.quiet(ctx, quietTime)
 }
 
+// prepareBurstApps also measures the floor, as near to the burst as can be.
+func prepareBurstApps(ctx context.Context, b *bench) (err error) {
+	if err := ensureBundles(ctx, b); err != nil {
+		return err
+	}
+	b.burstFloor, err = b.floor.burst(ctx, b.burstApps())
+	return err
+}
+
+// burstApps is how many applications change in a burst.
+func (b *bench) burstApps() int { return b.options.scaled(100, 5) }
+
 func measureBurstApps(ctx context.Context, b *bench) ([]figure, error) {
 	var targets []target
-	n := b.options.scaled(100, 5)
+	n := b.burstApps()
 	for i := range 2 * n {
 		t := target{app: b.apps[i%n], pod: i / n}
 		b.crashed[t.name()] = true
 		targets = append(targets, t)
 	}
 	took, err := b.burst(ctx, targets)
-	return []figure{{Name: "seconds", Value: took.Seconds(), Peer: "9", Target: new(2.0)}}, err
+	return []figure{
+		{Name: "seconds", Value: took.Seconds(), Peer: "9", Target: new(2.0)},
+		{Name: "floor seconds", Value: b.burstFloor.Seconds()},
+		{Name: "seconds / floor", Value: float64(took) / float64(b.burstFloor)},
+	}, err
 }
 
 // countBurst counts the writes of a burst.

@@ -39,6 +39,8 @@ type hop struct {
 	client client.Client
 	board  *board[string]
 	object client.Object
+	// filled is the patch that gives the object its first status.
+	filled client.Patch
 	// patches are made in turn, and marks are what the watch shows after each.
 	patches [2]client.Patch
 	marks   [2]string
@@ -174,28 +176,33 @@ func makeFloor(ctx context.Context, c client.Client, shown *board[string]) (*flo
 		{&f.scope, s.object(), floorScope(s), [2]any{map[string]any{"firstCulprit": "none"}, map[string]any{"firstCulprit": "one"}}, [2]string{"none", "one"}},
 	} {
 		*h.hop = &hop{client: c, board: shown, object: h.object, marks: h.marks}
-		if err := (*h.hop).create(ctx, h.filled, h.statuses); err != nil {
+		if err := (*h.hop).encode(h.filled, h.statuses); err != nil {
+			return nil, err
+		}
+		if err := (*h.hop).create(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return f, nil
 }
 
-// create creates the object with its status.
-func (h *hop) create(ctx context.Context, filled any, statuses [2]any) error {
-	key := client.ObjectKeyFromObject(h.object)
+// encode makes the patches of the statuses.
+func (h *hop) encode(filled any, statuses [2]any) (err error) {
 	for i, status := range statuses {
-		var err error
 		if h.patches[i], err = statusPatch(status); err != nil {
 			return err
 		}
 	}
-	patch, err := statusPatch(filled)
+	h.filled, err = statusPatch(filled)
+	return err
+}
+
+// create creates the object with its status.
+func (h *hop) create(ctx context.Context) error {
+	key := client.ObjectKeyFromObject(h.object)
+	err := h.client.Create(ctx, h.object)
 	if err == nil {
-		err = h.client.Create(ctx, h.object)
-	}
-	if err == nil {
-		err = h.client.Status().Patch(ctx, h.object, patch)
+		err = h.client.Status().Patch(ctx, h.object, h.filled)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot create the floor's object %q: %w", key, err)

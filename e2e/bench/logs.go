@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -120,15 +121,32 @@ func (s *soaking) readLogs() (verdict, error) {
 	return v, nil
 }
 
-// shownLines is how many lines without an explanation are shown.
-const shownLines = 20
+// messageOf is the message of a log line, without the name of the log and the time before it and the fields behind it.
+var messageOf = regexp.MustCompile(`msg="[^"]*"`)
 
-// err returns an error when lines have no explanation.
+// err returns an error when lines have no explanation, with the first line of each message, and how many more there are.
 func (v verdict) err() error {
 	if len(v.Unexplained) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d errors in the logs have no explanation:\n%s", len(v.Unexplained), strings.Join(v.Unexplained[:min(len(v.Unexplained), shownLines)], "\n"))
+	first, more := map[string]int{}, map[string]int{}
+	for i, line := range v.Unexplained {
+		message := cmp.Or(messageOf.FindString(line), line) // A program's last words have none.
+		if _, ok := first[message]; !ok {
+			first[message] = i
+		} else {
+			more[message]++
+		}
+	}
+	shown := make([]string, 0, len(first))
+	for _, message := range slices.SortedFunc(maps.Keys(first), func(a, b string) int { return first[a] - first[b] }) {
+		line := v.Unexplained[first[message]]
+		if more[message] > 0 {
+			line += fmt.Sprintf(" (and %d more with this message)", more[message])
+		}
+		shown = append(shown, line)
+	}
+	return fmt.Errorf("%d errors in the logs have no explanation:\n%s", len(v.Unexplained), strings.Join(shown, "\n"))
 }
 
 // names are the names of the explanations that were needed, in order.
