@@ -43,9 +43,6 @@ func TestPanelsCanBeRead(t *testing.T) {
 		if p.Description == "" {
 			t.Errorf("panel %q: say what it shows", p.Title)
 		}
-		if p.Type == "text" {
-			continue
-		}
 		if p.FieldConfig.Defaults.Unit == "" || p.Datasource.UID != "${datasource}" || len(p.Targets) == 0 {
 			t.Errorf("panel %q: it needs a unit, the data source that is chosen, and a query", p.Title)
 		}

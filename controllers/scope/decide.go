@@ -26,6 +26,9 @@ type Placed struct {
 // Contributes says whether the member counts in the scope's health.
 func (p Placed) Contributes() bool { return !p.Owned && !p.Ignored }
 
+// ails says whether the member keeps the scope from being healthy.
+func (p Placed) ails() bool { return p.Contributes() && !p.Healthy() }
+
 // verdict is what a scope comes to.
 type verdict struct {
 	// members are all members, each object once, worst first.

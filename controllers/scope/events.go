@@ -47,7 +47,7 @@ func silenced(scope *corev1alpha2.HealthScope, v verdict, state func(string) (fl
 	}
 	ailing := map[string]bool{}
 	for _, p := range v.members {
-		if p.Contributes() && !p.Healthy() {
+		if p.ails() {
 			ailing[p.Cluster] = true
 		}
 	}

@@ -13,6 +13,9 @@ var (
 		"1 for the state that the members of the scope roll up to.", []string{"namespace", "scope", "state"}, nil)
 	descHealth = prometheus.NewDesc("healthscope_scope_health",
 		"1 for the health that the scope's roll-up comes to: healthy, unhealthy or unknown.", []string{"namespace", "scope", "health"}, nil)
+	descCulprit = prometheus.NewDesc("healthscope_scope_first_culprit",
+		"1 for the worst of the members of the scope that are not healthy, as its status names it. A scope without such a member has no series.",
+		[]string{"namespace", "scope", "cluster", "app", "kind", "name", "reason"}, nil)
 	descMaintenance = prometheus.NewDesc("healthscope_scope_maintenance",
 		"1 for a scope under maintenance, by which nobody is to be alarmed. Others have no series.", []string{"namespace", "scope"}, nil)
 	descResources = prometheus.NewDesc("healthscope_scope_resources",
@@ -29,6 +32,7 @@ func NewCollector(r *Registry) Collector { return Collector{registry: r} }
 func (c Collector) Describe(out chan<- *prometheus.Desc) {
 	out <- descState
 	out <- descHealth
+	out <- descCulprit
 	out <- descMaintenance
 	out <- descResources
 }
@@ -44,6 +48,9 @@ func (c Collector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(descHealth, prometheus.GaugeValue, 1, name.Namespace, name.Name, string(judged.Health))
 		if judged.Maintenance {
 			out <- prometheus.MustNewConstMetric(descMaintenance, prometheus.GaugeValue, 1, name.Namespace, name.Name)
+		}
+		if c := firstCulprit(judged.Members); c != nil {
+			out <- prometheus.MustNewConstMetric(descCulprit, prometheus.GaugeValue, 1, name.Namespace, name.Name, c.Cluster, c.App, c.Kind, c.Name, string(c.Reason))
 		}
 		counts := map[series]float64{}
 		for _, p := range judged.Members {
@@ -64,4 +71,14 @@ func (c Collector) Collect(out chan<- prometheus.Metric) {
 			out <- prometheus.MustNewConstMetric(descResources, prometheus.GaugeValue, n, name.Namespace, name.Name, s.app, string(s.state))
 		}
 	}
+}
+
+// firstCulprit returns the first of the members, worst first, that ails the scope; nil when none does.
+func firstCulprit(members []Placed) *Placed {
+	for i := range members {
+		if members[i].ails() {
+			return &members[i]
+		}
+	}
+	return nil
 }

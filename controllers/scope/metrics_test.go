@@ -42,6 +42,9 @@ func TestMetrics(t *testing.T) {
 
 	collector := NewCollector(registry)
 	want := `
+# HELP healthscope_scope_first_culprit 1 for the worst of the members of the scope that are not healthy, as its status names it. A scope without such a member has no series.
+# TYPE healthscope_scope_first_culprit gauge
+healthscope_scope_first_culprit{app="sink",cluster="local",kind="StatefulSet",name="db",namespace="shop",reason="CrashLoopBackOff",scope="vfw"} 1
 # HELP healthscope_scope_health 1 for the health that the scope's roll-up comes to: healthy, unhealthy or unknown.
 # TYPE healthscope_scope_health gauge
 healthscope_scope_health{health="healthy",namespace="shop",scope="empty"} 1

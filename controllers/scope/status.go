@@ -235,7 +235,7 @@ func comparePlaces(stateA, stateB, nameA, nameB string) int {
 // setCulprits names the members that are not healthy, worst first.
 func setCulprits(s *corev1alpha2.HealthScopeStatus, v verdict) {
 	for _, p := range v.members {
-		if !p.Contributes() || p.Healthy() {
+		if !p.ails() {
 			continue
 		}
 		c := corev1alpha2.Culprit{
