@@ -88,7 +88,7 @@ func (f *statusFlags) authenticate(transport http.RoundTripper) (http.RoundTripp
 	case f.tokenFile != "" && fromKubeconfig:
 		return nil, errors.New("--token-file and --kubeconfig or --context are given; one of them must say which token to use")
 	case f.tokenFile != "":
-		if _, err := readToken(f.tokenFile); err != nil {
+		if _, err := readToken("token-file", f.tokenFile); err != nil {
 			return nil, err
 		}
 		return tokenFromFile{f.tokenFile, transport}, nil
@@ -114,7 +114,7 @@ type tokenFromFile struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t tokenFromFile) RoundTrip(r *http.Request) (*http.Response, error) {
-	token, err := readToken(t.path)
+	token, err := readToken("token-file", t.path)
 	if err != nil {
 		return nil, err
 	}
@@ -123,14 +123,15 @@ func (t tokenFromFile) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(r)
 }
 
-func readToken(path string) (string, error) {
+// readToken returns the bearer token in the file that a flag names.
+func readToken(flag, path string) (string, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return "", errors.Wrap(err, "cannot read --token-file")
+		return "", errors.Wrap(err, "cannot read --"+flag)
 	}
 	token := strings.TrimSpace(string(data))
 	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", errors.Errorf("cannot use --token-file %q: it must hold one token and nothing else", path)
+		return "", errors.Errorf("cannot use --%s %q: it must hold one token and nothing else", flag, path)
 	}
 	return token, nil
 }

@@ -26,6 +26,7 @@ type supportBundle struct {
 	kubeconfig, context          string
 	namespace, clustersNamespace string
 	config, output               string
+	metricsTokenFile             string
 	scopes                       bool
 	logLines                     int64
 	timeout                      time.Duration
@@ -48,6 +49,7 @@ func newSupportBundle() *cobra.Command {
 	flags.StringVar(&s.config, "config", "", "a configuration file to add; those in ConfigMaps of the namespace are found")
 	flags.BoolVar(&s.scopes, "scopes", true, "add HealthScopes and bundles, with the names of all resources in them")
 	flags.Int64Var(&s.logLines, "log-lines", 2000, "how many lines of each container's log are added")
+	flags.StringVar(&s.metricsTokenFile, "metrics-token-file", "", "a file with a bearer token of Kubernetes that may get /metrics, for pods that show their metrics to nobody else")
 	flags.DurationVar(&s.timeout, "timeout", 2*time.Minute, "how long it may take to read; what is not read by then is left out")
 	return c
 }
@@ -65,6 +67,11 @@ func (s *supportBundle) run(ctx context.Context, out, errOut io.Writer, now time
 	if s.config != "" {
 		if o.Configuration, err = os.ReadFile(s.config); err != nil {
 			return errors.Wrap(err, "cannot read the configuration file")
+		}
+	}
+	if s.metricsTokenFile != "" {
+		if o.MetricsToken, err = readToken("metrics-token-file", s.metricsTokenFile); err != nil {
+			return err
 		}
 	}
 	if o.Config, err = configOf(s.kubeconfig, s.context, "support-bundle"); err != nil {

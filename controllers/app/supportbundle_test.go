@@ -197,6 +197,16 @@ var _ = Describe("The command support-bundle", func() {
 		Expect(code).To(Equal(0), errOut)
 		Expect(unpack(out)).To(And(HaveKey("pods.yaml"), Not(HaveKey("healthscopes.yaml")), Not(HaveKey("resourcebundlestates.yaml"))))
 
+		By("asking for the events about clusters, where their Secrets are elsewhere")
+		elsewhere := suite.NewNamespace(ctx, api)
+		Expect(api.Create(ctx, &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "event"}, Message: "the token is not renewed", Reason: "TokenNotRenewed",
+			InvolvedObject: corev1.ObjectReference{Kind: "Secret", Namespace: elsewhere, Name: "west"},
+		})).To(Succeed())
+		code, out, errOut = bundleUp(ctx, dir, append(flags, "--hub-namespace", elsewhere, "-o", "-")...)
+		Expect(code).To(Equal(0), errOut)
+		Expect(unpack(out)).To(And(HaveKey("events-"+namespace+".yaml"), HaveKeyWithValue("events-"+elsewhere+".yaml", ContainSubstring("TokenNotRenewed"))))
+
 		By("writing to a file that exists")
 		code, _, errOut = bundleUp(ctx, dir, append(flags, "-o", "given")...)
 		Expect(code).To(Equal(1))

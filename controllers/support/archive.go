@@ -26,6 +26,7 @@ type archive struct {
 	zip      *gzip.Writer
 	tar      *tar.Writer
 	now      time.Time
+	secret   string
 	size     int
 	files    int
 	problems []string
@@ -33,14 +34,23 @@ type archive struct {
 	err error
 }
 
-func newArchive(out io.Writer, now time.Time) *archive {
+// newArchive begins an archive of a time, in which a secret that is known to the program is not shown, if it is not empty.
+func newArchive(out io.Writer, now time.Time, secret string) *archive {
 	zip := gzip.NewWriter(out)
-	return &archive{zip: zip, tar: tar.NewWriter(zip), now: now}
+	return &archive{zip: zip, tar: tar.NewWriter(zip), now: now, secret: secret}
+}
+
+// clean takes secrets out of a text: the one that is known, and what looks like one.
+func (a *archive) clean(text string) string {
+	if a.secret != "" {
+		text = strings.ReplaceAll(text, a.secret, notShown)
+	}
+	return scrub(text)
 }
 
 // add adds a file, without what looks like secrets, and as much of it as has room.
 func (a *archive) add(name, text string) {
-	text = scrub(text)
+	text = a.clean(text)
 	if len(text) > maxFile {
 		a.problem(name, errors.Errorf("only the first %d MiB of %d are kept", maxFile>>20, len(text)>>20))
 		text = text[:maxFile]
@@ -65,7 +75,7 @@ func (a *archive) write(name, text string) {
 
 // problem notes what could not be had, and why.
 func (a *archive) problem(what string, err error) {
-	text := scrub(fmt.Sprintf("%s: %v", what, err))
+	text := a.clean(fmt.Sprintf("%s: %v", what, err))
 	if len(text) > maxProblem {
 		text = text[:maxProblem] + "…"
 	}

@@ -46,13 +46,13 @@ func contents(t *testing.T, archive io.Reader) map[string]string {
 
 func TestArchive(t *testing.T) {
 	var out bytes.Buffer
-	a := newArchive(&out, time.Now())
-	a.add("a.txt", "password=canary, and more")
-	a.problem("pods", errors.New("no\nright to https://me:canary@host"))
+	a := newArchive(&out, time.Now(), "known")
+	a.add("a.txt", "password=canary, and more that is known")
+	a.problem("pods", errors.New("no\nright to https://me:canary@host, as is known"))
 	if err := a.close(); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"a.txt": "password=(not shown), and more", "errors.txt": "pods: no right to https://(not shown)@host\n"}
+	want := map[string]string{"a.txt": "password=(not shown), and more that is (not shown)", "errors.txt": "pods: no right to https://(not shown)@host, as is (not shown)\n"}
 	if diff := cmp.Diff(want, contents(t, &out)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -60,7 +60,7 @@ func TestArchive(t *testing.T) {
 
 func TestArchiveIsBounded(t *testing.T) {
 	var out bytes.Buffer
-	a := newArchive(&out, time.Now())
+	a := newArchive(&out, time.Now(), "")
 	large := strings.Repeat(strings.Repeat("x", 255)+"\n", maxFile/256+1)
 	a.add("large", large)
 	a.size = maxArchive - 10
@@ -85,7 +85,7 @@ type broken struct{}
 func (broken) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
 func TestArchiveThatCannotBeWritten(t *testing.T) {
-	a := newArchive(broken{}, time.Now())
+	a := newArchive(broken{}, time.Now(), "")
 	a.add("a.txt", strings.Repeat("x", 1<<20))
 	if err := a.close(); err == nil || !strings.Contains(err.Error(), "no space left") {
 		t.Errorf("got %v", err)

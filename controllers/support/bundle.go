@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options say what goes into an archive. All of them must be given.
+// Options say what goes into an archive. All of them must be given but for MetricsToken.
 type Options struct {
 	// Config says how to reach the cluster, with the rights of whoever asks.
 	Config *rest.Config
@@ -28,6 +28,9 @@ type Options struct {
 	Scopes bool
 	// LogLines is how many lines of the log of each container are kept, the last ones.
 	LogLines int64
+	// MetricsToken is a bearer token that may get /metrics, which every pod of Namespace with a port called metrics is shown. It is in no
+	// file of the archive. Without it, metrics are those that pods show to everybody.
+	MetricsToken string
 	// Now is the time that files are dated with.
 	Now time.Time
 }
@@ -52,7 +55,7 @@ type gatherer struct {
 // Write gathers what there is and writes it as a .tar.gz. What cannot be read,
 // for want of a right or because ctx ends, is noted in the archive, and is no error.
 func Write(ctx context.Context, out io.Writer, o Options) (Summary, error) {
-	g := &gatherer{options: o, archive: newArchive(out, o.Now)}
+	g := &gatherer{options: o, archive: newArchive(out, o.Now, o.MetricsToken)}
 	for _, connect := range []func() error{
 		func() (err error) { g.objects, err = dynamic.NewForConfig(o.Config); return err },
 		func() (err error) { g.metadata, err = metadata.NewForConfig(o.Config); return err },

@@ -2,6 +2,7 @@ package support
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -47,12 +48,14 @@ func (g *gatherer) scopes(ctx context.Context) {
 	g.list(ctx, "resourcebundlestates.yaml", bundles, "", "", tidyBundle)
 }
 
-// events adds what Kubernetes has noted about scopes, bundles and the programs.
+// events adds what Kubernetes has noted about scopes, bundles, the programs and the Secrets of clusters.
 func (g *gatherer) events(ctx context.Context) {
 	for _, kind := range []string{"HealthScope", k8spluginv1alpha1.ResourceBundleStateKind} {
 		g.list(ctx, "events-"+strings.ToLower(kind)+".yaml", events, "", "involvedObject.kind="+kind, tidyMeta)
 	}
-	g.list(ctx, "events-"+g.options.Namespace+".yaml", events, g.options.Namespace, "", tidyMeta)
+	for _, namespace := range slices.Compact([]string{g.options.Namespace, g.options.ClustersNamespace}) {
+		g.list(ctx, "events-"+namespace+".yaml", events, namespace, "", tidyMeta)
+	}
 }
 
 // clusters adds the states of clusters, as the controller has published them, and what Secrets say of them without their data.

@@ -3,19 +3,14 @@ package support
 import (
 	"context"
 	"io"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
 
-const (
-	// maxPods is of how many pods logs and metrics are read.
-	maxPods = 20
-	// metricsPort is the name of the port of a pod that serves metrics.
-	metricsPort = "metrics"
-)
+// maxPods is of how many pods logs and metrics are read.
+const maxPods = 20
 
 // programs adds what is known of the programs' pods: Leases, Deployments, logs and metrics.
 func (g *gatherer) programs(ctx context.Context) {
@@ -51,27 +46,20 @@ func (g *gatherer) logs(ctx context.Context, pod *corev1.Pod) {
 	}
 }
 
-// metrics adds the metrics of a pod that has a port for them. The API server passes no token on, so that a pod that wants one refuses.
-func (g *gatherer) metrics(ctx context.Context, pod *corev1.Pod) {
-	for _, container := range pod.Spec.Containers {
-		for _, port := range container.Ports {
-			if port.Name == metricsPort {
-				request := g.client.CoreV1().Pods(pod.Namespace).ProxyGet("https", pod.Name, strconv.Itoa(int(port.ContainerPort)), "metrics", nil)
-				g.stream(ctx, "metrics/"+pod.Name+".txt", request)
-			}
-		}
-	}
-}
-
 // stream adds what a request answers.
 func (g *gatherer) stream(ctx context.Context, name string, request rest.ResponseWrapper) {
 	answer, err := request.Stream(ctx)
+	g.keep(name, answer, err)
+}
+
+// keep adds what an answer says, if there is one.
+func (g *gatherer) keep(name string, answer io.ReadCloser, err error) {
 	if err != nil {
 		g.archive.problem(name, err)
 		return
 	}
 	defer func() { _ = answer.Close() }() // It has been read.
-	data, err := io.ReadAll(io.LimitReader(answer, maxFile))
+	data, err := io.ReadAll(io.LimitReader(answer, maxFile+1))
 	if err != nil {
 		g.archive.problem(name, err)
 	}
