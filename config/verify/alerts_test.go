@@ -16,7 +16,7 @@ import (
 )
 
 // runbooks is where the alerts say that their runbooks are.
-const runbooks = "https://github.com/healthscope/healthscope/blob/main/config/docs/runbooks.md#"
+const runbooks = source + "config/docs/runbooks.md#"
 
 var (
 	// libraryMetric matches the metrics of the libraries, as metrics.md names them, and those that Prometheus makes itself.

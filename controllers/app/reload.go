@@ -2,18 +2,23 @@ package app
 
 import (
 	"context"
-	"os"
 	"reflect"
 	"strings"
+	"sync/atomic"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 )
 
+// configurationRefused is the metric of a configuration file that cannot be used. It is computed when it is asked for.
+var configurationRefused = prometheus.NewDesc("healthscope_configuration_refused",
+	"1 while the configuration file cannot be read or used, so that the configuration from before it was changed stays in use; else 0.", nil, nil)
+
 // configWatch watches a configuration file while the program runs. Health check expressions take effect at once; for
-// other settings the program starts anew. A file that cannot be used is reported, and changes nothing.
+// other settings the program starts anew. A file that cannot be used is reported, and changes nothing. As a Prometheus
+// collector it tells whether the file is such a one.
 type configWatch struct {
 	// path is the configuration file.
 	path string
@@ -24,6 +29,8 @@ type configWatch struct {
 	// startAnew is called, once, when other settings differ from those that the program has started with.
 	startAnew func()
 	logger    logr.Logger
+	// refused is true while the file cannot be used.
+	refused atomic.Bool
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica judges.
@@ -46,14 +53,10 @@ type configState struct {
 
 // read reads the file, and acts when there is anything new in it.
 func (w *configWatch) read(state *configState) {
-	data, err := os.ReadFile(w.path)
+	config, err := loadConfig(w.path)
+	w.refused.Store(err != nil)
 	if err != nil {
-		w.logger.Error(err, "Cannot read the configuration file; the configuration stays as it is", "file", w.path)
-		return
-	}
-	config, err := parseConfig(data)
-	if err != nil {
-		w.logger.Error(errors.Wrapf(err, "cannot use configuration file %q", w.path), "The configuration stays as it is")
+		w.logger.Error(err, "The configuration file is refused; the configuration stays as it is")
 		return
 	}
 	if settings := differing(w.running, config); len(settings) > 0 && !state.ending {
@@ -65,6 +68,18 @@ func (w *configWatch) read(state *configState) {
 		state.exprs = config.HealthCheckExprs
 		w.changed(config)
 	}
+}
+
+// Describe implements prometheus.Collector.
+func (*configWatch) Describe(out chan<- *prometheus.Desc) { out <- configurationRefused }
+
+// Collect implements prometheus.Collector.
+func (w *configWatch) Collect(out chan<- prometheus.Metric) {
+	value := 0.0
+	if w.refused.Load() {
+		value = 1
+	}
+	out <- prometheus.MustNewConstMetric(configurationRefused, prometheus.GaugeValue, value)
 }
 
 // differing returns the names of the settings, other than health check expressions, in which two configurations differ.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/goleak"
 
@@ -74,6 +75,8 @@ type watched struct {
 	changed chan []configv1alpha1.HealthCheckExpr
 	// anew receives each call to start anew.
 	anew chan struct{}
+	// metric tells whether the file is refused.
+	metric prometheus.Collector
 }
 
 // watch watches a file, and ends with the test.
@@ -89,6 +92,7 @@ func watch(t *testing.T, path string) *watched {
 		path: path, running: running, logger: w.logs.logger(), startAnew: func() { w.anew <- struct{}{} },
 		changed: func(c *configv1alpha1.Configuration) { w.changed <- c.HealthCheckExprs },
 	}
+	w.metric = watch
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- watch.Start(ctx) }()
@@ -141,6 +145,14 @@ func (w *watched) quiet(t *testing.T) {
 	}
 }
 
+// refused fails when the metric is another one.
+func (w *watched) refused(t *testing.T, want float64) {
+	t.Helper()
+	if got := testutil.ToFloat64(w.metric); got != want {
+		t.Errorf("healthscope_configuration_refused is %v, want %v; logged:\n%s", got, want, w.logs)
+	}
+}
+
 // ruleFor returns a configuration with a rule for each of some kinds.
 func ruleFor(kinds ...string) string {
 	var b strings.Builder
@@ -167,15 +179,22 @@ func TestAChangeOfTheFileIsSeen(t *testing.T) {
 
 func TestAFileThatCannotBeUsedChangesNothing(t *testing.T) {
 	w := watch(t, write(t, "config.yaml", ruleFor("Pod")))
+	w.refused(t, 0)
 	w.save(t, ruleFor("Service")+"unknown: field\n")
 	w.logs.waitFor(t, `unknown field \"unknown\"`)
+	w.refused(t, 1)
+	w.save(t, ruleFor("Pod", "Job"))
+	w.expect(t, "Pod", "Job")
+	w.refused(t, 0)
 	if err := os.Remove(w.path); err != nil {
 		t.Fatal(err)
 	}
-	w.logs.waitFor(t, "Cannot read the configuration file; the configuration stays as it is")
-	w.save(t, ruleFor("Pod"))
+	w.logs.waitFor(t, "cannot read the configuration file")
+	w.refused(t, 1)
+	w.save(t, ruleFor("Pod", "Job"))
 	w.save(t, ruleFor("Pod", "Pod2"))
 	w.expect(t, "Pod", "Pod2")
+	w.refused(t, 0)
 	w.quiet(t)
 }
 

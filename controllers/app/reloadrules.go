@@ -111,7 +111,7 @@ func (h *healthChecks) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// addHealthChecks adds to a manager what keeps health checks in step with the configuration file, and their metric.
+// addHealthChecks adds to a manager what keeps health checks in step with the configuration file, and the metrics of both.
 func (o *options) addHealthChecks(mgr ctrl.Manager, checks *healthChecks, running *configv1alpha1.Configuration, logger logr.Logger) error {
 	if err := metrics.Registry.Register(checks); err != nil {
 		return errors.Wrap(err, "cannot register metrics")
@@ -122,6 +122,9 @@ func (o *options) addHealthChecks(mgr ctrl.Manager, checks *healthChecks, runnin
 	watch := &configWatch{
 		path: o.config, running: running, logger: logger.WithName("configuration"), startAnew: o.startAnew,
 		changed: func(c *configv1alpha1.Configuration) { checks.use(c.HealthCheckExprs) },
+	}
+	if err := metrics.Registry.Register(watch); err != nil {
+		return errors.Wrap(err, "cannot register metrics")
 	}
 	return errors.Wrap(mgr.Add(watch), "cannot watch the configuration file")
 }

@@ -3,6 +3,7 @@ package observed
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -13,12 +14,15 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/e2e/installation"
 )
 
 const (
 	// secret is the Secret of the edge, and secrets where it is.
 	secret, secrets = "vfw-cluster-provider-edge01", "healthscope-clusters"
 	maintenance     = "healthscope.core.oam.dev/maintenance"
+	// vnf is the path of the VNF of the demo in A&AI.
+	vnf = "/network/generic-vnfs/generic-vnf/" + installation.GenericVNFID
 )
 
 // local is an application in the hub's own cluster, and refused a cluster whose kubeconfig is not used.
@@ -50,14 +54,27 @@ func service(name string) string {
 // faults makes A&AI fail by these rules only.
 func faults(ctx context.Context, rules string) {
 	GinkgoHelper()
-	for _, method := range []string{http.MethodDelete, http.MethodPost} {
-		request, err := http.NewRequestWithContext(ctx, method, hs.Control+"/__sim/faults", strings.NewReader(rules))
-		Expect(err).NotTo(HaveOccurred())
-		response, err := http.DefaultClient.Do(request)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(response.Body.Close()).To(Succeed())
-		Expect(response.StatusCode).To(BeNumerically("<", 300))
-	}
+	order(ctx, http.MethodDelete, "/__sim/faults", "")
+	order(ctx, http.MethodPost, "/__sim/faults", rules)
+}
+
+// order asks the control surface of A&AI for something.
+func order(ctx context.Context, method, path, body string) {
+	GinkgoHelper()
+	request, err := http.NewRequestWithContext(ctx, method, hs.Control+path, strings.NewReader(body))
+	Expect(err).NotTo(HaveOccurred())
+	response, err := http.DefaultClient.Do(request)
+	Expect(err).NotTo(HaveOccurred())
+	said, err := io.ReadAll(response.Body)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(response.Body.Close()).To(Succeed())
+	Expect(response.StatusCode).To(BeNumerically("<", 300), "%s %s: %s", method, path, said)
+}
+
+// act has somebody else change A&AI, by the simulator's list of actions.
+func act(ctx context.Context, actions string) {
+	GinkgoHelper()
+	order(ctx, http.MethodPost, "/__sim/actor", actions)
 }
 
 func crash(ctx context.Context, change string) {
@@ -84,6 +101,33 @@ var _ = Describe("Prometheus", Ordered, func() {
 		apply(ctx, hub, readable)
 		stop(ctx, unread)
 		Eventually(ctx, prometheus.Firing).WithTimeout(patience).Should(BeEmpty())
+	}, SpecTimeout(3*time.Minute))
+
+	It("tells that a configuration file is refused, and the one before stays in use", func(ctx SpecContext) {
+		refusals := []alert{{"HealthScopeConfigurationRefused", []string{"job=healthscope-controller"}}, {"HealthScopeConfigurationRefused", []string{"job=healthscope-monitor"}}}
+		Expect(hs.Configure(base() + "monitr: {}\n")).To(Succeed())
+		fire(ctx, open, refusals...)
+		Expect(hs.Configure(base())).To(Succeed())
+		stop(ctx, refusals...)
+	}, SpecTimeout(3*time.Minute))
+
+	It("tells that resources and modules wait for a VNF that A&AI does not have", func(ctx SpecContext) {
+		waiting := alert{name: "HealthScopeInventoryPending"}
+		act(ctx, `[{"action": "delete", "uri": "`+vnf+`"}]`)
+		apply(ctx, edge, service("early"))
+		kubectl(ctx, hub, "", "patch", "-n", "default", "hs/local", "--type=json", "-p", `[{"op": "add", "path": "/spec/apps/0/inventory", "value": {"genericVnfId": "`+installation.GenericVNFID+`", "vfModuleId": "local"}}]`)
+		for _, metric := range []string{"healthscope_aai_objects", "healthscope_aai_vf_modules"} {
+			Eventually(ctx, prometheus.Query).WithArguments(metric+`{state="pending"}`).WithTimeout(patience).ShouldNot(BeEmpty(), metric)
+		}
+		fire(ctx, open, waiting)
+		firing, err := prometheus.Firing(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(firing).NotTo(HaveKey("HealthScopeInventoryProblem"))
+		act(ctx, `[{"action": "put", "uri": "`+vnf+`", "body": {"vnf-id": "`+installation.GenericVNFID+`", "vnf-name": "vfw", "vnf-type": "vfw"}}]`)
+		for _, module := range []string{installation.VFModuleID, "local"} {
+			act(ctx, `[{"action": "put", "uri": "`+vnf+"/vf-modules/vf-module/"+module+`", "body": {"vf-module-id": "`+module+`", "is-base-vf-module": true}}]`)
+		}
+		stop(ctx, waiting)
 	}, SpecTimeout(3*time.Minute))
 
 	It("tells what is wrong with scopes, clusters, rules, writes and objects, and that it is over", func(ctx SpecContext) {
