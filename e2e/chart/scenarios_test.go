@@ -44,7 +44,8 @@ func TestAHubHasNoMonitor(t *testing.T) {
 func TestAMemberHasNoController(t *testing.T) {
 	objects := render(t, installations["member"])
 	expect(t, objects, []string{"Deployment", "ConfigMap", "Service", "ServiceAccount", "CustomResourceDefinition", "Namespace", "ClusterRole", "Role"},
-		"ClusterRole//healthscope-metrics-reader", "ClusterRole//healthscope-monitor", "ClusterRole//healthscope-monitor-kinds",
+		"ClusterRole//healthscope-bundle-viewer", "ClusterRole//healthscope-metrics-reader", "ClusterRole//healthscope-monitor", "ClusterRole//healthscope-monitor-kinds",
+		"ClusterRole//healthscope-profiler",
 		"ConfigMap/healthscope-system/healthscope-monitor", "CustomResourceDefinition//resourcebundlestates.k8splugin.io",
 		"Deployment/healthscope-system/healthscope-monitor", "Role/healthscope-system/healthscope-monitor",
 		"Service/healthscope-system/healthscope-monitor-metrics", "ServiceAccount/healthscope-system/healthscope-monitor")
@@ -91,6 +92,9 @@ func TestHighAvailability(t *testing.T) {
 	}
 	if got := budget.Spec.MaxUnavailable.String(); got != "50%" {
 		t.Errorf("maxUnavailable is %q", got)
+	}
+	if p := budget.Spec.UnhealthyPodEvictionPolicy; p == nil || *p != policyv1.AlwaysAllow {
+		t.Errorf("a node with a pod that is not ready cannot be drained: %v", p)
 	}
 	pod := d.Spec.Template
 	if diff := cmp.Diff(d.Spec.Selector, pod.Spec.TopologySpreadConstraints[0].LabelSelector); diff != "" {
@@ -200,6 +204,9 @@ authorization: {type: Bearer, credentials: {name: healthscope-metrics-reader, ke
 interval: 30s
 scrapeTimeout: 10s
 tlsConfig: {serverName: healthscope-monitor-metrics.healthscope-system.svc, ca: {secret: {name: metrics, key: ca.crt}}}`,
+		"TLS from another authority": `
+authorization: {type: Bearer, credentials: {name: healthscope-metrics-reader, key: token}}
+tlsConfig: {serverName: healthscope-monitor-metrics.healthscope-system.svc, ca: {configMap: {name: roots, key: ca.pem}}}`,
 		"another reader of metrics": `
 authorization: {credentials: {name: mine, key: token}}
 tlsConfig: {insecureSkipVerify: true}`,
@@ -246,8 +253,8 @@ func TestCredentialsAreFiles(t *testing.T) {
 // TestRightsOfTheMonitorFollowItsConfiguration: no option without its right, and no right without its option.
 func TestRightsOfTheMonitorFollowItsConfiguration(t *testing.T) {
 	for values, want := range map[string][]string{
-		`{}`:                       nil,
-		`{monitor: {limitKiB: 9}}`: nil,
+		`{}`:                        nil,
+		`{monitor: {limitKiB: 99}}`: nil,
 		`{monitor: {kinds: [{apiVersion: batch/v1, kind: CronJob}, {apiVersion: v1, kind: Service}]}}`: nil,
 		`{monitor: {kinds: [{apiVersion: cert-manager.io/v1, kind: Certificate}]}}`:                    {"discovery"},
 		`{monitor: {discover: true}}`: {"discovery"}, `{monitor: {discover: false}}`: nil,
@@ -261,7 +268,7 @@ func TestRightsOfTheMonitorFollowItsConfiguration(t *testing.T) {
 		slices.Sort(expected)
 		objects := render(t, "controller: {enabled: false}\nconfig: "+values)
 		for _, kind := range []string{"ClusterRole", "ClusterRoleBinding"} {
-			got := slices.DeleteFunc(having(objects, kind), func(name string) bool { return strings.HasSuffix(name, "metrics-reader") })
+			got := slices.DeleteFunc(having(objects, kind), func(name string) bool { return !strings.HasPrefix(name, kind+"//healthscope-monitor") })
 			for i := range got {
 				got[i] = strings.TrimPrefix(got[i], kind+"//")
 			}
@@ -307,9 +314,9 @@ func TestNetworkPolicies(t *testing.T) {
 		title, name string
 		in, out     []string
 	}{
-		{"A&AI and EMCO", "healthscope-controller", []string{"probes from 0", "metrics from 0"}, []string{"53", "53", "443", "6443", "8443", "2379"}},
-		{"A&AI and EMCO", "healthscope-monitor", []string{"probes from 0", "metrics from 0"}, []string{"53", "53", "443", "6443"}},
-		{"locked up", "healthscope-controller", []string{"probes from 0", "metrics from 1", "api from 1"}, []string{"53", "53", "6443", "8443"}},
+		{"A&AI and EMCO", "healthscope-controller", []string{"probes from 0", "metrics from 0"}, []string{"53", "53", "5353", "5353", "443", "6443", "8443", "2379"}},
+		{"A&AI and EMCO", "healthscope-monitor", []string{"probes from 0", "metrics from 0"}, []string{"53", "53", "5353", "5353", "443", "6443"}},
+		{"locked up", "healthscope-controller", []string{"probes from 0", "metrics from 1", "api from 1"}, []string{"1053", "1053", "6443", "8443"}},
 	} {
 		in, out := ports(c.title, c.name)
 		if diff := cmp.Diff([][]string{c.in, c.out}, [][]string{in, out}); diff != "" {
@@ -347,33 +354,6 @@ func TestCRDs(t *testing.T) {
 				t.Errorf("%s has lost an annotation: %v", o.GetName(), o.GetAnnotations())
 			}
 		}
-	}
-}
-
-func TestOtherNamespaces(t *testing.T) {
-	objects, err := helm.RenderIn(t.Context(), "elsewhere", installations["other namespaces"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	expect(t, objects, []string{"Role", "RoleBinding", "Namespace"},
-		"Namespace//members", "Role/elsewhere/health-controller", "Role/elsewhere/health-monitor", "Role/members/health-controller", "Role/monitors/health-controller-leases",
-		"RoleBinding/elsewhere/health-controller", "RoleBinding/elsewhere/health-monitor", "RoleBinding/members/health-controller", "RoleBinding/monitors/health-controller-leases")
-	for _, o := range named(objects, "RoleBinding", "health-controller") {
-		subjects, _, _ := unstructured.NestedSlice(o.Object, "subjects")
-		if got := fmt.Sprint(subjects); !strings.Contains(got, "name:health-controller namespace:elsewhere") {
-			t.Errorf("in %s, the role is for %s", o.GetNamespace(), got)
-		}
-	}
-	c := configuration(t, objects, "health-controller")
-	if c.Fleet.Namespace != "members" || c.Fleet.MonitorNamespace != "monitors" {
-		t.Errorf("fleet is %+v", c.Fleet)
-	}
-	objects, err = helm.RenderIn(t.Context(), "elsewhere")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := configuration(t, objects, "healthscope-controller").Fleet.MonitorNamespace; got != "elsewhere" {
-		t.Errorf("the monitor's Lease is looked for in %q; want it where the chart installs the monitor", got)
 	}
 }
 

@@ -3,18 +3,14 @@ package chart
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
-
-	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 )
 
 // TestValuesThatAreRefused: a mistake is told with the field, before anything is in the cluster.
@@ -50,6 +46,9 @@ func TestValuesThatAreRefused(t *testing.T) {
 		`inventory: {credentialsSecret: A_B}`:                    `/inventory/credentialsSecret`,
 		`inventory: {password: secret}`:                          `'password' not allowed`,
 		`networkPolicy: {apiServerPorts: []}`:                    `/networkPolicy/apiServerPorts`,
+		`networkPolicy: {dnsPorts: []}`:                          `/networkPolicy/dnsPorts`,
+		`networkPolicy: {dnsPorts: [domain]}`:                    `/networkPolicy/dnsPorts/0`,
+		`clustersNamespace: {keep: "no"}`:                        `/clustersNamespace/keep`,
 		`serviceMonitor: {interval: often}`:                      `/serviceMonitor/interval`,
 		`dashboards: {labels: {grafana_dashboard: 1}}`:           `/dashboards/labels/grafana_dashboard`,
 		`extraObjects: [1]`:                                      `/extraObjects/0`,
@@ -59,7 +58,10 @@ func TestValuesThatAreRefused(t *testing.T) {
 		`api: {tls: {secretName: a, certManager: {enabled: true}}}`:                  `api.tls.secretName and api.tls.certManager.enabled are both set`,
 		`metrics: {tls: {certManager: {enabled: true}}}`:                             `metrics.tls.certManager.issuerRef.name is needed`,
 		`inventory: {credentialsSecret: aai}`:                                        `inventory names a Secret, and config.inventory`,
+		`config: {fleet: {monitorNamespace: monitors}}`:                              `config.fleet.monitorNamespace is "monitors"`,
 		"metrics: {enabled: false}\nserviceMonitor: {enabled: true}":                 `there are no metrics to read`,
+		"metrics: {enabled: false}\nprometheusRule: {enabled: true}":                 `there are no metrics to alert on`,
+		`serviceMonitor: {enabled: true, ca: {secret: {name: ca, key: ca.crt}}}`:     `serviceMonitor.ca is set, and metrics.tls names no certificate`,
 		"controller: {enabled: false}\nmonitor: {enabled: false}":                    `controller.enabled and monitor.enabled are both false`,
 		"monitor: {serviceAccount: {create: false}}\ncontroller: {enabled: false}\n": `monitor.serviceAccount.name is needed`,
 	} {
@@ -85,36 +87,8 @@ func TestValuesThatAreTaken(t *testing.T) {
 	}
 }
 
-// TestTheSchemaKnowsTheConfiguration: the sections of the configuration file are those that config may have.
-func TestTheSchemaKnowsTheConfiguration(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(helm.Chart(), "values.schema.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var schema struct {
-		Properties map[string]struct{ Properties map[string]any }
-	}
-	if err := json.Unmarshal(data, &schema); err != nil {
-		t.Fatal(err)
-	}
-	var want, got []string
-	for f := range reflect.TypeFor[configv1alpha1.Configuration]().Fields() {
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
-			want = append(want, name)
-		}
-	}
-	for name := range schema.Properties["config"].Properties {
-		got = append(got, name)
-	}
-	slices.Sort(want)
-	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("values.schema.json, config (-want +got):\n%s", diff)
-	}
-}
-
-// optional are the values that have no default: Helm's own, the configuration's, and what is as in Kubernetes.
-var optional = regexp.MustCompile(`^global$|^config\.|\.(resources|affinity|issuerRef)\.`)
+// optional are the values that have no default: Helm's own, the configuration's, what is in lists, and what is as in Kubernetes.
+var optional = regexp.MustCompile(`^global$|^config\.|\[\]|\.(resources|affinity|issuerRef)\.`)
 
 // TestTheSchemaIsStrict: an object in it names its fields and refuses others, unless its fields are somebody else's.
 func TestTheSchemaIsStrict(t *testing.T) {
@@ -138,8 +112,12 @@ func TestTheSchemaIsStrict(t *testing.T) {
 			schema, _ = definitions[strings.TrimPrefix(ref, "#/definitions/")].(map[string]any)
 		}
 		properties, _ := schema["properties"].(map[string]any)
-		if len(properties) > 0 && schema["additionalProperties"] != false && !strings.HasPrefix(path, "config.") {
+		ours := len(properties) > 0 || strings.HasPrefix(path, "config.") && strings.Contains(fmt.Sprint(schema["type"]), "object")
+		if ours && schema["additionalProperties"] != false {
 			t.Errorf("values.schema.json: %q may have any field besides those it names", path)
+		}
+		if items, ok := schema["items"].(map[string]any); ok {
+			walk(strings.TrimSuffix(path, ".")+"[].", items, nil)
 		}
 		fields, _ := value.(map[string]any)
 		for name, below := range properties {

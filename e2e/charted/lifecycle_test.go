@@ -95,15 +95,18 @@ config:
 		Expect(hs.PIDs()).To(Equal(pids))
 	}, SpecTimeout(time.Minute))
 
-	It("goes on with the settings it has when new ones have a field that it does not know", func(ctx context.Context) {
+	It("goes on with the settings it has when new ones cannot be used", func(ctx context.Context) {
 		Expect(hs.Upgrade(ctx, withMonitors)).To(Succeed())
 		Eventually(ctx, func() int {
 			status, _ := asks(ctx, "/scopes/vfw")
 			return status
 		}).Should(Equal(http.StatusOK))
 		pids := hs.PIDs()
-		Expect(hs.Upgrade(ctx, withMonitors, `config: {policy: {patienceSeconds: 5}}`)).To(Succeed())
-		Eventually(logged).WithArguments("controller", "patienceSeconds").Should(BeNumerically(">", 0))
+		By("a field that there is not, which Helm refuses")
+		Expect(hs.Upgrade(ctx, withMonitors, `config: {policy: {patienceSeconds: 5}}`)).To(MatchError(ContainSubstring("'patienceSeconds' not allowed")))
+		By("a name that no namespace can have, which the program refuses")
+		Expect(hs.Upgrade(ctx, withMonitors, `config: {api: {defaultNamespace: No_Namespace}}`)).To(Succeed())
+		Eventually(logged).WithArguments("controller", "api.defaultNamespace").Should(BeNumerically(">", 0))
 		Consistently(ctx, says).Should(Equal("healthy 9/9"))
 		Expect(asks(ctx, "/scopes/vfw")).To(Equal(http.StatusOK))
 		Expect(hs.PIDs()).To(Equal(pids))
