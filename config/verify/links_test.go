@@ -9,6 +9,9 @@ import (
 	"testing"
 )
 
+// source is where the pages are for whoever reads one elsewhere.
+const source = "https://github.com/healthscope/healthscope/blob/main/"
+
 var (
 	link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	// machinePath matches paths that exist on one machine only.
@@ -66,6 +69,21 @@ func (p page) anchors() map[string]bool {
 	return anchors
 }
 
+// place returns where in the project a link on a page leads to: the path of a file from the root, and an anchor; false when it leads elsewhere.
+func (p page) place(target string) (name, anchor string, ok bool) {
+	path, absolute := strings.CutPrefix(target, source)
+	path, anchor, _ = strings.Cut(path, "#")
+	switch {
+	case absolute:
+		return path, anchor, true
+	case strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:"):
+		return "", "", false
+	case path == "":
+		return p.name, anchor, true
+	}
+	return filepath.ToSlash(filepath.Join(filepath.Dir(p.name), path)), anchor, true
+}
+
 func TestLinksLeadSomewhere(t *testing.T) {
 	pages := map[string]page{}
 	for _, p := range allPages(t) {
@@ -73,13 +91,9 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 	for _, p := range pages {
 		for _, target := range p.links() {
-			if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+			name, anchor, ok := p.place(target)
+			if !ok {
 				continue
-			}
-			path, anchor, _ := strings.Cut(target, "#")
-			name := p.name
-			if path != "" {
-				name = filepath.ToSlash(filepath.Join(filepath.Dir(p.name), path))
 			}
 			if _, err := os.Stat(filepath.Join(root, name)); err != nil {
 				t.Errorf("%s: the link %q leads nowhere: there is no %s", p.name, target, name)
@@ -87,6 +101,17 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			}
 			if linked, ok := pages[name]; ok && anchor != "" && !linked.anchors()[anchor] {
 				t.Errorf("%s: the link %q leads nowhere: %s has no such heading", p.name, target, name)
+			}
+		}
+	}
+}
+
+// TestThePageOfTheChartCanBeReadAnywhere: it is packaged with the chart, without what is around it here.
+func TestThePageOfTheChartCanBeReadAnywhere(t *testing.T) {
+	for _, p := range allPages(t) {
+		for _, target := range p.links() {
+			if strings.HasPrefix(p.name, "charts/") && !strings.HasPrefix(target, "#") && !strings.Contains(target, "://") {
+				t.Errorf("%s: begin the link %q with %s", p.name, target, source)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -118,6 +119,43 @@ func TestEveryOptionIsDocumented(t *testing.T) {
 			t.Errorf("config/docs/rights.md: add a section for %s, and add it to roleFiles", file)
 		}
 	}
+}
+
+// forUsers returns the rules of the roles for users, one line for each: role, resources or paths, verbs, and the roles of Kubernetes that it is part of.
+func forUsers(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for path := range manifestsIn(t, "users") {
+		name, _ := filepath.Rel(rbac, path)
+		for _, role := range readAs[rbacv1.ClusterRole](t, name, "ClusterRole") {
+			var parts []string
+			for _, of := range []string{"view", "edit", "admin"} {
+				if role.Labels["rbac.authorization.k8s.io/aggregate-to-"+of] == "true" {
+					parts = append(parts, "`"+of+"`")
+				}
+			}
+			for _, rule := range role.Rules {
+				what := slices.Clone(rule.NonResourceURLs)
+				for _, group := range rule.APIGroups {
+					for _, resource := range rule.Resources {
+						what = append(what, group+"/"+resource)
+					}
+				}
+				line := []string{"`" + role.Name + "`", "`" + strings.Join(what, "`, `") + "`", strings.Join(rule.Verbs, ", "), cmp.Or(strings.Join(parts, ", "), "none")}
+				all = append(all, strings.Join(line, " | "))
+			}
+		}
+	}
+	return all
+}
+
+func TestRolesForUsersAreDocumented(t *testing.T) {
+	section := readPage(t, "rights.md").section(t, "Users")
+	var got []string
+	for _, r := range section.rows(t, "role") {
+		got = append(got, strings.Join([]string{r["role"], r["for"], r["verbs"], r["part of"]}, " | "))
+	}
+	section.documents(t, "right for users", forUsers(t), got)
 }
 
 // bound is what a role is named and who has it.

@@ -41,9 +41,13 @@ func TestOnAnAPIServer(t *testing.T) {
 	plane, api := start(t)
 	t.Run("every object is taken", func(t *testing.T) { everyObjectIsTaken(t, api) })
 	t.Run("pods are restricted", func(t *testing.T) { podsAreRestricted(t, api) })
+	t.Run("a HealthScope before its CRD", func(t *testing.T) { aHealthScopeBeforeItsCRD(t, plane) })
 	t.Run("a CRD of somebody else", func(t *testing.T) { aCRDOfSomebodyElse(t, plane, api) })
 	t.Run("an upgrade of the CRDs", func(t *testing.T) { anUpgradeOfTheCRDs(t, plane, api) })
 	t.Run("install, upgrade, uninstall, install", func(t *testing.T) { lifecycle(t, plane, api) })
+	t.Run("a HealthScope after its CRD", func(t *testing.T) { aHealthScopeAfterItsCRD(t, plane, api) })
+	t.Run("a monitor of another release", func(t *testing.T) { aMonitorOfAnotherRelease(t, plane, api) })
+	t.Run("roles for users", func(t *testing.T) { rolesForUsers(t, api) })
 }
 
 // makeNamespace makes a namespace with labels.
@@ -56,7 +60,7 @@ func makeNamespace(t *testing.T, api client.Client, name string, labels map[stri
 
 // everyObjectIsTaken applies what every installation makes without keeping it. An apply on the server's side takes no field that the kind does not have.
 func everyObjectIsTaken(t *testing.T, api client.Client) {
-	for _, name := range []string{"dry", "members", "monitors"} {
+	for _, name := range []string{"dry", "members"} {
 		makeNamespace(t, api, name, nil)
 	}
 	for title, values := range installations {
@@ -164,7 +168,7 @@ func exists(t *testing.T, api client.Client, kind, apiVersion, namespace, name s
 func lifecycle(t *testing.T, plane *controlplane.ControlPlane, api client.Client) {
 	release := []string{Release, helm.Chart(), "--namespace", Namespace}
 	notes := must(t, plane, append([]string{"install", "--create-namespace"}, release...)...)
-	if !strings.Contains(notes, "kubectl port-forward -n healthscope-system deployment/healthscope-controller 8082") || !strings.Contains(notes, "namespace healthscope-clusters") {
+	if !strings.Contains(notes, "kubectl port-forward -n healthscope-system deployment/healthscope-controller 8082") || !strings.Contains(notes, "Namespace healthscope-clusters") {
 		t.Errorf("notes:\n%s", notes)
 	}
 	present := func(want func(o *unstructured.Unstructured) bool) {
@@ -198,4 +202,25 @@ func lifecycle(t *testing.T, plane *controlplane.ControlPlane, api client.Client
 	}
 	must(t, plane, append([]string{"install"}, release...)...)
 	present(all)
+}
+
+// withScope is a HealthScope among the objects of the chart.
+const withScope = `extraObjects: [{apiVersion: core.oam.dev/v1alpha2, kind: HealthScope, metadata: {name: extra, namespace: default}, spec: {}}]`
+
+// aHealthScopeBeforeItsCRD: Helm wants to know a kind before it installs anything, as the chart's page says.
+func aHealthScopeBeforeItsCRD(t *testing.T, plane *controlplane.ControlPlane) {
+	out, err := helm.Run(t.Context(), plane.KubeconfigPath(), []string{withScope}, "install", Release, helm.Chart(), "--namespace", Namespace, "--create-namespace")
+	if err == nil || !strings.Contains(out, `no matches for kind "HealthScope"`) {
+		t.Errorf("helm says %v: %s", err, out)
+	}
+}
+
+// aHealthScopeAfterItsCRD: an upgrade takes it.
+func aHealthScopeAfterItsCRD(t *testing.T, plane *controlplane.ControlPlane, api client.Client) {
+	if out, err := helm.Run(t.Context(), plane.KubeconfigPath(), []string{withScope}, "upgrade", Release, helm.Chart(), "--namespace", Namespace); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if !exists(t, api, "HealthScope", "core.oam.dev/v1alpha2", "default", "extra") {
+		t.Error("there is no such HealthScope")
+	}
 }

@@ -71,6 +71,9 @@ monitor: {replicas: 3, serviceAccount: {name: watcher}}`,
 api: {tls: {secretName: api}, service: {type: LoadBalancer, port: 8443, annotations: {a/b: c}}}
 metrics: {tls: {secretName: metrics}}
 serviceMonitor: {enabled: true, labels: {release: prometheus}, interval: 30s, scrapeTimeout: 10s}`,
+	"TLS from another authority": `
+metrics: {tls: {secretName: metrics}}
+serviceMonitor: {enabled: true, ca: {configMap: {name: roots, key: ca.pem}}}`,
 	"TLS from cert-manager": `
 api: {tls: {certManager: {enabled: true, issuerRef: {name: ca, kind: ClusterIssuer}, dnsNames: [health.example.org]}}}
 metrics: {tls: {certManager: {enabled: true, issuerRef: {name: ca, kind: ClusterIssuer}}}}
@@ -110,6 +113,7 @@ config:
 api: {tls: {secretName: api}}
 networkPolicy:
   enabled: true
+  dnsPorts: [1053]
   apiServerPorts: [6443]
   metricsFrom: [{namespaceSelector: {matchLabels: {name: monitoring}}}]
   apiFrom: [{podSelector: {}}]
@@ -124,6 +128,7 @@ monitor: {serviceAccount: {create: false, name: mine}}
 serviceMonitor: {enabled: true}`,
 	"other namespaces": `
 fullnameOverride: health
+monitor: {enabled: false}
 config: {fleet: {namespace: members, monitorNamespace: monitors}}`,
 	"more objects": `
 extraObjects:

@@ -13,7 +13,7 @@
 {{- end }}
 {{- $_ := set $filled "metrics" $metrics }}
 {{- if eq $component "controller" }}
-{{- $_ := set $filled "fleet" (dict "namespace" (include "healthscope.clustersNamespace" $) "monitorNamespace" $.Release.Namespace) }}
+{{- $_ := set $filled "fleet" (dict "namespace" (include "healthscope.clustersNamespace" $) "monitorNamespace" (include "healthscope.monitorNamespace" $)) }}
 {{- $_ := set $filled "api" (include "healthscope.api" $ | fromYaml) }}
 {{- range $section := list "inventory" "appContext" }}
 {{- with include "healthscope.files" (list $ $section) | fromYaml }}

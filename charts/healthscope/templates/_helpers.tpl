@@ -59,6 +59,15 @@ helm.sh/chart: {{ printf "%s-%s" $.Chart.Name $.Chart.Version | replace "+" "_" 
 {{- $namespace }}
 {{- end }}
 
+{{/* The namespace where the controller looks for the monitor's Lease, in every cluster, its own too. */}}
+{{- define "healthscope.monitorNamespace" -}}
+{{- $namespace := dig "fleet" "monitorNamespace" .Release.Namespace .Values.config }}
+{{- if and .Values.controller.enabled .Values.monitor.enabled (ne $namespace .Release.Namespace) }}
+{{- fail (printf "config.fleet.monitorNamespace is %q, and the monitor of this release has its Lease in %q, where the controller would not look; set monitor.enabled to false, or install the release in namespace %q" $namespace .Release.Namespace $namespace) }}
+{{- end }}
+{{- $namespace }}
+{{- end }}
+
 {{/* The Secret with a certificate: (list $ "api"). Empty without one. */}}
 {{- define "healthscope.certificateSecret" -}}
 {{- $ := index . 0 }}

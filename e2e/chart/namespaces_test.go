@@ -1,0 +1,153 @@
+package chart
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/healthscope/healthscope/e2e/controlplane"
+)
+
+// elsewhere is a namespace of a release that is not Namespace.
+const elsewhere = "elsewhere"
+
+// renderElsewhere does what render does for a release in another namespace.
+func renderElsewhere(t *testing.T, values ...string) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := helm.RenderIn(t.Context(), elsewhere, values...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// TestOtherNamespaces: the chart makes objects in the release's namespace and in the one that it makes itself; any other may not be there.
+func TestOtherNamespaces(t *testing.T) {
+	objects := renderElsewhere(t, installations["other namespaces"])
+	expect(t, objects, []string{"Role", "RoleBinding", "Namespace"},
+		"Namespace//members", "Role/elsewhere/health-controller", "Role/members/health-controller",
+		"RoleBinding/elsewhere/health-controller", "RoleBinding/members/health-controller")
+	for _, o := range named(objects, "RoleBinding", "health-controller") {
+		subjects, _, _ := unstructured.NestedSlice(o.Object, "subjects")
+		if got := fmt.Sprint(subjects); !strings.Contains(got, "name:health-controller namespace:elsewhere") {
+			t.Errorf("in %s, the role is for %s", o.GetNamespace(), got)
+		}
+	}
+	c := configuration(t, objects, "health-controller")
+	if c.Fleet.Namespace != "members" || c.Fleet.MonitorNamespace != "monitors" {
+		t.Errorf("fleet is %+v", c.Fleet)
+	}
+}
+
+// TestTheLeaseOfTheMonitor: the controller looks for it where the chart installs the monitor, and may read it there; in a namespace that
+// is not the release's, it may read what has the name of that Lease, and no more.
+func TestTheLeaseOfTheMonitor(t *testing.T) {
+	objects := renderElsewhere(t)
+	if got := configuration(t, objects, "healthscope-controller").Fleet.MonitorNamespace; got != elsewhere {
+		t.Errorf("the monitor's Lease is looked for in %q; want it where the chart installs the monitor", got)
+	}
+	expect(t, named(objects, "ClusterRole", "healthscope-controller-leases"), []string{"ClusterRole"})
+
+	objects = renderElsewhere(t, installations["other namespaces"])
+	want := []rbacv1.PolicyRule{{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"healthscope-monitor"}, Verbs: []string{"list", "watch"}}}
+	if diff := cmp.Diff(want, one[rbacv1.ClusterRole](t, objects, "ClusterRole", "health-controller-leases").Rules); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+	if b := one[rbacv1.ClusterRoleBinding](t, objects, "ClusterRoleBinding", "health-controller-leases"); b.Subjects[0].Namespace != elsewhere || b.RoleRef.Name != "health-controller-leases" {
+		t.Errorf("the binding is %+v", b)
+	}
+}
+
+// aMonitorOfAnotherRelease: a hub takes config.fleet.monitorNamespace before there is such a namespace, then its monitor can be installed there,
+// and the controller may see the Lease of that monitor and no other.
+func aMonitorOfAnotherRelease(t *testing.T, plane *controlplane.ControlPlane, api client.Client) {
+	must(t, plane, "upgrade", Release, helm.Chart(), "--namespace", Namespace, "--set", "monitor.enabled=false,config.fleet.monitorNamespace=monitors")
+	must(t, plane, "install", "healthscope-near", helm.Chart(), "--namespace", "monitors", "--create-namespace", "--set", "controller.enabled=false,crds.enabled=false")
+	if !exists(t, api, "Deployment", "apps/v1", "monitors", "healthscope-near-monitor") {
+		t.Error("there is no monitor of the other release")
+	}
+	lease := authorizationv1.ResourceAttributes{Namespace: "monitors", Group: "coordination.k8s.io", Resource: "leases", Verb: "watch", Name: "healthscope-monitor"}
+	account := "system:serviceaccount:" + Namespace + ":healthscope-controller"
+	mayAtLast(t, api, account, authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: &lease})
+	lease.Name = "healthscope-controller"
+	if allowed, err := mayUser(t.Context(), api, account, authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: &lease}); err != nil || allowed {
+		t.Errorf("another Lease: allowed: %t, %v", allowed, err)
+	}
+}
+
+func TestTheNamespaceOfMembers(t *testing.T) {
+	for values, want := range map[string]string{`{}`: "keep", `clustersNamespace: {keep: false}`: ""} {
+		found := named(render(t, values), "Namespace", "healthscope-clusters")
+		if len(found) != 1 || found[0].GetAnnotations()["helm.sh/resource-policy"] != want {
+			t.Errorf("%s: %v; want the resource policy %q", values, found, want)
+		}
+	}
+}
+
+// notes returns what Helm says of an installation. No cluster is asked.
+func notes(t *testing.T, namespace, values string) string {
+	t.Helper()
+	given, remove, err := helm.values([]string{values})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := remove(); err != nil {
+			t.Error(err)
+		}
+	}()
+	args := append([]string{"install", Release, helm.Chart(), "--dry-run=client", "--namespace", namespace}, given...)
+	out, err := helm.Command(t.Context(), args...).CombinedOutput()
+	_, text, found := strings.Cut(string(out), "NOTES:")
+	if err != nil || !found {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return text
+}
+
+// TestNotesTellHowToAddAMember: what is printed works as it is, wherever the release and its namespaces are.
+func TestNotesTellHowToAddAMember(t *testing.T) {
+	for _, c := range []struct{ namespace, values, flags string }{
+		{Namespace, ``, ""},
+		{elsewhere, ``, " --monitor-namespace elsewhere"},
+		{elsewhere, `{monitor: {enabled: false}, config: {fleet: {monitorNamespace: healthscope-system}}}`, ""},
+		{Namespace, `config: {fleet: {namespace: members}}`, " --hub-namespace members"},
+		{Namespace, installations["other namespaces"], " --monitor-namespace monitors --hub-namespace members"},
+	} {
+		command := "  healthscope clusters add <provider>+<cluster> --context <member's context>" + c.flags
+		if text := notes(t, c.namespace, c.values); !slices.Contains(strings.Split(text, "\n"), command) {
+			t.Errorf("in %s, %s: want the line %q in:\n%s", c.namespace, c.values, command, text)
+		}
+	}
+	if text := notes(t, Namespace, installations["member"]); strings.Contains(text, "clusters add") {
+		t.Errorf("a member adds no members:\n%s", text)
+	}
+}
+
+// TestNotesTellWhatStays when the release is uninstalled.
+func TestNotesTellWhatStays(t *testing.T) {
+	const crds, clusters = "CustomResourceDefinitions, with all HealthScopes and bundles, stay", "Namespace healthscope-clusters, with the Secrets of members, stays"
+	for values, want := range map[string][]string{
+		`{}`:                                 {crds, clusters},
+		`crds: {keep: false}`:                {clusters},
+		`crds: {enabled: false}`:             {clusters},
+		`clustersNamespace: {keep: false}`:   {crds},
+		`clustersNamespace: {create: false}`: {crds, clusters},
+		`{clustersNamespace: {create: false, keep: false}, crds: {keep: false}}`: {clusters},
+		`controller: {enabled: false}`:                                           {crds},
+	} {
+		text := notes(t, Namespace, values)
+		for _, sentence := range []string{crds, clusters} {
+			if got := strings.Contains(text, sentence); got != slices.Contains(want, sentence) {
+				t.Errorf("%s: says %q: %t", values, sentence, got)
+			}
+		}
+	}
+}
