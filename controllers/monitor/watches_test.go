@@ -249,7 +249,7 @@ func TestAStopIsNoError(t *testing.T) {
 		logger: funcr.New(func(_, line string) { logged = append(logged, line) }, funcr.Options{}), synced: make(chan struct{}),
 	}
 	close(all.synced)
-	q := queue(workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]()))
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
 	defer q.ShutDown()
 	all.queue.Store(&q)
 	wakeBoth := func() {
