@@ -24,7 +24,7 @@ const (
 // scopeWatch knows whether the watch is open that keeps the cache of scopes current. The zero value is ready; it is safe for concurrent use.
 type scopeWatch struct {
 	mu sync.Mutex
-	// open says that there is a watch, since resumed; lost is when there was one last, and problem why there is none.
+	// open says that there is a watch, since resumed; lost is when there was one last that told of changes, and problem why there is none.
 	open          bool
 	resumed, lost time.Time
 	problem       string
@@ -56,11 +56,19 @@ func (w *scopeWatch) begun() {
 	w.open, w.resumed, w.problem = true, time.Now(), ""
 }
 
+// ended notes that the watch has ended. One that ends at once has told nothing: client-go gives an empty one when the
+// connection ends before there was an answer.
 func (w *scopeWatch) ended() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.open {
-		w.open, w.lost = false, time.Now()
+	if !w.open {
+		return
+	}
+	w.open = false
+	if now := time.Now(); w.lost.IsZero() || now.Sub(w.resumed) >= watchSettles {
+		w.lost = now
+	} else {
+		w.problem = "the connection ends before there is an answer"
 	}
 }
 

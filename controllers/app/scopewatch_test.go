@@ -88,3 +88,25 @@ func TestScopesAreOldWithoutAWatch(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// client-go gives an empty watch, and no error, when a connection is closed before there is an answer.
+func TestScopesAreOldWhileEveryWatchEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &following{t: t}
+		f.begin(false)
+		f.expect(time.Hour, "watching", time.Time{}, "")
+		lost := time.Now()
+		f.stream.Stop()
+		for range 5 {
+			<-time.After(2 * watchPatience)
+			f.begin(false)
+			f.stream.Stop()
+			f.expect(0, "a watch ends at once", lost, "the connection ends before there is an answer")
+		}
+		f.begin(false)
+		f.expect(watchSettles, "one goes on", time.Time{}, "")
+		f.stream.Stop()
+		synctest.Wait()
+	})
+}

@@ -114,7 +114,7 @@ func (o *overheard) pass(fromStart bool) {
 	defer close(o.events)
 	defer o.cancel()
 	pulse := o.of.pulse
-	pulse.tell(func(l *liveness, now time.Time) { l.answered(now) })
+	// That the watch has begun is no answer: client-go gives an empty one when the connection ends before there was any.
 	settled := time.NewTimer(settlePause)
 	defer settled.Stop()
 	if fromStart {

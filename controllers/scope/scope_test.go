@@ -40,7 +40,9 @@ var _ = Describe("A scope over bundles", func() {
 			{Name: "source", State: "Pending", Total: 1, Clusters: []corev1alpha2.ClusterStatus{{Name: "local", State: "Pending", Total: 1}}},
 			{Name: "sink", State: "Ready", Total: 1, Ready: 1, Clusters: []corev1alpha2.ClusterStatus{{Name: "local", State: "Ready", Total: 1, Ready: 1}}},
 		}))
-		Expect(c.series(namespace, "vfw")).To(Equal(map[string]float64{"state Pending": 1, "health unhealthy": 1, "resources sink Ready": 1, "resources source Pending": 1}))
+		Expect(c.series(namespace, "vfw")).To(Equal(map[string]float64{
+			"state Pending": 1, "health unhealthy": 1, "first_culprit source": 1, "resources sink Ready": 1, "resources source Pending": 1,
+		}))
 
 		table, err := kubectl(ctx, "-n", namespace, "get", "hs", "-o", "wide")
 		Expect(err).NotTo(HaveOccurred())

@@ -201,7 +201,9 @@ var _ = Describe("A scope that is deleted", func() {
 		other := newScope(ctx, namespace, "other", refs(ref("apps/v1", "Deployment", "web")))
 		Eventually(reading(ctx, s)).Should(haveHealth(unhealthy, "1/2"))
 		Eventually(reading(ctx, other)).Should(haveHealth(healthy, "1/1"))
-		Expect(c.series(namespace, "shop")).To(Equal(map[string]float64{"state Pending": 1, "health unhealthy": 1, "resources Ready": 1, "resources NotPresent": 1}))
+		Expect(c.series(namespace, "shop")).To(Equal(map[string]float64{
+			"state Pending": 1, "health unhealthy": 1, "first_culprit": 1, "resources Ready": 1, "resources NotPresent": 1,
+		}))
 		Expect([]int{c.watches("deployments")(), c.watches("statefulsets")()}).To(Equal([]int{1, 1}))
 
 		Expect(api.Delete(ctx, s)).To(Succeed())
