@@ -31,7 +31,8 @@ const noAnswer = `connection refused|connection reset by peer|broken pipe|EOF|us
 var explanations = []explanation{
 	{
 		name: "the API server is away: requests", troubles: cutOff, grace: soon,
-		lines: regexp.MustCompile(`^msg="(Reconciler error|Cannot [^"]*|Objects of the cluster cannot be watched|Unable to write event [^"]*|Server rejected event [^"]*)" .*(` + noAnswer + `)`),
+		lines: regexp.MustCompile(`^msg="(Reconciler error|Cannot [^"]*|Objects of the cluster cannot be watched|Unable to write event [^"]*|Server rejected event [^"]*|` +
+			`Unexpected error when reading response body|Could not wait for Cache to sync|Unhandled Error)" .*(` + noAnswer + `)`),
 	},
 	{
 		name: "the API server is away: watches", troubles: cutOff, grace: soon,
