@@ -30,11 +30,6 @@ const noAnswer = `connection refused|connection reset by peer|broken pipe|EOF|us
 // logs is a fault. The patterns are for all of a line after its level; the last words of a process have no fields.
 var explanations = []explanation{
 	{
-		name: "the API server is away: requests", troubles: cutOff, grace: soon,
-		lines: regexp.MustCompile(`^msg="(Reconciler error|Cannot [^"]*|Objects of the cluster cannot be watched|Unable to write event [^"]*|Server rejected event [^"]*|` +
-			`Unexpected error when reading response body|Could not wait for Cache to sync|Unhandled Error)" .*(` + noAnswer + `)`),
-	},
-	{
 		name: "the API server is away: watches", troubles: cutOff, grace: soon,
 		lines: regexp.MustCompile(`^msg="Failed to watch" .*(` + noAnswer + `)`),
 	},
@@ -86,6 +81,11 @@ var explanations = []explanation{
 	inventoryFailed("resource-versions are wrong", `(status 412|keeps changing)`, troubleVersions),
 	inventoryFailed("connections end", `(connection reset by peer|EOF|broken pipe)`, noReply...),
 	inventoryFailed("answers are late", `(context deadline exceeded|Client\.Timeout|the pass took longer)`, troubleSlow, troubleHangs),
+	{
+		// Of what libraries say when a connection ends there is no list. So this comes last.
+		name: "the API server is away: requests", troubles: cutOff, grace: soon,
+		lines: regexp.MustCompile(`^msg="[^"]*" .*(` + noAnswer + `)`),
+	},
 }
 
 // inventoryFailed explains that A&AI could not be brought up to date because of what A&AI did.
