@@ -64,7 +64,7 @@ var explanations = []explanation{
 	},
 	{
 		name: "requests were given up by a program that stops", troubles: []trouble{troubleStop, troubleEnd, troubleLease, troubleAPIServer}, grace: renewal,
-		lines: regexp.MustCompile(`^msg="((Reconciler error|Could not wait for Cache to sync)" .*: |Unexpected error when reading response body" .*err=")context canceled"$`),
+		lines: regexp.MustCompile(`^msg="[^"]*" .*(context canceled|failed waiting for \*[^ ]* Informer to sync)"$`),
 	},
 	{
 		// controller-runtime's manager reports the end of the leadership that it gives up itself.

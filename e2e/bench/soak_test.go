@@ -125,6 +125,7 @@ const (
 	limited  = `time=2026-11-22T11:19:03.962Z level=ERROR msg="Inventory not up to date" controller=inventory err="cannot list \"/x\": status 429: Too Many Requests" retryAfter=2s`
 	exists   = `time=2026-11-22T11:19:03.962Z level=ERROR msg="Error initially creating lease lock" err="leases.coordination.k8s.io \"healthscope-monitor\" already exists" lock=healthscope-system/healthscope-monitor`
 	cutShort = `time=2026-11-22T11:19:03.962Z level=ERROR msg="Unexpected error when reading response body" err="unexpected EOF"`
+	unsent   = `time=2026-11-22T11:19:03.962Z level=ERROR msg="Unable to write event (may retry after sleeping)" logger=events err="Post \"https://127.0.0.1:1/x\": context canceled"`
 	unsynced = `time=2026-11-22T11:19:03.962Z level=ERROR msg="Could not wait for Cache to sync" controller=monitor source="labelled objects" err="failed to wait for monitor caches to sync labelled objects: cannot read \"/v1, Kind=Pod\": context canceled"`
 	fine     = `time=2026-11-22T11:19:04.962Z level=INFO msg="Starting the monitor" version=devel`
 	ended    = `healthscope: cannot run the monitor: leader election lost`
@@ -162,6 +163,8 @@ func TestErrorsNeedAnExplanation(t *testing.T) {
 		"last words after a long outage":          {ended + "\n" + fine, during(troubleAPIServer, "", "11:18:50", "11:19:01"), 0},
 		"last words that nothing comes after":     {fine + "\n" + ended, during(troubleLease, "monitor-1", "11:19:50", "11:19:50"), 0},
 		"a stop before all was read":              {unsynced, during(troubleStop, "monitor-1", "11:18:59", "11:19:00"), 0},
+		"a stop while it reports":                 {unsent, during(troubleStop, "monitor-1", "11:18:59", "11:19:00"), 0},
+		"a stop of another":                       {unsent, during(troubleStop, "monitor-2", "11:18:59", "11:19:00"), 1},
 		"a start that gives up by itself":         {unsynced, nil, 1},
 		"two replicas at once":                    {exists, during(troubleBegin, "", "11:19:01", "11:19:05"), 0},
 		"two replicas later":                      {exists, during(troubleStop, "monitor-1", "11:19:01", "11:19:05"), 1},
