@@ -220,15 +220,15 @@ func (l *liveness) assess(now time.Time) verdict {
 }
 
 func (l *liveness) judge(now time.Time) verdict {
-	switch {
+	switch denied := l.forbidden(now); {
 	case l.off && !l.bundles.current:
 		return l.wait("its bundles are being read")
 	case l.off:
 		return verdict{reach: Connected}
 	case !now.Before(l.suspected().Add(l.trial())):
 		return verdict{reach: Unreachable, message: "the API server does not answer" + because(l.causeOfSilence())}
-	case l.forbidden(now) != "":
-		return verdict{reach: Forbidden, message: l.forbidden(now)}
+	case denied != "":
+		return verdict{reach: Forbidden, message: denied}
 	case lasts(l.bundles.missing, now):
 		return verdict{reach: MonitorMissing, message: l.bundles.problem, blind: true}
 	case !l.bundles.current && now.Sub(l.bundles.since) >= unreadableTime && (l.bundles.problem != "" || l.verdict.reach == Connected):

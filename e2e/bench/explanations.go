@@ -30,14 +30,6 @@ const noAnswer = `connection refused|connection reset by peer|broken pipe|EOF|us
 // logs is a fault. The patterns are for all of a line after its level; the last words of a process have no fields.
 var explanations = []explanation{
 	{
-		name: "the API server is away: watches", troubles: cutOff, grace: soon,
-		lines: regexp.MustCompile(`^msg="Failed to watch" .*(` + noAnswer + `)`),
-	},
-	{
-		name: "the API server is away: Leases", troubles: cutOff, grace: soon,
-		lines: regexp.MustCompile(`^msg="(Error retrieving lease lock|Error initially creating lease lock|Failed to update (lock|lease)[^"]*|Failed to release lease)" .*(` + noAnswer + `)`),
-	},
-	{
 		name: "two wanted a Lease at the same time", troubles: []trouble{troubleLease, troubleKill, troubleStop, troubleAPIServer}, others: true, grace: 2 * renewal,
 		lines: regexp.MustCompile(`^msg="Failed to (update (lock|lease)|release lease)[^"]*" err=".*the object has been modified`),
 	},
