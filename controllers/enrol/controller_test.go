@@ -16,8 +16,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
@@ -40,9 +38,7 @@ func (twoClusters) SubscribeClusters(func(_, _ *fleet.ClusterState)) func() { re
 func runController(now time.Time) {
 	GinkgoHelper()
 	ctx, cancel := suite.Lasting()
-	mgr, err := ctrl.NewManager(hubPlane.Config(), ctrl.Options{
-		Scheme: suite.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
-	})
+	mgr, err := ctrl.NewManager(hubPlane.Config(), suite.ManagerOptions())
 	Expect(err).NotTo(HaveOccurred())
 	secrets, err := cache.New(hubPlane.Config(), cache.Options{Scheme: suite.Scheme(), ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {
 		Label:      labels.SelectorFromSet(labels.Set{corev1alpha2.LabelClusterKubeconfig: "true"}),

@@ -20,7 +20,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
@@ -46,10 +45,8 @@ func look(policy healthscope.Policy, change ...func(*fleet.Options, *rest.Config
 	for _, f := range change {
 		f(&setup, config)
 	}
-	options := ctrl.Options{
-		Scheme: suite.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Cache: cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
-	}
-	options.Controller.SkipNameValidation = new(true) // One process, many managers.
+	options := suite.ManagerOptions()
+	options.Cache.DefaultTransform = cache.TransformStripManagedFields()
 	mgr, err := ctrl.NewManager(config, options)
 	Expect(err).NotTo(HaveOccurred())
 	view, err := fleet.Setup(mgr, setup)

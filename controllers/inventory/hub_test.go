@@ -25,7 +25,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/healthscope/healthscope/aai/simulator"
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
@@ -252,12 +251,9 @@ func (l *lab) newManager(wire *wiretap) ctrl.Manager {
 	GinkgoHelper()
 	config := plane.Config()
 	config.Wrap(wire.wrap)
-	options := ctrl.Options{
-		Scheme: suite.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Cache:  cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
-		Logger: logr.FromSlogHandler(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.Level(-10)})),
-	}
-	options.Controller.SkipNameValidation = new(true) // One process, many managers.
+	options := suite.ManagerOptions()
+	options.Cache.DefaultTransform = cache.TransformStripManagedFields()
+	options.Logger = logr.FromSlogHandler(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.Level(-10)}))
 	mgr, err := ctrl.NewManager(config, options)
 	Expect(err).NotTo(HaveOccurred())
 	return mgr

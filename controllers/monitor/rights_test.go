@@ -150,7 +150,7 @@ var _ = Describe("A monitor's rights", func() {
 		update(ctx, role, func(r *rbacv1.ClusterRole) { r.Rules = markedRules() })
 		Eventually(statesOf(ctx, namespace, "1-sink")).Should(And(HaveLen(len(objects)), HaveKey("Pod/pod")))
 		Expect(log.about("Cannot read kind")).To(HaveExactElements(And(ContainSubstring("Pod"), ContainSubstring("going on without it"))))
-		Expect(log.about("can be read again")).To(HaveLen(1))
+		Eventually(func() []string { return log.about("can be read again") }).Should(HaveLen(1))
 	})
 
 	It("may lack a kind at a restart, whose objects then stay as Unknown", func(ctx SpecContext) {

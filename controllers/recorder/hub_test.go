@@ -25,7 +25,6 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
@@ -82,7 +81,7 @@ func run(ctx context.Context, o hubOptions) *hub { //nolint:contextcheck // The 
 			return next.RoundTrip(r)
 		})
 	})
-	mgr, err := ctrl.NewManager(config, managerOptions())
+	mgr, err := ctrl.NewManager(config, suite.ManagerOptions())
 	Expect(err).NotTo(HaveOccurred())
 	setup := fleet.Options{ClusterName: home, Policy: healthscope.DefaultPolicy()}
 	if o.wire != nil {
@@ -115,14 +114,6 @@ func run(ctx context.Context, o hubOptions) *hub { //nolint:contextcheck // The 
 	defer done()
 	Expect(h.WaitSynced(within)).To(Succeed())
 	return h
-}
-
-func managerOptions() ctrl.Options {
-	GinkgoHelper()
-	o := ctrl.Options{Scheme: suite.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}}
-	o.Controller.SkipNameValidation = new(true) // One process, many managers.
-	o.Controller.UsePriorityQueue = new(false)
-	return o
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -135,7 +135,7 @@ var _ = Describe("The recorder", func() {
 		Expect(err).NotTo(HaveOccurred())
 		fill(ctx, b, one)
 		Eventually(s.saved(ctx, home)).Should(Equal(one))
-		Expect(h.metric("healthscope_recorder_bundles", "yielded")()).To(BeZero())
+		Eventually(h.metric("healthscope_recorder_bundles", "yielded")).Should(BeZero())
 
 		By("their coming back")
 		s.rsync(ctx, home, one)
@@ -188,7 +188,7 @@ var _ = Describe("The recorder", func() {
 		h := run(ctx, options)
 		newBundle(ctx, namespace, s.bundle(), s.bundle(), one)
 		Eventually(h.metric("healthscope_recorder_errors_total", "cluster")).Should(BeNumerically(">=", 2))
-		Expect(h.metric("healthscope_recorder_bundles", "pending")()).To(BeNumerically("==", 1))
+		Eventually(h.metric("healthscope_recorder_bundles", "pending")).Should(BeNumerically("==", 1))
 		options.refuse.Store(false)
 		Eventually(s.saved(ctx, home)).Should(Equal(one))
 	}, SpecTimeout(time.Minute))

@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/pruning"
@@ -90,12 +89,10 @@ func start(change ...func(*settings)) *controller {
 
 func newManager(s settings) ctrl.Manager {
 	GinkgoHelper()
-	options := ctrl.Options{
-		Scheme: suite.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Cache:          cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
-		LeaderElection: s.elected, LeaderElectionID: account, LeaderElectionNamespace: home, LeaderElectionReleaseOnCancel: true,
-	}
-	options.Controller.SkipNameValidation = new(true) // One process, many managers.
+	options := suite.ManagerOptions()
+	options.Cache.DefaultTransform = cache.TransformStripManagedFields()
+	options.LeaderElection, options.LeaderElectionReleaseOnCancel = s.elected, true
+	options.LeaderElectionID, options.LeaderElectionNamespace = account, home
 	mgr, err := ctrl.NewManager(s.config, options)
 	Expect(err).NotTo(HaveOccurred())
 	return mgr

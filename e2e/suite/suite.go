@@ -16,6 +16,8 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
@@ -43,6 +45,15 @@ func Scheme() *runtime.Scheme {
 		gomega.Expect(add(scheme)).To(gomega.Succeed())
 	}
 	return scheme
+}
+
+// ManagerOptions returns options for a manager that is one of many in a process: it serves no metrics, and its queues are those of the programs.
+func ManagerOptions() ctrl.Options {
+	ginkgo.GinkgoHelper()
+	return ctrl.Options{
+		Scheme: Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true), UsePriorityQueue: new(false)},
+	}
 }
 
 // Start starts a control plane that lasts as long as the suite, installs
