@@ -77,6 +77,18 @@ func askedBy(ctx context.Context, client *http.Client, url, token string) func()
 	}
 }
 
+// newStore starts an etcd and opens the AppContexts in it, until the spec is over.
+func newStore(ctx context.Context) (*controlplane.Etcd, *appcontext.Store) {
+	GinkgoHelper()
+	etcd, err := controlplane.StartEtcd(ctx, controlplane.EtcdOptions{Log: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(etcd.Stop)
+	store, err := appcontext.Open(appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(store.Close)
+	return etcd, store
+}
+
 // newGroup makes a deployment intent group with an instance in etcd, and returns the id of its context.
 func newGroup(ctx context.Context, store *appcontext.Store, project string) (id string) {
 	GinkgoHelper()
@@ -146,12 +158,7 @@ var _ = Describe("the status REST API", func() {
 		namespace := suite.NewNamespace(ctx, api)
 		scope := &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
 		Expect(api.Create(ctx, scope)).To(Succeed())
-		etcd, err := controlplane.StartEtcd(ctx, controlplane.EtcdOptions{Log: GinkgoWriter})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(etcd.Stop)
-		store, err := appcontext.Open(appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(store.Close)
+		etcd, store := newStore(ctx)
 		id := newGroup(ctx, store, "retail")
 		newBundle(ctx, namespace, id+"-web", "gentle-fox")
 		r := start(ctx, namespace, "controller")
@@ -200,12 +207,7 @@ var _ = Describe("the status REST API", func() {
 		for _, namespace := range []string{mine, other} {
 			Expect(api.Create(ctx, &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}})).To(Succeed())
 		}
-		etcd, err := controlplane.StartEtcd(ctx, controlplane.EtcdOptions{Log: GinkgoWriter})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(etcd.Stop)
-		store, err := appcontext.Open(appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(store.Close)
+		etcd, store := newStore(ctx)
 		for _, project := range []string{"retail", "bank", "later"} {
 			newGroup(ctx, store, project)
 		}

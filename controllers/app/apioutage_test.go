@@ -17,10 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
-	"github.com/healthscope/healthscope/e2e/controlplane"
 	"github.com/healthscope/healthscope/e2e/faults"
 	"github.com/healthscope/healthscope/e2e/suite"
-	"github.com/healthscope/healthscope/healthscope/appcontext"
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
@@ -43,12 +41,7 @@ var _ = Describe("the status REST API of a replica whose API server is away", fu
 		namespace := suite.NewNamespace(ctx, api)
 		scope := &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
 		Expect(api.Create(ctx, scope)).To(Succeed())
-		etcd, err := controlplane.StartEtcd(ctx, controlplane.EtcdOptions{Log: GinkgoWriter})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(etcd.Stop)
-		store, err := appcontext.Open(appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(store.Close)
+		etcd, store := newStore(ctx)
 		id := newGroup(ctx, store, "retail")
 		newBundle(ctx, namespace, id+"-web", "quiet-fox")
 		leader := start(ctx, namespace, "controller") // It stays in touch, and writes what the other one must not miss.

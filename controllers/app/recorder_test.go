@@ -12,19 +12,13 @@ import (
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/app"
-	"github.com/healthscope/healthscope/e2e/controlplane"
 	"github.com/healthscope/healthscope/e2e/suite"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
 var _ = Describe("the recorder of healthscope controller", func() {
 	It("saves bundles where healthscope status shows them after the cluster has gone", func(ctx SpecContext) {
-		etcd, err := controlplane.StartEtcd(ctx, controlplane.EtcdOptions{Log: GinkgoWriter})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(etcd.Stop)
-		store, err := appcontext.Open(appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(store.Close)
+		etcd, store := newStore(ctx)
 		newGroup(ctx, store, "retail")
 		view, err := store.View(ctx, appcontext.GroupSubject("retail", "shop", "v1", "autumn"), "")
 		Expect(err).NotTo(HaveOccurred())

@@ -10,12 +10,10 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
@@ -146,17 +144,7 @@ var _ = Describe("A monitor in trouble", func() {
 
 	It("ends with an error when its Lease is stolen, and writes nothing afterwards", func(ctx SpecContext) {
 		options.LeaseDuration = 3 * time.Second
-		options.Registerer = prometheus.NewRegistry()
-		managerOptions, err := monitor.ManagerOptions(options)
-		Expect(err).NotTo(HaveOccurred())
-		managerOptions.Metrics.BindAddress = "0"
-		managerOptions.Controller.SkipNameValidation = new(true)
-		seen := &requests{}
-		config := plane.Config()
-		config.Wrap(seen.wrap)
-		mgr, err := ctrl.NewManager(config, managerOptions)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(monitor.Setup(mgr, options)).To(Succeed())
+		mgr, seen := newManager(plane.Config(), GinkgoLogr, options)
 		ended := make(chan error, 1)
 		run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		DeferCleanup(cancel)

@@ -10,7 +10,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/healthscope/healthscope/controllers/monitor"
@@ -45,16 +44,7 @@ var _ = Describe("A monitor's life", func() {
 		options := monitor.Options{LeaseNamespace: namespace, Registerer: prometheus.NewRegistry()}
 		first := start(ctx, options)
 
-		managerOptions, err := monitor.ManagerOptions(options)
-		Expect(err).NotTo(HaveOccurred())
-		managerOptions.Metrics.BindAddress = "0"
-		managerOptions.Controller.SkipNameValidation = new(true)
-		seen := &requests{}
-		config := plane.Config()
-		config.Wrap(seen.wrap)
-		second, err := ctrl.NewManager(config, managerOptions)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(monitor.Setup(second, options)).To(Succeed())
+		second, seen := newManager(plane.Config(), GinkgoLogr, options)
 		ended := make(chan error, 1)
 		go func() { ended <- second.Start(ctx) }()
 

@@ -57,6 +57,25 @@ func newNamespace(ctx context.Context) string {
 	return suite.NewNamespace(ctx, api, &k8spluginv1alpha1.ResourceBundleState{})
 }
 
+// newManager returns a manager with a monitor, and what it asks of the API server.
+func newManager(config *rest.Config, logger logr.Logger, opts monitor.Options) (ctrl.Manager, *requests) {
+	GinkgoHelper()
+	seen := &requests{}
+	if opts.Registerer == nil {
+		opts.Registerer = prometheus.NewRegistry()
+	}
+	config.Wrap(seen.wrap)
+	options, err := monitor.ManagerOptions(opts)
+	Expect(err).NotTo(HaveOccurred())
+	options.Logger = logger
+	options.Metrics.BindAddress = "0"
+	options.Controller.SkipNameValidation = new(true) // One process, many monitors.
+	mgr, err := ctrl.NewManager(config, options)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(monitor.Setup(mgr, opts)).To(Succeed())
+	return mgr, seen
+}
+
 // running is a monitor that runs.
 type running struct {
 	*requests
@@ -73,21 +92,8 @@ func start(ctx context.Context, opts monitor.Options) *running {
 // startAs runs a monitor with a configuration of its own, and returns when it leads.
 func startAs(ctx context.Context, config *rest.Config, logger logr.Logger, opts monitor.Options) *running {
 	GinkgoHelper()
-	seen := &requests{}
-	if opts.Registerer == nil {
-		opts.Registerer = prometheus.NewRegistry()
-	}
 	config.QPS = -1
-	config.Wrap(seen.wrap)
-	options, err := monitor.ManagerOptions(opts)
-	Expect(err).NotTo(HaveOccurred())
-	options.Logger = logger
-	options.Metrics.BindAddress = "0"
-	options.Controller.SkipNameValidation = new(true) // One process, many monitors.
-	mgr, err := ctrl.NewManager(config, options)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(monitor.Setup(mgr, opts)).To(Succeed())
-
+	mgr, seen := newManager(config, logger, opts)
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx)) // It outlives the step that starts it.
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(run) }()

@@ -8,13 +8,16 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 )
 
 // soak churns for a time in which much goes wrong, and returns an error when a process has grown, when there are errors that
 // nothing explains, or when not everything is right in the end.
 func soak(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
+	klog.SetLogger(logr.Discard()) // The client tells of answers that an API server did not finish, which are asked for again.
 	p, err := openPlane(ctx, o, stderr)
 	defer func() { err = errors.Join(err, p.close()) }()
 	if err != nil {
