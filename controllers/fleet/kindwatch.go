@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,17 +26,6 @@ import (
 // listTimeout is the deadline of one request for a list, or for a page of it.
 const listTimeout = time.Minute
 
-// doubtTime is how long something must be refused or missing before that is believed of what has been read:
-// an API server that starts knows neither rights nor CRDs at first, and a Lease that is deleted is made anew by a monitor that lives.
-const doubtTime = 10 * time.Second
-
-// outageTime is how long a kind must fail to be read in other ways before that is
-// believed: an API server that is restarted, or an API behind it, takes less.
-const outageTime = time.Minute
-
-// maxErrorText bounds the text of an error in a message, in bytes.
-const maxErrorText = 200
-
 // findBackoff is how it is tried again to ask the cluster for its kinds after it gave no answer.
 var findBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 6, Cap: DefaultFindInterval}
 
@@ -52,9 +40,11 @@ type kindWatch struct {
 	started time.Time
 	cancel  context.CancelFunc
 
-	mu      sync.Mutex
-	synced  bool
-	problem *problem
+	mu sync.Mutex
+	// unserved ends the informer, which runs for as long as the kind is served as it was found; nil while none runs.
+	unserved context.CancelFunc
+	synced   bool
+	problem  *problem
 	// refused is since when every attempt to read the kind is refused, silent since when every one fails without
 	// having been refused, and failing since when every one fails in any way; zero when they do not.
 	refused, silent, failing time.Time
@@ -63,15 +53,6 @@ type kindWatch struct {
 	past *kindWatch
 	away ClusterState
 }
-
-// problem is why the objects of a kind cannot be seen.
-type problem struct {
-	reason  healthscope.Reason
-	message string
-}
-
-// outage says whether the kind fails to be read without having been refused.
-func (p *problem) outage() bool { return p.reason == healthscope.ReasonNotSynced }
 
 func (w *kindWatch) stop() { w.cancel() }
 
@@ -147,18 +128,33 @@ func (w *kindWatch) get(name types.NamespacedName, unknown healthscope.Result) L
 	return Lookup{Result: unknown}
 }
 
-// run finds the resource of the kind and watches it until ctx ends.
+// run finds the resource of the kind and watches it, until ctx ends. A kind that is served no longer may come back with another name or scope.
 func (w *kindWatch) run(ctx context.Context) {
-	if mapping := w.find(ctx); mapping != nil {
+	for mapping := w.find(ctx); mapping != nil; mapping = w.find(ctx) {
 		w.watch(ctx, mapping.Resource)
+		if !w.pause(ctx, w.objects.FindInterval) {
+			return
+		}
+		w.mapper = w.objects.freshMapper(w)
+	}
+}
+
+// pause waits, and returns false when ctx ends.
+func (w *kindWatch) pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
 // find returns the resource of the kind, however long it takes until the
-// cluster serves it. It returns nil when ctx ends, and for a kind that cannot be referred to.
+// cluster serves it so that it can be referred to. It returns nil when ctx ends.
 //
-// A kind gives no event when it comes: this is the one thing that is asked for
-// again and again, and only while somebody wants it.
+// A kind gives no event when it comes or changes: this is the one thing that is
+// asked for again and again, and only while somebody wants it. A mapper asks
+// anew for what it does not know, but never for what it knows.
 func (w *kindWatch) find(ctx context.Context) *meta.RESTMapping {
 	backoff := findBackoff
 	for {
@@ -167,7 +163,8 @@ func (w *kindWatch) find(ctx context.Context) *meta.RESTMapping {
 		switch {
 		case err == nil && mapping.Scope.Name() != meta.RESTScopeNameNamespace:
 			w.fail(&problem{healthscope.ReasonInvalidReference, fmt.Sprintf("%s %s is not namespaced; only objects in a namespace can be referred to", w.GroupVersion(), w.GroupVersionKind.Kind)})
-			return nil
+			w.mapper = w.objects.freshMapper(w)
+			pause = w.objects.FindInterval
 		case err == nil:
 			return mapping
 		case meta.IsNoMatchError(err):
@@ -176,9 +173,7 @@ func (w *kindWatch) find(ctx context.Context) *meta.RESTMapping {
 		default: // There was no answer, which says nothing about the kind.
 			pause = backoff.Step()
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !w.pause(ctx, pause) {
 			return nil
 		}
 	}
@@ -218,7 +213,14 @@ func (w *kindWatch) failed(ctx context.Context, err error) {
 	}
 }
 
+// watch holds the Results of a resource until ctx ends, or the resource is certain to be served no longer.
 func (w *kindWatch) watch(ctx context.Context, resource schema.GroupVersionResource) {
+	ctx, end := context.WithCancel(ctx)
+	var settling sync.WaitGroup
+	defer settling.Wait()
+	defer end()
+	w.begin(end)
+	defer w.begin(nil)
 	informer := cache.NewSharedIndexInformerWithOptions(w.listWatch(resource), &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{})
 	// Neither call can fail before the informer runs.
 	_ = informer.SetTransform(w.judge)
@@ -231,14 +233,24 @@ func (w *kindWatch) watch(ctx context.Context, resource schema.GroupVersionResou
 	if err != nil {
 		return // The informer has been stopped.
 	}
-	go func() {
+	settling.Go(func() {
 		select {
 		case <-registration.HasSyncedChecker().Done():
 			w.settle()
 		case <-ctx.Done():
 		}
-	}()
+	})
 	informer.RunWithContext(ctx)
+}
+
+// begin notes how the informer is ended that begins to run, and forgets what one before it has read; nil for none.
+func (w *kindWatch) begin(end context.CancelFunc) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.unserved = end
+	if end != nil {
+		w.synced, w.results = false, map[types.NamespacedName]healthscope.Result{}
+	}
 }
 
 // judged is what the informer keeps of an object.
@@ -320,61 +332,5 @@ func (w *kindWatch) clear() {
 	w.mu.Unlock()
 	if news {
 		w.notify(w.Kind, types.NamespacedName{})
-	}
-}
-
-// fail notes why the kind cannot be seen, and tells if that is news. Of problems
-// with the same reason the first stays: the texts of errors hold ports and numbers, which change with every attempt.
-func (w *kindWatch) fail(p *problem) {
-	w.mu.Lock()
-	if w.doubts(p, time.Now()) {
-		w.mu.Unlock()
-		return
-	}
-	news := w.problem == nil || w.problem.reason != p.reason
-	if news {
-		w.problem = p
-	}
-	w.mu.Unlock()
-	if news {
-		w.notify(w.Kind, types.NamespacedName{})
-	}
-}
-
-// doubts says whether a problem is too young to be believed. The reflector tries
-// again and again, so that it will be told of again. A refusal is believed at once of a kind that has never been read.
-func (w *kindWatch) doubts(p *problem, now time.Time) bool {
-	if w.failing.IsZero() {
-		w.failing = now
-	}
-	if p.outage() {
-		w.refused = time.Time{} // The API server may know nothing yet when it is back.
-		if w.silent.IsZero() {
-			w.silent = now
-		}
-		since := w.failing
-		if w.problem != nil {
-			since = w.silent // A refusal is not taken back because the API server is restarted.
-		}
-		return now.Sub(since) < outageTime
-	}
-	w.silent = time.Time{}
-	if w.refused.IsZero() {
-		w.refused = now
-	}
-	return w.synced && w.problem == nil && now.Sub(w.refused) < doubtTime
-}
-
-// readProblem says why a kind cannot be read; nil when it merely has to be read again from the start.
-func readProblem(gvk schema.GroupVersionKind, err error) *problem {
-	switch {
-	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
-		return nil
-	case apierrors.IsForbidden(err):
-		return &problem{healthscope.ReasonForbidden, fmt.Sprintf("the controller may not list and watch %s %s", gvk.GroupVersion(), gvk.Kind)}
-	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
-		return &problem{healthscope.ReasonKindNotFound, fmt.Sprintf("the cluster does not serve %s %s for watching", gvk.GroupVersion(), gvk.Kind)}
-	default:
-		return &problem{healthscope.ReasonNotSynced, fmt.Sprintf("cannot list and watch %s %s: %s", gvk.GroupVersion(), gvk.Kind, shortened(err.Error()))}
 	}
 }

@@ -1,14 +1,24 @@
 package fleet
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/healthscope/healthscope/healthscope"
 )
+
+// noMapper gives no answer.
+type noMapper struct{ meta.RESTMapper }
+
+func (noMapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error) {
+	return nil, errors.New("no answer")
+}
 
 // What is referred to directly is told as far as its cluster is seen, keeps its last state while it is not, and until it has been read anew.
 func TestObjectsOfALostCluster(t *testing.T) {
@@ -38,10 +48,13 @@ func TestObjectsOfALostCluster(t *testing.T) {
 		t.Errorf("the loss was told %d times", told)
 	}
 
-	next := &kindWatch{place: w.place, objects: o, started: time.Now(), results: map[types.NamespacedName]healthscope.Result{}, cancel: func() {}, notify: o.notify}
-	next.succeed(w, ClusterState{Name: "local", Reachability: Unreachable, Since: time.Now()})
-	o.kinds[w.place] = next
-	o.clusters["local"].state.Reachability = Connected
+	o.ctx = t.Context()
+	o.clusters["local"].client, o.clusters["local"].mapper = struct{ dynamic.Interface }{}, noMapper{}
+	state(Connected)
+	next := o.kinds[w.place]
+	if next == w {
+		t.Fatal("a kind is not read anew when its cluster is back")
+	}
 	look(healthscope.Unknown, healthscope.ReasonClusterUnreachable, healthscope.Ready, false)
 	next.settle()
 	look(healthscope.NotPresent, healthscope.ReasonNotFound, "", false)

@@ -83,6 +83,7 @@ type place struct {
 type objectCluster struct {
 	client     dynamic.Interface
 	mapper     meta.RESTMapper
+	newMapper  func() (meta.RESTMapper, error)
 	namespaces []string
 	state      ClusterState
 }
@@ -124,19 +125,21 @@ func (o *Objects) Attach(cluster string, a Access) error {
 	if err != nil {
 		return errors.Wrapf(err, "cannot make a client for cluster %q", cluster)
 	}
-	// It asks for a kind when somebody does.
-	mapper, err := apiutil.NewDynamicRESTMapper(a.Config, &http.Client{Transport: client.Transport, Timeout: discoveryTimeout})
+	newMapper := func() (meta.RESTMapper, error) { // It asks for a kind when somebody does.
+		return apiutil.NewDynamicRESTMapper(a.Config, &http.Client{Transport: client.Transport, Timeout: discoveryTimeout})
+	}
+	mapper, err := newMapper()
 	if err != nil {
 		return errors.Wrapf(err, "cannot make a client for cluster %q", cluster)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	known := o.known(cluster)
-	known.client, known.mapper, known.namespaces = objects, mapper, a.Namespaces
+	known.client, known.mapper, known.newMapper, known.namespaces = objects, mapper, newMapper, a.Namespaces
 	if known.state.Reachability == "" {
 		known.state.Reachability = Connected // Nobody looks after that.
 	}
-	o.renew(cluster)
+	o.renew(cluster, known.state)
 	return nil
 }
 
@@ -174,13 +177,13 @@ func (o *Objects) setState(s ClusterState) {
 		return
 	}
 	if s.Answers() && before.Reachability != Connecting && before.Reachability != "" {
-		o.renew(s.Name)
+		o.renew(s.Name, before)
 	}
 	o.tell(s.Name)
 }
 
-// renew watches anew what is wanted of a cluster. What was known stays known until it has been read again.
-func (o *Objects) renew(cluster string) {
+// renew watches anew what is wanted of a cluster. What was known stays known until it has been read again, and is told as that of a cluster in the state away.
+func (o *Objects) renew(cluster string, away ClusterState) {
 	before := map[place]*kindWatch{}
 	for at, w := range o.kinds {
 		if at.Cluster == cluster {
@@ -196,7 +199,7 @@ func (o *Objects) renew(cluster string) {
 	}
 	for at, w := range before {
 		if o.kinds[at] != nil {
-			o.kinds[at].succeed(w, o.clusters[cluster].state)
+			o.kinds[at].succeed(w, away)
 		}
 	}
 }
@@ -268,6 +271,23 @@ func (o *Objects) ensure(kind Kind) {
 		o.kinds[at] = w
 		go w.run(ctx)
 	}
+}
+
+// freshMapper returns a mapper for a watch that knows nothing yet, also for watches that begin later; or the watch's own when none can be made.
+func (o *Objects) freshMapper(w *kindWatch) meta.RESTMapper {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	known := o.clusters[w.Cluster]
+	if known == nil || known.client != w.client {
+		return w.mapper // There is another way to the cluster by now, and another watch.
+	}
+	if known.mapper != w.mapper {
+		return known.mapper // Somebody else has asked for it.
+	}
+	if mapper, err := known.newMapper(); err == nil {
+		known.mapper = mapper
+	}
+	return known.mapper
 }
 
 // places are the namespaces in which kinds are watched, one of which may stand for all.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -251,22 +252,26 @@ spec:
 var _ = Describe("Objects of a kind that comes and goes", func() {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "widgets.acme.example.com"}}
 	var admin client.Client
+	uninstall := func(ctx context.Context, crd client.Object) {
+		GinkgoHelper()
+		Expect(client.IgnoreNotFound(admin.Delete(ctx, crd))).To(Succeed())
+		Eventually(func() error { return admin.Get(ctx, client.ObjectKeyFromObject(crd), crd) }).Should(MatchError(apierrors.IsNotFound, "NotFound"))
+	}
 	BeforeEach(func() {
 		scheme := suite.Scheme()
 		Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
 		var err error
 		admin, err = client.New(plane.Config(), client.Options{Scheme: scheme})
 		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(func(ctx SpecContext) {
-			Expect(client.IgnoreNotFound(admin.Delete(ctx, crd))).To(Succeed())
-			Eventually(func() error { return admin.Get(ctx, client.ObjectKeyFromObject(crd), crd.DeepCopy()) }).Should(MatchError(apierrors.IsNotFound, "NotFound"))
-		})
+		DeferCleanup(func(ctx SpecContext) { uninstall(ctx, crd.DeepCopy()) })
 	})
 	newWidget := func(ctx context.Context) {
 		GinkgoHelper()
 		w := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "default", "name": "a"}}}
 		w.SetGroupVersionKind(widgets)
-		Expect(api.Create(ctx, w)).To(Succeed())
+		fresh, err := client.New(plane.Config(), client.Options{}) // It does not know how the kind was served before.
+		Expect(err).NotTo(HaveOccurred())
+		Expect(fresh.Create(ctx, w)).To(Succeed())
 	}
 
 	It("are Unknown without it, and known as soon as it is there", func(ctx SpecContext) {
@@ -287,6 +292,30 @@ var _ = Describe("Objects of a kind that comes and goes", func() {
 		newWidget(ctx)
 		Eventually(widget).Should(HavePrefix("Ready"))
 	})
+
+	It("are found however their CRD comes back", func(ctx SpecContext) {
+		Expect(plane.InstallManifests(ctx, suite.Manifest(strings.ReplaceAll(widgetCRD, "Namespaced", "Cluster")))).To(Succeed())
+		o := observe(plane.Config())
+		o.want(widgets)
+		widget := o.state(widgets, "default", "a")
+		Eventually(widget).Should(Equal("Unknown InvalidReference"))
+
+		By("in namespaces")
+		uninstall(ctx, crd.DeepCopy())
+		Expect(plane.InstallManifests(ctx, suite.Manifest(widgetCRD))).To(Succeed())
+		Eventually(widget).Should(Equal("NotPresent NotFound"))
+		newWidget(ctx)
+		Eventually(widget).Should(HavePrefix("Ready"))
+
+		By("with another name")
+		uninstall(ctx, crd.DeepCopy())
+		Expect(plane.InstallManifests(ctx, suite.Manifest(strings.ReplaceAll(widgetCRD, "widgets", "gadgets")))).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			uninstall(ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "gadgets.acme.example.com"}})
+		})
+		newWidget(ctx)
+		Eventually(widget, "60s").Should(HavePrefix("Ready"))
+	}, SpecTimeout(2*time.Minute))
 
 	It("are Unknown again when it has gone, and that is certain", func(ctx SpecContext) {
 		Expect(plane.InstallManifests(ctx, suite.Manifest(widgetCRD))).To(Succeed())

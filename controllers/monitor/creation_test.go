@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -73,6 +74,17 @@ var _ = Describe("A monitor that makes bundles", func() {
 			return len(names) == 1 && get(ctx, namespace, names[0]).UID != made.UID
 		}).Should(BeTrue())
 		Consistently(bundlesOf(ctx, namespace)).Should(ConsistOf("shop"))
+	})
+
+	It("makes them again when their CRD was away", func(ctx SpecContext) {
+		create(ctx, named(namespace, "one", "shop"))
+		start(ctx, options)
+		Eventually(statesOf(ctx, namespace, "shop")).Should(HaveLen(1))
+		uninstallBundleCRD(ctx)
+		Consistently(func() error { return api.List(ctx, &k8spluginv1alpha1.ResourceBundleStateList{}) }).WithTimeout(5 * time.Second).ShouldNot(Succeed())
+		Expect(plane.InstallManifests(ctx, bundleCRD)).To(Succeed())
+		Eventually(bundlesOf(ctx, namespace)).WithTimeout(90 * time.Second).Should(ConsistOf("shop"))
+		Eventually(statesOf(ctx, namespace, "shop")).WithTimeout(90 * time.Second).Should(HaveLen(1))
 	})
 
 	It("respects the bundles of others", func(ctx SpecContext) {

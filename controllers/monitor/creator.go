@@ -220,8 +220,8 @@ func (c *creator) create(ctx context.Context, wanted claim) error {
 		c.created()
 		c.logger.Info("Made bundle", "bundle", name, "label", wanted.index())
 		return nil
-	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return nil // The namespace goes, and with it what carries the label.
+	case namespaceGoes(err):
+		return nil // And with it what carries the label.
 	case apierrors.IsInvalid(err):
 		c.reportOdd(wanted, err.Error())
 		return nil
@@ -230,6 +230,14 @@ func (c *creator) create(ctx context.Context, wanted claim) error {
 	}
 	// Also when the name is taken: the cache will say by whom.
 	return fmt.Errorf("cannot make bundle %q: %w", name, err)
+}
+
+// namespaceGoes says whether a bundle could not be made because its namespace is going or gone. That something else was
+// not found is no end: it is what an API server says while it has no CRD of bundles.
+func namespaceGoes(err error) bool {
+	answer, ok := errors.AsType[*apierrors.StatusError](err)
+	missing := ok && apierrors.IsNotFound(err) && answer.ErrStatus.Details != nil && answer.ErrStatus.Details.Kind == "namespaces"
+	return missing || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
 // refused notes that a bundle may not be made, and says so when that is news:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -206,6 +207,7 @@ func TestCreatorAnswers(t *testing.T) {
 	t.Parallel()
 	terminating := apierrors.NewForbidden(bundleResource, "a", errors.New("because it is being terminated"))
 	terminating.ErrStatus.Details.Causes = append(terminating.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
+	noCRD := apierrors.NewGenericServerResponse(http.StatusNotFound, "post", bundleResource, "", "404 page not found", 0, true)
 	cases := map[string]struct {
 		reason   string
 		value    string
@@ -217,7 +219,8 @@ func TestCreatorAnswers(t *testing.T) {
 			"The cache is yet to say who has the name.", "a", apierrors.NewAlreadyExists(bundleResource, "a"), func(n int) bool { return n > 10 && n < 200 }, 0,
 		},
 		"terminating": {"The namespace goes.", "a", terminating, func(n int) bool { return n == 1 }, 0},
-		"gone":        {"The namespace is gone.", "a", apierrors.NewNotFound(bundleResource, "a"), func(n int) bool { return n == 1 }, 0},
+		"gone":        {"The namespace is gone.", "a", apierrors.NewNotFound(corev1.Resource("namespaces"), "a"), func(n int) bool { return n == 1 }, 0},
+		"no CRD":      {"The CRD may come back.", "a", noCRD, func(n int) bool { return n > 10 && n < 200 }, 0},
 		"no value":    {"It is nobody's name.", "", nil, func(n int) bool { return n == 0 }, 1},
 		"passing":     {"It is tried again, at growing intervals.", "a", errPassing, func(n int) bool { return n > 10 && n < 200 }, 0},
 	}

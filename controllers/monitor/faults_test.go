@@ -12,7 +12,6 @@ import (
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -132,11 +131,7 @@ var _ = Describe("A monitor in trouble", func() {
 		start(ctx, options)
 		create(ctx, newBundle(namespace, "1-sink"), newPod(namespace, "pod", "1-sink"))
 		Eventually(statesOf(ctx, namespace, "1-sink")).Should(HaveLen(1))
-		crd := &unstructured.Unstructured{}
-		crd.SetAPIVersion("apiextensions.k8s.io/v1")
-		crd.SetKind("CustomResourceDefinition")
-		crd.SetName("resourcebundlestates.k8splugin.io")
-		uninstall(ctx, crd)
+		uninstallBundleCRD(ctx)
 		Expect(plane.InstallManifests(ctx, bundleCRD)).To(Succeed())
 		Eventually(func() error { return api.Create(ctx, newBundle(namespace, "1-sink")) }).Should(Succeed())
 		Eventually(statesOf(ctx, namespace, "1-sink")).WithTimeout(90 * time.Second).Should(HaveLen(1))

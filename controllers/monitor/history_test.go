@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,23 +29,33 @@ import (
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// shelf is an API server with one bundle.
+// shelf is an API server with one bundle, and a cache of it.
 type shelf struct {
 	client.Reader
 
 	stored *k8spluginv1alpha1.ResourceBundleState
+	// cached is what the cache has while it lags, and nil while it does not.
+	cached *k8spluginv1alpha1.ResourceBundleState
 	writes int
 }
 
 func (s *shelf) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
-	s.stored.DeepCopyInto(object.(*k8spluginv1alpha1.ResourceBundleState)) //nolint:forcetypeassert // The reconciler reads nothing else.
+	newest := s.stored
+	if s.cached != nil {
+		newest = s.cached
+	}
+	newest.DeepCopyInto(object.(*k8spluginv1alpha1.ResourceBundleState)) //nolint:forcetypeassert // The reconciler reads nothing else.
 	return nil
 }
 
 func (s *shelf) put(_ context.Context, b *k8spluginv1alpha1.ResourceBundleState) error {
+	if b.ResourceVersion != s.stored.ResourceVersion {
+		return apierrors.NewConflict(bundleResource, b.Name, errors.New("it has been changed"))
+	}
 	version, _ := strconv.Atoi(s.stored.ResourceVersion)
 	b.ResourceVersion = strconv.Itoa(version + 1)
-	s.stored = b.DeepCopy()
+	s.stored.ObjectMeta = *b.ObjectMeta.DeepCopy()
+	s.stored.Status = *b.Status.DeepCopy()
 	s.writes++
 	return nil
 }
@@ -65,12 +77,16 @@ type history struct {
 
 var historyKinds = []string{"ConfigMap", "Pod"}
 
+// chosen is the value of the label that the bundle selects, which is not its name.
+const chosen = "chosen"
+
 func newHistory(t *rapid.T) *history {
 	h := &history{
 		t: t, api: &shelf{stored: bundleAt("1")}, clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0)),
 		truth: map[string]map[string]*unstructured.Unstructured{}, refused: sets.New[string](),
 		since: map[string]k8spluginv1alpha1.ResourceHealth{},
 	}
+	h.api.stored.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{testKey: chosen}}
 	for _, kind := range historyKinds {
 		h.truth[kind] = map[string]*unstructured.Unstructured{}
 	}
@@ -78,8 +94,9 @@ func newHistory(t *rapid.T) *history {
 	return h
 }
 
-// start starts a monitor, which remembers nothing.
+// start starts a monitor, which remembers nothing and reads everything anew.
 func (h *history) start() {
+	h.api.cached = nil
 	h.watches = &watches{
 		membership: membership{keys: []string{testKey}}, ledger: newLedger(), stops: map[*watch]context.CancelFunc{},
 		sourceOf: func(p place) source { return source{place: p} },
@@ -88,7 +105,7 @@ func (h *history) start() {
 		w := h.watches.add(place{kind: schema.GroupVersionKind{Version: "v1", Kind: kind}, key: testKey})
 		w.logger = logr.Discard()
 		w.store.changed = func(touched sets.Set[claim]) {
-			if touched.Has(inNamespace("1-sink")) {
+			if touched.Has(inNamespace(chosen)) {
 				h.watches.ledger.touch(sink)
 			}
 		}
@@ -125,7 +142,7 @@ func (h *history) relist(w *watch) {
 // newObject is an object of the kind in some state, and in the bundle or not.
 func (h *history) newObject(kind, name, uid string) *unstructured.Unstructured {
 	h.version++
-	o := object("ns", name, rapid.SampledFrom([]string{"1-sink", "1-sink", "1-sink", "2-other"}).Draw(h.t, "label"), strconv.Itoa(h.version))
+	o := object("ns", name, rapid.SampledFrom([]string{chosen, chosen, chosen, sink.Name}).Draw(h.t, "label"), strconv.Itoa(h.version))
 	o.SetKind(kind)
 	o.SetUID(types.UID(uid))
 	if kind == "Pod" {
@@ -138,7 +155,7 @@ func (h *history) newObject(kind, name, uid string) *unstructured.Unstructured {
 func (h *history) step() {
 	kind := rapid.SampledFrom(historyKinds).Draw(h.t, "kind")
 	w := h.watch(kind)
-	switch rapid.SampledFrom([]string{"object", "object", "object", "object", "relist", "refuse", "allow", "restart", "pass"}).Draw(h.t, "step") {
+	switch rapid.SampledFrom([]string{"object", "object", "object", "object", "relist", "refuse", "allow", "restart", "pass", "lag", "catch up"}).Draw(h.t, "step") {
 	case "object":
 		h.changeObject(kind)
 	case "relist":
@@ -157,6 +174,10 @@ func (h *history) step() {
 		h.relist(w)
 	case "restart":
 		h.start()
+	case "lag":
+		h.api.cached = h.api.stored.DeepCopy()
+	case "catch up":
+		h.api.cached = nil
 	case "pass":
 		h.clock.SetTime(h.clock.Now().Add(time.Duration(rapid.IntRange(0, 5000).Draw(h.t, "ms")) * time.Millisecond))
 	}
@@ -230,7 +251,7 @@ func (h *history) inBundle() []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
 	for _, kind := range historyKinds {
 		for o := range maps.Values(h.truth[kind]) {
-			if o.GetLabels()[testKey] == "1-sink" {
+			if o.GetLabels()[testKey] == chosen {
 				objects = append(objects, o)
 			}
 		}
@@ -250,6 +271,7 @@ func TestAnyHistoryEndsInTheTruth(t *testing.T) {
 			h.step()
 			h.reconcile()
 		}
+		h.api.cached = nil
 		before := h.api.stored.Status.DeepCopy()
 		for _, kind := range historyKinds {
 			h.refused.Delete(kind)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -180,6 +181,31 @@ func TestReconcileWritesOnlyWhatDiffers(t *testing.T) {
 	g.ledger = newLedger() // As after a restart.
 	g.reconcile()
 	g.wantWrites(0)
+}
+
+// TestReconcileKnowsTheSelectorWhileTheCacheLags has an object change before the cache has the write for the one before it.
+func TestReconcileKnowsTheSelectorWhileTheCacheLags(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	b := g.stored()
+	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"emco/deployment-id": "another-name"}}
+	if err := g.api.Update(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	g.stale = g.stored()
+	var asked []*metav1.LabelSelector
+	g.members = func(b *k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, error) {
+		asked = append(asked, b.Spec.Selector)
+		return g.objects, nil
+	}
+	for _, name := range []string{"a", "b"} {
+		g.change(object("ns", name, "another-name", "1"))
+		g.reconcile()
+	}
+	g.wantWrites(2)
+	if len(asked) != 2 || !reflect.DeepEqual(asked[0], asked[1]) {
+		t.Errorf("members were asked for by %v, want the bundle's selector both times", asked)
+	}
 }
 
 func TestReconcilePacesWrites(t *testing.T) {

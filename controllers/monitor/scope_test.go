@@ -70,6 +70,16 @@ func uninstall(ctx context.Context, crd *unstructured.Unstructured) {
 	}).Should(BeTrue())
 }
 
+// uninstallBundleCRD removes the CRD of bundles, with all bundles.
+func uninstallBundleCRD(ctx context.Context) {
+	GinkgoHelper()
+	crd := &unstructured.Unstructured{}
+	crd.SetAPIVersion("apiextensions.k8s.io/v1")
+	crd.SetKind("CustomResourceDefinition")
+	crd.SetName("resourcebundlestates.k8splugin.io")
+	uninstall(ctx, crd)
+}
+
 // createCustom creates an object of a kind with the label of the bundle 1-sink, as soon as the kind is served.
 func createCustom(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) {
 	GinkgoHelper()

@@ -45,6 +45,7 @@ func (r *reconciler) write(ctx context.Context, b *k8spluginv1alpha1.ResourceBun
 		return r.failed(ctx, b, sizeOf(&next), began, err)
 	}
 	written.ManagedFields = writers(written.ManagedFields)
+	written.Spec = b.Spec // While the cache lags, this is the bundle, and its selector says what belongs to it.
 	r.ledger.wrote(written, changes, began, r.clock.Since(began))
 	if what := pruned(&next, &b.Status); what != "" && written.ResourceVersion == b.ResourceVersion {
 		// Nothing was left to store of what was sent, so that no watch will tell of it.
