@@ -131,6 +131,32 @@ func TestDeletionsAreLimited(t *testing.T) {
 	}
 }
 
+// A deletion that is not limited does not let the pause of those that are begin earlier.
+func TestThePauseBetweenDeletionsIsWhole(t *testing.T) {
+	w := start(t)
+	w.plan.Limit = plan.Limit{Percent: 20}
+	w.restart()
+	all := many(200, "Ready")
+	w.sync(all...)
+	left := func(want int) {
+		t.Helper()
+		if n := len(w.stored()); n != want {
+			t.Errorf("%d are left, want %d", n, want)
+		}
+	}
+	w.sync(all[1:]...)
+	left(199)
+	w.advance(aaisync.DefaultDeletionPause - time.Second)
+	w.sync()
+	left(160)
+	w.advance(time.Second)
+	w.sync()
+	left(160)
+	w.advance(aaisync.DefaultDeletionPause - time.Second)
+	w.sync()
+	left(120)
+}
+
 func TestARemovedClusterGoesAtOnce(t *testing.T) {
 	w := start(t)
 	w.plan.Limit = plan.Limit{Percent: 20}

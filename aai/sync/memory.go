@@ -76,7 +76,7 @@ func newMemory() *memory {
 		knowledge:      knowledge{known: map[aai.Key]*aai.Document{}, owned: map[string]int{}, seen: map[aai.Key]time.Time{}, uncertain: map[aai.Key]bool{}},
 		troubles: troubles{
 			failing: map[aai.Key]failure{}, parked: map[aai.Key]parking{}, absent: map[string]bool{}, dead: map[aai.Key]deadLetter{},
-			conflicts: map[aai.Key]plan.Conflict{}, kept: map[aai.Key]plan.Kept{}, brakes: map[string]*plan.Brake{},
+			conflicts: map[aai.Key]plan.Conflict{}, kept: map[aai.Key]plan.Kept{}, brakes: map[string]*brake{},
 		},
 		standing: map[aai.Key]Object{},
 		counts:   map[State]int{},

@@ -228,13 +228,11 @@ func (p *pass) brake(key aai.Key, d plan.Decision) plan.Decision {
 	if !p.holds.Limits(source) {
 		return d
 	}
+	now := p.options.Clock()
 	if p.brakes[source] == nil {
-		p.brakes[source] = plan.NewBrake(p.owned[source], p.options.Plan.Limit)
-		if len(p.brakes) == 1 {
-			p.braked = p.options.Clock()
-		}
+		p.brakes[source] = &brake{plan.NewBrake(p.owned[source], p.options.Plan.Limit), now}
 	}
-	if p.brakes[source].Take(key) {
+	if p.brakes[source].take(key, now) {
 		return d
 	}
 	return plan.Decision{Kept: p.brakes[source].Kept(key, source)}

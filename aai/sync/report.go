@@ -208,9 +208,9 @@ func (p *pass) nextPass() time.Time {
 	for _, parked := range p.parked {
 		earlier(parked.until)
 	}
-	for _, brake := range p.brakes {
-		if brake.Refused() {
-			earlier(p.braked.Add(p.options.DeletionPause))
+	for _, b := range p.brakes {
+		if b.Refused() {
+			earlier(b.since.Add(p.options.DeletionPause))
 		}
 	}
 	return next

@@ -255,6 +255,22 @@ func TestDeadLetterOfADeletion(t *testing.T) {
 	w.expect([]string{"GET", "DELETE a"}, func() { w.sync() })
 }
 
+// What waits for a VNF may turn out to be impossible. Then it waits no more, and asks for no pass.
+func TestADeadLetterThatWaitedBefore(t *testing.T) {
+	w := start(t, simulator.CloudRegion("o", "r"), simulator.Tenant("o", "r", "t"), simulator.GenericVNF("vnf-2"))
+	w.sync(document("a", "Ready"))
+	waiting := document("a", "Ready", linked("vnf-1"))
+	w.expectObjects(map[string]string{"a": "Pending MissingDependency"}, w.sync(waiting))
+	w.seed(simulator.GenericVNF("vnf-1"))
+	w.others(http.MethodPut, key("a").Path()+"/relationship-list/relationship", `{"related-to":"generic-vnf","related-link":"/network/generic-vnfs/generic-vnf/vnf-2"}`)
+	w.advance(aaisync.DefaultParkInterval)
+	r := w.sync(waiting)
+	w.expectObjects(map[string]string{"a": "Failed Rejected"}, r)
+	if r.NextPass.Sub(w.now) < aaisync.DefaultParkInterval {
+		t.Errorf("the next pass is in %s, though there is nothing to do before the next resync", r.NextPass.Sub(w.now))
+	}
+}
+
 func TestARelationshipThatOthersTook(t *testing.T) {
 	w := start(t)
 	w.sync(document("a", "Ready"))

@@ -24,9 +24,25 @@ type troubles struct {
 	conflicts map[aai.Key]plan.Conflict
 	// kept are documents that should go and stay.
 	kept map[aai.Key]plan.Kept
-	// brakes limit deletions, by data-source, since braked.
-	brakes map[string]*plan.Brake
-	braked time.Time
+	// brakes limit deletions, by data-source.
+	brakes map[string]*brake
+}
+
+// brake limits the deletions of a data-source from when it was made, and starts its pause anew with the first that it refuses.
+type brake struct {
+	*plan.Brake
+
+	since time.Time
+}
+
+// take says whether a document may go.
+func (b *brake) take(key aai.Key, now time.Time) bool {
+	before := b.Refused()
+	granted := b.Take(key)
+	if !before && b.Refused() {
+		b.since = now
+	}
+	return granted
 }
 
 // failure says how the last request about an object failed.
@@ -72,19 +88,19 @@ func (m *memory) revive(now time.Time, pause time.Duration) {
 			m.todo[key] = true
 		}
 	}
-	if now.Sub(m.braked) < pause {
-		return
-	}
-	m.braked = now
-	for source, brake := range m.brakes {
-		if !brake.Refused() {
+	released := map[string]bool{}
+	for source, b := range m.brakes {
+		switch {
+		case now.Sub(b.since) < pause:
+		case b.Refused():
+			m.brakes[source] = &brake{b.Next(m.owned[source]), now}
+			released[source] = true
+		default:
 			delete(m.brakes, source)
-			continue
 		}
-		m.brakes[source] = brake.Next(m.owned[source])
 	}
 	for key, kept := range m.kept {
-		if kept.Cause == plan.CauseLimit {
+		if kept.Cause == plan.CauseLimit && released[kept.Source] {
 			m.todo[key] = true
 		}
 	}
@@ -101,6 +117,7 @@ func (p *pass) fail(op plan.Operation, err error, together int) {
 		p.park(op, err)
 	case aai.DeadLetter:
 		p.dead[op.Key] = deadLetter{err: err, want: p.desired[op.Key]}
+		delete(p.parked, op.Key)
 	case aai.Stop:
 		p.stop(err)
 	case aai.Reread:

@@ -41,6 +41,7 @@ var _ = Describe("A source of which too little is known", func() {
 			Eventually(l.states).Should(Equal(map[string]string{"Service/web": "Ready", "Service/another": "Ready"}))
 			for _, r := range l.Requests() {
 				Expect(r.Method == http.MethodDelete && strings.HasSuffix(r.Path, idOf(l, "web"))).To(BeFalse(), "what is there is never deleted")
+				Expect(r.Body).NotTo(MatchRegexp(`"action":"delete","uri":"[^"]*`+idOf(l, "web")), "nor together with others")
 			}
 		},
 		Entry("a bundle that is truncated", `{"truncated":true,"resources":[]}`),

@@ -70,6 +70,38 @@ func TestABrokenBundleHoldsWhatItMaySpeakOf(t *testing.T) {
 	}
 }
 
+// TestDeletionsAreHeldUntilAScopeIsJudgedByAllThatThereIs has a bundle that is truncated, and whole again before the scope has been judged by it.
+func TestDeletionsAreHeldUntilAScopeIsJudgedByAllThatThereIs(t *testing.T) {
+	t.Parallel()
+	web, db := member("shop", "web", healthscope.Ready), member("shop", "db", healthscope.Ready)
+	whole, cut := newBundle(web, db), newBundle(web)
+	whole.Namespace, cut.Namespace, cut.Truncated = "shop", "shop", true
+	shop, j := name("shop", "s"), judgedScopes{}
+	i := newIndex(options(), configv1alpha1.SelectScoped, j, nil)
+	i.scopeExists(shop, noon, 1)
+	judge := func(b *fleet.Bundle, partial ...string) {
+		j[shop] = judged(placed(b.Members...)...)
+		j[shop].Partial = partial
+		i.scopeJudged(shop)
+	}
+	deletions := func() []string { return parts(i.take(tenant, nil)) }
+	i.bundleChanged(fleet.Change{New: whole})
+	judge(whole)
+	if got := deletions(); len(got) > 0 {
+		t.Errorf("deletions are held in %q while all is known", got)
+	}
+	i.bundleChanged(fleet.Change{Old: whole, New: cut})
+	judge(cut, whole.Cluster)
+	i.bundleChanged(fleet.Change{Old: cut, New: whole})
+	if got := deletions(); !slices.Equal(got, []string{whole.Cluster + "/shop"}) {
+		t.Errorf("deletions are held in %q before the scope is judged by the whole bundle", got)
+	}
+	judge(whole)
+	if got := deletions(); len(got) > 0 {
+		t.Errorf("deletions are held in %q when the scope has been judged by the whole bundle", got)
+	}
+}
+
 // fact is a bundle of a namespace, with the scope that it belongs to, and what it holds.
 type fact struct {
 	scope   types.NamespacedName

@@ -140,6 +140,12 @@ func (i *index) scopeJudged(name types.NamespacedName) {
 				holds[bundlePlace{p.Cluster, p.Namespace}] = fmt.Sprintf("bundle %q, which scope %q refers to, does not tell what there is: %s", p.Namespace+"/"+p.Name, name, p.Reason)
 			}
 		}
+		for _, cluster := range now.Partial {
+			at := bundlePlace{cluster, name.Namespace}
+			if holds[at] == "" { // It lasts until the next judgement, also when its cause is over before.
+				holds[at] = fmt.Sprintf("scope %q has been judged without all that there is in cluster %q", name, cluster)
+			}
+		}
 	}
 	by := claimant{scope: name}
 	i.claim(by, before, after)

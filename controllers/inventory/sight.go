@@ -26,8 +26,9 @@ func (i *index) ask(tenant aai.Tenant, c clusters) news {
 		n.Deletions[plan.Part{}] = "it is not known yet which clusters there are"
 		return n
 	}
+	states := c.States() // First: of a cluster that comes into sight meanwhile, what is taken may be from before.
 	n := i.take(tenant, c.Clusters())
-	for _, s := range c.States() {
+	for _, s := range states {
 		if !s.Reachable() {
 			n.Deletions[plan.Part{Source: s.Name}] = fmt.Sprintf("cluster %q cannot be seen as it is now: it is %s", s.Name, s.Reachability)
 		}

@@ -113,6 +113,7 @@ func (g *gatherer) remember(app *gatheredApp, state fleet.ClusterState, c corev1
 	found := g.findingFor(app, c.Name)
 	key := fleet.BundleKey{Cluster: c.Name, Namespace: g.scope.Namespace, Name: found.ref.Name}
 	app.bundles[key] = struct{}{}
+	found.partial = append(found.partial, c.Name)
 	for _, culprit := range g.scope.Status.Culprits {
 		if rest == 0 || culprit.App != app.name || culprit.Cluster != c.Name {
 			continue

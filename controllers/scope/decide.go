@@ -43,6 +43,8 @@ type verdict struct {
 	linkedApps []LinkedApp
 	// truncated is true when a bundle does not name all its resources.
 	truncated bool
+	// partial are the clusters in which bundles do not tell all that there is, sorted.
+	partial []string
 	// summary counts the members that contribute, and the unlisted ones.
 	summary healthscope.Summary
 	// absent are the apps that are required and have no members, sorted.
@@ -84,6 +86,7 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *memory, policy he
 	v.unlisted = placeUnlisted(findings)
 	v.linkedApps = v.linked(findings)
 	v.truncated = slices.ContainsFunc(findings, func(f finding) bool { return f.truncated })
+	v.partial = partialIn(findings)
 	v.summary = summarize(v.members)
 	for _, u := range v.unlisted {
 		v.summary = sum(v.summary, u.Summary)

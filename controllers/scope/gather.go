@@ -36,6 +36,8 @@ type finding struct {
 	unlisted map[fleet.BundleKey]healthscope.Summary
 	// truncated is true when a bundle does not name all its resources.
 	truncated bool
+	// partial are clusters in which there may be more than is known.
+	partial []string
 }
 
 // gathered is all that a scope looks at.
@@ -204,7 +206,9 @@ func (s *finding) addBundle(b *fleet.Bundle) {
 		s.members = append(s.members, &b.Members[i])
 	}
 	s.clusters = append(s.clusters, b.Cluster)
-	s.truncated = s.truncated || b.Truncated
+	if b.Truncated {
+		s.truncated, s.partial = true, append(s.partial, b.Cluster)
+	}
 	if b.Unlisted.Total > 0 {
 		if s.unlisted == nil {
 			s.unlisted = map[fleet.BundleKey]healthscope.Summary{}

@@ -46,6 +46,8 @@ type Judged struct {
 	Members []Placed
 	// Unlisted counts what the scope cannot name.
 	Unlisted []Unlisted
+	// Partial are the clusters in which the scope's bundles did not tell all that there is, so that what is no member may be there nevertheless; sorted.
+	Partial []string
 	// LinkedApps are the apps that name a module of a VNF, sorted by app.
 	LinkedApps []LinkedApp
 	// State is the roll-up of the members.
@@ -107,7 +109,7 @@ func (r *Registry) put(scope *corev1alpha2.HealthScope, v verdict, maintenance b
 	r.mu.Lock()
 	if e := r.scopes[name]; e != nil {
 		e.judged = &Judged{
-			Generation: scope.Generation, Members: v.members, Unlisted: v.unlisted, LinkedApps: v.linkedApps,
+			Generation: scope.Generation, Members: v.members, Unlisted: v.unlisted, Partial: v.partial, LinkedApps: v.linkedApps,
 			State: v.summary.State(), Health: v.health, Maintenance: maintenance,
 		}
 	}

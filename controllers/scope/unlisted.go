@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
 )
@@ -44,6 +45,23 @@ func placeUnlisted(findings []finding) []Unlisted {
 		return cmp.Or(strings.Compare(a.App, b.App), strings.Compare(a.Cluster, b.Cluster))
 	})
 	return all
+}
+
+// partialIn returns the clusters in which the bundles of findings do not tell all that there is: they are truncated,
+// cannot be read, are not filled, or have not been seen since the hub started. A cluster that is not known any more is none of them.
+func partialIn(findings []finding) []string {
+	clusters := map[string]struct{}{}
+	for _, f := range findings {
+		for _, cluster := range f.partial {
+			clusters[cluster] = struct{}{}
+		}
+		for _, r := range f.results {
+			if r.Kind == k8spluginv1alpha1.ResourceBundleStateKind && r.State == healthscope.Unknown && r.Reason != healthscope.ReasonUnknownCluster {
+				clusters[r.Cluster] = struct{}{}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(clusters))
 }
 
 // unlistedOf counts what the bundles that an app leads to do not name, each bundle once.

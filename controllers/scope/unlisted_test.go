@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -89,6 +90,9 @@ func TestATruncatedBundleIsCountedExactly(t *testing.T) {
 			want := corev1alpha2.HealthScopeStatus{Health: tc.health, ResourcesReady: tc.ready, Summary: tc.summary, Apps: tc.apps, FirstCulprit: tc.first, Truncated: true}
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
+			}
+			if v := judgeIn(w, scopeOf(tc.spec), noon); !slices.Contains(v.partial, hub) {
+				t.Errorf("there may be more than is known in %q, want it in the cluster of the bundle", v.partial)
 			}
 			if c := s.HealthConditions[0]; (c.HealthStatus == corev1alpha2.StatusHealthy) != (tc.summary.Failed == 0) {
 				t.Errorf("OAM's condition is %+v", c)

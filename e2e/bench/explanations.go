@@ -46,9 +46,9 @@ var explanations = []explanation{
 		lines: regexp.MustCompile(`^healthscope: cannot run the (monitor|controller): leader election lost$`),
 	},
 	{
-		// What a leader asks for at the end of its time to renew is cut off with it.
+		// What a leader asks for at the end of its time to renew is cut off with it, also in the middle of an answer.
 		name: "the Lease was taken away: the last look at it", troubles: []trouble{troubleLease}, grace: renewal,
-		lines: regexp.MustCompile(`^msg="Error retrieving lease lock" err=".*context deadline exceeded"`),
+		lines: regexp.MustCompile(`^msg="(Error retrieving lease lock|Unexpected error when reading response body)" err=".*context deadline exceeded"`),
 	},
 	{
 		name: "the API server was away for longer than a Lease is renewed", troubles: cutOff, lasting: outage, grace: renewal,

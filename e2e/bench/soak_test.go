@@ -125,6 +125,7 @@ const (
 	limited  = `time=2026-11-22T11:19:03.962Z level=ERROR msg="Inventory not up to date" controller=inventory err="cannot list \"/x\": status 429: Too Many Requests" retryAfter=2s`
 	exists   = `time=2026-11-22T11:19:03.962Z level=ERROR msg="Error initially creating lease lock" err="leases.coordination.k8s.io \"healthscope-monitor\" already exists" lock=healthscope-system/healthscope-monitor`
 	cutShort = `time=2026-11-22T11:19:03.962Z level=ERROR msg="Unexpected error when reading response body" err="unexpected EOF"`
+	tooLate  = `time=2026-11-22T11:19:03.962Z level=ERROR msg="Unexpected error when reading response body" err="context deadline exceeded"`
 	unsent   = `time=2026-11-22T11:19:03.962Z level=ERROR msg="Unable to write event (may retry after sleeping)" logger=events err="Post \"https://127.0.0.1:1/x\": context canceled"`
 	unsynced = `time=2026-11-22T11:19:03.962Z level=ERROR msg="Could not wait for Cache to sync" controller=monitor source="labelled objects" err="failed to wait for monitor caches to sync labelled objects: cannot read \"/v1, Kind=Pod\": context canceled"`
 	fine     = `time=2026-11-22T11:19:04.962Z level=INFO msg="Starting the monitor" version=devel`
@@ -151,6 +152,8 @@ func TestErrorsNeedAnExplanation(t *testing.T) {
 		"an error while the API server is away":   {refused, during(troubleAPIServer, "", "11:19:01", "11:19:05"), 0},
 		"an answer that it did not finish":        {cutShort, during(troubleAPIServer, "", "11:19:01", "11:19:05"), 0},
 		"an answer that nobody cut short":         {cutShort, during(troubleLease, "monitor-1", "11:19:01", "11:19:05"), 1},
+		"an answer that a lost Lease cut short":   {tooLate, during(troubleLease, "monitor-1", "11:18:54", "11:18:54"), 0},
+		"an answer that is late for no reason":    {tooLate, during(troubleLease, "monitor-2", "11:18:54", "11:18:54"), 1},
 		"soon after":                              {refused, during(troubleAPIServer, "", "11:18:50", "11:18:55"), 0},
 		"long after":                              {refused, during(troubleAPIServer, "", "11:18:40", "11:18:45"), 1},
 		"before":                                  {refused, during(troubleAPIServer, "", "11:19:04", "11:19:05"), 1},
