@@ -75,6 +75,8 @@ func (s *Syncer) SyncModules(ctx context.Context, vnfID string, desired map[aai.
 	p := &modulePass{syncer: s, moduleMemory: memory, vnf: vnfID, desired: desired, now: s.options.Clock(), failed: map[aai.VFModule]error{}}
 	if len(desired) > 0 {
 		p.run(ctx)
+	} else { // What is kept of VNFs that come and go would grow and grow.
+		memory.known, memory.read, memory.resynced, memory.refused = nil, time.Time{}, time.Time{}, map[aai.VFModule]refusal{}
 	}
 	s.probing.learn(p.halt)
 	return p.report(), p.err()

@@ -83,6 +83,16 @@ func TestModulesGetTheirStatus(t *testing.T) {
 	w.expect([]string{"GET modules"}, func() { w.expectModules(statuses{"a": out, "b": out}, synced) })
 }
 
+// VNFs come and go, so that nothing is kept of one of whose modules nobody speaks any more.
+func TestModulesThatNobodyWantsAreForgotten(t *testing.T) {
+	w := withModules(t, "a", "b")
+	wanted, synced := statuses{"a": in}, map[string]string{"a": "Synced"}
+	w.expectModules(wanted, synced)
+	w.expect(nil, func() { w.expectModules(wanted, synced) })
+	w.expect(nil, func() { w.expectModules(nil, map[string]string{}) })
+	w.expect([]string{"GET modules"}, func() { w.expectModules(wanted, synced) })
+}
+
 func TestModulesThatOthersChange(t *testing.T) {
 	w := withModules(t, "a")
 	w.expectModules(statuses{"a": in}, map[string]string{"a": "Synced"})
