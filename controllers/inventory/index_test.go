@@ -39,6 +39,14 @@ func TestWhatATenantIsToHold(t *testing.T) {
 		"each resource once, for the first by name":         {judged: both, want: []string{"db shop/b", "web shop/a"}},
 		"other tenants are not this one's matter":           {judged: judgedScopes{name("back", "a"): judged(placed(back)...)}},
 		"what is not known is held, what is not there goes": {judged: judgedScopes{name("shop", "a"): judged(placed(unknown, gone)...)}, want: []string{"unknown?"}},
+		"what the first by name does not know and another does": {
+			judged: judgedScopes{name("shop", "a"): judged(placed(in(web, healthscope.Unknown), in(db, healthscope.NotPresent))...), name("shop", "b"): judged(placed(web, db)...)},
+			want:   []string{"db shop/a", "web shop/a"},
+		},
+		"what one takes for gone and another cannot see": {
+			judged: judgedScopes{name("shop", "a"): judged(placed(in(web, healthscope.NotPresent))...), name("shop", "b"): judged(placed(in(web, healthscope.Unknown))...)},
+			want:   []string{"web?"},
+		},
 		"bundles of no scope": {
 			judged: judgedScopes{name("shop", "a"): judged(placed(web)...)}, bundles: bundleList{newBundle(web, db)},
 			selects: configv1alpha1.SelectAll, want: []string{"db ?namespace=shop", "web shop/a"},
@@ -148,6 +156,12 @@ func filled(j judgedScopes, scopes map[types.NamespacedName]int64, bundles bundl
 		i.scopeJudged(n)
 	}
 	return i
+}
+
+// in is a member in another state.
+func in(m healthscope.Member, state healthscope.State) healthscope.Member {
+	m.State = state
+	return m
 }
 
 // TestTheOlderScopeHasAResource: by the time of creation, and of two of the same age by name.

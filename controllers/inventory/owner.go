@@ -3,6 +3,7 @@ package inventory
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -96,13 +97,45 @@ func compareNames(a, b types.NamespacedName) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
+// entry returns what A&AI is to hold about a resource, for its owner: by what the owner knows of it, or, where that cannot
+// see it, by what somebody else knows who has it too. That one takes it for gone and another cannot see it does not make it go.
+func (i *index) entry(owner claimant, key healthscope.Key) mapping.Entry {
+	own := i.claims[key][owner]
+	e := mapping.Map(resourceOf(owner.scope, own), i.mapping)
+	if e.Decision == mapping.Write || len(i.claims[key]) == 1 {
+		return e
+	}
+	others := slices.SortedFunc(maps.Keys(i.claims[key]), func(a, b claimant) int {
+		return cmp.Or(boolInt(i.older(b.scope, a.scope))-boolInt(i.older(a.scope, b.scope)), a.bundle.Compare(b.bundle))
+	})
+	for _, by := range others {
+		p := i.claims[key][by]
+		p.Links = own.Links
+		other := mapping.Map(resourceOf(owner.scope, p), i.mapping)
+		if other.Decision == mapping.Write {
+			return other
+		}
+		if other.Decision == mapping.Hold {
+			e = other
+		}
+	}
+	return e
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // wish returns what is to become of a resource.
 func (i *index) wish(place aai.Key, key healthscope.Key) sync.Wish {
 	owner, ok := i.owner(key)
 	if !ok {
 		return sync.Wish{}
 	}
-	e := mapping.Map(resourceOf(owner.scope, i.claims[key][owner]), i.mapping)
+	e := i.entry(owner, key)
 	switch e.Decision {
 	case mapping.Write:
 		w := sync.Wish{Document: &e.Document, Held: i.mayBeClaimed(owner.scope)}

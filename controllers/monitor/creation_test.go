@@ -79,7 +79,7 @@ var _ = Describe("A monitor that makes bundles", func() {
 	It("makes them again when their CRD was away", func(ctx SpecContext) {
 		create(ctx, named(namespace, "one", "shop"))
 		start(ctx, options)
-		Eventually(statesOf(ctx, namespace, "shop")).Should(HaveLen(1))
+		Eventually(bundlesOf(ctx, namespace)).Should(ConsistOf("shop"))
 		uninstallBundleCRD(ctx)
 		Consistently(func() error { return api.List(ctx, &k8spluginv1alpha1.ResourceBundleStateList{}) }).WithTimeout(5 * time.Second).ShouldNot(Succeed())
 		Expect(plane.InstallManifests(ctx, bundleCRD)).To(Succeed())
