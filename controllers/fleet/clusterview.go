@@ -74,6 +74,23 @@ func (v *View) States() []ClusterState {
 	return all
 }
 
+// Connecting returns the clusters that are being connected to; nil when there are none.
+func (v *View) Connecting() map[string]ClusterState {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var all map[string]ClusterState
+	for name, c := range v.clusters {
+		if c.state.Reachability != Connecting {
+			continue
+		}
+		if all == nil {
+			all = map[string]ClusterState{}
+		}
+		all[name] = c.state
+	}
+	return all
+}
+
 // Subscribe calls notify for every change of a bundle from now on, one at a time, until the returned function is called. notify must not block and must not call the view.
 func (v *View) Subscribe(notify func(Change)) (cancel func()) {
 	return subscribe(v, v.subscribers, notify)

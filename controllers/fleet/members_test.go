@@ -83,6 +83,20 @@ var _ = Describe("Members", func() {
 		Eventually(func() error { return goleak.Find(running) }).Should(Succeed())
 	}, SpecTimeout(3*time.Minute))
 
+	It("are read anew however soon their Secret is back", func(ctx SpecContext) {
+		s.run(ctx)
+		secret := s.secret(ctx, s.account(ctx, "hub", edge.Config().Host), nil)
+		connected()
+		data := secret.Data[corev1alpha2.KubeconfigKey]
+		for range 20 {
+			gone := time.Now()
+			Expect(api.Delete(ctx, secret)).To(Succeed())
+			secret = s.secret(ctx, data, nil)
+			Eventually(s.edge).Should(And(HaveField("Reachability", fleet.Connected), HaveField("Since", BeTemporally(">", gone))))
+			Eventually(s.member("1-sink", "web")).Should(Equal("Ready  "))
+		}
+	}, SpecTimeout(2*time.Minute))
+
 	It("leave nothing behind when they go before they have been read", func(ctx SpecContext) {
 		s.run(ctx)
 		secret := s.secret(ctx, s.account(ctx, "hub", edge.Config().Host, s.shop), map[string]string{corev1alpha2.AnnotationNamespaces: s.shop})

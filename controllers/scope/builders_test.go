@@ -53,6 +53,16 @@ func (w world) State(cluster string) (fleet.ClusterState, bool) {
 	return s, true
 }
 
+func (w world) Connecting() map[string]fleet.ClusterState {
+	all := map[string]fleet.ClusterState{}
+	for cluster, r := range w.states {
+		if s, known := w.State(cluster); known && r == fleet.Connecting {
+			all[cluster] = s
+		}
+	}
+	return all
+}
+
 func (w world) Named(namespace, name string) []*fleet.Bundle {
 	return w.find(func(b *fleet.Bundle) bool { return b.Namespace == namespace && b.Name == name })
 }

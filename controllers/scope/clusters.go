@@ -22,13 +22,13 @@ const lastSeen = "; last seen "
 
 // unseen returns the state of a cluster that the hub knows and cannot read, and whether it is one.
 func (g *gatherer) unseen(cluster string) (fleet.ClusterState, bool) {
-	s, known := g.bundles.State(cluster)
+	s, known := g.state(cluster)
 	return s, known && !s.Answers()
 }
 
 // await makes the scope wait for a cluster that is being connected to.
 func (g *gatherer) await(cluster string) {
-	s, known := g.bundles.State(cluster)
+	s, known := g.state(cluster)
 	if !known || s.Reachability != fleet.Connecting {
 		return
 	}

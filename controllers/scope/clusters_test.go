@@ -89,6 +89,39 @@ func TestAClusterOutOfSight(t *testing.T) {
 	}
 }
 
+// arriving is a world in which a cluster comes into sight just after its bundles were looked for.
+type arriving struct {
+	world
+
+	before world
+	looked *bool
+}
+
+func (a arriving) Connecting() map[string]fleet.ClusterState { return a.before.Connecting() }
+
+func (a arriving) Named(namespace, name string) []*fleet.Bundle {
+	*a.looked = true
+	return a.before.Named(namespace, name)
+}
+
+func (a arriving) State(cluster string) (fleet.ClusterState, bool) {
+	if *a.looked {
+		return a.world.State(cluster)
+	}
+	return a.before.State(cluster)
+}
+
+func TestAScopeWaitsForAClusterThatComesWhileItIsGathered(t *testing.T) {
+	t.Parallel()
+	before := world{clusters: []string{edge1, edge2}, states: map[string]fleet.Reachability{edge1: fleet.Connecting}}
+	scope := sinkIn()
+	scope.Status = statusIn(edges(), scope, noon)
+	g := (&gatherer{scope: scope, bundles: arriving{edges(), before, new(bool)}, lookup: before.lookup, now: seenAt.Add(time.Second)}).gather()
+	if g.settling <= 0 {
+		t.Error("the scope is judged without the bundles of a cluster that is there")
+	}
+}
+
 // TestTheWorstClusterGivesTheReason has one cluster that is not known, which is worse than one that does not answer.
 func TestTheWorstClusterGivesTheReason(t *testing.T) {
 	t.Parallel()

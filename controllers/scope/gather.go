@@ -51,6 +51,7 @@ type gathered struct {
 type bundles interface {
 	Cluster() string
 	State(cluster string) (fleet.ClusterState, bool)
+	Connecting() map[string]fleet.ClusterState
 	Named(namespace, name string) []*fleet.Bundle
 	Select(namespace string, selector labels.Selector) []*fleet.Bundle
 }
@@ -66,6 +67,8 @@ type gatherer struct {
 	now     time.Time
 	out     gathered
 	apps    []gatheredApp
+	// connecting are the clusters that were being connected to when the gathering began. One may have come since, and its bundles may have been looked for before.
+	connecting map[string]fleet.ClusterState
 }
 
 // gatheredApp is one app of a scope while it is being gathered.
@@ -81,6 +84,7 @@ type gatheredApp struct {
 }
 
 func (g *gatherer) gather() gathered {
+	g.connecting = g.bundles.Connecting()
 	for _, refs := range appsOf(&g.scope.Spec) {
 		g.apps = append(g.apps, gatheredApp{appRefs: refs, bundles: map[fleet.BundleKey]struct{}{}})
 	}
@@ -114,9 +118,17 @@ func (g *gatherer) add(app *gatheredApp, ref corev1alpha2.WorkloadReference, res
 	g.out.findings = append(g.out.findings, finding{app: app.name, links: app.links, ref: ref, results: results})
 }
 
+// state returns what is known of a cluster itself, and false when it is not known.
+func (g *gatherer) state(cluster string) (fleet.ClusterState, bool) {
+	if s, connecting := g.connecting[cluster]; connecting {
+		return s, true
+	}
+	return g.bundles.State(cluster)
+}
+
 // known says whether the hub knows a cluster.
 func (g *gatherer) known(cluster string) bool {
-	_, known := g.bundles.State(cluster)
+	_, known := g.state(cluster)
 	return known
 }
 
@@ -236,7 +248,7 @@ func (g *gatherer) objectRef(app *gatheredApp, ref corev1alpha2.WorkloadReferenc
 		Key:     healthscope.Key{Cluster: cluster, Group: gvk.Group, Kind: gvk.Kind, Namespace: g.scope.Namespace, Name: ref.Name},
 		Version: gvk.Version,
 	}
-	state, known := g.bundles.State(cluster)
+	state, known := g.state(cluster)
 	if !known {
 		g.add(app, ref, inUnknownCluster(unknown))
 		return
