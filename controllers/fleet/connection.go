@@ -71,8 +71,8 @@ type connectOptions struct {
 }
 
 // newConnection prepares the connection to a cluster with a number. Nothing is sent before it is started.
-func newConnection(name string, number int, config *rest.Config, namespaces []string, p *pulse, o connectOptions) (*connection, error) {
-	c := &connection{name: multicluster.ClusterName(name + "#" + strconv.Itoa(number)), config: config, namespaces: namespaces, pulse: p, ended: make(chan struct{})}
+func newConnection(name string, number int64, config *rest.Config, namespaces []string, p *pulse, o connectOptions) (*connection, error) {
+	c := &connection{name: multicluster.ClusterName(name + "#" + strconv.FormatInt(number, 10)), config: config, namespaces: namespaces, pulse: p, ended: make(chan struct{})}
 	var err error
 	if c.http, err = rest.HTTPClientFor(config); err != nil {
 		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", name)

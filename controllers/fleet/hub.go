@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -59,6 +60,8 @@ type hub struct {
 	clusters clusters.Clusters[*connection]
 	queue    workqueue.TypedDelayingInterface[BundleKey]
 	running  sync.WaitGroup
+	// dialled counts connections, of all members: one that ends must not have the name of another that begins, also when its cluster is gone and back.
+	dialled atomic.Int64
 
 	mu      sync.RWMutex
 	members map[string]*member

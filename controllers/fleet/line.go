@@ -31,9 +31,8 @@ func (m *member) dial(ctx context.Context, w wish) (*line, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.dialled++
 	p := newPulse(m.local, m.hub.timeout(), m.hub.clock, m.wake)
-	c, err := newConnection(m.name, m.dialled, config, w.namespaces, p, m.hub.connect)
+	c, err := newConnection(m.name, m.hub.dialled.Add(1), config, w.namespaces, p, m.hub.connect)
 	if err != nil {
 		return nil, err
 	}

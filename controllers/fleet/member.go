@@ -39,8 +39,6 @@ type member struct {
 	wish wish
 	// adopted is true once something has been wished.
 	adopted bool
-	// dialled counts connections.
-	dialled int
 	// current is the connection that is in use, and next the one that is to replace it, or the first one.
 	current, next *line
 	// trouble is what is wrong with what was wished last, while something older is in use; empty when nothing is.
