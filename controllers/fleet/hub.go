@@ -169,6 +169,7 @@ func (h *hub) add(name string, local bool, logger logr.Logger) *member {
 	h.mu.Lock()
 	h.members[name] = m
 	h.mu.Unlock()
+	m.publish() // Before anybody hears that all clusters are known: one that is not known has no bundles at all.
 	h.running.Go(func() { m.run(ctx) })
 	return m
 }

@@ -87,10 +87,9 @@ func (m *member) look(name types.NamespacedName) {
 	}
 }
 
-// run keeps the member connected until ctx ends, and then forgets it.
+// run keeps the member, which has been published, connected until ctx ends, and then forgets it.
 func (m *member) run(ctx context.Context) {
 	defer m.forget()
-	m.publish() //nolint:contextcheck // Watches live longer than this call.
 	for {
 		var timer <-chan time.Time
 		if next := m.tendAll(ctx); !next.IsZero() {
