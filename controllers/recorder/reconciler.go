@@ -89,16 +89,29 @@ func (r *reconciler) gather(ctx context.Context, p appcontext.Place, hub string)
 		return situation{}, err
 	}
 	r.notice(before, stored.AsOf, log.FromContext(ctx))
-	view := r.options.View
 	s := situation{stored: stored, hub: hub, rival: r.index.rival(p), now: r.options.Clock.Now()}
-	if stored.Saved != nil {
-		s.complete = view.CompleteFor(p.Cluster, stored.Saved.Namespace)
-	}
-	_, s.known = view.State(p.Cluster)
-	if all := r.index.candidates(p, view.Bundle, stored.Saved); len(all) > 0 {
+	s.look(r.options.View, r.index)
+	return s, nil
+}
+
+// bundles is the part of fleet.View that tells which bundles there are.
+type bundles interface {
+	State(cluster string) (fleet.ClusterState, bool)
+	CompleteFor(cluster, namespace string) bool
+	Bundle(key fleet.BundleKey) *fleet.Bundle
+}
+
+// look finds the bundles of a place. One that is not seen does not exist only if all were known before and after: in
+// between, a namespace may have come that is read, or one have gone with its bundles.
+func (s *situation) look(view bundles, index *index) {
+	p, saved := s.stored.Place, s.stored.Saved
+	complete := func() bool { return saved != nil && view.CompleteFor(p.Cluster, saved.Namespace) }
+	before := complete()
+	if all := index.candidates(p, view.Bundle, saved); len(all) > 0 {
 		s.bundle, s.others = all[0], len(all)-1
 	}
-	return s, nil
+	_, s.known = view.State(p.Cluster)
+	s.complete = before && complete()
 }
 
 // notice takes note of the revision of etcd now, which was before at an earlier one. When it has gone back, etcd was
