@@ -87,8 +87,10 @@ func (h *hub) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.
 func (h *hub) Start(ctx context.Context) error {
-	h.ctx = ctx
 	defer h.running.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // Also when it ends by itself: then nobody else ends the members.
+	h.ctx = ctx
 	defer h.queue.ShutDown()
 	for range judges {
 		h.running.Go(h.judge)

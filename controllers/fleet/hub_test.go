@@ -5,12 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/multicluster-runtime/pkg/clusters"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
 // TestAllClustersAreKnownOnceItIsSaidSo looks at the view in the moment in which it says that it knows which clusters
@@ -42,4 +51,42 @@ func TestAllClustersAreKnownOnceItIsSaidSo(t *testing.T) {
 	if h.view.CompleteFor("edge000", "") {
 		t.Error("a cluster that has not been read yet counts as one whose bundles are all known")
 	}
+}
+
+// TestAHubThatFailsEnds has the hub lose what it follows the Secrets with: it must say so, and not wait for members that nobody ends.
+func TestAHubThatFailsEnds(t *testing.T) {
+	t.Parallel()
+	lost := errors.New("no informer today")
+	h := &hub{
+		view: newView("local"), clock: clock.RealClock{}, members: map[string]*member{}, clusters: clusters.New[*connection](),
+		queue:   workqueue.NewTypedDelayingQueue[BundleKey](),
+		options: Options{ClusterName: "local"}, config: &rest.Config{Host: "https://127.0.0.1:1"},
+		connect: connectOptions{scheme: runtime.NewScheme(), transform: func(cluster string) toolscache.TransformFunc { return hold(cluster, nil) }},
+		secrets: &secretWatch{cache: noInformer{err: lost}, news: make(chan struct{}, 1)},
+	}
+	h.clusters.WaitCacheTimeout = forEver
+	if err := k8spluginv1alpha1.AddToScheme(h.connect.scheme); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- h.Start(t.Context()) }()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, lost) {
+			t.Errorf("it ended with %v", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("it does not end")
+	}
+}
+
+// noInformer is a cache that has no informers.
+type noInformer struct {
+	cache.Cache
+
+	err error
+}
+
+func (c noInformer) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+	return nil, c.err
 }

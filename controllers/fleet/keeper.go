@@ -30,6 +30,8 @@ type keeper struct {
 	mu sync.Mutex
 	// shelf is where the bundles are; nil until some have been read.
 	shelf shelf
+	// state is the cluster's, as the view is about to show it: what changes after all has been read is read again, and nothing that is not seen.
+	state ClusterState
 	// allowed says from which namespaces bundles may be shown.
 	allowed func(namespace string) bool
 	// memories are of the bundles of monitors that keep no time.
@@ -49,17 +51,23 @@ type memory struct {
 func (k *keeper) look(name types.NamespacedName) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	state, ok := k.view.State(k.cluster)
-	if !ok || k.shelf == nil {
+	if k.shelf == nil {
 		return // All is looked at when there is something to see.
 	}
 	h := k.find(name)
 	switch {
-	case h == nil && (state.Answers() || state.Reachability == Connecting):
+	case h == nil && (k.state.Answers() || k.state.Reachability == Connecting):
 		k.put(name, nil)
-	case h != nil && (state.Reachability == Connecting || !state.hides(h.contents.Own)):
+	case h != nil && (k.state.Reachability == Connecting || !k.state.hides(h.contents.Own)):
 		k.put(name, h)
 	}
+}
+
+// follow says what the cluster's state is, before the view shows it.
+func (k *keeper) follow(state ClusterState) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.state = state
 }
 
 // stock makes the view hold the bundles of a shelf, and no others, from now on; nil means those of the shelf it has.
@@ -94,7 +102,7 @@ func (k *keeper) stocked() bool {
 	return k.shelf != nil
 }
 
-// allow says from which namespaces bundles may be shown from now on.
+// allow says from which namespaces bundles may be shown from now on. Those on the shelf are shown again.
 func (k *keeper) allow(allowed func(namespace string) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -102,6 +110,17 @@ func (k *keeper) allow(allowed func(namespace string) bool) {
 	for _, name := range k.view.names(k.cluster) {
 		if !allowed(name.Namespace) {
 			k.put(name, nil)
+		}
+	}
+	if k.shelf == nil {
+		return
+	}
+	for _, name := range k.shelf.all() {
+		if k.view.judged(BundleKey{Cluster: k.cluster, Namespace: name.Namespace, Name: name.Name}) != nil {
+			continue
+		}
+		if h := k.find(name); h != nil {
+			k.put(name, h)
 		}
 	}
 }

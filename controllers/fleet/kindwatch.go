@@ -130,12 +130,23 @@ func (w *kindWatch) get(name types.NamespacedName, unknown healthscope.Result) L
 
 // run finds the resource of the kind and watches it, until ctx ends. A kind that is served no longer may come back with another name or scope.
 func (w *kindWatch) run(ctx context.Context) {
+	defer time.AfterFunc(SettleTime, w.overdue).Stop()
 	for mapping := w.find(ctx); mapping != nil; mapping = w.find(ctx) {
 		w.watch(ctx, mapping.Resource)
 		if !w.pause(ctx, w.objects.FindInterval) {
 			return
 		}
 		w.mapper = w.objects.freshMapper(w)
+	}
+}
+
+// overdue tells that what the watch before knew is not told any more, if the kind has still not been read.
+func (w *kindWatch) overdue() {
+	w.mu.Lock()
+	news := w.past != nil && !w.synced && w.problem == nil
+	w.mu.Unlock()
+	if news {
+		w.notify(w.Kind, types.NamespacedName{})
 	}
 }
 

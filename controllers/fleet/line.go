@@ -19,8 +19,8 @@ type line struct {
 	probing   bool
 	notBefore time.Time
 	pauses    pauses
-	// known is true once the cluster has been read through the connection.
-	known bool
+	// known is true once the cluster has been read through the connection, and attached once objects are.
+	known, attached bool
 	// told is true once it has been told that the connection does not work.
 	told bool
 }

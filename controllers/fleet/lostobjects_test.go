@@ -1,8 +1,10 @@
 package fleet
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -69,4 +71,39 @@ func TestObjectsOfALostCluster(t *testing.T) {
 	if len(o.kinds) != 0 {
 		t.Error("a cluster that is forgotten is watched")
 	}
+}
+
+// TestWhatWasKnownBeforeIsNotToldForEver has a cluster come back whose kinds cannot be asked for: that what was known
+// before is not told any more must be told, because nobody asks by himself.
+func TestWhatWasKnownBeforeIsNotToldForEver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gvk := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+		name := types.NamespacedName{Namespace: "shop", Name: "web"}
+		o, w, _ := oneKind(gvk)
+		told := 0
+		o.notify = func(Kind, types.NamespacedName) { told++ }
+		o.users[w.Kind] = 1
+		w.results[name] = healthscope.Result{State: healthscope.Ready, UID: "u"}
+		w.settle()
+		ctx, cancel := context.WithCancel(t.Context())
+		o.ctx = ctx
+		o.clusters["local"].client, o.clusters["local"].mapper = struct{ dynamic.Interface }{}, noMapper{}
+		state := func(r Reachability) { o.setState(ClusterState{Name: "local", Reachability: r, Since: time.Now()}) }
+		state(Unreachable)
+		state(Connected)
+		synctest.Wait()
+		before := told
+		for began := time.Now(); time.Since(began) <= SettleTime; {
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
+		}
+		synctest.Wait()
+		if got := o.Get("local", gvk, name); told != before+1 || got.Result.Reason != healthscope.ReasonNotSynced {
+			t.Errorf("told %d times that %+v", told-before, got)
+		}
+		cancel()
+	})
 }

@@ -56,7 +56,7 @@ func newMember(h *hub, name string, local bool, logger logr.Logger) *member {
 	}
 	m.keeper = &keeper{
 		cluster: name, view: h.view, policy: h.options.Policy, clock: h.clock, again: h.again, allowed: func(string) bool { return true },
-		memories: map[BundleKey]*memory{}, past: h.past[name],
+		memories: map[BundleKey]*memory{}, past: h.past[name], state: m.state,
 	}
 	return m
 }
@@ -142,9 +142,7 @@ func (m *member) adopt(ctx context.Context, w wish) {
 	if same {
 		return
 	}
-	m.state.namespaces = m.limits()
-	m.publish() //nolint:contextcheck // Watches live longer than this call. It comes first because what is not shown any more has not gone.
-	m.keeper.allow(w.reads)
+	m.allow(w) //nolint:contextcheck // Watches live longer than this call.
 	m.hangUp(m.next)
 	m.next, m.trouble, m.refused = nil, "", ""
 	l, err := m.dial(ctx, w)
@@ -161,6 +159,29 @@ func (m *member) adopt(ctx context.Context, w wish) {
 	if m.current == nil {
 		m.pulse.Store(l.pulse)
 	}
+}
+
+// allow makes the cluster's state and its bundles those of the namespaces that a wish names. What is not shown any more
+// has not gone, so the state that says so comes before; and what is shown again comes before the state that says that all is.
+func (m *member) allow(w wish) {
+	limits := m.limits()
+	m.state.namespaces = inBoth(m.state.namespaces, limits)
+	m.publish()
+	m.keeper.allow(w.reads)
+	m.state.namespaces = limits
+	m.publish()
+}
+
+// inBoth returns the namespaces of two lists of a ClusterState that are in both.
+func inBoth(a, b string) string {
+	switch {
+	case a == "":
+		return b
+	case b == "":
+		return a
+	}
+	both := slices.DeleteFunc(strings.Split(strings.Trim(a, ","), ","), func(namespace string) bool { return !strings.Contains(b, ","+namespace+",") })
+	return "," + strings.Join(both, ",") + ","
 }
 
 // promote puts a connection into use whose bundles have been read.
@@ -180,10 +201,18 @@ func (m *member) promote(c *connection) {
 	m.keeper.stock(c)
 	m.hangUp(old)
 	m.hub.view.setReader(m.name, c.reader)
-	if o := m.hub.options.Objects; o != nil {
-		if err := o.Attach(m.name, Access{Config: c.config, Client: c.http, Namespaces: m.wish.namespaces}); err != nil {
-			m.logger.Error(err, "Objects of the cluster cannot be watched")
-		}
+	m.attach(m.current)
+}
+
+// attach lets objects be watched through a connection.
+func (m *member) attach(l *line) {
+	o := m.hub.options.Objects
+	if o == nil || l.attached {
+		return
+	}
+	l.attached = true
+	if err := o.Attach(m.name, Access{Config: l.config, Client: l.http, Namespaces: m.wish.namespaces}); err != nil {
+		m.logger.Error(err, "Objects of the cluster cannot be watched")
 	}
 }
 
@@ -220,6 +249,9 @@ func (m *member) assess() {
 	}
 	if m.state.Reachable() {
 		state.LastSeen = later(state.LastSeen, heard)
+	}
+	if m.current == nil && m.next != nil && state.Answers() {
+		m.attach(m.next) // Bundles are not served there, and objects are.
 	}
 	m.become(state)
 }
@@ -269,6 +301,7 @@ func (m *member) become(state ClusterState) {
 	old := m.state
 	if !old.sameAs(state) {
 		m.state = state
+		m.keeper.follow(state)
 		if !old.Reachable() && old.Reachability != Connecting && state.Answers() {
 			m.keeper.stock(nil) // What has changed in the meantime shows together with the cluster.
 		}

@@ -338,6 +338,7 @@ func (o *Objects) Get(cluster string, gvk schema.GroupVersionKind, name types.Na
 	if len(known.namespaces) > 0 {
 		at.namespace = name.Namespace
 	}
+	attached := known.client != nil
 	w, state, allowed := o.kinds[at], known.state, at.namespace == "" || slices.Contains(known.namespaces, at.namespace)
 	o.mu.Unlock()
 	switch {
@@ -346,6 +347,8 @@ func (o *Objects) Get(cluster string, gvk schema.GroupVersionKind, name types.Na
 		return Lookup{Result: unknown}
 	case !state.Answers():
 		return w.lost(name, unknown, state)
+	case w == nil && !attached:
+		return Lookup{Result: unknown, Settling: time.Since(state.Since) < SettleTime}
 	case w == nil:
 		return Lookup{Result: unknown, Settling: true}
 	}

@@ -1,0 +1,164 @@
+package fleet
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/bundle"
+)
+
+// newTestMember returns a member of a hub that sends nothing, with bundles of the namespace shop on its shelf, and has it published.
+func newTestMember(t *testing.T, o Options, logger logr.Logger, bundles ...string) (*member, store) {
+	t.Helper()
+	o.Policy = healthscope.DefaultPolicy()
+	h := &hub{options: o, view: newView("local"), clock: clock.RealClock{}, ctx: t.Context()}
+	m := newMember(h, "edge", false, logger)
+	m.publish()
+	s := store{toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)}
+	for _, name := range bundles {
+		put(t, s, name, "1")
+	}
+	return m, s
+}
+
+// put puts a bundle in a version onto a shelf, as one that a monitor of ours has filled.
+func put(t *testing.T, s store, name, version string) {
+	t.Helper()
+	h := &held{contents: bundle.Contents{Own: true, Observed: true}}
+	h.Namespace, h.Name, h.UID, h.ResourceVersion = "shop", name, types.UID(name), version
+	if err := s.Update(h); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWhatChangesWhileAClusterComesBackIsSeen has bundles change after all have been read anew, and before it shows that the cluster is back.
+func TestWhatChangesWhileAClusterComesBackIsSeen(t *testing.T) {
+	t.Parallel()
+	for _, away := range []Reachability{Unreachable, Forbidden, MonitorStale, MonitorMissing} {
+		var meanwhile func()
+		logger := funcr.New(func(_, args string) {
+			if strings.Contains(args, `"state"="Connected"`) && meanwhile != nil {
+				meanwhile()
+			}
+		}, funcr.Options{})
+		m, s := newTestMember(t, Options{}, logger, "changes", "goes", "stays")
+		become := func(r Reachability) { m.become(ClusterState{Name: "edge", Reachability: r, Since: noon}) }
+		become(Connected)
+		m.keeper.stock(s)
+		become(away)
+		told := 0
+		meanwhile = func() {
+			told++
+			put(t, s, "changes", "2")
+			put(t, s, "comes", "1")
+			if err := s.Delete(s.get(types.NamespacedName{Namespace: "shop", Name: "goes"})); err != nil {
+				t.Error(err)
+			}
+			for _, name := range []string{"changes", "comes", "goes"} {
+				m.look(types.NamespacedName{Namespace: "shop", Name: name})
+			}
+		}
+		become(Connected)
+		versions := map[string]string{}
+		for _, b := range m.hub.view.All() {
+			versions[b.Name] = b.ResourceVersion
+			if b.Lost {
+				t.Errorf("%s: bundle %q is shown as one that cannot be seen", away, b.Name)
+			}
+		}
+		if told != 1 || versions["changes"] != "2" || versions["comes"] != "1" || versions["stays"] != "1" || len(versions) != 3 {
+			t.Errorf("%s: told %d times, and bundles are shown in the versions %v", away, told, versions)
+		}
+	}
+}
+
+// TestNamespacesThatComeBackBringTheirBundles narrows the namespaces of a cluster to one that its credentials may not
+// read, so that the connection before stays in use, and takes that back. Whenever the view says that it knows a namespace, it must.
+func TestNamespacesThatComeBackBringTheirBundles(t *testing.T) {
+	t.Parallel()
+	m, s := newTestMember(t, Options{Members: &Members{Parse: func([]byte) (*rest.Config, error) { return nil, errors.New("not today") }}}, logr.Discard(), "web")
+	view := m.hub.view
+	m.current = &line{connection: &connection{namespaces: []string{"shop"}, pulse: newPulse(false, time.Second, m.hub.clock, func() {})}}
+	m.wish, m.adopted = wish{name: "edge", namespaces: []string{"shop"}}, true
+	m.keeper.stock(s)
+	m.state.Reachability, m.state.namespaces = Connected, m.limits()
+	m.keeper.follow(m.state)
+	m.publish()
+	key := BundleKey{Cluster: "edge", Namespace: "shop", Name: "web"}
+	if view.Bundle(key) == nil || !view.CompleteFor("edge", "shop") {
+		t.Fatal("the bundle is not shown at first")
+	}
+	defer view.SubscribeWrites(func(c Change) { // The view is locked while it tells: what it is asked, it answers from its fields.
+		if state := view.clusters["edge"].state; c.New == nil && state.reads("shop") {
+			t.Error("the bundle goes while its namespace is said to be read")
+		}
+	})()
+	defer view.SubscribeClusters(func(_, now *ClusterState) {
+		if now.reads("shop") && len(view.clusters["edge"].bundles) == 0 {
+			t.Error("the namespace is said to be read before its bundle is there")
+		}
+	})()
+	for _, wished := range [][]string{{"default"}, {"shop"}, {"default"}, {"default", "shop"}, {"other"}, nil} {
+		m.adopt(t.Context(), wish{name: "edge", namespaces: wished, secret: &corev1.ObjectReference{}})
+		want := wished == nil || wished[len(wished)-1] == "shop"
+		if got := view.CompleteFor("edge", "shop"); got != want {
+			t.Errorf("with the namespaces %v, that all is known of shop is %t", wished, got)
+		}
+		if got := view.Bundle(key) != nil; got != want {
+			t.Errorf("with the namespaces %v, that the bundle of shop is shown is %t", wished, got)
+		}
+	}
+}
+
+// TestObjectsOfAClusterWithoutBundlesAreWatched has a cluster whose API server answers and does not serve bundles, so
+// that no connection to it is ever whole: what is referred to directly there can be read nevertheless.
+func TestObjectsOfAClusterWithoutBundlesAreWatched(t *testing.T) {
+	t.Parallel()
+	o := NewObjects(nil, nil)
+	o.ctx, o.notify = t.Context(), func(Kind, types.NamespacedName) {}
+	m, _ := newTestMember(t, Options{Objects: o}, logr.Discard())
+	gvk := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	o.Want(types.NamespacedName{Namespace: "shop", Name: "scope"}, map[Kind]struct{}{{"edge", gvk}: {}})
+	p := newPulse(false, time.Second, m.hub.clock, func() {})
+	p.tell(func(l *liveness, now time.Time) {
+		l.answered(now)
+		l.bundles.missing, l.bundles.since = now.Add(-time.Hour), now.Add(-time.Hour)
+	})
+	m.next = &line{connection: &connection{pulse: p, config: &rest.Config{Host: "https://127.0.0.1:1"}}, cancel: func() {}}
+	m.assess()
+	if m.state.Reachability != MonitorMissing {
+		t.Fatalf("the cluster is %s", m.state.Reachability)
+	}
+	if !m.next.attached || len(o.kinds) != 1 {
+		t.Errorf("the objects of the cluster are attached: %t, and %d kinds are watched", m.next.attached, len(o.kinds))
+	}
+	for _, w := range o.kinds {
+		w.stop()
+	}
+}
+
+// TestNobodyWaitsForEverForObjects asks for an object in a cluster that answers, and whose objects cannot be watched.
+func TestNobodyWaitsForEverForObjects(t *testing.T) {
+	t.Parallel()
+	o := NewObjects(nil, nil)
+	gvk := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	name := types.NamespacedName{Namespace: "shop", Name: "web"}
+	for since, want := range map[time.Duration]bool{time.Second: true, time.Hour: false} {
+		o.setState(ClusterState{Name: "edge", Reachability: MonitorMissing, Since: time.Now().Add(-since)})
+		if got := o.Get("edge", gvk, name); got.Settling != want || got.Result.State != healthscope.Unknown {
+			t.Errorf("%s after the cluster answered: %+v", since, got)
+		}
+	}
+}
