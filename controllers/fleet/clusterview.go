@@ -74,19 +74,19 @@ func (v *View) States() []ClusterState {
 	return all
 }
 
-// Connecting returns the clusters that are being connected to; nil when there are none.
-func (v *View) Connecting() map[string]ClusterState {
+// Unseen returns the clusters that cannot be read, among them those that have not been read yet; nil when there are none.
+func (v *View) Unseen() map[string]ClusterState {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	var all map[string]ClusterState
 	for name, c := range v.clusters {
-		if c.state.Reachability != Connecting {
+		if c.state.Answers() {
 			continue
 		}
 		if all == nil {
 			all = map[string]ClusterState{}
 		}
-		all[name] = c.state
+		all[name] = c.now()
 	}
 	return all
 }

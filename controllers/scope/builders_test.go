@@ -53,10 +53,10 @@ func (w world) State(cluster string) (fleet.ClusterState, bool) {
 	return s, true
 }
 
-func (w world) Connecting() map[string]fleet.ClusterState {
+func (w world) Unseen() map[string]fleet.ClusterState {
 	all := map[string]fleet.ClusterState{}
-	for cluster, r := range w.states {
-		if s, known := w.State(cluster); known && r == fleet.Connecting {
+	for cluster := range w.states {
+		if s, known := w.State(cluster); known && !s.Answers() {
 			all[cluster] = s
 		}
 	}

@@ -56,15 +56,16 @@ func (g *gatherer) remembered() {
 			g.await(c.Name)
 			state, unseen := g.unseen(c.Name)
 			at := slices.IndexFunc(g.apps, func(x gatheredApp) bool { return x.name == a.Name })
-			if !unseen || at >= 0 && !g.leadsTo(&g.apps[at], c.Name) {
-				continue
+			changed := g.scope.Status.ObservedGeneration != g.scope.Generation
+			if !unseen || at >= 0 && changed && !g.leadsTo(&g.apps[at], c.Name) {
+				continue // Of the same spec, an app that leads nowhere there had bundles that said so themselves.
 			}
 			rest := int(c.Total) - g.countedIn(a.Name, c.Name)
 			if rest <= 0 {
 				continue
 			}
 			if at < 0 {
-				if g.scope.Status.ObservedGeneration != g.scope.Generation {
+				if changed {
 					continue // It may have been an app of the spec.
 				}
 				at = len(g.apps)

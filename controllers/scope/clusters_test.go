@@ -97,7 +97,7 @@ type arriving struct {
 	looked *bool
 }
 
-func (a arriving) Connecting() map[string]fleet.ClusterState { return a.before.Connecting() }
+func (a arriving) Unseen() map[string]fleet.ClusterState { return a.before.Unseen() }
 
 func (a arriving) Named(namespace, name string) []*fleet.Bundle {
 	*a.looked = true
@@ -119,6 +119,20 @@ func TestAScopeWaitsForAClusterThatComesWhileItIsGathered(t *testing.T) {
 	g := (&gatherer{scope: scope, bundles: arriving{edges(), before, new(bool)}, lookup: before.lookup, now: seenAt.Add(time.Second)}).gather()
 	if g.settling <= 0 {
 		t.Error("the scope is judged without the bundles of a cluster that is there")
+	}
+}
+
+func TestAClusterThatComesBackWhileAScopeIsGatheredIsStillAway(t *testing.T) {
+	t.Parallel()
+	for _, r := range []fleet.Reachability{fleet.Unreachable, fleet.Forbidden, fleet.Refused} {
+		scope := sinkIn()
+		scope.Status = statusIn(edges(), scope, noon)
+		before, now := edges().restarted(r), noon.Add(time.Minute)
+		g := (&gatherer{scope: scope, bundles: arriving{edges(), before, new(bool)}, lookup: before.lookup, now: now}).gather()
+		v := decide(&scope.Spec, g, newMemory(&scope.Status), healthscope.DefaultPolicy(), now)
+		if s := newStatus(scope, v, outside{state: before.State}, now); s.ResourcesReady != "2/4" || !slices.Equal(v.partial, []string{edge2}) {
+			t.Errorf("%s: %s ready, and there may be more in %q; want 2/4 and the edge", r, s.ResourcesReady, v.partial)
+		}
 	}
 }
 
@@ -145,10 +159,11 @@ func TestAHubThatIsRestartedRemembers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for app, scope := range map[string]*corev1alpha2.HealthScope{
-				"by name":     sinkIn(),
-				"by cluster":  sinkIn(edge1, edge2),
-				"by selector": scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "sink", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "sink"}}}}}),
-				"by label":    scopeOf(corev1alpha2.HealthScopeSpec{}),
+				"by name":                            sinkIn(),
+				"by cluster":                         sinkIn(edge1, edge2),
+				"by selector":                        scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "sink", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "sink"}}}}}),
+				"by label":                           scopeOf(corev1alpha2.HealthScopeSpec{}),
+				"by label, with an app of that name": scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "sink"}}}),
 			} {
 				w := c.before()
 				for _, b := range w.bundles {

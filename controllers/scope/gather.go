@@ -51,7 +51,7 @@ type gathered struct {
 type bundles interface {
 	Cluster() string
 	State(cluster string) (fleet.ClusterState, bool)
-	Connecting() map[string]fleet.ClusterState
+	Unseen() map[string]fleet.ClusterState
 	Named(namespace, name string) []*fleet.Bundle
 	Select(namespace string, selector labels.Selector) []*fleet.Bundle
 }
@@ -67,8 +67,8 @@ type gatherer struct {
 	now     time.Time
 	out     gathered
 	apps    []gatheredApp
-	// connecting are the clusters that were being connected to when the gathering began. One may have come since, and its bundles may have been looked for before.
-	connecting map[string]fleet.ClusterState
+	// away are the clusters that could not be read when the gathering began. One may have come since, and its bundles may have been looked for before.
+	away map[string]fleet.ClusterState
 }
 
 // gatheredApp is one app of a scope while it is being gathered.
@@ -84,7 +84,7 @@ type gatheredApp struct {
 }
 
 func (g *gatherer) gather() gathered {
-	g.connecting = g.bundles.Connecting()
+	g.away = g.bundles.Unseen()
 	for _, refs := range appsOf(&g.scope.Spec) {
 		g.apps = append(g.apps, gatheredApp{appRefs: refs, bundles: map[fleet.BundleKey]struct{}{}})
 	}
@@ -120,7 +120,7 @@ func (g *gatherer) add(app *gatheredApp, ref corev1alpha2.WorkloadReference, res
 
 // state returns what is known of a cluster itself, and false when it is not known.
 func (g *gatherer) state(cluster string) (fleet.ClusterState, bool) {
-	if s, connecting := g.connecting[cluster]; connecting {
+	if s, away := g.away[cluster]; away {
 		return s, true
 	}
 	return g.bundles.State(cluster)
