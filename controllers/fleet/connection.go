@@ -190,6 +190,7 @@ func (c *connection) watchLease(ctx context.Context, namespace string) error {
 	if err != nil {
 		return errors.Wrapf(err, "cannot watch Lease %q", monitorLease)
 	}
+	c.awaitLease()
 	c.run(func() { informer.RunWithContext(ctx) })
 	go func() {
 		select {
@@ -203,6 +204,11 @@ func (c *connection) watchLease(ctx context.Context, namespace string) error {
 		}
 	}()
 	return nil
+}
+
+// awaitLease notes that the monitor's Lease begins to be read, which takes time: nobody has asked for it before.
+func (c *connection) awaitLease() {
+	c.pulse.tell(func(life *liveness, now time.Time) { life.leases.since = now })
 }
 
 // markOf returns what changes with each renewal of a Lease.

@@ -52,7 +52,10 @@ func expired() (server string, authority []byte) {
 
 var _ = Describe("Members that are not as they should be", func() {
 	var s *site
-	BeforeEach(func(ctx SpecContext) { s = newSite(ctx) })
+	BeforeEach(func(ctx SpecContext) {
+		s = newSite(ctx)
+		monitor(edgeAPI, s.watch) // Other specs may have left bundles there.
+	})
 
 	It("are Refused with a kubeconfig that is, until it is corrected", func(ctx SpecContext) {
 		s.run(ctx)
@@ -115,7 +118,6 @@ var _ = Describe("Members that are not as they should be", func() {
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(proxy.Stop)
 		proxy.Delay(10 * time.Second)
-		monitor(edgeAPI, s.watch)
 		s.parse = func([]byte) (*rest.Config, error) { return proxy.Config(), nil }
 		s.run(ctx)
 		s.secret(ctx, []byte("any"), nil)

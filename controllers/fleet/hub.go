@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -65,6 +66,8 @@ type hub struct {
 
 	mu      sync.RWMutex
 	members map[string]*member
+	// untold are the last warnings about Secrets, by UID, for as long as this replica does not lead.
+	untold map[types.UID]told
 
 	// What follows is that of the goroutine of Start.
 	ctx context.Context //nolint:containedctx // The life of all members, which come and go in it.
@@ -95,6 +98,7 @@ func (h *hub) Start(ctx context.Context) error {
 	for range judges {
 		h.running.Go(h.judge)
 	}
+	h.running.Go(h.tellAtLast)
 	logger := log.FromContext(ctx).WithName("fleet")
 	h.remember(ctx, logger)
 	h.add(h.options.ClusterName, true, logger).wishFor(wish{name: h.options.ClusterName}) //nolint:contextcheck // Members live in the context that is kept.
@@ -201,10 +205,45 @@ func (h *hub) tellf(w wish, kind, reason, format string, args ...any) {
 	if w.secret == nil || w.maintenance != "" && kind == corev1.EventTypeWarning {
 		return
 	}
+	t := told{w.secret, kind, reason, fmt.Sprintf(format, args...)}
+	h.mu.Lock()
 	select {
 	case <-h.elected:
-		h.recorder.Eventf(w.secret, nil, kind, reason, eventAction, format, args...)
+		defer t.by(h.recorder)
 	default:
+		if h.untold == nil {
+			h.untold = map[types.UID]told{}
+		}
+		if delete(h.untold, w.secret.UID); kind == corev1.EventTypeWarning {
+			h.untold[w.secret.UID] = t
+		}
+	}
+	h.mu.Unlock()
+}
+
+// told is an event on the Secret of a cluster.
+type told struct {
+	secret                *corev1.ObjectReference
+	kind, reason, message string
+}
+
+func (t told) by(recorder events.EventRecorder) {
+	recorder.Eventf(t.secret, nil, t.kind, t.reason, eventAction, "%s", t.message)
+}
+
+// tellAtLast tells the warnings that could not be told before this replica led, and that nothing has taken back since.
+func (h *hub) tellAtLast() {
+	select {
+	case <-h.ctx.Done():
+		return
+	case <-h.elected:
+	}
+	h.mu.Lock()
+	untold := h.untold
+	h.untold = nil
+	h.mu.Unlock()
+	for _, t := range untold {
+		t.by(h.recorder)
 	}
 }
 

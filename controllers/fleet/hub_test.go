@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,8 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -89,4 +92,35 @@ type noInformer struct {
 
 func (c noInformer) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
 	return nil, c.err
+}
+
+// TestWarningsWaitUntilAReplicaLeads has a hub find fault with Secrets before it leads: what still holds then is told, once.
+func TestWarningsWaitUntilAReplicaLeads(t *testing.T) {
+	t.Parallel()
+	elected := make(chan struct{})
+	recorder := events.NewFakeRecorder(10)
+	h := &hub{ctx: t.Context(), elected: elected, recorder: recorder}
+	of := func(name string) wish {
+		return wish{name: name, secret: &corev1.ObjectReference{Name: name, UID: types.UID(name)}}
+	}
+	h.tellf(of("refused"), corev1.EventTypeWarning, eventRefused, "no %s", "server")
+	h.tellf(of("corrected"), corev1.EventTypeWarning, eventRefused, "no server")
+	h.tellf(of("corrected"), corev1.EventTypeNormal, string(Connected), "all is well")
+	maintained := of("maintained")
+	maintained.maintenance = "new disks"
+	h.tellf(maintained, corev1.EventTypeWarning, string(Unreachable), "no answer")
+	if len(recorder.Events) > 0 {
+		t.Fatalf("a replica that does not lead says %q", <-recorder.Events)
+	}
+	close(elected)
+	h.tellAtLast()
+	h.tellf(of("later"), corev1.EventTypeWarning, string(Unreachable), "no answer")
+	close(recorder.Events)
+	var got []string
+	for e := range recorder.Events {
+		got = append(got, e)
+	}
+	if want := []string{"Warning KubeconfigRefused no server", "Warning Unreachable no answer"}; !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
 }

@@ -293,6 +293,12 @@ func (l *liveness) wait(what string) verdict {
 	return l.verdict
 }
 
+// reading takes back that a cluster is Connected, and returns what is said of it instead: that it is being read.
+func (l *liveness) reading() verdict {
+	l.verdict = verdict{reach: Connecting, message: "its bundles are being read"}
+	return l.verdict
+}
+
 // causeOfSilence says why the last attempt got no answer; it is empty if there was an answer since.
 func (l *liveness) causeOfSilence() string {
 	if l.open() {

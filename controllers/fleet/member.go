@@ -228,15 +228,15 @@ func (m *member) assess() {
 		used.pulse.ask(func(l *liveness, at time.Time) {
 			l.own = own
 			v, now = l.assess(at), at
+			if m.current == nil && v.reach == Connected {
+				v = l.reading() // All has been read, and is about to be put in place: whose bundles they are is not known before.
+			}
 			heard = l.lastSeen(v.reach)
 		})
 	case m.refused != "":
 		v, now = verdict{reach: Refused, message: shortened(m.refused)}, m.hub.clock.Now()
 	default:
 		v, now = verdict{reach: Connecting, message: m.state.Message}, m.hub.clock.Now()
-	}
-	if m.current == nil && v.reach == Connected {
-		v.reach = Connecting // All has been read, and is about to be put in place.
 	}
 	m.doubtNext()
 	state.namespaces = m.limits()

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/bundle"
@@ -160,5 +162,58 @@ func TestNobodyWaitsForEverForObjects(t *testing.T) {
 		if got := o.Get("edge", gvk, name); got.Settling != want || got.Result.State != healthscope.Unknown {
 			t.Errorf("%s after the cluster answered: %+v", since, got)
 		}
+	}
+}
+
+// TestAClusterWithoutItsMonitorsLeaseIsNeverConnected follows a member from its first connection on. Whose bundles
+// they are is known only once they have been put in place; that all has been read is no reason to call them current.
+func TestAClusterWithoutItsMonitorsLeaseIsNeverConnected(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		read  time.Duration // how long it took to read the bundles
+		after func(l *liveness, now time.Time)
+		want  []Reachability
+	}{
+		"there is no Lease":   {time.Second, func(l *liveness, now time.Time) { l.observed("", 0, now) }, []Reachability{Connecting, MonitorMissing}},
+		"there is one":        {time.Second, func(l *liveness, now time.Time) { l.observed("1", time.Hour, now) }, []Reachability{Connecting, Connected}},
+		"there is one, later": {time.Hour, func(l *liveness, now time.Time) { l.observed("1", time.Hour, now) }, []Reachability{Connecting, Connected}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, s := newTestMember(t, Options{}, logr.Discard(), "web")
+			fake := clocktesting.NewFakePassiveClock(noon)
+			m.hub.clock, m.state.Since = fake, noon
+			var seen []Reachability
+			look := func(pass time.Duration) {
+				fake.SetTime(fake.Now().Add(pass))
+				if m.next != nil || m.current != nil {
+					m.inUse().pulse.tell(func(l *liveness, now time.Time) { l.answered(now) })
+				}
+				m.assess()
+				if len(seen) == 0 || seen[len(seen)-1] != m.state.Reachability {
+					seen = append(seen, m.state.Reachability)
+				}
+			}
+			conn := &connection{pulse: newPulse(false, 10*time.Second, fake, func() {})}
+			m.next = &line{connection: conn, cancel: func() {}}
+			look(0)
+			fake.SetTime(fake.Now().Add(c.read))
+			conn.awaitLease()
+			conn.pulse.gainAll()
+			look(0) // Before anybody has heard that the connection is ready.
+			m.current, m.next = m.next, nil
+			m.keeper.stock(s)
+			look(0)
+			conn.pulse.tell(func(l *liveness, now time.Time) {
+				l.resumed(&l.leases, now)
+				c.after(l, now)
+			})
+			for range 12 {
+				look(time.Second)
+			}
+			if !slices.Equal(seen, c.want) {
+				t.Errorf("went through %v, want %v", seen, c.want)
+			}
+		})
 	}
 }
