@@ -91,6 +91,13 @@ func (v *View) Unseen() map[string]ClusterState {
 	return all
 }
 
+// Arrivals returns how many clusters have come into sight for the first time. What is read of the view after it knows of all of these.
+func (v *View) Arrivals() uint64 {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.arrivals
+}
+
 // Subscribe calls notify for every change of a bundle from now on, one at a time, until the returned function is called. notify must not block and must not call the view.
 func (v *View) Subscribe(notify func(Change)) (cancel func()) {
 	return subscribe(v, v.subscribers, notify)
@@ -134,6 +141,11 @@ func (v *View) setState(s ClusterState, heard func() time.Time) {
 		v.clusters[s.Name] = c
 	} else {
 		old = new(c.state)
+	}
+	s.Arrival = c.state.Arrival
+	if s.Reachable() && s.Arrival == 0 {
+		v.arrivals++
+		s.Arrival = v.arrivals
 	}
 	c.state, c.heard = s, heard
 	if old != nil && old.sameAs(s) {

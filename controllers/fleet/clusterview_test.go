@@ -184,3 +184,33 @@ func step(t *rapid.T, v *View) {
 		}
 	}
 }
+
+// TestEachClusterArrivesOnce counts clusters that come into sight for the first time, which tells who was judged before.
+func TestEachClusterArrivesOnce(t *testing.T) {
+	t.Parallel()
+	v := newView("hub")
+	told := map[string]uint64{}
+	defer v.SubscribeClusters(func(_, now *ClusterState) {
+		if now != nil {
+			told[now.Name] = now.Arrival
+		}
+	})()
+	for _, step := range []struct {
+		cluster string
+		reach   Reachability
+		want    uint64
+	}{
+		{"edge", Connecting, 0}, {"hub", Connected, 1}, {"edge", Unreachable, 0}, {"edge", Connected, 2},
+		{"edge", Unreachable, 2}, {"edge", Connected, 2}, {"far", MonitorStale, 0}, {"far", Connected, 3},
+	} {
+		v.setState(ClusterState{Name: step.cluster, Reachability: step.reach}, nil)
+		if s, _ := v.State(step.cluster); s.Arrival != step.want || told[step.cluster] != step.want {
+			t.Errorf("%s becomes %s as arrival %d, told %d; want %d", step.cluster, step.reach, s.Arrival, told[step.cluster], step.want)
+		}
+	}
+	v.removeCluster("edge")
+	v.setState(ClusterState{Name: "edge", Reachability: Connected}, nil)
+	if s, _ := v.State("edge"); s.Arrival != 4 || v.Arrivals() != 4 {
+		t.Errorf("a cluster that was forgotten comes back as arrival %d of %d, want 4 of 4", s.Arrival, v.Arrivals())
+	}
+}

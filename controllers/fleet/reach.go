@@ -67,6 +67,8 @@ type ClusterState struct {
 	Since time.Time
 	// LastSeen is when the cluster was known last to be as it was shown. While it is not Reachable it stands still. Zero means never.
 	LastSeen time.Time
+	// Arrival is the number among all arrivals of clusters of that with which this one came into sight for the first time; zero before.
+	Arrival uint64
 	// Message says for people what is the matter; it is empty when nothing is.
 	Message string
 	// Maintenance is why nobody is to be alarmed by the cluster for now; empty when that is not so.

@@ -84,8 +84,9 @@ type View struct {
 	mu sync.RWMutex
 	// read is true once the bundles of the hub's own cluster have been judged, complete once it is known which clusters there are, and late when that took too long.
 	read, complete, late bool
-	// clusters are all that are known, with all of their bundles.
+	// clusters are all that are known, with all of their bundles, and arrivals is how many have come into sight for the first time.
 	clusters map[string]*clusterView
+	arrivals uint64
 	// The bundles that are shown, by what is asked for.
 	bundles    map[types.NamespacedName]map[string]*Bundle
 	namespaces map[string]map[types.NamespacedName]struct{}

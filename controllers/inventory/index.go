@@ -68,6 +68,10 @@ type index struct {
 	claims map[healthscope.Key]map[claimant]scope.Placed
 	// holds say, by whom and by where a bundle is, why nothing is deleted of what the bundle may speak of.
 	holds map[claimant]map[bundlePlace]string
+	// arrivals are the numbers, by cluster, with which clusters have come into sight, latest is the highest that there was, and behind are, by namespace, the scopes that were judged before that one.
+	arrivals map[string]uint64
+	latest   uint64
+	behind   map[string]map[types.NamespacedName]bool
 	// lateIn counts the late scopes by namespace.
 	lateIn map[string]int
 	// trusted are the namespaces whose bundles speak of whole clusters: those of the configuration, and by bundle those that are seen to do so.
@@ -86,6 +90,7 @@ func newIndex(o mapping.Options, selects configv1alpha1.InventorySelect, registr
 		scopes: map[types.NamespacedName]existing{}, judged: map[types.NamespacedName]*scope.Judged{},
 		late: map[types.NamespacedName]bool{}, never: map[types.NamespacedName]bool{},
 		claims: map[healthscope.Key]map[claimant]scope.Placed{}, holds: map[claimant]map[bundlePlace]string{},
+		arrivals: map[string]uint64{}, behind: map[string]map[types.NamespacedName]bool{},
 		lateIn: map[string]int{}, farSeeing: map[string]map[fleet.BundleKey]bool{},
 		dirty: map[aai.Tenant]map[aai.Key]dirt{}, contested: map[aai.Tenant]map[aai.Key]healthscope.Key{},
 		rivals: map[types.NamespacedName]bool{},
@@ -150,6 +155,7 @@ func (i *index) scopeJudged(name types.NamespacedName) {
 	by := claimant{scope: name}
 	i.claim(by, before, after)
 	i.hold(by, holds)
+	i.catchUp(name)
 	i.settle(name)
 }
 

@@ -72,6 +72,7 @@ func (i *index) heldDeletions() map[plan.Part]string {
 			note(plan.Part{Source: at.cluster, Namespace: at.namespace}, why)
 		}
 	}
+	i.unaware(note)
 	for name := range i.late {
 		note(plan.Part{Namespace: name.Namespace}, fmt.Sprintf("scope %q has not been judged", name))
 	}

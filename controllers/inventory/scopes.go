@@ -19,6 +19,13 @@ type scopeList struct {
 	done bool
 }
 
+// hear takes in an event of a scope. While scopes are being listed it waits: what has been listed may be older than the event.
+func (l *scopeList) hear(event func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	event()
+}
+
 // read reads the scopes, unless it has done so before.
 func (l *scopeList) read(ctx context.Context) error {
 	l.mu.Lock()

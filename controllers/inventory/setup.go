@@ -89,7 +89,7 @@ func New(o Options) (*Inventory, error) {
 		}
 	})
 	o.View.Subscribe(x.bundleChanged)
-	o.View.SubscribeClusters(func(_, _ *fleet.ClusterState) { x.clusterChanged() })
+	o.View.SubscribeClusters(x.clusterChanged)
 	return i, nil
 }
 
@@ -140,7 +140,8 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 		Named("inventory").
 		WatchesRawSource(source.TypedFunc[aai.Tenant](i.changes)).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), &corev1alpha2.HealthScope{}, scopeEvents(scopeHandlers[aai.Tenant]{
-			exists: i.scopeExists, gone: i.scopeGone,
+			exists: func(s *corev1alpha2.HealthScope) { scopes.hear(func() { i.scopeExists(s) }) },
+			gone:   func(name types.NamespacedName) { scopes.hear(func() { i.scopeGone(name) }) },
 			resync: func(name types.NamespacedName) []aai.Tenant {
 				all := i.index.tenantsOf(name, i.options.View.Clusters())
 				logger.Info("Resync requested", "scope", name.String(), "tenants", len(all))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/plan"
 	"github.com/healthscope/healthscope/controllers/fleet"
@@ -37,8 +39,52 @@ func (i *index) ask(tenant aai.Tenant, c clusters) news {
 }
 
 // clusterChanged notes that a cluster came, went, or can be seen or not.
-func (i *index) clusterChanged() {
+func (i *index) clusterChanged(before, now *fleet.ClusterState) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if now == nil {
+		delete(i.arrivals, before.Name)
+	} else if now.Arrival > 0 && i.arrivals[now.Name] != now.Arrival {
+		i.arrivals[now.Name] = now.Arrival
+		i.latest = max(i.latest, now.Arrival)
+		for name := range i.judged {
+			i.catchUp(name)
+		}
+	}
 	i.allChanged()
+}
+
+// catchUp finds out whether a scope was judged before a cluster came into sight that has come since.
+func (i *index) catchUp(name types.NamespacedName) {
+	j := i.judged[name]
+	behind := j != nil && j.Arrivals < i.latest
+	if behind == i.behind[name.Namespace][name] {
+		return
+	}
+	if behind {
+		if i.behind[name.Namespace] == nil {
+			i.behind[name.Namespace] = map[types.NamespacedName]bool{}
+		}
+		i.behind[name.Namespace][name] = true
+		return
+	}
+	delete(i.behind[name.Namespace], name)
+	if len(i.behind[name.Namespace]) == 0 {
+		delete(i.behind, name.Namespace)
+		i.allChanged()
+	}
+}
+
+// unaware calls note with every cluster that has come into sight since a scope of a namespace was judged, which the scope
+// may have resources in that it knows nothing of yet.
+func (i *index) unaware(note func(part plan.Part, why string)) {
+	for namespace, scopes := range i.behind {
+		for name := range scopes {
+			for cluster, arrival := range i.arrivals {
+				if i.judged[name].Arrivals < arrival {
+					note(plan.Part{Source: cluster, Namespace: namespace}, fmt.Sprintf("scope %q has not been judged since cluster %q came into sight", name, cluster))
+				}
+			}
+		}
+	}
 }

@@ -1,9 +1,11 @@
 package inventory
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/plan"
@@ -69,8 +71,58 @@ func TestNewsOfAClusterIsNewsForEveryTenant(t *testing.T) {
 	i := filled(nil, nil, nil, configv1alpha1.SelectScoped)
 	var told []aai.Tenant
 	i.onChange(func(tenant aai.Tenant) { told = append(told, tenant) })
-	i.clusterChanged()
+	i.clusterChanged(nil, &fleet.ClusterState{Name: "edge", Reachability: fleet.Connecting})
 	if diff := cmp.Diff(i.mapping.Tenants(), told); diff != "" {
 		t.Errorf("tenants told: -want +got:\n%s", diff)
 	}
+}
+
+// TestDeletionsWaitForScopesThatAClusterHasComeAfter has clusters come into sight before and after scopes are judged, and while one is.
+func TestDeletionsWaitForScopesThatAClusterHasComeAfter(t *testing.T) {
+	t.Parallel()
+	shop, back, j := name("shop", "s"), name("back", "b"), judgedScopes{}
+	i := newIndex(options(), configv1alpha1.SelectScoped, j, nil)
+	var told int
+	judge := func(scope types.NamespacedName, arrivals uint64) {
+		i.scopeExists(scope, noon, 1)
+		j[scope] = judged()
+		j[scope].Arrivals = arrivals
+		i.scopeJudged(scope)
+	}
+	state := func(name string, arrival uint64) *fleet.ClusterState {
+		return &fleet.ClusterState{Name: name, Reachability: fleet.Connected, Arrival: arrival}
+	}
+	held := func(want ...string) {
+		t.Helper()
+		if got := parts(i.take(tenant, nil)); !slices.Equal(got, want) {
+			t.Errorf("deletions are held in %q, want %q", got, want)
+		}
+	}
+	i.clusterChanged(nil, state("west", 1))
+	judge(shop, 1)
+	judge(back, 1)
+	held()
+	i.clusterChanged(state("east", 0), state("east", 2))
+	held("east/back", "east/shop")
+	judge(shop, 1) // It was gathered before.
+	held("east/back", "east/shop")
+	judge(shop, 2)
+	held("east/back")
+	i.onChange(func(aai.Tenant) { told++ })
+	judge(back, 2)
+	held()
+	if told == 0 {
+		t.Error("nobody is told that deletions are held no more")
+	}
+	i.clusterChanged(state("east", 2), &fleet.ClusterState{Name: "east", Reachability: fleet.Unreachable, Arrival: 2})
+	i.clusterChanged(&fleet.ClusterState{Name: "east", Reachability: fleet.Unreachable, Arrival: 2}, state("east", 2))
+	held() // It was known all the time.
+	i.clusterChanged(state("east", 2), nil)
+	i.clusterChanged(nil, state("east", 3))
+	held("east/back", "east/shop")
+	judge(shop, 3)
+	delete(j, back)
+	i.scopeGone(back)
+	i.scopeJudged(back)
+	held()
 }

@@ -63,6 +63,8 @@ func (w world) Unseen() map[string]fleet.ClusterState {
 	return all
 }
 
+func (w world) Arrivals() uint64 { return 0 }
+
 func (w world) Named(namespace, name string) []*fleet.Bundle {
 	return w.find(func(b *fleet.Bundle) bool { return b.Namespace == namespace && b.Name == name })
 }

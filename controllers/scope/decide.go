@@ -45,6 +45,8 @@ type verdict struct {
 	truncated bool
 	// partial are the clusters in which bundles do not tell all that there is, sorted.
 	partial []string
+	// arrivals is how many clusters had come into sight before it was gathered.
+	arrivals uint64
 	// summary counts the members that contribute, and the unlisted ones.
 	summary healthscope.Summary
 	// absent are the apps that are required and have no members, sorted.
@@ -86,7 +88,7 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *memory, policy he
 	v.unlisted = placeUnlisted(findings)
 	v.linkedApps = v.linked(findings)
 	v.truncated = slices.ContainsFunc(findings, func(f finding) bool { return f.truncated })
-	v.partial = partialIn(findings)
+	v.partial, v.arrivals = partialIn(findings), g.arrivals
 	v.summary = summarize(v.members)
 	for _, u := range v.unlisted {
 		v.summary = sum(v.summary, u.Summary)

@@ -43,6 +43,8 @@ type finding struct {
 // gathered is all that a scope looks at.
 type gathered struct {
 	findings []finding
+	// arrivals is how many clusters had come into sight before.
+	arrivals uint64
 	// settling is for how long the scope is to wait, at most, for what is being read for the first time; zero means that it need not.
 	settling time.Duration
 }
@@ -52,6 +54,7 @@ type bundles interface {
 	Cluster() string
 	State(cluster string) (fleet.ClusterState, bool)
 	Unseen() map[string]fleet.ClusterState
+	Arrivals() uint64
 	Named(namespace, name string) []*fleet.Bundle
 	Select(namespace string, selector labels.Selector) []*fleet.Bundle
 }
@@ -84,7 +87,7 @@ type gatheredApp struct {
 }
 
 func (g *gatherer) gather() gathered {
-	g.away = g.bundles.Unseen()
+	g.out.arrivals, g.away = g.bundles.Arrivals(), g.bundles.Unseen()
 	for _, refs := range appsOf(&g.scope.Spec) {
 		g.apps = append(g.apps, gatheredApp{appRefs: refs, bundles: map[fleet.BundleKey]struct{}{}})
 	}

@@ -48,6 +48,8 @@ type Judged struct {
 	Unlisted []Unlisted
 	// Partial are the clusters in which the scope's bundles did not tell all that there is, so that what is no member may be there nevertheless; sorted.
 	Partial []string
+	// Arrivals is how many clusters had come into sight when it began, as ClusterState counts them: it knows nothing of the bundles of a later one.
+	Arrivals uint64
 	// LinkedApps are the apps that name a module of a VNF, sorted by app.
 	LinkedApps []LinkedApp
 	// State is the roll-up of the members.
@@ -109,7 +111,7 @@ func (r *Registry) put(scope *corev1alpha2.HealthScope, v verdict, maintenance b
 	r.mu.Lock()
 	if e := r.scopes[name]; e != nil {
 		e.judged = &Judged{
-			Generation: scope.Generation, Members: v.members, Unlisted: v.unlisted, Partial: v.partial, LinkedApps: v.linkedApps,
+			Generation: scope.Generation, Members: v.members, Unlisted: v.unlisted, Partial: v.partial, Arrivals: v.arrivals, LinkedApps: v.linkedApps,
 			State: v.summary.State(), Health: v.health, Maintenance: maintenance,
 		}
 	}

@@ -237,19 +237,36 @@ func (s *sources) bundleChanged(ctx context.Context, q queue, b *fleet.Bundle) {
 	}
 }
 
-// clusters asks for the scopes that speak of a cluster when what is known of the cluster itself changes. Scopes that its bundles belong to are asked for when these change.
+// clusters asks for the scopes that speak of a cluster when what is known of the cluster itself changes. Scopes that its
+// bundles belong to are asked for when these change; but when it comes into sight for the first time, all are: others wait for it to be known that they have nothing to do with it.
 func (s *sources) clusters(ctx context.Context, q queue) {
 	changes := newMailbox[string]()
-	cancel := s.options.View.SubscribeClusters(func(before, after *fleet.ClusterState) {
-		if after == nil {
-			after = before
-		}
-		changes.put(after.Name)
-	})
+	cancel := s.options.View.SubscribeClusters(func(before, after *fleet.ClusterState) { changes.put(concerned(before, after)) })
 	go func() {
 		defer cancel()
-		changes.deliver(ctx, func(cluster string) { s.enqueue(ctx, q, "", indexClusters, cluster, nil) })
+		changes.deliver(ctx, func(cluster string) {
+			if cluster == allScopes {
+				s.all(ctx)
+				return
+			}
+			s.enqueue(ctx, q, "", indexClusters, cluster, nil)
+		})
 	}()
+}
+
+// allScopes stands for a cluster that all scopes are to look at.
+const allScopes = ""
+
+// concerned returns the cluster of a change whose scopes are to look at it.
+func concerned(before, after *fleet.ClusterState) string {
+	switch {
+	case after == nil:
+		return before.Name
+	case before != nil && before.Arrival != after.Arrival:
+		return allScopes
+	default:
+		return after.Name
+	}
 }
 
 // all asks for all scopes.

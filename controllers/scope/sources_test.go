@@ -130,3 +130,24 @@ func BenchmarkOneChange(b *testing.B) {
 		})
 	}
 }
+
+// TestAllScopesLookAtAClusterThatComesIntoSight makes sure that no deletion waits for a scope that nobody asks.
+func TestAllScopesLookAtAClusterThatComesIntoSight(t *testing.T) {
+	t.Parallel()
+	connecting, came := &fleet.ClusterState{Name: "edge", Reachability: fleet.Connecting}, &fleet.ClusterState{Name: "edge", Reachability: fleet.Connected, Arrival: 3}
+	lost := &fleet.ClusterState{Name: "edge", Reachability: fleet.Unreachable, Arrival: 3}
+	for name, c := range map[string]struct {
+		before, after *fleet.ClusterState
+		want          string
+	}{
+		"it is new":       {nil, connecting, "edge"},
+		"it is seen":      {connecting, came, allScopes},
+		"it is lost":      {came, lost, "edge"},
+		"it is back":      {lost, came, "edge"},
+		"it is forgotten": {came, nil, "edge"},
+	} {
+		if got := concerned(c.before, c.after); got != c.want {
+			t.Errorf("%s: the scopes of %q are asked, want those of %q", name, got, c.want)
+		}
+	}
+}
