@@ -180,8 +180,12 @@ var _ = Describe("View", func() {
 			fill(ctx, b, time.Now(), workload(namespace, name, 2))
 			want[name] = healthscope.Ready
 		}
-		v := look(healthscope.DefaultPolicy())
+		m := newMeter()
+		release := m.Hold("resourcebundlestates")
+		DeferCleanup(release)
+		v := look(healthscope.DefaultPolicy(), func(_ *fleet.Options, config *rest.Config) { config.Wrap(m.Wrap) })
 		Expect(v.Synced()).To(BeFalse())
+		release()
 		v.sync(ctx)
 		got := map[string]healthscope.State{}
 		for _, b := range v.All() {
@@ -218,13 +222,13 @@ var _ = Describe("View", func() {
 
 	It("judges again when time alone changes the judgement", func(ctx SpecContext) {
 		policy := healthscope.DefaultPolicy()
-		policy.PendingTimeout = 2 * time.Second
+		policy.PendingTimeout = 10 * time.Second
 		v := look(policy).sync(ctx)
 		b := newBundle(ctx, namespace, "1-sink")
 		fill(ctx, b, time.Now(), workload(namespace, "web", 1))
 		sink := v.one(namespace, "1-sink")
 		Eventually(func() map[string]healthscope.State { return states(sink()) }).Should(HaveKeyWithValue("web", healthscope.Pending))
-		Eventually(func() map[string]healthscope.State { return states(sink()) }).Should(HaveKeyWithValue("web", healthscope.Failed))
+		Eventually(func() map[string]healthscope.State { return states(sink()) }, "40s").Should(HaveKeyWithValue("web", healthscope.Failed))
 		Expect(sink().Members[0].Reason).To(Equal(healthscope.ReasonPendingTimeout))
 	})
 
@@ -254,7 +258,7 @@ var _ = Describe("View", func() {
 
 	It("keeps the time for monitors that keep none, also over a restart as far as somebody remembers", func(ctx SpecContext) {
 		policy := healthscope.DefaultPolicy()
-		policy.PendingTimeout = 3 * time.Second
+		policy.PendingTimeout = 10 * time.Second
 		v := look(policy).sync(ctx)
 		b := newBundle(ctx, namespace, "1-emco")
 		status := `{"ready":false,"resourceCount":0,"deploymentStatuses":[{"metadata":{"name":"web","namespace":%q},"spec":{"replicas":1},"status":{"observedGeneration":1,"replicas":1,"readyReplicas":0,"updatedReplicas":1}}]}`
@@ -271,7 +275,7 @@ var _ = Describe("View", func() {
 		if m := emco().Members[0]; m.State == healthscope.Pending {
 			Expect(m.Since).To(Equal(since), "what is new elsewhere in the bundle does not make it younger")
 		}
-		Eventually(func() map[string]healthscope.State { return states(emco()) }).Should(HaveKeyWithValue("web", healthscope.Failed))
+		Eventually(func() map[string]healthscope.State { return states(emco()) }, "40s").Should(HaveKeyWithValue("web", healthscope.Failed))
 		timeout := emco().Members[0]
 		Expect(timeout.Reason).To(Equal(healthscope.ReasonPendingTimeout))
 		Expect(timeout.Since).To(Equal(since.Add(policy.PendingTimeout)))
@@ -326,8 +330,14 @@ var _ = Describe("View", func() {
 		Expect(err).NotTo(HaveOccurred())
 		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "resourcebundlestates.k8splugin.io"}}
 		DeferCleanup(plane.InstallManifests, bundleCRD)
-		Expect(admin.Delete(ctx, crd)).To(Succeed())
-		Eventually(func() error { return admin.Get(ctx, client.ObjectKeyFromObject(crd), crd.DeepCopy()) }).Should(MatchError(apierrors.IsNotFound, "NotFound"))
+		uninstall := func() {
+			GinkgoHelper()
+			Expect(admin.Delete(ctx, crd.DeepCopy())).To(Succeed())
+			Eventually(func() error { return admin.Get(ctx, client.ObjectKeyFromObject(crd), crd.DeepCopy()) }).Should(MatchError(apierrors.IsNotFound, "NotFound"))
+			bundles := &k8spluginv1alpha1.ResourceBundleStateList{}
+			Eventually(func() error { return api.List(ctx, bundles) }).ShouldNot(Succeed(), "they may be served for a moment after their CRD has gone")
+		}
+		uninstall()
 
 		v := look(healthscope.DefaultPolicy())
 		Eventually(v.Ready).Should(MatchError(ContainSubstring("the API server does not serve ResourceBundleStates (k8splugin.io/v1alpha1): apply config/crd")))
@@ -339,8 +349,7 @@ var _ = Describe("View", func() {
 		v.stop()
 
 		By("ending while it waits")
-		Expect(admin.Delete(ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: crd.ObjectMeta})).To(Succeed())
-		Eventually(func() error { return admin.Get(ctx, client.ObjectKeyFromObject(crd), crd.DeepCopy()) }).Should(MatchError(apierrors.IsNotFound, "NotFound"))
+		uninstall()
 		v = look(healthscope.DefaultPolicy())
 		Eventually(v.Ready).Should(MatchError(ContainSubstring("does not serve")))
 		v.stop()

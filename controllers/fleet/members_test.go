@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
 	"github.com/healthscope/healthscope/e2e/faults"
@@ -33,11 +34,12 @@ func wire() *faults.Wire {
 var _ = Describe("Members", func() {
 	var s *site
 	var beat *heartbeat
+	var sink *k8spluginv1alpha1.ResourceBundleState
 	BeforeEach(func(ctx SpecContext) {
 		s = newSite(ctx)
 		beat = monitor(edgeAPI, s.watch)
-		b := newBundleIn(ctx, edgeAPI, s.shop, "1-sink")
-		fillIn(ctx, edgeAPI, b, time.Now(), workload(s.shop, "web", 2))
+		sink = newBundleIn(ctx, edgeAPI, s.shop, "1-sink")
+		fillIn(ctx, edgeAPI, sink, time.Now(), workload(s.shop, "web", 2))
 	})
 	connected := func() {
 		GinkgoHelper()
@@ -88,14 +90,22 @@ var _ = Describe("Members", func() {
 		secret := s.secret(ctx, s.account(ctx, "hub", edge.Config().Host), nil)
 		connected()
 		data := secret.Data[corev1alpha2.KubeconfigKey]
-		for range 20 {
+		const rounds = 20
+		left := make(chan struct{}, rounds)
+		DeferCleanup(s.SubscribeClusters(func(_, now *fleet.ClusterState) {
+			if now == nil {
+				left <- struct{}{}
+			}
+		}))
+		for range rounds {
 			gone := time.Now()
 			Expect(api.Delete(ctx, secret)).To(Succeed())
+			Eventually(left).Should(Receive(), "a Secret that is back before anybody has looked has not been away")
 			secret = s.secret(ctx, data, nil)
 			Eventually(s.edge).Should(And(HaveField("Reachability", fleet.Connected), HaveField("Since", BeTemporally(">", gone))))
 			Eventually(s.member("1-sink", "web")).Should(Equal("Ready  "))
 		}
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(4*time.Minute))
 
 	It("leave nothing behind when they go before they have been read", func(ctx SpecContext) {
 		s.run(ctx)
@@ -183,14 +193,21 @@ var _ = Describe("Members", func() {
 		changes := s.of(s.shop)()
 
 		By("restarting it")
+		gone := time.Now()
 		Expect(edge.StopAPIServer()).To(Succeed())
-		Consistently(s.edge, "4s").Should(HaveField("Reachability", fleet.Connected))
 		Expect(edge.StartAPIServer(ctx)).To(Succeed())
-		Consistently(s.went, "15s").Should(HaveExactElements(fleet.Connecting, fleet.Connected))
-		Expect(s.of(s.shop)()).To(Equal(changes))
+		if time.Since(gone) < 8*time.Second { // After twelve it is Unreachable, and a slow machine may take that long to start it.
+			Consistently(s.went, "15s").Should(HaveExactElements(fleet.Connecting, fleet.Connected))
+			Expect(s.of(s.shop)()).To(Equal(changes))
+		}
+		fillIn(ctx, edgeAPI, sink, time.Now(), workload(s.shop, "web", 1))
+		Eventually(s.member("1-sink", "web"), "90s").Should(HavePrefix("Pending"))
+		fillIn(ctx, edgeAPI, sink, time.Now(), workload(s.shop, "web", 2))
+		Eventually(s.member("1-sink", "web")).Should(Equal("Ready  "))
+		went, changes := s.went(), s.of(s.shop)()
 
 		By("killing it")
-		gone := time.Now()
+		gone = time.Now()
 		Expect(edge.StopAPIServer()).To(Succeed())
 		Eventually(s.edge, "25s").Should(HaveField("Reachability", fleet.Unreachable))
 		Expect(s.edge().Message).To(ContainSubstring("connection refused"))
@@ -205,10 +222,10 @@ var _ = Describe("Members", func() {
 		Expect(edge.StartAPIServer(ctx)).To(Succeed())
 		Eventually(s.edge, "60s").Should(HaveField("Reachability", fleet.Connected))
 		Expect(s.member("1-sink", "web")()).To(Equal("Ready  "))
-		Expect(s.went()).To(HaveExactElements(fleet.Connecting, fleet.Connected, fleet.Unreachable, fleet.Connected))
+		Expect(s.went()).To(Equal(append(went, fleet.Unreachable, fleet.Connected)))
 		Consistently(s.of(s.shop)).Should(Equal(changes+2), "it was lost and came back, and nothing else")
 		Expect(s.edge().Since).To(BeTemporally(">", lost.Since))
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("are Unreachable in a black hole, and not for a reset or a connection that is half open", func(ctx SpecContext) {
 		w := wire()

@@ -124,7 +124,7 @@ var _ = Describe("Objects", func() {
 		o.want(deployments)
 		web := o.state(deployments, namespace, "web")
 		Eventually(web).Should(Equal("Ready "))
-		Expect(o.told()).To(Equal([]string{"Deployment/"}), "one word when the kind has been read, not one for each object")
+		Eventually(o.told).Should(Equal([]string{"Deployment/"}), "one word when the kind has been read, not one for each object")
 		result := o.Get("local", deployments, types.NamespacedName{Namespace: namespace, Name: "web"}).Result
 		Expect(result.Key).To(Equal(healthscope.Key{Cluster: "local", Group: "apps", Kind: "Deployment", Namespace: namespace, Name: "web"}))
 		Expect(result.UID).To(BeEquivalentTo(d.UID))
@@ -135,7 +135,7 @@ var _ = Describe("Objects", func() {
 
 		report(ctx, d, 1)
 		Eventually(web).Should(Equal("Pending ReplicasNotReady"))
-		Expect(o.told()).To(HaveLen(2))
+		Eventually(o.told).Should(HaveLen(2))
 
 		By("changing what has nothing to do with health")
 		d.Labels["private"] = "y"
@@ -144,7 +144,7 @@ var _ = Describe("Objects", func() {
 
 		Expect(api.Delete(ctx, d)).To(Succeed())
 		Eventually(web).Should(Equal("NotPresent NotFound"))
-		Expect(o.told()).To(Equal([]string{"Deployment/", "Deployment/web", "Deployment/web"}))
+		Eventually(o.told).Should(Equal([]string{"Deployment/", "Deployment/web", "Deployment/web"}))
 	})
 
 	It("has one watch for a kind, as long as somebody wants it", func(ctx SpecContext) {
@@ -227,10 +227,10 @@ var _ = Describe("Objects", func() {
 		Consistently(newcomer.state(configMaps, namespace, "x")).Should(Equal("Settling"), "no answer says nothing about a kind")
 		Expect(plane.StartAPIServer(ctx)).To(Succeed())
 		report(ctx, d, 1)
-		Eventually(web).Should(Equal("Pending ReplicasNotReady"))
-		Eventually(newcomer.state(configMaps, namespace, "x")).Should(Equal("NotPresent NotFound"))
-		Expect(newcomer.told()).To(Equal([]string{"ConfigMap/"}))
-	})
+		Eventually(web, "90s").Should(Equal("Pending ReplicasNotReady"), "it may be a minute before it is tried again to read a kind")
+		Eventually(newcomer.state(configMaps, namespace, "x"), "90s").Should(Equal("NotPresent NotFound"))
+		Eventually(newcomer.told).Should(Equal([]string{"ConfigMap/"}))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // widgetCRD makes the kind Widget.
@@ -269,9 +269,13 @@ var _ = Describe("Objects of a kind that comes and goes", func() {
 		GinkgoHelper()
 		w := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "default", "name": "a"}}}
 		w.SetGroupVersionKind(widgets)
-		fresh, err := client.New(plane.Config(), client.Options{}) // It does not know how the kind was served before.
-		Expect(err).NotTo(HaveOccurred())
-		Expect(fresh.Create(ctx, w)).To(Succeed())
+		Eventually(func() error {
+			fresh, err := client.New(plane.Config(), client.Options{}) // It does not know how the kind was served before.
+			if err != nil {
+				return err
+			}
+			return fresh.Create(ctx, w.DeepCopy())
+		}).WithPolling(200 * time.Millisecond).Should(Succeed())
 	}
 
 	It("are Unknown without it, and known as soon as it is there", func(ctx SpecContext) {
@@ -288,10 +292,11 @@ var _ = Describe("Objects of a kind that comes and goes", func() {
 		By("installing the CRD anew")
 		Expect(admin.Delete(ctx, crd)).To(Succeed())
 		Eventually(widget).Should(Equal("NotPresent NotFound"))
+		uninstall(ctx, crd.DeepCopy()) // Its objects go before it does.
 		Expect(plane.InstallManifests(ctx, suite.Manifest(widgetCRD))).To(Succeed())
 		newWidget(ctx)
-		Eventually(widget).Should(HavePrefix("Ready"))
-	})
+		Eventually(widget, "60s").Should(HavePrefix("Ready"))
+	}, SpecTimeout(3*time.Minute))
 
 	It("are found however their CRD comes back", func(ctx SpecContext) {
 		Expect(plane.InstallManifests(ctx, suite.Manifest(strings.ReplaceAll(widgetCRD, "Namespaced", "Cluster")))).To(Succeed())

@@ -128,8 +128,8 @@ var _ = Describe("A monitor that makes bundles", func() {
 		registry := prometheus.NewRegistry()
 		options.Registerer = registry
 		m := start(ctx, options)
-		Eventually(bundlesOf(ctx, namespace)).Should(HaveLen(many))
-		Eventually(func() int { return len(m.writes()) }).Should(Equal(2*many), "each is made and filled")
+		Eventually(bundlesOf(ctx, namespace)).WithTimeout(90 * time.Second).WithPolling(time.Second).Should(HaveLen(many))
+		Eventually(func() int { return len(m.writes()) }).WithTimeout(90*time.Second).WithPolling(time.Second).Should(Equal(2*many), "each is made and filled")
 		Expect(series(registry, "healthscope_monitor_bundles_created_total")).To(ConsistOf(ContainSubstring(fmt.Sprintf("value:%d", many))))
 	})
 
@@ -146,6 +146,6 @@ var _ = Describe("A monitor that makes bundles", func() {
 		update(ctx, role, func(r *rbacv1.ClusterRole) {
 			r.Rules = append(r.Rules, rbacv1.PolicyRule{APIGroups: []string{"k8splugin.io"}, Resources: []string{"resourcebundlestates"}, Verbs: []string{"create"}})
 		})
-		Eventually(bundlesOf(ctx, namespace)).Should(HaveLen(50))
+		Eventually(bundlesOf(ctx, namespace)).WithTimeout(time.Minute).Should(HaveLen(50))
 	})
 })

@@ -23,7 +23,7 @@ var _ = Describe("A monitor's life", func() {
 	})
 
 	It("is shown by one Lease, which is renewed by time and released at the end", func(ctx SpecContext) {
-		m := start(ctx, monitor.Options{LeaseNamespace: namespace, LeaseDuration: 5 * time.Second})
+		m := start(ctx, monitor.Options{LeaseNamespace: namespace, LeaseDuration: 10 * time.Second})
 		var leases coordinationv1.LeaseList
 		Expect(api.List(ctx, &leases, client.InNamespace(namespace))).To(Succeed())
 		Expect(leases.Items).To(HaveLen(1))

@@ -44,8 +44,8 @@ var _ = Describe("A monitor", func() {
 	It("fills a bundle at once that appears after its objects, in one write", func(ctx SpecContext) {
 		m := start(ctx, options)
 		create(ctx, newPod(namespace, "pod", "1-sink"), newService(namespace, "service", "1-sink"))
-		create(ctx, newBundle(namespace, "0-probe"), newPod(namespace, "probe", "0-probe"))
-		Eventually(statesOf(ctx, namespace, "0-probe")).Should(HaveLen(1), "the monitor has seen the objects")
+		create(ctx, newBundle(namespace, "0-probe"), newPod(namespace, "probe", "0-probe"), newService(namespace, "probe", "0-probe"))
+		Eventually(statesOf(ctx, namespace, "0-probe")).Should(HaveLen(2), "the monitor has seen the objects")
 		before := len(m.writes())
 		create(ctx, newBundle(namespace, "1-sink"))
 		Eventually(statesOf(ctx, namespace, "1-sink")).Should(HaveLen(2))

@@ -8,12 +8,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -45,8 +47,20 @@ func markedRules() []rbacv1.PolicyRule {
 	return rules
 }
 
+// may polls whether the service account of a namespace has a right. The API server takes a moment to heed what roles say.
+func may(ctx context.Context, namespace string, right authorizationv1.ResourceAttributes) func() bool {
+	return func() bool {
+		GinkgoHelper()
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: "system:serviceaccount:" + namespace + ":monitor", ResourceAttributes: &right,
+		}}
+		Expect(api.Create(ctx, review)).To(Succeed())
+		return review.Status.Allowed
+	}
+}
+
 // account makes a service account with the rules and with its Lease in the
-// namespace, and returns its configuration and its role.
+// namespace, and returns its configuration and its role, which are in force.
 func account(ctx context.Context, namespace string, rules []rbacv1.PolicyRule) (*rest.Config, *rbacv1.ClusterRole) {
 	GinkgoHelper()
 	name := metav1.ObjectMeta{Name: "monitor", Namespace: namespace}
@@ -63,6 +77,8 @@ func account(ctx context.Context, namespace string, rules []rbacv1.PolicyRule) (
 		}},
 		&rbacv1.RoleBinding{ObjectMeta: name, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name.Name}},
 	)
+	Eventually(may(ctx, namespace, authorizationv1.ResourceAttributes{Group: "k8splugin.io", Resource: "resourcebundlestates", Verb: "list"})).Should(BeTrue())
+	Eventually(may(ctx, namespace, authorizationv1.ResourceAttributes{Namespace: namespace, Group: coordinationv1.GroupName, Resource: "leases", Verb: "get"})).Should(BeTrue())
 	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 	Expect(plane.ServiceAccountKubeconfig(ctx, namespace, name.Name, path)).To(Succeed())
 	config, err := clientcmd.BuildConfigFromFlags("", path)
@@ -148,7 +164,7 @@ var _ = Describe("A monitor's rights", func() {
 
 		By("granting it later, without a restart")
 		update(ctx, role, func(r *rbacv1.ClusterRole) { r.Rules = markedRules() })
-		Eventually(statesOf(ctx, namespace, "1-sink")).Should(And(HaveLen(len(objects)), HaveKey("Pod/pod")))
+		Eventually(statesOf(ctx, namespace, "1-sink")).WithTimeout(time.Minute).Should(And(HaveLen(len(objects)), HaveKey("Pod/pod")))
 		Expect(log.about("Cannot read kind")).To(HaveExactElements(And(ContainSubstring("Pod"), ContainSubstring("going on without it"))))
 		Eventually(func() []string { return log.about("can be read again") }).Should(HaveLen(1))
 	})
@@ -167,17 +183,19 @@ var _ = Describe("A monitor's rights", func() {
 				r.Rules[i].Resources = slices.DeleteFunc(r.Rules[i].Resources, func(resource string) bool { return resource == "pods" })
 			}
 		})
+		Eventually(may(ctx, namespace, authorizationv1.ResourceAttributes{Resource: "pods", Verb: "list"})).Should(BeFalse())
 		registry := prometheus.NewRegistry()
 		options.Registerer = registry
 		again := startAs(ctx, config, (&journal{}).logger(), options)
 		Eventually(statesOf(ctx, namespace, "1-sink")).Should(And(HaveLen(len(objects)), HaveKeyWithValue("Pod/pod", "Unknown")))
 		Expect(get(ctx, namespace, "1-sink").Status.ResourceCount).To(BeEquivalentTo(len(objects)))
-		Expect(series(registry, "healthscope_monitor_unreadable_kinds")).To(ConsistOf(ContainSubstring(`value:"Pod"`)))
+		unreadable := func() []string { return series(registry, "healthscope_monitor_unreadable_kinds") }
+		Eventually(unreadable).Should(ConsistOf(ContainSubstring(`value:"Pod"`)))
 
 		By("granting it again")
 		update(ctx, role, func(r *rbacv1.ClusterRole) { r.Rules = markedRules() })
-		Eventually(statesOf(ctx, namespace, "1-sink")).Should(HaveKeyWithValue("Pod/pod", "Pending"))
-		Expect(series(registry, "healthscope_monitor_unreadable_kinds")).To(BeEmpty())
+		Eventually(statesOf(ctx, namespace, "1-sink")).WithTimeout(time.Minute).Should(HaveKeyWithValue("Pod/pod", "Pending"))
+		Eventually(unreadable).Should(BeEmpty())
 		again.stop()
 	})
 })

@@ -70,7 +70,7 @@ func uninstall(ctx context.Context, crd *unstructured.Unstructured) {
 	}).Should(BeTrue())
 }
 
-// uninstallBundleCRD removes the CRD of bundles, with all bundles.
+// uninstallBundleCRD removes the CRD of bundles, with all bundles, and waits until they are served no longer, which takes a moment more.
 func uninstallBundleCRD(ctx context.Context) {
 	GinkgoHelper()
 	crd := &unstructured.Unstructured{}
@@ -78,6 +78,7 @@ func uninstallBundleCRD(ctx context.Context) {
 	crd.SetKind("CustomResourceDefinition")
 	crd.SetName("resourcebundlestates.k8splugin.io")
 	uninstall(ctx, crd)
+	Eventually(func() error { return api.List(ctx, &k8spluginv1alpha1.ResourceBundleStateList{}) }).ShouldNot(Succeed())
 }
 
 // createCustom creates an object of a kind with the label of the bundle 1-sink, as soon as the kind is served.

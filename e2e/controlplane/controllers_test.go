@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -282,6 +283,9 @@ func testServiceAccount(t *testing.T, plane *ControlPlane) {
 	if err != nil {
 		t.Fatalf("cannot make client: %v", err)
 	}
+	awaitRight(t, newClientset(t, plane), "system:serviceaccount:default:viewer", &authorizationv1.ResourceAttributes{
+		Namespace: metav1.NamespaceDefault, Resource: "configmaps", Verb: "list",
+	})
 	if _, err := viewer.CoreV1().ConfigMaps(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Errorf("the viewer may list config maps, but: %v", err)
 	}
@@ -297,6 +301,19 @@ func testServiceAccount(t *testing.T, plane *ControlPlane) {
 		want := []string{"list configmaps 200", "list secrets 403"}
 		if diff := cmp.Diff(want, got); err == nil && diff != "" {
 			err = errors.New(diff)
+		}
+		return err
+	})
+}
+
+// awaitRight waits until the API server heeds the roles that give a user a right. It does not ask in the user's name.
+func awaitRight(t *testing.T, clientset kubernetes.Interface, user string, right *authorizationv1.ResourceAttributes) {
+	t.Helper()
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: right}}
+	eventually(t, "right of "+user, func(ctx context.Context) error {
+		answer, err := clientset.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		if err == nil && !answer.Status.Allowed {
+			err = errors.New("not allowed: " + answer.Status.Reason)
 		}
 		return err
 	})

@@ -161,7 +161,7 @@ func (b *tale) writeMore(t *testing.T, count int) {
 // TestASlowEtcdTearsNothing asserts that while etcd is slow, and slower than anybody waits, each answer is of one moment or
 // a refusal that says why, and that all is well again as soon as etcd is.
 func TestASlowEtcdTearsNothing(t *testing.T) {
-	s := newStorage(t, time.Second)
+	s := newStorage(t, time.Second, usualProof)
 	b := newTale(t, s)
 	stop := b.crowd(t)
 	defer stop()
@@ -195,7 +195,7 @@ func TestASlowEtcdTearsNothing(t *testing.T) {
 // TestAColdServerSaysThatEtcdIsSlow asserts that who asks for what nobody has read is told why there is no answer, and gets
 // one from the same server when etcd answers again.
 func TestAColdServerSaysThatEtcdIsSlow(t *testing.T) {
-	s := newStorage(t, 200*time.Millisecond)
+	s := newStorage(t, 200*time.Millisecond, usualProof)
 	b := newTale(t, s)
 	b.writeMore(t, 3)
 	s.tap.Delay(time.Minute)
@@ -209,7 +209,7 @@ func TestAColdServerSaysThatEtcdIsSlow(t *testing.T) {
 // TestAFullEtcdIsReadAndTakesWritesAgain asserts that a full etcd costs the writer a clear refusal and readers nothing, and
 // that nothing needs to be restarted when there is room again.
 func TestAFullEtcdIsReadAndTakesWritesAgain(t *testing.T) {
-	s := newStorage(t, 5*time.Second, "--quota-backend-bytes=4000000")
+	s := newStorage(t, 5*time.Second, usualProof, "--quota-backend-bytes=4000000")
 	b := newTale(t, s)
 	stop := b.crowd(t)
 	defer stop()

@@ -115,7 +115,7 @@ func viewContents(v appcontext.View) map[string]any {
 
 func TestWhileNobodyWritesTheCacheStaysCurrent(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
-	const interval = 20 * time.Millisecond
+	const interval = 250 * time.Millisecond // Five times as long a busy machine may not take to ask.
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, ProofInterval: interval})
 	ac, h := newContext(t, store)
 	add(t, ac, h, "cart", "west+bonn", "web+Deployment")
@@ -188,7 +188,7 @@ func TestWhileEtcdIsAwayTheCacheAnswersAndSaysHowOld(t *testing.T) {
 func TestWhatNobodyAsksForIsForgotten(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
-	cache := runCache(t, store, appcontext.CacheOptions{Idle: 300 * time.Millisecond})
+	cache := runCache(t, store, appcontext.CacheOptions{Idle: 3 * time.Second})
 	ac, h := newContext(t, store)
 	if n := watchers(t.Context(), t, etcd.Endpoint()); n != "0" {
 		t.Errorf("nobody has asked yet, but etcd has %s watchers", n)
@@ -270,7 +270,7 @@ func wantWatchers(ctx context.Context, t testing.TB, endpoint, want string) erro
 
 func TestTheCacheHoldsSoManyContextsOnly(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
-	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Timeout: time.Second})
+	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Timeout: 10 * time.Second})
 	cache := runCache(t, store, appcontext.CacheOptions{MaxContexts: 4})
 	var ids []string
 	for range 20 {

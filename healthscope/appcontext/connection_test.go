@@ -125,7 +125,14 @@ func TestAStoreConnectsWhenEtcdComes(t *testing.T) {
 	if err := etcd.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	must(ac.CreateCompositeApp(t.Context()))(t)
+	eventually(t, "the store does not connect", func(ctx context.Context) error { return makeContext(ctx, store) })
+}
+
+// makeContext makes a context.
+func makeContext(ctx context.Context, store *appcontext.Store) error {
+	ac := appcontext.NewAppContext(store)
+	ac.InitAppContext()
+	return just(ac.CreateCompositeApp(ctx))
 }
 
 func TestAClosedStoreSaysSo(t *testing.T) {
@@ -218,13 +225,17 @@ func TestTLSWithCertificatesOnBothSides(t *testing.T) {
 		Timeout: time.Second,
 	}
 	store := open(t, options)
-	newContext(t, store)
+	welcome := func(what string, store *appcontext.Store) {
+		t.Helper()
+		eventually(t, what, func(ctx context.Context) error { return makeContext(ctx, store) })
+	}
+	welcome("the certificate is not accepted", store)
 
 	stranger := options
 	stranger.CAFile = file("other.crt")
 	named := options
 	named.ServerName = "server.example.org"
-	newContext(t, open(t, named))
+	welcome("another name of etcd is not accepted", open(t, named))
 	named.ServerName = "another.example.org"
 	nobody := options
 	nobody.CertFile, nobody.KeyFile = "", ""
@@ -245,9 +256,5 @@ func TestTLSWithCertificatesOnBothSides(t *testing.T) {
 		t.Errorf("the old certificate is still used: %v", err)
 	}
 	certificate(t, dir, "client", ca, key)
-	eventually(t, "the renewed certificate is not used", func(ctx context.Context) error {
-		ac := appcontext.NewAppContext(store)
-		ac.InitAppContext()
-		return just(ac.CreateCompositeApp(ctx))
-	})
+	welcome("the renewed certificate is not used", store)
 }

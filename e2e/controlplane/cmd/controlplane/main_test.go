@@ -52,7 +52,7 @@ func TestRunExplainsWrongUsage(t *testing.T) {
 }
 
 func TestUpLastsUntilCtrlC(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	program := exec.CommandContext(ctx, os.Args[0], "up", "--nodes=1")
 	program.Env = append(os.Environ(), programVariable+"=1")
