@@ -201,13 +201,15 @@ func TestGateBoundsRequestsInASecond(t *testing.T) {
 	s := serve(t, func(out http.ResponseWriter, _ *http.Request) { out.WriteHeader(http.StatusOK) })
 	gate := client.NewGate(2, nil)
 	c := connect(t, s.URL, func(o *client.Options) { o.Gate = gate })
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	for range 10 {
-		_ = c.PatchK8sResource(ctx, key, aai.Patch{})
+	began := time.Now()
+	for range 4 {
+		if err := c.PatchK8sResource(t.Context(), key, aai.Patch{}); err != nil {
+			t.Error(err)
+		}
 	}
-	if n := len(s.received()); n < 2 || n > 3 {
-		t.Errorf("%d requests in 0.3 s, want 2", n)
+	// Two at once, and each of the others half a second after the one before. A busy machine makes it no shorter.
+	if took, n := time.Since(began), len(s.received()); n != 4 || took < 900*time.Millisecond {
+		t.Errorf("%d requests in %s, want 4 in a second", n, took)
 	}
 }
 

@@ -60,6 +60,8 @@ var _ = Describe("The inventory of a scope", func() {
 		Eventually(synced(ctx, s)).Should(Equal("True Synced"))
 		module := "/network/generic-vnfs/generic-vnf/" + vnf + "/vf-modules/vf-module/" + vfModule
 		Eventually(func() any { d, _ := l.Get(module); return d["operational-status"] }).Should(Equal("in-service-path"))
+		// What is written is there a moment before A&AI notes the request.
+		Eventually(func() []string { return l.written(0) }).Should(ContainElement("PATCH 200"))
 		Expect(l.Act(
 			simulator.Action{Action: "patch", URI: resources + "/k8s-resource/" + idOf(l, "web"), Body: map[string]any{"name": "wrong"}},
 			simulator.Action{Action: "patch", URI: module, Body: map[string]any{"operational-status": "wrong"}},
@@ -73,6 +75,7 @@ var _ = Describe("The inventory of a scope", func() {
 		ask(inventory.AnnotationResync, "1")
 		Eventually(func() any { return l.document("Service", "web") }).ShouldNot(BeNil())
 		Eventually(func() any { d, _ := l.Get(module); return d["operational-status"] }).Should(Equal("in-service-path"))
+		Eventually(func() []string { return l.written(n) }).Should(Equal([]string{"PATCH 200", "PATCH 200"}), "the resource and the module")
 		n = len(l.Requests())
 		ask(inventory.AnnotationResync, "2")
 		Eventually(func() []string { return l.asked(n) }).Should(Equal([]string{"GET 200", "GET 200"}), "the tenant and the modules are read, and nothing is written")

@@ -258,6 +258,13 @@ func fill(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, status 
 	Expect(api.Status().Patch(ctx, b.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
 }
 
+// annotate makes another version of a bundle, whose status stays.
+func annotate(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, value string) {
+	GinkgoHelper()
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{"a":%q}}}`, value)
+	Expect(api.Patch(ctx, b.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
+}
+
 // newRaw returns a client of another etcd that knows nothing of contexts.
 func newRaw(endpoint string) *clientv3.Client {
 	GinkgoHelper()

@@ -203,7 +203,8 @@ var _ = Describe("With another project's CRD", func() {
 		for _, s := range scopes {
 			Expect(annotate(ctx, s, "changed")).To(Succeed())
 		}
-		Consistently(writes, 5*time.Second).Should(BeNumerically("<=", before+1), "one attempt in every 30 seconds")
+		// Four workers write. Three may have been let through before the fourth found out.
+		Consistently(writes, 5*time.Second).Should(BeNumerically("<=", before+3), "one attempt in every 30 seconds")
 
 		By("repairing the CRD")
 		Expect(plane.InstallManifests(ctx, crds)).To(Succeed())

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -170,9 +171,11 @@ healthConditions:
 			{refs(ref("apps/v1", "Deployment", "db")), unhealthy, "0/1"},
 			{refs(), healthy, "0/0"},
 		} {
-			now := read(ctx, s)
-			now.Spec = step.refs
-			Expect(api.Update(ctx, &now)).To(Succeed())
+			Expect(retry.RetryOnConflict(retry.DefaultRetry, func() error { // The controller writes the status meanwhile.
+				now := read(ctx, s)
+				now.Spec = step.refs
+				return api.Update(ctx, &now)
+			})).To(Succeed())
 			Eventually(reading(ctx, s)).Should(haveHealth(step.health, step.ready))
 		}
 	})

@@ -85,7 +85,8 @@ var _ = Describe("A scope over bundles", func() {
 		Expect(culprits(read(ctx, s))).To(BeEmpty())
 		fill(ctx, b, inBundle(namespace, "web", replicas{2, 3, 3}))
 		Eventually(reading(ctx, s)).Should(haveHealth(healthy, "1/1"))
-		Expect(eventsOf(ctx, s)(NewWithT(GinkgoT()))).To(Equal([]string{"Normal Healthy"}), "there was no outage to tell of")
+		Eventually(eventsOf(ctx, s)).Should(Equal([]string{"Normal Healthy"}))
+		Consistently(eventsOf(ctx, s)).Should(Equal([]string{"Normal Healthy"}), "there was no outage to tell of")
 	})
 
 	It("has the bundles that its selectors match, and those whose labels name it", func(ctx SpecContext) {
@@ -176,11 +177,11 @@ var _ = Describe("A scope over workloads", func() {
 	It("keeps time limits without anything happening", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		newDeployment(ctx, namespace, "web", 1)
-		policy := healthscope.Policy{PendingTimeout: 600 * time.Second, NotPresentGrace: 2 * time.Second}
+		policy := healthscope.Policy{PendingTimeout: 600 * time.Second, NotPresentGrace: 8 * time.Second}
 		start(func(s *settings) { s.policy = policy })
 		s := newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "gone")))
 		Eventually(reading(ctx, s)).Should(HaveField("Status.Summary", corev1alpha2.Summary{State: "Pending", Total: 1, Pending: 1}))
-		Eventually(reading(ctx, s)).Should(HaveField("Status.Summary", corev1alpha2.Summary{State: "Failed", Total: 1, Failed: 1}))
+		Eventually(reading(ctx, s)).WithTimeout(2 * patience).Should(HaveField("Status.Summary", corev1alpha2.Summary{State: "Failed", Total: 1, Failed: 1}))
 	})
 
 	It("weighs as its roll-up says", func(ctx SpecContext) {

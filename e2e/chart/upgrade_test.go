@@ -1,12 +1,15 @@
 package chart
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/healthscope/healthscope/e2e/controlplane"
@@ -41,6 +44,19 @@ func olderChart(t *testing.T) string {
 	return folder
 }
 
+// create creates an object of a kind that was installed just before: Helm does not wait until the API server serves it.
+func create(t *testing.T, api client.Client, o client.Object) {
+	t.Helper()
+	var refused error
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		refused = api.Create(ctx, o)
+		return refused == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("%v: %v", err, refused)
+	}
+}
+
 // anUpgradeOfTheCRDs: they are upgraded with the release, and the objects of their kinds stay.
 func anUpgradeOfTheCRDs(t *testing.T, plane *controlplane.ControlPlane, api client.Client) {
 	must(t, plane, "install", Release, olderChart(t), "--namespace", Namespace, "--create-namespace")
@@ -49,9 +65,7 @@ func anUpgradeOfTheCRDs(t *testing.T, plane *controlplane.ControlPlane, api clie
 	scope.SetKind("HealthScope")
 	scope.SetNamespace("default")
 	scope.SetName("upgrade")
-	if err := api.Create(t.Context(), scope); err != nil {
-		t.Fatal(err)
-	}
+	create(t, api, scope)
 	before := scope.GetUID()
 	fields := func() map[string]any {
 		crd := &unstructured.Unstructured{}

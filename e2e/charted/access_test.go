@@ -56,7 +56,9 @@ var _ = Describe("What the pods serve", func() {
 		Expect(answers("")).To(Equal(want(http.StatusUnauthorized)))
 		Expect(answers("wrong")).To(Equal(want(http.StatusUnauthorized)))
 		Expect(answers(account(ctx, "nobody"))).To(Equal(want(http.StatusForbidden)))
-		Expect(answers(account(ctx, "viewer", "healthscope-viewer"))).To(Equal(want(http.StatusForbidden, scopes, hs.GuardedAPI+"/scopes/vfw")))
+		viewer := account(ctx, "viewer", "healthscope-viewer")
+		Eventually(ctx, func() map[string]int { return answers(viewer) }).Should(
+			Equal(want(http.StatusForbidden, scopes, hs.GuardedAPI+"/scopes/vfw")), "the API server notices a binding a moment later")
 
 		By("asking as Prometheus, with the token that the ServiceMonitor names")
 		reader := &corev1.Secret{}
@@ -65,5 +67,5 @@ var _ = Describe("What the pods serve", func() {
 			return reader.Data["token"], err
 		}).ShouldNot(BeEmpty())
 		Expect(answers(string(reader.Data["token"]))).To(Equal(want(http.StatusForbidden, hs.GuardedMetrics, hs.GuardedMonitorMetrics)))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 })

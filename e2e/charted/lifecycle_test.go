@@ -74,7 +74,7 @@ config:
 		isHealthy(ctx)
 		Expect(hs.PIDs()).To(Equal(pids))
 		Expect(logged("controller", "starts anew")).To(Equal(anew))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 
 	It("takes up new settings without new pods", func(ctx context.Context) {
 		pids := hs.PIDs()
@@ -93,7 +93,7 @@ config:
 			return status
 		}).Should(Equal(http.StatusOK))
 		Expect(hs.PIDs()).To(Equal(pids))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 
 	It("goes on with the settings it has when new ones cannot be used", func(ctx context.Context) {
 		Expect(hs.Upgrade(ctx, withMonitors)).To(Succeed())
@@ -111,7 +111,7 @@ config:
 		Expect(asks(ctx, "/scopes/vfw")).To(Equal(http.StatusOK))
 		Expect(hs.PIDs()).To(Equal(pids))
 		Expect(hs.Upgrade(ctx, withMonitors)).To(Succeed())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 
 	It("replaces the pods whose arguments and environment change, and no others", func(ctx context.Context) {
 		pids := hs.PIDs()
@@ -123,7 +123,7 @@ config:
 		isHealthy(ctx)
 		Expect(hs.Upgrade(ctx, withMonitors)).To(Succeed())
 		isHealthy(ctx)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 
 	It("has had all the rights that it needed, and what was in the cluster is still there", func(ctx context.Context) {
 		log, err := rights.ReadAudit(plane.AuditLogPath(), since)
@@ -131,7 +131,7 @@ config:
 		Expect(log.Uses).NotTo(BeEmpty())
 		Expect(log.Refused).To(BeEmpty())
 		Expect(identities(ctx)).To(Equal(uids))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 
 	It("leaves what its page says when it is uninstalled", func(ctx context.Context) {
 		Expect(hs.Uninstall(ctx)).To(Succeed())
@@ -152,7 +152,7 @@ config:
 			"serviceaccounts/healthscope-system/default",
 		))
 		Expect(identities(ctx)).To(Equal(uids))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 
 	It("is installed again over what was left", func(ctx context.Context) {
 		kubectl(ctx, "delete", "configmap", "-n", "default", "sink-configmap")
@@ -160,5 +160,5 @@ config:
 		reinstall(ctx, withMonitors)
 		Eventually(ctx, says).Should(Equal("healthy 8/8"))
 		Expect(identities(ctx)).To(Equal(uids))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 })

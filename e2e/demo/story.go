@@ -20,7 +20,7 @@ import (
 
 const (
 	// stepTimeout bounds one step of the story.
-	stepTimeout = time.Minute
+	stepTimeout = 3 * time.Minute
 	// poll is how often it is looked whether a step has come true.
 	poll = 50 * time.Millisecond
 	// stateLabel is the label in A&AI that holds a resource's state.
@@ -92,7 +92,7 @@ func (s *story) deploy(ctx context.Context) error {
 }
 
 func (s *story) showHealthy(ctx context.Context) error {
-	if err := s.show(ctx, "wait", "--for=condition=Ready", "hs/vfw", "--timeout=60s"); err != nil {
+	if err := s.show(ctx, "wait", "--for=condition=Ready", "hs/vfw", "--timeout=3m"); err != nil {
 		return err
 	}
 	// A Deployment is Ready for a moment before its rollout has ended, and one edge may be before the other; the picture is taken after.

@@ -86,17 +86,17 @@ func (r *chronicle) last() string {
 	return r.version
 }
 
-// changes is how often the status has changed since the beginning, up to a version.
-func (r *chronicle) changes(ctx context.Context, version string) int {
+// changes is how often the status has changed since the beginning. It expects that all is recorded up to a version, and
+// that each write has changed the status. While somebody writes that is not so: it is asked again, with the version of then.
+func (r *chronicle) changes(ctx context.Context, g Gomega, version string) int {
 	GinkgoHelper()
-	Eventually(ctx, r.last).Should(Equal(version))
+	written := int(r.written(ctx) - r.requests)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.statuses) - 1
+	g.Expect(r.version).To(Equal(version), "the latest version of %s", r.resource)
+	g.Expect(written).To(Equal(len(r.statuses)-1), "each write of %s changes their status", r.resource)
+	return written
 }
-
-// writes is how often the status has been written since the beginning.
-func (r *chronicle) writes(ctx context.Context) int { return int(r.written(ctx) - r.requests) }
 
 // written is how many writes of the resource's status the API server has taken since it started.
 func (r *chronicle) written(ctx context.Context) (n float64) {

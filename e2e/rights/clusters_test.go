@@ -20,8 +20,8 @@ import (
 
 // hasAMember makes the cluster a member of its own, under another name, waits until the hub is connected and has renewed
 // the token that it uses, lets it lose its monitor twice, and takes the member away again. It returns the rights that the hub
-// had in the member.
-func hasAMember(ctx context.Context, hs *installation.Installation) []Grant {
+// had in the member, and since when it was connected.
+func hasAMember(ctx context.Context, hs *installation.Installation) (grants []Grant, connected time.Time) {
 	GinkgoHelper()
 	const name = "provider+itself"
 	text, err := os.ReadFile(cp.KubeconfigPath())
@@ -38,6 +38,7 @@ func hasAMember(ctx context.Context, hs *installation.Installation) []Grant {
 		}).Should(MatchRegexp(`(?m)^%s +%s `, regexp.QuoteMeta(name), state))
 	}
 	is("Connected")
+	connected = time.Now()
 
 	old := time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)
 	kubectl(ctx, "annotate", "secrets", "--namespace", corev1alpha2.DefaultClustersNamespace, "--all", "--overwrite", corev1alpha2.AnnotationTokenExpires+"="+old)
@@ -61,8 +62,8 @@ func hasAMember(ctx context.Context, hs *installation.Installation) []Grant {
 		g.Expect(told.Items).To(ContainElement(And(HaveField("Reason", "MonitorMissing"), HaveField("Series.Count", BeNumerically("==", 2)))), "what repeats itself is counted")
 	}).Should(Succeed())
 
-	grants := granted(ctx, "healthscope-hub")
+	grants = granted(ctx, hubAccount)
 	_, err = hs.Clusters(ctx, "remove", name, "--context", "rights", "--kubeconfig", path)
 	Expect(err).NotTo(HaveOccurred())
-	return grants
+	return grants, connected
 }

@@ -2,6 +2,7 @@ package rights
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -45,7 +46,7 @@ var _ = Describe("The rights of monitor and controller", func() {
 		store.is(ctx, "direct", corev1alpha2.Healthy, "4/4")
 
 		By("having a member")
-		member := hasAMember(ctx, hs)
+		member, connected := hasAMember(ctx, hs)
 
 		By("letting another monitor write the same bundles")
 		for _, a := range []application{shop, store} {
@@ -64,6 +65,9 @@ var _ = Describe("The rights of monitor and controller", func() {
 		Expect(hs.Stop()).To(Succeed())
 		log := audit(since)
 		Expect(Compare(log.Uses, grants, own(grants))).To(BeEmpty())
-		Expect(log.Refused).To(BeEmpty())
-	}, SpecTimeout(5*time.Minute))
+		// The API server may notice the hub's roles in the member a moment after the hub begins to use its token.
+		early := func(u Use) bool { return u.Account == home+"/"+hubAccount }
+		Expect(slices.DeleteFunc(log.Refused, early)).To(BeEmpty())
+		Expect(audit(connected).Refused).To(BeEmpty())
+	}, SpecTimeout(10*time.Minute))
 })

@@ -9,9 +9,11 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,6 +70,47 @@ func (a application) certificate() *unstructured.Unstructured {
 	return u
 }
 
+// defineCertificates makes the CRD, until the spec is over. It goes with all its objects, which takes a moment.
+func defineCertificates(ctx context.Context) {
+	GinkgoHelper()
+	Expect(k8s.Create(ctx, certificates())).To(Succeed())
+	DeferCleanup(func(ctx context.Context) {
+		Expect(k8s.Delete(ctx, certificates())).To(Succeed())
+		Eventually(ctx, func() error { return k8s.Get(ctx, client.ObjectKeyFromObject(certificates()), certificates()) }).Should(MatchError(apierrors.IsNotFound, "NotFound"))
+	})
+}
+
+// grantCertificates applies the example of the page on rights, until the spec is over, and waits until both programs may read the kind.
+func grantCertificates(ctx context.Context) {
+	GinkgoHelper()
+	path := example()
+	kubectl(ctx, "apply", "-f", path)
+	DeferCleanup(func(ctx context.Context) {
+		kubectl(ctx, "delete", "-f", path)
+		for _, role := range []string{controllerKinds, monitorKinds} {
+			Eventually(ctx, filled).WithArguments(role).Should(BeFalse())
+		}
+	})
+	for _, role := range []string{controllerKinds, monitorKinds} {
+		Eventually(ctx, filled).WithArguments(role).Should(BeTrue())
+	}
+	for _, account := range []string{controller, monitor} {
+		for _, verb := range []string{"list", "watch"} {
+			Eventually(ctx, may).WithArguments(account, verb).Should(BeTrue(), "the API server notices a role a moment later")
+		}
+	}
+}
+
+// may says whether an account may do something with all Certificates.
+func may(ctx context.Context, account, verb string) (bool, error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:               userPrefix + home + ":" + account,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Group: "cert-manager.io", Resource: "certificates", Verb: verb},
+	}}
+	err := k8s.Create(ctx, review)
+	return review.Status.Allowed, err
+}
+
 // filled says whether an aggregated role has rules.
 func filled(ctx context.Context, name string) (bool, error) {
 	var role rbacv1.ClusterRole
@@ -77,8 +120,7 @@ func filled(ctx context.Context, name string) (bool, error) {
 
 var _ = Describe("The rights of the controller", func() {
 	It("grow by what the page on rights shows, without a restart, and it uses them when a scope refers to the kind", func(ctx context.Context) {
-		Expect(k8s.Create(ctx, certificates())).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(k8s.Delete(ctx, certificates())).To(Succeed()) })
+		defineCertificates(ctx)
 		hs := start(ctx, listing, "")
 		a := application("tls")
 		Expect(k8s.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: string(a)}})).To(Succeed())
@@ -86,15 +128,7 @@ var _ = Describe("The rights of the controller", func() {
 
 		By("granting")
 		Expect(of(granted(ctx), controllerKinds, monitorKinds)).To(BeEmpty())
-		path := example()
-		kubectl(ctx, "apply", "-f", path)
-		DeferCleanup(func(ctx SpecContext) {
-			kubectl(ctx, "delete", "-f", path)
-			Eventually(ctx, filled).WithArguments(controllerKinds).Should(BeFalse())
-		})
-		for _, role := range []string{controllerKinds, monitorKinds} {
-			Eventually(ctx, filled).WithArguments(role).Should(BeTrue())
-		}
+		grantCertificates(ctx)
 
 		By("referring to a Certificate")
 		since := time.Now()

@@ -23,13 +23,14 @@ import (
 	"github.com/healthscope/healthscope/e2e/installation"
 )
 
-// root is the root of the source tree, home the namespace of HealthScope, and monitor and controller its ServiceAccounts.
+// root is the root of the source tree, home the namespace of HealthScope, monitor and controller its ServiceAccounts, and hubAccount that of a hub in its members.
 const root = "../.."
 
 const (
 	home       = "healthscope-system"
 	monitor    = "healthscope-monitor"
 	controller = "healthscope-controller"
+	hubAccount = "healthscope-hub"
 )
 
 var (

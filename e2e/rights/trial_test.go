@@ -43,10 +43,7 @@ var _ = DescribeTable("The rights of the monitor with an option", func(ctx conte
 		Expect(k8s.Create(ctx, a.bundle(single))).To(Succeed())
 	}
 	if t.also != nil {
-		path := example()
-		kubectl(ctx, "apply", "-f", path)
-		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "delete", "-f", path) })
-		Eventually(ctx, filled).WithArguments(monitorKinds).Should(BeTrue())
+		grantCertificates(ctx)
 	}
 	since := time.Now()
 	hs := start(ctx, listing, t.configuration)
@@ -87,8 +84,7 @@ var _ = DescribeTable("The rights of the monitor with an option", func(ctx conte
 		option: "discovery", also: []string{monitorKinds},
 		configuration: "monitor:\n  kinds: [{apiVersion: cert-manager.io/v1, kind: Certificate}]\n",
 		use: func(ctx context.Context, namespaces []application) {
-			Expect(k8s.Create(ctx, certificates())).To(Succeed())
-			DeferCleanup(func(ctx SpecContext) { Expect(k8s.Delete(ctx, certificates())).To(Succeed()) })
+			defineCertificates(ctx)
 			for _, a := range namespaces {
 				Eventually(func() error { return client.IgnoreAlreadyExists(k8s.Create(ctx, a.certificate())) }).Should(Succeed())
 				a.hasKinds(ctx, single, "Certificate")

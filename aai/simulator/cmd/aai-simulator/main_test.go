@@ -209,7 +209,8 @@ func TestBadCommandLinesAreExplained(t *testing.T) {
 
 func TestStopDoesNotWaitForDelayedRequests(t *testing.T) {
 	fault := `[{"delay":"9m","count":1}]`
-	began := time.Now()
+	var began time.Time
+	later := t.Cleanup // When the command has stopped: until then the client waits for its answer.
 	t.Run("served", func(t *testing.T) {
 		urls := start(t, 2, "--listen", "127.0.0.1:0", "--control-listen", "127.0.0.1:0")
 		client := newClient(t, nil)
@@ -234,10 +235,11 @@ func TestStopDoesNotWaitForDelayedRequests(t *testing.T) {
 		if _, err := io.WriteString(socket, "GET /aai/util/echo HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = socket.Close() })
+		later(func() { _ = socket.Close() })
 		for rules := ""; rules != "[]\n"; { // until the request has used the fault up
 			_, rules = get(t, client, urls["control"]+"/__sim/faults", "", "")
 		}
+		began = time.Now()
 	})
 	if took := time.Since(began); took > stopTimeout {
 		t.Errorf("the stop took %s", took)

@@ -63,7 +63,10 @@ func TestClientCertificates(t *testing.T) {
 	dir := t.TempDir()
 	urls := start(t, 1, "--listen", "127.0.0.1:0", "--control-listen", "", "--tls-generate", dir, "--tls-client-ca", filepath.Join(dir, "ca.pem"))
 	config := trusting(t, dir)
-	if err := reach(t, newClient(t, config), urls["aai"]); err == nil || !strings.Contains(err.Error(), "certificate required") {
+	// With TLS 1.3 a client can be through before the server has looked at its certificate, and then finds the connection
+	// broken as often as it hears why.
+	config.MaxVersion = tls.VersionTLS12
+	if err := reach(t, newClient(t, config), urls["aai"]); err == nil || !strings.Contains(err.Error(), "remote error: tls: handshake failure") {
 		t.Errorf("without a certificate: %v", err)
 	}
 	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "client.pem"), filepath.Join(dir, "client-key.pem"))
