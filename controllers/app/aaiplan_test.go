@@ -12,6 +12,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,6 +56,8 @@ inventory:
   links:
   - {namespace: %[4]s, genericVnfIds: [vnf-1]}
   operationalStatus: true
+fleet:
+  monitorNamespace: %[4]s
 `, server.URL, filepath.Join(dir, "user"), filepath.Join(dir, "password"), namespace)} {
 			Expect(os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)).To(Succeed())
 		}
@@ -72,6 +75,10 @@ inventory:
 		web.SetName("web")
 		b.Status = bundle.Build([]*unstructured.Unstructured{web}, nil, time.Now(), bundle.Options{})
 		Expect(api.Status().Update(ctx, b)).To(Succeed())
+		Expect(api.Create(ctx, &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "healthscope-monitor"},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("m"), LeaseDurationSeconds: new(int32(3600)), RenewTime: new(metav1.NowMicro())},
+		})).To(Succeed())
 		s := &corev1alpha2.HealthScope{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop"},
 			Spec: corev1alpha2.HealthScopeSpec{

@@ -141,6 +141,11 @@ func (h *hub) follow(secrets []*corev1.Secret, logger logr.Logger) {
 			logger.Info("A Secret is no cluster", "secret", r.secret.Name, "problem", r.message)
 		}
 	}
+	for _, r := range h.rejected {
+		if !slices.ContainsFunc(rejected, func(now rejection) bool { return now.secret.UID == r.secret.UID }) {
+			h.takeBack(wish{secret: r.secret})
+		}
+	}
 	h.rejected = rejected
 	h.mu.RLock()
 	members := maps.Clone(h.members)
@@ -187,6 +192,7 @@ func (h *hub) remove(m *member) {
 	h.mu.Unlock()
 	m.cancel()
 	<-m.gone
+	h.takeBack(m.wished)
 }
 
 // configOf returns how to reach the cluster of a wish.
@@ -207,18 +213,29 @@ func (h *hub) tellf(w wish, kind, reason, format string, args ...any) {
 	}
 	t := told{w.secret, kind, reason, fmt.Sprintf(format, args...)}
 	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.untold, w.secret.UID)
 	select {
 	case <-h.elected:
-		defer t.by(h.recorder)
+		t.by(h.recorder)
 	default:
 		if h.untold == nil {
 			h.untold = map[types.UID]told{}
 		}
-		if delete(h.untold, w.secret.UID); kind == corev1.EventTypeWarning {
+		if kind == corev1.EventTypeWarning {
 			h.untold[w.secret.UID] = t
 		}
 	}
-	h.mu.Unlock()
+}
+
+// takeBack drops a warning about a Secret that has not been told, because it does not hold any more.
+func (h *hub) takeBack(w wish) {
+	if w.secret == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.untold, w.secret.UID)
 }
 
 // told is an event on the Secret of a cluster.
@@ -239,12 +256,11 @@ func (h *hub) tellAtLast() {
 	case <-h.elected:
 	}
 	h.mu.Lock()
-	untold := h.untold
-	h.untold = nil
-	h.mu.Unlock()
-	for _, t := range untold {
+	defer h.mu.Unlock()
+	for _, t := range h.untold {
 		t.by(h.recorder)
 	}
+	h.untold = nil
 }
 
 // changed says that a bundle has changed. It does not block.

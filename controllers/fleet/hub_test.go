@@ -112,7 +112,11 @@ func TestWarningsWaitUntilAReplicaLeads(t *testing.T) {
 	if len(recorder.Events) > 0 {
 		t.Fatalf("a replica that does not lead says %q", <-recorder.Events)
 	}
+	h.tellf(of("removed"), corev1.EventTypeWarning, eventNameRefused, "bad name")
+	h.takeBack(of("removed"))
+	h.tellf(of("turned"), corev1.EventTypeWarning, string(Unreachable), "no answer")
 	close(elected)
+	h.tellf(of("turned"), corev1.EventTypeNormal, string(Connected), "all is well") // Before the rest is told.
 	h.tellAtLast()
 	h.tellf(of("later"), corev1.EventTypeWarning, string(Unreachable), "no answer")
 	close(recorder.Events)
@@ -120,7 +124,7 @@ func TestWarningsWaitUntilAReplicaLeads(t *testing.T) {
 	for e := range recorder.Events {
 		got = append(got, e)
 	}
-	if want := []string{"Warning KubeconfigRefused no server", "Warning Unreachable no answer"}; !slices.Equal(got, want) {
+	if want := []string{"Normal Connected all is well", "Warning KubeconfigRefused no server", "Warning Unreachable no answer"}; !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)
 	}
 }

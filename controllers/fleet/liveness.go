@@ -293,10 +293,14 @@ func (l *liveness) wait(what string) verdict {
 	return l.verdict
 }
 
-// reading takes back that a cluster is Connected, and returns what is said of it instead: that it is being read.
-func (l *liveness) reading() verdict {
-	l.verdict = verdict{reach: Connecting, message: "its bundles are being read"}
-	return l.verdict
+// reading takes back that a cluster is Connected, and returns what is said of it instead: that its bundles are not served,
+// if that was the last that was said of it, and else that it is being read.
+func (l *liveness) reading(was verdict) verdict {
+	if was.reach != MonitorMissing {
+		was = verdict{reach: Connecting, message: "its bundles are being read"}
+	}
+	l.verdict = was
+	return was
 }
 
 // causeOfSilence says why the last attempt got no answer; it is empty if there was an answer since.

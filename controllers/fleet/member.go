@@ -2,8 +2,6 @@ package fleet
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -137,7 +135,13 @@ func (m *member) forget() {
 
 // adopt does what is wished of the member. The connection in use stays until another one is ready to replace it.
 func (m *member) adopt(ctx context.Context, w wish) {
+	if m.adopted && w.problem != "" {
+		w.namespaces = m.wish.namespaces // By a mistake nobody means all of them.
+	}
 	same := m.adopted && w.sameConnection(m.wish)
+	if !same || w.maintenance != "" {
+		m.hub.takeBack(w)
+	}
 	m.wish, m.adopted = w, true
 	if same {
 		return
@@ -161,36 +165,36 @@ func (m *member) adopt(ctx context.Context, w wish) {
 	}
 }
 
-// allow makes the cluster's state and its bundles those of the namespaces that a wish names. What is not shown any more
-// has not gone, so the state that says so comes before; and what is shown again comes before the state that says that all is.
-func (m *member) allow(w wish) {
-	limits := m.limits()
-	m.state.namespaces = inBoth(m.state.namespaces, limits)
-	m.publish()
-	m.keeper.allow(w.reads)
-	m.state.namespaces = limits
-	m.publish()
-}
-
-// inBoth returns the namespaces of two lists of a ClusterState that are in both.
-func inBoth(a, b string) string {
-	switch {
-	case a == "":
-		return b
-	case b == "":
-		return a
+// settle takes a connection into use through which objects can be read and bundles cannot, because they are not served
+// there, when there is none through which they were. It stays in use until another one is as good, or its bundles have been read.
+func (m *member) settle() {
+	if m.next == nil || m.current != nil && m.current.known {
+		return
 	}
-	both := slices.DeleteFunc(strings.Split(strings.Trim(a, ","), ","), func(namespace string) bool { return !strings.Contains(b, ","+namespace+",") })
-	return "," + strings.Join(both, ",") + ","
+	var v verdict
+	m.next.pulse.ask(func(l *liveness, at time.Time) { v = l.assess(at) })
+	if v.reach != MonitorMissing {
+		return
+	}
+	old := m.current
+	m.current, m.next, m.trouble = m.next, nil, ""
+	m.pulse.Store(m.current.pulse)
+	m.attach(m.current)
+	m.hangUp(old)
 }
 
 // promote puts a connection into use whose bundles have been read.
 func (m *member) promote(c *connection) {
-	if m.next == nil || m.next.connection != c {
+	old := m.current
+	switch {
+	case m.next != nil && m.next.connection == c:
+		m.current, m.next, m.trouble = m.next, nil, ""
+		m.hub.takeBack(m.wish)
+	case old != nil && old.connection == c && !old.known:
+		old = nil
+	default:
 		return // It is out of date.
 	}
-	old := m.current
-	m.current, m.next, m.trouble = m.next, nil, ""
 	m.current.known = true
 	if old != nil {
 		var before liveness
@@ -210,14 +214,16 @@ func (m *member) attach(l *line) {
 	if o == nil || l.attached {
 		return
 	}
-	l.attached = true
-	if err := o.Attach(m.name, Access{Config: l.config, Client: l.http, Namespaces: m.wish.namespaces}); err != nil {
+	if err := o.Attach(m.name, Access{Config: l.config, Client: l.http, Namespaces: l.namespaces}); err != nil {
 		m.logger.Error(err, "Objects of the cluster cannot be watched")
+		return
 	}
+	l.attached = true
 }
 
 // assess finds out what the cluster's state is, and tells everybody if that is news.
 func (m *member) assess() {
+	m.settle()
 	state := m.state
 	state.Maintenance, state.Message, state.blind = m.wish.maintenance, "", false
 	var v verdict
@@ -227,9 +233,10 @@ func (m *member) assess() {
 	case used != nil:
 		used.pulse.ask(func(l *liveness, at time.Time) {
 			l.own = own
+			was := l.verdict
 			v, now = l.assess(at), at
-			if m.current == nil && v.reach == Connected {
-				v = l.reading() // All has been read, and is about to be put in place: whose bundles they are is not known before.
+			if (m.current == nil || !m.current.known) && v.reach == Connected {
+				v = l.reading(was) // All has been read, and is about to be put in place: whose bundles they are is not known before.
 			}
 			heard = l.lastSeen(v.reach)
 		})
@@ -250,24 +257,7 @@ func (m *member) assess() {
 	if m.state.Reachable() {
 		state.LastSeen = later(state.LastSeen, heard)
 	}
-	if m.current == nil && m.next != nil && state.Answers() {
-		m.attach(m.next) // Bundles are not served there, and objects are.
-	}
 	m.become(state)
-}
-
-// limits returns the namespaces from which bundles are read, as a ClusterState has them: those that are wished for, as far
-// as the connection in use reads them.
-func (m *member) limits() string {
-	namespaces, limited := m.wish.namespaces, len(m.wish.namespaces) > 0
-	if m.current != nil && len(m.current.namespaces) > 0 {
-		namespaces = slices.DeleteFunc(slices.Clone(m.current.namespaces), func(namespace string) bool { return !m.wish.reads(namespace) })
-		limited = true
-	}
-	if !limited {
-		return ""
-	}
-	return "," + strings.Join(namespaces, ",") + ","
 }
 
 // inUse returns the connection whose liveness is that of the cluster; nil when there is none.

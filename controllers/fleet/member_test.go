@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -112,8 +113,12 @@ func TestNamespacesThatComeBackBringTheirBundles(t *testing.T) {
 			t.Error("the namespace is said to be read before its bundle is there")
 		}
 	})()
-	for _, wished := range [][]string{{"default"}, {"shop"}, {"default"}, {"default", "shop"}, {"other"}, nil} {
-		m.adopt(t.Context(), wish{name: "edge", namespaces: wished, secret: &corev1.ObjectReference{}})
+	for _, wished := range [][]string{{"default"}, {"shop"}, {"default"}, {"default", "shop"}, {"other"}, {"a mistake"}, nil} {
+		w := wish{name: "edge", namespaces: wished, secret: &corev1.ObjectReference{}}
+		if len(wished) > 0 && wished[0] == "a mistake" {
+			w.namespaces, w.problem = nil, wished[0]
+		}
+		m.adopt(t.Context(), w)
 		want := wished == nil || wished[len(wished)-1] == "shop"
 		if got := view.CompleteFor("edge", "shop"); got != want {
 			t.Errorf("with the namespaces %v, that all is known of shop is %t", wished, got)
@@ -124,30 +129,111 @@ func TestNamespacesThatComeBackBringTheirBundles(t *testing.T) {
 	}
 }
 
-// TestObjectsOfAClusterWithoutBundlesAreWatched has a cluster whose API server answers and does not serve bundles, so
-// that no connection to it is ever whole: what is referred to directly there can be read nevertheless.
-func TestObjectsOfAClusterWithoutBundlesAreWatched(t *testing.T) {
-	t.Parallel()
+// withoutBundles returns a member whose API server answers and does not serve bundles, so that no connection to it is
+// ever whole, and how to ask for a Deployment there that was Ready when it was read.
+func withoutBundles(t *testing.T) (m *member, clock *clocktesting.FakePassiveClock, web func() Lookup) {
+	t.Helper()
 	o := NewObjects(nil, nil)
 	o.ctx, o.notify = t.Context(), func(Kind, types.NamespacedName) {}
-	m, _ := newTestMember(t, Options{Objects: o}, logr.Discard())
+	m, _ = newTestMember(t, Options{Objects: o}, logr.Discard())
+	clock = clocktesting.NewFakePassiveClock(time.Now())
+	m.hub.clock = clock
 	gvk := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	name := types.NamespacedName{Namespace: "shop", Name: "web"}
 	o.Want(types.NamespacedName{Namespace: "shop", Name: "scope"}, map[Kind]struct{}{{"edge", gvk}: {}})
-	p := newPulse(false, time.Second, m.hub.clock, func() {})
-	p.tell(func(l *liveness, now time.Time) {
-		l.answered(now)
-		l.bundles.missing, l.bundles.since = now.Add(-time.Hour), now.Add(-time.Hour)
-	})
-	m.next = &line{connection: &connection{pulse: p, config: &rest.Config{Host: "https://127.0.0.1:1"}}, cancel: func() {}}
+	m.next = unserved(m)
 	m.assess()
-	if m.state.Reachability != MonitorMissing {
-		t.Fatalf("the cluster is %s", m.state.Reachability)
-	}
-	if !m.next.attached || len(o.kinds) != 1 {
-		t.Errorf("the objects of the cluster are attached: %t, and %d kinds are watched", m.next.attached, len(o.kinds))
+	if m.state.Reachability != MonitorMissing || len(o.kinds) != 1 {
+		t.Fatalf("the cluster is %s, and %d kinds are watched there", m.state.Reachability, len(o.kinds))
 	}
 	for _, w := range o.kinds {
-		w.stop()
+		w.store(&judged{PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}, result: web1})
+		w.settle()
+	}
+	t.Cleanup(func() { o.Detach("edge") })
+	return m, clock, func() Lookup { return o.Get("edge", gvk, name) }
+}
+
+// web1 is what was read of a Deployment.
+var web1 = web(healthscope.Ready, "")
+
+// unserved returns a connection to an API server that has not served bundles for an hour.
+func unserved(m *member) *line {
+	p := newPulse(false, 10*time.Second, m.hub.clock, func() {})
+	p.tell(func(l *liveness, now time.Time) {
+		l.answered(now)
+		l.bundles.missing, l.bundles.since, l.bundles.problem = now.Add(-time.Hour), now.Add(-time.Hour), "not served"
+	})
+	return &line{connection: &connection{pulse: p, config: &rest.Config{Host: "https://127.0.0.1:1"}}, cancel: func() {}}
+}
+
+// TestObjectsOfAClusterWithoutBundlesAreWatched renews the credentials of such a cluster, with good ones and with bad
+// ones: what is referred to directly there can be read all the time.
+func TestObjectsOfAClusterWithoutBundlesAreWatched(t *testing.T) {
+	t.Parallel()
+	m, clock, web := withoutBundles(t)
+	var seen []Reachability
+	defer m.hub.view.SubscribeClusters(func(_, now *ClusterState) { seen = append(seen, now.Reachability) })()
+	look := func(what string) {
+		t.Helper()
+		clock.SetTime(clock.Now().Add(time.Second))
+		m.inUse().pulse.tell(func(l *liveness, now time.Time) { l.answered(now) })
+		m.assess()
+		if got := web(); got.Result.State != healthscope.Ready || got.Settling {
+			t.Errorf("%s: the Deployment is %+v", what, got)
+		}
+	}
+	look("at first")
+	first := m.current
+	m.next = &line{connection: &connection{pulse: newPulse(false, 10*time.Second, clock, func() {})}, cancel: func() {}}
+	look("while a new connection is made")
+	m.next = unserved(m)
+	look("when the new connection is as good")
+	if m.current == first || m.next != nil {
+		t.Error("the new connection is not in use")
+	}
+	second := m.current
+	m.next = &line{connection: &connection{pulse: newPulse(false, 10*time.Second, clock, func() {})}, cancel: func() {}}
+	m.next.pulse.tell(func(l *liveness, now time.Time) { l.bundles.refused, l.bundles.problem = now.Add(-time.Hour), "401" })
+	m.next.pulse.tell(func(l *liveness, now time.Time) { l.answered(now) })
+	look("when the new credentials are bad")
+	if m.current != second || !strings.Contains(m.trouble, "401") {
+		t.Errorf("the connection before is in use: %t, and the trouble is %q", m.current == second, m.trouble)
+	}
+	for _, r := range seen {
+		if r != MonitorMissing {
+			t.Errorf("the cluster went through %s", seen)
+		}
+	}
+}
+
+// TestObjectsStayWhenBundlesComeToBeServed applies the CRD in such a cluster.
+func TestObjectsStayWhenBundlesComeToBeServed(t *testing.T) {
+	t.Parallel()
+	for name, bundles := range map[string][]string{"without bundles": nil, "with a bundle of ours": {"web"}} {
+		m, _, web := withoutBundles(t)
+		_, s := newTestMember(t, Options{}, logr.Discard(), bundles...)
+		var seen []Reachability
+		stop := m.hub.view.SubscribeClusters(func(_, now *ClusterState) { seen = append(seen, now.Reachability) })
+		conn := m.current.connection
+		conn.awaitLease()
+		conn.pulse.gainAll()
+		m.assess()
+		m.current.known = true
+		m.keeper.stock(s)
+		m.assess()
+		if got := web(); got.Result.State != healthscope.Ready || slices.Contains(seen, Connecting) {
+			t.Errorf("%s: the Deployment is %+v, and the cluster went through %s", name, got, seen)
+		}
+		conn.pulse.tell(func(l *liveness, now time.Time) {
+			l.resumed(&l.leases, now)
+			l.observed("1", time.Hour, now)
+		})
+		m.assess()
+		if m.state.Reachability != Connected {
+			t.Errorf("%s: the cluster is %s in the end", name, m.state.Reachability)
+		}
+		stop()
 	}
 }
 
@@ -202,6 +288,7 @@ func TestAClusterWithoutItsMonitorsLeaseIsNeverConnected(t *testing.T) {
 			conn.pulse.gainAll()
 			look(0) // Before anybody has heard that the connection is ready.
 			m.current, m.next = m.next, nil
+			m.current.known = true
 			m.keeper.stock(s)
 			look(0)
 			conn.pulse.tell(func(l *liveness, now time.Time) {

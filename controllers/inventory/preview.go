@@ -60,12 +60,12 @@ func (i *Inventory) Preview(ctx context.Context, scopes client.Reader) (Preview,
 	}
 	tenants := i.mapping.Tenants()
 	late := time.After(connectGrace)
-	connecting := true
-	for len(tenants) > 0 && (!i.index.settled() || connecting && i.connecting()) { // Without tenants, nobody is told that scopes have been judged.
+	patient := true
+	for len(tenants) > 0 && (!i.index.settled() || patient && (i.connecting() || i.index.isBehind())) { // Without tenants, nobody is told that scopes have been judged.
 		select {
 		case <-judged:
 		case <-late:
-			connecting = false
+			patient = false
 		case <-ctx.Done():
 			return all, errors.Wrap(ctx.Err(), "cannot judge every scope in time")
 		}

@@ -75,15 +75,24 @@ func (i *index) catchUp(name types.NamespacedName) {
 	}
 }
 
+// isBehind says whether a scope was judged before a cluster came into sight that has come since.
+func (i *index) isBehind() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return len(i.behind) > 0
+}
+
 // unaware calls note with every cluster that has come into sight since a scope of a namespace was judged, which the scope
-// may have resources in that it knows nothing of yet.
+// may have resources in that it knows nothing of yet. It does not name the scope: with each that is judged, another would be named.
 func (i *index) unaware(note func(part plan.Part, why string)) {
 	for namespace, scopes := range i.behind {
+		least := i.latest
 		for name := range scopes {
-			for cluster, arrival := range i.arrivals {
-				if i.judged[name].Arrivals < arrival {
-					note(plan.Part{Source: cluster, Namespace: namespace}, fmt.Sprintf("scope %q has not been judged since cluster %q came into sight", name, cluster))
-				}
+			least = min(least, i.judged[name].Arrivals)
+		}
+		for cluster, arrival := range i.arrivals {
+			if least < arrival {
+				note(plan.Part{Source: cluster, Namespace: namespace}, fmt.Sprintf("not all scopes of namespace %q have been judged since cluster %q came into sight", namespace, cluster))
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/healthscope/healthscope/aai/plan"
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/controllers/scope"
 )
 
 // several is a fleet of several clusters; complete says that it is known which there are.
@@ -83,11 +85,11 @@ func TestDeletionsWaitForScopesThatAClusterHasComeAfter(t *testing.T) {
 	shop, back, j := name("shop", "s"), name("back", "b"), judgedScopes{}
 	i := newIndex(options(), configv1alpha1.SelectScoped, j, nil)
 	var told int
-	judge := func(scope types.NamespacedName, arrivals uint64) {
-		i.scopeExists(scope, noon, 1)
-		j[scope] = judged()
-		j[scope].Arrivals = arrivals
-		i.scopeJudged(scope)
+	judge := func(n types.NamespacedName, arrivals uint64) {
+		i.scopeExists(n, noon, 1)
+		j[n] = judged()
+		j[n].Arrivals = arrivals
+		i.scopeJudged(n)
 	}
 	state := func(name string, arrival uint64) *fleet.ClusterState {
 		return &fleet.ClusterState{Name: name, Reachability: fleet.Connected, Arrival: arrival}
@@ -106,11 +108,16 @@ func TestDeletionsWaitForScopesThatAClusterHasComeAfter(t *testing.T) {
 	held("east/back", "east/shop")
 	judge(shop, 1) // It was gathered before.
 	held("east/back", "east/shop")
-	judge(shop, 2)
+	if judge(shop, 2); !i.isBehind() {
+		t.Error("nobody is behind while a scope is")
+	}
 	held("east/back")
 	i.onChange(func(aai.Tenant) { told++ })
 	judge(back, 2)
 	held()
+	if i.isBehind() {
+		t.Error("somebody is behind when all have been judged")
+	}
 	if told == 0 {
 		t.Error("nobody is told that deletions are held no more")
 	}
@@ -125,4 +132,31 @@ func TestDeletionsWaitForScopesThatAClusterHasComeAfter(t *testing.T) {
 	i.scopeGone(back)
 	i.scopeJudged(back)
 	held()
+}
+
+// TestManyScopesWaitingForManyClustersCostLittle holds up everybody who tells of bundles for as long as it takes: what is
+// held, and why, is the same however many scopes wait for it.
+func TestManyScopesWaitingForManyClustersCostLittle(t *testing.T) { //nolint:paralleltest // Allocations are counted.
+	j := judgedScopes{}
+	i := newIndex(options(), configv1alpha1.SelectScoped, j, nil)
+	const scopes, clusters = 1000, 100
+	for n := range scopes {
+		each := name("shop", fmt.Sprint("s", n))
+		j[each] = judged()
+		i.scopeExists(each, noon, 1)
+		i.scopeJudged(each)
+	}
+	for n := range clusters {
+		i.clusterChanged(nil, &fleet.ClusterState{Name: fmt.Sprint("edge", n), Reachability: fleet.Connected, Arrival: uint64(n + 1)})
+	}
+	before := i.take(tenant, nil).Deletions
+	if allocated := testing.AllocsPerRun(10, func() { i.take(tenant, nil) }); len(before) != clusters || allocated > 20*clusters {
+		t.Errorf("%.0f allocations for %d parts that are held", allocated, len(before))
+	}
+	first := name("shop", "s0")
+	j[first] = &scope.Judged{Generation: 1, Arrivals: clusters}
+	i.scopeJudged(first)
+	if diff := cmp.Diff(before, i.take(tenant, nil).Deletions); diff != "" {
+		t.Errorf("what is held has changed with the first scope that was judged:\n%s", diff)
+	}
 }

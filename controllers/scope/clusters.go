@@ -57,7 +57,7 @@ func (g *gatherer) remembered() {
 			state, unseen := g.unseen(c.Name)
 			at := slices.IndexFunc(g.apps, func(x gatheredApp) bool { return x.name == a.Name })
 			changed := g.scope.Status.ObservedGeneration != g.scope.Generation
-			if !unseen || at >= 0 && changed && !g.leadsTo(&g.apps[at], c.Name) {
+			if !unseen || state.Arrival > 0 || at >= 0 && changed && !g.leadsTo(&g.apps[at], c.Name) {
 				continue // Of the same spec, an app that leads nowhere there had bundles that said so themselves.
 			}
 			rest := int(c.Total) - g.countedIn(a.Name, c.Name)

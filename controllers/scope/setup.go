@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -241,11 +242,17 @@ func (s *sources) bundleChanged(ctx context.Context, q queue, b *fleet.Bundle) {
 // bundles belong to are asked for when these change; but when it comes into sight for the first time, all are: others wait for it to be known that they have nothing to do with it.
 func (s *sources) clusters(ctx context.Context, q queue) {
 	changes := newMailbox[string]()
-	cancel := s.options.View.SubscribeClusters(func(before, after *fleet.ClusterState) { changes.put(concerned(before, after)) })
+	var waiting atomic.Bool // All scopes are to look anyway, however many clusters come meanwhile.
+	cancel := s.options.View.SubscribeClusters(func(before, after *fleet.ClusterState) {
+		if cluster := concerned(before, after); cluster != allScopes || !waiting.Swap(true) {
+			changes.put(cluster)
+		}
+	})
 	go func() {
 		defer cancel()
 		changes.deliver(ctx, func(cluster string) {
 			if cluster == allScopes {
+				waiting.Store(false)
 				s.all(ctx)
 				return
 			}
