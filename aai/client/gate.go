@@ -13,6 +13,8 @@ import (
 )
 
 const (
+	// maxTrialPause is how long others wait at most, while one finds out whether all is well again, before they ask once more.
+	maxTrialPause = 5 * time.Second
 	// firstPause is how long a gate stays closed after the first trouble.
 	firstPause = 200 * time.Millisecond
 	// maxPause is the longest time for which a gate stays closed unless A&AI asked for more.
@@ -96,7 +98,7 @@ func (g *Gate) enter() (trial bool, refused *aai.Error) {
 		return true, nil
 	}
 	refusal := *g.cause
-	refusal.RetryAfter = max(wait, firstPause)
+	refusal.RetryAfter = max(wait, min(firstPause<<min(g.closings, 10), maxTrialPause)) // While the trial is under way, too.
 	return false, &refusal
 }
 

@@ -178,6 +178,36 @@ func TestGateLetsOneTry(t *testing.T) {
 	}
 }
 
+// After a long outage, a trial that takes long is no reason for everybody else to ask again and again.
+func TestNobodyHurriesBesideATrial(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	var n atomic.Int64
+	w := newWatch()
+	s := serve(t, func(out http.ResponseWriter, _ *http.Request) {
+		if n.Add(1) <= 8 {
+			out.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		close(entered)
+		<-leave
+	})
+	c := connect(t, s.URL, func(o *client.Options) { o.Gate = client.NewGate(0, w.read) })
+	for range 8 {
+		_ = c.PatchK8sResource(t.Context(), key, aai.Patch{})
+		w.advance(time.Hour)
+	}
+	done := make(chan error)
+	go func() { done <- c.PatchK8sResource(t.Context(), key, aai.Patch{}) }()
+	<-entered
+	if e := failure(t, c.PatchK8sResource(t.Context(), key, aai.Patch{})); e.RetryAfter < time.Second || e.RetryAfter > 10*time.Second {
+		t.Errorf("to be asked again after %s", e.RetryAfter)
+	}
+	close(leave)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // A caller that gives up has not learnt anything about A&AI.
 func TestGateStaysOpenWhenTheCallerGivesUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

@@ -82,6 +82,11 @@ func (r *reloading) read() []stamp {
 	return stamps
 }
 
+const (
+	// pingAfter is how long a connection may be silent before it is asked whether it is alive, and pingTimeout how long the answer may take.
+	pingAfter, pingTimeout = 8 * time.Second, 5 * time.Second
+)
+
 // newTransport returns a transport that verifies certificates, with what is in the files.
 func newTransport(f files) (*http.Transport, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
@@ -108,6 +113,7 @@ func newTransport(f files) (*http.Transport, error) {
 		TLSClientConfig:       config,
 		TLSHandshakeTimeout:   10 * time.Second,
 		ForceAttemptHTTP2:     true,
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}, // Else a connection that has fallen silent is used until TCP gives it up.
 		MaxIdleConns:          32,
 		MaxIdleConnsPerHost:   32,
 		IdleConnTimeout:       90 * time.Second,

@@ -1,6 +1,8 @@
 package sync_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -275,5 +277,55 @@ func TestAChangeAmongManyIsOneRequest(t *testing.T) {
 	w.expect([]string{"PATCH 077"}, func() { r = w.sync(all...) })
 	if len(r.Changed) > 1 || r.Synced != 500 {
 		t.Errorf("%d changed, %d synced", len(r.Changed), r.Synced)
+	}
+}
+
+// TestAListThatTakesLongIsReadOnce has an A&AI that takes longer for a list than what is known of a document may be old.
+func TestAListThatTakesLongIsReadOnce(t *testing.T) {
+	w := start(t)
+	w.sync(many(60, "Pending")...)
+	w.advance(time.Minute)
+	var lists, others int
+	w.observe = func(r *http.Request) {
+		switch {
+		case r.Method != http.MethodGet:
+		case strings.HasSuffix(r.URL.Path, "/k8s-resources"):
+			lists++
+			w.now = w.now.Add(2 * aaisync.DefaultMaxAge)
+		default:
+			others++
+		}
+	}
+	if r := w.sync(many(60, "Ready")...); r.Synced != 60 || lists != 1 || others > 0 {
+		t.Errorf("%d synced after %d lists and %d other reads", r.Synced, lists, others)
+	}
+}
+
+// TestReadingATenantIsNoPartOfTheTimeToWrite has a tenant that takes longer to read than may be taken to write.
+func TestReadingATenantIsNoPartOfTheTimeToWrite(t *testing.T) {
+	w := start(t)
+	w.sync(many(300, "Ready")...)
+	const writeTime = 2 * time.Second
+	w.restart()
+	w.syncer = aaisync.New(aaisync.Options{Client: w.client, Clock: w.clock, Plan: w.plan, Audit: w.audit, WriteTime: writeTime})
+	w.intercept = func(r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/k8s-resources") {
+			<-time.After(writeTime / 2)
+		}
+		return nil, nil //nolint:nilnil // A&AI answers.
+	}
+	began := time.Now()
+	if r := w.sync(append(many(300, "Ready"), document("late", "Ready"))...); r.Synced != 301 || time.Since(began) < writeTime {
+		t.Errorf("%d synced in %s", r.Synced, time.Since(began))
+	}
+	w.intercept = func(r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodGet {
+			return nil, nil //nolint:nilnil // A&AI answers.
+		}
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	if _, err := w.trySync(append(many(300, "Ready"), document("late", "Ready"), document("later", "Ready"))...); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a write that never ends: %v", err)
 	}
 }

@@ -164,13 +164,13 @@ func (k *knowledge) learn(key aai.Key, d *aai.Document) {
 	}
 }
 
-// age returns how old the knowledge of a document is.
-func (m *memory) age(key aai.Key, now time.Time) time.Duration {
+// asOf returns when a document was read or written last.
+func (m *memory) asOf(key aai.Key) time.Time {
 	at := m.listed
 	if seen := m.seen[key]; seen.After(at) {
 		at = seen
 	}
-	return now.Sub(at)
+	return at
 }
 
 // apply brings the knowledge up to date after a write that A&AI has acknowledged.

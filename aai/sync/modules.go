@@ -76,7 +76,9 @@ func (s *Syncer) SyncModules(ctx context.Context, vnfID string, desired map[aai.
 	if len(desired) > 0 {
 		p.run(ctx)
 	} else { // What is kept of VNFs that come and go would grow and grow.
-		memory.known, memory.read, memory.resynced, memory.refused = nil, time.Time{}, time.Time{}, map[aai.VFModule]refusal{}
+		s.mu.Lock()
+		delete(s.vnfs, vnfID)
+		s.mu.Unlock()
 	}
 	s.probing.learn(p.halt)
 	return p.report(), p.err()
@@ -84,7 +86,11 @@ func (s *Syncer) SyncModules(ctx context.Context, vnfID string, desired map[aai.
 
 // ResyncModules makes the next pass over the modules of a VNF read them again, and try again what was given up.
 func (s *Syncer) ResyncModules(vnfID string) {
-	s.moduleMemory(vnfID).due.Store(true)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.vnfs[vnfID]; m != nil { // Else the next pass reads them anyway.
+		m.due.Store(true)
+	}
 }
 
 // moduleMemory returns what is remembered about the modules of a VNF.

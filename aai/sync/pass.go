@@ -39,6 +39,8 @@ type pass struct {
 	missing map[string]error
 	// tried counts how often an object was started anew.
 	tried map[aai.Key]int
+	// began is when the pass began.
+	began time.Time
 	// acked is when A&AI acknowledged the last write to an object.
 	acked map[aai.Key]time.Time
 	// changed are the objects whose standing may be another now.
@@ -70,22 +72,31 @@ func (p *pass) run(ctx context.Context) {
 	for key := range p.todo {
 		p.changed[key] = true
 	}
+	for p.rounds(ctx, !listed) {
+		listed = true
+		p.list(ctx)
+	}
+}
+
+// rounds does what is to be done, until nothing is or it has taken too long. It returns true as soon as it is cheaper to read the tenant in full, if that may be done.
+func (p *pass) rounds(ctx context.Context, mayList bool) bool {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.options.WriteTime, fmt.Errorf("to write took longer than %s", p.options.WriteTime))
+	defer cancel()
 	for round := 0; p.halt == nil; round++ {
 		steps := p.steps()
-		if !listed && p.listIsCheaper(steps) {
-			listed = true
-			p.list(ctx)
-			continue
+		if mayList && p.listIsCheaper(steps) {
+			return true
 		}
 		if len(steps) == 0 || !p.tenantExists(ctx, steps) {
-			return
+			return false
 		}
 		if round == maxRounds {
 			p.giveUp(steps)
-			return
+			return false
 		}
 		p.round(ctx, steps)
 	}
+	return false
 }
 
 // giveUp notes that objects need more than a pass does for them.
@@ -244,10 +255,12 @@ func (p *pass) waits(op plan.Operation) bool {
 }
 
 // readFirst says whether a document must be read before an operation on it, unless it is known well enough: it may be somebody else's by now, and labels that others have added since would be dropped. Before a deletion its resource-version must be known.
+// What was read in this pass is known well enough: where reading many takes longer than MaxAge, nothing would ever be written.
 func (p *pass) readFirst(op plan.Operation) bool {
 	switch op.Verb {
 	case plan.Update, plan.Relate, plan.Unrelate:
-		return p.age(op.Key, p.options.Clock()) > p.options.MaxAge && p.missing[targets(op)] == nil
+		at := p.asOf(op.Key)
+		return p.options.Clock().Sub(at) > p.options.MaxAge && at.Before(p.began) && p.missing[targets(op)] == nil
 	case plan.Delete:
 		return op.ResourceVersion == ""
 	case plan.Create:

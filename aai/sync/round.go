@@ -15,14 +15,6 @@ func (p *pass) round(ctx context.Context, steps []step) {
 	p.careful = false
 	var group errgroup.Group
 	group.SetLimit(p.options.Parallelism)
-	for _, s := range steps {
-		if s.read {
-			group.Go(func() error {
-				p.read(ctx, s.op.Key)
-				return nil
-			})
-		}
-	}
 	refused := make(chan []plan.Operation, len(steps))
 	for _, ops := range batches(steps) {
 		group.Go(func() error {
@@ -31,6 +23,14 @@ func (p *pass) round(ctx context.Context, steps []step) {
 			}
 			return nil
 		})
+	}
+	for _, s := range steps { // After the writes, which are based on what was read before.
+		if s.read {
+			group.Go(func() error {
+				p.read(ctx, s.op.Key)
+				return nil
+			})
+		}
 	}
 	_ = group.Wait() // objects leave their errors in the pass
 	close(refused)

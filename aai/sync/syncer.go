@@ -22,6 +22,8 @@ const (
 	DefaultParkInterval = 30 * time.Second
 	// DefaultMaxAge is how old the knowledge of a document may be when it is changed.
 	DefaultMaxAge = 5 * time.Second
+	// DefaultWriteTime is how long a pass may take to write.
+	DefaultWriteTime = 2 * time.Minute
 	// DefaultDeletionPause is how long deletions beyond the limit wait for their next time.
 	DefaultDeletionPause = time.Minute
 )
@@ -38,10 +40,12 @@ type Options struct {
 	Resync time.Duration
 	// ParkInterval is how long an object waits for its tenant, or for the target of a relationship, before it is tried again. The default is DefaultParkInterval.
 	ParkInterval time.Duration
-	// MaxAge is how old the knowledge of a document may be when it is changed: an older one is read again first, because A&AI checks no resource-version when it patches, so that the document may be somebody else's by now, and because a patch replaces all labels and would drop those that others have added since. The default is DefaultMaxAge.
+	// MaxAge is how old the knowledge of a document may be when it is changed: an older one is read again first, because A&AI checks no resource-version when it patches, so that the document may be somebody else's by now, and because a patch replaces all labels and would drop those that others have added since. What a pass itself has read is never too old for it. The default is DefaultMaxAge.
 	MaxAge time.Duration
 	// DeletionPause is how long deletions beyond the limit wait for their next time. The default is DefaultDeletionPause.
 	DeletionPause time.Duration
+	// WriteTime is how long a pass may take to write, once a tenant has been read in full as far as it has to be: that takes as long as it takes. What is not written by then is written in the next pass. The default is DefaultWriteTime.
+	WriteTime time.Duration
 	// Audit is told of every write that was tried. Nil means nobody is.
 	Audit func(Written)
 	// AuditStatus is told of every change of a module's operational-status that was tried. Nil means nobody is.
@@ -56,7 +60,7 @@ func (o *Options) setDefaults() {
 		field *time.Duration
 		value time.Duration
 	}{
-		{&o.Resync, DefaultResync}, {&o.ParkInterval, DefaultParkInterval}, {&o.MaxAge, DefaultMaxAge}, {&o.DeletionPause, DefaultDeletionPause},
+		{&o.Resync, DefaultResync}, {&o.ParkInterval, DefaultParkInterval}, {&o.MaxAge, DefaultMaxAge}, {&o.DeletionPause, DefaultDeletionPause}, {&o.WriteTime, DefaultWriteTime},
 	} {
 		if *f.field <= 0 {
 			*f.field = f.value
@@ -153,6 +157,7 @@ func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, c Change) (Report,
 		tried:   map[aai.Key]int{},
 		acked:   map[aai.Key]time.Time{},
 		changed: map[aai.Key]bool{},
+		began:   s.options.Clock(),
 	}
 	p.run(ctx)
 	s.probing.learn(p.halt)

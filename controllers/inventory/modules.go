@@ -162,6 +162,9 @@ func (i *moduleIndex) vnfs(name types.NamespacedName) map[vnf]bool {
 	return all
 }
 
+// modulesTimeout bounds one pass over the modules of a VNF.
+const modulesTimeout = 2 * time.Minute
+
 // moduleSyncer is the part of sync.Syncer that the reconciler of modules uses.
 type moduleSyncer interface {
 	SyncModules(ctx context.Context, vnfID string, desired map[aai.VFModule]aai.OperationalStatus) (sync.ModuleReport, error)
@@ -206,6 +209,7 @@ func (r *moduleReconciler) Reconcile(ctx context.Context, v vnf) (ctrl.Result, e
 	}
 	pace.succeeded(time.Now())
 	if len(report.Modules) == 0 {
+		r.paces.forget(v)
 		return ctrl.Result{}, nil
 	}
 	return ctrl.Result{RequeueAfter: max(time.Until(report.NextPass), minPause)}, nil
@@ -213,7 +217,7 @@ func (r *moduleReconciler) Reconcile(ctx context.Context, v vnf) (ctrl.Result, e
 
 // sync makes one pass over the modules of a VNF.
 func (r *moduleReconciler) sync(ctx context.Context, v vnf, desired statuses) (sync.ModuleReport, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, passTimeout, fmt.Errorf("the pass took longer than %s", passTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, modulesTimeout, fmt.Errorf("the pass took longer than %s", modulesTimeout))
 	defer cancel()
 	return r.syncer.SyncModules(ctx, string(v), desired)
 }

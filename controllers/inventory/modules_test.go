@@ -3,6 +3,7 @@ package inventory
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -296,4 +297,20 @@ func TestMetricsOfModulesAndRegions(t *testing.T) {
 	l.Report(shop, placed(member("shop", "web", healthscope.Ready)))
 	l.putModules("vnf-2", sync.ModuleReport{}, nil, noon)
 	expect(problem, problemHelp, "")
+}
+
+// TestNothingIsKeptOfVNFsThatNobodyNames has VNFs come and go for ever.
+func TestNothingIsKeptOfVNFsThatNobodyNames(t *testing.T) {
+	t.Parallel()
+	p := &modulePasses{}
+	r := newModuleReconciler(p)
+	for n := range 100 {
+		result, err := r.Reconcile(t.Context(), vnf(fmt.Sprint("gone-", n)))
+		if err != nil || result.RequeueAfter != 0 {
+			t.Fatalf("got %+v, %v", result, err)
+		}
+	}
+	if len(p.begun) != 100 || len(r.paces.all) > 0 {
+		t.Errorf("%d passes, and the paces of %d VNFs are kept", len(p.begun), len(r.paces.all))
+	}
 }

@@ -78,6 +78,13 @@ func (p *paces[K]) of(key K) *pace {
 	return p.all[key]
 }
 
+// forget drops the pace of one with which there is nothing to do any more.
+func (p *paces[K]) forget(key K) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.all, key)
+}
+
 // ofSingleResources says whether the error of a pass is about single resources, while A&AI is well otherwise.
 func ofSingleResources(err error) bool {
 	var e *aai.Error

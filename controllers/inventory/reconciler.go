@@ -13,8 +13,9 @@ import (
 	"github.com/healthscope/healthscope/controllers/tracing"
 )
 
-// passTimeout bounds one pass over a tenant. What is not done by then is done in the next one.
-const passTimeout = 2 * time.Minute
+// passTimeout bounds one pass over a tenant, most of which is to read it in full when that is due; to write takes
+// sync.Options.WriteTime of it at most. What is not done by then is done in the next one.
+const passTimeout = 30 * time.Minute
 
 // syncer is the part of sync.Syncer that the reconciler uses.
 type syncer interface {

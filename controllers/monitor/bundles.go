@@ -86,7 +86,7 @@ func releases(m membership, released func(sets.Set[claim])) toolscache.ResourceE
 		UpdateFunc: func(before, after any) {
 			old, ok := before.(*k8spluginv1alpha1.ResourceBundleState)
 			b, alsoOK := after.(*k8spluginv1alpha1.ResourceBundleState)
-			if ok && alsoOK && old.Generation != b.Generation {
+			if ok && alsoOK && (old.UID != b.UID || old.Generation != b.Generation) { // Of what goes and comes between two lists, that is all that is heard.
 				released(own(old).Difference(own(b)))
 			}
 		},

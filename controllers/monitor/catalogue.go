@@ -86,6 +86,8 @@ func (c *catalogue) run(ctx context.Context, all *watches) {
 		c.once.Do(func() { close(c.first) })
 		all.retry(c.touched())
 		switch {
+		case err != nil && (next == kindsSettle || len(c.missed) > 0): // Also when a group gives no answer for hours.
+			next = min(pauses.Step(), kindsConfirm)
 		case err != nil:
 			next = pauses.Step()
 		case next == kindsSettle || len(c.missed) > 0:

@@ -134,6 +134,21 @@ func TestCreatorWaitsForItsName(t *testing.T) {
 	}
 }
 
+// TestABundleThatIsMadeAnewLeavesWhatItHad has a bundle deleted and made again with another selector between two lists.
+func TestABundleThatIsMadeAnewLeavesWhatItHad(t *testing.T) {
+	t.Parallel()
+	bundle := func(uid types.UID, value string) *k8spluginv1alpha1.ResourceBundleState {
+		b := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b", UID: uid, Generation: 1}}
+		b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{testKey: value}}
+		return b
+	}
+	released := sets.New[claim]()
+	releases(membership{keys: []string{testKey}}, func(claims sets.Set[claim]) { released = released.Union(claims) }).OnUpdate(bundle("1", "x"), bundle("2", "y"))
+	if want := sets.New(claim{namespace: "ns", key: testKey, value: "x"}); !released.Equal(want) {
+		t.Errorf("released %v, want %v", released, want)
+	}
+}
+
 func TestCreatorForgetsWhatIsNotCarried(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -29,8 +29,8 @@ const (
 	steady = time.Minute
 	// refusedFor is for how long a refused kind is asked for again. After that, nothing but a change of the cluster's kinds is a reason to.
 	refusedFor = time.Hour
-	// doubtTime is how long a kind that has been read must be refused before that
-	// is believed: an API server that starts denies for a moment what it allows.
+	// doubtTime is how long a kind that has been read must be refused, or not be there, before that
+	// is believed: an API server that starts denies for a moment what it allows, and does not know all that it serves.
 	doubtTime = 10 * time.Second
 	// patience is for how long the first attempts of a watch may fail before nobody waits for it any more.
 	patience = 30 * time.Second
@@ -171,20 +171,20 @@ func (w *watch) succeeded(listed, watched bool) {
 }
 
 // failed notes why the objects cannot be followed, and reports it once. What
-// has been read stays, except when the kind itself is gone: a right that is
-// missing for a moment must not make resources vanish.
+// has been read stays, except when the kind itself is gone for long enough to be believed: a right that is
+// missing for a moment, or a kind that is between two versions, must not make resources vanish.
 func (w *watch) failed(err error) {
 	if err == nil {
 		w.logger.V(1).Info("Watch ended, reading again")
 		return
 	}
-	before := w.unreadable()
-	w.report(err)
+	before, believed := w.unreadable(), w.believed(err, time.Now())
+	if absent(err) && believed {
+		w.store.replace(nil) // Before it is said that all is known.
+	}
+	w.report(err, believed)
 	if refused(err) || apierrors.IsNotFound(err) {
 		w.reflector = nil // Discover again what the kind's resource is.
-	}
-	if absent(err) {
-		w.store.replace(nil)
 	}
 	if w.unreadable() != before {
 		w.readable()
@@ -194,15 +194,19 @@ func (w *watch) failed(err error) {
 	}
 }
 
-// report logs a problem when it is new, and remembers it.
-func (w *watch) report(err error) {
+// report logs a problem when it is new, and remembers it. believed says whether it shows that the kind cannot be read.
+func (w *watch) report(err error, believed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	known := w.problem != nil && refused(w.problem) == refused(err)
 	w.problem = err
 	w.listed, w.watched = false, false
-	w.forbidden = !absent(err) && (w.believed(err, time.Now()) || w.forbidden)
-	w.known, w.gone = w.known || absent(err), w.gone || absent(err)
+	switch {
+	case !absent(err):
+		w.forbidden = believed || w.forbidden
+	case believed:
+		w.known, w.gone, w.forbidden = true, true, false
+	}
 	switch {
 	case known || errors.Is(err, errElsewhere):
 		w.logger.V(1).Info("Still cannot read kind", "reason", err.Error())
@@ -213,14 +217,16 @@ func (w *watch) report(err error) {
 	}
 }
 
-// believed says whether an attempt that ended so now shows that the kind may not
-// be read. One that has been read must be refused for doubtTime, at each attempt.
+// believed says whether an attempt that ended so now shows that the kind may not be read, or is not there. One that has
+// been read must be refused for doubtTime, at each attempt: while a CRD goes from one version to another, neither is served.
 func (w *watch) believed(err error, now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	switch {
-	case !refused(err) || absent(err):
+	case !refused(err):
 		w.doubted = time.Time{}
 		return false
-	case !w.known:
+	case !w.known || w.gone:
 		return true
 	case w.doubted.IsZero():
 		w.doubted = now

@@ -354,6 +354,33 @@ func TestWatchKeepsWhatItHas(t *testing.T) {
 	}
 }
 
+// TestAKindThatIsNotServedForAMomentKeepsItsObjects has a CRD go from one version to another, while neither is served.
+func TestAKindThatIsNotServedForAMomentKeepsItsObjects(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeServer{}
+		w := f.start(t)
+		after(time.Minute)
+		for range 3 {
+			f.fail(errNotServed, apierrors.NewNotFound(schema.GroupResource{}, ""), nil)
+			f.breakOff()
+			after(doubtTime / 2)
+			if holds(w) != 1 || w.unreadable() != "" || !w.shows() {
+				t.Errorf("%d objects, unreadable %q, shown %t, of a kind that has been away for a moment", holds(w), w.unreadable(), w.shows())
+			}
+			f.fail(nil, nil, nil)
+			w.retry()
+			after(time.Minute)
+		}
+		f.fail(errNotServed, apierrors.NewNotFound(schema.GroupResource{}, ""), nil)
+		f.breakOff()
+		after(2 * doubtTime)
+		if holds(w) != 0 || w.unreadable() != "" || w.shows() {
+			t.Errorf("%d objects, unreadable %q, shown %t, of a kind that is gone", holds(w), w.unreadable(), w.shows())
+		}
+	})
+}
+
 func TestWatchDoesNotRunHotWhenEachAttemptBreaksOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

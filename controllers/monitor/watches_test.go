@@ -157,6 +157,30 @@ func TestOneDiscoveryDoesNotRemoveAKind(t *testing.T) {
 	})
 }
 
+// TestADeadGroupDoesNotDelayAnotherOne has an API behind the API server that has been dead for hours, and a kind that is
+// served a moment after its CRD is there.
+func TestADeadGroupDoesNotDelayAnotherOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dead := &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "dead.io", Version: "v1"}: errPassing}}
+		widget := served("example.io/v1", kindServed("Widget", true))
+		s := &kindServer{}
+		s.serve(dead, widget)
+		all, c := startCatalogue(t, s)
+		after(2 * time.Hour)
+		c.notice()
+		after(2 * time.Second)
+		s.serve(dead, widget, served("other.io/v1", kindServed("Gadget", true)))
+		after(kindsConfirm + time.Second)
+		wantFollowed(t, all, []string{"example.io/v1 Widget", "other.io/v1 Gadget"}, []string{"example.io/v1", "other.io/v1"})
+		asked := s.asked()
+		after(time.Hour)
+		if n := s.asked() - asked; n > 20 {
+			t.Errorf("the cluster was asked for its kinds %d times in an hour in which nothing changed", n)
+		}
+	})
+}
+
 // forbiddingServer lets nobody list or watch, and counts who asks.
 type forbiddingServer struct {
 	*kindServer

@@ -141,10 +141,16 @@ func (d *Documents) compose(ctx context.Context, asked question, q status.Query)
 // view reads what is known of a subject.
 func (d *Documents) view(ctx context.Context, subject appcontext.Subject, q status.Query) (appcontext.View, error) {
 	view, err := d.Contexts.View(ctx, subject, q.Instance)
+	none := err == nil && len(view.Contexts) == 0 && len(view.Info.Actions) == 0
+	if none || errors.Is(err, appcontext.ErrNotFound) {
+		if at := view.Proven; !at.IsZero() && time.Since(at) > status.CurrentFor { // It may have been made since.
+			return view, failf(http.StatusServiceUnavailable, "%w: etcd has not answered since %s, and nothing was known of it then", errNotReady, at.UTC().Format(time.RFC3339))
+		}
+	}
 	switch {
 	case err != nil:
 		return view, viewFailure(q, err)
-	case len(view.Contexts) == 0 && len(view.Info.Actions) == 0:
+	case none:
 		return view, failf(http.StatusNotFound, "nothing is known of %s %s: there is neither a context nor a history of it in etcd", kindOf(subject), quote(subject.String()))
 	}
 	return view, nil

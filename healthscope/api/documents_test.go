@@ -88,7 +88,7 @@ func (m *memoryContexts) View(_ context.Context, subject appcontext.Subject, ins
 	case instance == goneID && slices.Contains(view.Contexts, goneID):
 		view.ContextID, view.Context, view.StatusContext = goneID, nil, nil
 	case instance != "" && instance != view.ContextID:
-		return appcontext.View{}, fmt.Errorf("No state information for %s: %w", instance, appcontext.ErrNotFound)
+		return appcontext.View{Proven: view.Proven}, fmt.Errorf("No state information for %s: %w", instance, appcontext.ErrNotFound)
 	}
 	return view, nil
 }
@@ -175,31 +175,34 @@ func requestsForDocuments() map[string]request {
 	const group, cluster, instance = "/v2/projects/{project}/composite-apps/{app}/{version}/deployment-intent-groups/{group}/status", "/v2/cluster-providers/{provider}/clusters/{cluster}/status", "/v1/instance/{id}/status"
 	away := NewDocuments(DocumentsOptions{Contexts: &memoryContexts{err: fmt.Errorf("cannot read status: %w", appcontext.ErrUnavailable)}, Clusters: memoryClusters{}})
 	malformed := NewDocuments(DocumentsOptions{Contexts: &memoryContexts{err: fmt.Errorf("cannot read status: %w", appcontext.ErrMalformed)}, Clusters: memoryClusters{}})
+	silent := NewDocuments(DocumentsOptions{Contexts: &memoryContexts{age: time.Minute}, Clusters: memoryClusters{}})
 	unconfigured := NewDocuments(DocumentsOptions{Clusters: memoryClusters{}})
 	broken := NewDocuments(DocumentsOptions{})
 	unread := NewDocuments(DocumentsOptions{Clusters: memoryClusters{unread: []string{"east+tokyo"}, instances: map[string][]Sighting{"gentle-fox": {sightingOf("west+bonn", healthscope.Ready, true)}}}})
 	all := map[string]request{
-		"group":                        {path: group, want: 200},
-		"group with health":            {path: group, target: autumnURL + "?health=true&type=all", want: 200},
-		"group in detail":              {path: group, target: autumnURL + "?output=full", want: 200},
-		"group, nothing matches":       {path: group, target: autumnURL + "?app=a&cluster=a%2Bb&resource=c&resource=d&type=cluster", want: 200},
-		"group, instances":             {path: group, target: autumnURL + "?instance", want: 200},
-		"group, instance":              {path: group, target: autumnURL + "?instance=" + autumnID, want: 200},
-		"group, instance gone":         {path: group, target: autumnURL + "?instance=" + goneID, want: 200},
-		"group, instance of none":      {path: group, target: autumnURL + "?instance=99", want: 404, detail: `query parameter "instance" has the value "99", which is none of its instances; without a value, instance lists them`},
-		"group before its first":       {path: group, target: winterURL, want: 200},
-		"group that is none":           {path: group, target: strings.Replace(autumnURL, "autumn", "spring", 1), want: 404, detail: `nothing is known of deployment intent group "retail/shop/v2/spring"`},
-		"group of bad name":            {path: group, target: strings.Replace(autumnURL, "autumn", "a%2Fb", 1), want: 400, detail: `parameter "group" has the value "a/b"`},
-		"group of dots":                {path: group, target: strings.Replace(autumnURL, "retail", "%2e%2e", 1), want: 400, detail: `parameter "project" has the value ".."`},
-		"group of long name":           {path: group, target: strings.Replace(autumnURL, "shop", strings.Repeat("x", 254), 1), want: 400, detail: `parameter "app" has the value "xxx`},
-		"group with bad type":          {path: group, target: autumnURL + "?type=both", want: 400, detail: `query parameter "type" with value "both" cannot be used; allowed: rsync, cluster, all`},
-		"group with bad cluster":       {path: group, target: autumnURL + "?cluster=west+bonn", want: 400, detail: `<provider>+<cluster>, where + is sent as %2B`},
-		"group with unknown parameter": {path: group, target: autumnURL + "?status=ready", want: 400, detail: `unknown query parameter "status" with value "ready"; this path takes ["app" "cluster" "health" "instance" "output" "resource" "type"]`},
-		"group with type twice":        {path: group, target: autumnURL + "?type=rsync&type=cluster", want: 400, detail: `query parameter "type" with value "rsync,cluster" is given 2 times`},
-		"group known":                  {path: group, header: http.Header{"If-None-Match": {"*"}}, want: 304},
-		"group without etcd":           {path: group, from: unconfigured, want: 503, detail: "the server's configuration has no section appContext"},
-		"group with etcd away":         {path: group, from: away, want: 503, detail: "cannot read the AppContexts in etcd: cannot read status: Etcd is not available"},
-		"group that cannot be read":    {path: group, from: malformed, want: 500, detail: "Stored value cannot be read"},
+		"group":                          {path: group, want: 200},
+		"group with health":              {path: group, target: autumnURL + "?health=true&type=all", want: 200},
+		"group in detail":                {path: group, target: autumnURL + "?output=full", want: 200},
+		"group, nothing matches":         {path: group, target: autumnURL + "?app=a&cluster=a%2Bb&resource=c&resource=d&type=cluster", want: 200},
+		"group, instances":               {path: group, target: autumnURL + "?instance", want: 200},
+		"group, instance":                {path: group, target: autumnURL + "?instance=" + autumnID, want: 200},
+		"group, instance gone":           {path: group, target: autumnURL + "?instance=" + goneID, want: 200},
+		"group, instance of none":        {path: group, target: autumnURL + "?instance=99", want: 404, detail: `query parameter "instance" has the value "99", which is none of its instances; without a value, instance lists them`},
+		"group before its first":         {path: group, target: winterURL, want: 200},
+		"group that is none":             {path: group, target: strings.Replace(autumnURL, "autumn", "spring", 1), want: 404, detail: `nothing is known of deployment intent group "retail/shop/v2/spring"`},
+		"group of bad name":              {path: group, target: strings.Replace(autumnURL, "autumn", "a%2Fb", 1), want: 400, detail: `parameter "group" has the value "a/b"`},
+		"group of dots":                  {path: group, target: strings.Replace(autumnURL, "retail", "%2e%2e", 1), want: 400, detail: `parameter "project" has the value ".."`},
+		"group of long name":             {path: group, target: strings.Replace(autumnURL, "shop", strings.Repeat("x", 254), 1), want: 400, detail: `parameter "app" has the value "xxx`},
+		"group with bad type":            {path: group, target: autumnURL + "?type=both", want: 400, detail: `query parameter "type" with value "both" cannot be used; allowed: rsync, cluster, all`},
+		"group with bad cluster":         {path: group, target: autumnURL + "?cluster=west+bonn", want: 400, detail: `<provider>+<cluster>, where + is sent as %2B`},
+		"group with unknown parameter":   {path: group, target: autumnURL + "?status=ready", want: 400, detail: `unknown query parameter "status" with value "ready"; this path takes ["app" "cluster" "health" "instance" "output" "resource" "type"]`},
+		"group with type twice":          {path: group, target: autumnURL + "?type=rsync&type=cluster", want: 400, detail: `query parameter "type" with value "rsync,cluster" is given 2 times`},
+		"group known":                    {path: group, header: http.Header{"If-None-Match": {"*"}}, want: 304},
+		"group without etcd":             {path: group, from: unconfigured, want: 503, detail: "the server's configuration has no section appContext"},
+		"group with etcd away":           {path: group, from: away, want: 503, detail: "cannot read the AppContexts in etcd: cannot read status: Etcd is not available"},
+		"group unknown before etcd went": {path: group, from: silent, want: 503, detail: "etcd has not answered since"},
+		"instance unknown before":        {path: group, target: autumnURL + "?instance=99", from: silent, want: 503, detail: "nothing was known of it then"},
+		"group that cannot be read":      {path: group, from: malformed, want: 500, detail: "Stored value cannot be read"},
 
 		"cluster":                {path: cluster, want: 200},
 		"cluster in detail":      {path: cluster, target: networkURL + "?output=detail", want: 200},

@@ -10,9 +10,9 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// current is how old what is known of the contexts may be without the document saying so. etcd is asked more often, so
+// CurrentFor is how old what is known of the contexts may be without the document saying so. etcd is asked more often, so
 // that more than this means that it does not answer.
-const current = 10 * time.Second
+const CurrentFor = 10 * time.Second
 
 // Input is what a document is made of.
 type Input struct {
@@ -58,7 +58,7 @@ func New(in Input, q Query) Document {
 	b := builder{Input: in, query: q}
 	b.document = head(in)
 	if q.ListInstances {
-		b.document.Instances = instances(in.View)
+		b.document.Instances, b.document.Freshness = instances(in.View), b.freshness()
 		return b.document
 	}
 	b.document.State = history(in.Info.Actions)
@@ -355,7 +355,7 @@ func (b *builder) freshness() Freshness {
 	if b.fresh.saved {
 		f.Source = sourceContext
 	}
-	if b.query.Health || b.Now.Sub(b.Proven) > current {
+	if b.query.Health || b.Now.Sub(b.Proven) > CurrentFor {
 		b.fresh.add(b.Proven)
 	}
 	f.LastSeen = wireTime(b.fresh.seen)
