@@ -286,18 +286,27 @@ func TestAListThatTakesLongIsReadOnce(t *testing.T) {
 	w.sync(many(60, "Pending")...)
 	w.advance(time.Minute)
 	var lists, others int
+	takes := 2 * aaisync.DefaultMaxAge
 	w.observe = func(r *http.Request) {
 		switch {
 		case r.Method != http.MethodGet:
 		case strings.HasSuffix(r.URL.Path, "/k8s-resources"):
 			lists++
-			w.now = w.now.Add(2 * aaisync.DefaultMaxAge)
+			w.now = w.now.Add(takes)
 		default:
 			others++
 		}
 	}
 	if r := w.sync(many(60, "Ready")...); r.Synced != 60 || lists != 1 || others > 0 {
 		t.Errorf("%d synced after %d lists and %d other reads", r.Synced, lists, others)
+	}
+	takes, lists = 2*aaisync.DefaultResync, 0
+	w.advance(aaisync.DefaultResync)
+	for range 3 {
+		w.sync(many(60, "Ready")...)
+	}
+	if lists != 1 {
+		t.Errorf("%d lists in a row of a tenant that takes longer to list than it may be old", lists)
 	}
 }
 
@@ -327,5 +336,34 @@ func TestReadingATenantIsNoPartOfTheTimeToWrite(t *testing.T) {
 	}
 	if _, err := w.trySync(append(many(300, "Ready"), document("late", "Ready"), document("later", "Ready"))...); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a write that never ends: %v", err)
+	}
+}
+
+// TestWhatIsWishedForWhileATenantIsReadCounts has a resource come back, and deletions be held, while a tenant is read in full.
+func TestWhatIsWishedForWhileATenantIsReadCounts(t *testing.T) {
+	w := start(t)
+	w.sync(document("back", "Ready"), document("held", "Ready"), document("gone", "Ready"))
+	w.advance(aaisync.DefaultResync)
+	var renewed int
+	gone := map[aai.Key]aaisync.Wish{key("back"): {}, key("held"): {}, key("gone"): {}}
+	r, err := w.syncer.Sync(t.Context(), tenant, aaisync.Change{Wishes: gone, Renew: func() aaisync.Change {
+		renewed++
+		again := document("back", "Pending")
+		return aaisync.Change{Wishes: map[aai.Key]aaisync.Wish{key("back"): {Document: &again}, key("held"): {Held: true}}}
+	}})
+	if err != nil || renewed != 1 || len(r.Acknowledged) != 2 {
+		t.Errorf("%v; renewed %d times, and %d documents written", err, renewed, len(r.Acknowledged))
+	}
+	var left []string
+	for k := range w.stored() {
+		left = append(left, fmt.Sprint(k))
+	}
+	if len(left) != 2 {
+		t.Errorf("left are %q; want what is back and what is held", left)
+	}
+	if len(w.requests(func() {
+		_, _ = w.syncer.Sync(t.Context(), tenant, aaisync.Change{Renew: func() aaisync.Change { t.Error("nothing was read in full"); return aaisync.Change{} }})
+	})) > 0 {
+		t.Error("a tenant that took long to read is read again at once")
 	}
 }

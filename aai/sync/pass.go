@@ -39,6 +39,8 @@ type pass struct {
 	missing map[string]error
 	// tried counts how often an object was started anew.
 	tried map[aai.Key]int
+	// renew takes in what is wished for and held by now, after a time in which that may have changed.
+	renew func()
 	// began is when the pass began.
 	began time.Time
 	// acked is when A&AI acknowledged the last write to an object.
@@ -67,6 +69,7 @@ func (p *pass) run(ctx context.Context) {
 	listed := p.halt == nil && p.due()
 	if listed {
 		p.refresh(ctx)
+		p.renew()
 	}
 	p.revive(p.options.Clock(), p.options.DeletionPause)
 	for key := range p.todo {
@@ -75,6 +78,7 @@ func (p *pass) run(ctx context.Context) {
 	for p.rounds(ctx, !listed) {
 		listed = true
 		p.list(ctx)
+		p.renew()
 	}
 }
 
@@ -117,7 +121,7 @@ func (p *pass) due() bool {
 func (p *pass) refresh(ctx context.Context) {
 	p.list(ctx)
 	if p.halt == nil {
-		p.resynced = p.listed
+		p.resynced = p.options.Clock() // What takes longer to read than Resync would else be read all the time.
 		p.retryAll()
 	}
 }

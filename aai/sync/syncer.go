@@ -98,6 +98,8 @@ type Change struct {
 	Deletions map[plan.Part]string
 	// Existing are those of plan.Holds.
 	Existing []string
+	// Renew returns what has changed since, for a pass that has read a tenant in full, which may take long. Nil means that nothing has.
+	Renew func() Change
 }
 
 // Syncer keeps the tenants of one A&AI as desired. It is safe for concurrent use; passes over one tenant take turns. There must be one Syncer for an installation: two would overwrite each other.
@@ -158,6 +160,16 @@ func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, c Change) (Report,
 		acked:   map[aai.Key]time.Time{},
 		changed: map[aai.Key]bool{},
 		began:   s.options.Clock(),
+	}
+	p.renew = func() {
+		if c.Renew == nil || p.halt != nil {
+			return
+		}
+		now := c.Renew()
+		if p.halt = s.check(tenant, now.Wishes); p.halt == nil {
+			m.receive(now)
+			p.open()
+		}
 	}
 	p.run(ctx)
 	s.probing.learn(p.halt)

@@ -135,6 +135,30 @@ func (h *hub) remember(ctx context.Context, logger logr.Logger) {
 // follow makes the members those that Secrets ask for.
 func (h *hub) follow(secrets []*corev1.Secret, logger logr.Logger) {
 	wishes, rejected := wishesOf(secrets, h.options.ClusterName)
+	h.mu.RLock()
+	members := maps.Clone(h.members)
+	h.mu.RUnlock()
+	for name, m := range members {
+		if _, ok := wishes[name]; !ok && !m.local {
+			h.remove(m)
+		}
+	}
+	h.reject(rejected, logger) // After the removals: a Secret may have had another name before.
+	for name, w := range wishes {
+		m := members[name]
+		if m == nil {
+			m = h.add(name, false, logger)
+		} else if reflect.DeepEqual(m.wished, w) {
+			continue
+		}
+		m.wished = w
+		m.wishFor(w)
+	}
+	h.view.completed()
+}
+
+// reject tells of Secrets that cannot have the names they ask for, once.
+func (h *hub) reject(rejected []rejection, logger logr.Logger) {
 	for _, r := range rejected {
 		if !slices.ContainsFunc(h.rejected, func(told rejection) bool { return told.message == r.message && told.secret.UID == r.secret.UID }) {
 			h.tellf(wish{secret: r.secret}, corev1.EventTypeWarning, eventNameRefused, "%s", r.message)
@@ -147,25 +171,6 @@ func (h *hub) follow(secrets []*corev1.Secret, logger logr.Logger) {
 		}
 	}
 	h.rejected = rejected
-	h.mu.RLock()
-	members := maps.Clone(h.members)
-	h.mu.RUnlock()
-	for name, m := range members {
-		if _, ok := wishes[name]; !ok && !m.local {
-			h.remove(m)
-		}
-	}
-	for name, w := range wishes {
-		m := members[name]
-		if m == nil {
-			m = h.add(name, false, logger)
-		} else if reflect.DeepEqual(m.wished, w) {
-			continue
-		}
-		m.wished = w
-		m.wishFor(w)
-	}
-	h.view.completed()
 }
 
 // add adds a member and returns it.
@@ -228,14 +233,17 @@ func (h *hub) tellf(w wish, kind, reason, format string, args ...any) {
 	}
 }
 
-// takeBack drops a warning about a Secret that has not been told, because it does not hold any more.
-func (h *hub) takeBack(w wish) {
+// takeBack drops a warning about a Secret that has not been told, because it does not hold any more: one that has one of
+// the reasons, or without reasons any.
+func (h *hub) takeBack(w wish, reasons ...string) {
 	if w.secret == nil {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.untold, w.secret.UID)
+	if len(reasons) == 0 || slices.Contains(reasons, h.untold[w.secret.UID].reason) {
+		delete(h.untold, w.secret.UID)
+	}
 }
 
 // told is an event on the Secret of a cluster.

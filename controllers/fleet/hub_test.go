@@ -114,6 +114,8 @@ func TestWarningsWaitUntilAReplicaLeads(t *testing.T) {
 	}
 	h.tellf(of("removed"), corev1.EventTypeWarning, eventNameRefused, "bad name")
 	h.takeBack(of("removed"))
+	h.tellf(of("lost"), corev1.EventTypeWarning, string(MonitorMissing), "no Lease")
+	h.takeBack(of("lost"), eventRefused, eventRotationFailed) // Its credentials have been renewed, and it is as lost as before.
 	h.tellf(of("turned"), corev1.EventTypeWarning, string(Unreachable), "no answer")
 	close(elected)
 	h.tellf(of("turned"), corev1.EventTypeNormal, string(Connected), "all is well") // Before the rest is told.
@@ -124,7 +126,8 @@ func TestWarningsWaitUntilAReplicaLeads(t *testing.T) {
 	for e := range recorder.Events {
 		got = append(got, e)
 	}
-	if want := []string{"Normal Connected all is well", "Warning KubeconfigRefused no server", "Warning Unreachable no answer"}; !slices.Equal(got, want) {
+	slices.Sort(got)
+	if want := []string{"Normal Connected all is well", "Warning KubeconfigRefused no server", "Warning MonitorMissing no Lease", "Warning Unreachable no answer"}; !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)
 	}
 }

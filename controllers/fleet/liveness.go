@@ -293,10 +293,10 @@ func (l *liveness) wait(what string) verdict {
 	return l.verdict
 }
 
-// reading takes back that a cluster is Connected, and returns what is said of it instead: that its bundles are not served,
-// if that was the last that was said of it, and else that it is being read.
+// reading takes back that a cluster is Connected, and returns what is said of it instead: what was said of it last, or
+// that it is being read if that was no trouble.
 func (l *liveness) reading(was verdict) verdict {
-	if was.reach != MonitorMissing {
+	if was.reach == Connected || was.reach == Connecting {
 		was = verdict{reach: Connecting, message: "its bundles are being read"}
 	}
 	l.verdict = was

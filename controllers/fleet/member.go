@@ -139,8 +139,11 @@ func (m *member) adopt(ctx context.Context, w wish) {
 		w.namespaces = m.wish.namespaces // By a mistake nobody means all of them.
 	}
 	same := m.adopted && w.sameConnection(m.wish)
-	if !same || w.maintenance != "" {
+	switch {
+	case w.maintenance != "":
 		m.hub.takeBack(w)
+	case !same:
+		m.hub.takeBack(w, eventRefused, eventRotationFailed)
 	}
 	m.wish, m.adopted = w, true
 	if same {
@@ -179,6 +182,7 @@ func (m *member) settle() {
 	old := m.current
 	m.current, m.next, m.trouble = m.next, nil, ""
 	m.pulse.Store(m.current.pulse)
+	m.hub.takeBack(m.wish, eventRefused, eventRotationFailed)
 	m.attach(m.current)
 	m.hangUp(old)
 }
@@ -189,7 +193,7 @@ func (m *member) promote(c *connection) {
 	switch {
 	case m.next != nil && m.next.connection == c:
 		m.current, m.next, m.trouble = m.next, nil, ""
-		m.hub.takeBack(m.wish)
+		m.hub.takeBack(m.wish, eventRefused, eventRotationFailed)
 	case old != nil && old.connection == c && !old.known:
 		old = nil
 	default:

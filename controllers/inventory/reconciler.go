@@ -46,6 +46,11 @@ func (r *reconciler) Reconcile(ctx context.Context, tenant aai.Tenant) (ctrl.Res
 		return ctrl.Result{}, err
 	}
 	n := r.index.ask(tenant, r.clusters)
+	n.Renew = func() sync.Change {
+		later := r.index.ask(tenant, r.clusters)
+		n.partial, n.rivals = later.partial, append(n.rivals, later.rivals...)
+		return later.Change
+	}
 	report, err := r.sync(ctx, tenant, n.Change)
 	if ctx.Err() != nil {
 		return ctrl.Result{}, nil //nolint:nilerr // The program is stopping, which says nothing about A&AI.

@@ -226,7 +226,8 @@ func (w *watch) believed(err error, now time.Time) bool {
 	case !refused(err):
 		w.doubted = time.Time{}
 		return false
-	case !w.known || w.gone:
+	case !w.known, w.gone && absent(err):
+		w.doubted = time.Time{}
 		return true
 	case w.doubted.IsZero():
 		w.doubted = now

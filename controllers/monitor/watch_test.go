@@ -381,6 +381,28 @@ func TestAKindThatIsNotServedForAMomentKeepsItsObjects(t *testing.T) {
 	})
 }
 
+// TestOneRefusalOfAKindThatIsGoneProvesNothing has an API server that starts deny for a moment that a kind may be looked for.
+func TestOneRefusalOfAKindThatIsGoneProvesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeServer{}
+		f.fail(errNotServed, nil, nil)
+		w := f.start(t)
+		after(time.Minute)
+		for range 3 {
+			f.fail(errForbidden, nil, nil)
+			w.retry()
+			after(time.Millisecond)
+			if w.unreadable() != "" {
+				t.Errorf("a kind that is gone is unreadable (%q) after one refusal", w.unreadable())
+			}
+			f.fail(errNotServed, nil, nil)
+			w.retry()
+			after(doubtTime)
+		}
+	})
+}
+
 func TestWatchDoesNotRunHotWhenEachAttemptBreaksOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
