@@ -306,3 +306,14 @@ func TestWhatIsSavedIsJudged(t *testing.T) {
 		t.Error("a bundle was found that was never saved")
 	}
 }
+
+// TestOldInstancesSaySo: a list of instances says when it is not current.
+func TestOldInstancesSaySo(t *testing.T) {
+	for age, want := range map[time.Duration]status.Freshness{9 * time.Second: {}, time.Hour: {LastSeen: since(time.Hour)}} {
+		in := edge("Instantiated").input(t)
+		in.Proven = noon.Add(-age)
+		d := status.New(in, query(t, "instance"))
+		check(t, "document", want, d.Freshness)
+		check(t, "instances", 1, len(d.Instances))
+	}
+}
