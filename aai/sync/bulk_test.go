@@ -367,3 +367,21 @@ func TestWhatIsWishedForWhileATenantIsReadCounts(t *testing.T) {
 		t.Error("a tenant that took long to read is read again at once")
 	}
 }
+
+// TestWhatIsWishedForWhileAListIsReadIsReported has a resource come while a tenant is listed because that is cheaper than to read what changes.
+func TestWhatIsWishedForWhileAListIsReadIsReported(t *testing.T) {
+	w := start(t)
+	w.sync(many(60, "Pending")...)
+	w.advance(time.Minute)
+	wishes := map[aai.Key]aaisync.Wish{}
+	for k, d := range documents(many(60, "Ready")...) {
+		wishes[k] = aaisync.Wish{Document: &d}
+	}
+	come := document("come", "Ready")
+	r, err := w.syncer.Sync(t.Context(), tenant, aaisync.Change{Wishes: wishes, Renew: func() aaisync.Change {
+		return aaisync.Change{Wishes: map[aai.Key]aaisync.Wish{key("come"): {Document: &come}}}
+	}})
+	if err != nil || r.Synced != 61 || r.Changed[key("come")].State != aaisync.Synced {
+		t.Errorf("%v; %d synced, and what has come is reported as %+v", err, r.Synced, r.Changed[key("come")])
+	}
+}

@@ -72,9 +72,6 @@ func (p *pass) run(ctx context.Context) {
 		p.renew()
 	}
 	p.revive(p.options.Clock(), p.options.DeletionPause)
-	for key := range p.todo {
-		p.changed[key] = true
-	}
 	for p.rounds(ctx, !listed) {
 		listed = true
 		p.list(ctx)
@@ -86,6 +83,9 @@ func (p *pass) run(ctx context.Context) {
 func (p *pass) rounds(ctx context.Context, mayList bool) bool {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.options.WriteTime, fmt.Errorf("to write took longer than %s", p.options.WriteTime))
 	defer cancel()
+	for key := range p.todo {
+		p.changed[key] = true
+	}
 	for round := 0; p.halt == nil; round++ {
 		steps := p.steps()
 		if mayList && p.listIsCheaper(steps) {
