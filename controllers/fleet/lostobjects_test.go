@@ -22,17 +22,24 @@ func (noMapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, err
 	return nil, errors.New("no answer")
 }
 
+// readKind returns an Objects and its watch of a kind that has been read, and in which there is one object that is Ready.
+// told counts what is told of the cluster from then on.
+func readKind(gvk schema.GroupVersionKind, name types.NamespacedName) (o *Objects, w *kindWatch, told *int) {
+	told = new(int)
+	o, w, _ = oneKind(gvk)
+	o.notify = func(Kind, types.NamespacedName) { *told++ }
+	o.users[w.Kind] = 1
+	w.results[name] = healthscope.Result{State: healthscope.Ready, UID: "u"}
+	w.settle()
+	return o, w, told
+}
+
 // What is referred to directly is told as far as its cluster is seen, keeps its last state while it is not, and until it has been read anew.
 func TestObjectsOfALostCluster(t *testing.T) {
 	t.Parallel()
 	gvk := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 	name := types.NamespacedName{Namespace: "shop", Name: "web"}
-	o, w, _ := oneKind(gvk)
-	told := 0
-	o.notify = func(Kind, types.NamespacedName) { told++ }
-	o.users[w.Kind] = 1
-	w.results[name] = healthscope.Result{State: healthscope.Ready, UID: "u"}
-	w.settle()
+	o, w, told := readKind(gvk, name)
 	look := func(want healthscope.State, reason healthscope.Reason, last healthscope.State, settling bool) {
 		t.Helper()
 		got := o.Get("local", gvk, name)
@@ -46,8 +53,8 @@ func TestObjectsOfALostCluster(t *testing.T) {
 	look(healthscope.Ready, "", "", false)
 	state(Unreachable)
 	look(healthscope.Unknown, healthscope.ReasonClusterUnreachable, healthscope.Ready, false)
-	if told != 1 {
-		t.Errorf("the loss was told %d times", told)
+	if *told != 1 {
+		t.Errorf("the loss was told %d times", *told)
 	}
 
 	o.ctx = t.Context()
@@ -80,12 +87,7 @@ func TestWhatWasKnownBeforeIsNotToldForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gvk := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 		name := types.NamespacedName{Namespace: "shop", Name: "web"}
-		o, w, _ := oneKind(gvk)
-		told := 0
-		o.notify = func(Kind, types.NamespacedName) { told++ }
-		o.users[w.Kind] = 1
-		w.results[name] = healthscope.Result{State: healthscope.Ready, UID: "u"}
-		w.settle()
+		o, _, told := readKind(gvk, name)
 		ctx, cancel := context.WithCancel(t.Context())
 		o.ctx = ctx
 		o.clusters["local"].client, o.clusters["local"].mapper = struct{ dynamic.Interface }{}, noMapper{}
@@ -93,7 +95,7 @@ func TestWhatWasKnownBeforeIsNotToldForEver(t *testing.T) {
 		state(Unreachable)
 		state(Connected)
 		synctest.Wait()
-		before := told
+		before := *told
 		for began := time.Now(); time.Since(began) <= SettleTime; {
 			select {
 			case <-time.After(time.Second):
@@ -101,8 +103,8 @@ func TestWhatWasKnownBeforeIsNotToldForEver(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if got := o.Get("local", gvk, name); told != before+1 || got.Result.Reason != healthscope.ReasonNotSynced {
-			t.Errorf("told %d times that %+v", told-before, got)
+		if got := o.Get("local", gvk, name); *told != before+1 || got.Result.Reason != healthscope.ReasonNotSynced {
+			t.Errorf("told %d times that %+v", *told-before, got)
 		}
 		cancel()
 	})
