@@ -50,14 +50,18 @@ type catalogue struct {
 	once  sync.Once
 
 	// What follows belongs to run. versions are those of the objects of brings, by
-	// their names; missed is since when a place that is watched has been left out of discovery.
+	// their names; missed is since when a place that is watched has been left out of
+	// discovery; and learned is when a discovery first said anything.
 	versions map[string]string
 	missed   map[place]time.Time
+	learned  time.Time
 
 	mu sync.Mutex
 	// problem is why the last discovery failed, or nil; failed are the groups of which it learned nothing.
 	problem error
 	failed  sets.Set[string]
+	// confirmed is true when what the first discovery left out has been left out by a later one too.
+	confirmed bool
 }
 
 func newCatalogue(opts Options, preferred func() ([]*metav1.APIResourceList, error), brings ...*watch) *catalogue {
@@ -65,6 +69,7 @@ func newCatalogue(opts Options, preferred func() ([]*metav1.APIResourceList, err
 		opts: opts, preferred: preferred, brings: brings,
 		changed: make(chan struct{}, 1), first: make(chan struct{}), failed: sets.New[string](),
 		versions: map[string]string{}, missed: map[place]time.Time{},
+		confirmed: preferred == nil, // Without discovery nothing is left out.
 	}
 }
 
@@ -90,7 +95,7 @@ func (c *catalogue) run(ctx context.Context, all *watches) {
 			next = min(pauses.Step(), kindsConfirm)
 		case err != nil:
 			next = pauses.Step()
-		case next == kindsSettle || len(c.missed) > 0:
+		case next == kindsSettle || len(c.missed) > 0 || !c.sure():
 			next, pauses = kindsConfirm, discoveryPause
 		default:
 			next, pauses = 0, discoveryPause
@@ -145,11 +150,19 @@ func (c *catalogue) awaitFirst(ctx context.Context) error {
 	}
 }
 
-// inDoubt says whether it is not known which kinds a group has.
+// inDoubt says whether it is not known which kinds a group has. Just after the
+// start that is so of every group: an API server that starts with the monitor may leave out some without an error.
 func (c *catalogue) inDoubt(group string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.problem != nil && (len(c.failed) == 0 || c.failed.Has(group))
+	return !c.confirmed || c.problem != nil && (len(c.failed) == 0 || c.failed.Has(group))
+}
+
+// sure says whether the first discovery has been confirmed.
+func (c *catalogue) sure() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.confirmed
 }
 
 // refresh discovers the kinds and has them followed. Kinds of groups that give no answer stay followed.
@@ -167,15 +180,21 @@ func (c *catalogue) refresh(ctx context.Context, all *watches) error {
 	if err == nil && len(lists) == 0 {
 		err = errNoKinds
 	}
+	confirmed := c.sure()
 	if err == nil || len(failed) > 0 {
+		now := time.Now()
+		if c.learned.IsZero() {
+			c.learned = now
+		}
+		confirmed = confirmed || now.Sub(c.learned) >= kindsConfirm
 		places := sets.New[place]()
 		for kind, resource := range discovered(lists, len(c.opts.TrustedNamespaces) > 0, c.opts.Kinds) {
 			places.Insert(placesIn(kind, resource.Namespaced, c.opts)...)
 		}
-		all.follow(ctx, places, c.unconfirmed(places, failed, time.Now()))
+		all.follow(ctx, places, c.unconfirmed(places, failed, now, all.isGone))
 	}
 	// Not before: a group that is no longer in doubt must be watched already.
-	if c.note(ctx, err, failed) {
+	if c.note(ctx, err, failed, confirmed) {
 		all.wakeAll(ctx)
 	}
 	return err
@@ -185,7 +204,8 @@ func (c *catalogue) refresh(ctx context.Context, all *watches) error {
 // time did not find them: those of groups that gave no answer, and those that
 // were found until a moment ago, because an API server that starts may leave out
 // a group without an error. Another version in its place says that a place is not left out.
-func (c *catalogue) unconfirmed(found sets.Set[place], failed sets.Set[string], now time.Time) func(place) bool {
+// gone asks the API server for a place itself, which has the last word.
+func (c *catalogue) unconfirmed(found sets.Set[place], failed sets.Set[string], now time.Time, gone func(place) (bool, error)) func(place) bool {
 	served := sets.New[place]()
 	for p := range found {
 		served.Insert(p.anyVersion())
@@ -204,7 +224,9 @@ func (c *catalogue) unconfirmed(found sets.Set[place], failed sets.Set[string], 
 			since = now
 		}
 		if now.Sub(since) >= kindsConfirm {
-			return false
+			if is, err := gone(p); err == nil {
+				return !is
+			}
 		}
 		c.missed[p] = since
 		return true
@@ -240,12 +262,14 @@ func (c *catalogue) touched() sets.Set[string] {
 	return groups
 }
 
-// note remembers how a discovery ended, reports a problem once, and says whether other groups are in doubt than before.
-func (c *catalogue) note(ctx context.Context, err error, failed sets.Set[string]) bool {
+// note remembers how a discovery ended and whether what it left out is confirmed, reports a problem once, and says
+// whether other groups are in doubt than before.
+func (c *catalogue) note(ctx context.Context, err error, failed sets.Set[string], confirmed bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	changed := (c.problem == nil) != (err == nil) || !c.failed.Equal(failed)
-	c.problem, c.failed = err, failed
+	doubted := changed || c.confirmed != confirmed
+	c.problem, c.failed, c.confirmed = err, failed, confirmed
 	logger := logr.FromContextOrDiscard(ctx)
 	switch {
 	case !changed:
@@ -254,7 +278,7 @@ func (c *catalogue) note(ctx context.Context, err error, failed sets.Set[string]
 	default:
 		logger.Info("Cannot discover all kinds of the cluster, trying again", "groups", slices.Sorted(maps.Keys(failed)), "reason", err.Error())
 	}
-	return changed
+	return doubted
 }
 
 // kindsThatBringKinds are what brings kinds to a cluster.

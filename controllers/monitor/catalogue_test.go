@@ -5,12 +5,14 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,6 +29,8 @@ type kindServer struct {
 	mu    sync.Mutex
 	lists []*metav1.APIResourceList
 	err   error
+	// hidden are served too, but no discovery of all kinds names them.
+	hidden []*metav1.APIResourceList
 	// slow are the resources that cannot be read for now.
 	slow map[string]bool
 	asks int
@@ -36,6 +40,20 @@ func (s *kindServer) serve(err error, lists ...*metav1.APIResourceList) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lists, s.err = lists, err
+}
+
+// hide serves kinds that no discovery of all kinds names.
+func (s *kindServer) hide(lists ...*metav1.APIResourceList) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hidden = lists
+}
+
+// all is what is served.
+func (s *kindServer) all() []*metav1.APIResourceList {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Concat(s.lists, s.hidden)
 }
 
 func (s *kindServer) preferred() ([]*metav1.APIResourceList, error) {
@@ -65,11 +83,21 @@ func (s *kindServer) asked() int {
 	return s.asks
 }
 
-func (s *kindServer) ServerGroups() (*metav1.APIGroupList, error) { return &metav1.APIGroupList{}, nil }
+func (s *kindServer) ServerGroups() (*metav1.APIGroupList, error) {
+	var groups metav1.APIGroupList
+	for _, list := range s.all() {
+		groups.Groups = append(groups.Groups, metav1.APIGroup{Versions: []metav1.GroupVersionForDiscovery{{GroupVersion: list.GroupVersion}}})
+	}
+	return &groups, nil
+}
 
 func (s *kindServer) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceList, error) {
-	parsed, err := schema.ParseGroupVersion(gv)
-	return served(gv, kindServed("Widget", true), kindServed("Gadget", true), kindServed(parsed.Version, true)), err
+	for _, list := range s.all() {
+		if list.GroupVersion == gv {
+			return list, nil
+		}
+	}
+	return nil, apierrors.NewNotFound(schema.GroupResource{}, gv)
 }
 
 func (s *kindServer) list(_ context.Context, resource schema.GroupVersionResource, _ string, _ metav1.ListOptions) (runtime.Object, error) {
@@ -134,7 +162,7 @@ func followed(t *testing.T, all *watches) (kinds, versions []string) {
 	}
 	b := bundleAt("1")
 	b.Name = "one"
-	members, err := all.members(b)
+	members, _, err := all.gather(b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,10 +285,67 @@ func TestKindsInDoubtStay(t *testing.T) {
 		if err := all.WaitForSync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		after(2 * kindsConfirm)
 		b := bundleAt("1")
 		b.Status.Resources = append(b.Status.Resources, entryOf("other.io", "Gadget"), entryOf("gone.io", "Thing"), entryOf("example.io", "Widget"))
-		if diff := cmp.Diff([]schema.GroupKind{{Group: "other.io", Kind: "Gadget"}}, all.unreadable(b)); diff != "" {
+		if diff := cmp.Diff([]schema.GroupKind{{Group: "other.io", Kind: "Gadget"}}, unreadableOf(t, all, b)); diff != "" {
 			t.Errorf("unreadable kinds differ (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// TestTheFirstDiscoveryIsConfirmed starts a monitor together with an API server that does not know all that it serves
+// at first, and with one that has lost a kind while no monitor ran.
+func TestTheFirstDiscoveryIsConfirmed(t *testing.T) {
+	t.Parallel()
+	gadget := []schema.GroupKind{{Group: "other.io", Kind: "Gadget"}}
+	for name, tc := range map[string]struct {
+		then         []*metav1.APIResourceList
+		wantVersions []string
+	}{
+		"served a moment later": {then: []*metav1.APIResourceList{served("other.io/v1", kindServed("Gadget", true))}, wantVersions: []string{"example.io/v1", "other.io/v1"}},
+		"gone":                  {wantVersions: []string{"example.io/v1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				widget := served("example.io/v1", kindServed("Widget", true))
+				s := &kindServer{}
+				s.serve(nil, widget)
+				all, _ := startCatalogue(t, s)
+				var looks atomic.Int32
+				b := withBundle(t, all, func(*k8spluginv1alpha1.ResourceBundleState) { looks.Add(1) }, entryOf("other.io", "Gadget"), entryOf("example.io", "Widget"))
+				if diff := cmp.Diff(gadget, unreadableOf(t, all, b)); diff != "" {
+					t.Errorf("unreadable kinds differ at the start (-want +got):\n%s", diff)
+				}
+				after(kindsConfirm / 2)
+				s.serve(nil, append(tc.then, widget)...)
+				if diff := cmp.Diff(gadget, unreadableOf(t, all, b)); diff != "" {
+					t.Errorf("unreadable kinds differ after a while (-want +got):\n%s", diff)
+				}
+				after(kindsConfirm)
+				if got := unreadableOf(t, all, b); len(got) > 0 || looks.Load() == 0 {
+					t.Errorf("unreadable: %v after %d looks, want none after one: the discovery is confirmed", got, looks.Load())
+				}
+				if _, versions := followed(t, all); !slices.Equal(versions, tc.wantVersions) {
+					t.Errorf("objects of %v, want %v", versions, tc.wantVersions)
+				}
+				asked := s.asked()
+				after(24 * time.Hour)
+				if got := s.asked() - asked; got > 0 {
+					t.Errorf("%d discoveries in a day in which nothing changed, want none", got)
+				}
+			})
+		})
+	}
+}
+
+// unreadableOf are the kinds of which it is not known which objects belong to a bundle.
+func unreadableOf(t *testing.T, all *watches, b *k8spluginv1alpha1.ResourceBundleState) []schema.GroupKind {
+	t.Helper()
+	_, kinds, err := all.gather(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kinds
 }

@@ -117,7 +117,7 @@ func (h *history) start() {
 		}
 	}
 	h.monitor = &reconciler{
-		bundles: h.api, status: h.api, members: h.watches.members, unreadable: h.watches.unreadable,
+		bundles: h.api, status: h.api, gather: h.watches.gather,
 		wake: func(types.NamespacedName) {}, ledger: h.watches.ledger, guard: pruning.NewGuard("bundles"),
 		large: newLane(1), recorder: events.NewFakeRecorder(100), clock: h.clock,
 	}

@@ -207,6 +207,34 @@ func TestLedgerTellsALoneChangeFromARush(t *testing.T) {
 	}
 }
 
+// TestARushIsWhatComesFasterThanItCanBeWritten has bundles change at a steady rate while each write takes a while.
+func TestARushIsWhatComesFasterThanItCanBeWritten(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		took, every time.Duration
+		want        bool
+	}{
+		"a fast API server":                        {took: 5 * time.Millisecond, every: 25 * time.Millisecond},
+		"a slow one":                               {took: 100 * time.Millisecond, every: 25 * time.Millisecond, want: true},
+		"one after the other, with a slow one":     {took: 100 * time.Millisecond, every: 110 * time.Millisecond},
+		"now and then, with one that hardly works": {took: 20 * time.Second, every: time.Second},
+		"more than any can take":                   {took: time.Millisecond, every: time.Millisecond, want: true},
+	} {
+		var r rush
+		now, gathered := time.Unix(1000, 0), 0
+		for range 200 {
+			r.wrote(tc.took)
+			if r.wait(now) > 0 {
+				gathered++
+			}
+			now = now.Add(tc.every)
+		}
+		if got := gathered > 150; got != tc.want || gathered > 0 && !tc.want {
+			t.Errorf("%s: %d of 200 changes were gathered, want most: %t", name, gathered, tc.want)
+		}
+	}
+}
+
 func TestLedgerTakesLoadOffASlowAPIServer(t *testing.T) {
 	t.Parallel()
 	for took, want := range map[time.Duration]time.Duration{

@@ -77,9 +77,6 @@ const (
 	writesAGathering = 8
 )
 
-// rushAllowance is how many bundles may come to differ before it is a rush: five at once, and fifty a second.
-var rushAllowance = allowance{interval: 20 * time.Millisecond, burst: 5}
-
 // rush tells a lone change, which is written at once, from one of many: when a
 // node fails, a hundred bundles change, and most of them again a moment later.
 // To write each of them for its first change would keep the API server from
@@ -92,10 +89,18 @@ type rush struct {
 	took time.Duration
 }
 
+// allowance is how many bundles may come to differ before it is a rush: five
+// at once, and fifty a second, or one in the time that a write takes, when that is
+// longer: what an API server that is slow can be asked for is less.
+func (r *rush) allowance() allowance {
+	return allowance{interval: min(max(r.took, 20*time.Millisecond), gatherTime), burst: 5}
+}
+
 // wait notes that one more bundle has come to differ, and returns for how long it shall gather changes.
 func (r *rush) wait(now time.Time) time.Duration {
-	many := r.pace.bounded(now, rushAllowance).wait(now, rushAllowance) > 0
-	r.pace = r.pace.spent(now, rushAllowance)
+	a := r.allowance()
+	many := r.pace.bounded(now, a).wait(now, a) > 0
+	r.pace = r.pace.spent(now, a)
 	if !many {
 		return 0
 	}

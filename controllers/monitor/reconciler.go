@@ -34,10 +34,10 @@ type reconciler struct {
 	bundles client.Reader
 	// status writes the status of bundles.
 	status statusWriter
-	// members returns the objects of a bundle.
-	members func(*k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, error)
-	// unreadable returns the kinds of which it is not known which objects are members.
-	unreadable func(*k8spluginv1alpha1.ResourceBundleState) []schema.GroupKind
+	// live reads bundles from the API server.
+	live client.Reader
+	// gather returns the objects of a bundle, and the kinds of which it is not known which objects belong to it.
+	gather func(*k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, []schema.GroupKind, error)
 	// wake looks at a bundle again.
 	wake   func(types.NamespacedName)
 	ledger *ledger
@@ -130,12 +130,12 @@ func (r *reconciler) holdOff(ctx context.Context, b *k8spluginv1alpha1.ResourceB
 func (r *reconciler) build(b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (k8spluginv1alpha1.ResourceBundleStateStatus, error) {
 	name := nameOfBundle(b)
 	options := r.options
-	options.Unreadable = r.unreadable(b)
 	options.HardLimit = r.ledger.limit(name, options.HardLimit)
-	objects, err := r.members(b)
+	objects, unreadable, err := r.gather(b)
 	if err != nil {
 		return k8spluginv1alpha1.ResourceBundleStateStatus{}, fmt.Errorf("cannot gather the objects of bundle %q: %w", name, err)
 	}
+	options.Unreadable = unreadable
 	return bundle.Build(objects, &b.Status, now, options), nil
 }
 

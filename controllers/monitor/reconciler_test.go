@@ -68,6 +68,7 @@ func newRig(t *testing.T) *rig {
 	g.api = fake.NewClientBuilder().WithScheme(scheme).
 		WithObjects(&k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Namespace: sink.Namespace, Name: sink.Name, UID: "1"}}).
 		WithStatusSubresource(&k8spluginv1alpha1.ResourceBundleState{}).
+		WithIndex(&k8spluginv1alpha1.ResourceBundleState{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 				if b, ok := obj.(*k8spluginv1alpha1.ResourceBundleState); ok && g.stale != nil {
@@ -80,10 +81,10 @@ func newRig(t *testing.T) *rig {
 	g.reconciler = &reconciler{
 		bundles: g.api,
 		status:  g,
-		members: func(*k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, error) {
-			return g.objects, nil
+		live:    g.api,
+		gather: func(*k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, []schema.GroupKind, error) {
+			return g.objects, g.unread, nil
 		},
-		unreadable: func(*k8spluginv1alpha1.ResourceBundleState) []schema.GroupKind { return g.unread },
 		wake: func(name types.NamespacedName) {
 			g.mu.Lock()
 			defer g.mu.Unlock()
@@ -194,9 +195,9 @@ func TestReconcileKnowsTheSelectorWhileTheCacheLags(t *testing.T) {
 	}
 	g.stale = g.stored()
 	var asked []*metav1.LabelSelector
-	g.members = func(b *k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, error) {
+	g.gather = func(b *k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, []schema.GroupKind, error) {
 		asked = append(asked, b.Spec.Selector)
-		return g.objects, nil
+		return g.objects, nil, nil
 	}
 	for _, name := range []string{"a", "b"} {
 		g.change(object("ns", name, "another-name", "1"))

@@ -138,8 +138,8 @@ func setup(mgr ctrl.Manager, opts Options) error {
 		return err
 	}
 	r := &reconciler{
-		bundles: mgr.GetCache(), status: status,
-		members: all.members, unreadable: all.unreadable, wake: all.enqueue,
+		bundles: mgr.GetCache(), live: mgr.GetAPIReader(), status: status,
+		gather: all.gather, wake: all.enqueue,
 		ledger: ledger, guard: guard, large: newLane(largeAtATime),
 		recorder: mgr.GetEventRecorder(string(fieldOwner)), clock: opts.Clock,
 		options: bundle.Options{AllowedLabels: opts.AllowedLabels, ListBudget: opts.ListBudget, HardLimit: opts.HardLimit, User: opts.Rules},

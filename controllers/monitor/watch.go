@@ -219,6 +219,7 @@ func (w *watch) report(err error, believed bool) {
 
 // believed says whether an attempt that ended so now shows that the kind may not be read, or is not there. One that has
 // been read must be refused for doubtTime, at each attempt: while a CRD goes from one version to another, neither is served.
+// So must one that is not served when the monitor starts: the API server may have started with it, and serve it in a moment.
 func (w *watch) believed(err error, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -226,7 +227,7 @@ func (w *watch) believed(err error, now time.Time) bool {
 	case !refused(err):
 		w.doubted = time.Time{}
 		return false
-	case !w.known, w.gone && absent(err):
+	case !w.known && !errors.Is(err, errNotServed), w.gone && absent(err):
 		w.doubted = time.Time{}
 		return true
 	case w.doubted.IsZero():
@@ -256,6 +257,13 @@ func (w *watch) shows() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.known && !w.forbidden && !w.gone
+}
+
+// troubled says whether the objects cannot be followed now, so that what the store shows may be old.
+func (w *watch) troubled() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.problem != nil
 }
 
 // rest waits until it is time for the next attempt, after one that began then and ended so.

@@ -381,6 +381,28 @@ func TestAKindThatIsNotServedForAMomentKeepsItsObjects(t *testing.T) {
 	})
 }
 
+// TestAKindThatIsNotServedAtTheStartIsDoubted starts a monitor together with an API server that does not serve a kind yet.
+func TestAKindThatIsNotServedAtTheStartIsDoubted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeServer{}
+		f.fail(errNotServed, nil, nil)
+		w := f.start(t)
+		if !settled(w) {
+			t.Error("a kind that is not served holds the monitor up")
+		}
+		after(doubtTime / 2)
+		if got := w.unreadable(); got != unreadNoAnswer {
+			t.Errorf("unreadable %q, want %q: it may be served in a moment", got, unreadNoAnswer)
+		}
+		f.fail(nil, nil, nil)
+		after(doubtTime)
+		if w.unreadable() != "" || holds(w) != 1 {
+			t.Errorf("unreadable %q and %d objects of a kind that is served, want 1", w.unreadable(), holds(w))
+		}
+	})
+}
+
 // TestOneRefusalOfAKindThatIsGoneProvesNothing has an API server that starts deny for a moment that a kind may be looked for.
 func TestOneRefusalOfAKindThatIsGoneProvesNothing(t *testing.T) {
 	t.Parallel()

@@ -146,6 +146,18 @@ func (s *watches) follow(ctx context.Context, places sets.Set[place], keep func(
 	}
 }
 
+// isGone asks the API server whether it serves no such kind as a place has, or none that can be shown there.
+func (s *watches) isGone(p place) (bool, error) {
+	switch _, err := s.sourceOf(p).resource(); {
+	case err == nil:
+		return false, nil
+	case absent(err):
+		return true, nil
+	default:
+		return false, err
+	}
+}
+
 // anyVersion is the place without the version of its kind.
 func (p place) anyVersion() place {
 	p.kind.Version = ""
@@ -259,11 +271,21 @@ func (s *watches) carried(c claim) bool {
 	return false
 }
 
-// members returns the objects of a bundle, each once.
-func (s *watches) members(b *k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, error) {
+// gather returns the objects of a bundle, each once, and the kinds of which it is not known which objects belong to it.
+// Both are those of the same watches: what goes from one watch to another is in one of the two.
+func (s *watches) gather(b *k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, []schema.GroupKind, error) {
+	current := s.snapshot()
+	unreadable := s.unreadable(current, b) // First: a watch says that it has read its kind when the objects are there.
+	objects, err := s.members(current, b)
+	return objects, unreadable, err
+}
+
+// members returns the objects of a bundle, each once: as a watch shows it that works, when there is one.
+func (s *watches) members(current []*watch, b *k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, error) {
+	current = workingFirst(current)
 	var candidates []*packed
 	for _, c := range s.claims(b) {
-		for _, w := range s.snapshot() {
+		for _, w := range current {
 			if c.key == w.source.key {
 				candidates = w.store.appendMembers(candidates, c)
 			}
@@ -274,7 +296,7 @@ func (s *watches) members(b *k8spluginv1alpha1.ResourceBundleState) ([]*unstruct
 	seen := sets.New[types.UID]()
 	for _, candidate := range candidates {
 		if seen.Has(candidate.UID) {
-			continue // It carries two of the keys.
+			continue // It carries two of the keys, or is shown in two versions.
 		}
 		seen.Insert(candidate.UID)
 		object, err := candidate.unpack()
@@ -288,13 +310,26 @@ func (s *watches) members(b *k8spluginv1alpha1.ResourceBundleState) ([]*unstruct
 	return members, nil
 }
 
+// workingFirst returns watches with those last that cannot be followed now, so that what they show may be old.
+func workingFirst(current []*watch) []*watch {
+	working := make([]*watch, 0, len(current))
+	var troubled []*watch
+	for _, w := range current {
+		if w.troubled() {
+			troubled = append(troubled, w)
+		} else {
+			working = append(working, w)
+		}
+	}
+	return append(working, troubled...)
+}
+
 // unreadable returns the kinds of which it is not known which objects belong to a
 // bundle. A version that has not been read is not missed where another one shows the same objects.
-func (s *watches) unreadable(b *k8spluginv1alpha1.ResourceBundleState) []schema.GroupKind {
+func (s *watches) unreadable(current []*watch, b *k8spluginv1alpha1.ResourceBundleState) []schema.GroupKind {
 	kinds := sets.New[schema.GroupKind]()
 	watched := sets.New[schema.GroupKind]()
 	shown := sets.New[place]()
-	current := s.snapshot()
 	for _, w := range current {
 		watched.Insert(w.source.kind.GroupKind())
 		if w.shows() {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,7 +61,7 @@ func TestGroupsThatAnswerAgainTakeNothingBack(t *testing.T) {
 		looks := 0
 		b := withBundle(t, all, func(b *k8spluginv1alpha1.ResourceBundleState) {
 			looks++
-			if diff := cmp.Diff(gadget, all.unreadable(b)); diff != "" && s.isSlow("v5") {
+			if diff := cmp.Diff(gadget, unreadableOf(t, all, b)); diff != "" && s.isSlow("v5") {
 				t.Errorf("unreadable kinds differ when the bundle is looked at (-want +got):\n%s", diff)
 			}
 		}, entryOf("other.io", "Gadget"))
@@ -67,7 +69,7 @@ func TestGroupsThatAnswerAgainTakeNothingBack(t *testing.T) {
 		c.notice()
 		for range 600 {
 			after(100 * time.Millisecond)
-			if diff := cmp.Diff(gadget, all.unreadable(b)); diff != "" {
+			if diff := cmp.Diff(gadget, unreadableOf(t, all, b)); diff != "" {
 				t.Fatalf("unreadable kinds differ before the group has been read (-want +got):\n%s", diff)
 			}
 		}
@@ -77,7 +79,7 @@ func TestGroupsThatAnswerAgainTakeNothingBack(t *testing.T) {
 		looks = 0
 		s.setSlow("v5", false)
 		after(10 * time.Second)
-		if got := all.unreadable(b); len(got) > 0 || looks == 0 {
+		if got := unreadableOf(t, all, b); len(got) > 0 || looks == 0 {
 			t.Errorf("unreadable: %v after %d looks, want none after one: the group has been read", got, looks)
 		}
 	})
@@ -94,18 +96,18 @@ func TestVersionsThatTakeOverTakeNothingBack(t *testing.T) {
 		s.serve(nil, served("example.io/v2", kindServed("Widget", true)))
 		c.notice()
 		after(handover / 2)
-		if got := all.unreadable(b); len(got) > 0 {
+		if got := unreadableOf(t, all, b); len(got) > 0 {
 			t.Errorf("unreadable: %v while the former version shows the objects, want none", got)
 		}
 		after(handover)
 		wantFollowed(t, all, []string{"example.io/v2 Widget"}, nil)
-		if diff := cmp.Diff([]schema.GroupKind{{Group: "example.io", Kind: "Widget"}}, all.unreadable(b)); diff != "" {
+		if diff := cmp.Diff([]schema.GroupKind{{Group: "example.io", Kind: "Widget"}}, unreadableOf(t, all, b)); diff != "" {
 			t.Errorf("unreadable kinds differ after the former version was let go (-want +got):\n%s", diff)
 		}
 		s.setSlow("v2", false)
 		after(10 * time.Second)
 		wantFollowed(t, all, []string{"example.io/v2 Widget"}, []string{"example.io/v2"})
-		if got := all.unreadable(b); len(got) > 0 {
+		if got := unreadableOf(t, all, b); len(got) > 0 {
 			t.Errorf("unreadable: %v after the version has been read, want none", got)
 		}
 	})
@@ -124,7 +126,7 @@ func TestKindsThatFailHoldTheStartUpForAWhileOnly(t *testing.T) {
 			t.Fatalf("the monitor does not start: %v", err)
 		}
 		b := bundleAt("1")
-		if diff := cmp.Diff([]schema.GroupKind{{Group: "broken.io", Kind: "Gadget"}}, all.unreadable(b)); diff != "" {
+		if diff := cmp.Diff([]schema.GroupKind{{Group: "broken.io", Kind: "Gadget"}}, unreadableOf(t, all, b)); diff != "" {
 			t.Errorf("unreadable kinds differ (-want +got):\n%s", diff)
 		}
 	})
@@ -155,6 +157,108 @@ func TestOneDiscoveryDoesNotRemoveAKind(t *testing.T) {
 		after(2*time.Second + kindsConfirm)
 		wantFollowed(t, all, []string{"example.io/v1 Widget"}, []string{"example.io/v1"})
 	})
+}
+
+// TestAKindThatIsServedStays has all discoveries leave out a group that is served.
+func TestAKindThatIsServedStays(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		widget, gadget := served("example.io/v1", kindServed("Widget", true)), served("other.io/v1", kindServed("Gadget", true))
+		s := &kindServer{}
+		s.serve(nil, widget, gadget)
+		all, c := startCatalogue(t, s)
+		after(time.Minute)
+		before, asked := all.snapshot(), s.asked()
+		s.serve(nil, widget)
+		s.hide(gadget)
+		c.notice()
+		after(24 * time.Hour)
+		if !slices.Equal(before, all.snapshot()) {
+			t.Error("a kind that is served was no longer watched")
+		}
+		if got := s.asked() - asked; got > 3 {
+			t.Errorf("%d discoveries in a day in which nothing changed but once, want two or three", got)
+		}
+		s.hide()
+		c.notice()
+		after(2*time.Second + kindsConfirm)
+		wantFollowed(t, all, []string{"example.io/v1 Widget"}, []string{"example.io/v1"})
+	})
+}
+
+// shownIn gives watches one of a version of a kind, which has been read and shows one object.
+func shownIn(t *testing.T, all *watches, version string) *watch {
+	t.Helper()
+	w := all.add(place{kind: schema.GroupVersionKind{Group: "example.io", Version: version, Kind: "Widget"}, key: testKey})
+	w.logger, w.store.changed = logr.Discard(), func(sets.Set[claim]) {}
+	o := object("ns", "a", "one", "5")
+	o.SetUID("1")
+	o.SetAPIVersion("example.io/" + version)
+	if err := w.store.Replace([]any{o}, "5"); err != nil {
+		t.Fatal(err)
+	}
+	w.succeeded(true, true)
+	return w
+}
+
+// TestObjectsAreThoseOfAWatchThatWorks has two versions of a kind watched, of which the first one fails.
+func TestObjectsAreThoseOfAWatchThatWorks(t *testing.T) {
+	t.Parallel()
+	all := watchesOf(nil, nil, nil)
+	b := bundleAt("1")
+	b.Name = "one"
+	dead := shownIn(t, all, "v1")
+	shownIn(t, all, "v2")
+	for _, want := range []string{"example.io/v1", "example.io/v2"} {
+		objects, _, err := all.gather(b)
+		if err != nil || len(objects) != 1 || objects[0].GetAPIVersion() != want {
+			t.Errorf("objects %v (error %v), want one of %s", objects, err, want)
+		}
+		dead.failed(errPassing)
+	}
+}
+
+// TestNothingIsLostFromOneWatchToAnother has two watches take each other's place, of which one cannot be read.
+func TestNothingIsLostFromOneWatchToAnother(t *testing.T) {
+	t.Parallel()
+	all := watchesOf(nil, nil, nil)
+	end := func(w *watch) {
+		all.mu.Lock()
+		all.stops[w] = func() {}
+		all.mu.Unlock()
+		all.stop(w)
+	}
+	b := bundleAt("1")
+	b.Name = "one"
+	first := shownIn(t, all, "v1")
+	var changing sync.WaitGroup
+	changing.Go(func() {
+		for range 1000 {
+			unread := all.add(place{kind: schema.GroupVersionKind{Group: "example.io", Version: "v2", Kind: "Widget"}, key: testKey})
+			unread.store.changed = func(sets.Set[claim]) {}
+			end(first)
+			first = shownIn(t, all, "v1")
+			end(unread)
+		}
+	})
+	done := make(chan struct{})
+	go func() {
+		changing.Wait()
+		close(done)
+	}()
+	for {
+		objects, unreadable, err := all.gather(b)
+		if err != nil || len(objects)+len(unreadable) == 0 {
+			t.Errorf("the bundle has no object, and none is missed (error %v)", err)
+			<-done
+			return
+		}
+		select {
+		case <-done:
+			return
+		default:
+		}
+	}
 }
 
 // TestADeadGroupDoesNotDelayAnotherOne has an API behind the API server that has been dead for hours, and a kind that is

@@ -3,6 +3,7 @@ package monitor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -101,7 +102,7 @@ func (r *reconciler) failed(ctx context.Context, b *k8spluginv1alpha1.ResourceBu
 // notFound decides what to do after a write which began then, and was answered
 // that there is no such bundle. That is so when it was deleted, of which the
 // cache hears in a moment; but an API server answers the same for every bundle
-// when the CRD has no status subresource.
+// when the CRD has no status subresource. A cache that does not hear for long says nothing about that.
 func (r *reconciler) notFound(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, began time.Time) (ctrl.Result, error) {
 	name := nameOfBundle(b)
 	var cached k8spluginv1alpha1.ResourceBundleState
@@ -114,11 +115,30 @@ func (r *reconciler) notFound(ctx context.Context, b *k8spluginv1alpha1.Resource
 		ctrl.LoggerFrom(ctx).V(1).Info("Bundle is gone, nothing written")
 		return ctrl.Result{}, nil
 	}
-	if r.ledger.missed(name, began) > goneTimeout {
+	if r.ledger.missed(name, began) <= goneTimeout {
+		return ctrl.Result{RequeueAfter: max(r.ledger.due(name, began), minRetryPause)}, nil
+	}
+	exists, err := r.exists(ctx, b)
+	switch {
+	case err != nil:
+		return ctrl.Result{}, err
+	case !exists:
+		return ctrl.Result{}, nil // The cache will hear of it, however late it is.
+	default:
 		r.inVain(ctx, began, "the CRD has no status subresource")
 		return ctrl.Result{RequeueAfter: r.guard.Allow(began)}, nil
 	}
-	return ctrl.Result{RequeueAfter: max(r.ledger.due(name, began), minRetryPause)}, nil
+}
+
+// exists asks the API server whether there is still this bundle.
+func (r *reconciler) exists(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState) (bool, error) {
+	var found metav1.PartialObjectMetadataList
+	found.SetGroupVersionKind(k8spluginv1alpha1.GroupVersion.WithKind("ResourceBundleStateList"))
+	err := r.live.List(ctx, &found, client.InNamespace(b.Namespace), client.MatchingFields{metav1.ObjectNameField: b.Name})
+	if err != nil {
+		return false, fmt.Errorf("cannot ask for bundle %q: %w", nameOfBundle(b), err)
+	}
+	return slices.ContainsFunc(found.Items, func(o metav1.PartialObjectMetadata) bool { return o.UID == b.UID }), nil
 }
 
 // tooLarge says whether the API server, or etcd behind it, refused a write for its size.

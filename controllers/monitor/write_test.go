@@ -79,6 +79,28 @@ func TestReconcileWithACacheThatLagsDoesNotTakeAnAnswerWithoutStatusForWritten(t
 	g.healed()
 }
 
+// TestReconcileDoesNotSuspectTheCRDWhenTheCacheDoesNotHearOfADeletion has a cache
+// whose watch hangs, so that it has a bundle for an hour that is gone.
+func TestReconcileDoesNotSuspectTheCRDWhenTheCacheDoesNotHearOfADeletion(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	g.change(object("ns", "a", "1-sink", "1"))
+	g.stale = g.stored()
+	if err := g.api.Delete(t.Context(), g.stored()); err != nil {
+		t.Fatal(err)
+	}
+	g.writeErr = errNoSubresource
+	for wait, began := time.Duration(1), g.clock.Now(); wait > 0 && g.clock.Since(began) < time.Hour; g.pass(wait) {
+		wait = g.reconcile().RequeueAfter
+	}
+	if err := g.guard.Ready(); err != nil {
+		t.Errorf("readiness says %v of a bundle that was deleted", err)
+	}
+	if g.writes > 20 {
+		t.Errorf("%d writes of a bundle that was deleted, want a few until the API server was asked for it", g.writes)
+	}
+}
+
 func TestReconcileDoesNotSuspectTheCRDOfADeletion(t *testing.T) {
 	t.Parallel()
 	for name, cached := range map[string]*k8spluginv1alpha1.ResourceBundleState{
