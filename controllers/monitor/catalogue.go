@@ -60,7 +60,8 @@ type catalogue struct {
 	// problem is why the last discovery failed, or nil; failed are the groups of which it learned nothing.
 	problem error
 	failed  sets.Set[string]
-	// confirmed is true when what the first discovery left out has been left out by a later one too.
+	// confirmed is true when what the first discovery left out, or the first one in which a group
+	// answered again, has been left out by a later one too.
 	confirmed bool
 }
 
@@ -151,11 +152,19 @@ func (c *catalogue) awaitFirst(ctx context.Context) error {
 }
 
 // inDoubt says whether it is not known which kinds a group has. Just after the
-// start that is so of every group: an API server that starts with the monitor may leave out some without an error.
+// start that is so of every group, and just after one has answered again: an API server that starts may leave out some without an error.
 func (c *catalogue) inDoubt(group string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.confirmed || c.problem != nil && (len(c.failed) == 0 || c.failed.Has(group))
+}
+
+// answersAgain says whether a group gave no answer at the last discovery and is not among those that give none now: what
+// it is said to have then needs to be confirmed as at the start.
+func (c *catalogue) answersAgain(failed sets.Set[string]) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.problem != nil && (len(c.failed) == 0 || len(c.failed.Difference(failed)) > 0)
 }
 
 // sure says whether the first discovery has been confirmed.
@@ -183,8 +192,8 @@ func (c *catalogue) refresh(ctx context.Context, all *watches) error {
 	confirmed := c.sure()
 	if err == nil || len(failed) > 0 {
 		now := time.Now()
-		if c.learned.IsZero() {
-			c.learned = now
+		if c.learned.IsZero() || c.answersAgain(failed) {
+			c.learned, confirmed = now, false
 		}
 		confirmed = confirmed || now.Sub(c.learned) >= kindsConfirm
 		places := sets.New[place]()
@@ -212,6 +221,7 @@ func (c *catalogue) unconfirmed(found sets.Set[place], failed sets.Set[string], 
 	}
 	earlier := c.missed
 	c.missed = map[place]time.Time{}
+	asked := map[place]answer{}
 	return func(p place) bool {
 		if failed.Has(p.kind.Group) {
 			return true
@@ -224,13 +234,33 @@ func (c *catalogue) unconfirmed(found sets.Set[place], failed sets.Set[string], 
 			since = now
 		}
 		if now.Sub(since) >= kindsConfirm {
-			if is, err := gone(p); err == nil {
-				return !is
+			kind := p.anywhere()
+			if _, ok := asked[kind]; !ok {
+				is, err := gone(p)
+				asked[kind] = answer{is, err}
+			}
+			if a := asked[kind]; a.err == nil {
+				return !a.gone
 			}
 		}
 		c.missed[p] = since
 		return true
 	}
+}
+
+// answer is what the API server said when it was asked for a place.
+type answer struct {
+	gone bool
+	err  error
+}
+
+// anywhere is the place without what makes no difference to whether it is served: its label, and which namespace it is.
+func (p place) anywhere() place {
+	p.key = ""
+	if p.namespace != "" {
+		p.namespace = "any"
+	}
+	return p
 }
 
 // touched returns the groups whose CRDs or APIServices have come, changed or gone

@@ -61,7 +61,9 @@ type entry struct {
 	// undone is the settledVersion that has been counted as undone.
 	undone string
 	// rival is who writes the bundle while we stand down; empty while we do not.
-	rival string
+	// rivalWrote is when its last write was made, by its own clock, and rivalSeen when that was first noticed.
+	rival                 string
+	rivalWrote, rivalSeen time.Time
 }
 
 func newLedger() *ledger {
@@ -219,9 +221,11 @@ func (l *ledger) contest(b *k8spluginv1alpha1.ResourceBundleState, changes uint6
 func (l *ledger) wrote(b *k8spluginv1alpha1.ResourceBundleState, changes uint64, began time.Time, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.rush.wrote(took)
 	e := l.entry(nameOfBundle(b))
 	e.failures, e.conflicts, e.size = 0, 0, sizeOf(&b.Status)
+	if e.size <= smallStatus {
+		l.rush.wrote(took) // A large bundle takes long also where the API server is fast.
+	}
 	e.pace = e.pace.spent(began, e.allowance())
 	e.written = b
 	e.missing = time.Time{}
@@ -299,6 +303,17 @@ func (l *ledger) standsDown(name types.NamespacedName, rival string) (news bool)
 	news = e.rival == "" && rival != ""
 	e.rival = rival
 	return news
+}
+
+// rivalSeen returns when it was first noticed that somebody else wrote a bundle at that time.
+func (l *ledger) rivalSeen(name types.NamespacedName, wrote, now time.Time) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entry(name)
+	if !e.rivalWrote.Equal(wrote) || e.rivalSeen.After(now) {
+		e.rivalWrote, e.rivalSeen = wrote, now
+	}
+	return e.rivalSeen
 }
 
 // standingDown counts the bundles that are left to somebody else.

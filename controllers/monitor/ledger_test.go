@@ -235,6 +235,24 @@ func TestARushIsWhatComesFasterThanItCanBeWritten(t *testing.T) {
 	}
 }
 
+// TestALargeBundleMakesNoRush has one bundle whose writes take seconds, and others that change now and then.
+func TestALargeBundleMakesNoRush(t *testing.T) {
+	t.Parallel()
+	l, now := newLedger(), time.Unix(1000, 0)
+	large := bundleAt("1")
+	large.Status.PodStatuses = make(k8spluginv1alpha1.RawList, 1<<20)
+	for i := range 100 {
+		l.wrote(large, 0, now, 2*time.Second)
+		for n := range 2 {
+			name := types.NamespacedName{Namespace: "ns", Name: fmt.Sprint("small-", i, n)}
+			if wait := l.due(name, now); wait > 0 {
+				t.Fatalf("a lone change beside a large bundle waits %s", wait)
+			}
+			now = now.Add(50 * time.Millisecond)
+		}
+	}
+}
+
 func TestLedgerTakesLoadOffASlowAPIServer(t *testing.T) {
 	t.Parallel()
 	for took, want := range map[time.Duration]time.Duration{

@@ -85,7 +85,7 @@ const (
 // takes load off an API server that has too much of it.
 type rush struct {
 	pace pace
-	// took is how long a write takes, smoothed.
+	// took is how long a write of a small bundle takes, smoothed.
 	took time.Duration
 }
 
@@ -107,7 +107,7 @@ func (r *rush) wait(now time.Time) time.Duration {
 	return min(max(writesAGathering*r.took, gatherTime), maxGatherTime)
 }
 
-// wrote notes how long a write took.
+// wrote notes how long a write of a small bundle took.
 func (r *rush) wrote(took time.Duration) {
 	r.took += (min(max(took, 0), writeTimeout) - r.took) / 8
 }

@@ -119,7 +119,7 @@ func (r *reconciler) newest(ctx context.Context, name types.NamespacedName) (*k8
 // another monitor's or was written a moment ago; not more than zero means that it may be.
 func (r *reconciler) holdOff(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, now time.Time) time.Duration {
 	name := nameOfBundle(b)
-	wait, rival := standDown(b, now)
+	wait, rival := standDown(b, now, func(wrote time.Time) time.Time { return r.ledger.rivalSeen(name, wrote, now) })
 	if r.ledger.standsDown(name, rival) {
 		r.report(ctx, b, eventStandingDown, fmt.Sprintf("%q writes the status and drops what HealthScope's monitor adds: the bundle is left alone until it has not been written for %s", rival, standDownPeriod))
 	}

@@ -18,8 +18,9 @@ const standDownPeriod = time.Hour
 // monitor that lives writes again before long; one that was removed does not,
 // and is succeeded. Zero means that the bundle is ours.
 //
-// A clock that differs from the API server's makes it no longer than an hour.
-func standDown(b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (wait time.Duration, writer string) {
+// seen returns when a write of that time was first seen: a clock that differs from
+// the API server's, now or then, makes it no longer than an hour.
+func standDown(b *k8spluginv1alpha1.ResourceBundleState, now time.Time, seen func(time.Time) time.Time) (wait time.Duration, writer string) {
 	if b.Status.Summary != nil {
 		return 0, ""
 	}
@@ -35,7 +36,10 @@ func standDown(b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (wait ti
 	if writer == "" {
 		return 0, ""
 	}
-	wait = min(last.Add(standDownPeriod).Sub(now), standDownPeriod)
+	if first := seen(last); last.After(first) {
+		last = first
+	}
+	wait = last.Add(standDownPeriod).Sub(now)
 	if wait <= 0 {
 		return 0, ""
 	}

@@ -67,20 +67,36 @@ func TestStandDown(t *testing.T) {
 			entries: []metav1.ManagedFieldsEntry{writer("healthscope-monitor", "status", ago(time.Minute))},
 		},
 	}
+	atOnce := func(time.Time) time.Time { return now }
 	for name, tc := range cases {
 		b := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{ManagedFields: tc.entries}}
 		if tc.summary {
 			b.Status.Summary = &k8spluginv1alpha1.Summary{}
 		}
-		if wait, who := standDown(b, now); wait != tc.want || who != tc.wantWriter {
+		if wait, who := standDown(b, now, atOnce); wait != tc.want || who != tc.wantWriter {
 			t.Errorf("%s: %s Left to %q for %s, want %q for %s", name, tc.reason, who, wait, tc.wantWriter, tc.want)
 		}
 		if _, err := slim(b); err != nil {
 			t.Errorf("%s: slim: %v", name, err)
 		}
-		if wait, who := standDown(b, now); wait != tc.want || who != tc.wantWriter {
+		if wait, who := standDown(b, now, atOnce); wait != tc.want || who != tc.wantWriter {
 			t.Errorf("%s: after the cache's transformation left to %q for %s, want %q for %s", name, who, wait, tc.wantWriter, tc.want)
 		}
+	}
+}
+
+// TestAMonitorWhoseClockWasAheadIsSucceeded has another monitor write while the node's clock is two days ahead, and then no more.
+func TestAMonitorWhoseClockWasAheadIsSucceeded(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	g.change(object("ns", "a", "1-sink", "1"))
+	g.stale = g.stored()
+	g.stale.ManagedFields = []metav1.ManagedFieldsEntry{writer("monitor", "status", g.clock.Now().Add(48*time.Hour))}
+	for began := g.clock.Now(); g.writes == 0; {
+		if left := g.clock.Since(began); left > 2*time.Hour {
+			t.Fatalf("the bundle is still left alone after %s", left)
+		}
+		g.pass(max(g.reconcile().RequeueAfter, time.Second))
 	}
 }
 

@@ -108,6 +108,9 @@ func (w *watch) run(ctx context.Context) {
 	}
 	ctx = logr.NewContext(ctx, w.logger)
 	w.started = time.Now()
+	// A reflector may try again and again by itself, and never return an error.
+	tired := time.AfterFunc(listTimeout+patience, func() { w.once.Do(func() { close(w.settled) }) })
+	defer tired.Stop()
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := w.follow(ctx)
@@ -180,6 +183,9 @@ func (w *watch) failed(err error) {
 	}
 	before, believed := w.unreadable(), w.believed(err, time.Now())
 	if absent(err) && believed {
+		w.mu.Lock()
+		w.gone = true // Before: another version that has not been read is missed from now on.
+		w.mu.Unlock()
 		w.store.replace(nil) // Before it is said that all is known.
 	}
 	w.report(err, believed)
@@ -230,7 +236,7 @@ func (w *watch) believed(err error, now time.Time) bool {
 	case !w.known && !errors.Is(err, errNotServed), w.gone && absent(err):
 		w.doubted = time.Time{}
 		return true
-	case w.doubted.IsZero():
+	case w.doubted.IsZero(), absent(err) && !absent(w.problem): // That it was refused before says nothing about whether it is there.
 		w.doubted = now
 	}
 	return now.Sub(w.doubted) >= doubtTime

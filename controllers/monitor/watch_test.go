@@ -381,6 +381,29 @@ func TestAKindThatIsNotServedForAMomentKeepsItsObjects(t *testing.T) {
 	})
 }
 
+// TestARefusalIsNoDoubtThatAKindIsServed has a right missing for a while, and then the kind not served for a moment.
+func TestARefusalIsNoDoubtThatAKindIsServed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeServer{}
+		w := f.start(t)
+		after(time.Minute)
+		f.fail(nil, errForbidden, nil)
+		f.breakOff()
+		after(time.Hour)
+		f.fail(errNotServed, nil, nil)
+		w.retry()
+		after(time.Millisecond)
+		if holds(w) != 1 {
+			t.Errorf("%d objects after one answer that the kind is not served, want 1", holds(w))
+		}
+		after(time.Minute)
+		if holds(w) != 0 {
+			t.Errorf("%d objects of a kind that has not been served for a minute, want none", holds(w))
+		}
+	})
+}
+
 // TestAKindThatIsNotServedAtTheStartIsDoubted starts a monitor together with an API server that does not serve a kind yet.
 func TestAKindThatIsNotServedAtTheStartIsDoubted(t *testing.T) {
 	t.Parallel()

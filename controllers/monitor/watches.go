@@ -89,11 +89,11 @@ func (s *watches) add(p place) *watch {
 func (s *watches) begin(ctx context.Context, w *watch) {
 	w.store.changed = func(touched sets.Set[claim]) { s.wake(ctx, touched) }
 	w.readable = func() { s.wakeAll(ctx) }
-	ctx, cancel := context.WithCancel(ctx)
+	running, cancel := context.WithCancel(ctx) // Its end is not that of those who are woken.
 	s.mu.Lock()
 	s.stops[w] = cancel
 	s.mu.Unlock()
-	s.running.Go(func() { w.run(ctx) })
+	s.running.Go(func() { w.run(running) })
 }
 
 // stop ends a watch; its objects leave their bundles.
@@ -105,6 +105,9 @@ func (s *watches) stop(w *watch) {
 	s.mu.Unlock()
 	cancel()
 	w.store.changed(w.store.claims())
+	if w.unreadable() != "" {
+		w.readable() // Bundles may remember objects that it never showed.
+	}
 }
 
 // snapshot returns the watches of this moment.
@@ -274,10 +277,29 @@ func (s *watches) carried(c claim) bool {
 // gather returns the objects of a bundle, each once, and the kinds of which it is not known which objects belong to it.
 // Both are those of the same watches: what goes from one watch to another is in one of the two.
 func (s *watches) gather(b *k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, []schema.GroupKind, error) {
+	doubted := s.doubted(b) // Before the watches: a kind that is in doubt no more is watched already.
 	current := s.snapshot()
-	unreadable := s.unreadable(current, b) // First: a watch says that it has read its kind when the objects are there.
+	unreadable := s.unreadable(current, b) // Before the objects: a watch says that it has read its kind when they are there.
 	objects, err := s.members(current, b)
-	return objects, unreadable, err
+	unreadable = unreadable.Union(s.unreadable(current, b)) // And after them: one that is gone says so before it drops them.
+	for _, w := range current {
+		doubted.Delete(w.source.kind.GroupKind())
+	}
+	return objects, unreadable.Union(doubted).UnsortedList(), err
+}
+
+// doubted returns the kinds of a bundle's entries of which it is not known whether the cluster serves them.
+func (s *watches) doubted(b *k8spluginv1alpha1.ResourceBundleState) sets.Set[schema.GroupKind] {
+	kinds := sets.New[schema.GroupKind]()
+	if s.kinds == nil {
+		return kinds
+	}
+	for _, entry := range b.Status.Resources {
+		if s.kinds.inDoubt(entry.Group) {
+			kinds.Insert(schema.GroupKind{Group: entry.Group, Kind: entry.Kind})
+		}
+	}
+	return kinds
 }
 
 // members returns the objects of a bundle, each once: as a watch shows it that works, when there is one.
@@ -295,7 +317,7 @@ func (s *watches) members(current []*watch, b *k8spluginv1alpha1.ResourceBundleS
 	members := make([]*unstructured.Unstructured, 0, len(candidates))
 	seen := sets.New[types.UID]()
 	for _, candidate := range candidates {
-		if seen.Has(candidate.UID) {
+		if candidate.UID != "" && seen.Has(candidate.UID) {
 			continue // It carries two of the keys, or is shown in two versions.
 		}
 		seen.Insert(candidate.UID)
@@ -324,14 +346,12 @@ func workingFirst(current []*watch) []*watch {
 	return append(working, troubled...)
 }
 
-// unreadable returns the kinds of which it is not known which objects belong to a
+// unreadable returns the kinds among those that are watched of which it is not known which objects belong to a
 // bundle. A version that has not been read is not missed where another one shows the same objects.
-func (s *watches) unreadable(current []*watch, b *k8spluginv1alpha1.ResourceBundleState) []schema.GroupKind {
+func (s *watches) unreadable(current []*watch, b *k8spluginv1alpha1.ResourceBundleState) sets.Set[schema.GroupKind] {
 	kinds := sets.New[schema.GroupKind]()
-	watched := sets.New[schema.GroupKind]()
 	shown := sets.New[place]()
 	for _, w := range current {
-		watched.Insert(w.source.kind.GroupKind())
 		if w.shows() {
 			shown.Insert(w.source.anyVersion())
 		}
@@ -344,11 +364,5 @@ func (s *watches) unreadable(current []*watch, b *k8spluginv1alpha1.ResourceBund
 			}
 		}
 	}
-	for _, entry := range b.Status.Resources {
-		kind := schema.GroupKind{Group: entry.Group, Kind: entry.Kind}
-		if s.kinds != nil && !watched.Has(kind) && s.kinds.inDoubt(kind.Group) {
-			kinds.Insert(kind)
-		}
-	}
-	return kinds.UnsortedList()
+	return kinds
 }

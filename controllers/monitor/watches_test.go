@@ -4,20 +4,20 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -35,10 +35,11 @@ func withBundle(t *testing.T, all *watches, look func(*k8spluginv1alpha1.Resourc
 	b := bundleAt("1")
 	b.Name, b.Status.Resources = "one", entries
 	all.index = func(context.Context) error { return nil }
-	all.bundles = func(context.Context, claim) ([]types.NamespacedName, error) { return nil, nil }
+	names := []types.NamespacedName{nameOfBundle(b)}
+	all.bundles = func(context.Context, claim) ([]types.NamespacedName, error) { return names, nil }
 	all.every = func(context.Context) ([]types.NamespacedName, error) {
 		look(b)
-		return nil, nil
+		return names, nil
 	}
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
 	t.Cleanup(q.ShutDown)
@@ -159,6 +160,33 @@ func TestOneDiscoveryDoesNotRemoveAKind(t *testing.T) {
 	})
 }
 
+// TestAGroupThatAnswersAgainIsConfirmed has a group that gave no answer left out by a discovery without an error, for a moment.
+func TestAGroupThatAnswersAgainIsConfirmed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		widget, gadget := served("example.io/v1", kindServed("Widget", true)), served("other.io/v1", kindServed("Gadget", true))
+		s := &kindServer{}
+		s.serve(&discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "other.io", Version: "v1"}: errPassing}}, widget)
+		all, c := startCatalogue(t, s)
+		b := withBundle(t, all, func(*k8spluginv1alpha1.ResourceBundleState) {}, entryOf("other.io", "Gadget"))
+		after(time.Minute)
+		s.serve(nil, widget)
+		c.notice()
+		for range 6 {
+			after(time.Second)
+			if diff := cmp.Diff([]schema.GroupKind{{Group: "other.io", Kind: "Gadget"}}, unreadableOf(t, all, b)); diff != "" {
+				t.Fatalf("unreadable kinds differ (-want +got):\n%s", diff)
+			}
+		}
+		s.serve(nil, widget, gadget)
+		after(2 * kindsConfirm)
+		wantFollowed(t, all, []string{"example.io/v1 Widget", "other.io/v1 Gadget"}, []string{"example.io/v1", "other.io/v1"})
+		if got := unreadableOf(t, all, b); len(got) > 0 {
+			t.Errorf("unreadable: %v after the group has been read", got)
+		}
+	})
+}
+
 // TestAKindThatIsServedStays has all discoveries leave out a group that is served.
 func TestAKindThatIsServedStays(t *testing.T) {
 	t.Parallel()
@@ -186,79 +214,69 @@ func TestAKindThatIsServedStays(t *testing.T) {
 	})
 }
 
-// shownIn gives watches one of a version of a kind, which has been read and shows one object.
-func shownIn(t *testing.T, all *watches, version string) *watch {
-	t.Helper()
-	w := all.add(place{kind: schema.GroupVersionKind{Group: "example.io", Version: version, Kind: "Widget"}, key: testKey})
-	w.logger, w.store.changed = logr.Discard(), func(sets.Set[claim]) {}
-	o := object("ns", "a", "one", "5")
-	o.SetUID("1")
-	o.SetAPIVersion("example.io/" + version)
-	if err := w.store.Replace([]any{o}, "5"); err != nil {
-		t.Fatal(err)
+// TestBundlesHearOfAKindThatIsLetGo has an API removed behind the API server, which sends no events: its objects, those
+// that are shown and those that are remembered, must leave their bundles.
+func TestBundlesHearOfAKindThatIsLetGo(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]interface {
+		kindFinder
+		reader
+		serve(err error, lists ...*metav1.APIResourceList)
+		preferred() ([]*metav1.APIResourceList, error)
+	}{"which was read": &kindServer{}, "which could not be read": &forbiddingServer{kindServer: &kindServer{}}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				widget, gadget := served("example.io/v1", kindServed("Widget", true)), served("other.io/v1", kindServed("Gadget", true))
+				s.serve(nil, widget, gadget)
+				c := newCatalogue(Options{LabelKeys: []string{testKey}}, s.preferred)
+				all := watchesOf(c, s, s)
+				runWatches(t, all)
+				b := withBundle(t, all, func(*k8spluginv1alpha1.ResourceBundleState) {}, entryOf("other.io", "Gadget"))
+				after(time.Minute)
+				s.serve(nil, widget)
+				c.notice()
+				after(kindsConfirm) // It is let go a second later.
+				before := all.ledger.changes(nameOfBundle(b))
+				after(3 * time.Second)
+				if all.ledger.changes(nameOfBundle(b)) == before {
+					t.Error("the bundle did not hear that the kind is no longer watched")
+				}
+				if got := unreadableOf(t, all, b); len(got) > 0 && slices.ContainsFunc(got, func(k schema.GroupKind) bool { return k.Group == "other.io" }) {
+					t.Errorf("unreadable: %v of a kind that is gone", got)
+				}
+			})
+		})
 	}
-	w.succeeded(true, true)
-	return w
 }
 
-// TestObjectsAreThoseOfAWatchThatWorks has two versions of a kind watched, of which the first one fails.
-func TestObjectsAreThoseOfAWatchThatWorks(t *testing.T) {
+// busyServer answers each watch that shall begin with a list that it is too busy, as an API server does whose cache of a kind cannot be filled.
+type busyServer struct{ *kindServer }
+
+func (s busyServer) watch(ctx context.Context, r schema.GroupVersionResource, namespace string, options metav1.ListOptions) (apiwatch.Interface, error) {
+	if options.SendInitialEvents != nil && r.Group == "broken.io" {
+		return nil, apierrors.NewTooManyRequests("the cache is being filled", 1)
+	}
+	return s.kindServer.watch(ctx, r, namespace, options)
+}
+
+// TestAKindThatIsAlwaysTooBusyHoldsTheStartUpForAWhileOnly starts a monitor while the cache of one kind can never be filled.
+func TestAKindThatIsAlwaysTooBusyHoldsTheStartUpForAWhileOnly(t *testing.T) {
 	t.Parallel()
-	all := watchesOf(nil, nil, nil)
-	b := bundleAt("1")
-	b.Name = "one"
-	dead := shownIn(t, all, "v1")
-	shownIn(t, all, "v2")
-	for _, want := range []string{"example.io/v1", "example.io/v2"} {
-		objects, _, err := all.gather(b)
-		if err != nil || len(objects) != 1 || objects[0].GetAPIVersion() != want {
-			t.Errorf("objects %v (error %v), want one of %s", objects, err, want)
+	synctest.Test(t, func(t *testing.T) {
+		s := busyServer{&kindServer{}}
+		s.serve(nil, served("example.io/v1", kindServed("Widget", true)), served("broken.io/v1", kindServed("Gadget", true)))
+		all := watchesOf(newCatalogue(Options{LabelKeys: []string{testKey}}, s.preferred), s, s)
+		runWatches(t, all)
+		ctx, cancel := context.WithTimeout(t.Context(), syncTimeout)
+		defer cancel()
+		if err := all.WaitForSync(ctx); err != nil {
+			t.Fatalf("the monitor does not start: %v", err)
 		}
-		dead.failed(errPassing)
-	}
-}
-
-// TestNothingIsLostFromOneWatchToAnother has two watches take each other's place, of which one cannot be read.
-func TestNothingIsLostFromOneWatchToAnother(t *testing.T) {
-	t.Parallel()
-	all := watchesOf(nil, nil, nil)
-	end := func(w *watch) {
-		all.mu.Lock()
-		all.stops[w] = func() {}
-		all.mu.Unlock()
-		all.stop(w)
-	}
-	b := bundleAt("1")
-	b.Name = "one"
-	first := shownIn(t, all, "v1")
-	var changing sync.WaitGroup
-	changing.Go(func() {
-		for range 1000 {
-			unread := all.add(place{kind: schema.GroupVersionKind{Group: "example.io", Version: "v2", Kind: "Widget"}, key: testKey})
-			unread.store.changed = func(sets.Set[claim]) {}
-			end(first)
-			first = shownIn(t, all, "v1")
-			end(unread)
+		if diff := cmp.Diff([]schema.GroupKind{{Group: "broken.io", Kind: "Gadget"}}, unreadableOf(t, all, bundleAt("1"))); diff != "" {
+			t.Errorf("unreadable kinds differ (-want +got):\n%s", diff)
 		}
 	})
-	done := make(chan struct{})
-	go func() {
-		changing.Wait()
-		close(done)
-	}()
-	for {
-		objects, unreadable, err := all.gather(b)
-		if err != nil || len(objects)+len(unreadable) == 0 {
-			t.Errorf("the bundle has no object, and none is missed (error %v)", err)
-			<-done
-			return
-		}
-		select {
-		case <-done:
-			return
-		default:
-		}
-	}
 }
 
 // TestADeadGroupDoesNotDelayAnotherOne has an API behind the API server that has been dead for hours, and a kind that is

@@ -1,0 +1,175 @@
+package monitor
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+)
+
+// shownIn gives watches one of a version of a kind, which has been read and shows one object.
+func shownIn(t *testing.T, all *watches, version string) *watch {
+	t.Helper()
+	w := all.add(place{kind: schema.GroupVersionKind{Group: "example.io", Version: version, Kind: "Widget"}, key: testKey})
+	w.logger, w.store.changed = logr.Discard(), func(sets.Set[claim]) {}
+	o := object("ns", "a", "one", "5")
+	o.SetUID("1")
+	o.SetAPIVersion("example.io/" + version)
+	if err := w.store.Replace([]any{o}, "5"); err != nil {
+		t.Fatal(err)
+	}
+	w.succeeded(true, true)
+	return w
+}
+
+// TestObjectsAreThoseOfAWatchThatWorks has two versions of a kind watched, of which the first one fails.
+func TestObjectsAreThoseOfAWatchThatWorks(t *testing.T) {
+	t.Parallel()
+	all := watchesOf(nil, nil, nil)
+	b := bundleAt("1")
+	b.Name = "one"
+	dead := shownIn(t, all, "v1")
+	shownIn(t, all, "v2")
+	for _, want := range []string{"example.io/v1", "example.io/v2"} {
+		objects, _, err := all.gather(b)
+		if err != nil || len(objects) != 1 || objects[0].GetAPIVersion() != want {
+			t.Errorf("objects %v (error %v), want one of %s", objects, err, want)
+		}
+		dead.failed(errPassing)
+	}
+}
+
+// TestNothingIsLostFromOneWatchToAnother has two watches take each other's place, of which one cannot be read.
+func TestNothingIsLostFromOneWatchToAnother(t *testing.T) {
+	t.Parallel()
+	all := watchesOf(nil, nil, nil)
+	end := func(w *watch) {
+		all.mu.Lock()
+		all.stops[w] = func() {}
+		all.mu.Unlock()
+		all.stop(w)
+	}
+	b := bundleAt("1")
+	b.Name = "one"
+	first := shownIn(t, all, "v1")
+	var changing sync.WaitGroup
+	changing.Go(func() {
+		for range 1000 {
+			unread := all.add(place{kind: schema.GroupVersionKind{Group: "example.io", Version: "v2", Kind: "Widget"}, key: testKey})
+			unread.store.changed = func(sets.Set[claim]) {}
+			end(first)
+			first = shownIn(t, all, "v1")
+			end(unread)
+		}
+	})
+	done := make(chan struct{})
+	go func() {
+		changing.Wait()
+		close(done)
+	}()
+	for {
+		objects, unreadable, err := all.gather(b)
+		if err != nil || len(objects)+len(unreadable) == 0 {
+			t.Errorf("the bundle has no object, and none is missed (error %v)", err)
+			<-done
+			return
+		}
+		select {
+		case <-done:
+			return
+		default:
+		}
+	}
+}
+
+// TestAVersionThatIsGoneHidesNothing has a CRD go from one version to another one, which cannot be read yet, and the bundle looked at
+// while the watch of the first version finds out that it is gone.
+func TestAVersionThatIsGoneHidesNothing(t *testing.T) {
+	t.Parallel()
+	all := watchesOf(nil, nil, nil)
+	b := bundleAt("1")
+	b.Name = "one"
+	former := shownIn(t, all, "v1")
+	all.add(place{kind: schema.GroupVersionKind{Group: "example.io", Version: "v2", Kind: "Widget"}, key: testKey})
+	look := func(when string) {
+		objects, unreadable, err := all.gather(b)
+		if err != nil || len(objects)+len(unreadable) == 0 {
+			t.Errorf("%s the bundle has no object, and none is missed (error %v)", when, err)
+		}
+	}
+	former.store.changed = func(sets.Set[claim]) { look("while the watch is emptied") }
+	former.report(errNotServed, false)
+	former.doubted = time.Now().Add(-doubtTime)
+	look("before")
+	former.failed(errNotServed)
+	look("after")
+
+	former.store.changed = func(sets.Set[claim]) {}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 1000 {
+			if err := former.store.Replace([]any{object("ns", "a", "one", "5")}, "5"); err != nil {
+				t.Error(err)
+			}
+			former.succeeded(true, true)
+			former.report(errNotServed, false)
+			former.mu.Lock()
+			former.doubted = time.Now().Add(-doubtTime)
+			former.mu.Unlock()
+			former.failed(errNotServed)
+		}
+	}()
+	for !t.Failed() {
+		look("at any time")
+		select {
+		case <-done:
+			return
+		default:
+		}
+	}
+	<-done
+}
+
+// TestAKindThatIsInDoubtNoMoreIsMissed has a group answer and give no answer in turn, while a bundle is looked at.
+func TestAKindThatIsInDoubtNoMoreIsMissed(t *testing.T) {
+	t.Parallel()
+	c := newCatalogue(Options{LabelKeys: []string{testKey}}, func() ([]*metav1.APIResourceList, error) { return nil, nil })
+	all := watchesOf(c, nil, nil)
+	b := bundleAt("1")
+	b.Name, b.Status.Resources = "one", []k8spluginv1alpha1.ResourceHealth{entryOf("example.io", "Widget")}
+	want := []schema.GroupKind{{Group: "example.io", Kind: "Widget"}}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 5000 {
+			w := all.add(place{kind: schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: "Widget"}, key: testKey})
+			w.store.changed = func(sets.Set[claim]) {}
+			c.note(t.Context(), nil, nil, true)
+			c.note(t.Context(), nil, nil, false)
+			all.mu.Lock()
+			all.stops[w] = func() {}
+			all.mu.Unlock()
+			all.stop(w)
+		}
+	}()
+	for {
+		if got := unreadableOf(t, all, b); !slices.Equal(got, want) {
+			t.Errorf("unreadable: %v, want %v", got, want)
+			<-done
+			return
+		}
+		select {
+		case <-done:
+			return
+		default:
+		}
+	}
+}
