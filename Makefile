@@ -42,7 +42,7 @@ bench: controlplane build ## Measure HealthScope on a real control plane, beside
 	@go run ./e2e/bench $(BENCHFLAGS)
 
 .PHONY: soak
-soak: controlplane build ## Run under load for half an hour while A&AI, API server and leaders fail, and fail when anything grows, is unexplained or wrong (SOAKFLAGS="--duration 5m --seed 7"); then fuzz what reads foreign objects
+soak: controlplane build ## Run under load for an hour while A&AI, API server and leaders fail, and fail when anything grows, is unexplained or wrong (SOAKFLAGS="--duration 5m --seed 7"); then fuzz what reads foreign objects
 	@go run ./e2e/bench soak $(SOAKFLAGS)
 	@$(MAKE) --no-print-directory fuzz FUZZTIME=$(SOAKFUZZTIME) FUZZPACKAGES="./healthscope/rules ./healthscope/bundle"
 

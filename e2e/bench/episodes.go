@@ -76,6 +76,8 @@ type tracks struct {
 const (
 	// leaderSlot is the time for each change of the leader: longer than a Lease, and time to take it over.
 	leaderSlot = 20 * time.Second
+	// leadersTime is for how long leaders change at most, however long the soak is.
+	leadersTime = 10 * time.Minute
 	// inventorySlots is how many episodes of A&AI there are at most, and inventorySlot the least time for each. An episode lasts from a tenth to a third of it.
 	inventorySlots = 60
 	inventorySlot  = 12 * time.Second
@@ -87,8 +89,8 @@ const (
 func soakedPrograms() []string { return []string{"monitor", "controller"} }
 
 // episodesOf says what goes wrong when in a soak: the same for the same seed and duration. A&AI has troubles until a tenth of
-// the time is left, the API server is restarted in the first three quarters of the time, and leaders change in the first half:
-// in the second they live long enough to tell whether they grow.
+// the time is left, the API server is restarted in the first three quarters of the time, and leaders change in the first half,
+// but not for longer than leadersTime: those that lead then live for the rest, 50 minutes of an hour, which tells whether they grow.
 func episodesOf(seed uint64, duration time.Duration) tracks {
 	t := tracks{leaders: map[string][]episode{}}
 	length := max(inventorySlot, duration/inventorySlots)
@@ -97,7 +99,7 @@ func episodesOf(seed uint64, duration time.Duration) tracks {
 	})
 	t.apiServer = cycles(seed, "API server", duration*3/4, min(apiServerSlot, duration*3/4), []trouble{troubleAPIServer})
 	for _, program := range soakedPrograms() {
-		t.leaders[program] = cycles(seed, program, duration/2, leaderSlot, []trouble{troubleKill, troubleStop, troubleLease})
+		t.leaders[program] = cycles(seed, program, min(duration/2, leadersTime), leaderSlot, []trouble{troubleKill, troubleStop, troubleLease})
 	}
 	return t
 }

@@ -12,6 +12,8 @@ const (
 	scopeStatus  = "healthscopes/status"
 	// quietTime is how long nothing must change before something counts as finished: longer than any pause between two writes.
 	quietTime = time.Second
+	// restartQuiet is the same after a restart of the monitor, which has timers of ten seconds and more: what it writes then counts.
+	restartQuiet = 15 * time.Second
 )
 
 // makeApps makes the applications of the run.
@@ -80,7 +82,7 @@ func measureRestart(ctx context.Context, b *bench) ([]figure, error) {
 		return nil, err
 	}
 	took := time.Since(begin)
-	if err := b.bundles.quiet(ctx, quietTime); err != nil {
+	if err := b.bundles.quiet(ctx, b.options.scaledTime(restartQuiet, quietTime)); err != nil {
 		return nil, err
 	}
 	if _, err := b.bundles.await(ctx, "all bundles to be right after the restart", allRight(b.apps)); err != nil {

@@ -191,7 +191,7 @@ func (b *bench) flipMember(ctx context.Context, s slot) (time.Duration, error) {
 	return at.Sub(begin), err
 }
 
-// flipMembers measures lone changes, each in another bundle of the first clusters, and waits until all is ready again.
+// flipMembers measures lone changes, in many bundles of the first clusters, and waits until all is ready again.
 func (b *bench) flipMembers(ctx context.Context, clusters int) ([]time.Duration, error) {
 	f := b.fleet
 	took, _, err := b.alternate(ctx, func(ctx context.Context, i int) (time.Duration, error) {

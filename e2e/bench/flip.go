@@ -41,7 +41,7 @@ func (b *bench) heal(ctx context.Context) error {
 	return err
 }
 
-// flips measures lone changes of pods of the applications, one after the other and each in another application, and the floor in turn.
+// flips measures lone changes of pods of the applications, one after the other and in many applications, and the floor in turn.
 func (b *bench) flips(ctx context.Context) ([]time.Duration, [][]time.Duration, error) {
 	took, floors, err := b.alternate(ctx, func(ctx context.Context, i int) (time.Duration, error) {
 		return b.flip(ctx, b.apps[i*7%len(b.apps)], 0)

@@ -94,7 +94,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if !o.soak {
 		f.StringVar(&only, "only", "", "rows to measure, separated by commas: "+strings.Join(rowIDs(), ",")+" (default all)")
 	} else {
-		f.DurationVar(&o.duration, "duration", 30*time.Minute, "how long to churn")
+		f.DurationVar(&o.duration, "duration", time.Hour, "how long to churn")
 		f.Float64Var(&o.rate, "rate", 25, "changes in a second, at most")
 		f.Uint64Var(&o.seed, "seed", 20261120, "what is changed, and what goes wrong when: the same with the same seed")
 	}

@@ -160,3 +160,37 @@ func TestTargetsAreJudgedAtFullScaleOnly(t *testing.T) {
 		}
 	}
 }
+
+func TestHalfOfTheLoneChangesAreRecoveries(t *testing.T) {
+	for _, samples := range []int{10, 100} {
+		for what, target := range map[string]func(int) any{
+			"pods in bundles":    func(i int) any { return i * 7 % (5 * samples) },
+			"pods in A&AI":       func(i int) any { return [2]int{i % 20, i / 20 % 10} },
+			"workloads":          func(i int) any { return i * 7 % (10 * samples) },
+			"bundles of members": func(i int) any { return [2]int{i * 7 % 100, i * 3 % 50} },
+		} {
+			down := map[any]bool{}
+			crashes := 0
+			for i := range warmUp + samples {
+				one := target(targetOf(i, warmUp+samples))
+				down[one] = !down[one]
+				if i >= warmUp && down[one] {
+					crashes++
+				}
+			}
+			half := (warmUp + samples + 1) / 2
+			if len(down) != half || crashes != half-warmUp {
+				t.Errorf("%s: %d of %d changes of %d targets are crashes, want %d of %d", what, crashes, samples, len(down), half-warmUp, half)
+			}
+		}
+	}
+}
+
+func TestIdleCountsTheCPUOfBothTogether(t *testing.T) {
+	used := result{length: 10 * time.Second, processes: map[string]usage{"monitor": {cpu: 20 * time.Millisecond}, "controller": {cpu: 30 * time.Millisecond}, "etcd": {cpu: time.Second}}}
+	figures := countIdle(nil, used)
+	last := figures[len(figures)-1]
+	if math.Abs(last.Value-0.5) > 1e-9 || last.Target == nil || *last.Target != 1 {
+		t.Errorf("got %+v, want 0.5 %% with a target of 1 %%", last)
+	}
+}

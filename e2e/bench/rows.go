@@ -162,13 +162,18 @@ func (b *bench) row(ctx context.Context, r row) (outcome, error) {
 // warmUp is the number of samples that do not count: connections and caches are warm then.
 const warmUp = 3
 
-// latencies are figures of a way and of its floor, measured in turn.
-func latencies(way []time.Duration, hops [][]time.Duration, peer50, peer95 string, times float64) []figure {
+// floorOf is the floor of a way: the p95 of its hops, together.
+func floorOf(hops [][]time.Duration) time.Duration {
 	sum := time.Duration(0)
 	for _, hop := range hops {
 		sum += percentile(hop, 95)
 	}
-	p95 := percentile(way, 95)
+	return sum
+}
+
+// latencies are figures of a way and of its floor, measured in turn.
+func latencies(way []time.Duration, hops [][]time.Duration, peer50, peer95 string, times float64) []figure {
+	p95, sum := percentile(way, 95), floorOf(hops)
 	return []figure{
 		{Name: "p50 ms", Value: milliseconds(percentile(way, 50)), Peer: peer50},
 		{Name: "p95 ms", Value: milliseconds(p95), Peer: peer95},
@@ -177,7 +182,11 @@ func latencies(way []time.Duration, hops [][]time.Duration, peer50, peer95 strin
 	}
 }
 
-// alternate measures a way and the hops of its floor in turn.
+// targetOf is the number of what is changed by the i-th of so many lone changes, counted from 0. The second half of them changes
+// what the first half has changed, so that half of them are crashes, and half are recoveries: with a number of its own for each, all would be crashes.
+func targetOf(i, changes int) int { return i % ((changes + 1) / 2) }
+
+// alternate measures a way and the hops of its floor in turn. The way is told the number of what it is to change.
 func (b *bench) alternate(ctx context.Context, way func(context.Context, int) (time.Duration, error), hops ...*hop) ([]time.Duration, [][]time.Duration, error) {
 	var took []time.Duration
 	floors := make([][]time.Duration, len(hops))
@@ -191,7 +200,7 @@ func (b *bench) alternate(ctx context.Context, way func(context.Context, int) (t
 				floors[n] = append(floors[n], d)
 			}
 		}
-		d, err := way(ctx, i)
+		d, err := way(ctx, targetOf(i, warmUp+b.samples))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -200,4 +209,13 @@ func (b *bench) alternate(ctx context.Context, way func(context.Context, int) (t
 		}
 	}
 	return took, floors, nil
+}
+
+// floorAlone measures the hops of a floor while nothing else is done.
+func (b *bench) floorAlone(ctx context.Context, hops ...*hop) ([][]time.Duration, error) {
+	if err := b.bundles.quiet(ctx, quietTime); err != nil {
+		return nil, err
+	}
+	_, floors, err := b.alternate(ctx, func(context.Context, int) (time.Duration, error) { return 0, nil }, hops...)
+	return floors, err
 }

@@ -102,12 +102,31 @@ func TestEpisodes(t *testing.T) {
 			t.Fatalf("%d restarts of the API server, and faults of A&AI %v", len(got.apiServer), kindsOf(got.inventory))
 		}
 		for _, program := range soakedPrograms() {
-			ordered(program, got.leaders[program], duration/2)
+			ordered(program, got.leaders[program], min(duration/2, 10*time.Minute))
 			if diff := cmp.Diff(map[trouble]bool{troubleKill: true, troubleStop: true, troubleLease: true}, kindsOf(got.leaders[program])); diff != "" {
 				t.Fatalf("troubles of the %s (-want +got):\n%s", program, diff)
 			}
 		}
 	})
+}
+
+// TestEpisodesAreAsManyAsItIsSaid checks the numbers in config/docs/benchmarks.md.
+func TestEpisodesAreAsManyAsItIsSaid(t *testing.T) {
+	for duration, want := range map[time.Duration][3]int{2 * time.Minute: {9, 1, 3}, time.Hour: {54, 22, 30}} {
+		for seed := range uint64(10) {
+			all := episodesOf(seed, duration)
+			for _, program := range soakedPrograms() {
+				if got := [3]int{len(all.inventory), len(all.apiServer), len(all.leaders[program])}; got != want {
+					t.Errorf("in %s, with seed %d, troubles of A&AI, the API server and the %s come %d times, want %d", duration, seed, program, got, want)
+				}
+			}
+			for _, e := range all.inventory {
+				if duration == time.Hour && (e.length < 6*time.Second || e.length > 20*time.Second) {
+					t.Errorf("a trouble of A&AI takes %s in an hour, want 6 to 20 seconds", e.length)
+				}
+			}
+		}
+	}
 }
 
 func TestFaultsOfInventoryAreValid(t *testing.T) {

@@ -44,14 +44,17 @@ type result struct {
 }
 
 // settle waits until HealthScope asks for nothing any more because of what was prepared, such as an Event for each of a thousand scopes.
-func (p *plane) settle(ctx context.Context) error {
+func (p *plane) settle(ctx context.Context) error { return settled(ctx, p.audit) }
+
+// settled waits until an audit log says that HealthScope asks for nothing any more but what it always needs.
+func settled(ctx context.Context, log *auditLog) error {
 	ctx, cancel := context.WithTimeout(ctx, waitLimit)
 	defer cancel()
 	for {
 		if err := pause(ctx, settleTime); err != nil {
-			return fmt.Errorf("cannot wait for what was prepared to settle: %w", err)
+			return fmt.Errorf("cannot wait for HealthScope to have nothing to do: %w", err)
 		}
-		seen, err := p.audit.next()
+		seen, err := log.next()
 		if err != nil {
 			return err
 		}
