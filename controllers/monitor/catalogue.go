@@ -92,7 +92,7 @@ func (c *catalogue) run(ctx context.Context, all *watches) {
 		c.once.Do(func() { close(c.first) })
 		all.retry(c.touched())
 		switch {
-		case err != nil && (next == kindsSettle || len(c.missed) > 0): // Also when a group gives no answer for hours.
+		case err != nil && (next == kindsSettle || len(c.missed) > 0 || !c.learned.IsZero() && !c.sure()): // Also when a group gives no answer for hours.
 			next = min(pauses.Step(), kindsConfirm)
 		case err != nil:
 			next = pauses.Step()
@@ -221,7 +221,8 @@ func (c *catalogue) unconfirmed(found sets.Set[place], failed sets.Set[string], 
 	}
 	earlier := c.missed
 	c.missed = map[place]time.Time{}
-	asked := map[place]answer{}
+	asked := map[place]bool{}
+	answers := true
 	return func(p place) bool {
 		if failed.Has(p.kind.Group) {
 			return true
@@ -235,23 +236,19 @@ func (c *catalogue) unconfirmed(found sets.Set[place], failed sets.Set[string], 
 		}
 		if now.Sub(since) >= kindsConfirm {
 			kind := p.anywhere()
-			if _, ok := asked[kind]; !ok {
+			if _, ok := asked[kind]; !ok && answers {
 				is, err := gone(p)
-				asked[kind] = answer{is, err}
+				if answers = err == nil; answers { // One that gives no answer is asked for nothing else.
+					asked[kind] = is
+				}
 			}
-			if a := asked[kind]; a.err == nil {
-				return !a.gone
+			if is, ok := asked[kind]; ok {
+				return !is
 			}
 		}
 		c.missed[p] = since
 		return true
 	}
-}
-
-// answer is what the API server said when it was asked for a place.
-type answer struct {
-	gone bool
-	err  error
 }
 
 // anywhere is the place without what makes no difference to whether it is served: its label, and which namespace it is.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -283,7 +284,7 @@ func (w *watch) rest(ctx context.Context, err error, began time.Time) {
 		w.refusedSince = time.Time{}
 		return
 	}
-	timer := time.NewTimer(pause)
+	timer := time.NewTimer(min(pause, w.doubtLeft(time.Now())))
 	defer timer.Stop()
 	select {
 	case <-w.again:
@@ -291,6 +292,16 @@ func (w *watch) rest(ctx context.Context, err error, began time.Time) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+}
+
+// doubtLeft is how long it is until a refusal is believed, or for ever when none is doubted.
+func (w *watch) doubtLeft(now time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if left := w.doubted.Add(doubtTime).Sub(now); !w.doubted.IsZero() && left > 0 {
+		return left
+	}
+	return math.MaxInt64
 }
 
 // pause says how long to wait after an attempt that took from then to now and

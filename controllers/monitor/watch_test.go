@@ -423,6 +423,12 @@ func TestAKindThatIsNotServedAtTheStartIsDoubted(t *testing.T) {
 		if w.unreadable() != "" || holds(w) != 1 {
 			t.Errorf("unreadable %q and %d objects of a kind that is served, want 1", w.unreadable(), holds(w))
 		}
+		f.fail(errNotServed, nil, nil)
+		missing := f.start(t)
+		after(doubtTime + time.Second)
+		if got := missing.unreadable(); got != "" {
+			t.Errorf("unreadable %q after %s, want none: there is no such kind", got, doubtTime+time.Second)
+		}
 	})
 }
 
