@@ -90,12 +90,16 @@ func (w world) lookup(cluster string, gvk schema.GroupVersionKind, name types.Na
 		Key:     healthscope.Key{Cluster: cluster, Group: gvk.Group, Kind: gvk.Kind, Namespace: name.Namespace, Name: name.Name},
 		Version: gvk.Version,
 	}
+	if s, known := w.State(cluster); known && !s.Answers() {
+		return fleet.Lookup{Result: outOfSight(unseen, s, "")}
+	}
 	objects, ok := w.objects[gvk]
 	if !ok {
 		unseen.State, unseen.Reason, unseen.Message = healthscope.Unknown, healthscope.ReasonKindNotFound, "the cluster does not serve it"
 		return fleet.Lookup{Result: unseen}
 	}
 	if found, ok := objects[name.Name]; ok {
+		found.Result.Cluster = cluster
 		return found
 	}
 	unseen.State, unseen.Reason, unseen.Message = healthscope.NotPresent, healthscope.ReasonNotFound, "it does not exist"

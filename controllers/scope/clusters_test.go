@@ -161,6 +161,7 @@ func TestAHubThatIsRestartedRemembers(t *testing.T) {
 			for app, scope := range map[string]*corev1alpha2.HealthScope{
 				"by name":                            sinkIn(),
 				"by cluster":                         sinkIn(edge1, edge2),
+				"by two names":                       scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "sink", WorkloadReferences: refs(bundleRef("1-sink"), at(edge2, bundleRef("1-sink")))}}}),
 				"by selector":                        scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "sink", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "sink"}}}}}),
 				"by label":                           scopeOf(corev1alpha2.HealthScopeSpec{}),
 				"by label, with an app of that name": scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "sink"}}}),

@@ -67,6 +67,10 @@ func silenced(scope *corev1alpha2.HealthScope, v verdict, state func(string) (fl
 // tell makes an event and a log line when the health of a scope is another than
 // the one told last; quiet keeps back what would alarm. It returns when to ask again, if it is too early for the first one; zero means when something changes.
 func (r *reconciler) tell(ctx context.Context, e *entry, scope *corev1alpha2.HealthScope, quiet bool, now time.Time) time.Duration {
+	if e.resumed && quiet && scope.Status.Health != corev1alpha2.Healthy {
+		e.told = "" // It may have been kept back before the restart: a second warning is better than none.
+	}
+	e.resumed = false
 	if e.told == scope.Status.Health {
 		return 0
 	}

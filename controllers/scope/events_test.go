@@ -43,6 +43,8 @@ func TestEventsTellWhatIsNews(t *testing.T) {
 		"first seen when it is old":       {steps: []step{{at: time.Hour, health: unhealthy, event: "Warning Unhealthy"}}},
 		"it fails under maintenance":      {steps: []step{{at: 0, health: healthy, event: "Normal Healthy"}, {at: time.Second, health: unhealthy, maintenance: true}, {at: time.Minute, health: healthy, maintenance: true}, {at: time.Hour, health: healthy}}},
 		"it fails longer than that":       {steps: []step{{at: 0, health: healthy, event: "Normal Healthy"}, {at: time.Second, health: unhealthy, maintenance: true}, {at: time.Hour, health: unhealthy, event: "Warning Unhealthy"}}},
+		"a restart under maintenance":     {reason: "the status does not say what was told", steps: []step{{at: 0, health: healthy, event: "Normal Healthy"}, {at: time.Second, health: unhealthy, maintenance: true}, {at: 30 * time.Minute, restart: true, health: unhealthy, maintenance: true}, {at: time.Hour, health: unhealthy, event: "Warning Unhealthy"}, {at: 2 * time.Hour, health: unhealthy}}},
+		"it heals after such a restart":   {steps: []step{{at: time.Hour, health: unhealthy, maintenance: true}, {at: 2 * time.Hour, restart: true, health: unhealthy, maintenance: true}, {at: 3 * time.Hour, health: healthy, maintenance: true, event: "Normal Healthy"}}},
 		"it heals under maintenance":      {steps: []step{{at: time.Hour, health: unhealthy, event: "Warning Unhealthy"}, {at: 2 * time.Hour, health: healthy, maintenance: true, event: "Normal Healthy"}}},
 		"a clock that is an hour behind":  {steps: []step{{at: -time.Hour, health: unhealthy, wait: time.Minute}}},
 	}

@@ -84,6 +84,8 @@ type gatheredApp struct {
 	bundles map[fleet.BundleKey]struct{}
 	// everywhere are those findings of the app, by index, whose references lead into every cluster.
 	everywhere []int
+	// toBundles are those findings of the app, by index, that are of its references to bundles.
+	toBundles []int
 }
 
 func (g *gatherer) gather() gathered {
@@ -165,6 +167,7 @@ func (g *gatherer) bundleRef(app *gatheredApp, ref corev1alpha2.WorkloadReferenc
 	if len(uids) == 0 && (ref.Cluster != "" || len(g.scope.Spec.ExpectedClusters) == 0) {
 		found.missing = missing
 	}
+	app.toBundles = append(app.toBundles, len(g.out.findings))
 	g.out.findings = append(g.out.findings, found)
 }
 

@@ -91,13 +91,25 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 	before := scope.DeepCopy()
 	scope.Status = newStatus(&scope, v, r.outside(req.NamespacedName, v), now)
+	wait, err := r.publish(ctx, entry, before, &scope, quiet, now)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: sooner(next, wait)}, nil
+}
+
+// publish writes a status where it has changed, and tells what is news. It returns when to do so again; zero means when something changes.
+func (r *reconciler) publish(ctx context.Context, e *entry, before, scope *corev1alpha2.HealthScope, quiet bool, now time.Time) (wait time.Duration, err error) {
+	wanted := scope.Status.Summary
 	if !equality.Semantic.DeepEqual(before.Status, scope.Status) {
-		if wait, err := r.write(ctx, entry, before, &scope, now); err != nil || wait > 0 {
-			return ctrl.Result{RequeueAfter: sooner(next, wait)}, err
+		if wait, err := r.write(ctx, e, before, scope, now); err != nil || wait > 0 {
+			return wait, err
 		}
 	}
-	next = sooner(next, r.tell(ctx, entry, &scope, quiet, now))
-	return ctrl.Result{RequeueAfter: sooner(next, r.tellInventory(ctx, entry, &scope, now))}, nil
+	if scope.Status.Summary != wanted {
+		return pruning.Interval, nil // The CRD is another one since. The answer does not say what was judged, so there is nothing to tell from it.
+	}
+	return sooner(r.tell(ctx, e, scope, quiet, now), r.tellInventory(ctx, e, scope, now)), nil
 }
 
 // outside asks others for what a status tells besides the verdict.

@@ -26,8 +26,9 @@ type entry struct {
 	uid types.UID
 	// memory is of what the scope refers to directly.
 	memory *memory
-	// told is the health that was told of last; empty when none was.
-	told corev1alpha2.Health
+	// told is the health that was told of last; empty when none was. resumed is true while that is known from the status alone.
+	told    corev1alpha2.Health
+	resumed bool
 	// inventory is what was told of the inventory.
 	inventory inventoryNews
 	// missing is true when the API server said last that it does not have the scope, or no status of it.
@@ -100,7 +101,7 @@ func (r *Registry) entry(scope *corev1alpha2.HealthScope, now time.Time) *entry 
 	name := client.ObjectKeyFromObject(scope)
 	e := r.scopes[name]
 	if e == nil || e.uid != scope.UID {
-		e = &entry{uid: scope.UID, memory: newMemory(&scope.Status), told: toldBefore(scope, now), inventory: inventoryToldBefore(scope, now)}
+		e = &entry{uid: scope.UID, memory: newMemory(&scope.Status), told: toldBefore(scope, now), resumed: true, inventory: inventoryToldBefore(scope, now)}
 		r.scopes[name] = e
 	}
 	return e

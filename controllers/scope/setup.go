@@ -55,6 +55,18 @@ const (
 // concurrency is the number of scopes that are judged at once; the work is short and mostly writing.
 const concurrency = 4
 
+// minPause and maxPause bound the time until a scope is judged again after an error, such as a status that cannot be
+// written. An API server that is away for long must not cost more than maxPause once it is back.
+const (
+	minPause = 50 * time.Millisecond
+	maxPause = 30 * time.Second
+)
+
+// pauses returns for how long scopes wait after errors.
+func pauses() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minPause, maxPause)
+}
+
 // Options configure Setup.
 type Options struct {
 	// View holds the bundles of all clusters.
@@ -107,7 +119,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Named("healthscope").
 		For(&corev1alpha2.HealthScope{}).
 		WatchesRawSource(source.Func(changes.start)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, RateLimiter: pauses()}).
 		Complete(tracing.Reconciler(o.Spans, "healthscope", tracing.Object, r))
 	return errors.Wrap(err, "cannot set up the HealthScope controller")
 }

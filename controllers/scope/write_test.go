@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
@@ -109,6 +110,45 @@ func TestWritesInVain(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestNothingIsToldOfAnAnswerWithoutStatus has a CRD that has just come to prune what was in the status before.
+func TestNothingIsToldOfAnAnswerWithoutStatus(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answer func(*corev1alpha2.HealthScopeStatus) error
+		wait   time.Duration
+		events int
+		fails  bool
+	}{
+		"prunes": {answer: func(s *corev1alpha2.HealthScopeStatus) error { *s = corev1alpha2.HealthScopeStatus{}; return nil }, wait: pruning.Interval},
+		"keeps":  {answer: func(*corev1alpha2.HealthScopeStatus) error { return nil }, events: 1},
+		"breaks": {answer: func(*corev1alpha2.HealthScopeStatus) error { return errors.New("broken") }, fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api, recorder := &server{answer: c.answer}, events.NewFakeRecorder(10)
+			r := &reconciler{client: api, live: api, guard: pruning.NewGuard("HealthScopes"), recorder: recorder}
+			before := scopeOf(corev1alpha2.HealthScopeSpec{})
+			before.Status.Summary = corev1alpha2.Summary{State: "Ready", Total: 3, Ready: 3}
+			after := before.DeepCopy()
+			after.Status.Health = corev1alpha2.Healthy
+			wait, err := r.publish(t.Context(), &entry{told: corev1alpha2.Unhealthy}, before, after, false, noon)
+			if wait != c.wait || (err != nil) != c.fails || len(recorder.Events) != c.events {
+				t.Errorf("wait %s, error %v, %d events; want %s and %d events", wait, err, len(recorder.Events), c.wait, c.events)
+			}
+		})
+	}
+}
+
+func TestAScopeIsJudgedSoonAfterErrors(t *testing.T) {
+	t.Parallel()
+	limiter := pauses()
+	for i := range 40 {
+		if pause := limiter.When(request("shop", "vfw")); pause > 30*time.Second || i == 0 && pause > time.Second {
+			t.Fatalf("after %d failures the scope waits %s", i+1, pause)
+		}
 	}
 }
 
