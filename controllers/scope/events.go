@@ -67,10 +67,11 @@ func silenced(scope *corev1alpha2.HealthScope, v verdict, state func(string) (fl
 // tell makes an event and a log line when the health of a scope is another than
 // the one told last; quiet keeps back what would alarm. It returns when to ask again, if it is too early for the first one; zero means when something changes.
 func (r *reconciler) tell(ctx context.Context, e *entry, scope *corev1alpha2.HealthScope, quiet bool, now time.Time) time.Duration {
-	if e.resumed && quiet && scope.Status.Health != corev1alpha2.Healthy {
+	healthy := scope.Status.Health == corev1alpha2.Healthy
+	if e.resumed && quiet && !healthy {
 		e.told = "" // It may have been kept back before the restart: a second warning is better than none.
 	}
-	e.resumed = false
+	e.resumed = e.resumed && !quiet && !healthy
 	if e.told == scope.Status.Health {
 		return 0
 	}
@@ -94,6 +95,6 @@ func (r *reconciler) tell(ctx context.Context, e *entry, scope *corev1alpha2.Hea
 	}
 	r.recorder.Eventf(scope, nil, kind, reason, "Judge", "%s", note)
 	log.FromContext(ctx).Info("Health changed", "from", e.told, "to", scope.Status.Health, "firstCulprit", scope.Status.FirstCulprit)
-	e.told = scope.Status.Health
+	e.told, e.resumed = scope.Status.Health, false
 	return 0
 }

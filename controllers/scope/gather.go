@@ -27,6 +27,8 @@ type finding struct {
 	links *corev1alpha2.InventoryLinks
 	// missing is what is said of a reference to a bundle if it leads nowhere.
 	missing healthscope.Result
+	// nothing is true when nothing has been found but what is remembered.
+	nothing bool
 	// results are raw and still to be judged: references that lead nowhere, and objects that are referred to directly.
 	results []healthscope.Result
 	// members are judged: those of bundles. clusters has the cluster of each bundle that they are from.
@@ -72,6 +74,8 @@ type gatherer struct {
 	apps    []gatheredApp
 	// away are the clusters that could not be read when the gathering began. One may have come since, and its bundles may have been looked for before.
 	away map[string]fleet.ClusterState
+	// absent are the objects that the status names as ones that do not exist; nil until that is asked for.
+	absent map[inApp]struct{}
 }
 
 // gatheredApp is one app of a scope while it is being gathered.
@@ -184,7 +188,7 @@ func (g *gatherer) missing(r healthscope.Result) healthscope.Result {
 // nowhere says of references to bundles that lead nowhere at all that they do.
 func (g *gatherer) nowhere() {
 	for i := range g.out.findings {
-		if f := &g.out.findings[i]; f.missing.Name != "" && f.empty() {
+		if f := &g.out.findings[i]; f.missing.Name != "" && (f.empty() || f.nothing && g.saidMissing(f.app, f.missing.Key)) {
 			f.results = append(f.results, g.missing(f.missing))
 		}
 	}
@@ -342,7 +346,8 @@ func (g *gatherer) expected(app *gatheredApp) {
 		found := &g.out.findings[i]
 		nowhere := found.empty()
 		for _, cluster := range g.scope.Spec.ExpectedClusters {
-			if nowhere || !app.isIn(cluster) {
+			missing := found.nothing && g.saidMissing(app.name, bundleResult(cluster, g.scope.Namespace, found.ref.Name).Key)
+			if nowhere || missing || !app.isIn(cluster) {
 				found.results = append(found.results, g.expectedIn(cluster, found.ref.Name, fmt.Sprintf("ResourceBundleState %q", found.ref.Name)))
 			}
 		}

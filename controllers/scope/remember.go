@@ -3,7 +3,6 @@ package scope
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
@@ -21,8 +20,11 @@ type recollection struct {
 	// takers are those findings of the app, by index, whose references to bundles may lead into the cluster, and empty says which of them have found nothing anywhere.
 	takers []int
 	empty  []bool
-	// results are the culprits that the status names and nothing else has led to.
-	results []healthscope.Result
+	// results are the culprits that the status names and nothing else has led to, and standIns the bundles that stand for what has no name.
+	results  []healthscope.Result
+	standIns map[healthscope.Key]healthscope.Result
+	// first is the first of all these.
+	first *healthscope.Result
 	// forgotten is how many culprits are ignored by now.
 	forgotten int
 }
@@ -35,8 +37,8 @@ type recollection struct {
 // must come to as many resources as before, or they would become more, or less, with each write.
 func (g *gatherer) remembered() {
 	all := g.recollections()
-	if len(all) == 0 {
-		return
+	if len(all) == 0 || g.out.settling > 0 {
+		return // A scope that waits is not judged.
 	}
 	held := g.holdings(all)
 	for i := range all {
@@ -67,16 +69,42 @@ func (g *gatherer) recollections() []recollection {
 				at = len(g.apps)
 				g.apps = append(g.apps, gatheredApp{appRefs: appRefs{name: a.Name}, byLabel: true, bundles: map[fleet.BundleKey]struct{}{}})
 			}
-			r := recollection{ClusterStatus: c, app: at, state: state}
+			r := recollection{ClusterStatus: c, app: at, state: state, standIns: map[healthscope.Key]healthscope.Result{}}
 			for _, i := range g.apps[at].toBundles {
 				if f := &g.out.findings[i]; f.ref.Cluster == "" || f.ref.Cluster == c.Name {
-					r.takers, r.empty = append(r.takers, i), append(r.empty, f.empty())
+					f.nothing = f.empty()
+					r.takers, r.empty = append(r.takers, i), append(r.empty, f.nothing && !g.saidMissing(f.app, f.missing.Key))
 				}
 			}
 			all = append(all, r)
 		}
 	}
 	return all
+}
+
+// saidMissing says whether the status names a bundle of an app as one that does not exist.
+func (g *gatherer) saidMissing(app string, bundle healthscope.Key) bool {
+	if g.absent == nil {
+		g.absent = map[inApp]struct{}{}
+		for _, c := range g.scope.Status.Culprits {
+			if c.Reason == string(healthscope.ReasonNotFound) {
+				g.absent[inApp{keyOf(c), c.App}] = struct{}{}
+			}
+		}
+	}
+	_, said := g.absent[inApp{bundle, app}]
+	return said
+}
+
+// inApp is an object in an app.
+type inApp struct {
+	key healthscope.Key
+	app string
+}
+
+// keyOf returns which object a culprit is.
+func keyOf(c corev1alpha2.Culprit) healthscope.Key {
+	return healthscope.Key{Cluster: c.Cluster, Group: c.Group, Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}
 }
 
 // leadsTo says whether an app may have members in a cluster.
@@ -148,7 +176,7 @@ func (g *gatherer) recall(r *recollection, held holdings) {
 		if c.App != app || c.Cluster != r.Name {
 			continue
 		}
-		key := healthscope.Key{Cluster: c.Cluster, Group: c.Group, Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}
+		key := keyOf(c)
 		if g.ignores(key, app) {
 			r.forgotten++
 			continue
@@ -159,6 +187,7 @@ func (g *gatherer) recall(r *recollection, held holdings) {
 		said := outOfSight(healthscope.Result{Key: key}, r.state, seenAs(c))
 		held.add(key, app, false, &said)
 		r.results = append(r.results, said)
+		r.first = cmp.Or(r.first, &said)
 	}
 }
 
@@ -172,8 +201,11 @@ func (g *gatherer) rest(r *recollection, held holdings) int {
 		}
 	}
 	for _, f := range g.out.findings {
+		if f.app != app {
+			continue
+		}
 		for key, unlisted := range f.unlisted {
-			if f.app == app && key.Cluster == r.Name {
+			if key.Cluster == r.Name {
 				rest -= unlisted.Total
 			}
 		}
@@ -208,12 +240,10 @@ func (g *gatherer) remember(r *recollection, held holdings) {
 	}
 	for _, at := range r.takers {
 		found := &g.out.findings[at]
-		unlisted := maps.Clone(found.unlisted)
-		if unlisted == nil {
-			unlisted = map[fleet.BundleKey]healthscope.Summary{}
+		if found.unlisted == nil {
+			found.unlisted = map[fleet.BundleKey]healthscope.Summary{}
 		}
-		unlisted[key] = healthscope.Summary{Total: rest, Unknown: rest}
-		found.unlisted = unlisted
+		found.unlisted[key] = healthscope.Summary{Total: rest, Unknown: rest}
 	}
 }
 
@@ -226,20 +256,22 @@ func (g *gatherer) giveNames(r *recollection, held holdings, rest int) int {
 	for i, at := range r.takers {
 		found := &g.out.findings[at]
 		itself := bundleResult(r.Name, g.scope.Namespace, found.ref.Name)
-		alone := i == 0 && len(r.results) == 0 && rest > 0 && !slices.Contains(r.empty, true)
+		alone := i == 0 && r.first == nil && rest > 0 && !slices.Contains(r.empty, true)
 		if given := r.give(found, itself.Key, bundles); given || !r.empty[i] && !alone {
 			continue
 		}
 		costs := g.wouldCount(held, itself.Key, app)
-		if costs && rest == 0 && len(r.results) > 0 { // There were fewer resources than there are references.
-			found.results = append(found.results, r.results...)
+		if costs && rest == 0 && r.first != nil { // There were fewer resources than there are references: one says why for all.
+			found.results = append(found.results, *r.first)
 			continue
 		}
 		itself = r.standIn(itself, held, app)
 		if costs {
 			rest = max(rest-1, 0)
 		}
-		found.results, r.results = append(found.results, itself), append(r.results, itself)
+		found.results = append(found.results, itself)
+		r.standIns[itself.Key] = itself
+		r.first = cmp.Or(r.first, &itself)
 	}
 	return rest
 }
@@ -259,6 +291,9 @@ func (r *recollection) give(found *finding, own healthscope.Key, bundles map[hea
 		if _, isOne := bundles[x.Key]; !isOne || x.Key == own {
 			found.results, given = append(found.results, x), true
 		}
+	}
+	if x, ok := r.standIns[own]; ok {
+		found.results, given = append(found.results, x), true
 	}
 	return given
 }

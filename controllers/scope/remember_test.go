@@ -43,6 +43,8 @@ func TestWhatIsRememberedStaysAsMuch(t *testing.T) {
 		spec   corev1alpha2.HealthScopeSpec
 		before func(world) world
 		want   corev1alpha2.Health
+		// missing is how many bundles do not exist where that can be seen.
+		missing int
 	}{
 		"two references, and no room for names": {
 			world: inBundles(50, "b1", "b2"),
@@ -76,6 +78,22 @@ func TestWhatIsRememberedStaysAsMuch(t *testing.T) {
 			world: inBundles(0, "b1", "b2"),
 			spec:  corev1alpha2.HealthScopeSpec{Rollup: ignoring, WorkloadReferences: refs(bundleRef("b1"), at(edge2, bundleRef("b2")))},
 		},
+		"one that is missing": {
+			world: inBundles(0, "b1", "b2"),
+			spec:  corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("b1"), bundleRef("b2"), bundleRef("b9"))},
+			want:  corev1alpha2.Unhealthy, missing: 1,
+		},
+		"one that is missing everywhere it is expected": {
+			world: func() world {
+				w := inBundles(0, "b1")
+				w.bundles = append(w.bundles, bundleOf(edge1, "b1", readyWeb1))
+				return w
+			}(),
+			spec: corev1alpha2.HealthScopeSpec{
+				ExpectedClusters: []string{edge1, edge2}, Apps: []corev1alpha2.ScopeApp{{Name: "sink", WorkloadReferences: refs(bundleRef("b1"), bundleRef("b9"))}},
+			},
+			want: corev1alpha2.Unhealthy, missing: 1,
+		},
 		"two apps with one bundle": {
 			world: inBundles(0, "b1", "b2"),
 			spec: corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{
@@ -101,10 +119,14 @@ func TestWhatIsRememberedStaysAsMuch(t *testing.T) {
 				if want := orUnknown(c.want); after.Summary.Total != total || after.Health != want {
 					t.Fatalf("status %d: %s with %+v; want %s with %d resources", i, after.Health, after.Summary, want, total)
 				}
+				missing := 0
 				for _, culprit := range after.Culprits {
-					if culprit.Cluster == hub && culprit.Kind != "Deployment" {
-						t.Errorf("culprit %+v; nothing is known of it at the hub", culprit)
+					if culprit.Reason == string(healthscope.ReasonNotFound) {
+						missing++
 					}
+				}
+				if missing != c.missing {
+					t.Errorf("status %d has %d bundles that do not exist, want %d: %+v", i, missing, c.missing, after.Culprits)
 				}
 				for _, ref := range after.HealthConditions {
 					if ref.HealthStatus == corev1alpha2.StatusHealthy {
@@ -136,6 +158,36 @@ func TestWhatIsIgnoredNowIsForgotten(t *testing.T) {
 		if got := scope.Status.ResourcesReady; got != "1/2" {
 			t.Errorf("resourcesReady %s; want 1/2: a Deployment at each edge", got)
 		}
+	}
+}
+
+// TestALargeScopeIsRememberedInBoundedSpace has a scope of a thousand references into a hundred clusters, none of which is seen.
+func TestALargeScopeIsRememberedInBoundedSpace(t *testing.T) {
+	t.Parallel()
+	const references, clusters, resources = 1000, 100, 50
+	w := world{states: map[string]fleet.Reachability{}}
+	sink := corev1alpha2.ScopeApp{Name: "sink"}
+	status := corev1alpha2.AppStatus{Name: "sink"}
+	for i := range references {
+		sink.WorkloadReferences = append(sink.WorkloadReferences, bundleRef(fmt.Sprintf("b%d", i)))
+	}
+	for i := range clusters {
+		cluster := fmt.Sprintf("acme+edge%03d", i)
+		w.clusters, w.states[cluster] = append(w.clusters, cluster), fleet.Unreachable
+		status.Clusters = append(status.Clusters, corev1alpha2.ClusterStatus{Name: cluster, Total: resources})
+	}
+	scope := scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{sink}})
+	scope.Status.Apps, scope.Status.ObservedGeneration = []corev1alpha2.AppStatus{status}, scope.Generation
+	all := (&gatherer{scope: scope, bundles: w, lookup: w.lookup, now: noon}).gather()
+	results := 0
+	for _, f := range all.findings {
+		results += len(f.results)
+	}
+	if results > references*clusters {
+		t.Errorf("%d results, want one for each reference and cluster at most", results)
+	}
+	if got := statusIn(w, scope, noon).Summary.Total; got != clusters*resources {
+		t.Errorf("%d resources, want %d", got, clusters*resources)
 	}
 }
 
