@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -182,8 +183,14 @@ func TestStatusSaysHowOldAnAnswerIs(t *testing.T) {
 func TestStatusSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	h := newStatusHub(t)
-	dead := httptest.NewServer(http.NotFoundHandler())
-	dead.Close()
+	alive := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(alive.Close)
+	near, err := net.Dial("tcp", alive.Listener.Addr().String()) //nolint:noctx // It is there.
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = near.Close() })
+	dead := &httptest.Server{URL: "http://" + near.LocalAddr().String()} // Nobody listens there, and nobody else is given the port.
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/away/") {
 			http.Redirect(w, r, h.URL+"/scopes", http.StatusFound)

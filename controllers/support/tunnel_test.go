@@ -200,6 +200,23 @@ func always(h http.HandlerFunc) func(*testing.T) http.Handler {
 	return func(*testing.T) http.Handler { return h }
 }
 
+// deaf returns an address at which nobody listens and which nobody else is given until the test ends: that of the near end
+// of a connection. A port that was closed may be that of the next server.
+func deaf(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // It is closed below.
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	connection, err := net.Dial("tcp", listener.Addr().String()) //nolint:noctx // The listener is there.
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = connection.Close() })
+	return connection.LocalAddr().String()
+}
+
 func TestMetricsThatCannotBeRead(t *testing.T) {
 	refusing := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no right, "+r.Header.Get("Authorization"), http.StatusForbidden)
@@ -209,8 +226,7 @@ func TestMetricsThatCannotBeRead(t *testing.T) {
 		http.Redirect(w, r, "http://127.0.0.1:1/metrics", http.StatusFound)
 	}))
 	t.Cleanup(elsewhere.Close)
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
+	gone := &httptest.Server{URL: "http://" + deaf(t)}
 	forbidden := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)
