@@ -2,7 +2,6 @@ package monitor
 
 import (
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -29,6 +28,33 @@ func shownIn(t *testing.T, all *watches, version string) *watch {
 	return w
 }
 
+// letGo stops a watch that does not run.
+func letGo(all *watches, w *watch) {
+	all.mu.Lock()
+	all.stops[w] = func() {}
+	all.mu.Unlock()
+	all.stop(w)
+}
+
+// lookWhile looks again and again while something changes, until it is done or a look has failed.
+func lookWhile(t *testing.T, change, look func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		change()
+	}()
+	for !t.Failed() {
+		look()
+		select {
+		case <-done:
+			return
+		default:
+		}
+	}
+	<-done
+}
+
 // TestObjectsAreThoseOfAWatchThatWorks has two versions of a kind watched, of which the first one fails.
 func TestObjectsAreThoseOfAWatchThatWorks(t *testing.T) {
 	t.Parallel()
@@ -50,43 +76,23 @@ func TestObjectsAreThoseOfAWatchThatWorks(t *testing.T) {
 func TestNothingIsLostFromOneWatchToAnother(t *testing.T) {
 	t.Parallel()
 	all := watchesOf(nil, nil, nil)
-	end := func(w *watch) {
-		all.mu.Lock()
-		all.stops[w] = func() {}
-		all.mu.Unlock()
-		all.stop(w)
-	}
 	b := bundleAt("1")
 	b.Name = "one"
 	first := shownIn(t, all, "v1")
-	var changing sync.WaitGroup
-	changing.Go(func() {
+	lookWhile(t, func() {
 		for range 1000 {
 			unread := all.add(place{kind: schema.GroupVersionKind{Group: "example.io", Version: "v2", Kind: "Widget"}, key: testKey})
 			unread.store.changed = func(sets.Set[claim]) {}
-			end(first)
+			letGo(all, first)
 			first = shownIn(t, all, "v1")
-			end(unread)
+			letGo(all, unread)
 		}
-	})
-	done := make(chan struct{})
-	go func() {
-		changing.Wait()
-		close(done)
-	}()
-	for {
+	}, func() {
 		objects, unreadable, err := all.gather(b)
 		if err != nil || len(objects)+len(unreadable) == 0 {
 			t.Errorf("the bundle has no object, and none is missed (error %v)", err)
-			<-done
-			return
 		}
-		select {
-		case <-done:
-			return
-		default:
-		}
-	}
+	})
 }
 
 // TestAVersionThatIsGoneHidesNothing has a CRD go from one version to another one, which cannot be read yet, and the bundle looked at
@@ -112,9 +118,7 @@ func TestAVersionThatIsGoneHidesNothing(t *testing.T) {
 	look("after")
 
 	former.store.changed = func(sets.Set[claim]) {}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	lookWhile(t, func() {
 		for range 1000 {
 			if err := former.store.Replace([]any{object("ns", "a", "one", "5")}, "5"); err != nil {
 				t.Error(err)
@@ -126,16 +130,7 @@ func TestAVersionThatIsGoneHidesNothing(t *testing.T) {
 			former.mu.Unlock()
 			former.failed(errNotServed)
 		}
-	}()
-	for !t.Failed() {
-		look("at any time")
-		select {
-		case <-done:
-			return
-		default:
-		}
-	}
-	<-done
+	}, func() { look("at any time") })
 }
 
 // TestAKindThatIsInDoubtNoMoreIsMissed has a group answer and give no answer in turn, while a bundle is looked at.
@@ -146,30 +141,17 @@ func TestAKindThatIsInDoubtNoMoreIsMissed(t *testing.T) {
 	b := bundleAt("1")
 	b.Name, b.Status.Resources = "one", []k8spluginv1alpha1.ResourceHealth{entryOf("example.io", "Widget")}
 	want := []schema.GroupKind{{Group: "example.io", Kind: "Widget"}}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	lookWhile(t, func() {
 		for range 5000 {
 			w := all.add(place{kind: schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: "Widget"}, key: testKey})
 			w.store.changed = func(sets.Set[claim]) {}
 			c.note(t.Context(), nil, nil, true)
 			c.note(t.Context(), nil, nil, false)
-			all.mu.Lock()
-			all.stops[w] = func() {}
-			all.mu.Unlock()
-			all.stop(w)
+			letGo(all, w)
 		}
-	}()
-	for {
+	}, func() {
 		if got := unreadableOf(t, all, b); !slices.Equal(got, want) {
 			t.Errorf("unreadable: %v, want %v", got, want)
-			<-done
-			return
 		}
-		select {
-		case <-done:
-			return
-		default:
-		}
-	}
+	})
 }
