@@ -184,7 +184,7 @@ func TestALargeScopeIsRememberedInBoundedSpace(t *testing.T) {
 		results += len(f.results)
 	}
 	if results > references*clusters {
-		t.Errorf("%d results, want one for each reference and cluster at most", results)
+		t.Fatalf("%d results, want one for each reference and cluster at most", results)
 	}
 	if got := statusIn(w, scope, noon).Summary.Total; got != clusters*resources {
 		t.Errorf("%d resources, want %d", got, clusters*resources)
