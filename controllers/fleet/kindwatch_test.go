@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/healthscope/healthscope/controllers/dynamicclient"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
@@ -180,7 +180,7 @@ func TestEveryFailedRequestIsNoted(t *testing.T) {
 		http.Error(w, "no endpoints for the conversion webhook", http.StatusServiceUnavailable)
 	}))
 	t.Cleanup(broken.Close)
-	client, err := dynamic.NewForConfig(&rest.Config{Host: broken.URL})
+	client, err := dynamicclient.New(&rest.Config{Host: broken.URL}, http.DefaultClient)
 	if err != nil {
 		t.Fatal(err)
 	}

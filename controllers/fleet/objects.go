@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/healthscope/healthscope/controllers/dynamicclient"
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
@@ -121,7 +122,7 @@ func (o *Objects) Attach(cluster string, a Access) error {
 			return errors.Wrapf(err, "cannot make a client for cluster %q", cluster)
 		}
 	}
-	objects, err := dynamic.NewForConfigAndClient(a.Config, client)
+	objects, err := dynamicclient.New(a.Config, client)
 	if err != nil {
 		return errors.Wrapf(err, "cannot make a client for cluster %q", cluster)
 	}
