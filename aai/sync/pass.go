@@ -49,6 +49,8 @@ type pass struct {
 	changed map[aai.Key]bool
 	// careful is true when a request for several objects was refused in this round.
 	careful bool
+	// unfinished is true when the time to write was over before all was written.
+	unfinished bool
 	// halt is why the pass cannot go on.
 	halt error
 }
@@ -86,7 +88,7 @@ func (p *pass) rounds(ctx context.Context, mayList bool) bool {
 	for key := range p.todo {
 		p.changed[key] = true
 	}
-	for round := 0; p.halt == nil; round++ {
+	for round := 0; p.halt == nil && !p.ending(ctx); round++ {
 		steps := p.steps()
 		if mayList && p.listIsCheaper(steps) {
 			return true
@@ -101,6 +103,17 @@ func (p *pass) rounds(ctx context.Context, mayList bool) bool {
 		p.round(ctx, steps)
 	}
 	return false
+}
+
+// ending says whether no further request is to begin, so that those under way can end within the time to write: A&AI
+// that acknowledges writes is not down, there is only much to do.
+func (p *pass) ending(ctx context.Context) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if deadline, ok := ctx.Deadline(); ok && len(p.acked) > 0 && time.Until(deadline) <= p.options.WriteTime/4 {
+		p.unfinished = true
+	}
+	return p.unfinished
 }
 
 // giveUp notes that objects need more than a pass does for them.

@@ -196,7 +196,7 @@ func (p *pass) untried() Object {
 // nextPass returns when there will be something to do even if nothing changes.
 func (p *pass) nextPass() time.Time {
 	next := p.options.Clock()
-	if p.resynced.IsZero() {
+	if p.resynced.IsZero() || p.unfinished {
 		return next
 	}
 	next = p.resynced.Add(p.options.Resync)

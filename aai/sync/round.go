@@ -18,7 +18,7 @@ func (p *pass) round(ctx context.Context, steps []step) {
 	refused := make(chan []plan.Operation, len(steps))
 	for _, ops := range batches(steps) {
 		group.Go(func() error {
-			if p.isCareful() || !p.write(ctx, ops) {
+			if !p.ending(ctx) && (p.isCareful() || !p.write(ctx, ops)) {
 				refused <- ops
 			}
 			return nil
@@ -27,7 +27,9 @@ func (p *pass) round(ctx context.Context, steps []step) {
 	for _, s := range steps { // After the writes, which are based on what was read before.
 		if s.read {
 			group.Go(func() error {
-				p.read(ctx, s.op.Key)
+				if !p.ending(ctx) {
+					p.read(ctx, s.op.Key)
+				}
 				return nil
 			})
 		}
@@ -65,6 +67,9 @@ func (p *pass) isCareful() bool {
 
 // bisect does operations that were refused together in ever smaller parts, one after the other, until the one that is to blame is alone.
 func (p *pass) bisect(ctx context.Context, ops []plan.Operation) {
+	if p.ending(ctx) {
+		return
+	}
 	if len(ops) < 2 {
 		p.write(ctx, ops)
 		return
