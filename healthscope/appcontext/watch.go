@@ -2,6 +2,7 @@ package appcontext
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -33,7 +34,7 @@ func (s *Store) Watch(ctx context.Context, h Handle) (<-chan Update, error) {
 	if !ok {
 		return nil, checkHandle("", h)
 	}
-	w := &watch{store: s, id: id, prefix: string(h), changed: make(chan struct{}, 1)}
+	w := &watch{store: s, id: id, prefix: string(h), changed: make(chan struct{}, 1), news: map[Handle]struct{}{}}
 	updates := make(chan Update)
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -60,6 +61,8 @@ type watch struct {
 
 	mu      sync.Mutex
 	pending Update
+	// news are the handles of pending.Changed: each once, however long nobody receives.
+	news map[Handle]struct{}
 }
 
 func (w *watch) load(ctx context.Context) (int64, error) {
@@ -68,7 +71,10 @@ func (w *watch) load(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	snapshot := snapshotOf(w.id, revision, values)
-	w.tell(func(u *Update) { *u = Update{Snapshot: snapshot, Anew: true} })
+	w.tell(func(u *Update) {
+		*u = Update{Snapshot: snapshot, Anew: true}
+		clear(w.news)
+	})
 	return revision, nil
 }
 
@@ -81,7 +87,7 @@ func (w *watch) apply(events []*clientv3.Event, revision int64) {
 			}
 			u.Snapshot = u.Snapshot.apply(parts, valueOf(event), event.Kv.ModRevision)
 			if !u.Anew {
-				u.Changed = append(u.Changed, Handle(event.Kv.Key))
+				w.news[Handle(event.Kv.Key)] = struct{}{}
 			}
 		}
 		u.Snapshot = u.Snapshot.at(revision)
@@ -118,8 +124,8 @@ func (w *watch) take() Update {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	u := w.pending
-	slices.Sort(u.Changed)
-	u.Changed = slices.Compact(u.Changed)
+	u.Changed = slices.Sorted(maps.Keys(w.news))
+	clear(w.news)
 	w.pending = Update{Snapshot: u.Snapshot}
 	return u
 }
