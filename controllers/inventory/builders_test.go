@@ -128,3 +128,14 @@ func (e existingScopes) List(_ context.Context, list client.ObjectList, _ ...cli
 	}
 	return e.err
 }
+
+func changed(change func(*fleet.Bundle)) *fleet.Bundle {
+	b := newBundle()
+	change(b)
+	return b
+}
+
+func withReason(m healthscope.Member, reason healthscope.Reason) healthscope.Member {
+	m.Reason = reason
+	return m
+}

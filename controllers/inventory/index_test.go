@@ -388,14 +388,3 @@ func describe(n news, members ...healthscope.Member) []string {
 	}
 	return slices.Sorted(maps.Values(all))
 }
-
-func changed(change func(*fleet.Bundle)) *fleet.Bundle {
-	b := newBundle()
-	change(b)
-	return b
-}
-
-func withReason(m healthscope.Member, reason healthscope.Reason) healthscope.Member {
-	m.Reason = reason
-	return m
-}

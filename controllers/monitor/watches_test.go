@@ -350,38 +350,6 @@ func TestRefusedKindsAreAskedForAgainWhenTheirGroupChanges(t *testing.T) {
 	})
 }
 
-// TestWatchDoubtsARefusalOfWhatItHasRead has an API server that starts deny for a moment what it allows.
-func TestWatchDoubtsARefusalOfWhatItHasRead(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := &fakeServer{}
-		w := f.start(t)
-		var calls atomic.Int32
-		after(time.Minute)
-		w.readable = func() { calls.Add(1) }
-		for _, moment := range []time.Duration{100 * time.Millisecond, 2 * time.Second, doubtTime - 2*time.Second} {
-			f.fail(nil, errForbidden, nil)
-			f.breakOff()
-			after(moment)
-			f.fail(nil, nil, nil)
-			after(time.Hour)
-			if got := w.unreadable(); got != "" || calls.Load() != 0 || holds(w) != 1 {
-				t.Fatalf("after a refusal of %s: unreadable %q, %d calls, %d objects; want none, 0, 1", moment, got, calls.Load(), holds(w))
-			}
-		}
-		asked := len(f.opens)
-		f.fail(nil, errForbidden, nil)
-		f.breakOff()
-		after(2 * doubtTime)
-		if got := w.unreadable(); got != unreadForbidden || calls.Load() != 1 {
-			t.Errorf("unreadable: %q after %d calls, want %q after one: the refusal lasts", got, calls.Load(), unreadForbidden)
-		}
-		if got := len(f.opens) - asked; got < 4 {
-			t.Errorf("asked %d times while the refusal was young, want soon and often: it is the first one for hours", got)
-		}
-	})
-}
-
 // TestAStopIsNoError has objects change whose bundles were never read, until the monitor stops.
 func TestAStopIsNoError(t *testing.T) {
 	t.Parallel()
