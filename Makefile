@@ -38,7 +38,7 @@ test: controlplane helm ## Run all tests
 	go test -race -shuffle=on -timeout 30m ./...
 
 .PHONY: bench
-bench: controlplane build ## Measure HealthScope on a real control plane, beside its peers (BENCHFLAGS: see go run ./e2e/bench --help)
+bench: controlplane build ## Measure HealthScope on a real control plane, and print the figures of its peers beside (BENCHFLAGS: see go run ./e2e/bench --help)
 	@go run ./e2e/bench $(BENCHFLAGS)
 
 .PHONY: soak
