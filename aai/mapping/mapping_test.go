@@ -1,6 +1,7 @@
 package mapping_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -205,6 +206,22 @@ func TestTenantsAreAllThatAreConfigured(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, o.Tenants()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestATenantThatIsLeftIsStillRead has what is left in a tenant that resources went to before found, by an entry that takes none.
+func TestATenantThatIsLeftIsStillRead(t *testing.T) {
+	o := options()
+	former := o.Regions[0]
+	key := healthscope.Key{Cluster: "p+edge", Namespace: "vfw", Name: "web"}
+	before, _ := mapping.Place(key, o)
+	former.TenantID = "former"
+	o.Regions = append(o.Regions, former)
+	if now, ok := mapping.Place(key, o); !ok || now != before {
+		t.Errorf("the resource goes to %v, want %v", now, before)
+	}
+	if left := (aai.Tenant{CloudOwner: former.CloudOwner, CloudRegionID: former.CloudRegionID, TenantID: "former"}); !slices.Contains(o.Tenants(), left) {
+		t.Errorf("%v does not have %v", o.Tenants(), left)
 	}
 }
 

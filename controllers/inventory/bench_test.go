@@ -28,7 +28,7 @@ func BenchmarkChange(b *testing.B) {
 		index.take(tenant, nil)
 		l := newLedger(options(), index.ownerOf)
 		for n, j := range scopes {
-			l.Report(n, j.Members)
+			l.Report(n, j.Members, nil)
 		}
 		note(l, tenant, report, nil, false)
 		changing := name("shop", "scope-0007")

@@ -21,6 +21,8 @@ const (
 	ReasonRefused = "Refused"
 	// ReasonPending means that resources wait to be written, or for what they depend on to appear in A&AI.
 	ReasonPending = "Pending"
+	// ReasonNotListed means that bundles of the scope are too large to name all of their resources. What A&AI has of the others may be old.
+	ReasonNotListed = "NotListed"
 	// ReasonNoRegion means that the configuration names no place in A&AI for resources of the scope.
 	ReasonNoRegion = "NoRegion"
 	// ReasonLinkDenied means that the scope names a VNF that the configuration does not let its namespace link to. Its resources are written without the link.
@@ -28,7 +30,7 @@ const (
 )
 
 // gravity is the order of the reasons.
-var gravity = []string{ReasonMisconfigured, ReasonUnavailable, ReasonRefused, ReasonPending, ReasonNoRegion, ReasonLinkDenied}
+var gravity = []string{ReasonMisconfigured, ReasonUnavailable, ReasonRefused, ReasonPending, ReasonNotListed, ReasonNoRegion, ReasonLinkDenied}
 
 // explanations are, by reason, the first words for why a scope is not in step.
 type explanations map[string]string

@@ -38,8 +38,9 @@ type Ledger struct {
 
 // told is an answer to a scope.
 type told struct {
-	report  *scope.InventoryReport
-	members []scope.Placed
+	report   *scope.InventoryReport
+	members  []scope.Placed
+	unlisted []scope.Unlisted
 	// keys are the objects of the members.
 	keys []aai.Key
 	// unmapped is true when the configuration names no place in A&AI for some of them.
@@ -141,7 +142,7 @@ func (l *Ledger) note(tenant aai.Tenant, r sync.Report, v verdict, rivals []type
 // differing returns those of some scopes that would be told something else than before.
 func (l *Ledger) differing(look map[types.NamespacedName]bool) (changed []types.NamespacedName) {
 	for _, name := range slices.SortedFunc(maps.Keys(look), compareNames) {
-		if before, asked := l.told[name]; asked && !reflect.DeepEqual(before.report, l.count(name, before.members)) {
+		if before, asked := l.told[name]; asked && !reflect.DeepEqual(before.report, l.count(name, before.members, before.unlisted)) {
 			changed = append(changed, name)
 		}
 	}
@@ -177,11 +178,11 @@ func (t told) concerns(tenant aai.Tenant) bool {
 }
 
 // Report implements scope.Inventory. Its answer is never nil.
-func (l *Ledger) Report(name types.NamespacedName, members []scope.Placed) *scope.InventoryReport {
+func (l *Ledger) Report(name types.NamespacedName, members []scope.Placed, unlisted []scope.Unlisted) *scope.InventoryReport {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.forget(name)
-	t := told{members: members, report: l.count(name, members)}
+	t := told{members: members, unlisted: unlisted, report: l.count(name, members, unlisted)}
 	t.unmapped = slices.ContainsFunc(members, func(p scope.Placed) bool {
 		return mapping.Map(resourceOf(name, p), l.mapping).Decision == mapping.Unmapped
 	})
@@ -221,13 +222,16 @@ type tally struct {
 	why explanations
 }
 
-// count sums up what the last passes did with the members of a scope.
-func (l *Ledger) count(name types.NamespacedName, members []scope.Placed) *scope.InventoryReport {
+// count sums up what the last passes did with the members of a scope, and says that nothing is done with those that bundles do not name.
+func (l *Ledger) count(name types.NamespacedName, members []scope.Placed, unlisted []scope.Unlisted) *scope.InventoryReport {
 	t := tally{why: explanations{}}
 	for _, p := range members {
 		if !l.add(&t, name, p) {
 			return &scope.InventoryReport{Waiting: true}
 		}
+	}
+	for _, u := range unlisted {
+		l.addUnlisted(&t, name, u)
 	}
 	l.addModules(&t, name, members)
 	t.Reason, t.Message = t.why.gravest()
@@ -271,6 +275,14 @@ func (l *Ledger) add(t *tally, name types.NamespacedName, p scope.Placed) bool {
 	}
 	t.why.addObject(p, e.Key.Tenant, object.Object)
 	return true
+}
+
+// addUnlisted adds resources without names to a report. Those of a cluster that cannot be seen are not meant: A&AI keeps what was known of these.
+func (l *Ledger) addUnlisted(t *tally, name types.NamespacedName, u scope.Unlisted) {
+	_, placed := mapping.Place(healthscope.Key{Cluster: u.Cluster, Namespace: name.Namespace}, l.mapping)
+	if n := u.Summary.Total - u.Summary.Unknown; placed && n > 0 {
+		t.why.addf(ReasonNotListed, "bundles in cluster %q are too large to name all resources, and A&AI has an old state of those that they do not name, or none: %d", u.Cluster, n)
+	}
 }
 
 var _ scope.Inventory = (*Ledger)(nil)

@@ -248,11 +248,11 @@ func TestScopesAreToldOfTheirModules(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			l := newLedger(options(), nobody)
 			note(l, tenant, passOf(map[string]sync.Object{"web": {State: sync.Synced}}), nil, false)
-			before := l.Report(shop, c.members)
+			before := l.Report(shop, c.members, nil)
 			var heard []types.NamespacedName
 			l.Subscribe(func(n types.NamespacedName) { heard = append(heard, n) })
 			l.putModules("vnf-1", sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): c.object}}, c.err, noon)
-			got := l.Report(shop, c.members)
+			got := l.Report(shop, c.members, nil)
 			if got.Reason != c.reason || got.Message != c.message || got.Synced != 1 || got.Pending+got.Failed > 0 {
 				t.Errorf("got %+v", got)
 			}
@@ -265,7 +265,7 @@ func TestScopesAreToldOfTheirModules(t *testing.T) {
 				t.Error("the scope hears of what is no news")
 			}
 			l.putModules("vnf-1", sync.ModuleReport{}, nil, noon)
-			if got = l.Report(shop, c.members); got.Reason != "" || len(l.vnfs) > 0 {
+			if got = l.Report(shop, c.members, nil); got.Reason != "" || len(l.vnfs) > 0 {
 				t.Errorf("afterwards %+v, %d VNFs", got, len(l.vnfs))
 			}
 		})
@@ -292,9 +292,9 @@ func TestMetricsOfModulesAndRegions(t *testing.T) {
 	l.putModules("vnf-2", sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{{GenericVNFID: "vnf-2", ID: "a"}: {State: sync.Pending}}}, errors.New("down"), noon)
 	expect(modules, help, "healthscope_aai_vf_modules{state=\"pending\"} 2\nhealthscope_aai_vf_modules{state=\"synced\"} 1\n")
 	expect(problem, problemHelp, "healthscope_aai_problem{problem=\"outage\"} 1\n")
-	l.Report(shop, placed(member("elsewhere", "web", healthscope.Ready)))
+	l.Report(shop, placed(member("elsewhere", "web", healthscope.Ready)), nil)
 	expect(problem, problemHelp, "healthscope_aai_problem{problem=\"outage\"} 1\nhealthscope_aai_problem{problem=\"region\"} 1\n")
-	l.Report(shop, placed(member("shop", "web", healthscope.Ready)))
+	l.Report(shop, placed(member("shop", "web", healthscope.Ready)), nil)
 	l.putModules("vnf-2", sync.ModuleReport{}, nil, noon)
 	expect(problem, problemHelp, "")
 }

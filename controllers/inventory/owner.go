@@ -44,10 +44,12 @@ func (i *index) ownerOf(key healthscope.Key) types.NamespacedName {
 	return owner.scope
 }
 
-// mayBeClaimed says whether a scope that waits to be judged goes before the one that has a resource now. After a restart the resource would else change hands for a moment.
-func (i *index) mayBeClaimed(owner types.NamespacedName) bool {
+// mayBeClaimed says whether a scope that waits to be judged may have a resource, and goes before the one that has it now.
+// After a restart the resource would else change hands for a moment. A scope's resources are in its own namespace, or
+// wherever bundles there speak of: with others, one that waits long for a cluster holds up nothing.
+func (i *index) mayBeClaimed(key healthscope.Key, owner types.NamespacedName) bool {
 	for name := range i.never {
-		if i.older(name, owner) {
+		if (name.Namespace == key.Namespace || i.speaksOfMore(name.Namespace)) && i.older(name, owner) {
 			return true
 		}
 	}
@@ -139,7 +141,7 @@ func (i *index) wish(place aai.Key, key healthscope.Key) sync.Wish {
 	e := i.entry(owner, key)
 	switch e.Decision {
 	case mapping.Write:
-		w := sync.Wish{Document: &e.Document, Held: i.mayBeClaimed(owner.scope)}
+		w := sync.Wish{Document: &e.Document, Held: i.mayBeClaimed(key, owner.scope)}
 		if w.Held {
 			if i.contested[place.Tenant] == nil {
 				i.contested[place.Tenant] = map[aai.Key]healthscope.Key{}

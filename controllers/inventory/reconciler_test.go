@@ -136,7 +136,7 @@ func TestPassIsBounded(t *testing.T) {
 		if took := time.Since(begin); took != passTimeout {
 			t.Errorf("the pass took %s", took)
 		}
-		if got := r.ledger.Report(shop, placed(member("shop", "web", healthscope.Ready))); got.Reason != ReasonUnavailable {
+		if got := r.ledger.Report(shop, placed(member("shop", "web", healthscope.Ready)), nil); got.Reason != ReasonUnavailable {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -159,7 +159,7 @@ func TestStopSaysNothingAboutAAI(t *testing.T) {
 		t.Errorf("got %+v, %v", result, err)
 	}
 	want := &scope.InventoryReport{Waiting: true}
-	if diff := cmp.Diff(want, r.ledger.Report(shop, placed(member("shop", "web", healthscope.Ready)))); diff != "" {
+	if diff := cmp.Diff(want, r.ledger.Report(shop, placed(member("shop", "web", healthscope.Ready)), nil)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -25,7 +25,7 @@ const settleRetry = fleet.SettleTime + time.Second
 // Inventory tells how far the inventory is with the resources of a scope.
 type Inventory interface {
 	// Report returns nil when the scope's resources do not go to an inventory.
-	Report(scope types.NamespacedName, members []Placed) *InventoryReport
+	Report(scope types.NamespacedName, members []Placed, unlisted []Unlisted) *InventoryReport
 }
 
 // HealthChecks are the health checks that users have written into the configuration.
@@ -116,7 +116,7 @@ func (r *reconciler) publish(ctx context.Context, e *entry, before, scope *corev
 func (r *reconciler) outside(name types.NamespacedName, v verdict) outside {
 	o := outside{state: r.view.State}
 	if r.inventory != nil {
-		o.inventory = r.inventory.Report(name, v.members)
+		o.inventory = r.inventory.Report(name, v.members, v.unlisted)
 	}
 	if r.checks != nil {
 		o.healthChecks = r.checks.Problem()

@@ -281,8 +281,8 @@ func concerned(before, after *fleet.ClusterState) string {
 	switch {
 	case after == nil:
 		return before.Name
-	case before != nil && before.Arrival != after.Arrival:
-		return allScopes
+	case before != nil && (before.Arrival != after.Arrival || *before == *after):
+		return allScopes // The latter tells that it is known now which clusters there are.
 	default:
 		return after.Name
 	}

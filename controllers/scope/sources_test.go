@@ -140,11 +140,12 @@ func TestAllScopesLookAtAClusterThatComesIntoSight(t *testing.T) {
 		before, after *fleet.ClusterState
 		want          string
 	}{
-		"it is new":       {nil, connecting, "edge"},
-		"it is seen":      {connecting, came, allScopes},
-		"it is lost":      {came, lost, "edge"},
-		"it is back":      {lost, came, "edge"},
-		"it is forgotten": {came, nil, "edge"},
+		"it is new":                            {nil, connecting, "edge"},
+		"it is seen":                           {connecting, came, allScopes},
+		"it is lost":                           {came, lost, "edge"},
+		"it is back":                           {lost, came, "edge"},
+		"it is forgotten":                      {came, nil, "edge"},
+		"it is known which clusters there are": {came, came, allScopes},
 	} {
 		if got := concerned(c.before, c.after); got != c.want {
 			t.Errorf("%s: the scopes of %q are asked, want those of %q", name, got, c.want)
