@@ -21,7 +21,7 @@ type Clusters struct {
 	Hub client.Client
 	// Member reads and writes the member.
 	Member client.Client
-	// MemberConfig is how to reach the member; Add asks it for a token.
+	// MemberConfig is how to reach the member: Add asks it for a token, Remove for all that is in the namespace.
 	MemberConfig *rest.Config
 	// Report is told of what is done to each object, when it is done.
 	Report func(Change)

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
@@ -227,6 +228,32 @@ rules:
 		Expect(lines()).To(ContainElement("member: namespace/healthscope-system kept: it holds serviceaccount/healthscope-monitor -n healthscope-system"))
 		Expect(member.Delete(ctx, monitor)).To(Succeed())
 		Expect(member.Delete(ctx, others)).To(Succeed())
+	}, SpecTimeout(time.Minute))
+
+	It("keeps the namespace while somebody else has anything in it, or that cannot be found out", func(ctx SpecContext) {
+		add(ctx, enrolment(), time.Now())
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: enrol.MemberNamespace, Name: "db"}}
+		Expect(member.Create(ctx, s)).To(Succeed())
+		c, lines := clusters()
+		Expect(enrol.Remove(ctx, c, "provider+edge01", corev1alpha2.DefaultClustersNamespace)).To(Succeed())
+		Expect(lines()).To(ContainElement("member: namespace/healthscope-system kept: it holds secret/db -n healthscope-system"))
+		namespace := &corev1.Namespace{}
+		Expect(member.Get(ctx, client.ObjectKey{Name: enrol.MemberNamespace}, namespace)).To(Succeed())
+		Expect(namespace.DeletionTimestamp).To(BeNil())
+		Expect(member.Delete(ctx, s)).To(Succeed())
+
+		By("removing it by an account that may list nothing there")
+		c, lines = clusters()
+		c.MemberConfig.Impersonate = rest.ImpersonationConfig{UserName: "nobody", Groups: []string{"system:authenticated"}}
+		Expect(enrol.Remove(ctx, c, "provider+edge01", corev1alpha2.DefaultClustersNamespace)).To(Succeed())
+		Expect(lines()).To(ConsistOf(HavePrefix("member: namespace/healthscope-system kept: cannot find out whether it is empty: cannot list ")))
+		Expect(member.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)).To(Succeed())
+		Expect(namespace.DeletionTimestamp).To(BeNil())
+
+		By("removing it with all rights")
+		c, lines = clusters()
+		Expect(enrol.Remove(ctx, c, "provider+edge01", corev1alpha2.DefaultClustersNamespace)).To(Succeed())
+		Expect(lines()).To(Equal([]string{"member: namespace/healthscope-system deleted"}))
 	}, SpecTimeout(time.Minute))
 
 	It("is forgotten by the hub though it cannot be reached", func(ctx SpecContext) {

@@ -5,12 +5,10 @@ import (
 	"fmt"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
@@ -63,7 +61,7 @@ func Remove(ctx context.Context, c Clusters, cluster, secretNamespace string) er
 	if c.Member == nil {
 		return nil
 	}
-	if err := removeMember(ctx, c.member()); err != nil {
+	if err := removeMember(ctx, c.member(), c.MemberConfig); err != nil {
 		return &MemberLeftError{Cluster: cluster, Cause: err}
 	}
 	return nil
@@ -92,7 +90,7 @@ func checkMember(ctx context.Context, member client.Client, secrets []*corev1.Se
 }
 
 // removeMember deletes what Add has made in a member.
-func removeMember(ctx context.Context, s side) error {
+func removeMember(ctx context.Context, s side, config *rest.Config) error {
 	for _, list := range memberLists() {
 		objects, err := s.ours(ctx, list)
 		if err != nil {
@@ -104,11 +102,15 @@ func removeMember(ctx context.Context, s side) error {
 			}
 		}
 	}
-	return removeNamespace(ctx, s)
+	in, err := newContents(config)
+	if err != nil {
+		return errors.Wrapf(err, "%s: cannot look into namespace %q", s.where, MemberNamespace)
+	}
+	return removeNamespace(ctx, s, in)
 }
 
 // removeNamespace deletes the namespace of the hub's account if Add has made it and nothing else uses it, such as the monitor.
-func removeNamespace(ctx context.Context, s side) error {
+func removeNamespace(ctx context.Context, s side, in contents) error {
 	namespace := &corev1.Namespace{}
 	err := s.client.Get(ctx, types.NamespacedName{Name: MemberNamespace}, namespace)
 	if apierrors.IsNotFound(err) {
@@ -120,27 +122,13 @@ func removeNamespace(ctx context.Context, s side) error {
 	if !isOurs(namespace) || namespace.DeletionTimestamp != nil {
 		return nil
 	}
-	for _, list := range []client.ObjectList{&corev1.ServiceAccountList{}, &coordinationv1.LeaseList{}, &corev1.PodList{}, &corev1.ConfigMapList{}} {
-		if err := s.client.List(ctx, list, client.InNamespace(MemberNamespace)); err != nil {
-			return errors.Wrapf(err, "%s: cannot find out whether namespace %q is empty", s.where, MemberNamespace)
-		}
-		if user := s.userIn(list); user != "" {
-			s.tell(namespace, Kept, "it holds "+user)
-			return nil
-		}
+	why, err := s.whyKeep(ctx, in, MemberNamespace)
+	if err != nil {
+		return errors.Wrapf(err, "%s: cannot find out whether namespace %q is empty", s.where, MemberNamespace)
+	}
+	if why != "" {
+		s.tell(namespace, Kept, why)
+		return nil
 	}
 	return s.delete(ctx, namespace)
-}
-
-// userIn returns an object of a list that Kubernetes does not make in every namespace by itself; empty when there is none.
-func (s side) userIn(list client.ObjectList) string {
-	var found string
-	_ = meta.EachListItem(list, func(item runtime.Object) error {
-		o, ok := item.(client.Object)
-		if ok && o.GetName() != "default" && o.GetName() != "kube-root-ca.crt" {
-			found = s.name(o)
-		}
-		return nil
-	})
-	return found
 }

@@ -71,7 +71,7 @@ func (r *renewer) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	r.tokens.see(&s, token.Expires)
 	now := r.clock.Now()
 	if wait := token.renewal(s.UID).Sub(now); wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil
+		return reconcile.Result{RequeueAfter: min(wait, maxPause)}, nil
 	}
 	renewed, err := r.renew(ctx, &s, token.Lifetime, now)
 	switch {
@@ -85,7 +85,7 @@ func (r *renewer) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	r.tokens.see(&s, renewed.Expires)
 	r.recorder.Eventf(&s, nil, corev1.EventTypeNormal, ReasonTokenRenewed, "Renew", "the token of cluster %q is valid until %s", clusterOf(&s), renewed.Expires.UTC().Format(time.RFC3339))
 	log.FromContext(ctx).Info("Token renewed", "cluster", clusterOf(&s), "expires", renewed.Expires.UTC())
-	return reconcile.Result{RequeueAfter: renewed.renewal(s.UID).Sub(now)}, nil
+	return reconcile.Result{RequeueAfter: min(renewed.renewal(s.UID).Sub(now), maxPause)}, nil
 }
 
 // renew asks the member for a new token of the same ServiceAccount, and writes it to the Secret.

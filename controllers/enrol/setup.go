@@ -36,6 +36,8 @@ import (
 // The pauses between attempts to renew the token of one cluster.
 const (
 	minPause = 5 * time.Second
+	// maxPause is also the longest wait for a token that is not due yet: the queue's
+	// timer stands still while the machine sleeps, and the token's lifetime does not.
 	maxPause = 5 * time.Minute
 )
 

@@ -1,0 +1,127 @@
+package enrol
+
+import (
+	"context"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+)
+
+// contentsPage is how many objects of a kind are asked for at once: one is enough, and Kubernetes makes one by itself.
+const contentsPage = 2
+
+// contents look for what is in a namespace, of whatever kind.
+type contents struct {
+	discovery *discovery.DiscoveryClient
+	metadata  metadata.Interface
+}
+
+// kind is a kind of objects, by both of its names.
+type kind struct {
+	schema.GroupVersionResource
+
+	Kind string
+}
+
+func newContents(config *rest.Config) (contents, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // There is one request for each kind, one after another.
+	// A server warns of kinds that are deprecated, which nobody here can change.
+	config.WarningHandlerWithContext = rest.NoWarnings{}
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return contents{}, err
+	}
+	m, err := metadata.NewForConfig(config)
+	return contents{discovery: d, metadata: m}, err
+}
+
+// whyKeep returns why a namespace is not to be deleted: something is in it, or nobody can tell. It is empty when nothing is.
+func (s side) whyKeep(ctx context.Context, in contents, namespace string) (string, error) {
+	kinds, err := in.kinds()
+	if discovery.IsGroupDiscoveryFailedError(err) {
+		return doubt(err), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	for _, k := range kinds {
+		o, err := in.first(ctx, k, namespace)
+		switch {
+		case ctx.Err() != nil:
+			return "", ctx.Err()
+		case err != nil:
+			return doubt(errors.Wrapf(err, "cannot list %s", k.GroupResource())), nil
+		case o != nil:
+			return "it holds " + s.name(o), nil
+		}
+	}
+	return "", nil
+}
+
+func doubt(err error) string { return "cannot find out whether it is empty: " + err.Error() }
+
+// kinds returns the kinds of what would go with a namespace. What cannot be
+// deleted is left out, as Kubernetes does: it is a view of something else.
+func (c contents) kinds() ([]kind, error) {
+	lists, err := c.discovery.ServerPreferredNamespacedResources()
+	if err != nil {
+		return nil, err
+	}
+	var kinds []kind
+	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range list.APIResources {
+			k := kind{GroupVersionResource: gv.WithResource(r.Name), Kind: r.Kind}
+			if !isEvents(k.GroupResource()) {
+				kinds = append(kinds, k)
+			}
+		}
+	}
+	return kinds, nil
+}
+
+// isEvents says whether a kind is that of events, which tell of what was there and are gone soon.
+func isEvents(r schema.GroupResource) bool {
+	return r.Resource == "events" && (r.Group == corev1.GroupName || r.Group == eventsv1.GroupName)
+}
+
+// first returns an object of a kind in a namespace that Kubernetes does not make in every namespace by itself; nil when there is none.
+func (c contents) first(ctx context.Context, k kind, namespace string) (*metav1.PartialObjectMetadata, error) {
+	options := metav1.ListOptions{Limit: contentsPage}
+	for {
+		list, err := c.metadata.Resource(k.GroupVersionResource).Namespace(namespace).List(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			if o := &list.Items[i]; !isGiven(k.GroupResource(), o.Name) {
+				o.SetGroupVersionKind(k.GroupVersion().WithKind(k.Kind))
+				return o, nil
+			}
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			return nil, nil
+		}
+	}
+}
+
+// isGiven says whether Kubernetes makes an object in every namespace.
+func isGiven(r schema.GroupResource, name string) bool {
+	switch r {
+	case schema.GroupResource{Resource: "serviceaccounts"}:
+		return name == "default"
+	case schema.GroupResource{Resource: "configmaps"}:
+		return name == "kube-root-ca.crt"
+	}
+	return false
+}

@@ -1,0 +1,202 @@
+package enrol
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// given is what Kubernetes makes in every namespace, in the form of heldBy.
+var given = map[string]string{"/v1 serviceaccounts": "default", "/v1 configmaps": "kube-root-ca.crt"}
+
+// held plays a member's API server, with the kinds of Kubernetes that matter here and what the hub's namespace holds of them.
+type held struct {
+	// objects are the names by group, version and resource, separated by commas.
+	objects map[string]string
+	// broken are paths that are answered with an error.
+	broken string
+	// asked are the paths of lists.
+	asked []string
+	// silence, if it is set, is called in place of an answer to a list, which never comes.
+	silence func()
+}
+
+// served are the kinds of the member by group and version: the resource, the kind, and what may be done with it.
+var served = map[string][]metav1.APIResource{
+	"/v1": {
+		apiResource("configmaps", "ConfigMap"), apiResource("events", "Event"), apiResource("persistentvolumeclaims", "PersistentVolumeClaim"),
+		apiResource("pods", "Pod"), apiResource("secrets", "Secret"), apiResource("serviceaccounts", "ServiceAccount"), apiResource("services", "Service"),
+		{Name: "bindings", Kind: "Binding", Namespaced: true, Verbs: metav1.Verbs{"create"}},
+		{Name: "pods/status", Kind: "Pod", Namespaced: true, Verbs: metav1.Verbs{"get"}},
+		{Name: "nodes", Kind: "Node", Verbs: metav1.Verbs{"list", "delete"}},
+	},
+	"apps/v1":                {apiResource("deployments", "Deployment")},
+	"batch/v1":               {apiResource("cronjobs", "CronJob")},
+	"events.k8s.io/v1":       {apiResource("events", "Event")},
+	"example.org/v1":         {apiResource("events", "Event")},
+	"metrics.k8s.io/v1beta1": {{Name: "pods", Kind: "PodMetrics", Namespaced: true, Verbs: metav1.Verbs{"get", "list"}}},
+}
+
+func apiResource(name, kind string) metav1.APIResource {
+	return metav1.APIResource{Name: name, Kind: kind, Namespaced: true, Verbs: metav1.Verbs{"create", "delete", "get", "list"}}
+}
+
+// ServeHTTP answers discovery, and lists of metadata.
+func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path := strings.Replace(r.URL.Path, "/api/v1", "/apis//v1", 1)
+	if h.broken != "" && strings.HasSuffix(r.URL.Path, h.broken) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		writeJSON(w, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "no right"})
+		return
+	}
+	switch parts := strings.Split(strings.TrimPrefix(path, "/apis/"), "/"); {
+	case path == "/api":
+		writeJSON(w, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
+	case path == "/apis":
+		writeJSON(w, groups())
+	case len(parts) == 2:
+		writeJSON(w, metav1.APIResourceList{
+			TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: strings.Trim(parts[0]+"/"+parts[1], "/"), APIResources: served[parts[0]+"/"+parts[1]],
+		})
+	case len(parts) == 5 && parts[3] == MemberNamespace:
+		h.asked = append(h.asked, r.URL.Path)
+		if !contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList") || r.URL.Query().Get("limit") == "" {
+			http.Error(w, "more is asked for than is needed", http.StatusBadRequest)
+			return
+		}
+		if h.silence != nil {
+			h.silence()
+			<-r.Context().Done()
+			return
+		}
+		writeJSON(w, h.page(parts[0]+"/"+parts[1]+" "+parts[4], r))
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func groups() metav1.APIGroupList {
+	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
+	for _, gv := range slices.Sorted(maps.Keys(served)) {
+		if group, version, _ := strings.Cut(gv, "/"); group != "" {
+			v := metav1.GroupVersionForDiscovery{GroupVersion: gv, Version: version}
+			list.Groups = append(list.Groups, metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
+		}
+	}
+	return list
+}
+
+// page returns one object of a kind, as a server may however many are asked for: the rest is to be asked for.
+func (h *held) page(resource string, r *http.Request) metav1.PartialObjectMetadataList {
+	list := metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{Kind: "PartialObjectMetadataList", APIVersion: "meta.k8s.io/v1"}}
+	names := strings.Split(h.objects[resource], ",")
+	at := slices.Index(names, r.URL.Query().Get("continue")) + 1
+	if name := names[min(at, len(names)-1)]; name != "" {
+		list.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: MemberNamespace, Name: name}}}
+	}
+	if at < len(names)-1 {
+		list.Continue = names[at]
+	}
+	return list
+}
+
+// removed removes a member that has the hub's namespace, and returns what is told, and whether the namespace is still there.
+func removed(ctx context.Context, t *testing.T, h *held) ([]string, bool, error) {
+	t.Helper()
+	server := httptest.NewServer(h)
+	defer server.Close()
+	namespace := &corev1.Namespace{ObjectMeta: owned("", MemberNamespace)}
+	var lines []string
+	c := Clusters{
+		Hub: fake.NewClientBuilder().Build(), Member: fake.NewClientBuilder().WithObjects(namespace).Build(),
+		MemberConfig: &rest.Config{Host: server.URL, Timeout: time.Minute}, Report: func(c Change) { lines = append(lines, c.String()) },
+	}
+	err := Remove(ctx, c, "provider+edge01", "healthscope-clusters")
+	there := c.Member.Get(t.Context(), client.ObjectKeyFromObject(namespace), namespace)
+	if client.IgnoreNotFound(there) != nil {
+		t.Fatal(there)
+	}
+	return lines, there == nil, err
+}
+
+func TestANamespaceGoesWithItsMemberOnlyWhenItIsEmpty(t *testing.T) {
+	const gone, kept = "member: namespace/healthscope-system deleted", "member: namespace/healthscope-system kept: "
+	cases := map[string]struct {
+		objects map[string]string
+		broken  string
+		want    string
+	}{
+		"nothing":                           {nil, "", gone},
+		"events":                            {map[string]string{"/v1 events": "a,b", "events.k8s.io/v1 events": "a,b"}, "", gone},
+		"what cannot be deleted":            {map[string]string{"metrics.k8s.io/v1beta1 pods": "a"}, "", gone},
+		"a Secret":                          {map[string]string{"/v1 secrets": "db"}, "", kept + "it holds secret/db -n healthscope-system"},
+		"a Secret of a usual name":          {map[string]string{"/v1 secrets": "default"}, "", kept + "it holds secret/default -n healthscope-system"},
+		"a volume":                          {map[string]string{"/v1 persistentvolumeclaims": "data"}, "", kept + "it holds persistentvolumeclaim/data -n healthscope-system"},
+		"a Service":                         {map[string]string{"/v1 services": "web"}, "", kept + "it holds service/web -n healthscope-system"},
+		"a Deployment":                      {map[string]string{"apps/v1 deployments": "web"}, "", kept + "it holds deployment.apps/web -n healthscope-system"},
+		"a CronJob":                         {map[string]string{"batch/v1 cronjobs": "nightly"}, "", kept + "it holds cronjob.batch/nightly -n healthscope-system"},
+		"events of another group":           {map[string]string{"example.org/v1 events": "a"}, "", kept + "it holds event.example.org/a -n healthscope-system"},
+		"another account":                   {map[string]string{"/v1 serviceaccounts": "default,z"}, "", kept + "it holds serviceaccount/z -n healthscope-system"},
+		"a kind that may not be listed":     {nil, "/secrets", kept + "cannot find out whether it is empty: cannot list secrets: no right"},
+		"a group that cannot be discovered": {nil, "/apis/metrics.k8s.io/v1beta1", kept + "cannot find out whether it is empty: unable to retrieve the complete list of server APIs: metrics.k8s.io/v1beta1: "},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := &held{objects: maps.Clone(given), broken: c.broken}
+			maps.Copy(h.objects, c.objects)
+			lines, there, err := removed(t.Context(), t, h)
+			if err != nil || len(lines) != 1 || !strings.HasPrefix(lines[0], c.want) || there != (c.want != gone) {
+				t.Errorf("told %q, %v, and the namespace is there: %t; want %q", lines, err, there, c.want)
+			}
+		})
+	}
+}
+
+// TestANamespaceStaysWhenNothingCanBeFoundOut: giving the command again may help.
+func TestANamespaceStaysWhenNothingCanBeFoundOut(t *testing.T) {
+	lines, there, err := removed(t.Context(), t, &held{broken: "/apis"})
+	if err == nil || !contains(err.Error(), `cannot find out whether namespace "healthscope-system" is empty`) || len(lines) > 0 || !there {
+		t.Errorf("told %q, %v, and the namespace is there: %t", lines, err, there)
+	}
+}
+
+func TestANamespaceStaysWhenTheTimeIsOver(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	lines, there, err := removed(ctx, t, &held{silence: cancel})
+	if !errors.Is(err, context.Canceled) || len(lines) > 0 || !there {
+		t.Errorf("told %q, %v, and the namespace is there: %t", lines, err, there)
+	}
+}
+
+func TestEveryKindThatGoesWithANamespaceIsListedOnce(t *testing.T) {
+	h := &held{objects: given}
+	if _, _, err := removed(t.Context(), t, h); err != nil {
+		t.Fatal(err)
+	}
+	of := func(root string, resources ...string) (paths []string) {
+		for _, r := range resources {
+			paths = append(paths, root+"/namespaces/healthscope-system/"+r)
+		}
+		return paths
+	}
+	want := slices.Concat(of("/api/v1", "configmaps", "persistentvolumeclaims", "pods", "secrets", "serviceaccounts", "services"),
+		of("/apis/apps/v1", "deployments"), of("/apis/batch/v1", "cronjobs"), of("/apis/example.org/v1", "events"))
+	slices.Sort(h.asked)
+	if diff := cmp.Diff(want, h.asked); diff != "" {
+		t.Errorf("lists (-want +got):\n%s", diff)
+	}
+}
