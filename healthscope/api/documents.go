@@ -20,6 +20,8 @@ import (
 const (
 	// maxDetailed is how many answers with whole objects are made at once: each can take a hundred MiB while it is made.
 	maxDetailed = 4
+	// maxWaiting is how many requests may wait for that. More would take the place of requests for what is answered at once.
+	maxWaiting = 32
 	// maxReads is how many bundles are read from clusters at once for one answer, and readTime how long that may take. What
 	// has not come by then is left out.
 	maxReads = 16
@@ -70,11 +72,12 @@ type Documents struct {
 	answers  *lru.Cache
 	batches  batches
 	detailed chan struct{}
+	waiting  chan struct{}
 }
 
 // NewDocuments returns a Documents.
 func NewDocuments(o DocumentsOptions) *Documents {
-	return &Documents{DocumentsOptions: o, answers: lru.New(maxKept), detailed: make(chan struct{}, maxDetailed)}
+	return &Documents{DocumentsOptions: o, answers: lru.New(maxKept), detailed: make(chan struct{}, maxDetailed), waiting: make(chan struct{}, maxWaiting)}
 }
 
 // Reset makes the user's rules count anew for what has been decoded already.
@@ -128,7 +131,7 @@ func (d *Documents) compose(ctx context.Context, asked question, q status.Query)
 	now := time.Now()
 	contents := d.decoded.of(view)
 	document := status.New(status.Input{
-		Subject: asked.subject, View: view, Contents: contents.contents, Reports: d.reports(ctx, view, contents, q, now), Policy: d.Policy, Now: now,
+		Subject: asked.subject, View: view, Contents: contents.contents, Reports: d.reports(ctx, asked.subject, view, contents, q, now), Policy: d.Policy, Now: now,
 	}, q)
 	body, err := encode(document)
 	made := encoded{body, tagOf(body)}
@@ -156,14 +159,21 @@ func (d *Documents) view(ctx context.Context, subject appcontext.Subject, q stat
 	return view, nil
 }
 
-// admit waits until one more answer with whole objects may be made. The caller takes a token out of detailed afterwards.
+// admit waits until one more answer with whole objects may be made, unless too many wait already. The caller takes a token out
+// of detailed afterwards.
 func (d *Documents) admit(ctx context.Context) error {
-	select {
-	case d.detailed <- struct{}{}:
+	if acquire(d.detailed) {
 		return nil
-	case <-ctx.Done():
-		return failf(http.StatusServiceUnavailable, "%w: %d answers with whole objects are being made already; try again, or ask for one app or cluster", errBusy, maxDetailed)
 	}
+	if acquire(d.waiting) {
+		defer func() { <-d.waiting }()
+		select {
+		case d.detailed <- struct{}{}:
+			return nil
+		case <-ctx.Done():
+		}
+	}
+	return failf(http.StatusServiceUnavailable, "%w: %d answers with whole objects are being made already; try again, or ask for one app or cluster", errBusy, maxDetailed)
 }
 
 // isOfContextsOnly says whether an answer depends on nothing but contexts: neither on clusters, nor on the time.
@@ -197,8 +207,8 @@ func viewFailure(q status.Query, err error) error {
 }
 
 // reports returns what is known of the clusters that a query asks about: what the hub sees, and for a cluster that it does not see what was saved in the context.
-func (d *Documents) reports(ctx context.Context, view appcontext.View, contents *decoded, q status.Query, now time.Time) map[status.Place]status.Report {
-	expected := contents.contents.Expected(q)
+func (d *Documents) reports(ctx context.Context, subject appcontext.Subject, view appcontext.View, contents *decoded, q status.Query, now time.Time) map[status.Place]status.Report {
+	expected := contents.contents.Expected(subject, q)
 	if len(expected) == 0 {
 		return nil
 	}
@@ -207,7 +217,7 @@ func (d *Documents) reports(ctx context.Context, view appcontext.View, contents 
 	for i, e := range expected {
 		s, seen := d.Clusters.Bundle(e.Cluster, e.BundleName, meta.Namespace)
 		if saved := contents.saved(e, seen, d.HealthChecks); saved != nil {
-			s = Sighting{Report: status.SavedReport(saved, d.Policy, view.Seen(e.Saved, e.SavedRevision), now)}
+			s = Sighting{Report: savedReport(s.Report, status.SavedReport(saved, d.Policy, view.Seen(e.Saved, e.SavedRevision), now))}
 		}
 		sightings[i] = s
 	}
@@ -219,6 +229,16 @@ func (d *Documents) reports(ctx context.Context, view appcontext.View, contents 
 		reports[e.Place] = sightings[i].Report
 	}
 	return reports
+}
+
+// savedReport returns what was saved of a bundle. While its cluster is known and cannot be seen, nobody can tell whether it still
+// holds.
+func savedReport(seen, saved status.Report) status.Report {
+	if seen.Lost {
+		saved.Lost, saved.Reason, saved.Message = true, seen.Reason, seen.Message
+		saved.Members = healthscope.Lost(saved.Members, seen.Reason, seen.Message, saved.LastSeen)
+	}
+	return saved
 }
 
 // read reads whole bundles. One that cannot be read is left out: its objects are not at hand.

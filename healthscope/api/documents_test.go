@@ -103,7 +103,7 @@ type memoryClusters struct {
 
 func (m memoryClusters) Bundle(cluster, name, _ string) (Sighting, bool) {
 	s, ok := m.seen[[2]string{cluster, name}]
-	if cluster == "west+away" {
+	if cluster == "west+away" || cluster == "west+former" {
 		return Sighting{Report: status.Report{Lost: true, Reason: healthscope.ReasonClusterUnreachable, Message: "no answer"}}, false
 	}
 	return s, ok
@@ -140,6 +140,7 @@ func fixtures(t testing.TB) (*memoryContexts, memoryClusters) {
 		put(autumnID, "web", "west+bonn", "web+Deployment", deployment, "Applied", "").
 		put(autumnID, "web", "west+berlin", "web+Deployment", deployment, "Applied", savedWeb).
 		put(autumnID, "web", "west+away", "web+Deployment", deployment, "Applied", "").
+		put(autumnID, "web", "west+former", "web+Deployment", deployment, "Applied", savedWeb).
 		put(autumnID, "web", "west+lost", "web+Deployment", deployment, "Applied", "").
 		put(autumnID, "broken", "west+bonn", "x+ConfigMap", ": no object", "Failed", "").snapshot(t)
 	network := etcdKeys{}.put(networkID, "network-intents", "west+bonn", "net+Network", "apiVersion: k8s.plugin.opnfv.org/v1alpha1\nkind: Network\n", "Applied", "").snapshot(t)
@@ -253,16 +254,19 @@ func clustersOf(t *testing.T, d status.Document, app string) map[string]status.C
 
 func TestDocumentsSayWhereWhatTheyShowComesFrom(t *testing.T) {
 	clusters := clustersOf(t, document(t, manyDocuments(t), autumnURL+"?health=true&type=all"), "web")
-	want := map[string]struct{ state, reason, source string }{
-		"bonn":   {"Failed", "CrashLoopBackOff", ""},
-		"berlin": {"Ready", "", "context"},
-		"away":   {"Unknown", string(healthscope.ReasonClusterUnreachable), ""},
-		"lost":   {"Unknown", string(healthscope.ReasonClusterUnreachable), ""},
+	want := map[string]struct{ state, reason, last, source string }{
+		"bonn":   {"Failed", "CrashLoopBackOff", "", ""},
+		"berlin": {"Ready", "", "", "context"},
+		"away":   {"Unknown", string(healthscope.ReasonClusterUnreachable), "", ""},
+		"former": {"Unknown", string(healthscope.ReasonClusterUnreachable), "Ready", "context"},
+		"lost":   {"Unknown", string(healthscope.ReasonClusterUnreachable), "Ready", ""},
 	}
 	for name, tt := range want {
 		c := clusters[name]
-		if len(c.Resources) != 1 || c.Resources[0].Health.State != tt.state || c.Resources[0].Health.Reason != tt.reason || c.Source != tt.source {
+		if len(c.Resources) != 1 || c.Source != tt.source {
 			t.Errorf("%s: %+v, want %+v", name, c, tt)
+		} else if h := c.Resources[0].Health; h.State != tt.state || h.Reason != tt.reason || h.LastState != tt.last {
+			t.Errorf("%s: %+v, want %+v", name, h, tt)
 		}
 	}
 }

@@ -132,6 +132,7 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request, s stream) {
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()
 	for out.err == nil {
+		out.rest()
 		select {
 		case <-r.Context().Done():
 			return
@@ -307,12 +308,18 @@ func (e *events) write(text []byte) {
 	if e.err != nil {
 		return
 	}
-	// Where no deadline can be set, there is none: then w is no connection.
-	_ = e.control.SetWriteDeadline(time.Now().Add(e.patience))
+	e.within(e.patience)
 	if _, e.err = e.w.Write(text); e.err == nil {
 		e.err = e.control.Flush()
 	}
 }
+
+// rest puts the deadline off beyond the next heartbeat and what is looked at before it: over HTTP/2, a deadline ends a stream also
+// when nothing is being written. There is always one, which over HTTP/1 counts for the end of the stream.
+func (e *events) rest() { e.within(heartbeat + streamWriteTimeout) }
+
+// within sets the deadline for writing. Where none can be set, there is none: then w is no connection.
+func (e *events) within(limit time.Duration) { _ = e.control.SetWriteDeadline(time.Now().Add(limit)) }
 
 // drainKey is the key of a request's context for the channel that is closed when its server begins to stop.
 type drainKey struct{}

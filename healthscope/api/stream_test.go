@@ -214,31 +214,37 @@ func TestStreamLivesAndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		scopes := newChanging(manyScopes())
 		l, stop := listen(t, Options{Scopes: scopes}, "/scopes?watch=true", nil)
-		defer closeAtEnd(t, l)
-		began := time.Now()
-		expect[ScopeList](t, l, "snapshot")
-		for i := range 5 { // Longer than any deadline of the server's.
-			name, text, err := l.event()
-			if took := time.Since(began); name != "comment" || text != "heartbeat" || took != time.Duration(i+1)*heartbeat {
-				t.Fatalf("%s %q after %s: %v", name, text, took, err)
-			}
-		}
-		stopped := make(chan error, 1)
-		go func() { stopped <- stop() }()
-		began = time.Now()
-		if name, text, err := l.event(); name != "comment" || !strings.Contains(text, "the server stops") {
-			t.Errorf("%s %q: %v", name, text, err)
-		}
-		if _, _, err := l.event(); !errors.Is(err, io.EOF) {
-			t.Errorf("the stream goes on, or breaks: %v", err)
-		}
-		if err := <-stopped; err != nil || time.Since(began) > time.Second {
-			t.Errorf("serve ended after %s: %v", time.Since(began), err)
-		}
-		if scopes.watched() != 0 {
-			t.Error("somebody still waits for changes")
-		}
+		livesAndEnds(t, scopes, l, stop)
 	})
+}
+
+// livesAndEnds asserts that a stream of scopes outlives all deadlines, and ends with its server.
+func livesAndEnds(t *testing.T, scopes *changing, l listening, stop func() error) {
+	t.Helper()
+	defer closeAtEnd(t, l)
+	began := time.Now()
+	expect[ScopeList](t, l, "snapshot")
+	for i := range 5 { // Longer than any deadline of the server's.
+		name, text, err := l.event()
+		if took := time.Since(began); name != "comment" || text != "heartbeat" || took != time.Duration(i+1)*heartbeat {
+			t.Fatalf("%s %q after %s: %v", name, text, took, err)
+		}
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- stop() }()
+	began = time.Now()
+	if name, text, err := l.event(); name != "comment" || !strings.Contains(text, "the server stops") {
+		t.Errorf("%s %q: %v", name, text, err)
+	}
+	if _, _, err := l.event(); !errors.Is(err, io.EOF) {
+		t.Errorf("the stream goes on, or breaks: %v", err)
+	}
+	if err := <-stopped; err != nil || time.Since(began) > time.Second {
+		t.Errorf("serve ended after %s: %v", time.Since(began), err)
+	}
+	if scopes.watched() != 0 {
+		t.Error("somebody still waits for changes")
+	}
 }
 
 // revocable is a Guard that refuses everything once its rights are revoked.

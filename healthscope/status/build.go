@@ -66,7 +66,7 @@ func New(in Input, q Query) Document {
 		var state appcontext.State
 		if in.Contents != nil {
 			state = in.Contents.state
-			b.document.Problems = in.Contents.problems
+			b.document.Problems = in.Contents.problemsOf(in.Subject)
 		}
 		b.life = lifecycleOf(in.ContextID, state, in.Info.Actions)
 		b.document.Status = string(state)
@@ -126,13 +126,10 @@ func (b *builder) apps() {
 	b.matched.apps, b.matched.clusters, b.matched.resources = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range b.Contents.apps {
 		a := &b.Contents.apps[i]
-		if !selects(b.query.Apps, a.name) {
-			continue
-		}
 		wire := App{Name: a.name}
 		var u rollup
 		for _, p := range a.places {
-			if selects(b.query.Clusters, p.Cluster) {
+			if selected(b.Subject, b.query, p.Place) {
 				b.place(&wire, &u, p)
 			}
 		}

@@ -13,6 +13,9 @@ import (
 // unreadable is the word for a state in the context that cannot be read, or that nothing is known of.
 const unreadable = "Unknown"
 
+// networkIntents is the app that has the network intents of clusters.
+const networkIntents = "network-intents"
+
 // maxProblems is how many places a document names at most that cannot be read.
 const maxProblems = 20
 
@@ -33,7 +36,14 @@ type Contents struct {
 	apps     []app
 	places   map[Place]*place
 	bodies   map[appcontext.Handle]body
-	problems []string
+	problems []problem
+}
+
+// problem is something in a context that cannot be read.
+type problem struct {
+	// at is the place it belongs to; the zero value for what is of the whole context.
+	at   Place
+	text string
 }
 
 type app struct {
@@ -99,11 +109,7 @@ func Decode(view appcontext.View, previous *Contents) *Contents {
 	for _, a := range view.Context.Apps() {
 		d.app(a)
 	}
-	slices.Sort(d.problems)
-	if len(d.problems) > maxProblems {
-		more := len(d.problems) - maxProblems + 1
-		d.problems = append(slices.Clip(d.problems[:maxProblems-1]), fmt.Sprintf("%d more", more))
-	}
+	slices.SortFunc(d.problems, func(a, b problem) int { return strings.Compare(a.text, b.text) })
 	return d.Contents
 }
 
@@ -115,10 +121,12 @@ type decoder struct {
 	// status is the context with the states.
 	status    *appcontext.Snapshot
 	namespace string
+	// at is the place that is being decoded.
+	at Place
 }
 
 func (d *decoder) problemf(format string, args ...any) {
-	d.problems = append(d.problems, fmt.Sprintf(format, args...))
+	d.problems = append(d.problems, problem{d.at, fmt.Sprintf(format, args...)})
 }
 
 // check notes a value that cannot be read. What is in it is not repeated: it may be a secret.
@@ -134,7 +142,8 @@ func (d *decoder) app(a appcontext.App) {
 	clusters := a.Clusters()
 	decoded.places = make([]*place, 0, len(clusters))
 	for _, c := range clusters {
-		p := &place{Place: Place{a.Name(), c.Name()}, bundle: states.BundleName()}
+		d.at = Place{a.Name(), c.Name()}
+		p := &place{Place: d.at, bundle: states.BundleName()}
 		var ok bool
 		if p.provider, p.cluster, ok = c.Split(); !ok {
 			p.provider, p.cluster = "", c.Name()
@@ -239,16 +248,41 @@ type Expected struct {
 	SavedRevision int64
 }
 
-// Expected returns the places for which the document of a query needs a Report, in the order of the document. A query
-// about rsync alone needs none.
-func (c *Contents) Expected(q Query) []Expected {
+// concerns says whether the document of a subject tells of a place in its context. That of a cluster tells of its network
+// intents only, whatever else the context has: who may ask about a cluster may not see another.
+func concerns(s appcontext.Subject, at Place) bool {
+	return s.Cluster == "" || at == Place{networkIntents, s.Provider + "+" + s.Cluster}
+}
+
+// selected says whether the document of a query about a subject tells of a place.
+func selected(s appcontext.Subject, q Query, at Place) bool {
+	return concerns(s, at) && selects(q.Apps, at.App) && selects(q.Clusters, at.Cluster)
+}
+
+// problemsOf names what of a subject cannot be read.
+func (c *Contents) problemsOf(s appcontext.Subject) []string {
+	var found []string
+	for _, p := range c.problems {
+		if p.at == (Place{}) || concerns(s, p.at) {
+			found = append(found, p.text)
+		}
+	}
+	if more := len(found) - maxProblems + 1; more > 1 {
+		found = append(found[:maxProblems-1], fmt.Sprintf("%d more", more))
+	}
+	return found
+}
+
+// Expected returns the places for which the document of a query about a subject needs a Report, in the order of the document.
+// A query about rsync alone needs none.
+func (c *Contents) Expected(s appcontext.Subject, q Query) []Expected {
 	if c == nil || !q.usesClusters() {
 		return nil
 	}
 	var expected []Expected
 	for _, a := range c.apps {
 		for _, p := range a.places {
-			if !selects(q.Apps, p.App) || !selects(q.Clusters, p.Cluster) {
+			if !selected(s, q, p.Place) {
 				continue
 			}
 			e := Expected{Place: p.Place, BundleName: p.bundle}

@@ -220,7 +220,7 @@ func TestBeforeAndAfterContexts(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			tt.in.Contents = status.Decode(tt.in.View, nil)
-			check(t, "places", 0, len(tt.in.Contents.Expected(query(t, "type=all"))))
+			check(t, "places", 0, len(tt.in.Contents.Expected(tt.in.Subject, query(t, "type=all"))))
 			d := status.New(tt.in, query(t, "output=small"))
 			if d.Status != "" || d.Apps != nil || d.RsyncStatus != nil || d.ClusterStatus != nil || len(d.State.Actions) != len(tt.in.Info.Actions) {
 				t.Errorf("document %s", wire(t, d))
@@ -260,9 +260,9 @@ func TestAnUpdatedGroup(t *testing.T) {
 	check(t, "status", "Updated", d.Status)
 	check(t, "resources", map[string]string{"web/berlin/Pod/web": "Applied|", "web/berlin/Pod/new": "Failed|", "web/berlin/Pod/later": "Pending|"}, words(d))
 	want := []status.Expected{{Place: berlin, BundleName: "42-web", Saved: "/context/42/app/web/cluster/west+berlin/status/", SavedRevision: 7}}
-	check(t, "expected", want, in.Contents.Expected(query(t, "type=cluster")))
-	check(t, "expected of rsync", 0, len(in.Contents.Expected(query(t, "type=rsync"))))
-	check(t, "expected elsewhere", 0, len(in.Contents.Expected(query(t, "type=cluster&cluster=west%2Bbonn"))))
+	check(t, "expected", want, in.Contents.Expected(group, query(t, "type=cluster")))
+	check(t, "expected of rsync", 0, len(in.Contents.Expected(group, query(t, "type=rsync"))))
+	check(t, "expected elsewhere", 0, len(in.Contents.Expected(group, query(t, "type=cluster&cluster=west%2Bbonn"))))
 }
 
 // TestWhatIsUnchangedIsNotParsedAgain, and what has changed is.

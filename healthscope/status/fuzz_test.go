@@ -34,7 +34,7 @@ func FuzzStatus(f *testing.F) {
 			return
 		}
 		in.Info.Actions = append(in.Info.Actions, appcontext.Action{State: appcontext.ActionState(state), ContextID: app, Time: noon.AddDate(9000, 0, 0)})
-		for _, e := range in.Contents.Expected(q) {
+		for _, e := range in.Contents.Expected(in.Subject, q) {
 			in.Reports[e.Place] = status.SavedReport(in.Contents.SavedBundle(e.Place, nil), in.Policy, noon, noon)
 		}
 		d := status.New(in, q)
@@ -62,6 +62,7 @@ func FuzzIdentity(f *testing.F) {
 		`{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"x"}}`, "apiVersion: v1\nkind: Pod\n  Template\n", "apiVersion: v1\nkind: Pod\ndata:\n  x: \"\nkind: Service\n\"\n",
 		"apiVersion: v1\nkind: Pod\nmetadata:\n  labels:\n    namespace: other\n  namespace: yes-it-is\n", "apiVersion: v1\nkind: Pod\nkind: Service\n", "apiVersion: v1\nkind: true\n", "nil", "",
 		"apiVersion: v1\nkind: Pod\nmetadata:\n  annotations:\n    a: |\n      namespace: other\n\n  namespace: x\nspec:\n  a: {b: c}\n", "apiVersion: v1\nkind: Pod\nmetadata:\n |\n  namespace:x", "apiVersion: v1\nkind: Pod\nmetadata:\n  namespace:x\n", "apiVersion: v1\nkind: Pod\nmetadata:\n  labels:\n    namespace: other\n",
+		"apiVersion: v1\nkind: Pod\nmetadata:\n    # who\n  name: a\n  namespace: store\n", "# it's\napiVersion: v1\nkind: Pod\n  # not more\nmetadata:\n# who\n  namespace: store # {\n",
 		"apiVersion: v1\nkind: Pod\nmetadata:\n  x: \"a\n  namespace: other\n  b\"\n", "a: [\nkind: Pod]\nkind: Job\napiVersion: batch/v1\n",
 	} {
 		f.Add(text)

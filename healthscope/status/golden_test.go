@@ -71,7 +71,7 @@ func autumn(t testing.TB, instance string) status.Input {
 // live makes reports of what is saved in the context, as if the hub saw it.
 func live(in *status.Input) {
 	all := status.Query{Type: status.TypeAll, Output: status.OutputAll}
-	for _, e := range in.Contents.Expected(all) {
+	for _, e := range in.Contents.Expected(in.Subject, all) {
 		r := status.SavedReport(in.Contents.SavedBundle(e.Place, nil), healthscope.DefaultPolicy(), noon, noon)
 		r.Saved = false
 		in.Reports[e.Place] = r

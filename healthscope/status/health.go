@@ -185,13 +185,17 @@ var inDoubt = map[healthscope.Reason]string{
 }
 
 // missing returns a result as Judge sees it, with the time at which users asked for the context: policy says how long a
-// resource may be missing.
+// resource may be missing. It does not say since when something is missing: that may have been there until a moment ago.
 func (b *builder) missing(r *row, state healthscope.State, reason healthscope.Reason, message string) *healthscope.Member {
 	m := b.result(r, state, reason, message)
 	if state == healthscope.Pending || state == healthscope.NotPresent {
 		m.Since = b.life.begun
 	}
-	return &healthscope.Judge([]healthscope.Result{m.Result}, b.Policy, b.Now).Members[0]
+	judged := &healthscope.Judge([]healthscope.Result{m.Result}, b.Policy, b.Now).Members[0]
+	if judged.State == healthscope.NotPresent && judged.Counts == healthscope.Failed {
+		judged.Since = time.Time{}
+	}
+	return judged
 }
 
 // result returns a result about a resource that is not in its bundle.

@@ -85,8 +85,8 @@ type scanner struct {
 func (s *scanner) line(line string) bool {
 	inner := strings.TrimLeft(line, " ")
 	depth := len(line) - len(inner)
-	if inner == "" {
-		return true
+	if inner == "" || inner[0] == '#' {
+		return true // Comments may be indented in any way.
 	}
 	if s.taken > 0 && depth >= s.taken || spans(line) {
 		return false // The value goes on.

@@ -1,0 +1,75 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// newCertificate returns a certificate for localhost, and those who trust it.
+func newCertificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{DNSNames: []string{"localhost"}, NotBefore: time.Now(), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusted := x509.NewCertPool()
+	trusted.AddCert(certificate)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, trusted
+}
+
+// listenHTTPS is listen over HTTP/2.
+func listenHTTPS(t *testing.T, o Options, target string) (l listening, stop func() error) {
+	t.Helper()
+	certificate, trusted := newCertificate(t)
+	server := NewServer(ServerOptions{Address: "pipe", Handler: NewHandler(o), TLS: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}})
+	listener := newPipes()
+	ctx, cancel := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- server.serve(ctx, listener) }()
+	client := &http.Transport{
+		ForceAttemptHTTP2: true,
+		TLSClientConfig:   &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS13},
+		DialContext:       func(context.Context, string, string) (net.Conn, error) { return listener.dial(), nil },
+	}
+	t.Cleanup(client.CloseIdleConnections)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://localhost"+target, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.RoundTrip(r) //nolint:bodyclose // It is closed by the caller.
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response.ProtoMajor != 2 || response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != typeStream {
+		t.Fatalf("%s, status %d, header %v", response.Proto, response.StatusCode, response.Header)
+	}
+	return listening{response.Body, bufio.NewReader(response.Body)}, func() error { cancel(); return <-ran }
+}
+
+// TestStreamLivesAndEndsOverHTTPS asserts that a quiet stream lives also where a deadline ends it although nobody writes.
+func TestStreamLivesAndEndsOverHTTPS(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scopes := newChanging(manyScopes())
+		l, stop := listenHTTPS(t, Options{Scopes: scopes}, "/scopes?watch=true")
+		livesAndEnds(t, scopes, l, stop)
+	})
+}
