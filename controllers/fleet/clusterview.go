@@ -42,15 +42,19 @@ func (v *View) Clusters() []string {
 	return slices.Sorted(maps.Keys(v.clusters))
 }
 
-// State returns what is known of a cluster itself; false when no cluster of that name is known.
+// State returns what is known of a cluster itself; false when there is no cluster of that name. Before it is known which
+// clusters there are, any may be one, and is not connected yet.
 func (v *View) State(cluster string) (ClusterState, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	c, ok := v.clusters[cluster]
-	if !ok {
+	switch c, ok := v.clusters[cluster]; {
+	case ok:
+		return c.now(), true
+	case v.complete:
 		return ClusterState{}, false
+	default:
+		return ClusterState{Name: cluster, Reachability: Connecting, Message: "it is not known yet which clusters there are"}, true
 	}
-	return c.now(), true
 }
 
 // now returns the state with the time when the cluster was seen last.

@@ -214,3 +214,25 @@ func TestEachClusterArrivesOnce(t *testing.T) {
 		t.Errorf("a cluster that was forgotten comes back as arrival %d of %d, want 4 of 4", s.Arrival, v.Arrivals())
 	}
 }
+
+// TestAnyClusterMayBeOneBeforeAllAreKnown has a hub that cannot read its Secrets: what is remembered of clusters must not be taken for gone.
+func TestAnyClusterMayBeOneBeforeAllAreKnown(t *testing.T) {
+	t.Parallel()
+	v := newView("local")
+	var told []*ClusterState
+	v.SubscribeClusters(func(before, after *ClusterState) {
+		if *before == *after {
+			told = append(told, after)
+		}
+	})
+	if s, known := v.State("edge"); !known || s.Reachability != Connecting || s.Name != "edge" || s.Message == "" {
+		t.Errorf("want a cluster that is not connected yet and why, got %+v, %t", s, known)
+	}
+	v.completed()
+	if s, known := v.State("edge"); known {
+		t.Errorf("want no such cluster, got %+v", s)
+	}
+	if v.completed(); len(told) != 1 || told[0].Name != "local" {
+		t.Errorf("those who look at clusters are told %d times that all are known, want once", len(told))
+	}
+}

@@ -35,6 +35,9 @@ const (
 	eventNameRefused = "NameRefused"
 )
 
+// maxNote bounds the text of an event, in bytes. Kubernetes refuses one of more than 1 KiB, and the event would be lost.
+const maxNote = 1000
+
 // eventAction is what the controller is doing whenever it has something to say of a cluster.
 const eventAction = "Connect"
 
@@ -216,7 +219,7 @@ func (h *hub) tellf(w wish, kind, reason, format string, args ...any) {
 	if w.secret == nil || w.maintenance != "" && kind == corev1.EventTypeWarning {
 		return
 	}
-	t := told{w.secret, kind, reason, fmt.Sprintf(format, args...)}
+	t := told{w.secret, kind, reason, cut(fmt.Sprintf(format, args...), maxNote)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.untold, w.secret.UID)

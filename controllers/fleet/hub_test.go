@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -129,5 +131,26 @@ func TestWarningsWaitUntilAReplicaLeads(t *testing.T) {
 	slices.Sort(got)
 	if want := []string{"Normal Connected all is well", "Warning KubeconfigRefused no server", "Warning MonitorMissing no Lease", "Warning Unreachable no answer"}; !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
+// TestAnEventIsNotTooLongForKubernetes has a kubeconfig refused for more than an event may hold: it must be told all the same, before and after this replica leads.
+func TestAnEventIsNotTooLongForKubernetes(t *testing.T) {
+	t.Parallel()
+	elected := make(chan struct{})
+	recorder := events.NewFakeRecorder(10)
+	h := &hub{ctx: t.Context(), elected: elected, recorder: recorder}
+	w := wish{secret: &corev1.ObjectReference{UID: "edge"}}
+	problems := strings.Repeat("users[ä].user.exec: Forbidden, ", 100)
+	h.tellf(w, corev1.EventTypeWarning, eventRefused, "%s", problems)
+	close(elected)
+	h.tellAtLast()
+	h.tellf(w, corev1.EventTypeWarning, eventRefused, "x%s", problems) // Cut elsewhere, in a character or not.
+	h.tellf(w, corev1.EventTypeWarning, eventRefused, "%s", problems[:maxNote])
+	for _, want := range []string{problems[:900], "x" + problems[:900], problems[:maxNote]} {
+		note := strings.TrimPrefix(<-recorder.Events, "Warning "+eventRefused+" ")
+		if len(note) > 1024 || !utf8.ValidString(note) || !strings.HasPrefix(note, want) {
+			t.Errorf("a note of %d bytes: %q", len(note), note)
+		}
 	}
 }

@@ -31,17 +31,18 @@ type problem struct {
 // outage says whether the kind fails to be read without having been refused.
 func (p *problem) outage() bool { return p.reason == healthscope.ReasonNotSynced }
 
-// fail notes why the kind cannot be seen, and tells if that is news. Of problems
-// with the same reason the first stays: the texts of errors hold ports and numbers, which change with every attempt.
+// fail notes why the kind cannot be seen, and tells if that is news.
 func (w *kindWatch) fail(p *problem) {
 	w.mu.Lock()
-	if w.doubts(p, time.Now()) {
+	now := time.Now()
+	if w.doubts(p, now) {
 		w.mu.Unlock()
 		return
 	}
-	news := w.problem == nil || w.problem.reason != p.reason
+	other := w.problem == nil || w.problem.reason != p.reason
+	news := other || w.wording.changes(w.problem.message, p.message, now)
 	if news {
-		w.problem = p
+		w.problem, w.wording = p, wording{}
 	}
 	if p.reason == healthscope.ReasonKindNotFound && w.unserved != nil {
 		w.unserved()

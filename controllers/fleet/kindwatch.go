@@ -45,6 +45,8 @@ type kindWatch struct {
 	unserved context.CancelFunc
 	synced   bool
 	problem  *problem
+	// wording decides whether the problem is told of in other words.
+	wording wording
 	// refused is since when every attempt to read the kind is refused, silent since when every one fails without
 	// having been refused, and failing since when every one fails in any way; zero when they do not.
 	refused, silent, failing time.Time

@@ -63,10 +63,12 @@ type lease struct {
 	mark string
 	// duration is how long the monitor says it lasts.
 	duration time.Duration
-	// renewed is when the hub saw it renewed last; or when it saw it first, or saw it again after an outage.
+	// renewed is when the hub saw it renewed last; or when it saw it first, or until when it could not see it in an outage.
 	renewed time.Time
 	// awaited is true after an outage, until it is seen renewed: the monitor may not have outlived it.
 	awaited bool
+	// excused is true after an outage, until the Lease is read: that it was not seen renewed says nothing.
+	excused bool
 }
 
 // liveness decides from what a hub hears of a cluster whether it sees it. It
@@ -92,8 +94,9 @@ type liveness struct {
 	bundles readState
 	leases  readState
 	lease   lease
-	// verdict is what was said last.
+	// verdict is what was said last, and wording decides whether the same is said in other words.
 	verdict verdict
+	wording wording
 }
 
 // verdict is what liveness comes to.
@@ -124,10 +127,14 @@ func (l *liveness) unanswered(now time.Time, cause string) {
 // resumed notes that something is current.
 func (l *liveness) resumed(s *readState, now time.Time) {
 	l.answered(now)
-	*s = readState{current: true, since: now}
-	if s == &l.leases && l.lease.awaited {
-		l.lease.renewed = later(l.lease.renewed, now) // The monitor has had no chance to renew it either.
+	if l.lease.excused && !l.leases.current {
+		l.lease.renewed = later(l.lease.renewed, now) // The monitor has had no chance to renew it either, or nobody could see it.
+		l.leases.refused = time.Time{}                // Bundles may be let in again before the Lease is asked for.
 	}
+	if s == &l.leases {
+		l.lease.excused = false // Once for an outage: watches may end again and again, and the monitor not be there.
+	}
+	*s = readState{current: true, since: now}
 }
 
 // interrupted notes that a watch has ended.
@@ -191,6 +198,9 @@ func (l *liveness) suspected() time.Time {
 // trial returns how long a suspicion lasts before it is believed.
 func (l *liveness) trial() time.Duration { return l.timeout + slack }
 
+// silent says whether that the API server does not answer is believed.
+func (l *liveness) silent(now time.Time) bool { return !now.Before(l.suspected().Add(l.trial())) }
+
 // wantsProbe says whether the API server is to be asked whether it is there.
 func (l *liveness) wantsProbe(now time.Time) bool {
 	return !l.off && (l.heard.IsZero() || !now.Before(l.suspected()))
@@ -206,14 +216,20 @@ func (l *liveness) staleAfter() time.Duration { return max(minStaleTime, l.lease
 // assess returns what the cluster's reachability is now.
 func (l *liveness) assess(now time.Time) verdict {
 	v := l.judge(now)
+	if v.reach == Unreachable || v.reach == Forbidden {
+		l.lease.awaited, l.lease.excused = l.lease.present, l.lease.present
+	}
+	if l.lease.awaited && l.silent(now) {
+		l.lease.renewed = later(l.lease.renewed, now) // Watches may outlive the silence, and bring the Lease in a moment.
+	}
 	if l.local && v.reach == Unreachable {
 		v = l.verdict
 	}
-	if v.reach == Unreachable || v.reach == Forbidden {
-		l.lease.awaited = l.lease.present
-	}
-	if v.reach == l.verdict.reach && v.blind == l.verdict.blind && v.reach != Connecting {
-		v = l.verdict // Texts of errors hold ports and numbers, which change with every attempt.
+	switch {
+	case v.reach != l.verdict.reach || v.blind != l.verdict.blind || v.reach == Connecting:
+		l.wording = wording{}
+	case !l.wording.changes(l.verdict.message, v.message, now):
+		v = l.verdict
 	}
 	l.verdict = v
 	return v
@@ -225,7 +241,7 @@ func (l *liveness) judge(now time.Time) verdict {
 		return l.wait("its bundles are being read")
 	case l.off:
 		return verdict{reach: Connected}
-	case !now.Before(l.suspected().Add(l.trial())):
+	case l.silent(now):
 		return verdict{reach: Unreachable, message: "the API server does not answer" + because(l.causeOfSilence())}
 	case denied != "":
 		return verdict{reach: Forbidden, message: denied}
@@ -345,10 +361,13 @@ func (l *liveness) lastSeen(reach Reachability) time.Time {
 }
 
 // inherit makes a new connection to a cluster go on where the old one ends.
-func (l *liveness) inherit(from *liveness) {
+func (l *liveness) inherit(from *liveness, now time.Time) {
 	l.verdict, l.own = from.verdict, from.own
-	if l.lease.since.IsZero() {
-		l.lease = from.lease
+	if !l.lease.since.IsZero() {
+		return
+	}
+	if l.lease = from.lease; l.lease.awaited {
+		l.lease.renewed = later(l.lease.renewed, now) // The old connection could not see it renewed.
 	}
 }
 
@@ -377,11 +396,4 @@ func later(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-func because(cause string) string {
-	if cause == "" {
-		return ""
-	}
-	return ": " + cause
 }

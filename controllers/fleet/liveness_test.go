@@ -110,7 +110,7 @@ func (s *simulation) streams() {
 	switch {
 	case s.deniedLease:
 		s.fail(&l.leases, refusal, "no right to see the Lease", &s.leasing)
-	case !s.leasing && s.watching:
+	case !s.leasing && s.watching && (l.lease.since.IsZero() || s.now.Sub(l.bundles.since) >= tick): // After an outage bundles are read before the Lease.
 		l.resumed(&l.leases, s.now)
 		s.leasing = true
 	}
@@ -201,6 +201,7 @@ func TestLiveness(t *testing.T) {
 		"a Lease that may not be seen":              {steps: []step{{time.Minute, weather{deniedLease: true}}}, want: []Reachability{Connecting, MonitorMissing}, message: "no right to see the Lease"},
 		"a Lease that may not be seen and need not": {steps: []step{{time.Minute, weather{deniedLease: true, foreign: true}}}, want: []Reachability{Connected}},
 		"the hub's own cluster is never away":       {local: true, steps: []step{{time.Minute, well}, {time.Hour, weather{dead: true}}, {time.Minute, well}}, want: []Reachability{Connected}},
+		"the hub's own monitor does not outlive it": {local: true, steps: []step{{time.Minute, well}, {time.Hour, weather{dead: true}}, {time.Minute, weather{silentMonitor: true}}}, want: []Reachability{Connected, MonitorStale}},
 		"the hub's own monitor ends":                {local: true, steps: []step{{time.Minute, well}, {time.Hour, weather{silentMonitor: true}}}, want: []Reachability{Connected, MonitorStale}},
 	}
 	for name, tc := range cases {

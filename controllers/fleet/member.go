@@ -169,9 +169,9 @@ func (m *member) adopt(ctx context.Context, w wish) {
 }
 
 // settle takes a connection into use through which objects can be read and bundles cannot, because they are not served
-// there, when there is none through which they were. It stays in use until another one is as good, or its bundles have been read.
+// there, when there is none through which they can. It stays in use until another one is as good, or its bundles have been read.
 func (m *member) settle() {
-	if m.next == nil || m.current != nil && m.current.known {
+	if m.next == nil || m.readsBundles() {
 		return
 	}
 	var v verdict
@@ -185,6 +185,13 @@ func (m *member) settle() {
 	m.hub.takeBack(m.wish, eventRefused, eventRotationFailed)
 	m.attach(m.current)
 	m.hangUp(old)
+}
+
+// readsBundles says whether bundles are read through the connection in use, as far as is known. Once it reads them no
+// more, because they are not served or nobody is let in, it has nothing that a new one has not.
+func (m *member) readsBundles() bool {
+	lost := !m.state.Answers() && m.state.Reachability != Connecting || m.state.blind
+	return m.current != nil && m.current.known && !lost
 }
 
 // promote puts a connection into use whose bundles have been read.
@@ -203,7 +210,7 @@ func (m *member) promote(c *connection) {
 	if old != nil {
 		var before liveness
 		old.pulse.ask(func(l *liveness, _ time.Time) { before = *l })
-		c.pulse.tell(func(l *liveness, _ time.Time) { l.inherit(&before) })
+		c.pulse.tell(func(l *liveness, now time.Time) { l.inherit(&before, now) })
 	}
 	m.pulse.Store(c.pulse)
 	m.keeper.stock(c)

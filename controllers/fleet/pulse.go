@@ -137,9 +137,12 @@ func isTooNew(err error) bool {
 }
 
 // shortened bounds the text of an error.
-func shortened(text string) string {
-	if len(text) > maxErrorText {
-		text = strings.ToValidUTF8(text[:maxErrorText-3], "") + "..."
+func shortened(text string) string { return cut(text, maxErrorText) }
+
+// cut bounds a text to so many bytes.
+func cut(text string, most int) string {
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most-3], "") + "..."
 	}
 	return text
 }

@@ -190,7 +190,7 @@ func (v *View) completed() {
 			return
 		}
 		v.complete = true
-		for _, notify := range v.watchers { // What was put off for want of this can be done now.
+		for _, notify := range v.watchers { // What was put off for want of this can be done now: before and after are the same.
 			own := v.clusters[v.cluster].state
 			notify(&own, &own)
 		}

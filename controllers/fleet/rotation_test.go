@@ -1,0 +1,188 @@
+package fleet
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// rotation plays a member whose credentials are renewed.
+type rotation struct {
+	*member
+
+	clock *clocktesting.FakePassiveClock
+	seen  []Reachability
+}
+
+func newRotation(t *testing.T) *rotation {
+	t.Helper()
+	m, _ := newTestMember(t, Options{}, logr.Discard())
+	r := &rotation{member: m, clock: clocktesting.NewFakePassiveClock(noon)}
+	m.hub.clock, m.wish = r.clock, wish{name: "edge", secret: &corev1.ObjectReference{UID: "edge"}}
+	return r
+}
+
+// dialled returns a connection over which nothing has come yet, with a bundle on its shelf for later.
+func (r *rotation) dialled(t *testing.T) *line {
+	t.Helper()
+	informer := toolscache.NewSharedIndexInformer(&toolscache.ListWatch{}, &held{}, 0, toolscache.Indexers{})
+	put(t, store{informer.GetStore()}, "web", "1")
+	c := &connection{
+		pulse: newPulse(false, 10*time.Second, r.clock, func() {}), config: &rest.Config{Host: "https://127.0.0.1:1"},
+		stores: []toolscache.SharedIndexInformer{informer},
+	}
+	return &line{connection: c, cancel: func() {}}
+}
+
+// read has the bundles of a connection read.
+func (r *rotation) read(c *connection) {
+	c.awaitLease()
+	c.pulse.gainAll()
+	r.promote(c)
+	r.assess()
+}
+
+// lease has the Lease read over the connection in use.
+func (r *rotation) lease(mark string) {
+	r.current.pulse.tell(func(l *liveness, now time.Time) {
+		l.resumed(&l.leases, now)
+		l.observed(mark, 15*time.Second, now)
+	})
+	r.assess()
+}
+
+// pass lets time pass in which something is told of connections each second.
+func (r *rotation) pass(d time.Duration, tell func(l *liveness, now time.Time), lines ...*line) {
+	for range d / time.Second {
+		r.clock.SetTime(r.clock.Now().Add(time.Second))
+		for _, l := range lines {
+			l.pulse.tell(tell)
+		}
+		r.assess()
+		if len(r.seen) == 0 || r.seen[len(r.seen)-1] != r.state.Reachability {
+			r.seen = append(r.seen, r.state.Reachability)
+		}
+	}
+}
+
+// What may come back when a connection asks for bundles, or for anything.
+var (
+	answers  = func(l *liveness, now time.Time) { l.answered(now) }
+	unserves = func(l *liveness, now time.Time) { l.unread(&l.bundles, absence, "not served", now) }
+	rejects  = func(l *liveness, now time.Time) {
+		l.unread(&l.bundles, disbelief, "401", now)
+		l.unread(&l.leases, disbelief, "401", now)
+	}
+	dies = func(l *liveness, now time.Time) {
+		l.interrupted(&l.bundles, now)
+		l.interrupted(&l.leases, now)
+		l.unanswered(now, "connection refused")
+	}
+)
+
+// TestNewCredentialsAreUsedWhereBundlesAreServedNoMore renews the credentials of a cluster that does not serve bundles
+// any more. The old ones will end, so that the new ones must be in use by then; but not while bundles are read with the old ones.
+func TestNewCredentialsAreUsedWhereBundlesAreServedNoMore(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		old  func(l *liveness, now time.Time)
+		used bool
+	}{
+		"with the CRD went the bundles":      {unserves, true},
+		"the old token has ended":            {rejects, true},
+		"the old server is there no more":    {dies, true},
+		"the old server serves bundles":      {answers, false},
+		"it does, and its Lease is not read": {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRotation(t)
+			old := r.dialled(t)
+			r.next = old
+			r.read(old.connection)
+			if c.old != nil {
+				r.lease("1")
+				r.pass(time.Second, answers, old)
+				r.pass(30*time.Second, c.old, old)
+			}
+			r.next = r.dialled(t)
+			renewed := r.next
+			r.pass(11*time.Second, unserves, renewed)
+			if used := r.current == renewed; used != c.used {
+				t.Fatalf("the new credentials are in use: %t, and the cluster is %s: %s", used, r.state.Reachability, r.state.Message)
+			}
+			if failed := r.hub.untold["edge"].reason == eventRotationFailed; failed == c.used || strings.Contains(r.state.Message, "the new kubeconfig") == c.used {
+				t.Errorf("it is told that the rotation has failed: %t; message %q", failed, r.state.Message)
+			}
+			if !c.used {
+				return
+			}
+			for range 20 {
+				old.pulse.tell(rejects)
+				r.pass(time.Second, unserves, renewed)
+			}
+			if r.state.Reachability != MonitorMissing {
+				t.Errorf("once the old token has ended the cluster is %s", r.state.Reachability)
+			}
+			r.read(renewed.connection)
+			r.lease("2")
+			if b := r.hub.view.Bundle(keyOf("edge", "web")); r.state.Reachability != Connected || b == nil || b.Lost {
+				t.Errorf("with the CRD back the cluster is %s, and its bundle %+v", r.state.Reachability, b)
+			}
+		})
+	}
+}
+
+// TestARotationAfterAnOutageDoesNotBlameTheMonitor renews credentials that were not accepted for a while, so that the
+// Lease has not been seen for longer than it lasts. Only a monitor that does not renew it from then on is stale.
+func TestARotationAfterAnOutageDoesNotBlameTheMonitor(t *testing.T) {
+	t.Parallel()
+	for mark, c := range map[string]struct {
+		after time.Duration
+		want  []Reachability
+	}{
+		"2": {time.Second, []Reachability{Connected, Forbidden, Connected}},
+		"1": {minStaleTime + time.Second, []Reachability{Connected, Forbidden, MonitorStale}},
+	} {
+		r := newRotation(t)
+		old := r.dialled(t)
+		r.next = old
+		r.read(old.connection)
+		r.lease("1")
+		r.pass(time.Second, answers, old)
+		r.pass(2*time.Minute, rejects, old)
+		r.next = r.dialled(t)
+		r.read(r.next.connection)
+		r.pass(3*time.Second, answers, r.current)
+		r.lease(mark)
+		r.pass(c.after, answers, r.current)
+		if !slices.Equal(r.seen, c.want) {
+			t.Errorf("with the Lease %q went through %v, want %v", mark, r.seen, c.want)
+		}
+	}
+}
+
+// TestAMonitorBehindABlackHoleIsNotStale has watches go on after a silence that was longer than the Lease lasts: that the
+// API server answers again may be heard before the Lease is seen renewed.
+func TestAMonitorBehindABlackHoleIsNotStale(t *testing.T) {
+	t.Parallel()
+	r := newRotation(t)
+	r.next = r.dialled(t)
+	r.read(r.next.connection)
+	r.lease("1")
+	r.pass(time.Second, answers, r.current)
+	r.pass(2*time.Minute, func(*liveness, time.Time) {}, r.current)
+	r.pass(3*time.Second, answers, r.current)
+	r.lease("2")
+	r.pass(time.Second, answers, r.current)
+	if want := []Reachability{Connected, Unreachable, Connected}; !slices.Equal(r.seen, want) {
+		t.Errorf("went through %v, want %v", r.seen, want)
+	}
+}

@@ -1,0 +1,95 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TestAStateNamesItsLatestCause has attempts fail every ten seconds, for one cause after the other: what is said for people
+// follows a cause that stays, and is not changed by what is different each time.
+func TestAStateNamesItsLatestCause(t *testing.T) {
+	t.Parallel()
+	const refused, distrust = "dial tcp 10.0.0.1:6443: connection refused", "x509: certificate signed by unknown authority"
+	silence := func(l *liveness, cause string, now time.Time) { l.unanswered(now, cause) }
+	denial := func(l *liveness, cause string, now time.Time) { l.unread(&l.bundles, refusal, cause, now) }
+	for name, c := range map[string]struct {
+		fail   func(l *liveness, cause string, now time.Time)
+		causes []string
+		want   []string
+	}{
+		"another cause":                 {silence, slices.Concat(slices.Repeat([]string{refused}, 4), slices.Repeat([]string{distrust}, 17)), []string{refused, distrust}},
+		"another cause, of a denial":    {denial, slices.Concat([]string{"403", "no right", "no right", "no right"}, slices.Repeat([]string{"not accepted"}, 17)), []string{"no right", "not accepted"}},
+		"a port that changes":           {silence, []string{"read 10.0.0.1:401: reset", "read 10.0.0.1:402: reset", "read 10.0.0.1:4033: reset", "read 10.0.0.1:4: reset", "read 10.0.0.1:5: reset", "read 10.0.0.1:6: reset"}, []string{"read 10.0.0.1:4033: reset"}},
+		"a port that changes later":     {silence, slices.Concat(slices.Repeat([]string{"read 10.0.0.1:401: reset"}, 6), slices.Repeat([]string{"read 10.0.0.1:402: reset"}, 6)), []string{"read 10.0.0.1:401: reset"}},
+		"two that take turns":           {silence, slices.Repeat([]string{refused, distrust}, 30), []string{refused}},
+		"two that take turns, by twos":  {silence, slices.Repeat([]string{refused, refused, distrust, distrust}, 30), []string{distrust}},
+		"two that take turns, rarely":   {silence, slices.Repeat(slices.Concat(slices.Repeat([]string{refused}, 6), slices.Repeat([]string{distrust}, 6)), 9), []string{refused}},
+		"a cause that comes in between": {silence, []string{refused, refused, refused, distrust, refused, refused, refused, refused}, []string{refused}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			now := noon
+			l := newLiveness(false, 10*time.Second, now)
+			l.resumed(&l.bundles, now)
+			l.assess(now)
+			var said []string
+			for _, cause := range c.causes {
+				c.fail(l, cause, now)
+				for range 10 {
+					v := l.assess(now)
+					if text := v.message; v.reach != Connected && (len(said) == 0 || said[len(said)-1] != text) {
+						said = append(said, text)
+					}
+					now = now.Add(time.Second)
+				}
+			}
+			if !slices.EqualFunc(said, c.want, strings.HasSuffix) {
+				t.Errorf("says %q, want %q", said, c.want)
+			}
+		})
+	}
+}
+
+// TestAKindNamesTheLatestCause is the same for a kind, and counts how often it is told.
+func TestAKindNamesTheLatestCause(t *testing.T) {
+	t.Parallel()
+	gvk := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	reset := func(port int) error { return fmt.Errorf("read tcp 127.0.0.1:%d: connection reset", port) }
+	broken := apierrors.NewInternalError(errors.New("conversion webhook: x509"))
+	for name, c := range map[string]struct {
+		errs []error
+		want string
+		told int
+	}{
+		"ports":         {[]error{reset(4711), reset(4712), reset(14713), reset(4714), reset(4715)}, "127.0.0.1:14713", 1},
+		"another cause": {[]error{reset(4711), reset(4711), reset(4711), broken, broken, broken}, "conversion webhook", 2},
+		"two in turn":   {[]error{reset(4711), broken, reset(4711), broken, reset(4711), broken, reset(4711), broken}, "connection reset", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o, w, told := oneKind(gvk)
+			w.settle()
+			*told = 0
+			for _, err := range c.errs {
+				w.failed(t.Context(), err)
+				for at, by := range map[*time.Time]time.Duration{&w.failing: outageTime / 2, &w.silent: outageTime / 2, &w.wording.since: steadyTime} {
+					if !at.IsZero() {
+						*at = at.Add(-by)
+					}
+				}
+			}
+			got := o.Get("local", gvk, types.NamespacedName{Namespace: "shop", Name: "web"}).Result.Message
+			if !strings.Contains(got, c.want) || *told != c.told {
+				t.Errorf("told %d times, at last %q; want %d times, and %q", *told, got, c.told, c.want)
+			}
+		})
+	}
+}
