@@ -2,6 +2,7 @@ package enrol
 
 import (
 	"context"
+	"slices"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
@@ -86,6 +87,9 @@ func (c contents) kinds() ([]kind, error) {
 				kinds = append(kinds, k)
 			}
 		}
+	}
+	if !slices.ContainsFunc(kinds, func(k kind) bool { return k.Group == corev1.GroupName && k.Resource == "secrets" }) {
+		return nil, errors.New("the API server does not name the kinds of its core") // A client takes 404 for none.
 	}
 	return kinds, nil
 }

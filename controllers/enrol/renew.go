@@ -64,7 +64,7 @@ func (r *renewer) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	if !ok {
 		r.tokens.forget(request.NamespacedName)
 		if err != nil {
-			r.complain(&s, err.Error())
+			r.complain(&s, r.printable(&s, err))
 		}
 		return reconcile.Result{}, nil // Before the Secret changes there is nothing to do.
 	}
