@@ -88,8 +88,11 @@ func (p *pass) rounds(ctx context.Context, mayList bool) bool {
 	for key := range p.todo {
 		p.changed[key] = true
 	}
-	for round := 0; p.halt == nil && !p.ending(ctx); round++ {
-		steps := p.steps()
+	for round := 0; p.halt == nil; round++ {
+		steps := p.steps() // Also at the end: what was read last may be a conflict, or need nothing.
+		if p.ending(ctx) {
+			return false
+		}
 		if mayList && p.listIsCheaper(steps) {
 			return true
 		}
@@ -106,11 +109,11 @@ func (p *pass) rounds(ctx context.Context, mayList bool) bool {
 }
 
 // ending says whether no further request is to begin, so that those under way can end within the time to write: A&AI
-// that acknowledges writes is not down, there is only much to do.
+// that answers is not down, there is only much to do.
 func (p *pass) ending(ctx context.Context) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if deadline, ok := ctx.Deadline(); ok && len(p.acked) > 0 && time.Until(deadline) <= p.options.WriteTime/4 {
+	if deadline, ok := ctx.Deadline(); ok && len(p.acked)+len(p.settled) > 0 && time.Until(deadline) <= p.options.WriteTime/4 {
 		p.unfinished = true
 	}
 	return p.unfinished

@@ -44,7 +44,7 @@ type Options struct {
 	MaxAge time.Duration
 	// DeletionPause is how long deletions beyond the limit wait for their next time. The default is DefaultDeletionPause.
 	DeletionPause time.Duration
-	// WriteTime is how long a pass may take to write, once a tenant has been read in full as far as it has to be: that takes as long as it takes. What is not written by then is written in the next pass; when A&AI has acknowledged anything, no request begins in the last quarter of the time, and that is no error. The default is DefaultWriteTime.
+	// WriteTime is how long a pass may take to write, once a tenant has been read in full as far as it has to be: that takes as long as it takes. What is not written by then is written in the next pass; when A&AI has answered any, no request begins in the last quarter of the time, which should be longer than a request may take, and that is no error. The default is DefaultWriteTime.
 	WriteTime time.Duration
 	// Audit is told of every write that was tried. Nil means nobody is.
 	Audit func(Written)

@@ -12,7 +12,7 @@ import (
 // TestMuchToWriteIsNoOutage has more to write than there is time for in a pass, for an A&AI that is slow and well.
 func TestMuchToWriteIsNoOutage(t *testing.T) {
 	w := start(t)
-	const objects, writeTime = 1500, time.Second
+	const objects, writeTime = 1800, 4 * time.Second
 	w.syncer = aaisync.New(aaisync.Options{Client: w.client, Clock: w.clock, Plan: w.plan, Audit: w.audit, WriteTime: writeTime})
 	var writes, lists int
 	w.observe = func(r *http.Request) {
@@ -25,7 +25,7 @@ func TestMuchToWriteIsNoOutage(t *testing.T) {
 	}
 	w.intercept = func(r *http.Request) (*http.Response, error) {
 		if r.Method != http.MethodGet {
-			<-time.After(100 * time.Millisecond)
+			<-time.After(300 * time.Millisecond)
 		}
 		return nil, nil //nolint:nilnil // A&AI answers.
 	}

@@ -38,9 +38,10 @@ type Ledger struct {
 
 // told is an answer to a scope.
 type told struct {
-	report   *scope.InventoryReport
-	members  []scope.Placed
-	unlisted []scope.Unlisted
+	report  *scope.InventoryReport
+	members []scope.Placed
+	// partial are the clusters in which bundles do not name all resources.
+	partial []string
 	// keys are the objects of the members.
 	keys []aai.Key
 	// unmapped is true when the configuration names no place in A&AI for some of them.
@@ -142,7 +143,7 @@ func (l *Ledger) note(tenant aai.Tenant, r sync.Report, v verdict, rivals []type
 // differing returns those of some scopes that would be told something else than before.
 func (l *Ledger) differing(look map[types.NamespacedName]bool) (changed []types.NamespacedName) {
 	for _, name := range slices.SortedFunc(maps.Keys(look), compareNames) {
-		if before, asked := l.told[name]; asked && !reflect.DeepEqual(before.report, l.count(name, before.members, before.unlisted)) {
+		if before, asked := l.told[name]; asked && !reflect.DeepEqual(before.report, l.count(name, before.members, before.partial)) {
 			changed = append(changed, name)
 		}
 	}
@@ -178,11 +179,11 @@ func (t told) concerns(tenant aai.Tenant) bool {
 }
 
 // Report implements scope.Inventory. Its answer is never nil.
-func (l *Ledger) Report(name types.NamespacedName, members []scope.Placed, unlisted []scope.Unlisted) *scope.InventoryReport {
+func (l *Ledger) Report(name types.NamespacedName, members []scope.Placed, partial []string) *scope.InventoryReport {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.forget(name)
-	t := told{members: members, unlisted: unlisted, report: l.count(name, members, unlisted)}
+	t := told{members: members, partial: partial, report: l.count(name, members, partial)}
 	t.unmapped = slices.ContainsFunc(members, func(p scope.Placed) bool {
 		return mapping.Map(resourceOf(name, p), l.mapping).Decision == mapping.Unmapped
 	})
@@ -223,15 +224,17 @@ type tally struct {
 }
 
 // count sums up what the last passes did with the members of a scope, and says that nothing is done with those that bundles do not name.
-func (l *Ledger) count(name types.NamespacedName, members []scope.Placed, unlisted []scope.Unlisted) *scope.InventoryReport {
+func (l *Ledger) count(name types.NamespacedName, members []scope.Placed, partial []string) *scope.InventoryReport {
 	t := tally{why: explanations{}}
 	for _, p := range members {
 		if !l.add(&t, name, p) {
 			return &scope.InventoryReport{Waiting: true}
 		}
 	}
-	for _, u := range unlisted {
-		l.addUnlisted(&t, name, u)
+	for _, cluster := range partial {
+		if _, placed := mapping.Place(healthscope.Key{Cluster: cluster, Namespace: name.Namespace}, l.mapping); placed {
+			t.why.addf(ReasonNotListed, "bundles in cluster %q are too large to name all resources: A&AI has an old state of the others, or none", cluster)
+		}
 	}
 	l.addModules(&t, name, members)
 	t.Reason, t.Message = t.why.gravest()
@@ -275,14 +278,6 @@ func (l *Ledger) add(t *tally, name types.NamespacedName, p scope.Placed) bool {
 	}
 	t.why.addObject(p, e.Key.Tenant, object.Object)
 	return true
-}
-
-// addUnlisted adds resources without names to a report. Those of a cluster that cannot be seen are not meant: A&AI keeps what was known of these.
-func (l *Ledger) addUnlisted(t *tally, name types.NamespacedName, u scope.Unlisted) {
-	_, placed := mapping.Place(healthscope.Key{Cluster: u.Cluster, Namespace: name.Namespace}, l.mapping)
-	if n := u.Summary.Total - u.Summary.Unknown; placed && n > 0 {
-		t.why.addf(ReasonNotListed, "bundles in cluster %q are too large to name all resources, and A&AI has an old state of those that they do not name, or none: %d", u.Cluster, n)
-	}
 }
 
 var _ scope.Inventory = (*Ledger)(nil)

@@ -53,13 +53,13 @@ func TestReport(t *testing.T) {
 		return corev1alpha2.InventoryStatus{Synced: synced, Pending: pending, Failed: failed}
 	}
 	cases := map[string]struct {
-		members  []scope.Placed
-		unlisted []scope.Unlisted
-		objects  map[string]sync.Object
-		err      error
-		partial  bool
-		never    bool // there was no pass
-		want     scope.InventoryReport
+		members   []scope.Placed
+		truncated []string
+		objects   map[string]sync.Object
+		err       error
+		partial   bool
+		never     bool // there was no pass
+		want      scope.InventoryReport
 	}{
 		"no members":            {},
 		"no members, no pass":   {never: true},
@@ -121,12 +121,8 @@ func TestReport(t *testing.T) {
 			want: scope.InventoryReport{InventoryStatus: counts(0, 1, 0), Reason: ReasonUnavailable, Message: `Service/web in tenant "o/r/t": status 500`},
 		},
 		"a bundle that does not name all": {
-			members: placed(web), unlisted: []scope.Unlisted{{Cluster: "edge", Summary: healthscope.Summary{Total: 12, Ready: 9, Unknown: 2}}}, objects: map[string]sync.Object{"web": ok},
-			want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0), Reason: ReasonNotListed, Message: `bundles in cluster "edge" are too large to name all resources, and A&AI has an old state of those that they do not name, or none: 10`},
-		},
-		"one that cannot be seen": {
-			members: placed(web), unlisted: []scope.Unlisted{{Cluster: "edge", Summary: healthscope.Summary{Total: 12, Unknown: 12}}}, objects: map[string]sync.Object{"web": ok},
-			want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0)},
+			members: placed(web), truncated: []string{"edge"}, objects: map[string]sync.Object{"web": ok},
+			want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0), Reason: ReasonNotListed, Message: `bundles in cluster "edge" are too large to name all resources: A&AI has an old state of the others, or none`},
 		},
 		"a link that is allowed": {members: linkedTo("vnf-1", placed(web)...), objects: map[string]sync.Object{"web": ok}, want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0)}},
 		"a link that is denied": {
@@ -140,7 +136,7 @@ func TestReport(t *testing.T) {
 			if !c.never {
 				note(l, tenant, passOf(c.objects), c.err, c.partial)
 			}
-			if diff := cmp.Diff(&c.want, l.Report(shop, c.members, c.unlisted)); diff != "" {
+			if diff := cmp.Diff(&c.want, l.Report(shop, c.members, c.truncated)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

@@ -66,6 +66,9 @@ func (r *reconciler) Reconcile(ctx context.Context, tenant aai.Tenant) (ctrl.Res
 	if err != nil {
 		tracing.Failed(ctx)
 		retry := pace.failed(err, time.Now())
+		if ofSingleResources(err) && !report.NextPass.After(time.Now()) {
+			retry = min(retry, maxDelay) // There is more to write than these.
+		}
 		logger.Error(err, "Inventory not up to date", "retryAfter", retry.String())
 		return ctrl.Result{RequeueAfter: retry}, nil
 	}

@@ -119,11 +119,16 @@ func PlanOptions(c *configv1alpha1.Inventory, m mapping.Options) plan.Options {
 	}
 }
 
+// requestDelay is how long a request may wait for its turn before its own time begins.
+const requestDelay = 5 * time.Second
+
 // Setup adds the inventory to a manager.
 func (i *Inventory) Setup(mgr ctrl.Manager) error {
 	logger := mgr.GetLogger().WithName("inventory")
+	request := time.Duration(*i.options.Config.TimeoutSeconds)*time.Second + requestDelay
 	syncer := sync.New(sync.Options{
-		Client: i.client, Resync: time.Duration(*i.options.Config.ResyncSeconds) * time.Second, Plan: PlanOptions(i.options.Config, i.mapping),
+		WriteTime: max(sync.DefaultWriteTime, 4*request),
+		Client:    i.client, Resync: time.Duration(*i.options.Config.ResyncSeconds) * time.Second, Plan: PlanOptions(i.options.Config, i.mapping),
 		Audit: func(w sync.Written) { audit(logger, w) }, AuditStatus: func(w sync.WrittenStatus) { auditStatus(logger, w) },
 	})
 	scopes := &scopeList{reader: mgr.GetClient(), exists: i.scopeExists}

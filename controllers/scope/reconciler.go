@@ -2,6 +2,7 @@ package scope
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -24,8 +25,8 @@ const settleRetry = fleet.SettleTime + time.Second
 
 // Inventory tells how far the inventory is with the resources of a scope.
 type Inventory interface {
-	// Report returns nil when the scope's resources do not go to an inventory.
-	Report(scope types.NamespacedName, members []Placed, unlisted []Unlisted) *InventoryReport
+	// Report returns nil when the scope's resources do not go to an inventory. partial are the clusters that can be seen in which bundles do not name all resources.
+	Report(scope types.NamespacedName, members []Placed, partial []string) *InventoryReport
 }
 
 // HealthChecks are the health checks that users have written into the configuration.
@@ -116,7 +117,11 @@ func (r *reconciler) publish(ctx context.Context, e *entry, before, scope *corev
 func (r *reconciler) outside(name types.NamespacedName, v verdict) outside {
 	o := outside{state: r.view.State}
 	if r.inventory != nil {
-		o.inventory = r.inventory.Report(name, v.members, v.unlisted)
+		partial := slices.DeleteFunc(slices.Clone(v.partial), func(cluster string) bool {
+			state, known := r.view.State(cluster)
+			return !known || !state.Reachable()
+		})
+		o.inventory = r.inventory.Report(name, v.members, partial)
 	}
 	if r.checks != nil {
 		o.healthChecks = r.checks.Problem()
