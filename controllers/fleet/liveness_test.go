@@ -39,7 +39,7 @@ type simulation struct {
 	renewals      int
 	// proven is when it was proven last that what is known is current, and owned since when there are bundles of a monitor of ours.
 	proven, owned time.Time
-	// renewed is when the Lease was seen last for the first time, renewed, or again after an outage.
+	// renewed is when the monitor renewed its Lease last so that it could be seen, or when nobody said last that it does.
 	renewed time.Time
 	seen    []Reachability
 }
@@ -67,8 +67,10 @@ func (s *simulation) step() {
 	if s.watching && s.leasing && !s.black && !s.dead {
 		s.lease()
 	}
-	s.renewed = later(s.renewed, s.life.lease.renewed)
 	v := s.life.assess(s.now)
+	if v.reach != Connected {
+		s.renewed = s.now
+	}
 	if len(s.seen) == 0 || s.seen[len(s.seen)-1] != v.reach {
 		s.seen = append(s.seen, v.reach)
 	}
@@ -151,6 +153,7 @@ func (s *simulation) lease() {
 		s.life.observed(fmt.Sprint(s.renewals), 15*time.Second, s.now)
 	case s.now.Sub(s.life.lease.renewed) >= 3*time.Second || !s.life.lease.present:
 		s.renewals++
+		s.renewed = s.now
 		s.life.observed(fmt.Sprint(s.renewals), 15*time.Second, s.now)
 		s.life.answered(s.now)
 	}
