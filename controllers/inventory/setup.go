@@ -127,7 +127,7 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 	logger := mgr.GetLogger().WithName("inventory")
 	request := time.Duration(*i.options.Config.TimeoutSeconds)*time.Second + requestDelay
 	syncer := sync.New(sync.Options{
-		WriteTime: max(sync.DefaultWriteTime, 4*request),
+		WriteTime: min(max(sync.DefaultWriteTime, 4*request), passTimeout/2),
 		Client:    i.client, Resync: time.Duration(*i.options.Config.ResyncSeconds) * time.Second, Plan: PlanOptions(i.options.Config, i.mapping),
 		Audit: func(w sync.Written) { audit(logger, w) }, AuditStatus: func(w sync.WrittenStatus) { auditStatus(logger, w) },
 	})

@@ -8,7 +8,7 @@ func (ac *AppContext) DeleteApp(ctx context.Context, app Handle) error {
 		return err
 	}
 	_, parts, _ := app.split()
-	return ac.delete(ctx, app, func(s Subject) bool { return s.isCluster() && parts[1] == networkIntents })
+	return ac.delete(ctx, app, func(s Subject) bool { return s.isCluster() && parts[1] == NetworkIntents })
 }
 
 // DeleteCluster deletes a cluster from an app, and everything in it. It is no error if nothing is there.

@@ -11,8 +11,8 @@ type Subject struct {
 	Provider, Cluster string
 }
 
-// networkIntents is the name of the app in contexts that hold the network intents of a cluster.
-const networkIntents = "network-intents"
+// NetworkIntents is the name of the app in contexts that hold the network intents of a cluster.
+const NetworkIntents = "network-intents"
 
 // The parts of keys under ownPrefix.
 const (
@@ -98,5 +98,5 @@ func subjectOf(rest string) (s Subject, below []string, ok bool) {
 // subjectOfCluster returns the subject of a context's cluster, if the name of app and cluster make one.
 func subjectOfCluster(app, cluster string) (Subject, bool) {
 	provider, name, ok := splitPair(cluster)
-	return ClusterSubject(provider, name), ok && app == networkIntents
+	return ClusterSubject(provider, name), ok && app == NetworkIntents
 }

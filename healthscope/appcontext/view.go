@@ -192,7 +192,7 @@ func (s *Store) discover(ctx context.Context, revision int64) (catalogue, error)
 		h := ContextHandle(id)
 		reads = append(reads,
 			clientv3.OpGet(string(h.Level(partMeta)), clientv3.WithRev(revision)),
-			clientv3.OpGet(string(h.Level(partApp).Level(networkIntents).Level(partCluster)), clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithRev(revision)))
+			clientv3.OpGet(string(h.Level(partApp).Level(NetworkIntents).Level(partCluster)), clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithRev(revision)))
 	}
 	results, err := s.readEach(ctx, reads)
 	if err != nil {
@@ -251,7 +251,7 @@ func (c catalogue) put(key string, kv *mvccpb.KeyValue) bool {
 		}
 	case len(parts) == 1 && parts[0] == partMeta:
 		e.putMeta(kv)
-	case kindOfParts(parts) == kindCluster && parts[1] == networkIntents:
+	case kindOfParts(parts) == kindCluster && parts[1] == NetworkIntents:
 		e.putCluster(parts[3], kv != nil)
 	default:
 		return false
@@ -274,7 +274,7 @@ func (e *entry) putMeta(kv *mvccpb.KeyValue) {
 }
 
 func (e *entry) putCluster(name string, there bool) {
-	s, ok := subjectOfCluster(networkIntents, name)
+	s, ok := subjectOfCluster(NetworkIntents, name)
 	if ok && there {
 		e.clusters[s] = true
 	} else {

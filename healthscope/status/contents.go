@@ -13,9 +13,6 @@ import (
 // unreadable is the word for a state in the context that cannot be read, or that nothing is known of.
 const unreadable = "Unknown"
 
-// networkIntents is the app that has the network intents of clusters.
-const networkIntents = "network-intents"
-
 // maxProblems is how many places a document names at most that cannot be read.
 const maxProblems = 20
 
@@ -251,7 +248,7 @@ type Expected struct {
 // concerns says whether the document of a subject tells of a place in its context. That of a cluster tells of its network
 // intents only, whatever else the context has: who may ask about a cluster may not see another.
 func concerns(s appcontext.Subject, at Place) bool {
-	return s.Cluster == "" || at == Place{networkIntents, s.Provider + "+" + s.Cluster}
+	return s.Cluster == "" || at == Place{appcontext.NetworkIntents, s.Provider + "+" + s.Cluster}
 }
 
 // selected says whether the document of a query about a subject tells of a place.
