@@ -75,7 +75,7 @@ func (w *kindWatch) succeed(before *kindWatch, away ClusterState) {
 // lost returns what is to be said of an object in a cluster that cannot be seen. While that is only because it is not connected yet, the object is settling. w may be nil.
 func (w *kindWatch) lost(name types.NamespacedName, unknown healthscope.Result, s ClusterState) Lookup {
 	if s.Reachability == Connecting {
-		return Lookup{Result: unknown, Settling: time.Since(s.Since) < SettleTime}
+		return settling(unknown, s.Since)
 	}
 	was := []healthscope.Member{{Result: unknown}}
 	seen, ok := w.last(name)
@@ -120,7 +120,7 @@ func (w *kindWatch) get(name types.NamespacedName, unknown healthscope.Result) L
 		return Lookup{Result: unknown}
 	}
 	if !w.synced {
-		return Lookup{Result: unknown, Settling: time.Since(w.started) < SettleTime}
+		return settling(unknown, w.started)
 	}
 	if r, ok := w.results[name]; ok {
 		return Lookup{Result: r}

@@ -317,8 +317,15 @@ type Lookup struct {
 	Result healthscope.Result
 	// Settling is true while the kind is being read for the first time, SettleTime at most, or its cluster is, and the answer is Unknown for that reason only.
 	Settling bool
+	// Since is since when the object is settling.
+	Since time.Time
 	// LastState is the state that was known last of an object whose cluster cannot be seen; empty when none was, or the cluster is seen.
 	LastState healthscope.State
+}
+
+// settling is the answer while an object is being read for the first time, since a moment.
+func settling(unknown healthscope.Result, since time.Time) Lookup {
+	return Lookup{Result: unknown, Settling: time.Since(since) < SettleTime, Since: since}
 }
 
 // Get returns what is known of an object of a kind that is wanted. A kind that is not wanted is settling for ever.
@@ -349,9 +356,9 @@ func (o *Objects) Get(cluster string, gvk schema.GroupVersionKind, name types.Na
 	case !state.Answers():
 		return w.lost(name, unknown, state)
 	case w == nil && !attached:
-		return Lookup{Result: unknown, Settling: time.Since(state.Since) < SettleTime}
+		return settling(unknown, state.Since)
 	case w == nil:
-		return Lookup{Result: unknown, Settling: true}
+		return Lookup{Result: unknown, Settling: true, Since: time.Now()}
 	}
 	return w.get(name, unknown)
 }

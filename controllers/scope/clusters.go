@@ -13,9 +13,13 @@ import (
 )
 
 // connectGrace is how long a scope waits for a cluster that the hub connects to
-// for the first time, and that the scope counts on. Without it, each restart of
-// the hub would make every scope unknown for a moment. Others are not waited for.
+// for the first time, and that the scope counts on, or for a kind that it refers
+// to there. Without it, each restart of the hub would make every scope unknown
+// for a moment. Others are not waited for. After it, what has not been read is Unknown, and all else is judged.
 const connectGrace = 20 * time.Second
+
+// firstGrace is the same for a scope that has no status yet: a kind that answers is read within it, so that one write is enough.
+const firstGrace = 2 * time.Second
 
 // lastSeen stands in the message on a resource that cannot be seen, before what was known of it last, as in healthscope.Lost.
 const lastSeen = "; last seen "
@@ -32,8 +36,18 @@ func (g *gatherer) await(cluster string) {
 	if !known || s.Reachability != fleet.Connecting {
 		return
 	}
-	if wait := s.Since.Add(connectGrace).Sub(g.now); wait > 0 {
-		g.out.settling = max(g.out.settling, min(wait, connectGrace))
+	g.waitFor(s.Since)
+}
+
+// waitFor makes the scope wait for what has been read for the first time since a moment. A scope
+// that has no status yet has no word that would be taken back for a moment, and "unknown" is better than none.
+func (g *gatherer) waitFor(since time.Time) {
+	grace := connectGrace
+	if g.scope.Status.ObservedGeneration <= 0 {
+		grace = firstGrace
+	}
+	if wait := since.Add(grace).Sub(g.now); wait > 0 {
+		g.out.settling = max(g.out.settling, min(wait, grace))
 	}
 }
 

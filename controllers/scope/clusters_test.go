@@ -236,16 +236,20 @@ func TestAScopeWaitsForItsClusters(t *testing.T) {
 	remembering := sinkIn()
 	remembering.Status = statusIn(edges(), remembering, noon)
 	w := edges().restarted(fleet.Connecting)
+	judged := func(s *corev1alpha2.HealthScope) *corev1alpha2.HealthScope {
+		s.Status.ObservedGeneration = s.Generation
+		return s
+	}
 	for name, c := range map[string]struct {
 		scope *corev1alpha2.HealthScope
 		want  time.Duration
 	}{
 		"one that remembers it":   {remembering, 5 * time.Second},
-		"one that expects it":     {sinkIn(edge1, edge2), 5 * time.Second},
-		"one that names it":       {scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(at(edge2, bundleRef("1-sink")))}), 5 * time.Second},
-		"one that refers into it": {scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(at(edge2, deploymentRef("web")))}), 5 * time.Second},
-		"one that may be in it":   {sinkIn(), 0},
-		"one that is elsewhere":   {scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(at(edge1, bundleRef("1-sink")))}), 0},
+		"one that expects it":     {judged(sinkIn(edge1, edge2)), 5 * time.Second},
+		"one that names it":       {judged(scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(at(edge2, bundleRef("1-sink")))})), 5 * time.Second},
+		"one that refers into it": {judged(scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(at(edge2, deploymentRef("web")))})), 5 * time.Second},
+		"one that may be in it":   {judged(sinkIn()), 0},
+		"one that is elsewhere":   {judged(scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(at(edge1, bundleRef("1-sink")))})), 0},
 	} {
 		since := seenAt
 		begin := since.Add(connectGrace - 5*time.Second)

@@ -270,7 +270,7 @@ func (g *gatherer) objectRef(app *gatheredApp, ref corev1alpha2.WorkloadReferenc
 		g.await(cluster)
 		result = outOfSight(unknown, state, "")
 	case found.Settling:
-		g.out.settling = settleRetry
+		g.waitFor(found.Since)
 	}
 	if ref.UID != "" && result.UID != "" && string(ref.UID) != result.UID {
 		result = healthscope.Result{

@@ -20,9 +20,6 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// settleRetry is how long a scope waits for a kind that is being read for the first time, if nothing tells it sooner.
-const settleRetry = fleet.SettleTime + time.Second
-
 // Inventory tells how far the inventory is with the resources of a scope.
 type Inventory interface {
 	// Report returns nil when the scope's resources do not go to an inventory. partial are the clusters that can be seen in which bundles do not name all resources.

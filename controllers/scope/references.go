@@ -3,9 +3,11 @@ package scope
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
@@ -69,6 +71,11 @@ func parseRef(namespace string, ref corev1alpha2.WorkloadReference) (schema.Grou
 		problem.Message = fmt.Sprintf("the reference's apiVersion %q cannot be read", ref.APIVersion)
 	case ref.APIVersion == "":
 		problem.Message = "the reference has no apiVersion"
+	case gv.Group == "" && gv.Version != "v1", gv.Version == "":
+		// Only the kinds of the core have no group, and they have one version. Nothing of the kind has to be asked for.
+		problem.Group, problem.Message = "", fmt.Sprintf("the reference's apiVersion %q is no <group>/<version>, such as %q", ref.APIVersion, strings.Trim(ref.APIVersion, "/")+"/v1")
+	case len(validation.IsDNS1123Subdomain(cmp.Or(gv.Group, "core"))) > 0, len(validation.IsDNS1035Label(gv.Version)) > 0:
+		problem.Message = fmt.Sprintf("the reference's apiVersion %q cannot be read; its form is <group>/<version>, such as \"apps/v1\"", ref.APIVersion)
 	case ref.Kind == "":
 		problem.Message = "the reference has no kind"
 	case ref.Name == "":
