@@ -51,84 +51,11 @@ type kindWatch struct {
 	// having been refused, and failing since when every one fails in any way; zero when they do not.
 	refused, silent, failing time.Time
 	results                  map[types.NamespacedName]healthscope.Result
-	// past is the watch that went before, and away why nobody sees what it knew, for as long as this one has not been read; nil and empty when there is none.
-	past *kindWatch
-	away ClusterState
+	// past is what was known before the watch began, for as long as it has not been read; nil when nothing was.
+	past *past
 }
 
 func (w *kindWatch) stop() { w.cancel() }
-
-// succeed makes a watch that has just begun tell what the one before it knew, until it knows itself.
-func (w *kindWatch) succeed(before *kindWatch, away ClusterState) {
-	before.mu.Lock()
-	if before.past != nil {
-		before = before.past // Which has not been read since.
-	}
-	before.mu.Unlock()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.synced {
-		w.past, w.away = before, away
-	}
-}
-
-// lost returns what is to be said of an object in a cluster that cannot be seen. While that is only because it is not connected yet, the object is settling. w may be nil.
-func (w *kindWatch) lost(name types.NamespacedName, unknown healthscope.Result, s ClusterState) Lookup {
-	if s.Reachability == Connecting {
-		return settling(unknown, s.Since)
-	}
-	was := []healthscope.Member{{Result: unknown}}
-	seen, ok := w.last(name)
-	if ok {
-		was[0].Result = seen
-	}
-	gone := healthscope.Lost(was, s.Reachability.Reason(), fmt.Sprintf("cluster %q: %s", s.Name, s.Message), s.Since)[0]
-	if !ok {
-		gone.LastState, gone.Message = "", fmt.Sprintf("cluster %q: %s", s.Name, s.Message)
-	}
-	return Lookup{Result: gone.Result, LastState: gone.LastState}
-}
-
-// last returns what was known last of an object.
-func (w *kindWatch) last(name types.NamespacedName) (healthscope.Result, bool) {
-	if w == nil {
-		return healthscope.Result{}, false
-	}
-	w.mu.Lock()
-	result, ok := w.results[name]
-	past := w.past
-	w.mu.Unlock()
-	if !ok && past != nil {
-		return past.last(name)
-	}
-	return result, ok
-}
-
-func (w *kindWatch) get(name types.NamespacedName, unknown healthscope.Result) Lookup {
-	w.mu.Lock()
-	if w.past != nil && w.problem == nil && !w.synced && time.Since(w.started) < SettleTime {
-		past, away := w.past, w.away
-		w.mu.Unlock()
-		if away.Answers() {
-			return past.get(name, unknown) // The cluster was there all the time.
-		}
-		return past.lost(name, unknown, away)
-	}
-	defer w.mu.Unlock()
-	if w.problem != nil {
-		unknown.Reason, unknown.Message = w.problem.reason, w.problem.message
-		return Lookup{Result: unknown}
-	}
-	if !w.synced {
-		return settling(unknown, w.started)
-	}
-	if r, ok := w.results[name]; ok {
-		return Lookup{Result: r}
-	}
-	unknown.State, unknown.Reason = healthscope.NotPresent, healthscope.ReasonNotFound
-	unknown.Message = fmt.Sprintf("%s %q does not exist in namespace %q", w.GroupVersionKind.Kind, name.Name, name.Namespace)
-	return Lookup{Result: unknown}
-}
 
 // run finds the resource of the kind and watches it, until ctx ends. A kind that is served no longer may come back with another name or scope.
 func (w *kindWatch) run(ctx context.Context) {

@@ -200,7 +200,7 @@ func (o *Objects) renew(cluster string, away ClusterState) {
 	}
 	for at, w := range before {
 		if o.kinds[at] != nil {
-			o.kinds[at].succeed(w, away)
+			o.kinds[at].succeed(w.known(away))
 		}
 	}
 }

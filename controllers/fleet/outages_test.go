@@ -1,0 +1,232 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// The kinds that are referred to in flaky's cluster, and one that it does not serve.
+var (
+	readable  = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	forbidden = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
+	mute      = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	notServed = schema.GroupVersionKind{Group: "acme.example.com", Version: "v1", Kind: "Widget"}
+)
+
+// flaky is an API server that goes away and comes back. It has one Deployment, refuses Secrets and never answers for ConfigMaps.
+type flaky struct {
+	*httptest.Server
+
+	away atomic.Bool
+	// ready is how many of the Deployment's two replicas are ready.
+	ready atomic.Int64
+	// discoveries are the requests that ask for what is served.
+	discoveries atomic.Int64
+}
+
+func newFlaky(t *testing.T) *flaky {
+	t.Helper()
+	f := &flaky{}
+	f.ready.Store(2)
+	f.Server = httptest.NewServer(f)
+	t.Cleanup(func() {
+		f.CloseClientConnections()
+		f.Close()
+	})
+	return f
+}
+
+// leave makes the server go away with all of its connections.
+func (f *flaky) leave() {
+	f.away.Store(true)
+	f.CloseClientConnections()
+}
+
+func (f *flaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if f.away.Load() {
+		panic(http.ErrAbortHandler) // The connection is reset.
+	}
+	switch path := r.URL.Path; {
+	case r.URL.Query().Get("watch") == "true", strings.HasSuffix(path, "/configmaps"):
+		if !strings.HasSuffix(path, "/configmaps") {
+			w.Header().Set("Content-Type", "application/json")
+			if r.URL.Query().Get("sendInitialEvents") == "true" {
+				http.Error(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`, http.StatusUnprocessableEntity)
+				return
+			}
+			_ = http.NewResponseController(w).Flush()
+		}
+		<-r.Context().Done()
+	case strings.HasSuffix(path, "/secrets"):
+		w.Header().Set("Content-Type", "application/json")
+		http.Error(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`, http.StatusForbidden)
+	case strings.HasSuffix(path, "/deployments"):
+		f.answer(w, map[string]any{"kind": "DeploymentList", "apiVersion": "apps/v1", "metadata": map[string]any{"resourceVersion": "7"}, "items": []any{f.deployment()}})
+	default:
+		f.discoveries.Add(1)
+		f.discover(w, path)
+	}
+}
+
+// discover tells what is served.
+func (f *flaky) discover(w http.ResponseWriter, path string) {
+	version := func(groupVersion string) map[string]any {
+		return map[string]any{"groupVersion": groupVersion, "version": "v1"}
+	}
+	resource := func(name, kind string) map[string]any {
+		return map[string]any{"name": name, "kind": kind, "namespaced": true, "verbs": []string{"get", "list", "watch"}}
+	}
+	switch path {
+	case "/api":
+		f.answer(w, map[string]any{"kind": "APIVersions", "versions": []string{"v1"}})
+	case "/apis":
+		f.answer(w, map[string]any{"kind": "APIGroupList", "apiVersion": "v1", "groups": []any{
+			map[string]any{"name": "apps", "versions": []any{version("apps/v1")}, "preferredVersion": version("apps/v1")},
+		}})
+	case "/api/v1":
+		f.answer(w, map[string]any{"kind": "APIResourceList", "groupVersion": "v1", "resources": []any{resource("secrets", "Secret"), resource("configmaps", "ConfigMap")}})
+	case "/apis/apps/v1":
+		f.answer(w, map[string]any{"kind": "APIResourceList", "groupVersion": "apps/v1", "resources": []any{resource("deployments", "Deployment")}})
+	default:
+		http.NotFound(w, &http.Request{})
+	}
+}
+
+func (f *flaky) answer(w http.ResponseWriter, object any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(object)
+}
+
+func (f *flaky) deployment() map[string]any {
+	ready := f.ready.Load()
+	return map[string]any{
+		"kind": "Deployment", "apiVersion": "apps/v1",
+		"metadata": map[string]any{"namespace": "shop", "name": "web", "uid": "u", "generation": 1, "resourceVersion": fmt.Sprint(ready)},
+		"spec":     map[string]any{"replicas": 2},
+		"status":   map[string]any{"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": ready, "availableReplicas": ready},
+	}
+}
+
+// flakyHub is an Objects that watches everything in a cluster that comes and goes.
+type flakyHub struct {
+	*Objects
+
+	t    *testing.T
+	news chan struct{}
+}
+
+func newFlakyHub(t *testing.T, f *flaky, kinds ...schema.GroupVersionKind) *flakyHub {
+	t.Helper()
+	h := &flakyHub{Objects: NewObjects(nil, nil), t: t, news: make(chan struct{}, 1)}
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	h.Start(ctx, func(Kind, types.NamespacedName) {
+		select {
+		case h.news <- struct{}{}:
+		default:
+		}
+	})
+	if err := h.Attach("edge", Access{Config: &rest.Config{Host: f.URL, QPS: -1}}); err != nil {
+		t.Fatal(err)
+	}
+	h.state(Connected)
+	wanted := map[Kind]struct{}{}
+	for _, kind := range kinds {
+		wanted[Kind{"edge", kind}] = struct{}{}
+	}
+	h.Want(types.NamespacedName{Name: "someone"}, wanted)
+	return h
+}
+
+func (h *flakyHub) state(r Reachability) {
+	h.setState(ClusterState{Name: "edge", Reachability: r, Since: time.Now()})
+}
+
+// look returns what is said of an object of a kind: state, reason, last state.
+func (h *flakyHub) look(kind schema.GroupVersionKind) string {
+	found := h.Get("edge", kind, types.NamespacedName{Namespace: "shop", Name: "web"})
+	if found.Settling {
+		return "Settling"
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s", found.Result.State, found.Result.Reason, found.LastState))
+}
+
+// await waits until everything is told as it should be.
+func (h *flakyHub) await(when string, want map[schema.GroupVersionKind]string) {
+	h.t.Helper()
+	late := time.After(30 * time.Second)
+	for {
+		got := map[schema.GroupVersionKind]string{}
+		wrong := 0
+		for kind, words := range want {
+			if got[kind] = h.look(kind); got[kind] != words {
+				wrong++
+			}
+		}
+		if wrong == 0 {
+			return
+		}
+		select {
+		case <-h.news: // Nothing changes what is said without telling so.
+		case <-late:
+			h.t.Fatalf("%s: want %v, got %v", when, want, got)
+		}
+	}
+}
+
+// A member that goes away and comes back again and again does the hub no harm, whatever is referred to there, and each time all is told as it is.
+func TestReferencesSurviveTwentyOutages(t *testing.T) {
+	t.Parallel()
+	f := newFlaky(t)
+	h := newFlakyHub(t, f, readable, forbidden, mute, notServed)
+	ready := map[bool]string{true: "Ready", false: "Pending ReplicasNotReady"}
+	there := func(all bool) map[schema.GroupVersionKind]string {
+		return map[schema.GroupVersionKind]string{readable: ready[all], forbidden: "Unknown Forbidden", mute: "Settling", notServed: "Unknown KindNotFound"}
+	}
+	h.await("at first", there(true))
+	for outage := range 20 {
+		all := outage%2 == 1 // It changes while it cannot be seen.
+		f.leave()
+		h.state(Unreachable)
+		lost := "Unknown " + string(healthscope.ReasonClusterUnreachable)
+		last := strings.Fields(ready[!all])[0]
+		h.await(fmt.Sprintf("outage %d", outage), map[schema.GroupVersionKind]string{readable: lost + " " + last, forbidden: lost, mute: lost, notServed: lost})
+		f.ready.Store(map[bool]int64{true: 2, false: 1}[all])
+		f.away.Store(false)
+		h.state(Connected)
+		h.await(fmt.Sprintf("after outage %d", outage), there(all))
+	}
+}
+
+// What an outage interrupts before anything has been read may end again and again.
+func TestAKindThatWasNeverReadSurvivesOutages(t *testing.T) {
+	t.Parallel()
+	name := types.NamespacedName{Namespace: "shop", Name: "web"}
+	known := &kindWatch{place: place{Kind: Kind{"edge", readable}}, synced: true, results: map[types.NamespacedName]healthscope.Result{name: {State: healthscope.Ready}}}
+	unknown := healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonNotSynced}
+	away := ClusterState{Name: "edge", Reachability: Unreachable, Since: time.Now()}
+	for outage := range 20 {
+		next := &kindWatch{place: known.place, started: time.Now(), results: map[types.NamespacedName]healthscope.Result{}}
+		next.succeed(known.known(away))
+		if got := next.lost(name, unknown, away); got.LastState != healthscope.Ready {
+			t.Fatalf("outage %d: the last known state is lost: %+v", outage, got)
+		}
+		if got := next.get(name, unknown); got.LastState != healthscope.Ready || got.Settling {
+			t.Fatalf("outage %d: %+v", outage, got)
+		}
+		known = next
+	}
+}
