@@ -6,6 +6,7 @@ import (
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/api"
 	"github.com/healthscope/healthscope/healthscope/rules"
 	"github.com/healthscope/healthscope/healthscope/status"
@@ -90,8 +91,14 @@ func (s sightings) of(b *fleet.Bundle) api.Sighting {
 	sighting := api.Sighting{Report: status.Report{
 		Members: b.Members, Observed: b.Observed, Truncated: b.Truncated, Unlisted: b.Unlisted, Malformed: b.Malformed, LastSeen: state.LastSeen,
 	}}
+	if state.Unwatched && !b.Own {
+		sighting.LastSeen = b.Written
+	}
 	if b.Lost {
 		sighting.Lost, sighting.Reason, sighting.Message = true, state.Reachability.Reason(), state.Problem()
+		if state.Answers() && !b.Outdated.IsZero() {
+			sighting.Reason, sighting.Message, sighting.LastSeen = healthscope.ReasonMonitorStale, b.Neglect(), b.Outdated
+		}
 		return sighting
 	}
 	sighting.Read = func(ctx context.Context) (*status.Bundle, error) {

@@ -139,9 +139,12 @@ func printClusters(out, errOut io.Writer, r enrol.Report, wide bool, now time.Ti
 	return nil
 }
 
-// lastSeen says when a cluster was seen last. One that is Connected is seen for as long as the controller runs.
+// lastSeen says when a cluster was seen last. One that is Connected is seen for as long as the controller runs, unless its
+// bundles are another monitor's, of which nobody can see whether it lives.
 func lastSeen(c enrol.Cluster, controller enrol.Controller, now time.Time) string {
 	switch {
+	case c.State == fleet.Connected && c.LastSeen != nil:
+		return ago(c.LastSeen, now)
 	case c.State == fleet.Connected && controller.Running:
 		return "now"
 	case c.State == fleet.Connected:

@@ -239,3 +239,14 @@ func TestDryRunPrintsEverythingButSecrets(t *testing.T) {
 		t.Errorf("error output %q, want %q in it", errOut, want)
 	}
 }
+
+// TestAnUnwatchedClusterIsNotSeenNow has a cluster whose bundles are another monitor's, of which nobody can see whether it lives.
+func TestAnUnwatchedClusterIsNotSeenNow(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	written := now.Add(-3 * time.Hour)
+	c := enrol.Cluster{Name: "edge01", State: "Connected", LastSeen: &written}
+	if got := lastSeen(c, enrol.Controller{Running: true}, now); got != "3h ago" {
+		t.Errorf("it was seen last %s, want when its bundles were written, 3h ago", got)
+	}
+}

@@ -48,7 +48,7 @@ type Cluster struct {
 	State fleet.Reachability `json:"state"`
 	// Since is since when the hub sees the cluster, or does not; nil when that is not known.
 	Since *time.Time `json:"since,omitempty"`
-	// LastSeen is when the cluster was seen last; nil for never, and for one that is Connected, which is seen now.
+	// LastSeen is when the cluster was seen last; nil for never, and for one that is Connected, which is seen now unless it is Unwatched.
 	LastSeen *time.Time `json:"lastSeen,omitempty"`
 	// Message says what is the matter.
 	Message string `json:"message,omitempty"`
@@ -64,7 +64,7 @@ func newDocument(lease ObjectName, states []fleet.ClusterState) Document {
 			Name: s.Name, Local: s.Local, State: s.Reachability, Since: instant(s.Since), LastSeen: instant(s.LastSeen),
 			Message: shortened(s.Message), Maintenance: shortened(s.Maintenance),
 		}
-		if s.Reachable() {
+		if s.Reachable() && !s.Unwatched {
 			c.LastSeen = nil
 		}
 		d.Clusters[i] = c

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -8,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/healthscope/healthscope/healthscope"
 )
 
 // clusterView is what a view holds of one cluster.
@@ -17,8 +20,9 @@ type clusterView struct {
 	heard func() time.Time
 	// bundles are those of the cluster, as they were judged last, whatever is shown of them.
 	bundles map[types.NamespacedName]*Bundle
-	// own is how many of them a monitor of ours has filled.
-	own int
+	// own is how many of them a monitor of ours has filled, foreign how many another one, and written when that did so last, by the cluster's clock.
+	own, foreign int
+	written      time.Time
 	// reader reads bundles from the cluster; nil until it has been read once.
 	reader rest.Interface
 }
@@ -30,9 +34,16 @@ func (c *clusterView) shown(b *Bundle) *Bundle {
 		return nil
 	case c.state.hides(b.Own):
 		return b.lost(&c.state)
+	case !b.Outdated.IsZero():
+		return b.unseen(healthscope.ReasonMonitorStale, b.Neglect(), b.Outdated)
 	default:
 		return b
 	}
+}
+
+// Neglect says for people what is the matter with a bundle that is Outdated.
+func (b *Bundle) Neglect() string {
+	return fmt.Sprintf("cluster %q: the objects of bundle %q have changed, and its monitor has not written that", b.Cluster, b.Namespace+"/"+b.Name)
 }
 
 // Clusters returns the names of all known clusters, sorted; the hub's own is among them.
@@ -60,7 +71,10 @@ func (v *View) State(cluster string) (ClusterState, bool) {
 // now returns the state with the time when the cluster was seen last.
 func (c *clusterView) now() ClusterState {
 	s := c.state
-	if s.Reachable() && c.heard != nil {
+	switch {
+	case s.Unwatched:
+		s.LastSeen = c.written
+	case s.Reachable() && c.heard != nil:
 		s.LastSeen = later(s.LastSeen, c.heard())
 	}
 	return s
@@ -213,12 +227,34 @@ func (v *View) judged(key BundleKey) *Bundle {
 	return nil
 }
 
-// hasOwn says whether there are bundles in a cluster that a monitor of ours has filled.
-func (v *View) hasOwn(cluster string) bool {
+// filled says whether there are bundles in a cluster that a monitor of ours has filled, and some that another one has.
+func (v *View) filled(cluster string) (own, foreign bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	c := v.clusters[cluster]
-	return c != nil && c.own > 0
+	return c != nil && c.own > 0, c != nil && c.foreign > 0
+}
+
+// written returns when another monitor than ours has filled a bundle of a cluster last, by that cluster's clock.
+func (v *View) written(cluster string) (at time.Time) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if c := v.clusters[cluster]; c != nil {
+		at = c.written
+	}
+	return at
+}
+
+// count counts a bundle that comes, or goes, by who has filled it.
+func (c *clusterView) count(b *Bundle, n int) {
+	switch {
+	case b == nil:
+	case b.Own:
+		c.own += n
+	case b.Observed:
+		c.foreign += n
+		c.written = later(c.written, b.Written)
+	}
 }
 
 // put stores a bundle, or with nil removes it, and tells the subscribers if that
@@ -232,12 +268,8 @@ func (v *View) put(key BundleKey, b *Bundle) {
 	}
 	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 	old := c.bundles[name]
-	if old != nil && old.Own {
-		c.own--
-	}
-	if b != nil && b.Own {
-		c.own++
-	}
+	c.count(old, -1)
+	c.count(b, 1)
 	if b == nil {
 		delete(c.bundles, name)
 	} else {

@@ -148,7 +148,8 @@ func TestSubscribersKnowWhatIsShown(t *testing.T) {
 			t.Fatal(diff)
 		}
 		for _, name := range v.Clusters() {
-			if want := countOwn(v.clusters[name]); want != v.clusters[name].own || v.hasOwn(name) != (want > 0) {
+			want := countOwn(v.clusters[name])
+			if own, _ := v.filled(name); want != v.clusters[name].own || own != (want > 0) {
 				t.Fatalf("%s has %d of our own, and counts %d", name, want, v.clusters[name].own)
 			}
 		}

@@ -3,6 +3,7 @@ package fleet
 import (
 	"maps"
 	"slices"
+	"time"
 	"unique"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -20,6 +21,8 @@ type held struct {
 	metav1.PartialObjectMetadata
 	app      string
 	contents bundle.Contents
+	// written is when the bundle was written last, by its cluster's clock, and outdated from when on it tells no more what its objects are like; zero when that is not known.
+	written, outdated time.Time
 }
 
 // hold returns how an informer holds the bundles of a cluster: judged by the
@@ -40,12 +43,24 @@ func hold(cluster string, user rules.UserRules) toolscache.TransformFunc {
 
 func heldOf(cluster string, b *k8spluginv1alpha1.ResourceBundleState, user rules.UserRules) *held {
 	app := bundle.App(b)
+	written, _ := k8spluginv1alpha1.LastWrite(b.ManagedFields)
+	outdated := outdatedSince(b, written)
 	bundle.Slim(b, user)
-	h := &held{app: unique.Make(app).Value(), contents: bundle.Read(cluster, b)}
+	h := &held{app: unique.Make(app).Value(), contents: bundle.Read(cluster, b), written: written, outdated: outdated}
 	h.Namespace, h.Name, h.UID, h.ResourceVersion = unique.Make(b.Namespace).Value(), b.Name, b.UID, b.ResourceVersion
 	h.Labels = internLabels(b.Labels)
 	h.contents.Results = share(h.contents.Results)
 	return h
+}
+
+// outdatedSince returns from when on a bundle that was written last at a time, by another monitor than ours, tells no more
+// what its objects are like: ours says so that has stepped back for the other one. Zero when it does not, or not of that write.
+func outdatedSince(b *k8spluginv1alpha1.ResourceBundleState, written time.Time) time.Time {
+	mark, err := k8spluginv1alpha1.ParseOutOfDate(b.Annotations[k8spluginv1alpha1.AnnotationOutOfDate])
+	if err != nil || b.Status.Summary != nil || !mark.Written.Equal(written) {
+		return time.Time{}
+	}
+	return mark.Since
 }
 
 // share returns results of which no two hold the same thing twice.

@@ -159,7 +159,7 @@ func (k *keeper) judge(key BundleKey, h *held) time.Duration {
 	k.view.put(key, &Bundle{
 		BundleKey: key, UID: h.UID, ResourceVersion: h.ResourceVersion, App: h.app, Labels: h.Labels,
 		Own: h.contents.Own, Observed: h.contents.Observed, Truncated: h.contents.Truncated, Malformed: h.contents.Malformed,
-		Members: verdict.Members, Unlisted: h.contents.Unlisted,
+		Members: verdict.Members, Unlisted: h.contents.Unlisted, Written: h.written, Outdated: h.outdated,
 	})
 	return healthscope.Until(verdict.NextCheck, now)
 }

@@ -89,8 +89,9 @@ type liveness struct {
 	cause  string
 	// broken is when a connection ended from which something was still to come.
 	broken time.Time
-	// own is true when there are bundles that a monitor of ours has filled.
+	// own is true when there are bundles that a monitor of ours has filled, and foreign when there are some of another one.
 	own     bool
+	foreign bool
 	bundles readState
 	leases  readState
 	lease   lease
@@ -105,6 +106,8 @@ type verdict struct {
 	message string
 	// blind is true when bundles cannot be read, though the API server answers.
 	blind bool
+	// unwatched is true when bundles are another monitor's, and none of ours is there to see whether that one lives.
+	unwatched bool
 }
 
 // newLiveness returns the liveness of a connection that begins. With no timeout it is off.
@@ -226,7 +229,7 @@ func (l *liveness) assess(now time.Time) verdict {
 		v = l.verdict
 	}
 	switch {
-	case v.reach != l.verdict.reach || v.blind != l.verdict.blind || v.reach == Connecting:
+	case v.reach != l.verdict.reach || v.blind != l.verdict.blind || v.unwatched != l.verdict.unwatched || v.reach == Connecting:
 		l.wording = wording{}
 	case !l.wording.changes(l.verdict.message, v.message, now):
 		v = l.verdict
@@ -253,8 +256,27 @@ func (l *liveness) judge(now time.Time) verdict {
 		return l.wait("its bundles are being read")
 	case l.own:
 		return l.judgeMonitor(now)
+	case l.foreign && l.unwatched(now):
+		return verdict{reach: Connected, message: unwatchedMessage, unwatched: true}
 	}
 	return verdict{reach: Connected}
+}
+
+// unwatchedMessage says for people that a cluster is Connected, and what that is worth.
+const unwatchedMessage = "its bundles are filled by another monitor than HealthScope's, and without HealthScope's nobody can see whether that one still lives: they are as it wrote them last"
+
+// unwatched says whether it is certain that no monitor of ours lives.
+func (l *liveness) unwatched(now time.Time) bool {
+	switch {
+	case lasts(l.leases.refused, now):
+		return true
+	case l.lease.since.IsZero():
+		return false // Nobody looks, or nobody has looked yet.
+	case !l.lease.present:
+		return lasts(l.lease.since, now)
+	default:
+		return now.Sub(l.lease.renewed) >= l.staleAfter() && (l.verdict.unwatched || now.Before(l.suspected())) // Else it may be the API server that is silent.
+	}
 }
 
 // forbidden says why the cluster lets nobody in; it is empty when it does. Bundles and the Lease are read with the same

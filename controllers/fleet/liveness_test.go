@@ -59,7 +59,7 @@ func (s *simulation) run(d time.Duration, w weather) *simulation {
 }
 
 func (s *simulation) step() {
-	if s.life.own = !s.foreign; s.foreign {
+	if s.life.own, s.life.foreign = !s.foreign, s.foreign; s.foreign {
 		s.owned = s.now
 	}
 	s.streams()

@@ -78,9 +78,9 @@ func (m *member) wishFor(w wish) {
 
 // look puts what a bundle is like now into the view.
 func (m *member) look(name types.NamespacedName) {
-	own := m.hub.view.hasOwn(m.name)
+	own, foreign := m.hub.view.filled(m.name)
 	m.keeper.look(name)
-	if m.hub.view.hasOwn(m.name) != own {
+	if ownNow, foreignNow := m.hub.view.filled(m.name); own != ownNow || foreign != foreignNow {
 		m.wake() // Now the monitor matters, or does not any more.
 	}
 }
@@ -239,11 +239,11 @@ func (m *member) assess() {
 	state.Maintenance, state.Message, state.blind = m.wish.maintenance, "", false
 	var v verdict
 	var heard, now time.Time
-	own := m.hub.view.hasOwn(m.name)
+	own, foreign := m.hub.view.filled(m.name)
 	switch used := m.inUse(); {
 	case used != nil:
 		used.pulse.ask(func(l *liveness, at time.Time) {
-			l.own = own
+			l.own, l.foreign = own, foreign
 			was := l.verdict
 			v, now = l.assess(at), at
 			if (m.current == nil || !m.current.known) && v.reach == Connected {
@@ -258,14 +258,17 @@ func (m *member) assess() {
 	}
 	m.doubtNext()
 	state.namespaces = m.limits()
-	state.Reachability, state.Message, state.blind = v.reach, v.message, v.blind
+	state.Reachability, state.Message, state.blind, state.Unwatched = v.reach, v.message, v.blind, v.unwatched
 	if m.trouble != "" {
 		state.Message = join(v.message, m.trouble)
 	}
 	if state.Reachable() != m.state.Reachable() {
 		state.Since = now
 	}
-	if m.state.Reachable() {
+	switch {
+	case m.state.Unwatched || v.unwatched:
+		state.LastSeen = m.hub.view.written(m.name)
+	case m.state.Reachable():
 		state.LastSeen = later(state.LastSeen, heard)
 	}
 	m.become(state)

@@ -73,6 +73,9 @@ type ClusterState struct {
 	Message string
 	// Maintenance is why nobody is to be alarmed by the cluster for now; empty when that is not so.
 	Maintenance string
+	// Unwatched is true when bundles there are another monitor's than ours, and none of ours is there to see whether that one
+	// lives: LastSeen is then when it wrote last.
+	Unwatched bool
 	// blind is true when bundles cannot be read there, though the API server answers.
 	blind bool
 	// namespaces are those from which bundles are read, with a comma before and after each; empty means all.

@@ -14,7 +14,7 @@ func same(a, b *Bundle) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.UID == b.UID && a.App == b.App && a.Own == b.Own && a.Lost == b.Lost && a.Unlisted == b.Unlisted && a.Observed == b.Observed && a.Truncated == b.Truncated &&
+	return a.UID == b.UID && a.App == b.App && a.Own == b.Own && a.Lost == b.Lost && a.Outdated.Equal(b.Outdated) && a.Unlisted == b.Unlisted && a.Observed == b.Observed && a.Truncated == b.Truncated &&
 		slices.Equal(a.Malformed, b.Malformed) && maps.Equal(a.Labels, b.Labels) &&
 		slices.EqualFunc(a.Members, b.Members, sameMember)
 }

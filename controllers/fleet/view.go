@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"k8s.io/apimachinery/pkg/labels"
@@ -55,15 +56,24 @@ type Bundle struct {
 	Members []healthscope.Member
 	// Unlisted counts, by state, the resources that a truncated bundle counts and does not name. Time limits do not reach them.
 	Unlisted healthscope.Summary
-	// Lost is true while nobody can see whether the bundle is still so, because of its cluster. Members are then as healthscope.Lost makes them, and all Unlisted are Unknown.
+	// Written is when the bundle was written last, by its cluster's clock; zero when that is not known.
+	Written time.Time
+	// Outdated is from when on the bundle tells no more what its objects are like, because the monitor that fills it has not written that they have changed; zero when that is not so.
+	Outdated time.Time
+	// Lost is true while nobody can see whether the bundle is still so, because of its cluster or because it is Outdated. Members are then as healthscope.Lost makes them, and all Unlisted are Unknown.
 	Lost bool
 }
 
 // lost returns the bundle as it is to be shown in a cluster of that state.
 func (b *Bundle) lost(s *ClusterState) *Bundle {
+	return b.unseen(s.Reachability.Reason(), s.Problem(), s.Since)
+}
+
+// unseen returns the bundle as it is to be shown while nobody can see whether it is still so.
+func (b *Bundle) unseen(reason healthscope.Reason, problem string, since time.Time) *Bundle {
 	shown := *b
 	shown.Lost = true
-	shown.Members = healthscope.Lost(b.Members, s.Reachability.Reason(), s.Problem(), s.Since)
+	shown.Members = healthscope.Lost(b.Members, reason, problem, since)
 	shown.Unlisted = b.Unlisted.Lost()
 	return &shown
 }

@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
@@ -52,4 +54,19 @@ func (s shortAnswers) put(ctx context.Context, b *k8spluginv1alpha1.ResourceBund
 	}
 	b.ObjectMeta = answer.ObjectMeta
 	return nil
+}
+
+// mark implements statusWriter. Of the bundle it changes an annotation, and nothing if it is another one by now.
+func (s shortAnswers) mark(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, o k8spluginv1alpha1.OutOfDate) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": b.UID, "annotations": map[string]string{k8spluginv1alpha1.AnnotationOutOfDate: o.String()},
+	}})
+	if err != nil {
+		return err
+	}
+	var answer metav1.PartialObjectMetadata
+	return s.client.Patch(types.MergePatchType).Resource("resourcebundlestates").Namespace(b.Namespace).Name(b.Name).
+		Param("fieldManager", string(fieldOwner)).Body(patch).Do(ctx).Into(&answer)
 }

@@ -60,6 +60,10 @@ func (s *shelf) put(_ context.Context, b *k8spluginv1alpha1.ResourceBundleState)
 	return nil
 }
 
+func (s *shelf) mark(context.Context, *k8spluginv1alpha1.ResourceBundleState, k8spluginv1alpha1.OutOfDate) error {
+	return nil
+}
+
 // history plays what can happen to the objects of two kinds and to a monitor that watches them.
 type history struct {
 	t     *rapid.T

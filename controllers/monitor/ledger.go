@@ -64,6 +64,8 @@ type entry struct {
 	// rivalWrote is when its last write was made, by its own clock, and rivalSeen when that was first noticed.
 	rival                 string
 	rivalWrote, rivalSeen time.Time
+	// neglect is what is known of a bundle whose rival does not write what has changed.
+	neglect neglect
 }
 
 func newLedger() *ledger {

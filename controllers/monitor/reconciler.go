@@ -68,8 +68,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 	now := r.clock.Now()
-	if wait := r.holdOff(ctx, b, now); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil
+	if wait, err := r.holdOff(ctx, b, now); wait > 0 || err != nil {
+		return ctrl.Result{RequeueAfter: wait}, err
 	}
 	if wholeSize(&b.Status) > smallStatus && !r.large.enter(name) {
 		return ctrl.Result{}, nil // It is woken when it may pass.
@@ -117,13 +117,19 @@ func (r *reconciler) newest(ctx context.Context, name types.NamespacedName) (*k8
 
 // holdOff is for how long the bundle must not be written, because it is
 // another monitor's or was written a moment ago; not more than zero means that it may be.
-func (r *reconciler) holdOff(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, now time.Time) time.Duration {
+func (r *reconciler) holdOff(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (time.Duration, error) {
 	name := nameOfBundle(b)
 	wait, rival := standDown(b, now, func(wrote time.Time) time.Time { return r.ledger.rivalSeen(name, wrote, now) })
-	if r.ledger.standsDown(name, rival) {
-		r.report(ctx, b, eventStandingDown, fmt.Sprintf("%q writes the status and drops what HealthScope's monitor adds: the bundle is left alone until it has not been written for %s", rival, standDownPeriod))
+	if rival != "" {
+		var err error
+		if wait, err = r.neglected(ctx, b, rival, wait, now); err != nil {
+			return 0, err
+		}
 	}
-	return max(wait, r.ledger.due(name, now))
+	if r.ledger.standsDown(name, rival) {
+		r.report(ctx, b, eventStandingDown, fmt.Sprintf("%q writes the status and drops what HealthScope's monitor adds: the bundle is left alone until that has not written for %s, or not what has changed for %s", rival, standDownPeriod, succeedAfter))
+	}
+	return max(wait, r.ledger.due(name, now)), nil
 }
 
 // build makes the status that the bundle should have.

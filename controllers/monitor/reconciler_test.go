@@ -50,6 +50,9 @@ type rig struct {
 	// onWrite, when set, is called before a write.
 	onWrite func(types.NamespacedName)
 	writes  int
+	// marks are what bundles were marked with, and markErr the answer to that.
+	marks   []k8spluginv1alpha1.OutOfDate
+	markErr error
 	// mu guards writes and woken where several workers are played.
 	mu sync.Mutex
 	// unread are the kinds that cannot be read, woken who was asked to be looked at again, and events what people were told.
@@ -124,6 +127,12 @@ func (g *rig) put(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState)
 	err := g.api.Status().Update(ctx, stored, fieldOwner)
 	b.ObjectMeta = stored.ObjectMeta
 	return err
+}
+
+// mark implements statusWriter.
+func (g *rig) mark(_ context.Context, _ *k8spluginv1alpha1.ResourceBundleState, o k8spluginv1alpha1.OutOfDate) error {
+	g.marks = append(g.marks, o)
+	return g.markErr
 }
 
 // change makes objects those of the bundle, as watches would.

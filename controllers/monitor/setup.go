@@ -32,7 +32,7 @@ import (
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=healthscope-system,resources=leases,resourceNames=healthscope-monitor,verbs=get;update
 // +kubebuilder:rbac:groups="",namespace=healthscope-system,resources=events,verbs=create
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
-// +kubebuilder:rbac:groups=k8splugin.io,resources=resourcebundlestates,verbs=list;watch
+// +kubebuilder:rbac:groups=k8splugin.io,resources=resourcebundlestates,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=k8splugin.io,resources=resourcebundlestates/status,verbs=update
 // +kubebuilder:rbac:groups="",resources=pods;services;configmaps;persistentvolumeclaims,verbs=list;watch
 // +kubebuilder:rbac:groups=apps,resources=deployments;replicasets;daemonsets;statefulsets,verbs=list;watch

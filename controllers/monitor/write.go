@@ -30,6 +30,8 @@ type statusWriter interface {
 	// put replaces the status of a bundle, if it is still of the UID and resourceVersion that b names, and notes in b
 	// what its metadata are then. The status of b stays what was sent; whether the API server kept it is seen when the cache has it.
 	put(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState) error
+	// mark notes on a bundle that another monitor fills that it is out of date.
+	mark(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, o k8spluginv1alpha1.OutOfDate) error
 }
 
 // write replaces the whole status, if the bundle is still the one it was made

@@ -1,0 +1,174 @@
+package monitor
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+)
+
+// asEMCO makes a bundle one that EMCO's monitor has just written, with the objects that there are.
+func (g *rig) asEMCO() {
+	g.t.Helper()
+	g.overwrite(func(b *k8spluginv1alpha1.ResourceBundleState) {
+		is, err := g.build(b, g.clock.Now())
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		b.Status = is
+		b.Status.Summary, b.Status.Resources = nil, nil
+		b.ManagedFields = []metav1.ManagedFieldsEntry{writer("monitor", "status", g.clock.Now())}
+	})
+}
+
+// until lets time pass, as the queue would, until something is so, and returns how long that took.
+func (g *rig) until(what string, so func() bool) time.Duration {
+	g.t.Helper()
+	for began := g.clock.Now(); ; {
+		wait := g.reconcile().RequeueAfter
+		took := g.clock.Since(began)
+		if so() {
+			return took
+		}
+		if took > 2*time.Hour {
+			g.t.Fatalf("%s: not within %s", what, took)
+		}
+		g.pass(max(wait, time.Second))
+	}
+}
+
+// TestABundleWhoseMonitorIsGoneIsTakenOver has EMCO's monitor end, and then an object go, come, be made anew or crash.
+func TestABundleWhoseMonitorIsGoneIsTakenOver(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*rig){
+		"an object is deleted":   func(g *rig) { g.change(object("ns", "a", "1-sink", "1")) },
+		"all objects are":        func(g *rig) { g.change() },
+		"an object comes":        func(g *rig) { g.change(append(g.objects, object("ns", "c", "1-sink", "1"))...) },
+		"an object is made anew": func(g *rig) { o := object("ns", "a", "1-sink", "2"); o.SetUID("2"); g.change(o, g.objects[1]) },
+		"an object gets another state": func(g *rig) {
+			o := object("ns", "a", "1-sink", "2")
+			o.SetDeletionTimestamp(&metav1.Time{Time: g.clock.Now()})
+			g.change(o, g.objects[1])
+		},
+	} {
+		g := newRig(t)
+		g.change(object("ns", "a", "1-sink", "1"), object("ns", "b", "1-sink", "1"))
+		g.asEMCO()
+		g.reconcile()
+		g.pass(10 * time.Minute)
+		wrote, changed := g.clock.Now().Add(-10*time.Minute), g.clock.Now()
+		change(g)
+		if took := g.until(name+": it is marked", func() bool { return len(g.marks) > 0 }); took > 25*time.Second {
+			t.Errorf("%s: the bundle is marked after %s, want within 25s", name, took)
+		}
+		if got := g.marks[0]; !got.Written.Equal(wrote) || !got.Since.Equal(changed) {
+			t.Errorf("%s: marked with %v, want the write at %s and the change at %s", name, got, wrote, changed)
+		}
+		g.wantWrites(0)
+		g.until(name+": it is taken over", func() bool { return g.writes > 0 })
+		if took := g.clock.Since(changed); took > 2*time.Minute {
+			t.Errorf("%s: the bundle is taken over after %s, want within two minutes", name, took)
+		}
+		g.wantWrites(1)
+		if len(g.marks) != 1 {
+			t.Errorf("%s: marked %d times, want once", name, len(g.marks))
+		}
+	}
+}
+
+// TestABundleWhoseMonitorLivesIsLeftAlone has EMCO's monitor write each change some seconds later, and an object of a kind that it does not watch.
+func TestABundleWhoseMonitorLivesIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	g.change(object("ns", "a", "1-sink", "1"))
+	g.asEMCO()
+	other := object("ns", "web", "1-sink", "1")
+	other.SetAPIVersion("networking.k8s.io/v1")
+	other.SetKind("Ingress")
+	g.change(append(g.objects, other)...)
+	for i := range 100 {
+		o := object("ns", "a", "1-sink", "1")
+		if i%2 == 0 {
+			o.SetDeletionTimestamp(&metav1.Time{Time: g.clock.Now()})
+		}
+		g.change(o, other)
+		g.reconcile()
+		g.pass(15 * time.Second)
+		g.reconcile()
+		g.objects = g.objects[:1]
+		g.asEMCO()
+		g.change(o, other)
+		g.reconcile()
+		g.pass(10 * time.Second)
+	}
+	g.wantWrites(0)
+	if len(g.marks) > 0 {
+		t.Errorf("marked as out of date %d times", len(g.marks))
+	}
+}
+
+// TestABundleIsNotFoughtOver has another monitor write a bundle anew each time that it is taken over, and not what is so.
+func TestABundleIsNotFoughtOver(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	g.change(object("ns", "a", "1-sink", "1"))
+	g.asEMCO()
+	g.change()
+	for began := g.clock.Now(); g.clock.Since(began) < 6*time.Hour; {
+		before := g.writes
+		wait := g.reconcile().RequeueAfter
+		if g.writes > before {
+			objects := g.objects
+			g.objects = append(g.objects, object("ns", "a", "1-sink", "1"))
+			g.asEMCO()
+			g.objects = objects
+		}
+		g.pass(max(wait, time.Second))
+	}
+	if g.writes > 12 {
+		t.Errorf("%d writes in six hours, want fewer and fewer", g.writes)
+	}
+}
+
+// TestAMarkOutlivesARestart has the monitor restarted after it has marked a bundle.
+func TestAMarkOutlivesARestart(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	g.change(object("ns", "a", "1-sink", "1"))
+	g.asEMCO()
+	g.change()
+	g.until("it is marked", func() bool { return len(g.marks) > 0 })
+	g.stale.Annotations = map[string]string{k8spluginv1alpha1.AnnotationOutOfDate: g.marks[0].String()}
+	g.ledger = newLedger()
+	g.until("it is taken over", func() bool { return g.writes > 0 })
+	if took := g.clock.Since(g.marks[0].Since); took > 2*time.Minute || len(g.marks) > 1 {
+		t.Errorf("taken over after %s and marked %d times, want within two minutes and once", took, len(g.marks))
+	}
+}
+
+func TestAMarkThatFails(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		err  error
+		most int
+	}{
+		"without the right it is not tried again": {apierrors.NewForbidden(bundleResource, sink.Name, errors.New("no right")), 1},
+		"an outage is":                            {errPassing, 20},
+	} {
+		g := newRig(t)
+		g.change(object("ns", "a", "1-sink", "1"))
+		g.asEMCO()
+		g.change()
+		g.markErr = tc.err
+		if took := g.until("it is taken over", func() bool { return g.writes > 0 }); took > 2*time.Minute {
+			t.Errorf("%s: taken over after %s", name, took)
+		}
+		if len(g.marks) < 1 || len(g.marks) > tc.most || tc.most > 1 && len(g.marks) < 2 {
+			t.Errorf("%s: tried %d times", name, len(g.marks))
+		}
+	}
+}
