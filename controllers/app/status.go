@@ -85,7 +85,7 @@ func (f *statusFlags) add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.apps, "app", nil, "of groups and clusters: this app only; may be given several times")
 	flags.StringArrayVar(&f.clusters, "cluster", nil, "of groups and clusters: this cluster only, <provider>+<cluster>; may be given several times")
 	flags.StringArrayVar(&f.resources, "resource", nil, "of groups and clusters: resources of this name only; may be given several times")
-	flags.StringVar(&f.instance, "instance", "", "of groups and clusters: the instance with this id; the default is the newest")
+	flags.StringVar(&f.instance, "instance", "", "of groups and clusters: the instance with this id; the default is the one in force")
 	flags.BoolVar(&f.instances, "instances", false, "of groups and clusters: list the ids of all instances, and nothing else")
 	flags.BoolVar(&f.health, "health", true, "of groups and clusters: ask for state, reason and age")
 	flags.StringVarP(&f.namespace, "namespace", "n", "", "of the list of HealthScopes: those of this namespace only")

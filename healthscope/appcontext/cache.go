@@ -147,6 +147,7 @@ func (c *Cache) View(ctx context.Context, subject Subject, instance string) (Vie
 		if record.isEmpty() {
 			view.Contexts = c.bySubject()[subject]
 		}
+		view.inForce = c.known.inForce(view.Contexts)
 		if err := view.fill(instance, c.snapshot); err != nil || view.StatusContext == nil {
 			return err
 		}

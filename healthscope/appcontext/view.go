@@ -39,6 +39,8 @@ type View struct {
 	StatusContext *Snapshot
 	// seen says when the bundles were seen that are saved in StatusContext.
 	seen map[Handle]seen
+	// inForce is which of Contexts was found to be in force, where no history is kept.
+	inForce string
 }
 
 // Snapshot reads a context: one range of keys at one revision. It fails with ErrNotFound when etcd holds nothing of it.
@@ -78,7 +80,7 @@ func snapshotOf(id string, revision int64, values []*mvccpb.KeyValue) *Snapshot 
 }
 
 // View reads what is known of a subject: its history, then the context with the id instance, or when that is empty the
-// newest, and the context that keeps its status, all at one revision. It fails with ErrNotFound when instance is none of
+// one that is in force, and the context that keeps its status, all at one revision. It fails with ErrNotFound when instance is none of
 // the subject's contexts. A subject of which neither history nor index is kept, because another program made its contexts,
 // has those whose meta data name it; they are looked for among all contexts.
 func (s *Store) View(ctx context.Context, subject Subject, instance string) (View, error) {
@@ -96,14 +98,21 @@ func (s *Store) view(ctx context.Context, subject Subject, instance string) (Vie
 	if err != nil {
 		return View{}, err
 	}
-	if record.isEmpty() {
-		known, err := s.discover(ctx, revision)
-		if err != nil {
-			return View{}, err
-		}
-		record.contexts = known.bySubject()[subject]
-	}
 	view.Revision, view.Info, view.Contexts = revision, record.info, record.contexts
+	known := catalogue{}
+	switch {
+	case record.isEmpty():
+		known, err = s.discover(ctx, revision)
+	case len(record.contexts) > 1 && !slices.ContainsFunc(record.info.Actions, func(a Action) bool { return a.ContextID != "" }):
+		err = s.describe(ctx, known, record.contexts, revision)
+	}
+	if err != nil {
+		return View{}, err
+	}
+	if record.isEmpty() {
+		view.Contexts = known.bySubject()[subject]
+	}
+	view.inForce = known.inForce(view.Contexts)
 	err = view.fill(instance, func(id string) (*Snapshot, error) { return s.snapshotAt(ctx, id, revision) })
 	if err == nil && view.StatusContext != nil {
 		view.seen, err = s.seenAt(ctx, view.StatusContext.ID(), revision)
@@ -126,7 +135,7 @@ func (r subjectRecord) isEmpty() bool { return len(r.contexts) == 0 && len(r.inf
 // fill chooses the context and gets it and the one with its status.
 func (v *View) fill(instance string, get func(id string) (*Snapshot, error)) error {
 	var err error
-	if v.ContextID, err = choose(v.Info.Actions, v.Contexts, instance); err != nil || v.ContextID == "" {
+	if v.ContextID, err = v.choose(instance); err != nil || v.ContextID == "" {
 		return err
 	}
 	if v.Context, err = present(get(v.ContextID)); err != nil || v.Context == nil {
@@ -149,10 +158,11 @@ func present(s *Snapshot, err error) (*Snapshot, error) {
 	return s, nil
 }
 
-// choose returns the context that was asked for, or else that of the last action with one, or else the newest.
-func choose(actions []Action, contexts []string, instance string) (string, error) {
+// choose returns the context that was asked for, or else that of the last action with one, or else the one in force.
+func (v *View) choose(instance string) (string, error) {
+	actions := v.Info.Actions
 	if instance != "" {
-		if slices.Contains(contexts, instance) || slices.ContainsFunc(actions, func(a Action) bool { return a.ContextID == instance }) {
+		if slices.Contains(v.Contexts, instance) || slices.ContainsFunc(actions, func(a Action) bool { return a.ContextID == instance }) {
 			return instance, nil
 		}
 		return "", fmt.Errorf("No state information for %s: %w", instance, ErrNotFound) //nolint:staticcheck // EMCO's words.
@@ -162,10 +172,7 @@ func choose(actions []Action, contexts []string, instance string) (string, error
 			return a.ContextID, nil
 		}
 	}
-	if len(contexts) == 0 {
-		return "", nil
-	}
-	return contexts[len(contexts)-1], nil
+	return v.inForce, nil
 }
 
 // catalogue is what is known of all contexts, by their id.
@@ -175,35 +182,44 @@ type catalogue map[string]*entry
 type entry struct {
 	// created is the revision at which the context was made; 0 when there are but remains of it.
 	created int64
+	// state is what rsync says of the context, and changed the revision at which it said so; empty and 0 before it begins.
+	state   State
+	changed int64
 	// meta is the group that the meta data name, if any, and clusters those that the context holds network intents of.
 	meta     Subject
 	clusters map[Subject]bool
 }
 
-// discover reads, at one revision, what contexts there are and what for. It reads keys, and meta data, but no other
-// values, however large the contexts are.
+// discover reads, at one revision, what contexts there are, what for, and in which state. It reads keys, meta data and
+// states, but no other values, however large the contexts are.
 func (s *Store) discover(ctx context.Context, revision int64) (catalogue, error) {
 	known, ids, err := s.contexts(ctx, revision)
 	if err != nil {
 		return nil, failed(opFindAll, err)
 	}
+	return known, s.describe(ctx, known, ids, revision)
+}
+
+// describe enters in a catalogue, at one revision, what contexts were made for, and their states.
+func (s *Store) describe(ctx context.Context, known catalogue, ids []string, revision int64) error {
 	var reads []clientv3.Op
 	for _, id := range ids {
 		h := ContextHandle(id)
 		reads = append(reads,
 			clientv3.OpGet(string(h.Level(partMeta)), clientv3.WithRev(revision)),
+			clientv3.OpGet(string(h.Level(partStatus)), clientv3.WithRev(revision)),
 			clientv3.OpGet(string(h.Level(partApp).Level(NetworkIntents).Level(partCluster)), clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithRev(revision)))
 	}
 	results, err := s.readEach(ctx, reads)
 	if err != nil {
-		return nil, failed(opFindAll, err)
+		return failed(opFindAll, err)
 	}
 	for _, r := range results {
 		for _, kv := range r.Kvs {
 			known.put(string(kv.Key), kv)
 		}
 	}
-	return known, nil
+	return nil
 }
 
 // contexts returns the catalogue with the ids of all contexts, which it skips through, and the ids.
@@ -233,7 +249,8 @@ func (s *Store) contexts(ctx context.Context, revision int64) (known catalogue, 
 	}
 }
 
-// put enters what a key with a value says, or, when kv is nil, no longer says. It returns false when that changes nothing.
+// put enters what a key with a value says, or, when kv is nil, no longer says. It returns false when that changes nothing of
+// what bySubject returns.
 func (c catalogue) put(key string, kv *mvccpb.KeyValue) bool {
 	id, parts, ok := splitKey(key)
 	if !ok {
@@ -243,6 +260,7 @@ func (c catalogue) put(key string, kv *mvccpb.KeyValue) bool {
 	if e == nil {
 		e = &entry{clusters: map[Subject]bool{}}
 	}
+	counts := true
 	switch {
 	case len(parts) == 0:
 		e.created = 0
@@ -251,16 +269,19 @@ func (c catalogue) put(key string, kv *mvccpb.KeyValue) bool {
 		}
 	case len(parts) == 1 && parts[0] == partMeta:
 		e.putMeta(kv)
+	case len(parts) == 1 && parts[0] == partStatus:
+		e.putState(kv)
+		counts = false
 	case kindOfParts(parts) == kindCluster && parts[1] == NetworkIntents:
 		e.putCluster(parts[3], kv != nil)
 	default:
 		return false
 	}
 	c[id] = e
-	if e.created == 0 && e.meta == (Subject{}) && len(e.clusters) == 0 {
+	if e.created == 0 && e.meta == (Subject{}) && len(e.clusters) == 0 && e.changed == 0 {
 		delete(c, id)
 	}
-	return true
+	return counts
 }
 
 func (e *entry) putMeta(kv *mvccpb.KeyValue) {
@@ -270,6 +291,30 @@ func (e *entry) putMeta(kv *mvccpb.KeyValue) {
 		if s, ok := meta.Subject(); ok {
 			e.meta = s
 		}
+	}
+}
+
+// putState enters what rsync says. A state that cannot be read is a state: rsync has begun.
+func (e *entry) putState(kv *mvccpb.KeyValue) {
+	e.state, e.changed = "", 0
+	if kv == nil {
+		return
+	}
+	var value statusValue
+	_ = decode(string(kv.Key), kv.Value, &value)
+	e.state, e.changed = State(value.Status), kv.ModRevision
+}
+
+// rank says how much a context counts among those of one subject. rsync tells what is so of one that another has replaced,
+// and tells nothing, or Created, of one with which it has done nothing yet.
+func (e *entry) rank() int {
+	switch {
+	case e.changed == 0 || e.state == StateCreated:
+		return 0
+	case e.state == StateUpdating || e.state == StateUpdated || e.state == StateUpdateFailed:
+		return 1
+	default:
+		return 2
 	}
 }
 
@@ -302,4 +347,22 @@ func (c catalogue) bySubject() map[Subject][]string {
 		})
 	}
 	return contexts
+}
+
+// inForce returns which of a subject's contexts, the oldest first, is in force; empty when there is none. An update makes a
+// context and a rollback uses an older one again, so that it is not always the newest: it is, of those that nothing has
+// replaced and with which rsync has begun, the one of which rsync told last.
+func (c catalogue) inForce(ids []string) string {
+	best := ""
+	var most entry
+	for _, id := range ids {
+		e := entry{}
+		if known := c[id]; known != nil {
+			e = *known
+		}
+		if best == "" || cmp.Or(cmp.Compare(e.rank(), most.rank()), cmp.Compare(e.changed, most.changed)) >= 0 {
+			best, most = id, e
+		}
+	}
+	return best
 }

@@ -76,7 +76,7 @@ type Query struct {
 	// Apps, Clusters (<provider>+<cluster>) and Resources (names of objects) are what a resource must be of, each one of
 	// them; without values everything is. They are sorted, and name nothing twice.
 	Apps, Clusters, Resources []string
-	// Instance is the id of the context that is asked for; empty for the newest.
+	// Instance is the id of the context that is asked for; empty for the one in force.
 	Instance string
 	// ListInstances asks for the ids of all contexts instead, and for nothing else.
 	ListInstances bool

@@ -1,0 +1,66 @@
+package appcontext_test
+
+import (
+	"testing"
+
+	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+)
+
+// step is a write of EMCO's: it puts a value at a key below a context, in the order in which rsync does.
+type step struct{ id, below, value string }
+
+// begun are the keys of a context as EMCO's orchestrator makes it; of is the id of the context that keeps its status.
+func begun(id, of string) []step {
+	steps := []step{
+		{id, "", `"` + id + `"`},
+		{id, "meta/", `{"Project":"retail","CompositeApp":"shop","Version":"v2","Release":"r1","DeploymentIntentGroup":"autumn"}`},
+	}
+	if of != "" {
+		steps = append(steps, step{id, "statusappctxid/", `"` + of + `"`})
+	}
+	return steps
+}
+
+func says(id, state string) step { return step{id, "status/", `{"Status":"` + state + `"}`} }
+
+// TestWithoutAHistoryTheContextInForceIsTold: EMCO keeps no history in etcd, so that only the states tell which of several
+// contexts its rsync works for. The recorded order of states is that of instantiation, update and rollback.
+func TestWithoutAHistoryTheContextInForceIsTold(t *testing.T) {
+	etcd := ownEtcd(t, controlplane.EtcdOptions{})
+	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
+	client := rawClient(t, etcd.Endpoint())
+	cache := runCache(t, store, appcontext.CacheOptions{})
+	subject := appcontext.GroupSubject("retail", "shop", "v2", "autumn")
+	for _, stage := range []struct {
+		name  string
+		steps []step
+		want  string
+	}{
+		{"made", begun("90", ""), "90"},
+		{"begun", []step{says("90", "Created"), says("90", "Instantiating"), says("90", "Instantiated")}, "90"},
+		{"an update was made, and nothing done with it", begun("20", "90"), "90"},
+		{"the update is created", []step{says("20", "Created")}, "90"},
+		{"the update begins", []step{says("20", "Instantiating")}, "20"},
+		{"the old one is taken away", []step{says("90", "Updating"), says("20", "Instantiated"), says("90", "Updated")}, "20"},
+		{"a rollback begins", []step{says("90", "Instantiating")}, "90"},
+		{"the update is taken away", []step{says("90", "Instantiated"), says("20", "Updating")}, "90"},
+		{"rolled back", []step{says("20", "Updated")}, "90"},
+		{"not all could be taken away", []step{says("20", "UpdatedFailed")}, "90"},
+		{"a second update is being made", begun("50", "90"), "90"},
+		{"terminated", []step{says("90", "Terminating"), says("90", "Terminated")}, "90"},
+	} {
+		for _, s := range stage.steps {
+			if _, err := client.Put(t.Context(), "/context/"+s.id+"/"+s.below, s.value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := must(store.View(t.Context(), subject, ""))(t).ContextID; got != stage.want {
+			t.Errorf("%s: the store has context %q in force, want %q", stage.name, got, stage.want)
+		}
+		view, err := viewSince(t, cache, subject, revisionOf(t, client))
+		if err != nil || view.ContextID != stage.want {
+			t.Errorf("%s: the cache has context %q in force, want %q (%v)", stage.name, view.ContextID, stage.want, err)
+		}
+	}
+}
