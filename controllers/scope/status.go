@@ -316,7 +316,12 @@ func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, seen sight, o o
 	default:
 		set(corev1alpha2.ConditionInventorySynced, metav1.ConditionFalse, o.inventory.Reason, o.inventory.Message)
 	}
-	// These two are there only when something is the matter.
+	// These are there only when something is the matter.
+	if v.health == healthscope.Unhealthy && v.summary.Failed > 0 {
+		set(corev1alpha2.ConditionStalled, metav1.ConditionTrue, ReasonMembersFailed, fmt.Sprintf("%d of %d resources have failed: %s", v.summary.Failed, v.summary.Total, s.FirstCulprit))
+	} else {
+		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionStalled)
+	}
 	switch {
 	case o.inventory != nil && o.inventory.Waiting: // As above: a restart must not take the condition away for a moment.
 	case o.inventory != nil && o.inventory.Conflict != "":

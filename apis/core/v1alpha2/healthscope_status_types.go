@@ -44,6 +44,8 @@ const (
 	ConditionInventorySynced = "InventorySynced"
 	// ConditionInventoryConflict is True when a resource of the scope goes to A&AI as that of an older scope. It is absent otherwise.
 	ConditionInventoryConflict = "InventoryConflict"
+	// ConditionStalled is True when the scope is unhealthy because members have failed. It is absent otherwise. Tools that wait as kstatus does give up then.
+	ConditionStalled = "Stalled"
 	// ConditionHealthChecksInvalid is True when a health check of the configuration cannot be used. It is absent when all can.
 	ConditionHealthChecksInvalid = "HealthChecksInvalid"
 )
@@ -98,12 +100,12 @@ type HealthScopeStatus struct {
 	// inventory counts the scope's resources by the state of their synchronisation with A&AI. It is absent when no A&AI is configured.
 	// +optional
 	Inventory *InventoryStatus `json:"inventory,omitempty"`
-	// conditions are Ready, ClustersReachable, InventorySynced and, when something is the matter, InventoryConflict and HealthChecksInvalid.
+	// conditions are Ready, ClustersReachable, InventorySynced and, when something is the matter, Stalled, InventoryConflict and HealthChecksInvalid.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// observedGeneration is the generation of spec that status speaks of.
+	// observedGeneration is the generation of spec that status speaks of, and -1 before the scope has been judged.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// truncated is true when lists were cut to keep status within its bounds. Counts stay exact.
