@@ -82,6 +82,7 @@ func newControllerManager(o *options, config *configv1alpha1.Configuration, watc
 // setupScopes adds the scope controller, its metrics, and the inventory where one is configured.
 func setupScopes(ctx context.Context, mgr ctrl.Manager, view *fleet.View, objects *fleet.Objects, guard *pruning.Guard, checks *healthChecks, config *configv1alpha1.Configuration, spans trace.TracerProvider) error {
 	checks.Subscribe(objects.Refresh)
+	checks.Subscribe(view.Refresh)
 	registry := scope.NewRegistry()
 	if err := metrics.Registry.Register(scope.NewCollector(registry)); err != nil {
 		return errors.Wrap(err, "cannot register metrics")

@@ -50,6 +50,8 @@ type connection struct {
 	// namespaces are those from which bundles are read; none means all.
 	namespaces []string
 	pulse      *pulse
+	// rules happens when other rules are in force.
+	rules *occasion
 
 	// ended is closed when nothing of the connection runs any more.
 	ended chan struct{}
@@ -67,12 +69,15 @@ type connectOptions struct {
 	scheme *runtime.Scheme
 	// leaseNamespace is the namespace of the monitor's Lease; empty when nobody looks for it.
 	leaseNamespace string
-	transform      func(cluster string) toolscache.TransformFunc
+	// rules happens when other rules are in force.
+	rules     *occasion
+	transform func(cluster string) toolscache.TransformFunc
 }
 
 // newConnection prepares the connection to a cluster with a number. Nothing is sent before it is started.
 func newConnection(name string, number int64, config *rest.Config, namespaces []string, p *pulse, o connectOptions) (*connection, error) {
 	c := &connection{name: multicluster.ClusterName(name + "#" + strconv.FormatInt(number, 10)), config: config, namespaces: namespaces, pulse: p, ended: make(chan struct{})}
+	c.rules = o.rules
 	var err error
 	if c.http, err = rest.HTTPClientFor(config); err != nil {
 		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", name)
@@ -99,7 +104,7 @@ func (c *connection) newInformer(next toolscache.ListerWatcher, object runtime.O
 	if _, ok := object.(*k8spluginv1alpha1.ResourceBundleState); ok {
 		w = watched{
 			pulse: c.pulse, resource: bundlesResource, what: "ResourceBundleStates", remedy: missingBundles,
-			state: func(l *liveness) *readState { return &l.bundles },
+			state: func(l *liveness) *readState { return &l.bundles }, rules: c.rules, foreign: c.holdsForeign,
 		}
 	}
 	informer := toolscache.NewSharedIndexInformer(newWatched(next, w), object, 0, toolscache.Indexers{})

@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -297,18 +296,6 @@ func (c *objectCluster) places() []string {
 		return []string{""}
 	}
 	return c.namespaces
-}
-
-// Refresh reads all kinds that are wanted again, because rules have changed. As
-// objects are not kept there is no other way. Until a kind has been read it is settling.
-func (o *Objects) Refresh() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, at := range slices.Collect(maps.Keys(o.kinds)) { // A clone: what is put into a map while it is ranged over may come up in it again.
-		o.kinds[at].stop()
-		delete(o.kinds, at)
-		o.ensure(at.Kind)
-	}
 }
 
 // Lookup is the answer to a question for one object.

@@ -84,6 +84,7 @@ func Setup(mgr ctrl.Manager, o Options) (*View, error) {
 		queue:   workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[BundleKey]{Name: "bundle"}),
 		connect: connectOptions{scheme: scheme, transform: func(cluster string) toolscache.TransformFunc { return hold(cluster, o.HealthChecks) }},
 	}
+	h.connect.rules = h.view.rules
 	h.clusters.WaitCacheTimeout = forEver
 	logger := mgr.GetLogger().WithName("fleet")
 	h.clusters.ErrorHandler = func(err error, message string, keysAndValues ...any) { logger.Error(err, message, keysAndValues...) }

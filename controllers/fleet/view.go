@@ -90,6 +90,8 @@ type View struct {
 
 	cluster string
 	synced  chan struct{}
+	// rules happens when other rules are in force.
+	rules *occasion
 
 	mu sync.RWMutex
 	// read is true once the bundles of the hub's own cluster have been judged, complete once it is known which clusters there are, and late when that took too long.
@@ -119,6 +121,7 @@ func newView(cluster string) *View {
 	v := &View{
 		cluster:     cluster,
 		synced:      make(chan struct{}),
+		rules:       newOccasion(),
 		clusters:    map[string]*clusterView{},
 		bundles:     map[types.NamespacedName]map[string]*Bundle{},
 		namespaces:  map[string]map[types.NamespacedName]struct{}{},

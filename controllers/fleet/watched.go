@@ -32,6 +32,11 @@ type watched struct {
 	resource, what, remedy string
 	// state is where the pulse keeps how it stands.
 	state func(*liveness) *readState
+	// rules happens when other rules are in force, and foreign says whether anything is held that was judged by rules here; nil when nothing is.
+	rules   *occasion
+	foreign func() bool
+	// judged is closed when other rules are in force than when the resource was read from the start.
+	judged <-chan struct{}
 }
 
 // newWatched returns how to read a resource, which is not current yet.
@@ -44,6 +49,9 @@ func newWatched(next toolscache.ListerWatcher, w watched) *watched {
 // ListWithContext implements cache.ListerWatcherWithContext. It tries until it
 // succeeds, because the pauses of a reflector may come to more than a minute.
 func (w *watched) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if options.Continue == "" {
+		w.fromStart()
+	}
 	for pause := minReadPause; ; pause = min(2*pause, maxReadPause) {
 		if err := w.pulse.awaitOpen(ctx); err != nil {
 			return nil, err
@@ -71,6 +79,11 @@ func (w *watched) WatchWithContext(ctx context.Context, options metav1.ListOptio
 	if err := w.pulse.awaitOpen(ctx); err != nil {
 		return nil, err
 	}
+	// A watch that begins with all there is says when it is through; one that goes on where another ended is through soon.
+	fromStart := options.SendInitialEvents != nil && *options.SendInitialEvents
+	if fromStart {
+		w.fromStart()
+	}
 	within, cancel := context.WithCancel(ctx)
 	late := time.AfterFunc(beginTimeout, cancel)
 	stream, err := toolscache.ToListerWatcherWithContext(w.ListerWatcher).WatchWithContext(within, options)
@@ -83,9 +96,7 @@ func (w *watched) WatchWithContext(ctx context.Context, options metav1.ListOptio
 		return nil, err
 	}
 	o := &overheard{Interface: stream, of: w, events: make(chan watch.Event), done: make(chan struct{}), cancel: cancel}
-	// A watch that begins with all there is says when it is through; one that goes on where another ended is through soon.
-	fromStart := options.SendInitialEvents != nil && *options.SendInitialEvents
-	go o.pass(fromStart)
+	go o.pass(fromStart, w.judged)
 	return o, nil
 }
 
@@ -109,16 +120,18 @@ func (o *overheard) Stop() {
 	o.Interface.Stop()
 }
 
-// pass passes events on until there are no more, or nobody wants them.
-func (o *overheard) pass(fromStart bool) {
+// pass passes events on until there are no more, nobody wants them, or all has to be judged anew.
+func (o *overheard) pass(fromStart bool, judged <-chan struct{}) {
 	defer close(o.events)
 	defer o.cancel()
 	pulse := o.of.pulse
 	// That the watch has begun is no answer: client-go gives an empty one when the connection ends before there was any.
 	settled := time.NewTimer(settlePause)
 	defer settled.Stop()
+	rules := judged
 	if fromStart {
 		settled.Stop()
+		rules = nil // What is being read is read to its end.
 	}
 	defer pulse.tell(func(l *liveness, now time.Time) { pulse.lose(o.of, l, now) })
 	for {
@@ -127,6 +140,12 @@ func (o *overheard) pass(fromStart bool) {
 			pulse.gain(o.of)
 		case <-o.done:
 			return
+		case <-rules:
+			if o.of.outdated() {
+				o.startAgain()
+				return
+			}
+			rules = o.of.rules.coming()
 		case event, ok := <-o.Interface.ResultChan():
 			if !ok {
 				return
@@ -141,6 +160,7 @@ func (o *overheard) pass(fromStart bool) {
 			}
 			if fromStart && endsInitialEvents(event) {
 				settled.Reset(settlePause) // What was read has yet to be put in place.
+				rules = judged
 			}
 		}
 	}
