@@ -140,6 +140,8 @@ const (
 	ReasonSyncedFalse Reason = "SyncedFalse"
 	// ReasonPhaseFailed means that the object's phase, state or health is a word for failure.
 	ReasonPhaseFailed Reason = "PhaseFailed"
+	// ReasonNotHealthy means that the object's own status says of it, or of a part of it, that it is not healthy, whatever its conditions and phase say.
+	ReasonNotHealthy Reason = "NotHealthy"
 	// ReasonNoStatus means that a custom resource has no status, or one that says nothing.
 	ReasonNoStatus Reason = "NoStatus"
 	// ReasonNoRule means that no rule can tell the health of a kind from its status.

@@ -37,7 +37,10 @@ func judgeByConditions(o *object, verdict *healthscope.Result) string {
 	verdict.Suspended = halted(o)
 	failed, stale := o.failure(verdict)
 	phase := readPhase(o)
-	decisive := o.decisive()
+	if summing[groupKind{verdict.Group, verdict.Kind}] {
+		phase.class = phaseNone
+	}
+	decisive := o.decisive(verdict)
 	reconciling := find(o.conditions, "Reconciling")
 	switch {
 	case failed:
@@ -94,13 +97,13 @@ func (o *object) failure(verdict *healthscope.Result) (failed bool, stale condit
 }
 
 // decisive returns the condition that says whether the object is ready.
-func (o *object) decisive() condition {
+func (o *object) decisive(verdict *healthscope.Result) condition {
 	for _, kind := range deciding {
 		if c := find(o.conditions, kind); c.exists() {
 			return c
 		}
 	}
-	return condition{}
+	return find(o.conditions, decidingByKind[groupKind{verdict.Group, verdict.Kind}])
 }
 
 // judgeByCondition judges an object by a condition that is True when all is well, and says whether it is Ready.

@@ -36,6 +36,7 @@ const (
 	ruleGeneration = "generation"
 	ruleConditions = "conditions"
 	rulePhase      = "phase"
+	ruleEvidence   = "evidence"
 	ruleKstatus    = "kstatus"
 	ruleNone       = "none"
 	ruleUserPrefix = "user:"
@@ -57,7 +58,8 @@ func Evaluate(object runtime.Object, options Options) healthscope.Result {
 //  5. the rule for its kind, which has the name of the kind: "Deployment";
 //  6. "conditions" and "phase": the words of status by which most controllers tell;
 //  7. "kstatus", for the kinds of Kubernetes itself;
-//  8. "none": nothing is known of such an object, which is Ready, NoStatus,
+//  8. "evidence": what the same status says against a good word of 6, or of an object that 9 knows nothing of;
+//  9. "none": nothing is known of such an object, which is Ready, NoStatus,
 //     when it has no status, and Unknown, NoRule, otherwise.
 //
 // It takes *unstructured.Unstructured and Go types. The types of k8s.io/api that
@@ -129,15 +131,23 @@ func judgeByConvention(o *object, verdict *healthscope.Result) string {
 		if verdict.State == healthscope.Ready && verdict.Suspended {
 			verdict.Reason, verdict.Message = healthscope.ReasonSuspended, "it is suspended"
 		}
-		return rule
+		return unlessDoubted(o, verdict, rule)
 	}
 	o.needConditions()
 	if builtIn(verdict.Group) {
 		judgeByKstatus(o, verdict)
-		return ruleKstatus
+		return unlessDoubted(o, verdict, ruleKstatus)
 	}
 	judgeUnknown(o, verdict)
-	return ruleNone
+	return unlessDoubted(o, verdict, ruleNone)
+}
+
+// unlessDoubted names what decided: the rule, or the evidence against what it said.
+func unlessDoubted(o *object, verdict *healthscope.Result, rule string) string {
+	if doubt(o, verdict) {
+		return ruleEvidence
+	}
+	return rule
 }
 
 // override replaces what a rule said by something that goes before it.

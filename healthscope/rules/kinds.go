@@ -74,6 +74,7 @@ var rulesByKind = map[groupKind]rule{
 	{"k8s.plugin.opnfv.org", "ProviderNetwork"}:         judgeNetwork,
 	{"k8s.plugin.opnfv.org", "NetworkChaining"}:         judgeNetwork,
 	{"argoproj.io", "Application"}:                      judgeApplication,
+	{"core.oam.dev", "Application"}:                     judgeVela,
 	{"kubevirt.io", "VirtualMachine"}:                   judgeVirtualMachine,
 
 	{"acme.cert-manager.io", "Order"}:         judgeACME,

@@ -6,7 +6,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// phaseClass is what a word in status.phase or status.state says.
+// phaseClass is what a word for a phase or for health says.
 type phaseClass int
 
 // The classes, the one that counts least first.
@@ -14,6 +14,7 @@ const (
 	phaseNone phaseClass = iota
 	phaseReady
 	phaseSuspended
+	phaseWarning
 	phasePending
 	phaseFailed
 )
@@ -22,7 +23,11 @@ const (
 // not among them says nothing: controllers have words like "Failing over" or "Waiting for Approval" for all sorts of things.
 var phases = map[string]phaseClass{
 	"failed": phaseFailed, "failure": phaseFailed, "error": phaseFailed, "errored": phaseFailed, "degraded": phaseFailed,
-	"inconclusive": phaseFailed,
+	"inconclusive": phaseFailed, "unhealthy": phaseFailed, "critical": phaseFailed, "red": phaseFailed, "healtherr": phaseFailed,
+	"faulted": phaseFailed, "failing": phaseFailed, "unavailable": phaseFailed, "unreachable": phaseFailed, "lost": phaseFailed,
+	"broken": phaseFailed, "down": phaseFailed, "offline": phaseFailed, "crashloopbackoff": phaseFailed,
+
+	"yellow": phaseWarning, "warning": phaseWarning, "healthwarn": phaseWarning,
 
 	"pending": phasePending, "progressing": phasePending, "inprogress": phasePending, "processing": phasePending, "creating": phasePending,
 	"provisioning": phasePending, "initializing": phasePending, "initialising": phasePending, "installing": phasePending, "deploying": phasePending,
@@ -36,12 +41,19 @@ var phases = map[string]phaseClass{
 	"ready": phaseReady, "running": phaseReady, "active": phaseReady, "available": phaseReady, "healthy": phaseReady, "bound": phaseReady,
 	"succeeded": phaseReady, "success": phaseReady, "successful": phaseReady, "complete": phaseReady, "completed": phaseReady, "provisioned": phaseReady,
 	"deployed": phaseReady, "established": phaseReady, "clusterinhealthystate": phaseReady,
+	"green": phaseReady, "healthok": phaseReady,
 }
 
 // separators are left out of words before they are looked up.
 var separators = strings.NewReplacer(" ", "", "-", "", "_", "")
 
-// phase is the word that says most of those in status.phase and status.state.
+// phaseFields are the fields of status that hold an object's phase, or its word for health. They may be of any type.
+var phaseFields = [...]string{"phase", "state", "health", "healthStatus", "status"}
+
+// normal returns a word as it is looked up.
+func normal(text string) string { return strings.ToLower(separators.Replace(text)) }
+
+// phase is the word that says most of those in phaseFields.
 type phase struct {
 	class       phaseClass
 	field, word string
@@ -50,12 +62,12 @@ type phase struct {
 // readPhase reads an object's phase. It may be in a field of any name and type, so what is no string is none.
 func readPhase(o *object) phase {
 	var found phase
-	for _, field := range [...]string{"phase", "state"} {
+	for _, field := range phaseFields {
 		text := word(o.status[field])
 		if text == "" {
 			continue
 		}
-		if class := phases[strings.ToLower(separators.Replace(text))]; class > found.class {
+		if class := phases[normal(text)]; class > found.class {
 			found = phase{class: class, field: field, word: text}
 		}
 	}
@@ -77,6 +89,8 @@ func (p phase) judge(o *object, verdict *healthscope.Result) {
 		verdict.State, verdict.Reason = healthscope.Failed, healthscope.ReasonPhaseFailed
 	case phasePending:
 		verdict.State, verdict.Reason, verdict.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
+	case phaseWarning:
+		verdict.State, verdict.Reason, verdict.Serving = healthscope.Pending, healthscope.ReasonNotHealthy, true
 	case phaseSuspended:
 		verdict.State, verdict.Reason, verdict.Suspended = healthscope.Ready, healthscope.ReasonSuspended, true
 	case phaseNone:

@@ -14,6 +14,16 @@ var failuresByKind = map[groupKind][]sign{
 	{"certificates.k8s.io", "CertificateSigningRequest"}: {{"Denied", "True", healthscope.ReasonFailed}},
 }
 
+// decidingByKind are the conditions that say whether objects of kinds are ready that have none of those that most have.
+// Their other conditions count besides.
+var decidingByKind = map[groupKind]string{
+	{"rabbitmq.com", "RabbitmqCluster"}: "ClusterAvailable",
+	{"core.gardener.cloud", "Shoot"}:    "APIServerAvailable",
+}
+
+// summing are the kinds whose status lists other objects that do not all count, so that their conditions alone tell.
+var summing = map[groupKind]bool{{"core.oam.dev", "HealthScope"}: true}
+
 // ending are the kinds whose objects come to an end, so that one that runs is not done yet.
 var ending = map[groupKind]bool{
 	{"argoproj.io", "Workflow"}:                        true,
