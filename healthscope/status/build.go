@@ -153,6 +153,9 @@ func (b *builder) place(to *App, u *rollup, p *place) {
 	listed := b.list(rows)
 	b.count(p.Place, listed)
 	cluster := Cluster{Provider: p.provider, Name: p.cluster}
+	if p.retrying {
+		cluster.Connectivity = string(appcontext.ConnectivityRetrying)
+	}
 	if b.query.usesClusters() && len(rows) > 0 {
 		cluster.Freshness = b.age(v)
 	}

@@ -56,8 +56,10 @@ type place struct {
 	// bundle is the name of the app's ResourceBundleStates.
 	bundle string
 	// saved is where the bundle is saved that was seen there; the zero value if nowhere.
-	saved     appcontext.Cluster
-	hasSaved  bool
+	saved    appcontext.Cluster
+	hasSaved bool
+	// retrying is true while rsync cannot reach the cluster, and tries again.
+	retrying  bool
 	resources []resource
 	// matched is how the resources match the members of the last report; nil before the first.
 	matched atomic.Pointer[matching]
@@ -98,6 +100,9 @@ func Decode(view appcontext.View, previous *Contents) *Contents {
 	state, err := view.Context.Status()
 	d.check(err, view.Context.Handle().Level("status"))
 	d.state = state
+	stopped, err := view.Context.StopFlag()
+	d.check(err, view.Context.Handle().Level("stopflag"))
+	d.ended = stopped || ended[state]
 	meta, err := view.Context.Meta()
 	d.check(err, view.Context.Handle().Level("meta"))
 	d.namespace = meta.Namespace
@@ -118,6 +123,8 @@ type decoder struct {
 	// status is the context with the states.
 	status    *appcontext.Snapshot
 	namespace string
+	// ended is true when rsync does nothing about the context any more, whatever it could not do.
+	ended bool
 	// at is the place that is being decoded.
 	at Place
 }
@@ -150,17 +157,61 @@ func (d *decoder) app(a appcontext.App) {
 		if _, reported := there.Value("status"); found && reported {
 			p.saved, p.hasSaved = there, true
 		}
+		p.retrying = d.retries(c)
 		resources := c.Resources()
 		p.resources = make([]resource, 0, len(resources))
 		for _, r := range resources {
+			if d.isOfAnother(r) {
+				continue
+			}
 			stored, _ := there.Resource(r.Name())
 			p.resources = append(p.resources, d.resource(r, stored, found))
+		}
+		if len(p.resources) == 0 && len(resources) > 0 {
+			continue // All of it is of another context, and so is the bundle.
+		}
+		if p.retrying {
+			d.retry(p.resources)
 		}
 		slices.SortFunc(p.resources, func(a, b resource) int { return strings.Compare(a.stored.Name(), b.stored.Name()) })
 		decoded.places = append(decoded.places, p)
 		d.places[p.Place] = p
 	}
 	d.apps = append(d.apps, decoded)
+}
+
+// isOfAnother reports whether a resource is kept here for another context: what an update adds, EMCO enters without its
+// object in the context that keeps the states, and it stays there when the update is rolled back.
+func (d *decoder) isOfAnother(r appcontext.Resource) bool {
+	if raw, _ := r.Value(); string(raw) != `"`+placeholder+`"` {
+		return false
+	}
+	reference, err := r.Reference()
+	return err == nil && reference != "" && reference != d.id
+}
+
+// ended are the states in which rsync has given up, or is done with everything.
+var ended = map[appcontext.State]bool{
+	appcontext.StateTerminated: true, appcontext.StateInstantiateFailed: true, appcontext.StateTerminateFailed: true, appcontext.StateUpdateFailed: true,
+}
+
+// retries reports whether rsync cannot reach a cluster, and tries again.
+func (d *decoder) retries(c appcontext.Cluster) bool {
+	found, err := c.Connectivity()
+	d.check(err, c.Handle().Level("readystatus"))
+	return found == appcontext.ConnectivityRetrying && !d.ended
+}
+
+// retry says of resources in a cluster that rsync cannot reach what rsync says only of the cluster: what is still to be done
+// with them is being tried again.
+func (d *decoder) retry(resources []resource) {
+	for i := range resources {
+		r := &resources[i]
+		deleting := d.state == appcontext.StateTerminating && r.rsync == string(appcontext.ResourceApplied)
+		if deleting || r.rsync == string(appcontext.ResourcePending) {
+			r.rsync = string(appcontext.ResourceRetrying)
+		}
+	}
 }
 
 // resource decodes an expected object. states is where its state is, if found.

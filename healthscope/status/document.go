@@ -92,6 +92,8 @@ type Cluster struct {
 	Provider string `json:"cluster-provider,omitempty"`
 	// Name is the name of the cluster itself.
 	Name string `json:"cluster"`
+	// Connectivity is Retrying while rsync cannot reach the cluster, and tries again; else it is absent.
+	Connectivity string `json:"connectivity,omitempty"`
 	// Health is the state of all of the app there that the query selects.
 	Health *Health `json:"health,omitempty"`
 	Freshness
