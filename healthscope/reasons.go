@@ -9,6 +9,8 @@ type Reason string
 const (
 	// ReasonNotObserved means that the controller of the object has not written a status yet, or that no monitor has.
 	ReasonNotObserved Reason = "NotObserved"
+	// ReasonNotListed means that a resource is expected and may be among those that its bundle has no room to name.
+	ReasonNotListed Reason = "NotListed"
 	// ReasonStaleGeneration means that the status speaks of an older spec.
 	ReasonStaleGeneration Reason = "StaleGeneration"
 	// ReasonDeleting means that the object is being deleted.

@@ -151,6 +151,11 @@ func clustersNamed(s *corev1alpha2.HealthScope) []string {
 				names[ref.Cluster] = struct{}{}
 			}
 		}
+		for _, e := range app.expected {
+			if e.Cluster != "" {
+				names[e.Cluster] = struct{}{}
+			}
+		}
 	}
 	for _, name := range s.Spec.ExpectedClusters {
 		names[name] = struct{}{}

@@ -115,6 +115,9 @@ func (g *gatherer) gather() gathered {
 	for i := range g.apps {
 		g.expected(&g.apps[i])
 	}
+	for i := range g.apps {
+		g.expectedResources(&g.apps[i])
+	}
 	g.nowhere()
 	return g.out
 }

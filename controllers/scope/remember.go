@@ -110,7 +110,8 @@ func keyOf(c corev1alpha2.Culprit) healthscope.Key {
 // leadsTo says whether an app may have members in a cluster.
 func (g *gatherer) leadsTo(app *gatheredApp, cluster string) bool {
 	return app.byLabel || app.selector != nil || len(app.everywhere) > 0 || slices.Contains(g.scope.Spec.ExpectedClusters, cluster) ||
-		slices.ContainsFunc(app.refs, func(r corev1alpha2.WorkloadReference) bool { return r.Cluster == cluster })
+		slices.ContainsFunc(app.refs, func(r corev1alpha2.WorkloadReference) bool { return r.Cluster == cluster }) ||
+		slices.ContainsFunc(app.expected, func(e corev1alpha2.ExpectedResource) bool { return e.Cluster == cluster })
 }
 
 // holding says which apps lead to an object.

@@ -205,7 +205,7 @@ func newScope(s *corev1alpha2.HealthScope) Scope {
 		Culprits:           convert(s.Status.Culprits, newCulprit),
 		Conditions:         convert(s.Status.Conditions, newCondition),
 		Generation:         s.Generation,
-		ObservedGeneration: s.Status.ObservedGeneration,
+		ObservedGeneration: max(s.Status.ObservedGeneration, 0), // The CRD says -1 before the first evaluation.
 		Truncated:          s.Status.Truncated,
 	}
 	slices.SortFunc(document.Conditions, func(a, b Condition) int { return strings.Compare(a.Type, b.Type) })

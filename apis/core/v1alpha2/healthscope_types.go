@@ -173,9 +173,36 @@ type ScopeApp struct {
 	// selector selects bundles of the application by label, besides those that are referred to.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	// expectedResources are resources that the application must have, in the scope's namespace or in none. One that none of its bundles and references leads to is NotPresent: Pending at first, then Failed.
+	// +optional
+	// +kubebuilder:validation:MaxItems=1000
+	// +listType=atomic
+	ExpectedResources []ExpectedResource `json:"expectedResources,omitempty"`
 	// inventory names the objects in A&AI that the application's resources are related to.
 	// +optional
 	Inventory *InventoryLinks `json:"inventory,omitempty"`
+}
+
+// ExpectedResource names a resource that an application must have.
+//
+// +structType=atomic
+type ExpectedResource struct {
+	// group is the API group of the resource; empty for the core group.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Group string `json:"group,omitempty"`
+	// kind is the kind of the resource.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+	// name is the name of the resource.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// cluster is the cluster that it must be in. Without it, it must be in every one of spec.expectedClusters, or if there are none, in every cluster in which the application has a bundle, or else in the cluster of the scope.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Cluster string `json:"cluster,omitempty"`
 }
 
 // InventoryLinks names the objects in A&AI that the resources of an application are related to.
