@@ -1,6 +1,7 @@
 package appcontext
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"unicode/utf8"
@@ -25,13 +26,16 @@ type CompositeAppMeta struct {
 	LogicalCloud          string
 	LogicalCloudNamespace string
 	LogicalCloudLevel     string
+	// CompositeProfile is the group's composite profile. EMCO does not write it, and passes over it.
+	CompositeProfile string `json:",omitempty"`
 	// Services is kept as it is, for the EMCO that writes it.
 	Services json.RawMessage `json:"services,omitempty"`
 }
 
-// Subject returns the deployment intent group that the context was made for, and whether the meta data name one.
+// Subject returns the deployment intent group that the context was made for, and whether the meta data name one. In meta
+// data of before there was a field for the group, the release names it.
 func (m CompositeAppMeta) Subject() (Subject, bool) {
-	s := GroupSubject(m.Project, m.CompositeApp, m.Version, m.DeploymentIntentGroup)
+	s := GroupSubject(m.Project, m.CompositeApp, m.Version, cmp.Or(m.DeploymentIntentGroup, m.Release))
 	return s, s.check() == nil
 }
 

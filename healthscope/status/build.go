@@ -18,8 +18,6 @@ const CurrentFor = 10 * time.Second
 type Input struct {
 	// Subject is what was asked about: a deployment intent group, or a cluster with its network intents.
 	Subject appcontext.Subject
-	// CompositeProfile is the name of the group's composite profile; empty where that is not known. AppContexts do not have it.
-	CompositeProfile string
 	// View is what is known of the subject. Of its contexts nothing is read but what Contents has.
 	appcontext.View
 	// Contents is what Decode made of View; nil when View has no context.
@@ -86,11 +84,18 @@ func head(in Input) Document {
 	if s.Cluster != "" {
 		return Document{Name: s.Provider + "+" + s.Cluster}
 	}
-	return Document{Project: s.Project, CompositeApp: s.CompositeApp, CompositeAppVersion: s.Version, CompositeProfile: in.CompositeProfile, Name: s.Group}
+	d := Document{Project: s.Project, CompositeApp: s.CompositeApp, CompositeAppVersion: s.Version, Name: s.Group}
+	if in.Contents != nil {
+		d.CompositeProfile = in.Contents.profile
+	}
+	return d
 }
 
-// history writes what users did.
+// history writes what users did, or that nobody knows it: a group that has a context was created.
 func history(actions []appcontext.Action) *History {
+	if len(actions) == 0 {
+		return &History{Unknown: noHistory}
+	}
 	h := &History{Actions: make([]Action, 0, len(actions))}
 	for _, a := range actions {
 		h.Actions = append(h.Actions, Action{State: string(a.State), ContextID: a.ContextID, TimeStamp: a.Time.UTC().Format(time.RFC3339Nano)})

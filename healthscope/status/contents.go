@@ -30,6 +30,7 @@ type Place struct {
 type Contents struct {
 	id       string
 	state    appcontext.State
+	profile  string
 	apps     []app
 	places   map[Place]*place
 	bodies   map[appcontext.Handle]body
@@ -105,7 +106,7 @@ func Decode(view appcontext.View, previous *Contents) *Contents {
 	d.ended = stopped || ended[state]
 	meta, err := view.Context.Meta()
 	d.check(err, view.Context.Handle().Level("meta"))
-	d.namespace = meta.Namespace
+	d.namespace, d.profile = meta.Namespace, meta.CompositeProfile
 	_, err = view.Context.AppOrder()
 	d.check(err, view.Context.Handle().Level("app/instruction/order"))
 	for _, a := range view.Context.Apps() {

@@ -47,13 +47,18 @@ type Freshness struct {
 	Truncated bool `json:"truncated,omitempty"`
 }
 
+// noHistory is History.Unknown: EMCO keeps the history in its own database.
+const noHistory = "no history of it is kept in etcd; what users did is known to those who made its contexts"
+
 // sourceContext is Freshness.Source of what was saved in the context.
 const sourceContext = "context"
 
 // History is what users did with a group or with the network intents of a cluster.
 type History struct {
-	// Actions are never null.
-	Actions []Action `json:"Actions"`
+	// Actions are absent where no history is kept; else there is at least one.
+	Actions []Action `json:"Actions,omitempty"`
+	// Unknown says for people that nobody knows what users did, where no history is kept; absent where there is one.
+	Unknown string `json:"Unknown,omitempty"`
 }
 
 // Action is something that a user did.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,7 +53,10 @@ func at(t testing.TB, text string) time.Time {
 func autumn(t testing.TB, instance string) status.Input {
 	t.Helper()
 	name := map[string]string{oldID: "context-old.json", newID: "context-new.json"}[instance]
-	in := stored(t, name).input(t,
+	k := stored(t, name)
+	meta := k.root() + "meta/"
+	k[meta] = strings.Replace(k[meta], "{", `{"CompositeProfile":"shop-profile",`, 1)
+	in := k.input(t,
 		appcontext.Action{State: appcontext.ActionCreated, Time: at(t, "2026-03-02T08:58:21.186Z")},
 		appcontext.Action{State: appcontext.ActionApproved, Time: at(t, "2026-03-02T08:59:02.748Z")},
 		appcontext.Action{State: appcontext.ActionInstantiated, ContextID: oldID, Time: at(t, "2026-03-02T08:59:02.947Z")},
@@ -60,7 +64,6 @@ func autumn(t testing.TB, instance string) status.Input {
 		appcontext.Action{State: appcontext.ActionApproved, Time: at(t, "2026-03-02T09:15:34.436Z")},
 		appcontext.Action{State: appcontext.ActionInstantiated, ContextID: newID, Time: at(t, "2026-03-02T10:15:34.64+01:00")},
 	)
-	in.CompositeProfile = "shop-profile"
 	in.Contexts = []string{oldID, newID}
 	if instance == newID {
 		live(&in)
