@@ -2,6 +2,7 @@ package access
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,6 +13,9 @@ import (
 
 	"github.com/healthscope/healthscope/healthscope/api"
 )
+
+// retrySeconds is the header Retry-After of what may be answered otherwise a little later.
+const retrySeconds = "5"
 
 // Refusals of a request, as callers read them.
 const (
@@ -40,13 +44,20 @@ func guarded(guard api.Guard, logger logr.Logger, next http.Handler) http.Handle
 			refuse(w, r, http.StatusUnauthorized, detailNoToken)
 			return
 		}
-		caller, known, err := guard.Authenticate(r.Context(), token)
+		caller, known, err := guard.Authenticate(r, token)
 		allowed := false
 		if err == nil && known {
 			// All that is served is for reading, by whatever method: profilers POST what they want to know.
 			allowed, err = guard.Authorize(r.Context(), caller, api.Access{Verb: "get", Path: r.URL.Path})
 		}
 		switch {
+		case r.Context().Err() != nil: // The caller has gone, which is no failure, and needs no answer.
+		case errors.Is(err, api.ErrTooMany):
+			w.Header().Set("Retry-After", retrySeconds)
+			refuse(w, r, http.StatusTooManyRequests, err.Error())
+		case errors.Is(err, api.ErrBusy):
+			w.Header().Set("Retry-After", retrySeconds)
+			refuse(w, r, http.StatusServiceUnavailable, err.Error())
 		case err != nil:
 			logger.Error(err, "Cannot find out who a caller is and what they may do", "path", r.URL.Path)
 			refuse(w, r, http.StatusServiceUnavailable, detailUnknown)

@@ -17,7 +17,7 @@ import (
 // fakeGuard knows two callers, of whom one may get /metrics.
 type fakeGuard struct{}
 
-func (fakeGuard) Authenticate(_ context.Context, token string) (api.Caller, bool, error) {
+func (fakeGuard) Authenticate(_ *http.Request, token string) (api.Caller, bool, error) {
 	switch token {
 	case "prometheus", "somebody", "unclear":
 		return api.Caller{Name: token}, true, nil

@@ -9,8 +9,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apiserver/pkg/authentication/authenticator"
-	"k8s.io/apiserver/pkg/authentication/token/cache"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
@@ -39,7 +37,7 @@ const scopesResource = "healthscopes"
 
 // Guard asks the API server of the hub. It implements api.Guard, and is safe for concurrent use.
 type Guard struct {
-	tokens     authenticator.Token
+	tokens     *tokens
 	authorizer authorizer.Authorizer
 }
 
@@ -62,22 +60,17 @@ func NewGuard(config *rest.Config, client *http.Client) (*Guard, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make an authorizer")
 	}
-	return &Guard{tokens: cache.New(reviewer{authentication.TokenReviews()}, false, allowedTime, deniedTime), authorizer: authorizer}, nil
+	return &Guard{tokens: newTokens(reviewer{authentication.TokenReviews()}.review, time.Now), authorizer: authorizer}, nil
 }
 
 // Authenticate implements api.Guard.
-func (g *Guard) Authenticate(ctx context.Context, token string) (api.Caller, bool, error) {
-	response, ok, err := g.tokens.AuthenticateToken(ctx, token)
-	if err != nil || !ok {
-		return api.Caller{}, false, err
-	}
-	u := response.User
-	return api.Caller{Name: u.GetName(), UID: u.GetUID(), Groups: u.GetGroups(), Extra: u.GetExtra()}, true, nil
+func (g *Guard) Authenticate(r *http.Request, token string) (api.Caller, bool, error) {
+	return g.tokens.authenticate(r.Context(), sourceOf(r), token)
 }
 
-// Authorize implements api.Guard.
+// Authorize implements api.Guard. The question outlives the caller, whose successor will ask the same; one that was taken back would be logged as a failure.
 func (g *Guard) Authorize(ctx context.Context, caller api.Caller, access api.Access) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
 	defer cancel()
 	decision, _, err := g.authorizer.Authorize(ctx, attributesOf(caller, access))
 	return decision == authorizer.DecisionAllow, err
@@ -102,18 +95,18 @@ type reviewer struct {
 	reviews authenticationclient.TokenReviewInterface
 }
 
-// AuthenticateToken implements authenticator.Token. A token that Kubernetes does not accept is no error.
-func (r reviewer) AuthenticateToken(ctx context.Context, token string) (*authenticator.Response, bool, error) {
+// review returns who a token belongs to. A token that Kubernetes does not accept is no error.
+func (r reviewer) review(ctx context.Context, token string) (api.Caller, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	review, err := r.reviews.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil || !review.Status.Authenticated {
-		return nil, false, errors.Wrap(err, "cannot review the token")
+		return api.Caller{}, false, errors.Wrap(err, "cannot review the token")
 	}
 	u := review.Status.User
 	extra := map[string][]string{}
 	for key, values := range u.Extra {
 		extra[key] = values
 	}
-	return &authenticator.Response{User: &user.DefaultInfo{Name: u.Username, UID: u.UID, Groups: u.Groups, Extra: extra}}, true, nil
+	return api.Caller{Name: u.Username, UID: u.UID, Groups: u.Groups, Extra: extra}, true, nil
 }

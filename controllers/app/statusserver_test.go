@@ -123,7 +123,7 @@ func (h *statusHub) Subscribe(changed func(namespace, name string)) (cancel func
 }
 
 // Authenticate implements api.Guard.
-func (h *statusHub) Authenticate(_ context.Context, token string) (api.Caller, bool, error) {
+func (h *statusHub) Authenticate(_ *http.Request, token string) (api.Caller, bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return api.Caller{Name: token}, slices.Contains(h.tokens, token), nil

@@ -12,13 +12,19 @@ import (
 // challenge is the header WWW-Authenticate of an answer to a caller who is not known.
 const challenge = `Bearer realm="healthscope"`
 
-// errBusy marks the refusal of what is too much at once, which is no failure of the server.
-var errBusy = errors.New("busy")
+// Refusals of what is too much at once, which is no failure of the server. A Guard's errors may be of their kind.
+var (
+	// ErrBusy is answered with 503: there is too much of all callers.
+	ErrBusy = errors.New("busy")
+	// ErrTooMany is answered with 429: there is too much of this caller.
+	ErrTooMany = errors.New("too many requests")
+)
 
 // Guard finds out who callers are, and what they may ask for. Its errors mean that nobody knows; they are answered with 503.
 type Guard interface {
-	// Authenticate returns who a bearer token belongs to; false when it is nobody's, or not any more.
-	Authenticate(ctx context.Context, token string) (caller Caller, ok bool, err error)
+	// Authenticate returns who the bearer token of a request belongs to; false when it is nobody's, or not any more. What goes on at
+	// once, and how many tokens a source may try, is for the Guard to bound: nothing else does before the caller is known.
+	Authenticate(r *http.Request, token string) (caller Caller, ok bool, err error)
 	// Authorize says whether a caller may do something.
 	Authorize(ctx context.Context, caller Caller, access Access) (bool, error)
 }
@@ -66,7 +72,10 @@ func (h *handler) authenticate(ctx context.Context, rt route, r *http.Request) (
 	if err != nil {
 		return Caller{}, err
 	}
-	caller, ok, err := h.guard.Authenticate(ctx, token)
+	caller, ok, err := h.guard.Authenticate(r.WithContext(ctx), token)
+	if errors.Is(err, ErrTooMany) {
+		return Caller{}, failf(http.StatusTooManyRequests, "%w", err)
+	}
 	if err != nil {
 		return Caller{}, failf(http.StatusServiceUnavailable, "cannot find out whose the bearer token is: %w", err)
 	}

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ type rights struct {
 	asked *[]Access
 }
 
-func (r rights) Authenticate(_ context.Context, token string) (Caller, bool, error) {
+func (r rights) Authenticate(_ *http.Request, token string) (Caller, bool, error) {
 	_, ok := r.may[token]
 	return Caller{Name: "caller-" + token}, ok, r.err
 }
@@ -61,6 +62,9 @@ func requestsOfCallers() map[string]request {
 		all[path+" without token"] = request{path: path, guard: guard, want: refused(401), detail: "there is no header Authorization"}
 		all[path+" with a token of nobody"] = request{path: path, guard: guard, header: bearer("old"), want: refused(401), detail: "the bearer token is not accepted"}
 		all[path+" without right"] = request{path: path, guard: guard, header: bearer("none"), want: refused(403), detail: `user "caller-none" may not `}
+		if !open {
+			all[path+" after too many tokens"] = request{path: path, guard: rights{err: fmt.Errorf("%w: of you", ErrTooMany)}, header: bearer("all"), want: 429, detail: "too many requests: of you"}
+		}
 		all[path+" with right"] = request{path: path, guard: guard, header: bearer("all"), want: 200}
 	}
 	return all

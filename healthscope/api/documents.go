@@ -173,7 +173,7 @@ func (d *Documents) admit(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
-	return failf(http.StatusServiceUnavailable, "%w: %d answers with whole objects are being made already; try again, or ask for one app or cluster", errBusy, maxDetailed)
+	return failf(http.StatusServiceUnavailable, "%w: %d answers with whole objects are being made already; try again, or ask for one app or cluster", ErrBusy, maxDetailed)
 }
 
 // isOfContextsOnly says whether an answer depends on nothing but contexts: neither on clusters, nor on the time.

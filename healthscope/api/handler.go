@@ -13,7 +13,6 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
@@ -178,19 +177,21 @@ func noSuchPath(r *http.Request) error {
 // serve makes a handler of a route.
 func (h *handler) serve(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if rt.access != nil && !acquire(h.requests) {
-			h.fail(w, r, failf(http.StatusServiceUnavailable, "%w: %d requests are under way already; try again", errBusy, maxRequests))
-			return
+		held := false // Only callers that are known take part in the limit, so that nobody else turns them away.
+		acquired := func() bool {
+			held = rt.access == nil || acquire(h.requests)
+			return held
 		}
-		done := sync.OnceFunc(func() {
-			if rt.access != nil {
+		done := func() {
+			if held && rt.access != nil {
 				<-h.requests
 			}
-		})
+			held = false
+		}
 		defer done()
 		ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(rt.timeout, requestTimeout))
 		defer cancel()
-		made, err := h.compose(ctx, rt, r)
+		made, err := h.compose(ctx, rt, r, acquired)
 		switch {
 		case err != nil:
 			h.fail(w, r, err)
@@ -222,8 +223,8 @@ type reply struct {
 	stream *stream
 }
 
-// compose makes the answer of a route, or says why there is none. Nothing has been written yet, so that also a panic can be answered with an error.
-func (h *handler) compose(ctx context.Context, rt route, r *http.Request) (made reply, err error) {
+// compose makes the answer of a route, or says why there is none, such as that acquired has no room for it. Nothing has been written yet, so that also a panic can be answered with an error.
+func (h *handler) compose(ctx context.Context, rt route, r *http.Request, acquired func() bool) (made reply, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			h.log.ErrorContext(ctx, "Recovered from a panic", "method", r.Method, "path", shorten(r.URL.Path), "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
@@ -236,6 +237,9 @@ func (h *handler) compose(ctx context.Context, rt route, r *http.Request) (made 
 	caller, err := h.authenticate(ctx, rt, r)
 	if err != nil {
 		return reply{}, err
+	}
+	if !acquired() {
+		return reply{}, failf(http.StatusServiceUnavailable, "%w: %d requests are under way already; try again", ErrBusy, maxRequests)
 	}
 	query, err := parseQuery(r.URL.RawQuery, rt.parameters, rt.repeated)
 	if err != nil {
@@ -339,7 +343,7 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 // isExpected says whether an error is one that the log need not tell of: it is told of elsewhere, or is no failure of the server.
 func isExpected(err error) bool {
 	_, outage := errors.AsType[*OutageError](err)
-	return outage || errors.Is(err, errNotReady) || errors.Is(err, errBusy) || errors.Is(err, errNotConfigured)
+	return outage || errors.Is(err, errNotReady) || errors.Is(err, ErrBusy) || errors.Is(err, ErrTooMany) || errors.Is(err, errNotConfigured)
 }
 
 // encode encodes a document in one line. Characters that matter in HTML stay readable: the answer says that it is none.

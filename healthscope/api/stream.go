@@ -101,13 +101,13 @@ func (c *changes) take() []ScopeName {
 // stream sends a snapshot and then changes, until the caller goes, reads too slowly or may not read any more, or the server stops.
 func (h *handler) stream(w http.ResponseWriter, r *http.Request, s stream) {
 	if !acquire(h.streams) {
-		h.fail(w, r, failf(http.StatusServiceUnavailable, "%w: %d streams are open already; try again, or ask without watch", errBusy, maxStreams))
+		h.fail(w, r, failf(http.StatusServiceUnavailable, "%w: %d streams are open already; try again, or ask without watch", ErrBusy, maxStreams))
 		return
 	}
 	defer func() { <-h.streams }()
 	if name := s.caller.Name; h.guard != nil {
 		if !h.callers.take(name, maxStreamsOfOne) {
-			h.fail(w, r, failf(http.StatusTooManyRequests, "%w: user %s has %d streams open already; close one, or ask without watch", errBusy, quote(name), maxStreamsOfOne))
+			h.fail(w, r, failf(http.StatusTooManyRequests, "%w: user %s has %d streams open already; close one, or ask without watch", ErrBusy, quote(name), maxStreamsOfOne))
 			return
 		}
 		defer h.callers.release(name)
