@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/support"
@@ -27,6 +29,7 @@ type supportBundle struct {
 	namespace, clustersNamespace string
 	config, output               string
 	metricsTokenFile             string
+	selector                     string
 	scopes                       bool
 	logLines                     int64
 	timeout                      time.Duration
@@ -45,6 +48,7 @@ func newSupportBundle() *cobra.Command {
 	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "the kubeconfig file of the cluster; the default is $KUBECONFIG, or ~/.kube/config")
 	flags.StringVar(&s.context, "context", "", "the context of the cluster in that file; the default is the current one")
 	flags.StringVar(&s.namespace, "namespace", defaultNamespace, "the namespace of controller and monitor")
+	flags.StringVar(&s.selector, "selector", "app.kubernetes.io/name=healthscope", "the labels of the pods of controller and monitor; logs and metrics are read of no others")
 	flags.StringVar(&s.clustersNamespace, "hub-namespace", corev1alpha2.DefaultClustersNamespace, "the namespace, in the hub, of the Secrets of clusters")
 	flags.StringVar(&s.config, "config", "", "a configuration file to add; those in ConfigMaps of the namespace are found")
 	flags.BoolVar(&s.scopes, "scopes", true, "add HealthScopes and bundles, with the names of all resources in them")
@@ -56,11 +60,14 @@ func newSupportBundle() *cobra.Command {
 
 // run writes the archive, and says on errOut what came of it.
 func (s *supportBundle) run(ctx context.Context, out, errOut io.Writer, now time.Time) error {
+	if _, err := labels.Parse(s.selector); err != nil || strings.TrimSpace(s.selector) == "" {
+		return errors.Errorf("--selector is %q; it must be a label selector, such as app.kubernetes.io/name=healthscope", s.selector)
+	}
 	if s.logLines < 0 {
 		return errors.Errorf("--log-lines is %d; it must not be negative", s.logLines)
 	}
 	o := support.Options{
-		Namespace: s.namespace, ClustersNamespace: s.clustersNamespace, Version: versionLine(), Scopes: s.scopes, LogLines: s.logLines, Now: now,
+		Namespace: s.namespace, Selector: s.selector, ClustersNamespace: s.clustersNamespace, Version: versionLine(), Scopes: s.scopes, LogLines: s.logLines, Now: now,
 		Check: func(data []byte) error { _, err := parseConfig(data); return err },
 	}
 	var err error

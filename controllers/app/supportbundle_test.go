@@ -125,13 +125,15 @@ func newInstallation(ctx context.Context) (namespace, settings string) {
 	secret := &corev1.Secret{ObjectMeta: annotated("west"), StringData: map[string]string{corev1alpha2.KubeconfigKey: canary, "password": canary}}
 	secret.Labels = map[string]string{corev1alpha2.LabelClusterKubeconfig: "true"}
 	bundle := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: annotated("5-web")}
+	ours := &corev1.Pod{ObjectMeta: annotated("hub-1"), Spec: template.Spec}
+	ours.Labels = ourLabels
 	for _, o := range []client.Object{
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}}, secret,
 		&corev1.ConfigMap{ObjectMeta: annotated("settings"), Data: map[string]string{"config.yaml": settings}},
 		&corev1.ConfigMap{ObjectMeta: annotated("others"), Data: map[string]string{"note": canary}},
 		&corev1.ConfigMap{ObjectMeta: annotated("healthscope-clusters"), Data: map[string]string{"clusters": "west+bonn is Connected"}},
 		&appsv1.Deployment{ObjectMeta: annotated("hub"), Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: template.Labels}, Template: template}},
-		&corev1.Pod{ObjectMeta: annotated("hub-1"), Spec: template.Spec},
+		ours,
 		&corev1alpha2.HealthScope{ObjectMeta: annotated("shop")}, bundle,
 		&corev1.Event{
 			ObjectMeta: annotated("event"), Message: "a scope has failed, url https://me:" + canary + "@host", Reason: "Failed",

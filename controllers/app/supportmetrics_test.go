@@ -17,6 +17,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cri-streaming/pkg/streaming/portforward"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/healthscope/healthscope/e2e/suite"
@@ -38,6 +39,9 @@ func (to forwarder) PortForward(ctx context.Context, _, _ string, _ int32, strea
 	return err
 }
 
+// ourLabels are those of the programs' pods.
+var ourLabels = map[string]string{"app.kubernetes.io/name": "healthscope"}
+
 // newNode makes a node, whose kubelet forwards the ports of its pods to an address, and a pod on it with a port for metrics.
 func newNode(ctx context.Context, namespace, pod, address string) {
 	GinkgoHelper()
@@ -58,7 +62,7 @@ func newNode(ctx context.Context, namespace, pod, address string) {
 	node.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(at.Port)
 	Expect(api.Status().Update(ctx, node)).To(Succeed())
 	Expect(api.Create(ctx, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod, Labels: ourLabels},
 		Spec: corev1.PodSpec{NodeName: node.Name, AutomountServiceAccountToken: new(false), Containers: []corev1.Container{{
 			Name: "monitor", Image: "example.org/healthscope:1", Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 8080}},
 		}}},
@@ -125,6 +129,41 @@ var _ = Describe("The command support-bundle, of metrics that want a token", fun
 		Entry("by a WebSocket", NodeTimeout(time.Minute), []string{"get", "create"}),
 		Entry("by SPDY, for who may do no more than create port-forwards", NodeTimeout(time.Minute), []string{"create"}),
 	)
+
+	It("shows the token to no pod of somebody else", func(ctx SpecContext) {
+		namespace, dir := suite.NewNamespace(ctx, api), GinkgoT().TempDir()
+		asked := make(chan string, 10)
+		stranger := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header.Get("Authorization") }))
+		DeferCleanup(stranger.Close)
+		newNode(ctx, namespace, "stranger", stranger.Listener.Addr().String())
+		pod := &corev1.Pod{}
+		Expect(api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "stranger"}, pod)).To(Succeed())
+		pod.Labels = map[string]string{"app.kubernetes.io/name": "postgres"}
+		Expect(api.Update(ctx, pod)).To(Succeed())
+		Expect(os.WriteFile(filepath.Join(dir, "token"), []byte(canary), 0o600)).To(Succeed())
+		kubeconfig := forwardingAccount(ctx, namespace, dir, "get", "create")
+		flags := []string{"--kubeconfig", kubeconfig, "--namespace", namespace, "--hub-namespace", namespace, "--metrics-token-file", "token", "-o", "-"}
+		code, out, errOut := bundleUp(ctx, dir, flags...)
+		Expect(code).To(Equal(0), errOut)
+		Expect(unpack(out)["errors.txt"]).NotTo(ContainSubstring("stranger"), "neither its logs nor its metrics are asked for")
+		Expect(asked).NotTo(Receive())
+
+		By("going through an API server that is not verified")
+		file, err := clientcmd.LoadFromFile(kubeconfig)
+		Expect(err).NotTo(HaveOccurred())
+		for _, c := range file.Clusters {
+			c.InsecureSkipTLSVerify, c.CertificateAuthority, c.CertificateAuthorityData = true, "", nil
+		}
+		Expect(clientcmd.WriteToFile(*file, kubeconfig)).To(Succeed())
+		code, out, errOut = bundleUp(ctx, dir, append(flags, "--selector", "app.kubernetes.io/name=postgres")...)
+		Expect(code).To(Equal(0), errOut)
+		Expect(unpack(out)["errors.txt"]).To(ContainSubstring("metrics/stranger.txt: the token is shown to nobody, because the kubeconfig does not have the API server verified"))
+		Expect(asked).NotTo(Receive())
+
+		code, _, errOut = bundleUp(ctx, dir, append(flags, "--selector", "")...)
+		Expect(code).To(Equal(1))
+		Expect(errOut).To(ContainSubstring("--selector is"))
+	}, NodeTimeout(time.Minute))
 
 	It("says who may not forward a port", func(ctx SpecContext) {
 		namespace, dir := suite.NewNamespace(ctx, api), GinkgoT().TempDir()

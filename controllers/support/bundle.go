@@ -18,6 +18,8 @@ type Options struct {
 	Config *rest.Config
 	// Namespace is that of the programs, and ClustersNamespace that of the Secrets of clusters.
 	Namespace, ClustersNamespace string
+	// Selector selects the programs' pods in Namespace by their labels. Logs and metrics are read of no others.
+	Selector string
 	// Version is what the program says of itself.
 	Version string
 	// Configuration is the content of a configuration file; nil for none.
@@ -28,7 +30,7 @@ type Options struct {
 	Scopes bool
 	// LogLines is how many lines of the log of each container are kept, the last ones.
 	LogLines int64
-	// MetricsToken is a bearer token that may get /metrics, which every pod of Namespace with a port called metrics is shown. It is in no
+	// MetricsToken is a bearer token that may get /metrics, which the programs' pods with a port called metrics are shown, if the API server between is one that is verified. It is in no
 	// file of the archive. Without it, metrics are those that pods show to everybody.
 	MetricsToken string
 	// Now is the time that files are dated with.

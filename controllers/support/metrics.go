@@ -14,6 +14,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 )
 
 const (
@@ -49,6 +50,10 @@ func (g *gatherer) metricsByProxy(ctx context.Context, pod *corev1.Pod, port int
 
 // metricsByPortForward reads metrics with the token, by https or, if the pod speaks nothing but http, by that: a listener for its own machine has no certificate.
 func (g *gatherer) metricsByPortForward(ctx context.Context, pod *corev1.Pod, port int32) {
+	if err := verified(g.options.Config); err != nil {
+		g.keep(metricsFile(pod), nil, errors.Errorf("the token is shown to nobody, because %w", err))
+		return
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, metricsTimeout, errors.Errorf("not done after %s", metricsTimeout))
 	defer cancel()
 	answer, err := g.askPod(ctx, "https", pod, port)
@@ -62,6 +67,20 @@ func (g *gatherer) metricsByPortForward(ctx context.Context, pod *corev1.Pod, po
 		err = context.Cause(ctx)
 	}
 	g.keep(metricsFile(pod), answer, errors.Wrap(err, "cannot read metrics through a port-forward"))
+}
+
+// verified returns why nobody can know that it is the API server who answers. The pod's own certificate proves nothing, so all depends on that.
+func verified(config *rest.Config) error {
+	transport, err := rest.TLSConfigFor(config)
+	switch {
+	case err != nil:
+		return err
+	case config.Insecure || transport != nil && transport.InsecureSkipVerify:
+		return errors.New("the kubeconfig does not have the API server verified (insecure-skip-tls-verify)")
+	case !strings.HasPrefix(config.Host, "https://"):
+		return errors.New("the API server is not reached by https, and so not verified")
+	}
+	return nil
 }
 
 func metricsFile(pod *corev1.Pod) string { return "metrics/" + pod.Name + ".txt" }

@@ -12,13 +12,13 @@ import (
 // maxPods is of how many pods logs and metrics are read.
 const maxPods = 20
 
-// programs adds what is known of the programs' pods: Leases, Deployments, logs and metrics.
+// programs adds what is known of the programs' pods: Leases, Deployments, logs and metrics. Of what else runs in the namespace, logs are nobody's business, and tokens are not for it.
 func (g *gatherer) programs(ctx context.Context) {
 	namespace := g.options.Namespace
 	g.list(ctx, "leases.yaml", leases, namespace, "", tidyMeta)
 	g.list(ctx, "deployments.yaml", deployments, namespace, "", tidyWorkload)
 	g.list(ctx, "pods.yaml", pods, namespace, "", tidyWorkload)
-	running, err := g.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{Limit: maxPods})
+	running, err := g.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{Limit: maxPods, LabelSelector: g.options.Selector})
 	if err != nil {
 		g.archive.problem("logs and metrics of pods", err)
 		return
