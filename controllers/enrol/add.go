@@ -31,13 +31,22 @@ func (c Clusters) hub() side    { return side{where: "hub", client: c.Hub, repor
 func (c Clusters) member() side { return side{where: "member", client: c.Member, report: c.Report} }
 
 // Add makes a cluster a member, or renews what is no longer right: the hub's
-// account and rights in the member, and the hub's Secret. A token that is still
+// account and rights in the member, and the hub's Secret. A cluster that is in the
+// hub by another name, or is the hub, is refused before anything is made. A token that is still
 // good stays. What it leaves undone when it fails, it does when it is called again.
 func Add(ctx context.Context, c Clusters, e Enrolment, now time.Time) error {
 	if err := e.Validate(); err != nil {
 		return err
 	}
-	secret, err := findSecret(ctx, c.Hub, e)
+	secrets, err := clusterSecrets(ctx, c.Hub, e.SecretNamespace)
+	if err != nil {
+		return err
+	}
+	secret, err := findSecret(secrets, e)
+	if err != nil {
+		return err
+	}
+	uid, err := checkNew(ctx, c, e, secrets)
 	if err != nil {
 		return err
 	}
@@ -55,16 +64,15 @@ func Add(ctx context.Context, c Clusters, e Enrolment, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	if uid != "" {
+		want.Annotations[corev1alpha2.AnnotationClusterUID] = string(uid)
+	}
 	_, err = c.hub().apply(ctx, want)
 	return err
 }
 
 // findSecret returns the hub's Secret of a cluster, or nil. There must be no other for that cluster, and it must be for no other cluster.
-func findSecret(ctx context.Context, hub client.Client, e Enrolment) (*corev1.Secret, error) {
-	secrets, err := clusterSecrets(ctx, hub, e.SecretNamespace)
-	if err != nil {
-		return nil, err
-	}
+func findSecret(secrets []corev1.Secret, e Enrolment) (*corev1.Secret, error) {
 	var found *corev1.Secret
 	for i := range secrets {
 		s := &secrets[i]

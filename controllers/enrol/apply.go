@@ -28,6 +28,8 @@ const (
 	Configured Action = "configured"
 	Unchanged  Action = "unchanged"
 	Deleted    Action = "deleted"
+	// ToDelete means that an object would be deleted.
+	ToDelete Action = "to be deleted"
 	// Kept means that an object was not deleted, because it is somebody else's or of use to somebody else.
 	Kept Action = "kept"
 )
@@ -58,6 +60,8 @@ type side struct {
 	where  string
 	client client.Client
 	report func(Change)
+	// dryRun means that nothing is deleted.
+	dryRun bool
 }
 
 func (s side) tell(o client.Object, action Action, why string) {
@@ -182,6 +186,10 @@ func (s side) ours(ctx context.Context, list client.ObjectList) ([]client.Object
 
 // delete deletes an object, if it is still the one that was read.
 func (s side) delete(ctx context.Context, o client.Object) error {
+	if s.dryRun {
+		s.tell(o, ToDelete, "")
+		return nil
+	}
 	uid := o.GetUID()
 	err := s.client.Delete(ctx, o, client.Preconditions{UID: &uid})
 	if client.IgnoreNotFound(err) != nil {

@@ -194,7 +194,7 @@ rules:
 	It("leaves nothing behind when it is removed", func(ctx SpecContext) {
 		add(ctx, enrolment("default"), time.Now())
 		c, lines := clusters()
-		Expect(enrol.Remove(ctx, c, "provider+edge01", corev1alpha2.DefaultClustersNamespace)).To(Succeed())
+		Expect(enrol.Remove(ctx, c, removal())).To(Succeed())
 		Expect(lines()[0]).To(Equal("hub: secret/provider-edge01 -n healthscope-clusters deleted"), "the hub comes first")
 		Expect(lines()).To(ConsistOf(
 			"hub: secret/provider-edge01 -n healthscope-clusters deleted",
@@ -212,9 +212,12 @@ rules:
 		}
 
 		By("removing it again")
-		Expect(enrol.Remove(ctx, c, "provider+edge01", corev1alpha2.DefaultClustersNamespace)).To(Succeed())
+		Expect(enrol.Remove(ctx, c, removal())).To(MatchError(ContainSubstring(`there is no Secret of cluster "provider+edge01"`)))
+		forced := removal()
+		forced.Force = true
+		Expect(enrol.Remove(ctx, c, forced)).To(Succeed())
 		c.Member = nil
-		Expect(enrol.Remove(ctx, c, "provider+edge01", corev1alpha2.DefaultClustersNamespace)).To(MatchError(ContainSubstring(`there is no Secret of cluster "provider+edge01"`)))
+		Expect(enrol.Remove(ctx, c, removal())).To(MatchError(ContainSubstring(`there is no Secret of cluster "provider+edge01"`)))
 	}, SpecTimeout(time.Minute))
 
 	It("keeps what is not the hub's when it is removed", func(ctx SpecContext) {
@@ -224,7 +227,7 @@ rules:
 		others := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "others", Labels: map[string]string{enrol.LabelManagedBy: enrol.ManagedBy}}}
 		Expect(member.Create(ctx, others)).To(Succeed())
 		c, lines := clusters()
-		Expect(enrol.Remove(ctx, c, "provider+edge01", corev1alpha2.DefaultClustersNamespace)).To(Succeed())
+		Expect(enrol.Remove(ctx, c, removal())).To(Succeed())
 		Expect(lines()).To(ContainElement("member: namespace/healthscope-system kept: it holds serviceaccount/healthscope-monitor -n healthscope-system"))
 		Expect(member.Delete(ctx, monitor)).To(Succeed())
 		Expect(member.Delete(ctx, others)).To(Succeed())
@@ -235,7 +238,7 @@ rules:
 		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: enrol.MemberNamespace, Name: "db"}}
 		Expect(member.Create(ctx, s)).To(Succeed())
 		c, lines := clusters()
-		Expect(enrol.Remove(ctx, c, "provider+edge01", corev1alpha2.DefaultClustersNamespace)).To(Succeed())
+		Expect(enrol.Remove(ctx, c, removal())).To(Succeed())
 		Expect(lines()).To(ContainElement("member: namespace/healthscope-system kept: it holds secret/db -n healthscope-system"))
 		namespace := &corev1.Namespace{}
 		Expect(member.Get(ctx, client.ObjectKey{Name: enrol.MemberNamespace}, namespace)).To(Succeed())
@@ -245,14 +248,16 @@ rules:
 		By("removing it by an account that may list nothing there")
 		c, lines = clusters()
 		c.MemberConfig.Impersonate = rest.ImpersonationConfig{UserName: "nobody", Groups: []string{"system:authenticated"}}
-		Expect(enrol.Remove(ctx, c, "provider+edge01", corev1alpha2.DefaultClustersNamespace)).To(Succeed())
+		left := removal()
+		left.Force = true
+		Expect(enrol.Remove(ctx, c, left)).To(Succeed())
 		Expect(lines()).To(ConsistOf(HavePrefix("member: namespace/healthscope-system kept: cannot find out whether it is empty: cannot list ")))
 		Expect(member.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)).To(Succeed())
 		Expect(namespace.DeletionTimestamp).To(BeNil())
 
 		By("removing it with all rights")
 		c, lines = clusters()
-		Expect(enrol.Remove(ctx, c, "provider+edge01", corev1alpha2.DefaultClustersNamespace)).To(Succeed())
+		Expect(enrol.Remove(ctx, c, left)).To(Succeed())
 		Expect(lines()).To(Equal([]string{"member: namespace/healthscope-system deleted"}))
 	}, SpecTimeout(time.Minute))
 
@@ -264,10 +269,10 @@ rules:
 		var err error
 		c.Member, err = client.New(nowhere, client.Options{Scheme: suite.Scheme(), Mapper: member.RESTMapper()})
 		Expect(err).NotTo(HaveOccurred())
-		err = enrol.Remove(ctx, c, "provider+edge01", corev1alpha2.DefaultClustersNamespace)
+		err = enrol.Remove(ctx, c, removal())
 		var left *enrol.MemberLeftError
 		Expect(errors.As(err, &left)).To(BeTrue(), "%v", err)
-		Expect(err).To(MatchError(ContainSubstring("give the same command again once the cluster can be reached")))
+		Expect(err).To(MatchError(ContainSubstring("give the same command again, with --force, once the cluster can be reached")))
 		Expect(lines()).To(Equal([]string{"hub: secret/provider-edge01 -n healthscope-clusters deleted"}))
 	}, SpecTimeout(time.Minute))
 
@@ -280,7 +285,7 @@ rules:
 		Expect(hub.Create(ctx, account)).To(Succeed())
 		c, lines := clusters()
 		c.Member = hub
-		Expect(enrol.Remove(ctx, c, "provider+edge01", corev1alpha2.DefaultClustersNamespace)).To(MatchError(ContainSubstring("the context is of another cluster than Secret")))
+		Expect(enrol.Remove(ctx, c, removal())).To(MatchError(ContainSubstring("the context is of another cluster than Secret")))
 		Expect(lines()).To(BeEmpty())
 		Expect(hub.Delete(ctx, account)).To(Succeed())
 

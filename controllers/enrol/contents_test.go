@@ -125,7 +125,7 @@ func removed(ctx context.Context, t *testing.T, h *held) ([]string, bool, error)
 		Hub: fake.NewClientBuilder().Build(), Member: fake.NewClientBuilder().WithObjects(namespace).Build(),
 		MemberConfig: &rest.Config{Host: server.URL, Timeout: time.Minute}, Report: func(c Change) { lines = append(lines, c.String()) },
 	}
-	err := Remove(ctx, c, "provider+edge01", "healthscope-clusters")
+	err := Remove(ctx, c, Removal{Cluster: "provider+edge01", SecretNamespace: "healthscope-clusters", Force: true})
 	there := c.Member.Get(t.Context(), client.ObjectKeyFromObject(namespace), namespace) //nolint:contextcheck // ctx may have ended.
 	if client.IgnoreNotFound(there) != nil {
 		t.Fatal(there)

@@ -3,6 +3,8 @@ package enrol
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
@@ -25,47 +27,96 @@ type MemberLeftError struct {
 
 // Error implements error.
 func (e *MemberLeftError) Error() string {
-	return fmt.Sprintf("the hub has forgotten cluster %q, but what it had there is not all deleted: %v; give the same command again once the cluster can be reached", e.Cluster, e.Cause)
+	return fmt.Sprintf("the hub has forgotten cluster %q, but what it had there is not all deleted: %v; give the same command again, with --force, once the cluster can be reached", e.Cluster, e.Cause)
 }
 
 // Unwrap returns the cause.
 func (e *MemberLeftError) Unwrap() error { return e.Cause }
 
+// Removal says which cluster is to be a member no more.
+type Removal struct {
+	// Cluster is its name.
+	Cluster string
+	// SecretNamespace is the namespace of the hub's Secret.
+	SecretNamespace string
+	// Force also removes what is left in the member when the hub has no Secret of the cluster.
+	Force bool
+	// DryRun reports what would be deleted, and deletes nothing.
+	DryRun bool
+}
+
 // Remove makes a cluster be no member any more: it deletes the hub's Secret
 // first, and then, unless Clusters.Member is nil, what Add has made in the
-// member. That the member is the one of the Secret is checked, where both can be read.
-func Remove(ctx context.Context, c Clusters, cluster, secretNamespace string) error {
-	all, err := clusterSecrets(ctx, c.Hub, secretNamespace)
+// member. That the member is the one of the Secret, and that no other Secret uses
+// its account, is checked before, where both can be read.
+func Remove(ctx context.Context, c Clusters, r Removal) error {
+	secrets, others, err := toRemove(ctx, c, r)
 	if err != nil {
 		return err
 	}
-	var secrets []*corev1.Secret
-	for i := range all {
-		if clusterOf(&all[i]) == cluster {
-			secrets = append(secrets, &all[i])
-		}
-	}
-	if len(secrets) == 0 && c.Member == nil {
-		return errors.Errorf("hub: there is no Secret of cluster %q in namespace %q", cluster, secretNamespace)
-	}
+	var unread error
 	if c.Member != nil {
 		if err := checkMember(ctx, c.Member, secrets); err != nil {
 			return err
 		}
+		var account *corev1.ServiceAccount
+		account, unread = hubAccount(ctx, c.Member)
+		if s := userOf(account, others); s != nil {
+			return errors.Errorf("Secret %q of cluster %q uses the account that would be deleted: nothing was deleted; --keep-member deletes what the hub has of cluster %q alone", s.Namespace+"/"+s.Name, clusterOf(s), r.Cluster)
+		}
 	}
+	hub, member := c.hub(), c.member()
+	hub.dryRun, member.dryRun = r.DryRun, r.DryRun
 	for _, s := range secrets {
-		if err := c.hub().delete(ctx, s); err != nil {
+		if err := hub.delete(ctx, s); err != nil {
 			return err
 		}
 	}
 	if c.Member == nil {
 		return nil
 	}
-	if err := removeMember(ctx, c.member(), c.MemberConfig); err != nil {
-		return &MemberLeftError{Cluster: cluster, Cause: err}
+	if unread == nil { // What may be in use is left alone.
+		unread = removeMember(ctx, member, c.MemberConfig)
 	}
-	return nil
+	switch {
+	case unread == nil:
+		return nil
+	case r.DryRun:
+		return unread
+	}
+	return &MemberLeftError{Cluster: r.Cluster, Cause: unread}
 }
+
+// toRemove returns the hub's Secrets of the cluster that is to be removed, and those of others. That there is none of the cluster is an error, unless something may be left in the member.
+func toRemove(ctx context.Context, c Clusters, r Removal) (own []*corev1.Secret, others []corev1.Secret, err error) {
+	all, err := clusterSecrets(ctx, c.Hub, r.SecretNamespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	var names []string
+	for i := range all {
+		if name := clusterOf(&all[i]); name == r.Cluster {
+			own = append(own, &all[i])
+		} else {
+			others, names = append(others, all[i]), append(names, fmt.Sprintf("%q", name))
+		}
+	}
+	if len(own) > 0 || r.Force && c.Member != nil {
+		return own, others, nil
+	}
+	slices.Sort(names)
+	if more := len(names) - maxNames; more > 0 {
+		names = append(names[:maxNames], fmt.Sprintf("%d more", more))
+	}
+	has := "none of any cluster"
+	if len(names) > 0 {
+		has = "those of " + strings.Join(names, ", ")
+	}
+	return nil, nil, errors.Errorf("hub: there is no Secret of cluster %q in namespace %q, which has %s; nothing was deleted; --force with --context deletes what is left in the member", r.Cluster, r.SecretNamespace, has)
+}
+
+// maxNames is how many names of clusters an error has.
+const maxNames = 10
 
 // checkMember returns an error when a member is certainly another cluster than the one of a Secret.
 func checkMember(ctx context.Context, member client.Client, secrets []*corev1.Secret) error {
@@ -120,6 +171,10 @@ func removeNamespace(ctx context.Context, s side, in contents) error {
 		return errors.Wrapf(err, "%s: cannot read namespace %q", s.where, MemberNamespace)
 	}
 	if !isOurs(namespace) || namespace.DeletionTimestamp != nil {
+		return nil
+	}
+	if s.dryRun {
+		s.tell(namespace, ToDelete, "if nothing else is in it then")
 		return nil
 	}
 	why, err := s.whyKeep(ctx, in, MemberNamespace)

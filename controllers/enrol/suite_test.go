@@ -70,12 +70,19 @@ func add(ctx context.Context, e enrol.Enrolment, now time.Time) []string {
 	return lines()
 }
 
+// removal removes the member.
+func removal() enrol.Removal {
+	return enrol.Removal{Cluster: "provider+edge01", SecretNamespace: corev1alpha2.DefaultClustersNamespace}
+}
+
 // removeAll makes the member none, whatever a spec has left.
 func removeAll(ctx context.Context) {
 	GinkgoHelper()
 	Expect(hub.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(corev1alpha2.DefaultClustersNamespace))).To(Succeed())
 	c, _ := clusters()
-	Expect(enrol.Remove(ctx, c, "provider+edge01", corev1alpha2.DefaultClustersNamespace)).To(Succeed())
+	r := removal()
+	r.Force = true
+	Expect(enrol.Remove(ctx, c, r)).To(Succeed())
 	Eventually(ctx, func() error {
 		return member.Get(ctx, client.ObjectKey{Name: enrol.MemberNamespace}, &corev1.Namespace{})
 	}).Should(MatchError(ContainSubstring("not found")), "a namespace that goes takes nothing new")

@@ -7,6 +7,8 @@ const (
 	LabelClusterKubeconfig = "healthscope.core.oam.dev/cluster-kubeconfig"
 	// AnnotationClusterName is the cluster's name, such as EMCO's <provider>+<cluster>. Without it, it is the Secret's name.
 	AnnotationClusterName = "healthscope.core.oam.dev/cluster-name"
+	// AnnotationClusterUID is the UID of the cluster's namespace kube-system, by which a cluster is known that is added under a second name.
+	AnnotationClusterUID = "healthscope.core.oam.dev/cluster-uid"
 	// AnnotationNamespaces are the namespaces, comma separated, that the cluster's data is read from. Without it, these are all.
 	AnnotationNamespaces = "healthscope.core.oam.dev/namespaces"
 	// AnnotationMaintenance says, on the Secret of a cluster or on a HealthScope, why nobody is to be alarmed for now.
