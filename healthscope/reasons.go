@@ -84,6 +84,8 @@ const (
 	ReasonCrossNamespace Reason = "CrossNamespace"
 	// ReasonInvalidReference means that a reference lacks a field or holds a value that cannot be.
 	ReasonInvalidReference Reason = "InvalidReference"
+	// ReasonTooManyKinds means that a scope refers to more kinds than are followed, and this one is not.
+	ReasonTooManyKinds Reason = "TooManyKinds"
 	// ReasonUnknownCluster means that a reference leads to a cluster that is not known.
 	ReasonUnknownCluster Reason = "UnknownCluster"
 	// ReasonNotSynced means that the objects of the kind have not been read yet.

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,10 +34,11 @@ type kindWatch struct {
 
 	objects *Objects
 	client  dynamic.Interface
-	mapper  meta.RESTMapper
-	notify  Notify
-	started time.Time
-	cancel  context.CancelFunc
+	// catalogue tells how the kind is served.
+	catalogue *catalogue
+	notify    Notify
+	started   time.Time
+	cancel    context.CancelFunc
 
 	mu sync.Mutex
 	// unserved ends the informer, which runs for as long as the kind is served as it was found; nil while none runs.
@@ -60,12 +60,17 @@ func (w *kindWatch) stop() { w.cancel() }
 // run finds the resource of the kind and watches it, until ctx ends. A kind that is served no longer may come back with another name or scope.
 func (w *kindWatch) run(ctx context.Context) {
 	defer time.AfterFunc(SettleTime, w.overdue).Stop()
-	for mapping := w.find(ctx); mapping != nil; mapping = w.find(ctx) {
-		w.watch(ctx, mapping.Resource)
+	var at time.Time
+	for {
+		resource, ok := w.find(ctx, at)
+		if !ok {
+			return
+		}
+		w.watch(ctx, resource)
 		if !w.pause(ctx, w.objects.FindInterval) {
 			return
 		}
-		w.mapper = w.objects.freshMapper(w)
+		at = time.Now()
 	}
 }
 
@@ -89,32 +94,38 @@ func (w *kindWatch) pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// find returns the resource of the kind, however long it takes until the
-// cluster serves it so that it can be referred to. It returns nil when ctx ends.
+// find returns the resource of the kind, however long it takes until the cluster serves it so that it can be referred to,
+// by what the cluster has said since a time. It returns false when ctx ends.
 //
-// A kind gives no event when it comes or changes: this is the one thing that is
-// asked for again and again, and only while somebody wants it. A mapper asks
-// anew for what it does not know, but never for what it knows.
-func (w *kindWatch) find(ctx context.Context) *meta.RESTMapping {
+// A kind gives no event when it comes or changes: this is the one thing that is asked for again and again, and only while
+// somebody wants it. All kinds of a cluster share an answer, and wait for the same moment to ask again.
+func (w *kindWatch) find(ctx context.Context, at time.Time) (schema.GroupVersionResource, bool) {
 	backoff := findBackoff
 	for {
-		mapping, err := w.mapper.RESTMapping(w.GroupKind(), w.Version)
-		var pause time.Duration
+		s := w.catalogue.since(ctx, at)
+		if s == nil {
+			return schema.GroupVersionResource{}, false
+		}
+		r, ok := s.kinds[w.GroupVersionKind]
+		if ok && r.namespaced {
+			return w.GroupVersion().WithResource(r.name), true
+		}
+		if fresh := w.started.Add(-discoveryAge); s.asked.Before(fresh) {
+			at = fresh // What was not served so then may be now.
+			continue
+		}
+		pause := w.objects.FindInterval
 		switch {
-		case err == nil && mapping.Scope.Name() != meta.RESTScopeNameNamespace:
+		case ok:
 			w.fail(&problem{healthscope.ReasonInvalidReference, fmt.Sprintf("%s %s is not namespaced; only objects in a namespace can be referred to", w.GroupVersion(), w.GroupVersionKind.Kind)})
-			w.mapper = w.objects.freshMapper(w)
-			pause = w.objects.FindInterval
-		case err == nil:
-			return mapping
-		case meta.IsNoMatchError(err):
+		case s.knows(w.GroupVersionKind):
 			w.fail(&problem{healthscope.ReasonKindNotFound, fmt.Sprintf("the cluster does not serve %s %s", w.GroupVersion(), w.GroupVersionKind.Kind)})
-			pause = w.objects.FindInterval
 		default: // There was no answer, which says nothing about the kind.
 			pause = backoff.Step()
 		}
-		if !w.pause(ctx, pause) {
-			return nil
+		at = s.answered.Add(pause)
+		if !w.pause(ctx, time.Until(at)) {
+			return schema.GroupVersionResource{}, false
 		}
 	}
 }

@@ -2,12 +2,10 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -15,11 +13,9 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// noMapper gives no answer.
-type noMapper struct{ meta.RESTMapper }
-
-func (noMapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error) {
-	return nil, errors.New("no answer")
+// noCatalogue gives no answer.
+func noCatalogue() *catalogue {
+	return newCatalogue(func() *served { return &served{asked: time.Now(), answered: time.Now(), failed: true} })
 }
 
 // readKind returns an Objects and its watch of a kind that has been read, and in which there is one object that is Ready.
@@ -58,7 +54,7 @@ func TestObjectsOfALostCluster(t *testing.T) {
 	}
 
 	o.ctx = t.Context()
-	o.clusters["local"].client, o.clusters["local"].mapper = struct{ dynamic.Interface }{}, noMapper{}
+	o.clusters["local"].client, o.clusters["local"].catalogue = struct{ dynamic.Interface }{}, noCatalogue()
 	state(Connected)
 	next := o.kinds[w.place]
 	if next == w {
@@ -90,7 +86,7 @@ func TestWhatWasKnownBeforeIsNotToldForEver(t *testing.T) {
 		o, _, told := readKind(gvk, name)
 		ctx, cancel := context.WithCancel(t.Context())
 		o.ctx = ctx
-		o.clusters["local"].client, o.clusters["local"].mapper = struct{ dynamic.Interface }{}, noMapper{}
+		o.clusters["local"].client, o.clusters["local"].catalogue = struct{ dynamic.Interface }{}, noCatalogue()
 		state := func(r Reachability) { o.setState(ClusterState{Name: "local", Reachability: r, Since: time.Now()}) }
 		state(Unreachable)
 		state(Connected)

@@ -57,7 +57,7 @@ func (m *Memory) Resume(results []healthscope.Result, policy healthscope.Policy,
 // blindReasons are the reasons of results that say nothing of the object itself: nobody could look at it.
 var blindReasons = []healthscope.Reason{
 	healthscope.ReasonForbidden, healthscope.ReasonKindNotFound, healthscope.ReasonNotSynced,
-	healthscope.ReasonUnknownCluster, healthscope.ReasonCrossNamespace, healthscope.ReasonInvalidReference,
+	healthscope.ReasonUnknownCluster, healthscope.ReasonCrossNamespace, healthscope.ReasonInvalidReference, healthscope.ReasonTooManyKinds,
 }
 
 // CompareSight sorts a result that has seen its object before one that could

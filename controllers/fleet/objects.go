@@ -9,12 +9,10 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/healthscope/healthscope/controllers/dynamicclient"
 	"github.com/healthscope/healthscope/healthscope"
@@ -56,8 +54,8 @@ type Notify func(kind Kind, name types.NamespacedName)
 // Result of each object, made as it comes in; the objects themselves are not
 // kept. A kind is watched as long as somebody wants it. It is safe for concurrent use.
 type Objects struct {
-	// FindInterval is how often a kind that the cluster does not serve is looked
-	// for again, as long as somebody wants it. It must not be changed once something is wanted.
+	// FindInterval is how often a cluster is asked again for what it serves, as long
+	// as somebody wants a kind that it does not serve. It must not be changed once something is wanted.
 	FindInterval time.Duration
 
 	labels []string
@@ -82,8 +80,7 @@ type place struct {
 // objectCluster is a cluster in which objects can be watched.
 type objectCluster struct {
 	client     dynamic.Interface
-	mapper     meta.RESTMapper
-	newMapper  func() (meta.RESTMapper, error)
+	catalogue  *catalogue
 	namespaces []string
 	state      ClusterState
 }
@@ -125,17 +122,14 @@ func (o *Objects) Attach(cluster string, a Access) error {
 	if err != nil {
 		return errors.Wrapf(err, "cannot make a client for cluster %q", cluster)
 	}
-	newMapper := func() (meta.RESTMapper, error) { // It asks for a kind when somebody does.
-		return apiutil.NewDynamicRESTMapper(a.Config, &http.Client{Transport: client.Transport, Timeout: discoveryTimeout})
-	}
-	mapper, err := newMapper()
+	kinds, err := discover(a.Config, client.Transport)
 	if err != nil {
 		return errors.Wrapf(err, "cannot make a client for cluster %q", cluster)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	known := o.known(cluster)
-	known.client, known.mapper, known.newMapper, known.namespaces = objects, mapper, newMapper, a.Namespaces
+	known.client, known.catalogue, known.namespaces = objects, kinds, a.Namespaces
 	if known.state.Reachability == "" {
 		known.state.Reachability = Connected // Nobody looks after that.
 	}
@@ -265,29 +259,12 @@ func (o *Objects) ensure(kind Kind) {
 		}
 		ctx, cancel := context.WithCancel(o.ctx)
 		w := &kindWatch{
-			objects: o, client: known.client, mapper: known.mapper, place: at, notify: o.notify,
+			objects: o, client: known.client, catalogue: known.catalogue, place: at, notify: o.notify,
 			started: time.Now(), cancel: cancel, results: map[types.NamespacedName]healthscope.Result{},
 		}
 		o.kinds[at] = w
 		go w.run(ctx)
 	}
-}
-
-// freshMapper returns a mapper for a watch that knows nothing yet, also for watches that begin later; or the watch's own when none can be made.
-func (o *Objects) freshMapper(w *kindWatch) meta.RESTMapper {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	known := o.clusters[w.Cluster]
-	if known == nil || known.client != w.client {
-		return w.mapper // There is another way to the cluster by now, and another watch.
-	}
-	if known.mapper != w.mapper {
-		return known.mapper // Somebody else has asked for it.
-	}
-	if mapper, err := known.newMapper(); err == nil {
-		known.mapper = mapper
-	}
-	return known.mapper
 }
 
 // places are the namespaces in which kinds are watched, one of which may stand for all.

@@ -32,7 +32,7 @@ func TestOtherRulesForgetNothing(t *testing.T) {
 	}{{Unreachable, healthscope.Unknown, healthscope.Ready}, {Connected, healthscope.Ready, ""}} {
 		o, w, _ := readKind(gvk, name)
 		o.ctx = t.Context()
-		o.clusters["local"].client, o.clusters["local"].mapper = struct{ dynamic.Interface }{}, noMapper{}
+		o.clusters["local"].client, o.clusters["local"].catalogue = struct{ dynamic.Interface }{}, noCatalogue()
 		o.setState(ClusterState{Name: "local", Reachability: c.reach, Since: time.Now()})
 		for range 3 {
 			o.Refresh()

@@ -74,6 +74,8 @@ type gatherer struct {
 	apps    []gatheredApp
 	// away are the clusters that could not be read when the gathering began. One may have come since, and its bundles may have been looked for before.
 	away map[string]fleet.ClusterState
+	// followed are the kinds of objects whose references are followed.
+	followed map[schema.GroupVersionKind]struct{}
 	// absent are the objects that the status names as ones that do not exist; nil until that is asked for.
 	absent map[inApp]struct{}
 }
@@ -93,7 +95,7 @@ type gatheredApp struct {
 }
 
 func (g *gatherer) gather() gathered {
-	g.out.arrivals, g.away = g.bundles.Arrivals(), g.bundles.Unseen()
+	g.out.arrivals, g.away, g.followed = g.bundles.Arrivals(), g.bundles.Unseen(), followedKinds(g.scope)
 	for _, refs := range appsOf(&g.scope.Spec) {
 		g.apps = append(g.apps, gatheredApp{appRefs: refs, bundles: map[fleet.BundleKey]struct{}{}})
 	}
@@ -260,6 +262,10 @@ func (g *gatherer) objectRef(app *gatheredApp, ref corev1alpha2.WorkloadReferenc
 	unknown := healthscope.Result{
 		Key:     healthscope.Key{Cluster: cluster, Group: gvk.Group, Kind: gvk.Kind, Namespace: g.scope.Namespace, Name: ref.Name},
 		Version: gvk.Version,
+	}
+	if _, follow := g.followed[gvk]; !follow {
+		g.add(app, ref, oneTooMany(unknown))
+		return
 	}
 	state, known := g.state(cluster)
 	if !known {

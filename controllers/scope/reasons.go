@@ -12,6 +12,8 @@ const (
 	ReasonRequiredAppMissing = "RequiredAppMissing"
 	// ReasonMembersUnknown means that only members that cannot be judged are in the way of healthy.
 	ReasonMembersUnknown = "MembersUnknown"
+	// ReasonTooManyKinds means the same, and that the scope refers to more kinds than are followed.
+	ReasonTooManyKinds = "TooManyKinds"
 )
 
 // Reasons of the condition ClustersReachable. When it is False for clusters that the controller knows, the reason is the worst of their fleet.Reachability.

@@ -47,11 +47,11 @@ func appsOf(spec *corev1alpha2.HealthScopeSpec) []appRefs {
 
 // wantedKinds returns the kinds that a scope refers to directly, and that may exist. own is the hub's own cluster, in which references without a cluster lead.
 func wantedKinds(scope *corev1alpha2.HealthScope, own string) map[fleet.Kind]struct{} {
-	kinds := map[fleet.Kind]struct{}{}
+	kinds, followed := map[fleet.Kind]struct{}{}, followedKinds(scope)
 	for _, app := range appsOf(&scope.Spec) {
 		for _, ref := range app.refs {
 			gvk, problem := parseRef(scope.Namespace, ref)
-			if problem == nil && !isBundle(gvk) {
+			if _, follow := followed[gvk]; problem == nil && follow {
 				kinds[fleet.Kind{Cluster: cmp.Or(ref.Cluster, own), GroupVersionKind: gvk}] = struct{}{}
 			}
 		}

@@ -297,7 +297,8 @@ func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, seen sight, o o
 	case healthscope.Healthy:
 		set(corev1alpha2.ConditionReady, metav1.ConditionTrue, ReasonHealthy, s.ResourcesReady+" resources are ready")
 	case healthscope.HealthUnknown:
-		set(corev1alpha2.ConditionReady, metav1.ConditionUnknown, ReasonMembersUnknown, fmt.Sprintf("%d of %d resources cannot be judged: %s", v.summary.Unknown, v.summary.Total, firstUnknown(s.Culprits)))
+		reason, message := whyUnknown(s, v)
+		set(corev1alpha2.ConditionReady, metav1.ConditionUnknown, reason, message)
 	case healthscope.Unhealthy:
 		reason, message := whyUnhealthy(s, v)
 		set(corev1alpha2.ConditionReady, metav1.ConditionFalse, reason, message)

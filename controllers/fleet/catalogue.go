@@ -1,0 +1,135 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+)
+
+// discoveryAge is how old an answer may be that says that a kind is not served, when somebody asks for the kind for the first time.
+const discoveryAge = time.Second
+
+// maxDiscovery bounds the answer to one request for what a cluster serves, in bytes. Clusters with 1000 CRDs answer with less than 2 MiB.
+const maxDiscovery = 16 << 20
+
+// catalogue tells which kinds a cluster serves. A cluster is asked for all of them at once, however many are looked for,
+// and its answer is shared.
+type catalogue struct {
+	ask func() *served
+	// turn holds one token, which whoever asks takes; last is the token's.
+	turn chan struct{}
+	last *served
+}
+
+// served is what a cluster serves. It is never changed.
+type served struct {
+	// asked is when the question was asked, and answered when there was an answer to it, or none.
+	asked, answered time.Time
+	// kinds are all kinds that are served, and silent the groups of which nobody knows what they serve.
+	kinds  map[schema.GroupVersionKind]resource
+	silent map[schema.GroupVersion]struct{}
+	// failed is true when there was no answer.
+	failed bool
+}
+
+// resource is how a kind is served.
+type resource struct {
+	name       string
+	namespaced bool
+}
+
+func newCatalogue(ask func() *served) *catalogue {
+	c := &catalogue{ask: ask, turn: make(chan struct{}, 1)}
+	c.turn <- struct{}{}
+	return c
+}
+
+// discover returns a catalogue of the cluster that a configuration leads to.
+func discover(config *rest.Config, transport http.RoundTripper) (*catalogue, error) {
+	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, &http.Client{Transport: bounded{cmp.Or(transport, http.DefaultTransport)}, Timeout: discoveryTimeout})
+	if err != nil {
+		return nil, err
+	}
+	return newCatalogue(func() *served {
+		s := &served{asked: time.Now()}
+		_, lists, err := client.ServerGroupsAndResources()
+		s.answered = time.Now()
+		s.read(lists, err)
+		return s
+	}), nil
+}
+
+// since returns what the cluster serves as it was asked at a time or later; nil when ctx ends.
+func (c *catalogue) since(ctx context.Context, at time.Time) *served {
+	select {
+	case <-c.turn:
+	case <-ctx.Done():
+		return nil
+	}
+	defer func() { c.turn <- struct{}{} }()
+	if c.last == nil || c.last.asked.Before(at) {
+		c.last = c.ask()
+	}
+	return c.last
+}
+
+// read takes in the answer of a cluster, which may lack groups.
+func (s *served) read(lists []*metav1.APIResourceList, err error) {
+	partial := &discovery.ErrGroupDiscoveryFailed{}
+	if err != nil && !errors.As(err, &partial) {
+		s.failed = true
+		return
+	}
+	s.silent = map[schema.GroupVersion]struct{}{}
+	for version, problem := range partial.Groups {
+		if !apierrors.IsNotFound(problem) {
+			s.silent[version] = struct{}{}
+		}
+	}
+	s.kinds = map[schema.GroupVersionKind]resource{}
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for _, r := range list.APIResources {
+			kind := version.WithKind(r.Kind)
+			if _, ok := s.kinds[kind]; !ok && !strings.Contains(r.Name, "/") && slices.Contains(r.Verbs, "list") {
+				s.kinds[kind] = resource{r.Name, r.Namespaced}
+			}
+		}
+	}
+}
+
+// knows says whether the cluster has said whether it serves a kind.
+func (s *served) knows(kind schema.GroupVersionKind) bool {
+	_, silent := s.silent[kind.GroupVersion()]
+	return !s.failed && !silent
+}
+
+// bounded is a transport whose answers have a bounded size. A longer one is cut, so that it cannot be read.
+type bounded struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := b.RoundTripper.RoundTrip(request)
+	if err == nil {
+		body := response.Body
+		response.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(body, maxDiscovery), body}
+	}
+	return response, err
+}

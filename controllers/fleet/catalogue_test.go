@@ -1,0 +1,59 @@
+package fleet
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// However many kinds are wanted that a cluster does not serve, it is asked for all of them at once, and at each interval once.
+func TestKindsThatAreNotServedAreLookedForTogether(t *testing.T) {
+	t.Parallel()
+	const kinds = 1000
+	f := newFlaky(t)
+	var missing []schema.GroupVersionKind
+	for i := range kinds {
+		missing = append(missing, schema.GroupVersionKind{Group: fmt.Sprintf("g%d.example.com", i), Version: "v1", Kind: fmt.Sprintf("Missing%d", i)})
+	}
+	h := newFlakyHub(t, f, missing...)
+	want := map[schema.GroupVersionKind]string{}
+	for _, kind := range missing {
+		want[kind] = "Unknown KindNotFound"
+	}
+	h.await("at first", want)
+	// What is served in two groups, for a server that tells of each by itself, is told in four answers.
+	if asked := f.discoveries.Load(); asked > 8 {
+		t.Errorf("%d requests for what is served: each kind asks for itself", asked)
+	}
+	wanted := map[Kind]struct{}{{"edge", readable}: {}}
+	before := f.discoveries.Load()
+	h.Want(types.NamespacedName{Name: "another"}, wanted)
+	h.await("a kind that is known to be served", map[schema.GroupVersionKind]string{readable: "Ready"})
+	if asked := f.discoveries.Load() - before; asked != 0 {
+		t.Errorf("%d requests for a kind that is known to be served", asked)
+	}
+}
+
+// The answer is asked for again after the interval, by all together, and a kind that has come by then is found.
+func TestTheAnswerOfACatalogueIsShared(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	c := newCatalogue(func() *served {
+		asked++
+		return &served{asked: time.Now(), answered: time.Now()}
+	})
+	first := c.since(t.Context(), time.Time{})
+	for range 100 {
+		if got := c.since(t.Context(), first.asked); got != first {
+			t.Fatal("an answer that is young enough is asked for again")
+		}
+	}
+	later := first.asked.Add(time.Nanosecond)
+	second := c.since(t.Context(), later)
+	if second == first || asked != 2 {
+		t.Errorf("asked %d times: an answer that is too old is given", asked)
+	}
+}
