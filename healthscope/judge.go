@@ -49,8 +49,8 @@ type Verdict struct {
 //
 // Pending turns to Failed after the workload's own progress deadline, or else
 // the policy's, unless all that is wanted is serving, and except for a Job, which
-// may run as long as it takes. The time begins anew when the object is seen to
-// stop serving. An object's pods have its deadline, and those of a Job none. NotPresent
+// may run as long as it takes, and a Deployment whose rollout Kubernetes itself watches. The
+// time begins anew when the object is seen to get further, and to stop serving. An object's pods have its deadline, and those of a Job none. NotPresent
 // counts as Pending for a while, and as Failed after. An object without status is
 // Pending for a while. A failure begins late, and ends late, when the policy says
 // so; what was said of an object before comes in by Policy.Remember.
@@ -220,17 +220,27 @@ func rest(r *Result) string {
 	if r.Past != nil {
 		past = *r.Past
 	}
-	return fmt.Sprintf("%q%q%v%v%v%v%q%q%v%v%v%#v%v", r.Version, r.UID, r.Progressing, r.Serving, r.Suspended, r.Warning, owner, r.Labels,
-		replicas, r.Replicas == nil, r.ProgressDeadline, past, r.Past == nil)
+	var progress Progress
+	if r.Progress != nil {
+		progress = *r.Progress
+	}
+	return fmt.Sprintf("%q%q%v%v%v%v%q%q%v%v%v%#v%v%v%v%v%v", r.Version, r.UID, r.Progressing, r.Serving, r.Suspended, r.Warning, owner, r.Labels,
+		replicas, r.Replicas == nil, r.ProgressDeadline, past, r.Past == nil,
+		r.Timed, progress, r.Progress == nil, r.Progressed)
 }
 
 // limit returns how long member i may be Pending; zero means for ever. A Job
-// says itself when it has taken too long, and when its pods have.
+// says itself when it has taken too long, and when its pods have, unless it is given a deadline; Kubernetes says so of a
+// Deployment whose rollout it watches.
 func (j *judgement) limit(i int) time.Duration {
-	if isJob(&j.members[i].Key) || j.links[i].ofJob {
+	m, root := &j.members[i], &j.members[j.links[i].root]
+	switch {
+	case isJob(&m.Key):
+		return m.ProgressDeadline
+	case j.links[i].ofJob, m.Timed, root.Timed && !isPod(&m.Key):
 		return 0
 	}
-	return cmp.Or(j.members[i].ProgressDeadline, j.members[j.links[i].root].ProgressDeadline, j.policy.PendingTimeout)
+	return cmp.Or(m.ProgressDeadline, root.ProgressDeadline, j.policy.PendingTimeout)
 }
 
 // ownable says whether an object of a kind can be owned.

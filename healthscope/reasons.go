@@ -144,6 +144,8 @@ const (
 	ReasonSyncedFalse Reason = "SyncedFalse"
 	// ReasonPhaseFailed means that the object's phase, state or health is a word for failure.
 	ReasonPhaseFailed Reason = "PhaseFailed"
+	// ReasonInvalidDeadline means that the annotation that gives the object its progress deadline holds no duration.
+	ReasonInvalidDeadline Reason = "InvalidDeadline"
 	// ReasonNotHealthy means that the object's own status says of it, or of a part of it, that it is not healthy, whatever its conditions and phase say.
 	ReasonNotHealthy Reason = "NotHealthy"
 	// ReasonNoStatus means that a custom resource has no status, or one that says nothing.

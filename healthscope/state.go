@@ -125,6 +125,12 @@ type Result struct {
 	Replicas *Replicas
 	// ProgressDeadline is how long the workload itself allows for progress; zero when it does not say.
 	ProgressDeadline time.Duration
+	// Timed is true while Kubernetes itself watches the rollout and says when it has taken too long, so that no other limit is needed.
+	Timed bool
+	// Progress is how far the object has got, of an object that counts it; nil for others.
+	Progress *Progress
+	// Progressed is when the object was last seen to get further while it was Pending; zero when it was not.
+	Progressed time.Time
 	// Past is what was last said of the object; nil when that is not known. It is given to Judge by Policy.Remember, and goes no further.
 	Past *Past
 }
@@ -135,6 +141,27 @@ type Replicas struct {
 	Ready int32
 	// Desired is the number that are wanted.
 	Desired int32
+}
+
+// Progress is how far a workload has got. Each number only tells anything within one generation.
+type Progress struct {
+	// Generation is the generation of the object.
+	Generation int64
+	// Updated, Ready, Available and Succeeded are the most replicas, or pods, that were seen to be so since the object is Pending.
+	Updated, Ready, Available, Succeeded int32
+}
+
+// Beyond reports whether p is further than before, and returns the furthest of both. A number that has been reached before is
+// no progress, so that what goes to and fro does not get on.
+func (p Progress) Beyond(before Progress) (furthest Progress, further bool) {
+	if p.Generation != before.Generation {
+		return p, p.Generation > before.Generation
+	}
+	furthest = Progress{
+		Generation: p.Generation, Updated: max(p.Updated, before.Updated), Ready: max(p.Ready, before.Ready),
+		Available: max(p.Available, before.Available), Succeeded: max(p.Succeeded, before.Succeeded),
+	}
+	return furthest, furthest != before
 }
 
 // Healthy says whether the object may count as healthy: Ready, or Pending while all that is wanted serves.

@@ -24,6 +24,7 @@ func (j *judgement) settle(m *Member, limit time.Duration) {
 		return
 	}
 	m.StoppedServing = j.stoppedServing(m)
+	j.progress(m)
 	switch {
 	case m.Reason == ReasonNoStatus && j.policy.NoStatusGrace > 0 && !j.late(m.Since, j.policy.NoStatusGrace):
 		m.State, m.Reason, m.Message = Pending, ReasonNotObserved, "the object has no status yet"
@@ -37,7 +38,7 @@ func (j *judgement) settle(m *Member, limit time.Duration) {
 		return
 	}
 	j.resume(m)
-	begin := later(m.Since, m.StoppedServing)
+	begin := later(later(m.Since, m.StoppedServing), m.Progressed)
 	if m.State == Pending && !m.Serving && limit > 0 && j.late(begin, limit) {
 		m.Message = line(fmt.Sprintf("Pending for more than %s: %s", limit, cmp.Or(withReason(&m.Result), noReason)))
 		m.State, m.Reason, m.Since = Failed, ReasonPendingTimeout, begin.Add(limit)
@@ -55,6 +56,22 @@ func (j *judgement) stoppedServing(m *Member) time.Time {
 		return j.now
 	}
 	return past.StoppedServing
+}
+
+// progress notes whether an object that is Pending has got further than it is remembered to have been. Who keeps a bundle
+// has noted that before; for what is read elsewhere it is known as far as the caller remembers.
+func (j *judgement) progress(m *Member) {
+	past := m.Past
+	if m.Progress == nil || past == nil || past.Progress == nil || past.State == Ready || m.State != Pending || m.Serving {
+		return
+	}
+	furthest, further := m.Progress.Beyond(*past.Progress)
+	m.Progress = &furthest
+	if further && !m.Progressed.After(past.Progressed) {
+		m.Progressed = j.now
+		return
+	}
+	m.Progressed = later(m.Progressed, past.Progressed)
 }
 
 // later returns the later of two moments.

@@ -73,6 +73,7 @@ func Build(objects []*unstructured.Unstructured, previous *k8spluginv1alpha1.Res
 		if r.Since.IsZero() {
 			r.Since = known.since(*r, now.UTC().Truncate(time.Second))
 		}
+		known.progress(r, now.UTC().Truncate(time.Second))
 	}
 	counted := countOf(results(items))
 	hidden, hiddenCounted := unnamed(items, previous, known, opts)
@@ -170,4 +171,17 @@ func (e entries) since(r healthscope.Result, now time.Time) time.Time {
 		return before.Since.UTC().Truncate(time.Second)
 	}
 	return now
+}
+
+// progress notes how far an object that is Pending has got since it is, and when it was last seen to get further than ever.
+func (e entries) progress(r *healthscope.Result, now time.Time) {
+	before, ok := e[r.Key]
+	if !ok || before.UID != r.UID || before.State != r.State || before.Progress == nil || r.Progress == nil || !advancing(*r) {
+		return
+	}
+	furthest, further := r.Progress.Beyond(*before.Progress)
+	r.Progress, r.Progressed = &furthest, before.Progressed
+	if further || r.Progressed.After(now) {
+		r.Progressed = now
+	}
 }

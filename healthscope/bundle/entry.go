@@ -15,7 +15,14 @@ func entryOf(r healthscope.Result) k8spluginv1alpha1.ResourceHealth {
 	entry := k8spluginv1alpha1.ResourceHealth{
 		Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, UID: r.UID,
 		State: string(r.State), Reason: string(r.Reason), Message: r.Message, Labels: r.Labels,
-		Progressing: r.Progressing, Serving: r.Serving, Suspended: r.Suspended, Warning: r.Warning,
+		Progressing: r.Progressing, Serving: r.Serving, Suspended: r.Suspended, Warning: r.Warning, Timed: r.Timed,
+	}
+	if r.Progress != nil && advancing(r) {
+		entry.Progress = new(k8spluginv1alpha1.ResourceProgress(*r.Progress))
+	}
+	if !r.Progressed.IsZero() && advancing(r) {
+		progressed := metav1.NewTime(r.Progressed)
+		entry.ProgressedAt = &progressed
 	}
 	if !r.Since.IsZero() {
 		since := metav1.NewTime(r.Since)
@@ -33,6 +40,9 @@ func entryOf(r healthscope.Result) k8spluginv1alpha1.ResourceHealth {
 	return entry
 }
 
+// advancing reports whether it counts how far an object has got: only Pending that does not serve times out.
+func advancing(r healthscope.Result) bool { return r.State == healthscope.Pending && !r.Serving }
+
 // resultOf reads an entry of status.resources. It says false when the entry does not name an object, or its state is no state.
 func resultOf(cluster string, entry k8spluginv1alpha1.ResourceHealth) (healthscope.Result, bool) {
 	state := healthscope.State(entry.State)
@@ -42,7 +52,13 @@ func resultOf(cluster string, entry k8spluginv1alpha1.ResourceHealth) (healthsco
 	r := healthscope.Result{
 		Key:     healthscope.Key{Cluster: cluster, Group: entry.Group, Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name},
 		Version: entry.Version, UID: entry.UID, State: state, Reason: healthscope.Reason(entry.Reason), Message: entry.Message, Labels: entry.Labels,
-		Progressing: entry.Progressing, Serving: entry.Serving, Suspended: entry.Suspended, Warning: entry.Warning,
+		Progressing: entry.Progressing, Serving: entry.Serving, Suspended: entry.Suspended, Warning: entry.Warning, Timed: entry.Timed,
+	}
+	if entry.Progress != nil {
+		r.Progress = new(healthscope.Progress(*entry.Progress))
+	}
+	if entry.ProgressedAt != nil {
+		r.Progressed = entry.ProgressedAt.Time
 	}
 	if entry.Since != nil {
 		r.Since = entry.Since.Time

@@ -35,7 +35,7 @@ func Equal(a, b *k8spluginv1alpha1.ResourceBundleStateStatus) bool {
 // sameEntry says whether two entries of resources are the same.
 func sameEntry(a, b k8spluginv1alpha1.ResourceHealth) bool {
 	return wordsOf(a) == wordsOf(b) && flagsOf(a) == flagsOf(b) &&
-		sameTime(a.Since, b.Since) && samePointer(a.Owner, b.Owner) && maps.Equal(a.Labels, b.Labels) &&
+		sameTime(a.Since, b.Since) && sameTime(a.ProgressedAt, b.ProgressedAt) && samePointer(a.Progress, b.Progress) && samePointer(a.Owner, b.Owner) && maps.Equal(a.Labels, b.Labels) &&
 		samePointer(a.Desired, b.Desired) && samePointer(a.Available, b.Available) && samePointer(a.ProgressDeadlineSeconds, b.ProgressDeadlineSeconds)
 }
 
@@ -45,8 +45,8 @@ func wordsOf(r k8spluginv1alpha1.ResourceHealth) [9]string {
 }
 
 // flagsOf returns what an entry says by flags.
-func flagsOf(r k8spluginv1alpha1.ResourceHealth) [4]bool {
-	return [4]bool{r.Progressing, r.Serving, r.Suspended, r.Warning}
+func flagsOf(r k8spluginv1alpha1.ResourceHealth) [5]bool {
+	return [5]bool{r.Progressing, r.Serving, r.Suspended, r.Warning, r.Timed}
 }
 
 // samePointer says whether two pointers are both nil, or lead to equal values.

@@ -99,6 +99,10 @@ func Explain(object runtime.Object, options Options) (healthscope.Result, string
 			o.invalid(&verdict)
 		}
 	}
+	if verdict.State != healthscope.Pending || verdict.Serving { // Nothing else is timed.
+		verdict.Progress, verdict.Timed = nil, false
+	}
+	o.deadline(&verdict)
 	verdict.Message = bounded(verdict.Message)
 	return verdict, rule
 }
@@ -119,7 +123,7 @@ func judgeByUser(o *object, verdict *healthscope.Result, user UserRules) (name s
 	if matched {
 		verdict.State, verdict.Reason, verdict.Message = theirs.State, theirs.Reason, theirs.Message
 		verdict.Progressing, verdict.Serving = theirs.Progressing, theirs.Serving
-		verdict.Suspended, verdict.Warning = theirs.Suspended, theirs.Warning
+		verdict.Suspended, verdict.Warning, verdict.Timed = theirs.Suspended, theirs.Warning, false
 	}
 	return name, matched
 }
@@ -153,13 +157,13 @@ func unlessDoubted(o *object, verdict *healthscope.Result, rule string) string {
 // override replaces what a rule said by something that goes before it.
 func (o *object) override(verdict *healthscope.Result, state healthscope.State, reason healthscope.Reason, message string) {
 	verdict.State, verdict.Reason, verdict.Message = state, reason, message
-	verdict.Progressing, verdict.Warning = false, false
+	verdict.Progressing, verdict.Warning, verdict.Timed = false, false, false
 }
 
 // invalid gives the verdict on an object that cannot be read. What was read of it is not to be relied on.
 func (o *object) invalid(verdict *healthscope.Result) {
 	o.override(verdict, healthscope.Unknown, healthscope.ReasonInvalidObject, o.problem)
-	verdict.Serving, verdict.Suspended, verdict.Replicas = false, false, nil
+	verdict.Serving, verdict.Suspended, verdict.Replicas, verdict.Progress = false, false, nil, nil
 }
 
 // deletion says that the object is being deleted, and what holds that up.

@@ -88,6 +88,7 @@ func TestUserRuleDecidesAllButIdentityAndNumbers(t *testing.T) {
 	want := healthscope.Result{
 		Key: healthscope.Key{Group: "apps", Kind: "Deployment", Namespace: "store", Name: "shop"}, Version: "v1", UID: "d-1",
 		State: healthscope.Pending, Reason: "HealthCheckInProgress", Message: "line 1 line 2", Progressing: true, Replicas: of(2, 2),
+		Progress: &healthscope.Progress{Ready: 2},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("verdict (-want +got):\n%s", diff)

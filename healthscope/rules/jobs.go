@@ -72,6 +72,7 @@ func judgeJob(o *object, verdict *healthscope.Result) {
 	default:
 		verdict.State, verdict.Reason, verdict.Message = healthscope.Pending, healthscope.ReasonRunning, numbers
 		verdict.Progressing = true
+		verdict.Progress = &healthscope.Progress{Generation: o.generation, Ready: clamp(j.ready), Succeeded: clamp(j.succeeded)}
 		verdict.Serving = j.active > 0 && (!j.counts || j.ready >= j.active)
 	}
 }

@@ -56,6 +56,9 @@ func judgeDeployment(o *object, verdict *healthscope.Result) {
 	w.counts = true
 	verdict.ProgressDeadline = time.Duration(min(deadline, math.MaxInt32)) * time.Second
 	w.judge(o, verdict)
+	// Once a rollout is complete, Kubernetes does not look at its deadline again, whatever becomes of the pods.
+	progressing := o.condition("Progressing")
+	verdict.Timed = verdict.State == healthscope.Pending && progressing.is("True") && progressing.reason != "NewReplicaSetAvailable"
 	if verdict.Suspended && verdict.State == healthscope.Ready && !verdict.Warning {
 		verdict.Reason, verdict.Message = healthscope.ReasonPaused, "rollouts are paused"
 	}
@@ -192,6 +195,9 @@ func (w workload) judge(o *object, verdict *healthscope.Result) {
 	}
 	verdict.Replicas = &healthscope.Replicas{Ready: clamp(w.ready), Desired: clamp(w.desired)}
 	verdict.Serving = w.ready >= w.desired
+	verdict.Progress = &healthscope.Progress{
+		Generation: o.generation, Updated: clamp(w.updated), Ready: clamp(w.ready), Available: clamp(w.available),
+	}
 	verdict.Progressing = w.changing()
 	failure := failureOf(o)
 	ready := w.text()

@@ -218,6 +218,17 @@ type ResourceHealth struct {
 	// progressDeadlineSeconds is how long the workload itself allows for progress, when it says so.
 	// +optional
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+	// progress is how far a resource that is Pending has got, for kinds that count it.
+	// +optional
+	// +nullable
+	Progress *ResourceProgress `json:"progress,omitempty"`
+	// progressedAt is when the monitor last saw the resource get further while it was Pending.
+	// +optional
+	// +nullable
+	ProgressedAt *metav1.Time `json:"progressedAt,omitempty"`
+	// timed is true while Kubernetes itself watches the rollout and says when it has taken too long.
+	// +optional
+	Timed bool `json:"timed,omitempty"`
 	// progressing is true while a rollout or another change is under way.
 	// +optional
 	Progressing bool `json:"progressing,omitempty"`
@@ -230,6 +241,25 @@ type ResourceHealth struct {
 	// warning is true when the state is not in doubt, but something about it deserves attention; reason says what.
 	// +optional
 	Warning bool `json:"warning,omitempty"`
+}
+
+// ResourceProgress is how far a workload has got: the most that was seen since it is Pending, within one generation.
+type ResourceProgress struct {
+	// generation is the generation of the workload.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+	// updated is the number of replicas that are updated.
+	// +optional
+	Updated int32 `json:"updated,omitempty"`
+	// ready is the number of replicas that are ready.
+	// +optional
+	Ready int32 `json:"ready,omitempty"`
+	// available is the number of replicas that are available.
+	// +optional
+	Available int32 `json:"available,omitempty"`
+	// succeeded is the number of pods that have ended well.
+	// +optional
+	Succeeded int32 `json:"succeeded,omitempty"`
 }
 
 // ResourceOwner names the controller of an object. It is in the object's own namespace.
