@@ -89,7 +89,7 @@ func (s sightings) of(b *fleet.Bundle) api.Sighting {
 		b = b.Unseen(state)
 	}
 	sighting := api.Sighting{Report: status.Report{
-		Members: b.Members, Observed: b.Observed, Truncated: b.Truncated, Unlisted: b.Unlisted, Malformed: b.Malformed, LastSeen: state.LastSeen,
+		Namespace: b.Namespace, Members: b.Members, Observed: b.Observed, Truncated: b.Truncated, Unlisted: b.Unlisted, Malformed: b.Malformed, LastSeen: state.LastSeen,
 	}}
 	if state.Unwatched && !b.Own {
 		sighting.LastSeen = b.Written

@@ -286,5 +286,5 @@ func (h *handler) instanceStatus(ctx context.Context, r *http.Request, _ url.Val
 	for i := range sightings {
 		reports = append(reports, sightings[i].Report)
 	}
-	return answer{document: status.NewInstance(reports, unread), lasting: true}, nil
+	return answer{document: status.NewInstance(id, reports, unread), lasting: true}, nil
 }

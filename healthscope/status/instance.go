@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -16,12 +17,18 @@ const InstanceLabel = "k8splugin.io/rb-instance-id"
 // InstanceDocument is the status of an instance in the shape in which k8splugin answers /v1/instance/{id}/status. What
 // bundles do not know, the request that made the instance, is left out.
 type InstanceDocument struct {
+	// ID is the instance's id.
+	ID string `json:"id"`
+	// Namespace is the namespace of its bundles; absent when they are in several.
+	Namespace string `json:"namespace,omitempty"`
 	// Ready is true when there are resources, all that count are Ready, and nothing is in doubt.
 	Ready bool `json:"ready"`
 	// ResourceCount is the number of resources, also of those that are not listed because their bundle is too large.
 	ResourceCount int `json:"resourceCount"`
 	// Resources are sorted by cluster, group, kind, namespace and name. They are never null.
 	Resources []InstanceResource `json:"resourcesStatus"`
+	// Message says for people why bundles of it are empty; absent when every one was filled.
+	Message string `json:"message,omitempty"`
 	// LastSeen is when all of this was known last to be so; absent when it is current.
 	LastSeen string `json:"lastSeen,omitempty"`
 	// Unread are the clusters of which nothing has been read yet, so that nobody knows whether there is more of the instance
@@ -39,11 +46,11 @@ type InstanceResource struct {
 	Status json.RawMessage `json:"status,omitempty"`
 }
 
-// NewInstance makes the document of an instance from the reports of all bundles that carry its id in InstanceLabel, in
+// NewInstance makes the document of the instance with an id from the reports of all bundles that carry its id in InstanceLabel, in
 // whatever order. There is at least one: without a bundle, nothing is known of an instance, not even that it exists. unread
 // names the clusters that have not been read yet.
-func NewInstance(reports []Report, unread []string) InstanceDocument {
-	document := InstanceDocument{Resources: []InstanceResource{}, Unread: unread}
+func NewInstance(id string, reports []Report, unread []string) InstanceDocument {
+	document := InstanceDocument{ID: id, Namespace: namespaceOf(reports), Resources: []InstanceResource{}, Message: unfilled(reports), Unread: unread}
 	var all []instanceMember
 	var summary healthscope.Summary
 	var seen oldest
@@ -74,6 +81,33 @@ func NewInstance(reports []Report, unread []string) InstanceDocument {
 	document.Ready = !doubt && summary.Total > 0 && summary.Ready == summary.Total
 	document.LastSeen = wireTime(seen.seen)
 	return document
+}
+
+// namespaceOf returns the namespace that all reports are of; empty when there is none such.
+func namespaceOf(reports []Report) string {
+	namespace := ""
+	for i := range reports {
+		if i > 0 && reports[i].Namespace != namespace {
+			return ""
+		}
+		namespace = reports[i].Namespace
+	}
+	return namespace
+}
+
+// unfilled says why bundles are empty that no monitor has filled. A monitor follows the keys of labels that it was told to,
+// and by itself that of EMCO only.
+func unfilled(reports []Report) string {
+	empty := 0
+	for i := range reports {
+		if !reports[i].Observed && !reports[i].Lost {
+			empty++
+		}
+	}
+	if empty == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d bundles have not been filled: does a monitor run in the cluster, with %s in monitor.labelKeys and the bundle's namespace in monitor.namespaces?", empty, len(reports), InstanceLabel)
 }
 
 // instanceMember is a member with its object, if that is at hand.

@@ -23,10 +23,10 @@ const instanceBundle = `{"ready":true,"resourceCount":2,
 "deploymentStatuses":[{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"sink","namespace":"store"},"spec":{"replicas":1},"status":{"replicas":1,"readyReplicas":1,"updatedReplicas":1,"availableReplicas":1}}]}`
 
 func TestInstance(t *testing.T) {
-	want := strings.ReplaceAll(`{"ready":true,"resourceCount":2,"resourcesStatus":[
+	want := strings.ReplaceAll(`{"id":"fnKPvVAL","ready":true,"resourceCount":2,"resourcesStatus":[
 {"name":"sink","GVK":{"Group":"","Version":"v1","Kind":"Service"},"status":{"apiVersion":"v1","kind":"Service","metadata":{"name":"sink","namespace":"store"},"spec":{"clusterIP":"10.0.0.1","type":"ClusterIP"},"status":{"loadBalancer":{}}}},
 {"name":"sink","GVK":{"Group":"apps","Version":"v1","Kind":"Deployment"},"status":{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"sink","namespace":"store"},"spec":{"replicas":1},"status":{"availableReplicas":1,"readyReplicas":1,"replicas":1,"updatedReplicas":1}}}]}`, "\n", "") + "\n"
-	check(t, "document", want, wire(t, status.NewInstance([]status.Report{instance(t, instanceBundle)}, nil)))
+	check(t, "document", want, wire(t, status.NewInstance("fnKPvVAL", []status.Report{instance(t, instanceBundle)}, nil)))
 }
 
 // TestAnInstanceInDoubtIsNotReady, and shows what is known all the same.
@@ -57,7 +57,7 @@ func TestAnInstanceInDoubtIsNotReady(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			d := status.NewInstance(tt.reports, nil)
+			d := status.NewInstance("fnKPvVAL", tt.reports, nil)
 			if d.Ready || d.ResourceCount != tt.count || len(d.Resources) != tt.listed || d.LastSeen != tt.lastSeen || d.Resources == nil {
 				t.Errorf("document %s", wire(t, d))
 			}
@@ -76,7 +76,7 @@ func TestABundleThatIsTooLargeIsCountedWhole(t *testing.T) {
 	whole := status.NewBundle("west+berlin", &b, nil)
 	r := status.SavedReport(whole, healthscope.DefaultPolicy(), noon, noon)
 	r.Saved = false
-	d := status.NewInstance([]status.Report{r}, nil)
+	d := status.NewInstance("fnKPvVAL", []status.Report{r}, nil)
 	if !d.Ready || d.ResourceCount != 900 || len(d.Resources) != 1 || d.Resources[0].Status != nil {
 		t.Errorf("document %s", wire(t, d))
 	}
@@ -89,17 +89,39 @@ func TestABundleThatIsTooLargeIsCountedWhole(t *testing.T) {
 func TestOrderOfBundlesMakesNoDifference(t *testing.T) {
 	a := seen(member("west+bonn", "", "Pod", "a", healthscope.Ready), member("west+bonn", "", "Pod", "b", healthscope.Ready))
 	b := seen(member("west+berlin", "", "Pod", "c", healthscope.Ready))
-	check(t, "document", wire(t, status.NewInstance([]status.Report{a, b}, nil)), wire(t, status.NewInstance([]status.Report{b, a}, nil)))
+	check(t, "document", wire(t, status.NewInstance("fnKPvVAL", []status.Report{a, b}, nil)), wire(t, status.NewInstance("fnKPvVAL", []status.Report{b, a}, nil)))
 }
 
 // An instance is not ready while there may be more of it in a cluster that nobody has seen yet.
 func TestAnInstanceIsNotReadyAsLongAsAClusterIsUnread(t *testing.T) {
 	t.Parallel()
 	reports := []status.Report{seen(member("west+bonn", "apps", "Deployment", "web", healthscope.Ready))}
-	if d := status.NewInstance(reports, nil); !d.Ready {
+	if d := status.NewInstance("fnKPvVAL", reports, nil); !d.Ready {
 		t.Errorf("not ready though all is known: %+v", d)
 	}
-	if d := status.NewInstance(reports, []string{"east+tokyo"}); d.Ready || len(d.Unread) != 1 {
+	if d := status.NewInstance("fnKPvVAL", reports, []string{"east+tokyo"}); d.Ready || len(d.Unread) != 1 {
 		t.Errorf("ready though a cluster has not been read: %+v", d)
+	}
+}
+
+// TestAnInstanceThatNoMonitorFollowsSaysWhy it is empty: by itself the monitor follows the label of EMCO, and not that of
+// k8splugin.
+func TestAnInstanceThatNoMonitorFollowsSaysWhy(t *testing.T) {
+	empty := status.Report{Namespace: "store"}
+	text := wire(t, status.NewInstance("fnKPvVAL", []status.Report{empty}, nil))
+	for _, want := range []string{`"id":"fnKPvVAL"`, `"namespace":"store"`, `"ready":false`, "k8splugin.io/rb-instance-id in monitor.labelKeys"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the document has no %s: %s", want, text)
+		}
+	}
+	filled := instance(t, instanceBundle)
+	filled.Namespace = "back"
+	text = wire(t, status.NewInstance("fnKPvVAL", []status.Report{filled}, nil))
+	if strings.Contains(text, `"message"`) || !strings.Contains(text, `"namespace":"back"`) {
+		t.Errorf("document %s", text)
+	}
+	text = wire(t, status.NewInstance("fnKPvVAL", []status.Report{filled, empty}, nil))
+	if strings.Contains(text, `"namespace":"back"`) || !strings.Contains(text, `"message":"1 of 2 bundles`) {
+		t.Errorf("document %s", text)
 	}
 }

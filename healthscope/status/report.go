@@ -9,6 +9,8 @@ import (
 // Report is what is known of an app in a cluster: of the bundle there, as the hub sees it, or as it was saved in the
 // context. The zero value says that nothing is known.
 type Report struct {
+	// Namespace is that of the bundle; empty where it is not known.
+	Namespace string
 	// Members are the objects of the bundle, judged; while nobody can see them, as healthscope.Lost returns them. Their order
 	// makes no difference. They must not be changed any more: what was made of them is used again for other documents.
 	Members []healthscope.Member
