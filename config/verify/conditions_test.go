@@ -22,7 +22,7 @@ var reasonWord = regexp.MustCompile(`^[A-Z][a-z]+([A-Z][a-z]+)*$`)
 var noReasons = []string{"Judge", "HealthScope", "Application", "Reference", "Selector"}
 
 // conditionTypes are the types of a scope's conditions.
-var conditionTypes = []string{corev1alpha2.ConditionReady, corev1alpha2.ConditionClustersReachable, corev1alpha2.ConditionInventorySynced, corev1alpha2.ConditionInventoryConflict, corev1alpha2.ConditionStalled, corev1alpha2.ConditionHealthChecksInvalid}
+var conditionTypes = []string{corev1alpha2.ConditionReady, corev1alpha2.ConditionClustersReachable, corev1alpha2.ConditionInventorySynced, corev1alpha2.ConditionInventoryConflict, corev1alpha2.ConditionStalled, corev1alpha2.ConditionHealthChecksInvalid, corev1alpha2.ConditionStatusContested}
 
 // reasonsInSource returns the reasons of conditions and events: all CamelCase words in the packages that make them, wherever they are written.
 func reasonsInSource(t *testing.T) []string {

@@ -21,7 +21,7 @@ var eventConstant = regexp.MustCompile("^(event|ReasonToken)[A-Z]")
 const eventAction = "eventAction"
 
 // eventsElsewhere are events that a library makes.
-var eventsElsewhere = []string{"LeaderElection"}
+var eventsElsewhere = []string{"LeaderElection", "StatusContested"}
 
 func TestEveryConditionIsInTroubleshooting(t *testing.T) {
 	kind, p := readPage(t, healthScopePage), readPage(t, troubleshootingPage)

@@ -75,7 +75,7 @@ func newControllerManager(o *options, config *configv1alpha1.Configuration, watc
 	if err != nil {
 		return nil, err
 	}
-	options.Cache = cache.Options{DefaultTransform: cache.TransformStripManagedFields(), NewInformer: watch.newInformer}
+	options.Cache = cache.Options{DefaultTransform: scope.KeepWriters, NewInformer: watch.newInformer}
 	return newMetricsManager(o, &config.Metrics, options, "controller")
 }
 

@@ -157,7 +157,7 @@ func TestAMarkThatFails(t *testing.T) {
 		most int
 	}{
 		"without the right it is not tried again": {apierrors.NewForbidden(bundleResource, sink.Name, errors.New("no right")), 1},
-		"an outage is":                            {errPassing, 20},
+		"an outage is": {errPassing, 20},
 	} {
 		g := newRig(t)
 		g.change(object("ns", "a", "1-sink", "1"))

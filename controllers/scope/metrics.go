@@ -18,6 +18,8 @@ var (
 		[]string{"namespace", "scope", "cluster", "app", "kind", "name", "reason"}, nil)
 	descMaintenance = prometheus.NewDesc("healthscope_scope_maintenance",
 		"1 for a scope under maintenance, by which nobody is to be alarmed. Others have no series.", []string{"namespace", "scope"}, nil)
+	descContested = prometheus.NewDesc("healthscope_scope_status_contested",
+		"1 for a scope whose status another controller writes too, by the name of its field manager. Others have no series.", []string{"namespace", "scope", "manager"}, nil)
 	descResources = prometheus.NewDesc("healthscope_scope_resources",
 		"Resources that count in the scope, by app and state. A state without resources has no series.", []string{"namespace", "scope", "app", "state"}, nil)
 )
@@ -34,6 +36,7 @@ func (c Collector) Describe(out chan<- *prometheus.Desc) {
 	out <- descHealth
 	out <- descCulprit
 	out <- descMaintenance
+	out <- descContested
 	out <- descResources
 }
 
@@ -48,6 +51,9 @@ func (c Collector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(descHealth, prometheus.GaugeValue, 1, name.Namespace, name.Name, string(judged.Health))
 		if judged.Maintenance {
 			out <- prometheus.MustNewConstMetric(descMaintenance, prometheus.GaugeValue, 1, name.Namespace, name.Name)
+		}
+		if judged.ContestedBy != "" {
+			out <- prometheus.MustNewConstMetric(descContested, prometheus.GaugeValue, 1, name.Namespace, name.Name, judged.ContestedBy)
 		}
 		if c := firstCulprit(judged.Members); c != nil {
 			out <- prometheus.MustNewConstMetric(descCulprit, prometheus.GaugeValue, 1, name.Namespace, name.Name, c.Cluster, c.App, c.Kind, c.Name, string(c.Reason))

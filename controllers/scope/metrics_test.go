@@ -16,7 +16,7 @@ import (
 // judgeInto judges a scope and puts the outcome into a registry, as the reconciler does.
 func judgeInto(r *Registry, w world, scope *corev1alpha2.HealthScope) {
 	r.entry(scope, noon)
-	r.put(scope, judgeIn(w, scope, noon), underMaintenance(scope))
+	r.put(scope, judgeIn(w, scope, noon), underMaintenance(scope), "")
 }
 
 func TestMetrics(t *testing.T) {

@@ -33,10 +33,15 @@ const ReasonOlderScope = "OlderScope"
 // ReasonInvalidExpression is the reason of the condition HealthChecksInvalid: a health check of the configuration is left out.
 const ReasonInvalidExpression = "InvalidExpression"
 
+// ReasonOtherController is the reason of the condition StatusContested: another controller writes the status too.
+const ReasonOtherController = "OtherController"
+
 // Reasons of events, besides ReasonHealthy.
 const (
 	// ReasonUnhealthy means that a scope has become unhealthy.
 	ReasonUnhealthy = "Unhealthy"
 	// ReasonHealthUnknown means that the health of a scope cannot be known any more.
 	ReasonHealthUnknown = "HealthUnknown"
+	// ReasonStatusContested means that another controller goes on writing the status of a scope.
+	ReasonStatusContested = "StatusContested"
 )

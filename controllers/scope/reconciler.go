@@ -63,6 +63,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return ctrl.Result{}, errors.Wrapf(err, "cannot get HealthScope %q", req.NamespacedName)
 		}
 		r.objects.Want(req.NamespacedName, nil) //nolint:contextcheck // Watches live longer than this call.
+		r.guard.Contested(req.String(), "")
 		if r.registry.remove(req.NamespacedName) == 0 {
 			r.guard.Intact() // Nothing is left to write.
 		}
@@ -84,11 +85,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 	v := decide(&scope.Spec, g, entry.memory, r.policy, now)
 	quiet := silenced(&scope, v, r.view.State)
-	r.registry.put(&scope, v, quiet)
-	next := healthscope.Until(v.nextCheck, now)
+	contestedBy := r.settleContest(&scope, entry, now)
+	r.registry.put(&scope, v, quiet, contestedBy)
+	next := sooner(healthscope.Until(v.nextCheck, now), entry.contest.over(now))
 
 	before := scope.DeepCopy()
-	scope.Status = newStatus(&scope, v, r.outside(req.NamespacedName, v), now)
+	scope.Status = newStatus(&scope, v, r.outside(req.NamespacedName, v, contestedBy), now)
 	wait, err := r.publish(ctx, entry, before, &scope, quiet, now)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -111,8 +113,8 @@ func (r *reconciler) publish(ctx context.Context, e *entry, before, scope *corev
 }
 
 // outside asks others for what a status tells besides the verdict.
-func (r *reconciler) outside(name types.NamespacedName, v verdict) outside {
-	o := outside{state: r.view.State}
+func (r *reconciler) outside(name types.NamespacedName, v verdict, contestedBy string) outside {
+	o := outside{state: r.view.State, contestedBy: contestedBy}
 	if r.inventory != nil {
 		partial := slices.DeleteFunc(slices.Clone(v.partial), func(cluster string) bool {
 			state, known := r.view.State(cluster)

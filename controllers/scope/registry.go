@@ -35,6 +35,8 @@ type entry struct {
 	missing bool
 	// written is the scope as it was written last, until the cache has it; else nil.
 	written *corev1alpha2.HealthScope
+	// contest is that another controller writes the status too.
+	contest contest
 	// judged is nil until the scope has been judged once; it is never changed, only replaced.
 	judged *Judged
 }
@@ -59,6 +61,8 @@ type Judged struct {
 	Health healthscope.Health
 	// Maintenance is true while nobody is to be alarmed by the scope: it is under maintenance, or all that ails it is in clusters that are.
 	Maintenance bool
+	// ContestedBy is who else writes the scope's status, as managed fields name them; empty when nobody does.
+	ContestedBy string
 }
 
 // NewRegistry returns an empty registry.
@@ -107,13 +111,13 @@ func (r *Registry) entry(scope *corev1alpha2.HealthScope, now time.Time) *entry 
 	return e
 }
 
-func (r *Registry) put(scope *corev1alpha2.HealthScope, v verdict, maintenance bool) {
+func (r *Registry) put(scope *corev1alpha2.HealthScope, v verdict, maintenance bool, contestedBy string) {
 	name := client.ObjectKeyFromObject(scope)
 	r.mu.Lock()
 	if e := r.scopes[name]; e != nil {
 		e.judged = &Judged{
 			Generation: scope.Generation, Members: v.members, Unlisted: v.unlisted, Partial: v.partial, Arrivals: v.arrivals, LinkedApps: v.linkedApps,
-			State: v.summary.State(), Health: v.health, Maintenance: maintenance,
+			State: v.summary.State(), Health: v.health, Maintenance: maintenance, ContestedBy: contestedBy,
 		}
 	}
 	r.mu.Unlock()

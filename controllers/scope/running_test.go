@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/pruning"
@@ -90,7 +89,7 @@ func start(change ...func(*settings)) *controller {
 func newManager(s settings) ctrl.Manager {
 	GinkgoHelper()
 	options := suite.ManagerOptions()
-	options.Cache.DefaultTransform = cache.TransformStripManagedFields()
+	options.Cache.DefaultTransform = scope.KeepWriters
 	options.LeaderElection, options.LeaderElectionReleaseOnCancel = s.elected, true
 	options.LeaderElectionID, options.LeaderElectionNamespace = account, home
 	mgr, err := ctrl.NewManager(s.config, options)

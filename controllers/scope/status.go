@@ -38,6 +38,8 @@ type outside struct {
 	inventory *InventoryReport
 	// healthChecks says what is wrong with the health checks of the configuration; empty when nothing is.
 	healthChecks string
+	// contestedBy is who else writes the status; empty when nobody does.
+	contestedBy string
 }
 
 // newStatus makes the status of a scope from its verdict. Nothing in it depends on the order of anything, or on the clock beyond what previous status holds.
@@ -46,7 +48,7 @@ func newStatus(scope *corev1alpha2.HealthScope, v verdict, o outside, now time.T
 		Health:              corev1alpha2.Health(v.health),
 		Summary:             summaryOf(v.summary),
 		ResourcesReady:      fmt.Sprintf("%d/%d", v.summary.Ready, v.summary.Total),
-		AppHealthConditions: scope.Status.AppHealthConditions,
+		AppHealthConditions: agreeing(scope.Status.AppHealthConditions, v.health),
 		Conditions:          slices.Clone(scope.Status.Conditions),
 		ObservedGeneration:  scope.Generation,
 		Truncated:           v.truncated,
@@ -67,6 +69,21 @@ func newStatus(scope *corev1alpha2.HealthScope, v verdict, o outside, now time.T
 	setConditions(&s, v, seen, o, now)
 	fit(&s)
 	return s
+}
+
+// agreeing returns KubeVela's health conditions as they are, unless they say of the scope what it is not: nobody can tell then which of the two is true.
+func agreeing(conditions []corev1alpha2.AppHealthCondition, health healthscope.Health) []corev1alpha2.AppHealthCondition {
+	said, healthy := false, true
+	for _, app := range conditions {
+		for _, component := range app.Components {
+			said = true
+			healthy = healthy && component.HealthStatus == corev1alpha2.StatusHealthy
+		}
+	}
+	if said && healthy != (health == healthscope.Healthy) {
+		return nil
+	}
+	return conditions
 }
 
 func summaryOf(s healthscope.Summary) corev1alpha2.Summary {
@@ -334,6 +351,11 @@ func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, seen sight, o o
 		set(corev1alpha2.ConditionHealthChecksInvalid, metav1.ConditionTrue, ReasonInvalidExpression, o.healthChecks)
 	} else {
 		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionHealthChecksInvalid)
+	}
+	if o.contestedBy != "" {
+		set(corev1alpha2.ConditionStatusContested, metav1.ConditionTrue, ReasonOtherController, contestNote(o.contestedBy))
+	} else {
+		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionStatusContested)
 	}
 }
 

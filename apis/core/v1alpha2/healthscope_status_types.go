@@ -48,6 +48,8 @@ const (
 	ConditionStalled = "Stalled"
 	// ConditionHealthChecksInvalid is True when a health check of the configuration cannot be used. It is absent when all can.
 	ConditionHealthChecksInvalid = "HealthChecksInvalid"
+	// ConditionStatusContested is True while another controller writes the status too. It is absent when none does.
+	ConditionStatusContested = "StatusContested"
 )
 
 // Bounds of the lists in status, which keep a scope far below what etcd stores in one object.
@@ -100,7 +102,7 @@ type HealthScopeStatus struct {
 	// inventory counts the scope's resources by the state of their synchronisation with A&AI. It is absent when no A&AI is configured.
 	// +optional
 	Inventory *InventoryStatus `json:"inventory,omitempty"`
-	// conditions are Ready, ClustersReachable, InventorySynced and, when something is the matter, Stalled, InventoryConflict and HealthChecksInvalid.
+	// conditions are Ready, ClustersReachable, InventorySynced and, when something is the matter, Stalled, InventoryConflict, HealthChecksInvalid and StatusContested.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

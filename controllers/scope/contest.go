@@ -1,0 +1,135 @@
+package scope
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/pruning"
+)
+
+const (
+	// contestNews is how often somebody else must have changed a status that we wrote for it to be a contest. Once or twice may be a person.
+	contestNews = 3
+	// contestQuiet is how long nobody else must have changed it for the contest to be over.
+	contestQuiet = 4 * pruning.Interval
+)
+
+// contest is that another controller writes the status of a scope: each takes back what the other one wrote.
+type contest struct {
+	// times is how often in a row somebody else's write was found, and last when the last time was.
+	times int
+	last  time.Time
+	// manager is whose, as managed fields name it, and at when it wrote, by the API server's clock.
+	manager string
+	at      time.Time
+	// wrote is when we wrote last.
+	wrote time.Time
+}
+
+// by returns who contests the status; empty when nobody does.
+func (c *contest) by(now time.Time) string {
+	if since := now.Sub(c.last); since > contestQuiet || since < -contestQuiet {
+		*c = contest{wrote: c.wrote}
+	}
+	if c.times < contestNews {
+		return ""
+	}
+	return c.manager
+}
+
+// wait says how long to wait before a status is written over that of a scope; zero means that it may be written now.
+// While another controller writes it, once in pruning.Interval is enough to tell.
+func (c *contest) wait(now time.Time) time.Duration {
+	if since := now.Sub(c.wrote); c.by(now) != "" && since >= 0 && since < pruning.Interval {
+		return pruning.Interval - since
+	}
+	return 0
+}
+
+// write notes that a status is about to be written over one with these managed fields. It says whether it is news that somebody contests it.
+func (c *contest) write(entries []metav1.ManagedFieldsEntry, now time.Time) (news bool) {
+	c.wrote = now
+	manager, at := writtenSince(entries)
+	if manager == "" || at.Equal(c.at) { // Of the same write we may have written more than once within its second.
+		return false
+	}
+	c.times, c.last, c.manager, c.at = c.times+1, now, manager, at
+	return c.times == contestNews
+}
+
+// over is how long it is until the contest is over if nobody else writes; zero when there is none.
+func (c *contest) over(now time.Time) time.Duration {
+	if c.by(now) == "" {
+		return 0
+	}
+	return max(c.last.Add(contestQuiet).Sub(now), 0) + time.Second
+}
+
+// writtenSince returns who has written a status since we did, and when, by managed fields; empty when nobody has. A write
+// within the same second counts as a later one: managed fields tell no more.
+func writtenSince(entries []metav1.ManagedFieldsEntry) (manager string, at time.Time) {
+	var ours time.Time
+	for _, entry := range entries {
+		switch {
+		case entry.Subresource != statusSubresource || entry.Time == nil:
+		case entry.Manager == string(fieldOwner):
+			ours = entry.Time.Time
+		case !entry.Time.Time.Before(at):
+			manager, at = entry.Manager, entry.Time.Time
+		}
+	}
+	if at.Before(ours) {
+		return "", time.Time{}
+	}
+	return manager, at
+}
+
+// statusSubresource is the subresource that statuses are written to.
+const statusSubresource = "status"
+
+// KeepWriters is the transformation of a cache that Setup's controller reads: of managed fields it keeps who wrote the status of a HealthScope, and when.
+func KeepWriters(object any) (any, error) {
+	o, ok := object.(client.Object)
+	if !ok {
+		return object, nil
+	}
+	var kept []metav1.ManagedFieldsEntry
+	if _, ok := object.(*corev1alpha2.HealthScope); ok {
+		for _, entry := range o.GetManagedFields() {
+			if entry.Subresource == statusSubresource {
+				kept = append(kept, metav1.ManagedFieldsEntry{Manager: entry.Manager, Operation: entry.Operation, Time: entry.Time, Subresource: entry.Subresource})
+			}
+		}
+	}
+	o.SetManagedFields(kept)
+	return object, nil
+}
+
+// contested notes that a status is about to be written, and tells people when somebody else goes on writing it too.
+func (r *reconciler) contested(ctx context.Context, e *entry, before *corev1alpha2.HealthScope, now time.Time) {
+	if !e.contest.write(before.ManagedFields, now) {
+		return
+	}
+	note := contestNote(e.contest.manager)
+	r.recorder.Eventf(before, nil, corev1.EventTypeWarning, ReasonStatusContested, "Judge", "%s", note)
+	log.FromContext(ctx).Info("The status is also written by another controller", "manager", e.contest.manager)
+}
+
+// contestNote says for people who contests a status, and what comes of it.
+func contestNote(manager string) string {
+	return fmt.Sprintf("%q writes the status too, and takes back what HealthScope's controller writes, which is now once in %s: turn off the HealthScope controller of oam-kubernetes-runtime or KubeVela", manager, pruning.Interval)
+}
+
+// settleContest says of a scope who contests its status, where readiness and metrics tell, and returns who that is.
+func (r *reconciler) settleContest(scope *corev1alpha2.HealthScope, e *entry, now time.Time) string {
+	by := e.contest.by(now)
+	r.guard.Contested(client.ObjectKeyFromObject(scope).String(), by)
+	return by
+}

@@ -1,0 +1,220 @@
+package scope
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/pruning"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// rivalled plays a scope whose status is written here and by somebody else.
+type rivalled struct {
+	*reconciler
+	t        *testing.T
+	api      *server
+	entry    *entry
+	scope    *corev1alpha2.HealthScope
+	recorder *events.FakeRecorder
+}
+
+func newRivalled(t *testing.T) *rivalled {
+	t.Helper()
+	api := &server{answer: func(*corev1alpha2.HealthScopeStatus) error { return nil }}
+	recorder := events.NewFakeRecorder(100)
+	scope := scopeOf(corev1alpha2.HealthScopeSpec{})
+	r := &reconciler{client: api, live: api, guard: pruning.NewGuard("HealthScopes"), recorder: recorder, registry: NewRegistry(), wake: func(context.Context) {}}
+	return &rivalled{reconciler: r, t: t, api: api, recorder: recorder, scope: scope, entry: r.registry.entry(scope, noon)}
+}
+
+// wrote makes a manager the last to have written the status.
+func (r *rivalled) wrote(manager string, at time.Time) {
+	for i, entry := range r.scope.ManagedFields {
+		if entry.Manager == manager {
+			r.scope.ManagedFields[i].Time = &metav1.Time{Time: at.Truncate(time.Second)}
+			return
+		}
+	}
+	r.scope.ManagedFields = append(r.scope.ManagedFields, metav1.ManagedFieldsEntry{Manager: manager, Subresource: "status", Time: &metav1.Time{Time: at.Truncate(time.Second)}})
+}
+
+// write writes a status that differs from what there is, if that is allowed, and returns how long to wait if not.
+func (r *rivalled) write(at time.Time) time.Duration {
+	r.t.Helper()
+	after := r.scope.DeepCopy()
+	after.Status.Summary = corev1alpha2.Summary{State: "Ready", Total: 3, Ready: 3}
+	before := r.api.writes
+	wait, err := r.reconciler.write(r.t.Context(), r.entry, r.scope, after, at)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if r.api.writes > before {
+		r.wrote(string(fieldOwner), at)
+	}
+	r.settleContest(r.scope, r.entry, at)
+	return wait
+}
+
+// TestAnotherControllerThatWritesTheStatusIsNoticed has one that takes back each write at once, as oam-kubernetes-runtime's does, for five minutes.
+func TestAnotherControllerThatWritesTheStatusIsNoticed(t *testing.T) {
+	t.Parallel()
+	r := newRivalled(t)
+	early := 0
+	at := noon
+	for ; at.Before(noon.Add(5 * time.Minute)); at = at.Add(100 * time.Millisecond) {
+		r.wrote("vela-core", at)
+		r.write(at)
+		if at.Before(noon.Add(15 * time.Second)) {
+			early = r.api.writes
+		}
+	}
+	if late := r.api.writes - early; early > 35 || late > 10 {
+		t.Errorf("%d writes in the first 15 seconds and %d in the rest of five minutes, want one in 30 seconds once it is known", early, late)
+	}
+	if got := len(r.recorder.Events); got != 1 {
+		t.Fatalf("%d events, want 1", got)
+	}
+	if event := <-r.recorder.Events; !strings.Contains(event, "Warning StatusContested") || !strings.Contains(event, `"vela-core" writes the status too`) {
+		t.Errorf("event %q", event)
+	}
+	if err := r.guard.Ready(); err == nil || !strings.Contains(err.Error(), `"shop/vfw" by "vela-core"`) {
+		t.Errorf("readiness says %v", err)
+	}
+	by := r.entry.contest.by(at)
+	s := statusOfContest(r.scope, by)
+	if c := meta.FindStatusCondition(s.Conditions, corev1alpha2.ConditionStatusContested); c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "vela-core") {
+		t.Errorf("condition %+v", c)
+	}
+
+	over := r.entry.contest.over(at)
+	if over <= 0 || over > contestQuiet+time.Second {
+		t.Errorf("looked at again in %s", over)
+	}
+	at = at.Add(over)
+	r.settleContest(r.scope, r.entry, at)
+	if err := r.guard.Ready(); err != nil {
+		t.Errorf("after it was turned off readiness says %v", err)
+	}
+	r.scope.Status = s
+	if c := meta.FindStatusCondition(statusOfContest(r.scope, r.entry.contest.by(at)).Conditions, corev1alpha2.ConditionStatusContested); c != nil {
+		t.Errorf("after it was turned off there is condition %+v", c)
+	}
+	if wait := r.write(at.Add(time.Second)); wait != 0 {
+		t.Errorf("after it was turned off a write waits %s", wait)
+	}
+}
+
+// statusOfContest is the status of a scope that somebody contests.
+func statusOfContest(scope *corev1alpha2.HealthScope, by string) corev1alpha2.HealthScopeStatus {
+	v := judgeIn(world{}, scope, noon)
+	return newStatus(scope, v, outside{contestedBy: by}, noon)
+}
+
+func TestWritesOfOthersThatAreNoContest(t *testing.T) {
+	t.Parallel()
+	for name, play := range map[string]func(r *rivalled){
+		"a person who edits it twice": func(r *rivalled) {
+			for i := range 2 {
+				r.wrote("kubectl-edit", noon.Add(time.Duration(i)*time.Second))
+				r.write(noon.Add(time.Duration(i) * time.Second))
+			}
+		},
+		"changes after one of them": func(r *rivalled) {
+			r.wrote("kubectl-edit", noon)
+			for i := range 100 {
+				r.write(noon.Add(time.Duration(i) * 100 * time.Millisecond))
+			}
+		},
+		"one now and then": func(r *rivalled) {
+			for i := range 10 {
+				r.wrote("kubectl-edit", noon.Add(time.Duration(i)*time.Hour))
+				r.write(noon.Add(time.Duration(i) * time.Hour))
+			}
+		},
+		"who writes the spec": func(r *rivalled) {
+			for i := range 10 {
+				r.scope.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "oam", Time: &metav1.Time{Time: noon.Add(time.Duration(i) * time.Second)}}}
+				r.write(noon.Add(time.Duration(i) * time.Second))
+			}
+		},
+	} {
+		r := newRivalled(t)
+		play(r)
+		if got, err := len(r.recorder.Events), r.guard.Ready(); got > 0 || err != nil {
+			t.Errorf("%s: %d events, and readiness says %v", name, got, err)
+		}
+	}
+}
+
+func TestTheMetricOfAContest(t *testing.T) {
+	t.Parallel()
+	registry := NewRegistry()
+	scope := scopeOf(corev1alpha2.HealthScopeSpec{})
+	registry.entry(scope, noon)
+	registry.put(scope, judgeIn(world{}, scope, noon), false, "vela-core")
+	want := `
+# HELP healthscope_scope_status_contested 1 for a scope whose status another controller writes too, by the name of its field manager. Others have no series.
+# TYPE healthscope_scope_status_contested gauge
+healthscope_scope_status_contested{manager="vela-core",namespace="shop",scope="vfw"} 1
+`
+	if err := testutil.CollectAndCompare(NewCollector(registry), strings.NewReader(want), "healthscope_scope_status_contested"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHealthOfOthersIsNotLeftBesideAnother has KubeVela's words of health in a status, and ours.
+func TestHealthOfOthersIsNotLeftBesideAnother(t *testing.T) {
+	t.Parallel()
+	says := func(words ...corev1alpha2.HealthStatus) []corev1alpha2.AppHealthCondition {
+		c := corev1alpha2.AppHealthCondition{AppName: "shop"}
+		for _, word := range words {
+			c.Components = append(c.Components, corev1alpha2.WorkloadHealthCondition{HealthStatus: word})
+		}
+		return []corev1alpha2.AppHealthCondition{c}
+	}
+	for name, c := range map[string]struct {
+		said   []corev1alpha2.AppHealthCondition
+		health healthscope.Health
+		kept   bool
+	}{
+		"healthy, and it is":         {says(corev1alpha2.StatusHealthy, corev1alpha2.StatusHealthy), healthscope.Healthy, true},
+		"healthy, and it is not":     {says(corev1alpha2.StatusHealthy), healthscope.Unhealthy, false},
+		"healthy, and nobody knows":  {says(corev1alpha2.StatusHealthy), healthscope.HealthUnknown, false},
+		"unhealthy, and it is not":   {says(corev1alpha2.StatusHealthy, corev1alpha2.StatusUnhealthy), healthscope.Healthy, false},
+		"unhealthy, and it is":       {says(corev1alpha2.StatusUnhealthy), healthscope.Unhealthy, true},
+		"nothing of any component":   {says(), healthscope.Unhealthy, true},
+		"nothing, as there are none": {nil, healthscope.Healthy, true},
+	} {
+		got := agreeing(c.said, c.health)
+		if want := map[bool][]corev1alpha2.AppHealthCondition{true: c.said}[c.kept]; !cmp.Equal(want, got) {
+			t.Errorf("%s: %v is left", name, got)
+		}
+	}
+}
+
+// TestTheCacheKeepsWhoWroteAStatus has the transformation keep what a contest is noticed by, of scopes only.
+func TestTheCacheKeepsWhoWroteAStatus(t *testing.T) {
+	t.Parallel()
+	scope := scopeOf(corev1alpha2.HealthScopeSpec{})
+	at := &metav1.Time{Time: noon}
+	scope.ManagedFields = []metav1.ManagedFieldsEntry{
+		{Manager: "kubectl", Time: at, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)},
+		{Manager: "vela-core", Time: at, Subresource: "status", FieldsV1: metav1.NewFieldsV1(`{"f:status":{}}`)},
+	}
+	if _, err := KeepWriters(scope); err != nil {
+		t.Fatal(err)
+	}
+	want := []metav1.ManagedFieldsEntry{{Manager: "vela-core", Time: at, Subresource: "status"}}
+	if diff := cmp.Diff(want, scope.ManagedFields); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
