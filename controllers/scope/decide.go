@@ -70,7 +70,7 @@ type refVerdict struct {
 // name, an app before none, and with that app's links, or else the next one's.
 func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *memory, policy healthscope.Policy, now time.Time) verdict {
 	var v verdict
-	judged := v.judge(g.findings, m, policy, now)
+	judged := v.judge(g, m, policy, now)
 	findings := slices.Clone(g.findings)
 	slices.SortStableFunc(findings, func(a, b finding) int { return compareApps(a.app, b.app) })
 	places := v.place(findings, judged)
@@ -146,11 +146,15 @@ func (v *verdict) place(findings []finding, judged map[healthscope.Key]*healthsc
 }
 
 // judge judges results each by itself: a pod that is referred to counts, also beside a reference to its owner.
-func (v *verdict) judge(findings []finding, m *memory, policy healthscope.Policy, now time.Time) map[healthscope.Key]*healthscope.Member {
+func (v *verdict) judge(g gathered, m *memory, policy healthscope.Policy, now time.Time) map[healthscope.Key]*healthscope.Member {
 	judged := map[healthscope.Key]*healthscope.Member{}
 	var members []healthscope.Member
-	for _, r := range m.resume(findings, policy, now) {
+	for _, r := range m.resume(g.findings, policy, now) {
 		alone := healthscope.Judge([]healthscope.Result{r}, policy, now)
+		if cause, looked := g.causes[r.Key]; looked {
+			alone.Members[0].Cause = behind(&alone.Members[0], cause)
+			v.nextCheck = earlier(v.nextCheck, now.Add(causeInterval))
+		}
 		judged[r.Key] = &alone.Members[0]
 		members = append(members, alone.Members[0])
 		v.nextCheck = earlier(v.nextCheck, alone.NextCheck)

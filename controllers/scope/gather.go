@@ -47,6 +47,8 @@ type gathered struct {
 	findings []finding
 	// arrivals is how many clusters had come into sight before.
 	arrivals uint64
+	// causes are what is behind the states of workloads that are referred to directly, as far as their pods have been looked at.
+	causes map[healthscope.Key]string
 	// settling is for how long the scope is to wait, at most, for what is being read for the first time; zero means that it need not.
 	settling time.Duration
 }

@@ -41,6 +41,7 @@ type reconciler struct {
 	live      client.Reader
 	view      *fleet.View
 	objects   *fleet.Objects
+	causes    *causes
 	registry  *Registry
 	inventory Inventory
 	checks    HealthChecks
@@ -83,6 +84,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: g.settling}, nil
 	}
 
+	g.causes = r.causes.find(ctx, g.findings, r.policy, now)
 	v := decide(&scope.Spec, g, entry.memory, r.policy, now)
 	quiet := silenced(&scope, v, r.view.State)
 	contestedBy := r.settleContest(&scope, entry, now)

@@ -111,7 +111,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	changes := &sources{reader: mgr.GetClient(), indexer: mgr.GetFieldIndexer(), options: o}
 	r := &reconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), view: o.View, objects: o.Objects, registry: o.Registry, inventory: o.Inventory, checks: o.HealthChecks,
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), view: o.View, objects: o.Objects, causes: newCauses(o.Objects.Cause), registry: o.Registry, inventory: o.Inventory, checks: o.HealthChecks,
 		recorder: mgr.GetEventRecorder("healthscope-controller"), policy: o.Policy, clock: o.Clock,
 		guard: o.Guard, wake: changes.all,
 	}

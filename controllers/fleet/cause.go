@@ -1,0 +1,113 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/rules"
+)
+
+// maxPods bounds how many pods, and how many ReplicaSets, of one workload are looked at.
+const maxPods = 100
+
+// PodsHint says what to do when the pods of a workload cannot be looked at.
+const PodsHint = "to see which pod, label a ClusterRole that may list pods: healthscope.core.oam.dev/aggregate-to-controller"
+
+var (
+	podResource        = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	replicaSetResource = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
+)
+
+// workloads are the kinds whose pods can be looked at, with their resources.
+var workloads = map[schema.GroupKind]schema.GroupVersionResource{
+	{Group: "apps", Kind: "Deployment"}:  {Group: "apps", Version: "v1", Resource: "deployments"},
+	{Group: "apps", Kind: "StatefulSet"}: {Group: "apps", Version: "v1", Resource: "statefulsets"},
+	{Group: "apps", Kind: "DaemonSet"}:   {Group: "apps", Version: "v1", Resource: "daemonsets"},
+	{Group: "apps", Kind: "ReplicaSet"}:  replicaSetResource,
+	{Group: "batch", Kind: "Job"}:        {Group: "batch", Version: "v1", Resource: "jobs"},
+}
+
+// HasPods says whether Cause can tell anything of a kind.
+func HasPods(kind schema.GroupKind) bool {
+	_, ok := workloads[kind]
+	return ok
+}
+
+// Cause looks at the ReplicaSets and pods of one workload and says which is at the bottom of its trouble, as Judge says it
+// of those in bundles; empty when none is. Nothing of it is kept. The caller sets the deadline.
+func (o *Objects) Cause(ctx context.Context, of healthscope.Key, policy healthscope.Policy, now time.Time) (string, error) {
+	resource, ok := workloads[schema.GroupKind{Group: of.Group, Kind: of.Kind}]
+	o.mu.Lock()
+	var client dynamic.Interface
+	if known := o.clusters[of.Cluster]; known != nil && known.client != nil && known.state.Answers() {
+		client = known.client
+	}
+	o.mu.Unlock()
+	if !ok || client == nil {
+		return "", nil
+	}
+	// There is a right to list, and none to get.
+	found, err := client.Resource(resource).Namespace(of.Namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", of.Name).String(), Limit: 1})
+	if err != nil || len(found.Items) == 0 {
+		return "", errors.Wrapf(err, "cannot list %s %q", of.Kind, of.Name)
+	}
+	selector, err := selectorOf(&found.Items[0])
+	if err != nil || selector == "" {
+		return "", errors.Wrapf(err, "cannot read the selector of %s %q", of.Kind, of.Name)
+	}
+	objects := found.Items[:1]
+	below := []schema.GroupVersionResource{podResource}
+	if of.Kind == "Deployment" {
+		below = append(below, replicaSetResource)
+	}
+	for _, resource := range below {
+		list, err := client.Resource(resource).Namespace(of.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: maxPods})
+		switch {
+		case apierrors.IsForbidden(err):
+			return PodsHint, nil
+		case err != nil:
+			return "", errors.Wrapf(err, "cannot list the %s of %s %q", resource.Resource, of.Kind, of.Name)
+		}
+		objects = append(objects, list.Items...)
+	}
+	results := make([]healthscope.Result, 0, len(objects))
+	for i := range objects {
+		r := rules.Evaluate(&objects[i], rules.Options{User: o.user})
+		r.Cluster = of.Cluster
+		results = append(results, r)
+	}
+	for _, m := range healthscope.Judge(results, policy, now).Members {
+		if m.Key == of {
+			return m.Cause, nil
+		}
+	}
+	return "", nil
+}
+
+// selectorOf returns the selector of a workload's pods; empty when it has none.
+func selectorOf(workload *unstructured.Unstructured) (string, error) {
+	spec, found, err := unstructured.NestedMap(workload.Object, "spec", "selector")
+	if err != nil || !found {
+		return "", err
+	}
+	var selector metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &selector); err != nil {
+		return "", err
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(&selector)
+	if err != nil {
+		return "", fmt.Errorf("spec.selector: %w", err)
+	}
+	return parsed.String(), nil
+}
