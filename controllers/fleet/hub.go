@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -45,9 +44,6 @@ const eventAction = "Connect"
 // their Secrets it would never learn it.
 const membersGrace = 20 * time.Second
 
-// judges is how many bundles are judged at once: the work is short.
-const judges = 2
-
 // hub keeps all clusters of a fleet connected.
 type hub struct {
 	options Options
@@ -62,7 +58,6 @@ type hub struct {
 	// elected is closed once this replica leads: only then it has events to tell.
 	elected  <-chan struct{}
 	clusters clusters.Clusters[*connection]
-	queue    workqueue.TypedDelayingInterface[BundleKey]
 	running  sync.WaitGroup
 	// dialled counts connections, of all members: one that ends must not have the name of another that begins, also when its cluster is gone and back.
 	dialled atomic.Int64
@@ -97,10 +92,6 @@ func (h *hub) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // Also when it ends by itself: then nobody else ends the members.
 	h.ctx = ctx
-	defer h.queue.ShutDown()
-	for range judges {
-		h.running.Go(h.judge)
-	}
 	h.running.Go(h.tellAtLast)
 	logger := log.FromContext(ctx).WithName("fleet")
 	h.remember(ctx, logger)
@@ -272,31 +263,6 @@ func (h *hub) tellAtLast() {
 		t.by(h.recorder)
 	}
 	h.untold = nil
-}
-
-// changed says that a bundle has changed. It does not block.
-func (h *hub) changed(cluster string, name types.NamespacedName) {
-	h.queue.Add(BundleKey{Cluster: cluster, Namespace: name.Namespace, Name: name.Name})
-}
-
-// again asks for another look at a bundle.
-func (h *hub) again(key BundleKey, after time.Duration) { h.queue.AddAfter(key, after) }
-
-// judge looks at bundles that have changed until there are no more.
-func (h *hub) judge() {
-	for {
-		key, shutdown := h.queue.Get()
-		if shutdown {
-			return
-		}
-		h.mu.RLock()
-		m := h.members[key.Cluster]
-		h.mu.RUnlock()
-		if m != nil {
-			m.look(types.NamespacedName{Namespace: key.Namespace, Name: key.Name})
-		}
-		h.queue.Done(key)
-	}
 }
 
 var _ manager.LeaderElectionRunnable = (*hub)(nil)

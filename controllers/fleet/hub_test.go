@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,7 +63,6 @@ func TestAHubThatFailsEnds(t *testing.T) {
 	lost := errors.New("no informer today")
 	h := &hub{
 		view: newView("local"), clock: clock.RealClock{}, members: map[string]*member{}, clusters: clusters.New[*connection](),
-		queue:   workqueue.NewTypedDelayingQueue[BundleKey](),
 		options: Options{ClusterName: "local"}, config: &rest.Config{Host: "https://127.0.0.1:1"},
 		connect: connectOptions{scheme: runtime.NewScheme(), transform: func(cluster string) toolscache.TransformFunc { return hold(cluster, nil) }},
 		secrets: &secretWatch{cache: noInformer{err: lost}, news: make(chan struct{}, 1)},

@@ -37,7 +37,7 @@ func (m *member) dial(ctx context.Context, w wish) (*line, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	if err := c.watchBundles(func(name types.NamespacedName) { m.hub.changed(m.name, name) }); err != nil {
+	if err := c.watchBundles(func(name types.NamespacedName) { m.changed(name) }); err != nil {
 		cancel()
 		return nil, err
 	}

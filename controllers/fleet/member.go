@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 )
 
 // member is a cluster of the fleet. One goroutine does everything that concerns it, so that no cluster waits for another one.
@@ -25,6 +26,9 @@ type member struct {
 	gone    chan struct{}
 	// pulse is that of the connection in use.
 	pulse atomic.Pointer[pulse]
+	// queue are the bundles that have changed, and judging is the goroutine that looks at them.
+	queue   workqueue.TypedDelayingInterface[types.NamespacedName]
+	judging sync.WaitGroup
 
 	// wished is what the hub has wished last.
 	wished  wish
@@ -50,10 +54,11 @@ func newMember(h *hub, name string, local bool, logger logr.Logger) *member {
 	m := &member{
 		hub: h, name: name, local: local, logger: logger.WithValues("cluster", name),
 		gone: make(chan struct{}), wishes: make(chan wish, 1), beats: make(chan struct{}, 1), engaged: make(chan *connection), probed: make(chan probeResult),
+		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Name: "bundle"}),
 		state: ClusterState{Name: name, Local: local, Reachability: Connecting, Since: h.clock.Now(), Message: "it has not been read yet"},
 	}
 	m.keeper = &keeper{
-		cluster: name, view: h.view, policy: h.options.Policy, clock: h.clock, again: h.again, allowed: func(string) bool { return true },
+		cluster: name, view: h.view, policy: h.options.Policy, clock: h.clock, again: m.again, allowed: func(string) bool { return true },
 		memories: map[BundleKey]*memory{}, past: h.past[name], state: m.state,
 	}
 	return m
@@ -88,6 +93,7 @@ func (m *member) look(name types.NamespacedName) {
 // run keeps the member, which has been published, connected until ctx ends, and then forgets it.
 func (m *member) run(ctx context.Context) {
 	defer m.forget()
+	m.judging.Go(func() { m.judge(ctx) })
 	for {
 		var timer <-chan time.Time
 		if next := m.tendAll(ctx); !next.IsZero() {
@@ -122,6 +128,8 @@ func (m *member) tendAll(ctx context.Context) time.Time {
 
 // forget ends the connections, and what is known of the cluster; when the hub stops, that is nobody's business any more.
 func (m *member) forget() {
+	m.queue.ShutDown()
+	m.judging.Wait() // Nothing of this member may be put into the view of the next one of that name.
 	if !m.hub.stopping() {
 		if m.hub.options.Objects != nil {
 			m.hub.options.Objects.Detach(m.name)

@@ -29,6 +29,7 @@ func newTestMember(t *testing.T, o Options, logger logr.Logger, bundles ...strin
 	h := &hub{options: o, view: newView("local"), clock: clock.RealClock{}, ctx: t.Context()}
 	m := newMember(h, "edge", false, logger)
 	m.publish()
+	t.Cleanup(m.queue.ShutDown)
 	s := store{toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)}
 	for _, name := range bundles {
 		put(t, s, name, "1")

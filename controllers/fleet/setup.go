@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/multicluster-runtime/pkg/clusters"
@@ -81,7 +80,6 @@ func Setup(mgr ctrl.Manager, o Options) (*View, error) {
 	h := &hub{
 		options: o, view: newView(o.ClusterName), clock: o.Clock, config: mgr.GetConfig(), elected: mgr.Elected(),
 		recorder: mgr.GetEventRecorder("healthscope-controller"), clusters: clusters.New[*connection](), members: map[string]*member{},
-		queue:   workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[BundleKey]{Name: "bundle"}),
 		connect: connectOptions{scheme: scheme, transform: func(cluster string) toolscache.TransformFunc { return hold(cluster, o.HealthChecks) }},
 	}
 	h.connect.rules = h.view.rules

@@ -1,0 +1,50 @@
+package fleet
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+)
+
+// No member waits for another: while some judge all of their bundles, which takes long for many, the bundles of others are judged.
+func TestNoMemberWaitsForAnotherToJudgeItsBundles(t *testing.T) {
+	t.Parallel()
+	h := &hub{view: newView("local"), clock: clock.RealClock{}, ctx: t.Context()}
+	start := func(name string) *member {
+		m := newMember(h, name, false, logr.Discard())
+		m.publish()
+		m.judging.Go(func() { m.judge(t.Context()) })
+		t.Cleanup(func() {
+			m.queue.ShutDown()
+			m.judging.Wait()
+		})
+		return m
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		busy := start(name)
+		busy.keeper.mu.Lock() // As long as it judges all of its bundles.
+		defer busy.keeper.mu.Unlock()
+		busy.changed(types.NamespacedName{Namespace: "shop", Name: "web"})
+	}
+	quick := start("quick")
+	shelf := store{toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)}
+	quick.keeper.stock(shelf)
+	put(t, shelf, "web", "1")
+	judged := make(chan struct{}, 1)
+	defer h.view.SubscribeWrites(func(c Change) {
+		if c.New != nil && c.New.Cluster == "quick" {
+			judged <- struct{}{}
+		}
+	})()
+	quick.become(ClusterState{Name: "quick", Reachability: Connected})
+	quick.changed(types.NamespacedName{Namespace: "shop", Name: "web"})
+	select {
+	case <-judged:
+	case <-time.After(10 * time.Second):
+		t.Error("a bundle waits for the members that judge all of theirs")
+	}
+}
