@@ -71,6 +71,9 @@ func (ac *AppContext) AddLevelValue(ctx context.Context, h Handle, level string,
 	if err := checkLevel(level); err != nil {
 		return "", err
 	}
+	if value == "" {
+		return "", &invalidError{"Not a valid run time context level value", "", "must not be empty"}
+	}
 	return ac.add(ctx, opAddLevel, h, h.Level(level), value, nil)
 }
 
@@ -92,7 +95,7 @@ func (ac *AppContext) add(ctx context.Context, operation string, parent, h Handl
 // AddInstruction stores an instruction and returns its handle. The level is "app" below a composite app, "resource" below
 // a cluster, "subresource" below a resource; the type is "order" or "dependency". The value is JSON in a string, for
 // instance {"resorder":["sink+Deployment"]}. An instruction that is there is replaced: this is how EMCO's action
-// controllers extend an order.
+// controllers extend an order. A value that is no string is stored as a string that holds its JSON: EMCO reads nothing else.
 func (ac *AppContext) AddInstruction(ctx context.Context, h Handle, level, instruction string, value any) (Handle, error) {
 	parents := map[string]kind{partApp: kindContext, partResource: kindCluster, partSubresource: kindResource}
 	parent, ok := parents[level]
@@ -108,14 +111,27 @@ func (ac *AppContext) AddInstruction(ctx context.Context, h Handle, level, instr
 	if value == "" {
 		return "", &invalidError{"Not a valid run time context instruction value", "", "must not be empty"}
 	}
+	text, err := instructionText(value)
+	if err != nil {
+		return "", failed(opAddInstruction, err)
+	}
 	key := h.Level(level).Level(partInstruction).Level(instruction)
 	t := &transaction{}
 	t.require(string(h))
-	t.put(string(key), value)
+	t.put(string(key), text)
 	if err := ac.store.commit(ctx, t); err != nil {
 		return "", failed(opAddInstruction, err)
 	}
 	return key, nil
+}
+
+// instructionText returns the text of an instruction: a string as it is, and the JSON of another value.
+func instructionText(value any) (string, error) {
+	if text, ok := value.(string); ok {
+		return text, nil
+	}
+	data, err := encode(value)
+	return string(data), err
 }
 
 func checkInstruction(instruction string) error {
@@ -144,9 +160,13 @@ func (ac *AppContext) UpdateResourceValue(ctx context.Context, resource Handle, 
 	return ac.update(ctx, resource, value, nil)
 }
 
-// UpdateInstructionValue replaces the value of an instruction, as UpdateValue.
+// UpdateInstructionValue replaces the value of an instruction, as UpdateValue. The value is what AddInstruction takes.
 func (ac *AppContext) UpdateInstructionValue(ctx context.Context, instruction Handle, value any) error {
-	return ac.update(ctx, instruction, value, nil)
+	text, err := instructionText(value)
+	if err != nil {
+		return failed(opUpdate, err)
+	}
+	return ac.update(ctx, instruction, text, nil)
 }
 
 func (ac *AppContext) update(ctx context.Context, h Handle, value any, records []Record) error {

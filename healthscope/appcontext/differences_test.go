@@ -1,0 +1,160 @@
+package appcontext_test
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+)
+
+// difference is a case in which EMCO's library answers in another way, or in which one might think so.
+type difference struct {
+	// emco is what EMCO's library does, as the page says it.
+	emco string
+	// ours returns what this library does: a text, an error, or a list.
+	ours func(t *testing.T, f *fixture) (any, error)
+	want any
+	err  error
+}
+
+// fixture is a context with an app, a cluster without a group, and a resource; and a second cluster without resources.
+type fixture struct {
+	ac         *appcontext.AppContext
+	h, a, c, r appcontext.Handle
+	put        func(key, value string)
+	get        func(key string) string
+}
+
+var differences = map[string]difference{
+	"`AddInstruction`, `UpdateInstructionValue`: a value that is no string": {
+		emco: "Stored as it is, and the getters fail on it.",
+		ours: func(t *testing.T, f *fixture) (any, error) {
+			at, err := f.ac.AddInstruction(t.Context(), f.c, "resource", "order", map[string][]string{"resorder": {"r+Kind"}})
+			if err != nil {
+				return nil, err
+			}
+			added := f.get(string(at))
+			err = f.ac.UpdateInstructionValue(t.Context(), at, map[string][]string{"resorder": {}})
+			return added + f.get(string(at)), err
+		},
+		want: `"{\"resorder\":[\"r+Kind\"]}"` + `"{\"resorder\":[]}"`,
+	},
+	"`GetAppInstruction`, `GetResourceInstruction`, `GetAppLevelInstruction`: the stored value is no string": {
+		emco: "An error.",
+		ours: func(t *testing.T, f *fixture) (any, error) {
+			f.put(string(f.h)+"app/instruction/order/", `{"apporder":["a"]}`)
+			return f.ac.GetAppInstruction(t.Context(), "order")
+		},
+		want: `{"apporder":["a"]}`,
+	},
+	"`GetAppLevelInstruction`": {
+		emco: "Not in the first generation. Nothing but `AddLevelValue` with the level `instruction/dependency` writes what it reads.",
+		ours: func(t *testing.T, f *fixture) (any, error) {
+			if _, err := f.ac.AddLevelValue(t.Context(), f.a, "instruction/dependency", `[{"app":"db"}]`); err != nil {
+				return nil, err
+			}
+			return f.ac.GetAppLevelInstruction(t.Context(), "a", "dependency")
+		},
+		want: `[{"app":"db"}]`,
+	},
+	"`AddLevelValue`: the value is `\"\"`": {
+		emco: "An error.",
+		ours: func(t *testing.T, f *fixture) (any, error) { return f.ac.AddLevelValue(t.Context(), f.c, "x", "") },
+		err:  appcontext.ErrInvalid,
+	},
+	"`AddClusterMetaGrp`: the cluster is in a group": {
+		emco: "The number is replaced.",
+		ours: func(t *testing.T, f *fixture) (any, error) {
+			if err := f.ac.AddClusterMetaGrp(t.Context(), f.c, "1"); err != nil {
+				return nil, err
+			}
+			return nil, f.ac.AddClusterMetaGrp(t.Context(), f.c, "2")
+		},
+		err: appcontext.ErrExists,
+	},
+	"`GetClusterGroupMap`: no cluster is in a group": {
+		emco: "An error.",
+		ours: func(t *testing.T, f *fixture) (any, error) {
+			groups, err := f.ac.GetClusterGroupMap(t.Context(), "a")
+			return len(groups), err
+		},
+		want: 0,
+	},
+	"`GetResourceNames`: the cluster has no resources": {
+		emco: "An error.",
+		ours: func(t *testing.T, f *fixture) (any, error) {
+			names, err := f.ac.GetResourceNames(t.Context(), "a", "p+empty")
+			if err != nil {
+				return nil, err
+			}
+			_, absent := f.ac.GetResourceNames(t.Context(), "a", "p+absent")
+			if !errors.Is(absent, appcontext.ErrNotFound) {
+				t.Errorf("a cluster that is not there: %v", absent)
+			}
+			return len(names), nil
+		},
+		want: 0,
+	},
+	"`DeleteApp`, `DeleteCluster`, `DeleteInstruction`: a second time": {
+		emco: "No error.",
+		ours: func(t *testing.T, f *fixture) (any, error) {
+			at, err := f.ac.AddInstruction(t.Context(), f.c, "resource", "order", "{}")
+			errs := []error{err}
+			for range 2 {
+				errs = append(errs, f.ac.DeleteInstruction(t.Context(), at), f.ac.DeleteCluster(t.Context(), f.c), f.ac.DeleteApp(t.Context(), f.a))
+			}
+			return nil, errors.Join(errs...)
+		},
+	},
+	"`GetCompositeAppMeta`: fields that the stored meta data do not have": {
+		emco: "The text `<nil>`.",
+		ours: func(t *testing.T, f *fixture) (any, error) {
+			f.put(string(f.h)+"meta/", `{"Project":"p"}`)
+			meta, err := f.ac.GetCompositeAppMeta(t.Context())
+			return meta.Project + "," + meta.Version, err
+		},
+		want: "p,",
+	},
+	"any method: a handle that does not end with `/`": {
+		emco: "The name is stuck to the last part.",
+		ours: func(t *testing.T, f *fixture) (any, error) {
+			return f.ac.AddApp(t.Context(), appcontext.Handle(strings.TrimSuffix(string(f.h), "/")), "b")
+		},
+		err: appcontext.ErrInvalid,
+	},
+}
+
+// TestDifferencesFromEMCO: what the page says of each method is so.
+func TestDifferencesFromEMCO(t *testing.T) {
+	store := open(t, appcontext.Options{})
+	client := rawClient(t, endpoint(t))
+	for name, d := range differences {
+		t.Run(name, func(t *testing.T) {
+			ac, h := newContext(t, store)
+			f := &fixture{ac: ac, h: h}
+			f.a, f.c, f.r = add(t, ac, h, "a", "p+c", "r+Kind")
+			must(ac.AddCluster(t.Context(), f.a, "p+empty"))(t)
+			f.put = func(key, value string) { must(client.Put(t.Context(), key, value))(t) }
+			f.get = func(key string) string { return raw(t, client, key)[key] }
+			got, err := d.ours(t, f)
+			if !errors.Is(err, d.err) || err == nil && got != d.want {
+				t.Errorf("got %v and error %v, want %v and %v", got, err, d.want, d.err)
+			}
+		})
+	}
+	page := map[string]string{}
+	for _, row := range table(t, "method and case") {
+		page[row[0]] = row[1]
+	}
+	if want, got := slices.Sorted(maps.Keys(differences)), slices.Sorted(maps.Keys(page)); !slices.Equal(want, got) {
+		t.Errorf("the page has rows %q, want %q", got, want)
+	}
+	for name, d := range differences {
+		if page[name] != d.emco {
+			t.Errorf("%s: the page says that EMCO does %q, want %q", name, page[name], d.emco)
+		}
+	}
+}
