@@ -122,12 +122,15 @@ func (r *reconciler) contested(ctx context.Context, e *entry, before *corev1alph
 	log.FromContext(ctx).Info("The status is also written by another controller", "manager", e.contest.manager)
 }
 
-// contestNote says for people who contests a status, and what comes of it.
+// contestNote says for people who contests a status, and what comes of it; empty when nobody does.
 func contestNote(manager string) string {
+	if manager == "" {
+		return ""
+	}
 	return fmt.Sprintf("%q writes the status too, and takes back what HealthScope's controller writes, which is now once in %s: turn off the HealthScope controller of oam-kubernetes-runtime or KubeVela", manager, pruning.Interval)
 }
 
-// settleContest says of a scope who contests its status, where readiness and metrics tell, and returns who that is.
+// settleContest tells the readiness check who contests the status of a scope, if anybody does, and returns who that is.
 func (r *reconciler) settleContest(scope *corev1alpha2.HealthScope, e *entry, now time.Time) string {
 	by := e.contest.by(now)
 	r.guard.Contested(client.ObjectKeyFromObject(scope).String(), by)

@@ -347,16 +347,15 @@ func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, seen sight, o o
 	default:
 		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionInventoryConflict)
 	}
-	if o.healthChecks != "" {
-		set(corev1alpha2.ConditionHealthChecksInvalid, metav1.ConditionTrue, ReasonInvalidExpression, o.healthChecks)
-	} else {
-		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionHealthChecksInvalid)
+	setOrRemove := func(kind, reason, message string) {
+		if message == "" {
+			meta.RemoveStatusCondition(&s.Conditions, kind)
+			return
+		}
+		set(kind, metav1.ConditionTrue, reason, message)
 	}
-	if o.contestedBy != "" {
-		set(corev1alpha2.ConditionStatusContested, metav1.ConditionTrue, ReasonOtherController, contestNote(o.contestedBy))
-	} else {
-		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionStatusContested)
-	}
+	setOrRemove(corev1alpha2.ConditionHealthChecksInvalid, ReasonInvalidExpression, o.healthChecks)
+	setOrRemove(corev1alpha2.ConditionStatusContested, ReasonOtherController, contestNote(o.contestedBy))
 }
 
 // firstUnknown returns the first culprit that cannot be judged, in one line.
