@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -132,10 +131,7 @@ func withReason(r *Result) string {
 
 // line makes a text one line of valid UTF-8 without control characters, of at most maxLine bytes.
 func line(text string) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if strings.ContainsFunc(text, breaks) {
-		text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || breaks(r) }), " ")
-	}
+	text = Clean(text)
 	if len(text) <= maxLine {
 		return text
 	}
@@ -146,6 +142,3 @@ func line(text string) string {
 	}
 	return text[:end] + more
 }
-
-// breaks says whether a rune does not belong into a line.
-func breaks(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }

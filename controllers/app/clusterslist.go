@@ -17,6 +17,7 @@ import (
 
 	"github.com/healthscope/healthscope/controllers/enrol"
 	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
 )
 
 // clustersLong is the help of the command clusters.
@@ -171,11 +172,4 @@ func ago(at *time.Time, now time.Time) string {
 }
 
 // printable returns a text as one line and cell: whoever writes kubeconfigs and annotations may not control a terminal.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, text)
-}
+func printable(text string) string { return healthscope.Clean(text) }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/spf13/cobra"
@@ -223,13 +222,7 @@ func (o *explainOptions) print(out io.Writer, explanations []explanation) error 
 
 // cell returns a text as it can stand in a table on a terminal: in one line, without what would steer the terminal.
 func cell(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) || unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, text)
-	if text = strings.Join(strings.Fields(text), " "); text == "" {
+	if text = strings.Join(strings.Fields(healthscope.Clean(text)), " "); text == "" {
 		return "-"
 	}
 	return text

@@ -28,9 +28,9 @@ func sameWrite(a, b *Bundle) bool {
 }
 
 func sameMember(a, b healthscope.Member) bool {
-	if !a.Since.Equal(b.Since) {
+	if !a.Since.Equal(b.Since) || !a.Progressed.Equal(b.Progressed) {
 		return false
 	}
-	a.Since, b.Since = time.Time{}, time.Time{}
+	a.Since, b.Since, a.Progressed, b.Progressed = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	return reflect.DeepEqual(a, b)
 }

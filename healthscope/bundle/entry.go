@@ -72,6 +72,7 @@ func resultOf(cluster string, entry k8spluginv1alpha1.ResourceHealth) (healthsco
 	if entry.ProgressDeadlineSeconds != nil && *entry.ProgressDeadlineSeconds > 0 {
 		r.ProgressDeadline = time.Duration(*entry.ProgressDeadlineSeconds) * time.Second
 	}
+	r.Clean()
 	return r, true
 }
 

@@ -51,6 +51,9 @@ func Read(cluster string, b *k8spluginv1alpha1.ResourceBundleState) Contents {
 // read is Read with rules of the user, which may be nil.
 func read(cluster string, b *k8spluginv1alpha1.ResourceBundleState, user rules.UserRules) Contents {
 	r := reader{cluster: cluster, user: user, malformed: slices.Clone(b.Status.Malformed)}
+	for i, place := range r.malformed {
+		r.malformed[i] = healthscope.Clean(place)
+	}
 	observed := b.Status.Summary != nil || len(b.Status.Resources) > 0 || len(b.Status.Malformed) > 0
 	if b.Status.Summary == nil {
 		observed = r.readLists(&b.Status) || observed

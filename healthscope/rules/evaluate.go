@@ -104,6 +104,7 @@ func Explain(object runtime.Object, options Options) (healthscope.Result, string
 	}
 	o.deadline(&verdict)
 	verdict.Message = bounded(verdict.Message)
+	verdict.Clean()
 	return verdict, rule
 }
 

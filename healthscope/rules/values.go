@@ -5,8 +5,9 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/healthscope/healthscope/healthscope"
 )
 
 // maxMessage is how many bytes a message may have.
@@ -101,24 +102,13 @@ func join(separator string, parts ...string) string {
 	return b.String()
 }
 
-// bounded makes a message one line of valid UTF-8 of at most maxMessage bytes.
+// bounded makes a message one clean line of at most maxMessage bytes.
 func bounded(message string) string {
-	return cut(oneLine(strings.ToValidUTF8(message, "\uFFFD")), maxMessage)
+	return cut(oneLine(message), maxMessage)
 }
 
-// oneLine puts a text into one line without control characters.
-func oneLine(text string) string {
-	if strings.IndexFunc(text, unicode.IsControl) < 0 {
-		return text
-	}
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, text)
-	return strings.Join(strings.Fields(text), " ")
-}
+// oneLine puts a text into one line without anything that steers what shows it.
+func oneLine(text string) string { return healthscope.Clean(text) }
 
 // cut shortens a text to at most limit bytes, at a rune.
 func cut(text string, limit int) string {

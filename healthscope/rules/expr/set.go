@@ -194,7 +194,7 @@ func groupOf(apiVersion string) string {
 
 // oneLine returns a text in one line of valid UTF-8, bounded.
 func oneLine(text string) string {
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
+	text = strings.Join(strings.Fields(healthscope.Clean(text)), " ")
 	if len(text) <= maxText {
 		return text
 	}
