@@ -42,9 +42,11 @@ func Summarize(members []Member) Summary {
 	return s
 }
 
-// State rolls the members up: Failed if one is, else Unknown if one is, else Pending if one is, else Ready. Without members it is Ready.
+// State rolls the members up: Failed if one is, else Unknown if one is, else Pending if one is, else Ready. Without members it is Unknown.
 func (s Summary) State() State {
 	switch {
+	case s.Total == 0:
+		return Unknown
 	case s.Failed > 0:
 		return Failed
 	case s.Unknown > 0:
@@ -65,16 +67,17 @@ const (
 	Healthy Health = "healthy"
 	// Unhealthy means that too few are.
 	Unhealthy Health = "unhealthy"
-	// HealthUnknown means that too few are known to be healthy, and that it would be enough if those that cannot be judged were.
+	// HealthUnknown means that too few are known to be healthy, and that it would be enough if those that cannot be judged were; or that there are none.
 	HealthUnknown Health = "unknown"
 )
 
-// Health says whether at least percent per cent of the members are healthy. It
-// is HealthUnknown when only members that cannot be judged stand in the way.
-// Without members it is Healthy.
+// Health says whether at least percent per cent of the members are healthy, and one at least. It
+// is HealthUnknown when only members that cannot be judged stand in the way, and without members: nothing was seen.
 func (s Summary) Health(percent int32) Health {
-	need := int(math.Ceil(float64(s.Total) * float64(percent) / 100))
+	need := max(1, int(math.Ceil(float64(s.Total)*float64(percent)/100)))
 	switch {
+	case s.Total == 0:
+		return HealthUnknown
 	case s.Healthy >= need:
 		return Healthy
 	case s.Healthy+s.Unknown >= need:

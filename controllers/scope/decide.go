@@ -51,6 +51,8 @@ type verdict struct {
 	summary healthscope.Summary
 	// absent are the apps that are required and have no members, sorted.
 	absent []string
+	// without are the apps of the spec that lead to nothing, sorted.
+	without []string
 	// nextCheck is when the verdict may change if nothing else does; zero means never.
 	nextCheck time.Time
 }
@@ -93,6 +95,7 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *memory, policy he
 	for _, u := range v.unlisted {
 		v.summary = sum(v.summary, u.Summary)
 	}
+	v.without = v.withoutMembers(spec)
 	v.weigh(spec.Rollup)
 	return v
 }
@@ -213,17 +216,19 @@ func summarize(members []Placed) healthscope.Summary {
 	return s
 }
 
-// weigh applies the scope's roll-up: enough members must be healthy, and all those of required apps.
+// weigh applies the scope's roll-up: enough members must be healthy, and all those of required apps. Nobody knows how an app is that leads to nothing.
 func (v *verdict) weigh(rollup *corev1alpha2.Rollup) {
 	if rollup == nil {
-		v.health = v.summary.Health(100)
-		return
+		rollup = &corev1alpha2.Rollup{}
 	}
 	percent := int32(100)
 	if rollup.HealthyPercentage != nil {
 		percent = *rollup.HealthyPercentage
 	}
 	v.health = v.summary.Health(percent)
+	if len(v.without) > 0 {
+		v.health = worseHealth(v.health, healthscope.HealthUnknown)
+	}
 	for _, app := range slices.Sorted(slices.Values(rollup.Required)) {
 		required := sum(summarize(v.membersOf(app)), v.unlistedOf(app))
 		v.health = worseHealth(v.health, required.Health(100))

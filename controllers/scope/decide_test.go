@@ -46,8 +46,8 @@ func TestDecide(t *testing.T) {
 		absent  []string
 	}{
 		"Empty": {
-			reason: "As in OAM, a scope without members is healthy.",
-			apps:   []corev1alpha2.ScopeApp{}, health: healthscope.Healthy,
+			reason: "Nobody has seen anything that is healthy.",
+			apps:   []corev1alpha2.ScopeApp{}, health: healthscope.HealthUnknown,
 		},
 		"OwnedDoNotCount": {
 			reason:  "A pod that crashes beside others explains its Deployment, which counts.",
@@ -100,9 +100,10 @@ func TestDecide(t *testing.T) {
 			health:  healthscope.Unhealthy, summary: counts(2, 1, 0, 1, 0, 1),
 		},
 		"PercentageZero": {
+			reason:  "The API refuses it today; one that is stored asks for one healthy member at least.",
 			rollup:  &corev1alpha2.Rollup{HealthyPercentage: new(int32(0))},
 			bundles: one(failedDB),
-			health:  healthscope.Healthy, summary: counts(1, 0, 0, 1, 0, 0),
+			health:  healthscope.Unhealthy, summary: counts(1, 0, 0, 1, 0, 0),
 		},
 		"Ignored": {
 			rollup:  &corev1alpha2.Rollup{Ignore: []corev1alpha2.MemberMatch{{Kind: "PodDisruptionBudget"}}},

@@ -17,10 +17,9 @@ import (
 const startGrace = time.Minute
 
 // untilTold returns how long it is until an event may tell of the health of a
-// scope of which nothing else has been told; zero means that it may now. The
-// health of a scope without resources is that of one that waits for them.
+// scope of which nothing else has been told; zero means that it may now.
 func untilTold(scope *corev1alpha2.HealthScope, now time.Time) time.Duration {
-	if s := scope.Status; s.Health == corev1alpha2.Healthy && s.Summary.Total > 0 {
+	if scope.Status.Health == corev1alpha2.Healthy {
 		return 0
 	}
 	// A clock that is behind the API server's makes nobody wait for longer.

@@ -18,8 +18,6 @@ func TestEventsTellWhatIsNews(t *testing.T) {
 	type step struct {
 		at     time.Duration
 		health corev1alpha2.Health
-		// empty is true when the scope has no resources.
-		empty bool
 		// maintenance is true while the scope is under maintenance.
 		maintenance bool
 		// restart is true when the controller has been started again before.
@@ -35,8 +33,7 @@ func TestEventsTellWhatIsNews(t *testing.T) {
 		"it does not come up":             {steps: []step{{at: 0, health: unhealthy, wait: time.Minute}, {at: time.Minute, health: unhealthy, event: "Warning Unhealthy"}, {at: time.Hour, health: unhealthy}}},
 		"it cannot be known":              {steps: []step{{at: 0, health: unknown, wait: time.Minute}, {at: time.Minute, health: unknown, event: "Warning HealthUnknown"}}},
 		"it is well, and at once no more": {reason: "it was known to be well", steps: []step{{at: 0, health: healthy, event: "Normal Healthy"}, {at: time.Second, health: unhealthy, event: "Warning Unhealthy"}, {at: 2 * time.Second, health: healthy, event: "Normal Healthy"}}},
-		"it waits for its resources":      {steps: []step{{at: 0, health: healthy, empty: true, wait: time.Minute}, {at: time.Second, health: unhealthy, wait: 59 * time.Second}, {at: 30 * time.Second, health: healthy, event: "Normal Healthy"}}},
-		"it has no resources":             {steps: []step{{at: 0, health: healthy, empty: true, wait: time.Minute}, {at: time.Minute, health: healthy, empty: true, event: "Normal Healthy"}}},
+		"it waits for its resources":      {steps: []step{{at: 0, health: unknown, wait: time.Minute}, {at: time.Second, health: unhealthy, wait: 59 * time.Second}, {at: 30 * time.Second, health: healthy, event: "Normal Healthy"}}},
 		"a restart while it comes up":     {steps: []step{{at: 0, health: unhealthy, wait: time.Minute}, {at: 30 * time.Second, restart: true, health: unhealthy, wait: 30 * time.Second}, {at: time.Minute, health: unhealthy, event: "Warning Unhealthy"}}},
 		"a restart after it was told":     {steps: []step{{at: 0, health: healthy, event: "Normal Healthy"}, {at: 10 * time.Second, restart: true, health: healthy}, {at: 20 * time.Second, health: unhealthy, event: "Warning Unhealthy"}}},
 		"a restart of an old one":         {steps: []step{{at: 0, health: unhealthy, wait: time.Minute}, {at: time.Hour, restart: true, health: unhealthy}, {at: 2 * time.Hour, health: healthy, event: "Normal Healthy"}}},
@@ -62,10 +59,7 @@ func TestEventsTellWhatIsNews(t *testing.T) {
 				if step.restart {
 					e = NewRegistry().entry(s, now)
 				}
-				s.Status.Health, s.Status.Summary.Total = step.health, 3
-				if step.empty {
-					s.Status.Summary.Total = 0
-				}
+				s.Status.Health = step.health
 				if wait := r.tell(t.Context(), e, s, step.maintenance, now); wait != step.wait {
 					t.Errorf("step %d: asks again after %s, want %s", i, wait, step.wait)
 				}

@@ -35,7 +35,10 @@ func oneTooMany(unknown healthscope.Result) healthscope.Result {
 }
 
 // whyUnknown returns reason and message of the condition Ready of a scope whose health cannot be known.
-func whyUnknown(s *corev1alpha2.HealthScopeStatus, v verdict) (reason, message string) {
+func whyUnknown(s *corev1alpha2.HealthScopeStatus, v verdict, nothing string) (reason, message string) {
+	if v.summary.Unknown == 0 {
+		return ReasonNoMembers, nothing
+	}
 	unfollowed := slices.IndexFunc(v.members, func(p Placed) bool { return p.Reason == healthscope.ReasonTooManyKinds })
 	if unfollowed >= 0 {
 		return ReasonTooManyKinds, v.members[unfollowed].Message

@@ -47,7 +47,7 @@ func TestMetrics(t *testing.T) {
 healthscope_scope_first_culprit{app="sink",cluster="local",kind="StatefulSet",name="db",namespace="shop",reason="CrashLoopBackOff",scope="vfw"} 1
 # HELP healthscope_scope_health 1 for the health that the scope's roll-up comes to: healthy, unhealthy or unknown.
 # TYPE healthscope_scope_health gauge
-healthscope_scope_health{health="healthy",namespace="shop",scope="empty"} 1
+healthscope_scope_health{health="unknown",namespace="shop",scope="empty"} 1
 healthscope_scope_health{health="unhealthy",namespace="shop",scope="vfw"} 1
 # HELP healthscope_scope_maintenance 1 for a scope under maintenance, by which nobody is to be alarmed. Others have no series.
 # TYPE healthscope_scope_maintenance gauge
@@ -60,7 +60,7 @@ healthscope_scope_resources{app="sink",namespace="shop",scope="vfw",state="Ready
 healthscope_scope_resources{app="sink",namespace="shop",scope="vfw",state="Terminating"} 1
 # HELP healthscope_scope_state 1 for the state that the members of the scope roll up to.
 # TYPE healthscope_scope_state gauge
-healthscope_scope_state{namespace="shop",scope="empty",state="Ready"} 1
+healthscope_scope_state{namespace="shop",scope="empty",state="Unknown"} 1
 healthscope_scope_state{namespace="shop",scope="vfw",state="Failed"} 1
 `
 	if err := testutil.CollectAndCompare(collector, strings.NewReader(want)); err != nil {

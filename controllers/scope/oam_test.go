@@ -119,9 +119,9 @@ var _ = Describe("HealthScopes that people have", func() {
 			Expect(now.Status.ScopeHealthCondition.Total).To(BeEquivalentTo(total))
 			Expect(now.Spec.WorkloadReferences).NotTo(BeNil(), "clients of OAM do not expect null")
 		},
-		Entry("in the first draft of OAM", firstDraft, healthy, "0/0", 0),
+		Entry("in the first draft of OAM", firstDraft, unknown, "0/0", 0),
 		Entry("of oam-kubernetes-runtime 0.4", oamRuntime, unknown, "1/2", 2),
-		Entry("that are made before their workloads", emptyRefs, healthy, "0/0", 0),
+		Entry("that are made before their workloads", emptyRefs, unknown, "0/0", 0),
 		Entry("of KubeVela 1.8", kubeVela, unknown, "1/2", 2),
 	)
 
@@ -169,7 +169,7 @@ healthConditions:
 			{refs(ref("apps/v1", "Deployment", "web")), healthy, "1/1"},
 			{refs(ref("apps/v1", "Deployment", "web"), ref("apps/v1", "Deployment", "db")), unhealthy, "1/2"},
 			{refs(ref("apps/v1", "Deployment", "db")), unhealthy, "0/1"},
-			{refs(), healthy, "0/0"},
+			{refs(), unknown, "0/0"},
 		} {
 			Expect(retry.RetryOnConflict(retry.DefaultRetry, func() error { // The controller writes the status meanwhile.
 				now := read(ctx, s)
@@ -193,7 +193,10 @@ var _ = Describe("The CRD", func() {
 		Entry("two apps of one name", "twice", "{apps: [{name: sink}, {name: sink}]}", `Duplicate value: {"name":"sink"}`),
 		Entry("an app without a name", "nameless", "{apps: [{workloadRefs: []}]}", "spec.apps[0].name"),
 		Entry("more than everybody", "many", "{rollup: {healthyPercentage: 101}}", "spec.rollup.healthyPercentage in body should be less than or equal to 100"),
-		Entry("less than nobody", "few", "{rollup: {healthyPercentage: -1}}", "spec.rollup.healthyPercentage in body should be greater than or equal to 0"),
+		Entry("less than nobody", "few", "{rollup: {healthyPercentage: -1}}", "spec.rollup.healthyPercentage in body should be greater than or equal to 1"),
+		Entry("nobody at all", "nobody", "{rollup: {healthyPercentage: 0}}", "spec.rollup.healthyPercentage in body should be greater than or equal to 1"),
+		Entry("ignoring everything", "deaf", "{rollup: {ignore: [{}]}}", "one of group, kind, name and app is needed"),
+		Entry("ignoring everything, in more words", "deafer", "{rollup: {ignore: [{kind: \"\"}]}}", "one of group, kind, name and app is needed"),
 		Entry("a misspelt field", "typo", "{workloadReferences: []}", `unknown field "spec.workloadReferences"`),
 		Entry("a field of another type", "typed", "{probe-timeout: ten}", "spec.probe-timeout"),
 	)
@@ -201,7 +204,7 @@ var _ = Describe("The CRD", func() {
 	It("accepts a name of 63 characters", func(ctx SpecContext) {
 		start()
 		s := newScope(ctx, newNamespace(ctx), strings.Repeat("n", 63), corev1alpha2.HealthScopeSpec{})
-		Eventually(reading(ctx, s)).Should(haveHealth(healthy, "0/0"))
+		Eventually(reading(ctx, s)).Should(haveHealth(unknown, "0/0"))
 	})
 
 	It("explains itself", func(ctx SpecContext) {

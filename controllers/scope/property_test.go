@@ -206,7 +206,7 @@ func TestCountsAddUp(t *testing.T) {
 		if c.Total != int64(len(v.refs)) || c.Total != c.HealthyWorkloads+c.UnhealthyWorkloads+c.UnknownWorkloads || c.Total != int64(len(s.HealthConditions)) {
 			t.Fatalf("%d references with %d conditions are counted as %+v", len(v.refs), len(s.HealthConditions), c)
 		}
-		if (c.HealthStatus == corev1alpha2.StatusHealthy) != (s.Health == corev1alpha2.Healthy) || c.HealthStatus == corev1alpha2.StatusUnknown {
+		if strings.ToLower(string(c.HealthStatus)) != string(s.Health) {
 			t.Fatalf("the scope is %s, and %s in OAM's words", s.Health, c.HealthStatus)
 		}
 		seen := map[healthscope.Key]struct{}{}

@@ -10,6 +10,8 @@ const (
 	ReasonMembersPending = "MembersPending"
 	// ReasonRequiredAppMissing means that an app in rollup.required has no members.
 	ReasonRequiredAppMissing = "RequiredAppMissing"
+	// ReasonNoMembers means that the scope, or one of its apps, leads to nothing that counts.
+	ReasonNoMembers = "NoMembers"
 	// ReasonMembersUnknown means that only members that cannot be judged are in the way of healthy.
 	ReasonMembersUnknown = "MembersUnknown"
 	// ReasonTooManyKinds means the same, and that the scope refers to more kinds than are followed.

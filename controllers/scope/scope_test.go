@@ -68,8 +68,8 @@ var _ = Describe("A scope over bundles", func() {
 		now = read(ctx, s)
 		now.Spec = corev1alpha2.HealthScopeSpec{}
 		Expect(api.Update(ctx, &now)).To(Succeed())
-		Eventually(reading(ctx, s)).Should(haveHealth(healthy, "0/0"))
-		Expect(c.series(namespace, "vfw")).To(Equal(map[string]float64{"state Ready": 1, "health healthy": 1}))
+		Eventually(reading(ctx, s)).Should(haveHealth(unknown, "0/0"))
+		Expect(c.series(namespace, "vfw")).To(Equal(map[string]float64{"state Unknown": 1, "health unknown": 1}))
 	})
 
 	It("stays healthy in a rolling update with a surge pod", func(ctx SpecContext) {
@@ -95,7 +95,7 @@ var _ = Describe("A scope over bundles", func() {
 		s := newScope(ctx, namespace, "vfw", corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{
 			Name: "edge", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "edge"}},
 		}}})
-		Eventually(reading(ctx, s)).Should(haveHealth(healthy, "0/0"))
+		Eventually(reading(ctx, s)).Should(haveHealth(unknown, "0/0"))
 		for i, labels := range []map[string]string{{"tier": "edge"}, {"healthscope.core.oam.dev/name": "vfw"}, {"healthscope.core.oam.dev/vfw": "true"}} {
 			name := fmt.Sprintf("app%d", i)
 			fill(ctx, newBundle(ctx, namespace, "7-"+name, labels), inBundle(namespace, name, replicas{1, 1, 1}))

@@ -55,7 +55,7 @@ func newStatus(scope *corev1alpha2.HealthScope, v verdict, o outside, now time.T
 	}
 	setReferences(&s, v)
 	setApps(&s, v, scope.Spec.Apps)
-	setCulprits(&s, v)
+	setCulprits(&s, v, lookedFor(scope, v))
 	seen := see(v, o.state)
 	s.ClustersReachable = fmt.Sprintf("%d/%d", len(seen.clusters)-len(seen.lost), len(seen.clusters))
 	setLastSeen(&s, scope.Status.Apps, seen, o.state)
@@ -66,7 +66,7 @@ func newStatus(scope *corev1alpha2.HealthScope, v verdict, o outside, now time.T
 	default:
 		s.Inventory = &o.inventory.InventoryStatus
 	}
-	setConditions(&s, v, seen, o, now)
+	setConditions(&s, v, seen, o, lookedFor(scope, v), now)
 	fit(&s)
 	return s
 }
@@ -94,10 +94,7 @@ func summaryOf(s healthscope.Summary) corev1alpha2.Summary {
 
 // setReferences writes OAM's view: a health condition for each reference, worst first.
 func setReferences(s *corev1alpha2.HealthScopeStatus, v verdict) {
-	c := corev1alpha2.ScopeHealthCondition{HealthStatus: corev1alpha2.StatusUnhealthy, Total: int64(len(v.refs))}
-	if v.health == healthscope.Healthy {
-		c.HealthStatus = corev1alpha2.StatusHealthy
-	}
+	c := corev1alpha2.ScopeHealthCondition{HealthStatus: oamWord(v.health), Total: int64(len(v.refs))}
 	conditions := make([]corev1alpha2.WorkloadHealthCondition, 0, len(v.refs))
 	for _, r := range v.refs {
 		condition := referenceCondition(r)
@@ -116,6 +113,18 @@ func setReferences(s *corev1alpha2.HealthScopeStatus, v verdict) {
 	s.HealthConditions = bounded(conditions, corev1alpha2.MaxHealthConditions, &s.Truncated)
 }
 
+// oamWord is OAM's word for a health.
+func oamWord(h healthscope.Health) corev1alpha2.HealthStatus {
+	switch h {
+	case healthscope.Healthy:
+		return corev1alpha2.StatusHealthy
+	case healthscope.HealthUnknown:
+		return corev1alpha2.StatusUnknown
+	case healthscope.Unhealthy:
+	}
+	return corev1alpha2.StatusUnhealthy
+}
+
 // compareConditions sorts unhealthy references before unknown ones, and these before healthy ones; then by name.
 func compareConditions(a, b corev1alpha2.WorkloadHealthCondition) int {
 	order := []corev1alpha2.HealthStatus{corev1alpha2.StatusUnhealthy, corev1alpha2.StatusUnknown, corev1alpha2.StatusHealthy}
@@ -131,14 +140,7 @@ func compareConditions(a, b corev1alpha2.WorkloadHealthCondition) int {
 func referenceCondition(r refVerdict) corev1alpha2.WorkloadHealthCondition {
 	members, all := counted(r.members)
 	all = sum(all, sumOf(r.unlisted))
-	c := corev1alpha2.WorkloadHealthCondition{ComponentName: r.app, TargetWorkload: r.ref, HealthStatus: corev1alpha2.StatusUnhealthy}
-	switch all.Health(100) {
-	case healthscope.Healthy:
-		c.HealthStatus = corev1alpha2.StatusHealthy
-	case healthscope.HealthUnknown:
-		c.HealthStatus = corev1alpha2.StatusUnknown
-	case healthscope.Unhealthy:
-	}
+	c := corev1alpha2.WorkloadHealthCondition{ComponentName: r.app, TargetWorkload: r.ref, HealthStatus: oamWord(all.Health(100))}
 	ready, desired := all.Ready, all.Total
 	if len(members) == 1 && len(r.unlisted) == 0 {
 		m := members[0]
@@ -233,7 +235,11 @@ func setApps(s *corev1alpha2.HealthScopeStatus, v verdict, apps []corev1alpha2.S
 		tallies[u.App] = t
 	}
 	for name, t := range tallies {
-		a := corev1alpha2.AppStatus{Name: name, State: string(t.all.State()), Total: int32(t.all.Total), Ready: int32(t.all.Ready)}
+		state := t.all.State()
+		if t.all.Total == 0 { // What it leads to may count in another app.
+			state = sum(summarize(v.membersOf(name)), v.unlistedOf(name)).State()
+		}
+		a := corev1alpha2.AppStatus{Name: name, State: string(state), Total: int32(t.all.Total), Ready: int32(t.all.Ready)}
 		for cluster, in := range t.in {
 			a.Clusters = append(a.Clusters, corev1alpha2.ClusterStatus{Name: cluster, State: string(in.State()), Total: int32(in.Total), Ready: int32(in.Ready)})
 		}
@@ -249,8 +255,8 @@ func comparePlaces(stateA, stateB, nameA, nameB string) int {
 	return cmp.Or(healthscope.CompareStates(healthscope.State(stateA), healthscope.State(stateB)), strings.Compare(nameA, nameB))
 }
 
-// setCulprits names the members that are not healthy, worst first.
-func setCulprits(s *corev1alpha2.HealthScopeStatus, v verdict) {
+// setCulprits names the members that are not healthy, worst first. nothing says what was looked for where there are none.
+func setCulprits(s *corev1alpha2.HealthScopeStatus, v verdict, nothing string) {
 	for _, p := range v.members {
 		if !p.ails() {
 			continue
@@ -271,6 +277,8 @@ func setCulprits(s *corev1alpha2.HealthScopeStatus, v verdict) {
 		s.FirstCulprit = shorten(absentLine(v.absent))
 	case v.summary.Healthy < v.summary.Total:
 		s.FirstCulprit = "resources that their bundle has no room to name"
+	default:
+		s.FirstCulprit = shorten(nothing)
 	}
 	s.Culprits = bounded(s.Culprits, corev1alpha2.MaxCulprits, &s.Truncated)
 }
@@ -304,7 +312,7 @@ func clustersOf(v verdict) []string {
 }
 
 // setConditions writes the conditions. Their messages hold no time and no order of chance, so that they do not change when nothing does.
-func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, seen sight, o outside, now time.Time) {
+func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, seen sight, o outside, nothing string, now time.Time) {
 	set := func(kind string, status metav1.ConditionStatus, reason, message string) {
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
 			Type: kind, Status: status, Reason: reason, Message: shorten(message), ObservedGeneration: s.ObservedGeneration, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
@@ -314,7 +322,7 @@ func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, seen sight, o o
 	case healthscope.Healthy:
 		set(corev1alpha2.ConditionReady, metav1.ConditionTrue, ReasonHealthy, s.ResourcesReady+" resources are ready")
 	case healthscope.HealthUnknown:
-		reason, message := whyUnknown(s, v)
+		reason, message := whyUnknown(s, v, nothing)
 		set(corev1alpha2.ConditionReady, metav1.ConditionUnknown, reason, message)
 	case healthscope.Unhealthy:
 		reason, message := whyUnhealthy(s, v)
@@ -377,5 +385,9 @@ func whyUnhealthy(s *corev1alpha2.HealthScopeStatus, v verdict) (reason, message
 	if v.summary.Failed > 0 {
 		reason = ReasonMembersFailed
 	}
-	return reason, fmt.Sprintf("%d of %d resources are not healthy: %s", v.summary.Total-v.summary.Healthy, v.summary.Total, s.FirstCulprit)
+	serving := ""
+	if n := v.summary.Healthy - v.summary.Ready; n > 0 { // Else the numbers would not add up to those beside them.
+		serving = fmt.Sprintf(", %d Pending ones serve, %d are ready", n, v.summary.Ready)
+	}
+	return reason, fmt.Sprintf("%d of %d resources are not healthy%s: %s", v.summary.Total-v.summary.Healthy, v.summary.Total, serving, s.FirstCulprit)
 }

@@ -182,6 +182,10 @@ func newScopeItem(s *corev1alpha2.HealthScope) ScopeItem {
 		FirstCulprit:      s.Status.FirstCulprit,
 		Stale:             s.Generation > s.Status.ObservedGeneration,
 	}
+	if item.Stale && s.Status.Health != "" { // Nobody has judged what it asks for now.
+		item.Reason = string(healthscope.ReasonStaleGeneration)
+		return item
+	}
 	switch s.Status.Health {
 	case "":
 		item.State, item.Reason = string(healthscope.Unknown), string(healthscope.ReasonNotObserved)
@@ -265,18 +269,8 @@ func convert[From, To any](list []From, one func(From) To) []To {
 	return converted
 }
 
-// text is the scope's health in one word: unknown when it has not been evaluated since it was made or changed, else healthy
-// or unhealthy. What has been evaluated and cannot be told, because its members cannot be seen, is not healthy.
-func (i ScopeItem) text() string {
-	switch {
-	case i.Stale:
-		return string(corev1alpha2.UnknownHealth) + "\n"
-	case i.Health == string(corev1alpha2.Healthy):
-		return string(corev1alpha2.Healthy) + "\n"
-	default:
-		return string(corev1alpha2.Unhealthy) + "\n"
-	}
-}
+// text is the scope's health in one word.
+func (i ScopeItem) text() string { return i.Health + "\n" }
 
 // text is a line for each scope: namespace/name, a space, and its health.
 func (l ScopeList) text() string {

@@ -49,7 +49,7 @@ func TestScopeOnTheWire(t *testing.T) {
 		},
 		"status of an older generation": {
 			scope: wellScope("default", "edited", 1),
-			want: `{"name":"edited","namespace":"default","health":"healthy","state":"Ready","reason":"Healthy","resourcesReady":"1/1","clustersReachable":"1/1","stale":true,
+			want: `{"name":"edited","namespace":"default","health":"unknown","state":"Ready","reason":"StaleGeneration","resourcesReady":"1/1","clustersReachable":"1/1","stale":true,
 "message":"1/1 resources are ready","summary":{"total":1,"ready":1,"pending":0,"failed":0,"unknown":0},
 "apps":[],"culprits":[],"conditions":[{"type":"Ready","status":"True","reason":"Healthy","message":"1/1 resources are ready","lastTransitionTime":"2026-05-01T10:00:00Z","observedGeneration":2}],
 "generation":3,"observedGeneration":2,"truncated":false}`,
@@ -90,7 +90,7 @@ func TestListOnTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := strings.ReplaceAll(`{"items":[
-{"name":"edited","namespace":"default","health":"healthy","state":"Ready","reason":"Healthy","resourcesReady":"1/1","clustersReachable":"1/1","stale":true},
+{"name":"edited","namespace":"default","health":"unknown","state":"Ready","reason":"StaleGeneration","resourcesReady":"1/1","clustersReachable":"1/1","stale":true},
 {"name":"new","namespace":"default","health":"unknown","state":"Unknown","reason":"NotObserved","resourcesReady":"0/0","clustersReachable":"0/0","stale":true},
 {"name":"vfw","namespace":"default","health":"unhealthy","state":"Failed","reason":"MembersFailed","resourcesReady":"3/7","clustersReachable":"1/2","firstCulprit":"Deployment/fw0-sink in provider+edge01: CrashLoopBackOff","stale":false},
 {"name":"lost","namespace":"telco","health":"unknown","state":"Unknown","resourcesReady":"0/1","clustersReachable":"0/1","stale":false},

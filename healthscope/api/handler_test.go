@@ -197,11 +197,11 @@ func TestText(t *testing.T) {
 	tests := map[string]struct{ target, want string }{
 		"healthy":       {target: "/scopes/telco/web", want: "healthy\n"},
 		"unhealthy":     {target: "/scopes/vfw", want: "unhealthy\n"},
-		"unknown":       {target: "/scopes/telco/lost", want: "unhealthy\n"},
+		"unknown":       {target: "/scopes/telco/lost", want: "unknown\n"},
 		"not evaluated": {target: "/scopes/new", want: "unknown\n"},
 		"edited since":  {target: "/scopes/edited", want: "unknown\n"},
-		"list":          {target: "/scopes", want: "default/edited unknown\ndefault/new unknown\ndefault/vfw unhealthy\ntelco/lost unhealthy\ntelco/web healthy\n"},
-		"list of one":   {target: "/scopes?namespace=telco", want: "telco/lost unhealthy\ntelco/web healthy\n"},
+		"list":          {target: "/scopes", want: "default/edited unknown\ndefault/new unknown\ndefault/vfw unhealthy\ntelco/lost unknown\ntelco/web healthy\n"},
+		"list of one":   {target: "/scopes?namespace=telco", want: "telco/lost unknown\ntelco/web healthy\n"},
 		"list of none":  {target: "/scopes?namespace=empty", want: ""},
 		"alive":         {target: "/healthz", want: "ok\n"},
 	}

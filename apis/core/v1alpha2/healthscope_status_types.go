@@ -15,7 +15,7 @@ const (
 	Healthy Health = "healthy"
 	// Unhealthy means that a member that counts is not healthy.
 	Unhealthy Health = "unhealthy"
-	// UnknownHealth means that only members that cannot be judged stand in the way of healthy.
+	// UnknownHealth means that only members that cannot be judged stand in the way of healthy, or that there are no members.
 	UnknownHealth Health = "unknown"
 )
 
@@ -30,13 +30,13 @@ const (
 	StatusHealthy HealthStatus = "HEALTHY"
 	// StatusUnhealthy is OAM's UNHEALTHY.
 	StatusUnhealthy HealthStatus = "UNHEALTHY"
-	// StatusUnknown is OAM's UNKNOWN. A scope is never UNKNOWN: a member that is makes it UNHEALTHY.
+	// StatusUnknown is OAM's UNKNOWN.
 	StatusUnknown HealthStatus = "UNKNOWN"
 )
 
 // Types of the conditions of a HealthScope.
 const (
-	// ConditionReady is True when the scope is healthy, False when it is not, and Unknown when only members that cannot be judged are in the way.
+	// ConditionReady is True when the scope is healthy, False when it is not, and Unknown when only members that cannot be judged are in the way, or when there are none.
 	ConditionReady = "Ready"
 	// ConditionClustersReachable is True when every cluster of the scope can be seen.
 	ConditionClustersReachable = "ClustersReachable"
@@ -64,7 +64,7 @@ const (
 
 // HealthScopeStatus says how healthy a scope is. Its lists are sorted, worst first, and bounded; its counts are exact.
 type HealthScopeStatus struct {
-	// health is the health of the scope in one word: healthy, unhealthy, or unknown when only members that cannot be judged are in the way.
+	// health is the health of the scope in one word: healthy, unhealthy, or unknown when only members that cannot be judged are in the way or when there are none.
 	// +optional
 	Health Health `json:"health,omitempty"`
 	// scopeHealthCondition is the health of the scope as OAM counts it: one for each reference.
@@ -117,7 +117,7 @@ type HealthScopeStatus struct {
 
 // Summary counts the members of a scope that count in its health. All numbers are written, also zeros.
 type Summary struct {
-	// state is the roll-up of the members: Failed, Unknown, Pending or Ready, in this order of precedence.
+	// state is the roll-up of the members: Failed, Unknown, Pending or Ready, in this order of precedence, and Unknown without members.
 	// +optional
 	State string `json:"state,omitempty"`
 	// total is the number of members that count.
@@ -139,7 +139,7 @@ type Summary struct {
 
 // ScopeHealthCondition is OAM's summary of a scope: it counts references, not resources. A number that is zero is absent, as in OAM.
 type ScopeHealthCondition struct {
-	// healthStatus is HEALTHY or UNHEALTHY.
+	// healthStatus is health in OAM's word: HEALTHY, UNHEALTHY or UNKNOWN.
 	// +optional
 	HealthStatus HealthStatus `json:"healthStatus,omitempty"`
 	// total is the number of references.

@@ -223,7 +223,7 @@ type InventoryLinks struct {
 type Rollup struct {
 	// healthyPercentage is the share of members, in percent, that must be healthy for the scope to be healthy. The default is 100.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	HealthyPercentage *int32 `json:"healthyPercentage,omitempty"`
 	// required are the apps that must be healthy whatever the percentage.
@@ -240,6 +240,8 @@ type Rollup struct {
 }
 
 // MemberMatch matches members of a scope. A field that is empty matches everything; one that is set must be equal.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.group) && size(self.group) > 0 || has(self.kind) && size(self.kind) > 0 || has(self.name) && size(self.name) > 0 || has(self.app) && size(self.app) > 0",message="one of group, kind, name and app is needed: without them, everything is ignored"
 type MemberMatch struct {
 	// group is the API group of the member.
 	// +optional

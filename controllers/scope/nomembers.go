@@ -1,0 +1,74 @@
+package scope
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// withoutMembers returns the apps of a spec that lead to nothing at all, sorted. An app that the roll-up leaves out may.
+func (v *verdict) withoutMembers(spec *corev1alpha2.HealthScopeSpec) []string {
+	if len(spec.Apps) == 0 {
+		return nil
+	}
+	found := map[string]bool{}
+	for _, r := range v.refs {
+		found[r.app] = found[r.app] || len(r.members)+len(r.unlisted) > 0
+	}
+	var without []string
+	for _, a := range spec.Apps {
+		if !found[a.Name] && !ignored(spec.Rollup, Placed{Member: &healthscope.Member{}, App: a.Name}) {
+			without = append(without, a.Name)
+		}
+	}
+	slices.Sort(without)
+	return without
+}
+
+// lookedFor says for people what was looked for where there is nothing that counts; it is empty when the scope, and each of its apps, has members.
+func lookedFor(scope *corev1alpha2.HealthScope, v verdict) string {
+	switch {
+	case v.summary.Total > 0 && len(v.without) == 0:
+		return ""
+	case v.summary.Total > 0:
+		return "nothing belongs to " + appsLookedFor(scope, v.without)
+	case len(v.members) > 0:
+		return fmt.Sprintf("no resource counts: rollup.ignore matches each of the %d resources that do", len(v.members))
+	}
+	var looked []string
+	if len(scope.Spec.Apps) > 0 {
+		looked = append(looked, appsLookedFor(scope, v.without))
+	} else {
+		looked = append(looked, "the spec has no references and no apps")
+	}
+	looked = append(looked, fmt.Sprintf("no bundle in namespace %q has the label %s=%s or %s%s=true",
+		scope.Namespace, corev1alpha2.LabelScopeName, scope.Name, corev1alpha2.LabelScopePrefix, scope.Name))
+	if len(scope.Spec.ExpectedClusters) > 0 {
+		looked = append(looked, "expectedClusters says where apps are expected, and not which")
+	}
+	if scope.Spec.ProbeMethod != "" || scope.Spec.ProbeEndpoint != "" {
+		looked = append(looked, "probes are not made")
+	}
+	return "nothing belongs to the scope: " + strings.Join(looked, "; ")
+}
+
+// appsLookedFor says what was looked for in apps.
+func appsLookedFor(scope *corev1alpha2.HealthScope, names []string) string {
+	var looked []string
+	for _, a := range scope.Spec.Apps {
+		switch {
+		case !slices.Contains(names, a.Name):
+		case a.Selector != nil:
+			looked = append(looked, fmt.Sprintf("app %q (no bundle in namespace %q has the labels %s)", a.Name, scope.Namespace, metav1.FormatLabelSelector(a.Selector)))
+		default:
+			looked = append(looked, fmt.Sprintf("app %q (it has no references and no selector)", a.Name))
+		}
+	}
+	slices.Sort(looked)
+	return strings.Join(looked, ", ")
+}
