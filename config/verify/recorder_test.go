@@ -29,16 +29,23 @@ func TestTheMetricsOfTheRecorderAreOnItsPage(t *testing.T) {
 	p.documents(t, "metric", want, firstCodes(p.rows(t, "metric"), "metric"))
 }
 
-func TestTheExampleOfTheRecorderCanBeUsed(t *testing.T) {
+func TestTheExamplesOfTheRecorderCanBeUsed(t *testing.T) {
 	p := readPage(t, "recorder.md")
-	for _, text := range p.fences("yaml") {
+	examples := p.fences("yaml")
+	if len(examples) != 2 {
+		t.Fatalf("%s has %d examples, want that of the controller and that of the monitor", p.name, len(examples))
+	}
+	for i, text := range examples {
 		var c configv1alpha1.Configuration
 		if err := yaml.UnmarshalStrict([]byte(text), &c); err != nil {
 			t.Fatalf("%s: %v", p.name, err)
 		}
 		configv1alpha1.SetDefaults(&c)
-		if errs := configv1alpha1.Validate(&c); len(errs) > 0 || c.Recorder == nil {
+		if errs := configv1alpha1.Validate(&c); len(errs) > 0 {
 			t.Errorf("%s: %v", p.name, errs)
+		}
+		if i == 0 && c.Recorder == nil || i == 1 && len(c.Monitor.TrustedNamespaces) == 0 {
+			t.Errorf("%s: example %d does not set what it is about", p.name, i)
 		}
 	}
 }
