@@ -98,6 +98,8 @@ const (
 	ReasonClusterForbidden Reason = "ClusterForbidden"
 	// ReasonClusterRefused means that the kubeconfig of the object's cluster is refused.
 	ReasonClusterRefused Reason = "ClusterRefused"
+	// ReasonClusterOverBudget means that the object's cluster takes more of the hub's memory than it may, and has been cut off.
+	ReasonClusterOverBudget Reason = "ClusterOverBudget"
 	// ReasonMonitorMissing means that no monitor runs in the object's cluster any more, or that it does not serve bundles.
 	ReasonMonitorMissing Reason = "MonitorMissing"
 	// ReasonMonitorStale means that the monitor of the object's cluster does not renew its Lease.

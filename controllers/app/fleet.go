@@ -24,7 +24,11 @@ func setupFleet(mgr ctrl.Manager, config *configv1alpha1.Configuration, user rul
 	view, err := fleet.Setup(mgr, fleet.Options{
 		ClusterName: config.ClusterName, Policy: policyOf(config.Policy), Past: scope.Past(mgr.GetClient()), HealthChecks: user, Objects: objects,
 		Liveness: &fleet.Liveness{MonitorNamespace: config.Fleet.MonitorNamespace, Timeout: timeout},
-		Members:  &fleet.Members{Namespace: config.Fleet.Namespace, Parse: member.Parse},
+		Budget: fleet.Budget{
+			Bundles: int64(*config.Fleet.Budget.Bundles), Resources: int64(*config.Fleet.Budget.Resources),
+			Bytes: int64(*config.Fleet.Budget.MemoryMiB) << 20, Total: int64(*config.Fleet.Budget.TotalMemoryMiB) << 20,
+		},
+		Members: &fleet.Members{Namespace: config.Fleet.Namespace, Parse: member.Parse},
 	})
 	return view, objects, err
 }

@@ -52,6 +52,8 @@ type connection struct {
 	pulse      *pulse
 	// rules happens when other rules are in force.
 	rules *occasion
+	// share counts what is held of the cluster.
+	share *allowance
 
 	// ended is closed when nothing of the connection runs any more.
 	ended chan struct{}
@@ -59,6 +61,8 @@ type connection struct {
 	mu sync.Mutex
 	// stores hold the bundles, one for each namespace that is watched.
 	stores []toolscache.SharedIndexInformer
+	// uncount are to be called when nothing is held any more of what was read.
+	uncount []func()
 	// running is what runs beside the cache; over is true when nothing may be added to it any more.
 	running sync.WaitGroup
 	over    bool
@@ -72,14 +76,16 @@ type connectOptions struct {
 	// rules happens when other rules are in force.
 	rules     *occasion
 	transform func(cluster string) toolscache.TransformFunc
+	// cost says what is held of a bundle.
+	cost func(runtime.Object) cost
 }
 
 // newConnection prepares the connection to a cluster with a number. Nothing is sent before it is started.
-func newConnection(name string, number int64, config *rest.Config, namespaces []string, p *pulse, o connectOptions) (*connection, error) {
-	c := &connection{name: multicluster.ClusterName(name + "#" + strconv.FormatInt(number, 10)), config: config, namespaces: namespaces, pulse: p, ended: make(chan struct{})}
+func newConnection(name string, number int64, config *rest.Config, namespaces []string, p *pulse, s *allowance, o connectOptions) (*connection, error) {
+	c := &connection{name: multicluster.ClusterName(name + "#" + strconv.FormatInt(number, 10)), config: config, namespaces: namespaces, pulse: p, share: s, ended: make(chan struct{})}
 	c.rules = o.rules
 	var err error
-	if c.http, err = rest.HTTPClientFor(config); err != nil {
+	if c.http, err = s.client(config); err != nil {
 		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", name)
 	}
 	if c.reader, err = newReader(config, c.http); err != nil {
@@ -90,7 +96,7 @@ func newConnection(name string, number int64, config *rest.Config, namespaces []
 		co.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return knownKinds(), nil }
 	})
 	if err == nil {
-		err = c.readBundles(o.scheme, namespaces, o.transform(name))
+		err = c.readBundles(o.scheme, namespaces, o.transform(name), o.cost)
 	}
 	return c, errors.Wrapf(err, "cannot make a client for cluster %q", name)
 }
@@ -154,6 +160,9 @@ func (c *connection) finish() {
 	c.over = true
 	c.mu.Unlock()
 	c.running.Wait()
+	for _, end := range c.uncount {
+		end()
+	}
 }
 
 // watchBundles calls changed for every bundle that comes, changes or goes. It must be called before the connection is started.

@@ -55,6 +55,8 @@ type hub struct {
 	// secrets watches the Secrets of the other clusters; nil when there are none.
 	secrets  *secretWatch
 	recorder events.EventRecorder
+	// purse counts what is held of all clusters.
+	purse purse
 	// elected is closed once this replica leads: only then it has events to tell.
 	elected  <-chan struct{}
 	clusters clusters.Clusters[*connection]

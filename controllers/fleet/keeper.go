@@ -95,6 +95,18 @@ func (k *keeper) stock(s shelf) {
 	k.past = nil
 }
 
+// clear forgets the shelf. What the view holds stays there as it is, or goes too if it is to be dropped.
+func (k *keeper) clear(drop bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.shelf = nil
+	if drop {
+		for _, name := range k.view.names(k.cluster) {
+			k.put(name, nil)
+		}
+	}
+}
+
 // stocked says whether there is a shelf.
 func (k *keeper) stocked() bool {
 	k.mu.Lock()

@@ -34,6 +34,7 @@ type kindWatch struct {
 
 	objects *Objects
 	client  dynamic.Interface
+	share   *allowance
 	// catalogue tells how the kind is served.
 	catalogue *catalogue
 	notify    Notify
@@ -172,7 +173,9 @@ func (w *kindWatch) watch(ctx context.Context, resource schema.GroupVersionResou
 	defer end()
 	w.begin(end)
 	defer w.begin(nil)
-	informer := cache.NewSharedIndexInformerWithOptions(w.listWatch(resource), &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{})
+	source, uncount := w.share.count(w.listWatch(resource), objectsPage, costOfObject)
+	defer uncount()
+	informer := cache.NewSharedIndexInformerWithOptions(source, &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{})
 	// Neither call can fail before the informer runs.
 	_ = informer.SetTransform(w.judge)
 	_ = informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}) // The requests have told of it.

@@ -47,6 +47,9 @@ type member struct {
 	trouble string
 	// refused is why what was wished last is refused; empty when it is not.
 	refused string
+	// account counts what is held of the cluster, and over says how it has been cut off.
+	account *account
+	over    over
 	state   ClusterState
 }
 
@@ -57,6 +60,7 @@ func newMember(h *hub, name string, local bool, logger logr.Logger) *member {
 		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Name: "bundle"}),
 		state: ClusterState{Name: name, Local: local, Reachability: Connecting, Since: h.clock.Now(), Message: "it has not been read yet"},
 	}
+	m.account = h.purse.open(name, local, m.wake)
 	m.keeper = &keeper{
 		cluster: name, view: h.view, policy: h.options.Policy, clock: h.clock, again: m.again, allowed: func(string) bool { return true },
 		memories: map[BundleKey]*memory{}, past: h.past[name], state: m.state,
@@ -96,7 +100,7 @@ func (m *member) run(ctx context.Context) {
 	m.judging.Go(func() { m.judge(ctx) })
 	for {
 		var timer <-chan time.Time
-		if next := m.tendAll(ctx); !next.IsZero() {
+		if next := soonest(m.tendAll(ctx), m.over.until); !next.IsZero() {
 			timer = time.After(max(next.Sub(m.hub.clock.Now()), time.Millisecond))
 		}
 		select {
@@ -111,7 +115,8 @@ func (m *member) run(ctx context.Context) {
 		case <-m.beats:
 		case <-timer:
 		}
-		m.assess() //nolint:contextcheck // As above.
+		m.keepWithin(ctx) //nolint:contextcheck // As above.
+		m.assess()        //nolint:contextcheck // As above.
 	}
 }
 
@@ -139,6 +144,7 @@ func (m *member) forget() {
 	}
 	close(m.gone)
 	m.running.Wait()
+	m.account.close()
 }
 
 // adopt does what is wished of the member. The connection in use stays until another one is ready to replace it.
@@ -158,7 +164,13 @@ func (m *member) adopt(ctx context.Context, w wish) {
 		return
 	}
 	m.allow(w) //nolint:contextcheck // Watches live longer than this call.
+	m.reopen() // It may be another cluster.
 	m.hangUp(m.next)
+	m.begin(ctx, w) //nolint:contextcheck // As above.
+}
+
+// begin begins a connection that is to replace the one in use, or is the first one.
+func (m *member) begin(ctx context.Context, w wish) {
 	m.next, m.trouble, m.refused = nil, "", ""
 	l, err := m.dial(ctx, w)
 	if err != nil {
@@ -222,6 +234,7 @@ func (m *member) promote(c *connection) {
 	}
 	m.pulse.Store(c.pulse)
 	m.keeper.stock(c)
+	m.account.replaced()
 	m.hangUp(old)
 	m.hub.view.setReader(m.name, c.reader)
 	m.attach(m.current)
@@ -233,7 +246,7 @@ func (m *member) attach(l *line) {
 	if o == nil || l.attached {
 		return
 	}
-	if err := o.Attach(m.name, Access{Config: l.config, Client: l.http, Namespaces: l.namespaces}); err != nil {
+	if err := o.Attach(m.name, Access{Config: l.config, Client: l.http, Namespaces: l.namespaces, share: l.share}); err != nil {
 		m.logger.Error(err, "Objects of the cluster cannot be watched")
 		return
 	}
@@ -249,6 +262,9 @@ func (m *member) assess() {
 	var heard, now time.Time
 	own, foreign := m.hub.view.filled(m.name)
 	switch used := m.inUse(); {
+	case !m.over.until.IsZero():
+		v, now = verdict{reach: OverBudget, message: m.over.excess}, m.hub.clock.Now()
+		heard = now
 	case used != nil:
 		used.pulse.ask(func(l *liveness, at time.Time) {
 			l.own, l.foreign = own, foreign
@@ -264,6 +280,7 @@ func (m *member) assess() {
 	default:
 		v, now = verdict{reach: Connecting, message: m.state.Message}, m.hub.clock.Now()
 	}
+	v = m.over.during(v)
 	m.doubtNext()
 	state.namespaces = m.limits()
 	state.Reachability, state.Message, state.blind, state.Unwatched = v.reach, v.message, v.blind, v.unwatched

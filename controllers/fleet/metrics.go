@@ -11,19 +11,24 @@ var (
 		"When the cluster was known last to be as it was shown, in seconds since 1970.", []string{"cluster"}, nil)
 	stateDesc = prometheus.NewDesc("healthscope_cluster_state",
 		"1 for the state that the cluster is in.", []string{"cluster", "state"}, nil)
+	budgetDesc = prometheus.NewDesc("healthscope_cluster_budget_used_ratio",
+		"How much the controller holds of the cluster, as a share of what it may hold.", []string{"cluster", "budget"}, nil)
 	maintenanceDesc = prometheus.NewDesc("healthscope_cluster_maintenance",
 		"1 while the cluster is under maintenance, so that nobody is to be alarmed by it.", []string{"cluster"}, nil)
 )
 
 // collector computes the metrics of clusters when it is asked for them, so that a cluster that has gone leaves none behind.
-type collector struct{ states func() []ClusterState }
+type collector struct {
+	states func() []ClusterState
+	usage  func() []usage
+}
 
 // NewCollector returns a collector of the metrics of all clusters of a view, for every replica: each sees its clusters for itself.
-func NewCollector(v *View) prometheus.Collector { return collector{v.States} }
+func NewCollector(v *View) prometheus.Collector { return collector{v.States, v.usage} }
 
 // Describe implements prometheus.Collector.
 func (c collector) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{upDesc, lastSeenDesc, stateDesc, maintenanceDesc} {
+	for _, d := range []*prometheus.Desc{upDesc, lastSeenDesc, stateDesc, maintenanceDesc, budgetDesc} {
 		descs <- d
 	}
 }
@@ -45,6 +50,14 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 		}
 		if s.Maintenance != "" {
 			gauge(maintenanceDesc, 1)
+		}
+	}
+	if c.usage == nil {
+		return
+	}
+	for _, u := range c.usage() {
+		for budget, share := range u.shares {
+			metrics <- prometheus.MustNewConstMetric(budgetDesc, prometheus.GaugeValue, share, u.cluster, budget)
 		}
 	}
 }

@@ -44,6 +44,9 @@ type Access struct {
 	Client *http.Client
 	// Namespaces are those that may be read; none means all.
 	Namespaces []string
+
+	// share counts what is held of the cluster; nil when nobody does.
+	share *allowance
 }
 
 // Notify tells of an object that has changed, or with an empty name of a whole
@@ -82,6 +85,7 @@ type objectCluster struct {
 	client     dynamic.Interface
 	catalogue  *catalogue
 	namespaces []string
+	share      *allowance
 	state      ClusterState
 }
 
@@ -129,7 +133,7 @@ func (o *Objects) Attach(cluster string, a Access) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	known := o.known(cluster)
-	known.client, known.catalogue, known.namespaces = objects, kinds, a.Namespaces
+	known.client, known.catalogue, known.namespaces, known.share = objects, kinds, a.Namespaces, a.share
 	if known.state.Reachability == "" {
 		known.state.Reachability = Connected // Nobody looks after that.
 	}
@@ -259,7 +263,7 @@ func (o *Objects) ensure(kind Kind) {
 		}
 		ctx, cancel := context.WithCancel(o.ctx)
 		w := &kindWatch{
-			objects: o, client: known.client, catalogue: known.catalogue, place: at, notify: o.notify,
+			objects: o, client: known.client, share: known.share, catalogue: known.catalogue, place: at, notify: o.notify,
 			started: time.Now(), cancel: cancel, results: map[types.NamespacedName]healthscope.Result{},
 		}
 		o.kinds[at] = w

@@ -26,13 +26,15 @@ const (
 	MonitorMissing Reachability = "MonitorMissing"
 	// MonitorStale means that the API server answers, and that monitor does not renew its Lease.
 	MonitorStale Reachability = "MonitorStale"
+	// OverBudget means that the hub holds more of the cluster than it may, or is sent more than it can, so that it has cut the cluster off for a while.
+	OverBudget Reachability = "OverBudget"
 	// Refused means that the kubeconfig is refused, so that nothing was tried.
 	Refused Reachability = "Refused"
 )
 
 // Reachabilities returns all values of Reachability, best first.
 func Reachabilities() []Reachability {
-	return []Reachability{Connected, Connecting, MonitorStale, MonitorMissing, Forbidden, Unreachable, Refused}
+	return []Reachability{Connected, Connecting, MonitorStale, MonitorMissing, Forbidden, Unreachable, OverBudget, Refused}
 }
 
 // Reason returns why an object cannot be seen in a cluster of that reachability; empty for Connected.
@@ -48,6 +50,8 @@ func (r Reachability) Reason() healthscope.Reason {
 		return healthscope.ReasonMonitorMissing
 	case MonitorStale:
 		return healthscope.ReasonMonitorStale
+	case OverBudget:
+		return healthscope.ReasonClusterOverBudget
 	case Refused:
 		return healthscope.ReasonClusterRefused
 	case Connected:
@@ -96,7 +100,7 @@ func (s ClusterState) Answers() bool {
 	switch s.Reachability {
 	case Connected, MonitorMissing, MonitorStale:
 		return true
-	case Connecting, Unreachable, Forbidden, Refused:
+	case Connecting, Unreachable, Forbidden, OverBudget, Refused:
 	}
 	return false
 }

@@ -44,6 +44,8 @@ type Options struct {
 	Liveness *Liveness
 	// Members makes the hub connect to other clusters. Without it, there is the hub's own cluster only.
 	Members *Members
+	// Budget bounds what clusters may take of the hub's memory. The default is no bound.
+	Budget Budget
 	// Clock tells the time. The default is the machine's.
 	Clock clock.PassiveClock
 }
@@ -80,9 +82,14 @@ func Setup(mgr ctrl.Manager, o Options) (*View, error) {
 	h := &hub{
 		options: o, view: newView(o.ClusterName), clock: o.Clock, config: mgr.GetConfig(), elected: mgr.Elected(),
 		recorder: mgr.GetEventRecorder("healthscope-controller"), clusters: clusters.New[*connection](), members: map[string]*member{},
-		connect: connectOptions{scheme: scheme, transform: func(cluster string) toolscache.TransformFunc { return hold(cluster, o.HealthChecks) }},
+		connect: connectOptions{
+			scheme: scheme, cost: costOfBundle(o.HealthChecks),
+			transform: func(cluster string) toolscache.TransformFunc { return hold(cluster, o.HealthChecks) },
+		},
+		purse: purse{budget: o.Budget},
 	}
 	h.connect.rules = h.view.rules
+	h.view.usage = h.purse.usage
 	h.clusters.WaitCacheTimeout = forEver
 	logger := mgr.GetLogger().WithName("fleet")
 	h.clusters.ErrorHandler = func(err error, message string, keysAndValues ...any) { logger.Error(err, message, keysAndValues...) }

@@ -133,6 +133,25 @@ type Fleet struct {
 	// timeoutSeconds is how long a cluster may take for an answer before it counts as away, at most 60. The default is 10.
 	// +optional
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
+	// budget bounds what other clusters may take of the controller's memory. A cluster that takes more is cut off for a while.
+	// +optional
+	Budget Budget `json:"budget,omitempty"`
+}
+
+// Budget bounds what other clusters may take of the controller's memory.
+type Budget struct {
+	// bundles is how many bundles of one cluster are held at most. The default is 10000.
+	// +optional
+	Bundles *int32 `json:"bundles,omitempty"`
+	// resources is how many resources of one cluster are held at most, in bundles or because scopes refer to them. The default is 100000.
+	// +optional
+	Resources *int32 `json:"resources,omitempty"`
+	// memoryMiB is how many MiB are held of one cluster at most. The default is 100.
+	// +optional
+	MemoryMiB *int32 `json:"memoryMiB,omitempty"`
+	// totalMemoryMiB is how many MiB are held of all clusters together at most. Past it, the cluster of which most is held is cut off. The default is 400.
+	// +optional
+	TotalMemoryMiB *int32 `json:"totalMemoryMiB,omitempty"`
 }
 
 // API configures the status REST server.

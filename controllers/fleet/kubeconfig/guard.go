@@ -21,7 +21,7 @@ type limits struct {
 }
 
 func defaultLimits(timeout time.Duration) limits {
-	return limits{timeout: timeout, body: 256 << 20, failure: 64 << 10, event: 16 << 20}
+	return limits{timeout: timeout, body: 32 << 20, failure: 64 << 10, event: 4 << 20}
 }
 
 // guard sends requests to a server that is not trusted.
@@ -88,9 +88,18 @@ func (g *guard) boundOf(request *http.Request, response *http.Response) (bound, 
 	return &total{left: size, limit: size}, nil
 }
 
-func tooLarge(what string, limit int64) error {
-	return errors.Errorf("the server's %s has more than %d bytes", what, limit)
+// TooLargeError says that a server's answer, or an event of a watch, has more bytes than are read.
+type TooLargeError struct {
+	what  string
+	limit int64
 }
+
+// Error implements error.
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("the server's %s has more than %d bytes", e.what, e.limit)
+}
+
+func tooLarge(what string, limit int64) error { return &TooLargeError{what, limit} }
 
 // body is the body of an answer, as far as it keeps within a bound.
 type body struct {

@@ -54,8 +54,8 @@ func Parse(data []byte) (*rest.Config, error) { return Options{}.Parse(data) }
 //
 // With the configuration, all clients share one limit of requests and one pool
 // of connections, that of its Transport, which net.CloseIdleConnectionsFor of
-// apimachinery closes. A redirect, an answer of more than 256 MiB, an error of
-// more than 64 KiB and a watch event of more than 16 MiB are errors; a
+// apimachinery closes. A redirect, an answer of more than 32 MiB, an error of
+// more than 64 KiB and a watch event of more than 4 MiB are errors; a
 // connection on which nothing comes back is given up within 15 seconds.
 func (o Options) Parse(data []byte) (*rest.Config, error) {
 	if len(data) == 0 {

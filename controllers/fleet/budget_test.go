@@ -1,0 +1,98 @@
+package fleet
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// takes makes a cluster take so many bytes by an object of that name.
+func takes(t *testing.T, a *account, name string, bytes int64) {
+	t.Helper()
+	source, _ := a.allow().count(&toolscache.ListWatch{}, objectsPage, nil)
+	c, ok := source.(*counted)
+	if !ok {
+		t.Fatalf("it is counted by a %T", source)
+	}
+	c.costOf = func(runtime.Object) cost { return cost{resources: 1, bytes: bytes} }
+	_ = c.hold(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}})
+}
+
+// The sum over all clusters is bounded: who takes most goes first, what is left of those that are gone before anybody else, and the hub's own cluster never.
+func TestTheSumIsBounded(t *testing.T) {
+	t.Parallel()
+	p := &purse{budget: Budget{Total: 100}}
+	quiet := func() {}
+	local, small, great := p.open("local", true, quiet), p.open("small", false, quiet), p.open("great", false, quiet)
+	takes(t, local, "a", 30)
+	takes(t, small, "a", 20)
+	takes(t, great, "a", 40)
+	for _, a := range []*account{local, small, great} {
+		if why, _ := a.exceeded(); why != "" {
+			t.Fatalf("%s is cut off within the budget: %s", a.cluster, why)
+		}
+	}
+	takes(t, great, "b", 20) // Half of its 60 bytes is still shown.
+	why, drop := great.exceeded()
+	if !strings.Contains(why, "of all clusters") || drop {
+		t.Fatalf("who takes most is not cut off: %q, %t", why, drop)
+	}
+	takes(t, small, "b", 30)
+	if why, _ := small.exceeded(); why != "" {
+		t.Errorf("a cluster is cut off for what is left of another one: %s", why)
+	}
+	if _, drop := great.exceeded(); !drop {
+		t.Error("what is left of the cluster that was cut off is kept")
+	}
+	takes(t, local, "b", 80)
+	if why, _ := local.exceeded(); why != "" {
+		t.Errorf("the hub's own cluster is cut off: %s", why)
+	}
+}
+
+// A cluster that is cut off again and again is read again after pauses that double up to an hour; one that was well in between begins anew.
+func TestPausesOfAClusterThatIsCutOffDouble(t *testing.T) {
+	t.Parallel()
+	var o over
+	now := noon
+	for _, want := range []time.Duration{5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, time.Hour, time.Hour} {
+		o.cutOff("too much", ClusterState{Reachability: Connected, Since: now.Add(-time.Minute)}, now)
+		if got := o.until.Sub(now); got != want {
+			t.Errorf("it is read again after %s, want %s", got, want)
+		}
+		now = o.until
+	}
+	o.cutOff("too much", ClusterState{Reachability: Connected, Since: now.Add(-time.Hour)}, now)
+	if got := o.until.Sub(now); got != minCutOff {
+		t.Errorf("after an hour without trouble it is read again after %s", got)
+	}
+}
+
+// What was known of a cluster that is cut off is shown as Unknown until it is seen again, with the reason.
+func TestAClusterThatIsCutOffKeepsWhatWasKnown(t *testing.T) {
+	t.Parallel()
+	at := clocktesting.NewFakePassiveClock(noon)
+	m, s := newTestMember(t, Options{}, logr.Discard(), "web")
+	m.hub.clock = clock.PassiveClock(at)
+	m.become(ClusterState{Name: "edge", Reachability: Connected, Since: noon})
+	m.keeper.stock(s)
+	m.account.allow().exceed("it sends too much")
+	m.keepWithin(t.Context())
+	m.assess()
+	key := BundleKey{Cluster: "edge", Namespace: "shop", Name: "web"}
+	b := m.hub.view.Bundle(key)
+	state, _ := m.hub.view.State("edge")
+	if b == nil || !b.Lost || state.Reachability != OverBudget || state.Message != "it sends too much" || m.hub.view.CompleteFor("edge", "shop") {
+		t.Fatalf("it is %s: %s; its bundle is %v", state.Reachability, state.Message, b)
+	}
+	if !m.over.until.Equal(noon.Add(minCutOff)) {
+		t.Errorf("it is read again at %s", m.over.until)
+	}
+}

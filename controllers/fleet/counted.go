@@ -1,0 +1,301 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
+	"github.com/healthscope/healthscope/healthscope/bundle"
+	"github.com/healthscope/healthscope/healthscope/rules"
+)
+
+// What is held of a bundle, of one of its resources and of an object that scopes refer to, in bytes, without the texts
+// that are theirs alone. TestCostsAreTrue measures it.
+const (
+	bundleBytes   = 1536
+	resourceBytes = 768
+	objectBytes   = 1536
+)
+
+// copies is how often a name is held, at most: stores, queues and indexes have keys that are made of it.
+const copies = 6
+
+// The sizes of pages, by which no list comes with more than an answer may have.
+const (
+	bundlesPage = 20
+	objectsPage = 500
+)
+
+// counted reads a resource of a cluster within the cluster's budget: everything
+// is counted as soon as it is decoded, before anybody holds it.
+type counted struct {
+	toolscache.ListerWatcher
+
+	share *allowance
+	// costOf takes off an object what is not to be held, and returns what the rest costs.
+	costOf func(runtime.Object) cost
+	page   int64
+	// most is how many objects may come before a watch has delivered all there is; zero means any number.
+	most int64
+
+	// What follows is guarded by the purse's lock. round is that of the list or watch from the start that began last.
+	held  map[types.NamespacedName]counts
+	round int
+}
+
+// counts is what an object costs, and in which round it was seen last.
+type counts struct {
+	cost
+
+	round int
+}
+
+// count returns what reads a resource within the budget, and what is to be called when nothing of it is held any more.
+func (s *allowance) count(next toolscache.ListerWatcher, page int64, costOf func(runtime.Object) cost) (within toolscache.ListerWatcher, end func()) {
+	if s == nil {
+		return next, func() {}
+	}
+	c := &counted{ListerWatcher: next, share: s, costOf: costOf, page: page, held: map[types.NamespacedName]counts{}}
+	if c.most = s.account.purse.budget.Resources; page == bundlesPage {
+		c.most = s.account.purse.budget.Bundles
+	}
+	return c, c.end
+}
+
+// ListWithContext implements cache.ListerWatcherWithContext. It reads by pages: a server that holds what is asked for in
+// memory would disregard that in an answer of any age.
+func (c *counted) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if options.ResourceVersion == "0" {
+		options.ResourceVersion, options.ResourceVersionMatch = "", ""
+	}
+	if options.Continue == "" {
+		c.begin()
+	}
+	options.Limit = c.page
+	list, err := toolscache.ToListerWatcherWithContext(c.ListerWatcher).ListWithContext(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	if err := meta.EachListItem(list, c.hold); err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// WatchWithContext implements cache.ListerWatcherWithContext.
+func (c *counted) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	fromStart := options.SendInitialEvents != nil && *options.SendInitialEvents
+	if fromStart {
+		c.begin()
+	} else {
+		c.sweep() // What was listed is in place.
+	}
+	stream, err := toolscache.ToListerWatcherWithContext(c.ListerWatcher).WatchWithContext(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	var came int64
+	return watch.Filter(stream, func(event watch.Event) (watch.Event, bool) {
+		switch event.Type {
+		case watch.Added, watch.Modified:
+			if came++; fromStart && c.most > 0 && came > c.most {
+				c.share.exceed(fmt.Sprintf("it has not ended a list after %d events", c.most))
+			}
+			return event, c.hold(event.Object) == nil
+		case watch.Deleted:
+			c.release(event.Object)
+		case watch.Bookmark:
+			if fromStart && endsInitialEvents(event) {
+				fromStart = false
+				c.sweep()
+			}
+		case watch.Error:
+		}
+		return event, true
+	}), nil
+}
+
+// begin notes that all there is comes anew.
+func (c *counted) begin() {
+	c.share.account.purse.mu.Lock()
+	defer c.share.account.purse.mu.Unlock()
+	c.round++
+}
+
+// sweep notes that all there is has come: nothing else is held.
+func (c *counted) sweep() {
+	c.share.account.purse.mu.Lock()
+	defer c.share.account.purse.mu.Unlock()
+	for name, was := range c.held {
+		if was.round != c.round {
+			c.drop(name)
+		}
+	}
+}
+
+// end notes that nothing is held any more.
+func (c *counted) end() {
+	c.begin()
+	c.sweep()
+}
+
+// hold counts an object before it is held, and returns an error when it must not be.
+func (c *counted) hold(object runtime.Object) error {
+	named, err := meta.Accessor(object)
+	if err != nil {
+		return err
+	}
+	price := c.costOf(object)
+	purse := c.share.account.purse
+	purse.mu.Lock()
+	defer purse.mu.Unlock()
+	if err := c.share.ended(); err != nil {
+		return err
+	}
+	name := types.NamespacedName{Namespace: named.GetNamespace(), Name: named.GetName()}
+	c.share.account.held = c.share.account.held.minus(c.held[name].cost).plus(price)
+	c.held[name] = counts{price, c.round}
+	purse.enforce(c.share.account)
+	return c.share.ended()
+}
+
+// release counts an object no more.
+func (c *counted) release(object runtime.Object) {
+	named, err := meta.Accessor(object)
+	if err != nil {
+		return
+	}
+	c.share.account.purse.mu.Lock()
+	defer c.share.account.purse.mu.Unlock()
+	c.drop(types.NamespacedName{Namespace: named.GetNamespace(), Name: named.GetName()})
+}
+
+// drop is release for who has the lock.
+func (c *counted) drop(name types.NamespacedName) {
+	if c.share.ended() == nil {
+		c.share.account.held = c.share.account.held.minus(c.held[name].cost)
+	}
+	delete(c.held, name)
+}
+
+// costOfBundle returns how to take off a bundle what is not held of it, and what the rest costs.
+func costOfBundle(user rules.UserRules) func(runtime.Object) cost {
+	return func(object runtime.Object) cost {
+		b, ok := object.(*k8spluginv1alpha1.ResourceBundleState)
+		if !ok {
+			return cost{bytes: bundleBytes}
+		}
+		bundle.Slim(b, user)
+		c := cost{bundles: 1, resources: int64(len(b.Status.Resources)), bytes: bundleBytes + copies*lengths(b.Name, string(b.UID), b.ResourceVersion) + labelBytes(b.Labels)}
+		for i := range b.Status.Resources {
+			r := &b.Status.Resources[i]
+			c.bytes += resourceBytes + lengths(r.Group, r.Version, r.Kind, r.Namespace, r.Name, r.UID, string(r.State), string(r.Reason), r.Message) + labelBytes(r.Labels)
+			if r.Owner != nil {
+				c.bytes += lengths(r.Owner.Name)
+			}
+		}
+		return c
+	}
+}
+
+// costOfObject returns what is held of an object that scopes refer to.
+func costOfObject(object runtime.Object) cost {
+	c := cost{resources: 1, bytes: objectBytes}
+	if named, err := meta.Accessor(object); err == nil {
+		c.bytes += copies*lengths(named.GetNamespace(), named.GetName(), string(named.GetUID()), named.GetResourceVersion()) + labelBytes(named.GetLabels())
+	}
+	return c
+}
+
+func lengths(texts ...string) (bytes int64) {
+	for _, t := range texts {
+		bytes += int64(len(t))
+	}
+	return bytes
+}
+
+func labelBytes(labels map[string]string) (bytes int64) {
+	for key, value := range labels {
+		bytes += lengths(key, value)
+	}
+	return bytes
+}
+
+// client returns a client for a cluster with which nothing is read any more once the cluster is over its budget.
+func (s *allowance) client(config *rest.Config) (*http.Client, error) {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil || s == nil {
+		return client, err
+	}
+	next := client.Transport
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	return &http.Client{Transport: &metered{next, s}, Timeout: client.Timeout}, nil
+}
+
+// metered ends what is being read of a cluster as soon as it is over its budget.
+type metered struct {
+	next  http.RoundTripper
+	share *allowance
+}
+
+// WrappedRoundTripper implements net.RoundTripperWrapper of apimachinery, by which idle connections are closed.
+func (m *metered) WrappedRoundTripper() http.RoundTripper { return m.next }
+
+// RoundTrip implements http.RoundTripper.
+func (m *metered) RoundTrip(request *http.Request) (*http.Response, error) {
+	if err := m.share.over(); err != nil {
+		return nil, err
+	}
+	response, err := m.next.RoundTrip(request)
+	bundles := path.Base(request.URL.Path) == bundlesResource
+	if err != nil {
+		m.note(bundles, err)
+		return nil, err
+	}
+	response.Body = &meteredBody{ReadCloser: response.Body, of: m, bundles: bundles}
+	return response, nil
+}
+
+// note ends everything when the bundles of a cluster are too large to be read. That of another kind is a problem of that kind.
+func (m *metered) note(bundles bool, err error) {
+	if tooLarge := (*kubeconfig.TooLargeError)(nil); bundles && errors.As(err, &tooLarge) {
+		m.share.exceed(err.Error())
+	}
+}
+
+// meteredBody is the body of an answer, which ends when the cluster is over its budget.
+type meteredBody struct {
+	io.ReadCloser
+
+	of      *metered
+	bundles bool
+}
+
+// Read implements io.Reader.
+func (b *meteredBody) Read(p []byte) (int, error) {
+	if err := b.of.share.over(); err != nil {
+		return 0, err
+	}
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.of.note(b.bundles, err)
+	}
+	return n, err
+}
+
+var _ toolscache.ListerWatcherWithContext = (*counted)(nil)

@@ -1,0 +1,320 @@
+package fleet
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	goruntime "runtime"
+	"runtime/metrics"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/multicluster-runtime/pkg/clusters"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// generous is the budget that an installation has by default.
+var generous = Budget{Bundles: 10_000, Resources: 100_000, Bytes: 100 << 20, Total: 400 << 20}
+
+// maxFloodHeap is how much the live heap may have with one member that sends as much as it can.
+const maxFloodHeap = 256 << 20
+
+// stream is what a member's watch of bundles sends.
+type stream struct {
+	http.ResponseWriter
+
+	buffer *bufio.Writer
+	ctx    context.Context //nolint:containedctx // That of the request.
+}
+
+// send sends an event, and returns false when nobody listens any more.
+func (s *stream) send(kind, object string) bool {
+	_, err := fmt.Fprintf(s.buffer, `{"type":%q,"object":%s}`+"\n", kind, object)
+	return err == nil && s.ctx.Err() == nil
+}
+
+func (s *stream) flush() {
+	_ = s.buffer.Flush()
+	_ = http.NewResponseController(s.ResponseWriter).Flush()
+}
+
+// complete ends the initial list.
+func (s *stream) complete() {
+	s.send("BOOKMARK", `{"apiVersion":"k8splugin.io/v1alpha1","kind":"ResourceBundleState","metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}`)
+	s.flush()
+}
+
+// bundleJSON returns a bundle of n resources as an API server sends it.
+func bundleJSON(tb testing.TB, name string, n int) string {
+	tb.Helper()
+	b := received(tb, "edge", name, n)
+	b.APIVersion, b.Kind = "k8splugin.io/v1alpha1", "ResourceBundleState"
+	data, err := json.Marshal(b)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(data)
+}
+
+// serveMember starts an API server that sends of bundles what watch does, and serves nothing else; it returns the kubeconfig.
+func serveMember(tb testing.TB, watch func(*stream)) []byte {
+	tb.Helper()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch resource := path.Base(r.URL.Path); {
+		case resource == bundlesResource && r.URL.Query().Get("watch") == "true":
+			w.Header().Set("Content-Type", "application/json")
+			s := &stream{ResponseWriter: w, buffer: bufio.NewWriterSize(w, 64<<10), ctx: r.Context()}
+			s.flush()
+			watch(s)
+		case resource == "readyz":
+			_, _ = io.WriteString(w, "ok")
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	tb.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	data, err := kubeconfig.New(kubeconfig.Member{Name: "edge", Server: server.URL, Authority: authority, Token: "t"})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return data
+}
+
+// newFloodHub returns a hub without a cluster of its own, which runs until it is stopped: before the servers of its members are.
+func newFloodHub(t *testing.T, b Budget) (h *hub, stop func()) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, coordinationv1.AddToScheme, k8spluginv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	elected := make(chan struct{})
+	close(elected)
+	ctx, cancel := context.WithCancel(t.Context())
+	h = &hub{
+		ctx: ctx, view: newView("local"), clock: clock.RealClock{}, members: map[string]*member{}, clusters: clusters.New[*connection](),
+		elected: elected, recorder: quietRecorder{}, purse: purse{budget: b},
+		options: Options{ClusterName: "local", Policy: healthscope.DefaultPolicy(), Members: &Members{Parse: kubeconfig.Parse}},
+		connect: connectOptions{
+			scheme: scheme, cost: costOfBundle(nil),
+			transform: func(cluster string) toolscache.TransformFunc { return hold(cluster, nil) },
+		},
+	}
+	h.clusters.WaitCacheTimeout = forEver
+	return h, func() {
+		cancel()
+		h.running.Wait()
+	}
+}
+
+// quietRecorder tells nobody of events.
+type quietRecorder struct{ events.EventRecorder }
+
+func (quietRecorder) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {}
+
+// engage makes a server a member of the hub.
+func engage(h *hub, name string, config []byte) {
+	h.add(name, false, logr.Discard()).wishFor(wish{name: name, kubeconfig: config, secret: &corev1.ObjectReference{Name: name, UID: types.UID(name)}})
+}
+
+// liveHeap returns what the last garbage collection left.
+func liveHeap() int64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	return int64(sample[0].Value.Uint64())
+}
+
+// neighbour is a member that is as it should be.
+type neighbour struct {
+	t       *testing.T
+	hub     *hub
+	changes chan string
+	seen    chan string
+}
+
+// newNeighbour makes a member that is as it should be one of the hub.
+func newNeighbour(t *testing.T, h *hub) *neighbour {
+	t.Helper()
+	n := &neighbour{t: t, hub: h, changes: make(chan string), seen: make(chan string, 1000)}
+	t.Cleanup(h.view.Subscribe(func(c Change) {
+		if c.New != nil && c.New.Cluster == "neighbour" {
+			n.seen <- c.New.Name
+		}
+	}))
+	engage(h, "neighbour", serveMember(t, func(s *stream) {
+		s.complete()
+		for {
+			select {
+			case object := <-n.changes:
+				s.send("ADDED", object)
+				s.flush()
+			case <-s.ctx.Done():
+				return
+			}
+		}
+	}))
+	n.change("first")
+	return n
+}
+
+// change changes a bundle and returns how long it takes until it is seen.
+func (n *neighbour) change(name string) time.Duration {
+	n.t.Helper()
+	began, late := time.Now(), time.After(20*time.Second)
+	select {
+	case n.changes <- bundleJSON(n.t, name, 2):
+	case <-late:
+		n.t.Fatal("nobody watches the neighbour")
+	}
+	for {
+		select {
+		case seen := <-n.seen:
+			if seen == name {
+				return time.Since(began)
+			}
+		case <-late:
+			state, _ := n.hub.view.State("neighbour")
+			n.t.Fatalf("bundle %q of the neighbour is not seen: it is %s: %s", name, state.Reachability, state.Message)
+		}
+	}
+}
+
+// awaitState waits until a member is in a state, has the neighbour change all the time, and returns the greatest live heap meanwhile.
+func awaitState(t *testing.T, h *hub, n *neighbour, want Reachability) (state ClusterState, most int64) {
+	t.Helper()
+	late := time.Now().Add(2 * time.Minute)
+	for i := 0; ; i++ {
+		n.change(fmt.Sprintf("during-%d", i))
+		most = max(most, liveHeap())
+		state, _ = h.view.State("edge")
+		<-time.After(20 * time.Millisecond) // A neighbour that changes without pause would take what memory there is.
+		switch {
+		case state.Reachability == want || t.Failed():
+			return state, most
+		case most > 2*maxFloodHeap:
+			t.Fatalf("the live heap has %d MiB", most>>20)
+		case time.Now().After(late):
+			t.Fatalf("the member is %s: %s", state.Reachability, state.Message)
+		}
+	}
+}
+
+// A member that sends as much as it can is cut off before it takes the hub's memory, and harms no other.
+func TestAFloodCutsOffItsMemberOnly(t *testing.T) {
+	page := bundleJSON(t, "NAME", 200)
+	named := func(i int) string { return strings.Replace(page, `"name":"NAME"`, fmt.Sprintf(`"name":"b%d"`, i), 1) }
+	small := bundleJSON(t, "NAME", 0)
+	cases := map[string]struct {
+		watch func(*stream)
+		want  string
+	}{
+		"an initial list that does not end": {func(s *stream) {
+			for i := 0; s.send("ADDED", named(i)); i++ {
+			}
+		}, "resources, and may hold 100000 resources"},
+		"endless events after the list": {func(s *stream) {
+			s.complete()
+			for i := 0; s.send("ADDED", named(i)); i++ {
+			}
+		}, "resources, and may hold 100000 resources"},
+		"endless empty bundles": {func(s *stream) {
+			s.complete()
+			for i := 0; s.send("ADDED", strings.Replace(small, `"name":"NAME"`, fmt.Sprintf(`"name":"b%d"`, i), 1)); i++ {
+			}
+		}, "bundles, and may hold 10000 bundles"},
+		"a list that repeats": {func(s *stream) {
+			for s.send("ADDED", small) {
+			}
+		}, "it has not ended a list after 10000 events"},
+		"huge names": {func(s *stream) {
+			huge := strings.Repeat("x", 1<<20)
+			for i := 0; s.send("ADDED", strings.Replace(small, `"name":"NAME"`, fmt.Sprintf(`"name":"%s%d"`, huge, i), 1)); i++ {
+			}
+		}, "MiB, and may hold 100.0 MiB"},
+		"an event that does not end": {func(s *stream) {
+			s.complete()
+			_, _ = s.buffer.WriteString(`{"type":"ADDED","object":{"kind":"`)
+			for s.ctx.Err() == nil {
+				if _, err := s.buffer.WriteString("no end is to be seen, "); err != nil {
+					return
+				}
+			}
+		}, "the server's event has more than 4194304 bytes"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			goruntime.GC() // What other tests have left is nobody's fault here.
+			h, stop := newFloodHub(t, generous)
+			defer stop()
+			n := newNeighbour(t, h)
+			engage(h, "edge", serveMember(t, c.watch))
+			state, most := awaitState(t, h, n, OverBudget)
+			if !strings.Contains(state.Message, c.want) {
+				t.Errorf("the state says %q", state.Message)
+			}
+			t.Logf("the live heap had %d MiB: %s", most>>20, state.Message)
+			if most > maxFloodHeap {
+				t.Errorf("the live heap had %d MiB", most>>20)
+			}
+			n.change("after")
+			for _, b := range h.view.All() {
+				if b.Cluster == "edge" && !b.Lost {
+					t.Fatal("a bundle of the member that was cut off is shown as current")
+				}
+			}
+		})
+	}
+}
+
+// A list that never ends and comes drop by drop takes nothing from anybody: nothing of it is taken for true.
+func TestASlowDripIsNotBelieved(t *testing.T) {
+	h, stop := newFloodHub(t, generous)
+	defer stop()
+	n := newNeighbour(t, h)
+	var once sync.Once
+	dripping := make(chan struct{})
+	engage(h, "edge", serveMember(t, func(s *stream) {
+		for i := 0; s.send("ADDED", bundleJSON(t, fmt.Sprintf("b%d", i), 2)); i++ {
+			s.flush()
+			if i == 20 {
+				once.Do(func() { close(dripping) })
+			}
+			select {
+			case <-time.After(5 * time.Millisecond):
+			case <-s.ctx.Done():
+			}
+		}
+	}))
+	<-dripping
+	n.change("during")
+	if state, _ := h.view.State("edge"); state.Answers() || len(h.view.All()) != 2 {
+		t.Errorf("the member is %s, and %d bundles are shown", state.Reachability, len(h.view.All()))
+	}
+}
