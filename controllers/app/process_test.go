@@ -218,21 +218,6 @@ var _ = Describe("healthscope controller", func() {
 			Expect(r.Failure()).To(MatchError(And(ContainSubstring("exit status 1"), MatchRegexp(`healthscope: cannot run the controller: .*`+taken))), flags)
 		}
 	})
-
-	It("ends with an error when there is no API server", func(ctx SpecContext) {
-		dir := GinkgoT().TempDir()
-		address := freeAddress(ctx)
-		kubeconfig := filepath.Join(dir, "kubeconfig")
-		Expect(os.WriteFile(kubeconfig, fmt.Appendf(nil, `apiVersion: v1
-kind: Config
-clusters: [{name: a, cluster: {server: "https://%s"}}]
-contexts: [{name: a, context: {cluster: a}}]
-current-context: a
-`, address), 0o600)).To(Succeed())
-		p := launch(dir, program, "controller", "--kubeconfig", kubeconfig, "--config", configuration(dir, "metrics: {bindAddress: '0'}\n"), "--health-probe-bind-address", "0")
-		Expect(p.ExitsWithin(patience)).To(BeTrue())
-		Expect(p.Failure()).To(MatchError(And(ContainSubstring("exit status 1"), MatchRegexp(`healthscope: cannot run the controller: .*`+address))))
-	})
 })
 
 var _ = Describe("healthscope monitor", func() {

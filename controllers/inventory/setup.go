@@ -28,6 +28,7 @@ import (
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/controllers/leading"
 	"github.com/healthscope/healthscope/controllers/scope"
 	"github.com/healthscope/healthscope/controllers/tracing"
 )
@@ -46,6 +47,8 @@ type Options struct {
 	Registry *scope.Registry
 	// Metrics receives the metrics of the inventory.
 	Metrics prometheus.Registerer
+	// Leading is open while this replica leads. Nil means that the manager knows.
+	Leading *leading.Gate
 	// Spans makes spans of reconciles and of requests to A&AI. Nil means that there are none.
 	Spans trace.TracerProvider
 }
@@ -131,6 +134,7 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 		Client:    i.client, Resync: time.Duration(*i.options.Config.ResyncSeconds) * time.Second, Plan: PlanOptions(i.options.Config, i.mapping),
 		Audit: func(w sync.Written) { audit(logger, w) }, AuditStatus: func(w sync.WrittenStatus) { auditStatus(logger, w) },
 	})
+	i.options.Leading.Subscribe(func(leads bool) { i.leads(syncer, leads) })
 	scopes := &scopeList{reader: mgr.GetClient(), exists: i.scopeExists}
 	if err := mgr.Add(manager.RunnableFunc(i.closeAtEnd)); err != nil {
 		return errors.Wrap(err, "cannot add the end of the inventory")
@@ -157,11 +161,25 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 			},
 		}))).
 		WithOptions(workers[aai.Tenant]()).
-		Complete(tracing.Reconciler(i.options.Spans, "inventory", func(t aai.Tenant) tracing.Subject { return tracing.Subject{Name: t.String()} }, tenants))
+		Complete(leading.Reconciler(i.options.Leading, tracing.Reconciler(i.options.Spans, "inventory", func(t aai.Tenant) tracing.Subject { return tracing.Subject{Name: t.String()} }, tenants)))
 	if err != nil {
 		return errors.Wrap(err, "cannot set up the inventory controller")
 	}
 	return i.setupModules(mgr, syncer, scopes)
+}
+
+// leads is told when a term of this replica begins and ends. What A&AI holds may be the work of another one after that, so a term begins as the program does, with nothing known of A&AI.
+func (i *Inventory) leads(syncer *sync.Syncer, leads bool) {
+	if !leads {
+		i.index.rest()
+		return
+	}
+	syncer.ForgetAll()
+	i.forgetAll()
+	i.index.resume()
+	if i.modules != nil {
+		i.modules.allChanged()
+	}
 }
 
 // setupModules adds to a manager what keeps the operational-status of modules, if that is wanted.
@@ -184,7 +202,7 @@ func (i *Inventory) setupModules(mgr ctrl.Manager, syncer *sync.Syncer, scopes *
 			},
 		}))).
 		WithOptions(workers[vnf]()).
-		Complete(tracing.Reconciler(i.options.Spans, "inventory-modules", func(v vnf) tracing.Subject { return tracing.Subject{Name: string(v)} }, r))
+		Complete(leading.Reconciler(i.options.Leading, tracing.Reconciler(i.options.Spans, "inventory-modules", func(v vnf) tracing.Subject { return tracing.Subject{Name: string(v)} }, r)))
 	return errors.Wrap(err, "cannot set up the controller of modules")
 }
 

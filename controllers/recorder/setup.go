@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/controllers/leading"
 	"github.com/healthscope/healthscope/controllers/tracing"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
@@ -37,6 +38,8 @@ type Options struct {
 	Lease types.NamespacedName
 	// Registry receives the metrics.
 	Registry prometheus.Registerer
+	// Leading is open while this replica leads. Nil means that the manager knows.
+	Leading *leading.Gate
 	// Spans makes spans of reconciles. Nil means that there are none.
 	Spans trace.TracerProvider
 	// Clock tells the time. The default is the machine's.
@@ -64,7 +67,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			MaxConcurrentReconciles: concurrency,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[appcontext.Place](minPause, maxPause),
 		}).
-		Complete(tracing.Reconciler(o.Spans, "recorder", subjectOf, r))
+		Complete(leading.Reconciler(o.Leading, tracing.Reconciler(o.Spans, "recorder", subjectOf, r)))
 	return errors.Wrap(err, "cannot set up the recorder")
 }
 
