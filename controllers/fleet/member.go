@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+
+	"github.com/healthscope/healthscope/healthscope"
 )
 
 // member is a cluster of the fleet. One goroutine does everything that concerns it, so that no cluster waits for another one.
@@ -287,6 +289,7 @@ func (m *member) assess() {
 	if m.trouble != "" {
 		state.Message = join(v.message, m.trouble)
 	}
+	state.Message, state.Maintenance = healthscope.Clean(state.Message), healthscope.Clean(state.Maintenance)
 	if state.Reachable() != m.state.Reachable() {
 		state.Since = now
 	}
