@@ -358,7 +358,7 @@ func (g *gatherer) expected(app *gatheredApp) {
 		nowhere := found.empty()
 		for _, cluster := range g.scope.Spec.ExpectedClusters {
 			missing := found.nothing && g.saidMissing(app.name, bundleResult(cluster, g.scope.Namespace, found.ref.Name).Key)
-			if nowhere || missing || !app.isIn(cluster) {
+			if nowhere || missing || !app.isIn(cluster) || app.name == "" && !found.isIn(cluster) {
 				found.results = append(found.results, g.expectedIn(cluster, found.ref.Name, fmt.Sprintf("ResourceBundleState %q", found.ref.Name)))
 			}
 		}
@@ -371,6 +371,11 @@ func (g *gatherer) expected(app *gatheredApp) {
 			g.add(app, bundleReference(app.name, cluster), g.expectedIn(cluster, app.name, "a bundle of the app"))
 		}
 	}
+}
+
+// isIn says whether something has been found in a cluster, or is said of it.
+func (s *finding) isIn(cluster string) bool {
+	return slices.Contains(s.clusters, cluster) || slices.ContainsFunc(s.results, func(r healthscope.Result) bool { return r.Cluster == cluster })
 }
 
 // isIn says whether the app has a bundle in a cluster.
