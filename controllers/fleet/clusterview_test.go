@@ -36,6 +36,7 @@ func TestBundlesShowWhatCanBeKnown(t *testing.T) {
 		Forbidden:      {"Unknown ClusterForbidden", "Unknown ClusterForbidden"},
 		MonitorMissing: {"Unknown MonitorMissing", "Ready"},
 		MonitorStale:   {"Unknown MonitorStale", "Ready"},
+		OverBudget:     {"Unknown ClusterOverBudget", "Unknown ClusterOverBudget"},
 		Refused:        {"", ""},
 	}
 	if got, want := slices.Sorted(maps.Keys(cases)), slices.Sorted(slices.Values(Reachabilities())); !slices.Equal(got, want) {
