@@ -136,7 +136,10 @@ func sightingOf(cluster string, state healthscope.State, whole bool) Sighting {
 // fixtures are contexts and clusters of the tests.
 func fixtures(t testing.TB) (*memoryContexts, memoryClusters) {
 	t.Helper()
-	autumn := etcdKeys{}.
+	autumn := etcdKeys{
+		"/context/" + autumnID + "/meta/":                                  `{"CompositeProfile":"small"}`,
+		"/context/" + autumnID + "/app/web/cluster/west+away/readystatus/": `"Retrying"`,
+	}.
 		put(autumnID, "web", "west+bonn", "web+Deployment", deployment, "Applied", "").
 		put(autumnID, "web", "west+berlin", "web+Deployment", deployment, "Applied", savedWeb).
 		put(autumnID, "web", "west+away", "web+Deployment", deployment, "Applied", "").
@@ -160,9 +163,10 @@ func fixtures(t testing.TB) (*memoryContexts, memoryClusters) {
 	failed := sightingOf("west+bonn", healthscope.Failed, true)
 	failed.Truncated, failed.Unlisted = true, healthscope.Summary{Total: 1, Ready: 1}
 	failed.Members[0].Cause = "Pod web-0: exit code 1"
+	failed.Namespace = "store"
 	return contexts, memoryClusters{
 		seen:      map[[2]string]Sighting{{"west+bonn", autumnID + "-web"}: failed, {"west+lost", autumnID + "-web"}: lost},
-		instances: map[string][]Sighting{"gentle-fox": {failed}, "lost-fox": {lost}},
+		instances: map[string][]Sighting{"gentle-fox": {failed}, "lost-fox": {lost}, "empty-fox": {{}}},
 	}
 }
 
@@ -181,6 +185,7 @@ func requestsForDocuments() map[string]request {
 	broken := NewDocuments(DocumentsOptions{})
 	unread := NewDocuments(DocumentsOptions{Clusters: memoryClusters{unread: []string{"east+tokyo"}, instances: map[string][]Sighting{"gentle-fox": {sightingOf("west+bonn", healthscope.Ready, true)}}}})
 	all := map[string]request{
+		"instance that nobody fills":     {path: instance, target: "/v1/instance/empty-fox/status", want: 200},
 		"group":                          {path: group, want: 200},
 		"group with health":              {path: group, target: autumnURL + "?health=true&type=all", want: 200},
 		"group in detail":                {path: group, target: autumnURL + "?output=full", want: 200},

@@ -49,7 +49,7 @@ func drawContext(t *rapid.T) (model, []string) {
 				put(c+"!@#metaGrp/", strconv.Itoa(rapid.IntRange(0, 12).Draw(t, "group")))
 			}
 			if rapid.Bool().Draw(t, "reported") {
-				put(c+"status/", text.Draw(t, "bundle"))
+				put(c+"status/", text.Filter(func(s string) bool { return s != "" }).Draw(t, "bundle"))
 			}
 			for _, resource := range rapid.SliceOfNDistinct(anyName(), 0, 3, rapid.ID).Draw(t, "resources") {
 				r := c + "resource/" + resource + "/"
