@@ -197,14 +197,6 @@ func (s *Syncer) check(tenant aai.Tenant, wishes map[aai.Key]Wish) error {
 	return nil
 }
 
-// ForgetAll makes the next pass over each tenant, and over the modules of each VNF, begin with nothing known, as the first one did.
-func (s *Syncer) ForgetAll() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clear(s.tenants)
-	clear(s.vnfs)
-}
-
 // memory returns what is remembered about a tenant.
 func (s *Syncer) memory(tenant aai.Tenant) *memory {
 	s.mu.Lock()

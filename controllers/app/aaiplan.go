@@ -84,7 +84,10 @@ func planAAI(ctx context.Context, o *options) (preview inventory.Preview, err er
 	if err != nil {
 		return preview, err
 	}
-	i, err := setupPreview(ctx, mgr, config, checks)
+	if err := scope.CheckReadable(ctx, mgr.GetAPIReader()); err != nil {
+		return preview, err
+	}
+	i, err := setupPreview(mgr, config, checks)
 	if err != nil {
 		return preview, err
 	}
@@ -107,7 +110,7 @@ func planAAI(ctx context.Context, o *options) (preview inventory.Preview, err er
 }
 
 // setupPreview adds to a manager what judges, and returns the inventory that learns of it.
-func setupPreview(ctx context.Context, mgr ctrl.Manager, config *configv1alpha1.Configuration, checks rules.UserRules) (*inventory.Inventory, error) {
+func setupPreview(mgr ctrl.Manager, config *configv1alpha1.Configuration, checks rules.UserRules) (*inventory.Inventory, error) {
 	view, objects, err := setupFleet(mgr, config, checks)
 	if err != nil {
 		return nil, err
@@ -119,7 +122,7 @@ func setupPreview(ctx context.Context, mgr ctrl.Manager, config *configv1alpha1.
 	if err != nil {
 		return nil, err
 	}
-	return i, scope.Setup(ctx, mgr, scope.Options{View: view, Objects: objects, Registry: registry, Policy: policyOf(config.Policy)})
+	return i, scope.Setup(mgr, scope.Options{View: view, Objects: objects, Registry: registry, Policy: policyOf(config.Policy)})
 }
 
 // newReadingManager returns a manager that can write nothing.

@@ -44,6 +44,9 @@ func (c *cachedScopes) current() error {
 	if state, silent := c.view.Silence(); silent {
 		return &api.OutageError{Reason: state.Reachability.Reason(), Message: state.Problem(), LastSeen: state.LastSeen}
 	}
+	if unread, problem := c.watch.unread(); unread {
+		return &api.OutageError{Reason: healthscope.ReasonNotSynced, Message: "HealthScopes have not been read yet: " + cmp.Or(problem, "the API server has not answered")}
+	}
 	if since, problem := c.watch.outage(time.Now()); !since.IsZero() {
 		return &api.OutageError{Reason: healthscope.ReasonNotSynced, Message: "HealthScopes cannot be watched: " + cmp.Or(problem, "the watch has ended, and is being resumed"), LastSeen: since}
 	}

@@ -3,30 +3,30 @@ package app
 import (
 	"context"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel/trace"
-	"k8s.io/apimachinery/pkg/util/uuid"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/inventory"
-	"github.com/healthscope/healthscope/controllers/leading"
 	"github.com/healthscope/healthscope/controllers/pruning"
 	"github.com/healthscope/healthscope/controllers/scope"
 )
-
-// lockPeriod is how often the manager looks whether this replica has led. That costs nothing.
-const lockPeriod = 200 * time.Millisecond
 
 // controllerLease is the Lease of the one controller that is active.
 const controllerLease = "healthscope-controller"
@@ -36,33 +36,25 @@ func newController() *cobra.Command {
 }
 
 func runController(ctx context.Context, o *options, config *configv1alpha1.Configuration, logger logr.Logger) error {
-	cluster, err := o.restConfig("controller")
-	if err != nil {
-		return err
-	}
-	if err := awaitAPIServer(ctx, cluster, o.probeAddress, logger); err != nil || ctx.Err() != nil {
-		return err
-	}
 	checks := newHealthChecks(config.HealthCheckExprs, logger)
-	watch, gate := &scopeWatch{}, leading.NewGate()
-	mgr, err := newControllerManager(o, config, watch, gate)
+	watch := &scopeWatch{}
+	mgr, err := newControllerManager(o, config, watch)
 	if err != nil {
 		return err
 	}
-	view, objects, err := setupFleet(mgr, config, checks)
+	leader, err := newTerms(mgr, o.leaseNamespace(), controllerLease, logger.WithName("leader"))
+	if err != nil {
+		return err
+	}
+	view, objects, err := setupFleet(electedManager{mgr, leader.elected}, config, checks)
 	if err != nil {
 		return err
 	}
 	if err := metrics.Registry.Register(fleet.NewCollector(view)); err != nil {
 		return errors.Wrap(err, "cannot register metrics")
 	}
-	if err := setupClusters(mgr, o, config, view, gate); err != nil {
-		return err
-	}
-	guard := pruning.NewGuard("HealthScopes")
-	if err := setupScopes(ctx, mgr, view, objects, guard, checks, config, o.spans, gate); err != nil {
-		return err
-	}
+	checks.Subscribe(objects.Refresh)
+	checks.Subscribe(view.Refresh)
 	if err := o.addHealthChecks(mgr, checks, config, logger); err != nil {
 		return err
 	}
@@ -73,71 +65,127 @@ func runController(ctx context.Context, o *options, config *configv1alpha1.Confi
 	if store != nil {
 		defer func() { _ = store.Close() }() // Nothing uses it any more.
 	}
-	if err := setupRecorder(mgr, o, config, view, store, gate); err != nil {
+	if err := addStatusAPI(mgr, config, view, checks, store, watch, logger.WithName("api")); err != nil {
 		return err
 	}
-	if err := addStatusAPI(mgr, config, view, checks, store, watch, logger.WithName("api")); err != nil {
+	guard := pruning.NewGuard("HealthScopes")
+	leader.setup = func(_ context.Context, t *term) error {
+		return errors.Join(
+			setupClusters(t, o, config, view),
+			setupScopes(t, view, objects, guard, checks, config, o.spans),
+			setupRecorder(t, o, config, view, store),
+		)
+	}
+	if err := addLeader(mgr, leader, config, logger); err != nil {
 		return err
 	}
 	if err := addProbes(mgr, func(*http.Request) error { return errors.Join(view.Ready(), guard.Ready()) }); err != nil {
 		return err
 	}
 	logger.Info("Starting the controller", "version", Version(), "cluster", config.ClusterName)
-	return startLeading(ctx, mgr, o, gate)
+	return mgr.Start(ctx)
 }
 
-// startLeading runs a manager, and takes part in the election of a leader for as long as it runs. When the Lease is lost the
-// program goes on: what it serves, and what it knows of other clusters, does not depend on it.
-func startLeading(ctx context.Context, mgr ctrl.Manager, o *options, gate *leading.Gate) error {
-	host, err := os.Hostname()
-	if err != nil {
-		return errors.Wrap(err, "cannot name this replica")
+// addLeader adds to a manager the terms of the leader, and the proof that scopes can be read at all.
+func addLeader(mgr ctrl.Manager, leader *terms, config *configv1alpha1.Configuration, logger logr.Logger) error {
+	if config.Inventory != nil {
+		if err := leader.handlers.serve(mgr, inventory.LettersPath); err != nil {
+			return err
+		}
 	}
-	identity := resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}
-	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, o.leaseNamespace(), controllerLease, identity, rest.AddUserAgent(mgr.GetConfig(), "leader-election"), leading.RenewDeadline)
-	if err != nil {
-		return errors.Wrap(err, "cannot make the client for the Lease")
-	}
-	election, stop := context.WithCancel(context.WithoutCancel(ctx)) // The Lease is given back when nothing needs it any more.
-	defer stop()
-	ended := make(chan error, 1)
-	go func() { ended <- gate.Run(election, lock, controllerLease) }()
-	err = mgr.Start(ctx)
-	stop()
-	return errors.Join(err, <-ended)
+	readable := everywhere(func(ctx context.Context) error { return awaitScopes(ctx, mgr.GetAPIReader(), logger) })
+	return errors.Wrap(errors.Join(mgr.Add(readable), mgr.Add(leader)), "cannot add what the leader runs")
 }
 
-func newControllerManager(o *options, config *configv1alpha1.Configuration, watch *scopeWatch, gate *leading.Gate) (ctrl.Manager, error) {
+// scopesPause is how long the program waits before it asks again whether scopes can be read.
+const scopesPause = 5 * time.Second
+
+// awaitScopes asks whether scopes can be read until there is an answer. Without their CRD or the right to read them it
+// fails: a controller that waits for these in silence helps nobody. An API server that gives no answer is waited for.
+func awaitScopes(ctx context.Context, reader client.Reader, logger logr.Logger) error {
+	problem := ""
+	err := wait.PollUntilContextCancel(ctx, scopesPause, true, func(ctx context.Context) (bool, error) {
+		err := scope.CheckReadable(ctx, reader)
+		if err == nil || scope.IsUnreadable(err) {
+			return true, err
+		}
+		if ctx.Err() == nil && err.Error() != problem {
+			problem = err.Error()
+			logger.Info("The API server gives no answer; waiting for it", "problem", problem)
+		}
+		return false, nil
+	})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// electedManager is a manager that does not elect by itself.
+type electedManager struct {
+	ctrl.Manager
+
+	elected <-chan struct{}
+}
+
+// Elected implements manager.Manager.
+func (m electedManager) Elected() <-chan struct{} { return m.elected }
+
+func newControllerManager(o *options, config *configv1alpha1.Configuration, watch *scopeWatch) (ctrl.Manager, error) {
 	options, err := o.managerOptions(controllerLease)
 	if err != nil {
 		return nil, err
 	}
-	options.LeaderElectionResourceLockInterface, options.RetryPeriod = gate.Lock(), new(lockPeriod)
+	// The program outlives its Lease, and makes its controllers anew in each term.
+	options.LeaderElection, options.Controller.SkipNameValidation = false, new(true)
+	options.MapperProvider = knownKinds
 	options.Cache = cache.Options{DefaultTransform: scope.KeepWriters, NewInformer: watch.newInformer}
 	return newMetricsManager(o, &config.Metrics, options, "controller")
 }
 
+// knownKinds returns a mapper of the kinds that the controller reads and writes in the hub's own API server. It knows them
+// without asking: the API server may be away when the program starts, and a mapper's questions do not end with a context.
+func knownKinds(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []schema.GroupVersionKind{
+		corev1alpha2.GroupVersion.WithKind(corev1alpha2.HealthScopeKind),
+		corev1.SchemeGroupVersion.WithKind("ConfigMap"), corev1.SchemeGroupVersion.WithKind("Secret"),
+		coordinationv1.SchemeGroupVersion.WithKind("Lease"),
+	} {
+		mapper.Add(kind, meta.RESTScopeNamespace)
+	}
+	return mapper, nil
+}
+
 // setupScopes adds the scope controller, its metrics, and the inventory where one is configured.
-func setupScopes(ctx context.Context, mgr ctrl.Manager, view *fleet.View, objects *fleet.Objects, guard *pruning.Guard, checks *healthChecks, config *configv1alpha1.Configuration, spans trace.TracerProvider, gate *leading.Gate) error {
-	checks.Subscribe(objects.Refresh)
-	checks.Subscribe(view.Refresh)
+func setupScopes(t *term, view *fleet.View, objects *fleet.Objects, guard *pruning.Guard, checks *healthChecks, config *configv1alpha1.Configuration, spans trace.TracerProvider) error {
 	registry := scope.NewRegistry()
-	if err := metrics.Registry.Register(leading.Collector(gate, scope.NewCollector(registry))); err != nil {
+	if err := t.Register(scope.NewCollector(registry)); err != nil {
 		return errors.Wrap(err, "cannot register metrics")
 	}
-	o := scope.Options{View: view, Objects: objects, Registry: registry, Policy: policyOf(config.Policy), Guard: guard, HealthChecks: checks, Spans: spans, Leading: gate}
+	o := scope.Options{View: view, Objects: objects, Registry: registry, Policy: policyOf(config.Policy), Guard: guard, HealthChecks: termChecks{checks, t}, Spans: spans}
 	if config.Inventory != nil {
 		i, err := inventory.New(inventory.Options{
-			Config: config.Inventory, LabelKeys: config.Monitor.AllowedLabels, TrustedNamespaces: config.Monitor.TrustedNamespaces, View: view, Registry: registry, Metrics: metrics.Registry,
-			Spans: spans, Leading: gate,
+			Config: config.Inventory, LabelKeys: config.Monitor.AllowedLabels, TrustedNamespaces: config.Monitor.TrustedNamespaces, View: view, Registry: registry, Metrics: t,
+			Spans: spans,
 		})
 		if err != nil {
 			return err
 		}
-		if err := i.Setup(mgr); err != nil {
+		if err := i.Setup(t); err != nil {
 			return err
 		}
 		o.Inventory, o.InventoryChanged = i, i.Subscribe
 	}
-	return scope.Setup(ctx, mgr, o)
+	return scope.Setup(t, o)
 }
+
+// termChecks are the health checks as those subscribe to them who live for a term.
+type termChecks struct {
+	*healthChecks
+
+	term *term
+}
+
+// Subscribe calls changed, for as long as the term lasts, whenever other expressions are in force.
+func (c termChecks) Subscribe(changed func()) { c.term.onEnd(c.subscribe(changed)) }

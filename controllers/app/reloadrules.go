@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -31,7 +32,8 @@ type healthChecks struct {
 	compiled atomic.Pointer[compiledChecks]
 
 	mu      sync.Mutex
-	changed []func()
+	changed map[int]func()
+	next    int
 }
 
 // compiledChecks are expressions and what is wrong with them.
@@ -43,7 +45,7 @@ type compiledChecks struct {
 
 // newHealthChecks compiles the expressions that the program starts with.
 func newHealthChecks(exprs []configv1alpha1.HealthCheckExpr, logger logr.Logger) *healthChecks {
-	h := &healthChecks{logger: logger}
+	h := &healthChecks{logger: logger, changed: map[int]func(){}}
 	h.use(exprs)
 	return h
 }
@@ -56,7 +58,7 @@ func (h *healthChecks) use(exprs []configv1alpha1.HealthCheckExpr) {
 		h.logger.Error(problems[i], "A health check is left out; the others count")
 	}
 	h.mu.Lock()
-	changed := slices.Clone(h.changed)
+	changed := slices.Collect(maps.Values(h.changed))
 	h.mu.Unlock()
 	for _, tell := range changed {
 		tell()
@@ -64,10 +66,20 @@ func (h *healthChecks) use(exprs []configv1alpha1.HealthCheckExpr) {
 }
 
 // Subscribe calls changed whenever other expressions are in force.
-func (h *healthChecks) Subscribe(changed func()) {
+func (h *healthChecks) Subscribe(changed func()) { h.subscribe(changed) }
+
+// subscribe is Subscribe until cancel is called.
+func (h *healthChecks) subscribe(changed func()) (cancel func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.changed = append(h.changed, changed)
+	id := h.next
+	h.next++
+	h.changed[id] = changed
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.changed, id)
+	}
 }
 
 // Problem says for people which rules cannot be used; it is empty when all can.

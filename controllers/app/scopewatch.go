@@ -25,7 +25,9 @@ const (
 type scopeWatch struct {
 	mu sync.Mutex
 	// open says that there is a watch, since resumed; lost is when there was one last that told of changes, and problem why there is none.
-	open          bool
+	open bool
+	// read says that there was a watch once.
+	read          bool
 	resumed, lost time.Time
 	problem       string
 }
@@ -50,9 +52,17 @@ func (w *scopeWatch) outage(now time.Time) (since time.Time, problem string) {
 	}
 }
 
+// unread reports whether scopes have not been read yet, and why, as far as that is known.
+func (w *scopeWatch) unread() (unread bool, problem string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.read, w.problem
+}
+
 func (w *scopeWatch) begun() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.read = true
 	w.open, w.resumed, w.problem = true, time.Now(), ""
 }
 

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/healthscope/healthscope/controllers/fleet"
-	"github.com/healthscope/healthscope/controllers/leading"
 )
 
 const (
@@ -41,8 +40,6 @@ type Publisher struct {
 	namespace string
 	lease     ObjectName
 	logger    logr.Logger
-	// leading is open while this replica leads.
-	leading *leading.Gate
 }
 
 // NewPublisher returns a publisher that reads, without a cache, and writes the
@@ -64,22 +61,9 @@ func (p *Publisher) Start(ctx context.Context) error {
 		}
 	})
 	defer cancel()
-	for ctx.Err() == nil {
-		term, end, err := p.leading.Wait(ctx)
-		if err != nil {
-			return nil //nolint:nilerr // The program is stopping.
-		}
-		p.serve(term, changed)
-		end()
-	}
-	return nil
-}
-
-// serve publishes at once, for another may have led meanwhile, and whenever something has changed, until ctx ends.
-func (p *Publisher) serve(ctx context.Context, changed <-chan struct{}) {
 	for pause := publishPause; ; {
 		if !wait(ctx, pause) {
-			return
+			return nil
 		}
 		if err := p.publish(ctx); err != nil {
 			p.logger.Error(err, "Cannot publish the states of clusters", "retryIn", min(2*pause, maxPublishPause).String())
@@ -90,7 +74,7 @@ func (p *Publisher) serve(ctx context.Context, changed <-chan struct{}) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return
+			return nil
 		}
 	}
 }

@@ -24,7 +24,6 @@ import (
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
-	"github.com/healthscope/healthscope/controllers/leading"
 	"github.com/healthscope/healthscope/controllers/tracing"
 )
 
@@ -56,8 +55,6 @@ type Options struct {
 	Lease types.NamespacedName
 	// Metrics receives the metrics of tokens.
 	Metrics prometheus.Registerer
-	// Leading is open while this replica leads. Nil means that the manager knows.
-	Leading *leading.Gate
 	// Spans makes spans of reconciles. Nil means that there are none.
 	Spans trace.TracerProvider
 	// Clock tells the time. The default is that of the machine.
@@ -71,7 +68,6 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		o.Clock = clock.RealClock{}
 	}
 	publisher := NewPublisher(mgr.GetAPIReader(), mgr.GetClient(), o.States, namespace, o.Lease, mgr.GetLogger().WithName("clusters"))
-	publisher.leading = o.Leading
 	if err := mgr.Add(publisher); err != nil {
 		return errors.Wrap(err, "cannot add the publisher of clusters")
 	}
@@ -89,7 +85,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			MaxConcurrentReconciles: 4,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minPause, maxPause),
 		}).
-		Complete(leading.Reconciler(o.Leading, tracing.Reconciler(o.Spans, "tokens", tracing.Object, r)))
+		Complete(tracing.Reconciler(o.Spans, "tokens", tracing.Object, r))
 	return errors.Wrap(err, "cannot set up the renewal of tokens")
 }
 

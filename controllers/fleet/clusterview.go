@@ -135,6 +135,31 @@ func (v *View) SubscribeClusters(notify func(before, now *ClusterState)) (cancel
 	return subscribe(v, v.watchers, notify)
 }
 
+// Follow is SubscribeClusters and Subscribe for those who need to know what there is already: before anything changes, it
+// tells of each cluster and of each bundle as of one that came.
+func (v *View) Follow(cluster func(before, now *ClusterState), bundle func(Change)) (cancel func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, known := range v.clusters {
+		state := known.state
+		cluster(nil, &state)
+	}
+	for _, byCluster := range v.bundles {
+		for _, b := range byCluster {
+			bundle(Change{New: b})
+		}
+	}
+	clusters, bundles := v.next, v.next+1
+	v.next += 2
+	v.watchers[clusters], v.subscribers[bundles] = cluster, bundle
+	return func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		delete(v.watchers, clusters)
+		delete(v.subscribers, bundles)
+	}
+}
+
 func subscribe[F any](v *View, to map[int]F, notify F) (cancel func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

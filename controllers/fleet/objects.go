@@ -102,10 +102,19 @@ func NewObjects(allowedLabels []string, user rules.UserRules) *Objects {
 	}
 }
 
-// Start runs the watches until ctx ends, and calls notify for what changes.
+// Start runs the watches until ctx ends, and calls notify for what changes. When it is called again, after that, it
+// begins with what is wanted from then on.
 func (o *Objects) Start(ctx context.Context, notify Notify) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.ctx != nil {
+		for _, w := range o.kinds {
+			w.stop()
+		}
+		clear(o.kinds)
+		clear(o.wants)
+		clear(o.users)
+	}
 	o.ctx, o.notify = ctx, notify
 	for kind := range o.users {
 		o.ensure(kind) //nolint:contextcheck // It uses the context that is kept.

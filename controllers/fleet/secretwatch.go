@@ -5,9 +5,11 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -25,10 +27,19 @@ type secretWatch struct {
 	news  chan struct{}
 }
 
+// secretMapper knows Secrets without asking the API server, which may be away when the hub starts.
+func secretMapper() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion})
+	for _, kind := range []string{"Secret", "SecretList"} { // A cache of several namespaces asks for the kind of the list, too.
+		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	return mapper
+}
+
 // newSecretWatch prepares to watch the Secrets in a namespace of the manager's cluster.
 func newSecretWatch(mgr ctrl.Manager, scheme *runtime.Scheme, namespace string) (*secretWatch, error) {
 	c, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: scheme, Mapper: mgr.GetRESTMapper(), ReaderFailOnMissingInformer: true,
+		HTTPClient: mgr.GetHTTPClient(), Scheme: scheme, Mapper: secretMapper(), ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {
 			Label:      labels.SelectorFromSet(labels.Set{corev1alpha2.LabelClusterKubeconfig: "true"}),
 			Namespaces: map[string]cache.Config{namespace: {}},

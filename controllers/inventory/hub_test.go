@@ -231,7 +231,7 @@ func (l *lab) start(change ...func(*wiretap)) *hub {
 	Expect(i.Setup(mgr)).To(Succeed())
 	h.Inventory = i
 	ctx, cancel := suite.Lasting()
-	Expect(scope.Setup(ctx, mgr, scope.Options{
+	Expect(scope.Setup(mgr, scope.Options{
 		View: view, Objects: objects, Registry: registry, Policy: policy, Inventory: i, InventoryChanged: i.Subscribe,
 	})).To(Succeed())
 	ended := make(chan error, 1)

@@ -104,11 +104,6 @@ func (i *index) onChange(f func(aai.Tenant)) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.changed = f
-	i.wantAll()
-}
-
-// wantAll notes all that is wanted as dirty, unless that was done.
-func (i *index) wantAll() {
 	if i.asked {
 		return
 	}
@@ -116,24 +111,6 @@ func (i *index) wantAll() {
 	for key := range i.claims {
 		i.touch(key)
 	}
-}
-
-// rest notes nothing any more as dirty, for as long as nobody takes it away.
-func (i *index) rest() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.asked = false
-	clear(i.dirty)
-	clear(i.contested)
-	clear(i.rivals)
-}
-
-// resume notes all that is wanted, and asks for every tenant: what is not wanted any more may be in any.
-func (i *index) resume() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.wantAll()
-	i.allChanged()
 }
 
 // scopeExists notes a scope that exists, or exists in another generation.

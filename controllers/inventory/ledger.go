@@ -103,14 +103,6 @@ func (l *Ledger) put(tenant aai.Tenant, r sync.Report, v verdict, rivals []types
 	tell(changed, notify)
 }
 
-// forgetAll forgets how far everything is.
-func (l *Ledger) forgetAll() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	clear(l.tenants)
-	clear(l.vnfs)
-}
-
 // tell tells those who want to know that Report's answer has changed for scopes.
 func tell(changed []types.NamespacedName, notify []func(types.NamespacedName)) {
 	for _, name := range changed {

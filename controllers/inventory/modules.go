@@ -59,15 +59,6 @@ func (i *moduleIndex) onChange(f func(vnf)) {
 	i.changed = f
 }
 
-// allChanged asks for every VNF.
-func (i *moduleIndex) allChanged() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for v := range i.by {
-		i.changed(v)
-	}
-}
-
 // scopeExists notes a scope that exists. One that has not been judged yet may make the modules that it names worse.
 func (i *moduleIndex) scopeExists(name types.NamespacedName, spec *corev1alpha2.HealthScopeSpec) {
 	i.mu.Lock()

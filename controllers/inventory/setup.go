@@ -28,7 +28,6 @@ import (
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
-	"github.com/healthscope/healthscope/controllers/leading"
 	"github.com/healthscope/healthscope/controllers/scope"
 	"github.com/healthscope/healthscope/controllers/tracing"
 )
@@ -47,8 +46,6 @@ type Options struct {
 	Registry *scope.Registry
 	// Metrics receives the metrics of the inventory.
 	Metrics prometheus.Registerer
-	// Leading is open while this replica leads. Nil means that the manager knows.
-	Leading *leading.Gate
 	// Spans makes spans of reconciles and of requests to A&AI. Nil means that there are none.
 	Spans trace.TracerProvider
 }
@@ -62,9 +59,11 @@ type Inventory struct {
 	// modules is nil when the operational-status of modules is nobody's business.
 	modules  *moduleIndex
 	requests requestMetrics
+	// unfollow ends what the view is followed by.
+	unfollow func()
 }
 
-// New returns an inventory that does nothing before Setup. It must be made before View and Registry learn anything.
+// New returns an inventory that does nothing before Setup. It must be made before Registry learns anything.
 func New(o Options) (*Inventory, error) {
 	requests := newRequestMetrics()
 	c, err := NewClient(o.Config, requests.observe, o.Spans)
@@ -91,8 +90,7 @@ func New(o Options) (*Inventory, error) {
 			i.gone(name)
 		}
 	})
-	o.View.Subscribe(x.bundleChanged)
-	o.View.SubscribeClusters(x.clusterChanged)
+	i.unfollow = o.View.Follow(x.clusterChanged, x.bundleChanged)
 	return i, nil
 }
 
@@ -134,7 +132,6 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 		Client:    i.client, Resync: time.Duration(*i.options.Config.ResyncSeconds) * time.Second, Plan: PlanOptions(i.options.Config, i.mapping),
 		Audit: func(w sync.Written) { audit(logger, w) }, AuditStatus: func(w sync.WrittenStatus) { auditStatus(logger, w) },
 	})
-	i.options.Leading.Subscribe(func(leads bool) { i.leads(syncer, leads) })
 	scopes := &scopeList{reader: mgr.GetClient(), exists: i.scopeExists}
 	if err := mgr.Add(manager.RunnableFunc(i.closeAtEnd)); err != nil {
 		return errors.Wrap(err, "cannot add the end of the inventory")
@@ -161,25 +158,11 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 			},
 		}))).
 		WithOptions(workers[aai.Tenant]()).
-		Complete(leading.Reconciler(i.options.Leading, tracing.Reconciler(i.options.Spans, "inventory", func(t aai.Tenant) tracing.Subject { return tracing.Subject{Name: t.String()} }, tenants)))
+		Complete(tracing.Reconciler(i.options.Spans, "inventory", func(t aai.Tenant) tracing.Subject { return tracing.Subject{Name: t.String()} }, tenants))
 	if err != nil {
 		return errors.Wrap(err, "cannot set up the inventory controller")
 	}
 	return i.setupModules(mgr, syncer, scopes)
-}
-
-// leads is told when a term of this replica begins and ends. What A&AI holds may be the work of another one after that, so a term begins as the program does, with nothing known of A&AI.
-func (i *Inventory) leads(syncer *sync.Syncer, leads bool) {
-	if !leads {
-		i.index.rest()
-		return
-	}
-	syncer.ForgetAll()
-	i.forgetAll()
-	i.index.resume()
-	if i.modules != nil {
-		i.modules.allChanged()
-	}
 }
 
 // setupModules adds to a manager what keeps the operational-status of modules, if that is wanted.
@@ -202,7 +185,7 @@ func (i *Inventory) setupModules(mgr ctrl.Manager, syncer *sync.Syncer, scopes *
 			},
 		}))).
 		WithOptions(workers[vnf]()).
-		Complete(leading.Reconciler(i.options.Leading, tracing.Reconciler(i.options.Spans, "inventory-modules", func(v vnf) tracing.Subject { return tracing.Subject{Name: string(v)} }, r)))
+		Complete(tracing.Reconciler(i.options.Spans, "inventory-modules", func(v vnf) tracing.Subject { return tracing.Subject{Name: string(v)} }, r))
 	return errors.Wrap(err, "cannot set up the controller of modules")
 }
 
@@ -236,9 +219,10 @@ func auditStatus(logger logr.Logger, w sync.WrittenStatus) {
 	logger.Info("A&AI write")
 }
 
-// closeAtEnd closes the connections to A&AI when the program stops.
+// closeAtEnd closes the connections to A&AI, and follows the view no longer, when the replica stops to lead.
 func (i *Inventory) closeAtEnd(ctx context.Context) error {
 	<-ctx.Done()
+	i.unfollow()
 	i.client.Close()
 	return nil
 }

@@ -51,22 +51,3 @@ func TestAStandbyKeepsWhatThereIsAndNotAllThatEverWas(t *testing.T) {
 		t.Errorf("who leads at last is told of %d resources, and %d times of a tenant, want %d", got, told, resources)
 	}
 }
-
-func TestWhoLeadsAgainIsToldOfAllThatIsWanted(t *testing.T) {
-	i := askedIndex(options(), configv1alpha1.SelectAll, judgedScopes{}, nil)
-	told := map[aai.Tenant]int{}
-	i.onChange(func(tenant aai.Tenant) { told[tenant]++ })
-	b := &fleet.Bundle{BundleKey: fleet.BundleKey{Cluster: "edge", Namespace: "shop", Name: "1-web"}, Observed: true}
-	b.Members = []healthscope.Member{member("shop", "a", healthscope.Ready), member("shop", "b", healthscope.Ready)}
-	i.bundleChanged(fleet.Change{New: b})
-	i.rest()
-	i.bundleChanged(fleet.Change{Old: b, New: &fleet.Bundle{BundleKey: b.BundleKey, Observed: true, Members: b.Members[:1]}})
-	if got := i.noted(); got != 0 {
-		t.Errorf("who leads no more keeps %d resources that have changed", got)
-	}
-	clear(told)
-	i.resume()
-	if got := i.noted(); got != 1 || told[tenant] == 0 || told[shed] == 0 {
-		t.Errorf("who leads again is told of %d resources, and of tenants %v; want 1 and all", got, told)
-	}
-}

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/healthscope/healthscope/controllers/fleet"
-	"github.com/healthscope/healthscope/controllers/leading"
 	"github.com/healthscope/healthscope/controllers/tracing"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
@@ -38,8 +37,6 @@ type Options struct {
 	Lease types.NamespacedName
 	// Registry receives the metrics.
 	Registry prometheus.Registerer
-	// Leading is open while this replica leads. Nil means that the manager knows.
-	Leading *leading.Gate
 	// Spans makes spans of reconciles. Nil means that there are none.
 	Spans trace.TracerProvider
 	// Clock tells the time. The default is the machine's.
@@ -67,7 +64,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			MaxConcurrentReconciles: concurrency,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[appcontext.Place](minPause, maxPause),
 		}).
-		Complete(leading.Reconciler(o.Leading, tracing.Reconciler(o.Spans, "recorder", subjectOf, r)))
+		Complete(tracing.Reconciler(o.Spans, "recorder", subjectOf, r))
 	return errors.Wrap(err, "cannot set up the recorder")
 }
 

@@ -71,7 +71,7 @@ func start(change ...func(*settings)) *controller {
 	Expect(err).NotTo(HaveOccurred())
 	c.view = view
 	ctx, cancel := suite.Lasting()
-	Expect(scope.Setup(ctx, c.mgr, scope.Options{View: view, Objects: objects, Registry: c.registry, Policy: s.policy, Guard: s.guard})).To(Succeed())
+	Expect(scope.Setup(c.mgr, scope.Options{View: view, Objects: objects, Registry: c.registry, Policy: s.policy, Guard: s.guard})).To(Succeed())
 	c.release = c.Hold(s.held)
 	DeferCleanup(c.release)
 	ended := make(chan error, 1)

@@ -28,7 +28,6 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
-	"github.com/healthscope/healthscope/controllers/leading"
 	"github.com/healthscope/healthscope/controllers/pruning"
 	"github.com/healthscope/healthscope/controllers/tracing"
 	"github.com/healthscope/healthscope/healthscope"
@@ -88,34 +87,36 @@ type Options struct {
 	Guard *pruning.Guard
 	// Policy is the installation's policy in matters of time.
 	Policy healthscope.Policy
-	// Leading is open while this replica leads. Nil means that the manager knows.
-	Leading *leading.Gate
 	// Spans makes spans of reconciles. Nil means that there are none.
 	Spans trace.TracerProvider
 	// Clock tells the time. The default is the machine's.
 	Clock clock.PassiveClock
 }
 
-// probeTimeout is the deadline of finding out whether scopes can be read. Meanwhile nobody is told that the program lives.
-const probeTimeout = 20 * time.Second
+// probeTimeout is the deadline of finding out whether scopes can be read. An API
+// server that takes 10 seconds for an answer needs 40: how they are served is asked for first.
+const probeTimeout = 2 * time.Minute
 
-// Setup adds the HealthScope controller to a manager. It fails when the API server says that scopes
-// cannot be read, for want of their CRD or of rights: a controller that waits for them in silence helps nobody.
-func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+// CheckReadable reports, as an error, why HealthScopes cannot be read.
+func CheckReadable(ctx context.Context, reader client.Reader) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	return errors.Wrap(reader.List(ctx, &corev1alpha2.HealthScopeList{}, client.Limit(1)), "cannot list HealthScopes")
+}
+
+// IsUnreadable reports whether an error of CheckReadable says that the CRD or the right to read HealthScopes is missing,
+// which waiting does not mend.
+func IsUnreadable(err error) bool {
+	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+}
+
+// Setup adds the HealthScope controller to a manager.
+func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
 	if o.Guard == nil {
 		o.Guard = pruning.NewGuard("the HealthScopes")
-	}
-	probe, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	err := mgr.GetAPIReader().List(probe, &corev1alpha2.HealthScopeList{}, client.Limit(1))
-	switch {
-	case meta.IsNoMatchError(err), apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), ctx.Err() != nil:
-		return errors.Wrap(err, "cannot list HealthScopes")
-	case err != nil: // It is back sooner or later, and a program that ends would not be there then.
-		mgr.GetLogger().Error(err, "Cannot list HealthScopes; the controller waits for the API server")
 	}
 	changes := &sources{reader: mgr.GetClient(), indexer: mgr.GetFieldIndexer(), options: o}
 	r := &reconciler{
@@ -123,12 +124,12 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		recorder: mgr.GetEventRecorder("healthscope-controller"), policy: o.Policy, clock: o.Clock,
 		guard: o.Guard, wake: changes.all,
 	}
-	err = ctrl.NewControllerManagedBy(mgr).
+	err := ctrl.NewControllerManagedBy(mgr).
 		Named("healthscope").
 		For(&corev1alpha2.HealthScope{}).
 		WatchesRawSource(source.Func(changes.start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, RateLimiter: pauses()}).
-		Complete(leading.Reconciler(o.Leading, tracing.Reconciler(o.Spans, "healthscope", tracing.Object, r)))
+		Complete(tracing.Reconciler(o.Spans, "healthscope", tracing.Object, r))
 	return errors.Wrap(err, "cannot set up the HealthScope controller")
 }
 

@@ -253,10 +253,14 @@ var _ = Describe("The controller", func() {
 	It("says at once what it lacks to read scopes", func(ctx SpecContext) {
 		stranger := plane.Config()
 		stranger.Impersonate = rest.ImpersonationConfig{UserName: "stranger", Groups: []string{"system:authenticated"}}
-		Expect(scope.Setup(ctx, newManager(settings{config: stranger}), scope.Options{})).To(MatchError(SatisfyAll(
+		err := scope.CheckReadable(ctx, newManager(settings{config: stranger}).GetAPIReader())
+		Expect(scope.IsUnreadable(err)).To(BeTrue())
+		Expect(err).To(MatchError(SatisfyAll(
 			HavePrefix("cannot list HealthScopes: healthscopes.core.oam.dev is forbidden"), ContainSubstring(`"stranger"`))))
 		ended, cancel := context.WithCancel(ctx)
 		cancel()
-		Expect(scope.Setup(ended, newManager(settings{config: accountConfig()}), scope.Options{})).To(MatchError(context.Canceled))
+		err = scope.CheckReadable(ended, newManager(settings{config: accountConfig()}).GetAPIReader())
+		Expect(err).To(MatchError(context.Canceled))
+		Expect(scope.IsUnreadable(err)).To(BeFalse())
 	})
 })
