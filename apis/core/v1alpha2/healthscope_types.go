@@ -34,6 +34,7 @@ type HealthScope struct {
 
 	// spec says what belongs to the scope.
 	// +optional
+	// +kubebuilder:default={}
 	Spec HealthScopeSpec `json:"spec,omitempty"`
 	// status says how healthy it is. It is written by the HealthScope controller, and only when it differs. Before the first time, its observedGeneration is -1, so that nobody takes a scope that has not been judged for one that is as it should be.
 	// +optional
