@@ -114,6 +114,8 @@ type Result struct {
 	Suspended bool
 	// Warning is true when the state is not in doubt, but something deserves attention; Reason says what.
 	Warning bool
+	// Timed is true while Kubernetes itself watches the rollout and says when it has taken too long, so that no other limit is needed.
+	Timed bool
 	// Since is when the object was first seen in State, or when it entered it where the object itself tells: one that never
 	// had a status is without one since its creation. The zero value means that it is not known.
 	Since time.Time
@@ -125,8 +127,6 @@ type Result struct {
 	Replicas *Replicas
 	// ProgressDeadline is how long the workload itself allows for progress; zero when it does not say.
 	ProgressDeadline time.Duration
-	// Timed is true while Kubernetes itself watches the rollout and says when it has taken too long, so that no other limit is needed.
-	Timed bool
 	// Progress is how far the object has got, of an object that counts it; nil for others.
 	Progress *Progress
 	// Progressed is when the object was last seen to get further while it was Pending; zero when it was not.

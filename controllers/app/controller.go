@@ -115,10 +115,10 @@ func awaitScopes(ctx context.Context, reader client.Reader, logger logr.Logger) 
 		}
 		return false, nil
 	})
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil // The program is stopping.
 }
 
 // electedManager is a manager that does not elect by itself.

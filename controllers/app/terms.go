@@ -86,7 +86,7 @@ func (t *terms) compete(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 	case c := <-leading:
-		err = t.lead(ctx, c) //nolint:contextcheck // The term lives in the context of its Lease, and no longer than ctx.
+		err = t.lead(ctx, c)
 	}
 	resign()
 	<-ended
@@ -125,18 +125,19 @@ func (t *terms) lead(ctx, leading context.Context) error {
 
 // stop waits for the end of a term. A term that goes on after its Lease is lost would write beside another leader's; then
 // the program has to end. When ctx ends, the manager's own grace period bounds the wait.
-func (*terms) stop(ctx context.Context, stopped <-chan error) error {
+func (t *terms) stop(ctx context.Context, stopped <-chan error) error {
 	late := time.NewTimer(stopTime)
 	defer late.Stop()
 	select {
-	case <-stopped:
+	case err := <-stopped:
+		t.logger.V(1).Info("The term has ended", "how", err)
 		return nil
 	case <-late.C:
 	}
 	if ctx.Err() == nil {
 		return errors.Errorf("cannot stop leading within %s after the Lease was lost", stopTime)
 	}
-	<-stopped
+	t.logger.V(1).Info("The term has ended", "how", <-stopped)
 	return nil
 }
 

@@ -66,21 +66,35 @@ func (o *Objects) Cause(ctx context.Context, of healthscope.Key, policy healthsc
 	if err != nil || selector == "" {
 		return "", errors.Wrapf(err, "cannot read the selector of %s %q", of.Kind, of.Name)
 	}
-	objects := found.Items[:1]
-	below := []schema.GroupVersionResource{podResource}
-	if of.Kind == "Deployment" {
-		below = append(below, replicaSetResource)
+	objects, err := below(ctx, client, of, selector)
+	if apierrors.IsForbidden(err) {
+		return PodsHint, nil
 	}
-	for _, resource := range below {
+	if err != nil {
+		return "", err
+	}
+	return o.causeAmong(append(objects, found.Items[0]), of, policy, now), nil
+}
+
+// below returns the pods of a workload, and the ReplicaSets of a Deployment.
+func below(ctx context.Context, client dynamic.Interface, of healthscope.Key, selector string) ([]unstructured.Unstructured, error) {
+	var objects []unstructured.Unstructured
+	resources := []schema.GroupVersionResource{podResource}
+	if of.Kind == "Deployment" {
+		resources = append(resources, replicaSetResource)
+	}
+	for _, resource := range resources {
 		list, err := client.Resource(resource).Namespace(of.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: maxPods})
-		switch {
-		case apierrors.IsForbidden(err):
-			return PodsHint, nil
-		case err != nil:
-			return "", errors.Wrapf(err, "cannot list the %s of %s %q", resource.Resource, of.Kind, of.Name)
+		if err != nil {
+			return nil, errors.Wrapf(err, "cannot list the %s of %s %q", resource.Resource, of.Kind, of.Name)
 		}
 		objects = append(objects, list.Items...)
 	}
+	return objects, nil
+}
+
+// causeAmong returns what Judge says of a workload among objects.
+func (o *Objects) causeAmong(objects []unstructured.Unstructured, of healthscope.Key, policy healthscope.Policy, now time.Time) string {
 	results := make([]healthscope.Result, 0, len(objects))
 	for i := range objects {
 		r := rules.Evaluate(&objects[i], rules.Options{User: o.user})
@@ -89,10 +103,10 @@ func (o *Objects) Cause(ctx context.Context, of healthscope.Key, policy healthsc
 	}
 	for _, m := range healthscope.Judge(results, policy, now).Members {
 		if m.Key == of {
-			return m.Cause, nil
+			return m.Cause
 		}
 	}
-	return "", nil
+	return ""
 }
 
 // selectorOf returns the selector of a workload's pods; empty when it has none.

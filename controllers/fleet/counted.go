@@ -23,7 +23,7 @@ import (
 )
 
 // What is held of a bundle, of one of its resources and of an object that scopes refer to, in bytes, without the texts
-// that are theirs alone. TestCostsAreTrue measures it.
+// that are theirs alone.
 const (
 	bundleBytes   = 1536
 	resourceBytes = 768
@@ -202,7 +202,7 @@ func costOfBundle(user rules.UserRules) func(runtime.Object) cost {
 		c := cost{bundles: 1, resources: int64(len(b.Status.Resources)), bytes: bundleBytes + copies*lengths(b.Name, string(b.UID), b.ResourceVersion) + labelBytes(b.Labels)}
 		for i := range b.Status.Resources {
 			r := &b.Status.Resources[i]
-			c.bytes += resourceBytes + lengths(r.Group, r.Version, r.Kind, r.Namespace, r.Name, r.UID, string(r.State), string(r.Reason), r.Message) + labelBytes(r.Labels)
+			c.bytes += resourceBytes + lengths(r.Group, r.Version, r.Kind, r.Namespace, r.Name, r.UID, r.State, r.Reason, r.Message) + labelBytes(r.Labels)
 			if r.Owner != nil {
 				c.bytes += lengths(r.Owner.Name)
 			}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,8 +26,6 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/multicluster-runtime/pkg/clusters"
-
-	coordinationv1 "k8s.io/api/coordination/v1"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
@@ -184,10 +183,10 @@ func newNeighbour(t *testing.T, h *hub) *neighbour {
 	return n
 }
 
-// change changes a bundle and returns how long it takes until it is seen.
-func (n *neighbour) change(name string) time.Duration {
+// change changes a bundle and waits until that is seen.
+func (n *neighbour) change(name string) {
 	n.t.Helper()
-	began, late := time.Now(), time.After(20*time.Second)
+	late := time.After(20 * time.Second)
 	select {
 	case n.changes <- bundleJSON(n.t, name, 2):
 	case <-late:
@@ -197,7 +196,7 @@ func (n *neighbour) change(name string) time.Duration {
 		select {
 		case seen := <-n.seen:
 			if seen == name {
-				return time.Since(began)
+				return
 			}
 		case <-late:
 			state, _ := n.hub.view.State("neighbour")

@@ -117,8 +117,8 @@ func (m *member) run(ctx context.Context) {
 		case <-m.beats:
 		case <-timer:
 		}
-		m.keepWithin(ctx) //nolint:contextcheck // As above.
-		m.assess()        //nolint:contextcheck // As above.
+		m.keepWithin(ctx)
+		m.assess() //nolint:contextcheck // As above.
 	}
 }
 
@@ -168,7 +168,7 @@ func (m *member) adopt(ctx context.Context, w wish) {
 	m.allow(w) //nolint:contextcheck // Watches live longer than this call.
 	m.reopen() // It may be another cluster.
 	m.hangUp(m.next)
-	m.begin(ctx, w) //nolint:contextcheck // As above.
+	m.begin(ctx, w)
 }
 
 // begin begins a connection that is to replace the one in use, or is the first one.

@@ -107,7 +107,9 @@ func (f *flaky) discover(w http.ResponseWriter, path string) {
 
 func (f *flaky) answer(w http.ResponseWriter, object any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(object)
+	if err := json.NewEncoder(w).Encode(object); err != nil {
+		panic(http.ErrAbortHandler)
+	}
 }
 
 func (f *flaky) deployment() map[string]any {

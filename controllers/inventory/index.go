@@ -394,10 +394,3 @@ func (i *index) take(tenant aai.Tenant, clusters []string) news {
 	}
 	return n
 }
-
-// settled says whether every scope that exists has been judged.
-func (i *index) settled() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return len(i.late) == 0
-}

@@ -77,20 +77,8 @@ func TestAnotherControllerThatWritesTheStatusIsNoticed(t *testing.T) {
 			early = r.api.writes
 		}
 	}
-	if late := r.api.writes - early; early > 35 || late > 10 {
-		t.Errorf("%d writes in the first 15 seconds and %d in the rest of five minutes, want one in 30 seconds once it is known", early, late)
-	}
-	if got := len(r.recorder.Events); got != 1 {
-		t.Fatalf("%d events, want 1", got)
-	}
-	if event := <-r.recorder.Events; !strings.Contains(event, "Warning StatusContested") || !strings.Contains(event, `"vela-core" writes the status too`) {
-		t.Errorf("event %q", event)
-	}
-	if err := r.guard.Ready(); err == nil || !strings.Contains(err.Error(), `"shop/vfw" by "vela-core"`) {
-		t.Errorf("readiness says %v", err)
-	}
-	by := r.entry.contest.by(at)
-	s := statusOfContest(r.scope, by)
+	expectContest(t, r, r.api.writes-early, early)
+	s := statusOfContest(r.scope, r.entry.contest.by(at))
 	if c := meta.FindStatusCondition(s.Conditions, corev1alpha2.ConditionStatusContested); c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "vela-core") {
 		t.Errorf("condition %+v", c)
 	}
@@ -110,6 +98,23 @@ func TestAnotherControllerThatWritesTheStatusIsNoticed(t *testing.T) {
 	}
 	if wait := r.write(at.Add(time.Second)); wait != 0 {
 		t.Errorf("after it was turned off a write waits %s", wait)
+	}
+}
+
+// expectContest asserts how often a contested status was written, early and late, and what is said of the contest.
+func expectContest(t *testing.T, r *rivalled, late, early int) {
+	t.Helper()
+	if early > 35 || late > 10 {
+		t.Errorf("%d writes in the first 15 seconds and %d in the rest of five minutes, want one in 30 seconds once it is known", early, late)
+	}
+	if got := len(r.recorder.Events); got != 1 {
+		t.Fatalf("%d events, want 1", got)
+	}
+	if event := <-r.recorder.Events; !strings.Contains(event, "Warning StatusContested") || !strings.Contains(event, `"vela-core" writes the status too`) {
+		t.Errorf("event %q", event)
+	}
+	if err := r.guard.Ready(); err == nil || !strings.Contains(err.Error(), `"shop/vfw" by "vela-core"`) {
+		t.Errorf("readiness says %v", err)
 	}
 }
 

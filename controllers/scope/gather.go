@@ -341,12 +341,6 @@ func (g *gatherer) bundle(app *gatheredApp, b *fleet.Bundle) {
 	g.out.findings = append(g.out.findings, found)
 }
 
-func bundleReference(name, cluster string) corev1alpha2.WorkloadReference {
-	return corev1alpha2.WorkloadReference{
-		APIVersion: k8spluginv1alpha1.GroupVersion.String(), Kind: k8spluginv1alpha1.ResourceBundleStateKind, Name: name, Cluster: cluster,
-	}
-}
-
 // expected adds what is missing in the clusters that an app is expected in:
 // the app's references into every cluster, where the app has no bundle or the
 // reference leads nowhere at all. For an app without such references the missing
@@ -363,9 +357,13 @@ func (g *gatherer) expected(app *gatheredApp) {
 			}
 		}
 	}
-	if len(app.everywhere) > 0 || app.byLabel || app.name == "" || app.selector == nil && len(app.refs) > 0 {
-		return
+	if len(app.everywhere) == 0 && !app.byLabel && app.name != "" && (app.selector != nil || len(app.refs) == 0) {
+		g.expectedByName(app)
 	}
+}
+
+// expectedByName adds what is missing of an app that no reference speaks of.
+func (g *gatherer) expectedByName(app *gatheredApp) {
 	for _, cluster := range g.scope.Spec.ExpectedClusters {
 		if !app.isIn(cluster) {
 			g.add(app, bundleReference(app.name, cluster), g.expectedIn(cluster, app.name, "a bundle of the app"))

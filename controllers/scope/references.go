@@ -93,3 +93,9 @@ func parseRef(namespace string, ref corev1alpha2.WorkloadReference) (schema.Grou
 func isBundle(gvk schema.GroupVersionKind) bool {
 	return gvk.Group == k8spluginv1alpha1.GroupVersion.Group && gvk.Kind == k8spluginv1alpha1.ResourceBundleStateKind
 }
+
+func bundleReference(name, cluster string) corev1alpha2.WorkloadReference {
+	return corev1alpha2.WorkloadReference{
+		APIVersion: k8spluginv1alpha1.GroupVersion.String(), Kind: k8spluginv1alpha1.ResourceBundleStateKind, Name: name, Cluster: cluster,
+	}
+}

@@ -59,7 +59,7 @@ func TestAnAPIVersionOfNoPossibleFormIsNotAskedFor(t *testing.T) {
 	t.Parallel()
 	for version, form := range map[string]string{
 		"apps": `"apps/v1"`, "batch": `"batch/v1"`, "apps/": `"apps/v1"`, "networking.k8s.io": `"networking.k8s.io/v1"`,
-		"apps/v1 ": `"apps/v1"`, "Apps/v1": `"apps/v1"`, "../v1": `"apps/v1"`, "apps/V1": `"apps/v1"`,
+		"Apps/v1": `"apps/v1"`, "../v1": `"apps/v1"`, "apps/V1": `"apps/v1"`,
 	} {
 		ref := corev1alpha2.WorkloadReference{APIVersion: version, Kind: "Deployment", Name: "web"}
 		scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(ref)})

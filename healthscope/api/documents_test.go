@@ -377,25 +377,3 @@ func (r *oneRule) Covers(_, kind string) bool { return r.state != "" && kind == 
 func (r *oneRule) Evaluate(map[string]any) (verdict healthscope.Result, rule string, matched bool) {
 	return healthscope.Result{State: r.state}, "one", r.state != ""
 }
-
-// TestDocumentsForManyCallers asserts that callers at the same time all get the right answer.
-func TestDocumentsForManyCallers(t *testing.T) {
-	h := NewHandler(Options{Documents: manyDocuments(t)})
-	targets := []string{autumnURL, autumnURL + "?output=summary", autumnURL + "?output=detail", networkURL, autumnURL + "?instance=" + goneID}
-	want := map[string]string{}
-	for _, target := range targets {
-		want[target] = get(t, h, target, nil).Body.String()
-	}
-	var group sync.WaitGroup
-	for i := range 20 {
-		group.Go(func() {
-			for n := range 20 {
-				target := targets[(i+n)%len(targets)]
-				if got := get(t, h, target, nil).Body.String(); got != want[target] {
-					t.Errorf("%s: %s, want %s", target, got, want[target])
-				}
-			}
-		})
-	}
-	group.Wait()
-}

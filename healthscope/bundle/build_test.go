@@ -115,7 +115,7 @@ func TestReadyIsTrue(t *testing.T) {
 		"all ready":                          {[]string{service, set}, true, "Ready"},
 		"an owned pod does not count":        {[]string{service, set, pod}, true, "Ready"},
 		"a pod whose owner is not here does": {[]string{service, pod}, false, "Pending"},
-		"nothing there":                      {nil, false, "Ready"},
+		"nothing there":                      {nil, false, "Unknown"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
