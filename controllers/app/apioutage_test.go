@@ -45,7 +45,7 @@ var _ = Describe("the status REST API of a replica whose API server is away", fu
 		id := newGroup(ctx, store, "retail")
 		newBundle(ctx, namespace, id+"-web", "quiet-fox")
 		leader := start(ctx, namespace, "controller") // It stays in touch, and writes what the other one must not miss.
-		Eventually(health(ctx, scope)).Should(Equal("healthy"))
+		Eventually(health(ctx, scope)).Should(Equal("unknown"))
 		proxy, kubeconfig := viaProxy()
 		r := start(ctx, namespace, "controller", "--kubeconfig", kubeconfig)
 		old := r.api
@@ -53,7 +53,7 @@ var _ = Describe("the status REST API of a replica whose API server is away", fu
 		r.configureWithf("clusterName: local+local\napi: {bindAddress: '0', anonymousBindAddress: %q}\nappContext: {endpoints: [%q]}\n", r.api, etcd.Endpoint())
 		Eventually(asking(ctx, old, "/readyz")).Should(ContainSubstring("connection refused"))
 		ask := asking(ctx, r.api, "/scopes/"+namespace+"/web")
-		Eventually(ask).Should(Equal("200 healthy\n"))
+		Eventually(ask).Should(Equal("200 unknown\n"))
 		Eventually(asking(ctx, r.api, "/readyz")).Should(Equal("200 ok\n"))
 		resource := func() (status.Document, status.Resource) {
 			GinkgoHelper()

@@ -42,14 +42,14 @@ NAME              STATE         AGE         LAST SEEN   MESSAGE
 local             Connected     2d1h        now         -
 provider+edge01   Connected     90s         now         -
 provider+edge02   Unreachable   25m         26m ago     no answer within 10s
-provider+edge03   Refused       <unknown>   never       proxy-url is set [2J local   Connected
+provider+edge03   Refused       <unknown>   never       proxy-url is set [2J local Connected
 `},
 		"wide": {"wide", `
 NAME              STATE         AGE         LAST SEEN   SINCE                  MAINTENANCE     MESSAGE
 local             Connected     2d1h        now         2026-02-27T11:00:00Z   -               -
 provider+edge01   Connected     90s         now         2026-03-01T11:58:30Z   -               -
 provider+edge02   Unreachable   25m         26m ago     2026-03-01T11:35:00Z   moves to Graz   no answer within 10s
-provider+edge03   Refused       <unknown>   never       <unknown>              -               proxy-url is set [2J local   Connected
+provider+edge03   Refused       <unknown>   never       <unknown>              -               proxy-url is set [2J local Connected
 `},
 		"yaml": {"yaml", `
 clusters:

@@ -156,11 +156,11 @@ var _ = Describe("healthscope controller", func() {
 		r := start(ctx, namespace, "controller", "--log-format", "json")
 		Eventually(asking(ctx, r.probes, "/readyz")).Should(Equal("200 ok"))
 		Expect(asking(ctx, r.probes, "/healthz")()).To(Equal("200 ok"))
-		Eventually(health(ctx, s)).Should(Equal("healthy"))
-		Eventually(asking(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 healthy\n"))
+		Eventually(health(ctx, s)).Should(Equal("unknown"))
+		Eventually(asking(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 unknown\n"))
 		Expect(asking(ctx, r.api, "/scopes/"+namespace+"/absent")()).To(HavePrefix("404 "))
 		Expect(asking(ctx, r.metrics, "/metrics")()).To(And(
-			ContainSubstring(fmt.Sprintf(`healthscope_scope_state{namespace=%q,scope="web",state="Ready"} 1`, namespace)),
+			ContainSubstring(fmt.Sprintf(`healthscope_scope_state{namespace=%q,scope="web",state="Unknown"} 1`, namespace)),
 			ContainSubstring(`leader_election_master_status{name="healthscope-controller"} 1`),
 			Not(ContainSubstring("healthscope_aai")),
 		))
@@ -172,12 +172,12 @@ var _ = Describe("healthscope controller", func() {
 
 	It("takes up a changed configuration without another process", func(ctx SpecContext) {
 		r := start(ctx, namespace, "controller")
-		Eventually(asking(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 healthy\n"))
+		Eventually(asking(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 unknown\n"))
 		leader := holder(ctx, namespace, "healthscope-controller")()
 		old := r.api
 		r.api = freeAddress(ctx)
 		r.configure()
-		Eventually(asking(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 healthy\n"))
+		Eventually(asking(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 unknown\n"))
 		Expect(asking(ctx, old, "/scopes")()).To(ContainSubstring("connection refused"))
 		Eventually(holder(ctx, namespace, "healthscope-controller")).Should(Not(Or(BeEmpty(), Equal(leader))), "the Lease was given back, and taken again")
 		Expect(r.Running()).To(BeTrue())
@@ -186,12 +186,12 @@ var _ = Describe("healthscope controller", func() {
 
 	It("waits while another one leads, answers meanwhile, and takes over when that stops", func(ctx SpecContext) {
 		first := start(ctx, namespace, "controller")
-		Eventually(health(ctx, s)).Should(Equal("healthy"))
+		Eventually(health(ctx, s)).Should(Equal("unknown"))
 		leader := holder(ctx, namespace, "healthscope-controller")()
 		second := start(ctx, namespace, "controller")
 		for _, r := range []*running{first, second} {
 			Eventually(asking(ctx, r.probes, "/readyz")).Should(Equal("200 ok"))
-			Eventually(asking(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 healthy\n"))
+			Eventually(asking(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 unknown\n"))
 		}
 		Expect(holder(ctx, namespace, "healthscope-controller")()).To(Equal(leader))
 		Expect(asking(ctx, second.metrics, "/metrics")()).NotTo(ContainSubstring("healthscope_scope_state"))

@@ -58,7 +58,7 @@ var _ = Describe("Traces", func() {
 			r := start(ctx, namespace, command, "--config", settings)
 			Eventually(asking(ctx, r.probes, "/readyz")).Should(Equal("200 ok"))
 			if command == "controller" {
-				Eventually(health(ctx, scope)).Should(Equal("healthy"))
+				Eventually(health(ctx, scope)).Should(Equal("unknown"))
 			}
 			reconcile := map[string]string{"controller": "reconcile healthscope", "monitor": "reconcile monitor"}[command]
 			Eventually(func() []collector.Span { return spansIn(received, reconcile, namespace) }).ShouldNot(BeEmpty())
@@ -90,7 +90,7 @@ var _ = Describe("Traces", func() {
 		Expect(api.Create(ctx, scope)).To(Succeed())
 		settings := configuration(GinkgoT().TempDir(), "api: {bindAddress: '0'}\nmetrics: {bindAddress: '0'}\ntracing: {endpoint: %q}\n", "http://"+freeAddress(ctx))
 		r := start(ctx, namespace, "controller", "--config", settings)
-		Eventually(health(ctx, scope)).Should(Equal("healthy"))
+		Eventually(health(ctx, scope)).Should(Equal("unknown"))
 		Eventually(func() string { return r.LogTail() }).Should(ContainSubstring("Cannot send traces"))
 		Expect(r.Stop(grace)).To(Succeed())
 		Expect(strings.Count(r.LogTail(), "Cannot send traces")).To(Equal(1))
