@@ -108,13 +108,13 @@ func (c *counted) WatchWithContext(ctx context.Context, options metav1.ListOptio
 		return nil, err
 	}
 	var came int64
-	return watch.Filter(stream, func(event watch.Event) (watch.Event, bool) {
+	return newSieve(stream, func(event watch.Event) bool {
 		switch event.Type {
 		case watch.Added, watch.Modified:
 			if came++; fromStart && c.most > 0 && came > c.most {
 				c.share.exceed(fmt.Sprintf("it has not ended a list after %d events", c.most))
 			}
-			return event, c.hold(event.Object) == nil
+			return c.hold(event.Object) == nil
 		case watch.Deleted:
 			c.release(event.Object)
 		case watch.Bookmark:
@@ -124,7 +124,7 @@ func (c *counted) WatchWithContext(ctx context.Context, options metav1.ListOptio
 			}
 		case watch.Error:
 		}
-		return event, true
+		return true
 	}), nil
 }
 

@@ -1,0 +1,30 @@
+package fleet
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// synctest fails when a goroutine is left behind.
+func TestASieveThatNobodyReceivesFromEndsWithStop(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		stream := watch.NewFakeWithChanSize(3, false)
+		s := newSieve(stream, func(e watch.Event) bool { return e.Type != watch.Deleted })
+		stream.Add(nil)
+		stream.Delete(nil)
+		stream.Modify(nil)
+		if event := <-s.ResultChan(); event.Type != watch.Added {
+			t.Errorf("%v came first", event)
+		}
+		synctest.Wait() // It has an event that nobody receives.
+		s.Stop()
+		for event := range s.ResultChan() {
+			if event.Type == watch.Deleted {
+				t.Errorf("%v came through", event)
+			}
+		}
+	})
+}
