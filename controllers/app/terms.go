@@ -3,16 +3,17 @@ package app
 import (
 	"context"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
-	clientleaderelection "k8s.io/client-go/tools/leaderelection"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/leaderelection"
 )
 
 // The times of leader election; they are controller-runtime's defaults.
@@ -43,9 +44,12 @@ type terms struct {
 
 // newTerms makes the terms of a manager that does not elect by itself.
 func newTerms(mgr ctrl.Manager, namespace, lease string, logger logr.Logger) (*terms, error) {
-	lock, err := leaderelection.NewResourceLock(mgr.GetConfig(), mgr, leaderelection.Options{
-		LeaderElection: true, LeaderElectionNamespace: namespace, LeaderElectionID: lease, RenewDeadline: renewDeadline,
-	})
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot find out the name of this replica")
+	}
+	// There are no events of the election: one that repeats itself is counted, which takes a right of its own.
+	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, lease, resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}, mgr.GetConfig(), renewDeadline)
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot make the Lease %q", lease)
 	}
@@ -68,9 +72,9 @@ func (t *terms) Start(ctx context.Context) error {
 // compete waits until this replica is elected, leads until the Lease is lost or ctx ends, and gives the Lease back.
 func (t *terms) compete(ctx context.Context) error {
 	leading := make(chan context.Context, 1)
-	elector, err := clientleaderelection.NewLeaderElector(clientleaderelection.LeaderElectionConfig{
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: t.lock, Name: controllerLease, LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod, ReleaseOnCancel: true,
-		Callbacks: clientleaderelection.LeaderCallbacks{OnStartedLeading: func(c context.Context) { leading <- c }, OnStoppedLeading: func() {}},
+		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(c context.Context) { leading <- c }, OnStoppedLeading: func() {}},
 	})
 	if err != nil {
 		return errors.Wrap(err, "cannot take part in the election of a leader")

@@ -39,7 +39,6 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=healthscope-system,resources=leases,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=healthscope-system,resources=leases,verbs=get;update,resourceNames=healthscope-controller
-// +kubebuilder:rbac:groups="",namespace=healthscope-system,resources=events,verbs=create
 
 // The fields that scopes are indexed by in the cache.
 const (

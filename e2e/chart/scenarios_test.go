@@ -106,7 +106,7 @@ func TestHighAvailability(t *testing.T) {
 	c := pod.Spec.Containers[0]
 	got := []any{
 		*d.Spec.Replicas, pod.Labels["a/b"], pod.Labels["team"], pod.Annotations["a/b"], pod.Spec.PriorityClassName, pod.Spec.NodeSelector, len(pod.Spec.Tolerations),
-		pod.Spec.Affinity.PodAntiAffinity != nil, c.Args[len(c.Args)-1], c.Env[0].Name, c.Image[:43], pod.Spec.ImagePullSecrets[0].Name,
+		pod.Spec.Affinity.PodAntiAffinity != nil, c.Args[len(c.Args)-1], c.Env[len(c.Env)-1].Name, c.Image[:43], pod.Spec.ImagePullSecrets[0].Name,
 	}
 	want := []any{
 		int32(2), "c", "edge", "c", "system-cluster-critical", map[string]string{"zone": "a", "kubernetes.io/os": "linux"}, 1,

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -102,7 +103,7 @@ func (p *Pod) start(ctx context.Context) (*process.Process, error) {
 	}
 	spec.Args = append(spec.Args, "--kubeconfig="+kubeconfig)
 	for _, e := range container.Env {
-		value, err := p.rewrite(e.Value, container)
+		value, err := p.rewrite(valueOf(e, container), container)
 		if err != nil {
 			return nil, err
 		}
@@ -137,7 +138,7 @@ func only(pod corev1.PodSpec) (corev1.Container, error) {
 		return c, fmt.Errorf("container %q has a command or envFrom, which is not supported", c.Name)
 	}
 	for _, e := range c.Env {
-		if e.ValueFrom != nil {
+		if e.ValueFrom != nil && !isMemoryLimit(e.ValueFrom.ResourceFieldRef) {
 			return c, fmt.Errorf("container %q takes variable %q from elsewhere, which is not supported", c.Name, e.Name)
 		}
 	}
@@ -145,6 +146,31 @@ func only(pod corev1.PodSpec) (corev1.Container, error) {
 		return c, fmt.Errorf("container %q has no readiness probe by HTTP", c.Name)
 	}
 	return c, nil
+}
+
+// isMemoryLimit reports whether a reference is that to the container's own limit of memory.
+func isMemoryLimit(ref *corev1.ResourceFieldSelector) bool {
+	return ref != nil && ref.Resource == "limits.memory" && ref.ContainerName == ""
+}
+
+// valueOf returns the value of a variable, in which $(NAME) stands for another one that is a limit of memory.
+func valueOf(e corev1.EnvVar, container corev1.Container) string {
+	if e.ValueFrom != nil {
+		return memoryLimit(e.ValueFrom.ResourceFieldRef, container)
+	}
+	value := e.Value
+	for _, other := range container.Env {
+		if other.ValueFrom != nil {
+			value = strings.ReplaceAll(value, "$("+other.Name+")", memoryLimit(other.ValueFrom.ResourceFieldRef, container))
+		}
+	}
+	return value
+}
+
+// memoryLimit returns the limit of memory of a container in units of the divisor, rounded up as Kubernetes does.
+func memoryLimit(ref *corev1.ResourceFieldSelector, container corev1.Container) string {
+	divisor := max(1, ref.Divisor.Value())
+	return strconv.FormatInt((container.Resources.Limits.Memory().Value()+divisor-1)/divisor, 10)
 }
 
 // Readiness returns the URL of the readiness probe. The pod must have been started.
