@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -50,10 +51,7 @@ func haveHealth(health corev1alpha2.Health, resourcesReady string) OmegaMatcher 
 	ready := map[corev1alpha2.Health]metav1.ConditionStatus{
 		corev1alpha2.Healthy: metav1.ConditionTrue, corev1alpha2.Unhealthy: metav1.ConditionFalse, corev1alpha2.UnknownHealth: metav1.ConditionUnknown,
 	}
-	oam := corev1alpha2.StatusUnhealthy
-	if health == corev1alpha2.Healthy {
-		oam = corev1alpha2.StatusHealthy
-	}
+	oam := corev1alpha2.HealthStatus(strings.ToUpper(string(health)))
 	return SatisfyAll(
 		HaveField("Status.Health", health),
 		HaveField("Status.ResourcesReady", resourcesReady),

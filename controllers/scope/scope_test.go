@@ -196,7 +196,7 @@ var _ = Describe("A scope over workloads", func() {
 		half := newScope(ctx, namespace, "half", spec)
 		spec.Rollup = &corev1alpha2.Rollup{Ignore: []corev1alpha2.MemberMatch{{Name: "db"}}}
 		ignoring := newScope(ctx, namespace, "ignoring", spec)
-		spec.Rollup = &corev1alpha2.Rollup{HealthyPercentage: new(int32(0)), Required: []string{"cache"}}
+		spec.Rollup = &corev1alpha2.Rollup{HealthyPercentage: new(int32(1)), Required: []string{"cache"}}
 		requiring := newScope(ctx, namespace, "requiring", spec)
 		Eventually(reading(ctx, half)).Should(haveHealth(healthy, "1/2"))
 		Eventually(reading(ctx, ignoring)).Should(haveHealth(healthy, "1/1"))

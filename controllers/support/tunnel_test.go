@@ -2,6 +2,7 @@ package support
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
 	"io"
 	"net"
@@ -77,6 +78,14 @@ func serverFor(t *testing.T, handler http.Handler) *httptest.Server {
 	return server
 }
 
+// behindTLS returns a server that is asked by https, and passes everything on to another one.
+func behindTLS(t *testing.T, server *httptest.Server) *httptest.Server {
+	t.Helper()
+	outer := httptest.NewTLSServer(server.Config.Handler)
+	t.Cleanup(outer.Close)
+	return outer
+}
+
 // noneLeft fails a test that leaves goroutines behind. SPDY takes up to a second to end them.
 func noneLeft(t *testing.T) {
 	t.Helper()
@@ -104,7 +113,9 @@ func metricsOf(ctx context.Context, t *testing.T, apiServer *httptest.Server, po
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := &rest.Config{Host: apiServer.URL}
+	apiServer = behindTLS(t, apiServer)
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: apiServer.Certificate().Raw})
+	config := &rest.Config{Host: apiServer.URL, TLSClientConfig: rest.TLSClientConfig{CAData: authority}}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
