@@ -47,6 +47,11 @@ func allQuestions() questions {
 			}
 		}
 	}
+	// Nothing floods the hub or fights for a status in this story; the unit tests of the rules have both alerts fire.
+	for _, untold := range []string{`alert HealthScopeClusterOverBudget, healthscope_cluster_state{state="OverBudget"}`, "alert HealthScopeStatusContested, healthscope_scope_status_contested"} {
+		Expect(all).To(HaveKey(untold))
+		delete(all, untold)
+	}
 	return all
 }
 

@@ -2,7 +2,6 @@ package rights
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
@@ -24,11 +24,8 @@ import (
 func hasAMember(ctx context.Context, hs *installation.Installation) (grants []Grant, connected time.Time) {
 	GinkgoHelper()
 	const name = "provider+itself"
-	text, err := os.ReadFile(cp.KubeconfigPath())
-	Expect(err).NotTo(HaveOccurred())
-	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
-	Expect(os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "127.0.0.1", "localhost")), 0o600)).To(Succeed())
-	_, err = hs.Clusters(ctx, "add", name, "--context", "rights", "--kubeconfig", path)
+	path := asAnotherCluster()
+	_, err := hs.Clusters(ctx, "add", name, "--context", "rights", "--kubeconfig", path)
 	Expect(err).NotTo(HaveOccurred())
 	is := func(state string) {
 		GinkgoHelper()
@@ -63,7 +60,43 @@ func hasAMember(ctx context.Context, hs *installation.Installation) (grants []Gr
 	}).Should(Succeed())
 
 	grants = granted(ctx, hubAccount)
-	_, err = hs.Clusters(ctx, "remove", name, "--context", "rights", "--kubeconfig", path)
+	_, err = hs.Clusters(ctx, "remove", name, "--context", "rights", "--kubeconfig", cp.KubeconfigPath())
 	Expect(err).NotTo(HaveOccurred())
 	return grants, connected
+}
+
+// asAnotherCluster writes a kubeconfig file of a user who may do what adding a member takes, but may not read the namespace
+// whose UID tells that the cluster is the hub. A cluster of its own would need an audit log of its own.
+func asAnotherCluster() (path string) {
+	GinkgoHelper()
+	command := cp.KubectlCommand(context.Background(), "apply", "-f", "-")
+	command.Stdin = strings.NewReader(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: enrols-members}
+rules:
+- {apiGroups: [rbac.authorization.k8s.io, k8splugin.io, core.oam.dev, coordination.k8s.io, events.k8s.io, apps, apiextensions.k8s.io], resources: ["*"], verbs: ["*"]}
+- {apiGroups: [""], resources: [serviceaccounts, serviceaccounts/token, secrets, configmaps, events], verbs: ["*"]}
+- {apiGroups: [""], resources: [namespaces], verbs: [create, list, patch, update]}
+- {apiGroups: [""], resources: [namespaces], resourceNames: [` + home + `], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: enrols-members}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: enrols-members}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: enrols-members}]
+`)
+	out, err := command.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(out))
+	config, err := clientcmd.LoadFromFile(cp.KubeconfigPath())
+	Expect(err).NotTo(HaveOccurred())
+	for _, cluster := range config.Clusters {
+		cluster.Server = strings.ReplaceAll(cluster.Server, "127.0.0.1", "localhost")
+	}
+	for _, user := range config.AuthInfos {
+		user.Impersonate = "enrols-members"
+	}
+	path = filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+	Expect(clientcmd.WriteToFile(*config, path)).To(Succeed())
+	return path
 }
