@@ -24,7 +24,7 @@ import (
 func hasAMember(ctx context.Context, hs *installation.Installation) (grants []Grant, connected time.Time) {
 	GinkgoHelper()
 	const name = "provider+itself"
-	path := asAnotherCluster()
+	path := asAnotherCluster(ctx)
 	_, err := hs.Clusters(ctx, "add", name, "--context", "rights", "--kubeconfig", path)
 	Expect(err).NotTo(HaveOccurred())
 	is := func(state string) {
@@ -60,16 +60,16 @@ func hasAMember(ctx context.Context, hs *installation.Installation) (grants []Gr
 	}).Should(Succeed())
 
 	grants = granted(ctx, hubAccount)
-	_, err = hs.Clusters(ctx, "remove", name, "--context", "rights", "--kubeconfig", cp.KubeconfigPath())
+	_, err = hs.Clusters(ctx, "remove", name, "--context", "rights", "--kubeconfig", path)
 	Expect(err).NotTo(HaveOccurred())
 	return grants, connected
 }
 
 // asAnotherCluster writes a kubeconfig file of a user who may do what adding a member takes, but may not read the namespace
 // whose UID tells that the cluster is the hub. A cluster of its own would need an audit log of its own.
-func asAnotherCluster() (path string) {
+func asAnotherCluster(ctx context.Context) (path string) {
 	GinkgoHelper()
-	command := cp.KubectlCommand(context.Background(), "apply", "-f", "-")
+	command := cp.KubectlCommand(ctx, "apply", "-f", "-")
 	command.Stdin = strings.NewReader(`
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -77,7 +77,8 @@ metadata: {name: enrols-members}
 rules:
 - {apiGroups: [rbac.authorization.k8s.io, k8splugin.io, core.oam.dev, coordination.k8s.io, events.k8s.io, apps, apiextensions.k8s.io], resources: ["*"], verbs: ["*"]}
 - {apiGroups: [""], resources: [serviceaccounts, serviceaccounts/token, secrets, configmaps, events], verbs: ["*"]}
-- {apiGroups: [""], resources: [namespaces], verbs: [create, list, patch, update]}
+- {apiGroups: ["*"], resources: ["*"], verbs: [list, delete]}
+- {apiGroups: [""], resources: [namespaces], verbs: [create, patch, update]}
 - {apiGroups: [""], resources: [namespaces], resourceNames: [` + home + `], verbs: [get]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
