@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
 var _ = Describe("The rights of monitor and controller", func() {
@@ -53,6 +54,14 @@ var _ = Describe("The rights of monitor and controller", func() {
 			a.overwrite(ctx, all)
 			Eventually(ctx, a.events).Should(ContainElement(all))
 		}
+
+		By("changing what that one does not write down")
+		shop.crash(ctx, true)
+		Eventually(ctx, func() map[string]string {
+			b := shop.bundle(all)
+			_ = k8s.Get(ctx, client.ObjectKeyFromObject(b), b) // Without an answer there is no mark.
+			return b.Annotations
+		}).WithTimeout(2 * time.Minute).Should(HaveKey(k8spluginv1alpha1.AnnotationOutOfDate))
 
 		By("deleting everything")
 		Expect(k8s.Delete(ctx, shop.scope("single"))).To(Succeed())
