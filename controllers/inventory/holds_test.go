@@ -59,7 +59,7 @@ func TestABrokenBundleHoldsWhatItMaySpeakOf(t *testing.T) {
 	}
 	for title, c := range cases {
 		t.Run(title, func(t *testing.T) {
-			i := askedIndex(options(), configv1alpha1.SelectScoped, judgedScopes{}, c.trusted)
+			i := newIndex(options(), configv1alpha1.SelectScoped, judgedScopes{}, c.trusted)
 			for _, change := range c.changes {
 				i.bundleChanged(change)
 			}
@@ -77,7 +77,7 @@ func TestDeletionsAreHeldUntilAScopeIsJudgedByAllThatThereIs(t *testing.T) {
 	whole, cut := newBundle(web, db), newBundle(web)
 	whole.Namespace, cut.Namespace, cut.Truncated = "shop", "shop", true
 	shop, j := name("shop", "s"), judgedScopes{}
-	i := askedIndex(options(), configv1alpha1.SelectScoped, j, nil)
+	i := newIndex(options(), configv1alpha1.SelectScoped, j, nil)
 	i.scopeExists(shop, noon, 1)
 	judge := func(b *fleet.Bundle, partial ...string) {
 		j[shop] = judged(placed(b.Members...)...)
@@ -132,7 +132,7 @@ func facts(t *rapid.T, shared bool) []fact {
 // learn returns an index that learns of facts, except what is cut off bundles, which say so, and except scopes that are late.
 func learn(t *rapid.T, all []fact, cut bool, trusted []string) *index {
 	j := judgedScopes{}
-	i := askedIndex(options(), configv1alpha1.SelectScoped, j, trusted)
+	i := newIndex(options(), configv1alpha1.SelectScoped, j, trusted)
 	for n, f := range all {
 		b := newBundle()
 		b.Namespace, b.Name = f.scope.Namespace, fmt.Sprint("b", n)
@@ -194,7 +194,7 @@ func TestABrokenBundleIsNoMatterOfOthers(t *testing.T) {
 // What waits for the last scope of a namespace to be judged goes on then, though scopes of other namespaces are still to be judged.
 func TestDeletionsGoOnWhenTheLastScopeOfANamespaceIsJudged(t *testing.T) {
 	j := judgedScopes{}
-	i := askedIndex(options(), configv1alpha1.SelectScoped, j, nil)
+	i := newIndex(options(), configv1alpha1.SelectScoped, j, nil)
 	for _, n := range []types.NamespacedName{name("shop", "a"), name("shop", "b"), name("back", "c")} {
 		i.scopeExists(n, noon, 1)
 	}

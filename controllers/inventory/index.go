@@ -57,10 +57,8 @@ type index struct {
 	clock    func() time.Time
 
 	mu gosync.Mutex // guards the rest
-	// changed is told of tenants for which there is something new, once somebody asks for that: on the replica that leads.
+	// changed is told of tenants for which there is something new.
 	changed func(aai.Tenant)
-	// asked is true then. Before, nothing is noted as dirty, for nobody would take it away.
-	asked bool
 	// scopes are the scopes that exist, and judged those that were judged.
 	scopes map[types.NamespacedName]existing
 	judged map[types.NamespacedName]*scope.Judged
@@ -99,18 +97,11 @@ func newIndex(o mapping.Options, selects configv1alpha1.InventorySelect, registr
 	}
 }
 
-// onChange makes the index call f for every tenant for which there is something new; at first, that is all that is wanted. f must not block.
+// onChange makes the index call f for every tenant for which there is something new. f must not block.
 func (i *index) onChange(f func(aai.Tenant)) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.changed = f
-	if i.asked {
-		return
-	}
-	i.asked = true
-	for key := range i.claims {
-		i.touch(key)
-	}
 }
 
 // scopeExists notes a scope that exists, or exists in another generation.
@@ -291,9 +282,6 @@ func (i *index) mapped(key healthscope.Key) bool {
 
 // touch notes that the wish for a resource may be another.
 func (i *index) touch(key healthscope.Key) {
-	if !i.asked {
-		return
-	}
 	if len(i.claims[key]) > 1 {
 		for by := range i.claims[key] {
 			i.rivals[by.scope] = true
@@ -393,4 +381,11 @@ func (i *index) take(tenant aai.Tenant, clusters []string) news {
 		n.Wishes[place] = w
 	}
 	return n
+}
+
+// settled reports whether every scope that exists has been judged.
+func (i *index) settled() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return len(i.late) == 0
 }

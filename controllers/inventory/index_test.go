@@ -145,7 +145,7 @@ func filled(j judgedScopes, scopes map[types.NamespacedName]int64, bundles bundl
 			scopes[n] = 1
 		}
 	}
-	i := askedIndex(options(), selects, j, nil)
+	i := newIndex(options(), selects, j, nil)
 	for _, b := range bundles {
 		i.bundleChanged(fleet.Change{New: b})
 	}
@@ -168,7 +168,7 @@ func in(m healthscope.Member, state healthscope.State) healthscope.Member {
 func TestTheOlderScopeHasAResource(t *testing.T) {
 	web := member("shop", "web", healthscope.Ready)
 	j := judgedScopes{name("shop", "a"): judged(placed(web)...), name("shop", "b"): judged(placed(web)...), name("shop", "c"): judged(placed(web)...)}
-	i := askedIndex(options(), configv1alpha1.SelectScoped, j, nil)
+	i := newIndex(options(), configv1alpha1.SelectScoped, j, nil)
 	owner := func(want string) {
 		t.Helper()
 		n := i.take(tenant, nil)
@@ -321,7 +321,7 @@ func (s *story) bundleGoes(t *rapid.T) {
 
 // retell returns an index that learns all at once what the story's index has learnt bit by bit.
 func (s *story) retell() *index {
-	fresh := askedIndex(options(), configv1alpha1.SelectAll, s.judgements, nil)
+	fresh := newIndex(options(), configv1alpha1.SelectAll, s.judgements, nil)
 	for _, b := range s.bundles {
 		fresh.bundleChanged(fleet.Change{New: b})
 	}
@@ -339,7 +339,7 @@ func TestTheIndexForgetsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := judgedScopes{}
 		s := &story{
-			index: askedIndex(options(), configv1alpha1.SelectAll, j, nil), judgements: j,
+			index: newIndex(options(), configv1alpha1.SelectAll, j, nil), judgements: j,
 			ages: map[types.NamespacedName]time.Time{}, bundles: map[string]*fleet.Bundle{}, wished: map[aai.Key]sync.Wish{},
 		}
 		t.Repeat(map[string]func(*rapid.T){

@@ -97,10 +97,3 @@ func (i *index) unaware(note func(part plan.Part, why string)) {
 		}
 	}
 }
-
-// settled says whether every scope that exists has been judged.
-func (i *index) settled() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return len(i.late) == 0
-}

@@ -83,7 +83,7 @@ func TestNewsOfAClusterIsNewsForEveryTenant(t *testing.T) {
 func TestDeletionsWaitForScopesThatAClusterHasComeAfter(t *testing.T) {
 	t.Parallel()
 	shop, back, j := name("shop", "s"), name("back", "b"), judgedScopes{}
-	i := askedIndex(options(), configv1alpha1.SelectScoped, j, nil)
+	i := newIndex(options(), configv1alpha1.SelectScoped, j, nil)
 	var told int
 	judge := func(n types.NamespacedName, arrivals uint64) {
 		i.scopeExists(n, noon, 1)
@@ -138,7 +138,7 @@ func TestDeletionsWaitForScopesThatAClusterHasComeAfter(t *testing.T) {
 // held, and why, is the same however many scopes wait for it.
 func TestManyScopesWaitingForManyClustersCostLittle(t *testing.T) { //nolint:paralleltest // Allocations are counted.
 	j := judgedScopes{}
-	i := askedIndex(options(), configv1alpha1.SelectScoped, j, nil)
+	i := newIndex(options(), configv1alpha1.SelectScoped, j, nil)
 	const scopes, clusters = 1000, 100
 	for n := range scopes {
 		each := name("shop", fmt.Sprint("s", n))
