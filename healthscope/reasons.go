@@ -86,6 +86,8 @@ const (
 	ReasonInvalidReference Reason = "InvalidReference"
 	// ReasonTooManyKinds means that a scope refers to more kinds than are followed, and this one is not.
 	ReasonTooManyKinds Reason = "TooManyKinds"
+	// ReasonReferenceCycle means that a reference to a HealthScope leads back to the scope that has it.
+	ReasonReferenceCycle Reason = "ReferenceCycle"
 	// ReasonUnknownCluster means that a reference leads to a cluster that is not known.
 	ReasonUnknownCluster Reason = "UnknownCluster"
 	// ReasonNotSynced means that the objects of the kind have not been read yet.

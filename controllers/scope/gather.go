@@ -78,6 +78,8 @@ type gatherer struct {
 	away map[string]fleet.ClusterState
 	// followed are the kinds of objects whose references are followed.
 	followed map[schema.GroupVersionKind]struct{}
+	// back are the scopes of the namespace that lead back to this one, each with the next scope on its way.
+	back map[string]string
 	// absent are the objects that the status names as ones that do not exist; nil until that is asked for.
 	absent map[inApp]struct{}
 }
@@ -283,11 +285,15 @@ func (g *gatherer) objectRef(app *gatheredApp, ref corev1alpha2.WorkloadReferenc
 	case found.Settling:
 		g.waitFor(found.Since)
 	}
-	if ref.UID != "" && result.UID != "" && string(ref.UID) != result.UID {
+	switch chain := g.cycle(cluster, gvk.GroupKind(), ref.Name); {
+	case ref.UID != "" && result.UID != "" && string(ref.UID) != result.UID:
 		result = healthscope.Result{
 			Key: result.Key, Version: result.Version,
 			State: healthscope.NotPresent, Reason: healthscope.ReasonNotFound, Message: anotherUID(result, result.UID),
 		}
+	case chain != nil:
+		unknown.UID = result.UID
+		result = inCycle(unknown, chain)
 	}
 	ref.UID = cmp.Or(ref.UID, types.UID(result.UID))
 	g.add(app, ref, result)

@@ -39,9 +39,10 @@ func whyUnknown(s *corev1alpha2.HealthScopeStatus, v verdict, nothing string) (r
 	if v.summary.Unknown == 0 {
 		return ReasonNoMembers, nothing
 	}
-	unfollowed := slices.IndexFunc(v.members, func(p Placed) bool { return p.Reason == healthscope.ReasonTooManyKinds })
-	if unfollowed >= 0 {
-		return ReasonTooManyKinds, v.members[unfollowed].Message
+	for _, ofScope := range []healthscope.Reason{healthscope.ReasonReferenceCycle, healthscope.ReasonTooManyKinds} { // The spec itself is the cause.
+		if at := slices.IndexFunc(v.members, func(p Placed) bool { return p.Reason == ofScope }); at >= 0 {
+			return string(ofScope), v.members[at].Message
+		}
 	}
 	return ReasonMembersUnknown, fmt.Sprintf("%d of %d resources cannot be judged: %s", v.summary.Unknown, v.summary.Total, firstUnknown(s.Culprits))
 }

@@ -16,6 +16,8 @@ const (
 	ReasonMembersUnknown = "MembersUnknown"
 	// ReasonTooManyKinds means the same, and that the scope refers to more kinds than are followed.
 	ReasonTooManyKinds = "TooManyKinds"
+	// ReasonReferenceCycle means the same, and that the scope refers to itself, directly or through other scopes.
+	ReasonReferenceCycle = "ReferenceCycle"
 )
 
 // Reasons of the condition ClustersReachable. When it is False for clusters that the controller knows, the reason is the worst of their fleet.Reachability.

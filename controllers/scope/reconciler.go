@@ -79,7 +79,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 
 	r.objects.Want(req.NamespacedName, wantedKinds(&scope, r.view.Cluster())) //nolint:contextcheck // As above.
-	g := (&gatherer{scope: &scope, bundles: r.view, lookup: r.objects.Get, now: now}).gather()
+	back, err := r.waysBackTo(ctx, &scope)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	g := (&gatherer{scope: &scope, bundles: r.view, lookup: r.objects.Get, now: now, back: back}).gather()
 	if g.settling > 0 {
 		return ctrl.Result{RequeueAfter: g.settling}, nil
 	}

@@ -205,3 +205,32 @@ var _ = Describe("A scope over workloads", func() {
 		Expect(err).NotTo(HaveOccurred())
 	})
 })
+
+var _ = Describe("Scopes that refer to each other", func() {
+	It("name the cycle, all of them, and are well again once one of them leaves it", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		newDeployment(ctx, namespace, "web", 3)
+		start()
+		scopeRef := func(name string) corev1alpha2.HealthScopeSpec {
+			return refs(ref("core.oam.dev/v1alpha2", "HealthScope", name))
+		}
+		a, b := newScope(ctx, namespace, "a", scopeRef("b")), newScope(ctx, namespace, "b", scopeRef("c"))
+		c := newScope(ctx, namespace, "c", refs(ref("apps/v1", "Deployment", "web")))
+		for _, s := range []*corev1alpha2.HealthScope{a, b, c} {
+			Eventually(reading(ctx, s)).Should(haveHealth(healthy, "1/1"))
+		}
+		now := read(ctx, c)
+		now.Spec = scopeRef("a")
+		Expect(api.Update(ctx, &now)).To(Succeed())
+		for s, chain := range map[*corev1alpha2.HealthScope]string{a: "a → b → c → a", b: "b → c → a → b", c: "c → a → b → c"} {
+			Eventually(reading(ctx, s)).Should(SatisfyAll(haveHealth(unknown, "0/1"), HaveField("Status.Culprits", ConsistOf(SatisfyAll(
+				HaveField("Reason", "ReferenceCycle"), HaveField("Cause", HaveSuffix(chain)))))))
+		}
+		now = read(ctx, b)
+		now.Spec = refs(ref("apps/v1", "Deployment", "web"))
+		Expect(api.Update(ctx, &now)).To(Succeed())
+		for _, s := range []*corev1alpha2.HealthScope{a, b, c} {
+			Eventually(reading(ctx, s)).Should(haveHealth(healthy, "1/1"))
+		}
+	})
+})

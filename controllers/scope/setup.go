@@ -19,9 +19,12 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -127,6 +130,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Named("healthscope").
 		For(&corev1alpha2.HealthScope{}).
 		WatchesRawSource(source.Func(changes.start)).
+		Watches(&corev1alpha2.HealthScope{}, handler.EnqueueRequestsFromMapFunc(changes.linkedScopes), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, RateLimiter: pauses()}).
 		Complete(tracing.Reconciler(o.Spans, "healthscope", tracing.Object, r))
 	return errors.Wrap(err, "cannot set up the HealthScope controller")

@@ -1,0 +1,121 @@
+package scope
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+func scopeRef(name string) corev1alpha2.WorkloadReference {
+	return corev1alpha2.WorkloadReference{APIVersion: "core.oam.dev/v1alpha2", Kind: "HealthScope", Name: name}
+}
+
+// namedScope returns a scope with references.
+func namedScope(name string, list ...corev1alpha2.WorkloadReference) corev1alpha2.HealthScope {
+	s := scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "parts", WorkloadReferences: list}}})
+	s.Name, s.UID = name, types.UID("uid-"+name)
+	return *s
+}
+
+// judgeScopes returns the results of the references of the first of the scopes of a namespace, in the order of its spec.
+func judgeScopes(all ...corev1alpha2.HealthScope) []healthscope.Result {
+	objects := map[string]fleet.Lookup{}
+	for _, s := range all {
+		objects[s.Name] = fleet.Lookup{Result: healthscope.Result{
+			Key:     healthscope.Key{Group: "core.oam.dev", Kind: "HealthScope", Namespace: "shop", Name: s.Name},
+			Version: "v1alpha2", UID: string(s.UID), State: healthscope.Pending, Reason: healthscope.ReasonReadyFalse,
+		}}
+	}
+	w := world{clusters: []string{edge1}, objects: map[schema.GroupVersionKind]map[string]fleet.Lookup{{Group: "core.oam.dev", Version: "v1alpha2", Kind: "HealthScope"}: objects}}
+	g := (&gatherer{scope: &all[0], bundles: w, lookup: w.lookup, now: noon, back: waysBack(&all[0], all, hub)}).gather()
+	var results []healthscope.Result
+	for _, f := range g.findings {
+		results = append(results, f.results...)
+	}
+	return results
+}
+
+func TestScopesThatReferToEachOtherNameTheCycle(t *testing.T) {
+	t.Parallel()
+	withUID := scopeRef("a")
+	withUID.UID = "uid-of-an-older-one"
+	inOtherNamespace := scopeRef("a")
+	inOtherNamespace.Namespace = "other"
+	cases := map[string]struct {
+		scopes []corev1alpha2.HealthScope
+		// want are the chains of the references of the first scope; empty for one that leads back nowhere.
+		want []string
+	}{
+		"Itself":             {[]corev1alpha2.HealthScope{namedScope("a", scopeRef("a"))}, []string{"a → a"}},
+		"Two":                {[]corev1alpha2.HealthScope{namedScope("a", scopeRef("b")), namedScope("b", scopeRef("a"))}, []string{"a → b → a"}},
+		"Three":              {[]corev1alpha2.HealthScope{namedScope("a", scopeRef("b")), namedScope("b", scopeRef("c")), namedScope("c", scopeRef("a"))}, []string{"a → b → c → a"}},
+		"TheShortest":        {[]corev1alpha2.HealthScope{namedScope("a", scopeRef("b")), namedScope("b", scopeRef("c"), scopeRef("a")), namedScope("c", scopeRef("a"))}, []string{"a → b → a"}},
+		"OneOfTwo":           {[]corev1alpha2.HealthScope{namedScope("a", scopeRef("leaf"), scopeRef("b")), namedScope("b", scopeRef("a")), namedScope("leaf")}, []string{"", "a → b → a"}},
+		"NotAMember":         {[]corev1alpha2.HealthScope{namedScope("out", scopeRef("a")), namedScope("a", scopeRef("b")), namedScope("b", scopeRef("a"))}, []string{""}},
+		"ATree":              {[]corev1alpha2.HealthScope{namedScope("a", scopeRef("b"), scopeRef("c")), namedScope("b", scopeRef("c")), namedScope("c")}, []string{"", ""}},
+		"TheHubByName":       {[]corev1alpha2.HealthScope{namedScope("a", at(hub, scopeRef("b"))), namedScope("b", at(hub, scopeRef("a")))}, []string{"a → b → a"}},
+		"IntoAnother":        {[]corev1alpha2.HealthScope{namedScope("a", at(edge1, scopeRef("b"))), namedScope("b", scopeRef("a"))}, []string{""}},
+		"BackFromAnother":    {[]corev1alpha2.HealthScope{namedScope("a", scopeRef("b")), namedScope("b", at(edge1, scopeRef("a")))}, []string{""}},
+		"AnotherNamespace":   {[]corev1alpha2.HealthScope{namedScope("a", scopeRef("b")), namedScope("b", inOtherNamespace)}, []string{""}},
+		"AnotherUID":         {[]corev1alpha2.HealthScope{namedScope("a", scopeRef("b")), namedScope("b", withUID)}, []string{""}},
+		"AnotherUIDOfItsOwn": {[]corev1alpha2.HealthScope{namedScope("a", withUID)}, []string{""}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			results := judgeScopes(c.scopes...)
+			for i, chain := range c.want {
+				r := results[i]
+				isCycle := r.State == healthscope.Unknown && r.Reason == healthscope.ReasonReferenceCycle && strings.HasSuffix(r.Message, ": "+chain)
+				if isCycle != (chain != "") || chain == "" && r.Reason == healthscope.ReasonReferenceCycle {
+					t.Errorf("reference %d is %s, %s: %q, want the chain %q", i, r.State, r.Reason, r.Message, chain)
+				}
+			}
+		})
+	}
+}
+
+// A namespace may have thousands of scopes, and a scope thousands of references: what is looked at is bounded, and so is the message.
+func TestTheSearchForCyclesIsBounded(t *testing.T) {
+	t.Parallel()
+	var ring []corev1alpha2.HealthScope
+	for i := range 1000 {
+		ring = append(ring, namedScope(fmt.Sprintf("s%d", i), scopeRef(fmt.Sprintf("s%d", (i+1)%1000))))
+	}
+	if r := judgeScopes(ring...)[0]; r.Reason != healthscope.ReasonReferenceCycle || len(r.Message) > maxLine {
+		t.Errorf("a reference in a cycle of 1000 scopes is %s, %s, with a message of %d bytes", r.State, r.Reason, len(r.Message))
+	}
+	var many []corev1alpha2.WorkloadReference
+	for i := range 5000 {
+		many = append(many, scopeRef(fmt.Sprintf("x%d", i)))
+	}
+	crowd := []corev1alpha2.HealthScope{namedScope("a", scopeRef("z"))}
+	for i := range 3 {
+		crowd = append(crowd, namedScope(fmt.Sprintf("b%d", i), many...))
+	}
+	crowd = append(crowd, namedScope("z", scopeRef("a")))
+	if r := judgeScopes(crowd...)[0]; r.Reason == healthscope.ReasonReferenceCycle {
+		t.Error("the references of all scopes are followed, however many there are")
+	}
+}
+
+func TestAScopeInACycleSaysSoInReady(t *testing.T) {
+	t.Parallel()
+	a, b := namedScope("a", scopeRef("b")), namedScope("b", scopeRef("a"))
+	w := world{objects: map[schema.GroupVersionKind]map[string]fleet.Lookup{{Group: "core.oam.dev", Version: "v1alpha2", Kind: "HealthScope"}: {}}}
+	g := (&gatherer{scope: &a, bundles: w, lookup: w.lookup, now: noon, back: waysBack(&a, []corev1alpha2.HealthScope{a, b}, hub)}).gather()
+	v := decide(&a.Spec, g, newMemory(&a.Status), healthscope.DefaultPolicy(), noon)
+	s := newStatus(&a, v, outside{state: w.State}, noon)
+	ready := meta.FindStatusCondition(s.Conditions, corev1alpha2.ConditionReady)
+	if s.Health != corev1alpha2.UnknownHealth || ready.Reason != ReasonReferenceCycle || !strings.Contains(ready.Message, "a → b → a") {
+		t.Errorf("health is %s, Ready %s: %s", s.Health, ready.Reason, ready.Message)
+	}
+}
