@@ -224,9 +224,9 @@ func rest(r *Result) string {
 	if r.Progress != nil {
 		progress = *r.Progress
 	}
-	return fmt.Sprintf("%q%q%v%v%v%v%q%q%v%v%v%#v%v%v%v%v%v", r.Version, r.UID, r.Progressing, r.Serving, r.Suspended, r.Warning, owner, r.Labels,
+	return fmt.Sprintf("%q%q%v%v%v%v%q%q%v%v%v%#v%v%v%v%v", r.Version, r.UID, r.Progressing, r.Serving, r.Suspended, r.Warning, owner, r.Labels,
 		replicas, r.Replicas == nil, r.ProgressDeadline, past, r.Past == nil,
-		r.Timed, progress, r.Progress == nil, r.Progressed)
+		r.Timed, progress, r.Progress == nil)
 }
 
 // limit returns how long member i may be Pending; zero means for ever. A Job

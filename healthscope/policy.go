@@ -44,9 +44,8 @@ type Past struct {
 	// Serving and StoppedServing are, too.
 	Serving        bool
 	StoppedServing time.Time
-	// Progress and Progressed are, too.
-	Progress   *Progress
-	Progressed time.Time
+	// Progress is, too.
+	Progress *Progress
 }
 
 // Remember gives results what a verdict before, on the same objects, said of
@@ -84,7 +83,7 @@ func (p Policy) Remember(results []Result, before []Member) {
 		was := &before[at]
 		pasts = append(pasts, Past{
 			State: was.State, Reason: was.Reason, Message: was.Message, Since: was.Since, Serving: was.Serving, StoppedServing: was.StoppedServing,
-			Progress: was.Progress, Progressed: was.Progressed,
+			Progress: was.Progress,
 		})
 		r.Past = &pasts[len(pasts)-1]
 	}

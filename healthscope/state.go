@@ -129,8 +129,6 @@ type Result struct {
 	ProgressDeadline time.Duration
 	// Progress is how far the object has got, of an object that counts it; nil for others.
 	Progress *Progress
-	// Progressed is when the object was last seen to get further while it was Pending; zero when it was not.
-	Progressed time.Time
 	// Past is what was last said of the object; nil when that is not known. It is given to Judge by Policy.Remember, and goes no further.
 	Past *Past
 }
@@ -149,19 +147,34 @@ type Progress struct {
 	Generation int64
 	// Updated, Ready, Available and Succeeded are the most replicas, or pods, that were seen to be so since the object is Pending.
 	Updated, Ready, Available, Succeeded int32
+	// At is when the object was last seen to get further while it was Pending; zero when it was not.
+	At time.Time
 }
 
-// Beyond reports whether p is further than before, and returns the furthest of both. A number that has been reached before is
-// no progress, so that what goes to and fro does not get on.
-func (p Progress) Beyond(before Progress) (furthest Progress, further bool) {
-	if p.Generation != before.Generation {
-		return p, p.Generation > before.Generation
+// Equal reports whether p and o are the same progress at the same time.
+func (p Progress) Equal(o Progress) bool {
+	at := p.At.Equal(o.At)
+	p.At, o.At = time.Time{}, time.Time{}
+	return at && p == o
+}
+
+// Following returns the furthest of p and before. Its At is now if p is further than before, unless p has a later At than before.
+// A number that has been reached before is no progress, so that what goes to and fro does not get on.
+func (p Progress) Following(before Progress, now time.Time) Progress {
+	furthest, at := p, later(p.At, before.At)
+	further := p.Generation > before.Generation
+	if p.Generation == before.Generation {
+		furthest = Progress{
+			Generation: p.Generation, Updated: max(p.Updated, before.Updated), Ready: max(p.Ready, before.Ready),
+			Available: max(p.Available, before.Available), Succeeded: max(p.Succeeded, before.Succeeded), At: before.At,
+		}
+		further = furthest != before
 	}
-	furthest = Progress{
-		Generation: p.Generation, Updated: max(p.Updated, before.Updated), Ready: max(p.Ready, before.Ready),
-		Available: max(p.Available, before.Available), Succeeded: max(p.Succeeded, before.Succeeded),
+	if further && !p.At.After(before.At) {
+		at = now
 	}
-	return furthest, furthest != before
+	furthest.At = at
+	return furthest
 }
 
 // Healthy says whether the object may count as healthy: Ready, or Pending while all that is wanted serves.

@@ -46,7 +46,10 @@ func (r *Result) Clean() {
 		*text = Clean(*text)
 	}
 	r.Reason = Reason(Clean(string(r.Reason)))
-	r.Since, r.Progressed = CleanTime(r.Since), CleanTime(r.Progressed)
+	r.Since = CleanTime(r.Since)
+	if r.Progress != nil {
+		r.Progress.At = CleanTime(r.Progress.At)
+	}
 	if r.Owner != nil {
 		owner := Owner{Group: Clean(r.Owner.Group), Kind: Clean(r.Owner.Kind), Name: Clean(r.Owner.Name)}
 		if owner != *r.Owner {

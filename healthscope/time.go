@@ -38,7 +38,10 @@ func (j *judgement) settle(m *Member, limit time.Duration) {
 		return
 	}
 	j.resume(m)
-	begin := later(later(m.Since, m.StoppedServing), m.Progressed)
+	begin := later(m.Since, m.StoppedServing)
+	if m.Progress != nil {
+		begin = later(begin, m.Progress.At)
+	}
 	if m.State == Pending && !m.Serving && limit > 0 && j.late(begin, limit) {
 		m.Message = line(fmt.Sprintf("Pending for more than %s: %s", limit, cmp.Or(withReason(&m.Result), noReason)))
 		m.State, m.Reason, m.Since = Failed, ReasonPendingTimeout, begin.Add(limit)
@@ -65,13 +68,7 @@ func (j *judgement) progress(m *Member) {
 	if m.Progress == nil || past == nil || past.Progress == nil || past.State == Ready || m.State != Pending || m.Serving {
 		return
 	}
-	furthest, further := m.Progress.Beyond(*past.Progress)
-	m.Progress = &furthest
-	if further && !m.Progressed.After(past.Progressed) {
-		m.Progressed = j.now
-		return
-	}
-	m.Progressed = later(m.Progressed, past.Progressed)
+	m.Progress = new(m.Progress.Following(*past.Progress, j.now))
 }
 
 // later returns the later of two moments.

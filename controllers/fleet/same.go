@@ -28,9 +28,16 @@ func sameWrite(a, b *Bundle) bool {
 }
 
 func sameMember(a, b healthscope.Member) bool {
-	if !a.Since.Equal(b.Since) || !a.Progressed.Equal(b.Progressed) {
+	if !a.Since.Equal(b.Since) || !sameProgress(a.Progress, b.Progress) {
 		return false
 	}
-	a.Since, b.Since, a.Progressed, b.Progressed = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	a.Since, b.Since, a.Progress, b.Progress = time.Time{}, time.Time{}, nil, nil
 	return reflect.DeepEqual(a, b)
+}
+
+func sameProgress(a, b *healthscope.Progress) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Equal(*b)
 }

@@ -179,9 +179,9 @@ func (e entries) progress(r *healthscope.Result, now time.Time) {
 	if !ok || before.UID != r.UID || before.State != r.State || before.Progress == nil || r.Progress == nil || !advancing(*r) {
 		return
 	}
-	furthest, further := r.Progress.Beyond(*before.Progress)
-	r.Progress, r.Progressed = &furthest, before.Progressed
-	if further || r.Progressed.After(now) {
-		r.Progressed = now
+	progress := r.Progress.Following(*before.Progress, now)
+	if progress.At.After(now) {
+		progress.At = now
 	}
+	r.Progress = &progress
 }

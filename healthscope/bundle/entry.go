@@ -17,12 +17,13 @@ func entryOf(r healthscope.Result) k8spluginv1alpha1.ResourceHealth {
 		State: string(r.State), Reason: string(r.Reason), Message: r.Message, Labels: r.Labels,
 		Progressing: r.Progressing, Serving: r.Serving, Suspended: r.Suspended, Warning: r.Warning, Timed: r.Timed,
 	}
-	if r.Progress != nil && advancing(r) {
-		entry.Progress = new(k8spluginv1alpha1.ResourceProgress(*r.Progress))
-	}
-	if !r.Progressed.IsZero() && advancing(r) {
-		progressed := metav1.NewTime(r.Progressed)
-		entry.ProgressedAt = &progressed
+	if p := r.Progress; p != nil && advancing(r) {
+		entry.Progress = &k8spluginv1alpha1.ResourceProgress{
+			Generation: p.Generation, Updated: p.Updated, Ready: p.Ready, Available: p.Available, Succeeded: p.Succeeded,
+		}
+		if !p.At.IsZero() {
+			entry.ProgressedAt = new(metav1.NewTime(p.At))
+		}
 	}
 	if !r.Since.IsZero() {
 		since := metav1.NewTime(r.Since)
@@ -54,11 +55,13 @@ func resultOf(cluster string, entry k8spluginv1alpha1.ResourceHealth) (healthsco
 		Version: entry.Version, UID: entry.UID, State: state, Reason: healthscope.Reason(entry.Reason), Message: entry.Message, Labels: entry.Labels,
 		Progressing: entry.Progressing, Serving: entry.Serving, Suspended: entry.Suspended, Warning: entry.Warning, Timed: entry.Timed,
 	}
-	if entry.Progress != nil {
-		r.Progress = new(healthscope.Progress(*entry.Progress))
-	}
-	if entry.ProgressedAt != nil {
-		r.Progressed = entry.ProgressedAt.Time
+	if p := entry.Progress; p != nil {
+		r.Progress = &healthscope.Progress{
+			Generation: p.Generation, Updated: p.Updated, Ready: p.Ready, Available: p.Available, Succeeded: p.Succeeded,
+		}
+		if entry.ProgressedAt != nil {
+			r.Progress.At = entry.ProgressedAt.Time
+		}
 	}
 	if entry.Since != nil {
 		r.Since = entry.Since.Time
