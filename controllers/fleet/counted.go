@@ -108,7 +108,7 @@ func (c *counted) WatchWithContext(ctx context.Context, options metav1.ListOptio
 		return nil, err
 	}
 	var came int64
-	return newSieve(stream, func(event watch.Event) bool {
+	return filter(stream, func(event watch.Event) bool {
 		switch event.Type {
 		case watch.Added, watch.Modified:
 			if came++; fromStart && c.most > 0 && came > c.most {

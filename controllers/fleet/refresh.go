@@ -67,12 +67,9 @@ func (w *watched) fromStart() {
 // outdated says whether what is held was judged by rules that are not in force any more. A monitor of ours judges itself.
 func (w *watched) outdated() bool { return w.foreign != nil && w.foreign() }
 
-// startAgain ends a watch as an API server ends one that it cannot continue, so that all is read from the start.
-func (o *overheard) startAgain() {
-	select {
-	case o.events <- watch.Event{Type: watch.Error, Object: &metav1.Status{
+// expired returns the event with which an API server ends a watch that it cannot continue, so that all is read from the start.
+func expired() watch.Event {
+	return watch.Event{Type: watch.Error, Object: &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired, Message: "the rules for health have changed",
-	}}:
-	case <-o.done:
-	}
+	}}
 }

@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -95,36 +94,16 @@ func (w *watched) WatchWithContext(ctx context.Context, options metav1.ListOptio
 		}
 		return nil, err
 	}
-	o := &overheard{Interface: stream, of: w, events: make(chan watch.Event), done: make(chan struct{}), cancel: cancel}
-	go o.pass(fromStart, w.judged)
-	return o, nil
+	judged := w.judged
+	return newRelay(stream, func(r *relay) {
+		defer cancel()
+		w.overhear(r, stream, fromStart, judged)
+	}), nil
 }
 
-// overheard is a watch of which the cluster's pulse hears every event and the end.
-type overheard struct {
-	watch.Interface
-
-	of     *watched
-	events chan watch.Event
-	done   chan struct{}
-	once   sync.Once
-	cancel context.CancelFunc
-}
-
-// ResultChan implements watch.Interface.
-func (o *overheard) ResultChan() <-chan watch.Event { return o.events }
-
-// Stop implements watch.Interface.
-func (o *overheard) Stop() {
-	o.once.Do(func() { close(o.done) })
-	o.Interface.Stop()
-}
-
-// pass passes events on until there are no more, nobody wants them, or all has to be judged anew.
-func (o *overheard) pass(fromStart bool, judged <-chan struct{}) {
-	defer close(o.events)
-	defer o.cancel()
-	pulse := o.of.pulse
+// overhear passes events on until there are no more, nobody wants them, or all has to be judged anew. The cluster's pulse
+// hears of every event and of the end.
+func (w *watched) overhear(r *relay, stream watch.Interface, fromStart bool, judged <-chan struct{}) {
 	// That the watch has begun is no answer: client-go gives an empty one when the connection ends before there was any.
 	settled := time.NewTimer(settlePause)
 	defer settled.Stop()
@@ -133,30 +112,25 @@ func (o *overheard) pass(fromStart bool, judged <-chan struct{}) {
 		settled.Stop()
 		rules = nil // What is being read is read to its end.
 	}
-	defer pulse.tell(func(l *liveness, now time.Time) { pulse.lose(o.of, l, now) })
+	defer w.pulse.tell(func(l *liveness, now time.Time) { w.pulse.lose(w, l, now) })
 	for {
 		select {
 		case <-settled.C:
-			pulse.gain(o.of)
-		case <-o.done:
+			w.pulse.gain(w)
+		case <-r.StopChan():
 			return
 		case <-rules:
-			if o.of.outdated() {
-				o.startAgain()
+			if w.outdated() {
+				r.send(expired())
 				return
 			}
-			rules = o.of.rules.coming()
-		case event, ok := <-o.Interface.ResultChan():
-			if !ok {
-				return
-			}
-			select {
-			case o.events <- event:
-			case <-o.done:
+			rules = w.rules.coming()
+		case event, ok := <-stream.ResultChan():
+			if !ok || !r.send(event) {
 				return
 			}
 			if event.Type != watch.Error {
-				pulse.tell(func(l *liveness, now time.Time) { l.answered(now) })
+				w.pulse.tell(func(l *liveness, now time.Time) { l.answered(now) })
 			}
 			if fromStart && endsInitialEvents(event) {
 				settled.Reset(settlePause) // What was read has yet to be put in place.
@@ -175,7 +149,4 @@ func endsInitialEvents(event watch.Event) bool {
 	return err == nil && object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
 }
 
-var (
-	_ toolscache.ListerWatcherWithContext = (*watched)(nil)
-	_ watch.Interface                     = (*overheard)(nil)
-)
+var _ toolscache.ListerWatcherWithContext = (*watched)(nil)

@@ -8,11 +8,11 @@ import (
 )
 
 // synctest fails when a goroutine is left behind.
-func TestASieveThatNobodyReceivesFromEndsWithStop(t *testing.T) {
+func TestAFilterThatNobodyReceivesFromEndsWithStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		stream := watch.NewFakeWithChanSize(3, false)
-		s := newSieve(stream, func(e watch.Event) bool { return e.Type != watch.Deleted })
+		s := filter(stream, func(e watch.Event) bool { return e.Type != watch.Deleted })
 		stream.Add(nil)
 		stream.Delete(nil)
 		stream.Modify(nil)
