@@ -1,9 +1,7 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,9 +17,6 @@ import (
 
 // discoveryAge is how old an answer may be that says that a kind is not served, when somebody asks for the kind for the first time.
 const discoveryAge = time.Second
-
-// maxDiscovery bounds the answer to one request for what a cluster serves, in bytes. Clusters with 1000 CRDs answer with less than 2 MiB.
-const maxDiscovery = 16 << 20
 
 // catalogue tells which kinds a cluster serves. A cluster is asked for all of them at once, however many are looked for,
 // and its answer is shared.
@@ -57,7 +52,7 @@ func newCatalogue(ask func() *served) *catalogue {
 
 // discover returns a catalogue of the cluster that a configuration leads to.
 func discover(config *rest.Config, transport http.RoundTripper) (*catalogue, error) {
-	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, &http.Client{Transport: bounded{cmp.Or(transport, http.DefaultTransport)}, Timeout: discoveryTimeout})
+	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, &http.Client{Transport: transport, Timeout: discoveryTimeout})
 	if err != nil {
 		return nil, err
 	}
@@ -116,20 +111,4 @@ func (s *served) read(lists []*metav1.APIResourceList, err error) {
 func (s *served) knows(kind schema.GroupVersionKind) bool {
 	_, silent := s.silent[kind.GroupVersion()]
 	return !s.failed && !silent
-}
-
-// bounded is a transport whose answers have a bounded size. A longer one is cut, so that it cannot be read.
-type bounded struct{ http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := b.RoundTripper.RoundTrip(request)
-	if err == nil {
-		body := response.Body
-		response.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(body, maxDiscovery), body}
-	}
-	return response, err
 }

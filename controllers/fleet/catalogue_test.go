@@ -1,12 +1,19 @@
 package fleet
 
 import (
+	"encoding/pem"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
 )
 
 // However many kinds are wanted that a cluster does not serve, it is asked for all of them at once, and at each interval once.
@@ -55,5 +62,52 @@ func TestTheAnswerOfACatalogueIsShared(t *testing.T) {
 	second := c.since(t.Context(), later)
 	if second == first || asked != 2 {
 		t.Errorf("asked %d times: an answer that is too old is given", asked)
+	}
+}
+
+// What a member answers to discovery is bounded as all its answers are, by the transport of its kubeconfig.
+func TestAnEndlessAnswerToDiscoveryIsNotRead(t *testing.T) {
+	t.Parallel()
+	const most = 48 << 20 // One answer of 32 MiB, and what is under way.
+	var sent atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/apis" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		for blank := make([]byte, 1<<20); sent.Load() < 2*most; {
+			n, err := w.Write(blank)
+			if sent.Add(int64(n)); err != nil {
+				return
+			}
+		}
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	data, err := kubeconfig.New(kubeconfig.Member{Name: "edge", Server: server.URL, Authority: authority, Token: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := kubeconfig.Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.CloseIdleConnections()
+	c, err := discover(config, client.Transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := c.since(t.Context(), time.Now()); !s.failed {
+		t.Errorf("the answer counts: %d kinds are served", len(s.kinds))
+	}
+	if n := sent.Load(); n == 0 || n > most {
+		t.Errorf("%d MiB of the answer have been read", n>>20)
 	}
 }
