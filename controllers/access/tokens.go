@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/cache"
@@ -41,8 +42,8 @@ type tokens struct {
 	verdicts, familiar, sources *cache.LRUExpireCache
 	// flights make callers with the same token ask once.
 	flights singleflight.Group
-	// reviews and waiting hold an element for each that is under way.
-	reviews, waiting chan struct{}
+	// reviews bounds the TokenReviews that are under way, and waiting the callers that wait for them.
+	reviews, waiting *semaphore.Weighted
 }
 
 // clockFunc tells a cache the time.
@@ -55,7 +56,7 @@ func newTokens(review func(ctx context.Context, token string) (api.Caller, bool,
 	lru := func(size int) *cache.LRUExpireCache { return cache.NewLRUExpireCacheWithClock(size, clockFunc(clock)) }
 	return &tokens{
 		review: review, clock: clock, verdicts: lru(maxTokens), familiar: lru(maxTokens), sources: lru(maxSources),
-		reviews: make(chan struct{}, maxReviews), waiting: make(chan struct{}, maxWaiting),
+		reviews: semaphore.NewWeighted(maxReviews), waiting: semaphore.NewWeighted(maxWaiting),
 	}
 }
 
@@ -69,10 +70,10 @@ func (t *tokens) authenticate(ctx context.Context, source, token string) (api.Ca
 	if _, familiar := t.familiar.Get(key); !familiar && limiter.TokensAt(t.clock()) < 1 {
 		return api.Caller{}, false, fmt.Errorf("%w: too many tokens that are nobody's have come from your address; try again", api.ErrTooMany)
 	}
-	if !enter(t.waiting) {
+	if !t.waiting.TryAcquire(1) {
 		return api.Caller{}, false, fmt.Errorf("%w: %d requests wait already for the Kubernetes API server to say whose their tokens are; try again", api.ErrBusy, maxWaiting)
 	}
-	defer leave(t.waiting)
+	defer t.waiting.Release(1)
 	shared := context.WithoutCancel(ctx) // Others may wait for the same answer.
 	answer := t.flights.DoChan(string(key[:]), func() (any, error) { return t.ask(shared, key, token, limiter) })
 	select {
@@ -86,10 +87,10 @@ func (t *tokens) authenticate(ctx context.Context, source, token string) (api.Ca
 
 // ask reviews a token, and remembers what comes of it.
 func (t *tokens) ask(ctx context.Context, key [sha256.Size]byte, token string, limiter *rate.Limiter) (verdict, error) {
-	if !enter(t.reviews) {
+	if !t.reviews.TryAcquire(1) {
 		return verdict{}, fmt.Errorf("%w: %d tokens are being reviewed already; try again", api.ErrBusy, maxReviews)
 	}
-	defer leave(t.reviews)
+	defer t.reviews.Release(1)
 	caller, known, err := t.review(ctx, token)
 	if err != nil {
 		return verdict{}, err
@@ -121,18 +122,6 @@ func get[V any](c *cache.LRUExpireCache, key any) (V, bool) {
 	value, ok := v.(V)
 	return value, ok
 }
-
-// enter takes a place, unless all are taken.
-func enter(places chan struct{}) bool {
-	select {
-	case places <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-func leave(places chan struct{}) { <-places }
 
 // sourceBits is how much of an IPv6 address tells sources apart: whoever has one has all of its network.
 const sourceBits = 64
