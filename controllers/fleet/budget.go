@@ -20,199 +20,201 @@ type Budget struct {
 	Total int64
 }
 
-// cost is what something takes of a budget.
-type cost struct{ bundles, resources, bytes int64 }
+// usage is what is used of a budget.
+type usage struct{ bundles, resources, bytes int64 }
 
-func (c cost) plus(o cost) cost {
-	return cost{c.bundles + o.bundles, c.resources + o.resources, c.bytes + o.bytes}
+func (u usage) plus(o usage) usage {
+	return usage{u.bundles + o.bundles, u.resources + o.resources, u.bytes + o.bytes}
 }
 
-func (c cost) minus(o cost) cost {
-	return cost{c.bundles - o.bundles, c.resources - o.resources, c.bytes - o.bytes}
+func (u usage) minus(o usage) usage {
+	return usage{u.bundles - o.bundles, u.resources - o.resources, u.bytes - o.bytes}
 }
 
-// purse has the accounts of all clusters, and one lock for all of them: the sum is bounded too.
-type purse struct {
-	budget Budget
-
-	mu       sync.Mutex
-	accounts map[*account]struct{}
-}
-
-// account counts what is held of one cluster.
-type account struct {
-	purse   *purse
-	cluster string
-	// own is true for the hub's own cluster, and wake is called when something is to be done. It does not block.
-	own  bool
-	wake func()
-
-	// What follows is guarded by the purse's lock.
-	held cost
-	// left is what is still shown of a cluster that was cut off, as it was known last, and dropping is true once that is to go too.
-	left     int64
-	dropping bool
-	// generation is which attempt to read the cluster counts, and excess why it has ended; empty while it has not.
-	generation int
-	excess     string
-}
-
-// open returns the account of a cluster that comes.
-func (p *purse) open(cluster string, own bool, wake func()) *account {
-	a := &account{purse: p, cluster: cluster, own: own, wake: wake}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.accounts == nil {
-		p.accounts = map[*account]struct{}{}
-	}
-	p.accounts[a] = struct{}{}
-	return a
-}
-
-// close forgets a cluster that has gone.
-func (a *account) close() {
-	a.purse.mu.Lock()
-	defer a.purse.mu.Unlock()
-	delete(a.purse.accounts, a)
-}
-
-// allow returns what an attempt to read the cluster counts with.
-func (a *account) allow() *allowance {
-	a.purse.mu.Lock()
-	defer a.purse.mu.Unlock()
-	return &allowance{account: a, generation: a.generation}
-}
-
-// reopen lets a cluster be read again that has been cut off.
-func (a *account) reopen() {
-	a.purse.mu.Lock()
-	defer a.purse.mu.Unlock()
-	a.excess = ""
-}
-
-// exceeded says why the cluster has been cut off, and whether what is still shown of it is to go; it is empty while it has not been.
-func (a *account) exceeded() (excess string, drop bool) {
-	a.purse.mu.Lock()
-	defer a.purse.mu.Unlock()
-	return a.excess, a.dropping
-}
-
-// replaced notes that nothing is shown any more of what was known before the cluster was cut off.
-func (a *account) replaced() {
-	a.purse.mu.Lock()
-	defer a.purse.mu.Unlock()
-	a.left, a.dropping = 0, false
-}
-
-// all returns the bytes that are held of the cluster in any way.
-func (a *account) all() int64 { return a.held.bytes + a.left }
-
-// cut ends the attempt to read the cluster. The caller has the lock.
-func (a *account) cut(excess string) {
-	a.excess, a.generation = excess, a.generation+1
-	a.left, a.held = max(a.left, a.held.bytes/2), cost{} // What is shown is kept; what it was made from is not.
-	a.wake()
-}
-
-// enforce cuts off who takes too much, now that the account has grown. The caller has the lock.
-func (p *purse) enforce(a *account) {
-	if excess := p.budget.excess(a.held); excess != "" && !a.own {
-		a.cut(excess)
-	}
-	if p.budget.Total == 0 {
-		return
-	}
-	for sum := p.sum(); sum > p.budget.Total; {
-		most := p.most()
-		if most == nil {
-			return
-		}
-		before := most.all()
-		if most.excess != "" {
-			most.left, most.dropping = 0, true
-			most.wake()
-		} else {
-			most.cut(fmt.Sprintf("the hub holds %s of all clusters, and may hold %s; of this one it holds most, %s", mebibytes(sum), mebibytes(p.budget.Total), mebibytes(most.held.bytes)))
-		}
-		sum += most.all() - before
-	}
-}
-
-func (p *purse) sum() (bytes int64) {
-	for a := range p.accounts {
-		bytes += a.all()
-	}
-	return bytes
-}
-
-// most returns the account that is to give something back: first of what is left of clusters that were cut off, and else the greatest.
-func (p *purse) most() *account {
-	var left, most *account
-	for a := range p.accounts {
-		switch {
-		case a.excess != "" && a.left > 0 && (left == nil || a.left > left.left):
-			left = a
-		case a.excess == "" && !a.own && (most == nil || a.all() > most.all() || a.all() == most.all() && a.cluster < most.cluster):
-			most = a
-		}
-	}
-	if left != nil {
-		return left
-	}
-	return most
-}
-
-// excess says for people what is more than one cluster may take; it is empty when nothing is.
-func (b Budget) excess(held cost) string {
-	var over []string
-	for _, c := range b.parts(held) {
-		if c.most > 0 && c.held > c.most {
-			over = append(over, c.text(c.held)+", and may hold "+c.text(c.most))
-		}
-	}
-	if len(over) == 0 {
-		return ""
-	}
-	return "the hub holds of it " + strings.Join(over, "; ")
-}
-
-// part is one of the bounds of a budget, with what is held.
-type part struct {
+// limit is one of the limits of a budget for one cluster, with what is used of it. text says an amount for people.
+type limit struct {
 	name       string
-	held, most int64
+	used, hard int64
 	text       func(int64) string
 }
 
-func (b Budget) parts(held cost) []part {
+// limits returns the limits of the budget for a cluster.
+func (b Budget) limits(used usage) []limit {
 	count := func(what string) func(int64) string {
 		return func(n int64) string { return fmt.Sprintf("%d %s", n, what) }
 	}
-	return []part{
-		{"bundles", held.bundles, b.Bundles, count("bundles")},
-		{"resources", held.resources, b.Resources, count("resources")},
-		{"memory", held.bytes, b.Bytes, mebibytes},
+	return []limit{
+		{"bundles", used.bundles, b.Bundles, count("bundles")},
+		{"resources", used.resources, b.Resources, count("resources")},
+		{"memory", used.bytes, b.Bytes, mebibytes},
 	}
+}
+
+// exceeded says for people which limits one cluster exceeds; it is empty when there is none.
+func (b Budget) exceeded(used usage) string {
+	var exceeded []string
+	for _, l := range b.limits(used) {
+		if l.hard > 0 && l.used > l.hard {
+			exceeded = append(exceeded, l.text(l.used)+", and may hold "+l.text(l.hard))
+		}
+	}
+	if len(exceeded) == 0 {
+		return ""
+	}
+	return "the hub holds of it " + strings.Join(exceeded, "; ")
 }
 
 // mebibytes returns a number of bytes for people.
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
-// usage is how much of each of its bounds a cluster takes, from 0 to 1, by the name of the bound.
-type usage struct {
-	cluster string
-	shares  map[string]float64
+// quotas are the quotas of all clusters. They have one lock, because the sum is limited too.
+type quotas struct {
+	hard Budget
+
+	mu       sync.Mutex
+	clusters map[*quota]struct{}
 }
 
-// usage returns how much clusters take of their budgets.
-func (p *purse) usage() []usage {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	all := make([]usage, 0, len(p.accounts))
-	for a := range p.accounts {
-		u := usage{cluster: a.cluster, shares: map[string]float64{}}
-		for _, c := range p.budget.parts(a.held) {
-			if c.most > 0 && !a.own {
-				u.shares[c.name] = float64(c.held) / float64(c.most)
+// quota counts what is used by one cluster.
+type quota struct {
+	quotas  *quotas
+	cluster string
+	// local is true for the hub's own cluster, and wake is called when something is to be done. It does not block.
+	local bool
+	wake  func()
+
+	// What follows is guarded by the lock of quotas.
+	used usage
+	// kept is the bytes of what is still shown of a cluster that was cut off, as it was known last. dropping is true once that is to go too.
+	kept     int64
+	dropping bool
+	// generation counts the attempts to read the cluster, and exceeded says why the last one was ended; empty while it was not.
+	generation int
+	exceeded   string
+}
+
+// open returns the quota of a cluster that comes.
+func (qs *quotas) open(cluster string, local bool, wake func()) *quota {
+	q := &quota{quotas: qs, cluster: cluster, local: local, wake: wake}
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if qs.clusters == nil {
+		qs.clusters = map[*quota]struct{}{}
+	}
+	qs.clusters[q] = struct{}{}
+	return q
+}
+
+// close forgets a cluster that has gone.
+func (q *quota) close() {
+	q.quotas.mu.Lock()
+	defer q.quotas.mu.Unlock()
+	delete(q.quotas.clusters, q)
+}
+
+// newMeter returns the meter of an attempt to read the cluster.
+func (q *quota) newMeter() *meter {
+	q.quotas.mu.Lock()
+	defer q.quotas.mu.Unlock()
+	return &meter{quota: q, generation: q.generation}
+}
+
+// reopen lets a cluster be read again that has been cut off.
+func (q *quota) reopen() {
+	q.quotas.mu.Lock()
+	defer q.quotas.mu.Unlock()
+	q.exceeded = ""
+}
+
+// status says why the cluster has been cut off, and whether what is still shown of it is to go; exceeded is empty while it has not been.
+func (q *quota) status() (exceeded string, drop bool) {
+	q.quotas.mu.Lock()
+	defer q.quotas.mu.Unlock()
+	return q.exceeded, q.dropping
+}
+
+// dropped notes that nothing is shown any more of what was known before the cluster was cut off.
+func (q *quota) dropped() {
+	q.quotas.mu.Lock()
+	defer q.quotas.mu.Unlock()
+	q.kept, q.dropping = 0, false
+}
+
+// total returns the bytes that are held of the cluster in any way.
+func (q *quota) total() int64 { return q.used.bytes + q.kept }
+
+// cutOff ends the attempt to read the cluster. The caller has the lock.
+func (q *quota) cutOff(exceeded string) {
+	q.exceeded, q.generation = exceeded, q.generation+1
+	q.kept, q.used = max(q.kept, q.used.bytes/2), usage{} // What is shown is kept; what it was made from is not.
+	q.wake()
+}
+
+// enforce cuts off clusters that use too much, now that one uses more. The caller has the lock.
+func (qs *quotas) enforce(q *quota) {
+	if exceeded := qs.hard.exceeded(q.used); exceeded != "" && !q.local {
+		q.cutOff(exceeded)
+	}
+	if qs.hard.Total == 0 {
+		return
+	}
+	for sum := qs.sum(); sum > qs.hard.Total; {
+		most := qs.most()
+		if most == nil {
+			return
+		}
+		before := most.total()
+		if most.exceeded != "" {
+			most.kept, most.dropping = 0, true
+			most.wake()
+		} else {
+			most.cutOff(fmt.Sprintf("the hub holds %s of all clusters, and may hold %s; of this one it holds most, %s",
+				mebibytes(sum), mebibytes(qs.hard.Total), mebibytes(most.used.bytes)))
+		}
+		sum += most.total() - before
+	}
+}
+
+func (qs *quotas) sum() (bytes int64) {
+	for q := range qs.clusters {
+		bytes += q.total()
+	}
+	return bytes
+}
+
+// most returns the quota that is to give something back: first of what is kept of clusters that were cut off, and else the greatest.
+func (qs *quotas) most() *quota {
+	var kept, most *quota
+	for q := range qs.clusters {
+		switch {
+		case q.exceeded != "" && q.kept > 0 && (kept == nil || q.kept > kept.kept):
+			kept = q
+		case q.exceeded == "" && !q.local && (most == nil || q.total() > most.total() || q.total() == most.total() && q.cluster < most.cluster):
+			most = q
+		}
+	}
+	if kept != nil {
+		return kept
+	}
+	return most
+}
+
+// usedRatios are the ratios of used to hard, by the names of a cluster's limits.
+type usedRatios struct {
+	cluster string
+	ratios  map[string]float64
+}
+
+// usedRatios returns the ratios of all clusters. The hub's own cluster has none.
+func (qs *quotas) usedRatios() []usedRatios {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	all := make([]usedRatios, 0, len(qs.clusters))
+	for q := range qs.clusters {
+		u := usedRatios{cluster: q.cluster, ratios: map[string]float64{}}
+		for _, l := range qs.hard.limits(q.used) {
+			if l.hard > 0 && !q.local {
+				u.ratios[l.name] = float64(l.used) / float64(l.hard)
 			}
 		}
 		all = append(all, u)
@@ -220,38 +222,38 @@ func (p *purse) usage() []usage {
 	return all
 }
 
-// allowance is what one attempt to read a cluster counts with. A nil one counts nothing.
-type allowance struct {
-	account    *account
+// meter counts what one attempt to read a cluster uses of its quota. A nil one counts nothing.
+type meter struct {
+	quota      *quota
 	generation int
 }
 
-// over returns an error once nothing more is to be read.
-func (s *allowance) over() error {
-	if s == nil {
+// err returns an error once nothing more is to be read.
+func (m *meter) err() error {
+	if m == nil {
 		return nil
 	}
-	s.account.purse.mu.Lock()
-	defer s.account.purse.mu.Unlock()
-	return s.ended()
+	m.quota.quotas.mu.Lock()
+	defer m.quota.quotas.mu.Unlock()
+	return m.errLocked()
 }
 
-// ended is over for who has the lock.
-func (s *allowance) ended() error {
-	if s.generation != s.account.generation {
+// errLocked is err for callers that have the lock.
+func (m *meter) errLocked() error {
+	if m.generation != m.quota.generation {
 		return errOverBudget
 	}
 	return nil
 }
 
-// exceed ends the attempt for a reason of its own.
-func (s *allowance) exceed(why string) {
-	if s == nil {
+// cutOff ends the attempt for another reason than a limit.
+func (m *meter) cutOff(exceeded string) {
+	if m == nil {
 		return
 	}
-	s.account.purse.mu.Lock()
-	defer s.account.purse.mu.Unlock()
-	if s.ended() == nil && !s.account.own {
-		s.account.cut(why)
+	m.quota.quotas.mu.Lock()
+	defer m.quota.quotas.mu.Unlock()
+	if m.errLocked() == nil && !m.quota.local {
+		m.quota.cutOff(exceeded)
 	}
 }

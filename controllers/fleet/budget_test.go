@@ -14,45 +14,45 @@ import (
 )
 
 // takes makes a cluster take so many bytes by an object of that name.
-func takes(t *testing.T, a *account, name string, bytes int64) {
+func takes(t *testing.T, q *quota, name string, bytes int64) {
 	t.Helper()
-	source, _ := a.allow().count(&toolscache.ListWatch{}, objectsPage, nil)
+	source, _ := q.newMeter().count(&toolscache.ListWatch{}, objectsPage, nil)
 	c, ok := source.(*counted)
 	if !ok {
 		t.Fatalf("it is counted by a %T", source)
 	}
-	c.costOf = func(runtime.Object) cost { return cost{resources: 1, bytes: bytes} }
+	c.usageOf = func(runtime.Object) usage { return usage{resources: 1, bytes: bytes} }
 	_ = c.hold(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }
 
 // The sum over all clusters is bounded: who takes most goes first, what is left of those that are gone before anybody else, and the hub's own cluster never.
 func TestTheSumIsBounded(t *testing.T) {
 	t.Parallel()
-	p := &purse{budget: Budget{Total: 100}}
+	qs := &quotas{hard: Budget{Total: 100}}
 	quiet := func() {}
-	local, small, great := p.open("local", true, quiet), p.open("small", false, quiet), p.open("great", false, quiet)
+	local, small, great := qs.open("local", true, quiet), qs.open("small", false, quiet), qs.open("great", false, quiet)
 	takes(t, local, "a", 30)
 	takes(t, small, "a", 20)
 	takes(t, great, "a", 40)
-	for _, a := range []*account{local, small, great} {
-		if why, _ := a.exceeded(); why != "" {
-			t.Fatalf("%s is cut off within the budget: %s", a.cluster, why)
+	for _, q := range []*quota{local, small, great} {
+		if why, _ := q.status(); why != "" {
+			t.Fatalf("%s is cut off within the budget: %s", q.cluster, why)
 		}
 	}
 	takes(t, great, "b", 20) // Half of its 60 bytes is still shown.
-	why, drop := great.exceeded()
+	why, drop := great.status()
 	if !strings.Contains(why, "of all clusters") || drop {
 		t.Fatalf("who takes most is not cut off: %q, %t", why, drop)
 	}
 	takes(t, small, "b", 30)
-	if why, _ := small.exceeded(); why != "" {
+	if why, _ := small.status(); why != "" {
 		t.Errorf("a cluster is cut off for what is left of another one: %s", why)
 	}
-	if _, drop := great.exceeded(); !drop {
+	if _, drop := great.status(); !drop {
 		t.Error("what is left of the cluster that was cut off is kept")
 	}
 	takes(t, local, "b", 80)
-	if why, _ := local.exceeded(); why != "" {
+	if why, _ := local.status(); why != "" {
 		t.Errorf("the hub's own cluster is cut off: %s", why)
 	}
 }
@@ -83,7 +83,7 @@ func TestAClusterThatIsCutOffKeepsWhatWasKnown(t *testing.T) {
 	m.hub.clock = clock.PassiveClock(at)
 	m.become(ClusterState{Name: "edge", Reachability: Connected, Since: noon})
 	m.keeper.stock(s)
-	m.account.allow().exceed("it sends too much")
+	m.quota.newMeter().cutOff("it sends too much")
 	m.keepWithin(t.Context())
 	m.assess()
 	key := BundleKey{Cluster: "edge", Namespace: "shop", Name: "web"}

@@ -53,7 +53,7 @@ type connection struct {
 	// rules happens when other rules are in force.
 	rules *occasion
 	// share counts what is held of the cluster.
-	share *allowance
+	meter *meter
 
 	// ended is closed when nothing of the connection runs any more.
 	ended chan struct{}
@@ -76,16 +76,16 @@ type connectOptions struct {
 	// rules happens when other rules are in force.
 	rules     *occasion
 	transform func(cluster string) toolscache.TransformFunc
-	// cost says what is held of a bundle.
-	cost func(runtime.Object) cost
+	// usage says what is held of a bundle.
+	usage func(runtime.Object) usage
 }
 
 // newConnection prepares the connection to a cluster with a number. Nothing is sent before it is started.
-func newConnection(name string, number int64, config *rest.Config, namespaces []string, p *pulse, s *allowance, o connectOptions) (*connection, error) {
-	c := &connection{name: multicluster.ClusterName(name + "#" + strconv.FormatInt(number, 10)), config: config, namespaces: namespaces, pulse: p, share: s, ended: make(chan struct{})}
+func newConnection(name string, number int64, config *rest.Config, namespaces []string, p *pulse, m *meter, o connectOptions) (*connection, error) {
+	c := &connection{name: multicluster.ClusterName(name + "#" + strconv.FormatInt(number, 10)), config: config, namespaces: namespaces, pulse: p, meter: m, ended: make(chan struct{})}
 	c.rules = o.rules
 	var err error
-	if c.http, err = s.client(config); err != nil {
+	if c.http, err = m.client(config); err != nil {
 		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", name)
 	}
 	if c.reader, err = newReader(config, c.http); err != nil {
@@ -96,7 +96,7 @@ func newConnection(name string, number int64, config *rest.Config, namespaces []
 		co.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return knownKinds(), nil }
 	})
 	if err == nil {
-		err = c.readBundles(o.scheme, namespaces, o.transform(name), o.cost)
+		err = c.readBundles(o.scheme, namespaces, o.transform(name), o.usage)
 	}
 	return c, errors.Wrapf(err, "cannot make a client for cluster %q", name)
 }

@@ -44,33 +44,33 @@ const (
 type counted struct {
 	toolscache.ListerWatcher
 
-	share *allowance
-	// costOf takes off an object what is not to be held, and returns what the rest costs.
-	costOf func(runtime.Object) cost
-	page   int64
+	meter *meter
+	// usageOf takes off an object what is not to be held, and returns what the rest uses.
+	usageOf func(runtime.Object) usage
+	page    int64
 	// most is how many objects may come before a watch has delivered all there is; zero means any number.
 	most int64
 
-	// What follows is guarded by the purse's lock. round is that of the list or watch from the start that began last.
+	// What follows is guarded by the lock of quotas. round is that of the list or watch from the start that began last.
 	held  map[types.NamespacedName]counts
 	round int
 }
 
-// counts is what an object costs, and in which round it was seen last.
+// counts is what an object uses, and in which round it was seen last.
 type counts struct {
-	cost
+	usage
 
 	round int
 }
 
 // count returns what reads a resource within the budget, and what is to be called when nothing of it is held any more.
-func (s *allowance) count(next toolscache.ListerWatcher, page int64, costOf func(runtime.Object) cost) (within toolscache.ListerWatcher, end func()) {
-	if s == nil {
+func (m *meter) count(next toolscache.ListerWatcher, page int64, usageOf func(runtime.Object) usage) (within toolscache.ListerWatcher, end func()) {
+	if m == nil {
 		return next, func() {}
 	}
-	c := &counted{ListerWatcher: next, share: s, costOf: costOf, page: page, held: map[types.NamespacedName]counts{}}
-	if c.most = s.account.purse.budget.Resources; page == bundlesPage {
-		c.most = s.account.purse.budget.Bundles
+	c := &counted{ListerWatcher: next, meter: m, usageOf: usageOf, page: page, held: map[types.NamespacedName]counts{}}
+	if c.most = m.quota.quotas.hard.Resources; page == bundlesPage {
+		c.most = m.quota.quotas.hard.Bundles
 	}
 	return c, c.end
 }
@@ -112,7 +112,7 @@ func (c *counted) WatchWithContext(ctx context.Context, options metav1.ListOptio
 		switch event.Type {
 		case watch.Added, watch.Modified:
 			if came++; fromStart && c.most > 0 && came > c.most {
-				c.share.exceed(fmt.Sprintf("it has not ended a list after %d events", c.most))
+				c.meter.cutOff(fmt.Sprintf("it has not ended a list after %d events", c.most))
 			}
 			return c.hold(event.Object) == nil
 		case watch.Deleted:
@@ -130,15 +130,15 @@ func (c *counted) WatchWithContext(ctx context.Context, options metav1.ListOptio
 
 // begin notes that all there is comes anew.
 func (c *counted) begin() {
-	c.share.account.purse.mu.Lock()
-	defer c.share.account.purse.mu.Unlock()
+	c.meter.quota.quotas.mu.Lock()
+	defer c.meter.quota.quotas.mu.Unlock()
 	c.round++
 }
 
 // sweep notes that all there is has come: nothing else is held.
 func (c *counted) sweep() {
-	c.share.account.purse.mu.Lock()
-	defer c.share.account.purse.mu.Unlock()
+	c.meter.quota.quotas.mu.Lock()
+	defer c.meter.quota.quotas.mu.Unlock()
 	for name, was := range c.held {
 		if was.round != c.round {
 			c.drop(name)
@@ -158,18 +158,18 @@ func (c *counted) hold(object runtime.Object) error {
 	if err != nil {
 		return err
 	}
-	price := c.costOf(object)
-	purse := c.share.account.purse
-	purse.mu.Lock()
-	defer purse.mu.Unlock()
-	if err := c.share.ended(); err != nil {
+	used := c.usageOf(object)
+	q := c.meter.quota
+	q.quotas.mu.Lock()
+	defer q.quotas.mu.Unlock()
+	if err := c.meter.errLocked(); err != nil {
 		return err
 	}
 	name := types.NamespacedName{Namespace: named.GetNamespace(), Name: named.GetName()}
-	c.share.account.held = c.share.account.held.minus(c.held[name].cost).plus(price)
-	c.held[name] = counts{price, c.round}
-	purse.enforce(c.share.account)
-	return c.share.ended()
+	q.used = q.used.minus(c.held[name].usage).plus(used)
+	c.held[name] = counts{used, c.round}
+	q.quotas.enforce(q)
+	return c.meter.errLocked()
 }
 
 // release counts an object no more.
@@ -178,46 +178,46 @@ func (c *counted) release(object runtime.Object) {
 	if err != nil {
 		return
 	}
-	c.share.account.purse.mu.Lock()
-	defer c.share.account.purse.mu.Unlock()
+	c.meter.quota.quotas.mu.Lock()
+	defer c.meter.quota.quotas.mu.Unlock()
 	c.drop(types.NamespacedName{Namespace: named.GetNamespace(), Name: named.GetName()})
 }
 
-// drop is release for who has the lock.
+// drop is release for callers that have the lock.
 func (c *counted) drop(name types.NamespacedName) {
-	if c.share.ended() == nil {
-		c.share.account.held = c.share.account.held.minus(c.held[name].cost)
+	if c.meter.errLocked() == nil {
+		c.meter.quota.used = c.meter.quota.used.minus(c.held[name].usage)
 	}
 	delete(c.held, name)
 }
 
-// costOfBundle returns how to take off a bundle what is not held of it, and what the rest costs.
-func costOfBundle(user rules.UserRules) func(runtime.Object) cost {
-	return func(object runtime.Object) cost {
+// usageOfBundle returns how to take off a bundle what is not held of it, and what the rest uses.
+func usageOfBundle(user rules.UserRules) func(runtime.Object) usage {
+	return func(object runtime.Object) usage {
 		b, ok := object.(*k8spluginv1alpha1.ResourceBundleState)
 		if !ok {
-			return cost{bytes: bundleBytes}
+			return usage{bytes: bundleBytes}
 		}
 		bundle.Slim(b, user)
-		c := cost{bundles: 1, resources: int64(len(b.Status.Resources)), bytes: bundleBytes + copies*lengths(b.Name, string(b.UID), b.ResourceVersion) + labelBytes(b.Labels)}
+		u := usage{bundles: 1, resources: int64(len(b.Status.Resources)), bytes: bundleBytes + copies*lengths(b.Name, string(b.UID), b.ResourceVersion) + labelBytes(b.Labels)}
 		for i := range b.Status.Resources {
 			r := &b.Status.Resources[i]
-			c.bytes += resourceBytes + lengths(r.Group, r.Version, r.Kind, r.Namespace, r.Name, r.UID, r.State, r.Reason, r.Message) + labelBytes(r.Labels)
+			u.bytes += resourceBytes + lengths(r.Group, r.Version, r.Kind, r.Namespace, r.Name, r.UID, r.State, r.Reason, r.Message) + labelBytes(r.Labels)
 			if r.Owner != nil {
-				c.bytes += lengths(r.Owner.Name)
+				u.bytes += lengths(r.Owner.Name)
 			}
 		}
-		return c
+		return u
 	}
 }
 
-// costOfObject returns what is held of an object that scopes refer to.
-func costOfObject(object runtime.Object) cost {
-	c := cost{resources: 1, bytes: objectBytes}
+// usageOfObject returns what is held of an object that scopes refer to.
+func usageOfObject(object runtime.Object) usage {
+	u := usage{resources: 1, bytes: objectBytes}
 	if named, err := meta.Accessor(object); err == nil {
-		c.bytes += copies*lengths(named.GetNamespace(), named.GetName(), string(named.GetUID()), named.GetResourceVersion()) + labelBytes(named.GetLabels())
+		u.bytes += copies*lengths(named.GetNamespace(), named.GetName(), string(named.GetUID()), named.GetResourceVersion()) + labelBytes(named.GetLabels())
 	}
-	return c
+	return u
 }
 
 func lengths(texts ...string) (bytes int64) {
@@ -235,22 +235,22 @@ func labelBytes(labels map[string]string) (bytes int64) {
 }
 
 // client returns a client for a cluster with which nothing is read any more once the cluster is over its budget.
-func (s *allowance) client(config *rest.Config) (*http.Client, error) {
+func (m *meter) client(config *rest.Config) (*http.Client, error) {
 	client, err := rest.HTTPClientFor(config)
-	if err != nil || s == nil {
+	if err != nil || m == nil {
 		return client, err
 	}
 	next := client.Transport
 	if next == nil {
 		next = http.DefaultTransport
 	}
-	return &http.Client{Transport: &metered{next, s}, Timeout: client.Timeout}, nil
+	return &http.Client{Transport: &metered{next, m}, Timeout: client.Timeout}, nil
 }
 
 // metered ends what is being read of a cluster as soon as it is over its budget.
 type metered struct {
 	next  http.RoundTripper
-	share *allowance
+	meter *meter
 }
 
 // WrappedRoundTripper implements net.RoundTripperWrapper of apimachinery, by which idle connections are closed.
@@ -258,7 +258,7 @@ func (m *metered) WrappedRoundTripper() http.RoundTripper { return m.next }
 
 // RoundTrip implements http.RoundTripper.
 func (m *metered) RoundTrip(request *http.Request) (*http.Response, error) {
-	if err := m.share.over(); err != nil {
+	if err := m.meter.err(); err != nil {
 		return nil, err
 	}
 	response, err := m.next.RoundTrip(request)
@@ -274,7 +274,7 @@ func (m *metered) RoundTrip(request *http.Request) (*http.Response, error) {
 // note ends everything when the bundles of a cluster are too large to be read. That of another kind is a problem of that kind.
 func (m *metered) note(bundles bool, err error) {
 	if tooLarge := (*kubeconfig.TooLargeError)(nil); bundles && errors.As(err, &tooLarge) {
-		m.share.exceed(err.Error())
+		m.meter.cutOff(err.Error())
 	}
 }
 
@@ -288,7 +288,7 @@ type meteredBody struct {
 
 // Read implements io.Reader.
 func (b *meteredBody) Read(p []byte) (int, error) {
-	if err := b.of.share.over(); err != nil {
+	if err := b.of.meter.err(); err != nil {
 		return 0, err
 	}
 	n, err := b.ReadCloser.Read(p)

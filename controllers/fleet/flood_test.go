@@ -119,10 +119,10 @@ func newFloodHub(t *testing.T, b Budget) (h *hub, stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	h = &hub{
 		ctx: ctx, view: newView("local"), clock: clock.RealClock{}, members: map[string]*member{}, clusters: clusters.New[*connection](),
-		elected: elected, recorder: quietRecorder{}, purse: purse{budget: b},
+		elected: elected, recorder: quietRecorder{}, quotas: quotas{hard: b},
 		options: Options{ClusterName: "local", Policy: healthscope.DefaultPolicy(), Members: &Members{Parse: kubeconfig.Parse}},
 		connect: connectOptions{
-			scheme: scheme, cost: costOfBundle(nil),
+			scheme: scheme, usage: usageOfBundle(nil),
 			transform: func(cluster string) toolscache.TransformFunc { return hold(cluster, nil) },
 		},
 	}

@@ -56,7 +56,7 @@ type hub struct {
 	secrets  *secretWatch
 	recorder events.EventRecorder
 	// purse counts what is held of all clusters.
-	purse purse
+	quotas quotas
 	// elected is closed once this replica leads: only then it has events to tell.
 	elected  <-chan struct{}
 	clusters clusters.Clusters[*connection]

@@ -34,7 +34,7 @@ type kindWatch struct {
 
 	objects *Objects
 	client  dynamic.Interface
-	share   *allowance
+	meter   *meter
 	// catalogue tells how the kind is served.
 	catalogue *catalogue
 	notify    Notify
@@ -173,7 +173,7 @@ func (w *kindWatch) watch(ctx context.Context, resource schema.GroupVersionResou
 	defer end()
 	w.begin(end)
 	defer w.begin(nil)
-	source, uncount := w.share.count(w.listWatch(resource), objectsPage, costOfObject)
+	source, uncount := w.meter.count(w.listWatch(resource), objectsPage, usageOfObject)
 	defer uncount()
 	informer := cache.NewSharedIndexInformerWithOptions(source, &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{})
 	// Neither call can fail before the informer runs.

@@ -32,7 +32,7 @@ func (m *member) dial(ctx context.Context, w wish) (*line, error) {
 		return nil, err
 	}
 	p := newPulse(m.local, m.hub.timeout(), m.hub.clock, m.wake)
-	c, err := newConnection(m.name, m.hub.dialled.Add(1), config, w.namespaces, p, m.account.allow(), m.hub.connect)
+	c, err := newConnection(m.name, m.hub.dialled.Add(1), config, w.namespaces, p, m.quota.newMeter(), m.hub.connect)
 	if err != nil {
 		return nil, err
 	}

@@ -49,10 +49,10 @@ type member struct {
 	trouble string
 	// refused is why what was wished last is refused; empty when it is not.
 	refused string
-	// account counts what is held of the cluster, and over says how it has been cut off.
-	account *account
-	over    over
-	state   ClusterState
+	// quota counts what is held of the cluster, and over says how it has been cut off.
+	quota *quota
+	over  over
+	state ClusterState
 }
 
 func newMember(h *hub, name string, local bool, logger logr.Logger) *member {
@@ -62,7 +62,7 @@ func newMember(h *hub, name string, local bool, logger logr.Logger) *member {
 		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Name: "bundle"}),
 		state: ClusterState{Name: name, Local: local, Reachability: Connecting, Since: h.clock.Now(), Message: "it has not been read yet"},
 	}
-	m.account = h.purse.open(name, local, m.wake)
+	m.quota = h.quotas.open(name, local, m.wake)
 	m.keeper = &keeper{
 		cluster: name, view: h.view, policy: h.options.Policy, clock: h.clock, again: m.again, allowed: func(string) bool { return true },
 		memories: map[BundleKey]*memory{}, past: h.past[name], state: m.state,
@@ -146,7 +146,7 @@ func (m *member) forget() {
 	}
 	close(m.gone)
 	m.running.Wait()
-	m.account.close()
+	m.quota.close()
 }
 
 // adopt does what is wished of the member. The connection in use stays until another one is ready to replace it.
@@ -236,7 +236,7 @@ func (m *member) promote(c *connection) {
 	}
 	m.pulse.Store(c.pulse)
 	m.keeper.stock(c)
-	m.account.replaced()
+	m.quota.dropped()
 	m.hangUp(old)
 	m.hub.view.setReader(m.name, c.reader)
 	m.attach(m.current)
@@ -248,7 +248,7 @@ func (m *member) attach(l *line) {
 	if o == nil || l.attached {
 		return
 	}
-	if err := o.Attach(m.name, Access{Config: l.config, Client: l.http, Namespaces: l.namespaces, share: l.share}); err != nil {
+	if err := o.Attach(m.name, Access{Config: l.config, Client: l.http, Namespaces: l.namespaces, meter: l.meter}); err != nil {
 		m.logger.Error(err, "Objects of the cluster cannot be watched")
 		return
 	}
@@ -265,7 +265,7 @@ func (m *member) assess() {
 	own, foreign := m.hub.view.filled(m.name)
 	switch used := m.inUse(); {
 	case !m.over.until.IsZero():
-		v, now = verdict{reach: OverBudget, message: m.over.excess}, m.hub.clock.Now()
+		v, now = verdict{reach: OverBudget, message: m.over.exceeded}, m.hub.clock.Now()
 		heard = now
 	case used != nil:
 		used.pulse.ask(func(l *liveness, at time.Time) {

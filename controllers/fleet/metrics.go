@@ -19,12 +19,12 @@ var (
 
 // collector computes the metrics of clusters when it is asked for them, so that a cluster that has gone leaves none behind.
 type collector struct {
-	states func() []ClusterState
-	usage  func() []usage
+	states     func() []ClusterState
+	usedRatios func() []usedRatios
 }
 
 // NewCollector returns a collector of the metrics of all clusters of a view, for every replica: each sees its clusters for itself.
-func NewCollector(v *View) prometheus.Collector { return collector{v.States, v.usage} }
+func NewCollector(v *View) prometheus.Collector { return collector{v.States, v.usedRatios} }
 
 // Describe implements prometheus.Collector.
 func (c collector) Describe(descs chan<- *prometheus.Desc) {
@@ -52,12 +52,12 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 			gauge(maintenanceDesc, 1)
 		}
 	}
-	if c.usage == nil {
+	if c.usedRatios == nil {
 		return
 	}
-	for _, u := range c.usage() {
-		for budget, share := range u.shares {
-			metrics <- prometheus.MustNewConstMetric(budgetDesc, prometheus.GaugeValue, share, u.cluster, budget)
+	for _, u := range c.usedRatios() {
+		for budget, ratio := range u.ratios {
+			metrics <- prometheus.MustNewConstMetric(budgetDesc, prometheus.GaugeValue, ratio, u.cluster, budget)
 		}
 	}
 }

@@ -46,7 +46,7 @@ type Access struct {
 	Namespaces []string
 
 	// share counts what is held of the cluster; nil when nobody does.
-	share *allowance
+	meter *meter
 }
 
 // Notify tells of an object that has changed, or with an empty name of a whole
@@ -85,7 +85,7 @@ type objectCluster struct {
 	client     dynamic.Interface
 	catalogue  *catalogue
 	namespaces []string
-	share      *allowance
+	meter      *meter
 	state      ClusterState
 }
 
@@ -142,7 +142,7 @@ func (o *Objects) Attach(cluster string, a Access) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	known := o.known(cluster)
-	known.client, known.catalogue, known.namespaces, known.share = objects, kinds, a.Namespaces, a.share
+	known.client, known.catalogue, known.namespaces, known.meter = objects, kinds, a.Namespaces, a.meter
 	if known.state.Reachability == "" {
 		known.state.Reachability = Connected // Nobody looks after that.
 	}
@@ -272,7 +272,7 @@ func (o *Objects) ensure(kind Kind) {
 		}
 		ctx, cancel := context.WithCancel(o.ctx)
 		w := &kindWatch{
-			objects: o, client: known.client, share: known.share, catalogue: known.catalogue, place: at, notify: o.notify,
+			objects: o, client: known.client, meter: known.meter, catalogue: known.catalogue, place: at, notify: o.notify,
 			started: time.Now(), cancel: cancel, results: map[types.NamespacedName]healthscope.Result{},
 		}
 		o.kinds[at] = w

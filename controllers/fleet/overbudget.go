@@ -13,8 +13,8 @@ const (
 
 // over says how a cluster has been cut off.
 type over struct {
-	// excess is why, until the cluster is seen again.
-	excess string
+	// exceeded is why, until the cluster is seen again.
+	exceeded string
 	// until is when it is read again; zero once that has begun.
 	until time.Time
 	// pause is how long it was cut off last.
@@ -24,39 +24,39 @@ type over struct {
 // during returns what is said of the cluster: that it is being read again is no better news than why it was cut off.
 func (o *over) during(v verdict) verdict {
 	switch {
-	case o.excess == "" || v.reach == OverBudget:
+	case o.exceeded == "" || v.reach == OverBudget:
 	case v.reach == Connecting:
-		return verdict{reach: OverBudget, message: o.excess + "; it is being read again"}
+		return verdict{reach: OverBudget, message: o.exceeded + "; it is being read again"}
 	default:
-		o.excess = ""
+		o.exceeded = ""
 	}
 	return v
 }
 
 // cutOff notes that the cluster is cut off. One that was well for as long as the last pause begins anew.
-func (o *over) cutOff(excess string, state ClusterState, now time.Time) {
+func (o *over) cutOff(exceeded string, state ClusterState, now time.Time) {
 	if state.Reachable() && now.Sub(state.Since) >= o.pause {
 		o.pause = 0
 	}
 	o.pause = min(max(2*o.pause, minCutOff), maxCutOff)
-	o.excess, o.until = excess, now.Add(o.pause)
+	o.exceeded, o.until = exceeded, now.Add(o.pause)
 }
 
 // keepWithin cuts the cluster off that is over its budget, and reads it again after a pause.
 func (m *member) keepWithin(ctx context.Context) {
-	excess, drop := m.account.exceeded()
+	exceeded, drop := m.quota.status()
 	now := m.hub.clock.Now()
 	switch {
 	case drop:
 		m.keeper.clear(true)
-		m.account.replaced()
-	case excess == "":
+		m.quota.dropped()
+	case exceeded == "":
 		return
 	}
 	switch {
 	case m.over.until.IsZero():
-		m.over.cutOff(excess, m.state, now)
-		m.logger.Info("The cluster is cut off", "problem", excess, "for", m.over.pause.String())
+		m.over.cutOff(exceeded, m.state, now)
+		m.logger.Info("The cluster is cut off", "problem", exceeded, "for", m.over.pause.String())
 		m.hangUp(m.current)
 		m.hangUp(m.next)
 		m.current, m.next, m.trouble = nil, nil, ""
@@ -74,6 +74,6 @@ func (m *member) keepWithin(ctx context.Context) {
 func (m *member) reopen() {
 	if !m.over.until.IsZero() {
 		m.over.until = time.Time{}
-		m.account.reopen()
+		m.quota.reopen()
 	}
 }

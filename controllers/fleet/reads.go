@@ -50,7 +50,7 @@ func (r reads) WaitForCacheSync(ctx context.Context) bool {
 }
 
 // readBundles makes the informers of bundles: one for each namespace, or without any one for all.
-func (c *connection) readBundles(scheme *runtime.Scheme, namespaces []string, transform toolscache.TransformFunc, costOf func(runtime.Object) cost) error {
+func (c *connection) readBundles(scheme *runtime.Scheme, namespaces []string, transform toolscache.TransformFunc, usageOf func(runtime.Object) usage) error {
 	gvk := k8spluginv1alpha1.GroupVersion.WithKind(k8spluginv1alpha1.ResourceBundleStateKind)
 	bundles, err := apiutil.RESTClientForGVK(gvk, false, false, c.config, serializer.NewCodecFactory(scheme), c.http)
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *connection) readBundles(scheme *runtime.Scheme, namespaces []string, tr
 		namespaces = []string{metav1.NamespaceAll}
 	}
 	for _, namespace := range namespaces {
-		source, end := c.share.count(toolscache.NewListWatchFromClient(bundles, bundlesResource, namespace, fields.Everything()), bundlesPage, costOf)
+		source, end := c.meter.count(toolscache.NewListWatchFromClient(bundles, bundlesResource, namespace, fields.Everything()), bundlesPage, usageOf)
 		c.uncount = append(c.uncount, end)
 		informer := c.newInformer(source, &k8spluginv1alpha1.ResourceBundleState{})
 		if err := errors.Join(informer.SetTransform(transform), informer.SetWatchErrorHandlerWithContext(heard)); err != nil {

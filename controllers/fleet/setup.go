@@ -83,13 +83,13 @@ func Setup(mgr ctrl.Manager, o Options) (*View, error) {
 		options: o, view: newView(o.ClusterName), clock: o.Clock, config: mgr.GetConfig(), elected: mgr.Elected(),
 		recorder: mgr.GetEventRecorder("healthscope-controller"), clusters: clusters.New[*connection](), members: map[string]*member{},
 		connect: connectOptions{
-			scheme: scheme, cost: costOfBundle(o.HealthChecks),
+			scheme: scheme, usage: usageOfBundle(o.HealthChecks),
 			transform: func(cluster string) toolscache.TransformFunc { return hold(cluster, o.HealthChecks) },
 		},
-		purse: purse{budget: o.Budget},
+		quotas: quotas{hard: o.Budget},
 	}
 	h.connect.rules = h.view.rules
-	h.view.usage = h.purse.usage
+	h.view.usedRatios = h.quotas.usedRatios
 	h.clusters.WaitCacheTimeout = forEver
 	logger := mgr.GetLogger().WithName("fleet")
 	h.clusters.ErrorHandler = func(err error, message string, keysAndValues ...any) { logger.Error(err, message, keysAndValues...) }

@@ -106,8 +106,8 @@ type View struct {
 	problem    error
 	// silence tells of the hub's own cluster what its state does not say; nil as long as nobody can.
 	silence silence
-	// usage says how much clusters take of their budgets; nil when nobody counts.
-	usage func() []usage
+	// usedRatios says how much clusters take of their budgets; nil when nobody counts.
+	usedRatios func() []usedRatios
 	// What is to be called on changes.
 	subscribers map[int]func(Change)
 	writes      map[int]func(Change)
