@@ -169,10 +169,11 @@ func newMember(ctx context.Context, secrets, namespace string) *corev1.Secret {
 	return secret
 }
 
-// site is a context with one app in clusters.
+// site is a context with apps in clusters.
 type site struct {
-	id string
-	ac *appcontext.AppContext
+	id   string
+	ac   *appcontext.AppContext
+	root appcontext.Handle
 }
 
 // newSite makes a context with the app sink in clusters.
@@ -183,15 +184,21 @@ func newSite(ctx context.Context, clusters ...string) *site {
 	DeferCleanup(store.Close)
 	s := &site{ac: appcontext.NewAppContext(store)}
 	s.id = s.ac.InitAppContext()
-	root, err := s.ac.CreateCompositeApp(ctx)
+	s.root, err = s.ac.CreateCompositeApp(ctx)
 	Expect(err).NotTo(HaveOccurred())
-	app, err := s.ac.AddApp(ctx, root, "sink")
+	s.addApp(ctx, "sink", clusters...)
+	return s
+}
+
+// addApp adds an app in clusters.
+func (s *site) addApp(ctx context.Context, name string, clusters ...string) {
+	GinkgoHelper()
+	app, err := s.ac.AddApp(ctx, s.root, name)
 	Expect(err).NotTo(HaveOccurred())
 	for _, cluster := range clusters {
 		_, err := s.ac.AddCluster(ctx, app, cluster)
 		Expect(err).NotTo(HaveOccurred())
 	}
-	return s
 }
 
 // bundle returns the name of the bundles of the app.
@@ -211,10 +218,15 @@ func (s *site) rsync(ctx context.Context, cluster, status string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// saved returns what is saved of the bundle of a cluster; empty when nothing is.
+// saved returns what is saved of the bundle of the app sink in a cluster; empty when nothing is.
 func (s *site) saved(ctx context.Context, cluster string) func() string {
+	return s.savedFor(ctx, "sink", cluster)
+}
+
+// savedFor is saved for another app.
+func (s *site) savedFor(ctx context.Context, app, cluster string) func() string {
 	return func() string {
-		response, err := raw.Get(ctx, s.key(cluster))
+		response, err := raw.Get(ctx, fmt.Sprintf("/context/%s/app/%s/cluster/%s/status/", s.id, app, cluster))
 		if err != nil || len(response.Kvs) == 0 {
 			return ""
 		}

@@ -1,6 +1,7 @@
 package recorder_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"os"
@@ -12,6 +13,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -75,6 +77,44 @@ var _ = Describe("The recorder", func() {
 		Expect(all).NotTo(HaveKey(at.Place))
 		Expect(s.saved(ctx, edge)()).To(BeEmpty(), "the other cluster has no such bundle")
 	}, SpecTimeout(2*time.Minute))
+
+	It("saves the certificate of a logical cloud where EMCO's dcm looks for it", func(ctx SpecContext) {
+		s.addApp(ctx, "logical-cloud", home)
+		id := s.id + "-logical-cloud"
+		run(ctx, options)
+		// What the monitor writes in a trusted namespace; the API server of the cluster keeps it as it is.
+		b := newBundle(ctx, namespace, id, id, `{"ready":true,"resourceCount":3,"csrStatuses":[`+
+			`{"apiVersion":"certificates.k8s.io/v1","kind":"CertificateSigningRequest","metadata":{"name":"lc1-user-csr"},`+
+			`"spec":{"request":"cmVx","signerName":"kubernetes.io/kube-apiserver-client"},"status":{}}]}`)
+		dcm := func() (certificatesv1.CertificateSigningRequestStatus, string) {
+			text := s.savedFor(ctx, "logical-cloud", home)()
+			var read struct {
+				CsrStatuses []certificatesv1.CertificateSigningRequest
+			}
+			if text != "" {
+				Expect(json.Unmarshal([]byte(text), &read)).To(Succeed())
+			}
+			if len(read.CsrStatuses) == 0 {
+				return certificatesv1.CertificateSigningRequestStatus{}, text
+			}
+			return read.CsrStatuses[0].Status, text
+		}
+		Eventually(func() string { _, text := dcm(); return text }).Should(ContainSubstring("lc1-user-csr"))
+		waiting, text := dcm()
+		Expect(waiting).To(BeZero())
+		Expect(text).NotTo(ContainSubstring(`certificate":"LS0t`), "dcm takes this text for the certificate")
+
+		By("approving the request")
+		fill(ctx, b, `{"csrStatuses":[{"apiVersion":"certificates.k8s.io/v1","kind":"CertificateSigningRequest","metadata":{"name":"lc1-user-csr"},`+
+			`"spec":{"request":"cmVx","signerName":"kubernetes.io/kube-apiserver-client"},`+
+			`"status":{"conditions":[{"type":"Approved","status":"True","reason":"LC","message":"approved"}],"certificate":"LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t"}}],`+
+			`"ingressStatuses":[{"apiVersion":"networking.k8s.io/v1","kind":"Ingress","metadata":{"name":"lc"}}]}`)
+		Eventually(func() string { _, text := dcm(); return text }).Should(ContainSubstring(`certificate":"LS0t`))
+		issued, _ := dcm()
+		Expect(issued.Conditions).To(HaveLen(1))
+		Expect(issued.Conditions[0].Type).To(Equal(certificatesv1.CertificateApproved))
+		Expect(string(issued.Certificate)).To(Equal("-----BEGIN CERTIFICATE-----"))
+	}, SpecTimeout(time.Minute))
 
 	It("writes nothing when nothing has changed, after a restart too, and reads nothing whole", func(ctx SpecContext) {
 		h := run(ctx, options)

@@ -15,10 +15,10 @@ import (
 // unreported is what rsync saves of a bundle that no monitor has reported on.
 const unreported = `{"ready":false,"resourceCount":0}`
 
-// textOf returns the status of a bundle as it is saved, in compact JSON: EMCO's readers look for words in it without parsing it, and a digest of it.
+// textOf returns the status of a bundle as it is saved, for EMCO's readers and in compact JSON because they look for words in it without parsing it, and a digest of it.
 func textOf(status json.RawMessage) (text, digest string, err error) {
 	var compact bytes.Buffer
-	if err := json.Compact(&compact, status); err != nil && len(status) > 0 {
+	if err := json.Compact(&compact, forEMCO(status)); err != nil && len(status) > 0 {
 		return "", "", errors.Wrap(err, "cannot read the status of the bundle")
 	}
 	text = compact.String()

@@ -41,8 +41,8 @@ var kindOf = func() map[string]listKind {
 // listFields are the fields of an object that its list keeps.
 var listFields = []string{"apiVersion", "kind", "metadata", "spec", "status"}
 
-// otherResource is an entry of resourceStatuses, in the form EMCO gave it.
-type otherResource struct {
+// OtherResource is an entry of resourceStatuses, in the form EMCO gave it.
+type OtherResource struct {
 	Group     string `json:"group"`
 	Version   string `json:"version"`
 	Kind      string `json:"kind"`
@@ -122,7 +122,7 @@ func encodeEntry(list string, it item) []byte {
 		if res == nil {
 			return nil
 		}
-		return encode(otherResource{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Res: res})
+		return encode(OtherResource{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Res: res})
 	}
 	kept, _ := clone(only(abridge(it.object), listFields)).(map[string]any)
 	if isDataHolder(it.object) {

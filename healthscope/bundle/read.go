@@ -116,6 +116,7 @@ func (r *reader) readLists(status *k8spluginv1alpha1.ResourceBundleStateStatus) 
 	var items []item
 	observed := visit(status, func(object map[string]any) { items = append(items, evaluate(r.cluster, object, r.user)) }, r.reportf)
 	slices.SortStableFunc(items, func(a, b item) int { return a.result.Compare(b.result.Key) })
+	items = slices.CompactFunc(items, func(a, b item) bool { return a.result.Key == b.result.Key }) // The recorder puts an object into two lists.
 	link(items)
 	r.results = results(items)
 	return observed
@@ -173,7 +174,7 @@ func objectOf(list string, entry json.RawMessage) map[string]any {
 
 // objectInside returns the object inside an entry of resourceStatuses.
 func objectInside(entry json.RawMessage) map[string]any {
-	var wrapper otherResource
+	var wrapper OtherResource
 	var object map[string]any
 	if json.Unmarshal(entry, &wrapper) != nil || k8sjson.Unmarshal(wrapper.Res, &object) != nil || object == nil {
 		return nil
