@@ -18,6 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
@@ -46,7 +47,7 @@ func runController(ctx context.Context, o *options, config *configv1alpha1.Confi
 	if err != nil {
 		return err
 	}
-	view, objects, err := setupFleet(electedManager{mgr, leader.elected}, config, checks)
+	view, objects, err := setupFleet(mgr, config, checks)
 	if err != nil {
 		return err
 	}
@@ -69,8 +70,9 @@ func runController(ctx context.Context, o *options, config *configv1alpha1.Confi
 		return err
 	}
 	guard := pruning.NewGuard("HealthScopes")
-	leader.setup = func(_ context.Context, t *term) error {
+	leader.setup = func(t *term) error {
 		return errors.Join(
+			t.Add(manager.RunnableFunc(view.RecordEvents)),
 			setupClusters(t, o, config, view),
 			setupScopes(t, view, objects, guard, checks, config, o.spans),
 			setupRecorder(t, o, config, view, store),
@@ -86,7 +88,7 @@ func runController(ctx context.Context, o *options, config *configv1alpha1.Confi
 	return mgr.Start(ctx)
 }
 
-// addLeader adds to a manager the terms of the leader, and the proof that scopes can be read at all.
+// addLeader adds to a manager leader election, and a check that scopes can be read.
 func addLeader(mgr ctrl.Manager, leader *terms, config *configv1alpha1.Configuration, logger logr.Logger) error {
 	if config.Inventory != nil {
 		if err := leader.handlers.serve(mgr, inventory.LettersPath); err != nil {
@@ -121,22 +123,12 @@ func awaitScopes(ctx context.Context, reader client.Reader, logger logr.Logger) 
 	return nil // The program is stopping.
 }
 
-// electedManager is a manager that does not elect by itself.
-type electedManager struct {
-	ctrl.Manager
-
-	elected <-chan struct{}
-}
-
-// Elected implements manager.Manager.
-func (m electedManager) Elected() <-chan struct{} { return m.elected }
-
 func newControllerManager(o *options, config *configv1alpha1.Configuration, watch *scopeWatch) (ctrl.Manager, error) {
 	options, err := o.managerOptions(controllerLease)
 	if err != nil {
 		return nil, err
 	}
-	// The program outlives its Lease, and makes its controllers anew in each term.
+	// The program outlives its Lease, and each term makes controllers with the same names.
 	options.LeaderElection, options.Controller.SkipNameValidation = false, new(true)
 	options.MapperProvider = knownKinds
 	options.Cache = cache.Options{DefaultTransform: scope.KeepWriters, NewInformer: watch.newInformer}
@@ -180,12 +172,12 @@ func setupScopes(t *term, view *fleet.View, objects *fleet.Objects, guard *pruni
 	return scope.Setup(t, o)
 }
 
-// termChecks are the health checks as those subscribe to them who live for a term.
+// termChecks are the health checks for subscribers that live for one term.
 type termChecks struct {
 	*healthChecks
 
 	term *term
 }
 
-// Subscribe calls changed, for as long as the term lasts, whenever other expressions are in force.
+// Subscribe calls changed whenever other expressions are in force, until the term ends.
 func (c termChecks) Subscribe(changed func()) { c.term.onEnd(c.subscribe(changed)) }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -17,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// term is the manager of what runs while this replica leads. All else is that of the program's manager; what a term adds
-// to it (runnables, event handlers, metrics, paths) is gone with the term.
+// term is the manager of what this replica runs while it leads. It behaves as the manager of the program, but what is
+// added to it (runnables, event handlers, metrics, HTTP handlers) is removed when the term ends.
 type term struct {
 	ctrl.Manager
 
@@ -26,11 +27,9 @@ type term struct {
 	runnables []manager.Runnable
 
 	mu sync.Mutex
-	// ends undo what the term has added to what outlives it.
-	ends []func()
+	// cleanups remove what the term has added to objects that outlive it.
+	cleanups []func()
 }
-
-func newTerm(t *terms) *term { return &term{Manager: t.mgr, terms: t} }
 
 // Add implements manager.Manager.
 func (t *term) Add(r manager.Runnable) error {
@@ -44,16 +43,16 @@ func (t *term) GetCache() cache.Cache { return t.cache(t.Manager.GetCache()) }
 // GetFieldIndexer implements cluster.Cluster.
 func (t *term) GetFieldIndexer() client.FieldIndexer { return t.cache(t.Manager.GetCache()) }
 
-// AddMetricsServerExtraHandler implements manager.Manager, for the paths that the program serves.
+// AddMetricsServerExtraHandler implements manager.Manager. The path must be one that leaderHandlers serves.
 func (t *term) AddMetricsServerExtraHandler(path string, handler http.Handler) error {
-	t.onEnd(func() { _ = t.terms.handlers.set(path, nil) }) // It is known.
+	t.onEnd(func() { _ = t.terms.handlers.set(path, nil) }) // It fails only if the path is not served.
 	return t.terms.handlers.set(path, handler)
 }
 
-// cache returns a cache whose event handlers are removed with the term.
+// cache returns a cache whose event handlers are removed when the term ends.
 func (t *term) cache(c cache.Cache) cache.Cache { return termCache{Cache: c, term: t} }
 
-// run runs what was added until ctx ends or one fails, and returns when none runs any more.
+// run runs what was added until ctx ends or a runnable fails. It returns when all runnables have stopped.
 func (t *term) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, r := range t.runnables {
@@ -62,21 +61,19 @@ func (t *term) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// onEnd calls f when the term is over.
+// onEnd calls f when the term has ended.
 func (t *term) onEnd(f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.ends = append(t.ends, f)
+	t.cleanups = append(t.cleanups, f)
 }
 
-// release undoes what the term has added to what outlives it.
-func (t *term) release() {
+// cleanUp removes what the term has added to objects that outlive it. It is called once, after run.
+func (t *term) cleanUp() {
 	t.mu.Lock()
-	ends := t.ends
-	t.ends = nil
-	t.mu.Unlock()
-	for _, end := range ends {
-		end()
+	defer t.mu.Unlock()
+	for _, f := range t.cleanups {
+		f()
 	}
 }
 
@@ -101,26 +98,39 @@ func (t *term) MustRegister(all ...prometheus.Collector) {
 // Unregister implements prometheus.Registerer.
 func (*term) Unregister(c prometheus.Collector) bool { return metrics.Registry.Unregister(c) }
 
-// indexes are the fields that the cache of the program is indexed by. An index stays when the term ends that made it.
-type indexes map[string]bool
+// indexes are the fields by which the program's cache is indexed. An index cannot be removed, so the next term uses it.
+type indexes struct {
+	mu    sync.Mutex
+	known map[string]bool
+}
 
-// termCache is a cache that outlives a term.
+// add calls index unless there is an index of the field already.
+func (i *indexes) add(field string, index func() error) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.known[field] {
+		return nil
+	}
+	if err := index(); err != nil {
+		return err
+	}
+	if i.known == nil {
+		i.known = map[string]bool{}
+	}
+	i.known[field] = true
+	return nil
+}
+
+// termCache is a cache of the program, as a term uses it.
 type termCache struct {
 	cache.Cache
 
 	term *term
 }
 
-// IndexField implements client.FieldIndexer. A field has the same values in each term.
+// IndexField implements client.FieldIndexer. The index of a field must be the same in each term.
 func (c termCache) IndexField(ctx context.Context, object client.Object, field string, values client.IndexerFunc) error {
-	if c.term.terms.indexes[field] {
-		return nil
-	}
-	if err := c.Cache.IndexField(ctx, object, field, values); err != nil {
-		return err
-	}
-	c.term.terms.indexes[field] = true
-	return nil
+	return c.term.terms.indexes.add(fmt.Sprintf("%T %s", object, field), func() error { return c.Cache.IndexField(ctx, object, field, values) })
 }
 
 // GetInformer implements cache.Informers.
@@ -141,23 +151,23 @@ type termInformer struct {
 
 // AddEventHandler implements cache.Informer.
 func (i termInformer) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	return i.kept(i.Informer.AddEventHandler(handler))
+	return i.removedAtEnd(i.Informer.AddEventHandler(handler))
 }
 
 // AddEventHandlerWithResyncPeriod implements cache.Informer.
 func (i termInformer) AddEventHandlerWithResyncPeriod(handler toolscache.ResourceEventHandler, period time.Duration) (toolscache.ResourceEventHandlerRegistration, error) {
-	return i.kept(i.Informer.AddEventHandlerWithResyncPeriod(handler, period))
+	return i.removedAtEnd(i.Informer.AddEventHandlerWithResyncPeriod(handler, period))
 }
 
 // AddEventHandlerWithOptions implements cache.Informer.
 func (i termInformer) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler, options toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
-	return i.kept(i.Informer.AddEventHandlerWithOptions(handler, options))
+	return i.removedAtEnd(i.Informer.AddEventHandlerWithOptions(handler, options))
 }
 
-func (i termInformer) kept(registration toolscache.ResourceEventHandlerRegistration, err error) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i termInformer) removedAtEnd(registration toolscache.ResourceEventHandlerRegistration, err error) (toolscache.ResourceEventHandlerRegistration, error) {
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot follow objects")
+		return nil, errors.Wrap(err, "cannot add an event handler")
 	}
-	i.term.onEnd(func() { _ = i.RemoveEventHandler(registration) }) // It fails when the informer has ended, which is as good.
+	i.term.onEnd(func() { _ = i.RemoveEventHandler(registration) }) // It fails only if the informer has stopped.
 	return registration, nil
 }

@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -21,65 +21,64 @@ const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second
 	retryPeriod   = 2 * time.Second
-	// stopTime is how long what the leader runs may take to end once its Lease is lost: after that, another replica may lead.
-	stopTime = leaseDuration - renewDeadline
+	// stopTime is how long a term may take to stop once the Lease is lost. An attempt to renew begins up to retryPeriod
+	// after the last success and lasts for renewDeadline; leaseDuration after the success, another replica may lead.
+	stopTime = leaseDuration - renewDeadline - retryPeriod
 )
 
-// terms runs what one replica does for all: it takes part in the election for as long as the program runs, and each
-// time that this replica is elected it sets up a term and runs it until the Lease is lost. The program itself goes on,
-// because its other servers answer without a Lease.
+// terms takes part in leader election for as long as the program runs. Each time this replica is elected, it sets up a
+// term and runs it until the Lease is lost.
 type terms struct {
-	mgr  ctrl.Manager
-	lock resourcelock.Interface
-	// setup adds to a term what the leader runs. ctx is the life of the term.
-	setup  func(ctx context.Context, t *term) error
+	mgr    ctrl.Manager
+	lock   resourcelock.Interface
 	logger logr.Logger
+	// setup adds to a term what only the leader runs.
+	setup func(t *term) error
 
-	// elected is closed when this replica is elected for the first time.
-	elected     chan struct{}
-	electedOnce sync.Once
-	indexes     indexes
-	handlers    handlers
+	handlers leaderHandlers
+	indexes  indexes
 }
 
-// newTerms makes the terms of a manager that does not elect by itself.
+// newTerms makes the terms of a manager that has no leader election of its own.
 func newTerms(mgr ctrl.Manager, namespace, lease string, logger logr.Logger) (*terms, error) {
 	host, err := os.Hostname()
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot find out the name of this replica")
+		return nil, errors.Wrap(err, "cannot find the name of this replica")
 	}
-	// There are no events of the election: one that repeats itself is counted, which takes a right of its own.
-	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, lease, resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}, mgr.GetConfig(), renewDeadline)
+	// The lock has no event recorder: to count repeated events takes a right of its own.
+	config := resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}
+	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, lease, config, mgr.GetConfig(), renewDeadline)
 	if err != nil {
-		return nil, errors.Wrapf(err, "cannot make the Lease %q", lease)
+		return nil, errors.Wrapf(err, "cannot make the lock on Lease %q", lease)
 	}
-	return &terms{mgr: mgr, lock: lock, logger: logger, elected: make(chan struct{}), indexes: indexes{}}, nil
+	return &terms{mgr: mgr, lock: lock, logger: logger}, nil
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (*terms) NeedLeaderElection() bool { return false }
 
-// Start implements manager.Runnable. It returns when ctx ends, and with an error when what the leader runs fails.
+// Start implements manager.Runnable. It returns when ctx ends, and with an error when a term fails.
 func (t *terms) Start(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if err := t.compete(ctx); err != nil {
+		if err := t.campaign(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// compete waits until this replica is elected, leads until the Lease is lost or ctx ends, and gives the Lease back.
-func (t *terms) compete(ctx context.Context) error {
-	leading := make(chan context.Context, 1)
+// campaign waits until this replica is elected, and leads until the Lease is lost or ctx ends.
+func (t *terms) campaign(ctx context.Context) error {
+	elected := make(chan context.Context, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: t.lock, Name: controllerLease, LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod, ReleaseOnCancel: true,
-		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(c context.Context) { leading <- c }, OnStoppedLeading: func() {}},
+		Lock: t.lock, Name: controllerLease, LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
+		// ReleaseOnCancel is not set: the elector would release the Lease before the term has stopped.
+		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(held context.Context) { elected <- held }, OnStoppedLeading: func() {}},
 	})
 	if err != nil {
-		return errors.Wrap(err, "cannot take part in the election of a leader")
+		return errors.Wrap(err, "cannot take part in leader election")
 	}
-	// The Lease is given back only when what the leader runs has ended: ctx must not end the election.
+	// The election outlives ctx, so that the Lease is renewed until the term has stopped.
 	electing, resign := context.WithCancel(context.WithoutCancel(ctx))
 	defer resign()
 	ended := make(chan struct{})
@@ -87,96 +86,122 @@ func (t *terms) compete(ctx context.Context) error {
 		defer close(ended)
 		elector.Run(electing)
 	}()
+	lost := false
 	select {
 	case <-ctx.Done():
-	case c := <-leading:
-		err = t.lead(ctx, c)
+	case held := <-elected:
+		err = t.lead(ctx, held)
+		lost = held.Err() != nil
 	}
 	resign()
 	<-ended
+	if elector.IsLeader() && !lost {
+		t.release(context.WithoutCancel(ctx))
+	}
 	return err
 }
 
-// lead runs one term until leading, the context of the Lease, or ctx ends.
-func (t *terms) lead(ctx, leading context.Context) error {
-	work, end := context.WithCancel(leading)
+// lead runs one term until held, the context of the Lease, or ctx ends.
+func (t *terms) lead(ctx, held context.Context) error {
+	leading, end := context.WithCancel(held)
 	defer end()
 	defer context.AfterFunc(ctx, end)()
-	t.electedOnce.Do(func() { close(t.elected) })
 	t.logger.Info("This replica leads")
-	now := newTerm(t)
-	defer now.release()
-	if err := t.setup(work, now); err != nil {
+	current := &term{Manager: t.mgr, terms: t}
+	defer current.cleanUp()
+	if err := t.setup(current); err != nil {
 		return err
 	}
 	stopped := make(chan error, 1)
-	go func() { stopped <- now.run(work) }()
+	go func() { stopped <- current.run(leading) }()
 	select {
 	case err := <-stopped:
-		if work.Err() == nil {
+		if leading.Err() == nil {
 			return err
 		}
-	case <-work.Done():
+	case <-leading.Done():
 		if err := t.stop(ctx, stopped); err != nil {
 			return err
 		}
 	}
 	if ctx.Err() == nil {
-		t.logger.Info("This replica does not lead any more, because it could not renew its Lease; it waits to be elected again")
+		t.logger.Info("This replica no longer leads: it could not renew its Lease. It waits to be elected again")
 	}
 	return nil
 }
 
-// stop waits for the end of a term. A term that goes on after its Lease is lost would write beside another leader's; then
-// the program has to end. When ctx ends, the manager's own grace period bounds the wait.
+// stop waits until a term has stopped. A term that runs on after its Lease is lost could write at the same time as
+// the next leader, so the program must end. If ctx has ended, the manager's grace period bounds the wait.
 func (t *terms) stop(ctx context.Context, stopped <-chan error) error {
 	late := time.NewTimer(stopTime)
 	defer late.Stop()
 	select {
 	case err := <-stopped:
-		t.logger.V(1).Info("The term has ended", "how", err)
+		t.logger.V(1).Info("The term has ended", "result", err)
 		return nil
 	case <-late.C:
 	}
 	if ctx.Err() == nil {
 		return errors.Errorf("cannot stop leading within %s after the Lease was lost", stopTime)
 	}
-	t.logger.V(1).Info("The term has ended", "how", <-stopped)
+	t.logger.V(1).Info("The term has ended", "result", <-stopped)
 	return nil
 }
 
-// handlers serves, at paths of the metrics server, what the present term has for them.
-type handlers struct{ byPath sync.Map }
-
-// serve adds to a manager the paths that terms may have handlers for.
-func (h *handlers) serve(mgr ctrl.Manager, paths ...string) error {
-	for _, path := range paths {
-		current := &atomic.Pointer[http.Handler]{}
-		h.byPath.Store(path, current)
-		err := mgr.AddMetricsServerExtraHandler(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if handler := current.Load(); handler != nil {
-				(*handler).ServeHTTP(w, r)
-				return
-			}
-			http.Error(w, "this replica does not lead", http.StatusServiceUnavailable)
-		}))
-		if err != nil {
-			return errors.Wrapf(err, "cannot serve %q", path)
-		}
+// release releases the Lease, so that the next leader need not wait until it expires.
+func (t *terms) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, renewDeadline)
+	defer cancel()
+	record, _, err := t.lock.Get(ctx)
+	if err == nil && record.HolderIdentity == t.lock.Identity() {
+		record.HolderIdentity, record.LeaseDurationSeconds, record.RenewTime = "", 1, metav1.Now()
+		err = t.lock.Update(ctx, *record)
 	}
+	if err != nil {
+		t.logger.Error(err, "Cannot release the Lease; the next leader waits until it expires")
+	}
+}
+
+// leaderHandlers serves paths of the metrics server with the handlers of the current term.
+type leaderHandlers struct {
+	mu sync.Mutex
+	// byPath has an entry for each path that is served: nil while this replica does not lead.
+	byPath map[string]http.Handler
+}
+
+// serve makes a manager serve a path for which terms have handlers.
+func (h *leaderHandlers) serve(mgr ctrl.Manager, path string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.byPath == nil {
+		h.byPath = map[string]http.Handler{}
+	}
+	h.byPath[path] = nil
+	return errors.Wrapf(mgr.AddMetricsServerExtraHandler(path, h), "cannot serve %q", path)
+}
+
+// set sets the handler of a path; nil for none.
+func (h *leaderHandlers) set(path string, handler http.Handler) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, served := h.byPath[path]; !served {
+		return errors.Errorf("cannot serve %q: the program does not serve it when it starts", path)
+	}
+	h.byPath[path] = handler
 	return nil
 }
 
-// set puts a handler in place of the one before; nil for none.
-func (h *handlers) set(path string, handler http.Handler) error {
-	current, ok := h.byPath.Load(path)
-	if !ok {
-		return errors.Errorf("cannot serve %q: no term may", path)
+func (h *leaderHandlers) get(path string) http.Handler {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.byPath[path]
+}
+
+// ServeHTTP implements http.Handler.
+func (h *leaderHandlers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if handler := h.get(r.URL.Path); handler != nil {
+		handler.ServeHTTP(w, r)
+		return
 	}
-	if handler == nil {
-		current.(*atomic.Pointer[http.Handler]).Store(nil) //nolint:forcetypeassert // serve stores nothing else.
-		return nil
-	}
-	current.(*atomic.Pointer[http.Handler]).Store(&handler) //nolint:forcetypeassert // As above.
-	return nil
+	http.Error(w, "this replica does not lead", http.StatusServiceUnavailable)
 }

@@ -20,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
@@ -51,6 +52,7 @@ func look(policy healthscope.Policy, change ...func(*fleet.Options, *rest.Config
 	Expect(err).NotTo(HaveOccurred())
 	view, err := fleet.Setup(mgr, setup)
 	Expect(err).NotTo(HaveOccurred())
+	Expect(mgr.Add(manager.RunnableFunc(view.RecordEvents))).To(Succeed())
 	v := &viewer{View: view}
 	view.Subscribe(func(c fleet.Change) {
 		v.mu.Lock()

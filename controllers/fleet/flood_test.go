@@ -114,12 +114,10 @@ func newFloodHub(t *testing.T, b Budget) (h *hub, stop func()) {
 			t.Fatal(err)
 		}
 	}
-	elected := make(chan struct{})
-	close(elected)
 	ctx, cancel := context.WithCancel(t.Context())
 	h = &hub{
 		ctx: ctx, view: newView("local"), clock: clock.RealClock{}, members: map[string]*member{}, clusters: clusters.New[*connection](),
-		elected: elected, recorder: quietRecorder{}, quotas: quotas{hard: b},
+		recording: true, recorder: quietRecorder{}, quotas: quotas{hard: b},
 		options: Options{ClusterName: "local", Policy: healthscope.DefaultPolicy(), Members: &Members{Parse: kubeconfig.Parse}},
 		connect: connectOptions{
 			scheme: scheme, usage: usageOfBundle(nil),

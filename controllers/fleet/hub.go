@@ -55,10 +55,8 @@ type hub struct {
 	// secrets watches the Secrets of the other clusters; nil when there are none.
 	secrets  *secretWatch
 	recorder events.EventRecorder
-	// purse counts what is held of all clusters.
-	quotas quotas
-	// elected is closed once this replica leads: only then it has events to tell.
-	elected  <-chan struct{}
+	// quotas counts what is held of all clusters.
+	quotas   quotas
 	clusters clusters.Clusters[*connection]
 	running  sync.WaitGroup
 	// dialled counts connections, of all members: one that ends must not have the name of another that begins, also when its cluster is gone and back.
@@ -66,7 +64,9 @@ type hub struct {
 
 	mu      sync.RWMutex
 	members map[string]*member
-	// untold are the last warnings about Secrets, by UID, for as long as this replica does not lead.
+	// recording is true while this replica leads: only then it records events.
+	recording bool
+	// untold are the last warnings about Secrets, by UID, since this replica does not lead.
 	untold map[types.UID]told
 
 	// What follows is that of the goroutine of Start.
@@ -94,7 +94,6 @@ func (h *hub) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // Also when it ends by itself: then nobody else ends the members.
 	h.ctx = ctx
-	h.running.Go(h.tellAtLast)
 	logger := log.FromContext(ctx).WithName("fleet")
 	h.remember(ctx, logger)
 	h.add(h.options.ClusterName, true, logger).wishFor(wish{name: h.options.ClusterName}) //nolint:contextcheck // Members live in the context that is kept.
@@ -216,16 +215,14 @@ func (h *hub) tellf(w wish, kind, reason, format string, args ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.untold, w.secret.UID)
-	select {
-	case <-h.elected:
+	switch {
+	case h.recording:
 		t.by(h.recorder)
-	default:
+	case kind == corev1.EventTypeWarning:
 		if h.untold == nil {
 			h.untold = map[types.UID]told{}
 		}
-		if kind == corev1.EventTypeWarning {
-			h.untold[w.secret.UID] = t
-		}
+		h.untold[w.secret.UID] = t
 	}
 }
 
@@ -252,19 +249,29 @@ func (t told) by(recorder events.EventRecorder) {
 	recorder.Eventf(t.secret, nil, t.kind, t.reason, eventAction, "%s", t.message)
 }
 
-// tellAtLast tells the warnings that could not be told before this replica led, and that nothing has taken back since.
-func (h *hub) tellAtLast() {
-	select {
-	case <-h.ctx.Done():
-		return
-	case <-h.elected:
-	}
+// recordEvents lets the hub record events until ctx ends.
+func (h *hub) recordEvents(ctx context.Context) error {
+	h.startRecording()
+	defer h.stopRecording()
+	<-ctx.Done()
+	return nil
+}
+
+// startRecording records the warnings from before this replica led that still hold, and lets others follow.
+func (h *hub) startRecording() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.recording = true
 	for _, t := range h.untold {
 		t.by(h.recorder)
 	}
 	h.untold = nil
+}
+
+func (h *hub) stopRecording() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.recording = false
 }
 
 var _ manager.LeaderElectionRunnable = (*hub)(nil)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -94,14 +95,29 @@ func (c noInformer) GetInformer(context.Context, client.Object, ...cache.Informe
 	return nil, c.err
 }
 
-// TestWarningsWaitUntilAReplicaLeads has a hub find fault with Secrets before it leads: what still holds then is told, once.
-func TestWarningsWaitUntilAReplicaLeads(t *testing.T) {
+// TestOnlyTheLeaderRecordsEvents has a hub report warnings before, while and after it leads: those from when it did not
+// lead, and that still hold, are recorded once it leads.
+func TestOnlyTheLeaderRecordsEvents(t *testing.T) {
 	t.Parallel()
-	elected := make(chan struct{})
+	synctest.Test(t, onlyTheLeaderRecordsEvents)
+}
+
+func onlyTheLeaderRecordsEvents(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
-	h := &hub{ctx: t.Context(), elected: elected, recorder: recorder}
+	h := &hub{recorder: recorder}
 	of := func(name string) wish {
 		return wish{name: name, secret: &corev1.ObjectReference{Name: name, UID: types.UID(name)}}
+	}
+	expect := func(when string, want ...string) {
+		t.Helper()
+		var got []string
+		for len(recorder.Events) > 0 {
+			got = append(got, <-recorder.Events)
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: recorded %q, want %q", when, got, want)
+		}
 	}
 	h.tellf(of("refused"), corev1.EventTypeWarning, eventRefused, "no %s", "server")
 	h.tellf(of("corrected"), corev1.EventTypeWarning, eventRefused, "no server")
@@ -109,40 +125,47 @@ func TestWarningsWaitUntilAReplicaLeads(t *testing.T) {
 	maintained := of("maintained")
 	maintained.maintenance = "new disks"
 	h.tellf(maintained, corev1.EventTypeWarning, string(Unreachable), "no answer")
-	if len(recorder.Events) > 0 {
-		t.Fatalf("a replica that does not lead says %q", <-recorder.Events)
-	}
 	h.tellf(of("removed"), corev1.EventTypeWarning, eventNameRefused, "bad name")
 	h.takeBack(of("removed"))
 	h.tellf(of("lost"), corev1.EventTypeWarning, string(MonitorMissing), "no Lease")
 	h.takeBack(of("lost"), eventRefused, eventRotationFailed) // Its credentials have been renewed, and it is as lost as before.
-	h.tellf(of("turned"), corev1.EventTypeWarning, string(Unreachable), "no answer")
-	close(elected)
-	h.tellf(of("turned"), corev1.EventTypeNormal, string(Connected), "all is well") // Before the rest is told.
-	h.tellAtLast()
+	expect("before it leads")
+
+	lead := func() (end func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- h.recordEvents(ctx) }()
+		synctest.Wait()
+		return func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	end := lead()
+	expect("when it is elected", "Warning KubeconfigRefused no server", "Warning MonitorMissing no Lease")
 	h.tellf(of("later"), corev1.EventTypeWarning, string(Unreachable), "no answer")
-	close(recorder.Events)
-	var got []string
-	for e := range recorder.Events {
-		got = append(got, e)
-	}
-	slices.Sort(got)
-	if want := []string{"Normal Connected all is well", "Warning KubeconfigRefused no server", "Warning MonitorMissing no Lease", "Warning Unreachable no answer"}; !slices.Equal(got, want) {
-		t.Errorf("told %q, want %q", got, want)
-	}
+	h.tellf(of("later"), corev1.EventTypeNormal, string(Connected), "all is well")
+	expect("while it leads", "Normal Connected all is well", "Warning Unreachable no answer")
+	end()
+	h.tellf(of("later"), corev1.EventTypeWarning, string(Unreachable), "the Lease was lost")
+	h.tellf(of("other"), corev1.EventTypeNormal, string(Connected), "all is well")
+	expect("after it has led")
+	end = lead()
+	expect("when it is elected again", "Warning Unreachable the Lease was lost")
+	end()
 }
 
 // TestAnEventIsNotTooLongForKubernetes has a kubeconfig refused for more than an event may hold: it must be told all the same, before and after this replica leads.
 func TestAnEventIsNotTooLongForKubernetes(t *testing.T) {
 	t.Parallel()
-	elected := make(chan struct{})
 	recorder := events.NewFakeRecorder(10)
-	h := &hub{ctx: t.Context(), elected: elected, recorder: recorder}
+	h := &hub{recorder: recorder}
 	w := wish{secret: &corev1.ObjectReference{UID: "edge"}}
 	problems := strings.Repeat("users[ä].user.exec: Forbidden, ", 100)
 	h.tellf(w, corev1.EventTypeWarning, eventRefused, "%s", problems)
-	close(elected)
-	h.tellAtLast()
+	h.startRecording()
 	h.tellf(w, corev1.EventTypeWarning, eventRefused, "x%s", problems) // Cut elsewhere, in a character or not.
 	h.tellf(w, corev1.EventTypeWarning, eventRefused, "%s", problems[:maxNote])
 	for _, want := range []string{problems[:900], "x" + problems[:900], problems[:maxNote]} {

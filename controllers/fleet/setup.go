@@ -68,6 +68,7 @@ type Members struct {
 
 // Setup adds to a manager what keeps a view of the bundles of all clusters, and
 // returns the view. It runs on every replica, so that a new leader has a warm view.
+// Only View.RecordEvents is for the leader.
 //
 // The hub's own cluster is a member as any other. As long as its API server
 // does not serve bundles, the hub waits for their CRD, and View.Ready says so.
@@ -80,7 +81,7 @@ func Setup(mgr ctrl.Manager, o Options) (*View, error) {
 		return nil, errors.Wrap(err, "cannot make a scheme")
 	}
 	h := &hub{
-		options: o, view: newView(o.ClusterName), clock: o.Clock, config: mgr.GetConfig(), elected: mgr.Elected(),
+		options: o, view: newView(o.ClusterName), clock: o.Clock, config: mgr.GetConfig(),
 		recorder: mgr.GetEventRecorder("healthscope-controller"), clusters: clusters.New[*connection](), members: map[string]*member{},
 		connect: connectOptions{
 			scheme: scheme, usage: usageOfBundle(o.HealthChecks),
@@ -89,7 +90,7 @@ func Setup(mgr ctrl.Manager, o Options) (*View, error) {
 		quotas: quotas{hard: o.Budget},
 	}
 	h.connect.rules = h.view.rules
-	h.view.usedRatios = h.quotas.usedRatios
+	h.view.usedRatios, h.view.record = h.quotas.usedRatios, h.recordEvents
 	h.clusters.WaitCacheTimeout = forEver
 	logger := mgr.GetLogger().WithName("fleet")
 	h.clusters.ErrorHandler = func(err error, message string, keysAndValues ...any) { logger.Error(err, message, keysAndValues...) }

@@ -108,6 +108,8 @@ type View struct {
 	silence silence
 	// usedRatios says how much clusters take of their budgets; nil when nobody counts.
 	usedRatios func() []usedRatios
+	// record is RecordEvents.
+	record func(context.Context) error
 	// What is to be called on changes.
 	subscribers map[int]func(Change)
 	writes      map[int]func(Change)
@@ -138,6 +140,10 @@ func newView(cluster string) *View {
 
 // Secrets returns the cache of the Secrets of members, and of no others; nil without Options.Members. The fleet starts it.
 func (v *View) Secrets() cache.Cache { return v.secrets }
+
+// RecordEvents lets the fleet record events on the Secrets of members, until ctx ends. Only the leader calls it, so that an
+// event is recorded once. It begins with the warnings from before that still hold.
+func (v *View) RecordEvents(ctx context.Context) error { return v.record(ctx) }
 
 // Cluster returns the name of the cluster the hub itself is in.
 func (v *View) Cluster() string { return v.cluster }
