@@ -88,6 +88,8 @@ const (
 	ReasonTooManyKinds Reason = "TooManyKinds"
 	// ReasonReferenceCycle means that a reference to a HealthScope leads back to the scope that has it.
 	ReasonReferenceCycle Reason = "ReferenceCycle"
+	// ReasonClusterExcluded means that a scope speaks of bundles in a cluster that it does not take bundles from.
+	ReasonClusterExcluded Reason = "ClusterExcluded"
 	// ReasonUnknownCluster means that a reference leads to a cluster that is not known.
 	ReasonUnknownCluster Reason = "UnknownCluster"
 	// ReasonNotSynced means that the objects of the kind have not been read yet.

@@ -39,6 +39,8 @@ var elsewhere = map[string]string{
 	"status.appHealthConditions[].components[]":      "status.healthConditions[]",
 	"status.conditions[]":                            "",
 	"spec.apps[].selector":                           "",
+	"spec.apps[].clusters.selector":                  "",
+	"spec.clusters.selector":                         "",
 	"spec.selector":                                  "",
 }
 

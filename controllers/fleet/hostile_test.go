@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
@@ -55,6 +56,21 @@ var _ = Describe("Members that are not as they should be", func() {
 	BeforeEach(func(ctx SpecContext) {
 		s = newSite(ctx)
 		monitor(edgeAPI, s.watch) // Other specs may have left bundles there.
+	})
+
+	It("show the labels of their Secrets, also while nothing can be read of them", func(ctx SpecContext) {
+		s.run(ctx)
+		secret := s.secret(ctx, []byte("apiVersion: v1\nkind: Config\n"), nil)
+		label := corev1alpha2.LabelClusterKubeconfig + "=true"
+		Eventually(s.edge).Should(SatisfyAll(HaveField("Reachability", fleet.Refused), HaveField("Labels", label)))
+		Expect(api.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())
+		secret.Labels["tenant"] = "a"
+		Expect(api.Update(ctx, secret)).To(Succeed())
+		Eventually(s.edge).Should(HaveField("Labels", label+",tenant=a"))
+		Expect(s.edge().LabelSet()).To(HaveKeyWithValue("tenant", "a"))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		Expect(s.states[len(s.states)-1].Labels).To(Equal(label+",tenant=a"), "the change is told")
 	})
 
 	It("are Refused with a kubeconfig that is, until it is corrected", func(ctx SpecContext) {

@@ -259,7 +259,7 @@ func (m *member) attach(l *line) {
 func (m *member) assess() {
 	m.settle()
 	state := m.state
-	state.Maintenance, state.Message, state.blind = m.wish.maintenance, "", false
+	state.Maintenance, state.Labels, state.Message, state.blind = m.wish.maintenance, m.wish.labels, "", false
 	var v verdict
 	var heard, now time.Time
 	own, foreign := m.hub.view.filled(m.name)

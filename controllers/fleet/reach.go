@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/healthscope/healthscope/healthscope"
 )
 
@@ -77,6 +79,8 @@ type ClusterState struct {
 	Message string
 	// Maintenance is why nobody is to be alarmed by the cluster for now; empty when that is not so.
 	Maintenance string
+	// Labels are the labels of the cluster's Secret, in the form of labels.Set.String, so that states can be compared. The hub's own cluster has none.
+	Labels string
 	// Unwatched is true when bundles there are another monitor's than ours, and none of ours is there to see whether that one
 	// lives: LastSeen is then when it wrote last.
 	Unwatched bool
@@ -89,6 +93,15 @@ type ClusterState struct {
 // Problem says for people why the cluster is not seen as it is, and names it.
 func (s ClusterState) Problem() string {
 	return fmt.Sprintf("cluster %q: %s", s.Name, cmp.Or(s.Message, string(s.Reachability)))
+}
+
+// LabelSet returns the labels of the cluster's Secret.
+func (s ClusterState) LabelSet() labels.Set {
+	set, err := labels.ConvertSelectorToLabelsMap(s.Labels)
+	if err != nil { // The API server has accepted them as labels.
+		return nil
+	}
+	return set
 }
 
 // Reachable says whether all that is known of the cluster is current.

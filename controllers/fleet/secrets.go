@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/labels"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
@@ -31,6 +32,8 @@ type wish struct {
 	sum        [sha256.Size]byte
 	// namespaces are those from which data may be read, sorted; none means all.
 	namespaces []string
+	// labels are the labels of the Secret, as ClusterState has them.
+	labels string
 	// maintenance is why nobody is to be alarmed.
 	maintenance string
 	// problem is what is wrong with the Secret besides its kubeconfig; empty when nothing is.
@@ -86,6 +89,7 @@ func wishOf(s *corev1.Secret) wish {
 	w := wish{
 		name: cmp.Or(s.Annotations[corev1alpha2.AnnotationClusterName], s.Name), kubeconfig: data, sum: sha256.Sum256(data),
 		secret:      &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: s.Namespace, Name: s.Name, UID: s.UID},
+		labels:      labels.Set(s.Labels).String(),
 		maintenance: shortened(s.Annotations[corev1alpha2.AnnotationMaintenance]),
 	}
 	if !ok {

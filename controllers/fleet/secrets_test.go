@@ -33,9 +33,11 @@ func TestWishes(t *testing.T) {
 		s.Annotations[annotation] = value
 		return s
 	}
+	labelled := secretOf("edge01", "", 1)
+	labelled.Labels = map[string]string{"tenant": "a", "example.org/site": "graz"}
 	empty := secretOf("edge01", "", 1)
 	empty.Data = nil
-	type want struct{ secret, namespaces, maintenance, problem string }
+	type want struct{ secret, namespaces, maintenance, problem, labels string }
 	cases := map[string]struct {
 		secrets  []*corev1.Secret
 		want     map[string]want
@@ -51,6 +53,7 @@ func TestWishes(t *testing.T) {
 		"no namespaces at all":          {secrets: []*corev1.Secret{with(secretOf("a", "", 1), corev1alpha2.AnnotationNamespaces, " ")}, want: map[string]want{"a": {secret: "a", problem: "it names no namespace"}}},
 		"a namespace that is none":      {secrets: []*corev1.Secret{with(secretOf("a", "", 1), corev1alpha2.AnnotationNamespaces, "shop,*")}, want: map[string]want{"a": {secret: "a", problem: `"*" is no namespace`}}},
 		"maintenance":                   {secrets: []*corev1.Secret{with(secretOf("a", "", 1), corev1alpha2.AnnotationMaintenance, "new disks")}, want: map[string]want{"a": {secret: "a", maintenance: "new disks"}}},
+		"labels":                        {secrets: []*corev1.Secret{labelled}, want: map[string]want{"edge01": {secret: "edge01", labels: "example.org/site=graz,tenant=a"}}},
 		"no kubeconfig":                 {secrets: []*corev1.Secret{empty}, want: map[string]want{"edge01": {secret: "edge01", problem: `no key "kubeconfig"`}}},
 	}
 	for name, tc := range cases {
@@ -63,7 +66,7 @@ func TestWishes(t *testing.T) {
 			for cluster, want := range tc.want {
 				w := wishes[cluster]
 				got := want
-				got.secret, got.namespaces, got.maintenance = w.secret.Name, strings.Join(w.namespaces, " "), w.maintenance
+				got.secret, got.namespaces, got.maintenance, got.labels = w.secret.Name, strings.Join(w.namespaces, " "), w.maintenance, w.labels
 				if !strings.Contains(w.problem, want.problem) || want.problem == "" && w.problem != "" {
 					got.problem = w.problem
 				}

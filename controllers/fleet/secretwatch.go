@@ -59,7 +59,7 @@ func keepKubeconfig(object any) (any, error) {
 		return object, nil
 	}
 	kept := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-		Namespace: s.Namespace, Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion, CreationTimestamp: s.CreationTimestamp, Annotations: s.Annotations,
+		Namespace: s.Namespace, Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion, CreationTimestamp: s.CreationTimestamp, Labels: s.Labels, Annotations: s.Annotations,
 	}}
 	if data, ok := s.Data[corev1alpha2.KubeconfigKey]; ok {
 		kept.Data = map[string][]byte{corev1alpha2.KubeconfigKey: data}

@@ -31,6 +31,8 @@ type world struct {
 	// states are those of clusters that are not Connected.
 	states  map[string]fleet.Reachability
 	bundles []*fleet.Bundle
+	// labels are those of clusters.
+	labels  map[string]map[string]string
 	objects map[schema.GroupVersionKind]map[string]fleet.Lookup
 }
 
@@ -44,6 +46,7 @@ func (w world) State(cluster string) (fleet.ClusterState, bool) {
 		return fleet.ClusterState{}, false
 	}
 	s := fleet.ClusterState{Name: cluster, Local: cluster == hub, Reachability: fleet.Connected, Since: seenAt, LastSeen: noon}
+	s.Labels = labels.Set(w.labels[cluster]).String()
 	if r, ok := w.states[cluster]; ok {
 		s.Reachability, s.LastSeen, s.Message = r, seenAt, "no answer"
 	}

@@ -73,8 +73,11 @@ func (g *gatherer) isRemembered(app *gatheredApp, cluster string) bool {
 
 // unmet says of a resource that nothing has led to that it is missing, or why that is not certain.
 func (g *gatherer) unmet(app *gatheredApp, r healthscope.Result) healthscope.Result {
-	if !g.known(r.Cluster) {
+	switch {
+	case !g.known(r.Cluster):
 		return inUnknownCluster(r)
+	case !g.takesFrom(app, r.Cluster):
+		return excluded(r)
 	}
 	if _, unseen := g.unseen(r.Cluster); unseen {
 		return g.missing(r)

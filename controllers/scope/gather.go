@@ -96,15 +96,31 @@ type gatheredApp struct {
 	everywhere []int
 	// toBundles are those findings of the app, by index, that are of its references to bundles.
 	toBundles []int
+	// takes says of clusters that have been asked for whether the app takes bundles from them.
+	takes map[string]bool
+}
+
+// newApp returns an app of which nothing has been gathered.
+func newApp(refs appRefs) gatheredApp {
+	return gatheredApp{appRefs: refs, bundles: map[fleet.BundleKey]struct{}{}, takes: map[string]bool{}}
+}
+
+// newAppByLabel returns an app that the spec does not have.
+func newAppByLabel(name string) gatheredApp {
+	app := newApp(appRefs{name: name})
+	app.byLabel = true
+	return app
 }
 
 func (g *gatherer) gather() gathered {
 	g.out.arrivals, g.away, g.followed = g.bundles.Arrivals(), g.bundles.Unseen(), followedKinds(g.scope)
 	for _, refs := range appsOf(&g.scope.Spec) {
-		g.apps = append(g.apps, gatheredApp{appRefs: refs, bundles: map[fleet.BundleKey]struct{}{}})
+		g.apps = append(g.apps, newApp(refs))
 	}
+	g.checkSelector(&g.apps[0], "spec.clusters", g.scope.Spec.Clusters)
 	for i := range g.apps {
 		app := &g.apps[i]
+		g.checkSelector(app, fmt.Sprintf("clusters of app %q", app.name), app.clusters)
 		for _, ref := range app.refs {
 			if gvk, problem := parseRef(g.scope.Namespace, ref); problem == nil && isBundle(gvk) {
 				g.bundleRef(app, ref)
@@ -157,12 +173,18 @@ func (g *gatherer) bundleRef(app *gatheredApp, ref corev1alpha2.WorkloadReferenc
 		g.add(app, ref, inUnknownCluster(missing))
 		return
 	}
+	if ref.Cluster != "" && !g.takesFrom(app, ref.Cluster) {
+		g.add(app, ref, excluded(missing))
+		return
+	}
 	missing.Message = fmt.Sprintf("ResourceBundleState %q does not exist in namespace %q", ref.Name, g.scope.Namespace)
 	found := finding{app: app.name, links: app.links, ref: ref}
 	var uids []types.UID
 	for _, b := range g.bundles.Named(g.scope.Namespace, ref.Name) {
 		switch {
 		case ref.Cluster != "" && b.Cluster != ref.Cluster:
+		case !g.takesFrom(app, b.Cluster):
+			missing.Message = fmt.Sprintf("ResourceBundleState %q is in cluster %q, which bundles are not taken from", ref.Name, b.Cluster)
 		case ref.UID != "" && b.UID != ref.UID:
 			missing.Message = anotherUID(missing, string(b.UID))
 		default:
@@ -310,7 +332,9 @@ func (g *gatherer) selected(app *gatheredApp) {
 		return
 	}
 	for _, b := range g.bundles.Select(g.scope.Namespace, selector) {
-		g.bundle(app, b)
+		if g.takesFrom(app, b.Cluster) {
+			g.bundle(app, b)
+		}
 	}
 }
 
@@ -328,9 +352,11 @@ func (g *gatherer) labelled() {
 			at := slices.IndexFunc(g.apps, func(a gatheredApp) bool { return a.name == b.App })
 			if at < 0 {
 				at = len(g.apps)
-				g.apps = append(g.apps, gatheredApp{appRefs: appRefs{name: b.App}, byLabel: true, bundles: map[fleet.BundleKey]struct{}{}})
+				g.apps = append(g.apps, newAppByLabel(b.App))
 			}
-			g.bundle(&g.apps[at], b)
+			if g.takesFrom(&g.apps[at], b.Cluster) {
+				g.bundle(&g.apps[at], b)
+			}
 		}
 	}
 }
@@ -359,7 +385,7 @@ func (g *gatherer) expected(app *gatheredApp) {
 		for _, cluster := range g.scope.Spec.ExpectedClusters {
 			missing := found.nothing && g.saidMissing(app.name, bundleResult(cluster, g.scope.Namespace, found.ref.Name).Key)
 			if nowhere || missing || !app.isIn(cluster) || app.name == "" && !found.isIn(cluster) {
-				found.results = append(found.results, g.expectedIn(cluster, found.ref.Name, fmt.Sprintf("ResourceBundleState %q", found.ref.Name)))
+				found.results = append(found.results, g.expectedIn(app, cluster, found.ref.Name, fmt.Sprintf("ResourceBundleState %q", found.ref.Name)))
 			}
 		}
 	}
@@ -372,7 +398,7 @@ func (g *gatherer) expected(app *gatheredApp) {
 func (g *gatherer) expectedByName(app *gatheredApp) {
 	for _, cluster := range g.scope.Spec.ExpectedClusters {
 		if !app.isIn(cluster) {
-			g.add(app, bundleReference(app.name, cluster), g.expectedIn(cluster, app.name, "a bundle of the app"))
+			g.add(app, bundleReference(app.name, cluster), g.expectedIn(app, cluster, app.name, "a bundle of the app"))
 		}
 	}
 }
@@ -393,10 +419,13 @@ func (a *gatheredApp) isIn(cluster string) bool {
 }
 
 // expectedIn says that a bundle is missing in a cluster.
-func (g *gatherer) expectedIn(cluster, name, what string) healthscope.Result {
+func (g *gatherer) expectedIn(app *gatheredApp, cluster, name, what string) healthscope.Result {
 	missing := bundleResult(cluster, g.scope.Namespace, name)
-	if !g.known(cluster) {
+	switch {
+	case !g.known(cluster):
 		return inUnknownCluster(missing)
+	case !g.takesFrom(app, cluster):
+		return excluded(missing)
 	}
 	missing.Message = fmt.Sprintf("%s is not in cluster %q, where it is expected", what, cluster)
 	return g.missing(missing)

@@ -46,8 +46,8 @@ func lookedFor(scope *corev1alpha2.HealthScope, v verdict) string {
 	} else {
 		looked = append(looked, "the spec has no references and no apps")
 	}
-	looked = append(looked, fmt.Sprintf("no bundle in namespace %q has the label %s=%s or %s%s=true",
-		scope.Namespace, corev1alpha2.LabelScopeName, scope.Name, corev1alpha2.LabelScopePrefix, scope.Name))
+	looked = append(looked, fmt.Sprintf("no bundle in namespace %q%s has the label %s=%s or %s%s=true",
+		scope.Namespace, ofSelected(scope.Spec.Clusters), corev1alpha2.LabelScopeName, scope.Name, corev1alpha2.LabelScopePrefix, scope.Name))
 	if len(scope.Spec.ExpectedClusters) > 0 {
 		looked = append(looked, "expectedClusters says where apps are expected, and not which")
 	}
@@ -64,11 +64,20 @@ func appsLookedFor(scope *corev1alpha2.HealthScope, names []string) string {
 		switch {
 		case !slices.Contains(names, a.Name):
 		case a.Selector != nil:
-			looked = append(looked, fmt.Sprintf("app %q (no bundle in namespace %q has the labels %s)", a.Name, scope.Namespace, metav1.FormatLabelSelector(a.Selector)))
+			looked = append(looked, fmt.Sprintf("app %q (no bundle in namespace %q%s has the labels %s)",
+				a.Name, scope.Namespace, ofSelected(scope.Spec.Clusters, a.Clusters), metav1.FormatLabelSelector(a.Selector)))
 		default:
 			looked = append(looked, fmt.Sprintf("app %q (it has no references and no selector)", a.Name))
 		}
 	}
 	slices.Sort(looked)
 	return strings.Join(looked, ", ")
+}
+
+// ofSelected says that bundles are taken from some clusters only, where that is so.
+func ofSelected(selections ...*corev1alpha2.ClusterSelection) string {
+	if slices.ContainsFunc(selections, func(s *corev1alpha2.ClusterSelection) bool { return s != nil }) {
+		return " of the clusters that are selected"
+	}
+	return ""
 }

@@ -125,6 +125,18 @@ var _ = Describe("HealthScopes that people have", func() {
 		Entry("of KubeVela 1.8", kubeVela, unknown, "1/2", 2),
 	)
 
+	It("have a list of references even when they are applied without a spec", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		for name, spec := range map[string]string{"without": "", "empty": "spec: {}", "other": "spec: {probe-timeout: 5}"} {
+			_, err := kubectl(ctx, "-n", namespace, "apply", "-f", suite.Manifest("apiVersion: core.oam.dev/v1alpha2\nkind: HealthScope\nmetadata: {name: "+name+"}\n"+spec+"\n"))
+			Expect(err).NotTo(HaveOccurred())
+			var got unstructured.Unstructured
+			got.SetGroupVersionKind(healthScopes)
+			Expect(api.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &got)).To(Succeed())
+			Expect(got.Object["spec"]).To(HaveKeyWithValue("workloadRefs", []any{}), name)
+		}
+	})
+
 	It("may carry what KubeVela's own CRD pruned", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		text := strings.Replace(kubeVela, "  probe-timeout: 10", "  manageHealthCheck: true\n  probe-timeout: 10", 1)
@@ -197,6 +209,8 @@ var _ = Describe("The CRD", func() {
 		Entry("nobody at all", "nobody", "{rollup: {healthyPercentage: 0}}", "spec.rollup.healthyPercentage in body should be greater than or equal to 1"),
 		Entry("ignoring everything", "deaf", "{rollup: {ignore: [{}]}}", "one of group, kind, name and app is needed"),
 		Entry("ignoring everything, in more words", "deafer", "{rollup: {ignore: [{kind: \"\"}]}}", "one of group, kind, name and app is needed"),
+		Entry("no clusters at all", "homeless", "{clusters: {}}", "one of names and selector is needed"),
+		Entry("no clusters for an app", "homeless", "{apps: [{name: sink, clusters: {names: []}}]}", "one of names and selector is needed"),
 		Entry("a misspelt field", "typo", "{workloadReferences: []}", `unknown field "spec.workloadReferences"`),
 		Entry("a field of another type", "typed", "{probe-timeout: ten}", "spec.probe-timeout"),
 	)

@@ -20,6 +20,7 @@ type appRefs struct {
 	name     string
 	refs     []corev1alpha2.WorkloadReference
 	selector *metav1.LabelSelector
+	clusters *corev1alpha2.ClusterSelection
 	expected []corev1alpha2.ExpectedResource
 	links    *corev1alpha2.InventoryLinks
 }
@@ -40,7 +41,7 @@ func appsOf(spec *corev1alpha2.HealthScopeSpec) []appRefs {
 		}
 	}
 	for _, a := range spec.Apps {
-		apps = append(apps, appRefs{name: a.Name, refs: a.WorkloadReferences, selector: a.Selector, expected: a.ExpectedResources, links: a.Inventory})
+		apps = append(apps, appRefs{name: a.Name, refs: a.WorkloadReferences, selector: a.Selector, clusters: a.Clusters, expected: a.ExpectedResources, links: a.Inventory})
 	}
 	return apps
 }

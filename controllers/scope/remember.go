@@ -67,7 +67,10 @@ func (g *gatherer) recollections() []recollection {
 				continue // Of the same spec, an app that leads nowhere there had bundles that said so themselves.
 			case at < 0:
 				at = len(g.apps)
-				g.apps = append(g.apps, gatheredApp{appRefs: appRefs{name: a.Name}, byLabel: true, bundles: map[fleet.BundleKey]struct{}{}})
+				g.apps = append(g.apps, newAppByLabel(a.Name))
+			}
+			if !g.takesFrom(&g.apps[at], c.Name) {
+				continue
 			}
 			r := recollection{ClusterStatus: c, app: at, state: state, standIns: map[healthscope.Key]healthscope.Result{}}
 			for _, i := range g.apps[at].toBundles {

@@ -293,8 +293,8 @@ func concerned(before, after *fleet.ClusterState) string {
 	switch {
 	case after == nil:
 		return before.Name
-	case before != nil && (before.Arrival != after.Arrival || *before == *after):
-		return allScopes // The latter tells that it is known now which clusters there are.
+	case before != nil && (before.Arrival != after.Arrival || before.Labels != after.Labels || *before == *after):
+		return allScopes // Any scope may select clusters by labels. The last tells that it is known now which clusters there are.
 	default:
 		return after.Name
 	}

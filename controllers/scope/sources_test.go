@@ -135,6 +135,7 @@ func BenchmarkOneChange(b *testing.B) {
 func TestAllScopesLookAtAClusterThatComesIntoSight(t *testing.T) {
 	t.Parallel()
 	connecting, came := &fleet.ClusterState{Name: "edge", Reachability: fleet.Connecting}, &fleet.ClusterState{Name: "edge", Reachability: fleet.Connected, Arrival: 3}
+	relabelled := &fleet.ClusterState{Name: "edge", Reachability: fleet.Connected, Arrival: 3, Labels: "tenant=a"}
 	lost := &fleet.ClusterState{Name: "edge", Reachability: fleet.Unreachable, Arrival: 3}
 	for name, c := range map[string]struct {
 		before, after *fleet.ClusterState
@@ -144,6 +145,7 @@ func TestAllScopesLookAtAClusterThatComesIntoSight(t *testing.T) {
 		"it is seen":                           {connecting, came, allScopes},
 		"it is lost":                           {came, lost, "edge"},
 		"it is back":                           {lost, came, "edge"},
+		"its labels are other ones":            {came, relabelled, allScopes},
 		"it is forgotten":                      {came, nil, "edge"},
 		"it is known which clusters there are": {came, came, allScopes},
 	} {

@@ -36,7 +36,7 @@ type HealthScope struct {
 	// +optional
 	// +kubebuilder:default={}
 	Spec HealthScopeSpec `json:"spec,omitempty"`
-	// status says how healthy it is. It is written by the HealthScope controller, and only when it differs. Before the first time, its observedGeneration is -1, so that nobody takes a scope that has not been judged for one that is as it should be.
+	// status says how healthy it is. It is written by the HealthScope controller, and only when it differs. Before the first time, its observedGeneration is -1, so that tools which wait do not take a scope that has not been judged for a current one.
 	// +optional
 	// +kubebuilder:default={"observedGeneration":-1}
 	Status HealthScopeStatus `json:"status,omitempty"`
@@ -91,7 +91,14 @@ type HealthScopeSpec struct {
 	// +listMapKey=name
 	Apps []ScopeApp `json:"apps,omitempty"`
 
-	// expectedClusters are the clusters in which every app must have a bundle. One that is missing there is NotPresent: Pending at first, then Failed.
+	// clusters are the clusters that the scope takes bundles from; without it, all. It also holds for bundles that labels bring in.
+	// References to other objects lead where they say.
+	// +optional
+	Clusters *ClusterSelection `json:"clusters,omitempty"`
+
+	// expectedClusters are the clusters in which every app must have a bundle, and in which every bundle must be that
+	// workloadRefs names outside apps without a cluster. One that is missing there is NotPresent: Pending at first, then
+	// Failed. References to other objects are not expected there: without a cluster they lead into the cluster of the scope.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MinLength=1
@@ -171,10 +178,14 @@ type ScopeApp struct {
 	// +kubebuilder:validation:MaxItems=5000
 	// +listType=atomic
 	WorkloadReferences []WorkloadReference `json:"workloadRefs,omitempty"`
-	// selector selects bundles of the application by label, besides those that are referred to.
+	// selector selects bundles of the application by label, besides those that are referred to. Whoever may write bundles in the
+	// scope's namespace of a cluster may label them: clusters says which clusters they are taken from.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// expectedResources are resources that the application must have, in the scope's namespace or in none. One that none of its bundles and references leads to is NotPresent: Pending at first, then Failed.
+	// clusters are the clusters that the application takes bundles from, of those that the scope does; without it, all of these.
+	// +optional
+	Clusters *ClusterSelection `json:"clusters,omitempty"`
+	// expectedResources are resources that the application must have, in the scope's namespace or in none. One that is in none of its bundles, and that no reference leads to, is NotPresent: Pending at first, then Failed.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	// +listType=atomic
@@ -182,6 +193,22 @@ type ScopeApp struct {
 	// inventory names the objects in A&AI that the application's resources are related to.
 	// +optional
 	Inventory *InventoryLinks `json:"inventory,omitempty"`
+}
+
+// ClusterSelection selects clusters: those that are named, and those whose labels the selector matches.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.names) && size(self.names) > 0 || has(self.selector)",message="one of names and selector is needed: without them, no cluster is selected"
+type ClusterSelection struct {
+	// names are names of clusters, such as <provider>+<cluster>. The hub's own cluster has the name that status.apps[].clusters gives it, by default local.
+	// +optional
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +listType=set
+	Names []string `json:"names,omitempty"`
+	// selector selects clusters by the labels of their Secrets in the hub. The hub's own cluster has no labels.
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 }
 
 // ExpectedResource names a resource that an application must have.

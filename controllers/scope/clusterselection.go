@@ -1,0 +1,62 @@
+package scope
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// isSelected reports whether a selection has a cluster; without a selection, every cluster is selected. A member whose
+// labels are not known yet is selected by any selector: it has no bundles yet, and what the status remembers of it is not to be lost.
+func isSelected(selection *corev1alpha2.ClusterSelection, s fleet.ClusterState) bool {
+	if selection == nil || slices.Contains(selection.Names, s.Name) {
+		return true
+	}
+	selector, err := metav1.LabelSelectorAsSelector(selection.Selector)
+	if err != nil || selection.Selector == nil {
+		return false
+	}
+	return !labelsKnown(s) || selector.Matches(s.LabelSet())
+}
+
+// labelsKnown reports whether the labels of a cluster are known. The Secret of a member has at least one.
+func labelsKnown(s fleet.ClusterState) bool { return s.Local || s.Labels != "" }
+
+// takesFrom reports whether an app takes bundles from a cluster that is known. The state is not that of when the gathering
+// began: the labels of a cluster are known before its bundles are shown.
+func (g *gatherer) takesFrom(app *gatheredApp, cluster string) bool {
+	takes, asked := app.takes[cluster]
+	if !asked {
+		state, _ := g.bundles.State(cluster)
+		takes = isSelected(g.scope.Spec.Clusters, state) && isSelected(app.clusters, state)
+		if labelsKnown(state) {
+			app.takes[cluster] = takes
+		}
+	}
+	return takes
+}
+
+// checkSelector adds what is wrong with the selector of a selection of clusters.
+func (g *gatherer) checkSelector(app *gatheredApp, field string, selection *corev1alpha2.ClusterSelection) {
+	if selection == nil {
+		return
+	}
+	if _, err := metav1.LabelSelectorAsSelector(selection.Selector); err != nil {
+		g.add(app, corev1alpha2.WorkloadReference{}, healthscope.Result{
+			Key:   healthscope.Key{Kind: "Selector", Namespace: g.scope.Namespace, Name: field},
+			State: healthscope.Unknown, Reason: healthscope.ReasonInvalidReference, Message: fmt.Sprintf("the selector in %s cannot be read: %v", field, err),
+		})
+	}
+}
+
+// excluded says of something that is expected in a cluster that bundles are not taken from there.
+func excluded(r healthscope.Result) healthscope.Result {
+	r.State, r.Reason = healthscope.Unknown, healthscope.ReasonClusterExcluded
+	r.Message = fmt.Sprintf("bundles are not taken from cluster %q: clusters of the scope or of the app does not select it", r.Cluster)
+	return r
+}

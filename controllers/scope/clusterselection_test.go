@@ -1,0 +1,134 @@
+package scope
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+func clustersNamedSo(names ...string) *corev1alpha2.ClusterSelection {
+	return &corev1alpha2.ClusterSelection{Names: names}
+}
+
+// ofTenant selects the clusters of a tenant.
+func ofTenant(tenant string) *corev1alpha2.ClusterSelection {
+	return &corev1alpha2.ClusterSelection{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tenant": tenant}}}
+}
+
+// TestBundlesAreTakenFromSelectedClusters makes sure that a member cannot put its bundles into the scopes of others by labels.
+func TestBundlesAreTakenFromSelectedClusters(t *testing.T) {
+	t.Parallel()
+	tier := map[string]string{"tier": "web"}
+	named := map[string]string{corev1alpha2.LabelScopeName: "vfw"}
+	webOf := func(cluster string) healthscope.Member {
+		return member(cluster, "Deployment", "web", healthscope.Ready, "")
+	}
+	everywhere := func(set map[string]string) world {
+		w := world{clusters: []string{edge1, edge2}, labels: map[string]map[string]string{edge1: {"tenant": "a"}, edge2: {"tenant": "b"}}}
+		for _, cluster := range []string{hub, edge1, edge2} {
+			w.bundles = append(w.bundles, labelledWith(bundleOf(cluster, "1-web", webOf(cluster)), set))
+		}
+		return w
+	}
+	selecting := func(clusters *corev1alpha2.ClusterSelection) []corev1alpha2.ScopeApp {
+		return []corev1alpha2.ScopeApp{{Name: "web", Selector: &metav1.LabelSelector{MatchLabels: tier}, Clusters: clusters}}
+	}
+	cases := map[string]struct {
+		spec corev1alpha2.HealthScopeSpec
+		set  map[string]string
+		want []string
+	}{
+		"all by default":                     {corev1alpha2.HealthScopeSpec{Apps: selecting(nil)}, tier, []string{edge1, edge2, hub}},
+		"by name":                            {corev1alpha2.HealthScopeSpec{Apps: selecting(clustersNamedSo(edge1))}, tier, []string{edge1}},
+		"the hub by name":                    {corev1alpha2.HealthScopeSpec{Apps: selecting(clustersNamedSo(hub))}, tier, []string{hub}},
+		"by label":                           {corev1alpha2.HealthScopeSpec{Apps: selecting(ofTenant("b"))}, tier, []string{edge2}},
+		"by name or label":                   {corev1alpha2.HealthScopeSpec{Apps: selecting(&corev1alpha2.ClusterSelection{Names: []string{hub}, Selector: ofTenant("a").Selector})}, tier, []string{edge1, hub}},
+		"for all apps":                       {corev1alpha2.HealthScopeSpec{Clusters: ofTenant("a"), Apps: selecting(nil)}, tier, []string{edge1}},
+		"an app narrows":                     {corev1alpha2.HealthScopeSpec{Clusters: clustersNamedSo(edge1, hub), Apps: selecting(clustersNamedSo(edge1, edge2))}, tier, []string{edge1}},
+		"by the scope's own label":           {corev1alpha2.HealthScopeSpec{Clusters: ofTenant("b")}, named, []string{edge2}},
+		"a reference into every cluster":     {corev1alpha2.HealthScopeSpec{Clusters: ofTenant("b"), WorkloadReferences: refs(bundleRef("1-web"))}, nil, []string{edge2}},
+		"the label joins an app that limits": {corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "app-of-1-web", Clusters: ofTenant("a")}}}, named, []string{edge1}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := judgeIn(everywhere(c.set), scopeOf(c.spec), noon)
+			if diff := cmp.Diff(c.want, clustersOf(v)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			for _, p := range v.members {
+				if p.State != healthscope.Ready {
+					t.Errorf("%s in %s is %s, %s: %s", p.Key, p.Cluster, p.State, p.Reason, p.Message)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatIsExpectedInAnExcludedClusterIsUnknown(t *testing.T) {
+	t.Parallel()
+	w := world{
+		clusters: []string{edge1, edge2}, labels: map[string]map[string]string{edge1: {"tenant": "a"}, edge2: {"tenant": "b"}},
+		bundles: []*fleet.Bundle{bundleOf(edge1, "1-web", readyWeb1), bundleOf(edge2, "1-web", readyWeb2)},
+	}
+	cases := map[string]corev1alpha2.HealthScopeSpec{
+		"an expected cluster":   {Clusters: ofTenant("a"), ExpectedClusters: []string{edge1, edge2}, WorkloadReferences: refs(bundleRef("1-web"))},
+		"a reference to it":     {Clusters: ofTenant("a"), WorkloadReferences: refs(at(edge1, bundleRef("1-web")), at(edge2, bundleRef("1-web")))},
+		"an expected resource":  {Clusters: ofTenant("a"), Apps: []corev1alpha2.ScopeApp{{Name: "web", WorkloadReferences: refs(bundleRef("1-web")), ExpectedResources: []corev1alpha2.ExpectedResource{{Kind: "Service", Name: "web", Cluster: edge2}}}}},
+		"an app that is narrow": {ExpectedClusters: []string{edge1, edge2}, Apps: []corev1alpha2.ScopeApp{{Name: "web", WorkloadReferences: refs(bundleRef("1-web")), Clusters: clustersNamedSo(edge1)}}},
+	}
+	for name, spec := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := statusIn(w, scopeOf(spec), noon)
+			c := only(t, s.Culprits)
+			if s.Health != corev1alpha2.UnknownHealth || c.Cluster != edge2 || c.Reason != string(healthscope.ReasonClusterExcluded) || !strings.Contains(c.Cause, edge2) {
+				t.Errorf("health is %s, culprit: %+v", s.Health, c)
+			}
+		})
+	}
+}
+
+func TestAReferenceSaysThatItsBundleIsInAnExcludedCluster(t *testing.T) {
+	t.Parallel()
+	w := world{clusters: []string{edge1}, labels: map[string]map[string]string{edge1: {"tenant": "b"}}, bundles: []*fleet.Bundle{bundleOf(edge1, "1-web", readyWeb1)}}
+	s := statusIn(w, scopeOf(corev1alpha2.HealthScopeSpec{Clusters: ofTenant("a"), WorkloadReferences: refs(bundleRef("1-web"))}), noon)
+	if c := only(t, s.Culprits); c.Reason != string(healthscope.ReasonNotFound) || !strings.Contains(c.Cause, edge1) {
+		t.Errorf("the culprit is %+v", c)
+	}
+}
+
+func TestASelectorOfClustersThatCannotBeReadSelectsNone(t *testing.T) {
+	t.Parallel()
+	bad := &corev1alpha2.ClusterSelection{Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tenant", Operator: "Like"}}}}
+	w := world{clusters: []string{edge1}, labels: map[string]map[string]string{edge1: {"tenant": "a"}}, bundles: []*fleet.Bundle{labelledWith(bundleOf(edge1, "1-web", readyWeb1), map[string]string{corev1alpha2.LabelScopeName: "vfw"})}}
+	s := statusIn(w, scopeOf(corev1alpha2.HealthScopeSpec{Clusters: bad}), noon)
+	if c := only(t, s.Culprits); c.Reason != string(healthscope.ReasonInvalidReference) || !strings.Contains(c.Cause, "Like") {
+		t.Errorf("the culprit is %+v", c)
+	}
+}
+
+// A restart forgets nothing of a cluster that is away while its labels are not known, and forgets one that is not selected.
+func TestWhatIsRememberedOfAClusterGoesWithItsLabels(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		labels map[string]string
+		total  int32
+	}{
+		"not known yet": {nil, 4}, "selected": {map[string]string{"tenant": "a"}, 4}, "not selected": {map[string]string{"tenant": "b"}, 0},
+	} {
+		scope := scopeOf(corev1alpha2.HealthScopeSpec{Clusters: ofTenant("a"), Apps: []corev1alpha2.ScopeApp{{Name: "web", Selector: &metav1.LabelSelector{}}}})
+		scope.Status.ObservedGeneration = scope.Generation
+		scope.Status.Apps = []corev1alpha2.AppStatus{{Name: "web", State: "Ready", Total: 4, Ready: 4, Clusters: []corev1alpha2.ClusterStatus{{Name: edge1, State: "Ready", Total: 4, Ready: 4}}}}
+		w := world{clusters: []string{edge1}, states: map[string]fleet.Reachability{edge1: fleet.Unreachable}, labels: map[string]map[string]string{edge1: c.labels}}
+		if got := statusIn(w, scope, noon).Summary.Total; got != c.total {
+			t.Errorf("%s: %d resources are remembered, want %d", name, got, c.total)
+		}
+	}
+}
