@@ -18,8 +18,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// addStatusAPI adds the status REST server, on every replica, unless it is turned off: a listener for callers with a token,
-// and one for callers without. store is where AppContexts are, or nil.
+// addStatusAPI adds the status REST server to every replica: a listener for callers with a token and one for callers
+// without, each unless it is turned off. store holds the AppContexts; it may be nil.
 func addStatusAPI(mgr ctrl.Manager, config *configv1alpha1.Configuration, view *fleet.View, checks *healthChecks, store *appcontext.Store, watch *scopeWatch, logger logr.Logger) error {
 	guarded := config.API.BindAddress != configv1alpha1.NoServer
 	open := cmp.Or(config.API.AnonymousBindAddress, configv1alpha1.NoServer) != configv1alpha1.NoServer
@@ -45,7 +45,7 @@ func addStatusAPI(mgr ctrl.Manager, config *configv1alpha1.Configuration, view *
 			return err
 		}
 	}
-	return errors.Wrap(mgr.Add(scopes), "cannot add the events of scopes")
+	return errors.Wrap(mgr.Add(scopes), "cannot watch HealthScopes")
 }
 
 // addGuardedServer adds the listener for callers with a token.
@@ -70,15 +70,15 @@ func addGuardedServer(mgr ctrl.Manager, config *configv1alpha1.API, options api.
 
 func addServer(mgr ctrl.Manager, address string, options api.Options, tls *tls.Config) error {
 	server := api.NewServer(api.ServerOptions{Address: address, Handler: api.NewHandler(options), TLS: tls, Logger: options.Logger})
-	return errors.Wrap(mgr.Add(everywhere(server.Run)), "cannot add the status REST server")
+	return errors.Wrap(mgr.Add(everyReplica(server.Run)), "cannot add the status REST server")
 }
 
-// newDocuments returns what makes status documents, and adds to the manager what it needs.
+// newDocuments returns what makes status documents. It adds the cache of AppContexts, which they are made from, to the manager.
 func newDocuments(mgr ctrl.Manager, config *configv1alpha1.Configuration, view *fleet.View, checks *healthChecks, store *appcontext.Store) (*api.Documents, error) {
-	options := api.DocumentsOptions{Clusters: sightings{view, checks}, Policy: policyOf(config.Policy), HealthChecks: checks}
+	options := api.DocumentsOptions{Clusters: viewClusters{view, checks}, Policy: policyOf(config.Policy), HealthChecks: checks}
 	if store != nil {
 		cache := appcontext.NewCache(store, appcontext.CacheOptions{})
-		if err := mgr.Add(everywhere(cache.Run)); err != nil {
+		if err := mgr.Add(everyReplica(cache.Run)); err != nil {
 			return nil, errors.Wrap(err, "cannot add the cache of AppContexts")
 		}
 		options.Contexts = cache
@@ -88,11 +88,11 @@ func newDocuments(mgr ctrl.Manager, config *configv1alpha1.Configuration, view *
 	return documents, nil
 }
 
-// everywhere runs on every replica, and not on the leading one only.
-type everywhere func(ctx context.Context) error
+// everyReplica is a runnable that does not need leader election.
+type everyReplica func(ctx context.Context) error
 
 // Start implements manager.Runnable.
-func (e everywhere) Start(ctx context.Context) error { return e(ctx) }
+func (e everyReplica) Start(ctx context.Context) error { return e(ctx) }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (everywhere) NeedLeaderElection() bool { return false }
+func (everyReplica) NeedLeaderElection() bool { return false }

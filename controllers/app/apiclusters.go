@@ -12,50 +12,51 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// sightings is what status documents say of clusters: what the view of a fleet shows. It implements api.Clusters.
-type sightings struct {
+// viewClusters reads the clusters of status documents from the view of a fleet. It implements api.Clusters.
+type viewClusters struct {
 	view *fleet.View
 	user rules.UserRules
 }
 
 // Bundle implements api.Clusters.
-func (s sightings) Bundle(cluster, name, namespace string) (api.Sighting, bool) {
-	if b := choose(s.view.Labelled(cluster, k8spluginv1alpha1.LabelDeploymentID, name), name, namespace); b != nil {
-		return s.of(b), true
+func (c viewClusters) Bundle(cluster, name, namespace string) (api.Sighting, bool) {
+	if b := choose(c.view.Labelled(cluster, k8spluginv1alpha1.LabelDeploymentID, name), name, namespace); b != nil {
+		return c.of(b), true
 	}
-	state, silent, known := s.state(cluster)
+	state, outage, known := c.state(cluster)
 	switch {
 	case !known:
 		return api.Sighting{}, false
-	case silent:
-		return api.Sighting{Report: lostReport(state)}, false
-	case s.view.CompleteFor(cluster, ""): // There is no such bundle.
+	case outage:
+		return api.Sighting{Report: unreachableReport(state)}, false
+	case c.view.CompleteFor(cluster, ""): // The bundle does not exist.
 		return api.Sighting{Report: status.Report{LastSeen: state.LastSeen}}, true
-	case state.Reachable(): // There is none where the hub may look.
+	case state.Reachable(): // It may exist in a namespace that the hub cannot read.
 		return api.Sighting{Report: status.Report{LastSeen: state.LastSeen}}, false
 	default:
-		return api.Sighting{Report: lostReport(state)}, false
+		return api.Sighting{Report: unreachableReport(state)}, false
 	}
 }
 
-// state returns what is known of a cluster. Of the hub's own, which is silent, it says what would be said of another one.
-func (s sightings) state(cluster string) (state fleet.ClusterState, silent, known bool) {
-	if cluster == s.view.Cluster() {
-		if state, silent := s.view.Silence(); silent {
+// state returns the state of a cluster. outage reports whether the cluster is the hub's own and its API server is away; the
+// state is then that of a member that is away.
+func (c viewClusters) state(cluster string) (state fleet.ClusterState, outage, known bool) {
+	if cluster == c.view.Cluster() {
+		if state, outage := c.view.Silence(); outage {
 			return state, true, true
 		}
 	}
-	state, known = s.view.State(cluster)
+	state, known = c.view.State(cluster)
 	return state, false, known
 }
 
-// lostReport is what is known of an app in a cluster that cannot be seen, and where there is no bundle that was seen before.
-func lostReport(state fleet.ClusterState) status.Report {
+// unreachableReport is the report on an app in a cluster that cannot be reached and of which no bundle was read before.
+func unreachableReport(state fleet.ClusterState) status.Report {
 	return status.Report{Lost: true, Reason: state.Reachability.Reason(), Message: state.Problem(), LastSeen: state.LastSeen}
 }
 
-// choose returns the bundle of an app among those that say they are: that in the namespace that its context names, else the
-// one with the name that EMCO gives it, else one that a monitor has filled; nil of none.
+// choose returns the bundle of an app among those with its label: the one in the namespace that its context names, else the
+// one with the name that EMCO gives it, else one that a monitor has filled, else any; nil if there are none.
 func choose(bundles []*fleet.Bundle, name, namespace string) *fleet.Bundle {
 	for _, fits := range []func(*fleet.Bundle) bool{
 		func(b *fleet.Bundle) bool { return b.Namespace == namespace && b.Name == name },
@@ -72,20 +73,20 @@ func choose(bundles []*fleet.Bundle, name, namespace string) *fleet.Bundle {
 }
 
 // Instance implements api.Clusters.
-func (s sightings) Instance(id string) (found []api.Sighting, unread []string) {
-	for _, b := range s.view.Labelled("", status.InstanceLabel, id) {
-		found = append(found, s.of(b))
+func (c viewClusters) Instance(id string) (found []api.Sighting, unread []string) {
+	for _, b := range c.view.Labelled("", status.InstanceLabel, id) {
+		found = append(found, c.of(b))
 	}
-	for _, state := range s.view.Unread() {
+	for _, state := range c.view.Unread() {
 		unread = append(unread, state.Name)
 	}
 	return found, unread
 }
 
-// of returns a bundle as documents show it.
-func (s sightings) of(b *fleet.Bundle) api.Sighting {
-	state, silent, _ := s.state(b.Cluster)
-	if silent {
+// of returns a bundle as status documents show it.
+func (c viewClusters) of(b *fleet.Bundle) api.Sighting {
+	state, outage, _ := c.state(b.Cluster)
+	if outage {
 		b = b.Unseen(state)
 	}
 	sighting := api.Sighting{Report: status.Report{
@@ -102,11 +103,11 @@ func (s sightings) of(b *fleet.Bundle) api.Sighting {
 		return sighting
 	}
 	sighting.Read = func(ctx context.Context) (*status.Bundle, error) {
-		whole, err := s.view.Whole(ctx, b.BundleKey)
+		whole, err := c.view.Whole(ctx, b.BundleKey)
 		if err != nil {
 			return nil, err
 		}
-		return status.DecodeBundle(b.Cluster, string(whole.Status), s.user), nil
+		return status.DecodeBundle(b.Cluster, string(whole.Status), c.user), nil
 	}
 	return sighting
 }

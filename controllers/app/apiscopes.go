@@ -19,10 +19,11 @@ import (
 	"github.com/healthscope/healthscope/healthscope/api"
 )
 
-// informerPause is the time between attempts to follow scopes, as long as their kind is not served.
-const informerPause = 5 * time.Second
+// informerRetryPeriod is the time between attempts to watch scopes while their kind is not served.
+const informerRetryPeriod = 5 * time.Second
 
-// cachedScopes reads scopes from a manager's cache, and tells of their changes. It implements api.Scopes, and as a Runnable of the manager it follows them.
+// cachedScopes reads scopes from a manager's cache and notifies subscribers of their changes. It implements api.Scopes, and
+// manager.Runnable, which watches the scopes.
 type cachedScopes struct {
 	reader    client.Reader
 	informers cache.Informers
@@ -39,9 +40,9 @@ func newCachedScopes(mgr ctrl.Manager, view *fleet.View, watch *scopeWatch, logg
 	return &cachedScopes{reader: mgr.GetClient(), informers: mgr.GetCache(), logger: logger, view: view, watch: watch, subscribers: map[int]func(string, string){}}
 }
 
-// current is for api.Options: it returns an api.OutageError while the cache may be old.
+// current is for api.Options: it returns an api.OutageError while the cache may be stale.
 func (c *cachedScopes) current() error {
-	if state, silent := c.view.Silence(); silent {
+	if state, outage := c.view.Silence(); outage {
 		return &api.OutageError{Reason: state.Reachability.Reason(), Message: state.Problem(), LastSeen: state.LastSeen}
 	}
 	if unread, problem := c.watch.unread(); unread {
@@ -90,13 +91,13 @@ func (*cachedScopes) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable. It returns when the context ends.
 func (c *cachedScopes) Start(ctx context.Context) error {
-	err := wait.PollUntilContextCancel(ctx, informerPause, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, informerRetryPeriod, true, func(ctx context.Context) (bool, error) {
 		informer, err := c.informers.GetInformer(ctx, &corev1alpha2.HealthScope{})
 		if err == nil {
-			_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: c.tell, UpdateFunc: func(_, now any) { c.tell(now) }, DeleteFunc: c.tell})
+			_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: c.notify, UpdateFunc: func(_, now any) { c.notify(now) }, DeleteFunc: c.notify})
 		}
 		if err != nil && ctx.Err() == nil {
-			c.logger.Error(err, "Cannot follow scopes for streams; it is tried again")
+			c.logger.Error(err, "Cannot watch HealthScopes for streams; retrying")
 		}
 		return err == nil, nil
 	})
@@ -106,11 +107,11 @@ func (c *cachedScopes) Start(ctx context.Context) error {
 	return nil
 }
 
-// tell tells of a scope that has changed, or gone.
-func (c *cachedScopes) tell(object any) {
+// notify notifies subscribers of a scope that was added, changed or deleted.
+func (c *cachedScopes) notify(object any) {
 	name, err := toolscache.DeletionHandlingObjectToName(object)
 	if err != nil {
-		return // It is no object, and cannot be.
+		return // Informers pass objects only.
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -95,7 +95,7 @@ func addLeader(mgr ctrl.Manager, leader *terms, config *configv1alpha1.Configura
 			return err
 		}
 	}
-	readable := everywhere(func(ctx context.Context) error { return awaitScopes(ctx, mgr.GetAPIReader(), logger) })
+	readable := everyReplica(func(ctx context.Context) error { return awaitScopes(ctx, mgr.GetAPIReader(), logger) })
 	return errors.Wrap(errors.Join(mgr.Add(readable), mgr.Add(leader)), "cannot add what the leader runs")
 }
 

@@ -1,4 +1,15 @@
 // Package app holds the commands of the healthscope program. A command turns
-// flags and the configuration file into a manager and adds to it what the
-// command is for; the work is done in the other packages below controllers.
+// flags and the configuration file into a manager, and adds to it what the
+// command runs; the work is done in the other packages below controllers.
+//
+// The manager of the controller has no leader election of its own, because
+// losing its Lease would end the program. What every replica runs (the view of
+// the fleet, the REST server, metrics) is added to the manager and runs until
+// the program ends. What only the leader runs is set up by a term: terms takes
+// part in the election, and each time it wins, it makes a new term, runs it
+// until the Lease is lost, and removes what the term has registered. A program
+// that starts while its API server is away lives and is not ready; only an
+// answer that HealthScopes cannot be read ends it. In an outage the leader loses
+// its Lease and the REST server answers 503 for what the API server holds;
+// afterwards the same process is elected again.
 package app

@@ -142,6 +142,8 @@ func (c termCache) GetInformer(ctx context.Context, object client.Object, option
 	return termInformer{Informer: informer, term: c.term}, nil
 }
 
+type registration = toolscache.ResourceEventHandlerRegistration
+
 // termInformer is an informer whose event handlers are removed when the term ends.
 type termInformer struct {
 	cache.Informer
@@ -150,24 +152,25 @@ type termInformer struct {
 }
 
 // AddEventHandler implements cache.Informer.
-func (i termInformer) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i termInformer) AddEventHandler(handler toolscache.ResourceEventHandler) (registration, error) {
 	return i.removedAtEnd(i.Informer.AddEventHandler(handler))
 }
 
 // AddEventHandlerWithResyncPeriod implements cache.Informer.
-func (i termInformer) AddEventHandlerWithResyncPeriod(handler toolscache.ResourceEventHandler, period time.Duration) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i termInformer) AddEventHandlerWithResyncPeriod(handler toolscache.ResourceEventHandler, period time.Duration) (registration, error) {
 	return i.removedAtEnd(i.Informer.AddEventHandlerWithResyncPeriod(handler, period))
 }
 
 // AddEventHandlerWithOptions implements cache.Informer.
-func (i termInformer) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler, options toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i termInformer) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler, options toolscache.HandlerOptions) (registration, error) {
 	return i.removedAtEnd(i.Informer.AddEventHandlerWithOptions(handler, options))
 }
 
-func (i termInformer) removedAtEnd(registration toolscache.ResourceEventHandlerRegistration, err error) (toolscache.ResourceEventHandlerRegistration, error) {
+// removedAtEnd removes an event handler when the term ends.
+func (i termInformer) removedAtEnd(added registration, err error) (registration, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot add an event handler")
 	}
-	i.term.onEnd(func() { _ = i.RemoveEventHandler(registration) }) // It fails only if the informer has stopped.
-	return registration, nil
+	i.term.onEnd(func() { _ = i.RemoveEventHandler(added) }) // It fails only if the informer has stopped.
+	return added, nil
 }

@@ -40,8 +40,8 @@ import (
 type memoryLease struct {
 	mu     sync.Mutex
 	record *resourcelock.LeaderElectionRecord
-	// away makes all requests fail, and full those that renew the Lease.
-	away, full bool
+	// away makes all requests fail, and stuck those that renew the Lease.
+	away, stuck bool
 	// renewed is when the Lease was renewed last.
 	renewed time.Time
 }
@@ -61,7 +61,7 @@ func (l *memoryLease) get() (resourcelock.LeaderElectionRecord, error) {
 func (l *memoryLease) set(record resourcelock.LeaderElectionRecord) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.away || l.full && record.HolderIdentity != "" {
+	if l.away || l.stuck && record.HolderIdentity != "" {
 		return errors.New("the API server is away")
 	}
 	l.record, l.renewed = &record, time.Now()
@@ -72,7 +72,7 @@ func (l *memoryLease) set(record resourcelock.LeaderElectionRecord) error {
 func (l *memoryLease) fail(all, renewals bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.away, l.full = all, renewals
+	l.away, l.stuck = all, renewals
 }
 
 func (l *memoryLease) holder() string {
@@ -147,7 +147,7 @@ type countingInformer struct {
 }
 
 // AddEventHandlerWithOptions implements cache.Informer.
-func (i countingInformer) AddEventHandlerWithOptions(_ toolscache.ResourceEventHandler, options toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i countingInformer) AddEventHandlerWithOptions(_ toolscache.ResourceEventHandler, options toolscache.HandlerOptions) (registration, error) {
 	i.handlers.Add(1)
 	return i.Informer.AddEventHandlerWithOptions(toolscache.ResourceEventHandlerFuncs{}, options)
 }
@@ -200,7 +200,8 @@ type replica struct {
 // newReplica makes a replica. Another one holds the Lease.
 func newReplica(t *testing.T) *replica {
 	t.Helper()
-	r := &replica{lease: &memoryLease{}, cache: &countingCache{}, registry: &countingRegistry{RegistererGatherer: prometheus.NewRegistry()}, ended: make(chan error, 1)}
+	r := &replica{lease: &memoryLease{}, cache: &countingCache{}, ended: make(chan error, 1)}
+	r.registry = &countingRegistry{RegistererGatherer: prometheus.NewRegistry()}
 	r.lease.heldBy("other")
 	before := metrics.Registry
 	metrics.Registry = r.registry
