@@ -181,12 +181,14 @@ func newNeighbour(t *testing.T, h *hub) *neighbour {
 	return n
 }
 
-// change changes a bundle and waits until that is seen.
-func (n *neighbour) change(name string) {
+// change changes a bundle, waits until that is seen, and returns how long it took.
+func (n *neighbour) change(name string) time.Duration {
 	n.t.Helper()
 	late := time.After(20 * time.Second)
+	object := bundleJSON(n.t, name, 2)
+	begin := time.Now()
 	select {
-	case n.changes <- bundleJSON(n.t, name, 2):
+	case n.changes <- object:
 	case <-late:
 		n.t.Fatal("nobody watches the neighbour")
 	}
@@ -194,7 +196,7 @@ func (n *neighbour) change(name string) {
 		select {
 		case seen := <-n.seen:
 			if seen == name {
-				return
+				return time.Since(begin)
 			}
 		case <-late:
 			state, _ := n.hub.view.State("neighbour")

@@ -22,7 +22,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// listTimeout is the deadline of one request for a list, or for a page of it.
+// listTimeout is the deadline of one request for a list, or for a page of it, and of the first list of bundles, however it is read.
 const listTimeout = time.Minute
 
 // findBackoff is how it is tried again to ask the cluster for its kinds after it gave no answer.

@@ -252,6 +252,8 @@ func (l *liveness) judge(now time.Time) verdict {
 		return verdict{reach: MonitorMissing, message: l.bundles.problem, blind: true}
 	case !l.bundles.current && now.Sub(l.bundles.since) >= unreadableTime && (l.bundles.problem != "" || l.verdict.reach == Connected):
 		return verdict{reach: Unreachable, message: cmp.Or(l.bundles.problem, "its bundles cannot be read")}
+	case !l.bundles.current && l.verdict.reach == Connecting && now.Sub(l.bundles.since) >= listTimeout:
+		return verdict{reach: Unreachable, message: fmt.Sprintf("not all of its bundles have been read within %s", listTimeout)}
 	case !l.bundles.current && (l.verdict.reach != Connected || !l.own):
 		return l.wait("its bundles are being read")
 	case l.own:
@@ -340,7 +342,7 @@ func (l *liveness) next(now time.Time) time.Time {
 	}
 	for _, at := range []time.Time{
 		suspected, suspected.Add(l.trial()), after(l.bundles.refused, doubtTime), after(l.bundles.missing, doubtTime), after(l.leases.refused, doubtTime),
-		after(l.bundles.since, unreadableTime), after(l.leases.since, minStaleTime), after(l.lease.since, doubtTime), after(l.lease.renewed, l.staleAfter()),
+		after(l.bundles.since, unreadableTime), after(l.bundles.since, listTimeout), after(l.leases.since, minStaleTime), after(l.lease.since, doubtTime), after(l.lease.renewed, l.staleAfter()),
 	} {
 		if at.After(now) && (next.IsZero() || at.Before(next)) {
 			next = at

@@ -16,6 +16,8 @@ const tick = 250 * time.Millisecond
 type weather struct {
 	// dead is true when connections break and new ones are refused, and black when nothing is heard and nothing is refused either.
 	dead, black bool
+	// dripping is true when bundles come all the time, and never all of them.
+	dripping bool
 	// delay is how long an answer takes.
 	delay time.Duration
 	// denied and unserved are answers to all who ask for bundles, and failing is another failure.
@@ -105,6 +107,8 @@ func (s *simulation) streams() {
 		s.fail(&l.bundles, absence, "no CRD", &s.watching)
 	case s.failing:
 		s.fail(&l.bundles, outage, "no storage", &s.watching)
+	case s.dripping:
+		l.answered(s.now)
 	case !s.watching && s.now.Sub(l.bundles.since) >= s.delay:
 		l.resumed(&l.bundles, s.now)
 		s.watching = true
@@ -186,6 +190,9 @@ func TestLiveness(t *testing.T) {
 		"a black hole":                              {steps: []step{{time.Minute, well}, {24 * time.Second, weather{black: true}}}, want: []Reachability{Connected, Unreachable}, message: "does not answer"},
 		"a black hole before a cluster that idles":  {steps: []step{{time.Minute, weather{foreign: true, noLease: true}}, {30 * time.Second, weather{foreign: true, noLease: true, black: true}}}, want: []Reachability{Connected, Unreachable}},
 		"a black hole that closes soon":             {steps: []step{{time.Minute, well}, {15 * time.Second, weather{black: true}}, {time.Minute, well}}, want: []Reachability{Connected}},
+		"a first list that does not end":            {steps: []step{{59 * time.Second, weather{dripping: true}}, {10 * time.Minute, weather{dripping: true}}}, want: []Reachability{Connecting, Unreachable}, message: "not all of its bundles have been read within 1m0s"},
+		"a first list that ends at last":            {steps: []step{{2 * time.Minute, weather{dripping: true}}, {time.Minute, well}}, want: []Reachability{Connecting, Unreachable, Connected}},
+		"a first list that is slow":                 {steps: []step{{59 * time.Second, weather{dripping: true}}, {time.Minute, well}}, want: []Reachability{Connecting, Connected}},
 		"nothing is there from the start":           {steps: []step{{25 * time.Second, weather{dead: true}}}, want: []Reachability{Connecting, Unreachable}, message: "connection refused"},
 		"a right is lost":                           {steps: []step{{time.Minute, well}, {11 * time.Second, weather{denied: true}}, {5 * time.Second, well}}, want: []Reachability{Connected, Forbidden, Connected}},
 		"an API server that does not know yet":      {steps: []step{{time.Minute, well}, {5 * time.Second, weather{dead: true}}, {4 * time.Second, weather{denied: true}}, {time.Minute, well}}, want: []Reachability{Connected}},
@@ -265,8 +272,12 @@ func TestLivenessIsHonest(t *testing.T) {
 // What time alone changes is looked at in time: next never leads past a change.
 func TestNextComesBeforeEveryChange(t *testing.T) {
 	t.Parallel()
-	for name, w := range map[string]weather{"black": {black: true}, "silent": {silentMonitor: true}, "denied": {denied: true}, "none": {noLease: true}} {
-		s := newSimulation(false).run(time.Minute, weather{}).run(tick, w)
+	for name, w := range map[string]weather{"black": {black: true}, "silent": {silentMonitor: true}, "denied": {denied: true}, "none": {noLease: true}, "drips": {dripping: true}} {
+		s := newSimulation(false)
+		if !w.dripping {
+			s.run(time.Minute, weather{})
+		}
+		s.run(tick, w)
 		for range 400 {
 			next, before := s.life.next(s.now), *s.life
 			s.now = s.now.Add(tick)
