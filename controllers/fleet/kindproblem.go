@@ -22,6 +22,9 @@ const outageTime = time.Minute
 // maxErrorText bounds the text of an error in a message, in bytes.
 const maxErrorText = 200
 
+// rightHint says how the controller gets the right to read a kind.
+const rightHint = "to allow it, label a ClusterRole with these verbs: healthscope.core.oam.dev/aggregate-to-controller=true"
+
 // problem is why the objects of a kind cannot be seen.
 type problem struct {
 	reason  healthscope.Reason
@@ -83,7 +86,7 @@ func readProblem(gvk schema.GroupVersionKind, err error) *problem {
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 		return nil
 	case apierrors.IsForbidden(err):
-		return &problem{healthscope.ReasonForbidden, fmt.Sprintf("the controller may not list and watch %s %s", gvk.GroupVersion(), gvk.Kind)}
+		return &problem{healthscope.ReasonForbidden, fmt.Sprintf("the controller may not list and watch %s %s; %s", gvk.GroupVersion(), gvk.Kind, rightHint)}
 	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
 		return &problem{healthscope.ReasonKindNotFound, fmt.Sprintf("the cluster does not serve %s %s for watching", gvk.GroupVersion(), gvk.Kind)}
 	default:

@@ -49,7 +49,7 @@ var _ = Describe("Bad references", func() {
 			"versionless": "KindNotFound: the cluster does not serve apps/v7 Deployment",
 			"gone":        fmt.Sprintf("NotFound: Deployment %q does not exist in namespace %q", "gone", namespace),
 			"7-gone":      fmt.Sprintf("NotFound: ResourceBundleState %q does not exist in namespace %q", "7-gone", namespace),
-			"forbidden":   "Forbidden: the controller may not list and watch v1 ConfigMap",
+			"forbidden":   "Forbidden: the controller may not list and watch v1 ConfigMap; to allow it, label a ClusterRole with these verbs: healthscope.core.oam.dev/aggregate-to-controller=true",
 			"wide":        "InvalidReference: v1 Namespace is not namespaced; only objects in a namespace can be referred to",
 			"abroad":      fmt.Sprintf("CrossNamespace: the reference leads to namespace %q; only the scope's own namespace, %q, is followed", "kube-system", namespace),
 			"moon":        `UnknownCluster: no cluster "acme+moon" is known`,

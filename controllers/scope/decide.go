@@ -33,6 +33,8 @@ func (p Placed) ails() bool { return p.Contributes() && !p.Healthy() }
 type verdict struct {
 	// members are all members, each object once, worst first.
 	members []Placed
+	// culprits are what keeps the scope from being healthy, worst first.
+	culprits []corev1alpha2.Culprit
 	// refs are the scope's references with the members of each.
 	refs []refVerdict
 	// health is the health of the scope.
@@ -91,6 +93,7 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *memory, policy he
 	v.linkedApps = v.linked(findings)
 	v.truncated = slices.ContainsFunc(findings, func(f finding) bool { return f.truncated })
 	v.partial, v.arrivals = partialIn(findings), g.arrivals
+	v.culprits = v.culpritsOf(g.lost)
 	v.summary = summarize(v.members)
 	for _, u := range v.unlisted {
 		v.summary = sum(v.summary, u.Summary)

@@ -49,6 +49,8 @@ type gathered struct {
 	arrivals uint64
 	// causes are what is behind the states of workloads that are referred to directly, as far as their pods have been looked at.
 	causes map[healthscope.Key]string
+	// lost are the states of clusters that are not seen as they are now.
+	lost map[string]fleet.ClusterState
 	// settling is for how long the scope is to wait, at most, for what is being read for the first time; zero means that it need not.
 	settling time.Duration
 }
@@ -141,6 +143,7 @@ func (g *gatherer) gather() gathered {
 		g.expectedResources(&g.apps[i])
 	}
 	g.nowhere()
+	g.out.lost = g.lostStates()
 	return g.out
 }
 

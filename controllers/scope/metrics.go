@@ -14,7 +14,7 @@ var (
 	descHealth = prometheus.NewDesc("healthscope_scope_health",
 		"1 for the health that the scope's roll-up comes to: healthy, unhealthy or unknown.", []string{"namespace", "scope", "health"}, nil)
 	descCulprit = prometheus.NewDesc("healthscope_scope_first_culprit",
-		"1 for the worst of the members of the scope that are not healthy, as its status names it. A scope without such a member has no series.",
+		"1 for the first culprit of the scope, as its status names it: the worst of the members that are not healthy, or a cluster that cannot be seen. A scope without a culprit has no series.",
 		[]string{"namespace", "scope", "cluster", "app", "kind", "name", "reason"}, nil)
 	descMaintenance = prometheus.NewDesc("healthscope_scope_maintenance",
 		"1 for a scope under maintenance, by which nobody is to be alarmed. Others have no series.", []string{"namespace", "scope"}, nil)
@@ -55,8 +55,8 @@ func (c Collector) Collect(out chan<- prometheus.Metric) {
 		if judged.ContestedBy != "" {
 			out <- prometheus.MustNewConstMetric(descContested, prometheus.GaugeValue, 1, name.Namespace, name.Name, judged.ContestedBy)
 		}
-		if c := firstCulprit(judged.Members); c != nil {
-			out <- prometheus.MustNewConstMetric(descCulprit, prometheus.GaugeValue, 1, name.Namespace, name.Name, c.Cluster, c.App, c.Kind, c.Name, string(c.Reason))
+		if c := judged.FirstCulprit; c != nil {
+			out <- prometheus.MustNewConstMetric(descCulprit, prometheus.GaugeValue, 1, name.Namespace, name.Name, c.Cluster, c.App, c.Kind, c.Name, c.Reason)
 		}
 		counts := map[series]float64{}
 		for _, p := range judged.Members {
@@ -77,14 +77,4 @@ func (c Collector) Collect(out chan<- prometheus.Metric) {
 			out <- prometheus.MustNewConstMetric(descResources, prometheus.GaugeValue, n, name.Namespace, name.Name, s.app, string(s.state))
 		}
 	}
-}
-
-// firstCulprit returns the first of the members, worst first, that ails the scope; nil when none does.
-func firstCulprit(members []Placed) *Placed {
-	for i := range members {
-		if members[i].ails() {
-			return &members[i]
-		}
-	}
-	return nil
 }

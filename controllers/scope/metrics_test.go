@@ -42,7 +42,7 @@ func TestMetrics(t *testing.T) {
 
 	collector := NewCollector(registry)
 	want := `
-# HELP healthscope_scope_first_culprit 1 for the worst of the members of the scope that are not healthy, as its status names it. A scope without such a member has no series.
+# HELP healthscope_scope_first_culprit 1 for the first culprit of the scope, as its status names it: the worst of the members that are not healthy, or a cluster that cannot be seen. A scope without a culprit has no series.
 # TYPE healthscope_scope_first_culprit gauge
 healthscope_scope_first_culprit{app="sink",cluster="local",kind="StatefulSet",name="db",namespace="shop",reason="CrashLoopBackOff",scope="vfw"} 1
 # HELP healthscope_scope_health 1 for the health that the scope's roll-up comes to: healthy, unhealthy or unknown.

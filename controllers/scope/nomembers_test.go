@@ -91,7 +91,7 @@ func TestNumbersOfTheConditionAddUp(t *testing.T) {
 		member(hub, "Deployment", "d", healthscope.Failed, "CrashLoopBackOff"),
 	)}}
 	s := statusIn(w, scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("1-sink"))}), noon)
-	const want = "1 of 4 resources are not healthy, 1 Pending ones serve, 2 are ready: Deployment/d in local: CrashLoopBackOff"
+	const want = "1 of 4 resources are not healthy; 1 is pending and serving, 2 are ready: Deployment/d in local: CrashLoopBackOff"
 	if got := meta.FindStatusCondition(s.Conditions, corev1alpha2.ConditionReady).Message; s.ResourcesReady != "2/4" || got != want {
 		t.Errorf("READY %s: want %q, got %q", s.ResourcesReady, want, got)
 	}

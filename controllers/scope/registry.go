@@ -47,6 +47,8 @@ type Judged struct {
 	Generation int64
 	// Members are all members of the scope, worst first.
 	Members []Placed
+	// FirstCulprit is the first of the culprits that the status names; nil when there is none.
+	FirstCulprit *corev1alpha2.Culprit
 	// Unlisted counts what the scope cannot name.
 	Unlisted []Unlisted
 	// Partial are the clusters in which the scope's bundles did not tell all that there is, so that what is no member may be there nevertheless; sorted.
@@ -114,9 +116,14 @@ func (r *Registry) entry(scope *corev1alpha2.HealthScope, now time.Time) *entry 
 func (r *Registry) put(scope *corev1alpha2.HealthScope, v verdict, maintenance bool, contestedBy string) {
 	name := client.ObjectKeyFromObject(scope)
 	r.mu.Lock()
+	var first *corev1alpha2.Culprit
+	if len(v.culprits) > 0 {
+		first = new(v.culprits[0])
+	}
 	if e := r.scopes[name]; e != nil {
 		e.judged = &Judged{
-			Generation: scope.Generation, Members: v.members, Unlisted: v.unlisted, Partial: v.partial, Arrivals: v.arrivals, LinkedApps: v.linkedApps,
+			FirstCulprit: first,
+			Generation:   scope.Generation, Members: v.members, Unlisted: v.unlisted, Partial: v.partial, Arrivals: v.arrivals, LinkedApps: v.linkedApps,
 			State: v.summary.State(), Health: v.health, Maintenance: maintenance, ContestedBy: contestedBy,
 		}
 	}

@@ -177,7 +177,7 @@ func (g *gatherer) ignores(key healthscope.Key, app string) bool {
 func (g *gatherer) recall(r *recollection, held holdings) {
 	app := g.apps[r.app].name
 	for _, c := range g.scope.Status.Culprits {
-		if c.App != app || c.Cluster != r.Name {
+		if c.App != app || c.Cluster != r.Name || isCluster(c) {
 			continue
 		}
 		key := keyOf(c)

@@ -54,7 +54,7 @@ func Past(reader client.Reader) func(context.Context) (map[healthscope.Key]fleet
 // addPast adds what a status remembers. Where several do, the one that speaks of the latest change is right.
 func addPast(past map[healthscope.Key]fleet.Seen, status *corev1alpha2.HealthScopeStatus) {
 	for _, c := range status.Culprits {
-		if c.Since == nil {
+		if c.Since == nil || isCluster(c) {
 			continue
 		}
 		key := healthscope.Key{Cluster: c.Cluster, Group: c.Group, Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}

@@ -55,7 +55,8 @@ func newStatus(scope *corev1alpha2.HealthScope, v verdict, o outside, now time.T
 	}
 	setReferences(&s, v)
 	setApps(&s, v, scope.Spec.Apps)
-	setCulprits(&s, v, lookedFor(scope, v))
+	nothing := lookedFor(scope, v)
+	setCulprits(&s, v, nothing)
 	seen := see(v, o.state)
 	s.ClustersReachable = fmt.Sprintf("%d/%d", len(seen.clusters)-len(seen.lost), len(seen.clusters))
 	setLastSeen(&s, scope.Status.Apps, seen, o.state)
@@ -66,7 +67,7 @@ func newStatus(scope *corev1alpha2.HealthScope, v verdict, o outside, now time.T
 	default:
 		s.Inventory = &o.inventory.InventoryStatus
 	}
-	setConditions(&s, v, seen, o, lookedFor(scope, v), now)
+	setConditions(&s, v, seen, o, nothing, now)
 	fit(&s)
 	return s
 }
@@ -255,21 +256,9 @@ func comparePlaces(stateA, stateB, nameA, nameB string) int {
 	return cmp.Or(healthscope.CompareStates(healthscope.State(stateA), healthscope.State(stateB)), strings.Compare(nameA, nameB))
 }
 
-// setCulprits names the members that are not healthy, worst first. nothing says what was looked for where there are none.
+// setCulprits names what keeps the scope from being healthy. nothing says what was looked for where there are none.
 func setCulprits(s *corev1alpha2.HealthScopeStatus, v verdict, nothing string) {
-	for _, p := range v.members {
-		if !p.ails() {
-			continue
-		}
-		c := corev1alpha2.Culprit{
-			Cluster: p.Cluster, App: p.App, Group: p.Group, Kind: p.Kind, Namespace: p.Namespace, Name: p.Name,
-			State: string(p.State), Reason: string(p.Reason), Cause: shorten(cmp.Or(p.Cause, p.Message)),
-		}
-		if !p.Since.IsZero() {
-			c.Since = metaTime(p.Since)
-		}
-		s.Culprits = append(s.Culprits, c)
-	}
+	s.Culprits = slices.Clone(v.culprits)
 	switch {
 	case len(s.Culprits) > 0:
 		s.FirstCulprit = lineOf(s.Culprits[0])
@@ -291,6 +280,9 @@ func metaTime(t time.Time) *metav1.Time {
 
 // lineOf puts a culprit into one line.
 func lineOf(c corev1alpha2.Culprit) string {
+	if isCluster(c) {
+		return shorten(fmt.Sprintf("%s/%s: %s", c.Kind, c.Name, c.Reason))
+	}
 	return shorten(fmt.Sprintf("%s/%s in %s: %s", c.Kind, c.Name, c.Cluster, cmp.Or(c.Reason, c.State)))
 }
 
@@ -343,11 +335,6 @@ func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, seen sight, o o
 		set(corev1alpha2.ConditionInventorySynced, metav1.ConditionFalse, o.inventory.Reason, o.inventory.Message)
 	}
 	// These are there only when something is the matter.
-	if v.health == healthscope.Unhealthy && v.summary.Failed > 0 {
-		set(corev1alpha2.ConditionStalled, metav1.ConditionTrue, ReasonMembersFailed, fmt.Sprintf("%d of %d resources have failed: %s", v.summary.Failed, v.summary.Total, s.FirstCulprit))
-	} else {
-		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionStalled)
-	}
 	switch {
 	case o.inventory != nil && o.inventory.Waiting: // As above: a restart must not take the condition away for a moment.
 	case o.inventory != nil && o.inventory.Conflict != "":
@@ -362,6 +349,7 @@ func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, seen sight, o o
 		}
 		set(kind, metav1.ConditionTrue, reason, message)
 	}
+	setOrRemove(corev1alpha2.ConditionStalled, ReasonMembersFailed, whyStalled(s, v))
 	setOrRemove(corev1alpha2.ConditionHealthChecksInvalid, ReasonInvalidExpression, o.healthChecks)
 	setOrRemove(corev1alpha2.ConditionStatusContested, ReasonOtherController, contestNote(o.contestedBy))
 }
@@ -376,6 +364,14 @@ func firstUnknown(culprits []corev1alpha2.Culprit) string {
 	return "see the culprits"
 }
 
+// whyStalled says that members have failed; it is empty when none has, or when the scope is not unhealthy.
+func whyStalled(s *corev1alpha2.HealthScopeStatus, v verdict) string {
+	if v.health != healthscope.Unhealthy || v.summary.Failed == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d resources have failed: %s", v.summary.Failed, v.summary.Total, s.FirstCulprit)
+}
+
 // whyUnhealthy returns reason and message of a scope that is unhealthy.
 func whyUnhealthy(s *corev1alpha2.HealthScopeStatus, v verdict) (reason, message string) {
 	if len(v.absent) > 0 {
@@ -387,7 +383,15 @@ func whyUnhealthy(s *corev1alpha2.HealthScopeStatus, v verdict) (reason, message
 	}
 	serving := ""
 	if n := v.summary.Healthy - v.summary.Ready; n > 0 { // Else the numbers would not add up to those beside them.
-		serving = fmt.Sprintf(", %d Pending ones serve, %d are ready", n, v.summary.Ready)
+		serving = fmt.Sprintf("; %s pending and serving, %s ready", are(n), are(v.summary.Ready))
 	}
 	return reason, fmt.Sprintf("%d of %d resources are not healthy%s: %s", v.summary.Total-v.summary.Healthy, v.summary.Total, serving, s.FirstCulprit)
+}
+
+// are returns a number with the verb that goes with it.
+func are(n int) string {
+	if n == 1 {
+		return "1 is"
+	}
+	return fmt.Sprintf("%d are", n)
 }

@@ -92,7 +92,7 @@ type HealthScopeStatus struct {
 	// +optional
 	// +listType=atomic
 	Apps []AppStatus `json:"apps,omitempty"`
-	// culprits are the members that are not healthy, worst first, at most 50.
+	// culprits are the members that are not healthy, worst first, at most 50. A cluster that cannot be seen is one too, with kind Cluster, before the resources that are Unknown.
 	// +optional
 	// +listType=atomic
 	Culprits []Culprit `json:"culprits,omitempty"`
