@@ -1,0 +1,64 @@
+package fleet
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	toolscache "k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// A budget counts bytes that are estimated. For bundles of any size the estimate is not far from what the heap holds of them.
+func TestTheEstimateOfABundleIsNotFarFromTheHeap(t *testing.T) {
+	for name, c := range map[string]struct {
+		bundles, resources int
+		long               string
+	}{
+		"small":         {bundles: 5_000, resources: 0},
+		"two resources": {bundles: 3_000, resources: 2},
+		"typical":       {bundles: 500, resources: 20},
+		"large":         {bundles: 10, resources: 1_000},
+		"long messages": {bundles: 20, resources: 200, long: strings.Repeat("x", 2000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			estimate, usageOf := int64(0), usageOfBundle(nil)
+			v := newView("hub")
+			before := heap()
+			v.setState(ClusterState{Name: "edge", Reachability: Connected, Since: noon}, nil)
+			s := store{toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)}
+			for i := range c.bundles {
+				b := received(t, "edge", fmt.Sprintf("17188744879264%05d-app", i), c.resources)
+				for r := range b.Status.Resources {
+					if c.long != "" {
+						b.Status.Resources[r].Message = fmt.Sprintf("%s %d %d", c.long, i, r) // Of its own: texts that are the same are held once.
+					}
+				}
+				estimate += usageOf(b).bytes
+				h, err := hold("edge", nil)(b)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := s.Add(h); err != nil {
+					t.Fatal(err)
+				}
+			}
+			k := &keeper{
+				cluster: "edge", view: v, policy: healthscope.DefaultPolicy(), clock: clocktesting.NewFakePassiveClock(noon),
+				again: func(BundleKey, time.Duration) {}, allowed: func(string) bool { return true }, memories: map[BundleKey]*memory{},
+			}
+			k.stock(s)
+			held := int64(heap() - before)
+			t.Logf("%d bundles of %d resources: %d bytes are held, %d are estimated, %.2f of it", c.bundles, c.resources, held, estimate, float64(estimate)/float64(held))
+			if estimate > 2*held || held > 2*estimate {
+				t.Errorf("%d bytes are held, and %d are estimated", held, estimate)
+			}
+			runtime.KeepAlive(k)
+			runtime.KeepAlive(v)
+		})
+	}
+}
