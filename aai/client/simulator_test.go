@@ -94,17 +94,17 @@ func TestRefusalsOfTheSimulator(t *testing.T) {
 		err  error
 		kind aai.ErrorKind
 	}{
-		"create twice":           {c.PutK8sResource(ctx, key, document(key.ID)), aai.Reread},
-		"no tenant":              {c.PutK8sResource(ctx, nowhere, document("x")), aai.Park},
-		"no VNF, in a create":    {c.PutK8sResource(ctx, aai.Key{Tenant: tenant, ID: "linked"}, linked), aai.Park},
-		"no VNF":                 {c.PutRelationship(ctx, key, aai.ToGenericVNF("none")), aai.Park},
-		"patch of nothing":       {c.PatchK8sResource(ctx, nowhere, aai.Patch{Labels: []string{"a=b"}}), aai.Reread},
-		"delete of nothing":      {c.DeleteK8sResource(ctx, nowhere, "1"), aai.Reread},
-		"relationship to a kind": {c.PutRelationship(ctx, key, aai.Relationship{RelatedTo: "complex", RelatedLink: "/cloud-infrastructure/complexes/complex/x"}), aai.Park},
-		"wrong password":         {connect(t, url, func(o *client.Options) { o.Credentials = func() (string, string, error) { return user, "x", nil } }).Probe(ctx), aai.Stop},
-		"no password":            {connect(t, url, func(o *client.Options) { o.Credentials = nil }).Probe(ctx), aai.Stop},
-		"version not served":     {connect(t, url, func(o *client.Options) { o.SchemaVersion = "v24" }).Probe(ctx), aai.Stop},
-		"version unheard of":     {connect(t, url, func(o *client.Options) { o.SchemaVersion = "v99" }).Probe(ctx), aai.Stop},
+		"create twice":        {c.PutK8sResource(ctx, key, document(key.ID)), aai.Reread},
+		"no tenant":           {c.PutK8sResource(ctx, nowhere, document("x")), aai.Park},
+		"no VNF, in a create": {c.PutK8sResource(ctx, aai.Key{Tenant: tenant, ID: "linked"}, linked), aai.Park},
+		"no VNF":              {c.PutRelationship(ctx, key, aai.ToGenericVNF("none")), aai.Park},
+		"patch of nothing":    {c.PatchK8sResource(ctx, nowhere, aai.Patch{Labels: []string{"a=b"}}), aai.Reread},
+		"delete of nothing":   {c.DeleteK8sResource(ctx, nowhere, "1"), aai.Reread},
+		"no region":           {c.PutRelationship(ctx, key, aai.Relationship{RelatedTo: "cloud-region", RelatedLink: "/cloud-infrastructure/cloud-regions/cloud-region/x/y"}), aai.Park},
+		"wrong password":      {connect(t, url, func(o *client.Options) { o.Credentials = func() (string, string, error) { return user, "x", nil } }).Probe(ctx), aai.Stop},
+		"no password":         {connect(t, url, func(o *client.Options) { o.Credentials = nil }).Probe(ctx), aai.Stop},
+		"version not served":  {connect(t, url, func(o *client.Options) { o.SchemaVersion = "v24" }).Probe(ctx), aai.Stop},
+		"version unheard of":  {connect(t, url, func(o *client.Options) { o.SchemaVersion = "v99" }).Probe(ctx), aai.Stop},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

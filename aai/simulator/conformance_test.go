@@ -1,8 +1,10 @@
 package simulator
 
 import (
+	"encoding/xml"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -10,7 +12,7 @@ import (
 // The error table of aai-resources 1.17: error.properties and the rules of ErrorLogHelper. A client sorts errors by
 // status and ec, so each must be the product's.
 func TestErrorTable(t *testing.T) {
-	for code, want := range map[errorCode]string{
+	for code, want := range map[string]string{
 		"AAI_3000": "400 SVC3000 ERR.5.2.3000", "AAI_3001": "404 SVC3001 ERR.5.6.3001", "AAI_3007": "410 SVC3007 ERR.5.6.3007",
 		"AAI_3008": "400 SVC3008 ERR.5.6.3008", "AAI_3012": "400 SVC3012 ERR.5.6.3012", "AAI_3016": "400 SVC3016 ERR.5.6.3007",
 		"AAI_3017": "400 SVC3016 ERR.5.6.3007", "AAI_3102": "400 POL3102 ERR.5.1.3102", "AAI_3300": "403 POL3300 ERR.5.1.3300",
@@ -25,29 +27,17 @@ func TestErrorTable(t *testing.T) {
 		"AAI_9109": "403 SVC3300 ERR.5.0.9109",
 	} {
 		h := newHarness(t, Options{})
-		h.fault(Fault{Code: string(code)})
+		h.fault(Fault{Code: code})
 		out := h.send(call{path: vnf})
-		got := fmt.Sprintf("%d %s %s", out.status, out.refusal(t).id, out.ec(t))
-		diff(t, string(code), want, got)
-	}
-	diff(t, "errors in the table", 34, len(errorSpecs))
-}
-
-// A client finds the ec by its form, and the message just before it.
-func TestEveryErrorHasItsMessageBeforeItsCode(t *testing.T) {
-	for code, spec := range errorSpecs {
-		h := newHarness(t, Options{})
-		h.fault(Fault{Code: string(code)})
-		out := h.send(call{path: vnf}).refusal(t)
-		for i, v := range out.variables {
-			if !ecPattern.MatchString(v) {
-				continue
-			}
-			diff(t, string(code)+": code", spec.ec, v)
-			diff(t, string(code)+": message", spec.message+":by a fault rule", out.variables[i-1])
-			diff(t, string(code)+": placeholders", fmt.Sprintf("(msg=%%%d) (ec=%%%d)", i, i+1), out.text[strings.LastIndex(out.text, "(msg="):])
+		got := out.refusal(t)
+		diff(t, code, want, fmt.Sprintf("%d %s %s", out.status, got.id, out.ec(t)))
+		at := slices.Index(got.variables, out.ec(t)) // a client finds the code by its form, and the message just before it
+		diff(t, code+": placeholders", fmt.Sprintf("(msg=%%%d) (ec=%%%d)", at, at+1), got.text[strings.LastIndex(got.text, "(msg="):])
+		if !strings.HasSuffix(got.variables[at-1], ":by a fault rule") {
+			t.Errorf("%s: message %q", code, got.variables[at-1])
 		}
 	}
+	diff(t, "errors in the table", 34, len(errorSpecs))
 }
 
 // The filters of aai-resources run in an order that decides which of several faults of a request is answered.
@@ -87,58 +77,114 @@ func TestOrderOfRejection(t *testing.T) {
 	}
 }
 
-func TestTransactionIDIsTheFirstOfItsHeaders(t *testing.T) {
-	names := []string{"X-ONAP-RequestID", "X-RequestID", "X-TransactionId", "X-ECOMP-RequestID"}
-	for i := range names {
-		header := map[string]string{"X-TransactionId": ""}
-		for _, name := range names[i:] {
-			header[name] = "from " + name
-		}
-		h := newHarness(t, Options{})
-		h.must(call{method: "PATCH", path: vnf, body: "{}", header: header})
-		diff(t, "event id", "from "+names[i], h.Events(0)[0].Header.ID)
-	}
-}
-
-func TestAnswersOfWritesHaveNoBody(t *testing.T) {
-	h := newHarness(t, Options{})
-	for _, c := range []call{
-		put1(pod, podBody), patch1(pod, "{}"), put1(podEdge, `{"related-link":"`+vnf+`"}`), delete1(podEdge, `{"related-link":"`+vnf+`"}`),
-		delete1(pod+"?resource-version="+anyVersion, ""),
-	} {
-		out := h.must(c)
-		diff(t, c.method+" "+c.path, "", out.body)
-		if out.header.Get("X-AAI-TXID") == "" {
-			t.Errorf("%s %s: no X-AAI-TXID", c.method, c.path)
-		}
-	}
-}
-
-// The wire examples of a cloud-region with its tenant, and of a k8s-resource, as A&AI orders their fields.
+// The wire example of a cloud-region with its tenant, as A&AI orders the fields.
 func TestDocumentsOnTheWire(t *testing.T) {
 	h := newHarness(t, Options{})
-	complexURI := "/cloud-infrastructure/complexes/complex/clli1"
-	for _, c := range append(complexWith(complexURI, region), patch1(region, `{"cloud-zone":"z","cloud-type":"k8s","owner-defined-type":"t1","complex-name":"clli1","cloud-region-version":"1.0"}`)) {
-		h.must(c)
-	}
+	h.must(patch1(region, `{"cloud-zone":"z","cloud-type":"k8s","owner-defined-type":"t1","complex-name":"clli1","cloud-region-version":"1.0"}`))
+	h.must(put1(vnf+relationshipPath, `{"related-link":"`+region+`"}`))
 	want := `{"cloud-owner":"owner","cloud-region-id":"region","cloud-type":"k8s","owner-defined-type":"t1","cloud-region-version":"1.0","cloud-zone":"z",` +
 		`"complex-name":"clli1","resource-version":"` + h.version(region) + `","orchestration-disabled":false,"in-maint":false,` +
 		`"tenants":{"tenant":[{"tenant-id":"t1","tenant-name":"t1-name","resource-version":"` + h.version(tenant) + `"}]},` +
-		`"relationship-list":{"relationship":[{"related-to":"complex","relationship-label":"org.onap.relationships.inventory.LocatedIn",` +
-		`"related-link":"/aai/v32` + complexURI + `","relationship-data":[{"relationship-key":"complex.physical-location-id","relationship-value":"clli1"}]}]}}`
-	diff(t, "cloud-region", want, h.must(call{path: region + "?depth=1"}).body)
+		`"relationship-list":{"relationship":[{"related-to":"generic-vnf","relationship-label":"org.onap.relationships.inventory.LocatedIn",` +
+		`"related-link":"/aai/v32` + vnf + `","relationship-data":[{"relationship-key":"generic-vnf.vnf-id","relationship-value":"vnf-1"}],` +
+		`"related-to-property":[{"property-key":"generic-vnf.vnf-name","property-value":"vnf-1-name"}]}]}}`
+	out := h.must(call{path: region + "?depth=1"})
+	diff(t, "cloud-region", want, out.body)
+	if out.header.Get("X-AAI-TXID") == "" {
+		t.Error("no X-AAI-TXID")
+	}
 }
 
-// The properties that A&AI keeps for itself are neither taken nor shown.
-func TestGraphPropertiesAreNoPartOfDocuments(t *testing.T) {
+func TestRelationshipsOnTheWire(t *testing.T) {
 	h := newHarness(t, Options{})
-	h.must(put1(pod, `{`+podFields+`,"aai-uri":"/x","source-of-truth":"me","aai-node-type":"n","aai-created-ts":"1","last-mod-source-of-truth":"me","aai-last-mod-ts":"1","aai-uuid":"u"}`))
-	for name := range h.must(call{path: pod}).decode(t) {
-		if strings.HasPrefix(name, "aai-") || strings.Contains(name, "source-of-truth") {
-			t.Errorf("a plain GET shows %q", name)
-		}
+	h.must(put1(pod, linked("/aai/v32"+module, vnf)))
+	const (
+		toModule = `{"related-to":"vf-module","relationship-label":"org.onap.relationships.inventory.Uses",` +
+			`"related-link":"/aai/v32/network/generic-vnfs/generic-vnf/vnf-1/vf-modules/vf-module/mod-1",` +
+			`"relationship-data":[{"relationship-key":"generic-vnf.vnf-id","relationship-value":"vnf-1"},` +
+			`{"relationship-key":"vf-module.vf-module-id","relationship-value":"mod-1"}]}`
+		toVNF = `{"related-to":"generic-vnf","relationship-label":"tosca.relationships.HostedOn",` +
+			`"related-link":"/aai/v32/network/generic-vnfs/generic-vnf/vnf-1",` +
+			`"relationship-data":[{"relationship-key":"generic-vnf.vnf-id","relationship-value":"vnf-1"}]`
+		property = `,"related-to-property":[{"property-key":"generic-vnf.vnf-name","property-value":"vnf-1-name"}]`
+		head     = `{"id":"pod-1","name":"web-0","group":"","version":"v1","kind":"Pod","namespace":"shop","selflink":"https://hub/pods/web-0",` +
+			`"resource-version":"RV"`
+	)
+	document := func(suffix string) string {
+		return strings.Replace(h.must(call{path: pod + suffix}).body, h.version(pod), "RV", 1)
 	}
-	diff(t, "as a filter", http.StatusBadRequest, h.send(call{path: resources + "?source-of-truth=me"}).status)
+	diff(t, "document", head+`,"relationship-list":{"relationship":[`+toModule+`,`+toVNF+property+`}]}}`, document(""))
+	diff(t, "skip-related-to", head+`,"relationship-list":{"relationship":[`+toModule+`,`+toVNF+`}]}}`, document("?skip-related-to=true"))
+	diff(t, "nodes-only", head+`}`, document("?nodes-only"))
+	diff(t, "list alone", `{"relationship":[`+toModule+`,`+toVNF+property+`}]}`, h.must(call{path: pod + "/relationship-list"}).body)
+	if body := h.must(call{path: vnf}).body; !strings.Contains(body, `"related-link":"/aai/v32`+pod+`"`) {
+		t.Errorf("the VNF does not show the edge: %s", body)
+	}
+	if body := h.must(call{path: vnf}).body; !strings.Contains(body, `{"relationship-key":"cloud-region.cloud-owner","relationship-value":"owner"}`) {
+		t.Errorf("relationship-data lacks the keys on the way: %s", body)
+	}
+}
+
+func TestFieldsComeInSchemaOrder(t *testing.T) {
+	h := newHarness(t, Options{})
+	h.must(put1(pod, `{"data-source-version":"7","selflink":"s","labels":["l"],"namespace":"ns","kind":"K","version":"v","group":"g","name":"n","data-source":"c","data-owner":"o"}`))
+	want := `{"id":"pod-1","name":"n","group":"g","version":"v","kind":"K","namespace":"ns","labels":["l"],"selflink":"s",` +
+		`"data-owner":"o","data-source":"c","data-source-version":"7","resource-version":"` + h.version(pod) + `"}`
+	diff(t, "document", want, h.must(call{path: pod}).body)
+}
+
+func TestErrorBodies(t *testing.T) {
+	const create = "cloud-infrastructure/cloud-regions/cloud-region/owner/region/tenants/tenant/nope/k8s-resources/k8s-resource/x"
+	h := newHarness(t, Options{})
+	h.must(put1(pod, podBody))
+	for name, tc := range map[string]struct {
+		call call
+		want string
+	}{
+		"missing parent": {
+			put1("/"+create, podBody),
+			`{"requestError":{"serviceException":{"messageId":"SVC3001","text":"Resource not found for %1 using id %2 (msg=%3) (ec=%4)",` +
+				`"variables":["PUT","` + create + `","Node Not Found:No parent Node of type tenant for ` + create + `","ERR.5.4.6114"]}}}`,
+		},
+		"missing properties": {
+			put1(resources+"/k8s-resource/x", `{"name":"n","group":"","version":"v1","namespace":""}`),
+			`{"requestError":{"serviceException":{"messageId":"SVC3000","text":"Invalid input performing %1 on %2 (msg=%3) (ec=%4)",` +
+				`"variables":["PUT","v32` + resources + `/k8s-resource/x","Invalid input performing %1 on %2:` +
+				`Missing required property: kind,Missing required property: selflink","ERR.5.2.3000"]}}}`,
+		},
+		"no version on update": {
+			put1(pod, podBody),
+			`{"requestError":{"serviceException":{"messageId":"SVC3000","text":"Invalid input performing %1 on %2 (msg=%3) (ec=%4)",` +
+				`"variables":["PUT","` + pod[1:] + `","Precondition Required:resource-version not passed for update of ` +
+				`/k8s-resources/k8s-resource/pod-1","ERR.5.4.6130"]}}}`,
+		},
+		"missing target": {
+			put1(pod+"/relationship-list/relationship", `{"related-link":"/aai/v32/network/generic-vnfs/generic-vnf/nope"}`),
+			`{"requestError":{"serviceException":{"messageId":"SVC3003","text":"Failed to make edge to missing target node of type %3 ` +
+				`with keys %4 performing %1 on %2 (msg=%5) (ec=%6)","variables":["PUT_EDGE","` + pod[1:] + `","generic-vnf",` +
+				`"/aai/v32/network/generic-vnfs/generic-vnf/nope","Error making edge to target node:Node of type generic-vnf. ` +
+				`Could not find object at: /aai/v32/network/generic-vnfs/generic-vnf/nope","ERR.5.4.6129"]}}}`,
+		},
+		"blocked delete": {
+			delete1(tenant+"?resource-version="+h.version(tenant), ""),
+			`{"requestError":{"serviceException":{"messageId":"SVC3100","text":"Unsupported operation %1 (msg=%2) (ec=%3)",` +
+				`"variables":["DELETE","Node cannot be deleted:Object is being reference by additional objects preventing it from ` +
+				`being deleted. Please clean up references from the following types [k8s-resource]","ERR.5.4.6110","` + tenant[1:] + `"]}}}`,
+		},
+		"missing header": {
+			call{path: pod, header: map[string]string{"X-FromAppId": ""}},
+			`{"requestError":{"serviceException":{"messageId":"SVC3000","text":"Invalid input performing %1 on %2 (msg=%3) (ec=%4)",` +
+				`"variables":["null","null","Invalid X-FromAppId in header","4.0.4009"]}}}`,
+		},
+		"relationship without payload": {
+			delete1(pod+"/relationship-list/relationship", ""),
+			`{"requestError":{"policyException":{"messageId":"POL3102","text":"Error parsing input performing %1 on %2 (msg=%3) (ec=%4)",` +
+				`"variables":["DELETE","v32` + pod + `/relationship-list/relationship",` +
+				`"Error parsing input performing %1 on %2:You must supply a relationship","ERR.5.1.3102"]}}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) { diff(t, "body", tc.want, h.send(tc.call).body) })
+	}
 }
 
 func TestMessages(t *testing.T) {
@@ -154,7 +200,7 @@ func TestMessages(t *testing.T) {
 		"malformed patch":  {patch1(vnf, `{`), "Invalid input performing %1 on %2:could not perform patch operation"},
 		"no rule":          {put1(pod, linked(region)), "Bad Parameter Passed:No EdgeRule found for passed nodeTypes: k8s-resource, cloud-region."},
 		"read timeout":     {call{path: vnf, header: map[string]string{"X-FromAppId": "slow"}}, "Request Timed Out:by a fault rule"},
-		"too many at once": {bulk1(operations(make31()...)), "Payload Limit Reached, reduce payload: Allowed limit = 30"},
+		"too many at once": {bulk1(operations(slices.Repeat([]string{op("patch", vnf, "{}")}, 31)...)), "Payload Limit Reached, reduce payload: Allowed limit = 30"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, Options{})
@@ -169,14 +215,6 @@ func TestMessages(t *testing.T) {
 			t.Errorf("no code in %q", variables)
 		})
 	}
-}
-
-func make31() []string {
-	list := make([]string, 31)
-	for i := range list {
-		list[i] = op("patch", vnf, "{}")
-	}
-	return list
 }
 
 // A missing Content-Type and text/plain are JSON, except for PATCH.
@@ -199,6 +237,114 @@ func TestContentTypes(t *testing.T) {
 			h := newHarness(t, Options{})
 			out := h.send(call{method: tc.method, path: pod, body: podBody, header: map[string]string{"Content-Type": tc.contentType}})
 			diff(t, "status", tc.want, out.status)
+		})
+	}
+}
+
+func TestEchoNeedsHeadersOnly(t *testing.T) {
+	h := newHarness(t, Options{})
+	out := h.must(call{path: "/aai/util/echo"})
+	diff(t, "body", `{"status":"UP","groups":["liveness","readiness"]}`, out.body)
+	diff(t, "without application id", 400, h.send(call{path: "/aai/util/echo", header: map[string]string{"X-FromAppId": ""}}).status)
+}
+
+// XML has one document only, but comes whenever A&AI would send it. Writes that it asks for are done.
+func TestAcceptDecidesTheFormat(t *testing.T) {
+	for accept, wantXML := range map[string]bool{
+		"application/json": false, "*/*": true, "application/xml": true, "application/json, */*;q=0.1": true, "text/plain": true,
+	} {
+		h := newHarness(t, Options{})
+		header := map[string]string{"Accept": accept}
+		for path, status := range map[string]int{vnf: 200, otherVNF + "x": 404} {
+			out := h.send(call{path: path, header: header})
+			diff(t, accept+": status", status, out.status)
+			diff(t, accept+": XML", wantXML, out.header.Get("Content-Type") == "application/xml" && xml.Unmarshal([]byte(out.body), new(any)) == nil)
+		}
+		diff(t, accept+": PUT", 201, h.send(call{method: "PUT", path: pod, body: podBody, header: header}).status)
+		for _, c := range []call{{path: "/aai/util/echo", header: header}, {method: "POST", path: "/bulk/single-transaction", body: operations(op("patch", vnf, "{}")), header: header}} {
+			diff(t, accept+": "+c.path, "application/json", h.must(c).header.Get("Content-Type"))
+		}
+	}
+	out := newHarness(t, Options{}).send(call{path: vnf + "?format=count", header: map[string]string{"Accept": "*/*"}})
+	diff(t, "a format makes it JSON", "application/json", out.header.Get("Content-Type"))
+}
+
+func TestVersionsDecideWhichTypesExist(t *testing.T) {
+	h := newHarness(t, Options{Versions: []string{"v23", "v24"}})
+	h.must(put1("/aai/v24"+pod, `{`+podFields+`,"relationship-list":{"relationship":[{"related-link":"`+vnf+`"}]}}`))
+	diff(t, "error for k8s-resource in v23", "ERR.5.2.3000", h.send(call{path: "/aai/v23" + pod}).ec(t))
+	diff(t, "v32 is not served", 400, h.send(call{path: "/aai/v32" + vnf}).status)
+	if body := h.must(call{path: "/aai/v23" + vnf}).body; strings.Contains(body, "k8s-resource") {
+		t.Errorf("v23 shows a relationship to a type it does not know: %s", body)
+	}
+	if body := h.must(call{path: "/aai/latest" + vnf}).body; !strings.Contains(body, "/aai/v24/cloud-infra") {
+		t.Errorf("latest is not v24: %s", body)
+	}
+	h.must(put1("/aai/v23"+vnf, `{"vnf-type":"t","relationship-list":{},"resource-version":"`+h.version(vnf)+`"}`))
+	diff(t, "relationships that v23 cannot see stay", 1, len(as[[]map[string]any](t, as[map[string]any](t, h.document(vnf)["relationship-list"])["relationship"])))
+	out := h.must(put1("/aai/v23"+region+"/tenants/tenant/t2", `{"tenant-name":"n","k8s-resources":{"k8s-resource":[{}]}}`))
+	diff(t, "a container v23 does not know is dropped", 201, out.status)
+}
+
+func TestBulkAppliesInOrderAndReadsItsOwnWrites(t *testing.T) {
+	h := newHarness(t, Options{})
+	h.must(put1(resources+"/k8s-resource/old", podBody))
+	old := resources + "/k8s-resource/old?resource-version=" + h.version(resources+"/k8s-resource/old")
+	out := h.must(bulk1(operations(
+		op("put", pod, podBody),
+		op("put", "/aai/v24"+podEdge, `{"related-link":"`+vnf+`"}`),
+		op("patch", strings.TrimPrefix(module, "/"), `{"operational-status":"in-service-path"}`),
+		op("delete", old, `{}`),
+		op("put", resources+"/k8s-resource/old", podBody),
+		op("delete", podEdge, `{"related-link":"`+vnf+`"}`),
+	)))
+	diff(t, "status", http.StatusCreated, out.status)
+	want := operationResponses(
+		"put", pod, 201, "put", "/aai/v24"+podEdge, 200, "patch", strings.TrimPrefix(module, "/"), 200,
+		"delete", old, 204, "put", resources+"/k8s-resource/old", 201, "delete", podEdge, 204)
+	diff(t, "body", want, out.body)
+	diff(t, "edges", []string(nil), links(h, pod))
+	doc, _ := h.Get(module)
+	diff(t, "patched", "in-service-path", doc["operational-status"])
+	diff(t, "one version for all", h.version(pod), h.version(module))
+}
+
+// operationResponses builds the answer of a bulk request from action, uri and status of each operation.
+func operationResponses(parts ...any) string {
+	var list []string
+	for i := 0; i < len(parts); i += 3 {
+		list = append(list, fmt.Sprintf(`{"action":"%s","uri":"%s","response-status-code":%d,"response-body":null}`, parts[i:i+3]...))
+	}
+	return `{"operation-responses":[` + strings.Join(list, ",") + `]}`
+}
+
+func TestBulkFailureNamesTheOperation(t *testing.T) {
+	h := newHarness(t, Options{})
+	h.must(put1(pod, podBody))
+	good := op("patch", module, `{"operational-status":"x"}`)
+	for name, tc := range map[string]struct {
+		bad  string
+		want string // the message
+	}{
+		"stale delete": {
+			op("delete", "/aai/v32"+pod+"?resource-version=1", "{}"),
+			"Invalid input performing %1 on %2:Operation 1 with action (DELETE) on uri (" + pod + ") failed with status code (412), " +
+				"error code (ERR.5.4.6131) and msg (Precondition Failed:resource-version MISMATCH for delete of k8s-resource)",
+		},
+		"patch of nothing": {
+			op("patch", pod+"2", "{}"),
+			"Invalid input performing %1 on %2:Operation 1 with action (MERGE_PATCH) on uri (" + pod + "2) failed with status code (404), " +
+				"error code (ERR.5.4.6114) and msg (Node Not Found:No Node of type k8s-resource found at: " + pod + "2)",
+		},
+		"before the database": {
+			op("put", pod+"2", "{}"),
+			"Invalid input performing %1 on %2:Error with operation 1: Missing required property: name,Missing required property: group," +
+				"Missing required property: version,Missing required property: kind,Missing required property: namespace,Missing required property: selflink",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := h.send(bulk1(operations(good, tc.bad))).refusal(t)
+			diff(t, "variables", []string{"POST", "v32/bulk/single-transaction", tc.want, "ERR.5.2.3000"}, got.variables)
 		})
 	}
 }

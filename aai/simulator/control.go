@@ -6,45 +6,145 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 )
 
-// maxControlBody bounds a body sent to the control surface; a state of a hundred thousand nodes fits.
-const maxControlBody = 256 << 20
-
-// route is one route of the control surface.
-type route struct {
-	pattern string // method and path, as http.ServeMux has them
-	handler http.HandlerFunc
+// Request is one request to the A&AI API as the journal has it.
+type Request struct {
+	// Sequence counts requests from 1, in the order in which their answers were ready.
+	Sequence uint64 `json:"sequence"`
+	// Time is when the request arrived, by Options.Clock.
+	Time time.Time `json:"time"`
+	// Method is the HTTP method as sent; a POST with X-HTTP-Method-Override: PATCH stays a POST here.
+	Method string `json:"method"`
+	// Path is the percent-encoded path, with /aai/vN.
+	Path string `json:"path"`
+	// Query is the raw query string.
+	Query string `json:"query,omitempty"`
+	// Header has the request headers, credentials replaced.
+	Header http.Header `json:"header"`
+	// Body is the request body.
+	Body string `json:"body,omitempty"`
+	// Status is the HTTP status of the answer, 0 when a fault dropped the connection instead.
+	Status int `json:"status"`
 }
 
-// routes lists the control surface.
-func (s *Simulator) routes() []route {
-	return []route{
-		{"GET /__sim/requests", listSince(s.journal.since)},
-		{"GET /__sim/events", listSince(s.Events)},
-		{"GET /__sim/violations", show(s.Violations)},
-		{"GET /__sim/state", show(s.State)},
-		{"PUT /__sim/state", accept(func(fixtures []Fixture) error { return s.ReplaceState(fixtures...) })},
-		{"POST /__sim/actor", accept(func(actions []Action) error { return s.Act(actions...) })},
-		{"GET /__sim/faults", show(s.Faults)},
-		{"POST /__sim/faults", accept(func(rules []Fault) error { return s.AddFaults(rules...) })},
-		{"DELETE /__sim/faults", func(w http.ResponseWriter, _ *http.Request) {
+// maxJournal is how many requests the journal remembers.
+const maxJournal = 10_000
+
+// record puts the request into the journal.
+func (x *exchange) record(status int) {
+	header := x.r.Header.Clone()
+	for _, name := range []string{"Authorization", "Proxy-Authorization", "Cookie"} {
+		if header.Get(name) != "" {
+			header.Set(name, "REDACTED")
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.sequence++
+	x.journal = append(x.journal, Request{
+		x.sequence, x.arrival, x.r.Method, x.r.URL.EscapedPath(), x.r.URL.RawQuery, header, string(x.body), status,
+	})
+	x.journal = x.journal[max(0, len(x.journal)-maxJournal):]
+}
+
+// Requests returns the requests that the journal remembers, the last 10,000, oldest first. A request is in it before its answer
+// is sent.
+func (s *Simulator) Requests() []Request { return s.requestsSince(0) }
+
+// requestsSince returns the requests with a greater sequence number.
+func (s *Simulator) requestsSince(sequence uint64) []Request {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	first := slices.IndexFunc(s.journal, func(r Request) bool { return r.Sequence > sequence })
+	if first < 0 {
+		return []Request{}
+	}
+	return slices.Clone(s.journal[first:])
+}
+
+// Action is a write of somebody else than the client under test. It needs no credentials and no resource-version, meets no
+// faults, and is in no journal.
+type Action struct {
+	// Action is put, patch or delete.
+	Action string `json:"action"`
+	// URI is the path of a node, or of its relationship-list/relationship, with or without /aai/vN.
+	URI string `json:"uri"`
+	// Body is the document, the merge patch or the relationship. The deletion of a node needs none.
+	Body map[string]any `json:"body,omitempty"`
+}
+
+// Act does writes as somebody else, one after the other. It ends at the first that A&AI refuses; those before it stay done.
+func (s *Simulator) Act(actions ...Action) error {
+	for i, a := range actions {
+		if err := s.act(a); err != nil {
+			return fmt.Errorf("cannot do action %d, %s %q: %w", i, a.Action, a.URI, err)
+		}
+	}
+	return nil
+}
+
+func (s *Simulator) act(a Action) error {
+	raw, err := json.Marshal(a.Body)
+	if err != nil {
+		return fmt.Errorf("cannot encode body: %w", err)
+	}
+	if a.Body == nil {
+		raw = []byte("{}")
+	}
+	asked := bulkOperation{Action: a.Action, URI: a.URI, Body: raw}
+	if !asked.known() {
+		return fmt.Errorf("action %q is not put, patch or delete", a.Action)
+	}
+	q := &request{schema: s.newest()}
+	op, refused := asked.operation(q)
+	if refused != nil {
+		return refused
+	}
+	refused = s.transact(q.schema, func(t *tx) *apiError {
+		if n := t.nodes[op.place.uri]; n != nil {
+			op.version = n.version
+			if op.doc != nil {
+				op.doc.version = n.version
+			}
+		}
+		_, err := t.apply(q, op)
+		return err
+	})
+	if refused != nil {
+		return refused
+	}
+	return nil
+}
+
+// maxControlBody bounds a body sent to the control surface. A state of a hundred thousand nodes fits.
+const maxControlBody = 256 << 20
+
+// routes returns the handlers of the control surface by pattern.
+func (s *Simulator) routes() map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{
+		"GET /__sim/requests":   s.showRequests,
+		"GET /__sim/violations": show(s.Violations),
+		"GET /__sim/state":      show(s.State),
+		"PUT /__sim/state":      accept(func(fixtures []Fixture) error { return s.ReplaceState(fixtures...) }),
+		"POST /__sim/actor":     accept(func(actions []Action) error { return s.Act(actions...) }),
+		"GET /__sim/faults":     show(s.Faults),
+		"POST /__sim/faults":    accept(func(rules []Fault) error { return s.AddFaults(rules...) }),
+		"DELETE /__sim/faults": func(w http.ResponseWriter, _ *http.Request) {
 			s.ClearFaults()
 			w.WriteHeader(http.StatusNoContent)
-		}},
-		{"GET /__sim/clock", show(s.clockState)},
-		{"POST /__sim/clock", accept(s.changeClock)},
-		{"POST /__sim/restart", accept(func(r restart) error { return s.Restart(r.LoseLastWrite) })},
+		},
+		"POST /__sim/restart": accept(func(r restart) error { return s.Restart(r.LoseLastWrite) }),
 	}
 }
 
-// Control returns the handler of the control surface. Serve it on a listener of its own, so that no path of the API
-// leads there; it has no authentication.
+// Control returns the handler of the control surface. Serve it on a listener of its own, so that no path of the API leads
+// there; it has no authentication.
 //
 //	GET    /__sim/requests[?since=N]  the journal, or what came after sequence number N
-//	GET    /__sim/events[?since=N]    what A&AI has published, or what came after sequence number N
 //	GET    /__sim/violations          the log of strict mode
 //	GET    /__sim/state               the inventory as [{"uri":..., "body":{...}}]
 //	PUT    /__sim/state               replaces the inventory by such a list
@@ -52,70 +152,27 @@ func (s *Simulator) routes() []route {
 //	GET    /__sim/faults              the fault rules in force
 //	POST   /__sim/faults              adds a list of rules
 //	DELETE /__sim/faults              removes all rules
-//	GET    /__sim/clock               the simulator's time: {"now":..., "same-ms":false}
-//	POST   /__sim/clock               changes it: {"advance":"-5m", "same-ms":true}, each may be left out
 //	POST   /__sim/restart             restarts the server: {"lose-last-write":true} or {}
 //
-// Answers are JSON; errors are text with status 400. A field that does not exist is an error.
+// Answers are JSON; errors are text with status 400. An unknown field is an error.
 func (s *Simulator) Control() http.Handler {
 	mux := http.NewServeMux()
-	for _, r := range s.routes() {
-		mux.HandleFunc(r.pattern, r.handler)
+	for pattern, handler := range s.routes() {
+		mux.HandleFunc(pattern, handler)
 	}
 	return mux
 }
 
-// show makes a handler of something to be seen.
-func show[T any](get func() T) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) { writeControl(w, get()) }
-}
-
-// listSince makes a handler of a log.
-func listSince[T any](list func(since uint64) []T) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		var since uint64
-		if text := r.URL.Query().Get("since"); text != "" {
-			n, err := strconv.ParseUint(text, 10, 64)
-			if err != nil {
-				http.Error(w, fmt.Sprintf("since %q is not a sequence number", text), http.StatusBadRequest)
-				return
-			}
-			since = n
-		}
-		writeControl(w, list(since))
-	}
-}
-
-// clockState is the time on the wire.
-type clockState struct {
-	Now    time.Time `json:"now"`
-	SameMS bool      `json:"same-ms"`
-}
-
-func (s *Simulator) clockState() clockState {
-	now, still := s.clock.now()
-	return clockState{now, still}
-}
-
-// clockChange is what may be asked of the clock.
-type clockChange struct {
-	Advance string `json:"advance"`
-	SameMS  *bool  `json:"same-ms"`
-}
-
-func (s *Simulator) changeClock(c clockChange) error {
-	var d time.Duration
-	if c.Advance != "" {
+func (s *Simulator) showRequests(w http.ResponseWriter, r *http.Request) {
+	var since uint64
+	if text := r.URL.Query().Get("since"); text != "" {
 		var err error
-		if d, err = time.ParseDuration(c.Advance); err != nil {
-			return fmt.Errorf("cannot read advance %q: %w", c.Advance, err)
+		if since, err = strconv.ParseUint(text, 10, 64); err != nil {
+			http.Error(w, fmt.Sprintf("since %q is not a sequence number", text), http.StatusBadRequest)
+			return
 		}
 	}
-	if c.SameMS != nil {
-		s.SameMillisecond(*c.SameMS)
-	}
-	s.AdvanceClock(d)
-	return nil
+	writeControl(w, s.requestsSince(since))
 }
 
 // restart is what may be asked of a restart.
@@ -123,7 +180,12 @@ type restart struct {
 	LoseLastWrite bool `json:"lose-last-write"`
 }
 
-// accept makes a handler of a function that takes a JSON value.
+// show returns a handler that answers a value.
+func show[T any](get func() T) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { writeControl(w, get()) }
+}
+
+// accept returns a handler for a function that takes a JSON value.
 func accept[T any](take func(T) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		value, err := decodeStrictly[T](http.MaxBytesReader(w, r.Body, maxControlBody))
@@ -138,7 +200,7 @@ func accept[T any](take func(T) error) http.HandlerFunc {
 	}
 }
 
-// decodeStrictly reads one JSON value: a mistyped field would otherwise be a rule or a node that does nothing.
+// decodeStrictly reads one JSON value. With an unknown field allowed, a misspelt one would be a rule or a node that does nothing.
 func decodeStrictly[T any](r io.Reader) (T, error) {
 	d := json.NewDecoder(r)
 	d.DisallowUnknownFields()
@@ -153,17 +215,12 @@ func decodeStrictly[T any](r io.Reader) (T, error) {
 	return value, nil
 }
 
-// ReadFixtures reads a seed file: a JSON array of fixtures.
-func ReadFixtures(r io.Reader) ([]Fixture, error) {
-	return decodeStrictly[[]Fixture](r)
-}
-
 func writeControl(w http.ResponseWriter, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
 		http.Error(w, "cannot encode answer: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", jsonType)
 	_, _ = w.Write(append(body, '\n')) // a client that has gone needs no answer
 }

@@ -1,31 +1,11 @@
 package simulator
 
 import (
-	"encoding/json"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 )
-
-// control sends a request to the control surface.
-func (h *harness) control(method, path, body string) outcome {
-	h.t.Helper()
-	w := httptest.NewRecorder()
-	h.Control().ServeHTTP(w, httptest.NewRequestWithContext(h.t.Context(), method, path, strings.NewReader(body)))
-	return outcome{status: w.Code, header: w.Header(), body: w.Body.String()}
-}
-
-func decodeInto[T any](t *testing.T, text string) T {
-	t.Helper()
-	var v T
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatalf("cannot decode %s: %v", text, err)
-	}
-	return v
-}
 
 func TestJournalTellsEverythingButSecrets(t *testing.T) {
 	h := newHarness(t, Options{Users: map[string]string{"AAI": "secret"}})
@@ -52,35 +32,15 @@ func TestJournalTellsEverythingButSecrets(t *testing.T) {
 	diff(t, "since nonsense", 400, h.control("GET", "/__sim/requests?since=x", "").status)
 }
 
-func TestJournalIsBounded(t *testing.T) {
-	h := newHarness(t, Options{JournalSize: 3})
-	for range 5 {
-		h.send(call{path: vnf})
-	}
-	kept := h.Requests()
-	sequences := make([]uint64, len(kept))
-	for i, r := range kept {
-		sequences[i] = r.Sequence
-	}
-	diff(t, "requests kept", []uint64{3, 4, 5}, sequences)
-
-	j := &journal{limit: 1000}
-	for range 5 {
-		j.add(Request{Body: strings.Repeat("x", journalBytes/4)})
-	}
-	diff(t, "big requests kept", 4, len(j.since(0)))
-}
-
 func TestStateGoesOutAndComesBack(t *testing.T) {
 	h := newHarness(t, Options{})
 	h.must(put1(pod, strings.Replace(linked(vnf, module), "{", `{"labels":["a","b"],`, 1)))
 	h.must(patch1(vnf, `{"vcpu":4}`))
 	state := h.control("GET", "/__sim/state", "").body
-	other := New(Options{Clock: func() time.Time { return base }})
-	copied := &harness{other, t}
+	copied := &harness{New(Options{Clock: func() time.Time { return base }}), t, base}
 	diff(t, "status of PUT", http.StatusNoContent, copied.control("PUT", "/__sim/state", state).status)
 	diff(t, "state", state, copied.control("GET", "/__sim/state", "").body)
-	checkInvariants(t, other.graph)
+	checkInvariants(t, copied.inventory)
 
 	before := copied.version(pod)
 	copied.must(patch1(pod, `{}`))
@@ -149,7 +109,7 @@ func TestHelpersRefuseMistypedURIs(t *testing.T) {
 		"get of a container": func() { h.Get(resources) },
 		"list of a node":     func() { h.List(vnf) },
 		"no path":            func() { h.Get("/wrong/generic-vnfs/generic-vnf/x") },
-		"bad options":        func() { New(Options{JournalSize: -1}) },
+		"bad options":        func() { New(Options{BulkLimit: -1}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
@@ -184,14 +144,142 @@ func TestFaultsOnTheControlSurface(t *testing.T) {
 	}
 }
 
-func TestControlSurfaceIsNoPartOfTheAPI(t *testing.T) {
-	h := newHarness(t, Options{})
-	diff(t, "API path on control", 404, h.control("GET", "/aai/v32"+vnf, "").status)
-	diff(t, "control path on API", 400, h.send(call{path: "/aai/../__sim/state"}).status)
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/__sim/state", nil))
-	body, _ := io.ReadAll(w.Body)
-	if w.Code != http.StatusInternalServerError && w.Code != http.StatusBadRequest {
-		t.Errorf("the API answers a control path with %d %s", w.Code, body)
+func TestStrictModeNamesWhatACarefulClientAvoids(t *testing.T) {
+	withHeader := func(c call, name, value string) call {
+		c.header = map[string]string{name: value, "X-TransactionId": "tx-0"}
+		return c
+	}
+	fresh := func(c call) call { return withHeader(c, "X-TransactionId", "tx-0") }
+	for name, tc := range map[string]struct {
+		given []call
+		call  call
+		want  []ViolationKind
+	}{
+		"good create":             {call: fresh(put1(pod, linked(vnf))), want: nil},
+		"good patch":              {given: []call{put1(pod, podBody)}, call: fresh(patch1(pod, `{"labels":["a"]}`)), want: nil},
+		"good delete":             {given: []call{put1(pod, podBody)}, call: fresh(delete1(pod+"?resource-version={rv}", "")), want: nil},
+		"good bulk":               {call: fresh(bulk1(operations(op("put", pod, podBody), op("patch", pod, `{"labels":["a"]}`)))), want: nil},
+		"good nested create":      {call: fresh(put1(vnf+"3", `{"vnf-type":"t","vf-modules":{"vf-module":[{"vf-module-id":"m"}]}}`)), want: nil},
+		"unknown property":        {call: fresh(put1(pod, `{`+podFields+`,"status":"Ready"}`)), want: []ViolationKind{UnknownProperty}},
+		"unknown below":           {call: fresh(put1(pod, `{`+podFields+`,"relationship-list":{"relationships":[]}}`)), want: []ViolationKind{UnknownProperty}},
+		"unknown in relationship": {call: fresh(put1(pod, strings.Replace(linked(vnf), `"related-link"`, `"link":"","related-link"`, 1))), want: []ViolationKind{UnknownProperty}},
+		"wrong case":              {call: fresh(put1(pod, `{`+podFields+`,"dataOwner":"x"}`)), want: []ViolationKind{WrongCase}},
+		"number for a string":     {call: fresh(put1(pod, `{`+podFields+`,"data-owner":5}`)), want: []ViolationKind{WrongType}},
+		"string for a boolean":    {call: fresh(put1(vnf+"3", `{"vnf-type":"t","in-maint":"true"}`)), want: []ViolationKind{WrongType}},
+		"string for an integer":   {call: fresh(put1(vnf+"3", `{"vnf-type":"t","vcpu":"4"}`)), want: []ViolationKind{WrongType}},
+		"labels as a string":      {call: fresh(put1(pod, `{`+podFields+`,"labels":"a"}`)), want: []ViolationKind{WrongType}},
+		"labels twice":            {call: fresh(put1(pod, `{`+podFields+`,"labels":["a","a"]}`)), want: []ViolationKind{DuplicateLabel}},
+		"edges as an array":       {call: fresh(put1(pod, `{`+podFields+`,"relationship-list":[]}`)), want: []ViolationKind{WrongType}},
+		"wrapped":                 {call: fresh(put1(pod, `{"k8s-resource":`+podBody+`}`)), want: []ViolationKind{WrappedBody}},
+		"no accept":               {call: withHeader(call{path: vnf}, "Accept", ""), want: []ViolationKind{MissingAccept}},
+		"any accept":              {call: withHeader(call{path: vnf}, "Accept", "*/*"), want: []ViolationKind{XMLAccept}},
+		"raw colon":               {call: fresh(call{path: resources + "/k8s-resource/a:b"}), want: []ViolationKind{NonCanonicalEncoding}},
+		"raw colon in bulk":       {call: fresh(bulk1(operations(op("put", resources+"/k8s-resource/a:b", podBody)))), want: []ViolationKind{NonCanonicalEncoding}},
+		"patch of nothing":        {given: []call{put1(pod, podBody)}, call: fresh(patch1(pod, `{}`)), want: []ViolationKind{UnchangedPatch}},
+		"patch of the same edges": {given: []call{put1(pod, linked(vnf))}, call: fresh(patch1(pod, `{"relationship-list":{"relationship":[{"related-link":"`+vnf+`"}]}}`)), want: []ViolationKind{UnchangedPatch}},
+		"patch of edges":          {given: []call{put1(pod, linked(vnf))}, call: fresh(patch1(pod, `{"relationship-list":{"relationship":[{"related-link":"`+otherVNF+`"}]}}`)), want: nil},
+		"two faults in one body":  {call: fresh(put1(pod, `{`+podFields+`,"status":"Ready","labels":["a","a"]}`)), want: []ViolationKind{DuplicateLabel, UnknownProperty}},
+		"transaction id again":    {given: []call{put1(pod, podBody)}, call: call{path: pod}, want: []ViolationKind{ReusedTransactionID}},
+		"the same request again":  {given: []call{{path: vnf}}, call: call{path: vnf}, want: nil},
+		"another body":            {given: []call{put1(pod, podBody)}, call: put1(pod, linked(vnf)), want: []ViolationKind{ReusedTransactionID}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, Options{Strict: true})
+			for _, c := range tc.given {
+				h.must(c)
+			}
+			h.send(tc.call)
+			log := h.Violations()
+			kinds := make([]ViolationKind, len(log))
+			for i, v := range log {
+				kinds[i] = v.Kind
+			}
+			diff(t, "violations", append([]ViolationKind{}, tc.want...), kinds)
+		})
+	}
+}
+
+func TestUnchangedPut(t *testing.T) {
+	h := newHarness(t, Options{Strict: true})
+	body := `{` + podFields + `,"labels":["b","a"]`
+	h.must(put1(pod, body+`}`))
+	c := put1(pod, `{`+podFields+`,"labels":["a","b"],"resource-version":"`+h.version(pod)+`"}`)
+	c.header = map[string]string{"X-TransactionId": "tx-2"}
+	h.must(c)
+	edges := put1(pod, strings.Replace(linked(vnf), "{", `{"labels":["a","b"],"resource-version":"`+h.version(pod)+`",`, 1))
+	edges.header = map[string]string{"X-TransactionId": "tx-3"}
+	h.must(edges)
+	diff(t, "violations, as a PUT of other edges is a change", 1, len(h.Violations()))
+	got := h.Violations()[0]
+	want := Violation{
+		Time: base, Kind: UnchangedPut, Request: "PUT /aai/v32" + pod, TransactionID: "tx-2", Detail: pod[1:] + " already is what was sent",
+	}
+	diff(t, "violation", want, got)
+}
+
+func TestFaithfulModeLogsNothingAndAnswersTheSame(t *testing.T) {
+	bad := put1(pod, `{`+podFields+`,"status":"Ready","labels":"a"}`)
+	strict, faithful := newHarness(t, Options{Strict: true}), newHarness(t, Options{})
+	diff(t, "status", strict.send(bad).status, faithful.send(bad).status)
+	diff(t, "inventory", strict.State(), faithful.State())
+	diff(t, "violations", []Violation{}, faithful.Violations())
+	diff(t, "violations in strict mode", 2, len(strict.Violations()))
+}
+
+func TestRejectRefusesWhatStrictModeLogs(t *testing.T) {
+	created := []call{put1(pod, podBody)}
+	fresh := func(c call) call {
+		c.header = map[string]string{"X-TransactionId": "fresh"}
+		return c
+	}
+	for name, tc := range map[string]struct {
+		given  []call
+		call   call
+		status int
+		names  string
+	}{
+		"good":                 {nil, fresh(put1(pod, podBody)), 201, ""},
+		"unknown property":     {nil, fresh(put1(pod, `{`+podFields+`,"status":"Ready"}`)), 400, "unknown-property"},
+		"patch without effect": {created, fresh(patch1(pod, "{}")), 400, "unchanged-patch"},
+		"one of many":          {created, fresh(bulk1(operations(op("put", pod+"2", podBody), op("patch", pod, "{}")))), 400, "unchanged-patch"},
+		"read":                 {created, call{path: pod}, 400, "reused-transaction-id"},
+		"its own error":        {created, fresh(put1(pod, `{`+podFields+`,"status":"Ready"}`)), 412, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, Options{Reject: true})
+			for _, c := range tc.given {
+				h.must(c)
+			}
+			before := h.State()
+			out := h.send(tc.call)
+			diff(t, "status", tc.status, out.status)
+			if tc.status == http.StatusBadRequest {
+				diff(t, "code", "ERR.5.2.3000", out.ec(t))
+				diff(t, "inventory", before, h.State())
+				diff(t, "violations", 1, len(h.Violations()))
+			}
+			if !strings.Contains(out.body, tc.names) {
+				t.Errorf("%s does not name %s", out.body, tc.names)
+			}
+		})
+	}
+}
+
+func TestOptionsAreValidated(t *testing.T) {
+	for name, tc := range map[string]struct {
+		opts Options
+		want string
+	}{
+		"zero":            {Options{}, ""},
+		"unknown version": {Options{Versions: []string{"v33"}}, `"v33"`},
+		"no version":      {Options{Versions: []string{"32"}}, `"32"`},
+		"bulk limit":      {Options{BulkLimit: -1}, "-1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := tc.opts.Validate()
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("Validate() = %v, want an error naming %s", err, tc.want)
+			}
+		})
 	}
 }

@@ -10,47 +10,40 @@ import (
 	"time"
 )
 
-// exchange is a request on the wire and the fault that hits it.
+// exchange is a request on the wire and the fault that hits it, if any.
 type exchange struct {
 	*Simulator
-	hit
 
+	fault     Fault
 	w         http.ResponseWriter
 	r         *http.Request
 	body      []byte
 	arrival   time.Time
-	restarted <-chan struct{} // closed when the server restarts
+	operation int // of a bulk request, which the fault is for
+	cleared   <-chan struct{}
+	restarted <-chan struct{}
 }
 
 // serve answers the request, or ends its connection where the fault says so.
 func (x *exchange) serve() {
-	q := newRequest(x.r, x.base, x.body)
-	q.forceXML, q.delay, q.stale = x.XML, x.Delay, x.Stale
-	if !x.wait() || x.Drop == DropBeforeCommit {
-		x.sever()
+	q := newRequest(x.r, x.body)
+	q.stale = x.fault.Stale
+	if !x.pause(x.fault.Delay) || x.fault.Drop == DropBeforeCommit {
+		x.dropConnection()
 	}
-	rep, instead := x.instead(q)
+	rep, instead := x.faultReply(q)
 	if !instead {
 		rep = x.handle(q)
 	}
-	x.spoil(&rep)
-	if x.Drop == DropAfterCommit {
-		x.sever()
+	x.alter(&rep)
+	if x.fault.Drop == DropAfterCommit {
+		x.dropConnection()
 	}
 	rep.header.Set("X-AAI-TXID", "sim-"+strconv.FormatInt(x.arrival.UnixNano(), 36))
-	x.deliver(rep)
+	x.send(rep)
 }
 
-// wait delays the request and reports whether its client is still there.
-func (x *exchange) wait() bool {
-	delay := x.Delay
-	if x.r.Method == http.MethodGet {
-		delay = min(delay, x.readTimeout)
-	}
-	return x.pause(delay)
-}
-
-// pause waits and reports whether the connection is still to be used.
+// pause waits, and reports whether the connection is still to be used.
 func (x *exchange) pause(d time.Duration) bool {
 	if d == 0 {
 		return true
@@ -66,39 +59,22 @@ func (x *exchange) pause(d time.Duration) bool {
 	return false
 }
 
-// instead is what the rule answers in place of A&AI; false when A&AI is to answer itself.
-func (x *exchange) instead(q *request) (reply, bool) {
-	switch {
-	case x.Status != 0:
-		rep := statusPage(x.Status)
-		if x.Location != "" {
-			rep.header.Set("Location", x.Location)
-		}
-		return rep, true
-	case x.Code == "":
-		return reply{}, false
+// alter does to an answer what the rule says.
+func (x *exchange) alter(rep *reply) {
+	if x.fault.RetryAfter != "" {
+		rep.header.Set("Retry-After", x.fault.RetryAfter)
 	}
-	_ = x.checkVersion(q) // for the path and the version that the error quotes; a fault asks for no valid request
-	err := fail(errorCode(x.Code), "by a fault rule")
-	if x.index >= 0 {
-		return bulkFailure(q, x.index, err.at(string(x.failed.verb), x.failed.path)), true
+	if x.fault.XML {
+		rep.toXML()
 	}
-	return q.refuse(err.at(q.method, q.path)), true
-}
-
-// spoil does to an answer what the rule says.
-func (x *exchange) spoil(rep *reply) {
-	if x.RetryAfter != "" {
-		rep.header.Set("Retry-After", x.RetryAfter)
-	}
-	if x.Empty {
+	if x.fault.Empty {
 		rep.body = nil
 	}
-	if x.Gzip && len(rep.body) > 0 {
+	if x.fault.Gzip && len(rep.body) > 0 {
 		rep.header.Set("Content-Encoding", "gzip")
 		rep.body = zipped(rep.body)
 	}
-	if x.Truncate {
+	if x.fault.Truncate {
 		rep.body = rep.body[:len(rep.body)/2]
 	}
 }
@@ -111,20 +87,20 @@ func zipped(body []byte) []byte {
 	return b.Bytes()
 }
 
-// deliver sends the answer, whole or not.
-func (x *exchange) deliver(rep reply) {
+// send sends the answer, whole or not.
+func (x *exchange) send(rep reply) {
 	sent, announced := rep.body, len(rep.body)
 	switch {
-	case x.Drop == DropMidBody:
+	case x.fault.Drop == DropMidBody:
 		sent, announced = sent[:len(sent)/2], max(announced, 1)
-	case x.WrongLength:
+	case x.fault.WrongLength:
 		announced = max(2*announced, 1)
 	}
 	broken := announced > len(sent)
 	if broken && (x.r.Method == http.MethodHead || rep.status == http.StatusNoContent || rep.status == http.StatusNotModified) {
-		x.sever()
+		x.dropConnection()
 	}
-	x.journal.add(record(x.r, x.body, x.arrival, rep.status))
+	x.record(rep.status)
 	maps.Copy(x.w.Header(), rep.header)
 	if broken {
 		x.w.Header().Set("Content-Length", strconv.Itoa(announced))
@@ -135,19 +111,19 @@ func (x *exchange) deliver(rep reply) {
 		x.flush()
 	}
 	if broken || !complete {
-		x.end()
+		x.closeConnection()
 	}
 }
 
-// write sends bytes, slowly if the rule says so, and reports whether the connection is still to be used. The error of a
-// write is a client that has gone, and needs no answer.
+// write sends bytes, slowly if the rule says so, and reports whether the connection is still to be used. An error of writing
+// means that the client has gone, and needs no answer.
 func (x *exchange) write(body []byte) bool {
-	if x.Drip == 0 {
+	if x.fault.Drip == 0 {
 		_, _ = x.w.Write(body)
 		return true
 	}
 	for i := range body {
-		if !x.pause(x.Drip) {
+		if !x.pause(x.fault.Drip) {
 			return false
 		}
 		_, _ = x.w.Write(body[i : i+1])
@@ -156,22 +132,26 @@ func (x *exchange) write(body []byte) bool {
 	return true
 }
 
-// flush sends what is written so far; where that is impossible it goes later.
+// flush sends what is written so far. Where that is impossible it is sent later.
 func (x *exchange) flush() { _ = http.NewResponseController(x.w).Flush() }
 
-// sever records a request that gets no answer, as status 0, and ends its connection.
-func (x *exchange) sever() {
-	x.journal.add(record(x.r, x.body, x.arrival, 0))
-	x.end()
+// dropConnection records a request that gets no answer, with status 0, and ends its connection.
+func (x *exchange) dropConnection() {
+	x.record(0)
+	x.closeConnection()
 }
 
-// end ends the connection in the manner of the rule. It does not return.
-func (x *exchange) end() {
-	switch x.Manner {
+// closeConnection ends the connection in the manner of the rule. It does not return.
+func (x *exchange) closeConnection() {
+	switch x.fault.Manner {
 	case MannerReset:
 		x.reset()
 	case MannerHang:
-		x.hang()
+		select {
+		case <-x.r.Context().Done():
+		case <-x.cleared:
+		case <-x.restarted:
+		}
 	case MannerClose:
 	}
 	panic(http.ErrAbortHandler)
@@ -183,21 +163,11 @@ func (x *exchange) reset() {
 	if err != nil {
 		return
 	}
-	inner := connection
-	if wrapped, ok := inner.(interface{ NetConn() net.Conn }); ok { // of TLS, which would say goodbye
-		inner = wrapped.NetConn()
+	if wrapped, ok := connection.(interface{ NetConn() net.Conn }); ok { // TLS, which would send an alert before it closes
+		connection = wrapped.NetConn()
 	}
-	if tcp, ok := inner.(interface{ SetLinger(seconds int) error }); ok {
-		_ = tcp.SetLinger(0) // the worst is an orderly end
+	if tcp, ok := connection.(interface{ SetLinger(seconds int) error }); ok {
+		_ = tcp.SetLinger(0) // at worst the connection ends in an orderly way
 	}
-	_ = inner.Close() // nobody is there to hear of an error
-}
-
-// hang waits until nobody wants the connection any more.
-func (x *exchange) hang() {
-	select {
-	case <-x.r.Context().Done():
-	case <-x.cleared:
-	case <-x.restarted:
-	}
+	_ = connection.Close() // nobody is there to hear of an error
 }

@@ -1,7 +1,10 @@
 package simulator
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -26,21 +29,21 @@ const (
 	podBody   = `{` + podFields + `}`
 )
 
-// base is the moment at which the test clock stands still.
+// base is where the test clock stands still until a test moves it.
 var base = time.UnixMilli(1_763_600_000_000)
 
 // harness is a simulator with a region, a tenant, two VNFs and a module, and a client that behaves.
 type harness struct {
 	*Simulator
-	t *testing.T
+	t   *testing.T
+	now time.Time
 }
 
 func newHarness(t *testing.T, opts Options) *harness {
 	t.Helper()
-	if opts.Clock == nil {
-		opts.Clock = func() time.Time { return base }
-	}
-	h := &harness{New(opts), t}
+	h := &harness{t: t, now: base}
+	opts.Clock = func() time.Time { return h.now }
+	h.Simulator = New(opts)
 	h.seed(CloudRegion("owner", "region"), Tenant("owner", "region", "t1"),
 		GenericVNF("vnf-1"), GenericVNF("vnf-2"), VFModule("vnf-1", "mod-1"))
 	return h
@@ -53,7 +56,8 @@ func (h *harness) seed(fixtures ...Fixture) {
 	}
 }
 
-// call is one request. Headers are those of a good client unless named here; an empty value removes one.
+// call is one request. Headers are those of a good client unless named here; an empty value removes one. {rv} in the path stands for
+// the resource-version of the node.
 type call struct {
 	method string // GET when empty
 	path   string // below /aai/v32 unless it starts with /aai
@@ -70,6 +74,10 @@ type outcome struct {
 
 func (h *harness) send(c call) outcome {
 	h.t.Helper()
+	if strings.Contains(c.path, "{rv}") {
+		uri, _, _ := strings.Cut(c.path, "?")
+		c.path = strings.ReplaceAll(c.path, "{rv}", h.version(uri))
+	}
 	r := c.request(h.t)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
@@ -241,4 +249,72 @@ func as[T any](t *testing.T, v any) T {
 		t.Fatalf("got %T, want %T", v, typed)
 	}
 	return typed
+}
+
+// carry sends a request without a network, as in-process transports do: a panic to abort is a broken connection.
+func (h *harness) carry(c call) (out outcome, err error) {
+	h.t.Helper()
+	defer func() {
+		if p := recover(); p != nil {
+			if p != http.ErrAbortHandler { //nolint:errorlint // a panic value, never wrapped
+				panic(p)
+			}
+			err = errors.New("connection closed")
+		}
+	}()
+	return h.send(c), nil
+}
+
+// wired returns what sends requests over a loopback connection; the error is that of the request or of its body.
+func (h *harness) wired() func(call) (outcome, error) {
+	h.t.Helper()
+	server := httptest.NewServer(h)
+	transport := &http.Transport{DisableCompression: true}
+	h.t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		server.Close()
+	})
+	client := &http.Client{
+		Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return func(c call) (outcome, error) {
+		template := c.request(h.t)
+		ctx, cancel := context.WithTimeout(h.t.Context(), 10*time.Second)
+		defer cancel()
+		r, err := http.NewRequestWithContext(ctx, template.Method, server.URL+template.RequestURI, strings.NewReader(c.body))
+		if err != nil {
+			return outcome{}, err
+		}
+		r.Header = template.Header
+		response, err := client.Do(r)
+		if err != nil {
+			return outcome{}, err
+		}
+		body, err := io.ReadAll(response.Body)
+		return outcome{response.StatusCode, response.Header, string(body)}, errors.Join(err, response.Body.Close())
+	}
+}
+
+func (h *harness) fault(rules ...Fault) {
+	h.t.Helper()
+	if err := h.AddFaults(rules...); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// control sends a request to the control surface.
+func (h *harness) control(method, path, body string) outcome {
+	h.t.Helper()
+	w := httptest.NewRecorder()
+	h.Control().ServeHTTP(w, httptest.NewRequestWithContext(h.t.Context(), method, path, strings.NewReader(body)))
+	return outcome{status: w.Code, header: w.Header(), body: w.Body.String()}
+}
+
+func decodeInto[T any](t *testing.T, text string) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("cannot decode %s: %v", text, err)
+	}
+	return v
 }

@@ -3,40 +3,51 @@ package simulator
 import (
 	"fmt"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 )
 
-// place is where a node is, or would be: its type, its key values, and the place of the node that contains it.
+// Parts of paths. All paths of the API start with basePath.
+const (
+	basePath         = "/aai"
+	listSegment      = "relationship-list"
+	edgeSegment      = "relationship"
+	relationshipPath = "/" + listSegment + "/" + edgeSegment
+)
+
+// place is where a node is, or would be.
 type place struct {
-	typ    *nodeType
-	keys   []string // decoded, in URI order
-	parent *place   // nil for a top-level type
+	typ       *nodeType
+	keys      []string // decoded, in the order of the URI
+	parent    *place   // place of the node that contains it, nil for a top-level type
+	container string   // path of its container
+	uri       string   // canonical path, which identifies a node: "/network/generic-vnfs/generic-vnf/vnf-1"
 }
 
-// uri returns the canonical path of the place, which identifies a node: "/network/generic-vnfs/generic-vnf/vnf-1".
-func (p *place) uri() string {
-	segments := make([]string, 0, 2+len(p.keys))
-	segments = append(segments, containerURI(p.typ, p.parent), p.typ.name)
-	for _, key := range p.keys {
-		segments = append(segments, escapeSegment(key))
+func newPlace(t *nodeType, parent *place, keys ...string) *place {
+	p := &place{typ: t, keys: keys, parent: parent, container: containerURI(t, parent)}
+	p.uri = p.container + "/" + t.name
+	for _, key := range keys {
+		p.uri += "/" + escapeSegment(key)
 	}
-	return strings.Join(segments, "/")
+	return p
 }
 
-// local returns the end of the path that A&AI quotes in resource-version errors: "/vf-modules/vf-module/m".
+// local returns the end of the URI that A&AI quotes in errors about the resource-version: "/vf-modules/vf-module/m".
 func (p *place) local() string {
 	if p.parent == nil {
-		return p.uri()
+		return p.uri
 	}
-	return strings.TrimPrefix(p.uri(), p.parent.uri())
+	return strings.TrimPrefix(p.uri, p.parent.uri)
 }
 
-// containerURI returns the path of the container that holds nodes of a type below a parent, nil at the top.
+// containerURI returns the path of the container with the nodes of a type below a parent, which is nil at the top.
 func containerURI(t *nodeType, parent *place) string {
 	if parent == nil {
 		return "/" + t.namespace + "/" + t.container
 	}
-	return parent.uri() + "/" + t.container
+	return parent.uri + "/" + t.container
 }
 
 // scope says what a path names.
@@ -45,123 +56,116 @@ type scope int
 const (
 	nodeScope scope = iota
 	containerScope
-	listScope         // the relationship-list of a node
-	relationshipScope // .../relationship-list/relationship
+	listScope // the relationship-list of a node
+	edgeScope // .../relationship-list/relationship
 )
 
-// resource is a parsed path.
-type resource struct {
-	scope  scope
-	node   *place    // the node; nil for a container
-	member *nodeType // the type named last: the node's, or that of a container's members
-	parent *place    // of a container: the node it belongs to, nil at the top
+// target is what a path names.
+type target struct {
+	scope scope
+	node  *place    // of all scopes but containerScope; of that the parent, nil at the top
+	typ   *nodeType // of the node, or of the members of the container
 }
 
-// uri returns the canonical path, without the relationship part.
-func (r resource) uri() string {
-	if r.scope == containerScope {
-		return containerURI(r.member, r.parent)
-	}
-	return r.node.uri()
-}
-
-const (
-	listSegment         = "relationship-list"
-	relationshipSegment = "relationship"
-)
-
-// parsePath reads a percent-encoded path below /aai/vN, with or without the slash in front, against the schema as
-// version v knows it. Errors: AAI_3000 for a name that is no type, AAI_3001 for a type in the wrong place.
-func parsePath(path string, v int) (resource, *apiError) {
+// parsePath reads a percent-encoded path below /aai/vN, with or without the slash in front. Errors: AAI_3000 for a name that
+// is no type in the schema version, AAI_3001 for a type in the wrong place.
+func parsePath(path string, schema int) (target, *apiError) {
 	segments := strings.Split(strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/"), "/")
-	if !isNamespace(segments[0]) {
-		return resource{}, misplaced(path, segments[0], v)
-	}
-	r := resource{scope: containerScope}
 	namespace, rest := segments[0], segments[1:]
-	if len(rest) == 0 {
-		return resource{}, fail(codeInvalidInput, "%s not a valid path", path)
+	switch {
+	case !isNamespace(namespace):
+		return target{}, misplaced(path, namespace, schema)
+	case len(rest) == 0:
+		return target{}, fail(errInvalidInput, "%s not a valid path", path)
 	}
+	var r target
 	for len(rest) > 0 {
 		if r.node != nil && rest[0] == listSegment {
-			return relationScope(r, path, rest[1:])
+			return r.relations(path, rest[1:])
 		}
 		var err *apiError
-		if rest, err = r.descend(path, namespace, rest, v); err != nil {
-			return resource{}, err
+		if rest, err = r.descend(path, namespace, rest, schema); err != nil {
+			return target{}, err
 		}
 	}
 	return r, nil
 }
 
-// descend reads one container segment and, when more follows, the node below it.
-func (r *resource) descend(path, namespace string, rest []string, v int) ([]string, *apiError) {
-	t := typeContained(rest[0], v)
+// descend reads one container segment and, when more follows, the node below it. It returns the segments that are left.
+func (r *target) descend(path, namespace string, rest []string, schema int) ([]string, *apiError) {
+	t := typeContained(rest[0], schema)
 	if t == nil || !r.mayHold(t, namespace) {
-		return nil, misplaced(path, rest[0], v)
+		return nil, misplaced(path, rest[0], schema)
 	}
-	r.scope, r.member, r.parent, r.node = containerScope, t, r.node, nil
+	r.scope, r.typ = containerScope, t
 	if len(rest) == 1 {
 		return nil, nil
 	}
 	if rest[1] != t.name {
-		return nil, misplaced(path, rest[1], v)
+		return nil, misplaced(path, rest[1], schema)
 	}
-	names := t.keys()
-	if len(rest) < 2+len(names) {
-		return nil, fail(codeBadNesting, "%s ends before the key of %s", path, t.name)
+	end := 2 + len(t.keys())
+	if len(rest) < end {
+		return nil, fail(errBadNesting, "%s ends before the key of %s", path, t.name)
 	}
-	node := &place{typ: t, parent: r.parent}
-	for _, segment := range rest[2 : 2+len(names)] {
+	var keys []string
+	for _, segment := range rest[2:end] {
 		key, err := url.PathUnescape(segment)
 		if err != nil || key == "" {
-			return nil, fail(codeInvalidInput, "%s not a valid path: key %q of %s", path, segment, t.name)
+			return nil, fail(errInvalidInput, "%s not a valid path: key %q of %s", path, segment, t.name)
 		}
-		node.keys = append(node.keys, key)
+		keys = append(keys, key)
 	}
-	r.scope, r.node = nodeScope, node
-	return rest[2+len(names):], nil
+	r.scope, r.node = nodeScope, newPlace(t, r.node, keys...)
+	return rest[end:], nil
 }
 
-// mayHold reports whether a container of t may come next.
-func (r *resource) mayHold(t *nodeType, namespace string) bool {
+// mayHold reports whether a container of the type may come next.
+func (r *target) mayHold(t *nodeType, namespace string) bool {
 	if r.node == nil {
 		return t.parent == "" && t.namespace == namespace
 	}
 	return t.parent == r.node.typ.name
 }
 
-func relationScope(r resource, path string, rest []string) (resource, *apiError) {
+func (r target) relations(path string, rest []string) (target, *apiError) {
 	switch {
 	case len(rest) == 0:
 		r.scope = listScope
-	case len(rest) == 1 && rest[0] == relationshipSegment:
-		r.scope = relationshipScope
+	case len(rest) == 1 && rest[0] == edgeSegment:
+		r.scope = edgeScope
 	default:
-		return resource{}, fail(codeInvalidInput, "%s not a valid path", path)
+		return target{}, fail(errInvalidInput, "%s not a valid path", path)
 	}
 	return r, nil
 }
 
 // misplaced tells a name that no type has from one in the wrong place.
-func misplaced(path, segment string, v int) *apiError {
-	if typeNamed(segment, v) == nil && typeContained(segment, v) == nil && !isNamespace(segment) {
-		return fail(codeInvalidInput, "Unrecognized AAI object %s", segment)
+func misplaced(path, segment string, schema int) *apiError {
+	if typeNamed(segment, schema) == nil && typeContained(segment, schema) == nil && !isNamespace(segment) {
+		return fail(errInvalidInput, "Unrecognized AAI object %s", segment)
 	}
-	return fail(codeBadNesting, "%s not a valid path. %s not valid", path, segment)
+	return fail(errBadNesting, "%s not a valid path. %s not valid", path, segment)
 }
 
-// trimVersion takes off a link, and off the uri of a bulk operation, what A&AI strips: the base path and any version,
-// never a host. The rest has a slash in front.
-func trimVersion(base, link string) string {
+// trimVersion removes from a link, and from the uri of a bulk operation, what A&AI removes: /aai and any version, never a
+// host. The result has a slash in front.
+func trimVersion(link string) string {
 	path := strings.TrimPrefix(link, "/")
-	if below, ok := strings.CutPrefix(path, strings.TrimPrefix(base, "/")+"/"); ok {
+	if below, ok := strings.CutPrefix(path, basePath[1:]+"/"); ok {
 		name, rest, more := strings.Cut(below, "/")
-		if _, version := schemaNumber(name); version && more {
+		if _, isVersion := schemaNumber(name); isVersion && more {
 			path = rest
 		}
 	}
 	return "/" + strings.TrimPrefix(path, "/")
+}
+
+// schemaNumber reads "v32".
+func schemaNumber(name string) (int, bool) {
+	digits, ok := strings.CutPrefix(name, "v")
+	n, err := strconv.Atoi(digits)
+	return n, ok && err == nil && n > 0 && "v"+strconv.Itoa(n) == name
 }
 
 // escapeSegment percent-encodes as A&AI requires: everything but letters, digits and -._~ as upper-case hex.
@@ -178,36 +182,40 @@ func escapeSegment(segment string) string {
 	return b.String()
 }
 
-// canonicalSegment reports whether encoding what a segment means gives the segment again.
-func canonicalSegment(segment string) bool {
-	decoded, err := url.PathUnescape(segment)
-	return err == nil && escapeSegment(decoded) == segment
+// canonical reports whether every segment of a path is encoded as escapeSegment does it.
+func canonical(path string) bool {
+	return !slices.ContainsFunc(strings.Split(path, "/"), func(segment string) bool {
+		decoded, err := url.PathUnescape(segment)
+		return err != nil || escapeSegment(decoded) != segment
+	})
 }
 
-// canonicalPath reports whether all segments are canonical.
-func canonicalPath(path string) bool {
-	for segment := range strings.SplitSeq(path, "/") {
-		if !canonicalSegment(segment) {
-			return false
-		}
+// readable decodes a path for people; one that cannot be decoded stays as it is.
+func readable(path string) string {
+	if decoded, err := url.PathUnescape(path); err == nil {
+		return decoded
 	}
-	return true
+	return path
 }
 
 // parameter is one name and value of a query string, decoded.
 type parameter struct{ name, value string }
 
-// parseQuery splits a raw query and reports whether its names and values are canonically encoded; + is a space.
-func parseQuery(raw string) (parameters []parameter, canonical bool) {
-	canonical = true
+// parseQuery splits a raw query and reports whether its names and values are encoded canonically; + is a space.
+func parseQuery(raw string) (parameters []parameter, ok bool) {
+	ok = true
 	for part := range strings.SplitSeq(raw, "&") {
 		if part == "" {
 			continue
 		}
 		name, value, _ := strings.Cut(part, "=")
 		value = strings.ReplaceAll(value, "+", "%20")
-		canonical = canonical && canonicalSegment(name) && canonicalSegment(value)
+		ok = ok && canonicalSegment(name) && canonicalSegment(value)
 		parameters = append(parameters, parameter{readable(name), readable(value)})
 	}
-	return parameters, canonical
+	return parameters, ok
+}
+
+func canonicalSegment(segment string) bool {
+	return !strings.Contains(segment, "/") && canonical(segment)
 }

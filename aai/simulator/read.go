@@ -1,26 +1,42 @@
 package simulator
 
 import (
+	"bytes"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 )
 
+// view is what is to be seen of nodes.
+type view struct {
+	schema        int
+	depth         int  // levels of children
+	nodesOnly     bool // without relationship-list
+	skipRelatedTo bool // without related-to-property
+}
+
+// allDepths is deeper than the schema.
+const allDepths = 1 << 16
+
+// link returns the path of a place as the view's clients have to ask for it.
+func (w view) link(p *place) string { return basePath + "/v" + strconv.Itoa(w.schema) + p.uri }
+
 // selection is what a GET asks for besides the path.
 type selection struct {
 	view
-	format  string // count, pathed or resource; empty for the plain document
-	filters map[string][]string
-	index   int // page, 1 is the first; 0 means no paging
-	size    int
-	totals  bool // total-results and total-pages wanted
+
+	format  string              // count, pathed or resource; empty for the plain document
+	filters map[string][]string // by property: a node must have one of the values of each
+	index   int                 // page, the first is 1; 0 for no paging
+	size    int                 // of a page
+	totals  bool                // total-results and total-pages are wanted
 }
 
-// parseSelection reads the query parameters of a GET on nodes of a type. Whatever is not an option is a filter by
-// property: values of one name are alternatives, names must all match.
-func parseSelection(parameters []parameter, t *nodeType, v view) (selection, *apiError) {
-	s := selection{view: v, filters: map[string][]string{}, totals: true}
+// parseSelection reads the query parameters of a GET on nodes of a type. Whatever is no option is a filter by property.
+func parseSelection(parameters []parameter, t *nodeType, w view) (selection, *apiError) {
+	s := selection{view: w, filters: map[string][]string{}, totals: true}
 	for _, p := range parameters {
 		if err := s.set(p, t); err != nil {
 			return s, err
@@ -45,7 +61,7 @@ func (s *selection) set(p parameter, t *nodeType) *apiError {
 		s.skipRelatedTo = p.value == "true"
 	case "format":
 		if !slices.Contains(formats, p.value) {
-			return fail(codeBadParameter, "format %s is not available here, only %s", p.value, strings.Join(formats, ", "))
+			return fail(errBadParameter, "format %s is not available here, only %s", p.value, strings.Join(formats, ", "))
 		}
 		s.format = p.value
 	case "resultIndex":
@@ -56,40 +72,32 @@ func (s *selection) set(p parameter, t *nodeType) *apiError {
 		s.totals = p.value != "false"
 	case "cleanup":
 	default:
-		return s.filter(p, t)
+		known := t.property(p.name)
+		if known == nil || known.kind == containerKind || known.kind == relationsKind {
+			return fail(errInvalidInput, "property: %s not found on %s", p.name, t.name)
+		}
+		s.filters[p.name] = append(s.filters[p.name], p.value)
 	}
 	return nil
 }
 
 func (s *selection) setDepth(value string) *apiError {
-	if value == "all" {
-		s.depth = allDepths
-		return nil
+	var err error
+	if s.depth, err = strconv.Atoi(value); value == "all" {
+		s.depth, err = allDepths, nil
 	}
-	depth, err := strconv.Atoi(value)
-	if err != nil || depth < 0 {
-		return fail(codeBadDepth, "")
+	if err != nil || s.depth < 0 {
+		return fail(errBadDepth, "")
 	}
-	s.depth = depth
 	return nil
 }
 
-// positive reads a page number or size. A&AI answers a bad one with an internal error.
+// positive reads the number or the size of a page. A&AI answers a bad one with an internal error.
 func positive(into *int, p parameter) *apiError {
-	n, err := strconv.Atoi(p.value)
-	if err != nil || n < 1 {
-		return fail(codeInternal, "%s %q is not a positive number", p.name, p.value)
+	var err error
+	if *into, err = strconv.Atoi(p.value); err != nil || *into < 1 {
+		return fail(errInternal, "%s %q is not a positive number", p.name, p.value)
 	}
-	*into = n
-	return nil
-}
-
-func (s *selection) filter(p parameter, t *nodeType) *apiError {
-	known := t.property(p.name)
-	if known == nil || known.kind == containerKind || known.kind == relationsKind {
-		return fail(codeInvalidInput, "property: %s not found on %s", p.name, t.name)
-	}
-	s.filters[p.name] = append(s.filters[p.name], p.value)
 	return nil
 }
 
@@ -103,7 +111,7 @@ func (s *selection) matches(n *node) bool {
 	return true
 }
 
-// holds reports whether a property has a value; a list has each of its items.
+// holds reports whether a property has a value. A list has each of its items.
 func (n *node) holds(name, value string) bool {
 	switch stored := n.props[name].(type) {
 	case string:
@@ -119,44 +127,42 @@ func (n *node) holds(name, value string) bool {
 	}
 }
 
-// page cuts the wanted page out of all results.
+// page returns the wanted page of all results.
 func (s *selection) page(all []*node) []*node {
 	if s.index == 0 {
 		return all
 	}
-	first := (s.index - 1) * s.size
-	if s.index-1 > len(all)/s.size || first >= len(all) {
+	if s.index-1 > len(all)/s.size { // before the product overflows
 		return nil
 	}
-	return all[first:min(first+s.size, len(all))]
+	first := min((s.index-1)*s.size, len(all))
+	return all[first : first+min(s.size, len(all)-first)]
 }
 
-// get answers GET on a node, a container or a relationship-list. Nothing found, an empty container and a page past the
-// end are all 404.
+// get answers GET of a node, a container or a relationship-list. Nothing found, an empty container and a page past the end are
+// all 404.
 func (s *Simulator) get(q *request) reply {
-	target, err := parsePath(q.path, q.schema)
+	what, err := parsePath(q.path, q.schema)
 	if err != nil {
-		return q.refuse(err.at(q.method, q.versioned()))
-	}
-	if q.delay > s.readTimeout {
-		return q.refuse(fail(codeReadTimeout, "").at(q.method, q.path))
+		return err.at(q.method, q.versioned()).reply()
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	g := s.seen(q)
-	if target.scope == listScope {
-		return g.getRelationships(q, target)
+	v := s.inventoryFor(q)
+	if what.scope == listScope {
+		return v.getRelationships(q, what)
 	}
-	want, err := parseSelection(q.parameters, target.member, q.view())
+	want, err := parseSelection(q.parameters, what.typ, view{schema: q.schema})
 	if err != nil {
-		return q.refuse(err.at(q.method, q.path))
+		return err.at(q.method, q.path).reply()
 	}
-	all := slices.DeleteFunc(g.lookup(target), func(n *node) bool { return !want.matches(n) })
+	all := slices.DeleteFunc(v.lookup(what), func(n *node) bool { return !want.matches(n) })
 	found := want.page(all)
 	if len(found) == 0 {
-		return q.refuse(absent(target.member, q.path).at(q.method, q.path))
+		return absent(what.typ, q.path).at(q.method, q.path).reply()
 	}
-	rep := g.present(q, target, want, found)
+	rep := jsonReply(http.StatusOK, v.present(what, want, found))
+	rep.header.Set("vertex-id", strconv.FormatUint(found[0].id, 10))
 	if want.index > 0 && want.totals {
 		rep.header.Set("total-results", strconv.Itoa(len(all)))
 		rep.header.Set("total-pages", strconv.Itoa((len(all)+want.size-1)/want.size))
@@ -164,59 +170,193 @@ func (s *Simulator) get(q *request) reply {
 	return rep
 }
 
-// lookup returns the nodes a path names: at most one for a node, all members of a container.
-func (g *graph) lookup(target resource) []*node {
-	if target.scope == containerScope {
-		return g.list(target.uri())
+// present returns what is answered of the nodes that were found.
+func (v *inventory) present(what target, want selection, found []*node) object {
+	switch {
+	case want.format == "count":
+		return object{{"results", []object{{{what.typ.name, len(found)}}}}}
+	case want.format == "" && what.scope == nodeScope:
+		return v.document(found[0], want.view)
 	}
-	if n := g.nodes[target.uri()]; n != nil {
-		return []*node{n}
+	list := make([]object, len(found))
+	for i, n := range found {
+		switch want.format {
+		case "pathed":
+			list[i] = object{{"resource-type", what.typ.name}, {"resource-link", want.link(n.place)}}
+		case "resource":
+			list[i] = object{{what.typ.name, v.document(n, want.view)}}
+		default:
+			list[i] = v.document(n, want.view)
+		}
+	}
+	if want.format == "" {
+		return object{{what.typ.name, list}}
+	}
+	return object{{"results", list}}
+}
+
+func (v *inventory) getRelationships(q *request, what target) reply {
+	path := strings.TrimSuffix(strings.TrimSuffix(q.path, "/"), "/"+listSegment)
+	n := v.nodes[what.node.uri]
+	if n == nil {
+		return absent(what.typ, path).at("GET_RELATIONSHIP", path).reply()
+	}
+	list := v.relationships(n, view{schema: q.schema})
+	if len(list) == 0 {
+		return fail(errNoRelationship, "No relationship found of type %s at the given URI: %s/%s", what.typ.name, readable(path), listSegment).
+			at("GET_RELATIONSHIP", path).reply()
+	}
+	return jsonReply(http.StatusOK, object{{edgeSegment, list}})
+}
+
+// document returns a node in the order of the schema. What is not set is left out.
+func (v *inventory) document(n *node, w view) object {
+	var doc object
+	for _, p := range n.place.typ.properties {
+		if value := v.value(n, p, w); value != nil {
+			doc = append(doc, field{p.name, value})
+		}
+	}
+	return doc
+}
+
+func (v *inventory) value(n *node, p property, w view) any {
+	switch p.kind {
+	case versionKind:
+		return n.version
+	case textListKind:
+		if set, ok := n.props[p.name].([]string); ok {
+			return shuffled(set, n.place.uri)
+		}
+	case containerKind:
+		if child := typeContained(p.name, w.schema); w.depth > 0 && child != nil {
+			return v.members(child, n.place, w)
+		}
+	case relationsKind:
+		if w.nodesOnly {
+			return nil
+		}
+		if list := v.relationships(n, w); len(list) > 0 {
+			return object{{edgeSegment, list}}
+		}
+	case textKind, booleanKind, integerKind:
+		return n.props[p.name]
 	}
 	return nil
 }
 
-func (g *graph) present(q *request, target resource, want selection, found []*node) reply {
-	var rep reply
-	switch {
-	case want.format != "":
-		rep = q.answer(http.StatusOK, "results", object{{"results", g.results(want, found)}})
-	case target.scope == containerScope:
-		rep = q.answer(http.StatusOK, target.member.container, object{{target.member.name, g.documents(found, want.view)}})
-	default:
-		rep = q.answer(http.StatusOK, target.member.name, g.document(found[0], want.view))
+// members returns the children of one type, or nil if there are none.
+func (v *inventory) members(child *nodeType, parent *place, w view) any {
+	w.depth--
+	var list []object
+	for _, n := range v.list(containerURI(child, parent)) {
+		list = append(list, v.document(n, w))
 	}
-	rep.header.Set("vertex-id", strconv.FormatUint(found[0].id, 10))
-	return rep
+	if len(list) == 0 {
+		return nil
+	}
+	return object{{child.name, list}}
 }
 
-// results renders nodes in one of the formats.
-func (g *graph) results(want selection, found []*node) []object {
-	name := found[0].place.typ.name
-	if want.format == "count" {
-		return []object{{{name, len(found)}}}
-	}
-	list := make([]object, len(found))
-	for i, n := range found {
-		if want.format == "pathed" {
-			list[i] = object{{"resource-type", name}, {"resource-link", want.link(n.place)}}
-		} else {
-			list[i] = object{{name, g.document(n, want.view)}}
+// shuffled returns a set in an order that is neither the one in which it was written nor that of the alphabet, but the same
+// every time: A&AI promises no order, and a test should see that without being random.
+func shuffled(set []string, salt string) []string {
+	list := slices.Clone(set)
+	slices.SortFunc(list, func(a, b string) int { return strings.Compare(digest(salt, a)+a, digest(salt, b)+b) })
+	return list
+}
+
+// relationships returns the edges of a node to types that the schema version has, in order of creation.
+func (v *inventory) relationships(n *node, w view) []object {
+	var list []object
+	for _, e := range n.edges {
+		other := v.nodes[e.other]
+		t := other.place.typ
+		if t.since > w.schema {
+			continue
 		}
+		doc := object{
+			{"related-to", t.name}, {"relationship-label", e.rule.label}, {"related-link", w.link(other.place)},
+			{"relationship-data", other.place.pathKeys()},
+		}
+		if name, ok := other.props[t.nameProperty].(string); ok && !w.skipRelatedTo {
+			doc = append(doc, field{"related-to-property", []object{
+				{{"property-key", t.name + "." + t.nameProperty}, {"property-value", name}},
+			}})
+		}
+		list = append(list, doc)
 	}
 	return list
 }
 
-func (g *graph) getRelationships(q *request, target resource) reply {
-	path := strings.TrimSuffix(strings.TrimSuffix(q.path, "/"), "/"+listSegment)
-	n := g.nodes[target.uri()]
-	if n == nil {
-		return q.refuse(absent(target.member, path).at("GET_RELATIONSHIP", path))
+// pathKeys returns every key on the way to a place as relationship-data.
+func (p *place) pathKeys() []object {
+	var list []object
+	if p.parent != nil {
+		list = p.parent.pathKeys()
 	}
-	list := g.freeze(n, q.view()).relationships(q.view())
-	if len(list) == 0 {
-		err := fail(codeNoRelationship, "No relationship found of type %s at the given URI: %s/%s",
-			target.member.name, readable(path), listSegment)
-		return q.refuse(err.at("GET_RELATIONSHIP", path))
+	for i, key := range p.typ.keys() {
+		list = append(list, object{{"relationship-key", p.typ.name + "." + key}, {"relationship-value", p.keys[i]}})
 	}
-	return q.answer(http.StatusOK, listSegment, object{{relationshipSegment, list}})
+	return list
+}
+
+// object is a JSON object whose fields keep their order, because A&AI writes them in the order of the schema.
+type object []field
+
+type field struct {
+	name  string
+	value any
+}
+
+// MarshalJSON writes the fields in their order.
+func (o object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	for i, f := range o {
+		name, err := encode(f.name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := encode(f.value)
+		if err != nil {
+			return nil, err
+		}
+		b.WriteByte("{,"[min(i, 1)])
+		b.Write(name)
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// encode writes a value as JSON. It does not escape <, > and &, as A&AI does not.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// plain turns an ordered document into maps.
+func plain(o object) map[string]any {
+	m := map[string]any{}
+	for _, f := range o {
+		switch value := f.value.(type) {
+		case object:
+			m[f.name] = plain(value)
+		case []object:
+			list := make([]map[string]any, len(value))
+			for i, item := range value {
+				list[i] = plain(item)
+			}
+			m[f.name] = list
+		default:
+			m[f.name] = value
+		}
+	}
+	return m
 }

@@ -2,7 +2,6 @@ package simulator
 
 import (
 	"crypto/subtle"
-	"encoding/base64"
 	"net/http"
 	"regexp"
 	"slices"
@@ -11,9 +10,14 @@ import (
 	"time"
 )
 
+const (
+	jsonType  = "application/json"
+	patchType = "application/merge-patch+json"
+	xmlType   = "application/xml"
+)
+
 // request is an HTTP request on its way through A&AI's filters.
 type request struct {
-	base       string // path before /vN
 	method     string // GET for HEAD, PATCH for a POST that says so
 	path       string // percent-encoded, below /aai/vN once the version is known
 	schema     int    // schema version
@@ -21,27 +25,18 @@ type request struct {
 	canonical  bool // the query is canonically encoded
 	header     http.Header
 	body       []byte
-	format     wireFormat
-	report     reporter
-	offence    string // the first violation reported
-	original   string // method, path and query as sent
+	xml        bool          // XML is accepted rather than JSON
+	stale      time.Duration // how old the inventory is that it reads
 
-	// What a fault does to the request.
-	forceXML bool
-	delay    time.Duration // how long it has been delayed
-	stale    time.Duration // how old the inventory is that it reads
+	// Strict mode only.
+	strict     bool
+	arrival    time.Time
+	original   string // method, path and query as sent
+	violations []Violation
 }
 
-func newRequest(r *http.Request, base string, body []byte) *request {
-	q := &request{
-		base:   base,
-		method: r.Method,
-		path:   r.URL.EscapedPath(),
-		header: r.Header,
-		body:   body,
-		report: ignore,
-	}
-	q.original = r.Method + " " + r.URL.RequestURI()
+func newRequest(r *http.Request, body []byte) *request {
+	q := &request{method: r.Method, path: r.URL.EscapedPath(), header: r.Header, body: body, original: r.Method + " " + r.URL.RequestURI()}
 	q.parameters, q.canonical = parseQuery(r.URL.RawQuery)
 	if q.method == http.MethodHead {
 		q.method = http.MethodGet
@@ -49,12 +44,10 @@ func newRequest(r *http.Request, base string, body []byte) *request {
 	return q
 }
 
-// versioned returns the path as A&AI quotes it before it works on the graph: "v32/network/...".
-func (q *request) versioned() string {
-	return "v" + strconv.Itoa(q.schema) + "/" + q.path
-}
+// versioned returns the path as A&AI quotes it before it looks into the inventory: "v32/network/...".
+func (q *request) versioned() string { return "v" + strconv.Itoa(q.schema) + "/" + q.path }
 
-// transactionID returns the id of the request by the first header of A&AI's list that has one.
+// transactionID returns the id of the request, from the first header that has one.
 func (q *request) transactionID() string {
 	for _, name := range []string{"X-ONAP-RequestID", "X-RequestID", "X-TransactionId", "X-ECOMP-RequestID"} {
 		if id := q.header.Get(name); id != "" {
@@ -64,97 +57,77 @@ func (q *request) transactionID() string {
 	return ""
 }
 
-// sourceOfTruth returns the application that the request is from. X-FromAppId is mandatory, others may override it.
-func (q *request) sourceOfTruth() string {
-	if source := q.header.Get("X-SourceOfTruth"); source != "" {
-		return source
-	}
-	partner, _, _ := strings.Cut(q.header.Get("X-ONAP-PartnerName"), ".")
-	if partner != "" && partner != "AAI" {
-		return partner
-	}
-	return q.header.Get("X-FromAppId")
-}
-
-// view is what the request sees of nodes when it does not ask for more.
-func (q *request) view() view { return view{base: q.base, schema: q.schema} }
-
-// author is on whose behalf the request writes.
-func (q *request) author() author {
-	return author{app: q.sourceOfTruth(), transaction: q.transactionID(), schema: q.schema}
-}
-
-// mediaType returns the Content-Type without parameters; A&AI takes a missing one and text/plain for JSON.
+// mediaType returns the Content-Type without parameters. A&AI takes a missing one and text/plain for JSON.
 func (q *request) mediaType() string {
 	media, _, _ := strings.Cut(q.header.Get("Content-Type"), ";")
 	media = strings.ToLower(strings.TrimSpace(media))
 	if media == "" || media == "text/plain" {
-		return jsonFormat.mediaType()
+		return jsonType
 	}
 	return media
 }
 
-// answer renders a document; root is its element name in XML, where the name space is the schema version's.
-func (q *request) answer(status int, root string, doc object) reply {
-	if q.forceXML {
-		q.format = xmlFormat
-	}
-	if q.schema != 0 && q.format == xmlFormat && root != faultElement {
-		root += ` xmlns="http://org.onap.aai.inventory/v` + strconv.Itoa(q.schema) + `"`
-	}
-	body, err := q.format.encode(root, doc)
+// reply is an answer before it is sent.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func jsonReply(status int, doc object) reply {
+	body, err := encode(doc)
 	if err != nil {
 		return statusPage(http.StatusInternalServerError)
 	}
-	return reply{status: status, header: http.Header{"Content-Type": {q.format.mediaType()}}, body: body}
+	return reply{status: status, header: http.Header{"Content-Type": {jsonType}}, body: body}
 }
 
-// done is the empty answer of a write.
-func (q *request) done(status int) reply {
-	return reply{status: status, header: http.Header{"Content-Type": {q.format.mediaType()}}}
-}
+// xmlFault is what is sent to a client that wants XML, whatever it has asked for.
+const xmlFault = `<?xml version="1.0" encoding="UTF-8" standalone="yes"?><Fault><requestError><serviceException>` +
+	`<messageId>SVC3000</messageId><text>Invalid input performing %1 on %2 (msg=%3) (ec=%4)</text><variables>` +
+	`<variable>null</variable><variable>null</variable>` +
+	`<variable>Invalid input performing %1 on %2:the simulator has no XML, send Accept: application/json</variable>` +
+	`<variable>ERR.5.2.3000</variable></variables></serviceException></requestError></Fault>`
 
-// faultElement is the root of errors in XML.
-const faultElement = "Fault"
-
-// refuse renders an error.
-func (q *request) refuse(e *apiError) reply {
-	if e.page != 0 {
-		return statusPage(e.page)
+// toXML replaces a JSON body by xmlFault.
+func (rep *reply) toXML() {
+	if rep.header.Get("Content-Type") != jsonType {
+		return
 	}
-	return q.answer(e.status(), faultElement, e.body(q.format))
+	rep.header.Set("Content-Type", xmlType)
+	if len(rep.body) > 0 {
+		rep.body = []byte(xmlFault)
+	}
 }
 
-// handle passes a request through the filters in A&AI's order and then to what it names.
+// handle passes a request through the filters in A&AI's order, and then to what its path names.
 func (s *Simulator) handle(q *request) reply {
-	q.report = s.violations.reporter(q, s.Now())
-	if !strings.HasPrefix(q.path, s.base+"/") {
-		return q.refuse(fail(codeUnknownFunction, ""))
+	q.strict, q.arrival = s.strict, s.now()
+	rep := s.admit(q)
+	if err := s.strictError(q); err != nil && rep.status < http.StatusBadRequest {
+		rep = err.reply()
 	}
-	for _, filter := range []func(*request) *apiError{
-		s.negotiate, s.checkHeaders, s.overrideMethod, s.authorize, s.checkVersion,
-	} {
-		if err := filter(q); err != nil {
-			return q.refuse(err)
-		}
+	if q.xml {
+		rep.toXML()
 	}
-	rep := s.route(q)
-	if err := s.objection(q); err != nil && rep.status < http.StatusBadRequest {
-		return q.refuse(err)
-	}
+	s.logViolations(q)
 	return rep
 }
 
-// objection refuses what strict mode finds fault with, if it is to do more than to keep a log.
-func (s *Simulator) objection(q *request) *apiError {
-	if !s.reject || q.offence == "" {
-		return nil
+func (s *Simulator) admit(q *request) reply {
+	if !strings.HasPrefix(q.path, basePath+"/") {
+		return fail(errUnknownFunction, "").reply()
 	}
-	return fail(codeInvalidInput, "refused by strict mode: %s", q.offence).at(q.method, q.versioned())
+	for _, filter := range []func(*request) *apiError{s.negotiate, s.checkHeaders, s.authorize, s.checkVersion} {
+		if err := filter(q); err != nil {
+			return err.reply()
+		}
+	}
+	return s.route(q)
 }
 
-// negotiate chooses JSON or XML. A missing Accept header makes A&AI's first filter dereference null, which nothing
-// catches; */* means XML unless a format is asked for, and so does any XML type in the list.
+// negotiate chooses JSON or XML. A missing Accept header makes A&AI's first filter dereference null, which nothing catches;
+// */* means XML unless a format is asked for, and so does any XML type in the list.
 func (s *Simulator) negotiate(q *request) *apiError {
 	accept := q.header.Values("Accept")
 	if len(accept) == 0 {
@@ -167,9 +140,9 @@ func (s *Simulator) negotiate(q *request) *apiError {
 	switch {
 	case vague && formatted:
 	case vague, acceptsXML(list):
-		q.format = xmlFormat
+		q.xml = true
 		q.report(XMLAccept, "Accept %q asks for XML", list)
-	case !strings.Contains(list, jsonFormat.mediaType()):
+	case !strings.Contains(list, jsonType):
 		return containerPage(http.StatusNotAcceptable)
 	}
 	return nil
@@ -178,7 +151,7 @@ func (s *Simulator) negotiate(q *request) *apiError {
 func acceptsXML(list string) bool {
 	for media := range strings.SplitSeq(list, ",") {
 		media, _, _ = strings.Cut(media, ";")
-		if slices.Contains([]string{"application/xml", "application/*", "*/*"}, strings.TrimSpace(media)) {
+		if slices.Contains([]string{xmlType, "application/*", "*/*"}, strings.TrimSpace(media)) {
 			return true
 		}
 	}
@@ -186,25 +159,20 @@ func acceptsXML(list string) bool {
 }
 
 func (s *Simulator) checkHeaders(q *request) *apiError {
-	if q.header.Get("X-FromAppId") == "" {
-		return fail(codeNoAppID, "")
+	switch {
+	case q.header.Get("X-FromAppId") == "":
+		return fail(errNoAppID, "")
+	case q.transactionID() == "":
+		return fail(errNoTransactionID, "")
 	}
-	if q.transactionID() == "" {
-		return fail(codeNoTransactionID, "")
-	}
-	s.violations.identify(q)
-	return nil
-}
-
-// overrideMethod serves stacks that cannot send PATCH.
-func (s *Simulator) overrideMethod(q *request) *apiError {
+	s.identify(q)
 	if q.method == http.MethodPost && q.header.Get("X-HTTP-Method-Override") == http.MethodPatch {
-		q.method = http.MethodPatch
+		q.method = http.MethodPatch // for clients that cannot send PATCH
 	}
 	return nil
 }
 
-// authorize compares the Authorization header verbatim. Failure is 403, not 401.
+// authorize compares the Authorization header as it is. Failure is 403, not 401.
 func (s *Simulator) authorize(q *request) *apiError {
 	given := []byte(q.header.Get("Authorization"))
 	match := len(s.credentials) == 0
@@ -212,41 +180,150 @@ func (s *Simulator) authorize(q *request) *apiError {
 		match = subtle.ConstantTimeCompare(given, []byte(wanted)) == 1 || match
 	}
 	if !match {
-		return fail(codeUnauthorized, "")
+		return fail(errUnauthorized, "")
 	}
 	return nil
 }
 
-func basicAuth(name, password string) string {
-	return "Basic " + base64.StdEncoding.EncodeToString([]byte(name+":"+password))
-}
+const (
+	echoPath = basePath + "/util/echo"
+	bulkPath = "bulk/single-transaction" // below /aai/vN
+)
 
-// echoPath is below the base path.
-const echoPath = "/util/echo"
-
-// retiredVersion matches versions that answer 410 whatever is configured.
+// retiredVersion matches versions that are answered 410 whatever is configured.
 var retiredVersion = regexp.MustCompile(`^v([1-9]|10)$`)
 
 // checkVersion takes /aai/vN/ off the path. What it leaves has no slash in front.
 func (s *Simulator) checkVersion(q *request) *apiError {
-	if q.path == s.base+echoPath {
+	if q.path == echoPath {
 		return nil
 	}
-	below := strings.TrimPrefix(q.path, s.base+"/")
+	below := strings.TrimPrefix(q.path, basePath+"/")
 	name, rest, _ := strings.Cut(below, "/")
-	latest := "v" + strconv.Itoa(s.defaultVersion)
+	latest := "v" + strconv.Itoa(s.newest())
 	if name == "latest" {
 		name = latest
 	}
 	n, ok := schemaNumber(name)
 	switch {
 	case retiredVersion.MatchString(name):
-		return fail(codeRetiredVersion, "").with(name, latest)
+		return fail(errRetiredVersion, "").with(name, latest)
 	case !ok:
-		return fail(codeNoVersion, "").at(q.method, below).with("null")
+		return fail(errNoVersion, "").at(q.method, below).with("null")
 	case !slices.Contains(s.versions, n):
-		return fail(codeVersionNotServed, "").at(q.method, below).with(name)
+		return fail(errVersionNotServed, "").at(q.method, below).with(name)
 	}
 	q.schema, q.path = n, rest
 	return nil
+}
+
+// route sends an admitted request to its handler. A method that a path does not have is 400 AAI_3012, as A&AI rewrites
+// every 405.
+func (s *Simulator) route(q *request) reply {
+	methods, handler := s.handlerFor(q)
+	if !slices.Contains(methods, q.method) {
+		return fail(errUnknownFunction, "").at(q.method, q.versioned()).reply()
+	}
+	if !canonical(q.path) || !q.canonical {
+		q.report(NonCanonicalEncoding, "%s", q.original)
+		if q.path != bulkPath {
+			return fail(errBadEncoding, "uri=%s", q.versioned()).at(q.method, q.versioned()).reply()
+		}
+	}
+	return handler(q)
+}
+
+func (s *Simulator) handlerFor(q *request) (methods []string, handler func(*request) reply) {
+	switch {
+	case q.path == echoPath:
+		return []string{http.MethodGet}, s.echo
+	case q.path == bulkPath:
+		return []string{http.MethodPost}, s.bulk
+	case strings.HasSuffix(q.path, relationshipPath):
+		return []string{http.MethodPut, http.MethodDelete}, s.write
+	case strings.HasSuffix(q.path, "/"+listSegment), q.method == http.MethodGet && strings.Trim(q.path, "/") != "":
+		return []string{http.MethodGet}, s.get
+	case strings.Trim(q.path, "/") == "":
+		return nil, nil
+	}
+	return []string{http.MethodPut, http.MethodPatch, http.MethodDelete}, s.write
+}
+
+// echo is the health answer, JSON whatever is accepted.
+func (s *Simulator) echo(q *request) reply {
+	q.xml = false
+	return jsonReply(http.StatusOK, object{{"status", "UP"}, {"groups", []string{"liveness", "readiness"}}})
+}
+
+// write answers PUT, PATCH and DELETE of nodes and relationships.
+func (s *Simulator) write(q *request) reply {
+	if !q.consumable() {
+		return statusPage(http.StatusUnsupportedMediaType)
+	}
+	op, err := q.operation()
+	if err != nil {
+		return err.at(q.method, q.versioned()).reply()
+	}
+	var done effect
+	err = s.transact(q.schema, func(t *tx) (err *apiError) {
+		if done, err = t.apply(q, op); err != nil {
+			return err
+		}
+		return s.strictError(q)
+	})
+	if err != nil {
+		return err.reply()
+	}
+	rep := reply{status: done.status, header: http.Header{"Content-Type": {jsonType}}}
+	if done.vertex != 0 {
+		rep.header.Set("vertex-id", strconv.FormatUint(done.vertex, 10))
+	}
+	return rep
+}
+
+// consumable reports whether the body has the right type. DELETE of a node has no body.
+func (q *request) consumable() bool {
+	switch {
+	case q.method == http.MethodPatch:
+		return q.mediaType() == patchType
+	case q.method == http.MethodDelete && !strings.HasSuffix(q.path, relationshipPath):
+		return true
+	default:
+		return q.mediaType() == jsonType
+	}
+}
+
+// verbs are what a method, or an action of a bulk request, does to a node and to a relationship.
+var verbs = map[string]struct{ node, edge verb }{"PUT": {put, putEdge}, "PATCH": {mergePatch, mergePatch}, "DELETE": {remove, deleteEdge}}
+
+// verbOf returns what a method does to the path, which is that of a node or of a relationship.
+func verbOf(method, path string) verb {
+	if strings.HasSuffix(path, relationshipPath) {
+		return verbs[method].edge
+	}
+	return verbs[method].node
+}
+
+// operation reads a single write.
+func (q *request) operation() (*operation, *apiError) {
+	v := verbOf(q.method, q.path)
+	if v == deleteEdge && len(q.body) == 0 {
+		return nil, fail(errNoPayload, "You must supply a relationship")
+	}
+	raw, err := map[string]any{}, (*apiError)(nil)
+	if v != remove && (len(q.body) > 0 || v == putEdge) { // A&AI takes an empty body of PUT and PATCH for {}
+		raw, err = decodeObject(q.body)
+	}
+	switch {
+	case err != nil && v == mergePatch && !err.crash:
+		return nil, fail(errInvalidInput, "could not perform patch operation")
+	case err != nil:
+		return nil, err
+	}
+	op, err := q.prepare(v, q.path, q.parameters, raw)
+	if err != nil {
+		return nil, err
+	}
+	op.path = strings.TrimSuffix(q.path, relationshipPath)
+	return op, nil
 }

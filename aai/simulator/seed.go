@@ -3,6 +3,7 @@ package simulator
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"strconv"
 )
 
@@ -14,70 +15,73 @@ type Fixture struct {
 	Body map[string]any `json:"body"`
 }
 
-// CloudRegion returns a region; change or add properties through Body before seeding it.
+// CloudRegion returns a region. Change or add properties through Body before seeding it.
 func CloudRegion(owner, region string) Fixture {
-	return fixture("cloud-region", map[string]any{"cloud-owner": owner, "cloud-region-id": region}, nil, owner, region)
+	return Fixture{regionPlace(owner, region).uri, map[string]any{"cloud-owner": owner, "cloud-region-id": region}}
 }
 
 // Tenant returns a tenant of a region, with a name made from its id.
 func Tenant(owner, region, tenant string) Fixture {
-	parent := &place{typ: typeNamed("cloud-region", newestSchema), keys: []string{owner, region}}
-	return fixture("tenant", map[string]any{"tenant-id": tenant, "tenant-name": tenant + "-name"}, parent, tenant)
+	p := newPlace(typeNamed("tenant", newestSchema), regionPlace(owner, region), tenant)
+	return Fixture{p.uri, map[string]any{"tenant-id": tenant, "tenant-name": tenant + "-name"}}
 }
 
 // GenericVNF returns a VNF, with a name made from its id.
 func GenericVNF(id string) Fixture {
-	return fixture("generic-vnf", map[string]any{"vnf-id": id, "vnf-name": id + "-name", "vnf-type": "cnf"}, nil, id)
+	return Fixture{vnfPlace(id).uri, map[string]any{"vnf-id": id, "vnf-name": id + "-name", "vnf-type": "cnf"}}
 }
 
 // VFModule returns a module of a VNF.
 func VFModule(vnf, id string) Fixture {
-	parent := &place{typ: typeNamed("generic-vnf", newestSchema), keys: []string{vnf}}
-	return fixture("vf-module", map[string]any{"vf-module-id": id}, parent, id)
+	p := newPlace(typeNamed("vf-module", newestSchema), vnfPlace(vnf), id)
+	return Fixture{p.uri, map[string]any{"vf-module-id": id}}
 }
 
-func fixture(name string, body map[string]any, parent *place, keys ...string) Fixture {
-	p := &place{typ: typeNamed(name, newestSchema), keys: keys, parent: parent}
-	return Fixture{URI: p.uri(), Body: body}
+func regionPlace(owner, region string) *place {
+	return newPlace(typeNamed("cloud-region", newestSchema), nil, owner, region)
 }
 
-// Seed adds or replaces nodes, all or none: parents before children, relationships when all nodes are there. The rules
-// of a PUT hold except those about resource-version and headers. Nothing of it appears in the journal or as an event.
+func vnfPlace(id string) *place { return newPlace(typeNamed("generic-vnf", newestSchema), nil, id) }
+
+// ReadFixtures reads a seed file: a JSON array of fixtures.
+func ReadFixtures(r io.Reader) ([]Fixture, error) { return decodeStrictly[[]Fixture](r) }
+
+// Seed adds or replaces nodes, all or none: parents before children, relationships when all nodes are there. The rules of a PUT
+// hold except those about resource-version and headers. Nothing of it is in the journal.
 func (s *Simulator) Seed(fixtures ...Fixture) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last = nil // what came before the fixtures cannot be undone any more
-	return s.seed(s.graph, fixtures)
+	return s.seed(s.inventory, fixtures)
 }
 
-// ReplaceState makes the inventory exactly these nodes, or leaves it as it is when one of them cannot be stored.
+// ReplaceState makes the inventory exactly these nodes, as when an older backup is restored, or leaves it as it is if one of them
+// cannot be stored.
 func (s *Simulator) ReplaceState(fixtures ...Fixture) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g := newGraph(s.base)
-	g.latest = s.graph.latest // resource-versions go on increasing
-	if err := s.seed(g, fixtures); err != nil {
+	v := &inventory{nodes: map[string]*node{}, latest: s.inventory.latest} // resource-versions go on increasing
+	if err := s.seed(v, fixtures); err != nil {
 		return err
 	}
-	s.graph, s.last, s.past = g, nil, nil
+	s.inventory, s.last, s.past = v, nil, nil
 	return nil
 }
 
-// State returns the whole inventory as fixtures that ReplaceState takes back.
+// State returns the whole inventory as fixtures that ReplaceState takes.
 func (s *Simulator) State() []Fixture {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	nodes := s.graph.all()
-	state := make([]Fixture, len(nodes))
-	for i, n := range nodes {
-		state[i] = Fixture{URI: n.place.uri(), Body: plain(s.graph.document(n, view{base: s.base, schema: newestSchema}))}
+	state := []Fixture{}
+	for _, n := range s.inventory.sorted(func(*node) bool { return true }) {
+		state = append(state, Fixture{n.place.uri, plain(s.inventory.document(n, view{schema: newestSchema}))})
 	}
 	return state
 }
 
-// Get returns the document of a node as a GET at depth 0 shows it, and whether the node exists. The URI may have
-// /aai/vN in front. Values are string, bool, int64, []string, map[string]any and []map[string]any. It panics when the
-// URI is not the path of a node: a test that mistypes it must not pass for want of the node.
+// Get returns the document of a node as a GET at depth 0 shows it, and whether the node exists. The URI may have /aai/vN in
+// front. Values are string, bool, int64, []string, map[string]any and []map[string]any. It panics when the URI is not the path
+// of a node: a test with a misspelt one must not pass because the node is missing.
 func (s *Simulator) Get(uri string) (map[string]any, bool) {
 	found := s.resolve(uri, nodeScope)
 	if len(found) == 0 {
@@ -86,114 +90,88 @@ func (s *Simulator) Get(uri string) (map[string]any, bool) {
 	return found[0], true
 }
 
-// List returns the documents of a container, like ".../k8s-resources", in order of creation; none when it is empty or
-// missing. It panics when the URI is not the path of a container.
+// List returns the documents of a container, like ".../k8s-resources", in order of creation; none when it is empty or missing.
+// It panics when the URI is not the path of a container.
 func (s *Simulator) List(uri string) []map[string]any { return s.resolve(uri, containerScope) }
 
 func (s *Simulator) resolve(uri string, wanted scope) []map[string]any {
-	target, err := parsePath(trimVersion(s.base, uri), s.defaultVersion)
+	what, err := parsePath(trimVersion(uri), s.newest())
 	if err != nil {
 		panic(fmt.Sprintf("simulator: cannot read URI %q: %v", uri, err))
 	}
-	if target.scope != wanted {
+	if what.scope != wanted {
 		panic(fmt.Sprintf("simulator: URI %q names no %s", uri, map[scope]string{nodeScope: "node", containerScope: "container"}[wanted]))
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	nodes := s.graph.lookup(target)
-	list := make([]map[string]any, len(nodes))
-	for i, n := range nodes {
-		list[i] = plain(s.graph.document(n, view{base: s.base, schema: s.defaultVersion}))
+	var list []map[string]any
+	for _, n := range s.inventory.lookup(what) {
+		list = append(list, plain(s.inventory.document(n, view{schema: s.newest()})))
 	}
 	return list
 }
 
-// plain turns an ordered document into maps.
-func plain(o object) map[string]any {
-	m := map[string]any{}
-	for _, f := range o {
-		switch value := f.value.(type) {
-		case object:
-			m[f.name] = plain(value)
-		case []object:
-			list := make([]map[string]any, len(value))
-			for i, item := range value {
-				list[i] = plain(item)
-			}
-			m[f.name] = list
-		default:
-			m[f.name] = value
-		}
-	}
-	return m
-}
-
-// seed stores fixtures in a graph, or none of them.
-func (s *Simulator) seed(g *graph, fixtures []Fixture) error {
-	now, still := s.clock.now()
-	t := g.begin(newestSchema, now, still)
-	p := &planting{storing: storing{tx: t}, versions: map[string]string{}}
-	for _, f := range fixtures {
-		if err := p.plant(f); err != nil {
-			t.rollback()
-			return fmt.Errorf("cannot seed %q: %w", f.URI, err)
-		}
-	}
-	for _, link := range p.links {
-		if err := link(); err != nil {
-			t.rollback()
-			return fmt.Errorf("cannot seed relationships: %w", err)
-		}
-	}
-	for uri, version := range p.versions {
-		t.stamp(uri, version)
-	}
-	return nil
-}
-
-// planting stores fixtures, with the resource-versions they ask for.
-type planting struct {
-	storing
-	versions map[string]string // by canonical URI
-}
-
-func (p *planting) plant(f Fixture) error {
-	doc, target, err := f.read(p.base)
+// seed stores fixtures in an inventory, or none of them.
+func (s *Simulator) seed(v *inventory, fixtures []Fixture) error {
+	t := v.begin(newestSchema, s.now())
+	versions, err := t.seedAll(fixtures)
 	if err != nil {
+		t.rollback()
 		return err
 	}
-	uri := target.uri()
-	if doc.version != "" {
-		number, err := strconv.ParseInt(doc.version, 10, 64)
-		if err != nil {
-			return fmt.Errorf("resource-version %q is not a number", doc.version)
-		}
-		p.versions[uri] = doc.version
-		p.latest = max(p.latest, number)
-	}
-	doc.version = ""
-	if old := p.nodes[uri]; old != nil {
-		doc.version = old.version
-	}
-	if _, err := p.store(target, doc); err != nil {
-		return err
+	for uri, version := range versions {
+		n := *t.nodes[uri]
+		n.version = version
+		t.replace(uri, &n)
 	}
 	return nil
+}
+
+// seedAll stores fixtures, and returns the resource-versions that they ask for, by URI.
+func (t *tx) seedAll(fixtures []Fixture) (map[string]string, error) {
+	s, versions := &storing{tx: t}, map[string]string{}
+	for _, f := range fixtures {
+		op, err := f.read()
+		if err != nil {
+			return nil, fmt.Errorf("cannot seed %q: %w", f.URI, err)
+		}
+		if asked := op.doc.version; asked != "" {
+			number, err := strconv.ParseInt(asked, 10, 64)
+			if err != nil {
+				return nil, fmt.Errorf("cannot seed %q: resource-version %q is not a number", f.URI, asked)
+			}
+			versions[op.place.uri] = asked
+			t.latest = max(t.latest, number)
+		}
+		op.doc.version = ""
+		if old := t.nodes[op.place.uri]; old != nil {
+			op.doc.version = old.version
+		}
+		if err := s.store(op.place, op.doc); err != nil {
+			return nil, fmt.Errorf("cannot seed %q: %w", f.URI, err)
+		}
+	}
+	for _, l := range s.links {
+		if err := s.setEdges(l.place, l.links); err != nil {
+			return nil, fmt.Errorf("cannot seed relationships of %q: %w", l.place.uri, err)
+		}
+	}
+	return versions, nil
 }
 
 // read turns a fixture into what a PUT would be.
-func (f Fixture) read(base string) (*document, *place, error) {
+func (f Fixture) read() (*operation, error) {
 	body, err := json.Marshal(f.Body)
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot encode body: %w", err)
+		return nil, fmt.Errorf("cannot encode body: %w", err)
 	}
-	raw, refusal := decodeObject(body)
-	if refusal != nil {
-		return nil, nil, refusal
+	raw, refused := decodeObject(body)
+	if refused != nil {
+		return nil, refused
 	}
-	op, refusal := prepare(put, trimVersion(base, f.URI), newestSchema, raw, ignore)
-	if refusal != nil {
-		return nil, nil, refusal
+	op, refused := (&request{schema: newestSchema}).prepare(put, trimVersion(f.URI), nil, raw)
+	if refused != nil {
+		return nil, refused
 	}
-	return op.doc, op.target.node, nil
+	return op, nil
 }

@@ -1,160 +1,140 @@
 package simulator
 
 import (
-	"cmp"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 )
 
+// Options say which A&AI is simulated. The zero value serves v24 to v32 without authentication.
+type Options struct {
+	// Versions are the schema versions served, "v22" to "v32"; others are answered 400, as by a server whose configuration
+	// lacks them (schema.version.list). The newest is /aai/latest, and how Get and List see the inventory. Default: v24 to v32.
+	Versions []string
+	// Users maps names to passwords for Basic authentication; requests without one of them get 403. Default: no check.
+	Users map[string]string
+	// Clock gives the time for resource-versions and the journal. Default: time.Now. Delays of faults use real time.
+	Clock func() time.Time
+	// BulkLimit is how many operations a bulk request may hold (aai.bulkconsumer.payloadlimit). Default: 30.
+	BulkLimit int
+	// Strict keeps a log of requests that a careful client would not send. The answers stay the same.
+	Strict bool
+	// Reject is Strict, and such requests are answered 400 AAI_3000 and do nothing.
+	Reject bool
+}
+
+// Validate reports what is wrong with the options.
+func (o Options) Validate() error {
+	for _, name := range o.Versions {
+		if n, ok := schemaNumber(name); !ok || n < oldestSchema || n > newestSchema {
+			return fmt.Errorf("cannot serve schema version %q: known are v%d to v%d", name, oldestSchema, newestSchema)
+		}
+	}
+	if o.BulkLimit < 0 {
+		return fmt.Errorf("bulk limit %d is negative", o.BulkLimit)
+	}
+	return nil
+}
+
 // Simulator is an A&AI in memory. It is an http.Handler for the A&AI API, /aai/..., and is safe for concurrent use.
 type Simulator struct {
-	base           string
-	versions       []int
-	defaultVersion int
-	credentials    []string // accepted values of the Authorization header, none = no check
-	bulkLimit      int
-	readTimeout    time.Duration
-	impliedDelete  map[string][]string // types by application in lower case
-	override       string
-	reject         bool
-	clock          *clock
+	versions    []int
+	credentials []string // accepted values of the Authorization header, none for no check
+	bulkLimit   int
+	strict      bool
+	reject      bool
+	now         func() time.Time
 
-	mu        sync.RWMutex // guards what follows, not what is in journal, events, violations and faults
-	graph     *graph
-	past      []past        // older inventories, oldest first, while a fault wants them
-	last      *tx           // the last write, until something else replaces the inventory
-	restarted chan struct{} // closed by Restart, and replaced
-
-	journal    *journal
-	events     *eventLog
-	violations *violationLog
-	faults     *faults
+	mu           sync.RWMutex // guards what follows
+	inventory    *inventory
+	past         []past            // older inventories, oldest first, while a fault wants them
+	last         *tx               // the last write, until something else replaces the inventory
+	transactions map[string]string // strict mode: the request that a transaction id belongs to
+	violations   []Violation
+	journal      []Request
+	sequence     uint64 // of the last request in the journal
+	rules        []*rule
+	cleared      chan struct{} // closed by ClearFaults, and replaced
+	restarted    chan struct{} // closed by Restart, and replaced
 }
 
 // New returns an empty A&AI. It panics when the options do not pass Validate: they are written by a programmer.
-func New(opts Options) *Simulator {
-	if err := opts.Validate(); err != nil {
+func New(o Options) *Simulator {
+	if err := o.Validate(); err != nil {
 		panic("simulator.New: " + err.Error())
 	}
-	base := cmp.Or(opts.BasePath, "/aai")
 	s := &Simulator{
-		base:          base,
-		bulkLimit:     cmp.Or(opts.BulkLimit, bulkLimit),
-		readTimeout:   cmp.Or(opts.ReadTimeout, readTimeout),
-		impliedDelete: map[string][]string{},
-		override:      cmp.Or(opts.VersionOverride, anyVersion),
-		reject:        opts.Reject,
-		clock:         &clock{source: opts.Clock},
-		graph:         newGraph(base),
-		restarted:     make(chan struct{}),
-		journal:       &journal{limit: cmp.Or(opts.JournalSize, logSize)},
-		violations:    &violationLog{strict: opts.Strict || opts.Reject},
-		faults:        &faults{cleared: make(chan struct{})},
+		bulkLimit: o.BulkLimit, strict: o.Strict || o.Reject, reject: o.Reject, now: o.Clock,
+		inventory: &inventory{nodes: map[string]*node{}}, transactions: map[string]string{},
+		cleared: make(chan struct{}), restarted: make(chan struct{}),
 	}
-	if s.clock.source == nil {
-		s.clock.source = time.Now
+	if s.bulkLimit == 0 {
+		s.bulkLimit = 30
 	}
-	s.serveVersions(opts)
-	for name, password := range opts.Users {
+	if s.now == nil {
+		s.now = time.Now
+	}
+	for _, name := range o.Versions {
+		n, _ := schemaNumber(name) // Validate has read it
+		s.versions = append(s.versions, n)
+	}
+	for n := firstK8sResource; len(o.Versions) == 0 && n <= newestSchema; n++ {
+		s.versions = append(s.versions, n)
+	}
+	for name, password := range o.Users {
 		s.credentials = append(s.credentials, basicAuth(name, password))
-	}
-	for app, types := range opts.ImpliedDelete {
-		s.impliedDelete[strings.ToLower(app)] = slices.Clone(types)
-	}
-	s.events = &eventLog{
-		limit: cmp.Or(opts.EventLogSize, logSize), oneSided: opts.OneSidedEvents,
-		view: view{base: base, schema: s.defaultVersion, depth: allDepths},
-	}
-	if opts.ShallowEvents {
-		s.events.view.depth = 0
 	}
 	return s
 }
 
-func (s *Simulator) serveVersions(opts Options) {
-	for _, v := range opts.Versions {
-		n, _ := schemaNumber(v)
-		s.versions = append(s.versions, n)
-	}
-	if len(s.versions) == 0 {
-		for v := firstK8sResource; v <= newestSchema; v++ {
-			s.versions = append(s.versions, v)
-		}
-	}
-	s.defaultVersion = slices.Max(s.versions)
-	if n, ok := schemaNumber(opts.DefaultVersion); ok {
-		s.defaultVersion = n
-	}
+func basicAuth(name, password string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(name+":"+password))
 }
 
-// schemaNumber reads "v32".
-func schemaNumber(version string) (int, bool) {
-	digits, ok := strings.CutPrefix(version, "v")
-	n, err := strconv.Atoi(digits)
-	return n, ok && err == nil && n > 0 && "v"+strconv.Itoa(n) == version
-}
+// newest returns the newest schema version that is served.
+func (s *Simulator) newest() int { return slices.Max(s.versions) }
 
-// maxBody bounds a request body; thirty documents with thousands of labels fit.
+// maxBody bounds a request body. Thirty documents with thousands of labels fit.
 const maxBody = 16 << 20
 
-// ServeHTTP answers one request to the A&AI API, unless a fault rule gets in its way, and writes it to the journal. Where
-// a fault ends the connection it panics with http.ErrAbortHandler, as net/http wants it; who calls it without net/http
-// recovers that and takes it for a broken connection.
+// ServeHTTP answers one request to the A&AI API, unless a fault rule prevents that, and writes it to the journal. Where a
+// fault ends the connection it panics with http.ErrAbortHandler, as net/http wants it. A caller that is not net/http must
+// recover from that and treat it as a broken connection.
 func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	arrival := s.Now()
+	arrival := s.now()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		http.Error(w, "cannot read request body: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	rule, leave := s.faults.enter(asked{
-		method: r.Method, path: r.URL.EscapedPath(), app: r.Header.Get("X-FromAppId"), body: string(body), base: s.base,
-	})
+	x := &exchange{Simulator: s, w: w, r: r, body: body, arrival: arrival}
+	leave := x.findFault()
 	defer leave()
-	x := &exchange{Simulator: s, hit: rule, w: w, r: r, body: body, arrival: arrival, restarted: s.whenRestarted()}
 	x.serve()
 }
 
-func (s *Simulator) whenRestarted() <-chan struct{} {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.restarted
-}
-
-// author is on whose behalf a write is done.
-type author struct {
-	app, transaction string
-	schema           int
-}
-
-// transact does a write: all of it, or nothing when it fails.
-func (s *Simulator) transact(by author, write func(*tx) *apiError) *apiError {
+// transact does a write: all of it, or nothing if it fails.
+func (s *Simulator) transact(schema int, write func(*tx) *apiError) *apiError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, still := s.clock.now()
-	s.keepPast(now)
-	t := s.graph.begin(by.schema, now, still)
-	t.shown, t.implied, t.override = s.events.view, s.impliedDelete[strings.ToLower(by.app)], s.override
+	s.keepPast()
+	t := s.inventory.begin(schema, s.now())
 	if err := write(t); err != nil {
 		t.rollback()
 		return err
 	}
 	s.last = t
-	s.events.publish(t, by, now)
 	return nil
 }
 
 // Restart does what a restart of the server does to its clients: requests that a fault delays or lets hang lose their
-// connection. If loseLastWrite is set, what the last request or Act has written is gone, as if the storage had not had
-// it yet; its events stay, because A&AI sends them before it commits. It is an error when there is no such write, or
-// fixtures came after it. Faults, journal and logs stay.
+// connection. If loseLastWrite is set, what the last request or Act has written is gone, as if it had not been stored yet. It
+// is an error when there is no such write, or fixtures came after it. Faults, journal and violations stay.
 func (s *Simulator) Restart(loseLastWrite bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,17 +148,4 @@ func (s *Simulator) Restart(loseLastWrite bool) error {
 	close(s.restarted)
 	s.restarted = make(chan struct{})
 	return nil
-}
-
-// reply is an answer before it is written.
-type reply struct {
-	status int
-	header http.Header
-	body   []byte
-}
-
-// statusPage is an answer that does not come from A&AI itself but from its servlet container or a proxy before it.
-func statusPage(status int) reply {
-	text := fmt.Sprintf("<html><body><h1>%d %s</h1></body></html>", status, http.StatusText(status))
-	return reply{status: status, header: http.Header{"Content-Type": {"text/html"}}, body: []byte(text)}
 }

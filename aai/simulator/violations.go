@@ -1,25 +1,24 @@
 package simulator
 
 import (
-	"cmp"
 	"fmt"
 	"hash/fnv"
 	"slices"
 	"strconv"
-	"sync"
+	"strings"
 	"time"
 )
 
-// ViolationKind names a thing that A&AI puts up with, or punishes late, and a careful client does not do.
+// ViolationKind names something that A&AI accepts, or punishes late, and a careful client does not do.
 type ViolationKind string
 
 // The violations that strict mode logs.
 const (
-	// UnknownProperty is a property the schema does not have; A&AI drops it without a word.
+	// UnknownProperty is a property that the schema does not have; A&AI drops it without an error.
 	UnknownProperty ViolationKind = "unknown-property"
 	// WrongCase is a property spelt with other case or separators, like dataOwner; dropped as well.
 	WrongCase ViolationKind = "wrong-case"
-	// WrongType is a value of another JSON type than the property's; coerced or dropped.
+	// WrongType is a value of another JSON type than the property's; converted or dropped.
 	WrongType ViolationKind = "wrong-type"
 	// WrappedBody is a document inside an object named after its type; A&AI sees an empty document.
 	WrappedBody ViolationKind = "wrapped-body"
@@ -33,15 +32,15 @@ const (
 	UnchangedPut ViolationKind = "unchanged-put"
 	// UnchangedPatch is a PATCH that changes nothing.
 	UnchangedPatch ViolationKind = "unchanged-patch"
-	// ReusedTransactionID is a transaction id that an other request had before; sending the same request again is none.
+	// ReusedTransactionID is a transaction id that another request had before; to send the same request again is none.
 	ReusedTransactionID ViolationKind = "reused-transaction-id"
-	// DuplicateLabel is a list with the same value twice; A&AI keeps a set.
+	// DuplicateLabel is a list with the same value twice; A&AI stores a set.
 	DuplicateLabel ViolationKind = "duplicate-label"
 )
 
-// Violation is one entry of the log that strict mode keeps.
+// Violation is one entry of the log of strict mode.
 type Violation struct {
-	// Time is when it was noticed, by Options.Clock.
+	// Time is when the request was handled, by Options.Clock.
 	Time time.Time `json:"time"`
 	// Kind says what is wrong.
 	Kind ViolationKind `json:"kind"`
@@ -53,84 +52,84 @@ type Violation struct {
 	Detail string `json:"detail"`
 }
 
-// reporter notes a violation.
-type reporter func(kind ViolationKind, format string, args ...any)
+// maxViolations bounds the log.
+const maxViolations = 10_000
 
-// ignore is the reporter of faithful mode.
-func ignore(ViolationKind, string, ...any) {}
-
-// Bounds of what strict mode remembers.
-const (
-	maxViolations     = 10_000
-	maxTransactionIDs = 100_000
-)
-
-// violationLog collects violations in strict mode.
-type violationLog struct {
-	strict bool
-
-	mu      sync.Mutex // guards the rest
-	entries []Violation
-	seen    map[string]string // transaction id -> digest of the request that had it
-	order   []string          // transaction ids, oldest first
+// report notes a violation of a request in strict mode.
+func (q *request) report(kind ViolationKind, format string, args ...any) {
+	if q.strict {
+		q.violations = append(q.violations, Violation{q.arrival, kind, q.original, q.transactionID(), fmt.Sprintf(format, args...)})
+	}
 }
 
-// reporter returns what notes violations of one request.
-func (l *violationLog) reporter(q *request, now time.Time) reporter {
-	if !l.strict {
-		return ignore
+// logViolations puts what was noted of a request into the log.
+func (s *Simulator) logViolations(q *request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.violations = append(s.violations, q.violations[:min(len(q.violations), maxViolations-len(s.violations))]...)
+}
+
+// Violations returns what strict mode has logged, oldest first, at most 10,000. Without Options.Strict it is empty.
+func (s *Simulator) Violations() []Violation {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return append([]Violation{}, s.violations...)
+}
+
+// strictError is the error for a request with violations, if strict mode refuses them.
+func (s *Simulator) strictError(q *request) *apiError {
+	if !s.reject || len(q.violations) == 0 {
+		return nil
 	}
-	return func(kind ViolationKind, format string, args ...any) {
-		detail := fmt.Sprintf(format, args...)
-		q.offence = cmp.Or(q.offence, string(kind)+": "+detail)
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if len(l.entries) == maxViolations {
-			return
-		}
-		l.entries = append(l.entries, Violation{
-			Time: now, Kind: kind, Request: q.original, TransactionID: q.transactionID(), Detail: detail,
-		})
-	}
+	first := q.violations[0]
+	return fail(errInvalidInput, "refused by strict mode: %s: %s", first.Kind, first.Detail).at(q.method, q.versioned())
 }
 
 // identify checks that no other request had the transaction id.
-func (l *violationLog) identify(q *request) {
-	if !l.strict {
+func (s *Simulator) identify(q *request) {
+	if !s.strict {
 		return
 	}
 	id, content := q.transactionID(), digest(q.original, string(q.body))
-	l.mu.Lock()
-	before, known := l.seen[id]
+	s.mu.Lock()
+	before, known := s.transactions[id]
 	if !known {
-		l.remember(id, content)
+		s.transactions[id] = content
 	}
-	l.mu.Unlock()
+	s.mu.Unlock()
 	if known && before != content {
 		q.report(ReusedTransactionID, "transaction id %q belongs to another request", id)
 	}
 }
 
-func (l *violationLog) remember(id, content string) {
-	if l.seen == nil {
-		l.seen = map[string]string{}
-	}
-	l.seen[id] = content
-	l.order = append(l.order, id)
-	if len(l.order) > maxTransactionIDs {
-		delete(l.seen, l.order[0])
-		l.order = l.order[1:]
+// expect reports a value of the wrong type.
+func (q *request) expect(t *nodeType, p *property, value any, ok bool) {
+	if !ok {
+		q.report(WrongType, "%s.%s got %s", t.name, p.name, jsonKind(value))
 	}
 }
 
-// Violations returns what strict mode has logged, oldest first, at most 10,000. Without Options.Strict it is empty.
-func (s *Simulator) Violations() []Violation {
-	s.violations.mu.Lock()
-	defer s.violations.mu.Unlock()
-	return append([]Violation{}, slices.Clone(s.violations.entries)...)
+func (q *request) reportUnknown(t *nodeType, name string, raw map[string]any) {
+	_, nested := raw[name].(map[string]any)
+	misspelt := slices.IndexFunc(t.properties, func(p property) bool {
+		return plainLetters(p.name) == plainLetters(name) && p.name != name
+	})
+	switch {
+	case nested && len(raw) == 1 && name == t.name:
+		q.report(WrappedBody, "the body is wrapped in %q", name)
+	case misspelt >= 0:
+		q.report(WrongCase, "%s has %q, not %q", t.name, t.properties[misspelt].name, name)
+	default:
+		q.report(UnknownProperty, "%s has no property %q", t.name, name)
+	}
 }
 
-// digest tells contents apart; it is no protection against intent.
+// plainLetters removes what people get wrong in a name: case and separators.
+func plainLetters(name string) string {
+	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name))
+}
+
+// digest tells contents apart. It is no protection against intent.
 func digest(parts ...string) string {
 	h := fnv.New64a()
 	for _, part := range parts {

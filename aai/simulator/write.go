@@ -1,16 +1,14 @@
 package simulator
 
 import (
-	"encoding/json"
 	"maps"
 	"net/http"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 )
 
-// verb is what a write does, by the name that A&AI uses in its messages.
+// verb is what a write does, by the name that A&AI has for it in its messages.
 type verb string
 
 const (
@@ -21,111 +19,67 @@ const (
 	deleteEdge verb = "DELETE_EDGE"
 )
 
-// anyVersion is accepted by DELETE in place of the node's resource-version by default (aai-common AAIConstants).
-const anyVersion = "38cf3090-6a0c-4e9d-8142-4332a7352846"
-
-// operation is one write, checked as far as that goes without looking at the graph.
+// operation is one write, checked as far as that goes without the inventory.
 type operation struct {
 	verb    verb
 	path    string // as messages quote it
-	target  resource
-	doc     *document      // of put
-	patch   map[string]any // of mergePatch
+	place   *place
+	doc     *document      // of put and mergePatch
+	raw     map[string]any // what doc was read from
 	link    relationship   // of putEdge and deleteEdge
-	version string         // resource-version parameter of remove
-	report  reporter
+	version string         // parameter resource-version of remove
 }
 
 // effect is what a write did.
 type effect struct {
 	status int
-	vertex uint64 // id of the node written, 0 if none
+	vertex uint64 // id of the node written, 0 for none
 }
 
-// prepare checks path and body of a write: unknown names, JSON, required properties, keys that contradict the URI.
-func prepare(v verb, path string, schema int, raw map[string]any, report reporter) (*operation, *apiError) {
-	target, err := parsePath(path, schema)
+// prepare checks path and body of a write: unknown names, required properties, keys that contradict the URI.
+func (q *request) prepare(v verb, path string, parameters []parameter, raw map[string]any) (*operation, *apiError) {
+	what, err := parsePath(path, q.schema)
 	if err != nil {
 		return nil, err
 	}
-	op := &operation{verb: v, path: path, target: target, report: report}
-	if target.scope != v.scope() {
-		return nil, fail(codeInvalidInput, "%s not a valid path for %s", path, v)
+	edges := v == putEdge || v == deleteEdge
+	if edges != (what.scope == edgeScope) || !edges && what.scope != nodeScope {
+		return nil, fail(errInvalidInput, "%s not a valid path for %s", path, v)
 	}
-	d := reader{schema: schema, report: report}
-	switch v {
-	case put:
-		op.doc, err = d.document(target.member, raw)
-		if err == nil {
-			err = op.doc.complete(target.node, schema)
+	op := &operation{verb: v, path: path, place: what.node, raw: raw}
+	for _, p := range parameters {
+		if p.name == "resource-version" {
+			op.version = p.value
 		}
-	case mergePatch:
-		op.patch = raw
-		err = d.patch(target.node, raw)
+	}
+	switch v {
+	case put, mergePatch:
+		if op.doc, err = q.document(what.typ, raw); err == nil {
+			err = op.doc.check(v, what.node, q.schema)
+		}
 	case putEdge, deleteEdge:
-		op.link, err = d.relationship(raw)
+		op.link, err = q.relationship(raw)
 	case remove:
 	}
 	return op, err
 }
 
-func (v verb) scope() scope {
-	if v == putEdge || v == deleteEdge {
-		return relationshipScope
-	}
-	return nodeScope
-}
-
-// complete puts the keys of the URI into the document and checks what a PUT must have.
-func (doc *document) complete(p *place, schema int) *apiError {
-	if err := doc.identify(p); err != nil {
-		return err
-	}
-	missing := doc.missing(p.typ, schema)
-	if len(missing) == 0 {
-		return nil
-	}
-	return fail(codeInvalidInput, "Missing required property: %s", strings.Join(missing, ",Missing required property: "))
-}
-
-// identify makes the key properties those of the URI; the body may repeat but not contradict them.
-func (doc *document) identify(p *place) *apiError {
-	for i, key := range p.typ.keys() {
-		if given, ok := doc.props[key]; ok && given != p.keys[i] {
-			return fail(codeInvalidInput, "uri and payload keys don't match")
-		}
-		doc.props[key] = p.keys[i]
-	}
-	return nil
-}
-
-// patch checks the body of a PATCH, which is read once by itself before it is merged.
-func (d reader) patch(p *place, raw map[string]any) *apiError {
-	doc, err := d.document(p.typ, raw)
-	if err != nil {
-		return err
-	}
-	if len(doc.children) > 0 {
-		return fail(codeInvalidInput, "maximum depth exceeded: a patch cannot hold child nodes")
-	}
-	return doc.identify(p)
-}
-
-// apply carries an operation out. After an error the transaction must be rolled back.
-func (t *tx) apply(op *operation) (effect, *apiError) {
-	var done effect
-	var err *apiError
-	switch op.verb {
-	case put:
-		done, err = t.put(op)
-	case mergePatch:
-		done, err = t.patch(op)
-	case remove:
-		done, err = t.delete(op)
-	case putEdge:
-		done, err = t.putEdge(op)
-	case deleteEdge:
-		done, err = t.deleteEdge(op)
+// apply does an operation. After an error the transaction must be rolled back.
+func (t *tx) apply(q *request, op *operation) (done effect, err *apiError) {
+	n := t.nodes[op.place.uri]
+	switch {
+	case op.verb == put:
+		done, err = t.put(q, op)
+	case n == nil:
+		err = absent(op.place.typ, op.path)
+	case op.verb == mergePatch:
+		done, err = t.patch(q, n, op)
+	case op.verb == remove:
+		done, err = effect{status: http.StatusNoContent}, t.delete(n, op.version)
+	case op.verb == putEdge:
+		done, err = effect{status: http.StatusOK}, t.putEdge(n, op.link)
+	case op.verb == deleteEdge:
+		done, err = effect{status: http.StatusNoContent}, t.deleteEdge(n, op.link)
 	}
 	if err != nil {
 		return effect{}, err.at(string(op.verb), op.path)
@@ -133,216 +87,264 @@ func (t *tx) apply(op *operation) (effect, *apiError) {
 	return done, nil
 }
 
-// find returns the node an operation is about.
-func (t *tx) find(op *operation) (*node, *apiError) {
-	n := t.nodes[op.target.node.uri()]
-	if n == nil {
-		return nil, absent(op.target.member, op.path)
-	}
-	return n, nil
-}
-
 func absent(t *nodeType, path string) *apiError {
-	return fail(codeNodeNotFound, "No Node of type %s found at: %s", t.name, readable(path))
+	return fail(errNodeNotFound, "No Node of type %s found at: %s", t.name, readable(path))
 }
 
-func (t *tx) put(op *operation) (effect, *apiError) {
+func (t *tx) put(q *request, op *operation) (effect, *apiError) {
+	created := t.nodes[op.place.uri] == nil
 	s := &storing{tx: t}
-	created, err := s.store(op.target.node, op.doc)
-	if err != nil {
+	if err := s.store(op.place, op.doc); err != nil {
 		return effect{}, err
 	}
-	for _, step := range s.links {
-		if err := step(); err != nil {
+	for _, l := range s.links {
+		if err := s.setEdges(l.place, l.links); err != nil {
 			return effect{}, err
 		}
 	}
-	done := effect{status: http.StatusOK, vertex: t.nodes[op.target.node.uri()].id}
+	if !s.changed {
+		q.report(UnchangedPut, "%s already is what was sent", op.path)
+	}
+	done := effect{http.StatusOK, t.nodes[op.place.uri].id}
 	if created {
 		done.status = http.StatusCreated
-	}
-	if !s.changed {
-		op.report(UnchangedPut, "%s already is what was sent", op.path)
 	}
 	return done, nil
 }
 
-// storing is a PUT on its way through a document and its children. Relationships come last, when all nodes exist.
+// storing is a PUT on its way through a document and its children. Relationships come last, when all nodes are there.
 type storing struct {
 	*tx
-	links   []func() *apiError
+
+	links   []placeLinks
 	changed bool
 }
 
-// store writes one document and its children and reports whether the node is new.
-func (s *storing) store(p *place, doc *document) (created bool, _ *apiError) {
-	uri := p.uri()
-	old := s.nodes[uri]
+// placeLinks is a relationship-list that is still to be stored.
+type placeLinks struct {
+	place *place
+	links []relationship
+}
+
+// store writes one document and its children.
+func (s *storing) store(p *place, doc *document) *apiError {
+	old := s.nodes[p.uri]
 	if err := checkVersion(p, old, doc.version); err != nil {
-		return false, err
+		return err
 	}
-	if p.parent != nil && s.nodes[p.parent.uri()] == nil {
-		return false, fail(codeNodeNotFound, "No parent Node of type %s for %s",
-			p.parent.typ.name, strings.TrimPrefix(readable(uri), "/"))
+	if p.parent != nil && s.nodes[p.parent.uri] == nil {
+		return fail(errNodeNotFound, "No parent Node of type %s for %s", p.parent.typ.name, strings.TrimPrefix(readable(p.uri), "/"))
 	}
-	s.replace(p, old, doc.props)
+	s.replaceProperties(p, doc.props)
 	for _, container := range slices.Sorted(maps.Keys(doc.children)) {
 		if err := s.storeChildren(p, typeContained(container, s.schema), doc.children[container]); err != nil {
-			return false, err
+			return err
 		}
 	}
 	if doc.linked {
-		s.links = append(s.links, func() *apiError {
-			changed, err := s.relate(p, doc.links)
-			s.changed = s.changed || changed
-			return err
-		})
+		s.links = append(s.links, placeLinks{p, doc.links})
 	}
-	return old == nil, nil
+	return nil
 }
 
-// replace makes a node's properties those given; booleans that are never null get their default.
-func (s *storing) replace(p *place, old *node, props map[string]any) {
-	n := &node{place: p, props: withDefaults(p.typ, props)}
-	if old != nil {
-		n.id = old.id
+// checkVersion applies the rules of PUT for the resource-version: none on creation, the current one on update.
+func checkVersion(p *place, old *node, sent string) *apiError {
+	switch {
+	case old == nil && sent != "":
+		return fail(errVersionOnCreate, "resource-version passed for create of %s", p.local())
+	case old != nil && sent == "":
+		return fail(errVersionRequired, "resource-version not passed for update of %s", p.local())
+	case old != nil && sent != old.version:
+		return fail(errVersionMismatch, "resource-version MISMATCH for update of %s", p.local())
 	}
-	s.changed = s.changed || old == nil || !reflect.DeepEqual(old.props, n.props)
-	s.save(n, true)
+	return nil
 }
 
-func withDefaults(t *nodeType, props map[string]any) map[string]any {
-	for _, p := range t.properties {
-		if _, given := props[p.name]; p.fallback && !given {
-			props[p.name] = false
+// replaceProperties gives a node, which may be new, exactly these properties. Booleans with a default get it.
+func (s *storing) replaceProperties(p *place, props map[string]any) {
+	for _, known := range p.typ.properties {
+		if _, given := props[known.name]; known.fallback && !given {
+			props[known.name] = false
 		}
 	}
-	return props
+	n := node{place: p}
+	if old := s.nodes[p.uri]; old != nil {
+		n = *old
+	}
+	s.changed = s.changed || !reflect.DeepEqual(n.props, props)
+	n.props = props
+	s.save(n)
 }
 
-// storeChildren writes the children of one container. They are the full set: the others are deleted, which A&AI allows
-// only to applications on a list, by type of the parent.
+// storeChildren writes the children of one container. They are the full set: leaving one out would delete it, which A&AI
+// forbids to all applications that it has no exception for.
 func (s *storing) storeChildren(parent *place, t *nodeType, docs []*document) *apiError {
 	named := map[string]bool{}
 	for _, doc := range docs {
-		p := &place{typ: t, parent: parent}
+		var keys []string
 		for _, key := range t.keys() {
 			text, _ := doc.props[key].(string)
-			p.keys = append(p.keys, text)
+			keys = append(keys, text)
 		}
-		named[p.uri()] = true
-		if _, err := s.store(p, doc); err != nil {
+		p := newPlace(t, parent, keys...)
+		named[p.uri] = true
+		if err := s.store(p, doc); err != nil {
 			return err
 		}
 	}
 	for _, n := range s.list(containerURI(t, parent)) {
-		if named[n.place.uri()] {
-			continue
+		if !named[n.place.uri] {
+			return fail(errImplicitDelete, "%s", n.place.uri)
 		}
-		if !slices.Contains(s.implied, parent.typ.name) && !slices.Contains(s.implied, "*") {
-			return fail(codeImplicitDeleteBan, "%s", n.place.uri())
-		}
-		if err := s.drop(n); err != nil {
+	}
+	return nil
+}
+
+// setEdges makes the edges of a node those of a relationship-list: missing ones are added, the others are removed. To a schema
+// version that does not have a type, the edges to its nodes do not exist.
+func (s *storing) setEdges(p *place, links []relationship) *apiError {
+	wanted := make([]edge, len(links))
+	for i, link := range links {
+		var err *apiError
+		if wanted[i], err = s.edgeFor(p, link); err != nil {
 			return err
 		}
-		s.changed = true
+	}
+	for _, e := range s.nodes[p.uri].edges {
+		if !slices.Contains(wanted, e) && s.nodes[e.other].place.typ.since <= s.schema {
+			s.removeEdge(p.uri, e)
+			s.changed = true
+		}
+	}
+	for _, e := range wanted {
+		s.changed = s.changed || !s.has(p.uri, e)
+		if err := s.addEdge(p.uri, e); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// checkVersion applies the resource-version rules of PUT: none on create, the current one on update.
-func checkVersion(p *place, old *node, sent string) *apiError {
+// edgeFor returns the edge that an entry of a relationship-list stands for.
+func (t *tx) edgeFor(p *place, link relationship) (edge, *apiError) {
+	other, err := link.target(t.schema)
+	if err != nil {
+		return edge{}, err
+	}
+	rule := ruleBetween(p.typ, other.typ, link.label)
 	switch {
-	case old == nil && sent != "":
-		return fail(codeVersionOnCreate, "resource-version passed for create of %s", p.local())
-	case old != nil && sent == "":
-		return fail(codeVersionRequired, "resource-version not passed for update of %s", p.local())
-	case old != nil && sent != old.version:
-		return fail(codeVersionMismatch, "resource-version MISMATCH for update of %s", p.local())
+	case t.nodes[other.uri] == nil:
+		return edge{}, noTarget(other, other.uri)
+	case rule == nil:
+		return edge{}, fail(errBadParameter, "No EdgeRule found for passed nodeTypes: %s, %s%s.", p.typ.name, other.typ.name, labelled(link.label))
+	case rule.tree:
+		return edge{}, fail(errContainmentEdge, "")
+	}
+	return edge{rule, other.uri}, nil
+}
+
+func noTarget(other *place, link string) *apiError {
+	return fail(errTargetNotFound, "Node of type %s. Could not find object at: %s", other.typ.name, link).with(other.typ.name, link)
+}
+
+func labelled(label string) string {
+	if label == "" {
+		return ""
+	}
+	return " with label " + label
+}
+
+// putEdge is PUT of .../relationship-list/relationship. Both ends get a new resource-version even when the edge exists.
+func (t *tx) putEdge(n *node, link relationship) *apiError {
+	other, err := link.target(t.schema)
+	if err != nil {
+		return err
+	}
+	rule := ruleBetween(n.place.typ, other.typ, link.label)
+	switch {
+	case t.nodes[other.uri] == nil && link.link == "":
+		return noTarget(other, other.uri)
+	case t.nodes[other.uri] == nil:
+		return noTarget(other, link.link)
+	case rule == nil || rule.tree:
+		return noRule(n.place, other, link.label)
+	}
+	t.touch(n.place.uri)
+	t.touch(other.uri)
+	return t.addEdge(n.place.uri, edge{rule, other.uri})
+}
+
+// deleteEdge is DELETE of .../relationship-list/relationship. It is no error when there is no such edge or target.
+func (t *tx) deleteEdge(n *node, link relationship) *apiError {
+	other, err := link.target(t.schema)
+	if err != nil {
+		return err
+	}
+	rule := ruleBetween(n.place.typ, other.typ, link.label)
+	if rule == nil {
+		return noRule(n.place, other, link.label)
+	}
+	t.touch(n.place.uri)
+	if e := (edge{rule, other.uri}); t.has(n.place.uri, e) {
+		t.removeEdge(n.place.uri, e)
 	}
 	return nil
 }
 
-// patch merges into the stored document and writes the result, as A&AI does: no resource-version is asked for, nothing
-// is required, and relationships change only when the patch names them.
-func (t *tx) patch(op *operation) (effect, *apiError) {
-	n, err := t.find(op)
-	if err != nil {
-		return effect{}, err
+func noRule(a, b *place, label string) *apiError {
+	return fail(errNoEdgeRule, "EdgeRuleNotFoundException: No rule found for node type: %s, node type: %s%s, type: COUSIN",
+		a.typ.name, b.typ.name, labelled(label))
+}
+
+// patch changes the properties that the patch names, as a merge patch (RFC 7396) does that was read like a document. As in A&AI no
+// resource-version is needed, and no property is required. Relationships change only if the patch names them; null does not.
+func (t *tx) patch(q *request, n *node, op *operation) (effect, *apiError) {
+	props := maps.Clone(n.props)
+	for name := range op.raw {
+		delete(props, name)
 	}
-	stored := n.asJSON()
-	if op.patch[listSegment] != nil { // else leave thousands of them unread
-		stored[listSegment] = t.relationshipsAsJSON(n)
-	}
-	doc, err := reader{schema: t.schema, report: ignore}.document(n.place.typ, merge(stored, op.patch))
-	if err == nil {
-		err = doc.identify(n.place)
-	}
-	if err != nil {
-		return effect{}, err
-	}
+	maps.Copy(props, op.doc.props)
 	s := &storing{tx: t}
-	s.replace(n.place, n, doc.props)
-	if doc.linked {
-		changed, err := t.relate(n.place, doc.links)
-		if err != nil {
+	s.replaceProperties(n.place, props)
+	list, isObject := op.raw[listSegment].(map[string]any)
+	if _, named := list[edgeSegment]; op.doc.linked && (named || !isObject) {
+		if err := s.setEdges(n.place, op.doc.links); err != nil {
 			return effect{}, err
 		}
-		s.changed = s.changed || changed
 	}
 	if !s.changed {
-		op.report(UnchangedPatch, "%s already is what was sent", op.path)
+		q.report(UnchangedPatch, "%s already is what was sent", op.path)
 	}
-	return effect{status: http.StatusOK, vertex: n.id}, nil
+	return effect{http.StatusOK, n.id}, nil
 }
 
-// asJSON returns the properties of a node as decoded JSON.
-func (n *node) asJSON() map[string]any {
-	stored := map[string]any{}
-	for name, value := range n.props {
-		switch value := value.(type) {
-		case []string:
-			list := make([]any, len(value))
-			for i, item := range value {
-				list[i] = item
-			}
-			stored[name] = list
-		case int64:
-			stored[name] = json.Number(strconv.FormatInt(value, 10))
-		default:
-			stored[name] = value
+// delete removes a node, and its children that go with it. The other end of each of their edges gets a new resource-version;
+// the parent does not.
+func (t *tx) delete(n *node, sent string) *apiError {
+	switch sent {
+	case "":
+		return fail(errVersionRequired, "resource-version not passed for delete of %s", n.place.typ.name)
+	case n.version:
+	default:
+		return fail(errVersionMismatch, "resource-version MISMATCH for delete of %s", n.place.typ.name)
+	}
+	removed := []*node{n}
+	for _, child := range nodeTypes {
+		if child.parent != n.place.typ.name {
+			continue
 		}
-	}
-	return stored
-}
-
-// relationshipsAsJSON returns the relationship-list of a node as decoded JSON.
-func (t *tx) relationshipsAsJSON(n *node) map[string]any {
-	edges := t.visibleEdges(n.place.uri(), t.schema)
-	links := make([]any, len(edges))
-	for i, e := range edges {
-		links[i] = map[string]any{"related-link": e.other(n.place.uri()), "relationship-label": e.rule.label}
-	}
-	return map[string]any{relationshipSegment: links}
-}
-
-// merge applies a merge patch to a document (RFC 7396).
-func merge(target, patch map[string]any) map[string]any {
-	merged := maps.Clone(target)
-	if merged == nil {
-		merged = map[string]any{}
-	}
-	for name, value := range patch {
-		nested, isObject := value.(map[string]any)
-		switch {
-		case value == nil:
-			delete(merged, name)
-		case isObject:
-			inner, _ := merged[name].(map[string]any)
-			merged[name] = merge(inner, nested)
-		default:
-			merged[name] = value
+		children := t.list(containerURI(child, n.place))
+		if len(children) > 0 && !child.goesWithParent {
+			return fail(errDeleteBlocked, "Object is being reference by additional objects preventing it from being "+
+				"deleted. Please clean up references from the following types [%s]", child.name)
 		}
+		removed = append(removed, children...)
 	}
-	return merged
+	for _, n := range removed {
+		for _, e := range t.nodes[n.place.uri].edges {
+			t.removeEdge(n.place.uri, e)
+		}
+		t.replace(n.place.uri, nil)
+	}
+	return nil
 }

@@ -1,0 +1,201 @@
+package simulator
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+const podEdge = pod + relationshipPath
+
+func linked(links ...string) string {
+	list := make([]string, len(links))
+	for i, link := range links {
+		list[i] = `{"related-link":"` + link + `"}`
+	}
+	return `{` + podFields + `,"relationship-list":{"relationship":[` + strings.Join(list, ",") + `]}}`
+}
+
+// operations wraps bulk operations in their envelope.
+func operations(list ...string) string { return `{"operations":[` + strings.Join(list, ",") + `]}` }
+
+func op(action, uri, body string) string {
+	return fmt.Sprintf(`{"action":%q,"uri":%q,"body":%s}`, action, uri, body)
+}
+
+func TestRefusedBeforeTheInventory(t *testing.T) {
+	answers{
+		"outside /aai":                {call: call{path: "/aai2/x"}, status: 400, ec: "ERR.5.6.3012"},
+		"no application id":           {call: call{path: pod, header: map[string]string{"X-FromAppId": ""}}, status: 400, ec: "4.0.4009"},
+		"no transaction id":           {call: call{path: pod, header: map[string]string{"X-TransactionId": ""}}, status: 400, ec: "4.0.4010"},
+		"other transaction id header": {call: call{path: vnf, header: map[string]string{"X-TransactionId": "", "X-ONAP-RequestID": "r"}}, status: 200},
+		"no accept":                   {call: call{path: vnf, header: map[string]string{"Accept": ""}}, status: 500},
+		"accept that nobody can meet": {call: call{path: vnf, header: map[string]string{"Accept": "text/html"}}, status: 406},
+		"retired version":             {call: call{path: "/aai/v8" + vnf}, status: 410, ec: "ERR.5.6.3007"},
+		"version not served":          {call: call{path: "/aai/v23" + vnf}, status: 400, ec: "ERR.5.6.3007"},
+		"version after the newest":    {call: call{path: "/aai/v33" + vnf}, status: 400, ec: "ERR.5.6.3007"},
+		"no version":                  {call: call{path: "/aai/network/generic-vnfs"}, status: 400, ec: "ERR.5.6.3007"},
+		"latest":                      {call: call{path: "/aai/latest" + vnf}, status: 200},
+		"oldest served":               {call: call{path: "/aai/v24" + vnf}, status: 200},
+		"only a version":              {call: call{path: "/aai/v32/"}, status: 400, ec: "ERR.5.6.3012"},
+		"raw colon":                   {call: call{path: resources + "/k8s-resource/a:b"}, status: 400, ec: "ERR.5.6.3008"},
+		"raw equals sign":             {call: call{path: resources + "/k8s-resource/a=b"}, status: 400, ec: "ERR.5.6.3008"},
+		"lower-case hex":              {call: call{path: resources + "/k8s-resource/a%2fb"}, status: 400, ec: "ERR.5.6.3008"},
+		"needless encoding":           {call: call{path: resources + "/k8s-resource/%61"}, status: 400, ec: "ERR.5.6.3008"},
+		"canonical but missing":       {call: call{path: resources + "/k8s-resource/a%2Fb%3A"}, status: 404, ec: "ERR.5.4.6114"},
+		"raw colon in a filter":       {call: call{path: resources + "?data-owner=a:b"}, status: 400, ec: "ERR.5.6.3008"},
+		"plus is a space in a filter": {call: call{path: "/network/generic-vnfs?vnf-name=a+b"}, status: 404, ec: "ERR.5.4.6114"},
+		"unknown object":              {call: call{path: "/network/pnfs/pnf/x"}, status: 400, ec: "ERR.5.2.3000"},
+		"object in the wrong place":   {call: call{path: "/network/cloud-regions/cloud-region/o/r"}, status: 404, ec: "ERR.5.6.3001"},
+		"child of another type":       {call: call{path: vnf + "/tenants/tenant/t1"}, status: 404, ec: "ERR.5.6.3001"},
+		"child without its parent":    {call: call{path: "/tenants/tenant/t1"}, status: 404, ec: "ERR.5.6.3001"},
+		"key cut short":               {call: call{path: "/cloud-infrastructure/cloud-regions/cloud-region/o"}, status: 404, ec: "ERR.5.6.3001"},
+		"namespace alone":             {call: call{path: "/network"}, status: 400, ec: "ERR.5.2.3000"},
+		"post on a node":              {call: call{method: "POST", path: vnf, body: "{}"}, status: 400, ec: "ERR.5.6.3012"},
+		"get on a relationship":       {call: call{path: vnf + "/relationship-list/relationship"}, status: 400, ec: "ERR.5.6.3012"},
+		"put on a relationship list":  {call: put1(vnf+"/relationship-list", "{}"), status: 400, ec: "ERR.5.6.3012"},
+		"put on a container":          {call: put1(resources, "{}"), status: 400, ec: "ERR.5.2.3000"},
+		"no /examples":                {call: call{path: "/examples/k8s-resource"}, status: 400, ec: "ERR.5.2.3000"},
+		"get on bulk":                 {call: call{path: "/bulk/single-transaction"}, status: 400, ec: "ERR.5.6.3012"},
+		"patch as plain JSON":         {call: call{method: "PATCH", path: vnf, body: "{}", header: map[string]string{"Content-Type": "application/json"}}, status: 415},
+		"put as XML":                  {call: call{method: "PUT", path: vnf, body: "<x/>", header: map[string]string{"Content-Type": "application/xml"}}, status: 415},
+		"patch by method override": {call: call{method: "POST", path: vnf, body: `{"prov-status":"x"}`, header: map[string]string{
+			"X-HTTP-Method-Override": "PATCH", "Content-Type": "application/merge-patch+json",
+		}}, status: 200},
+	}.run(t)
+}
+
+func TestReads(t *testing.T) {
+	created := []call{put1(pod, podBody)}
+	answers{
+		"node":                    {given: created, call: call{path: pod}, status: 200},
+		"trailing slash":          {given: created, call: call{path: resources + "/"}, status: 200},
+		"missing node":            {call: call{path: pod}, status: 404, ec: "ERR.5.4.6114"},
+		"empty container":         {call: call{path: resources}, status: 404, ec: "ERR.5.4.6114"},
+		"container of no node":    {call: call{path: tenant + "x/k8s-resources"}, status: 404, ec: "ERR.5.4.6114"},
+		"nothing matches":         {given: created, call: call{path: resources + "?kind=Job"}, status: 404, ec: "ERR.5.4.6114"},
+		"node fails the filter":   {given: created, call: call{path: pod + "?kind=Job"}, status: 404, ec: "ERR.5.4.6114"},
+		"page past the end":       {given: created, call: call{path: resources + "?resultIndex=2&resultSize=1"}, status: 404, ec: "ERR.5.4.6114"},
+		"page far past the end":   {given: created, call: call{path: resources + "?resultIndex=9223372036854775807&resultSize=9223372036854775807"}, status: 404, ec: "ERR.5.4.6114"},
+		"page that is no number":  {given: created, call: call{path: resources + "?resultIndex=x&resultSize=1"}, status: 500, ec: "ERR.5.4.4000"},
+		"unknown property":        {given: created, call: call{path: resources + "?status=Ready"}, status: 400, ec: "ERR.5.2.3000"},
+		"container as a property": {call: call{path: tenant + "?k8s-resources=x"}, status: 400, ec: "ERR.5.2.3000"},
+		"depth that is no number": {call: call{path: tenant + "?depth=deep"}, status: 400, ec: "4.0.4016"},
+		"unknown format":          {call: call{path: tenant + "?format=nice"}, status: 400, ec: "ERR.5.4.6120"},
+		"version as a property":   {call: call{path: tenant + "?resource-version=1"}, status: 404, ec: "ERR.5.4.6114"},
+		"boolean as a property":   {call: call{path: vnf + "?in-maint=false"}, status: 200},
+		"top container":           {call: call{path: "/cloud-infrastructure/cloud-regions"}, status: 200},
+	}.run(t)
+}
+
+func TestWrites(t *testing.T) {
+	created := []call{put1(pod, podBody)}
+	missing := strings.Replace(pod, "tenant/t1", "tenant/nope", 1)
+	answers{
+		"create":                       {call: put1(pod, podBody), status: 201},
+		"create with version":          {call: put1(pod, `{`+podFields+`,"resource-version":"1"}`), status: 412, ec: "ERR.5.4.6135"},
+		"create below missing parent":  {call: put1(missing, podBody), status: 404, ec: "ERR.5.4.6114"},
+		"version comes before parent":  {call: put1(missing, `{`+podFields+`,"resource-version":"1"}`), status: 412, ec: "ERR.5.4.6135"},
+		"update without version":       {given: created, call: put1(pod, podBody), status: 412, ec: "ERR.5.4.6130"},
+		"update with stale version":    {given: created, call: put1(pod, `{`+podFields+`,"resource-version":"1"}`), status: 412, ec: "ERR.5.4.6131"},
+		"empty body lacks everything":  {call: put1(pod, ""), status: 400, ec: "ERR.5.2.3000"},
+		"null for a required property": {call: put1(pod, strings.Replace(podBody, `"Pod"`, `null`, 1)), status: 400, ec: "ERR.5.2.3000"},
+		"key matches":                  {call: put1(pod, `{"id":"pod-1",`+podFields+`}`), status: 201},
+		"key contradicts":              {call: put1(pod, `{"id":"pod-2",`+podFields+`}`), status: 400, ec: "ERR.5.2.3000"},
+		"wrapped":                      {call: put1(pod, `{"k8s-resource":`+podBody+`}`), status: 400, ec: "ERR.5.2.3000"},
+		"broken JSON":                  {call: put1(pod, `{"name":`), status: 400, ec: "ERR.5.2.3000"},
+		"text after JSON":              {call: put1(pod, podBody+"x"), status: 400, ec: "ERR.5.2.3000"},
+		"top-level array":              {call: put1(pod, `[]`), status: 500, ec: "ERR.5.4.4000"},
+		"top-level string":             {call: put1(pod, `"x"`), status: 400, ec: "ERR.5.2.3000"},
+		"array for a string":           {call: put1(pod, strings.Replace(podBody, `"Pod"`, `["Pod"]`, 1)), status: 500, ec: "ERR.5.4.4000"},
+		"unknown property":             {call: put1(pod, `{`+podFields+`,"status":"Ready"}`), status: 201},
+		"model id without its version": {call: put1(vnf+"3", `{"vnf-type":"x","model-invariant-id":"m"}`), status: 400, ec: "ERR.5.2.3000"},
+		"model id with its version":    {call: put1(vnf+"3", `{"vnf-type":"x","model-invariant-id":"m","model-version-id":"v"}`), status: 201},
+
+		"patch":                       {given: created, call: patch1(pod, `{"data-source-version":"8"}`), status: 200},
+		"patch a missing node":        {call: patch1(pod, `{}`), status: 404, ec: "ERR.5.4.6114"},
+		"patch ignores the version":   {given: created, call: patch1(pod, `{"resource-version":"1","kind":"Job"}`), status: 200},
+		"patch a key":                 {given: created, call: patch1(pod, `{"id":"pod-2"}`), status: 400, ec: "ERR.5.2.3000"},
+		"patch a required property":   {given: created, call: patch1(pod, `{"kind":null}`), status: 200},
+		"patch with children":         {call: patch1(tenant, `{"k8s-resources":{"k8s-resource":[]}}`), status: 400, ec: "ERR.5.2.3000"},
+		"patch with array for string": {given: created, call: patch1(pod, `{"kind":["Job"]}`), status: 500, ec: "ERR.5.4.4000"},
+		"patch with broken JSON":      {given: created, call: patch1(pod, `{`), status: 400, ec: "ERR.5.2.3000"},
+
+		"delete without version":         {given: created, call: delete1(pod, ""), status: 412, ec: "ERR.5.4.6130"},
+		"delete with stale version":      {given: created, call: delete1(pod+"?resource-version=1", ""), status: 412, ec: "ERR.5.4.6131"},
+		"delete a missing node":          {call: delete1(pod+"?resource-version=1", ""), status: 404, ec: "ERR.5.4.6114"},
+		"delete a tenant with resources": {given: created, call: delete1(tenant+"?resource-version={rv}", ""), status: 400, ec: "ERR.5.4.6110"},
+		"delete a region with tenants":   {call: delete1(region+"?resource-version={rv}", ""), status: 400, ec: "ERR.5.4.6110"},
+		"version is checked before that": {call: delete1(region+"?resource-version=1", ""), status: 412, ec: "ERR.5.4.6131"},
+	}.run(t)
+}
+
+func TestRelationships(t *testing.T) {
+	created := []call{put1(pod, podBody)}
+	withVNF := []call{put1(pod, linked(vnf))}
+	answers{
+		"put":                        {given: created, call: put1(podEdge, `{"related-link":"`+vnf+`"}`), status: 200},
+		"put with version in link":   {given: created, call: put1(podEdge, `{"related-link":"/aai/v24`+vnf+`"}`), status: 200},
+		"put by keys":                {given: created, call: put1(podEdge, `{"related-to":"generic-vnf","relationship-data":[{"relationship-key":"generic-vnf.vnf-id","relationship-value":"vnf-1"}]}`), status: 200},
+		"put with label":             {given: created, call: put1(podEdge, `{"related-link":"`+vnf+`","relationship-label":"tosca.relationships.HostedOn"}`), status: 200},
+		"put from the other end":     {given: created, call: put1(vnf+"/relationship-list/relationship", `{"related-link":"`+pod+`"}`), status: 200},
+		"put again":                  {given: withVNF, call: put1(podEdge, `{"related-link":"`+vnf+`"}`), status: 200},
+		"source missing":             {call: put1(podEdge, `{"related-link":"`+vnf+`"}`), status: 404, ec: "ERR.5.4.6114"},
+		"target missing":             {given: created, call: put1(podEdge, `{"related-link":"`+vnf+`9"}`), status: 404, ec: "ERR.5.4.6129"},
+		"absolute link":              {given: created, call: put1(podEdge, `{"related-link":"https://aai:8443/aai/v32`+vnf+`"}`), status: 400, ec: "ERR.5.2.3000"},
+		"link without version":       {given: created, call: put1(podEdge, `{"related-link":"/aai/inventory`+vnf+`"}`), status: 400, ec: "ERR.5.2.3000"},
+		"no target named":            {given: created, call: put1(podEdge, `{}`), status: 400, ec: "ERR.5.2.3000"},
+		"empty body":                 {given: created, call: put1(podEdge, ``), status: 400, ec: "ERR.5.2.3000"},
+		"keys incomplete":            {given: created, call: put1(podEdge, `{"related-to":"vf-module","relationship-data":[{"relationship-key":"vf-module.vf-module-id","relationship-value":"mod-1"}]}`), status: 400, ec: "ERR.5.2.3000"},
+		"unknown label":              {given: created, call: put1(podEdge, `{"related-link":"`+vnf+`","relationship-label":"x"}`), status: 400, ec: "ERR.5.4.6107"},
+		"no rule for the pair":       {given: created, call: put1(podEdge, `{"related-link":"`+region+`"}`), status: 400, ec: "ERR.5.4.6107"},
+		"containment":                {given: created, call: put1(podEdge, `{"related-link":"`+tenant+`"}`), status: 400, ec: "ERR.5.4.6107"},
+		"second VNF":                 {given: withVNF, call: put1(podEdge, `{"related-link":"`+otherVNF+`"}`), status: 400, ec: "ERR.5.4.6140"},
+		"second VNF from its end":    {given: withVNF, call: put1(otherVNF+"/relationship-list/relationship", `{"related-link":"`+pod+`"}`), status: 400, ec: "ERR.5.4.6140"},
+		"module beside VNF":          {given: withVNF, call: put1(podEdge, `{"related-link":"`+module+`"}`), status: 200},
+		"array for the link":         {given: created, call: put1(podEdge, `{"related-link":["`+vnf+`"]}`), status: 500, ec: "ERR.5.4.4000"},
+		"delete":                     {given: withVNF, call: delete1(podEdge, `{"related-link":"`+vnf+`"}`), status: 204},
+		"delete an absent edge":      {given: created, call: delete1(podEdge, `{"related-link":"`+vnf+`"}`), status: 204},
+		"delete to an absent target": {given: created, call: delete1(podEdge, `{"related-link":"`+vnf+`9"}`), status: 204},
+		"delete without body":        {given: withVNF, call: delete1(podEdge, ``), status: 400, ec: "ERR.5.1.3102"},
+		"delete from a missing node": {call: delete1(podEdge, `{"related-link":"`+vnf+`"}`), status: 404, ec: "ERR.5.4.6114"},
+		"list":                       {given: withVNF, call: call{path: pod + "/relationship-list"}, status: 200},
+		"empty list":                 {given: created, call: call{path: pod + "/relationship-list"}, status: 404, ec: "ERR.5.4.6149"},
+		"list of a missing node":     {call: call{path: pod + "/relationship-list"}, status: 404, ec: "ERR.5.4.6114"},
+		"body: target missing":       {call: put1(pod, linked(vnf+"9")), status: 404, ec: "ERR.5.4.6129"},
+		"body: no rule":              {call: put1(pod, linked(region)), status: 400, ec: "ERR.5.4.6120"},
+		"body: containment":          {call: put1(pod, linked(tenant)), status: 400, ec: "ERR.5.4.6145"},
+		"body: multiplicity":         {call: put1(pod, linked(vnf, otherVNF)), status: 400, ec: "ERR.5.4.6140"},
+		"body: same twice":           {call: put1(pod, linked(vnf, vnf)), status: 201},
+	}.run(t)
+}
+
+func TestBulk(t *testing.T) {
+	thirty := make([]string, 0, 31)
+	for i := range 30 {
+		thirty = append(thirty, op("put", fmt.Sprintf("%s/k8s-resource/r%d", resources, i), podBody))
+	}
+	create := op("put", pod, podBody)
+	answers{
+		"thirty":               {call: bulk1(operations(thirty...)), status: 201},
+		"thirty-one":           {call: bulk1(operations(append(thirty, create)...)), status: 400, ec: "ERR.5.4.6147"},
+		"none":                 {call: bulk1(operations()), status: 400, ec: "ERR.5.4.6118"},
+		"no operations":        {call: bulk1(`{}`), status: 400, ec: "ERR.5.4.6118"},
+		"broken JSON":          {call: bulk1(`{`), status: 400, ec: "ERR.5.4.6111"},
+		"null":                 {call: bulk1(`null`), status: 400, ec: "ERR.5.4.6111"},
+		"no body":              {call: bulk1(`{"operations":[{"action":"delete","uri":"` + pod + `"}]}`), status: 400, ec: "ERR.5.4.6111"},
+		"body null":            {call: bulk1(operations(op("delete", pod, "null"))), status: 400, ec: "ERR.5.4.6111"},
+		"no action":            {call: bulk1(operations(op("", pod, "{}"))), status: 400, ec: "ERR.5.4.6111"},
+		"unknown action":       {call: bulk1(operations(op("get", pod, "{}"))), status: 400, ec: "ERR.5.4.6111"},
+		"no uri":               {call: bulk1(operations(op("put", "", "{}"))), status: 400, ec: "ERR.5.4.6111"},
+		"unknown object":       {call: bulk1(operations(create, op("put", "/network/pnfs/pnf/p", "{}"))), status: 400, ec: "ERR.5.2.3000"},
+		"missing property":     {call: bulk1(operations(create, op("put", pod+"2", "{}"))), status: 400, ec: "ERR.5.2.3000"},
+		"array for a string":   {call: bulk1(operations(create, op("put", pod+"2", `{"kind":[]}`))), status: 500},
+		"second create of one": {call: bulk1(operations(create, create)), status: 412, ec: "ERR.5.2.3000"},
+		"missing parent":       {call: bulk1(operations(create, op("put", tenant+"9/k8s-resources/k8s-resource/x", podBody))), status: 404, ec: "ERR.5.2.3000"},
+		"missing edge target":  {call: bulk1(operations(create, op("put", podEdge, `{"related-link":"`+vnf+`9"}`))), status: 404, ec: "ERR.5.2.3000"},
+		"stale delete":         {call: bulk1(operations(create, op("delete", pod+"?resource-version=1", "{}"))), status: 412, ec: "ERR.5.2.3000"},
+		"raw colon in uri":     {call: bulk1(operations(op("put", resources+"/k8s-resource/a:b", podBody))), status: 201},
+		"wrong content type":   {call: call{method: "POST", path: "/bulk/single-transaction", body: operations(create), header: map[string]string{"Content-Type": "application/xml"}}, status: 415},
+	}.run(t)
+}
