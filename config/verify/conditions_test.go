@@ -18,8 +18,8 @@ import (
 var reasonWord = regexp.MustCompile(`^[A-Z][a-z]+([A-Z][a-z]+)*$`)
 
 // noReasons are the CamelCase words in the source of conditions and events that are no reasons: the action of the
-// events, kinds, and what stands for the kind of a reference that names none and of a selector that cannot be read.
-var noReasons = []string{"Judge", "HealthScope", "Application", "Reference", "Selector"}
+// events, kinds, a culprit that is a cluster, and what stands for the kind of a reference that names none and of a selector that cannot be read.
+var noReasons = []string{"Judge", "HealthScope", "Application", "Cluster", "Reference", "Selector"}
 
 // conditionTypes are the types of a scope's conditions.
 var conditionTypes = []string{corev1alpha2.ConditionReady, corev1alpha2.ConditionClustersReachable, corev1alpha2.ConditionInventorySynced, corev1alpha2.ConditionInventoryConflict, corev1alpha2.ConditionStalled, corev1alpha2.ConditionHealthChecksInvalid, corev1alpha2.ConditionStatusContested}
