@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash -o pipefail
 .DEFAULT_GOAL := help
 
-# Nothing is fetched but Go modules, at the versions in go.mod, config/tools/go.mod, config/tools/helm/go.mod and e2e/controlplane/build/go.mod.
+# Nothing is fetched but Go modules, at the versions in go.mod, config/tools/go.mod, config/tools/helm/go.mod, e2e/bench/go.mod and e2e/controlplane/build/go.mod.
 export GOFLAGS ?= -mod=readonly
 export GOWORK := off
 
@@ -37,13 +37,20 @@ test: controlplane helm ## Run all tests
 	@echo "==> go test: compiling and running all tests (the first time, compiling takes a few minutes)"
 	go test -race -shuffle=on -timeout 30m ./...
 
+.PHONY: test-extended
+test-extended: controlplane helm ## Run what takes too long for every change: soak, fuzzing, every benchmark at its smallest size
+	@echo "==> go test of the benchmarks"
+	@go test -C e2e/bench -timeout 30m ./...
+	@$(MAKE) --no-print-directory fuzz
+	@$(MAKE) --no-print-directory soak
+
 .PHONY: bench
-bench: controlplane build ## Measure HealthScope on a real control plane, and print the figures of its peers beside (BENCHFLAGS: see go run ./e2e/bench --help)
-	@go run ./e2e/bench $(BENCHFLAGS)
+bench: controlplane ## Measure HealthScope on a real control plane, beside the floor and what was measured of its predecessors (BENCHFLAGS="--scale 0.05 flip"; see config/docs/benchmarks.md)
+	@go run -C e2e/bench . $(BENCHFLAGS)
 
 .PHONY: soak
-soak: controlplane build ## Run under load for an hour while A&AI, API server and leaders fail, and fail when anything grows, is unexplained or wrong (SOAKFLAGS="--duration 5m --seed 7"); then fuzz what reads foreign objects
-	@go run ./e2e/bench soak $(SOAKFLAGS)
+soak: controlplane ## Run under load for an hour while A&AI, API server and leaders fail, and fail when anything grows, is unexplained or wrong (SOAKFLAGS="--duration 5m --seed 7"); then fuzz what reads foreign objects
+	@go run -C e2e/bench . soak $(SOAKFLAGS)
 	@$(MAKE) --no-print-directory fuzz FUZZTIME=$(SOAKFUZZTIME) FUZZPACKAGES="./healthscope/rules ./healthscope/bundle"
 
 ##@ Development
@@ -88,11 +95,13 @@ generate: ## Generate deep copies, CRDs, RBAC and the chart's schema of the conf
 .PHONY: fmt
 fmt: ## Format the code
 	$(GOLANGCI_LINT) fmt
+	cd e2e/bench && go tool -modfile=$(CURDIR)/config/tools/go.mod golangci-lint fmt
 
 .PHONY: lint
 lint: ## Run the linters
 	@echo "==> golangci-lint (the first time, compiling it takes a few minutes)"
 	$(GOLANGCI_LINT) run
+	cd e2e/bench && go tool -modfile=$(CURDIR)/config/tools/go.mod golangci-lint run
 	@echo "==> actionlint"
 	@$(ACTIONLINT) -shellcheck= -pyflakes=
 
@@ -113,8 +122,10 @@ verify: ## Check that generated files, formatting, modules and linters are in or
 	  { diff -r "$$before/apis" apis && diff -r "$$before/config" config && diff -r "$$before/charts" charts || { cp -r "$$before/apis" "$$before/config" "$$before/charts" .; echo 'generated files are out of date: run "make generate"'; exit 1; }; }
 	@echo "==> go.mod"
 	@GOFLAGS= go mod tidy -diff
+	@GOFLAGS= go -C e2e/bench mod tidy -diff || { echo 'e2e/bench/go.mod is out of date: run "go -C e2e/bench mod tidy"'; exit 1; }
 	@echo "==> go vet"
 	@go vet ./...
+	@go -C e2e/bench vet ./...
 	@$(MAKE) --no-print-directory lint
 
 include config/tools/release/release.mk

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -12,39 +11,45 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// board holds what a watch has shown last of each object of a kind, and tells who waits for something when it has come true.
+// board holds the latest state of each object of a kind, as a watch shows it, and tells those that wait for a state when it has come.
 type board[V any] struct {
 	kind string
 
 	mu     sync.Mutex // guards the rest
-	latest map[types.NamespacedName]V
+	latest map[types.NamespacedName]shown[V]
 	waits  map[*waiter[V]]struct{}
-	// changed is when the last event came.
+	// changed is the time of the last event.
 	changed time.Time
 }
 
-// check returns what is wrong with an object, or nothing when it is as it should be.
-type check[V any] func(V) string
+// shown is a state and the time at which the watch showed it.
+type shown[V any] struct {
+	value V
+	at    time.Time
+}
 
-// waiter is somebody who waits for objects to become right.
+// checks return what is wrong with each of some objects; empty when it is as it should be.
+type checks[V any] map[types.NamespacedName]func(V) string
+
+// waiter waits for objects to be right.
 type waiter[V any] struct {
-	open map[types.NamespacedName]check[V]
-	// done is sent the time at which the last one did.
+	open checks[V]
+	// done receives the time at which the last one was.
 	done chan time.Time
 }
 
 func newBoard[V any](kind string) *board[V] {
-	return &board[V]{kind: kind, latest: map[types.NamespacedName]V{}, waits: map[*waiter[V]]struct{}{}}
+	return &board[V]{kind: kind, latest: map[types.NamespacedName]shown[V]{}, waits: map[*waiter[V]]struct{}{}}
 }
 
-// put shows an object.
+// put stores the state of an object.
 func (b *board[V]) put(name types.NamespacedName, value V) {
 	now := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.latest[name], b.changed = value, now
+	b.latest[name], b.changed = shown[V]{value, now}, now
 	for w := range b.waits {
-		if is, ok := w.open[name]; !ok || is(value) != "" {
+		if check, ok := w.open[name]; !ok || check(value) != "" {
 			continue
 		}
 		delete(w.open, name)
@@ -55,7 +60,7 @@ func (b *board[V]) put(name types.NamespacedName, value V) {
 	}
 }
 
-// remove takes an object away.
+// remove removes an object.
 func (b *board[V]) remove(name types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -63,30 +68,34 @@ func (b *board[V]) remove(name types.NamespacedName) {
 	b.changed = time.Now()
 }
 
-// snapshot returns what is shown.
-func (b *board[V]) snapshot() map[types.NamespacedName]V {
+// count returns the number of objects.
+func (b *board[V]) count() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return maps.Clone(b.latest)
+	return len(b.latest)
 }
 
-// expect begins to wait for objects to become right; the function that it returns waits, and returns when the last one did.
-func (b *board[V]) expect(what string, checks map[types.NamespacedName]check[V]) func(context.Context) (time.Time, error) {
-	w := &waiter[V]{open: map[types.NamespacedName]check[V]{}, done: make(chan time.Time, 1)}
+// expect begins to wait for objects to be right. The function that it returns waits, and returns the time at which the last one was.
+func (b *board[V]) expect(what string, all checks[V]) func(context.Context) (time.Time, error) {
+	w := &waiter[V]{open: maps.Clone(all), done: make(chan time.Time, 1)}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for name, is := range checks {
-		if value, ok := b.latest[name]; !ok || is(value) != "" {
-			w.open[name] = is
+	var last time.Time
+	for name, check := range all {
+		if s, ok := b.latest[name]; ok && check(s.value) == "" {
+			delete(w.open, name)
+			if s.at.After(last) {
+				last = s.at
+			}
 		}
 	}
 	if len(w.open) == 0 {
-		w.done <- time.Now()
+		w.done <- last
 	} else {
 		b.waits[w] = struct{}{}
 	}
 	return func(ctx context.Context) (time.Time, error) {
-		ctx, cancel := context.WithTimeoutCause(ctx, waitLimit, fmt.Errorf("not done after %s", waitLimit))
+		ctx, cancel := withLimit(ctx)
 		defer cancel()
 		select {
 		case at := <-w.done:
@@ -97,29 +106,29 @@ func (b *board[V]) expect(what string, checks map[types.NamespacedName]check[V])
 	}
 }
 
-// await waits for objects to become right, and returns when the last one did.
-func (b *board[V]) await(ctx context.Context, what string, checks map[types.NamespacedName]check[V]) (time.Time, error) {
-	return b.expect(what, checks)(ctx)
+// await waits for objects to be right, and returns the time at which the last one was.
+func (b *board[V]) await(ctx context.Context, what string, all checks[V]) (time.Time, error) {
+	return b.expect(what, all)(ctx)
 }
 
-// giveUp ends a wait, and says what it lacks.
+// giveUp ends a wait, and returns what is missing.
 func (b *board[V]) giveUp(w *waiter[V]) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.waits, w)
-	for name, is := range w.open {
-		wrong := "it is not there"
-		if value, ok := b.latest[name]; ok {
-			wrong = is(value)
+	for name, check := range w.open {
+		wrong := "it does not exist"
+		if s, ok := b.latest[name]; ok {
+			wrong = check(s.value)
 		}
-		return fmt.Sprintf("%d %s are not right, one of them %q: %s", len(w.open), b.kind, name, wrong)
+		return fmt.Sprintf("%d %s are wrong, one of them %q: %s", len(w.open), b.kind, name, wrong)
 	}
-	return "it came true just now"
+	return "all came right just now"
 }
 
 // quiet waits until nothing has changed for some time.
 func (b *board[V]) quiet(ctx context.Context, length time.Duration) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, waitLimit, fmt.Errorf("waited for %s of quiet: %s still change after %s", length, b.kind, waitLimit))
+	ctx, cancel := withLimit(ctx)
 	defer cancel()
 	since := time.Now()
 	for {
@@ -133,29 +142,32 @@ func (b *board[V]) quiet(ctx context.Context, length time.Duration) error {
 			return nil
 		}
 		if err := pause(ctx, rest); err != nil {
-			return err
+			return fmt.Errorf("waited for %s of quiet: %s still change: %w", length, b.kind, err)
 		}
 	}
 }
 
-// pause lets time pass.
+// withLimit bounds a wait.
+func withLimit(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, waitLimit, fmt.Errorf("not done after %s", waitLimit))
+}
+
+// pause waits for some time.
 func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	}
 }
 
-// poll asks again and again whether something has come true that nothing announces.
+// poll asks until something is true that no watch shows.
 func poll(ctx context.Context, what string, ask wait.ConditionWithContextFunc) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, waitLimit, fmt.Errorf("not done after %s", waitLimit))
+	ctx, cancel := withLimit(ctx)
 	defer cancel()
 	if err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, ask); err != nil {
-		return fmt.Errorf("waited for %s: %w", what, errors.Join(err, context.Cause(ctx)))
+		return fmt.Errorf("waited for %s: %w", what, err)
 	}
 	return nil
 }

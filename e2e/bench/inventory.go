@@ -1,165 +1,279 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"path"
+	"regexp"
+	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/healthscope/healthscope/aai"
 	aaiclient "github.com/healthscope/healthscope/aai/client"
 	"github.com/healthscope/healthscope/e2e/installation"
-	"github.com/healthscope/healthscope/healthscope"
 )
 
-// inventory is what the row aai works with.
+// This file has the row about A&AI.
+
+const (
+	// stateLabel is the label in A&AI that holds a resource's state.
+	stateLabel = "healthscope.core.oam.dev/status"
+	// pageSize is how many documents HealthScope reads from A&AI with one request.
+	pageSize = 500
+	// loneAfter is the time after which a change is a single one: changes of a tenant that come sooner after each other share requests.
+	loneAfter = 300 * time.Millisecond
+	// changesPerSecond is the rate at which changes are measured besides.
+	changesPerSecond = 100
+)
+
+// inventory is what goes to A&AI.
 type inventory struct {
 	apps []app
-	// documents are the ids in A&AI of the pods, by namespace and name.
-	documents map[string]string
-	client    *aaiclient.Client
-	// key is the floor's document.
-	key  aai.Key
-	turn int
+	// documents are the ids in A&AI of pods.
+	documents map[types.NamespacedName]string
+	floor     hop
 }
-
-// loneAfter is the time after which a change is a lone one: changes of a tenant that come sooner after each other share requests to A&AI.
-const loneAfter = 300 * time.Millisecond
 
 // inventoryTenant is where resources go in A&AI.
 var inventoryTenant = aai.Tenant{CloudOwner: installation.CloudOwner, CloudRegionID: installation.CloudRegionID, TenantID: installation.TenantID}
 
-// floorLabels are the labels of the floor's document, in turn.
-var floorLabels = [2]healthscope.State{healthscope.Ready, healthscope.Failed}
+// tapInventory starts a proxy before A&AI that notes what A&AI acknowledges, and returns its URL.
+func (p *plane) tapInventory(target string) (string, error) {
+	to, err := url.Parse(target)
+	if err != nil {
+		return "", fmt.Errorf("cannot listen in on %q: %w", target, err)
+	}
+	type bodyKey struct{}
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
+		ModifyResponse: func(response *http.Response) error {
+			if body, ok := response.Request.Context().Value(bodyKey{}).([]byte); ok && response.StatusCode < http.StatusMultipleChoices {
+				p.noteWrites(response.Request.URL.Path, body)
+			}
+			return nil
+		},
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				panic(http.ErrAbortHandler)
+			}
+			r = r.WithContext(context.WithValue(r.Context(), bodyKey{}, body))
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	p.closers = append(p.closers, func() error { server.Close(); return nil })
+	return server.URL, nil
+}
 
-// prepareInventory makes applications whose resources go to A&AI, and waits until they are there.
-func prepareInventory(ctx context.Context, b *bench) error {
-	for _, ensure := range []func(context.Context, *bench) error{ensureBundles, ensureScopes} {
-		if err := ensure(ctx, b); err != nil {
-			return err
+var statePattern = regexp.MustCompile(regexp.QuoteMeta(stateLabel) + `=(\w+)`)
+
+// noteWrites puts the states in a request, which may have many operations, on the board.
+func (p *plane) noteWrites(uri string, body []byte) {
+	type operation struct {
+		URI  string          `json:"uri"`
+		Body json.RawMessage `json:"body"`
+	}
+	var bulk struct {
+		Operations []operation `json:"operations"`
+	}
+	if err := json.Unmarshal(body, &bulk); err != nil || len(bulk.Operations) == 0 {
+		bulk.Operations = []operation{{uri, body}}
+	}
+	for _, o := range bulk.Operations {
+		if state := statePattern.FindSubmatch(o.Body); state != nil {
+			p.acknowledged.put(types.NamespacedName{Name: path.Base(o.URI)}, string(state[1]))
 		}
 	}
+}
+
+// needInventory prepares applications whose resources are in A&AI.
+func (b *bench) needInventory(ctx context.Context) error {
 	if b.inventory != nil {
 		return b.bundles.quiet(ctx, quietTime)
 	}
-	b.inventory = &inventory{documents: map[string]string{}}
+	for _, need := range []func(context.Context) error{b.needBundles, b.needScopes} {
+		if err := need(ctx); err != nil {
+			return err
+		}
+	}
+	in := &inventory{documents: map[types.NamespacedName]string{}}
 	for i := range b.options.scaled(20, 5) {
-		b.inventory.apps = append(b.inventory.apps, app{namespace: inventoryNamespace, name: fmt.Sprintf("%d-web", 9000+i), pods: 10, configMaps: 5})
+		in.apps = append(in.apps, app{namespace: inventoryNamespace, name: fmt.Sprintf("%d-web", 9000+i), pods: 10, configMaps: 5})
 	}
-	apps := b.inventory.apps
-	b.apps = append(b.apps, apps...)
-	if err := b.createApps(ctx, apps); err != nil {
+	if err := b.createApps(ctx, in.apps); err != nil {
 		return err
 	}
-	if err := b.createBundles(ctx, apps); err != nil {
+	if err := b.createBundles(ctx, in.apps); err != nil {
 		return err
 	}
-	s := scope{namespace: inventoryNamespace, name: "inventory", apps: apps}
+	s := scope{namespace: inventoryNamespace, name: "inventory", apps: in.apps}
 	if err := b.create(ctx, s.object()); err != nil {
 		return err
 	}
-	b.scopes = append(b.scopes, s)
-	if _, err := b.plane.scopes.await(ctx, "the scope whose resources go to A&AI", allHealthy([]scope{s})); err != nil {
+	b.inventory, b.apps, b.scopes = in, append(b.apps, in.apps...), append(b.scopes, s)
+	if err := b.stillRight(ctx); err != nil {
 		return err
 	}
-	if err := b.awaitInventory(ctx); err != nil {
+	if err := b.awaitPods(ctx); err != nil {
 		return err
 	}
-	return b.inventoryFloor(ctx)
+	return b.newInventoryFloor(ctx)
 }
 
-// awaitInventory waits until A&AI holds every pod, and learns the ids of their documents. A&AI announces nothing.
-func (b *bench) awaitInventory(ctx context.Context) error {
+// awaitPods waits until A&AI holds every pod as Ready, and learns the ids of their documents.
+func (b *bench) awaitPods(ctx context.Context) error {
+	clear(b.inventory.documents)
 	want := 10 * len(b.inventory.apps)
-	err := poll(ctx, fmt.Sprintf("A&AI to hold %d pods, all Ready", want), func(ctx context.Context) (bool, error) {
+	return poll(ctx, fmt.Sprintf("A&AI to hold %d pods, all Ready", want), func(ctx context.Context) (bool, error) {
 		objects, err := b.hs.Objects(ctx)
 		for _, o := range objects {
-			// The floor's document, which looks like a pod's, is in another namespace.
-			if o.Body["kind"] == "Pod" && o.Body["namespace"] == inventoryNamespace && o.Label(stateLabel) == string(healthscope.Ready) {
-				b.inventory.documents[fmt.Sprint(o.Body["namespace"], "/", o.Body["name"])] = path.Base(o.URI)
+			if o.Body["kind"] == "Pod" && o.Body["data-owner"] != "bench" && o.Label(stateLabel) == podState(false) {
+				b.inventory.documents[types.NamespacedName{Namespace: fmt.Sprint(o.Body["namespace"]), Name: fmt.Sprint(o.Body["name"])}] = path.Base(o.URI)
 			}
 		}
 		return len(b.inventory.documents) == want, err
 	})
-	if err != nil {
-		return fmt.Errorf("it holds %d: %w", len(b.inventory.documents), err)
-	}
-	return nil
 }
 
-// inventoryClient returns a client of the load generator's own for A&AI.
+// inventoryClient returns a client for A&AI.
 func (p *plane) inventoryClient() (*aaiclient.Client, error) {
 	c, err := aaiclient.New(aaiclient.Options{BaseURL: p.hs.AAI, AppID: "bench", Credentials: p.hs.Credentials})
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a client for A&AI: %w", err)
 	}
+	p.closers = append(p.closers, func() error { c.Close(); return nil })
 	return c, nil
 }
 
-// inventoryFloor makes the floor's document in A&AI.
-func (b *bench) inventoryFloor(ctx context.Context) error {
-	in := b.inventory
-	var err error
-	if in.client, err = b.inventoryClient(); err != nil {
-		return err
-	}
-	in.key = aai.Key{Tenant: inventoryTenant, ID: "bench-floor"}
-	return in.client.PutK8sResource(ctx, in.key, aai.Document{
-		ID: in.key.ID, Name: "floor", Version: "v1", Kind: "Pod", Namespace: floorNamespace, Selflink: "http://bench", DataOwner: "bench", DataSource: "bench",
-		Labels: []string{stateLabel + "=" + string(floorLabels[0])},
+// putDocument writes a document of another owner into A&AI.
+func putDocument(ctx context.Context, c *aaiclient.Client, id, owner string) (aai.Key, error) {
+	key := aai.Key{Tenant: inventoryTenant, ID: id}
+	return key, c.PutK8sResource(ctx, key, aai.Document{
+		ID: id, Name: id, Version: "v1", Kind: "Pod", Namespace: inventoryNamespace, Selflink: "http://" + owner, DataOwner: owner, DataSource: "local",
+		Labels: []string{stateLabel + "=" + podState(true)},
 	})
 }
 
-// measureFloor returns how long A&AI takes for one patch of a document.
-func (in *inventory) measureFloor(ctx context.Context) (time.Duration, error) {
-	in.turn = 1 - in.turn
-	begin := time.Now()
-	err := in.client.PatchK8sResource(ctx, in.key, aai.Patch{Labels: []string{stateLabel + "=" + string(floorLabels[in.turn])}})
-	return time.Since(begin), err
-}
-
-func measureInventory(ctx context.Context, b *bench) ([]figure, error) {
-	in := b.inventory
-	var hop []time.Duration
-	took, floors, err := b.alternate(ctx, func(ctx context.Context, i int) (time.Duration, error) {
-		floor, err := in.measureFloor(ctx)
-		if err != nil {
-			return 0, fmt.Errorf("cannot patch the floor's document in A&AI: %w", err)
-		}
-		hop = append(hop, floor)
-		if err := pause(ctx, loneAfter); err != nil {
-			return 0, err
-		}
-		return b.flipToInventory(ctx, target{app: in.apps[i%len(in.apps)], pod: i / len(in.apps) % 10})
-	}, b.floor.pod, b.floor.bundle)
+// newInventoryFloor makes the floor's document in A&AI. Its hop is one patch that A&AI answers.
+func (b *bench) newInventoryFloor(ctx context.Context) error {
+	c, err := b.inventoryClient()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := b.heal(ctx); err != nil {
-		return nil, err
+	key, err := putDocument(ctx, c, "bench-floor", "bench")
+	crash := true
+	b.inventory.floor = func(ctx context.Context) (time.Duration, error) {
+		crash = !crash
+		begin := time.Now()
+		err := c.PatchK8sResource(ctx, key, aai.Patch{Labels: []string{stateLabel + "=" + podState(crash)}})
+		return time.Since(begin), err
 	}
-	clear(in.documents)
-	return latencies(took, append(floors, hop[warmUp:]), "30000 (notify interval)", "", 5), b.awaitInventory(ctx)
+	return err
 }
 
-// flipToInventory makes a pod crash, or lets it recover, and returns how long it took until A&AI had acknowledged it.
-func (b *bench) flipToInventory(ctx context.Context, t target) (time.Duration, error) {
-	crash := !b.crashed[t.name()]
-	b.crashed[t.name()] = crash
-	return b.changeToInventory(ctx, t, crash)
+// target is the i-th pod whose changes go to A&AI.
+func (in *inventory) target(i int) podOf {
+	return podOf{in.apps[i%len(in.apps)], i / len(in.apps) % 10}
 }
 
-// changeToInventory makes a pod crash, or lets it recover, and returns how long it took until A&AI had acknowledged it. Changes of several pods may be under way at a time.
-func (b *bench) changeToInventory(ctx context.Context, t target, crash bool) (time.Duration, error) {
-	state := healthscope.Ready
-	if crash {
-		state = healthscope.Failed
-	}
-	acknowledged := b.tap.expect(b.inventory.documents[t.name().String()], string(state))
+// toInventory makes a pod crash, or lets it recover, and returns how long it took until A&AI had acknowledged it.
+func (b *bench) toInventory(ctx context.Context, t podOf, crash bool) (time.Duration, error) {
+	want := podState(crash)
+	seen := b.acknowledged.expect(fmt.Sprintf("A&AI to acknowledge pod %q", t.name()), checks[string]{{Name: b.inventory.documents[t.name()]}: func(state string) string {
+		if state == want {
+			return ""
+		}
+		return fmt.Sprintf("it is %s, not %s", state, want)
+	}})
 	begin := time.Now()
 	if err := b.crash(ctx, t.app, t.pod, crash); err != nil {
 		return 0, err
 	}
-	at, err := acknowledged(ctx)
+	at, err := seen(ctx)
 	return at.Sub(begin), err
+}
+
+func measureInventory(ctx context.Context, b *bench) ([]figure, error) {
+	if err := b.needInventory(ctx); err != nil {
+		return nil, err
+	}
+	hops, err := b.bundleHops(ctx)
+	if err != nil {
+		return nil, err
+	}
+	in := b.inventory
+	lone, floors, err := b.alternate(ctx, func(ctx context.Context, i int) (time.Duration, error) {
+		if err := pause(ctx, loneAfter); err != nil {
+			return 0, err
+		}
+		t := in.target(i)
+		b.crashed[t] = !b.crashed[t]
+		return b.toInventory(ctx, t, b.crashed[t])
+	}, append(hops[:2:2], in.floor)...)
+	if err != nil {
+		return nil, err
+	}
+	last, err := b.lastRequest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	many, err := atRate(ctx, changesPerSecond, b.options.scaledTime(20*time.Second, time.Second), b.crashed, in.target, b.toInventory)
+	if err != nil {
+		return nil, err
+	}
+	requests, _, _, err := b.requestsSince(ctx, last)
+	if err != nil {
+		return nil, err
+	}
+	alone, rate := latency("", lone, 5, floors...), latency("at 100 per s ", many, 0)
+	alone.peer, rate.peer, rate.target = "30000 (notify interval)", "30000 (notify interval)", new(1000.0)
+	if err := b.heal(ctx); err != nil {
+		return nil, err
+	}
+	return []figure{alone, rate, {name: "at 100 per s requests/change", value: float64(requests) / float64(len(many))}}, b.awaitPods(ctx)
+}
+
+// lastRequest returns the number of the last request that A&AI has received.
+func (b *bench) lastRequest(ctx context.Context) (uint64, error) {
+	all, err := b.hs.Requests(ctx, 0)
+	if err != nil || len(all) == 0 {
+		return 0, err
+	}
+	return all[len(all)-1].Seq, nil
+}
+
+// requestsSince counts what A&AI has received after a request: all requests, those that read a page of documents, and writes.
+func (b *bench) requestsSince(ctx context.Context, last uint64) (all, pages, writes int, err error) {
+	received, err := b.hs.Requests(ctx, last)
+	for _, r := range received {
+		all++
+		path, _, _ := strings.Cut(r.Path, "?")
+		switch {
+		case r.Method != http.MethodGet:
+			writes++
+		case strings.HasSuffix(path, "/k8s-resources"):
+			pages++
+		}
+	}
+	return all, pages, writes, err
+}
+
+// awaitSynced waits until the controller reports that so many documents in A&AI are as they should be.
+func (b *bench) awaitSynced(ctx context.Context, documents int) error {
+	return poll(ctx, fmt.Sprintf("the controller to find %d documents in A&AI", documents), func(ctx context.Context) (bool, error) {
+		m, err := scrape(ctx, http.DefaultClient, b.hs.Metrics)
+		return int(m.sum("healthscope_aai_objects", "state=synced")) == documents, err
+	})
 }

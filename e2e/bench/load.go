@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,21 +18,80 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
-// writers is the number of requests of the load generator that are under way at a time.
-const writers = 32
+const (
+	// writers is the number of requests of the load generator that are under way at a time.
+	writers = 32
+	// retryPause is the time before a request is sent again that the API server has not answered.
+	retryPause = 100 * time.Millisecond
+)
 
-// each does something for 0 to n-1, several at a time, each with a deadline.
+// each does something for 0 to n-1, several at a time.
 func each(ctx context.Context, n int, do func(context.Context, int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
 	for i := range n {
-		group.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, requestLimit)
-			defer cancel()
-			return do(ctx, i)
-		})
+		group.Go(func() error { return do(ctx, i) })
 	}
 	return group.Wait()
+}
+
+// send sends a request until the API server, which a soak restarts, has answered it. A request may therefore be done twice. notError
+// tells which answer means that it was done before.
+func send(ctx context.Context, o client.Object, what string, notError func(error) bool, request func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	defer cancel()
+	for {
+		err := request(ctx)
+		if err == nil || notError(err) {
+			return nil
+		}
+		if answered(err) || pause(ctx, retryPause) != nil {
+			return fmt.Errorf("cannot %s %T %q: %w", what, o, client.ObjectKeyFromObject(o), err)
+		}
+	}
+}
+
+// answered reports whether an error is the API server's answer to a request, and does not tell of the API server itself.
+func answered(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && !apierrors.IsServerTimeout(err) && !apierrors.IsTimeout(err) && !apierrors.IsServiceUnavailable(err) &&
+		!apierrors.IsTooManyRequests(err) && !apierrors.IsInternalError(err)
+}
+
+func never(error) bool { return false }
+
+func (p *plane) create(ctx context.Context, o client.Object) error {
+	return send(ctx, o, "create", apierrors.IsAlreadyExists, func(ctx context.Context) error { return p.client.Create(ctx, o) })
+}
+
+func (p *plane) delete(ctx context.Context, o client.Object) error {
+	return send(ctx, o, "delete", apierrors.IsNotFound, func(ctx context.Context) error { return p.client.Delete(ctx, o, client.GracePeriodSeconds(0)) })
+}
+
+// patch patches metadata or spec of an object, which need have no more than a name.
+func (p *plane) patch(ctx context.Context, o client.Object, patch any) error {
+	data, err := mergePatch(patch)
+	if err != nil {
+		return err
+	}
+	return send(ctx, o, "patch", never, func(ctx context.Context) error { return p.client.Patch(ctx, o, data) })
+}
+
+// patchStatus replaces what the status of an object holds.
+func (p *plane) patchStatus(ctx context.Context, o client.Object, status any) error {
+	data, err := mergePatch(map[string]any{"status": status})
+	if err != nil {
+		return err
+	}
+	return send(ctx, o, "patch the status of", never, func(ctx context.Context) error { return p.client.Status().Patch(ctx, o, data) })
+}
+
+func mergePatch(patch any) (client.Patch, error) {
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode patch: %w", err)
+	}
+	return client.RawPatch(types.MergePatchType, data), nil
 }
 
 // createApps creates applications whose pods are ready, without their bundles.
@@ -37,13 +99,8 @@ func (p *plane) createApps(ctx context.Context, apps []app) error {
 	return each(ctx, len(apps), func(ctx context.Context, i int) error { return p.createApp(ctx, apps[i]) })
 }
 
-// createApp creates one, one object after the other.
 func (p *plane) createApp(ctx context.Context, a app) error {
-	objects := []client.Object{a.service()}
-	for i := range a.configMaps {
-		objects = append(objects, a.configMap(i))
-	}
-	for _, o := range objects {
+	for _, o := range a.settings() {
 		if err := p.create(ctx, o); err != nil {
 			return err
 		}
@@ -59,21 +116,12 @@ func (p *plane) createApp(ctx context.Context, a app) error {
 	return nil
 }
 
-func (p *plane) create(ctx context.Context, o client.Object) error {
-	if err := p.client.Create(ctx, o); err != nil {
-		return fmt.Errorf("cannot create %T %q: %w", o, client.ObjectKeyFromObject(o), err)
-	}
-	return nil
-}
-
 // createPod creates a pod that is ready.
 func (p *plane) createPod(ctx context.Context, a app, i int) error {
-	pod := a.pod(i)
-	if err := p.create(ctx, pod); err != nil {
+	if err := p.create(ctx, a.pod(i)); err != nil {
 		return err
 	}
-	pod.Status = podStatus(pod, false)
-	return p.updateStatus(ctx, pod)
+	return p.crash(ctx, a, i, false)
 }
 
 // createDeployment creates a Deployment whose replicas are ready.
@@ -81,15 +129,7 @@ func (p *plane) createDeployment(ctx context.Context, d *appsv1.Deployment) erro
 	if err := p.create(ctx, d); err != nil {
 		return err
 	}
-	d.Status = deploymentStatus(d, *d.Spec.Replicas)
-	return p.updateStatus(ctx, d)
-}
-
-func (p *plane) updateStatus(ctx context.Context, o client.Object) error {
-	if err := p.client.Status().Update(ctx, o); err != nil {
-		return fmt.Errorf("cannot write the status of %T %q: %w", o, client.ObjectKeyFromObject(o), err)
-	}
-	return nil
+	return p.scale(ctx, d, *d.Spec.Replicas)
 }
 
 // createBundles creates the bundles of applications, still empty.
@@ -100,39 +140,13 @@ func (p *plane) createBundles(ctx context.Context, apps []app) error {
 // crash makes a pod crash, or lets it recover, by one patch of its status.
 func (p *plane) crash(ctx context.Context, a app, i int, crash bool) error {
 	pod := a.pod(i)
-	patch, err := statusPatch(podStatus(pod, crash))
-	if err != nil {
-		return err
-	}
-	return p.patchStatus(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}, patch)
+	return p.patchStatus(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}, podStatus(pod, crash))
 }
 
 // scale makes so many replicas of a Deployment ready, by one patch of its status.
 func (p *plane) scale(ctx context.Context, d *appsv1.Deployment, ready int32) error {
-	d.Generation = 1 // As after its creation, which was its last change.
-	patch, err := statusPatch(deploymentStatus(d, ready))
-	if err != nil {
-		return err
-	}
-	return p.patchStatus(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}}, patch)
-}
-
-// statusPatch is a merge patch that replaces what a status holds.
-func statusPatch(status any) (client.Patch, error) {
-	data, err := json.Marshal(map[string]any{"status": status})
-	if err != nil {
-		return nil, fmt.Errorf("cannot encode status: %w", err)
-	}
-	return client.RawPatch(types.MergePatchType, data), nil
-}
-
-func (p *plane) patchStatus(ctx context.Context, o client.Object, patch client.Patch) error {
-	ctx, cancel := context.WithTimeout(ctx, requestLimit)
-	defer cancel()
-	if err := p.client.Status().Patch(ctx, o, patch); err != nil {
-		return fmt.Errorf("cannot patch the status of %T %q: %w", o, client.ObjectKeyFromObject(o), err)
-	}
-	return nil
+	d.Generation = 1 // Nothing changes its spec.
+	return p.patchStatus(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}}, deploymentStatus(d, ready))
 }
 
 // deleteApp deletes the bundle of an application, and then its objects.
@@ -140,21 +154,11 @@ func (p *plane) deleteApp(ctx context.Context, a app) error {
 	if err := p.delete(ctx, a.bundle()); err != nil {
 		return err
 	}
-	objects := []client.Object{a.service(), a.deployment(a.name, 1)}
-	for i := range a.configMaps {
-		objects = append(objects, a.configMap(i))
-	}
+	objects := append(a.settings(), a.deployment(a.name, 1))
 	for i := range a.pods {
 		objects = append(objects, a.pod(i))
 	}
 	return each(ctx, len(objects), func(ctx context.Context, i int) error { return p.delete(ctx, objects[i]) })
-}
-
-func (p *plane) delete(ctx context.Context, o client.Object) error {
-	if err := p.client.Delete(ctx, o, &client.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
-		return fmt.Errorf("cannot delete %T %q: %w", o, client.ObjectKeyFromObject(o), err)
-	}
-	return nil
 }
 
 // scope is a HealthScope over Deployments, or over the bundles of applications.

@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -10,12 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// crashed is why a pod fails here.
-const crashed = "CrashLoopBackOff"
+// started is the time at which everything has started, as the objects say.
+var started = time.Now().Truncate(time.Second)
 
 // app is an application: pods, ConfigMaps, a Deployment and a Service that share a label, and their bundle.
 type app struct {
@@ -32,6 +35,15 @@ func (a app) key() types.NamespacedName {
 
 // resources is the number of objects in the bundle.
 func (a app) resources() int { return a.pods + a.configMaps + 2 }
+
+// settings are the Service and the ConfigMaps.
+func (a app) settings() []client.Object {
+	objects := []client.Object{a.service()}
+	for i := range a.configMaps {
+		objects = append(objects, a.configMap(i))
+	}
+	return objects
+}
 
 // counting is the number of objects that count in the bundle's summary: those that no other object of the bundle owns.
 func (a app) counting() int {
@@ -132,7 +144,7 @@ func podStatus(pod *corev1.Pod, crash bool) corev1.PodStatus {
 		}
 		if crash && i == 0 {
 			s.Ready, s.Started, s.RestartCount = false, new(false), 4
-			s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: crashed, Message: "back-off 1m20s restarting failed container"}}
+			s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 1m20s restarting failed container"}}
 		}
 		status.ContainerStatuses = append(status.ContainerStatuses, s)
 	}
@@ -170,3 +182,6 @@ func deploymentStatus(d *appsv1.Deployment, ready int32) appsv1.DeploymentStatus
 		Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: available, Reason: "MinimumReplicas"}},
 	}
 }
+
+// kindOf is the kind of an object.
+func kindOf(o client.Object) string { return reflect.TypeOf(o).Elem().Name() }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -17,7 +16,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
@@ -27,18 +29,17 @@ import (
 )
 
 const (
-	// waitLimit bounds every wait for something to come true.
+	// waitLimit bounds every wait for a result.
 	waitLimit = 3 * time.Minute
 	// requestLimit bounds a request of the load generator.
 	requestLimit = time.Minute
+	// quietTime is how long nothing must change before something counts as finished: longer than any pause between two writes.
+	quietTime = time.Second
 	// inventoryNamespace is the namespace whose resources go to A&AI.
 	inventoryNamespace = "bench-aai"
 	// namespaces is the number of namespaces that applications, or scopes, are spread over.
 	namespaces = 10
 )
-
-// started is the time at which everything here has started, as the objects say.
-var started = time.Now().Truncate(time.Second)
 
 // plane is a control plane with HealthScope on it, and the load generator's clients.
 type plane struct {
@@ -46,74 +47,70 @@ type plane struct {
 	log     io.Writer
 	cp      *controlplane.ControlPlane
 	hs      *installation.Installation
-	tap     *tap
 	config  *rest.Config
 	client  client.Client
-	audit   *auditLog
-	bundles *board[*bundleView]
-	scopes  *board[*scopeView]
-	floor   *floor
+	// bundles and scopes show the objects that HealthScope writes, and acknowledged the states that A&AI has acknowledged, by id.
+	bundles      *board[k8spluginv1alpha1.ResourceBundleStateStatus]
+	scopeBoard   *board[corev1alpha2.HealthScopeStatus]
+	acknowledged *board[string]
 
-	// stop ends the watches, running is done when they have ended.
-	stop    context.CancelFunc
-	running sync.WaitGroup
-	// closers undo what has been done, the last first.
+	// watching ends the watches when it is called.
+	watching context.Context //nolint:containedctx // It is the lifetime of the plane's goroutines.
+	running  sync.WaitGroup
+	// closers undo what has been done, the last one first.
 	closers []func() error
 }
 
-// silence tells controller-runtime that nobody listens, else it complains that it has no logger.
-var silence = sync.OnceFunc(func() { ctrl.SetLogger(logr.Discard()) })
-
-// openPlane starts everything but monitor and controller. The caller must close the plane, also when it fails.
+// openPlane starts everything but monitor and controller. The caller must close the plane, also when openPlane fails.
 func openPlane(ctx context.Context, o options, log io.Writer) (*plane, error) {
-	p := &plane{options: o, log: log, bundles: newBoard[*bundleView]("bundles"), scopes: newBoard[*scopeView]("scopes")}
-	silence()
+	p := &plane{
+		options: o, log: log, bundles: newBoard[k8spluginv1alpha1.ResourceBundleStateStatus]("bundles"),
+		scopeBoard: newBoard[corev1alpha2.HealthScopeStatus]("scopes"), acknowledged: newBoard[string]("documents in A&AI"),
+	}
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
 	dir, err := p.directory()
 	if err != nil {
 		return p, err
 	}
 	p.logf("starting a control plane and A&AI; logs are in %s", dir)
-	if p.cp, err = controlplane.Start(ctx, controlplane.Options{Name: "bench", AuditPolicy: auditPolicy}); err != nil {
+	if p.cp, err = controlplane.Start(ctx, controlplane.Options{Name: "bench"}); err != nil {
 		return p, err
 	}
 	p.closers = append(p.closers, p.cp.Stop)
-	p.tap = newTap()
-	p.closers = append(p.closers, p.tap.stop)
-	setup := installation.Options{Root: o.root, Bin: o.bin, Dir: dir, InventoryNamespace: inventoryNamespace, Front: p.tap.start}
-	if o.soak {
-		// A soak deletes a lot on purpose; the brake on deletions would leave much of it to later minutes.
-		setup.Inventory = "  maxDeletionPercent: 100\n"
-		setup.Front = nil // Faults of A&AI are to reach the controller as they are.
+	setup := installation.Options{Root: root, Bin: o.bin, Dir: dir, InventoryNamespace: inventoryNamespace, Front: p.tapInventory}
+	if o.duration > 0 {
+		setup.Inventory = "  maxDeletionPercent: 100\n" // A soak deletes a lot on purpose.
+		setup.Front = nil                               // Faults of A&AI are to reach the controller as they are.
 	}
-	p.hs, err = installation.Prepare(ctx, p.cp, setup)
-	if err != nil {
+	if p.hs, err = installation.Prepare(ctx, p.cp, setup); err != nil {
 		return p, err
 	}
 	p.closers = append(p.closers, p.hs.Stop)
-	p.audit = &auditLog{path: p.cp.AuditLogPath()}
 	return p, p.connect(ctx)
 }
 
-// directory is where logs, configuration and credentials go.
+// directory returns the directory for programs, logs, configuration and credentials.
 func (p *plane) directory() (string, error) {
 	if p.options.keep != "" {
-		if err := os.MkdirAll(p.options.keep, 0o700); err != nil {
-			return "", fmt.Errorf("cannot make directory %q for logs: %w", p.options.keep, err)
-		}
-		return p.options.keep, nil
+		return p.options.keep, os.MkdirAll(p.options.keep, 0o700)
 	}
 	dir, err := os.MkdirTemp("", "healthscope-bench-")
-	if err != nil {
-		return "", fmt.Errorf("cannot make a directory for logs: %w", err)
-	}
 	p.closers = append(p.closers, func() error { return os.RemoveAll(dir) })
-	return dir, nil
+	return dir, err
 }
 
-// connect makes clients and namespaces, and begins to watch.
+// connect makes the client and the namespaces, and begins to watch bundles and scopes.
 func (p *plane) connect(ctx context.Context) error {
 	p.config = p.cp.Config()
 	p.config.UserAgent = "healthscope-bench"
+	var stop context.CancelFunc
+	p.watching, stop = context.WithCancel(context.WithoutCancel(ctx))
+	p.closers = append(p.closers, func() error {
+		stop()
+		p.running.Wait()
+		return nil
+	})
 	scheme, err := newScheme(corev1.AddToScheme, appsv1.AddToScheme, coordinationv1.AddToScheme, corev1alpha2.AddToScheme, k8spluginv1alpha1.AddToScheme)
 	if err != nil {
 		return err
@@ -121,33 +118,75 @@ func (p *plane) connect(ctx context.Context) error {
 	if p.client, err = client.New(p.config, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("cannot make client: %w", err)
 	}
-	names := []string{inventoryNamespace, floorNamespace, fleetNamespace}
+	names := []string{inventoryNamespace, fleetNamespace}
 	for i := range namespaces {
 		names = append(names, appNamespace(i), scopeNamespace(i))
 	}
-	err = each(ctx, len(names), func(ctx context.Context, i int) error {
+	for _, name := range names {
 		namespace := &corev1.Namespace{}
-		namespace.Name = names[i]
-		return p.client.Create(ctx, namespace)
+		namespace.Name = name
+		if err := p.create(ctx, namespace); err != nil {
+			return err
+		}
+	}
+	return p.watch(ctx, cache.Options{Scheme: scheme}, map[client.Object]toolscache.ResourceEventHandler{
+		&k8spluginv1alpha1.ResourceBundleState{}: onBoard(p.bundles, func(o *k8spluginv1alpha1.ResourceBundleState) k8spluginv1alpha1.ResourceBundleStateStatus {
+			s := o.Status
+			return k8spluginv1alpha1.ResourceBundleStateStatus{Ready: s.Ready, ResourceCount: s.ResourceCount, Resources: s.Resources, Summary: s.Summary, Malformed: s.Malformed}
+		}),
+		&corev1alpha2.HealthScope{}: onBoard(p.scopeBoard, func(o *corev1alpha2.HealthScope) corev1alpha2.HealthScopeStatus { return o.Status }),
 	})
+}
+
+// watch shows kinds to handlers until the plane is closed, and returns when they have been read once.
+func (p *plane) watch(ctx context.Context, o cache.Options, handlers map[client.Object]toolscache.ResourceEventHandler) error {
+	o.DefaultTransform = cache.TransformStripManagedFields()
+	informers, err := cache.New(p.config, o)
 	if err != nil {
-		return fmt.Errorf("cannot make namespaces: %w", err)
+		return fmt.Errorf("cannot watch: %w", err)
 	}
-	var watching context.Context
-	watching, p.stop = context.WithCancel(context.WithoutCancel(ctx))
-	if err := p.watch(ctx, watching, scheme); err != nil {
-		return err
+	for object, h := range handlers {
+		informer, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+		if err == nil {
+			_, err = informer.AddEventHandler(h)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot watch %T: %w", object, err)
+		}
 	}
-	p.floor, err = newFloor(ctx, watching, p)
-	return err
+	p.running.Go(func() {
+		if err := informers.Start(p.watching); err != nil {
+			p.logf("watching ended: %v", err)
+		}
+	})
+	ctx, cancel := withLimit(ctx)
+	defer cancel()
+	if !informers.WaitForCacheSync(ctx) {
+		return errors.New("cannot watch: the objects could not be listed")
+	}
+	return nil
+}
+
+// onBoard puts what is of interest of each object on a board.
+func onBoard[O client.Object, V any](b *board[V], of func(O) V) toolscache.ResourceEventHandler {
+	put := func(object any) {
+		if o, ok := object.(O); ok {
+			b.put(client.ObjectKeyFromObject(o), of(o))
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    put,
+		UpdateFunc: func(_, object any) { put(object) },
+		DeleteFunc: func(object any) {
+			if name, err := toolscache.DeletionHandlingObjectToName(object); err == nil {
+				b.remove(name.AsNamespacedName())
+			}
+		},
+	}
 }
 
 // close stops what runs and removes what has been made.
 func (p *plane) close() error {
-	if p.stop != nil {
-		p.stop()
-	}
-	p.running.Wait()
 	var errs []error
 	for _, undo := range slices.Backward(p.closers) {
 		errs = append(errs, undo())
@@ -155,25 +194,16 @@ func (p *plane) close() error {
 	return errors.Join(errs...)
 }
 
-// pids are the ids of all processes, by name, the load generator's own among them.
-func (p *plane) pids() map[string]int {
-	pids := p.cp.PIDs()
-	maps.Copy(pids, p.hs.PIDs())
-	pids["load generator"] = os.Getpid()
-	return pids
-}
-
-// logf tells people what goes on.
+// logf reports progress.
 func (p *plane) logf(format string, args ...any) {
 	fmt.Fprintf(p.log, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }
 
 func newScheme(add ...func(*runtime.Scheme) error) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, to := range add {
-		if err := to(scheme); err != nil {
-			return nil, fmt.Errorf("cannot register types: %w", err)
-		}
+	builder := runtime.SchemeBuilder(add)
+	if err := builder.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("cannot register types: %w", err)
 	}
 	return scheme, nil
 }

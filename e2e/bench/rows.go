@@ -6,46 +6,37 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
+	"golang.org/x/sync/errgroup"
 )
 
-// row is a row of the table.
+// row is a row of the table. A new one is a function and an entry in stages.
 type row struct {
 	id, work string
-	// prepare brings about what the row needs, measure does its work. Only the latter is counted.
-	prepare func(context.Context, *bench) error
+	// measure does the work. It prepares what it needs itself, checks the results, and leaves everything Ready.
 	measure func(context.Context, *bench) ([]figure, error)
-	// counted adds the figures that come from what was counted meanwhile; nil when there are none.
-	counted func(*bench, result) []figure
 }
 
-// stages are all rows, in the order in which they are measured: each finds what those before it in its stage have left. A stage has a control plane of its own.
+// stages are all rows, in the order in which they are measured. A stage has a control plane of its own; a row finds what the
+// rows before it in its stage have left.
 func stages() [][]row {
 	return [][]row{{
-		{"fill", "500 apps × (10 pods, 5 ConfigMaps, Deployment, Service): all bundles right after the monitor starts", prepareFill, measureFill, countFill},
-		{"restart", "monitor restarted, nothing to do", ensureBundles, measureRestart, countRestart},
-		{"flip", "one pod changes → its bundle", ensureBundles, measureFlip, nil},
-		{"burst-apps", "200 pods change at once, over 100 apps", prepareBurstApps, measureBurstApps, countBurst(200, "200")},
-		{"burst-one", "200 pods change at once in one 200-pod app", prepareBurstOne, measureBurstOne, countBurst(10, "369")},
-		{"big", "one app of 2,000 and of 5,000 pods, which change, while one pod of another app changes → its bundle", ensureBundles, measureBig, nil},
-		{"scopes", "1,000 scopes × 10 Deployments: all judged after the controller starts", prepareScopes, measureScopes, countScopes},
-		{"scope-flip", "one workload changes → its scope, 1,000 scopes", ensureScopes, measureScopeFlip, nil},
-		{"aai", "one pod changes → acknowledged by A&AI", prepareInventory, measureInventory, nil},
-		{"aai-rate", "100 pods change in a second, for 20 s → each acknowledged by A&AI", prepareInventory, measureRate, nil},
-		{"aai-restart", "controller restarted, nothing to do for A&AI", prepareInventory, measureResync, nil},
-		{"idle", "nothing changes, 1,000 scopes, 500 bundles", prepareIdle, measureIdle, countIdle},
+		{"fill", "500 apps × (10 pods, 5 ConfigMaps, Deployment, Service): all bundles right after the monitor starts", measureFill},
+		{"flip", "one pod changes → its bundle", measureFlip},
+		{"burst", "200 pods change at once, of 100 apps, then of one", measureBurst},
+		{"big", "one pod changes → its bundle, beside an app of 2,000 pods that changes all the time", measureBig},
+		{"scopes", "1,000 scopes × 10 Deployments: all judged after the controller starts", measureScopes},
+		{"scope-flip", "one workload changes → its scope, of 1,000", measureScopeFlip},
+		{"aai", "one pod changes → acknowledged by A&AI, alone and at 100 changes a second", measureInventory},
+		{"restart", "monitor and controller restart, nothing has changed", measureRestart},
+		{"idle", "nothing changes, 500 bundles, 1,000 scopes", measureIdle},
 	}, {
-		{"fleet-start", "100 clusters × 50 bundles × 20 resources: all connected and judged after the controller starts", prepareFleet, measureFleetStart, nil},
-		{"fleet-flip", "one bundle of a member changes → its scope, 50 scopes over 100 clusters", ensureFleet, measureFleetFlip, nil},
-		{"fleet-idle", "nothing changes in 100 clusters", ensureFleet, measureFleetIdle, countFleetIdle},
-		{"fleet-rate", "bundles of 100 clusters change ever faster → their scopes", ensureFleet, measureFleetRate, nil},
+		{"fleet", "100 clusters × 50 bundles × 20 resources: all judged after the controller starts; then changes → their scopes", measureFleet},
+		{"flood", "one of the clusters changes 1,000 times a second, a bundle of another changes → its scope", measureFlood},
 	}, {
-		{"status-cold", "first status of 5 apps × 50 clusters × 15 resources after the controller starts", prepareStatus, measureStatusCold, nil},
-		{"status-summary", "20 clients ask for its summary", ensureStatus, measureStatusSummary, nil},
-		{"status-all", "20 clients ask for all its resources", ensureStatus, measureStatusAll, nil},
-		{"status-health", "20 clients ask how it fares", ensureStatus, measureStatusHealth, nil},
+		{"status", "status documents of 5 apps × 50 clusters × 15 resources: the first one, then 20 clients at once", measureStatus},
 	}}
 }
 
@@ -57,35 +48,28 @@ func rowIDs() []string {
 	return ids
 }
 
-// bench measures rows on one control plane.
+// bench is what the rows of a stage share.
 type bench struct {
 	*plane
-	// apps and scopes are those that there are, with everything in them ready.
-	apps      []app
-	scopes    []scope
-	inventory *inventory
-	// fleet is the member clusters; nil until there are any.
-	fleet *fleetBench
-	// status is the group whose status is asked for; nil until there is one.
-	status *statusBench
+	// apps and scopes are those that exist, with everything in them Ready between rows.
+	apps   []app
+	scopes []scope
 	// crashed are the pods that crash at the moment.
-	crashed map[types.NamespacedName]bool
-	// filled and judged say that monitor and controller run and have done their first work.
-	filled, judged bool
-	// burstFloor is the floor of a burst over many applications.
-	burstFloor time.Duration
-	// leftovers are deleted when the row has been measured.
-	leftovers []app
-	// samples is how many lone changes are measured.
-	samples int
+	crashed map[podOf]bool
+	// floor, and the hops of it from a pod to its bundle, are nil until a row needs them.
+	floor     *floor
+	bundleWay []hop
+	// inventory and fleet are nil until a row has made them.
+	inventory *inventory
+	fleet     *fleet
 }
 
-// measureRows measures the rows that are asked for and prints them.
+// measureRows measures the rows that are asked for and reports them.
 func measureRows(ctx context.Context, o options, stdout, stderr io.Writer) error {
-	report := newReport(o)
+	var all []result
 	for _, stage := range stages() {
-		if len(o.only) > 0 {
-			stage = slices.DeleteFunc(stage, func(r row) bool { return !slices.Contains(o.only, r.id) })
+		if len(o.rows) > 0 {
+			stage = slices.DeleteFunc(stage, func(r row) bool { return !slices.Contains(o.rows, r.id) })
 		}
 		if len(stage) == 0 {
 			continue
@@ -94,25 +78,22 @@ func measureRows(ctx context.Context, o options, stdout, stderr io.Writer) error
 		if err != nil {
 			return err
 		}
-		report.Rows = append(report.Rows, measured...)
+		all = append(all, measured...)
 	}
-	report.print(stdout)
-	if o.json != "" {
-		return report.writeJSON(o.json)
-	}
-	return nil
+	return report(o, all, stdout)
 }
 
 // measureStage measures rows on a control plane of their own.
-func measureStage(ctx context.Context, o options, stage []row, stderr io.Writer) (all []outcome, err error) {
+func measureStage(ctx context.Context, o options, stage []row, stderr io.Writer) (all []result, err error) {
 	p, err := openPlane(ctx, o, stderr)
 	defer func() { err = errors.Join(err, p.close()) }()
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{plane: p, crashed: map[types.NamespacedName]bool{}, samples: o.scaled(100, 10)}
+	b := &bench{plane: p, crashed: map[podOf]bool{}}
 	for _, r := range stage {
-		measured, err := b.row(ctx, r)
+		b.logf("%s: %s", r.id, r.work)
+		figures, err := r.measure(ctx, b)
 		if err != nil {
 			err = fmt.Errorf("cannot measure %q: %w", r.id, err)
 			if ctx.Err() == nil {
@@ -120,102 +101,72 @@ func measureStage(ctx context.Context, o options, stage []row, stderr io.Writer)
 			}
 			return nil, err
 		}
-		all = append(all, measured)
+		for _, f := range figures {
+			b.logf("%s: %s: %s", r.id, f.name, number(f.value))
+			all = append(all, result{r.id, f})
+		}
 	}
 	return all, nil
 }
 
-// row measures one row.
-func (b *bench) row(ctx context.Context, r row) (outcome, error) {
-	b.logf("%s: preparing", r.id)
-	if err := r.prepare(ctx, b); err != nil {
-		return outcome{}, err
-	}
-	w, err := b.open(ctx)
-	if err != nil {
-		return outcome{}, err
-	}
-	b.logf("%s: %s", r.id, r.work)
-	figures, err := r.measure(ctx, b)
-	if err != nil {
-		return outcome{}, err
-	}
-	used, err := w.close(ctx)
-	if err != nil {
-		return outcome{}, err
-	}
-	for _, a := range b.leftovers {
-		if err := b.deleteApp(ctx, a); err != nil {
-			return outcome{}, err
-		}
-	}
-	b.leftovers = nil
-	if r.counted != nil {
-		figures = append(figures, r.counted(b, used)...)
-	}
-	for _, f := range figures {
-		b.logf("%s: %s: %s", r.id, f.Name, number(f.Value))
-	}
-	return newOutcome(r, figures, used, b.options.scale), nil
-}
-
-// warmUp is the number of samples that do not count: connections and caches are warm then.
+// warmUp is the number of samples that do not count: they warm up connections and caches.
 const warmUp = 3
 
-// floorOf is the floor of a way: the p95 of its hops, together.
-func floorOf(hops [][]time.Duration) time.Duration {
-	sum := time.Duration(0)
-	for _, hop := range hops {
-		sum += percentile(hop, 95)
-	}
-	return sum
-}
-
-// latencies are figures of a way and of its floor, measured in turn.
-func latencies(way []time.Duration, hops [][]time.Duration, peer50, peer95 string, times float64) []figure {
-	p95, sum := percentile(way, 95), floorOf(hops)
-	return []figure{
-		{Name: "p50 ms", Value: milliseconds(percentile(way, 50)), Peer: peer50},
-		{Name: "p95 ms", Value: milliseconds(p95), Peer: peer95},
-		{Name: "floor p95 ms", Value: milliseconds(sum)},
-		{Name: "p95 / floor", Value: float64(p95) / float64(sum), Target: new(times)},
-	}
-}
-
-// targetOf is the number of what is changed by the i-th of so many lone changes, counted from 0. The second half of them changes
-// what the first half has changed, so that half of them are crashes, and half are recoveries: with a number of its own for each, all would be crashes.
-func targetOf(i, changes int) int { return i % ((changes + 1) / 2) }
-
-// alternate measures a way and the hops of its floor in turn. The way is told the number of what it is to change.
-func (b *bench) alternate(ctx context.Context, way func(context.Context, int) (time.Duration, error), hops ...*hop) ([]time.Duration, [][]time.Duration, error) {
-	var took []time.Duration
-	floors := make([][]time.Duration, len(hops))
-	for i := range warmUp + b.samples {
-		for n, h := range hops {
-			d, err := h.measure(ctx)
+// alternate measures single changes and the hops of their floor in turn. change is given the number of its target: the second half
+// of the changes has the targets of the first half again, so that half of them are crashes and half are recoveries.
+func (b *bench) alternate(ctx context.Context, change func(context.Context, int) (time.Duration, error), hops ...hop) (took []time.Duration, floors [][]time.Duration, err error) {
+	n := warmUp + b.options.scaled(100, 10)
+	floors = make([][]time.Duration, len(hops))
+	for i := range n {
+		for h, measure := range hops {
+			d, err := measure(ctx)
 			if err != nil {
 				return nil, nil, err
 			}
-			if i >= warmUp {
-				floors[n] = append(floors[n], d)
-			}
+			floors[h] = append(floors[h], d)
 		}
-		d, err := way(ctx, targetOf(i, warmUp+b.samples))
+		d, err := change(ctx, i%((n+1)/2))
 		if err != nil {
 			return nil, nil, err
 		}
-		if i >= warmUp {
-			took = append(took, d)
-		}
+		took = append(took, d)
 	}
-	return took, floors, nil
+	for h := range floors {
+		floors[h] = floors[h][warmUp:]
+	}
+	return took[warmUp:], floors, nil
 }
 
-// floorAlone measures the hops of a floor while nothing else is done.
-func (b *bench) floorAlone(ctx context.Context, hops ...*hop) ([][]time.Duration, error) {
-	if err := b.bundles.quiet(ctx, quietTime); err != nil {
-		return nil, err
+// atRate makes targets crash or recover at a rate, for a time, and returns how long each change took. A target whose last change is
+// still under way is left out. down holds the targets that crash.
+func atRate[T comparable](ctx context.Context, rate int, length time.Duration, down map[T]bool, target func(i int) T, change func(context.Context, T, bool) (time.Duration, error)) ([]time.Duration, error) {
+	changes := max(int(length.Seconds()*float64(rate)), 1)
+	results := make(chan time.Duration, changes)
+	var busy sync.Map
+	group, ctx := errgroup.WithContext(ctx)
+	begin := time.Now()
+	for i := range changes {
+		if pause(ctx, time.Until(begin.Add(time.Duration(i)*time.Second/time.Duration(rate)))) != nil {
+			break // A change has failed; Wait returns why.
+		}
+		t := target(i)
+		if _, is := busy.LoadOrStore(t, true); is {
+			continue
+		}
+		crash := !down[t]
+		down[t] = crash
+		group.Go(func() error {
+			d, err := change(ctx, t, crash)
+			results <- d
+			busy.Delete(t)
+			return err
+		})
 	}
-	_, floors, err := b.alternate(ctx, func(context.Context, int) (time.Duration, error) { return 0, nil }, hops...)
-	return floors, err
+	err := group.Wait()
+	close(results)
+	var took []time.Duration
+	for d := range results {
+		took = append(took, d)
+	}
+	return took, err
 }

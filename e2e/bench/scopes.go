@@ -3,68 +3,64 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 )
 
-// makeScopes makes the scopes of the run.
-func (b *bench) makeScopes(ctx context.Context) error {
-	for i := range b.options.scaled(1000, 10) {
-		b.scopes = append(b.scopes, scope{namespace: scopeNamespace(i), name: fmt.Sprintf("scope-%04d", i), deployments: 10})
-	}
-	begin := time.Now()
-	if err := b.createScopes(ctx, b.scopes); err != nil {
-		return err
-	}
-	b.logf("made %d scopes in %s", len(b.scopes), time.Since(begin).Round(time.Millisecond))
-	return nil
-}
-
-func prepareScopes(ctx context.Context, b *bench) error { return b.makeScopes(ctx) }
+// This file has the rows about scopes, scopes and scope-flip, and those about nothing to do, restart and idle.
 
 func measureScopes(ctx context.Context, b *bench) ([]figure, error) {
-	begin := time.Now()
-	seen := b.plane.scopes.expect("all scopes to be healthy after the start of the controller", allHealthy(b.scopes))
-	if err := b.hs.StartController(ctx); err != nil {
+	var scopes []scope
+	for i := range b.options.scaled(1000, 10) {
+		scopes = append(scopes, scope{namespace: scopeNamespace(i), name: fmt.Sprintf("scope-%04d", i), deployments: 10})
+	}
+	if err := b.createScopes(ctx, scopes); err != nil {
 		return nil, err
 	}
-	at, err := seen(ctx)
-	if err != nil {
-		return nil, err
-	}
-	b.judged = true
-	if err := b.plane.scopes.quiet(ctx, quietTime); err != nil {
-		return nil, err
-	}
-	// Events may come later than what they tell of. They are waited for with a copy, so that the log's own reader still counts them.
-	ahead := *b.audit
-	return []figure{{Name: "seconds", Value: at.Sub(begin).Seconds(), Peer: "500", Target: new(20.0)}}, settled(ctx, &ahead)
-}
-
-func countScopes(b *bench, used result) []figure {
+	b.scopes = scopes
+	b.logf("created %d scopes", len(scopes))
+	var took time.Duration
+	used, err := b.used(ctx, func() (err error) {
+		took, err = startUntil(ctx, b.hs.StartController, b.scopeBoard.expect("all scopes to be healthy after the start of the controller", allHealthy(scopes)))
+		if err != nil {
+			return err
+		}
+		return b.scopeBoard.quiet(ctx, quietTime)
+	})
+	n := float64(len(scopes))
 	return []figure{
-		{Name: "writes", Value: float64(used.requests.writes(scopeStatus)), Target: new(float64(len(b.scopes)))},
-		{Name: "Events", Value: float64(used.requests[request{Client: "healthscope-controller", Verb: "create", Resource: "events"}])},
-		{Name: "peak MiB", Value: mebibytes(used.processes["controller"].peak), Peer: "192-213"},
-	}
+		{name: "s", value: took.Seconds(), peer: "500", target: new(20.0)},
+		{name: "writes", value: used.scopes, floor: n, target: &n},
+		{name: "peak MiB", value: b.peak("controller"), peer: "192-213"},
+	}, err
 }
 
-// ensureScopes makes sure that scopes are there and that the controller has judged them.
-func ensureScopes(ctx context.Context, b *bench) error {
+// needScopes prepares scopes that the controller has judged.
+func (b *bench) needScopes(ctx context.Context) error {
 	if len(b.scopes) == 0 {
-		if err := b.makeScopes(ctx); err != nil {
+		if _, err := measureScopes(ctx, b); err != nil {
 			return err
 		}
 	}
-	if !b.judged {
-		_, err := measureScopes(ctx, b)
-		return err
-	}
-	return b.plane.scopes.quiet(ctx, quietTime)
+	return b.scopeBoard.quiet(ctx, quietTime)
 }
 
 func measureScopeFlip(ctx context.Context, b *bench) ([]figure, error) {
+	if err := b.needScopes(ctx); err != nil {
+		return nil, err
+	}
+	floor, err := b.needFloor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	deployment, err := floor.deployment(ctx, "floor-deployment")
+	if err != nil {
+		return nil, err
+	}
+	hop, err := floor.scope(ctx, "floor-scope")
+	if err != nil {
+		return nil, err
+	}
 	down := map[int]bool{}
 	flip := func(ctx context.Context, n int) (time.Duration, error) {
 		s := b.scopes[n]
@@ -72,7 +68,7 @@ func measureScopeFlip(ctx context.Context, b *bench) ([]figure, error) {
 		if down[n] {
 			ready, replicas = s.deployments, 3
 		}
-		seen := b.plane.scopes.expect("the scope of a workload", map[types.NamespacedName]check[*scopeView]{s.key(): counts(ready, s.deployments)})
+		seen := b.scopeBoard.expect("the scope of a workload", checks[scopeStatus]{s.key(): counts(ready, s.deployments)})
 		begin := time.Now()
 		if err := b.scale(ctx, s.workload(n%s.deployments), replicas); err != nil {
 			return 0, err
@@ -81,20 +77,112 @@ func measureScopeFlip(ctx context.Context, b *bench) ([]figure, error) {
 		at, err := seen(ctx)
 		return at.Sub(begin), err
 	}
-	took, floors, err := b.alternate(ctx, func(ctx context.Context, i int) (time.Duration, error) {
-		return flip(ctx, i*7%len(b.scopes))
-	}, b.floor.deployment, b.floor.scope)
+	took, floors, err := b.alternate(ctx, func(ctx context.Context, i int) (time.Duration, error) { return flip(ctx, i*7%len(b.scopes)) }, deployment, hop)
 	if err != nil {
 		return nil, err
 	}
 	for n, is := range down {
-		if !is {
-			continue
-		}
-		if _, err := flip(ctx, n); err != nil {
-			return nil, err
+		if is {
+			if _, err := flip(ctx, n); err != nil {
+				return nil, err
+			}
 		}
 	}
-	_, err = b.plane.scopes.await(ctx, "all scopes to be healthy again", allHealthy(b.scopes))
-	return latencies(took, floors, "241400", "477700", 3), err
+	f := latency("", took, 3, floors...)
+	f.peer = "477700"
+	_, err = b.scopeBoard.await(ctx, "all scopes to be healthy again", allHealthy(b.scopes))
+	return []figure{f}, err
+}
+
+// stillRight checks that all bundles and scopes are right.
+func (b *bench) stillRight(ctx context.Context) error {
+	if _, err := b.bundles.await(ctx, "all bundles to be right still", allRight(b.apps)); err != nil {
+		return err
+	}
+	_, err := b.scopeBoard.await(ctx, "all scopes to be healthy still", allHealthy(b.scopes))
+	return err
+}
+
+// restartQuiet is how long the programs are watched after a restart: they have timers of ten seconds.
+const restartQuiet = 15 * time.Second
+
+func measureRestart(ctx context.Context, b *bench) ([]figure, error) {
+	if err := b.needInventory(ctx); err != nil {
+		return nil, err
+	}
+	last, err := b.lastRequest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	documents, err := b.hs.Objects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var took time.Duration
+	used, err := b.used(ctx, func() error {
+		begin := time.Now()
+		for _, do := range []func() error{
+			b.hs.StopMonitor, b.hs.StopController,
+			func() error { return b.hs.StartMonitor(ctx) }, func() error { return b.hs.StartController(ctx) },
+			func() error { return b.awaitLooked(ctx) }, func() error { return b.awaitSynced(ctx, len(documents)-1) }, // All but the floor's.
+		} {
+			if err := do(); err != nil {
+				return err
+			}
+		}
+		took = time.Since(begin)
+		return pause(ctx, b.options.scaledTime(restartQuiet, quietTime))
+	})
+	if err != nil {
+		return nil, err
+	}
+	_, read, writes, err := b.requestsSince(ctx, last)
+	if err != nil {
+		return nil, err
+	}
+	pages := float64((len(documents) + pageSize - 1) / pageSize)
+	return []figure{
+		{name: "s", value: took.Seconds()},
+		{name: "writes of bundles", value: used.bundles, peer: "8500", target: new(0.0)},
+		{name: "writes of scopes", value: used.scopes, target: new(0.0)},
+		{name: "writes to A&AI", value: float64(writes), target: new(0.0)},
+		{name: "pages read from A&AI", value: float64(read), floor: pages, times: 1},
+	}, b.stillRight(ctx)
+}
+
+// awaitLooked waits until the monitor has looked at all bundles since its start.
+func (b *bench) awaitLooked(ctx context.Context) error {
+	return poll(ctx, fmt.Sprintf("the monitor to look at %d bundles", len(b.apps)), func(ctx context.Context) (bool, error) {
+		m, err := scrape(ctx, http.DefaultClient, b.hs.MonitorMetrics)
+		return m.sum("controller_runtime_reconcile_total", "controller=monitor") >= float64(len(b.apps)) && m.sum("workqueue_depth", "name=monitor") == 0, err
+	})
+}
+
+func measureIdle(ctx context.Context, b *bench) ([]figure, error) {
+	if err := b.needInventory(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.settle(ctx); err != nil {
+		return nil, err
+	}
+	last, err := b.lastRequest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	used, err := b.used(ctx, func() error { return pause(ctx, b.options.scaledTime(time.Minute, 3*time.Second)) })
+	if err != nil {
+		return nil, err
+	}
+	seconds := time.Since(begin).Seconds()
+	requests, _, _, err := b.requestsSince(ctx, last)
+	if err != nil {
+		return nil, err
+	}
+	return []figure{
+		{name: "requests/s", value: (used.requests["monitor"] + used.requests["controller"]) / seconds, peer: "24.4", target: new(1.0)},
+		{name: "writes", value: used.bundles + used.scopes, target: new(0.0)},
+		{name: "requests to A&AI", value: float64(requests), target: new(0.0)},
+		{name: "CPU %", value: 100 * (used.cpu["monitor"] + used.cpu["controller"]) / seconds, peer: "0.1 + 2.2", target: new(1.0)},
+	}, b.stillRight(ctx)
 }

@@ -5,28 +5,35 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"text/tabwriter"
 	"time"
 
-	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
+
+	"github.com/healthscope/healthscope/e2e/installation"
 )
 
-// soak churns for a time in which much goes wrong, and returns an error when a process has grown, when there are errors that
-// nothing explains, or when not everything is right in the end.
+// changesPerSecondOfSoak is the most changes that a soak makes in a second.
+const changesPerSecondOfSoak = 25
+
+// soak changes objects for a time in which much goes wrong, and returns an error when a process has grown, when the logs hold errors
+// that no fault explains, or when a result is wrong in the end.
 func soak(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
-	klog.SetLogger(logr.Discard()) // The client tells of answers that an API server did not finish, which are asked for again.
 	p, err := openPlane(ctx, o, stderr)
 	defer func() { err = errors.Join(err, p.close()) }()
 	if err != nil {
 		return err
 	}
-	s := newSoaking(p)
+	s := &soaking{plane: p, changes: map[string]int{}}
+	s.random = rand.New(rand.NewPCG(o.seed, o.seed)) //nolint:gosec // Nothing here is secret.
 	if err := s.run(ctx); err != nil {
-		if logs, unread := s.readLogs(); ctx.Err() == nil {
-			err = errors.Join(err, unread, logs.err())
+		if ctx.Err() == nil {
+			_, unexplained := s.explainLogs()
+			err = errors.Join(err, unexplained)
 		}
 		return err
 	}
@@ -36,60 +43,41 @@ func soak(ctx context.Context, o options, stdout, stderr io.Writer) (err error) 
 // soaking is a soak under way.
 type soaking struct {
 	*plane
-	// random is seeded, so that the changes of a run are those of the next.
+	// random is seeded, so that two runs make the same changes.
 	random *rand.Rand
-	// apps and scopes are what there is, as this program has made it.
+	// apps and scopes are what exists, as this program has made it.
 	apps   []*soakApp
 	scopes []*soakScope
-	// serial numbers applications and scopes: a new one never has an old one's name.
-	serial  int
-	changes map[string]int
-	seats   []*seat
-	samples []sample
-	// churned is how long changes were made.
-	churned time.Duration
-	gate    *gate
-	chronicle
+	// serial numbers applications and scopes, so that no name is used twice.
+	serial   int
+	changes  map[string]int
+	replicas []*replica
+	samples  []sample
+	incidents
 }
 
-// soakApp is an application, with what its bundle has to say.
-type soakApp struct {
-	app
-	crashed, absent map[int]bool
-	// scope judges the application, and brings it to A&AI; nil while there is none.
-	scope *scope
-}
-
-// soakScope is a scope over Deployments, with the number of those that are not ready.
-type soakScope struct {
-	scope
-	down map[int]bool
-}
-
-func newSoaking(p *plane) *soaking {
-	s := &soaking{plane: p, changes: map[string]int{}, gate: newGate()}
-	//nolint:gosec // Nothing here is secret.
-	s.random = rand.New(rand.NewPCG(p.options.seed, p.options.seed))
-	p.client = stubborn{p.client, s.gate}
-	return s
-}
-
-// run keeps the replicas running while it makes applications and scopes and has them soaked, and ends them gracefully when all is right.
+// run keeps the replicas running while it changes objects, and stops them when all is right.
 func (s *soaking) run(ctx context.Context) error {
-	if err := s.takeSeats(ctx); err != nil {
-		return err
+	for _, program := range soakedPrograms() {
+		for n := range 2 {
+			r, err := s.hs.Replica(ctx, program, n+1)
+			if err != nil {
+				return err
+			}
+			s.replicas = append(s.replicas, &replica{Replica: r, program: program, orders: make(chan order)})
+		}
 	}
 	keeping, end := context.WithCancel(ctx)
 	defer end()
 	group, soaking := errgroup.WithContext(ctx)
-	for _, one := range s.seats {
-		group.Go(func() error { return one.keep(keeping) })
+	for _, r := range s.replicas {
+		group.Go(func() error { return r.keep(keeping) })
 	}
 	if err := s.work(soaking); err != nil {
 		end()
 		return errors.Join(err, group.Wait())
 	}
-	return s.note(troubleEnd, "", func() error {
+	return s.note(faultEnd, "", func() error {
 		end()
 		return group.Wait()
 	})
@@ -97,14 +85,23 @@ func (s *soaking) run(ctx context.Context) error {
 
 // work is what is done while the replicas run.
 func (s *soaking) work(ctx context.Context) error {
-	if err := s.note(troubleBegin, "", func() error { return s.fill(ctx) }); err != nil {
+	if err := s.note(faultBegin, "", func() error { return s.fill(ctx) }); err != nil {
 		return err
 	}
-	before, err := s.plantOthers(ctx)
+	c, err := s.inventoryClient()
 	if err != nil {
 		return err
 	}
-	s.logf("churning for %s, %v changes in a second at most, while much goes wrong (seed %d)", s.options.duration, s.options.rate, s.options.seed)
+	for i := range 5 {
+		if _, err := putDocument(ctx, c, fmt.Sprintf("others-%d", i), "others"); err != nil {
+			return fmt.Errorf("cannot write a document of another owner: %w", err)
+		}
+	}
+	before, err := s.others(ctx)
+	if err != nil {
+		return err
+	}
+	s.logf("changing objects for %s while much goes wrong (seed %d)", s.options.duration, s.options.seed)
 	if err := s.suffer(ctx); err != nil {
 		return err
 	}
@@ -112,108 +109,81 @@ func (s *soaking) work(ctx context.Context) error {
 	if err := s.verify(ctx); err != nil {
 		return err
 	}
-	return s.verifyOthers(ctx, before)
+	after, err := s.others(ctx)
+	if err != nil {
+		return err
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		return fmt.Errorf("documents of another owner in A&AI have changed: -before +after:\n%s", diff)
+	}
+	violations, err := s.hs.Violations(ctx)
+	if err == nil && len(violations) > 0 {
+		err = fmt.Errorf("A&AI found fault with %d requests, first with %s", len(violations), violations[0])
+	}
+	return err
+}
+
+// others returns the documents of another owner in A&AI, with their versions.
+func (s *soaking) others(ctx context.Context) ([]installation.Object, error) {
+	objects, err := s.hs.Objects(ctx)
+	return slices.DeleteFunc(objects, func(o installation.Object) bool { return o.Body["data-owner"] != "others" }), err
 }
 
 // fill makes the first applications and scopes, and waits for everything to be right.
 func (s *soaking) fill(ctx context.Context) error {
 	for range s.options.scaled(100, 8) {
-		if err := s.addApp(ctx); err != nil {
-			return err
-		}
-		if err := s.addScope(ctx); err != nil {
+		if err := errors.Join(s.addApp(ctx), s.addScope(ctx)); err != nil {
 			return err
 		}
 	}
 	return s.verify(ctx)
 }
 
-// suffer churns while the troubles of the soak are made, and takes samples.
+// suffer changes objects while faults are made, and takes samples.
 func (s *soaking) suffer(ctx context.Context) error {
-	t := episodesOf(s.options.seed, s.options.duration)
 	begin := time.Now()
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.churn(ctx, begin) })
+	group.Go(func() error {
+		for time.Since(begin) < s.options.duration {
+			next := time.Now().Add(time.Second / changesPerSecondOfSoak)
+			if err := s.change(ctx); err != nil {
+				return err
+			}
+			if err := pause(ctx, time.Until(next)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	group.Go(func() error { return s.takeSamples(ctx, begin) })
-	group.Go(func() error { return s.follow(ctx, begin, t.inventory, s.troubleInventory) })
-	group.Go(func() error { return s.follow(ctx, begin, t.apiServer, s.troubleAPIServer) })
-	for program, track := range t.leaders {
-		group.Go(func() error { return s.follow(ctx, begin, track, s.troubleLeader(program)) })
+	for _, t := range tracksOf(s.options.seed, s.options.duration) {
+		group.Go(func() error { return s.follow(ctx, begin, t) })
 	}
 	return group.Wait()
 }
 
-// churn makes changes, one after the other.
-func (s *soaking) churn(ctx context.Context, begin time.Time) error {
-	for next := begin; time.Since(begin) < s.options.duration; {
-		if err := s.change(ctx); err != nil {
-			return err
-		}
-		next = next.Add(time.Duration(float64(time.Second) / s.options.rate))
-		if rest := time.Until(next); rest > 0 {
-			if err := pause(ctx, rest); err != nil {
-				return err
-			}
-		} else {
-			next = time.Now() // What was missed is not made up for: the rate is a bound.
-		}
+// judge prints what a soak was like, and returns an error when a process has grown, or errors in the logs have no explanation.
+func (s *soaking) judge(stdout io.Writer) error {
+	explained, unexplained := s.explainLogs()
+	growths, grown := judgeGrowth(s.samples)
+	counted := maps.Clone(s.changes)
+	for _, i := range s.all() {
+		counted[string(i.fault)]++
 	}
-	s.churned = time.Since(begin)
-	return nil
-}
-
-// change makes one change, most often that of a pod.
-func (s *soaking) change(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, waitLimit)
-	defer cancel()
-	kinds := []struct {
-		name  string
-		share int
-		do    func(context.Context) error
-	}{
-		{"pods changed", 60, s.flipPod},
-		{"workloads changed", 20, s.scaleWorkload},
-		{"pods relabelled", 8, s.relabel},
-		{"applications replaced", 4, s.replaceApp},
-		{"scopes replaced", 4, s.replaceScope},
-		{"scopes of applications made or deleted", 4, s.toggleScope},
+	for _, r := range s.replicas {
+		counted["starts of "+r.Name] = r.starts
 	}
-	n := s.random.IntN(100)
-	for _, kind := range kinds {
-		if n -= kind.share; n < 0 {
-			s.changes[kind.name]++
-			return kind.do(ctx)
-		}
+	for name, lines := range explained {
+		counted["errors in the logs: "+name] = lines
 	}
-	return nil
-}
-
-// verify waits until every bundle and scope, and A&AI, is as it should be, and nothing is left of what has been deleted.
-func (s *soaking) verify(ctx context.Context) error {
-	bundles := map[types.NamespacedName]check[*bundleView]{}
-	scopes := map[types.NamespacedName]check[*scopeView]{}
-	for _, a := range s.apps {
-		bundles[a.key()] = a.complete(a.expectation())
-		if a.scope != nil {
-			scopes[a.scope.key()] = counts(a.counting(), a.counting())
-		}
+	fmt.Fprintf(stdout, "HealthScope, changed for %s with seed %d: every bundle, every scope and A&AI are right in the end\n\n", s.options.duration, s.options.seed)
+	for _, what := range slices.Sorted(maps.Keys(counted)) {
+		fmt.Fprintf(stdout, "- %s: %d\n", what, counted[what])
 	}
-	for _, one := range s.scopes {
-		scopes[one.key()] = counts(one.deployments-len(one.down), one.deployments)
+	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "\nprocess\tfigure\tfirst third\tlast third\tlimit")
+	for _, g := range growths {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", g.process, g.figure, number(g.first), number(g.last), number(g.limit))
 	}
-	if _, err := s.bundles.await(ctx, "every bundle to be right", bundles); err != nil {
-		return err
-	}
-	if _, err := s.plane.scopes.await(ctx, "every scope to be right", scopes); err != nil {
-		return err
-	}
-	for what, numbers := range map[string][2]int{
-		"bundles": {len(s.bundles.snapshot()), len(bundles)},
-		"scopes":  {len(s.plane.scopes.snapshot()), len(scopes)},
-	} {
-		if numbers[0] != numbers[1] {
-			return fmt.Errorf("there are %d %s, not %d", numbers[0], what, numbers[1])
-		}
-	}
-	return s.awaitInventory(ctx)
+	return errors.Join(table.Flush(), unexplained, grown)
 }

@@ -8,38 +8,37 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/healthscope/healthscope/e2e/controlplane"
-	"github.com/healthscope/healthscope/e2e/faults"
-	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
+// This file has the row about status documents.
+
 const (
-	// coldStarts is how often the controller is started for the row status-cold.
+	// coldStarts is how often the controller is started for the first answer.
 	coldStarts = 3
-	// emcoTime is how long a context is read in EMCO's way; what has not been read then is extrapolated.
-	emcoTime = 10 * time.Second
+	// statusClients is how many clients ask at a time, each again as soon as it has its answer.
+	statusClients = 20
 )
 
 // statusBench is a group in an etcd of its own, and the way to its status.
 type statusBench struct {
 	*group
 
-	endpoint string
-	tap      *faults.EtcdTap
-	client   *http.Client
-	// warm says that the controller runs and has been asked.
-	warm bool
+	endpoint, url string
+	client        *http.Client
 }
 
-// newStatusBench starts etcd, writes the group and makes the controller read it through the tap.
-func (b *bench) newStatusBench(ctx context.Context) (*statusBench, error) {
+// newStatusBench starts etcd, writes the group and makes the controller read it.
+func (b *bench) newStatusBench(ctx context.Context) (_ *statusBench, err error) {
 	etcd, err := controlplane.StartEtcd(ctx, controlplane.EtcdOptions{})
 	if err != nil {
 		return nil, err
@@ -51,78 +50,24 @@ func (b *bench) newStatusBench(ctx context.Context) (*statusBench, error) {
 	}
 	b.closers = append(b.closers, store.Close)
 	transport := &http.Transport{MaxIdleConnsPerHost: statusClients, DisableCompression: true}
-	s := &statusBench{endpoint: etcd.Endpoint(), client: &http.Client{Transport: transport, Timeout: requestLimit}}
 	b.closers = append(b.closers, func() error { transport.CloseIdleConnections(); return nil })
-	begin := time.Now()
+	s := &statusBench{endpoint: etcd.Endpoint(), url: b.hs.API + groupPath + "?", client: &http.Client{Transport: transport, Timeout: requestLimit}}
 	if s.group, err = newGroup(ctx, store, 5, b.options.scaled(50, 3)); err != nil {
 		return nil, err
 	}
-	b.logf("wrote a context of %d resources with %d bundles of %d bytes in %s", s.resources(), s.places(), s.bundleBytes, time.Since(begin).Round(time.Millisecond))
-	if s.tap, err = faults.StartEtcdTap(s.endpoint, string(appcontext.ContextHandle(s.id))); err != nil {
-		return nil, err
-	}
-	b.closers = append(b.closers, s.tap.Stop)
-	return s, b.hs.Configure(fmt.Sprintf("appContext:\n  endpoints: [%s]\n", s.tap.URL))
+	b.logf("wrote a context of %d resources", s.resources())
+	return s, b.hs.Configure(fmt.Sprintf("appContext:\n  endpoints: [%s]\n", s.endpoint))
 }
 
-// startForStatus starts the controller anew, and returns when its REST server listens. Nothing has been asked about contexts then.
-func (b *bench) startForStatus(ctx context.Context) error {
-	if err := b.hs.StopController(); err != nil {
-		return err
-	}
-	if err := b.hs.StartController(ctx); err != nil {
-		return err
-	}
-	return poll(ctx, "the status REST server to listen", func(ctx context.Context) (bool, error) {
-		code, _, err := b.hs.Text(ctx, b.hs.API+"/readyz")
-		return err == nil && code == http.StatusOK, nil
-	})
-}
-
-func prepareStatus(ctx context.Context, b *bench) (err error) {
-	if b.status == nil {
-		b.status, err = b.newStatusBench(ctx)
-	}
-	return err
-}
-
-// ensureStatus makes sure that the controller runs and has everything in memory.
-func ensureStatus(ctx context.Context, b *bench) error {
-	if err := prepareStatus(ctx, b); err != nil {
-		return err
-	}
-	if !b.status.warm {
-		if err := b.startForStatus(ctx); err != nil {
-			return err
-		}
-		b.status.warm = true
-	}
-	_, err := b.ask(ctx, "type=cluster&output=summary")
-	return err
-}
-
-// ask gets the document of a query, checks what is in it, and returns it.
-func (b *bench) ask(ctx context.Context, query string) ([]byte, error) {
-	url := b.hs.API + groupPath + "?" + query
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+// get reads the document of a query into a buffer.
+func (s *statusBench) get(ctx context.Context, query string, into *bytes.Buffer) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+query, http.NoBody)
 	if err != nil {
-		return nil, fmt.Errorf("cannot ask %q: %w", url, err)
+		return fmt.Errorf("cannot ask for %q: %w", query, err)
 	}
-	var body bytes.Buffer
-	if err := b.status.do(r, &body); err != nil {
-		return nil, err
-	}
-	if wrong := b.status.wrong(query, body.Bytes()); wrong != "" {
-		return nil, fmt.Errorf("the answer to %q is wrong: %s", url, wrong)
-	}
-	return body.Bytes(), nil
-}
-
-// do sends a request, which must be answered with 200, and reads the answer into a buffer.
-func (s *statusBench) do(r *http.Request, into *bytes.Buffer) error {
 	response, err := s.client.Do(r)
 	if err != nil {
-		return fmt.Errorf("cannot ask for a status: %w", err)
+		return fmt.Errorf("cannot ask for %q: %w", query, err)
 	}
 	into.Reset()
 	_, err = into.ReadFrom(response.Body)
@@ -131,100 +76,161 @@ func (s *statusBench) do(r *http.Request, into *bytes.Buffer) error {
 		err = fmt.Errorf("the answer is %s: %.500s", response.Status, into)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot ask %q for a status: %w", r.URL, err)
+		return fmt.Errorf("cannot ask for %q: %w", query, err)
 	}
 	return nil
 }
 
-// statusDocument is what is looked at of a document.
-type statusDocument struct {
-	Status        string         `json:"status"`
-	RsyncStatus   map[string]int `json:"rsync-status"`
-	ClusterStatus map[string]int `json:"cluster-status"`
-	Problems      []string       `json:"problems"`
-	Health        *struct {
-		State string `json:"state"`
-	} `json:"health"`
-	Apps []struct {
-		Clusters []struct {
-			Resources []json.RawMessage `json:"resources"`
-		} `json:"clusters"`
-	} `json:"apps"`
-}
-
-// wrong returns what is wrong with the answer to a query, or nothing.
-func (s *statusBench) wrong(query string, body []byte) string {
-	var d statusDocument
-	if err := json.Unmarshal(body, &d); err != nil {
-		return err.Error()
+// ask returns the document of a query, after a look at what is in it.
+func (s *statusBench) ask(ctx context.Context, query string) ([]byte, error) {
+	var body bytes.Buffer
+	if err := s.get(ctx, query, &body); err != nil {
+		return nil, err
 	}
-	has := func(text string) bool { return strings.Contains(query, text) }
-	want := map[bool]int{false: s.resources()}[has("output=summary")]
-	small := has("output=small")
-	switch listed := d.listed(); {
-	case len(d.Problems) > 0 || d.Status != string(appcontext.StateInstantiated):
-		return fmt.Sprintf("the context is %q, with problems %q", d.Status, d.Problems)
-	case !has("type=cluster") && d.RsyncStatus[string(appcontext.ResourceApplied)] != s.resources():
-		return fmt.Sprintf("of %d resources there have been applied %v", s.resources(), d.RsyncStatus)
-	case (small || has("type=cluster")) && d.ClusterStatus[string(status.Present)] != s.resources():
-		return fmt.Sprintf("of %d resources there are %v", s.resources(), d.ClusterStatus)
-	case (small || has("health=true")) && (d.Health == nil || d.Health.State != string(healthscope.Ready)):
-		return "it is not Ready"
-	case listed != want:
-		return fmt.Sprintf("it lists %d resources, not %d", listed, want)
+	var d struct {
+		Status        string         `json:"status"`
+		RsyncStatus   map[string]int `json:"rsync-status"`
+		ClusterStatus map[string]int `json:"cluster-status"`
+		Problems      []string       `json:"problems"`
+		Apps          []struct {
+			Clusters []struct {
+				Resources []json.RawMessage `json:"resources"`
+			} `json:"clusters"`
+		} `json:"apps"`
 	}
-	return ""
-}
-
-// listed is the number of resources that the document lists.
-func (d *statusDocument) listed() int {
-	n := 0
+	if err := json.Unmarshal(body.Bytes(), &d); err != nil {
+		return nil, fmt.Errorf("cannot decode the answer to %q: %w", query, err)
+	}
+	listed := 0
 	for _, a := range d.Apps {
 		for _, c := range a.Clusters {
-			n += len(c.Resources)
+			listed += len(c.Resources)
 		}
 	}
-	return n
-}
-
-// measureStatusCold starts the controller several times, and asks for the status once each time.
-func measureStatusCold(ctx context.Context, b *bench) ([]figure, error) {
-	s := b.status
-	var took []time.Duration
-	var most faults.EtcdReads
-	for range coldStarts {
-		if err := b.startForStatus(ctx); err != nil {
-			return nil, err
-		}
-		if before := s.tap.Take(); before != (faults.EtcdReads{}) {
-			return nil, fmt.Errorf("the controller has read from etcd before it was asked for anything: %+v", before)
-		}
-		begin := time.Now()
-		if _, err := b.ask(ctx, "type=cluster&output=all"); err != nil {
-			return nil, err
-		}
-		took = append(took, time.Since(begin))
-		r := s.tap.Take()
-		most = faults.EtcdReads{Contents: max(most.Contents, r.Contents), Others: max(most.Others, r.Others), Bytes: max(most.Bytes, r.Bytes)}
+	counted, want := d.RsyncStatus[string(appcontext.ResourceApplied)], s.resources()
+	if strings.Contains(query, "type=cluster") {
+		counted = d.ClusterStatus[string(status.Present)]
 	}
-	s.warm = true
-	return []figure{
-		{Name: "resources", Value: float64(s.resources())},
-		{Name: "range reads of the context", Value: float64(most.Contents), Peer: "48768", Target: new(1.0)},
-		{Name: "other reads of etcd", Value: float64(most.Others)},
-		{Name: "MiB read from etcd", Value: mebibytes(most.Bytes), Peer: "28"},
-		{Name: "first answer ms", Value: milliseconds(percentile(took, 50))},
-		{Name: "slowest first answer ms", Value: milliseconds(percentile(took, 100))},
-	}, nil
+	if strings.Contains(query, "output=summary") {
+		listed += want
+	}
+	if len(d.Problems) > 0 || d.Status != string(appcontext.StateInstantiated) || counted != want || listed != want {
+		return nil, fmt.Errorf("the answer to %q is wrong: %q with problems %q, %d of %d resources counted, and as many listed: %t", query, d.Status, d.Problems, counted, want, listed == want)
+	}
+	return body.Bytes(), nil
 }
 
-// inEMCOsWay measures how a document would be read in EMCO's way.
-func (s *statusBench) inEMCOsWay(ctx context.Context, limit time.Duration) (cost emcoCost, err error) {
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{s.endpoint}, DialTimeout: requestLimit, Logger: zap.NewNop()})
+// reads returns how many reads etcd has answered.
+func (s *statusBench) reads(ctx context.Context) (float64, error) {
+	m, err := scrape(ctx, http.DefaultClient, s.endpoint+"/metrics")
+	return m.sum("grpc_server_handled_total", "grpc_method=Range"), err
+}
+
+// cold starts the controller and returns how long the first answer takes, and how many reads of etcd.
+func (b *bench) cold(ctx context.Context, s *statusBench) (took time.Duration, reads float64, err error) {
+	if err := b.hs.StopController(); err != nil {
+		return 0, 0, err
+	}
+	if err := b.hs.StartController(ctx); err != nil {
+		return 0, 0, err
+	}
+	err = poll(ctx, "the status REST server to listen", func(ctx context.Context) (bool, error) {
+		code, _, err := b.hs.Text(ctx, b.hs.API+"/readyz")
+		return err == nil && code == http.StatusOK, nil
+	})
 	if err != nil {
-		return emcoCost{}, fmt.Errorf("cannot connect to etcd: %w", err)
+		return 0, 0, err
 	}
-	defer func() { err = errors.Join(err, client.Close()) }()
-	r := &emcoReader{client: client}
-	return r.read(ctx, s.group, limit)
+	before, err := s.reads(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	begin := time.Now()
+	if _, err := s.ask(ctx, "type=cluster&output=all"); err != nil {
+		return 0, 0, err
+	}
+	took = time.Since(begin)
+	after, err := s.reads(ctx)
+	return took, after - before, err
+}
+
+// bareRead is the floor of the first answer: how long a client of etcd takes to read the whole context.
+func (s *statusBench) bareRead(ctx context.Context) (_ time.Duration, err error) {
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{s.endpoint}, DialTimeout: requestLimit, Logger: zap.NewNop()})
+	if err != nil {
+		return 0, fmt.Errorf("cannot connect to etcd: %w", err)
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	begin := time.Now()
+	_, err = c.Get(ctx, string(appcontext.ContextHandle(s.id)), clientv3.WithPrefix())
+	return time.Since(begin), err
+}
+
+// load has clients ask for the document of a query, for a time. The document must be the same each time.
+func (s *statusBench) load(ctx context.Context, query string, length time.Duration) (took []time.Duration, err error) {
+	want, err := s.ask(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	for range statusClients {
+		group.Go(func() error {
+			var body bytes.Buffer
+			for time.Since(begin) < length {
+				asked := time.Now()
+				if err := s.get(ctx, query, &body); err != nil {
+					return err
+				}
+				d := time.Since(asked)
+				if !bytes.Equal(body.Bytes(), want) {
+					return fmt.Errorf("the answer to %q has changed, and nothing else has", query)
+				}
+				mu.Lock()
+				took = append(took, d)
+				mu.Unlock()
+			}
+			return nil
+		})
+	}
+	return took, group.Wait()
+}
+
+func measureStatus(ctx context.Context, b *bench) ([]figure, error) {
+	s, err := b.newStatusBench(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var first, floor []float64
+	most := 0.0
+	for range coldStarts {
+		bare, err := s.bareRead(ctx)
+		if err != nil {
+			return nil, err
+		}
+		took, reads, err := b.cold(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		first, floor, most = append(first, 1000*took.Seconds()), append(floor, 1000*bare.Seconds()), max(most, reads)
+	}
+	figures := []figure{
+		{name: "first answer ms", value: median(first), floor: median(floor), peer: "6600 (storage in memory)", samples: first, floorSamples: floor},
+		{name: "first answer reads", value: most, floor: 1, peer: "48768", target: new(5.0)},
+	}
+	for _, one := range []struct {
+		query  string
+		target float64
+	}{{"type=rsync&output=summary", 5}, {"type=cluster&output=summary", 5}, {"type=rsync&output=all", 50}, {"type=cluster&output=all", 50}} {
+		length := b.options.scaledTime(3*time.Second, time.Second)
+		took, err := s.load(ctx, one.query, length)
+		if err != nil {
+			return nil, err
+		}
+		f := latency(one.query+" ", took, 0)
+		f.target, f.peer = &one.target, "6600, once for all"
+		figures = append(figures, f, figure{name: one.query + " answers/s", value: float64(len(took)) / length.Seconds()})
+	}
+	return figures, nil
 }

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
@@ -31,8 +30,6 @@ var groupSubject = appcontext.GroupSubject("bench", "shop", "v1", "web")
 type group struct {
 	id             string
 	apps, clusters []string
-	// bundleBytes is the size of a saved bundle.
-	bundleBytes int
 }
 
 // places is the number of apps in clusters.
@@ -68,7 +65,6 @@ func newGroup(ctx context.Context, store *appcontext.Store, apps, clusters int) 
 	if err != nil {
 		return nil, err
 	}
-	g.bundleBytes = len(saved)
 	for _, name := range g.apps {
 		app, err := ac.AddApp(ctx, h, name)
 		if err != nil {
@@ -173,7 +169,7 @@ func resourceValues(id string, members []*unstructured.Unstructured) (map[string
 
 // savedStatus is the status of the bundle of an app in a cluster, as it is saved.
 func savedStatus(members []*unstructured.Unstructured) (string, error) {
-	text, err := json.Marshal(bundle.Build(members, &k8spluginv1alpha1.ResourceBundleStateStatus{}, started, bundle.Options{}))
+	text, err := json.Marshal(bundle.Build(members, &bundleStatus{}, started, bundle.Options{}))
 	if err != nil {
 		return "", fmt.Errorf("cannot encode bundle: %w", err)
 	}
