@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,7 +27,9 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/inventory"
 	"github.com/healthscope/healthscope/controllers/pruning"
+	"github.com/healthscope/healthscope/controllers/recorder"
 	"github.com/healthscope/healthscope/controllers/scope"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
 // controllerLease is the Lease of the one controller that is active.
@@ -74,7 +77,7 @@ func runController(ctx context.Context, o *options, config *configv1alpha1.Confi
 		return errors.Join(
 			t.Add(manager.RunnableFunc(view.RecordEvents)),
 			setupClusters(t, o, config, view),
-			setupScopes(t, view, objects, guard, checks, config, o.spans),
+			setupScopes(t, view, objects, guard, checks, config, store, o.spans),
 			setupRecorder(t, o, config, view, store),
 		)
 	}
@@ -150,12 +153,19 @@ func knownKinds(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 }
 
 // setupScopes adds the scope controller, its metrics, and the inventory where one is configured.
-func setupScopes(t *term, view *fleet.View, objects *fleet.Objects, guard *pruning.Guard, checks *healthChecks, config *configv1alpha1.Configuration, spans trace.TracerProvider) error {
+func setupScopes(t *term, view *fleet.View, objects *fleet.Objects, guard *pruning.Guard, checks *healthChecks, config *configv1alpha1.Configuration, store *appcontext.Store, spans trace.TracerProvider) error {
 	registry := scope.NewRegistry()
 	if err := t.Register(scope.NewCollector(registry)); err != nil {
 		return errors.Wrap(err, "cannot register metrics")
 	}
 	o := scope.Options{View: view, Objects: objects, Registry: registry, Policy: policyOf(config.Policy), Guard: guard, HealthChecks: termChecks{checks, t}, Spans: spans}
+	if store != nil {
+		contexts, err := recorder.SetupContexts(t, store, spans, clock.RealClock{})
+		if err != nil {
+			return err
+		}
+		o.Contexts = contexts
+	}
 	if config.Inventory != nil {
 		i, err := inventory.New(inventory.Options{
 			Config: config.Inventory, LabelKeys: config.Monitor.AllowedLabels, TrustedNamespaces: config.Monitor.TrustedNamespaces, View: view, Registry: registry, Metrics: t,

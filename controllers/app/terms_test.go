@@ -234,7 +234,7 @@ func newReplica(t *testing.T) *replica {
 	}
 	r.setup = func(current *term) error {
 		r.setUp++
-		return setupScopes(current, view, objects, pruning.NewGuard("HealthScopes"), r.checks, config, nil)
+		return setupScopes(current, view, objects, pruning.NewGuard("HealthScopes"), r.checks, config, nil, nil)
 	}
 	return r
 }

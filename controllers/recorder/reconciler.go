@@ -269,7 +269,7 @@ func (o *outage) begin(err error, logger logr.Logger) {
 		if !errors.Is(err, kind) || errors.Is(o.kind, kind) {
 			continue
 		}
-		logger.Info("Etcd cannot be used; bundles are saved once it can", "problem", err.Error())
+		logger.Info("Etcd cannot be used; it is tried again", "problem", err.Error())
 		o.kind = kind
 		return
 	}

@@ -15,8 +15,11 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// bundleCRD is the CRD of bundles, seen from this folder.
-const bundleCRD = "../../config/crd/k8splugin.io_resourcebundlestates.yaml"
+// bundleCRD and scopeCRD are the CRDs of bundles and scopes, seen from this folder.
+const (
+	bundleCRD = "../../config/crd/k8splugin.io_resourcebundlestates.yaml"
+	scopeCRD  = "../../config/crd/core.oam.dev_healthscopes.yaml"
+)
 
 const (
 	// patience is how long a suite on a busy machine waits for what must come.
@@ -47,7 +50,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() error { return etcd.Stop() })
 	raw = newRaw(etcd.Endpoint())
-	plane, api = suite.Start(ctx, controlplane.Options{Name: "recorder"}, bundleCRD)
+	plane, api = suite.Start(ctx, controlplane.Options{Name: "recorder"}, bundleCRD, scopeCRD)
 }, NodeTimeout(10*time.Minute))
 
 // newNamespace makes a namespace for a spec.

@@ -32,7 +32,9 @@ type world struct {
 	states  map[string]fleet.Reachability
 	bundles []*fleet.Bundle
 	// labels are those of clusters.
-	labels  map[string]map[string]string
+	labels map[string]map[string]string
+	// unread is a namespace that is not read anywhere.
+	unread  string
 	objects map[schema.GroupVersionKind]map[string]fleet.Lookup
 }
 
@@ -67,6 +69,11 @@ func (w world) Unseen() map[string]fleet.ClusterState {
 }
 
 func (w world) Arrivals() uint64 { return 0 }
+
+func (w world) CompleteFor(cluster, namespace string) bool {
+	s, known := w.State(cluster)
+	return namespace != w.unread && (!known || s.Answers())
+}
 
 func (w world) Named(namespace, name string) []*fleet.Bundle {
 	return w.find(func(b *fleet.Bundle) bool { return b.Namespace == namespace && b.Name == name })

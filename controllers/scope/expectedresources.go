@@ -5,29 +5,93 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
+// Contexts tells which resources must be in clusters because the AppContexts of bundles have brought them there.
+type Contexts interface {
+	// Missing returns what the context of a bundle with a name, <id>-<app>, has brought into the app's clusters and what the
+	// bundles of that name in a namespace, whose members are given by cluster, would name and do not. It asks nobody. While it is
+	// being found out for the first time, it returns since when.
+	Missing(bundle, namespace string, members map[string][]healthscope.Member) (missing []healthscope.Key, reading time.Time)
+	// Subscribe calls changed with the name of each bundle for which there may be another answer. changed does not block.
+	Subscribe(changed func(bundle string))
+}
+
 // expectedResources adds those resources that an app must have and that nothing has led to.
 func (g *gatherer) expectedResources(app *gatheredApp) {
-	if len(app.expected) == 0 {
+	required := g.required(app)
+	if len(app.expected)+len(required) == 0 {
 		return
 	}
 	has := g.resourcesOf(app)
 	for _, e := range app.expected {
 		for _, cluster := range g.clustersOf(app, e) {
-			key := healthscope.Key{Cluster: cluster, Group: e.Group, Kind: e.Kind, Namespace: g.scope.Namespace, Name: e.Name}
-			ofCluster := key
-			ofCluster.Namespace = ""
-			if has[key] || has[ofCluster] || g.isRemembered(app, cluster) {
-				continue
-			}
-			has[key] = true // It may be expected twice.
-			g.add(app, corev1alpha2.WorkloadReference{Kind: e.Kind, Name: e.Name, Cluster: cluster}, g.unmet(app, healthscope.Result{Key: key}))
+			g.expect(app, has, healthscope.Key{Cluster: cluster, Group: e.Group, Kind: e.Kind, Namespace: g.scope.Namespace, Name: e.Name}, true)
 		}
 	}
+	for _, key := range required {
+		g.expect(app, has, key, false)
+	}
+}
+
+// expect adds a resource that an app must have, unless something has led to it. In doubt whether it is there it is Unknown if
+// the spec names it, and otherwise left to the bundle, which says so by itself.
+func (g *gatherer) expect(app *gatheredApp, has map[healthscope.Key]bool, key healthscope.Key, named bool) {
+	ofCluster := key
+	ofCluster.Namespace = ""
+	if has[key] || has[ofCluster] || g.isRemembered(app, key.Cluster) {
+		return
+	}
+	r := g.unmet(app, healthscope.Result{Key: key})
+	if _, unseen := g.unseen(key.Cluster); !named && r.State == healthscope.Unknown && !unseen {
+		return
+	}
+	has[key] = true // It may be expected twice.
+	g.add(app, corev1alpha2.WorkloadReference{Kind: key.Kind, Name: key.Name, Cluster: key.Cluster}, r)
+}
+
+// required returns what the AppContexts of an app's bundles require and their bundles do not name. Where a reference leads
+// into every cluster, this goes for clusters too in which there is no such bundle, if it would be seen.
+func (g *gatherer) required(app *gatheredApp) []healthscope.Key {
+	if g.contexts == nil {
+		return nil
+	}
+	everywhere := map[string]bool{}
+	for key := range app.bundles {
+		everywhere[key.Name] = false
+	}
+	for _, i := range app.everywhere {
+		everywhere[g.out.findings[i].ref.Name] = true
+	}
+	var required []healthscope.Key
+	for _, name := range slices.Sorted(maps.Keys(everywhere)) {
+		members := map[string][]healthscope.Member{}
+		for _, b := range g.bundles.Named(g.scope.Namespace, name) {
+			if _, ok := app.bundles[b.BundleKey]; ok {
+				members[b.Cluster] = b.Members
+			}
+		}
+		missing, reading := g.contexts.Missing(name, g.scope.Namespace, members)
+		if !reading.IsZero() {
+			g.waitFor(reading)
+		}
+		for _, key := range missing {
+			if _, ok := members[key.Cluster]; ok || everywhere[name] && g.takesFrom(app, key.Cluster) && g.wouldSee(key.Cluster) {
+				required = append(required, key)
+			}
+		}
+	}
+	return required
+}
+
+// wouldSee reports whether the bundles of the scope's namespace in a cluster are, or were, all known.
+func (g *gatherer) wouldSee(cluster string) bool {
+	_, unseen := g.unseen(cluster)
+	return unseen || g.known(cluster) && g.bundles.CompleteFor(cluster, g.scope.Namespace)
 }
 
 // resourcesOf returns all that has been found for an app, whatever its state.

@@ -61,6 +61,7 @@ type bundles interface {
 	State(cluster string) (fleet.ClusterState, bool)
 	Unseen() map[string]fleet.ClusterState
 	Arrivals() uint64
+	CompleteFor(cluster, namespace string) bool
 	Named(namespace, name string) []*fleet.Bundle
 	Select(namespace string, selector labels.Selector) []*fleet.Bundle
 }
@@ -73,9 +74,11 @@ type gatherer struct {
 	scope   *corev1alpha2.HealthScope
 	bundles bundles
 	lookup  lookup
-	now     time.Time
-	out     gathered
-	apps    []gatheredApp
+	// contexts tells what AppContexts require; nil when there are none.
+	contexts Contexts
+	now      time.Time
+	out      gathered
+	apps     []gatheredApp
 	// away are the clusters that could not be read when the gathering began. One may have come since, and its bundles may have been looked for before.
 	away map[string]fleet.ClusterState
 	// followed are the kinds of objects whose references are followed.

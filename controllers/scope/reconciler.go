@@ -45,6 +45,7 @@ type reconciler struct {
 	registry  *Registry
 	inventory Inventory
 	checks    HealthChecks
+	contexts  Contexts
 	recorder  events.EventRecorder
 	policy    healthscope.Policy
 	clock     clock.PassiveClock
@@ -83,7 +84,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	g := (&gatherer{scope: &scope, bundles: r.view, lookup: r.objects.Get, now: now, back: back}).gather()
+	g := (&gatherer{scope: &scope, bundles: r.view, lookup: r.objects.Get, contexts: r.contexts, now: now, back: back}).gather()
 	if g.settling > 0 {
 		return ctrl.Result{RequeueAfter: g.settling}, nil
 	}

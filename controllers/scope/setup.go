@@ -85,6 +85,8 @@ type Options struct {
 	InventoryChanged func(func(types.NamespacedName))
 	// HealthChecks tells what is wrong with the health checks of the configuration; nil when nothing can be.
 	HealthChecks HealthChecks
+	// Contexts tells what the AppContexts of bundles require; nil when there are none.
+	Contexts Contexts
 	// Guard notices when the API server prunes what is written, and tells by its Ready. The default is one that nobody asks.
 	Guard *pruning.Guard
 	// Policy is the installation's policy in matters of time.
@@ -122,7 +124,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	changes := &sources{reader: mgr.GetClient(), indexer: mgr.GetFieldIndexer(), options: o}
 	r := &reconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), view: o.View, objects: o.Objects, causes: newCauses(o.Objects.Cause), registry: o.Registry, inventory: o.Inventory, checks: o.HealthChecks,
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), view: o.View, objects: o.Objects, causes: newCauses(o.Objects.Cause), registry: o.Registry, inventory: o.Inventory, checks: o.HealthChecks, contexts: o.Contexts,
 		recorder: mgr.GetEventRecorder("healthscope-controller"), policy: o.Policy, clock: o.Clock,
 		guard: o.Guard, wake: changes.all,
 	}
@@ -222,6 +224,9 @@ func (s *sources) start(ctx context.Context, q queue) error {
 	if s.options.InventoryChanged != nil {
 		s.options.InventoryChanged(func(name types.NamespacedName) { q.Add(reconcile.Request{NamespacedName: name}) })
 	}
+	if s.options.Contexts != nil {
+		s.contexts(ctx, q)
+	}
 	if s.options.HealthChecks != nil {
 		s.options.HealthChecks.Subscribe(func() { s.all(ctx) })
 	}
@@ -243,6 +248,22 @@ func (s *sources) bundles(ctx context.Context, q queue) {
 			}
 		})
 	}()
+}
+
+// contexts asks for the scopes of every bundle whose context requires something else: those that refer to it, also where
+// there is none, and those that it belongs to.
+func (s *sources) contexts(ctx context.Context, q queue) {
+	changes := newMailbox[string]()
+	s.options.Contexts.Subscribe(changes.put)
+	gk := schema.GroupKind{Group: k8spluginv1alpha1.GroupVersion.Group, Kind: k8spluginv1alpha1.ResourceBundleStateKind}
+	go changes.deliver(ctx, func(name string) {
+		s.enqueue(ctx, q, "", indexRefs, refKey(gk, name), nil)
+		for _, b := range s.options.View.All() {
+			if b.Name == name {
+				s.bundleChanged(ctx, q, b)
+			}
+		}
+	})
 }
 
 func (s *sources) bundleChanged(ctx context.Context, q queue, b *fleet.Bundle) {

@@ -28,6 +28,10 @@ type CacheOptions struct {
 	// MaxContexts is how many contexts are kept; beyond that, the one that was asked for longest ago goes. The default is
 	// DefaultMaxContexts. Those that are being asked for stay in any case.
 	MaxContexts int
+	// Changed is called with the ids of contexts in which something has changed besides the bundles that are saved there, and
+	// of those that were made for the same; nil when anything may have. It must not block, nor ask the cache. With it, the
+	// cache watches as long as it runs, also while nobody asks. Nil means that nobody is told.
+	Changed func(ids []string)
 }
 
 // Cache answers as a Store does, but from memory: it keeps the contexts that are asked for current from one watch, on
@@ -80,12 +84,15 @@ func NewCache(s *Store, o CacheOptions) *Cache {
 		o.MaxContexts = DefaultMaxContexts
 	}
 	c := &Cache{store: s, options: o, asked: make(chan struct{}, 1)}
+	if o.Changed != nil {
+		c.asked <- struct{}{}
+	}
 	c.clear()
 	return c
 }
 
 // Run keeps the cache current until ctx is done or the store is closed. It watches from the first question on, until
-// nobody asks any more.
+// nobody asks any more, unless somebody is told of changes.
 func (c *Cache) Run(ctx context.Context) error {
 	for {
 		select {

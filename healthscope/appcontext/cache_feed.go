@@ -45,6 +45,7 @@ func (c *Cache) load(ctx context.Context) (int64, error) {
 	}
 	c.loaded = true
 	close(ready)
+	c.tell(nil)
 	return revision, nil
 }
 
@@ -82,15 +83,20 @@ func sortedByKey(values map[string]*mvccpb.KeyValue) []*mvccpb.KeyValue {
 func (c *Cache) apply(events []*clientv3.Event, revision int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	touched := map[string]struct{}{}
+	defer func() { c.tell(c.related(touched)) }()
 	for _, event := range events {
 		key := string(event.Kv.Key)
 		if rest, ok := strings.CutPrefix(key, ownPrefix); ok {
-			c.applyOwn(event, rest)
+			c.applyOwn(event, rest, touched)
 			continue
 		}
-		id, _, ok := splitKey(key)
+		id, parts, ok := splitKey(key)
 		if !ok {
 			continue
+		}
+		if !isSavedBundle(parts) {
+			touched[id] = struct{}{}
 		}
 		if entry := c.contexts[id]; entry != nil {
 			entry.change(event)
@@ -106,7 +112,41 @@ func (c *Cache) apply(events []*clientv3.Event, revision int64) {
 	c.revision = revision
 }
 
-func (c *Cache) applyOwn(event *clientv3.Event, rest string) {
+// isSavedBundle reports whether the parts of a key after the context's id lead to the bundle that is saved of a cluster.
+func isSavedBundle(parts []string) bool {
+	return len(parts) == 5 && parts[4] == partStatus && kindOfParts(parts[:4]) == kindCluster
+}
+
+// related returns the ids of contexts, and of all that were made for the same as one of them. The caller holds the lock.
+func (c *Cache) related(touched map[string]struct{}) []string {
+	if c.options.Changed == nil {
+		return nil
+	}
+	all := maps.Clone(touched)
+	for id := range touched {
+		if e := c.known[id]; e != nil && e.meta != (Subject{}) {
+			for _, other := range c.bySubject()[e.meta] {
+				all[other] = struct{}{}
+			}
+		}
+	}
+	return slices.AppendSeq([]string{}, maps.Keys(all))
+}
+
+// tell tells of contexts; nil means all. The caller holds the lock.
+func (c *Cache) tell(ids []string) {
+	if c.options.Changed != nil && (ids == nil || len(ids) > 0) {
+		c.options.Changed(ids)
+	}
+}
+
+// applyOwn enters a change of what is ours, and adds to touched the contexts of a subject whose history it changes.
+func (c *Cache) applyOwn(event *clientv3.Event, rest string, touched map[string]struct{}) {
+	if subject, _, ok := subjectOf(rest); ok {
+		for _, id := range c.bySubject()[subject] {
+			touched[id] = struct{}{}
+		}
+	}
 	if event.Type != mvccpb.DELETE {
 		c.keep(event.Kv)
 		return
@@ -162,7 +202,8 @@ func (c *Cache) evict(ctx context.Context) {
 	}
 }
 
-// evictBefore removes the contexts that were last asked for before a time, and says whether anything was asked for since.
+// evictBefore removes the contexts that were last asked for before a time, and says whether anything was asked for since, or
+// is to be told.
 func (c *Cache) evictBefore(limit time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,7 +212,7 @@ func (c *Cache) evictBefore(limit time.Time) bool {
 			delete(c.contexts, id)
 		}
 	}
-	return !c.lastAsked.Before(limit)
+	return c.options.Changed != nil || !c.lastAsked.Before(limit)
 }
 
 // shrink removes the contexts that were asked for longest ago when there are too many. The caller holds the lock.

@@ -72,9 +72,11 @@ type resource struct {
 
 	// rsync is what rsync did with it, in EMCO's word.
 	rsync string
-	// namespace is where it goes if it does not say so itself.
+	// fallback is the namespace where it goes if it does not say so itself.
 	fallback string
-	stored   appcontext.Resource
+	// hook is true for what the order of the resources leaves out: hooks, which come and go, and definitions of kinds.
+	hook   bool
+	stored appcontext.Resource
 }
 
 // body is what an object in a context is, as of a revision of etcd.
@@ -160,13 +162,16 @@ func (d *decoder) app(a appcontext.App) {
 		}
 		p.retrying = d.retries(c)
 		resources := c.Resources()
+		inOrder := orderOf(c)
 		p.resources = make([]resource, 0, len(resources))
 		for _, r := range resources {
 			if d.isOfAnother(r) {
 				continue
 			}
 			stored, _ := there.Resource(r.Name())
-			p.resources = append(p.resources, d.resource(r, stored, found))
+			decoded := d.resource(r, stored, found)
+			decoded.hook = len(inOrder) > 0 && !inOrder[r.Name()]
+			p.resources = append(p.resources, decoded)
 		}
 		if len(p.resources) == 0 && len(resources) > 0 {
 			continue // All of it is of another context, and so is the bundle.
@@ -179,6 +184,16 @@ func (d *decoder) app(a appcontext.App) {
 		d.places[p.Place] = p
 	}
 	d.apps = append(d.apps, decoded)
+}
+
+// orderOf returns the names of the resources that the order of a cluster's resources names. One that cannot be read counts as none.
+func orderOf(c appcontext.Cluster) map[string]bool {
+	names, _ := c.ResourceOrder()
+	inOrder := make(map[string]bool, len(names))
+	for _, name := range names {
+		inOrder[name] = true
+	}
+	return inOrder
 }
 
 // isOfAnother reports whether a resource is kept here for another context: what an update adds, EMCO enters without its

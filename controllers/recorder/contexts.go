@@ -1,0 +1,191 @@
+package recorder
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/healthscope/healthscope/controllers/tracing"
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/status"
+)
+
+const (
+	// contextPause is how long a context that changes waits before it is read again: rsync writes to it for each resource.
+	contextPause = time.Second
+	// wholeContexts is how many contexts are in memory whole, which they are only while they are read.
+	wholeContexts = 8
+)
+
+// Contexts tells which resources must be in clusters because contexts have brought them there. It keeps, of each context
+// that it was asked about, what it requires, and reads it again when it changes. While etcd is away, it keeps what it knows.
+type Contexts struct {
+	cache  *appcontext.Cache
+	clock  clock.PassiveClock
+	outage outage
+
+	mu    sync.Mutex
+	byID  map[string]*requirement
+	queue workqueue.TypedRateLimitingInterface[string]
+	// changed is called with the names of bundles for which there is another answer.
+	changed func(bundle string)
+}
+
+// requirement is what a context requires. It is kept for a context that does not exist, too, so that it is not looked for again.
+type requirement struct {
+	status.Requirements
+
+	// asked is when it was asked for first, and apps are the apps that it was asked for.
+	asked time.Time
+	apps  map[string]struct{}
+	// known is false until the context has been read.
+	known bool
+}
+
+// SetupContexts adds to a manager what reads contexts from a store, on the replica that leads.
+func SetupContexts(mgr ctrl.Manager, store *appcontext.Store, spans trace.TracerProvider, now clock.PassiveClock) (*Contexts, error) {
+	c := &Contexts{clock: now, byID: map[string]*requirement{}, changed: func(string) {}}
+	c.cache = appcontext.NewCache(store, appcontext.CacheOptions{MaxContexts: wholeContexts, Changed: c.touched})
+	if err := mgr.Add(manager.RunnableFunc(c.cache.Run)); err != nil {
+		return nil, errors.Wrap(err, "cannot add the cache of AppContexts")
+	}
+	subject := func(id string) tracing.Subject { return tracing.Subject{Name: id} }
+	err := builder.TypedControllerManagedBy[string](mgr).
+		Named("appcontext").
+		WatchesRawSource(source.TypedFunc[string](c.start)).
+		WithOptions(controller.TypedOptions[string]{
+			MaxConcurrentReconciles: wholeContexts / 2, // One reads two at most.
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[string](minPause, maxPause),
+		}).
+		Complete(tracing.Reconciler(spans, "appcontext", subject, c))
+	return c, errors.Wrap(err, "cannot set up the controller of AppContexts")
+}
+
+// Subscribe calls changed with the name of each bundle for which Missing may have another answer. changed does not block.
+func (c *Contexts) Subscribe(changed func(bundle string)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.changed = changed
+}
+
+// Missing returns what the context with the id of a bundle, <id>-<app>, requires and what is not in the app's bundles, whose
+// members are given by cluster. While the context is being read for the first time, it returns since when.
+func (c *Contexts) Missing(bundle, namespace string, members map[string][]healthscope.Member) (missing []healthscope.Key, reading time.Time) {
+	id, app, ok := strings.Cut(bundle, "-")
+	if !ok || id == "" || app == "" {
+		return nil, time.Time{}
+	}
+	c.mu.Lock()
+	r := c.byID[id]
+	if r == nil {
+		r = &requirement{asked: c.clock.Now(), apps: map[string]struct{}{}}
+		c.byID[id] = r
+		if c.queue != nil {
+			c.queue.Add(id)
+		}
+	}
+	r.apps[app] = struct{}{}
+	required, known, asked := r.Requirements, r.known, r.asked
+	c.mu.Unlock()
+	if !known {
+		return nil, asked
+	}
+	return required.Missing(app, namespace, members), time.Time{}
+}
+
+// start asks for all contexts that were asked about before there was a queue.
+func (c *Contexts) start(_ context.Context, q workqueue.TypedRateLimitingInterface[string]) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queue = q
+	for id := range c.byID {
+		q.Add(id)
+	}
+	return nil
+}
+
+// touched asks for those contexts that were asked about; nil means all. A bundle has the id of the context that keeps the
+// states, which another one that was made for the same may have replaced.
+func (c *Contexts) touched(ids []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.queue == nil {
+		return
+	}
+	if ids == nil {
+		for id := range c.byID {
+			c.queue.Add(id)
+		}
+	}
+	for _, id := range ids {
+		if c.byID[id] != nil {
+			c.queue.AddAfter(id, contextPause)
+		}
+	}
+}
+
+// Reconcile reads a context, and tells of the bundles for which it requires something else than before.
+func (c *Contexts) Reconcile(ctx context.Context, id string) (ctrl.Result, error) {
+	logger := log.FromContext(ctx)
+	required, err := c.read(ctx, id)
+	c.outage.over(err, logger)
+	switch {
+	case ctx.Err() != nil:
+		return ctrl.Result{}, nil //nolint:nilerr // The controller is stopping.
+	case isOutage(err):
+		c.outage.begin(err, logger)
+		return ctrl.Result{RequeueAfter: etcdRetry}, nil
+	case err != nil:
+		return ctrl.Result{}, errors.Wrapf(err, "cannot read what context %q requires", id)
+	}
+	c.mu.Lock()
+	r, changed := c.byID[id], c.changed
+	var apps []string
+	if !r.known || !r.Equal(required) {
+		r.known, r.Requirements = true, required
+		for app := range r.apps {
+			apps = append(apps, app)
+		}
+	}
+	c.mu.Unlock()
+	for _, app := range apps {
+		changed(id + "-" + app)
+	}
+	return ctrl.Result{}, nil
+}
+
+// read returns what is required by the context that is in force of those that keep their states in the one with an id.
+func (c *Contexts) read(ctx context.Context, id string) (status.Requirements, error) {
+	none := status.Requirements{}
+	snapshot, _, err := c.cache.Snapshot(ctx, id)
+	if errors.Is(err, appcontext.ErrNotFound) || errors.Is(err, appcontext.ErrInvalid) {
+		return none, nil
+	}
+	if err != nil {
+		return none, err
+	}
+	view := appcontext.View{Context: snapshot, StatusContext: snapshot}
+	meta, _ := snapshot.Meta() // What cannot be read names nothing.
+	if subject, ok := meta.Subject(); ok {
+		if view, err = c.cache.View(ctx, subject, ""); err != nil {
+			return none, err
+		}
+	}
+	if view.Context == nil || view.StatusContext == nil || view.StatusContext.ID() != id {
+		return none, nil
+	}
+	return status.Decode(view, nil).Requirements(view.Info.Actions), nil
+}

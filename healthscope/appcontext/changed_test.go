@@ -1,0 +1,76 @@
+package appcontext_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+)
+
+// TestTheCacheTellsOfChanges, also while nobody asks, of all that was made for the same, and not of bundles that are saved.
+func TestTheCacheTellsOfChanges(t *testing.T) {
+	store := open(t, appcontext.Options{ProofInterval: 20 * time.Millisecond})
+	ctx := t.Context()
+	old, h := newContext(t, store)
+	next, _ := newContext(t, store)
+	other, at := newContext(t, store)
+	_, cluster, _ := add(t, other, at, "a", "p+c", "r+Kind")
+	meta := appcontext.CompositeAppMeta{Project: "p", CompositeApp: old.ID(), Version: "v1", DeploymentIntentGroup: "g"}
+	for _, ac := range []*appcontext.AppContext{old, next} {
+		if err := ac.AddCompositeAppMeta(ctx, meta); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var mu sync.Mutex
+	var told []string
+	all := 0
+	runCache(t, store, appcontext.CacheOptions{Idle: time.Millisecond, Changed: func(ids []string) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, ids...)
+		if ids == nil {
+			all++
+		}
+	}})
+	tells := func(what string, ids ...string) {
+		t.Helper()
+		eventually(t, what, func(context.Context) error {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, id := range ids {
+				if !slices.Contains(told, id) {
+					return errors.New("nothing was said of " + id)
+				}
+			}
+			return nil
+		})
+	}
+	eventually(t, "nothing was said of the beginning", func(context.Context) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if all == 0 {
+			return errors.New("nothing was said")
+		}
+		return nil
+	})
+	if err := other.SetLevelValues(ctx, cluster, map[string]any{"status": "{}"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := old.SetLevelValues(ctx, h, map[string]any{"status": map[string]string{"Status": "Updated"}}); err != nil {
+		t.Fatal(err)
+	}
+	tells("a change and what was made for the same", old.ID(), next.ID())
+	mu.Lock()
+	if slices.Contains(told, other.ID()) {
+		t.Error("a bundle that is saved is a change")
+	}
+	mu.Unlock()
+	if err := other.SetLevelValues(ctx, cluster, map[string]any{"readystatus": "Available"}); err != nil {
+		t.Fatal(err)
+	}
+	tells("a change in a cluster", other.ID())
+}
