@@ -35,7 +35,7 @@ type fleet struct {
 	ready, crashed []sharedBundle
 	// down are the bundles of which a pod crashes at the moment.
 	down map[slot]bool
-	// lone is how long single changes took when the hub had one member, in milliseconds.
+	// lone is how long single changes took when the hub had one member.
 	lone []time.Duration
 }
 
@@ -154,7 +154,7 @@ func (f *fleet) nothing() checks[scopeStatus] {
 	return all
 }
 
-// flip makes a bundle report a crash, or a recovery, and returns how long it took until its scope showed it.
+// flipMember makes a bundle report a crash, or a recovery, and returns how long it took until its scope showed it.
 func (b *bench) flipMember(ctx context.Context, s slot, crash bool) (time.Duration, error) {
 	f := b.fleet
 	cluster, want := f.members[s.cluster].name, int32(f.apps[s.app].counting())

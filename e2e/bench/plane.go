@@ -54,7 +54,7 @@ type plane struct {
 	scopeBoard   *board[corev1alpha2.HealthScopeStatus]
 	acknowledged *board[string]
 
-	// watching ends the watches when it is called.
+	// watching ends when the plane is closed, and with it the watches.
 	watching context.Context //nolint:containedctx // It is the lifetime of the plane's goroutines.
 	running  sync.WaitGroup
 	// closers undo what has been done, the last one first.
