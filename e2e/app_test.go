@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,15 +31,26 @@ type app struct {
 // contextID numbers the AppContexts of the suite.
 var contextID = 1000
 
-// deploy creates an application and waits until its scope is healthy.
+// newApp returns an application that is not there yet.
+func newApp() app {
+	contextID++
+	return app{namespace: fmt.Sprintf("app-%d", contextID), bundle: fmt.Sprintf("%d-web", contextID)}
+}
+
+// create creates the application's namespace, and objects of it, in a cluster.
+func (a app) create(ctx context.Context, c client.Client, objects ...client.Object) {
+	GinkgoHelper()
+	Expect(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.namespace}})).To(Succeed())
+	for _, o := range objects {
+		Expect(c.Create(ctx, o)).To(Succeed())
+	}
+}
+
+// deploy creates an application in the hub and waits until its scope is healthy.
 func deploy(ctx context.Context, replicas int32) app {
 	GinkgoHelper()
-	contextID++
-	a := app{namespace: fmt.Sprintf("app-%d", contextID), bundle: fmt.Sprintf("%d-web", contextID)}
-	Expect(k8s.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.namespace}})).To(Succeed())
-	for _, o := range []client.Object{a.deployment(replicas), a.service(), a.configMap(), a.bundleState(), a.scope()} {
-		Expect(k8s.Create(ctx, o)).To(Succeed())
-	}
+	a := newApp()
+	a.create(ctx, k8s, a.deployment(replicas), a.service(), a.configMap(), a.bundleState(), a.scope())
 	a.eventually(ctx, corev1alpha2.Healthy, "3/3")
 	return a
 }
@@ -105,27 +117,40 @@ func (a app) eventually(ctx context.Context, health corev1alpha2.Health, ready s
 	return scope
 }
 
-// pods returns the application's pods.
-func (a app) pods(ctx context.Context) []corev1.Pod {
+// is waits until the scope has a health, a number of ready resources, and one of clusters.
+func (a app) is(ctx context.Context, health corev1alpha2.Health, ready, clusters string) *corev1alpha2.HealthScope {
 	GinkgoHelper()
-	var list corev1.PodList
-	Expect(k8s.List(ctx, &list, client.InNamespace(a.namespace))).To(Succeed())
-	return list.Items
+	Eventually(ctx, a.line).Should(Equal(fmt.Sprintf("%s %s %s", health, ready, clusters)))
+	scope, err := a.get(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	return scope
 }
 
-// crash makes all pods of the application crash, or lets them recover.
+// line returns health, ready resources and clusters of the scope.
+func (a app) line(ctx context.Context) (string, error) {
+	s, err := a.get(ctx)
+	return fmt.Sprintf("%s %s %s", s.Status.Health, s.Status.ResourcesReady, s.Status.ClustersReachable), err
+}
+
+// crash makes all pods of the application in the hub crash, or lets them recover.
 func (a app) crash(ctx context.Context, crash bool) {
 	GinkgoHelper()
-	for _, pod := range a.pods(ctx) {
-		before := pod.DeepCopy()
-		if pod.Annotations == nil {
-			pod.Annotations = map[string]string{}
-		}
-		delete(pod.Annotations, controlplane.CrashAnnotation)
-		if crash {
-			pod.Annotations[controlplane.CrashAnnotation] = "true"
-		}
-		Expect(k8s.Patch(ctx, &pod, client.MergeFrom(before))).To(Succeed())
+	a.crashIn(ctx, k8s, crash)
+}
+
+// crashIn does the same in a cluster.
+func (a app) crashIn(ctx context.Context, c client.Client, crash bool) {
+	GinkgoHelper()
+	value := "null"
+	if crash {
+		value = `"true"`
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, controlplane.CrashAnnotation, value)
+	var pods corev1.PodList
+	Expect(c.List(ctx, &pods, client.InNamespace(a.namespace))).To(Succeed())
+	Expect(pods.Items).NotTo(BeEmpty())
+	for i := range pods.Items {
+		Expect(c.Patch(ctx, &pods.Items[i], client.RawPatch(types.MergePatchType, patch))).To(Succeed())
 	}
 }
 

@@ -8,65 +8,86 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
-	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/e2e/chart"
 	"github.com/healthscope/healthscope/e2e/controlplane"
 	"github.com/healthscope/healthscope/e2e/installation"
+	"github.com/healthscope/healthscope/e2e/story"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// The suite's control plane, and HealthScope on it.
+// The suite's environment: hs is HealthScope in the hub, whose control plane is cp; both edges have joined.
 var (
-	cp  *controlplane.ControlPlane
-	hs  *installation.Installation
-	k8s client.WithWatch
+	hs   *installation.Environment
+	cp   *controlplane.ControlPlane
+	root string
+	// k8s, edge01 and edge02 reach the hub and the edges as administrator.
+	k8s            client.WithWatch
+	edge01, edge02 *edge
 )
+
+// edge is an edge of the environment.
+type edge struct {
+	*installation.Edge
+	client client.WithWatch
+}
 
 // suiteConfiguration makes time pass quickly where it passes in a test; the defaults are tested where the clock can be set.
 const suiteConfiguration = "policy:\n  notPresentGraceSeconds: 1\n"
 
 func TestEndToEnd(t *testing.T) {
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(60 * time.Second)
+	suite.Defaults(60*time.Second, 2*time.Second)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	RunSpecs(t, "End to end")
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {
-	root, err := filepath.Abs("..")
+	var err error
+	root, err = filepath.Abs("..")
 	Expect(err).NotTo(HaveOccurred())
-	bin, dir := GinkgoT().TempDir(), GinkgoT().TempDir()
-	Expect(installation.Build(ctx, root, bin)).To(Succeed())
-
-	cp, err = controlplane.Start(ctx, controlplane.Options{Name: "e2e", Controllers: true, Log: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(cp.Stop)
-	hs, err = installation.Start(ctx, cp, installation.Options{
-		Root: root, Bin: bin, Dir: dir, Log: GinkgoWriter,
-		Configuration: suiteConfiguration,
+	dir := GinkgoT().TempDir()
+	options := installation.Options{Root: root, Bin: filepath.Join(dir, "bin"), Dir: dir, Log: GinkgoWriter, Configuration: suiteConfiguration}
+	group, building := errgroup.WithContext(ctx)
+	group.Go(func() error { return installation.Build(building, root, options.Bin) })
+	group.Go(func() (err error) {
+		options.Helm, err = chart.New(building, root, filepath.Join(dir, "helm"))
+		return err
 	})
+	Expect(group.Wait()).To(Succeed())
+
+	hs, err = installation.StartEnvironment(ctx, options, "")
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(hs.Stop)
+	DeferCleanup(func() error { return hs.Stop() })
 	DeferCleanup(func(ctx context.Context) {
 		violations, err := hs.Violations(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(violations).To(BeEmpty(), "what A&AI found fault with in the whole suite")
 	})
-
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, corev1alpha2.AddToScheme, k8spluginv1alpha1.AddToScheme} {
-		Expect(add(scheme)).To(Succeed())
+	cp = hs.Hub
+	k8s = newClient(cp)
+	edge01, edge02 = &edge{hs.Edges[0], newClient(hs.Edges[0].Plane)}, &edge{hs.Edges[1], newClient(hs.Edges[1].Plane)}
+	for _, e := range hs.Edges {
+		Expect(hs.Join(ctx, e)).To(Succeed())
 	}
-	k8s, err = client.NewWithWatch(cp.Config(), client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
 }, NodeTimeout(10*time.Minute))
+
+var _ = It("The story of the demo is true", Serial, func(ctx context.Context) {
+	Expect(story.New(hs, root, GinkgoWriter).Tell(ctx)).To(Succeed())
+}, SpecTimeout(5*time.Minute))
 
 var _ = ReportAfterEach(func(r SpecReport) {
 	if r.Failed() && hs != nil {
 		_, _ = GinkgoWriter.Write([]byte(hs.LogTails()))
 	}
 })
+
+// newClient returns a client for a control plane, as administrator.
+func newClient(plane *controlplane.ControlPlane) client.WithWatch {
+	GinkgoHelper()
+	c, err := client.NewWithWatch(plane.Config(), client.Options{Scheme: suite.Scheme()})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}

@@ -49,14 +49,14 @@ var _ = Describe("Health checks of the configuration", func() {
 		Eventually(culprits("direct")).Should(Equal([]string{"healthy"}))
 
 		By("adding rules")
-		DeferCleanup(func() error { return hs.Configure(suiteConfiguration) })
-		Expect(hs.Configure(rulesOf(a.namespace))).To(Succeed())
+		DeferCleanup(func(ctx context.Context) error { return hs.Configure(ctx, suiteConfiguration) })
+		Expect(hs.Configure(ctx, rulesOf(a.namespace))).To(Succeed())
 		Eventually(culprits("direct")).Should(Equal([]string{"unhealthy", "Deployment HealthCheckFailed"}))
 		Eventually(culprits("web")).Should(Equal([]string{"unhealthy", "ConfigMap HealthCheckFailed", "Deployment HealthCheckFailed"}))
 		Expect(condition()).To(BeNil())
 
 		By("adding one that cannot be used")
-		Expect(hs.Configure(rulesOf(a.namespace) + "- {name: typo, apiVersion: v1, kind: Service, current: status.conditons.exists(}\n")).To(Succeed())
+		Expect(hs.Configure(ctx, rulesOf(a.namespace)+"- {name: typo, apiVersion: v1, kind: Service, current: status.conditons.exists(}\n")).To(Succeed())
 		Eventually(condition).Should(And(HaveField("Status", metav1.ConditionTrue), HaveField("Message", ContainSubstring("typo"))))
 		_, text, err := hs.Text(ctx, hs.Metrics)
 		Expect(err).NotTo(HaveOccurred())
@@ -64,7 +64,7 @@ var _ = Describe("Health checks of the configuration", func() {
 		Expect(culprits("direct")()).To(Equal([]string{"unhealthy", "Deployment HealthCheckFailed"}))
 
 		By("taking all rules away")
-		Expect(hs.Configure(suiteConfiguration)).To(Succeed())
+		Expect(hs.Configure(ctx, suiteConfiguration)).To(Succeed())
 		Eventually(culprits("direct")).Should(Equal([]string{"healthy"}))
 		Eventually(culprits("web")).Should(Equal([]string{"healthy"}))
 		Eventually(condition).Should(BeNil())

@@ -56,7 +56,7 @@ func (b *bench) newStatusBench(ctx context.Context) (_ *statusBench, err error) 
 		return nil, err
 	}
 	b.logf("wrote a context of %d resources", s.resources())
-	return s, b.hs.Configure(fmt.Sprintf("appContext:\n  endpoints: [%s]\n", s.endpoint))
+	return s, b.hs.Configure(ctx, fmt.Sprintf("appContext:\n  endpoints: [%s]\n", s.endpoint))
 }
 
 // get reads the document of a query into a buffer.

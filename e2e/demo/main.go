@@ -17,11 +17,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/healthscope/healthscope/e2e/chart"
 	"github.com/healthscope/healthscope/e2e/installation"
+	"github.com/healthscope/healthscope/e2e/story"
 )
 
 // startTimeout bounds everything up to the moment when HealthScope runs.
@@ -32,7 +34,6 @@ func main() {
 	flag.BoolVar(&s.once, "once", false, "tell the story once, without a terminal, and exit")
 	flag.BoolVar(&s.chart, "chart", false, "install HealthScope by its Helm chart, and not by the manifests in config (the first time, building Helm takes some minutes)")
 	flag.Parse()
-	s.bin = "bin"
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Stdout, s)
 	stop()
@@ -48,28 +49,7 @@ func main() {
 }
 
 // settings say how the demo is run.
-type settings struct {
-	once, chart bool
-	// bin is the folder with the programs.
-	bin string
-}
-
-// options returns how HealthScope is installed; dir is a directory for what it needs.
-func (s settings) options(ctx context.Context, dir string, log io.Writer, edges []*edge) (installation.Options, error) {
-	root, err := filepath.Abs(".")
-	if err != nil {
-		return installation.Options{}, err
-	}
-	bin, err := filepath.Abs(s.bin)
-	if err != nil {
-		return installation.Options{}, err
-	}
-	o := installation.Options{Root: root, Bin: bin, Dir: dir, Log: log, Regions: installation.Regions(edges[0].cluster(), edges[1].cluster())}
-	if s.chart {
-		o.Helm, err = chart.New(ctx, root, filepath.Join(dir, "helm"))
-	}
-	return o, err
-}
+type settings struct{ once, chart bool }
 
 // run starts everything, tells the story, and takes everything down again. It is called in the root of the source tree.
 func run(ctx context.Context, out io.Writer, settings settings) (err error) {
@@ -82,40 +62,46 @@ func run(ctx context.Context, out io.Writer, settings settings) (err error) {
 	begin := time.Now()
 	startCtx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	heading(out, "A hub and two edge clusters, each a Kubernetes control plane; an A&AI; and HealthScope")
-	edges := []*edge{{name: "edge01"}, {name: "edge02"}}
-	defer func() {
-		for _, e := range edges {
-			err = errors.Join(err, e.stop())
+	story.Heading(out, "A hub and two edge clusters, each a Kubernetes control plane; an A&AI; and HealthScope")
+	root, err := filepath.Abs(".")
+	if err != nil {
+		return err
+	}
+	options := installation.Options{Root: root, Bin: filepath.Join(root, "bin"), Dir: dir, Log: indented{out}}
+	if settings.chart {
+		if options.Helm, err = chart.New(startCtx, root, filepath.Join(dir, "helm")); err != nil {
+			return err
 		}
-	}()
-	hub, err := startPlanes(startCtx, indent(out), edges)
-	if hub != nil {
-		defer func() { err = errors.Join(err, hub.Stop()) }()
 	}
+	env, err := installation.StartEnvironment(startCtx, options, "")
 	if err != nil {
 		return err
 	}
-	options, err := settings.options(startCtx, dir, indent(out), edges)
-	if err != nil {
-		return err
-	}
-	i, err := installation.Start(startCtx, hub, options)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, i.Stop()) }()
+	defer func() { err = errors.Join(err, env.Stop()) }()
 
-	s := &story{out: out, cp: hub, hs: i, edges: edges}
-	if err := s.tell(ctx); err != nil {
+	s := story.New(env, root, out)
+	if err := s.Tell(ctx); err != nil {
 		return err
 	}
 	if settings.once {
 		fmt.Fprintf(out, "\nEvery step was checked; all is well, after %s.\n", time.Since(begin).Round(time.Second))
 		return nil
 	}
-	s.invite()
+	s.Invite()
 	<-ctx.Done()
 	fmt.Fprintln(out, "\nTaking everything down ...")
 	return nil
+}
+
+// indented writes each line behind two blanks.
+type indented struct{ out io.Writer }
+
+// Write implements io.Writer for writers of whole lines.
+func (i indented) Write(p []byte) (int, error) {
+	for line := range strings.Lines(string(p)) {
+		if _, err := io.WriteString(i.out, "  "+line); err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
 }

@@ -106,9 +106,9 @@ var _ = Describe("Prometheus", Ordered, func() {
 
 	It("tells that a configuration file is refused, and the one before stays in use", func(ctx SpecContext) {
 		refusals := []alert{{"HealthScopeConfigurationRefused", []string{"job=healthscope-controller"}}, {"HealthScopeConfigurationRefused", []string{"job=healthscope-monitor"}}}
-		Expect(hs.Configure(base() + "monitr: {}\n")).To(Succeed())
+		Expect(hs.Configure(ctx, base()+"monitr: {}\n")).To(Succeed())
 		fire(ctx, open, refusals...)
-		Expect(hs.Configure(base())).To(Succeed())
+		Expect(hs.Configure(ctx, base())).To(Succeed())
 		stop(ctx, refusals...)
 	}, SpecTimeout(3*time.Minute))
 
@@ -137,7 +137,7 @@ var _ = Describe("Prometheus", Ordered, func() {
 			{"HealthScopeReconcileErrors", []string{"controller=healthscope"}}, {"HealthScopeDeadLetters", []string{"cause=rejected"}}, {"HealthScopeRecorderFailing", []string{"cause=etcd"}},
 		}
 		Expect(hs.KillMonitor()).To(Succeed()) // It takes most of a minute until a silent monitor counts as stale.
-		Expect(hs.Configure(base() + "healthCheckExprs:\n- {name: typo, apiVersion: v1, kind: Service, current: status.conditons.exists(}\n")).To(Succeed())
+		Expect(hs.Configure(ctx, base()+"healthCheckExprs:\n- {name: typo, apiVersion: v1, kind: Service, current: status.conditons.exists(}\n")).To(Succeed())
 		faults(ctx, `[{"body-contains": "\"refused\"", "code": "AAI_3000"}]`)
 		apply(ctx, edge, service("refused"))
 		Expect(etcd.Kill()).To(Succeed())
@@ -160,7 +160,7 @@ var _ = Describe("Prometheus", Ordered, func() {
 		kubectl(ctx, edge, "", "delete", "service", "-n", "default", "refused")
 		faults(ctx, `[]`)
 		Expect(etcd.Start(ctx)).To(Succeed())
-		Expect(hs.Configure(base())).To(Succeed())
+		Expect(hs.Configure(ctx, base())).To(Succeed())
 		stop(ctx, all...)
 	}, SpecTimeout(3*time.Minute))
 

@@ -28,8 +28,9 @@ import (
 const polling = 10 * time.Millisecond
 
 // Defaults sets for how long is waited for what must come, and watched that
-// nothing comes. What controllers log goes to the output of the spec.
+// nothing comes, also where a context is given. What controllers log goes to the output of the spec.
 func Defaults(patience, quiet time.Duration) {
+	gomega.EnforceDefaultTimeoutsWhenUsingContexts()
 	gomega.SetDefaultEventuallyTimeout(patience)
 	gomega.SetDefaultEventuallyPollingInterval(polling)
 	gomega.SetDefaultConsistentlyDuration(quiet)

@@ -1,4 +1,4 @@
-package main
+package story
 
 import (
 	"fmt"
@@ -8,7 +8,8 @@ import (
 	"github.com/healthscope/healthscope/e2e/controlplane"
 )
 
-func heading(out io.Writer, text string) { fmt.Fprintf(out, "\n== %s\n", text) }
+// Heading prints the heading of a step.
+func Heading(out io.Writer, text string) { fmt.Fprintf(out, "\n== %s\n", text) }
 
 func command(out io.Writer, text string) { fmt.Fprintf(out, "\n$ %s\n", text) }
 
@@ -26,24 +27,9 @@ func quoted(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// indented writes each line behind two blanks.
-type indented struct{ out io.Writer }
-
-func indent(out io.Writer) io.Writer { return indented{out} }
-
-// Write implements io.Writer for writers of whole lines.
-func (i indented) Write(p []byte) (int, error) {
-	for line := range strings.Lines(string(p)) {
-		if _, err := io.WriteString(i.out, "  "+line); err != nil {
-			return 0, err
-		}
-	}
-	return len(p), nil
-}
-
-// invite tells what there is to play with.
-func (s *story) invite() {
-	heading(s.out, "It is yours now, until Ctrl-C")
+// Invite tells what there is to play with.
+func (s *Story) Invite() {
+	Heading(s.out, "It is yours now, until Ctrl-C")
 	fmt.Fprintf(s.out, `
   export KUBECONFIG=%s
   alias kubectl=%s
@@ -59,5 +45,5 @@ func (s *story) invite() {
   curl -s %s | grep ^healthscope_
   %s
   tail -f %s %s
-`, s.kubeconfigs(), s.cp.Kubectl(), controlplane.CrashAnnotation, s.hs.API, s.hs.Metrics, s.hs.Resources(), s.hs.LogPath("controller"), s.hs.LogPath("monitor"))
+`, s.env.Kubeconfigs(), s.env.Hub.Kubectl(), controlplane.CrashAnnotation, s.env.API, s.env.Metrics, s.env.Resources(), s.env.LogPath("controller"), s.env.LogPath("monitor"))
 }

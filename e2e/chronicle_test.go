@@ -1,4 +1,4 @@
-package edges
+package e2e
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,25 +23,45 @@ import (
 	"github.com/healthscope/healthscope/e2e/controlplane"
 )
 
-// chronicle records how the status of an object changes, and how often it is written. An API server keeps silent about a
-// write that changes nothing: it shows as a request for which there is no change.
+// chronicle records how the statuses of a resource's objects change in a cluster, and how often they are written. An API server
+// keeps silent about a write that changes nothing: it shows as a request for which there is no change.
 type chronicle struct {
 	cp       *controlplane.ControlPlane
 	resource string
 	requests float64
+	// current lists the objects as they are now.
+	current func() (map[string]client.Object, error)
 
 	mu       sync.Mutex
-	version  string
-	statuses []string
+	versions map[string]string // By namespace and name.
+	statuses map[string]string
+	changed  int
 }
 
-// follow begins to record the only object of a list in the namespace, of a resource of a control plane, until the spec is over.
+// follow begins to record all objects of a list, of a resource of a control plane, until the spec is over.
 func follow(ctx context.Context, cp *controlplane.ControlPlane, c client.WithWatch, list client.ObjectList, resource string) *chronicle {
 	GinkgoHelper()
-	r := &chronicle{cp: cp, resource: resource}
-	r.requests = r.written(ctx)
+	r := &chronicle{cp: cp, resource: resource, versions: map[string]string{}, statuses: map[string]string{}}
+	r.current = func() (map[string]client.Object, error) {
+		all := list.DeepCopyObject().(client.ObjectList) //nolint:forcetypeassert // A copy of a list is one.
+		if err := c.List(ctx, all); err != nil {
+			return nil, err
+		}
+		objects := map[string]client.Object{}
+		return objects, meta.EachListItem(all, func(o runtime.Object) error {
+			object := o.(client.Object) //nolint:forcetypeassert // Items of lists of objects are objects.
+			objects[client.ObjectKeyFromObject(object).String()] = object
+			return nil
+		})
+	}
+	before, err := r.current()
+	Expect(err).NotTo(HaveOccurred())
+	for _, o := range before {
+		r.note(o)
+	}
+	r.requests, r.changed = r.written(ctx), 0
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
-	w, err := c.Watch(watching, list, client.InNamespace(namespace))
+	w, err := c.Watch(watching, list)
 	Expect(err).NotTo(HaveOccurred())
 	ended := make(chan struct{})
 	go func() {
@@ -55,7 +77,6 @@ func follow(ctx context.Context, cp *controlplane.ControlPlane, c client.WithWat
 		stop()
 		<-ended
 	})
-	Eventually(ctx, r.last).ShouldNot(BeEmpty())
 	return r
 }
 
@@ -73,28 +94,29 @@ func (r *chronicle) note(o client.Object) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.version = o.GetResourceVersion()
-	if len(r.statuses) == 0 || r.statuses[len(r.statuses)-1] != string(text) {
-		r.statuses = append(r.statuses, string(text))
+	key := client.ObjectKeyFromObject(o).String()
+	r.versions[key] = o.GetResourceVersion()
+	if r.statuses[key] != string(text) {
+		r.statuses[key] = string(text)
+		r.changed++
 	}
 }
 
-// last is the version that was recorded last.
-func (r *chronicle) last() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.version
-}
-
-// changes is how often the status has changed since the beginning. It expects that all is recorded up to a version, and
-// that each write has changed the status. While somebody writes that is not so: it is asked again, with the version of then.
-func (r *chronicle) changes(ctx context.Context, g Gomega, version string) int {
+// changes returns how often statuses have changed since the beginning. It expects that all is recorded, and that each write
+// has changed a status. While somebody writes that is not so: it is asked again.
+func (r *chronicle) changes(ctx context.Context, g Gomega) int {
 	GinkgoHelper()
+	now, err := r.current()
+	g.Expect(err).NotTo(HaveOccurred())
+	versions := map[string]string{}
+	for key, o := range now {
+		versions[key] = o.GetResourceVersion()
+	}
 	written := int(r.written(ctx) - r.requests)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	g.Expect(r.version).To(Equal(version), "the latest version of %s", r.resource)
-	g.Expect(written).To(Equal(len(r.statuses)-1), "each write of %s changes their status", r.resource)
+	g.Expect(r.versions).To(Equal(versions), "the latest versions of %s", r.resource)
+	g.Expect(written).To(Equal(r.changed), "each write of %s changes their status", r.resource)
 	return written
 }
 

@@ -1,4 +1,7 @@
-package main
+// Package story tells what HealthScope does, step by step, with real programs in an environment of three clusters: two edges
+// join a hub, an application is healthy, breaks, heals, and is out of sight for a while, and kubectl, REST, Prometheus and A&AI
+// say so. Each step is checked, and prints what a user types and sees. The demo prints it; the end-to-end tests check it.
+package story
 
 import (
 	"bytes"
@@ -27,13 +30,16 @@ const (
 	stateLabel = "healthscope.core.oam.dev/status"
 )
 
-// story is what the demo tells.
-type story struct {
-	out io.Writer
-	// cp is the control plane of the hub.
-	cp    *controlplane.ControlPlane
-	hs    *installation.Installation
-	edges []*edge
+// Story is told once, in an environment whose edges have not joined yet.
+type Story struct {
+	out  io.Writer
+	env  *installation.Environment
+	root string
+}
+
+// New returns a story of an environment, which is printed to out. root is the root of the source tree, where the samples are.
+func New(env *installation.Environment, root string, out io.Writer) *Story {
+	return &Story{out: out, env: env, root: root}
 }
 
 // step is one step of the story. It is done, and then shown.
@@ -42,8 +48,8 @@ type step struct {
 	do    func(context.Context) error
 }
 
-// tell goes through the story. An error names the step.
-func (s *story) tell(ctx context.Context) error {
+// Tell goes through the story. An error names the step.
+func (s *Story) Tell(ctx context.Context) error {
 	for n, st := range []step{
 		{"Two edge clusters join the hub", s.join},
 		{"An application at both edges: the virtual firewall, three apps with a bundle each; and in the hub one HealthScope over them", s.deploy},
@@ -64,12 +70,12 @@ func (s *story) tell(ctx context.Context) error {
 		{"The edge is back", s.comeBack},
 		{"And everything is as it was", s.showHealthy},
 	} {
-		heading(s.out, fmt.Sprintf("%d. %s", n+1, st.title))
+		Heading(s.out, fmt.Sprintf("%d. %s", n+1, st.title))
 		stepCtx, cancel := context.WithTimeout(ctx, stepTimeout)
 		err := st.do(stepCtx)
 		cancel()
 		if err != nil && ctx.Err() == nil {
-			output(s.out, s.hs.LogTails())
+			output(s.out, s.env.LogTails())
 			return fmt.Errorf("step %d, %q, failed: %w", n+1, st.title, err)
 		}
 		if err != nil {
@@ -79,19 +85,19 @@ func (s *story) tell(ctx context.Context) error {
 	return nil
 }
 
-// sample is the path of a part of the application.
+// sample returns the path of a part of the application, from the root of the source tree.
 func sample(name string) string { return filepath.Join("config", "samples", "vfw", name) }
 
-func (s *story) deploy(ctx context.Context) error {
-	for _, e := range s.edges {
-		if err := s.show(ctx, "--context", e.name, "apply", "-f", sample("1-application.yaml"), "-f", sample("2-bundles.yaml")); err != nil {
+func (s *Story) deploy(ctx context.Context) error {
+	for _, e := range s.env.Edges {
+		if err := s.show(ctx, "--context", e.Context, "apply", "-f", sample("1-application.yaml"), "-f", sample("2-bundles.yaml")); err != nil {
 			return err
 		}
 	}
 	return s.show(ctx, "apply", "-f", sample("3-healthscope.yaml"))
 }
 
-func (s *story) showHealthy(ctx context.Context) error {
+func (s *Story) showHealthy(ctx context.Context) error {
 	if err := s.show(ctx, "wait", "--for=condition=Ready", "hs/vfw", "--timeout=3m"); err != nil {
 		return err
 	}
@@ -99,18 +105,18 @@ func (s *story) showHealthy(ctx context.Context) error {
 	if err := s.until(ctx, "hs/vfw", "{.status.health} {.status.resourcesReady} {.status.clustersReachable}", "healthy 18/18 2/2"); err != nil {
 		return err
 	}
-	return errors.Join(s.show(ctx, "get", "hs"), s.show(ctx, "--context", s.edges[0].name, "get", "rbs"))
+	return errors.Join(s.show(ctx, "get", "hs"), s.show(ctx, "--context", s.env.Edges[0].Context, "get", "rbs"))
 }
 
-func (s *story) breakPod(ctx context.Context) error {
-	return s.show(ctx, "--context", s.edges[0].name, "annotate", "pod", "-l", "app=sink", controlplane.CrashAnnotation+"=true")
+func (s *Story) breakPod(ctx context.Context) error {
+	return s.show(ctx, "--context", s.env.Edges[0].Context, "annotate", "pod", "-l", "app=sink", controlplane.CrashAnnotation+"=true")
 }
 
-func (s *story) heal(ctx context.Context) error {
-	return s.show(ctx, "--context", s.edges[0].name, "annotate", "pod", "-l", "app=sink", controlplane.CrashAnnotation+"-")
+func (s *Story) heal(ctx context.Context) error {
+	return s.show(ctx, "--context", s.env.Edges[0].Context, "annotate", "pod", "-l", "app=sink", controlplane.CrashAnnotation+"-")
 }
 
-func (s *story) showUnhealthy(ctx context.Context) error {
+func (s *Story) showUnhealthy(ctx context.Context) error {
 	if err := s.until(ctx, "hs/vfw", "{.status.health} {.status.culprits[0].reason}", "unhealthy CrashLoopBackOff"); err != nil {
 		return err
 	}
@@ -122,12 +128,12 @@ func (s *story) showUnhealthy(ctx context.Context) error {
 }
 
 // showREST returns a step that waits for a word from the REST server and shows it.
-func (s *story) showREST(status int, health string) func(context.Context) error {
+func (s *Story) showREST(status int, health string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		url := s.hs.API + "/scopes/vfw"
+		url := s.env.API + "/scopes/vfw"
 		var body string
 		err := await(ctx, func() (string, bool) {
-			code, text, err := s.hs.Text(ctx, url)
+			code, text, err := s.env.Text(ctx, url)
 			body = text
 			return fmt.Sprintf("%d %s %v", code, strings.TrimSpace(text), err), err == nil && code == status && strings.TrimSpace(text) == health
 		})
@@ -137,7 +143,7 @@ func (s *story) showREST(status int, health string) func(context.Context) error 
 		command(s.out, "curl -H 'Accept: text/plain' "+url)
 		output(s.out, body)
 		command(s.out, "curl -s "+url+" | jq")
-		_, document, err := s.hs.JSON(ctx, url)
+		_, document, err := s.env.JSON(ctx, url)
 		if err != nil {
 			return err
 		}
@@ -151,33 +157,33 @@ func (s *story) showREST(status int, health string) func(context.Context) error 
 }
 
 // showMetrics returns a step that waits for the metric of the scope's state and shows what there is of it.
-func (s *story) showMetrics(state string) func(context.Context) error {
+func (s *Story) showMetrics(state string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		want := fmt.Sprintf(`healthscope_scope_state{namespace="default",scope="vfw",state=%q} 1`, state)
 		var lines []string
 		err := await(ctx, func() (string, bool) {
-			_, text, err := s.hs.Text(ctx, s.hs.Metrics)
+			_, text, err := s.env.Text(ctx, s.env.Metrics)
 			lines = slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool { return !strings.HasPrefix(l, "healthscope_scope_") })
 			return fmt.Sprintf("%q %v", lines, err), slices.Contains(lines, want)
 		})
 		if err != nil {
 			return err
 		}
-		command(s.out, "curl -s "+s.hs.Metrics+" | grep ^healthscope_scope_")
+		command(s.out, "curl -s "+s.env.Metrics+" | grep ^healthscope_scope_")
 		output(s.out, strings.Join(lines, "\n"))
 		return nil
 	}
 }
 
 // showInventory returns a step that waits until A&AI holds the state of the first edge's sink, and shows what it holds of workloads.
-func (s *story) showInventory(state string) func(context.Context) error {
+func (s *Story) showInventory(state string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var objects []installation.Object
 		err := await(ctx, func() (string, bool) {
 			var err error
-			objects, err = s.hs.Objects(ctx)
+			objects, err = s.env.Objects(ctx)
 			sink := slices.IndexFunc(objects, func(o installation.Object) bool {
-				return o.String() == "Deployment/fw0-sink" && o.Body["data-source"] == s.edges[0].cluster()
+				return o.String() == "Deployment/fw0-sink" && o.Body["data-source"] == s.env.Edges[0].Cluster()
 			})
 			if err != nil || sink < 0 {
 				return fmt.Sprintf("%d objects, without the sink's Deployment (%v)", len(objects), err), false
@@ -199,7 +205,7 @@ func (s *story) showInventory(state string) func(context.Context) error {
 }
 
 // until waits until a field of an object has a value.
-func (s *story) until(ctx context.Context, object, path, want string) error {
+func (s *Story) until(ctx context.Context, object, path, want string) error {
 	return await(ctx, func() (string, bool) {
 		out, err := s.kubectl(ctx, "get", object, "-o", "jsonpath="+path)
 		got := strings.TrimSpace(string(out))
@@ -222,14 +228,15 @@ func await(ctx context.Context, look func() (got string, ok bool)) error {
 }
 
 // kubectl runs kubectl with the contexts of all clusters, the hub's being the current one.
-func (s *story) kubectl(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := s.cp.KubectlCommand(ctx, args...)
-	cmd.Env = append(cmd.Env, "KUBECONFIG="+s.kubeconfigs())
+func (s *Story) kubectl(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := s.env.Hub.KubectlCommand(ctx, args...)
+	cmd.Dir = s.root
+	cmd.Env = append(cmd.Env, "KUBECONFIG="+s.env.Kubeconfigs())
 	return cmd.CombinedOutput()
 }
 
 // show runs kubectl and shows the command and its output.
-func (s *story) show(ctx context.Context, args ...string) error {
+func (s *Story) show(ctx context.Context, args ...string) error {
 	command(s.out, "kubectl "+quoted(args))
 	out, err := s.kubectl(ctx, args...)
 	output(s.out, string(out))

@@ -1,0 +1,101 @@
+package installation
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/healthscope/healthscope/e2e/controlplane"
+)
+
+// Provider is the name of the provider of the edge clusters, as EMCO calls it.
+const Provider = "vfw-cluster-provider"
+
+// Environment is HealthScope in three clusters: a hub with an A&AI, which is a workload cluster too, and two edges. The
+// end-to-end tests, the demo and a contributor's playground use the same.
+type Environment struct {
+	// Installation is HealthScope in the hub.
+	*Installation
+	// Hub is the control plane of the hub.
+	Hub *controlplane.ControlPlane
+	// Edges are the edges, of which the hub knows nothing before they have joined.
+	Edges []*Edge
+}
+
+// Edge is an edge cluster.
+type Edge struct {
+	// Context is the name of its context in kubeconfigs.
+	Context string
+	// Plane is its control plane.
+	Plane *controlplane.ControlPlane
+	// Member is what runs in it for the hub; nil before it has joined.
+	*Member
+}
+
+// Cluster returns the name that the hub knows the edge by.
+func (e *Edge) Cluster() string { return Provider + "+" + e.Context }
+
+// StartEnvironment starts three control planes side by side, and installs HealthScope in the hub. With an audit policy the
+// hub's API server keeps an audit log. When it fails, what has been started is stopped again.
+func StartEnvironment(ctx context.Context, o Options, auditPolicy string) (_ *Environment, err error) {
+	e := &Environment{Edges: []*Edge{{Context: "edge01"}, {Context: "edge02"}}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.Stop())
+		}
+	}()
+	o.Regions += Regions(e.Edges[0].Cluster(), e.Edges[1].Cluster())
+	group, starting := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		e.Hub, err = controlplane.Start(starting, controlplane.Options{Name: "hub", Controllers: true, AuditPolicy: auditPolicy, Log: o.Log})
+		return err
+	})
+	for _, edge := range e.Edges {
+		group.Go(func() (err error) {
+			edge.Plane, err = controlplane.Start(starting, controlplane.Options{Name: edge.Context, Controllers: true, Log: o.Log})
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	e.Installation, err = Start(ctx, e.Hub, o)
+	return e, err
+}
+
+// Join installs and starts the monitor in an edge, and adds the edge to the hub.
+func (e *Environment) Join(ctx context.Context, edge *Edge) (err error) {
+	edge.Member, err = e.Installation.Join(ctx, edge.Plane, edge.Cluster(), edge.Context)
+	return err
+}
+
+// Stop stops everything.
+func (e *Environment) Stop() error {
+	var errs []error
+	for _, edge := range e.Edges {
+		if edge.Member != nil {
+			errs = append(errs, edge.Member.Stop())
+		}
+	}
+	if e.Installation != nil {
+		errs = append(errs, e.Installation.Stop())
+	}
+	for _, plane := range []*controlplane.ControlPlane{e.Hub, e.Edges[0].Plane, e.Edges[1].Plane} {
+		if plane != nil {
+			errs = append(errs, plane.Stop())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Kubeconfigs returns the kubeconfig files of hub and edges as the variable KUBECONFIG takes them. The context of the hub is the current one.
+func (e *Environment) Kubeconfigs() string {
+	files := []string{e.Hub.KubeconfigPath()}
+	for _, edge := range e.Edges {
+		files = append(files, edge.Plane.KubeconfigPath())
+	}
+	return strings.Join(files, string(os.PathListSeparator))
+}
