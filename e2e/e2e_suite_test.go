@@ -38,10 +38,9 @@ type edge struct {
 const suiteConfiguration = "policy:\n  notPresentGraceSeconds: 1\n"
 
 func TestEndToEnd(t *testing.T) {
-	RegisterFailHandler(Fail)
 	suite.Defaults(60*time.Second, 2*time.Second)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
-	RunSpecs(t, "End to end")
+	suite.Run(t, "End to end")
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

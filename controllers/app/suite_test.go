@@ -43,8 +43,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestSuite(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "App")
+	suite.Run(t, "App")
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {

@@ -35,8 +35,7 @@ var (
 )
 
 func TestSuite(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Enrol")
+	suite.Run(t, "Enrol")
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {

@@ -42,8 +42,7 @@ var (
 )
 
 func TestSuite(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Monitor")
+	suite.Run(t, "Monitor")
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {

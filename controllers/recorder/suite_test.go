@@ -39,8 +39,7 @@ var (
 )
 
 func TestSuite(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Recorder")
+	suite.Run(t, "Recorder")
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {

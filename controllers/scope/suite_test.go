@@ -48,8 +48,7 @@ var (
 )
 
 func TestSuite(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Scope")
+	suite.Run(t, "Scope")
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {

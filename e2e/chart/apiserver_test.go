@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 // start starts an API server without controllers, with the kinds of others that the chart knows.
@@ -38,6 +39,7 @@ func start(t *testing.T) (*controlplane.ControlPlane, client.Client) {
 }
 
 func TestOnAnAPIServer(t *testing.T) {
+	suite.NeedsControlPlane(t)
 	plane, api := start(t)
 	t.Run("every object is taken", func(t *testing.T) { everyObjectIsTaken(t, api) })
 	t.Run("pods are restricted", func(t *testing.T) { podsAreRestricted(t, api) })

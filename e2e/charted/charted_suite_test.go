@@ -38,10 +38,9 @@ var (
 const withMonitors = "serviceMonitor: {enabled: true}\n"
 
 func TestCharted(t *testing.T) {
-	RegisterFailHandler(Fail)
 	suite.Defaults(90*time.Second, 2*time.Second)
 	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
-	RunSpecs(t, "Charted")
+	suite.Run(t, "Charted")
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

@@ -16,6 +16,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/chart"
 	"github.com/healthscope/healthscope/e2e/controlplane"
 	"github.com/healthscope/healthscope/e2e/process"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 const (
@@ -28,6 +29,7 @@ const (
 
 // TestTheReadmeIsTrue runs all of its commands, from the first to the last, and then those by which what was made is backed up.
 func TestTheReadmeIsTrue(t *testing.T) {
+	suite.NeedsControlPlane(t)
 	s := prepare(t)
 	begin := time.Now()
 	text := read(t, "README.md")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/healthscope/healthscope/e2e/controlplane"
 	"github.com/healthscope/healthscope/e2e/installation"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 // edgeName is the name that the hub knows the edge by.
@@ -34,10 +35,9 @@ var (
 
 func TestObserved(t *testing.T) {
 	Program(t, "prometheus")
-	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(90 * time.Second)
 	SetDefaultEventuallyPollingInterval(200 * time.Millisecond)
-	RunSpecs(t, "Observed")
+	suite.Run(t, "Observed")
 }
 
 // reader is Prometheus's ServiceAccount, with the one right that it needs.

@@ -21,6 +21,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/chart"
 	"github.com/healthscope/healthscope/e2e/controlplane"
 	"github.com/healthscope/healthscope/e2e/installation"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 // root is the root of the source tree, home the namespace of HealthScope, monitor and controller its ServiceAccounts, and hubAccount that of a hub in its members.
@@ -43,10 +44,9 @@ var (
 )
 
 func TestRights(t *testing.T) {
-	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(60 * time.Second)
 	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
-	RunSpecs(t, "Rights")
+	suite.Run(t, "Rights")
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"testing"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
@@ -23,6 +24,22 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/e2e/controlplane"
 )
+
+// Run runs the specs of a package, which need an API server.
+func Run(t *testing.T, name string) {
+	t.Helper()
+	NeedsControlPlane(t)
+	gomega.RegisterFailHandler(ginkgo.Fail)
+	ginkgo.RunSpecs(t, name)
+}
+
+// NeedsControlPlane skips a test that starts an etcd or an API server when only short tests are wanted: go test -short.
+func NeedsControlPlane(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it needs a control plane, which `make controlplane` builds, and -short leaves out what needs one")
+	}
+}
 
 // polling is the time between two looks at what must come.
 const polling = 10 * time.Millisecond

@@ -19,6 +19,7 @@ import (
 
 	"github.com/healthscope/healthscope/e2e/controlplane"
 	"github.com/healthscope/healthscope/e2e/faults"
+	"github.com/healthscope/healthscope/e2e/suite"
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 	"github.com/healthscope/healthscope/healthscope/status"
@@ -43,6 +44,7 @@ const usualProof = 50 * time.Millisecond
 // newStorage starts an etcd. The tap counts the reads of newID.
 func newStorage(t *testing.T, timeout, proof time.Duration, arguments ...string) *storage {
 	t.Helper()
+	suite.NeedsControlPlane(t)
 	s := &storage{}
 	var err error
 	fatal := func(err error) {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/e2e/suite"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
@@ -56,6 +57,7 @@ func sharedEndpoint() (string, error) {
 
 func endpoint(t testing.TB) string {
 	t.Helper()
+	suite.NeedsControlPlane(t)
 	url, err := sharedEndpoint()
 	if err != nil {
 		t.Fatalf("cannot start etcd: %v", err)
