@@ -37,8 +37,13 @@ test: controlplane helm ## Run all tests
 	@echo "==> go test: compiling and running all tests (the first time, compiling takes a few minutes)"
 	go test -race -shuffle=on -timeout 30m ./...
 
+.PHONY: unit
+unit: ## Run the tests that need no control plane; Go remembers what has not changed
+	@go test -short $$(go list ./... | grep -v /e2e)
+
 .PHONY: test-extended
-test-extended: controlplane helm ## Run what takes too long for every change: soak, fuzzing, every benchmark at its smallest size
+test-extended: controlplane helm ## Run what takes too long for every change: every alert caused for real, every benchmark at its smallest size, fuzzing, soak
+	HEALTHSCOPE_TEST_EXTENDED=1 go test -timeout 30m ./e2e/observed
 	@echo "==> go test of the benchmarks"
 	@go test -C e2e/bench -timeout 30m ./...
 	@$(MAKE) --no-print-directory fuzz

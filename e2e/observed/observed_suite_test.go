@@ -37,6 +37,7 @@ func TestObserved(t *testing.T) {
 	Program(t, "prometheus")
 	SetDefaultEventuallyTimeout(90 * time.Second)
 	SetDefaultEventuallyPollingInterval(200 * time.Millisecond)
+	suite.Extended(t)
 	suite.Run(t, "Observed")
 }
 

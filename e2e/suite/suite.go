@@ -41,6 +41,14 @@ func NeedsControlPlane(t testing.TB) {
 	}
 }
 
+// Extended skips a test that takes too long for every change, unless the variable HEALTHSCOPE_TEST_EXTENDED is set.
+func Extended(t testing.TB) {
+	t.Helper()
+	if os.Getenv("HEALTHSCOPE_TEST_EXTENDED") == "" {
+		t.Skip("it takes minutes: make test-extended runs it")
+	}
+}
+
 // polling is the time between two looks at what must come.
 const polling = 10 * time.Millisecond
 

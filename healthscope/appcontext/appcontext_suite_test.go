@@ -68,6 +68,7 @@ func endpoint(t testing.TB) string {
 // ownEtcd starts an etcd for one test.
 func ownEtcd(t testing.TB, options controlplane.EtcdOptions) *controlplane.Etcd {
 	t.Helper()
+	suite.NeedsControlPlane(t)
 	etcd, err := controlplane.StartEtcd(t.Context(), options)
 	if err != nil {
 		t.Fatalf("cannot start etcd: %v", err)
