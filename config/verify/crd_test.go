@@ -5,12 +5,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
 // The CRDs, by their files.
@@ -95,6 +98,19 @@ func TestCRDListsSayHowTheyMerge(t *testing.T) {
 			if strings.HasPrefix(path, "spec.") && s.MaxItems == nil && !hasPrefix(path, unbounded) {
 				t.Errorf("%s: %s may have any number of items: add a MaxItems to the type", name, path)
 			}
+		}
+	}
+}
+
+func TestCRDSaysTheBoundsOfStatus(t *testing.T) {
+	all := schemas(readCRD(t, healthScopeCRD))
+	for path, most := range map[string]int{
+		"status.healthConditions": corev1alpha2.MaxHealthConditions,
+		"status.culprits":         corev1alpha2.MaxCulprits,
+		"status.apps[].clusters":  corev1alpha2.MaxAppClusters,
+	} {
+		if want := "at most " + strconv.Itoa(most); !strings.Contains(all[path].Description, want) {
+			t.Errorf("the comment of %s must say: %s", path, want)
 		}
 	}
 }

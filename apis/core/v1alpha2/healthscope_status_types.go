@@ -64,60 +64,65 @@ const (
 
 // HealthScopeStatus says how healthy a scope is. Its lists are sorted, worst first, and bounded; its counts are exact.
 type HealthScopeStatus struct {
-	// health is the health of the scope in one word: healthy, unhealthy, or unknown when only members that cannot be judged are in the way or when there are none.
+	// health is the answer in one word. It is `unknown` when only members that cannot be judged are in the way of healthy, or when there are
+	// no members.
 	// +optional
 	Health Health `json:"health,omitempty"`
-	// scopeHealthCondition is the health of the scope as OAM counts it: one for each reference.
+	// scopeHealthCondition is the answer as OAM gives it. It counts references, not resources. A number that is zero is absent.
 	// +optional
 	ScopeHealthCondition ScopeHealthCondition `json:"scopeHealthCondition"`
-	// healthConditions are the references of the scope with their health, at most 200.
+	// healthConditions are the references with their health, at most 200.
 	// +optional
 	// +listType=atomic
 	HealthConditions []WorkloadHealthCondition `json:"healthConditions,omitempty"`
-	// appHealthConditions are KubeVela's health conditions of the applications in spec.appReferences.
+	// appHealthConditions is KubeVela's field. The controller keeps what is there and writes nothing of its own. It removes the field when
+	// that contradicts `status.health`.
 	// +optional
 	// +listType=atomic
 	AppHealthConditions []AppHealthCondition `json:"appHealthConditions,omitempty"`
 
-	// summary counts the members that count, by state.
+	// summary counts the members that count, by state. Zeros are written.
 	// +optional
 	Summary Summary `json:"summary,omitzero"`
-	// resourcesReady is summary.ready/summary.total, for people.
+	// resourcesReady is `ready/total` of the summary, for people.
 	// +optional
 	ResourcesReady string `json:"resourcesReady,omitempty"`
-	// clustersReachable is the number of clusters that can be seen / the number of clusters of the scope, for people.
+	// clustersReachable is the number of clusters that are known / of clusters of the scope, for people.
 	// +optional
 	ClustersReachable string `json:"clustersReachable,omitempty"`
-	// apps are the applications of the scope with their state.
+	// apps are the apps with their state. One of the spec is there also when nothing in it counts.
 	// +optional
 	// +listType=atomic
 	Apps []AppStatus `json:"apps,omitempty"`
-	// culprits are the members that are not healthy, worst first, at most 50. A cluster that cannot be seen is one too, with kind Cluster, before the resources that are Unknown.
+	// culprits are the members that count and are not healthy, worst first, at most 50. A cluster that cannot be seen is a culprit of its own,
+	// with kind `Cluster` and the number of resources in its cause, before the resources that are Unknown.
 	// +optional
 	// +listType=atomic
 	Culprits []Culprit `json:"culprits,omitempty"`
-	// firstCulprit is the first of culprits in one line, for people.
+	// firstCulprit is the first culprit in one line, or the required apps that are not there, for people.
 	// +optional
 	FirstCulprit string `json:"firstCulprit,omitempty"`
-	// inventory counts the scope's resources by the state of their synchronisation with A&AI. It is absent when no A&AI is configured.
+	// inventory counts the scope's resources by the state of their synchronisation with A&AI. It is absent when no inventory is configured.
 	// +optional
 	Inventory *InventoryStatus `json:"inventory,omitempty"`
-	// conditions are Ready, ClustersReachable, InventorySynced and, when something is the matter, Stalled, InventoryConflict, HealthChecksInvalid and StatusContested.
+	// conditions are Kubernetes conditions: Ready, ClustersReachable, InventorySynced and, when something is the matter, Stalled,
+	// InventoryConflict, HealthChecksInvalid and StatusContested. See
+	// https://github.com/healthscope/healthscope/blob/main/config/docs/healthscope.md#conditions.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// observedGeneration is the generation of spec that status speaks of, and -1 before the scope has been judged.
+	// observedGeneration is the generation of spec that status speaks of; -1 before the scope has been judged.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// truncated is true when lists were cut to keep status within its bounds. Counts stay exact.
+	// truncated is true when a list was cut, or a bundle of the scope does not name all its resources. Counts are exact all the same.
 	// +optional
 	Truncated bool `json:"truncated,omitempty"`
 }
 
 // Summary counts the members of a scope that count in its health. All numbers are written, also zeros.
 type Summary struct {
-	// state is the roll-up of the members: Failed, Unknown, Pending or Ready, in this order of precedence, and Unknown without members.
+	// state is the roll-up of the members: `Failed` if one is, else `Unknown`, else `Pending`, else `Ready`. Without members it is `Unknown`.
 	// +optional
 	State string `json:"state,omitempty"`
 	// total is the number of members that count.
@@ -126,7 +131,7 @@ type Summary struct {
 	// ready is the number of them that are Ready.
 	// +optional
 	Ready int32 `json:"ready"`
-	// pending is the number of them that are Pending or Terminating, or missing for less than the grace period.
+	// pending is the number of them that are Pending or Terminating, or missing for less than `notPresentGraceSeconds`.
 	// +optional
 	Pending int32 `json:"pending"`
 	// failed is the number of them that are Failed, or missing for longer.
@@ -139,44 +144,45 @@ type Summary struct {
 
 // ScopeHealthCondition is OAM's summary of a scope: it counts references, not resources. A number that is zero is absent, as in OAM.
 type ScopeHealthCondition struct {
-	// healthStatus is health in OAM's word: HEALTHY, UNHEALTHY or UNKNOWN.
+	// healthStatus is the answer in OAM's words. As in OAM, it is `UNHEALTHY` for everything that is not `HEALTHY`.
 	// +optional
 	HealthStatus HealthStatus `json:"healthStatus,omitempty"`
 	// total is the number of references.
 	// +optional
 	Total int64 `json:"total,omitempty"`
-	// healthyWorkloads is the number of references that are HEALTHY.
+	// healthyWorkloads is the number of those that are `HEALTHY`.
 	// +optional
 	HealthyWorkloads int64 `json:"healthyWorkloads,omitempty"`
-	// unhealthyWorkloads is the number of references that are UNHEALTHY.
+	// unhealthyWorkloads is the number of those that are `UNHEALTHY`.
 	// +optional
 	UnhealthyWorkloads int64 `json:"unhealthyWorkloads,omitempty"`
-	// unknownWorkloads is the number of references that are UNKNOWN.
+	// unknownWorkloads is the number of those that are `UNKNOWN`.
 	// +optional
 	UnknownWorkloads int64 `json:"unknownWorkloads,omitempty"`
 }
 
 // WorkloadHealthCondition is OAM's health of one reference.
 type WorkloadHealthCondition struct {
-	// componentName is the OAM component the workload was made from, by its label app.oam.dev/component, or the app the reference belongs to.
+	// componentName is the OAM component, by the workload's label `app.oam.dev/component`; otherwise the app.
 	// +optional
 	ComponentName string `json:"componentName,omitempty"`
-	// targetWorkload is the reference, with the uid of the object that was found.
+	// targetWorkload is the reference, with the uid of what was found.
 	// +optional
 	TargetWorkload WorkloadReference `json:"targetWorkload,omitzero"`
-	// healthStatus is HEALTHY, UNHEALTHY or UNKNOWN.
+	// healthStatus says how healthy it is in OAM's words. See
+	// https://github.com/healthscope/healthscope/blob/main/config/docs/health.md#words-of-others.
 	// +optional
 	HealthStatus HealthStatus `json:"healthStatus,omitempty"`
-	// diagnosis says why, beginning with Ready:<ready>/<desired> where there are numbers, as in OAM.
+	// diagnosis is `Ready:<ready>/<wanted> `, as in OAM, and what is wrong. For an object that is Unknown or missing: why.
 	// +optional
 	Diagnosis string `json:"diagnosis,omitempty"`
-	// workloadStatus says more about a workload that is UNKNOWN.
+	// workloadStatus is OAM's field for a workload that is `UNKNOWN`. The controller leaves it empty.
 	// +optional
 	WorkloadStatus string `json:"workloadStatus,omitempty"`
-	// customStatusMsg is KubeVela's message of the component.
+	// customStatusMsg is KubeVela's field. The controller leaves it empty.
 	// +optional
 	CustomStatusMsg string `json:"customStatusMsg,omitempty"`
-	// traits are KubeVela's health conditions of the component's traits.
+	// traits is KubeVela's field. The controller leaves it empty, and so what is in it.
 	// +optional
 	// +listType=atomic
 	Traits []TraitHealthCondition `json:"traits,omitempty"`
@@ -190,7 +196,7 @@ type TraitHealthCondition struct {
 	// resource is the name of the trait's object.
 	// +optional
 	Resource string `json:"resource,omitempty"`
-	// healthStatus is HEALTHY, UNHEALTHY or UNKNOWN.
+	// healthStatus says how healthy it is in OAM's words.
 	// +optional
 	HealthStatus HealthStatus `json:"healthStatus,omitempty"`
 	// diagnosis says why.
@@ -209,7 +215,7 @@ type AppHealthCondition struct {
 	// envName is the name of KubeVela's environment.
 	// +optional
 	EnvName string `json:"envName,omitempty"`
-	// components are the components of the application with their health.
+	// components are the components of the application.
 	// +optional
 	// +listType=atomic
 	Components []WorkloadHealthCondition `json:"components,omitempty"`
@@ -217,19 +223,19 @@ type AppHealthCondition struct {
 
 // AppStatus is the state of one application of a scope.
 type AppStatus struct {
-	// name is the name of the application; empty for references outside apps.
+	// name is the name of the app; empty for references outside apps.
 	// +optional
 	Name string `json:"name"`
-	// state is the roll-up of the application's members.
+	// state is the roll-up of the app's members.
 	// +optional
 	State string `json:"state,omitempty"`
-	// total is the number of members that count.
+	// total is the number of its members that count.
 	// +optional
 	Total int32 `json:"total"`
 	// ready is the number of them that are Ready.
 	// +optional
 	Ready int32 `json:"ready"`
-	// clusters is the same for each cluster the application runs in, worst first, at most 100.
+	// clusters are the clusters the app runs in with its state in each, worst first, at most 100.
 	// +optional
 	// +listType=atomic
 	Clusters []ClusterStatus `json:"clusters,omitempty"`
@@ -239,7 +245,7 @@ type AppStatus struct {
 type ClusterStatus struct {
 	// name is the name of the cluster.
 	Name string `json:"name"`
-	// state is the roll-up of the application's members in the cluster.
+	// state is the roll-up of the app's members there.
 	// +optional
 	State string `json:"state,omitempty"`
 	// total is the number of members that count.
@@ -248,17 +254,17 @@ type ClusterStatus struct {
 	// ready is the number of them that are Ready.
 	// +optional
 	Ready int32 `json:"ready"`
-	// lastSeen is when the cluster was last seen. It is present while the cluster cannot be reached.
+	// lastSeen is when the cluster was last seen, while it cannot be reached.
 	// +optional
 	LastSeen *metav1.Time `json:"lastSeen,omitempty"`
 }
 
 // Culprit is a member that is not healthy.
 type Culprit struct {
-	// cluster is the cluster the member is in.
+	// cluster is the cluster it is in.
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
-	// app is the application it belongs to.
+	// app is the app it belongs to; absent for a cluster.
 	// +optional
 	App string `json:"app,omitempty"`
 	// group is its API group; absent for the core group.
@@ -273,10 +279,10 @@ type Culprit struct {
 	// name is its name.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// state is its state.
+	// state is its state. See https://github.com/healthscope/healthscope/blob/main/config/docs/health.md#states.
 	// +optional
 	State string `json:"state,omitempty"`
-	// reason says in one word why.
+	// reason says in one word why. See https://github.com/healthscope/healthscope/blob/main/config/docs/reasons.md.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// cause names what is behind it, such as the pod that crashes.

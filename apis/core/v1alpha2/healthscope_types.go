@@ -70,35 +70,38 @@ type HealthScopeSpec struct {
 	// +kubebuilder:validation:MaxLength=1024
 	ProbeEndpoint string `json:"probe-endpoint,omitempty"`
 
-	// workloadRefs are the workloads and bundles of the scope. They belong to the app with the empty name. OAM's runtime adds and removes entries here.
+	// workloadRefs are references outside apps, as in OAM: to workloads and bundles. They belong to the app with the empty name. OAM's runtime
+	// adds and removes entries here.
 	// +optional
 	// +kubebuilder:default={}
 	// +kubebuilder:validation:MaxItems=5000
 	// +listType=atomic
 	WorkloadReferences []WorkloadReference `json:"workloadRefs"`
 
-	// appReferences are KubeVela's references to the components of applications. As in KubeVela, they are used only when workloadRefs is empty.
-	// A component counts by its workload; an application without components cannot be judged and is Unknown.
+	// appReferences are KubeVela's references to the components of applications. As in KubeVela, they are used only when `workloadRefs` is
+	// empty. A component counts by its workload.
 	// +optional
 	// +kubebuilder:validation:MaxItems=500
 	// +listType=atomic
 	AppReferences []AppReference `json:"appReferences,omitempty"`
 
-	// apps are the applications of the scope, each with its references, so that status is given for each of them.
+	// apps are the applications of the scope, each with its references. Status is given for each.
 	// +optional
 	// +kubebuilder:validation:MaxItems=500
 	// +listType=map
 	// +listMapKey=name
 	Apps []ScopeApp `json:"apps,omitempty"`
 
-	// clusters are the clusters that the scope takes bundles from; without it, all. It also holds for bundles that labels bring in.
-	// References to other objects lead where they say.
+	// clusters are the clusters that bundles are taken from: those that are named and those that the selector matches. Without it: all. It
+	// also holds for bundles that labels bring in. References to other objects lead where they say. What is expected, or referred to, in a
+	// cluster that is not one of them is Unknown, `ClusterExcluded`.
 	// +optional
 	Clusters *ClusterSelection `json:"clusters,omitempty"`
 
-	// expectedClusters are the clusters in which every app must have a bundle, and in which every bundle must be that
-	// workloadRefs names outside apps without a cluster. One that is missing there is NotPresent: Pending at first, then
-	// Failed. References to other objects are not expected there: without a cluster they lead into the cluster of the scope.
+	// expectedClusters are the clusters in which every app must have a bundle, and every bundle that `spec.workloadRefs` names without a
+	// `cluster`. References to other objects, and apps that have no others, are not expected there: without a `cluster` they lead into the
+	// cluster of the scope. A bundle that is missing is NotPresent, `NotFound`: Pending at first, then Failed. A cluster that is not known is
+	// Unknown, `UnknownCluster`.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MinLength=1
@@ -106,7 +109,7 @@ type HealthScopeSpec struct {
 	// +listType=set
 	ExpectedClusters []string `json:"expectedClusters,omitempty"`
 
-	// rollup changes how the members' states add up to the scope's health. By default every member must be healthy.
+	// rollup says how members add up. Without it, every member must be healthy.
 	// +optional
 	Rollup *Rollup `json:"rollup,omitempty"`
 }
@@ -116,22 +119,23 @@ type HealthScopeSpec struct {
 //
 // +structType=atomic
 type WorkloadReference struct {
-	// apiVersion is the API group and version of the object, such as apps/v1.
+	// apiVersion is the API group and version, such as `apps/v1`.
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
-	// kind is the kind of the object, such as Deployment or ResourceBundleState.
+	// kind is the kind, such as `Deployment` or `ResourceBundleState`.
 	// +optional
 	Kind string `json:"kind,omitempty"`
-	// name is the name of the object.
+	// name is the name. A reference that lacks apiVersion, kind or name is Unknown, `InvalidReference`.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// uid is the uid of the object. An object of the same name with another uid is not the one that is meant.
+	// uid is the uid of the object. When it is set, an object of this name with another uid is not the one that is meant: `NotFound`.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
-	// namespace may repeat the scope's own namespace. A reference to another namespace is not followed: it is Unknown, CrossNamespace.
+	// namespace may repeat the scope's namespace. A reference to another namespace is not followed: it is Unknown, `CrossNamespace`.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// cluster is the cluster the object is in, as <provider>+<cluster>. Without it, a bundle is looked for in every cluster and a workload in the cluster of the scope.
+	// cluster is the cluster the object is in, as `<provider>+<cluster>`. Without it, a bundle is looked for in every cluster and a workload
+	// in the cluster of the scope. One that is not known is Unknown, `UnknownCluster`.
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
 	// resourceVersion is accepted for KubeVela and without effect.
@@ -144,7 +148,8 @@ type WorkloadReference struct {
 
 // AppReference is KubeVela's reference to the components of an application.
 type AppReference struct {
-	// appName is the name of the application.
+	// appName is the name of the application. One without components stands for KubeVela's Application object, which the controller may not
+	// read unless you let it: Unknown. See https://github.com/healthscope/healthscope/blob/main/config/docs/rights.md#controller.
 	// +optional
 	AppName string `json:"appName,omitempty"`
 	// compReferences are the components of the application.
@@ -158,10 +163,10 @@ type CompReference struct {
 	// compName is the name of the component.
 	// +optional
 	CompName string `json:"compName,omitempty"`
-	// workload is the workload of the component.
+	// workload is the workload of the component. It is what counts.
 	// +optional
 	Workload WorkloadReference `json:"workload,omitempty"`
-	// traits are the objects of the component's traits. They do not count in the scope's health, as in KubeVela.
+	// traits are the objects of the component's traits. They do not count, as in KubeVela.
 	// +optional
 	// +listType=atomic
 	Traits []WorkloadReference `json:"traits,omitempty"`
@@ -173,24 +178,27 @@ type ScopeApp struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// workloadRefs are the workloads and bundles of the application.
+	// workloadRefs are references to the workloads and bundles of the application.
 	// +optional
 	// +kubebuilder:validation:MaxItems=5000
 	// +listType=atomic
 	WorkloadReferences []WorkloadReference `json:"workloadRefs,omitempty"`
-	// selector selects bundles of the application by label, besides those that are referred to. Whoever may write bundles in the
-	// scope's namespace of a cluster may label them: clusters says which clusters they are taken from.
+	// selector is a label selector: bundles with these labels belong to the app, besides those it refers to. Whoever may write bundles in the
+	// scope's namespace of a cluster may label them: `clusters` says which clusters they are taken from.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// clusters are the clusters that the application takes bundles from, of those that the scope does; without it, all of these.
+	// clusters are the clusters that the app takes bundles from, of those in `spec.clusters`. Without it: all of these.
 	// +optional
 	Clusters *ClusterSelection `json:"clusters,omitempty"`
-	// expectedResources are resources that the application must have, in the scope's namespace or in none. One that is in none of its bundles, and that no reference leads to, is NotPresent: Pending at first, then Failed.
+	// expectedResources are resources that the app must have, in the scope's namespace or in none. One that none of its bundles and references
+	// leads to is NotPresent, `NotFound`: Pending at first, then Failed. Without this, and without AppContexts, a resource that is deleted is
+	// no longer counted, and the scope stays healthy without it. See
+	// https://github.com/healthscope/healthscope/blob/main/config/docs/healthscope.md#what-appcontexts-require.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	// +listType=atomic
 	ExpectedResources []ExpectedResource `json:"expectedResources,omitempty"`
-	// inventory names the objects in A&AI that the application's resources are related to.
+	// inventory says what the app's resources are related to in A&AI.
 	// +optional
 	Inventory *InventoryLinks `json:"inventory,omitempty"`
 }
@@ -199,14 +207,16 @@ type ScopeApp struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.names) && size(self.names) > 0 || has(self.selector)",message="one of names and selector is needed: without them, no cluster is selected"
 type ClusterSelection struct {
-	// names are names of clusters, such as <provider>+<cluster>. The hub's own cluster has the name that status.apps[].clusters gives it, by default local.
+	// names are names of clusters, such as `<provider>+<cluster>`. The controller's own cluster is called as `clusterName` in its
+	// configuration file says, `local` by default.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
 	// +listType=set
 	Names []string `json:"names,omitempty"`
-	// selector selects clusters by the labels of their Secrets in the hub. The hub's own cluster has no labels.
+	// selector is a label selector over the labels of the clusters' Secrets in the hub. The controller's own cluster has no labels. See
+	// https://github.com/healthscope/healthscope/blob/main/config/docs/clusters.md#labels-of-clusters.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 }
@@ -215,19 +225,20 @@ type ClusterSelection struct {
 //
 // +structType=atomic
 type ExpectedResource struct {
-	// group is the API group of the resource; empty for the core group.
+	// group is the API group; empty for the core group.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Group string `json:"group,omitempty"`
-	// kind is the kind of the resource.
+	// kind is the kind.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
-	// name is the name of the resource.
+	// name is the name.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// cluster is the cluster that it must be in. Without it, it must be in every one of spec.expectedClusters, or if there are none, in every cluster in which the application has a bundle, or else in the cluster of the scope.
+	// cluster is the cluster that it must be in. Without it: every one of `expectedClusters`; if there are none, every cluster in which the
+	// app has a bundle; or else the cluster of the scope.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Cluster string `json:"cluster,omitempty"`
@@ -237,11 +248,12 @@ type ExpectedResource struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.vfModuleId) || has(self.genericVnfId)",message="vfModuleId needs genericVnfId: a vf-module is found within its generic-vnf"
 type InventoryLinks struct {
-	// genericVnfId is the vnf-id of the generic-vnf that is hosted on the resources.
+	// genericVnfId is the `vnf-id` of the `generic-vnf` that is hosted on the resources. It must be allowed for the scope's namespace: see
+	// https://github.com/healthscope/healthscope/blob/main/config/docs/configuration.md#inventory.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	GenericVNFID string `json:"genericVnfId,omitempty"`
-	// vfModuleId is the vf-module-id, within that generic-vnf, of the vf-module that uses the resources.
+	// vfModuleId is the `vf-module-id`, within that VNF, of the `vf-module` that uses the resources.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	VFModuleID string `json:"vfModuleId,omitempty"`
@@ -249,18 +261,19 @@ type InventoryLinks struct {
 
 // Rollup changes how the members' states add up to the scope's health.
 type Rollup struct {
-	// healthyPercentage is the share of members, in percent, that must be healthy for the scope to be healthy. The default is 100.
+	// healthyPercentage is the share of members that must be healthy, in percent. Without it: 100.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	HealthyPercentage *int32 `json:"healthyPercentage,omitempty"`
-	// required are the apps that must be healthy whatever the percentage.
+	// required are apps that must be there and wholly healthy, whatever the percentage.
 	// +optional
 	// +kubebuilder:validation:MaxItems=500
 	// +kubebuilder:validation:items:MaxLength=253
 	// +listType=set
 	Required []string `json:"required,omitempty"`
-	// ignore are the members that are listed but do not count.
+	// ignore are members that are listed but do not count. An entry matches when all fields that it sets are equal. It cannot match resources
+	// that a truncated bundle does not name.
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=atomic
@@ -271,19 +284,19 @@ type Rollup struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.group) && size(self.group) > 0 || has(self.kind) && size(self.kind) > 0 || has(self.name) && size(self.name) > 0 || has(self.app) && size(self.app) > 0",message="one of group, kind, name and app is needed: without them, everything is ignored"
 type MemberMatch struct {
-	// group is the API group of the member.
+	// group is the API group.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Group string `json:"group,omitempty"`
-	// kind is the kind of the member.
+	// kind is the kind.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind,omitempty"`
-	// name is the name of the member.
+	// name is the name.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
-	// app is the app of the scope the member belongs to.
+	// app is the app of the scope.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	App string `json:"app,omitempty"`

@@ -45,8 +45,9 @@ type ResourceBundleStateList struct {
 
 // ResourceBundleStateSpec says which objects belong to a bundle.
 type ResourceBundleStateSpec struct {
-	// selector selects the objects of the bundle by label, within the bundle's own namespace.
-	// Orchestrators write one pair: the label emco/deployment-id and its value.
+	// selector is a label selector for the objects of the bundle, within its own namespace. A bundle in a trusted namespace also gets those of
+	// others: see https://github.com/healthscope/healthscope/blob/main/config/docs/monitor.md#trusted-namespaces. Orchestrators write one
+	// pair: the label `emco/deployment-id` and its value.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 }
@@ -56,92 +57,94 @@ type ResourceBundleStateSpec struct {
 // Decoding never fails: a field of the wrong type is left empty and named in
 // Malformed, so that one badly typed bundle cannot break a list of all.
 type ResourceBundleStateStatus struct {
-	// ready is true when there are resources and every one that counts is ready. Monitors other than ours always write false.
+	// ready is true when the bundle has resources, all that count are Ready, and all can be read. Other monitors always write false.
 	// +optional
 	Ready bool `json:"ready"`
-	// resourceCount is the number of objects found for the bundle, also of those that are not listed because status was truncated.
-	// Monitors other than ours write 0 or a number that is not to be trusted.
+	// resourceCount is the number of objects found, also of those that are not listed. Other monitors write 0, or a number that is not to be
+	// trusted.
 	// +optional
 	ResourceCount int32 `json:"resourceCount"`
 
-	// podStatuses holds the bundle's Pods (v1) as whole objects without managed fields, last-applied annotation and literal environment values.
+	// podStatuses are Pods (`v1`), as far as they are copied: without managed fields, last-applied annotation and literal environment values.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	PodStatuses RawList `json:"podStatuses,omitempty"`
-	// serviceStatuses holds the bundle's Services (v1).
+	// serviceStatuses are Services (`v1`).
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	ServiceStatuses RawList `json:"serviceStatuses,omitempty"`
-	// configMapStatuses holds the metadata of the bundle's ConfigMaps (v1), never their data.
+	// configMapStatuses are ConfigMaps (`v1`): metadata only.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	ConfigMapStatuses RawList `json:"configMapStatuses,omitempty"`
-	// deploymentStatuses holds the bundle's Deployments (apps/v1).
+	// deploymentStatuses are Deployments (`apps/v1`).
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	DeploymentStatuses RawList `json:"deploymentStatuses,omitempty"`
-	// secretStatuses holds the metadata of the bundle's Secrets (v1), never their data. Empty unless Secrets are configured.
+	// secretStatuses are Secrets (`v1`): metadata only, and only where the monitor is configured to report them. See
+	// https://github.com/healthscope/healthscope/blob/main/config/docs/monitor.md#kinds.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	SecretStatuses RawList `json:"secretStatuses,omitempty"`
-	// daemonSetStatuses holds the bundle's DaemonSets (apps/v1).
+	// daemonSetStatuses are DaemonSets (`apps/v1`).
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	DaemonSetStatuses RawList `json:"daemonSetStatuses,omitempty"`
-	// ingressStatuses holds the bundle's Ingresses (networking.k8s.io/v1).
+	// ingressStatuses are Ingresses (`networking.k8s.io/v1`).
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	IngressStatuses RawList `json:"ingressStatuses,omitempty"`
-	// jobStatuses holds the bundle's Jobs (batch/v1).
+	// jobStatuses are Jobs (`batch/v1`).
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	JobStatuses RawList `json:"jobStatuses,omitempty"`
-	// statefulSetStatuses holds the bundle's StatefulSets (apps/v1).
+	// statefulSetStatuses are StatefulSets (`apps/v1`).
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	StatefulSetStatuses RawList `json:"statefulSetStatuses,omitempty"`
-	// csrStatuses holds the bundle's CertificateSigningRequests (certificates.k8s.io/v1).
+	// csrStatuses are CertificateSigningRequests (`certificates.k8s.io/v1`), in bundles of trusted namespaces. See
+	// https://github.com/healthscope/healthscope/blob/main/config/docs/monitor.md#trusted-namespaces.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	CSRStatuses RawList `json:"csrStatuses,omitempty"`
-	// resourceStatuses holds the objects of every other kind as EMCO writes them:
-	// {group, version, kind, namespace, name, res}, where res is the object's JSON in base64.
+	// resourceStatuses are all other kinds, as EMCO writes them: `group`, `version`, `kind`, `namespace`, `name`, and the object's JSON in
+	// base64 in `res`.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	ResourceStatuses RawList `json:"resourceStatuses,omitempty"`
 
-	// resources states each object's health in one entry, sorted by group, kind, namespace and name.
+	// resources states the health of each object in one entry, sorted by group, kind, namespace and name.
 	// +optional
 	// +nullable
 	// +listType=atomic
 	Resources []ResourceHealth `json:"resources,omitempty"`
-	// summary counts the resources that count, by state. Its presence shows that a HealthScope monitor has filled the bundle.
+	// summary counts the resources that count, by state, without time limits. It is there once a HealthScope monitor has filled the bundle.
 	// +optional
 	// +nullable
 	Summary *Summary `json:"summary,omitempty"`
-	// truncated is true when lists or resources leave out objects to keep the bundle within its size. Counts stay exact.
+	// truncated is true when lists or resources leave out objects, for want of room or because they cannot be read. Counts stay exact.
 	// +optional
 	Truncated bool `json:"truncated,omitempty"`
 
@@ -173,7 +176,7 @@ type Summary struct {
 
 // ResourceHealth is the health of one object as the rules see it, before owners and time are taken into account.
 type ResourceHealth struct {
-	// group is the API group; empty for the core group.
+	// group is the API group; absent for the core group.
 	// +optional
 	Group string `json:"group,omitempty"`
 	// version is the API version the object was read in.
@@ -181,7 +184,7 @@ type ResourceHealth struct {
 	Version string `json:"version,omitempty"`
 	// kind is the object's kind.
 	Kind string `json:"kind"`
-	// namespace is the object's namespace; empty for cluster-scoped objects.
+	// namespace is the object's namespace; absent for cluster-scoped objects.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 	// name is the object's name.
@@ -189,40 +192,43 @@ type ResourceHealth struct {
 	// uid is the object's uid.
 	// +optional
 	UID string `json:"uid,omitempty"`
-	// state is Ready, Pending, Failed, Terminating, NotPresent or Unknown.
+	// state is `Ready`, `Pending`, `Failed`, `Terminating`, `NotPresent` or `Unknown`. See
+	// https://github.com/healthscope/healthscope/blob/main/config/docs/health.md#states.
 	// +optional
 	State string `json:"state"`
-	// reason says in one CamelCase word why; it is from a closed list.
+	// reason says in one CamelCase word why. It is from a closed list: see
+	// https://github.com/healthscope/healthscope/blob/main/config/docs/reasons.md.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// message says the same for people, in at most 256 characters.
+	// message says the same for people, in at most 256 bytes.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// since is when the monitor first saw the resource in this state.
+	// since is when the monitor first saw the object in this state. It survives a restart. A time in the future, of a clock that was wrong, is
+	// replaced by the present.
 	// +optional
 	// +nullable
 	Since *metav1.Time `json:"since,omitempty"`
-	// owner is the controller of the object, when there is one.
+	// owner is the controller of the object, in the same namespace, when there is one.
 	// +optional
 	// +nullable
 	Owner *ResourceOwner `json:"owner,omitempty"`
-	// labels are the object's labels that are on the monitor's allow-list.
+	// labels are the object's labels that `monitor.allowedLabels` of the configuration file lets through.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
-	// desired is the number of replicas that are wanted, for kinds that have replicas.
+	// desired is the number of replicas that are wanted, or of containers of a pod.
 	// +optional
 	Desired *int32 `json:"desired,omitempty"`
-	// available is the number of replicas that are ready, for kinds that have replicas.
+	// available is the number of them that are ready.
 	// +optional
 	Available *int32 `json:"available,omitempty"`
 	// progressDeadlineSeconds is how long the workload itself allows for progress, when it says so.
 	// +optional
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
-	// progress is how far a resource that is Pending has got, for kinds that count it.
+	// progress is how far a workload that is Pending has got, for kinds that count it.
 	// +optional
 	// +nullable
 	Progress *ResourceProgress `json:"progress,omitempty"`
-	// progressedAt is when the monitor last saw the resource get further while it was Pending.
+	// progressedAt is when the monitor last saw the object get further while it was Pending.
 	// +optional
 	// +nullable
 	ProgressedAt *metav1.Time `json:"progressedAt,omitempty"`
@@ -235,36 +241,36 @@ type ResourceHealth struct {
 	// serving is true when all that is wanted is ready, also while a change is under way.
 	// +optional
 	Serving bool `json:"serving,omitempty"`
-	// suspended is true when the object is paused or suspended by its owner's wish.
+	// suspended is true when the object is paused by its owner's wish.
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`
-	// warning is true when the state is not in doubt, but something about it deserves attention; reason says what.
+	// warning is true when the state is not in doubt, but something deserves attention; the reason says what.
 	// +optional
 	Warning bool `json:"warning,omitempty"`
 }
 
 // ResourceProgress is how far a workload has got: the most that was seen since it is Pending, within one generation.
 type ResourceProgress struct {
-	// generation is the generation of the workload.
+	// generation is the generation of the workload. The numbers are those of this one.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
-	// updated is the number of replicas that are updated.
+	// updated is the most replicas that were updated since it is Pending.
 	// +optional
 	Updated int32 `json:"updated,omitempty"`
-	// ready is the number of replicas that are ready.
+	// ready is the most replicas that were ready.
 	// +optional
 	Ready int32 `json:"ready,omitempty"`
-	// available is the number of replicas that are available.
+	// available is the most replicas that were available.
 	// +optional
 	Available int32 `json:"available,omitempty"`
-	// succeeded is the number of pods that have ended well.
+	// succeeded is the most pods that have ended well.
 	// +optional
 	Succeeded int32 `json:"succeeded,omitempty"`
 }
 
 // ResourceOwner names the controller of an object. It is in the object's own namespace.
 type ResourceOwner struct {
-	// group is the owner's API group; empty for the core group.
+	// group is the owner's API group; absent for the core group.
 	// +optional
 	Group string `json:"group,omitempty"`
 	// kind is the owner's kind.

@@ -1,0 +1,141 @@
+package fields
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// module is where the types are whose fields are listed. Those of Kubernetes' types are described by Kubernetes.
+const module = "github.com/healthscope/healthscope/"
+
+// ofKind returns the tables columns, spec and status of a kind. The type gives the order of the fields, and the CRD all else.
+func ofKind(crdFile string, kind reflect.Type) (tables, error) {
+	data, err := os.ReadFile(crdFile)
+	if err != nil {
+		return nil, err
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(data, &crd); err != nil {
+		return nil, fmt.Errorf("cannot read CRD %q: %w", crdFile, err)
+	}
+	version := crd.Spec.Versions[0]
+	properties := version.Schema.OpenAPIV3Schema.Properties
+	all := tables{"columns": columns(version.AdditionalPrinterColumns)}
+	w := walk{listed: map[reflect.Type]string{}}
+	for _, part := range []string{"Spec", "Status"} {
+		field, _ := kind.FieldByName(part)
+		name := strings.ToLower(part)
+		w.table.Reset()
+		w.table.WriteString(header("field", "type", "meaning"))
+		w.fields(field.Type, properties[name], name)
+		all[name] = w.table.String()
+	}
+	return all, nil
+}
+
+// columns returns the table of what kubectl get prints.
+func columns(all []apiextensionsv1.CustomResourceColumnDefinition) string {
+	table := header("column", "what it shows") + line(code("NAME"), code("metadata.name"))
+	for _, c := range all {
+		shows := code(strings.TrimPrefix(c.JSONPath, "."))
+		if c.Priority > 0 {
+			shows += ", with " + code("-o wide")
+		}
+		table += line(code(c.Name), shows)
+	}
+	return table
+}
+
+// walk writes a table, and remembers where the fields of a type are listed: that is done once.
+type walk struct {
+	table  strings.Builder
+	listed map[reflect.Type]string
+}
+
+func (w *walk) fields(t reflect.Type, s apiextensionsv1.JSONSchemaProps, parent string) {
+	for f := range t.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		below, ok := s.Properties[name]
+		if !ok {
+			continue // It is not in the JSON.
+		}
+		required := strings.HasPrefix(parent, "spec") && slices.Contains(s.Required, name)
+		path := parent + "." + name
+		text := meaning(name, below.Description, bounds(below, required))
+		inner := innermost(f.Type)
+		first, again := w.listed[inner]
+		if again {
+			text += " With the fields of " + code(first) + "."
+		}
+		w.table.WriteString(line(code(path), typeOf(below), text))
+		if again || inner.Kind() != reflect.Struct || !strings.HasPrefix(inner.PkgPath(), module) {
+			continue
+		}
+		w.listed[inner] = path
+		if below.Items != nil {
+			below, path = *below.Items.Schema, path+"[]"
+		}
+		w.fields(inner, below, path)
+	}
+}
+
+// innermost returns what a pointer or a list is of.
+func innermost(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	return t
+}
+
+// typeOf names the type of a field for people.
+func typeOf(s apiextensionsv1.JSONSchemaProps) string {
+	switch {
+	case s.Type == "array":
+		return "list of " + typeOf(*s.Items.Schema) + "s"
+	case s.Type == "object" && s.AdditionalProperties != nil:
+		return "map of " + typeOf(*s.AdditionalProperties.Schema) + "s"
+	case s.Type == "string" && s.Format == "date-time":
+		return "time"
+	case s.Type == "":
+		return "any"
+	default:
+		return s.Type
+	}
+}
+
+// bounds returns what the schema says of the values of a field.
+func bounds(s apiextensionsv1.JSONSchemaProps, required bool) []string {
+	var all []string
+	if required {
+		all = append(all, "required")
+	}
+	if len(s.Enum) > 0 {
+		var values []string
+		for _, v := range s.Enum {
+			values = append(values, strings.Trim(string(v.Raw), `"`))
+		}
+		all = append(all, "one of "+code(values...))
+	}
+	if s.Minimum != nil && s.Maximum != nil {
+		all = append(all, fmt.Sprintf("from %v to %v", *s.Minimum, *s.Maximum))
+	}
+	if s.MaxLength != nil {
+		all = append(all, fmt.Sprintf("at most %d characters", *s.MaxLength))
+	}
+	if s.MaxItems != nil {
+		all = append(all, fmt.Sprintf("at most %d entries", *s.MaxItems))
+	}
+	if s.Items != nil && s.Items.Schema.MaxLength != nil {
+		all = append(all, fmt.Sprintf("each of at most %d characters", *s.Items.Schema.MaxLength))
+	}
+	if s.Default != nil {
+		all = append(all, "default "+code(string(s.Default.Raw)))
+	}
+	return all
+}

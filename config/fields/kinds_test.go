@@ -1,0 +1,42 @@
+package fields
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+)
+
+// TestOfKind: one line of each sort.
+func TestOfKind(t *testing.T) {
+	got, err := ofKind("../crd/core.oam.dev_healthscopes.yaml", reflect.TypeFor[corev1alpha2.HealthScope]())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for table, lines := range map[string][]string{
+		"columns": {"| `HEALTH` | `status.health` |", "| `CULPRIT` | `status.firstCulprit`, with `-o wide` |"},
+		"spec": {
+			"| `spec.workloadRefs[].resourceVersion` | string | Accepted for KubeVela and without effect. |",
+			"| `spec.apps[].name` | string | The name of the application within the scope. Required, at most 253 characters. |",
+			"| `spec.rollup.healthyPercentage` | integer | The share of members that must be healthy, in percent. Without it: 100. From 1 to 100. |",
+			"| `spec.rollup.required` | list of strings | Apps that must be there and wholly healthy, whatever the percentage. At most 500 entries, each of at most 253 characters. |",
+		},
+		"status": {
+			"| `status.healthConditions[].targetWorkload` | object | The reference, with the uid of what was found. With the fields of `spec.workloadRefs`. |",
+			"| `status.culprits[].since` | time | When it entered the state. |",
+			"| `status.apps[].clusters[].ready` | integer | The number of them that are Ready. |",
+		},
+	} {
+		for _, want := range lines {
+			if !strings.Contains(got[table], want+"\n") {
+				t.Errorf("%s has no line %s", table, want)
+			}
+		}
+		for _, not := range []string{"targetWorkload.kind", "matchLabels", "status.conditions[]."} {
+			if strings.Contains(got[table], not) {
+				t.Errorf("%s has %s, which is described elsewhere", table, not)
+			}
+		}
+	}
+}
