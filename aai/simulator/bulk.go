@@ -119,7 +119,7 @@ func (a bulkOperation) operation(q *request) (*operation, *apiError) {
 	v, path, query := a.split()
 	parameters, ok := parseQuery(query)
 	if !ok || !canonical(path) {
-		q.report(NonCanonicalEncoding, "bulk operation %s", a.URI)
+		q.reportf(NonCanonicalEncoding, "bulk operation %s", a.URI)
 	}
 	raw, err := decodeObject(a.Body)
 	if err != nil {

@@ -132,7 +132,7 @@ func (q *request) textSet(t *nodeType, p *property, value any) []string {
 	slices.Sort(set)
 	unique := slices.Compact(slices.Clone(set))
 	if len(unique) < len(set) {
-		q.report(DuplicateLabel, "%s.%s holds a value more than once", t.name, p.name)
+		q.reportf(DuplicateLabel, "%s.%s holds a value more than once", t.name, p.name)
 	}
 	return unique
 }
@@ -170,7 +170,7 @@ func (q *request) members(t *nodeType, p *property, value any, name string) []ma
 	q.expect(t, p, value, isObject)
 	for _, key := range slices.Sorted(maps.Keys(wrapper)) {
 		if key != name {
-			q.report(UnknownProperty, "%s.%s has no property %q", t.name, p.name, key)
+			q.reportf(UnknownProperty, "%s.%s has no property %q", t.name, p.name, key)
 		}
 	}
 	return objectsOf(wrapper[name])
@@ -199,7 +199,7 @@ var relationshipFields = []string{
 func (q *request) relationship(raw map[string]any) (relationship, *apiError) {
 	for _, name := range slices.Sorted(maps.Keys(raw)) {
 		if !slices.Contains(relationshipFields, name) {
-			q.report(UnknownProperty, "relationship has no property %q", name)
+			q.reportf(UnknownProperty, "relationship has no property %q", name)
 		}
 	}
 	for _, name := range relationshipFields[:3] {
@@ -208,7 +208,7 @@ func (q *request) relationship(raw map[string]any) (relationship, *apiError) {
 		case []any:
 			return relationship{}, crashed()
 		default:
-			q.report(WrongType, "relationship.%s got %s", name, jsonKind(raw[name]))
+			q.reportf(WrongType, "relationship.%s got %s", name, jsonKind(raw[name]))
 		}
 	}
 	r := relationship{

@@ -131,7 +131,7 @@ func (s *Simulator) admit(q *request) reply {
 func (s *Simulator) negotiate(q *request) *apiError {
 	accept := q.header.Values("Accept")
 	if len(accept) == 0 {
-		q.report(MissingAccept, "no Accept header")
+		q.reportf(MissingAccept, "no Accept header")
 		return containerPage(http.StatusInternalServerError)
 	}
 	list := strings.Join(accept, ",")
@@ -141,7 +141,7 @@ func (s *Simulator) negotiate(q *request) *apiError {
 	case vague && formatted:
 	case vague, acceptsXML(list):
 		q.xml = true
-		q.report(XMLAccept, "Accept %q asks for XML", list)
+		q.reportf(XMLAccept, "Accept %q asks for XML", list)
 	case !strings.Contains(list, jsonType):
 		return containerPage(http.StatusNotAcceptable)
 	}
@@ -225,7 +225,7 @@ func (s *Simulator) route(q *request) reply {
 		return fail(errUnknownFunction, "").at(q.method, q.versioned()).reply()
 	}
 	if !canonical(q.path) || !q.canonical {
-		q.report(NonCanonicalEncoding, "%s", q.original)
+		q.reportf(NonCanonicalEncoding, "%s", q.original)
 		if q.path != bulkPath {
 			return fail(errBadEncoding, "uri=%s", q.versioned()).at(q.method, q.versioned()).reply()
 		}

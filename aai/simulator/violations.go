@@ -55,8 +55,8 @@ type Violation struct {
 // maxViolations bounds the log.
 const maxViolations = 10_000
 
-// report notes a violation of a request in strict mode.
-func (q *request) report(kind ViolationKind, format string, args ...any) {
+// reportf notes a violation of a request in strict mode.
+func (q *request) reportf(kind ViolationKind, format string, args ...any) {
 	if q.strict {
 		q.violations = append(q.violations, Violation{q.arrival, kind, q.original, q.transactionID(), fmt.Sprintf(format, args...)})
 	}
@@ -98,14 +98,14 @@ func (s *Simulator) identify(q *request) {
 	}
 	s.mu.Unlock()
 	if known && before != content {
-		q.report(ReusedTransactionID, "transaction id %q belongs to another request", id)
+		q.reportf(ReusedTransactionID, "transaction id %q belongs to another request", id)
 	}
 }
 
 // expect reports a value of the wrong type.
 func (q *request) expect(t *nodeType, p *property, value any, ok bool) {
 	if !ok {
-		q.report(WrongType, "%s.%s got %s", t.name, p.name, jsonKind(value))
+		q.reportf(WrongType, "%s.%s got %s", t.name, p.name, jsonKind(value))
 	}
 }
 
@@ -116,11 +116,11 @@ func (q *request) reportUnknown(t *nodeType, name string, raw map[string]any) {
 	})
 	switch {
 	case nested && len(raw) == 1 && name == t.name:
-		q.report(WrappedBody, "the body is wrapped in %q", name)
+		q.reportf(WrappedBody, "the body is wrapped in %q", name)
 	case misspelt >= 0:
-		q.report(WrongCase, "%s has %q, not %q", t.name, t.properties[misspelt].name, name)
+		q.reportf(WrongCase, "%s has %q, not %q", t.name, t.properties[misspelt].name, name)
 	default:
-		q.report(UnknownProperty, "%s has no property %q", t.name, name)
+		q.reportf(UnknownProperty, "%s has no property %q", t.name, name)
 	}
 }
 

@@ -103,7 +103,7 @@ func (t *tx) put(q *request, op *operation) (effect, *apiError) {
 		}
 	}
 	if !s.changed {
-		q.report(UnchangedPut, "%s already is what was sent", op.path)
+		q.reportf(UnchangedPut, "%s already is what was sent", op.path)
 	}
 	done := effect{http.StatusOK, t.nodes[op.place.uri].id}
 	if created {
@@ -313,7 +313,7 @@ func (t *tx) patch(q *request, n *node, op *operation) (effect, *apiError) {
 		}
 	}
 	if !s.changed {
-		q.report(UnchangedPatch, "%s already is what was sent", op.path)
+		q.reportf(UnchangedPatch, "%s already is what was sent", op.path)
 	}
 	return effect{http.StatusOK, n.id}, nil
 }

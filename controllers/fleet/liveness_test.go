@@ -100,6 +100,19 @@ func (s *simulation) streams() {
 	if s.dead || s.black || !l.open() {
 		return
 	}
+	s.readBundles()
+	switch {
+	case s.deniedLease:
+		s.fail(&l.leases, refusal, "no right to see the Lease", &s.leasing)
+	case !s.leasing && s.watching && (l.lease.since.IsZero() || s.now.Sub(l.bundles.since) >= tick): // After an outage bundles are read before the Lease.
+		l.resumed(&l.leases, s.now)
+		s.leasing = true
+	}
+}
+
+// readBundles breaks and resumes the watch of bundles.
+func (s *simulation) readBundles() {
+	l := s.life
 	switch {
 	case s.denied:
 		s.fail(&l.bundles, refusal, "no right", &s.watching)
@@ -112,13 +125,6 @@ func (s *simulation) streams() {
 	case !s.watching && s.now.Sub(l.bundles.since) >= s.delay:
 		l.resumed(&l.bundles, s.now)
 		s.watching = true
-	}
-	switch {
-	case s.deniedLease:
-		s.fail(&l.leases, refusal, "no right to see the Lease", &s.leasing)
-	case !s.leasing && s.watching && (l.lease.since.IsZero() || s.now.Sub(l.bundles.since) >= tick): // After an outage bundles are read before the Lease.
-		l.resumed(&l.leases, s.now)
-		s.leasing = true
 	}
 }
 

@@ -14,7 +14,8 @@ import (
 )
 
 // lostBundle returns a bundle as the view shows it of a cluster that does not answer, with so many ConfigMaps.
-func lostBundle(cluster, name string, n int) *fleet.Bundle {
+func lostBundle(cluster string, n int) *fleet.Bundle {
+	const name = "1-web"
 	var members []healthscope.Member
 	for i := range n {
 		members = append(members, member(cluster, "ConfigMap", fmt.Sprintf("%s-%d", name, i), healthscope.Ready, ""))
@@ -27,11 +28,11 @@ func lostBundle(cluster, name string, n int) *fleet.Bundle {
 func TestALostClusterIsOneCulpritBeforeItsObjects(t *testing.T) {
 	t.Parallel()
 	failed := member(hub, "Deployment", "web", healthscope.Failed, "CrashLoopBackOff")
-	truncated := lostBundle(edge1, "1-web", 2)
+	truncated := lostBundle(edge1, 2)
 	truncated.Truncated, truncated.Unlisted = true, healthscope.Summary{Total: 10, Unknown: 10}
 	w := world{
 		clusters: []string{edge1, edge2}, states: map[string]fleet.Reachability{edge1: fleet.Unreachable, edge2: fleet.Unreachable},
-		bundles: []*fleet.Bundle{truncated, lostBundle(edge2, "1-web", 1), bundleOf(hub, "1-web", failed)},
+		bundles: []*fleet.Bundle{truncated, lostBundle(edge2, 1), bundleOf(hub, "1-web", failed)},
 	}
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("1-web"))})
 	s := statusIn(w, scope, noon)
@@ -64,7 +65,7 @@ func TestALostClusterIsOneCulpritBeforeItsObjects(t *testing.T) {
 
 func TestTheMetricNamesTheFirstCulpritOfTheStatus(t *testing.T) {
 	t.Parallel()
-	w := world{clusters: []string{edge1}, states: map[string]fleet.Reachability{edge1: fleet.Unreachable}, bundles: []*fleet.Bundle{lostBundle(edge1, "1-web", 3)}}
+	w := world{clusters: []string{edge1}, states: map[string]fleet.Reachability{edge1: fleet.Unreachable}, bundles: []*fleet.Bundle{lostBundle(edge1, 3)}}
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("1-web"))})
 	r := NewRegistry()
 	r.entry(scope, noon)
@@ -85,7 +86,7 @@ func TestACulpritThatIsAClusterIsNotRememberedAsAResource(t *testing.T) {
 	w := world{clusters: []string{edge1}, states: map[string]fleet.Reachability{edge1: fleet.Unreachable}}
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("1-web"))})
 	before := w
-	before.bundles = []*fleet.Bundle{lostBundle(edge1, "1-web", 3)}
+	before.bundles = []*fleet.Bundle{lostBundle(edge1, 3)}
 	scope.Status = statusIn(before, scope, noon)
 	for i := range 3 {
 		scope.Status = statusIn(w, scope, noon.Add(time.Duration(i)*time.Minute))

@@ -3,7 +3,6 @@ package scope
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -90,7 +89,7 @@ func (g *gatherer) cycle(cluster string, gk schema.GroupKind, name string) []str
 // inCycle says of a scope that it cannot be judged, because its health depends on that of the scope that refers to it.
 func inCycle(r healthscope.Result, chain []string) healthscope.Result {
 	r.State, r.Reason = healthscope.Unknown, healthscope.ReasonReferenceCycle
-	r.Message = shorten(fmt.Sprintf("the references of scopes form a cycle: %s", strings.Join(chain, " → ")))
+	r.Message = shorten("the references of scopes form a cycle: " + strings.Join(chain, " → "))
 	return r
 }
 

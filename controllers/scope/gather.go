@@ -187,17 +187,16 @@ func (g *gatherer) bundleRef(app *gatheredApp, ref corev1alpha2.WorkloadReferenc
 	found := finding{app: app.name, links: app.links, ref: ref}
 	var uids []types.UID
 	for _, b := range g.bundles.Named(g.scope.Namespace, ref.Name) {
-		switch {
-		case ref.Cluster != "" && b.Cluster != ref.Cluster:
-		case !g.takesFrom(app, b.Cluster):
-			missing.Message = fmt.Sprintf("ResourceBundleState %q is in cluster %q, which bundles are not taken from", ref.Name, b.Cluster)
-		case ref.UID != "" && b.UID != ref.UID:
-			missing.Message = anotherUID(missing, string(b.UID))
-		default:
-			uids = append(uids, b.UID)
-			app.bundles[b.BundleKey] = struct{}{}
-			found.addBundle(b)
+		if ref.Cluster != "" && b.Cluster != ref.Cluster {
+			continue
 		}
+		if problem := g.notMeant(app, ref, b); problem != "" {
+			missing.Message = problem
+			continue
+		}
+		uids = append(uids, b.UID)
+		app.bundles[b.BundleKey] = struct{}{}
+		found.addBundle(b)
 	}
 	if len(uids) == 1 {
 		found.ref.UID = uids[0]
@@ -210,6 +209,17 @@ func (g *gatherer) bundleRef(app *gatheredApp, ref corev1alpha2.WorkloadReferenc
 	}
 	app.toBundles = append(app.toBundles, len(g.out.findings))
 	g.out.findings = append(g.out.findings, found)
+}
+
+// notMeant says why a bundle that has the name in a reference is not the one that is meant; it is empty when the bundle is.
+func (g *gatherer) notMeant(app *gatheredApp, ref corev1alpha2.WorkloadReference, b *fleet.Bundle) string {
+	switch {
+	case !g.takesFrom(app, b.Cluster):
+		return fmt.Sprintf("ResourceBundleState %q is in cluster %q, which bundles are not taken from", ref.Name, b.Cluster)
+	case ref.UID != "" && b.UID != ref.UID:
+		return anotherUID(bundleResult(b.Cluster, b.Namespace, b.Name), string(b.UID))
+	}
+	return ""
 }
 
 // missing says of an object that it is not there, or that nobody can look.
@@ -377,62 +387,4 @@ func (g *gatherer) bundle(app *gatheredApp, b *fleet.Bundle) {
 	found.ref.UID = b.UID
 	found.addBundle(b)
 	g.out.findings = append(g.out.findings, found)
-}
-
-// expected adds what is missing in the clusters that an app is expected in:
-// the app's references into every cluster, where the app has no bundle or the
-// reference leads nowhere at all. For an app without such references the missing
-// bundle is called by the app's name. References that name a cluster, and those to
-// other objects, are expected where they say and nowhere else.
-func (g *gatherer) expected(app *gatheredApp) {
-	for _, i := range app.everywhere {
-		found := &g.out.findings[i]
-		nowhere := found.empty()
-		for _, cluster := range g.scope.Spec.ExpectedClusters {
-			missing := found.nothing && g.saidMissing(app.name, bundleResult(cluster, g.scope.Namespace, found.ref.Name).Key)
-			if nowhere || missing || !app.isIn(cluster) || app.name == "" && !found.isIn(cluster) {
-				found.results = append(found.results, g.expectedIn(app, cluster, found.ref.Name, fmt.Sprintf("ResourceBundleState %q", found.ref.Name)))
-			}
-		}
-	}
-	if len(app.everywhere) == 0 && !app.byLabel && app.name != "" && (app.selector != nil || len(app.refs) == 0) {
-		g.expectedByName(app)
-	}
-}
-
-// expectedByName adds what is missing of an app that no reference speaks of.
-func (g *gatherer) expectedByName(app *gatheredApp) {
-	for _, cluster := range g.scope.Spec.ExpectedClusters {
-		if !app.isIn(cluster) {
-			g.add(app, bundleReference(app.name, cluster), g.expectedIn(app, cluster, app.name, "a bundle of the app"))
-		}
-	}
-}
-
-// isIn says whether something has been found in a cluster, or is said of it.
-func (s *finding) isIn(cluster string) bool {
-	return slices.Contains(s.clusters, cluster) || slices.ContainsFunc(s.results, func(r healthscope.Result) bool { return r.Cluster == cluster })
-}
-
-// isIn says whether the app has a bundle in a cluster.
-func (a *gatheredApp) isIn(cluster string) bool {
-	for key := range a.bundles {
-		if key.Cluster == cluster {
-			return true
-		}
-	}
-	return false
-}
-
-// expectedIn says that a bundle is missing in a cluster.
-func (g *gatherer) expectedIn(app *gatheredApp, cluster, name, what string) healthscope.Result {
-	missing := bundleResult(cluster, g.scope.Namespace, name)
-	switch {
-	case !g.known(cluster):
-		return inUnknownCluster(missing)
-	case !g.takesFrom(app, cluster):
-		return excluded(missing)
-	}
-	missing.Message = fmt.Sprintf("%s is not in cluster %q, where it is expected", what, cluster)
-	return g.missing(missing)
 }

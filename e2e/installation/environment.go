@@ -76,8 +76,8 @@ func (e *Environment) Join(ctx context.Context, edge *Edge) (err error) {
 func (e *Environment) Stop() error {
 	var errs []error
 	for _, edge := range e.Edges {
-		if edge.Member != nil {
-			errs = append(errs, edge.Member.Stop())
+		if member := edge.Member; member != nil {
+			errs = append(errs, member.Stop())
 		}
 	}
 	if e.Installation != nil {

@@ -198,7 +198,7 @@ func serve(ctx context.Context, listeners []*listener, stdout io.Writer, logger 
 	ended := make(chan error, len(listeners))
 	for _, l := range listeners {
 		go func() { ended <- l.serve() }()
-		fmt.Fprintf(stdout, "%s %s://%s\n", l.name, l.scheme, l.socket.Addr()) //nolint:errcheck // who does not read it does not need it
+		fmt.Fprintf(stdout, "%s %s://%s\n", l.name, l.scheme, l.socket.Addr())
 	}
 	var problems []error
 	waiting := len(listeners)
