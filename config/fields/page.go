@@ -57,7 +57,7 @@ func header(cells ...string) string {
 func meaning(name, comment string, bounds []string) string {
 	text := strings.Join(strings.Fields(comment), " ")
 	if rest, ok := strings.CutPrefix(text, name+" "); ok {
-		for _, verb := range []string{"is ", "are "} {
+		for _, verb := range []string{"is ", "are ", "says ", "say "} {
 			rest = strings.TrimPrefix(rest, verb)
 		}
 		text = capital(rest)

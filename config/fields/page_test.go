@@ -43,6 +43,7 @@ func TestMeaning(t *testing.T) {
 	}{
 		{"name", "name is the name.", nil, "The name."},
 		{"names", "names are names\nof clusters.", []string{"required", "at most 3 entries"}, "Names of clusters. Required, at most 3 entries."},
+		{"reason", "reason says why.", nil, "Why."},
 		{"culprit", "culprits say why.", nil, "culprits say why."},
 		{"state", "See " + address + "health.md#states, and " + address + "reasons.md.", nil, "See [health.md](health.md#states), and [reasons.md](reasons.md)."},
 		{"kind", "", []string{"always `Configuration`"}, "Always `Configuration`."},

@@ -20,6 +20,9 @@ func Update(root string) error {
 		"resourcebundlestate.md": func() (tables, error) {
 			return ofKind(filepath.Join(crds, "k8splugin.io_resourcebundlestates.yaml"), reflect.TypeFor[k8spluginv1alpha1.ResourceBundleState]())
 		},
+		"configuration.md": func() (tables, error) {
+			return ofConfiguration(filepath.Join(root, "apis", "config", "v1alpha1"))
+		},
 	} {
 		t, err := tablesOf()
 		if err != nil {

@@ -34,7 +34,9 @@ const (
 type Setting struct {
 	// Path is its name with those of the objects around it, such as inventory.regions[].cluster.
 	Path string
-	Kind Kind
+	// Field is the field of the Go type, such as Region.Cluster.
+	Field string
+	Kind  Kind
 	// Required says that the object around it cannot be without it. Then it may not be empty either.
 	Required bool
 	// Default is its default: no word, one, or in a list any number.
@@ -98,7 +100,7 @@ func (w *walk) fields(v reflect.Value, prefix string) error {
 			}
 			continue
 		}
-		if err := w.field(value, prefix+name); err != nil {
+		if err := w.field(value, prefix+name, v.Type().Name()+"."+f.Name); err != nil {
 			return err
 		}
 	}
@@ -106,8 +108,8 @@ func (w *walk) fields(v reflect.Value, prefix string) error {
 }
 
 // field takes up the field at a path, whose lists have indices, and what is in it.
-func (w *walk) field(v reflect.Value, path string) error {
-	s := Setting{Path: index.ReplaceAllString(path, "[]"), Required: w.mustBeGiven[path]}
+func (w *walk) field(v reflect.Value, path, name string) error {
+	s := Setting{Path: index.ReplaceAllString(path, "[]"), Field: name, Required: w.mustBeGiven[path]}
 	if v.Kind() == reflect.Pointer && !v.IsNil() {
 		v = v.Elem()
 	}

@@ -16,21 +16,21 @@ func TestAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []Setting{
-		{Path: "kind", Kind: String, Required: true, Default: []string{"Configuration"}, Values: []string{"Configuration"}},
-		{Path: "clusterName", Kind: String, Default: []string{"local"}},
-		{Path: "policy", Kind: Object},
-		{Path: "policy.pendingTimeoutSeconds", Kind: Integer, Default: []string{"600"}, Minimum: 0, Maximum: math.MaxInt32},
-		{Path: "monitor.limitKiB", Kind: Integer, Default: []string{"1024"}, Minimum: 16, Maximum: 1400},
-		{Path: "monitor.discover", Kind: Boolean, Default: []string{"false"}},
-		{Path: "monitor.labelKeys", Kind: Strings, Default: []string{"emco/deployment-id"}},
-		{Path: "tracing.samplingPercent", Kind: Integer, Default: []string{"100"}, Minimum: 0, Maximum: 100},
-		{Path: "appContext.endpoints", Kind: Strings, Required: true},
-		{Path: "recorder", Kind: Object},
-		{Path: "inventory.policy", Kind: String, Default: []string{"sync"}, Values: []string{"sync", "upsert-only"}},
-		{Path: "inventory.regions", Kind: Objects},
-		{Path: "inventory.regions[].tenantId", Kind: String, Required: true},
-		{Path: "inventory.links[].genericVnfIds", Kind: Strings, EmptyEntries: true},
-		{Path: "healthCheckExprs[].match.labelSelector", Kind: String},
+		{Path: "kind", Field: "TypeMeta.Kind", Kind: String, Required: true, Default: []string{"Configuration"}, Values: []string{"Configuration"}},
+		{Path: "clusterName", Field: "Configuration.ClusterName", Kind: String, Default: []string{"local"}},
+		{Path: "policy", Field: "Configuration.Policy", Kind: Object},
+		{Path: "policy.pendingTimeoutSeconds", Field: "Policy.PendingTimeoutSeconds", Kind: Integer, Default: []string{"600"}, Minimum: 0, Maximum: math.MaxInt32},
+		{Path: "monitor.limitKiB", Field: "Monitor.LimitKiB", Kind: Integer, Default: []string{"1024"}, Minimum: 16, Maximum: 1400},
+		{Path: "monitor.discover", Field: "Monitor.Discover", Kind: Boolean, Default: []string{"false"}},
+		{Path: "monitor.labelKeys", Field: "Monitor.LabelKeys", Kind: Strings, Default: []string{"emco/deployment-id"}},
+		{Path: "tracing.samplingPercent", Field: "Tracing.SamplingPercent", Kind: Integer, Default: []string{"100"}, Minimum: 0, Maximum: 100},
+		{Path: "appContext.endpoints", Field: "AppContext.Endpoints", Kind: Strings, Required: true},
+		{Path: "recorder", Field: "Configuration.Recorder", Kind: Object},
+		{Path: "inventory.policy", Field: "Inventory.Policy", Kind: String, Default: []string{"sync"}, Values: []string{"sync", "upsert-only"}},
+		{Path: "inventory.regions", Field: "Inventory.Regions", Kind: Objects},
+		{Path: "inventory.regions[].tenantId", Field: "Region.TenantID", Kind: String, Required: true},
+		{Path: "inventory.links[].genericVnfIds", Field: "LinkPolicy.GenericVNFIDs", Kind: Strings, EmptyEntries: true},
+		{Path: "healthCheckExprs[].match.labelSelector", Field: "ObjectMatch.LabelSelector", Kind: String},
 	} {
 		i := slices.IndexFunc(all, func(s Setting) bool { return s.Path == want.Path })
 		if i < 0 {

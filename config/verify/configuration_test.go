@@ -14,12 +14,6 @@ import (
 	"github.com/healthscope/healthscope/controllers/app"
 )
 
-// required and none stand in a table for the default of a field that must be given, and of one that then has no value.
-const (
-	required = "required"
-	none     = "none"
-)
-
 // settingsOf returns the fields of the configuration file.
 func settingsOf(t *testing.T) []settings.Setting {
 	t.Helper()
@@ -28,39 +22,6 @@ func settingsOf(t *testing.T) []settings.Setting {
 		t.Fatal(err)
 	}
 	return all
-}
-
-// documentedDefault returns what a table has as the default of a field.
-func documentedDefault(s settings.Setting) string {
-	switch {
-	case s.Required:
-		return required
-	case len(s.Default) == 0:
-		return none
-	default:
-		return "`" + strings.Join(s.Default, "`, `") + "`"
-	}
-}
-
-func TestConfigurationIsDocumented(t *testing.T) {
-	p := readPage(t, "configuration.md")
-	rows := p.rows(t, "field")
-	var want []string
-	for _, s := range settingsOf(t) {
-		want = append(want, s.Path)
-		for _, r := range rows {
-			if code(r["field"]) != s.Path {
-				continue
-			}
-			if r["type"] != string(s.Kind) || r["default"] != documentedDefault(s) {
-				t.Errorf("%s: %s has type %s and default %s; the row says %s and %s", p.name, s.Path, s.Kind, documentedDefault(s), r["type"], r["default"])
-			}
-			if r["meaning"] == "" {
-				t.Errorf("%s: say what %s means", p.name, s.Path)
-			}
-		}
-	}
-	p.documents(t, "field", want, firstCodes(rows, "field"))
 }
 
 func TestTheConfigurationExampleIsCompleteAndValid(t *testing.T) {

@@ -12,10 +12,11 @@ import (
 // HealthCheckExpr says in CEL (cel.dev) how objects of a kind are judged. apiVersion, kind, current, inProgress and
 // failed are those of healthCheckExprs in a Kustomization of Flux; name and match are additions.
 type HealthCheckExpr struct {
-	// name names the rule in messages, metrics and the output of healthscope explain. The default is <kind>.<group>, or <kind> in the core group.
+	// name is the name of the rule in messages, metrics and the output of `healthscope explain`. Without one it is `<kind>.<group>`, or
+	// `<kind>` in the core group; two rules need two names.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// apiVersion is the API group of the objects with any version in it, such as cert-manager.io/v1. As in Flux, the version is not compared.
+	// apiVersion is the API group of the objects with any version, such as `cert-manager.io/v1`. As in Flux, the version is not compared.
 	APIVersion string `json:"apiVersion"`
 	// kind is the kind of the objects.
 	Kind string `json:"kind"`
@@ -27,7 +28,7 @@ type HealthCheckExpr struct {
 	// inProgress is the CEL expression that is true when an object is Pending. It is asked before the others.
 	// +optional
 	InProgress string `json:"inProgress,omitempty"`
-	// failed is the CEL expression that is true when an object is Failed. It is asked before current.
+	// failed is the CEL expression that is true when an object is Failed. It is asked before `current`.
 	// +optional
 	Failed string `json:"failed,omitempty"`
 }
@@ -40,7 +41,7 @@ type ObjectMatch struct {
 	// namespace is the namespace of the objects.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// labelSelector selects objects by their labels, in the form that kubectl takes, such as tier=gold,env in (test,prod).
+	// labelSelector selects objects by their labels, in the form that `kubectl -l` takes, such as `tier=gold,env in (test,prod)`.
 	// +optional
 	LabelSelector string `json:"labelSelector,omitempty"`
 }

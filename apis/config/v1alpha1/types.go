@@ -16,208 +16,241 @@ const (
 type Configuration struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// clusterName is the name of the cluster the program runs in, as it appears in status, metrics and A&AI. The default is local.
+	// clusterName is the name of the cluster that the controller runs in, as it appears in status, metrics and A&AI. EMCO's form is
+	// `<provider>+<cluster>`.
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
-	// policy is the installation's policy in matters of time.
+	// policy is the installation's policy in matters of time. See
+	// https://github.com/healthscope/healthscope/blob/main/config/docs/health.md#time-limits.
 	// +optional
 	Policy Policy `json:"policy,omitempty"`
-	// monitor configures the command healthscope monitor.
+	// monitor says what the monitor watches.
 	// +optional
 	Monitor Monitor `json:"monitor,omitempty"`
-	// fleet configures how the controller reaches other clusters.
+	// fleet says how the controller reaches other clusters.
 	// +optional
 	Fleet Fleet `json:"fleet,omitempty"`
-	// inventory configures the synchronisation with A&AI. Without it there is none.
+	// inventory says how resources are synchronised with A&AI. Without it, A&AI is left alone, and scopes have no `status.inventory` and no
+	// condition `InventorySynced`.
 	// +optional
 	Inventory *Inventory `json:"inventory,omitempty"`
-	// api configures the status REST server.
+	// api is the status REST server of the controller.
 	// +optional
 	API API `json:"api,omitempty"`
-	// metrics configures the metrics server of controller and monitor.
+	// metrics is the metrics server of controller and monitor.
 	// +optional
 	Metrics Metrics `json:"metrics,omitempty"`
-	// tracing makes controller and monitor send traces. Without it there are none.
+	// tracing says where traces go. Without it there are none.
 	// +optional
 	Tracing *Tracing `json:"tracing,omitempty"`
-	// appContext says which etcd holds the AppContexts. Without it, the status documents of deployment intent groups and clusters are not served.
+	// appContext says which etcd holds the AppContexts. With it, scopes miss what contexts require: see
+	// https://github.com/healthscope/healthscope/blob/main/config/docs/healthscope.md#what-appcontexts-require. Without it, the status
+	// documents of deployment intent groups and clusters are answered with 503: see
+	// https://github.com/healthscope/healthscope/blob/main/config/docs/status.md.
 	// +optional
 	AppContext *AppContext `json:"appContext,omitempty"`
-	// recorder makes the controller save bundles in the AppContexts, as EMCO's rsync does. It needs appContext. Without it, nothing is written there.
+	// recorder makes the controller save bundles in the AppContexts, as EMCO's rsync does. It needs `appContext`. Without it, nothing is
+	// written there. `{}` is enough: it has no settings.
 	// +optional
 	Recorder *Recorder `json:"recorder,omitempty"`
-	// healthCheckExprs are rules for kinds, in CEL. They go before the program's own rules; the first that matches an object counts.
+	// healthCheckExprs are rules for kinds, in CEL. They go before the program's own rules; the first that matches an object counts. See
+	// https://github.com/healthscope/healthscope/blob/main/config/docs/rules.md.
 	// +optional
 	HealthCheckExprs []HealthCheckExpr `json:"healthCheckExprs,omitempty"`
 }
 
 // Policy is the installation's policy in matters of time. All values are whole seconds.
 type Policy struct {
-	// pendingTimeoutSeconds is how long a resource may be Pending before it is Failed, unless the workload has a progressDeadlineSeconds of its own. 0 means for ever. The default is 600.
+	// pendingTimeoutSeconds is how long a resource may be Pending before it is Failed, `PendingTimeout`. A workload's own
+	// `progressDeadlineSeconds` goes before it. 0 means for ever.
 	// +optional
 	PendingTimeoutSeconds *int32 `json:"pendingTimeoutSeconds,omitempty"`
-	// notPresentGraceSeconds is how long an expected resource may be missing before it is Failed. The default is 60.
+	// notPresentGraceSeconds is how long something that is expected may be missing before that counts as Failed; until then it counts as
+	// Pending.
 	// +optional
 	NotPresentGraceSeconds *int32 `json:"notPresentGraceSeconds,omitempty"`
-	// noStatusGraceSeconds is how long a custom resource without a status is Pending after its creation, before it is what the rule for such objects says. The default is 60.
+	// noStatusGraceSeconds is how long a custom resource without a status is Pending after its creation.
 	// +optional
 	NoStatusGraceSeconds *int32 `json:"noStatusGraceSeconds,omitempty"`
-	// failureGraceSeconds delays Failed: for so long a resource that fails keeps the state it had, Ready with a warning or Pending. The default is 0.
+	// failureGraceSeconds is how long something that fails keeps the state it had, Ready with a warning or Pending, before it counts as
+	// Failed.
 	// +optional
 	FailureGraceSeconds *int32 `json:"failureGraceSeconds,omitempty"`
-	// recoveryHoldSeconds delays the way back: a resource that was Failed stays so until it has been in one better state for so long. The default is 0.
+	// recoveryHoldSeconds is how long something that was Failed must be in one better state before it is no longer Failed.
 	// +optional
 	RecoveryHoldSeconds *int32 `json:"recoveryHoldSeconds,omitempty"`
 }
 
 // Monitor configures the monitor of a workload cluster.
 type Monitor struct {
-	// labelKeys are the label keys that tie objects to bundles. The default is emco/deployment-id.
+	// labelKeys are the label keys that tie objects to bundles.
 	// +optional
 	LabelKeys []string `json:"labelKeys,omitempty"`
-	// namespaces are the namespaces that are watched. The default is all.
+	// namespaces are the namespaces that are watched. None means all.
 	// +optional
 	Namespaces []string `json:"namespaces,omitempty"`
-	// allowedLabels are the label keys of objects that are copied to the entries of status.resources. The default is app.oam.dev/component, app.kubernetes.io/name and app.kubernetes.io/component.
+	// allowedLabels are the label keys of objects that are copied to `status.resources` of bundles, and from there to A&AI. An empty list
+	// copies none.
 	// +optional
 	AllowedLabels []string `json:"allowedLabels,omitzero"` // An empty list is something else than none.
-	// kinds are watched besides the default ones. Secrets are watched only when they are named here, and of them metadata only.
+	// kinds are those that are watched besides the default ones, which are in
+	// https://github.com/healthscope/healthscope/blob/main/config/docs/monitor.md#kinds. Secrets are watched only when they are named here,
+	// and of them metadata only.
 	// +optional
 	Kinds []MonitoredKind `json:"kinds,omitempty"`
-	// discover makes the monitor watch every kind that the cluster serves, also those that are installed later. The default is false.
+	// discover makes the monitor watch every kind that the cluster serves, also those that are installed later.
 	// +optional
 	Discover bool `json:"discover,omitempty"`
-	// trustedNamespaces are the namespaces whose bundles may hold objects of other namespaces and of the cluster itself. The default is none: a bundle holds objects of its own namespace.
+	// trustedNamespaces are the namespaces whose bundles may hold objects of other namespaces and of the cluster itself. Any other bundle
+	// holds objects of its own namespace only. When `monitor.namespaces` is set, they must be among them.
 	// +optional
 	TrustedNamespaces []string `json:"trustedNamespaces,omitempty"`
-	// listBudgetKiB is how many KiB of whole objects a bundle holds before the largest lists are left out. The default is 256.
+	// listBudgetKiB is how many KiB of whole objects a bundle holds before its largest lists are left out.
 	// +optional
 	ListBudgetKiB *int32 `json:"listBudgetKiB,omitempty"`
-	// limitKiB is how many KiB a bundle may take altogether, at most 1400 because etcd refuses more. The default is 1024.
+	// limitKiB is how many KiB a bundle may take altogether. With more, etcd might refuse it.
 	// +optional
 	LimitKiB *int32 `json:"limitKiB,omitempty"`
-	// createBundles makes the monitor create a bundle for each value of a label. Without it, bundles are created by others, such as EMCO.
+	// createBundles makes the monitor create a bundle for each value of a label. Without it, bundles are created by others, such as EMCO. `{}`
+	// is enough.
 	// +optional
 	CreateBundles *CreateBundles `json:"createBundles,omitempty"`
 }
 
 // MonitoredKind names a kind of objects.
 type MonitoredKind struct {
-	// apiVersion is the group and version to read the kind in, such as cert-manager.io/v1.
+	// apiVersion is the group and version to read the kind in, such as `cert-manager.io/v1`.
 	APIVersion string `json:"apiVersion"`
-	// kind is the kind, such as Certificate.
+	// kind is the kind, such as `Certificate`.
 	Kind string `json:"kind"`
 }
 
 // CreateBundles configures which bundles the monitor creates.
 type CreateBundles struct {
-	// labelKey is the key of the label: objects of a namespace that carry it with the same value share a bundle. The default is healthscope.core.oam.dev/name.
+	// labelKey is the label: objects of a namespace that carry it with the same value share a bundle.
 	// +optional
 	LabelKey string `json:"labelKey,omitempty"`
 }
 
 // Fleet configures how the controller reaches other clusters.
 type Fleet struct {
-	// namespace is the namespace of the Secrets with the kubeconfigs of other clusters. The default is healthscope-clusters.
+	// namespace is the namespace of the Secrets with the kubeconfigs of other clusters. Secrets are read in no other.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// monitorNamespace is the namespace, in every cluster, of the monitor's Lease. The default is healthscope-system.
+	// monitorNamespace is the namespace of the monitor's Lease, in every cluster, the controller's own among them.
 	// +optional
 	MonitorNamespace string `json:"monitorNamespace,omitempty"`
-	// queriesPerSecond is how many requests a second go to one cluster on average. The default is 20.
+	// queriesPerSecond is how many requests a second go to one cluster on average.
 	// +optional
 	QueriesPerSecond *int32 `json:"queriesPerSecond,omitempty"`
-	// burst is how many requests may go to one cluster at once. The default is 30.
+	// burst is how many requests may go to one cluster at once.
 	// +optional
 	Burst *int32 `json:"burst,omitempty"`
-	// timeoutSeconds is how long a cluster may take for an answer before it counts as away, at most 60. The default is 10.
+	// timeoutSeconds is how long a cluster may take for an answer before it counts as away. With more, that is noticed later by as much: with
+	// the default, within 30 seconds.
 	// +optional
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
-	// budget bounds what other clusters may take of the controller's memory. A cluster that takes more is cut off for a while.
+	// budget bounds what other clusters may take of the controller's memory. A cluster that takes more is cut off for a while, `OverBudget`:
+	// see https://github.com/healthscope/healthscope/blob/main/config/docs/clusters.md#see-the-clusters. The controller's own cluster counts
+	// in the sum, and is never cut off.
 	// +optional
 	Budget Budget `json:"budget,omitempty"`
 }
 
 // Budget bounds what other clusters may take of the controller's memory.
 type Budget struct {
-	// bundles is how many bundles of one cluster are held at most. The default is 10000.
+	// bundles is how many bundles of one cluster are held at most.
 	// +optional
 	Bundles *int32 `json:"bundles,omitempty"`
-	// resources is how many resources of one cluster are held at most, in bundles or because scopes refer to them. The default is 100000.
+	// resources is how many resources of one cluster are held at most, in bundles or because scopes refer to them.
 	// +optional
 	Resources *int32 `json:"resources,omitempty"`
-	// memoryMiB is how many MiB are held of one cluster at most. The default is 100.
+	// memoryMiB is how many MiB are held of one cluster at most. A resource takes about 1 KiB.
 	// +optional
 	MemoryMiB *int32 `json:"memoryMiB,omitempty"`
-	// totalMemoryMiB is how many MiB are held of all clusters together at most. Past it, the cluster of which most is held is cut off. The default is 400.
+	// totalMemoryMiB is how many MiB are held of all clusters together at most. Past it, the cluster of which most is held is cut off. Less
+	// than half of the memory that the container may use leaves room for what is being read.
 	// +optional
 	TotalMemoryMiB *int32 `json:"totalMemoryMiB,omitempty"`
 }
 
 // API configures the status REST server.
 type API struct {
-	// bindAddress is host:port to listen on, or 0 for none. Callers bring a Kubernetes bearer token with the right to what they ask for. The default is 127.0.0.1:8082.
+	// bindAddress is the address, `host:port`, that the status REST API listens on; `"0"` (in quotes) for none. Callers bring a Kubernetes
+	// bearer token with the right to what they ask for: see
+	// https://github.com/healthscope/healthscope/blob/main/config/docs/rest.md#who-may-ask-for-what.
 	// +optional
 	BindAddress string `json:"bindAddress,omitempty"`
-	// anonymousBindAddress is host:port to listen on besides, for callers without a token, who may then ask for everything. It must be a loopback address. The default is none.
+	// anonymousBindAddress is the address, `host:port`, to listen on besides, without TLS, for callers who bring no token and may ask for
+	// everything. It must be a loopback address: then only those reach it who can run programs on the machine, or in the pod, or forward a
+	// port to it.
 	// +optional
 	AnonymousBindAddress string `json:"anonymousBindAddress,omitempty"`
-	// certFile and keyFile are files that hold the certificate of bindAddress and its key, and make it speak https. They are read again when they change. Both or neither must be set, and both unless bindAddress is a loopback address: tokens must not go over the network in the clear.
+	// certFile is a file with the certificate of `api.bindAddress`, in PEM, which then speaks https. It is read again when it changes, as is
+	// `api.keyFile`. Needed unless `api.bindAddress` is a loopback address: tokens must not go over the network in the clear.
 	// +optional
 	CertFile string `json:"certFile,omitempty"`
-	// keyFile is the file that holds the key of the certificate.
+	// keyFile is a file with the key of that certificate. Set both files, or neither.
 	// +optional
 	KeyFile string `json:"keyFile,omitempty"`
-	// defaultNamespace is the namespace of scopes that are asked for without one. The default is default.
+	// defaultNamespace is the namespace of a scope that is asked for by its name alone.
 	// +optional
 	DefaultNamespace string `json:"defaultNamespace,omitempty"`
 }
 
 // Metrics configures the metrics server: /metrics, and the profiles of the program below /debug/pprof/.
 type Metrics struct {
-	// bindAddress is host:port to listen on, or 0 for none. Callers bring a Kubernetes bearer token with the right to get the path as a nonResourceURL. Unless it is a loopback address it speaks https. The default is 127.0.0.1:8080.
+	// bindAddress is the address, `host:port`, of `/metrics`, and of the profiles of the program at `/debug/pprof/`; `"0"` (in quotes) for
+	// none. Callers bring a Kubernetes bearer token with the right to get the path as a nonResourceURL.
 	// +optional
 	BindAddress string `json:"bindAddress,omitempty"`
-	// anonymousBindAddress is host:port to listen on besides, for /metrics and for callers without a token. It must be a loopback address. The default is none.
+	// anonymousBindAddress is the address, `host:port`, of `/metrics` besides, without TLS and profiles, for callers who bring no token. It
+	// must be a loopback address.
 	// +optional
 	AnonymousBindAddress string `json:"anonymousBindAddress,omitempty"`
-	// certFile and keyFile are files that hold the certificate of bindAddress and its key, and make it speak https. They are read again when they change. Both or neither must be set. Without them an address that is not a loopback address has a certificate of its own making, which nobody can check.
+	// certFile is a file with the certificate of `metrics.bindAddress`, in PEM, which then speaks https. It is read again when it changes, as
+	// is `metrics.keyFile`. Without it, an address that is not a loopback address speaks https with a certificate that the program makes for
+	// itself and keeps in memory, because tokens must not go over the network in the clear: callers cannot check that one, and have to be told
+	// so (`insecureSkipVerify` in Prometheus).
 	// +optional
 	CertFile string `json:"certFile,omitempty"`
-	// keyFile is the file that holds the key of the certificate.
+	// keyFile is a file with the key of that certificate. Set both files, or neither.
 	// +optional
 	KeyFile string `json:"keyFile,omitempty"`
 }
 
 // Tracing says where traces go.
 type Tracing struct {
-	// endpoint is the URL of a collector that takes OTLP over HTTP, such as http://otel-collector.monitoring:4318; the path /v1/traces is added.
+	// endpoint is the URL of a collector that takes OTLP over HTTP: scheme, host and port. The path `/v1/traces` is added. Credentials and
+	// certificates for it are those of the exporter's environment variables `OTEL_EXPORTER_OTLP_HEADERS` and `OTEL_EXPORTER_OTLP_CERTIFICATE`.
 	Endpoint string `json:"endpoint"`
-	// samplingPercent is the share of traces that is sent, from 0 to 100. The default is 100.
+	// samplingPercent is the share of traces that is sent, in percent.
 	// +optional
 	SamplingPercent *int32 `json:"samplingPercent,omitempty"`
 }
 
 // AppContext says which etcd holds the AppContexts, and how to reach it.
 type AppContext struct {
-	// endpoints are the URLs of etcd's members, such as https://etcd-0:2379, all with the same scheme.
+	// endpoints are the URLs of etcd's members: scheme, host and port, all with the same scheme. EMCO's etcd is at `http://<host>:2379`.
 	Endpoints []string `json:"endpoints"`
-	// usernameFile and passwordFile are files that hold the user and password of etcd's own authentication. New contents make the program start anew, as another setting does. Both or neither must be set.
+	// usernameFile is a file that holds the user of etcd's own authentication. With new contents of this file, or of `passwordFile` or
+	// `caFile`, the program starts anew, as after a change of settings.
 	// +optional
 	UsernameFile string `json:"usernameFile,omitempty"`
-	// passwordFile is the file that holds the password.
+	// passwordFile is a file that holds the password. Set both files, or neither.
 	// +optional
 	PasswordFile string `json:"passwordFile,omitempty"`
-	// caFile is a file with the certificates of the authorities that etcd's certificate is checked against. New contents make the program start anew. The default is the system's.
+	// caFile is a file with the certificates of the authorities that etcd's certificate is checked against. None means those of the system.
 	// +optional
 	CAFile string `json:"caFile,omitempty"`
-	// certFile and keyFile are files that hold our own certificate and its key, for an etcd that wants one. They are read again for every connection. Both or neither must be set.
+	// certFile is a file with a certificate of our own, in PEM, for an etcd that wants one. It is read again for every connection, as is
+	// `keyFile`.
 	// +optional
 	CertFile string `json:"certFile,omitempty"`
-	// keyFile is the file that holds the key of our own certificate.
+	// keyFile is a file with the key of that certificate. Set both files, or neither.
 	// +optional
 	KeyFile string `json:"keyFile,omitempty"`
-	// timeoutSeconds is the deadline of one call, at most 15. The default is 5.
+	// timeoutSeconds is the deadline of one call.
 	// +optional
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 }
@@ -249,86 +282,93 @@ const (
 
 // Inventory configures the synchronisation with A&AI.
 type Inventory struct {
-	// url is the base URL of A&AI up to and without /aai, such as https://aai.onap:8443.
+	// url is the URL of A&AI: scheme, host and port, without `/aai`.
 	URL string `json:"url"`
-	// schemaVersion is the version of the A&AI schema in paths, v24 or later. The default is v32.
+	// schemaVersion is the version of the A&AI schema in paths: v24 or later.
 	// +optional
 	SchemaVersion string `json:"schemaVersion,omitempty"`
-	// installation names this installation. Objects in A&AI whose data-owner is healthscope-<installation> are owned by it; nothing else is ever changed. The default is default.
+	// installation is the name of this installation, as a DNS label. It owns the objects in A&AI whose `data-owner` is
+	// `healthscope-<installation>`, and changes no others. Two installations that share an A&AI must have two names.
 	// +optional
 	Installation string `json:"installation,omitempty"`
-	// usernameFile and passwordFile are files that hold the user and password for basic authentication. They are read again for every request that needs them to have changed. Both or neither must be set.
+	// usernameFile is a file that holds the user for basic authentication. It is read again for every request, so a new one needs no restart.
 	// +optional
 	UsernameFile string `json:"usernameFile,omitempty"`
-	// passwordFile is the file that holds the password.
+	// passwordFile is a file that holds the password. Set both files, or neither.
 	// +optional
 	PasswordFile string `json:"passwordFile,omitempty"`
-	// caFile is a file with the certificates of the authorities that A&AI's certificate is checked against. The default is the system's.
+	// caFile is a file with the certificates of the authorities that A&AI's certificate is checked against. None means those of the system.
 	// +optional
 	CAFile string `json:"caFile,omitempty"`
-	// certFile and keyFile are files that hold our own certificate and its key, for an A&AI that wants one. These files and caFile are read again when they change. Both or neither must be set.
+	// certFile is a file with a certificate of our own, in PEM, for an A&AI that wants one. It is read again when it changes, as are `keyFile`
+	// and `caFile`.
 	// +optional
 	CertFile string `json:"certFile,omitempty"`
-	// keyFile is the file that holds the key of our own certificate.
+	// keyFile is a file with the key of that certificate. Set both files, or neither.
 	// +optional
 	KeyFile string `json:"keyFile,omitempty"`
-	// maxRequestsPerSecond is how many requests are sent in a second at most. The default is 50.
+	// maxRequestsPerSecond is how many requests are sent in a second at most.
 	// +optional
 	MaxRequestsPerSecond *int32 `json:"maxRequestsPerSecond,omitempty"`
-	// policy says what may be done in A&AI: sync creates, changes and deletes; upsert-only never deletes. The default is sync.
+	// policy says what may be done in A&AI: `sync` creates, changes and deletes; `upsert-only` never deletes.
 	// +optional
 	Policy InventoryPolicy `json:"policy,omitempty"`
-	// maxDeletionPercent is the share of a cluster's objects in a tenant that is deleted at a time at most; what is beyond it goes a minute later, again up to that share. Twenty objects may always go, and all of a cluster that was removed. 100 is no limit. The default is 20.
+	// maxDeletionPercent is the share of a cluster's objects in a tenant that is deleted at a time at most; what is beyond it goes a minute
+	// later, again up to that share. Twenty objects may always go, and all of a cluster that was removed. `100` is no limit.
 	// +optional
 	MaxDeletionPercent *int32 `json:"maxDeletionPercent,omitempty"`
-	// timeoutSeconds is the deadline of one request. The default is 30.
+	// timeoutSeconds is the deadline of one request.
 	// +optional
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
-	// resyncSeconds is how often A&AI is read again in full, so that what others changed there is repaired. The default is 600.
+	// resyncSeconds is how often A&AI is read again in full, so that what others changed there is repaired.
 	// +optional
 	ResyncSeconds *int32 `json:"resyncSeconds,omitempty"`
-	// labelPrefix is the prefix of the labels that carry state, reason and since. The default is healthscope.core.oam.dev/.
+	// labelPrefix is the prefix of the labels in A&AI that carry `status`, `reason`, `since` and `link`.
 	// +optional
 	LabelPrefix string `json:"labelPrefix,omitempty"`
-	// selflinkBase is the URL under which the status REST server can be reached by readers of A&AI. The default is http://healthscope.
+	// selflinkBase is the URL under which readers of A&AI reach the status REST API: scheme, host and port. It goes into `selflink`.
 	// +optional
 	SelflinkBase string `json:"selflinkBase,omitempty"`
-	// select says which resources go to A&AI: scoped, those of scopes, or all, those of all bundles. The default is scoped.
+	// select says which resources go to A&AI: `scoped`, those of scopes; `all`, also those of bundles that are in no scope.
 	// +optional
 	Select InventorySelect `json:"select,omitempty"`
-	// kinds are the kinds that go to A&AI, as Kind or Kind.group. The default is workloads, pods, services and persistent volume claims. Secrets never go.
+	// kinds are the kinds that go to A&AI, as `Kind.group`, or `Kind` for the core group. `Secret` is refused.
 	// +optional
 	Kinds []string `json:"kinds,omitempty"`
-	// regions map clusters and namespaces to places in A&AI. The first entry that matches counts; what matches none is not synchronised.
+	// regions say where resources go in A&AI, by cluster and namespace. The first entry that matches counts. What matches none does not go to
+	// A&AI.
 	// +optional
 	Regions []Region `json:"regions,omitempty"`
-	// links are the VNFs that resources of a namespace may be related to. What is not listed here is not linked.
+	// links are the VNFs that the scopes of a namespace may relate resources to. What is not listed is not linked.
 	// +optional
 	Links []LinkPolicy `json:"links,omitempty"`
-	// operationalStatus makes the controller write the operational-status of the vf-modules that apps of scopes name and links allow: in-service-path, or out-of-service-path. The default is false: modules are neither read nor written.
+	// operationalStatus makes the controller write the `operational-status` of the vf-modules that apps name and `inventory.links` allows: see
+	// https://github.com/healthscope/healthscope/blob/main/config/docs/inventory.md#the-operational-status-of-modules. Without it, modules are
+	// neither read nor written.
 	// +optional
 	OperationalStatus bool `json:"operationalStatus,omitempty"`
 }
 
 // Region maps a cluster and a namespace to a place in A&AI.
 type Region struct {
-	// cluster is the name of the cluster, * for every cluster, or a pattern such as provider+edge*.
+	// cluster is the name of the cluster, `*` for every cluster, or a pattern: `provider+edge*` matches every name that begins so. `?` stands
+	// for one character, `[ab]` for one of these.
 	Cluster string `json:"cluster"`
-	// namespace is the namespace, a pattern, or * for every namespace, which is the default.
+	// namespace is the namespace, a pattern, or `*` for every namespace.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// cloudOwner is the cloud-owner of the cloud-region.
+	// cloudOwner is the `cloud-owner` of the cloud region.
 	CloudOwner string `json:"cloudOwner"`
-	// cloudRegionId is the cloud-region-id of the cloud-region.
+	// cloudRegionId is the `cloud-region-id` of the cloud region.
 	CloudRegionID string `json:"cloudRegionId"`
-	// tenantId is the tenant-id of the tenant in that region.
+	// tenantId is the `tenant-id` of the tenant in that region. Region and tenant must exist in A&AI; they are never created.
 	TenantID string `json:"tenantId"`
 }
 
 // LinkPolicy allows the resources of a namespace to be related to VNFs.
 type LinkPolicy struct {
-	// namespace is the namespace, a pattern such as vfw-*, or * for every namespace.
+	// namespace is the namespace of the scopes, a pattern such as `vfw-*`, or `*` for every namespace.
 	Namespace string `json:"namespace"`
-	// genericVnfIds are the vnf-ids that scopes in the namespace may name, or patterns of them, or * for any.
+	// genericVnfIds are the `vnf-id`s that may be named, patterns of them, or `*` for any.
 	GenericVNFIDs []string `json:"genericVnfIds"`
 }

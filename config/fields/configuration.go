@@ -1,0 +1,102 @@
+package fields
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"math"
+	"path/filepath"
+	"strings"
+
+	"github.com/healthscope/healthscope/config/settings"
+)
+
+// ofConfiguration returns the tables of the configuration file: file has what is outside of sections, and each section has its own.
+// The folder is that of the types.
+func ofConfiguration(folder string) (tables, error) {
+	all, err := settings.All()
+	if err != nil {
+		return nil, err
+	}
+	comments, err := commentsIn(folder)
+	if err != nil {
+		return nil, err
+	}
+	t := tables{}
+	for _, s := range all {
+		section, within, found := strings.Cut(s.Path, ".")
+		name := within[strings.LastIndex(within, ".")+1:]
+		if !found {
+			section, name = "file", s.Path
+		}
+		section = strings.TrimSuffix(section, "[]")
+		text := meaning(name, comments[s.Field], boundsOf(s))
+		if text == "" {
+			return nil, fmt.Errorf("cannot say what %q means: %s has no comment", s.Path, s.Field)
+		}
+		t[section] = cmp.Or(t[section], header("field", "type", "default", "meaning"))
+		t[section] += line(code(s.Path), string(s.Kind), defaultOf(s), text)
+	}
+	return t, nil
+}
+
+func defaultOf(s settings.Setting) string {
+	switch {
+	case s.Required:
+		return "required"
+	case len(s.Default) == 0:
+		return "none"
+	default:
+		return code(s.Default...)
+	}
+}
+
+func boundsOf(s settings.Setting) []string {
+	switch {
+	case len(s.Values) == 1:
+		return []string{"always " + code(s.Values...)}
+	case len(s.Values) > 1:
+		return []string{"one of " + code(s.Values...)}
+	case s.Kind == settings.Integer && s.Maximum == math.MaxInt32:
+		return []string{fmt.Sprintf("at least %d", s.Minimum)}
+	case s.Kind == settings.Integer:
+		return []string{fmt.Sprintf("from %d to %d", s.Minimum, s.Maximum)}
+	default:
+		return nil
+	}
+}
+
+// commentsIn returns the comments of the fields of all types in a folder, without markers, by the names of type and field.
+func commentsIn(folder string) (map[string]string, error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	comments := map[string]string{}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			return nil, err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			structure, ok := spec.Type.(*ast.StructType)
+			if !ok {
+				return false
+			}
+			for _, field := range structure.Fields.List {
+				comment, _, _ := strings.Cut("\n"+field.Doc.Text(), "\n+")
+				for _, ident := range field.Names {
+					comments[spec.Name.Name+"."+ident.Name] = comment
+				}
+			}
+			return false
+		})
+	}
+	return comments, nil
+}

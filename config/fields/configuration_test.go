@@ -1,0 +1,34 @@
+package fields
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestOfConfiguration: one line of each sort.
+func TestOfConfiguration(t *testing.T) {
+	got, err := ofConfiguration("../../apis/config/v1alpha1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for table, lines := range map[string][]string{
+		"file": {
+			"| `kind` | string | required | Always `Configuration`. |",
+			"| `fleet` | object | none | How the controller reaches other clusters. |",
+		},
+		"monitor": {
+			"| `monitor.labelKeys` | list of strings | `emco/deployment-id` | The label keys that tie objects to bundles. |",
+			"| `monitor.kinds[].kind` | string | required | The kind, such as `Certificate`. |",
+		},
+		"appContext":       {"| `appContext.timeoutSeconds` | integer | `5` | The deadline of one call. From 1 to 15. |"},
+		"fleet":            {"| `fleet.burst` | integer | `30` | How many requests may go to one cluster at once. At least 1. |"},
+		"inventory":        {"| `inventory.policy` | string | `sync` | What may be done in A&AI: `sync` creates, changes and deletes; `upsert-only` never deletes. One of `sync`, `upsert-only`. |"},
+		"healthCheckExprs": {"| `healthCheckExprs[].match.name` | string | none | The name of the one object. |"},
+	} {
+		for _, want := range lines {
+			if !strings.Contains(got[table], want+"\n") {
+				t.Errorf("%s has no line %s", table, want)
+			}
+		}
+	}
+}
