@@ -78,7 +78,7 @@ helm: ## Build Helm from its source, once for each machine and version
 	@CGO_ENABLED=0 go tool -modfile=config/tools/helm/go.mod -n helm >/dev/null
 
 .PHONY: generate
-generate: ## Generate deep copies, CRDs, RBAC, the chart's schema of the configuration file and tables of fields in config/docs, and copy what the Helm chart takes from config
+generate: ## Generate deep copies, CRDs, RBAC, the chart's schema of the configuration file and tables of the documentation, and copy what the Helm chart takes from config
 	$(CONTROLLER_GEN) object paths=./apis/...
 	$(CONTROLLER_GEN) crd paths=./apis/... output:crd:dir=config/crd
 	$(CONTROLLER_GEN) rbac:roleName=healthscope-controller paths=./controllers/fleet paths=./controllers/enrol paths=./controllers/access paths=./controllers/scope paths=./controllers/inventory output:rbac:stdout > config/rbac/controller_role.yaml
@@ -97,6 +97,7 @@ generate: ## Generate deep copies, CRDs, RBAC, the chart's schema of the configu
 	cp config/grafana/*.json charts/healthscope/files/grafana
 	go run ./config/valuesschema/cmd/valuesschema
 	go run ./config/fields/cmd/fields
+	go run ./config/tables
 
 .PHONY: fmt
 fmt: ## Format the code

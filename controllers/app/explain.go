@@ -109,7 +109,7 @@ func newExplain() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.InOrStdin(), c.OutOrStdout()) },
 	}
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return unusable(err) })
-	c.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "a file or directory with objects, or - for standard input; may be given several times")
+	c.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "a file or directory with objects, or - for standard input; may be given several times. Of a directory, the files with the endings .yaml, .yml and .json count, not those in directories below it")
 	c.Flags().StringVar(&o.config, "config", "", "the configuration file with healthCheckExprs; without it the program's own rules judge alone")
 	c.Flags().StringVarP(&o.output, "output", "o", "table", "the form of the output: table, or json for one JSON object per line and object")
 	return c

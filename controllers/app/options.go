@@ -93,10 +93,10 @@ func newManagerCommand(name, short string, run func(context.Context, *options, *
 
 func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.config, "config", "", "the configuration file; without it every setting has its default")
-	flags.BoolVar(&o.printConfig, "print-config", false, "print the configuration with all defaults, in the form of the file, and exit")
+	flags.BoolVar(&o.printConfig, "print-config", false, "print the configuration with all defaults, in the form of the file, and exit. No cluster is needed, and files with secrets are named and not read")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "the kubeconfig file of the cluster; the default is $KUBECONFIG, the cluster the program runs in, or ~/.kube/config")
 	flags.StringVar(&o.namespace, "namespace", "", "the namespace of the program's Lease; the default is that of its pod, or "+defaultNamespace)
-	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "host:port of /healthz and /readyz; 0 for none")
+	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "host:port of /healthz and /readyz; 0 for none. Ready means that the bundles have been read once")
 	flags.StringVar(&o.logFormat, "log-format", "text", "the format of log lines: text or json")
 	flags.IntVarP(&o.verbosity, "verbosity", "v", 0, "how much is logged: 0 what happened, 1 decisions, 4 details")
 }

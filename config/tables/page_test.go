@@ -1,0 +1,45 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+const page = `# Colours
+
+What is said stays.
+
+<!-- generated: do not edit; make generate -->
+old
+<!-- end -->
+
+Also below.
+
+## More
+`
+
+func TestATableTakesThePlaceOfTheOneBefore(t *testing.T) {
+	tables := map[string]table{"Colours": {{"name", "like"}, {"red", "fire|blood"}}}
+	want := strings.Replace(page, "old\n", "\n| name | like |\n|---|---|\n| red | fire\\|blood |\n\n", 1)
+	for _, before := range []string{page, want} {
+		if got, err := fill(before, tables); err != nil || got != want {
+			t.Errorf("got %v and %s, want %s", err, got, want)
+		}
+	}
+}
+
+func TestEveryTableHasItsPlace(t *testing.T) {
+	for name, c := range map[string]struct {
+		page   string
+		tables map[string]table
+		want   string
+	}{
+		"a table without a place": {page, map[string]table{"Colours": {{"name"}}, "More": {{"name"}}}, `"More"`},
+		"a place without a table": {page, nil, `"Colours"`},
+		"a table without an end":  {strings.Replace(page, end, "", 1), map[string]table{"Colours": {{"name"}}}, "no end"},
+	} {
+		if _, err := fill(c.page, c.tables); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want an error with %s", name, err, c.want)
+		}
+	}
+}
