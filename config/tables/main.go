@@ -21,6 +21,7 @@ func main() {
 func update() error {
 	for page, tables := range map[string]map[string]table{
 		"commands.md": commandTables(),
+		"metrics.md":  metricTables(),
 	} {
 		name := filepath.Join(docs, page)
 		before, err := os.ReadFile(name)

@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/healthscope/healthscope/controllers/metric"
 	"github.com/healthscope/healthscope/e2e/observed"
 )
 
@@ -45,7 +46,7 @@ func readRules(t *testing.T) []observed.Rule {
 }
 
 // checkQuery reports what a query names that does not exist.
-func checkQuery(t *testing.T, where, query string, metrics map[string]metric) {
+func checkQuery(t *testing.T, where, query string, metrics map[string]metric.Metric) {
 	t.Helper()
 	selectors, err := observed.Selectors(query)
 	if err != nil {
@@ -57,7 +58,7 @@ func checkQuery(t *testing.T, where, query string, metrics map[string]metric) {
 	}
 	for _, s := range selectors {
 		m, ok := metrics[s.Metric]
-		if base := metrics[metricSuffix.ReplaceAllString(s.Metric, "")]; !ok && base.kind == "histogram" {
+		if base := metrics[metricSuffix.ReplaceAllString(s.Metric, "")]; !ok && base.Type == metric.Histogram {
 			m, ok = base, true
 		}
 		if !ok {
@@ -67,7 +68,7 @@ func checkQuery(t *testing.T, where, query string, metrics map[string]metric) {
 			continue
 		}
 		for _, match := range matcher.FindAllStringSubmatch(s.Text, -1) {
-			if label := match[1]; !slices.Contains(m.labels, label) && !slices.Contains(targetLabels, label) {
+			if label := match[1]; !slices.Contains(m.Labels, label) && !slices.Contains(targetLabels, label) {
 				t.Errorf("%s: the metric %q has no label %q", where, s.Metric, label)
 			}
 		}
@@ -75,7 +76,7 @@ func checkQuery(t *testing.T, where, query string, metrics map[string]metric) {
 }
 
 func TestAlertsSayWhatToDo(t *testing.T) {
-	metrics := metricsInSource(t)
+	metrics := metrics()
 	page := readPage(t, "runbooks.md")
 	for _, r := range readRules(t) {
 		checkQuery(t, r.Alert, r.Expr, metrics)

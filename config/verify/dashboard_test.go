@@ -27,7 +27,7 @@ func readDashboard(t *testing.T) observed.Dashboard {
 
 func TestPanelsCanBeRead(t *testing.T) {
 	d := readDashboard(t)
-	metrics := metricsInSource(t)
+	metrics := metrics()
 	if d.UID != "healthscope" {
 		t.Errorf("the uid is %q: links to the dashboard break", d.UID)
 	}

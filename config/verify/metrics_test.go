@@ -1,14 +1,13 @@
 package verify
 
 import (
-	"go/ast"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/controllers/metric"
 )
 
 var (
@@ -17,93 +16,13 @@ var (
 	metricSuffix = regexp.MustCompile(`_(bucket|sum|count)$`)
 )
 
-// metric is a metric as the code makes it.
-type metric struct {
-	kind   string
-	labels []string
-}
-
-// metricTypes are the types of the metrics that functions of the Prometheus library make. NewDesc is used for gauges only.
-var metricTypes = map[string]string{
-	"NewDesc": "gauge", "NewGauge": "gauge", "NewGaugeVec": "gauge", "NewGaugeFunc": "gauge",
-	"NewCounter": "counter", "NewCounterVec": "counter", "NewCounterFunc": "counter",
-	"NewHistogram": "histogram", "NewHistogramVec": "histogram",
-}
-
-// metricsInSource returns the metrics that the code makes, by name.
-func metricsInSource(t *testing.T) map[string]metric {
-	t.Helper()
-	files := sources(t, "controllers", "aai", "healthscope")
-	found := map[string]metric{}
-	inspect(files, func(c *ast.CallExpr) {
-		if f, ok := c.Fun.(*ast.SelectorExpr); ok && metricTypes[f.Sel.Name] != "" {
-			if name, labels := describedBy(c); name != "" {
-				found[name] = metric{kind: metricTypes[f.Sel.Name], labels: labels}
-			}
-		}
-	})
-	inspect(files, func(s *ast.SelectorExpr) {
-		if s.Sel.Name == "CounterValue" || s.Sel.Name == "UntypedValue" {
-			t.Errorf("prometheus.%s is used: tell this test which metric is no gauge", s.Sel.Name)
-		}
-	})
-	inspect(files, func(l *ast.BasicLit) {
-		if word, ok := text(l); ok && isMetric(word) && found[word].kind == "" {
-			t.Errorf("tell this test how the metric %q is made", word)
-		}
-	})
-	return found
-}
-
-func isMetric(word string) bool { return word != "" && metricName.FindString(word) == word }
-
-// describedBy returns name and labels of the metric that a call makes: the one name of a metric and the one list of strings in it.
-func describedBy(call *ast.CallExpr) (name string, labels []string) {
-	ast.Inspect(call, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.BasicLit:
-			if word, ok := text(n); ok && isMetric(word) {
-				name = word
-			}
-		case *ast.CompositeLit:
-			if list, ok := n.Type.(*ast.ArrayType); ok && isIdent(list.Elt, "string") {
-				labels = stringsOf(n.Elts)
-			}
-		}
-		return true
-	})
-	return name, labels
-}
-
-func isIdent(e ast.Expr, name string) bool {
-	i, ok := e.(*ast.Ident)
-	return ok && i.Name == name
-}
-
-func stringsOf(elements []ast.Expr) []string {
-	var found []string
-	for _, e := range elements {
-		if word, ok := text(e); ok {
-			found = append(found, word)
-		}
+// metrics returns the metrics of the program, by name. The packages that describe them come with the commands.
+func metrics() map[string]metric.Metric {
+	found := map[string]metric.Metric{}
+	for _, m := range metric.All() {
+		found[m.Name] = m
 	}
 	return found
-}
-
-func TestMetricsAreDocumented(t *testing.T) {
-	p := readPage(t, "metrics.md")
-	rows := p.rows(t, "metric")
-	metrics := metricsInSource(t)
-	p.documents(t, "metric", slices.Sorted(maps.Keys(metrics)), firstCodes(rows, "metric"))
-	for _, r := range rows {
-		m := metrics[code(r["metric"])]
-		if r["type"] != m.kind || !slices.Equal(codes(r["labels"]), m.labels) {
-			t.Errorf("%s: %s is a %s with labels %q; the row says %s with %s", p.name, r["metric"], m.kind, m.labels, r["type"], r["labels"])
-		}
-		if r["meaning"] == "" {
-			t.Errorf("%s: say what %s means", p.name, r["metric"])
-		}
-	}
 }
 
 func TestOperationsOnTheInventoryAreDocumented(t *testing.T) {
@@ -125,7 +44,7 @@ func TestOperationsOnTheInventoryAreDocumented(t *testing.T) {
 // TestEveryMetricHasAnAlert: one that comes with the project, or an example on the page of metrics, and not both.
 func TestEveryMetricHasAnAlert(t *testing.T) {
 	p := readPage(t, "metrics.md").section(t, "Alerts")
-	metrics := metricsInSource(t)
+	metrics := metrics()
 	var alerts, examples strings.Builder
 	for _, r := range readRules(t) {
 		alerts.WriteString(r.Expr + "\n")

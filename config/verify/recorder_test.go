@@ -21,7 +21,7 @@ func TestTheStatesOfTheRecorderAreDocumented(t *testing.T) {
 func TestTheMetricsOfTheRecorderAreOnItsPage(t *testing.T) {
 	p := readPage(t, "recorder.md")
 	var want []string
-	for name := range metricsInSource(t) {
+	for name := range metrics() {
 		if strings.HasPrefix(name, "healthscope_recorder_") {
 			want = append(want, name)
 		}

@@ -10,11 +10,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/metric"
 )
 
-// configurationRefused is the metric of a configuration file that cannot be used. It is computed when it is asked for.
-var configurationRefused = prometheus.NewDesc("healthscope_configuration_refused",
-	"1 while the configuration file cannot be read or used, so that the configuration from before it was changed stays in use; else 0.", nil, nil)
+// metricRefused is the metric of a configuration file that cannot be used. It is computed when it is asked for.
+var metricRefused = metric.New(metric.Gauge, "healthscope_configuration_refused",
+	"1 while the [configuration file](configuration.md) cannot be read or used, so that the configuration from before it was changed stays in use; else 0. Without a file there is no series. Monitor and controller have it, each replica.")
 
 // configWatch watches a configuration file while the program runs. Health check expressions take effect at once; for
 // other settings the program starts anew. A file that cannot be used is reported, and changes nothing. As a Prometheus
@@ -71,7 +72,7 @@ func (w *configWatch) read(state *configState) {
 }
 
 // Describe implements prometheus.Collector.
-func (*configWatch) Describe(out chan<- *prometheus.Desc) { out <- configurationRefused }
+func (*configWatch) Describe(out chan<- *prometheus.Desc) { out <- metricRefused.Desc }
 
 // Collect implements prometheus.Collector.
 func (w *configWatch) Collect(out chan<- prometheus.Metric) {
@@ -79,7 +80,7 @@ func (w *configWatch) Collect(out chan<- prometheus.Metric) {
 	if w.refused.Load() {
 		value = 1
 	}
-	out <- prometheus.MustNewConstMetric(configurationRefused, prometheus.GaugeValue, value)
+	out <- metricRefused.Value(value)
 }
 
 // differing returns the names of the settings, other than health check expressions, in which two configurations differ.

@@ -292,7 +292,7 @@ func TestHealthChecksInForce(t *testing.T) {
 	if got := h.Problem(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	const metric = `# HELP healthscope_health_rule_errors Health checks of the configuration that cannot be used.
+	const metric = `# HELP healthscope_health_rule_errors 1 for each rule of yours that cannot be used. The others have no series. Monitor and controller have it, each replica.
 # TYPE healthscope_health_rule_errors gauge
 healthscope_health_rule_errors{rule="broken"} 1
 healthscope_health_rule_errors{rule="other"} 1

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/metric"
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/rules"
 	"github.com/healthscope/healthscope/healthscope/rules/expr"
@@ -22,8 +23,9 @@ import (
 
 var _ rules.UserRules = &healthChecks{}
 
-// healthRuleErrors is the metric of rules that cannot be used. It is computed when it is asked for.
-var healthRuleErrors = prometheus.NewDesc("healthscope_health_rule_errors", "Health checks of the configuration that cannot be used.", []string{"rule"}, nil)
+// metricRuleErrors is the metric of rules that cannot be used. It is computed when it is asked for.
+var metricRuleErrors = metric.New(metric.Gauge, "healthscope_health_rule_errors",
+	"1 for each [rule of yours](rules.md) that cannot be used. The others have no series. Monitor and controller have it, each replica.", "rule")
 
 // healthChecks are the health check expressions in force. They implement rules.UserRules, and can be exchanged
 // while they are in use. As a Prometheus collector they tell which rules cannot be used.
@@ -114,12 +116,12 @@ func (h *healthChecks) Evaluate(object map[string]any) (verdict healthscope.Resu
 }
 
 // Describe implements prometheus.Collector.
-func (*healthChecks) Describe(out chan<- *prometheus.Desc) { out <- healthRuleErrors }
+func (*healthChecks) Describe(out chan<- *prometheus.Desc) { out <- metricRuleErrors.Desc }
 
 // Collect implements prometheus.Collector.
 func (h *healthChecks) Collect(out chan<- prometheus.Metric) {
 	for _, name := range h.compiled.Load().broken() {
-		out <- prometheus.MustNewConstMetric(healthRuleErrors, prometheus.GaugeValue, 1, name)
+		out <- metricRuleErrors.Value(1, name)
 	}
 }
 

@@ -8,10 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/healthscope/healthscope/controllers/metric"
 )
 
-var descExpiry = prometheus.NewDesc("healthscope_cluster_token_expiry_timestamp_seconds",
-	"When the token of a cluster ends, in seconds since 1970, if it is one that is renewed.", []string{"cluster"}, nil)
+var metricExpiry = metric.New(metric.Gauge, "healthscope_cluster_token_expiry_timestamp_seconds",
+	"When the token of a cluster ends, in seconds since 1970, if it is one that is [renewed](clusters.md). Only the replica that leads has it.", "cluster")
 
 // tokens remember when the tokens in Secrets end, and what was complained about last. They are safe for concurrent use.
 type tokens struct {
@@ -75,7 +77,7 @@ func (t *tokens) complaint(s *corev1.Secret, cause string) bool {
 }
 
 // Describe implements prometheus.Collector.
-func (t *tokens) Describe(out chan<- *prometheus.Desc) { out <- descExpiry }
+func (t *tokens) Describe(out chan<- *prometheus.Desc) { out <- metricExpiry.Desc }
 
 // Collect implements prometheus.Collector. Of two Secrets for one cluster, the token that ends first counts.
 func (t *tokens) Collect(out chan<- prometheus.Metric) {
@@ -88,6 +90,6 @@ func (t *tokens) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	for cluster, at := range first {
-		out <- prometheus.MustNewConstMetric(descExpiry, prometheus.GaugeValue, float64(at.Unix()), cluster)
+		out <- metricExpiry.Value(float64(at.Unix()), cluster)
 	}
 }

@@ -2,19 +2,21 @@ package fleet
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/healthscope/healthscope/controllers/metric"
 )
 
 var (
-	upDesc = prometheus.NewDesc("healthscope_cluster_up",
-		"1 while what is known of the cluster is current, and 0 while it is not.", []string{"cluster"}, nil)
-	lastSeenDesc = prometheus.NewDesc("healthscope_cluster_last_seen_timestamp_seconds",
-		"When the cluster was known last to be as it was shown, in seconds since 1970.", []string{"cluster"}, nil)
-	stateDesc = prometheus.NewDesc("healthscope_cluster_state",
-		"1 for the state that the cluster is in.", []string{"cluster", "state"}, nil)
-	budgetDesc = prometheus.NewDesc("healthscope_cluster_budget_used_ratio",
-		"How much the controller holds of the cluster, as a share of what it may hold.", []string{"cluster", "budget"}, nil)
-	maintenanceDesc = prometheus.NewDesc("healthscope_cluster_maintenance",
-		"1 while the cluster is under maintenance, so that nobody is to be alarmed by it.", []string{"cluster"}, nil)
+	metricUp = metric.New(metric.Gauge, "healthscope_cluster_up",
+		"1 while what is known of the cluster is current, and 0 while it is not. The controller's own cluster is among them.", "cluster")
+	metricLastSeen = metric.New(metric.Gauge, "healthscope_cluster_last_seen_timestamp_seconds",
+		"When the cluster was known last to be as it was shown, in seconds since 1970. A cluster that was never read has no series. For one whose bundles another monitor fills, and where HealthScope's does not run, it is when a bundle was written last.", "cluster")
+	metricState = metric.New(metric.Gauge, "healthscope_cluster_state",
+		"1 for the state that the cluster is in: `Connected`, `Connecting`, `Unreachable`, `Forbidden`, `MonitorMissing`, `MonitorStale`, `OverBudget` or `Refused`. The others have no series.", "cluster", "state")
+	metricBudget = metric.New(metric.Gauge, "healthscope_cluster_budget_used_ratio",
+		"How much the controller holds of the cluster, as a share of what [`fleet.budget`](configuration.md#fleet) allows: of `bundles`, `resources` or `memory`. 1 is all. The controller's own cluster has no series.", "cluster", "budget")
+	metricMaintenance = metric.New(metric.Gauge, "healthscope_cluster_maintenance",
+		"1 while the cluster's Secret says that it is under maintenance, for alerts to leave it out. Other clusters have no series.", "cluster")
 )
 
 // collector computes the metrics of clusters when it is asked for them, so that a cluster that has gone leaves none behind.
@@ -28,28 +30,28 @@ func NewCollector(v *View) prometheus.Collector { return collector{v.States, v.u
 
 // Describe implements prometheus.Collector.
 func (c collector) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{upDesc, lastSeenDesc, stateDesc, maintenanceDesc, budgetDesc} {
-		descs <- d
+	for _, m := range []metric.Metric{metricUp, metricLastSeen, metricState, metricMaintenance, metricBudget} {
+		descs <- m.Desc
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (c collector) Collect(metrics chan<- prometheus.Metric) {
 	for _, s := range c.states() {
-		gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-			metrics <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{s.Name}, labels...)...)
+		gauge := func(m metric.Metric, value float64, labels ...string) {
+			metrics <- m.Value(value, append([]string{s.Name}, labels...)...)
 		}
 		up := 0.0
 		if s.Reachable() {
 			up = 1
 		}
-		gauge(upDesc, up)
-		gauge(stateDesc, 1, string(s.Reachability))
+		gauge(metricUp, up)
+		gauge(metricState, 1, string(s.Reachability))
 		if !s.LastSeen.IsZero() {
-			gauge(lastSeenDesc, float64(s.LastSeen.UnixMilli())/1000)
+			gauge(metricLastSeen, float64(s.LastSeen.UnixMilli())/1000)
 		}
 		if s.Maintenance != "" {
-			gauge(maintenanceDesc, 1)
+			gauge(metricMaintenance, 1)
 		}
 	}
 	if c.usedRatios == nil {
@@ -57,7 +59,7 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 	}
 	for _, u := range c.usedRatios() {
 		for budget, ratio := range u.ratios {
-			metrics <- prometheus.MustNewConstMetric(budgetDesc, prometheus.GaugeValue, ratio, u.cluster, budget)
+			metrics <- metricBudget.Value(ratio, u.cluster, budget)
 		}
 	}
 }

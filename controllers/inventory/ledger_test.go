@@ -185,7 +185,7 @@ func TestObjectsMetric(t *testing.T) {
 	expect := func(want string) {
 		t.Helper()
 		if want != "" {
-			want = "# HELP healthscope_aai_objects Resources that go to A&AI, by the state of their synchronisation: synced, pending or failed. A state without resources has no series.\n" +
+			want = "# HELP healthscope_aai_objects The resources that go to A&AI, by the state of their synchronisation: synced, pending or failed. A state without resources has no series.\n" +
 				"# TYPE healthscope_aai_objects gauge\n" + want
 		}
 		if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "healthscope_aai_objects"); err != nil {

@@ -7,26 +7,37 @@ import (
 
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/sync"
+	"github.com/healthscope/healthscope/controllers/metric"
 )
 
 // Metrics that are counted when they are asked for.
 var (
-	descObjects = prometheus.NewDesc("healthscope_aai_objects",
-		"Resources that go to A&AI, by the state of their synchronisation: synced, pending or failed. A state without resources has no series.", []string{"state"}, nil)
-	descModules = prometheus.NewDesc("healthscope_aai_vf_modules",
-		"Modules of VNFs whose operational-status goes to A&AI, by the state of their synchronisation: synced, pending or failed. A state without modules has no series.", []string{"state"}, nil)
-	descDeadLetters = prometheus.NewDesc("healthscope_aai_dead_letters",
-		"Objects, and modules of VNFs, that A&AI has refused for good, by why: rejected, or conflict when somebody else has the place. A cause without objects has no series.", []string{"cause"}, nil)
-	descKept = prometheus.NewDesc("healthscope_aai_deletions_held",
-		"Objects in A&AI that should be deleted and are not, by why: policy, source or limit. A cause without objects has no series.", []string{"cause"}, nil)
-	descProblem = prometheus.NewDesc("healthscope_aai_problem",
-		"1 for what a person has to mend before A&AI is up to date: certificate, credentials, outage, region, server, tenant or version. The others have no series.", []string{"problem"}, nil)
+	metricObjects = metric.New(metric.Gauge, "healthscope_aai_objects",
+		"The resources that go to A&AI, by the state of their synchronisation: `synced`, `pending` or `failed`. A state without resources has no series.", "state")
+	metricModules = metric.New(metric.Gauge, "healthscope_aai_vf_modules",
+		"The modules of VNFs whose [`operational-status`](inventory.md#the-operational-status-of-modules) goes to A&AI, by the state of their synchronisation: `synced`, `pending` or `failed`. A state without modules has no series.", "state")
+	metricDeadLetters = metric.New(metric.Gauge, "healthscope_aai_dead_letters",
+		"The objects, and the modules of VNFs, that A&AI has refused for good: `rejected`, or `conflict` when somebody else has the place. A cause without objects has no series.", "cause")
+	metricKept = metric.New(metric.Gauge, "healthscope_aai_deletions_held",
+		"The objects in A&AI that should be deleted and are not: because of the `policy`, because a `source` does not tell all, or because of the `limit`. A cause without objects has no series.", "cause")
+	metricProblem = metric.New(metric.Gauge, "healthscope_aai_problem",
+		"1 for what a person has to mend before A&AI is up to date: `certificate`, `credentials`, `outage`, `region`, `server`, `tenant` or `version`. The others have no series. See [what can go wrong](inventory.md#what-can-go-wrong).", "problem")
+)
+
+// Metrics that are counted when it happens.
+var (
+	metricRequests = metric.New(metric.Counter, "healthscope_aai_requests_total",
+		"Requests to A&AI. `operation` is `probe`, `list`, `get`, `tenant`, `put`, `patch`, `delete`, `relate`, `unrelate`, `modules` and `status` for reading modules of VNFs and writing their operational status, or `bulk` for several writes in one transaction; `code` is the HTTP status of the answer, or `error` when there was none.", "operation", "code")
+	metricDuration = metric.New(metric.Histogram, "healthscope_aai_request_duration_seconds",
+		"How long requests to A&AI took.", "operation")
+	metricLag = metric.New(metric.Histogram, "healthscope_aai_sync_lag_seconds",
+		"How long it took from when a change of a resource was seen until A&AI acknowledged it. A resource that waits counts when it is written, with all of the time.")
 )
 
 // Describe implements prometheus.Collector.
 func (l *Ledger) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descObjects, descModules, descDeadLetters, descKept, descProblem} {
-		out <- d
+	for _, m := range []metric.Metric{metricObjects, metricModules, metricDeadLetters, metricKept, metricProblem} {
+		out <- m.Desc
 	}
 }
 
@@ -64,12 +75,12 @@ func (l *Ledger) Collect(out chan<- prometheus.Metric) {
 	modules := l.moduleStates()
 	l.mu.Unlock()
 	for _, m := range []struct {
-		desc   *prometheus.Desc
+		metric metric.Metric
 		counts map[string]int
-	}{{descObjects, states}, {descModules, modules}, {descDeadLetters, letters}, {descKept, kept}, {descProblem, problems}} {
+	}{{metricObjects, states}, {metricModules, modules}, {metricDeadLetters, letters}, {metricKept, kept}, {metricProblem, problems}} {
 		for label, n := range m.counts {
 			if n > 0 {
-				out <- prometheus.MustNewConstMetric(m.desc, prometheus.GaugeValue, float64(n), label)
+				out <- m.metric.Value(float64(n), label)
 			}
 		}
 	}
@@ -87,19 +98,12 @@ type requestMetrics struct {
 
 func newRequestMetrics() requestMetrics {
 	return requestMetrics{
-		total: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "healthscope_aai_requests_total",
-			Help: "Requests to A&AI, by operation and by the HTTP status of the answer, or error when there was none.",
-		}, []string{"operation", "code"}),
+		total: prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricRequests.Name, Help: metricRequests.Help}, metricRequests.Labels),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "healthscope_aai_request_duration_seconds",
-			Help:    "How long requests to A&AI took, by operation.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
-		}, []string{"operation"}),
+			Name: metricDuration.Name, Help: metricDuration.Help, Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
+		}, metricDuration.Labels),
 		lag: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "healthscope_aai_sync_lag_seconds",
-			Help:    "How long it took from when a change of a resource was seen until A&AI acknowledged it.",
-			Buckets: prometheus.ExponentialBuckets(0.01, 2, 18),
+			Name: metricLag.Name, Help: metricLag.Help, Buckets: prometheus.ExponentialBuckets(0.01, 2, 18),
 		}),
 	}
 }

@@ -285,8 +285,8 @@ func TestMetricsOfModulesAndRegions(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	const modules, help = "healthscope_aai_vf_modules", "Modules of VNFs whose operational-status goes to A&AI, by the state of their synchronisation: synced, pending or failed. A state without modules has no series."
-	const problem, problemHelp = "healthscope_aai_problem", "1 for what a person has to mend before A&AI is up to date: certificate, credentials, outage, region, server, tenant or version. The others have no series."
+	modules, help := metricModules.Name, metricModules.Help
+	problem, problemHelp := metricProblem.Name, metricProblem.Help
 	expect(modules, help, "")
 	l.putModules("vnf-1", sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): {State: sync.Synced}, module("b"): {State: sync.Pending}}}, nil, noon)
 	l.putModules("vnf-2", sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{{GenericVNFID: "vnf-2", ID: "a"}: {State: sync.Pending}}}, errors.New("down"), noon)

@@ -6,14 +6,18 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/healthscope/healthscope/controllers/metric"
 )
 
-// Metrics of the monitor, computed when they are asked for. The monitor that has the Lease has them.
+// Metrics of the monitor, but for the last computed when they are asked for. The monitor that has the Lease has them.
 var (
-	descUnreadable = prometheus.NewDesc("healthscope_monitor_unreadable_kinds",
-		"1 for a kind that cannot be read, by reason.", []string{"group", "kind", "reason"}, nil)
-	descStandingDown = prometheus.NewDesc("healthscope_monitor_standing_down",
-		"Bundles that are left to another monitor, which writes them.", nil, nil)
+	metricUnreadable = metric.New(metric.Gauge, "healthscope_monitor_unreadable_kinds",
+		"1 for each kind that the monitor cannot read. Its objects are Unknown in the bundles. The others have no series.", "group", "kind", "reason")
+	metricStandingDown = metric.New(metric.Gauge, "healthscope_monitor_standing_down",
+		"The bundles that the monitor leaves to [another monitor](monitor.md), which writes them.")
+	metricCreated = metric.New(metric.Counter, "healthscope_monitor_bundles_created_total",
+		"The bundles that the monitor has created, where `monitor.createBundles` is set.")
 )
 
 // collector exposes the metrics of a monitor.
@@ -24,16 +28,13 @@ type collector struct {
 }
 
 func newCollector(all *watches, ledger *ledger) *collector {
-	return &collector{watches: all, ledger: ledger, created: prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "healthscope_monitor_bundles_created_total",
-		Help: "Bundles that the monitor has made.",
-	})}
+	return &collector{watches: all, ledger: ledger, created: prometheus.NewCounter(prometheus.CounterOpts{Name: metricCreated.Name, Help: metricCreated.Help})}
 }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
-	out <- descUnreadable
-	out <- descStandingDown
+	out <- metricUnreadable.Desc
+	out <- metricStandingDown.Desc
 	c.created.Describe(out)
 }
 
@@ -48,10 +49,10 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		s := series{w.source.kind.GroupKind(), w.unreadable()}
 		if s.reason != "" && !seen[s] {
 			seen[s] = true
-			out <- prometheus.MustNewConstMetric(descUnreadable, prometheus.GaugeValue, 1, s.Group, s.Kind, string(s.reason))
+			out <- metricUnreadable.Value(1, s.Group, s.Kind, string(s.reason))
 		}
 	}
-	out <- prometheus.MustNewConstMetric(descStandingDown, prometheus.GaugeValue, float64(c.ledger.standingDown()))
+	out <- metricStandingDown.Value(float64(c.ledger.standingDown()))
 	c.created.Collect(out)
 }
 

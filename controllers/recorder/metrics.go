@@ -1,11 +1,20 @@
 package recorder
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
 
-// descBundles is counted when it is asked for.
-var descBundles = prometheus.NewDesc("healthscope_recorder_bundles",
-	"Bundles that are saved in AppContexts, or are to be, by how it stands with them: saved, pending, yielded to somebody else who saves them, or absent when etcd has no place for them. A state without bundles has no series.",
-	[]string{"state"}, nil)
+	"github.com/healthscope/healthscope/controllers/metric"
+)
+
+// The metrics of the recorder. Bundles are counted when they are asked for.
+var (
+	metricBundles = metric.New(metric.Gauge, "healthscope_recorder_bundles",
+		"The bundles that are saved in AppContexts, or are to be: `saved`, `pending`, `yielded` to somebody else who saves them, or `absent` when etcd has no place for them. A state without bundles has no series. Only with the [recorder](recorder.md).", "state")
+	metricWrites = metric.New(metric.Counter, "healthscope_recorder_writes_total",
+		"Writes to AppContexts: `save` or `remove`.", "operation")
+	metricErrors = metric.New(metric.Counter, "healthscope_recorder_errors_total",
+		"What has failed and is tried again: `cluster` when a bundle could not be read, `etcd`, or `size` when a bundle is too large for etcd however it is cut.", "cause")
+)
 
 // counters count what the recorder does.
 type counters struct {
@@ -28,20 +37,14 @@ const (
 
 func newCounters() counters {
 	return counters{
-		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "healthscope_recorder_writes_total",
-			Help: "Writes to AppContexts, by operation: save or remove.",
-		}, []string{"operation"}),
-		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "healthscope_recorder_errors_total",
-			Help: "What has failed and is tried again, by cause: cluster when a bundle could not be read, etcd, or size when a bundle is too large for etcd however it is cut.",
-		}, []string{"cause"}),
+		writes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricWrites.Name, Help: metricWrites.Help}, metricWrites.Labels),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricErrors.Name, Help: metricErrors.Help}, metricErrors.Labels),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (r *reconciler) Describe(out chan<- *prometheus.Desc) {
-	out <- descBundles
+	out <- metricBundles.Desc
 	r.counters.writes.Describe(out)
 	r.counters.errors.Describe(out)
 }
@@ -49,7 +52,7 @@ func (r *reconciler) Describe(out chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (r *reconciler) Collect(out chan<- prometheus.Metric) {
 	for s, n := range r.index.counts() {
-		out <- prometheus.MustNewConstMetric(descBundles, prometheus.GaugeValue, float64(n), string(s))
+		out <- metricBundles.Value(float64(n), string(s))
 	}
 	r.counters.writes.Collect(out)
 	r.counters.errors.Collect(out)

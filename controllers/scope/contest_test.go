@@ -167,7 +167,7 @@ func TestTheMetricOfAContest(t *testing.T) {
 	registry.entry(scope, noon)
 	registry.put(scope, judgeIn(world{}, scope, noon), false, "vela-core")
 	want := `
-# HELP healthscope_scope_status_contested 1 for a scope whose status another controller writes too, by the name of its field manager. Others have no series.
+# HELP healthscope_scope_status_contested 1 for a scope whose status another controller writes too, by the name of its field manager. Other scopes have no series.
 # TYPE healthscope_scope_status_contested gauge
 healthscope_scope_status_contested{manager="vela-core",namespace="shop",scope="vfw"} 1
 `

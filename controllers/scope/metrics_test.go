@@ -42,23 +42,23 @@ func TestMetrics(t *testing.T) {
 
 	collector := NewCollector(registry)
 	want := `
-# HELP healthscope_scope_first_culprit 1 for the first culprit of the scope, as its status names it: the worst of the members that are not healthy, or a cluster that cannot be seen. A scope without a culprit has no series.
+# HELP healthscope_scope_first_culprit 1 for the first culprit, the one that status.firstCulprit names: the worst of the members that are not healthy, or, with kind="Cluster", a cluster that cannot be seen. A scope without a culprit has no series.
 # TYPE healthscope_scope_first_culprit gauge
 healthscope_scope_first_culprit{app="sink",cluster="local",kind="StatefulSet",name="db",namespace="shop",reason="CrashLoopBackOff",scope="vfw"} 1
-# HELP healthscope_scope_health 1 for the health that the scope's roll-up comes to: healthy, unhealthy or unknown.
+# HELP healthscope_scope_health 1 for the health that the scope's roll-up comes to: healthy, unhealthy or unknown. The others have no series.
 # TYPE healthscope_scope_health gauge
 healthscope_scope_health{health="unknown",namespace="shop",scope="empty"} 1
 healthscope_scope_health{health="unhealthy",namespace="shop",scope="vfw"} 1
-# HELP healthscope_scope_maintenance 1 for a scope under maintenance, by which nobody is to be alarmed. Others have no series.
+# HELP healthscope_scope_maintenance 1 for a scope whose annotation says that it is under maintenance, or all of whose culprits are in clusters that are, for alerts to leave it out. Other scopes have no series.
 # TYPE healthscope_scope_maintenance gauge
 healthscope_scope_maintenance{namespace="shop",scope="empty"} 1
-# HELP healthscope_scope_resources Resources that count in the scope, by app and state. A state without resources has no series.
+# HELP healthscope_scope_resources The members that count, by app and state. A state without members has no series.
 # TYPE healthscope_scope_resources gauge
 healthscope_scope_resources{app="",namespace="shop",scope="vfw",state="NotPresent"} 1
 healthscope_scope_resources{app="sink",namespace="shop",scope="vfw",state="Failed"} 1
 healthscope_scope_resources{app="sink",namespace="shop",scope="vfw",state="Ready"} 1
 healthscope_scope_resources{app="sink",namespace="shop",scope="vfw",state="Terminating"} 1
-# HELP healthscope_scope_state 1 for the state that the members of the scope roll up to.
+# HELP healthscope_scope_state 1 for the state that the members of the scope roll up to. The other states have no series.
 # TYPE healthscope_scope_state gauge
 healthscope_scope_state{namespace="shop",scope="empty",state="Unknown"} 1
 healthscope_scope_state{namespace="shop",scope="vfw",state="Failed"} 1
@@ -81,7 +81,7 @@ func TestNothingStaleIsInMetrics(t *testing.T) {
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(deploymentRef("web"))})
 	series := func(state string) string {
 		return `
-# HELP healthscope_scope_state 1 for the state that the members of the scope roll up to.
+# HELP healthscope_scope_state 1 for the state that the members of the scope roll up to. The other states have no series.
 # TYPE healthscope_scope_state gauge
 healthscope_scope_state{namespace="shop",scope="vfw",state="` + state + `"} 1
 `

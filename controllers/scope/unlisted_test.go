@@ -120,7 +120,7 @@ func TestMetricsCountWhatHasNoName(t *testing.T) {
 	judgeInto(registry, world{bundles: []*fleet.Bundle{crowded(hub, 3)}}, scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "shop", WorkloadReferences: refs(bundleRef("web"))}}}))
 	metrics := prometheus.NewPedanticRegistry()
 	metrics.MustRegister(NewCollector(registry))
-	want := `# HELP healthscope_scope_resources Resources that count in the scope, by app and state. A state without resources has no series.
+	want := `# HELP healthscope_scope_resources The members that count, by app and state. A state without members has no series.
 # TYPE healthscope_scope_resources gauge
 healthscope_scope_resources{app="shop",namespace="shop",scope="vfw",state="Failed"} 3
 healthscope_scope_resources{app="shop",namespace="shop",scope="vfw",state="Ready"} 1901

@@ -1,0 +1,62 @@
+// Package metric describes the metrics of the program, once for Prometheus and for the documentation.
+package metric
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Type is the type of a metric.
+type Type string
+
+// The types of metrics.
+const (
+	Gauge     Type = "gauge"
+	Counter   Type = "counter"
+	Histogram Type = "histogram"
+)
+
+// Metric describes a metric.
+type Metric struct {
+	Name   string
+	Type   Type
+	Labels []string
+	// Meaning is the description in the documentation: Markdown, whose links lead from the folder of the pages.
+	Meaning string
+	// Help is the description for Prometheus: the meaning as plain text.
+	Help string
+	Desc *prometheus.Desc
+}
+
+// all are the metrics that the packages of the program describe. Only the initialisation of their variables writes it.
+var all []Metric
+
+// New describes a metric. It is for variables of packages, so that All returns the metric.
+func New(t Type, name, meaning string, labels ...string) Metric {
+	help := plain(meaning)
+	m := Metric{Name: name, Type: t, Labels: labels, Meaning: meaning, Help: help, Desc: prometheus.NewDesc(name, help, labels, nil)}
+	all = append(all, m)
+	return m
+}
+
+// All returns the metrics that the packages of the program describe, by name.
+func All() []Metric {
+	return slices.SortedFunc(slices.Values(all), func(a, b Metric) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// Value returns the value of a gauge with the given values of its labels.
+func (m Metric) Value(value float64, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(m.Desc, prometheus.GaugeValue, value, labels...)
+}
+
+// link matches a link in Markdown.
+var link = regexp.MustCompile(`\[([^\]]+)\]\([^)]*\)`)
+
+// plain returns Markdown without links and marks of code.
+func plain(markdown string) string {
+	return strings.ReplaceAll(link.ReplaceAllString(markdown, "$1"), "`", "")
+}
