@@ -96,7 +96,6 @@ generate: ## Generate deep copies, CRDs, RBAC, the chart's schema of the configu
 	cp config/prometheus/rules.yaml charts/healthscope/files/prometheus
 	cp config/grafana/*.json charts/healthscope/files/grafana
 	go run ./config/valuesschema/cmd/valuesschema
-	go run ./config/fields/cmd/fields
 	go run ./config/tables
 
 .PHONY: fmt

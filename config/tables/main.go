@@ -5,10 +5,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// docs is the folder of the pages.
-const docs = "config/docs"
+// docs is the folder of the pages, crds that of the CRDs, and configTypes that of the types of the configuration file.
+const (
+	docs        = "config/docs"
+	crds        = "config/crd"
+	configTypes = "apis/config/v1alpha1"
+)
 
 func main() {
 	if err := update(); err != nil {
@@ -19,9 +27,24 @@ func main() {
 
 // update writes the tables of all pages.
 func update() error {
+	scope, err := tablesOfKind(filepath.Join(crds, "core.oam.dev_healthscopes.yaml"), reflect.TypeFor[corev1alpha2.HealthScope]())
+	if err != nil {
+		return err
+	}
+	bundle, err := tablesOfKind(filepath.Join(crds, "k8splugin.io_resourcebundlestates.yaml"), reflect.TypeFor[k8spluginv1alpha1.ResourceBundleState]())
+	if err != nil {
+		return err
+	}
+	configuration, err := configurationTables(configTypes)
+	if err != nil {
+		return err
+	}
 	for page, tables := range map[string]map[string]table{
-		"commands.md": commandTables(),
-		"metrics.md":  metricTables(),
+		"commands.md":            commandTables(),
+		"configuration.md":       configuration,
+		"healthscope.md":         {"kubectl": scope.columns, "Writing a scope": scope.spec, "Status": scope.status},
+		"resourcebundlestate.md": {"Columns": bundle.columns, "Writing a bundle": bundle.spec, "Fields of status": bundle.status},
+		"metrics.md":             metricTables(),
 	} {
 		name := filepath.Join(docs, page)
 		before, err := os.ReadFile(name)

@@ -1,4 +1,4 @@
-package fields
+package main
 
 import (
 	"fmt"
@@ -14,47 +14,54 @@ import (
 // module is where the types are whose fields are listed. Those of Kubernetes' types are described by Kubernetes.
 const module = "github.com/healthscope/healthscope/"
 
-// ofKind returns the tables columns, spec and status of a kind. The type gives the order of the fields, and the CRD all else.
-func ofKind(crdFile string, kind reflect.Type) (tables, error) {
+// kindTables are the tables of one of our kinds: what kubectl get prints, and the fields of spec and status.
+type kindTables struct{ columns, spec, status table }
+
+// tablesOfKind makes the tables of a kind. The type gives the order of the fields, and the CRD all else.
+func tablesOfKind(crdFile string, kind reflect.Type) (kindTables, error) {
 	data, err := os.ReadFile(crdFile)
 	if err != nil {
-		return nil, err
+		return kindTables{}, err
 	}
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict(data, &crd); err != nil {
-		return nil, fmt.Errorf("cannot read CRD %q: %w", crdFile, err)
+		return kindTables{}, fmt.Errorf("cannot read CRD %q: %w", crdFile, err)
 	}
 	version := crd.Spec.Versions[0]
-	properties := version.Schema.OpenAPIV3Schema.Properties
-	all := tables{"columns": columns(version.AdditionalPrinterColumns)}
-	w := walk{listed: map[reflect.Type]string{}}
-	for _, part := range []string{"Spec", "Status"} {
-		field, _ := kind.FieldByName(part)
-		name := strings.ToLower(part)
-		w.table.Reset()
-		w.table.WriteString(header("field", "type", "meaning"))
-		w.fields(field.Type, properties[name], name)
-		all[name] = w.table.String()
-	}
-	return all, nil
+	schema := version.Schema.OpenAPIV3Schema
+	listed := map[reflect.Type]string{}
+	return kindTables{
+		columns: columnsOf(version.AdditionalPrinterColumns),
+		spec:    fieldsOf(kind, schema, "Spec", listed),
+		status:  fieldsOf(kind, schema, "Status", listed),
+	}, nil
 }
 
-// columns returns the table of what kubectl get prints.
-func columns(all []apiextensionsv1.CustomResourceColumnDefinition) string {
-	table := header("column", "what it shows") + line(code("NAME"), code("metadata.name"))
+// columnsOf is the table of what kubectl get prints.
+func columnsOf(all []apiextensionsv1.CustomResourceColumnDefinition) table {
+	columns := table{{"column", "what it shows"}, {code("NAME"), code("metadata.name")}}
 	for _, c := range all {
 		shows := code(strings.TrimPrefix(c.JSONPath, "."))
 		if c.Priority > 0 {
 			shows += ", with " + code("-o wide")
 		}
-		table += line(code(c.Name), shows)
+		columns = append(columns, []string{code(c.Name), shows})
 	}
-	return table
+	return columns
 }
 
-// walk writes a table, and remembers where the fields of a type are listed: that is done once.
+// fieldsOf is the table of the fields of spec or status. It says in listed where the fields of a type are: they are listed once.
+func fieldsOf(kind reflect.Type, s *apiextensionsv1.JSONSchemaProps, part string, listed map[reflect.Type]string) table {
+	field, _ := kind.FieldByName(part)
+	name := strings.ToLower(part)
+	w := walk{table: table{{"field", "type", "meaning"}}, listed: listed}
+	w.fields(field.Type, s.Properties[name], name)
+	return w.table
+}
+
+// walk writes a table, and remembers where the fields of a type are listed.
 type walk struct {
-	table  strings.Builder
+	table  table
 	listed map[reflect.Type]string
 }
 
@@ -73,7 +80,7 @@ func (w *walk) fields(t reflect.Type, s apiextensionsv1.JSONSchemaProps, parent 
 		if again {
 			text += " With the fields of " + code(first) + "."
 		}
-		w.table.WriteString(line(code(path), typeOf(below), text))
+		w.table = append(w.table, []string{code(path), typeOf(below), text})
 		if again || inner.Kind() != reflect.Struct || !strings.HasPrefix(inner.PkgPath(), module) {
 			continue
 		}

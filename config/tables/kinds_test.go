@@ -1,4 +1,4 @@
-package fields
+package main
 
 import (
 	"reflect"
@@ -8,13 +8,14 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
-// TestOfKind: one line of each sort.
-func TestOfKind(t *testing.T) {
-	got, err := ofKind("../crd/core.oam.dev_healthscopes.yaml", reflect.TypeFor[corev1alpha2.HealthScope]())
+// TestTablesOfKind: one line of each sort.
+func TestTablesOfKind(t *testing.T) {
+	tables, err := tablesOfKind("../crd/core.oam.dev_healthscopes.yaml", reflect.TypeFor[corev1alpha2.HealthScope]())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for table, lines := range map[string][]string{
+	got := map[string]table{"columns": tables.columns, "spec": tables.spec, "status": tables.status}
+	for heading, lines := range map[string][]string{
 		"columns": {"| `HEALTH` | `status.health` |", "| `CULPRIT` | `status.firstCulprit`, with `-o wide` |"},
 		"spec": {
 			"| `spec.workloadRefs[].resourceVersion` | string | Accepted for KubeVela and without effect. |",
@@ -29,13 +30,13 @@ func TestOfKind(t *testing.T) {
 		},
 	} {
 		for _, want := range lines {
-			if !strings.Contains(got[table], want+"\n") {
-				t.Errorf("%s has no line %s", table, want)
+			if !strings.Contains(got[heading].String(), want+"\n") {
+				t.Errorf("%s has no line %s", heading, want)
 			}
 		}
 		for _, not := range []string{"targetWorkload.kind", "matchLabels", "status.conditions[]."} {
-			if strings.Contains(got[table], not) {
-				t.Errorf("%s has %s, which is described elsewhere", table, not)
+			if strings.Contains(got[heading].String(), not) {
+				t.Errorf("%s has %s, which is described elsewhere", heading, not)
 			}
 		}
 	}

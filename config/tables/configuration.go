@@ -1,7 +1,6 @@
-package fields
+package main
 
 import (
-	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -13,9 +12,8 @@ import (
 	"github.com/healthscope/healthscope/config/settings"
 )
 
-// ofConfiguration returns the tables of the configuration file: file has what is outside of sections, and each section has its own.
-// The folder is that of the types.
-func ofConfiguration(folder string) (tables, error) {
+// configurationTables are the tables of the configuration file: one of what is outside of sections, and one for each section. The folder is that of the types.
+func configurationTables(folder string) (map[string]table, error) {
 	all, err := settings.All()
 	if err != nil {
 		return nil, err
@@ -24,22 +22,23 @@ func ofConfiguration(folder string) (tables, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := tables{}
+	tables := map[string]table{}
 	for _, s := range all {
-		section, within, found := strings.Cut(s.Path, ".")
-		name := within[strings.LastIndex(within, ".")+1:]
+		heading, within, found := strings.Cut(s.Path, ".")
+		heading, name := strings.TrimSuffix(heading, "[]"), within[strings.LastIndex(within, ".")+1:]
 		if !found {
-			section, name = "file", s.Path
+			heading, name = "Fields", s.Path
 		}
-		section = strings.TrimSuffix(section, "[]")
 		text := meaning(name, comments[s.Field], boundsOf(s))
 		if text == "" {
 			return nil, fmt.Errorf("cannot say what %q means: %s has no comment", s.Path, s.Field)
 		}
-		t[section] = cmp.Or(t[section], header("field", "type", "default", "meaning"))
-		t[section] += line(code(s.Path), string(s.Kind), defaultOf(s), text)
+		if tables[heading] == nil {
+			tables[heading] = table{{"field", "type", "default", "meaning"}}
+		}
+		tables[heading] = append(tables[heading], []string{code(s.Path), string(s.Kind), defaultOf(s), text})
 	}
-	return t, nil
+	return tables, nil
 }
 
 func defaultOf(s settings.Setting) string {

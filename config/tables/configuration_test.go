@@ -1,18 +1,18 @@
-package fields
+package main
 
 import (
 	"strings"
 	"testing"
 )
 
-// TestOfConfiguration: one line of each sort.
-func TestOfConfiguration(t *testing.T) {
-	got, err := ofConfiguration("../../apis/config/v1alpha1")
+// TestConfigurationTables: one line of each sort.
+func TestConfigurationTables(t *testing.T) {
+	got, err := configurationTables("../../apis/config/v1alpha1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for table, lines := range map[string][]string{
-		"file": {
+	for heading, lines := range map[string][]string{
+		"Fields": {
 			"| `kind` | string | required | Always `Configuration`. |",
 			"| `fleet` | object | none | How the controller reaches other clusters. |",
 		},
@@ -26,8 +26,8 @@ func TestOfConfiguration(t *testing.T) {
 		"healthCheckExprs": {"| `healthCheckExprs[].match.name` | string | none | The name of the one object. |"},
 	} {
 		for _, want := range lines {
-			if !strings.Contains(got[table], want+"\n") {
-				t.Errorf("%s has no line %s", table, want)
+			if !strings.Contains(got[heading].String(), want+"\n") {
+				t.Errorf("%s has no line %s", heading, want)
 			}
 		}
 	}
