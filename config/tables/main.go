@@ -45,6 +45,7 @@ func update() error {
 		"healthscope.md":         {"kubectl": scope.columns, "Writing a scope": scope.spec, "Status": scope.status},
 		"resourcebundlestate.md": {"Columns": bundle.columns, "Writing a bundle": bundle.spec, "Fields of status": bundle.status},
 		"metrics.md":             metricTables(),
+		"reasons.md":             reasonTables(),
 	} {
 		name := filepath.Join(docs, page)
 		before, err := os.ReadFile(name)

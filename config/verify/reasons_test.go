@@ -2,8 +2,6 @@ package verify
 
 import (
 	"go/ast"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,41 +11,30 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// notGiven stands in the row of a reason that the code knows and does not give.
-const notGiven = "This version does not give it."
-
-func TestReasonsAreDocumented(t *testing.T) {
-	p := readPage(t, "reasons.md").section(t, "Reasons of HealthScope")
-	rows := p.rows(t, "reason")
-	reasons := constants(sources(t, "healthscope"), "Reason")
-	p.documents(t, "reason", slices.Sorted(maps.Values(reasons)), firstCodes(rows, "reason"))
-	given := reasonsThatAreGiven(t, reasons)
-	for _, r := range rows {
-		reason := code(r["reason"])
-		for state := range strings.SplitSeq(r["state"], ", ") {
+// TestEveryReasonIsExplained, and given by something in the code besides: it is declared, explained, and used.
+func TestEveryReasonIsExplained(t *testing.T) {
+	explained := map[string]bool{}
+	for _, e := range healthscope.Explanations {
+		if explained[string(e.Reason)] || e.Meaning == "" || e.Advice == "" {
+			t.Errorf("%s: explain it once: say what it means, and what to do about it", e.Reason)
+		}
+		explained[string(e.Reason)] = true
+		for state := range strings.SplitSeq(e.States, ", ") {
 			if !healthscope.State(strings.TrimSuffix(state, " (warning)")).Valid() {
-				t.Errorf("%s: %q, in the row of %s, is no state", p.name, state, reason)
+				t.Errorf("%s: %q is no state", e.Reason, state)
 			}
 		}
-		if r["meaning"] == "" || r["what to do"] == "" {
-			t.Errorf("%s: say what %s means, and what to do about it", p.name, reason)
-		}
-		if strings.Contains(r["what to do"], notGiven) == given[reason] {
-			t.Errorf("%s: the row of %s must say %q if nothing in the code gives it, and only then", p.name, reason, notGiven)
-		}
 	}
-}
-
-// reasonsThatAreGiven says which reasons something in the code uses, besides the place where they are declared.
-func reasonsThatAreGiven(t *testing.T, reasons map[string]string) map[string]bool {
-	t.Helper()
 	uses := map[string]int{}
 	inspect(sources(t, "healthscope", "controllers"), func(i *ast.Ident) { uses[i.Name]++ })
-	given := map[string]bool{}
-	for name, value := range reasons {
-		given[value] = uses[name] > 1
+	for name, reason := range constants(sources(t, "healthscope"), "Reason") {
+		if !explained[reason] {
+			t.Errorf("explain %s in healthscope.Explanations", name)
+		}
+		if uses[name] < 3 {
+			t.Errorf("remove %s: nothing gives it", name)
+		}
 	}
-	return given
 }
 
 func TestReasonsOfKubernetesAreDocumented(t *testing.T) {
