@@ -27,7 +27,7 @@ import (
 
 const (
 	// memberToken is the token that all members ask for.
-	memberToken = "member-token" //nolint:gosec // It opens nothing but this.
+	memberToken = "member-token"
 	// history is how many changes a collection remembers at least. A watch that begins before them has to list again.
 	history = 2048
 	// bookmarkInterval is how often a watch is told the version that it has reached, about as often as by a kube-apiserver.
