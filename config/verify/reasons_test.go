@@ -5,10 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/healthscope/healthscope/healthscope"
-	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
 // TestEveryReasonIsExplained, and given by something in the code besides: it is declared, explained, and used.
@@ -33,23 +30,6 @@ func TestEveryReasonIsExplained(t *testing.T) {
 		}
 		if uses[name] < 3 {
 			t.Errorf("remove %s: nothing gives it", name)
-		}
-	}
-}
-
-func TestReasonsOfKubernetesAreDocumented(t *testing.T) {
-	p := readPage(t, "reasons.md").section(t, "Reasons of Kubernetes")
-	got := firstCodes(p.rows(t, "reason"), "reason")
-	p.documents(t, "reason of a container that waits", keys(literal(t, sources(t, "healthscope/rules"), "hopeless")), got)
-	for _, reason := range got {
-		pod := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "x", "namespace": "default"},
-			"status": map[string]any{"phase": "Running", "containerStatuses": []any{
-				map[string]any{"name": "c", "ready": false, "state": map[string]any{"waiting": map[string]any{"reason": reason}}},
-			}},
-		}}
-		if r := rules.Evaluate(pod, rules.Options{}); r.State != healthscope.Failed || string(r.Reason) != reason {
-			t.Errorf("%s says that a pod that waits for %s is Failed; it is %s, %s", p.name, reason, r.State, r.Reason)
 		}
 	}
 }

@@ -85,16 +85,3 @@ func literal(t *testing.T, files []*ast.File, variable string) []ast.Expr {
 	}
 	return elements
 }
-
-// keys returns the keys of a map literal that are strings.
-func keys(elements []ast.Expr) []string {
-	var found []string
-	for _, e := range elements {
-		if pair, ok := e.(*ast.KeyValueExpr); ok {
-			if key, ok := text(pair.Key); ok {
-				found = append(found, key)
-			}
-		}
-	}
-	return found
-}

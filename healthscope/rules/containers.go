@@ -9,19 +9,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// hopeless are the reasons for which a container waits that do not go away by
-// waiting. Kubernetes tries again, but what has to change is outside of it.
-var hopeless = map[string]bool{
-	"CrashLoopBackOff":           true,
-	"ImagePullBackOff":           true,
-	"ErrImagePull":               true,
-	"ErrImageNeverPull":          true,
-	"InvalidImageName":           true,
-	"ImageInspectError":          true,
-	"RegistryUnavailable":        true,
-	"CreateContainerConfigError": true,
-	"CreateContainerError":       true,
-	"RunContainerError":          true,
+// Hopeless are the reasons for which a container waits that do not go away by waiting, with what to do about each, in Markdown for the
+// documentation. Kubernetes tries again, but what has to change is outside of it.
+var Hopeless = map[string]string{
+	"CrashLoopBackOff":           "The container ends again and again. Look at its last exit code in the message, and at `kubectl logs --previous`.",
+	"ImagePullBackOff":           "The image cannot be pulled. Check name, tag, registry and pull secret.",
+	"ErrImagePull":               "As `ImagePullBackOff`.",
+	"ErrImageNeverPull":          "The image is not on the node, and the pull policy is Never.",
+	"InvalidImageName":           "The image's name is not one.",
+	"ImageInspectError":          "The node cannot read the image it has. Look at the node's container runtime.",
+	"RegistryUnavailable":        "The registry does not answer.",
+	"CreateContainerConfigError": "Something that the container refers to is missing, mostly a ConfigMap, a Secret or a key in one. The message names it.",
+	"CreateContainerError":       "The container runtime cannot create the container. The message says why.",
+	"RunContainerError":          "The container runtime cannot start the container, mostly because of a wrong command. The message says why.",
 }
 
 // explained are those of them whose message says what has to change, in words
@@ -113,7 +113,7 @@ func (c *container) why() string {
 	switch {
 	case c.waiting != "":
 		text += c.waiting
-		if hopeless[c.waiting] && exit == "" && !explained[c.waiting] {
+		if Hopeless[c.waiting] != "" && exit == "" && !explained[c.waiting] {
 			text = join(", image ", text, c.image)
 		}
 		if explained[c.waiting] {

@@ -120,7 +120,7 @@ func sidecarDown(inits []container) bool {
 func (p *pod) judgeStarting(o *object, verdict *healthscope.Result) {
 	for _, list := range [...][]container{p.inits, p.containers} {
 		for i := range list {
-			if c := &list[i]; hopeless[c.waiting] {
+			if c := &list[i]; Hopeless[c.waiting] != "" {
 				verdict.State, verdict.Reason, verdict.Message = healthscope.Failed, healthscope.Reason(c.waiting), c.why()
 				return
 			}
