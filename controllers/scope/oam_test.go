@@ -223,7 +223,7 @@ var _ = Describe("The CRD", func() {
 
 	It("explains itself", func(ctx SpecContext) {
 		for path, words := range map[string][]string{
-			"hs.spec.apps":              {"apps are the applications of the scope", "workloadRefs", "selector selects bundles of the application by label", "inventory"},
+			"hs.spec.apps":              {"apps are the applications of the scope", "workloadRefs", "bundles with these labels belong to the app", "inventory"},
 			"hs.spec.workloadRefs":      {"OAM's runtime adds and removes entries here", "cluster is the cluster the object is in", "apiVersion"},
 			"hs.spec.rollup":            {"healthyPercentage is the share of members", "required are the apps"},
 			"healthscope.status":        {"health is the health of the scope in one word", "scopeHealthCondition", "culprits are the members that are not healthy"},
