@@ -225,8 +225,8 @@ var _ = Describe("The CRD", func() {
 		for path, words := range map[string][]string{
 			"hs.spec.apps":              {"apps are the applications of the scope", "workloadRefs", "bundles with these labels belong to the app", "inventory"},
 			"hs.spec.workloadRefs":      {"OAM's runtime adds and removes entries here", "cluster is the cluster the object is in", "apiVersion"},
-			"hs.spec.rollup":            {"healthyPercentage is the share of members", "required are the apps"},
-			"healthscope.status":        {"health is the health of the scope in one word", "scopeHealthCondition", "culprits are the members that are not healthy"},
+			"hs.spec.rollup":            {"healthyPercentage is the share of members", "required are apps that must be there"},
+			"healthscope.status":        {"health is the answer in one word", "scopeHealthCondition", "culprits are the members that count and are not healthy"},
 			"hs.spec.probe-interval":    {"Accepted for OAM and without effect"},
 			"hs.status.culprits.reason": {"reason says in one word why"},
 		} {
