@@ -169,5 +169,5 @@ func (x *exchange) reset() {
 	if tcp, ok := connection.(interface{ SetLinger(seconds int) error }); ok {
 		_ = tcp.SetLinger(0) // at worst the connection ends in an orderly way
 	}
-	_ = connection.Close() // nobody is there to hear of an error
+	_ = connection.Close() // The client has gone: an error cannot be reported.
 }

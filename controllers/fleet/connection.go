@@ -52,7 +52,7 @@ type connection struct {
 	pulse      *pulse
 	// rules happens when other rules are in force.
 	rules *occasion
-	// share counts what is held of the cluster.
+	// meter counts what is held of the cluster.
 	meter *meter
 
 	// ended is closed when nothing of the connection runs any more.

@@ -45,7 +45,7 @@ type Access struct {
 	// Namespaces are those that may be read; none means all.
 	Namespaces []string
 
-	// share counts what is held of the cluster; nil when nobody does.
+	// meter counts what is held of the cluster; nil when nothing is counted.
 	meter *meter
 }
 

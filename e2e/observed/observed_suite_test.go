@@ -34,10 +34,10 @@ var (
 )
 
 func TestObserved(t *testing.T) {
+	suite.Extended(t)
 	Program(t, "prometheus")
 	SetDefaultEventuallyTimeout(90 * time.Second)
 	SetDefaultEventuallyPollingInterval(200 * time.Millisecond)
-	suite.Extended(t)
 	suite.Run(t, "Observed")
 }
 

@@ -241,7 +241,7 @@ type ResourceHealth struct {
 	// serving is true when all that is wanted is ready, also while a change is under way.
 	// +optional
 	Serving bool `json:"serving,omitempty"`
-	// suspended is true when the object is paused by its owner's wish.
+	// suspended is true when the object's spec pauses it.
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`
 	// warning is true when the state is not in doubt, but something deserves attention; the reason says what.
