@@ -150,7 +150,7 @@ var Explanations = []Explanation{
 		"The cluster's API server refuses the controller: a right is missing, or its token is not valid any more. The message says which.",
 		"Give the right, or put a new kubeconfig into the cluster's Secret."},
 	{ReasonClusterOverBudget, "Unknown",
-		"The hub holds more of the cluster than it may, or is sent more at once than it reads, and has cut it off. The message has the figures.",
+		"The hub holds more of the cluster than it may, or the cluster sends more at once or changes more often than the hub reads, and the hub has cut it off. The message has the figures.",
 		"Find out what fills the cluster; raise [`fleet.budget`](configuration.md#fleet) if it is right so."},
 	{ReasonClusterRefused, "Unknown",
 		"The kubeconfig of the cluster is refused. The message says what is wrong with it.",

@@ -26,7 +26,8 @@ func setupFleet(mgr ctrl.Manager, config *configv1alpha1.Configuration, user rul
 		Liveness: &fleet.Liveness{MonitorNamespace: config.Fleet.MonitorNamespace, Timeout: timeout},
 		Budget: fleet.Budget{
 			Bundles: int64(*config.Fleet.Budget.Bundles), Resources: int64(*config.Fleet.Budget.Resources),
-			Bytes: int64(*config.Fleet.Budget.MemoryMiB) << 20, Total: int64(*config.Fleet.Budget.TotalMemoryMiB) << 20,
+			Changes: int64(*config.Fleet.Budget.ChangesPerSecond),
+			Bytes:   int64(*config.Fleet.Budget.MemoryMiB) << 20, Total: int64(*config.Fleet.Budget.TotalMemoryMiB) << 20,
 		},
 		Members: &fleet.Members{Namespace: config.Fleet.Namespace, Parse: member.Parse},
 	})

@@ -1,21 +1,33 @@
 package fleet
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"golang.org/x/time/rate"
 )
 
 // errOverBudget is why nothing is read any more of a cluster that takes more than it may.
 var errOverBudget = errors.New("the cluster takes more of the hub than its budget allows")
 
-// Budget bounds what clusters may take of the hub's memory. Zero means no bound. The hub's own cluster counts in the
-// sum, and is never cut off: without it the hub can tell nobody anything.
+const (
+	// changesBurst is how long a cluster may have been quiet for, and then make its changes at once.
+	changesBurst = 10 * time.Second
+	// maxBehind is how long a cluster may change faster than it may. What is known of it is older all the time.
+	maxBehind = 30 * time.Second
+)
+
+// Budget bounds what clusters may take of the hub's memory and time. Zero means no bound. The hub's own cluster counts in
+// the sum, and is never cut off: without it the hub can tell nobody anything.
 type Budget struct {
 	// Bundles, Resources and Bytes bound what is held of one cluster. Objects that scopes refer to count as resources.
 	Bundles, Resources, Bytes int64
+	// Changes bounds how often one cluster changes in a second, after it was read from the start.
+	Changes int64
 	// Total bounds the bytes that are held of all clusters. Past it, the cluster of which most is held is cut off.
 	Total int64
 }
@@ -116,7 +128,11 @@ func (q *quota) close() {
 func (q *quota) newMeter() *meter {
 	q.quotas.mu.Lock()
 	defer q.quotas.mu.Unlock()
-	return &meter{quota: q, generation: q.generation}
+	m := &meter{quota: q, generation: q.generation}
+	if changes := q.quotas.hard.Changes; changes > 0 && !q.local {
+		m.changes = rate.NewLimiter(rate.Limit(changes), int(changes)*int(changesBurst/time.Second))
+	}
+	return m
 }
 
 // reopen lets a cluster be read again that has been cut off.
@@ -226,6 +242,10 @@ func (qs *quotas) usedRatios() []usedRatios {
 type meter struct {
 	quota      *quota
 	generation int
+	// changes are those that may come; nil when any number may.
+	changes *rate.Limiter
+	// behind is since when changes have had to wait, guarded by the lock of quotas; zero when the last one did not.
+	behind time.Time
 }
 
 // err returns an error once nothing more is to be read.
@@ -256,4 +276,33 @@ func (m *meter) cutOff(exceeded string) {
 	if m.errLocked() == nil && !m.quota.local {
 		m.quota.cutOff(exceeded)
 	}
+}
+
+// awaitChange waits until the cluster may change once more, so that others have the processor, and returns an error when
+// ctx ends. A cluster of which changes have waited for too long is cut off.
+func (m *meter) awaitChange(ctx context.Context) error {
+	if m.changes == nil {
+		return nil
+	}
+	waits := !m.changes.Allow()
+	if m.isBehind(waits, time.Now()) {
+		m.cutOff(fmt.Sprintf("it changes more than %g times a second", m.changes.Limit()))
+	}
+	if !waits {
+		return nil
+	}
+	return m.changes.Wait(ctx)
+}
+
+// isBehind notes whether a change waits, and reports whether changes have waited for too long.
+func (m *meter) isBehind(waits bool, now time.Time) bool {
+	m.quota.quotas.mu.Lock()
+	defer m.quota.quotas.mu.Unlock()
+	switch {
+	case !waits:
+		m.behind = time.Time{}
+	case m.behind.IsZero():
+		m.behind = now
+	}
+	return waits && now.Sub(m.behind) > maxBehind
 }

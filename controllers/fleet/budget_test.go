@@ -1,8 +1,10 @@
 package fleet
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -95,4 +97,44 @@ func TestAClusterThatIsCutOffKeepsWhatWasKnown(t *testing.T) {
 	if !m.over.until.Equal(noon.Add(minCutOff)) {
 		t.Errorf("it is read again at %s", m.over.until)
 	}
+}
+
+// A cluster that changes faster than it may is slowed down, and cut off after a while; one that is quiet in between is not.
+func TestChangesAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		qs := &quotas{hard: Budget{Changes: 100}}
+		edge := qs.open("edge", false, func() {})
+		m := edge.newMeter()
+		change := func(times int) time.Duration {
+			begin := time.Now()
+			for range times {
+				if err := m.awaitChange(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return time.Since(begin)
+		}
+		for range 10 {
+			if took := change(1000); took != 0 {
+				t.Fatalf("what has been saved up in ten seconds takes %s", took)
+			}
+			if took := change(2000); took < 19*time.Second || took > 21*time.Second {
+				t.Fatalf("2000 changes more take %s", took)
+			}
+			<-time.After(10 * time.Second)
+		}
+		if why, _ := edge.status(); why != "" {
+			t.Fatalf("a cluster that is quiet in between is cut off: %s", why)
+		}
+		change(1000 + 31*100)
+		if why, _ := edge.status(); why != "it changes more than 100 times a second" {
+			t.Errorf("a cluster that changes too often is not cut off: %q", why)
+		}
+		stopped, stop := context.WithCancel(t.Context())
+		stop()
+		if m.awaitChange(stopped) == nil {
+			t.Error("who has stopped waits")
+		}
+	})
 }

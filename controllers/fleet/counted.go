@@ -109,6 +109,9 @@ func (c *counted) WatchWithContext(ctx context.Context, options metav1.ListOptio
 	}
 	var came int64
 	return filter(stream, func(event watch.Event) bool {
+		if !fromStart && event.Type != watch.Bookmark && c.meter.awaitChange(ctx) != nil {
+			return false
+		}
 		switch event.Type {
 		case watch.Added, watch.Modified:
 			if came++; fromStart && c.most > 0 && came > c.most {

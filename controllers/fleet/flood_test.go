@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -343,5 +344,36 @@ func TestASlowDripIsNotBelieved(t *testing.T) {
 	<-dripping
 	if state.Answers() || slices.ContainsFunc(h.view.All(), func(b *Bundle) bool { return b.Cluster == "edge" }) {
 		t.Errorf("the member is %s, and %d bundles are shown", state.Reachability, len(h.view.All()))
+	}
+}
+
+// A member that changes the same bundle without end is read as often as it may change, however often it does.
+func TestEndlessChangesAreReadAtTheirRate(t *testing.T) {
+	const perSecond, atOnce = 50, 500
+	b := generous
+	b.Changes = perSecond
+	h, stop := newFloodHub(t, b)
+	defer stop()
+	count := h.connect.usage
+	var read atomic.Int64
+	h.connect.usage = func(object runtime.Object) usage {
+		read.Add(1)
+		return count(object)
+	}
+	bundles := []string{bundleJSON(t, "same", 2), bundleJSON(t, "same", 3)}
+	begin := time.Now()
+	engage(h, "edge", serveMember(t, func(s *stream) {
+		s.complete()
+		for i := 0; s.send("MODIFIED", bundles[i%2]); i++ {
+		}
+	}))
+	for time.Since(begin) < 3*time.Second {
+		<-time.After(100 * time.Millisecond)
+		if came, most := read.Load(), atOnce+int64(perSecond*time.Since(begin).Seconds())+1; came > most {
+			t.Fatalf("%d changes were read in %s, of at most %d", came, time.Since(begin), most)
+		}
+	}
+	if came := read.Load(); came < atOnce+perSecond {
+		t.Errorf("only %d changes were read in %s", came, time.Since(begin))
 	}
 }

@@ -28,7 +28,7 @@ const (
 	MonitorMissing Reachability = "MonitorMissing"
 	// MonitorStale means that the API server answers, and that monitor does not renew its Lease.
 	MonitorStale Reachability = "MonitorStale"
-	// OverBudget means that the hub holds more of the cluster than it may, or is sent more than it can, so that it has cut the cluster off for a while.
+	// OverBudget means that the hub holds more of the cluster than it may, or is sent more or more often than it can read, so that it has cut the cluster off for a while.
 	OverBudget Reachability = "OverBudget"
 	// Refused means that the kubeconfig is refused, so that nothing was tried.
 	Refused Reachability = "Refused"

@@ -38,6 +38,7 @@ func SetDefaults(c *Configuration) {
 	setDefaultPointer(&c.Fleet.Budget.Bundles, 10_000)
 	setDefaultPointer(&c.Fleet.Budget.Resources, 100_000)
 	setDefaultPointer(&c.Fleet.Budget.MemoryMiB, 100)
+	setDefaultPointer(&c.Fleet.Budget.ChangesPerSecond, 100)
 	setDefaultPointer(&c.Fleet.Budget.TotalMemoryMiB, 400)
 	setDefault(&c.API.BindAddress, "127.0.0.1:8082")
 	setDefault(&c.API.DefaultNamespace, "default")

@@ -150,14 +150,14 @@ type Fleet struct {
 	// the default, within 30 seconds.
 	// +optional
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
-	// budget bounds what other clusters may take of the controller's memory. A cluster that takes more is cut off for a while, `OverBudget`:
+	// budget bounds what other clusters may take of the controller's memory and time. A cluster that takes more is cut off for a while, `OverBudget`:
 	// see https://github.com/healthscope/healthscope/blob/main/config/docs/clusters.md#see-the-clusters. The controller's own cluster counts
 	// in the sum, and is never cut off.
 	// +optional
 	Budget Budget `json:"budget,omitempty"`
 }
 
-// Budget bounds what other clusters may take of the controller's memory.
+// Budget bounds what other clusters may take of the controller's memory and time.
 type Budget struct {
 	// bundles is how many bundles of one cluster are held at most.
 	// +optional
@@ -168,6 +168,10 @@ type Budget struct {
 	// memoryMiB is how many MiB are held of one cluster at most. A resource takes about 1 KiB.
 	// +optional
 	MemoryMiB *int32 `json:"memoryMiB,omitempty"`
+	// changesPerSecond is how often the bundles of one cluster, and what scopes refer to there, may change. What a cluster has saved up
+	// in 10 quiet seconds may come at once; what comes faster waits, and a cluster of which changes wait for 30 seconds is cut off.
+	// +optional
+	ChangesPerSecond *int32 `json:"changesPerSecond,omitempty"`
 	// totalMemoryMiB is how many MiB are held of all clusters together at most. Past it, the cluster of which most is held is cut off. Less
 	// than half of the memory that the container may use leaves room for what is being read.
 	// +optional

@@ -130,6 +130,7 @@ func validateFleet(path *field.Path, f *Fleet) field.ErrorList {
 	errs = append(errs, validateSeconds(budget.Child("bundles"), f.Budget.Bundles, 1)...)
 	errs = append(errs, validateSeconds(budget.Child("resources"), f.Budget.Resources, 1)...)
 	errs = append(errs, validateSeconds(budget.Child("memoryMiB"), f.Budget.MemoryMiB, 1)...)
+	errs = append(errs, validateSeconds(budget.Child("changesPerSecond"), f.Budget.ChangesPerSecond, 1)...)
 	errs = append(errs, validateSeconds(budget.Child("totalMemoryMiB"), f.Budget.TotalMemoryMiB, 1)...)
 	if n := f.TimeoutSeconds; n != nil && (*n < 1 || *n > maxFleetTimeout) {
 		errs = append(errs, field.Invalid(path.Child("timeoutSeconds"), *n, fmt.Sprintf("must be from 1 to %d, or a cluster that is away is noticed too late", maxFleetTimeout)))

@@ -64,6 +64,11 @@ func (in *Budget) DeepCopyInto(out *Budget) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.ChangesPerSecond != nil {
+		in, out := &in.ChangesPerSecond, &out.ChangesPerSecond
+		*out = new(int32)
+		**out = **in
+	}
 	if in.TotalMemoryMiB != nil {
 		in, out := &in.TotalMemoryMiB, &out.TotalMemoryMiB
 		*out = new(int32)
