@@ -59,7 +59,7 @@ func newMember(h *hub, name string, local bool, logger logr.Logger) *member {
 	m := &member{
 		hub: h, name: name, local: local, logger: logger.WithValues("cluster", name),
 		gone: make(chan struct{}), wishes: make(chan wish, 1), beats: make(chan struct{}, 1), engaged: make(chan *connection), probed: make(chan probeResult),
-		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Name: "bundle"}),
+		queue: workqueue.NewTypedDelayingQueue[types.NamespacedName](), // A queue with a name would wake twice a second for its metrics.
 		state: ClusterState{Name: name, Local: local, Reachability: Connecting, Since: h.clock.Now(), Message: "it has not been read yet"},
 	}
 	m.quota = h.quotas.open(name, local, m.wake)
