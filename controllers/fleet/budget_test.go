@@ -80,9 +80,9 @@ func TestPausesOfAClusterThatIsCutOffDouble(t *testing.T) {
 // What was known of a cluster that is cut off is shown as Unknown until it is seen again, with the reason.
 func TestAClusterThatIsCutOffKeepsWhatWasKnown(t *testing.T) {
 	t.Parallel()
-	at := clocktesting.NewFakePassiveClock(noon)
+	at := clocktesting.NewFakeClock(noon)
 	m, s := newTestMember(t, Options{}, logr.Discard(), "web")
-	m.hub.clock = clock.PassiveClock(at)
+	m.hub.clock = clock.Clock(at)
 	m.become(ClusterState{Name: "edge", Reachability: Connected, Since: noon})
 	m.keeper.stock(s)
 	m.quota.newMeter().cutOff("it sends too much")

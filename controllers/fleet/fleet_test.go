@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
@@ -39,6 +40,8 @@ type site struct {
 	objects              *fleet.Objects
 	parse                func([]byte) (*rest.Config, error)
 	timeout              time.Duration
+	// clock is the hub's; nil for the machine's.
+	clock clock.Clock
 	// wrap sees the hub's requests to its own API server; nil for nobody.
 	wrap func(http.RoundTripper) http.RoundTripper
 
@@ -69,7 +72,7 @@ func (s *site) run(ctx context.Context) {
 		if s.wrap != nil {
 			config.Wrap(s.wrap)
 		}
-		o.Objects = s.objects
+		o.Objects, o.Clock = s.objects, s.clock
 		o.Liveness = &fleet.Liveness{MonitorNamespace: s.watch, Timeout: s.timeout}
 		o.Members = &fleet.Members{Namespace: s.secrets, Parse: s.parse}
 	})

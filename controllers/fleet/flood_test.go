@@ -31,13 +31,20 @@ import (
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
+	"github.com/healthscope/healthscope/e2e/suite"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// generous is the budget that an installation has by default.
-var generous = Budget{Bundles: 10_000, Resources: 100_000, Bytes: 100 << 20, Total: 400 << 20}
+// floodBudget returns a tenth of the budget that an installation has by default, so that a flood is soon over; for extended tests it is the default.
+func floodBudget() Budget {
+	b := Budget{Bundles: 1000, Resources: 10_000, Bytes: 10 << 20, Total: 40 << 20}
+	if suite.IsExtended() {
+		b = Budget{Bundles: 10_000, Resources: 100_000, Bytes: 100 << 20, Total: 400 << 20}
+	}
+	return b
+}
 
-// maxFloodHeap is how much the live heap may have with one member that sends as much as it can.
+// maxFloodHeap is how much the live heap may have with one member that sends as much as it can, with the default budget.
 const maxFloodHeap = 256 << 20
 
 // stream is what a member's watch of bundles sends.
@@ -260,6 +267,7 @@ func TestAFloodCutsOffItsMemberOnly(t *testing.T) {
 	page := bundleJSON(t, "NAME", 200)
 	named := func(i int) string { return strings.Replace(page, `"name":"NAME"`, fmt.Sprintf(`"name":"b%d"`, i), 1) }
 	small := bundleJSON(t, "NAME", 0)
+	budget := floodBudget()
 	cases := map[string]struct {
 		watch func(*stream)
 		want  string
@@ -267,26 +275,26 @@ func TestAFloodCutsOffItsMemberOnly(t *testing.T) {
 		"an initial list that does not end": {func(s *stream) {
 			for i := 0; s.send("ADDED", named(i)); i++ {
 			}
-		}, "resources, and may hold 100000 resources"},
+		}, fmt.Sprintf("resources, and may hold %d resources", budget.Resources)},
 		"endless events after the list": {func(s *stream) {
 			s.complete()
 			for i := 0; s.send("ADDED", named(i)); i++ {
 			}
-		}, "resources, and may hold 100000 resources"},
+		}, fmt.Sprintf("resources, and may hold %d resources", budget.Resources)},
 		"endless empty bundles": {func(s *stream) {
 			s.complete()
 			for i := 0; s.send("ADDED", strings.Replace(small, `"name":"NAME"`, fmt.Sprintf(`"name":"b%d"`, i), 1)); i++ {
 			}
-		}, "bundles, and may hold 10000 bundles"},
+		}, fmt.Sprintf("bundles, and may hold %d bundles", budget.Bundles)},
 		"a list that repeats": {func(s *stream) {
 			for s.send("ADDED", small) {
 			}
-		}, "it has not ended a list after 10000 events"},
+		}, fmt.Sprintf("it has not ended a list after %d events", budget.Bundles)},
 		"huge names": {func(s *stream) {
 			huge := strings.Repeat("x", 1<<20)
 			for i := 0; s.send("ADDED", strings.Replace(small, `"name":"NAME"`, fmt.Sprintf(`"name":"%s%d"`, huge, i), 1)); i++ {
 			}
-		}, "MiB, and may hold 100.0 MiB"},
+		}, "MiB, and may hold " + mebibytes(budget.Bytes)},
 		"an event that does not end": {func(s *stream) {
 			s.complete()
 			_, _ = s.buffer.WriteString(`{"type":"ADDED","object":{"kind":"`)
@@ -300,7 +308,7 @@ func TestAFloodCutsOffItsMemberOnly(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			goruntime.GC() // What other tests have left is nobody's fault here.
-			h, stop := newFloodHub(t, generous)
+			h, stop := newFloodHub(t, floodBudget())
 			defer stop()
 			n := newNeighbour(t, h)
 			state, most := disturb(t, h, n, serveMember(t, c.watch), OverBudget)
@@ -323,7 +331,7 @@ func TestAFloodCutsOffItsMemberOnly(t *testing.T) {
 
 // A list that never ends and comes drop by drop takes nothing from anybody: nothing of it is taken for true.
 func TestASlowDripIsNotBelieved(t *testing.T) {
-	h, stop := newFloodHub(t, generous)
+	h, stop := newFloodHub(t, floodBudget())
 	defer stop()
 	n := newNeighbour(t, h)
 	var once sync.Once
@@ -350,7 +358,7 @@ func TestASlowDripIsNotBelieved(t *testing.T) {
 // A member that changes the same bundle without end is read as often as it may change, however often it does.
 func TestEndlessChangesAreReadAtTheirRate(t *testing.T) {
 	const perSecond, atOnce = 50, 500
-	b := generous
+	b := floodBudget()
 	b.Changes = perSecond
 	h, stop := newFloodHub(t, b)
 	defer stop()

@@ -26,6 +26,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
 	"github.com/healthscope/healthscope/e2e/faults"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 // leaseOf returns the Lease of a monitor, for its name only.
@@ -133,11 +134,12 @@ var _ = Describe("Members that are not as they should be", func() {
 		proxy, err := faults.Start(edge.Config())
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(proxy.Stop)
-		proxy.Delay(10 * time.Second)
+		proxy.Delay(time.Second)
+		s.clock = suite.NewFastClock(10)
 		s.parse = func([]byte) (*rest.Config, error) { return proxy.Config(), nil }
 		s.run(ctx)
 		s.secret(ctx, []byte("any"), nil)
-		Eventually(s.edge, "60s").Should(HaveField("Reachability", fleet.Connected))
-		Consistently(s.went, "40s").Should(HaveExactElements(fleet.Connecting, fleet.Connected))
+		Eventually(s.edge).Should(HaveField("Reachability", fleet.Connected))
+		Consistently(s.went, "5s").Should(HaveExactElements(fleet.Connecting, fleet.Connected))
 	}, SpecTimeout(4*time.Minute))
 })

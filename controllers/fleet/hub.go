@@ -48,7 +48,7 @@ const membersGrace = 20 * time.Second
 type hub struct {
 	options Options
 	view    *View
-	clock   clock.PassiveClock
+	clock   clock.Clock
 	connect connectOptions
 	// config is how to reach the hub's own cluster.
 	config *rest.Config

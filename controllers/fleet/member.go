@@ -103,7 +103,7 @@ func (m *member) run(ctx context.Context) {
 	for {
 		var timer <-chan time.Time
 		if next := soonest(m.tendAll(ctx), m.over.until); !next.IsZero() {
-			timer = time.After(max(next.Sub(m.hub.clock.Now()), time.Millisecond))
+			timer = m.hub.clock.After(max(next.Sub(m.hub.clock.Now()), time.Millisecond))
 		}
 		select {
 		case <-ctx.Done():

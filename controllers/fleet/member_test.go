@@ -132,12 +132,12 @@ func TestNamespacesThatComeBackBringTheirBundles(t *testing.T) {
 
 // withoutBundles returns a member whose API server answers and does not serve bundles, so that no connection to it is
 // ever whole, and how to ask for a Deployment there that was Ready when it was read.
-func withoutBundles(t *testing.T) (m *member, clock *clocktesting.FakePassiveClock, web func() Lookup) {
+func withoutBundles(t *testing.T) (m *member, clock *clocktesting.FakeClock, web func() Lookup) {
 	t.Helper()
 	o := NewObjects(nil, nil)
 	o.ctx, o.notify = t.Context(), func(Kind, types.NamespacedName) {}
 	m, _ = newTestMember(t, Options{Objects: o}, logr.Discard())
-	clock = clocktesting.NewFakePassiveClock(time.Now())
+	clock = clocktesting.NewFakeClock(time.Now())
 	m.hub.clock = clock
 	gvk := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 	name := types.NamespacedName{Namespace: "shop", Name: "web"}
@@ -268,7 +268,7 @@ func TestAClusterWithoutItsMonitorsLeaseIsNeverConnected(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m, s := newTestMember(t, Options{}, logr.Discard(), "web")
-			fake := clocktesting.NewFakePassiveClock(noon)
+			fake := clocktesting.NewFakeClock(noon)
 			m.hub.clock, m.state.Since = fake, noon
 			var seen []Reachability
 			look := func(pass time.Duration) {

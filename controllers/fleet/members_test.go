@@ -264,6 +264,7 @@ var _ = Describe("Members", func() {
 		foreign.Status.Ready = true
 		foreign.Status.ConfigMapStatuses = []byte(`[{"metadata":{"name":"c","namespace":"` + s.shop + `"}}]`)
 		Expect(edgeAPI.Status().Update(ctx, foreign)).To(Succeed())
+		s.clock = suite.NewFastClock(10)
 		s.run(ctx)
 		s.secret(ctx, s.account(ctx, "hub", edge.Config().Host), nil)
 		connected()

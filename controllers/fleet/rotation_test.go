@@ -17,14 +17,14 @@ import (
 type rotation struct {
 	*member
 
-	clock *clocktesting.FakePassiveClock
+	clock *clocktesting.FakeClock
 	seen  []Reachability
 }
 
 func newRotation(t *testing.T) *rotation {
 	t.Helper()
 	m, _ := newTestMember(t, Options{}, logr.Discard())
-	r := &rotation{member: m, clock: clocktesting.NewFakePassiveClock(noon)}
+	r := &rotation{member: m, clock: clocktesting.NewFakeClock(noon)}
 	m.hub.clock, m.wish = r.clock, wish{name: "edge", secret: &corev1.ObjectReference{UID: "edge"}}
 	return r
 }

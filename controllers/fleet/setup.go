@@ -47,7 +47,7 @@ type Options struct {
 	// Budget bounds what clusters may take of the hub's memory. The default is no bound.
 	Budget Budget
 	// Clock tells the time. The default is the machine's.
-	Clock clock.PassiveClock
+	Clock clock.Clock
 }
 
 // Liveness configures how a hub finds out whether it sees its clusters.

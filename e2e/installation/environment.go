@@ -72,6 +72,17 @@ func (e *Environment) Join(ctx context.Context, edge *Edge) (err error) {
 	return err
 }
 
+// Restart starts all monitors and the controller anew, for programs that have been built anew. It joins errors.
+func (e *Environment) Restart(ctx context.Context) error {
+	errs := []error{e.StopController(), e.StopMonitor(), e.StartMonitor(ctx), e.StartController(ctx)}
+	for _, edge := range e.Edges {
+		if edge.Member != nil {
+			errs = append(errs, edge.Member.Restart(ctx))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // Stop stops everything.
 func (e *Environment) Stop() error {
 	var errs []error

@@ -44,10 +44,13 @@ func NeedsControlPlane(t testing.TB) {
 // Extended skips a test that takes too long for every change, unless the variable HEALTHSCOPE_TEST_EXTENDED is set.
 func Extended(t testing.TB) {
 	t.Helper()
-	if os.Getenv("HEALTHSCOPE_TEST_EXTENDED") == "" {
+	if !IsExtended() {
 		t.Skip("it takes minutes: make test-extended runs it")
 	}
 }
+
+// IsExtended reports whether tests may take minutes.
+func IsExtended() bool { return os.Getenv("HEALTHSCOPE_TEST_EXTENDED") != "" }
 
 // polling is the time between two looks at what must come.
 const polling = 10 * time.Millisecond

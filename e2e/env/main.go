@@ -1,0 +1,123 @@
+// Command env keeps a hub with an A&AI, and two edge clusters that have joined it, on this machine until Ctrl-C, for somebody
+// who changes HealthScope: go run ./e2e/env up, in the root of the source tree. The programs are built from it, and built
+// and started anew whenever Enter is pressed; clusters, objects and A&AI stay.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/healthscope/healthscope/e2e/installation"
+)
+
+// startTimeout bounds the start, with compiling, and each new start of the programs.
+const startTimeout = 10 * time.Minute
+
+const usage = `Usage: go run ./e2e/env up
+
+Keeps a hub with an A&AI and two edge clusters on this machine until Ctrl-C.
+Enter builds HealthScope's programs from the source tree and starts them anew.
+`
+
+func main() {
+	if len(os.Args) != 2 || os.Args[1] != "up" {
+		fmt.Fprint(os.Stderr, usage)
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := up(ctx, os.Stdin, os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "env: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// up keeps the environment until ctx ends. It is called in the root of the source tree. Each line of in makes it build and start the programs anew.
+func up(ctx context.Context, in io.Reader, out io.Writer) (err error) {
+	dir, err := os.MkdirTemp("", "healthscope-env-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	root, err := filepath.Abs(".")
+	if err != nil {
+		return err
+	}
+	starting, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	o := installation.Options{Root: root, Bin: filepath.Join(dir, "bin"), Dir: dir, Log: out}
+	env, err := start(starting, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, env.Stop()) }()
+	fmt.Fprintf(out, `
+The environment is up; the logs are in %s. In another terminal:
+
+  export KUBECONFIG=%s
+  alias kubectl=%s
+
+  kubectl apply -f config/samples/vfw          # an application in the hub; --context edge01 and edge02 are the edges
+  kubectl get healthscopes,resourcebundlestates
+  curl %s/scopes
+  curl -s %s | grep ^healthscope_
+  %s
+
+Enter builds the programs and starts them anew; Ctrl-C ends all.
+`, dir, env.Kubeconfigs(), env.Hub.Kubectl(), env.API, env.Metrics, env.Resources())
+	pressed := make(chan struct{})
+	go func() { // It ends with the program: a terminal is not read with a deadline.
+		for scanner := bufio.NewScanner(in); scanner.Scan(); {
+			pressed <- struct{}{}
+		}
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-pressed:
+		}
+		if err := restart(ctx, env, o); err != nil && ctx.Err() == nil {
+			fmt.Fprintf(out, "%v\nMend it, and press Enter.\n", err)
+		} else if err == nil {
+			fmt.Fprintln(out, "The programs have been built and started anew.")
+		}
+	}
+}
+
+// start builds the programs, and starts the environment with edges that have joined.
+func start(ctx context.Context, o installation.Options) (*installation.Environment, error) {
+	fmt.Fprintln(o.Log, "Building the programs (the first time, compiling takes a few minutes) ...")
+	if err := installation.Build(ctx, o.Root, o.Bin); err != nil {
+		return nil, err
+	}
+	env, err := installation.StartEnvironment(ctx, o, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, edge := range env.Edges {
+		if err := env.Join(ctx, edge); err != nil {
+			return nil, errors.Join(err, env.Stop())
+		}
+	}
+	return env, nil
+}
+
+// restart builds the programs, and starts them anew when they can be built.
+func restart(ctx context.Context, env *installation.Environment, o installation.Options) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := installation.Build(ctx, o.Root, o.Bin); err != nil {
+		return err
+	}
+	return env.Restart(ctx)
+}

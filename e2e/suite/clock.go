@@ -1,0 +1,31 @@
+package suite
+
+import (
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// FastClock is a clock on which time passes several times as fast as in the world, for specs of what takes minutes.
+type FastClock struct {
+	clock.RealClock
+
+	begin  time.Time
+	factor int
+}
+
+// NewFastClock returns a clock that runs so many times as fast as time does.
+func NewFastClock(factor int) *FastClock { return &FastClock{begin: time.Now(), factor: factor} }
+
+// Now implements clock.PassiveClock.
+func (c *FastClock) Now() time.Time {
+	return c.begin.Add(time.Since(c.begin) * time.Duration(c.factor))
+}
+
+// Since implements clock.PassiveClock.
+func (c *FastClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// After implements clock.Clock.
+func (c *FastClock) After(d time.Duration) <-chan time.Time {
+	return time.After(d / time.Duration(c.factor))
+}
