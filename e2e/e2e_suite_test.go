@@ -48,9 +48,12 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	root, err = filepath.Abs("..")
 	Expect(err).NotTo(HaveOccurred())
 	dir := GinkgoT().TempDir()
-	options := installation.Options{Root: root, Bin: filepath.Join(dir, "bin"), Dir: dir, Log: GinkgoWriter, Configuration: suiteConfiguration}
+	options := installation.Options{Root: root, Dir: dir, Log: GinkgoWriter, Configuration: suiteConfiguration}
 	group, building := errgroup.WithContext(ctx)
-	group.Go(func() error { return installation.Build(building, root, options.Bin) })
+	group.Go(func() (err error) {
+		options.Bin, err = installation.Build(building, root)
+		return err
+	})
 	group.Go(func() (err error) {
 		options.Helm, err = chart.New(building, root, filepath.Join(dir, "helm"))
 		return err

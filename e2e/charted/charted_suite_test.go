@@ -47,14 +47,18 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	var err error
 	root, err = filepath.Abs(filepath.Join("..", ".."))
 	Expect(err).NotTo(HaveOccurred())
-	bin, dir := GinkgoT().TempDir(), GinkgoT().TempDir()
+	dir := GinkgoT().TempDir()
+	var bin string
 	var helm *chart.Helm
 	group, building := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
 		helm, err = chart.New(building, root, filepath.Join(dir, "helm"))
 		return err
 	})
-	group.Go(func() error { return installation.Build(building, root, bin) })
+	group.Go(func() (err error) {
+		bin, err = installation.Build(building, root)
+		return err
+	})
 	Expect(group.Wait()).To(Succeed())
 
 	plane, k8s = suite.Start(ctx, controlplane.Options{Name: "charted", Controllers: true, AuditPolicy: rights.AuditPolicy(installation.Namespace)},

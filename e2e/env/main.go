@@ -54,7 +54,7 @@ func up(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	}
 	starting, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	o := installation.Options{Root: root, Bin: filepath.Join(dir, "bin"), Dir: dir, Log: out}
+	o := installation.Options{Root: root, Dir: dir, Log: out}
 	env, err := start(starting, o)
 	if err != nil {
 		return err
@@ -97,7 +97,8 @@ Enter builds the programs and starts them anew; Ctrl-C ends all.
 // start builds the programs, and starts the environment with edges that have joined.
 func start(ctx context.Context, o installation.Options) (*installation.Environment, error) {
 	fmt.Fprintln(o.Log, "Building the programs (the first time, compiling takes a few minutes) ...")
-	if err := installation.Build(ctx, o.Root, o.Bin); err != nil {
+	var err error
+	if o.Bin, err = installation.Build(ctx, o.Root); err != nil {
 		return nil, err
 	}
 	env, err := installation.StartEnvironment(ctx, o, "")
@@ -116,7 +117,7 @@ func start(ctx context.Context, o installation.Options) (*installation.Environme
 func restart(ctx context.Context, env *installation.Environment, o installation.Options) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := installation.Build(ctx, o.Root, o.Bin); err != nil {
+	if _, err := installation.Build(ctx, o.Root); err != nil {
 		return err
 	}
 	return env.Restart(ctx)

@@ -2,18 +2,32 @@ package installation
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/healthscope/healthscope/e2e/controlplane/filelock"
 	"github.com/healthscope/healthscope/e2e/process"
 )
 
-// Build builds the programs of an installation from the source tree below root into a directory, as Options.Bin wants them.
-func Build(ctx context.Context, root, bin string) error {
+// Build builds the programs of an installation from the source tree below root, and returns their directory, for
+// Options.Bin. It is the same for all callers: what one has built is built for the others.
+func Build(ctx context.Context, root string) (bin string, err error) {
+	bin = filepath.Join(root, "bin", "e2e")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		return "", fmt.Errorf("cannot make a directory for programs: %w", err)
+	}
+	lock, err := filelock.Acquire(ctx, filepath.Join(bin, ".lock"), nil)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, lock.Release()) }()
 	group, ctx := errgroup.WithContext(ctx)
 	for program, source := range map[string]string{"healthscope": ".", "aai-simulator": "./aai/simulator/cmd/aai-simulator"} {
 		group.Go(func() error { return process.Build(ctx, root, filepath.Join(bin, program), source) })
 	}
-	return group.Wait()
+	return bin, group.Wait()
 }

@@ -70,11 +70,15 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	root, err = filepath.Abs(filepath.Join("..", ".."))
 	Expect(err).NotTo(HaveOccurred())
-	bin, dir := GinkgoT().TempDir(), GinkgoT().TempDir()
+	dir := GinkgoT().TempDir()
+	var bin string
 
 	By("building the programs, and starting two control planes and an etcd")
 	group, starting := errgroup.WithContext(ctx)
-	group.Go(func() error { return installation.Build(starting, root, bin) })
+	group.Go(func() (err error) {
+		bin, err = installation.Build(starting, root)
+		return err
+	})
 	group.Go(func() (err error) {
 		hub, err = controlplane.Start(starting, controlplane.Options{Name: "hub", Log: GinkgoWriter})
 		return err

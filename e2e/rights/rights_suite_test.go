@@ -50,15 +50,17 @@ func TestRights(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {
-	streaming, listing = GinkgoT().TempDir(), GinkgoT().TempDir()
-	Expect(installation.Build(ctx, root, streaming)).To(Succeed())
+	absolute, err := filepath.Abs(root)
+	Expect(err).NotTo(HaveOccurred())
+	streaming, err = installation.Build(ctx, absolute)
+	Expect(err).NotTo(HaveOccurred())
+	listing = GinkgoT().TempDir()
 	for _, program := range []string{"healthscope", "aai-simulator"} {
 		// Before Kubernetes 1.34 and wherever WatchList is turned off, client-go falls back to lists. This variable makes it do so.
 		script := fmt.Sprintf("#!/bin/sh\nKUBE_FEATURE_WatchListClient=false exec %s \"$@\"\n", filepath.Join(streaming, program))
 		Expect(os.WriteFile(filepath.Join(listing, program), []byte(script), 0o700)).To(Succeed())
 	}
 
-	var err error
 	cp, err = controlplane.Start(ctx, controlplane.Options{Name: "rights", Controllers: true, AuditPolicy: AuditPolicy(home), Log: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(cp.Stop)

@@ -117,7 +117,7 @@ func TestAWorkloadThatWorksInPartDoesNotLookFailedForWantOfRoom(t *testing.T) {
 	objects = append(objects, parse(t, `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: shop-9f9f, namespace: store, uid: r2, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: shop, controller: true}]}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1, readyReplicas: 0}}`))
 	objects[3+60].SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "shop-9f9f", Controller: new(true)}})
 	tested := 0
-	for limit := 900; limit < 6000; limit += 20 {
+	for limit := 900; limit < 6000; limit += 110 {
 		status := bundle.Build(objects, nil, noon, bundle.Options{HardLimit: limit})
 		if entryNamed(status, "Pod", "shop-6b7f-00060") == nil || entryNamed(status, "Deployment", "shop") == nil {
 			continue // There is no room for the failure either.
