@@ -35,7 +35,7 @@ demo: controlplane build ## Show an application's health travel to kubectl, REST
 .PHONY: test
 test: controlplane helm ## Run all tests
 	@echo "==> go test: compiling and running all tests (the first time, compiling takes a few minutes)"
-	go test -race -shuffle=on -timeout 30m ./...
+	go test -race -shuffle=on -timeout 30m -p 4 ./... # Most of the time they wait.
 
 .PHONY: unit
 unit: ## Run the tests that need no control plane; Go remembers what has not changed

@@ -21,7 +21,7 @@ func TestTheEstimateOfABundleIsNotFarFromTheHeap(t *testing.T) {
 	}{
 		"small":         {bundles: 1_000, resources: 0},
 		"two resources": {bundles: 1_000, resources: 2},
-		"typical":       {bundles: 100, resources: 20},
+		"typical":       {bundles: 400, resources: 20},
 		"large":         {bundles: 4, resources: 1_000},
 		"long messages": {bundles: 10, resources: 200, long: strings.Repeat("x", 2000)},
 	} {

@@ -30,7 +30,7 @@ var _ = Describe("A member that does not accept its token any more", func() {
 			}
 			return s.edge()
 		}
-		Eventually(lost, "90s", "2s").Should(SatisfyAll(HaveField("Reachability", fleet.Forbidden), HaveField("Message", ContainSubstring("does not accept the credentials (401"))))
+		Eventually(lost, "90s", "5s").Should(SatisfyAll(HaveField("Reachability", fleet.Forbidden), HaveField("Message", ContainSubstring("does not accept the credentials (401"))))
 		Expect(s.member("1-sink", "web")()).To(Equal("Unknown ClusterForbidden Ready"), "the last known state stays for the eye")
 		Eventually(s.events(ctx)).Should(ContainElement(And(HavePrefix("Warning Forbidden"), ContainSubstring("401"))))
 
