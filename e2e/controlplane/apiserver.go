@@ -104,7 +104,7 @@ func (cp *ControlPlane) apiServerArgs() ([]string, error) {
 		"--etcd-servers=" + etcdSocket,
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", cp.port.number),
+		fmt.Sprintf("--secure-port=%d", cp.port.Number),
 		"--permit-port-sharing", // With our own reservation of the port.
 		"--tls-cert-file=" + pki(serverCertFile),
 		"--tls-private-key-file=" + pki(serverKeyFile),

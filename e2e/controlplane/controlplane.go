@@ -31,7 +31,7 @@ type ControlPlane struct {
 	options  Options
 	programs assets.Set
 	work     *workdir
-	port     *reservedPort
+	port     *process.Port
 	janitor  *janitor
 	config   *rest.Config
 	// broken is closed when a process exits though nobody stopped it; breaker is that process, the first one.
@@ -116,11 +116,11 @@ func (cp *ControlPlane) prepare() error {
 	if err != nil {
 		return err
 	}
-	if cp.port, err = reservePort(number); err != nil {
+	if cp.port, err = process.ReservePort(number); err != nil {
 		return err
 	}
 	if number == 0 {
-		address := "https://127.0.0.1:" + strconv.Itoa(cp.port.number)
+		address := "https://127.0.0.1:" + strconv.Itoa(cp.port.Number)
 		if err := writeCredentials(cp.work, cp.options.Name, address); err != nil {
 			return err
 		}
@@ -216,7 +216,7 @@ func (cp *ControlPlane) Stop() error {
 		errs = append(errs, cp.janitor.dismiss())
 	}
 	if cp.port != nil {
-		errs = append(errs, cp.port.release())
+		errs = append(errs, cp.port.Release())
 	}
 	if cp.work != nil {
 		errs = append(errs, cp.work.close())

@@ -35,7 +35,7 @@ type Etcd struct {
 	programs assets.Set
 	work     *workdir
 	// port is where clients connect, health where etcd says without TLS whether it is ready.
-	port, health *reservedPort
+	port, health *process.Port
 
 	// mu guards what follows.
 	mu      sync.Mutex
@@ -76,10 +76,10 @@ func (e *Etcd) prepare() error {
 	if e.work, err = openWorkdir("", false); err != nil {
 		return err
 	}
-	if e.port, err = reservePort(0); err != nil {
+	if e.port, err = process.ReservePort(0); err != nil {
 		return err
 	}
-	e.health, err = reservePort(0)
+	e.health, err = process.ReservePort(0)
 	return err
 }
 
@@ -89,7 +89,7 @@ func (e *Etcd) Endpoint() string {
 	if e.options.CertFile != "" {
 		scheme = "https"
 	}
-	return scheme + "://127.0.0.1:" + strconv.Itoa(e.port.number)
+	return scheme + "://127.0.0.1:" + strconv.Itoa(e.port.Number)
 }
 
 // Start starts etcd again after Kill, at the same endpoint and with the same data, and returns when it takes requests. It
@@ -160,7 +160,7 @@ func (e *Etcd) arguments() []string {
 }
 
 func (e *Etcd) healthURL() string {
-	return "http://127.0.0.1:" + strconv.Itoa(e.health.number)
+	return "http://127.0.0.1:" + strconv.Itoa(e.health.Number)
 }
 
 // awaitReady waits until /readyz says so. Nothing announces it, so it has to be asked for.
@@ -208,9 +208,9 @@ func (e *Etcd) Stop() error {
 	if e.janitor != nil {
 		errs = append(errs, e.janitor.dismiss())
 	}
-	for _, port := range []*reservedPort{e.port, e.health} {
+	for _, port := range []*process.Port{e.port, e.health} {
 		if port != nil {
-			errs = append(errs, port.release())
+			errs = append(errs, port.Release())
 		}
 	}
 	if e.work != nil {

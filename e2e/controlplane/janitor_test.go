@@ -2,14 +2,9 @@ package controlplane
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/healthscope/healthscope/e2e/process"
@@ -78,44 +73,5 @@ func TestDismissedJanitorDoesNothing(t *testing.T) {
 	}
 	if _, err := os.Stat(dir); err != nil {
 		t.Errorf("the directory is gone: %v", err)
-	}
-}
-
-func TestReservedPortIsOursAlone(t *testing.T) {
-	port, err := reservePort(0)
-	if err != nil {
-		t.Fatalf("reservePort: %v", err)
-	}
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port.number))
-	if err := refused(t.Context(), "http://"+address); err != nil {
-		t.Errorf("a reserved port refuses connections: %v", err)
-	}
-	if listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address); err == nil {
-		t.Errorf("somebody else could take the port (close: %v)", listener.Close())
-	}
-	if err := port.release(); err != nil {
-		t.Fatalf("release: %v", err)
-	}
-	again, err := reservePort(port.number)
-	if err != nil {
-		t.Fatalf("a released port is free: %v", err)
-	}
-	if err := again.release(); err != nil {
-		t.Errorf("release: %v", err)
-	}
-}
-
-func TestReservePortNamesThePortItCannotHave(t *testing.T) {
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	address, ok := listener.Addr().(*net.TCPAddr)
-	if !ok {
-		t.Fatalf("unexpected address %v", listener.Addr())
-	}
-	if _, err := reservePort(address.Port); err == nil || !strings.Contains(err.Error(), strconv.Itoa(address.Port)) || !errors.Is(err, syscall.EADDRINUSE) {
-		t.Errorf("got %v", err)
 	}
 }

@@ -107,19 +107,19 @@ func (i *Installation) startSimulator(ctx context.Context) error {
 			return err
 		}
 	}
-	api, err := process.FreePort()
+	api, err := process.ReservePort(0)
 	if err != nil {
 		return err
 	}
-	control, err := process.FreePort()
+	control, err := process.ReservePort(0)
 	if err != nil {
 		return err
 	}
-	i.AAI, i.Control = "http://"+loopback(api), "http://"+loopback(control)
+	i.AAI, i.Control = "http://"+loopback(api.Number), "http://"+loopback(control.Number)
 	i.simulator, err = process.Start(process.Spec{
 		Name: "aai", Path: filepath.Join(i.options.Bin, "aai-simulator"), Dir: i.options.Dir, LogPath: i.LogPath("aai"),
 		Args: []string{
-			"--listen", loopback(api), "--control-listen", loopback(control), "--strict",
+			"--listen", loopback(api.Number), "--control-listen", loopback(control.Number), "--strict",
 			"--seed", i.path("aai-seed.json"), "--user", aaiUser, "--password-file", i.path("aai-password"),
 		},
 	})

@@ -247,10 +247,11 @@ func (i *Installation) prepareFor(ctx context.Context, programs ...string) error
 	for _, port := range []*int{
 		&p.api, &p.guardedAPI, &p.controller.metrics, &p.controller.guardedMetrics, &p.controller.probe, &p.monitor.metrics, &p.monitor.guardedMetrics, &p.monitor.probe,
 	} {
-		var err error
-		if *port, err = process.FreePort(); err != nil {
+		reserved, err := process.ReservePort(0)
+		if err != nil {
 			return err
 		}
+		*port = reserved.Number
 	}
 	i.API, i.GuardedAPI = "http://"+loopback(p.api), "http://"+loopback(p.guardedAPI)
 	i.Metrics, i.GuardedMetrics = p.controller.urls()

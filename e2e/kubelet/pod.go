@@ -60,11 +60,11 @@ func New(o Options) (*Pod, error) {
 // Address returns host:port by which a port of the container is reached.
 func (p *Pod) Address(port int) (string, error) {
 	if p.ports[port] == 0 {
-		here, err := process.FreePort()
+		here, err := process.ReservePort(0)
 		if err != nil {
 			return "", err
 		}
-		p.ports[port] = here
+		p.ports[port] = here.Number
 	}
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.ports[port])), nil
 }

@@ -60,11 +60,11 @@ func Start(ctx context.Context, program, dir string, rules []byte, targets ...Ta
 			return nil, fmt.Errorf("cannot configure Prometheus: %w", err)
 		}
 	}
-	port, err := process.FreePort()
+	port, err := process.ReservePort(0)
 	if err != nil {
 		return nil, err
 	}
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port.Number))
 	p := &Prometheus{url: "http://" + address}
 	p.process, err = process.Start(process.Spec{
 		Name: "prometheus", Path: program, Dir: dir, LogPath: filepath.Join(dir, "prometheus.log"),

@@ -2,9 +2,7 @@ package process
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 )
@@ -18,17 +16,4 @@ func Build(ctx context.Context, root, program, source string) error {
 		return fmt.Errorf("cannot build %q: %w\n%s", source, err, out)
 	}
 	return nil
-}
-
-// FreePort returns a loopback port that nobody listens on right now, for a program that does not tell which one it has chosen.
-func FreePort() (int, error) {
-	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		return 0, fmt.Errorf("cannot find a free port: %w", err)
-	}
-	address, ok := l.Addr().(*net.TCPAddr)
-	if !ok {
-		return 0, errors.Join(fmt.Errorf("cannot find a free port: unexpected address %s", l.Addr()), l.Close())
-	}
-	return address.Port, l.Close()
 }
