@@ -16,6 +16,9 @@ CONTROLPLANE := go run ./e2e/controlplane/cmd/controlplane
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X github.com/healthscope/healthscope/controllers/app.version=$(VERSION)
 
+# How many packages are tested at once: most of the time they wait.
+TESTPACKAGES ?= 4
+
 # How long the fuzz targets run in `make fuzz`, each.
 FUZZTIME ?= 30s
 FUZZPACKAGES ?= ./...
@@ -35,7 +38,7 @@ demo: controlplane build ## Show an application's health travel to kubectl, REST
 .PHONY: test
 test: controlplane helm ## Run all tests
 	@echo "==> go test: compiling and running all tests (the first time, compiling takes a few minutes)"
-	go test -race -shuffle=on -timeout 30m -p 4 ./... # Most of the time they wait.
+	go test -race -shuffle=on -timeout 30m -p $(TESTPACKAGES) ./...
 
 .PHONY: unit
 unit: ## Run the tests that need no control plane; Go remembers what has not changed
