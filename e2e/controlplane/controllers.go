@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,7 +61,21 @@ func (cp *ControlPlane) startControllers(ctx context.Context) error {
 	if err := cp.createNodes(ctx); err != nil {
 		return err
 	}
-	return cp.awaitControllers(ctx)
+	if err := cp.awaitControllers(ctx); err != nil {
+		return fmt.Errorf("%w%s", err, cp.otherLogs())
+	}
+	return nil
+}
+
+// otherLogs returns the ends of the logs of what runs beside etcd and the API server.
+func (cp *ControlPlane) otherLogs() string {
+	cp.mu.Lock()
+	defer cp.mu.Unlock()
+	var text strings.Builder
+	for _, p := range cp.others {
+		fmt.Fprintf(&text, "\nthe end of the log of %s:\n%s", p.Name(), p.LogTail())
+	}
+	return text.String()
 }
 
 // startOther starts a component besides etcd and the API server.
