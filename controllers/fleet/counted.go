@@ -107,28 +107,40 @@ func (c *counted) WatchWithContext(ctx context.Context, options metav1.ListOptio
 	if err != nil {
 		return nil, err
 	}
-	var came int64
-	return filter(stream, func(event watch.Event) bool {
-		if !fromStart && event.Type != watch.Bookmark && c.meter.awaitChange(ctx) != nil {
-			return false
+	w := &countedWatch{counted: c, fromStart: fromStart}
+	return filter(stream, func(event watch.Event) bool { return w.take(ctx, event) }), nil
+}
+
+// countedWatch is a watch of which the events are counted.
+type countedWatch struct {
+	*counted
+
+	// fromStart is true until all there is has come, and came is how many objects have come.
+	fromStart bool
+	came      int64
+}
+
+// take counts an event, and reports whether it is to be passed on and the watch to go on.
+func (w *countedWatch) take(ctx context.Context, event watch.Event) bool {
+	if !w.fromStart && event.Type != watch.Bookmark && w.meter.awaitChange(ctx) != nil {
+		return false
+	}
+	switch event.Type {
+	case watch.Added, watch.Modified:
+		if w.came++; w.fromStart && w.most > 0 && w.came > w.most {
+			w.meter.cutOff(fmt.Sprintf("it has not ended a list after %d events", w.most))
 		}
-		switch event.Type {
-		case watch.Added, watch.Modified:
-			if came++; fromStart && c.most > 0 && came > c.most {
-				c.meter.cutOff(fmt.Sprintf("it has not ended a list after %d events", c.most))
-			}
-			return c.hold(event.Object) == nil
-		case watch.Deleted:
-			c.release(event.Object)
-		case watch.Bookmark:
-			if fromStart && endsInitialEvents(event) {
-				fromStart = false
-				c.sweep()
-			}
-		case watch.Error:
+		return w.hold(event.Object) == nil
+	case watch.Deleted:
+		w.release(event.Object)
+	case watch.Bookmark:
+		if w.fromStart && endsInitialEvents(event) {
+			w.fromStart = false
+			w.sweep()
 		}
-		return true
-	}), nil
+	case watch.Error:
+	}
+	return true
 }
 
 // begin notes that all there is comes anew.

@@ -17,7 +17,7 @@ import (
 // Options.Bin. It is the same for all callers: what one has built is built for the others.
 func Build(ctx context.Context, root string) (bin string, err error) {
 	bin = filepath.Join(root, "bin", "e2e")
-	if err := os.MkdirAll(bin, 0o755); err != nil {
+	if err := os.MkdirAll(bin, 0o750); err != nil {
 		return "", fmt.Errorf("cannot make a directory for programs: %w", err)
 	}
 	lock, err := filelock.Acquire(ctx, filepath.Join(bin, ".lock"), nil)

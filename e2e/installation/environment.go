@@ -77,7 +77,7 @@ func (e *Environment) Restart(ctx context.Context) error {
 	errs := []error{e.StopController(), e.StopMonitor(), e.StartMonitor(ctx), e.StartController(ctx)}
 	for _, edge := range e.Edges {
 		if edge.Member != nil {
-			errs = append(errs, edge.Member.Restart(ctx))
+			errs = append(errs, edge.Restart(ctx))
 		}
 	}
 	return errors.Join(errs...)

@@ -17,7 +17,7 @@ func TestAReservedPortIsForWhoNamesIt(t *testing.T) {
 	}
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port.Number))
 	for range 2 {
-		l, err := net.Listen("tcp", address)
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
 		if err != nil {
 			t.Fatalf("cannot listen on a reserved port: %v", err)
 		}
