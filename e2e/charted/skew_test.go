@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 // bundle reads the sink's bundle with every field that the API server has.
@@ -108,6 +109,7 @@ func deploymentOf(status map[string]any) map[string]any {
 
 var _ = Describe("A hub and a monitor of different versions", func() {
 	BeforeEach(func(ctx context.Context) {
+		suite.ExtendedSpec()
 		isHealthy(ctx)
 		Expect(hs.StopMonitor()).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {

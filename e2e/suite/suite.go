@@ -45,9 +45,18 @@ func NeedsControlPlane(t testing.TB) {
 func Extended(t testing.TB) {
 	t.Helper()
 	if !IsExtended() {
-		t.Skip("it takes minutes: make test-extended runs it")
+		t.Skip(takesMinutes)
 	}
 }
+
+// ExtendedSpec is Extended for a spec.
+func ExtendedSpec() {
+	if !IsExtended() {
+		ginkgo.Skip(takesMinutes, 1)
+	}
+}
+
+const takesMinutes = "it takes minutes: make test-extended runs it"
 
 // IsExtended reports whether tests may take minutes.
 func IsExtended() bool { return os.Getenv("HEALTHSCOPE_TEST_EXTENDED") != "" }
