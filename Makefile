@@ -14,7 +14,7 @@ ACTIONLINT := CGO_ENABLED=0 go tool -modfile=config/tools/actionlint/go.mod acti
 CONTROLPLANE := go run ./e2e/controlplane/cmd/controlplane
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-LDFLAGS := -s -w -X github.com/healthscope/healthscope/controllers/app.version=$(VERSION)
+LDFLAGS = -s -w -X github.com/healthscope/healthscope/controllers/app.version=$(VERSION)
 
 # How many packages are tested at once: most of the time they wait.
 TESTPACKAGES ?= 4
@@ -42,7 +42,7 @@ test: controlplane helm ## Run all tests
 
 .PHONY: unit
 unit: ## Run the tests that need no control plane; Go remembers what has not changed
-	@go test -short $$(go list ./... | grep -v /e2e)
+	@go test -short $$(go list -buildvcs=false ./... | grep -v /e2e)
 
 .PHONY: test-extended
 test-extended: controlplane helm ## Run what takes too long for every change: every alert caused for real, version skew, floods with the default budget, long property tests, every benchmark at its smallest size, fuzzing, soak

@@ -70,7 +70,7 @@ func OfTests(ctx context.Context, dir, pkgs string) ([]Module, error) {
 func collect(ctx context.Context, dir string, tests bool, pkgs string) ([]Module, error) {
 	c := collection{modules: map[string]*Module{}, seen: map[string]bool{}}
 	for _, system := range systems {
-		cmd := exec.CommandContext(ctx, "go", "list", "-json=Dir,Standard,Module", "-deps", "-test="+strconv.FormatBool(tests), "--", pkgs) //nolint:gosec // It lists packages, and runs nothing of them.
+		cmd := exec.CommandContext(ctx, "go", "list", "-buildvcs=false", "-json=Dir,Standard,Module", "-deps", "-test="+strconv.FormatBool(tests), "--", pkgs) //nolint:gosec // It lists packages, and runs nothing of them.
 		var out, problems bytes.Buffer
 		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &problems
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH=arm64")
