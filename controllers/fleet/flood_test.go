@@ -215,7 +215,7 @@ func (n *neighbour) change(name string) time.Duration {
 }
 
 // samples is how many changes a delay is measured by, at least.
-const samples = 100
+const samples = 50
 
 // changeSlack is what the scheduler may add to a change. A change passes about ten goroutines, of the neighbour's server and
 // of the hub. On two cores, which both share with whoever floods, each of them may wait for a time slice, which is 10 ms.
