@@ -14,19 +14,20 @@ import (
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/access"
 	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/controllers/observe"
 	"github.com/healthscope/healthscope/healthscope/api"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
 // addStatusAPI adds the status REST server to every replica: a listener for callers with a token and one for callers
 // without, each unless it is turned off. store holds the AppContexts; it may be nil.
-func addStatusAPI(mgr ctrl.Manager, config *configv1alpha1.Configuration, view *fleet.View, checks *healthChecks, store *appcontext.Store, watch *scopeWatch, logger logr.Logger) error {
+func addStatusAPI(mgr ctrl.Manager, config *configv1alpha1.Configuration, view *fleet.View, checks *healthChecks, store *appcontext.Store, tracker *observe.Tracker, logger logr.Logger) error {
 	guarded := config.API.BindAddress != configv1alpha1.NoServer
 	open := cmp.Or(config.API.AnonymousBindAddress, configv1alpha1.NoServer) != configv1alpha1.NoServer
 	if !guarded && !open {
 		return nil
 	}
-	scopes := newCachedScopes(mgr, view, watch, logger)
+	scopes := newCachedScopes(mgr, view, tracker, logger)
 	documents, err := newDocuments(mgr, config, view, checks, store)
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/controllers/observe"
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/api"
 )
@@ -29,15 +30,15 @@ type cachedScopes struct {
 	informers cache.Informers
 	logger    logr.Logger
 	view      *fleet.View
-	watch     *scopeWatch
+	scopes    *observe.Tracker
 
 	mu          sync.RWMutex
 	subscribers map[int]func(namespace, name string)
 	next        int
 }
 
-func newCachedScopes(mgr ctrl.Manager, view *fleet.View, watch *scopeWatch, logger logr.Logger) *cachedScopes {
-	return &cachedScopes{reader: mgr.GetClient(), informers: mgr.GetCache(), logger: logger, view: view, watch: watch, subscribers: map[int]func(string, string){}}
+func newCachedScopes(mgr ctrl.Manager, view *fleet.View, scopes *observe.Tracker, logger logr.Logger) *cachedScopes {
+	return &cachedScopes{reader: mgr.GetClient(), informers: mgr.GetCache(), logger: logger, view: view, scopes: scopes, subscribers: map[int]func(string, string){}}
 }
 
 // current is for api.Options: it returns an api.OutageError while the cache may be stale.
@@ -45,11 +46,11 @@ func (c *cachedScopes) current() error {
 	if state, outage := c.view.Silence(); outage {
 		return &api.OutageError{Reason: state.Reachability.Reason(), Message: state.Problem(), LastSeen: state.LastSeen}
 	}
-	if unread, problem := c.watch.unread(); unread {
-		return &api.OutageError{Reason: healthscope.ReasonNotSynced, Message: "HealthScopes have not been read yet: " + cmp.Or(problem, "the API server has not answered")}
-	}
-	if since, problem := c.watch.outage(time.Now()); !since.IsZero() {
-		return &api.OutageError{Reason: healthscope.ReasonNotSynced, Message: "HealthScopes cannot be watched: " + cmp.Or(problem, "the watch has ended, and is being resumed"), LastSeen: since}
+	switch state, _ := c.scopes.State(); {
+	case state.Status != observe.Ready && state.AsOf.IsZero():
+		return &api.OutageError{Reason: healthscope.ReasonNotSynced, Message: "HealthScopes have not been read yet: " + cmp.Or(state.Message, "the API server has not answered")}
+	case state.Status == observe.Problem:
+		return &api.OutageError{Reason: healthscope.ReasonNotSynced, Message: "HealthScopes cannot be watched: " + state.Message, LastSeen: state.AsOf}
 	}
 	return nil
 }

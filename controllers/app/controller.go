@@ -26,6 +26,7 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/inventory"
+	"github.com/healthscope/healthscope/controllers/observe"
 	"github.com/healthscope/healthscope/controllers/pruning"
 	"github.com/healthscope/healthscope/controllers/recorder"
 	"github.com/healthscope/healthscope/controllers/scope"
@@ -41,8 +42,8 @@ func newController() *cobra.Command {
 
 func runController(ctx context.Context, o *options, config *configv1alpha1.Configuration, logger logr.Logger) error {
 	checks := newHealthChecks(config.HealthCheckExprs, logger)
-	watch := &scopeWatch{}
-	mgr, err := newControllerManager(o, config, watch)
+	scopes := newScopeTracker()
+	mgr, err := newControllerManager(o, config, scopes)
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func runController(ctx context.Context, o *options, config *configv1alpha1.Confi
 	if store != nil {
 		defer func() { _ = store.Close() }() // Nothing uses it any more.
 	}
-	if err := addStatusAPI(mgr, config, view, checks, store, watch, logger.WithName("api")); err != nil {
+	if err := addStatusAPI(mgr, config, view, checks, store, scopes, logger.WithName("api")); err != nil {
 		return err
 	}
 	guard := pruning.NewGuard("HealthScopes")
@@ -126,7 +127,7 @@ func awaitScopes(ctx context.Context, reader client.Reader, logger logr.Logger) 
 	return nil // The program is stopping.
 }
 
-func newControllerManager(o *options, config *configv1alpha1.Configuration, watch *scopeWatch) (ctrl.Manager, error) {
+func newControllerManager(o *options, config *configv1alpha1.Configuration, scopes *observe.Tracker) (ctrl.Manager, error) {
 	options, err := o.managerOptions(controllerLease)
 	if err != nil {
 		return nil, err
@@ -134,7 +135,7 @@ func newControllerManager(o *options, config *configv1alpha1.Configuration, watc
 	// The program outlives its Lease, and each term makes controllers with the same names.
 	options.LeaderElection, options.Controller.SkipNameValidation = false, new(true)
 	options.MapperProvider = knownKinds
-	options.Cache = cache.Options{DefaultTransform: scope.KeepWriters, NewInformer: watch.newInformer}
+	options.Cache = cache.Options{DefaultTransform: scope.KeepWriters, NewInformer: trackScopes(scopes)}
 	return newMetricsManager(o, &config.Metrics, options, "controller")
 }
 

@@ -1,0 +1,34 @@
+package observe
+
+import (
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Classify returns what an error of a list, or of opening a watch, says of the place: Expired, Refused with its reason, or Failed.
+func Classify(err error) (EventKind, Reason) {
+	switch {
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge):
+		return Expired, ""
+	case apierrors.IsForbidden(err):
+		return Refused, Forbidden
+	case apierrors.IsUnauthorized(err):
+		return Refused, Unauthorized
+	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
+		return Refused, NotServed
+	}
+	return Failed, NoAnswer
+}
+
+// isAnswer reports whether an error is an answer of the API server.
+func isAnswer(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status)
+}
+
+// isUnsupported reports whether an API server rejects a way of reading rather than the reader: a reflector then reads in another way.
+func isUnsupported(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsNotAcceptable(err)
+}

@@ -1,0 +1,32 @@
+package observe
+
+import "k8s.io/apimachinery/pkg/watch"
+
+// relay is a watch that passes on events of another one.
+type relay struct {
+	*watch.ProxyWatcher
+
+	events chan<- watch.Event
+}
+
+// newRelay returns a watch of what pass sends. When pass returns, both watches end. It must return when StopChan is closed.
+func newRelay(stream watch.Interface, pass func(*relay)) *relay {
+	events := make(chan watch.Event)
+	r := &relay{watch.NewProxyWatcher(events), events}
+	go func() {
+		defer stream.Stop()
+		defer close(events)
+		pass(r)
+	}()
+	return r
+}
+
+// send passes an event on. It reports whether it was received: it is not when the watch is stopped.
+func (r *relay) send(event watch.Event) bool {
+	select {
+	case r.events <- event:
+		return true
+	case <-r.StopChan():
+		return false
+	}
+}

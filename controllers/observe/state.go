@@ -1,0 +1,316 @@
+package observe
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Doubt is how long a cluster must refuse every attempt to read before the refusal is confirmed: an API server that
+// starts knows neither all rights nor all CRDs.
+const Doubt = 10 * time.Second
+
+// noWatch is the message while no watch is open and nothing says why.
+const noWatch = "the watch has ended, and no other one has been opened"
+
+// Status says in one word whether what is held of a place is current.
+type Status uint8
+
+// The values of Status.
+const (
+	// Pending means that the place has not been read yet, and that there is no confirmed reason why.
+	Pending Status = iota
+	// Ready means that what is held is current.
+	Ready
+	// Problem means that what is held, if anything, may be out of date. Reason says why.
+	Problem
+)
+
+// String implements fmt.Stringer.
+func (s Status) String() string { return [...]string{"Pending", "Ready", "Problem"}[s] }
+
+// Reason says why a place cannot be read.
+type Reason string
+
+// The values of Reason.
+const (
+	// Forbidden means that a right to list or to watch is missing (403).
+	Forbidden Reason = "Forbidden"
+	// Unauthorized means that the credentials are not accepted (401).
+	Unauthorized Reason = "Unauthorized"
+	// NotServed means that the API server does not serve the resource (404, 405).
+	NotServed Reason = "NotServed"
+	// NoAnswer means that there is no answer, or none that can be used.
+	NoAnswer Reason = "NoAnswer"
+	// OverBudget means that reading was stopped because the cluster exceeds its budget.
+	OverBudget Reason = "OverBudget"
+)
+
+// State says whether what is held of a place is current. The zero value is that of a place that has never been read.
+type State struct {
+	Status Status
+	// Reason is that of a Problem; empty otherwise.
+	Reason Reason
+	// Message says for people why the place is not Ready, as far as that is known; empty when it is. As long as Status and Reason stay, a text
+	// that differs only in numbers does not replace it, and another one does so only when it has been the case for a while.
+	Message string
+	// Since is since when the place has this Status and Reason.
+	Since time.Time
+	// AsOf is until when what is held is known to have been current; zero while the place is Ready, and when it was never read.
+	AsOf time.Time
+
+	// read is true once the place has been read, and open while a watch is open that has caught up.
+	read, open bool
+	// lost is since when what is held may be out of date, because no such watch is open; zero while one is, and before the first attempt.
+	lost time.Time
+	// caughtUp is when the watch that is open counts as having delivered what happened before it; zero when there is none, or it has.
+	caughtUp time.Time
+	// refused is since when every attempt has been refused, and absent is true when that was because the resource is not served.
+	refused time.Time
+	absent  bool
+	// failing is since when every attempt has failed, and silent since when every one has without being refused.
+	failing, silent time.Time
+	// cause is why the last attempt failed; empty when it did not.
+	cause   string
+	wording Wording
+}
+
+// EventKind says what has happened to an attempt to read a place.
+type EventKind uint8
+
+// The values of EventKind.
+const (
+	// Tick means that time has passed.
+	Tick EventKind = iota
+	// Listed means that all there is has been read and stored.
+	Listed
+	// Watching means that a watch is open, and that all there was before it has been delivered. That it is open is no answer yet: client-go
+	// returns an empty watch and no error when the connection ends before there was one.
+	Watching
+	// Ended means that the watch has ended.
+	Ended
+	// Expired means that the place has to be read again from the start (410), which is no failure.
+	Expired
+	// Refused means that an attempt was refused.
+	Refused
+	// Failed means that an attempt failed in another way.
+	Failed
+	// Exceeded means that the cluster exceeds its budget.
+	Exceeded
+)
+
+// Event is what has happened to an attempt to read a place.
+type Event struct {
+	Kind EventKind
+	// Reason is that of Refused: Forbidden, Unauthorized or NotServed.
+	Reason Reason
+	// Message says for people what is wrong, for Refused, Failed and Exceeded.
+	Message string
+}
+
+// Rules are what is tolerated.
+type Rules struct {
+	// Grace is how long every attempt may fail, or no watch be open, before that is confirmed; zero means indefinitely.
+	Grace time.Duration
+	// Settle is how long a watch may take to deliver what happened before it was opened.
+	Settle time.Duration
+}
+
+// Track returns the state after an event, and when a Tick may change it if nothing else happens; the zero time means never.
+func Track(s State, e Event, now time.Time, r Rules) (State, time.Time) {
+	if s.Since.IsZero() {
+		s.Since = now
+	}
+	s = s.catchUp(now)
+	switch e.Kind {
+	case Listed:
+		s = s.listed(now)
+	case Watching:
+		s.caughtUp = now.Add(r.Settle)
+	case Ended:
+		if !s.caughtUp.IsZero() {
+			s = s.because("the connection ends before there is an answer")
+		}
+		s = s.interrupted(now)
+	case Expired:
+		s = s.interrupted(now)
+	case Refused:
+		s = s.interrupted(now).attemptRefused(e, now)
+	case Failed:
+		s = s.interrupted(now).attemptFailed(e, now)
+	case Exceeded:
+		s = s.interrupted(now).become(Problem, OverBudget, e.Message, now)
+	case Tick:
+	}
+	s = s.catchUp(now).overdue(now, r.Grace)
+	return s, s.next(r.Grace)
+}
+
+// ConfirmBy returns when an attempt is due that confirms a refusal or takes it back; zero when none is in doubt.
+func (s State) ConfirmBy() time.Time {
+	if s.refused.IsZero() || s.isRefused() {
+		return time.Time{}
+	}
+	return s.refused.Add(Doubt)
+}
+
+// listed notes that all there is has been read and stored. It does not end a refusal, which a watch must do: a reader
+// that may list and not watch is refused at each attempt.
+func (s State) listed(now time.Time) State {
+	s.read, s.failing, s.silent = true, time.Time{}, time.Time{}
+	if !s.open {
+		s.lost = now
+	}
+	if s.isRefused() {
+		s.AsOf = now
+		return s
+	}
+	return s.become(Ready, "", "", now)
+}
+
+// catchUp notes that the watch that is open has delivered all, once it has had the time to.
+func (s State) catchUp(now time.Time) State {
+	if s.caughtUp.IsZero() || now.Before(s.caughtUp) {
+		return s
+	}
+	s.caughtUp = time.Time{}
+	s.read, s.open = true, true
+	s.lost, s.refused, s.failing, s.silent = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	return s.become(Ready, "", "", now)
+}
+
+// interrupted notes that no watch is open. One that ends before it has caught up never was one.
+func (s State) interrupted(now time.Time) State {
+	s.open, s.lost, s.caughtUp = false, first(s.lost, now), time.Time{}
+	return s
+}
+
+// attemptRefused notes that an attempt was refused. What has been read must be refused for some time before that is
+// confirmed. The first refusal counts where nothing has been read, except that a resource is not served.
+func (s State) attemptRefused(e Event, now time.Time) State {
+	s.failing, s.silent = first(s.failing, now), time.Time{}
+	if absent := e.Reason == NotServed; absent != s.absent { // That it was forbidden says nothing about whether it is served.
+		s.refused, s.absent = time.Time{}, absent
+	}
+	s.refused = first(s.refused, now)
+	s = s.because(e.Message)
+	confirmed := now.Sub(s.refused) >= Doubt || s.Reason == e.Reason || s.Status == Pending && !s.read && e.Reason != NotServed
+	if s.Reason == OverBudget || !confirmed {
+		return s
+	}
+	return s.become(Problem, e.Reason, e.Message, now)
+}
+
+// attemptFailed notes that an attempt failed without being refused.
+func (s State) attemptFailed(e Event, now time.Time) State {
+	s.failing, s.silent, s.refused = first(s.failing, now), first(s.silent, now), time.Time{}
+	return s.because(e.Message)
+}
+
+// overdue confirms that there is no answer when there has been none for too long. A refusal is not taken back by an API
+// server that is restarted.
+func (s State) overdue(now time.Time, grace time.Duration) State {
+	since := s.overdueSince()
+	if grace == 0 || since.IsZero() || now.Sub(since) < grace {
+		return s
+	}
+	return s.become(Problem, NoAnswer, cmp.Or(s.cause, noWatch), now)
+}
+
+// overdueSince returns since when an answer is overdue; zero when none is.
+func (s State) overdueSince() time.Time {
+	switch {
+	case s.Reason == OverBudget:
+		return time.Time{}
+	case s.isRefused():
+		return s.silent
+	case s.Status == Pending:
+		return s.failing
+	}
+	return s.lost
+}
+
+// because notes why the last attempt failed.
+func (s State) because(cause string) State {
+	s.cause = cause
+	if s.Status == Pending {
+		s.Message = cause
+	}
+	return s
+}
+
+// become gives the state another Status, or the same with another text.
+func (s State) become(status Status, reason Reason, message string, now time.Time) State {
+	switch {
+	case s.Status != status || s.Reason != reason:
+		if s.Status == Ready {
+			s.AsOf = s.lost
+		}
+		s.Status, s.Reason, s.Message, s.Since, s.wording = status, reason, message, now, Wording{}
+	case s.wording.Changes(s.Message, message, now):
+		s.Message, s.wording = message, Wording{}
+	}
+	if status == Ready {
+		s.AsOf, s.cause = time.Time{}, ""
+	}
+	return s
+}
+
+// isRefused reports whether the state is a confirmed refusal.
+func (s State) isRefused() bool {
+	return s.Reason == Forbidden || s.Reason == Unauthorized || s.Reason == NotServed
+}
+
+// next returns when a Tick may change the state.
+func (s State) next(grace time.Duration) time.Time {
+	next := s.caughtUp
+	if since := s.overdueSince(); grace > 0 && !since.IsZero() && s.Reason != NoAnswer {
+		if at := since.Add(grace); next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	return next
+}
+
+// first returns the time that is set, or now.
+func first(at, now time.Time) time.Time {
+	if at.IsZero() {
+		return now
+	}
+	return at
+}
+
+// gravity is the order of what hides the objects of a place: what says more about the cluster is graver.
+var gravity = []Reason{NoAnswer, NotServed, Forbidden, Unauthorized, OverBudget}
+
+// All returns the state of what consists of several places: that of the gravest of them, with the earliest AsOf. Nothing is Ready.
+func All(states ...State) State {
+	worst := State{Status: Ready}
+	var asOf time.Time
+	for i, s := range states {
+		if i == 0 || s.graver(worst) {
+			worst = s
+		}
+		if !s.AsOf.IsZero() && (asOf.IsZero() || s.AsOf.Before(asOf)) {
+			asOf = s.AsOf
+		}
+	}
+	if worst.Status != Ready {
+		worst.AsOf = asOf
+	}
+	return worst
+}
+
+// graver reports whether a state hides more than another one, or for longer.
+func (s State) graver(o State) bool {
+	rank := func(s State) int {
+		if s.Status == Ready {
+			return -1
+		}
+		return slices.Index(gravity, s.Reason) + 1 // Pending has no reason.
+	}
+	if a, b := rank(s), rank(o); a != b {
+		return a > b
+	}
+	return s.Since.Before(o.Since)
+}

@@ -1,0 +1,222 @@
+package observe
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+var (
+	noon  = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	rules = Rules{Grace: 20 * time.Second, Settle: 500 * time.Millisecond}
+)
+
+// Events of tests.
+var (
+	tick      = Event{}
+	listed    = Event{Kind: Listed}
+	watching  = Event{Kind: Watching}
+	ended     = Event{Kind: Ended}
+	expired   = Event{Kind: Expired}
+	forbidden = Event{Kind: Refused, Reason: Forbidden, Message: "403"}
+	rejected  = Event{Kind: Refused, Reason: Unauthorized, Message: "401"}
+	notServed = Event{Kind: Refused, Reason: NotServed, Message: "404"}
+	failed    = Event{Kind: Failed, Message: "no route"}
+	exceeded  = Event{Kind: Exceeded, Message: "too much"}
+)
+
+// step is an event, so many seconds after the one before, and what the place is like then.
+type step struct {
+	after float64
+	event Event
+	want  string
+}
+
+const ready, pending = "Ready", "Pending"
+
+// what returns a state in one word: its reason, or its status when it has none.
+func what(s State) string {
+	if s.Reason != "" {
+		return string(s.Reason)
+	}
+	return s.Status.String()
+}
+
+func TestTrack(t *testing.T) {
+	t.Parallel()
+	for name, steps := range map[string][]step{
+		"is read":                         {{0, tick, pending}, {1, listed, ready}, {0, watching, ready}, {1, tick, ready}, {3600, tick, ready}},
+		"is read, and not watched":        {{0, listed, ready}, {20, tick, "NoAnswer"}},
+		"is read by a watch":              {{0, watching, pending}, {0.4, tick, pending}, {0.1, tick, ready}},
+		"an empty watch is no answer":     {{0, watching, pending}, {0.1, ended, pending}, {0, watching, pending}, {0.1, ended, pending}, {60, tick, pending}},
+		"a watch is resumed":              {{0, watching, pending}, {1, listed, ready}, {300, ended, ready}, {5, watching, ready}, {16, tick, ready}, {3600, tick, ready}},
+		"a watch is lost":                 {{0, watching, pending}, {1, listed, ready}, {300, ended, ready}, {19.9, tick, ready}, {0.1, tick, "NoAnswer"}, {9, watching, "NoAnswer"}, {0.5, tick, ready}},
+		"resumed watches end at once":     {{0, watching, pending}, {1, listed, ready}, {300, ended, ready}, {15, watching, ready}, {0.1, ended, ready}, {5, tick, "NoAnswer"}},
+		"a watch has to be begun again":   {{0, listed, ready}, {0, watching, ready}, {9, expired, ready}, {5, listed, ready}, {19, watching, ready}, {9, tick, ready}},
+		"no answer at first":              {{0, failed, pending}, {19, failed, pending}, {1, failed, "NoAnswer"}, {1, listed, ready}},
+		"no answer is confirmed by time":  {{0, failed, pending}, {20, tick, "NoAnswer"}},
+		"forbidden from the start":        {{0, forbidden, "Forbidden"}, {1, listed, "Forbidden"}, {0, watching, "Forbidden"}, {0.5, tick, ready}},
+		"rejected from the start":         {{0, rejected, "Unauthorized"}, {1, failed, "Unauthorized"}, {19, failed, "Unauthorized"}, {1, failed, "NoAnswer"}},
+		"not served from the start":       {{0, notServed, pending}, {9, notServed, pending}, {1, notServed, "NotServed"}},
+		"forbidden after it was read":     {{0, listed, ready}, {9, ended, ready}, {0, forbidden, ready}, {9, forbidden, ready}, {1, forbidden, "Forbidden"}},
+		"one refusal proves nothing":      {{0, watching, pending}, {1, listed, ready}, {9, forbidden, ready}, {12, tick, ready}, {7, tick, ready}, {1, tick, "NoAnswer"}},
+		"forbidden says nothing of 404":   {{0, listed, ready}, {0, forbidden, ready}, {9, forbidden, ready}, {1, notServed, ready}, {9, notServed, ready}, {1, notServed, "NotServed"}},
+		"a refusal survives a restart":    {{0, forbidden, "Forbidden"}, {9, failed, "Forbidden"}, {19, failed, "Forbidden"}, {0.5, forbidden, "Forbidden"}, {9, failed, "Forbidden"}},
+		"may list, and not watch":         {{0, listed, ready}, {0, forbidden, ready}, {5, listed, ready}, {0, forbidden, ready}, {5, listed, ready}, {0, forbidden, "Forbidden"}, {5, listed, "Forbidden"}},
+		"cut off":                         {{0, listed, ready}, {9, exceeded, "OverBudget"}, {0, ended, "OverBudget"}, {99, failed, "OverBudget"}, {99, forbidden, "OverBudget"}, {99, notServed, "OverBudget"}, {9, tick, "OverBudget"}, {9, listed, ready}},
+		"another cause is confirmed anew": {{0, listed, ready}, {0, failed, ready}, {20, failed, "NoAnswer"}, {1, forbidden, "NoAnswer"}, {9, forbidden, "NoAnswer"}, {1, forbidden, "Forbidden"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var s State
+			now := noon
+			for i, step := range steps {
+				now = now.Add(time.Duration(step.after * float64(time.Second)))
+				if s, _ = Track(s, step.event, now, rules); what(s) != step.want {
+					t.Fatalf("step %d: got %s %q, want %s", i, what(s), s.Message, step.want)
+				}
+			}
+		})
+	}
+}
+
+// What is shown of a place that is not current any more says until when it was.
+func TestAsOf(t *testing.T) {
+	t.Parallel()
+	at := func(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
+	var s State
+	for _, step := range []struct {
+		at    int
+		event Event
+		want  time.Time
+	}{
+		{0, watching, time.Time{}},
+		{1, listed, time.Time{}},
+		{100, ended, time.Time{}},
+		{120, tick, at(100)},
+		{130, failed, at(100)},
+		{140, listed, time.Time{}},
+		{150, forbidden, time.Time{}},
+		{155, listed, time.Time{}},
+		{160, forbidden, at(155)},
+		{170, listed, at(170)},
+		{180, forbidden, at(170)},
+	} {
+		s, _ = Track(s, step.event, at(step.at), rules)
+		if !s.AsOf.Equal(step.want) {
+			t.Errorf("after %d seconds: as of %s, want %s", step.at, s.AsOf, step.want)
+		}
+	}
+}
+
+// With no grace a place that has been read stays Ready through every failure, but not through a refusal.
+func TestNoGraceIsForever(t *testing.T) {
+	t.Parallel()
+	s, _ := Track(State{}, listed, noon, Rules{})
+	s, next := Track(s, failed, noon.Add(time.Hour), Rules{})
+	if s.Status != Ready || !next.IsZero() {
+		t.Errorf("a place that cannot be reached is %s, and looked at again at %s", what(s), next)
+	}
+	s, _ = Track(s, forbidden, noon.Add(2*time.Hour), Rules{})
+	if s, _ = Track(s, forbidden, noon.Add(3*time.Hour), Rules{}); s.Reason != Forbidden {
+		t.Errorf("a place that is forbidden is %s", what(s))
+	}
+}
+
+// TestTrackIsHonest runs random histories past Track and a plain account of them.
+func TestTrackIsHonest(t *testing.T) {
+	t.Parallel()
+	events := []Event{listed, watching, ended, expired, forbidden, rejected, notServed, failed, exceeded, tick}
+	rapid.Check(t, func(t *rapid.T) {
+		var s State
+		var next time.Time
+		now := noon
+		// current is when what is held was last known to be so, opened when the open watch began, and refusedOnce since when only refusals came.
+		var current, opened, refusals time.Time
+		for range rapid.IntRange(1, 40).Draw(t, "events") {
+			pause := time.Duration(rapid.SampledFrom([]int{0, 100, 500, 4000, 10_000, 20_000, 100_000}).Draw(t, "pause")) * time.Millisecond
+			if between := now.Add(pause); !next.IsZero() && next.Before(between) {
+				s, _ = Track(s, tick, next, rules)
+			} else if quiet, _ := Track(s, tick, between, rules); pause > 0 && (next.IsZero() || between.Before(next)) && what(quiet) != what(s) {
+				t.Fatalf("a tick made it %s, which was not announced", what(quiet))
+			}
+			now = now.Add(pause)
+			e := rapid.SampledFrom(events).Draw(t, "event")
+			if !opened.IsZero() && now.Sub(opened) >= rules.Settle {
+				current, refusals = now, time.Time{}
+			}
+			switch e.Kind {
+			case Listed:
+				current = now
+			case Watching:
+				opened = now
+			case Ended, Expired, Failed, Exceeded:
+				opened = time.Time{}
+				if e.Kind == Failed {
+					refusals = time.Time{}
+				}
+			case Refused:
+				opened = time.Time{}
+				if refusals.IsZero() {
+					refusals = now
+				}
+			case Tick:
+			}
+			known := !current.IsZero()
+			before := s
+			s, next = Track(s, e, now, rules)
+			switch {
+			case !next.IsZero() && !next.After(now):
+				t.Fatalf("the next look, %s, is not after %s", next, now)
+			case s.Status == Ready && (!known || opened.IsZero() && now.Sub(current) >= rules.Grace):
+				t.Fatalf("Ready, and last known to be current at %s", current)
+			case s.Status == Problem != (s.Reason != "") || s.Status != Ready && s.Status == Problem && s.Message == "":
+				t.Fatalf("%s without a reason or a message: %+v", s.Status, s)
+			case s.Reason != before.Reason && s.Reason == NotServed && (refusals.IsZero() || now.Sub(refusals) < Doubt):
+				t.Fatalf("%s after %s", s.Reason, now.Sub(refusals))
+			case (s.Status == Ready || !known) && !s.AsOf.IsZero(), s.AsOf.After(now):
+				t.Fatalf("%s as of %s", s.Status, s.AsOf)
+			case s.Status == Problem && known && s.AsOf.IsZero():
+				t.Fatalf("%s, read at %s, as of nothing", s.Status, current)
+			}
+		}
+		s, _ = Track(s, watching, now, rules)
+		if s, _ = Track(s, tick, now.Add(rules.Settle), rules); s.Status != Ready {
+			t.Fatalf("a watch that goes on leaves it %s", what(s))
+		}
+	})
+}
+
+func TestAll(t *testing.T) {
+	t.Parallel()
+	at := func(events ...Event) State {
+		var s State
+		for i, e := range events {
+			s, _ = Track(s, e, noon.Add(time.Duration(i)*Doubt), rules)
+		}
+		return s
+	}
+	for name, c := range map[string]struct {
+		states []State
+		want   string
+	}{
+		"of none":             {nil, ready},
+		"all read":            {[]State{at(listed), at(listed)}, ready},
+		"one to be read":      {[]State{at(listed), {}}, pending},
+		"one forbidden":       {[]State{{}, at(forbidden), at(listed)}, "Forbidden"},
+		"the gravest problem": {[]State{at(forbidden), at(rejected), at(listed)}, "Unauthorized"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := All(c.states...); what(got) != c.want {
+				t.Errorf("got %s, want %s", what(got), c.want)
+			}
+			slices.Reverse(c.states)
+			if got := All(c.states...); what(got) != c.want {
+				t.Errorf("the other way round: got %s, want %s", what(got), c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,287 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+)
+
+var (
+	errForbidden   = apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("no right"))
+	errUnsupported = apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
+	errNoRoute     = errors.New("no route to host")
+	bookmark       = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
+)
+
+// server is an API server that a test controls.
+type server struct {
+	lists, watches atomic.Int32
+	// list answers lists, and watch opens watches, of which those from the start deliver all there is first.
+	list  func(context.Context) error
+	watch func(fromStart bool, stream *watch.FakeWatcher) error
+	last  atomic.Pointer[watch.FakeWatcher]
+}
+
+// ListWithContext implements cache.ListerWatcherWithContext.
+func (s *server) ListWithContext(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+	s.lists.Add(1)
+	if err := s.list(ctx); err != nil {
+		return nil, err
+	}
+	return &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}, nil
+}
+
+// WatchWithContext implements cache.ListerWatcherWithContext.
+func (s *server) WatchWithContext(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	s.watches.Add(1)
+	stream := watch.NewFakeWithChanSize(10, false)
+	s.last.Store(stream)
+	return stream, s.watch(o.SendInitialEvents != nil, stream)
+}
+
+func (s *server) List(o metav1.ListOptions) (runtime.Object, error) {
+	return s.ListWithContext(context.TODO(), o)
+}
+func (s *server) Watch(o metav1.ListOptions) (watch.Interface, error) {
+	return s.WatchWithContext(context.TODO(), o)
+}
+
+// healthy serves a place.
+func (s *server) healthy() {
+	s.list = func(context.Context) error { return nil }
+	s.watch = func(fromStart bool, stream *watch.FakeWatcher) error {
+		if fromStart {
+			stream.Action(watch.Bookmark, bookmark)
+		}
+		return nil
+	}
+}
+
+// refuse answers everything with an error.
+func (s *server) refuse(err error) {
+	s.list = func(context.Context) error { return err }
+	s.watch = func(bool, *watch.FakeWatcher) error { return err }
+}
+
+// reading is a reflector that reads a server.
+type reading struct {
+	*server
+
+	t       *testing.T
+	tracker *Tracker
+	tracked *Tracked
+	// stop ends the reflector, and returns how long that took.
+	stop func() time.Duration
+}
+
+func (r *reading) expect(after time.Duration, want string) State {
+	r.t.Helper()
+	<-time.After(after)
+	synctest.Wait()
+	s, _ := r.tracker.State()
+	if what(s) != want {
+		r.t.Errorf("got %s %q, want %s", what(s), s.Message, want)
+	}
+	return s
+}
+
+// read runs a test of a reflector with time of its own.
+func read(t *testing.T, test func(r *reading)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := &reading{server: &server{}, t: t, tracker: NewTracker(rules, clock.RealClock{}, nil)}
+		r.healthy()
+		r.tracked = NewTracked(r.server, TrackedOptions{
+			Tracker: r.tracker, Clock: clock.RealClock{}, MaxRefused: 30 * time.Second,
+			Describe: func(_ Reason, err error) string { return err.Error() },
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		reflector := cache.NewReflectorWithOptions(r.tracked, &corev1.ConfigMap{}, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{})
+		start := func() {
+			go func() {
+				defer close(ended)
+				reflector.RunWithContext(ctx)
+			}()
+		}
+		r.stop = func() time.Duration {
+			began := time.Now()
+			cancel()
+			<-ended
+			return time.Since(began)
+		}
+		time.AfterFunc(time.Second, start) // Until then the test says what the server is like.
+		test(r)
+		r.stop()
+		if stream := r.last.Load(); stream != nil {
+			stream.Stop()
+		}
+	})
+}
+
+func TestTrackedReadsAPlaceAndFollowsItsWatches(t *testing.T) {
+	t.Parallel()
+	read(t, func(r *reading) {
+		r.expect(0, pending)
+		r.expect(1600*time.Millisecond, ready)
+		for range 3 {
+			r.last.Load().Stop()
+			r.expect(10*time.Minute, ready)
+		}
+		if r.lists.Load() != 0 {
+			t.Errorf("%d lists, want none", r.lists.Load())
+		}
+	})
+}
+
+// A watch that delivers nothing any more cannot be told from one of a place where nothing happens, so it is replaced, which lists nothing.
+func TestAWatchThatDeliversNothingIsReplaced(t *testing.T) {
+	t.Parallel()
+	read(t, func(r *reading) {
+		r.expect(2*time.Second, ready)
+		before := r.watches.Load()
+		r.expect(time.Hour, ready)
+		if got := r.watches.Load() - before; r.lists.Load() != 0 || got < 15 || got > 20 {
+			t.Errorf("%d lists and %d watches within an hour, want none and one every three minutes", r.lists.Load(), got)
+		}
+	})
+}
+
+// Without pauses a reflector begins a streaming list that breaks off some thousand times a second.
+func TestAStreamingListThatBreaksOffIsRepeatedWithPauses(t *testing.T) {
+	t.Parallel()
+	read(t, func(r *reading) {
+		r.watch = func(_ bool, stream *watch.FakeWatcher) error {
+			stream.Stop()
+			return nil
+		}
+		s := r.expect(11*time.Second, pending)
+		if got := r.watches.Load(); got > 10 || got < 3 {
+			t.Errorf("%d watches in 10 seconds, want some, and at most 10", got)
+		}
+		if s.Status == Ready {
+			t.Error("what was never read is Ready")
+		}
+		r.healthy()
+		r.expect(6*time.Second, ready)
+	})
+}
+
+func TestARefusalCostsOneRequestAndIsTakenBackByAKick(t *testing.T) {
+	t.Parallel()
+	read(t, func(r *reading) {
+		r.refuse(errForbidden)
+		s := r.expect(2*time.Minute, "Forbidden")
+		if s.Message != errForbidden.Error() {
+			t.Errorf("says %q", s.Message)
+		}
+		if got := r.watches.Load(); r.lists.Load() != 0 || got > 15 {
+			t.Errorf("%d lists and %d watches within two minutes, want none and at most 15", r.lists.Load(), got)
+		}
+		r.expect(8*time.Minute, "Forbidden")
+		before := r.watches.Load()
+		r.expect(5*time.Minute, "Forbidden")
+		if got := r.watches.Load() - before; got < 10 || got > 21 {
+			t.Errorf("%d attempts within 5 minutes, want one every 15 to 30 seconds", got)
+		}
+		r.healthy()
+		r.tracked.Kick()
+		r.expect(time.Second, ready)
+	})
+}
+
+// A refusal of what has been read is confirmed by an attempt, and that is made as soon as it can.
+func TestARefusalIsConfirmedByAnAttempt(t *testing.T) {
+	t.Parallel()
+	read(t, func(r *reading) {
+		r.expect(10*time.Minute, ready)
+		r.refuse(errForbidden)
+		r.last.Load().Stop()
+		r.expect(Doubt-time.Second, ready)
+		r.expect(2*time.Second, "Forbidden")
+		r.refuse(errNoRoute)
+		r.expect(rules.Grace, "Forbidden")
+		r.expect(2*maxPause+rules.Grace, "NoAnswer")
+		r.healthy()
+		r.expect(maxPause+time.Second, ready)
+	})
+}
+
+func TestAServerWithoutStreamingListsIsListed(t *testing.T) {
+	t.Parallel()
+	read(t, func(r *reading) {
+		r.watch = func(fromStart bool, _ *watch.FakeWatcher) error {
+			if fromStart {
+				return errUnsupported
+			}
+			return nil
+		}
+		r.expect(3*time.Second, ready)
+		if r.lists.Load() != 1 {
+			t.Errorf("%d lists, want one", r.lists.Load())
+		}
+		// Who may list, and not watch, is refused.
+		r.watch = func(fromStart bool, _ *watch.FakeWatcher) error {
+			if fromStart {
+				return errUnsupported
+			}
+			return errForbidden
+		}
+		r.last.Load().Stop()
+		r.expect(Doubt+2*maxPause, "Forbidden")
+	})
+}
+
+func TestAnExpiredWatchIsNoProblem(t *testing.T) {
+	t.Parallel()
+	read(t, func(r *reading) {
+		r.expect(10*time.Minute, ready)
+		r.watch = func(fromStart bool, stream *watch.FakeWatcher) error {
+			if !fromStart {
+				return apierrors.NewResourceExpired("too old resource version")
+			}
+			stream.Action(watch.Bookmark, bookmark)
+			return nil
+		}
+		r.last.Load().Stop()
+		for range 100 {
+			r.expect(time.Second, ready)
+		}
+	})
+}
+
+func TestReadingStopsAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(s *server){
+		"while it watches":    func(s *server) { s.healthy() },
+		"while it pauses":     func(s *server) { s.refuse(errNoRoute) },
+		"while it is refused": func(s *server) { s.refuse(errForbidden) },
+		"while a list is not answered": func(s *server) {
+			s.watch = func(bool, *watch.FakeWatcher) error { return errUnsupported }
+			s.list = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			read(t, func(r *reading) {
+				prepare(r.server)
+				<-time.After(time.Minute)
+				if took := r.stop(); took > time.Second {
+					t.Errorf("it took %s", took)
+				}
+			})
+		})
+	}
+}
