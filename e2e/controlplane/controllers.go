@@ -100,6 +100,7 @@ func (cp *ControlPlane) controllerManagerArgs() []string {
 		"--secure-port=0",
 		"--kube-api-qps=1000", // The default, 20, makes its start three seconds longer.
 		"--kube-api-burst=2000",
+		"--node-monitor-grace-period=1h", // By default nodes of which kwok is late to tell on a busy machine are lost after 50 seconds, with all their pods.
 	}
 }
 
