@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"time"
+
+	"github.com/healthscope/healthscope/controllers/observe"
 )
 
 // Times of liveness. With the default timeout of 10 seconds, an API server that is
@@ -95,7 +97,7 @@ type liveness struct {
 	lease   lease
 	// verdict is what was said last, and wording decides whether the same is said in other words.
 	verdict verdict
-	wording wording
+	wording observe.Wording
 }
 
 // verdict is what liveness comes to.
@@ -228,8 +230,8 @@ func (l *liveness) assess(now time.Time) verdict {
 	}
 	switch {
 	case v.reach != l.verdict.reach || v.blind != l.verdict.blind || v.unwatched != l.verdict.unwatched || v.reach == Connecting:
-		l.wording = wording{}
-	case !l.wording.changes(l.verdict.message, v.message, now):
+		l.wording = observe.Wording{}
+	case !l.wording.Changes(l.verdict.message, v.message, now):
 		v = l.verdict
 	}
 	l.verdict = v
@@ -252,8 +254,8 @@ func (l *liveness) next(now time.Time) time.Time {
 		return next
 	}
 	for _, at := range []time.Time{
-		suspected, suspected.Add(l.trial()), after(l.bundles.refused, doubtTime), after(l.bundles.missing, doubtTime), after(l.leases.refused, doubtTime),
-		after(l.bundles.since, unreadableTime), after(l.bundles.since, listTimeout), after(l.leases.since, minStaleTime), after(l.lease.since, doubtTime), after(l.lease.renewed, l.staleAfter()),
+		suspected, suspected.Add(l.trial()), after(l.bundles.refused, observe.Doubt), after(l.bundles.missing, observe.Doubt), after(l.leases.refused, observe.Doubt),
+		after(l.bundles.since, unreadableTime), after(l.bundles.since, listTimeout), after(l.leases.since, minStaleTime), after(l.lease.since, observe.Doubt), after(l.lease.renewed, l.staleAfter()),
 	} {
 		if at.After(now) && (next.IsZero() || at.Before(next)) {
 			next = at
@@ -308,4 +310,11 @@ func later(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+func because(cause string) string {
+	if cause == "" {
+		return ""
+	}
+	return ": " + cause
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/healthscope/healthscope/controllers/observe"
 )
 
 // tick is how often a simulated cluster is looked at.
@@ -259,7 +261,7 @@ func TestLivenessIsHonest(t *testing.T) {
 						t.Fatalf("Connected %s after it was proven to be current, in %+v", age, w)
 					}
 					// A Lease that is missing is waited for, and so is the answer of an API server that may be silent itself.
-					if silent := s.now.Sub(later(s.renewed, s.owned)); !w.foreign && silent > minStaleTime+doubtTime+s.life.trial() {
+					if silent := s.now.Sub(later(s.renewed, s.owned)); !w.foreign && silent > minStaleTime+observe.Doubt+s.life.trial() {
 						t.Fatalf("Connected though the monitor has been silent for %s", silent)
 					}
 				}
@@ -329,7 +331,7 @@ func TestRejectedCredentialsAreForbiddenThoughAWatchGoesOn(t *testing.T) {
 				l.unread(&l.leases, disbelief, "401", now)
 				bundles(l, second, now)
 				want := Connected
-				if second >= int(doubtTime/time.Second) {
+				if second >= int(observe.Doubt/time.Second) {
 					want = Forbidden
 				}
 				if v := l.assess(now); v.reach != want {

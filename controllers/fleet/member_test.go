@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/healthscope/healthscope/controllers/observe"
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
@@ -148,8 +149,11 @@ func withoutBundles(t *testing.T) (m *member, clock *clocktesting.FakeClock, web
 		t.Fatalf("the cluster is %s, and %d kinds are watched there", m.state.Reachability, len(o.kinds))
 	}
 	for _, w := range o.kinds {
-		w.store(&judged{PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}, result: web1})
-		w.settle()
+		j := &judged{PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}, result: web1}
+		if err := w.Replace([]any{j}, ""); err != nil {
+			t.Fatal(err)
+		}
+		w.informer.Tracker.Report(observe.Event{Kind: observe.Listed})
 	}
 	t.Cleanup(func() { o.Detach("edge") })
 	return m, clock, func() Lookup { return o.Get("edge", gvk, name) }

@@ -65,9 +65,9 @@ type Objects struct {
 	user   rules.UserRules
 
 	mu       sync.Mutex
-	ctx      context.Context //nolint:containedctx // The life of the watches, which start on demand: Start's context, as in controller-runtime's cache.
+	ctx      context.Context //nolint:containedctx // The life of the informers, which start on demand: Start's context, as in controller-runtime's cache.
 	clusters map[string]*objectCluster
-	kinds    map[place]*kindWatch
+	kinds    map[place]*kindInformer
 	wants    map[types.NamespacedName]map[Kind]struct{}
 	users    map[Kind]int
 	notify   Notify
@@ -80,12 +80,18 @@ type place struct {
 	namespace string
 }
 
+// access is how the objects of a cluster are read; client is nil as long as they are not.
+type access struct {
+	client    dynamic.Interface
+	catalogue *catalogue
+	meter     *meter
+}
+
 // objectCluster is a cluster in which objects can be watched.
 type objectCluster struct {
-	client     dynamic.Interface
-	catalogue  *catalogue
+	access
+
 	namespaces []string
-	meter      *meter
 	state      ClusterState
 }
 
@@ -96,7 +102,7 @@ func NewObjects(allowedLabels []string, user rules.UserRules) *Objects {
 		FindInterval: DefaultFindInterval,
 		labels:       allowedLabels, user: user,
 		clusters: map[string]*objectCluster{},
-		kinds:    map[place]*kindWatch{},
+		kinds:    map[place]*kindInformer{},
 		wants:    map[types.NamespacedName]map[Kind]struct{}{},
 		users:    map[Kind]int{},
 	}
@@ -142,7 +148,7 @@ func (o *Objects) Attach(cluster string, a Access) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	known := o.known(cluster)
-	known.client, known.catalogue, known.namespaces, known.meter = objects, kinds, a.Namespaces, a.meter
+	known.access, known.namespaces = access{objects, kinds, a.meter}, a.Namespaces
 	if known.state.Reachability == "" {
 		known.state.Reachability = Connected // Nobody looks after that.
 	}
@@ -189,24 +195,22 @@ func (o *Objects) setState(s ClusterState) {
 	o.tell(s.Name)
 }
 
-// renew watches anew what is wanted of a cluster. What was known stays known until it has been read again, and is told as that of a cluster in the state away.
+// renew reads again what is wanted of a cluster. What was known holds until it has been, as that of a cluster in the state away.
 func (o *Objects) renew(cluster string, away ClusterState) {
-	before := map[place]*kindWatch{}
+	known := o.clusters[cluster]
 	for at, w := range o.kinds {
-		if at.Cluster == cluster {
+		switch {
+		case at.Cluster != cluster:
+		case slices.Contains(known.places(), at.namespace):
+			w.renew(known.access, away)
+		default:
 			w.stop()
-			before[at] = w
 			delete(o.kinds, at)
 		}
 	}
 	for kind := range o.users {
 		if kind.Cluster == cluster {
 			o.ensure(kind)
-		}
-	}
-	for at, w := range before {
-		if o.kinds[at] != nil {
-			o.kinds[at].succeed(w.known(away))
 		}
 	}
 }
@@ -271,10 +275,7 @@ func (o *Objects) ensure(kind Kind) {
 			continue
 		}
 		ctx, cancel := context.WithCancel(o.ctx)
-		w := &kindWatch{
-			objects: o, client: known.client, meter: known.meter, catalogue: known.catalogue, place: at, notify: o.notify,
-			started: time.Now(), cancel: cancel, results: map[types.NamespacedName]healthscope.Result{},
-		}
+		w := newKindInformer(o, at, known.access, o.notify, cancel)
 		o.kinds[at] = w
 		go w.run(ctx)
 	}

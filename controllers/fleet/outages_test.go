@@ -213,22 +213,17 @@ func TestReferencesSurviveTwentyOutages(t *testing.T) {
 	}
 }
 
-// What an outage interrupts before anything has been read may end again and again.
-func TestAKindThatWasNeverReadSurvivesOutages(t *testing.T) {
+// What an outage interrupts before it has been read again may be interrupted again and again.
+func TestAKindThatIsNotReadAgainSurvivesOutages(t *testing.T) {
 	t.Parallel()
-	name := types.NamespacedName{Namespace: "shop", Name: "web"}
-	known := &kindWatch{place: place{Kind: Kind{"edge", readable}}, synced: true, results: map[types.NamespacedName]healthscope.Result{name: {State: healthscope.Ready}}}
-	unknown := healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonNotSynced}
-	away := ClusterState{Name: "edge", Reachability: Unreachable, Since: time.Now()}
-	for outage := range 20 {
-		next := &kindWatch{place: known.place, started: time.Now(), results: map[types.NamespacedName]healthscope.Result{}}
-		next.succeed(known.known(away))
-		if got := next.lost(name, unknown, away); got.LastState != healthscope.Ready {
-			t.Fatalf("outage %d: the last known state is lost: %+v", outage, got)
+	withAKind(t, func(k *aKind) {
+		k.read(readyWeb())
+		for range 20 {
+			k.setState(ClusterState{Name: "local", Reachability: Unreachable, Since: time.Now()})
+			k.expect(healthscope.Unknown, healthscope.ReasonClusterUnreachable, healthscope.Ready, false)
+			<-time.After(SettleTime)
+			k.setState(ClusterState{Name: "local", Reachability: Connected, Since: time.Now()})
+			k.expect(healthscope.Unknown, healthscope.ReasonClusterUnreachable, healthscope.Ready, false)
 		}
-		if got := next.get(name, unknown); got.LastState != healthscope.Ready || got.Settling {
-			t.Fatalf("outage %d: %+v", outage, got)
-		}
-		known = next
-	}
+	})
 }

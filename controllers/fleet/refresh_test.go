@@ -10,44 +10,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/healthscope"
 )
-
-// Other rules do not take back what was known of objects until they have been read again, wherever they are.
-func TestOtherRulesForgetNothing(t *testing.T) {
-	t.Parallel()
-	gvk := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
-	name := types.NamespacedName{Namespace: "shop", Name: "web"}
-	for _, c := range []struct {
-		reach       Reachability
-		state, last healthscope.State
-	}{{Unreachable, healthscope.Unknown, healthscope.Ready}, {Connected, healthscope.Ready, ""}} {
-		o, w, _ := readKind(gvk, name)
-		o.ctx = t.Context()
-		o.clusters["local"].client, o.clusters["local"].catalogue = struct{ dynamic.Interface }{}, noCatalogue()
-		o.setState(ClusterState{Name: "local", Reachability: c.reach, Since: time.Now()})
-		for range 3 {
-			o.Refresh()
-		}
-		next := o.kinds[w.place]
-		if next == w {
-			t.Fatalf("%s: the kind is not read again", c.reach)
-		}
-		if got := o.Get("local", gvk, name); got.Result.State != c.state || got.LastState != c.last || got.Settling {
-			t.Errorf("%s: got %+v", c.reach, got)
-		}
-		next.settle()
-		o.setState(ClusterState{Name: "local", Reachability: Connected})
-	}
-}
 
 // mood is a rule for Deployments that can be changed.
 type mood struct{ bad atomic.Bool }

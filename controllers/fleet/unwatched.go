@@ -1,6 +1,10 @@
 package fleet
 
-import "time"
+import (
+	"time"
+
+	"github.com/healthscope/healthscope/controllers/observe"
+)
 
 // unwatchedMessage says for people that a cluster is Connected, and what that is worth.
 const unwatchedMessage = "its bundles are filled by another monitor than HealthScope's, and without HealthScope's nobody can see whether that one still lives: they are as it wrote them last"
@@ -29,5 +33,5 @@ func (l *liveness) judgeForeign(now time.Time) verdict {
 
 // lasts says whether something bad has lasted for long enough to be believed; the zero time is of what is not so.
 func lasts(since, now time.Time) bool {
-	return !since.IsZero() && now.Sub(since) >= doubtTime
+	return !since.IsZero() && now.Sub(since) >= observe.Doubt
 }

@@ -23,7 +23,7 @@ func TestKindsAreWatchedAsLongAsSomebodyWantsThem(t *testing.T) {
 			}
 			for kind := range kinds { // As if it was started.
 				if at := (place{Kind: kind}); o.kinds[at] == nil {
-					o.kinds[at] = &kindWatch{cancel: func() {}}
+					o.kinds[at] = &kindInformer{stop: func() {}}
 				}
 			}
 			wants[who] = kinds

@@ -13,6 +13,8 @@ import (
 )
 
 const (
+	// listTimeout is the deadline of one request for a list, or for a page of it, and of the first list of bundles, however it is read.
+	listTimeout = time.Minute
 	// beginTimeout is the deadline for a watch to begin.
 	beginTimeout = time.Minute
 	// settlePause is how long a watch that goes on where another ended is given to deliver what has happened in between, before all is called current.

@@ -1,16 +1,10 @@
 package fleet
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // TestAStateNamesItsLatestCause has attempts fail every ten seconds, for one cause after the other: what is said for people
@@ -53,42 +47,6 @@ func TestAStateNamesItsLatestCause(t *testing.T) {
 			}
 			if !slices.EqualFunc(said, c.want, strings.HasSuffix) {
 				t.Errorf("says %q, want %q", said, c.want)
-			}
-		})
-	}
-}
-
-// TestAKindNamesTheLatestCause is the same for a kind, and counts how often it is told.
-func TestAKindNamesTheLatestCause(t *testing.T) {
-	t.Parallel()
-	gvk := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
-	reset := func(port int) error { return fmt.Errorf("read tcp 127.0.0.1:%d: connection reset", port) }
-	broken := apierrors.NewInternalError(errors.New("conversion webhook: x509"))
-	for name, c := range map[string]struct {
-		errs []error
-		want string
-		told int
-	}{
-		"ports":         {[]error{reset(4711), reset(4712), reset(14713), reset(4714), reset(4715)}, "127.0.0.1:14713", 1},
-		"another cause": {[]error{reset(4711), reset(4711), reset(4711), broken, broken, broken}, "conversion webhook", 2},
-		"two in turn":   {[]error{reset(4711), broken, reset(4711), broken, reset(4711), broken, reset(4711), broken}, "connection reset", 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			o, w, told := oneKind(gvk)
-			w.settle()
-			*told = 0
-			for _, err := range c.errs {
-				w.failed(t.Context(), err)
-				for at, by := range map[*time.Time]time.Duration{&w.failing: outageTime / 2, &w.silent: outageTime / 2, &w.wording.since: steadyTime} {
-					if !at.IsZero() {
-						*at = at.Add(-by)
-					}
-				}
-			}
-			got := o.Get("local", gvk, types.NamespacedName{Namespace: "shop", Name: "web"}).Result.Message
-			if !strings.Contains(got, c.want) || *told != c.told {
-				t.Errorf("told %d times, at last %q; want %d times, and %q", *told, got, c.told, c.want)
 			}
 		})
 	}

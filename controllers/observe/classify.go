@@ -7,6 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// ErrNotServed is the error of InformerOptions.Open when the API server has said that it does not serve the place.
+var ErrNotServed = errors.New("the cluster does not serve it")
+
 // Classify returns what an error of a list, or of opening a watch, says of the place: Expired, Refused with its reason, or Failed.
 func Classify(err error) (EventKind, Reason) {
 	switch {
@@ -16,7 +19,7 @@ func Classify(err error) (EventKind, Reason) {
 		return Refused, Forbidden
 	case apierrors.IsUnauthorized(err):
 		return Refused, Unauthorized
-	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
+	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err), errors.Is(err, ErrNotServed):
 		return Refused, NotServed
 	}
 	return Failed, NoAnswer

@@ -18,7 +18,7 @@ type Status uint8
 
 // The values of Status.
 const (
-	// Pending means that the place has not been read yet, and that there is no confirmed reason why.
+	// Pending means that the place has not been read yet, or not again, and that there is no confirmed reason why.
 	Pending Status = iota
 	// Ready means that what is held is current.
 	Ready
@@ -89,6 +89,8 @@ const (
 	Watching
 	// Ended means that the watch has ended.
 	Ended
+	// Restarted means that the place is read again from the start because what is held may be out of date.
+	Restarted
 	// Expired means that the place has to be read again from the start (410), which is no failure.
 	Expired
 	// Refused means that an attempt was refused.
@@ -134,6 +136,10 @@ func Track(s State, e Event, now time.Time, r Rules) (State, time.Time) {
 		s = s.interrupted(now)
 	case Expired:
 		s = s.interrupted(now)
+	case Restarted:
+		if s = s.interrupted(now); s.Status == Ready {
+			s = s.become(Pending, "", "", now)
+		}
 	case Refused:
 		s = s.interrupted(now).attemptRefused(e, now)
 	case Failed:
@@ -224,7 +230,7 @@ func (s State) overdueSince() time.Time {
 		return time.Time{}
 	case s.isRefused():
 		return s.silent
-	case s.Status == Pending:
+	case s.Status == Pending: // Nothing has been read yet, or what has been is known to be out of date.
 		return s.failing
 	}
 	return s.lost

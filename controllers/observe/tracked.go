@@ -2,6 +2,8 @@ package observe
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -39,13 +41,19 @@ type TrackedOptions struct {
 // Tracked wraps a ListerWatcher and reports everything that happens to its requests.
 //
 // It repeats requests that fail, with growing pauses, so that a reflector sees success, an end of ctx, and what it has to act on: that all
-// has to be read again, or in another way. A reflector by itself does not pause after a streaming list that breaks off, does not stop while
+// has to be read again, or in another way, or that it is not served. A reflector by itself does not pause after a streaming list that breaks off, does not stop while
 // it pauses after one that is refused, and keeps some errors of watches to itself.
 type Tracked struct {
 	cache.ListerWatcher
 	TrackedOptions
 
 	pace *pace
+	// notServed is true when the API server has said that it does not serve the place as it is read.
+	notServed atomic.Bool
+
+	mu sync.Mutex
+	// calls are the lists that are under way: a reflector does not wait for those that it began.
+	calls sync.WaitGroup
 }
 
 // NewTracked returns a Tracked around a ListerWatcher.
@@ -63,6 +71,10 @@ func (t *Tracked) Kick() { t.pace.kick() }
 
 // ListWithContext implements cache.ListerWatcherWithContext.
 func (t *Tracked) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if !t.begin(ctx) {
+		return nil, ctx.Err()
+	}
+	defer t.calls.Done()
 	for {
 		if err := t.pace.wait(ctx); err != nil {
 			return nil, err
@@ -78,6 +90,24 @@ func (t *Tracked) ListWithContext(ctx context.Context, options metav1.ListOption
 			return nil, err
 		}
 	}
+}
+
+// begin counts a list that begins, and reports whether it may.
+func (t *Tracked) begin(ctx context.Context) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if ctx.Err() != nil {
+		return false
+	}
+	t.calls.Add(1)
+	return true
+}
+
+// finish waits for lists that are under way. Their contexts have ended.
+func (t *Tracked) finish() {
+	t.mu.Lock() // After it no list begins any more.
+	defer t.mu.Unlock()
+	t.calls.Wait()
 }
 
 // WatchWithContext implements cache.ListerWatcherWithContext.
@@ -123,10 +153,19 @@ func (t *Tracked) retries(ctx context.Context, err error) bool {
 	if isUnsupported(err) {
 		return false
 	}
+	t.report(kind, reason, err)
+	if reason == NotServed { // It may be served in another way by now, which is to be found out.
+		t.notServed.Store(true)
+		return false
+	}
+	return true
+}
+
+// report reports an attempt that failed, and puts off the next one.
+func (t *Tracked) report(kind EventKind, reason Reason, err error) {
 	t.Tracker.Report(Event{Kind: kind, Reason: reason, Message: t.Describe(reason, err)})
 	state, _ := t.Tracker.State()
 	t.pace.failed(time.Time{}, kind == Refused, state.ConfirmBy())
-	return true
 }
 
 // pass passes the events of a watch on until there are no more, none comes for too long, or nobody wants them.

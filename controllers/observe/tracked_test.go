@@ -28,16 +28,22 @@ var (
 // server is an API server that a test controls.
 type server struct {
 	lists, watches atomic.Int32
-	// list answers lists, and watch opens watches, of which those from the start deliver all there is first.
+	last           atomic.Pointer[watch.FakeWatcher]
+	behaviour      atomic.Pointer[behaviour]
+}
+
+// behaviour is how a server answers lists, and opens watches, of which those from the start deliver all there is first.
+type behaviour struct {
 	list  func(context.Context) error
 	watch func(fromStart bool, stream *watch.FakeWatcher) error
-	last  atomic.Pointer[watch.FakeWatcher]
 }
+
+func succeed(context.Context) error { return nil }
 
 // ListWithContext implements cache.ListerWatcherWithContext.
 func (s *server) ListWithContext(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 	s.lists.Add(1)
-	if err := s.list(ctx); err != nil {
+	if err := s.behaviour.Load().list(ctx); err != nil {
 		return nil, err
 	}
 	return &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}, nil
@@ -48,7 +54,7 @@ func (s *server) WatchWithContext(_ context.Context, o metav1.ListOptions) (watc
 	s.watches.Add(1)
 	stream := watch.NewFakeWithChanSize(10, false)
 	s.last.Store(stream)
-	return stream, s.watch(o.SendInitialEvents != nil, stream)
+	return stream, s.behaviour.Load().watch(o.SendInitialEvents != nil, stream)
 }
 
 func (s *server) List(o metav1.ListOptions) (runtime.Object, error) {
@@ -60,19 +66,22 @@ func (s *server) Watch(o metav1.ListOptions) (watch.Interface, error) {
 
 // healthy serves a place.
 func (s *server) healthy() {
-	s.list = func(context.Context) error { return nil }
-	s.watch = func(fromStart bool, stream *watch.FakeWatcher) error {
+	s.behaviour.Store(&behaviour{succeed, func(fromStart bool, stream *watch.FakeWatcher) error {
 		if fromStart {
 			stream.Action(watch.Bookmark, bookmark)
 		}
 		return nil
-	}
+	}})
 }
 
 // refuse answers everything with an error.
 func (s *server) refuse(err error) {
-	s.list = func(context.Context) error { return err }
-	s.watch = func(bool, *watch.FakeWatcher) error { return err }
+	s.behaviour.Store(&behaviour{func(context.Context) error { return err }, func(bool, *watch.FakeWatcher) error { return err }})
+}
+
+// watchBy answers lists, and opens watches in some way.
+func (s *server) watchBy(open func(fromStart bool, stream *watch.FakeWatcher) error) {
+	s.behaviour.Store(&behaviour{succeed, open})
 }
 
 // reading is a reflector that reads a server.
@@ -163,10 +172,10 @@ func TestAWatchThatDeliversNothingIsReplaced(t *testing.T) {
 func TestAStreamingListThatBreaksOffIsRepeatedWithPauses(t *testing.T) {
 	t.Parallel()
 	read(t, func(r *reading) {
-		r.watch = func(_ bool, stream *watch.FakeWatcher) error {
+		r.watchBy(func(_ bool, stream *watch.FakeWatcher) error {
 			stream.Stop()
 			return nil
-		}
+		})
 		s := r.expect(11*time.Second, pending)
 		if got := r.watches.Load(); got > 10 || got < 3 {
 			t.Errorf("%d watches in 10 seconds, want some, and at most 10", got)
@@ -222,23 +231,23 @@ func TestARefusalIsConfirmedByAnAttempt(t *testing.T) {
 func TestAServerWithoutStreamingListsIsListed(t *testing.T) {
 	t.Parallel()
 	read(t, func(r *reading) {
-		r.watch = func(fromStart bool, _ *watch.FakeWatcher) error {
+		r.watchBy(func(fromStart bool, _ *watch.FakeWatcher) error {
 			if fromStart {
 				return errUnsupported
 			}
 			return nil
-		}
+		})
 		r.expect(3*time.Second, ready)
 		if r.lists.Load() != 1 {
 			t.Errorf("%d lists, want one", r.lists.Load())
 		}
 		// Who may list, and not watch, is refused.
-		r.watch = func(fromStart bool, _ *watch.FakeWatcher) error {
+		r.watchBy(func(fromStart bool, _ *watch.FakeWatcher) error {
 			if fromStart {
 				return errUnsupported
 			}
 			return errForbidden
-		}
+		})
 		r.last.Load().Stop()
 		r.expect(Doubt+2*maxPause, "Forbidden")
 	})
@@ -248,13 +257,13 @@ func TestAnExpiredWatchIsNoProblem(t *testing.T) {
 	t.Parallel()
 	read(t, func(r *reading) {
 		r.expect(10*time.Minute, ready)
-		r.watch = func(fromStart bool, stream *watch.FakeWatcher) error {
+		r.watchBy(func(fromStart bool, stream *watch.FakeWatcher) error {
 			if !fromStart {
 				return apierrors.NewResourceExpired("too old resource version")
 			}
 			stream.Action(watch.Bookmark, bookmark)
 			return nil
-		}
+		})
 		r.last.Load().Stop()
 		for range 100 {
 			r.expect(time.Second, ready)
@@ -269,8 +278,10 @@ func TestReadingStopsAtOnce(t *testing.T) {
 		"while it pauses":     func(s *server) { s.refuse(errNoRoute) },
 		"while it is refused": func(s *server) { s.refuse(errForbidden) },
 		"while a list is not answered": func(s *server) {
-			s.watch = func(bool, *watch.FakeWatcher) error { return errUnsupported }
-			s.list = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+			s.behaviour.Store(&behaviour{
+				list:  func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+				watch: func(bool, *watch.FakeWatcher) error { return errUnsupported },
+			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

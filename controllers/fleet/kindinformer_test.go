@@ -1,0 +1,241 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/healthscope/healthscope/controllers/observe"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+var (
+	deployments = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	shopWeb     = types.NamespacedName{Namespace: "shop", Name: "web"}
+)
+
+// aKind is an Objects that watches one kind of a cluster which never says what it serves: the test reports what happens to its requests.
+type aKind struct {
+	*Objects
+
+	t *testing.T
+	w *kindInformer
+	// notified counts the notifications.
+	notified int
+}
+
+// withAKind runs a test with time of its own.
+func withAKind(t *testing.T, test func(k *aKind)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		k := &aKind{Objects: NewObjects(nil, nil), t: t}
+		k.setState(ClusterState{Name: "local", Reachability: Connected})
+		k.clusters["local"].access = access{
+			client:    struct{ dynamic.Interface }{},
+			catalogue: newCatalogue(func() *served { return &served{asked: time.Now(), answered: time.Now(), failed: true} }),
+		}
+		k.Start(ctx, func(Kind, types.NamespacedName) { k.notified++ })
+		kind := Kind{"local", deployments}
+		k.Want(types.NamespacedName{Name: "scope"}, map[Kind]struct{}{kind: {}})
+		k.w = k.kinds[place{Kind: kind}]
+		test(k)
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// report reports events, with so much time after each.
+func (k *aKind) report(pause time.Duration, events ...observe.Event) {
+	for _, e := range events {
+		k.w.informer.Tracker.Report(e)
+		<-time.After(pause)
+		synctest.Wait()
+	}
+}
+
+// read stores Deployment web, which is Ready, as all there is.
+func (k *aKind) read(objects ...any) {
+	if err := k.w.Replace(objects, ""); err != nil {
+		k.t.Fatal(err)
+	}
+	k.report(0, observe.Event{Kind: observe.Watching}, observe.Event{Kind: observe.Listed})
+	k.report(time.Second, observe.Event{})
+}
+
+// expect asserts what is known of Deployment web.
+func (k *aKind) expect(want healthscope.State, reason healthscope.Reason, last healthscope.State, settling bool) {
+	k.t.Helper()
+	synctest.Wait()
+	got := k.Get("local", deployments, shopWeb)
+	if got.Result.State != want || got.Result.Reason != reason || got.LastState != last || got.Settling != settling {
+		k.t.Errorf("got %+v", got)
+	}
+}
+
+func readyWeb() any {
+	j := &judged{result: healthscope.Result{State: healthscope.Ready, UID: "u"}}
+	j.Namespace, j.Name = shopWeb.Namespace, shopWeb.Name
+	return j
+}
+
+func TestAKindSaysWhyItCannotBeRead(t *testing.T) {
+	t.Parallel()
+	resource := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	w := &kindInformer{place: place{Kind: Kind{"local", deployments}}}
+	for name, c := range map[string]struct {
+		reason string
+		err    error
+		want   healthscope.Reason
+	}{
+		"Forbidden":    {"the user has to grant a right", apierrors.NewForbidden(resource, "", errors.New("no")), healthscope.ReasonForbidden},
+		"NotFound":     {"the CRD has gone", apierrors.NewNotFound(resource, ""), healthscope.ReasonKindNotFound},
+		"NotWatchable": {"some aggregated APIs cannot be watched", apierrors.NewMethodNotSupported(resource, "list"), healthscope.ReasonKindNotFound},
+		"Timeout":      {"the API server is slow", apierrors.NewTimeoutError("slow", 1), healthscope.ReasonNotSynced},
+		"Unreachable":  {"the API server is away", fmt.Errorf("cannot dial: %w", http.ErrServerClosed), healthscope.ReasonNotSynced},
+		"Unavailable":  {"the API behind it is away", apierrors.NewServiceUnavailable("no endpoints"), healthscope.ReasonNotSynced},
+		"Broken":       {"a conversion webhook fails", apierrors.NewInternalError(errors.New(strings.Repeat("conversion webhook ", 100))), healthscope.ReasonNotSynced},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, reason := observe.Classify(c.err)
+			message := w.describe(reason, c.err)
+			if got := w.reasonOf(reason); got != c.want || !strings.Contains(message, "apps/v1 Deployment") || len(message) > 256 {
+				t.Errorf("%s: want %q and the name of the kind, got %q: %q", c.reason, c.want, got, message)
+			}
+		})
+	}
+}
+
+// What is not read any more is Unknown, with the reason, from when that is confirmed; and is notified once each time.
+func TestObjectsOfAKindThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	withAKind(t, func(k *aKind) {
+		forbidden := observe.Event{Kind: observe.Refused, Reason: observe.Forbidden, Message: "no right"}
+		failed := observe.Event{Kind: observe.Failed, Message: "no route"}
+		k.expect(healthscope.Unknown, healthscope.ReasonNotSynced, "", true)
+		k.report(2*time.Second, forbidden, forbidden)
+		k.expect(healthscope.Unknown, healthscope.ReasonForbidden, "", false)
+		if k.notified != 1 {
+			t.Errorf("notified %d times that it is forbidden", k.notified)
+		}
+		k.read(readyWeb())
+		k.expect(healthscope.Ready, "", "", false)
+		k.report(9*time.Second, forbidden)
+		k.expect(healthscope.Ready, "", "", false)
+		k.report(2*time.Second, forbidden, forbidden)
+		k.expect(healthscope.Unknown, healthscope.ReasonForbidden, "", false)
+		k.read()
+		k.expect(healthscope.NotPresent, healthscope.ReasonNotFound, "", false)
+		k.report(50*time.Second, failed)
+		k.expect(healthscope.NotPresent, healthscope.ReasonNotFound, "", false)
+		before := k.notified
+		k.report(20*time.Second, failed, failed, failed)
+		k.expect(healthscope.Unknown, healthscope.ReasonNotSynced, "", false)
+		if k.notified != before+1 {
+			t.Errorf("notified %d times that it cannot be read", k.notified-before)
+		}
+	})
+}
+
+// TestObjectsOfALostCluster has what is referred to keep its last state while its cluster cannot be seen, and until it has been read again.
+func TestObjectsOfALostCluster(t *testing.T) {
+	t.Parallel()
+	withAKind(t, func(k *aKind) {
+		state := func(r Reachability) { k.setState(ClusterState{Name: "local", Reachability: r, Since: time.Now()}) }
+		k.read(readyWeb())
+		state(MonitorStale)
+		k.expect(healthscope.Ready, "", "", false)
+		before := k.notified
+		state(Unreachable)
+		k.expect(healthscope.Unknown, healthscope.ReasonClusterUnreachable, healthscope.Ready, false)
+		if k.notified != before+1 {
+			t.Errorf("the loss was notified %d times", k.notified-before)
+		}
+		state(Connected)
+		k.expect(healthscope.Unknown, healthscope.ReasonClusterUnreachable, healthscope.Ready, false)
+		k.read()
+		k.expect(healthscope.NotPresent, healthscope.ReasonNotFound, "", false)
+
+		state(Unreachable)
+		k.expect(healthscope.Unknown, healthscope.ReasonClusterUnreachable, "", false)
+		state(Connecting)
+		k.expect(healthscope.Unknown, healthscope.ReasonNotSynced, "", true)
+		k.Detach("local")
+		k.expect(healthscope.Unknown, healthscope.ReasonUnknownCluster, "", false)
+		if len(k.kinds) != 0 {
+			t.Error("a cluster that is forgotten is watched")
+		}
+	})
+}
+
+// While it is read again by other rules, an object is as it was; and as its cluster was, if that was away.
+func TestObjectsThatAreReadAgain(t *testing.T) {
+	t.Parallel()
+	withAKind(t, func(k *aKind) {
+		k.read(readyWeb())
+		k.Refresh()
+		k.expect(healthscope.Ready, "", "", false)
+		k.setState(ClusterState{Name: "local", Reachability: Unreachable, Since: time.Now()})
+		k.Refresh()
+		k.expect(healthscope.Unknown, healthscope.ReasonClusterUnreachable, healthscope.Ready, false)
+		k.setState(ClusterState{Name: "local", Reachability: Connected, Since: time.Now()})
+		k.expect(healthscope.Unknown, healthscope.ReasonClusterUnreachable, healthscope.Ready, false)
+		k.read(readyWeb())
+		k.expect(healthscope.Ready, "", "", false)
+	})
+}
+
+// TestWhatWasKnownBeforeIsNotToldForEver has a cluster come back whose kinds cannot be read: that what was known before is
+// not told any more must be notified.
+func TestWhatWasKnownBeforeIsNotToldForEver(t *testing.T) {
+	t.Parallel()
+	withAKind(t, func(k *aKind) {
+		k.read(readyWeb())
+		k.setState(ClusterState{Name: "local", Reachability: Unreachable, Since: time.Now()})
+		k.setState(ClusterState{Name: "local", Reachability: Connected, Since: time.Now()})
+		synctest.Wait()
+		before := k.notified
+		<-time.After(SettleTime + time.Second)
+		k.expect(healthscope.Unknown, healthscope.ReasonNotSynced, "", false)
+		if k.notified != before+1 {
+			t.Errorf("notified %d times", k.notified-before)
+		}
+	})
+}
+
+// reader is a rule that says what it can read in an object.
+type reader struct{}
+
+func (reader) Covers(string, string) bool { return true }
+
+func (reader) Evaluate(object map[string]any) (healthscope.Result, string, bool) {
+	return healthscope.Result{State: healthscope.Failed, Reason: healthscope.ReasonHealthCheckFailed, Message: fmt.Sprint(object)}, "reader", true
+}
+
+func TestRulesDoNotSeeWhatMayBeSecret(t *testing.T) {
+	t.Parallel()
+	w := &kindInformer{objects: NewObjects(nil, reader{})}
+	pod := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "shop", "name": "web"},
+		"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "env": []any{map[string]any{"name": "PASSWORD", "value": "open-sesame"}}}}},
+	}}
+	j, ok := w.judge(pod).(*judged)
+	if !ok {
+		t.Fatal("the object is not judged")
+	}
+	if text := j.result.Message; strings.Contains(text, "open-sesame") || !strings.Contains(text, "PASSWORD") {
+		t.Errorf("the rule saw %s", text)
+	}
+}
