@@ -3,6 +3,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -39,13 +40,16 @@ func update() error {
 	if err != nil {
 		return err
 	}
+	healthScope, troubleshooting := conditionTables()
+	maps.Copy(healthScope, map[string]table{"kubectl": scope.columns, "Writing a scope": scope.spec, "Status": scope.status, "Events": eventTable()})
 	for page, tables := range map[string]map[string]table{
 		"commands.md":            commandTables(),
 		"configuration.md":       configuration,
-		"healthscope.md":         {"kubectl": scope.columns, "Writing a scope": scope.spec, "Status": scope.status},
+		"healthscope.md":         healthScope,
 		"resourcebundlestate.md": {"Columns": bundle.columns, "Writing a bundle": bundle.spec, "Fields of status": bundle.status},
 		"metrics.md":             metricTables(),
 		"reasons.md":             reasonTables(),
+		"troubleshooting.md":     troubleshooting,
 	} {
 		name := filepath.Join(docs, page)
 		before, err := os.ReadFile(name)

@@ -5,6 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/controllers/scope"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
@@ -30,6 +36,49 @@ func TestEveryReasonIsExplained(t *testing.T) {
 		}
 		if uses[name] < 3 {
 			t.Errorf("remove %s: nothing gives it", name)
+		}
+	}
+}
+
+// TestEveryReasonOfAConditionIsExplained, in each condition once. One of them says that all is well, or that the condition is there.
+func TestEveryReasonOfAConditionIsExplained(t *testing.T) {
+	explained := map[scope.Reason]bool{}
+	for condition, explanations := range scope.Explanations {
+		seen, good := map[scope.Reason]bool{}, 0
+		for _, e := range explanations {
+			well := e.Status == metav1.ConditionTrue && e.Advice == "Nothing."
+			if seen[e.Reason] || e.Meaning == "" || e.Advice == "" || (e.Look == "" || e.Mend == "") && !well {
+				t.Errorf("%s of %s: explain it once: say what it means, what to do about it, and where to look", e.Reason, condition)
+			}
+			seen[e.Reason], explained[e.Reason] = true, true
+			if e.Status == metav1.ConditionTrue {
+				good++
+			}
+		}
+		if good != 1 {
+			t.Errorf("%d reasons of condition %s have the status True; it should be one", good, condition)
+		}
+		for _, reachability := range fleet.Reachabilities() {
+			if condition == corev1alpha2.ConditionClustersReachable && reachability != fleet.Connected && !seen[scope.Reason(reachability)] {
+				t.Errorf("explain %s in scope.Explanations", reachability)
+			}
+		}
+	}
+	for _, e := range scope.Events {
+		explained[e.Reason] = true
+	}
+	for name, reason := range constants(sources(t, "controllers/scope"), "Reason") {
+		if !explained[scope.Reason(reason)] {
+			t.Errorf("explain %s in scope.Explanations", name)
+		}
+	}
+}
+
+func TestEveryHealthHasAnEvent(t *testing.T) {
+	for name, health := range constants(sources(t, "apis/core"), "Health") {
+		e := scope.Events[corev1alpha2.Health(health)]
+		if e.Reason == "" || e.Meaning == "" || e.Type != corev1.EventTypeNormal && e.Type != corev1.EventTypeWarning {
+			t.Errorf("%s: its event needs a reason, a meaning, and the type %s or %s", name, corev1.EventTypeNormal, corev1.EventTypeWarning)
 		}
 	}
 }

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/controllers/scope"
 )
 
 // troubleshootingPage is where every word is that kubectl describe prints.
@@ -22,25 +24,6 @@ const eventAction = "eventAction"
 
 // eventsElsewhere are events that a library makes.
 var eventsElsewhere = []string{"LeaderElection", "StatusContested"}
-
-func TestEveryConditionIsInTroubleshooting(t *testing.T) {
-	kind, p := readPage(t, healthScopePage), readPage(t, troubleshootingPage)
-	for _, condition := range conditionTypes {
-		rows := p.section(t, condition).rows(t, "reason")
-		good := map[string]bool{}
-		var want []string
-		for _, r := range kind.section(t, condition).rows(t, "reason") {
-			want = append(want, code(r["reason"]))
-			good[code(r["reason"])] = r["what to do"] == "Nothing." && r["status"] == "True"
-		}
-		p.documents(t, "reason of "+condition, want, firstCodes(rows, "reason"))
-		for _, r := range rows {
-			if (r["look"] == "" || r["mend"] == "") && !good[code(r["reason"])] {
-				t.Errorf("%s: say where to look, and how to mend %s of %s", p.name, r["reason"], condition)
-			}
-		}
-	}
-}
 
 func TestEveryEventIsInTroubleshooting(t *testing.T) {
 	p := readPage(t, troubleshootingPage).section(t, "Events")
@@ -56,11 +39,11 @@ func TestEveryEventIsInTroubleshooting(t *testing.T) {
 	for _, reachability := range fleet.Reachabilities() {
 		words[string(reachability)] = true
 	}
-	kind := readPage(t, healthScopePage)
-	for _, title := range []string{"Events", "InventorySynced"} {
-		for _, word := range firstCodes(kind.section(t, title).rows(t, "reason"), "reason") {
-			words[word] = true
-		}
+	for _, e := range scope.Events {
+		words[string(e.Reason)] = true
+	}
+	for _, e := range scope.Explanations[corev1alpha2.ConditionInventorySynced] {
+		words[string(e.Reason)] = true
 	}
 	rows := p.rows(t, "event")
 	p.documents(t, "event", slices.Concat(slices.Sorted(maps.Keys(words)), eventsElsewhere), firstCodes(rows, "event"))

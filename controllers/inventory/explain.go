@@ -11,39 +11,21 @@ import (
 	"github.com/healthscope/healthscope/controllers/scope"
 )
 
-// Reasons of the condition InventorySynced when it is not True, the gravest first.
-const (
-	// ReasonMisconfigured means that A&AI refuses this installation: user, password or schema version are wrong.
-	ReasonMisconfigured = "Misconfigured"
-	// ReasonUnavailable means that A&AI cannot be reached, or answers with errors that pass.
-	ReasonUnavailable = "Unavailable"
-	// ReasonRefused means that A&AI refused resources for good.
-	ReasonRefused = "Refused"
-	// ReasonPending means that resources wait to be written, or for what they depend on to appear in A&AI.
-	ReasonPending = "Pending"
-	// ReasonNotListed means that bundles of the scope are too large to name all of their resources. What A&AI has of the others may be old.
-	ReasonNotListed = "NotListed"
-	// ReasonNoRegion means that the configuration names no place in A&AI for resources of the scope.
-	ReasonNoRegion = "NoRegion"
-	// ReasonLinkDenied means that the scope names a VNF that the configuration does not let its namespace link to. Its resources are written without the link.
-	ReasonLinkDenied = "LinkDenied"
-)
-
-// gravity is the order of the reasons.
-var gravity = []string{ReasonMisconfigured, ReasonUnavailable, ReasonRefused, ReasonPending, ReasonNotListed, ReasonNoRegion, ReasonLinkDenied}
+// gravity are the reasons of the condition InventorySynced when it is not True, the gravest first.
+var gravity = []scope.Reason{scope.ReasonMisconfigured, scope.ReasonUnavailable, scope.ReasonRefused, scope.ReasonPending, scope.ReasonNotListed, scope.ReasonNoRegion, scope.ReasonLinkDenied}
 
 // explanations are, by reason, the first words for why a scope is not in step.
-type explanations map[string]string
+type explanations map[scope.Reason]string
 
 // addf adds an explanation. The first one for a reason stays: members come in a fixed order.
-func (e explanations) addf(reason, format string, args ...any) {
+func (e explanations) addf(reason scope.Reason, format string, args ...any) {
 	if _, ok := e[reason]; !ok {
 		e[reason] = fmt.Sprintf(format, args...)
 	}
 }
 
 // gravest returns the gravest reason with its words; both are empty when there is none.
-func (e explanations) gravest() (reason, message string) {
+func (e explanations) gravest() (reason scope.Reason, message string) {
 	for _, reason := range gravity {
 		if message, ok := e[reason]; ok {
 			return reason, message
@@ -58,26 +40,26 @@ func (e explanations) addObject(p scope.Placed, tenant aai.Tenant, o sync.Object
 }
 
 // reasonOf returns the reason of the condition for something that is not synced.
-func reasonOf(o sync.Object) string {
+func reasonOf(o sync.Object) scope.Reason {
 	switch {
 	case o.State == sync.Failed:
-		return ReasonRefused
+		return scope.ReasonRefused
 	case o.Reason == sync.ReasonUnavailable:
-		return ReasonUnavailable
+		return scope.ReasonUnavailable
 	default:
-		return ReasonPending
+		return scope.ReasonPending
 	}
 }
 
 // trouble returns reason and words for an error of a pass that concerns all of a tenant; both are empty when there is none.
-func trouble(err error) (reason, message string) {
+func trouble(err error) (reason scope.Reason, message string) {
 	switch {
 	case err == nil || ofSingleResources(err):
 		return "", ""
 	case aai.KindOf(err) == aai.Stop:
-		return ReasonMisconfigured, misconfiguration(err)
+		return scope.ReasonMisconfigured, misconfiguration(err)
 	default:
-		return ReasonUnavailable, plain(err.Error())
+		return scope.ReasonUnavailable, plain(err.Error())
 	}
 }
 

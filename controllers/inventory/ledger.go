@@ -66,7 +66,8 @@ type entry struct {
 // verdict is how the last pass over a tenant ended, in words that are the same when it ends the same way again.
 type verdict struct {
 	// reason and message say what is the matter with A&AI as a whole; empty when nothing is.
-	reason, message string
+	reason  scope.Reason
+	message string
 	// problem says the same in one word that a metric can have.
 	problem aai.Problem
 	// partial is true when a scope had not been judged yet, so that the pass did not know all that the tenant is to hold.
@@ -233,7 +234,7 @@ func (l *Ledger) count(name types.NamespacedName, members []scope.Placed, partia
 	}
 	for _, cluster := range partial {
 		if _, placed := mapping.Place(healthscope.Key{Cluster: cluster, Namespace: name.Namespace}, l.mapping); placed {
-			t.why.addf(ReasonNotListed, "bundles in cluster %q are too large to name all resources: A&AI has an old state of the others, or none", cluster)
+			t.why.addf(scope.ReasonNotListed, "bundles in cluster %q are too large to name all resources: A&AI has an old state of the others, or none", cluster)
 		}
 	}
 	l.addModules(&t, name, members)
@@ -245,7 +246,7 @@ func (l *Ledger) count(name types.NamespacedName, members []scope.Placed, partia
 func (l *Ledger) add(t *tally, name types.NamespacedName, p scope.Placed) bool {
 	e := mapping.Map(resourceOf(name, p), l.mapping)
 	if e.Decision == mapping.Unmapped {
-		t.why.addf(ReasonNoRegion, "%s: no entry of inventory.regions matches namespace %q of cluster %q", p.Key, p.Namespace, p.Cluster)
+		t.why.addf(scope.ReasonNoRegion, "%s: no entry of inventory.regions matches namespace %q of cluster %q", p.Key, p.Namespace, p.Cluster)
 	}
 	if e.Decision != mapping.Write {
 		return true
@@ -265,7 +266,7 @@ func (l *Ledger) add(t *tally, name types.NamespacedName, p scope.Placed) bool {
 		t.why.addf(a.reason, "%s", a.message)
 	}
 	if e.LinkDenied {
-		t.why.addf(ReasonLinkDenied, "%s: the configuration does not let scopes in namespace %q link to generic-vnf %q", p.Key, name.Namespace, p.Links.GenericVNFID)
+		t.why.addf(scope.ReasonLinkDenied, "%s: the configuration does not let scopes in namespace %q link to generic-vnf %q", p.Key, name.Namespace, p.Links.GenericVNFID)
 	}
 	switch object.State {
 	case sync.Synced:

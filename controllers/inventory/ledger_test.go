@@ -73,61 +73,61 @@ func TestReport(t *testing.T) {
 		"all synced": {members: placed(web, db), objects: map[string]sync.Object{"web": ok, "db": ok}, want: scope.InventoryReport{InventoryStatus: counts(2, 0, 0)}},
 		"what does not go there does not count": {
 			members: placed(web, member("elsewhere", "web", healthscope.Ready), member("shop", "x", healthscope.Unknown), member("shop", "y", healthscope.NotPresent)),
-			objects: map[string]sync.Object{"web": ok}, want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0), Reason: ReasonNoRegion, Message: `Service/web: no entry of inventory.regions matches namespace "elsewhere" of cluster "edge"`},
+			objects: map[string]sync.Object{"web": ok}, want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0), Reason: scope.ReasonNoRegion, Message: `Service/web: no entry of inventory.regions matches namespace "elsewhere" of cluster "edge"`},
 		},
 		"no region for any of them": {
 			members: placed(member("elsewhere", "web", healthscope.Ready), bundleMember(healthscope.ReasonNotFound)),
-			want:    scope.InventoryReport{Reason: ReasonNoRegion, Message: `Service/web: no entry of inventory.regions matches namespace "elsewhere" of cluster "edge"`},
+			want:    scope.InventoryReport{Reason: scope.ReasonNoRegion, Message: `Service/web: no entry of inventory.regions matches namespace "elsewhere" of cluster "edge"`},
 		},
 		"only what is not known":     {members: placed(member("shop", "x", healthscope.Unknown))},
 		"kinds that do not go there": {members: placed(bundleMember(healthscope.ReasonNotFound))},
 		"a member that came later": {
 			members: placed(web, db), objects: map[string]sync.Object{"web": ok},
-			want: scope.InventoryReport{InventoryStatus: counts(1, 1, 0), Reason: ReasonPending, Message: `Service/db in tenant "o/r/t": waits for its turn`},
+			want: scope.InventoryReport{InventoryStatus: counts(1, 1, 0), Reason: scope.ReasonPending, Message: `Service/db in tenant "o/r/t": waits for its turn`},
 		},
 		"something is missing": {
 			members: placed(web, db), objects: map[string]sync.Object{
 				"web": {State: sync.Pending, Reason: sync.ReasonMissingDependency, Message: `cannot put "/a/b": status 404: no tenant (transaction t-1)`}, "db": ok,
 			},
-			want: scope.InventoryReport{InventoryStatus: counts(1, 1, 0), Reason: ReasonPending, Message: `Service/web in tenant "o/r/t": status 404: no tenant`},
+			want: scope.InventoryReport{InventoryStatus: counts(1, 1, 0), Reason: scope.ReasonPending, Message: `Service/web in tenant "o/r/t": status 404: no tenant`},
 		},
 		"the first of several": {
 			members: placed(db, web), objects: map[string]sync.Object{
 				"web": {State: sync.Failed, Reason: sync.ReasonRejected, Message: "not this"}, "db": {State: sync.Failed, Reason: sync.ReasonRejected, Message: "not that"},
 			},
-			want: scope.InventoryReport{InventoryStatus: counts(0, 0, 2), Reason: ReasonRefused, Message: `Service/db in tenant "o/r/t": not that`},
+			want: scope.InventoryReport{InventoryStatus: counts(0, 0, 2), Reason: scope.ReasonRefused, Message: `Service/db in tenant "o/r/t": not that`},
 		},
 		"refused goes before pending": {
 			members: placed(db, web), objects: map[string]sync.Object{
 				"db": {State: sync.Pending, Reason: sync.ReasonNotTried}, "web": {State: sync.Failed, Reason: sync.ReasonConflict, Message: `"/a/b" belongs to data-owner "x"`},
 			},
-			want: scope.InventoryReport{InventoryStatus: counts(0, 1, 1), Reason: ReasonRefused, Message: `Service/web in tenant "o/r/t": its place belongs to data-owner "x"`},
+			want: scope.InventoryReport{InventoryStatus: counts(0, 1, 1), Reason: scope.ReasonRefused, Message: `Service/web in tenant "o/r/t": its place belongs to data-owner "x"`},
 		},
 		"A&AI is down": {
 			members: placed(web, db), objects: map[string]sync.Object{"web": {State: sync.Pending, Reason: sync.ReasonNotTried, Message: "x"}, "db": ok}, err: down,
-			want: scope.InventoryReport{InventoryStatus: counts(1, 1, 0), Reason: ReasonUnavailable, Message: `cannot synchronise tenant "o/r/t": no answer: EOF`},
+			want: scope.InventoryReport{InventoryStatus: counts(1, 1, 0), Reason: scope.ReasonUnavailable, Message: `cannot synchronise tenant "o/r/t": no answer: EOF`},
 		},
 		"A&AI is down, which is graver than a refusal": {
 			members: placed(web), objects: map[string]sync.Object{"web": {State: sync.Failed, Reason: sync.ReasonRejected, Message: "x"}}, err: down,
-			want: scope.InventoryReport{InventoryStatus: counts(0, 0, 1), Reason: ReasonUnavailable, Message: `cannot synchronise tenant "o/r/t": no answer: EOF`},
+			want: scope.InventoryReport{InventoryStatus: counts(0, 0, 1), Reason: scope.ReasonUnavailable, Message: `cannot synchronise tenant "o/r/t": no answer: EOF`},
 		},
 		"A&AI wants somebody else": {
 			members: placed(web), objects: map[string]sync.Object{"web": {State: sync.Pending, Reason: sync.ReasonNotTried}}, err: denied,
-			want: scope.InventoryReport{InventoryStatus: counts(0, 1, 0), Reason: ReasonMisconfigured, Message: "A&AI refuses the user or the password; correct the files inventory.usernameFile and inventory.passwordFile"},
+			want: scope.InventoryReport{InventoryStatus: counts(0, 1, 0), Reason: scope.ReasonMisconfigured, Message: "A&AI refuses the user or the password; correct the files inventory.usernameFile and inventory.passwordFile"},
 		},
 		"trouble with resources of others": {members: placed(web), objects: map[string]sync.Object{"web": ok}, err: single, want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0)}},
 		"trouble with a resource of the scope": {
 			members: placed(web), objects: map[string]sync.Object{"web": {State: sync.Pending, Reason: sync.ReasonUnavailable, Message: `cannot put "/a/b": status 500 (transaction t-1)`}}, err: single,
-			want: scope.InventoryReport{InventoryStatus: counts(0, 1, 0), Reason: ReasonUnavailable, Message: `Service/web in tenant "o/r/t": status 500`},
+			want: scope.InventoryReport{InventoryStatus: counts(0, 1, 0), Reason: scope.ReasonUnavailable, Message: `Service/web in tenant "o/r/t": status 500`},
 		},
 		"a bundle that does not name all": {
 			members: placed(web), truncated: []string{"edge"}, objects: map[string]sync.Object{"web": ok},
-			want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0), Reason: ReasonNotListed, Message: `bundles in cluster "edge" are too large to name all resources: A&AI has an old state of the others, or none`},
+			want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0), Reason: scope.ReasonNotListed, Message: `bundles in cluster "edge" are too large to name all resources: A&AI has an old state of the others, or none`},
 		},
 		"a link that is allowed": {members: linkedTo("vnf-1", placed(web)...), objects: map[string]sync.Object{"web": ok}, want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0)}},
 		"a link that is denied": {
 			members: linkedTo("vnf-2", placed(web, db)...), objects: map[string]sync.Object{"web": ok, "db": ok},
-			want: scope.InventoryReport{InventoryStatus: counts(2, 0, 0), Reason: ReasonLinkDenied, Message: `Service/web: the configuration does not let scopes in namespace "shop" link to generic-vnf "vnf-2"`},
+			want: scope.InventoryReport{InventoryStatus: counts(2, 0, 0), Reason: scope.ReasonLinkDenied, Message: `Service/web: the configuration does not let scopes in namespace "shop" link to generic-vnf "vnf-2"`},
 		},
 	}
 	for title, c := range cases {

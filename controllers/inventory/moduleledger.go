@@ -19,8 +19,9 @@ type moduleAccount struct {
 	// letters are those of the modules whose status A&AI has refused.
 	letters map[aai.VFModule]entry
 	// reason and message say what is the matter with A&AI as a whole, and problem says it in one word; empty when nothing is.
-	reason, message string
-	problem         aai.Problem
+	reason  scope.Reason
+	message string
+	problem aai.Problem
 }
 
 // putModules notes how a pass over the modules of a VNF ended, and tells the scopes that it makes a difference to.

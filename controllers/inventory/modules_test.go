@@ -232,15 +232,16 @@ func TestScopesAreToldOfTheirModules(t *testing.T) {
 	members[0].Links = &corev1alpha2.InventoryLinks{GenericVNFID: "vnf-1", VFModuleID: "a"}
 	down := failure(aai.OpModules, 0, aai.Retry, 0)
 	cases := map[string]struct {
-		object          sync.Object
-		err             error
-		members         []scope.Placed
-		reason, message string
+		object  sync.Object
+		err     error
+		members []scope.Placed
+		reason  scope.Reason
+		message string
 	}{
 		"all is well":                  {object: sync.Object{State: sync.Synced}, members: members},
-		"it is not there":              {object: sync.Object{State: sync.Pending, Reason: sync.ReasonMissingDependency, Message: `generic-vnf "vnf-1" has no vf-module "a"`}, members: members, reason: ReasonPending, message: `operational-status of vf-module "vnf-1/a": generic-vnf "vnf-1" has no vf-module "a"`},
-		"A&AI refuses it":              {object: sync.Object{State: sync.Failed, Reason: sync.ReasonRejected, Message: `cannot patch "/x": status 400: no (transaction 7)`}, members: members, reason: ReasonRefused, message: `operational-status of vf-module "vnf-1/a": status 400: no`},
-		"A&AI is down":                 {object: sync.Object{State: sync.Pending, Reason: sync.ReasonNotTried}, err: down, members: members, reason: ReasonUnavailable, message: plain(down.Error())},
+		"it is not there":              {object: sync.Object{State: sync.Pending, Reason: sync.ReasonMissingDependency, Message: `generic-vnf "vnf-1" has no vf-module "a"`}, members: members, reason: scope.ReasonPending, message: `operational-status of vf-module "vnf-1/a": generic-vnf "vnf-1" has no vf-module "a"`},
+		"A&AI refuses it":              {object: sync.Object{State: sync.Failed, Reason: sync.ReasonRejected, Message: `cannot patch "/x": status 400: no (transaction 7)`}, members: members, reason: scope.ReasonRefused, message: `operational-status of vf-module "vnf-1/a": status 400: no`},
+		"A&AI is down":                 {object: sync.Object{State: sync.Pending, Reason: sync.ReasonNotTried}, err: down, members: members, reason: scope.ReasonUnavailable, message: plain(down.Error())},
 		"A&AI is down, and it is done": {object: sync.Object{State: sync.Synced}, err: down, members: members},
 		"it is no matter of the scope": {object: sync.Object{State: sync.Failed, Reason: sync.ReasonRejected, Message: "no"}, members: placed(web)},
 	}

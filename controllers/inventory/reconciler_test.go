@@ -136,7 +136,7 @@ func TestPassIsBounded(t *testing.T) {
 		if took := time.Since(begin); took != passTimeout {
 			t.Errorf("the pass took %s", took)
 		}
-		if got := r.ledger.Report(shop, placed(member("shop", "web", healthscope.Ready)), nil); got.Reason != ReasonUnavailable {
+		if got := r.ledger.Report(shop, placed(member("shop", "web", healthscope.Ready)), nil); got.Reason != scope.ReasonUnavailable {
 			t.Errorf("got %+v", got)
 		}
 	})

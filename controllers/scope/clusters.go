@@ -80,7 +80,8 @@ type sight struct {
 	// clusters are all of them, and lost those that are not seen as they are now, both sorted.
 	clusters, lost []string
 	// reason and message are those of the condition ClustersReachable when some are lost.
-	reason, message string
+	reason  Reason
+	message string
 }
 
 // see asks for the clusters of a verdict. state returns what is known of a cluster; false when it is not known.
@@ -90,18 +91,18 @@ func see(v verdict, state func(string) (fleet.ClusterState, bool)) sight {
 	var texts []string
 	for _, name := range s.clusters {
 		c, known := state(name)
-		rank, text := slices.Index(fleet.Reachabilities(), c.Reachability), string(c.Reachability)
+		rank, reason := slices.Index(fleet.Reachabilities(), c.Reachability), Reason(c.Reachability)
 		switch {
 		case !known:
-			rank, text = len(fleet.Reachabilities()), ReasonClusterUnknown
+			rank, reason = len(fleet.Reachabilities()), ReasonClusterUnknown
 		case c.Reachable():
 			continue
 		}
 		s.lost = append(s.lost, name)
 		if rank > worst {
-			worst, s.reason = rank, text
+			worst, s.reason = rank, reason
 		}
-		texts = append(texts, fmt.Sprintf("%s: %s", name, text))
+		texts = append(texts, fmt.Sprintf("%s: %s", name, reason))
 	}
 	if len(s.lost) > 0 {
 		s.message = fmt.Sprintf("%d of %d clusters are not seen as they are now: %s", len(s.lost), len(s.clusters), strings.Join(texts, ", "))

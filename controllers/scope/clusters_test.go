@@ -145,7 +145,7 @@ func TestAClusterThatComesBackWhileAScopeIsGatheredIsStillAway(t *testing.T) {
 func TestTheWorstClusterGivesTheReason(t *testing.T) {
 	t.Parallel()
 	c := reachable(t, statusIn(edges().lose(edge1, fleet.MonitorStale), sinkIn(edge1, "acme+moon"), noon))
-	if want := "2 of 3 clusters are not seen as they are now: acme+edge1: MonitorStale, acme+moon: ClusterUnknown"; c.Reason != ReasonClusterUnknown || c.Message != want {
+	if want := "2 of 3 clusters are not seen as they are now: acme+edge1: MonitorStale, acme+moon: ClusterUnknown"; c.Reason != string(ReasonClusterUnknown) || c.Message != want {
 		t.Errorf("%s: %s; want ClusterUnknown: %s", c.Reason, c.Message, want)
 	}
 }

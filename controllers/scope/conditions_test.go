@@ -70,8 +70,8 @@ func TestInventoryCondition(t *testing.T) {
 			`{"synced":6,"pending":0,"failed":0}`,
 		},
 		"Waiting": {
-			&InventoryReport{InventoryStatus: corev1alpha2.InventoryStatus{Synced: 5, Pending: 1}, Reason: "MissingParent", Message: "no tenant t-1"},
-			&metav1.Condition{Status: metav1.ConditionFalse, Reason: "MissingParent", Message: "no tenant t-1"},
+			&InventoryReport{InventoryStatus: corev1alpha2.InventoryStatus{Synced: 5, Pending: 1}, Reason: "Pending", Message: "no tenant t-1"},
+			&metav1.Condition{Status: metav1.ConditionFalse, Reason: "Pending", Message: "no tenant t-1"},
 			`{"synced":5,"pending":1,"failed":0}`,
 		},
 	}

@@ -118,7 +118,7 @@ func (r *reconciler) contested(ctx context.Context, e *entry, before *corev1alph
 		return
 	}
 	note := contestNote(e.contest.manager)
-	r.recorder.Eventf(before, nil, corev1.EventTypeWarning, ReasonStatusContested, "Judge", "%s", note)
+	r.recorder.Eventf(before, nil, corev1.EventTypeWarning, corev1alpha2.ConditionStatusContested, "Judge", "%s", note)
 	log.FromContext(ctx).Info("The status is also written by another controller", "manager", e.contest.manager)
 }
 

@@ -115,7 +115,7 @@ func TestAScopeInACycleSaysSoInReady(t *testing.T) {
 	v := decide(&a.Spec, g, newMemory(&a.Status), healthscope.DefaultPolicy(), noon)
 	s := newStatus(&a, v, outside{state: w.State}, noon)
 	ready := meta.FindStatusCondition(s.Conditions, corev1alpha2.ConditionReady)
-	if s.Health != corev1alpha2.UnknownHealth || ready.Reason != ReasonReferenceCycle || !strings.Contains(ready.Message, "a → b → a") {
+	if s.Health != corev1alpha2.UnknownHealth || ready.Reason != string(ReasonReferenceCycle) || !strings.Contains(ready.Message, "a → b → a") {
 		t.Errorf("health is %s, Ready %s: %s", s.Health, ready.Reason, ready.Message)
 	}
 }

@@ -77,22 +77,15 @@ func (r *reconciler) tell(ctx context.Context, e *entry, scope *corev1alpha2.Hea
 	if wait := untilTold(scope, now); wait > 0 && e.told == "" {
 		return wait
 	}
-	kind, reason := corev1.EventTypeWarning, ReasonUnhealthy
-	switch scope.Status.Health {
-	case corev1alpha2.Healthy:
-		kind, reason = corev1.EventTypeNormal, ReasonHealthy
-	case corev1alpha2.UnknownHealth:
-		reason = ReasonHealthUnknown
-	case corev1alpha2.Unhealthy:
-	}
-	if kind == corev1.EventTypeWarning && quiet {
+	event := Events[scope.Status.Health]
+	if event.Type == corev1.EventTypeWarning && quiet {
 		return 0 // It is told when the maintenance is over, if it is still so.
 	}
 	var note string
 	if ready := meta.FindStatusCondition(scope.Status.Conditions, corev1alpha2.ConditionReady); ready != nil {
 		note = ready.Message
 	}
-	r.recorder.Eventf(scope, nil, kind, reason, "Judge", "%s", note)
+	r.recorder.Eventf(scope, nil, event.Type, string(event.Reason), "Judge", "%s", note)
 	log.FromContext(ctx).Info("Health changed", "from", e.told, "to", scope.Status.Health, "firstCulprit", scope.Status.FirstCulprit)
 	e.told, e.resumed = scope.Status.Health, false
 	return 0

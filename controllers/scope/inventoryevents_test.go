@@ -16,7 +16,7 @@ func withInventory(reason string, since time.Time) *corev1alpha2.HealthScope {
 	s := scopeOf(corev1alpha2.HealthScopeSpec{})
 	if reason != "" {
 		status := metav1.ConditionFalse
-		if reason == ReasonSynced {
+		if reason == string(ReasonSynced) {
 			status = metav1.ConditionTrue
 		}
 		s.Status.Conditions = []metav1.Condition{{

@@ -35,13 +35,13 @@ func oneTooMany(unknown healthscope.Result) healthscope.Result {
 }
 
 // whyUnknown returns reason and message of the condition Ready of a scope whose health cannot be known.
-func whyUnknown(s *corev1alpha2.HealthScopeStatus, v verdict, nothing string) (reason, message string) {
+func whyUnknown(s *corev1alpha2.HealthScopeStatus, v verdict, nothing string) (reason Reason, message string) {
 	if v.summary.Unknown == 0 {
 		return ReasonNoMembers, nothing
 	}
 	for _, ofScope := range []healthscope.Reason{healthscope.ReasonReferenceCycle, healthscope.ReasonTooManyKinds} { // The spec itself is the cause.
 		if at := slices.IndexFunc(v.members, func(p Placed) bool { return p.Reason == ofScope }); at >= 0 {
-			return string(ofScope), v.members[at].Message
+			return Reason(ofScope), v.members[at].Message
 		}
 	}
 	return ReasonMembersUnknown, fmt.Sprintf("%d of %d resources cannot be judged: %s", v.summary.Unknown, v.summary.Total, firstUnknown(s.Culprits))

@@ -35,7 +35,7 @@ func TestAScopeFollowsABoundedNumberOfKinds(t *testing.T) {
 	}
 	s := statusIn(w, scope, noon)
 	ready := meta.FindStatusCondition(s.Conditions, corev1alpha2.ConditionReady)
-	if ready.Status != metav1.ConditionUnknown || ready.Reason != ReasonTooManyKinds || !strings.Contains(ready.Message, "more than 100 kinds") {
+	if ready.Status != metav1.ConditionUnknown || ready.Reason != string(ReasonTooManyKinds) || !strings.Contains(ready.Message, "more than 100 kinds") {
 		t.Errorf("Ready is %s, %s: %s", ready.Status, ready.Reason, ready.Message)
 	}
 }

@@ -53,7 +53,7 @@ func TestNothingSeenIsNotHealthy(t *testing.T) {
 				t.Errorf("got %s resources ready, state %s", s.ResourcesReady, s.Summary.State)
 			}
 			got := meta.FindStatusCondition(s.Conditions, corev1alpha2.ConditionReady)
-			if got == nil || got.Status != metav1.ConditionUnknown || got.Reason != ReasonNoMembers {
+			if got == nil || got.Status != metav1.ConditionUnknown || got.Reason != string(ReasonNoMembers) {
 				t.Fatalf("want Ready Unknown for NoMembers, got %+v", got)
 			}
 			for _, want := range c.want {

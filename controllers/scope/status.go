@@ -25,7 +25,8 @@ type InventoryReport struct {
 	Waiting bool
 	corev1alpha2.InventoryStatus
 	// Reason and Message say what is the matter, when not all is synced.
-	Reason, Message string
+	Reason  Reason
+	Message string
 	// Conflict says which resource goes to A&AI as that of another scope, which is older; empty when none does.
 	Conflict string
 }
@@ -305,49 +306,49 @@ func clustersOf(v verdict) []string {
 
 // setConditions writes the conditions. Their messages hold no time and no order of chance, so that they do not change when nothing does.
 func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, seen sight, o outside, nothing string, now time.Time) {
-	set := func(kind string, status metav1.ConditionStatus, reason, message string) {
+	set := func(kind string, reason Reason, message string) {
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-			Type: kind, Status: status, Reason: reason, Message: shorten(message), ObservedGeneration: s.ObservedGeneration, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
+			Type: kind, Status: statusFor(kind, reason), Reason: string(reason), Message: shorten(message), ObservedGeneration: s.ObservedGeneration, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
 		})
 	}
 	switch v.health {
 	case healthscope.Healthy:
-		set(corev1alpha2.ConditionReady, metav1.ConditionTrue, ReasonHealthy, s.ResourcesReady+" resources are ready")
+		set(corev1alpha2.ConditionReady, ReasonHealthy, s.ResourcesReady+" resources are ready")
 	case healthscope.HealthUnknown:
 		reason, message := whyUnknown(s, v, nothing)
-		set(corev1alpha2.ConditionReady, metav1.ConditionUnknown, reason, message)
+		set(corev1alpha2.ConditionReady, reason, message)
 	case healthscope.Unhealthy:
 		reason, message := whyUnhealthy(s, v)
-		set(corev1alpha2.ConditionReady, metav1.ConditionFalse, reason, message)
+		set(corev1alpha2.ConditionReady, reason, message)
 	}
 	if len(seen.lost) == 0 {
-		set(corev1alpha2.ConditionClustersReachable, metav1.ConditionTrue, ReasonAllReachable, "every cluster of the scope can be seen")
+		set(corev1alpha2.ConditionClustersReachable, ReasonAllReachable, "every cluster of the scope can be seen")
 	} else {
-		set(corev1alpha2.ConditionClustersReachable, metav1.ConditionFalse, seen.reason, seen.message)
+		set(corev1alpha2.ConditionClustersReachable, seen.reason, seen.message)
 	}
 	switch {
 	case o.inventory == nil:
 		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionInventorySynced)
 	case o.inventory.Waiting: // The condition stays as it is.
 	case o.inventory.Reason == "":
-		set(corev1alpha2.ConditionInventorySynced, metav1.ConditionTrue, ReasonSynced, "A&AI holds the state of every resource")
+		set(corev1alpha2.ConditionInventorySynced, ReasonSynced, "A&AI holds the state of every resource")
 	default:
-		set(corev1alpha2.ConditionInventorySynced, metav1.ConditionFalse, o.inventory.Reason, o.inventory.Message)
+		set(corev1alpha2.ConditionInventorySynced, o.inventory.Reason, o.inventory.Message)
 	}
 	// These are there only when something is the matter.
 	switch {
 	case o.inventory != nil && o.inventory.Waiting: // As above: a restart must not take the condition away for a moment.
 	case o.inventory != nil && o.inventory.Conflict != "":
-		set(corev1alpha2.ConditionInventoryConflict, metav1.ConditionTrue, ReasonOlderScope, o.inventory.Conflict)
+		set(corev1alpha2.ConditionInventoryConflict, ReasonOlderScope, o.inventory.Conflict)
 	default:
 		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionInventoryConflict)
 	}
-	setOrRemove := func(kind, reason, message string) {
+	setOrRemove := func(kind string, reason Reason, message string) {
 		if message == "" {
 			meta.RemoveStatusCondition(&s.Conditions, kind)
 			return
 		}
-		set(kind, metav1.ConditionTrue, reason, message)
+		set(kind, reason, message)
 	}
 	setOrRemove(corev1alpha2.ConditionStalled, ReasonMembersFailed, whyStalled(s, v))
 	setOrRemove(corev1alpha2.ConditionHealthChecksInvalid, ReasonInvalidExpression, o.healthChecks)
@@ -373,7 +374,7 @@ func whyStalled(s *corev1alpha2.HealthScopeStatus, v verdict) string {
 }
 
 // whyUnhealthy returns reason and message of a scope that is unhealthy.
-func whyUnhealthy(s *corev1alpha2.HealthScopeStatus, v verdict) (reason, message string) {
+func whyUnhealthy(s *corev1alpha2.HealthScopeStatus, v verdict) (reason Reason, message string) {
 	if len(v.absent) > 0 {
 		return ReasonRequiredAppMissing, absentLine(v.absent)
 	}
