@@ -12,9 +12,10 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// docs is the folder of the pages, crds that of the CRDs, and configTypes that of the types of the configuration file.
+// docs is the folder of the pages, chart that of the Helm chart, crds that of the CRDs, and configTypes that of the types of the configuration file.
 const (
-	docs        = "config/docs"
+	docs        = "config/docs/"
+	chart       = "charts/healthscope/"
 	crds        = "config/crd"
 	configTypes = "apis/config/v1alpha1"
 )
@@ -42,16 +43,20 @@ func update() error {
 	}
 	healthScope, troubleshooting := conditionTables()
 	maps.Copy(healthScope, map[string]table{"kubectl": scope.columns, "Writing a scope": scope.spec, "Status": scope.status, "Events": eventTable()})
-	for page, tables := range map[string]map[string]table{
-		"commands.md":            commandTables(),
-		"configuration.md":       configuration,
-		"healthscope.md":         healthScope,
-		"resourcebundlestate.md": {"Columns": bundle.columns, "Writing a bundle": bundle.spec, "Fields of status": bundle.status},
-		"metrics.md":             metricTables(),
-		"reasons.md":             reasonTables(),
-		"troubleshooting.md":     troubleshooting,
+	values, err := valuesTable(chart + "values.yaml")
+	if err != nil {
+		return err
+	}
+	for name, tables := range map[string]map[string]table{
+		chart + "README.md":             {"Values": values},
+		docs + "commands.md":            commandTables(),
+		docs + "configuration.md":       configuration,
+		docs + "healthscope.md":         healthScope,
+		docs + "resourcebundlestate.md": {"Columns": bundle.columns, "Writing a bundle": bundle.spec, "Fields of status": bundle.status},
+		docs + "metrics.md":             metricTables(),
+		docs + "reasons.md":             reasonTables(),
+		docs + "troubleshooting.md":     troubleshooting,
 	} {
-		name := filepath.Join(docs, page)
 		before, err := os.ReadFile(name)
 		if err != nil {
 			return err
