@@ -22,9 +22,8 @@ const runbooks = source + "config/docs/runbooks.md#"
 var (
 	// libraryMetric matches the metrics of the libraries, as metrics.md names them, and those that Prometheus makes itself.
 	libraryMetric = regexp.MustCompile(`^(controller_runtime|workqueue|rest_client|leader_election|go|process)_\w+$|^(up|ALERTS)$`)
-	matcher       = regexp.MustCompile(`(\w+)(?:=~|!~|!=|=)"`)
 	// targetLabels are labels that a series has from its target, or from Prometheus.
-	targetLabels = []string{"job", "instance", "le"}
+	targetLabels = []string{"__name__", "job", "instance", "le"}
 )
 
 // readRules returns the alerts.
@@ -45,34 +44,36 @@ func readRules(t *testing.T) []observed.Rule {
 	return all
 }
 
-// checkQuery reports what a query names that does not exist.
-func checkQuery(t *testing.T, where, query string, metrics map[string]metric.Metric) {
+// checkQuery reports what a query names that does not exist. It returns the metrics of the program that the query asks for.
+func checkQuery(t *testing.T, where, query string, metrics map[string]metric.Metric) (names []string) {
 	t.Helper()
 	selectors, err := observed.Selectors(query)
 	if err != nil {
 		t.Errorf("%s: %v", where, err)
-		return
+		return nil
 	}
 	if len(selectors) == 0 {
 		t.Errorf("%s: the query %q asks for no metric", where, query)
 	}
 	for _, s := range selectors {
-		m, ok := metrics[s.Metric]
-		if base := metrics[metricSuffix.ReplaceAllString(s.Metric, "")]; !ok && base.Type == metric.Histogram {
+		m, ok := metrics[s.Name]
+		if base := metrics[metricSuffix.ReplaceAllString(s.Name, "")]; !ok && base.Type == metric.Histogram {
 			m, ok = base, true
 		}
 		if !ok {
-			if !libraryMetric.MatchString(s.Metric) {
-				t.Errorf("%s: the metric %q does not exist", where, s.Metric)
+			if !libraryMetric.MatchString(s.Name) {
+				t.Errorf("%s: the metric %q does not exist", where, s.Name)
 			}
 			continue
 		}
-		for _, match := range matcher.FindAllStringSubmatch(s.Text, -1) {
-			if label := match[1]; !slices.Contains(m.Labels, label) && !slices.Contains(targetLabels, label) {
-				t.Errorf("%s: the metric %q has no label %q", where, s.Metric, label)
+		names = append(names, m.Name)
+		for _, match := range s.LabelMatchers {
+			if !slices.Contains(m.Labels, match.Name) && !slices.Contains(targetLabels, match.Name) {
+				t.Errorf("%s: the metric %q has no label %q", where, s.Name, match.Name)
 			}
 		}
 	}
+	return names
 }
 
 func TestAlertsSayWhatToDo(t *testing.T) {

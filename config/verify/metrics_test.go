@@ -3,18 +3,14 @@ package verify
 import (
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/controllers/metric"
 )
 
-var (
-	metricName = regexp.MustCompile(`\bhealthscope_[a-z0-9_]+`)
-	// metricSuffix is what Prometheus adds to the name of a histogram.
-	metricSuffix = regexp.MustCompile(`_(bucket|sum|count)$`)
-)
+// metricSuffix is what Prometheus adds to the name of a histogram.
+var metricSuffix = regexp.MustCompile(`_(bucket|sum|count)$`)
 
 // metrics returns the metrics of the program, by name. The packages that describe them come with the commands.
 func metrics() map[string]metric.Metric {
@@ -45,28 +41,24 @@ func TestOperationsOnTheInventoryAreDocumented(t *testing.T) {
 func TestEveryMetricHasAnAlert(t *testing.T) {
 	p := readPage(t, "metrics.md").section(t, "Alerts")
 	metrics := metrics()
-	var alerts, examples strings.Builder
+	inAlerts, inExamples := map[string]bool{}, map[string]bool{}
 	for _, r := range readRules(t) {
-		alerts.WriteString(r.Expr + "\n")
-	}
-	for _, query := range p.fences("promql") {
-		checkQuery(t, p.name, query, metrics)
-		examples.WriteString(query)
-	}
-	uses := func(queries, name string) bool {
-		return slices.ContainsFunc(metricName.FindAllString(queries, -1), func(word string) bool {
-			return word == name || metricSuffix.ReplaceAllString(word, "") == name
-		})
-	}
-	for name := range metrics {
-		if !uses(alerts.String(), name) && !uses(examples.String(), name) {
-			t.Errorf("%s: give an example of an alert on %s", p.name, name)
+		for _, name := range checkQuery(t, r.Alert, r.Expr, metrics) {
+			inAlerts[name] = true
 		}
 	}
 	for _, query := range p.fences("promql") {
-		names := metricName.FindAllString(query, -1)
-		if !slices.ContainsFunc(names, func(name string) bool { return !uses(alerts.String(), name) }) {
+		names := checkQuery(t, p.name, query, metrics)
+		if !slices.ContainsFunc(names, func(name string) bool { return !inAlerts[name] }) {
 			t.Errorf("%s: remove the example %q: the alerts of the project use all of its metrics", p.name, query)
+		}
+		for _, name := range names {
+			inExamples[name] = true
+		}
+	}
+	for name := range metrics {
+		if !inAlerts[name] && !inExamples[name] {
+			t.Errorf("%s: give an example of an alert on %s", p.name, name)
 		}
 	}
 }

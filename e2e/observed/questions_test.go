@@ -43,7 +43,7 @@ func allQuestions() questions {
 			selectors, err := Selectors(r.Expr)
 			Expect(err).NotTo(HaveOccurred())
 			for _, s := range selectors {
-				all[fmt.Sprintf("alert %s, %s", r.Alert, s.Text)] = s.Text
+				all[fmt.Sprintf("alert %s, %s", r.Alert, s)] = s.String()
 			}
 		}
 	}
