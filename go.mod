@@ -44,6 +44,7 @@ require (
 	k8s.io/apimachinery v0.36.4
 	k8s.io/apiserver v0.36.4
 	k8s.io/client-go v0.36.4
+	k8s.io/component-helpers v0.36.4
 	k8s.io/cri-streaming v0.36.4
 	k8s.io/klog/v2 v2.140.0
 	k8s.io/streaming v0.36.4

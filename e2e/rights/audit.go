@@ -41,11 +41,6 @@ type Use struct {
 	URL string
 }
 
-// String says in words what was done, such as: shop/monitor did list apps/deployments everywhere.
-func (u Use) String() string {
-	return u.Account + " did " + words(u.Verb, u.Group, u.Resource, u.Namespace, u.Name, u.URL)
-}
-
 // Log is what an audit log says.
 type Log struct {
 	// Uses are the requests, each once.

@@ -5,22 +5,11 @@ import (
 	"slices"
 )
 
-// Compare says in words, in a fixed order, how uses differ from grants:
-//
-//   - what is used and not granted;
-//   - which of the proven grants, a part of them, are not used, grant
-//     everywhere what is used in one namespace only, or have a wildcard, of
-//     which nobody can tell that it is not too much.
-//
-// The result is empty when each use has its grant and each proven grant its use.
-func Compare(uses []Use, granted, proven []Grant) []string {
+// Compare says in words, in a fixed order, which grants are not used, grant everywhere what is used in one namespace only, or have a wildcard,
+// of which nobody can tell that it is not too much. What is used and not granted is in Log.Refused.
+func Compare(uses []Use, grants []Grant) []string {
 	var differences []string
-	for _, u := range uses {
-		if !slices.ContainsFunc(granted, func(g Grant) bool { return g.covers(u) }) {
-			differences = append(differences, fmt.Sprintf("used and not granted: %s", u))
-		}
-	}
-	for _, g := range proven {
+	for _, g := range grants {
 		var places []string
 		for _, u := range uses {
 			if g.covers(u) {

@@ -7,13 +7,14 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/auth/rbac/validation"
 )
 
-// everyoneLabel marks, with the value everyoneValue, the roles and bindings that every API server makes for itself
+// bootstrappingLabel marks, with the value bootstrapping, the roles and bindings that every API server makes for itself
 // (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#default-roles-and-role-bindings).
 const (
-	everyoneLabel = "kubernetes.io/bootstrapping"
-	everyoneValue = "rbac-defaults"
+	bootstrappingLabel = "kubernetes.io/bootstrapping"
+	bootstrapping      = "rbac-defaults"
 )
 
 // Grant is a right of an account: one verb for one resource, or for one URL.
@@ -22,8 +23,6 @@ type Grant struct {
 	Account string
 	// Role is the name of the Role or ClusterRole that grants the right.
 	Role string
-	// Everyone is true for what Kubernetes itself grants to every authenticated client, such as discovery.
-	Everyone bool
 	// Verb is a verb of RBAC, or * for all.
 	Verb string
 	// Group and Resource say what may be asked for, * being all; a subresource follows its resource after a slash. Both are
@@ -37,20 +36,10 @@ type Grant struct {
 	URL string
 }
 
-// covers says whether the grant allows a request.
+// covers says whether the grant allows a request, unless it is wild.
 func (g Grant) covers(u Use) bool {
-	if g.Account != u.Account || g.Verb != rbacv1.VerbAll && g.Verb != u.Verb {
-		return false
-	}
-	if u.URL != "" {
-		prefix, open := strings.CutSuffix(g.URL, "*")
-		return g.URL == u.URL || open && strings.HasPrefix(u.URL, prefix)
-	}
-	return g.URL == "" &&
-		(g.Group == rbacv1.APIGroupAll || g.Group == u.Group) &&
-		(g.Resource == rbacv1.ResourceAll || g.Resource == u.Resource) &&
-		(g.Namespace == "" || g.Namespace == u.Namespace) &&
-		(g.Name == "" || g.Name == u.Name)
+	return g.Account == u.Account && g.Verb == u.Verb && g.Group == u.Group && g.Resource == u.Resource && g.URL == u.URL &&
+		(g.Namespace == "" || g.Namespace == u.Namespace) && (g.Name == "" || g.Name == u.Name)
 }
 
 // wild says whether the grant is for more than can be named.
@@ -58,27 +47,19 @@ func (g Grant) wild() bool {
 	return slices.ContainsFunc([]string{g.Verb, g.Group, g.Resource, g.URL}, func(s string) bool { return strings.Contains(s, "*") })
 }
 
-// String says in words what is granted, such as: shop/monitor may list apps/deployments everywhere (ClusterRole "x").
+// String says in words what is granted, such as: shop/monitor may list apps/deployments everywhere (role x).
 func (g Grant) String() string {
-	return g.Account + " may " + words(g.Verb, g.Group, g.Resource, g.Namespace, g.Name, g.URL) + " (role " + g.Role + ")"
-}
-
-// words says what is done or may be done.
-func words(verb, group, resource, namespace, name, url string) string {
-	if url != "" {
-		return verb + " " + url
+	what, where := cmp.Or(g.Group, "core")+"/"+g.Resource, " everywhere"
+	if g.Name != "" {
+		what += " named " + g.Name
 	}
-	if group == "" {
-		group = "core"
+	if g.Namespace != "" {
+		where = " in namespace " + g.Namespace
 	}
-	text := verb + " " + group + "/" + resource
-	if name != "" {
-		text += " named " + name
+	if g.URL != "" {
+		what, where = g.URL, ""
 	}
-	if namespace == "" {
-		return text + " everywhere"
-	}
-	return text + " in namespace " + namespace
+	return g.Account + " may " + g.Verb + " " + what + where + " (role " + g.Role + ")"
 }
 
 // Policy is what an API server's RBAC decides by.
@@ -93,17 +74,18 @@ type Policy struct {
 	RoleBindings []rbacv1.RoleBinding
 }
 
-// Grants returns the rights of a ServiceAccount, its own and those of its groups, in a fixed order.
+// Grants returns the rights of a ServiceAccount, its own and those of its groups, in a fixed order. What Kubernetes itself grants to every
+// authenticated client, such as discovery, is not among them.
 func (p Policy) Grants(account types.NamespacedName) []Grant {
 	var all []Grant
 	for _, b := range p.ClusterRoleBindings {
-		if binds(b.Subjects, account) {
-			all = append(all, p.expand(b.RoleRef, "", Grant{Account: account.String(), Everyone: b.Labels[everyoneLabel] == everyoneValue})...)
+		if b.Labels[bootstrappingLabel] != bootstrapping && binds(b.Subjects, account) {
+			all = append(all, p.expand(b.RoleRef, "", account)...)
 		}
 	}
 	for _, b := range p.RoleBindings {
-		if binds(b.Subjects, account) {
-			all = append(all, p.expand(b.RoleRef, b.Namespace, Grant{Account: account.String(), Everyone: b.Labels[everyoneLabel] == everyoneValue})...)
+		if b.Labels[bootstrappingLabel] != bootstrapping && binds(b.Subjects, account) {
+			all = append(all, p.expand(b.RoleRef, b.Namespace, account)...)
 		}
 	}
 	slices.SortFunc(all, func(a, b Grant) int { return cmp.Compare(a.String(), b.String()) })
@@ -125,39 +107,21 @@ func binds(subjects []rbacv1.Subject, account types.NamespacedName) bool {
 }
 
 // expand returns one grant for each combination that the rules of a role allow in a namespace. A role that does not exist grants nothing.
-func (p Policy) expand(ref rbacv1.RoleRef, namespace string, grant Grant) []Grant {
-	grant.Role, grant.Namespace = ref.Name, namespace
+func (p Policy) expand(ref rbacv1.RoleRef, namespace string, account types.NamespacedName) []Grant {
 	var all []Grant
 	for _, rule := range p.rules(ref, namespace) {
-		for _, verb := range rule.Verbs {
-			grant.Verb = verb
-			for _, url := range rule.NonResourceURLs {
-				g := grant
-				g.URL = url
-				all = append(all, g)
-			}
-			all = append(all, resources(rule, grant)...)
+		for _, r := range validation.BreakdownRule(rule) {
+			all = append(all, Grant{
+				Account: account.String(), Role: ref.Name, Verb: only(r.Verbs), Group: only(r.APIGroups), Resource: only(r.Resources),
+				Namespace: namespace, Name: only(r.ResourceNames), URL: only(r.NonResourceURLs),
+			})
 		}
 	}
 	return all
 }
 
-// resources returns one grant for each group, resource and name of a rule.
-func resources(rule rbacv1.PolicyRule, grant Grant) []Grant {
-	names := rule.ResourceNames
-	if len(names) == 0 {
-		names = []string{""}
-	}
-	var all []Grant
-	for _, grant.Group = range rule.APIGroups {
-		for _, grant.Resource = range rule.Resources {
-			for _, grant.Name = range names {
-				all = append(all, grant)
-			}
-		}
-	}
-	return all
-}
+// only returns what a list of one has; empty when there is none.
+func only(list []string) string { return strings.Join(list, "") }
 
 // rules returns the rules of a role.
 func (p Policy) rules(ref rbacv1.RoleRef, namespace string) []rbacv1.PolicyRule {

@@ -21,12 +21,13 @@ func TestGrantsAreThoseOfTheAccountAndItsGroups(t *testing.T) {
 	}
 	group := func(name string) rbacv1.Subject { return rbacv1.Subject{Kind: rbacv1.GroupKind, Name: name} }
 	to := func(kind, name string) rbacv1.RoleRef { return rbacv1.RoleRef{Kind: kind, Name: name} }
-	byKubernetes := metav1.ObjectMeta{Name: "system:discovery", Labels: map[string]string{everyoneLabel: everyoneValue}}
+	byKubernetes := metav1.ObjectMeta{Name: "system:discovery", Labels: map[string]string{bootstrappingLabel: bootstrapping}}
 	policy := Policy{
 		ClusterRoles: []rbacv1.ClusterRole{
 			{ObjectMeta: meta("", "reader"), Rules: []rbacv1.PolicyRule{{Verbs: []string{"list", "watch"}, APIGroups: []string{"apps"}, Resources: []string{"deployments", "deployments/status"}}}},
 			{ObjectMeta: meta("", "writer"), Rules: []rbacv1.PolicyRule{rule("update", "", "configmaps")}},
 			{ObjectMeta: meta("", "lease"), Rules: []rbacv1.PolicyRule{rule("get", "", "trap")}},
+			{ObjectMeta: meta("", "scraper"), Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics"}}}},
 			{ObjectMeta: byKubernetes, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/apis", "/apis/*"}}}},
 		},
 		Roles: []rbacv1.Role{
@@ -38,6 +39,7 @@ func TestGrantsAreThoseOfTheAccountAndItsGroups(t *testing.T) {
 		ClusterRoleBindings: []rbacv1.ClusterRoleBinding{
 			{ObjectMeta: meta("", "reader"), RoleRef: to("ClusterRole", "reader"), Subjects: []rbacv1.Subject{account("controller"), account("monitor")}},
 			{ObjectMeta: meta("", "writer"), RoleRef: to("ClusterRole", "writer"), Subjects: []rbacv1.Subject{account("controller"), {Kind: rbacv1.ServiceAccountKind, Namespace: "other", Name: "monitor"}}},
+			{ObjectMeta: meta("", "scraper"), RoleRef: to("ClusterRole", "scraper"), Subjects: []rbacv1.Subject{group("system:authenticated")}},
 			{ObjectMeta: byKubernetes, RoleRef: to("ClusterRole", "system:discovery"), Subjects: []rbacv1.Subject{group("system:authenticated")}},
 			{ObjectMeta: meta("", "gone"), RoleRef: to("ClusterRole", "gone"), Subjects: []rbacv1.Subject{account("monitor")}},
 		},
@@ -49,15 +51,10 @@ func TestGrantsAreThoseOfTheAccountAndItsGroups(t *testing.T) {
 	}
 	var got []string
 	for _, g := range policy.Grants(types.NamespacedName{Namespace: "shop", Name: "monitor"}) {
-		text := g.String()
-		if g.Everyone {
-			text += ", as everyone"
-		}
-		got = append(got, text)
+		got = append(got, g.String())
 	}
 	want := []string{
-		"shop/monitor may get /apis (role system:discovery), as everyone",
-		"shop/monitor may get /apis/* (role system:discovery), as everyone",
+		"shop/monitor may get /metrics (role scraper)",
 		"shop/monitor may get coordination.k8s.io/leases named a in namespace shop (role lease)",
 		"shop/monitor may get coordination.k8s.io/leases named b in namespace shop (role lease)",
 		"shop/monitor may list apps/deployments everywhere (role reader)",

@@ -156,14 +156,3 @@ func of(grants []Grant, roles ...string) []Grant {
 	}
 	return found
 }
-
-// own returns the grants that are not everyone's.
-func own(grants []Grant) []Grant {
-	var found []Grant
-	for _, g := range grants {
-		if !g.Everyone {
-			found = append(found, g)
-		}
-	}
-	return found
-}
