@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/observe"
 )
 
 // missingBundles is what an API server lacks that does not serve bundles, for people.
@@ -45,6 +46,8 @@ type connection struct {
 	// config and http are how to reach the API server.
 	config *rest.Config
 	http   *http.Client
+	// token is the bearer token; nil when the cluster is reached without one.
+	token *observe.Token
 	// reader reads bundles, whole.
 	reader rest.Interface
 	// namespaces are those from which bundles are read; none means all.
@@ -83,7 +86,7 @@ type connectOptions struct {
 // newConnection prepares the connection to a cluster with a number. Nothing is sent before it is started.
 func newConnection(name string, number int64, config *rest.Config, namespaces []string, p *pulse, m *meter, o connectOptions) (*connection, error) {
 	c := &connection{name: multicluster.ClusterName(name + "#" + strconv.FormatInt(number, 10)), config: config, namespaces: namespaces, pulse: p, meter: m, ended: make(chan struct{})}
-	c.rules = o.rules
+	c.rules, c.token = o.rules, useToken(config)
 	var err error
 	if c.http, err = m.client(config); err != nil {
 		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", name)

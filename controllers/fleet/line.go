@@ -14,6 +14,8 @@ import (
 type line struct {
 	*connection
 
+	// wish is what it was begun for. By now its token may be another one.
+	wish   wish
 	cancel context.CancelFunc
 	// probing is true while a probe is under way, and notBefore when the next one may begin.
 	probing   bool
@@ -41,7 +43,7 @@ func (m *member) dial(ctx context.Context, w wish) (*line, error) {
 		cancel()
 		return nil, err
 	}
-	l := &line{connection: c, cancel: cancel}
+	l := &line{connection: c, wish: w, cancel: cancel}
 	m.running.Go(func() {
 		if err := m.hub.clusters.Add(ctx, c.name, c, m); err != nil && ctx.Err() == nil {
 			p.tell(func(l *liveness, now time.Time) { l.unanswered(now, shortened(err.Error())) })
@@ -95,7 +97,7 @@ func (m *member) tend(ctx context.Context, l *line) time.Time {
 	m.running.Go(func() {
 		deadline, cancel := context.WithTimeout(ctx, m.hub.timeout()+slack)
 		defer cancel()
-		err := probe(deadline, l.config, l.http)
+		err := probe(deadline, l.config, l.http, "")
 		if ctx.Err() != nil {
 			return
 		}

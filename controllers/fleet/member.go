@@ -15,6 +15,9 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
+// newKubeconfigFails begins the message while a new kubeconfig does not work.
+const newKubeconfigFails = "the new kubeconfig does not work, and the one before stays in use: "
+
 // member is a cluster of the fleet. One goroutine does everything that concerns it, so that no cluster waits for another one.
 type member struct {
 	hub    *hub
@@ -38,6 +41,7 @@ type member struct {
 	beats   chan struct{}
 	engaged chan *connection
 	probed  chan probeResult
+	tried   chan attempt
 
 	// What follows is the goroutine's own.
 	wish wish
@@ -45,6 +49,8 @@ type member struct {
 	adopted bool
 	// current is the connection that is in use, and next the one that is to replace it, or the first one.
 	current, next *line
+	// renewal is the new token that is being tried for current; nil when none is.
+	renewal *renewal
 	// trouble is what is wrong with what was wished last, while something older is in use; empty when nothing is.
 	trouble string
 	// refused is why what was wished last is refused; empty when it is not.
@@ -58,7 +64,7 @@ type member struct {
 func newMember(h *hub, name string, local bool, logger logr.Logger) *member {
 	m := &member{
 		hub: h, name: name, local: local, logger: logger.WithValues("cluster", name),
-		gone: make(chan struct{}), wishes: make(chan wish, 1), beats: make(chan struct{}, 1), engaged: make(chan *connection), probed: make(chan probeResult),
+		gone: make(chan struct{}), wishes: make(chan wish, 1), beats: make(chan struct{}, 1), engaged: make(chan *connection), probed: make(chan probeResult), tried: make(chan attempt),
 		queue: workqueue.NewTypedDelayingQueue[types.NamespacedName](), // A queue with a name would wake twice a second for its metrics.
 		state: ClusterState{Name: name, Local: local, Reachability: Connecting, Since: h.clock.Now(), Message: "it has not been read yet"},
 	}
@@ -114,6 +120,8 @@ func (m *member) run(ctx context.Context) {
 			m.promote(c) //nolint:contextcheck // As above.
 		case r := <-m.probed:
 			r.line.settle(r, m.hub.clock.Now())
+		case a := <-m.tried:
+			m.renewed(a)
 		case <-m.beats:
 		case <-timer:
 		}
@@ -165,6 +173,12 @@ func (m *member) adopt(ctx context.Context, w wish) {
 	if same {
 		return
 	}
+	if m.current != nil && m.current.token != nil {
+		if token := w.renewedToken(m.current.wish); token != "" {
+			m.renew(ctx, token)
+			return
+		}
+	}
 	m.allow(w) //nolint:contextcheck // Watches live longer than this call.
 	m.reopen() // It may be another cluster.
 	m.hangUp(m.next)
@@ -173,6 +187,7 @@ func (m *member) adopt(ctx context.Context, w wish) {
 
 // begin begins a connection that is to replace the one in use, or is the first one.
 func (m *member) begin(ctx context.Context, w wish) {
+	m.endRenewal()
 	m.next, m.trouble, m.refused = nil, "", ""
 	l, err := m.dial(ctx, w)
 	if err != nil {
@@ -320,7 +335,7 @@ func (m *member) doubtNext() {
 	if v.reach == Connecting || v.reach == Connected {
 		return
 	}
-	m.trouble = "the new kubeconfig does not work, and the one before stays in use: " + v.message
+	m.trouble = newKubeconfigFails + v.message
 	if !m.next.told {
 		m.next.told = true
 		m.hub.tellf(m.wish, corev1.EventTypeWarning, eventRotationFailed, "%s", m.trouble)

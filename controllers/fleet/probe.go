@@ -39,11 +39,11 @@ func (p *pauses) next(reach Reachability, known bool) time.Duration {
 	return p.last*3/4 + rand.N(p.last/4) //nolint:gosec // It is no secret when it is tried again.
 }
 
-// probe asks an API server whether it is there, and returns why it seems not to
-// be. That it refuses to answer the question is an answer; that it is not ready is none.
+// probe asks an API server whether it is there, and returns why it seems not to be. That it refuses to answer the question
+// is an answer; that it is not ready is none. With a token, which is sent in place of the client's own, it must accept that.
 //
 // See https://kubernetes.io/docs/reference/using-api/health-checks/ for /readyz, which every client may read by default.
-func probe(ctx context.Context, config *rest.Config, client *http.Client) error {
+func probe(ctx context.Context, config *rest.Config, client *http.Client, token string) error {
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return errors.Wrap(err, "cannot read the server's address")
@@ -51,6 +51,9 @@ func probe(ctx context.Context, config *rest.Config, client *http.Client) error 
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath("readyz").String(), http.NoBody)
 	if err != nil {
 		return errors.Wrap(err, "cannot ask")
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	response, err := client.Do(request)
 	if ctx.Err() != nil {
@@ -63,8 +66,11 @@ func probe(ctx context.Context, config *rest.Config, client *http.Client) error 
 		return err
 	}
 	_ = response.Body.Close() // It is the status that counts.
-	if response.StatusCode >= http.StatusInternalServerError {
+	switch {
+	case response.StatusCode >= http.StatusInternalServerError:
 		return errors.Errorf("it is not ready: /readyz answers %s", response.Status)
+	case token != "" && response.StatusCode == http.StatusUnauthorized:
+		return errUnauthorized
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ func (p *pulse) failedToRead(w *watched, err error) bool {
 	kind, text := outage, "cannot list and watch "+w.what+": "+shortened(err.Error())
 	switch {
 	case apierrors.IsUnauthorized(err):
-		kind, text = disbelief, "the API server does not accept the credentials (401 Unauthorized): the token or the certificate may have expired"
+		kind, text = disbelief, errUnauthorized.Error()
 	case apierrors.IsForbidden(err):
 		kind, text = refusal, "the controller may not list and watch "+w.what+": "+shortened(err.Error())
 	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):

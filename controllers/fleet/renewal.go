@@ -1,0 +1,130 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+
+	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
+	"github.com/healthscope/healthscope/controllers/observe"
+)
+
+// minTryTimeout is how long an API server may take at least to say whether it accepts a token.
+const minTryTimeout = 10 * time.Second
+
+// errUnauthorized is why a cluster cannot be read with credentials that are not accepted.
+var errUnauthorized = errors.New("the API server does not accept the credentials (401 Unauthorized): the token or the certificate may have expired")
+
+// renewal is a new token for the connection in use. It is tried until the API server accepts it, and not used before.
+type renewal struct {
+	line   *line
+	token  string
+	cancel context.CancelFunc
+	// reported is true once it has been reported that the API server does not accept it.
+	reported bool
+}
+
+// attempt is how a try of a new token has ended.
+type attempt struct {
+	renewal *renewal
+	err     error
+}
+
+// useToken makes a configuration send a Token that can be changed, in place of the token that it has; nil when it has none, or reads it from a file.
+func useToken(config *rest.Config) *observe.Token {
+	if config.BearerToken == "" || config.BearerTokenFile != "" {
+		return nil
+	}
+	token := observe.NewToken(config.BearerToken)
+	config.BearerToken = ""
+	config.Wrap(transport.TokenSourceWrapTransport(token))
+	return token
+}
+
+// renewedToken returns the token of a wish that differs from another one in its token only; empty when it differs in more.
+func (w wish) renewedToken(o wish) string {
+	if w.problem != "" || o.problem != "" || !slices.Equal(w.namespaces, o.namespaces) {
+		return ""
+	}
+	token, err := kubeconfig.Token(w.kubeconfig)
+	if err != nil {
+		return ""
+	}
+	before, err := kubeconfig.WithToken(o.kubeconfig, token)
+	if err != nil {
+		return ""
+	}
+	if after, err := kubeconfig.WithToken(w.kubeconfig, token); err != nil || !bytes.Equal(before, after) {
+		return ""
+	}
+	return token
+}
+
+// renew begins to try a new token for the connection in use.
+func (m *member) renew(ctx context.Context, token string) {
+	m.endRenewal()
+	m.hangUp(m.next)
+	m.next, m.trouble, m.refused = nil, "", ""
+	ctx, cancel := context.WithCancel(ctx)
+	r := &renewal{line: m.current, token: token, cancel: cancel}
+	m.renewal = r
+	m.running.Go(func() {
+		var pauses pauses
+		for ctx.Err() == nil {
+			err := m.try(ctx, r)
+			select {
+			case m.tried <- attempt{r, err}:
+			case <-ctx.Done():
+			}
+			if err == nil {
+				return
+			}
+			select {
+			case <-m.hub.clock.After(pauses.next(Unreachable, true)):
+			case <-ctx.Done():
+			}
+		}
+	})
+}
+
+// try asks the API server whether it accepts a token, over the connection in use, with one request.
+func (m *member) try(ctx context.Context, r *renewal) error {
+	ctx, cancel := context.WithTimeout(ctx, max(m.hub.timeout(), minTryTimeout))
+	defer cancel()
+	return probe(ctx, r.line.config, r.line.http, r.token)
+}
+
+// renewed takes a new token into use that the API server accepts, and reports one that it does not.
+func (m *member) renewed(a attempt) {
+	r := a.renewal
+	switch {
+	case r != m.renewal || r.line != m.current: // It is out of date.
+	case a.err == nil:
+		r.line.token.Set(r.token)
+		r.cancel()
+		m.renewal, m.trouble = nil, ""
+		m.hub.takeBack(m.wish, eventRefused, eventRotationFailed)
+		m.logger.Info("Token renewed")
+	default:
+		m.trouble = newKubeconfigFails + a.err.Error()
+		if !r.reported {
+			r.reported = true
+			m.hub.tellf(m.wish, corev1.EventTypeWarning, eventRotationFailed, "%s", m.trouble)
+			m.logger.Info("New token does not work", "problem", a.err.Error())
+		}
+	}
+}
+
+// endRenewal stops trying a new token, because what was wished is another one by now.
+func (m *member) endRenewal() {
+	if m.renewal != nil {
+		m.renewal.cancel()
+		m.renewal = nil
+	}
+}
