@@ -20,7 +20,7 @@ import (
 var version string
 
 // toldLibraries are the modules whose versions say which API servers and registries the program understands.
-var toldLibraries = []string{"go.etcd.io/etcd/client/v3", "k8s.io/client-go", "sigs.k8s.io/controller-runtime", "sigs.k8s.io/multicluster-runtime"}
+var toldLibraries = []string{"go.etcd.io/etcd/client/v3", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}
 
 // build says which program this is. What the go command did not note down when it built the program is empty.
 type build struct {

@@ -5,22 +5,21 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/observe"
@@ -36,13 +35,8 @@ const (
 )
 
 // connection is one way to a cluster: with one kubeconfig, to one set of
-// namespaces. When these change, there is another one. Its cache holds bundles and
-// nothing else.
+// namespaces. When these change, there is another one. It holds bundles and nothing else.
 type connection struct {
-	cluster.Cluster
-
-	// name is its own: that of the cluster with the number of the connection, so that the end of an old one does not take the new one along.
-	name multicluster.ClusterName
 	// config and http are how to reach the API server.
 	config *rest.Config
 	http   *http.Client
@@ -58,15 +52,12 @@ type connection struct {
 	// meter counts what is held of the cluster.
 	meter *meter
 
-	// ended is closed when nothing of the connection runs any more.
-	ended chan struct{}
-
 	mu sync.Mutex
 	// stores hold the bundles, one for each namespace that is watched.
 	stores []toolscache.SharedIndexInformer
 	// uncount are to be called when nothing is held any more of what was read.
 	uncount []func()
-	// running is what runs beside the cache; over is true when nothing may be added to it any more.
+	// running are the informers; over is true when nothing may be added to them any more.
 	running sync.WaitGroup
 	over    bool
 }
@@ -83,10 +74,9 @@ type connectOptions struct {
 	usage func(runtime.Object) usage
 }
 
-// newConnection prepares the connection to a cluster with a number. Nothing is sent before it is started.
-func newConnection(name string, number int64, config *rest.Config, namespaces []string, p *pulse, m *meter, o connectOptions) (*connection, error) {
-	c := &connection{name: multicluster.ClusterName(name + "#" + strconv.FormatInt(number, 10)), config: config, namespaces: namespaces, pulse: p, meter: m, ended: make(chan struct{})}
-	c.rules, c.token = o.rules, useToken(config)
+// newConnection prepares the connection to a cluster. Nothing is sent before it is run.
+func newConnection(name string, config *rest.Config, namespaces []string, p *pulse, m *meter, o connectOptions) (*connection, error) {
+	c := &connection{config: config, namespaces: namespaces, pulse: p, meter: m, rules: o.rules, token: useToken(config)}
 	var err error
 	if c.http, err = m.client(config); err != nil {
 		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", name)
@@ -94,13 +84,7 @@ func newConnection(name string, number int64, config *rest.Config, namespaces []
 	if c.reader, err = newReader(config, c.http); err != nil {
 		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", name)
 	}
-	c.Cluster, err = cluster.New(config, func(co *cluster.Options) {
-		co.Scheme, co.HTTPClient = o.scheme, c.http
-		co.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return knownKinds(), nil }
-	})
-	if err == nil {
-		err = c.readBundles(o.scheme, namespaces, o.transform(name), o.usage)
-	}
+	err = c.readBundles(o.scheme, namespaces, o.transform(name), o.usage)
 	return c, errors.Wrapf(err, "cannot make a client for cluster %q", name)
 }
 
@@ -125,30 +109,54 @@ func (c *connection) newInformer(next toolscache.ListerWatcher, object runtime.O
 	return informer
 }
 
-// knownKinds maps the kinds that are watched on every connection, so that nothing need be discovered first.
-func knownKinds() meta.RESTMapper {
-	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(k8spluginv1alpha1.GroupVersion.WithKind(k8spluginv1alpha1.ResourceBundleStateKind), meta.RESTScopeNamespace)
-	return mapper
-}
-
 // linger is when connections that are idle are closed for the second time: a stream takes a moment to end.
 const linger = time.Second
 
-// Start implements cluster.Cluster. It starts the cache and nothing else: what
-// else controller-runtime starts is for events, of which there are none, and does not end.
-func (c *connection) Start(ctx context.Context) error {
-	defer close(c.ended)
+// serve reads bundles until ctx ends, and calls synced once all have been read. When it returns nothing of the connection runs any more.
+func (c *connection) serve(ctx context.Context, synced func()) {
 	defer func() {
 		hangUp := func() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
 		hangUp()
 		time.AfterFunc(linger, hangUp)
 	}()
 	defer c.finish()
-	return c.GetCache().Start(ctx)
+	informers := c.informers()
+	for _, informer := range informers {
+		c.run(func() { informer.RunWithContext(ctx) })
+	}
+	for _, informer := range informers {
+		select {
+		case <-informer.HasSyncedChecker().Done():
+		case <-ctx.Done():
+			return
+		}
+	}
+	synced()
+	<-ctx.Done()
 }
 
-// run runs something beside the cache, unless the connection is at its end.
+// readBundles makes the informers of bundles: one for each namespace, or without any one for all.
+func (c *connection) readBundles(scheme *runtime.Scheme, namespaces []string, transform toolscache.TransformFunc, usageOf func(runtime.Object) usage) error {
+	gvk := k8spluginv1alpha1.GroupVersion.WithKind(k8spluginv1alpha1.ResourceBundleStateKind)
+	bundles, err := apiutil.RESTClientForGVK(gvk, false, false, c.config, serializer.NewCodecFactory(scheme), c.http)
+	if err != nil {
+		return err
+	}
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	for _, namespace := range namespaces {
+		source, end := c.meter.count(toolscache.NewListWatchFromClient(bundles, bundlesResource, namespace, fields.Everything()), bundlesPage, usageOf)
+		c.uncount = append(c.uncount, end)
+		informer := c.newInformer(source, &k8spluginv1alpha1.ResourceBundleState{})
+		if err := errors.Join(informer.SetTransform(transform), informer.SetWatchErrorHandlerWithContext(heard)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run runs something, unless the connection is at its end.
 func (c *connection) run(do func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,7 +165,7 @@ func (c *connection) run(do func()) {
 	}
 }
 
-// finish waits for what runs beside the cache.
+// finish waits for all that runs.
 func (c *connection) finish() {
 	c.mu.Lock()
 	c.over = true

@@ -27,7 +27,6 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/multicluster-runtime/pkg/clusters"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
@@ -125,7 +124,7 @@ func newFloodHub(t *testing.T, b Budget) (h *hub, stop func()) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	h = &hub{
-		ctx: ctx, view: newView("local"), clock: clock.RealClock{}, members: map[string]*member{}, clusters: clusters.New[*connection](),
+		ctx: ctx, view: newView("local"), clock: clock.RealClock{}, members: map[string]*member{},
 		recording: true, recorder: quietRecorder{}, quotas: quotas{hard: b},
 		options: Options{ClusterName: "local", Policy: healthscope.DefaultPolicy(), Members: &Members{Parse: kubeconfig.Parse}},
 		connect: connectOptions{
@@ -133,7 +132,6 @@ func newFloodHub(t *testing.T, b Budget) (h *hub, stop func()) {
 			transform: func(cluster string) toolscache.TransformFunc { return hold(cluster, nil) },
 		},
 	}
-	h.clusters.WaitCacheTimeout = forEver
 	return h, func() {
 		cancel()
 		h.running.Wait()

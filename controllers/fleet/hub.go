@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -19,7 +18,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/multicluster-runtime/pkg/clusters"
 
 	"github.com/healthscope/healthscope/healthscope"
 )
@@ -56,11 +54,8 @@ type hub struct {
 	secrets  *secretWatch
 	recorder events.EventRecorder
 	// quotas counts what is held of all clusters.
-	quotas   quotas
-	clusters clusters.Clusters[*connection]
-	running  sync.WaitGroup
-	// dialled counts connections, of all members: one that ends must not have the name of another that begins, also when its cluster is gone and back.
-	dialled atomic.Int64
+	quotas  quotas
+	running sync.WaitGroup
 
 	mu      sync.RWMutex
 	members map[string]*member

@@ -22,7 +22,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/multicluster-runtime/pkg/clusters"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
@@ -63,12 +62,11 @@ func TestAHubThatFailsEnds(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("no informer today")
 	h := &hub{
-		view: newView("local"), clock: clock.RealClock{}, members: map[string]*member{}, clusters: clusters.New[*connection](),
+		view: newView("local"), clock: clock.RealClock{}, members: map[string]*member{},
 		options: Options{ClusterName: "local"}, config: &rest.Config{Host: "https://127.0.0.1:1"},
 		connect: connectOptions{scheme: runtime.NewScheme(), transform: func(cluster string) toolscache.TransformFunc { return hold(cluster, nil) }},
 		secrets: &secretWatch{cache: noInformer{err: lost}, news: make(chan struct{}, 1)},
 	}
-	h.clusters.WaitCacheTimeout = forEver
 	if err := k8spluginv1alpha1.AddToScheme(h.connect.scheme); err != nil {
 		t.Fatal(err)
 	}

@@ -4,10 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 )
 
 // line is a connection in use, or one that is to replace it.
@@ -34,7 +31,7 @@ func (m *member) dial(ctx context.Context, w wish) (*line, error) {
 		return nil, err
 	}
 	p := newPulse(m.local, m.hub.timeout(), m.hub.clock, m.wake)
-	c, err := newConnection(m.name, m.hub.dialled.Add(1), config, w.namespaces, p, m.quota.newMeter(), m.hub.connect)
+	c, err := newConnection(m.name, config, w.namespaces, p, m.quota.newMeter(), m.hub.connect)
 	if err != nil {
 		return nil, err
 	}
@@ -43,14 +40,8 @@ func (m *member) dial(ctx context.Context, w wish) (*line, error) {
 		cancel()
 		return nil, err
 	}
-	l := &line{connection: c, wish: w, cancel: cancel}
-	m.running.Go(func() {
-		if err := m.hub.clusters.Add(ctx, c.name, c, m); err != nil && ctx.Err() == nil {
-			p.tell(func(l *liveness, now time.Time) { l.unanswered(now, shortened(err.Error())) })
-		}
-		<-c.ended
-	})
-	return l, nil
+	m.running.Go(func() { c.serve(ctx, func() { m.synced(ctx, c) }) })
+	return &line{connection: c, wish: w, cancel: cancel}, nil
 }
 
 // hangUp ends a connection.
@@ -60,23 +51,19 @@ func (m *member) hangUp(l *line) {
 	}
 }
 
-// Engage implements multicluster.Aware: the bundles of a connection have been read.
-func (m *member) Engage(ctx context.Context, _ multicluster.ClusterName, c cluster.Cluster) error {
-	connected, ok := c.(*connection)
-	if !ok {
-		return errors.Errorf("cannot engage a %T", c)
-	}
+// synced has the bundles of a connection used, which have been read.
+func (m *member) synced(ctx context.Context, c *connection) {
 	if namespace := m.hub.connect.leaseNamespace; namespace != "" {
-		if err := connected.watchLease(ctx, namespace); err != nil {
-			return err
+		if err := c.watchLease(ctx, namespace); err != nil {
+			c.pulse.tell(func(l *liveness, now time.Time) { l.unanswered(now, shortened(err.Error())) })
+			return
 		}
 	}
-	connected.pulse.gainAll()
+	c.pulse.gainAll()
 	select {
-	case m.engaged <- connected:
+	case m.engaged <- c:
 	case <-ctx.Done():
 	}
-	return nil
 }
 
 // tend probes a connection when there is reason to, and returns when to look at it again; zero means when it is heard of.

@@ -12,7 +12,6 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/multicluster-runtime/pkg/clusters"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/healthscope"
@@ -24,9 +23,6 @@ import (
 
 // monitorLease is the name of the Lease of a cluster's monitor.
 const monitorLease = "healthscope-monitor"
-
-// forEver is the time a connection may wait until bundles have been read. The cluster's state says that it does, and why.
-const forEver = 100 * 365 * 24 * time.Hour
 
 // Options configure Setup.
 type Options struct {
@@ -82,7 +78,7 @@ func Setup(mgr ctrl.Manager, o Options) (*View, error) {
 	}
 	h := &hub{
 		options: o, view: newView(o.ClusterName), clock: o.Clock, config: mgr.GetConfig(),
-		recorder: mgr.GetEventRecorder("healthscope-controller"), clusters: clusters.New[*connection](), members: map[string]*member{},
+		recorder: mgr.GetEventRecorder("healthscope-controller"), members: map[string]*member{},
 		connect: connectOptions{
 			scheme: scheme, usage: usageOfBundle(o.HealthChecks),
 			transform: func(cluster string) toolscache.TransformFunc { return hold(cluster, o.HealthChecks) },
@@ -91,9 +87,6 @@ func Setup(mgr ctrl.Manager, o Options) (*View, error) {
 	}
 	h.connect.rules = h.view.rules
 	h.view.usedRatios, h.view.record = h.quotas.usedRatios, h.recordEvents
-	h.clusters.WaitCacheTimeout = forEver
-	logger := mgr.GetLogger().WithName("fleet")
-	h.clusters.ErrorHandler = func(err error, message string, keysAndValues ...any) { logger.Error(err, message, keysAndValues...) }
 	if o.Liveness != nil {
 		h.connect.leaseNamespace = o.Liveness.MonitorNamespace
 	}
