@@ -14,7 +14,7 @@ ACTIONLINT := CGO_ENABLED=0 go tool -modfile=config/tools/actionlint/go.mod acti
 CONTROLPLANE := go run ./e2e/controlplane/cmd/controlplane
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-LDFLAGS = -s -w -X github.com/healthscope/healthscope/controllers/app.version=$(VERSION)
+LDFLAGS = -s -w -X github.com/healthscope/healthscope/controllers/commands.version=$(VERSION)
 
 # How many packages are tested at once: most of the time they wait.
 TESTPACKAGES ?= 4

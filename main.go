@@ -4,7 +4,7 @@ package main
 import (
 	"os"
 
-	"github.com/healthscope/healthscope/controllers/app"
+	"github.com/healthscope/healthscope/controllers/commands"
 )
 
-func main() { os.Exit(app.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+func main() { os.Exit(commands.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }

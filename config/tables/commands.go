@@ -4,20 +4,20 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/healthscope/healthscope/controllers/app"
+	"github.com/healthscope/healthscope/controllers/commands"
 )
 
 // commandTables are the commands, below the heading of the page, and the flags of each command, below its own.
 func commandTables() map[string]table {
-	commands := table{{"command", "what it does"}}
+	list := table{{"command", "what it does"}}
 	tables := map[string]table{}
-	root := app.Command()
+	root := commands.Command()
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
 		for _, below := range c.Commands() {
-			commands = append(commands, []string{code(below.CommandPath()), below.Short})
+			list = append(list, []string{code(below.CommandPath()), below.Short})
 			if below.Name() == "completion" { // The shells below it, and their flags, are cobra's own.
 				continue
 			}
@@ -28,7 +28,7 @@ func commandTables() map[string]table {
 		}
 	}
 	walk(root)
-	tables["Commands"] = commands
+	tables["Commands"] = list
 	return tables
 }
 

@@ -20,6 +20,9 @@ var layers = []string{"", "controllers", "aai", "healthscope", "apis"}
 // beside are the folders outside the layers. Nothing in a layer may import them.
 var beside = []string{"e2e", "config"}
 
+// importers are the packages of a layer that one package only may import. The module's root is main.go.
+var importers = map[string]string{"controllers/commands": "", "controllers/app": "controllers/commands"}
+
 // purePackages may not themselves import what reads a clock, the network, or a context.
 var purePackages = []string{"healthscope", "healthscope/rules", "healthscope/rules/expr", "healthscope/bundle", "healthscope/status", "aai/mapping", "aai/plan"}
 
@@ -93,6 +96,9 @@ func TestArrowsRunDownOnly(t *testing.T) {
 			}
 			if slices.Contains(beside, top(to)) {
 				t.Errorf("%q imports %q, which is for tests and tools only", from, to)
+			}
+			if importer, limited := importers[to]; limited && importer != from {
+				t.Errorf("%q imports %q, which only %q may import", from, to, importer)
 			}
 			if slices.Index(layers, top(to)) < level {
 				t.Errorf("%q imports %q: arrows run down only, %s", from, to, strings.Join(layers[1:], " → "))

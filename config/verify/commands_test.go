@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/healthscope/healthscope/controllers/app"
+	"github.com/healthscope/healthscope/controllers/commands"
 )
 
 func TestTheExampleOfTheVersionIsTrue(t *testing.T) {
 	p := readPage(t, "commands.md").section(t, "healthscope version")
 	var out, errOut bytes.Buffer
-	if status := app.Main([]string{"version"}, nil, &out, &errOut); status != 0 {
+	if status := commands.Main([]string{"version"}, nil, &out, &errOut); status != 0 {
 		t.Fatalf("healthscope version exits with %d: %s", status, errOut.String())
 	}
 	_, example, _ := strings.Cut(p.fences("console")[0], "\n")
@@ -39,7 +39,7 @@ func TestTheExampleOfTheVersionIsTrue(t *testing.T) {
 		name, _, _ := strings.Cut(line, " ")
 		told = append(told, name)
 	}
-	for _, e := range literal(t, sources(t, "controllers/app"), "toldLibraries") {
+	for _, e := range literal(t, sources(t, "controllers/commands"), "toldLibraries") {
 		name, _ := text(e)
 		want = append(want, name)
 	}

@@ -11,7 +11,7 @@ import (
 
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	"github.com/healthscope/healthscope/config/settings"
-	"github.com/healthscope/healthscope/controllers/app"
+	"github.com/healthscope/healthscope/controllers/commands"
 )
 
 // settingsOf returns the fields of the configuration file.
@@ -75,7 +75,7 @@ func TestAConfigurationFileMustSayWhatItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errOut bytes.Buffer
-	if status := app.Main([]string{"controller", "--config", path}, nil, &out, &errOut); status != 1 {
+	if status := commands.Main([]string{"controller", "--config", path}, nil, &out, &errOut); status != 1 {
 		t.Errorf("exit status %d, want 1", status)
 	}
 	for _, word := range []string{configv1alpha1.APIVersion, configv1alpha1.Kind, path} {

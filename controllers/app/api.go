@@ -21,7 +21,7 @@ import (
 
 // addStatusAPI adds the status REST server to every replica: a listener for callers with a token and one for callers
 // without, each unless it is turned off. store holds the AppContexts; it may be nil.
-func addStatusAPI(mgr ctrl.Manager, config *configv1alpha1.Configuration, view *fleet.View, checks *healthChecks, store *appcontext.Store, tracker *observe.Tracker, logger logr.Logger) error {
+func addStatusAPI(mgr ctrl.Manager, o *Options, config *configv1alpha1.Configuration, view *fleet.View, checks *healthChecks, store *appcontext.Store, tracker *observe.Tracker, logger logr.Logger) error {
 	guarded := config.API.BindAddress != configv1alpha1.NoServer
 	open := cmp.Or(config.API.AnonymousBindAddress, configv1alpha1.NoServer) != configv1alpha1.NoServer
 	if !guarded && !open {
@@ -33,7 +33,7 @@ func addStatusAPI(mgr ctrl.Manager, config *configv1alpha1.Configuration, view *
 		return err
 	}
 	options := api.Options{
-		Scopes: scopes, Documents: documents, DefaultNamespace: config.API.DefaultNamespace, Ready: view.Ready, Current: scopes.current, Version: Version(),
+		Scopes: scopes, Documents: documents, DefaultNamespace: config.API.DefaultNamespace, Ready: view.Ready, Current: scopes.current, Version: o.Version,
 		Logger: slog.New(logr.ToSlogHandler(logger)),
 	}
 	if open {
@@ -76,7 +76,7 @@ func addServer(mgr ctrl.Manager, address string, options api.Options, tls *tls.C
 
 // newDocuments returns what makes status documents. It adds the cache of AppContexts, which they are made from, to the manager.
 func newDocuments(mgr ctrl.Manager, config *configv1alpha1.Configuration, view *fleet.View, checks *healthChecks, store *appcontext.Store) (*api.Documents, error) {
-	options := api.DocumentsOptions{Clusters: viewClusters{view, checks}, Policy: policyOf(config.Policy), HealthChecks: checks}
+	options := api.DocumentsOptions{Clusters: viewClusters{view, checks}, Policy: PolicyOf(config.Policy), HealthChecks: checks}
 	if store != nil {
 		cache := appcontext.NewCache(store, appcontext.CacheOptions{})
 		if err := mgr.Add(everyReplica(cache.Run)); err != nil {

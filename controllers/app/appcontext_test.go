@@ -59,7 +59,7 @@ func TestNewCredentialsMakeTheProgramStartAnew(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	anew, ended := make(chan struct{}, 10), make(chan error, 1)
-	watch := &credentialWatch{contents: contents, startAnew: func() { anew <- struct{}{} }, logger: logr.Discard()}
+	watch := &credentialWatch{contents: contents, restart: func() { anew <- struct{}{} }, logger: logr.Discard()}
 	go func() { ended <- watch.Start(ctx) }()
 	if err := os.WriteFile(path, []byte("new"), 0o600); err != nil {
 		t.Fatal(err)

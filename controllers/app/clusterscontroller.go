@@ -10,9 +10,9 @@ import (
 )
 
 // setupClusters adds what renews the tokens of members, and what publishes the states of clusters.
-func setupClusters(mgr *term, o *options, config *configv1alpha1.Configuration, view *fleet.View) error {
+func setupClusters(mgr *term, o *Options, config *configv1alpha1.Configuration, view *fleet.View) error {
 	return enrol.Setup(mgr, enrol.Options{
 		Namespace: config.Fleet.Namespace, Secrets: mgr.cache(view.Secrets()), Parse: kubeconfig.Parse, States: view,
-		Lease: types.NamespacedName{Namespace: o.leaseNamespace(), Name: controllerLease}, Metrics: mgr, Spans: o.spans,
+		Lease: types.NamespacedName{Namespace: o.LeaseNamespace, Name: controllerLease}, Metrics: mgr, Spans: o.spans,
 	})
 }

@@ -2,7 +2,6 @@ package app
 
 import (
 	"encoding/json"
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -14,22 +13,23 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// loadConfig reads a configuration file, strictly, and fills in defaults. Without a path it returns the defaults.
-func loadConfig(path string) (*configv1alpha1.Configuration, error) {
+// LoadConfig reads a configuration file, strictly, and fills in defaults. Without a path it returns the defaults.
+func LoadConfig(path string) (*configv1alpha1.Configuration, error) {
 	config := &configv1alpha1.Configuration{}
 	if path != "" {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			return nil, errors.Wrap(err, "cannot read the configuration file")
 		}
-		config, err = parseConfig(data)
+		config, err = ParseConfig(data)
 		return config, errors.Wrapf(err, "cannot use configuration file %q", path)
 	}
 	configv1alpha1.SetDefaults(config)
 	return config, nil
 }
 
-func parseConfig(data []byte) (*configv1alpha1.Configuration, error) {
+// ParseConfig decodes a configuration file, strictly, and fills in defaults.
+func ParseConfig(data []byte) (*configv1alpha1.Configuration, error) {
 	if n := documents(data); n > 1 {
 		return nil, errors.Errorf("it holds %d YAML documents; it must hold one", n)
 	}
@@ -44,16 +44,6 @@ func parseConfig(data []byte) (*configv1alpha1.Configuration, error) {
 	configv1alpha1.SetDefaults(config)
 	config.TypeMeta = given
 	return config, configv1alpha1.Validate(config).ToAggregate()
-}
-
-// writeConfig writes a configuration as a file that says the same. Files with secrets are named in it and not read.
-func writeConfig(out io.Writer, config *configv1alpha1.Configuration) error {
-	data, err := yaml.Marshal(config)
-	if err != nil {
-		return errors.Wrap(err, "cannot encode the configuration")
-	}
-	_, err = out.Write(data)
-	return errors.Wrap(err, "cannot write the configuration")
 }
 
 // documents counts the YAML documents of a file that are not empty: the decoder would ignore all but the first.
@@ -85,8 +75,8 @@ func inTermsOfTheFile(err error) error {
 	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 }
 
-// policyOf turns the policy of a configuration, defaults filled in, into the core's.
-func policyOf(p configv1alpha1.Policy) healthscope.Policy {
+// PolicyOf turns the policy of a configuration, defaults filled in, into the core's.
+func PolicyOf(p configv1alpha1.Policy) healthscope.Policy {
 	return healthscope.Policy{
 		PendingTimeout:  seconds(p.PendingTimeoutSeconds),
 		NotPresentGrace: seconds(p.NotPresentGraceSeconds),

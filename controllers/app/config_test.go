@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
@@ -90,7 +89,7 @@ func TestConfigurationThatCannotBeUsed(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			path := write(t, "config.yaml", c.file)
-			_, err := loadConfig(path)
+			_, err := LoadConfig(path)
 			if err == nil {
 				t.Fatal("it is taken")
 			}
@@ -131,7 +130,7 @@ func TestConfigurationThatCanBeUsed(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := loadConfig(write(t, "config.yaml", c.file))
+			got, err := LoadConfig(write(t, "config.yaml", c.file))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -142,72 +141,8 @@ func TestConfigurationThatCanBeUsed(t *testing.T) {
 	}
 }
 
-// TestPrintConfig: what is printed is a file that says the same, and is printed as it is.
-func TestPrintConfig(t *testing.T) {
-	alone(t) // It needs no cluster.
-	page, err := os.ReadFile("../../config/docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, example, _ := strings.Cut(string(page), "```yaml\n")
-	example, _, _ = strings.Cut(example, "```")
-	files := map[string]string{
-		"nothing is said":  head,
-		"all is said":      example,
-		"no labels":        head + "monitor: {allowedLabels: [], labelKeys: [], namespaces: []}\n",
-		"zeros":            head + "policy: {pendingTimeoutSeconds: 0, notPresentGraceSeconds: 0, noStatusGraceSeconds: 0}\ntracing: {endpoint: 'http://c:4318', samplingPercent: 0}\n",
-		"no servers":       head + "api: {bindAddress: '0'}\nmetrics: {bindAddress: '0'}\n",
-		"sections alone":   head + "recorder: {}\nappContext: {endpoints: ['http://etcd:2379']}\nmonitor: {createBundles: {}}\n",
-		"nothing for A&AI": head + "inventory: {url: 'http://a', kinds: [], regions: [], links: [{namespace: a, genericVnfIds: []}]}\n",
-		"rules":            head + "healthCheckExprs: [{apiVersion: v1, kind: Pod, match: {}, current: '\"a: b\" == \"#\"', failed: 'false'}]\n",
-	}
-	for name, file := range files {
-		t.Run(name, func(t *testing.T) {
-			path := write(t, "config.yaml", file)
-			want, err := loadConfig(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			code, printed, errOut := run(t, "controller", "--config", path, "--print-config")
-			if code != 0 || errOut != "" {
-				t.Fatalf("exit code %d, error output %q", code, errOut)
-			}
-			path = write(t, "printed.yaml", printed)
-			got, err := loadConfig(path)
-			if err != nil {
-				t.Fatalf("what is printed cannot be used: %v\n%s", err, printed)
-			}
-			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" || (want.Monitor.AllowedLabels == nil) != (got.Monitor.AllowedLabels == nil) || len(want.Monitor.AllowedLabels) != len(got.Monitor.AllowedLabels) {
-				t.Errorf("what is printed says something else, -want +got:\n%s", diff)
-			}
-			if _, again, _ := run(t, "monitor", "--config", path, "--print-config"); again != printed {
-				t.Errorf("what is printed is printed otherwise, -want +got:\n%s", cmp.Diff(printed, again))
-			}
-		})
-	}
-}
-
-func TestPrintConfigWithoutAFileAndOfABadOne(t *testing.T) {
-	alone(t)
-	code, printed, _ := run(t, "monitor", "--print-config")
-	for _, line := range []string{"apiVersion: config.healthscope.io/v1alpha1", "clusterName: local", "  bindAddress: 127.0.0.1:8080", "  pendingTimeoutSeconds: 600"} {
-		if code != 0 || !strings.Contains(printed, line+"\n") {
-			t.Errorf("exit code %d, and %q is not in\n%s", code, line, printed)
-		}
-	}
-	code, printed, errOut := run(t, "controller", "--print-config", "--config", write(t, "config.yaml", head+"polcy: {}\n"))
-	if code != 1 || printed != "" || !strings.Contains(errOut, `unknown field "polcy"`) {
-		t.Errorf("exit code %d, output %q, error output %q", code, printed, errOut)
-	}
-	password := write(t, "password", "canary")
-	file := head + "inventory: {url: 'http://a', usernameFile: " + password + ", passwordFile: " + password + "}\n"
-	if _, printed, _ = run(t, "controller", "--print-config", "--config", write(t, "config.yaml", file)); strings.Contains(printed, "canary") || !strings.Contains(printed, password) {
-		t.Errorf("a file is to be named, and not read:\n%s", printed)
-	}
-}
-
 func TestDefaults(t *testing.T) {
-	c, err := loadConfig("")
+	c, err := LoadConfig("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,18 +152,18 @@ func TestDefaults(t *testing.T) {
 	if c.ClusterName != "local" || c.API.BindAddress != "127.0.0.1:8082" || c.Inventory != nil {
 		t.Errorf("got %+v", c)
 	}
-	if diff := cmp.Diff(healthscope.DefaultPolicy(), policyOf(c.Policy)); diff != "" {
+	if diff := cmp.Diff(healthscope.DefaultPolicy(), PolicyOf(c.Policy)); diff != "" {
 		t.Errorf("-default +configured:\n%s", diff)
 	}
 }
 
 func TestPolicy(t *testing.T) {
-	c, err := loadConfig(write(t, "config.yaml", head+"policy: {pendingTimeoutSeconds: 0, notPresentGraceSeconds: 5, noStatusGraceSeconds: 3, failureGraceSeconds: 7, recoveryHoldSeconds: 9}\n"))
+	c, err := LoadConfig(write(t, "config.yaml", head+"policy: {pendingTimeoutSeconds: 0, notPresentGraceSeconds: 5, noStatusGraceSeconds: 3, failureGraceSeconds: 7, recoveryHoldSeconds: 9}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := healthscope.Policy{NotPresentGrace: 5 * time.Second, NoStatusGrace: 3 * time.Second, FailureGrace: 7 * time.Second, RecoveryHold: 9 * time.Second}
-	if diff := cmp.Diff(want, policyOf(c.Policy)); diff != "" {
+	if diff := cmp.Diff(want, PolicyOf(c.Policy)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -240,7 +175,7 @@ func FuzzConfiguration(f *testing.F) {
 	f.Add("---\n---\n--- # x\n" + head + "---")
 	f.Add("apiVersion: [")
 	f.Fuzz(func(t *testing.T, file string) {
-		c, err := parseConfig([]byte(file))
+		c, err := ParseConfig([]byte(file))
 		switch {
 		case err != nil && err.Error() == "":
 			t.Error("an error without words")
@@ -251,7 +186,7 @@ func FuzzConfiguration(f *testing.F) {
 }
 
 func TestMonitorOptions(t *testing.T) {
-	c, err := loadConfig(write(t, "config.yaml", head+`
+	c, err := LoadConfig(write(t, "config.yaml", head+`
 monitor:
   labelKeys: [a]
   namespaces: [store]

@@ -7,7 +7,6 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
-	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel/trace"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -36,22 +35,23 @@ import (
 // controllerLease is the Lease of the one controller that is active.
 const controllerLease = "healthscope-controller"
 
-func newController() *cobra.Command {
-	return newManagerCommand("controller", "Run the controller of a hub: scopes, the status REST API, metrics and the inventory", runController)
+// RunController runs the controller of a hub until ctx ends. It returns ErrRestart when the program is to be started again.
+func RunController(ctx context.Context, o Options, config *configv1alpha1.Configuration, logger logr.Logger) error {
+	return o.run(ctx, "controller", config, logger, runController)
 }
 
-func runController(ctx context.Context, o *options, config *configv1alpha1.Configuration, logger logr.Logger) error {
+func runController(ctx context.Context, o *Options, config *configv1alpha1.Configuration, logger logr.Logger) error {
 	checks := newHealthChecks(config.HealthCheckExprs, logger)
 	scopes := newScopeTracker()
 	mgr, err := newControllerManager(o, config, scopes)
 	if err != nil {
 		return err
 	}
-	leader, err := newTerms(mgr, o.leaseNamespace(), controllerLease, logger.WithName("leader"))
+	leader, err := newTerms(mgr, o.LeaseNamespace, controllerLease, logger.WithName("leader"))
 	if err != nil {
 		return err
 	}
-	view, objects, err := setupFleet(mgr, config, checks)
+	view, objects, err := setupFleet(mgr, o, config, checks)
 	if err != nil {
 		return err
 	}
@@ -63,14 +63,14 @@ func runController(ctx context.Context, o *options, config *configv1alpha1.Confi
 	if err := o.addHealthChecks(mgr, checks, config, logger); err != nil {
 		return err
 	}
-	store, err := addAppContext(mgr, config.AppContext, o.startAnew, logger.WithName("appcontext"))
+	store, err := addAppContext(mgr, config.AppContext, o.restart, logger.WithName("appcontext"))
 	if err != nil {
 		return err
 	}
 	if store != nil {
 		defer func() { _ = store.Close() }() // Nothing uses it any more.
 	}
-	if err := addStatusAPI(mgr, config, view, checks, store, scopes, logger.WithName("api")); err != nil {
+	if err := addStatusAPI(mgr, o, config, view, checks, store, scopes, logger.WithName("api")); err != nil {
 		return err
 	}
 	guard := pruning.NewGuard("HealthScopes")
@@ -88,7 +88,7 @@ func runController(ctx context.Context, o *options, config *configv1alpha1.Confi
 	if err := addProbes(mgr, func(*http.Request) error { return errors.Join(view.Ready(), guard.Ready()) }); err != nil {
 		return err
 	}
-	logger.Info("Starting the controller", "version", Version(), "cluster", config.ClusterName)
+	logger.Info("Starting the controller", "version", o.Version, "cluster", config.ClusterName)
 	return mgr.Start(ctx)
 }
 
@@ -127,7 +127,7 @@ func awaitScopes(ctx context.Context, reader client.Reader, logger logr.Logger) 
 	return nil // The program is stopping.
 }
 
-func newControllerManager(o *options, config *configv1alpha1.Configuration, scopes *observe.Tracker) (ctrl.Manager, error) {
+func newControllerManager(o *Options, config *configv1alpha1.Configuration, scopes *observe.Tracker) (ctrl.Manager, error) {
 	options, err := o.managerOptions(controllerLease)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func newControllerManager(o *options, config *configv1alpha1.Configuration, scop
 	options.LeaderElection, options.Controller.SkipNameValidation = false, new(true)
 	options.MapperProvider = knownKinds
 	options.Cache = cache.Options{DefaultTransform: scope.KeepWriters, NewInformer: trackScopes(scopes)}
-	return newMetricsManager(o, &config.Metrics, options, "controller")
+	return newMetricsManager(o, &config.Metrics, options)
 }
 
 // knownKinds returns a mapper of the kinds that the controller reads and writes in the hub's own API server. It knows them
@@ -159,7 +159,7 @@ func setupScopes(t *term, view *fleet.View, objects *fleet.Objects, guard *pruni
 	if err := t.Register(scope.NewCollector(registry)); err != nil {
 		return errors.Wrap(err, "cannot register metrics")
 	}
-	o := scope.Options{View: view, Objects: objects, Registry: registry, Policy: policyOf(config.Policy), Guard: guard, HealthChecks: termChecks{checks, t}, Spans: spans}
+	o := scope.Options{View: view, Objects: objects, Registry: registry, Policy: PolicyOf(config.Policy), Guard: guard, HealthChecks: termChecks{checks, t}, Spans: spans}
 	if store != nil {
 		contexts, err := recorder.SetupContexts(t, store, spans, clock.RealClock{})
 		if err != nil {

@@ -1,6 +1,6 @@
-// Package app holds the commands of the healthscope program. A command turns
-// flags and the configuration file into a manager, and adds to it what the
-// command runs; the work is done in the other packages below controllers.
+// Package app sets up the programs: it turns a configuration into a manager,
+// and adds to it what the program runs. The work is done in the other packages
+// below controllers; package commands has the command line.
 //
 // The manager of the controller has no leader election of its own, because
 // losing its Lease would end the program. What every replica runs (the view of

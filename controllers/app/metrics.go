@@ -18,17 +18,13 @@ import (
 )
 
 // newMetricsManager makes a manager that serves metrics, and the profiles of the program, as the configuration says: to callers with a token, and to those without at an address of their own.
-func newMetricsManager(o *options, config *configv1alpha1.Metrics, managerOptions ctrl.Options, command string) (ctrl.Manager, error) {
-	rest, err := o.restConfig(command)
-	if err != nil {
-		return nil, err
-	}
+func newMetricsManager(o *Options, config *configv1alpha1.Metrics, managerOptions ctrl.Options) (ctrl.Manager, error) {
 	certificates, err := metricsCertificates(config)
 	if err != nil {
 		return nil, err
 	}
 	managerOptions.Metrics = metricsOptions(config, certificates)
-	mgr, err := ctrl.NewManager(rest, managerOptions)
+	mgr, err := ctrl.NewManager(o.REST, managerOptions)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make the manager")
 	}

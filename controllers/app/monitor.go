@@ -3,10 +3,10 @@ package app
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
-	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -14,13 +14,17 @@ import (
 	"github.com/healthscope/healthscope/controllers/monitor"
 )
 
-func newMonitor() *cobra.Command {
-	return newManagerCommand("monitor", "Run the monitor of a workload cluster: it fills the ResourceBundleStates", runMonitor)
+// probeTimeout is the deadline of answering a probe.
+const probeTimeout = 500 * time.Millisecond
+
+// RunMonitor runs the monitor of a workload cluster until ctx ends. It returns ErrRestart when the program is to be started again.
+func RunMonitor(ctx context.Context, o Options, config *configv1alpha1.Configuration, logger logr.Logger) error {
+	return o.run(ctx, "monitor", config, logger, runMonitor)
 }
 
-func runMonitor(ctx context.Context, o *options, config *configv1alpha1.Configuration, logger logr.Logger) error {
+func runMonitor(ctx context.Context, o *Options, config *configv1alpha1.Configuration, logger logr.Logger) error {
 	monitorOptions := monitorOptionsOf(config.Monitor)
-	monitorOptions.LeaseNamespace = o.leaseNamespace()
+	monitorOptions.LeaseNamespace = o.LeaseNamespace
 	checks := newHealthChecks(config.HealthCheckExprs, logger)
 	monitorOptions.Rules, monitorOptions.RulesChanged = checks, checks.Subscribe
 	monitorOptions.Spans = o.spans
@@ -28,8 +32,8 @@ func runMonitor(ctx context.Context, o *options, config *configv1alpha1.Configur
 	if err != nil {
 		return err
 	}
-	options.HealthProbeBindAddress = o.probeAddress
-	mgr, err := newMetricsManager(o, &config.Metrics, options, "monitor")
+	options.HealthProbeBindAddress = o.ProbeAddress
+	mgr, err := newMetricsManager(o, &config.Metrics, options)
 	if err != nil {
 		return err
 	}
@@ -42,7 +46,7 @@ func runMonitor(ctx context.Context, o *options, config *configv1alpha1.Configur
 	if err := addProbes(mgr, cacheSynced(mgr)); err != nil {
 		return err
 	}
-	logger.Info("Starting the monitor", "version", Version(), "labelKeys", config.Monitor.LabelKeys)
+	logger.Info("Starting the monitor", "version", o.Version, "labelKeys", config.Monitor.LabelKeys)
 	return mgr.Start(ctx)
 }
 

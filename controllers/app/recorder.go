@@ -10,10 +10,10 @@ import (
 )
 
 // setupRecorder adds to a manager what saves bundles in AppContexts, if that is wanted. store is where these are.
-func setupRecorder(mgr *term, o *options, config *configv1alpha1.Configuration, view *fleet.View, store *appcontext.Store) error {
+func setupRecorder(mgr *term, o *Options, config *configv1alpha1.Configuration, view *fleet.View, store *appcontext.Store) error {
 	if config.Recorder == nil {
 		return nil
 	}
-	lease := types.NamespacedName{Namespace: o.leaseNamespace(), Name: controllerLease}
+	lease := types.NamespacedName{Namespace: o.LeaseNamespace, Name: controllerLease}
 	return recorder.Setup(mgr, recorder.Options{View: view, Store: store, Lease: lease, Registry: mgr, Spans: o.spans})
 }

@@ -27,9 +27,9 @@ type configWatch struct {
 	running *configv1alpha1.Configuration
 	// changed is called, never twice at a time, with each configuration whose health check expressions differ from those before.
 	changed func(*configv1alpha1.Configuration)
-	// startAnew is called, once, when other settings differ from those that the program has started with.
-	startAnew func()
-	logger    logr.Logger
+	// restart is called, once, when other settings differ from those that the program has started with.
+	restart func()
+	logger  logr.Logger
 	// refused is true while the file cannot be used.
 	refused atomic.Bool
 }
@@ -54,7 +54,7 @@ type configState struct {
 
 // read reads the file, and acts when there is anything new in it.
 func (w *configWatch) read(state *configState) {
-	config, err := loadConfig(w.path)
+	config, err := LoadConfig(w.path)
 	w.refused.Store(err != nil)
 	if err != nil {
 		w.logger.Error(err, "The configuration file is refused; the configuration stays as it is")
@@ -63,7 +63,7 @@ func (w *configWatch) read(state *configState) {
 	if settings := differing(w.running, config); len(settings) > 0 && !state.ending {
 		state.ending = true
 		w.logger.Info("Settings have changed, the program starts anew", "file", w.path, "settings", settings)
-		w.startAnew()
+		w.restart()
 	}
 	if !reflect.DeepEqual(config.HealthCheckExprs, state.exprs) {
 		state.exprs = config.HealthCheckExprs

@@ -83,13 +83,13 @@ type watched struct {
 func watch(t *testing.T, path string) *watched {
 	t.Helper()
 	leaks := goleak.IgnoreCurrent()
-	running, err := loadConfig(path)
+	running, err := LoadConfig(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &watched{path: path, logs: newLogs(), changed: make(chan []configv1alpha1.HealthCheckExpr, 100), anew: make(chan struct{}, 100)}
 	watch := &configWatch{
-		path: path, running: running, logger: w.logs.logger(), startAnew: func() { w.anew <- struct{}{} },
+		path: path, running: running, logger: w.logs.logger(), restart: func() { w.anew <- struct{}{} },
 		changed: func(c *configv1alpha1.Configuration) { w.changed <- c.HealthCheckExprs },
 	}
 	w.metric = watch
@@ -269,7 +269,7 @@ func TestHealthChecksInForce(t *testing.T) {
 	pod := map[string]any{"apiVersion": "v1", "kind": "Pod"}
 	exprs := func(text string) []configv1alpha1.HealthCheckExpr {
 		t.Helper()
-		c, err := parseConfig([]byte(head + "healthCheckExprs: " + text + "\n"))
+		c, err := ParseConfig([]byte(head + "healthCheckExprs: " + text + "\n"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -74,9 +74,9 @@ func concerns(paths []string, event fsnotify.Event) bool {
 // credentialWatch makes the program start anew when files have other contents than those it has started with.
 type credentialWatch struct {
 	// contents are digests of the files, by their paths, as the program has read them.
-	contents  map[string][sha256.Size]byte
-	startAnew func()
-	logger    logr.Logger
+	contents map[string][sha256.Size]byte
+	restart  func()
+	logger   logr.Logger
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica uses them.
@@ -97,7 +97,7 @@ func (w *credentialWatch) Start(ctx context.Context) error {
 			} else if sha256.Sum256(data) != before && !ending {
 				ending = true
 				w.logger.Info("A file has changed, the program starts anew", "file", path)
-				w.startAnew()
+				w.restart()
 			}
 		}
 	})

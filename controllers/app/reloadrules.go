@@ -126,15 +126,15 @@ func (h *healthChecks) Collect(out chan<- prometheus.Metric) {
 }
 
 // addHealthChecks adds to a manager what keeps health checks in step with the configuration file, and the metrics of both.
-func (o *options) addHealthChecks(mgr ctrl.Manager, checks *healthChecks, running *configv1alpha1.Configuration, logger logr.Logger) error {
+func (o *Options) addHealthChecks(mgr ctrl.Manager, checks *healthChecks, running *configv1alpha1.Configuration, logger logr.Logger) error {
 	if err := metrics.Registry.Register(checks); err != nil {
 		return errors.Wrap(err, "cannot register metrics")
 	}
-	if o.config == "" {
+	if o.ConfigFile == "" {
 		return nil
 	}
 	watch := &configWatch{
-		path: o.config, running: running, logger: logger.WithName("configuration"), startAnew: o.startAnew,
+		path: o.ConfigFile, running: running, logger: logger.WithName("configuration"), restart: o.restart,
 		changed: func(c *configv1alpha1.Configuration) { checks.use(c.HealthCheckExprs) },
 	}
 	if err := metrics.Registry.Register(watch); err != nil {

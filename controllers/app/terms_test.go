@@ -211,7 +211,7 @@ func newReplica(t *testing.T) *replica {
 	t.Cleanup(func() { metrics.Registry = before })
 	config := &configv1alpha1.Configuration{Inventory: &configv1alpha1.Inventory{URL: "http://127.0.0.1:1", Select: configv1alpha1.SelectAll}}
 	configv1alpha1.SetDefaults(config)
-	scheme, err := newScheme()
+	scheme, err := NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}

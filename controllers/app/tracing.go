@@ -10,13 +10,13 @@ import (
 )
 
 // startTracing makes what makes spans, if traces are wanted, and returns what sends the last of them when the program stops.
-func (o *options) startTracing(ctx context.Context, command string, config *configv1alpha1.Configuration, logger logr.Logger) (stop func(), err error) {
+func (o *Options) startTracing(ctx context.Context, command string, config *configv1alpha1.Configuration, logger logr.Logger) (stop func(), err error) {
 	if config.Tracing == nil {
 		return func() {}, nil
 	}
 	provider, err := tracing.Start(ctx, tracing.Options{
 		Endpoint: config.Tracing.Endpoint, SamplingPercent: *config.Tracing.SamplingPercent,
-		Service: "healthscope-" + command, Version: Version(), Cluster: config.ClusterName, Logger: logger,
+		Service: "healthscope-" + command, Version: o.Version, Cluster: config.ClusterName, Logger: logger,
 	})
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
-	"github.com/healthscope/healthscope/controllers/app"
+	"github.com/healthscope/healthscope/controllers/commands"
 )
 
 // foreign are the groups of kinds that belong to others, whose Go types are not at hand.
@@ -116,7 +116,7 @@ func TestProgramsStart(t *testing.T) {
 
 func takesArguments(t *testing.T, title string, args []string) {
 	t.Helper()
-	root := app.Command()
+	root := commands.Command()
 	root.SetOut(io.Discard)
 	command, flags, err := root.Find(args)
 	if err != nil || command == root {

@@ -1,0 +1,96 @@
+package app
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/inventory"
+	"github.com/healthscope/healthscope/controllers/scope"
+	"github.com/healthscope/healthscope/healthscope/rules"
+)
+
+// PreviewInventory judges all scopes as the controller does, without writing anything, and returns what the controller
+// would change in A&AI. The configuration must have the section inventory.
+func PreviewInventory(ctx context.Context, o Options, config *configv1alpha1.Configuration, logger logr.Logger) (preview inventory.Preview, err error) {
+	checks := newHealthChecks(config.HealthCheckExprs, logger)
+	mgr, err := newReadingManager(&o)
+	if err != nil {
+		return preview, err
+	}
+	if err := scope.CheckReadable(ctx, mgr.GetAPIReader()); err != nil {
+		return preview, err
+	}
+	i, err := setupPreview(mgr, &o, config, checks)
+	if err != nil {
+		return preview, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- mgr.Start(ctx)
+		cancel()
+	}()
+	if mgr.GetCache().WaitForCacheSync(ctx) {
+		preview, err = i.Preview(ctx, mgr.GetClient())
+	} else {
+		err = errors.New("the cluster cannot be read")
+	}
+	cancel()
+	if end := <-ended; end != nil {
+		return preview, end
+	}
+	return preview, err
+}
+
+// setupPreview adds to a manager what judges, and returns the inventory that learns of it.
+func setupPreview(mgr ctrl.Manager, o *Options, config *configv1alpha1.Configuration, checks rules.UserRules) (*inventory.Inventory, error) {
+	view, objects, err := setupFleet(mgr, o, config, checks)
+	if err != nil {
+		return nil, err
+	}
+	registry := scope.NewRegistry()
+	i, err := inventory.New(inventory.Options{
+		Config: config.Inventory, LabelKeys: config.Monitor.AllowedLabels, TrustedNamespaces: config.Monitor.TrustedNamespaces, View: view, Registry: registry, Metrics: prometheus.NewRegistry(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return i, scope.Setup(mgr, scope.Options{View: view, Objects: objects, Registry: registry, Policy: PolicyOf(config.Policy)})
+}
+
+// newReadingManager returns a manager that can write nothing.
+func newReadingManager(o *Options) (ctrl.Manager, error) {
+	config := rest.CopyConfig(o.REST)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return readOnly{next} })
+	scheme, err := NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Controller: ctrlconfig.Controller{UsePriorityQueue: new(false), SkipNameValidation: new(true)},
+		Cache:      cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+	})
+	return mgr, errors.Wrap(err, "cannot make the manager")
+}
+
+// readOnly refuses every request to the API server that could change something.
+type readOnly struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (r readOnly) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method != http.MethodGet && request.Method != http.MethodHead {
+		return nil, errors.Errorf("this command changes nothing: no %s", request.Method)
+	}
+	return r.next.RoundTrip(request)
+}

@@ -1,0 +1,150 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/spf13/cobra"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/plan"
+	"github.com/healthscope/healthscope/controllers/app"
+	"github.com/healthscope/healthscope/controllers/inventory"
+)
+
+// aaiPlanLong is the help of the command aai plan.
+const aaiPlanLong = `Print what the controller would do in A&AI now, and change nothing.
+
+Scopes and bundles are read from the cluster, and A&AI by its REST API. Nothing is
+written to either.
+
+The exit code is 0 when there is nothing to do, 1 when there is, and 2 when it
+cannot be told.`
+
+// errToDo is how the command aai plan ends when there is something to do.
+var errToDo = errors.New("A&AI is not up to date")
+
+func newAAI() *cobra.Command {
+	c := &cobra.Command{Use: "aai", Short: "Look at the inventory in A&AI"}
+	c.AddCommand(newAAIPlan())
+	return c
+}
+
+func newAAIPlan() *cobra.Command {
+	var o managerFlags
+	var timeout time.Duration
+	c := &cobra.Command{
+		Use: "plan", Short: "Print what the controller would do in A&AI, and change nothing", Long: aaiPlanLong,
+		Args: func(c *cobra.Command, args []string) error { return unusable(cobra.NoArgs(c, args)) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeout(c.Context(), timeout)
+			defer cancel()
+			preview, err := planAAI(ctx, &o)
+			if err != nil {
+				return unusable(errors.Wrap(err, "cannot plan"))
+			}
+			return printPlan(c.OutOrStdout(), preview)
+		},
+	}
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return unusable(err) })
+	c.Flags().StringVar(&o.config, "config", "", "the configuration file, with the section inventory")
+	c.Flags().StringVar(&o.kubeconfig, "kubeconfig", "", "the kubeconfig file of the cluster; the default is $KUBECONFIG, the cluster the program runs in, or ~/.kube/config")
+	c.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long it may take")
+	return c
+}
+
+// planAAI returns what there is to do in A&AI.
+func planAAI(ctx context.Context, o *managerFlags) (preview inventory.Preview, err error) {
+	o.logFormat = "text"
+	logger, err := o.setLogger(io.Discard) // The controllers complain that they may not write.
+	if err != nil {
+		return preview, err
+	}
+	config, err := app.LoadConfig(o.config)
+	if err != nil {
+		return preview, err
+	}
+	if config.Inventory == nil {
+		return preview, errors.New("the configuration has no section inventory")
+	}
+	rest, err := o.restConfig("aai-plan")
+	if err != nil {
+		return preview, err
+	}
+	return app.PreviewInventory(ctx, app.Options{REST: rest, Version: Version()}, config, logger)
+}
+
+// printPlan prints one line for each thing to do, and their numbers.
+func printPlan(out io.Writer, preview inventory.Preview) error {
+	var b strings.Builder
+	verbs := map[plan.Verb]int{}
+	held, taken := 0, 0
+	for _, p := range preview.Tenants {
+		if p.Missing && len(p.Plan.Operations) > 0 {
+			fmt.Fprintf(&b, "! tenant %s does not exist in A&AI: what goes there waits\n", p.Tenant)
+		}
+		for _, op := range p.Plan.Operations {
+			verbs[op.Verb]++
+			fmt.Fprintln(&b, operationLine(op, p.Current))
+		}
+		for _, k := range p.Plan.Kept {
+			fmt.Fprintf(&b, "= %s in %s: not deleted, %s\n", nameOf(p.Current[k.Key]), k.Key.Tenant, k.Message)
+		}
+		for _, c := range p.Plan.Conflicts {
+			fmt.Fprintf(&b, "! %s in %s: its place belongs to data-owner %q\n", nameOf(p.Current[c.Key]), c.Key.Tenant, c.Owner)
+		}
+		held, taken = held+len(p.Plan.Kept), taken+len(p.Plan.Conflicts)
+	}
+	printModules(&b, preview)
+	changes := verbs[plan.Update] + verbs[plan.Relate] + verbs[plan.Unrelate] + len(preview.Modules)
+	fmt.Fprintf(&b, "%d to create, %d to change, %d to delete, %d deletions held, %d places taken\n", verbs[plan.Create], changes, verbs[plan.Delete], held, taken)
+	if _, err := io.WriteString(out, b.String()); err != nil {
+		return unusable(errors.Wrap(err, "cannot print the plan"))
+	}
+	if changes+verbs[plan.Create]+verbs[plan.Delete] > 0 {
+		return errToDo
+	}
+	return nil
+}
+
+// printModules prints one line for each module that is to be changed, or is missing.
+func printModules(b *strings.Builder, preview inventory.Preview) {
+	for _, c := range preview.Modules {
+		fmt.Fprintf(b, "~ vf-module %s: operational-status=%s, now %q\n", c.Module, c.To, c.From)
+	}
+	for _, m := range preview.MissingModules {
+		fmt.Fprintf(b, "! vf-module %s does not exist in A&AI: its operational-status waits\n", m)
+	}
+}
+
+// operationLine says in one line what an operation does.
+func operationLine(op plan.Operation, current map[aai.Key]aai.Document) string {
+	document := current[op.Key]
+	sign, labels := "~", op.Patch.Labels
+	detail := ""
+	switch op.Verb {
+	case plan.Create:
+		sign, document, labels = "+", op.Document, op.Document.Labels
+	case plan.Delete:
+		sign = "-"
+	case plan.Relate:
+		detail = ": relate to " + op.Relationship.Target()
+	case plan.Unrelate:
+		detail = ": relate no more to " + op.Relationship.Target()
+	case plan.Update:
+		detail = ": fields"
+	}
+	for _, label := range labels {
+		if _, status, ok := strings.Cut(label, "/"+aai.LabelStatus+"="); ok {
+			detail = ": " + aai.LabelStatus + "=" + status
+		}
+	}
+	return fmt.Sprintf("%s %s in %s%s", sign, nameOf(document), op.Key.Tenant, detail)
+}
+
+// nameOf names what a document is about.
+func nameOf(d aai.Document) string { return d.Kind + "/" + d.Namespace + "/" + d.Name }

@@ -1,0 +1,180 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/yaml"
+
+	"github.com/healthscope/healthscope/controllers/app"
+	"github.com/healthscope/healthscope/controllers/enrol"
+)
+
+// clustersAddLong is the help of the command clusters add.
+const clustersAddLong = `Make a cluster a member of the hub.
+
+In the member it makes an account for the hub, with the rights to read the bundles,
+the monitor's Lease and its own token, and nothing else. In the hub it makes the
+Secret by which the controller finds the member, with a token of that account,
+which the controller renews. Given again, it repairs what is no longer so.
+
+Both clusters are reached with the rights of whoever gives the command.`
+
+// clustersAdd are the flags of the command clusters add.
+type clustersAdd struct {
+	hub        hubFlags
+	member     memberFlags
+	namespaces []string
+	monitor    string
+	lifetime   time.Duration
+	server     string
+	dryRun     bool
+}
+
+func newClustersAdd() *cobra.Command {
+	var o clustersAdd
+	c := &cobra.Command{
+		Use: "add NAME --context CONTEXT", Short: "Make a cluster a member of the hub", Long: clustersAddLong, Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			lifetime := time.Duration(0)
+			if c.Flags().Changed("token-lifetime") {
+				lifetime = o.lifetime
+			}
+			err := within(c.Context(), o.hub.timeout, func(ctx context.Context) error {
+				return o.run(ctx, args[0], lifetime, c.OutOrStdout(), c.ErrOrStderr())
+			})
+			return errors.Wrapf(err, "cannot add cluster %q", args[0])
+		},
+	}
+	o.member.add(c.Flags())
+	o.hub.add(c.Flags())
+	c.Flags().StringSliceVar(&o.namespaces, "namespaces", nil, "the namespaces of the member that the hub may read; the default is all")
+	c.Flags().StringVar(&o.monitor, "monitor-namespace", enrol.MemberNamespace, "the namespace of the monitor's Lease in the member: that of fleet.monitorNamespace in the controller's configuration")
+	c.Flags().DurationVar(&o.lifetime, "token-lifetime", enrol.DefaultTokenLifetime, "how long the hub's token is valid, and each that the controller renews it by")
+	c.Flags().StringVar(&o.server, "server", "", "the URL of the member's API server as the hub reaches it; the default is the one in the kubeconfig file")
+	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "print what would be made, without the token, and change nothing")
+	return c
+}
+
+func (o *clustersAdd) run(ctx context.Context, name string, lifetime time.Duration, out, errOut io.Writer) error {
+	member, err := o.member.config("clusters-add")
+	if err != nil {
+		return err
+	}
+	e, err := enrolmentOf(member, o.server)
+	if err != nil {
+		return errors.Wrapf(err, "cannot use context %q", o.member.context)
+	}
+	e.Name, e.Namespaces, e.MonitorNamespace, e.TokenLifetime, e.SecretNamespace = name, o.namespaces, o.monitor, lifetime, o.hub.namespace
+	if err := e.Validate(); err != nil {
+		return err
+	}
+	warnOfLoopback(e.Server, errOut)
+	if o.dryRun {
+		return printObjects(e, out)
+	}
+	hub, hubConfig, err := o.hub.client("clusters-add")
+	if err != nil {
+		return err
+	}
+	if hubConfig.Host == member.Host {
+		return errors.Errorf("context %q is of the hub itself, which is its own member already", o.member.context)
+	}
+	c, err := newClient(member)
+	if err != nil {
+		return errors.Wrap(err, "cannot use the member")
+	}
+	return enrol.Add(ctx, enrol.Clusters{Hub: hub, Member: c, MemberConfig: member, Report: printer(out)}, e, time.Now())
+}
+
+// printer returns what prints a change as a line.
+func printer(out io.Writer) func(enrol.Change) {
+	return func(c enrol.Change) { fmt.Fprintln(out, c) }
+}
+
+// enrolmentOf returns how the hub reaches the member that the caller reaches by a configuration: without its credentials, proxies and files.
+func enrolmentOf(config *rest.Config, server string) (enrol.Enrolment, error) {
+	if config.Insecure {
+		return enrol.Enrolment{}, errors.New("insecure-skip-tls-verify is set: the hub talks to servers only that it can verify; put the authority's certificate into certificate-authority-data")
+	}
+	e := enrol.Enrolment{Server: config.Host, TLSServerName: config.ServerName, Authority: config.CAData}
+	if server != "" {
+		e.Server = server
+	} else if config.Proxy != nil { // client-go sets it for proxy-url, and not for the environment.
+		return enrol.Enrolment{}, errors.New("proxy-url is set, and the hub goes through no proxy: say with --server how the hub reaches the member")
+	}
+	if len(e.Authority) == 0 && config.CAFile != "" {
+		data, err := os.ReadFile(config.CAFile)
+		if err != nil {
+			return enrol.Enrolment{}, errors.Wrap(err, "cannot read the authority's certificate")
+		}
+		e.Authority = data
+	}
+	return e, nil
+}
+
+// warnOfLoopback tells that a server may not be where the hub looks for it.
+func warnOfLoopback(server string, errOut io.Writer) {
+	u, err := url.Parse(server)
+	if err != nil {
+		return
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {
+		fmt.Fprintf(errOut, "warning: %s is this machine itself; if the controller runs elsewhere, say with --server how it reaches the member\n", server)
+	}
+}
+
+// printObjects prints what an enrolment would make, as YAML. The token is left out.
+func printObjects(e enrol.Enrolment, out io.Writer) error {
+	scheme, err := app.NewScheme()
+	if err != nil {
+		return err
+	}
+	secret, err := e.Preview()
+	if err != nil {
+		return err
+	}
+	printOne := func(where string, o client.Object) error {
+		gvk, err := apiutil.GVKForObject(o, scheme)
+		if err != nil {
+			return err
+		}
+		o.GetObjectKind().SetGroupVersionKind(gvk)
+		data, err := yaml.Marshal(o)
+		if err != nil {
+			return errors.Wrap(err, "cannot print what would be made")
+		}
+		_, err = fmt.Fprintf(out, "--- # %s\n%s", where, withoutEmpty(string(data)))
+		return err
+	}
+	for _, o := range e.MemberObjects() {
+		if err := printOne("member", o); err != nil {
+			return err
+		}
+	}
+	return printOne("hub", secret)
+}
+
+// withoutEmpty leaves out what a type prints though it is not set.
+func withoutEmpty(text string) string {
+	var kept strings.Builder
+	for line := range strings.Lines(text) {
+		switch strings.TrimSpace(line) {
+		case "creationTimestamp: null", "spec: {}", "status: {}", "rules: null":
+		default:
+			kept.WriteString(line)
+		}
+	}
+	return kept.String()
+}

@@ -1,0 +1,252 @@
+package commands
+
+import (
+	"bytes"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
+
+	"github.com/healthscope/healthscope/controllers/enrol"
+)
+
+// sampleReport is a report as it is at sampleTime, with one cluster in each of several states.
+func sampleReport() enrol.Report {
+	at := func(ago time.Duration) *time.Time { return new(sampleTime.Add(-ago)) }
+	return enrol.Report{
+		Controller: enrol.Controller{Running: true, LastRenewed: at(2 * time.Second)},
+		Document: enrol.Document{Lease: enrol.ObjectName{Namespace: "healthscope-system", Name: "healthscope-controller"}, Clusters: []enrol.Cluster{
+			{Name: "local", Local: true, State: "Connected", Since: at(49 * time.Hour)},
+			{Name: "provider+edge01", State: "Connected", Since: at(90 * time.Second)},
+			{Name: "provider+edge02", State: "Unreachable", Since: at(25 * time.Minute), LastSeen: at(26 * time.Minute), Message: "no answer within 10s", Maintenance: "moves to Graz"},
+			{Name: "provider+edge03", State: "Refused", Message: "proxy-url is set\x1b[2J\nlocal   Connected"},
+		}},
+	}
+}
+
+var sampleTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func TestClustersAreListed(t *testing.T) {
+	cases := map[string]struct {
+		form, want string
+	}{
+		"table": {"table", `
+NAME              STATE         AGE         LAST SEEN   MESSAGE
+local             Connected     2d1h        now         -
+provider+edge01   Connected     90s         now         -
+provider+edge02   Unreachable   25m         26m ago     no answer within 10s
+provider+edge03   Refused       <unknown>   never       proxy-url is set [2J local Connected
+`},
+		"wide": {"wide", `
+NAME              STATE         AGE         LAST SEEN   SINCE                  MAINTENANCE     MESSAGE
+local             Connected     2d1h        now         2026-02-27T11:00:00Z   -               -
+provider+edge01   Connected     90s         now         2026-03-01T11:58:30Z   -               -
+provider+edge02   Unreachable   25m         26m ago     2026-03-01T11:35:00Z   moves to Graz   no answer within 10s
+provider+edge03   Refused       <unknown>   never       <unknown>              -               proxy-url is set [2J local Connected
+`},
+		"yaml": {"yaml", `
+clusters:
+- local: true
+  name: local
+  since: "2026-02-27T11:00:00Z"
+  state: Connected
+- name: provider+edge01
+  since: "2026-03-01T11:58:30Z"
+  state: Connected
+- lastSeen: "2026-03-01T11:34:00Z"
+  maintenance: moves to Graz
+  message: no answer within 10s
+  name: provider+edge02
+  since: "2026-03-01T11:35:00Z"
+  state: Unreachable
+- message: "proxy-url is set\e[2J\nlocal   Connected"
+  name: provider+edge03
+  state: Refused
+controller:
+  lastRenewed: "2026-03-01T11:59:58Z"
+  running: true
+lease:
+  name: healthscope-controller
+  namespace: healthscope-system
+`},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			printReport, err := clusterPrinter(c.form)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out, errOut bytes.Buffer
+			if err := printReport(&out, &errOut, sampleReport(), sampleTime); err != nil || errOut.Len() > 0 {
+				t.Errorf("error %v, error output %q", err, errOut.String())
+			}
+			if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), out.String()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAListThatIsNotOfNowSaysSo(t *testing.T) {
+	r := sampleReport()
+	r.Controller = enrol.Controller{LastRenewed: new(sampleTime.Add(-3 * time.Minute)), Message: "it does not renew its Lease x/y"}
+	r.Clusters, r.Omitted = r.Clusters[1:2], 7
+	var out, errOut bytes.Buffer
+	if err := printClusters(&out, &errOut, r, false, sampleTime); err != nil {
+		t.Fatal(err)
+	}
+	if want := "warning: the controller does not run: it does not renew its Lease x/y; what follows is 3m old\nwarning: 7 clusters more are not shown: there are too many to publish\n"; errOut.String() != want {
+		t.Errorf("error output %q, want %q", errOut.String(), want)
+	}
+	if want := "NAME              STATE       AGE   LAST SEEN   MESSAGE\nprovider+edge01   Connected   90s   3m ago      -\n"; out.String() != want {
+		t.Errorf("output:\n%s", out.String())
+	}
+}
+
+func TestNothingInAListControlsTheTerminal(t *testing.T) {
+	hostile := "x\x1b[2J\u009b2J\r\ny"
+	r := enrol.Report{Controller: enrol.Controller{Running: true}, Document: enrol.Document{Clusters: []enrol.Cluster{{Name: hostile, State: "Refused", Message: hostile, Maintenance: hostile}}}}
+	var out, errOut bytes.Buffer
+	if err := printClusters(&out, &errOut, r, true, sampleTime); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(out.String(), "\n") != 2 || strings.ContainsAny(out.String(), "\x1b\r\u009b") {
+		t.Errorf("output %q", out.String())
+	}
+}
+
+func TestWhatTheHubTakesOfAContext(t *testing.T) {
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	file := write(t, "ca.crt", string(authority))
+	proxy := func(*http.Request) (*url.URL, error) { return nil, nil } //nolint:nilnil // It is not called.
+	cases := map[string]struct {
+		config rest.Config
+		server string
+		want   enrol.Enrolment
+		wrong  string
+	}{
+		"data":                 {rest.Config{Host: "https://a", TLSClientConfig: rest.TLSClientConfig{CAData: authority, ServerName: "b"}, BearerToken: "t"}, "", enrol.Enrolment{Server: "https://a", TLSServerName: "b", Authority: authority}, ""},
+		"file":                 {rest.Config{Host: "https://a", TLSClientConfig: rest.TLSClientConfig{CAFile: file}}, "", enrol.Enrolment{Server: "https://a", Authority: authority}, ""},
+		"another server":       {rest.Config{Host: "https://a"}, "https://c", enrol.Enrolment{Server: "https://c"}, ""},
+		"proxy, other server":  {rest.Config{Host: "https://a", Proxy: proxy}, "https://c", enrol.Enrolment{Server: "https://c"}, ""},
+		"proxy":                {rest.Config{Host: "https://a", Proxy: proxy}, "", enrol.Enrolment{}, "say with --server how the hub reaches the member"},
+		"file that is missing": {rest.Config{Host: "https://a", TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(t.TempDir(), "none")}}, "", enrol.Enrolment{}, "cannot read the authority's certificate"},
+		"not verified":         {rest.Config{Host: "https://a", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, "https://c", enrol.Enrolment{}, "insecure-skip-tls-verify is set"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := enrolmentOf(&c.config, c.server)
+			if (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
+				t.Fatalf("error %v, want %q in it", err, c.wrong)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// contexts is a kubeconfig file of an administrator with several contexts.
+const contexts = `
+apiVersion: v1
+kind: Config
+current-context: hub
+clusters:
+- {name: hub, cluster: {server: "https://hub:6443"}}
+- {name: edge, cluster: {server: "https://edge01.example.org:6443"}}
+- {name: loopback, cluster: {server: "https://127.0.0.1:6443"}}
+- {name: insecure, cluster: {server: "https://edge02:6443", insecure-skip-tls-verify: true}}
+- {name: plain, cluster: {server: "http://edge03:6443"}}
+users:
+- {name: admin, user: {token: canary-70ken}}
+contexts:
+- {name: hub, context: {cluster: hub, user: admin}}
+- {name: edge, context: {cluster: edge, user: admin}}
+- {name: loopback, context: {cluster: loopback, user: admin}}
+- {name: insecure, context: {cluster: insecure, user: admin}}
+- {name: plain, context: {cluster: plain, user: admin}}
+`
+
+func TestClustersSayWhatIsWrong(t *testing.T) {
+	alone(t)
+	t.Setenv("KUBECONFIG", write(t, "kubeconfig", contexts))
+	cases := map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"no name":                 {[]string{"add"}, 1, "accepts 1 arg(s), received 0"},
+		"no context":              {[]string{"add", "edge01"}, 1, `cannot add cluster "edge01": --context is missing`},
+		"unknown context":         {[]string{"add", "edge01", "--context", "x"}, 1, `cannot add cluster "edge01": cannot find out how to reach the member: context "x" does not exist`},
+		"bad name":                {[]string{"add", "edge 01", "--context", "edge"}, 1, `cannot add cluster "edge 01": invalid name "edge 01"`},
+		"not verified":            {[]string{"add", "edge02", "--context", "insecure"}, 1, `cannot use context "insecure": insecure-skip-tls-verify is set`},
+		"no TLS":                  {[]string{"add", "edge03", "--context", "plain"}, 1, `its scheme is "http"`},
+		"the hub itself":          {[]string{"add", "edge03", "--context", "hub"}, 1, `context "hub" is of the hub itself`},
+		"lifetime":                {[]string{"add", "edge01", "--context", "edge", "--token-lifetime", "1m"}, 1, "invalid lifetime 1m0s"},
+		"all at once":             {[]string{"add", "a/b", "--context", "plain", "--namespaces", "A"}, 1, `invalid namespace "A"`},
+		"remove without a member": {[]string{"remove", "edge01"}, 1, `cannot remove cluster "edge01": --context is missing`},
+		"remove with both":        {[]string{"remove", "edge01", "--context", "edge", "--keep-member"}, 1, "--keep-member and --context exclude each other"},
+		"unknown form":            {[]string{"-o", "xml"}, 2, `--output is "xml"; it must be table, wide, json or yaml`},
+		"unknown form, list":      {[]string{"list", "-o", "xml"}, 2, `--output is "xml"`},
+		"argument of list":        {[]string{"list", "x"}, 2, "unknown command"},
+		"unknown flag of list":    {[]string{"list", "--x"}, 2, "unknown flag: --x"},
+		"no hub":                  {[]string{"--hub-kubeconfig", "/no/such/file"}, 2, "cannot find out how to reach the hub"},
+		"hub that does not answer": {[]string{"--hub-kubeconfig", write(t, "none", strings.ReplaceAll(contexts, "https://hub:6443", "https://127.0.0.1:1"))}, 2,
+			"cannot list the clusters"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			code, out, errOut := run(t, append([]string{"clusters"}, c.args...)...)
+			if code != c.code || out != "" || !strings.Contains(errOut, c.want) {
+				t.Errorf("exit code %d, output %q, error output:\n%s\nwant %d and:\n%s", code, out, errOut, c.code, c.want)
+			}
+			if strings.Contains(errOut, "canary") {
+				t.Errorf("it says a secret: %s", errOut)
+			}
+		})
+	}
+}
+
+// TestDryRunPrintsEverythingButSecrets needs no cluster: it asks none.
+func TestDryRunPrintsEverythingButSecrets(t *testing.T) {
+	alone(t)
+	t.Setenv("KUBECONFIG", write(t, "kubeconfig", contexts))
+	code, out, errOut := run(t, "clusters", "add", "provider+edge01", "--context", "edge", "--namespaces", "vfw", "--dry-run")
+	if code != 0 || errOut != "" || strings.Contains(out, "canary") {
+		t.Fatalf("exit code %d, error output %q", code, errOut)
+	}
+	for _, want := range []string{
+		"--- # member\napiVersion: v1\nkind: Namespace\nmetadata:\n  labels:\n    app.kubernetes.io/managed-by: healthscope\n  name: healthscope-system\n",
+		"kind: Role\nmetadata:\n  labels:\n    app.kubernetes.io/managed-by: healthscope\n  name: healthscope-hub-bundles\n  namespace: vfw\n",
+		"--- # hub\napiVersion: v1\nkind: Secret\nmetadata:\n  annotations:\n    healthscope.core.oam.dev/cluster-name: provider+edge01\n    healthscope.core.oam.dev/namespaces: vfw\n    healthscope.core.oam.dev/token-lifetime: 24h0m0s\n",
+		"    users:\n    - name: provider+edge01\n      user:\n        token: TOKEN\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("there is no\n%s\nin\n%s", want, out)
+		}
+	}
+	_, _, errOut = run(t, "clusters", "add", "x", "--context", "loopback", "--dry-run")
+	if want := "warning: https://127.0.0.1:6443 is this machine itself"; !strings.Contains(errOut, want) {
+		t.Errorf("error output %q, want %q in it", errOut, want)
+	}
+}
+
+// TestAnUnwatchedClusterIsNotSeenNow has a cluster whose bundles are another monitor's, of which nobody can see whether it lives.
+func TestAnUnwatchedClusterIsNotSeenNow(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	written := now.Add(-3 * time.Hour)
+	c := enrol.Cluster{Name: "edge01", State: "Connected", LastSeen: &written}
+	if got := lastSeen(c, enrol.Controller{Running: true}, now); got != "3h ago" {
+		t.Errorf("it was seen last %s, want when its bundles were written, 3h ago", got)
+	}
+}

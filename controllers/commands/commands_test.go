@@ -1,0 +1,131 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+)
+
+// run runs the program and returns its exit code and what it says.
+func run(t *testing.T, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code = Main(args, strings.NewReader(""), &stdout, &stderr)
+	return code, stdout.String(), stderr.String()
+}
+
+// alone makes the program find no cluster of its own accord.
+func alone(t *testing.T) {
+	t.Helper()
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+}
+
+func TestMainSaysWhatIsWrong(t *testing.T) {
+	alone(t)
+	notYAML := write(t, "kubeconfig", "apiVersion: [")
+	ofAnother := write(t, "kubeconfig", "apiVersion: v1\nkind: Config\ncurrent-context: absent\n")
+	unknownField := write(t, "config.yaml", head+"inventry: {}\n")
+	cases := map[string]struct {
+		args []string
+		want string // a regular expression for all that it says
+	}{
+		"unknown command":    {[]string{"contoller"}, `^healthscope: unknown command "contoller" for "healthscope"\n\nDid you mean this\?\n\tcontroller\n`},
+		"unknown flag":       {[]string{"controller", "--confg", "x"}, `^healthscope: unknown flag: --confg\n$`},
+		"argument":           {[]string{"controller", "start"}, `^healthscope: unknown command "start" for "healthscope controller"\n$`},
+		"argument, monitor":  {[]string{"monitor", "start"}, `^healthscope: unknown command "start" for "healthscope monitor"\n$`},
+		"argument, version":  {[]string{"version", "2"}, `^healthscope: unknown command "2" for "healthscope version"\n$`},
+		"unknown log format": {[]string{"controller", "--log-format", "xml"}, `^healthscope: cannot run the controller: --log-format is "xml"; it must be text or json\n$`},
+		"verbosity":          {[]string{"monitor", "-v", "-1"}, `^healthscope: cannot run the monitor: --verbosity is -1; it must not be negative\n$`},
+		"verbosity, no word": {[]string{"monitor", "-v", "loud"}, `^healthscope: invalid argument "loud" for "-v, --verbosity" flag: .*\n$`},
+		"no configuration":   {[]string{"controller", "--config", "/no/such/file"}, `^healthscope: cannot run the controller: cannot read the configuration file: open /no/such/file: no such file or directory\n$`},
+		"bad configuration":  {[]string{"monitor", "--config", unknownField}, `^healthscope: cannot run the monitor: cannot use configuration file ".*/config.yaml": unknown field "inventry"\n$`},
+		"no cluster":         {[]string{"controller"}, `^healthscope: cannot run the controller: cannot find out how to reach the cluster: there is no kubeconfig file; give one with --kubeconfig or \$KUBECONFIG\n$`},
+		"no kubeconfig":      {[]string{"monitor", "--kubeconfig", "/no/such/file"}, `^healthscope: cannot run the monitor: cannot find out how to reach the cluster: stat /no/such/file: no such file or directory\n$`},
+		"bad kubeconfig":     {[]string{"controller", "--kubeconfig", notYAML}, `^healthscope: cannot run the controller: cannot find out how to reach the cluster: error loading config file ".*/kubeconfig": yaml: .*\n$`},
+		"no such context":    {[]string{"controller", "--kubeconfig", ofAnother}, `^healthscope: cannot run the controller: cannot find out how to reach the cluster: .*context: absent.*\n$`},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			code, out, errOut := run(t, c.args...)
+			if code != 1 || out != "" || !regexp.MustCompile(c.want).MatchString(errOut) {
+				t.Errorf("exit code %d, output %q, error output:\n%s\nwant:\n%s", code, out, errOut, c.want)
+			}
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, args := range [][]string{{}, {"help"}, {"--help"}} {
+		code, out, errOut := run(t, args...)
+		if code != 0 || errOut != "" {
+			t.Errorf("%q: exit code %d, error output %q", args, code, errOut)
+		}
+		for _, command := range []string{"controller", "monitor", "version"} {
+			if !regexp.MustCompile(`(?m)^  ` + command + ` +[A-Z]`).MatchString(out) {
+				t.Errorf("%q: there is no line about %q in\n%s", args, command, out)
+			}
+		}
+	}
+	_, out, _ := run(t, "controller", "--help")
+	for _, flag := range []string{"--config", "--kubeconfig", "--namespace", "--health-probe-bind-address", "--log-format", "--verbosity"} {
+		if !strings.Contains(out, flag+" ") {
+			t.Errorf("there is nothing about %s in\n%s", flag, out)
+		}
+	}
+}
+
+func TestLogLines(t *testing.T) {
+	say := func(l logr.Logger) {
+		l.Info("happened")
+		l.V(1).Info("decided")
+		l.V(4).Info("detail")
+		l.Error(context.Canceled, "went wrong")
+	}
+	cases := map[string]struct {
+		o    managerFlags
+		want []string
+	}{
+		"text":      {managerFlags{logFormat: "text"}, []string{`level=INFO msg=happened`, `level=ERROR msg="went wrong" err="context canceled"`}},
+		"decisions": {managerFlags{logFormat: "text", verbosity: 1}, []string{`level=INFO msg=happened`, `level=DEBUG msg=decided`, `level=ERROR msg="went wrong" err="context canceled"`}},
+		"details":   {managerFlags{logFormat: "text", verbosity: 4}, []string{`level=INFO msg=happened`, `level=DEBUG msg=decided`, `level=DEBUG msg=detail`, `level=ERROR msg="went wrong" err="context canceled"`}},
+		"JSON":      {managerFlags{logFormat: "json", verbosity: 2}, []string{`"level":"INFO","msg":"happened"}`, `"level":"DEBUG","msg":"decided"}`, `"level":"ERROR","msg":"went wrong","err":"context canceled"}`}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			l, err := c.o.setLogger(&out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			say(l)
+			var got []string
+			for line := range strings.Lines(out.String()) {
+				_, rest, _ := strings.Cut(strings.TrimSpace(line), map[string]string{"text": " ", "json": ","}[c.o.logFormat])
+				got = append(got, rest)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLeaseNamespace(t *testing.T) {
+	if _, err := os.Stat(inClusterNamespace); err == nil {
+		t.Fatalf("this test is not to run in a pod, and there is %s", inClusterNamespace)
+	}
+	for given, want := range map[string]string{"": "healthscope-system", "mine": "mine"} {
+		if got := (&managerFlags{namespace: given}).leaseNamespace(); got != want {
+			t.Errorf("--namespace %q gives %q, want %q", given, got, want)
+		}
+	}
+}

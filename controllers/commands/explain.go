@@ -1,0 +1,230 @@
+package commands
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/healthscope/healthscope/controllers/app"
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/bundle"
+	"github.com/healthscope/healthscope/healthscope/rules"
+	"github.com/healthscope/healthscope/healthscope/rules/expr"
+)
+
+// explainLong is the help of the command explain.
+const explainLong = `Judge objects from files, and say which rule decided and why.
+
+The input is YAML or JSON: one object or many, a List as kubectl get prints it,
+or directories of .yaml, .yml and .json files. No cluster is asked.
+
+  kubectl get all -n store -o yaml | healthscope explain -f -
+  healthscope explain -f deployment.yaml --config config.yaml -o json
+
+Each object is judged alone, by the rules for its kind and by those of
+healthCheckExprs in the configuration. Owners and time limits do not count here:
+a Deployment is not judged with its pods, and nothing times out. What monitors do
+not look at is not looked at: the data of Secrets and ConfigMaps, and literal
+values of environment variables.
+
+The exit code is 0 when all objects are Ready, 1 when some are not, and 2 when
+something cannot be read or used.`
+
+// explanation is the verdict on one object, as it is printed in JSON.
+type explanation struct {
+	APIVersion  string             `json:"apiVersion"`
+	Kind        string             `json:"kind"`
+	Namespace   string             `json:"namespace"`
+	Name        string             `json:"name"`
+	State       healthscope.State  `json:"state"`
+	Reason      healthscope.Reason `json:"reason"`
+	Message     string             `json:"message"`
+	Progressing bool               `json:"progressing"`
+	Serving     bool               `json:"serving"`
+	Suspended   bool               `json:"suspended"`
+	Warning     bool               `json:"warning"`
+	Rule        string             `json:"rule"`
+}
+
+// errNotReady is how the command explain ends when some object is not Ready. There is nothing more to say about it.
+var errNotReady = errors.New("some objects are not Ready")
+
+// unusableError is what the command explain cannot read or use.
+type unusableError struct{ causes []error }
+
+// Error implements error. Each cause has its line.
+func (e *unusableError) Error() string {
+	lines := make([]string, len(e.causes))
+	for i, cause := range e.causes {
+		lines[i] = cause.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns the causes.
+func (e *unusableError) Unwrap() []error { return e.causes }
+
+// unusable returns an error that ends the program with exitUnusable; nil when there is no cause.
+func unusable(causes ...error) error {
+	if causes = slices.DeleteFunc(causes, func(err error) bool { return err == nil }); len(causes) == 0 {
+		return nil
+	}
+	return &unusableError{causes}
+}
+
+// exitCode returns the exit code of the program when a command has ended with err.
+func exitCode(err error) int {
+	var bad *unusableError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &bad):
+		return exitUnusable
+	case errors.Is(err, errNotReady):
+		return exitNotReady
+	default:
+		return exitError
+	}
+}
+
+// explainOptions are the flags of the command explain.
+type explainOptions struct {
+	files  []string
+	config string
+	output string
+}
+
+func newExplain() *cobra.Command {
+	var o explainOptions
+	c := &cobra.Command{
+		Use: "explain -f FILE", Short: "Judge objects from files, and say which rule decided and why", Long: explainLong,
+		Args: func(c *cobra.Command, args []string) error { return unusable(cobra.NoArgs(c, args)) },
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.InOrStdin(), c.OutOrStdout()) },
+	}
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return unusable(err) })
+	c.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "a file or directory with objects, or - for standard input; may be given several times. Of a directory, the files with the endings .yaml, .yml and .json count, not those in directories below it")
+	c.Flags().StringVar(&o.config, "config", "", "the configuration file with healthCheckExprs; without it the program's own rules judge alone")
+	c.Flags().StringVarP(&o.output, "output", "o", "table", "the form of the output: table, or json for one JSON object per line and object")
+	return c
+}
+
+// run reads, judges and prints. What can be read is judged also when something else cannot.
+func (o *explainOptions) run(in io.Reader, out io.Writer) error {
+	e, err := o.explainer()
+	if err != nil {
+		return err
+	}
+	objects, unreadable := readObjects(o.files, in)
+	explanations := make([]explanation, len(objects))
+	for i, object := range objects {
+		explanations[i] = e.explain(object)
+	}
+	if err := o.print(out, explanations); err != nil {
+		return unusable(errors.Wrap(err, "cannot print the explanations"))
+	}
+	if len(unreadable) > 0 {
+		return unusable(unreadable...)
+	}
+	for i := range explanations {
+		if explanations[i].State != healthscope.Ready {
+			return errNotReady
+		}
+	}
+	return nil
+}
+
+// explainer judges objects one by one.
+type explainer struct {
+	rules rules.Options
+	// young is for how long after its creation a custom resource needs no status.
+	young time.Duration
+	now   time.Time
+}
+
+// explainer checks the flags and returns what judges.
+func (o *explainOptions) explainer() (*explainer, error) {
+	if len(o.files) == 0 {
+		return nil, unusable(errors.New("cannot explain: give a file with -f FILE, or standard input with -f -"))
+	}
+	if o.output != "table" && o.output != "json" {
+		return nil, unusable(errors.Errorf("cannot explain: --output is %q; it must be table or json", o.output))
+	}
+	config, err := app.LoadConfig(o.config)
+	if err != nil {
+		return nil, unusable(errors.Wrap(err, "cannot explain"))
+	}
+	user, problems := expr.Compile(config.HealthCheckExprs)
+	causes := make([]error, len(problems))
+	for i := range problems {
+		causes[i] = errors.Wrapf(problems[i], "cannot explain: cannot use configuration file %q", o.config)
+	}
+	if err := unusable(causes...); err != nil {
+		return nil, err
+	}
+	return &explainer{rules: rules.Options{User: user}, young: app.PolicyOf(config.Policy).NoStatusGrace, now: time.Now()}, nil
+}
+
+// explain judges one object as a monitor would see it. A value that is no object is one that cannot be read.
+func (e *explainer) explain(value any) explanation {
+	object, ok := value.(map[string]any)
+	if !ok {
+		return explanation{State: healthscope.Unknown, Reason: healthscope.ReasonInvalidObject, Message: fmt.Sprintf("it is %s; it must be an object", kindOf(value)), Rule: "none"}
+	}
+	u := &unstructured.Unstructured{Object: object}
+	bundle.Strip(u)
+	r, rule := rules.Explain(u, e.rules)
+	r = healthscope.Judge([]healthscope.Result{r}, healthscope.Policy{NoStatusGrace: e.young}, e.now).Members[0].Result
+	apiVersion := r.Version
+	if r.Group != "" {
+		apiVersion = r.Group + "/" + r.Version
+	}
+	return explanation{
+		APIVersion: apiVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name,
+		State: r.State, Reason: r.Reason, Message: r.Message,
+		Progressing: r.Progressing, Serving: r.Serving, Suspended: r.Suspended, Warning: r.Warning, Rule: rule,
+	}
+}
+
+// print prints explanations in the form that is asked for.
+func (o *explainOptions) print(out io.Writer, explanations []explanation) error {
+	if o.output == "json" {
+		encoder := json.NewEncoder(out)
+		encoder.SetEscapeHTML(false)
+		for i := range explanations {
+			if err := encoder.Encode(&explanations[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(explanations) == 0 {
+		return nil
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(table, "STATE\tOBJECT\tNAMESPACE\tREASON\tRULE\tMESSAGE")
+	for i := range explanations {
+		e := &explanations[i]
+		cells := []string{string(e.State), cell(e.Kind) + "/" + cell(e.Name), e.Namespace, string(e.Reason), e.Rule, e.Message}
+		for n := range cells {
+			cells[n] = cell(cells[n])
+		}
+		fmt.Fprintln(table, strings.Join(cells, "\t"))
+	}
+	return table.Flush()
+}
+
+// cell returns a text as it can stand in a table on a terminal: in one line, without what would steer the terminal.
+func cell(text string) string {
+	if text = strings.Join(strings.Fields(healthscope.Clean(text)), " "); text == "" {
+		return "-"
+	}
+	return text
+}

@@ -1,0 +1,309 @@
+package commands
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// rulesOfWidgets is a configuration with rules for the kind Widget.
+const rulesOfWidgets = head + `healthCheckExprs:
+- apiVersion: example.org/v1
+  kind: Widget
+  failed: has(status.error) && status.error != '<none>'
+  current: status.phase == 'Up'
+`
+
+// mixed is what a user may have in one file: objects of YAML and JSON, a list, and comments.
+const mixed = `# What runs in the store.
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: store, generation: 2}
+spec: {replicas: 3}
+status: {observedGeneration: 2, replicas: 3, updatedReplicas: 3, readyReplicas: 3, availableReplicas: 3}
+---
+# Nothing.
+---
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: store}, data: {a: b}}
+- {apiVersion: example.org/v1, kind: Widget, metadata: {name: left, namespace: store}, status: {phase: Up}}
+- {apiVersion: example.org/v1, kind: Widget, metadata: {name: right, namespace: store}, status: {phase: Up, error: "no\npower"}}
+---
+{"apiVersion":"example.org/v1","kind":"Widget","metadata":{"name":"odd"},"status":{"phase":7}}
+{"apiVersion":"v1","kind":"Pod","metadata":{"name":"gone","namespace":"store","deletionTimestamp":"2026-01-01T00:00:00Z"}}
+`
+
+// tell runs healthscope explain with a standard input.
+func tell(in string, args ...string) (code int, out, errOut string) {
+	var stdout, stderr bytes.Buffer
+	code = Main(append([]string{"explain"}, args...), strings.NewReader(in), &stdout, &stderr)
+	return code, stdout.String(), stderr.String()
+}
+
+func TestExplainInATable(t *testing.T) {
+	const want = `STATE         OBJECT               NAMESPACE   REASON                  RULE                      MESSAGE
+Ready         Deployment/web       store       -                       Deployment                -
+Ready         ConfigMap/settings   store       Exists                  ConfigMap                 -
+Ready         Widget/left          store       -                       user:Widget.example.org   -
+Failed        Widget/right         store       HealthCheckFailed       user:Widget.example.org   health check "Widget.example.org": failed is true: has(status.error) && status.error != '<none>'
+Pending       Widget/odd           -           HealthCheckNotCurrent   user:Widget.example.org   health check "Widget.example.org": current is false: status.phase == 'Up'
+Terminating   Pod/gone             store       Deleting                deletion                  the object is being deleted
+`
+	code, out, errOut := tell("", "-f", write(t, "objects.yaml", mixed), "--config", write(t, "config.yaml", rulesOfWidgets))
+	if code != 1 || errOut != "" {
+		t.Errorf("exit code %d, error output %q", code, errOut)
+	}
+	if diff := cmp.Diff(want, out); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestExplainInJSON(t *testing.T) {
+	const want = `{"apiVersion":"apps/v1","kind":"Deployment","namespace":"store","name":"web","state":"Ready","reason":"","message":"","progressing":false,"serving":true,"suspended":false,"warning":false,"rule":"Deployment"}
+{"apiVersion":"v1","kind":"ConfigMap","namespace":"store","name":"settings","state":"Ready","reason":"Exists","message":"","progressing":false,"serving":false,"suspended":false,"warning":false,"rule":"ConfigMap"}
+{"apiVersion":"example.org/v1","kind":"Widget","namespace":"store","name":"left","state":"Ready","reason":"","message":"","progressing":false,"serving":false,"suspended":false,"warning":false,"rule":"user:Widget.example.org"}
+{"apiVersion":"example.org/v1","kind":"Widget","namespace":"store","name":"right","state":"Failed","reason":"HealthCheckFailed","message":"health check \"Widget.example.org\": failed is true: has(status.error) && status.error != '<none>'","progressing":false,"serving":false,"suspended":false,"warning":false,"rule":"user:Widget.example.org"}
+{"apiVersion":"example.org/v1","kind":"Widget","namespace":"","name":"odd","state":"Pending","reason":"HealthCheckNotCurrent","message":"health check \"Widget.example.org\": current is false: status.phase == 'Up'","progressing":true,"serving":false,"suspended":false,"warning":false,"rule":"user:Widget.example.org"}
+{"apiVersion":"v1","kind":"Pod","namespace":"store","name":"gone","state":"Terminating","reason":"Deleting","message":"the object is being deleted","progressing":false,"serving":false,"suspended":false,"warning":false,"rule":"deletion"}
+`
+	code, out, errOut := tell(mixed, "-f", "-", "-o", "json", "--config", write(t, "config.yaml", rulesOfWidgets))
+	if code != 1 || errOut != "" {
+		t.Errorf("exit code %d, error output %q", code, errOut)
+	}
+	if diff := cmp.Diff(want, out); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestExitCodesOfExplain(t *testing.T) {
+	alone(t)
+	const ready = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+	const notReady = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nstatus: {failed: 1, conditions: [{type: Failed, status: \"True\"}]}\n"
+	good := write(t, "good.yaml", ready)
+	badExpression := write(t, "config.yaml", head+"healthCheckExprs:\n- {apiVersion: v1, kind: Pod, current: 'status.phase ='}\n- {apiVersion: v1, kind: Service, current: size(spec)}\n")
+	cases := map[string]struct {
+		in   string
+		args []string
+		code int
+		// want is a regular expression for all of the error output.
+		want string
+	}{
+		"all are Ready":              {ready + "---\n" + ready, []string{"-f", "-"}, 0, `^$`},
+		"one is not":                 {ready + "---\n" + notReady, []string{"-f", "-"}, 1, `^$`},
+		"files and input":            {notReady, []string{"-f", good, "-f", "-"}, 1, `^$`},
+		"an empty list":              {"apiVersion: v1\nkind: List\nitems: []\n", []string{"-f", "-"}, 0, `^$`},
+		"nothing":                    {"", []string{"-f", "-"}, 2, `^healthscope: cannot read the objects in "standard input": there is none\n$`},
+		"nothing but comments":       {"# none\n---\n...\n", []string{"-f", "-"}, 2, `: there is none\n$`},
+		"no file":                    {"", []string{"-f", "absent.yaml"}, 2, `^healthscope: cannot read the objects: stat absent.yaml: no such file or directory\n$`},
+		"no flag":                    {ready, nil, 2, `^healthscope: cannot explain: give a file with -f FILE, or standard input with -f -\n$`},
+		"an unknown flag":            {ready, []string{"-f", "-", "--kubeconfig", "x"}, 2, `^healthscope: unknown flag: --kubeconfig\n$`},
+		"an argument":                {ready, []string{"objects.yaml"}, 2, `^healthscope: unknown command "objects.yaml" for "healthscope explain"\n$`},
+		"an unknown output":          {ready, []string{"-f", "-", "-o", "yaml"}, 2, `^healthscope: cannot explain: --output is "yaml"; it must be table or json\n$`},
+		"no configuration":           {ready, []string{"-f", "-", "--config", "absent.yaml"}, 2, `^healthscope: cannot explain: cannot read the configuration file: open absent.yaml: no such file or directory\n$`},
+		"a bad configuration":        {ready, []string{"-f", "-", "--config", write(t, "config.yaml", head+"healthCheckExprs: [{kind: Pod}]\n")}, 2, `healthCheckExprs\[0\].apiVersion: Required value.*healthCheckExprs\[0\].current: Required value`},
+		"expressions that cannot":    {ready, []string{"-f", "-", "--config", badExpression}, 2, `^healthscope: cannot explain: cannot use configuration file ".*config.yaml": cannot use health check "Pod": current, line 1, column 14: Syntax error.*\ncannot explain: cannot use configuration file ".*": cannot use health check "Service": current: the expression gives a value of type int; .*\n$`},
+		"an unreadable file":         {"\n---\na: b\n--- # second\na: b\nc: d: e\n", []string{"-f", "-"}, 2, `^healthscope: cannot read the objects in "standard input": document 2, line 6: mapping values are not allowed in this context\n$`},
+		"unreadable JSON":            {"{\"a\": 1}\n{\"a\":\n \"b\",\n \"c\" 2,\n \"d\": 3}", []string{"-f", "-"}, 2, `document 2, line 4: invalid character '2' after object key\n$`},
+		"JSON with an end too early": {"{\"a\": 1}\n{\"a\":\n", []string{"-f", "-"}, 2, `document 2, line 2: unexpected EOF\n$`},
+		"a text":                     {ready + "---\nhello\n", []string{"-f", "-"}, 2, `document 2, line 4: it is a string; it must be an object\n$`},
+		"an empty directory":         {"", []string{"-f", t.TempDir()}, 2, `there is no .yaml, .yml or .json file in directory ".*"\n$`},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			code, _, errOut := tell(c.in, c.args...)
+			if code != c.code || !regexp.MustCompile(c.want).MatchString(errOut) {
+				t.Errorf("exit code %d, want %d; error output:\n%s\nwant:\n%s", code, c.code, errOut, c.want)
+			}
+		})
+	}
+}
+
+func TestWhatCanBeReadIsExplainedAlsoBesideWhatCannot(t *testing.T) {
+	good := write(t, "good.yaml", "kind: [\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+	code, out, errOut := tell("", "-f", "absent.yaml", "-f", good)
+	if code != 2 || !strings.Contains(out, "ConfigMap/a ") {
+		t.Errorf("exit code %d, output:\n%s", code, out)
+	}
+	for _, want := range []string{"absent.yaml", `good.yaml": document 1, line `} {
+		if !strings.Contains(errOut, want) {
+			t.Errorf("there is nothing about %s in\n%s", want, errOut)
+		}
+	}
+}
+
+func TestExplainADirectory(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"b.yaml":      "{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}",
+		"a.json":      `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}`,
+		"c.yml":       "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\n",
+		"notes.txt":   "no objects",
+		"sub/d.yaml":  "{apiVersion: v1, kind: ConfigMap, metadata: {name: d}}",
+		"e.yaml/keep": "a directory",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, out, errOut := tell("", "-f", dir, "-o", "json")
+	var names []string
+	for line := range strings.Lines(out) {
+		var e explanation
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, e.Name)
+	}
+	if diff := cmp.Diff([]string{"a", "b", "c"}, names); diff != "" || code != 0 || errOut != "" {
+		t.Errorf("exit code %d, error output %q, -want +got:\n%s", code, errOut, diff)
+	}
+}
+
+// TestMalformedObjects: each of them is one line in the output, and Unknown.
+func TestMalformedObjects(t *testing.T) {
+	for name, in := range map[string]string{
+		"no kind":               `{"apiVersion": "v1", "metadata": {"name": "a"}}`,
+		"a kind that is none":   `{"apiVersion": "v1", "kind": 7}`,
+		"a status that is none": `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "status": [1]}`,
+		"a list in a list":      `{"apiVersion": "v1", "kind": "List", "items": [[]]}`,
+		"null in a list":        `{"apiVersion": "v1", "kind": "List", "items": [null]}`,
+		"an empty object":       `{}`,
+		"an array of numbers":   `[7]`,
+		"items that are none":   `{"apiVersion": "v1", "kind": "List", "items": 7, "status": "odd"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errOut := tell(in, "-f", "-", "-o", "json")
+			var e explanation
+			if err := json.Unmarshal([]byte(out), &e); err != nil || e.State != "Unknown" || e.Reason != "InvalidObject" || e.Message == "" || code != 1 || errOut != "" {
+				t.Errorf("exit code %d, error output %q, output:\n%s", code, errOut, out)
+			}
+			var keys map[string]any
+			if err := json.Unmarshal([]byte(out), &keys); err != nil || len(keys) != 12 {
+				t.Errorf("%d keys, want all 12: %s", len(keys), out)
+			}
+		})
+	}
+}
+
+// TestWhatIsAList: what only has the name of a list is an object like others, and a list in a list is one too.
+func TestWhatIsAList(t *testing.T) {
+	const down = `{kind: Job, apiVersion: batch/v1, metadata: {name: a}, status: {failed: 1, conditions: [{type: Failed, status: "True"}]}}`
+	cases := map[string]struct {
+		in    string
+		code  int
+		names []string
+	}{
+		"a kind with such a name":     {`{apiVersion: resources.teleport.dev/v1, kind: TeleportAccessList, metadata: {name: ops}, status: {conditions: [{type: Ready, status: "False"}]}}`, 1, []string{"ops"}},
+		"one with items and a name":   {`{apiVersion: example.org/v1, kind: PriceList, metadata: {name: p}, items: [7]}`, 0, []string{"p"}},
+		"one with items and a spec":   {`{apiVersion: example.org/v1, kind: PriceList, spec: {}, items: [7]}`, 0, []string{""}},
+		"one with items and a status": {`{apiVersion: example.org/v1, kind: PriceList, status: {}, items: [7]}`, 0, []string{""}},
+		"items that are null":         {`{apiVersion: v1, kind: PodList, metadata: {resourceVersion: "1"}, items: null}`, 0, nil},
+		"a list in a list":            {`{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: List, items: [` + down + `]}, {apiVersion: v1, kind: ConfigMapList, items: [{metadata: {name: b}}]}]}`, 1, []string{"a", "b"}},
+		"a list in an array":          {`[{apiVersion: v1, kind: List, items: [` + down + `]}]`, 1, []string{"a"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			code, out, errOut := tell(c.in, "-f", "-", "-o", "json")
+			var names []string
+			for line := range strings.Lines(out) {
+				var e explanation
+				if err := json.Unmarshal([]byte(line), &e); err != nil {
+					t.Fatal(err)
+				}
+				names = append(names, e.Name)
+			}
+			if diff := cmp.Diff(c.names, names); diff != "" || code != c.code || errOut != "" {
+				t.Errorf("exit code %d, want %d; error output %q; -want +got:\n%s\n%s", code, c.code, errOut, diff, out)
+			}
+		})
+	}
+}
+
+func TestListsOfOneKind(t *testing.T) {
+	const in = `{"apiVersion": "v1", "kind": "ConfigMapList", "items": [{"metadata": {"name": "a"}}, {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "b"}}]}`
+	_, out, _ := tell(in+"\n---\n[{apiVersion: v1, kind: Secret, metadata: {name: c}}]\n", "-f", "-")
+	for _, want := range []string{"ConfigMap/a", "Service/b", "Secret/c"} {
+		if !strings.Contains(out, want+" ") {
+			t.Errorf("there is no %s in\n%s", want, out)
+		}
+	}
+}
+
+// TestExplainShowsNoSecrets: as in a cluster, rules do not see what monitors do not look at.
+func TestExplainShowsNoSecrets(t *testing.T) {
+	config := write(t, "config.yaml", head+`healthCheckExprs:
+- {apiVersion: v1, kind: Secret, current: data.password == 'x'}
+- {apiVersion: v1, kind: ConfigMap, current: data.password == 'x'}
+- {apiVersion: example.org/v1, kind: Widget, current: "spec.env.all(e, e.value == 'canary')"}
+`)
+	_, out, _ := tell(`
+{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {password: canary}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {password: canary}}
+---
+{apiVersion: example.org/v1, kind: Widget, metadata: {name: a}, spec: {env: [{name: PASSWORD, value: canary}]}, status: {}}
+`, "-f", "-", "--config", config, "-o", "json")
+	if n := strings.Count(out, `"reason":"HealthCheckError"`); n != 3 || strings.Contains(strings.ReplaceAll(out, "e.value == 'canary'", ""), "canary") {
+		t.Errorf("got\n%s", out)
+	}
+}
+
+func TestATableCannotSteerATerminal(t *testing.T) {
+	_, out, _ := tell("{apiVersion: v1, kind: ConfigMap, metadata: {name: \"a\\u001b[31mb\\nc\\td\"}}", "-f", "-")
+	if !strings.Contains(out, "ConfigMap/a [31mb c d ") || strings.Count(out, "\n") != 2 {
+		t.Errorf("got %q", out)
+	}
+}
+
+// FuzzObjects: whatever is in a file, there are explanations or errors that say something, and each has its line.
+func FuzzObjects(f *testing.F) {
+	f.Add(mixed)
+	f.Add("{\"a\": 1}{\"b\"")
+	f.Add("--- {a: b}\n...\n%YAML 1.2\n---\n- 1\n- {kind: PodList, items: [null]}\n")
+	f.Add("a: &a [*a]\n\xff\x00")
+	f.Add("\xef\xbb\xbf{kind: X}")
+	f.Fuzz(func(t *testing.T, text string) {
+		objects, problems := parseObjects([]byte(text))
+		for _, p := range problems {
+			if p.Error() == "" {
+				t.Error("an error without words")
+			}
+		}
+		var out bytes.Buffer
+		for _, output := range []string{"table", "json"} {
+			out.Reset()
+			o := explainOptions{files: []string{"-"}, output: output}
+			err := o.run(strings.NewReader(text), &out)
+			if (exitCode(err) == exitUnusable) != (len(problems) > 0) {
+				t.Errorf("exit code %d with %v", exitCode(err), problems)
+			}
+		}
+		if n := strings.Count(out.String(), "\n"); n != len(objects) {
+			t.Errorf("%d objects give %d lines:\n%s", len(objects), n, out.String())
+		}
+	})
+}
+
+func TestAYoungObjectNeedsNoStatus(t *testing.T) {
+	const widget = "{apiVersion: example.org/v1, kind: Widget, metadata: {name: w, creationTimestamp: %q}}\n"
+	for created, want := range map[time.Time]string{time.Now(): "Pending", time.Now().Add(-time.Hour): "Ready"} {
+		code, out, errOut := tell(fmt.Sprintf(widget, created.UTC().Format(time.RFC3339)), "-f", "-", "-o", "json")
+		if errOut != "" || (code == 0) != (want == "Ready") || !strings.Contains(out, `"state":"`+want+`"`) {
+			t.Errorf("created at %s: exit code %d, %s%s", created, code, out, errOut)
+		}
+	}
+}

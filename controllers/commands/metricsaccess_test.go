@@ -1,0 +1,100 @@
+package commands_test
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/healthscope/healthscope/e2e/suite"
+)
+
+// mayGet is the right to get URLs that are no resources.
+func mayGet(urls ...string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{NonResourceURLs: urls, Verbs: []string{"get"}}}
+}
+
+// startGuarded starts a command whose metrics server listens at an address for callers with a token, with more settings of that server.
+func startGuarded(ctx context.Context, namespace, command, address, settings string) *running {
+	GinkgoHelper()
+	dir := GinkgoT().TempDir()
+	r := start(ctx, namespace, command, "--config", configuration(dir, "metrics: {bindAddress: %q%s}\napi: {bindAddress: '0'}\n", address, settings))
+	Eventually(asking(ctx, r.probes, "/readyz")).Should(Equal("200 ok"))
+	Eventually(ctx, func() error { // Each server begins to listen in its own time.
+		connection, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		return connection.Close()
+	}).Should(Succeed())
+	return r
+}
+
+var _ = Describe("the metrics server", func() {
+	DescribeTable("shows callers what they have a right to, and nothing else", func(ctx SpecContext, command string) {
+		namespace := suite.NewNamespace(ctx, api)
+		scraper, nobody := newCaller(ctx, namespace, nil, mayGet("/metrics")), newCaller(ctx, namespace, nil, nil)
+		developer := newCaller(ctx, namespace, nil, mayGet("/debug/pprof/", "/debug/pprof/*"))
+		guarded, open := freeAddress(ctx), freeAddress(ctx)
+		r := startGuarded(ctx, namespace, command, guarded, ", anonymousBindAddress: "+open)
+		code := func(path, token string) int {
+			return askedBy(ctx, http.DefaultClient, "http://"+guarded+path, token)()
+		}
+		profiles := []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/goroutine", "/debug/pprof/cmdline", "/debug/pprof/symbol", "/debug/pprof/profile?seconds=1", "/debug/pprof/trace?seconds=1"}
+		for _, path := range append(profiles, "/metrics") {
+			for _, unknown := range []string{"", "x", scraper + "x"} {
+				Expect(code(path, unknown)).To(Equal(http.StatusUnauthorized), path)
+			}
+			Expect(code(path, nobody)).To(Equal(http.StatusForbidden), path)
+		}
+		Expect(code("/metrics", scraper)).To(Equal(http.StatusOK))
+		Expect(code("/metrics", developer)).To(Equal(http.StatusForbidden))
+		for _, path := range profiles {
+			Expect(code(path, scraper)).To(Equal(http.StatusForbidden), path)
+			Expect(code(path, developer)).To(Equal(http.StatusOK), path)
+		}
+		Expect(askedBy(ctx, http.DefaultClient, "http://"+open+"/metrics", "")()).To(Equal(http.StatusOK), "the other listener asks for no token")
+		Expect(askedBy(ctx, http.DefaultClient, "http://"+open+"/debug/pprof/", developer)()).To(Equal(http.StatusNotFound), "and has no profiles")
+		Expect(r.Stop(grace)).To(Succeed())
+		for _, token := range []string{scraper, nobody, developer} {
+			Expect(r.LogTail()).NotTo(ContainSubstring(token), "no token is logged")
+		}
+	},
+		Entry("of the controller", NodeTimeout(time.Minute), "controller"),
+		Entry("of the monitor", NodeTimeout(time.Minute), "monitor"),
+	)
+
+	It("speaks https beyond the machine, with a certificate of its own making if it is given none", func(ctx SpecContext) {
+		namespace := suite.NewNamespace(ctx, api)
+		token := newCaller(ctx, namespace, nil, mayGet("/metrics"))
+		_, port, err := net.SplitHostPort(freeAddress(ctx))
+		Expect(err).NotTo(HaveOccurred())
+		r := startGuarded(ctx, namespace, "monitor", ":"+port, "")
+		careless := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+		Expect(askedBy(ctx, careless, "https://127.0.0.1:"+port+"/metrics", token)()).To(Equal(http.StatusOK))
+		Expect(askedBy(ctx, careless, "https://127.0.0.1:"+port+"/metrics", "")()).To(Equal(http.StatusUnauthorized))
+		Expect(askedBy(ctx, http.DefaultClient, "http://127.0.0.1:"+port+"/metrics", token)()).NotTo(Equal(http.StatusOK), "not in the clear")
+		Expect(r.Stop(grace)).To(Succeed())
+	})
+
+	It("speaks https with a certificate that may change", func(ctx SpecContext) {
+		namespace := suite.NewNamespace(ctx, api)
+		token := newCaller(ctx, namespace, nil, mayGet("/metrics"))
+		certFile, keyFile, renew := newCertificates()
+		first := renew()
+		address := freeAddress(ctx)
+		r := startGuarded(ctx, namespace, "controller", address, ", certFile: "+certFile+", keyFile: "+keyFile)
+		url := "https://" + address + "/metrics"
+		Expect(askedBy(ctx, first, url, token)()).To(Equal(http.StatusOK))
+		second := renew()
+		Eventually(askedBy(ctx, second, url, token)).Should(Equal(http.StatusOK))
+		Expect(askedBy(ctx, first, url, token)()).To(Equal(0), "the old certificate is not served any more")
+		Expect(r.Running()).To(BeTrue())
+		Expect(r.Stop(grace)).To(Succeed())
+	})
+})

@@ -1,0 +1,90 @@
+package commands
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/healthscope/healthscope/controllers/app"
+)
+
+// head begins every configuration file.
+const head = "apiVersion: config.healthscope.io/v1alpha1\nkind: Configuration\n"
+
+// write writes a file and returns its path.
+func write(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestPrintConfig: what is printed is a file that says the same, and is printed as it is.
+func TestPrintConfig(t *testing.T) {
+	alone(t) // It needs no cluster.
+	page, err := os.ReadFile("../../config/docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(page), "```yaml\n")
+	example, _, _ = strings.Cut(example, "```")
+	files := map[string]string{
+		"nothing is said":  head,
+		"all is said":      example,
+		"no labels":        head + "monitor: {allowedLabels: [], labelKeys: [], namespaces: []}\n",
+		"zeros":            head + "policy: {pendingTimeoutSeconds: 0, notPresentGraceSeconds: 0, noStatusGraceSeconds: 0}\ntracing: {endpoint: 'http://c:4318', samplingPercent: 0}\n",
+		"no servers":       head + "api: {bindAddress: '0'}\nmetrics: {bindAddress: '0'}\n",
+		"sections alone":   head + "recorder: {}\nappContext: {endpoints: ['http://etcd:2379']}\nmonitor: {createBundles: {}}\n",
+		"nothing for A&AI": head + "inventory: {url: 'http://a', kinds: [], regions: [], links: [{namespace: a, genericVnfIds: []}]}\n",
+		"rules":            head + "healthCheckExprs: [{apiVersion: v1, kind: Pod, match: {}, current: '\"a: b\" == \"#\"', failed: 'false'}]\n",
+	}
+	for name, file := range files {
+		t.Run(name, func(t *testing.T) {
+			path := write(t, "config.yaml", file)
+			want, err := app.LoadConfig(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			code, printed, errOut := run(t, "controller", "--config", path, "--print-config")
+			if code != 0 || errOut != "" {
+				t.Fatalf("exit code %d, error output %q", code, errOut)
+			}
+			path = write(t, "printed.yaml", printed)
+			got, err := app.LoadConfig(path)
+			if err != nil {
+				t.Fatalf("what is printed cannot be used: %v\n%s", err, printed)
+			}
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" || (want.Monitor.AllowedLabels == nil) != (got.Monitor.AllowedLabels == nil) || len(want.Monitor.AllowedLabels) != len(got.Monitor.AllowedLabels) {
+				t.Errorf("what is printed says something else, -want +got:\n%s", diff)
+			}
+			if _, again, _ := run(t, "monitor", "--config", path, "--print-config"); again != printed {
+				t.Errorf("what is printed is printed otherwise, -want +got:\n%s", cmp.Diff(printed, again))
+			}
+		})
+	}
+}
+
+func TestPrintConfigWithoutAFileAndOfABadOne(t *testing.T) {
+	alone(t)
+	code, printed, _ := run(t, "monitor", "--print-config")
+	for _, line := range []string{"apiVersion: config.healthscope.io/v1alpha1", "clusterName: local", "  bindAddress: 127.0.0.1:8080", "  pendingTimeoutSeconds: 600"} {
+		if code != 0 || !strings.Contains(printed, line+"\n") {
+			t.Errorf("exit code %d, and %q is not in\n%s", code, line, printed)
+		}
+	}
+	code, printed, errOut := run(t, "controller", "--print-config", "--config", write(t, "config.yaml", head+"polcy: {}\n"))
+	if code != 1 || printed != "" || !strings.Contains(errOut, `unknown field "polcy"`) {
+		t.Errorf("exit code %d, output %q, error output %q", code, printed, errOut)
+	}
+	password := write(t, "password", "canary")
+	file := head + "inventory: {url: 'http://a', usernameFile: " + password + ", passwordFile: " + password + "}\n"
+	if _, printed, _ = run(t, "controller", "--print-config", "--config", write(t, "config.yaml", file)); strings.Contains(printed, "canary") || !strings.Contains(printed, password) {
+		t.Errorf("a file is to be named, and not read:\n%s", printed)
+	}
+}

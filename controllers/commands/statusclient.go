@@ -1,0 +1,250 @@
+package commands
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"k8s.io/client-go/rest"
+
+	"github.com/healthscope/healthscope/healthscope/api"
+)
+
+// maxAnswer is how large an answer may be, in bytes.
+const maxAnswer = 256 << 20
+
+// statusClient asks the status REST API of a hub.
+type statusClient struct {
+	server  *url.URL
+	http    *http.Client
+	timeout time.Duration
+}
+
+// newStatusClient returns a client for the server that flags name, with the token that they name.
+func newStatusClient(f *statusFlags) (*statusClient, error) {
+	server, err := url.Parse(f.server)
+	if err != nil || server.Host == "" || server.Scheme != "http" && server.Scheme != "https" {
+		return nil, errors.New("--server must be an http or https URL, such as " + statusServer)
+	}
+	if server.User != nil || server.RawQuery != "" || server.Fragment != "" {
+		return nil, errors.New("--server must be scheme, host, port and path only: a token comes by --token-file")
+	}
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, TLSHandshakeTimeout: f.timeout,
+		DialContext: (&net.Dialer{Timeout: f.timeout}).DialContext, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+	}
+	if f.caFile != "" {
+		if transport.TLSClientConfig.RootCAs, err = authorities(f.caFile); err != nil {
+			return nil, err
+		}
+	}
+	authenticated, err := f.authenticate(transport)
+	if err != nil {
+		return nil, err
+	}
+	if authenticated != http.RoundTripper(transport) && server.Scheme == "http" && !isLoopback(server.Hostname()) {
+		return nil, errors.Errorf("--server is %q; it must be https, or on this machine: a token must not go over the network in the clear", f.server)
+	}
+	return &statusClient{
+		server: server, timeout: f.timeout,
+		// A redirect could lead a token elsewhere.
+		http: &http.Client{Transport: authenticated, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+	}, nil
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// authorities reads a file with certificates.
+func authorities(path string) (*x509.CertPool, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read --ca-file")
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(data) {
+		return nil, errors.Errorf("cannot use --ca-file %q: it holds no certificate", path)
+	}
+	return pool, nil
+}
+
+// authenticate returns a transport that shows the token that flags name, or the one that it was given when they name none.
+func (f *statusFlags) authenticate(transport http.RoundTripper) (http.RoundTripper, error) {
+	fromKubeconfig := f.kubeconfig != "" || f.context != ""
+	switch {
+	case f.tokenFile != "" && fromKubeconfig:
+		return nil, errors.New("--token-file and --kubeconfig or --context are given; one of them must say which token to use")
+	case f.tokenFile != "":
+		if _, err := readToken("token-file", f.tokenFile); err != nil {
+			return nil, err
+		}
+		return tokenFromFile{f.tokenFile, transport}, nil
+	case !fromKubeconfig:
+		return transport, nil
+	}
+	config, err := configOf(f.kubeconfig, f.context, "status")
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot find a token")
+	}
+	if config.BearerToken == "" && config.BearerTokenFile == "" && config.ExecProvider == nil {
+		return nil, errors.New("cannot find a token: the context of the kubeconfig file has another way to authenticate; give a token with --token-file, such as one of kubectl create token")
+	}
+	authenticated, err := rest.HTTPWrappersForConfig(config, transport)
+	return authenticated, errors.Wrap(err, "cannot use the token of the kubeconfig file")
+}
+
+// tokenFromFile shows the token in a file, which may be renewed at any time.
+type tokenFromFile struct {
+	path string
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t tokenFromFile) RoundTrip(r *http.Request) (*http.Response, error) {
+	token, err := readToken("token-file", t.path)
+	if err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+token)
+	return t.next.RoundTrip(r)
+}
+
+// readToken returns the bearer token in the file that a flag names.
+func readToken(flag, path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", errors.Wrap(err, "cannot read --"+flag)
+	}
+	token := strings.TrimSpace(string(data))
+	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", errors.Errorf("cannot use --%s %q: it must hold one token and nothing else", flag, path)
+	}
+	return token, nil
+}
+
+// url returns the URL of a target.
+func (c *statusClient) url(t target, query url.Values) *url.URL {
+	var parts []string
+	for _, part := range t.path() {
+		parts = append(parts, url.PathEscape(part))
+	}
+	u := c.server.JoinPath(parts...)
+	u.RawQuery = query.Encode()
+	return u
+}
+
+// statusAnswer is an answer of the server.
+type statusAnswer struct {
+	body []byte
+	tag  string
+	// same is true when the answer is still the one with the tag that was asked about; then there is no body.
+	same bool
+}
+
+// refusal is an answer that says why there is no other one.
+type refusal struct {
+	status int
+	text   string
+}
+
+func (r *refusal) Error() string { return r.text }
+
+// forGood says whether asking again does not help.
+func (r *refusal) forGood() bool {
+	return r.status < http.StatusInternalServerError && r.status != http.StatusTooManyRequests && r.status != http.StatusRequestTimeout
+}
+
+// get asks for a document, with a deadline. tag is that of the answer that the caller has already; empty for none.
+func (c *statusClient) get(ctx context.Context, u *url.URL, tag string) (statusAnswer, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errors.Errorf("no answer within %s: --timeout allows for more", c.timeout))
+	defer cancel()
+	response, err := c.send(ctx, u, "application/json", tag)
+	if err != nil {
+		return statusAnswer{}, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode == http.StatusNotModified {
+		return statusAnswer{tag: tag, same: true}, nil
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return statusAnswer{}, causeOf(ctx, err)
+	case len(body) > maxAnswer:
+		return statusAnswer{}, errors.Errorf("the answer has more than %d MiB; ask for less, for instance with --app", maxAnswer>>20)
+	}
+	return statusAnswer{body: body, tag: response.Header.Get("ETag")}, nil
+}
+
+// send sends a request and returns an answer that is none of an error.
+func (c *statusClient) send(ctx context.Context, u *url.URL, accept, tag string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", accept)
+	request.Header.Set("User-Agent", "healthscope-status/"+Version())
+	if tag != "" {
+		request.Header.Set("If-None-Match", tag)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, causeOf(ctx, err)
+	}
+	if response.StatusCode == http.StatusOK || response.StatusCode == http.StatusNotModified && tag != "" {
+		return response, nil
+	}
+	defer func() { _ = response.Body.Close() }()
+	return nil, refusalOf(response)
+}
+
+// causeOf returns why a request has failed, without the URL, which the caller knows.
+func causeOf(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		return errors.Wrapf(wrapped.Err, "cannot ask the server at %s", hostOf(wrapped.URL))
+	}
+	return err
+}
+
+func hostOf(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "an unknown place"
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// refusalOf turns the answer of an error into one for people.
+func refusalOf(response *http.Response) error {
+	const maxProblem = 64 << 10
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxProblem)) // What there is of it has to do.
+	r := &refusal{status: response.StatusCode}
+	var p api.Problem
+	if json.Unmarshal(body, &p) == nil && p.Detail != "" {
+		r.text = printable(fmt.Sprintf("%s (%d): %s", cmp.Or(p.Title, http.StatusText(p.Status)), response.StatusCode, p.Detail))
+	} else {
+		r.text = printable(fmt.Sprintf("the server answers %s and does not say why; --server may lead to another server than that of HealthScope", response.Status))
+	}
+	if r.status == http.StatusUnauthorized {
+		r.text += "; give a token with --token-file, --kubeconfig or --context"
+	}
+	return r
+}

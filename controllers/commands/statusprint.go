@@ -1,0 +1,333 @@
+package commands
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/yaml"
+
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/api"
+	"github.com/healthscope/healthscope/healthscope/status"
+)
+
+// statusPrinter prints the answers about a target.
+type statusPrinter struct {
+	target target
+	form   string
+	out    io.Writer
+	// terminal is true when people look at what is printed, colour when it may have colours.
+	terminal, colour bool
+	// printed is true once something has been printed.
+	printed bool
+}
+
+func newStatusPrinter(t target, form string, out io.Writer) *statusPrinter {
+	p := &statusPrinter{target: t, form: form, out: out, terminal: isTerminal(out)}
+	p.colour = p.terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" // https://no-color.org
+	return p
+}
+
+// isTerminal says whether what is written is shown on a terminal.
+func isTerminal(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// print prints an answer, and says whether all is well in it. A document that says nothing of health is well.
+func (p *statusPrinter) print(body []byte, now time.Time) (well bool, err error) {
+	pg, err := p.page(body, now)
+	if err != nil {
+		return false, err
+	}
+	switch p.form {
+	case formJSON:
+		_, err = fmt.Fprintf(p.out, "%s\n", bytes.TrimSpace(body))
+	case formYAML:
+		var text []byte
+		if text, err = yaml.JSONToYAML(body); err == nil {
+			_, err = p.out.Write(text)
+		}
+	default:
+		_, err = io.WriteString(p.out, pg.text(p.colour))
+	}
+	return pg.well, err
+}
+
+// page reads an answer.
+func (p *statusPrinter) page(body []byte, now time.Time) (*page, error) {
+	var err error
+	switch p.target.kind {
+	case ofScopes:
+		var list api.ScopeList
+		if err = json.Unmarshal(body, &list); err == nil {
+			return scopesPage(list), nil
+		}
+	case ofScope:
+		var s api.Scope
+		if err = json.Unmarshal(body, &s); err == nil {
+			return scopePage(s, now), nil
+		}
+	case ofGroup, ofCluster:
+		var d status.Document
+		if err = json.Unmarshal(body, &d); err == nil {
+			return documentPage(p.target, d, now), nil
+		}
+	}
+	return nil, errors.Wrap(err, "the answer is no such document")
+}
+
+// page is what is shown of an answer.
+type page struct {
+	well   bool
+	lines  []textLine
+	tables []table
+	// notes are what people must know besides, and dated the times that they have been told of.
+	notes, dated []string
+}
+
+// textLine is a line of text, and the state that it speaks of.
+type textLine struct{ text, state string }
+
+// table is a table. The states are those of its rows.
+type table struct {
+	columns []string
+	rows    [][]string
+	states  []string
+}
+
+func (t *table) add(state string, cells ...string) {
+	for i, c := range cells {
+		cells[i] = cmp.Or(printable(c), "-")
+	}
+	t.rows, t.states = append(t.rows, cells), append(t.states, state)
+}
+
+func (g *page) linef(state, format string, args ...any) {
+	g.lines = append(g.lines, textLine{printable(fmt.Sprintf(format, args...)), state})
+}
+
+func (g *page) notef(format string, args ...any) {
+	g.notes = append(g.notes, printable(fmt.Sprintf(format, args...)))
+}
+
+// text returns the page as it is printed.
+func (g *page) text(colour bool) string {
+	var b strings.Builder
+	for _, l := range g.lines {
+		fmt.Fprintln(&b, painted(l.text, l.state, colour))
+	}
+	for _, t := range g.tables {
+		if b.Len() > 0 {
+			b.WriteString("\n")
+		}
+		t.write(&b, colour)
+	}
+	for i, note := range g.notes {
+		if i == 0 && b.Len() > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintln(&b, "! "+note)
+	}
+	return b.String()
+}
+
+// write writes the table. Colours have no width, so that a writer of tabs cannot be used.
+func (t *table) write(b *strings.Builder, colour bool) {
+	widths := make([]int, len(t.columns))
+	for _, cells := range append([][]string{t.columns}, t.rows...) {
+		for i, c := range cells {
+			widths[i] = max(widths[i], len([]rune(c)))
+		}
+	}
+	row := func(cells []string, state string) {
+		for i, c := range cells {
+			text := painted(c, state, colour && state != "" && t.columns[i] == stateColumn)
+			if i < len(cells)-1 {
+				text += strings.Repeat(" ", widths[i]-len([]rune(c))+3)
+			}
+			b.WriteString(text)
+		}
+		b.WriteString("\n")
+	}
+	row(t.columns, "")
+	for i, cells := range t.rows {
+		row(cells, t.states[i])
+	}
+}
+
+// stateColumn is the column that has the colour of a row's state.
+const stateColumn = "STATE"
+
+// painted returns a text in the colour of a state.
+func painted(text, state string, colour bool) string {
+	const green, yellow, red, magenta, end = "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[35m", "\x1b[0m"
+	if !colour || state == "" {
+		return text
+	}
+	switch healthscope.State(state) {
+	case healthscope.Ready:
+		return green + text + end
+	case healthscope.Pending, healthscope.Terminating:
+		return yellow + text + end
+	case healthscope.Failed, healthscope.NotPresent:
+		return red + text + end
+	case healthscope.Unknown:
+	}
+	return magenta + text + end
+}
+
+// documentPage shows the document of a group or a cluster.
+func documentPage(t target, d status.Document, now time.Time) *page {
+	g := &page{well: d.Health == nil || d.Health.State == string(healthscope.Ready)}
+	if d.Instances != nil {
+		for _, id := range d.Instances {
+			g.linef("", "%s", id)
+		}
+		return g
+	}
+	g.linef("", "%s: %s", t, cmp.Or(d.Status, "not instantiated"))
+	if h := d.Health; h != nil {
+		g.linef(h.State, "%s", sentence(h))
+		if n := h.Resources; n != nil {
+			g.linef("", "%d of %d resources are ready, %d pending, %d failed, %d unknown", n.Ready, n.Total, n.Pending, n.Failed, n.Unknown)
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		counts map[string]int
+	}{{"rsync", d.RsyncStatus}, {"clusters", d.ClusterStatus}} {
+		if len(c.counts) > 0 {
+			var words []string
+			for _, word := range slices.Sorted(maps.Keys(c.counts)) {
+				words = append(words, fmt.Sprintf("%d %s", c.counts[word], word))
+			}
+			g.linef("", "%s: %s", c.name, strings.Join(words, ", "))
+		}
+	}
+	g.resources(d, now)
+	g.remarks(d, now)
+	return g
+}
+
+// sentence says for people what a state is.
+func sentence(h *status.Health) string {
+	text := h.State
+	if h.Reason != "" {
+		text += " (" + h.Reason + ")"
+	}
+	if h.Age != nil {
+		text += " for " + seconded(*h.Age)
+	}
+	if h.Message != "" {
+		text += ": " + h.Message
+	}
+	return text
+}
+
+func seconded(seconds int64) string {
+	return duration.HumanDuration(time.Duration(max(seconds, 0)) * time.Second)
+}
+
+// resources adds the table of a document's resources: app by cluster by resource.
+func (g *page) resources(d status.Document, now time.Time) {
+	t := table{columns: []string{"APP", "CLUSTER", "RESOURCE", "RSYNC", "PRESENT"}}
+	if d.Health != nil {
+		t.columns = []string{"APP", "CLUSTER", "RESOURCE", "NAMESPACE", stateColumn, "REASON", "AGE", "RSYNC", "MESSAGE"}
+	}
+	for _, a := range d.Apps {
+		for _, c := range a.Clusters {
+			cluster := c.Name
+			if c.Provider != "" {
+				cluster = c.Provider + "+" + c.Name
+			}
+			for _, r := range c.Resources {
+				name := cmp.Or(r.GVK.Kind, "?") + "/" + r.Name
+				if d.Health == nil {
+					t.add("", a.Name, cluster, name, r.RsyncStatus, string(r.ClusterStatus))
+					continue
+				}
+				h := cmp.Or(r.Health, &status.Health{State: string(healthscope.Unknown)})
+				age := ""
+				if h.Age != nil {
+					age = seconded(*h.Age)
+				}
+				t.add(h.State, a.Name, cluster, name, r.Namespace, h.State, h.Reason, age, r.RsyncStatus, cmp.Or(h.Cause, h.Message))
+			}
+			g.freshness(fmt.Sprintf("%s in %s", a.Name, cluster), c.Freshness, c.Health, now)
+		}
+	}
+	if len(t.rows) > 0 {
+		g.tables = append(g.tables, t)
+	}
+}
+
+// freshness notes how old something is, if it is not current.
+func (g *page) freshness(what string, f status.Freshness, h *status.Health, now time.Time) {
+	age := "at an unknown time"
+	if at, err := time.Parse(time.RFC3339Nano, f.LastSeen); err == nil {
+		age = duration.HumanDuration(max(now.Sub(at), 0)) + " ago"
+	}
+	switch {
+	case f.Source != "":
+		g.notef("%s: from the context, where it was saved %s", what, age)
+		g.dated = append(g.dated, f.LastSeen)
+	case f.LastSeen != "" && (h == nil || h.State == string(healthscope.Unknown)):
+		g.notef("%s: seen last %s", what, age)
+		g.dated = append(g.dated, f.LastSeen)
+	}
+	if f.Truncated {
+		g.notef("%s: there are more objects than are listed", what)
+	}
+}
+
+// oldAge is how long ago a fact may have been known last without people being told. Of a cluster that is well, nothing may
+// be heard for a minute; and clocks differ.
+const oldAge = 2 * time.Minute
+
+// isOld says whether something was known last too long ago, as a document writes the time.
+func isOld(lastSeen string, now time.Time) bool {
+	at, err := time.Parse(time.RFC3339Nano, lastSeen)
+	return err == nil && now.Sub(at) > oldAge
+}
+
+// remarks notes what else people must know of a document.
+func (g *page) remarks(d status.Document, now time.Time) {
+	if len(d.Apps) == 0 {
+		g.freshness("the answer", d.Freshness, d.Health, now)
+	}
+	if isOld(d.LastSeen, now) && !slices.Contains(g.dated, d.LastSeen) { // Such as the contexts, while etcd does not answer.
+		at, _ := time.Parse(time.RFC3339Nano, d.LastSeen)
+		g.notef("what is oldest in this answer was known last %s ago", duration.HumanDuration(now.Sub(at)))
+	}
+	if u := d.Unmatched; u != nil {
+		for _, f := range []struct {
+			name   string
+			values []string
+		}{{"app", u.Apps}, {"cluster", u.Clusters}, {"resource", u.Resources}} {
+			if len(f.values) > 0 {
+				g.notef("--%s matches nothing: %s", f.name, strings.Join(f.values, ", "))
+			}
+		}
+		if u.Instance != "" {
+			g.notef("the context of instance %s is not kept any more", u.Instance)
+		}
+	}
+	for _, problem := range d.Problems {
+		g.notef("%s", problem)
+	}
+}

@@ -1,0 +1,80 @@
+package commands
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/healthscope/api"
+)
+
+// isHealthy says whether a scope is well. One that was changed and not judged since is not known to be.
+func isHealthy(s api.ScopeItem) bool { return s.Health == string(corev1alpha2.Healthy) }
+
+// scopesPage shows many scopes.
+func scopesPage(list api.ScopeList) *page {
+	g := &page{well: true}
+	t := table{columns: []string{"NAMESPACE", "NAME", "HEALTH", stateColumn, "READY", "CLUSTERS", "REASON", "FIRST CULPRIT"}}
+	for _, s := range list.Items {
+		g.well = g.well && isHealthy(s)
+		t.add(s.State, s.Namespace, s.Name, s.Health, s.State, s.ResourcesReady, s.ClustersReachable, s.Reason, s.FirstCulprit)
+		g.stale(s)
+	}
+	if len(list.Items) == 0 {
+		g.linef("", "There are no HealthScopes.")
+		return g
+	}
+	g.tables = []table{t}
+	return g
+}
+
+func (g *page) stale(s api.ScopeItem) {
+	if s.Stale {
+		g.notef("HealthScope %s/%s was changed and has not been judged since", s.Namespace, s.Name)
+	}
+}
+
+// scopePage shows one scope: its apps by cluster, and which resources are to blame.
+func scopePage(s api.Scope, now time.Time) *page {
+	g := &page{well: isHealthy(s.ScopeItem)}
+	g.linef(s.State, "HealthScope %s/%s: %s, %s (%s)", s.Namespace, s.Name, s.Health, s.State, s.Reason)
+	if s.Message != "" {
+		g.linef("", "%s", s.Message)
+	}
+	g.linef("", "%d of %d resources are ready, %d pending, %d failed, %d unknown; %s clusters can be seen",
+		s.Summary.Ready, s.Summary.Total, s.Summary.Pending, s.Summary.Failed, s.Summary.Unknown, s.ClustersReachable)
+	apps := table{columns: []string{"APP", "CLUSTER", stateColumn, "READY", "LAST SEEN"}}
+	for _, a := range s.Apps {
+		for _, c := range a.Clusters {
+			seen := "now"
+			if !c.LastSeen.IsZero() {
+				seen = since(c.LastSeen, now) + " ago"
+			}
+			apps.add(c.State, a.Name, c.Name, c.State, fmt.Sprintf("%d/%d", c.Ready, c.Total), seen)
+		}
+	}
+	culprits := table{columns: []string{"APP", "CLUSTER", "RESOURCE", "NAMESPACE", stateColumn, "REASON", "AGE", "CAUSE"}}
+	for _, c := range s.Culprits {
+		culprits.add(c.State, c.App, c.Cluster, c.Kind+"/"+c.Name, c.Namespace, c.State, c.Reason, since(c.Since, now), c.Cause)
+	}
+	for _, t := range []table{apps, culprits} {
+		if len(t.rows) > 0 {
+			g.tables = append(g.tables, t)
+		}
+	}
+	g.stale(s.ScopeItem)
+	if s.Truncated {
+		g.notef("there are more apps, clusters or culprits than are listed")
+	}
+	return g
+}
+
+// since returns for how long something has been so; empty when that is not known.
+func since(at, now time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return duration.HumanDuration(max(now.Sub(at), 0))
+}

@@ -1,0 +1,303 @@
+package commands
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"sigs.k8s.io/yaml"
+
+	"github.com/healthscope/healthscope/healthscope/api"
+)
+
+const (
+	// streamSilence is how long a stream may say nothing before it counts as broken. The server shows every 15 seconds that it lives.
+	streamSilence = 45 * time.Second
+	// minReconnect and maxReconnect bound the pauses before the server is asked again after a failure.
+	minReconnect, maxReconnect = time.Second, 30 * time.Second
+	// maxEvent is how long an event of a stream may be, in bytes.
+	maxEvent = 64 << 20
+)
+
+// follow prints a status whenever it changes, until ctx ends. It goes on after failures, unless asking again is of no use.
+func (f *statusFlags) follow(ctx context.Context, client *statusClient, t target, u *url.URL, p *statusPrinter, errOut io.Writer) error {
+	attempt := f.poller(client, u, p)
+	if !t.isDocument() {
+		query := u.Query()
+		query.Set("watch", "true")
+		u.RawQuery = query.Encode()
+		attempt = streamer(client, u, p)
+	}
+	pause := minReconnect
+	for ctx.Err() == nil {
+		progress, err := attempt(ctx)
+		var refused *refusal
+		switch {
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // It was interrupted.
+		case errors.As(err, &refused) && refused.forGood() || errors.Is(err, errOutput):
+			return err
+		case progress:
+			pause = minReconnect
+		}
+		fmt.Fprintf(errOut, "warning: %v; trying again in %s\n", err, pause)
+		if !sleep(ctx, pause) {
+			return nil
+		}
+		pause = min(2*pause, maxReconnect)
+	}
+	return nil
+}
+
+// errOutput means that nothing can be printed.
+var errOutput = errors.New("cannot print")
+
+// sleep waits for a time, and says whether ctx has not ended meanwhile.
+func sleep(ctx context.Context, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// poller returns what asks for a document again and again, until that fails, and says whether it has ever succeeded.
+func (f *statusFlags) poller(client *statusClient, u *url.URL, p *statusPrinter) func(context.Context) (bool, error) {
+	var shown []byte
+	return func(ctx context.Context) (progress bool, err error) {
+		tag := ""
+		for {
+			answer, err := client.get(ctx, u, tag)
+			if err != nil {
+				return progress, err
+			}
+			progress = true
+			if !answer.same {
+				tag = answer.tag
+				// Ages grow from answer to answer. Whoever reads lines wants to be told of other changes only.
+				timeless := withoutAges(answer.body, time.Now())
+				if p.terminal && p.form == formTable || !bytes.Equal(timeless, shown) {
+					shown = timeless
+					if err := p.again(answer.body); err != nil {
+						return progress, err
+					}
+				}
+			}
+			if !sleep(ctx, f.interval) {
+				return progress, ctx.Err()
+			}
+		}
+	}
+}
+
+// again prints an answer that follows others.
+func (p *statusPrinter) again(body []byte) error {
+	err := p.separate()
+	if err == nil {
+		_, err = p.print(body, time.Now())
+	}
+	if err != nil {
+		return errors.Wrap(errOutput, err.Error())
+	}
+	return nil
+}
+
+// separate separates what is printed next from what was printed before.
+func (p *statusPrinter) separate() error {
+	separator := ""
+	switch {
+	case p.form == formYAML:
+		separator = "---\n"
+	case p.form == formTable && p.terminal:
+		separator = "\x1b[H\x1b[2J" // It takes the place of what is on the screen.
+	case p.form == formTable && p.printed:
+		separator = "\n"
+	}
+	p.printed = true
+	_, err := io.WriteString(p.out, separator)
+	return err
+}
+
+// withoutAges returns a document without what changes with every second. Whether something is old stays.
+func withoutAges(body []byte, now time.Time) []byte {
+	var document any
+	if json.Unmarshal(body, &document) != nil {
+		return body
+	}
+	var strip func(any)
+	strip = func(value any) {
+		switch v := value.(type) {
+		case map[string]any:
+			delete(v, "age")
+			if lastSeen, ok := v["last-seen"].(string); ok {
+				v["last-seen"] = isOld(lastSeen, now)
+			}
+			for _, below := range v {
+				strip(below)
+			}
+		case []any:
+			for _, below := range v {
+				strip(below)
+			}
+		}
+	}
+	strip(document)
+	data, err := json.Marshal(document)
+	if err != nil {
+		return body
+	}
+	return data
+}
+
+// streamer returns what follows the stream of scopes until it ends, and says whether anything came.
+func streamer(client *statusClient, u *url.URL, p *statusPrinter) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (progress bool, err error) {
+		list := &scopeStream{printer: p}
+		err = client.stream(ctx, u, func(event string, data []byte) error {
+			progress = true
+			return list.take(event, data)
+		})
+		return progress, err
+	}
+}
+
+// stream asks for a stream of events and calls handle for each, until the stream ends or says nothing for too long.
+func (c *statusClient) stream(ctx context.Context, u *url.URL, handle func(event string, data []byte) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	late := time.AfterFunc(c.timeout, func() { cancel(errors.Errorf("no answer within %s: --timeout allows for more", c.timeout)) })
+	response, err := c.send(ctx, u, "text/event-stream", "")
+	late.Stop()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	silent := time.AfterFunc(streamSilence, func() { cancel(errors.Errorf("the server has said nothing for %s", streamSilence)) })
+	defer silent.Stop()
+	if err := readEvents(response.Body, func() { silent.Reset(streamSilence) }, handle); err != nil {
+		return causeOf(ctx, err)
+	}
+	return errors.New("the server has ended the stream")
+}
+
+// readEvents reads server-sent events, as the HTML standard defines them, as far as the server makes use of it. It calls alive for each line.
+func readEvents(from io.Reader, alive func(), handle func(event string, data []byte) error) error {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, maxEvent)
+	event, data := "", []byte(nil)
+	for lines.Scan() {
+		alive()
+		field, value, _ := strings.Cut(lines.Text(), ":")
+		value = strings.TrimPrefix(value, " ")
+		switch field {
+		case "event":
+			event = value
+		case "data":
+			data = append(append(data, value...), '\n')
+		case "":
+			if lines.Text() == "" && len(data) > 0 {
+				if err := handle(event, bytes.TrimSpace(data)); err != nil {
+					return err
+				}
+			}
+			if lines.Text() == "" {
+				event, data = "", nil
+			}
+		}
+	}
+	return lines.Err()
+}
+
+// scopeStream keeps a table of scopes, or one scope, in step with a stream.
+type scopeStream struct {
+	printer *statusPrinter
+	list    api.ScopeList
+}
+
+// take prints an event, or what has come of it.
+func (s *scopeStream) take(event string, data []byte) error {
+	if event == "problem" {
+		var p api.Problem
+		if err := json.Unmarshal(data, &p); err != nil {
+			return errors.Wrap(err, "cannot read an event")
+		}
+		return &refusal{status: p.Status, text: printable(fmt.Sprintf("%s (%d): %s", p.Title, p.Status, p.Detail))}
+	}
+	if s.printer.form != formTable {
+		return s.printer.event(event, data)
+	}
+	if s.printer.target.kind == ofScopes {
+		var err error
+		if data, err = s.merge(event, data); err != nil {
+			return errors.Wrapf(err, "cannot read event %q", event)
+		}
+	} else if event == "deleted" {
+		if err := s.printer.separate(); err != nil {
+			return errors.Wrap(errOutput, err.Error())
+		}
+		if _, err := fmt.Fprintf(s.printer.out, "%s does not exist any more\n", s.printer.target); err != nil {
+			return errors.Wrap(errOutput, err.Error())
+		}
+		return nil
+	}
+	return s.printer.again(data)
+}
+
+// merge enters an event into the list, and returns the list.
+func (s *scopeStream) merge(event string, data []byte) ([]byte, error) {
+	if event == "snapshot" {
+		s.list = api.ScopeList{}
+		return data, json.Unmarshal(data, &s.list)
+	}
+	var item api.ScopeItem
+	if err := json.Unmarshal(data, &item); err != nil {
+		return nil, err
+	}
+	at, found := slices.BinarySearchFunc(s.list.Items, item, func(a, b api.ScopeItem) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	switch {
+	case event == "deleted" && found:
+		s.list.Items = slices.Delete(s.list.Items, at, at+1)
+	case event == "deleted":
+	case found:
+		s.list.Items[at] = item
+	default:
+		s.list.Items = slices.Insert(s.list.Items, at, item)
+	}
+	s.list.Total = len(s.list.Items)
+	return json.Marshal(s.list)
+}
+
+// event prints an event as it came: its name, and its data.
+func (p *statusPrinter) event(name string, data []byte) error {
+	text, err := json.Marshal(struct {
+		Event string          `json:"event"`
+		Data  json.RawMessage `json:"data"`
+	}{name, data})
+	if err == nil && p.form == formYAML {
+		text, err = yaml.JSONToYAML(text)
+	}
+	if err != nil {
+		return errors.Wrapf(err, "cannot read event %q", name)
+	}
+	if err := p.separate(); err != nil {
+		return errors.Wrap(errOutput, err.Error())
+	}
+	if _, err := fmt.Fprintf(p.out, "%s\n", bytes.TrimSpace(text)); err != nil {
+		return errors.Wrap(errOutput, err.Error())
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package commands_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/healthscope/healthscope/controllers/commands"
+	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/e2e/suite"
+)
+
+// program as the first argument makes the test binary the healthscope program.
+const program = "healthscope"
+
+// crds is the folder of the CRDs, seen from this one.
+const crds = "../../config/crd"
+
+const (
+	// patience is how long a suite on a busy machine waits for what must come.
+	patience = 30 * time.Second
+	// grace is how long a process may take to stop.
+	grace = 10 * time.Second
+)
+
+var (
+	// plane is an API server without controllers.
+	plane *controlplane.ControlPlane
+	// api is the administrator's client, without a cache.
+	api client.Client
+)
+
+// TestMain lets the test binary be started as the program under test: exit codes and signals are those of a process.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == program {
+		os.Exit(commands.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+func TestSuite(t *testing.T) {
+	suite.Run(t, "Commands")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+	plane, api = suite.Start(ctx, controlplane.Options{Name: "commands"}, crds)
+}, NodeTimeout(5*time.Minute))

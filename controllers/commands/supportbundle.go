@@ -1,0 +1,121 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/app"
+	"github.com/healthscope/healthscope/controllers/support"
+)
+
+// supportBundleLong is the help of the command support-bundle.
+const supportBundleLong = `Write what is known of an installation into an archive, for somebody who is to find out what is wrong.
+
+It is read with the caller's own rights. What may not be read is noted in the
+archive, in errors.txt. Secrets are not read, and what looks like a password,
+token or key is taken out; look at what is in the archive before you pass it on.`
+
+// supportBundle are the flags of the command support-bundle.
+type supportBundle struct {
+	kubeconfig, context          string
+	namespace, clustersNamespace string
+	config, output               string
+	metricsTokenFile             string
+	selector                     string
+	scopes                       bool
+	logLines                     int64
+	timeout                      time.Duration
+}
+
+func newSupportBundle() *cobra.Command {
+	var s supportBundle
+	c := &cobra.Command{
+		Use: "support-bundle", Short: "Write what is known of an installation into an archive", Long: supportBundleLong, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return errors.Wrap(s.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), time.Now()), "cannot write a support bundle")
+		},
+	}
+	flags := c.Flags()
+	flags.StringVarP(&s.output, "output", "o", "", "the file to write, which must not exist, or - for standard output; the default is healthscope-support-<UTC time>.tar.gz")
+	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "the kubeconfig file of the cluster; the default is $KUBECONFIG, or ~/.kube/config")
+	flags.StringVar(&s.context, "context", "", "the context of the cluster in that file; the default is the current one")
+	flags.StringVar(&s.namespace, "namespace", defaultNamespace, "the namespace of controller and monitor")
+	flags.StringVar(&s.selector, "selector", "app.kubernetes.io/name=healthscope", "the labels of the pods of controller and monitor; logs and metrics are read of no others")
+	flags.StringVar(&s.clustersNamespace, "hub-namespace", corev1alpha2.DefaultClustersNamespace, "the namespace, in the hub, of the Secrets of clusters")
+	flags.StringVar(&s.config, "config", "", "a configuration file to add; those in ConfigMaps of the namespace are found")
+	flags.BoolVar(&s.scopes, "scopes", true, "add HealthScopes and bundles, with the names of all resources in them")
+	flags.Int64Var(&s.logLines, "log-lines", 2000, "how many lines of each container's log are added")
+	flags.StringVar(&s.metricsTokenFile, "metrics-token-file", "", "a file with a bearer token of Kubernetes that may get /metrics, for pods that show their metrics to nobody else")
+	flags.DurationVar(&s.timeout, "timeout", 2*time.Minute, "how long it may take to read; what is not read by then is left out")
+	return c
+}
+
+// run writes the archive, and says on errOut what came of it.
+func (s *supportBundle) run(ctx context.Context, out, errOut io.Writer, now time.Time) error {
+	if _, err := labels.Parse(s.selector); err != nil || strings.TrimSpace(s.selector) == "" {
+		return errors.Errorf("--selector is %q; it must be a label selector, such as app.kubernetes.io/name=healthscope", s.selector)
+	}
+	if s.logLines < 0 {
+		return errors.Errorf("--log-lines is %d; it must not be negative", s.logLines)
+	}
+	o := support.Options{
+		Namespace: s.namespace, Selector: s.selector, ClustersNamespace: s.clustersNamespace, Version: versionLine(), Scopes: s.scopes, LogLines: s.logLines, Now: now,
+		Check: func(data []byte) error { _, err := app.ParseConfig(data); return err },
+	}
+	var err error
+	if s.config != "" {
+		if o.Configuration, err = os.ReadFile(s.config); err != nil {
+			return errors.Wrap(err, "cannot read the configuration file")
+		}
+	}
+	if s.metricsTokenFile != "" {
+		if o.MetricsToken, err = readToken("metrics-token-file", s.metricsTokenFile); err != nil {
+			return err
+		}
+	}
+	if o.Config, err = configOf(s.kubeconfig, s.context, "support-bundle"); err != nil {
+		return errors.Wrap(err, "cannot find out how to reach the cluster")
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errors.Errorf("not done after %s: --timeout allows for more", s.timeout))
+	defer cancel()
+	name, summary, err := s.write(ctx, out, o)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(errOut, "%s: %d files", name, summary.Files)
+	if n := len(summary.Problems); n > 0 {
+		fmt.Fprintf(errOut, "; %d things could not be read, see errors.txt in it", n)
+	}
+	fmt.Fprintln(errOut)
+	return nil
+}
+
+// write writes the archive to where it belongs, and returns its name. Of one that cannot be written nothing is left.
+func (s *supportBundle) write(ctx context.Context, out io.Writer, o support.Options) (name string, summary support.Summary, err error) {
+	if s.output == "-" {
+		summary, err = support.Write(ctx, out, o)
+		return "standard output", summary, err
+	}
+	name = s.output
+	if name == "" {
+		name = "healthscope-support-" + o.Now.UTC().Format("20060102T150405Z") + ".tar.gz"
+	}
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return "", summary, errors.Wrap(err, "cannot make the file")
+	}
+	summary, err = support.Write(ctx, file, o)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return "", summary, errors.Join(err, os.Remove(name))
+	}
+	return name, summary, nil
+}

@@ -1,0 +1,134 @@
+package commands
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+)
+
+// version is set by the linker in releases: -ldflags "-X github.com/healthscope/healthscope/controllers/commands.version=v1.2.3".
+var version string
+
+// toldLibraries are the modules whose versions say which API servers and registries the program understands.
+var toldLibraries = []string{"go.etcd.io/etcd/client/v3", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}
+
+// build says which program this is. What the go command did not note down when it built the program is empty.
+type build struct {
+	Version string `json:"version"`
+	// Commit is the revision in git, and CommitTime its time in RFC 3339. A build has no time of its own: the same source gives the same program.
+	Commit     string `json:"commit,omitempty"`
+	CommitTime string `json:"commitTime,omitempty"`
+	// Modified says that the source differed from the commit.
+	Modified  bool   `json:"modified,omitempty"`
+	GoVersion string `json:"goVersion"`
+	Platform  string `json:"platform"`
+	// Libraries are versions by module.
+	Libraries map[string]string `json:"libraries,omitempty"`
+}
+
+// Version returns the version of the program: that of the release, or else of the module, or else "devel".
+func Version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && version == "" && info.Main.Version != "(devel)" {
+		return cmp.Or(info.Main.Version, "devel")
+	}
+	return cmp.Or(version, "devel")
+}
+
+// versionLine says which program this is.
+func versionLine() string {
+	return fmt.Sprintf("healthscope %s (%s, %s/%s)\n", Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// buildOf returns what the go command noted down about a program.
+func buildOf(info *debug.BuildInfo) build {
+	b := build{Version: Version(), GoVersion: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Libraries: map[string]string{}}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = s.Value
+		case "vcs.time":
+			b.CommitTime = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	for _, m := range info.Deps {
+		if !slices.Contains(toldLibraries, m.Path) {
+			continue
+		}
+		if m.Replace != nil {
+			m = &debug.Module{Path: m.Path, Version: m.Replace.Version}
+		}
+		b.Libraries[m.Path] = m.Version
+	}
+	return b
+}
+
+func newVersion() *cobra.Command {
+	var output string
+	c := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of the program",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			info, ok := debug.ReadBuildInfo()
+			if !ok {
+				info = &debug.BuildInfo{}
+			}
+			return printBuild(c.OutOrStdout(), buildOf(info), output)
+		},
+	}
+	c.Flags().StringVarP(&output, "output", "o", "text", "the form of the output: text, json or yaml")
+	return c
+}
+
+// printBuild prints which program this is, in a form.
+func printBuild(out io.Writer, b build, form string) error {
+	var data []byte
+	var err error
+	switch form {
+	case "text":
+		return printBuildText(out, b)
+	case "json":
+		data, err = json.MarshalIndent(b, "", "  ")
+		data = append(data, '\n')
+	case "yaml":
+		data, err = yaml.Marshal(b)
+	default:
+		return errors.Errorf("cannot print the version: --output is %q; it must be text, json or yaml", form)
+	}
+	if err == nil {
+		_, err = out.Write(data)
+	}
+	return errors.Wrap(err, "cannot print the version")
+}
+
+func printBuildText(out io.Writer, b build) error {
+	var text strings.Builder
+	text.WriteString(versionLine())
+	if b.Commit != "" {
+		text.WriteString("commit " + b.Commit)
+		if b.CommitTime != "" {
+			text.WriteString(" of " + b.CommitTime)
+		}
+		if b.Modified {
+			text.WriteString(", modified")
+		}
+		text.WriteString("\n")
+	}
+	for _, path := range slices.Sorted(maps.Keys(b.Libraries)) {
+		fmt.Fprintf(&text, "%s %s\n", path, b.Libraries[path])
+	}
+	_, err := io.WriteString(out, text.String())
+	return errors.Wrap(err, "cannot print the version")
+}
