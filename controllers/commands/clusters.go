@@ -75,18 +75,21 @@ func (m *memberFlags) config(command string) (*rest.Config, error) {
 	return config, errors.Wrap(err, "cannot find out how to reach the member")
 }
 
+// errNoKubeconfig means that there is nothing that says how to reach a cluster.
+var errNoKubeconfig = errors.New("there is no kubeconfig file, or it is empty")
+
 // configOf returns how a context of a kubeconfig file of the caller's is reached. The file is trusted: it may run programs and read files.
 func configOf(path, context, command string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = path
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
-	if clientcmd.IsEmptyConfig(err) {
-		return nil, errors.New("there is no kubeconfig file, or it is empty")
+	if clientcmd.IsEmptyConfig(err) { // Its text advises to set a variable that is not read.
+		return nil, errNoKubeconfig
 	}
 	if err != nil {
 		return nil, err
 	}
-	config.QPS = -1
+	config.QPS = -1 // The API server has a limit of its own, and a fair one.
 	config.Timeout = clustersRequestTimeout
 	config.UserAgent = fmt.Sprintf("healthscope-%s/%s", command, Version())
 	return config, nil

@@ -1,23 +1,17 @@
 package commands
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"sigs.k8s.io/yaml"
 
 	"github.com/healthscope/healthscope/controllers/enrol"
 	"github.com/healthscope/healthscope/controllers/fleet"
-	"github.com/healthscope/healthscope/healthscope"
 )
 
 // clustersLong is the help of the command clusters.
@@ -46,14 +40,15 @@ func newClustersList(name, short string) *cobra.Command {
 	}
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return unusable(err) })
 	o.hub.add(c.Flags())
-	c.Flags().StringVarP(&o.output, "output", "o", "table", "the form of the output: table, wide, json or yaml")
+	c.Flags().StringVarP(&o.output, "output", "o", formTable, "the form of the output: table, wide, json or yaml")
 	return c
 }
 
 func (o *clustersList) run(ctx context.Context, out, errOut io.Writer) error {
-	printReport, err := clusterPrinter(o.output)
-	if err != nil {
-		return unusable(err)
+	switch o.output {
+	case formTable, formWide, formJSON, formYAML:
+	default:
+		return unusable(errors.Errorf("--output is %q; it must be table, wide, json or yaml", o.output))
 	}
 	hub, _, err := o.hub.client("clusters")
 	if err != nil {
@@ -68,7 +63,7 @@ func (o *clustersList) run(ctx context.Context, out, errOut io.Writer) error {
 	if err != nil {
 		return unusable(errors.Wrap(err, "cannot list the clusters"))
 	}
-	if err := printReport(out, errOut, r, now); err != nil {
+	if err := printReport(out, errOut, o.output, r, now); err != nil {
 		return unusable(errors.Wrap(err, "cannot print the clusters"))
 	}
 	if !r.AllConnected() {
@@ -77,32 +72,12 @@ func (o *clustersList) run(ctx context.Context, out, errOut io.Writer) error {
 	return nil
 }
 
-// clusterPrinter returns what prints a report in a form.
-func clusterPrinter(form string) (func(out, errOut io.Writer, r enrol.Report, now time.Time) error, error) {
-	switch form {
-	case "table", "wide":
-		return func(out, errOut io.Writer, r enrol.Report, now time.Time) error {
-			return printClusters(out, errOut, r, form == "wide", now)
-		}, nil
-	case "json":
-		return func(out, _ io.Writer, r enrol.Report, _ time.Time) error {
-			data, err := json.MarshalIndent(r, "", "  ")
-			if err == nil {
-				_, err = fmt.Fprintf(out, "%s\n", data)
-			}
-			return err
-		}, nil
-	case "yaml":
-		return func(out, _ io.Writer, r enrol.Report, _ time.Time) error {
-			data, err := yaml.Marshal(r)
-			if err == nil {
-				_, err = out.Write(data)
-			}
-			return err
-		}, nil
-	default:
-		return nil, errors.Errorf("--output is %q; it must be table, wide, json or yaml", form)
+// printReport prints a report in a form.
+func printReport(out, errOut io.Writer, form string, r enrol.Report, now time.Time) error {
+	if form == formTable || form == formWide {
+		return printClusters(out, errOut, r, form == formWide, now)
 	}
+	return encode(out, form, r)
 }
 
 // printClusters prints a table, and says if it is not of now.
@@ -114,24 +89,22 @@ func printClusters(out, errOut io.Writer, r enrol.Report, wide bool, now time.Ti
 		}
 		fmt.Fprintf(errOut, "warning: the controller does not run: %s; what follows is %s\n", r.Controller.Message, old)
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	columns := []string{"NAME", "STATE", "AGE", "LAST SEEN", "MESSAGE"}
+	list := table{columns: []string{"NAME", "STATE", "AGE", "LAST SEEN", "MESSAGE"}}
 	if wide {
-		columns = []string{"NAME", "STATE", "AGE", "LAST SEEN", "SINCE", "MAINTENANCE", "MESSAGE"}
+		list.columns = []string{"NAME", "STATE", "AGE", "LAST SEEN", "SINCE", "MAINTENANCE", "MESSAGE"}
 	}
-	fmt.Fprintln(w, strings.Join(columns, "\t"))
 	for _, c := range r.Clusters {
-		cells := []string{printable(c.Name), string(c.State), age(c.Since, now), lastSeen(c, r.Controller, now)}
+		cells := []string{c.Name, string(c.State), age(c.Since, now), lastSeen(c, r.Controller, now)}
 		if wide {
 			since := "<unknown>"
 			if c.Since != nil {
 				since = c.Since.Format(time.RFC3339)
 			}
-			cells = append(cells, since, cmp.Or(printable(c.Maintenance), "-"))
+			cells = append(cells, since, c.Maintenance)
 		}
-		fmt.Fprintln(w, strings.Join(append(cells, cmp.Or(printable(c.Message), "-")), "\t"))
+		list.add(string(c.State), append(cells, c.Message)...)
 	}
-	if err := w.Flush(); err != nil {
+	if _, err := io.WriteString(out, list.text()); err != nil {
 		return err
 	}
 	if r.Omitted > 0 {
@@ -170,6 +143,3 @@ func ago(at *time.Time, now time.Time) string {
 	}
 	return age(at, now) + " ago"
 }
-
-// printable returns a text as one line and cell: whoever writes kubeconfigs and annotations may not control a terminal.
-func printable(text string) string { return healthscope.Clean(text) }

@@ -79,12 +79,8 @@ lease:
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			printReport, err := clusterPrinter(c.form)
-			if err != nil {
-				t.Fatal(err)
-			}
 			var out, errOut bytes.Buffer
-			if err := printReport(&out, &errOut, sampleReport(), sampleTime); err != nil || errOut.Len() > 0 {
+			if err := printReport(&out, &errOut, c.form, sampleReport(), sampleTime); err != nil || errOut.Len() > 0 {
 				t.Errorf("error %v, error output %q", err, errOut.String())
 			}
 			if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), out.String()); diff != "" {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -112,7 +111,7 @@ func newExplain() *cobra.Command {
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return unusable(err) })
 	c.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "a file or directory with objects, or - for standard input; may be given several times. Of a directory, the files with the endings .yaml, .yml and .json count, not those in directories below it")
 	c.Flags().StringVar(&o.config, "config", "", "the configuration file with healthCheckExprs; without it the program's own rules judge alone")
-	c.Flags().StringVarP(&o.output, "output", "o", "table", "the form of the output: table, or json for one JSON object per line and object")
+	c.Flags().StringVarP(&o.output, "output", "o", formTable, "the form of the output: table, or json for one JSON object per line and object")
 	return c
 }
 
@@ -154,7 +153,7 @@ func (o *explainOptions) explainer() (*explainer, error) {
 	if len(o.files) == 0 {
 		return nil, unusable(errors.New("cannot explain: give a file with -f FILE, or standard input with -f -"))
 	}
-	if o.output != "table" && o.output != "json" {
+	if o.output != formTable && o.output != formJSON {
 		return nil, unusable(errors.Errorf("cannot explain: --output is %q; it must be table or json", o.output))
 	}
 	config, err := app.LoadConfig(o.config)
@@ -195,7 +194,7 @@ func (e *explainer) explain(value any) explanation {
 
 // print prints explanations in the form that is asked for.
 func (o *explainOptions) print(out io.Writer, explanations []explanation) error {
-	if o.output == "json" {
+	if o.output == formJSON {
 		encoder := json.NewEncoder(out)
 		encoder.SetEscapeHTML(false)
 		for i := range explanations {
@@ -208,17 +207,13 @@ func (o *explainOptions) print(out io.Writer, explanations []explanation) error 
 	if len(explanations) == 0 {
 		return nil
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(table, "STATE\tOBJECT\tNAMESPACE\tREASON\tRULE\tMESSAGE")
+	list := table{columns: []string{stateColumn, "OBJECT", "NAMESPACE", "REASON", "RULE", "MESSAGE"}}
 	for i := range explanations {
 		e := &explanations[i]
-		cells := []string{string(e.State), cell(e.Kind) + "/" + cell(e.Name), e.Namespace, string(e.Reason), e.Rule, e.Message}
-		for n := range cells {
-			cells[n] = cell(cells[n])
-		}
-		fmt.Fprintln(table, strings.Join(cells, "\t"))
+		list.add(string(e.State), string(e.State), cell(e.Kind)+"/"+cell(e.Name), cell(e.Namespace), string(e.Reason), cell(e.Rule), cell(e.Message))
 	}
-	return table.Flush()
+	_, err := io.WriteString(out, list.text())
+	return err
 }
 
 // cell returns a text as it can stand in a table on a terminal: in one line, without what would steer the terminal.

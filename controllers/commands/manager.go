@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -13,10 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/app"
@@ -78,7 +75,8 @@ func (f *managerFlags) run(ctx context.Context, name string, run runner, out, lo
 		return err
 	}
 	if f.printConfig {
-		return writeConfig(out, config)
+		// Files with secrets are named and not read.
+		return errors.Wrap(encode(out, formYAML, config), "cannot write the configuration")
 	}
 	rest, err := f.restConfig(name)
 	if err != nil {
@@ -128,19 +126,16 @@ func nameLevel(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// restConfig returns how to reach the cluster. There is no limit on the client's side: the API server has its own and fair one.
+// restConfig returns how to reach the cluster.
 func (f *managerFlags) restConfig(command string) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = f.kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-	if clientcmd.IsEmptyConfig(err) { // Its text advises to set a variable that is not read.
+	config, err := configOf(f.kubeconfig, "", command)
+	if errors.Is(err, errNoKubeconfig) {
 		err = errors.New("there is no kubeconfig file; give one with --kubeconfig or $KUBECONFIG")
 	}
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot find out how to reach the cluster")
 	}
-	config.QPS = -1
-	config.UserAgent = fmt.Sprintf("healthscope-%s/%s", command, Version())
+	config.Timeout = 0 // Watches last.
 	return config, nil
 }
 
@@ -155,14 +150,4 @@ func (f *managerFlags) leaseNamespace() string {
 		}
 	}
 	return defaultNamespace
-}
-
-// writeConfig writes a configuration as a file that says the same. Files with secrets are named in it and not read.
-func writeConfig(out io.Writer, config *configv1alpha1.Configuration) error {
-	data, err := yaml.Marshal(config)
-	if err != nil {
-		return errors.Wrap(err, "cannot encode the configuration")
-	}
-	_, err = out.Write(data)
-	return errors.Wrap(err, "cannot write the configuration")
 }

@@ -38,13 +38,6 @@ const (
 	minStatusInterval = time.Second
 )
 
-// Forms of the output.
-const (
-	formTable = "table"
-	formJSON  = "json"
-	formYAML  = "yaml"
-)
-
 // statusFlags are the flags of the command status.
 type statusFlags struct {
 	server, tokenFile, kubeconfig, context, caFile string

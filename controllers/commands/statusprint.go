@@ -103,20 +103,6 @@ type page struct {
 // textLine is a line of text, and the state that it speaks of.
 type textLine struct{ text, state string }
 
-// table is a table. The states are those of its rows.
-type table struct {
-	columns []string
-	rows    [][]string
-	states  []string
-}
-
-func (t *table) add(state string, cells ...string) {
-	for i, c := range cells {
-		cells[i] = cmp.Or(printable(c), "-")
-	}
-	t.rows, t.states = append(t.rows, cells), append(t.states, state)
-}
-
 func (g *page) linef(state, format string, args ...any) {
 	g.lines = append(g.lines, textLine{printable(fmt.Sprintf(format, args...)), state})
 }
@@ -144,51 +130,6 @@ func (g *page) text(colour bool) string {
 		fmt.Fprintln(&b, "! "+note)
 	}
 	return b.String()
-}
-
-// write writes the table. Colours have no width, so that a writer of tabs cannot be used.
-func (t *table) write(b *strings.Builder, colour bool) {
-	widths := make([]int, len(t.columns))
-	for _, cells := range append([][]string{t.columns}, t.rows...) {
-		for i, c := range cells {
-			widths[i] = max(widths[i], len([]rune(c)))
-		}
-	}
-	row := func(cells []string, state string) {
-		for i, c := range cells {
-			text := painted(c, state, colour && state != "" && t.columns[i] == stateColumn)
-			if i < len(cells)-1 {
-				text += strings.Repeat(" ", widths[i]-len([]rune(c))+3)
-			}
-			b.WriteString(text)
-		}
-		b.WriteString("\n")
-	}
-	row(t.columns, "")
-	for i, cells := range t.rows {
-		row(cells, t.states[i])
-	}
-}
-
-// stateColumn is the column that has the colour of a row's state.
-const stateColumn = "STATE"
-
-// painted returns a text in the colour of a state.
-func painted(text, state string, colour bool) string {
-	const green, yellow, red, magenta, end = "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[35m", "\x1b[0m"
-	if !colour || state == "" {
-		return text
-	}
-	switch healthscope.State(state) {
-	case healthscope.Ready:
-		return green + text + end
-	case healthscope.Pending, healthscope.Terminating:
-		return yellow + text + end
-	case healthscope.Failed, healthscope.NotPresent:
-		return red + text + end
-	case healthscope.Unknown:
-	}
-	return magenta + text + end
 }
 
 // documentPage shows the document of a group or a cluster.

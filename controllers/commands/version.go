@@ -2,7 +2,6 @@ package commands
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 )
 
 // version is set by the linker in releases: -ldflags "-X github.com/healthscope/healthscope/controllers/commands.version=v1.2.3".
@@ -88,29 +86,20 @@ func newVersion() *cobra.Command {
 			return printBuild(c.OutOrStdout(), buildOf(info), output)
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", "text", "the form of the output: text, json or yaml")
+	c.Flags().StringVarP(&output, "output", "o", formText, "the form of the output: text, json or yaml")
 	return c
 }
 
 // printBuild prints which program this is, in a form.
 func printBuild(out io.Writer, b build, form string) error {
-	var data []byte
-	var err error
 	switch form {
-	case "text":
+	case formText:
 		return printBuildText(out, b)
-	case "json":
-		data, err = json.MarshalIndent(b, "", "  ")
-		data = append(data, '\n')
-	case "yaml":
-		data, err = yaml.Marshal(b)
+	case formJSON, formYAML:
+		return errors.Wrap(encode(out, form, b), "cannot print the version")
 	default:
 		return errors.Errorf("cannot print the version: --output is %q; it must be text, json or yaml", form)
 	}
-	if err == nil {
-		_, err = out.Write(data)
-	}
-	return errors.Wrap(err, "cannot print the version")
 }
 
 func printBuildText(out io.Writer, b build) error {

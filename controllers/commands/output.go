@@ -1,0 +1,108 @@
+package commands
+
+import (
+	"cmp"
+	"encoding/json"
+	"io"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"sigs.k8s.io/yaml"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// Forms of the output.
+const (
+	formText  = "text"
+	formTable = "table"
+	formWide  = "wide"
+	formJSON  = "json"
+	formYAML  = "yaml"
+)
+
+// encode writes a value as JSON or YAML.
+func encode(out io.Writer, form string, value any) error {
+	var data []byte
+	var err error
+	if form == formYAML {
+		data, err = yaml.Marshal(value)
+	} else {
+		data, err = json.MarshalIndent(value, "", "  ")
+		data = append(data, '\n')
+	}
+	if err != nil {
+		return errors.Wrap(err, "cannot encode the output")
+	}
+	_, err = out.Write(data)
+	return err
+}
+
+// printable returns a text as one line and cell: whoever writes kubeconfigs and annotations may not control a terminal.
+func printable(text string) string { return healthscope.Clean(text) }
+
+// table is a table. The states are those of its rows.
+type table struct {
+	columns []string
+	rows    [][]string
+	states  []string
+}
+
+func (t *table) add(state string, cells ...string) {
+	for i, c := range cells {
+		cells[i] = cmp.Or(printable(c), "-")
+	}
+	t.rows, t.states = append(t.rows, cells), append(t.states, state)
+}
+
+// text returns the table without colours.
+func (t *table) text() string {
+	var b strings.Builder
+	t.write(&b, false)
+	return b.String()
+}
+
+// write writes the table. Colours have no width, so that a writer of tabs cannot be used.
+func (t *table) write(b *strings.Builder, colour bool) {
+	widths := make([]int, len(t.columns))
+	for _, cells := range append([][]string{t.columns}, t.rows...) {
+		for i, c := range cells {
+			widths[i] = max(widths[i], len([]rune(c)))
+		}
+	}
+	row := func(cells []string, state string) {
+		for i, c := range cells {
+			text := painted(c, state, colour && state != "" && t.columns[i] == stateColumn)
+			if i < len(cells)-1 {
+				text += strings.Repeat(" ", widths[i]-len([]rune(c))+3)
+			}
+			b.WriteString(text)
+		}
+		b.WriteString("\n")
+	}
+	row(t.columns, "")
+	for i, cells := range t.rows {
+		row(cells, t.states[i])
+	}
+}
+
+// stateColumn is the column that has the colour of a row's state.
+const stateColumn = "STATE"
+
+// painted returns a text in the colour of a state.
+func painted(text, state string, colour bool) string {
+	const green, yellow, red, magenta, end = "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[35m", "\x1b[0m"
+	if !colour || state == "" {
+		return text
+	}
+	switch healthscope.State(state) {
+	case healthscope.Ready:
+		return green + text + end
+	case healthscope.Pending, healthscope.Terminating:
+		return yellow + text + end
+	case healthscope.Failed, healthscope.NotPresent:
+		return red + text + end
+	case healthscope.Unknown:
+	}
+	return magenta + text + end
+}
