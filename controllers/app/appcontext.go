@@ -15,7 +15,7 @@ import (
 
 // addAppContext opens the etcd with the AppContexts, and adds to the manager what follows its credentials. It returns nil
 // when none is configured. The caller closes the store.
-func addAppContext(mgr ctrl.Manager, config *configv1alpha1.AppContext, restart func(), logger logr.Logger) (*appcontext.Store, error) {
+func addAppContext(mgr ctrl.Manager, config *configv1alpha1.AppContext, stop func(), logger logr.Logger) (*appcontext.Store, error) {
 	if config == nil {
 		return nil, nil //nolint:nilnil // No store is what was asked for.
 	}
@@ -27,7 +27,7 @@ func addAppContext(mgr ctrl.Manager, config *configv1alpha1.AppContext, restart 
 	if err != nil || len(contents) == 0 {
 		return store, err
 	}
-	watch := &credentialWatch{contents: contents, restart: restart, logger: logger}
+	watch := &credentialWatch{contents: contents, stop: stop, logger: logger}
 	return store, errors.Wrap(mgr.Add(watch), "cannot watch the files of appContext")
 }
 

@@ -48,7 +48,7 @@ func TestCredentialsOfEtcd(t *testing.T) {
 	}
 }
 
-func TestNewCredentialsMakeTheProgramStartAnew(t *testing.T) {
+func TestNewCredentialsEndTheProgram(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
@@ -58,19 +58,19 @@ func TestNewCredentialsMakeTheProgramStartAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	anew, ended := make(chan struct{}, 10), make(chan error, 1)
-	watch := &credentialWatch{contents: contents, restart: func() { anew <- struct{}{} }, logger: logr.Discard()}
+	stopped, ended := make(chan struct{}, 10), make(chan error, 1)
+	watch := &credentialWatch{contents: contents, stop: func() { stopped <- struct{}{} }, logger: logr.Discard()}
 	go func() { ended <- watch.Start(ctx) }()
 	if err := os.WriteFile(path, []byte("new"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	select {
-	case <-anew:
+	case <-stopped:
 	case <-time.After(30 * time.Second):
 		t.Fatal("nothing has happened")
 	}
 	cancel()
-	if err := <-ended; err != nil || len(anew) > 0 {
-		t.Errorf("ended with %v, after %d more starts", err, len(anew))
+	if err := <-ended; err != nil || len(stopped) > 0 {
+		t.Errorf("ended with %v, after it was stopped %d times more", err, len(stopped))
 	}
 }

@@ -35,7 +35,8 @@ import (
 // controllerLease is the Lease of the one controller that is active.
 const controllerLease = "healthscope-controller"
 
-// RunController runs the controller of a hub until ctx ends. It returns ErrRestart when the program is to be started again.
+// RunController runs the controller of a hub. It returns nil when ctx ends, and when the configuration has changed so that
+// the program must be started again.
 func RunController(ctx context.Context, o Options, config *configv1alpha1.Configuration, logger logr.Logger) error {
 	return o.run(ctx, "controller", config, logger, runController)
 }
@@ -63,7 +64,7 @@ func runController(ctx context.Context, o *Options, config *configv1alpha1.Confi
 	if err := o.addHealthChecks(mgr, checks, config, logger); err != nil {
 		return err
 	}
-	store, err := addAppContext(mgr, config.AppContext, o.restart, logger.WithName("appcontext"))
+	store, err := addAppContext(mgr, config.AppContext, o.stop, logger.WithName("appcontext"))
 	if err != nil {
 		return err
 	}

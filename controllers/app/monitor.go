@@ -17,7 +17,8 @@ import (
 // probeTimeout is the deadline of answering a probe.
 const probeTimeout = 500 * time.Millisecond
 
-// RunMonitor runs the monitor of a workload cluster until ctx ends. It returns ErrRestart when the program is to be started again.
+// RunMonitor runs the monitor of a workload cluster. It returns nil when ctx ends, and when the configuration has changed so
+// that the program must be started again.
 func RunMonitor(ctx context.Context, o Options, config *configv1alpha1.Configuration, logger logr.Logger) error {
 	return o.run(ctx, "monitor", config, logger, runMonitor)
 }

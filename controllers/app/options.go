@@ -33,31 +33,23 @@ type Options struct {
 
 	// spans makes spans of what the program does; nil when traces are not wanted.
 	spans trace.TracerProvider
-	// restart stops the program gracefully, so that it is started again.
-	restart func()
+	// stop ends the program gracefully.
+	stop func()
 }
-
-// ErrRestart means that a program has stopped gracefully and is to be started again with its changed configuration.
-var ErrRestart = errors.New("the configuration has changed")
 
 // runner runs a program until ctx ends.
 type runner func(ctx context.Context, o *Options, config *configv1alpha1.Configuration, logger logr.Logger) error
 
-// run runs a program with traces. It returns ErrRestart when the program stopped for a change of its configuration.
+// run runs a program with traces, until ctx ends or until the configuration changes in a way that takes a restart.
 func (o Options) run(ctx context.Context, name string, config *configv1alpha1.Configuration, logger logr.Logger, run runner) error {
 	stopTracing, err := o.startTracing(ctx, name, config, logger.WithName("tracing"))
 	if err != nil {
 		return err
 	}
 	defer stopTracing()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	o.restart = func() { cancel(ErrRestart) }
-	err = run(ctx, &o, config, logger)
-	if err == nil && errors.Is(context.Cause(ctx), ErrRestart) {
-		return ErrRestart
-	}
-	return err
+	ctx, o.stop = context.WithCancel(ctx)
+	defer o.stop()
+	return run(ctx, &o, config, logger)
 }
 
 // managerOptions returns the options that the managers of all programs have in common.

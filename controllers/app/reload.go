@@ -17,9 +17,9 @@ import (
 var metricRefused = metric.New(metric.Gauge, "healthscope_configuration_refused",
 	"1 while the [configuration file](configuration.md) cannot be read or used, so that the configuration from before it was changed stays in use; else 0. Without a file there is no series. Monitor and controller have it, each replica.")
 
-// configWatch watches a configuration file while the program runs. Health check expressions take effect at once; for
-// other settings the program starts anew. A file that cannot be used is reported, and changes nothing. As a Prometheus
-// collector it tells whether the file is such a one.
+// configWatch watches a configuration file while the program runs. Health check expressions take effect at once. When
+// other settings change, the program ends, and whatever runs it, such as a kubelet, starts it again. A file that cannot be
+// used is reported, and changes nothing. As a Prometheus collector it tells whether the file is such a one.
 type configWatch struct {
 	// path is the configuration file.
 	path string
@@ -27,9 +27,9 @@ type configWatch struct {
 	running *configv1alpha1.Configuration
 	// changed is called, never twice at a time, with each configuration whose health check expressions differ from those before.
 	changed func(*configv1alpha1.Configuration)
-	// restart is called, once, when other settings differ from those that the program has started with.
-	restart func()
-	logger  logr.Logger
+	// stop is called, once, when other settings differ from those that the program has started with.
+	stop   func()
+	logger logr.Logger
 	// refused is true while the file cannot be used.
 	refused atomic.Bool
 }
@@ -47,7 +47,7 @@ func (w *configWatch) Start(ctx context.Context) error {
 
 // configState is what the watch has seen last.
 type configState struct {
-	// ending is true when the program is about to start anew.
+	// ending is true when the program is about to end.
 	ending bool
 	exprs  []configv1alpha1.HealthCheckExpr
 }
@@ -62,8 +62,8 @@ func (w *configWatch) read(state *configState) {
 	}
 	if settings := differing(w.running, config); len(settings) > 0 && !state.ending {
 		state.ending = true
-		w.logger.Info("Settings have changed, the program starts anew", "file", w.path, "settings", settings)
-		w.restart()
+		w.logger.Info("Settings have changed; exiting to be restarted with them", "file", w.path, "settings", settings)
+		w.stop()
 	}
 	if !reflect.DeepEqual(config.HealthCheckExprs, state.exprs) {
 		state.exprs = config.HealthCheckExprs

@@ -73,8 +73,8 @@ type watched struct {
 	logs *logs
 	// changed receives the expressions of rules each time they change.
 	changed chan []configv1alpha1.HealthCheckExpr
-	// anew receives each call to start anew.
-	anew chan struct{}
+	// stopped receives each call that ends the program.
+	stopped chan struct{}
 	// metric tells whether the file is refused.
 	metric prometheus.Collector
 }
@@ -87,9 +87,9 @@ func watch(t *testing.T, path string) *watched {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &watched{path: path, logs: newLogs(), changed: make(chan []configv1alpha1.HealthCheckExpr, 100), anew: make(chan struct{}, 100)}
+	w := &watched{path: path, logs: newLogs(), changed: make(chan []configv1alpha1.HealthCheckExpr, 100), stopped: make(chan struct{}, 100)}
 	watch := &configWatch{
-		path: path, running: running, logger: w.logs.logger(), restart: func() { w.anew <- struct{}{} },
+		path: path, running: running, logger: w.logs.logger(), stop: func() { w.stopped <- struct{}{} },
 		changed: func(c *configv1alpha1.Configuration) { w.changed <- c.HealthCheckExprs },
 	}
 	w.metric = watch
@@ -198,11 +198,11 @@ func TestAFileThatCannotBeUsedChangesNothing(t *testing.T) {
 	w.quiet(t)
 }
 
-func TestOtherSettingsMakeTheProgramStartAnew(t *testing.T) {
+func TestOtherSettingsEndTheProgram(t *testing.T) {
 	w := watch(t, write(t, "config.yaml", ruleFor("Pod")))
 	w.save(t, ruleFor("Pod")+"clusterName: north\napi: {bindAddress: '0'}\n")
 	select {
-	case <-w.anew:
+	case <-w.stopped:
 	case <-time.After(overdue):
 		t.Fatalf("the program goes on:\n%s", w.logs)
 	}
@@ -212,7 +212,7 @@ func TestOtherSettingsMakeTheProgramStartAnew(t *testing.T) {
 	w.quiet(t)
 	w.save(t, ruleFor("Service")+"clusterName: south\n")
 	w.expect(t, "Service")
-	if n := len(w.anew); n != 0 {
+	if n := len(w.stopped); n != 0 {
 		t.Errorf("it is asked for %d times more, while the program is about to end", n)
 	}
 }

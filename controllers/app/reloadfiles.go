@@ -71,11 +71,11 @@ func concerns(paths []string, event fsnotify.Event) bool {
 	return event.Op != fsnotify.Chmod && (name == configMapData || slices.ContainsFunc(paths, func(path string) bool { return name == filepath.Base(path) }))
 }
 
-// credentialWatch makes the program start anew when files have other contents than those it has started with.
+// credentialWatch ends the program when files have other contents than those it has started with.
 type credentialWatch struct {
 	// contents are digests of the files, by their paths, as the program has read them.
 	contents map[string][sha256.Size]byte
-	restart  func()
+	stop     func()
 	logger   logr.Logger
 }
 
@@ -96,8 +96,8 @@ func (w *credentialWatch) Start(ctx context.Context) error {
 				w.logger.Error(err, "Cannot read a file; what was in it before stays in use", "file", path)
 			} else if sha256.Sum256(data) != before && !ending {
 				ending = true
-				w.logger.Info("A file has changed, the program starts anew", "file", path)
-				w.restart()
+				w.logger.Info("A file has changed; exiting to be restarted with it", "file", path)
+				w.stop()
 			}
 		}
 	})

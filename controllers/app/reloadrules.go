@@ -134,7 +134,7 @@ func (o *Options) addHealthChecks(mgr ctrl.Manager, checks *healthChecks, runnin
 		return nil
 	}
 	watch := &configWatch{
-		path: o.ConfigFile, running: running, logger: logger.WithName("configuration"), restart: o.restart,
+		path: o.ConfigFile, running: running, logger: logger.WithName("configuration"), stop: o.stop,
 		changed: func(c *configv1alpha1.Configuration) { checks.use(c.HealthCheckExprs) },
 	}
 	if err := metrics.Registry.Register(watch); err != nil {

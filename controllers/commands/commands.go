@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
-
-	"github.com/healthscope/healthscope/controllers/app"
 )
 
 // Exit codes of the program.
@@ -36,22 +33,10 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	root.SetOut(out)
 	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
-	if errors.Is(err, app.ErrRestart) && ctx.Err() == nil {
-		err = runAgain()
-	}
 	if err != nil && !errors.Is(err, errNotReady) {
 		fmt.Fprintf(errOut, "healthscope: %v\n", err)
 	}
 	return exitCode(err)
-}
-
-// runAgain replaces the program in its own process by itself. It returns only when that fails.
-func runAgain() error {
-	program, err := os.Executable()
-	if err == nil {
-		err = syscall.Exec(program, os.Args, os.Environ()) //nolint:gosec // The same program, with the same arguments.
-	}
-	return fmt.Errorf("cannot start anew with the changed configuration: %w", err)
 }
 
 // Command returns the program's root command, with all others below it.

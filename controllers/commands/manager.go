@@ -53,11 +53,7 @@ func newManagerCommand(name, short string, run runner) *cobra.Command {
 	c := &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			err := f.run(c.Context(), name, run, c.OutOrStdout(), c.ErrOrStderr())
-			if errors.Is(err, app.ErrRestart) {
-				return err
-			}
-			return errors.Wrapf(err, "cannot run the %s", name)
+			return errors.Wrapf(f.run(c.Context(), name, run, c.OutOrStdout(), c.ErrOrStderr()), "cannot run the %s", name)
 		},
 	}
 	f.addFlags(c.Flags())

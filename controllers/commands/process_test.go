@@ -77,7 +77,7 @@ func launch(dir string, args ...string) *process.Process {
 	GinkgoHelper()
 	self, err := os.Executable()
 	Expect(err).NotTo(HaveOccurred())
-	p, err := process.Start(process.Spec{Name: args[1], Path: self, Args: args, Dir: dir, LogPath: filepath.Join(dir, "log")})
+	p, err := process.Start(process.Spec{Name: args[1], Path: self, Args: args, Dir: dir, LogPath: filepath.Join(dir, "log"), RestartOnSuccess: true})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
 		if CurrentSpecReport().Failed() {
@@ -170,17 +170,17 @@ var _ = Describe("healthscope controller", func() {
 		Expect(r.LogTail()).To(HavePrefix(`{"time":`))
 	})
 
-	It("takes up a changed configuration without another process", func(ctx SpecContext) {
+	It("ends when its configuration changes, and takes it up when it is started again", func(ctx SpecContext) {
 		r := start(ctx, namespace, "controller")
 		Eventually(asking(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 unknown\n"))
 		leader := holder(ctx, namespace, "healthscope-controller")()
-		old := r.api
+		old, pid := r.api, r.PID()
 		r.api = freeAddress(ctx)
 		r.configure()
 		Eventually(asking(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 unknown\n"))
 		Expect(asking(ctx, old, "/scopes")()).To(ContainSubstring("connection refused"))
-		Eventually(holder(ctx, namespace, "healthscope-controller")).Should(Not(Or(BeEmpty(), Equal(leader))), "the Lease was given back, and taken again")
-		Expect(r.Running()).To(BeTrue())
+		Eventually(holder(ctx, namespace, "healthscope-controller")).Should(Not(Or(BeEmpty(), Equal(leader))), "the Lease was released, and taken again")
+		Expect(r.PID()).NotTo(Equal(pid))
 		Expect(r.Stop(grace)).To(Succeed())
 	})
 

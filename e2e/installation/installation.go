@@ -278,7 +278,7 @@ func (i *Installation) start(ctx context.Context, command string, ports programP
 		return nil, err
 	}
 	p, err := process.Start(process.Spec{
-		Name: command, Path: filepath.Join(i.options.Bin, "healthscope"), Dir: i.options.Dir, LogPath: i.LogPath(command),
+		Name: command, Path: filepath.Join(i.options.Bin, "healthscope"), Dir: i.options.Dir, LogPath: i.LogPath(command), RestartOnSuccess: true,
 		Args: []string{
 			command, "--config", i.path(command + ".yaml"), "--kubeconfig", i.path(command + ".kubeconfig"), "--namespace", Namespace,
 			"--health-probe-bind-address", loopback(ports.probe), "-v", "1",

@@ -94,7 +94,7 @@ func (p *Pod) start(ctx context.Context) (*process.Process, error) {
 	if err := p.options.Plane.ServiceAccountKubeconfig(ctx, p.options.Namespace, template.Spec.ServiceAccountName, kubeconfig); err != nil {
 		return nil, err
 	}
-	spec := process.Spec{Name: container.Name, Path: p.options.Program, Dir: p.options.Dir, LogPath: p.options.LogPath}
+	spec := process.Spec{Name: container.Name, Path: p.options.Program, Dir: p.options.Dir, LogPath: p.options.LogPath, RestartOnSuccess: true}
 	for _, argument := range container.Args {
 		if argument, err = p.rewrite(argument, container); err != nil {
 			return nil, err

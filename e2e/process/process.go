@@ -10,7 +10,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -41,15 +41,21 @@ type Spec struct {
 	Group int
 	// OnExit is called, in another goroutine, when the process exits though nobody has stopped it. It may be nil.
 	OnExit func(*Process)
+	// RestartOnSuccess starts the process again when it exits with code 0 though nobody has stopped it, as a kubelet starts
+	// a container again. A kubelet does so after a failure, too, which a test has to see.
+	RestartOnSuccess bool
 }
 
 // Process is a child process.
 type Process struct {
 	spec Spec
-	cmd  *exec.Cmd
+
+	mu  sync.Mutex
+	cmd *exec.Cmd
 	// stopping is set before the process is stopped on purpose.
-	stopping atomic.Bool
-	// exited is closed when the process is gone.
+	stopping bool
+
+	// exited is closed when the process is gone and is not started again.
 	exited chan struct{}
 	// err is what the process exited with, to be read when exited is closed.
 	err error
@@ -58,19 +64,9 @@ type Process struct {
 // Start starts a process.
 func Start(spec Spec) (*Process, error) {
 	p := &Process{spec: spec, exited: make(chan struct{})}
-	log, err := os.OpenFile(spec.LogPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("cannot start %s: %w", spec.Name, err)
-	}
-	p.cmd = exec.Command(spec.Path, spec.Args...) //nolint:noctx,gosec // The process lives until it is stopped, not as long as the call that starts it; what to start is what this package is told.
-	p.cmd.Dir = spec.Dir
-	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + spec.Dir, "TMPDIR=" + spec.Dir}, spec.Env...)
-	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: spec.Group}
-	dieWithParent(p.cmd.SysProcAttr)
 	started := make(chan error, 1)
 	go p.run(started)
-	if err := errors.Join(<-started, log.Close()); err != nil {
+	if err := <-started; err != nil {
 		return nil, fmt.Errorf("cannot start %s: %w", spec.Name, err)
 	}
 	return p, nil
@@ -81,25 +77,77 @@ func Start(spec Spec) (*Process, error) {
 func (p *Process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := p.cmd.Start(); err != nil {
-		started <- err
+	cmd, err := p.start()
+	started <- err
+	if err != nil {
 		return
 	}
-	started <- nil
-	p.err = p.cmd.Wait()
+	stopping := false
+	for cmd != nil {
+		p.err = cmd.Wait()
+		cmd, stopping = p.restart()
+	}
 	close(p.exited)
-	if !p.stopping.Load() && p.spec.OnExit != nil {
+	if !stopping && p.spec.OnExit != nil {
 		p.spec.OnExit(p)
 	}
+}
+
+// start starts the process.
+func (p *Process) start() (*exec.Cmd, error) {
+	log, err := os.OpenFile(p.spec.LogPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(p.spec.Path, p.spec.Args...) //nolint:noctx,gosec // The process lives until it is stopped, not as long as the call that starts it; what to start is what this package is told.
+	cmd.Dir = p.spec.Dir
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.spec.Dir, "TMPDIR=" + p.spec.Dir}, p.spec.Env...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: p.spec.Group}
+	dieWithParent(cmd.SysProcAttr)
+	if err := errors.Join(cmd.Start(), log.Close()); err != nil {
+		return nil, err
+	}
+	p.cmd = cmd
+	return cmd, nil
+}
+
+// restart starts the process again when it has ended and is to be started again; else it returns nil. stopping reports
+// whether the process was stopped.
+func (p *Process) restart() (cmd *exec.Cmd, stopping bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopping || p.err != nil || !p.spec.RestartOnSuccess {
+		return nil, p.stopping
+	}
+	if cmd, p.err = p.start(); p.err != nil {
+		return nil, false
+	}
+	return cmd, false
+}
+
+// signal notes that the process is stopped on purpose, and sends it a signal. That the process has ended is no error.
+func (p *Process) signal(s os.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stopping = true
+	if err := p.cmd.Process.Signal(s); !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return nil
 }
 
 // Name returns the name of the process.
 func (p *Process) Name() string { return p.spec.Name }
 
 // PID returns its process id.
-func (p *Process) PID() int { return p.cmd.Process.Pid }
+func (p *Process) PID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmd.Process.Pid
+}
 
-// Exited returns a channel that is closed when the process is gone.
+// Exited returns a channel that is closed when the process is gone and is not started again.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
 // Running says whether the process has not exited yet.
@@ -115,8 +163,7 @@ func (p *Process) Running() bool {
 // Stop asks the process to end, with SIGTERM, and kills it when it has not ended after grace. It returns an error when the
 // process did not end by itself, or not with success.
 func (p *Process) Stop(grace time.Duration) error {
-	p.stopping.Store(true)
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := p.signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("cannot stop %s: %w", p.spec.Name, err)
 	}
 	if !p.ExitsWithin(grace) {
@@ -130,8 +177,7 @@ func (p *Process) Stop(grace time.Duration) error {
 
 // Kill ends the process at once and waits until it is gone.
 func (p *Process) Kill() error {
-	p.stopping.Store(true)
-	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := p.signal(syscall.SIGKILL); err != nil {
 		return fmt.Errorf("cannot kill %s: %w", p.spec.Name, err)
 	}
 	if !p.ExitsWithin(killTimeout) {

@@ -44,6 +44,26 @@ func TestFailureCarriesTheEndOfTheLog(t *testing.T) {
 	}
 }
 
+func TestRestartOnSuccess(t *testing.T) {
+	work := t.TempDir()
+	runs := filepath.Join(work, "runs")
+	reported := make(chan error, 1)
+	p, err := Start(Spec{
+		Name: "test", Path: "/bin/sh", Args: []string{"-c", `echo >> runs; [ "$(wc -l < runs)" -ge 3 ] || exit 0; exit 7`}, Dir: work,
+		LogPath: filepath.Join(work, "log"), OnExit: func(p *Process) { reported <- p.Failure() }, RestartOnSuccess: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-p.Exited()
+	if err := <-reported; !strings.Contains(err.Error(), "exit status 7") {
+		t.Errorf("failure: %v", err)
+	}
+	if text, err := os.ReadFile(runs); err != nil || len(text) != 3 {
+		t.Errorf("it ran %d times, want 3 (%v)", len(text), err)
+	}
+}
+
 func TestKillIsNoFailure(t *testing.T) {
 	p := startScript(t, "exec sleep 600", func(*Process) { t.Error("a kill on purpose was reported as a failure") })
 	if err := p.Kill(); err != nil {

@@ -238,7 +238,7 @@ type AppContext struct {
 	// endpoints are the URLs of etcd's members: scheme, host and port, all with the same scheme. EMCO's etcd is at `http://<host>:2379`.
 	Endpoints []string `json:"endpoints"`
 	// usernameFile is a file that holds the user of etcd's own authentication. With new contents of this file, or of `passwordFile` or
-	// `caFile`, the program restarts its work, as after a change of settings.
+	// `caFile`, the program ends and is started again, as after a change of settings.
 	// +optional
 	UsernameFile string `json:"usernameFile,omitempty"`
 	// passwordFile is a file that holds the password. Set both files, or neither.
