@@ -75,7 +75,7 @@ func kibibytes(n *int32) int {
 	return int(*n) << 10
 }
 
-// cacheSynced says whether the manager's cache has been read once.
+// cacheSynced reports whether the manager's cache has been read once.
 func cacheSynced(mgr ctrl.Manager) func(*http.Request) error {
 	return func(r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), probeTimeout)

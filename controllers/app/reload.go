@@ -19,7 +19,7 @@ var metricRefused = metric.New(metric.Gauge, "healthscope_configuration_refused"
 
 // configWatch watches a configuration file while the program runs. Health check expressions take effect at once. When
 // other settings change, the program ends, and whatever runs it, such as a kubelet, starts it again. A file that cannot be
-// used is reported, and changes nothing. As a Prometheus collector it tells whether the file is such a one.
+// used is reported, and changes nothing. As a Prometheus collector it reports whether the file is such a one.
 type configWatch struct {
 	// path is the configuration file.
 	path string

@@ -75,7 +75,7 @@ type watched struct {
 	changed chan []configv1alpha1.HealthCheckExpr
 	// stopped receives each call that ends the program.
 	stopped chan struct{}
-	// metric tells whether the file is refused.
+	// metric reports whether the file is refused.
 	metric prometheus.Collector
 }
 

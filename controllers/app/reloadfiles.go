@@ -65,7 +65,7 @@ func watchDirectories(paths []string) (*fsnotify.Watcher, error) {
 	return watcher, nil
 }
 
-// concerns says whether an event in a directory may be a change of one of the files.
+// concerns reports whether an event in a directory may be a change of one of the files.
 func concerns(paths []string, event fsnotify.Event) bool {
 	name := filepath.Base(event.Name)
 	return event.Op != fsnotify.Chmod && (name == configMapData || slices.ContainsFunc(paths, func(path string) bool { return name == filepath.Base(path) }))

@@ -240,7 +240,7 @@ func unpacked(items []any, kind string, apiVersion any) []any {
 	return objects
 }
 
-// isList says whether an object is a list of others. There are kinds of objects whose names end like those of lists.
+// isList reports whether an object is a list of others. There are kinds of objects whose names end like those of lists.
 func isList(object map[string]any) bool {
 	kind, _ := object["kind"].(string)
 	items, ok := object["items"]

@@ -163,7 +163,7 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.text }
 
-// forGood says whether asking again does not help.
+// forGood reports whether asking again does not help.
 func (r *refusal) forGood() bool {
 	return r.status < http.StatusInternalServerError && r.status != http.StatusTooManyRequests && r.status != http.StatusRequestTimeout
 }

@@ -38,7 +38,7 @@ func newStatusPrinter(t target, form string, out io.Writer) *statusPrinter {
 	return p
 }
 
-// isTerminal says whether what is written is shown on a terminal.
+// isTerminal reports whether what is written is shown on a terminal.
 func isTerminal(out io.Writer) bool {
 	f, ok := out.(*os.File)
 	if !ok {
@@ -48,7 +48,7 @@ func isTerminal(out io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// print prints an answer, and says whether all is well in it. A document that says nothing of health is well.
+// print prints an answer, and reports whether all is well in it. A document that says nothing of health is well.
 func (p *statusPrinter) print(body []byte, now time.Time) (well bool, err error) {
 	pg, err := p.page(body, now)
 	if err != nil {
@@ -240,7 +240,7 @@ func (g *page) freshness(what string, f status.Freshness, h *status.Health, now 
 // be heard for a minute; and clocks differ.
 const oldAge = 2 * time.Minute
 
-// isOld says whether something was known last too long ago, as a document writes the time.
+// isOld reports whether something was known last too long ago, as a document writes the time.
 func isOld(lastSeen string, now time.Time) bool {
 	at, err := time.Parse(time.RFC3339Nano, lastSeen)
 	return err == nil && now.Sub(at) > oldAge

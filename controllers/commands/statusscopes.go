@@ -10,7 +10,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/api"
 )
 
-// isHealthy says whether a scope is well. One that was changed and not judged since is not known to be.
+// isHealthy reports whether a scope is well. One that was changed and not judged since is not known to be.
 func isHealthy(s api.ScopeItem) bool { return s.Health == string(corev1alpha2.Healthy) }
 
 // scopesPage shows many scopes.

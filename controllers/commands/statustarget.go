@@ -65,7 +65,7 @@ func (t target) String() string {
 	return "all HealthScopes"
 }
 
-// isDocument says whether the answer is a status document.
+// isDocument reports whether the answer is a status document.
 func (t target) isDocument() bool { return t.kind == ofGroup || t.kind == ofCluster }
 
 // path returns the path of the target on the server, in parts.

@@ -61,7 +61,7 @@ func (f *statusFlags) follow(ctx context.Context, client *statusClient, t target
 // errOutput means that nothing can be printed.
 var errOutput = errors.New("cannot print")
 
-// sleep waits for a time, and says whether ctx has not ended meanwhile.
+// sleep waits for a time, and reports whether ctx has not ended meanwhile.
 func sleep(ctx context.Context, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -73,7 +73,7 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// poller returns what asks for a document again and again, until that fails, and says whether it has ever succeeded.
+// poller returns what asks for a document again and again, until that fails, and reports whether it has ever succeeded.
 func (f *statusFlags) poller(client *statusClient, u *url.URL, p *statusPrinter) func(context.Context) (bool, error) {
 	var shown []byte
 	return func(ctx context.Context) (progress bool, err error) {
@@ -161,7 +161,7 @@ func withoutAges(body []byte, now time.Time) []byte {
 	return data
 }
 
-// streamer returns what follows the stream of scopes until it ends, and says whether anything came.
+// streamer returns what follows the stream of scopes until it ends, and reports whether anything came.
 func streamer(client *statusClient, u *url.URL, p *statusPrinter) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (progress bool, err error) {
 		list := &scopeStream{printer: p}
