@@ -27,7 +27,7 @@ type configWatch struct {
 	running *configv1alpha1.Configuration
 	// changed is called, never twice at a time, with each configuration whose health check expressions differ from those before.
 	changed func(*configv1alpha1.Configuration)
-	// stop is called, once, when other settings differ from those that the program has started with.
+	// stop is called when other settings differ from those that the program has started with.
 	stop   func()
 	logger logr.Logger
 	// refused is true while the file cannot be used.
@@ -40,35 +40,28 @@ func (*configWatch) NeedLeaderElection() bool { return false }
 // Start implements manager.Runnable. It returns when the context ends. When the file cannot be watched it says so, and
 // the program goes on with the configuration it has.
 func (w *configWatch) Start(ctx context.Context) error {
-	state := configState{exprs: w.running.HealthCheckExprs}
-	watchFiles(ctx, []string{w.path}, w.logger, func() { w.read(&state) })
+	exprs := w.running.HealthCheckExprs
+	watchFiles(ctx, []string{w.path}, w.logger, func() { exprs = w.read(exprs) })
 	return nil
 }
 
-// configState is what the watch has seen last.
-type configState struct {
-	// ending is true when the program is about to end.
-	ending bool
-	exprs  []configv1alpha1.HealthCheckExpr
-}
-
-// read reads the file, and acts when there is anything new in it.
-func (w *configWatch) read(state *configState) {
+// read reads the file, and acts when there is anything new in it. It returns the health check expressions in force; exprs
+// are those before.
+func (w *configWatch) read(exprs []configv1alpha1.HealthCheckExpr) []configv1alpha1.HealthCheckExpr {
 	config, err := LoadConfig(w.path)
 	w.refused.Store(err != nil)
 	if err != nil {
 		w.logger.Error(err, "The configuration file is refused; the configuration stays as it is")
-		return
+		return exprs
 	}
-	if settings := differing(w.running, config); len(settings) > 0 && !state.ending {
-		state.ending = true
+	if settings := differing(w.running, config); len(settings) > 0 {
 		w.logger.Info("Settings have changed; exiting to be restarted with them", "file", w.path, "settings", settings)
 		w.stop()
 	}
-	if !reflect.DeepEqual(config.HealthCheckExprs, state.exprs) {
-		state.exprs = config.HealthCheckExprs
+	if !reflect.DeepEqual(config.HealthCheckExprs, exprs) {
 		w.changed(config)
 	}
+	return config.HealthCheckExprs
 }
 
 // Describe implements prometheus.Collector.

@@ -210,11 +210,6 @@ func TestOtherSettingsEndTheProgram(t *testing.T) {
 		t.Errorf("the settings are not named: %s", w.logs)
 	}
 	w.quiet(t)
-	w.save(t, ruleFor("Service")+"clusterName: south\n")
-	w.expect(t, "Service")
-	if n := len(w.stopped); n != 0 {
-		t.Errorf("it is asked for %d times more, while the program is about to end", n)
-	}
 }
 
 // TestAMountedConfigMap changes as the kubelet does it: a link to the folder with the data is replaced.

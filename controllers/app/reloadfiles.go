@@ -88,14 +88,12 @@ func (w *credentialWatch) Start(ctx context.Context) error {
 	for path := range w.contents {
 		paths = append(paths, path)
 	}
-	ending := false
 	watchFiles(ctx, paths, w.logger, func() {
 		for path, before := range w.contents {
 			data, err := os.ReadFile(path)
 			if err != nil {
 				w.logger.Error(err, "Cannot read a file; what was in it before stays in use", "file", path)
-			} else if sha256.Sum256(data) != before && !ending {
-				ending = true
+			} else if sha256.Sum256(data) != before {
 				w.logger.Info("A file has changed; exiting to be restarted with it", "file", path)
 				w.stop()
 			}
