@@ -120,9 +120,7 @@ func (p *Process) restart() (cmd *exec.Cmd, stopping bool) {
 	if p.stopping || p.err != nil || !p.spec.RestartOnSuccess {
 		return nil, p.stopping
 	}
-	if cmd, p.err = p.start(); p.err != nil {
-		return nil, false
-	}
+	cmd, p.err = p.start()
 	return cmd, false
 }
 
