@@ -23,6 +23,10 @@ var beside = []string{"e2e", "config"}
 // importers are the packages of a layer that one package only may import. The module's root is main.go.
 var importers = map[string]string{"controllers/commands": "", "controllers/app": "controllers/commands"}
 
+// controllers are the packages of controllers from top to bottom, those of a line beside each other. A package may import
+// those of the lines below its own; what is in none of them may be imported by all.
+var controllers = [][]string{{"commands"}, {"app"}, {"inventory"}, {"scope", "recorder", "enrol"}, {"fleet", "monitor"}, {"observe"}}
+
 // purePackages may not themselves import what reads a clock, the network, or a context.
 var purePackages = []string{"healthscope", "healthscope/rules", "healthscope/rules/expr", "healthscope/bundle", "healthscope/status", "aai/mapping", "aai/plan"}
 
@@ -102,6 +106,29 @@ func TestArrowsRunDownOnly(t *testing.T) {
 			}
 			if slices.Index(layers, top(to)) < level {
 				t.Errorf("%q imports %q: arrows run down only, %s", from, to, strings.Join(layers[1:], " → "))
+			}
+		}
+	}
+}
+
+func TestArrowsBetweenControllersRunDownOnly(t *testing.T) {
+	lineOf := func(importPath string) int {
+		path, _ := folder(importPath)
+		path, _ = strings.CutPrefix(path, "controllers/")
+		return slices.IndexFunc(controllers, func(line []string) bool { return slices.Contains(line, path) })
+	}
+	for _, p := range listPackages(t) {
+		from, _ := folder(p.ImportPath)
+		if top(from) != "controllers" {
+			continue
+		}
+		for _, imported := range p.Imports {
+			to, ours := folder(imported)
+			if line := lineOf(imported); ours && line >= 0 && line <= lineOf(p.ImportPath) {
+				t.Errorf("%q imports %q: of controllers a package may import those below it only, %v", from, to, controllers)
+			}
+			if lineOf(p.ImportPath) < 0 && ours && lineOf(imported) >= 0 {
+				t.Errorf("%q imports %q, and is imported by all", from, to)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"go/ast"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,24 +45,14 @@ func TestEveryReasonIsExplained(t *testing.T) {
 func TestEveryReasonOfAConditionIsExplained(t *testing.T) {
 	explained := map[scope.Reason]bool{}
 	for condition, explanations := range scope.Explanations {
-		seen, good := map[scope.Reason]bool{}, 0
-		for _, e := range explanations {
-			well := e.Status == metav1.ConditionTrue && e.Advice == "Nothing."
-			if seen[e.Reason] || e.Meaning == "" || e.Advice == "" || (e.Look == "" || e.Mend == "") && !well {
-				t.Errorf("%s of %s: explain it once: say what it means, what to do about it, and where to look", e.Reason, condition)
-			}
-			seen[e.Reason], explained[e.Reason] = true, true
-			if e.Status == metav1.ConditionTrue {
-				good++
-			}
+		for reason := range checkExplanations(t, condition, explanations) {
+			explained[reason] = true
 		}
-		if good != 1 {
-			t.Errorf("%d reasons of condition %s have the status True; it should be one", good, condition)
-		}
-		for _, reachability := range fleet.Reachabilities() {
-			if condition == corev1alpha2.ConditionClustersReachable && reachability != fleet.Connected && !seen[scope.Reason(reachability)] {
-				t.Errorf("explain %s in scope.Explanations", reachability)
-			}
+	}
+	for _, reachability := range fleet.Reachabilities() {
+		of := func(e scope.Explanation) bool { return e.Reason == scope.Reason(reachability) }
+		if reachability != fleet.Connected && !slices.ContainsFunc(scope.Explanations[corev1alpha2.ConditionClustersReachable], of) {
+			t.Errorf("explain %s in scope.Explanations", reachability)
 		}
 	}
 	for _, e := range scope.Events {
@@ -72,6 +63,26 @@ func TestEveryReasonOfAConditionIsExplained(t *testing.T) {
 			t.Errorf("explain %s in scope.Explanations", name)
 		}
 	}
+}
+
+// checkExplanations asserts that the reasons of a condition are explained as they should be, and returns them.
+func checkExplanations(t *testing.T, condition string, explanations []scope.Explanation) map[scope.Reason]bool {
+	t.Helper()
+	seen, good := map[scope.Reason]bool{}, 0
+	for _, e := range explanations {
+		well := e.Status == metav1.ConditionTrue && e.Advice == "Nothing."
+		if seen[e.Reason] || e.Meaning == "" || e.Advice == "" || (e.Look == "" || e.Mend == "") && !well {
+			t.Errorf("%s of %s: explain it once: say what it means, what to do about it, and where to look", e.Reason, condition)
+		}
+		seen[e.Reason] = true
+		if e.Status == metav1.ConditionTrue {
+			good++
+		}
+	}
+	if good != 1 {
+		t.Errorf("%d reasons of condition %s have the status True; it should be one", good, condition)
+	}
+	return seen
 }
 
 func TestEveryHealthHasAnEvent(t *testing.T) {

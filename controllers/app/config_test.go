@@ -18,10 +18,10 @@ import (
 // head begins every configuration file.
 const head = "apiVersion: config.healthscope.io/v1alpha1\nkind: Configuration\n"
 
-// write writes a file and returns its path.
-func write(t *testing.T, name, content string) string {
+// write writes a configuration file and returns its path.
+func write(t *testing.T, content string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
+	path := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestConfigurationThatCannotBeUsed(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			path := write(t, "config.yaml", c.file)
+			path := write(t, c.file)
 			_, err := LoadConfig(path)
 			if err == nil {
 				t.Fatal("it is taken")
@@ -130,7 +130,7 @@ func TestConfigurationThatCanBeUsed(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := LoadConfig(write(t, "config.yaml", c.file))
+			got, err := LoadConfig(write(t, c.file))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -158,7 +158,7 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestPolicy(t *testing.T) {
-	c, err := LoadConfig(write(t, "config.yaml", head+"policy: {pendingTimeoutSeconds: 0, notPresentGraceSeconds: 5, noStatusGraceSeconds: 3, failureGraceSeconds: 7, recoveryHoldSeconds: 9}\n"))
+	c, err := LoadConfig(write(t, head+"policy: {pendingTimeoutSeconds: 0, notPresentGraceSeconds: 5, noStatusGraceSeconds: 3, failureGraceSeconds: 7, recoveryHoldSeconds: 9}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func FuzzConfiguration(f *testing.F) {
 }
 
 func TestMonitorOptions(t *testing.T) {
-	c, err := LoadConfig(write(t, "config.yaml", head+`
+	c, err := LoadConfig(write(t, head+`
 monitor:
   labelKeys: [a]
   namespaces: [store]

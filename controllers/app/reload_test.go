@@ -165,7 +165,7 @@ func ruleFor(kinds ...string) string {
 }
 
 func TestAChangeOfTheFileIsSeen(t *testing.T) {
-	w := watch(t, write(t, "config.yaml", head))
+	w := watch(t, write(t, head))
 	w.save(t, ruleFor("Pod"))
 	w.expect(t, "Pod")
 	if err := os.WriteFile(w.path, []byte(ruleFor("Pod", "Service")), 0o600); err != nil { // In place.
@@ -178,7 +178,7 @@ func TestAChangeOfTheFileIsSeen(t *testing.T) {
 }
 
 func TestAFileThatCannotBeUsedChangesNothing(t *testing.T) {
-	w := watch(t, write(t, "config.yaml", ruleFor("Pod")))
+	w := watch(t, write(t, ruleFor("Pod")))
 	w.refused(t, 0)
 	w.save(t, ruleFor("Service")+"unknown: field\n")
 	w.logs.waitFor(t, `unknown field \"unknown\"`)
@@ -199,7 +199,7 @@ func TestAFileThatCannotBeUsedChangesNothing(t *testing.T) {
 }
 
 func TestOtherSettingsEndTheProgram(t *testing.T) {
-	w := watch(t, write(t, "config.yaml", ruleFor("Pod")))
+	w := watch(t, write(t, ruleFor("Pod")))
 	w.save(t, ruleFor("Pod")+"clusterName: north\napi: {bindAddress: '0'}\n")
 	select {
 	case <-w.stopped:

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
@@ -82,7 +81,7 @@ func TestAClusterThatIsCutOffKeepsWhatWasKnown(t *testing.T) {
 	t.Parallel()
 	at := clocktesting.NewFakeClock(noon)
 	m, s := newTestMember(t, Options{}, logr.Discard(), "web")
-	m.hub.clock = clock.Clock(at)
+	m.hub.clock = at
 	m.become(ClusterState{Name: "edge", Reachability: Connected, Since: noon})
 	m.keeper.stock(s)
 	m.quota.newMeter().cutOff("it sends too much")

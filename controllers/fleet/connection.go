@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
@@ -34,6 +34,9 @@ const (
 	leasesResource  = "leases"
 )
 
+// maxRefusedPause bounds the pause between attempts to read what is refused.
+const maxRefusedPause = 30 * time.Second
+
 // connection is one way to a cluster: with one kubeconfig, to one set of
 // namespaces. When these change, there is another one. It holds bundles and nothing else.
 type connection struct {
@@ -47,19 +50,13 @@ type connection struct {
 	// namespaces are those from which bundles are read; none means all.
 	namespaces []string
 	pulse      *pulse
-	// rules happens when other rules are in force.
-	rules *occasion
+	clock      clock.WithDelayedExecution
 	// meter counts what is held of the cluster.
 	meter *meter
-
-	mu sync.Mutex
-	// stores hold the bundles, one for each namespace that is watched.
-	stores []toolscache.SharedIndexInformer
-	// uncount are to be called when nothing is held any more of what was read.
-	uncount []func()
-	// running are the informers; over is true when nothing may be added to them any more.
-	running sync.WaitGroup
-	over    bool
+	// store holds the bundles, and bundles read them, one for each namespace. lease reads the monitor's Lease; nil when nobody looks for it.
+	store   *bundleStore
+	bundles []*observe.Informer
+	lease   *observe.Informer
 }
 
 // connectOptions are what all connections have in common.
@@ -67,174 +64,189 @@ type connectOptions struct {
 	scheme *runtime.Scheme
 	// leaseNamespace is the namespace of the monitor's Lease; empty when nobody looks for it.
 	leaseNamespace string
-	// rules happens when other rules are in force.
-	rules     *occasion
-	transform func(cluster string) toolscache.TransformFunc
+	transform      func(cluster string) toolscache.TransformFunc
 	// usage says what is held of a bundle.
 	usage func(runtime.Object) usage
+	clock clock.WithDelayedExecution
 }
 
-// newConnection prepares the connection to a cluster. Nothing is sent before it is run.
-func newConnection(name string, config *rest.Config, namespaces []string, p *pulse, m *meter, o connectOptions) (*connection, error) {
-	c := &connection{config: config, namespaces: namespaces, pulse: p, meter: m, rules: o.rules, token: useToken(config)}
+// newConnection prepares the connection to a cluster. Nothing is sent before it is served. changed is called for every bundle that changes.
+func newConnection(name string, config *rest.Config, namespaces []string, p *pulse, m *meter, changed func(types.NamespacedName), o connectOptions) (*connection, error) {
+	c := &connection{config: config, namespaces: namespaces, pulse: p, meter: m, clock: o.clock, token: useToken(config)}
+	c.store = newBundleStore(o.transform(name), changed)
+	p.look = c.look
 	var err error
-	if c.http, err = m.client(config); err != nil {
-		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", name)
+	if c.http, err = m.client(config); err == nil {
+		c.reader, err = newReader(config, c.http)
 	}
-	if c.reader, err = newReader(config, c.http); err != nil {
-		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", name)
+	if err == nil {
+		err = c.readBundles(o)
 	}
-	err = c.readBundles(o.scheme, namespaces, o.transform(name), o.usage)
+	if err == nil && o.leaseNamespace != "" {
+		err = c.readLease(o.leaseNamespace)
+	}
 	return c, errors.Wrapf(err, "cannot make a client for cluster %q", name)
 }
 
-// heard takes the errors of watches, of which the pulse has heard already.
-func heard(context.Context, *toolscache.Reflector, error) {}
+// look sets in a liveness whether bundles and the Lease are current.
+func (c *connection) look(l *liveness) {
+	states := make([]observe.State, 0, len(c.bundles))
+	for _, informer := range c.bundles {
+		states = append(states, informer.State())
+	}
+	l.bundles = observe.All(states...)
+	if c.lease != nil {
+		l.leases = c.lease.State()
+	}
+}
 
-// newInformer makes an informer, with a look at all of its requests.
-func (c *connection) newInformer(next toolscache.ListerWatcher, object runtime.Object) toolscache.SharedIndexInformer {
-	w := watched{pulse: c.pulse, resource: leasesResource, what: "Leases", state: func(l *liveness) *readState { return &l.leases }}
-	if _, ok := object.(*k8spluginv1alpha1.ResourceBundleState); ok {
-		w = watched{
-			pulse: c.pulse, resource: bundlesResource, what: "ResourceBundleStates", remedy: missingBundles,
-			state: func(l *liveness) *readState { return &l.bundles }, rules: c.rules, foreign: c.holdsForeign,
+// readBundles makes the informers of bundles: one for each namespace, or without any one for all.
+func (c *connection) readBundles(o connectOptions) error {
+	gvk := k8spluginv1alpha1.GroupVersion.WithKind(k8spluginv1alpha1.ResourceBundleStateKind)
+	bundles, err := apiutil.RESTClientForGVK(gvk, false, false, c.config, serializer.NewCodecFactory(o.scheme), c.http)
+	if err != nil {
+		return err
+	}
+	namespaces := c.namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	for _, namespace := range namespaces {
+		source := toolscache.NewListWatchFromClient(bundles, bundlesResource, namespace, fields.Everything())
+		uncount := func() {}
+		c.bundles = append(c.bundles, c.newInformer(bundleRules, "ResourceBundleStates", missingBundles, bundlesIn{c.store, namespace}, func() toolscache.ListerWatcher {
+			uncount()
+			var counted toolscache.ListerWatcher
+			counted, uncount = c.meter.count(source, bundlesPage, o.usage)
+			return counted
+		}))
+	}
+	return nil
+}
+
+// newInformer makes an informer of the connection. what names what it reads for people, and remedy what to do when it is not served.
+func (c *connection) newInformer(r observe.Rules, what, remedy string, store toolscache.ReflectorStore, open func() toolscache.ListerWatcher) *observe.Informer {
+	return observe.NewInformer(r, observe.InformerOptions{
+		TrackedOptions: observe.TrackedOptions{
+			Clock: c.clock, MaxRefused: maxRefusedPause,
+			Describe: func(reason observe.Reason, err error) string { return describe(what, remedy, reason, err) },
+			Answered: c.answered,
+			Failed: func(err error) {
+				c.pulse.tell(func(l *liveness, now time.Time) { l.unanswered(now, shortened(withoutAddress(err).Error())) })
+			},
+		},
+		Open:    func(context.Context) (toolscache.ListerWatcher, error) { return open(), nil },
+		Store:   store,
+		Changed: func(observe.State) { c.pulse.beat() },
+	})
+}
+
+// describe says for people why something cannot be read.
+func describe(what, remedy string, reason observe.Reason, err error) string {
+	switch reason {
+	case observe.Unauthorized:
+		return errUnauthorized.Error()
+	case observe.Forbidden:
+		return "the controller may not list and watch " + what + ": " + shortened(err.Error())
+	case observe.NotServed:
+		return "the API server does not serve " + what + remedy
+	case observe.NoAnswer, observe.OverBudget:
+	}
+	return "cannot list and watch " + what + ": " + shortened(withoutAddress(err).Error())
+}
+
+// answered notes that the API server has answered. What waits for that begins at once.
+func (c *connection) answered() {
+	back := false
+	c.pulse.tell(func(l *liveness, now time.Time) { back = l.answered(now) })
+	if back {
+		c.kick()
+	}
+}
+
+// kick lets all attempts begin at once that wait.
+func (c *connection) kick() {
+	for _, informer := range c.informers() {
+		informer.Kick()
+	}
+}
+
+func (c *connection) informers() []*observe.Informer {
+	all := append([]*observe.Informer(nil), c.bundles...)
+	if c.lease != nil {
+		all = append(all, c.lease)
+	}
+	return all
+}
+
+// reread reads bundles again, because rules have changed by which those of other monitors are judged.
+func (c *connection) reread() {
+	for _, informer := range c.bundles {
+		if c.store.holdsForeign() || informer.State().Status != observe.Ready {
+			informer.Reread(false)
 		}
 	}
-	informer := toolscache.NewSharedIndexInformer(newWatched(next, w), object, 0, toolscache.Indexers{})
-	if w.resource == bundlesResource {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.stores = append(c.stores, informer)
-	}
-	return informer
 }
 
 // linger is when connections that are idle are closed for the second time: a stream takes a moment to end.
 const linger = time.Second
 
-// serve reads bundles until ctx ends, and calls synced once all have been read. When it returns nothing of the connection runs any more.
-func (c *connection) serve(ctx context.Context, synced func()) {
-	defer func() {
-		hangUp := func() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
-		hangUp()
-		time.AfterFunc(linger, hangUp)
-	}()
-	defer c.finish()
-	informers := c.informers()
-	for _, informer := range informers {
-		c.run(func() { informer.RunWithContext(ctx) })
-	}
-	for _, informer := range informers {
-		select {
-		case <-informer.HasSyncedChecker().Done():
-		case <-ctx.Done():
-			return
-		}
-	}
-	synced()
-	<-ctx.Done()
-}
-
-// readBundles makes the informers of bundles: one for each namespace, or without any one for all.
-func (c *connection) readBundles(scheme *runtime.Scheme, namespaces []string, transform toolscache.TransformFunc, usageOf func(runtime.Object) usage) error {
-	gvk := k8spluginv1alpha1.GroupVersion.WithKind(k8spluginv1alpha1.ResourceBundleStateKind)
-	bundles, err := apiutil.RESTClientForGVK(gvk, false, false, c.config, serializer.NewCodecFactory(scheme), c.http)
-	if err != nil {
-		return err
-	}
-	if len(namespaces) == 0 {
-		namespaces = []string{metav1.NamespaceAll}
-	}
-	for _, namespace := range namespaces {
-		source, end := c.meter.count(toolscache.NewListWatchFromClient(bundles, bundlesResource, namespace, fields.Everything()), bundlesPage, usageOf)
-		c.uncount = append(c.uncount, end)
-		informer := c.newInformer(source, &k8spluginv1alpha1.ResourceBundleState{})
-		if err := errors.Join(informer.SetTransform(transform), informer.SetWatchErrorHandlerWithContext(heard)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// run runs something, unless the connection is at its end.
-func (c *connection) run(do func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.over {
-		c.running.Go(do)
-	}
-}
-
-// finish waits for all that runs.
-func (c *connection) finish() {
-	c.mu.Lock()
-	c.over = true
-	c.mu.Unlock()
-	c.running.Wait()
-	for _, end := range c.uncount {
-		end()
-	}
-}
-
-// watchBundles calls changed for every bundle that comes, changes or goes. It must be called before the connection is started.
-func (c *connection) watchBundles(changed func(types.NamespacedName)) error {
-	tell := func(object any) {
-		if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-			object = gone.Obj
-		}
-		if h, ok := object.(*held); ok {
-			changed(types.NamespacedName{Namespace: h.Namespace, Name: h.Name})
-		}
-	}
+// serve reads until ctx ends. When it returns nothing of the connection runs any more.
+func (c *connection) serve(ctx context.Context) {
+	var running sync.WaitGroup
 	for _, informer := range c.informers() {
-		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, object any) { tell(object) }, DeleteFunc: tell}); err != nil {
-			return errors.Wrap(err, "cannot watch ResourceBundleStates")
-		}
+		running.Go(func() { informer.Run(ctx) })
 	}
-	return nil
+	if c.pulse.probes() {
+		running.Go(func() { c.probe(ctx) })
+	}
+	running.Wait()
+	hangUp := func() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
+	hangUp()
+	time.AfterFunc(linger, hangUp)
 }
 
-// watchLease tells the pulse of the monitor's Lease, which is in a namespace, until ctx ends.
-func (c *connection) watchLease(ctx context.Context, namespace string) error {
+// readLease makes the informer of the monitor's Lease, which is in a namespace.
+func (c *connection) readLease(namespace string) error {
 	leases, err := coordinationclient.NewForConfigAndClient(c.config, c.http)
 	if err != nil {
 		return errors.Wrapf(err, "cannot watch Lease %q", monitorLease)
 	}
-	source := toolscache.NewListWatchFromClient(leases.RESTClient(), "leases", namespace, fields.OneTermEqualSelector("metadata.name", monitorLease))
-	informer := c.newInformer(source, &coordinationv1.Lease{})
-	if err := informer.SetWatchErrorHandlerWithContext(heard); err != nil {
-		return errors.Wrapf(err, "cannot watch Lease %q", monitorLease)
-	}
-	seen := func(object any) {
-		if l, ok := object.(*coordinationv1.Lease); ok {
-			c.pulse.tell(func(life *liveness, now time.Time) { life.observed(markOf(l), durationOf(l), now) })
-		}
-	}
-	gone := func(any) { c.pulse.tell(func(life *liveness, now time.Time) { life.observed("", 0, now) }) }
-	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: seen, UpdateFunc: func(_, object any) { seen(object) }, DeleteFunc: gone})
-	if err != nil {
-		return errors.Wrapf(err, "cannot watch Lease %q", monitorLease)
-	}
-	c.awaitLease()
-	c.run(func() { informer.RunWithContext(ctx) })
-	go func() {
-		select {
-		case <-registration.HasSyncedChecker().Done():
-			c.pulse.tell(func(life *liveness, now time.Time) {
-				if !life.lease.present {
-					life.observed("", 0, now)
-				}
-			})
-		case <-ctx.Done():
-		}
-	}()
+	source := toolscache.NewListWatchFromClient(leases.RESTClient(), leasesResource, namespace, fields.OneTermEqualSelector("metadata.name", monitorLease))
+	c.lease = c.newInformer(leaseRules, "Leases", "", leaseStore{c.pulse}, func() toolscache.ListerWatcher { return source })
 	return nil
 }
 
-// awaitLease notes that the monitor's Lease begins to be read, which takes time: nobody has asked for it before.
-func (c *connection) awaitLease() {
-	c.pulse.tell(func(life *liveness, now time.Time) { life.leases.since = now })
+// leaseStore tells a pulse of the monitor's Lease. It implements cache.ReflectorStore.
+type leaseStore struct{ pulse *pulse }
+
+// Add implements cache.ReflectorStore.
+func (s leaseStore) Add(object any) error {
+	if l, ok := object.(*coordinationv1.Lease); ok {
+		s.pulse.tell(func(life *liveness, now time.Time) { life.observed(markOf(l), durationOf(l), now) })
+	}
+	return nil
 }
+
+// Update implements cache.ReflectorStore.
+func (s leaseStore) Update(object any) error { return s.Add(object) }
+
+// Delete implements cache.ReflectorStore.
+func (s leaseStore) Delete(any) error {
+	s.pulse.tell(func(life *liveness, now time.Time) { life.observed("", 0, now) })
+	return nil
+}
+
+// Replace implements cache.ReflectorStore.
+func (s leaseStore) Replace(all []any, _ string) error {
+	if len(all) == 0 {
+		return s.Delete(nil)
+	}
+	return s.Add(all[0])
+}
+
+// Resync implements cache.ReflectorStore.
+func (s leaseStore) Resync() error { return nil }
 
 // markOf returns what changes with each renewal of a Lease.
 func markOf(l *coordinationv1.Lease) string {
@@ -253,35 +265,4 @@ func durationOf(l *coordinationv1.Lease) time.Duration {
 		return 0
 	}
 	return time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second
-}
-
-// get returns a bundle; nil when there is none.
-func (c *connection) get(name types.NamespacedName) *held {
-	for _, store := range c.informers() {
-		if object, ok, err := store.GetStore().GetByKey(name.String()); err == nil && ok {
-			if h, ok := object.(*held); ok {
-				return h
-			}
-		}
-	}
-	return nil
-}
-
-// all returns the names of all bundles.
-func (c *connection) all() []types.NamespacedName {
-	var names []types.NamespacedName
-	for _, store := range c.informers() {
-		for _, object := range store.GetStore().List() {
-			if h, ok := object.(*held); ok {
-				names = append(names, types.NamespacedName{Namespace: h.Namespace, Name: h.Name})
-			}
-		}
-	}
-	return names
-}
-
-func (c *connection) informers() []toolscache.SharedIndexInformer {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.stores)
 }

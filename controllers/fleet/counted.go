@@ -18,6 +18,7 @@ import (
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
+	"github.com/healthscope/healthscope/controllers/observe"
 	"github.com/healthscope/healthscope/healthscope/bundle"
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
@@ -108,7 +109,7 @@ func (c *counted) WatchWithContext(ctx context.Context, options metav1.ListOptio
 		return nil, err
 	}
 	w := &countedWatch{counted: c, fromStart: fromStart}
-	return filter(stream, func(event watch.Event) bool { return w.take(ctx, event) }), nil
+	return observe.Filter(stream, func(event watch.Event) bool { return w.take(ctx, event) }), nil
 }
 
 // countedWatch is a watch of which the events are counted.
@@ -134,7 +135,7 @@ func (w *countedWatch) take(ctx context.Context, event watch.Event) bool {
 	case watch.Deleted:
 		w.release(event.Object)
 	case watch.Bookmark:
-		if w.fromStart && endsInitialEvents(event) {
+		if w.fromStart && observe.EndsInitialEvents(event) {
 			w.fromStart = false
 			w.sweep()
 		}

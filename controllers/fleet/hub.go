@@ -46,7 +46,7 @@ const membersGrace = 20 * time.Second
 type hub struct {
 	options Options
 	view    *View
-	clock   clock.Clock
+	clock   clock.WithDelayedExecution
 	connect connectOptions
 	// config is how to reach the hub's own cluster.
 	config *rest.Config
@@ -99,6 +99,15 @@ func (h *hub) Start(ctx context.Context) error {
 	}
 	defer time.AfterFunc(membersGrace, h.view.overdue).Stop()
 	return h.secrets.run(ctx, func(secrets []*corev1.Secret) { h.follow(secrets, logger) }) //nolint:contextcheck // As above.
+}
+
+// refresh has bundles read again that were judged by rules here.
+func (h *hub) refresh() {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	for _, m := range h.members {
+		m.refresh()
+	}
 }
 
 // stopping says whether the hub is about to stop.

@@ -115,7 +115,7 @@ func (w *kindInformer) describe(reason observe.Reason, err error) string {
 	case reason == observe.NotServed:
 		return err.Error()
 	}
-	return fmt.Sprintf("cannot list and watch %s %s: %s", gvk.GroupVersion(), gvk.Kind, shortened(err.Error()))
+	return fmt.Sprintf("cannot list and watch %s %s: %s", gvk.GroupVersion(), gvk.Kind, shortened(withoutAddress(err).Error()))
 }
 
 // open returns how the kind is listed and watched, as soon as the cluster serves it so that it can be referred to.

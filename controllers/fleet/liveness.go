@@ -1,78 +1,52 @@
 package fleet
 
 import (
+	"cmp"
+	"fmt"
 	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/healthscope/healthscope/controllers/observe"
 )
 
-// Times of liveness. With the default timeout of 10 seconds, an API server that is
-// killed shows after 12 seconds, one that falls silent after 22 to 27, and one
-// that is restarted within 10 seconds does not show.
+// Times of liveness. With the default timeout of 10 seconds, an API server that does not answer any more shows after 17
+// seconds, and one that is restarted within 10 seconds does not show.
 const (
-	// quietTime is how long a cluster whose Lease is watched may be silent before it is asked whether it is there. The Lease is renewed every 3 seconds.
-	quietTime = 10 * time.Second
-	// idleTime is the same for a cluster without such a Lease: nothing else may come from there for hours.
-	idleTime = 15 * time.Second
-	// patience is how long the first answer of all may take on top of the timeout: connections have to be made first.
-	patience = 10 * time.Second
-	// slack is how much longer than the timeout is waited for an answer that is to end a suspicion.
+	// probeEvery is the pause between two probes of an API server that answers.
+	probeEvery = 5 * time.Second
+	// slack is how much longer than the timeout a probe is waited for.
 	slack = 2 * time.Second
-	// breather is how long a watch that has ended may take to be resumed before the API server is suspected: watches end all the time.
-	breather = time.Second
-	// unreadableTime is how long an API server that answers may fail to serve bundles: what is known of them is not current meanwhile.
-	unreadableTime = 20 * time.Second
+	// firstReadTime is how long the bundles of a cluster may take to be read for the first time.
+	firstReadTime = time.Minute
 	// minStaleTime is how long a Lease may go without renewal at least, and staleSlack how much longer than it lasts.
 	minStaleTime, staleSlack = 40 * time.Second, 25 * time.Second
 )
 
-// readState is how it stands with something that is read from a cluster by watching it.
-type readState struct {
-	// current is true while what is known is current.
-	current bool
-	// since is since when it is or is not.
-	since time.Time
-	// refused is since when every attempt to read is refused, and missing since when it is not served; zero when that is not so.
-	refused, missing time.Time
-	// rejected is true when it is the credentials that were refused last.
-	rejected bool
-	// problem says what is in the way; empty when nothing is.
-	problem string
-}
-
-// problemKind is of what kind a failure to read is.
-type problemKind int
-
-const (
-	// outage is any failure but the following.
-	outage problemKind = iota
-	// refusal is a failure for want of a right.
-	refusal
-	// disbelief is a failure for want of credentials that are accepted: nothing of the cluster can be read with them.
-	disbelief
-	// absence is that what is to be read is not served.
-	absence
+// What is tolerated of the watches of bundles and of the monitor's Lease: what is known of a cluster is not current
+// meanwhile, although its API server may answer.
+var (
+	bundleRules = observe.Rules{Grace: 20 * time.Second, Settle: 500 * time.Millisecond}
+	leaseRules  = observe.Rules{Grace: minStaleTime, Settle: 500 * time.Millisecond}
 )
+
+// unwatchedMessage says for people that a cluster is Connected, and what that is worth.
+const unwatchedMessage = "its bundles are filled by another monitor than HealthScope's, and without HealthScope's nobody can see whether that one still lives: they are as it wrote them last"
 
 // lease is what is known of the Lease of a cluster's monitor.
 type lease struct {
-	// present says whether there is one; in since is since when there is, or is not.
+	// present says whether there is one; and since is since when there is, or is not, as far as anybody has seen.
 	present bool
 	since   time.Time
 	// mark changes with each renewal. The times in a Lease are those of another clock, and are not compared with this one's.
 	mark string
 	// duration is how long the monitor says it lasts.
 	duration time.Duration
-	// renewed is when the hub saw it renewed last; or when it saw it first, or until when it could not see it in an outage.
+	// renewed is when the hub saw it renewed last, or saw it first.
 	renewed time.Time
-	// awaited is true after an outage, until it is seen renewed: the monitor may not have outlived it.
-	awaited bool
-	// excused is true after an outage, until the Lease is read: that it was not seen renewed says nothing.
-	excused bool
 }
 
-// liveness decides from what a hub hears of a cluster whether it sees it. It
-// has no clock and does no I/O: it is told what happened when, and can be asked at any time.
+// liveness decides from what a hub hears of a cluster whether it sees it. It has no clock and does no I/O.
 type liveness struct {
 	// off is true when nobody wants to know: a cluster that has been read once is Connected for ever.
 	off bool
@@ -82,22 +56,22 @@ type liveness struct {
 	timeout time.Duration
 	// began is when the connection was begun.
 	began time.Time
-	// heard is when the API server answered last, in whatever way.
-	heard time.Time
-	// failed is when an attempt to ask it failed last without an answer, and why.
-	failed time.Time
-	cause  string
-	// broken is when a connection ended from which something was still to come.
-	broken time.Time
+	// heard is when the API server answered last, in whatever way, and answering since when it does so without a gap.
+	heard, answering time.Time
+	// failed is when a request failed last without an answer, and cause why, as wording has it.
+	failed  time.Time
+	cause   string
+	wording observe.Wording
+	// rejected is since when every probe is refused because of the credentials; zero when they are accepted.
+	rejected time.Time
 	// own is true when there are bundles that a monitor of ours has filled, and foreign when there are some of another one.
 	own     bool
 	foreign bool
-	bundles readState
-	leases  readState
-	lease   lease
-	// verdict is what was said last, and wording decides whether the same is said in other words.
+	// bundles and leases say whether what is held of them is current.
+	bundles, leases observe.State
+	lease           lease
+	// verdict is what was said last.
 	verdict verdict
-	wording observe.Wording
 }
 
 // verdict is what liveness comes to.
@@ -114,53 +88,40 @@ type verdict struct {
 func newLiveness(local bool, timeout time.Duration, now time.Time) *liveness {
 	return &liveness{
 		off: timeout == 0, local: local, timeout: timeout, began: now,
-		bundles: readState{since: now}, leases: readState{since: now},
 		verdict: verdict{reach: Connecting, message: "it has not been read yet"},
 	}
 }
 
-// answered notes that the API server has answered.
-func (l *liveness) answered(now time.Time) { l.heard = later(l.heard, now) }
+// answered notes that the API server has answered, and reports whether it does so again after a gap.
+func (l *liveness) answered(now time.Time) bool {
+	back := l.answering.IsZero() || l.silent(now)
+	if back {
+		l.answering = now
+	}
+	l.heard = later(l.heard, now)
+	return back
+}
 
-// unanswered notes that a request failed without an answer.
+// unanswered notes that a request failed without an answer. The cause stays the first one until another one has been the case for a while.
 func (l *liveness) unanswered(now time.Time, cause string) {
-	l.failed, l.cause = later(l.failed, now), cause
+	if l.causeOfSilence() == "" || l.wording.Changes(l.cause, cause, now) {
+		l.cause, l.wording = cause, observe.Wording{}
+	}
+	l.failed = later(l.failed, now)
 }
 
-// resumed notes that something is current.
-func (l *liveness) resumed(s *readState, now time.Time) {
-	l.answered(now)
-	if l.lease.excused && !l.leases.current {
-		l.lease.renewed = later(l.lease.renewed, now) // The monitor has had no chance to renew it either, or nobody could see it.
-		l.leases.refused = time.Time{}                // Bundles may be let in again before the Lease is asked for.
+// probed notes how a probe has ended.
+func (l *liveness) probed(now time.Time, err error) bool {
+	switch {
+	case err == nil:
+		l.rejected = time.Time{}
+	case errors.Is(err, errUnauthorized):
+		l.rejected = first(l.rejected, now)
+	default:
+		l.unanswered(now, shortened(err.Error()))
+		return false
 	}
-	if s == &l.leases {
-		l.lease.excused = false // Once for an outage: watches may end again and again, and the monitor not be there.
-	}
-	*s = readState{current: true, since: now}
-}
-
-// interrupted notes that a watch has ended.
-func (l *liveness) interrupted(s *readState, now time.Time) {
-	if s.current {
-		*s = readState{since: now}
-		l.broken = later(l.broken, now)
-	}
-}
-
-// unread notes that an attempt to read failed with an answer.
-func (l *liveness) unread(s *readState, kind problemKind, problem string, now time.Time) {
-	l.answered(now)
-	l.interrupted(s, now)
-	s.problem, s.rejected = problem, kind == disbelief
-	switch kind {
-	case refusal, disbelief:
-		s.refused, s.missing = first(s.refused, now), time.Time{}
-	case absence:
-		s.refused, s.missing = time.Time{}, first(s.missing, now)
-	case outage:
-		s.refused, s.missing = time.Time{}, time.Time{}
-	}
+	return l.answered(now)
 }
 
 // observed notes what the Lease is like; an empty mark means that there is none.
@@ -179,83 +140,183 @@ func (l *liveness) observed(mark string, duration time.Duration, now time.Time) 
 	}
 }
 
-// suspected returns since when there is reason to believe that the API server does not answer any more, which may be in the future.
-func (l *liveness) suspected() time.Time {
-	if l.heard.IsZero() {
-		return l.began.Add(patience)
-	}
-	quiet := idleTime
-	if l.lease.present && l.leases.current {
-		quiet = quietTime
-	}
-	at := l.heard.Add(quiet)
-	if l.broken.After(l.heard) && l.broken.Add(breather).Before(at) {
-		at = l.broken.Add(breather)
-	}
-	if l.failed.After(l.heard) && l.failed.Before(at) {
-		at = l.failed
-	}
-	return at
+// silentFrom returns when the API server counts as one that does not answer, unless it does before.
+func (l *liveness) silentFrom() time.Time {
+	return later(l.heard, l.began).Add(probeEvery + l.timeout + slack)
 }
 
-// trial returns how long a suspicion lasts before it is believed.
-func (l *liveness) trial() time.Duration { return l.timeout + slack }
-
-// silent says whether that the API server does not answer is believed.
-func (l *liveness) silent(now time.Time) bool { return !now.Before(l.suspected().Add(l.trial())) }
-
-// wantsProbe says whether the API server is to be asked whether it is there.
-func (l *liveness) wantsProbe(now time.Time) bool {
-	return !l.off && (l.heard.IsZero() || !now.Before(l.suspected()))
-}
-
-// open says whether it makes sense to ask the API server for anything: after a
-// failure without an answer, it does not before a probe has got one.
-func (l *liveness) open() bool { return l.off || l.failed.IsZero() || l.heard.After(l.failed) }
-
-// staleAfter is how long the Lease may go without renewal.
-func (l *liveness) staleAfter() time.Duration { return max(minStaleTime, l.lease.duration+staleSlack) }
+// silent says whether the API server counts as one that does not answer.
+func (l *liveness) silent(now time.Time) bool { return !now.Before(l.silentFrom()) }
 
 // assess returns what the cluster's reachability is now.
 func (l *liveness) assess(now time.Time) verdict {
 	v := l.judge(now)
-	if v.reach == Unreachable || v.reach == Forbidden {
-		l.lease.awaited, l.lease.excused = l.lease.present, l.lease.present
-	}
-	if l.lease.awaited && l.silent(now) {
-		l.lease.renewed = later(l.lease.renewed, now) // Watches may outlive the silence, and bring the Lease in a moment.
-	}
 	if l.local && v.reach == Unreachable {
-		v = l.verdict
-	}
-	switch {
-	case v.reach != l.verdict.reach || v.blind != l.verdict.blind || v.unwatched != l.verdict.unwatched || v.reach == Connecting:
-		l.wording = observe.Wording{}
-	case !l.wording.Changes(l.verdict.message, v.message, now):
 		v = l.verdict
 	}
 	l.verdict = v
 	return v
 }
 
-// causeOfSilence says why the last attempt got no answer; it is empty if there was an answer since.
+// judge returns what is to be said of the cluster, by what is known of it.
+func (l *liveness) judge(now time.Time) verdict {
+	switch denied := l.forbidden(now); {
+	case l.off && l.bundles.Status != observe.Ready:
+		return l.wait("its bundles are being read")
+	case l.off:
+		return verdict{reach: Connected}
+	case l.silent(now):
+		return verdict{reach: Unreachable, message: "the API server does not answer" + because(l.causeOfSilence())}
+	case denied != "":
+		return verdict{reach: Forbidden, message: denied}
+	case l.bundles.Status != observe.Ready, !l.bundles.IsWatched() && l.wasLost():
+		return l.judgeUnread(now)
+	case l.own:
+		return l.judgeMonitor(now)
+	case l.foreign && l.unwatched(now):
+		return verdict{reach: Connected, message: unwatchedMessage, unwatched: true}
+	}
+	return verdict{reach: Connected}
+}
+
+// judgeUnread decides about a cluster that answers, and of which what is held of bundles is not current, or not yet again.
+func (l *liveness) judgeUnread(now time.Time) verdict {
+	switch {
+	case l.bundles.Reason == observe.NotServed:
+		return verdict{reach: MonitorMissing, message: l.bundles.Message, blind: true}
+	case l.bundles.Reason == observe.NoAnswer && l.wasLost() && now.Sub(l.answering) < bundleRules.Grace:
+		return l.verdict // It answers again, and its bundles are about to be read.
+	case l.bundles.Reason == observe.NoAnswer:
+		return verdict{reach: Unreachable, message: l.bundles.Message}
+	case l.bundles.Status != observe.Ready && l.verdict.reach == Connecting && now.Sub(l.began) >= firstReadTime:
+		return verdict{reach: Unreachable, message: fmt.Sprintf("not all of its bundles have been read within %s", firstReadTime)}
+	}
+	return l.wait("its bundles are being read")
+}
+
+// forbidden says why the cluster lets nobody in; it is empty when it does. Everything is read with the same credentials: a
+// watch of bundles that was opened before these were rejected goes on for minutes, and does not tell.
+func (l *liveness) forbidden(now time.Time) string {
+	switch {
+	case lasts(l.rejected, now), l.leases.Reason == observe.Unauthorized && l.isConfirmed(l.leases, now):
+		return errUnauthorized.Error()
+	case (l.bundles.Reason == observe.Unauthorized || l.bundles.Reason == observe.Forbidden) && l.isConfirmed(l.bundles, now):
+		return l.bundles.Message
+	}
+	return ""
+}
+
+// isConfirmed reports whether a refusal has lasted for long enough. The first one may be that of an API server that starts.
+func (l *liveness) isConfirmed(s observe.State, now time.Time) bool {
+	return !s.AsOf.IsZero() || lasts(s.Since, now)
+}
+
+// judgeMonitor decides about a cluster that has bundles of a monitor of ours, which are read.
+func (l *liveness) judgeMonitor(now time.Time) verdict {
+	switch {
+	case l.leases.Status == observe.Problem:
+		return l.judgeHiddenMonitor(now)
+	case l.leases.Status == observe.Pending || l.lease.since.IsZero():
+		return l.wait("the monitor's Lease is being read")
+	case !l.lease.present && lasts(l.lease.since, now):
+		return verdict{reach: MonitorMissing, message: "the monitor that filled its bundles has no Lease any more"}
+	case !l.lease.present:
+		return l.wait("its monitor has no Lease yet")
+	case l.stale(now) && now.Sub(l.heard) > probeEvery+slack:
+		return l.wait("the monitor's Lease is still to be renewed") // It may be the API server that is silent: a probe tells.
+	case l.stale(now):
+		return verdict{reach: MonitorStale, message: fmt.Sprintf("the monitor has not renewed its Lease for %s", l.staleAfter())}
+	case l.lease.renewed.Before(l.watchedSince()) && l.wasLost():
+		return l.wait("the monitor's Lease is still to be renewed") // The monitor may not have outlived what is over now.
+	}
+	return verdict{reach: Connected}
+}
+
+// judgeHiddenMonitor decides about a cluster whose monitor's Lease cannot be read.
+func (l *liveness) judgeHiddenMonitor(now time.Time) verdict {
+	switch {
+	case !l.leaseRefused():
+		return verdict{reach: MonitorMissing, message: cmp.Or(l.leases.Message, "the monitor's Lease cannot be read")}
+	case !l.isConfirmed(l.leases, now):
+		return l.wait("the monitor's Lease is being read")
+	case !l.bundles.ConfirmBy().IsZero():
+		return l.wait("its bundles and its monitor's Lease are refused") // Which is graver, and is confirmed in a moment.
+	}
+	return verdict{reach: MonitorMissing, message: l.leases.Message + ", so that nobody knows whether its monitor lives"}
+}
+
+// leaseRefused reports whether the hub may not see the Lease.
+func (l *liveness) leaseRefused() bool {
+	return l.leases.Reason == observe.Forbidden || l.leases.Reason == observe.Unauthorized
+}
+
+// wasLost reports whether the cluster was not seen when it was looked at last, although it was before.
+func (l *liveness) wasLost() bool {
+	return l.verdict.reach != Connected && l.verdict.reach != Connecting
+}
+
+// watchedSince returns since when a renewal of the Lease would be seen.
+func (l *liveness) watchedSince() time.Time { return later(l.answering, l.leases.Since) }
+
+// staleAfter is how long the Lease may go without renewal.
+func (l *liveness) staleAfter() time.Duration { return max(minStaleTime, l.lease.duration+staleSlack) }
+
+// staleFrom returns when the Lease counts as one that is not renewed, unless it is before.
+func (l *liveness) staleFrom() time.Time {
+	return later(l.lease.renewed, l.watchedSince()).Add(l.staleAfter())
+}
+
+// stale says whether the Lease counts as one that is not renewed.
+func (l *liveness) stale(now time.Time) bool { return l.lease.present && !now.Before(l.staleFrom()) }
+
+// unwatched says whether it is certain that no monitor of ours lives.
+func (l *liveness) unwatched(now time.Time) bool {
+	switch {
+	case l.leaseRefused():
+		return l.isConfirmed(l.leases, now)
+	case l.lease.since.IsZero():
+		return false // Nobody looks, or nobody has looked yet.
+	case !l.lease.present:
+		return lasts(l.lease.since, now)
+	}
+	return l.stale(now)
+}
+
+// wait keeps what was said last, because nothing else is certain yet.
+func (l *liveness) wait(what string) verdict {
+	if l.verdict.reach == Connecting {
+		return verdict{reach: Connecting, message: cmp.Or(l.bundles.Message, l.causeOfSilence(), what)}
+	}
+	return l.verdict
+}
+
+// reading takes back that a cluster is Connected, and returns what is said of it instead: what was said of it last, or
+// that it is being read if that was no trouble.
+func (l *liveness) reading(was verdict) verdict {
+	if was.reach == Connected || was.reach == Connecting {
+		was = verdict{reach: Connecting, message: "its bundles are being read"}
+	}
+	l.verdict = was
+	return was
+}
+
+// causeOfSilence says why the last request got no answer; it is empty if there was an answer since.
 func (l *liveness) causeOfSilence() string {
-	if l.open() {
+	if l.failed.IsZero() || l.heard.After(l.failed) {
 		return ""
 	}
 	return l.cause
 }
 
-// next returns when the answer of assess or wantsProbe may change if nothing else happens; it is after now. The zero value means never.
+// next returns when the answer of assess may change if nothing else happens; it is after now. The zero value means never.
 func (l *liveness) next(now time.Time) time.Time {
-	suspected := l.suspected()
 	var next time.Time
 	if l.off {
 		return next
 	}
 	for _, at := range []time.Time{
-		suspected, suspected.Add(l.trial()), after(l.bundles.refused, observe.Doubt), after(l.bundles.missing, observe.Doubt), after(l.leases.refused, observe.Doubt),
-		after(l.bundles.since, unreadableTime), after(l.bundles.since, listTimeout), after(l.leases.since, minStaleTime), after(l.lease.since, observe.Doubt), after(l.lease.renewed, l.staleAfter()),
+		l.silentFrom(), l.rejected.Add(observe.Doubt), l.bundles.Since.Add(observe.Doubt), l.leases.Since.Add(observe.Doubt),
+		l.began.Add(firstReadTime), l.answering.Add(bundleRules.Grace), l.lease.since.Add(observe.Doubt), l.staleFrom(),
 	} {
 		if at.After(now) && (next.IsZero() || at.Before(next)) {
 			next = at
@@ -269,33 +330,26 @@ func (l *liveness) lastSeen(reach Reachability) time.Time {
 	switch {
 	case reach == MonitorStale:
 		return l.lease.renewed
-	case reach == MonitorMissing && !l.lease.since.IsZero() && l.bundles.current:
+	case reach == MonitorMissing && !l.lease.since.IsZero() && l.bundles.Status == observe.Ready:
 		return l.lease.since
-	case reach == Forbidden && l.bundles.current:
-		return l.leases.since
-	case reach != Connected && !l.bundles.current && l.bundles.since.Before(l.heard):
-		return l.bundles.since
+	case reach == Forbidden && l.bundles.Status == observe.Ready:
+		return cmp.Or(l.rejected, l.leases.AsOf, l.heard)
+	case reach != Connected && !l.bundles.AsOf.IsZero() && l.bundles.AsOf.Before(l.heard):
+		return l.bundles.AsOf
 	}
 	return l.heard
 }
 
-// inherit makes a new connection to a cluster go on where the old one ends.
-func (l *liveness) inherit(from *liveness, now time.Time) {
+// inherit makes a new connection to a cluster go on where the old one ends: that its Lease was seen is no renewal.
+func (l *liveness) inherit(from *liveness) {
 	l.verdict, l.own = from.verdict, from.own
-	if !l.lease.since.IsZero() {
-		return
-	}
-	if l.lease = from.lease; l.lease.awaited {
-		l.lease.renewed = later(l.lease.renewed, now) // The old connection could not see it renewed.
+	if l.lease.since.IsZero() || l.lease.mark == from.lease.mark {
+		l.lease = from.lease
 	}
 }
 
-func after(at time.Time, d time.Duration) time.Time {
-	if at.IsZero() {
-		return at
-	}
-	return at.Add(d)
-}
+// lasts says whether something bad has lasted for long enough to be confirmed; the zero time is of what is not so.
+func lasts(since, now time.Time) bool { return !since.IsZero() && now.Sub(since) >= observe.Doubt }
 
 // first returns the time that is set, or now.
 func first(at, now time.Time) time.Time {

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -38,6 +39,8 @@ type simulation struct {
 	now  time.Time
 	weather
 	watching, leasing bool
+	// asked is since when the bundles have been asked for.
+	asked time.Time
 	// probing is when the probe under way is answered or given up, and next when another one may begin.
 	probing, next time.Time
 	renewals      int
@@ -49,7 +52,7 @@ type simulation struct {
 }
 
 func newSimulation(local bool) *simulation {
-	return &simulation{now: noon, owned: noon, proven: noon, life: newLiveness(local, 10*time.Second, noon)}
+	return &simulation{now: noon, owned: noon, proven: noon, asked: noon, life: newLiveness(local, 10*time.Second, noon)}
 }
 
 // run lets time pass.
@@ -83,72 +86,110 @@ func (s *simulation) step() {
 	}
 }
 
+// bundles and leases have happen to the watches of bundles and of the Lease.
+func (s *simulation) bundles(e observe.Event) { bundlesEvent(s.life, e, s.now) }
+func (s *simulation) leases(e observe.Event)  { leasesEvent(s.life, e, s.now) }
+
+// bundlesEvent has something happen to the watch of bundles.
+func bundlesEvent(l *liveness, e observe.Event, now time.Time) {
+	l.bundles, _ = observe.Track(l.bundles, e, now, bundleRules)
+	answeredBy(l, e, now)
+}
+
+// leasesEvent has something happen to the watch of the Lease.
+func leasesEvent(l *liveness, e observe.Event, now time.Time) {
+	l.leases, _ = observe.Track(l.leases, e, now, leaseRules)
+	answeredBy(l, e, now)
+}
+
+// answeredBy notes that the API server has answered, if what has happened is an answer.
+func answeredBy(l *liveness, e observe.Event, now time.Time) {
+	if e.Kind == observe.Listed || e.Kind == observe.Refused || e.Kind == observe.Failed {
+		l.answered(now)
+	}
+}
+
+// readAll is that all has been read, by a watch that goes on.
+func readAll(event func(observe.Event)) {
+	event(observe.Event{Kind: observe.Watching})
+	event(observe.Event{Kind: observe.Listed})
+}
+
+func refusedEvent(reason observe.Reason, message string) observe.Event {
+	return observe.Event{Kind: observe.Refused, Reason: reason, Message: message}
+}
+
 // cut breaks watches, and refuses to begin new ones.
 func (s *simulation) cut() {
-	if l := s.life; s.watching || s.leasing || l.open() {
-		l.interrupted(&l.bundles, s.now)
-		l.interrupted(&l.leases, s.now)
-		s.watching, s.leasing = false, false
-		l.unanswered(s.now, "connection refused")
+	if s.watching || s.leasing {
+		s.bundles(observe.Event{Kind: observe.Ended})
+		s.leases(observe.Event{Kind: observe.Ended})
+		s.watching, s.leasing, s.asked = false, false, s.now
 	}
+	s.life.unanswered(s.now, "connection refused")
 }
 
 // streams breaks and resumes watches.
 func (s *simulation) streams() {
-	l := s.life
+	s.bundles(observe.Event{})
+	s.leases(observe.Event{})
 	if s.dead {
 		s.cut()
 	}
-	if s.dead || s.black || !l.open() {
+	if s.dead || s.black {
 		return
 	}
 	s.readBundles()
 	switch {
 	case s.deniedLease:
-		s.fail(&l.leases, refusal, "no right to see the Lease", &s.leasing)
-	case !s.leasing && s.watching && (l.lease.since.IsZero() || s.now.Sub(l.bundles.since) >= tick): // After an outage bundles are read before the Lease.
-		l.resumed(&l.leases, s.now)
+		s.leases(refusedEvent(observe.Forbidden, "no right to see the Lease"))
+		s.leasing = false
+	case !s.leasing && s.watching && s.now.Sub(s.asked) >= tick: // After an outage bundles are read before the Lease.
+		readAll(s.leases)
 		s.leasing = true
 	}
 }
 
 // readBundles breaks and resumes the watch of bundles.
 func (s *simulation) readBundles() {
-	l := s.life
+	fails := true
 	switch {
 	case s.denied:
-		s.fail(&l.bundles, refusal, "no right", &s.watching)
+		s.bundles(refusedEvent(observe.Forbidden, "no right"))
 	case s.unserved:
-		s.fail(&l.bundles, absence, "no CRD", &s.watching)
+		s.bundles(refusedEvent(observe.NotServed, "no CRD"))
 	case s.failing:
-		s.fail(&l.bundles, outage, "no storage", &s.watching)
+		s.bundles(observe.Event{Kind: observe.Failed, Message: "no storage"})
 	case s.dripping:
-		l.answered(s.now)
-	case !s.watching && s.now.Sub(l.bundles.since) >= s.delay:
-		l.resumed(&l.bundles, s.now)
+		s.life.answered(s.now)
+	default:
+		fails = false
+	}
+	if fails {
+		s.watching, s.asked = false, s.now
+	} else if !s.watching && s.now.Sub(s.asked) >= s.delay {
+		readAll(s.bundles)
 		s.watching = true
 	}
-}
-
-func (s *simulation) fail(state *readState, kind problemKind, problem string, stream *bool) {
-	s.life.unread(state, kind, problem, s.now)
-	*stream = false
 }
 
 // probes begins and ends probes.
 func (s *simulation) probes() {
 	switch {
 	case !s.probing.IsZero() && !s.now.Before(s.probing):
-		s.probing, s.next = time.Time{}, s.now.Add(time.Second)
+		var err error
+		s.probing, s.next = time.Time{}, s.now.Add(probeEvery)
 		switch {
 		case s.dead:
-			s.life.unanswered(s.now, "connection refused")
+			err = errors.New("connection refused")
 		case s.black:
-			s.life.unanswered(s.now, "no answer in time")
-		default:
-			s.life.answered(s.now)
+			err = errors.New("no answer in time")
 		}
-	case s.probing.IsZero() && !s.now.Before(s.next) && s.life.wantsProbe(s.now):
+		if err != nil {
+			s.next = s.now.Add(time.Second)
+		}
+		s.life.probed(s.now, err)
+	case s.probing.IsZero() && !s.now.Before(s.next):
 		s.probing = s.now.Add(s.delay)
 		if s.black {
 			s.probing = s.now.Add(12 * time.Second)
@@ -191,13 +232,13 @@ func TestLiveness(t *testing.T) {
 		"a slow cluster":                            {steps: []step{{time.Hour, weather{delay: 10 * time.Second}}}, want: []Reachability{Connecting, Connected}},
 		"a slow cluster without a monitor of ours":  {steps: []step{{time.Hour, weather{delay: 10 * time.Second, foreign: true, noLease: true}}}, want: []Reachability{Connecting, Connected}},
 		"an API server that is restarted":           {steps: []step{{time.Minute, well}, {5 * time.Second, weather{dead: true}}, {time.Minute, well}}, want: []Reachability{Connected}},
-		"an API server that is killed":              {steps: []step{{time.Minute, well}, {14 * time.Second, weather{dead: true}}}, want: []Reachability{Connected, Unreachable}, message: "does not answer: connection refused"},
+		"an API server that is killed":              {steps: []step{{time.Minute, well}, {18 * time.Second, weather{dead: true}}}, want: []Reachability{Connected, Unreachable}, message: "does not answer: connection refused"},
 		"and comes back":                            {steps: []step{{time.Minute, well}, {time.Hour, weather{dead: true}}, {20 * time.Second, well}}, want: []Reachability{Connected, Unreachable, Connected}},
 		"and comes back without its monitor":        {steps: []step{{time.Minute, well}, {time.Hour, weather{dead: true}}, {time.Minute, weather{silentMonitor: true}}}, want: []Reachability{Connected, Unreachable, MonitorStale}},
 		"and its monitor takes a while":             {steps: []step{{time.Minute, well}, {time.Hour, weather{dead: true}}, {30 * time.Second, weather{silentMonitor: true}}, {30 * time.Second, well}}, want: []Reachability{Connected, Unreachable, Connected}},
-		"a black hole":                              {steps: []step{{time.Minute, well}, {24 * time.Second, weather{black: true}}}, want: []Reachability{Connected, Unreachable}, message: "does not answer"},
+		"a black hole":                              {steps: []step{{time.Minute, well}, {18 * time.Second, weather{black: true}}}, want: []Reachability{Connected, Unreachable}, message: "does not answer"},
 		"a black hole before a cluster that idles":  {steps: []step{{time.Minute, weather{foreign: true, noLease: true}}, {30 * time.Second, weather{foreign: true, noLease: true, black: true}}}, want: []Reachability{Connected, Unreachable}},
-		"a black hole that closes soon":             {steps: []step{{time.Minute, well}, {15 * time.Second, weather{black: true}}, {time.Minute, well}}, want: []Reachability{Connected}},
+		"a black hole that closes soon":             {steps: []step{{time.Minute, well}, {10 * time.Second, weather{black: true}}, {time.Minute, well}}, want: []Reachability{Connected}},
 		"a first list that does not end":            {steps: []step{{59 * time.Second, weather{dripping: true}}, {10 * time.Minute, weather{dripping: true}}}, want: []Reachability{Connecting, Unreachable}, message: "not all of its bundles have been read within 1m0s"},
 		"a first list that ends at last":            {steps: []step{{2 * time.Minute, weather{dripping: true}}, {time.Minute, well}}, want: []Reachability{Connecting, Unreachable, Connected}},
 		"a first list that is slow":                 {steps: []step{{59 * time.Second, weather{dripping: true}}, {time.Minute, well}}, want: []Reachability{Connecting, Connected}},
@@ -244,7 +285,7 @@ func TestLiveness(t *testing.T) {
 // when one fault follows on another, or without a monitor that lives, and nothing needs to be looked at sooner than in the future.
 func TestLivenessIsHonest(t *testing.T) {
 	t.Parallel()
-	const limit = idleTime + 10*time.Second + slack + unreadableTime
+	var limit = probeEvery + 10*time.Second + slack + bundleRules.Grace
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSimulation(false)
 		for range rapid.IntRange(1, 8).Draw(t, "changes") {
@@ -261,7 +302,7 @@ func TestLivenessIsHonest(t *testing.T) {
 						t.Fatalf("Connected %s after it was proven to be current, in %+v", age, w)
 					}
 					// A Lease that is missing is waited for, and so is the answer of an API server that may be silent itself.
-					if silent := s.now.Sub(later(s.renewed, s.owned)); !w.foreign && silent > minStaleTime+observe.Doubt+s.life.trial() {
+					if silent := s.now.Sub(later(s.renewed, s.owned)); !w.foreign && silent > minStaleTime+observe.Doubt+leaseRules.Grace {
 						t.Fatalf("Connected though the monitor has been silent for %s", silent)
 					}
 				}
@@ -300,42 +341,53 @@ func TestNextComesBeforeEveryChange(t *testing.T) {
 
 func TestRejectedCredentialsAreForbiddenThoughAWatchGoesOn(t *testing.T) {
 	t.Parallel()
+	rejected := refusedEvent(observe.Unauthorized, "401")
 	for name, bundles := range map[string]func(l *liveness, second int, now time.Time){
 		"the watch of bundles goes on": func(*liveness, int, time.Time) {},
-		"it ends and is let in again":  func(l *liveness, _ int, now time.Time) { l.interrupted(&l.bundles, now); l.resumed(&l.bundles, now) },
+		"it ends and is let in again": func(l *liveness, _ int, now time.Time) {
+			bundlesEvent(l, observe.Event{Kind: observe.Ended}, now)
+			readAll(func(e observe.Event) { bundlesEvent(l, e, now) })
+		},
 		"it ends": func(l *liveness, second int, now time.Time) {
 			if second > 5 {
-				l.unread(&l.bundles, disbelief, "401", now)
+				bundlesEvent(l, rejected, now)
 			}
 		},
 		"it cannot be opened": func(l *liveness, second int, now time.Time) {
 			if second > 5 {
-				l.unread(&l.bundles, outage, "no storage", now)
+				bundlesEvent(l, observe.Event{Kind: observe.Failed, Message: "no storage"}, now)
 			}
 		},
+		"only probes tell": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now := time.Unix(1000, 0)
 			l := newLiveness(false, 10*time.Second, now)
 			l.own = true
-			l.resumed(&l.bundles, now)
-			l.resumed(&l.leases, now)
+			readAll(func(e observe.Event) { bundlesEvent(l, e, now) })
 			l.observed("1", 15*time.Second, now)
+			readAll(func(e observe.Event) { leasesEvent(l, e, now) })
+			now = now.Add(time.Second)
 			if v := l.assess(now); v.reach != Connected {
-				t.Fatalf("it is %s to begin with", v.reach)
+				t.Fatalf("it is %s to begin with: %s", v.reach, v.message)
 			}
 			refused := now
 			for second := range 60 {
 				now = refused.Add(time.Duration(second) * time.Second)
-				l.unread(&l.leases, disbelief, "401", now)
-				bundles(l, second, now)
+				bundlesEvent(l, observe.Event{}, now)
+				if bundles == nil {
+					l.probed(now, errUnauthorized)
+				} else {
+					leasesEvent(l, rejected, now)
+					bundles(l, second, now)
+				}
 				want := Connected
 				if second >= int(observe.Doubt/time.Second) {
 					want = Forbidden
 				}
 				if v := l.assess(now); v.reach != want {
-					t.Fatalf("after %d seconds it is %s, want %s", second, v.reach, want)
+					t.Fatalf("after %d seconds it is %s (%s), want %s", second, v.reach, v.message, want)
 				}
 			}
 			if seen := l.lastSeen(Forbidden); seen.After(refused.Add(6 * time.Second)) {

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,12 +37,12 @@ type member struct {
 	judging sync.WaitGroup
 
 	// wished is what the hub has wished last.
-	wished  wish
-	wishes  chan wish
-	beats   chan struct{}
-	engaged chan *connection
-	probed  chan probeResult
-	tried   chan attempt
+	wished wish
+	wishes chan wish
+	beats  chan struct{}
+	tried  chan attempt
+	// refreshed has room for one demand to read again what was judged by rules here.
+	refreshed chan struct{}
 
 	// What follows is the goroutine's own.
 	wish wish
@@ -64,7 +65,7 @@ type member struct {
 func newMember(h *hub, name string, local bool, logger logr.Logger) *member {
 	m := &member{
 		hub: h, name: name, local: local, logger: logger.WithValues("cluster", name),
-		gone: make(chan struct{}), wishes: make(chan wish, 1), beats: make(chan struct{}, 1), engaged: make(chan *connection), probed: make(chan probeResult), tried: make(chan attempt),
+		gone: make(chan struct{}), wishes: make(chan wish, 1), beats: make(chan struct{}, 1), tried: make(chan attempt), refreshed: make(chan struct{}, 1),
 		queue: workqueue.NewTypedDelayingQueue[types.NamespacedName](), // A queue with a name would wake twice a second for its metrics.
 		state: ClusterState{Name: name, Local: local, Reachability: Connecting, Since: h.clock.Now(), Message: "it has not been read yet"},
 	}
@@ -108,7 +109,7 @@ func (m *member) run(ctx context.Context) {
 	m.judging.Go(func() { m.judge(ctx) })
 	for {
 		var timer <-chan time.Time
-		if next := soonest(m.tendAll(ctx), m.over.until); !next.IsZero() {
+		if next := soonest(m.nextLook(), m.over.until); !next.IsZero() {
 			timer = m.hub.clock.After(max(next.Sub(m.hub.clock.Now()), time.Millisecond))
 		}
 		select {
@@ -116,29 +117,55 @@ func (m *member) run(ctx context.Context) {
 			return
 		case w := <-m.wishes:
 			m.adopt(ctx, w)
-		case c := <-m.engaged:
-			m.promote(c) //nolint:contextcheck // As above.
-		case r := <-m.probed:
-			r.line.settle(r, m.hub.clock.Now())
 		case a := <-m.tried:
 			m.renewed(a)
+		case <-m.refreshed:
+			m.reread()
 		case <-m.beats:
 		case <-timer:
 		}
+		m.promoteRead() //nolint:contextcheck // As above.
 		m.keepWithin(ctx)
 		m.assess() //nolint:contextcheck // As above.
 	}
 }
 
-// tendAll tends the connections and returns when to look at them again; zero means when something is heard.
-func (m *member) tendAll(ctx context.Context) time.Time {
+// lines returns the connections that there are.
+func (m *member) lines() []*line {
+	return slices.DeleteFunc([]*line{m.next, m.current}, func(l *line) bool { return l == nil })
+}
+
+// nextLook returns when to look at the connections again; zero means when something is heard.
+func (m *member) nextLook() time.Time {
 	var next time.Time
-	for _, l := range []*line{m.current, m.next} {
-		if l != nil {
-			next = soonest(next, m.tend(ctx, l))
-		}
+	for _, l := range m.lines() {
+		l.pulse.ask(func(life *liveness, now time.Time) { next = soonest(next, life.next(now)) })
 	}
 	return next
+}
+
+// promoteRead puts connections into use whose bundles have been read.
+func (m *member) promoteRead() {
+	for _, l := range m.lines() {
+		if !l.known && l.isRead() {
+			m.promote(l.connection)
+		}
+	}
+}
+
+// refresh has bundles read again that were judged by rules here. It does not block.
+func (m *member) refresh() {
+	select {
+	case m.refreshed <- struct{}{}:
+	default:
+	}
+}
+
+// reread reads again what was judged by rules here.
+func (m *member) reread() {
+	for _, l := range m.lines() {
+		l.reread()
+	}
 }
 
 // forget ends the connections, and what is known of the cluster; when the hub stops, that is nobody's business any more.
@@ -247,10 +274,10 @@ func (m *member) promote(c *connection) {
 	if old != nil {
 		var before liveness
 		old.pulse.ask(func(l *liveness, _ time.Time) { before = *l })
-		c.pulse.tell(func(l *liveness, now time.Time) { l.inherit(&before, now) })
+		c.pulse.tell(func(l *liveness, _ time.Time) { l.inherit(&before) })
 	}
 	m.pulse.Store(c.pulse)
-	m.keeper.stock(c)
+	m.keeper.stock(c.store)
 	m.quota.dropped()
 	m.hangUp(old)
 	m.hub.view.setReader(m.name, c.reader)

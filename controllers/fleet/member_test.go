@@ -39,7 +39,7 @@ func newTestMember(t *testing.T, o Options, logger logr.Logger, bundles ...strin
 }
 
 // put puts a bundle in a version onto a shelf, as one that a monitor of ours has filled.
-func put(t *testing.T, s store, name, version string) {
+func put(t *testing.T, s interface{ Update(any) error }, name, version string) {
 	t.Helper()
 	h := &held{contents: bundle.Contents{Own: true, Observed: true}}
 	h.Namespace, h.Name, h.UID, h.ResourceVersion = "shop", name, types.UID(name), version
@@ -166,8 +166,9 @@ var web1 = web(healthscope.Ready, "")
 func unserved(m *member) *line {
 	p := newPulse(false, 10*time.Second, m.hub.clock, func() {})
 	p.tell(func(l *liveness, now time.Time) {
-		l.answered(now)
-		l.bundles.missing, l.bundles.since, l.bundles.problem = now.Add(-time.Hour), now.Add(-time.Hour), "not served"
+		for _, before := range []time.Duration{time.Hour, time.Minute, 0} {
+			bundlesEvent(l, refusedEvent(observe.NotServed, "not served"), now.Add(-before))
+		}
 	})
 	return &line{connection: &connection{pulse: p, config: &rest.Config{Host: "https://127.0.0.1:1"}}, cancel: func() {}}
 }
@@ -199,8 +200,10 @@ func TestObjectsOfAClusterWithoutBundlesAreWatched(t *testing.T) {
 	}
 	second := m.current
 	m.next = &line{connection: &connection{pulse: newPulse(false, 10*time.Second, clock, func() {})}, cancel: func() {}}
-	m.next.pulse.tell(func(l *liveness, now time.Time) { l.bundles.refused, l.bundles.problem = now.Add(-time.Hour), "401" })
-	m.next.pulse.tell(func(l *liveness, now time.Time) { l.answered(now) })
+	m.next.pulse.tell(func(l *liveness, now time.Time) {
+		bundlesEvent(l, refusedEvent(observe.Unauthorized, "401"), now.Add(-time.Hour))
+		l.answered(now)
+	})
 	look("when the new credentials are bad")
 	if m.current != second || !strings.Contains(m.trouble, "401") {
 		t.Errorf("the connection before is in use: %t, and the trouble is %q", m.current == second, m.trouble)
@@ -221,8 +224,7 @@ func TestObjectsStayWhenBundlesComeToBeServed(t *testing.T) {
 		var seen []Reachability
 		stop := m.hub.view.SubscribeClusters(func(_, now *ClusterState) { seen = append(seen, now.Reachability) })
 		conn := m.current.connection
-		conn.awaitLease()
-		conn.pulse.gainAll()
+		conn.pulse.tell(readBundles)
 		m.assess()
 		m.current.known = true
 		m.keeper.stock(s)
@@ -231,8 +233,8 @@ func TestObjectsStayWhenBundlesComeToBeServed(t *testing.T) {
 			t.Errorf("%s: the Deployment is %+v, and the cluster went through %s", name, got, seen)
 		}
 		conn.pulse.tell(func(l *liveness, now time.Time) {
-			l.resumed(&l.leases, now)
 			l.observed("1", time.Hour, now)
+			readAll(func(e observe.Event) { leasesEvent(l, e, now) })
 		})
 		m.assess()
 		if m.state.Reachability != Connected {
@@ -289,16 +291,15 @@ func TestAClusterWithoutItsMonitorsLeaseIsNeverConnected(t *testing.T) {
 			m.next = &line{connection: conn, cancel: func() {}}
 			look(0)
 			fake.SetTime(fake.Now().Add(c.read))
-			conn.awaitLease()
-			conn.pulse.gainAll()
+			conn.pulse.tell(readBundles)
 			look(0) // Before anybody has heard that the connection is ready.
 			m.current, m.next = m.next, nil
 			m.current.known = true
 			m.keeper.stock(s)
 			look(0)
 			conn.pulse.tell(func(l *liveness, now time.Time) {
-				l.resumed(&l.leases, now)
 				c.after(l, now)
+				readAll(func(e observe.Event) { leasesEvent(l, e, now) })
 			})
 			for range 12 {
 				look(time.Second)

@@ -289,6 +289,16 @@ func (c *objectCluster) places() []string {
 	return c.namespaces
 }
 
+// Refresh reads all kinds that are wanted again, because rules have changed. As objects are not kept there is no other
+// way. Until a kind has been read what was known of it holds, also in a cluster that cannot be seen.
+func (o *Objects) Refresh() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for name, known := range o.clusters {
+		o.renew(name, known.state)
+	}
+}
+
 // Lookup is the answer to a question for one object.
 type Lookup struct {
 	// Result is raw: what the rule for the kind says of the object, NotPresent when it does not exist, or Unknown with the reason why it cannot be seen.

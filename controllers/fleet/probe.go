@@ -11,36 +11,66 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Pauses between probes that get no answer, jittered.
+// Pauses between probes that get no answer. They double, with jitter.
 const (
-	// probePause is the first one, which doubles with each attempt once the cluster counts as away.
-	probePause = time.Second
+	minProbePause = time.Second
 	// maxProbePause is the longest one for a cluster that was there, so that its return shows soon.
 	maxProbePause = 10 * time.Second
 	// maxConnectPause is the longest one for a cluster that was never there.
 	maxConnectPause = time.Minute
 )
 
-// pauses are those between attempts that fail.
-type pauses struct{ last time.Duration }
+// nextPause returns the pause after a probe that got no answer, by the one before and the longest one.
+func nextPause(last, longest time.Duration) time.Duration {
+	return min(max(2*last, minProbePause), longest)
+}
 
-// next returns how long to wait before the next attempt. It is the first pause as long as a cluster is only suspected of being away.
-func (p *pauses) next(reach Reachability, known bool) time.Duration {
-	longest := maxConnectPause
-	if known {
-		longest = maxProbePause
+// jittered returns a pause that is up to a quarter shorter.
+func jittered(pause time.Duration) time.Duration {
+	return pause*3/4 + rand.N(pause/4) //nolint:gosec // It is no secret when it is tried again.
+}
+
+// probe asks the API server every now and then whether it is there, until ctx ends. The first time is at random, so that a
+// hub that starts does not ask all clusters at once. The hub's own API server, whose credentials Kubernetes renews, is asked
+// only while nothing else comes from there.
+func (c *connection) probe(ctx context.Context) {
+	var failing time.Duration
+	for pause := rand.N(probeEvery); ; { //nolint:gosec // As above.
+		select {
+		case <-c.clock.After(pause):
+		case <-ctx.Done():
+			return
+		}
+		if pause = c.pulse.idleFor(); pause > 0 {
+			continue
+		}
+		deadline, cancel := context.WithTimeout(ctx, c.pulse.timeout()+slack)
+		err := probe(deadline, c.config, c.http, "")
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		back, longest := false, maxConnectPause
+		c.pulse.tell(func(l *liveness, now time.Time) {
+			back = l.probed(now, err)
+			if !l.heard.IsZero() {
+				longest = maxProbePause
+			}
+		})
+		if back {
+			c.kick()
+		}
+		pause, failing = probeEvery, 0
+		if err != nil && !errors.Is(err, errUnauthorized) {
+			failing = nextPause(failing, longest)
+			pause = jittered(failing)
+		}
 	}
-	switch {
-	case reach == Connected || p.last == 0:
-		p.last = probePause
-	default:
-		p.last = min(2*p.last, longest)
-	}
-	return p.last*3/4 + rand.N(p.last/4) //nolint:gosec // It is no secret when it is tried again.
 }
 
 // probe asks an API server whether it is there, and returns why it seems not to be. That it refuses to answer the question
-// is an answer; that it is not ready is none. With a token, which is sent in place of the client's own, it must accept that.
+// is an answer; that it is not ready is none. errUnauthorized means that it does not accept the credentials, which are those
+// of the client, or a token.
 //
 // See https://kubernetes.io/docs/reference/using-api/health-checks/ for /readyz, which every client may read by default.
 func probe(ctx context.Context, config *rest.Config, client *http.Client, token string) error {
@@ -59,18 +89,23 @@ func probe(ctx context.Context, config *rest.Config, client *http.Client, token 
 	if ctx.Err() != nil {
 		err = errors.New("no answer in time")
 	}
-	if broken := (*url.Error)(nil); errors.As(err, &broken) {
-		return broken.Err // Without the address, which is in it already or says nothing.
-	}
 	if err != nil {
-		return err
+		return withoutAddress(err)
 	}
 	_ = response.Body.Close() // It is the status that counts.
 	switch {
 	case response.StatusCode >= http.StatusInternalServerError:
 		return errors.Errorf("it is not ready: /readyz answers %s", response.Status)
-	case token != "" && response.StatusCode == http.StatusUnauthorized:
+	case response.StatusCode == http.StatusUnauthorized:
 		return errUnauthorized
 	}
 	return nil
+}
+
+// withoutAddress returns the cause of a request that failed, without the address, which is in it already or says nothing.
+func withoutAddress(err error) error {
+	if broken := (*url.Error)(nil); errors.As(err, &broken) {
+		return broken.Err
+	}
+	return err
 }

@@ -27,7 +27,7 @@ func TestProbe(t *testing.T) {
 	}{
 		"ready":         {answer(http.StatusOK), ""},
 		"no right":      {answer(http.StatusForbidden), ""},
-		"unauthorized":  {answer(http.StatusUnauthorized), ""},
+		"unauthorized":  {answer(http.StatusUnauthorized), "401 Unauthorized"},
 		"overloaded":    {answer(http.StatusTooManyRequests), ""},
 		"not ready":     {answer(http.StatusInternalServerError), "it is not ready: /readyz answers 500"},
 		"nobody behind": {answer(http.StatusBadGateway), "502"},
@@ -59,25 +59,18 @@ func TestProbe(t *testing.T) {
 }
 
 // A cluster that is away is asked again soon, and one that never was there ever more seldom; nobody asks in step with others.
-func TestPauses(t *testing.T) {
+func TestPausesBetweenProbes(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct {
-		reach   Reachability
-		known   bool
-		longest time.Duration
-	}{
-		"suspected": {Connected, true, time.Second}, "away": {Unreachable, true, 10 * time.Second}, "never there": {Unreachable, false, time.Minute},
-	} {
-		var p pauses
-		var last time.Duration
+	for _, longest := range []time.Duration{maxProbePause, maxConnectPause} {
+		var pause time.Duration
 		for i := range 20 {
-			last = p.next(tc.reach, tc.known)
-			if i == 0 && last > time.Second || last > tc.longest || last < 700*time.Millisecond {
-				t.Errorf("%s: pause %d is %s", name, i, last)
+			pause = nextPause(pause, longest)
+			if got := jittered(pause); got > longest || got < 700*time.Millisecond || i == 0 && got > time.Second {
+				t.Errorf("of at most %s, pause %d is %s", longest, i, got)
 			}
 		}
-		if last < tc.longest*3/4 {
-			t.Errorf("%s: the last pause is %s", name, last)
+		if pause != longest {
+			t.Errorf("the last pause is %s, want %s", pause, longest)
 		}
 	}
 }

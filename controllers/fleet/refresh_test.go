@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/observe"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
@@ -49,19 +50,15 @@ func TestOtherRulesReachBundlesOfOtherMonitors(t *testing.T) {
 			return watch.NewFake(), nil
 		},
 	}
-	rule, v := &mood{}, openView("edge01")
-	conn := &connection{pulse: newPulse(false, 10*time.Second, clock.RealClock{}, func() {}), rules: v.rules}
-	informer := conn.newInformer(source, &k8spluginv1alpha1.ResourceBundleState{})
-	if err := informer.SetTransform(hold("edge01", rule)); err != nil {
-		t.Fatal(err)
-	}
+	rule := &mood{}
 	told := make(chan types.NamespacedName, 100)
-	if err := conn.watchBundles(func(name types.NamespacedName) { told <- name }); err != nil {
-		t.Fatal(err)
-	}
+	conn := &connection{pulse: newPulse(false, 10*time.Second, clock.RealClock{}, func() {}), clock: clock.RealClock{}}
+	conn.store = newBundleStore(hold("edge01", rule), func(name types.NamespacedName) { told <- name })
+	informer := conn.newInformer(bundleRules, "ResourceBundleStates", "", bundlesIn{conn.store, ""}, func() toolscache.ListerWatcher { return source })
+	conn.bundles = []*observe.Informer{informer}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { informer.RunWithContext(ctx) })
+	running.Go(func() { informer.Run(ctx) })
 	t.Cleanup(func() {
 		cancel()
 		running.Wait()
@@ -73,11 +70,11 @@ func TestOtherRulesReachBundlesOfOtherMonitors(t *testing.T) {
 		case <-late:
 			t.Fatalf("nobody is told that the bundle is %s", want)
 		}
-		if got := conn.get(types.NamespacedName{Namespace: "shop", Name: "theirs"}).contents.Results[0].State; got != want {
+		if got := conn.store.get(types.NamespacedName{Namespace: "shop", Name: "theirs"}).contents.Results[0].State; got != want {
 			t.Fatalf("want %s, got %s", want, got)
 		}
 		rule.bad.Store(want == healthscope.Ready)
-		v.Refresh()
+		conn.reread()
 	}
 }
 
@@ -91,12 +88,11 @@ func TestOtherRulesLeaveOurBundlesToOurMonitors(t *testing.T) {
 		if !c.own {
 			b.Status.Summary, b.Status.Resources = nil, nil
 		}
-		conn := &connection{}
-		conn.stores = append(conn.stores, toolscache.NewSharedIndexInformer(&toolscache.ListWatch{}, b, 0, toolscache.Indexers{}))
-		if err := conn.stores[0].GetStore().Add(heldOf("edge01", b, nil)); err != nil {
+		s := newBundleStore(hold("edge01", nil), func(types.NamespacedName) {})
+		if err := (bundlesIn{s, ""}).Add(b); err != nil {
 			t.Fatal(err)
 		}
-		if got := (&watched{foreign: conn.holdsForeign}).outdated(); got != c.want {
+		if got := s.holdsForeign(); got != c.want {
 			t.Errorf("%s: read again: %t", name, got)
 		}
 	}

@@ -75,8 +75,7 @@ func (m *member) renew(ctx context.Context, token string) {
 	r := &renewal{line: m.current, token: token, cancel: cancel}
 	m.renewal = r
 	m.running.Go(func() {
-		var pauses pauses
-		for ctx.Err() == nil {
+		for pause := time.Duration(0); ctx.Err() == nil; {
 			err := m.try(ctx, r)
 			select {
 			case m.tried <- attempt{r, err}:
@@ -85,8 +84,9 @@ func (m *member) renew(ctx context.Context, token string) {
 			if err == nil {
 				return
 			}
+			pause = nextPause(pause, maxProbePause)
 			select {
-			case <-m.hub.clock.After(pauses.next(Unreachable, true)):
+			case <-m.hub.clock.After(jittered(pause)):
 			case <-ctx.Done():
 			}
 		}

@@ -8,9 +8,11 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	toolscache "k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/healthscope/healthscope/controllers/observe"
 )
 
 // rotation plays a member whose credentials are renewed.
@@ -32,19 +34,15 @@ func newRotation(t *testing.T) *rotation {
 // dialled returns a connection over which nothing has come yet, with a bundle on its shelf for later.
 func (r *rotation) dialled(t *testing.T) *line {
 	t.Helper()
-	informer := toolscache.NewSharedIndexInformer(&toolscache.ListWatch{}, &held{}, 0, toolscache.Indexers{})
-	put(t, store{informer.GetStore()}, "web", "1")
-	c := &connection{
-		pulse: newPulse(false, 10*time.Second, r.clock, func() {}), config: &rest.Config{Host: "https://127.0.0.1:1"},
-		stores: []toolscache.SharedIndexInformer{informer},
-	}
+	held := newBundleStore(func(object any) (any, error) { return object, nil }, func(types.NamespacedName) {})
+	put(t, bundlesIn{held, ""}, "web", "1")
+	c := &connection{pulse: newPulse(false, 10*time.Second, r.clock, func() {}), config: &rest.Config{Host: "https://127.0.0.1:1"}, store: held}
 	return &line{connection: c, cancel: func() {}}
 }
 
 // read has the bundles of a connection read.
 func (r *rotation) read(c *connection) {
-	c.awaitLease()
-	c.pulse.gainAll()
+	c.pulse.tell(readBundles)
 	r.promote(c)
 	r.assess()
 }
@@ -52,8 +50,8 @@ func (r *rotation) read(c *connection) {
 // lease has the Lease read over the connection in use.
 func (r *rotation) lease(mark string) {
 	r.current.pulse.tell(func(l *liveness, now time.Time) {
-		l.resumed(&l.leases, now)
 		l.observed(mark, 15*time.Second, now)
+		readAll(func(e observe.Event) { leasesEvent(l, e, now) })
 	})
 	r.assess()
 }
@@ -75,17 +73,25 @@ func (r *rotation) pass(d time.Duration, tell func(l *liveness, now time.Time), 
 // What may come back when a connection asks for bundles, or for anything.
 var (
 	answers  = func(l *liveness, now time.Time) { l.answered(now) }
-	unserves = func(l *liveness, now time.Time) { l.unread(&l.bundles, absence, "not served", now) }
-	rejects  = func(l *liveness, now time.Time) {
-		l.unread(&l.bundles, disbelief, "401", now)
-		l.unread(&l.leases, disbelief, "401", now)
+	unserves = func(l *liveness, now time.Time) {
+		bundlesEvent(l, refusedEvent(observe.NotServed, "not served"), now)
+	}
+	rejects = func(l *liveness, now time.Time) {
+		bundlesEvent(l, refusedEvent(observe.Unauthorized, "401"), now)
+		leasesEvent(l, refusedEvent(observe.Unauthorized, "401"), now)
 	}
 	dies = func(l *liveness, now time.Time) {
-		l.interrupted(&l.bundles, now)
-		l.interrupted(&l.leases, now)
+		bundlesEvent(l, observe.Event{Kind: observe.Ended}, now)
+		leasesEvent(l, observe.Event{Kind: observe.Ended}, now)
 		l.unanswered(now, "connection refused")
 	}
 )
+
+// readBundles has all bundles read, by a watch that has caught up.
+func readBundles(l *liveness, now time.Time) {
+	readAll(func(e observe.Event) { bundlesEvent(l, e, now) })
+	bundlesEvent(l, observe.Event{}, now.Add(bundleRules.Settle))
+}
 
 // TestNewCredentialsAreUsedWhereBundlesAreServedNoMore renews the credentials of a cluster that does not serve bundles
 // any more. The old ones will end, so that the new ones must be in use by then; but not while bundles are read with the old ones.

@@ -43,7 +43,7 @@ type Options struct {
 	// Budget bounds what clusters may take of the hub's memory. The default is no bound.
 	Budget Budget
 	// Clock tells the time. The default is the machine's.
-	Clock clock.Clock
+	Clock clock.WithDelayedExecution
 }
 
 // Liveness configures how a hub finds out whether it sees its clusters.
@@ -85,8 +85,7 @@ func Setup(mgr ctrl.Manager, o Options) (*View, error) {
 		},
 		quotas: quotas{hard: o.Budget},
 	}
-	h.connect.rules = h.view.rules
-	h.view.usedRatios, h.view.record = h.quotas.usedRatios, h.recordEvents
+	h.view.usedRatios, h.view.record, h.view.refresh = h.quotas.usedRatios, h.recordEvents, h.refresh
 	if o.Liveness != nil {
 		h.connect.leaseNamespace = o.Liveness.MonitorNamespace
 	}

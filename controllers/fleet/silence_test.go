@@ -30,7 +30,7 @@ func TestTheHubsOwnSilenceIsTold(t *testing.T) {
 			return v.Silence()
 		}
 		_, early := look()
-		s.run(idleTime+s.life.trial()+time.Second, away)
+		s.run(probeEvery+s.life.timeout+slack+time.Second, away)
 		state, silent := look()
 		if early || !silent || state.Reachability != Unreachable || state.Message == "" || state.LastSeen.Before(heard) || state.LastSeen.After(s.now) || !state.Local {
 			t.Errorf("%s: %t, %+v", name, silent, state)

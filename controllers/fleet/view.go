@@ -90,8 +90,8 @@ type View struct {
 
 	cluster string
 	synced  chan struct{}
-	// rules happens when other rules are in force.
-	rules *occasion
+	// refresh has bundles read again that were judged by rules here.
+	refresh func()
 
 	mu sync.RWMutex
 	// read is true once the bundles of the hub's own cluster have been judged, complete once it is known which clusters there are, and late when that took too long.
@@ -125,7 +125,7 @@ func newView(cluster string) *View {
 	v := &View{
 		cluster:     cluster,
 		synced:      make(chan struct{}),
-		rules:       newOccasion(),
+		refresh:     func() {},
 		clusters:    map[string]*clusterView{},
 		bundles:     map[types.NamespacedName]map[string]*Bundle{},
 		namespaces:  map[string]map[types.NamespacedName]struct{}{},
@@ -314,3 +314,7 @@ func (v *View) All() []*Bundle {
 func sortedBundles(bundles func(func(*Bundle) bool)) []*Bundle {
 	return slices.SortedFunc(bundles, func(a, b *Bundle) int { return a.Compare(b.BundleKey) })
 }
+
+// Refresh reads the bundles of clusters again in which others than monitors of ours have filled some, because rules have
+// changed: the hub judges these, and does not keep what it judged. Until one has been read it is shown as it was.
+func (v *View) Refresh() { v.refresh() }

@@ -130,7 +130,7 @@ func (i *Informer) read(ctx context.Context) {
 
 // open returns the reflector of a new reading; nil when the place cannot be read now.
 func (i *Informer) open(ctx context.Context) *cache.Reflector {
-	if i.tracked.pace.wait(ctx) != nil {
+	if i.tracked.await(ctx) != nil {
 		return nil
 	}
 	source, err := i.Open(ctx)

@@ -30,3 +30,20 @@ func (r *relay) send(event watch.Event) bool {
 		return false
 	}
 }
+
+// Filter returns a watch of the events that keep accepts. Unlike that of watch.Filter, its goroutine ends with Stop also
+// when nobody receives any more.
+func Filter(stream watch.Interface, keep func(watch.Event) bool) watch.Interface {
+	return newRelay(stream, func(r *relay) {
+		for {
+			select {
+			case <-r.StopChan():
+				return
+			case event, ok := <-stream.ResultChan():
+				if !ok || keep(event) && !r.send(event) {
+					return
+				}
+			}
+		}
+	})
+}

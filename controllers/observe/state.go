@@ -131,7 +131,7 @@ func Track(s State, e Event, now time.Time, r Rules) (State, time.Time) {
 		s.caughtUp = now.Add(r.Settle)
 	case Ended:
 		if !s.caughtUp.IsZero() {
-			s = s.because("the connection ends before there is an answer")
+			s = s.because("the connection ends before there is an answer", now)
 		}
 		s = s.interrupted(now)
 	case Expired:
@@ -151,6 +151,9 @@ func Track(s State, e Event, now time.Time, r Rules) (State, time.Time) {
 	s = s.catchUp(now).overdue(now, r.Grace)
 	return s, s.next(r.Grace)
 }
+
+// IsWatched reports whether a watch is open that has delivered all there was before it.
+func (s State) IsWatched() bool { return s.open }
 
 // ConfirmBy returns when an attempt is due that confirms a refusal or takes it back; zero when none is in doubt.
 func (s State) ConfirmBy() time.Time {
@@ -199,7 +202,7 @@ func (s State) attemptRefused(e Event, now time.Time) State {
 		s.refused, s.absent = time.Time{}, absent
 	}
 	s.refused = first(s.refused, now)
-	s = s.because(e.Message)
+	s = s.because(e.Message, now)
 	confirmed := now.Sub(s.refused) >= Doubt || s.Reason == e.Reason || s.Status == Pending && !s.read && e.Reason != NotServed
 	if s.Reason == OverBudget || !confirmed {
 		return s
@@ -210,7 +213,7 @@ func (s State) attemptRefused(e Event, now time.Time) State {
 // attemptFailed notes that an attempt failed without being refused.
 func (s State) attemptFailed(e Event, now time.Time) State {
 	s.failing, s.silent, s.refused = first(s.failing, now), first(s.silent, now), time.Time{}
-	return s.because(e.Message)
+	return s.because(e.Message, now)
 }
 
 // overdue confirms that there is no answer when there has been none for too long. A refusal is not taken back by an API
@@ -237,10 +240,10 @@ func (s State) overdueSince() time.Time {
 }
 
 // because notes why the last attempt failed.
-func (s State) because(cause string) State {
+func (s State) because(cause string, now time.Time) State {
 	s.cause = cause
-	if s.Status == Pending {
-		s.Message = cause
+	if s.Status == Pending && (s.Message == "" || s.wording.Changes(s.Message, cause, now)) {
+		s.Message, s.wording = cause, Wording{}
 	}
 	return s
 }
@@ -291,9 +294,11 @@ var gravity = []Reason{NoAnswer, NotServed, Forbidden, Unauthorized, OverBudget}
 
 // All returns the state of what consists of several places: that of the gravest of them, with the earliest AsOf. Nothing is Ready.
 func All(states ...State) State {
-	worst := State{Status: Ready}
+	worst := State{Status: Ready, open: true}
 	var asOf time.Time
+	open := true
 	for i, s := range states {
+		open = open && s.open
 		if i == 0 || s.graver(worst) {
 			worst = s
 		}
@@ -304,6 +309,7 @@ func All(states ...State) State {
 	if worst.Status != Ready {
 		worst.AsOf = asOf
 	}
+	worst.open = open
 	return worst
 }
 

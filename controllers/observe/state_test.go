@@ -125,62 +125,81 @@ func TestNoGraceIsForever(t *testing.T) {
 	}
 }
 
+// account is a plain account of what a history says of a place.
+type account struct {
+	// current is when what is held was last known to be so; opened since when a watch is open, and refusals since when attempts were refused only.
+	current, opened, refusals time.Time
+}
+
+// note notes what happens.
+func (a *account) note(e Event, now time.Time) {
+	if !a.opened.IsZero() && now.Sub(a.opened) >= rules.Settle {
+		a.current, a.refusals = now, time.Time{}
+	}
+	switch e.Kind {
+	case Listed:
+		a.current = now
+	case Watching:
+		a.opened = now
+	case Ended, Expired, Exceeded, Restarted:
+		a.opened = time.Time{}
+	case Failed:
+		a.opened, a.refusals = time.Time{}, time.Time{}
+	case Refused:
+		a.opened, a.refusals = time.Time{}, first(a.refusals, now)
+	case Tick:
+	}
+}
+
+// check asserts that a state, which was another one before, says nothing that the account does not.
+func (a *account) check(t *rapid.T, before, s State, now time.Time) {
+	known := !a.current.IsZero()
+	if s.Status == Ready && (!known || a.opened.IsZero() && now.Sub(a.current) >= rules.Grace) {
+		t.Fatalf("Ready, and last known to be current at %s", a.current)
+	}
+	if problem := s.Status == Problem; problem != (s.Reason != "") || problem && s.Message == "" {
+		t.Fatalf("%s without a reason or a message: %+v", s.Status, s)
+	}
+	a.checkAsOf(t, s, now)
+	if s.Reason != before.Reason && s.Reason == NotServed && (a.refusals.IsZero() || now.Sub(a.refusals) < Doubt) {
+		t.Fatalf("%s after %s", s.Reason, now.Sub(a.refusals))
+	}
+}
+
+// checkAsOf asserts that a state says until when what is held was current, and nothing if it is.
+func (a *account) checkAsOf(t *rapid.T, s State, now time.Time) {
+	known := !a.current.IsZero()
+	shouldHave := s.Status == Problem && known
+	if s.AsOf.After(now) || shouldHave && s.AsOf.IsZero() || (s.Status == Ready || !known) && !s.AsOf.IsZero() {
+		t.Fatalf("%s as of %s, last known to be current at %s", s.Status, s.AsOf, a.current)
+	}
+}
+
 // TestTrackIsHonest runs random histories past Track and a plain account of them.
 func TestTrackIsHonest(t *testing.T) {
 	t.Parallel()
-	events := []Event{listed, watching, ended, expired, forbidden, rejected, notServed, failed, exceeded, tick}
+	events := []Event{listed, watching, ended, expired, {Kind: Restarted}, forbidden, rejected, notServed, failed, exceeded, tick}
 	rapid.Check(t, func(t *rapid.T) {
 		var s State
 		var next time.Time
+		var a account
 		now := noon
-		// current is when what is held was last known to be so, opened when the open watch began, and refusedOnce since when only refusals came.
-		var current, opened, refusals time.Time
 		for range rapid.IntRange(1, 40).Draw(t, "events") {
 			pause := time.Duration(rapid.SampledFrom([]int{0, 100, 500, 4000, 10_000, 20_000, 100_000}).Draw(t, "pause")) * time.Millisecond
-			if between := now.Add(pause); !next.IsZero() && next.Before(between) {
+			between := now.Add(pause)
+			if !next.IsZero() && next.Before(between) {
 				s, _ = Track(s, tick, next, rules)
-			} else if quiet, _ := Track(s, tick, between, rules); pause > 0 && (next.IsZero() || between.Before(next)) && what(quiet) != what(s) {
+			} else if quiet, _ := Track(s, tick, between, rules); pause > 0 && !next.Equal(between) && what(quiet) != what(s) {
 				t.Fatalf("a tick made it %s, which was not announced", what(quiet))
 			}
-			now = now.Add(pause)
+			now = between
 			e := rapid.SampledFrom(events).Draw(t, "event")
-			if !opened.IsZero() && now.Sub(opened) >= rules.Settle {
-				current, refusals = now, time.Time{}
-			}
-			switch e.Kind {
-			case Listed:
-				current = now
-			case Watching:
-				opened = now
-			case Ended, Expired, Failed, Exceeded:
-				opened = time.Time{}
-				if e.Kind == Failed {
-					refusals = time.Time{}
-				}
-			case Refused:
-				opened = time.Time{}
-				if refusals.IsZero() {
-					refusals = now
-				}
-			case Tick:
-			}
-			known := !current.IsZero()
+			a.note(e, now)
 			before := s
-			s, next = Track(s, e, now, rules)
-			switch {
-			case !next.IsZero() && !next.After(now):
+			if s, next = Track(s, e, now, rules); !next.IsZero() && !next.After(now) {
 				t.Fatalf("the next look, %s, is not after %s", next, now)
-			case s.Status == Ready && (!known || opened.IsZero() && now.Sub(current) >= rules.Grace):
-				t.Fatalf("Ready, and last known to be current at %s", current)
-			case s.Status == Problem != (s.Reason != "") || s.Status != Ready && s.Status == Problem && s.Message == "":
-				t.Fatalf("%s without a reason or a message: %+v", s.Status, s)
-			case s.Reason != before.Reason && s.Reason == NotServed && (refusals.IsZero() || now.Sub(refusals) < Doubt):
-				t.Fatalf("%s after %s", s.Reason, now.Sub(refusals))
-			case (s.Status == Ready || !known) && !s.AsOf.IsZero(), s.AsOf.After(now):
-				t.Fatalf("%s as of %s", s.Status, s.AsOf)
-			case s.Status == Problem && known && s.AsOf.IsZero():
-				t.Fatalf("%s, read at %s, as of nothing", s.Status, current)
 			}
+			a.check(t, before, s, now)
 		}
 		s, _ = Track(s, watching, now, rules)
 		if s, _ = Track(s, tick, now.Add(rules.Settle), rules); s.Status != Ready {

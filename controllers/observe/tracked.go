@@ -52,6 +52,8 @@ type Tracked struct {
 	notServed atomic.Bool
 
 	mu sync.Mutex
+	// ended is closed when the watch that was opened last has been reported to have ended; nil before the first one.
+	ended chan struct{}
 	// calls are the lists that are under way: a reflector does not wait for those that it began.
 	calls sync.WaitGroup
 }
@@ -76,7 +78,7 @@ func (t *Tracked) ListWithContext(ctx context.Context, options metav1.ListOption
 	}
 	defer t.calls.Done()
 	for {
-		if err := t.pace.wait(ctx); err != nil {
+		if err := t.await(ctx); err != nil {
 			return nil, err
 		}
 		deadline, cancel := context.WithTimeout(ctx, RequestTimeout)
@@ -113,7 +115,7 @@ func (t *Tracked) finish() {
 // WatchWithContext implements cache.ListerWatcherWithContext.
 func (t *Tracked) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	for {
-		if err := t.pace.wait(ctx); err != nil {
+		if err := t.await(ctx); err != nil {
 			return nil, err
 		}
 		within, cancel := context.WithCancel(ctx)
@@ -122,7 +124,9 @@ func (t *Tracked) WatchWithContext(ctx context.Context, options metav1.ListOptio
 		late.Stop()
 		if err == nil {
 			fromStart := options.SendInitialEvents != nil && *options.SendInitialEvents
+			ended := t.opened()
 			return newRelay(stream, func(r *relay) {
+				defer close(ended)
 				defer cancel()
 				t.pass(r, stream, fromStart)
 			}), nil
@@ -132,6 +136,29 @@ func (t *Tracked) WatchWithContext(ctx context.Context, options metav1.ListOptio
 			return nil, err
 		}
 	}
+}
+
+// await waits until the next attempt may begin: what happened to the one before has to be reported first.
+func (t *Tracked) await(ctx context.Context) error {
+	t.mu.Lock()
+	ended := t.ended
+	t.mu.Unlock()
+	if ended != nil {
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return t.pace.wait(ctx)
+}
+
+// opened notes that a watch is open, and returns what is to be closed when it has been reported to have ended.
+func (t *Tracked) opened() chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = make(chan struct{})
+	return t.ended
 }
 
 // retries reports what is wrong with a request that failed, and whether it is to be repeated.

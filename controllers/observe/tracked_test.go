@@ -40,28 +40,23 @@ type behaviour struct {
 
 func succeed(context.Context) error { return nil }
 
-// ListWithContext implements cache.ListerWatcherWithContext.
-func (s *server) ListWithContext(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
-	s.lists.Add(1)
-	if err := s.behaviour.Load().list(ctx); err != nil {
-		return nil, err
+// source returns how the place is read from the server.
+func (s *server) source() cache.ListerWatcher {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+			s.lists.Add(1)
+			if err := s.behaviour.Load().list(ctx); err != nil {
+				return nil, err
+			}
+			return &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}, nil
+		},
+		WatchFuncWithContext: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			s.watches.Add(1)
+			stream := watch.NewFakeWithChanSize(10, false)
+			s.last.Store(stream)
+			return stream, s.behaviour.Load().watch(o.SendInitialEvents != nil, stream)
+		},
 	}
-	return &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}, nil
-}
-
-// WatchWithContext implements cache.ListerWatcherWithContext.
-func (s *server) WatchWithContext(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	s.watches.Add(1)
-	stream := watch.NewFakeWithChanSize(10, false)
-	s.last.Store(stream)
-	return stream, s.behaviour.Load().watch(o.SendInitialEvents != nil, stream)
-}
-
-func (s *server) List(o metav1.ListOptions) (runtime.Object, error) {
-	return s.ListWithContext(context.TODO(), o)
-}
-func (s *server) Watch(o metav1.ListOptions) (watch.Interface, error) {
-	return s.WatchWithContext(context.TODO(), o)
 }
 
 // healthy serves a place.
@@ -112,7 +107,7 @@ func read(t *testing.T, test func(r *reading)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reading{server: &server{}, t: t, tracker: NewTracker(rules, clock.RealClock{}, nil)}
 		r.healthy()
-		r.tracked = NewTracked(r.server, TrackedOptions{
+		r.tracked = NewTracked(r.source(), TrackedOptions{
 			Tracker: r.tracker, Clock: clock.RealClock{}, MaxRefused: 30 * time.Second,
 			Describe: func(_ Reason, err error) string { return err.Error() },
 		})

@@ -29,3 +29,13 @@ func (c *FastClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 func (c *FastClock) After(d time.Duration) <-chan time.Time {
 	return time.After(d / time.Duration(c.factor))
 }
+
+// NewTimer implements clock.Clock.
+func (c *FastClock) NewTimer(d time.Duration) clock.Timer {
+	return c.RealClock.NewTimer(d / time.Duration(c.factor))
+}
+
+// AfterFunc implements clock.WithDelayedExecution.
+func (c *FastClock) AfterFunc(d time.Duration, f func()) clock.Timer {
+	return c.RealClock.AfterFunc(d/time.Duration(c.factor), f)
+}

@@ -1,4 +1,4 @@
-package fleet
+package observe
 
 import (
 	"testing"
@@ -12,7 +12,7 @@ func TestAFilterThatNobodyReceivesFromEndsWithStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		stream := watch.NewFakeWithChanSize(3, false)
-		s := filter(stream, func(e watch.Event) bool { return e.Type != watch.Deleted })
+		s := Filter(stream, func(e watch.Event) bool { return e.Type != watch.Deleted })
 		stream.Add(nil)
 		stream.Delete(nil)
 		stream.Modify(nil)
