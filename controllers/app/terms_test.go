@@ -166,14 +166,14 @@ type countingRegistry struct {
 	metrics.RegistererGatherer
 
 	collectors atomic.Int64
-	inventory  atomic.Value // A weak.Pointer[inventory.Ledger].
+	inventory  atomic.Value // A weak.Pointer[inventory.Status].
 }
 
 // Register implements prometheus.Registerer.
 func (r *countingRegistry) Register(c prometheus.Collector) error {
 	r.collectors.Add(1)
-	if ledger, ok := c.(*inventory.Ledger); ok {
-		r.inventory.Store(weak.Make(ledger))
+	if status, ok := c.(*inventory.Status); ok {
+		r.inventory.Store(weak.Make(status))
 	}
 	return r.RegistererGatherer.Register(c)
 }
@@ -272,7 +272,7 @@ func (r *replica) registered(t *testing.T) registered {
 		count.httpHandlers = 1
 	}
 	runtime.GC()
-	if last, ok := r.registry.inventory.Load().(weak.Pointer[inventory.Ledger]); ok && last.Value() != nil {
+	if last, ok := r.registry.inventory.Load().(weak.Pointer[inventory.Status]); ok && last.Value() != nil {
 		count.inventories = 1
 	}
 	return count

@@ -4,9 +4,7 @@ import (
 	"context"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/mapping"
@@ -99,34 +97,18 @@ type oneCluster struct{}
 
 func (oneCluster) WaitSynced(context.Context) error { return nil }
 func (oneCluster) Complete() bool                   { return true }
-func (oneCluster) Clusters() []string               { return []string{"edge"} }
 func (oneCluster) States() []fleet.ClusterState {
 	return []fleet.ClusterState{{Name: "edge", Reachability: fleet.Connected}}
 }
 
-// nobody says that resources belong to no scope in particular.
-func nobody(healthscope.Key) types.NamespacedName { return types.NamespacedName{} }
+// noInputs are inputs that know of nothing.
+func noInputs() *inputs {
+	return newInputs(options(), configv1alpha1.SelectScoped, judgedScopes{}, nil)
+}
 
 // newBundle is a bundle of namespace shop that a monitor has filled.
 func newBundle(members ...healthscope.Member) *fleet.Bundle {
 	return &fleet.Bundle{BundleKey: fleet.BundleKey{Cluster: "edge", Namespace: "shop", Name: "7-web"}, Observed: true, Members: members}
-}
-
-// existingScopes are the scopes that exist, with their generations.
-type existingScopes struct {
-	client.Reader
-
-	scopes map[types.NamespacedName]int64
-	err    error
-}
-
-func (e existingScopes) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	if scopes, ok := list.(*corev1alpha2.HealthScopeList); ok {
-		for name, generation := range e.scopes {
-			scopes.Items = append(scopes.Items, corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, Generation: generation}})
-		}
-	}
-	return e.err
 }
 
 func changed(change func(*fleet.Bundle)) *fleet.Bundle {

@@ -71,6 +71,21 @@ var _ = Describe("A source of which too little is known", func() {
 		Eventually(l.states).Should(Equal(map[string]string{"Service/web": "Ready", "Service/new": "Ready", "Service/other": "Ready"}))
 	})
 
+	It("is a hub that does not know yet which scopes exist", func(ctx SpecContext) {
+		newScope(ctx, l.namespace, "shop", app("web", "7-web"), app("other", "7-other"))
+		h := l.start()
+		Eventually(l.states).Should(Equal(all))
+		h.stop()
+
+		report(ctx, l.namespace, "7-web", service(l.namespace, "web"))
+		held, release := hold("healthscopes")
+		DeferCleanup(release)
+		l.start(held)
+		Consistently(l.states).Should(Equal(all))
+		release()
+		Eventually(l.states).Should(Equal(map[string]string{"Service/web": "Ready", "Service/other": "Ready"}))
+	})
+
 	It("is none that only lists less than before", func(ctx SpecContext) {
 		newScope(ctx, l.namespace, "shop", app("web", "7-web"), app("other", "7-other"))
 		l.start()

@@ -1,11 +1,14 @@
 // Package inventory keeps A&AI in step with the judged resources of scopes, or
 // of all bundles.
 //
-// An index learns of every judgement and every bundle, and knows which resources
-// have changed since A&AI was told last. One reconcile for each A&AI tenant takes
-// what is new and has package aai/sync write it; a ledger tells scopes and metrics
-// how far that went. What each of them does costs as much as has changed.
+// It is a loop over the tenants of A&AI. A change of a scope or a bundle wakes
+// the tenants that it concerns. The reconcile of a tenant computes what A&AI is
+// to hold (desired.go) from what scopes and bundles claim (inputs.go) and what
+// must not be deleted (guards.go); package aai/sync compares that with what A&AI
+// holds, and writes the difference; the outcome becomes the sync status, which
+// scopes, metrics and dead letters tell (status.go). The modules of VNFs have
+// the same loop (modules.go).
 //
-// It is level-triggered: there is no journal, and after a crash the same is
-// worked out again from what is there.
+// It is level-triggered: there is no journal. After a restart, the same is
+// computed again.
 package inventory

@@ -9,6 +9,7 @@ import (
 
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/plan"
+	"github.com/healthscope/healthscope/aai/sync"
 )
 
 // LettersPath is the path at which the metrics server tells the dead letters and the deletions that are held.
@@ -36,21 +37,25 @@ type Letter struct {
 }
 
 // Letters returns the dead letters and the deletions that are held: first those of modules, by VNF and id, then the others, by tenant and id.
-func (l *Ledger) Letters() []Letter {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (s *Status) Letters() []Letter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	all := []Letter{}
-	for _, a := range l.tenants {
-		for key, e := range a.letters {
-			all = append(all, newLetter(key, e))
+	for _, t := range s.tenants {
+		for key, o := range t.objects {
+			if o.cause() != "" {
+				all = append(all, newLetter(key, o))
+			}
 		}
-		for _, k := range a.kept {
+		for _, k := range t.kept {
 			all = append(all, heldLetter(k))
 		}
 	}
-	for _, a := range l.vnfs {
-		for m, e := range a.letters {
-			all = append(all, moduleLetter(m, e))
+	for _, m := range s.vnfs {
+		for id, o := range m.objects {
+			if o.cause() != "" {
+				all = append(all, moduleLetter(id, o))
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b Letter) int {
@@ -59,18 +64,26 @@ func (l *Ledger) Letters() []Letter {
 	return all
 }
 
+// cause says in one word why an object is a dead letter; empty when it is none.
+func (o objectStatus) cause() string {
+	if o.State != sync.Failed {
+		return ""
+	}
+	return causeOf[o.Reason]
+}
+
 // newLetter describes an object that A&AI refused.
-func newLetter(key aai.Key, e entry) Letter {
-	r := e.Resource
+func newLetter(key aai.Key, o objectStatus) Letter {
+	r := o.Resource
 	return Letter{
 		Tenant: key.Tenant.String(), ID: key.ID, Cluster: r.Cluster, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name,
-		Cause: causeOf[e.Reason], Message: e.Message, Since: e.since.UTC().Truncate(time.Second),
+		Cause: o.cause(), Message: o.Message, Since: o.since.UTC().Truncate(time.Second),
 	}
 }
 
 // moduleLetter describes a module whose operational-status A&AI refused.
-func moduleLetter(m aai.VFModule, e entry) Letter {
-	return Letter{GenericVNF: m.GenericVNFID, VFModule: m.ID, Cause: causeOf[e.Reason], Message: e.Message, Since: e.since.UTC().Truncate(time.Second)}
+func moduleLetter(m aai.VFModule, o objectStatus) Letter {
+	return Letter{GenericVNF: m.GenericVNFID, VFModule: m.ID, Cause: o.cause(), Message: o.Message, Since: o.since.UTC().Truncate(time.Second)}
 }
 
 // heldLetter describes a document that should be deleted and is not.
@@ -79,8 +92,8 @@ func heldLetter(k plan.Kept) Letter {
 }
 
 // serveLetters answers with the letters as a JSON array.
-func (l *Ledger) serveLetters(w http.ResponseWriter, _ *http.Request) {
-	body, err := json.MarshalIndent(l.Letters(), "", "  ")
+func (s *Status) serveLetters(w http.ResponseWriter, _ *http.Request) {
+	body, err := json.MarshalIndent(s.Letters(), "", "  ")
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

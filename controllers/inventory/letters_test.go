@@ -20,7 +20,7 @@ import (
 )
 
 // read returns the letters as somebody reads them from the metrics server.
-func read(t *testing.T, l *Ledger) []map[string]any {
+func read(t *testing.T, l *Status) []map[string]any {
 	t.Helper()
 	answer := httptest.NewRecorder()
 	l.serveLetters(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, LettersPath, http.NoBody))
@@ -35,7 +35,7 @@ func read(t *testing.T, l *Ledger) []map[string]any {
 }
 
 func TestLettersTellWhatWasRefusedAndWhy(t *testing.T) {
-	l := newLedger(options(), nobody)
+	l := newStatus(options(), noInputs())
 	if letters := read(t, l); len(letters) > 0 {
 		t.Errorf("at first there are %v", letters)
 	}
@@ -47,7 +47,7 @@ func TestLettersTellWhatWasRefusedAndWhy(t *testing.T) {
 	pass.Kept = []plan.Kept{{Key: old, Source: "edge", Cause: plan.CausePolicy, Message: "the policy is upsert-only"}}
 	note(l, tenant, pass, nil, false)
 	modules := func(b sync.State, at time.Time) {
-		l.putModules("vnf-1", sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{
+		l.putModules("vnf-1", nil, sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{
 			module("a"): refused(sync.Resource{}), module("b"): {State: b, Reason: sync.ReasonRejected, Message: "no"}, module("c"): {State: sync.Pending, Reason: sync.ReasonMissingDependency},
 		}}, nil, at)
 	}
@@ -74,7 +74,7 @@ func TestLettersTellWhatWasRefusedAndWhy(t *testing.T) {
 	if since := read(t, l)[1]["since"]; since != "2026-06-01T15:00:00Z" {
 		t.Errorf("what is refused anew is so since %v", since)
 	}
-	l.putModules("vnf-1", sync.ModuleReport{}, nil, noon)
+	l.putModules("vnf-1", nil, sync.ModuleReport{}, nil, noon)
 	if letters := read(t, l); len(letters) > 0 {
 		t.Errorf("in the end there are %v", letters)
 	}
@@ -82,7 +82,7 @@ func TestLettersTellWhatWasRefusedAndWhy(t *testing.T) {
 }
 
 // expectLetters checks how many dead letters the metrics count.
-func expectLetters(t *testing.T, l *Ledger, n int) {
+func expectLetters(t *testing.T, l *Status, n int) {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(l)

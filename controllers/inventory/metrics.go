@@ -35,56 +35,53 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (l *Ledger) Describe(out chan<- *prometheus.Desc) {
+func (s *Status) Describe(out chan<- *prometheus.Desc) {
 	for _, m := range []metric.Metric{metricObjects, metricModules, metricDeadLetters, metricKept, metricProblem} {
 		out <- m.Desc
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (l *Ledger) Collect(out chan<- prometheus.Metric) {
-	l.mu.Lock()
-	states, letters, kept, problems := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
-	for _, a := range l.tenants {
-		states["synced"] += a.synced
-		states["pending"] += a.pending
-		states["failed"] += a.failed
-		for _, e := range a.letters {
-			letters[causeOf[e.Reason]]++
-		}
-		for _, k := range a.kept {
+func (s *Status) Collect(out chan<- prometheus.Metric) {
+	objects, modules, letters, kept, problems := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
+	s.mu.Lock()
+	for _, t := range s.tenants {
+		objects["synced"] += t.synced
+		objects["pending"] += t.pending
+		objects["failed"] += t.failed
+		for _, k := range t.kept {
 			kept[string(k.Cause)]++
 		}
-		if a.problem != "" {
-			problems[string(a.problem)] = 1
+		for _, o := range t.objects {
+			letters[o.cause()]++
 		}
+		problems[string(t.problem)] = 1
 	}
-	for _, a := range l.vnfs {
-		if a.problem != "" {
-			problems[string(a.problem)] = 1
+	for _, m := range s.vnfs {
+		for _, o := range m.objects {
+			modules[stateWords[o.State]]++
+			letters[o.cause()]++
 		}
-		for _, e := range a.letters {
-			letters[causeOf[e.Reason]]++
-		}
+		problems[string(m.problem)] = 1
 	}
-	for _, t := range l.told {
-		if t.unmapped {
-			problems[string(aai.ProblemRegion)] = 1
-		}
+	s.mu.Unlock()
+	if s.inputs.unmapped() {
+		problems[string(aai.ProblemRegion)] = 1
 	}
-	modules := l.moduleStates()
-	l.mu.Unlock()
 	for _, m := range []struct {
 		metric metric.Metric
 		counts map[string]int
-	}{{metricObjects, states}, {metricModules, modules}, {metricDeadLetters, letters}, {metricKept, kept}, {metricProblem, problems}} {
+	}{{metricObjects, objects}, {metricModules, modules}, {metricDeadLetters, letters}, {metricKept, kept}, {metricProblem, problems}} {
 		for label, n := range m.counts {
-			if n > 0 {
+			if n > 0 && label != "" {
 				out <- m.metric.Value(float64(n), label)
 			}
 		}
 	}
 }
+
+// stateWords are the words of metrics for states.
+var stateWords = map[sync.State]string{sync.Synced: "synced", sync.Pending: "pending", sync.Failed: "failed"}
 
 // causeOf are the words for why an object is a dead letter.
 var causeOf = map[sync.Reason]string{sync.ReasonRejected: "rejected", sync.ReasonConflict: "conflict"}

@@ -3,6 +3,8 @@ package inventory
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	gosync "sync"
 	"time"
 
@@ -31,36 +33,31 @@ func (s statuses) add(m aai.VFModule, status aai.OperationalStatus) {
 	s[m] = status
 }
 
-// moduleIndex knows what modules are to be, by what the scopes say whose apps name them. It is safe for concurrent use.
-type moduleIndex struct {
+// moduleInputs are what the desired status of modules is computed from: what scopes say whose apps name them. It is safe for concurrent use.
+type moduleInputs struct {
 	mapping  mapping.Options
 	registry judgements
 
 	mu gosync.Mutex // guards the rest
-	// changed is told of VNFs for whose modules there is something new.
-	changed func(vnf)
-	// said is what scopes that were judged say; a scope that waits to be judged says nothing of the modules that it names, and lets nobody else say it.
+	// wake is called for every VNF whose modules have changed.
+	wake func(vnf)
+	// said is what each scope says of the modules that it names. A scope that has not been judged says nothing of them, and lets no other scope say it.
 	said map[types.NamespacedName]statuses
-	// by are the scopes that speak of modules of a VNF.
-	by map[vnf]map[types.NamespacedName]bool
 }
 
-func newModuleIndex(o mapping.Options, registry judgements) *moduleIndex {
-	return &moduleIndex{
-		mapping: o, registry: registry, changed: func(vnf) {},
-		said: map[types.NamespacedName]statuses{}, by: map[vnf]map[types.NamespacedName]bool{},
-	}
+func newModuleInputs(o mapping.Options, registry judgements) *moduleInputs {
+	return &moduleInputs{mapping: o, registry: registry, wake: func(vnf) {}, said: map[types.NamespacedName]statuses{}}
 }
 
-// onChange makes the index call f for every VNF for whose modules there is something new. f must not block.
-func (i *moduleIndex) onChange(f func(vnf)) {
+// onChange makes the inputs call wake for every VNF whose modules have changed. wake must not block.
+func (i *moduleInputs) onChange(wake func(vnf)) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.changed = f
+	i.wake = wake
 }
 
 // scopeExists notes a scope that exists. One that has not been judged yet may make the modules that it names worse.
-func (i *moduleIndex) scopeExists(name types.NamespacedName, spec *corev1alpha2.HealthScopeSpec) {
+func (i *moduleInputs) scopeExists(name types.NamespacedName, spec *corev1alpha2.HealthScopeSpec) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.registry.Get(name) != nil {
@@ -75,8 +72,8 @@ func (i *moduleIndex) scopeExists(name types.NamespacedName, spec *corev1alpha2.
 	i.say(name, says)
 }
 
-// scopeJudged takes in what is new in the judgement of a scope; a scope that does not exist any more has none.
-func (i *moduleIndex) scopeJudged(name types.NamespacedName) {
+// scopeJudged takes in the judgement of a scope; a scope that does not exist any more has none.
+func (i *moduleInputs) scopeJudged(name types.NamespacedName) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	says := statuses{}
@@ -89,77 +86,68 @@ func (i *moduleIndex) scopeJudged(name types.NamespacedName) {
 }
 
 // name notes what an app of a scope says of the module that it names, if it may name it.
-func (i *moduleIndex) name(says statuses, scope types.NamespacedName, links corev1alpha2.InventoryLinks, status aai.OperationalStatus) {
+func (i *moduleInputs) name(says statuses, scope types.NamespacedName, links corev1alpha2.InventoryLinks, status aai.OperationalStatus) {
 	if m, ok := mapping.Module(scope.Namespace, links.GenericVNFID, links.VFModuleID, i.mapping); ok {
 		says.add(m, status)
 	}
 }
 
-// say replaces what a scope says.
-func (i *moduleIndex) say(name types.NamespacedName, says statuses) {
+// say replaces what a scope says, and wakes the VNFs of which that differs.
+func (i *moduleInputs) say(name types.NamespacedName, says statuses) {
 	before := i.said[name]
-	concerned := map[vnf]bool{}
-	for m, status := range says {
-		if was, had := before[m]; !had || was != status {
-			concerned[vnf(m.GenericVNFID)] = true
-		}
+	if i.said[name] = says; len(says) == 0 {
+		delete(i.said, name)
 	}
-	for m := range before {
-		if _, stays := says[m]; !stays {
-			concerned[vnf(m.GenericVNFID)] = true
-		}
-		delete(i.by[vnf(m.GenericVNFID)], name)
-	}
-	delete(i.said, name)
-	if len(says) > 0 {
-		i.said[name] = says
-	}
-	for m := range says {
-		v := vnf(m.GenericVNFID)
-		if i.by[v] == nil {
-			i.by[v] = map[types.NamespacedName]bool{}
-		}
-		i.by[v][name] = true
-	}
-	for v := range concerned {
-		if len(i.by[v]) == 0 {
-			delete(i.by, v)
-		}
-		i.changed(v)
-	}
-}
-
-// desired returns what is to be written of the modules of a VNF.
-func (i *moduleIndex) desired(v vnf) statuses {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	all := statuses{}
-	for name := range i.by[v] {
-		for m, status := range i.said[name] {
-			if vnf(m.GenericVNFID) == v {
-				all.add(m, status)
+	changed := map[vnf]bool{}
+	for _, each := range []statuses{before, says} {
+		for m := range each {
+			was, had := before[m]
+			status, has := says[m]
+			if had != has || was != status {
+				changed[vnf(m.GenericVNFID)] = true
 			}
 		}
 	}
-	for m, status := range all {
-		if status == "" {
-			delete(all, m)
-		}
+	for v := range changed {
+		i.wake(v)
 	}
-	return all
 }
 
-// vnfs returns the VNFs of which a scope names modules; with an empty name those of all scopes.
-func (i *moduleIndex) vnfs(name types.NamespacedName) map[vnf]bool {
+// desired returns what the modules of a VNF are to be, and the scopes that name them.
+func (i *moduleInputs) desired(v vnf) (desired statuses, scopes []types.NamespacedName) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	all := map[vnf]bool{}
-	for v, names := range i.by {
-		if name == (types.NamespacedName{}) || names[name] {
-			all[v] = true
+	desired = statuses{}
+	for name, says := range i.said {
+		named := false
+		for m, status := range says {
+			if vnf(m.GenericVNFID) == v {
+				named = true
+				desired.add(m, status)
+			}
+		}
+		if named {
+			scopes = append(scopes, name)
 		}
 	}
-	return all
+	maps.DeleteFunc(desired, func(_ aai.VFModule, status aai.OperationalStatus) bool { return status == "" })
+	slices.SortFunc(scopes, compareNames)
+	return desired, scopes
+}
+
+// vnfs returns, sorted, the VNFs of which a scope names modules; with an empty name those of all scopes.
+func (i *moduleInputs) vnfs(name types.NamespacedName) []vnf {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	found := map[vnf]bool{}
+	for by, says := range i.said {
+		for m := range says {
+			if name == (types.NamespacedName{}) || name == by {
+				found[vnf(m.GenericVNFID)] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
 }
 
 // modulesTimeout bounds one pass over the modules of a VNF.
@@ -172,11 +160,10 @@ type moduleSyncer interface {
 
 // moduleReconciler keeps the operational-status of a VNF's modules in step with what was judged.
 type moduleReconciler struct {
-	index    *moduleIndex
-	scopes   *scopeList
+	inputs   *moduleInputs
 	clusters clusters
 	syncer   moduleSyncer
-	ledger   *Ledger
+	status   *Status
 	paces    *paces[vnf]
 }
 
@@ -189,14 +176,12 @@ func (r *moduleReconciler) Reconcile(ctx context.Context, v vnf) (ctrl.Result, e
 	if err := r.clusters.WaitSynced(ctx); err != nil {
 		return ctrl.Result{}, nil //nolint:nilerr // The program is stopping.
 	}
-	if err := r.scopes.read(ctx); err != nil {
-		return ctrl.Result{}, err
-	}
-	report, err := r.sync(ctx, v, r.index.desired(v))
+	desired, scopes := r.inputs.desired(v)
+	report, err := r.sync(ctx, v, desired)
 	if ctx.Err() != nil {
 		return ctrl.Result{}, nil //nolint:nilerr // The program is stopping, which says nothing about A&AI.
 	}
-	r.ledger.putModules(v, report, err, time.Now())
+	r.status.putModules(v, scopes, report, err, time.Now())
 	logger := log.FromContext(ctx).WithValues("genericVnf", string(v))
 	if report.Written > 0 {
 		logger.Info("Modules written", "written", report.Written)

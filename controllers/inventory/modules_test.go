@@ -72,14 +72,15 @@ func TestWhatModulesAreToBe(t *testing.T) {
 	}
 	for title, c := range cases {
 		t.Run(title, func(t *testing.T) {
-			i := newModuleIndex(options(), c.judged)
+			i := newModuleInputs(options(), c.judged)
 			for n := range c.judged {
 				i.scopeJudged(n)
 			}
 			for n, ids := range c.waiting {
 				i.scopeExists(n, naming(ids...))
 			}
-			if diff := cmp.Diff(c.want, i.desired("vnf-1")); diff != "" {
+			got, _ := i.desired("vnf-1")
+			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -88,7 +89,7 @@ func TestWhatModulesAreToBe(t *testing.T) {
 
 func TestVNFsAreAskedForWhenSomethingIsNewAboutTheirModules(t *testing.T) {
 	j := judgedScopes{}
-	i := newModuleIndex(options(), j)
+	i := newModuleInputs(options(), j)
 	var told []vnf
 	i.onChange(func(v vnf) { told = append(told, v) })
 	expect := func(what string, n int, do func()) {
@@ -111,19 +112,19 @@ func TestVNFsAreAskedForWhenSomethingIsNewAboutTheirModules(t *testing.T) {
 	delete(j, shop)
 	expect("it goes", 1, func() { i.scopeJudged(shop) })
 	expect("it has gone", 0, func() { i.scopeJudged(shop) })
-	if len(i.said) > 0 || len(i.by) > 0 {
-		t.Errorf("the index remembers %v, %v", i.said, i.by)
+	if len(i.said) > 0 {
+		t.Errorf("the inputs hold %v", i.said)
 	}
 }
 
-// TestTheModuleIndexForgetsNothing changes judgements at random and checks that what is desired is what an index says that learns all at once.
-func TestTheModuleIndexForgetsNothing(t *testing.T) {
+// TestModuleInputsMissNothing changes judgements at random and checks that what is desired is what inputs say that learn all at once.
+func TestModuleInputsMissNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := judgedScopes{}
-		i := newModuleIndex(options(), j)
+		i := newModuleInputs(options(), j)
 		asked := map[vnf]bool{}
 		i.onChange(func(v vnf) { asked[v] = true })
-		last := i.desired("vnf-1")
+		last, _ := i.desired("vnf-1")
 		t.Repeat(map[string]func(*rapid.T){
 			"judge": func(t *rapid.T) {
 				n := anyScope(t)
@@ -139,7 +140,7 @@ func TestTheModuleIndexForgetsNothing(t *testing.T) {
 				i.scopeJudged(n)
 			},
 			"": func(t *rapid.T) {
-				now := i.desired("vnf-1")
+				now, _ := i.desired("vnf-1")
 				if cmp.Diff(last, now) != "" && !asked["vnf-1"] {
 					t.Fatalf("what is desired has changed from %v to %v, and nobody was told", last, now)
 				}
@@ -152,11 +153,13 @@ func TestTheModuleIndexForgetsNothing(t *testing.T) {
 				i.scopeJudged(name("shop", n))
 			}
 		}
-		fresh := newModuleIndex(options(), j)
+		fresh := newModuleInputs(options(), j)
 		for n := range j {
 			fresh.scopeJudged(n)
 		}
-		if diff := cmp.Diff(fresh.desired("vnf-1"), i.desired("vnf-1")); diff != "" {
+		want, wantScopes := fresh.desired("vnf-1")
+		got, scopes := i.desired("vnf-1")
+		if diff := cmp.Diff(want, got) + cmp.Diff(wantScopes, scopes); diff != "" {
 			t.Fatalf("-want +got:\n%s", diff)
 		}
 	})
@@ -178,11 +181,10 @@ func (p *modulePasses) SyncModules(_ context.Context, _ string, desired map[aai.
 
 func newModuleReconciler(p *modulePasses) *moduleReconciler {
 	j := judgedScopes{shop: says("a=up")}
-	i := newModuleIndex(options(), j)
+	i := newModuleInputs(options(), j)
 	i.scopeJudged(shop)
 	return &moduleReconciler{
-		index: i, scopes: &scopeList{reader: existingScopes{}, exists: func(*corev1alpha2.HealthScope) {}}, clusters: oneCluster{}, syncer: p,
-		ledger: newLedger(options(), nobody), paces: &paces[vnf]{},
+		inputs: i, clusters: oneCluster{}, syncer: p, status: newStatus(options(), noInputs()), paces: &paces[vnf]{},
 	}
 }
 
@@ -247,12 +249,15 @@ func TestScopesAreToldOfTheirModules(t *testing.T) {
 	}
 	for title, c := range cases {
 		t.Run(title, func(t *testing.T) {
-			l := newLedger(options(), nobody)
+			l := newStatus(options(), noInputs())
 			note(l, tenant, passOf(map[string]sync.Object{"web": {State: sync.Synced}}), nil, false)
 			before := l.Report(shop, c.members, nil)
-			var heard []types.NamespacedName
+			heard, names := []types.NamespacedName(nil), []types.NamespacedName{shop}
+			if c.members[0].Links == nil {
+				names = nil
+			}
 			l.Subscribe(func(n types.NamespacedName) { heard = append(heard, n) })
-			l.putModules("vnf-1", sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): c.object}}, c.err, noon)
+			l.putModules("vnf-1", names, sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): c.object}}, c.err, noon)
 			got := l.Report(shop, c.members, nil)
 			if got.Reason != c.reason || got.Message != c.message || got.Synced != 1 || got.Pending+got.Failed > 0 {
 				t.Errorf("got %+v", got)
@@ -261,11 +266,11 @@ func TestScopesAreToldOfTheirModules(t *testing.T) {
 				t.Errorf("the scope has heard %d times, and its report has changed: %t", len(heard), changed)
 			}
 			heard = nil
-			l.putModules("vnf-1", sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): c.object}}, c.err, noon)
+			l.putModules("vnf-1", names, sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): c.object}}, c.err, noon)
 			if len(heard) > 0 {
 				t.Error("the scope hears of what is no news")
 			}
-			l.putModules("vnf-1", sync.ModuleReport{}, nil, noon)
+			l.putModules("vnf-1", nil, sync.ModuleReport{}, nil, noon)
 			if got = l.Report(shop, c.members, nil); got.Reason != "" || len(l.vnfs) > 0 {
 				t.Errorf("afterwards %+v, %d VNFs", got, len(l.vnfs))
 			}
@@ -274,7 +279,7 @@ func TestScopesAreToldOfTheirModules(t *testing.T) {
 }
 
 func TestMetricsOfModulesAndRegions(t *testing.T) {
-	l := newLedger(options(), nobody)
+	l := newStatus(options(), noInputs())
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(l)
 	expect := func(name, help, want string) {
@@ -289,14 +294,16 @@ func TestMetricsOfModulesAndRegions(t *testing.T) {
 	modules, help := metricModules.Name, metricModules.Help
 	problem, problemHelp := metricProblem.Name, metricProblem.Help
 	expect(modules, help, "")
-	l.putModules("vnf-1", sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): {State: sync.Synced}, module("b"): {State: sync.Pending}}}, nil, noon)
-	l.putModules("vnf-2", sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{{GenericVNFID: "vnf-2", ID: "a"}: {State: sync.Pending}}}, errors.New("down"), noon)
+	l.putModules("vnf-1", nil, sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): {State: sync.Synced}, module("b"): {State: sync.Pending}}}, nil, noon)
+	l.putModules("vnf-2", nil, sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{{GenericVNFID: "vnf-2", ID: "a"}: {State: sync.Pending}}}, errors.New("down"), noon)
 	expect(modules, help, "healthscope_aai_vf_modules{state=\"pending\"} 2\nhealthscope_aai_vf_modules{state=\"synced\"} 1\n")
 	expect(problem, problemHelp, "healthscope_aai_problem{problem=\"outage\"} 1\n")
-	l.Report(shop, placed(member("elsewhere", "web", healthscope.Ready)), nil)
+	l.inputs.registry = judgedScopes{shop: judged(placed(member("elsewhere", "web", healthscope.Ready))...)}
+	l.inputs.scopeJudged(shop)
 	expect(problem, problemHelp, "healthscope_aai_problem{problem=\"outage\"} 1\nhealthscope_aai_problem{problem=\"region\"} 1\n")
-	l.Report(shop, placed(member("shop", "web", healthscope.Ready)), nil)
-	l.putModules("vnf-2", sync.ModuleReport{}, nil, noon)
+	l.inputs.registry = judgedScopes{shop: judged(placed(member("shop", "web", healthscope.Ready))...)}
+	l.inputs.scopeJudged(shop)
+	l.putModules("vnf-2", nil, sync.ModuleReport{}, nil, noon)
 	expect(problem, problemHelp, "")
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/plan"
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
 )
 
@@ -49,19 +50,24 @@ func (i *Inventory) Preview(ctx context.Context, scopes client.Reader) (Preview,
 		return all, errors.Wrap(err, "cannot read the bundles")
 	}
 	judged := make(chan struct{}, 1)
-	i.index.onChange(func(aai.Tenant) {
+	i.inputs.onChange(func(aai.Tenant) {
 		select {
 		case judged <- struct{}{}:
 		default:
 		}
 	})
-	if err := (&scopeList{reader: scopes, exists: i.scopeExists}).read(ctx); err != nil {
-		return all, err
+	var list corev1alpha2.HealthScopeList
+	if err := scopes.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return all, errors.Wrap(err, "cannot list HealthScopes")
+	}
+	for n := range list.Items {
+		i.tenantScope(&list.Items[n])
+		i.moduleScope(&list.Items[n])
 	}
 	tenants := i.mapping.Tenants()
 	late := time.After(connectGrace)
 	patient := true
-	for len(tenants) > 0 && (!i.index.settled() || patient && (i.connecting() || i.index.isBehind())) { // Without tenants, nobody is told that scopes have been judged.
+	for len(tenants) > 0 && (!i.inputs.settled(nil) || patient && (i.connecting() || !i.inputs.settled(i.options.View.States()))) { // Without tenants, nobody is told that scopes have been judged.
 		select {
 		case <-judged:
 		case <-late:
@@ -93,7 +99,7 @@ func (i *Inventory) previewModules(ctx context.Context, all *Preview) error {
 	if i.modules == nil {
 		return nil
 	}
-	for _, v := range slices.Sorted(maps.Keys(i.modules.vnfs(types.NamespacedName{}))) {
+	for _, v := range i.modules.vnfs(types.NamespacedName{}) {
 		list, err := i.client.ListVFModules(ctx, string(v))
 		if err != nil {
 			return errors.Wrapf(err, "cannot plan the modules of generic-vnf %q", v)
@@ -102,7 +108,8 @@ func (i *Inventory) previewModules(ctx context.Context, all *Preview) error {
 		for id, status := range list {
 			current[aai.VFModule{GenericVNFID: string(v), ID: id}] = status
 		}
-		changes, missing := plan.Modules(i.modules.desired(v), current)
+		desired, _ := i.modules.desired(v)
+		changes, missing := plan.Modules(desired, current)
 		all.Modules, all.MissingModules = append(all.Modules, changes...), append(all.MissingModules, missing...)
 	}
 	return nil
@@ -111,7 +118,7 @@ func (i *Inventory) previewModules(ctx context.Context, all *Preview) error {
 // preview returns what would be done in one tenant.
 func (i *Inventory) preview(ctx context.Context, tenant aai.Tenant) (TenantPreview, error) {
 	p := TenantPreview{Tenant: tenant, Current: map[aai.Key]aai.Document{}}
-	n := i.index.ask(tenant, i.options.View)
+	n := i.inputs.take(tenant, i.options.View)
 	desired, holds := map[aai.Key]aai.Document{}, plan.Holds{Keys: map[aai.Key]bool{}, Deletions: n.Deletions, Existing: n.Existing}
 	for key, w := range n.Wishes {
 		if w.Document != nil {

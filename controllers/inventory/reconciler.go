@@ -24,11 +24,10 @@ type syncer interface {
 
 // reconciler keeps one tenant of A&AI in step with what was judged.
 type reconciler struct {
-	index    *index
-	scopes   *scopeList
+	inputs   *inputs
 	clusters clusters
 	syncer   syncer
-	ledger   *Ledger
+	status   *Status
 	lag      func(time.Duration)
 	paces    *paces[aai.Tenant]
 }
@@ -42,13 +41,10 @@ func (r *reconciler) Reconcile(ctx context.Context, tenant aai.Tenant) (ctrl.Res
 	if err := r.clusters.WaitSynced(ctx); err != nil {
 		return ctrl.Result{}, nil //nolint:nilerr // The program is stopping.
 	}
-	if err := r.scopes.read(ctx); err != nil {
-		return ctrl.Result{}, err
-	}
-	n := r.index.ask(tenant, r.clusters)
+	n := r.inputs.take(tenant, r.clusters)
 	n.Renew = func() sync.Change {
-		later := r.index.ask(tenant, r.clusters)
-		n.partial, n.rivals = later.partial, append(n.rivals, later.rivals...)
+		later := r.inputs.take(tenant, r.clusters)
+		n.add(later)
 		return later.Change
 	}
 	report, err := r.sync(ctx, tenant, n.Change)
@@ -58,7 +54,7 @@ func (r *reconciler) Reconcile(ctx context.Context, tenant aai.Tenant) (ctrl.Res
 	for _, lag := range report.Lags {
 		r.lag(lag)
 	}
-	r.ledger.put(tenant, report, newVerdict(report, err, n.partial), n.rivals, time.Now())
+	r.status.put(tenant, n, report, err, time.Now())
 	logger := log.FromContext(ctx).WithValues("tenant", tenant.String(), "synced", report.Synced, "pending", report.Pending, "failed", report.Failed, "deletionsHeld", len(report.Kept))
 	if written := len(report.Acknowledged); written > 0 {
 		logger.Info("Inventory written", "written", written)

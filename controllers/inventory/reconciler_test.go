@@ -10,12 +10,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/sync"
-	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/scope"
 	"github.com/healthscope/healthscope/healthscope"
 )
@@ -38,18 +36,10 @@ func (p *passes) Sync(ctx context.Context, _ aai.Tenant, _ sync.Change) (sync.Re
 
 func newReconciler(p *passes) *reconciler {
 	registry := judgedScopes{shop: judged(placed(member("shop", "web", healthscope.Ready))...)}
-	i := filled(registry, nil, nil, "")
+	i := filled(registry, nil, nil, configv1alpha1.SelectScoped)
 	return &reconciler{
-		index: i, scopes: readOnce(i, existingScopes{scopes: map[types.NamespacedName]int64{shop: 1}}), clusters: oneCluster{}, syncer: p,
-		ledger: newLedger(options(), i.ownerOf), lag: func(time.Duration) {}, paces: &paces[aai.Tenant]{},
+		inputs: i, clusters: oneCluster{}, syncer: p, status: newStatus(options(), i), lag: func(time.Duration) {}, paces: &paces[aai.Tenant]{},
 	}
-}
-
-// readOnce tells an index which scopes exist.
-func readOnce(i *index, reader existingScopes) *scopeList {
-	return &scopeList{reader: reader, exists: func(s *corev1alpha2.HealthScope) {
-		i.scopeExists(client.ObjectKeyFromObject(s), s.CreationTimestamp.Time, s.Generation)
-	}}
 }
 
 // run reconciles for a while, in the bubble of a synctest, as a controller would, with a change every so often; never when every is zero.
@@ -136,19 +126,10 @@ func TestPassIsBounded(t *testing.T) {
 		if took := time.Since(begin); took != passTimeout {
 			t.Errorf("the pass took %s", took)
 		}
-		if got := r.ledger.Report(shop, placed(member("shop", "web", healthscope.Ready)), nil); got.Reason != scope.ReasonUnavailable {
+		if got := r.status.Report(shop, placed(member("shop", "web", healthscope.Ready)), nil); got.Reason != scope.ReasonUnavailable {
 			t.Errorf("got %+v", got)
 		}
 	})
-}
-
-func TestNothingIsSyncedBeforeTheScopesAreKnown(t *testing.T) {
-	p := &passes{}
-	r := newReconciler(p)
-	r.scopes = readOnce(r.index, existingScopes{err: errors.New("the cache is gone")})
-	if _, err := r.Reconcile(t.Context(), tenant); err == nil || err.Error() != "cannot list HealthScopes: the cache is gone" || len(p.begun) > 0 {
-		t.Errorf("%d passes, %v", len(p.begun), err)
-	}
 }
 
 func TestStopSaysNothingAboutAAI(t *testing.T) {
@@ -159,7 +140,7 @@ func TestStopSaysNothingAboutAAI(t *testing.T) {
 		t.Errorf("got %+v, %v", result, err)
 	}
 	want := &scope.InventoryReport{Waiting: true}
-	if diff := cmp.Diff(want, r.ledger.Report(shop, placed(member("shop", "web", healthscope.Ready)), nil)); diff != "" {
+	if diff := cmp.Diff(want, r.status.Report(shop, placed(member("shop", "web", healthscope.Ready)), nil)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -23,17 +23,15 @@ import (
 const AnnotationResync = "healthscope.core.oam.dev/resync-requested-at"
 
 // tenantsOf returns, sorted, where resources of a scope are in A&AI or may be: where its members are, and where what is in its namespace goes, in each of the clusters.
-func (i *index) tenantsOf(name types.NamespacedName, clusters []string) []aai.Tenant {
+func (i *inputs) tenantsOf(name types.NamespacedName, clusters []string) []aai.Tenant {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	keys := make([]healthscope.Key, 0, len(clusters))
 	for _, cluster := range clusters {
 		keys = append(keys, healthscope.Key{Cluster: cluster, Namespace: name.Namespace})
 	}
-	if judged := i.judged[name]; judged != nil {
-		for _, p := range judged.Members {
-			keys = append(keys, p.Key)
-		}
+	for _, p := range i.scopes[name].members() {
+		keys = append(keys, p.Key)
 	}
 	found := map[aai.Tenant]bool{}
 	for _, key := range keys {

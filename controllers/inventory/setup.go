@@ -2,9 +2,7 @@ package inventory
 
 import (
 	"context"
-	"maps"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -50,14 +48,14 @@ type Options struct {
 	Spans trace.TracerProvider
 }
 
-// Inventory keeps A&AI in step. Its Ledger tells how far it is.
+// Inventory keeps A&AI in step. Its Status tells how far it is.
 type Inventory struct {
-	*Ledger
+	*Status
 	options Options
 	client  *client.Client
-	index   *index
-	// modules is nil when the operational-status of modules is nobody's business.
-	modules  *moduleIndex
+	inputs  *inputs
+	// modules is nil when the operational-status of modules is not to be written.
+	modules  *moduleInputs
 	requests requestMetrics
 	// unfollow ends what the view is followed by.
 	unfollow func()
@@ -71,26 +69,19 @@ func New(o Options) (*Inventory, error) {
 		return nil, err
 	}
 	m := mapping.FromConfig(o.Config, o.LabelKeys)
-	x := newIndex(m, o.Config.Select, o.Registry, o.TrustedNamespaces)
-	i := &Inventory{Ledger: newLedger(m, x.ownerOf), options: o, client: c, index: x, requests: requests}
+	in := newInputs(m, o.Config.Select, o.Registry, o.TrustedNamespaces)
+	i := &Inventory{Status: newStatus(m, in), options: o, client: c, inputs: in, requests: requests}
+	o.Registry.Subscribe(in.scopeJudged)
 	if o.Config.OperationalStatus {
-		i.modules = newModuleIndex(m, o.Registry)
+		i.modules = newModuleInputs(m, o.Registry)
+		o.Registry.Subscribe(i.modules.scopeJudged)
 	}
-	for _, m := range append(requests.collectors(), i.Ledger) {
+	for _, m := range append(requests.collectors(), i.Status) {
 		if err := o.Metrics.Register(m); err != nil {
 			return nil, errors.Wrap(err, "cannot register metrics of the inventory")
 		}
 	}
-	o.Registry.Subscribe(func(name types.NamespacedName) {
-		x.scopeJudged(name)
-		if i.modules != nil {
-			i.modules.scopeJudged(name)
-		}
-		if o.Registry.Get(name) == nil {
-			i.gone(name)
-		}
-	})
-	i.unfollow = o.View.Follow(x.clusterChanged, x.bundleChanged)
+	i.unfollow = o.View.Follow(in.clusterChanged, in.bundleChanged)
 	return i, nil
 }
 
@@ -132,24 +123,20 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 		Client:    i.client, Resync: time.Duration(*i.options.Config.ResyncSeconds) * time.Second, Plan: PlanOptions(i.options.Config, i.mapping),
 		Audit: func(w sync.Written) { audit(logger, w) }, AuditStatus: func(w sync.WrittenStatus) { auditStatus(logger, w) },
 	})
-	scopes := &scopeList{reader: mgr.GetClient(), exists: i.scopeExists}
 	if err := mgr.Add(manager.RunnableFunc(i.closeAtEnd)); err != nil {
 		return errors.Wrap(err, "cannot add the end of the inventory")
 	}
 	if err := mgr.AddMetricsServerExtraHandler(LettersPath, http.HandlerFunc(i.serveLetters)); err != nil {
 		return errors.Wrap(err, "cannot serve the dead letters")
 	}
-	tenants := &reconciler{
-		index: i.index, scopes: scopes, clusters: i.options.View, syncer: syncer, ledger: i.Ledger, lag: i.requests.observeLag, paces: &paces[aai.Tenant]{},
-	}
+	tenants := &reconciler{inputs: i.inputs, clusters: i.options.View, syncer: syncer, status: i.Status, lag: i.requests.observeLag, paces: &paces[aai.Tenant]{}}
 	err := builder.TypedControllerManagedBy[aai.Tenant](mgr).
 		Named("inventory").
 		WatchesRawSource(source.TypedFunc[aai.Tenant](i.changes)).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), &corev1alpha2.HealthScope{}, scopeEvents(scopeHandlers[aai.Tenant]{
-			exists: func(s *corev1alpha2.HealthScope) { scopes.hear(func() { i.scopeExists(s) }) },
-			gone:   func(name types.NamespacedName) { scopes.hear(func() { i.scopeGone(name) }) },
+			exists: i.tenantScope, gone: i.inputs.scopeGone,
 			resync: func(name types.NamespacedName) []aai.Tenant {
-				all := i.index.tenantsOf(name, i.options.View.Clusters())
+				all := i.inputs.tenantsOf(name, i.options.View.Clusters())
 				logger.Info("Resync requested", "scope", name.String(), "tenants", len(all))
 				for _, tenant := range all {
 					syncer.Resync(tenant)
@@ -162,22 +149,22 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 	if err != nil {
 		return errors.Wrap(err, "cannot set up the inventory controller")
 	}
-	return i.setupModules(mgr, syncer, scopes)
+	return i.setupModules(mgr, syncer)
 }
 
 // setupModules adds to a manager what keeps the operational-status of modules, if that is wanted.
-func (i *Inventory) setupModules(mgr ctrl.Manager, syncer *sync.Syncer, scopes *scopeList) error {
+func (i *Inventory) setupModules(mgr ctrl.Manager, syncer *sync.Syncer) error {
 	if i.modules == nil {
 		return nil
 	}
-	r := &moduleReconciler{index: i.modules, scopes: scopes, clusters: i.options.View, syncer: syncer, ledger: i.Ledger, paces: &paces[vnf]{}}
+	r := &moduleReconciler{inputs: i.modules, clusters: i.options.View, syncer: syncer, status: i.Status, paces: &paces[vnf]{}}
 	err := builder.TypedControllerManagedBy[vnf](mgr).
 		Named("inventory-modules").
 		WatchesRawSource(source.TypedFunc[vnf](i.moduleChanges)).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), &corev1alpha2.HealthScope{}, scopeEvents(scopeHandlers[vnf]{
-			exists: func(*corev1alpha2.HealthScope) {}, gone: func(types.NamespacedName) {},
+			exists: i.moduleScope, gone: i.modules.scopeJudged,
 			resync: func(name types.NamespacedName) []vnf {
-				all := slices.Sorted(maps.Keys(i.modules.vnfs(name)))
+				all := i.modules.vnfs(name)
 				for _, v := range all {
 					syncer.ResyncModules(string(v))
 				}
@@ -229,7 +216,7 @@ func (i *Inventory) closeAtEnd(ctx context.Context) error {
 
 // changes asks for every tenant at the start, and for one whenever something is new about it.
 func (i *Inventory) changes(_ context.Context, q workqueue.TypedRateLimitingInterface[aai.Tenant]) error {
-	i.index.onChange(q.Add)
+	i.inputs.onChange(q.Add)
 	for _, tenant := range i.mapping.Tenants() {
 		q.Add(tenant)
 	}
@@ -239,25 +226,21 @@ func (i *Inventory) changes(_ context.Context, q workqueue.TypedRateLimitingInte
 // moduleChanges asks for every VNF at the start, and for one whenever something is new about its modules.
 func (i *Inventory) moduleChanges(_ context.Context, q workqueue.TypedRateLimitingInterface[vnf]) error {
 	i.modules.onChange(q.Add)
-	for v := range i.modules.vnfs(types.NamespacedName{}) {
+	for _, v := range i.modules.vnfs(types.NamespacedName{}) {
 		q.Add(v)
 	}
 	return nil
 }
 
-// scopeExists tells the indexes of a scope that exists, or exists in another generation.
-func (i *Inventory) scopeExists(s *corev1alpha2.HealthScope) {
-	name := ctrlclient.ObjectKeyFromObject(s)
-	i.index.scopeExists(name, s.CreationTimestamp.Time, s.Generation)
-	if i.modules != nil {
-		i.modules.scopeExists(name, &s.Spec)
-	}
+// tenantScope notes, for the tenants, a scope that exists. The controller has noted all scopes that exist before its first
+// reconcile, as that waits for the first events of its sources.
+func (i *Inventory) tenantScope(s *corev1alpha2.HealthScope) {
+	i.inputs.scopeExists(ctrlclient.ObjectKeyFromObject(s), s.CreationTimestamp.Time, s.Generation)
 }
 
-// scopeGone tells the indexes that a scope does not exist any more.
-func (i *Inventory) scopeGone(name types.NamespacedName) {
-	i.index.scopeGone(name)
+// moduleScope notes, for the modules, a scope that exists.
+func (i *Inventory) moduleScope(s *corev1alpha2.HealthScope) {
 	if i.modules != nil {
-		i.modules.scopeJudged(name)
+		i.modules.scopeExists(ctrlclient.ObjectKeyFromObject(s), &s.Spec)
 	}
 }

@@ -3,9 +3,9 @@ package inventory
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/sync"
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/scope"
 	"github.com/healthscope/healthscope/healthscope"
@@ -38,9 +39,9 @@ func passOf(objects map[string]sync.Object) sync.Report {
 	return r
 }
 
-// note has a ledger note a pass.
-func note(l *Ledger, tenant aai.Tenant, r sync.Report, err error, partial bool) {
-	l.put(tenant, r, newVerdict(r, err, partial), nil, noon)
+// note notes a pass in a status.
+func note(s *Status, tenant aai.Tenant, r sync.Report, err error, partial bool) {
+	s.put(tenant, change{partial: partial}, r, err, noon)
 }
 
 func TestReport(t *testing.T) {
@@ -132,7 +133,7 @@ func TestReport(t *testing.T) {
 	}
 	for title, c := range cases {
 		t.Run(title, func(t *testing.T) {
-			l := newLedger(options(), nobody)
+			l := newStatus(options(), noInputs())
 			if !c.never {
 				note(l, tenant, passOf(c.objects), c.err, c.partial)
 			}
@@ -143,43 +144,77 @@ func TestReport(t *testing.T) {
 	}
 }
 
-func TestScopesHearOfWhatConcernsThem(t *testing.T) {
+// TestScopesAreNotifiedOfWhatConcernsThem has passes end in every way, and one scope in another tenant.
+func TestScopesAreNotifiedOfWhatConcernsThem(t *testing.T) {
+	t.Parallel()
 	web, db := member("shop", "web", healthscope.Ready), member("back", "db", healthscope.Ready)
-	scopes := judgedScopes{shop: judged(placed(web)...), name("back", "back"): judged(placed(db)...), name("shop", "new"): judged(placed(web)...)}
-	l := newLedger(options(), nobody)
-	var heard []types.NamespacedName
-	l.Subscribe(func(n types.NamespacedName) { heard = append(heard, n) })
-	pass := func(o sync.Object, err error, want ...types.NamespacedName) {
+	i := filled(judgedScopes{shop: judged(placed(web)...), name("back", "back"): judged(placed(db)...)}, nil, nil, configv1alpha1.SelectScoped)
+	first := i.take(tenant, oneCluster{})
+	i.take(shed, oneCluster{})
+	s := newStatus(options(), i)
+	var notified []types.NamespacedName
+	s.Subscribe(func(n types.NamespacedName) { notified = append(notified, n) })
+	pass := func(o sync.Object, err error, n change, want ...types.NamespacedName) {
 		t.Helper()
-		heard = nil
-		note(l, tenant, passOf(map[string]sync.Object{"web": o}), err, false)
-		slices.SortFunc(heard, compareNames)
-		if diff := cmp.Diff(want, heard); diff != "" {
-			t.Errorf("-want +heard:\n%s", diff)
-		}
-		for _, n := range heard {
-			l.Report(n, scopes[n].Members, nil)
+		notified = nil
+		s.put(tenant, n, passOf(map[string]sync.Object{"web": o}), err, noon)
+		if diff := cmp.Diff(want, notified); diff != "" {
+			t.Errorf("-want +notified:\n%s", diff)
 		}
 	}
-	for _, n := range []types.NamespacedName{shop, name("back", "back")} {
-		l.Report(n, scopes[n].Members, nil)
-	}
-	waiting := sync.Object{State: sync.Pending, Reason: sync.ReasonMissingDependency, Message: "no tenant (transaction 1)"}
-	pass(waiting, nil, shop)
+	ok, waiting := sync.Object{State: sync.Synced}, sync.Object{State: sync.Pending, Reason: sync.ReasonMissingDependency, Message: "no tenant (transaction 1)"}
+	pass(waiting, nil, first, shop)
 	waiting.Message = "no tenant (transaction 2)"
-	pass(waiting, nil) // The same again, in a request of its own.
-	pass(sync.Object{State: sync.Synced}, nil, shop)
-	pass(sync.Object{State: sync.Synced}, errors.New("no pass"), shop)
-	pass(sync.Object{State: sync.Synced}, nil, shop)
-	l.gone(shop)
-	pass(waiting, nil)
-	if len(l.told) != 1 || len(l.askers) != 1 {
-		t.Errorf("the ledger remembers %d scopes", len(l.told))
+	pass(waiting, nil, change{}) // The same again, in a request of its own.
+	pass(ok, nil, change{}, shop)
+	pass(ok, nil, change{partial: true})
+	pass(ok, nil, change{}) // The scope has not waited for it.
+	pass(ok, errors.New("no pass"), change{}, shop)
+	pass(ok, nil, change{}, shop)
+	pass(ok, nil, change{at: first.at, reowned: map[aai.Key]bool{keyOf(web): true}}, shop)
+	pass(sync.Object{}, nil, change{partial: true}, shop)
+	pass(sync.Object{}, nil, change{}, shop) // It has waited for a pass that knows all.
+	i.registry = judgedScopes{}
+	i.scopeJudged(shop)
+	pass(waiting, nil, change{})
+}
+
+// TestTheYoungerScopeIsToldOfAConflict has two scopes claim a resource, and the older one go.
+func TestTheYoungerScopeIsToldOfAConflict(t *testing.T) {
+	t.Parallel()
+	web := member("shop", "web", healthscope.Ready)
+	old, young := name("shop", "z"), name("shop", "a")
+	j := judgedScopes{old: judged(placed(web)...), young: judged(placed(web)...)}
+	i := newInputs(options(), configv1alpha1.SelectScoped, j, nil)
+	for n, age := range map[types.NamespacedName]time.Duration{old: time.Hour, young: time.Minute} {
+		i.scopeExists(n, noon.Add(-age), 1)
+		i.scopeJudged(n)
 	}
+	s := newStatus(options(), i)
+	var notified []types.NamespacedName
+	s.Subscribe(func(n types.NamespacedName) { notified = append(notified, n) })
+	pass := func(want ...string) {
+		t.Helper()
+		notified = nil
+		s.put(tenant, i.take(tenant, oneCluster{}), passOf(map[string]sync.Object{"web": {State: sync.Synced}}), nil, noon)
+		var conflicts []string
+		for _, n := range notified {
+			conflicts = append(conflicts, n.Name+": "+s.Report(n, placed(web), nil).Conflict)
+		}
+		if diff := cmp.Diff(want, conflicts); diff != "" {
+			t.Errorf("notified, and their conflicts: -want +got:\n%s", diff)
+		}
+	}
+	pass(`a: Service/web belongs to the older scope "shop/z" in A&AI`, "z: ")
+	pass()
+	delete(j, old)
+	i.scopeGone(old)
+	i.scopeJudged(old)
+	pass("a: ")
 }
 
 func TestObjectsMetric(t *testing.T) {
-	l := newLedger(options(), nobody)
+	l := newStatus(options(), noInputs())
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(l)
 	expect := func(want string) {

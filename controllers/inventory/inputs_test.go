@@ -95,7 +95,7 @@ func TestWhatATenantIsToHold(t *testing.T) {
 	}
 	for title, c := range cases {
 		t.Run(title, func(t *testing.T) {
-			w := filled(c.judged, c.scopes, c.bundles, c.selects).take(tenant, nil)
+			w := filled(c.judged, c.scopes, c.bundles, c.selects).take(tenant, oneCluster{})
 			if diff := cmp.Diff(c.want, describe(w, web, db, unknown, gone)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -129,23 +129,23 @@ func TestNothingIsDeletedForWantOfKnowledge(t *testing.T) {
 				delete(known, n)
 			}
 		}
-		before := filled(full, scopes, nil, configv1alpha1.SelectScoped).take(tenant, nil)
-		after := filled(known, scopes, nil, configv1alpha1.SelectScoped).take(tenant, nil)
+		before := filled(full, scopes, nil, configv1alpha1.SelectScoped).take(tenant, oneCluster{})
+		after := filled(known, scopes, nil, configv1alpha1.SelectScoped).take(tenant, oneCluster{})
 		for _, op := range planned(before, after) {
 			t.Errorf("%s would be done to %s: %+v", op.Verb, op.Key.ID, op)
 		}
 	})
 }
 
-// filled is an index that has learnt all of that.
-func filled(j judgedScopes, scopes map[types.NamespacedName]int64, bundles bundleList, selects configv1alpha1.InventorySelect) *index {
+// filled returns inputs that have learnt all of that.
+func filled(j judgedScopes, scopes map[types.NamespacedName]int64, bundles bundleList, selects configv1alpha1.InventorySelect) *inputs {
 	if scopes == nil {
 		scopes = map[types.NamespacedName]int64{}
 		for n := range j {
 			scopes[n] = 1
 		}
 	}
-	i := newIndex(options(), selects, j, nil)
+	i := newInputs(options(), selects, j, nil)
 	for _, b := range bundles {
 		i.bundleChanged(fleet.Change{New: b})
 	}
@@ -168,13 +168,10 @@ func in(m healthscope.Member, state healthscope.State) healthscope.Member {
 func TestTheOlderScopeHasAResource(t *testing.T) {
 	web := member("shop", "web", healthscope.Ready)
 	j := judgedScopes{name("shop", "a"): judged(placed(web)...), name("shop", "b"): judged(placed(web)...), name("shop", "c"): judged(placed(web)...)}
-	i := newIndex(options(), configv1alpha1.SelectScoped, j, nil)
+	i := newInputs(options(), configv1alpha1.SelectScoped, j, nil)
 	owner := func(want string) {
 		t.Helper()
-		n := i.take(tenant, nil)
-		if got := i.ownerOf(web.Key); got != name("shop", want) {
-			t.Errorf("it belongs to %s, want %s", got, want)
-		}
+		n := i.take(tenant, oneCluster{})
 		w, changed := n.Wishes[keyOf(web)]
 		if !changed || !strings.HasSuffix(w.Document.Selflink, "/"+want) {
 			t.Errorf("wish is %+v", w)
@@ -200,54 +197,81 @@ func TestWhatIsContestedIsAskedForAgain(t *testing.T) {
 	web := member("shop", "web", healthscope.Ready)
 	j := judgedScopes{name("shop", "b"): judged(placed(web)...)}
 	i := filled(j, map[types.NamespacedName]int64{name("shop", "a"): 1, name("shop", "b"): 1, name("shop", "z"): 1}, nil, configv1alpha1.SelectScoped)
-	if w := i.take(tenant, nil).Wishes[keyOf(web)]; !w.Held {
+	if w := i.take(tenant, oneCluster{}).Wishes[keyOf(web)]; !w.Held {
 		t.Fatalf("wish is %+v", w)
 	}
 	var told []aai.Tenant
 	i.onChange(func(tenant aai.Tenant) { told = append(told, tenant) })
 	j[name("shop", "a")] = judged()
 	i.scopeJudged(name("shop", "a"))
-	if w := i.take(tenant, nil).Wishes[keyOf(web)]; len(told) != 1 || w.Held || w.Document == nil {
+	if w := i.take(tenant, oneCluster{}).Wishes[keyOf(web)]; !slices.Contains(told, tenant) || w.Held || w.Document == nil {
 		t.Errorf("told of %v, wish is %+v", told, w)
 	}
 }
 
-// TestChangesCostWhatHasChanged: a judgement that changes one resource of a thousand gives one wish, and one that changes none gives none.
-func TestChangesCostWhatHasChanged(t *testing.T) {
+// TestOnlyTheNamespaceOfAChangeIsDecidedAgain: what is judged again and is the same is not, and no tenant is woken for it.
+func TestOnlyTheNamespaceOfAChangeIsDecidedAgain(t *testing.T) {
+	t.Parallel()
 	j := judgedScopes{}
 	for s := range 100 {
 		var members []healthscope.Member
 		for m := range 10 {
-			members = append(members, member("shop", fmt.Sprintf("%d-%d", s, m), healthscope.Ready))
+			each := member("shop", fmt.Sprintf("%d-%d", s, m), healthscope.Ready)
+			each.Cluster = fmt.Sprint("edge", s%20)
+			members = append(members, each)
 		}
 		j[name("shop", fmt.Sprint(s))] = judged(placed(members...)...)
 	}
 	i := filled(j, nil, nil, configv1alpha1.SelectScoped)
-	if n := i.take(tenant, nil); len(n.Wishes) != 1000 {
+	if n := i.take(tenant, oneCluster{}); len(n.Wishes) != 1000 {
 		t.Fatalf("%d wishes at first", len(n.Wishes))
 	}
-	var told []aai.Tenant
-	i.onChange(func(tenant aai.Tenant) { told = append(told, tenant) })
-	for n := range j {
+	var woken []aai.Tenant
+	i.onChange(func(tenant aai.Tenant) { woken = append(woken, tenant) })
+	for n, same := range j {
+		again := slices.Clone(same.Members)
+		for m := range again {
+			again[m].Member = new(*again[m].Member)
+		}
+		j[n] = judged(again...)
 		i.scopeJudged(n)
 	}
-	if n := i.take(tenant, nil); len(n.Wishes) > 0 || len(told) > 0 {
-		t.Errorf("%d wishes, %d tenants, though nothing has changed", len(n.Wishes), len(told))
+	if n := i.take(tenant, oneCluster{}); len(n.Wishes) > 0 || len(woken) > 0 {
+		t.Errorf("%d wishes, %d tenants, though nothing has changed", len(n.Wishes), len(woken))
 	}
 	changed := slices.Clone(j[name("shop", "7")].Members)
-	failed := *changed[3].Member
-	failed.State = healthscope.Failed
-	changed[3].Member = &failed
+	changed[3].Member = new(in(*changed[3].Member, healthscope.Failed))
 	j[name("shop", "7")] = judged(changed...)
 	i.scopeJudged(name("shop", "7"))
-	if n := i.take(tenant, nil); len(n.Wishes) != 1 || len(told) != 1 || told[0] != tenant {
-		t.Errorf("%d wishes, tenants %v; want one of each", len(n.Wishes), told)
+	if n := i.take(tenant, oneCluster{}); len(n.Wishes) != 10 || len(woken) != 1 || woken[0] != tenant {
+		t.Errorf("%d wishes, tenants %v; want those of one scope, and one tenant", len(n.Wishes), woken)
 	}
 }
 
-// story is an index to which anything happens, and all that it was asked for.
+// TestNothingIsKeptOfNamespacesThatAreGone has scopes come and go.
+func TestNothingIsKeptOfNamespacesThatAreGone(t *testing.T) {
+	t.Parallel()
+	j := judgedScopes{}
+	i := newInputs(options(), configv1alpha1.SelectScoped, j, nil)
+	web := member("shop", "web", healthscope.Ready)
+	for n := range 10 {
+		web.Cluster = fmt.Sprint("edge", n)
+		j[shop] = judged(placed(web)...)
+		i.scopeExists(shop, noon, 1)
+		i.scopeJudged(shop)
+		i.take(tenant, oneCluster{})
+	}
+	delete(j, shop)
+	i.scopeGone(shop)
+	i.scopeJudged(shop)
+	if gone := i.take(tenant, oneCluster{}).Wishes; len(gone) != 1 || len(i.tenants[tenant])+len(i.scopes) > 0 {
+		t.Errorf("%v is to go, and %v, %v are kept", gone, i.tenants, i.scopes)
+	}
+}
+
+// story are inputs to which anything happens, and all that was taken of them.
 type story struct {
-	*index
+	*inputs
 	judgements judgedScopes
 	ages       map[types.NamespacedName]time.Time
 	bundles    map[string]*fleet.Bundle
@@ -255,8 +279,8 @@ type story struct {
 }
 
 // take asks for what is new.
-func (s *story) take() news {
-	n := s.index.take(tenant, nil)
+func (s *story) take() change {
+	n := s.inputs.take(tenant, oneCluster{})
 	for k, w := range n.Wishes {
 		w.Seen = time.Time{}
 		s.wished[k] = w
@@ -319,9 +343,9 @@ func (s *story) bundleGoes(t *rapid.T) {
 	delete(s.bundles, n)
 }
 
-// retell returns an index that learns all at once what the story's index has learnt bit by bit.
-func (s *story) retell() *index {
-	fresh := newIndex(options(), configv1alpha1.SelectAll, s.judgements, nil)
+// retell returns inputs that learn all at once what those of the story have learnt bit by bit.
+func (s *story) retell() *inputs {
+	fresh := newInputs(options(), configv1alpha1.SelectAll, s.judgements, nil)
 	for _, b := range s.bundles {
 		fresh.bundleChanged(fleet.Change{New: b})
 	}
@@ -334,12 +358,12 @@ func (s *story) retell() *index {
 	return fresh
 }
 
-// TestTheIndexForgetsNothing changes scopes and bundles at random and checks that what was taken bit by bit is what an index holds that learns all at once.
-func TestTheIndexForgetsNothing(t *testing.T) {
+// TestInputsMissNothing changes scopes and bundles at random and checks that what was taken bit by bit is what inputs hold that learn all at once.
+func TestInputsMissNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := judgedScopes{}
 		s := &story{
-			index: newIndex(options(), configv1alpha1.SelectAll, j, nil), judgements: j,
+			inputs: newInputs(options(), configv1alpha1.SelectAll, j, nil), judgements: j,
 			ages: map[types.NamespacedName]time.Time{}, bundles: map[string]*fleet.Bundle{}, wished: map[aai.Key]sync.Wish{},
 		}
 		t.Repeat(map[string]func(*rapid.T){
@@ -352,7 +376,7 @@ func TestTheIndexForgetsNothing(t *testing.T) {
 				s.scopeJudged(n)
 			}
 		}
-		last, all := s.take(), s.retell().take(tenant, nil)
+		last, all := s.take(), s.retell().take(tenant, oneCluster{})
 		want := map[aai.Key]sync.Wish{}
 		for k, w := range all.Wishes {
 			if w.Seen = (time.Time{}); w.Document != nil || w.Held {
@@ -369,7 +393,7 @@ func TestTheIndexForgetsNothing(t *testing.T) {
 }
 
 // describe puts what is wished of some members into words.
-func describe(n news, members ...healthscope.Member) []string {
+func describe(n change, members ...healthscope.Member) []string {
 	keys := map[aai.Key]string{}
 	for _, m := range members {
 		keys[keyOf(m)] = m.Name

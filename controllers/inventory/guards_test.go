@@ -59,11 +59,11 @@ func TestABrokenBundleHoldsWhatItMaySpeakOf(t *testing.T) {
 	}
 	for title, c := range cases {
 		t.Run(title, func(t *testing.T) {
-			i := newIndex(options(), configv1alpha1.SelectScoped, judgedScopes{}, c.trusted)
+			i := newInputs(options(), configv1alpha1.SelectScoped, judgedScopes{}, c.trusted)
 			for _, change := range c.changes {
 				i.bundleChanged(change)
 			}
-			if diff := cmp.Diff(c.want, parts(i.take(tenant, nil))); diff != "" {
+			if diff := cmp.Diff(c.want, parts(i.take(tenant, oneCluster{}))); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -77,14 +77,14 @@ func TestDeletionsAreHeldUntilAScopeIsJudgedByAllThatThereIs(t *testing.T) {
 	whole, cut := newBundle(web, db), newBundle(web)
 	whole.Namespace, cut.Namespace, cut.Truncated = "shop", "shop", true
 	shop, j := name("shop", "s"), judgedScopes{}
-	i := newIndex(options(), configv1alpha1.SelectScoped, j, nil)
+	i := newInputs(options(), configv1alpha1.SelectScoped, j, nil)
 	i.scopeExists(shop, noon, 1)
 	judge := func(b *fleet.Bundle, partial ...string) {
 		j[shop] = judged(placed(b.Members...)...)
 		j[shop].Partial = partial
 		i.scopeJudged(shop)
 	}
-	deletions := func() []string { return parts(i.take(tenant, nil)) }
+	deletions := func() []string { return parts(i.take(tenant, oneCluster{})) }
 	i.bundleChanged(fleet.Change{New: whole})
 	judge(whole)
 	if got := deletions(); len(got) > 0 {
@@ -129,10 +129,10 @@ func facts(t *rapid.T, shared bool) []fact {
 	return all
 }
 
-// learn returns an index that learns of facts, except what is cut off bundles, which say so, and except scopes that are late.
-func learn(t *rapid.T, all []fact, cut bool, trusted []string) *index {
+// learn returns inputs that learn of facts, except what is cut off bundles, which say so, and except scopes that are late.
+func learn(t *rapid.T, all []fact, cut bool, trusted []string) *inputs {
 	j := judgedScopes{}
-	i := newIndex(options(), configv1alpha1.SelectScoped, j, trusted)
+	i := newInputs(options(), configv1alpha1.SelectScoped, j, trusted)
 	for n, f := range all {
 		b := newBundle()
 		b.Namespace, b.Name = f.scope.Namespace, fmt.Sprint("b", n)
@@ -167,7 +167,7 @@ func TestNothingIsDeletedForWhatBundlesDoNotTell(t *testing.T) {
 		all := facts(t, configured)
 		before, after := learn(t, all, false, trusted), learn(t, all, true, trusted)
 		for _, at := range []aai.Tenant{tenant, shed} {
-			for _, op := range planned(before.take(at, nil), after.take(at, nil)) {
+			for _, op := range planned(before.take(at, oneCluster{}), after.take(at, oneCluster{})) {
 				if op.Verb == plan.Delete {
 					t.Fatalf("%s is deleted", op.Key.ID)
 				}
@@ -183,10 +183,10 @@ func TestABrokenBundleIsNoMatterOfOthers(t *testing.T) {
 	broken := newBundle()
 	broken.Truncated = true
 	empty := filled(judgedScopes{name("shop", "s"): judged(), name("back", "s"): judged()}, nil, bundleList{broken}, configv1alpha1.SelectScoped)
-	if ops := planned(full.take(shed, nil), empty.take(shed, nil)); len(ops) != 1 || ops[0].Verb != plan.Delete || ops[0].Key != keyOf(db) {
+	if ops := planned(full.take(shed, oneCluster{}), empty.take(shed, oneCluster{})); len(ops) != 1 || ops[0].Verb != plan.Delete || ops[0].Key != keyOf(db) {
 		t.Errorf("what is done in the other namespace is %+v, want its one deletion", ops)
 	}
-	if ops := planned(full.take(tenant, nil), empty.take(tenant, nil)); len(ops) != 0 {
+	if ops := planned(full.take(tenant, oneCluster{}), empty.take(tenant, oneCluster{})); len(ops) != 0 {
 		t.Errorf("what is done beside the broken bundle is %+v, want nothing", ops)
 	}
 }
@@ -194,27 +194,27 @@ func TestABrokenBundleIsNoMatterOfOthers(t *testing.T) {
 // What waits for the last scope of a namespace to be judged goes on then, though scopes of other namespaces are still to be judged.
 func TestDeletionsGoOnWhenTheLastScopeOfANamespaceIsJudged(t *testing.T) {
 	j := judgedScopes{}
-	i := newIndex(options(), configv1alpha1.SelectScoped, j, nil)
+	i := newInputs(options(), configv1alpha1.SelectScoped, j, nil)
 	for _, n := range []types.NamespacedName{name("shop", "a"), name("shop", "b"), name("back", "c")} {
 		i.scopeExists(n, noon, 1)
 	}
 	told := 0
 	i.onChange(func(aai.Tenant) { told++ })
-	judge := func(n types.NamespacedName, asked bool, want ...string) {
+	judge := func(n types.NamespacedName, want ...string) {
 		t.Helper()
 		j[n], told = judged(), 0
 		i.scopeJudged(n)
-		if diff := cmp.Diff(want, parts(i.take(tenant, nil))); diff != "" || told > 0 != asked {
-			t.Errorf("after %s, %d tenants are asked for, and held are -want +got:\n%s", n, told, diff)
+		if diff := cmp.Diff(want, parts(i.take(tenant, oneCluster{}))); diff != "" || told == 0 {
+			t.Errorf("after %s, %d tenants are woken, and held are -want +got:\n%s", n, told, diff)
 		}
 	}
-	judge(name("shop", "a"), false, "/back", "/shop")
-	judge(name("shop", "b"), true, "/back")
-	judge(name("back", "c"), true)
+	judge(name("shop", "a"), "/back", "/shop")
+	judge(name("shop", "b"), "/back")
+	judge(name("back", "c"))
 }
 
 // parts returns of what nothing is deleted, as cluster/namespace.
-func parts(n news) (list []string) {
+func parts(n change) (list []string) {
 	for _, part := range slices.SortedFunc(maps.Keys(n.Deletions), plan.Part.Compare) {
 		list = append(list, part.Source+"/"+part.Namespace)
 	}
@@ -222,7 +222,7 @@ func parts(n news) (list []string) {
 }
 
 // planned returns what would be done if A&AI held what was taken first, and what was taken then is wished for.
-func planned(first, then news) []plan.Operation {
+func planned(first, then change) []plan.Operation {
 	desired, current, held := map[aai.Key]aai.Document{}, map[aai.Key]aai.Document{}, map[aai.Key]bool{}
 	for key, w := range first.Wishes {
 		if w.Document != nil {

@@ -26,7 +26,7 @@ func TestOneThatWaitsHoldsUpItsOwnNamespace(t *testing.T) {
 		j := judgedScopes{name("shop", "b"): judged(placed(web)...)}
 		i := filled(j, map[types.NamespacedName]int64{c.waiting: 1, name("shop", "b"): 1}, nil, configv1alpha1.SelectScoped)
 		i.trusted = c.trusted
-		if w := i.take(tenant, nil).Wishes[keyOf(web)]; w.Held != c.want || w.Document == nil {
+		if w := i.take(tenant, oneCluster{}).Wishes[keyOf(web)]; w.Held != c.want || w.Document == nil {
 			t.Errorf("while %q waits, with the trusted namespaces %q, the wish is %+v; want it held: %t", c.waiting, c.trusted, w, c.want)
 		}
 	}

@@ -1,0 +1,203 @@
+package inventory
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/healthscope/healthscope/aai/plan"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/controllers/scope"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// Deletion guards keep what is not known apart from what does not exist: A&AI loses nothing because a cluster is out of
+// sight, a bundle does not name all resources, or a scope has not been judged by all that there is.
+
+// clusters is the part of fleet.View that tells which clusters there are, and which of them can be seen.
+type clusters interface {
+	WaitSynced(ctx context.Context) error
+	Complete() bool
+	States() []fleet.ClusterState
+}
+
+// anyNamespace stands for every namespace where something is kept by namespace.
+const anyNamespace = ""
+
+// unjudged reports whether the present spec of a scope has not been judged.
+func (s scopeState) unjudged() bool {
+	return s.exists && (s.judged == nil || s.judged.Generation < s.generation)
+}
+
+// arrivals returns how many clusters had come into sight when the scope was judged. What has no judgement waits for none.
+func (s scopeState) arrivals() uint64 {
+	if s.judged == nil {
+		return math.MaxUint64
+	}
+	return s.judged.Arrivals
+}
+
+// lifts reports whether a change of a scope may lift a deletion guard.
+func (s scopeState) lifts(now scopeState) bool {
+	return s.unjudged() && !now.unjudged() || s.arrivals() != now.arrivals() || !maps.Equal(s.incomplete, now.incomplete)
+}
+
+// incompleteIn says, by where a bundle is, why the judgement of a scope does not know all that the bundle names. The
+// judgement may be older than what is known of the bundle now.
+func incompleteIn(name types.NamespacedName, judged *scope.Judged) map[clusterNamespace]string {
+	incomplete := map[clusterNamespace]string{}
+	if judged == nil {
+		return incomplete
+	}
+	for _, p := range judged.Members {
+		if p.Kind == k8spluginv1alpha1.ResourceBundleStateKind && (p.Reason == healthscope.ReasonMalformedBundle || p.Reason == healthscope.ReasonNotObserved) {
+			incomplete[clusterNamespace{p.Cluster, p.Namespace}] = fmt.Sprintf("bundle %q, which scope %q refers to, does not tell what there is: %s", p.Namespace+"/"+p.Name, name, p.Reason)
+		}
+	}
+	for _, cluster := range judged.Partial {
+		at := clusterNamespace{cluster, name.Namespace}
+		if incomplete[at] == "" { // It lasts until the next judgement, also when its cause is over before.
+			incomplete[at] = fmt.Sprintf("scope %q has been judged without all that there is in cluster %q", name, cluster)
+		}
+	}
+	return incomplete
+}
+
+// newBundleState returns what deletions must know of a bundle. What the bundle has once named, it may name still when it
+// does not name all. all is true when every bundle goes to A&AI.
+func newBundleState(b *fleet.Bundle, before bundleState, all bool) bundleState {
+	s := bundleState{crossNamespace: before.crossNamespace || slices.ContainsFunc(b.Members, func(m healthscope.Member) bool { return m.Namespace != b.Namespace })}
+	defect := ""
+	switch {
+	case b.Truncated:
+		defect = "truncated"
+	case len(b.Malformed) > 0:
+		defect = "not readable"
+	case !b.Observed && all:
+		defect = "not filled by a monitor"
+	default:
+		return s
+	}
+	s.incomplete = fmt.Sprintf("bundle %q does not tell all that there is: it is %s", b.Namespace+"/"+b.Name, defect)
+	return s
+}
+
+// crossNamespaces returns the namespaces whose bundles may name resources of other namespaces, as far as a hub can know:
+// the namespaces that a monitor trusts are in the configuration of that monitor.
+func (i *inputs) crossNamespaces() map[string]bool {
+	all := map[string]bool{}
+	for _, namespace := range i.trusted {
+		all[namespace] = true
+	}
+	for key, b := range i.bundles {
+		if b.crossNamespace {
+			all[key.Namespace] = true
+		}
+	}
+	return all
+}
+
+// oldestUnjudged returns the oldest scope of each namespace that has never been judged; under anyNamespace the oldest of
+// those whose bundles may name resources of every namespace. Such a scope may claim what a younger one owns: after a
+// restart, A&AI would be told of another owner for a moment. A scope's resources are in its own namespace, or wherever
+// bundles there name them: elsewhere a scope that waits long for a cluster holds up nothing.
+func (i *inputs) oldestUnjudged() map[string]candidate {
+	oldest, cross := map[string]candidate{}, i.crossNamespaces()
+	for name, s := range i.scopes {
+		if !s.exists || s.judged != nil {
+			continue
+		}
+		namespace := name.Namespace
+		if cross[namespace] {
+			namespace = anyNamespace
+		}
+		by := candidate{NamespacedName: name}
+		if before, ok := oldest[namespace]; !ok || i.compareAge(by, before) < 0 {
+			oldest[namespace] = by
+		}
+	}
+	return oldest
+}
+
+// deletionGuards returns of what nothing is deleted, and why. complete is true when states are those of all clusters.
+func (i *inputs) deletionGuards(complete bool, states []fleet.ClusterState) map[plan.Part]string {
+	guards := map[plan.Part]string{}
+	if !complete {
+		guards[plan.Part{}] = "it is not known yet which clusters there are"
+		return guards
+	}
+	cross := i.crossNamespaces()
+	guard := func(cluster, namespace, why string) {
+		if cross[namespace] {
+			namespace = anyNamespace
+		}
+		part := plan.Part{Source: cluster, Namespace: namespace}
+		if before, ok := guards[part]; !ok || why < before { // The same one each time, in whatever order they come.
+			guards[part] = why
+		}
+	}
+	for key, b := range i.bundles {
+		if b.incomplete != "" {
+			guard(key.Cluster, key.Namespace, b.incomplete)
+		}
+	}
+	for _, s := range i.scopes {
+		for at, why := range s.incomplete {
+			guard(at.cluster, at.namespace, why)
+		}
+	}
+	i.guardUnjudged(states, guard)
+	for _, s := range states {
+		if !s.Reachable() {
+			guards[plan.Part{Source: s.Name}] = fmt.Sprintf("cluster %q cannot be seen as it is now: it is %s", s.Name, s.Reachability)
+		}
+	}
+	return guards
+}
+
+// guardUnjudged calls guard for each namespace that has a scope which has not been judged, and for each cluster that has
+// come into sight since a scope of the namespace was judged: the scope may have resources there that it knows nothing of
+// yet. For the latter no scope is named: with each that is judged, another would be.
+func (i *inputs) guardUnjudged(states []fleet.ClusterState, guard func(cluster, namespace, why string)) {
+	var latest uint64
+	for _, s := range states {
+		latest = max(latest, s.Arrival)
+	}
+	first, arrivals := map[string]types.NamespacedName{}, map[string]uint64{}
+	for name, s := range i.scopes {
+		if s.unjudged() {
+			if before, ok := first[name.Namespace]; !ok || compareNames(name, before) < 0 {
+				first[name.Namespace] = name
+			}
+		}
+		if s.arrivals() < latest {
+			if before, ok := arrivals[name.Namespace]; !ok || s.arrivals() < before {
+				arrivals[name.Namespace] = s.arrivals()
+			}
+		}
+	}
+	for namespace, name := range first {
+		guard("", namespace, fmt.Sprintf("scope %q has not been judged", name))
+	}
+	for namespace, least := range arrivals {
+		for _, s := range states {
+			if s.Arrival > least {
+				guard(s.Name, namespace, fmt.Sprintf("not all scopes of namespace %q have been judged since cluster %q came into sight", namespace, s.Name))
+			}
+		}
+	}
+}
+
+// settled reports whether every scope has been judged by its present spec. With states, it has been judged also since the last of these clusters came into sight.
+func (i *inputs) settled(states []fleet.ClusterState) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	settled := true
+	i.guardUnjudged(states, func(string, string, string) { settled = false })
+	return settled
+}

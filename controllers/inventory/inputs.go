@@ -1,0 +1,391 @@
+package inventory
+
+import (
+	"cmp"
+	"maps"
+	"reflect"
+	"slices"
+	gosync "sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/mapping"
+	"github.com/healthscope/healthscope/aai/sync"
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/controllers/scope"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// judgements is the part of scope.Registry that the inventory reads.
+type judgements interface {
+	Get(name types.NamespacedName) *scope.Judged
+}
+
+// clusterNamespace is a namespace of a cluster. All of its resources go to one tenant, and everyone who claims one of them
+// claims it there. So what A&AI is to hold of them is decided together, and apart from all others.
+type clusterNamespace struct{ cluster, namespace string }
+
+// inputs are what the desired state of A&AI is computed from: the judgements of scopes, and the bundles. A change marks its
+// clusterNamespace as pending, and the next pass over the tenant decides all of that again. A whole tenant would be too much
+// for each change: one tenant may have the resources of all clusters. It is safe for concurrent use.
+type inputs struct {
+	mapping  mapping.Options
+	selects  configv1alpha1.InventorySelect
+	registry judgements
+	// trusted are the namespaces whose bundles may name resources of other namespaces, as the configuration says.
+	trusted []string
+
+	mu gosync.Mutex // guards the rest
+	// wake is called for every tenant that has changed.
+	wake    func(aai.Tenant)
+	scopes  map[types.NamespacedName]scopeState
+	bundles map[fleet.BundleKey]bundleState
+	tenants map[aai.Tenant]map[clusterNamespace]*namespaceState
+}
+
+// scopeState is what is known of a scope.
+type scopeState struct {
+	// exists is true when the scope exists, with created and generation.
+	exists     bool
+	created    time.Time
+	generation int64
+	// judged is its last judgement; nil when there is none.
+	judged *scope.Judged
+	// incomplete says, by where a bundle is, why the judgement does not know all that the bundle names.
+	incomplete map[clusterNamespace]string
+	// unmapped is true when the configuration names no place in A&AI for some of the resources.
+	unmapped bool
+}
+
+// bundleState is what deletions must know of a bundle. A bundle for which it is zero is not kept.
+type bundleState struct {
+	// crossNamespace is true when the bundle has named resources outside its own namespace.
+	crossNamespace bool
+	// incomplete says why the bundle does not name all resources; empty when it does.
+	incomplete string
+}
+
+// namespaceState is what is known of a clusterNamespace.
+type namespaceState struct {
+	// claims are the resources that each candidate claims.
+	claims map[candidate][]scope.Placed
+	// desired is the last decision.
+	desired map[healthscope.Key]object
+	// pending is true when it is to be decided again, because of a change that was seen at changed, if that is set.
+	pending bool
+	changed time.Time
+}
+
+func newInputs(o mapping.Options, selects configv1alpha1.InventorySelect, registry judgements, trusted []string) *inputs {
+	return &inputs{
+		mapping: o, selects: selects, registry: registry, trusted: trusted, wake: func(aai.Tenant) {},
+		scopes: map[types.NamespacedName]scopeState{}, bundles: map[fleet.BundleKey]bundleState{},
+		tenants: map[aai.Tenant]map[clusterNamespace]*namespaceState{},
+	}
+}
+
+// onChange makes the inputs call wake for every tenant that has changed. wake must not block.
+func (i *inputs) onChange(wake func(aai.Tenant)) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.wake = wake
+}
+
+// scopeExists notes a scope that exists, or exists in another generation.
+func (i *inputs) scopeExists(name types.NamespacedName, created time.Time, generation int64) {
+	i.changeScope(name, func(s *scopeState) { s.exists, s.created, s.generation = true, created, generation })
+}
+
+// scopeGone notes that a scope does not exist any more.
+func (i *inputs) scopeGone(name types.NamespacedName) {
+	i.changeScope(name, func(s *scopeState) { s.exists, s.created, s.generation = false, time.Time{}, 0 })
+}
+
+// scopeJudged takes in the judgement of a scope; a scope that does not exist any more has none.
+func (i *inputs) scopeJudged(name types.NamespacedName) {
+	i.changeScope(name, func(s *scopeState) {
+		s.judged = i.registry.Get(name)
+		s.incomplete = incompleteIn(name, s.judged)
+	})
+}
+
+// changeScope changes what is known of a scope.
+func (i *inputs) changeScope(name types.NamespacedName, change func(*scopeState)) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	before := i.scopes[name]
+	now := before
+	change(&now)
+	aged := before.exists != now.exists || !before.created.Equal(now.created)
+	now.unmapped = i.claim(candidate{NamespacedName: name}, before.members(), now.members(), aged)
+	if i.scopes[name] = now; !now.exists && now.judged == nil {
+		delete(i.scopes, name)
+	}
+	if before.lifts(now) {
+		i.wakeAll()
+	}
+}
+
+// bundleChanged takes in a change of a bundle.
+func (i *inputs) bundleChanged(c fleet.Change) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	b := c.New
+	if b == nil {
+		b = c.Old
+	}
+	before, now := i.bundles[b.BundleKey], bundleState{}
+	if c.New != nil {
+		now = newBundleState(b, before, i.selects == configv1alpha1.SelectAll)
+	}
+	if i.bundles[b.BundleKey] = now; now == (bundleState{}) {
+		delete(i.bundles, b.BundleKey)
+	}
+	if i.selects == configv1alpha1.SelectAll {
+		i.claim(bundleCandidate(b.BundleKey), membersOf(c.Old), membersOf(c.New), false)
+	}
+	if before != now {
+		i.wakeAll()
+	}
+}
+
+// clusterChanged notes that a cluster came, went, or changed its state, which deletions depend on.
+func (i *inputs) clusterChanged(_, _ *fleet.ClusterState) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.wakeAll()
+}
+
+func (i *inputs) wakeAll() {
+	for _, tenant := range i.mapping.Tenants() {
+		i.wake(tenant)
+	}
+}
+
+// members returns what a scope claims.
+func (s scopeState) members() []scope.Placed {
+	if s.judged == nil {
+		return nil
+	}
+	return s.judged.Members
+}
+
+// membersOf returns the members of a bundle as those of a scope; none for nil.
+func membersOf(b *fleet.Bundle) []scope.Placed {
+	if b == nil {
+		return nil
+	}
+	list := make([]scope.Placed, len(b.Members))
+	for n := range b.Members {
+		list[n] = scope.Placed{Member: &b.Members[n]}
+	}
+	return list
+}
+
+// claim replaces what a candidate claims, and marks each clusterNamespace in which that differs, or all when the age of the
+// candidate has changed. It returns true when the configuration names no place in A&AI for some of the resources.
+func (i *inputs) claim(by candidate, before, after []scope.Placed, aged bool) (unmapped bool) {
+	claims := map[clusterNamespace][]scope.Placed{}
+	for _, p := range before {
+		claims[clusterNamespace{p.Cluster, p.Namespace}] = nil
+	}
+	for _, p := range after {
+		at := clusterNamespace{p.Cluster, p.Namespace}
+		claims[at] = append(claims[at], p)
+	}
+	for at, members := range claims {
+		place, mapped := mapping.Place(healthscope.Key{Cluster: at.cluster, Namespace: at.namespace}, i.mapping)
+		if !mapped {
+			unmapped = unmapped || slices.ContainsFunc(members, func(p scope.Placed) bool {
+				return mapping.Map(resourceOf(by.scope(), p), i.mapping).Decision == mapping.Unmapped
+			})
+			continue
+		}
+		ns := i.namespace(place.Tenant, at)
+		if !aged && slices.EqualFunc(ns.claims[by], members, samePlaced) {
+			continue
+		}
+		if ns.claims[by] = members; len(members) == 0 {
+			delete(ns.claims, by)
+		}
+		if ns.pending = true; ns.changed.IsZero() {
+			ns.changed = time.Now()
+		}
+		i.wake(place.Tenant)
+	}
+	return unmapped
+}
+
+// unmapped reports whether the configuration names no place in A&AI for some resources of scopes.
+func (i *inputs) unmapped() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, s := range i.scopes {
+		if s.unmapped {
+			return true
+		}
+	}
+	return false
+}
+
+// samePlaced reports whether two members are the same. Those that have not changed are shared, so they are mostly the very same.
+func samePlaced(a, b scope.Placed) bool { return a == b || reflect.DeepEqual(a, b) }
+
+// namespace returns the state of a clusterNamespace.
+func (i *inputs) namespace(tenant aai.Tenant, at clusterNamespace) *namespaceState {
+	if i.tenants[tenant] == nil {
+		i.tenants[tenant] = map[clusterNamespace]*namespaceState{}
+	}
+	ns := i.tenants[tenant][at]
+	if ns == nil {
+		ns = &namespaceState{claims: map[candidate][]scope.Placed{}}
+		i.tenants[tenant][at] = ns
+	}
+	return ns
+}
+
+// change is what has changed for a tenant since the last pass.
+type change struct {
+	sync.Change
+	// partial is true when a scope has not been judged yet.
+	partial bool
+	// at says where the resource of each object is.
+	at map[aai.Key]clusterNamespace
+	// reowned are the objects that have another owner than before.
+	reowned map[aai.Key]bool
+}
+
+// add adds what has changed since.
+func (c *change) add(later change) {
+	c.partial = later.partial
+	maps.Copy(c.at, later.at)
+	maps.Copy(c.reowned, later.reowned)
+}
+
+// take decides again what is pending in a tenant, and returns what A&AI is to hold of it.
+func (i *inputs) take(tenant aai.Tenant, c clusters) change {
+	complete, states := c.Complete(), c.States() // First: what is read afterwards knows at least of these clusters.
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	n := change{
+		Change:  sync.Change{Wishes: map[aai.Key]sync.Wish{}, Deletions: i.deletionGuards(complete, states)},
+		at:      map[aai.Key]clusterNamespace{},
+		reowned: map[aai.Key]bool{},
+	}
+	if complete {
+		for _, s := range states {
+			n.Existing = append(n.Existing, s.Name)
+		}
+	}
+	for _, s := range i.scopes {
+		n.partial = n.partial || s.unjudged()
+	}
+	unjudged := i.oldestUnjudged()
+	for at, ns := range i.tenants[tenant] {
+		if ns.pending {
+			n.decided(at, ns, desired(i.claims(at, ns, unjudged), ns.desired, i.mapping))
+		}
+		if !ns.pending && len(ns.desired)+len(ns.claims) == 0 {
+			delete(i.tenants[tenant], at)
+		}
+	}
+	return n
+}
+
+// decided replaces the desired objects of a clusterNamespace, and adds to a change how they differ from those before. What is
+// disputed stays pending.
+func (c *change) decided(at clusterNamespace, ns *namespaceState, desired map[healthscope.Key]object) {
+	wish := func(key aai.Key, w sync.Wish) {
+		w.Seen = ns.changed
+		c.Wishes[key], c.at[key] = w, at
+	}
+	for key, was := range ns.desired {
+		if _, stays := desired[key]; !stays {
+			wish(was.entry.Key, sync.Wish{})
+		}
+	}
+	ns.pending = false
+	for key, o := range desired {
+		ns.pending = ns.pending || o.disputed
+		was := ns.desired[key]
+		if was.entry == o.entry && was.disputed == o.disputed {
+			continue
+		}
+		wish(o.entry.Key, o.wish())
+		if was.owner != o.owner {
+			c.reowned[o.entry.Key] = true
+		}
+	}
+	ns.desired, ns.changed = desired, time.Time{}
+}
+
+// claims returns what candidates claim in a clusterNamespace, the oldest candidate first. unjudged is what oldestUnjudged returns.
+func (i *inputs) claims(at clusterNamespace, ns *namespaceState, unjudged map[string]candidate) []claim {
+	claims := make([]claim, 0, len(ns.claims))
+	for by, members := range ns.claims {
+		c := claim{candidate: by, members: members}
+		for _, namespace := range []string{at.namespace, anyNamespace} {
+			older, waits := unjudged[namespace]
+			c.disputed = c.disputed || waits && i.compareAge(older, by) < 0
+		}
+		claims = append(claims, c)
+	}
+	slices.SortFunc(claims, func(a, b claim) int { return i.compareAge(a.candidate, b.candidate) })
+	return claims
+}
+
+// compareAge sorts candidates: the scope that was created first goes first, and of two of the same age the one whose name
+// sorts first. A scope of which the age is not known goes behind the others, and a bundle behind all scopes.
+func (i *inputs) compareAge(a, b candidate) int {
+	return cmp.Or(
+		cmp.Compare(a.cluster, b.cluster),
+		-cmp.Compare(boolInt(i.scopes[a.scope()].exists), boolInt(i.scopes[b.scope()].exists)),
+		i.scopes[a.scope()].created.Compare(i.scopes[b.scope()].created),
+		compareNames(a.NamespacedName, b.NamespacedName),
+	)
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// olderOwner returns the scope that owns a resource in place of another, younger one; false when there is none.
+func (i *inputs) olderOwner(name types.NamespacedName, tenant aai.Tenant, key healthscope.Key) (owner types.NamespacedName, ok bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	ns := i.tenants[tenant][clusterNamespace{key.Cluster, key.Namespace}]
+	if ns == nil {
+		return owner, false
+	}
+	o, ok := ns.desired[key]
+	by := candidate{NamespacedName: name}
+	return o.owner.scope(), ok && o.owner != by && i.compareAge(o.owner, by) < 0
+}
+
+// scopesOf returns, sorted, the scopes that claim an object of a tenant for which affected returns true. It looks for them
+// in some clusterNamespaces; in all when these are nil.
+func (i *inputs) scopesOf(tenant aai.Tenant, in map[clusterNamespace]bool, affected func(aai.Key) bool) []types.NamespacedName {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	found := map[types.NamespacedName]bool{}
+	for at, ns := range i.tenants[tenant] {
+		if in != nil && !in[at] {
+			continue
+		}
+		for by, members := range ns.claims {
+			if by.cluster == "" && !found[by.NamespacedName] && slices.ContainsFunc(members, func(p scope.Placed) bool {
+				o, ok := ns.desired[p.Key]
+				return ok && affected(o.entry.Key)
+			}) {
+				found[by.NamespacedName] = true
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(found), compareNames)
+}

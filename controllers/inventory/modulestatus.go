@@ -1,0 +1,97 @@
+package inventory
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/mapping"
+	"github.com/healthscope/healthscope/aai/sync"
+	"github.com/healthscope/healthscope/controllers/scope"
+)
+
+// moduleStatus is how far the modules of a VNF are.
+type moduleStatus struct {
+	condition
+
+	objects map[aai.VFModule]objectStatus
+}
+
+// putModules notes how a pass over the modules of a VNF ended, and notifies the scopes that name them when that concerns them.
+func (s *Status) putModules(v vnf, names []types.NamespacedName, r sync.ModuleReport, err error, now time.Time) {
+	if s.updateModules(v, r, err, now) {
+		s.notifyAll(names)
+	}
+}
+
+// updateModules notes how such a pass ended, and reports whether scopes are told something else of it than before.
+func (s *Status) updateModules(v vnf, r sync.ModuleReport, err error, now time.Time) (changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.vnfs[v]
+	if before == nil {
+		before = &moduleStatus{}
+	}
+	m := &moduleStatus{condition: newCondition(err, false), objects: make(map[aai.VFModule]objectStatus, len(r.Modules))}
+	for id, o := range r.Modules {
+		m.objects[id] = newObjectStatus(o, before.objects[id], now)
+		changed = changed || m.explain(id) != before.explain(id)
+	}
+	for id := range before.objects {
+		changed = changed || m.explain(id) != before.explain(id)
+	}
+	if s.vnfs[v] = m; len(m.objects) == 0 && m.problem == "" {
+		delete(s.vnfs, v)
+	}
+	return changed
+}
+
+// moduleExplanation says why a module is not as it should be.
+type moduleExplanation struct {
+	// reason and message are those of the module, and of is what is the matter with A&AI as a whole.
+	reason  scope.Reason
+	message string
+	of      condition
+}
+
+// explain says why a module is not as it should be; the zero value when it is, or when nobody has named it.
+func (m *moduleStatus) explain(id aai.VFModule) moduleExplanation {
+	o := m.objects[id]
+	if o.State != sync.Pending && o.State != sync.Failed {
+		return moduleExplanation{}
+	}
+	return moduleExplanation{reason: reasonOf(o.Object), message: waiting(o.Object), of: m.condition}
+}
+
+// addModules explains in a report why modules that apps of the scope name are not as they should be. They are not counted: the numbers are those of resources.
+func (s *Status) addModules(r *report, name types.NamespacedName, members []scope.Placed) {
+	if len(s.vnfs) == 0 {
+		return
+	}
+	for _, p := range members {
+		if p.Links == nil {
+			continue
+		}
+		id, ok := mapping.Module(name.Namespace, p.Links.GenericVNFID, p.Links.VFModuleID, s.mapping)
+		m := s.vnfs[vnf(id.GenericVNFID)]
+		if !ok || m == nil {
+			continue
+		}
+		why := m.explain(id)
+		if why.of.reason != "" {
+			r.why.addf(why.of.reason, "%s", why.of.message)
+		}
+		if why.reason != "" {
+			r.why.addf(why.reason, "operational-status of vf-module %q: %s", id, why.message)
+		}
+	}
+}
+
+// waiting says why something is not synced.
+func waiting(o sync.Object) string {
+	if o.Message == "" { // It came after the last pass had begun, or the pass ended before its turn.
+		return "waits for its turn"
+	}
+	return o.Message
+}
