@@ -2,12 +2,13 @@ package inventory
 
 import (
 	"cmp"
-	"maps"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/healthscope/healthscope/aai/mapping"
 	"github.com/healthscope/healthscope/aai/sync"
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/scope"
 	"github.com/healthscope/healthscope/healthscope"
@@ -33,7 +34,7 @@ func (c candidate) scope() types.NamespacedName {
 	return c.NamespacedName
 }
 
-// claim is what a candidate owner claims in one namespace of one cluster.
+// claim is what a candidate owner claims.
 type claim struct {
 	candidate
 	members []scope.Placed
@@ -43,56 +44,51 @@ type claim struct {
 
 // object is what A&AI is to hold of a resource, and for whom.
 type object struct {
-	// owner is the candidate that owns the resource, and from what it knows of it; without a Member when the entry tells what a co-owner knows.
+	mapping.Entry
+
 	owner candidate
-	from  scope.Placed
-	entry *mapping.Entry
+	// links are those that the owner asks for.
+	links *corev1alpha2.InventoryLinks
 	// disputed is true while an older scope may claim the resource.
 	disputed bool
 }
 
-// desired decides who owns the resources of one namespace of one cluster, and what A&AI is to hold of each. This is the
-// only place that decides it.
+// desired decides who owns resources, and what A&AI is to hold of each. This is the only place that decides it.
 //
 // claims are sorted by age: the oldest candidate that claims a resource owns it. The document tells what the owner knows of
 // the resource. Where the owner cannot see it, or takes it for gone, the document tells what the oldest co-owner that sees
 // it knows: that one candidate does not see a resource does not remove it.
-//
-// before is what was decided last. An entry is shared with it when its owner and what that knows are the very same: to make
-// documents is most of the work.
-func desired(claims []claim, before map[healthscope.Key]object, o mapping.Options) map[healthscope.Key]object {
-	objects := make(map[healthscope.Key]object, len(before))
+func desired(claims []claim, o mapping.Options) map[healthscope.Key]object {
+	objects := map[healthscope.Key]object{}
 	for _, c := range claims {
 		for _, p := range c.members {
 			own, claimed := objects[p.Key]
 			switch {
 			case !claimed:
-				entry := before[p.Key].entry
-				if was := before[p.Key]; was.owner != c.candidate || was.from != p {
-					entry = new(mapping.Map(resourceOf(c.scope(), p), o))
-				}
-				objects[p.Key] = object{owner: c.candidate, from: p, entry: entry, disputed: c.disputed}
-			case own.entry.Decision != mapping.Write:
-				p.Links = own.from.Links
+				objects[p.Key] = object{Entry: mapping.Map(resourceOf(c.scope(), p), o), owner: c.candidate, links: p.Links, disputed: c.disputed}
+			case own.Decision != mapping.Write:
+				p.Links = own.links
 				if e := mapping.Map(resourceOf(own.owner.scope(), p), o); e.Decision == mapping.Write || e.Decision == mapping.Hold {
-					own.entry, own.from.Member = &e, nil
+					own.Entry = e
 					objects[p.Key] = own
 				}
 			}
 		}
 	}
-	maps.DeleteFunc(objects, func(_ healthscope.Key, o object) bool {
-		return o.entry.Decision != mapping.Write && o.entry.Decision != mapping.Hold
-	})
 	return objects
 }
 
-// wish returns what is to become of an object.
-func (o object) wish() sync.Wish {
-	if o.entry.Decision == mapping.Hold {
-		return sync.Wish{Held: true}
+// wish returns what is to become of an object; false when A&AI is to hold nothing.
+func (o object) wish(seen time.Time) (wish sync.Wish, ok bool) {
+	switch o.Decision {
+	case mapping.Write:
+		document := o.Document
+		return sync.Wish{Document: &document, Held: o.disputed, Seen: seen}, true
+	case mapping.Hold:
+		return sync.Wish{Held: true, Seen: seen}, true
+	case mapping.Remove, mapping.Exclude, mapping.Unmapped:
 	}
-	return sync.Wish{Document: &o.entry.Document, Held: o.disputed}
+	return sync.Wish{Seen: seen}, false
 }
 
 // resourceOf describes a member of a scope, or with an empty name of a bundle, to the mapping.

@@ -3,11 +3,11 @@
 //
 // It is a loop over the tenants of A&AI. A change of a scope or a bundle wakes
 // the tenants that it concerns. The reconcile of a tenant computes what A&AI is
-// to hold (desired.go) from what scopes and bundles claim (inputs.go) and what
-// must not be deleted (guards.go); package aai/sync compares that with what A&AI
-// holds, and writes the difference; the outcome becomes the sync status, which
-// scopes, metrics and dead letters tell (status.go). The modules of VNFs have
-// the same loop (modules.go).
+// to hold (desired.go) from what scopes and bundles claim (inputs.go, gather.go),
+// and what must not be deleted (guards.go); package aai/sync compares that with
+// what A&AI holds, and writes the difference; the outcome becomes the sync
+// status, which scopes, metrics and dead letters tell (status.go). The modules
+// of VNFs have the same loop (modules.go).
 //
 // It is level-triggered: there is no journal. After a restart, the same is
 // computed again.

@@ -106,9 +106,13 @@ func (i *inputs) crossNamespaces() map[string]bool {
 // those whose bundles may name resources of every namespace. Such a scope may claim what a younger one owns: after a
 // restart, A&AI would be told of another owner for a moment. A scope's resources are in its own namespace, or wherever
 // bundles there name them: elsewhere a scope that waits long for a cluster holds up nothing.
-func (i *inputs) oldestUnjudged() map[string]candidate {
-	oldest, cross := map[string]candidate{}, i.crossNamespaces()
+//
+// partial is true when the present spec of a scope has not been judged, also when an older one has.
+func (i *inputs) oldestUnjudged() (oldest map[string]candidate, partial bool) {
+	oldest = map[string]candidate{}
+	cross := i.crossNamespaces()
 	for name, s := range i.scopes {
+		partial = partial || s.unjudged()
 		if !s.exists || s.judged != nil {
 			continue
 		}
@@ -121,7 +125,7 @@ func (i *inputs) oldestUnjudged() map[string]candidate {
 			oldest[namespace] = by
 		}
 	}
-	return oldest
+	return oldest, partial
 }
 
 // deletionGuards returns of what nothing is deleted, and why. complete is true when states are those of all clusters.

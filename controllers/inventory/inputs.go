@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/mapping"
-	"github.com/healthscope/healthscope/aai/sync"
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/scope"
@@ -24,13 +22,13 @@ type judgements interface {
 	Get(name types.NamespacedName) *scope.Judged
 }
 
-// clusterNamespace is a namespace of a cluster. All of its resources go to one tenant, and everyone who claims one of them
-// claims it there. So what A&AI is to hold of them is decided together, and apart from all others.
+// clusterNamespace is a namespace of a cluster. All of its resources go to one tenant. Claims are kept by clusterNamespace,
+// not by resource: that finds all candidates of a resource as well, and takes a fraction of the memory.
 type clusterNamespace struct{ cluster, namespace string }
 
-// inputs are what the desired state of A&AI is computed from: the judgements of scopes, and the bundles. A change marks its
-// clusterNamespace as pending, and the next pass over the tenant decides all of that again. A whole tenant would be too much
-// for each change: one tenant may have the resources of all clusters. It is safe for concurrent use.
+// inputs are what the desired state of A&AI is computed from: the judgements of scopes, and the bundles. A change marks
+// resources as pending, and the next pass over their tenant decides these again. To decide all of a tenant for each change
+// would be too much: one tenant may have the resources of all clusters. It is safe for concurrent use.
 type inputs struct {
 	mapping  mapping.Options
 	selects  configv1alpha1.InventorySelect
@@ -72,11 +70,17 @@ type bundleState struct {
 type namespaceState struct {
 	// claims are the resources that each candidate claims.
 	claims map[candidate][]scope.Placed
-	// desired is the last decision.
-	desired map[healthscope.Key]object
-	// pending is true when it is to be decided again, because of a change that was seen at changed, if that is set.
-	pending bool
-	changed time.Time
+	// owned are the objects of the last decision.
+	owned map[healthscope.Key]owned
+	// pending are the resources to decide again, each with the time when its first change since the last decision was seen.
+	// A resource that is disputed stays pending, with the zero time: each pass decides it again.
+	pending map[healthscope.Key]time.Time
+}
+
+// owned is an object in A&AI and its owner.
+type owned struct {
+	key   aai.Key
+	owner candidate
 }
 
 func newInputs(o mapping.Options, selects configv1alpha1.InventorySelect, registry judgements, trusted []string) *inputs {
@@ -205,18 +209,38 @@ func (i *inputs) claim(by candidate, before, after []scope.Placed, aged bool) (u
 			continue
 		}
 		ns := i.namespace(place.Tenant, at)
-		if !aged && slices.EqualFunc(ns.claims[by], members, samePlaced) {
+		changed := differing(ns.claims[by], members, aged)
+		if len(changed) == 0 {
 			continue
 		}
 		if ns.claims[by] = members; len(members) == 0 {
 			delete(ns.claims, by)
 		}
-		if ns.pending = true; ns.changed.IsZero() {
-			ns.changed = time.Now()
+		for _, key := range changed {
+			if ns.pending[key].IsZero() {
+				ns.pending[key] = time.Now()
+			}
 		}
 		i.wake(place.Tenant)
 	}
 	return unmapped
+}
+
+// differing returns the resources of which two lists have different members, or of which one has none; with all, those of both lists.
+// Members that have not changed are shared, so they are mostly the very same.
+func differing(before, after []scope.Placed, all bool) []healthscope.Key {
+	var keys []healthscope.Key
+	known := make(map[healthscope.Key]scope.Placed, len(before))
+	for _, p := range before {
+		known[p.Key] = p
+	}
+	for _, p := range after {
+		if was, ok := known[p.Key]; all || !ok || was != p && !reflect.DeepEqual(was, p) {
+			keys = append(keys, p.Key)
+		}
+		delete(known, p.Key)
+	}
+	return slices.AppendSeq(keys, maps.Keys(known))
 }
 
 // unmapped reports whether the configuration names no place in A&AI for some resources of scopes.
@@ -231,9 +255,6 @@ func (i *inputs) unmapped() bool {
 	return false
 }
 
-// samePlaced reports whether two members are the same. Those that have not changed are shared, so they are mostly the very same.
-func samePlaced(a, b scope.Placed) bool { return a == b || reflect.DeepEqual(a, b) }
-
 // namespace returns the state of a clusterNamespace.
 func (i *inputs) namespace(tenant aai.Tenant, at clusterNamespace) *namespaceState {
 	if i.tenants[tenant] == nil {
@@ -241,118 +262,10 @@ func (i *inputs) namespace(tenant aai.Tenant, at clusterNamespace) *namespaceSta
 	}
 	ns := i.tenants[tenant][at]
 	if ns == nil {
-		ns = &namespaceState{claims: map[candidate][]scope.Placed{}}
+		ns = &namespaceState{claims: map[candidate][]scope.Placed{}, owned: map[healthscope.Key]owned{}, pending: map[healthscope.Key]time.Time{}}
 		i.tenants[tenant][at] = ns
 	}
 	return ns
-}
-
-// change is what has changed for a tenant since the last pass.
-type change struct {
-	sync.Change
-	// partial is true when a scope has not been judged yet.
-	partial bool
-	// at says where the resource of each object is.
-	at map[aai.Key]clusterNamespace
-	// reowned are the objects that have another owner than before.
-	reowned map[aai.Key]bool
-}
-
-// add adds what has changed since.
-func (c *change) add(later change) {
-	c.partial = later.partial
-	maps.Copy(c.at, later.at)
-	maps.Copy(c.reowned, later.reowned)
-}
-
-// take decides again what is pending in a tenant, and returns what A&AI is to hold of it.
-func (i *inputs) take(tenant aai.Tenant, c clusters) change {
-	complete, states := c.Complete(), c.States() // First: what is read afterwards knows at least of these clusters.
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	n := change{
-		Change:  sync.Change{Wishes: map[aai.Key]sync.Wish{}, Deletions: i.deletionGuards(complete, states)},
-		at:      map[aai.Key]clusterNamespace{},
-		reowned: map[aai.Key]bool{},
-	}
-	if complete {
-		for _, s := range states {
-			n.Existing = append(n.Existing, s.Name)
-		}
-	}
-	for _, s := range i.scopes {
-		n.partial = n.partial || s.unjudged()
-	}
-	unjudged := i.oldestUnjudged()
-	for at, ns := range i.tenants[tenant] {
-		if ns.pending {
-			n.decided(at, ns, desired(i.claims(at, ns, unjudged), ns.desired, i.mapping))
-		}
-		if !ns.pending && len(ns.desired)+len(ns.claims) == 0 {
-			delete(i.tenants[tenant], at)
-		}
-	}
-	return n
-}
-
-// decided replaces the desired objects of a clusterNamespace, and adds to a change how they differ from those before. What is
-// disputed stays pending.
-func (c *change) decided(at clusterNamespace, ns *namespaceState, desired map[healthscope.Key]object) {
-	wish := func(key aai.Key, w sync.Wish) {
-		w.Seen = ns.changed
-		c.Wishes[key], c.at[key] = w, at
-	}
-	for key, was := range ns.desired {
-		if _, stays := desired[key]; !stays {
-			wish(was.entry.Key, sync.Wish{})
-		}
-	}
-	ns.pending = false
-	for key, o := range desired {
-		ns.pending = ns.pending || o.disputed
-		was := ns.desired[key]
-		if was.entry == o.entry && was.disputed == o.disputed {
-			continue
-		}
-		wish(o.entry.Key, o.wish())
-		if was.owner != o.owner {
-			c.reowned[o.entry.Key] = true
-		}
-	}
-	ns.desired, ns.changed = desired, time.Time{}
-}
-
-// claims returns what candidates claim in a clusterNamespace, the oldest candidate first. unjudged is what oldestUnjudged returns.
-func (i *inputs) claims(at clusterNamespace, ns *namespaceState, unjudged map[string]candidate) []claim {
-	claims := make([]claim, 0, len(ns.claims))
-	for by, members := range ns.claims {
-		c := claim{candidate: by, members: members}
-		for _, namespace := range []string{at.namespace, anyNamespace} {
-			older, waits := unjudged[namespace]
-			c.disputed = c.disputed || waits && i.compareAge(older, by) < 0
-		}
-		claims = append(claims, c)
-	}
-	slices.SortFunc(claims, func(a, b claim) int { return i.compareAge(a.candidate, b.candidate) })
-	return claims
-}
-
-// compareAge sorts candidates: the scope that was created first goes first, and of two of the same age the one whose name
-// sorts first. A scope of which the age is not known goes behind the others, and a bundle behind all scopes.
-func (i *inputs) compareAge(a, b candidate) int {
-	return cmp.Or(
-		cmp.Compare(a.cluster, b.cluster),
-		-cmp.Compare(boolInt(i.scopes[a.scope()].exists), boolInt(i.scopes[b.scope()].exists)),
-		i.scopes[a.scope()].created.Compare(i.scopes[b.scope()].created),
-		compareNames(a.NamespacedName, b.NamespacedName),
-	)
-}
-
-func boolInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // olderOwner returns the scope that owns a resource in place of another, younger one; false when there is none.
@@ -363,7 +276,7 @@ func (i *inputs) olderOwner(name types.NamespacedName, tenant aai.Tenant, key he
 	if ns == nil {
 		return owner, false
 	}
-	o, ok := ns.desired[key]
+	o, ok := ns.owned[key]
 	by := candidate{NamespacedName: name}
 	return o.owner.scope(), ok && o.owner != by && i.compareAge(o.owner, by) < 0
 }
@@ -380,8 +293,8 @@ func (i *inputs) scopesOf(tenant aai.Tenant, in map[clusterNamespace]bool, affec
 		}
 		for by, members := range ns.claims {
 			if by.cluster == "" && !found[by.NamespacedName] && slices.ContainsFunc(members, func(p scope.Placed) bool {
-				o, ok := ns.desired[p.Key]
-				return ok && affected(o.entry.Key)
+				o, ok := ns.owned[p.Key]
+				return ok && affected(o.key)
 			}) {
 				found[by.NamespacedName] = true
 			}

@@ -209,8 +209,8 @@ func TestWhatIsContestedIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// TestOnlyTheNamespaceOfAChangeIsDecidedAgain: what is judged again and is the same is not, and no tenant is woken for it.
-func TestOnlyTheNamespaceOfAChangeIsDecidedAgain(t *testing.T) {
+// TestOnlyWhatHasChangedIsDecidedAgain: what is judged again and is the same is not, and no tenant is woken for it.
+func TestOnlyWhatHasChangedIsDecidedAgain(t *testing.T) {
 	t.Parallel()
 	j := judgedScopes{}
 	for s := range 100 {
@@ -243,8 +243,8 @@ func TestOnlyTheNamespaceOfAChangeIsDecidedAgain(t *testing.T) {
 	changed[3].Member = new(in(*changed[3].Member, healthscope.Failed))
 	j[name("shop", "7")] = judged(changed...)
 	i.scopeJudged(name("shop", "7"))
-	if n := i.take(tenant, oneCluster{}); len(n.Wishes) != 10 || len(woken) != 1 || woken[0] != tenant {
-		t.Errorf("%d wishes, tenants %v; want those of one scope, and one tenant", len(n.Wishes), woken)
+	if n := i.take(tenant, oneCluster{}); len(n.Wishes) != 1 || len(woken) != 1 || woken[0] != tenant {
+		t.Errorf("%d wishes, tenants %v; want one of each", len(n.Wishes), woken)
 	}
 }
 

@@ -1,0 +1,125 @@
+package inventory
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/sync"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// change is what has changed for a tenant since the last pass.
+type change struct {
+	sync.Change
+	// partial is true when a scope has not been judged yet.
+	partial bool
+	// at says where the resource of each object is.
+	at map[aai.Key]clusterNamespace
+	// reowned are the objects that have another owner than before.
+	reowned map[aai.Key]bool
+}
+
+// add adds what has changed since.
+func (c *change) add(later change) {
+	c.partial = later.partial
+	maps.Copy(c.at, later.at)
+	maps.Copy(c.reowned, later.reowned)
+}
+
+// take decides again what is pending in a tenant, and returns what A&AI is to hold of it.
+func (i *inputs) take(tenant aai.Tenant, c clusters) change {
+	complete, states := c.Complete(), c.States() // First: what is read afterwards knows at least of these clusters.
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	n := change{
+		Change:  sync.Change{Wishes: map[aai.Key]sync.Wish{}, Deletions: i.deletionGuards(complete, states)},
+		at:      map[aai.Key]clusterNamespace{},
+		reowned: map[aai.Key]bool{},
+	}
+	if complete {
+		for _, s := range states {
+			n.Existing = append(n.Existing, s.Name)
+		}
+	}
+	unjudged, partial := i.oldestUnjudged()
+	n.partial = partial
+	for at, ns := range i.tenants[tenant] {
+		if len(ns.pending) > 0 {
+			n.decided(at, ns, desired(i.pendingClaims(at, ns, unjudged), i.mapping))
+		}
+		if len(ns.owned)+len(ns.claims) == 0 {
+			delete(i.tenants[tenant], at)
+		}
+	}
+	return n
+}
+
+// decided replaces the objects of the pending resources of a clusterNamespace, and adds to a change what is to become of them.
+func (c *change) decided(at clusterNamespace, ns *namespaceState, objects map[healthscope.Key]object) {
+	pending := ns.pending
+	ns.pending = map[healthscope.Key]time.Time{}
+	for resource, seen := range pending {
+		was, had := ns.owned[resource]
+		o := objects[resource]
+		wish, wanted := o.wish(seen)
+		switch {
+		case wanted:
+			ns.owned[resource] = owned{key: o.Key, owner: o.owner}
+			c.Wishes[o.Key], c.at[o.Key] = wish, at
+			if was.owner != o.owner {
+				c.reowned[o.Key] = true
+			}
+			if o.disputed {
+				ns.pending[resource] = time.Time{}
+			}
+		case had:
+			delete(ns.owned, resource)
+			c.Wishes[was.key], c.at[was.key] = wish, at
+		}
+	}
+}
+
+// pendingClaims returns the claims to the pending resources of a clusterNamespace, the oldest candidate first. unjudged are
+// the scopes that oldestUnjudged returns.
+func (i *inputs) pendingClaims(at clusterNamespace, ns *namespaceState, unjudged map[string]candidate) []claim {
+	var claims []claim
+	for by, members := range ns.claims {
+		c := claim{candidate: by}
+		for _, p := range members {
+			if _, pending := ns.pending[p.Key]; pending {
+				c.members = append(c.members, p)
+			}
+		}
+		if len(c.members) == 0 {
+			continue
+		}
+		for _, namespace := range []string{at.namespace, anyNamespace} {
+			older, waits := unjudged[namespace]
+			c.disputed = c.disputed || waits && i.compareAge(older, by) < 0
+		}
+		claims = append(claims, c)
+	}
+	slices.SortFunc(claims, func(a, b claim) int { return i.compareAge(a.candidate, b.candidate) })
+	return claims
+}
+
+// compareAge sorts candidates: the scope that was created first goes first, and of two of the same age the one whose name
+// sorts first. A scope of which the age is not known goes behind the others, and a bundle behind all scopes.
+func (i *inputs) compareAge(a, b candidate) int {
+	return cmp.Or(
+		cmp.Compare(a.cluster, b.cluster),
+		-cmp.Compare(boolInt(i.scopes[a.scope()].exists), boolInt(i.scopes[b.scope()].exists)),
+		i.scopes[a.scope()].created.Compare(i.scopes[b.scope()].created),
+		compareNames(a.NamespacedName, b.NamespacedName),
+	)
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
