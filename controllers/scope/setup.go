@@ -81,7 +81,7 @@ type Options struct {
 	Registry *Registry
 	// Inventory tells how far the inventory is; nil when there is none.
 	Inventory Inventory
-	// InventoryChanged calls a function for every scope for which the inventory's answer has changed; nil when there is no inventory.
+	// InventoryChanged calls a function for every scope for which the inventory's answer may have changed; nil when there is no inventory.
 	InventoryChanged func(func(types.NamespacedName))
 	// HealthChecks tells what is wrong with the health checks of the configuration; nil when nothing can be.
 	HealthChecks HealthChecks
