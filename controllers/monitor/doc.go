@@ -14,7 +14,7 @@
 //     namespace, unless that is trusted with more;
 //   - reconciler takes one bundle, gathers its objects, lets bundle.Build
 //     decide and writes the whole status when it differs;
-//   - pace decides how soon the same bundle may be written again, lane keeps
+//   - rates decides how soon the same bundle may be written again, lane keeps
 //     large bundles from holding up small ones, and standDown leaves a bundle to
 //     another monitor that writes it;
 //   - ledger remembers, per bundle, what was written last and when;

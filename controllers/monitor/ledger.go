@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
@@ -23,9 +24,9 @@ const (
 // ledger remembers for each bundle what the monitor did to it last. All of it
 // can be lost: after a restart everything is compared with the cluster again.
 type ledger struct {
-	mu      sync.Mutex
-	entries map[types.NamespacedName]*entry
-	rush    rush
+	mu        sync.Mutex
+	entries   map[types.NamespacedName]*entry
+	coalescer coalescer
 }
 
 // entry is what the ledger knows of one bundle.
@@ -42,11 +43,13 @@ type entry struct {
 	settledChanges    uint64
 	// written is the bundle as our last write left it, until the cache has it.
 	written *k8spluginv1alpha1.ResourceBundleState
-	// size is about how many bytes of status were written last, and pace what is left of the allowance for it.
+	// size is about how many bytes of status were written last.
 	size int
-	pace pace
-	// gathered is when the changes have been gathered that are written next; zero while the status is right.
-	gathered time.Time
+	// limiter admits the writes that allowed allows. It is nil before the first.
+	limiter *rate.Limiter
+	allowed allowance
+	// coalesced is when the changes that are written next have been coalesced; zero while the status is right.
+	coalesced time.Time
 	// failures and conflicts are how many writes have failed in a row, and retry
 	// is when the next one may be tried after a conflict.
 	failures, conflicts int
@@ -69,7 +72,7 @@ type entry struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{entries: map[types.NamespacedName]*entry{}}
+	return &ledger{entries: map[types.NamespacedName]*entry{}, coalescer: newCoalescer()}
 }
 
 // entry returns the entry of a bundle, which is made when there is none. The caller holds mu.
@@ -166,7 +169,7 @@ func (l *ledger) settle(b *k8spluginv1alpha1.ResourceBundleState, changes uint64
 
 func (e *entry) settle(b *k8spluginv1alpha1.ResourceBundleState, changes uint64) {
 	e.settledVersion, e.settledGeneration, e.settledChanges = b.ResourceVersion, b.Generation, changes
-	e.gathered = time.Time{}
+	e.coalesced = time.Time{}
 }
 
 // due is how long to wait before the bundle may be written; not more than zero means now.
@@ -175,16 +178,17 @@ func (l *ledger) due(name types.NamespacedName, now time.Time) time.Duration {
 	defer l.mu.Unlock()
 	e := l.entry(name)
 	e.calm(now)
-	a := e.allowance()
-	e.pace = e.pace.bounded(now, a)
-	if e.gathered.IsZero() || e.gathered.After(now.Add(maxGatherTime)) { // Or the clock was set back.
-		e.gathered = now.Add(l.rush.wait(now))
+	if e.coalesced.IsZero() || e.coalesced.After(now.Add(maxCoalesceTime)) { // Or the clock was set back.
+		e.coalesced = now.Add(l.coalescer.delay(now))
 	}
-	wait := max(e.pace.wait(now, a), e.gathered.Sub(now))
+	next := e.writes().ReserveN(now, 1)
+	wait := (next.DelayFrom(now) + time.Microsecond - 1).Truncate(time.Microsecond) // Limiters round down.
+	next.CancelAt(now)                                                              // Only a write takes it.
+	wait = max(wait, e.coalesced.Sub(now))
 	if e.conflicts == 0 {
 		return wait
 	}
-	if latest := now.Add(conflictPause(a, e.conflicts)); e.retry.After(latest) {
+	if latest := now.Add(conflictPause(e.allowance(), e.conflicts)); e.retry.After(latest) {
 		e.retry = latest // The clock was set back.
 	}
 	return max(wait, e.retry.Sub(now))
@@ -193,6 +197,14 @@ func (l *ledger) due(name types.NamespacedName, now time.Time) time.Duration {
 // allowance is how often the bundle may be written at present.
 func (e *entry) allowance() allowance {
 	return allowanceOf(e.size, e.failures, e.contests)
+}
+
+// writes returns the limiter of the bundle's writes. Another allowance begins with all of its burst.
+func (e *entry) writes() *rate.Limiter {
+	if a := e.allowance(); e.limiter == nil || a != e.allowed {
+		e.limiter, e.allowed = a.limiter(), a
+	}
+	return e.limiter
 }
 
 // calm ends a contest that has been quiet for a while.
@@ -226,9 +238,9 @@ func (l *ledger) wrote(b *k8spluginv1alpha1.ResourceBundleState, changes uint64,
 	e := l.entry(nameOfBundle(b))
 	e.failures, e.conflicts, e.size = 0, 0, sizeOf(&b.Status)
 	if e.size <= smallStatus {
-		l.rush.wrote(took) // A large bundle takes long also where the API server is fast.
+		l.coalescer.wrote(took) // A large bundle takes long also where the API server is fast.
 	}
-	e.pace = e.pace.spent(began, e.allowance())
+	e.writes().AllowN(began, 1)
 	e.written = b
 	e.missing = time.Time{}
 	e.settle(b, changes)
@@ -240,7 +252,7 @@ func (l *ledger) failed(name types.NamespacedName, began time.Time) {
 	defer l.mu.Unlock()
 	e := l.entry(name)
 	e.failures++
-	e.pace = pace{}.spent(began, e.allowance())
+	e.writes().AllowN(began, 1)
 }
 
 // missed notes that the API server did not find the bundle when a write began
@@ -253,7 +265,7 @@ func (l *ledger) missed(name types.NamespacedName, began time.Time) time.Duratio
 		e.missing = began
 	}
 	e.failures++
-	e.pace = pace{}.spent(began, e.allowance())
+	e.writes().AllowN(began, 1)
 	return began.Sub(e.missing)
 }
 
@@ -292,7 +304,7 @@ func (l *ledger) tooLarge(name types.NamespacedName, size int, began time.Time) 
 		size = min(size, e.limit)
 	}
 	e.limit = size / 2
-	e.pace = e.pace.spent(began, e.allowance())
+	e.writes().AllowN(began, 1)
 	return true
 }
 

@@ -168,8 +168,8 @@ func TestLedgerDropsWhatItKnowsOfABundleThatIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestLedgerTellsALoneChangeFromARush has bundles change one after the other and many at once.
-func TestLedgerTellsALoneChangeFromARush(t *testing.T) {
+// TestLedgerTellsALoneChangeFromABurst has bundles change one after the other and many at once.
+func TestLedgerTellsALoneChangeFromABurst(t *testing.T) {
 	t.Parallel()
 	bundleOf := func(i int) *k8spluginv1alpha1.ResourceBundleState {
 		b := bundleAt(fmt.Sprint(i))
@@ -188,27 +188,27 @@ func TestLedgerTellsALoneChangeFromARush(t *testing.T) {
 	waiting := 0
 	for i := range 100 {
 		switch wait := l.due(nameOfBundle(bundleOf(i)), now); {
-		case wait > gatherTime:
-			t.Fatalf("in a rush a bundle waits %s, want at most %s", wait, gatherTime)
+		case wait > coalesceTime:
+			t.Fatalf("in a burst a bundle waits %s, want at most %s", wait, coalesceTime)
 		case wait > 0:
 			waiting++
 		}
 	}
 	if waiting < 90 {
-		t.Errorf("%d of 100 bundles that change at once gather changes, want nearly all", waiting)
+		t.Errorf("%d of 100 bundles that change at once coalesce changes, want nearly all", waiting)
 	}
 	for i := range 100 {
-		if wait := l.due(nameOfBundle(bundleOf(i)), now.Add(gatherTime)); wait > 0 {
-			t.Errorf("bundle %d has gathered changes and waits another %s", i, wait)
+		if wait := l.due(nameOfBundle(bundleOf(i)), now.Add(coalesceTime)); wait > 0 {
+			t.Errorf("bundle %d has coalesced changes and waits another %s", i, wait)
 		}
 	}
-	if wait := l.due(nameOfBundle(bundleOf(0)), now.Add(-time.Hour)); wait > maxGatherTime {
+	if wait := l.due(nameOfBundle(bundleOf(0)), now.Add(-time.Hour)); wait > maxCoalesceTime {
 		t.Errorf("after the clock was set back a bundle waits %s", wait)
 	}
 }
 
-// TestARushIsWhatComesFasterThanItCanBeWritten has bundles change at a steady rate while each write takes a while.
-func TestARushIsWhatComesFasterThanItCanBeWritten(t *testing.T) {
+// TestABurstIsWhatComesFasterThanItCanBeWritten has bundles change at a steady rate while each write takes a while.
+func TestABurstIsWhatComesFasterThanItCanBeWritten(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		took, every time.Duration
@@ -220,23 +220,23 @@ func TestARushIsWhatComesFasterThanItCanBeWritten(t *testing.T) {
 		"now and then, with one that hardly works": {took: 20 * time.Second, every: time.Second},
 		"more than any can take":                   {took: time.Millisecond, every: time.Millisecond, want: true},
 	} {
-		var r rush
-		now, gathered := time.Unix(1000, 0), 0
+		c := newCoalescer()
+		now, coalesced := time.Unix(1000, 0), 0
 		for range 200 {
-			r.wrote(tc.took)
-			if r.wait(now) > 0 {
-				gathered++
+			c.wrote(tc.took)
+			if c.delay(now) > 0 {
+				coalesced++
 			}
 			now = now.Add(tc.every)
 		}
-		if got := gathered > 150; got != tc.want || gathered > 0 && !tc.want {
-			t.Errorf("%s: %d of 200 changes were gathered, want most: %t", name, gathered, tc.want)
+		if got := coalesced > 150; got != tc.want || coalesced > 0 && !tc.want {
+			t.Errorf("%s: %d of 200 changes were coalesced, want most: %t", name, coalesced, tc.want)
 		}
 	}
 }
 
-// TestALargeBundleMakesNoRush has one bundle whose writes take seconds, and others that change now and then.
-func TestALargeBundleMakesNoRush(t *testing.T) {
+// TestALargeBundleMakesNoBurst has one bundle whose writes take seconds, and others that change now and then.
+func TestALargeBundleMakesNoBurst(t *testing.T) {
 	t.Parallel()
 	l, now := newLedger(), time.Unix(1000, 0)
 	large := bundleAt("1")
@@ -256,18 +256,18 @@ func TestALargeBundleMakesNoRush(t *testing.T) {
 func TestLedgerTakesLoadOffASlowAPIServer(t *testing.T) {
 	t.Parallel()
 	for took, want := range map[time.Duration]time.Duration{
-		-time.Hour: gatherTime, 0: gatherTime, 10 * time.Millisecond: gatherTime, 50 * time.Millisecond: 400 * time.Millisecond, 10 * time.Second: maxGatherTime,
+		-time.Hour: coalesceTime, 0: coalesceTime, 10 * time.Millisecond: coalesceTime, 50 * time.Millisecond: 400 * time.Millisecond, 10 * time.Second: maxCoalesceTime,
 	} {
-		var r rush
+		c := newCoalescer()
 		for range 100 {
-			r.wrote(took)
+			c.wrote(took)
 		}
 		now, longest := time.Unix(1000, 0), time.Duration(0)
 		for range 10 {
-			longest = max(longest, r.wait(now))
+			longest = max(longest, c.delay(now))
 		}
 		if longest < want*9/10 || longest > want {
-			t.Errorf("with writes that take %s a rush is gathered for %s, want %s", took, longest, want)
+			t.Errorf("with writes that take %s a burst is coalesced for %s, want %s", took, longest, want)
 		}
 	}
 }

@@ -57,14 +57,17 @@ func TestSizeOfAStatus(t *testing.T) {
 	}
 }
 
-// TestPaceNeverLosesTheLastChange plays any sequence of changes and jumps of
+// TestLedgerNeverLosesTheLastChange plays any sequence of changes and jumps of
 // the clock against one bundle, as a queue would: each change is seen
 // immediately, and again after the wait it is told.
-func TestPaceNeverLosesTheLastChange(t *testing.T) {
+func TestLedgerNeverLosesTheLastChange(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		a := allowanceOf(rapid.IntRange(0, 2<<20).Draw(t, "size"), rapid.IntRange(0, 3).Draw(t, "failures"), 0)
-		var p pace
+		l := newLedger()
+		b := bundleAt("1")
+		b.Status.PodStatuses = make(k8spluginv1alpha1.RawList, rapid.IntRange(0, 2<<20).Draw(t, "size"))
+		a := allowanceOf(sizeOf(&b.Status), 0, 0)
+		longest := max(a.interval, maxCoalesceTime)
 		changes, written, writes := 0, 0, 0
 		elapsed, offset := time.Duration(0), time.Duration(0)
 		began := time.Unix(1_000_000, 0)
@@ -73,15 +76,14 @@ func TestPaceNeverLosesTheLastChange(t *testing.T) {
 			if written == changes {
 				return
 			}
-			p = p.bounded(now(), a)
-			wait := p.wait(now(), a)
-			if wait > a.interval {
-				t.Fatalf("a change waits %s, want at most %s", wait, a.interval)
+			wait := l.due(sink, now())
+			if wait > longest {
+				t.Fatalf("a change waits %s, want at most %s", wait, longest)
 			}
 			if wait > 0 {
 				return
 			}
-			p = p.spent(now(), a)
+			l.wrote(b, 0, now(), 0)
 			written = changes
 			writes++
 		}
@@ -99,7 +101,7 @@ func TestPaceNeverLosesTheLastChange(t *testing.T) {
 			look()
 		}
 		for range 2 { // A clock that was set back since a change was told to wait makes it wait once more.
-			elapsed += a.interval
+			elapsed += longest
 			look()
 		}
 		if written != changes {
@@ -112,17 +114,17 @@ func TestPaceNeverLosesTheLastChange(t *testing.T) {
 	})
 }
 
-func TestPaceOfALoneChange(t *testing.T) {
+func TestALoneChangeDoesNotWait(t *testing.T) {
 	t.Parallel()
-	now := time.Unix(1_000_000, 0)
 	for _, size := range []int{0, 1 << 20} {
+		l, now, b := newLedger(), time.Unix(1_000_000, 0), bundleAt("1")
+		b.Status.PodStatuses = make(k8spluginv1alpha1.RawList, size)
 		a := allowanceOf(size, 0, 0)
-		var p pace
 		for range 20 {
-			if wait := p.wait(now, a); wait > 0 {
+			if wait := l.due(sink, now); wait > 0 {
 				t.Errorf("size %d: a lone change waits %s, want none", size, wait)
 			}
-			p = p.spent(now, a)
+			l.wrote(b, 0, now, 0)
 			now = now.Add(time.Duration(a.burst) * a.interval)
 		}
 	}

@@ -3,6 +3,8 @@ package monitor
 import (
 	"time"
 
+	"golang.org/x/time/rate"
+
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
@@ -52,6 +54,11 @@ func allowanceOf(size, failures, contests int) allowance {
 	return a
 }
 
+// limiter returns a limiter of these writes, with all of the burst left.
+func (a allowance) limiter() *rate.Limiter {
+	return rate.NewLimiter(rate.Every(a.interval), a.burst)
+}
+
 // doubled is d, doubled so many times, at most limit.
 func doubled(d time.Duration, times int, limit time.Duration) time.Duration {
 	for range times {
@@ -71,67 +78,51 @@ func conflictPause(a allowance, conflicts int) time.Duration {
 }
 
 const (
-	// gatherTime is how long a bundle gathers changes in a rush, at least and at most.
-	gatherTime, maxGatherTime = 250 * time.Millisecond, 500 * time.Millisecond
-	// writesAGathering is how many writes of the present duration a gathering takes, when they are slow.
-	writesAGathering = 8
+	// coalesceTime is how long a bundle coalesces changes in a burst, at least and at most.
+	coalesceTime, maxCoalesceTime = 250 * time.Millisecond, 500 * time.Millisecond
+	// coalescedWrites is how many writes of the present duration coalescing takes, when they are slow.
+	coalescedWrites = 8
+	// burstSize is how many bundles may come to differ at once before it is a burst.
+	burstSize = 5
+	// burstInterval is the time between two bundles that come to differ from which on it is no burst.
+	burstInterval = 20 * time.Millisecond
 )
 
-// rush tells a lone change, which is written at once, from one of many: when a
-// node fails, a hundred bundles change, and most of them again a moment later.
+// coalescer tells a lone change, which is written at once, from one of many: when
+// a node fails, a hundred bundles change, and most of them again a moment later.
 // To write each of them for its first change would keep the API server from
-// telling of the second. In a rush a bundle gathers changes for a while before it
-// is written, and for longer when the API server is slow, so that a monitor
+// reporting the second. In a burst a bundle coalesces changes for a while before
+// it is written, and for longer when the API server is slow, so that a monitor
 // takes load off an API server that has too much of it.
-type rush struct {
-	pace pace
+type coalescer struct {
+	// lone admits the changes that are no burst.
+	lone *rate.Limiter
 	// took is how long a write of a small bundle takes, smoothed.
 	took time.Duration
 }
 
-// allowance is how many bundles may come to differ before it is a rush: five
-// at once, and fifty a second, or one in the time that a write takes, when that is
-// longer: what an API server that is slow can be asked for is less.
-func (r *rush) allowance() allowance {
-	return allowance{interval: min(max(r.took, 20*time.Millisecond), gatherTime), burst: 5}
+func newCoalescer() coalescer {
+	return coalescer{lone: rate.NewLimiter(rate.Every(burstInterval), burstSize)}
 }
 
-// wait notes that one more bundle has come to differ, and returns for how long it shall gather changes.
-func (r *rush) wait(now time.Time) time.Duration {
-	a := r.allowance()
-	many := r.pace.bounded(now, a).wait(now, a) > 0
-	r.pace = r.pace.spent(now, a)
-	if !many {
+// delay notes that one more bundle has come to differ, and returns for how long
+// it coalesces changes. It is a burst when bundles come to differ faster than one
+// each burstInterval, or each time that a write takes, when that is longer: an
+// API server that is slow can be asked for less.
+func (c *coalescer) delay(now time.Time) time.Duration {
+	c.lone.SetLimitAt(now, rate.Every(min(max(c.took, burstInterval), coalesceTime)))
+	if c.lone.AllowN(now, 1) {
 		return 0
 	}
-	return min(max(writesAGathering*r.took, gatherTime), maxGatherTime)
+	// Take what is left of a token: the burst ends when bundles come to differ less often, not while it lasts.
+	c.lone.SetBurstAt(now, 0)
+	c.lone.SetBurstAt(now, burstSize)
+	return min(max(coalescedWrites*c.took, coalesceTime), maxCoalesceTime)
 }
 
 // wrote notes how long a write of a small bundle took.
-func (r *rush) wrote(took time.Duration) {
-	r.took += (min(max(took, 0), writeTimeout) - r.took) / 8
-}
-
-// pace is what is left of an allowance: when it will be whole again.
-type pace struct{ whole time.Time }
-
-// bounded is the pace at this time: no more can be used up than there is, unless the clock was set back, which must not make anybody wait.
-func (p pace) bounded(now time.Time, a allowance) pace {
-	if limit := now.Add(time.Duration(a.burst) * a.interval); p.whole.After(limit) {
-		return pace{whole: limit}
-	}
-	return p
-}
-
-// wait is how long to wait until a write is allowed; not more than zero means now.
-func (p pace) wait(now time.Time, a allowance) time.Duration {
-	return max(0, p.whole.Sub(now)) - time.Duration(a.burst-1)*a.interval
-}
-
-// spent is the pace after a write.
-func (p pace) spent(now time.Time, a allowance) pace {
-	used := max(0, p.bounded(now, a).whole.Sub(now))
-	return pace{whole: now.Add(used + a.interval)}.bounded(now, a)
+func (c *coalescer) wrote(took time.Duration) {
+	c.took += (min(max(took, 0), writeTimeout) - c.took) / 8
 }
 
 // sizeOf is about how many bytes a status takes.
