@@ -14,9 +14,10 @@
 //     namespace, unless that is trusted with more;
 //   - reconciler takes one bundle, gathers its objects, lets bundle.Build
 //     decide and writes the whole status when it differs;
-//   - rates decides how soon the same bundle may be written again, lane keeps
-//     large bundles from holding up small ones, and standDown leaves a bundle to
-//     another monitor that writes it;
+//   - rates decides how soon the same bundle may be written again, and standDown
+//     leaves a bundle to another monitor that writes it;
+//   - setup makes two controllers of the reconciler: small bundles do not wait for
+//     the worker of large ones;
 //   - ledger remembers, per bundle, what was written last and when;
 //   - creator makes bundles for label values, if that is wanted.
 //

@@ -123,7 +123,7 @@ func (h *history) start() {
 	h.monitor = &reconciler{
 		bundles: h.api, status: h.api, gather: h.watches.gather,
 		wake: func(types.NamespacedName) {}, ledger: h.watches.ledger, guard: pruning.NewGuard("bundles"),
-		large: newLane(1), recorder: events.NewFakeRecorder(100), clock: h.clock,
+		recorder: events.NewFakeRecorder(100), clock: h.clock,
 	}
 }
 

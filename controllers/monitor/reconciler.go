@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/pruning"
@@ -43,8 +44,9 @@ type reconciler struct {
 	ledger *ledger
 	// guard knows whether the CRD keeps what is written.
 	guard *pruning.Guard
-	// large is the lane of large bundles.
-	large    *lane
+	// large takes large bundles to the controller that has a worker for them. It
+	// is nil in that controller, which writes what it is given.
+	large    chan<- event.GenericEvent
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
 	options  bundle.Options
@@ -54,11 +56,6 @@ type reconciler struct {
 // when it differs.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	name := request.NamespacedName
-	defer func() {
-		if next, ok := r.large.leave(name); ok {
-			r.wake(next)
-		}
-	}()
 	b, err := r.newest(ctx, name)
 	if b == nil || err != nil {
 		return ctrl.Result{}, err
@@ -67,12 +64,16 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if r.ledger.settled(b, changes) {
 		return ctrl.Result{}, nil
 	}
+	if r.large != nil && wholeSize(&b.Status) > smallStatus {
+		select {
+		case r.large <- event.GenericEvent{Object: b}:
+		case <-ctx.Done():
+		}
+		return ctrl.Result{}, nil
+	}
 	now := r.clock.Now()
 	if wait, err := r.holdOff(ctx, b, now); wait > 0 || err != nil {
 		return ctrl.Result{RequeueAfter: wait}, err
-	}
-	if wholeSize(&b.Status) > smallStatus && !r.large.enter(name) {
-		return ctrl.Result{}, nil // It is woken when it may pass.
 	}
 	if b, err = whole(b); err != nil {
 		return ctrl.Result{}, err

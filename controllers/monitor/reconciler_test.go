@@ -95,7 +95,6 @@ func newRig(t *testing.T) *rig {
 		},
 		ledger:   newLedger(),
 		guard:    pruning.NewGuard("ResourceBundleStates"),
-		large:    newLane(1),
 		recorder: g.events,
 		clock:    g.clock,
 		options:  bundle.Options{HardLimit: bundle.DefaultHardLimit},

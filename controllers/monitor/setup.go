@@ -17,7 +17,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/dynamicclient"
@@ -40,14 +43,14 @@ import (
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses,verbs=list;watch
 
 const (
-	// controllerName names the controller in logs and metrics.
-	controllerName = "monitor"
-	// workers is the number of bundles that are built and written at a time, and
-	// largeAtATime how many of these may be large. More would not be sooner right:
-	// an API server needs some milliseconds of CPU for a write, and of a bundle
-	// that waits for its turn the changes that come meanwhile go into one write.
-	workers      = 3
-	largeAtATime = 1
+	// controllerName names the controller in logs and metrics, and largeControllerName that of large bundles.
+	controllerName, largeControllerName = "monitor", "monitor-large"
+	// workers is the number of small bundles that are built and written at a time.
+	// More would not be sooner right: an API server needs some milliseconds of CPU
+	// for a write, and of a bundle that waits for its turn the changes that come
+	// meanwhile go into one write. Large bundles, which take long to build and to
+	// write, have a worker of their own, so that no small bundle waits for them.
+	workers, largeWorkers = 3, 1
 	// syncTimeout leaves time for a discovery, a list and its attempts that all end
 	// at their deadlines: what fails for longer than patience is no longer waited for.
 	syncTimeout = 5 * time.Minute
@@ -137,26 +140,46 @@ func setup(mgr ctrl.Manager, opts Options) error {
 	if err := mgr.AddReadyzCheck("bundles", func(*http.Request) error { return guard.Ready() }); err != nil {
 		return err
 	}
-	r := &reconciler{
+	r := reconciler{
 		bundles: mgr.GetCache(), live: mgr.GetAPIReader(), status: status,
 		gather: all.gather, wake: all.enqueue,
-		ledger: ledger, guard: guard, large: newLane(largeAtATime),
+		ledger: ledger, guard: guard,
 		recorder: mgr.GetEventRecorder(string(fieldOwner)), clock: opts.Clock,
 		options: bundle.Options{AllowedLabels: opts.AllowedLabels, ListBudget: opts.ListBudget, HardLimit: opts.HardLimit, User: opts.Rules},
 	}
-	return ctrl.NewControllerManagedBy(mgr).
+	return addControllers(mgr, opts, all, r)
+}
+
+// addControllers adds the controller of small bundles, which is woken by the
+// watches, and that of large ones, which gets them from the first.
+func addControllers(mgr ctrl.Manager, opts Options, all *watches, small reconciler) error {
+	large, handedOver := small, make(chan event.GenericEvent)
+	small.large = handedOver
+	err := ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
 		For(&k8spluginv1alpha1.ResourceBundleState{}).
 		WatchesRawSource(all).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: workers,
-			CacheSyncTimeout:        syncTimeout,
-			// In controller-runtime v0.24.1 the priority queue may never end when it is shut down
-			// (kubernetes-sigs/controller-runtime#3538); the Lease would then not be released.
-			UsePriorityQueue: new(false),
-			RateLimiter:      workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minRetryPause, maxRetryPause),
-		}).
-		Complete(tracing.Reconciler(opts.Spans, controllerName, tracing.Object, r))
+		WithOptions(controllerOptions(workers)).
+		Complete(tracing.Reconciler(opts.Spans, controllerName, tracing.Object, &small))
+	if err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(largeControllerName).
+		WatchesRawSource(ctrlsource.Channel(handedOver, &handler.EnqueueRequestForObject{})).
+		WithOptions(controllerOptions(largeWorkers)).
+		Complete(tracing.Reconciler(opts.Spans, controllerName, tracing.Object, &large))
+}
+
+func controllerOptions(workers int) controller.Options {
+	return controller.Options{
+		MaxConcurrentReconciles: workers,
+		CacheSyncTimeout:        syncTimeout,
+		// In controller-runtime v0.24.1 the priority queue may never end when it is shut down
+		// (kubernetes-sigs/controller-runtime#3538); the Lease would then not be released.
+		UsePriorityQueue: new(false),
+		RateLimiter:      workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minRetryPause, maxRetryPause),
+	}
 }
 
 // newWatches makes the watches of what the options name, and a catalogue when

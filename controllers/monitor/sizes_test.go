@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
@@ -102,77 +105,61 @@ func TestReconcileNamesWhatMatters(t *testing.T) {
 }
 
 // TestLargeBundlesLeaveRoomForSmallOnes has more large bundles than workers,
-// whose writes all take for ever, and one small bundle.
+// whose writes all block, and one small bundle.
 func TestLargeBundlesLeaveRoomForSmallOnes(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
-	g.large = newLane(largeAtATime)
-	queue := make(chan types.NamespacedName, 2*workers)
-	g.wake = func(name types.NamespacedName) { queue <- name }
+	large, handedOver := *g.reconciler, make(chan event.GenericEvent, workers+1)
+	g.large = handedOver
 	release := make(chan struct{})
-	var mu sync.Mutex
-	writing := 0
+	var writing, most, small atomic.Int32
 	g.onWrite = func(name types.NamespacedName) {
 		if name == sink {
+			small.Add(1)
 			return
 		}
-		mu.Lock()
-		writing++
-		mu.Unlock()
+		most.Store(max(most.Load(), writing.Add(1)))
 		<-release
+		writing.Add(-1)
 	}
 	list := append([]byte(`["`), make([]byte, 2*smallStatus)...)
 	for i := range list[2:] {
 		list[2+i] = 'x'
 	}
 	list = append(list, `"]`...)
-	var large []types.NamespacedName
-	for i := range workers {
+	requests := []ctrl.Request{}
+	for i := range workers + 1 {
 		b := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("large-", i)}}
 		b.Status.PodStatuses = list
 		if err := g.api.Create(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
-		large = append(large, nameOfBundle(b))
+		requests = append(requests, ctrl.Request{NamespacedName: nameOfBundle(b)})
 	}
-	// Each worker takes what comes next; a large bundle that may not pass costs it nothing.
-	for _, name := range append(large, sink) {
-		queue <- name
-	}
-	done := make(chan types.NamespacedName, 2*workers)
 	var running sync.WaitGroup
-	for range workers {
+	for range largeWorkers {
 		running.Go(func() {
-			for name := range queue {
-				if _, err := g.Reconcile(t.Context(), ctrl.Request{NamespacedName: name}); err != nil {
+			for handed := range handedOver {
+				if _, err := large.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(handed.Object)}); err != nil {
 					t.Error(err)
 				}
-				done <- name
 			}
 		})
 	}
-	timeout := time.After(10 * time.Second)
-	await := func(looks int, what string) {
-		for range looks {
-			select {
-			case <-done:
-			case <-timeout:
-				t.Fatal(what)
-			}
+	// One worker looks at all of them: it would not come to the small one if it waited for a large one.
+	for _, request := range append(requests, ctrl.Request{NamespacedName: sink}) {
+		if _, err := g.Reconcile(t.Context(), request); err != nil {
+			t.Fatal(err)
 		}
 	}
-	await(workers-largeAtATime+1, "the small bundle waits for the large ones") // It, and the large ones that may not pass.
-	mu.Lock()
-	if writing > largeAtATime {
-		t.Errorf("%d large bundles are written at a time, want %d", writing, largeAtATime)
+	if small.Load() != 1 {
+		t.Error("the small bundle waits for the large ones")
 	}
-	mu.Unlock()
 	close(release)
-	await(workers, "a large bundle waits for ever")
-	close(queue)
+	close(handedOver)
 	running.Wait()
-	if writing != workers {
-		t.Errorf("%d large bundles have been written, want %d", writing, workers)
+	if most.Load() != largeWorkers || g.writes != len(requests)+1 {
+		t.Errorf("%d bundles have been written, of the large ones %d at a time; want %d, %d", g.writes, most.Load(), len(requests)+1, largeWorkers)
 	}
 }
 
