@@ -6,8 +6,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
@@ -64,10 +66,10 @@ func bundleNames(ctx context.Context, bundles client.Reader, options ...client.L
 	return names, nil
 }
 
-// releases returns what to do with the events of bundles so that somebody hears
-// of the claims that a bundle no longer makes, because it was changed or is gone,
-// and of those to whose bundle it no longer denies its name.
-func releases(m membership, released func(sets.Set[claim])) toolscache.ResourceEventHandler {
+// releases returns what to do with the events of bundles so that the claims are
+// released that a bundle no longer makes, because it was changed or is gone,
+// and those to whose bundle it no longer denies its name.
+func releases(m membership, released func(sets.Set[claim])) handler.TypedEventHandler[*k8spluginv1alpha1.ResourceBundleState, claim] {
 	own := func(b *k8spluginv1alpha1.ResourceBundleState) sets.Set[claim] {
 		claims := sets.New[claim]()
 		for _, c := range m.claims(b) {
@@ -82,21 +84,15 @@ func releases(m membership, released func(sets.Set[claim])) toolscache.ResourceE
 		}
 		return claims
 	}
-	return toolscache.ResourceEventHandlerFuncs{
-		UpdateFunc: func(before, after any) {
-			old, ok := before.(*k8spluginv1alpha1.ResourceBundleState)
-			b, alsoOK := after.(*k8spluginv1alpha1.ResourceBundleState)
-			if ok && alsoOK && (old.UID != b.UID || old.Generation != b.Generation) { // Of what goes and comes between two lists, that is all that is heard.
+	return handler.TypedFuncs[*k8spluginv1alpha1.ResourceBundleState, claim]{
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*k8spluginv1alpha1.ResourceBundleState], _ workqueue.TypedRateLimitingInterface[claim]) {
+			old, b := e.ObjectOld, e.ObjectNew
+			if old.UID != b.UID || old.Generation != b.Generation { // An update is all that is seen of what goes and comes between two lists.
 				released(own(old).Difference(own(b)))
 			}
 		},
-		DeleteFunc: func(object any) {
-			if last, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-				object = last.Obj
-			}
-			if b, ok := object.(*k8spluginv1alpha1.ResourceBundleState); ok {
-				released(own(b).Union(named(b)))
-			}
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*k8spluginv1alpha1.ResourceBundleState], _ workqueue.TypedRateLimitingInterface[claim]) {
+			released(own(e.Object).Union(named(e.Object)))
 		},
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
@@ -50,9 +53,6 @@ var (
 	commonPause = wait.Backoff{Duration: minCreatePause, Factor: 2, Jitter: 0.1, Steps: 20, Cap: maxCommonPause}
 )
 
-// errHeld says that a creation must wait for the end of a refusal.
-var errHeld = errors.New("bundles are refused at present")
-
 // refusal is for how long no bundles are made because they were refused, and for how long after the next time.
 type refusal struct {
 	until time.Time
@@ -61,7 +61,8 @@ type refusal struct {
 
 // creator makes the bundles that nobody else makes: one for each value of a
 // label in a namespace that some object carries. It never deletes one, because
-// an application that has vanished must be seen to be missing.
+// an application that has vanished must be seen to be missing. It is the
+// reconciler of a controller whose requests are claims, with one worker.
 type creator struct {
 	key     string
 	client  client.Client
@@ -71,15 +72,18 @@ type creator struct {
 	// created is told of each bundle that was made.
 	created func()
 	logger  logr.Logger
+	// limiter admits creations, and pauses says when to try one again that failed.
+	limiter *rate.Limiter
 	pauses  workqueue.TypedRateLimiter[claim]
-	queue   workqueue.TypedRateLimitingInterface[claim]
 
-	// mu guards odd, the claims that make no bundle, of which that has been
-	// said, by the name that the bundle would have.
-	mu  sync.Mutex
-	odd map[types.NamespacedName]sets.Set[claim]
+	// mu guards queue, that of the controller, which is nil before it starts, and
+	// odd, the claims that make no bundle, of which that has been logged, by the
+	// name that the bundle would have.
+	mu    sync.Mutex
+	queue workqueue.TypedRateLimitingInterface[claim]
+	odd   map[types.NamespacedName]sets.Set[claim]
 
-	// What follows belongs to run. refusals are those in force by namespace,
+	// What follows belongs to the one worker. refusals are those in force by namespace,
 	// that of all namespaces by the empty name, and refusing the namespaces that
 	// have refused bundles since one was made.
 	refusals map[string]refusal
@@ -87,11 +91,29 @@ type creator struct {
 }
 
 func newCreator(key string, c client.Client, logger logr.Logger) *creator {
-	pauses := workqueue.NewTypedItemExponentialFailureRateLimiter[claim](minCreatePause, maxCreatePause)
 	return &creator{
-		key: key, client: c, logger: logger, pauses: pauses, queue: workqueue.NewTypedRateLimitingQueue(pauses),
-		odd: map[types.NamespacedName]sets.Set[claim]{}, refusals: map[string]refusal{}, refusing: sets.New[string](),
+		key: key, client: c, logger: logger,
+		limiter: rate.NewLimiter(rate.Every(createInterval), 1),
+		pauses:  workqueue.NewTypedItemExponentialFailureRateLimiter[claim](minCreatePause, maxCreatePause),
+		odd:     map[types.NamespacedName]sets.Set[claim]{}, refusals: map[string]refusal{}, refusing: sets.New[string](),
 	}
+}
+
+// options are those of the creator's controller.
+func (c *creator) options() controller.TypedOptions[claim] {
+	return controller.TypedOptions[claim]{
+		MaxConcurrentReconciles: 1,
+		CacheSyncTimeout:        syncTimeout,
+		UsePriorityQueue:        new(false), // See controllerOptions.
+	}
+}
+
+// begin makes q the queue of the claims to look at. Those that were considered
+// before are forgotten: all claims are to be considered once more.
+func (c *creator) begin(q workqueue.TypedRateLimitingInterface[claim]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queue = q
 }
 
 // consider looks at claims whose objects or bundles have changed, and at those
@@ -100,6 +122,9 @@ func newCreator(key string, c client.Client, logger logr.Logger) *creator {
 func (c *creator) consider(touched sets.Set[claim]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.queue == nil {
+		return
+	}
 	for t := range touched {
 		if t.namespace == "" {
 			continue
@@ -113,26 +138,17 @@ func (c *creator) consider(touched sets.Set[claim]) {
 	}
 }
 
-// run makes bundles until ctx is done. Before it is called all bundles and all objects must have been read.
-func (c *creator) run(ctx context.Context) {
-	defer context.AfterFunc(ctx, c.queue.ShutDown)()
-	pacer := time.NewTicker(createInterval)
-	defer pacer.Stop()
-	for {
-		next, shutdown := c.queue.Get()
-		if shutdown {
-			return
-		}
-		switch err := c.ensure(ctx, next, pacer.C); {
-		case err == nil:
-			c.queue.Forget(next)
-		case errors.Is(err, errHeld):
-			c.queue.AddAfter(next, c.turn(next))
-		default:
-			c.queue.AddAfter(next, max(c.pauses.When(next), c.turn(next)))
-		}
-		c.queue.Done(next)
+// Reconcile makes the bundle of a claim, if there is none. A failure is no error
+// of the controller: a refusal is logged once, and all else is tried again at growing intervals.
+func (c *creator) Reconcile(ctx context.Context, wanted claim) (ctrl.Result, error) {
+	wait, err := c.ensure(ctx, wanted)
+	switch {
+	case err != nil:
+		wait = max(c.pauses.When(wanted), c.turn(wanted))
+	case wait == 0:
+		c.pauses.Forget(wanted)
 	}
+	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
 // held is how long bundles are refused in a namespace from now on.
@@ -144,45 +160,43 @@ func (c *creator) held(namespace string) time.Duration {
 // go last, so that they do not starve those that nobody may have anything against.
 func (c *creator) turn(wanted claim) time.Duration {
 	wait := c.held(wanted.namespace)
-	if wait > 0 && c.queue.NumRequeues(wanted) > 0 {
+	if wait > 0 && c.pauses.NumRequeues(wanted) > 0 {
 		wait += minCreatePause
 	}
 	return wait
 }
 
 // ensure makes the bundle of a claim unless there is one, or nothing to report
-// in it. The error asks for another attempt.
-func (c *creator) ensure(ctx context.Context, wanted claim, pace <-chan time.Time) error {
+// in it. The error asks for another attempt, and a wait for one after that.
+func (c *creator) ensure(ctx context.Context, wanted claim) (wait time.Duration, err error) {
 	if !c.carried(wanted) {
 		c.forget(wanted)
-		return nil
+		return 0, nil
 	}
 	claiming, err := c.bundles(ctx, wanted)
 	if err != nil {
-		return fmt.Errorf("cannot find the bundles of label %q: %w", wanted.index(), err)
+		return 0, fmt.Errorf("cannot find the bundles of label %q: %w", wanted.index(), err)
 	}
 	for _, b := range claiming {
 		if b.Namespace == wanted.namespace {
 			c.forget(wanted)
-			return nil
+			return 0, nil
 		}
 	}
 	if wanted.value == "" {
 		c.reportOdd(wanted, "the label has no value")
-		return nil
+		return 0, nil
 	}
 	if taken, err := c.taken(ctx, wanted); taken || err != nil {
-		return err
+		return 0, err
 	}
-	if c.held(wanted.namespace) > 0 {
-		return errHeld
+	if wait := c.turn(wanted); wait > 0 {
+		return wait, nil
 	}
-	select {
-	case <-pace:
-	case <-ctx.Done():
-		return nil
+	if err := c.limiter.Wait(ctx); err != nil {
+		return 0, err
 	}
-	return c.create(ctx, wanted)
+	return 0, c.create(ctx, wanted)
 }
 
 // taken says whether the cache has a bundle that has the name of the claim's, and wants something else.

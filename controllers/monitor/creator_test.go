@@ -18,8 +18,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/util/workqueue"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 func TestBundleName(t *testing.T) {
@@ -148,19 +151,32 @@ func startCreator(t *testing.T, answer error, values ...string) *creations {
 	}
 	c.created = func() { c.count(func() { c.made++ }) }
 	c.bundles = c.claiming
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	for _, v := range values {
-		c.consider(sets.New(inNamespace(v), claim{key: testKey, value: v}, claim{namespace: "ns", key: "other", value: v}))
+	options := c.options()
+	options.Reconciler, options.SkipNameValidation = c, new(true)
+	made, err := controller.NewTypedUnmanaged(creatorName, options)
+	if err != nil {
+		t.Fatal(err)
 	}
-	go func() {
-		defer close(done)
-		c.run(ctx)
-	}()
+	begin := func(_ context.Context, q workqueue.TypedRateLimitingInterface[claim]) error {
+		c.begin(q)
+		for _, v := range values {
+			c.consider(sets.New(inNamespace(v), claim{key: testKey, value: v}, claim{namespace: "ns", key: "other", value: v}))
+		}
+		return nil
+	}
+	if err := made.Watch(ctrlsource.TypedFunc[claim](begin)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- made.Start(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		<-done
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
 	})
+	synctest.Wait() // For the controller to begin.
 	return c
 }
 

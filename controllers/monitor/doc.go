@@ -19,7 +19,7 @@
 //   - setup makes two controllers of the reconciler: small bundles do not wait for
 //     the worker of large ones;
 //   - ledger remembers, per bundle, what was written last and when;
-//   - creator makes bundles for label values, if that is wanted.
+//   - creator makes bundles for label values, if that is wanted, in a controller of its own.
 //
 // Objects in stores, and bundles in the cache, are held compressed: they are
 // nearly all that a monitor holds, and most of them are looked at seldom.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
@@ -124,7 +125,8 @@ func TestCreatorWaitsForItsName(t *testing.T) {
 				})
 				other := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name.Name}}
 				other.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{testKey: "else"}}
-				releases(membership{keys: []string{testKey}}, c.consider).OnDelete(other)
+				gone := event.TypedDeleteEvent[*k8spluginv1alpha1.ResourceBundleState]{Object: other}
+				releases(membership{keys: []string{testKey}}, c.consider).Delete(t.Context(), gone, nil)
 				after(time.Second)
 				if !c.has(name) {
 					t.Error("a second after the other bundle was deleted there is none for the value")
@@ -143,7 +145,8 @@ func TestABundleThatIsMadeAnewLeavesWhatItHad(t *testing.T) {
 		return b
 	}
 	released := sets.New[claim]()
-	releases(membership{keys: []string{testKey}}, func(claims sets.Set[claim]) { released = released.Union(claims) }).OnUpdate(bundle("1", "x"), bundle("2", "y"))
+	replaced := event.TypedUpdateEvent[*k8spluginv1alpha1.ResourceBundleState]{ObjectOld: bundle("1", "x"), ObjectNew: bundle("2", "y")}
+	releases(membership{keys: []string{testKey}}, func(claims sets.Set[claim]) { released = released.Union(claims) }).Update(t.Context(), replaced, nil)
 	if want := sets.New(claim{namespace: "ns", key: testKey, value: "x"}); !released.Equal(want) {
 		t.Errorf("released %v, want %v", released, want)
 	}

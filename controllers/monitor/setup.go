@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -43,8 +44,9 @@ import (
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses,verbs=list;watch
 
 const (
-	// controllerName names the controller in logs and metrics, and largeControllerName that of large bundles.
-	controllerName, largeControllerName = "monitor", "monitor-large"
+	// controllerName names the controller in logs and metrics, largeControllerName
+	// that of large bundles, and creatorName that which makes bundles.
+	controllerName, largeControllerName, creatorName = "monitor", "monitor-large", "monitor-creator"
 	// workers is the number of small bundles that are built and written at a time.
 	// More would not be sooner right: an API server needs some milliseconds of CPU
 	// for a write, and of a bundle that waits for its turn the changes that come
@@ -124,11 +126,13 @@ func setup(mgr ctrl.Manager, opts Options) error {
 		all.run,
 		func(ctx context.Context) error { return metrics.run(ctx, opts.Registerer) },
 	}
-	if opts.CreateBundles != "" {
-		runnables = append(runnables, newCreation(mgr, opts, all, metrics))
-	}
 	for _, r := range runnables {
 		if err := mgr.Add(r); err != nil {
+			return err
+		}
+	}
+	if opts.CreateBundles != "" {
+		if err := addCreation(mgr, opts, all, metrics); err != nil {
 			return err
 		}
 	}
@@ -223,30 +227,30 @@ func newWatches(mgr ctrl.Manager, opts Options, ledger *ledger) (*watches, error
 	return all, nil
 }
 
-// newCreation makes a creator of bundles and returns how to run it.
-func newCreation(mgr ctrl.Manager, opts Options, all *watches, metrics *collector) manager.RunnableFunc {
+// addCreation adds the controller that makes bundles. It begins when all objects
+// have been read, and the cache has all bundles.
+func addCreation(mgr ctrl.Manager, opts Options, all *watches, metrics *collector) error {
 	c := newCreator(opts.CreateBundles, mgr.GetClient(), all.logger)
 	c.bundles, c.carried, c.created = all.bundles, all.carried, metrics.created.Inc
 	all.claimed = c.consider
-	return func(ctx context.Context) error {
+	objects := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[claim]) error {
 		select {
 		case <-all.synced:
 		case <-ctx.Done():
 			return nil
 		}
-		bundles, err := mgr.GetCache().GetInformer(ctx, &k8spluginv1alpha1.ResourceBundleState{})
-		if err != nil {
-			return fmt.Errorf("cannot watch bundles: %w", err)
-		}
-		if _, err := bundles.AddEventHandler(releases(all.membership, c.consider)); err != nil {
-			return fmt.Errorf("cannot watch bundles: %w", err)
-		}
+		c.begin(q)
 		for _, w := range all.snapshot() {
 			c.consider(w.store.claims())
 		}
-		c.run(ctx)
 		return nil
 	}
+	return builder.TypedControllerManagedBy[claim](mgr).
+		Named(creatorName).
+		WatchesRawSource(ctrlsource.TypedFunc[claim](objects)).
+		WatchesRawSource(ctrlsource.TypedKind(mgr.GetCache(), &k8spluginv1alpha1.ResourceBundleState{}, releases(all.membership, c.consider))).
+		WithOptions(c.options()).
+		Complete(c)
 }
 
 // clients are the clients of watches.
