@@ -65,15 +65,9 @@ func (i *Inventory) Preview(ctx context.Context, scopes client.Reader) (Preview,
 		i.moduleScope(&list.Items[n])
 	}
 	tenants := i.mapping.Tenants()
-	late := time.After(connectGrace)
-	patient := true
-	for len(tenants) > 0 && (!i.inputs.settled(nil) || patient && (i.connecting() || !i.inputs.settled(i.options.View.States()))) { // Without tenants, nobody is told that scopes have been judged.
-		select {
-		case <-judged:
-		case <-late:
-			patient = false
-		case <-ctx.Done():
-			return all, errors.Wrap(ctx.Err(), "cannot judge every scope in time")
+	if len(tenants) > 0 { // Without tenants, nobody is told that scopes have been judged.
+		if err := i.awaitJudged(ctx, judged); err != nil {
+			return all, err
 		}
 	}
 	if err := i.client.Probe(ctx); err != nil {
@@ -87,6 +81,23 @@ func (i *Inventory) Preview(ctx context.Context, scopes client.Reader) (Preview,
 		all.Tenants = append(all.Tenants, p)
 	}
 	return all, i.previewModules(ctx, &all)
+}
+
+// awaitJudged waits until every scope has been judged, and for a while until all clusters are connected. judged is sent
+// something whenever that may be so.
+func (i *Inventory) awaitJudged(ctx context.Context, judged <-chan struct{}) error {
+	late := time.After(connectGrace)
+	patient := true
+	for !i.inputs.settled(nil) || patient && (i.connecting() || !i.inputs.settled(i.options.View.States())) {
+		select {
+		case <-judged:
+		case <-late:
+			patient = false
+		case <-ctx.Done():
+			return errors.Wrap(ctx.Err(), "cannot judge every scope in time")
+		}
+	}
+	return nil
 }
 
 // connecting says whether a cluster is being connected to for the first time.

@@ -64,11 +64,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if r.ledger.settled(b, changes) {
 		return ctrl.Result{}, nil
 	}
-	if r.large != nil && wholeSize(&b.Status) > smallStatus {
-		select {
-		case r.large <- event.GenericEvent{Object: b}:
-		case <-ctx.Done():
-		}
+	if r.handOver(ctx, b) {
 		return ctrl.Result{}, nil
 	}
 	now := r.clock.Now()
@@ -93,6 +89,18 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.report(ctx, b, eventContested, "somebody else goes on changing the status, such as a second monitor with another configuration: it is written less and less often")
 	}
 	return r.write(ctx, b, next, changes)
+}
+
+// handOver leaves a large bundle to the controller of large ones, and reports whether it is one.
+func (r *reconciler) handOver(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState) bool {
+	if r.large == nil || wholeSize(&b.Status) <= smallStatus {
+		return false
+	}
+	select {
+	case r.large <- event.GenericEvent{Object: b}:
+	case <-ctx.Done():
+	}
+	return true
 }
 
 // newest returns the newest known state of the bundle, or nil when it is gone or going.
