@@ -51,9 +51,10 @@ type Tracked struct {
 	// notServed is true when the API server has said that it does not serve the place as it is read.
 	notServed atomic.Bool
 
-	mu sync.Mutex
 	// ended is closed when the watch that was opened last has been reported to have ended; nil before the first one.
-	ended chan struct{}
+	ended atomic.Pointer[chan struct{}]
+
+	mu sync.Mutex
 	// calls are the lists that are under way: a reflector does not wait for those that it began.
 	calls sync.WaitGroup
 }
@@ -140,12 +141,9 @@ func (t *Tracked) WatchWithContext(ctx context.Context, options metav1.ListOptio
 
 // await waits until the next attempt may begin: what happened to the one before has to be reported first.
 func (t *Tracked) await(ctx context.Context) error {
-	t.mu.Lock()
-	ended := t.ended
-	t.mu.Unlock()
-	if ended != nil {
+	if ended := t.ended.Load(); ended != nil {
 		select {
-		case <-ended:
+		case <-*ended:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -155,10 +153,9 @@ func (t *Tracked) await(ctx context.Context) error {
 
 // opened notes that a watch is open, and returns what is to be closed when it has been reported to have ended.
 func (t *Tracked) opened() chan struct{} {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.ended = make(chan struct{})
-	return t.ended
+	ended := make(chan struct{})
+	t.ended.Store(&ended)
+	return ended
 }
 
 // retries reports what is wrong with a request that failed, and whether it is to be repeated.
