@@ -214,7 +214,9 @@ func usageOfBundle(user rules.UserRules) func(runtime.Object) usage {
 		if !ok {
 			return usage{bytes: bundleBytes}
 		}
+		annotations, writes := b.Annotations, b.ManagedFields
 		bundle.Slim(b, user)
+		b.Annotations, b.ManagedFields = annotations, writes // They say when it was written, which is read when it is held.
 		u := usage{bundles: 1, resources: int64(len(b.Status.Resources)), bytes: bundleBytes + copies*lengths(b.Name, string(b.UID), b.ResourceVersion) + labelBytes(b.Labels)}
 		for i := range b.Status.Resources {
 			r := &b.Status.Resources[i]

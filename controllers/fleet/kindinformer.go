@@ -26,8 +26,9 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// kindRules are what is tolerated of the watch of a kind. An API server that is restarted, or an API behind it, takes less than a minute.
-var kindRules = observe.Rules{Grace: time.Minute, Settle: 500 * time.Millisecond}
+// kindRules are what is tolerated of the watch of a kind. An API server that is restarted, or an API behind it, takes less
+// than a minute. That a kind is not served is what the cluster says of all that it serves.
+var kindRules = observe.Rules{Grace: time.Minute, TrustAbsence: true, Settle: 500 * time.Millisecond}
 
 // maxErrorText bounds the text of an error in a message, in bytes.
 const maxErrorText = 200

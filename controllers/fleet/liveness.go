@@ -276,10 +276,10 @@ func (l *liveness) unwatched(now time.Time) bool {
 		return l.isConfirmed(l.leases, now)
 	case l.lease.since.IsZero():
 		return false // Nobody looks, or nobody has looked yet.
-	case !l.lease.present:
-		return lasts(l.lease.since, now)
+	case l.verdict.unwatched || l.leases.IsWatched(): // Else it may have come, and nobody saw it.
+		return !l.lease.present && lasts(l.lease.since, now) || l.stale(now)
 	}
-	return l.stale(now)
+	return false
 }
 
 // wait keeps what was said last, because nothing else is certain yet.

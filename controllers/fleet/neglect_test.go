@@ -105,3 +105,13 @@ func TestAnUnwatchedClusterWasSeenWhenItsBundlesWereWritten(t *testing.T) {
 		t.Errorf("a bundle was written at %s, want %s", b.Written, noon)
 	}
 }
+
+// A bundle is counted before it is held: when it was written must not be lost by that.
+func TestABundleThatIsCountedSaysWhenItWasWritten(t *testing.T) {
+	t.Parallel()
+	b := writtenByEMCO("17-web", noon)
+	usageOfBundle(nil)(b)
+	if h := heldOf("edge01", b, nil); !h.written.Equal(noon) {
+		t.Errorf("written at %s, want %s", h.written, noon)
+	}
+}

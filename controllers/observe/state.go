@@ -114,6 +114,8 @@ type Event struct {
 type Rules struct {
 	// Grace is how long every attempt may fail, or no watch be open, before that is confirmed; zero means indefinitely.
 	Grace time.Duration
+	// TrustAbsence is true when the first answer that what was never read is not served counts. Otherwise that is confirmed, too.
+	TrustAbsence bool
 	// Settle is how long a watch may take to deliver what happened before it was opened.
 	Settle time.Duration
 }
@@ -141,7 +143,7 @@ func Track(s State, e Event, now time.Time, r Rules) (State, time.Time) {
 			s = s.become(Pending, "", "", now)
 		}
 	case Refused:
-		s = s.interrupted(now).attemptRefused(e, now)
+		s = s.interrupted(now).attemptRefused(e, now, r.TrustAbsence)
 	case Failed:
 		s = s.interrupted(now).attemptFailed(e, now)
 	case Exceeded:
@@ -195,15 +197,15 @@ func (s State) interrupted(now time.Time) State {
 }
 
 // attemptRefused notes that an attempt was refused. What has been read must be refused for some time before that is
-// confirmed. The first refusal counts where nothing has been read, except that a resource is not served.
-func (s State) attemptRefused(e Event, now time.Time) State {
+// confirmed. The first refusal counts where nothing has been read; that a resource is not served only with trustAbsence.
+func (s State) attemptRefused(e Event, now time.Time, trustAbsence bool) State {
 	s.failing, s.silent = first(s.failing, now), time.Time{}
 	if absent := e.Reason == NotServed; absent != s.absent { // That it was forbidden says nothing about whether it is served.
 		s.refused, s.absent = time.Time{}, absent
 	}
 	s.refused = first(s.refused, now)
 	s = s.because(e.Message, now)
-	confirmed := now.Sub(s.refused) >= Doubt || s.Reason == e.Reason || s.Status == Pending && !s.read && e.Reason != NotServed
+	confirmed := now.Sub(s.refused) >= Doubt || s.Reason == e.Reason || s.Status == Pending && !s.read && (e.Reason != NotServed || trustAbsence)
 	if s.Reason == OverBudget || !confirmed {
 		return s
 	}
