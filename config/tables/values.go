@@ -58,7 +58,7 @@ func valuesIn(object *yaml.Node, parent string) (table, error) {
 	return rows, nil
 }
 
-// commented says whether a field of an object has a comment.
+// commented reports whether a field of an object has a comment.
 func commented(object *yaml.Node) bool {
 	return slices.ContainsFunc(object.Content, func(n *yaml.Node) bool { return n.HeadComment != "" })
 }

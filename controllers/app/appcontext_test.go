@@ -71,6 +71,6 @@ func TestNewCredentialsEndTheProgram(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(30 * time.Second):
-		t.Fatal("the program goes on")
+		t.Fatal("the program does not end")
 	}
 }

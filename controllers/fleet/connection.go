@@ -150,7 +150,7 @@ func describe(what, remedy string, reason observe.Reason, err error) string {
 		return "the controller may not list and watch " + what + ": " + shortened(err.Error())
 	case observe.NotServed:
 		return "the API server does not serve " + what + remedy
-	case observe.NoAnswer, observe.OverBudget:
+	case observe.NoAnswer:
 	}
 	return "cannot list and watch " + what + ": " + shortened(withoutAddress(err).Error())
 }

@@ -42,8 +42,6 @@ const (
 	NotServed Reason = "NotServed"
 	// NoAnswer means that there is no answer, or none that can be used.
 	NoAnswer Reason = "NoAnswer"
-	// OverBudget means that reading was stopped because the cluster exceeds its budget.
-	OverBudget Reason = "OverBudget"
 )
 
 // State says whether what is held of a place is current. The zero value is that of a place that has never been read.
@@ -97,8 +95,6 @@ const (
 	Refused
 	// Failed means that an attempt failed in another way.
 	Failed
-	// Exceeded means that the cluster exceeds its budget.
-	Exceeded
 )
 
 // Event is what has happened to an attempt to read a place.
@@ -106,7 +102,7 @@ type Event struct {
 	Kind EventKind
 	// Reason is that of Refused: Forbidden, Unauthorized or NotServed.
 	Reason Reason
-	// Message says for people what is wrong, for Refused, Failed and Exceeded.
+	// Message says for people what is wrong, for Refused and Failed.
 	Message string
 }
 
@@ -146,8 +142,6 @@ func Track(s State, e Event, now time.Time, r Rules) (State, time.Time) {
 		s = s.interrupted(now).attemptRefused(e, now, r.TrustAbsence)
 	case Failed:
 		s = s.interrupted(now).attemptFailed(e, now)
-	case Exceeded:
-		s = s.interrupted(now).become(Problem, OverBudget, e.Message, now)
 	case Tick:
 	}
 	s = s.catchUp(now).overdue(now, r.Grace)
@@ -206,7 +200,7 @@ func (s State) attemptRefused(e Event, now time.Time, trustAbsence bool) State {
 	s.refused = first(s.refused, now)
 	s = s.because(e.Message, now)
 	confirmed := now.Sub(s.refused) >= Doubt || s.Reason == e.Reason || s.Status == Pending && !s.read && (e.Reason != NotServed || trustAbsence)
-	if s.Reason == OverBudget || !confirmed {
+	if !confirmed {
 		return s
 	}
 	return s.become(Problem, e.Reason, e.Message, now)
@@ -231,8 +225,6 @@ func (s State) overdue(now time.Time, grace time.Duration) State {
 // overdueSince returns since when an answer is overdue; zero when none is.
 func (s State) overdueSince() time.Time {
 	switch {
-	case s.Reason == OverBudget:
-		return time.Time{}
 	case s.isRefused():
 		return s.silent
 	case s.Status == Pending: // Nothing has been read yet, or what has been is known to be out of date.
@@ -292,7 +284,7 @@ func first(at, now time.Time) time.Time {
 }
 
 // gravity is the order of what hides the objects of a place: what says more about the cluster is graver.
-var gravity = []Reason{NoAnswer, NotServed, Forbidden, Unauthorized, OverBudget}
+var gravity = []Reason{NoAnswer, NotServed, Forbidden, Unauthorized}
 
 // All returns the state of what consists of several places: that of the gravest of them, with the earliest AsOf. Nothing is Ready.
 func All(states ...State) State {

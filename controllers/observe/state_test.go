@@ -24,7 +24,6 @@ var (
 	rejected  = Event{Kind: Refused, Reason: Unauthorized, Message: "401"}
 	notServed = Event{Kind: Refused, Reason: NotServed, Message: "404"}
 	failed    = Event{Kind: Failed, Message: "no route"}
-	exceeded  = Event{Kind: Exceeded, Message: "too much"}
 )
 
 // step is an event, so many seconds after the one before, and what the place is like then.
@@ -65,7 +64,6 @@ func TestTrack(t *testing.T) {
 		"forbidden says nothing of 404":   {{0, listed, ready}, {0, forbidden, ready}, {9, forbidden, ready}, {1, notServed, ready}, {9, notServed, ready}, {1, notServed, "NotServed"}},
 		"a refusal survives a restart":    {{0, forbidden, "Forbidden"}, {9, failed, "Forbidden"}, {19, failed, "Forbidden"}, {0.5, forbidden, "Forbidden"}, {9, failed, "Forbidden"}},
 		"may list, and not watch":         {{0, listed, ready}, {0, forbidden, ready}, {5, listed, ready}, {0, forbidden, ready}, {5, listed, ready}, {0, forbidden, "Forbidden"}, {5, listed, "Forbidden"}},
-		"cut off":                         {{0, listed, ready}, {9, exceeded, "OverBudget"}, {0, ended, "OverBudget"}, {99, failed, "OverBudget"}, {99, forbidden, "OverBudget"}, {99, notServed, "OverBudget"}, {9, tick, "OverBudget"}, {9, listed, ready}},
 		"another cause is confirmed anew": {{0, listed, ready}, {0, failed, ready}, {20, failed, "NoAnswer"}, {1, forbidden, "NoAnswer"}, {9, forbidden, "NoAnswer"}, {1, forbidden, "Forbidden"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -141,7 +139,7 @@ func (a *account) note(e Event, now time.Time) {
 		a.current = now
 	case Watching:
 		a.opened = now
-	case Ended, Expired, Exceeded, Restarted:
+	case Ended, Expired, Restarted:
 		a.opened = time.Time{}
 	case Failed:
 		a.opened, a.refusals = time.Time{}, time.Time{}
@@ -178,7 +176,7 @@ func (a *account) checkAsOf(t *rapid.T, s State, now time.Time) {
 // TestTrackIsHonest runs random histories past Track and a plain account of them.
 func TestTrackIsHonest(t *testing.T) {
 	t.Parallel()
-	events := []Event{listed, watching, ended, expired, {Kind: Restarted}, forbidden, rejected, notServed, failed, exceeded, tick}
+	events := []Event{listed, watching, ended, expired, {Kind: Restarted}, forbidden, rejected, notServed, failed, tick}
 	rapid.Check(t, func(t *rapid.T) {
 		var s State
 		var next time.Time
