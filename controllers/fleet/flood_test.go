@@ -86,7 +86,7 @@ func bundleJSON(tb testing.TB, name string, n int) string {
 // serveMember starts an API server that sends of bundles what watch does, and serves nothing else; it returns the kubeconfig.
 func serveMember(tb testing.TB, watch func(*stream)) []byte {
 	tb.Helper()
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return kubeconfigOf(tb, startMember(tb, func(w http.ResponseWriter, r *http.Request) {
 		switch resource := path.Base(r.URL.Path); {
 		case resource == bundlesResource && r.URL.Query().Get("watch") == "true":
 			w.Header().Set("Content-Type", "application/json")
@@ -98,15 +98,27 @@ func serveMember(tb testing.TB, watch func(*stream)) []byte {
 		default:
 			http.NotFound(w, r)
 		}
-	}))
+	}), "t")
+}
+
+// startMember starts an API server that answers as a handler does.
+func startMember(tb testing.TB, handler http.HandlerFunc) *httptest.Server {
+	tb.Helper()
+	server := httptest.NewUnstartedServer(handler)
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	tb.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
 	})
+	return server
+}
+
+// kubeconfigOf returns a kubeconfig that leads to a server, with a token.
+func kubeconfigOf(tb testing.TB, server *httptest.Server, token string) []byte {
+	tb.Helper()
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	data, err := kubeconfig.New(kubeconfig.Member{Name: "edge", Server: server.URL, Authority: authority, Token: "t"})
+	data, err := kubeconfig.New(kubeconfig.Member{Name: "edge", Server: server.URL, Authority: authority, Token: token})
 	if err != nil {
 		tb.Fatal(err)
 	}

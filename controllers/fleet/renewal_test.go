@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"bufio"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
@@ -38,7 +37,7 @@ type guarded struct {
 func newGuarded(t *testing.T) *guarded {
 	t.Helper()
 	g := &guarded{rejected: map[string]bool{}, end: make(chan struct{})}
-	g.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	g.Server = startMember(t, func(w http.ResponseWriter, r *http.Request) {
 		token, resource := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), path.Base(r.URL.Path)
 		query := r.URL.Query()
 		g.mu.Lock()
@@ -64,12 +63,6 @@ func newGuarded(t *testing.T) *guarded {
 		default:
 			http.NotFound(w, r)
 		}
-	}))
-	g.EnableHTTP2 = true
-	g.StartTLS()
-	t.Cleanup(func() {
-		g.CloseClientConnections()
-		g.Close()
 	})
 	return g
 }
@@ -77,12 +70,7 @@ func newGuarded(t *testing.T) *guarded {
 // kubeconfig returns one with a token.
 func (g *guarded) kubeconfig(t *testing.T, token string) []byte {
 	t.Helper()
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: g.Certificate().Raw})
-	data, err := kubeconfig.New(kubeconfig.Member{Name: "edge", Server: g.URL, Authority: authority, Token: token})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return kubeconfigOf(t, g.Server, token)
 }
 
 // secretWith returns the Secret of a cluster.
@@ -204,22 +192,22 @@ func TestATokenThatIsNotAcceptedIsNotUsed(t *testing.T) {
 
 func TestRenewedToken(t *testing.T) {
 	t.Parallel()
-	kubeconfigOf := func(server, token string) []byte {
+	kubeconfigAt := func(server, token string) []byte {
 		data, err := kubeconfig.New(kubeconfig.Member{Name: "edge", Server: server, Token: token})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return data
 	}
-	before := wish{kubeconfig: kubeconfigOf("https://edge:6443", "old")}
+	before := wish{kubeconfig: kubeconfigAt("https://edge:6443", "old")}
 	for name, c := range map[string]struct {
 		wish wish
 		want string
 	}{
-		"another token":      {wish{kubeconfig: kubeconfigOf("https://edge:6443", "new")}, "new"},
-		"another server":     {wish{kubeconfig: kubeconfigOf("https://edge:6444", "new")}, ""},
-		"other namespaces":   {wish{kubeconfig: kubeconfigOf("https://edge:6443", "new"), namespaces: []string{"shop"}}, ""},
-		"no token any more":  {wish{kubeconfig: kubeconfigOf("https://edge:6443", "")}, ""},
+		"another token":      {wish{kubeconfig: kubeconfigAt("https://edge:6443", "new")}, "new"},
+		"another server":     {wish{kubeconfig: kubeconfigAt("https://edge:6444", "new")}, ""},
+		"other namespaces":   {wish{kubeconfig: kubeconfigAt("https://edge:6443", "new"), namespaces: []string{"shop"}}, ""},
+		"no token any more":  {wish{kubeconfig: kubeconfigAt("https://edge:6443", "")}, ""},
 		"no kubeconfig":      {wish{kubeconfig: []byte("{")}, ""},
 		"a Secret with less": {wish{problem: "no key"}, ""},
 	} {
