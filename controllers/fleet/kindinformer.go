@@ -27,8 +27,8 @@ import (
 )
 
 // kindRules are what is tolerated of the watch of a kind. An API server that is restarted, or an API behind it, takes less
-// than a minute. That a kind is not served is what the cluster says of all that it serves.
-var kindRules = observe.Rules{Grace: time.Minute, TrustAbsence: true, Settle: 500 * time.Millisecond}
+// than a minute.
+var kindRules = observe.Rules{Grace: time.Minute, Settle: 500 * time.Millisecond}
 
 // maxErrorText bounds the text of an error in a message, in bytes.
 const maxErrorText = 200
@@ -191,9 +191,9 @@ func (w *kindInformer) fresh() time.Time {
 	return w.since.Add(-discoveryAge)
 }
 
-// refused reports that the cluster does not serve the kind so that it can be referred to.
+// refused reports that the cluster does not serve the kind so that it can be referred to, which is what it says of all that it serves.
 func (w *kindInformer) refused(message string) {
-	w.informer.Tracker.Report(observe.Event{Kind: observe.Refused, Reason: observe.NotServed, Message: message})
+	w.informer.Tracker.Report(observe.Event{Kind: observe.Refused, Reason: observe.NotServed, Message: message, Certain: true})
 }
 
 // judged is what is kept of an object.

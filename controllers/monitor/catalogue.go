@@ -203,7 +203,7 @@ func (c *catalogue) refresh(ctx context.Context, all *watches) error {
 		all.follow(ctx, places, c.unconfirmed(places, failed, now, all.isGone))
 	}
 	// Not before: a group that is no longer in doubt must be watched already.
-	if c.note(ctx, err, failed, confirmed) {
+	if c.note(all.logger, err, failed, confirmed) {
 		all.wakeAll(ctx)
 	}
 	return err
@@ -291,13 +291,12 @@ func (c *catalogue) touched() sets.Set[string] {
 
 // note remembers how a discovery ended and whether what it left out is confirmed, reports a problem once, and says
 // whether other groups are in doubt than before.
-func (c *catalogue) note(ctx context.Context, err error, failed sets.Set[string], confirmed bool) bool {
+func (c *catalogue) note(logger logr.Logger, err error, failed sets.Set[string], confirmed bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	changed := (c.problem == nil) != (err == nil) || !c.failed.Equal(failed)
 	doubted := changed || c.confirmed != confirmed
 	c.problem, c.failed, c.confirmed = err, failed, confirmed
-	logger := logr.FromContextOrDiscard(ctx)
 	switch {
 	case !changed:
 	case err == nil:

@@ -2,7 +2,6 @@ package monitor
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -20,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
+	"k8s.io/utils/clock"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
@@ -116,7 +116,7 @@ func (s *kindServer) list(_ context.Context, resource schema.GroupVersionResourc
 
 func (s *kindServer) watch(_ context.Context, _ schema.GroupVersionResource, _ string, options metav1.ListOptions) (apiwatch.Interface, error) {
 	if options.SendInitialEvents != nil {
-		return nil, errors.New("lists cannot be streamed")
+		return nil, apierrors.NewBadRequest("lists cannot be streamed")
 	}
 	return apiwatch.NewFakeWithChanSize(10, false), nil
 }
@@ -133,7 +133,7 @@ func startCatalogue(t *testing.T, s *kindServer) (*watches, *catalogue) {
 // watchesOf are the watches of a catalogue's kinds.
 func watchesOf(c *catalogue, kinds kindFinder, objects reader) *watches {
 	return &watches{
-		membership: membership{keys: []string{testKey}}, kinds: c, ledger: newLedger(), logger: logr.Discard(),
+		membership: membership{keys: []string{testKey}}, kinds: c, ledger: newLedger(), logger: logr.Discard(), clock: clock.RealClock{},
 		stops: map[*watch]context.CancelFunc{}, synced: make(chan struct{}),
 		sourceOf: func(p place) source { return source{place: p, kinds: kinds, reader: objects} },
 	}

@@ -5,7 +5,8 @@
 // The parts, in the order of the data:
 //
 //   - watch follows one kind by one label key (a label selector cannot OR two
-//     keys) and keeps the objects, stripped and packed, in a store by label value;
+//     keys) with an informer of package observe, and keeps the objects, stripped
+//     and packed, in a store by label value;
 //   - watches are all of them: they wake the bundles that a changed object
 //     belongs to, and say when everything has been read once;
 //   - catalogue follows which kinds the cluster serves, where kinds may come and

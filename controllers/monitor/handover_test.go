@@ -9,22 +9,51 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/observe"
 )
 
+// fakeClock gives watches a clock that stands still.
+func fakeClock(all *watches) *clocktesting.FakeClock {
+	c := clocktesting.NewFakeClock(time.Unix(1_000_000, 0))
+	all.clock = c
+	return c
+}
+
+// reads lets the watch be one that works.
+func (w *watch) reads(c *clocktesting.FakeClock) {
+	for _, kind := range []observe.EventKind{observe.Listed, observe.Watching} {
+		w.informer.Tracker.Report(observe.Event{Kind: kind})
+	}
+	c.Step(watchRules.Settle)
+}
+
+// fails lets the watch be one whose attempts fail, for a while or for long.
+func (w *watch) fails(c *clocktesting.FakeClock, err error, long bool) {
+	kind, reason := observe.Classify(err)
+	e := observe.Event{Kind: kind, Reason: reason, Message: err.Error()}
+	w.informer.Tracker.Report(e)
+	if long {
+		c.Step(observe.Doubt)
+		w.informer.Tracker.Report(e)
+	}
+	w.changed(w.informer.State())
+}
+
 // shownIn gives watches one of a version of a kind, which has been read and shows one object.
-func shownIn(t *testing.T, all *watches, version string) *watch {
+func shownIn(t *testing.T, all *watches, c *clocktesting.FakeClock, version string) *watch {
 	t.Helper()
 	w := all.add(place{kind: schema.GroupVersionKind{Group: "example.io", Version: version, Kind: "Widget"}, key: testKey})
-	w.logger, w.store.changed = logr.Discard(), func(sets.Set[claim]) {}
+	w.store.changed = func(sets.Set[claim]) {}
 	o := object("ns", "a", "one", "5")
 	o.SetUID("1")
 	o.SetAPIVersion("example.io/" + version)
 	if err := w.store.Replace([]any{o}, "5"); err != nil {
 		t.Fatal(err)
 	}
-	w.succeeded(true, true)
+	w.reads(c)
 	return w
 }
 
@@ -59,16 +88,17 @@ func lookWhile(t *testing.T, change, look func()) {
 func TestObjectsAreThoseOfAWatchThatWorks(t *testing.T) {
 	t.Parallel()
 	all := watchesOf(nil, nil, nil)
+	c := fakeClock(all)
 	b := bundleAt("1")
 	b.Name = "one"
-	dead := shownIn(t, all, "v1")
-	shownIn(t, all, "v2")
+	dead := shownIn(t, all, c, "v1")
+	shownIn(t, all, c, "v2")
 	for _, want := range []string{"example.io/v1", "example.io/v2"} {
 		objects, _, err := all.gather(b)
 		if err != nil || len(objects) != 1 || objects[0].GetAPIVersion() != want {
 			t.Errorf("objects %v (error %v), want one of %s", objects, err, want)
 		}
-		dead.failed(errPassing)
+		dead.fails(c, errPassing, false)
 	}
 }
 
@@ -76,15 +106,16 @@ func TestObjectsAreThoseOfAWatchThatWorks(t *testing.T) {
 func TestNothingIsLostFromOneWatchToAnother(t *testing.T) {
 	t.Parallel()
 	all := watchesOf(nil, nil, nil)
+	c := fakeClock(all)
 	b := bundleAt("1")
 	b.Name = "one"
-	first := shownIn(t, all, "v1")
+	first := shownIn(t, all, c, "v1")
 	lookWhile(t, func() {
 		for range 1000 {
 			unread := all.add(place{kind: schema.GroupVersionKind{Group: "example.io", Version: "v2", Kind: "Widget"}, key: testKey})
 			unread.store.changed = func(sets.Set[claim]) {}
 			letGo(all, first)
-			first = shownIn(t, all, "v1")
+			first = shownIn(t, all, c, "v1")
 			letGo(all, unread)
 		}
 	}, func() {
@@ -100,9 +131,10 @@ func TestNothingIsLostFromOneWatchToAnother(t *testing.T) {
 func TestAVersionThatIsGoneHidesNothing(t *testing.T) {
 	t.Parallel()
 	all := watchesOf(nil, nil, nil)
+	c := fakeClock(all)
 	b := bundleAt("1")
 	b.Name = "one"
-	former := shownIn(t, all, "v1")
+	former := shownIn(t, all, c, "v1")
 	all.add(place{kind: schema.GroupVersionKind{Group: "example.io", Version: "v2", Kind: "Widget"}, key: testKey})
 	look := func(when string) {
 		objects, unreadable, err := all.gather(b)
@@ -110,11 +142,10 @@ func TestAVersionThatIsGoneHidesNothing(t *testing.T) {
 			t.Errorf("%s the bundle has no object, and none is missed (error %v)", when, err)
 		}
 	}
-	former.store.changed = func(sets.Set[claim]) { look("while the watch is emptied") }
-	former.report(errNotServed, false)
-	former.doubted = time.Now().Add(-doubtTime)
+	former.fails(c, observe.ErrNotServed, false)
 	look("before")
-	former.failed(errNotServed)
+	former.store.changed = func(sets.Set[claim]) { look("while bundles are looked at again") }
+	former.fails(c, observe.ErrNotServed, true)
 	look("after")
 
 	former.store.changed = func(sets.Set[claim]) {}
@@ -123,12 +154,8 @@ func TestAVersionThatIsGoneHidesNothing(t *testing.T) {
 			if err := former.store.Replace([]any{object("ns", "a", "one", "5")}, "5"); err != nil {
 				t.Error(err)
 			}
-			former.succeeded(true, true)
-			former.report(errNotServed, false)
-			former.mu.Lock()
-			former.doubted = time.Now().Add(-doubtTime)
-			former.mu.Unlock()
-			former.failed(errNotServed)
+			former.reads(c)
+			former.fails(c, observe.ErrNotServed, true)
 		}
 	}, func() { look("at any time") })
 }
@@ -136,8 +163,8 @@ func TestAVersionThatIsGoneHidesNothing(t *testing.T) {
 // TestAKindThatIsInDoubtNoMoreIsMissed has a group answer and give no answer in turn, while a bundle is looked at.
 func TestAKindThatIsInDoubtNoMoreIsMissed(t *testing.T) {
 	t.Parallel()
-	c := newCatalogue(Options{LabelKeys: []string{testKey}}, func() ([]*metav1.APIResourceList, error) { return nil, nil })
-	all := watchesOf(c, nil, nil)
+	kinds := newCatalogue(Options{LabelKeys: []string{testKey}}, func() ([]*metav1.APIResourceList, error) { return nil, nil })
+	all := watchesOf(kinds, nil, nil)
 	b := bundleAt("1")
 	b.Name, b.Status.Resources = "one", []k8spluginv1alpha1.ResourceHealth{entryOf("example.io", "Widget")}
 	want := []schema.GroupKind{{Group: "example.io", Kind: "Widget"}}
@@ -145,8 +172,8 @@ func TestAKindThatIsInDoubtNoMoreIsMissed(t *testing.T) {
 		for range 5000 {
 			w := all.add(place{kind: schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: "Widget"}, key: testKey})
 			w.store.changed = func(sets.Set[claim]) {}
-			c.note(t.Context(), nil, nil, true)
-			c.note(t.Context(), nil, nil, false)
+			kinds.note(logr.Discard(), nil, nil, true)
+			kinds.note(logr.Discard(), nil, nil, false)
 			letGo(all, w)
 		}
 	}, func() {

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,7 +67,7 @@ func (s *shelf) mark(context.Context, *k8spluginv1alpha1.ResourceBundleState, k8
 type history struct {
 	t     *rapid.T
 	api   *shelf
-	clock *clocktesting.FakePassiveClock
+	clock *clocktesting.FakeClock
 	// truth are the objects that there are, by kind and name.
 	truth   map[string]map[string]*unstructured.Unstructured
 	refused sets.Set[string]
@@ -86,7 +85,7 @@ const chosen = "chosen"
 
 func newHistory(t *rapid.T) *history {
 	h := &history{
-		t: t, api: &shelf{stored: bundleAt("1")}, clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0)),
+		t: t, api: &shelf{stored: bundleAt("1")}, clock: clocktesting.NewFakeClock(time.Unix(1_000_000, 0)),
 		truth: map[string]map[string]*unstructured.Unstructured{}, refused: sets.New[string](),
 		since: map[string]k8spluginv1alpha1.ResourceHealth{},
 	}
@@ -102,12 +101,11 @@ func newHistory(t *rapid.T) *history {
 func (h *history) start() {
 	h.api.cached = nil
 	h.watches = &watches{
-		membership: membership{keys: []string{testKey}}, ledger: newLedger(), stops: map[*watch]context.CancelFunc{},
+		membership: membership{keys: []string{testKey}}, ledger: newLedger(), stops: map[*watch]context.CancelFunc{}, clock: h.clock,
 		sourceOf: func(p place) source { return source{place: p} },
 	}
 	for _, kind := range historyKinds {
 		w := h.watches.add(place{kind: schema.GroupVersionKind{Version: "v1", Kind: kind}, key: testKey})
-		w.logger = logr.Discard()
 		w.store.changed = func(touched sets.Set[claim]) {
 			if touched.Has(inNamespace(chosen)) {
 				h.watches.ledger.touch(sink)
@@ -115,7 +113,7 @@ func (h *history) start() {
 		}
 		w.readable = func() { h.watches.ledger.touch(sink) }
 		if h.refused.Has(kind) {
-			w.failed(errForbidden)
+			w.fails(h.clock, errForbidden, false)
 		} else {
 			h.relist(w)
 		}
@@ -140,7 +138,8 @@ func (h *history) relist(w *watch) {
 	if err := w.store.Replace(list, ""); err != nil {
 		h.t.Fatal(err)
 	}
-	w.succeeded(true, true)
+	w.reads(h.clock)
+	w.changed(w.informer.State())
 }
 
 // newObject is an object of the kind in some state, and in the bundle or not.
@@ -168,11 +167,7 @@ func (h *history) step() {
 		}
 	case "refuse":
 		h.refused.Insert(kind)
-		w.failed(errForbidden)
-		if rapid.Bool().Draw(h.t, "lasts") {
-			w.doubted = w.doubted.Add(-doubtTime)
-			w.failed(errForbidden)
-		}
+		w.fails(h.clock, errForbidden, rapid.Bool().Draw(h.t, "lasts"))
 	case "allow":
 		h.refused.Delete(kind)
 		h.relist(w)

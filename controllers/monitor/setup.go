@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -196,6 +197,7 @@ func newWatches(mgr ctrl.Manager, opts Options, ledger *ledger) (*watches, error
 	all := &watches{
 		membership: membership{keys: opts.LabelKeys, trusted: sets.New(opts.TrustedNamespaces...)},
 		ledger:     ledger,
+		clock:      clock.RealClock{},
 		logger:     mgr.GetLogger().WithName(controllerName),
 		stops:      map[*watch]context.CancelFunc{},
 		synced:     make(chan struct{}),
@@ -220,7 +222,7 @@ func newWatches(mgr ctrl.Manager, opts Options, ledger *ledger) (*watches, error
 		}
 		var brings []*watch
 		for _, kind := range kindsThatBringKinds() {
-			brings = append(brings, newWatch(source{place: place{kind: kind}, trusted: true, kinds: c.kinds, reader: c.metadata}))
+			brings = append(brings, newWatch(source{place: place{kind: kind}, trusted: true, kinds: c.kinds, reader: c.metadata}, all.clock, all.logger))
 		}
 		all.kinds = newCatalogue(opts, preferred, brings...)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,41 +13,30 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/healthscope/healthscope/controllers/observe"
 )
+
+// unsuitable is the reason why objects of a kind that is served can never be read from a place.
+type unsuitable string
 
 const (
-	// listTimeout bounds a list; the API server itself gives up after a minute.
-	listTimeout = 90 * time.Second
-	// watchGrace is how long a watch may outlive the time after which the API server should have ended it.
-	watchGrace = time.Minute
-)
-
-var (
-	// errNotServed says that the cluster has no such kind, for certain.
-	errNotServed = errors.New("the cluster does not serve this kind")
-	// errCannotFollow says that nobody can follow the kind.
-	errCannotFollow = errors.New("only kinds that can be listed and watched are reported")
-	// errClusterScoped says that the kind's objects belong to no namespace, and no namespace is trusted with them.
-	errClusterScoped = errors.New("kinds without namespaces are reported in trusted namespaces only")
-	// errElsewhere says that another watch follows the kind: a namespace has no
+	notWatchable  unsuitable = "only kinds that can be listed and watched are reported"
+	clusterScoped unsuitable = "kinds without namespaces are reported in trusted namespaces only"
+	// elsewhere means that another watch follows the kind: a namespace has no
 	// objects of a cluster-scoped kind, and the cluster none of a namespaced one.
-	errElsewhere = errors.New("objects of this kind are not in this place")
+	elsewhere unsuitable = "objects of this kind are not in this place"
 )
 
-// absent says that there is nothing to read, for certain: what was read before is gone.
-func absent(err error) bool {
-	for _, known := range []error{errNotServed, errCannotFollow, errClusterScoped, errElsewhere} {
-		if errors.Is(err, known) {
-			return true
-		}
-	}
-	return false
-}
+// Error implements error.
+func (u unsuitable) Error() string { return string(u) }
 
-// refused tells an error that asking again soon will not change (the cluster
-// has no such kind, or the monitor may not read it) from a passing one.
-func refused(err error) bool {
-	return absent(err) || apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)
+// Is reports whether target is observe.ErrUnsuitable.
+func (unsuitable) Is(target error) bool { return target == observe.ErrUnsuitable }
+
+// absent reports whether an error of resource means for certain that there is nothing to read.
+func absent(err error) bool {
+	return errors.Is(err, observe.ErrNotServed) || errors.Is(err, observe.ErrUnsuitable)
 }
 
 // kindFinder is the part of a discovery client that says what the cluster serves.
@@ -85,18 +73,32 @@ func (s source) open() (*cache.ListWatch, error) {
 	}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			ctx, cancel := context.WithTimeout(ctx, listTimeout)
-			defer cancel()
 			options.LabelSelector = s.key
-			return s.reader.list(ctx, resource, s.namespace, options)
+			list, err := s.reader.list(ctx, resource, s.namespace, options)
+			return list, s.confirm(resource, err)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
 			options.LabelSelector = s.key
-			return bounded(ctx, options, func(ctx context.Context) (apiwatch.Interface, error) {
-				return s.reader.watch(ctx, resource, s.namespace, options)
-			})
+			events, err := s.reader.watch(ctx, resource, s.namespace, options)
+			return events, s.confirm(resource, err)
 		},
 	}, nil
+}
+
+// confirm returns the error of a request for a resource. That the resource is not found means that it is not served only
+// if the cluster does not name it either: a proxy on the way may answer so, and objects must not vanish because of it.
+func (s source) confirm(resource schema.GroupVersionResource, err error) error {
+	if !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err) {
+		return err
+	}
+	served, cause := s.resource()
+	switch {
+	case cause != nil:
+		return cause
+	case served != resource:
+		return observe.ErrNotServed
+	}
+	return fmt.Errorf("cannot read %q, which is served: %s", resource.GroupResource(), err.Error()) // Not the error itself, which says that it is not.
 }
 
 // resource asks the cluster what the kind's resource is called. It asks anew
@@ -122,20 +124,20 @@ func (s source) resource() (schema.GroupVersionResource, error) {
 		}
 		return gv.WithResource(r.Name), nil
 	}
-	return schema.GroupVersionResource{}, errNotServed
+	return schema.GroupVersionResource{}, observe.ErrNotServed
 }
 
 // suits returns an error when a resource cannot be read at the source's place.
 func (s source) suits(r metav1.APIResource) error {
 	switch {
 	case !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "watch"):
-		return errCannotFollow
+		return notWatchable
 	case r.Namespaced && s.cluster:
-		return errElsewhere
+		return elsewhere
 	case !r.Namespaced && !s.trusted:
-		return errClusterScoped
+		return clusterScoped
 	case !r.Namespaced && s.namespace != "":
-		return errElsewhere
+		return elsewhere
 	default:
 		return nil
 	}
@@ -157,33 +159,5 @@ func (s source) confirmNotServed() error {
 			}
 		}
 	}
-	return errNotServed
-}
-
-// bounded opens a watch that ends by itself when neither the API server nor
-// the connection ends it in time.
-func bounded(ctx context.Context, options metav1.ListOptions, open func(context.Context) (apiwatch.Interface, error)) (apiwatch.Interface, error) {
-	cancel := context.CancelFunc(func() {})
-	if options.TimeoutSeconds != nil {
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(*options.TimeoutSeconds)*time.Second+watchGrace)
-	}
-	w, err := open(ctx)
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	return boundedWatch{Interface: w, cancel: cancel}, nil
-}
-
-// boundedWatch frees its deadline when it is stopped.
-type boundedWatch struct {
-	apiwatch.Interface
-
-	cancel context.CancelFunc
-}
-
-// Stop ends the watch.
-func (w boundedWatch) Stop() {
-	w.Interface.Stop()
-	w.cancel()
+	return observe.ErrNotServed
 }

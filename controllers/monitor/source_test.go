@@ -43,7 +43,6 @@ func TestSourceFindsResource(t *testing.T) {
 		cluster     cluster
 		want        string
 		wantError   string
-		wantRefused bool
 		wantGone    bool
 	}{
 		"Served": {
@@ -59,26 +58,26 @@ func TestSourceFindsResource(t *testing.T) {
 			cluster: cluster{resources: map[string][]metav1.APIResource{"example.io/v1": {
 				{Name: "gadgets", Kind: "Gadget", Namespaced: true, Verbs: readable},
 			}}},
-			wantError: "does not serve", wantRefused: true, wantGone: true,
+			wantError: "does not serve", wantGone: true,
 		},
 		"ClusterScoped": {
 			reason: "A cluster-scoped object is in nobody's namespace.",
 			cluster: cluster{resources: map[string][]metav1.APIResource{"example.io/v1": {
 				{Name: "widgets", Kind: "Widget", Verbs: readable},
 			}}},
-			wantError: "trusted namespaces only", wantRefused: true, wantGone: true,
+			wantError: "trusted namespaces only", wantGone: true,
 		},
 		"CannotBeWatched": {
 			reason: "Nothing is polled.",
 			cluster: cluster{resources: map[string][]metav1.APIResource{"example.io/v1": {
 				{Name: "widgets", Kind: "Widget", Namespaced: true, Verbs: metav1.Verbs{"list"}},
 			}}},
-			wantError: "can be listed and watched", wantRefused: true, wantGone: true,
+			wantError: "can be listed and watched", wantGone: true,
 		},
 		"NoSuchGroup": {
 			reason:    "No group of the cluster has the kind's version.",
 			cluster:   cluster{err: notFound, groups: []string{"apps/v1", "example.io/v2"}},
-			wantError: "does not serve", wantRefused: true, wantGone: true,
+			wantError: "does not serve", wantGone: true,
 		},
 		"NotFoundThoughServed": {
 			reason:    "A 404 for a version that is served is a fault on the way.",
@@ -116,9 +115,6 @@ func TestSourceFindsResource(t *testing.T) {
 			}
 			if err == nil || !strings.Contains(err.Error(), tc.wantError) {
 				t.Fatalf("%s error is %v, want one with %q", tc.reason, err, tc.wantError)
-			}
-			if got := refused(err); got != tc.wantRefused {
-				t.Errorf("%s refused(%q) = %t, want %t", tc.reason, err, got, tc.wantRefused)
 			}
 			if got := absent(err); got != tc.wantGone {
 				t.Errorf("%s %q says that the kind is gone: %t, want %t", tc.reason, err, got, tc.wantGone)

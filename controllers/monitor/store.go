@@ -19,8 +19,6 @@ type store struct {
 	key string
 	// changed is called after a change with the claims whose objects differ now. It may be slow.
 	changed func(sets.Set[claim])
-	// filled is called after the store took a whole list.
-	filled func()
 
 	mu      sync.RWMutex
 	objects map[types.NamespacedName]*packed
@@ -115,7 +113,6 @@ func (s *store) Replace(list []any, _ string) error {
 		objects[object.name()] = object
 	}
 	s.replace(objects)
-	s.filled()
 	return nil
 }
 

@@ -31,13 +31,12 @@ func object(namespace, name, label, version string) *unstructured.Unstructured {
 }
 
 // observed is a store that notes what it says.
-func observed() (s *store, touched *sets.Set[claim], fills *int) {
+func observed() (s *store, touched *sets.Set[claim]) {
 	s = newStore(configMap, testKey)
-	touched, fills = &sets.Set[claim]{}, new(int)
+	touched = &sets.Set[claim]{}
 	*touched = sets.New[claim]()
 	s.changed = func(c sets.Set[claim]) { *touched = touched.Union(c) }
-	s.filled = func() { *fills++ }
-	return s, touched, fills
+	return s, touched
 }
 
 func inNamespace(label string) claim {
@@ -120,7 +119,7 @@ func TestStoreChanges(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, touched, _ := observed()
+			s, touched := observed()
 			if err := s.Replace([]any{object("ns", "a", "one", "1"), object("ns", "b", "one", "1")}, ""); err != nil {
 				t.Fatalf("Replace: %v", err)
 			}
@@ -142,7 +141,7 @@ func TestStoreChanges(t *testing.T) {
 
 func TestStoreRecreatedObjectIsNews(t *testing.T) {
 	t.Parallel()
-	s, touched, _ := observed()
+	s, touched := observed()
 	first, second := object("ns", "a", "one", "1"), object("ns", "a", "one", "1")
 	second.SetUID("another")
 	for _, o := range []*unstructured.Unstructured{first, second} {
@@ -156,26 +155,9 @@ func TestStoreRecreatedObjectIsNews(t *testing.T) {
 	}
 }
 
-func TestStoreSaysWhenItIsFilled(t *testing.T) {
-	t.Parallel()
-	s, _, fills := observed()
-	if err := s.Add(object("ns", "a", "one", "1")); err != nil {
-		t.Fatalf("Add: %v", err)
-	}
-	if *fills != 0 {
-		t.Error("a store counts as filled after a single object")
-	}
-	if err := s.Replace(nil, "7"); err != nil {
-		t.Fatalf("Replace: %v", err)
-	}
-	if *fills != 1 {
-		t.Errorf("filled was called %d times after an empty list, want once", *fills)
-	}
-}
-
 func TestStoreRejectsOtherTypes(t *testing.T) {
 	t.Parallel()
-	s, _, fills := observed()
+	s, _ := observed()
 	for name, err := range map[string]error{
 		"Add":     s.Add(&corev1.Pod{}),
 		"Update":  s.Update("pod"),
@@ -185,9 +167,6 @@ func TestStoreRejectsOtherTypes(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s of something that is no unstructured object succeeded", name)
 		}
-	}
-	if *fills != 0 {
-		t.Error("a store counts as filled after a list it could not take")
 	}
 }
 
@@ -212,7 +191,7 @@ func TestStoreHoldsNothingThatMustNotBeShown(t *testing.T) {
 		},
 	}
 	for name, put := range ways {
-		s, _, _ := observed()
+		s, _ := observed()
 		if err := put(s); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -233,7 +212,7 @@ func TestStoreFollowsAnyHistory(t *testing.T) {
 	t.Parallel()
 	labels := []string{"one", "two"}
 	rapid.Check(t, func(t *rapid.T) {
-		s, touched, _ := observed()
+		s, touched := observed()
 		model := map[string]*unstructured.Unstructured{}
 		version := 0
 		draw := func() *unstructured.Unstructured {

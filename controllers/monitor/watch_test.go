@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,29 +18,38 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/healthscope/healthscope/controllers/observe"
 )
 
 var (
 	errForbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "widgets"}, "", errors.New("no rights"))
 	errPassing   = apierrors.NewInternalError(errors.New("storage is busy"))
+	errNotFound  = apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, "")
 )
 
-// fakeServer plays the API server's part of a watch on one object, and notes
-// what is asked and what is logged. Its methods are safe for concurrent use.
+// fakeServer is an API server that serves one kind with one object. It implements kindFinder and reader, and keeps what is logged.
 type fakeServer struct {
-	mu                         sync.Mutex
-	openErr, listErr, watchErr error
-	opens                      []time.Time
-	lists                      int
-	stream                     *apiwatch.FakeWatcher
-	logged                     []string
+	mu sync.Mutex
+	// fault is what is wrong with it.
+	fault fault
+	// attempts are when lists and watches were asked for, and the kind was looked for.
+	attempts []time.Time
+	stream   *apiwatch.FakeWatcher
+	logged   []string
 }
 
-func (f *fakeServer) fail(openErr, listErr, watchErr error) {
+// fault is what the API server answers to requests for discovery, lists and watches; nil means that it serves them.
+type fault struct{ discovery, list, watch error }
+
+// notServed is an API server that does not serve the kind any more.
+var notServed = fault{observe.ErrNotServed, errNotFound, errNotFound}
+
+func (f *fakeServer) fail(with fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.openErr, f.listErr, f.watchErr = openErr, listErr, watchErr
+	f.fault = with
 }
 
 // breakOff ends the watch as an API server does that has lost its history.
@@ -53,22 +61,30 @@ func (f *fakeServer) breakOff() {
 	}
 }
 
-func (f *fakeServer) open() (*cache.ListWatch, error) {
+func (f *fakeServer) ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.opens = append(f.opens, time.Now())
-	if f.openErr != nil {
-		return nil, f.openErr
+	f.attempts = append(f.attempts, time.Now())
+	resource := metav1.APIResource{Name: "configmaps", Kind: configMap.Kind, Namespaced: true, Verbs: metav1.Verbs{"list", "watch"}}
+	switch {
+	case errors.Is(f.fault.discovery, observe.ErrNotServed):
+		return nil, errNotFound
+	case errors.Is(f.fault.discovery, observe.ErrUnsuitable):
+		resource.Verbs = metav1.Verbs{"list"}
+	case f.fault.discovery != nil:
+		return nil, f.fault.discovery
 	}
-	return &cache.ListWatch{ListWithContextFunc: f.list, WatchFuncWithContext: f.watch}, nil
+	return &metav1.APIResourceList{GroupVersion: version, APIResources: []metav1.APIResource{resource}}, nil
 }
 
-func (f *fakeServer) list(context.Context, metav1.ListOptions) (runtime.Object, error) {
+func (f *fakeServer) ServerGroups() (*metav1.APIGroupList, error) { return &metav1.APIGroupList{}, nil }
+
+func (f *fakeServer) list(context.Context, schema.GroupVersionResource, string, metav1.ListOptions) (runtime.Object, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.lists++
-	if f.listErr != nil {
-		return nil, f.listErr
+	f.attempts = append(f.attempts, time.Now())
+	if f.fault.list != nil {
+		return nil, f.fault.list
 	}
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMapList"}}
 	list.SetResourceVersion("5")
@@ -76,20 +92,21 @@ func (f *fakeServer) list(context.Context, metav1.ListOptions) (runtime.Object, 
 	return list, nil
 }
 
-func (f *fakeServer) watch(_ context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
+func (f *fakeServer) watch(_ context.Context, _ schema.GroupVersionResource, _ string, options metav1.ListOptions) (apiwatch.Interface, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if options.SendInitialEvents != nil {
-		return nil, errors.New("lists cannot be streamed")
+		return nil, apierrors.NewBadRequest("lists cannot be streamed")
 	}
-	if f.watchErr != nil {
-		return nil, f.watchErr
+	f.attempts = append(f.attempts, time.Now())
+	if f.fault.watch != nil {
+		return nil, f.fault.watch
 	}
 	f.stream = apiwatch.NewFakeWithChanSize(10, false)
 	return f.stream, nil
 }
 
-// count says how many of the logged lines contain text.
+// count returns how many of the logged lines contain text.
 func (f *fakeServer) count(text string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,18 +119,18 @@ func (f *fakeServer) count(text string) int {
 	return n
 }
 
-// start follows the server until the test ends; messages beyond V(0) are not logged.
-func (f *fakeServer) start(t *testing.T) *watch {
+// start follows the server until the test ends, and counts in calls how often bundles are looked at again; messages beyond V(0) are not logged.
+func (f *fakeServer) start(t *testing.T, calls *atomic.Int32) *watch {
 	t.Helper()
-	w := newWatch(source{place: place{kind: configMap, key: testKey}})
-	w.open = f.open
-	w.store.changed = func(sets.Set[claim]) {}
 	logger := funcr.New(func(_, line string) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.logged = append(f.logged, line)
 	}, funcr.Options{})
-	ctx, stop := context.WithCancel(logr.NewContext(t.Context(), logger))
+	w := newWatch(source{place: place{kind: configMap, key: testKey}, kinds: f, reader: f}, clock.RealClock{}, logger)
+	w.store.changed = func(sets.Set[claim]) {}
+	w.readable = func() { calls.Add(1) }
+	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -136,9 +153,10 @@ func settled(w *watch) bool {
 	}
 }
 
+// holds returns how many objects the watch shows.
 func holds(w *watch) int {
 	synctest.Wait()
-	return len(w.store.appendMembers(nil, inNamespace("one")))
+	return len(w.appendMembers(nil, inNamespace("one")))
 }
 
 // after lets d pass in the test's bubble.
@@ -151,7 +169,7 @@ func TestWatchFillsItsStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeServer{}
-		w := f.start(t)
+		w := f.start(t, &atomic.Int32{})
 		if !settled(w) || holds(w) != 1 {
 			t.Fatalf("settled: %t, objects: %d; want true, 1", settled(w), holds(w))
 		}
@@ -169,35 +187,26 @@ func TestWatchFillsItsStore(t *testing.T) {
 	})
 }
 
-func TestWatchReadsAgainAfterItBrokeOff(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := &fakeServer{}
-		w := f.start(t)
-		after(2 * time.Minute)
-		f.breakOff()
-		after(time.Second)
-		if f.lists != 2 || holds(w) != 1 {
-			t.Errorf("%d lists and %d objects a second after the watch broke off, want 2 and 1", f.lists, holds(w))
-		}
-	})
-}
-
 func TestWatchReportsARefusalOnceAndHoldsNothingUp(t *testing.T) {
 	t.Parallel()
-	refusals := map[string]struct{ openErr, listErr, watchErr error }{
-		"NotServed":      {openErr: errNotServed},
-		"Unsuitable":     {openErr: errCannotFollow},
-		"ListForbidden":  {listErr: errForbidden},
-		"WatchForbidden": {watchErr: errForbidden},
+	refusals := map[string]struct {
+		fault fault
+		// holds is for how long the others wait.
+		holds time.Duration
+	}{
+		"NotServed":      {notServed, observe.Doubt},
+		"Unsuitable":     {fault{discovery: observe.ErrUnsuitable}, 0},
+		"ListForbidden":  {fault{list: errForbidden}, 0},
+		"WatchForbidden": {fault{watch: errForbidden}, 0},
 	}
 	for name, refusal := range refusals {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				f := &fakeServer{}
-				f.fail(refusal.openErr, refusal.listErr, refusal.watchErr)
-				w := f.start(t)
+				f.fail(refusal.fault)
+				w := f.start(t, &atomic.Int32{})
+				after(refusal.holds + time.Second)
 				if !settled(w) {
 					t.Fatal("a kind that cannot be read holds the others up")
 				}
@@ -205,13 +214,13 @@ func TestWatchReportsARefusalOnceAndHoldsNothingUp(t *testing.T) {
 				if got := f.count("going on without it"); got != 1 || len(f.logged) != 1 {
 					t.Errorf("logged in a day: %q, want the refusal once", f.logged)
 				}
-				if got := len(f.opens); got < 10 || got > 20 {
-					t.Errorf("the cluster was asked %d times in a day, want at growing intervals for an hour, then no more", got)
+				if got := len(f.attempts); got < 24*6 || got > 24*6*5 {
+					t.Errorf("the cluster was asked %d times in a day, want at growing intervals of at most ten minutes", got)
 				}
-				if first := f.opens[1].Sub(f.opens[0]); first > 2*time.Second {
-					t.Errorf("the second attempt came after %s, want it soon: rights may come a moment later than the monitor", first)
+				if second := f.attempts[1].Sub(f.attempts[0]); second > 2*time.Second {
+					t.Errorf("the second attempt came after %s, want it soon: rights may come a moment later than the monitor", second)
 				}
-				f.fail(nil, nil, nil)
+				f.fail(fault{})
 				w.retry()
 				after(time.Second)
 				if holds(w) != 1 || f.count("can be read again") != 1 {
@@ -224,149 +233,111 @@ func TestWatchReportsARefusalOnceAndHoldsNothingUp(t *testing.T) {
 
 func TestWatchWaitsOutAPassingFailure(t *testing.T) {
 	t.Parallel()
-	failures := map[string]struct{ openErr, listErr error }{
-		"Discovery": {openErr: errPassing},
-		"List":      {listErr: errPassing},
-		"NotFound":  {listErr: apierrors.NewNotFound(schema.GroupResource{}, "")},
+	failures := map[string]struct {
+		fault fault
+		cause string
+	}{
+		"Discovery": {fault{discovery: errPassing}, errPassing.Error()},
+		"List":      {fault{list: errPassing}, errPassing.Error()},
+		"NotFound":  {fault{list: errNotFound}, `"configmaps", which is served`},
 	}
 	for name, failure := range failures {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				f := &fakeServer{}
-				f.fail(failure.openErr, failure.listErr, nil)
-				w := f.start(t)
+				f.fail(failure.fault)
+				w := f.start(t, &atomic.Int32{})
 				after(patience - 10*time.Second)
 				if settled(w) {
 					t.Fatal("a kind that could not be read yet counts as read")
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				cause := errors.Join(failure.openErr, failure.listErr)
-				if err := w.awaitSettled(ctx); err == nil || !strings.Contains(err.Error(), cause.Error()) {
-					t.Errorf("awaitSettled: %v, want the cause %q", err, cause)
+				if err := w.awaitSettled(ctx); err == nil || !strings.Contains(err.Error(), failure.cause) {
+					t.Errorf("awaitSettled: %v, want the cause %q", err, failure.cause)
+				}
+				after(20 * time.Second)
+				if !settled(w) {
+					t.Error("a kind that fails holds the others up for ever")
 				}
 				after(time.Hour)
 				if got := f.count("trying again"); got != 1 || len(f.logged) != 1 {
 					t.Errorf("logged in an hour: %q, want the failure once", f.logged)
 				}
-				f.fail(nil, nil, nil)
+				f.fail(fault{})
 				after(8 * time.Second)
-				if !settled(w) || holds(w) != 1 {
-					t.Errorf("8 s after the failure passed: settled: %t, objects: %d; want true, 1", settled(w), holds(w))
+				if holds(w) != 1 {
+					t.Errorf("8 s after the failure passed: %d objects, want 1", holds(w))
 				}
 			})
 		})
 	}
 }
 
-func TestWatchSaysWhetherItsKindCanBeRead(t *testing.T) {
+// A moment is shorter than a refusal must last to be confirmed.
+const moment = observe.Doubt / 2
+
+func TestWatchSaysWhatIsKnownOfItsKind(t *testing.T) {
 	t.Parallel()
-	notFound := apierrors.NewNotFound(schema.GroupResource{}, "")
-	type failure struct {
-		openErr, listErr error
-		want             unread
+	type step struct {
+		fault fault
+		lasts time.Duration
+		want  unread
+		holds int
 	}
+	const long = 20 * time.Minute
+	ready := step{fault{}, long, "", 1}
 	cases := map[string]struct {
-		reason   string
-		failures []failure
-		// wantCalls is how often the bundles are looked at again.
-		wantCalls int
+		steps []step
+		// looks is how often the bundles are looked at again.
+		looks int32
 	}{
-		"Forbidden":       {"Nobody knows what there is.", []failure{{nil, errForbidden, unreadForbidden}}, 2},
-		"ForbiddenThenNo": {"A right that is missing is missing through an outage.", []failure{{nil, errForbidden, unreadForbidden}, {nil, errPassing, unreadForbidden}}, 2},
-		"NoAnswer":        {"It has never been read.", []failure{{nil, errPassing, unreadNoAnswer}}, 1},
-		"ReadThenPassing": {"What has been read is known for a while.", []failure{{}, {nil, errPassing, ""}}, 1},
-		"NotServed":       {"There is no such kind, and so there are no objects.", []failure{{errNotServed, notFound, ""}}, 1},
-		"ForbiddenThenNotServed": {
-			"The kind is gone.", []failure{{nil, errForbidden, unreadForbidden}, {errNotServed, notFound, ""}}, 2,
+		"a right is missing": {[]step{{fault{list: errForbidden}, time.Second, unreadForbidden, 0}, ready}, 2},
+		"a right is missing, then there is no answer": {
+			[]step{{fault{list: errForbidden}, long, unreadForbidden, 0}, {fault{list: errPassing}, long, unreadForbidden, 0}, ready}, 2,
+		},
+		"a right is missing for a moment": {[]step{ready, {fault{list: errForbidden}, moment, "", 1}, ready}, 1},
+		"a right is taken":                {[]step{ready, {fault{list: errForbidden}, long, unreadForbidden, 1}, ready}, 3},
+		"there is no answer at the start": {[]step{{fault{list: errPassing}, long, unreadNoAnswer, 0}, ready}, 1},
+		"there is no answer":              {[]step{ready, {fault{discovery: errPassing, list: errPassing}, long, "", 1}, ready}, 1},
+		"the token is not accepted":       {[]step{ready, {fault{list: apierrors.NewUnauthorized("")}, long, "", 1}, ready}, 1},
+		"a 404 of what is served":         {[]step{ready, {fault{list: errNotFound}, long, "", 1}, ready}, 1},
+		"a 404, and no discovery":         {[]step{ready, {fault{discovery: errPassing, list: errNotFound}, long, "", 1}, ready}, 1},
+		"not served at the start, for a moment": {
+			[]step{{notServed, moment, unreadNoAnswer, 0}, ready}, 1,
+		},
+		"never served":                  {[]step{{notServed, long, "", 0}, ready}, 1},
+		"never served as can be shown":  {[]step{{fault{discovery: observe.ErrUnsuitable}, time.Second, "", 0}, ready}, 1},
+		"not served for a moment":       {[]step{ready, {notServed, moment, "", 1}, ready}, 1},
+		"gone":                          {[]step{ready, {notServed, long, "", 0}, ready}, 1},
+		"a right is missing, then gone": {[]step{ready, {fault{list: errForbidden}, long, unreadForbidden, 1}, {notServed, time.Second, unreadForbidden, 1}, {notServed, long, "", 0}}, 3},
+		"gone, then a right is missing for a moment": {
+			[]step{ready, {notServed, long, "", 0}, {fault{discovery: errForbidden}, time.Second, "", 0}, {notServed, long, "", 0}}, 1,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f := &fakeServer{}
-				f.fail(tc.failures[0].openErr, tc.failures[0].listErr, nil)
-				w := newWatch(source{place: place{kind: configMap, key: testKey}})
-				w.open = f.open
-				w.store.changed = func(sets.Set[claim]) {}
-				if got := w.unreadable(); got != unreadNoAnswer {
-					t.Errorf("Before the first list unreadable: %q, want %q: what was known before must stay", got, unreadNoAnswer)
-				}
-				var calls atomic.Int32
-				w.readable = func() { calls.Add(1) }
-				ctx, stop := context.WithCancel(t.Context())
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					w.run(ctx)
-				}()
-				for i, next := range tc.failures {
-					f.fail(next.openErr, next.listErr, nil)
+				f := &fakeServer{fault: tc.steps[0].fault}
+				var looks atomic.Int32
+				w := f.start(t, &looks)
+				for i, s := range tc.steps {
+					f.fail(s.fault)
 					if i > 0 {
 						f.breakOff()
+						w.retry()
 					}
-					after(20 * time.Minute)
-					if got := w.unreadable(); got != next.want {
-						t.Errorf("%s Unreadable: %q, want %q", tc.reason, got, next.want)
+					after(s.lasts)
+					if got := w.unreadable(); got != s.want || holds(w) != s.holds {
+						t.Errorf("step %d: unreadable %q and %d objects, want %q and %d", i, got, holds(w), s.want, s.holds)
 					}
 				}
-				f.fail(nil, nil, nil)
-				after(20 * time.Minute)
-				if got := w.unreadable(); got != "" || int(calls.Load()) != tc.wantCalls {
-					t.Errorf("%s In the end unreadable: %q, and %d calls; want none and %d", tc.reason, got, calls.Load(), tc.wantCalls)
-				}
-				stop()
-				<-done
-			})
-		})
-	}
-}
-
-func TestWatchKeepsWhatItHas(t *testing.T) {
-	t.Parallel()
-	cases := map[string]struct {
-		reason           string
-		openErr, listErr error
-		want             int
-	}{
-		"Forbidden": {"A right that is missing for a moment must not make resources vanish.", nil, errForbidden, 1},
-		"Passing":   {"A failure says nothing about the objects.", nil, errPassing, 1},
-		"NotFound":  {"A 404 without a look at what is served proves nothing.", errPassing, apierrors.NewNotFound(schema.GroupResource{}, ""), 1},
-		"NotServed": {"Where the kind is gone its objects are.", errNotServed, apierrors.NewNotFound(schema.GroupResource{}, ""), 0},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				f := &fakeServer{}
-				w := f.start(t)
-				after(time.Minute)
-				f.fail(tc.openErr, tc.listErr, nil)
-				f.breakOff()
-				after(time.Hour)
-				if got := holds(w); got != tc.want {
-					t.Errorf("%s %d objects, want %d", tc.reason, got, tc.want)
+				if looks.Load() != tc.looks {
+					t.Errorf("bundles were looked at %d times, want %d", looks.Load(), tc.looks)
 				}
 			})
 		})
 	}
-}
-
-func TestWatchDoesNotRunHotWhenEachAttemptBreaksOff(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := &fakeServer{}
-		f.start(t)
-		for range 200 {
-			synctest.Wait()
-			f.breakOff()
-			after(3 * time.Second)
-		}
-		// 600 s at an attempt every 5 to 7.5 s, and a few quick ones at first.
-		if f.lists > 130 {
-			t.Errorf("%d lists in ten minutes, want a pause between them", f.lists)
-		}
-	})
 }

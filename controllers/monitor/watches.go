@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -46,6 +47,7 @@ type watches struct {
 	// claimed is told the claims of objects that changed. It may be nil.
 	claimed func(sets.Set[claim])
 	ledger  *ledger
+	clock   clock.WithDelayedExecution
 	logger  logr.Logger
 	queue   atomic.Pointer[queue]
 	running sync.WaitGroup
@@ -61,7 +63,6 @@ var _ ctrlsource.SyncingSource = &watches{}
 
 // run follows all watches until ctx is done, and returns when they have ended.
 func (s *watches) run(ctx context.Context) error {
-	ctx = logr.NewContext(ctx, s.logger)
 	for _, w := range s.snapshot() {
 		s.begin(ctx, w)
 	}
@@ -78,7 +79,7 @@ func (s *watches) run(ctx context.Context) error {
 
 // add makes a watch, which does not run yet.
 func (s *watches) add(p place) *watch {
-	w := newWatch(s.sourceOf(p))
+	w := newWatch(s.sourceOf(p), s.clock, s.logger)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.current = append(s.current, w)
@@ -267,7 +268,7 @@ func (s *watches) enqueue(name types.NamespacedName) {
 // carried says whether an object carries the label of a claim.
 func (s *watches) carried(c claim) bool {
 	for _, w := range s.snapshot() {
-		if c.key == w.source.key && len(w.store.appendMembers(nil, c)) > 0 {
+		if len(w.appendMembers(nil, c)) > 0 {
 			return true
 		}
 	}
@@ -308,9 +309,7 @@ func (s *watches) members(current []*watch, b *k8spluginv1alpha1.ResourceBundleS
 	var candidates []*packed
 	for _, c := range s.claims(b) {
 		for _, w := range current {
-			if c.key == w.source.key {
-				candidates = w.store.appendMembers(candidates, c)
-			}
+			candidates = w.appendMembers(candidates, c)
 		}
 	}
 	selector := s.wanted(b)
@@ -337,10 +336,10 @@ func workingFirst(current []*watch) []*watch {
 	working := make([]*watch, 0, len(current))
 	var troubled []*watch
 	for _, w := range current {
-		if w.troubled() {
-			troubled = append(troubled, w)
-		} else {
+		if w.informer.State().IsWatched() {
 			working = append(working, w)
+		} else {
+			troubled = append(troubled, w)
 		}
 	}
 	return append(working, troubled...)

@@ -10,6 +10,9 @@ import (
 // ErrNotServed is the error of InformerOptions.Open when the API server has said that it does not serve the place.
 var ErrNotServed = errors.New("the cluster does not serve it")
 
+// ErrUnsuitable is the error of InformerOptions.Open when the API server serves the kind, and has said that it cannot be read from the place.
+var ErrUnsuitable = errors.New("it cannot be read from here")
+
 // Classify returns what an error of a list, or of opening a watch, says of the place: Expired, Refused with its reason, or Failed.
 func Classify(err error) (EventKind, Reason) {
 	switch {
@@ -19,7 +22,7 @@ func Classify(err error) (EventKind, Reason) {
 		return Refused, Forbidden
 	case apierrors.IsUnauthorized(err):
 		return Refused, Unauthorized
-	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err), errors.Is(err, ErrNotServed):
+	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err), errors.Is(err, ErrNotServed), errors.Is(err, ErrUnsuitable):
 		return Refused, NotServed
 	}
 	return Failed, NoAnswer

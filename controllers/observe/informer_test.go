@@ -126,6 +126,20 @@ func TestInformerReadsAgain(t *testing.T) {
 	})
 }
 
+// An attempt that is put off begins at once.
+func TestInformerReadsAgainWhatIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		inform(t, func(i *informing) {
+			i.refuse(errForbidden)
+			i.expect(10*time.Minute, 0, "Forbidden")
+			i.healthy()
+			i.Reread(false)
+			i.expect(time.Second, 1, "Forbidden", ready)
+		})
+	}
+}
+
 // What the cluster does not serve any more may be served in another way: that is found out at each attempt.
 func TestInformerOpensAgainWhatIsNotServed(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ type pace struct {
 	// pause is that before the next attempt, and after is when that may begin.
 	pause time.Duration
 	after time.Time
-	// kicked has room for one demand to begin at once.
+	// kicked has room for one notice that after has changed.
 	kicked chan struct{}
 }
 
@@ -37,18 +37,20 @@ func newPace(c clock.Clock, maxRefused time.Duration) *pace {
 
 // wait waits until the next attempt may begin, and returns an error when ctx ends.
 func (p *pace) wait(ctx context.Context) error {
-	p.mu.Lock()
-	left := p.after.Sub(p.clock.Now())
-	p.mu.Unlock()
-	if left <= 0 || ctx.Err() != nil {
-		return ctx.Err()
-	}
-	timer := p.clock.NewTimer(left)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-	case <-p.kicked:
-	case <-ctx.Done():
+	for ctx.Err() == nil {
+		p.mu.Lock()
+		left := p.after.Sub(p.clock.Now())
+		p.mu.Unlock()
+		if left <= 0 {
+			return nil
+		}
+		timer := p.clock.NewTimer(left)
+		select {
+		case <-timer.C():
+		case <-p.kicked:
+		case <-ctx.Done():
+		}
+		timer.Stop()
 	}
 	return ctx.Err()
 }
@@ -79,8 +81,13 @@ func (p *pace) failed(opened time.Time, refused bool, confirmBy time.Time) {
 
 // kick lets the next attempt begin at once.
 func (p *pace) kick() {
+	p.mu.Lock()
+	if now := p.clock.Now(); p.after.After(now) {
+		p.after = now
+	}
+	p.mu.Unlock()
 	select {
 	case p.kicked <- struct{}{}:
-	default:
+	default: // It is going to.
 	}
 }

@@ -104,14 +104,14 @@ type Event struct {
 	Reason Reason
 	// Message says for people what is wrong, for Refused and Failed.
 	Message string
+	// Certain is true for NotServed when the first such answer counts for what was never read, as a refused right does.
+	Certain bool
 }
 
 // Rules are what is tolerated.
 type Rules struct {
 	// Grace is how long every attempt may fail, or no watch be open, before that is confirmed; zero means indefinitely.
 	Grace time.Duration
-	// TrustAbsence is true when the first answer that what was never read is not served counts. Otherwise that is confirmed, too.
-	TrustAbsence bool
 	// Settle is how long a watch may take to deliver what happened before it was opened.
 	Settle time.Duration
 }
@@ -139,7 +139,7 @@ func Track(s State, e Event, now time.Time, r Rules) (State, time.Time) {
 			s = s.become(Pending, "", "", now)
 		}
 	case Refused:
-		s = s.interrupted(now).attemptRefused(e, now, r.TrustAbsence)
+		s = s.interrupted(now).attemptRefused(e, now)
 	case Failed:
 		s = s.interrupted(now).attemptFailed(e, now)
 	case Tick:
@@ -150,6 +150,9 @@ func Track(s State, e Event, now time.Time, r Rules) (State, time.Time) {
 
 // IsWatched reports whether a watch is open that has delivered all there was before it.
 func (s State) IsWatched() bool { return s.open }
+
+// IsFailing reports whether every attempt has failed since one succeeded last.
+func (s State) IsFailing() bool { return !s.failing.IsZero() }
 
 // ConfirmBy returns when an attempt is due that confirms a refusal or takes it back; zero when none is in doubt.
 func (s State) ConfirmBy() time.Time {
@@ -191,15 +194,15 @@ func (s State) interrupted(now time.Time) State {
 }
 
 // attemptRefused notes that an attempt was refused. What has been read must be refused for some time before that is
-// confirmed. The first refusal counts where nothing has been read; that a resource is not served only with trustAbsence.
-func (s State) attemptRefused(e Event, now time.Time, trustAbsence bool) State {
+// confirmed. The first refusal counts where nothing has been read; that a resource is not served only when it is Certain.
+func (s State) attemptRefused(e Event, now time.Time) State {
 	s.failing, s.silent = first(s.failing, now), time.Time{}
 	if absent := e.Reason == NotServed; absent != s.absent { // That it was forbidden says nothing about whether it is served.
 		s.refused, s.absent = time.Time{}, absent
 	}
 	s.refused = first(s.refused, now)
 	s = s.because(e.Message, now)
-	confirmed := now.Sub(s.refused) >= Doubt || s.Reason == e.Reason || s.Status == Pending && !s.read && (e.Reason != NotServed || trustAbsence)
+	confirmed := now.Sub(s.refused) >= Doubt || s.Reason == e.Reason || s.Status == Pending && !s.read && (e.Reason != NotServed || e.Certain)
 	if !confirmed {
 		return s
 	}

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -187,7 +188,7 @@ func (t *Tracked) retries(ctx context.Context, err error) bool {
 
 // report reports an attempt that failed, and puts off the next one.
 func (t *Tracked) report(kind EventKind, reason Reason, err error) {
-	t.Tracker.Report(Event{Kind: kind, Reason: reason, Message: t.Describe(reason, err)})
+	t.Tracker.Report(Event{Kind: kind, Reason: reason, Message: t.Describe(reason, err), Certain: errors.Is(err, ErrUnsuitable)})
 	state, _ := t.Tracker.State()
 	t.pace.failed(time.Time{}, kind == Refused, state.ConfirmBy())
 }
