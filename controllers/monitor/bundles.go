@@ -14,36 +14,36 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// indexClaims makes the cache find bundles by their claims.
-func indexClaims(ctx context.Context, indexer client.FieldIndexer, m membership) error {
+// indexSelectorKeys makes the cache find bundles by their selector keys.
+func indexSelectorKeys(ctx context.Context, indexer client.FieldIndexer, m membership) error {
 	byClaim := func(object client.Object) []string {
 		b, ok := object.(*k8spluginv1alpha1.ResourceBundleState)
 		if !ok {
 			return nil
 		}
 		var values []string
-		for _, c := range m.claims(b) {
+		for _, c := range m.selectorKeys(b) {
 			values = append(values, c.index())
 		}
 		return values
 	}
-	if err := indexer.IndexField(ctx, &k8spluginv1alpha1.ResourceBundleState{}, claimIndex, byClaim); err != nil {
+	if err := indexer.IndexField(ctx, &k8spluginv1alpha1.ResourceBundleState{}, selectorKeyIndex, byClaim); err != nil {
 		return fmt.Errorf("cannot index bundles: %w", err)
 	}
 	return nil
 }
 
 // bundlesIn returns how to find the bundles in a cache that want an object with
-// a claim: those of the object's namespace and those of trusted ones.
-func bundlesIn(bundles client.Reader, trusted []string) func(context.Context, claim) ([]types.NamespacedName, error) {
-	return func(ctx context.Context, c claim) ([]types.NamespacedName, error) {
+// a selector key: those of the object's namespace and those of trusted ones.
+func bundlesIn(bundles client.Reader, trusted []string) func(context.Context, selectorKey) ([]types.NamespacedName, error) {
+	return func(ctx context.Context, c selectorKey) ([]types.NamespacedName, error) {
 		namespaces := sets.New(trusted...)
 		if c.namespace != "" {
 			namespaces.Insert(c.namespace)
 		}
 		var names []types.NamespacedName
 		for namespace := range namespaces {
-			found, err := bundleNames(ctx, bundles, client.InNamespace(namespace), client.MatchingFields{claimIndex: c.index()})
+			found, err := bundleNames(ctx, bundles, client.InNamespace(namespace), client.MatchingFields{selectorKeyIndex: c.index()})
 			if err != nil {
 				return nil, err
 			}
@@ -66,32 +66,32 @@ func bundleNames(ctx context.Context, bundles client.Reader, options ...client.L
 	return names, nil
 }
 
-// releases returns what to do with the events of bundles so that the claims are
-// released that a bundle no longer makes, because it was changed or is gone,
-// and those to whose bundle it no longer denies its name.
-func releases(m membership, released func(sets.Set[claim])) handler.TypedEventHandler[*k8spluginv1alpha1.ResourceBundleState, claim] {
-	own := func(b *k8spluginv1alpha1.ResourceBundleState) sets.Set[claim] {
-		claims := sets.New[claim]()
-		for _, c := range m.claims(b) {
-			claims.Insert(claim{namespace: b.Namespace, key: c.key, value: c.value})
+// releases returns what to do with the events of bundles: released is called
+// with the keys that a bundle no longer selects, because it has changed or is
+// gone, and with those whose bundle could not be made because the name was taken.
+func releases(m membership, released func(sets.Set[selectorKey])) handler.TypedEventHandler[*k8spluginv1alpha1.ResourceBundleState, selectorKey] {
+	own := func(b *k8spluginv1alpha1.ResourceBundleState) sets.Set[selectorKey] {
+		keys := sets.New[selectorKey]()
+		for _, c := range m.selectorKeys(b) {
+			keys.Insert(selectorKey{namespace: b.Namespace, key: c.key, value: c.value})
 		}
-		return claims
+		return keys
 	}
-	named := func(b *k8spluginv1alpha1.ResourceBundleState) sets.Set[claim] {
-		claims := sets.New[claim]()
+	named := func(b *k8spluginv1alpha1.ResourceBundleState) sets.Set[selectorKey] {
+		keys := sets.New[selectorKey]()
 		for _, key := range m.keys {
-			claims.Insert(claim{namespace: b.Namespace, key: key, value: b.Name})
+			keys.Insert(selectorKey{namespace: b.Namespace, key: key, value: b.Name})
 		}
-		return claims
+		return keys
 	}
-	return handler.TypedFuncs[*k8spluginv1alpha1.ResourceBundleState, claim]{
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*k8spluginv1alpha1.ResourceBundleState], _ workqueue.TypedRateLimitingInterface[claim]) {
+	return handler.TypedFuncs[*k8spluginv1alpha1.ResourceBundleState, selectorKey]{
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*k8spluginv1alpha1.ResourceBundleState], _ workqueue.TypedRateLimitingInterface[selectorKey]) {
 			old, b := e.ObjectOld, e.ObjectNew
 			if old.UID != b.UID || old.Generation != b.Generation { // An update is all that is seen of what goes and comes between two lists.
 				released(own(old).Difference(own(b)))
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*k8spluginv1alpha1.ResourceBundleState], _ workqueue.TypedRateLimitingInterface[claim]) {
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*k8spluginv1alpha1.ResourceBundleState], _ workqueue.TypedRateLimitingInterface[selectorKey]) {
 			released(own(e.Object).Union(named(e.Object)))
 		},
 	}

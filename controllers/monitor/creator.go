@@ -39,9 +39,9 @@ const (
 	// minCreatePause and maxCreatePause bound the pause before a creation that failed is tried again.
 	minCreatePause = time.Second
 	maxCreatePause = 10 * time.Minute
-	// several is how many namespaces that refuse bundles in a row are taken for
+	// commonRefusals is how many namespaces that refuse bundles in a row are taken for
 	// a right that is missing everywhere: one or two have a quota, or an admission of their own.
-	several = 3
+	commonRefusals = 3
 	// maxCommonPause bounds the pause that they cause for all namespaces.
 	maxCommonPause = time.Minute
 )
@@ -49,7 +49,7 @@ const (
 var (
 	// createPause is the pause before the next attempt in a namespace that refuses bundles.
 	createPause = wait.Backoff{Duration: minCreatePause, Factor: 2, Jitter: 0.1, Steps: 20, Cap: maxCreatePause}
-	// commonPause is the pause before the next attempt anywhere, while no namespace takes bundles.
+	// commonPause is the pause before the next attempt withoutNamespace, while no namespace takes bundles.
 	commonPause = wait.Backoff{Duration: minCreatePause, Factor: 2, Jitter: 0.1, Steps: 20, Cap: maxCommonPause}
 )
 
@@ -59,29 +59,29 @@ type refusal struct {
 	pause wait.Backoff
 }
 
-// creator makes the bundles that nobody else makes: one for each value of a
+// creator makes missing bundles: one for each value of a
 // label in a namespace that some object carries. It never deletes one, because
 // an application that has vanished must be seen to be missing. It is the
-// reconciler of a controller whose requests are claims, with one worker.
+// reconciler of a controller whose requests are selector keys, with one worker.
 type creator struct {
 	key     string
 	client  client.Client
-	bundles func(context.Context, claim) ([]types.NamespacedName, error)
-	// carried says whether an object carries the label.
-	carried func(claim) bool
-	// created is told of each bundle that was made.
+	bundles func(context.Context, selectorKey) ([]types.NamespacedName, error)
+	// isCarried reports whether an object carries the label.
+	isCarried func(selectorKey) bool
+	// created is called for each bundle that was made.
 	created func()
 	logger  logr.Logger
 	// limiter admits creations, and pauses says when to try one again that failed.
 	limiter *rate.Limiter
-	pauses  workqueue.TypedRateLimiter[claim]
+	pauses  workqueue.TypedRateLimiter[selectorKey]
 
 	// mu guards queue, that of the controller, which is nil before it starts, and
-	// odd, the claims that make no bundle, of which that has been logged, by the
-	// name that the bundle would have.
-	mu    sync.Mutex
-	queue workqueue.TypedRateLimitingInterface[claim]
-	odd   map[types.NamespacedName]sets.Set[claim]
+	// skipped, the keys for which no bundle can be made, after that has been
+	// logged, by the name that the bundle would have.
+	mu      sync.Mutex
+	queue   workqueue.TypedRateLimitingInterface[selectorKey]
+	skipped map[types.NamespacedName]sets.Set[selectorKey]
 
 	// What follows belongs to the one worker. refusals are those in force by namespace,
 	// that of all namespaces by the empty name, and refusing the namespaces that
@@ -94,32 +94,32 @@ func newCreator(key string, c client.Client, logger logr.Logger) *creator {
 	return &creator{
 		key: key, client: c, logger: logger,
 		limiter: rate.NewLimiter(rate.Every(createInterval), 1),
-		pauses:  workqueue.NewTypedItemExponentialFailureRateLimiter[claim](minCreatePause, maxCreatePause),
-		odd:     map[types.NamespacedName]sets.Set[claim]{}, refusals: map[string]refusal{}, refusing: sets.New[string](),
+		pauses:  workqueue.NewTypedItemExponentialFailureRateLimiter[selectorKey](minCreatePause, maxCreatePause),
+		skipped: map[types.NamespacedName]sets.Set[selectorKey]{}, refusals: map[string]refusal{}, refusing: sets.New[string](),
 	}
 }
 
 // options are those of the creator's controller.
-func (c *creator) options() controller.TypedOptions[claim] {
-	return controller.TypedOptions[claim]{
+func (c *creator) options() controller.TypedOptions[selectorKey] {
+	return controller.TypedOptions[selectorKey]{
 		MaxConcurrentReconciles: 1,
 		CacheSyncTimeout:        syncTimeout,
 		UsePriorityQueue:        new(false), // See controllerOptions.
 	}
 }
 
-// begin makes q the queue of the claims to look at. Those that were considered
-// before are forgotten: all claims are to be considered once more.
-func (c *creator) begin(q workqueue.TypedRateLimitingInterface[claim]) {
+// begin makes q the queue of the keys to look at. What was considered before is
+// not in it: the caller considers all keys once more.
+func (c *creator) begin(q workqueue.TypedRateLimitingInterface[selectorKey]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.queue = q
 }
 
-// consider looks at claims whose objects or bundles have changed, and at those
+// consider enqueues keys whose objects or bundles have changed, and those
 // that wait for a bundle that may have gone: one that is named like the value of
-// a claim. An object of the cluster has no namespace for a bundle.
-func (c *creator) consider(touched sets.Set[claim]) {
+// a key. A cluster-scoped object has no namespace for a bundle.
+func (c *creator) consider(touched sets.Set[selectorKey]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.queue == nil {
@@ -132,15 +132,15 @@ func (c *creator) consider(touched sets.Set[claim]) {
 		if t.key == c.key {
 			c.queue.Add(t)
 		}
-		for waiting := range c.odd[types.NamespacedName{Namespace: t.namespace, Name: t.value}] {
+		for waiting := range c.skipped[types.NamespacedName{Namespace: t.namespace, Name: t.value}] {
 			c.queue.Add(waiting)
 		}
 	}
 }
 
-// Reconcile makes the bundle of a claim, if there is none. A failure is no error
+// Reconcile makes the bundle of a key, if there is none. A failure is no error
 // of the controller: a refusal is logged once, and all else is tried again at growing intervals.
-func (c *creator) Reconcile(ctx context.Context, wanted claim) (ctrl.Result, error) {
+func (c *creator) Reconcile(ctx context.Context, wanted selectorKey) (ctrl.Result, error) {
 	wait, err := c.ensure(ctx, wanted)
 	switch {
 	case err != nil:
@@ -151,40 +151,40 @@ func (c *creator) Reconcile(ctx context.Context, wanted claim) (ctrl.Result, err
 	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
-// held is how long bundles are refused in a namespace from now on.
-func (c *creator) held(namespace string) time.Duration {
+// refusedFor returns how long no bundle is made in a namespace from now on.
+func (c *creator) refusedFor(namespace string) time.Duration {
 	return max(0, time.Until(c.refusals[namespace].until), time.Until(c.refusals[""].until))
 }
 
-// turn is how long a claim must wait for its namespace. Claims that have failed
-// go last, so that they do not starve those that nobody may have anything against.
-func (c *creator) turn(wanted claim) time.Duration {
-	wait := c.held(wanted.namespace)
+// turn returns how long a key must wait for its namespace. Keys that have failed
+// go last, so that they do not starve the others.
+func (c *creator) turn(wanted selectorKey) time.Duration {
+	wait := c.refusedFor(wanted.namespace)
 	if wait > 0 && c.pauses.NumRequeues(wanted) > 0 {
 		wait += minCreatePause
 	}
 	return wait
 }
 
-// ensure makes the bundle of a claim unless there is one, or nothing to report
+// ensure makes the bundle of a key unless there is one, or nothing to report
 // in it. The error asks for another attempt, and a wait for one after that.
-func (c *creator) ensure(ctx context.Context, wanted claim) (wait time.Duration, err error) {
-	if !c.carried(wanted) {
+func (c *creator) ensure(ctx context.Context, wanted selectorKey) (wait time.Duration, err error) {
+	if !c.isCarried(wanted) {
 		c.forget(wanted)
 		return 0, nil
 	}
-	claiming, err := c.bundles(ctx, wanted)
+	selecting, err := c.bundles(ctx, wanted)
 	if err != nil {
 		return 0, fmt.Errorf("cannot find the bundles of label %q: %w", wanted.index(), err)
 	}
-	for _, b := range claiming {
+	for _, b := range selecting {
 		if b.Namespace == wanted.namespace {
 			c.forget(wanted)
 			return 0, nil
 		}
 	}
 	if wanted.value == "" {
-		c.reportOdd(wanted, "the label has no value")
+		c.reportSkipped(wanted, "the label has no value")
 		return 0, nil
 	}
 	if taken, err := c.taken(ctx, wanted); taken || err != nil {
@@ -199,14 +199,14 @@ func (c *creator) ensure(ctx context.Context, wanted claim) (wait time.Duration,
 	return 0, c.create(ctx, wanted)
 }
 
-// taken says whether the cache has a bundle that has the name of the claim's, and wants something else.
-func (c *creator) taken(ctx context.Context, wanted claim) (bool, error) {
+// taken reports whether the cache has a bundle of the name that selects something else.
+func (c *creator) taken(ctx context.Context, wanted selectorKey) (bool, error) {
 	name := bundleOf(wanted)
-	// It is noted before it is looked for: when the bundle goes in between, that wakes the claim.
+	// It is noted before it is looked for: when the bundle goes in between, that enqueues the key.
 	known := c.note(wanted)
 	err := c.client.Get(ctx, name, &k8spluginv1alpha1.ResourceBundleState{}, client.UnsafeDisableDeepCopyOption(true))
 	if !known && err == nil {
-		c.logOdd(wanted, "another bundle has the name")
+		c.logSkipped(wanted, "another bundle has the name")
 	} else if !known {
 		c.forget(wanted)
 	}
@@ -216,8 +216,8 @@ func (c *creator) taken(ctx context.Context, wanted claim) (bool, error) {
 	return err == nil, nil
 }
 
-// create makes the bundle of a claim, and reports what is in the way once. The error asks for another attempt.
-func (c *creator) create(ctx context.Context, wanted claim) error {
+// create makes the bundle of a key, and reports what is in the way once. The error asks for another attempt.
+func (c *creator) create(ctx context.Context, wanted selectorKey) error {
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
 	b := bundleFor(wanted)
@@ -237,7 +237,7 @@ func (c *creator) create(ctx context.Context, wanted claim) error {
 	case namespaceGoes(err):
 		return nil // And with it what carries the label.
 	case apierrors.IsInvalid(err):
-		c.reportOdd(wanted, err.Error())
+		c.reportSkipped(wanted, err.Error())
 		return nil
 	case apierrors.IsForbidden(err):
 		c.refused(name, err)
@@ -246,7 +246,7 @@ func (c *creator) create(ctx context.Context, wanted claim) error {
 	return fmt.Errorf("cannot make bundle %q: %w", name, err)
 }
 
-// namespaceGoes says whether a bundle could not be made because its namespace is going or gone. That something else was
+// namespaceGoes reports whether a bundle could not be made because its namespace is going or gone. That something else was
 // not found is no end: it is what an API server says while it has no CRD of bundles.
 func namespaceGoes(err error) bool {
 	answer, ok := errors.AsType[*apierrors.StatusError](err)
@@ -254,18 +254,18 @@ func namespaceGoes(err error) bool {
 	return missing || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// refused notes that a bundle may not be made, and says so when that is news:
-// for its namespace or, with several that refuse, for all.
+// refused notes that a bundle may not be made, and logs it once: for its
+// namespace or, when several refuse, for all.
 func (c *creator) refused(name types.NamespacedName, err error) {
 	for namespace, r := range c.refusals {
 		if time.Since(r.until) > 2*maxCreatePause {
-			delete(c.refusals, namespace) // Nothing there asks for a bundle any more.
+			delete(c.refusals, namespace) // No object there carries the label any more.
 		}
 	}
-	hold := func(namespace string, pause wait.Backoff, message string) {
+	pause := func(namespace string, backoff wait.Backoff, message string) {
 		r, again := c.refusals[namespace]
 		if !again {
-			r.pause = pause
+			r.pause = backoff
 		}
 		r.until = time.Now().Add(r.pause.Step())
 		c.refusals[namespace] = r
@@ -274,56 +274,56 @@ func (c *creator) refused(name types.NamespacedName, err error) {
 		}
 	}
 	c.refusing.Insert(name.Namespace)
-	if c.refusing.Len() < several {
-		hold(name.Namespace, createPause, "Cannot make bundles in a namespace, trying again at growing intervals")
+	if c.refusing.Len() < commonRefusals {
+		pause(name.Namespace, createPause, "Cannot make bundles in a namespace, trying again at growing intervals")
 		return
 	}
-	hold(name.Namespace, createPause, "")
-	hold("", commonPause, "Cannot make bundles in several namespaces, trying again at growing intervals")
+	pause(name.Namespace, createPause, "")
+	pause("", commonPause, "Cannot make bundles in several namespaces, trying again at growing intervals")
 }
 
-// reportOdd logs once why a claim makes no bundle.
-func (c *creator) reportOdd(wanted claim, reason string) {
+// reportSkipped logs once why no bundle can be made for a key.
+func (c *creator) reportSkipped(wanted selectorKey, reason string) {
 	if !c.note(wanted) {
-		c.logOdd(wanted, reason)
+		c.logSkipped(wanted, reason)
 	}
 }
 
-func (c *creator) logOdd(wanted claim, reason string) {
+func (c *creator) logSkipped(wanted selectorKey, reason string) {
 	c.logger.Info("Cannot make a bundle for a label", "namespace", wanted.namespace, "label", wanted.index(), "reason", reason)
 }
 
-// note notes that a claim makes no bundle, and says whether that was known.
-func (c *creator) note(wanted claim) (known bool) {
+// note notes that no bundle can be made for a key, and reports whether that was known.
+func (c *creator) note(wanted selectorKey) (known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	name := bundleOf(wanted)
-	known = c.odd[name].Has(wanted)
-	if c.odd[name] == nil {
-		c.odd[name] = sets.New[claim]()
+	known = c.skipped[name].Has(wanted)
+	if c.skipped[name] == nil {
+		c.skipped[name] = sets.New[selectorKey]()
 	}
-	c.odd[name].Insert(wanted)
+	c.skipped[name].Insert(wanted)
 	return known
 }
 
-// forget drops that a claim makes no bundle.
-func (c *creator) forget(wanted claim) {
+// forget drops that no bundle can be made for a key.
+func (c *creator) forget(wanted selectorKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	name := bundleOf(wanted)
-	c.odd[name].Delete(wanted)
-	if c.odd[name].Len() == 0 {
-		delete(c.odd, name)
+	c.skipped[name].Delete(wanted)
+	if c.skipped[name].Len() == 0 {
+		delete(c.skipped, name)
 	}
 }
 
-// bundleOf is the name of the bundle that the creator makes for a claim.
-func bundleOf(c claim) types.NamespacedName {
+// bundleOf returns the name of the bundle that the creator makes for a key.
+func bundleOf(c selectorKey) types.NamespacedName {
 	return types.NamespacedName{Namespace: c.namespace, Name: bundleName(c.value)}
 }
 
-// bundleFor is the bundle that the creator makes for a claim.
-func bundleFor(c claim) *k8spluginv1alpha1.ResourceBundleState {
+// bundleFor returns the bundle that the creator makes for a key.
+func bundleFor(c selectorKey) *k8spluginv1alpha1.ResourceBundleState {
 	return &k8spluginv1alpha1.ResourceBundleState{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: c.namespace, Name: bundleName(c.value),

@@ -75,7 +75,7 @@ type creations struct {
 	asked  int
 	// made and logged count the bundles and the lines of the log.
 	made, logged int
-	// cached says whether a bundle of the cache wants what the creator makes bundles for.
+	// cached reports whether a bundle of the cache wants what the creator makes bundles for.
 	cached map[types.NamespacedName]bool
 	// dropped are the values that no object carries any more.
 	dropped sets.Set[string]
@@ -95,7 +95,7 @@ func (c *creations) counted() (asked, made, logged int) {
 	return c.asked, c.made, c.logged
 }
 
-// has says whether there is a bundle that the creator made.
+// has reports whether there is a bundle that the creator made.
 func (c *creations) has(name types.NamespacedName) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,7 +131,7 @@ func (c *creations) Create(ctx context.Context, b client.Object, _ ...client.Cre
 }
 
 // claiming are the bundles of the cache that make a claim.
-func (c *creations) claiming(_ context.Context, wanted claim) ([]types.NamespacedName, error) {
+func (c *creations) claiming(_ context.Context, wanted selectorKey) ([]types.NamespacedName, error) {
 	if name := bundleOf(wanted); c.has(name) {
 		return []types.NamespacedName{name}, nil
 	}
@@ -144,7 +144,7 @@ func startCreator(t *testing.T, answer error, values ...string) *creations {
 	c := &creations{answer: answer, cached: map[types.NamespacedName]bool{}, dropped: sets.New[string]()}
 	logger := funcr.New(func(string, string) { c.count(func() { c.logged++ }) }, funcr.Options{})
 	c.creator = newCreator(testKey, c, logger)
-	c.carried = func(wanted claim) bool {
+	c.isCarried = func(wanted selectorKey) bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return !c.dropped.Has(wanted.value)
@@ -157,14 +157,14 @@ func startCreator(t *testing.T, answer error, values ...string) *creations {
 	if err != nil {
 		t.Fatal(err)
 	}
-	begin := func(_ context.Context, q workqueue.TypedRateLimitingInterface[claim]) error {
+	begin := func(_ context.Context, q workqueue.TypedRateLimitingInterface[selectorKey]) error {
 		c.begin(q)
 		for _, v := range values {
-			c.consider(sets.New(inNamespace(v), claim{key: testKey, value: v}, claim{namespace: "ns", key: "other", value: v}))
+			c.consider(sets.New(inNamespace(v), selectorKey{key: testKey, value: v}, selectorKey{namespace: "ns", key: "other", value: v}))
 		}
 		return nil
 	}
-	if err := made.Watch(ctrlsource.TypedFunc[claim](begin)); err != nil {
+	if err := made.Watch(ctrlsource.TypedFunc[selectorKey](begin)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())

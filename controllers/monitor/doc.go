@@ -9,7 +9,7 @@
 //     and packed, in a store by label value;
 //   - watches are all of them: they wake the bundles that a changed object
 //     belongs to, and say when everything has been read once;
-//   - catalogue follows which kinds the cluster serves, where kinds may come and
+//   - kindDiscovery follows which kinds the cluster serves, where kinds may come and
 //     go, and has the watches follow these;
 //   - membership decides which objects belong to a bundle: those of its own
 //     namespace, unless that is trusted with more;
@@ -19,7 +19,7 @@
 //     leaves a bundle to another monitor that writes it;
 //   - setup makes two controllers of the reconciler: small bundles do not wait for
 //     the worker of large ones;
-//   - ledger remembers, per bundle, what was written last and when;
+//   - writeStates holds, per bundle, what was written last and when;
 //   - creator makes bundles for label values, if that is wanted, in a controller of its own.
 //
 // Objects in stores, and bundles in the cache, are held compressed: they are

@@ -46,7 +46,7 @@ func (w *watch) fails(c *clocktesting.FakeClock, err error, long bool) {
 func shownIn(t *testing.T, all *watches, c *clocktesting.FakeClock, version string) *watch {
 	t.Helper()
 	w := all.add(place{kind: schema.GroupVersionKind{Group: "example.io", Version: version, Kind: "Widget"}, key: testKey})
-	w.store.changed = func(sets.Set[claim]) {}
+	w.store.changed = func(sets.Set[selectorKey]) {}
 	o := object("ns", "a", "one", "5")
 	o.SetUID("1")
 	o.SetAPIVersion("example.io/" + version)
@@ -113,7 +113,7 @@ func TestNothingIsLostFromOneWatchToAnother(t *testing.T) {
 	lookWhile(t, func() {
 		for range 1000 {
 			unread := all.add(place{kind: schema.GroupVersionKind{Group: "example.io", Version: "v2", Kind: "Widget"}, key: testKey})
-			unread.store.changed = func(sets.Set[claim]) {}
+			unread.store.changed = func(sets.Set[selectorKey]) {}
 			letGo(all, first)
 			first = shownIn(t, all, c, "v1")
 			letGo(all, unread)
@@ -144,11 +144,11 @@ func TestAVersionThatIsGoneHidesNothing(t *testing.T) {
 	}
 	former.fails(c, observe.ErrNotServed, false)
 	look("before")
-	former.store.changed = func(sets.Set[claim]) { look("while bundles are looked at again") }
+	former.store.changed = func(sets.Set[selectorKey]) { look("while bundles are looked at again") }
 	former.fails(c, observe.ErrNotServed, true)
 	look("after")
 
-	former.store.changed = func(sets.Set[claim]) {}
+	former.store.changed = func(sets.Set[selectorKey]) {}
 	lookWhile(t, func() {
 		for range 1000 {
 			if err := former.store.Replace([]any{object("ns", "a", "one", "5")}, "5"); err != nil {
@@ -163,7 +163,7 @@ func TestAVersionThatIsGoneHidesNothing(t *testing.T) {
 // TestAKindThatIsInDoubtNoMoreIsMissed has a group answer and give no answer in turn, while a bundle is looked at.
 func TestAKindThatIsInDoubtNoMoreIsMissed(t *testing.T) {
 	t.Parallel()
-	kinds := newCatalogue(Options{LabelKeys: []string{testKey}}, func() ([]*metav1.APIResourceList, error) { return nil, nil })
+	kinds := newKindDiscovery(Options{LabelKeys: []string{testKey}}, func() ([]*metav1.APIResourceList, error) { return nil, nil })
 	all := watchesOf(kinds, nil, nil)
 	b := bundleAt("1")
 	b.Name, b.Status.Resources = "one", []k8spluginv1alpha1.ResourceHealth{entryOf("example.io", "Widget")}
@@ -171,7 +171,7 @@ func TestAKindThatIsInDoubtNoMoreIsMissed(t *testing.T) {
 	lookWhile(t, func() {
 		for range 5000 {
 			w := all.add(place{kind: schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: "Widget"}, key: testKey})
-			w.store.changed = func(sets.Set[claim]) {}
+			w.store.changed = func(sets.Set[selectorKey]) {}
 			kinds.note(logr.Discard(), nil, nil, true)
 			kinds.note(logr.Discard(), nil, nil, false)
 			letGo(all, w)

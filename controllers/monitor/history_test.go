@@ -28,8 +28,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// shelf is an API server with one bundle, and a cache of it.
-type shelf struct {
+// apiServer is an API server with one bundle, and a cache of it.
+type apiServer struct {
 	client.Reader
 
 	stored *k8spluginv1alpha1.ResourceBundleState
@@ -38,7 +38,7 @@ type shelf struct {
 	writes int
 }
 
-func (s *shelf) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+func (s *apiServer) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
 	newest := s.stored
 	if s.cached != nil {
 		newest = s.cached
@@ -47,7 +47,7 @@ func (s *shelf) Get(_ context.Context, _ client.ObjectKey, object client.Object,
 	return nil
 }
 
-func (s *shelf) put(_ context.Context, b *k8spluginv1alpha1.ResourceBundleState) error {
+func (s *apiServer) put(_ context.Context, b *k8spluginv1alpha1.ResourceBundleState) error {
 	if b.ResourceVersion != s.stored.ResourceVersion {
 		return apierrors.NewConflict(bundleResource, b.Name, errors.New("it has been changed"))
 	}
@@ -59,14 +59,14 @@ func (s *shelf) put(_ context.Context, b *k8spluginv1alpha1.ResourceBundleState)
 	return nil
 }
 
-func (s *shelf) mark(context.Context, *k8spluginv1alpha1.ResourceBundleState, k8spluginv1alpha1.OutOfDate) error {
+func (s *apiServer) mark(context.Context, *k8spluginv1alpha1.ResourceBundleState, k8spluginv1alpha1.OutOfDate) error {
 	return nil
 }
 
 // history plays what can happen to the objects of two kinds and to a monitor that watches them.
 type history struct {
 	t     *rapid.T
-	api   *shelf
+	api   *apiServer
 	clock *clocktesting.FakeClock
 	// truth are the objects that there are, by kind and name.
 	truth   map[string]map[string]*unstructured.Unstructured
@@ -85,7 +85,7 @@ const chosen = "chosen"
 
 func newHistory(t *rapid.T) *history {
 	h := &history{
-		t: t, api: &shelf{stored: bundleAt("1")}, clock: clocktesting.NewFakeClock(time.Unix(1_000_000, 0)),
+		t: t, api: &apiServer{stored: bundleAt("1")}, clock: clocktesting.NewFakeClock(time.Unix(1_000_000, 0)),
 		truth: map[string]map[string]*unstructured.Unstructured{}, refused: sets.New[string](),
 		since: map[string]k8spluginv1alpha1.ResourceHealth{},
 	}
@@ -101,17 +101,17 @@ func newHistory(t *rapid.T) *history {
 func (h *history) start() {
 	h.api.cached = nil
 	h.watches = &watches{
-		membership: membership{keys: []string{testKey}}, ledger: newLedger(), stops: map[*watch]context.CancelFunc{}, clock: h.clock,
+		membership: membership{keys: []string{testKey}}, writeStates: newWriteStates(), stops: map[*watch]context.CancelFunc{}, clock: h.clock,
 		sourceOf: func(p place) source { return source{place: p} },
 	}
 	for _, kind := range historyKinds {
 		w := h.watches.add(place{kind: schema.GroupVersionKind{Version: "v1", Kind: kind}, key: testKey})
-		w.store.changed = func(touched sets.Set[claim]) {
+		w.store.changed = func(touched sets.Set[selectorKey]) {
 			if touched.Has(inNamespace(chosen)) {
-				h.watches.ledger.touch(sink)
+				h.watches.writeStates.touch(sink)
 			}
 		}
-		w.readable = func() { h.watches.ledger.touch(sink) }
+		w.readable = func() { h.watches.writeStates.touch(sink) }
 		if h.refused.Has(kind) {
 			w.fails(h.clock, errForbidden, false)
 		} else {
@@ -120,7 +120,7 @@ func (h *history) start() {
 	}
 	h.monitor = &reconciler{
 		bundles: h.api, status: h.api, gather: h.watches.gather,
-		wake: func(types.NamespacedName) {}, ledger: h.watches.ledger, guard: pruning.NewGuard("bundles"),
+		wake: func(types.NamespacedName) {}, writeStates: h.watches.writeStates, guard: pruning.NewGuard("bundles"),
 		recorder: events.NewFakeRecorder(100), clock: h.clock,
 	}
 }

@@ -61,7 +61,7 @@ func discovered(lists []*metav1.APIResourceList, trusted bool, named []schema.Gr
 	return found
 }
 
-// allBuiltIn says whether all kinds are of groups of Kubernetes itself, which neither come nor go.
+// allBuiltIn reports whether all kinds are of groups of Kubernetes itself, which neither come nor go.
 func allBuiltIn(kinds []schema.GroupVersionKind) bool {
 	return !slices.ContainsFunc(kinds, func(k schema.GroupVersionKind) bool { return !clientgoscheme.Scheme.IsGroupRegistered(k.Group) })
 }

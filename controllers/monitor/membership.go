@@ -8,16 +8,16 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// claim is a label with its value in a namespace: a bundle that makes a claim
-// wants the objects that carry the label. A claim of a bundle without a
-// namespace wants those of all namespaces and of the cluster. The claim of an
-// object without a namespace is that of an object of the cluster.
-type claim struct {
+// selectorKey is a label with its value in a namespace. A bundle selects the
+// objects that carry the label. A bundle's key without a namespace selects those
+// of all namespaces and of the cluster. An object's key without a namespace is
+// that of a cluster-scoped object.
+type selectorKey struct {
 	namespace, key, value string
 }
 
-// index is the value of the claim in the cache's index of bundles, which knows the namespace by itself.
-func (c claim) index() string {
+// index returns the value of the key in the cache's index of bundles, which is namespaced already.
+func (c selectorKey) index() string {
 	return c.key + "=" + c.value
 }
 
@@ -32,21 +32,21 @@ type membership struct {
 	trusted sets.Set[string]
 }
 
-// claims says which objects a bundle wants: those with the labels of its
+// selectorKeys returns which objects a bundle selects: those with the labels of its
 // selector. A selector that names none of the keys says nothing that a monitor
 // of those keys can follow; the bundle is then taken by its name, which EMCO
 // makes equal to the label's value, with any of the keys.
-func (m membership) claims(b *k8spluginv1alpha1.ResourceBundleState) []claim {
+func (m membership) selectorKeys(b *k8spluginv1alpha1.ResourceBundleState) []selectorKey {
 	namespace := b.Namespace
 	if m.trusted.Has(namespace) {
 		namespace = metav1.NamespaceAll
 	}
 	if key, value, ok := m.selected(b); ok {
-		return []claim{{namespace: namespace, key: key, value: value}}
+		return []selectorKey{{namespace: namespace, key: key, value: value}}
 	}
-	named := make([]claim, 0, len(m.keys))
+	named := make([]selectorKey, 0, len(m.keys))
 	for _, key := range m.keys {
-		named = append(named, claim{namespace: namespace, key: key, value: b.Name})
+		named = append(named, selectorKey{namespace: namespace, key: key, value: b.Name})
 	}
 	return named
 }
@@ -66,7 +66,7 @@ func (m membership) selected(b *k8spluginv1alpha1.ResourceBundleState) (key, val
 	return "", "", false
 }
 
-// wanted returns the test that objects found by the bundle's claims must pass
+// wanted returns the test that objects found by the bundle's selector keys must pass
 // to belong to it: its whole selector. A selector that the API server would
 // not accept for a workload (an unknown operator) selects nothing.
 func (m membership) wanted(b *k8spluginv1alpha1.ResourceBundleState) labels.Selector {

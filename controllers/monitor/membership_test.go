@@ -19,13 +19,13 @@ func TestMembership(t *testing.T) {
 	cases := map[string]struct {
 		reason     string
 		selector   *metav1.LabelSelector
-		wantClaims []claim
+		wantClaims []selectorKey
 		wanted     []labels.Set
 		unwanted   []labels.Set
 	}{
 		"NoSelector": {
 			reason: "A bundle without a selector is taken by its name.",
-			wantClaims: []claim{
+			wantClaims: []selectorKey{
 				{"ns", "emco/deployment-id", "1-sink"},
 				{"ns", "k8splugin.io/rb-instance-id", "1-sink"},
 			},
@@ -34,41 +34,41 @@ func TestMembership(t *testing.T) {
 		"SelectorEqualsName": {
 			reason:     "This is what EMCO writes.",
 			selector:   matching(map[string]string{"emco/deployment-id": "1-sink"}),
-			wantClaims: []claim{{"ns", "emco/deployment-id", "1-sink"}},
+			wantClaims: []selectorKey{{"ns", "emco/deployment-id", "1-sink"}},
 			wanted:     []labels.Set{{"emco/deployment-id": "1-sink", "app": "sink"}},
 			unwanted:   []labels.Set{{"emco/deployment-id": "1-other"}},
 		},
 		"SelectorDiffersFromName": {
 			reason:     "The selector wins: it says which objects belong to the bundle.",
 			selector:   matching(map[string]string{"emco/deployment-id": "2-source"}),
-			wantClaims: []claim{{"ns", "emco/deployment-id", "2-source"}},
+			wantClaims: []selectorKey{{"ns", "emco/deployment-id", "2-source"}},
 			wanted:     []labels.Set{{"emco/deployment-id": "2-source"}},
 			unwanted:   []labels.Set{{"emco/deployment-id": "1-sink"}},
 		},
 		"SecondKey": {
 			reason:     "Each configured key may tie objects to a bundle.",
 			selector:   matching(map[string]string{"k8splugin.io/rb-instance-id": "gentle_fox"}),
-			wantClaims: []claim{{"ns", "k8splugin.io/rb-instance-id", "gentle_fox"}},
+			wantClaims: []selectorKey{{"ns", "k8splugin.io/rb-instance-id", "gentle_fox"}},
 			wanted:     []labels.Set{{"k8splugin.io/rb-instance-id": "gentle_fox"}},
 		},
 		"MoreLabels": {
 			reason:     "The other labels of the selector must match too.",
 			selector:   matching(map[string]string{"emco/deployment-id": "1-sink", "tier": "front"}),
-			wantClaims: []claim{{"ns", "emco/deployment-id", "1-sink"}},
+			wantClaims: []selectorKey{{"ns", "emco/deployment-id", "1-sink"}},
 			wanted:     []labels.Set{{"emco/deployment-id": "1-sink", "tier": "front"}},
 			unwanted:   []labels.Set{{"emco/deployment-id": "1-sink"}, {"emco/deployment-id": "1-sink", "tier": "back"}},
 		},
 		"BothKeys": {
 			reason:     "A selector is a conjunction.",
 			selector:   matching(map[string]string{"emco/deployment-id": "1-sink", "k8splugin.io/rb-instance-id": "x"}),
-			wantClaims: []claim{{"ns", "emco/deployment-id", "1-sink"}},
+			wantClaims: []selectorKey{{"ns", "emco/deployment-id", "1-sink"}},
 			wanted:     []labels.Set{{"emco/deployment-id": "1-sink", "k8splugin.io/rb-instance-id": "x"}},
 			unwanted:   []labels.Set{{"emco/deployment-id": "1-sink"}},
 		},
 		"OtherLabelOnly": {
 			reason:   "A selector that names no configured key cannot be followed; the name counts.",
 			selector: matching(map[string]string{"app": "sink"}),
-			wantClaims: []claim{
+			wantClaims: []selectorKey{
 				{"ns", "emco/deployment-id", "1-sink"},
 				{"ns", "k8splugin.io/rb-instance-id", "1-sink"},
 			},
@@ -80,7 +80,7 @@ func TestMembership(t *testing.T) {
 				MatchLabels:      map[string]string{"emco/deployment-id": "1-sink"},
 				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "Near", Values: []string{"front"}}},
 			},
-			wantClaims: []claim{{"ns", "emco/deployment-id", "1-sink"}},
+			wantClaims: []selectorKey{{"ns", "emco/deployment-id", "1-sink"}},
 			unwanted:   []labels.Set{{"emco/deployment-id": "1-sink"}, {"emco/deployment-id": "1-sink", "tier": "front"}},
 		},
 	}
@@ -91,7 +91,7 @@ func TestMembership(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "1-sink"},
 				Spec:       k8spluginv1alpha1.ResourceBundleStateSpec{Selector: tc.selector},
 			}
-			if diff := cmp.Diff(tc.wantClaims, m.claims(b), cmp.AllowUnexported(claim{})); diff != "" {
+			if diff := cmp.Diff(tc.wantClaims, m.selectorKeys(b), cmp.AllowUnexported(selectorKey{})); diff != "" {
 				t.Errorf("%s claims differ (-want +got):\n%s", tc.reason, diff)
 			}
 			selector := m.wanted(b)

@@ -22,13 +22,13 @@ var (
 
 // collector exposes the metrics of a monitor.
 type collector struct {
-	watches *watches
-	ledger  *ledger
-	created prometheus.Counter
+	watches     *watches
+	writeStates *writeStates
+	created     prometheus.Counter
 }
 
-func newCollector(all *watches, ledger *ledger) *collector {
-	return &collector{watches: all, ledger: ledger, created: prometheus.NewCounter(prometheus.CounterOpts{Name: metricCreated.Name, Help: metricCreated.Help})}
+func newCollector(all *watches, writeStates *writeStates) *collector {
+	return &collector{watches: all, writeStates: writeStates, created: prometheus.NewCounter(prometheus.CounterOpts{Name: metricCreated.Name, Help: metricCreated.Help})}
 }
 
 // Describe implements prometheus.Collector.
@@ -52,7 +52,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 			out <- metricUnreadable.Value(1, s.Group, s.Kind, string(s.reason))
 		}
 	}
-	out <- metricStandingDown.Value(float64(c.ledger.standingDown()))
+	out <- metricStandingDown.Value(float64(c.writeStates.standingDown()))
 	c.created.Collect(out)
 }
 

@@ -22,7 +22,7 @@ import (
 const (
 	// LeaseName is the name of a monitor's Lease, which is the manager's
 	// leader-election Lease: it keeps a second monitor from writing, and
-	// whoever sees it renewed knows that the monitor lives.
+	// while it is renewed, the monitor is alive.
 	LeaseName = "healthscope-monitor"
 	// DefaultLeaseNamespace is the namespace of the Lease unless Options say otherwise.
 	DefaultLeaseNamespace = "healthscope-system"

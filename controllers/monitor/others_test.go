@@ -66,11 +66,11 @@ func TestReconcileLeavesABundleToAnotherMonitorForAnHour(t *testing.T) {
 	}
 	g.overwrite(emco)
 	for g.clock.Since(began) < time.Hour {
-		g.ledger.touch(sink) // Objects change, and the queue asks again and again.
+		g.writeStates.touch(sink) // Objects change, and the queue asks again and again.
 		if result := g.reconcile(); result.RequeueAfter <= 0 || result.RequeueAfter > time.Hour {
 			t.Fatalf("looked at again after %s, want within the hour", result.RequeueAfter)
 		}
-		if got := g.ledger.standingDown(); got != 1 {
+		if got := g.writeStates.standingDown(); got != 1 {
 			t.Fatalf("%d bundles are left to others, want 1", got)
 		}
 		g.pass(time.Minute)
@@ -83,7 +83,7 @@ func TestReconcileLeavesABundleToAnotherMonitorForAnHour(t *testing.T) {
 	g.stale = nil // The fake client keeps no managed fields: the other monitor's write is an hour old.
 	g.reconcile()
 	g.wantWrites(1)
-	if g.stored().Status.Summary == nil || g.ledger.standingDown() != 0 {
+	if g.stored().Status.Summary == nil || g.writeStates.standingDown() != 0 {
 		t.Errorf("after an hour the bundle is not taken over")
 	}
 
@@ -153,7 +153,7 @@ func TestReconcileStopsWhileTheCRDPrunes(t *testing.T) {
 		t.Errorf("readiness says %v, want what is dropped", err)
 	}
 	other := types.NamespacedName{Namespace: "ns", Name: "2-other"}
-	g.ledger.touch(other)
+	g.writeStates.touch(other)
 	g.prune = false
 	g.pass(30 * time.Second)
 	g.reconcile()

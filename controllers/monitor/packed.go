@@ -82,7 +82,7 @@ func (p *packed) name() types.NamespacedName {
 	return types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
 }
 
-// sameAs says whether two packed objects of one name are the same object in the same version.
+// sameAs reports whether two packed objects of one name are the same object in the same version.
 func (p *packed) sameAs(other *packed) bool {
 	return p.UID == other.UID && p.ResourceVersion == other.ResourceVersion
 }

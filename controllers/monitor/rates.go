@@ -22,13 +22,13 @@ const (
 	maxSizeInterval = 4 * time.Second
 	// maxFailureInterval bounds the pause between writes that fail.
 	maxFailureInterval = 30 * time.Second
-	// maxContestInterval bounds the interval of a bundle that somebody else writes too.
+	// maxContestInterval bounds the interval of a bundle that another client writes too.
 	maxContestInterval = 10 * time.Minute
 	// entrySize is about how many bytes an entry of status.resources takes.
 	entrySize = 400
 )
 
-// allowance says how often a bundle may be written: burst times at once, and
+// allowance is how often a bundle may be written: burst times at once, and
 // once more after each interval.
 type allowance struct {
 	interval time.Duration
@@ -38,7 +38,7 @@ type allowance struct {
 // allowanceOf is the one place that decides how often a bundle may be written
 // whose status takes so many bytes. Failures in a row make the interval longer,
 // because a write that cannot succeed must not be tried in a loop, and so do
-// contests, which are writes that somebody else has undone.
+// contests, which are writes that another client has undone.
 func allowanceOf(size, failures, contests int) allowance {
 	a := allowance{interval: writeInterval, burst: writeBurst}
 	if size > smallStatus {
@@ -72,7 +72,7 @@ func doubled(d time.Duration, times int, limit time.Duration) time.Duration {
 
 // conflictPause is how long to wait after so many conflicts in a row. It is a
 // part of the interval only, because a conflict costs little and says that
-// somebody else was faster, not that the write cannot succeed.
+// another client was faster, not that the write cannot succeed.
 func conflictPause(a allowance, conflicts int) time.Duration {
 	return doubled(a.interval/8, conflicts-1, 4*a.interval)
 }

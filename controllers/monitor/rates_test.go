@@ -57,13 +57,13 @@ func TestSizeOfAStatus(t *testing.T) {
 	}
 }
 
-// TestLedgerNeverLosesTheLastChange plays any sequence of changes and jumps of
+// TestWriteStatesNeverLosesTheLastChange plays any sequence of changes and jumps of
 // the clock against one bundle, as a queue would: each change is seen
 // immediately, and again after the wait it is told.
-func TestLedgerNeverLosesTheLastChange(t *testing.T) {
+func TestWriteStatesNeverLosesTheLastChange(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		l := newLedger()
+		l := newWriteStates()
 		b := bundleAt("1")
 		b.Status.PodStatuses = make(k8spluginv1alpha1.RawList, rapid.IntRange(0, 2<<20).Draw(t, "size"))
 		a := allowanceOf(sizeOf(&b.Status), 0, 0)
@@ -117,7 +117,7 @@ func TestLedgerNeverLosesTheLastChange(t *testing.T) {
 func TestALoneChangeDoesNotWait(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 1 << 20} {
-		l, now, b := newLedger(), time.Unix(1_000_000, 0), bundleAt("1")
+		l, now, b := newWriteStates(), time.Unix(1_000_000, 0), bundleAt("1")
 		b.Status.PodStatuses = make(k8spluginv1alpha1.RawList, size)
 		a := allowanceOf(size, 0, 0)
 		for range 20 {

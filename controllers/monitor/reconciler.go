@@ -23,9 +23,9 @@ import (
 
 // Reasons of the events on bundles.
 const (
-	// eventStandingDown says that a bundle is left to another monitor.
+	// eventStandingDown means that a bundle is left to another monitor.
 	eventStandingDown = "StandingDown"
-	// eventContested says that somebody else goes on changing what the monitor writes.
+	// eventContested means that another client keeps changing what the monitor writes.
 	eventContested = "Contested"
 )
 
@@ -40,8 +40,8 @@ type reconciler struct {
 	// gather returns the objects of a bundle, and the kinds of which it is not known which objects belong to it.
 	gather func(*k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, []schema.GroupKind, error)
 	// wake looks at a bundle again.
-	wake   func(types.NamespacedName)
-	ledger *ledger
+	wake        func(types.NamespacedName)
+	writeStates *writeStates
 	// guard knows whether the CRD keeps what is written.
 	guard *pruning.Guard
 	// large takes large bundles to the controller that has a worker for them. It
@@ -60,8 +60,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if b == nil || err != nil {
 		return ctrl.Result{}, err
 	}
-	changes := r.ledger.changes(name)
-	if r.ledger.settled(b, changes) {
+	changes := r.writeStates.changes(name)
+	if r.writeStates.settled(b, changes) {
 		return ctrl.Result{}, nil
 	}
 	if r.handOver(ctx, b) {
@@ -79,14 +79,14 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if len(b.Status.Malformed) == 0 && bundle.Equal(&b.Status, &next) {
-		r.ledger.settle(b, changes)
+		r.writeStates.settle(b, changes)
 		return ctrl.Result{}, nil
 	}
 	if wait := r.guard.Allow(now); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	if r.ledger.contest(b, changes, now) {
-		r.report(ctx, b, eventContested, "somebody else goes on changing the status, such as a second monitor with another configuration: it is written less and less often")
+	if r.writeStates.contest(b, changes, now) {
+		r.report(ctx, b, eventContested, "another client keeps changing the status, such as a second monitor with another configuration: it is written less and less often")
 	}
 	return r.write(ctx, b, next, changes)
 }
@@ -108,7 +108,7 @@ func (r *reconciler) newest(ctx context.Context, name types.NamespacedName) (*k8
 	cached := &k8spluginv1alpha1.ResourceBundleState{}
 	err := r.bundles.Get(ctx, name, cached, client.UnsafeDisableDeepCopyOption(true))
 	if apierrors.IsNotFound(err) {
-		r.ledger.forget(name)
+		r.writeStates.forget(name)
 		return nil, nil
 	}
 	if err != nil {
@@ -117,35 +117,35 @@ func (r *reconciler) newest(ctx context.Context, name types.NamespacedName) (*k8
 	if !cached.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
-	newest, sent := r.ledger.newest(cached)
+	newest, sent := r.writeStates.newest(cached)
 	if sent != nil {
 		r.verify(ctx, sent, cached)
 	}
 	return newest, nil
 }
 
-// holdOff is for how long the bundle must not be written, because it is
-// another monitor's or was written a moment ago; not more than zero means that it may be.
+// holdOff returns how long the bundle must not be written, because it is
+// another monitor's or was written a moment ago; zero or less means that it may be.
 func (r *reconciler) holdOff(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (time.Duration, error) {
 	name := nameOfBundle(b)
-	wait, rival := standDown(b, now, func(wrote time.Time) time.Time { return r.ledger.rivalSeen(name, wrote, now) })
-	if rival != "" {
+	wait, coWriter := standDown(b, now, func(wrote time.Time) time.Time { return r.writeStates.noteCoWrite(name, wrote, now) })
+	if coWriter != "" {
 		var err error
-		if wait, err = r.neglected(ctx, b, rival, wait, now); err != nil {
+		if wait, err = r.leaveOutdated(ctx, b, coWriter, wait, now); err != nil {
 			return 0, err
 		}
 	}
-	if r.ledger.standsDown(name, rival) {
-		r.report(ctx, b, eventStandingDown, fmt.Sprintf("%q writes the status and drops what HealthScope's monitor adds: the bundle is left alone until that has not written for %s, or not what has changed for %s", rival, standDownPeriod, succeedAfter))
+	if r.writeStates.standsDown(name, coWriter) {
+		r.report(ctx, b, eventStandingDown, fmt.Sprintf("%q writes the status and drops what HealthScope's monitor adds: the bundle is left alone until that has not written for %s, or not what has changed for %s", coWriter, standDownPeriod, succeedAfter))
 	}
-	return max(wait, r.ledger.due(name, now)), nil
+	return max(wait, r.writeStates.due(name, now)), nil
 }
 
-// build makes the status that the bundle should have.
+// build returns the status that the bundle should have.
 func (r *reconciler) build(b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (k8spluginv1alpha1.ResourceBundleStateStatus, error) {
 	name := nameOfBundle(b)
 	options := r.options
-	options.HardLimit = r.ledger.limit(name, options.HardLimit)
+	options.HardLimit = r.writeStates.limit(name, options.HardLimit)
 	objects, unreadable, err := r.gather(b)
 	if err != nil {
 		return k8spluginv1alpha1.ResourceBundleStateStatus{}, fmt.Errorf("cannot gather the objects of bundle %q: %w", name, err)
@@ -154,7 +154,7 @@ func (r *reconciler) build(b *k8spluginv1alpha1.ResourceBundleState, now time.Ti
 	return bundle.Build(objects, &b.Status, now, options), nil
 }
 
-// report tells people of something about a bundle, in the log and by an event.
+// report records an event on a bundle, and logs it.
 func (r *reconciler) report(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, reason, note string) {
 	ctrl.LoggerFrom(ctx).Info("Bundle is also written by others", "reason", reason, "note", note)
 	r.recorder.Eventf(b, nil, corev1.EventTypeWarning, reason, "Write", "%s", note)

@@ -93,11 +93,11 @@ func newRig(t *testing.T) *rig {
 			defer g.mu.Unlock()
 			g.woken = append(g.woken, name)
 		},
-		ledger:   newLedger(),
-		guard:    pruning.NewGuard("ResourceBundleStates"),
-		recorder: g.events,
-		clock:    g.clock,
-		options:  bundle.Options{HardLimit: bundle.DefaultHardLimit},
+		writeStates: newWriteStates(),
+		guard:       pruning.NewGuard("ResourceBundleStates"),
+		recorder:    g.events,
+		clock:       g.clock,
+		options:     bundle.Options{HardLimit: bundle.DefaultHardLimit},
 	}
 	return g
 }
@@ -137,7 +137,7 @@ func (g *rig) mark(_ context.Context, _ *k8spluginv1alpha1.ResourceBundleState, 
 // change makes objects those of the bundle, as watches would.
 func (g *rig) change(objects ...*unstructured.Unstructured) {
 	g.objects = objects
-	g.ledger.touch(sink)
+	g.writeStates.touch(sink)
 }
 
 func (g *rig) reconcile() ctrl.Result {
@@ -187,7 +187,7 @@ func TestReconcileWritesOnlyWhatDiffers(t *testing.T) {
 	g.reconcile()
 	g.change(object("ns", "a", "1-sink", "1"))
 	g.reconcile()
-	g.ledger = newLedger() // As after a restart.
+	g.writeStates = newWriteStates() // As after a restart.
 	g.reconcile()
 	g.wantWrites(0)
 }
@@ -263,7 +263,7 @@ func TestReconcileWithACacheThatLags(t *testing.T) {
 
 	g.clock.SetTime(g.clock.Now().Add(time.Hour))
 	g.reconcile()
-	g.ledger.touch(sink)
+	g.writeStates.touch(sink)
 	g.reconcile()
 	g.wantWrites(0)
 
@@ -352,7 +352,7 @@ func TestReconcileDoesNotRetryInALoop(t *testing.T) {
 	g.writeErr = errors.New("request is too large")
 	// Objects go on changing, and the queue goes on asking.
 	for began := g.clock.Now(); g.clock.Since(began) < time.Hour; g.clock.SetTime(g.clock.Now().Add(time.Second)) {
-		g.ledger.touch(sink)
+		g.writeStates.touch(sink)
 		if result, err := g.Reconcile(t.Context(), ctrl.Request{NamespacedName: sink}); err == nil && result.RequeueAfter <= 0 {
 			t.Fatal("a write that failed is not tried again")
 		}
@@ -384,7 +384,7 @@ func TestReconcileOfABundleThatEnds(t *testing.T) {
 	}
 	g.reconcile()
 	g.wantWrites(0)
-	if len(g.ledger.entries) != 0 {
-		t.Errorf("the ledger still knows %d bundles after the only one is gone", len(g.ledger.entries))
+	if len(g.writeStates.entries) != 0 {
+		t.Errorf("the writeStates still knows %d bundles after the only one is gone", len(g.writeStates.entries))
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 // want has the creator consider a value in a namespace.
 func (c *creations) want(namespace, value string) types.NamespacedName {
-	wanted := claim{namespace: namespace, key: testKey, value: value}
+	wanted := selectorKey{namespace: namespace, key: testKey, value: value}
 	c.consider(sets.New(wanted))
 	return bundleOf(wanted)
 }
@@ -88,7 +88,7 @@ func TestCreatorSlowsDownWhereNoNamespaceTakesBundles(t *testing.T) {
 			c.want(fmt.Sprint("ns-", i), "shop")
 		}
 		after(time.Hour)
-		if asked, _, logged := c.counted(); asked > 80 || logged > several {
+		if asked, _, logged := c.counted(); asked > 80 || logged > commonRefusals {
 			t.Errorf("%d creations in an hour and %d lines in the log, want about one a minute and one for each of the first namespaces", asked, logged)
 		}
 		c.count(func() { c.answer = nil })
@@ -144,10 +144,10 @@ func TestABundleThatIsMadeAnewLeavesWhatItHad(t *testing.T) {
 		b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{testKey: value}}
 		return b
 	}
-	released := sets.New[claim]()
+	released := sets.New[selectorKey]()
 	replaced := event.TypedUpdateEvent[*k8spluginv1alpha1.ResourceBundleState]{ObjectOld: bundle("1", "x"), ObjectNew: bundle("2", "y")}
-	releases(membership{keys: []string{testKey}}, func(claims sets.Set[claim]) { released = released.Union(claims) }).Update(t.Context(), replaced, nil)
-	if want := sets.New(claim{namespace: "ns", key: testKey, value: "x"}); !released.Equal(want) {
+	releases(membership{keys: []string{testKey}}, func(claims sets.Set[selectorKey]) { released = released.Union(claims) }).Update(t.Context(), replaced, nil)
+	if want := sets.New(selectorKey{namespace: "ns", key: testKey, value: "x"}); !released.Equal(want) {
 		t.Errorf("released %v, want %v", released, want)
 	}
 }
@@ -174,8 +174,8 @@ func TestCreatorForgetsWhatIsNotCarried(t *testing.T) {
 		c.count(func() { c.dropped.Insert("") })
 		c.want("ns", "")
 		after(time.Minute)
-		if len(c.odd) != 0 {
-			t.Errorf("%d values are still known that no object carries", len(c.odd))
+		if len(c.skipped) != 0 {
+			t.Errorf("%d values are still known that no object carries", len(c.skipped))
 		}
 	})
 }

@@ -55,10 +55,10 @@ const (
 	// write, have a worker of their own, so that no small bundle waits for them.
 	workers, largeWorkers = 3, 1
 	// syncTimeout leaves time for a discovery, a list and its attempts that all end
-	// at their deadlines: what fails for longer than patience is no longer waited for.
+	// at their deadlines: a kind that fails for longer than startGrace is not waited for.
 	syncTimeout = 5 * time.Minute
-	// claimIndex is the cache's index of bundles by their claims.
-	claimIndex = "claims"
+	// selectorKeyIndex is the cache's index of bundles by their selector keys.
+	selectorKeyIndex = "selectorKeys"
 	// maxRetryPause bounds the pause before a failed write is tried again.
 	maxRetryPause = 30 * time.Second
 	minRetryPause = 50 * time.Millisecond
@@ -86,7 +86,7 @@ func ManagerOptions(opts Options) (ctrl.Options, error) {
 		Scheme: scheme,
 		Cache: cache.Options{
 			DefaultNamespaces: namespaces,
-			DefaultTransform:  slim,
+			DefaultTransform:  compress,
 		},
 		LeaderElection:                true,
 		LeaderElectionID:              LeaseName,
@@ -117,12 +117,12 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 }
 
 func setup(mgr ctrl.Manager, opts Options) error {
-	ledger := newLedger()
-	all, err := newWatches(mgr, opts, ledger)
+	writeStates := newWriteStates()
+	all, err := newWatches(mgr, opts, writeStates)
 	if err != nil {
 		return err
 	}
-	metrics := newCollector(all, ledger)
+	metrics := newCollector(all, writeStates)
 	runnables := []manager.RunnableFunc{
 		all.run,
 		func(ctx context.Context) error { return metrics.run(ctx, opts.Registerer) },
@@ -137,7 +137,7 @@ func setup(mgr ctrl.Manager, opts Options) error {
 			return err
 		}
 	}
-	status, err := newShortAnswers(mgr.GetConfig(), mgr.GetHTTPClient())
+	status, err := newStatusClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func setup(mgr ctrl.Manager, opts Options) error {
 	r := reconciler{
 		bundles: mgr.GetCache(), live: mgr.GetAPIReader(), status: status,
 		gather: all.gather, wake: all.enqueue,
-		ledger: ledger, guard: guard,
+		writeStates: writeStates, guard: guard,
 		recorder: mgr.GetEventRecorder(string(fieldOwner)), clock: opts.Clock,
 		options: bundle.Options{AllowedLabels: opts.AllowedLabels, ListBudget: opts.ListBudget, HardLimit: opts.HardLimit, User: opts.Rules},
 	}
@@ -187,25 +187,25 @@ func controllerOptions(workers int) controller.Options {
 	}
 }
 
-// newWatches makes the watches of what the options name, and a catalogue when
+// newWatches makes the watches of what the options name, and a kindDiscovery when
 // kinds may come and go: with discovery, or with a kind that is not of Kubernetes itself.
-func newWatches(mgr ctrl.Manager, opts Options, ledger *ledger) (*watches, error) {
+func newWatches(mgr ctrl.Manager, opts Options, writeStates *writeStates) (*watches, error) {
 	c, err := clientsOf(mgr)
 	if err != nil {
 		return nil, err
 	}
 	all := &watches{
-		membership: membership{keys: opts.LabelKeys, trusted: sets.New(opts.TrustedNamespaces...)},
-		ledger:     ledger,
-		clock:      clock.RealClock{},
-		logger:     mgr.GetLogger().WithName(controllerName),
-		stops:      map[*watch]context.CancelFunc{},
-		synced:     make(chan struct{}),
+		membership:  membership{keys: opts.LabelKeys, trusted: sets.New(opts.TrustedNamespaces...)},
+		writeStates: writeStates,
+		clock:       clock.RealClock{},
+		logger:      mgr.GetLogger().WithName(controllerName),
+		stops:       map[*watch]context.CancelFunc{},
+		synced:      make(chan struct{}),
 		sourceOf: func(p place) source {
 			return source{place: p, trusted: len(opts.TrustedNamespaces) > 0, kinds: c.kinds, reader: c.readerOf(p.kind)}
 		},
 	}
-	all.index = func(ctx context.Context) error { return indexClaims(ctx, mgr.GetFieldIndexer(), all.membership) }
+	all.index = func(ctx context.Context) error { return indexSelectorKeys(ctx, mgr.GetFieldIndexer(), all.membership) }
 	all.bundles = bundlesIn(mgr.GetCache(), opts.TrustedNamespaces)
 	all.rules = opts.RulesChanged
 	all.every = func(ctx context.Context) ([]types.NamespacedName, error) { return bundleNames(ctx, mgr.GetCache()) }
@@ -220,11 +220,11 @@ func newWatches(mgr ctrl.Manager, opts Options, ledger *ledger) (*watches, error
 		if opts.Discover {
 			preferred = c.kinds.ServerPreferredResources
 		}
-		var brings []*watch
-		for _, kind := range kindsThatBringKinds() {
-			brings = append(brings, newWatch(source{place: place{kind: kind}, trusted: true, kinds: c.kinds, reader: c.metadata}, all.clock, all.logger))
+		var definitions []*watch
+		for _, kind := range definitionKinds() {
+			definitions = append(definitions, newWatch(source{place: place{kind: kind}, trusted: true, kinds: c.kinds, reader: c.metadata}, all.clock, all.logger))
 		}
-		all.kinds = newCatalogue(opts, preferred, brings...)
+		all.kinds = newKindDiscovery(opts, preferred, definitions...)
 	}
 	return all, nil
 }
@@ -233,9 +233,9 @@ func newWatches(mgr ctrl.Manager, opts Options, ledger *ledger) (*watches, error
 // have been read, and the cache has all bundles.
 func addCreation(mgr ctrl.Manager, opts Options, all *watches, metrics *collector) error {
 	c := newCreator(opts.CreateBundles, mgr.GetClient(), all.logger)
-	c.bundles, c.carried, c.created = all.bundles, all.carried, metrics.created.Inc
-	all.claimed = c.consider
-	objects := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[claim]) error {
+	c.bundles, c.isCarried, c.created = all.bundles, all.isCarried, metrics.created.Inc
+	all.keysChanged = c.consider
+	objects := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[selectorKey]) error {
 		select {
 		case <-all.synced:
 		case <-ctx.Done():
@@ -243,13 +243,13 @@ func addCreation(mgr ctrl.Manager, opts Options, all *watches, metrics *collecto
 		}
 		c.begin(q)
 		for _, w := range all.snapshot() {
-			c.consider(w.store.claims())
+			c.consider(w.store.selectorKeys())
 		}
 		return nil
 	}
-	return builder.TypedControllerManagedBy[claim](mgr).
+	return builder.TypedControllerManagedBy[selectorKey](mgr).
 		Named(creatorName).
-		WatchesRawSource(ctrlsource.TypedFunc[claim](objects)).
+		WatchesRawSource(ctrlsource.TypedFunc[selectorKey](objects)).
 		WatchesRawSource(ctrlsource.TypedKind(mgr.GetCache(), &k8spluginv1alpha1.ResourceBundleState{}, releases(all.membership, c.consider))).
 		WithOptions(c.options()).
 		Complete(c)

@@ -39,7 +39,7 @@ func absent(err error) bool {
 	return errors.Is(err, observe.ErrNotServed) || errors.Is(err, observe.ErrUnsuitable)
 }
 
-// kindFinder is the part of a discovery client that says what the cluster serves.
+// kindFinder is the part of a discovery client that returns what the cluster serves.
 type kindFinder interface {
 	ServerGroups() (*metav1.APIGroupList, error)
 	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
@@ -101,7 +101,7 @@ func (s source) confirm(resource schema.GroupVersionResource, err error) error {
 	return fmt.Errorf("cannot read %q, which is served: %s", resource.GroupResource(), err.Error()) // Not the error itself, which says that it is not.
 }
 
-// resource asks the cluster what the kind's resource is called. It asks anew
+// resource asks the cluster for the name of the kind's resource. It asks again
 // each time, so that a kind that is installed later is found.
 func (s source) resource() (schema.GroupVersionResource, error) {
 	gv := s.kind.GroupVersion()

@@ -39,11 +39,11 @@ func TestSourceFindsResource(t *testing.T) {
 	readable := metav1.Verbs{"get", "list", "watch"}
 	notFound := apierrors.NewNotFound(schema.GroupResource{}, "")
 	cases := map[string]struct {
-		reason      string
-		cluster     cluster
-		want        string
-		wantError   string
-		wantGone    bool
+		reason    string
+		cluster   cluster
+		want      string
+		wantError string
+		wantGone  bool
 	}{
 		"Served": {
 			reason: "The resource is the one that is no subresource.",

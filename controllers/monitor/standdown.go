@@ -11,12 +11,12 @@ import (
 // standDownPeriod is how long a bundle is left alone after another monitor wrote it.
 const standDownPeriod = time.Hour
 
-// standDown says for how long a bundle is left to another monitor, and to whom:
+// standDown returns how long a bundle is left to another monitor, and to which one:
 // for an hour after that monitor's last write. EMCO's and ONAP's monitors write
 // the whole status and drop the fields that they do not know; that is how they
-// are told from a person who edits a status, which is taken back at once. A
-// monitor that lives writes again before long; one that was removed does not,
-// and is succeeded. Zero means that the bundle is ours.
+// are distinguished from a person who edits a status, which is reverted at once. A
+// monitor that is alive writes again before long; one that was removed does not,
+// and its bundles are taken over. Zero means that the bundle is this monitor's.
 //
 // seen returns when a write of that time was first seen: a clock that differs from
 // the API server's, now or then, makes it no longer than an hour.

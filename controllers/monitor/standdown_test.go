@@ -76,7 +76,7 @@ func TestStandDown(t *testing.T) {
 		if wait, who := standDown(b, now, atOnce); wait != tc.want || who != tc.wantWriter {
 			t.Errorf("%s: %s Left to %q for %s, want %q for %s", name, tc.reason, who, wait, tc.wantWriter, tc.want)
 		}
-		if _, err := slim(b); err != nil {
+		if _, err := compress(b); err != nil {
 			t.Errorf("%s: slim: %v", name, err)
 		}
 		if wait, who := standDown(b, now, atOnce); wait != tc.want || who != tc.wantWriter {
@@ -106,7 +106,7 @@ func TestTheCacheKeepsOfManagedFieldsWhoWroteTheStatus(t *testing.T) {
 	b := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Name: "1-sink", ManagedFields: []metav1.ManagedFieldsEntry{
 		writer("rsync", "", at), writer("monitor", "status", at),
 	}}}
-	kept, err := slim(b)
+	kept, err := compress(b)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,8 @@ type store struct {
 	kind schema.GroupVersionKind
 	// key is the label key that all objects carry.
 	key string
-	// changed is called after a change with the claims whose objects differ now. It may be slow.
-	changed func(sets.Set[claim])
+	// changed is called after a change with the keys whose objects differ now. It may be slow.
+	changed func(sets.Set[selectorKey])
 
 	mu      sync.RWMutex
 	objects map[types.NamespacedName]*packed
@@ -37,9 +37,9 @@ func newStore(kind schema.GroupVersionKind, key string) *store {
 	}
 }
 
-// appendMembers appends to objects those that a bundle's claim wants: of its
+// appendMembers appends to objects those that a bundle's key selects: of its
 // namespace or, when it has none, of all namespaces and of the cluster.
-func (s *store) appendMembers(objects []*packed, c claim) []*packed {
+func (s *store) appendMembers(objects []*packed, c selectorKey) []*packed {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if c.namespace != "" {
@@ -56,14 +56,14 @@ func (s *store) appendMembers(objects []*packed, c claim) []*packed {
 	return objects
 }
 
-// claims returns the claims of all objects.
-func (s *store) claims() sets.Set[claim] {
+// selectorKeys returns the keys of all objects.
+func (s *store) selectorKeys() sets.Set[selectorKey] {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	all := sets.New[claim]()
+	all := sets.New[selectorKey]()
 	for value, namespaces := range s.members {
 		for namespace := range namespaces {
-			all.Insert(claim{namespace: namespace, key: s.key, value: value})
+			all.Insert(selectorKey{namespace: namespace, key: s.key, value: value})
 		}
 	}
 	return all
@@ -80,7 +80,7 @@ func (s *store) Update(obj any) error {
 	if err != nil {
 		return err
 	}
-	touched := sets.New[claim]()
+	touched := sets.New[selectorKey]()
 	s.mu.Lock()
 	s.put(object, touched)
 	s.mu.Unlock()
@@ -94,7 +94,7 @@ func (s *store) Delete(obj any) error {
 	if err != nil {
 		return err
 	}
-	touched := sets.New[claim]()
+	touched := sets.New[selectorKey]()
 	s.mu.Lock()
 	s.remove(object.name(), touched)
 	s.mu.Unlock()
@@ -118,7 +118,7 @@ func (s *store) Replace(list []any, _ string) error {
 
 // replace makes objects the content of the store.
 func (s *store) replace(objects map[types.NamespacedName]*packed) {
-	touched := sets.New[claim]()
+	touched := sets.New[selectorKey]()
 	s.mu.Lock()
 	for name := range s.objects {
 		if objects[name] == nil {
@@ -132,7 +132,7 @@ func (s *store) replace(objects map[types.NamespacedName]*packed) {
 	s.changed(touched)
 }
 
-// Resync does nothing: nobody needs to hear again what has not changed.
+// Resync does nothing: what has not changed needs no notification.
 func (s *store) Resync() error {
 	return nil
 }
@@ -152,7 +152,7 @@ func (s *store) pack(obj any) (*packed, error) {
 // put stores an object and notes whose content that changes: of the label's
 // value and, when the object had another one before, of that too. The same
 // version again (a list after a broken watch) changes nothing.
-func (s *store) put(object *packed, touched sets.Set[claim]) {
+func (s *store) put(object *packed, touched sets.Set[selectorKey]) {
 	name := object.name()
 	if earlier, known := s.objects[name]; known {
 		if earlier.sameAs(object) {
@@ -172,11 +172,11 @@ func (s *store) put(object *packed, touched sets.Set[claim]) {
 	}
 	namespaces[name.Namespace][name.Name] = object
 	s.objects[name] = object
-	touched.Insert(s.claimOf(object))
+	touched.Insert(s.selectorKeyOf(object))
 }
 
 // remove drops an object and notes whose content that changes.
-func (s *store) remove(name types.NamespacedName, touched sets.Set[claim]) {
+func (s *store) remove(name types.NamespacedName, touched sets.Set[selectorKey]) {
 	object, known := s.objects[name]
 	if !known {
 		return
@@ -190,9 +190,9 @@ func (s *store) remove(name types.NamespacedName, touched sets.Set[claim]) {
 	if len(namespaces) == 0 {
 		delete(s.members, object.value)
 	}
-	touched.Insert(s.claimOf(object))
+	touched.Insert(s.selectorKeyOf(object))
 }
 
-func (s *store) claimOf(object *packed) claim {
-	return claim{namespace: object.Namespace, key: s.key, value: object.value}
+func (s *store) selectorKeyOf(object *packed) selectorKey {
+	return selectorKey{namespace: object.Namespace, key: s.key, value: object.value}
 }

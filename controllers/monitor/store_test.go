@@ -31,20 +31,20 @@ func object(namespace, name, label, version string) *unstructured.Unstructured {
 }
 
 // observed is a store that notes what it says.
-func observed() (s *store, touched *sets.Set[claim]) {
+func observed() (s *store, touched *sets.Set[selectorKey]) {
 	s = newStore(configMap, testKey)
-	touched = &sets.Set[claim]{}
-	*touched = sets.New[claim]()
-	s.changed = func(c sets.Set[claim]) { *touched = touched.Union(c) }
+	touched = &sets.Set[selectorKey]{}
+	*touched = sets.New[selectorKey]()
+	s.changed = func(c sets.Set[selectorKey]) { *touched = touched.Union(c) }
 	return s, touched
 }
 
-func inNamespace(label string) claim {
-	return claim{namespace: "ns", key: testKey, value: label}
+func inNamespace(label string) selectorKey {
+	return selectorKey{namespace: "ns", key: testKey, value: label}
 }
 
 // versions describes the members of a claim as name=resourceVersion.
-func versions(s *store, c claim) sets.Set[string] {
+func versions(s *store, c selectorKey) sets.Set[string] {
 	found := sets.New[string]()
 	for _, o := range s.appendMembers(nil, c) {
 		found.Insert(o.Name + "=" + o.ResourceVersion)
@@ -57,19 +57,19 @@ func TestStoreChanges(t *testing.T) {
 	cases := map[string]struct {
 		reason      string
 		change      func(*store) error
-		wantTouched []claim
+		wantTouched []selectorKey
 		wantMembers map[string][]string
 	}{
 		"Add": {
 			reason:      "A new object touches the claim of its label.",
 			change:      func(s *store) error { return s.Add(object("ns", "c", "two", "9")) },
-			wantTouched: []claim{inNamespace("two")},
+			wantTouched: []selectorKey{inNamespace("two")},
 			wantMembers: map[string][]string{"one": {"a=1", "b=1"}, "two": {"c=9"}},
 		},
 		"Update": {
 			reason:      "A newer version replaces the older one.",
 			change:      func(s *store) error { return s.Update(object("ns", "a", "one", "9")) },
-			wantTouched: []claim{inNamespace("one")},
+			wantTouched: []selectorKey{inNamespace("one")},
 			wantMembers: map[string][]string{"one": {"a=9", "b=1"}},
 		},
 		"SameVersion": {
@@ -80,19 +80,19 @@ func TestStoreChanges(t *testing.T) {
 		"LabelMoves": {
 			reason:      "An object whose label changes leaves one bundle for another: both are touched.",
 			change:      func(s *store) error { return s.Update(object("ns", "a", "two", "9")) },
-			wantTouched: []claim{inNamespace("one"), inNamespace("two")},
+			wantTouched: []selectorKey{inNamespace("one"), inNamespace("two")},
 			wantMembers: map[string][]string{"one": {"b=1"}, "two": {"a=9"}},
 		},
 		"OtherNamespace": {
 			reason:      "Objects of the same name and label in two namespaces are two objects of two bundles.",
 			change:      func(s *store) error { return s.Add(object("other", "a", "one", "9")) },
-			wantTouched: []claim{{namespace: "other", key: testKey, value: "one"}},
+			wantTouched: []selectorKey{{namespace: "other", key: testKey, value: "one"}},
 			wantMembers: map[string][]string{"one": {"a=1", "b=1"}},
 		},
 		"Delete": {
 			reason:      "A deleted object leaves.",
 			change:      func(s *store) error { return s.Delete(object("ns", "a", "one", "9")) },
-			wantTouched: []claim{inNamespace("one")},
+			wantTouched: []selectorKey{inNamespace("one")},
 			wantMembers: map[string][]string{"one": {"b=1"}},
 		},
 		"DeleteUnknown": {
@@ -105,7 +105,7 @@ func TestStoreChanges(t *testing.T) {
 			change: func(s *store) error {
 				return s.Replace([]any{object("ns", "b", "one", "1"), object("ns", "d", "three", "1")}, "")
 			},
-			wantTouched: []claim{inNamespace("one"), inNamespace("three")},
+			wantTouched: []selectorKey{inNamespace("one"), inNamespace("three")},
 			wantMembers: map[string][]string{"one": {"b=1"}, "three": {"d=1"}},
 		},
 		"ReplaceWithTheSame": {
@@ -123,7 +123,7 @@ func TestStoreChanges(t *testing.T) {
 			if err := s.Replace([]any{object("ns", "a", "one", "1"), object("ns", "b", "one", "1")}, ""); err != nil {
 				t.Fatalf("Replace: %v", err)
 			}
-			*touched = sets.New[claim]()
+			*touched = sets.New[selectorKey]()
 			if err := tc.change(s); err != nil {
 				t.Fatalf("change: %v", err)
 			}
@@ -145,7 +145,7 @@ func TestStoreRecreatedObjectIsNews(t *testing.T) {
 	first, second := object("ns", "a", "one", "1"), object("ns", "a", "one", "1")
 	second.SetUID("another")
 	for _, o := range []*unstructured.Unstructured{first, second} {
-		*touched = sets.New[claim]()
+		*touched = sets.New[selectorKey]()
 		if err := s.Add(o); err != nil {
 			t.Fatalf("Add: %v", err)
 		}
@@ -256,7 +256,7 @@ func TestStoreFollowsAnyHistory(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			before := see()
-			*touched = sets.New[claim]()
+			*touched = sets.New[selectorKey]()
 			steps[rapid.SampledFrom([]string{"put", "delete", "replace"}).Draw(t, "step")]()
 			want := map[string]sets.Set[string]{"one": {}, "two": {}}
 			for o := range maps.Values(model) {

@@ -19,17 +19,17 @@ var watchRules = observe.Rules{Settle: 500 * time.Millisecond}
 // maxRefusedPause bounds the pause between attempts to read a kind that is refused: a right is granted, or a kind installed, once, if at all.
 const maxRefusedPause = 10 * time.Minute
 
-// patience is for how long the first attempts of a watch may fail before nobody waits for it any more.
-const patience = 30 * time.Second
+// startGrace is how long the start waits for a kind whose first attempts fail.
+const startGrace = 30 * time.Second
 
-// unread says why the objects of a kind cannot be seen.
+// unread is the reason why the objects of a kind cannot be seen.
 type unread string
 
 const (
-	// unreadForbidden means that the monitor may not read the kind.
-	unreadForbidden unread = "Forbidden"
-	// unreadNoAnswer means that the kind has not been read yet.
-	unreadNoAnswer unread = "NoAnswer"
+	// unreadableForbidden means that the monitor may not read the kind.
+	unreadableForbidden unread = "Forbidden"
+	// unreadableNoAnswer means that the kind has not been read yet.
+	unreadableNoAnswer unread = "NoAnswer"
 )
 
 // watch follows one source for as long as it runs and keeps its objects in store.
@@ -41,7 +41,7 @@ type watch struct {
 	logger   logr.Logger
 	// readable is called when unreadable has another answer than before.
 	readable func()
-	// settled is closed when the objects have been read once, or when they cannot be read, at least not within patience.
+	// settled is closed when the objects have been read once, or when they cannot be read, at least not within startGrace.
 	settled chan struct{}
 	settle  func()
 	started time.Time
@@ -75,7 +75,7 @@ func (w *watch) run(ctx context.Context) { w.informer.Run(ctx) }
 // open returns how the source is listed and watched.
 func (w *watch) open(context.Context) (cache.ListerWatcher, error) {
 	if w.gone() {
-		w.store.replace(nil) // Nobody looks at them any more.
+		w.store.replace(nil) // They are not shown while the kind is gone.
 	}
 	return w.source.open()
 }
@@ -88,7 +88,7 @@ func (w *watch) describe(reason observe.Reason, err error) string {
 	case reason == observe.NoAnswer, reason == observe.Unauthorized:
 		w.logger.Info("Cannot read kind, trying again", "reason", err.Error())
 	}
-	if w.clock.Since(w.started) >= patience {
+	if w.clock.Since(w.started) >= startGrace {
 		w.settle()
 	}
 	return err.Error()
@@ -110,7 +110,7 @@ func (w *watch) changed(s observe.State) {
 		w.settle()
 	}
 	if (s.Reason == observe.NotServed) != (before.Reason == observe.NotServed) {
-		w.store.changed(w.store.claims()) // They are there no more, or again.
+		w.store.changed(w.store.selectorKeys()) // The objects are gone, or back.
 	}
 	if unreadable(s) != unreadable(before) {
 		w.readable()
@@ -125,9 +125,9 @@ func (w *watch) unreadable() unread { return unreadable(w.informer.State()) }
 func unreadable(s observe.State) unread {
 	switch {
 	case s.Reason == observe.Forbidden:
-		return unreadForbidden
+		return unreadableForbidden
 	case s.Status == observe.Pending, s.Reason == observe.Unauthorized && s.AsOf.IsZero():
-		return unreadNoAnswer
+		return unreadableNoAnswer
 	}
 	return ""
 }
@@ -141,8 +141,8 @@ func (w *watch) shows() bool {
 	return unreadable(s) == "" && s.Reason != observe.NotServed
 }
 
-// appendMembers appends to objects those that a bundle's claim wants.
-func (w *watch) appendMembers(objects []*packed, c claim) []*packed {
+// appendMembers appends to objects those that a bundle's key selects.
+func (w *watch) appendMembers(objects []*packed, c selectorKey) []*packed {
 	if c.key != w.source.key || w.gone() {
 		return objects
 	}

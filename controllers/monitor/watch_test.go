@@ -128,7 +128,7 @@ func (f *fakeServer) start(t *testing.T, calls *atomic.Int32) *watch {
 		f.logged = append(f.logged, line)
 	}, funcr.Options{})
 	w := newWatch(source{place: place{kind: configMap, key: testKey}, kinds: f, reader: f}, clock.RealClock{}, logger)
-	w.store.changed = func(sets.Set[claim]) {}
+	w.store.changed = func(sets.Set[selectorKey]) {}
 	w.readable = func() { calls.Add(1) }
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -248,7 +248,7 @@ func TestWatchWaitsOutAPassingFailure(t *testing.T) {
 				f := &fakeServer{}
 				f.fail(failure.fault)
 				w := f.start(t, &atomic.Int32{})
-				after(patience - 10*time.Second)
+				after(startGrace - 10*time.Second)
 				if settled(w) {
 					t.Fatal("a kind that could not be read yet counts as read")
 				}
@@ -293,25 +293,25 @@ func TestWatchSaysWhatIsKnownOfItsKind(t *testing.T) {
 		// looks is how often the bundles are looked at again.
 		looks int32
 	}{
-		"a right is missing": {[]step{{fault{list: errForbidden}, time.Second, unreadForbidden, 0}, ready}, 2},
+		"a right is missing": {[]step{{fault{list: errForbidden}, time.Second, unreadableForbidden, 0}, ready}, 2},
 		"a right is missing, then there is no answer": {
-			[]step{{fault{list: errForbidden}, long, unreadForbidden, 0}, {fault{list: errPassing}, long, unreadForbidden, 0}, ready}, 2,
+			[]step{{fault{list: errForbidden}, long, unreadableForbidden, 0}, {fault{list: errPassing}, long, unreadableForbidden, 0}, ready}, 2,
 		},
 		"a right is missing for a moment": {[]step{ready, {fault{list: errForbidden}, moment, "", 1}, ready}, 1},
-		"a right is taken":                {[]step{ready, {fault{list: errForbidden}, long, unreadForbidden, 1}, ready}, 3},
-		"there is no answer at the start": {[]step{{fault{list: errPassing}, long, unreadNoAnswer, 0}, ready}, 1},
+		"a right is taken":                {[]step{ready, {fault{list: errForbidden}, long, unreadableForbidden, 1}, ready}, 3},
+		"there is no answer at the start": {[]step{{fault{list: errPassing}, long, unreadableNoAnswer, 0}, ready}, 1},
 		"there is no answer":              {[]step{ready, {fault{discovery: errPassing, list: errPassing}, long, "", 1}, ready}, 1},
 		"the token is not accepted":       {[]step{ready, {fault{list: apierrors.NewUnauthorized("")}, long, "", 1}, ready}, 1},
 		"a 404 of what is served":         {[]step{ready, {fault{list: errNotFound}, long, "", 1}, ready}, 1},
 		"a 404, and no discovery":         {[]step{ready, {fault{discovery: errPassing, list: errNotFound}, long, "", 1}, ready}, 1},
 		"not served at the start, for a moment": {
-			[]step{{notServed, moment, unreadNoAnswer, 0}, ready}, 1,
+			[]step{{notServed, moment, unreadableNoAnswer, 0}, ready}, 1,
 		},
 		"never served":                  {[]step{{notServed, long, "", 0}, ready}, 1},
 		"never served as can be shown":  {[]step{{fault{discovery: observe.ErrUnsuitable}, time.Second, "", 0}, ready}, 1},
 		"not served for a moment":       {[]step{ready, {notServed, moment, "", 1}, ready}, 1},
 		"gone":                          {[]step{ready, {notServed, long, "", 0}, ready}, 1},
-		"a right is missing, then gone": {[]step{ready, {fault{list: errForbidden}, long, unreadForbidden, 1}, {notServed, time.Second, unreadForbidden, 1}, {notServed, long, "", 0}}, 3},
+		"a right is missing, then gone": {[]step{ready, {fault{list: errForbidden}, long, unreadableForbidden, 1}, {notServed, time.Second, unreadableForbidden, 1}, {notServed, long, "", 0}}, 3},
 		"gone, then a right is missing for a moment": {
 			[]step{ready, {notServed, long, "", 0}, {fault{discovery: errForbidden}, time.Second, "", 0}, {notServed, long, "", 0}}, 1,
 		},

@@ -33,24 +33,24 @@ type watches struct {
 
 	// places are what is watched from the start to the end; add has made the watches.
 	places []place
-	// sourceOf says how to read a place.
+	// sourceOf returns how to read a place.
 	sourceOf func(place) source
-	// kinds finds further kinds and says when kinds change; nil when the kinds are those of places.
-	kinds *catalogue
+	// kinds finds further kinds and follows their changes; nil when the kinds are those of places.
+	kinds *kindDiscovery
 	// index makes bundles able to find what it looks for.
 	index func(context.Context) error
-	// bundles finds the bundles that make the claim of an object, and every finds all bundles.
-	bundles func(context.Context, claim) ([]types.NamespacedName, error)
+	// bundles finds the bundles that select the objects of a key, and every finds all bundles.
+	bundles func(context.Context, selectorKey) ([]types.NamespacedName, error)
 	every   func(context.Context) ([]types.NamespacedName, error)
-	// rules calls a function whenever objects are to be judged anew; nil when that never happens.
+	// rules calls a function whenever objects are to be judged again; nil when that never happens.
 	rules func(func())
-	// claimed is told the claims of objects that changed. It may be nil.
-	claimed func(sets.Set[claim])
-	ledger  *ledger
-	clock   clock.WithDelayedExecution
-	logger  logr.Logger
-	queue   atomic.Pointer[queue]
-	running sync.WaitGroup
+	// keysChanged is called with the selector keys of objects that changed. It may be nil.
+	keysChanged func(sets.Set[selectorKey])
+	writeStates *writeStates
+	clock       clock.WithDelayedExecution
+	logger      logr.Logger
+	queue       atomic.Pointer[queue]
+	running     sync.WaitGroup
 	// synced is closed when all kinds have been read once.
 	synced chan struct{}
 
@@ -88,7 +88,7 @@ func (s *watches) add(p place) *watch {
 
 // begin runs a watch until ctx is done or the watch is stopped.
 func (s *watches) begin(ctx context.Context, w *watch) {
-	w.store.changed = func(touched sets.Set[claim]) { s.wake(ctx, touched) }
+	w.store.changed = func(touched sets.Set[selectorKey]) { s.wake(ctx, touched) }
 	w.readable = func() { s.wakeAll(ctx) }
 	running, cancel := context.WithCancel(ctx) // Its end is not that of those who are woken.
 	s.mu.Lock()
@@ -105,7 +105,7 @@ func (s *watches) stop(w *watch) {
 	delete(s.stops, w)
 	s.mu.Unlock()
 	cancel()
-	w.store.changed(w.store.claims())
+	w.store.changed(w.store.selectorKeys())
 	if w.unreadable() != "" {
 		w.readable() // Bundles may remember objects that it never showed.
 	}
@@ -119,7 +119,7 @@ func (s *watches) snapshot() []*watch {
 }
 
 // follow makes places what is watched besides those that always are. What is
-// not among them is no longer watched, unless keep says so. A version that
+// not among them is no longer watched, unless keep reports true. A version that
 // takes another's place is read before the other one is let go, so that nothing vanishes in between.
 func (s *watches) follow(ctx context.Context, places sets.Set[place], keep func(place) bool) {
 	var gone []*watch
@@ -134,13 +134,13 @@ func (s *watches) follow(ctx context.Context, places sets.Set[place], keep func(
 	started := map[place]*watch{}
 	for p := range missing {
 		w := s.add(p)
-		started[p.anyVersion()] = w
+		started[p.withoutVersion()] = w
 		s.begin(ctx, w)
 	}
 	wait, cancel := context.WithTimeout(ctx, handover)
 	defer cancel()
 	for _, w := range gone {
-		if successor := started[w.source.anyVersion()]; successor != nil {
+		if successor := started[w.source.withoutVersion()]; successor != nil {
 			select {
 			case <-successor.settled:
 			case <-wait.Done():
@@ -162,8 +162,8 @@ func (s *watches) isGone(p place) (bool, error) {
 	}
 }
 
-// anyVersion is the place without the version of its kind.
-func (p place) anyVersion() place {
+// withoutVersion is the place without the version of its kind.
+func (p place) withoutVersion() place {
 	p.kind.Version = ""
 	return p
 }
@@ -209,10 +209,10 @@ func (s *watches) String() string {
 	return "labelled objects"
 }
 
-// wake puts the bundles that make one of the claims into the queue.
-func (s *watches) wake(ctx context.Context, touched sets.Set[claim]) {
-	if s.claimed != nil {
-		s.claimed(touched)
+// wake puts the bundles that select one of the keys into the queue.
+func (s *watches) wake(ctx context.Context, touched sets.Set[selectorKey]) {
+	if s.keysChanged != nil {
+		s.keysChanged(touched)
 	}
 	if s.queue.Load() == nil {
 		return
@@ -221,20 +221,20 @@ func (s *watches) wake(ctx context.Context, touched sets.Set[claim]) {
 		names, err := s.bundles(ctx, c)
 		switch {
 		case ctx.Err() != nil:
-			return // The program stops; that bundles were never read is nothing to report then.
+			return // The program stops.
 		case err != nil:
 			s.logger.Error(err, "Cannot find the bundles of a changed object", "namespace", c.namespace, "label", c.index())
 			continue
 		}
 		for _, name := range names {
-			s.ledger.touch(name)
+			s.writeStates.touch(name)
 			s.enqueue(name)
 		}
 	}
 }
 
 // wakeAll puts all bundles into the queue: what can be seen of their objects has
-// changed. Until synced that is needless: all bundles are in the queue.
+// changed. Before synced this is not needed: all bundles are in the queue.
 func (s *watches) wakeAll(ctx context.Context) {
 	select {
 	case <-s.synced:
@@ -253,7 +253,7 @@ func (s *watches) wakeAll(ctx context.Context) {
 		return
 	}
 	for _, name := range names {
-		s.ledger.touch(name)
+		s.writeStates.touch(name)
 		s.enqueue(name)
 	}
 }
@@ -265,8 +265,8 @@ func (s *watches) enqueue(name types.NamespacedName) {
 	}
 }
 
-// carried says whether an object carries the label of a claim.
-func (s *watches) carried(c claim) bool {
+// isCarried reports whether an object carries the label of a key.
+func (s *watches) isCarried(c selectorKey) bool {
 	for _, w := range s.snapshot() {
 		if len(w.appendMembers(nil, c)) > 0 {
 			return true
@@ -278,36 +278,36 @@ func (s *watches) carried(c claim) bool {
 // gather returns the objects of a bundle, each once, and the kinds of which it is not known which objects belong to it.
 // Both are those of the same watches: what goes from one watch to another is in one of the two.
 func (s *watches) gather(b *k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, []schema.GroupKind, error) {
-	doubted := s.doubted(b) // Before the watches: a kind that is in doubt no more is watched already.
+	uncertain := s.uncertain(b) // Before the watches: a kind that is no longer uncertain is watched already.
 	current := s.snapshot()
-	unreadable := s.unreadable(current, b) // Before the objects: a watch says that it has read its kind when they are there.
+	unreadable := s.unreadable(current, b) // Before the objects: when a kind counts as read, they are in the store.
 	objects, err := s.members(current, b)
-	unreadable = unreadable.Union(s.unreadable(current, b)) // And after them: one that is gone says so before it drops them.
+	unreadable = unreadable.Union(s.unreadable(current, b)) // And after them: a kind that is gone meanwhile shows none.
 	for _, w := range current {
-		doubted.Delete(w.source.kind.GroupKind())
+		uncertain.Delete(w.source.kind.GroupKind())
 	}
-	return objects, unreadable.Union(doubted).UnsortedList(), err
+	return objects, unreadable.Union(uncertain).UnsortedList(), err
 }
 
-// doubted returns the kinds of a bundle's entries of which it is not known whether the cluster serves them.
-func (s *watches) doubted(b *k8spluginv1alpha1.ResourceBundleState) sets.Set[schema.GroupKind] {
+// uncertain returns the kinds of a bundle's entries of which it is not known whether the cluster serves them.
+func (s *watches) uncertain(b *k8spluginv1alpha1.ResourceBundleState) sets.Set[schema.GroupKind] {
 	kinds := sets.New[schema.GroupKind]()
 	if s.kinds == nil {
 		return kinds
 	}
 	for _, entry := range b.Status.Resources {
-		if s.kinds.inDoubt(entry.Group) {
+		if s.kinds.isUncertain(entry.Group) {
 			kinds.Insert(schema.GroupKind{Group: entry.Group, Kind: entry.Kind})
 		}
 	}
 	return kinds
 }
 
-// members returns the objects of a bundle, each once: as a watch shows it that works, when there is one.
+// members returns the objects of a bundle, each once, preferably as a watch that is open shows it.
 func (s *watches) members(current []*watch, b *k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, error) {
-	current = workingFirst(current)
+	current = watchedFirst(current)
 	var candidates []*packed
-	for _, c := range s.claims(b) {
+	for _, c := range s.selectorKeys(b) {
 		for _, w := range current {
 			candidates = w.appendMembers(candidates, c)
 		}
@@ -317,7 +317,7 @@ func (s *watches) members(current []*watch, b *k8spluginv1alpha1.ResourceBundleS
 	seen := sets.New[types.UID]()
 	for _, candidate := range candidates {
 		if candidate.UID != "" && seen.Has(candidate.UID) {
-			continue // It carries two of the keys, or is shown in two versions.
+			continue // It carries two of the labels, or is shown in two versions.
 		}
 		seen.Insert(candidate.UID)
 		object, err := candidate.unpack()
@@ -331,18 +331,18 @@ func (s *watches) members(current []*watch, b *k8spluginv1alpha1.ResourceBundleS
 	return members, nil
 }
 
-// workingFirst returns watches with those last that cannot be followed now, so that what they show may be old.
-func workingFirst(current []*watch) []*watch {
+// watchedFirst returns watches with those last that have no open watch, so that what they show may be stale.
+func watchedFirst(current []*watch) []*watch {
 	working := make([]*watch, 0, len(current))
-	var troubled []*watch
+	var stale []*watch
 	for _, w := range current {
 		if w.informer.State().IsWatched() {
 			working = append(working, w)
 		} else {
-			troubled = append(troubled, w)
+			stale = append(stale, w)
 		}
 	}
-	return append(working, troubled...)
+	return append(working, stale...)
 }
 
 // unreadable returns the kinds among those that are watched of which it is not known which objects belong to a
@@ -352,13 +352,13 @@ func (s *watches) unreadable(current []*watch, b *k8spluginv1alpha1.ResourceBund
 	shown := sets.New[place]()
 	for _, w := range current {
 		if w.shows() {
-			shown.Insert(w.source.anyVersion())
+			shown.Insert(w.source.withoutVersion())
 		}
 	}
-	for _, c := range s.claims(b) {
+	for _, c := range s.selectorKeys(b) {
 		for _, w := range current {
 			here := w.source.namespace == "" || c.namespace == "" || w.source.namespace == c.namespace
-			if c.key == w.source.key && here && w.unreadable() != "" && !shown.Has(w.source.anyVersion()) {
+			if c.key == w.source.key && here && w.unreadable() != "" && !shown.Has(w.source.withoutVersion()) {
 				kinds.Insert(w.source.kind.GroupKind())
 			}
 		}

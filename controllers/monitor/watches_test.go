@@ -38,7 +38,7 @@ func withBundle(t *testing.T, all *watches, look func(*k8spluginv1alpha1.Resourc
 	b.Name, b.Status.Resources = "one", entries
 	all.index = func(context.Context) error { return nil }
 	names := []types.NamespacedName{nameOfBundle(b)}
-	all.bundles = func(context.Context, claim) ([]types.NamespacedName, error) { return names, nil }
+	all.bundles = func(context.Context, selectorKey) ([]types.NamespacedName, error) { return names, nil }
 	all.every = func(context.Context) ([]types.NamespacedName, error) {
 		look(b)
 		return names, nil
@@ -60,7 +60,7 @@ func TestGroupsThatAnswerAgainTakeNothingBack(t *testing.T) {
 		s := &kindServer{slow: map[string]bool{"v5": true}}
 		s.serve(&discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "other.io", Version: "v5"}: errPassing}},
 			served("example.io/v1", kindServed("Widget", true)))
-		all, c := startCatalogue(t, s)
+		all, c := startDiscovery(t, s)
 		looks := 0
 		b := withBundle(t, all, func(b *k8spluginv1alpha1.ResourceBundleState) {
 			looks++
@@ -94,7 +94,7 @@ func TestVersionsThatTakeOverTakeNothingBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &kindServer{slow: map[string]bool{"v2": true}}
 		s.serve(nil, served("example.io/v1", kindServed("Widget", true)))
-		all, c := startCatalogue(t, s)
+		all, c := startDiscovery(t, s)
 		b := withBundle(t, all, func(*k8spluginv1alpha1.ResourceBundleState) {}, entryOf("example.io", "Widget"))
 		s.serve(nil, served("example.io/v2", kindServed("Widget", true)))
 		c.notice()
@@ -122,7 +122,7 @@ func TestKindsThatFailHoldTheStartUpForAWhileOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &kindServer{slow: map[string]bool{"v9": true}}
 		s.serve(nil, served("example.io/v1", kindServed("Widget", true)), served("broken.io/v9", kindServed("Gadget", true)))
-		all, _ := startCatalogue(t, s)
+		all, _ := startDiscovery(t, s)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if err := all.WaitForSync(ctx); err != nil {
@@ -142,7 +142,7 @@ func TestOneDiscoveryDoesNotRemoveAKind(t *testing.T) {
 		both := []*metav1.APIResourceList{served("example.io/v1", kindServed("Widget", true)), served("other.io/v1", kindServed("Gadget", true))}
 		s := &kindServer{}
 		s.serve(nil, both...)
-		all, c := startCatalogue(t, s)
+		all, c := startDiscovery(t, s)
 		after(time.Second)
 		before := all.snapshot()
 		for range 3 {
@@ -169,7 +169,7 @@ func TestAGroupThatAnswersAgainIsConfirmed(t *testing.T) {
 		widget, gadget := served("example.io/v1", kindServed("Widget", true)), served("other.io/v1", kindServed("Gadget", true))
 		s := &kindServer{}
 		s.serve(&discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "other.io", Version: "v1"}: errPassing}}, widget)
-		all, c := startCatalogue(t, s)
+		all, c := startDiscovery(t, s)
 		b := withBundle(t, all, func(*k8spluginv1alpha1.ResourceBundleState) {}, entryOf("other.io", "Gadget"))
 		after(time.Minute)
 		s.serve(nil, widget)
@@ -196,7 +196,7 @@ func TestAKindThatIsServedStays(t *testing.T) {
 		widget, gadget := served("example.io/v1", kindServed("Widget", true)), served("other.io/v1", kindServed("Gadget", true))
 		s := &kindServer{}
 		s.serve(nil, widget, gadget)
-		all, c := startCatalogue(t, s)
+		all, c := startDiscovery(t, s)
 		after(time.Minute)
 		before, asked := all.snapshot(), s.asked()
 		s.serve(nil, widget)
@@ -231,7 +231,7 @@ func TestBundlesHearOfAKindThatIsLetGo(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				widget, gadget := served("example.io/v1", kindServed("Widget", true)), served("other.io/v1", kindServed("Gadget", true))
 				s.serve(nil, widget, gadget)
-				c := newCatalogue(Options{LabelKeys: []string{testKey}}, s.preferred)
+				c := newKindDiscovery(Options{LabelKeys: []string{testKey}}, s.preferred)
 				all := watchesOf(c, s, s)
 				runWatches(t, all)
 				b := withBundle(t, all, func(*k8spluginv1alpha1.ResourceBundleState) {}, entryOf("other.io", "Gadget"))
@@ -239,9 +239,9 @@ func TestBundlesHearOfAKindThatIsLetGo(t *testing.T) {
 				s.serve(nil, widget)
 				c.notice()
 				after(kindsConfirm) // It is let go a second later.
-				before := all.ledger.changes(nameOfBundle(b))
+				before := all.writeStates.changes(nameOfBundle(b))
 				after(3 * time.Second)
-				if all.ledger.changes(nameOfBundle(b)) == before {
+				if all.writeStates.changes(nameOfBundle(b)) == before {
 					t.Error("the bundle did not hear that the kind is no longer watched")
 				}
 				if got := unreadableOf(t, all, b); len(got) > 0 && slices.ContainsFunc(got, func(k schema.GroupKind) bool { return k.Group == "other.io" }) {
@@ -268,7 +268,7 @@ func TestAKindThatIsAlwaysTooBusyHoldsTheStartUpForAWhileOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := busyServer{&kindServer{}}
 		s.serve(nil, served("example.io/v1", kindServed("Widget", true)), served("broken.io/v1", kindServed("Gadget", true)))
-		all := watchesOf(newCatalogue(Options{LabelKeys: []string{testKey}}, s.preferred), s, s)
+		all := watchesOf(newKindDiscovery(Options{LabelKeys: []string{testKey}}, s.preferred), s, s)
 		runWatches(t, all)
 		ctx, cancel := context.WithTimeout(t.Context(), syncTimeout)
 		defer cancel()
@@ -290,7 +290,7 @@ func TestADeadGroupDoesNotDelayAnotherOne(t *testing.T) {
 		widget := served("example.io/v1", kindServed("Widget", true))
 		s := &kindServer{}
 		s.serve(dead, widget)
-		all, c := startCatalogue(t, s)
+		all, c := startDiscovery(t, s)
 		after(2 * time.Hour)
 		c.notice()
 		after(2 * time.Second)
@@ -327,7 +327,7 @@ func TestRefusedKindsAreAskedForAgainWhenTheirGroupChanges(t *testing.T) {
 			served("example.io/v1", kindServed("Widget", true)))
 		crds := &fakeServer{}
 		bring := newWatch(source{place: place{kind: configMap}, kinds: crds, reader: crds}, clock.RealClock{}, logr.Discard())
-		all := watchesOf(newCatalogue(Options{LabelKeys: []string{testKey}}, s.preferred, bring), s.kindServer, s)
+		all := watchesOf(newKindDiscovery(Options{LabelKeys: []string{testKey}}, s.preferred, bring), s.kindServer, s)
 		runWatches(t, all)
 		after(2 * time.Hour)
 
@@ -357,7 +357,7 @@ func TestAStopIsNoError(t *testing.T) {
 	}
 	var logged []string
 	all := &watches{
-		bundles: func(ctx context.Context, _ claim) ([]types.NamespacedName, error) { return unread(ctx) }, every: unread,
+		bundles: func(ctx context.Context, _ selectorKey) ([]types.NamespacedName, error) { return unread(ctx) }, every: unread,
 		logger: funcr.New(func(_, line string) { logged = append(logged, line) }, funcr.Options{}), synced: make(chan struct{}),
 	}
 	close(all.synced)
@@ -365,7 +365,7 @@ func TestAStopIsNoError(t *testing.T) {
 	defer q.ShutDown()
 	all.queue.Store(&q)
 	wakeBoth := func() {
-		all.wake(ctx, sets.New(claim{}))
+		all.wake(ctx, sets.New(selectorKey{}))
 		all.wakeAll(ctx)
 	}
 	if wakeBoth(); len(logged) != 2 {

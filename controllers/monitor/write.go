@@ -49,10 +49,10 @@ func (r *reconciler) write(ctx context.Context, b *k8spluginv1alpha1.ResourceBun
 	}
 	written.ManagedFields = writers(written.ManagedFields)
 	written.Spec = b.Spec // While the cache lags, this is the bundle, and its selector says what belongs to it.
-	r.ledger.wrote(written, changes, began, r.clock.Since(began))
+	r.writeStates.wrote(written, changes, began, r.clock.Since(began))
 	if what := pruned(&next, &b.Status); what != "" && written.ResourceVersion == b.ResourceVersion {
-		// Nothing was left to store of what was sent, so that no watch will tell of it.
-		r.ledger.unsettle(nameOfBundle(b))
+		// Nothing was left to store of what was sent, so that no watch event will follow.
+		r.writeStates.unsettle(nameOfBundle(b))
 		r.inVain(ctx, began, what)
 		return ctrl.Result{RequeueAfter: r.guard.Allow(began)}, nil
 	}
@@ -64,22 +64,22 @@ func (r *reconciler) write(ctx context.Context, b *k8spluginv1alpha1.ResourceBun
 // become just that, and stops writing while the API server drops a part of it.
 func (r *reconciler) verify(ctx context.Context, sent *k8spluginv1alpha1.ResourceBundleStateStatus, cached *k8spluginv1alpha1.ResourceBundleState) {
 	if what := pruned(sent, &cached.Status); what != "" {
-		r.ledger.unsettle(nameOfBundle(cached))
+		r.writeStates.unsettle(nameOfBundle(cached))
 		r.inVain(ctx, r.clock.Now(), what)
 		return
 	}
 	if r.guard.Intact() {
-		ctrl.LoggerFrom(ctx).Info("What is written stays again")
-		for _, name := range r.ledger.unsettled() {
+		ctrl.LoggerFrom(ctx).Info("CRD no longer prunes status")
+		for _, name := range r.writeStates.unsettled() {
 			r.wake(name) // Others wait for the next attempt, which is long.
 		}
 	}
 }
 
-// inVain notes that a write does not stay, as was seen then.
+// inVain notes that the API server has pruned a write, as was seen then.
 func (r *reconciler) inVain(ctx context.Context, seen time.Time, what string) {
 	if r.guard.Pruned(seen, what) {
-		ctrl.LoggerFrom(ctx).Info("What is written does not stay, so that nothing more is written, except for an attempt now and then", "reason", what)
+		ctrl.LoggerFrom(ctx).Info("CRD prunes status; writes suspended but for an attempt every 30 seconds", "reason", what)
 	}
 }
 
@@ -91,20 +91,20 @@ func (r *reconciler) failed(ctx context.Context, b *k8spluginv1alpha1.ResourceBu
 		return r.notFound(ctx, b, began)
 	case apierrors.IsConflict(err):
 		logger.V(1).Info("Bundle has changed meanwhile, looking at it again")
-		return ctrl.Result{RequeueAfter: r.ledger.conflicted(name, began)}, nil
-	case tooLarge(err) && r.ledger.tooLarge(name, size, began):
+		return ctrl.Result{RequeueAfter: r.writeStates.conflicted(name, began)}, nil
+	case tooLarge(err) && r.writeStates.tooLarge(name, size, began):
 		logger.Info("Bundle is too large for the API server, writing less of it", "bytes", size, "reason", err.Error())
-		return ctrl.Result{RequeueAfter: max(r.ledger.due(name, began), minRetryPause)}, nil
+		return ctrl.Result{RequeueAfter: max(r.writeStates.due(name, began), minRetryPause)}, nil
 	default:
-		r.ledger.failed(name, began)
+		r.writeStates.failed(name, began)
 		return ctrl.Result{}, fmt.Errorf("cannot write status of bundle %q: %w", name, err)
 	}
 }
 
 // notFound decides what to do after a write which began then, and was answered
 // that there is no such bundle. That is so when it was deleted, of which the
-// cache hears in a moment; but an API server answers the same for every bundle
-// when the CRD has no status subresource. A cache that does not hear for long says nothing about that.
+// cache is notified in a moment; but an API server answers the same for every bundle
+// when the CRD has no status subresource. A cache that lags for long does not tell which.
 func (r *reconciler) notFound(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, began time.Time) (ctrl.Result, error) {
 	name := nameOfBundle(b)
 	var cached k8spluginv1alpha1.ResourceBundleState
@@ -113,19 +113,19 @@ func (r *reconciler) notFound(ctx context.Context, b *k8spluginv1alpha1.Resource
 		return ctrl.Result{}, fmt.Errorf("cannot get bundle %q from the cache: %w", name, err)
 	}
 	if cached.Name == "" || cached.UID != b.UID {
-		r.ledger.forget(name)
+		r.writeStates.forget(name)
 		ctrl.LoggerFrom(ctx).V(1).Info("Bundle is gone, nothing written")
 		return ctrl.Result{}, nil
 	}
-	if r.ledger.missed(name, began) <= goneTimeout {
-		return ctrl.Result{RequeueAfter: max(r.ledger.due(name, began), minRetryPause)}, nil
+	if r.writeStates.missed(name, began) <= goneTimeout {
+		return ctrl.Result{RequeueAfter: max(r.writeStates.due(name, began), minRetryPause)}, nil
 	}
 	exists, err := r.exists(ctx, b)
 	switch {
 	case err != nil:
 		return ctrl.Result{}, err
 	case !exists:
-		return ctrl.Result{}, nil // The cache will hear of it, however late it is.
+		return ctrl.Result{}, nil // The cache will be notified, however late.
 	default:
 		r.inVain(ctx, began, "the CRD has no status subresource")
 		return ctrl.Result{RequeueAfter: r.guard.Allow(began)}, nil
@@ -143,12 +143,12 @@ func (r *reconciler) exists(ctx context.Context, b *k8spluginv1alpha1.ResourceBu
 	return slices.ContainsFunc(found.Items, func(o metav1.PartialObjectMetadata) bool { return o.UID == b.UID }), nil
 }
 
-// tooLarge says whether the API server, or etcd behind it, refused a write for its size.
+// tooLarge reports whether the API server, or etcd behind it, refused a write for its size.
 func tooLarge(err error) bool {
 	return apierrors.IsRequestEntityTooLargeError(err) || strings.Contains(err.Error(), "request is too large")
 }
 
-// pruned says what the API server has dropped of a status; empty when it kept what makes it ours.
+// pruned returns what the API server has dropped of a status; empty when it kept what this monitor adds.
 func pruned(sent, kept *k8spluginv1alpha1.ResourceBundleStateStatus) string {
 	switch {
 	case sent.Summary != nil && kept.Summary == nil:
@@ -168,7 +168,7 @@ func logWritten(logger logr.Logger, before, after *k8spluginv1alpha1.ResourceBun
 	}
 }
 
-// stateOf is the state of a bundle as its status says it; empty when no monitor of ours has filled it.
+// stateOf returns the state in the status of a bundle; empty when no HealthScope monitor has filled it.
 func stateOf(status *k8spluginv1alpha1.ResourceBundleStateStatus) string {
 	if status.Summary == nil {
 		return ""

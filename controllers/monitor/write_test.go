@@ -23,7 +23,7 @@ func (g *rig) inVain(most int, problem string) {
 	g.t.Helper()
 	for began := g.clock.Now(); g.clock.Since(began) < 10*time.Minute; g.pass(100 * time.Millisecond) {
 		if result := g.reconcile(); result.RequeueAfter <= 0 {
-			g.t.Fatal("a bundle whose status does not stay is not looked at again")
+			g.t.Fatal("a bundle whose status is pruned is not looked at again")
 		}
 	}
 	if g.writes < 15 || g.writes > most {
@@ -114,7 +114,7 @@ func TestReconcileDoesNotSuspectTheCRDOfADeletion(t *testing.T) {
 			g.writeErr = errNoSubresource
 			g.onWrite = func(types.NamespacedName) { g.stale = cached }
 			g.reconcile()
-			if cached != nil && len(g.ledger.entries) != 0 {
+			if cached != nil && len(g.writeStates.entries) != 0 {
 				t.Error("what is known of a bundle that is gone is held against the one that was made in its place")
 			}
 			g.pass(5 * time.Second)
@@ -130,8 +130,8 @@ func TestReconcileDoesNotSuspectTheCRDOfADeletion(t *testing.T) {
 				t.Fatal(err)
 			}
 			g.reconcile()
-			if len(g.ledger.entries) != 0 {
-				t.Errorf("the ledger still knows %d bundles after the only one is gone", len(g.ledger.entries))
+			if len(g.writeStates.entries) != 0 {
+				t.Errorf("the writeStates still knows %d bundles after the only one is gone", len(g.writeStates.entries))
 			}
 		})
 	}

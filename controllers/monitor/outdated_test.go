@@ -143,7 +143,7 @@ func TestAMarkOutlivesARestart(t *testing.T) {
 	g.change()
 	g.until("it is marked", func() bool { return len(g.marks) > 0 })
 	g.stale.Annotations = map[string]string{k8spluginv1alpha1.AnnotationOutOfDate: g.marks[0].String()}
-	g.ledger = newLedger()
+	g.writeStates = newWriteStates()
 	g.until("it is taken over", func() bool { return g.writes > 0 })
 	if took := g.clock.Since(g.marks[0].Since); took > 2*time.Minute || len(g.marks) > 1 {
 		t.Errorf("taken over after %s and marked %d times, want within two minutes and once", took, len(g.marks))

@@ -63,7 +63,7 @@ func (s *kindServer) preferred() ([]*metav1.APIResourceList, error) {
 	return s.lists, s.err
 }
 
-// setSlow says whether the resources of a version cannot be read.
+// setSlow reports whether the resources of a version cannot be read.
 func (s *kindServer) setSlow(version string, slow bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,19 +121,19 @@ func (s *kindServer) watch(_ context.Context, _ schema.GroupVersionResource, _ s
 	return apiwatch.NewFakeWithChanSize(10, false), nil
 }
 
-// startCatalogue follows the server's kinds until the test ends.
-func startCatalogue(t *testing.T, s *kindServer) (*watches, *catalogue) {
+// startDiscovery follows the server's kinds until the test ends.
+func startDiscovery(t *testing.T, s *kindServer) (*watches, *kindDiscovery) {
 	t.Helper()
-	c := newCatalogue(Options{LabelKeys: []string{testKey}}, s.preferred)
+	c := newKindDiscovery(Options{LabelKeys: []string{testKey}}, s.preferred)
 	all := watchesOf(c, s, s)
 	runWatches(t, all)
 	return all, c
 }
 
-// watchesOf are the watches of a catalogue's kinds.
-func watchesOf(c *catalogue, kinds kindFinder, objects reader) *watches {
+// watchesOf are the watches of a kindDiscovery's kinds.
+func watchesOf(c *kindDiscovery, kinds kindFinder, objects reader) *watches {
 	return &watches{
-		membership: membership{keys: []string{testKey}}, kinds: c, ledger: newLedger(), logger: logr.Discard(), clock: clock.RealClock{},
+		membership: membership{keys: []string{testKey}}, kinds: c, writeStates: newWriteStates(), logger: logr.Discard(), clock: clock.RealClock{},
 		stops: map[*watch]context.CancelFunc{}, synced: make(chan struct{}),
 		sourceOf: func(p place) source { return source{place: p, kinds: kinds, reader: objects} },
 	}
@@ -185,12 +185,12 @@ func wantFollowed(t *testing.T, all *watches, wantKinds, wantVersions []string) 
 	}
 }
 
-func TestCatalogueFollowsKinds(t *testing.T) {
+func TestDiscoveryFollowsKinds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &kindServer{slow: map[string]bool{}}
 		s.serve(nil, served("example.io/v1", kindServed("Widget", true)))
-		all, c := startCatalogue(t, s)
+		all, c := startDiscovery(t, s)
 		if err := all.WaitForSync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -232,12 +232,12 @@ func TestCatalogueFollowsKinds(t *testing.T) {
 	})
 }
 
-func TestCatalogueKeepsWhatItCannotDiscover(t *testing.T) {
+func TestDiscoveryKeepsWhatItCannotDiscover(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &kindServer{}
 		s.serve(nil, served("example.io/v1", kindServed("Widget", true)), served("other.io/v1", kindServed("Gadget", true)))
-		all, c := startCatalogue(t, s)
+		all, c := startDiscovery(t, s)
 		after(time.Second)
 		broken := &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "other.io", Version: "v1"}: errPassing}}
 		for name, answer := range map[string]struct {
@@ -255,14 +255,14 @@ func TestCatalogueKeepsWhatItCannotDiscover(t *testing.T) {
 			if want := []string{"example.io/v1 Widget", "other.io/v1 Gadget"}; !slices.Equal(kinds, want) {
 				t.Errorf("%s: followed %v, want %v", name, kinds, want)
 			}
-			if !c.inDoubt("other.io") {
+			if !c.isUncertain("other.io") {
 				t.Errorf("%s: the group is not in doubt", name)
 			}
 		}
 		s.serve(nil, served("example.io/v1", kindServed("Widget", true)))
 		after(10 * time.Minute)
 		wantFollowed(t, all, []string{"example.io/v1 Widget"}, []string{"example.io/v1"})
-		if c.inDoubt("other.io") {
+		if c.isUncertain("other.io") {
 			t.Error("the group is still in doubt")
 		}
 	})
@@ -281,7 +281,7 @@ func TestKindsInDoubtStay(t *testing.T) {
 		s := &kindServer{}
 		s.serve(&discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "other.io", Version: "v1"}: errPassing}},
 			served("example.io/v1", kindServed("Widget", true)))
-		all, _ := startCatalogue(t, s)
+		all, _ := startDiscovery(t, s)
 		if err := all.WaitForSync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -312,7 +312,7 @@ func TestTheFirstDiscoveryIsConfirmed(t *testing.T) {
 				widget := served("example.io/v1", kindServed("Widget", true))
 				s := &kindServer{}
 				s.serve(nil, widget)
-				all, _ := startCatalogue(t, s)
+				all, _ := startDiscovery(t, s)
 				var looks atomic.Int32
 				b := withBundle(t, all, func(*k8spluginv1alpha1.ResourceBundleState) { looks.Add(1) }, entryOf("other.io", "Gadget"), entryOf("example.io", "Widget"))
 				if diff := cmp.Diff(gadget, unreadableOf(t, all, b)); diff != "" {

@@ -24,7 +24,7 @@ func TestTheCacheHoldsBundlesSlim(t *testing.T) {
 	}
 	cached := stored.DeepCopy()
 	for range 2 { // The cache may transform an object again.
-		if _, err := slim(cached); err != nil {
+		if _, err := compress(cached); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -55,7 +55,7 @@ func TestTheCacheHoldsBundlesSlim(t *testing.T) {
 func TestWholeNamesTheListItCannotRead(t *testing.T) {
 	t.Parallel()
 	b := bundleAt("1")
-	b.Status.PodStatuses = []byte{slimmed, 0xff, 0xff}
+	b.Status.PodStatuses = []byte{compressed, 0xff, 0xff}
 	if _, err := whole(b); err == nil || !strings.Contains(err.Error(), `podStatuses of bundle "ns/1-sink"`) {
 		t.Errorf("whole: %v, want an error that names the list and the bundle", err)
 	}

@@ -145,14 +145,14 @@ var _ = Describe("Beside another monitor", func() {
 		for _, name := range []string{"2-sink", "3-sink", "4-sink"} {
 			create(ctx, newBundle(namespace, name), newPod(namespace, name, name))
 		}
-		Eventually(func() []string { return log.about("does not stay") }).Should(HaveLen(1))
+		Eventually(func() []string { return log.about("writes suspended") }).Should(HaveLen(1))
 		before := len(m.writes())
 		Consistently(func() int { return len(m.writes()) }).Should(BeNumerically("<=", before+3), "what was under way when it was noticed")
 
 		restore(ctx)
 		Eventually(statesOf(ctx, namespace, "4-sink")).WithTimeout(time.Minute).Should(HaveLen(1))
 		Eventually(statesOf(ctx, namespace, "1-sink")).WithTimeout(time.Minute).Should(HaveLen(1))
-		Eventually(func() []string { return log.about("stays again") }).Should(HaveLen(1))
+		Eventually(func() []string { return log.about("no longer prunes") }).Should(HaveLen(1))
 	})
 })
 

@@ -19,16 +19,16 @@ import (
 // metadataAnswer asks the API server to answer with the metadata of an object only.
 const metadataAnswer = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-// shortAnswers writes bundles and reads of each answer the metadata only: the
+// statusClient writes bundles and reads of each answer the metadata only: the
 // status, which is most of a bundle, comes with the watch anyway, and to encode and to
 // decode it once more would be a good part of what a write costs.
-type shortAnswers struct{ client *rest.RESTClient }
+type statusClient struct{ client *rest.RESTClient }
 
-func newShortAnswers(config *rest.Config, httpClient *http.Client) (shortAnswers, error) {
+func newStatusClient(config *rest.Config, httpClient *http.Client) (statusClient, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{k8spluginv1alpha1.AddToScheme, metav1.AddMetaToScheme} {
 		if err := add(scheme); err != nil {
-			return shortAnswers{}, fmt.Errorf("cannot register types: %w", err)
+			return statusClient{}, fmt.Errorf("cannot register types: %w", err)
 		}
 	}
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // Errors.
@@ -39,13 +39,13 @@ func newShortAnswers(config *rest.Config, httpClient *http.Client) (shortAnswers
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	client, err := rest.RESTClientForConfigAndClient(config, httpClient)
 	if err != nil {
-		return shortAnswers{}, fmt.Errorf("cannot make a client for the status of bundles: %w", err)
+		return statusClient{}, fmt.Errorf("cannot make a client for the status of bundles: %w", err)
 	}
-	return shortAnswers{client}, nil
+	return statusClient{client}, nil
 }
 
 // put implements statusWriter.
-func (s shortAnswers) put(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState) error {
+func (s statusClient) put(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState) error {
 	var answer metav1.PartialObjectMetadata
 	err := s.client.Put().Resource("resourcebundlestates").Namespace(b.Namespace).Name(b.Name).SubResource("status").
 		Param("fieldManager", string(fieldOwner)).Body(b).Do(ctx).Into(&answer)
@@ -57,7 +57,7 @@ func (s shortAnswers) put(ctx context.Context, b *k8spluginv1alpha1.ResourceBund
 }
 
 // mark implements statusWriter. Of the bundle it changes an annotation, and nothing if it is another one by now.
-func (s shortAnswers) mark(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, o k8spluginv1alpha1.OutOfDate) error {
+func (s statusClient) mark(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, o k8spluginv1alpha1.OutOfDate) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{

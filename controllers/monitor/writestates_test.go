@@ -20,7 +20,7 @@ func bundleAt(version string) *k8spluginv1alpha1.ResourceBundleState {
 	}
 }
 
-func TestLedgerNewest(t *testing.T) {
+func TestWriteStatesNewest(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		reason          string
@@ -37,7 +37,7 @@ func TestLedgerNewest(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLedger()
+			l := newWriteStates()
 			if tc.written != "" {
 				l.wrote(bundleAt(tc.written), 0, time.Time{}, 0)
 			}
@@ -52,9 +52,9 @@ func TestLedgerNewest(t *testing.T) {
 	}
 }
 
-func TestLedgerDropsWhatTheCacheHas(t *testing.T) {
+func TestWriteStatesDropsWhatTheCacheHas(t *testing.T) {
 	t.Parallel()
-	l := newLedger()
+	l := newWriteStates()
 	l.wrote(bundleAt("9"), 0, time.Time{}, 0)
 	l.newest(bundleAt("9"))
 	if l.entries[sink].written != nil {
@@ -62,9 +62,9 @@ func TestLedgerDropsWhatTheCacheHas(t *testing.T) {
 	}
 }
 
-func TestLedgerSettled(t *testing.T) {
+func TestWriteStatesSettled(t *testing.T) {
 	t.Parallel()
-	l := newLedger()
+	l := newWriteStates()
 	if l.settled(bundleAt("1"), 0) {
 		t.Error("a bundle nobody has looked at is settled")
 	}
@@ -91,9 +91,9 @@ func TestLedgerSettled(t *testing.T) {
 	}
 }
 
-func TestLedgerPaceOfFailures(t *testing.T) {
+func TestWriteStatesPaceOfFailures(t *testing.T) {
 	t.Parallel()
-	l, start := newLedger(), time.Unix(1000, 0)
+	l, start := newWriteStates(), time.Unix(1000, 0)
 	var got []time.Duration
 	for range 10 {
 		l.failed(sink, start)
@@ -110,8 +110,8 @@ func TestLedgerPaceOfFailures(t *testing.T) {
 	}
 }
 
-// TestLedgerContest tells somebody who goes on writing a status from what else changes a bundle.
-func TestLedgerContest(t *testing.T) {
+// TestWriteStatesContest tells somebody who goes on writing a status from what else changes a bundle.
+func TestWriteStatesContest(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		reason string
@@ -125,7 +125,7 @@ func TestLedgerContest(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, now, told := newLedger(), time.Unix(1000, 0), 0
+			l, now, told := newWriteStates(), time.Unix(1000, 0), 0
 			current := bundleAt("0")
 			for i := range 20 {
 				b := current.DeepCopy()
@@ -147,9 +147,9 @@ func TestLedgerContest(t *testing.T) {
 	}
 }
 
-func TestLedgerDropsWhatItKnowsOfABundleThatIsMadeAgain(t *testing.T) {
+func TestWriteStatesDropsWhatItKnowsOfABundleThatIsMadeAgain(t *testing.T) {
 	t.Parallel()
-	l, now := newLedger(), time.Unix(1000, 0)
+	l, now := newWriteStates(), time.Unix(1000, 0)
 	l.newest(bundleAt("1"))
 	for range 10 {
 		l.failed(sink, now)
@@ -168,15 +168,15 @@ func TestLedgerDropsWhatItKnowsOfABundleThatIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestLedgerTellsALoneChangeFromABurst has bundles change one after the other and many at once.
-func TestLedgerTellsALoneChangeFromABurst(t *testing.T) {
+// TestWriteStatesTellsALoneChangeFromABurst has bundles change one after the other and many at once.
+func TestWriteStatesTellsALoneChangeFromABurst(t *testing.T) {
 	t.Parallel()
 	bundleOf := func(i int) *k8spluginv1alpha1.ResourceBundleState {
 		b := bundleAt(fmt.Sprint(i))
 		b.Name = fmt.Sprint("1-app-", i)
 		return b
 	}
-	l, now := newLedger(), time.Unix(1000, 0)
+	l, now := newWriteStates(), time.Unix(1000, 0)
 	for i := range 200 { // Forty changes a second, each in another bundle.
 		if wait := l.due(nameOfBundle(bundleOf(i)), now); wait > 0 {
 			t.Fatalf("lone change %d waits %s", i, wait)
@@ -238,7 +238,7 @@ func TestABurstIsWhatComesFasterThanItCanBeWritten(t *testing.T) {
 // TestALargeBundleMakesNoBurst has one bundle whose writes take seconds, and others that change now and then.
 func TestALargeBundleMakesNoBurst(t *testing.T) {
 	t.Parallel()
-	l, now := newLedger(), time.Unix(1000, 0)
+	l, now := newWriteStates(), time.Unix(1000, 0)
 	large := bundleAt("1")
 	large.Status.PodStatuses = make(k8spluginv1alpha1.RawList, 1<<20)
 	for i := range 100 {
@@ -253,7 +253,7 @@ func TestALargeBundleMakesNoBurst(t *testing.T) {
 	}
 }
 
-func TestLedgerTakesLoadOffASlowAPIServer(t *testing.T) {
+func TestWriteStatesTakesLoadOffASlowAPIServer(t *testing.T) {
 	t.Parallel()
 	for took, want := range map[time.Duration]time.Duration{
 		-time.Hour: coalesceTime, 0: coalesceTime, 10 * time.Millisecond: coalesceTime, 50 * time.Millisecond: 400 * time.Millisecond, 10 * time.Second: maxCoalesceTime,

@@ -14,23 +14,23 @@ import (
 const (
 	// maxShrinks is how often a status that the API server refuses as too large is made smaller.
 	maxShrinks = 4
-	// contestNews is the number of contests at which people are told. One or
-	// two are a person who edits a status.
-	contestNews = 3
-	// contestQuiet is how long nobody else must have written a bundle for a contest to be over, at least.
+	// reportedContests is the number of write conflicts after which an event is
+	// recorded. One or two are a person who edits a status.
+	reportedContests = 3
+	// contestQuiet is the least time without a write of another client after which a contest is over.
 	contestQuiet = time.Minute
 )
 
-// ledger remembers for each bundle what the monitor did to it last. All of it
+// writeStates holds for each bundle what the monitor wrote last, and what came of it. All of it
 // can be lost: after a restart everything is compared with the cluster again.
-type ledger struct {
+type writeStates struct {
 	mu        sync.Mutex
-	entries   map[types.NamespacedName]*entry
+	entries   map[types.NamespacedName]*writeState
 	coalescer coalescer
 }
 
-// entry is what the ledger knows of one bundle.
-type entry struct {
+// writeState is what the monitor wrote last to one bundle, and what came of it.
+type writeState struct {
 	// uid is that of the bundle.
 	uid types.UID
 	// changes counts the changes of the bundle's objects.
@@ -58,46 +58,46 @@ type entry struct {
 	missing time.Time
 	// shrinks is how often the bundle has been found too large, and limit what it may take since, in bytes.
 	shrinks, limit int
-	// contests is how often in a row somebody else has undone what we wrote, and contested when the last time was.
+	// contests is how often in a row another client has undone a write, and contested when the last time was.
 	contests  int
 	contested time.Time
 	// undone is the settledVersion that has been counted as undone.
 	undone string
-	// rival is who writes the bundle while we stand down; empty while we do not.
-	// rivalWrote is when its last write was made, by its own clock, and rivalSeen when that was first noticed.
-	rival                 string
-	rivalWrote, rivalSeen time.Time
-	// neglect is what is known of a bundle whose rival does not write what has changed.
-	neglect neglect
+	// coWriter is the field manager to which the bundle is left; empty when it is not.
+	// coWriterWrote is when its last write was made, by its own clock, and coWriterSeen when that was first noticed.
+	coWriter                    string
+	coWriterWrote, coWriterSeen time.Time
+	// outdated is what is known of a bundle whose coWriter does not write what has changed.
+	outdated outdated
 }
 
-func newLedger() *ledger {
-	return &ledger{entries: map[types.NamespacedName]*entry{}, coalescer: newCoalescer()}
+func newWriteStates() *writeStates {
+	return &writeStates{entries: map[types.NamespacedName]*writeState{}, coalescer: newCoalescer()}
 }
 
 // entry returns the entry of a bundle, which is made when there is none. The caller holds mu.
-func (l *ledger) entry(name types.NamespacedName) *entry {
-	e := l.entries[name]
+func (s *writeStates) entry(name types.NamespacedName) *writeState {
+	e := s.entries[name]
 	if e == nil {
-		e = &entry{}
-		l.entries[name] = e
+		e = &writeState{}
+		s.entries[name] = e
 	}
 	return e
 }
 
 // touch notes that an object of the bundle changed.
-func (l *ledger) touch(name types.NamespacedName) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.entry(name).changes++
+func (s *writeStates) touch(name types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.entry(name).changes++
 }
 
 // changes is the number of changes so far. It is read before the objects are,
 // so that a change in between is not taken for seen.
-func (l *ledger) changes(name types.NamespacedName) uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.entry(name).changes
+func (s *writeStates) changes(name types.NamespacedName) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.entry(name).changes
 }
 
 // newest returns the newest known state of a bundle: the cached one, or what
@@ -105,14 +105,14 @@ func (l *ledger) changes(name types.NamespacedName) uint64 {
 // a cache that lags behind would make the monitor write the same again. What is
 // known of another bundle of the same name, which is gone, is dropped. sent is
 // the status of our last write when the cache has just got what it left, and nil otherwise.
-func (l *ledger) newest(cached *k8spluginv1alpha1.ResourceBundleState) (newest *k8spluginv1alpha1.ResourceBundleState, sent *k8spluginv1alpha1.ResourceBundleStateStatus) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (s *writeStates) newest(cached *k8spluginv1alpha1.ResourceBundleState) (newest *k8spluginv1alpha1.ResourceBundleState, sent *k8spluginv1alpha1.ResourceBundleStateStatus) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	name := nameOfBundle(cached)
-	e := l.entry(name)
+	e := s.entry(name)
 	if e.uid != "" && e.uid != cached.UID {
-		delete(l.entries, name)
-		e = l.entry(name)
+		delete(s.entries, name)
+		e = s.entry(name)
 	}
 	e.uid = cached.UID
 	if e.written == nil {
@@ -129,28 +129,28 @@ func (l *ledger) newest(cached *k8spluginv1alpha1.ResourceBundleState) (newest *
 	return cached, sent
 }
 
-// settled says whether the status of a bundle is known to be right at this
+// settled reports whether the status of a bundle is known to be right at this
 // version of the bundle and this count of changes.
-func (l *ledger) settled(b *k8spluginv1alpha1.ResourceBundleState, changes uint64) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e := l.entry(nameOfBundle(b))
+func (s *writeStates) settled(b *k8spluginv1alpha1.ResourceBundleState, changes uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entry(nameOfBundle(b))
 	return e.settledVersion == b.ResourceVersion && e.settledChanges == changes
 }
 
 // unsettle notes that the status of a bundle is not right, although it has just been written.
-func (l *ledger) unsettle(name types.NamespacedName) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.entry(name).settledVersion = ""
+func (s *writeStates) unsettle(name types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.entry(name).settledVersion = ""
 }
 
 // unsettled returns the bundles whose status is not known to be right.
-func (l *ledger) unsettled() []types.NamespacedName {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (s *writeStates) unsettled() []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var names []types.NamespacedName
-	for name, e := range l.entries {
+	for name, e := range s.entries {
 		if e.settledVersion == "" {
 			names = append(names, name)
 		}
@@ -159,27 +159,27 @@ func (l *ledger) unsettled() []types.NamespacedName {
 }
 
 // settle notes that the status of a bundle is right.
-func (l *ledger) settle(b *k8spluginv1alpha1.ResourceBundleState, changes uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e := l.entry(nameOfBundle(b))
+func (s *writeStates) settle(b *k8spluginv1alpha1.ResourceBundleState, changes uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entry(nameOfBundle(b))
 	e.settle(b, changes)
 	e.conflicts = 0
 }
 
-func (e *entry) settle(b *k8spluginv1alpha1.ResourceBundleState, changes uint64) {
+func (e *writeState) settle(b *k8spluginv1alpha1.ResourceBundleState, changes uint64) {
 	e.settledVersion, e.settledGeneration, e.settledChanges = b.ResourceVersion, b.Generation, changes
 	e.coalesced = time.Time{}
 }
 
-// due is how long to wait before the bundle may be written; not more than zero means now.
-func (l *ledger) due(name types.NamespacedName, now time.Time) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e := l.entry(name)
+// due returns how long to wait before the bundle may be written; not more than zero means now.
+func (s *writeStates) due(name types.NamespacedName, now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entry(name)
 	e.calm(now)
 	if e.coalesced.IsZero() || e.coalesced.After(now.Add(maxCoalesceTime)) { // Or the clock was set back.
-		e.coalesced = now.Add(l.coalescer.delay(now))
+		e.coalesced = now.Add(s.coalescer.delay(now))
 	}
 	next := e.writes().ReserveN(now, 1)
 	wait := (next.DelayFrom(now) + time.Microsecond - 1).Truncate(time.Microsecond) // Limiters round down.
@@ -195,12 +195,12 @@ func (l *ledger) due(name types.NamespacedName, now time.Time) time.Duration {
 }
 
 // allowance is how often the bundle may be written at present.
-func (e *entry) allowance() allowance {
+func (e *writeState) allowance() allowance {
 	return allowanceOf(e.size, e.failures, e.contests)
 }
 
 // writes returns the limiter of the bundle's writes. Another allowance begins with all of its burst.
-func (e *entry) writes() *rate.Limiter {
+func (e *writeState) writes() *rate.Limiter {
 	if a := e.allowance(); e.limiter == nil || a != e.allowed {
 		e.limiter, e.allowed = a.limiter(), a
 	}
@@ -208,37 +208,37 @@ func (e *entry) writes() *rate.Limiter {
 }
 
 // calm ends a contest that has been quiet for a while.
-func (e *entry) calm(now time.Time) {
+func (e *writeState) calm(now time.Time) {
 	quiet := max(contestQuiet, 2*e.allowance().interval)
 	if since := now.Sub(e.contested); e.contests > 0 && (since > quiet || since < -quiet) {
 		e.contests = 0
 	}
 }
 
-// contest notes that a status differs which is about to be written, and says
-// whether it is news that somebody else goes on writing it: the status was right,
+// contest notes that a status differs which is about to be written, and reports
+// whether an event is due because another client keeps writing it: the status was right,
 // neither its spec nor an object has changed since, and yet the bundle is another one.
-func (l *ledger) contest(b *k8spluginv1alpha1.ResourceBundleState, changes uint64, now time.Time) (news bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e := l.entry(nameOfBundle(b))
+func (s *writeStates) contest(b *k8spluginv1alpha1.ResourceBundleState, changes uint64, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entry(nameOfBundle(b))
 	right := e.settledVersion
 	if right == "" || right == e.undone || right == b.ResourceVersion || e.settledGeneration != b.Generation || e.settledChanges != changes {
 		return false
 	}
 	e.contests++
 	e.contested, e.undone = now, right
-	return e.contests == contestNews
+	return e.contests == reportedContests
 }
 
 // wrote notes that a write which began then and took so long succeeded, and keeps what it left behind.
-func (l *ledger) wrote(b *k8spluginv1alpha1.ResourceBundleState, changes uint64, began time.Time, took time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e := l.entry(nameOfBundle(b))
+func (s *writeStates) wrote(b *k8spluginv1alpha1.ResourceBundleState, changes uint64, began time.Time, took time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entry(nameOfBundle(b))
 	e.failures, e.conflicts, e.size = 0, 0, sizeOf(&b.Status)
 	if e.size <= smallStatus {
-		l.coalescer.wrote(took) // A large bundle takes long also where the API server is fast.
+		s.coalescer.wrote(took) // A large bundle takes long also where the API server is fast.
 	}
 	e.writes().AllowN(began, 1)
 	e.written = b
@@ -247,20 +247,20 @@ func (l *ledger) wrote(b *k8spluginv1alpha1.ResourceBundleState, changes uint64,
 }
 
 // failed notes that a write which began then did not succeed.
-func (l *ledger) failed(name types.NamespacedName, began time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e := l.entry(name)
+func (s *writeStates) failed(name types.NamespacedName, began time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entry(name)
 	e.failures++
 	e.writes().AllowN(began, 1)
 }
 
 // missed notes that the API server did not find the bundle when a write began
-// then, and says for how long that has been so.
-func (l *ledger) missed(name types.NamespacedName, began time.Time) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e := l.entry(name)
+// then, and returns for how long that has been so.
+func (s *writeStates) missed(name types.NamespacedName, began time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entry(name)
 	if e.missing.IsZero() || e.missing.After(began) {
 		e.missing = began
 	}
@@ -269,33 +269,33 @@ func (l *ledger) missed(name types.NamespacedName, began time.Time) time.Duratio
 	return began.Sub(e.missing)
 }
 
-// conflicted notes that somebody else was faster than a write which began then, and says how long to wait.
-func (l *ledger) conflicted(name types.NamespacedName, began time.Time) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e := l.entry(name)
+// conflicted notes that another client was faster than a write which began then, and returns how long to wait.
+func (s *writeStates) conflicted(name types.NamespacedName, began time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entry(name)
 	e.conflicts++
 	pause := conflictPause(e.allowance(), e.conflicts)
 	e.retry = began.Add(pause)
 	return pause
 }
 
-// limit is how many bytes the status of a bundle may take, unless the API server has taught us better.
-func (l *ledger) limit(name types.NamespacedName, limit int) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if e := l.entry(name); e.limit > 0 {
+// limit returns how many bytes the status of a bundle may take, unless the API server has refused one of that size.
+func (s *writeStates) limit(name types.NamespacedName, limit int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.entry(name); e.limit > 0 {
 		return min(limit, e.limit)
 	}
 	return limit
 }
 
 // tooLarge notes that the API server refused a status that took so many bytes.
-// It says that half of it is worth a try, which is so a few times.
-func (l *ledger) tooLarge(name types.NamespacedName, size int, began time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e := l.entry(name)
+// It reports whether half of it is worth a try, which is so a few times.
+func (s *writeStates) tooLarge(name types.NamespacedName, size int, began time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entry(name)
 	if e.shrinks == maxShrinks {
 		return false
 	}
@@ -308,35 +308,35 @@ func (l *ledger) tooLarge(name types.NamespacedName, size int, began time.Time) 
 	return true
 }
 
-// standsDown notes who writes a bundle in our place, empty for nobody, and says
-// whether it is news that somebody does.
-func (l *ledger) standsDown(name types.NamespacedName, rival string) (news bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e := l.entry(name)
-	news = e.rival == "" && rival != ""
-	e.rival = rival
-	return news
+// standsDown notes to which field manager a bundle is left, empty for none, and
+// reports whether it was not left to any before.
+func (s *writeStates) standsDown(name types.NamespacedName, coWriter string) (begins bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entry(name)
+	begins = e.coWriter == "" && coWriter != ""
+	e.coWriter = coWriter
+	return begins
 }
 
-// rivalSeen returns when it was first noticed that somebody else wrote a bundle at that time.
-func (l *ledger) rivalSeen(name types.NamespacedName, wrote, now time.Time) time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e := l.entry(name)
-	if !e.rivalWrote.Equal(wrote) || e.rivalSeen.After(now) {
-		e.rivalWrote, e.rivalSeen = wrote, now
+// noteCoWrite returns when it was first seen that another client wrote a bundle at that time.
+func (s *writeStates) noteCoWrite(name types.NamespacedName, wrote, now time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entry(name)
+	if !e.coWriterWrote.Equal(wrote) || e.coWriterSeen.After(now) {
+		e.coWriterWrote, e.coWriterSeen = wrote, now
 	}
-	return e.rivalSeen
+	return e.coWriterSeen
 }
 
-// standingDown counts the bundles that are left to somebody else.
-func (l *ledger) standingDown() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// standingDown returns the number of bundles that are left to another monitor.
+func (s *writeStates) standingDown() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	n := 0
-	for _, e := range l.entries {
-		if e.rival != "" {
+	for _, e := range s.entries {
+		if e.coWriter != "" {
 			n++
 		}
 	}
@@ -344,10 +344,10 @@ func (l *ledger) standingDown() int {
 }
 
 // forget drops what is known of a bundle that is gone.
-func (l *ledger) forget(name types.NamespacedName) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.entries, name)
+func (s *writeStates) forget(name types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.entries, name)
 }
 
 func nameOfBundle(b *k8spluginv1alpha1.ResourceBundleState) types.NamespacedName {

@@ -1,0 +1,160 @@
+package monitor
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/bundle"
+)
+
+const (
+	// markAfter is how long a bundle may differ from its objects, with no write by its monitor, before the bundle is marked as out of date.
+	markAfter = 20 * time.Second
+	// succeedAfter is how long it may before the bundle is taken over. It doubles each time the other monitor turns out
+	// to live, up to standDownPeriod.
+	succeedAfter = 75 * time.Second
+	// markRetry is when it is tried again to mark a bundle.
+	markRetry = 5 * time.Second
+)
+
+// outdated is what is known of a bundle that is left to another monitor and differs from its objects.
+type outdated struct {
+	// written is when the bundle was written last, by the API server's clock, and since when it was first seen to differ; zero while it does not.
+	written, since time.Time
+	// marked is true once the bundle is annotated as out of date.
+	marked bool
+	// takeovers is how often the bundle was taken over although the other monitor was alive, and wrote it again.
+	takeovers int
+}
+
+// note notes at a time whether a bundle differs that was last written at another time, by another monitor or by this one.
+func (n *outdated) note(written time.Time, ours, differs bool, now time.Time) {
+	again := !n.written.Equal(written)
+	if again && !ours && !n.since.IsZero() && now.Sub(n.since) >= n.takeOverAfter() {
+		n.takeovers++
+	}
+	switch {
+	case !differs:
+		*n = outdated{written: written, takeovers: n.takeovers}
+	case again || n.since.IsZero() || n.since.After(now):
+		*n = outdated{written: written, since: now, takeovers: n.takeovers}
+	}
+}
+
+// resume takes over the annotation of the bundle, which may have been made before a restart.
+func (n *outdated) resume(mark k8spluginv1alpha1.OutOfDate) {
+	if !n.marked && !n.since.IsZero() && n.written.Equal(mark.Written) {
+		n.marked = true
+		if mark.Since.Before(n.since) {
+			n.since = mark.Since
+		}
+	}
+}
+
+// takeOverAfter returns how long the bundle may differ before it is taken over.
+func (n *outdated) takeOverAfter() time.Duration {
+	return min(succeedAfter<<min(n.takeovers, 10), standDownPeriod)
+}
+
+// leaveOutdated returns how long a bundle is still left to the monitor that writes it, at most for wait. It marks
+// the bundle when that monitor has not written for a while what has changed. Zero or less means that the bundle is taken over.
+func (r *reconciler) leaveOutdated(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, coWriter string, wait time.Duration, now time.Time) (time.Duration, error) {
+	differs, err := r.isOutdated(b, now)
+	if err != nil {
+		return 0, err
+	}
+	n := r.writeStates.noteOutdated(b, differs, now)
+	if n.since.IsZero() {
+		return wait, nil
+	}
+	left := n.since.Add(n.takeOverAfter()).Sub(now)
+	if !n.marked {
+		if unmarked := n.since.Add(markAfter).Sub(now); unmarked > 0 {
+			return min(wait, unmarked), nil
+		}
+		left = min(left, r.mark(ctx, b, coWriter, n))
+	}
+	return min(wait, left), nil
+}
+
+// mark marks a bundle as out of date, and returns when to try again if that fails.
+func (r *reconciler) mark(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, coWriter string, n outdated) time.Duration {
+	logger := ctrl.LoggerFrom(ctx)
+	err := r.status.mark(ctx, b, k8spluginv1alpha1.OutOfDate{Written: n.written, Since: n.since})
+	if err != nil && !apierrors.IsForbidden(err) {
+		logger.Error(err, "Cannot mark the bundle as out of date, trying again")
+		return markRetry
+	}
+	logger.Info("Bundle is out of date: its objects have changed, and its monitor has not written the change", "monitor", coWriter, "since", n.since)
+	if err != nil { // The hub sees it when the bundle is taken over.
+		logger.Error(err, "Cannot mark the bundle as out of date")
+	}
+	r.writeStates.marked(nameOfBundle(b))
+	return standDownPeriod
+}
+
+// isOutdated reports whether a bundle of another monitor differs from its objects.
+func (r *reconciler) isOutdated(b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (bool, error) {
+	b, err := whole(b)
+	if err != nil {
+		return false, err
+	}
+	is, err := r.build(b, now)
+	if err != nil {
+		return false, err
+	}
+	said := *b
+	bundle.Slim(&said, r.options.User)
+	return differs(said.Status.Resources, is.Resources, is.Truncated), nil
+}
+
+// differs reports whether objects are gone, new, recreated, or in another state than a bundle says. New objects count
+// if the bundle has others of their kind: other monitors watch fewer kinds. Objects that cannot be read now do not
+// count, and those that a truncated list does not name are not gone.
+func differs(said, is []k8spluginv1alpha1.ResourceHealth, truncated bool) bool {
+	type key struct{ group, kind, namespace, name string }
+	kinds, there := map[schema.GroupKind]bool{}, map[key]k8spluginv1alpha1.ResourceHealth{}
+	for _, r := range said {
+		kinds[schema.GroupKind{Group: r.Group, Kind: r.Kind}] = true
+		there[key{r.Group, r.Kind, r.Namespace, r.Name}] = r
+	}
+	for _, r := range is {
+		old, known := there[key{r.Group, r.Kind, r.Namespace, r.Name}]
+		delete(there, key{r.Group, r.Kind, r.Namespace, r.Name})
+		switch {
+		case r.State == string(healthscope.Unknown):
+		case !known && (len(kinds) == 0 || kinds[schema.GroupKind{Group: r.Group, Kind: r.Kind}]):
+			return true
+		case known && (old.State != r.State || old.UID != "" && r.UID != "" && old.UID != r.UID):
+			return true
+		}
+	}
+	return len(there) > 0 && !truncated
+}
+
+// noteOutdated notes whether a bundle that is left to another monitor differs from its objects.
+func (s *writeStates) noteOutdated(b *k8spluginv1alpha1.ResourceBundleState, differs bool, now time.Time) outdated {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entry(nameOfBundle(b))
+	written, manager := k8spluginv1alpha1.LastWrite(b.ManagedFields)
+	e.outdated.note(written, manager == string(fieldOwner), differs, now)
+	if mark, err := k8spluginv1alpha1.ParseOutOfDate(b.Annotations[k8spluginv1alpha1.AnnotationOutOfDate]); err == nil {
+		e.outdated.resume(mark)
+	}
+	return e.outdated
+}
+
+// marked notes that a bundle is annotated as out of date.
+func (s *writeStates) marked(name types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.entry(name).outdated.marked = true
+}
