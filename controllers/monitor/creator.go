@@ -151,11 +151,6 @@ func (c *creator) Reconcile(ctx context.Context, wanted selectorKey) (ctrl.Resul
 	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
-// refusedFor returns how long no bundle is made in a namespace from now on.
-func (c *creator) refusedFor(namespace string) time.Duration {
-	return max(0, time.Until(c.refusals[namespace].until), time.Until(c.refusals[""].until))
-}
-
 // turn returns how long a key must wait for its namespace. Keys that have failed
 // go last, so that they do not starve the others.
 func (c *creator) turn(wanted selectorKey) time.Duration {
@@ -164,6 +159,11 @@ func (c *creator) turn(wanted selectorKey) time.Duration {
 		wait += minCreatePause
 	}
 	return wait
+}
+
+// refusedFor returns how long no bundle is made in a namespace from now on.
+func (c *creator) refusedFor(namespace string) time.Duration {
+	return max(0, time.Until(c.refusals[namespace].until), time.Until(c.refusals[""].until))
 }
 
 // ensure makes the bundle of a key unless there is one, or nothing to report

@@ -159,21 +159,6 @@ func (c *kindDiscovery) isUncertain(group string) bool {
 	return !c.confirmed || c.problem != nil && (len(c.failed) == 0 || c.failed.Has(group))
 }
 
-// answersAgain reports whether a group gave no answer at the last discovery and is not among those that give none now: what
-// it is said to have then needs to be confirmed as at the start.
-func (c *kindDiscovery) answersAgain(failed sets.Set[string]) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.problem != nil && (len(c.failed) == 0 || len(c.failed.Difference(failed)) > 0)
-}
-
-// isConfirmed reports whether the first discovery has been confirmed.
-func (c *kindDiscovery) isConfirmed() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.confirmed
-}
-
 // refresh discovers the kinds and has them watched. Kinds of groups that give no answer stay watched.
 func (c *kindDiscovery) refresh(ctx context.Context, all *watches) error {
 	if c.preferred == nil {
@@ -251,6 +236,14 @@ func (c *kindDiscovery) unconfirmed(found sets.Set[place], failed sets.Set[strin
 	}
 }
 
+// answersAgain reports whether a group gave no answer at the last discovery and is not among those that give none now: what
+// it is said to have then needs to be confirmed as at the start.
+func (c *kindDiscovery) answersAgain(failed sets.Set[string]) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.problem != nil && (len(c.failed) == 0 || len(c.failed.Difference(failed)) > 0)
+}
+
 // withoutNamespace returns the place without its label and the name of its namespace, which make no difference to whether it is served.
 func (p place) withoutNamespace() place {
 	p.key = ""
@@ -313,4 +306,11 @@ func definitionKinds() []schema.GroupVersionKind {
 		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
 		{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"},
 	}
+}
+
+// isConfirmed reports whether the first discovery has been confirmed.
+func (c *kindDiscovery) isConfirmed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.confirmed
 }

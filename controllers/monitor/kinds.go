@@ -66,6 +66,14 @@ func allBuiltIn(kinds []schema.GroupVersionKind) bool {
 	return !slices.ContainsFunc(kinds, func(k schema.GroupVersionKind) bool { return !clientgoscheme.Scheme.IsGroupRegistered(k.Group) })
 }
 
+// placesIn returns where to read a kind whose scope is known.
+func placesIn(kind schema.GroupVersionKind, namespaced bool, opts Options) []place {
+	single := len(opts.Namespaces) > 0
+	return slices.DeleteFunc(placesOf(kind, opts), func(p place) bool {
+		return single && namespaced == p.cluster
+	})
+}
+
 // placesOf returns where to read a kind that the options name: its scope is not
 // known, so that with single namespaces and trusted ones it is looked for in both places.
 func placesOf(kind schema.GroupVersionKind, opts Options) []place {
@@ -81,12 +89,4 @@ func placesOf(kind schema.GroupVersionKind, opts Options) []place {
 		}
 	}
 	return places
-}
-
-// placesIn returns where to read a kind whose scope is known.
-func placesIn(kind schema.GroupVersionKind, namespaced bool, opts Options) []place {
-	single := len(opts.Namespaces) > 0
-	return slices.DeleteFunc(placesOf(kind, opts), func(p place) bool {
-		return single && namespaced == p.cluster
-	})
 }

@@ -75,16 +75,6 @@ func newWriteStates() *writeStates {
 	return &writeStates{entries: map[types.NamespacedName]*writeState{}, coalescer: newCoalescer()}
 }
 
-// entry returns the entry of a bundle, which is made when there is none. The caller holds mu.
-func (s *writeStates) entry(name types.NamespacedName) *writeState {
-	e := s.entries[name]
-	if e == nil {
-		e = &writeState{}
-		s.entries[name] = e
-	}
-	return e
-}
-
 // touch notes that an object of the bundle changed.
 func (s *writeStates) touch(name types.NamespacedName) {
 	s.mu.Lock()
@@ -352,4 +342,14 @@ func (s *writeStates) forget(name types.NamespacedName) {
 
 func nameOfBundle(b *k8spluginv1alpha1.ResourceBundleState) types.NamespacedName {
 	return types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
+}
+
+// entry returns the entry of a bundle, which is made when there is none. The caller holds mu.
+func (s *writeStates) entry(name types.NamespacedName) *writeState {
+	e := s.entries[name]
+	if e == nil {
+		e = &writeState{}
+		s.entries[name] = e
+	}
+	return e
 }
