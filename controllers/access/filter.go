@@ -36,7 +36,7 @@ func MetricsFilter(config *rest.Config, client *http.Client) (metricsserver.Filt
 	}, nil
 }
 
-// guarded answers 401 to callers that are not known, 403 to those without the right, 503 when nobody can tell, each with a problem document, and leaves the rest to next.
+// guarded answers 401 to callers that are not known, 403 to those without the right, 503 when the API server does not say, each with a problem document, and leaves the rest to next.
 func guarded(guard api.Guard, logger logr.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")

@@ -18,7 +18,7 @@ import (
 
 // Bounds of what callers can make the API server, and this program, do before anybody knows who they are.
 const (
-	// wrongTokens is how many tokens in a second, and wrongTokensAtOnce how many at once, a source may try that are nobody's.
+	// wrongTokens is how many tokens in a second, and wrongTokensAtOnce how many at once, a source may try that are not accepted.
 	wrongTokens, wrongTokensAtOnce = 1, 20
 	// maxReviews is how many TokenReviews are under way at once, and maxWaiting how many callers wait for them.
 	maxReviews, maxWaiting = 32, 256
@@ -28,13 +28,13 @@ const (
 	familiarTime = time.Hour
 )
 
-// verdict is whose a token is; known is false when it is nobody's.
+// verdict is whose a token is; known is false when the API server does not accept it.
 type verdict struct {
 	caller api.Caller
 	known  bool
 }
 
-// tokens finds out whose tokens are. What it has been told it keeps for a while. It is safe for concurrent use.
+// tokens finds out whose tokens are, and keeps the answers for a while. It is safe for concurrent use.
 type tokens struct {
 	review func(ctx context.Context, token string) (api.Caller, bool, error)
 	clock  func() time.Time
@@ -68,7 +68,7 @@ func (t *tokens) authenticate(ctx context.Context, source, token string) (api.Ca
 	}
 	limiter := t.limiterOf(source)
 	if _, familiar := t.familiar.Get(key); !familiar && limiter.TokensAt(t.clock()) < 1 {
-		return api.Caller{}, false, fmt.Errorf("%w: too many tokens that are nobody's have come from your address; try again", api.ErrTooMany)
+		return api.Caller{}, false, fmt.Errorf("%w: too many tokens that are not accepted have come from your address; try again", api.ErrTooMany)
 	}
 	if !t.waiting.TryAcquire(1) {
 		return api.Caller{}, false, fmt.Errorf("%w: %d requests wait already for the Kubernetes API server to say whose their tokens are; try again", api.ErrBusy, maxWaiting)
@@ -107,7 +107,7 @@ func (t *tokens) ask(ctx context.Context, key [sha256.Size]byte, token string, l
 	return v, nil
 }
 
-// limiterOf returns the limiter of a source. One that is forgotten for want of room begins anew.
+// limiterOf returns the limiter of a source. One that was dropped for want of room begins again.
 func (t *tokens) limiterOf(source string) *rate.Limiter {
 	if l, ok := get[*rate.Limiter](t.sources, source); ok {
 		return l
@@ -123,7 +123,7 @@ func get[V any](c *cache.LRUExpireCache, key any) (V, bool) {
 	return value, ok
 }
 
-// sourceBits is how much of an IPv6 address tells sources apart: whoever has one has all of its network.
+// sourceBits is how much of an IPv6 address distinguishes sources: a host usually has all of its network.
 const sourceBits = 64
 
 // sourceOf returns where a request comes from: its address, or for IPv6 the network.

@@ -108,7 +108,7 @@ func addLeader(mgr ctrl.Manager, leader *terms, config *configv1alpha1.Configura
 const scopesPause = 5 * time.Second
 
 // awaitScopes asks whether scopes can be read until there is an answer. Without their CRD or the right to read them it
-// fails: a controller that waits for these in silence helps nobody. An API server that gives no answer is waited for.
+// fails: a controller that waited for these would do nothing, and not say why. An API server that gives no answer is waited for.
 func awaitScopes(ctx context.Context, reader client.Reader, logger logr.Logger) error {
 	problem := ""
 	err := wait.PollUntilContextCancel(ctx, scopesPause, true, func(ctx context.Context) (bool, error) {

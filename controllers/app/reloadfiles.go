@@ -18,38 +18,6 @@ const settle = 250 * time.Millisecond
 // configMapData is the link that the kubelet exchanges when a mounted ConfigMap or Secret changes.
 const configMapData = "..data"
 
-// watchFiles calls changed now, because files may have changed since they were read, and whenever they may have changed
-// since, until the context ends. When they cannot be watched it says so, and does nothing else.
-func watchFiles(ctx context.Context, paths []string, logger logr.Logger, changed func()) {
-	watcher, err := watchDirectories(paths)
-	if err != nil {
-		logger.Error(err, "Cannot watch files; a change of them takes effect after a restart", "files", paths)
-		<-ctx.Done()
-		return
-	}
-	defer func() { _ = watcher.Close() }() // There is nothing left to do with it.
-	changed()
-	var settled <-chan time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case event := <-watcher.Events:
-			if settled == nil && concerns(paths, event) {
-				settled = time.After(settle)
-			}
-		case err := <-watcher.Errors:
-			logger.Error(err, "Cannot watch files; they are read again", "files", paths)
-			if settled == nil {
-				settled = time.After(settle)
-			}
-		case <-settled:
-			settled = nil
-			changed()
-		}
-	}
-}
-
 // watchDirectories watches the directories of files, because a file that is replaced is another file.
 func watchDirectories(paths []string) (*fsnotify.Watcher, error) {
 	watcher, err := fsnotify.NewWatcher()
@@ -100,4 +68,36 @@ func (w *credentialWatch) Start(ctx context.Context) error {
 		}
 	})
 	return nil
+}
+
+// watchFiles calls changed now, because files may have changed since they were read, and whenever they may have changed
+// since, until the context ends. When they cannot be watched it says so, and does nothing else.
+func watchFiles(ctx context.Context, paths []string, logger logr.Logger, changed func()) {
+	watcher, err := watchDirectories(paths)
+	if err != nil {
+		logger.Error(err, "Cannot watch files; a change of them takes effect after a restart", "files", paths)
+		<-ctx.Done()
+		return
+	}
+	defer func() { _ = watcher.Close() }() // There is nothing left to do with it.
+	changed()
+	var settled <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case event := <-watcher.Events:
+			if settled == nil && concerns(paths, event) {
+				settled = time.After(settle)
+			}
+		case err := <-watcher.Errors:
+			logger.Error(err, "Cannot watch files; they are read again", "files", paths)
+			if settled == nil {
+				settled = time.After(settle)
+			}
+		case <-settled:
+			settled = nil
+			changed()
+		}
+	}
 }

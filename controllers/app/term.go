@@ -104,23 +104,6 @@ type indexes struct {
 	known map[string]bool
 }
 
-// add calls index unless there is an index of the field already.
-func (i *indexes) add(field string, index func() error) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.known[field] {
-		return nil
-	}
-	if err := index(); err != nil {
-		return err
-	}
-	if i.known == nil {
-		i.known = map[string]bool{}
-	}
-	i.known[field] = true
-	return nil
-}
-
 // termCache is a cache of the program, as a term uses it.
 type termCache struct {
 	cache.Cache
@@ -173,4 +156,21 @@ func (i termInformer) removedAtEnd(added registration, err error) (registration,
 	}
 	i.term.onEnd(func() { _ = i.RemoveEventHandler(added) }) // It fails only if the informer has stopped.
 	return added, nil
+}
+
+// add calls index unless there is an index of the field already.
+func (i *indexes) add(field string, index func() error) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.known[field] {
+		return nil
+	}
+	if err := index(); err != nil {
+		return err
+	}
+	if i.known == nil {
+		i.known = map[string]bool{}
+	}
+	i.known[field] = true
+	return nil
 }

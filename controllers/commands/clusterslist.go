@@ -114,7 +114,7 @@ func printClusters(out, errOut io.Writer, r enrol.Report, wide bool, now time.Ti
 }
 
 // lastSeen says when a cluster was seen last. One that is Connected is seen for as long as the controller runs, unless its
-// bundles are another monitor's, of which nobody can see whether it lives.
+// bundles are another monitor's, which has no Lease by which to see whether it is alive.
 func lastSeen(c enrol.Cluster, controller enrol.Controller, now time.Time) string {
 	switch {
 	case c.State == fleet.Connected && c.LastSeen != nil:

@@ -71,14 +71,6 @@ func (e *unusableError) Error() string {
 // Unwrap returns the causes.
 func (e *unusableError) Unwrap() []error { return e.causes }
 
-// unusable returns an error that ends the program with exitUnusable; nil when there is no cause.
-func unusable(causes ...error) error {
-	if causes = slices.DeleteFunc(causes, func(err error) bool { return err == nil }); len(causes) == 0 {
-		return nil
-	}
-	return &unusableError{causes}
-}
-
 // exitCode returns the exit code of the program when a command has ended with err.
 func exitCode(err error) int {
 	var bad *unusableError
@@ -222,4 +214,12 @@ func cell(text string) string {
 		return "-"
 	}
 	return text
+}
+
+// unusable returns an error that ends the program with exitUnusable; nil when there is no cause.
+func unusable(causes ...error) error {
+	if causes = slices.DeleteFunc(causes, func(err error) bool { return err == nil }); len(causes) == 0 {
+		return nil
+	}
+	return &unusableError{causes}
 }

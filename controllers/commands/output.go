@@ -38,9 +38,6 @@ func encode(out io.Writer, form string, value any) error {
 	return err
 }
 
-// printable returns a text as one line and cell: whoever writes kubeconfigs and annotations may not control a terminal.
-func printable(text string) string { return healthscope.Clean(text) }
-
 // table is a table. The states are those of its rows.
 type table struct {
 	columns []string
@@ -106,3 +103,6 @@ func painted(text, state string, colour bool) string {
 	}
 	return magenta + text + end
 }
+
+// printable returns a text as one line and cell: text of kubeconfigs and annotations must not control a terminal.
+func printable(text string) string { return healthscope.Clean(text) }

@@ -96,20 +96,12 @@ type page struct {
 	well   bool
 	lines  []textLine
 	tables []table
-	// notes are what people must know besides, and dated the times that they have been told of.
+	// notes are remarks below the table, and dated the times that they name.
 	notes, dated []string
 }
 
 // textLine is a line of text, and the state that it speaks of.
 type textLine struct{ text, state string }
-
-func (g *page) linef(state, format string, args ...any) {
-	g.lines = append(g.lines, textLine{printable(fmt.Sprintf(format, args...)), state})
-}
-
-func (g *page) notef(format string, args ...any) {
-	g.notes = append(g.notes, printable(fmt.Sprintf(format, args...)))
-}
 
 // text returns the page as it is printed.
 func (g *page) text(colour bool) string {
@@ -236,15 +228,9 @@ func (g *page) freshness(what string, f status.Freshness, h *status.Health, now 
 	}
 }
 
-// oldAge is how long ago a fact may have been known last without people being told. Of a cluster that is well, nothing may
+// oldAge is how long ago a fact may have been known last without a remark. Of a cluster that is well, nothing may
 // be heard for a minute; and clocks differ.
 const oldAge = 2 * time.Minute
-
-// isOld reports whether something was known last too long ago, as a document writes the time.
-func isOld(lastSeen string, now time.Time) bool {
-	at, err := time.Parse(time.RFC3339Nano, lastSeen)
-	return err == nil && now.Sub(at) > oldAge
-}
 
 // remarks notes what else people must know of a document.
 func (g *page) remarks(d status.Document, now time.Time) {
@@ -271,4 +257,18 @@ func (g *page) remarks(d status.Document, now time.Time) {
 	for _, problem := range d.Problems {
 		g.notef("%s", problem)
 	}
+}
+
+// isOld reports whether something was known last too long ago, as a document writes the time.
+func isOld(lastSeen string, now time.Time) bool {
+	at, err := time.Parse(time.RFC3339Nano, lastSeen)
+	return err == nil && now.Sub(at) > oldAge
+}
+
+func (g *page) notef(format string, args ...any) {
+	g.notes = append(g.notes, printable(fmt.Sprintf(format, args...)))
+}
+
+func (g *page) linef(state, format string, args ...any) {
+	g.lines = append(g.lines, textLine{printable(fmt.Sprintf(format, args...)), state})
 }

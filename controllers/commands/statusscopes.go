@@ -10,9 +10,6 @@ import (
 	"github.com/healthscope/healthscope/healthscope/api"
 )
 
-// isHealthy reports whether a scope is well. One that was changed and not judged since is not known to be.
-func isHealthy(s api.ScopeItem) bool { return s.Health == string(corev1alpha2.Healthy) }
-
 // scopesPage shows many scopes.
 func scopesPage(list api.ScopeList) *page {
 	g := &page{well: true}
@@ -78,3 +75,6 @@ func since(at, now time.Time) string {
 	}
 	return duration.HumanDuration(max(now.Sub(at), 0))
 }
+
+// isHealthy reports whether a scope is well. One that was changed and not judged since is not known to be.
+func isHealthy(s api.ScopeItem) bool { return s.Health == string(corev1alpha2.Healthy) }

@@ -86,7 +86,7 @@ func (f *statusFlags) poller(client *statusClient, u *url.URL, p *statusPrinter)
 			progress = true
 			if !answer.same {
 				tag = answer.tag
-				// Ages grow from answer to answer. Whoever reads lines wants to be told of other changes only.
+				// Ages grow from answer to answer, which is no change to print a line for.
 				timeless := withoutAges(answer.body, time.Now())
 				if p.terminal && p.form == formTable || !bytes.Equal(timeless, shown) {
 					shown = timeless

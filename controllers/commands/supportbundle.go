@@ -18,7 +18,7 @@ import (
 )
 
 // supportBundleLong is the help of the command support-bundle.
-const supportBundleLong = `Write what is known of an installation into an archive, for somebody who is to find out what is wrong.
+const supportBundleLong = `Write what is known of an installation into an archive, for finding out what is wrong.
 
 It is read with the caller's own rights. What may not be read is noted in the
 archive, in errors.txt. Secrets are not read, and what looks like a password,
@@ -54,7 +54,7 @@ func newSupportBundle() *cobra.Command {
 	flags.StringVar(&s.config, "config", "", "a configuration file to add; those in ConfigMaps of the namespace are found")
 	flags.BoolVar(&s.scopes, "scopes", true, "add HealthScopes and bundles, with the names of all resources in them")
 	flags.Int64Var(&s.logLines, "log-lines", 2000, "how many lines of each container's log are added")
-	flags.StringVar(&s.metricsTokenFile, "metrics-token-file", "", "a file with a bearer token of Kubernetes that may get /metrics, for pods that show their metrics to nobody else")
+	flags.StringVar(&s.metricsTokenFile, "metrics-token-file", "", "a file with a bearer token of Kubernetes that may get /metrics, for pods that require one")
 	flags.DurationVar(&s.timeout, "timeout", 2*time.Minute, "how long it may take to read; what is not read by then is left out")
 	return c
 }

@@ -157,7 +157,7 @@ var _ = Describe("The command support-bundle, of metrics that want a token", fun
 		Expect(clientcmd.WriteToFile(*file, kubeconfig)).To(Succeed())
 		code, out, errOut = bundleUp(ctx, dir, append(flags, "--selector", "app.kubernetes.io/name=postgres")...)
 		Expect(code).To(Equal(0), errOut)
-		Expect(unpack(out)["errors.txt"]).To(ContainSubstring("metrics/stranger.txt: the token is shown to nobody, because the kubeconfig does not have the API server verified"))
+		Expect(unpack(out)["errors.txt"]).To(ContainSubstring("metrics/stranger.txt: the token is not sent, because the kubeconfig does not have the API server verified"))
 		Expect(asked).NotTo(Receive())
 
 		code, _, errOut = bundleUp(ctx, dir, append(flags, "--selector", "")...)

@@ -17,8 +17,8 @@ import (
 // version is set by the linker in releases: -ldflags "-X github.com/healthscope/healthscope/controllers/commands.version=v1.2.3".
 var version string
 
-// toldLibraries are the modules whose versions say which API servers and registries the program understands.
-var toldLibraries = []string{"go.etcd.io/etcd/client/v3", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}
+// libraries are the modules whose versions say which API servers and registries the program understands.
+var libraries = []string{"go.etcd.io/etcd/client/v3", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}
 
 // build says which program this is. What the go command did not note down when it built the program is empty.
 type build struct {
@@ -61,7 +61,7 @@ func buildOf(info *debug.BuildInfo) build {
 		}
 	}
 	for _, m := range info.Deps {
-		if !slices.Contains(toldLibraries, m.Path) {
+		if !slices.Contains(libraries, m.Path) {
 			continue
 		}
 		if m.Replace != nil {

@@ -2,7 +2,7 @@
 //
 // The decoders that client-go has for it go over each watched object twelve times, twice each for: where it ends in the
 // stream, the kind of the event, the members of the event, the kind of the object, where the object ends, and what is in
-// it. That is most of the CPU time of whoever begins to watch a thousand large objects, which API servers from 1.34 on
+// it. That is most of the CPU time of a program that begins to watch a thousand large objects, which API servers from 1.34 on
 // send as events. The decoders here go over it five times. Lists are read as client-go reads them.
 package dynamicclient
 

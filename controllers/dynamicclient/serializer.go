@@ -49,7 +49,7 @@ func (d eventDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, int
 type objectDecoder struct{ runtime.Serializer }
 
 // Decode makes an unstructured object of the object of an event, also of a kind Status that is not Kubernetes' own. By that
-// an API server tells of an error: it is left to the usual decoder, and so are the answers to all other requests, which
+// an API server reports an error: it is left to the usual decoder, and so are the answers to all other requests, which
 // come with a kind to assume or an object to fill, and what has no kind or is no object, for its error.
 func (d objectDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	if into != nil || defaults != nil {
@@ -71,7 +71,7 @@ var (
 	objectPrefix = []byte(`","object":`)
 )
 
-// splitEvent takes an event apart that is written {"type":"ADDED","object":{...}}, as Kubernetes does, and says whether it
+// splitEvent takes an event apart that is written {"type":"ADDED","object":{...}}, as Kubernetes does, and reports whether it
 // is. The event must be valid JSON.
 func splitEvent(event []byte) (name string, object []byte, ok bool) {
 	rest, ok := bytes.CutPrefix(event, typePrefix)

@@ -32,7 +32,7 @@ func (r *relay) send(event watch.Event) bool {
 }
 
 // Filter returns a watch of the events that keep accepts. Unlike that of watch.Filter, its goroutine ends with Stop also
-// when nobody receives any more.
+// when nothing receives any more.
 func Filter(stream watch.Interface, keep func(watch.Event) bool) watch.Interface {
 	return newRelay(stream, func(r *relay) {
 		for {

@@ -20,13 +20,13 @@ const (
 	// RequestTimeout is the deadline of a list, or of a page of it, and of opening a watch. The API server itself gives up after a minute.
 	RequestTimeout = 90 * time.Second
 	// quiet is how long a watch may deliver nothing before another one is opened. kube-apiserver sends a bookmark every minute, which it
-	// does not promise. A watch that delivers nothing any more cannot be told from one of a place where nothing happens.
+	// does not promise. A watch that has stopped delivering looks like one of a place where nothing happens.
 	quiet = 3 * time.Minute
 )
 
 // TrackedOptions say how a ListerWatcher is used and what is reported of it.
 type TrackedOptions struct {
-	// Tracker is told what happens to requests, but for Listed, which only the store knows that takes what was read.
+	// Tracker gets what happens to requests, but for Listed, which only the store knows that takes what was read.
 	Tracker *Tracker
 	// Clock is the clock of pauses and deadlines.
 	Clock clock.WithDelayedExecution
@@ -34,7 +34,7 @@ type TrackedOptions struct {
 	MaxRefused time.Duration
 	// Describe returns for people what is wrong when a request fails.
 	Describe func(reason Reason, err error) string
-	// Answered is called at every answer of the API server, and Failed when a request ends without one; nil if nobody wants to know.
+	// Answered is called at every answer of the API server, and Failed when a request ends without one; nil for none.
 	Answered func()
 	Failed   func(err error)
 }
@@ -193,7 +193,7 @@ func (t *Tracked) report(kind EventKind, reason Reason, err error) {
 	t.pace.failed(time.Time{}, kind == Refused, state.ConfirmBy())
 }
 
-// pass passes the events of a watch on until there are no more, none comes for too long, or nobody wants them.
+// pass passes the events of a watch on until there are no more, none comes for too long, or the receiver stops.
 func (t *Tracked) pass(r *relay, stream watch.Interface, fromStart bool) {
 	opened := t.Clock.Now()
 	defer func() {

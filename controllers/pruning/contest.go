@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Contested reports who else writes the status of an object, as managed fields name them, and takes back what is written; empty for nobody.
+// Contested reports who else writes the status of an object, as managed fields name them, and undoes what is written; empty for none.
 func (g *Guard) Contested(object, by string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -35,7 +35,7 @@ func NewGuard(subject string) *Guard { return &Guard{subject: subject} }
 // Allow says how long to wait before the next write; zero means that it may be
 // made now. While writes are pruned it returns zero to one caller in every
 // Interval, who must then write; the others wait for as long as it says and ask again.
-// A clock that was set back makes nobody wait for longer than Interval.
+// A clock that was set back does not make a caller wait for longer than Interval.
 func (g *Guard) Allow(now time.Time) (wait time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -60,7 +60,7 @@ func (g *Guard) Pruned(now time.Time, what string) (news bool) {
 }
 
 // Intact reports that a write has stayed whole, or that there is nothing left to
-// write. It returns true when writes were in vain before; those who were told to wait may then write at once.
+// write. It returns true when writes were in vain before; callers that were told to wait may then write at once.
 func (g *Guard) Intact() (news bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

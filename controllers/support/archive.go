@@ -40,14 +40,6 @@ func newArchive(out io.Writer, now time.Time, secret string) *archive {
 	return &archive{zip: zip, tar: tar.NewWriter(zip), now: now, secret: secret}
 }
 
-// clean takes secrets out of a text: the one that is known, and what looks like one.
-func (a *archive) clean(text string) string {
-	if a.secret != "" {
-		text = strings.ReplaceAll(text, a.secret, notShown)
-	}
-	return scrub(text)
-}
-
 // add adds a file, without what looks like secrets, and as much of it as has room.
 func (a *archive) add(name, text string) {
 	text = a.clean(text)
@@ -95,4 +87,12 @@ func (a *archive) close() error {
 		}
 	}
 	return errors.Wrap(a.err, "cannot write the archive")
+}
+
+// clean takes secrets out of a text: the one that is known, and what looks like one.
+func (a *archive) clean(text string) string {
+	if a.secret != "" {
+		text = strings.ReplaceAll(text, a.secret, notShown)
+	}
+	return scrub(text)
 }

@@ -14,7 +14,7 @@ import (
 
 // Options say what goes into an archive. All of them must be given but for MetricsToken.
 type Options struct {
-	// Config says how to reach the cluster, with the rights of whoever asks.
+	// Config says how to reach the cluster, with the rights of the caller.
 	Config *rest.Config
 	// Namespace is that of the programs, and ClustersNamespace that of the Secrets of clusters.
 	Namespace, ClustersNamespace string

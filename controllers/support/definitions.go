@@ -54,7 +54,7 @@ func definition(crd *unstructured.Unstructured, fields []string) *unstructured.U
 	}}
 }
 
-// keeps says whether a schema keeps what is at a path, for having a place for it or for keeping whatever it does not know.
+// keeps reports whether a schema keeps what is at a path: it has a property for it, or preserves unknown fields.
 func keeps(node map[string]any, path []string) bool {
 	if unknown, _ := node["x-kubernetes-preserve-unknown-fields"].(bool); unknown || len(path) == 0 {
 		return true

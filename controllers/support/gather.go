@@ -123,7 +123,7 @@ func (g *gatherer) list(ctx context.Context, name string, kind schema.GroupVersi
 	g.archive.add(name, text.String())
 }
 
-// encode appends an object to a file, and says whether there is room for more.
+// encode appends an object to a file, and reports whether there is room for more.
 func (g *gatherer) encode(text *strings.Builder, name string, o *unstructured.Unstructured) bool {
 	document, err := yaml.Marshal(o.Object)
 	if err != nil {

@@ -51,7 +51,7 @@ func (g *gatherer) metricsByProxy(ctx context.Context, pod *corev1.Pod, port int
 // metricsByPortForward reads metrics with the token, by https or, if the pod speaks nothing but http, by that: a listener for its own machine has no certificate.
 func (g *gatherer) metricsByPortForward(ctx context.Context, pod *corev1.Pod, port int32) {
 	if err := verified(g.options.Config); err != nil {
-		g.keep(metricsFile(pod), nil, errors.Errorf("the token is shown to nobody, because %w", err))
+		g.keep(metricsFile(pod), nil, errors.Errorf("the token is not sent, because %w", err))
 		return
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, metricsTimeout, errors.Errorf("not done after %s", metricsTimeout))
@@ -69,7 +69,7 @@ func (g *gatherer) metricsByPortForward(ctx context.Context, pod *corev1.Pod, po
 	g.keep(metricsFile(pod), answer, errors.Wrap(err, "cannot read metrics through a port-forward"))
 }
 
-// verified returns why nobody can know that it is the API server who answers. The pod's own certificate proves nothing, so all depends on that.
+// verified returns why it cannot be known that the API server answers. The pod's own certificate proves nothing, so all depends on that.
 func verified(config *rest.Config) error {
 	transport, err := rest.TLSConfigFor(config)
 	switch {
@@ -94,7 +94,7 @@ func (g *gatherer) askPod(ctx context.Context, scheme string, pod *corev1.Pod, p
 			DialContext: func(context.Context, string, string) (net.Conn, error) {
 				return dialPort(ctx, g.options.Config, way, port)
 			},
-			// The certificate is of the pod's own making, for whoever asks. That it is the pod who answers is known from the API server and its way to the node.
+			// The pod makes its certificate itself. That the pod answers is known from the API server and its way to the node.
 			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // As it says.
 			DisableKeepAlives: true,
 		},

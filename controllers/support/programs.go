@@ -12,7 +12,7 @@ import (
 // maxPods is of how many pods logs and metrics are read.
 const maxPods = 20
 
-// programs adds what is known of the programs' pods: Leases, Deployments, logs and metrics. Of what else runs in the namespace, logs are nobody's business, and tokens are not for it.
+// programs adds what is known of the programs' pods: Leases, Deployments, logs and metrics. Logs of other programs in the namespace are not collected, and these get no token.
 func (g *gatherer) programs(ctx context.Context) {
 	namespace := g.options.Namespace
 	g.list(ctx, "leases.yaml", leases, namespace, "", tidyMeta)

@@ -10,16 +10,6 @@ import (
 // ourAnnotations begins the names of annotations that are kept. Others may hold anything, such as a copy of the object.
 const ourAnnotations = "healthscope.core.oam.dev/"
 
-// tidyMeta leaves of an object's metadata what is of use and known to be harmless.
-func tidyMeta(o *unstructured.Unstructured) {
-	tidyAnnotations(o.Object, "metadata", "annotations")
-	fields := o.GetManagedFields() // Who writes is of use, and what is not.
-	for i := range fields {
-		fields[i].FieldsV1 = nil
-	}
-	o.SetManagedFields(fields)
-}
-
 // tidyAnnotations removes annotations at a path but for ours.
 func tidyAnnotations(object map[string]any, path ...string) {
 	annotations, _, _ := unstructured.NestedMap(object, path...)
@@ -71,4 +61,14 @@ func tidyBundle(o *unstructured.Unstructured) {
 	if status != nil {
 		o.Object["status"] = status
 	}
+}
+
+// tidyMeta leaves of an object's metadata what is of use and known to be harmless.
+func tidyMeta(o *unstructured.Unstructured) {
+	tidyAnnotations(o.Object, "metadata", "annotations")
+	fields := o.GetManagedFields() // Who writes is of use, and what is not.
+	for i := range fields {
+		fields[i].FieldsV1 = nil
+	}
+	o.SetManagedFields(fields)
 }

@@ -36,7 +36,7 @@ func dialPort(ctx context.Context, config *rest.Config, target *url.URL, port in
 	if err != nil {
 		return nil, err
 	}
-	context.AfterFunc(ctx, func() { // Streams after what they go through: they would wait for it, and it for whoever is to read them.
+	context.AfterFunc(ctx, func() { // Streams after their connection: they would wait for it, and it for their readers.
 		_, _ = upgraded.Close(), session.Close()
 	})
 	open := func(kind string) (httpstream.Stream, error) {

@@ -33,12 +33,12 @@ type Options struct {
 	SamplingPercent int32
 	// Service and Version name the program, and Cluster the cluster it runs in, in every trace.
 	Service, Version, Cluster string
-	// Logger is told when the collector cannot be reached, and when it can again.
+	// Logger logs when the collector cannot be reached, and when it can again.
 	Logger logr.Logger
 }
 
 // Provider makes spans and sends them, in batches and by itself. What it cannot
-// send in time is dropped: it holds nobody up.
+// send in time is dropped: nothing waits for it.
 type Provider struct {
 	*sdktrace.TracerProvider
 }

@@ -41,6 +41,9 @@ func TestTheCacheTellsOfChanges(t *testing.T) {
 		eventually(t, what, func(context.Context) error {
 			mu.Lock()
 			defer mu.Unlock()
+			if all > 1 {
+				return nil // On a busy machine the watch counts as silent, and is begun again: anything may have changed.
+			}
 			for _, id := range ids {
 				if !slices.Contains(told, id) {
 					return errors.New("nothing was said of " + id)
@@ -65,7 +68,7 @@ func TestTheCacheTellsOfChanges(t *testing.T) {
 	}
 	tells("a change and what was made for the same", old.ID(), next.ID())
 	mu.Lock()
-	if slices.Contains(told, other.ID()) {
+	if all == 1 && slices.Contains(told, other.ID()) {
 		t.Error("a bundle that is saved is a change")
 	}
 	mu.Unlock()
