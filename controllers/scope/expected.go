@@ -13,25 +13,26 @@ import (
 // bundle is called by the app's name. References that name a cluster, and those to
 // other objects, are expected where they say and nowhere else.
 func (g *gatherer) expected(app *gatheredApp) {
-	for _, i := range app.everywhere {
+	everywhere, clusters := g.everywhere(app), g.clustersWith(app)
+	for _, i := range everywhere {
 		found := &g.out.findings[i]
 		nowhere := found.empty()
 		for _, cluster := range g.scope.Spec.ExpectedClusters {
-			missing := found.nothing && g.saidMissing(app.name, bundleResult(cluster, g.scope.Namespace, found.ref.Name).Key)
-			if nowhere || missing || !app.isIn(cluster) || app.name == "" && !found.isIn(cluster) {
+			missing := len(found.clusters) == 0 && g.wasMissing(app.name, bundleResult(cluster, g.scope.Namespace, found.ref.Name).Key)
+			if nowhere || missing || !slices.Contains(clusters, cluster) || app.name == "" && !found.isIn(cluster) {
 				found.results = append(found.results, g.expectedIn(app, cluster, found.ref.Name, fmt.Sprintf("ResourceBundleState %q", found.ref.Name)))
 			}
 		}
 	}
-	if len(app.everywhere) == 0 && !app.byLabel && app.name != "" && (app.selector != nil || len(app.refs) == 0) {
-		g.expectedByName(app)
+	if len(everywhere) == 0 && !app.byLabel && app.name != "" && (app.selector != nil || len(app.refs) == 0) {
+		g.expectedByName(app, clusters)
 	}
 }
 
-// expectedByName adds what is missing of an app that no reference speaks of.
-func (g *gatherer) expectedByName(app *gatheredApp) {
+// expectedByName adds what is missing of an app that no reference speaks of, and that is in some clusters.
+func (g *gatherer) expectedByName(app *gatheredApp, in []string) {
 	for _, cluster := range g.scope.Spec.ExpectedClusters {
-		if !app.isIn(cluster) {
+		if !slices.Contains(in, cluster) {
 			g.add(app, bundleReference(app.name, cluster), g.expectedIn(app, cluster, app.name, "a bundle of the app"))
 		}
 	}
@@ -50,17 +51,24 @@ func (g *gatherer) expectedIn(app *gatheredApp, cluster, name, what string) heal
 	return g.missing(missing)
 }
 
-// isIn says whether something has been found in a cluster, or is said of it.
+// everywhere returns those findings of an app, by index, whose references to bundles lead into every cluster.
+func (g *gatherer) everywhere(app *gatheredApp) []int {
+	return slices.DeleteFunc(slices.Clone(app.bundleRefs), func(i int) bool { return g.out.findings[i].ref.Cluster != "" })
+}
+
+// isIn reports whether something has been found in a cluster, or is said of it.
 func (s *finding) isIn(cluster string) bool {
 	return slices.Contains(s.clusters, cluster) || slices.ContainsFunc(s.results, func(r healthscope.Result) bool { return r.Cluster == cluster })
 }
 
-// isIn says whether the app has a bundle in a cluster.
-func (a *gatheredApp) isIn(cluster string) bool {
-	for key := range a.bundles {
-		if key.Cluster == cluster {
-			return true
+// clustersWith returns the clusters in which an app has bundles, or had by the scope's status, sorted.
+func (g *gatherer) clustersWith(app *gatheredApp) []string {
+	var clusters []string
+	for _, f := range g.out.findings {
+		if f.app == app.name {
+			clusters = append(append(clusters, f.clusters...), f.partial...)
 		}
 	}
-	return false
+	slices.Sort(clusters)
+	return slices.Compact(clusters)
 }

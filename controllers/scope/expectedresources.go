@@ -43,7 +43,7 @@ func (g *gatherer) expectedResources(app *gatheredApp) {
 func (g *gatherer) expect(app *gatheredApp, has map[healthscope.Key]bool, key healthscope.Key, named bool) {
 	ofCluster := key
 	ofCluster.Namespace = ""
-	if has[key] || has[ofCluster] || g.isRemembered(app, key.Cluster) {
+	if has[key] || has[ofCluster] || g.isUnlisted(app, key.Cluster) {
 		return
 	}
 	r := g.unmet(app, healthscope.Result{Key: key})
@@ -64,7 +64,7 @@ func (g *gatherer) required(app *gatheredApp) []healthscope.Key {
 	for key := range app.bundles {
 		everywhere[key.Name] = false
 	}
-	for _, i := range app.everywhere {
+	for _, i := range g.everywhere(app) {
 		everywhere[g.out.findings[i].ref.Name] = true
 	}
 	var required []healthscope.Key
@@ -119,18 +119,15 @@ func (g *gatherer) clustersOf(app *gatheredApp, e corev1alpha2.ExpectedResource)
 	if expected := g.scope.Spec.ExpectedClusters; len(expected) > 0 {
 		return expected
 	}
-	clusters := map[string]struct{}{}
-	for key := range app.bundles {
-		clusters[key.Cluster] = struct{}{}
+	if clusters := g.clustersWith(app); len(clusters) > 0 {
+		return clusters
 	}
-	if len(clusters) == 0 {
-		return []string{g.bundles.Cluster()}
-	}
-	return slices.Sorted(maps.Keys(clusters))
+	return []string{g.bundles.Cluster()}
 }
 
-// isRemembered says whether all that is known of an app in a cluster is what the status remembers: the resource is among it.
-func (g *gatherer) isRemembered(app *gatheredApp, cluster string) bool {
+// isUnlisted reports whether bundles of an app in a cluster that cannot be read do not name all resources: one that is
+// expected may be among the others.
+func (g *gatherer) isUnlisted(app *gatheredApp, cluster string) bool {
 	_, unseen := g.unseen(cluster)
 	return unseen && slices.ContainsFunc(g.out.findings, func(f finding) bool { return f.app == app.name && slices.Contains(f.partial, cluster) })
 }
@@ -146,7 +143,6 @@ func (g *gatherer) unmet(app *gatheredApp, r healthscope.Result) healthscope.Res
 	if _, unseen := g.unseen(r.Cluster); unseen {
 		return g.missing(r)
 	}
-	bundle := bundleResult("", "", "").Key
 	for _, f := range g.out.findings {
 		if f.app != app.name {
 			continue
@@ -157,7 +153,7 @@ func (g *gatherer) unmet(app *gatheredApp, r healthscope.Result) healthscope.Res
 			return r
 		}
 		for _, b := range f.results { // A bundle that nobody has filled, or that cannot be read, says nothing of what is in it.
-			if b.Cluster == r.Cluster && b.Group == bundle.Group && b.Kind == bundle.Kind && b.State == healthscope.Unknown {
+			if b.Cluster == r.Cluster && b.Group == bundleKind.Group && b.Kind == bundleKind.Kind && b.State == healthscope.Unknown {
 				r.State, r.Reason = healthscope.Unknown, b.Reason
 				r.Message = fmt.Sprintf("ResourceBundleState %q: %s", b.Name, cmp.Or(b.Message, string(b.Reason)))
 				return r

@@ -27,8 +27,6 @@ type finding struct {
 	links *corev1alpha2.InventoryLinks
 	// missing is what is said of a reference to a bundle if it leads nowhere.
 	missing healthscope.Result
-	// nothing is true when nothing has been found but what is remembered.
-	nothing bool
 	// results are raw and still to be judged: references that lead nowhere, and objects that are referred to directly.
 	results []healthscope.Result
 	// members are judged: those of bundles. clusters has the cluster of each bundle that they are from.
@@ -85,8 +83,6 @@ type gatherer struct {
 	followed map[schema.GroupVersionKind]struct{}
 	// back are the scopes of the namespace that lead back to this one, each with the next scope on its way.
 	back map[string]string
-	// absent are the objects that the status names as ones that do not exist; nil until that is asked for.
-	absent map[inApp]struct{}
 }
 
 // gatheredApp is one app of a scope while it is being gathered.
@@ -97,10 +93,8 @@ type gatheredApp struct {
 	byLabel bool
 	// bundles are the bundles that have been found for the app.
 	bundles map[fleet.BundleKey]struct{}
-	// everywhere are those findings of the app, by index, whose references lead into every cluster.
-	everywhere []int
-	// toBundles are those findings of the app, by index, that are of its references to bundles.
-	toBundles []int
+	// bundleRefs are those findings of the app, by index, that are of its references to bundles.
+	bundleRefs []int
 	// takes says of clusters that have been asked for whether the app takes bundles from them.
 	takes map[string]bool
 }
@@ -127,7 +121,7 @@ func (g *gatherer) gather() gathered {
 		app := &g.apps[i]
 		g.checkSelector(app, fmt.Sprintf("clusters of app %q", app.name), app.clusters)
 		for _, ref := range app.refs {
-			if gvk, problem := parseRef(g.scope.Namespace, ref); problem == nil && isBundle(gvk) {
+			if gvk, problem := parseRef(g.scope.Namespace, ref); problem == nil && gvk.GroupKind() == bundleKind {
 				g.bundleRef(app, ref)
 			} else {
 				g.objectRef(app, ref)
@@ -138,7 +132,7 @@ func (g *gatherer) gather() gathered {
 		}
 	}
 	g.labelled()
-	g.remembered()
+	g.carryOver()
 	for i := range g.apps {
 		g.expected(&g.apps[i])
 	}
@@ -201,13 +195,10 @@ func (g *gatherer) bundleRef(app *gatheredApp, ref corev1alpha2.WorkloadReferenc
 	if len(uids) == 1 {
 		found.ref.UID = uids[0]
 	}
-	if ref.Cluster == "" {
-		app.everywhere = append(app.everywhere, len(g.out.findings))
-	}
 	if len(uids) == 0 && (ref.Cluster != "" || len(g.scope.Spec.ExpectedClusters) == 0) {
 		found.missing = missing
 	}
-	app.toBundles = append(app.toBundles, len(g.out.findings))
+	app.bundleRefs = append(app.bundleRefs, len(g.out.findings))
 	g.out.findings = append(g.out.findings, found)
 }
 
@@ -235,7 +226,7 @@ func (g *gatherer) missing(r healthscope.Result) healthscope.Result {
 // nowhere says of references to bundles that lead nowhere at all that they do.
 func (g *gatherer) nowhere() {
 	for i := range g.out.findings {
-		if f := &g.out.findings[i]; f.missing.Name != "" && (f.empty() || f.nothing && g.saidMissing(f.app, f.missing.Key)) {
+		if f := &g.out.findings[i]; f.missing.Name != "" && f.empty() {
 			f.results = append(f.results, g.missing(f.missing))
 		}
 	}
@@ -279,11 +270,16 @@ func (s *finding) addBundle(b *fleet.Bundle) {
 		s.truncated, s.partial = true, append(s.partial, b.Cluster)
 	}
 	if b.Unlisted.Total > 0 {
-		if s.unlisted == nil {
-			s.unlisted = map[fleet.BundleKey]healthscope.Summary{}
-		}
-		s.unlisted[b.BundleKey] = b.Unlisted
+		s.addUnlisted(b.BundleKey, b.Unlisted)
 	}
+}
+
+// addUnlisted adds the number of resources that a bundle does not name.
+func (s *finding) addUnlisted(bundle fleet.BundleKey, n healthscope.Summary) {
+	if s.unlisted == nil {
+		s.unlisted = map[fleet.BundleKey]healthscope.Summary{}
+	}
+	s.unlisted[bundle] = n
 }
 
 func bundleResult(cluster, namespace, name string) healthscope.Result {

@@ -19,7 +19,7 @@ func followedKinds(scope *corev1alpha2.HealthScope) map[schema.GroupVersionKind]
 	for _, app := range appsOf(&scope.Spec) {
 		for _, ref := range app.refs {
 			gvk, problem := parseRef(scope.Namespace, ref)
-			if problem == nil && !isBundle(gvk) && len(kinds) < maxKinds {
+			if problem == nil && gvk.GroupKind() != bundleKind && len(kinds) < maxKinds {
 				kinds[gvk] = struct{}{}
 			}
 		}

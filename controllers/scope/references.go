@@ -91,9 +91,8 @@ func parseRef(namespace string, ref corev1alpha2.WorkloadReference) (schema.Grou
 	return gvk, &problem
 }
 
-func isBundle(gvk schema.GroupVersionKind) bool {
-	return gvk.Group == k8spluginv1alpha1.GroupVersion.Group && gvk.Kind == k8spluginv1alpha1.ResourceBundleStateKind
-}
+// bundleKind is the kind of bundles.
+var bundleKind = schema.GroupKind{Group: k8spluginv1alpha1.GroupVersion.Group, Kind: k8spluginv1alpha1.ResourceBundleStateKind}
 
 func bundleReference(name, cluster string) corev1alpha2.WorkloadReference {
 	return corev1alpha2.WorkloadReference{
