@@ -10,24 +10,24 @@ import (
 // conditionTables are two tables of the reasons of each condition of a HealthScope, below its heading: what they mean, and where to look when one is seen.
 func conditionTables() (meanings, remedies map[string]table) {
 	meanings, remedies = map[string]table{}, map[string]table{}
-	for condition, explanations := range scope.Explanations {
+	for condition, reasons := range scope.Conditions {
 		means, mends := table{{"reason", "status", "meaning", "what to do"}}, table{{"reason", "look", "mend"}}
-		for _, e := range explanations {
-			reason := code(string(e.Reason))
-			means = append(means, []string{reason, string(e.Status), e.Meaning, e.Advice})
-			mends = append(mends, []string{reason, e.Look, e.Mend})
+		for _, r := range reasons {
+			reason, text := code(string(r.Reason)), conditionTexts[condition][r.Reason]
+			means = append(means, []string{reason, string(r.Status), text.meaning, text.advice})
+			mends = append(mends, []string{reason, text.look, text.mend})
 		}
 		meanings[condition], remedies[condition] = means, mends
 	}
 	return meanings, remedies
 }
 
-// eventTable is the table of the events that tell of the health of a HealthScope.
+// eventTable is the table of the events on changes of the health of a HealthScope.
 func eventTable() table {
 	events := table{{"reason", "type", "when"}}
 	for _, health := range slices.Sorted(maps.Keys(scope.Events)) {
 		e := scope.Events[health]
-		events = append(events, []string{code(string(e.Reason)), e.Type, e.Meaning})
+		events = append(events, []string{code(string(e.Reason)), e.Type, eventTexts[health]})
 	}
 	return events
 }

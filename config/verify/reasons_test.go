@@ -41,55 +41,45 @@ func TestEveryReasonIsExplained(t *testing.T) {
 	}
 }
 
-// TestEveryReasonOfAConditionIsExplained, in each condition once. One of them says that all is well, or that the condition is there.
-func TestEveryReasonOfAConditionIsExplained(t *testing.T) {
-	explained := map[scope.Reason]bool{}
-	for condition, explanations := range scope.Explanations {
-		for reason := range checkExplanations(t, condition, explanations) {
-			explained[reason] = true
+// TestEveryReasonHasACondition, or an event. What it means is in config/tables.
+func TestEveryReasonHasACondition(t *testing.T) {
+	listed := map[scope.Reason]bool{}
+	for condition, reasons := range scope.Conditions {
+		seen, good := map[scope.Reason]bool{}, 0
+		for _, r := range reasons {
+			if seen[r.Reason] {
+				t.Errorf("%s has the reason %s twice", condition, r.Reason)
+			}
+			seen[r.Reason], listed[r.Reason] = true, true
+			if r.Status == metav1.ConditionTrue {
+				good++
+			}
+		}
+		if good != 1 {
+			t.Errorf("%d reasons of condition %s have the status True; it should be one", good, condition)
 		}
 	}
 	for _, reachability := range fleet.Reachabilities() {
-		of := func(e scope.Explanation) bool { return e.Reason == scope.Reason(reachability) }
-		if reachability != fleet.Connected && !slices.ContainsFunc(scope.Explanations[corev1alpha2.ConditionClustersReachable], of) {
-			t.Errorf("explain %s in scope.Explanations", reachability)
+		is := func(r scope.ConditionReason) bool { return r.Reason == scope.Reason(reachability) }
+		if reachability != fleet.Connected && !slices.ContainsFunc(scope.Conditions[corev1alpha2.ConditionClustersReachable], is) {
+			t.Errorf("add %s to scope.Conditions", reachability)
 		}
 	}
 	for _, e := range scope.Events {
-		explained[e.Reason] = true
+		listed[e.Reason] = true
 	}
 	for name, reason := range constants(sources(t, "controllers/scope"), "Reason") {
-		if !explained[scope.Reason(reason)] {
-			t.Errorf("explain %s in scope.Explanations", name)
+		if !listed[scope.Reason(reason)] {
+			t.Errorf("add %s to scope.Conditions", name)
 		}
 	}
-}
-
-// checkExplanations asserts that the reasons of a condition are explained as they should be, and returns them.
-func checkExplanations(t *testing.T, condition string, explanations []scope.Explanation) map[scope.Reason]bool {
-	t.Helper()
-	seen, good := map[scope.Reason]bool{}, 0
-	for _, e := range explanations {
-		well := e.Status == metav1.ConditionTrue && e.Advice == "Nothing."
-		if seen[e.Reason] || e.Meaning == "" || e.Advice == "" || (e.Look == "" || e.Mend == "") && !well {
-			t.Errorf("%s of %s: explain it once: say what it means, what to do about it, and where to look", e.Reason, condition)
-		}
-		seen[e.Reason] = true
-		if e.Status == metav1.ConditionTrue {
-			good++
-		}
-	}
-	if good != 1 {
-		t.Errorf("%d reasons of condition %s have the status True; it should be one", good, condition)
-	}
-	return seen
 }
 
 func TestEveryHealthHasAnEvent(t *testing.T) {
 	for name, health := range constants(sources(t, "apis/core"), "Health") {
 		e := scope.Events[corev1alpha2.Health(health)]
-		if e.Reason == "" || e.Meaning == "" || e.Type != corev1.EventTypeNormal && e.Type != corev1.EventTypeWarning {
-			t.Errorf("%s: its event needs a reason, a meaning, and the type %s or %s", name, corev1.EventTypeNormal, corev1.EventTypeWarning)
+		if e.Reason == "" || e.Type != corev1.EventTypeNormal && e.Type != corev1.EventTypeWarning {
+			t.Errorf("%s: its event needs a reason, and the type %s or %s", name, corev1.EventTypeNormal, corev1.EventTypeWarning)
 		}
 	}
 }

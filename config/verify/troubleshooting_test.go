@@ -42,7 +42,7 @@ func TestEveryEventIsInTroubleshooting(t *testing.T) {
 	for _, e := range scope.Events {
 		words[string(e.Reason)] = true
 	}
-	for _, e := range scope.Explanations[corev1alpha2.ConditionInventorySynced] {
+	for _, e := range scope.Conditions[corev1alpha2.ConditionInventorySynced] {
 		words[string(e.Reason)] = true
 	}
 	rows := p.rows(t, "event")
