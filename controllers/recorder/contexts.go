@@ -2,12 +2,15 @@ package recorder
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -40,24 +43,24 @@ type Contexts struct {
 	mu    sync.Mutex
 	byID  map[string]*requirement
 	queue workqueue.TypedRateLimitingInterface[string]
-	// changed is called with the names of bundles for which there is another answer.
-	changed func(bundle string)
+	// changed is called for the bundles for which there is another answer.
+	changed func(bundle types.NamespacedName)
 }
 
 // requirement is what a context requires. It is kept for a context that does not exist, too, so that it is not looked for again.
 type requirement struct {
 	status.Requirements
 
-	// asked is when it was asked for first, and apps are the apps that it was asked for.
-	asked time.Time
-	apps  map[string]struct{}
+	// asked is when it was asked for first, and bundles are those that it was asked for.
+	asked   time.Time
+	bundles map[types.NamespacedName]struct{}
 	// known is false until the context has been read.
 	known bool
 }
 
 // SetupContexts adds to a manager what reads contexts from a store, on the replica that leads.
 func SetupContexts(mgr ctrl.Manager, store *appcontext.Store, spans trace.TracerProvider, now clock.PassiveClock) (*Contexts, error) {
-	c := &Contexts{clock: now, byID: map[string]*requirement{}, changed: func(string) {}}
+	c := &Contexts{clock: now, byID: map[string]*requirement{}, changed: func(types.NamespacedName) {}}
 	c.cache = appcontext.NewCache(store, appcontext.CacheOptions{MaxContexts: wholeContexts, Changed: c.touched})
 	if err := mgr.Add(manager.RunnableFunc(c.cache.Run)); err != nil {
 		return nil, errors.Wrap(err, "cannot add the cache of AppContexts")
@@ -74,8 +77,8 @@ func SetupContexts(mgr ctrl.Manager, store *appcontext.Store, spans trace.Tracer
 	return c, errors.Wrap(err, "cannot set up the controller of AppContexts")
 }
 
-// Subscribe calls changed with the name of each bundle for which Missing may have another answer. changed does not block.
-func (c *Contexts) Subscribe(changed func(bundle string)) {
+// Subscribe calls changed for each bundle that Missing was asked about and for which it may have another answer. changed does not block.
+func (c *Contexts) Subscribe(changed func(bundle types.NamespacedName)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.changed = changed
@@ -91,13 +94,13 @@ func (c *Contexts) Missing(bundle, namespace string, members map[string][]health
 	c.mu.Lock()
 	r := c.byID[id]
 	if r == nil {
-		r = &requirement{asked: c.clock.Now(), apps: map[string]struct{}{}}
+		r = &requirement{asked: c.clock.Now(), bundles: map[types.NamespacedName]struct{}{}}
 		c.byID[id] = r
 		if c.queue != nil {
 			c.queue.Add(id)
 		}
 	}
-	r.apps[app] = struct{}{}
+	r.bundles[types.NamespacedName{Namespace: namespace, Name: bundle}] = struct{}{}
 	required, known, asked := r.Requirements, r.known, r.asked
 	c.mu.Unlock()
 	if !known {
@@ -153,16 +156,14 @@ func (c *Contexts) Reconcile(ctx context.Context, id string) (ctrl.Result, error
 	}
 	c.mu.Lock()
 	r, changed := c.byID[id], c.changed
-	var apps []string
+	var bundles []types.NamespacedName
 	if !r.known || !r.Equal(required) {
 		r.known, r.Requirements = true, required
-		for app := range r.apps {
-			apps = append(apps, app)
-		}
+		bundles = slices.Collect(maps.Keys(r.bundles))
 	}
 	c.mu.Unlock()
-	for _, app := range apps {
-		changed(id + "-" + app)
+	for _, bundle := range bundles {
+		changed(bundle)
 	}
 	return ctrl.Result{}, nil
 }

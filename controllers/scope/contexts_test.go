@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
@@ -27,7 +29,7 @@ func (c contexts) Missing(bundle, _ string, members map[string][]healthscope.Mem
 	return missing, c.reading
 }
 
-func (contexts) Subscribe(func(string)) {}
+func (contexts) Subscribe(func(types.NamespacedName)) {}
 
 // shopContext requires the Deployment "web" and the Service "front" of the bundle "7-shop" in clusters.
 func shopContext(clusters ...string) contexts {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/healthscope"
 )
@@ -17,8 +19,8 @@ type Contexts interface {
 	// bundles of that name in a namespace, whose members are given by cluster, would name and do not. It asks nobody. While it is
 	// being found out for the first time, it returns since when.
 	Missing(bundle, namespace string, members map[string][]healthscope.Member) (missing []healthscope.Key, reading time.Time)
-	// Subscribe calls changed with the name of each bundle for which there may be another answer. changed does not block.
-	Subscribe(changed func(bundle string))
+	// Subscribe calls changed for each bundle that Missing was asked about and for which there may be another answer. changed does not block.
+	Subscribe(changed func(bundle types.NamespacedName))
 }
 
 // expectedResources adds those resources that an app must have and that nothing has led to.

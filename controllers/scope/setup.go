@@ -29,7 +29,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
-	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/pruning"
 	"github.com/healthscope/healthscope/controllers/tracing"
@@ -253,22 +252,18 @@ func (s *sources) bundles(ctx context.Context, q queue) {
 // contexts asks for the scopes of every bundle whose context requires something else: those that refer to it, also where
 // there is none, and those that it belongs to.
 func (s *sources) contexts(ctx context.Context, q queue) {
-	changes := newMailbox[string]()
+	changes := newMailbox[types.NamespacedName]()
 	s.options.Contexts.Subscribe(changes.put)
-	gk := schema.GroupKind{Group: k8spluginv1alpha1.GroupVersion.Group, Kind: k8spluginv1alpha1.ResourceBundleStateKind}
-	go changes.deliver(ctx, func(name string) {
-		s.enqueue(ctx, q, "", indexRefs, refKey(gk, name), nil)
-		for _, b := range s.options.View.All() {
-			if b.Name == name {
-				s.bundleChanged(ctx, q, b)
-			}
+	go changes.deliver(ctx, func(name types.NamespacedName) {
+		s.enqueue(ctx, q, name.Namespace, indexRefs, refKey(bundleKind, name.Name), nil)
+		for _, b := range s.options.View.Named(name.Namespace, name.Name) {
+			s.bundleChanged(ctx, q, b)
 		}
 	})
 }
 
 func (s *sources) bundleChanged(ctx context.Context, q queue, b *fleet.Bundle) {
-	gk := schema.GroupKind{Group: k8spluginv1alpha1.GroupVersion.Group, Kind: k8spluginv1alpha1.ResourceBundleStateKind}
-	s.enqueue(ctx, q, b.Namespace, indexRefs, refKey(gk, b.Name), nil)
+	s.enqueue(ctx, q, b.Namespace, indexRefs, refKey(bundleKind, b.Name), nil)
 	matches := func(scope *corev1alpha2.HealthScope) bool { return selects(scope, b.Labels) }
 	s.enqueue(ctx, q, b.Namespace, indexSelects, indexAny, matches)
 	for key, value := range b.Labels {
