@@ -8,6 +8,7 @@ import (
 
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/sync"
+	"github.com/healthscope/healthscope/controllers/scope"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
@@ -34,8 +35,10 @@ func (i *inputs) take(tenant aai.Tenant, c clusters) change {
 	complete, states := c.Complete(), c.States() // First: what is read afterwards knows at least of these clusters.
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	g := i.currentGuards(complete, states)
 	n := change{
-		Change:  sync.Change{Wishes: map[aai.Key]sync.Wish{}, Deletions: i.deletionGuards(complete, states)},
+		Change:  sync.Change{Wishes: map[aai.Key]sync.Wish{}, Deletions: g.deletions},
+		partial: g.partial,
 		at:      map[aai.Key]clusterNamespace{},
 		reowned: map[aai.Key]bool{},
 	}
@@ -44,39 +47,33 @@ func (i *inputs) take(tenant aai.Tenant, c clusters) change {
 			n.Existing = append(n.Existing, s.Name)
 		}
 	}
-	unjudged, partial := i.oldestUnjudged()
-	n.partial = partial
-	for at, ns := range i.tenants[tenant] {
-		if len(ns.pending) > 0 {
-			n.decided(at, ns, desired(i.pendingClaims(at, ns, unjudged), i.mapping))
-		}
-		if len(ns.owned)+len(ns.claims) == 0 {
-			delete(i.tenants[tenant], at)
-		}
+	t := i.tenant(tenant)
+	pending := t.pending
+	t.pending = map[clusterNamespace]map[healthscope.Key]time.Time{}
+	for at, resources := range pending {
+		n.decided(at, t, resources, desired(i.pendingClaims(at, t.claims[at], resources, g.unjudged), i.mapping))
 	}
 	return n
 }
 
 // decided replaces the objects of the pending resources of a clusterNamespace, and adds to a change what is to become of them.
-func (c *change) decided(at clusterNamespace, ns *namespaceState, objects map[healthscope.Key]object) {
-	pending := ns.pending
-	ns.pending = map[healthscope.Key]time.Time{}
+func (c *change) decided(at clusterNamespace, t *tenantState, pending map[healthscope.Key]time.Time, objects map[healthscope.Key]object) {
 	for resource, seen := range pending {
-		was, had := ns.owned[resource]
+		was, had := t.owned[resource]
 		o := objects[resource]
 		wish, wanted := o.wish(seen)
 		switch {
 		case wanted:
-			ns.owned[resource] = owned{key: o.Key, owner: o.owner}
+			t.owned[resource] = owned{key: o.Key, owner: o.owner}
 			c.Wishes[o.Key], c.at[o.Key] = wish, at
 			if was.owner != o.owner {
 				c.reowned[o.Key] = true
 			}
 			if o.disputed {
-				ns.pending[resource] = time.Time{}
+				put(t.pending, at, resource, time.Time{})
 			}
 		case had:
-			delete(ns.owned, resource)
+			delete(t.owned, resource)
 			c.Wishes[was.key], c.at[was.key] = wish, at
 		}
 	}
@@ -84,12 +81,12 @@ func (c *change) decided(at clusterNamespace, ns *namespaceState, objects map[he
 
 // pendingClaims returns the claims to the pending resources of a clusterNamespace, the oldest candidate first. unjudged are
 // the scopes that oldestUnjudged returns.
-func (i *inputs) pendingClaims(at clusterNamespace, ns *namespaceState, unjudged map[string]candidate) []claim {
+func (i *inputs) pendingClaims(at clusterNamespace, all map[candidate][]scope.Placed, resources map[healthscope.Key]time.Time, unjudged map[string]candidate) []claim {
 	var claims []claim
-	for by, members := range ns.claims {
+	for by, members := range all {
 		c := claim{candidate: by}
 		for _, p := range members {
-			if _, pending := ns.pending[p.Key]; pending {
+			if _, pending := resources[p.Key]; pending {
 				c.members = append(c.members, p)
 			}
 		}

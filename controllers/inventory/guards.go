@@ -29,6 +29,29 @@ type clusters interface {
 // anyNamespace stands for every namespace where something is kept by namespace.
 const anyNamespace = ""
 
+// guards are what a pass must know of all scopes, bundles and clusters.
+type guards struct {
+	// complete and clusters are what they were computed with.
+	complete bool
+	clusters []fleet.ClusterState
+	// deletions are those of deletionGuards, and unjudged and partial those of oldestUnjudged.
+	deletions map[plan.Part]string
+	unjudged  map[string]candidate
+	partial   bool
+}
+
+// currentGuards returns the guards. They are computed from all scopes, but only after a change that may alter them.
+func (i *inputs) currentGuards(complete bool, clusters []fleet.ClusterState) *guards {
+	same := func(a, b fleet.ClusterState) bool {
+		return a.Name == b.Name && a.Reachability == b.Reachability && a.Arrival == b.Arrival
+	}
+	if g := i.guards; g == nil || g.complete != complete || !slices.EqualFunc(g.clusters, clusters, same) {
+		i.guards = &guards{complete: complete, clusters: slices.Clone(clusters), deletions: i.deletionGuards(complete, clusters)}
+		i.guards.unjudged, i.guards.partial = i.oldestUnjudged()
+	}
+	return i.guards
+}
+
 // unjudged reports whether the present spec of a scope has not been judged.
 func (s scopeState) unjudged() bool {
 	return s.exists && (s.judged == nil || s.judged.Generation < s.generation)
@@ -42,9 +65,10 @@ func (s scopeState) arrivals() uint64 {
 	return s.judged.Arrivals
 }
 
-// lifts reports whether a change of a scope may lift a deletion guard.
-func (s scopeState) lifts(now scopeState) bool {
-	return s.unjudged() && !now.unjudged() || s.arrivals() != now.arrivals() || !maps.Equal(s.incomplete, now.incomplete)
+// sameGuards reports whether a scope gives the same guards in another state.
+func (s scopeState) sameGuards(o scopeState) bool {
+	return s.exists == o.exists && s.created.Equal(o.created) && s.unjudged() == o.unjudged() && s.arrivals() == o.arrivals() &&
+		maps.Equal(s.incomplete, o.incomplete)
 }
 
 // incompleteIn says, by where a bundle is, why the judgement of a scope does not know all that the bundle names. The

@@ -41,7 +41,9 @@ type inputs struct {
 	wake    func(aai.Tenant)
 	scopes  map[types.NamespacedName]scopeState
 	bundles map[fleet.BundleKey]bundleState
-	tenants map[aai.Tenant]map[clusterNamespace]*namespaceState
+	// guards are the last ones that were computed; nil after a change of what is computed from scopes and bundles.
+	guards  *guards
+	tenants map[aai.Tenant]*tenantState
 }
 
 // scopeState is what is known of a scope.
@@ -66,15 +68,15 @@ type bundleState struct {
 	incomplete string
 }
 
-// namespaceState is what is known of a clusterNamespace.
-type namespaceState struct {
+// tenantState is what is known of a tenant.
+type tenantState struct {
 	// claims are the resources that each candidate claims.
-	claims map[candidate][]scope.Placed
+	claims map[clusterNamespace]map[candidate][]scope.Placed
 	// owned are the objects of the last decision.
 	owned map[healthscope.Key]owned
 	// pending are the resources to decide again, each with the time when its first change since the last decision was seen.
 	// A resource that is disputed stays pending, with the zero time: each pass decides it again.
-	pending map[healthscope.Key]time.Time
+	pending map[clusterNamespace]map[healthscope.Key]time.Time
 }
 
 // owned is an object in A&AI and its owner.
@@ -87,7 +89,7 @@ func newInputs(o mapping.Options, selects configv1alpha1.InventorySelect, regist
 	return &inputs{
 		mapping: o, selects: selects, registry: registry, trusted: trusted, wake: func(aai.Tenant) {},
 		scopes: map[types.NamespacedName]scopeState{}, bundles: map[fleet.BundleKey]bundleState{},
-		tenants: map[aai.Tenant]map[clusterNamespace]*namespaceState{},
+		tenants: map[aai.Tenant]*tenantState{},
 	}
 }
 
@@ -128,7 +130,11 @@ func (i *inputs) changeScope(name types.NamespacedName, change func(*scopeState)
 	if i.scopes[name] = now; !now.exists && now.judged == nil {
 		delete(i.scopes, name)
 	}
-	if before.lifts(now) {
+	if before.sameGuards(now) {
+		return
+	}
+	i.guards = nil
+	if !now.unjudged() { // Else its judgement wakes them.
 		i.wakeAll()
 	}
 }
@@ -152,6 +158,7 @@ func (i *inputs) bundleChanged(c fleet.Change) {
 		i.claim(bundleCandidate(b.BundleKey), membersOf(c.Old), membersOf(c.New), false)
 	}
 	if before != now {
+		i.guards = nil
 		i.wakeAll()
 	}
 }
@@ -208,22 +215,40 @@ func (i *inputs) claim(by candidate, before, after []scope.Placed, aged bool) (u
 			})
 			continue
 		}
-		ns := i.namespace(place.Tenant, at)
-		changed := differing(ns.claims[by], members, aged)
-		if len(changed) == 0 {
-			continue
+		if i.tenant(place.Tenant).claim(by, at, members, aged) {
+			i.wake(place.Tenant)
 		}
-		if ns.claims[by] = members; len(members) == 0 {
-			delete(ns.claims, by)
-		}
-		for _, key := range changed {
-			if ns.pending[key].IsZero() {
-				ns.pending[key] = time.Now()
-			}
-		}
-		i.wake(place.Tenant)
 	}
 	return unmapped
+}
+
+// claim replaces what a candidate claims in a clusterNamespace, and reports whether that differs.
+func (t *tenantState) claim(by candidate, at clusterNamespace, members []scope.Placed, aged bool) bool {
+	changed := differing(t.claims[at][by], members, aged)
+	if len(changed) == 0 {
+		return false
+	}
+	put(t.claims, at, by, members)
+	if len(members) == 0 {
+		delete(t.claims[at], by)
+	}
+	if len(t.claims[at]) == 0 {
+		delete(t.claims, at)
+	}
+	for _, key := range changed {
+		if t.pending[at][key].IsZero() {
+			put(t.pending, at, key, time.Now())
+		}
+	}
+	return true
+}
+
+// put puts a value into a map of maps.
+func put[K comparable, V any](all map[clusterNamespace]map[K]V, at clusterNamespace, key K, value V) {
+	if all[at] == nil {
+		all[at] = map[K]V{}
+	}
+	all[at][key] = value
 }
 
 // differing returns the resources of which two lists have different members, or of which one has none; with all, those of both lists.
@@ -255,28 +280,24 @@ func (i *inputs) unmapped() bool {
 	return false
 }
 
-// namespace returns the state of a clusterNamespace.
-func (i *inputs) namespace(tenant aai.Tenant, at clusterNamespace) *namespaceState {
-	if i.tenants[tenant] == nil {
-		i.tenants[tenant] = map[clusterNamespace]*namespaceState{}
+// tenant returns the state of a tenant.
+func (i *inputs) tenant(tenant aai.Tenant) *tenantState {
+	t := i.tenants[tenant]
+	if t == nil {
+		t = &tenantState{
+			claims: map[clusterNamespace]map[candidate][]scope.Placed{}, owned: map[healthscope.Key]owned{},
+			pending: map[clusterNamespace]map[healthscope.Key]time.Time{},
+		}
+		i.tenants[tenant] = t
 	}
-	ns := i.tenants[tenant][at]
-	if ns == nil {
-		ns = &namespaceState{claims: map[candidate][]scope.Placed{}, owned: map[healthscope.Key]owned{}, pending: map[healthscope.Key]time.Time{}}
-		i.tenants[tenant][at] = ns
-	}
-	return ns
+	return t
 }
 
 // olderOwner returns the scope that owns a resource in place of another, younger one; false when there is none.
 func (i *inputs) olderOwner(name types.NamespacedName, tenant aai.Tenant, key healthscope.Key) (owner types.NamespacedName, ok bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	ns := i.tenants[tenant][clusterNamespace{key.Cluster, key.Namespace}]
-	if ns == nil {
-		return owner, false
-	}
-	o, ok := ns.owned[key]
+	o, ok := i.tenant(tenant).owned[key]
 	by := candidate{NamespacedName: name}
 	return o.owner.scope(), ok && o.owner != by && i.compareAge(o.owner, by) < 0
 }
@@ -287,13 +308,14 @@ func (i *inputs) scopesOf(tenant aai.Tenant, in map[clusterNamespace]bool, affec
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	found := map[types.NamespacedName]bool{}
-	for at, ns := range i.tenants[tenant] {
+	t := i.tenant(tenant)
+	for at, claims := range t.claims {
 		if in != nil && !in[at] {
 			continue
 		}
-		for by, members := range ns.claims {
+		for by, members := range claims {
 			if by.cluster == "" && !found[by.NamespacedName] && slices.ContainsFunc(members, func(p scope.Placed) bool {
-				o, ok := ns.owned[p.Key]
+				o, ok := t.owned[p.Key]
 				return ok && affected(o.key)
 			}) {
 				found[by.NamespacedName] = true

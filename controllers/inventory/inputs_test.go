@@ -3,6 +3,7 @@ package inventory
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -264,23 +265,25 @@ func TestNothingIsKeptOfNamespacesThatAreGone(t *testing.T) {
 	delete(j, shop)
 	i.scopeGone(shop)
 	i.scopeJudged(shop)
-	if gone := i.take(tenant, oneCluster{}).Wishes; len(gone) != 1 || len(i.tenants[tenant])+len(i.scopes) > 0 {
-		t.Errorf("%v is to go, and %v, %v are kept", gone, i.tenants, i.scopes)
+	if gone := i.take(tenant, oneCluster{}).Wishes; len(gone) != 1 || !reflect.DeepEqual(i.tenant(tenant), newInputs(options(), configv1alpha1.SelectScoped, nil, nil).tenant(tenant)) || len(i.scopes) > 0 {
+		t.Errorf("%v is to go, and %+v, %v are kept", gone, i.tenant(tenant), i.scopes)
 	}
 }
 
 // story are inputs to which anything happens, and all that was taken of them.
 type story struct {
 	*inputs
-	judgements judgedScopes
-	ages       map[types.NamespacedName]time.Time
-	bundles    map[string]*fleet.Bundle
-	wished     map[aai.Key]sync.Wish
+	judgements  judgedScopes
+	ages        map[types.NamespacedName]time.Time
+	generations map[types.NamespacedName]int64
+	bundles     map[string]*fleet.Bundle
+	clusters    several
+	wished      map[aai.Key]sync.Wish
 }
 
 // take asks for what is new.
 func (s *story) take() change {
-	n := s.inputs.take(tenant, oneCluster{})
+	n := s.inputs.take(tenant, s.clusters)
 	for k, w := range n.Wishes {
 		w.Seen = time.Time{}
 		s.wished[k] = w
@@ -310,12 +313,18 @@ func (s *story) exists(t *rapid.T) {
 	if _, ok := s.ages[n]; !ok {
 		s.ages[n] = noon.Add(time.Duration(rapid.IntRange(0, 2).Draw(t, "age")) * time.Hour)
 	}
-	s.scopeExists(n, s.ages[n], 1)
+	s.generations[n] = rapid.Int64Range(1, 2).Draw(t, "generation")
+	s.scopeExists(n, s.ages[n], s.generations[n])
 }
 
 func (s *story) judge(t *rapid.T) {
 	n := anyScope(t)
-	s.judgements[n] = judged(placed(anyMembers(t)...)...)
+	j := judged(placed(anyMembers(t)...)...)
+	j.Arrivals = rapid.Uint64Range(1, 2).Draw(t, "arrivals")
+	if rapid.Bool().Draw(t, "partial") {
+		j.Partial = []string{"edge"}
+	}
+	s.judgements[n] = j
 	s.scopeJudged(n)
 }
 
@@ -343,6 +352,13 @@ func (s *story) bundleGoes(t *rapid.T) {
 	delete(s.bundles, n)
 }
 
+// cluster lets the cluster change its state. Nobody tells the inputs.
+func (s *story) cluster(t *rapid.T) {
+	s.clusters = several{complete: rapid.Bool().Draw(t, "complete"), states: []fleet.ClusterState{{
+		Name: "edge", Reachability: rapid.SampledFrom(fleet.Reachabilities()).Draw(t, "reachability"), Arrival: rapid.Uint64Range(1, 2).Draw(t, "arrival"),
+	}}}
+}
+
 // retell returns inputs that learn all at once what those of the story have learnt bit by bit.
 func (s *story) retell() *inputs {
 	fresh := newInputs(options(), configv1alpha1.SelectAll, s.judgements, nil)
@@ -353,7 +369,7 @@ func (s *story) retell() *inputs {
 		fresh.scopeJudged(n)
 	}
 	for n, age := range s.ages {
-		fresh.scopeExists(n, age, 1)
+		fresh.scopeExists(n, age, s.generations[n])
 	}
 	return fresh
 }
@@ -364,11 +380,13 @@ func TestInputsMissNothing(t *testing.T) {
 		j := judgedScopes{}
 		s := &story{
 			inputs: newInputs(options(), configv1alpha1.SelectAll, j, nil), judgements: j,
-			ages: map[types.NamespacedName]time.Time{}, bundles: map[string]*fleet.Bundle{}, wished: map[aai.Key]sync.Wish{},
+			clusters: several{complete: true}, ages: map[types.NamespacedName]time.Time{}, generations: map[types.NamespacedName]int64{}, bundles: map[string]*fleet.Bundle{},
+			wished: map[aai.Key]sync.Wish{},
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"exists": s.exists, "judged": s.judge, "gone": s.goes, "bundle": s.bundle, "bundle gone": s.bundleGoes,
-			"take": func(*rapid.T) { s.take() },
+			"cluster": s.cluster,
+			"take":    func(*rapid.T) { s.take() },
 		})
 		for n := range s.ages { // What waits to be judged holds, but only what was asked for since.
 			if j[n] == nil {
@@ -376,7 +394,7 @@ func TestInputsMissNothing(t *testing.T) {
 				s.scopeJudged(n)
 			}
 		}
-		last, all := s.take(), s.retell().take(tenant, oneCluster{})
+		last, all := s.take(), s.retell().take(tenant, s.clusters)
 		want := map[aai.Key]sync.Wish{}
 		for k, w := range all.Wishes {
 			if w.Seen = (time.Time{}); w.Document != nil || w.Held {
@@ -388,6 +406,9 @@ func TestInputsMissNothing(t *testing.T) {
 		}
 		if diff := cmp.Diff(all.Deletions, last.Deletions); diff != "" {
 			t.Fatalf("deletions held, -want +got:\n%s", diff)
+		}
+		if all.partial != last.partial {
+			t.Fatalf("partial is %t, want %t", last.partial, all.partial)
 		}
 	})
 }
