@@ -9,6 +9,7 @@ import (
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/client"
 	"github.com/healthscope/healthscope/aai/plan"
+	"github.com/healthscope/healthscope/healthscope"
 )
 
 // Written is a write to one object, for the audit.
@@ -18,7 +19,7 @@ type Written struct {
 	// Key says to which document.
 	Key aai.Key
 	// Resource is what the document is about.
-	Resource Resource
+	Resource healthscope.Key
 	// Labels are the labels that were sent; nil when there were none.
 	Labels []string
 	// TransactionID is the X-TransactionId of the request, by which A&AI's own logs know it.
@@ -55,7 +56,7 @@ func (p *pass) execute(ctx context.Context, ops []plan.Operation) error {
 }
 
 // resourceOf says what an object is about, while others are worked on.
-func (p *pass) resourceOf(key aai.Key) Resource {
+func (p *pass) resourceOf(key aai.Key) healthscope.Key {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.resource(key)

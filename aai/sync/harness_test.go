@@ -272,6 +272,20 @@ func (w *world) trySync(desired ...aai.Document) (outcome, error) {
 
 // pass makes a pass in which all of the desired documents, and nothing else, is wished for. The syncer is told only what is new.
 func (w *world) pass(ctx context.Context, desired map[aai.Key]aai.Document, holds plan.Holds) (outcome, error) {
+	r, err := w.syncer.Sync(ctx, tenant, func() aaisync.Change {
+		return aaisync.Change{Wishes: w.changes(desired, holds), Deletions: holds.Deletions, Existing: holds.Existing}
+	})
+	for k, o := range r.Changed {
+		w.objects[k] = o
+		if o.State == "" {
+			delete(w.objects, k)
+		}
+	}
+	return outcome{r, maps.Clone(w.objects)}, err
+}
+
+// changes returns what was not wished of the syncer before.
+func (w *world) changes(desired map[aai.Key]aai.Document, holds plan.Holds) map[aai.Key]aaisync.Wish {
 	wishes := map[aai.Key]aaisync.Wish{}
 	for k := range w.wished {
 		wishes[k] = aaisync.Wish{}
@@ -291,14 +305,7 @@ func (w *world) pass(ctx context.Context, desired map[aai.Key]aai.Document, hold
 		return before.Held == wish.Held && reflect.DeepEqual(before.Document, wish.Document)
 	})
 	maps.Copy(w.wished, wishes)
-	r, err := w.syncer.Sync(ctx, tenant, aaisync.Change{Wishes: wishes, Deletions: holds.Deletions, Existing: holds.Existing})
-	for k, o := range r.Changed {
-		w.objects[k] = o
-		if o.State == "" {
-			delete(w.objects, k)
-		}
-	}
-	return outcome{r, maps.Clone(w.objects)}, err
+	return wishes
 }
 
 // expect checks the requests that were made while do ran, in any order.

@@ -3,49 +3,19 @@ package sync
 import (
 	"context"
 	"maps"
-	"reflect"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/plan"
 )
 
-// inbox is what has come for a tenant since the last pass began.
-type inbox struct {
-	mu        sync.Mutex // guards the rest
-	wishes    map[aai.Key]Wish
-	deletions map[plan.Part]string
-	existing  []string
-	resync    bool
-}
-
-// receive notes a change. Of several wishes for an object, the last counts.
-func (b *inbox) receive(c Change) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for key, w := range c.Wishes {
-		if before, ok := b.wishes[key]; ok && !before.Seen.IsZero() {
-			w.Seen = before.Seen
-		}
-		b.wishes[key] = w
-	}
-	b.deletions, b.existing = c.Deletions, c.Existing
-}
-
-// forget asks for a resync.
-func (b *inbox) forget() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.resync = true
-}
-
-// memory is what is remembered about a tenant between passes. All but the inbox belongs to whoever holds turn.
+// memory is what is remembered about a tenant between passes. All but resync belongs to whoever holds turn.
 type memory struct {
-	inbox
-
-	turn chan struct{}
+	// resync is true when a resync was asked for.
+	resync atomic.Bool
+	turn   chan struct{}
 	// resynced is when the tenant was last read in full because that was due; zero when it is due again.
 	resynced time.Time
 	// listed is when it was last read in full for whatever reason.
@@ -67,7 +37,6 @@ type memory struct {
 
 func newMemory() *memory {
 	return &memory{
-		inbox:          inbox{wishes: map[aai.Key]Wish{}},
 		turn:           make(chan struct{}, 1),
 		desired:        map[aai.Key]*aai.Document{},
 		holds:          plan.Holds{Keys: map[aai.Key]bool{}},
@@ -94,31 +63,24 @@ func (m *memory) lock(ctx context.Context) error {
 
 func (m *memory) unlock() { <-m.turn }
 
-// open takes in what has come since the last pass.
-func (m *memory) open() {
-	m.mu.Lock()
-	wishes, deletions, existing, resync := m.wishes, m.deletions, m.existing, m.resync
-	m.wishes, m.resync = map[aai.Key]Wish{}, false
-	m.mu.Unlock()
-	for key, w := range wishes {
+// open takes in what has changed, and whether a resync was asked for.
+func (m *memory) open(c Change) {
+	for key, w := range c.Wishes {
 		m.wish(key, w)
 	}
-	if !maps.Equal(deletions, m.holds.Deletions) || !slices.Equal(existing, m.holds.Existing) {
-		m.holds.Deletions, m.holds.Existing = deletions, existing
+	if !maps.Equal(c.Deletions, m.holds.Deletions) || !slices.Equal(c.Existing, m.holds.Existing) {
+		m.holds.Deletions, m.holds.Existing = c.Deletions, c.Existing
 		for key := range m.kept {
 			m.todo[key] = true
 		}
 	}
-	if resync {
+	if m.resync.Swap(false) {
 		m.resynced = time.Time{}
 	}
 }
 
 // wish notes what is to become of an object.
 func (m *memory) wish(key aai.Key, w Wish) {
-	if reflect.DeepEqual(m.desired[key], w.Document) && m.holds.Keys[key] == w.Held {
-		return
-	}
 	m.todo[key] = true
 	delete(m.desired, key)
 	delete(m.holds.Keys, key)

@@ -30,6 +30,8 @@ type pass struct {
 	bulk    *atomic.Int32
 	probing *probing
 	tenant  aai.Tenant
+	// changes returns what has changed of what is desired and held since it was called last.
+	changes func() Change
 
 	mu sync.Mutex // guards the rest while requests are under way
 	*memory
@@ -39,8 +41,6 @@ type pass struct {
 	missing map[string]error
 	// tried counts how often an object was started anew.
 	tried map[aai.Key]int
-	// renew takes in what is wished for and held by now, after a time in which that may have changed.
-	renew func()
 	// began is when the pass began.
 	began time.Time
 	// acked is when A&AI acknowledged the last write to an object.
@@ -66,19 +66,48 @@ type step struct {
 
 // run does the pass.
 func (p *pass) run(ctx context.Context) {
-	p.open()
-	p.halt = p.probing.check(ctx)
+	p.receive()
+	if p.halt == nil {
+		p.halt = p.probing.check(ctx)
+	}
 	listed := p.halt == nil && p.due()
 	if listed {
 		p.refresh(ctx)
-		p.renew()
+		p.receive()
 	}
 	p.revive(p.options.Clock(), p.options.DeletionPause)
 	for p.rounds(ctx, !listed) {
 		listed = true
 		p.list(ctx)
-		p.renew()
+		p.receive()
 	}
+}
+
+// receive takes in what has changed, unless the pass is halted.
+func (p *pass) receive() {
+	if p.halt != nil {
+		return
+	}
+	c := p.changes()
+	if p.halt = p.check(c.Wishes); p.halt == nil {
+		p.open(c)
+	}
+}
+
+// check refuses documents that would end up in another place, or in nobody's hands.
+func (p *pass) check(wishes map[aai.Key]Wish) error {
+	for key, w := range wishes {
+		switch {
+		case key.Tenant != p.tenant:
+			return fmt.Errorf("document %q is of tenant %q", key.ID, key.Tenant)
+		case w.Document == nil:
+		case key.ID != w.Document.ID:
+			return fmt.Errorf("document %q has the id %q", key.ID, w.Document.ID)
+		case w.Document.DataOwner != p.options.Plan.Owner:
+			return fmt.Errorf("document %q has the data-owner %q, not %q", key.ID, w.Document.DataOwner, p.options.Plan.Owner)
+		}
+	}
+	return nil
 }
 
 // rounds does what is to be done, until nothing is or it has taken too long. It returns true as soon as it is cheaper to read the tenant in full, if that may be done.

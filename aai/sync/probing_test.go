@@ -19,7 +19,7 @@ func TestAProbeComesFirstAndOnce(t *testing.T) {
 		for _, id := range []string{"t", "t2", "t", "t2"} {
 			at := aai.Tenant{CloudOwner: "o", CloudRegionID: "r", TenantID: id}
 			group.Go(func() {
-				if _, err := w.syncer.Sync(t.Context(), at, aaisync.Change{}); err != nil {
+				if _, err := w.syncer.Sync(t.Context(), at, inTurn()); err != nil {
 					t.Error(err)
 				}
 			})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/plan"
+	"github.com/healthscope/healthscope/healthscope"
 )
 
 // State says how far an object in A&AI is from what is desired.
@@ -48,19 +49,13 @@ type Object struct {
 	Reason Reason
 	// Message says the same for people.
 	Message string
-	// Resource is what the object is about; empty when it is synced.
-	Resource Resource
-}
-
-// Resource is what an object is about.
-type Resource struct {
-	// Cluster, Group, Kind, Namespace and Name identify a Kubernetes resource.
-	Cluster, Group, Kind, Namespace, Name string
+	// Resource is what the object is about; the zero key when it is not desired, and A&AI does not hold it.
+	Resource healthscope.Key
 }
 
 // Report is the outcome of a pass.
 type Report struct {
-	// Changed has every object whose standing has changed since the pass before. One that has none any more is the zero Object.
+	// Changed has every object whose standing has changed since the pass before. One that has none any more has no state.
 	Changed map[aai.Key]Object
 	// Synced, Pending and Failed count all objects of the tenant by state.
 	Synced, Pending, Failed int
@@ -83,9 +78,7 @@ func (p *pass) report() Report {
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(p.changed), aai.Key.Compare) {
 		now := p.standingOf(key)
-		if now.State != "" && now.State != Synced {
-			now.Resource = p.resource(key)
-		}
+		now.Resource = p.resource(key)
 		if lag, known := p.lag(key, now); known {
 			r.Lags = append(r.Lags, lag)
 		}
@@ -126,15 +119,15 @@ func (p *pass) stand(key aai.Key, now Object) {
 }
 
 // resource says what an object is about.
-func (p *pass) resource(key aai.Key) Resource {
+func (p *pass) resource(key aai.Key) healthscope.Key {
 	d := p.desired[key]
 	if d == nil {
 		d = p.known[key]
 	}
 	if d == nil {
-		return Resource{}
+		return healthscope.Key{}
 	}
-	return Resource{Cluster: d.DataSource, Group: d.Group, Kind: d.Kind, Namespace: d.Namespace, Name: d.Name}
+	return healthscope.Key{Cluster: d.DataSource, Group: d.Group, Kind: d.Kind, Namespace: d.Namespace, Name: d.Name}
 }
 
 // standingOf says how far an object is, and forgets troubles that are over.

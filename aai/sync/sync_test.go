@@ -264,7 +264,7 @@ func TestConcurrentPasses(t *testing.T) {
 				d := document(fmt.Sprintf("%s-%d", at.TenantID, n), []string{"Ready", "Failed"}[i/2%2])
 				wishes[aai.Key{Tenant: at, ID: d.ID}] = aaisync.Wish{Document: &d}
 			}
-			if r, err := w.syncer.Sync(t.Context(), at, aaisync.Change{Wishes: wishes}); err != nil || r.Synced != 20 {
+			if r, err := w.syncer.Sync(t.Context(), at, inTurn(wishes)); err != nil || r.Synced != 20 {
 				t.Errorf("%d synced, %v", r.Synced, err)
 			}
 			w.syncer.Resync(at)

@@ -98,8 +98,6 @@ type Change struct {
 	Deletions map[plan.Part]string
 	// Existing are those of plan.Holds.
 	Existing []string
-	// Renew returns what has changed since, for a pass that has read a tenant in full, which may take long. Nil means that nothing has.
-	Renew func() Change
 }
 
 // Syncer keeps the tenants of one A&AI as desired. It is safe for concurrent use; passes over one tenant take turns. There must be one Syncer for an installation: two would overwrite each other.
@@ -123,11 +121,13 @@ func New(o Options) *Syncer {
 	return s
 }
 
-// Sync notes what is new about what a tenant is to hold, and makes one pass over
-// it: it makes A&AI hold the desired documents, all of that tenant and of our
-// data-owner, and nothing else of ours, except where something is held. A pass
-// costs as much as there is to do, however much the tenant holds; only one that
-// reads the tenant in full costs more.
+// Sync makes one pass over a tenant: it makes A&AI hold the desired documents, all
+// of that tenant and of our data-owner, and nothing else of ours, except where
+// something is held. A pass costs as much as there is to do, however much the
+// tenant holds; only one that reads the tenant in full costs more.
+//
+// changes returns what has changed since it was called last. The pass calls it when
+// it begins, and again when it has read the tenant in full, which may take long.
 //
 // An error that wraps an *aai.Error means that the pass could not do all it
 // should because of A&AI or of the way to it: it is of kind Stop when a person
@@ -135,15 +135,10 @@ func New(o Options) *Syncer {
 // A&AI asked for. The report is complete nevertheless. What A&AI will not take,
 // and what waits for something missing, is in the report and is no error.
 //
-// Any other error, with an empty report, means that there was no pass: a
-// document does not belong here, or ctx ended while another pass had its turn.
-// In the latter case, the change is not lost.
-func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, c Change) (Report, error) {
-	if err := s.check(tenant, c.Wishes); err != nil {
-		return Report{}, err
-	}
+// Any other error means that a document does not belong here, or, with an empty
+// report, that ctx ended while another pass had its turn.
+func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, changes func() Change) (Report, error) {
 	m := s.memory(tenant)
-	m.receive(c)
 	if err := m.lock(ctx); err != nil {
 		return Report{}, fmt.Errorf("cannot synchronise tenant %q: %w", tenant, err)
 	}
@@ -153,6 +148,7 @@ func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, c Change) (Report,
 		bulk:    &s.bulk,
 		probing: s.probing,
 		tenant:  tenant,
+		changes: changes,
 		memory:  m,
 		settled: map[aai.Key]bool{},
 		missing: map[string]error{},
@@ -161,16 +157,6 @@ func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, c Change) (Report,
 		changed: map[aai.Key]bool{},
 		began:   s.options.Clock(),
 	}
-	p.renew = func() {
-		if c.Renew == nil || p.halt != nil {
-			return
-		}
-		now := c.Renew()
-		if p.halt = s.check(tenant, now.Wishes); p.halt == nil {
-			m.receive(now)
-			p.open()
-		}
-	}
 	p.run(ctx)
 	s.probing.learn(p.halt)
 	return p.report(), p.err()
@@ -178,23 +164,7 @@ func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, c Change) (Report,
 
 // Resync makes the next pass over a tenant read it again in full, and try again what was put off or given up.
 func (s *Syncer) Resync(tenant aai.Tenant) {
-	s.memory(tenant).forget()
-}
-
-// check refuses documents that would end up in another place, or in nobody's hands.
-func (s *Syncer) check(tenant aai.Tenant, wishes map[aai.Key]Wish) error {
-	for key, w := range wishes {
-		switch {
-		case key.Tenant != tenant:
-			return fmt.Errorf("cannot synchronise tenant %q: document %q is of tenant %q", tenant, key.ID, key.Tenant)
-		case w.Document == nil:
-		case key.ID != w.Document.ID:
-			return fmt.Errorf("cannot synchronise tenant %q: document %q has the id %q", tenant, key.ID, w.Document.ID)
-		case w.Document.DataOwner != s.options.Plan.Owner:
-			return fmt.Errorf("cannot synchronise tenant %q: document %q has the data-owner %q, not %q", tenant, key.ID, w.Document.DataOwner, s.options.Plan.Owner)
-		}
-	}
-	return nil
+	s.memory(tenant).resync.Store(true)
 }
 
 // memory returns what is remembered about a tenant.

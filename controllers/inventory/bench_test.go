@@ -70,7 +70,9 @@ func (i *installation) pass(tenant aai.Tenant, state sync.State) int {
 	for key, w := range n.Wishes {
 		if !reflect.DeepEqual(i.documents[key], w.Document) {
 			i.documents[key] = w.Document
-			r.Changed[key] = sync.Object{State: state}
+			r.Changed[key] = sync.Object{State: state, Resource: healthscope.Key{
+				Cluster: w.Document.DataSource, Group: w.Document.Group, Kind: w.Document.Kind, Namespace: w.Document.Namespace, Name: w.Document.Name,
+			}}
 		}
 	}
 	i.status.put(tenant, n, r, nil, noon)

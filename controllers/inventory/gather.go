@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -17,17 +16,8 @@ type change struct {
 	sync.Change
 	// partial is true when a scope has not been judged yet.
 	partial bool
-	// at says where the resource of each object is.
-	at map[aai.Key]clusterNamespace
-	// reowned are the objects that have another owner than before.
-	reowned map[aai.Key]bool
-}
-
-// add adds what has changed since.
-func (c *change) add(later change) {
-	c.partial = later.partial
-	maps.Copy(c.at, later.at)
-	maps.Copy(c.reowned, later.reowned)
+	// reowned are the resources that have another owner than before.
+	reowned []healthscope.Key
 }
 
 // take decides again what is pending in a tenant, and returns what A&AI is to hold of it.
@@ -39,8 +29,6 @@ func (i *inputs) take(tenant aai.Tenant, c clusters) change {
 	n := change{
 		Change:  sync.Change{Wishes: map[aai.Key]sync.Wish{}, Deletions: g.deletions},
 		partial: g.partial,
-		at:      map[aai.Key]clusterNamespace{},
-		reowned: map[aai.Key]bool{},
 	}
 	if complete {
 		for _, s := range states {
@@ -65,16 +53,16 @@ func (c *change) decided(at clusterNamespace, t *tenantState, pending map[health
 		switch {
 		case wanted:
 			t.owned[resource] = owned{key: o.Key, owner: o.owner}
-			c.Wishes[o.Key], c.at[o.Key] = wish, at
-			if was.owner != o.owner {
-				c.reowned[o.Key] = true
+			c.Wishes[o.Key] = wish
+			if had && was.owner != o.owner {
+				c.reowned = append(c.reowned, resource)
 			}
 			if o.disputed {
 				put(t.pending, at, resource, time.Time{})
 			}
 		case had:
 			delete(t.owned, resource)
-			c.Wishes[was.key], c.at[was.key] = wish, at
+			c.Wishes[was.key] = wish
 		}
 	}
 }

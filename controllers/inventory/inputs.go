@@ -302,25 +302,26 @@ func (i *inputs) olderOwner(name types.NamespacedName, tenant aai.Tenant, key he
 	return o.owner.scope(), ok && o.owner != by && i.compareAge(o.owner, by) < 0
 }
 
-// scopesOf returns, sorted, the scopes that claim an object of a tenant for which affected returns true. It looks for them
-// in some clusterNamespaces; in all when these are nil.
-func (i *inputs) scopesOf(tenant aai.Tenant, in map[clusterNamespace]bool, affected func(aai.Key) bool) []types.NamespacedName {
+// scopesOf returns the scopes that claim resources of a tenant: those that claim some of them, or all when these are nil.
+func (i *inputs) scopesOf(tenant aai.Tenant, resources map[healthscope.Key]bool) map[types.NamespacedName]bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	all := i.tenant(tenant).claims
+	in := map[clusterNamespace]map[candidate][]scope.Placed{}
+	for key := range resources {
+		at := clusterNamespace{key.Cluster, key.Namespace}
+		in[at] = all[at]
+	}
+	if resources == nil {
+		in = all
+	}
 	found := map[types.NamespacedName]bool{}
-	t := i.tenant(tenant)
-	for at, claims := range t.claims {
-		if in != nil && !in[at] {
-			continue
-		}
+	for _, claims := range in {
 		for by, members := range claims {
-			if by.cluster == "" && !found[by.NamespacedName] && slices.ContainsFunc(members, func(p scope.Placed) bool {
-				o, ok := t.owned[p.Key]
-				return ok && affected(o.key)
-			}) {
+			if by.cluster == "" && (resources == nil || slices.ContainsFunc(members, func(p scope.Placed) bool { return resources[p.Key] })) {
 				found[by.NamespacedName] = true
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Keys(found), compareNames)
+	return found
 }

@@ -40,15 +40,15 @@ func TestLettersTellWhatWasRefusedAndWhy(t *testing.T) {
 		t.Errorf("at first there are %v", letters)
 	}
 	web, old := keyOf(member("shop", "web", healthscope.Ready)), keyOf(member("shop", "old", healthscope.Ready))
-	refused := func(resource sync.Resource) sync.Object {
+	refused := func(resource healthscope.Key) sync.Object {
 		return sync.Object{State: sync.Failed, Reason: sync.ReasonRejected, Message: `cannot put "/x": status 400: no (transaction 7)`, Resource: resource}
 	}
-	pass := passOf(map[string]sync.Object{"web": refused(sync.Resource{Cluster: "edge", Kind: "Deployment", Namespace: "shop", Name: "web"}), "db": {State: sync.Synced}})
+	pass := passOf(map[string]sync.Object{"web": refused(healthscope.Key{Cluster: "edge", Kind: "Deployment", Namespace: "shop", Name: "web"}), "db": {State: sync.Synced}})
 	pass.Kept = []plan.Kept{{Key: old, Source: "edge", Cause: plan.CausePolicy, Message: "the policy is upsert-only"}}
 	note(l, tenant, pass, nil, false)
 	modules := func(b sync.State, at time.Time) {
 		l.putModules("vnf-1", nil, sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{
-			module("a"): refused(sync.Resource{}), module("b"): {State: b, Reason: sync.ReasonRejected, Message: "no"}, module("c"): {State: sync.Pending, Reason: sync.ReasonMissingDependency},
+			module("a"): refused(healthscope.Key{}), module("b"): {State: b, Reason: sync.ReasonRejected, Message: "no"}, module("c"): {State: sync.Pending, Reason: sync.ReasonMissingDependency},
 		}}, nil, at)
 	}
 	modules(sync.Failed, noon)

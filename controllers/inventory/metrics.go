@@ -46,13 +46,11 @@ func (s *Status) Collect(out chan<- prometheus.Metric) {
 	objects, modules, letters, kept, problems := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
 	s.mu.Lock()
 	for _, t := range s.tenants {
-		objects["synced"] += t.synced
-		objects["pending"] += t.pending
-		objects["failed"] += t.failed
 		for _, k := range t.kept {
 			kept[string(k.Cause)]++
 		}
 		for _, o := range t.objects {
+			objects[stateWords[o.State]]++
 			letters[o.cause()]++
 		}
 		problems[string(t.problem)] = 1

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -25,7 +26,7 @@ func (s *Status) putModules(v vnf, names []types.NamespacedName, r sync.ModuleRe
 	}
 }
 
-// updateModules notes how such a pass ended, and reports whether scopes are told something else of it than before.
+// updateModules notes how such a pass ended, and reports whether that explains a module otherwise than before.
 func (s *Status) updateModules(v vnf, r sync.ModuleReport, err error, now time.Time) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,10 +37,10 @@ func (s *Status) updateModules(v vnf, r sync.ModuleReport, err error, now time.T
 	m := &moduleStatus{condition: newCondition(err, false), objects: make(map[aai.VFModule]objectStatus, len(r.Modules))}
 	for id, o := range r.Modules {
 		m.objects[id] = newObjectStatus(o, before.objects[id], now)
-		changed = changed || m.explain(id) != before.explain(id)
+		changed = changed || !maps.Equal(m.explain(id), before.explain(id))
 	}
 	for id := range before.objects {
-		changed = changed || m.explain(id) != before.explain(id)
+		changed = changed || !maps.Equal(m.explain(id), before.explain(id))
 	}
 	if s.vnfs[v] = m; len(m.objects) == 0 && m.problem == "" {
 		delete(s.vnfs, v)
@@ -47,21 +48,16 @@ func (s *Status) updateModules(v vnf, r sync.ModuleReport, err error, now time.T
 	return changed
 }
 
-// moduleExplanation says why a module is not as it should be.
-type moduleExplanation struct {
-	// reason and message are those of the module, and of is what is the matter with A&AI as a whole.
-	reason  scope.Reason
-	message string
-	of      condition
-}
-
-// explain says why a module is not as it should be; the zero value when it is, or when nobody has named it.
-func (m *moduleStatus) explain(id aai.VFModule) moduleExplanation {
-	o := m.objects[id]
-	if o.State != sync.Pending && o.State != sync.Failed {
-		return moduleExplanation{}
+// explain says why a module is not as it should be. There is no explanation when it is, or when no scope names it.
+func (m *moduleStatus) explain(id aai.VFModule) explanations {
+	why := explanations{}
+	if o := m.objects[id]; o.State == sync.Pending || o.State == sync.Failed {
+		if m.reason != "" {
+			why.addf(m.reason, "%s", m.message)
+		}
+		why.addf(reasonOf(o.Object), "operational-status of vf-module %q: %s", id, waiting(o.Object))
 	}
-	return moduleExplanation{reason: reasonOf(o.Object), message: waiting(o.Object), of: m.condition}
+	return why
 }
 
 // addModules explains in a report why modules that apps of the scope name are not as they should be. They are not counted: the numbers are those of resources.
@@ -78,12 +74,8 @@ func (s *Status) addModules(r *report, name types.NamespacedName, members []scop
 		if !ok || m == nil {
 			continue
 		}
-		why := m.explain(id)
-		if why.of.reason != "" {
-			r.why.addf(why.of.reason, "%s", why.of.message)
-		}
-		if why.reason != "" {
-			r.why.addf(why.reason, "operational-status of vf-module %q: %s", id, why.message)
+		for reason, message := range m.explain(id) {
+			r.why.addf(reason, "%s", message)
 		}
 	}
 }

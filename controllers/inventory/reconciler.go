@@ -19,7 +19,7 @@ const passTimeout = 30 * time.Minute
 
 // syncer is the part of sync.Syncer that the reconciler uses.
 type syncer interface {
-	Sync(ctx context.Context, tenant aai.Tenant, c sync.Change) (sync.Report, error)
+	Sync(ctx context.Context, tenant aai.Tenant, changes func() sync.Change) (sync.Report, error)
 }
 
 // reconciler keeps one tenant of A&AI in step with what was judged.
@@ -41,20 +41,20 @@ func (r *reconciler) Reconcile(ctx context.Context, tenant aai.Tenant) (ctrl.Res
 	if err := r.clusters.WaitSynced(ctx); err != nil {
 		return ctrl.Result{}, nil //nolint:nilerr // The program is stopping.
 	}
-	n := r.inputs.take(tenant, r.clusters)
-	n.Renew = func() sync.Change {
-		later := r.inputs.take(tenant, r.clusters)
-		n.add(later)
-		return later.Change
-	}
-	report, err := r.sync(ctx, tenant, n.Change)
+	var last change
+	report, err := r.sync(ctx, tenant, func() sync.Change {
+		n := r.inputs.take(tenant, r.clusters)
+		n.reowned = append(n.reowned, last.reowned...)
+		last = n
+		return n.Change
+	})
 	if ctx.Err() != nil {
 		return ctrl.Result{}, nil //nolint:nilerr // The program is stopping, which says nothing about A&AI.
 	}
 	for _, lag := range report.Lags {
 		r.lag(lag)
 	}
-	r.status.put(tenant, n, report, err, time.Now())
+	r.status.put(tenant, last, report, err, time.Now())
 	logger := log.FromContext(ctx).WithValues("tenant", tenant.String(), "synced", report.Synced, "pending", report.Pending, "failed", report.Failed, "deletionsHeld", len(report.Kept))
 	if written := len(report.Acknowledged); written > 0 {
 		logger.Info("Inventory written", "written", written)
@@ -73,8 +73,8 @@ func (r *reconciler) Reconcile(ctx context.Context, tenant aai.Tenant) (ctrl.Res
 }
 
 // sync makes one pass over a tenant.
-func (r *reconciler) sync(ctx context.Context, tenant aai.Tenant, c sync.Change) (sync.Report, error) {
+func (r *reconciler) sync(ctx context.Context, tenant aai.Tenant, changes func() sync.Change) (sync.Report, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, passTimeout, fmt.Errorf("the pass took longer than %s", passTimeout))
 	defer cancel()
-	return r.syncer.Sync(ctx, tenant, c)
+	return r.syncer.Sync(ctx, tenant, changes)
 }

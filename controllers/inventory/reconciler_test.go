@@ -26,7 +26,8 @@ type passes struct {
 	during func(ctx context.Context)
 }
 
-func (p *passes) Sync(ctx context.Context, _ aai.Tenant, _ sync.Change) (sync.Report, error) {
+func (p *passes) Sync(ctx context.Context, _ aai.Tenant, changes func() sync.Change) (sync.Report, error) {
+	changes()
 	p.begun = append(p.begun, time.Now())
 	if p.during != nil {
 		p.during(ctx)

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	gosync "sync"
 	"time"
@@ -36,10 +37,10 @@ type tenantStatus struct {
 	objects map[aai.Key]objectStatus
 	// kept are the documents that should be deleted and are not.
 	kept []plan.Kept
-	// partial is true when a scope had not been judged yet, so that the pass did not know all that the tenant is to hold.
+	// partial is true until a pass has known all that the tenant is to hold: when there was none, or a scope had not been judged.
 	partial bool
-	// synced, pending and failed are the counts of the report.
-	synced, pending, failed int
+	// waiting are the scopes whose report waits for such a pass.
+	waiting map[types.NamespacedName]bool
 }
 
 // objectStatus is how far an object is.
@@ -48,8 +49,6 @@ type objectStatus struct {
 
 	// since is since when it is so, for that reason.
 	since time.Time
-	// at is where its resource is. It is not set for a module.
-	at clusterNamespace
 }
 
 // condition is what is the matter with A&AI as a whole, in words that are the same when the same happens again.
@@ -79,6 +78,16 @@ func (s *Status) Subscribe(notify func(types.NamespacedName)) {
 	s.notify = append(s.notify, notify)
 }
 
+// tenant returns the status of a tenant.
+func (s *Status) tenant(tenant aai.Tenant) *tenantStatus {
+	t := s.tenants[tenant]
+	if t == nil {
+		t = &tenantStatus{objects: map[aai.Key]objectStatus{}, partial: true, waiting: map[types.NamespacedName]bool{}}
+		s.tenants[tenant] = t
+	}
+	return t
+}
+
 // notifyAll notifies the subscribers of scopes.
 func (s *Status) notifyAll(names []types.NamespacedName) {
 	s.mu.Lock()
@@ -93,68 +102,45 @@ func (s *Status) notifyAll(names []types.NamespacedName) {
 
 // put notes how a pass over a tenant ended, and notifies the scopes that it concerns.
 func (s *Status) put(tenant aai.Tenant, n change, r sync.Report, err error, now time.Time) {
-	if in, affected := s.update(tenant, n, r, newCondition(err, r.TenantMissing), now); affected != nil {
-		s.notifyAll(s.inputs.scopesOf(tenant, in, affected))
-	}
-}
-
-// update notes how a pass over a tenant ended. It returns what reports whether an object is now another for the scopes that
-// claim it, and the clusterNamespaces of such objects: nil for all. Without any such object, it returns nil for both.
-func (s *Status) update(tenant aai.Tenant, n change, r sync.Report, c condition, now time.Time) (in map[clusterNamespace]bool, affected func(aai.Key) bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	t, known := s.tenants[tenant]
-	if !known {
-		t = &tenantStatus{objects: map[aai.Key]objectStatus{}}
-		s.tenants[tenant] = t
-	}
-	all := !known || t.reason != c.reason || t.message != c.message
-	completed := t.partial && !n.partial // Scopes wait for what a partial pass did not know.
-	t.condition, t.partial, t.kept = c, n.partial, r.Kept
-	t.synced, t.pending, t.failed = r.Synced, r.Pending, r.Failed
-	changed := t.update(n, r.Changed, now)
-	if !all && !completed {
-		if len(changed) == 0 {
-			return nil, nil
-		}
-		in = map[clusterNamespace]bool{}
-		for _, at := range changed {
-			in[at] = true
-		}
-	}
-	return in, func(key aai.Key) bool { // The objects stay as they are until the next pass over the tenant, which comes after this one.
-		_, isChanged := changed[key]
-		_, reported := t.objects[key]
-		return all || isChanged || completed && !reported
-	}
+	changed, waited := s.tenant(tenant).update(n, r, newCondition(err, r.TenantMissing), now)
+	s.mu.Unlock()
+	names := s.inputs.scopesOf(tenant, changed)
+	maps.Copy(names, waited)
+	s.notifyAll(slices.SortedFunc(maps.Keys(names), compareNames))
 }
 
-// update notes the status of objects. It returns those that have another status or owner than before, and where they are.
-func (t *tenantStatus) update(n change, reported map[aai.Key]sync.Object, now time.Time) (changed map[aai.Key]clusterNamespace) {
-	changed = map[aai.Key]clusterNamespace{}
-	for key := range n.reowned {
-		changed[key] = n.at[key]
+// update notes how a pass ended. It returns the resources whose object has another status or owner than before, nil for all,
+// and the scopes that have waited for this pass.
+func (t *tenantStatus) update(n change, r sync.Report, c condition, now time.Time) (changed map[healthscope.Key]bool, waited map[types.NamespacedName]bool) {
+	changed = map[healthscope.Key]bool{}
+	for _, resource := range n.reowned {
+		changed[resource] = true
 	}
-	for key, o := range reported {
+	for key, o := range r.Changed {
 		before := t.objects[key]
 		status := newObjectStatus(o, before, now)
-		if at, ok := n.at[key]; ok {
-			status.at = at
-		}
 		if t.objects[key] = status; o.State == "" {
 			delete(t.objects, key)
 		}
 		if status.Object != before.Object {
-			changed[key] = status.at
+			changed[o.Resource] = true
 		}
 	}
-	return changed
+	if t.reason != c.reason || t.message != c.message {
+		changed = nil
+	}
+	t.condition, t.partial, t.kept = c, n.partial, r.Kept
+	if !t.partial {
+		waited, t.waiting = t.waiting, map[types.NamespacedName]bool{}
+	}
+	return changed, waited
 }
 
 // newObjectStatus returns the status of an object of which another one was known before.
 func newObjectStatus(o sync.Object, before objectStatus, now time.Time) objectStatus {
 	o.Message = plain(o.Message)
-	s := objectStatus{Object: o, since: now, at: before.at}
+	s := objectStatus{Object: o, since: now}
 	if before.State == o.State && before.Reason == o.Reason {
 		s.since = before.since
 	}
@@ -200,12 +186,10 @@ func (s *Status) add(r *report, name types.NamespacedName, p scope.Placed) bool 
 	if owner, other := s.inputs.olderOwner(name, e.Key.Tenant, p.Key); other && r.Conflict == "" {
 		r.Conflict = fmt.Sprintf("%s belongs to the older scope %q in A&AI", p.Key, owner)
 	}
-	t := s.tenants[e.Key.Tenant]
-	if t == nil {
-		return false
-	}
+	t := s.tenant(e.Key.Tenant)
 	object, known := t.objects[e.Key]
 	if t.partial && !known {
+		t.waiting[name] = true
 		return false
 	}
 	if t.reason != "" {

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	stdcmp "cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -26,15 +27,9 @@ var shop = name("shop", "shop")
 func passOf(objects map[string]sync.Object) sync.Report {
 	r := sync.Report{Changed: map[aai.Key]sync.Object{}}
 	for name, o := range objects {
-		r.Changed[keyOf(member("shop", name, healthscope.Ready))] = o
-		switch o.State {
-		case sync.Synced:
-			r.Synced++
-		case sync.Pending:
-			r.Pending++
-		case sync.Failed:
-			r.Failed++
-		}
+		m := member("shop", name, healthscope.Ready)
+		o.Resource = stdcmp.Or(o.Resource, m.Key)
+		r.Changed[keyOf(m)] = o
 	}
 	return r
 }
@@ -171,8 +166,11 @@ func TestScopesAreNotifiedOfWhatConcernsThem(t *testing.T) {
 	pass(ok, nil, change{}) // The scope has not waited for it.
 	pass(ok, errors.New("no pass"), change{}, shop)
 	pass(ok, nil, change{}, shop)
-	pass(ok, nil, change{at: first.at, reowned: map[aai.Key]bool{keyOf(web): true}}, shop)
+	pass(ok, nil, change{reowned: []healthscope.Key{web.Key}}, shop)
 	pass(sync.Object{}, nil, change{partial: true}, shop)
+	if !s.Report(shop, placed(web), nil).Waiting {
+		t.Error("the scope does not wait")
+	}
 	pass(sync.Object{}, nil, change{}, shop) // It has waited for a pass that knows all.
 	i.registry = judgedScopes{}
 	i.scopeJudged(shop)
@@ -228,10 +226,11 @@ func TestObjectsMetric(t *testing.T) {
 		}
 	}
 	expect("")
-	note(l, tenant, sync.Report{Synced: 2, Failed: 1}, nil, false)
-	note(l, shed, sync.Report{Synced: 3}, nil, false)
+	synced, pending, failed := sync.Object{State: sync.Synced}, sync.Object{State: sync.Pending}, sync.Object{State: sync.Failed}
+	note(l, tenant, passOf(map[string]sync.Object{"a": synced, "b": synced, "c": failed}), nil, false)
+	note(l, shed, passOf(map[string]sync.Object{"a": synced, "b": synced, "c": synced}), nil, false)
 	expect("healthscope_aai_objects{state=\"failed\"} 1\nhealthscope_aai_objects{state=\"synced\"} 5\n")
-	note(l, tenant, sync.Report{Pending: 3}, errors.New("down"), false)
+	note(l, tenant, passOf(map[string]sync.Object{"a": pending, "b": pending, "c": pending}), errors.New("down"), false)
 	expect("healthscope_aai_objects{state=\"pending\"} 3\nhealthscope_aai_objects{state=\"synced\"} 3\n")
 }
 
