@@ -47,7 +47,7 @@ func newInstallation(namespaces, clusters int) *installation {
 		}
 	}
 	i.inputs = newInputs(i.mapping, configv1alpha1.SelectScoped, i.scopes, nil)
-	i.status = newStatus(i.mapping, i.inputs)
+	i.status = newStatus(i.inputs)
 	return i
 }
 

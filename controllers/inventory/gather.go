@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/mapping"
 	"github.com/healthscope/healthscope/aai/sync"
 	"github.com/healthscope/healthscope/controllers/scope"
 	"github.com/healthscope/healthscope/healthscope"
@@ -39,32 +40,27 @@ func (i *inputs) take(tenant aai.Tenant, c clusters) change {
 	pending := t.pending
 	t.pending = map[clusterNamespace]map[healthscope.Key]time.Time{}
 	for at, resources := range pending {
-		n.decided(at, t, resources, desired(i.pendingClaims(at, t.claims[at], resources, g.unjudged), i.mapping))
-	}
-	return n
-}
-
-// decided replaces the objects of the pending resources of a clusterNamespace, and adds to a change what is to become of them.
-func (c *change) decided(at clusterNamespace, t *tenantState, pending map[healthscope.Key]time.Time, objects map[healthscope.Key]object) {
-	for resource, seen := range pending {
-		was, had := t.owned[resource]
-		o := objects[resource]
-		wish, wanted := o.wish(seen)
-		switch {
-		case wanted:
-			t.owned[resource] = owned{key: o.Key, owner: o.owner}
-			c.Wishes[o.Key] = wish
-			if had && was.owner != o.owner {
-				c.reowned = append(c.reowned, resource)
+		objects := desired(i.pendingClaims(at, t.claims[at], resources, g.unjudged), i.mapping)
+		for resource, seen := range resources {
+			o := objects[resource]
+			wish, wanted := o.wish(seen)
+			switch before, had := t.owners[resource]; {
+			case wanted:
+				n.Wishes[o.Key], t.owners[resource] = wish, o.owner
+				if had && before != o.owner {
+					n.reowned = append(n.reowned, resource)
+				}
+				if o.disputed {
+					put(t.pending, at, resource, time.Time{})
+				}
+			case had:
+				key, _ := mapping.Place(resource, i.mapping) // All of its clusterNamespace has a place.
+				n.Wishes[key] = wish
+				delete(t.owners, resource)
 			}
-			if o.disputed {
-				put(t.pending, at, resource, time.Time{})
-			}
-		case had:
-			delete(t.owned, resource)
-			c.Wishes[was.key] = wish
 		}
 	}
+	return n
 }
 
 // pendingClaims returns the claims to the pending resources of a clusterNamespace, the oldest candidate first. unjudged are

@@ -72,17 +72,11 @@ type bundleState struct {
 type tenantState struct {
 	// claims are the resources that each candidate claims.
 	claims map[clusterNamespace]map[candidate][]scope.Placed
-	// owned are the objects of the last decision.
-	owned map[healthscope.Key]owned
+	// owners are the owners of the resources of which A&AI is to hold something, by the last decision.
+	owners map[healthscope.Key]candidate
 	// pending are the resources to decide again, each with the time when its first change since the last decision was seen.
 	// A resource that is disputed stays pending, with the zero time: each pass decides it again.
 	pending map[clusterNamespace]map[healthscope.Key]time.Time
-}
-
-// owned is an object in A&AI and its owner.
-type owned struct {
-	key   aai.Key
-	owner candidate
 }
 
 func newInputs(o mapping.Options, selects configv1alpha1.InventorySelect, registry judgements, trusted []string) *inputs {
@@ -285,7 +279,7 @@ func (i *inputs) tenant(tenant aai.Tenant) *tenantState {
 	t := i.tenants[tenant]
 	if t == nil {
 		t = &tenantState{
-			claims: map[clusterNamespace]map[candidate][]scope.Placed{}, owned: map[healthscope.Key]owned{},
+			claims: map[clusterNamespace]map[candidate][]scope.Placed{}, owners: map[healthscope.Key]candidate{},
 			pending: map[clusterNamespace]map[healthscope.Key]time.Time{},
 		}
 		i.tenants[tenant] = t
@@ -297,9 +291,9 @@ func (i *inputs) tenant(tenant aai.Tenant) *tenantState {
 func (i *inputs) olderOwner(name types.NamespacedName, tenant aai.Tenant, key healthscope.Key) (owner types.NamespacedName, ok bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	o, ok := i.tenant(tenant).owned[key]
-	by := candidate{NamespacedName: name}
-	return o.owner.scope(), ok && o.owner != by && i.compareAge(o.owner, by) < 0
+	by, ok := i.tenant(tenant).owners[key]
+	other := candidate{NamespacedName: name}
+	return by.scope(), ok && by != other && i.compareAge(by, other) < 0
 }
 
 // scopesOf returns the scopes that claim resources of a tenant: those that claim some of them, or all when these are nil.

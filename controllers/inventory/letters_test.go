@@ -35,7 +35,7 @@ func read(t *testing.T, l *Status) []map[string]any {
 }
 
 func TestLettersTellWhatWasRefusedAndWhy(t *testing.T) {
-	l := newStatus(options(), noInputs())
+	l := newStatus(noInputs())
 	if letters := read(t, l); len(letters) > 0 {
 		t.Errorf("at first there are %v", letters)
 	}

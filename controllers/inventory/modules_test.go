@@ -184,7 +184,7 @@ func newModuleReconciler(p *modulePasses) *moduleReconciler {
 	i := newModuleInputs(options(), j)
 	i.scopeJudged(shop)
 	return &moduleReconciler{
-		inputs: i, clusters: oneCluster{}, syncer: p, status: newStatus(options(), noInputs()), paces: &paces[vnf]{},
+		inputs: i, clusters: oneCluster{}, syncer: p, status: newStatus(noInputs()), paces: &paces[vnf]{},
 	}
 }
 
@@ -249,7 +249,7 @@ func TestScopesAreToldOfTheirModules(t *testing.T) {
 	}
 	for title, c := range cases {
 		t.Run(title, func(t *testing.T) {
-			l := newStatus(options(), noInputs())
+			l := newStatus(noInputs())
 			note(l, tenant, passOf(map[string]sync.Object{"web": {State: sync.Synced}}), nil, false)
 			before := l.Report(shop, c.members, nil)
 			heard, names := []types.NamespacedName(nil), []types.NamespacedName{shop}
@@ -279,7 +279,7 @@ func TestScopesAreToldOfTheirModules(t *testing.T) {
 }
 
 func TestMetricsOfModulesAndRegions(t *testing.T) {
-	l := newStatus(options(), noInputs())
+	l := newStatus(noInputs())
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(l)
 	expect := func(name, help, want string) {

@@ -69,7 +69,7 @@ func (s *Status) addModules(r *report, name types.NamespacedName, members []scop
 		if p.Links == nil {
 			continue
 		}
-		id, ok := mapping.Module(name.Namespace, p.Links.GenericVNFID, p.Links.VFModuleID, s.mapping)
+		id, ok := mapping.Module(name.Namespace, p.Links.GenericVNFID, p.Links.VFModuleID, s.inputs.mapping)
 		m := s.vnfs[vnf(id.GenericVNFID)]
 		if !ok || m == nil {
 			continue

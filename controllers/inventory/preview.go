@@ -64,7 +64,7 @@ func (i *Inventory) Preview(ctx context.Context, scopes client.Reader) (Preview,
 		i.tenantScope(&list.Items[n])
 		i.moduleScope(&list.Items[n])
 	}
-	tenants := i.mapping.Tenants()
+	tenants := i.inputs.mapping.Tenants()
 	if len(tenants) > 0 { // Without tenants, nobody is told that scopes have been judged.
 		if err := i.awaitJudged(ctx, judged); err != nil {
 			return all, err
@@ -137,7 +137,7 @@ func (i *Inventory) preview(ctx context.Context, tenant aai.Tenant) (TenantPrevi
 		}
 		holds.Keys[key] = w.Held
 	}
-	options := PlanOptions(i.options.Config, i.mapping)
+	options := PlanOptions(i.options.Config, i.inputs.mapping)
 	list, err := i.client.ListK8sResources(ctx, tenant, options.Owner)
 	if err != nil {
 		return p, err

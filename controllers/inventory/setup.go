@@ -53,7 +53,6 @@ type Inventory struct {
 	*Status
 	options Options
 	client  *client.Client
-	inputs  *inputs
 	// modules is nil when the operational-status of modules is not to be written.
 	modules  *moduleInputs
 	requests requestMetrics
@@ -70,7 +69,7 @@ func New(o Options) (*Inventory, error) {
 	}
 	m := mapping.FromConfig(o.Config, o.LabelKeys)
 	in := newInputs(m, o.Config.Select, o.Registry, o.TrustedNamespaces)
-	i := &Inventory{Status: newStatus(m, in), options: o, client: c, inputs: in, requests: requests}
+	i := &Inventory{Status: newStatus(in), options: o, client: c, requests: requests}
 	o.Registry.Subscribe(in.scopeJudged)
 	if o.Config.OperationalStatus {
 		i.modules = newModuleInputs(m, o.Registry)
@@ -120,7 +119,7 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 	request := time.Duration(*i.options.Config.TimeoutSeconds)*time.Second + requestDelay
 	syncer := sync.New(sync.Options{
 		WriteTime: min(max(sync.DefaultWriteTime, 4*request), passTimeout/2),
-		Client:    i.client, Resync: time.Duration(*i.options.Config.ResyncSeconds) * time.Second, Plan: PlanOptions(i.options.Config, i.mapping),
+		Client:    i.client, Resync: time.Duration(*i.options.Config.ResyncSeconds) * time.Second, Plan: PlanOptions(i.options.Config, i.inputs.mapping),
 		Audit: func(w sync.Written) { audit(logger, w) }, AuditStatus: func(w sync.WrittenStatus) { auditStatus(logger, w) },
 	})
 	if err := mgr.Add(manager.RunnableFunc(i.closeAtEnd)); err != nil {
@@ -217,7 +216,7 @@ func (i *Inventory) closeAtEnd(ctx context.Context) error {
 // changes asks for every tenant at the start, and for one whenever something is new about it.
 func (i *Inventory) changes(_ context.Context, q workqueue.TypedRateLimitingInterface[aai.Tenant]) error {
 	i.inputs.onChange(q.Add)
-	for _, tenant := range i.mapping.Tenants() {
+	for _, tenant := range i.inputs.mapping.Tenants() {
 		q.Add(tenant)
 	}
 	return nil

@@ -20,8 +20,7 @@ import (
 // Status is the sync status of A&AI as the last pass over each tenant and VNF reported it. It answers scopes, and is the
 // collector of the metrics that count it. It is safe for concurrent use.
 type Status struct {
-	mapping mapping.Options
-	inputs  *inputs
+	inputs *inputs
 
 	mu      gosync.Mutex // guards the rest
 	tenants map[aai.Tenant]*tenantStatus
@@ -67,8 +66,8 @@ func newCondition(err error, tenantMissing bool) condition {
 	return c
 }
 
-func newStatus(o mapping.Options, i *inputs) *Status {
-	return &Status{mapping: o, inputs: i, tenants: map[aai.Tenant]*tenantStatus{}, vnfs: map[vnf]*moduleStatus{}}
+func newStatus(i *inputs) *Status {
+	return &Status{inputs: i, tenants: map[aai.Tenant]*tenantStatus{}, vnfs: map[vnf]*moduleStatus{}}
 }
 
 // Subscribe calls notify for every scope for which Report's answer may have changed.
@@ -165,7 +164,7 @@ func (s *Status) Report(name types.NamespacedName, members []scope.Placed, parti
 		}
 	}
 	for _, cluster := range partial {
-		if _, placed := mapping.Place(healthscope.Key{Cluster: cluster, Namespace: name.Namespace}, s.mapping); placed {
+		if _, placed := mapping.Place(healthscope.Key{Cluster: cluster, Namespace: name.Namespace}, s.inputs.mapping); placed {
 			r.why.addf(scope.ReasonNotListed, "bundles in cluster %q are too large to name all resources: A&AI has an old state of the others, or none", cluster)
 		}
 	}
@@ -176,7 +175,7 @@ func (s *Status) Report(name types.NamespacedName, members []scope.Placed, parti
 
 // add adds a member to a report. It returns false when it is not known yet how far the member is.
 func (s *Status) add(r *report, name types.NamespacedName, p scope.Placed) bool {
-	e := mapping.Map(resourceOf(name, p), s.mapping)
+	e := mapping.Map(resourceOf(name, p), s.inputs.mapping)
 	if e.Decision == mapping.Unmapped {
 		r.why.addf(scope.ReasonNoRegion, "%s: no entry of inventory.regions matches namespace %q of cluster %q", p.Key, p.Namespace, p.Cluster)
 	}

@@ -128,7 +128,7 @@ func TestReport(t *testing.T) {
 	}
 	for title, c := range cases {
 		t.Run(title, func(t *testing.T) {
-			l := newStatus(options(), noInputs())
+			l := newStatus(noInputs())
 			if !c.never {
 				note(l, tenant, passOf(c.objects), c.err, c.partial)
 			}
@@ -146,7 +146,7 @@ func TestScopesAreNotifiedOfWhatConcernsThem(t *testing.T) {
 	i := filled(judgedScopes{shop: judged(placed(web)...), name("back", "back"): judged(placed(db)...)}, nil, nil, configv1alpha1.SelectScoped)
 	first := i.take(tenant, oneCluster{})
 	i.take(shed, oneCluster{})
-	s := newStatus(options(), i)
+	s := newStatus(i)
 	var notified []types.NamespacedName
 	s.Subscribe(func(n types.NamespacedName) { notified = append(notified, n) })
 	pass := func(o sync.Object, err error, n change, want ...types.NamespacedName) {
@@ -188,7 +188,7 @@ func TestTheYoungerScopeIsToldOfAConflict(t *testing.T) {
 		i.scopeExists(n, noon.Add(-age), 1)
 		i.scopeJudged(n)
 	}
-	s := newStatus(options(), i)
+	s := newStatus(i)
 	var notified []types.NamespacedName
 	s.Subscribe(func(n types.NamespacedName) { notified = append(notified, n) })
 	pass := func(want ...string) {
@@ -212,7 +212,7 @@ func TestTheYoungerScopeIsToldOfAConflict(t *testing.T) {
 }
 
 func TestObjectsMetric(t *testing.T) {
-	l := newStatus(options(), noInputs())
+	l := newStatus(noInputs())
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(l)
 	expect := func(want string) {
