@@ -61,12 +61,14 @@ func (r *renewer) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		return reconcile.Result{}, errors.Wrap(err, "cannot read the Secret of a cluster")
 	}
 	token, ok, err := tokenOf(&s)
-	if !ok {
-		r.tokens.forget(request.NamespacedName)
-		if err != nil {
-			r.complain(&s, r.printable(&s, err))
-		}
+	switch {
+	case err != nil:
+		r.tokens.see(&s, time.Time{})
+		r.warn(&s, r.printable(&s, err))
 		return reconcile.Result{}, nil // Before the Secret changes there is nothing to do.
+	case !ok:
+		r.tokens.forget(request.NamespacedName)
+		return reconcile.Result{}, nil
 	}
 	r.tokens.see(&s, token.Expires)
 	now := r.clock.Now()
@@ -79,7 +81,7 @@ func (r *renewer) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		return reconcile.Result{}, nil
 	case err != nil:
 		cause := r.printable(&s, err)
-		r.complain(&s, cause)
+		r.warn(&s, cause)
 		return reconcile.Result{}, errors.Errorf("cannot renew the token of cluster %q: %s", clusterOf(&s), cause)
 	}
 	r.tokens.see(&s, renewed.Expires)
@@ -124,9 +126,9 @@ func (r *renewer) renew(ctx context.Context, s *corev1.Secret, lifetime time.Dur
 	return token, errors.Wrap(err, "cannot write the Secret")
 }
 
-// complain makes an event of a cause, once.
-func (r *renewer) complain(s *corev1.Secret, cause string) {
-	if r.tokens.complaint(s, cause) {
+// warn records an event for a cause, once.
+func (r *renewer) warn(s *corev1.Secret, cause string) {
+	if r.tokens.warn(s, cause) {
 		r.recorder.Eventf(s, nil, corev1.EventTypeWarning, ReasonTokenNotRenewed, "Renew", "the token of cluster %q is not renewed: %s", clusterOf(s), cause)
 	}
 }

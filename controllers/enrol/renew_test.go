@@ -300,7 +300,7 @@ func TestAnnotationsThatAreWrongAreToldOnce(t *testing.T) {
 			t.Errorf("asks again after %s, %v", result.RequeueAfter, err)
 		}
 	}
-	if got := r.events(); len(got) == 0 || !contains(got[0], `invalid value "soon"`) {
+	if got := r.events(); len(got) != 1 || !contains(got[0], `invalid value "soon"`) {
 		t.Errorf("events %q", got)
 	}
 }

@@ -15,32 +15,32 @@ import (
 var metricExpiry = metric.New(metric.Gauge, "healthscope_cluster_token_expiry_timestamp_seconds",
 	"When the token of a cluster ends, in seconds since 1970, if it is one that is [renewed](clusters.md). Only the replica that leads has it.", "cluster")
 
-// tokens remember when the tokens in Secrets end, and what was complained about last. They are safe for concurrent use.
+// tokens are the tokens that are to be renewed. They are safe for concurrent use.
 type tokens struct {
-	mu         sync.Mutex
-	expiries   map[types.NamespacedName]expiry
-	complaints map[types.NamespacedName]string
+	mu       sync.Mutex
+	bySecret map[types.NamespacedName]secretToken
 }
 
-// expiry is when the token of a cluster ends.
-type expiry struct {
+// secretToken is the token of a Secret.
+type secretToken struct {
 	cluster string
-	at      time.Time
+	// expires is when it ends; zero when the Secret does not say so in a form that can be read.
+	expires time.Time
+	// warning is the last cause for which it was not renewed.
+	warning string
 }
 
-func newTokens() *tokens {
-	return &tokens{expiries: map[types.NamespacedName]expiry{}, complaints: map[types.NamespacedName]string{}}
-}
+func newTokens() *tokens { return &tokens{bySecret: map[types.NamespacedName]secretToken{}} }
 
-// see notes when the token in a Secret ends. A token that is another than before leaves nothing to complain about.
+// see records when the token in a Secret ends. Of another token than before, there has been no warning.
 func (t *tokens) see(s *corev1.Secret, expires time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	key, now := client.ObjectKeyFromObject(s), expiry{clusterOf(s), expires}
-	if t.expiries[key] != now {
-		delete(t.complaints, key)
+	key, now := client.ObjectKeyFromObject(s), secretToken{cluster: clusterOf(s), expires: expires}
+	if was := t.bySecret[key]; was.cluster == now.cluster && was.expires.Equal(expires) {
+		return
 	}
-	t.expiries[key] = now
+	t.bySecret[key] = now
 }
 
 // of returns the Secrets with tokens of a cluster.
@@ -48,8 +48,8 @@ func (t *tokens) of(cluster string) []types.NamespacedName {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var keys []types.NamespacedName
-	for key, e := range t.expiries {
-		if e.cluster == cluster {
+	for key, token := range t.bySecret {
+		if token.cluster == cluster {
 			keys = append(keys, key)
 		}
 	}
@@ -60,19 +60,20 @@ func (t *tokens) of(cluster string) []types.NamespacedName {
 func (t *tokens) forget(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.expiries, key)
-	delete(t.complaints, key)
+	delete(t.bySecret, key)
 }
 
-// complaint notes what is to be complained about, and returns whether that is news.
-func (t *tokens) complaint(s *corev1.Secret, cause string) bool {
+// warn records why the token of a Secret is not renewed, and reports whether the cause has changed.
+func (t *tokens) warn(s *corev1.Secret, cause string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := client.ObjectKeyFromObject(s)
-	if t.complaints[key] == cause {
+	token := t.bySecret[key]
+	if token.warning == cause {
 		return false
 	}
-	t.complaints[key] = cause
+	token.warning = cause
+	t.bySecret[key] = token
 	return true
 }
 
@@ -84,9 +85,9 @@ func (t *tokens) Collect(out chan<- prometheus.Metric) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	first := map[string]time.Time{}
-	for _, e := range t.expiries {
-		if at, ok := first[e.cluster]; !ok || e.at.Before(at) {
-			first[e.cluster] = e.at
+	for _, token := range t.bySecret {
+		if at, ok := first[token.cluster]; !token.expires.IsZero() && (!ok || token.expires.Before(at)) {
+			first[token.cluster] = token.expires
 		}
 	}
 	for cluster, at := range first {
