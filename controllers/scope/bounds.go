@@ -13,10 +13,10 @@ const maxStatusBytes = 64 << 10
 // maxLine bounds a line that people read in a list, in bytes.
 const maxLine = 256
 
-// fit cuts lists until the status is within its bounds: first KubeVela's, which
-// nobody else bounds, then its own to what is still of use to people, and then,
-// since names may be of any length, as far as it takes. Truncated speaks of its
-// own lists alone: of what KubeVela's list has lost nothing is known the next time.
+// fit cuts lists until the status is within its bounds: first KubeVela's list, which
+// has no bound, then the controller's own lists to a length that is still useful to
+// people, and then, because names may be of any length, as far as necessary. Truncated
+// is about the controller's own lists: the next status cannot know what KubeVela's list has lost.
 func fit(s *corev1alpha2.HealthScopeStatus) {
 	for tooBig(s) && halve(&s.AppHealthConditions, 0) {
 	}
@@ -36,7 +36,7 @@ func tooBig(s *corev1alpha2.HealthScopeStatus) bool {
 	return err == nil && len(data) > maxStatusBytes
 }
 
-// halve drops the second half of a list, but leaves so many at least, and says whether there was something to drop.
+// halve drops the second half of a list, but keeps a number of entries at least, and reports whether there was anything to drop.
 func halve[T any](list *[]T, least int) bool {
 	n := max(len(*list)/2, least)
 	if n >= len(*list) {
@@ -55,7 +55,7 @@ func halveClusters(apps []corev1alpha2.AppStatus, least int) bool {
 	return dropped
 }
 
-// bounded cuts a list, and says so.
+// bounded cuts a list to a number of entries, and sets truncated when it does.
 func bounded[T any](list []T, most int, truncated *bool) []T {
 	if len(list) <= most {
 		return list
@@ -64,7 +64,7 @@ func bounded[T any](list []T, most int, truncated *bool) []T {
 	return list[:most]
 }
 
-// shorten cuts a line at a rune's boundary.
+// shorten cuts a line to maxLine at the boundary of a rune.
 func shorten(text string) string {
 	if len(text) <= maxLine {
 		return text

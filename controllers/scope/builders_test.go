@@ -101,7 +101,7 @@ func (w world) lookup(cluster string, gvk schema.GroupVersionKind, name types.Na
 		Version: gvk.Version,
 	}
 	if s, known := w.State(cluster); known && !s.Answers() {
-		return fleet.Lookup{Result: outOfSight(unseen, s, "")}
+		return fleet.Lookup{Result: unreadableResult(unseen, s, "")}
 	}
 	objects, ok := w.objects[gvk]
 	if !ok {

@@ -58,7 +58,7 @@ func (g *gatherer) carriedOver() []carriedOver {
 	for _, a := range g.scope.Status.Apps {
 		for _, c := range a.Clusters {
 			g.await(c.Name)
-			state, unseen := g.unseen(c.Name)
+			state, unseen := g.unreadable(c.Name)
 			at := slices.IndexFunc(g.apps, func(x gatheredApp) bool { return x.name == a.Name })
 			switch {
 			case !unseen || state.Arrival > 0 || c.Total <= 0:
@@ -116,7 +116,7 @@ func (g *gatherer) addCulprits(c *carriedOver, unread map[healthscope.Key]health
 			c.ignored++
 		case !has[key]:
 			c.named = true
-			unread[key] = outOfSight(healthscope.Result{Key: key}, c.state, seenAs(culprit))
+			unread[key] = unreadableResult(healthscope.Result{Key: key}, c.state, lastState(culprit))
 			g.addUnread(c, unread[key])
 		}
 	}
@@ -150,7 +150,7 @@ func (g *gatherer) addPlaceholder(c *carriedOver, unread map[healthscope.Key]hea
 	}
 	placeholder := bundleResult(c.Name, g.scope.Namespace, name)
 	if _, ok := unread[placeholder.Key]; !ok { // It may stand for resources of another app, too.
-		unread[placeholder.Key] = outOfSight(placeholder, c.state, last)
+		unread[placeholder.Key] = unreadableResult(placeholder, c.state, last)
 	}
 	g.addUnread(c, unread[placeholder.Key])
 }

@@ -31,9 +31,9 @@ func inBundles(failed int, names ...string) world {
 	return w
 }
 
-// TestWhatIsRememberedStaysAsMuch judges a scope again and again while an edge has been away since the hub started: its
+// TestCarriedOverCountsAreStable judges a scope again and again while an edge has been away since the hub started: its
 // status is both what it is judged by and what it comes to, so nothing may be added or taken away.
-func TestWhatIsRememberedStaysAsMuch(t *testing.T) {
+func TestCarriedOverCountsAreStable(t *testing.T) {
 	t.Parallel()
 	x := deployment("x", healthscope.Ready, 1, 1)
 	objects := map[schema.GroupVersionKind]map[string]fleet.Lookup{deployments: {"x": {Result: x}}}
@@ -130,7 +130,7 @@ func TestWhatIsRememberedStaysAsMuch(t *testing.T) {
 				}
 				for _, ref := range after.HealthConditions {
 					if ref.HealthStatus == corev1alpha2.StatusHealthy {
-						t.Errorf("reference %q is healthy, though nobody sees it", ref.TargetWorkload.Name)
+						t.Errorf("reference %q is healthy, though its cluster cannot be read", ref.TargetWorkload.Name)
 					}
 				}
 			}
@@ -146,8 +146,8 @@ func orUnknown(want corev1alpha2.Health) corev1alpha2.Health {
 	return want
 }
 
-// TestWhatIsIgnoredNowIsForgotten has a roll-up that changes while a cluster is away: what it leaves out does not count on without its name.
-func TestWhatIsIgnoredNowIsForgotten(t *testing.T) {
+// TestIgnoredCulpritsAreNotCarriedOver has a roll-up that changes while a cluster is away: what it leaves out does not count on without its name.
+func TestIgnoredCulpritsAreNotCarriedOver(t *testing.T) {
 	t.Parallel()
 	scope := sinkIn()
 	scope.Status = statusIn(edges(), scope, noon)
@@ -161,8 +161,8 @@ func TestWhatIsIgnoredNowIsForgotten(t *testing.T) {
 	}
 }
 
-// TestALargeScopeIsRememberedInBoundedSpace has a scope of a thousand references into a hundred clusters, none of which is seen.
-func TestALargeScopeIsRememberedInBoundedSpace(t *testing.T) {
+// TestCarryOverOfALargeScopeIsBounded has a scope of a thousand references into a hundred clusters, none of which is seen.
+func TestCarryOverOfALargeScopeIsBounded(t *testing.T) {
 	t.Parallel()
 	const references, clusters, resources = 1000, 100, 50
 	w := world{states: map[string]fleet.Reachability{}}
@@ -191,8 +191,8 @@ func TestALargeScopeIsRememberedInBoundedSpace(t *testing.T) {
 	}
 }
 
-// TestARestartIsAFixpoint has any scope judged again and again in a world in which clusters have been away since the hub started.
-func TestARestartIsAFixpoint(t *testing.T) {
+// TestStatusConvergesAfterARestart has any scope judged again and again in a world in which clusters have been away since the hub started.
+func TestStatusConvergesAfterARestart(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w, scope := drawWorld(t), scopeOf(drawSpec(t))
@@ -211,7 +211,7 @@ func TestARestartIsAFixpoint(t *testing.T) {
 		scope.Status = statusIn(away, scope, noon)
 		first := scope.Status
 		scope.Status = statusIn(away, scope, noon)
-		// What is expected of an app may have the name of a bundle that another app is remembered to have: the bundle then counts there, and the app has one more to wait for, once.
+		// What is expected of an app may have the name of a bundle that another app had by its status: the bundle then counts there, and the app has one more to wait for, once.
 		overlaps := byApp && len(scope.Spec.ExpectedClusters) > 0
 		if !overlaps && (first.Summary != scope.Status.Summary || first.Health != scope.Status.Health) {
 			t.Fatalf("the second status counts otherwise than the first:\n%s", cmp.Diff(first, scope.Status))

@@ -15,29 +15,29 @@ import (
 )
 
 const (
-	// causeTimeout is for how long one visit of a scope looks at pods.
+	// causeTimeout is the deadline for looking at pods in one reconcile.
 	causeTimeout = 3 * time.Second
-	// causeInterval is how often the pods of a workload that stays as it is are looked at again, and causeLife how long an
-	// answer is used. It is the longer one, so that visits get round to all workloads.
+	// causeInterval is how often the pods of a workload whose state does not change are looked at again, and causeLife how
+	// long an answer is used. causeLife is longer, so that successive reconciles get to all workloads.
 	causeInterval = 30 * time.Second
 	causeLife     = 40 * time.Second
-	// causesAtOnce is how many workloads one visit looks at.
+	// causesAtOnce is how many workloads one reconcile looks at.
 	causesAtOnce = 10
 )
 
-// lookAtPods finds out what is behind the state of a workload.
+// lookAtPods finds the cause of the state of a workload in its pods.
 type lookAtPods func(ctx context.Context, of healthscope.Key, policy healthscope.Policy, now time.Time) (string, error)
 
-// causes remembers for a short time what was behind the states of workloads that scopes refer to directly. All scopes share it.
+// causes caches the causes of the states of workloads that scopes refer to directly. All scopes share it.
 type causes struct {
 	look lookAtPods
 
 	mu    sync.Mutex
-	known map[trouble]causeAt
+	known map[workloadState]causeAt
 }
 
-// trouble is a workload in a state. In another one, its cause may be another.
-type trouble struct {
+// workloadState is a workload in a state. In another state, its cause may be another.
+type workloadState struct {
 	key    healthscope.Key
 	state  healthscope.State
 	reason healthscope.Reason
@@ -49,58 +49,58 @@ type causeAt struct {
 }
 
 func newCauses(look lookAtPods) *causes {
-	return &causes{look: look, known: map[trouble]causeAt{}}
+	return &causes{look: look, known: map[workloadState]causeAt{}}
 }
 
-// find returns the causes of what ails the references of a scope, as far as they are known or time suffices.
+// find returns the causes of the workloads that a scope refers to and that are not ready: those that are cached, and as many more as time allows.
 func (c *causes) find(ctx context.Context, findings []finding, policy healthscope.Policy, now time.Time) map[healthscope.Key]string {
-	ailing := ailingWorkloads(findings)
-	if len(ailing) == 0 {
+	workloads := unreadyWorkloads(findings)
+	if len(workloads) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, causeTimeout)
 	defer cancel()
-	found := make(map[healthscope.Key]string, len(ailing))
+	found := make(map[healthscope.Key]string, len(workloads))
 	asked := 0
-	for _, t := range ailing {
-		known, ok := c.recall(t, now)
+	for _, w := range workloads {
+		cause, ok := c.get(w, now)
 		if !ok && asked < causesAtOnce && ctx.Err() == nil {
 			asked++
-			cause, err := c.look(ctx, t.key, policy, now)
-			if err != nil { // It is tried again with the next look. The state of the workload is known all the same.
-				log.FromContext(ctx).V(1).Info("Cannot look at the pods of a workload", "workload", t.key, "cause", err.Error())
+			var err error
+			if cause, err = c.look(ctx, w.key, policy, now); err != nil { // The state of the workload is known all the same.
+				log.FromContext(ctx).V(1).Info("Cannot look at the pods of a workload", "workload", w.key, "cause", err.Error())
 			}
-			known = cause
-			c.keep(t, cause, now)
+			c.put(w, cause, now)
 		}
-		found[t.key] = known
+		found[w.key] = cause
 	}
 	return found
 }
 
-// ailingWorkloads returns the workloads that are referred to, are there, and are not ready, each once and sorted.
-func ailingWorkloads(findings []finding) []trouble {
-	var ailing []trouble
+// unreadyWorkloads returns the workloads that are referred to, exist, and are not ready, each once and sorted.
+func unreadyWorkloads(findings []finding) []workloadState {
+	var workloads []workloadState
 	for _, f := range findings {
 		for _, r := range f.results {
 			if (r.State == healthscope.Pending || r.State == healthscope.Failed) && fleet.HasPods(schema.GroupKind{Group: r.Group, Kind: r.Kind}) {
-				ailing = append(ailing, trouble{r.Key, r.State, r.Reason})
+				workloads = append(workloads, workloadState{r.Key, r.State, r.Reason})
 			}
 		}
 	}
-	slices.SortFunc(ailing, func(a, b trouble) int { return a.key.Compare(b.key) })
-	return slices.Compact(ailing)
+	slices.SortFunc(workloads, func(a, b workloadState) int { return a.key.Compare(b.key) })
+	return slices.Compact(workloads)
 }
 
-func (c *causes) recall(t trouble, now time.Time) (string, bool) {
+// get returns a cached cause, and false when there is none that is young enough.
+func (c *causes) get(w workloadState, now time.Time) (string, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known, ok := c.known[t]
+	known, ok := c.known[w]
 	return known.cause, ok && now.Sub(known.at) < causeLife
 }
 
-// keep remembers a cause, and forgets those that are old.
-func (c *causes) keep(t trouble, cause string, now time.Time) {
+// put caches a cause, and drops those that are old.
+func (c *causes) put(w workloadState, cause string, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for other, known := range c.known {
@@ -108,11 +108,11 @@ func (c *causes) keep(t trouble, cause string, now time.Time) {
 			delete(c.known, other)
 		}
 	}
-	c.known[t] = causeAt{cause, now}
+	c.known[w] = causeAt{cause, now}
 }
 
-// behind returns the cause of a workload. That pods may not be looked at is said beside what the workload says, once it has failed.
-func behind(m *healthscope.Member, cause string) string {
+// causeOf returns the cause of a workload. That the right to read pods is missing is added to the message of a workload that has failed.
+func causeOf(m *healthscope.Member, cause string) string {
 	switch {
 	case m.Healthy() || cause == fleet.PodsHint && m.State != healthscope.Failed:
 		return ""

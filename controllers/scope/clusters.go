@@ -13,19 +13,19 @@ import (
 )
 
 // connectGrace is how long a scope waits for a cluster that the hub connects to
-// for the first time, and that the scope counts on, or for a kind that it refers
-// to there. Without it, each restart of the hub would make every scope unknown
-// for a moment. Others are not waited for. After it, what has not been read is Unknown, and all else is judged.
+// for the first time and that the spec or status names, or for a kind that the scope
+// refers to there. Without it, each restart of the hub would make every scope unknown
+// for a moment. After it, what has not been read is Unknown, and all else is judged.
 const connectGrace = 20 * time.Second
 
 // firstGrace is the same for a scope that has no status yet: a kind that answers is read within it, so that one write is enough.
 const firstGrace = 2 * time.Second
 
-// lastSeen stands in the message on a resource that cannot be seen, before what was known of it last, as in healthscope.Lost.
+// lastSeen separates the message on a resource whose cluster cannot be read from its last known state, as in healthscope.Lost.
 const lastSeen = "; last seen "
 
-// unseen returns the state of a cluster that the hub knows and cannot read, and whether it is one.
-func (g *gatherer) unseen(cluster string) (fleet.ClusterState, bool) {
+// unreadable returns the state of a cluster that the hub knows and cannot read, and whether it is one.
+func (g *gatherer) unreadable(cluster string) (fleet.ClusterState, bool) {
 	s, known := g.state(cluster)
 	return s, known && !s.Answers()
 }
@@ -39,8 +39,8 @@ func (g *gatherer) await(cluster string) {
 	g.waitFor(s.Since)
 }
 
-// waitFor makes the scope wait for what has been read for the first time since a moment. A scope
-// that has no status yet has no word that would be taken back for a moment, and "unknown" is better than none.
+// waitFor makes the scope wait for something that is being read for the first time since a moment. A scope without a
+// status waits less: it has no status to keep meanwhile, and "unknown" is better than none.
 func (g *gatherer) waitFor(since time.Time) {
 	grace := connectGrace
 	if g.scope.Status.ObservedGeneration <= 0 {
@@ -51,8 +51,8 @@ func (g *gatherer) waitFor(since time.Time) {
 	}
 }
 
-// outOfSight says of an object that it cannot be seen, because its cluster cannot be.
-func outOfSight(r healthscope.Result, s fleet.ClusterState, last string) healthscope.Result {
+// unreadableResult returns the result of an object whose cluster cannot be read, with its last known state if there is one.
+func unreadableResult(r healthscope.Result, s fleet.ClusterState, last string) healthscope.Result {
 	r.State, r.Reason = healthscope.Unknown, s.Reachability.Reason()
 	r.Message = s.Problem()
 	if last != "" {
@@ -61,8 +61,8 @@ func outOfSight(r healthscope.Result, s fleet.ClusterState, last string) healths
 	return r
 }
 
-// seenAs says what was known last of a culprit.
-func seenAs(c corev1alpha2.Culprit) string {
+// lastState returns the last known state of a culprit.
+func lastState(c corev1alpha2.Culprit) string {
 	switch _, last, found := strings.Cut(c.Cause, lastSeen); {
 	case found:
 		return last
@@ -75,18 +75,18 @@ func seenAs(c corev1alpha2.Culprit) string {
 	}
 }
 
-// sight is what a status says of the clusters of a scope.
-type sight struct {
-	// clusters are all of them, and lost those that are not seen as they are now, both sorted.
-	clusters, lost []string
-	// reason and message are those of the condition ClustersReachable when some are lost.
+// clusterReach is which clusters of a scope are Connected.
+type clusterReach struct {
+	// clusters are all clusters, and stale those that are not Connected, both sorted.
+	clusters, stale []string
+	// reason and message are those of the condition ClustersReachable when some are stale.
 	reason  Reason
 	message string
 }
 
-// see asks for the clusters of a verdict. state returns what is known of a cluster; false when it is not known.
-func see(v verdict, state func(string) (fleet.ClusterState, bool)) sight {
-	s := sight{clusters: clustersOf(v)}
+// reachOf returns which clusters of a verdict are Connected. state returns the state of a cluster; false when it is not known.
+func reachOf(v verdict, state func(string) (fleet.ClusterState, bool)) clusterReach {
+	s := clusterReach{clusters: clustersOf(v)}
 	worst := -1
 	var texts []string
 	for _, name := range s.clusters {
@@ -98,29 +98,29 @@ func see(v verdict, state func(string) (fleet.ClusterState, bool)) sight {
 		case c.Reachable():
 			continue
 		}
-		s.lost = append(s.lost, name)
+		s.stale = append(s.stale, name)
 		if rank > worst {
 			worst, s.reason = rank, reason
 		}
 		texts = append(texts, fmt.Sprintf("%s: %s", name, reason))
 	}
-	if len(s.lost) > 0 {
-		s.message = fmt.Sprintf("%d of %d clusters are not seen as they are now: %s", len(s.lost), len(s.clusters), strings.Join(texts, ", "))
+	if len(s.stale) > 0 {
+		s.message = fmt.Sprintf("%d of %d clusters are not seen as they are now: %s", len(s.stale), len(s.clusters), strings.Join(texts, ", "))
 	}
 	return s
 }
 
-// setLastSeen says when the clusters that are lost were seen last. For one that
-// has not been seen since the hub started, that is what the status said before.
-func setLastSeen(next *corev1alpha2.HealthScopeStatus, before []corev1alpha2.AppStatus, s sight, state func(string) (fleet.ClusterState, bool)) {
-	if len(s.lost) == 0 {
+// setLastSeen sets when the clusters that are stale were seen last. For one that
+// has not been read since the hub started, it is carried over from the status before.
+func setLastSeen(next *corev1alpha2.HealthScopeStatus, before []corev1alpha2.AppStatus, s clusterReach, state func(string) (fleet.ClusterState, bool)) {
+	if len(s.stale) == 0 {
 		return
 	}
 	for i := range next.Apps {
 		a := &next.Apps[i]
 		for n := range a.Clusters {
 			c := &a.Clusters[n]
-			if !slices.Contains(s.lost, c.Name) {
+			if !slices.Contains(s.stale, c.Name) {
 				continue
 			}
 			if known, ok := state(c.Name); ok && !known.LastSeen.IsZero() {
@@ -143,7 +143,7 @@ func clustersOfApp(apps []corev1alpha2.AppStatus, name string) []corev1alpha2.Cl
 	return nil
 }
 
-// clustersNamed returns the clusters that a scope speaks of, in its spec or in its status, sorted.
+// clustersNamed returns the clusters that a scope names in its spec or in its status, sorted.
 func clustersNamed(s *corev1alpha2.HealthScope) []string {
 	names := map[string]struct{}{}
 	for _, app := range appsOf(&s.Spec) {

@@ -150,8 +150,8 @@ func TestTheWorstClusterGivesTheReason(t *testing.T) {
 	}
 }
 
-// TestAHubThatIsRestartedRemembers has a hub that is started while an edge cannot be seen: what the scope's status says is all that is known of it.
-func TestAHubThatIsRestartedRemembers(t *testing.T) {
+// TestStatusIsCarriedOverARestart has a hub that is started while an edge cannot be seen: what the scope's status says is all that is known of it.
+func TestStatusIsCarriedOverARestart(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		before func() world
@@ -203,8 +203,8 @@ func TestAHubThatIsRestartedRemembers(t *testing.T) {
 	}
 }
 
-// TestAllThatIsRememberedIsANumber has a lost cluster in which all was well: its resources were not named in the status.
-func TestAllThatIsRememberedIsANumber(t *testing.T) {
+// TestUnnamedResourcesAreCarriedOver has a lost cluster in which all was well: its resources were not named in the status.
+func TestUnnamedResourcesAreCarriedOver(t *testing.T) {
 	t.Parallel()
 	w := edges()
 	w.bundles[1].Members = []healthscope.Member{readyWeb2, member(edge2, "Service", "a", healthscope.Ready, ""), member(edge2, "Service", "b", healthscope.Ready, "")}
@@ -227,7 +227,7 @@ func TestAllThatIsRememberedIsANumber(t *testing.T) {
 	if got := statusIn(w, scope, noon); got.ResourcesReady != "2/2" || got.ClustersReachable != "1/1" {
 		t.Errorf("resourcesReady %s, clustersReachable %s; want 2/2 and 1/1: its Secret was removed", got.ResourcesReady, got.ClustersReachable)
 	}
-	// What the spec does not speak of any more is not remembered.
+	// What the spec does not speak of any more is not carried over.
 	scope.Spec.Apps[0].WorkloadReferences = refs(at(edge1, bundleRef("1-sink")))
 	scope.Generation++
 	if got := statusIn(w, scope, noon); got.ResourcesReady != "2/2" {
@@ -238,8 +238,8 @@ func TestAllThatIsRememberedIsANumber(t *testing.T) {
 // TestAScopeWaitsForItsClusters has a hub that has just been started.
 func TestAScopeWaitsForItsClusters(t *testing.T) {
 	t.Parallel()
-	remembering := sinkIn()
-	remembering.Status = statusIn(edges(), remembering, noon)
+	carrying := sinkIn()
+	carrying.Status = statusIn(edges(), carrying, noon)
 	w := edges().restarted(fleet.Connecting)
 	judged := func(s *corev1alpha2.HealthScope) *corev1alpha2.HealthScope {
 		s.Status.ObservedGeneration = s.Generation
@@ -249,7 +249,7 @@ func TestAScopeWaitsForItsClusters(t *testing.T) {
 		scope *corev1alpha2.HealthScope
 		want  time.Duration
 	}{
-		"one that remembers it":   {remembering, 5 * time.Second},
+		"one whose status has it": {carrying, 5 * time.Second},
 		"one that expects it":     {judged(sinkIn(edge1, edge2)), 5 * time.Second},
 		"one that names it":       {judged(scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(at(edge2, bundleRef("1-sink")))})), 5 * time.Second},
 		"one that refers into it": {judged(scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(at(edge2, deploymentRef("web")))})), 5 * time.Second},

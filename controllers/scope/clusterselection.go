@@ -12,7 +12,7 @@ import (
 )
 
 // isSelected reports whether a selection has a cluster; without a selection, every cluster is selected. A member whose
-// labels are not known yet is selected by any selector: it has no bundles yet, and what the status remembers of it is not to be lost.
+// labels are not known yet is selected by any selector: it has no bundles yet, and what the status says of it is carried over.
 func isSelected(selection *corev1alpha2.ClusterSelection, s fleet.ClusterState) bool {
 	if selection == nil || slices.Contains(selection.Names, s.Name) {
 		return true
@@ -54,7 +54,7 @@ func (g *gatherer) checkSelector(app *gatheredApp, field string, selection *core
 	}
 }
 
-// excluded says of something that is expected in a cluster that bundles are not taken from there.
+// excluded returns the result of an object in a cluster that bundles are not taken from.
 func excluded(r healthscope.Result) healthscope.Result {
 	r.State, r.Reason = healthscope.Unknown, healthscope.ReasonClusterExcluded
 	r.Message = fmt.Sprintf("bundles are not taken from cluster %q: clusters of the scope or of the app does not select it", r.Cluster)

@@ -115,7 +115,7 @@ func TestASelectorOfClustersThatCannotBeReadSelectsNone(t *testing.T) {
 }
 
 // A restart forgets nothing of a cluster that is away while its labels are not known, and forgets one that is not selected.
-func TestWhatIsRememberedOfAClusterGoesWithItsLabels(t *testing.T) {
+func TestCarriedOverStatusFollowsTheSelectionOfClusters(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		labels map[string]string
@@ -128,7 +128,7 @@ func TestWhatIsRememberedOfAClusterGoesWithItsLabels(t *testing.T) {
 		scope.Status.Apps = []corev1alpha2.AppStatus{{Name: "web", State: "Ready", Total: 4, Ready: 4, Clusters: []corev1alpha2.ClusterStatus{{Name: edge1, State: "Ready", Total: 4, Ready: 4}}}}
 		w := world{clusters: []string{edge1}, states: map[string]fleet.Reachability{edge1: fleet.Unreachable}, labels: map[string]map[string]string{edge1: c.labels}}
 		if got := statusIn(w, scope, noon).Summary.Total; got != c.total {
-			t.Errorf("%s: %d resources are remembered, want %d", name, got, c.total)
+			t.Errorf("%s: %d resources are carried over, want %d", name, got, c.total)
 		}
 	}
 }

@@ -15,37 +15,37 @@ import (
 )
 
 const (
-	// contestNews is how often somebody else must have changed a status that we wrote for it to be a contest. Once or twice may be a person.
-	contestNews = 3
-	// contestQuiet is how long nobody else must have changed it for the contest to be over.
-	contestQuiet = 4 * pruning.Interval
+	// contestWrites is how often in a row another controller must have changed a status that was written here for it to be a contest. Once or twice may be a person.
+	contestWrites = 3
+	// contestGrace is how long no other controller must have changed it for the contest to be over.
+	contestGrace = 4 * pruning.Interval
 )
 
-// contest is that another controller writes the status of a scope: each takes back what the other one wrote.
+// contest records that another controller writes the status of a scope: each takes back what the other one wrote.
 type contest struct {
-	// times is how often in a row somebody else's write was found, and last when the last time was.
+	// times is how often in a row a write of another controller was found, and last when the last one was.
 	times int
 	last  time.Time
-	// manager is whose, as managed fields name it, and at when it wrote, by the API server's clock.
+	// manager is the other controller, as managed fields name it, and at when it wrote, by the API server's clock.
 	manager string
 	at      time.Time
-	// wrote is when we wrote last.
+	// wrote is when the status was written here last.
 	wrote time.Time
 }
 
-// by returns who contests the status; empty when nobody does.
+// by returns who contests the status; empty when there is no contest.
 func (c *contest) by(now time.Time) string {
-	if since := now.Sub(c.last); since > contestQuiet || since < -contestQuiet {
+	if since := now.Sub(c.last); since > contestGrace || since < -contestGrace {
 		*c = contest{wrote: c.wrote}
 	}
-	if c.times < contestNews {
+	if c.times < contestWrites {
 		return ""
 	}
 	return c.manager
 }
 
-// wait says how long to wait before a status is written over that of a scope; zero means that it may be written now.
-// While another controller writes it, once in pruning.Interval is enough to tell.
+// wait returns how long to wait before a status is written over that of a scope; zero means that it may be written now.
+// During a contest, one write in pruning.Interval is enough to see whether it goes on.
 func (c *contest) wait(now time.Time) time.Duration {
 	if since := now.Sub(c.wrote); c.by(now) != "" && since >= 0 && since < pruning.Interval {
 		return pruning.Interval - since
@@ -53,27 +53,27 @@ func (c *contest) wait(now time.Time) time.Duration {
 	return 0
 }
 
-// write notes that a status is about to be written over one with these managed fields. It says whether it is news that somebody contests it.
-func (c *contest) write(entries []metav1.ManagedFieldsEntry, now time.Time) (news bool) {
+// write records that a status is about to be written over one with these managed fields, and reports whether a contest has begun.
+func (c *contest) write(entries []metav1.ManagedFieldsEntry, now time.Time) (begun bool) {
 	c.wrote = now
 	manager, at := writtenSince(entries)
-	if manager == "" || at.Equal(c.at) { // Of the same write we may have written more than once within its second.
+	if manager == "" || at.Equal(c.at) { // The status may have been written here more than once within the second of that write.
 		return false
 	}
 	c.times, c.last, c.manager, c.at = c.times+1, now, manager, at
-	return c.times == contestNews
+	return c.times == contestWrites
 }
 
-// over is how long it is until the contest is over if nobody else writes; zero when there is none.
+// over returns how long it is until the contest is over if there is no other write; zero when there is none.
 func (c *contest) over(now time.Time) time.Duration {
 	if c.by(now) == "" {
 		return 0
 	}
-	return max(c.last.Add(contestQuiet).Sub(now), 0) + time.Second
+	return max(c.last.Add(contestGrace).Sub(now), 0) + time.Second
 }
 
-// writtenSince returns who has written a status since we did, and when, by managed fields; empty when nobody has. A write
-// within the same second counts as a later one: managed fields tell no more.
+// writtenSince returns who has written a status since it was written here, and when, by managed fields; empty when there
+// was no such write. A write within the same second counts as a later one: managed fields hold whole seconds.
 func writtenSince(entries []metav1.ManagedFieldsEntry) (manager string, at time.Time) {
 	var ours time.Time
 	for _, entry := range entries {
@@ -112,7 +112,7 @@ func KeepWriters(object any) (any, error) {
 	return object, nil
 }
 
-// contested notes that a status is about to be written, and tells people when somebody else goes on writing it too.
+// contested records that a status is about to be written, and makes an event and a log line when a contest has begun.
 func (r *reconciler) contested(ctx context.Context, e *entry, before *corev1alpha2.HealthScope, now time.Time) {
 	if !e.contest.write(before.ManagedFields, now) {
 		return
@@ -122,7 +122,7 @@ func (r *reconciler) contested(ctx context.Context, e *entry, before *corev1alph
 	log.FromContext(ctx).Info("The status is also written by another controller", "manager", e.contest.manager)
 }
 
-// contestNote says for people who contests a status, and what comes of it; empty when nobody does.
+// contestNote returns the message of a contest; empty when there is none.
 func contestNote(manager string) string {
 	if manager == "" {
 		return ""
@@ -130,7 +130,7 @@ func contestNote(manager string) string {
 	return fmt.Sprintf("%q writes the status too, and takes back what HealthScope's controller writes, which is now once in %s: turn off the HealthScope controller of oam-kubernetes-runtime or KubeVela", manager, pruning.Interval)
 }
 
-// settleContest tells the readiness check who contests the status of a scope, if anybody does, and returns who that is.
+// settleContest reports to the readiness check who contests the status of a scope, and returns who that is; empty when there is no contest.
 func (r *reconciler) settleContest(scope *corev1alpha2.HealthScope, e *entry, now time.Time) string {
 	by := e.contest.by(now)
 	r.guard.Contested(client.ObjectKeyFromObject(scope).String(), by)

@@ -17,8 +17,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// rivalled plays a scope whose status is written here and by somebody else.
-type rivalled struct {
+// contestedScope is a scope whose status is written here and by another controller.
+type contestedScope struct {
 	*reconciler
 	t        *testing.T
 	api      *server
@@ -27,17 +27,17 @@ type rivalled struct {
 	recorder *events.FakeRecorder
 }
 
-func newRivalled(t *testing.T) *rivalled {
+func newContestedScope(t *testing.T) *contestedScope {
 	t.Helper()
 	api := &server{answer: func(*corev1alpha2.HealthScopeStatus) error { return nil }}
 	recorder := events.NewFakeRecorder(100)
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{})
 	r := &reconciler{client: api, live: api, guard: pruning.NewGuard("HealthScopes"), recorder: recorder, registry: NewRegistry(), wake: func(context.Context) {}}
-	return &rivalled{reconciler: r, t: t, api: api, recorder: recorder, scope: scope, entry: r.registry.entry(scope, noon)}
+	return &contestedScope{reconciler: r, t: t, api: api, recorder: recorder, scope: scope, entry: r.registry.entry(scope, noon)}
 }
 
 // wrote makes a manager the last to have written the status.
-func (r *rivalled) wrote(manager string, at time.Time) {
+func (r *contestedScope) wrote(manager string, at time.Time) {
 	for i, entry := range r.scope.ManagedFields {
 		if entry.Manager == manager {
 			r.scope.ManagedFields[i].Time = &metav1.Time{Time: at.Truncate(time.Second)}
@@ -48,7 +48,7 @@ func (r *rivalled) wrote(manager string, at time.Time) {
 }
 
 // write writes a status that differs from what there is, if that is allowed, and returns how long to wait if not.
-func (r *rivalled) write(at time.Time) time.Duration {
+func (r *contestedScope) write(at time.Time) time.Duration {
 	r.t.Helper()
 	after := r.scope.DeepCopy()
 	after.Status.Summary = corev1alpha2.Summary{State: "Ready", Total: 3, Ready: 3}
@@ -67,7 +67,7 @@ func (r *rivalled) write(at time.Time) time.Duration {
 // TestAnotherControllerThatWritesTheStatusIsNoticed has one that takes back each write at once, as oam-kubernetes-runtime's does, for five minutes.
 func TestAnotherControllerThatWritesTheStatusIsNoticed(t *testing.T) {
 	t.Parallel()
-	r := newRivalled(t)
+	r := newContestedScope(t)
 	early := 0
 	at := noon
 	for ; at.Before(noon.Add(5 * time.Minute)); at = at.Add(100 * time.Millisecond) {
@@ -84,7 +84,7 @@ func TestAnotherControllerThatWritesTheStatusIsNoticed(t *testing.T) {
 	}
 
 	over := r.entry.contest.over(at)
-	if over <= 0 || over > contestQuiet+time.Second {
+	if over <= 0 || over > contestGrace+time.Second {
 		t.Errorf("looked at again in %s", over)
 	}
 	at = at.Add(over)
@@ -101,11 +101,11 @@ func TestAnotherControllerThatWritesTheStatusIsNoticed(t *testing.T) {
 	}
 }
 
-// expectContest asserts how often a contested status was written, early and late, and what is said of the contest.
-func expectContest(t *testing.T, r *rivalled, late, early int) {
+// expectContest asserts how often a contested status was written, in the first 15 seconds and later, and how the contest is reported.
+func expectContest(t *testing.T, r *contestedScope, later, early int) {
 	t.Helper()
-	if early > 35 || late > 10 {
-		t.Errorf("%d writes in the first 15 seconds and %d in the rest of five minutes, want one in 30 seconds once it is known", early, late)
+	if early > 35 || later > 10 {
+		t.Errorf("%d writes in the first 15 seconds and %d in the rest of five minutes, want one in 30 seconds once it is known", early, later)
 	}
 	if got := len(r.recorder.Events); got != 1 {
 		t.Fatalf("%d events, want 1", got)
@@ -118,7 +118,7 @@ func expectContest(t *testing.T, r *rivalled, late, early int) {
 	}
 }
 
-// statusOfContest is the status of a scope that somebody contests.
+// statusOfContest is the status of a scope that another controller contests.
 func statusOfContest(scope *corev1alpha2.HealthScope, by string) corev1alpha2.HealthScopeStatus {
 	v := judgeIn(world{}, scope, noon)
 	return newStatus(scope, v, outside{contestedBy: by}, noon)
@@ -126,33 +126,33 @@ func statusOfContest(scope *corev1alpha2.HealthScope, by string) corev1alpha2.He
 
 func TestWritesOfOthersThatAreNoContest(t *testing.T) {
 	t.Parallel()
-	for name, play := range map[string]func(r *rivalled){
-		"a person who edits it twice": func(r *rivalled) {
+	for name, play := range map[string]func(r *contestedScope){
+		"a person who edits it twice": func(r *contestedScope) {
 			for i := range 2 {
 				r.wrote("kubectl-edit", noon.Add(time.Duration(i)*time.Second))
 				r.write(noon.Add(time.Duration(i) * time.Second))
 			}
 		},
-		"changes after one of them": func(r *rivalled) {
+		"changes after one of them": func(r *contestedScope) {
 			r.wrote("kubectl-edit", noon)
 			for i := range 100 {
 				r.write(noon.Add(time.Duration(i) * 100 * time.Millisecond))
 			}
 		},
-		"one now and then": func(r *rivalled) {
+		"one now and then": func(r *contestedScope) {
 			for i := range 10 {
 				r.wrote("kubectl-edit", noon.Add(time.Duration(i)*time.Hour))
 				r.write(noon.Add(time.Duration(i) * time.Hour))
 			}
 		},
-		"who writes the spec": func(r *rivalled) {
+		"who writes the spec": func(r *contestedScope) {
 			for i := range 10 {
 				r.scope.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "oam", Time: &metav1.Time{Time: noon.Add(time.Duration(i) * time.Second)}}}
 				r.write(noon.Add(time.Duration(i) * time.Second))
 			}
 		},
 	} {
-		r := newRivalled(t)
+		r := newContestedScope(t)
 		play(r)
 		if got, err := len(r.recorder.Events), r.guard.Ready(); got > 0 || err != nil {
 			t.Errorf("%s: %d events, and readiness says %v", name, got, err)
@@ -193,7 +193,7 @@ func TestHealthOfOthersIsNotLeftBesideAnother(t *testing.T) {
 	}{
 		"healthy, and it is":         {says(corev1alpha2.StatusHealthy, corev1alpha2.StatusHealthy), healthscope.Healthy, true},
 		"healthy, and it is not":     {says(corev1alpha2.StatusHealthy), healthscope.Unhealthy, false},
-		"healthy, and nobody knows":  {says(corev1alpha2.StatusHealthy), healthscope.HealthUnknown, false},
+		"healthy, and it is unknown": {says(corev1alpha2.StatusHealthy), healthscope.HealthUnknown, false},
 		"unhealthy, and it is not":   {says(corev1alpha2.StatusHealthy, corev1alpha2.StatusUnhealthy), healthscope.Healthy, false},
 		"unhealthy, and it is":       {says(corev1alpha2.StatusUnhealthy), healthscope.Unhealthy, true},
 		"nothing of any component":   {says(), healthscope.Unhealthy, true},

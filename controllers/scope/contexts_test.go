@@ -113,7 +113,7 @@ func TestWhatAContextRequiresFails(t *testing.T) {
 	}
 }
 
-// A scope does not say that all is well while it does not know what there should be, and does not wait for that for ever.
+// A scope does not say that all is well while it does not know what there should be, and does not wait for that indefinitely.
 func TestAScopeWaitsForContexts(t *testing.T) {
 	t.Parallel()
 	w := world{clusters: []string{edge1}, bundles: []*fleet.Bundle{shopIn(edge1, false)}}

@@ -22,23 +22,23 @@ func isCluster(c corev1alpha2.Culprit) bool {
 	return c.Kind == kindCluster && c.Group == "" && c.Namespace == "" && c.Name == c.Cluster
 }
 
-// lostCluster is a cluster that cannot be seen as it is now, with what the scope misses there.
-type lostCluster struct {
+// staleCluster is a cluster that is not Connected, with the number of the scope's resources that are Unknown for that.
+type staleCluster struct {
 	state     fleet.ClusterState
 	resources int
 	since     time.Time
 }
 
-// lostStates returns the states of those clusters of findings that are known and not seen as they are now.
-func (g *gatherer) lostStates() map[string]fleet.ClusterState {
-	lost, asked := map[string]fleet.ClusterState{}, map[string]bool{}
+// staleClusters returns the states of those clusters of findings that are known and not Connected.
+func (g *gatherer) staleClusters() map[string]fleet.ClusterState {
+	stale, asked := map[string]fleet.ClusterState{}, map[string]bool{}
 	ask := func(cluster string) {
 		if asked[cluster] {
 			return
 		}
 		asked[cluster] = true
 		if state, known := g.state(cluster); known && !state.Reachable() {
-			lost[cluster] = state
+			stale[cluster] = state
 		}
 	}
 	for _, f := range g.out.findings {
@@ -52,21 +52,21 @@ func (g *gatherer) lostStates() map[string]fleet.ClusterState {
 			ask(key.Cluster)
 		}
 	}
-	return lost
+	return stale
 }
 
-// lostIn returns the clusters that keep the scope from being healthy because they cannot be seen.
-func (v *verdict) lostIn(states map[string]fleet.ClusterState) map[string]*lostCluster {
-	lost := map[string]*lostCluster{}
+// staleIn returns the clusters that keep the scope from being healthy because they are not Connected.
+func (v *verdict) staleIn(states map[string]fleet.ClusterState) map[string]*staleCluster {
+	stale := map[string]*staleCluster{}
 	count := func(cluster string, n int, since time.Time) {
-		if lost[cluster] == nil {
-			lost[cluster] = &lostCluster{state: states[cluster]}
+		if stale[cluster] == nil {
+			stale[cluster] = &staleCluster{state: states[cluster]}
 		}
-		lost[cluster].resources += n
-		lost[cluster].since = earlier(lost[cluster].since, since)
+		stale[cluster].resources += n
+		stale[cluster].since = earlier(stale[cluster].since, since)
 	}
 	for _, p := range v.members {
-		if state, ok := states[p.Cluster]; ok && p.ails() && p.State == healthscope.Unknown && p.Reason == state.Reachability.Reason() {
+		if state, ok := states[p.Cluster]; ok && p.isUnhealthy() && p.State == healthscope.Unknown && p.Reason == state.Reachability.Reason() {
 			count(p.Cluster, 1, p.Since)
 		}
 	}
@@ -75,19 +75,19 @@ func (v *verdict) lostIn(states map[string]fleet.ClusterState) map[string]*lostC
 			count(u.Cluster, u.Summary.Unknown, time.Time{})
 		}
 	}
-	return lost
+	return stale
 }
 
-// culpritsOf returns what keeps the scope from being healthy, worst first. A cluster that cannot be seen is one culprit,
+// culpritsOf returns what keeps the scope from being healthy, worst first. A cluster that is not Connected is one culprit,
 // before all objects that are Unknown.
 func (v *verdict) culpritsOf(states map[string]fleet.ClusterState) []corev1alpha2.Culprit {
 	var all, clusters []corev1alpha2.Culprit
-	lost := v.lostIn(states)
-	for _, name := range slices.Sorted(maps.Keys(lost)) {
-		clusters = append(clusters, lost[name].culprit())
+	stale := v.staleIn(states)
+	for _, name := range slices.Sorted(maps.Keys(stale)) {
+		clusters = append(clusters, stale[name].culprit())
 	}
 	for _, p := range v.members {
-		if !p.ails() {
+		if !p.isUnhealthy() {
 			continue
 		}
 		if healthscope.CompareStates(p.State, healthscope.Unknown) >= 0 {
@@ -101,20 +101,20 @@ func (v *verdict) culpritsOf(states map[string]fleet.ClusterState) []corev1alpha
 	return append(all, clusters...)
 }
 
-// culprit returns the culprit that stands for the cluster. It says nothing of how long ago the cluster was seen: its text changes only when the facts do.
-func (l *lostCluster) culprit() corev1alpha2.Culprit {
+// culprit returns the culprit for the cluster. Its text has no age, so that it changes only when the facts do.
+func (c *staleCluster) culprit() corev1alpha2.Culprit {
 	resources := "1 resource"
-	if l.resources != 1 {
-		resources = fmt.Sprintf("%d resources", l.resources)
+	if c.resources != 1 {
+		resources = fmt.Sprintf("%d resources", c.resources)
 	}
 	return corev1alpha2.Culprit{
-		Cluster: l.state.Name, Kind: kindCluster, Name: l.state.Name,
-		State: string(healthscope.Unknown), Reason: string(l.state.Reachability.Reason()),
-		Cause: shorten(fmt.Sprintf("%s cannot be seen: %s", resources, cmp.Or(l.state.Message, string(l.state.Reachability)))), Since: sinceOf(l.since),
+		Cluster: c.state.Name, Kind: kindCluster, Name: c.state.Name,
+		State: string(healthscope.Unknown), Reason: string(c.state.Reachability.Reason()),
+		Cause: shorten(fmt.Sprintf("%s cannot be seen: %s", resources, cmp.Or(c.state.Message, string(c.state.Reachability)))), Since: sinceOf(c.since),
 	}
 }
 
-// sinceOf returns a time as a status has it; nil for one that is not known.
+// sinceOf returns a time as a status has it; nil when it is not known.
 func sinceOf(at time.Time) *metav1.Time {
 	if at.IsZero() {
 		return nil

@@ -80,8 +80,8 @@ func TestTheMetricNamesTheFirstCulpritOfTheStatus(t *testing.T) {
 	}
 }
 
-// What is remembered of a cluster that is away comes to the same with each write: a culprit that stands for the cluster is no resource of it.
-func TestACulpritThatIsAClusterIsNotRememberedAsAResource(t *testing.T) {
+// What is carried over for a cluster that is away is the same with each write: the culprit for the cluster is not one of its resources.
+func TestACulpritThatIsAClusterIsNotCarriedOverAsAResource(t *testing.T) {
 	t.Parallel()
 	w := world{clusters: []string{edge1}, states: map[string]fleet.Reachability{edge1: fleet.Unreachable}}
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("1-web"))})

@@ -86,7 +86,7 @@ func (g *gatherer) cycle(cluster string, gk schema.GroupKind, name string) []str
 	return append(chain, g.scope.Name)
 }
 
-// inCycle says of a scope that it cannot be judged, because its health depends on that of the scope that refers to it.
+// inCycle returns the result of a scope that cannot be judged, because its health depends on that of the scope that refers to it.
 func inCycle(r healthscope.Result, chain []string) healthscope.Result {
 	r.State, r.Reason = healthscope.Unknown, healthscope.ReasonReferenceCycle
 	r.Message = shorten("the references of scopes form a cycle: " + strings.Join(chain, " → "))

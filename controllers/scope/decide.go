@@ -23,11 +23,11 @@ type Placed struct {
 	Ignored bool
 }
 
-// Contributes says whether the member counts in the scope's health.
+// Contributes reports whether the member counts in the scope's health.
 func (p Placed) Contributes() bool { return !p.Owned && !p.Ignored }
 
-// ails says whether the member keeps the scope from being healthy.
-func (p Placed) ails() bool { return p.Contributes() && !p.Healthy() }
+// isUnhealthy reports whether the member keeps the scope from being healthy.
+func (p Placed) isUnhealthy() bool { return p.Contributes() && !p.Healthy() }
 
 // verdict is what a scope comes to.
 type verdict struct {
@@ -45,9 +45,9 @@ type verdict struct {
 	linkedApps []LinkedApp
 	// truncated is true when a bundle does not name all its resources.
 	truncated bool
-	// partial are the clusters in which bundles do not tell all that there is, sorted.
+	// partial are the clusters in which bundles do not name all resources, sorted.
 	partial []string
-	// arrivals is how many clusters had come into sight before it was gathered.
+	// arrivals is how many clusters had been read for the first time before it was gathered.
 	arrivals uint64
 	// summary counts the members that contribute, and the unlisted ones.
 	summary healthscope.Summary
@@ -93,7 +93,7 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *memory, policy he
 	v.linkedApps = v.linked(findings)
 	v.truncated = slices.ContainsFunc(findings, func(f finding) bool { return f.truncated })
 	v.partial, v.arrivals = partialIn(findings), g.arrivals
-	v.culprits = v.culpritsOf(g.lost)
+	v.culprits = v.culpritsOf(g.stale)
 	v.summary = summarize(v.members)
 	for _, u := range v.unlisted {
 		v.summary = sum(v.summary, u.Summary)
@@ -158,7 +158,7 @@ func (v *verdict) judge(g gathered, m *memory, policy healthscope.Policy, now ti
 	for _, r := range m.resume(g.findings, policy, now) {
 		alone := healthscope.Judge([]healthscope.Result{r}, policy, now)
 		if cause, looked := g.causes[r.Key]; looked {
-			alone.Members[0].Cause = behind(&alone.Members[0], cause)
+			alone.Members[0].Cause = causeOf(&alone.Members[0], cause)
 			v.nextCheck = earlier(v.nextCheck, now.Add(causeInterval))
 		}
 		judged[r.Key] = &alone.Members[0]
@@ -198,7 +198,7 @@ func worstFirst(a, b Placed) int {
 	return cmp.Or(healthscope.CompareStates(a.State, b.State), strings.Compare(a.App, b.App), a.Compare(b.Key))
 }
 
-// ignored says whether the scope's roll-up leaves a member out.
+// ignored reports whether the scope's roll-up leaves a member out.
 func ignored(rollup *corev1alpha2.Rollup, p Placed) bool {
 	if rollup == nil {
 		return false
@@ -219,7 +219,7 @@ func summarize(members []Placed) healthscope.Summary {
 	return s
 }
 
-// weigh applies the scope's roll-up: enough members must be healthy, and all those of required apps. Nobody knows how an app is that leads to nothing.
+// weigh applies the scope's roll-up: enough members must be healthy, and all those of required apps. The health of an app that leads to nothing is not known.
 func (v *verdict) weigh(rollup *corev1alpha2.Rollup) {
 	if rollup == nil {
 		rollup = &corev1alpha2.Rollup{}

@@ -46,7 +46,7 @@ func TestDecide(t *testing.T) {
 		absent  []string
 	}{
 		"Empty": {
-			reason: "Nobody has seen anything that is healthy.",
+			reason: "Nothing healthy was found.",
 			apps:   []corev1alpha2.ScopeApp{}, health: healthscope.HealthUnknown,
 		},
 		"OwnedDoNotCount": {
@@ -282,7 +282,7 @@ func TestNextCheckIsTheNearestDeadline(t *testing.T) {
 	}
 }
 
-// Of two answers for one object, one of somebody who cannot see it says nothing beside one of somebody who can.
+// Of two answers on one object, one from a source that cannot read it does not count beside one from a source that can.
 func TestWhoCannotSeeLosesAgainstWhoCan(t *testing.T) {
 	t.Parallel()
 	beta := deploymentRef("web")

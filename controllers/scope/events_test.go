@@ -12,7 +12,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-func TestEventsTellWhatIsNews(t *testing.T) {
+func TestEventsOnChangesOfHealth(t *testing.T) {
 	t.Parallel()
 	healthy, unhealthy, unknown := corev1alpha2.Healthy, corev1alpha2.Unhealthy, corev1alpha2.UnknownHealth
 	type step struct {
@@ -35,12 +35,12 @@ func TestEventsTellWhatIsNews(t *testing.T) {
 		"it is well, and at once no more": {reason: "it was known to be well", steps: []step{{at: 0, health: healthy, event: "Normal Healthy"}, {at: time.Second, health: unhealthy, event: "Warning Unhealthy"}, {at: 2 * time.Second, health: healthy, event: "Normal Healthy"}}},
 		"it waits for its resources":      {steps: []step{{at: 0, health: unknown, wait: time.Minute}, {at: time.Second, health: unhealthy, wait: 59 * time.Second}, {at: 30 * time.Second, health: healthy, event: "Normal Healthy"}}},
 		"a restart while it comes up":     {steps: []step{{at: 0, health: unhealthy, wait: time.Minute}, {at: 30 * time.Second, restart: true, health: unhealthy, wait: 30 * time.Second}, {at: time.Minute, health: unhealthy, event: "Warning Unhealthy"}}},
-		"a restart after it was told":     {steps: []step{{at: 0, health: healthy, event: "Normal Healthy"}, {at: 10 * time.Second, restart: true, health: healthy}, {at: 20 * time.Second, health: unhealthy, event: "Warning Unhealthy"}}},
+		"a restart after it was recorded": {steps: []step{{at: 0, health: healthy, event: "Normal Healthy"}, {at: 10 * time.Second, restart: true, health: healthy}, {at: 20 * time.Second, health: unhealthy, event: "Warning Unhealthy"}}},
 		"a restart of an old one":         {steps: []step{{at: 0, health: unhealthy, wait: time.Minute}, {at: time.Hour, restart: true, health: unhealthy}, {at: 2 * time.Hour, health: healthy, event: "Normal Healthy"}}},
 		"first seen when it is old":       {steps: []step{{at: time.Hour, health: unhealthy, event: "Warning Unhealthy"}}},
 		"it fails under maintenance":      {steps: []step{{at: 0, health: healthy, event: "Normal Healthy"}, {at: time.Second, health: unhealthy, maintenance: true}, {at: time.Minute, health: healthy, maintenance: true}, {at: time.Hour, health: healthy}}},
 		"it fails longer than that":       {steps: []step{{at: 0, health: healthy, event: "Normal Healthy"}, {at: time.Second, health: unhealthy, maintenance: true}, {at: time.Hour, health: unhealthy, event: "Warning Unhealthy"}}},
-		"a restart under maintenance":     {reason: "the status does not say what was told", steps: []step{{at: 0, health: healthy, event: "Normal Healthy"}, {at: time.Second, health: unhealthy, maintenance: true}, {at: 30 * time.Minute, restart: true, health: unhealthy, maintenance: true}, {at: time.Hour, health: unhealthy, event: "Warning Unhealthy"}, {at: 2 * time.Hour, health: unhealthy}}},
+		"a restart under maintenance":     {reason: "the status does not say what was recorded", steps: []step{{at: 0, health: healthy, event: "Normal Healthy"}, {at: time.Second, health: unhealthy, maintenance: true}, {at: 30 * time.Minute, restart: true, health: unhealthy, maintenance: true}, {at: time.Hour, health: unhealthy, event: "Warning Unhealthy"}, {at: 2 * time.Hour, health: unhealthy}}},
 		"one that is alarming at first":   {reason: "another cluster was away for a moment", steps: []step{{at: 0, health: healthy, event: "Normal Healthy"}, {at: time.Second, health: unhealthy, maintenance: true}, {at: 30 * time.Minute, restart: true, health: unhealthy}, {at: 31 * time.Minute, health: unhealthy, maintenance: true}, {at: time.Hour, health: unhealthy, event: "Warning Unhealthy"}}},
 		"it heals after such a restart":   {steps: []step{{at: time.Hour, health: unhealthy, maintenance: true}, {at: 2 * time.Hour, restart: true, health: unhealthy, maintenance: true}, {at: 3 * time.Hour, health: healthy, maintenance: true, event: "Normal Healthy"}}},
 		"it heals under maintenance":      {steps: []step{{at: time.Hour, health: unhealthy, event: "Warning Unhealthy"}, {at: 2 * time.Hour, health: healthy, maintenance: true, event: "Normal Healthy"}}},
@@ -60,7 +60,7 @@ func TestEventsTellWhatIsNews(t *testing.T) {
 					e = NewRegistry().entry(s, now)
 				}
 				s.Status.Health = step.health
-				if wait := r.tell(t.Context(), e, s, step.maintenance, now); wait != step.wait {
+				if wait := r.recordHealth(t.Context(), e, s, step.maintenance, now); wait != step.wait {
 					t.Errorf("step %d: asks again after %s, want %s", i, wait, step.wait)
 				}
 				got := ""
@@ -111,8 +111,8 @@ func TestMaintenanceOfClustersSilencesWhatAilsInThem(t *testing.T) {
 		for _, m := range c.members {
 			v.members = append(v.members, Placed{Member: &m})
 		}
-		if got := silenced(s, v, state); got != c.want {
-			t.Errorf("%s: silenced is %t, want %t", name, got, c.want)
+		if got := isMuted(s, v, state); got != c.want {
+			t.Errorf("%s: isMuted is %t, want %t", name, got, c.want)
 		}
 	}
 }

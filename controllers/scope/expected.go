@@ -38,7 +38,7 @@ func (g *gatherer) expectedByName(app *gatheredApp, in []string) {
 	}
 }
 
-// expectedIn says that a bundle is missing in a cluster.
+// expectedIn returns the result of a bundle that is missing in a cluster.
 func (g *gatherer) expectedIn(app *gatheredApp, cluster, name, what string) healthscope.Result {
 	missing := bundleResult(cluster, g.scope.Namespace, name)
 	switch {
@@ -56,7 +56,7 @@ func (g *gatherer) everywhere(app *gatheredApp) []int {
 	return slices.DeleteFunc(slices.Clone(app.bundleRefs), func(i int) bool { return g.out.findings[i].ref.Cluster != "" })
 }
 
-// isIn reports whether something has been found in a cluster, or is said of it.
+// isIn reports whether a finding has a bundle or a result in a cluster.
 func (s *finding) isIn(cluster string) bool {
 	return slices.Contains(s.clusters, cluster) || slices.ContainsFunc(s.results, func(r healthscope.Result) bool { return r.Cluster == cluster })
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// Contexts tells which resources must be in clusters because the AppContexts of bundles have brought them there.
+// Contexts returns which resources must be in clusters because the AppContexts of bundles have brought them there.
 type Contexts interface {
 	// Missing returns what the context of a bundle with a name, <id>-<app>, has brought into the app's clusters and what the
-	// bundles of that name in a namespace, whose members are given by cluster, would name and do not. It asks nobody. While it is
-	// being found out for the first time, it returns since when.
+	// bundles of that name in a namespace, whose members are given by cluster, should name and do not. It does not wait for etcd. While the
+	// context is being read for the first time, it returns since when.
 	Missing(bundle, namespace string, members map[string][]healthscope.Member) (missing []healthscope.Key, reading time.Time)
-	// Subscribe calls changed for each bundle that Missing was asked about and for which there may be another answer. changed does not block.
+	// Subscribe calls changed for each bundle that Missing was asked about and for which there may be another answer. changed must not block.
 	Subscribe(changed func(bundle types.NamespacedName))
 }
 
@@ -40,8 +40,8 @@ func (g *gatherer) expectedResources(app *gatheredApp) {
 	}
 }
 
-// expect adds a resource that an app must have, unless something has led to it. In doubt whether it is there it is Unknown if
-// the spec names it, and otherwise left to the bundle, which says so by itself.
+// expect adds a resource that an app must have, unless something has led to it. When it is not certain whether it exists, it
+// is Unknown if the spec names it; otherwise it is left out, because the bundle itself is Unknown.
 func (g *gatherer) expect(app *gatheredApp, has map[healthscope.Key]bool, key healthscope.Key, named bool) {
 	ofCluster := key
 	ofCluster.Namespace = ""
@@ -49,7 +49,7 @@ func (g *gatherer) expect(app *gatheredApp, has map[healthscope.Key]bool, key he
 		return
 	}
 	r := g.unmet(app, healthscope.Result{Key: key})
-	if _, unseen := g.unseen(key.Cluster); !named && r.State == healthscope.Unknown && !unseen {
+	if _, unseen := g.unreadable(key.Cluster); !named && r.State == healthscope.Unknown && !unseen {
 		return
 	}
 	has[key] = true // It may be expected twice.
@@ -57,7 +57,7 @@ func (g *gatherer) expect(app *gatheredApp, has map[healthscope.Key]bool, key he
 }
 
 // required returns what the AppContexts of an app's bundles require and their bundles do not name. Where a reference leads
-// into every cluster, this goes for clusters too in which there is no such bundle, if it would be seen.
+// into every cluster, this includes clusters in which there is no such bundle, if it would be known.
 func (g *gatherer) required(app *gatheredApp) []healthscope.Key {
 	if g.contexts == nil {
 		return nil
@@ -82,7 +82,7 @@ func (g *gatherer) required(app *gatheredApp) []healthscope.Key {
 			g.waitFor(reading)
 		}
 		for _, key := range missing {
-			if _, ok := members[key.Cluster]; ok || everywhere[name] && g.takesFrom(app, key.Cluster) && g.wouldSee(key.Cluster) {
+			if _, ok := members[key.Cluster]; ok || everywhere[name] && g.takesFrom(app, key.Cluster) && g.isComplete(key.Cluster) {
 				required = append(required, key)
 			}
 		}
@@ -90,9 +90,9 @@ func (g *gatherer) required(app *gatheredApp) []healthscope.Key {
 	return required
 }
 
-// wouldSee reports whether the bundles of the scope's namespace in a cluster are, or were, all known.
-func (g *gatherer) wouldSee(cluster string) bool {
-	_, unseen := g.unseen(cluster)
+// isComplete reports whether the bundles of the scope's namespace in a cluster are, or were, all known.
+func (g *gatherer) isComplete(cluster string) bool {
+	_, unseen := g.unreadable(cluster)
 	return unseen || g.known(cluster) && g.bundles.CompleteFor(cluster, g.scope.Namespace)
 }
 
@@ -130,11 +130,11 @@ func (g *gatherer) clustersOf(app *gatheredApp, e corev1alpha2.ExpectedResource)
 // isUnlisted reports whether bundles of an app in a cluster that cannot be read do not name all resources: one that is
 // expected may be among the others.
 func (g *gatherer) isUnlisted(app *gatheredApp, cluster string) bool {
-	_, unseen := g.unseen(cluster)
+	_, unseen := g.unreadable(cluster)
 	return unseen && slices.ContainsFunc(g.out.findings, func(f finding) bool { return f.app == app.name && slices.Contains(f.partial, cluster) })
 }
 
-// unmet says of a resource that nothing has led to that it is missing, or why that is not certain.
+// unmet returns the result of a resource that nothing has led to: it is missing, or it is not certain whether it exists.
 func (g *gatherer) unmet(app *gatheredApp, r healthscope.Result) healthscope.Result {
 	switch {
 	case !g.known(r.Cluster):
@@ -142,7 +142,7 @@ func (g *gatherer) unmet(app *gatheredApp, r healthscope.Result) healthscope.Res
 	case !g.takesFrom(app, r.Cluster):
 		return excluded(r)
 	}
-	if _, unseen := g.unseen(r.Cluster); unseen {
+	if _, unseen := g.unreadable(r.Cluster); unseen {
 		return g.missing(r)
 	}
 	for _, f := range g.out.findings {
@@ -154,7 +154,7 @@ func (g *gatherer) unmet(app *gatheredApp, r healthscope.Result) healthscope.Res
 			r.Message = fmt.Sprintf("the app's bundle in cluster %q has no room to name all its resources", r.Cluster)
 			return r
 		}
-		for _, b := range f.results { // A bundle that nobody has filled, or that cannot be read, says nothing of what is in it.
+		for _, b := range f.results { // A bundle that is not filled or is malformed does not tell what is in it.
 			if b.Cluster == r.Cluster && b.Group == bundleKind.Group && b.Kind == bundleKind.Kind && b.State == healthscope.Unknown {
 				r.State, r.Reason = healthscope.Unknown, b.Reason
 				r.Message = fmt.Sprintf("ResourceBundleState %q: %s", b.Name, cmp.Or(b.Message, string(b.Reason)))

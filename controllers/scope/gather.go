@@ -17,7 +17,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// finding is one thing a scope looks at: a reference of its spec, or a bundle that says itself that it belongs to the scope.
+// finding is what one reference of a scope leads to, or one bundle that a selector or a label of the scope has found.
 type finding struct {
 	// app is the app the members belong to.
 	app string
@@ -25,7 +25,7 @@ type finding struct {
 	ref corev1alpha2.WorkloadReference
 	// links are the app's links into the inventory.
 	links *corev1alpha2.InventoryLinks
-	// missing is what is said of a reference to a bundle if it leads nowhere.
+	// missing is the result of a reference to a bundle if it leads nowhere.
 	missing healthscope.Result
 	// results are raw and still to be judged: references that lead nowhere, and objects that are referred to directly.
 	results []healthscope.Result
@@ -36,19 +36,19 @@ type finding struct {
 	unlisted map[fleet.BundleKey]healthscope.Summary
 	// truncated is true when a bundle does not name all its resources.
 	truncated bool
-	// partial are clusters in which there may be more than is known.
+	// partial are clusters in which there may be more resources than those that are named.
 	partial []string
 }
 
-// gathered is all that a scope looks at.
+// gathered is the input of decide.
 type gathered struct {
 	findings []finding
-	// arrivals is how many clusters had come into sight before.
+	// arrivals is how many clusters had been read for the first time before.
 	arrivals uint64
-	// causes are what is behind the states of workloads that are referred to directly, as far as their pods have been looked at.
+	// causes are the causes of the states of workloads that are referred to directly, as far as their pods have been looked at.
 	causes map[healthscope.Key]string
-	// lost are the states of clusters that are not seen as they are now.
-	lost map[string]fleet.ClusterState
+	// stale are the states of clusters that are not Connected.
+	stale map[string]fleet.ClusterState
 	// settling is for how long the scope is to wait, at most, for what is being read for the first time; zero means that it need not.
 	settling time.Duration
 }
@@ -67,21 +67,21 @@ type bundles interface {
 // lookup finds an object that is referred to directly.
 type lookup func(cluster string, gvk schema.GroupVersionKind, name types.NamespacedName) fleet.Lookup
 
-// gatherer collects what one scope looks at.
+// gatherer collects what belongs to one scope.
 type gatherer struct {
 	scope   *corev1alpha2.HealthScope
 	bundles bundles
 	lookup  lookup
-	// contexts tells what AppContexts require; nil when there are none.
+	// contexts returns what AppContexts require; nil when there are none.
 	contexts Contexts
 	now      time.Time
 	out      gathered
 	apps     []gatheredApp
-	// away are the clusters that could not be read when the gathering began. One may have come since, and its bundles may have been looked for before.
-	away map[string]fleet.ClusterState
+	// unreadableThen are the clusters that could not be read when gathering began. One may have been read since, after its bundles were looked for.
+	unreadableThen map[string]fleet.ClusterState
 	// followed are the kinds of objects whose references are followed.
 	followed map[schema.GroupVersionKind]struct{}
-	// back are the scopes of the namespace that lead back to this one, each with the next scope on its way.
+	// back are the scopes of the namespace whose references lead back to this one, each with the next scope on its way.
 	back map[string]string
 }
 
@@ -89,13 +89,13 @@ type gatherer struct {
 type gatheredApp struct {
 	appRefs
 
-	// byLabel is true for an app that only the labels of bundles speak of.
+	// byLabel is true for an app that is not in the spec, but in labels of bundles.
 	byLabel bool
 	// bundles are the bundles that have been found for the app.
 	bundles map[fleet.BundleKey]struct{}
 	// bundleRefs are those findings of the app, by index, that are of its references to bundles.
 	bundleRefs []int
-	// takes says of clusters that have been asked for whether the app takes bundles from them.
+	// takes caches takesFrom, by cluster.
 	takes map[string]bool
 }
 
@@ -112,7 +112,7 @@ func newAppByLabel(name string) gatheredApp {
 }
 
 func (g *gatherer) gather() gathered {
-	g.out.arrivals, g.away, g.followed = g.bundles.Arrivals(), g.bundles.Unseen(), followedKinds(g.scope)
+	g.out.arrivals, g.unreadableThen, g.followed = g.bundles.Arrivals(), g.bundles.Unseen(), followedKinds(g.scope)
 	for _, refs := range appsOf(&g.scope.Spec) {
 		g.apps = append(g.apps, newApp(refs))
 	}
@@ -139,8 +139,8 @@ func (g *gatherer) gather() gathered {
 	for i := range g.apps {
 		g.expectedResources(&g.apps[i])
 	}
-	g.nowhere()
-	g.out.lost = g.lostStates()
+	g.addMissing()
+	g.out.stale = g.staleClusters()
 	return g.out
 }
 
@@ -154,13 +154,13 @@ func (g *gatherer) add(app *gatheredApp, ref corev1alpha2.WorkloadReference, res
 
 // state returns what is known of a cluster itself, and false when it is not known.
 func (g *gatherer) state(cluster string) (fleet.ClusterState, bool) {
-	if s, away := g.away[cluster]; away {
+	if s, away := g.unreadableThen[cluster]; away {
 		return s, true
 	}
 	return g.bundles.State(cluster)
 }
 
-// known says whether the hub knows a cluster.
+// known reports whether the hub knows a cluster.
 func (g *gatherer) known(cluster string) bool {
 	_, known := g.state(cluster)
 	return known
@@ -184,7 +184,7 @@ func (g *gatherer) bundleRef(app *gatheredApp, ref corev1alpha2.WorkloadReferenc
 		if ref.Cluster != "" && b.Cluster != ref.Cluster {
 			continue
 		}
-		if problem := g.notMeant(app, ref, b); problem != "" {
+		if problem := g.mismatch(app, ref, b); problem != "" {
 			missing.Message = problem
 			continue
 		}
@@ -202,8 +202,8 @@ func (g *gatherer) bundleRef(app *gatheredApp, ref corev1alpha2.WorkloadReferenc
 	g.out.findings = append(g.out.findings, found)
 }
 
-// notMeant says why a bundle that has the name in a reference is not the one that is meant; it is empty when the bundle is.
-func (g *gatherer) notMeant(app *gatheredApp, ref corev1alpha2.WorkloadReference, b *fleet.Bundle) string {
+// mismatch returns why a bundle that has the name in a reference is not the one that is meant; it is empty when the bundle is.
+func (g *gatherer) mismatch(app *gatheredApp, ref corev1alpha2.WorkloadReference, b *fleet.Bundle) string {
 	switch {
 	case !g.takesFrom(app, b.Cluster):
 		return fmt.Sprintf("ResourceBundleState %q is in cluster %q, which bundles are not taken from", ref.Name, b.Cluster)
@@ -213,18 +213,18 @@ func (g *gatherer) notMeant(app *gatheredApp, ref corev1alpha2.WorkloadReference
 	return ""
 }
 
-// missing says of an object that it is not there, or that nobody can look.
+// missing returns the result of an object that does not exist, or whose cluster cannot be read.
 func (g *gatherer) missing(r healthscope.Result) healthscope.Result {
 	g.await(r.Cluster)
-	if state, unseen := g.unseen(r.Cluster); unseen {
-		return outOfSight(r, state, "")
+	if state, unseen := g.unreadable(r.Cluster); unseen {
+		return unreadableResult(r, state, "")
 	}
 	r.State, r.Reason = healthscope.NotPresent, healthscope.ReasonNotFound
 	return r
 }
 
-// nowhere says of references to bundles that lead nowhere at all that they do.
-func (g *gatherer) nowhere() {
+// addMissing adds the missing bundle to each reference that leads nowhere.
+func (g *gatherer) addMissing() {
 	for i := range g.out.findings {
 		if f := &g.out.findings[i]; f.missing.Name != "" && f.empty() {
 			f.results = append(f.results, g.missing(f.missing))
@@ -232,21 +232,21 @@ func (g *gatherer) nowhere() {
 	}
 }
 
-// empty says whether nothing has been found.
+// empty reports whether nothing has been found, and nothing is carried over.
 func (s *finding) empty() bool { return len(s.members)+len(s.results)+len(s.unlisted) == 0 }
 
-// inUnknownCluster says of an object that its cluster is not known.
+// inUnknownCluster returns the result of an object whose cluster is not known.
 func inUnknownCluster(r healthscope.Result) healthscope.Result {
 	r.State, r.Reason, r.Message = healthscope.Unknown, healthscope.ReasonUnknownCluster, fmt.Sprintf("no cluster %q is known", r.Cluster)
 	return r
 }
 
-// anotherUID says of an object that it is not the one that is meant.
+// anotherUID returns the message of an object that has another uid than the reference.
 func anotherUID(r healthscope.Result, uid string) string {
 	return fmt.Sprintf("%s %q is another one than the reference means: its uid is %s", r.Kind, r.Name, uid)
 }
 
-// addBundle adds a bundle's members, and the bundle itself where there is something the matter with it.
+// addBundle adds a bundle's members, and the bundle itself where it cannot be read, is not filled, or is empty.
 func (s *finding) addBundle(b *fleet.Bundle) {
 	self := bundleResult(b.Cluster, b.Namespace, b.Name)
 	self.UID = string(b.UID)
@@ -302,7 +302,7 @@ func (g *gatherer) objectRef(app *gatheredApp, ref corev1alpha2.WorkloadReferenc
 		Version: gvk.Version,
 	}
 	if _, follow := g.followed[gvk]; !follow {
-		g.add(app, ref, oneTooMany(unknown))
+		g.add(app, ref, tooManyKinds(unknown))
 		return
 	}
 	state, known := g.state(cluster)
@@ -315,7 +315,7 @@ func (g *gatherer) objectRef(app *gatheredApp, ref corev1alpha2.WorkloadReferenc
 	switch {
 	case state.Reachability == fleet.Connecting:
 		g.await(cluster)
-		result = outOfSight(unknown, state, "")
+		result = unreadableResult(unknown, state, "")
 	case found.Settling:
 		g.waitFor(found.Since)
 	}
@@ -350,7 +350,7 @@ func (g *gatherer) selected(app *gatheredApp) {
 	}
 }
 
-// labelled adds the bundles whose labels say that they belong to the scope, unless an app has them already.
+// labelled adds the bundles that have a label of the scope, unless an app has them already.
 // They join the app of their name, if the scope has one.
 func (g *gatherer) labelled() {
 	for _, selector := range []labels.Selector{

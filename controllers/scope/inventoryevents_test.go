@@ -26,7 +26,7 @@ func withInventory(reason string, since time.Time) *corev1alpha2.HealthScope {
 	return s
 }
 
-func TestEventsTellWhatIsNewsOfTheInventory(t *testing.T) {
+func TestEventsOnChangesOfTheInventory(t *testing.T) {
 	t.Parallel()
 	const synced, wrong = "Normal Synced InventorySynced is True: so it is", "Warning Wrong InventorySynced is False: so it is"
 	type step struct {
@@ -55,7 +55,7 @@ func TestEventsTellWhatIsNewsOfTheInventory(t *testing.T) {
 			{at: 0, reason: "Wrong", wait: 10 * time.Second}, {at: 10 * time.Second, reason: "Wrong", event: wrong}, {at: 20 * time.Second, reason: "Pending", wait: 10 * time.Second}, {at: 21 * time.Second, reason: "Synced", event: synced},
 		},
 		"a restart while it is wrong":       {{at: 0, reason: "Wrong", wait: 10 * time.Second}, {at: 10 * time.Second, reason: "Wrong", event: wrong}, {at: time.Minute, restart: true, reason: "Wrong"}, {at: time.Hour, reason: "Synced", event: synced}},
-		"a restart before it was told":      {{at: 0, reason: "Wrong", wait: 10 * time.Second}, {at: 5 * time.Second, restart: true, reason: "Wrong", wait: 10 * time.Second}, {at: 15 * time.Second, reason: "Wrong", event: wrong}},
+		"a restart before it was recorded":  {{at: 0, reason: "Wrong", wait: 10 * time.Second}, {at: 5 * time.Second, restart: true, reason: "Wrong", wait: 10 * time.Second}, {at: 15 * time.Second, reason: "Wrong", event: wrong}},
 		"a restart while all is well":       {{at: 0, reason: "Synced"}, {at: time.Minute, restart: true, reason: "Synced"}},
 		"the inventory is configured away":  {{at: 0, reason: "Wrong", wait: 10 * time.Second}, {at: 10 * time.Second, reason: "Wrong", event: wrong}, {at: time.Minute}, {at: time.Hour, reason: "Synced"}},
 		"a clock that goes back by an hour": {{at: 0, reason: "Synced"}, {at: time.Hour, reason: "Wrong", wait: 10 * time.Second}, {at: 0, reason: "Wrong", wait: 10 * time.Second}},
@@ -76,7 +76,7 @@ func TestEventsTellWhatIsNewsOfTheInventory(t *testing.T) {
 				if e == nil || step.restart {
 					e = NewRegistry().entry(s, now)
 				}
-				if wait := r.tellInventory(t.Context(), e, s, now); wait != step.wait {
+				if wait := r.recordInventory(t.Context(), e, s, now); wait != step.wait {
 					t.Errorf("step %d: asks again after %s, want %s", i, wait, step.wait)
 				}
 				got := ""
@@ -96,22 +96,22 @@ func TestEventsTellWhatIsNewsOfTheInventory(t *testing.T) {
 func TestEventsOfTheInventoryAreNoStorm(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		var n inventoryNews
-		now, last, told := noon, noon.Add(-time.Hour), ""
+		var n inventoryEvents
+		now, last, recorded := noon, noon.Add(-time.Hour), ""
 		for range rapid.IntRange(1, 100).Draw(t, "changes") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 6000).Draw(t, "milliseconds")) * time.Millisecond)
 			reason := rapid.SampledFrom([]string{"", "A", "B"}).Draw(t, "reason")
-			tell, wait := n.update(reason, now)
+			changed, wait := n.update(reason, now)
 			switch {
-			case !tell:
-			case reason == told:
-				t.Fatalf("%q is told twice", reason)
+			case !changed:
+			case reason == recorded:
+				t.Fatalf("%q is recorded twice", reason)
 			case reason != "" && now.Sub(last) < inventoryGrace:
-				t.Fatalf("%q is told %s after the news before", reason, now.Sub(last))
+				t.Fatalf("%q is recorded %s after the event before", reason, now.Sub(last))
 			default:
-				last, told = now, reason
+				last, recorded = now, reason
 			}
-			if wait < 0 || wait > inventoryGrace || tell && wait > 0 {
+			if wait < 0 || wait > inventoryGrace || changed && wait > 0 {
 				t.Fatalf("asks again after %s", wait)
 			}
 		}

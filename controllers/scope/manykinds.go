@@ -27,8 +27,8 @@ func followedKinds(scope *corev1alpha2.HealthScope) map[schema.GroupVersionKind]
 	return kinds
 }
 
-// oneTooMany is what is said of a reference to a kind that the scope does not follow.
-func oneTooMany(unknown healthscope.Result) healthscope.Result {
+// tooManyKinds returns the result of a reference to a kind that the scope does not follow.
+func tooManyKinds(unknown healthscope.Result) healthscope.Result {
 	unknown.State, unknown.Reason = healthscope.Unknown, healthscope.ReasonTooManyKinds
 	unknown.Message = fmt.Sprintf("the scope refers to more than %d kinds, and only the first %d are followed", maxKinds, maxKinds)
 	return unknown

@@ -101,8 +101,8 @@ healthscope_scope_state{namespace="shop",scope="vfw",state="` + state + `"} 1
 func TestRegistry(t *testing.T) {
 	t.Parallel()
 	registry := NewRegistry()
-	var told []string
-	registry.Subscribe(func(name types.NamespacedName) { told = append(told, name.String()) })
+	var notified []string
+	registry.Subscribe(func(name types.NamespacedName) { notified = append(notified, name.String()) })
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(deploymentRef("web"))})
 	name := types.NamespacedName{Namespace: "shop", Name: "vfw"}
 
@@ -116,18 +116,18 @@ func TestRegistry(t *testing.T) {
 		t.Errorf("got %+v", judged)
 	}
 	if registry.entry(scope, noon) != first {
-		t.Error("the scope was forgotten between two judgements")
+		t.Error("the entry of the scope was removed between two judgements")
 	}
 	again := scope.DeepCopy()
 	again.UID = "another"
 	if registry.entry(again, noon) == first {
-		t.Error("a scope remembers what belonged to another one of its name")
+		t.Error("a scope has the entry of another one of its name")
 	}
 	registry.remove(name)
 	if registry.Get(name) != nil || len(registry.All()) != 0 {
 		t.Error("a scope that is gone is still there")
 	}
-	if len(told) != 2 || told[0] != "shop/vfw" {
-		t.Errorf("want one word on the judgement and one on the end, got %v", told)
+	if len(notified) != 2 || notified[0] != "shop/vfw" {
+		t.Errorf("want one call for the judgement and one for the removal, got %v", notified)
 	}
 }

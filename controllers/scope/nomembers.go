@@ -30,7 +30,7 @@ func (v *verdict) withoutMembers(spec *corev1alpha2.HealthScopeSpec) []string {
 	return without
 }
 
-// lookedFor says for people what was looked for where there is nothing that counts; it is empty when the scope, and each of its apps, has members.
+// lookedFor returns the message of a scope, or of apps, to which nothing belongs that counts: what was looked for. It is empty when all have members.
 func lookedFor(scope *corev1alpha2.HealthScope, v verdict) string {
 	switch {
 	case v.summary.Total > 0 && len(v.without) == 0:
@@ -57,7 +57,7 @@ func lookedFor(scope *corev1alpha2.HealthScope, v verdict) string {
 	return "nothing belongs to the scope: " + strings.Join(looked, "; ")
 }
 
-// appsLookedFor says what was looked for in apps.
+// appsLookedFor returns what was looked for in apps.
 func appsLookedFor(scope *corev1alpha2.HealthScope, names []string) string {
 	var looked []string
 	for _, a := range scope.Spec.Apps {
@@ -74,7 +74,7 @@ func appsLookedFor(scope *corev1alpha2.HealthScope, names []string) string {
 	return strings.Join(looked, ", ")
 }
 
-// ofSelected says that bundles are taken from some clusters only, where that is so.
+// ofSelected adds to a message that bundles are taken from some clusters only, where that is so.
 func ofSelected(selections ...*corev1alpha2.ClusterSelection) string {
 	if slices.ContainsFunc(selections, func(s *corev1alpha2.ClusterSelection) bool { return s != nil }) {
 		return " of the clusters that are selected"

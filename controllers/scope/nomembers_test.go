@@ -12,7 +12,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// TestNothingSeenIsNotHealthy holds the scopes that lead to nothing: what nobody has seen is not healthy.
+// TestNothingSeenIsNotHealthy has scopes that lead to nothing: they are not healthy.
 func TestNothingSeenIsNotHealthy(t *testing.T) {
 	t.Parallel()
 	bundle := []*fleet.Bundle{bundleOf(hub, "1-sink", readyWeb)}

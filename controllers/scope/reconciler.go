@@ -20,7 +20,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// Inventory tells how far the inventory is with the resources of a scope.
+// Inventory reports how far the inventory is with the resources of a scope.
 type Inventory interface {
 	// Report returns nil when the scope's resources do not go to an inventory. partial are the clusters that can be seen in which bundles do not name all resources.
 	Report(scope types.NamespacedName, members []Placed, partial []string) *InventoryReport
@@ -28,13 +28,13 @@ type Inventory interface {
 
 // HealthChecks are the health checks that users have written into the configuration.
 type HealthChecks interface {
-	// Problem says for people which of them cannot be used, and why; it is empty when all can.
+	// Problem returns a message that names those that cannot be used, and why; it is empty when all can be used.
 	Problem() string
-	// Subscribe calls changed whenever the answer may have changed. changed does not block.
+	// Subscribe calls changed whenever the answer may have changed. changed must not block.
 	Subscribe(changed func())
 }
 
-// reconciler keeps the status of scopes true.
+// reconciler keeps the status of scopes up to date.
 type reconciler struct {
 	client client.Client
 	// live reads from the API server itself, and not from the cache.
@@ -54,7 +54,7 @@ type reconciler struct {
 	wake func(context.Context)
 }
 
-// Reconcile gathers what belongs to a scope, decides its health, and writes and tells what has changed.
+// Reconcile gathers what belongs to a scope, decides its health, writes its status where it differs, and records events.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if err := r.view.WaitSynced(ctx); err != nil {
 		return ctrl.Result{}, nil //nolint:nilerr // The controller is stopping.
@@ -91,22 +91,22 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 	g.causes = r.causes.find(ctx, g.findings, r.policy, now)
 	v := decide(&scope.Spec, g, entry.memory, r.policy, now)
-	quiet := silenced(&scope, v, r.view.State)
+	muted := isMuted(&scope, v, r.view.State)
 	contestedBy := r.settleContest(&scope, entry, now)
-	r.registry.put(&scope, v, quiet, contestedBy)
+	r.registry.put(&scope, v, muted, contestedBy)
 	next := sooner(healthscope.Until(v.nextCheck, now), entry.contest.over(now))
 
 	before := scope.DeepCopy()
 	scope.Status = newStatus(&scope, v, r.outside(req.NamespacedName, v, contestedBy), now)
-	wait, err := r.publish(ctx, entry, before, &scope, quiet, now)
+	wait, err := r.publish(ctx, entry, before, &scope, muted, now)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: sooner(next, wait)}, nil
 }
 
-// publish writes a status where it has changed, and tells what is news. It returns when to do so again; zero means when something changes.
-func (r *reconciler) publish(ctx context.Context, e *entry, before, scope *corev1alpha2.HealthScope, quiet bool, now time.Time) (wait time.Duration, err error) {
+// publish writes a status where it differs, and records events. It returns when to do so again; zero means when something changes.
+func (r *reconciler) publish(ctx context.Context, e *entry, before, scope *corev1alpha2.HealthScope, muted bool, now time.Time) (wait time.Duration, err error) {
 	wanted := scope.Status.Summary
 	if !equality.Semantic.DeepEqual(before.Status, scope.Status) {
 		if wait, err := r.write(ctx, e, before, scope, now); err != nil || wait > 0 {
@@ -114,12 +114,12 @@ func (r *reconciler) publish(ctx context.Context, e *entry, before, scope *corev
 		}
 	}
 	if scope.Status.Summary != wanted {
-		return pruning.Interval, nil // The CRD is another one since. The answer does not say what was judged, so there is nothing to tell from it.
+		return pruning.Interval, nil // The CRD prunes the status. The answer is not what was judged, so no event is recorded from it.
 	}
-	return sooner(r.tell(ctx, e, scope, quiet, now), r.tellInventory(ctx, e, scope, now)), nil
+	return sooner(r.recordHealth(ctx, e, scope, muted, now), r.recordInventory(ctx, e, scope, now)), nil
 }
 
-// outside asks others for what a status tells besides the verdict.
+// outside collects what a status contains besides the verdict.
 func (r *reconciler) outside(name types.NamespacedName, v verdict, contestedBy string) outside {
 	o := outside{state: r.view.State, contestedBy: contestedBy}
 	if r.inventory != nil {

@@ -12,30 +12,29 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// Registry holds the members of all scopes as they were judged last. The
-// inventory and the metrics read here what the status of a scope has no room
-// for. It is safe for concurrent use.
+// Registry holds the last judgement of each scope. The inventory and the metrics
+// read here what the status of a scope has no room for. It is safe for concurrent use.
 type Registry struct {
 	mu     sync.RWMutex
 	scopes map[types.NamespacedName]*entry
 	notify []func(types.NamespacedName)
 }
 
-// entry is what the controller remembers of one scope. All but judged is touched by the scope's own reconcile only.
+// entry is the state of one scope between reconciles. Only the scope's own reconcile uses fields other than judged.
 type entry struct {
 	uid types.UID
-	// memory is of what the scope refers to directly.
+	// memory holds since when what the scope refers to directly is in its state.
 	memory *memory
-	// told is the health that was told of last; empty when none was. resumed is true while that is known from the status alone.
-	told    corev1alpha2.Health
-	resumed bool
-	// inventory is what was told of the inventory.
-	inventory inventoryNews
-	// missing is true when the API server said last that it does not have the scope, or no status of it.
+	// recorded is the health of the last event; empty when there was none. resumed is true while that is known from the status alone.
+	recorded corev1alpha2.Health
+	resumed  bool
+	// inventory holds which events on the inventory were recorded.
+	inventory inventoryEvents
+	// missing is true when the last write was answered with NotFound: the scope does not exist, or its CRD has no status.
 	missing bool
 	// written is the scope as it was written last, until the cache has it; else nil.
 	written *corev1alpha2.HealthScope
-	// contest is that another controller writes the status too.
+	// contest records that another controller writes the status too.
 	contest contest
 	// judged is nil until the scope has been judged once; it is never changed, only replaced.
 	judged *Judged
@@ -49,9 +48,9 @@ type Judged struct {
 	Members []Placed
 	// FirstCulprit is the first of the culprits that the status names; nil when there is none.
 	FirstCulprit *corev1alpha2.Culprit
-	// Unlisted counts what the scope cannot name.
+	// Unlisted counts the resources that the scope cannot name.
 	Unlisted []Unlisted
-	// Partial are the clusters in which the scope's bundles did not tell all that there is, so that what is no member may be there nevertheless; sorted.
+	// Partial are the clusters in which the scope's bundles do not name all resources, so that what is no member may exist nevertheless; sorted.
 	Partial []string
 	// Arrivals is how many clusters had come into sight when it began, as ClusterState counts them: it knows nothing of the bundles of a later one.
 	Arrivals uint64
@@ -61,9 +60,9 @@ type Judged struct {
 	State healthscope.State
 	// Health is what the scope's roll-up makes of them.
 	Health healthscope.Health
-	// Maintenance is true while nobody is to be alarmed by the scope: it is under maintenance, or all that ails it is in clusters that are.
+	// Maintenance is true while no alert is to fire for the scope: it is under maintenance, or all its unhealthy contributors are in clusters that are.
 	Maintenance bool
-	// ContestedBy is who else writes the scope's status, as managed fields name them; empty when nobody does.
+	// ContestedBy is the other controller that writes the scope's status, as managed fields name it; empty when there is none.
 	ContestedBy string
 }
 
@@ -100,14 +99,14 @@ func (r *Registry) All() map[types.NamespacedName]*Judged {
 	return all
 }
 
-// entry returns what is remembered of a scope, and begins to remember when there is nothing, or when it is another scope of the same name.
+// entry returns the entry of a scope. It makes one when there is none, or when there is one of another scope of the same name.
 func (r *Registry) entry(scope *corev1alpha2.HealthScope, now time.Time) *entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	name := client.ObjectKeyFromObject(scope)
 	e := r.scopes[name]
 	if e == nil || e.uid != scope.UID {
-		e = &entry{uid: scope.UID, memory: newMemory(&scope.Status), told: toldBefore(scope, now), resumed: true, inventory: inventoryToldBefore(scope, now)}
+		e = &entry{uid: scope.UID, memory: newMemory(&scope.Status), recorded: recordedBefore(scope, now), resumed: true, inventory: inventoryRecordedBefore(scope, now)}
 		r.scopes[name] = e
 	}
 	return e
@@ -128,20 +127,21 @@ func (r *Registry) put(scope *corev1alpha2.HealthScope, v verdict, maintenance b
 		}
 	}
 	r.mu.Unlock()
-	r.tell(name)
+	r.changed(name)
 }
 
-// remove forgets a scope, and returns how many are left.
+// remove removes a scope, and returns how many are left.
 func (r *Registry) remove(name types.NamespacedName) int {
 	r.mu.Lock()
 	delete(r.scopes, name)
 	left := len(r.scopes)
 	r.mu.Unlock()
-	r.tell(name)
+	r.changed(name)
 	return left
 }
 
-func (r *Registry) tell(name types.NamespacedName) {
+// changed notifies the subscribers.
+func (r *Registry) changed(name types.NamespacedName) {
 	r.mu.RLock()
 	notify := slices.Clone(r.notify)
 	r.mu.RUnlock()

@@ -86,7 +86,7 @@ var _ = Describe("A scope over bundles", func() {
 		fill(ctx, b, inBundle(namespace, "web", replicas{2, 3, 3}))
 		Eventually(reading(ctx, s)).Should(haveHealth(healthy, "1/1"))
 		Eventually(eventsOf(ctx, s)).Should(Equal([]string{"Normal Healthy"}))
-		Consistently(eventsOf(ctx, s)).Should(Equal([]string{"Normal Healthy"}), "there was no outage to tell of")
+		Consistently(eventsOf(ctx, s)).Should(Equal([]string{"Normal Healthy"}), "there was no outage")
 	})
 
 	It("has the bundles that its selectors match, and those whose labels name it", func(ctx SpecContext) {
@@ -115,7 +115,7 @@ var _ = Describe("A scope over bundles", func() {
 		Eventually(reading(ctx, s)).Should(haveHealth(healthy, "3/3"))
 	})
 
-	It("tells of a change of health by one event, and of nothing else", func(ctx SpecContext) {
+	It("records one event for a change of health, and none for anything else", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		b := newBundle(ctx, namespace, "7-web", nil)
 		fill(ctx, b, inBundle(namespace, "web", replicas{4, 4, 4}))

@@ -18,11 +18,11 @@ import (
 type memory struct {
 	*fleet.Memory
 
-	// before is what was said of each object last, sorted by key.
+	// before are the judged members of the last time, sorted by key.
 	before []healthscope.Member
 }
 
-// newMemory returns a memory that begins with what the scope's status remembers from before a restart.
+// newMemory returns a memory that begins with the culprits of the scope's status.
 func newMemory(status *corev1alpha2.HealthScopeStatus) *memory {
 	past := map[healthscope.Key]fleet.Seen{}
 	addPast(past, status)
@@ -51,7 +51,7 @@ func Past(reader client.Reader) func(context.Context) (map[healthscope.Key]fleet
 	}
 }
 
-// addPast adds what a status remembers. Where several do, the one that speaks of the latest change is right.
+// addPast adds the culprits of a status. Where several scopes name an object, the latest change counts.
 func addPast(past map[healthscope.Key]fleet.Seen, status *corev1alpha2.HealthScopeStatus) {
 	for _, c := range status.Culprits {
 		if c.Since == nil || isCluster(c) {
@@ -64,7 +64,7 @@ func addPast(past map[healthscope.Key]fleet.Seen, status *corev1alpha2.HealthSco
 	}
 }
 
-// resume returns the results of findings, each object once and sorted by key, with what is remembered of it.
+// resume returns the results of findings, each object once and sorted by key, with its history.
 func (m *memory) resume(findings []finding, policy healthscope.Policy, now time.Time) []healthscope.Result {
 	var results []healthscope.Result
 	for _, f := range findings {

@@ -77,7 +77,7 @@ func TestSince(t *testing.T) {
 			},
 		},
 		"PendingTimeoutSurvivesARestart": {
-			reason: "The deadline does not begin anew, and since does not move.",
+			reason: "The deadline does not start again, and since does not move.",
 			policy: policy,
 			steps: []step{
 				{after: 0, objects: pending, state: healthscope.Pending, reason: healthscope.ReasonReplicasNotReady, since: 0},
@@ -134,7 +134,7 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// A failure that is over is told for a while longer, if the policy says so, also over a restart.
+// A failure that is over is shown for a while longer, if the policy says so, also over a restart.
 func TestRecoveryHold(t *testing.T) {
 	t.Parallel()
 	policy := healthscope.DefaultPolicy()
@@ -177,7 +177,7 @@ func TestAnObjectThatCameBackIsNotAsOldAsBefore(t *testing.T) {
 
 func TestTwoReferencesToOneObjectDoNotTakeTurns(t *testing.T) {
 	t.Parallel()
-	// One means the Deployment that is there, the other one that was there before. Their states differ for ever.
+	// One means the Deployment that is there, the other one that was there before. Their states keep differing.
 	former := deploymentRef("web")
 	former.UID = "former"
 	l := newLife(deploymentRef("web"), former)
@@ -206,7 +206,7 @@ func (l listOf) List(_ context.Context, list client.ObjectList, _ ...client.List
 	return l.err
 }
 
-// The past is what the statuses of all scopes remember; where two speak of one object, the later change counts.
+// The past comes from the statuses of all scopes; where two name one object, the later change counts.
 func TestPast(t *testing.T) {
 	t.Parallel()
 	culprit := func(name string, state healthscope.State, after time.Duration) corev1alpha2.Culprit {

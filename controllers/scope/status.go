@@ -24,22 +24,22 @@ type InventoryReport struct {
 	// Waiting is true until the inventory has been compared with A&AI for the first time since the program started. Until then status keeps what it says, and nothing else in the report counts.
 	Waiting bool
 	corev1alpha2.InventoryStatus
-	// Reason and Message say what is the matter, when not all is synced.
+	// Reason and Message are those of the condition InventorySynced when not all is synced.
 	Reason  Reason
 	Message string
 	// Conflict says which resource goes to A&AI as that of another scope, which is older; empty when none does.
 	Conflict string
 }
 
-// outside is what a status tells besides the verdict.
+// outside is what a status contains besides the verdict.
 type outside struct {
 	// state returns what is known of a cluster; false when the controller does not know it.
 	state func(cluster string) (fleet.ClusterState, bool)
-	// inventory says how far the inventory is; nil when there is none.
+	// inventory is how far the inventory is; nil when there is none.
 	inventory *InventoryReport
-	// healthChecks says what is wrong with the health checks of the configuration; empty when nothing is.
+	// healthChecks is what is wrong with the health checks of the configuration; empty when nothing is.
 	healthChecks string
-	// contestedBy is who else writes the status; empty when nobody does.
+	// contestedBy is the other controller that writes the status; empty when there is none.
 	contestedBy string
 }
 
@@ -58,9 +58,9 @@ func newStatus(scope *corev1alpha2.HealthScope, v verdict, o outside, now time.T
 	setApps(&s, v, scope.Spec.Apps)
 	nothing := lookedFor(scope, v)
 	setCulprits(&s, v, nothing)
-	seen := see(v, o.state)
-	s.ClustersReachable = fmt.Sprintf("%d/%d", len(seen.clusters)-len(seen.lost), len(seen.clusters))
-	setLastSeen(&s, scope.Status.Apps, seen, o.state)
+	reach := reachOf(v, o.state)
+	s.ClustersReachable = fmt.Sprintf("%d/%d", len(reach.clusters)-len(reach.stale), len(reach.clusters))
+	setLastSeen(&s, scope.Status.Apps, reach, o.state)
 	switch {
 	case o.inventory == nil:
 	case o.inventory.Waiting:
@@ -68,12 +68,12 @@ func newStatus(scope *corev1alpha2.HealthScope, v verdict, o outside, now time.T
 	default:
 		s.Inventory = &o.inventory.InventoryStatus
 	}
-	setConditions(&s, v, seen, o, nothing, now)
+	setConditions(&s, v, reach, o, nothing, now)
 	fit(&s)
 	return s
 }
 
-// agreeing returns KubeVela's health conditions as they are, unless they say of the scope what it is not: nobody can tell then which of the two is true.
+// agreeing returns KubeVela's health conditions as they are, unless they contradict the health of the scope: readers could not tell then which of the two is true.
 func agreeing(conditions []corev1alpha2.AppHealthCondition, health healthscope.Health) []corev1alpha2.AppHealthCondition {
 	said, healthy := false, true
 	for _, app := range conditions {
@@ -96,7 +96,7 @@ func summaryOf(s healthscope.Summary) corev1alpha2.Summary {
 
 // setReferences writes OAM's view: a health condition for each reference, worst first.
 func setReferences(s *corev1alpha2.HealthScopeStatus, v verdict) {
-	c := corev1alpha2.ScopeHealthCondition{HealthStatus: oamWord(v.health), Total: int64(len(v.refs))}
+	c := corev1alpha2.ScopeHealthCondition{HealthStatus: oamHealth(v.health), Total: int64(len(v.refs))}
 	conditions := make([]corev1alpha2.WorkloadHealthCondition, 0, len(v.refs))
 	for _, r := range v.refs {
 		condition := referenceCondition(r)
@@ -115,8 +115,8 @@ func setReferences(s *corev1alpha2.HealthScopeStatus, v verdict) {
 	s.HealthConditions = bounded(conditions, corev1alpha2.MaxHealthConditions, &s.Truncated)
 }
 
-// oamWord is OAM's word for a health.
-func oamWord(h healthscope.Health) corev1alpha2.HealthStatus {
+// oamHealth is OAM's word for a health.
+func oamHealth(h healthscope.Health) corev1alpha2.HealthStatus {
 	switch h {
 	case healthscope.Healthy:
 		return corev1alpha2.StatusHealthy
@@ -142,7 +142,7 @@ func compareConditions(a, b corev1alpha2.WorkloadHealthCondition) int {
 func referenceCondition(r refVerdict) corev1alpha2.WorkloadHealthCondition {
 	members, all := counted(r.members)
 	all = sum(all, sumOf(r.unlisted))
-	c := corev1alpha2.WorkloadHealthCondition{ComponentName: r.app, TargetWorkload: r.ref, HealthStatus: oamWord(all.Health(100))}
+	c := corev1alpha2.WorkloadHealthCondition{ComponentName: r.app, TargetWorkload: r.ref, HealthStatus: oamHealth(all.Health(100))}
 	ready, desired := all.Ready, all.Total
 	if len(members) == 1 && len(r.unlisted) == 0 {
 		m := members[0]
@@ -257,12 +257,12 @@ func comparePlaces(stateA, stateB, nameA, nameB string) int {
 	return cmp.Or(healthscope.CompareStates(healthscope.State(stateA), healthscope.State(stateB)), strings.Compare(nameA, nameB))
 }
 
-// setCulprits names what keeps the scope from being healthy. nothing says what was looked for where there are none.
+// setCulprits writes the culprits. nothing is the message for a scope that leads to nothing.
 func setCulprits(s *corev1alpha2.HealthScopeStatus, v verdict, nothing string) {
 	s.Culprits = slices.Clone(v.culprits)
 	switch {
 	case len(s.Culprits) > 0:
-		s.FirstCulprit = lineOf(s.Culprits[0])
+		s.FirstCulprit = culpritLine(s.Culprits[0])
 	case len(v.absent) > 0:
 		s.FirstCulprit = shorten(absentLine(v.absent))
 	case v.summary.Healthy < v.summary.Total:
@@ -279,15 +279,15 @@ func metaTime(t time.Time) *metav1.Time {
 	return &at
 }
 
-// lineOf puts a culprit into one line.
-func lineOf(c corev1alpha2.Culprit) string {
+// culpritLine puts a culprit into one line.
+func culpritLine(c corev1alpha2.Culprit) string {
 	if isCluster(c) {
 		return shorten(fmt.Sprintf("%s/%s: %s", c.Kind, c.Name, c.Reason))
 	}
 	return shorten(fmt.Sprintf("%s/%s in %s: %s", c.Kind, c.Name, c.Cluster, cmp.Or(c.Reason, c.State)))
 }
 
-// absentLine says which required apps are not there.
+// absentLine names the required apps that have no members.
 func absentLine(apps []string) string {
 	return "no resources in required apps: " + strings.Join(apps, ", ")
 }
@@ -305,7 +305,7 @@ func clustersOf(v verdict) []string {
 }
 
 // setConditions writes the conditions. Their messages hold no time and no order of chance, so that they do not change when nothing does.
-func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, seen sight, o outside, nothing string, now time.Time) {
+func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, reach clusterReach, o outside, nothing string, now time.Time) {
 	set := func(kind string, reason Reason, message string) {
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
 			Type: kind, Status: statusFor(kind, reason), Reason: string(reason), Message: shorten(message), ObservedGeneration: s.ObservedGeneration, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
@@ -321,10 +321,10 @@ func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, seen sight, o o
 		reason, message := whyUnhealthy(s, v)
 		set(corev1alpha2.ConditionReady, reason, message)
 	}
-	if len(seen.lost) == 0 {
+	if len(reach.stale) == 0 {
 		set(corev1alpha2.ConditionClustersReachable, ReasonAllReachable, "every cluster of the scope can be seen")
 	} else {
-		set(corev1alpha2.ConditionClustersReachable, seen.reason, seen.message)
+		set(corev1alpha2.ConditionClustersReachable, reach.reason, reach.message)
 	}
 	switch {
 	case o.inventory == nil:
@@ -359,13 +359,13 @@ func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, seen sight, o o
 func firstUnknown(culprits []corev1alpha2.Culprit) string {
 	for _, c := range culprits {
 		if c.State == string(healthscope.Unknown) {
-			return lineOf(c)
+			return culpritLine(c)
 		}
 	}
 	return "see the culprits"
 }
 
-// whyStalled says that members have failed; it is empty when none has, or when the scope is not unhealthy.
+// whyStalled returns the message of the condition Stalled; it is empty when no member has failed, or when the scope is not unhealthy.
 func whyStalled(s *corev1alpha2.HealthScopeStatus, v verdict) string {
 	if v.health != healthscope.Unhealthy || v.summary.Failed == 0 {
 		return ""

@@ -174,7 +174,7 @@ func TestOAMCountsWhatCounts(t *testing.T) {
 			status: corev1alpha2.StatusUnhealthy, diagnosis: "Ready:1/3 Pod/web-1: CrashLoopBackOff",
 		},
 		"OwnedPod": {
-			reason: "Somebody wants to know of this pod.", ref: pod,
+			reason: "The scope refers to this pod.", ref: pod,
 			status: corev1alpha2.StatusUnhealthy, diagnosis: "Ready:0/1 Pod/web-1: CrashLoopBackOff",
 		},
 	}

@@ -30,8 +30,8 @@ const crds = "../../config/crd"
 const (
 	// patience is how long a suite on a busy machine waits for what must come.
 	patience = 20 * time.Second
-	// quiet is how long is watched that nothing comes.
-	quiet = 500 * time.Millisecond
+	// absence is for how long nothing must come.
+	absence = 500 * time.Millisecond
 	// home is the controller's own namespace.
 	home = "healthscope-system"
 	// account is the controller's ServiceAccount and role.
@@ -52,7 +52,7 @@ func TestSuite(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	suite.Defaults(patience, quiet)
+	suite.Defaults(patience, absence)
 	plane, api = suite.Start(ctx, controlplane.Options{Name: "scope"}, crds)
 	makeAccount(ctx)
 	token = filepath.Join(GinkgoT().TempDir(), "kubeconfig")

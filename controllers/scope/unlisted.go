@@ -11,8 +11,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// Unlisted counts resources of a scope that it cannot name, because their bundle
-// does not. They count in its health; no roll-up can ignore them, and one that is also referred to by name counts twice.
+// Unlisted counts resources of a scope that have no name there, because their bundle
+// does not name them. They count in its health; no roll-up can ignore them, and one that is also referred to by name counts twice.
 type Unlisted struct {
 	// App is the app of the scope they belong to.
 	App string
@@ -47,8 +47,8 @@ func placeUnlisted(findings []finding) []Unlisted {
 	return all
 }
 
-// partialIn returns the clusters in which the bundles of findings do not tell all that there is: they are truncated,
-// cannot be read, are not filled, or have not been seen since the hub started. A cluster that is not known any more is none of them.
+// partialIn returns the clusters in which the bundles of findings do not name all resources: they are truncated, malformed,
+// not filled, or have not been read since the hub started. A cluster that is not known any more is not among them.
 func partialIn(findings []finding) []string {
 	clusters := map[string]struct{}{}
 	for _, f := range findings {

@@ -22,12 +22,12 @@ const fieldOwner = client.FieldOwner("healthscope-controller")
 // writeTimeout is the deadline of writing one status.
 const writeTimeout = 30 * time.Second
 
-// missingRetry is when it is tried again to write a status that the API server
-// says it does not have. By then the cache knows if the scope is gone.
+// missingRetry is when a write that was answered with NotFound is tried again. By
+// then the cache knows if the scope is gone.
 const missingRetry = time.Second
 
 // write writes the status of a scope. A wait means that it was not written, or
-// in vain, and when to try again. Whether the API server keeps what it is sent
+// was not kept, and when to try again. Whether the API server keeps what it is sent
 // shows in the summary, which KubeVela's CRD does not know, when it is part of what was sent.
 func (r *reconciler) write(ctx context.Context, e *entry, before, after *corev1alpha2.HealthScope, now time.Time) (wait time.Duration, err error) {
 	if wait := max(e.contest.wait(now), r.guard.Allow(now)); wait > 0 {
@@ -55,15 +55,15 @@ func (r *reconciler) write(ctx context.Context, e *entry, before, after *corev1a
 	}
 	// An API server drops what the CRD does not know from its answer too, also when it has it from before.
 	if after.Status.Summary == wanted && r.guard.Intact() {
-		log.FromContext(ctx).Info("The status of HealthScopes stays as it is written again")
+		log.FromContext(ctx).Info("The CRD no longer prunes the status of HealthScopes")
 		r.wake(ctx)
 	}
 	e.written = after.DeepCopy()
 	return 0, nil
 }
 
-// missingAgain finds out which it is after the API server said more than once
-// that it does not have a status: the scope has gone, and the cache has not heard of it yet, or the CRD has no status.
+// missingAgain finds out, after more than one write was answered with NotFound, whether the
+// scope is gone and the cache does not know it yet, or the CRD has no status.
 func (r *reconciler) missingAgain(ctx context.Context, scope *corev1alpha2.HealthScope, now time.Time) (wait time.Duration, err error) {
 	deadline, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -79,14 +79,14 @@ func (r *reconciler) missingAgain(ctx context.Context, scope *corev1alpha2.Healt
 	return pruning.Interval, nil
 }
 
-// inVain notes that a status cannot be kept.
+// inVain reports that the API server does not keep a status.
 func (r *reconciler) inVain(ctx context.Context, now time.Time, what string) {
 	if r.guard.Pruned(now, what) {
 		log.FromContext(ctx).Error(r.guard.Ready(), "Waiting for the CRD")
 	}
 }
 
-// newer says whether what was written last is newer than what the cache holds.
+// newer reports whether what was written last is newer than what the cache holds.
 func newer(written, cached *corev1alpha2.HealthScope) bool {
 	if written == nil || written.UID != cached.UID {
 		return false
@@ -95,7 +95,7 @@ func newer(written, cached *corev1alpha2.HealthScope) bool {
 	return err == nil && order > 0
 }
 
-// sooner returns the shorter of two times to wait, of which zero means for ever.
+// sooner returns the shorter of two times to wait, of which zero means no time limit.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return cmp.Or(a, b)

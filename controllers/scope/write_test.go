@@ -23,7 +23,7 @@ type server struct {
 	// answer changes what was sent into what is answered.
 	answer func(*corev1alpha2.HealthScopeStatus) error
 	writes int
-	// exists are the scopes that there are, and down is why it does not tell.
+	// exists are the scopes that there are, and down is the error instead.
 	exists []corev1alpha2.HealthScope
 	down   error
 }
@@ -113,8 +113,8 @@ func TestWritesInVain(t *testing.T) {
 	}
 }
 
-// TestNothingIsToldOfAnAnswerWithoutStatus has a CRD that has just come to prune what was in the status before.
-func TestNothingIsToldOfAnAnswerWithoutStatus(t *testing.T) {
+// TestNoEventForAnAnswerWithoutStatus has a CRD that has just come to prune what was in the status before.
+func TestNoEventForAnAnswerWithoutStatus(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		answer func(*corev1alpha2.HealthScopeStatus) error
@@ -134,7 +134,7 @@ func TestNothingIsToldOfAnAnswerWithoutStatus(t *testing.T) {
 			before.Status.Summary = corev1alpha2.Summary{State: "Ready", Total: 3, Ready: 3}
 			after := before.DeepCopy()
 			after.Status.Health = corev1alpha2.Healthy
-			wait, err := r.publish(t.Context(), &entry{told: corev1alpha2.Unhealthy}, before, after, false, noon)
+			wait, err := r.publish(t.Context(), &entry{recorded: corev1alpha2.Unhealthy}, before, after, false, noon)
 			if wait != c.wait || (err != nil) != c.fails || len(recorder.Events) != c.events {
 				t.Errorf("wait %s, error %v, %d events; want %s and %d events", wait, err, len(recorder.Events), c.wait, c.events)
 			}
@@ -155,8 +155,8 @@ func TestAScopeIsJudgedSoonAfterErrors(t *testing.T) {
 func TestTheCRDIsAccusedOnlyForScopesThatExist(t *testing.T) {
 	t.Parallel()
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{})
-	anew := scope.DeepCopy()
-	anew.UID = "uid-of-another"
+	recreated := scope.DeepCopy()
+	recreated.UID = "uid-of-another"
 	cases := map[string]struct {
 		reason string
 		exists []corev1alpha2.HealthScope
@@ -166,10 +166,10 @@ func TestTheCRDIsAccusedOnlyForScopesThatExist(t *testing.T) {
 		accuse bool
 	}{
 		"Deleted":      {reason: "its delete event lags", wait: time.Second},
-		"CreatedAnew":  {reason: "the one that was judged has gone", exists: []corev1alpha2.HealthScope{*anew}, wait: time.Second},
+		"Recreated":    {reason: "the one that was judged has gone", exists: []corev1alpha2.HealthScope{*recreated}, wait: time.Second},
 		"Exists":       {reason: "it has no status", exists: []corev1alpha2.HealthScope{*scope}, wait: 30 * time.Second, accuse: true},
-		"NobodyKnows":  {reason: "no answer says nothing", down: errors.New("away"), fails: true},
-		"BothAtOnce":   {reason: "the one that was judged is among them", exists: []corev1alpha2.HealthScope{*anew, *scope}, wait: 30 * time.Second, accuse: true},
+		"NoAnswer":     {reason: "without an answer nothing is known", down: errors.New("away"), fails: true},
+		"BothAtOnce":   {reason: "the one that was judged is among them", exists: []corev1alpha2.HealthScope{*recreated, *scope}, wait: 30 * time.Second, accuse: true},
 		"NotServedNow": {reason: "the CRD itself has gone, and all scopes with it", down: apierrors.NewNotFound(schema.GroupResource{Resource: "healthscopes"}, ""), fails: true},
 	}
 	for name, c := range cases {
