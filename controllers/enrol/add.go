@@ -15,7 +15,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
 )
 
-// Clusters are the two clusters of an enrolment, each reached with the rights of whoever runs the command.
+// Clusters are the two clusters of an enrolment, each reached with the rights of the user who runs the command.
 type Clusters struct {
 	// Hub reads and writes the hub.
 	Hub client.Client
@@ -23,12 +23,12 @@ type Clusters struct {
 	Member client.Client
 	// MemberConfig is how to reach the member: Add asks it for a token, Remove for all that is in the namespace.
 	MemberConfig *rest.Config
-	// Report is told of what is done to each object, when it is done.
+	// Report is called after each change, or lack of one, of an object.
 	Report func(Change)
 }
 
-func (c Clusters) hub() side    { return side{where: "hub", client: c.Hub, report: c.Report} }
-func (c Clusters) member() side { return side{where: "member", client: c.Member, report: c.Report} }
+func (c Clusters) hub() target    { return target{where: "hub", client: c.Hub, report: c.Report} }
+func (c Clusters) member() target { return target{where: "member", client: c.Member, report: c.Report} }
 
 // Add makes a cluster a member, or renews what is no longer right: the hub's
 // account and rights in the member, and the hub's Secret. A cluster that is in the
@@ -96,29 +96,29 @@ func clusterSecrets(ctx context.Context, hub client.Client, namespace string) ([
 }
 
 // applyMember makes what the hub needs in the member, deletes what an earlier call made and is needed no longer, and returns the hub's account.
-func applyMember(ctx context.Context, s side, objects []client.Object) (client.Object, error) {
+func applyMember(ctx context.Context, t target, objects []client.Object) (client.Object, error) {
 	var account client.Object
 	wanted := map[string]bool{}
 	for _, want := range objects {
-		have, err := s.apply(ctx, want)
+		have, err := t.apply(ctx, want)
 		if err != nil {
 			return nil, err
 		}
 		if _, ok := have.(*corev1.ServiceAccount); ok {
 			account = have
 		}
-		wanted[s.name(want)] = true
+		wanted[t.name(want)] = true
 	}
 	for _, list := range memberLists() {
-		ours, err := s.ours(ctx, list)
+		ours, err := t.ours(ctx, list)
 		if err != nil {
 			return nil, err
 		}
 		for _, o := range ours {
-			if wanted[s.name(o)] {
+			if wanted[t.name(o)] {
 				continue
 			}
-			if err := s.delete(ctx, o); err != nil {
+			if err := t.delete(ctx, o); err != nil {
 				return nil, err
 			}
 		}
@@ -126,7 +126,7 @@ func applyMember(ctx context.Context, s side, objects []client.Object) (client.O
 	return account, nil
 }
 
-// isMembers says whether an object that was made by this package has the name of one in a member.
+// isMembers reports whether an object that was made by this package has the name of one in a member.
 func isMembers(o client.Object) bool { return slices.Contains(memberNames, o.GetName()) }
 
 // goodToken returns the token of a Secret if it is of the account as it is now, if it is not to be renewed yet, and if it is valid for as long as is asked for.

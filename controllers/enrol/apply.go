@@ -30,7 +30,7 @@ const (
 	Deleted    Action = "deleted"
 	// ToDelete means that an object would be deleted.
 	ToDelete Action = "to be deleted"
-	// Kept means that an object was not deleted, because it is somebody else's or of use to somebody else.
+	// Kept means that an object was not deleted, because others own or use it.
 	Kept Action = "kept"
 )
 
@@ -55,8 +55,8 @@ func (c Change) String() string {
 	return line
 }
 
-// side is one of the two clusters, and who is told what is done there.
-type side struct {
+// target is one of the two clusters.
+type target struct {
 	where  string
 	client client.Client
 	report func(Change)
@@ -64,14 +64,14 @@ type side struct {
 	dryRun bool
 }
 
-func (s side) tell(o client.Object, action Action, why string) {
-	s.report(Change{Where: s.where, Object: s.name(o), Action: action, Why: why})
+func (t target) reportChange(o client.Object, action Action, why string) {
+	t.report(Change{Where: t.where, Object: t.name(o), Action: action, Why: why})
 }
 
 // name returns an object as kubectl names it.
-func (s side) name(o client.Object) string {
+func (t target) name(o client.Object) string {
 	kind := "object"
-	if gvk, err := apiutil.GVKForObject(o, s.client.Scheme()); err == nil {
+	if gvk, err := apiutil.GVKForObject(o, t.client.Scheme()); err == nil {
 		kind = strings.ToLower(gvk.GroupKind().String())
 	}
 	name := kind + "/" + o.GetName()
@@ -81,44 +81,44 @@ func (s side) name(o client.Object) string {
 	return name
 }
 
-// apply makes an object be as it is wanted, and returns what is there. What was
+// apply creates or updates an object, and returns the result. What was
 // not made by this package is used if it is a Namespace or ServiceAccount, and an error if it grants rights or holds a Secret.
-func (s side) apply(ctx context.Context, want client.Object) (client.Object, error) {
+func (t target) apply(ctx context.Context, want client.Object) (client.Object, error) {
 	have, ok := want.DeepCopyObject().(client.Object)
 	if !ok {
-		return nil, errors.Errorf("cannot copy %s", s.name(want))
+		return nil, errors.Errorf("cannot copy %s", t.name(want))
 	}
-	err := s.client.Get(ctx, client.ObjectKeyFromObject(want), have)
+	err := t.client.Get(ctx, client.ObjectKeyFromObject(want), have)
 	if apierrors.IsNotFound(err) {
-		if err := s.client.Create(ctx, want); err != nil {
-			return nil, errors.Wrapf(err, "%s: cannot create %s", s.where, s.name(want))
+		if err := t.client.Create(ctx, want); err != nil {
+			return nil, errors.Wrapf(err, "%s: cannot create %s", t.where, t.name(want))
 		}
-		s.tell(want, Created, "")
+		t.reportChange(want, Created, "")
 		return want, nil
 	}
 	if err != nil {
-		return nil, errors.Wrapf(err, "%s: cannot read %s", s.where, s.name(want))
+		return nil, errors.Wrapf(err, "%s: cannot read %s", t.where, t.name(want))
 	}
 	before, _ := have.DeepCopyObject().(client.Object)
-	if err := become(have, want); err != nil {
-		return nil, errors.Wrapf(err, "%s: cannot use %s", s.where, s.name(want))
+	if err := update(have, want); err != nil {
+		return nil, errors.Wrapf(err, "%s: cannot use %s", t.where, t.name(want))
 	}
 	if equality.Semantic.DeepEqual(before, have) {
-		s.tell(have, Unchanged, "")
+		t.reportChange(have, Unchanged, "")
 		return have, nil
 	}
-	if err := s.client.Update(ctx, have); err != nil {
-		return nil, errors.Wrapf(err, "%s: cannot change %s", s.where, s.name(want))
+	if err := t.client.Update(ctx, have); err != nil {
+		return nil, errors.Wrapf(err, "%s: cannot change %s", t.where, t.name(want))
 	}
-	s.tell(have, Configured, "")
+	t.reportChange(have, Configured, "")
 	return have, nil
 }
 
 // errForeign is why an object is not touched.
 var errForeign = errors.Errorf("it was not made by this command: delete it, or give it the label %s=%s", LabelManagedBy, ManagedBy)
 
-// become changes an object to what is wanted of it, and leaves what is not our concern: annotations and labels of others, and the rules that Kubernetes aggregates.
-func become(have, want client.Object) error {
+// update changes an object to the desired one, and leaves what others own: their annotations and labels, and the rules that Kubernetes aggregates.
+func update(have, want client.Object) error {
 	switch w := want.(type) {
 	case *corev1.Namespace, *corev1.ServiceAccount:
 		return nil
@@ -169,9 +169,9 @@ func merged(base, more map[string]string) map[string]string {
 }
 
 // ours returns the objects of a list's kind that this package has made in the member.
-func (s side) ours(ctx context.Context, list client.ObjectList) ([]client.Object, error) {
-	if err := s.client.List(ctx, list, client.MatchingLabels{LabelManagedBy: ManagedBy}); err != nil {
-		return nil, errors.Wrapf(err, "%s: cannot find what is to be deleted", s.where)
+func (t target) ours(ctx context.Context, list client.ObjectList) ([]client.Object, error) {
+	if err := t.client.List(ctx, list, client.MatchingLabels{LabelManagedBy: ManagedBy}); err != nil {
+		return nil, errors.Wrapf(err, "%s: cannot find what is to be deleted", t.where)
 	}
 	var found []client.Object
 	err := meta.EachListItem(list, func(item runtime.Object) error {
@@ -185,16 +185,16 @@ func (s side) ours(ctx context.Context, list client.ObjectList) ([]client.Object
 }
 
 // delete deletes an object, if it is still the one that was read.
-func (s side) delete(ctx context.Context, o client.Object) error {
-	if s.dryRun {
-		s.tell(o, ToDelete, "")
+func (t target) delete(ctx context.Context, o client.Object) error {
+	if t.dryRun {
+		t.reportChange(o, ToDelete, "")
 		return nil
 	}
 	uid := o.GetUID()
-	err := s.client.Delete(ctx, o, client.Preconditions{UID: &uid})
+	err := t.client.Delete(ctx, o, client.Preconditions{UID: &uid})
 	if client.IgnoreNotFound(err) != nil {
-		return errors.Wrapf(err, "%s: cannot delete %s", s.where, s.name(o))
+		return errors.Wrapf(err, "%s: cannot delete %s", t.where, t.name(o))
 	}
-	s.tell(o, Deleted, "")
+	t.reportChange(o, Deleted, "")
 	return nil
 }

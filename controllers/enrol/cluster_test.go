@@ -182,7 +182,7 @@ rules:
 		Eventually(ctx, reading(ctx, c)).Should(Succeed())
 	}, SpecTimeout(3*time.Minute))
 
-	It("gets a new token when its account was made anew", func(ctx SpecContext) {
+	It("gets a new token when its account was recreated", func(ctx SpecContext) {
 		add(ctx, enrolment(), time.Now())
 		before := secret(ctx)
 		Expect(member.Delete(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: enrol.MemberNamespace, Name: enrol.AccountName}})).To(Succeed())
@@ -233,7 +233,7 @@ rules:
 		Expect(member.Delete(ctx, others)).To(Succeed())
 	}, SpecTimeout(time.Minute))
 
-	It("keeps the namespace while somebody else has anything in it, or that cannot be found out", func(ctx SpecContext) {
+	It("keeps the namespace while it holds anything of others, or that cannot be found out", func(ctx SpecContext) {
 		add(ctx, enrolment(), time.Now())
 		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: enrol.MemberNamespace, Name: "db"}}
 		Expect(member.Create(ctx, s)).To(Succeed())
@@ -261,7 +261,7 @@ rules:
 		Expect(lines()).To(Equal([]string{"member: namespace/healthscope-system deleted"}))
 	}, SpecTimeout(time.Minute))
 
-	It("is forgotten by the hub though it cannot be reached", func(ctx SpecContext) {
+	It("is removed from the hub though it cannot be reached", func(ctx SpecContext) {
 		add(ctx, enrolment(), time.Now())
 		c, lines := clusters()
 		nowhere := memberPlane.Config()
@@ -302,7 +302,7 @@ rules:
 		Expect(enrol.Add(ctx, c, enrolment(), time.Now())).To(MatchError(ContainSubstring(`Secret "healthscope-clusters/by-hand" is of cluster "provider+edge01" already`)))
 	}, SpecTimeout(time.Minute))
 
-	It("gets no rights through a role of somebody else", func(ctx SpecContext) {
+	It("gets no rights through a role of others", func(ctx SpecContext) {
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "healthscope-hub-bundles"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}}
 		Expect(member.Create(ctx, role)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(member.Delete(ctx, role)).To(Succeed()) })

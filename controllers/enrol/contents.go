@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// contentsPage is how many objects of a kind are asked for at once: one is enough, and Kubernetes makes one by itself.
+// contentsPage is how many objects of a kind are asked for at once: one is enough, and Kubernetes creates one automatically.
 const contentsPage = 2
 
 // contents look for what is in a namespace, of whatever kind.
@@ -33,7 +33,7 @@ type kind struct {
 func newContents(config *rest.Config) (contents, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // There is one request for each kind, one after another.
-	// A server warns of kinds that are deprecated, which nobody here can change.
+	// A server warns of kinds that are deprecated, which the user of the command cannot change.
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -43,11 +43,11 @@ func newContents(config *rest.Config) (contents, error) {
 	return contents{discovery: d, metadata: m}, err
 }
 
-// whyKeep returns why a namespace is not to be deleted: something is in it, or nobody can tell. It is empty when nothing is.
-func (s side) whyKeep(ctx context.Context, in contents, namespace string) (string, error) {
+// whyKeep returns why a namespace is not to be deleted: something is in it, or that cannot be found out. It is empty for an empty namespace.
+func (t target) whyKeep(ctx context.Context, in contents, namespace string) (string, error) {
 	kinds, err := in.kinds()
 	if discovery.IsGroupDiscoveryFailedError(err) {
-		return doubt(err), nil
+		return cannotTell(err), nil
 	}
 	if err != nil {
 		return "", err
@@ -58,15 +58,15 @@ func (s side) whyKeep(ctx context.Context, in contents, namespace string) (strin
 		case ctx.Err() != nil:
 			return "", ctx.Err()
 		case err != nil:
-			return doubt(errors.Wrapf(err, "cannot list %s", k.GroupResource())), nil
+			return cannotTell(errors.Wrapf(err, "cannot list %s", k.GroupResource())), nil
 		case o != nil:
-			return "it holds " + s.name(o), nil
+			return "it holds " + t.name(o), nil
 		}
 	}
 	return "", nil
 }
 
-func doubt(err error) string { return "cannot find out whether it is empty: " + err.Error() }
+func cannotTell(err error) string { return "cannot find out whether it is empty: " + err.Error() }
 
 // kinds returns the kinds of what would go with a namespace. What cannot be
 // deleted is left out, as Kubernetes does: it is a view of something else.
@@ -94,12 +94,12 @@ func (c contents) kinds() ([]kind, error) {
 	return kinds, nil
 }
 
-// isEvents says whether a kind is that of events, which tell of what was there and are gone soon.
+// isEvents reports whether a kind is that of events, which expire.
 func isEvents(r schema.GroupResource) bool {
 	return r.Resource == "events" && (r.Group == corev1.GroupName || r.Group == eventsv1.GroupName)
 }
 
-// first returns an object of a kind in a namespace that Kubernetes does not make in every namespace by itself; nil when there is none.
+// first returns an object of a kind in a namespace that Kubernetes does not create in every namespace; nil when there is none.
 func (c contents) first(ctx context.Context, k kind, namespace string) (*metav1.PartialObjectMetadata, error) {
 	options := metav1.ListOptions{Limit: contentsPage}
 	for {
@@ -108,7 +108,7 @@ func (c contents) first(ctx context.Context, k kind, namespace string) (*metav1.
 			return nil, err
 		}
 		for i := range list.Items {
-			if o := &list.Items[i]; !isGiven(k.GroupResource(), o.Name) {
+			if o := &list.Items[i]; !isDefault(k.GroupResource(), o.Name) {
 				o.SetGroupVersionKind(k.GroupVersion().WithKind(k.Kind))
 				return o, nil
 			}
@@ -119,8 +119,8 @@ func (c contents) first(ctx context.Context, k kind, namespace string) (*metav1.
 	}
 }
 
-// isGiven says whether Kubernetes makes an object in every namespace.
-func isGiven(r schema.GroupResource, name string) bool {
+// isDefault reports whether Kubernetes creates an object in every namespace.
+func isDefault(r schema.GroupResource, name string) bool {
 	switch r {
 	case schema.GroupResource{Resource: "serviceaccounts"}:
 		return name == "default"

@@ -114,7 +114,7 @@ func (h *held) page(resource string, r *http.Request) metav1.PartialObjectMetada
 	return list
 }
 
-// removed removes a member that has the hub's namespace, and returns what is told, and whether the namespace is still there.
+// removed removes a member that has the hub's namespace, and returns what is reported, and whether the namespace is still there.
 func removed(ctx context.Context, t *testing.T, h *held) ([]string, bool, error) {
 	t.Helper()
 	server := httptest.NewServer(h)
@@ -160,7 +160,7 @@ func TestANamespaceGoesWithItsMemberOnlyWhenItIsEmpty(t *testing.T) {
 			maps.Copy(h.objects, c.objects)
 			lines, there, err := removed(t.Context(), t, h)
 			if err != nil || len(lines) != 1 || !strings.HasPrefix(lines[0], c.want) || there != (c.want != gone) {
-				t.Errorf("told %q, %v, and the namespace is there: %t; want %q", lines, err, there, c.want)
+				t.Errorf("reported %q, %v, and the namespace is there: %t; want %q", lines, err, there, c.want)
 			}
 		})
 	}
@@ -170,7 +170,7 @@ func TestANamespaceGoesWithItsMemberOnlyWhenItIsEmpty(t *testing.T) {
 func TestANamespaceStaysWhenNothingCanBeFoundOut(t *testing.T) {
 	lines, there, err := removed(t.Context(), t, &held{broken: "/apis"})
 	if err == nil || !contains(err.Error(), `cannot find out whether namespace "healthscope-system" is empty`) || len(lines) > 0 || !there {
-		t.Errorf("told %q, %v, and the namespace is there: %t", lines, err, there)
+		t.Errorf("reported %q, %v, and the namespace is there: %t", lines, err, there)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestANamespaceStaysWhenTheTimeIsOver(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	lines, there, err := removed(ctx, t, &held{silence: cancel})
 	if !errors.Is(err, context.Canceled) || len(lines) > 0 || !there {
-		t.Errorf("told %q, %v, and the namespace is there: %t", lines, err, there)
+		t.Errorf("reported %q, %v, and the namespace is there: %t", lines, err, there)
 	}
 }
 

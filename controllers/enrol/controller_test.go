@@ -91,7 +91,7 @@ var _ = Describe("The controller", func() {
 		Consistently(ctx, func() string { return secret(ctx).ResourceVersion }, 2*time.Second, 100*time.Millisecond).Should(Equal(after.ResourceVersion), "it is renewed once")
 		var left corev1.Secret
 		Expect(hub.Get(ctx, client.ObjectKeyFromObject(others), &left)).To(Succeed())
-		Expect(left.ResourceVersion).To(Equal(others.ResourceVersion), "a token without the annotation is somebody else's concern")
+		Expect(left.ResourceVersion).To(Equal(others.ResourceVersion), "a token without the annotation is not renewed")
 	}, SpecTimeout(time.Minute))
 
 	It("publishes the states of clusters", func(ctx SpecContext) {

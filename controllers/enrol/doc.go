@@ -1,4 +1,4 @@
-// Package enrol makes clusters members of a hub, keeps them so, and tells people how it stands with them.
+// Package enrol makes clusters members of a hub, renews their tokens, and publishes their states.
 //
 // Add and Remove are what the commands of the same names do: they give the hub
 // an account of its own in the member, with the few rights it needs, and the

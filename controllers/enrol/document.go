@@ -21,8 +21,8 @@ const (
 	maxText = 512
 )
 
-// Document is what the controller publishes of its clusters. It says nothing
-// that changes while nothing happens, so that it is written only when something does.
+// Document is what the controller publishes of its clusters. It has nothing
+// that changes with time alone, so that it is written only when something happens.
 type Document struct {
 	// Lease names the Lease of the controller: while it is renewed, the document is up to date.
 	Lease ObjectName `json:"lease"`
@@ -52,7 +52,7 @@ type Cluster struct {
 	LastSeen *time.Time `json:"lastSeen,omitempty"`
 	// Message says what is the matter.
 	Message string `json:"message,omitempty"`
-	// Maintenance says why nobody is to be alarmed.
+	// Maintenance says why the cluster is under maintenance; empty when it is not.
 	Maintenance string `json:"maintenance,omitempty"`
 }
 

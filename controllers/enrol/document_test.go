@@ -249,7 +249,7 @@ func TestDocumentHasABound(t *testing.T) {
 
 func TestRead(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	holder, nobody, seconds := "hub-0", "", int32(15)
+	holder, none, seconds := "hub-0", "", int32(15)
 	newLease := func(renewed time.Duration, holder *string) *coordinationv1.Lease {
 		at := metav1.NewMicroTime(now.Add(-renewed))
 		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name},
@@ -267,7 +267,7 @@ func TestRead(t *testing.T) {
 		"a clock that differs": {newLease(-20*time.Second, &holder), true, ""},
 		"late, by little":      {newLease(29*time.Second, &holder), true, ""},
 		"not renewed":          {newLease(31*time.Second, &holder), false, "it does not renew its Lease healthscope-system/healthscope-controller"},
-		"given back":           {newLease(time.Second, &nobody), false, "it has given its Lease healthscope-system/healthscope-controller back"},
+		"given back":           {newLease(time.Second, &none), false, "it has given its Lease healthscope-system/healthscope-controller back"},
 		"never held":           {newLease(time.Second, nil), false, "it has given its Lease"},
 		"no lease":             {nil, false, "it has no Lease healthscope-system/healthscope-controller"},
 	}
@@ -305,7 +305,7 @@ func TestAllConnected(t *testing.T) {
 		"all":          {Report{Controller: running, Document: Document{Clusters: []Cluster{{State: fleet.Connected}, {State: fleet.Connected}}}}, true},
 		"one is not":   {Report{Controller: running, Document: Document{Clusters: []Cluster{{State: fleet.Connected}, {State: fleet.Connecting}}}}, false},
 		"maintenance":  {Report{Controller: running, Document: Document{Clusters: []Cluster{{State: fleet.Unreachable, Maintenance: "moved"}}}}, false},
-		"nobody knows": {Report{Document: Document{Clusters: []Cluster{{State: fleet.Connected}}}}, false},
+		"not running":  {Report{Document: Document{Clusters: []Cluster{{State: fleet.Connected}}}}, false},
 		"some omitted": {Report{Controller: running, Document: Document{Omitted: 1}}, false},
 	} {
 		if got := c.report.AllConnected(); got != c.want {

@@ -58,7 +58,7 @@ func ValidateName(cluster string) error {
 	return nil
 }
 
-// SecretName returns the name of the Secret of a cluster. That of another cluster may be the same; the annotation of the name tells them apart.
+// SecretName returns the name of the Secret of a cluster. That of another cluster may be the same; the annotation of the name distinguishes them.
 func SecretName(cluster string) string {
 	return strings.NewReplacer("+", "-", "_", "-").Replace(strings.ToLower(cluster))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
 )
 
-// clusterUID returns what tells a cluster from all others: the UID of its namespace kube-system, which lasts as long as the cluster. It is empty for who may not read it.
+// clusterUID returns what identifies a cluster: the UID of its namespace kube-system, which lasts as long as the cluster. It is empty for a user who may not read it.
 func clusterUID(ctx context.Context, c client.Client) (types.UID, error) {
 	var namespace corev1.Namespace
 	err := c.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, &namespace)

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestManifestsForHandsAreThoseOfTheCommand: whoever makes a member by hand makes what the command makes.
+// TestManifestsForHandsAreThoseOfTheCommand: a member that is made by hand has what the command makes.
 func TestManifestsForHandsAreThoseOfTheCommand(t *testing.T) {
 	files, err := filepath.Glob("../../config/rbac/member/*.yaml")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// Names of what a hub has in a member. They are those of config/rbac/member, which is for whoever makes them by hand.
+// Names of what a hub has in a member. They are those of config/rbac/member, which is for those who create them by hand.
 const (
 	// MemberNamespace is the namespace of the hub's account in a member, and by default of the monitor there.
 	MemberNamespace = "healthscope-system"
@@ -38,7 +38,7 @@ const labelKinds = "healthscope.core.oam.dev/aggregate-to-controller"
 // MemberObjects returns what a hub needs in a member, in the order in which it
 // is to be made: everywhere, or in the given namespaces only. The monitor's Lease
 // is in monitorNamespace, which is not among the objects when it is another than
-// MemberNamespace: whoever runs the monitor has made it.
+// MemberNamespace: it comes with the monitor.
 func MemberObjects(namespaces []string, monitorNamespace string) []client.Object {
 	lease := rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, ResourceNames: []string{monitorLease}, Verbs: []string{"list", "watch"}}
 	token := rbacv1.PolicyRule{APIGroups: []string{corev1.GroupName}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{AccountName}, Verbs: []string{"create"}}

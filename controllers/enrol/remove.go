@@ -123,7 +123,7 @@ func checkMember(ctx context.Context, member client.Client, secrets []*corev1.Se
 	for _, s := range secrets {
 		token, err := kubeconfig.Token(s.Data[corev1alpha2.KubeconfigKey])
 		if err != nil {
-			continue // It is deleted because nobody can read it.
+			continue // It is deleted because it cannot be read.
 		}
 		name, uid, err := accountOf(token)
 		if err != nil || uid == "" {
@@ -141,49 +141,49 @@ func checkMember(ctx context.Context, member client.Client, secrets []*corev1.Se
 }
 
 // removeMember deletes what Add has made in a member.
-func removeMember(ctx context.Context, s side, config *rest.Config) error {
+func removeMember(ctx context.Context, t target, config *rest.Config) error {
 	for _, list := range memberLists() {
-		objects, err := s.ours(ctx, list)
+		objects, err := t.ours(ctx, list)
 		if err != nil {
 			return err
 		}
 		for _, o := range objects {
-			if err := s.delete(ctx, o); err != nil {
+			if err := t.delete(ctx, o); err != nil {
 				return err
 			}
 		}
 	}
 	in, err := newContents(config)
 	if err != nil {
-		return errors.Wrapf(err, "%s: cannot look into namespace %q", s.where, MemberNamespace)
+		return errors.Wrapf(err, "%s: cannot look into namespace %q", t.where, MemberNamespace)
 	}
-	return removeNamespace(ctx, s, in)
+	return removeNamespace(ctx, t, in)
 }
 
 // removeNamespace deletes the namespace of the hub's account if Add has made it and nothing else uses it, such as the monitor.
-func removeNamespace(ctx context.Context, s side, in contents) error {
+func removeNamespace(ctx context.Context, t target, in contents) error {
 	namespace := &corev1.Namespace{}
-	err := s.client.Get(ctx, types.NamespacedName{Name: MemberNamespace}, namespace)
+	err := t.client.Get(ctx, types.NamespacedName{Name: MemberNamespace}, namespace)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
-		return errors.Wrapf(err, "%s: cannot read namespace %q", s.where, MemberNamespace)
+		return errors.Wrapf(err, "%s: cannot read namespace %q", t.where, MemberNamespace)
 	}
 	if !isOurs(namespace) || namespace.DeletionTimestamp != nil {
 		return nil
 	}
-	if s.dryRun {
-		s.tell(namespace, ToDelete, "if nothing else is in it then")
+	if t.dryRun {
+		t.reportChange(namespace, ToDelete, "if nothing else is in it then")
 		return nil
 	}
-	why, err := s.whyKeep(ctx, in, MemberNamespace)
+	why, err := t.whyKeep(ctx, in, MemberNamespace)
 	if err != nil {
-		return errors.Wrapf(err, "%s: cannot find out whether namespace %q is empty", s.where, MemberNamespace)
+		return errors.Wrapf(err, "%s: cannot find out whether namespace %q is empty", t.where, MemberNamespace)
 	}
 	if why != "" {
-		s.tell(namespace, Kept, why)
+		t.reportChange(namespace, Kept, why)
 		return nil
 	}
-	return s.delete(ctx, namespace)
+	return t.delete(ctx, namespace)
 }

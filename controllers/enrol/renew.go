@@ -24,9 +24,9 @@ import (
 
 // Reasons of events on the Secrets of clusters.
 const (
-	// ReasonTokenRenewed tells that the Secret holds a new token.
+	// ReasonTokenRenewed means that the Secret holds a new token.
 	ReasonTokenRenewed = "TokenRenewed"
-	// ReasonTokenNotRenewed tells that it is time for a new token, and why there is none.
+	// ReasonTokenNotRenewed means that a new token is due and could not be had; the message says why.
 	ReasonTokenNotRenewed = "TokenNotRenewed"
 )
 
@@ -37,8 +37,8 @@ const (
 	maxCause = 900
 )
 
-// errOvertaken is why a token was not written: the Secret has changed meanwhile, and comes back as another.
-var errOvertaken = errors.New("the Secret has changed meanwhile")
+// errConflict means that a token was not written because the Secret has changed meanwhile. The change starts another reconcile.
+var errConflict = errors.New("the Secret has changed meanwhile")
 
 // renewer renews the tokens in the Secrets of clusters.
 type renewer struct {
@@ -55,7 +55,7 @@ func (r *renewer) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	var s corev1.Secret
 	if err := r.secrets.Get(ctx, request.NamespacedName, &s); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.tokens.forget(request.NamespacedName)
+			r.tokens.remove(request.NamespacedName)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, errors.Wrap(err, "cannot read the Secret of a cluster")
@@ -67,7 +67,7 @@ func (r *renewer) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		r.warn(&s, r.printable(&s, err))
 		return reconcile.Result{}, nil // Before the Secret changes there is nothing to do.
 	case !ok:
-		r.tokens.forget(request.NamespacedName)
+		r.tokens.remove(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	r.tokens.see(&s, token.Expires)
@@ -77,7 +77,7 @@ func (r *renewer) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	}
 	renewed, err := r.renew(ctx, &s, token.Lifetime, now)
 	switch {
-	case errors.Is(err, errOvertaken):
+	case errors.Is(err, errConflict):
 		return reconcile.Result{}, nil
 	case err != nil:
 		cause := r.printable(&s, err)
@@ -92,7 +92,7 @@ func (r *renewer) Reconcile(ctx context.Context, request reconcile.Request) (rec
 
 // renew asks the member for a new token of the same ServiceAccount, and writes it to the Secret.
 func (r *renewer) renew(ctx context.Context, s *corev1.Secret, lifetime time.Duration, now time.Time) (Token, error) {
-	// client-go logs whole requests and answers if it is told to log much.
+	// client-go logs whole requests and answers at high log levels.
 	ctx, cancel := context.WithTimeout(logr.NewContext(ctx, logr.Discard()), renewTimeout)
 	defer cancel()
 	data := s.Data[corev1alpha2.KubeconfigKey]
@@ -121,7 +121,7 @@ func (r *renewer) renew(ctx context.Context, s *corev1.Secret, lifetime time.Dur
 	token.annotate(after)
 	err = r.writer.Patch(ctx, after, client.MergeFromWithOptions(s, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return Token{}, errOvertaken
+		return Token{}, errConflict
 	}
 	return token, errors.Wrap(err, "cannot write the Secret")
 }

@@ -305,7 +305,7 @@ func TestAnnotationsThatAreWrongAreToldOnce(t *testing.T) {
 	}
 }
 
-// TestASecretThatChangesMeanwhileIsNotOverwritten: whoever writes the Secret at the same time is not undone.
+// TestASecretThatChangesMeanwhileIsNotOverwritten: a write to the Secret at the same time is not undone.
 func TestASecretThatChangesMeanwhileIsNotOverwritten(t *testing.T) {
 	r := newRenewal(t, nil)
 	r.answer = func(w http.ResponseWriter, asked *authenticationv1.TokenRequest) {
@@ -336,7 +336,7 @@ func TestMetricsOfASecretThatIsGone(t *testing.T) {
 	if got := r.expiries(); got["provider+edge01"] != float64(begin.Add(time.Minute).Unix()) {
 		t.Errorf("metric %v, want the first end", got)
 	}
-	r.tokens.forget(client.ObjectKeyFromObject(secretWith(nil)))
+	r.tokens.remove(client.ObjectKeyFromObject(secretWith(nil)))
 	if err := r.hub.Delete(t.Context(), r.secret()); err != nil {
 		t.Fatal(err)
 	}

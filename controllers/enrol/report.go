@@ -14,12 +14,12 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet"
 )
 
-// leaseSlack is how much longer than it lasts a Lease may go without renewal before its holder counts as gone: clocks differ.
-const leaseSlack = 15 * time.Second
+// leaseGrace is how much longer than its duration a Lease may go without renewal before its holder counts as gone: clocks differ.
+const leaseGrace = 15 * time.Second
 
 // Report is what the controller has published, and whether it is up to date.
 type Report struct {
-	// Controller says whether there is somebody who keeps it up to date.
+	// Controller says whether a controller keeps it up to date.
 	Controller Controller `json:"controller"`
 	Document
 }
@@ -34,7 +34,7 @@ type Controller struct {
 	Message string `json:"message,omitempty"`
 }
 
-// AllConnected says whether every cluster is Connected, as far as is known now.
+// AllConnected reports whether every cluster is Connected, as far as is known now.
 func (r Report) AllConnected() bool {
 	for _, c := range r.Clusters {
 		if c.State != fleet.Connected {
@@ -78,13 +78,13 @@ func controllerOf(ctx context.Context, reader client.Reader, name ObjectName, no
 // String returns the name as namespace/name.
 func (n ObjectName) String() string { return n.Namespace + "/" + n.Name }
 
-// holder says whether a Lease has a holder who renews it.
+// holder returns whether a Lease has a holder who renews it.
 func holder(lease coordinationv1.Lease, name ObjectName, now time.Time) Controller {
 	var c Controller
 	if lease.Spec.RenewTime != nil {
 		c.LastRenewed = instant(lease.Spec.RenewTime.Time)
 	}
-	lasts := leaseSlack
+	lasts := leaseGrace
 	if lease.Spec.LeaseDurationSeconds != nil {
 		lasts += time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
 	}

@@ -45,7 +45,7 @@ const (
 type Options struct {
 	// Namespace is the namespace of the Secrets of clusters, where their states are published. The default is corev1alpha2.DefaultClustersNamespace.
 	Namespace string
-	// Secrets holds the Secrets of clusters and no others, at least their metadata and kubeconfigs. It must be started by somebody else.
+	// Secrets holds the Secrets of clusters and no others, at least their metadata and kubeconfigs. The caller starts it.
 	Secrets cache.Cache
 	// Parse reads a kubeconfig that is not trusted.
 	Parse func([]byte) (*rest.Config, error)
@@ -57,7 +57,7 @@ type Options struct {
 	Metrics prometheus.Registerer
 	// Spans makes spans of reconciles. Nil means that there are none.
 	Spans trace.TracerProvider
-	// Clock tells the time. The default is that of the machine.
+	// Clock is the clock. The default is that of the machine.
 	Clock clock.PassiveClock
 }
 

@@ -26,7 +26,7 @@ import (
 type Token struct {
 	// Value is the token itself.
 	Value string
-	// Expires is when it ends, by the clock of whoever has asked for it.
+	// Expires is when it ends, by the clock of the one who asked for it.
 	Expires time.Time
 	// Lifetime is how long it is valid altogether.
 	Lifetime time.Duration
@@ -40,7 +40,7 @@ func (t Token) annotate(s *corev1.Secret) {
 
 // requestToken asks a cluster for a token of a ServiceAccount. The cluster may give a shorter one than is asked for, and not one that is too short to be of use.
 func requestToken(ctx context.Context, config *rest.Config, account types.NamespacedName, lifetime time.Duration, now time.Time) (Token, error) {
-	// client-go logs whole answers if it is told to log much.
+	// client-go logs whole answers at high log levels.
 	ctx = logr.NewContext(ctx, logr.Discard())
 	core, err := corev1client.NewForConfig(config)
 	if err != nil {

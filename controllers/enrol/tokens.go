@@ -56,8 +56,8 @@ func (t *tokens) of(cluster string) []types.NamespacedName {
 	return keys
 }
 
-// forget forgets a Secret that is gone, or that asks for nothing.
-func (t *tokens) forget(key types.NamespacedName) {
+// remove removes a Secret that is gone, or that has no token to renew.
+func (t *tokens) remove(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.bySecret, key)
