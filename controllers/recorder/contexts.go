@@ -33,8 +33,8 @@ const (
 	wholeContexts = 8
 )
 
-// Contexts tells which resources must be in clusters because contexts have brought them there. It keeps, of each context
-// that it was asked about, what it requires, and reads it again when it changes. While etcd is away, it keeps what it knows.
+// Contexts returns which resources must be in clusters because contexts have brought them there. It caches what each context
+// that it was asked about requires, and reads a context again when it changes. While etcd is unavailable, the cache stays.
 type Contexts struct {
 	cache  *appcontext.Cache
 	clock  clock.PassiveClock
@@ -47,7 +47,7 @@ type Contexts struct {
 	changed func(bundle types.NamespacedName)
 }
 
-// requirement is what a context requires. It is kept for a context that does not exist, too, so that it is not looked for again.
+// requirement is what a context requires. There is also one for a context that does not exist, so that it is not read again.
 type requirement struct {
 	status.Requirements
 
@@ -77,7 +77,7 @@ func SetupContexts(mgr ctrl.Manager, store *appcontext.Store, spans trace.Tracer
 	return c, errors.Wrap(err, "cannot set up the controller of AppContexts")
 }
 
-// Subscribe calls changed for each bundle that Missing was asked about and for which it may have another answer. changed does not block.
+// Subscribe calls changed for each bundle that Missing was asked about and for which it may have another answer. changed must not block.
 func (c *Contexts) Subscribe(changed func(bundle types.NamespacedName)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +109,7 @@ func (c *Contexts) Missing(bundle, namespace string, members map[string][]health
 	return required.Missing(app, namespace, members), time.Time{}
 }
 
-// start asks for all contexts that were asked about before there was a queue.
+// start enqueues all contexts that were asked about before there was a queue.
 func (c *Contexts) start(_ context.Context, q workqueue.TypedRateLimitingInterface[string]) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,8 +120,8 @@ func (c *Contexts) start(_ context.Context, q workqueue.TypedRateLimitingInterfa
 	return nil
 }
 
-// touched asks for those contexts that were asked about; nil means all. A bundle has the id of the context that keeps the
-// states, which another one that was made for the same may have replaced.
+// touched enqueues those of some contexts, or for nil of all, that were asked about. A bundle has the id of the context that
+// keeps the states, which another context of the same deployment may have replaced.
 func (c *Contexts) touched(ids []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,7 +140,7 @@ func (c *Contexts) touched(ids []string) {
 	}
 }
 
-// Reconcile reads a context, and tells of the bundles for which it requires something else than before.
+// Reconcile reads a context, and calls changed for the bundles for which it requires something else than before.
 func (c *Contexts) Reconcile(ctx context.Context, id string) (ctrl.Result, error) {
 	logger := log.FromContext(ctx)
 	required, err := c.read(ctx, id)

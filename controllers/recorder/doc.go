@@ -1,14 +1,13 @@
 // Package recorder saves the bundles of all clusters in the AppContexts in etcd,
-// where EMCO's rsync saves them, so that those who read them there go on to work
-// without rsync.
+// where EMCO's rsync saves them, so that its readers work without rsync.
 //
 // A place is an app in a cluster in a context. What a bundle is saved for is
-// said by its label emco/deployment-id and its cluster; a place that is not in
-// etcd is not made. Each place is looked at when its bundle is written in its
+// determined by its label emco/deployment-id and its cluster; a place that is not in
+// etcd is not created. Each place is looked at when its bundle is written in its
 // cluster, comes or goes, and when its cluster comes back; nothing is polled.
-// decide, which is pure, says what to do about a place. Whole bundles are read
+// decide, which is pure, returns what to do about a place. Whole bundles are read
 // from their clusters only when there is something to save.
 //
-// Whatever is written there by somebody else is left alone, as long as somebody
-// keeps it up.
+// What another writer saves there is left alone as long as that writer keeps it
+// up to date.
 package recorder

@@ -9,11 +9,11 @@ import (
 // The metrics of the recorder. Bundles are counted when they are asked for.
 var (
 	metricBundles = metric.New(metric.Gauge, "healthscope_recorder_bundles",
-		"The bundles that are saved in AppContexts, or are to be: `saved`, `pending`, `yielded` to somebody else who saves them, or `absent` when etcd has no place for them. A state without bundles has no series. Only with the [recorder](recorder.md).", "state")
+		"The bundles that are saved in AppContexts, or are to be: `saved`, `pending`, `yielded` to another writer, or `absent` when etcd has no place for them. A state without bundles has no series. Only with the [recorder](recorder.md).", "state")
 	metricWrites = metric.New(metric.Counter, "healthscope_recorder_writes_total",
 		"Writes to AppContexts: `save` or `remove`.", "operation")
 	metricErrors = metric.New(metric.Counter, "healthscope_recorder_errors_total",
-		"What has failed and is tried again: `cluster` when a bundle could not be read, `etcd`, or `size` when a bundle is too large for etcd however it is cut.", "cause")
+		"Failures that are retried: `cluster` when a bundle could not be read, `etcd`, or `size` when a bundle is too large for etcd however it is truncated.", "cause")
 )
 
 // counters count what the recorder does.

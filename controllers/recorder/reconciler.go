@@ -206,7 +206,7 @@ func (r *reconciler) save(ctx context.Context, s situation) error {
 	}
 	err = r.options.Store.SaveBundle(ctx, s.stored, text, is)
 	for errors.Is(err, appcontext.ErrTooLarge) {
-		shorter, ok := abridge(text)
+		shorter, ok := truncate(text)
 		if !ok {
 			break
 		}

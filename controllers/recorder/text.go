@@ -29,9 +29,9 @@ func textOf(status json.RawMessage) (text, digest string, err error) {
 	return text, hex.EncodeToString(sum[:]), nil
 }
 
-// abridge returns a status without the longest of its lists of objects, or without resources when there is no such list
-// any more, and marked as truncated. It is false when there is nothing to leave out.
-func abridge(status string) (string, bool) {
+// truncate returns a status without the longest of its lists of objects, or without resources when there is no such list
+// any more, and marked as truncated. It returns false when there is nothing to leave out.
+func truncate(status string) (string, bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal([]byte(status), &fields) != nil {
 		return "", false

@@ -40,7 +40,7 @@ func TestAbridge(t *testing.T) {
 		`"resources":[{"kind":"Pod","name":"p","state":"Ready"}],"summary":{"state":"Ready","total":3,"ready":3}}`
 	want := []string{"podStatuses", "serviceStatuses", "resources"}
 	for i, gone := range want {
-		shorter, ok := abridge(text)
+		shorter, ok := truncate(text)
 		if !ok || len(shorter) >= len(text) || strings.Contains(shorter, gone) || !strings.Contains(shorter, `"truncated":true`) {
 			t.Fatalf("want %s without %s, got %s", text, gone, shorter)
 		}
@@ -51,10 +51,10 @@ func TestAbridge(t *testing.T) {
 		}
 		text = shorter
 	}
-	if _, ok := abridge(text); ok {
+	if _, ok := truncate(text); ok {
 		t.Errorf("there is nothing to leave out of %s", text)
 	}
-	if _, ok := abridge("[]"); ok {
+	if _, ok := truncate("[]"); ok {
 		t.Error("there is nothing to leave out of what is no status")
 	}
 	if status.DecodeBundle("p+c", text, nil) == nil {
