@@ -11,13 +11,13 @@ import (
 func conditionTables() (meanings, remedies map[string]table) {
 	meanings, remedies = map[string]table{}, map[string]table{}
 	for condition, reasons := range scope.Conditions {
-		means, mends := table{{"reason", "status", "meaning", "what to do"}}, table{{"reason", "look", "mend"}}
+		means, remedy := table{{"reason", "status", "meaning", "what to do"}}, table{{"reason", "diagnosis", "mitigation"}}
 		for _, r := range reasons {
 			reason, text := code(string(r.Reason)), conditionTexts[condition][r.Reason]
 			means = append(means, []string{reason, string(r.Status), text.meaning, text.advice})
-			mends = append(mends, []string{reason, text.look, text.mend})
+			remedy = append(remedy, []string{reason, text.diagnosis, text.mitigation})
 		}
-		meanings[condition], remedies[condition] = means, mends
+		meanings[condition], remedies[condition] = means, remedy
 	}
 	return meanings, remedies
 }

@@ -17,7 +17,7 @@ func TestEveryReasonOfAConditionHasAText(t *testing.T) {
 		for _, r := range reasons {
 			text := conditionTexts[condition][r.Reason]
 			well := r.Status == metav1.ConditionTrue && text.advice == "Nothing."
-			if text.meaning == "" || text.advice == "" || (text.look == "" || text.mend == "") && !well {
+			if text.meaning == "" || text.advice == "" || (text.diagnosis == "" || text.mitigation == "") && !well {
 				t.Errorf("%s of %s: say what it means, what to do about it, and where to look", r.Reason, condition)
 			}
 		}
