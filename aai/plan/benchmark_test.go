@@ -19,7 +19,7 @@ func BenchmarkDiffOfTenThousandEqualDocuments(b *testing.B) {
 		current[key(d.ID)] = d
 	}
 	for b.Loop() {
-		if p := plan.Diff(desired, current, plan.Holds{}, options); len(p.Operations) > 0 {
+		if p := plan.Diff(desired, current, plan.Guards{}, options); len(p.Operations) > 0 {
 			b.Fatal("the documents are equal")
 		}
 	}

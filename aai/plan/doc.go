@@ -6,7 +6,7 @@
 // changed or deleted; of those only our fields, our labels and our
 // relationships are compared and written. A label is ours when its key starts
 // with the reserved prefix or is among the keys that may be copied from
-// resources; every other label was put there by somebody else and is carried
+// resources; every other label was put there by others and is carried
 // over. A relationship is ours when a reserved label says so.
 //
 // The package is pure: it imports no client, logger, metrics or context and

@@ -69,7 +69,7 @@ type Operation struct {
 	ResourceVersion string
 }
 
-// Conflict is a desired document whose place is taken by a document of somebody else, which is left alone.
+// Conflict is a desired document whose place is taken by a document of another owner, which is left alone.
 type Conflict struct {
 	// Key is the place.
 	Key aai.Key
@@ -77,8 +77,8 @@ type Conflict struct {
 	Owner string
 }
 
-// Kept is a document of ours that is not desired and stays nevertheless.
-type Kept struct {
+// Skipped is a document of ours that is not desired and stays nevertheless.
+type Skipped struct {
 	// Key is the place.
 	Key aai.Key
 	// Source is its data-source.
@@ -96,7 +96,7 @@ type Cause string
 const (
 	// CausePolicy means that the policy is UpsertOnly.
 	CausePolicy Cause = "policy"
-	// CauseSource means that its data-source does not tell all that there is.
+	// CauseSource means that its data-source does not name all resources.
 	CauseSource Cause = "source"
 	// CauseLimit means that so many documents of its data-source go that it has to wait.
 	CauseLimit Cause = "limit"
@@ -108,8 +108,8 @@ type Plan struct {
 	Operations []Operation
 	// Conflicts are sorted by key.
 	Conflicts []Conflict
-	// Kept are sorted by key.
-	Kept []Kept
+	// Skipped are sorted by key.
+	Skipped []Skipped
 }
 
 // Decision is what to do about one object, or why nothing can be done. At most one of the fields is set; none is when there is nothing to do.
@@ -118,8 +118,8 @@ type Decision struct {
 	Operations []Operation
 	// Conflict is set when its place is taken.
 	Conflict *Conflict
-	// Kept is set when it is to go, and stays.
-	Kept *Kept
+	// Skipped is set when it is to go, and stays.
+	Skipped *Skipped
 }
 
 // Diff returns what turns the current documents into the desired ones, as far
@@ -127,7 +127,7 @@ type Decision struct {
 //
 // Replacing a relationship takes two plans: the label that claims the old one
 // stays until the relationship is gone, so that it cannot be forgotten halfway.
-func Diff(desired, current map[aai.Key]aai.Document, holds Holds, o Options) Plan {
+func Diff(desired, current map[aai.Key]aai.Document, guards Guards, o Options) Plan {
 	keys := make([]aai.Key, 0, max(len(desired), len(current)))
 	owned := map[string]int{}
 	for key := range desired {
@@ -143,23 +143,23 @@ func Diff(desired, current map[aai.Key]aai.Document, holds Holds, o Options) Pla
 	}
 	slices.SortFunc(keys, aai.Key.Compare)
 	var p Plan
-	brakes := map[string]*Brake{}
+	limiters := map[string]*DeletionLimiter{}
 	for _, key := range keys {
-		d := o.Decide(key, entry(desired, key), entry(current, key), holds)
-		if source := current[key].DataSource; d.Deletes() && holds.Limits(source) {
-			if brakes[source] == nil {
-				brakes[source] = NewBrake(owned[source], o.Limit)
+		d := o.Decide(key, entry(desired, key), entry(current, key), guards)
+		if source := current[key].DataSource; d.Deletes() && guards.Limits(source) {
+			if limiters[source] == nil {
+				limiters[source] = NewDeletionLimiter(owned[source], o.Limit)
 			}
-			if !brakes[source].Take(key) {
-				d = Decision{Kept: brakes[source].Kept(key, source)}
+			if !limiters[source].Take(key) {
+				d = Decision{Skipped: limiters[source].Skipped(key, source)}
 			}
 		}
 		p.Operations = append(p.Operations, d.Operations...)
 		if d.Conflict != nil {
 			p.Conflicts = append(p.Conflicts, *d.Conflict)
 		}
-		if d.Kept != nil {
-			p.Kept = append(p.Kept, *d.Kept)
+		if d.Skipped != nil {
+			p.Skipped = append(p.Skipped, *d.Skipped)
 		}
 	}
 	return p
@@ -175,14 +175,14 @@ func entry(m map[aai.Key]aai.Document, key aai.Key) *aai.Document {
 
 // Decide returns what turns the current document of an object into the desired
 // one; nil is none. It modifies neither. Limits on the number of deletions are
-// the business of a Brake.
-func (o Options) Decide(key aai.Key, want, have *aai.Document, holds Holds) Decision {
+// the business of a DeletionLimiter.
+func (o Options) Decide(key aai.Key, want, have *aai.Document, guards Guards) Decision {
 	switch {
-	case holds.Keys[key], want == nil && (have == nil || have.DataOwner != o.Owner):
+	case guards.Keys[key], want == nil && (have == nil || have.DataOwner != o.Owner):
 		return Decision{}
 	case want == nil:
-		if kept := o.keep(key, *have, holds); kept != nil {
-			return Decision{Kept: kept}
+		if skipped := o.skip(key, *have, guards); skipped != nil {
+			return Decision{Skipped: skipped}
 		}
 		return Decision{Operations: []Operation{{Verb: Delete, Key: key, ResourceVersion: have.ResourceVersion}}}
 	case have == nil:
@@ -194,16 +194,16 @@ func (o Options) Decide(key aai.Key, want, have *aai.Document, holds Holds) Deci
 	}
 }
 
-// Deletes says whether the decision is to delete.
+// Deletes reports whether the decision is to delete.
 func (d Decision) Deletes() bool { return len(d.Operations) > 0 && d.Operations[0].Verb == Delete }
 
-// keep says why a document that is not desired must not be deleted; nil when it may be.
-func (o Options) keep(key aai.Key, have aai.Document, holds Holds) *Kept {
+// skip says why a document that is not desired must not be deleted; nil when it may be.
+func (o Options) skip(key aai.Key, have aai.Document, guards Guards) *Skipped {
 	if o.Policy == UpsertOnly {
-		return &Kept{Key: key, Source: have.DataSource, Cause: CausePolicy, Message: "the policy is upsert-only"}
+		return &Skipped{Key: key, Source: have.DataSource, Cause: CausePolicy, Message: "the policy is upsert-only"}
 	}
-	if why, held := holds.deletion(have); held {
-		return &Kept{Key: key, Source: have.DataSource, Cause: CauseSource, Message: why}
+	if why, held := guards.deletion(have); held {
+		return &Skipped{Key: key, Source: have.DataSource, Cause: CauseSource, Message: why}
 	}
 	return nil
 }
@@ -271,7 +271,7 @@ func equal(want, have aai.Document) bool {
 		relatesToAll(want, have) && relatesToAll(have, want)
 }
 
-// holdsAll says whether all labels are in the list.
+// holdsAll reports whether all labels are in the list.
 func holdsAll(list, labels []string) bool {
 	for _, label := range labels {
 		if !slices.Contains(list, label) {
@@ -281,7 +281,7 @@ func holdsAll(list, labels []string) bool {
 	return true
 }
 
-// relatesToAll says whether a document has all relationships of another.
+// relatesToAll reports whether a document has all relationships of another.
 func relatesToAll(d, other aai.Document) bool {
 	for _, r := range other.RelationshipList.Relationships {
 		if !contains(d.RelationshipList.Relationships, r) {
@@ -329,7 +329,7 @@ func (o Options) labels(want, have aai.Document, links linkChange) []string {
 	return set(labels)
 }
 
-// ours says whether a label on a document of ours is one that we put there, or would.
+// ours reports whether a label on a document of ours is one that we put there, or would.
 func (o Options) ours(label string) bool {
 	key, _, _ := strings.Cut(label, "=")
 	return o.LabelPrefix != "" && strings.HasPrefix(key, o.LabelPrefix) || slices.Contains(o.LabelKeys, key)

@@ -66,7 +66,7 @@ func documents(list ...aai.Document) map[aai.Key]aai.Document {
 func TestDiff(t *testing.T) {
 	cases := map[string]struct {
 		desired, current map[aai.Key]aai.Document
-		holds            plan.Holds
+		guards           plan.Guards
 		want             plan.Plan
 	}{
 		"nothing to do": {
@@ -144,21 +144,21 @@ func TestDiff(t *testing.T) {
 		"held documents are neither created, changed nor deleted": {
 			desired: documents(ready("a"), ready("b", labels("hs/status=Failed"))),
 			current: documents(ready("b"), ready("c")),
-			holds:   plan.Holds{Keys: map[aai.Key]bool{key("a"): true, key("b"): true, key("c"): true}},
+			guards:  plan.Guards{Keys: map[aai.Key]bool{key("a"): true, key("b"): true, key("c"): true}},
 		},
 		"a held source keeps its documents, and they may change": {
 			desired: documents(ready("a", labels("hs/status=Failed"))),
 			current: documents(ready("a"), ready("b"), ready("c", func(d *aai.Document) { d.DataSource = "core" })),
-			holds:   plan.Holds{Deletions: map[plan.Part]string{{Source: "edge"}: "truncated"}},
+			guards:  plan.Guards{Deletions: map[plan.Partition]string{{Source: "edge"}: "truncated"}},
 			want: plan.Plan{Operations: []plan.Operation{
 				{Verb: plan.Update, Key: key("a"), Patch: aai.Patch{Labels: []string{"hs/status=Failed"}}},
 				{Verb: plan.Delete, Key: key("c")},
-			}, Kept: []plan.Kept{{Key: key("b"), Source: "edge", Cause: plan.CauseSource, Message: "truncated"}}},
+			}, Skipped: []plan.Skipped{{Key: key("b"), Source: "edge", Cause: plan.CauseSource, Message: "truncated"}}},
 		},
 		"every source held": {
 			current: documents(ready("a")),
-			holds:   plan.Holds{Deletions: map[plan.Part]string{{}: "a scope is not judged"}},
-			want:    plan.Plan{Kept: []plan.Kept{{Key: key("a"), Source: "edge", Cause: plan.CauseSource, Message: "a scope is not judged"}}},
+			guards:  plan.Guards{Deletions: map[plan.Partition]string{{}: "a scope is not judged"}},
+			want:    plan.Plan{Skipped: []plan.Skipped{{Key: key("a"), Source: "edge", Cause: plan.CauseSource, Message: "a scope is not judged"}}},
 		},
 		"relationship missing": {
 			desired: documents(ready("a", labels("hs/status=Ready", vnf1Claim), links(vnf1))),
@@ -195,7 +195,7 @@ func TestDiff(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := plan.Diff(c.desired, c.current, c.holds, options)
+			got := plan.Diff(c.desired, c.current, c.guards, options)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -216,7 +216,7 @@ func TestATimeThatIsNotKnownAnyMoreIsKept(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			p := plan.Diff(documents(tt.want), documents(have), plan.Holds{}, options)
+			p := plan.Diff(documents(tt.want), documents(have), plan.Guards{}, options)
 			var got []string
 			for _, op := range p.Operations {
 				got = append(got, op.Patch.Labels...)
@@ -230,7 +230,7 @@ func TestATimeThatIsNotKnownAnyMoreIsKept(t *testing.T) {
 
 func TestWithoutAPrefixLabelsAreOfOthers(t *testing.T) {
 	o := plan.Options{Owner: owner}
-	got := plan.Diff(documents(ready("a", labels())), documents(ready("a", labels("team=red"))), plan.Holds{}, o)
+	got := plan.Diff(documents(ready("a", labels())), documents(ready("a", labels("team=red"))), plan.Guards{}, o)
 	if diff := cmp.Diff(plan.Plan{}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -67,16 +67,16 @@ func anyDocuments(generator func(string) *rapid.Generator[aai.Document]) *rapid.
 	})
 }
 
-func anyHolds(t *rapid.T) plan.Holds {
-	h := plan.Holds{Keys: map[aai.Key]bool{}}
+func anyGuards(t *rapid.T) plan.Guards {
+	g := plan.Guards{Keys: map[aai.Key]bool{}}
 	for _, id := range ids {
-		h.Keys[key(id)] = rapid.IntRange(0, 4).Draw(t, "hold "+id) == 0
+		g.Keys[key(id)] = rapid.IntRange(0, 4).Draw(t, "hold "+id) == 0
 	}
 	if rapid.Bool().Draw(t, "hold deletions") {
-		part := plan.Part{Source: rapid.SampledFrom([]string{"", "edge"}).Draw(t, "held source"), Namespace: rapid.SampledFrom(namespaces).Draw(t, "held namespace")}
-		h.Deletions = map[plan.Part]string{part: "truncated"}
+		part := plan.Partition{Source: rapid.SampledFrom([]string{"", "edge"}).Draw(t, "held source"), Namespace: rapid.SampledFrom(namespaces).Draw(t, "held namespace")}
+		g.Deletions = map[plan.Partition]string{part: "truncated"}
 	}
-	return h
+	return g
 }
 
 // carryOut is A&AI as far as the plan is concerned. It fails the test when it is asked for what A&AI would refuse.
@@ -115,33 +115,33 @@ func TestPlansConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		desired := anyDocuments(desiredDocument).Draw(t, "desired")
 		current := anyDocuments(currentDocument).Draw(t, "current")
-		holds := anyHolds(t)
-		first := plan.Diff(desired, current, holds, options)
+		guards := anyGuards(t)
+		first := plan.Diff(desired, current, guards, options)
 		after := carryOut(t, current, first.Operations)
-		second := plan.Diff(desired, after, holds, options)
+		second := plan.Diff(desired, after, guards, options)
 		for _, op := range second.Operations {
 			if op.Verb != plan.Update || op.Patch.Labels == nil {
 				t.Fatalf("the second plan does more than drop claims: %+v", op)
 			}
 		}
 		after = carryOut(t, after, second.Operations)
-		third := plan.Diff(desired, after, holds, options)
+		third := plan.Diff(desired, after, guards, options)
 		if len(third.Operations) > 0 {
 			t.Fatalf("the third plan is not empty: %+v", third.Operations)
 		}
 		if diff := cmp.Diff(first.Conflicts, third.Conflicts); diff != "" {
 			t.Fatalf("conflicts change by themselves:\n%s", diff)
 		}
-		checkDesired(t, desired, after, holds)
-		checkUntouched(t, desired, current, after, holds)
+		checkDesired(t, desired, after, guards)
+		checkUntouched(t, desired, current, after, guards)
 	})
 }
 
 // checkDesired checks that the part that is ours is as desired.
-func checkDesired(t *rapid.T, desired, after map[aai.Key]aai.Document, holds plan.Holds) {
+func checkDesired(t *rapid.T, desired, after map[aai.Key]aai.Document, guards plan.Guards) {
 	for k, want := range desired {
 		got, exists := after[k]
-		if holds.Keys[k] || exists && got.DataOwner != owner {
+		if guards.Keys[k] || exists && got.DataOwner != owner {
 			continue
 		}
 		if !exists {
@@ -162,16 +162,16 @@ func checkDesired(t *rapid.T, desired, after map[aai.Key]aai.Document, holds pla
 }
 
 // checkUntouched checks that what is not ours, or held, is as it was.
-func checkUntouched(t *rapid.T, desired, current, after map[aai.Key]aai.Document, holds plan.Holds) {
+func checkUntouched(t *rapid.T, desired, current, after map[aai.Key]aai.Document, guards plan.Guards) {
 	for k, before := range current {
 		got, exists := after[k]
 		_, wanted := desired[k]
 		switch {
-		case before.DataOwner != owner || holds.Keys[k]:
+		case before.DataOwner != owner || guards.Keys[k]:
 			if diff := cmp.Diff(before, got); diff != "" {
 				t.Fatalf("%q was touched:\n%s", k.ID, diff)
 			}
-		case !wanted && isHeld(before, holds):
+		case !wanted && isHeld(before, guards):
 			if !exists {
 				t.Fatalf("%q was deleted from a held part", k.ID)
 			}
@@ -185,9 +185,9 @@ func checkUntouched(t *rapid.T, desired, current, after map[aai.Key]aai.Document
 	}
 }
 
-// isHeld says whether one of the parts that are held may be what a document came from.
-func isHeld(d aai.Document, holds plan.Holds) bool {
-	for part := range holds.Deletions {
+// isHeld reports whether one of the parts that are held may be what a document came from.
+func isHeld(d aai.Document, guards plan.Guards) bool {
+	for part := range guards.Deletions {
 		sources := part.Source == "" || part.Source == d.DataSource
 		scoped := strings.Contains(d.Selflink, "/scopes/")
 		if sources && (part.Namespace == "" || !scoped || part.Namespace == d.Namespace || strings.Contains(d.Selflink, "/scopes/"+part.Namespace+"/")) {
@@ -233,7 +233,7 @@ func targets(d aai.Document) []string {
 func TestDiffOfEqualsIsEmpty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		documents := anyDocuments(desiredDocument).Draw(t, "documents")
-		if diff := cmp.Diff(plan.Plan{}, plan.Diff(documents, documents, plan.Holds{}, options)); diff != "" {
+		if diff := cmp.Diff(plan.Plan{}, plan.Diff(documents, documents, plan.Guards{}, options)); diff != "" {
 			t.Fatalf("-want +got:\n%s", diff)
 		}
 	})
@@ -243,7 +243,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		desired := anyDocuments(desiredDocument).Draw(t, "desired")
 		current := anyDocuments(currentDocument).Draw(t, "current")
-		holds := anyHolds(t)
+		guards := anyGuards(t)
 		shuffle := func(documents map[aai.Key]aai.Document) map[aai.Key]aai.Document {
 			m := map[aai.Key]aai.Document{}
 			for k, d := range documents {
@@ -253,8 +253,8 @@ func TestOrderDoesNotMatter(t *testing.T) {
 			}
 			return m
 		}
-		want := plan.Diff(desired, current, holds, options)
-		got := plan.Diff(shuffle(desired), shuffle(current), holds, options)
+		want := plan.Diff(desired, current, guards, options)
+		got := plan.Diff(shuffle(desired), shuffle(current), guards, options)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("-want +got:\n%s", diff)
 		}

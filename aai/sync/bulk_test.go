@@ -99,18 +99,18 @@ func TestDeletionsAreLimited(t *testing.T) {
 	w.restart()
 	all := many(200, "Ready")
 	w.sync(all...)
-	left := func(want, kept int) {
+	left := func(want, skipped int) {
 		t.Helper()
 		r := w.sync(all[:20]...)
-		if n := len(w.stored()); n != want || len(r.Kept) != kept {
-			t.Errorf("%d are left, %d held; want %d and %d", n, len(r.Kept), want, kept)
+		if n := len(w.stored()); n != want || len(r.Skipped) != skipped {
+			t.Errorf("%d are left, %d held; want %d and %d", n, len(r.Skipped), want, skipped)
 		}
-		for _, k := range r.Kept {
+		for _, k := range r.Skipped {
 			if k.Cause != plan.CauseLimit || !strings.Contains(k.Message, "40 of the 200") {
-				t.Fatalf("held: %+v", k)
+				t.Fatalf("skipped: %+v", k)
 			}
 		}
-		if kept > 0 && r.NextPass.Sub(w.now) > aaisync.DefaultDeletionPause {
+		if skipped > 0 && r.NextPass.Sub(w.now) > aaisync.DefaultDeletionPause {
 			t.Errorf("the rest goes at %s; it is %s", r.NextPass, w.now)
 		}
 	}
@@ -128,8 +128,8 @@ func TestDeletionsAreLimited(t *testing.T) {
 	all = many(200, "Ready")
 	w.sync(all...)
 	left(160, 140)
-	if r := w.sync(all...); len(r.Kept) > 0 || r.Synced != 200 {
-		t.Errorf("%d held, %d synced", len(r.Kept), r.Synced)
+	if r := w.sync(all...); len(r.Skipped) > 0 || r.Synced != 200 {
+		t.Errorf("%d held, %d synced", len(r.Skipped), r.Synced)
 	}
 }
 
@@ -164,12 +164,12 @@ func TestARemovedClusterGoesAtOnce(t *testing.T) {
 	w.plan.Limit = plan.Limit{Percent: 20}
 	w.restart()
 	w.sync(many(200, "Ready")...)
-	r, err := w.pass(t.Context(), nil, plan.Holds{Existing: []string{"edge", "core"}})
-	if err != nil || len(w.stored()) != 160 || len(r.Kept) != 160 {
+	r, err := w.pass(t.Context(), nil, plan.Guards{Existing: []string{"edge", "core"}})
+	if err != nil || len(w.stored()) != 160 || len(r.Skipped) != 160 {
 		t.Errorf("%d are left of a cluster that exists, %v", len(w.stored()), err)
 	}
-	r, err = w.pass(t.Context(), nil, plan.Holds{Existing: []string{"core"}})
-	if err != nil || len(w.stored()) != 0 || len(r.Kept) != 0 {
+	r, err = w.pass(t.Context(), nil, plan.Guards{Existing: []string{"core"}})
+	if err != nil || len(w.stored()) != 0 || len(r.Skipped) != 0 {
 		t.Errorf("%d are left of a cluster that was removed, %v", len(w.stored()), err)
 	}
 }
@@ -181,20 +181,20 @@ func TestUpsertOnly(t *testing.T) {
 	w.sync(document("a", "Ready"), document("b", "Ready"))
 	r := w.sync(document("a", "Failed"))
 	w.expectStored(map[string][]string{"a": {"hs/status=Failed"}, "b": {"hs/status=Ready"}})
-	if len(r.Kept) != 1 || r.Kept[0].Key != key("b") || r.Kept[0].Cause != plan.CausePolicy {
-		t.Errorf("held: %+v", r.Kept)
+	if len(r.Skipped) != 1 || r.Skipped[0].Key != key("b") || r.Skipped[0].Cause != plan.CausePolicy {
+		t.Errorf("skipped: %+v", r.Skipped)
 	}
 }
 
 func TestHeldDeletionsAreDoneWhenTheHoldEnds(t *testing.T) {
 	w := start(t)
 	w.sync(document("a", "Ready"), document("b", "Ready"))
-	r, err := w.pass(t.Context(), documents(document("a", "Ready")), plan.Holds{Deletions: map[plan.Part]string{{Source: "edge"}: "it is truncated"}})
-	if err != nil || len(r.Kept) != 1 || r.Kept[0].Message != "it is truncated" || r.Synced != 1 || r.Pending != 0 {
+	r, err := w.pass(t.Context(), documents(document("a", "Ready")), plan.Guards{Deletions: map[plan.Partition]string{{Source: "edge"}: "it is truncated"}})
+	if err != nil || len(r.Skipped) != 1 || r.Skipped[0].Message != "it is truncated" || r.Synced != 1 || r.Pending != 0 {
 		t.Errorf("%+v, %v", r.Report, err)
 	}
-	if r = w.sync(document("a", "Ready")); len(r.Kept) > 0 {
-		t.Errorf("held: %+v", r.Kept)
+	if r = w.sync(document("a", "Ready")); len(r.Skipped) > 0 {
+		t.Errorf("skipped: %+v", r.Skipped)
 	}
 	w.expectStored(map[string][]string{"a": {"hs/status=Ready"}})
 }
@@ -225,7 +225,7 @@ func TestLag(t *testing.T) {
 func TestLagOfWhatWaits(t *testing.T) {
 	w := start(t, simulator.CloudRegion("o", "r"), simulator.Tenant("o", "r", "t"))
 	w.sync(document("a", "Ready"))
-	held := plan.Holds{Keys: map[aai.Key]bool{key("a"): true}}
+	held := plan.Guards{Keys: map[aai.Key]bool{key("a"): true}}
 	for range 2 {
 		if r, err := w.pass(t.Context(), documents(document("a", "Failed"), document("b", "Ready", linked("vnf-1"))), held); err != nil || len(r.Lags) > 0 {
 			t.Errorf("lags %v of what was not written, %v", r.Lags, err)
@@ -339,18 +339,18 @@ func TestReadingATenantIsNoPartOfTheTimeToWrite(t *testing.T) {
 	}
 }
 
-// TestWhatIsWishedForWhileATenantIsReadCounts has a resource come back, and deletions be held, while a tenant is read in full.
-func TestWhatIsWishedForWhileATenantIsReadCounts(t *testing.T) {
+// TestWhatChangesWhileATenantIsReadCounts has a resource come back, and deletions be held, while a tenant is read in full.
+func TestWhatChangesWhileATenantIsReadCounts(t *testing.T) {
 	w := start(t)
 	w.sync(document("back", "Ready"), document("held", "Ready"), document("gone", "Ready"))
 	w.advance(aaisync.DefaultResync)
 	again := document("back", "Pending")
-	wishes := inTurn(
-		map[aai.Key]aaisync.Wish{key("back"): {}, key("held"): {}, key("gone"): {}},
-		map[aai.Key]aaisync.Wish{key("back"): {Document: &again}, key("held"): {Held: true}},
+	changes := inTurn(
+		map[aai.Key]aaisync.Desired{key("back"): {}, key("held"): {}, key("gone"): {}},
+		map[aai.Key]aaisync.Desired{key("back"): {Document: &again}, key("held"): {Held: true}},
 	)
-	r, err := w.syncer.Sync(t.Context(), tenant, wishes)
-	if err != nil || len(r.Acknowledged) != 2 || len(wishes().Wishes) != 0 {
+	r, err := w.syncer.Sync(t.Context(), tenant, changes)
+	if err != nil || len(r.Acknowledged) != 2 || len(changes().Desired) != 0 {
 		t.Errorf("%v, and %d documents written", err, len(r.Acknowledged))
 	}
 	var left []string
@@ -369,28 +369,28 @@ func TestWhatIsWishedForWhileATenantIsReadCounts(t *testing.T) {
 }
 
 // inTurn returns what returns changes one after the other, and then none.
-func inTurn(wishes ...map[aai.Key]aaisync.Wish) func() aaisync.Change {
+func inTurn(changes ...map[aai.Key]aaisync.Desired) func() aaisync.Change {
 	return func() aaisync.Change {
-		if len(wishes) == 0 {
+		if len(changes) == 0 {
 			return aaisync.Change{}
 		}
-		next := wishes[0]
-		wishes = wishes[1:]
-		return aaisync.Change{Wishes: next}
+		next := changes[0]
+		changes = changes[1:]
+		return aaisync.Change{Desired: next}
 	}
 }
 
-// TestWhatIsWishedForWhileAListIsReadIsReported has a resource come while a tenant is listed because that is cheaper than to read what changes.
-func TestWhatIsWishedForWhileAListIsReadIsReported(t *testing.T) {
+// TestWhatChangesWhileAListIsReadIsReported has a resource come while a tenant is listed because that is cheaper than to read what changes.
+func TestWhatChangesWhileAListIsReadIsReported(t *testing.T) {
 	w := start(t)
 	w.sync(many(60, "Pending")...)
 	w.advance(time.Minute)
-	wishes := map[aai.Key]aaisync.Wish{}
+	desired := map[aai.Key]aaisync.Desired{}
 	for k, d := range documents(many(60, "Ready")...) {
-		wishes[k] = aaisync.Wish{Document: &d}
+		desired[k] = aaisync.Desired{Document: &d}
 	}
 	come := document("come", "Ready")
-	r, err := w.syncer.Sync(t.Context(), tenant, inTurn(wishes, map[aai.Key]aaisync.Wish{key("come"): {Document: &come}}))
+	r, err := w.syncer.Sync(t.Context(), tenant, inTurn(desired, map[aai.Key]aaisync.Desired{key("come"): {Document: &come}}))
 	if err != nil || r.Synced != 61 || r.Changed[key("come")].State != aaisync.Synced {
 		t.Errorf("%v; %d synced, and what has come is reported as %+v", err, r.Synced, r.Changed[key("come")])
 	}

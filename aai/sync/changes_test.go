@@ -38,8 +38,8 @@ func of(states map[string]string) (list []aai.Document) {
 	return list
 }
 
-// TestEveryChangeIsOneWrite changes what is desired at random, also while the program is down, with nobody in the way: a pass
-// writes each object that differs once, and no other; so what is deleted while nobody looks is found, and a resync of what is as it should be writes nothing.
+// TestEveryChangeIsOneWrite changes what is desired at random, also while the program is down, with no third party: a pass
+// writes each object that differs once, and no other; so what is deleted while the program is down is found, and a resync of what is as it should be writes nothing.
 func TestEveryChangeIsOneWrite(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, everything()...)

@@ -79,18 +79,18 @@ type world struct {
 	t      fail
 	client *client.Client
 	syncer *aaisync.Syncer
-	// wished is what was wished of the syncer, and objects what it has said since it knows nothing else.
-	wished  map[aai.Key]aaisync.Wish
+	// asked is what the syncer was asked for, and objects what it has reported.
+	asked   map[aai.Key]aaisync.Desired
 	objects map[aai.Key]aaisync.Object
 	// options of the plan.
 	plan plan.Options
-	// written is what the audit was told.
+	// written is what was audited.
 	written []aaisync.Written
 	// intercept answers a request in place of A&AI when it returns an answer or an error.
 	intercept func(*http.Request) (*http.Response, error)
-	// observe is told of every request that comes to A&AI's door.
+	// observe is called with every request before it is sent to A&AI.
 	observe func(*http.Request)
-	// arrive is told when a request has arrived, before A&AI sees it.
+	// arrive is called when a request has arrived, before A&AI sees it.
 	arrive   func()
 	password string
 	lanes    lanes
@@ -177,7 +177,7 @@ func (w *world) advance(d time.Duration) {
 // restart makes a Syncer that knows nothing.
 func (w *world) restart() {
 	w.syncer = aaisync.New(aaisync.Options{Client: w.client, Clock: w.clock, Plan: w.plan, Audit: w.audit})
-	w.wished, w.objects = map[aai.Key]aaisync.Wish{}, map[aai.Key]aaisync.Object{}
+	w.asked, w.objects = map[aai.Key]aaisync.Desired{}, map[aai.Key]aaisync.Object{}
 }
 
 func (w *world) audit(o aaisync.Written) {
@@ -267,13 +267,13 @@ func (w *world) sync(desired ...aai.Document) outcome {
 }
 
 func (w *world) trySync(desired ...aai.Document) (outcome, error) {
-	return w.pass(w.t.Context(), documents(desired...), plan.Holds{})
+	return w.pass(w.t.Context(), documents(desired...), plan.Guards{})
 }
 
-// pass makes a pass in which all of the desired documents, and nothing else, is wished for. The syncer is told only what is new.
-func (w *world) pass(ctx context.Context, desired map[aai.Key]aai.Document, holds plan.Holds) (outcome, error) {
+// pass makes a pass in which all of the desired documents, and nothing else, is desired. The syncer is asked only for what has changed.
+func (w *world) pass(ctx context.Context, desired map[aai.Key]aai.Document, guards plan.Guards) (outcome, error) {
 	r, err := w.syncer.Sync(ctx, tenant, func() aaisync.Change {
-		return aaisync.Change{Wishes: w.changes(desired, holds), Deletions: holds.Deletions, Existing: holds.Existing}
+		return aaisync.Change{Desired: w.changes(desired, guards), Deletions: guards.Deletions, Existing: guards.Existing}
 	})
 	for k, o := range r.Changed {
 		w.objects[k] = o
@@ -284,28 +284,28 @@ func (w *world) pass(ctx context.Context, desired map[aai.Key]aai.Document, hold
 	return outcome{r, maps.Clone(w.objects)}, err
 }
 
-// changes returns what was not wished of the syncer before.
-func (w *world) changes(desired map[aai.Key]aai.Document, holds plan.Holds) map[aai.Key]aaisync.Wish {
-	wishes := map[aai.Key]aaisync.Wish{}
-	for k := range w.wished {
-		wishes[k] = aaisync.Wish{}
+// changes returns what the syncer was not asked for before.
+func (w *world) changes(desired map[aai.Key]aai.Document, guards plan.Guards) map[aai.Key]aaisync.Desired {
+	changed := map[aai.Key]aaisync.Desired{}
+	for k := range w.asked {
+		changed[k] = aaisync.Desired{}
 	}
-	for k, d := range desired {
-		wishes[k] = aaisync.Wish{Document: &d, Seen: w.clock()}
+	for k, document := range desired {
+		changed[k] = aaisync.Desired{Document: &document, Seen: w.clock()}
 	}
-	for k, held := range holds.Keys {
+	for k, held := range guards.Keys {
 		if held {
-			wish := wishes[k]
-			wish.Held = true
-			wishes[k] = wish
+			d := changed[k]
+			d.Held = true
+			changed[k] = d
 		}
 	}
-	maps.DeleteFunc(wishes, func(k aai.Key, wish aaisync.Wish) bool {
-		before := w.wished[k]
-		return before.Held == wish.Held && reflect.DeepEqual(before.Document, wish.Document)
+	maps.DeleteFunc(changed, func(k aai.Key, d aaisync.Desired) bool {
+		before := w.asked[k]
+		return before.Held == d.Held && reflect.DeepEqual(before.Document, d.Document)
 	})
-	maps.Copy(w.wished, wishes)
-	return wishes
+	maps.Copy(w.asked, changed)
+	return changed
 }
 
 // expect checks the requests that were made while do ran, in any order.
@@ -322,7 +322,7 @@ func (w *world) expect(want []string, do func()) {
 var cmpEmpty = cmp.Transformer("nil", func(l []string) []string { return append([]string{}, l...) })
 
 // thirdParty is the transaction id of everything that others do.
-const thirdParty = "somebody else"
+const thirdParty = "third party"
 
 // others do something to A&AI that must succeed.
 func (w *world) others(method, path, body string) {

@@ -22,8 +22,8 @@ type memory struct {
 	listed time.Time
 	// desired is what A&AI is to hold.
 	desired map[aai.Key]*aai.Document
-	// holds are what is not to be touched.
-	holds plan.Holds
+	// guards are what is not to be touched.
+	guards plan.Guards
 	// unacknowledged is, by object, when the oldest change was seen that A&AI has not acknowledged.
 	unacknowledged map[aai.Key]time.Time
 	// todo are the objects that may need something.
@@ -39,13 +39,13 @@ func newMemory() *memory {
 	return &memory{
 		turn:           make(chan struct{}, 1),
 		desired:        map[aai.Key]*aai.Document{},
-		holds:          plan.Holds{Keys: map[aai.Key]bool{}},
+		guards:         plan.Guards{Keys: map[aai.Key]bool{}},
 		unacknowledged: map[aai.Key]time.Time{},
 		todo:           map[aai.Key]bool{},
 		knowledge:      knowledge{known: map[aai.Key]*aai.Document{}, owned: map[string]int{}, seen: map[aai.Key]time.Time{}, uncertain: map[aai.Key]bool{}},
 		troubles: troubles{
 			failing: map[aai.Key]failure{}, parked: map[aai.Key]parking{}, absent: map[string]bool{}, dead: map[aai.Key]deadLetter{},
-			conflicts: map[aai.Key]plan.Conflict{}, kept: map[aai.Key]plan.Kept{}, brakes: map[string]*brake{},
+			conflicts: map[aai.Key]plan.Conflict{}, skipped: map[aai.Key]plan.Skipped{}, limiters: map[string]*limiter{},
 		},
 		standing: map[aai.Key]Object{},
 		counts:   map[State]int{},
@@ -65,12 +65,12 @@ func (m *memory) unlock() { <-m.turn }
 
 // open takes in what has changed, and whether a resync was asked for.
 func (m *memory) open(c Change) {
-	for key, w := range c.Wishes {
-		m.wish(key, w)
+	for key, d := range c.Desired {
+		m.set(key, d)
 	}
-	if !maps.Equal(c.Deletions, m.holds.Deletions) || !slices.Equal(c.Existing, m.holds.Existing) {
-		m.holds.Deletions, m.holds.Existing = c.Deletions, c.Existing
-		for key := range m.kept {
+	if !maps.Equal(c.Deletions, m.guards.Deletions) || !slices.Equal(c.Existing, m.guards.Existing) {
+		m.guards.Deletions, m.guards.Existing = c.Deletions, c.Existing
+		for key := range m.skipped {
 			m.todo[key] = true
 		}
 	}
@@ -79,19 +79,19 @@ func (m *memory) open(c Change) {
 	}
 }
 
-// wish notes what is to become of an object.
-func (m *memory) wish(key aai.Key, w Wish) {
+// set notes what is to become of an object.
+func (m *memory) set(key aai.Key, d Desired) {
 	m.todo[key] = true
 	delete(m.desired, key)
-	delete(m.holds.Keys, key)
-	if w.Document != nil {
-		m.desired[key] = w.Document
+	delete(m.guards.Keys, key)
+	if d.Document != nil {
+		m.desired[key] = d.Document
 	}
-	if w.Held {
-		m.holds.Keys[key] = true
+	if d.Held {
+		m.guards.Keys[key] = true
 	}
-	if _, waits := m.unacknowledged[key]; !waits && !w.Seen.IsZero() {
-		m.unacknowledged[key] = w.Seen
+	if _, waits := m.unacknowledged[key]; !waits && !d.Seen.IsZero() {
+		m.unacknowledged[key] = d.Seen
 	}
 }
 

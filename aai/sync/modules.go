@@ -120,7 +120,7 @@ type modulePass struct {
 	halt error
 }
 
-// run does the pass. Nobody else's deed may be overwritten unseen, so what is known must be fresh before a write.
+// run does the pass. A change of others must not be overwritten unseen, so what is known must be fresh before a write.
 func (p *modulePass) run(ctx context.Context) {
 	if p.halt = p.syncer.probing.check(ctx); p.halt != nil {
 		return
@@ -196,7 +196,7 @@ func (p *modulePass) change(ctx context.Context, c plan.StatusChange) {
 	}
 }
 
-// report tells the outcome of the pass.
+// report returns the outcome of the pass.
 func (p *modulePass) report() ModuleReport {
 	r := ModuleReport{Modules: map[aai.VFModule]Object{}, Written: p.written, NextPass: p.resynced.Add(p.syncer.options.Resync)}
 	for m := range p.desired {

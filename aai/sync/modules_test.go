@@ -83,7 +83,7 @@ func TestModulesGetTheirStatus(t *testing.T) {
 	w.expect([]string{"GET modules"}, func() { w.expectModules(statuses{"a": out, "b": out}, synced) })
 }
 
-// VNFs come and go, so that nothing is kept of one of whose modules nobody speaks any more.
+// VNFs come and go, so that nothing is kept of one of whose modules no scope speaks any more.
 func TestModulesThatNobodyWantsAreForgotten(t *testing.T) {
 	w := withModules(t, "a", "b")
 	wanted, synced := statuses{"a": in}, map[string]string{"a": "Synced"}
@@ -200,7 +200,7 @@ func TestModulesOfAnotherVNFAreRefused(t *testing.T) {
 	})
 }
 
-// TestModulesConverge mixes changes of what is desired, trouble, deeds of others and restarts. Whatever happens, no
+// TestModulesConverge mixes changes of what is desired, trouble, operations of others and restarts. Whatever happens, no
 // module is created, one that is not desired is never touched, and in the end those that exist are as desired.
 func TestModulesConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -262,7 +262,7 @@ func TestModulesConverge(t *testing.T) {
 			}
 		}
 		if spare := w.status("spare"); spare != nil {
-			t.Fatalf("what nobody desires is %v", spare)
+			t.Fatalf("what is not desired is %v", spare)
 		}
 		if sent := w.requests(func() { _, _ = w.modules(desired) }); len(sent) > 0 {
 			t.Fatalf("nothing is left to do, but %q was sent", sent)

@@ -143,7 +143,7 @@ func TestRetryAfterIsPassedOn(t *testing.T) {
 	}
 }
 
-// mentions says whether a request is about an object, alone or with others.
+// mentions reports whether a request is about an object, alone or with others.
 func mentions(r *http.Request, id string) bool {
 	if strings.HasSuffix(r.URL.Path, "/"+id) {
 		return true
@@ -233,11 +233,11 @@ func TestACancelledPassEnds(t *testing.T) {
 		}
 		return nil, nil
 	}
-	_, err := w.pass(ctx, documents(many(300, "Ready")...), plan.Holds{})
+	_, err := w.pass(ctx, documents(many(300, "Ready")...), plan.Guards{})
 	if !errors.Is(err, context.Canceled) || n.Load() > aaisync.DefaultParallelism+1 {
 		t.Errorf("%d requests, %v", n.Load(), err)
 	}
-	if _, err := w.pass(ctx, nil, plan.Holds{}); !errors.Is(err, context.Canceled) {
+	if _, err := w.pass(ctx, nil, plan.Guards{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	w.intercept = nil
@@ -246,7 +246,7 @@ func TestACancelledPassEnds(t *testing.T) {
 	}
 }
 
-// A server that never tells versions must not be asked for ever.
+// A server that never tells versions must not be asked indefinitely.
 func TestADocumentWithoutAVersion(t *testing.T) {
 	w := start(t)
 	w.sync(document("a", "Ready"))
@@ -316,7 +316,7 @@ func TestNobodyWaitsForHisTurnForEver(t *testing.T) {
 	<-entered
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := w.pass(ctx, nil, plan.Holds{}); !errors.Is(err, context.Canceled) {
+	if _, err := w.pass(ctx, nil, plan.Guards{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	close(leave)

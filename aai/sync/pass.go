@@ -17,7 +17,7 @@ import (
 const (
 	// maxRounds bounds the requests that one object gets in a pass. The longest good way is some ten: read, update, change two relationships, update, and twice read again.
 	maxRounds = 20
-	// maxRereads bounds how often a pass starts anew with an object because others keep changing it.
+	// maxRereads bounds how often a pass starts again with an object because others keep changing it.
 	maxRereads = 2
 )
 
@@ -39,7 +39,7 @@ type pass struct {
 	settled map[aai.Key]bool
 	// missing are, by name, what objects depend on and A&AI does not have.
 	missing map[string]error
-	// tried counts how often an object was started anew.
+	// tried counts how often an object was started again.
 	tried map[aai.Key]int
 	// began is when the pass began.
 	began time.Time
@@ -89,22 +89,22 @@ func (p *pass) receive() {
 		return
 	}
 	c := p.changes()
-	if p.halt = p.check(c.Wishes); p.halt == nil {
+	if p.halt = p.check(c.Desired); p.halt == nil {
 		p.open(c)
 	}
 }
 
-// check refuses documents that would end up in another place, or in nobody's hands.
-func (p *pass) check(wishes map[aai.Key]Wish) error {
-	for key, w := range wishes {
+// check refuses documents that would be written to another place, or without our data-owner.
+func (p *pass) check(changed map[aai.Key]Desired) error {
+	for key, d := range changed {
 		switch {
 		case key.Tenant != p.tenant:
 			return fmt.Errorf("document %q is of tenant %q", key.ID, key.Tenant)
-		case w.Document == nil:
-		case key.ID != w.Document.ID:
-			return fmt.Errorf("document %q has the id %q", key.ID, w.Document.ID)
-		case w.Document.DataOwner != p.options.Plan.Owner:
-			return fmt.Errorf("document %q has the data-owner %q, not %q", key.ID, w.Document.DataOwner, p.options.Plan.Owner)
+		case d.Document == nil:
+		case key.ID != d.Document.ID:
+			return fmt.Errorf("document %q has the id %q", key.ID, d.Document.ID)
+		case d.Document.DataOwner != p.options.Plan.Owner:
+			return fmt.Errorf("document %q has the data-owner %q, not %q", key.ID, d.Document.DataOwner, p.options.Plan.Owner)
 		}
 	}
 	return nil
@@ -137,7 +137,7 @@ func (p *pass) rounds(ctx context.Context, mayList bool) bool {
 	return false
 }
 
-// ending says whether no further request is to begin, so that those under way can end within the time to write: A&AI
+// ending reports whether no further request is to begin, so that those under way can end within the time to write: A&AI
 // that answers is not down, there is only much to do.
 func (p *pass) ending(ctx context.Context) bool {
 	p.mu.Lock()
@@ -157,7 +157,7 @@ func (p *pass) giveUp(steps []step) {
 	}
 }
 
-// due says whether the tenant is to be read in full.
+// due reports whether the tenant is to be read in full.
 func (p *pass) due() bool {
 	return p.resynced.IsZero() || p.options.Clock().Sub(p.resynced) >= p.options.Resync
 }
@@ -220,7 +220,7 @@ func (p *pass) steps() []step {
 	return slices.DeleteFunc(steps, func(s step) bool { return p.probes(probed, s) })
 }
 
-// probes says whether an operation waits for another that finds out whether what both need is there now.
+// probes reports whether an operation waits for another that finds out whether what both need is there now.
 func (p *pass) probes(probed map[string]bool, s step) bool {
 	name := targets(s.op)
 	if !p.absent[name] || p.missing[name] != nil { // What is missing is known to all of them.
@@ -246,9 +246,9 @@ const (
 // step returns what to do about an object next.
 func (p *pass) step(key aai.Key) (step, progress) {
 	delete(p.conflicts, key)
-	delete(p.kept, key)
+	delete(p.skipped, key)
 	switch {
-	case p.holds.Keys[key], p.given(key):
+	case p.guards.Keys[key], p.given(key):
 		return step{}, nothing
 	case p.settled[key]:
 		if _, parked := p.parked[key]; parked {
@@ -258,15 +258,15 @@ func (p *pass) step(key aai.Key) (step, progress) {
 	case p.uncertain[key]:
 		return step{read: true, op: plan.Operation{Key: key}}, ready
 	}
-	d := p.options.Plan.Decide(key, p.desired[key], p.known[key], p.holds)
+	d := p.options.Plan.Decide(key, p.desired[key], p.known[key], p.guards)
 	if d.Deletes() {
-		d = p.brake(key, d)
+		d = p.limit(key, d)
 	}
 	if d.Conflict != nil {
 		p.conflicts[key] = *d.Conflict
 	}
-	if d.Kept != nil {
-		p.kept[key] = *d.Kept
+	if d.Skipped != nil {
+		p.skipped[key] = *d.Skipped
 	}
 	ops := slices.DeleteFunc(d.Operations, p.waits)
 	if len(ops) == 0 {
@@ -282,28 +282,28 @@ func (p *pass) step(key aai.Key) (step, progress) {
 	return s, ready
 }
 
-// brake limits a deletion.
-func (p *pass) brake(key aai.Key, d plan.Decision) plan.Decision {
+// limit limits a deletion.
+func (p *pass) limit(key aai.Key, d plan.Decision) plan.Decision {
 	source := p.known[key].DataSource
-	if !p.holds.Limits(source) {
+	if !p.guards.Limits(source) {
 		return d
 	}
 	now := p.options.Clock()
-	if p.brakes[source] == nil {
-		p.brakes[source] = &brake{plan.NewBrake(p.owned[source], p.options.Plan.Limit), now}
+	if p.limiters[source] == nil {
+		p.limiters[source] = &limiter{plan.NewDeletionLimiter(p.owned[source], p.options.Plan.Limit), now}
 	}
-	if p.brakes[source].take(key, now) {
+	if p.limiters[source].take(key, now) {
 		return d
 	}
-	return plan.Decision{Kept: p.brakes[source].Kept(key, source)}
+	return plan.Decision{Skipped: p.limiters[source].Skipped(key, source)}
 }
 
-// waits says whether an operation must not be tried now.
+// waits reports whether an operation must not be tried now.
 func (p *pass) waits(op plan.Operation) bool {
 	return (op.Verb == plan.Create || op.Verb == plan.Relate) && p.options.Clock().Before(p.parked[op.Key].until)
 }
 
-// readFirst says whether a document must be read before an operation on it, unless it is known well enough: it may be somebody else's by now, and labels that others have added since would be dropped. Before a deletion its resource-version must be known.
+// readFirst reports whether a document must be read before an operation on it, unless it is known well enough: it may have another owner by now, and labels that others have added since would be dropped. Before a deletion its resource-version must be known.
 // What was read in this pass is known well enough: where reading many takes longer than MaxAge, nothing would ever be written.
 func (p *pass) readFirst(op plan.Operation) bool {
 	switch op.Verb {
@@ -317,7 +317,7 @@ func (p *pass) readFirst(op plan.Operation) bool {
 	return false
 }
 
-// listIsCheaper says whether so many documents have to be read before they are written that reading the tenant in full costs less. A page of a list weighs about as much as a hundred documents read one by one.
+// listIsCheaper reports whether so many documents have to be read before they are written that reading the tenant in full costs less. A page of a list weighs about as much as a hundred documents read one by one.
 func (p *pass) listIsCheaper(steps []step) bool {
 	var reads int
 	for _, s := range steps {

@@ -34,21 +34,21 @@ const (
 // history is a world in which anything happens.
 type history struct {
 	*world
-	desired map[aai.Key]aai.Document
-	deed    deed
+	desired   map[aai.Key]aai.Document
+	operation operation
 }
 
 // newHistory returns a history that begins in a world.
 func newHistory(w *world) *history {
 	h := &history{world: w, desired: map[aai.Key]aai.Document{}}
-	w.arrive = h.deed.arrive
+	w.arrive = h.operation.arrive
 	return h
 }
 
-// TestWhateverHappensItConverges mixes changes of what is desired, trouble with A&AI, deeds of others and restarts, and
+// TestSyncConvergesUnderFaults mixes changes of what is desired, trouble with A&AI, operations of others and restarts, and
 // checks after each pass that nothing of others was touched, and in the end that A&AI holds what is desired and that
 // nothing more is sent. Each of the five has a hundred histories.
-func TestWhateverHappensItConverges(t *testing.T) {
+func TestSyncConvergesUnderFaults(t *testing.T) {
 	for part := range 5 {
 		t.Run(strconv.Itoa(part), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -62,8 +62,8 @@ func TestWhateverHappensItConverges(t *testing.T) {
 	}
 }
 
-// TestWhateverHappensOverHTTPItConverges is the same with connections that really break.
-func TestWhateverHappensOverHTTPItConverges(t *testing.T) {
+// TestSyncConvergesUnderFaultsOverHTTP is the same with connections that really break.
+func TestSyncConvergesUnderFaultsOverHTTP(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		w.simulate(anyServer(t), everything()...)
@@ -88,7 +88,7 @@ func (h *history) happen(t *rapid.T) {
 	t.Repeat(map[string]func(*rapid.T){
 		"desire":  h.desire,
 		"forsake": func(t *rapid.T) { delete(h.desired, key(anyID(t))) },
-		"pass":    func(t *rapid.T) { h.pass(t, anyHolds(t)) },
+		"pass":    func(t *rapid.T) { h.pass(t, anyGuards(t)) },
 		"fault":   h.fault,
 		"time": func(t *rapid.T) {
 			h.advance(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour}).Draw(t, "time"))
@@ -119,14 +119,14 @@ func (h *history) restartAAI(t *rapid.T) {
 
 func anyID(t *rapid.T) string { return rapid.SampledFrom(ids).Draw(t, "id") }
 
-func anyHolds(t *rapid.T) plan.Holds {
-	switch rapid.IntRange(0, 5).Draw(t, "holds") {
+func anyGuards(t *rapid.T) plan.Guards {
+	switch rapid.IntRange(0, 5).Draw(t, "guards") {
 	case 0:
-		return plan.Holds{Keys: map[aai.Key]bool{key(anyID(t)): true}}
+		return plan.Guards{Keys: map[aai.Key]bool{key(anyID(t)): true}}
 	case 1:
-		return plan.Holds{Deletions: map[plan.Part]string{{}: "nothing is known"}}
+		return plan.Guards{Deletions: map[plan.Partition]string{{}: "nothing is known"}}
 	default:
-		return plan.Holds{}
+		return plan.Guards{}
 	}
 }
 
@@ -161,7 +161,7 @@ func (h *history) quietly(do func()) {
 	h.ClearFaults()
 	h.advance(2 * aaisync.DefaultMaxAge)
 	do()
-	h.advance(2 * time.Second) // Nobody reads later than this what was before.
+	h.advance(2 * time.Second) // No test reads later than this what was before.
 	h.faults(rules...)
 }
 
@@ -176,7 +176,7 @@ func (h *history) othersLabel(t *rapid.T) {
 	}
 }
 
-// othersRewrite changes what is ours, except the claims on relationships: without those, nobody could tell whose they are.
+// othersRewrite changes what is ours, except the claims on relationships: without those, it is not known whose they are.
 func (h *history) othersRewrite(t *rapid.T) {
 	id := anyID(t)
 	if labels, ok := h.labels(id); ok {
@@ -244,11 +244,11 @@ func (h *history) all() map[string]map[string]any {
 }
 
 // pass makes a pass and checks that it touched nothing that is not ours.
-func (h *history) pass(t *rapid.T, holds plan.Holds) outcome {
-	h.deed.begin(h.all())
+func (h *history) pass(t *rapid.T, guards plan.Guards) outcome {
+	h.operation.begin(h.all())
 	asked := len(h.Requests())
-	r, _ := h.world.pass(t.Context(), h.desired, holds)
-	before := h.deed.end()
+	r, _ := h.world.pass(t.Context(), h.desired, guards)
+	before := h.operation.end()
 	if n := len(h.Requests()) - asked; n > passLimit {
 		t.Fatalf("%d requests in one pass", n)
 	}
@@ -257,11 +257,11 @@ func (h *history) pass(t *rapid.T, holds plan.Holds) outcome {
 		is, ok := after[id]
 		ours := was["data-owner"] == owner
 		switch {
-		case !ours || holds.Keys[key(id)]:
+		case !ours || guards.Keys[key(id)]:
 			if diff := cmp.Diff(was, is); diff != "" {
 				t.Fatalf("%q was touched:\n%s", id, diff)
 			}
-		case !ok && len(holds.Deletions) > 0:
+		case !ok && len(guards.Deletions) > 0:
 			t.Fatalf("%q was deleted although its source is held", id)
 		case ok:
 			checkOthers(t, id, was, is)
@@ -290,11 +290,11 @@ func checkOthers(t *rapid.T, id string, was, is map[string]any) {
 // end lets the trouble be over and checks that A&AI becomes as desired.
 func (h *history) end(t *rapid.T) {
 	h.ClearFaults()
-	h.deed.plan(0, nil)
+	h.operation.plan(0, nil)
 	h.seed(simulator.Tenant(tenant.CloudOwner, tenant.CloudRegionID, tenant.TenantID), simulator.GenericVNF("vnf-1"))
 	h.advance(2 * time.Minute) // A gate that was closed lets one through.
 	h.syncer.Resync(tenant)
-	r := h.pass(t, plan.Holds{})
+	r := h.pass(t, plan.Guards{})
 	after := h.all()
 	for k, want := range h.desired {
 		is, ok := after[k.ID]
@@ -311,7 +311,7 @@ func (h *history) end(t *rapid.T) {
 			t.Fatalf("%q is left over", id)
 		}
 	}
-	if sent := h.requests(func() { h.pass(t, plan.Holds{}) }); len(sent) > 0 {
+	if sent := h.requests(func() { h.pass(t, plan.Guards{}) }); len(sent) > 0 {
 		t.Fatalf("nothing is left to do, but %q was sent", sent)
 	}
 	h.t = t

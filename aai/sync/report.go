@@ -37,7 +37,7 @@ const (
 	ReasonMissingDependency Reason = "MissingDependency"
 	// ReasonRejected means that A&AI will not take the object as it is.
 	ReasonRejected Reason = "Rejected"
-	// ReasonConflict means that a document of somebody else has the object's place.
+	// ReasonConflict means that a document of another owner has the object's place.
 	ReasonConflict Reason = "Conflict"
 )
 
@@ -59,8 +59,8 @@ type Report struct {
 	Changed map[aai.Key]Object
 	// Synced, Pending and Failed count all objects of the tenant by state.
 	Synced, Pending, Failed int
-	// Kept are all documents that should be deleted and are not, by key.
-	Kept []plan.Kept
+	// Skipped are all documents that should be deleted and are not, by key.
+	Skipped []plan.Skipped
 	// Acknowledged holds the objects that this pass wrote, with the time of A&AI's last acknowledgement.
 	Acknowledged map[aai.Key]time.Time
 	// Lags are how long it took, for each object that this pass brought up to date by a write, from the oldest change that A&AI did not know of.
@@ -71,7 +71,7 @@ type Report struct {
 	NextPass time.Time
 }
 
-// report tells the outcome of the pass.
+// report returns the outcome of the pass.
 func (p *pass) report() Report {
 	r := Report{
 		Changed: map[aai.Key]Object{}, Acknowledged: p.acked, NextPass: p.nextPass(), TenantMissing: p.lost && !p.exists && len(p.parked) > 0,
@@ -89,15 +89,15 @@ func (p *pass) report() Report {
 		p.stand(key, now)
 	}
 	r.Synced, r.Pending, r.Failed = p.counts[Synced], p.counts[Pending], p.counts[Failed]
-	for _, key := range slices.SortedFunc(maps.Keys(p.kept), aai.Key.Compare) {
-		r.Kept = append(r.Kept, p.kept[key])
+	for _, key := range slices.SortedFunc(maps.Keys(p.skipped), aai.Key.Compare) {
+		r.Skipped = append(r.Skipped, p.skipped[key])
 	}
 	return r
 }
 
-// lag returns how late A&AI was told of an object, if this pass has told it, and ends the wait of one that needs nothing any more. What is held waits, though it has no standing.
+// lag returns how late an object was written, if this pass has written it, and ends the wait of one that needs nothing any more. What is held waits, though it has no standing.
 func (p *pass) lag(key aai.Key, now Object) (lag time.Duration, known bool) {
-	if now.State != "" && now.State != Synced || p.holds.Keys[key] {
+	if now.State != "" && now.State != Synced || p.guards.Keys[key] {
 		return 0, false
 	}
 	at, written := p.acked[key]
@@ -136,7 +136,7 @@ func (p *pass) standingOf(key aai.Key) Object {
 		return Object{State: Failed, Reason: ReasonRejected, Message: p.dead[key].err.Error()}
 	}
 	delete(p.dead, key)
-	if p.holds.Keys[key] {
+	if p.guards.Keys[key] {
 		p.over(key)
 		return Object{}
 	}
@@ -166,15 +166,15 @@ func (p *pass) over(key aai.Key) {
 	delete(p.parked, key)
 }
 
-// wanting says whether an object still needs something.
+// wanting reports whether an object still needs something.
 func (p *pass) wanting(key aai.Key) bool {
 	if p.uncertain[key] {
 		return true
 	}
-	if _, stays := p.kept[key]; stays {
+	if _, stays := p.skipped[key]; stays {
 		return false
 	}
-	return len(p.options.Plan.Decide(key, p.desired[key], p.known[key], p.holds).Operations) > 0
+	return len(p.options.Plan.Decide(key, p.desired[key], p.known[key], p.guards).Operations) > 0
 }
 
 // untried is the standing of an object that has not had its turn.
@@ -201,7 +201,7 @@ func (p *pass) nextPass() time.Time {
 	for _, parked := range p.parked {
 		earlier(parked.until)
 	}
-	for _, b := range p.brakes {
+	for _, b := range p.limiters {
 		if b.Refused() {
 			earlier(b.since.Add(p.options.DeletionPause))
 		}

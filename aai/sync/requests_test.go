@@ -24,7 +24,7 @@ func (w *world) requests(do func()) []string {
 	return list
 }
 
-// isProbe says whether a request only finds out whether A&AI takes us.
+// isProbe reports whether a request only finds out whether A&AI takes us.
 func isProbe(r simulator.Request) bool { return strings.Contains(r.Path, "healthscope-probe") }
 
 // probes counts the probes that were sent while do ran.

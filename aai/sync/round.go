@@ -157,7 +157,7 @@ func (p *pass) acknowledge(ops []plan.Operation) {
 	}
 }
 
-// again says whether an object is to be read and tried again in this pass, because somebody else was faster.
+// again reports whether an object is to be read and tried again in this pass, because others were faster.
 func (p *pass) again(op plan.Operation, err error) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -139,9 +139,9 @@ func TestWhatOthersOwnIsLeftAlone(t *testing.T) {
 			"id": id, "name": "x", "group": "", "version": "v1", "kind": "Service", "namespace": "", "selflink": "s", "data-owner": dataOwner, "labels": []string{"their=own"},
 		}}
 	}
-	w := start(t, append(everything(), foreign("theirs", "CnfAdapter"), foreign("taken", "CnfAdapter"), foreign("nobody's", ""))...)
+	w := start(t, append(everything(), foreign("theirs", "CnfAdapter"), foreign("taken", "CnfAdapter"), foreign("without-owner", ""))...)
 	before := map[string]any{}
-	for _, id := range []string{"theirs", "taken", "nobody's"} {
+	for _, id := range []string{"theirs", "taken", "without-owner"} {
 		before[id], _ = w.Get(key(id).Path())
 	}
 	r := w.sync(document("a", "Ready"), document("taken", "Ready"))
@@ -163,7 +163,7 @@ func TestWhatOthersOwnIsLeftAlone(t *testing.T) {
 func TestHolds(t *testing.T) {
 	w := start(t)
 	w.sync(document("a", "Ready"), document("b", "Ready"), document("c", "Ready", func(d *aai.Document) { d.DataSource = "core" }))
-	pass := func(h plan.Holds, desired ...aai.Document) outcome {
+	pass := func(h plan.Guards, desired ...aai.Document) outcome {
 		r, err := w.pass(t.Context(), documents(desired...), h)
 		if err != nil {
 			t.Fatal(err)
@@ -171,11 +171,11 @@ func TestHolds(t *testing.T) {
 		return r
 	}
 	w.expect(nil, func() {
-		r := pass(plan.Holds{Keys: map[aai.Key]bool{key("a"): true, key("b"): true, key("x"): true}, Deletions: map[plan.Part]string{{Source: "core"}: "lost"}},
+		r := pass(plan.Guards{Keys: map[aai.Key]bool{key("a"): true, key("b"): true, key("x"): true}, Deletions: map[plan.Partition]string{{Source: "core"}: "lost"}},
 			document("b", "Failed"), document("x", "Ready"))
 		w.expectObjects(map[string]string{}, r)
 	})
-	w.expect([]string{"GET c", "DELETE c"}, func() { pass(plan.Holds{Deletions: map[plan.Part]string{{Source: "edge"}: "lost"}}) })
+	w.expect([]string{"GET c", "DELETE c"}, func() { pass(plan.Guards{Deletions: map[plan.Partition]string{{Source: "edge"}: "lost"}}) })
 	w.expectStored(map[string][]string{"a": {"hs/status=Ready"}, "b": {"hs/status=Ready"}})
 }
 
@@ -197,8 +197,8 @@ func TestRelationships(t *testing.T) {
 	w.expectStored(map[string][]string{"a": {"-> vnf-1", "hs/status=Ready"}})
 }
 
-// A&AI patches whatever is there: what has become somebody else's has to be seen before.
-func TestWhatHasBecomeSomebodyElsesIsLeftAlone(t *testing.T) {
+// A&AI patches whatever is there: a document that has another owner by now has to be seen before.
+func TestADocumentThatHasAnotherOwnerByNowIsLeftAlone(t *testing.T) {
 	linkedBefore := document("a", "Ready", linked("vnf-1"))
 	claimed := document("a", "Ready", func(d *aai.Document) { d.Labels = linkedBefore.Labels })
 	cases := map[string]struct{ before, after aai.Document }{
@@ -244,7 +244,7 @@ func TestSyncRefusesStrayDocuments(t *testing.T) {
 	for name, desired := range cases {
 		t.Run(name, func(t *testing.T) {
 			w.expect(nil, func() {
-				if _, err := w.pass(t.Context(), desired, plan.Holds{}); err == nil {
+				if _, err := w.pass(t.Context(), desired, plan.Guards{}); err == nil {
 					t.Error("no error")
 				}
 			})
@@ -259,12 +259,12 @@ func TestConcurrentPasses(t *testing.T) {
 	for i := range 10 {
 		group.Go(func() {
 			at := aai.Tenant{CloudOwner: "o", CloudRegionID: "r", TenantID: []string{"t", "t2"}[i%2]}
-			wishes := map[aai.Key]aaisync.Wish{}
+			desired := map[aai.Key]aaisync.Desired{}
 			for n := range 20 {
 				d := document(fmt.Sprintf("%s-%d", at.TenantID, n), []string{"Ready", "Failed"}[i/2%2])
-				wishes[aai.Key{Tenant: at, ID: d.ID}] = aaisync.Wish{Document: &d}
+				desired[aai.Key{Tenant: at, ID: d.ID}] = aaisync.Desired{Document: &d}
 			}
-			if r, err := w.syncer.Sync(t.Context(), at, inTurn(wishes)); err != nil || r.Synced != 20 {
+			if r, err := w.syncer.Sync(t.Context(), at, inTurn(desired)); err != nil || r.Synced != 20 {
 				t.Errorf("%d synced, %v", r.Synced, err)
 			}
 			w.syncer.Resync(at)

@@ -40,17 +40,17 @@ type Options struct {
 	Resync time.Duration
 	// ParkInterval is how long an object waits for its tenant, or for the target of a relationship, before it is tried again. The default is DefaultParkInterval.
 	ParkInterval time.Duration
-	// MaxAge is how old the knowledge of a document may be when it is changed: an older one is read again first, because A&AI checks no resource-version when it patches, so that the document may be somebody else's by now, and because a patch replaces all labels and would drop those that others have added since. What a pass itself has read is never too old for it. The default is DefaultMaxAge.
+	// MaxAge is how old the knowledge of a document may be when it is changed: an older one is read again first, because A&AI checks no resource-version when it patches, so that the document may have another owner by now, and because a patch replaces all labels and would drop those that others have added since. What a pass itself has read is never too old for it. The default is DefaultMaxAge.
 	MaxAge time.Duration
 	// DeletionPause is how long deletions beyond the limit wait for their next time. The default is DefaultDeletionPause.
 	DeletionPause time.Duration
 	// WriteTime is how long a pass may take to write, once a tenant has been read in full as far as it has to be: that takes as long as it takes. What is not written by then is written in the next pass; when A&AI has answered any, no request begins in the last quarter of the time, which should be longer than a request may take, and that is no error. The default is DefaultWriteTime.
 	WriteTime time.Duration
-	// Audit is told of every write that was tried. Nil means nobody is.
+	// Audit is called after every write that was tried, unless it is nil.
 	Audit func(Written)
-	// AuditStatus is told of every change of a module's operational-status that was tried. Nil means nobody is.
+	// AuditStatus is called after every change of a module's operational-status that was tried, unless it is nil.
 	AuditStatus func(WrittenStatus)
-	// Clock tells the time. The default is time.Now.
+	// Clock returns the time. The default is time.Now.
 	Clock func() time.Time
 }
 
@@ -80,8 +80,8 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Wish is what is to become of one object.
-type Wish struct {
+// Desired is what is to become of one object.
+type Desired struct {
 	// Document is what A&AI is to hold; nil for nothing.
 	Document *aai.Document
 	// Held is true when the object is neither written nor deleted for now, because too little is known about it.
@@ -92,11 +92,11 @@ type Wish struct {
 
 // Change is what a caller wants of a tenant, beyond what it has wanted before.
 type Change struct {
-	// Wishes are the objects of which something else is wanted than before.
-	Wishes map[aai.Key]Wish
-	// Deletions are those of plan.Holds, all of them each time.
-	Deletions map[plan.Part]string
-	// Existing are those of plan.Holds.
+	// Desired are the objects of which something else is wanted than before.
+	Desired map[aai.Key]Desired
+	// Deletions are those of plan.Guards, all of them each time.
+	Deletions map[plan.Partition]string
+	// Existing are those of plan.Guards.
 	Existing []string
 }
 

@@ -22,21 +22,21 @@ type troubles struct {
 	dead map[aai.Key]deadLetter
 	// conflicts are objects whose place is taken.
 	conflicts map[aai.Key]plan.Conflict
-	// kept are documents that should go and stay.
-	kept map[aai.Key]plan.Kept
-	// brakes limit deletions, by data-source.
-	brakes map[string]*brake
+	// skipped are documents that should go and stay.
+	skipped map[aai.Key]plan.Skipped
+	// limiters limit deletions, by data-source.
+	limiters map[string]*limiter
 }
 
-// brake limits the deletions of a data-source from when it was made, and starts its pause anew with the first that it refuses.
-type brake struct {
-	*plan.Brake
+// limiter limits the deletions of a data-source from when it was made, and starts its pause again with the first that it refuses.
+type limiter struct {
+	*plan.DeletionLimiter
 
 	since time.Time
 }
 
-// take says whether a document may go.
-func (b *brake) take(key aai.Key, now time.Time) bool {
+// take reports whether a document may go.
+func (b *limiter) take(key aai.Key, now time.Time) bool {
 	before := b.Refused()
 	granted := b.Take(key)
 	if !before && b.Refused() {
@@ -64,7 +64,7 @@ type deadLetter struct {
 	want *aai.Document
 }
 
-// given says whether an object is in the dead letters for just what is wanted now.
+// given reports whether an object is in the dead letters for just what is wanted now.
 func (m *memory) given(key aai.Key) bool {
 	letter, ok := m.dead[key]
 	return ok && reflect.DeepEqual(letter.want, m.desired[key])
@@ -89,18 +89,18 @@ func (m *memory) revive(now time.Time, pause time.Duration) {
 		}
 	}
 	released := map[string]bool{}
-	for source, b := range m.brakes {
+	for source, b := range m.limiters {
 		switch {
 		case now.Sub(b.since) < pause:
 		case b.Refused():
-			m.brakes[source] = &brake{b.Next(m.owned[source]), now}
+			m.limiters[source] = &limiter{b.Next(m.owned[source]), now}
 			released[source] = true
 		default:
-			delete(m.brakes, source)
+			delete(m.limiters, source)
 		}
 	}
-	for key, kept := range m.kept {
-		if kept.Cause == plan.CauseLimit && released[kept.Source] {
+	for key, skipped := range m.skipped {
+		if skipped.Cause == plan.CauseLimit && released[skipped.Source] {
 			m.todo[key] = true
 		}
 	}
@@ -132,13 +132,13 @@ func (p *pass) fail(op plan.Operation, err error, together int) {
 	}
 }
 
-// outage says whether an error means that no other request would fare better now.
+// outage reports whether an error means that no other request would fare better now.
 func outage(err error) bool {
 	e, ok := errors.AsType[*aai.Error](err)
 	return ok && e.Outage()
 }
 
-// stop halts the pass. Of several errors the one to tell is that which a person has to mend, else that after which A&AI may be asked again soonest.
+// stop halts the pass. Of several errors it keeps that which a person has to mend, else that after which A&AI may be asked again soonest.
 func (p *pass) stop(err error) {
 	before := p.halt
 	switch {

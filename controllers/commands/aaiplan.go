@@ -91,13 +91,13 @@ func printPlan(out io.Writer, preview inventory.Preview) error {
 			verbs[op.Verb]++
 			fmt.Fprintln(&b, operationLine(op, p.Current))
 		}
-		for _, k := range p.Plan.Kept {
+		for _, k := range p.Plan.Skipped {
 			fmt.Fprintf(&b, "= %s in %s: not deleted, %s\n", nameOf(p.Current[k.Key]), k.Key.Tenant, k.Message)
 		}
 		for _, c := range p.Plan.Conflicts {
 			fmt.Fprintf(&b, "! %s in %s: its place belongs to data-owner %q\n", nameOf(p.Current[c.Key]), c.Key.Tenant, c.Owner)
 		}
-		held, taken = held+len(p.Plan.Kept), taken+len(p.Plan.Conflicts)
+		held, taken = held+len(p.Plan.Skipped), taken+len(p.Plan.Conflicts)
 	}
 	printModules(&b, preview)
 	changes := verbs[plan.Update] + verbs[plan.Relate] + verbs[plan.Unrelate] + len(preview.Modules)

@@ -67,7 +67,7 @@ func (i *installation) start() {
 func (i *installation) pass(tenant aai.Tenant, state sync.State) int {
 	n := i.inputs.take(tenant, oneCluster{})
 	r := sync.Report{Changed: map[aai.Key]sync.Object{}}
-	for key, w := range n.Wishes {
+	for key, w := range n.Desired {
 		if !reflect.DeepEqual(i.documents[key], w.Document) {
 			i.documents[key] = w.Document
 			r.Changed[key] = sync.Object{State: state, Resource: healthscope.Key{
@@ -126,7 +126,7 @@ func BenchmarkChange(b *testing.B) {
 	}
 }
 
-// cpu returns the CPU time that the process has used, which tells more than the clock on a machine with other work.
+// cpu returns the CPU time that the process has used. On a machine with other work it is more exact than the clock.
 func cpu(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage

@@ -55,9 +55,9 @@ type object struct {
 
 // desired decides who owns resources, and what A&AI is to hold of each. This is the only place that decides it.
 //
-// claims are sorted by age: the oldest candidate that claims a resource owns it. The document tells what the owner knows of
-// the resource. Where the owner cannot see it, or takes it for gone, the document tells what the oldest co-owner that sees
-// it knows: that one candidate does not see a resource does not remove it.
+// claims are sorted by age: the oldest candidate that claims a resource owns it. The document shows the resource as the owner
+// sees it. When the owner does not see it, or takes it for gone, the document shows it as the oldest other candidate that
+// sees it does: one candidate that does not see a resource does not remove it.
 func desired(claims []claim, o mapping.Options) map[healthscope.Key]object {
 	objects := map[healthscope.Key]object{}
 	for _, c := range claims {
@@ -78,17 +78,17 @@ func desired(claims []claim, o mapping.Options) map[healthscope.Key]object {
 	return objects
 }
 
-// wish returns what is to become of an object; false when A&AI is to hold nothing.
-func (o object) wish(seen time.Time) (wish sync.Wish, ok bool) {
+// desired returns what A&AI is to hold; false when that is nothing.
+func (o object) desired(seen time.Time) (want sync.Desired, ok bool) {
 	switch o.Decision {
 	case mapping.Write:
 		document := o.Document
-		return sync.Wish{Document: &document, Held: o.disputed, Seen: seen}, true
+		return sync.Desired{Document: &document, Held: o.disputed, Seen: seen}, true
 	case mapping.Hold:
-		return sync.Wish{Held: true, Seen: seen}, true
+		return sync.Desired{Held: true, Seen: seen}, true
 	case mapping.Remove, mapping.Exclude, mapping.Unmapped:
 	}
-	return sync.Wish{Seen: seen}, false
+	return sync.Desired{Seen: seen}, false
 }
 
 // resourceOf describes a member of a scope, or with an empty name of a bundle, to the mapping.

@@ -9,9 +9,9 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// TestOneThatWaitsHoldsUpItsOwnNamespace has the oldest scope wait, as for a cluster that is dead: what others have goes
-// to A&AI, unless bundles of its namespace may speak of theirs.
-func TestOneThatWaitsHoldsUpItsOwnNamespace(t *testing.T) {
+// TestAnUnjudgedScopeDelaysItsOwnNamespace has the oldest scope wait, as for a cluster that is dead: what others have goes
+// to A&AI, unless bundles of its namespace may name theirs.
+func TestAnUnjudgedScopeDelaysItsOwnNamespace(t *testing.T) {
 	web := member("shop", "web", healthscope.Ready)
 	for _, c := range []struct {
 		waiting types.NamespacedName
@@ -26,8 +26,8 @@ func TestOneThatWaitsHoldsUpItsOwnNamespace(t *testing.T) {
 		j := judgedScopes{name("shop", "b"): judged(placed(web)...)}
 		i := filled(j, map[types.NamespacedName]int64{c.waiting: 1, name("shop", "b"): 1}, nil, configv1alpha1.SelectScoped)
 		i.trusted = c.trusted
-		if w := i.take(tenant, oneCluster{}).Wishes[keyOf(web)]; w.Held != c.want || w.Document == nil {
-			t.Errorf("while %q waits, with the trusted namespaces %q, the wish is %+v; want it held: %t", c.waiting, c.trusted, w, c.want)
+		if w := i.take(tenant, oneCluster{}).Desired[keyOf(web)]; w.Held != c.want || w.Document == nil {
+			t.Errorf("while %q waits, with the trusted namespaces %q, %+v is desired; want it held: %t", c.waiting, c.trusted, w, c.want)
 		}
 	}
 }

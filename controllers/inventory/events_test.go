@@ -23,7 +23,7 @@ func eventsOf(ctx context.Context, s *corev1alpha2.HealthScope) func(Gomega) []s
 		var found []string
 		for _, e := range list.Items {
 			if e.Regarding.Name == s.Name && e.Action == corev1alpha2.ConditionInventorySynced {
-				g.Expect(e.Series).To(BeNil(), "%s is told once", e.Reason)
+				g.Expect(e.Series).To(BeNil(), "%s is recorded once", e.Reason)
 				found = append(found, e.Type+" "+e.Reason)
 			}
 		}
@@ -41,13 +41,13 @@ var _ = Describe("The inventory of a scope", func() {
 		s = newScope(ctx, l.namespace, "shop", linked(app("web", "7-web"), vnf, vfModule))
 	})
 
-	It("is told of in events, once when it goes wrong for a while, and once when it heals", func(ctx SpecContext) {
+	It("is recorded in events, once when it goes wrong for a while, and once when it heals", func(ctx SpecContext) {
 		l.start()
 		Eventually(synced(ctx, s)).Should(Equal("True Synced"))
 		l.between(func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) })
 		report(ctx, l.namespace, "7-web", service(l.namespace, "web"), service(l.namespace, "late"))
 		Eventually(synced(ctx, s)).Should(Equal("False Unavailable"))
-		Consistently(eventsOf(ctx, s)).Should(BeEmpty(), "it may be over in a moment, and that all was well is no news")
+		Consistently(eventsOf(ctx, s)).Should(BeEmpty(), "it may be over in a moment, and that all was well is no event")
 		Eventually(eventsOf(ctx, s)).Should(Equal([]string{"Warning Unavailable"}))
 		l.between(nil)
 		report(ctx, l.namespace, "7-web", service(l.namespace, "web"))

@@ -11,11 +11,13 @@ import (
 	"github.com/healthscope/healthscope/controllers/scope"
 )
 
-// gravity are the reasons of the condition InventorySynced when it is not True, the gravest first.
-var gravity = []scope.Reason{scope.ReasonMisconfigured, scope.ReasonUnavailable, scope.ReasonRefused, scope.ReasonPending, scope.ReasonNotListed, scope.ReasonNoRegion, scope.ReasonLinkDenied}
-
 // explanations are, by reason, the first words for why a scope is not in step.
 type explanations map[scope.Reason]string
+
+// addObject explains why a member is not synced.
+func (e explanations) addObject(p scope.Placed, tenant aai.Tenant, o sync.Object) {
+	e.addf(reasonOf(o), "%s in tenant %q: %s", p.Key, tenant, waiting(o))
+}
 
 // addf adds an explanation. The first one for a reason stays: members come in a fixed order.
 func (e explanations) addf(reason scope.Reason, format string, args ...any) {
@@ -34,10 +36,8 @@ func (e explanations) gravest() (reason scope.Reason, message string) {
 	return "", ""
 }
 
-// addObject explains why a member is not synced.
-func (e explanations) addObject(p scope.Placed, tenant aai.Tenant, o sync.Object) {
-	e.addf(reasonOf(o), "%s in tenant %q: %s", p.Key, tenant, waiting(o))
-}
+// gravity are the reasons of the condition InventorySynced when it is not True, the gravest first.
+var gravity = []scope.Reason{scope.ReasonMisconfigured, scope.ReasonUnavailable, scope.ReasonRefused, scope.ReasonPending, scope.ReasonNotListed, scope.ReasonNoRegion, scope.ReasonLinkDenied}
 
 // reasonOf returns the reason of the condition for something that is not synced.
 func reasonOf(o sync.Object) scope.Reason {

@@ -28,7 +28,7 @@ func (i *inputs) take(tenant aai.Tenant, c clusters) change {
 	defer i.mu.Unlock()
 	g := i.currentGuards(complete, states)
 	n := change{
-		Change:  sync.Change{Wishes: map[aai.Key]sync.Wish{}, Deletions: g.deletions},
+		Change:  sync.Change{Desired: map[aai.Key]sync.Desired{}, Deletions: g.deletions},
 		partial: g.partial,
 	}
 	if complete {
@@ -43,10 +43,10 @@ func (i *inputs) take(tenant aai.Tenant, c clusters) change {
 		objects := desired(i.pendingClaims(at, t.claims[at], resources, g.unjudged), i.mapping)
 		for resource, seen := range resources {
 			o := objects[resource]
-			wish, wanted := o.wish(seen)
+			want, wanted := o.desired(seen)
 			switch before, had := t.owners[resource]; {
 			case wanted:
-				n.Wishes[o.Key], t.owners[resource] = wish, o.owner
+				n.Desired[o.Key], t.owners[resource] = want, o.owner
 				if had && before != o.owner {
 					n.reowned = append(n.reowned, resource)
 				}
@@ -55,7 +55,7 @@ func (i *inputs) take(tenant aai.Tenant, c clusters) change {
 				}
 			case had:
 				key, _ := mapping.Place(resource, i.mapping) // All of its clusterNamespace has a place.
-				n.Wishes[key] = wish
+				n.Desired[key] = want
 				delete(t.owners, resource)
 			}
 		}

@@ -31,16 +31,16 @@ func (s several) States() []fleet.ClusterState { return s.states }
 func TestWhatCannotBeSeenIsNotTakenForGone(t *testing.T) {
 	t.Parallel()
 	c := several{complete: true}
-	want, names := map[plan.Part]bool{}, []string(nil)
+	want, names := map[plan.Partition]bool{}, []string(nil)
 	for _, r := range fleet.Reachabilities() {
 		c.states = append(c.states, fleet.ClusterState{Name: string(r), Reachability: r})
 		names = append(names, string(r))
 		if r != fleet.Connected {
-			want[plan.Part{Source: string(r)}] = true
+			want[plan.Partition{Source: string(r)}] = true
 		}
 	}
-	held := func(n change) map[plan.Part]bool {
-		parts := map[plan.Part]bool{}
+	held := func(n change) map[plan.Partition]bool {
+		parts := map[plan.Partition]bool{}
 		for part := range n.Deletions {
 			parts[part] = true
 		}
@@ -55,20 +55,20 @@ func TestWhatCannotBeSeenIsNotTakenForGone(t *testing.T) {
 	}
 	c.complete = false
 	n = filled(nil, nil, nil, configv1alpha1.SelectScoped).take(tenant, c)
-	if diff := cmp.Diff(map[plan.Part]bool{{}: true}, held(n)); diff != "" || n.Existing != nil {
+	if diff := cmp.Diff(map[plan.Partition]bool{{}: true}, held(n)); diff != "" || n.Existing != nil {
 		t.Errorf("before it is known which clusters there are: existing %v, deletions are held in: -want +got:\n%s", n.Existing, diff)
 	}
 }
 
-// TestNewsOfAClusterIsNewsForEveryTenant makes sure that deletions which were held are thought of again.
-func TestNewsOfAClusterIsNewsForEveryTenant(t *testing.T) {
+// TestAChangeOfAClusterWakesEveryTenant makes sure that deletions which were held are decided again.
+func TestAChangeOfAClusterWakesEveryTenant(t *testing.T) {
 	t.Parallel()
 	i := filled(nil, nil, nil, configv1alpha1.SelectScoped)
-	var told []aai.Tenant
-	i.onChange(func(tenant aai.Tenant) { told = append(told, tenant) })
+	var woken []aai.Tenant
+	i.onChange(func(tenant aai.Tenant) { woken = append(woken, tenant) })
 	i.clusterChanged(nil, &fleet.ClusterState{Name: "edge", Reachability: fleet.Connecting})
-	if diff := cmp.Diff(i.mapping.Tenants(), told); diff != "" {
-		t.Errorf("tenants told: -want +got:\n%s", diff)
+	if diff := cmp.Diff(i.mapping.Tenants(), woken); diff != "" {
+		t.Errorf("tenants woken: -want +got:\n%s", diff)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 // Deletion guards keep what is not known apart from what does not exist: A&AI loses nothing because a cluster is out of
 // sight, a bundle does not name all resources, or a scope has not been judged by all that there is.
 
-// clusters is the part of fleet.View that tells which clusters there are, and which of them can be seen.
+// clusters is the part of fleet.View that knows which clusters exist, and which of them can be seen.
 type clusters interface {
 	WaitSynced(ctx context.Context) error
 	Complete() bool
@@ -35,7 +35,7 @@ type guards struct {
 	complete bool
 	clusters []fleet.ClusterState
 	// deletions are those of deletionGuards, and unjudged and partial those of oldestUnjudged.
-	deletions map[plan.Part]string
+	deletions map[plan.Partition]string
 	unjudged  map[string]candidate
 	partial   bool
 }
@@ -52,111 +52,11 @@ func (i *inputs) currentGuards(complete bool, clusters []fleet.ClusterState) *gu
 	return i.guards
 }
 
-// unjudged reports whether the present spec of a scope has not been judged.
-func (s scopeState) unjudged() bool {
-	return s.exists && (s.judged == nil || s.judged.Generation < s.generation)
-}
-
-// arrivals returns how many clusters had come into sight when the scope was judged. What has no judgement waits for none.
-func (s scopeState) arrivals() uint64 {
-	if s.judged == nil {
-		return math.MaxUint64
-	}
-	return s.judged.Arrivals
-}
-
-// sameGuards reports whether a scope gives the same guards in another state.
-func (s scopeState) sameGuards(o scopeState) bool {
-	return s.exists == o.exists && s.created.Equal(o.created) && s.unjudged() == o.unjudged() && s.arrivals() == o.arrivals() &&
-		maps.Equal(s.incomplete, o.incomplete)
-}
-
-// incompleteIn says, by where a bundle is, why the judgement of a scope does not know all that the bundle names. The
-// judgement may be older than what is known of the bundle now.
-func incompleteIn(name types.NamespacedName, judged *scope.Judged) map[clusterNamespace]string {
-	incomplete := map[clusterNamespace]string{}
-	if judged == nil {
-		return incomplete
-	}
-	for _, p := range judged.Members {
-		if p.Kind == k8spluginv1alpha1.ResourceBundleStateKind && (p.Reason == healthscope.ReasonMalformedBundle || p.Reason == healthscope.ReasonNotObserved) {
-			incomplete[clusterNamespace{p.Cluster, p.Namespace}] = fmt.Sprintf("bundle %q, which scope %q refers to, does not tell what there is: %s", p.Namespace+"/"+p.Name, name, p.Reason)
-		}
-	}
-	for _, cluster := range judged.Partial {
-		at := clusterNamespace{cluster, name.Namespace}
-		if incomplete[at] == "" { // It lasts until the next judgement, also when its cause is over before.
-			incomplete[at] = fmt.Sprintf("scope %q has been judged without all that there is in cluster %q", name, cluster)
-		}
-	}
-	return incomplete
-}
-
-// newBundleState returns what deletions must know of a bundle. What the bundle has once named, it may name still when it
-// does not name all. all is true when every bundle goes to A&AI.
-func newBundleState(b *fleet.Bundle, before bundleState, all bool) bundleState {
-	s := bundleState{crossNamespace: before.crossNamespace || slices.ContainsFunc(b.Members, func(m healthscope.Member) bool { return m.Namespace != b.Namespace })}
-	var defect string
-	switch {
-	case b.Truncated:
-		defect = "truncated"
-	case len(b.Malformed) > 0:
-		defect = "not readable"
-	case !b.Observed && all:
-		defect = "not filled by a monitor"
-	default:
-		return s
-	}
-	s.incomplete = fmt.Sprintf("bundle %q does not tell all that there is: it is %s", b.Namespace+"/"+b.Name, defect)
-	return s
-}
-
-// crossNamespaces returns the namespaces whose bundles may name resources of other namespaces, as far as a hub can know:
-// the namespaces that a monitor trusts are in the configuration of that monitor.
-func (i *inputs) crossNamespaces() map[string]bool {
-	all := map[string]bool{}
-	for _, namespace := range i.trusted {
-		all[namespace] = true
-	}
-	for key, b := range i.bundles {
-		if b.crossNamespace {
-			all[key.Namespace] = true
-		}
-	}
-	return all
-}
-
-// oldestUnjudged returns the oldest scope of each namespace that has never been judged; under anyNamespace the oldest of
-// those whose bundles may name resources of every namespace. Such a scope may claim what a younger one owns: after a
-// restart, A&AI would be told of another owner for a moment. A scope's resources are in its own namespace, or wherever
-// bundles there name them: elsewhere a scope that waits long for a cluster holds up nothing.
-//
-// partial is true when the present spec of a scope has not been judged, also when an older one has.
-func (i *inputs) oldestUnjudged() (oldest map[string]candidate, partial bool) {
-	oldest = map[string]candidate{}
-	cross := i.crossNamespaces()
-	for name, s := range i.scopes {
-		partial = partial || s.unjudged()
-		if !s.exists || s.judged != nil {
-			continue
-		}
-		namespace := name.Namespace
-		if cross[namespace] {
-			namespace = anyNamespace
-		}
-		by := candidate{NamespacedName: name}
-		if before, ok := oldest[namespace]; !ok || i.compareAge(by, before) < 0 {
-			oldest[namespace] = by
-		}
-	}
-	return oldest, partial
-}
-
 // deletionGuards returns of what nothing is deleted, and why. complete is true when states are those of all clusters.
-func (i *inputs) deletionGuards(complete bool, states []fleet.ClusterState) map[plan.Part]string {
-	guards := map[plan.Part]string{}
+func (i *inputs) deletionGuards(complete bool, states []fleet.ClusterState) map[plan.Partition]string {
+	guards := map[plan.Partition]string{}
 	if !complete {
-		guards[plan.Part{}] = "it is not known yet which clusters there are"
+		guards[plan.Partition{}] = "it is not known yet which clusters there are"
 		return guards
 	}
 	cross := i.crossNamespaces()
@@ -164,7 +64,7 @@ func (i *inputs) deletionGuards(complete bool, states []fleet.ClusterState) map[
 		if cross[namespace] {
 			namespace = anyNamespace
 		}
-		part := plan.Part{Source: cluster, Namespace: namespace}
+		part := plan.Partition{Source: cluster, Namespace: namespace}
 		if before, ok := guards[part]; !ok || why < before { // The same one each time, in whatever order they come.
 			guards[part] = why
 		}
@@ -182,10 +82,19 @@ func (i *inputs) deletionGuards(complete bool, states []fleet.ClusterState) map[
 	i.guardUnjudged(states, guard)
 	for _, s := range states {
 		if !s.Reachable() {
-			guards[plan.Part{Source: s.Name}] = fmt.Sprintf("cluster %q cannot be seen as it is now: it is %s", s.Name, s.Reachability)
+			guards[plan.Partition{Source: s.Name}] = fmt.Sprintf("cluster %q cannot be seen as it is now: it is %s", s.Name, s.Reachability)
 		}
 	}
 	return guards
+}
+
+// settled reports whether every scope has been judged by its present spec. With states, it has been judged also since the last of these clusters came into sight.
+func (i *inputs) settled(states []fleet.ClusterState) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	settled := true
+	i.guardUnjudged(states, func(string, string, string) { settled = false })
+	return settled
 }
 
 // guardUnjudged calls guard for each namespace that has a scope which has not been judged, and for each cluster that has
@@ -221,11 +130,102 @@ func (i *inputs) guardUnjudged(states []fleet.ClusterState, guard func(cluster, 
 	}
 }
 
-// settled reports whether every scope has been judged by its present spec. With states, it has been judged also since the last of these clusters came into sight.
-func (i *inputs) settled(states []fleet.ClusterState) bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	settled := true
-	i.guardUnjudged(states, func(string, string, string) { settled = false })
-	return settled
+// oldestUnjudged returns the oldest scope of each namespace that has never been judged; under anyNamespace the oldest of
+// those whose bundles may name resources of every namespace. Such a scope may claim what a younger one owns: after a
+// restart, A&AI would show another owner for a moment. A scope's resources are in its own namespace, or wherever
+// bundles there name them: elsewhere a scope that waits long for a cluster delays nothing.
+//
+// partial is true when the present spec of a scope has not been judged, also when an older one has.
+func (i *inputs) oldestUnjudged() (oldest map[string]candidate, partial bool) {
+	oldest = map[string]candidate{}
+	cross := i.crossNamespaces()
+	for name, s := range i.scopes {
+		partial = partial || s.unjudged()
+		if !s.exists || s.judged != nil {
+			continue
+		}
+		namespace := name.Namespace
+		if cross[namespace] {
+			namespace = anyNamespace
+		}
+		by := candidate{NamespacedName: name}
+		if before, ok := oldest[namespace]; !ok || i.compareAge(by, before) < 0 {
+			oldest[namespace] = by
+		}
+	}
+	return oldest, partial
+}
+
+// crossNamespaces returns the namespaces whose bundles may name resources of other namespaces, as far as a hub can know:
+// the namespaces that a monitor trusts are in the configuration of that monitor.
+func (i *inputs) crossNamespaces() map[string]bool {
+	all := map[string]bool{}
+	for _, namespace := range i.trusted {
+		all[namespace] = true
+	}
+	for key, b := range i.bundles {
+		if b.crossNamespace {
+			all[key.Namespace] = true
+		}
+	}
+	return all
+}
+
+// sameGuards reports whether a scope gives the same guards in another state.
+func (s scopeState) sameGuards(o scopeState) bool {
+	return s.exists == o.exists && s.created.Equal(o.created) && s.unjudged() == o.unjudged() && s.arrivals() == o.arrivals() &&
+		maps.Equal(s.incomplete, o.incomplete)
+}
+
+// unjudged reports whether the present spec of a scope has not been judged.
+func (s scopeState) unjudged() bool {
+	return s.exists && (s.judged == nil || s.judged.Generation < s.generation)
+}
+
+// arrivals returns how many clusters had come into sight when the scope was judged. What has no judgement waits for none.
+func (s scopeState) arrivals() uint64 {
+	if s.judged == nil {
+		return math.MaxUint64
+	}
+	return s.judged.Arrivals
+}
+
+// incompleteIn returns, by where a bundle is, why the judgement of a scope does not know all that the bundle names. The
+// judgement may be older than what is known of the bundle now.
+func incompleteIn(name types.NamespacedName, judged *scope.Judged) map[clusterNamespace]string {
+	incomplete := map[clusterNamespace]string{}
+	if judged == nil {
+		return incomplete
+	}
+	for _, p := range judged.Members {
+		if p.Kind == k8spluginv1alpha1.ResourceBundleStateKind && (p.Reason == healthscope.ReasonMalformedBundle || p.Reason == healthscope.ReasonNotObserved) {
+			incomplete[clusterNamespace{p.Cluster, p.Namespace}] = fmt.Sprintf("bundle %q, which scope %q refers to, does not name its resources: %s", p.Namespace+"/"+p.Name, name, p.Reason)
+		}
+	}
+	for _, cluster := range judged.Partial {
+		at := clusterNamespace{cluster, name.Namespace}
+		if incomplete[at] == "" { // It lasts until the next judgement, also when its cause is over before.
+			incomplete[at] = fmt.Sprintf("scope %q has been judged without all that there is in cluster %q", name, cluster)
+		}
+	}
+	return incomplete
+}
+
+// newBundleState returns what deletions must know of a bundle. What the bundle has once named, it may name still when it
+// does not name all. all is true when every bundle goes to A&AI.
+func newBundleState(b *fleet.Bundle, before bundleState, all bool) bundleState {
+	s := bundleState{crossNamespace: before.crossNamespace || slices.ContainsFunc(b.Members, func(m healthscope.Member) bool { return m.Namespace != b.Namespace })}
+	var defect string
+	switch {
+	case b.Truncated:
+		defect = "truncated"
+	case len(b.Malformed) > 0:
+		defect = "not readable"
+	case !b.Observed && all:
+		defect = "not filled by a monitor"
+	default:
+		return s
+	}
+	s.incomplete = fmt.Sprintf("bundle %q does not name all resources: it is %s", b.Namespace+"/"+b.Name, defect)
+	return s
 }

@@ -154,10 +154,10 @@ func learn(t *rapid.T, all []fact, cut bool, trusted []string) *inputs {
 	return i
 }
 
-// TestNothingIsDeletedForWhatBundlesDoNotTell cuts bundles and puts off scopes, as it is after a restart: whatever is
+// TestNothingIsDeletedForWhatBundlesDoNotName cuts bundles and puts off scopes, as it is after a restart: whatever is
 // cut off, what is still there is not deleted, in any namespace. When it is not configured which namespace is
 // trusted, this is true of resources that one bundle has.
-func TestNothingIsDeletedForWhatBundlesDoNotTell(t *testing.T) {
+func TestNothingIsDeletedForWhatBundlesDoNotName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var trusted []string
 		configured := rapid.Bool().Draw(t, "configured")
@@ -176,7 +176,7 @@ func TestNothingIsDeletedForWhatBundlesDoNotTell(t *testing.T) {
 	})
 }
 
-// A bundle that is broken in one namespace keeps nobody else's resources from going.
+// A bundle that is broken in one namespace does not keep resources of others from going.
 func TestABrokenBundleIsNoMatterOfOthers(t *testing.T) {
 	web, db := member("shop", "web", healthscope.Ready), member("back", "db", healthscope.Ready)
 	full := filled(judgedScopes{name("shop", "s"): judged(placed(web)...), name("back", "s"): judged(placed(db)...)}, nil, nil, configv1alpha1.SelectScoped)
@@ -198,14 +198,14 @@ func TestDeletionsGoOnWhenTheLastScopeOfANamespaceIsJudged(t *testing.T) {
 	for _, n := range []types.NamespacedName{name("shop", "a"), name("shop", "b"), name("back", "c")} {
 		i.scopeExists(n, noon, 1)
 	}
-	told := 0
-	i.onChange(func(aai.Tenant) { told++ })
+	woken := 0
+	i.onChange(func(aai.Tenant) { woken++ })
 	judge := func(n types.NamespacedName, want ...string) {
 		t.Helper()
-		j[n], told = judged(), 0
+		j[n], woken = judged(), 0
 		i.scopeJudged(n)
-		if diff := cmp.Diff(want, parts(i.take(tenant, oneCluster{}))); diff != "" || told == 0 {
-			t.Errorf("after %s, %d tenants are woken, and held are -want +got:\n%s", n, told, diff)
+		if diff := cmp.Diff(want, parts(i.take(tenant, oneCluster{}))); diff != "" || woken == 0 {
+			t.Errorf("after %s, %d tenants are woken, and held are -want +got:\n%s", n, woken, diff)
 		}
 	}
 	judge(name("shop", "a"), "/back", "/shop")
@@ -215,26 +215,26 @@ func TestDeletionsGoOnWhenTheLastScopeOfANamespaceIsJudged(t *testing.T) {
 
 // parts returns of what nothing is deleted, as cluster/namespace.
 func parts(n change) (list []string) {
-	for _, part := range slices.SortedFunc(maps.Keys(n.Deletions), plan.Part.Compare) {
+	for _, part := range slices.SortedFunc(maps.Keys(n.Deletions), plan.Partition.Compare) {
 		list = append(list, part.Source+"/"+part.Namespace)
 	}
 	return list
 }
 
-// planned returns what would be done if A&AI held what was taken first, and what was taken then is wished for.
+// planned returns what would be done if A&AI held what was taken first, and what was taken then is desired.
 func planned(first, then change) []plan.Operation {
 	desired, current, held := map[aai.Key]aai.Document{}, map[aai.Key]aai.Document{}, map[aai.Key]bool{}
-	for key, w := range first.Wishes {
+	for key, w := range first.Desired {
 		if w.Document != nil {
 			current[key] = *w.Document
 		}
 	}
-	for key, w := range then.Wishes {
+	for key, w := range then.Desired {
 		held[key] = w.Held
 		if w.Document != nil {
 			desired[key] = *w.Document
 		}
 	}
 	o := plan.Options{Owner: options().Owner(), LabelPrefix: options().LabelPrefix}
-	return plan.Diff(desired, current, plan.Holds{Keys: held, Deletions: then.Deletions}, o).Operations
+	return plan.Diff(desired, current, plan.Guards{Keys: held, Deletions: then.Deletions}, o).Operations
 }

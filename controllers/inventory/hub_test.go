@@ -55,9 +55,9 @@ type lab struct {
 	mu sync.Mutex
 	// intercept answers a request in place of A&AI when it says so.
 	intercept func(http.ResponseWriter, *http.Request) bool
-	// told is all that hubs have said in logs, metrics and dead letters.
-	told bytes.Buffer
-	// secrets are, besides user and password, what nobody may tell.
+	// output is all that hubs have written in logs, metrics and dead letters.
+	output bytes.Buffer
+	// secrets are, besides user and password, what must not be in the output.
 	secrets []string
 }
 
@@ -86,7 +86,7 @@ func newLab(ctx context.Context) *lab {
 	return l
 }
 
-// ServeHTTP is A&AI, with somebody in between who may answer in its place.
+// ServeHTTP is A&AI, unless intercept answers in its place.
 func (l *lab) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.mu.Lock()
 	intercept := l.intercept
@@ -96,7 +96,7 @@ func (l *lab) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// between puts somebody between the hub and A&AI; nil for nobody.
+// between puts an interceptor between the hub and A&AI; nil for none.
 func (l *lab) between(f func(http.ResponseWriter, *http.Request) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +109,7 @@ func (l *lab) write(name, content string) {
 	Expect(os.WriteFile(filepath.Join(l.dir, name), []byte(content), 0o600)).To(Succeed())
 }
 
-// checkManners asserts what must be true after every spec: A&AI has nothing to complain about, every write is in the log by its X-TransactionId, nobody has told user, password or key, in logs, metrics, dead letters, status or events, and modules are left alone where they are nobody's business.
+// checkManners asserts what must be true after every spec: A&AI has nothing to complain about, every write is in the log by its X-TransactionId, user, password and key are not in logs, metrics, dead letters, status or events, and modules are left alone where no scope names them.
 func (l *lab) checkManners(ctx SpecContext) {
 	Expect(l.Violations()).To(BeEmpty())
 	for _, r := range l.Requests() {
@@ -121,25 +121,25 @@ func (l *lab) checkManners(ctx SpecContext) {
 	Expect(api.List(ctx, &events)).To(Succeed())
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	Expect(l.told.String()).To(ContainSubstring("healthscope_aai_requests_total"), "what hubs say is looked at")
+	Expect(l.output.String()).To(ContainSubstring("healthscope_aai_requests_total"), "the output of hubs is read")
 	for _, r := range l.Requests() {
-		Expect(r.Method == http.MethodGet || strings.Contains(l.told.String(), r.Header.Get("X-TransactionId"))).To(BeTrue(), "%s %s is in no log", r.Method, r.Path)
+		Expect(r.Method == http.MethodGet || strings.Contains(l.output.String(), r.Header.Get("X-TransactionId"))).To(BeTrue(), "%s %s is in no log", r.Method, r.Path)
 	}
 	for _, secret := range append([]string{user, password, base64.StdEncoding.EncodeToString([]byte(user + ":" + password))}, l.secrets...) {
-		Expect(l.told.String()).NotTo(ContainSubstring(secret))
+		Expect(l.output.String()).NotTo(ContainSubstring(secret))
 		Expect(fmt.Sprintf("%+v %+v", scopes, events)).NotTo(ContainSubstring(secret))
 	}
 }
 
-// Write notes what a hub says.
+// Write notes what a hub writes.
 func (l *lab) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.told.Write(line)
+	l.output.Write(line)
 	return GinkgoWriter.Write(line)
 }
 
-// states returns the states of the resources in A&AI, by "Kind/name", of what belongs to nobody else.
+// states returns the states of the resources in A&AI, by "Kind/name", of what belongs to no other owner.
 func (l *lab) states() map[string]string {
 	all := map[string]string{}
 	for _, d := range l.List(resources) {

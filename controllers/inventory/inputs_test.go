@@ -52,7 +52,7 @@ func TestWhatATenantIsToHold(t *testing.T) {
 			judged: judgedScopes{name("shop", "a"): judged(placed(web)...)}, bundles: bundleList{newBundle(web, db)},
 			selects: configv1alpha1.SelectAll, want: []string{"db ?namespace=shop", "web shop/a"},
 		},
-		"bundles of no scope, which nobody asked for": {bundles: bundleList{newBundle(web, db)}},
+		"bundles of no scope, which are not selected": {bundles: bundleList{newBundle(web, db)}},
 		"a scope that is not judged at all": {
 			judged: both, scopes: map[types.NamespacedName]int64{name("shop", "a"): 1, name("shop", "b"): 1, name("zoo", "c"): 1},
 			want: []string{"db shop/b", "web shop/a"}, held: []string{"/zoo"}, partial: true,
@@ -173,9 +173,9 @@ func TestTheOlderScopeHasAResource(t *testing.T) {
 	owner := func(want string) {
 		t.Helper()
 		n := i.take(tenant, oneCluster{})
-		w, changed := n.Wishes[keyOf(web)]
+		w, changed := n.Desired[keyOf(web)]
 		if !changed || !strings.HasSuffix(w.Document.Selflink, "/"+want) {
-			t.Errorf("wish is %+v", w)
+			t.Errorf("desired is %+v", w)
 		}
 	}
 	for n, age := range map[string]time.Duration{"a": time.Hour, "b": 3 * time.Hour, "c": 3 * time.Hour} {
@@ -198,15 +198,15 @@ func TestWhatIsContestedIsAskedForAgain(t *testing.T) {
 	web := member("shop", "web", healthscope.Ready)
 	j := judgedScopes{name("shop", "b"): judged(placed(web)...)}
 	i := filled(j, map[types.NamespacedName]int64{name("shop", "a"): 1, name("shop", "b"): 1, name("shop", "z"): 1}, nil, configv1alpha1.SelectScoped)
-	if w := i.take(tenant, oneCluster{}).Wishes[keyOf(web)]; !w.Held {
-		t.Fatalf("wish is %+v", w)
+	if w := i.take(tenant, oneCluster{}).Desired[keyOf(web)]; !w.Held {
+		t.Fatalf("desired is %+v", w)
 	}
-	var told []aai.Tenant
-	i.onChange(func(tenant aai.Tenant) { told = append(told, tenant) })
+	var woken []aai.Tenant
+	i.onChange(func(tenant aai.Tenant) { woken = append(woken, tenant) })
 	j[name("shop", "a")] = judged()
 	i.scopeJudged(name("shop", "a"))
-	if w := i.take(tenant, oneCluster{}).Wishes[keyOf(web)]; !slices.Contains(told, tenant) || w.Held || w.Document == nil {
-		t.Errorf("told of %v, wish is %+v", told, w)
+	if w := i.take(tenant, oneCluster{}).Desired[keyOf(web)]; !slices.Contains(woken, tenant) || w.Held || w.Document == nil {
+		t.Errorf("%v are woken, desired is %+v", woken, w)
 	}
 }
 
@@ -224,8 +224,8 @@ func TestOnlyWhatHasChangedIsDecidedAgain(t *testing.T) {
 		j[name("shop", fmt.Sprint(s))] = judged(placed(members...)...)
 	}
 	i := filled(j, nil, nil, configv1alpha1.SelectScoped)
-	if n := i.take(tenant, oneCluster{}); len(n.Wishes) != 1000 {
-		t.Fatalf("%d wishes at first", len(n.Wishes))
+	if n := i.take(tenant, oneCluster{}); len(n.Desired) != 1000 {
+		t.Fatalf("%d are desired at first", len(n.Desired))
 	}
 	var woken []aai.Tenant
 	i.onChange(func(tenant aai.Tenant) { woken = append(woken, tenant) })
@@ -237,15 +237,15 @@ func TestOnlyWhatHasChangedIsDecidedAgain(t *testing.T) {
 		j[n] = judged(again...)
 		i.scopeJudged(n)
 	}
-	if n := i.take(tenant, oneCluster{}); len(n.Wishes) > 0 || len(woken) > 0 {
-		t.Errorf("%d wishes, %d tenants, though nothing has changed", len(n.Wishes), len(woken))
+	if n := i.take(tenant, oneCluster{}); len(n.Desired) > 0 || len(woken) > 0 {
+		t.Errorf("%d objects are decided, %d tenants woken, though nothing has changed", len(n.Desired), len(woken))
 	}
 	changed := slices.Clone(j[name("shop", "7")].Members)
 	changed[3].Member = new(in(*changed[3].Member, healthscope.Failed))
 	j[name("shop", "7")] = judged(changed...)
 	i.scopeJudged(name("shop", "7"))
-	if n := i.take(tenant, oneCluster{}); len(n.Wishes) != 1 || len(woken) != 1 || woken[0] != tenant {
-		t.Errorf("%d wishes, tenants %v; want one of each", len(n.Wishes), woken)
+	if n := i.take(tenant, oneCluster{}); len(n.Desired) != 1 || len(woken) != 1 || woken[0] != tenant {
+		t.Errorf("%d objects are decided, tenants %v woken; want one of each", len(n.Desired), woken)
 	}
 }
 
@@ -265,30 +265,30 @@ func TestNothingIsKeptOfNamespacesThatAreGone(t *testing.T) {
 	delete(j, shop)
 	i.scopeGone(shop)
 	i.scopeJudged(shop)
-	if gone := i.take(tenant, oneCluster{}).Wishes; len(gone) != 1 || !reflect.DeepEqual(i.tenant(tenant), newInputs(options(), configv1alpha1.SelectScoped, nil, nil).tenant(tenant)) || len(i.scopes) > 0 {
+	if gone := i.take(tenant, oneCluster{}).Desired; len(gone) != 1 || !reflect.DeepEqual(i.tenant(tenant), newInputs(options(), configv1alpha1.SelectScoped, nil, nil).tenant(tenant)) || len(i.scopes) > 0 {
 		t.Errorf("%v is to go, and %+v, %v are kept", gone, i.tenant(tenant), i.scopes)
 	}
 }
 
-// story are inputs to which anything happens, and all that was taken of them.
-type story struct {
+// scenario are inputs to which anything happens, and all that was taken of them.
+type scenario struct {
 	*inputs
 	judgements  judgedScopes
 	ages        map[types.NamespacedName]time.Time
 	generations map[types.NamespacedName]int64
 	bundles     map[string]*fleet.Bundle
 	clusters    several
-	wished      map[aai.Key]sync.Wish
+	taken       map[aai.Key]sync.Desired
 }
 
 // take asks for what is new.
-func (s *story) take() change {
+func (s *scenario) take() change {
 	n := s.inputs.take(tenant, s.clusters)
-	for k, w := range n.Wishes {
+	for k, w := range n.Desired {
 		w.Seen = time.Time{}
-		s.wished[k] = w
+		s.taken[k] = w
 		if w.Document == nil && !w.Held {
-			delete(s.wished, k)
+			delete(s.taken, k)
 		}
 	}
 	return n
@@ -308,7 +308,7 @@ func anyScope(t *rapid.T) types.NamespacedName {
 
 func anyBundle(t *rapid.T) string { return rapid.SampledFrom([]string{"x", "y"}).Draw(t, "bundle") }
 
-func (s *story) exists(t *rapid.T) {
+func (s *scenario) exists(t *rapid.T) {
 	n := anyScope(t)
 	if _, ok := s.ages[n]; !ok {
 		s.ages[n] = noon.Add(time.Duration(rapid.IntRange(0, 2).Draw(t, "age")) * time.Hour)
@@ -317,7 +317,7 @@ func (s *story) exists(t *rapid.T) {
 	s.scopeExists(n, s.ages[n], s.generations[n])
 }
 
-func (s *story) judge(t *rapid.T) {
+func (s *scenario) judge(t *rapid.T) {
 	n := anyScope(t)
 	j := judged(placed(anyMembers(t)...)...)
 	j.Arrivals = rapid.Uint64Range(1, 2).Draw(t, "arrivals")
@@ -328,7 +328,7 @@ func (s *story) judge(t *rapid.T) {
 	s.scopeJudged(n)
 }
 
-func (s *story) goes(t *rapid.T) {
+func (s *scenario) goes(t *rapid.T) {
 	n := anyScope(t)
 	delete(s.ages, n)
 	s.scopeGone(n)
@@ -336,7 +336,7 @@ func (s *story) goes(t *rapid.T) {
 	s.scopeJudged(n)
 }
 
-func (s *story) bundle(t *rapid.T) {
+func (s *scenario) bundle(t *rapid.T) {
 	n := anyBundle(t)
 	b := newBundle(anyMembers(t)...)
 	b.Name, b.Truncated = n, rapid.Bool().Draw(t, "truncated")
@@ -344,7 +344,7 @@ func (s *story) bundle(t *rapid.T) {
 	s.bundles[n] = b
 }
 
-func (s *story) bundleGoes(t *rapid.T) {
+func (s *scenario) bundleGoes(t *rapid.T) {
 	n := anyBundle(t)
 	if s.bundles[n] != nil {
 		s.bundleChanged(fleet.Change{Old: s.bundles[n]})
@@ -352,15 +352,15 @@ func (s *story) bundleGoes(t *rapid.T) {
 	delete(s.bundles, n)
 }
 
-// cluster lets the cluster change its state. Nobody tells the inputs.
-func (s *story) cluster(t *rapid.T) {
+// cluster lets the cluster change its state. The inputs are not notified.
+func (s *scenario) cluster(t *rapid.T) {
 	s.clusters = several{complete: rapid.Bool().Draw(t, "complete"), states: []fleet.ClusterState{{
 		Name: "edge", Reachability: rapid.SampledFrom(fleet.Reachabilities()).Draw(t, "reachability"), Arrival: rapid.Uint64Range(1, 2).Draw(t, "arrival"),
 	}}}
 }
 
-// retell returns inputs that learn all at once what those of the story have learnt bit by bit.
-func (s *story) retell() *inputs {
+// replay returns inputs that learn all at once what those of the scenario have learnt bit by bit.
+func (s *scenario) replay() *inputs {
 	fresh := newInputs(options(), configv1alpha1.SelectAll, s.judgements, nil)
 	for _, b := range s.bundles {
 		fresh.bundleChanged(fleet.Change{New: b})
@@ -378,10 +378,10 @@ func (s *story) retell() *inputs {
 func TestInputsMissNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := judgedScopes{}
-		s := &story{
+		s := &scenario{
 			inputs: newInputs(options(), configv1alpha1.SelectAll, j, nil), judgements: j,
 			clusters: several{complete: true}, ages: map[types.NamespacedName]time.Time{}, generations: map[types.NamespacedName]int64{}, bundles: map[string]*fleet.Bundle{},
-			wished: map[aai.Key]sync.Wish{},
+			taken: map[aai.Key]sync.Desired{},
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"exists": s.exists, "judged": s.judge, "gone": s.goes, "bundle": s.bundle, "bundle gone": s.bundleGoes,
@@ -394,15 +394,15 @@ func TestInputsMissNothing(t *testing.T) {
 				s.scopeJudged(n)
 			}
 		}
-		last, all := s.take(), s.retell().take(tenant, s.clusters)
-		want := map[aai.Key]sync.Wish{}
-		for k, w := range all.Wishes {
+		last, all := s.take(), s.replay().take(tenant, s.clusters)
+		want := map[aai.Key]sync.Desired{}
+		for k, w := range all.Desired {
 			if w.Seen = (time.Time{}); w.Document != nil || w.Held {
 				want[k] = w
 			}
 		}
-		if diff := cmp.Diff(want, s.wished); diff != "" {
-			t.Fatalf("-want +wished:\n%s", diff)
+		if diff := cmp.Diff(want, s.taken); diff != "" {
+			t.Fatalf("-want +taken:\n%s", diff)
 		}
 		if diff := cmp.Diff(all.Deletions, last.Deletions); diff != "" {
 			t.Fatalf("deletions held, -want +got:\n%s", diff)
@@ -413,14 +413,14 @@ func TestInputsMissNothing(t *testing.T) {
 	})
 }
 
-// describe puts what is wished of some members into words.
+// describe puts what is desired of some members into words.
 func describe(n change, members ...healthscope.Member) []string {
 	keys := map[aai.Key]string{}
 	for _, m := range members {
 		keys[keyOf(m)] = m.Name
 	}
 	all := map[aai.Key]string{}
-	for key, w := range n.Wishes {
+	for key, w := range n.Desired {
 		switch {
 		case w.Document != nil:
 			all[key] = fmt.Sprintf("%s %s", w.Document.Name, strings.TrimLeft(strings.TrimPrefix(w.Document.Selflink, "http://hs/scopes"), "/"))

@@ -184,7 +184,7 @@ var _ = Describe("The inventory", func() {
 		l.start()
 		Eventually(l.states).Should(HaveKeyWithValue("Service/web", "Ready"))
 
-		By("adding a label of somebody else's to a document of ours")
+		By("adding a label of another owner to a document of ours")
 		ours := maps.Clone(l.document("Service", "web"))
 		labels, _ := ours["labels"].([]string)
 		ours["labels"] = append(slices.Clone(labels), "team=blue")

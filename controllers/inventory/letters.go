@@ -12,10 +12,10 @@ import (
 	"github.com/healthscope/healthscope/aai/sync"
 )
 
-// LettersPath is the path at which the metrics server tells the dead letters and the deletions that are held.
+// LettersPath is the path at which the metrics server lists the dead letters and the deletions that are skipped.
 const LettersPath = "/aai/dead-letters"
 
-// Letter is an object that is not as it should be, and will not be without somebody's help, or not soon.
+// Letter is an object that is not as it should be, and that needs the help of a person, or much time.
 type Letter struct {
 	// Tenant is cloud-owner/cloud-region-id/tenant-id, and ID the id of the k8s-resource; both are empty for a module.
 	Tenant string `json:"tenant,omitempty"`
@@ -28,7 +28,7 @@ type Letter struct {
 	Kind      string `json:"kind,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
-	// Cause is rejected or conflict for a dead letter, and policy, source or limit for a deletion that is held.
+	// Cause is rejected or conflict for a dead letter, and policy, source or limit for a deletion that is skipped.
 	Cause string `json:"cause"`
 	// Message says why.
 	Message string `json:"message"`
@@ -36,7 +36,18 @@ type Letter struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Letters returns the dead letters and the deletions that are held: first those of modules, by VNF and id, then the others, by tenant and id.
+// serveLetters answers with the letters as a JSON array.
+func (s *Status) serveLetters(w http.ResponseWriter, _ *http.Request) {
+	body, err := json.MarshalIndent(s.Letters(), "", "  ")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(body, '\n')) // A reader that has gone needs no answer.
+}
+
+// Letters returns the dead letters and the deletions that are skipped: first those of modules, by VNF and id, then the others, by tenant and id.
 func (s *Status) Letters() []Letter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,8 +58,8 @@ func (s *Status) Letters() []Letter {
 				all = append(all, newLetter(key, o))
 			}
 		}
-		for _, k := range t.kept {
-			all = append(all, heldLetter(k))
+		for _, k := range t.skipped {
+			all = append(all, skippedLetter(k))
 		}
 	}
 	for _, m := range s.vnfs {
@@ -62,14 +73,6 @@ func (s *Status) Letters() []Letter {
 		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.ID, b.ID), cmp.Compare(a.GenericVNF, b.GenericVNF), cmp.Compare(a.VFModule, b.VFModule))
 	})
 	return all
-}
-
-// cause says in one word why an object is a dead letter; empty when it is none.
-func (o objectStatus) cause() string {
-	if o.State != sync.Failed {
-		return ""
-	}
-	return causeOf[o.Reason]
 }
 
 // newLetter describes an object that A&AI refused.
@@ -86,18 +89,15 @@ func moduleLetter(m aai.VFModule, o objectStatus) Letter {
 	return Letter{GenericVNF: m.GenericVNFID, VFModule: m.ID, Cause: o.cause(), Message: o.Message, Since: o.since.UTC().Truncate(time.Second)}
 }
 
-// heldLetter describes a document that should be deleted and is not.
-func heldLetter(k plan.Kept) Letter {
+// skippedLetter describes a document that should be deleted and is not.
+func skippedLetter(k plan.Skipped) Letter {
 	return Letter{Tenant: k.Key.Tenant.String(), ID: k.Key.ID, Cluster: k.Source, Cause: string(k.Cause), Message: k.Message}
 }
 
-// serveLetters answers with the letters as a JSON array.
-func (s *Status) serveLetters(w http.ResponseWriter, _ *http.Request) {
-	body, err := json.MarshalIndent(s.Letters(), "", "  ")
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
+// cause says in one word why an object is a dead letter; empty when it is none.
+func (o objectStatus) cause() string {
+	if o.State != sync.Failed {
+		return ""
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(body, '\n')) // A reader that has gone needs no answer.
+	return causeOf[o.Reason]
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// read returns the letters as somebody reads them from the metrics server.
+// read returns the letters as the metrics server lists them.
 func read(t *testing.T, l *Status) []map[string]any {
 	t.Helper()
 	answer := httptest.NewRecorder()
@@ -44,7 +44,7 @@ func TestLettersTellWhatWasRefusedAndWhy(t *testing.T) {
 		return sync.Object{State: sync.Failed, Reason: sync.ReasonRejected, Message: `cannot put "/x": status 400: no (transaction 7)`, Resource: resource}
 	}
 	pass := passOf(map[string]sync.Object{"web": refused(healthscope.Key{Cluster: "edge", Kind: "Deployment", Namespace: "shop", Name: "web"}), "db": {State: sync.Synced}})
-	pass.Kept = []plan.Kept{{Key: old, Source: "edge", Cause: plan.CausePolicy, Message: "the policy is upsert-only"}}
+	pass.Skipped = []plan.Skipped{{Key: old, Source: "edge", Cause: plan.CausePolicy, Message: "the policy is upsert-only"}}
 	note(l, tenant, pass, nil, false)
 	modules := func(b sync.State, at time.Time) {
 		l.putModules("vnf-1", nil, sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{
@@ -72,7 +72,7 @@ func TestLettersTellWhatWasRefusedAndWhy(t *testing.T) {
 	}
 	modules(sync.Failed, noon.Add(3*time.Hour))
 	if since := read(t, l)[1]["since"]; since != "2026-06-01T15:00:00Z" {
-		t.Errorf("what is refused anew is so since %v", since)
+		t.Errorf("what is refused again is so since %v", since)
 	}
 	l.putModules("vnf-1", nil, sync.ModuleReport{}, nil, noon)
 	if letters := read(t, l); len(letters) > 0 {

@@ -17,9 +17,9 @@ var (
 	metricModules = metric.New(metric.Gauge, "healthscope_aai_vf_modules",
 		"The modules of VNFs whose [`operational-status`](inventory.md#the-operational-status-of-modules) goes to A&AI, by the state of their synchronisation: `synced`, `pending` or `failed`. A state without modules has no series.", "state")
 	metricDeadLetters = metric.New(metric.Gauge, "healthscope_aai_dead_letters",
-		"The objects, and the modules of VNFs, that A&AI has refused for good: `rejected`, or `conflict` when somebody else has the place. A cause without objects has no series.", "cause")
-	metricKept = metric.New(metric.Gauge, "healthscope_aai_deletions_held",
-		"The objects in A&AI that should be deleted and are not: because of the `policy`, because a `source` does not tell all, or because of the `limit`. A cause without objects has no series.", "cause")
+		"The objects, and the modules of VNFs, that A&AI has refused for good: `rejected`, or `conflict` when an object of another owner has the place. A cause without objects has no series.", "cause")
+	metricSkipped = metric.New(metric.Gauge, "healthscope_aai_deletions_held",
+		"The objects in A&AI that should be deleted and are not: because of the `policy`, because a `source` does not name all resources, or because of the `limit`. A cause without objects has no series.", "cause")
 	metricProblem = metric.New(metric.Gauge, "healthscope_aai_problem",
 		"1 for what a person has to mend before A&AI is up to date: `certificate`, `credentials`, `outage`, `region`, `server`, `tenant` or `version`. The others have no series. See [what can go wrong](inventory.md#what-can-go-wrong).", "problem")
 )
@@ -36,18 +36,18 @@ var (
 
 // Describe implements prometheus.Collector.
 func (s *Status) Describe(out chan<- *prometheus.Desc) {
-	for _, m := range []metric.Metric{metricObjects, metricModules, metricDeadLetters, metricKept, metricProblem} {
+	for _, m := range []metric.Metric{metricObjects, metricModules, metricDeadLetters, metricSkipped, metricProblem} {
 		out <- m.Desc
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (s *Status) Collect(out chan<- prometheus.Metric) {
-	objects, modules, letters, kept, problems := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
+	objects, modules, letters, skipped, problems := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
 	s.mu.Lock()
 	for _, t := range s.tenants {
-		for _, k := range t.kept {
-			kept[string(k.Cause)]++
+		for _, k := range t.skipped {
+			skipped[string(k.Cause)]++
 		}
 		for _, o := range t.objects {
 			objects[stateWords[o.State]]++
@@ -69,7 +69,7 @@ func (s *Status) Collect(out chan<- prometheus.Metric) {
 	for _, m := range []struct {
 		metric metric.Metric
 		counts map[string]int
-	}{{metricObjects, objects}, {metricModules, modules}, {metricDeadLetters, letters}, {metricKept, kept}, {metricProblem, problems}} {
+	}{{metricObjects, objects}, {metricModules, modules}, {metricDeadLetters, letters}, {metricSkipped, skipped}, {metricProblem, problems}} {
 		for label, n := range m.counts {
 			if n > 0 && label != "" {
 				out <- m.metric.Value(float64(n), label)

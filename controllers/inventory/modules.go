@@ -167,7 +167,7 @@ type moduleReconciler struct {
 	paces    *paces[vnf]
 }
 
-// Reconcile has written what is new about the modules of a VNF, and reports how far that went.
+// Reconcile writes what has changed of the modules of a VNF, and reports how far that went.
 func (r *moduleReconciler) Reconcile(ctx context.Context, v vnf) (ctrl.Result, error) {
 	pace := r.paces.of(v)
 	if early := time.Until(pace.notBefore); early > 0 {

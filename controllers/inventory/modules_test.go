@@ -90,14 +90,14 @@ func TestWhatModulesAreToBe(t *testing.T) {
 func TestVNFsAreAskedForWhenSomethingIsNewAboutTheirModules(t *testing.T) {
 	j := judgedScopes{}
 	i := newModuleInputs(options(), j)
-	var told []vnf
-	i.onChange(func(v vnf) { told = append(told, v) })
+	var woken []vnf
+	i.onChange(func(v vnf) { woken = append(woken, v) })
 	expect := func(what string, n int, do func()) {
 		t.Helper()
-		told = nil
+		woken = nil
 		do()
-		if len(told) != n {
-			t.Errorf("%s: told of %v, want %d", what, told, n)
+		if len(woken) != n {
+			t.Errorf("%s: woken are %v, want %d", what, woken, n)
 		}
 	}
 	expect("it appears", 1, func() { i.scopeExists(shop, naming("a", "b")) })
@@ -142,7 +142,7 @@ func TestModuleInputsMissNothing(t *testing.T) {
 			"": func(t *rapid.T) {
 				now, _ := i.desired("vnf-1")
 				if cmp.Diff(last, now) != "" && !asked["vnf-1"] {
-					t.Fatalf("what is desired has changed from %v to %v, and nobody was told", last, now)
+					t.Fatalf("what is desired has changed from %v to %v, and it was not woken", last, now)
 				}
 				last = now
 				clear(asked)
@@ -228,7 +228,7 @@ func TestModulesOfNobodyAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestScopesAreToldOfTheirModules(t *testing.T) {
+func TestScopesAreNotifiedOfTheirModules(t *testing.T) {
 	web := member("shop", "web", healthscope.Ready)
 	members := placed(web)
 	members[0].Links = &corev1alpha2.InventoryLinks{GenericVNFID: "vnf-1", VFModuleID: "a"}
@@ -252,23 +252,23 @@ func TestScopesAreToldOfTheirModules(t *testing.T) {
 			l := newStatus(noInputs())
 			note(l, tenant, passOf(map[string]sync.Object{"web": {State: sync.Synced}}), nil, false)
 			before := l.Report(shop, c.members, nil)
-			heard, names := []types.NamespacedName(nil), []types.NamespacedName{shop}
+			notified, names := []types.NamespacedName(nil), []types.NamespacedName{shop}
 			if c.members[0].Links == nil {
 				names = nil
 			}
-			l.Subscribe(func(n types.NamespacedName) { heard = append(heard, n) })
+			l.Subscribe(func(n types.NamespacedName) { notified = append(notified, n) })
 			l.putModules("vnf-1", names, sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): c.object}}, c.err, noon)
 			got := l.Report(shop, c.members, nil)
 			if got.Reason != c.reason || got.Message != c.message || got.Synced != 1 || got.Pending+got.Failed > 0 {
 				t.Errorf("got %+v", got)
 			}
-			if changed := cmp.Diff(before, got) != ""; changed != (len(heard) == 1) {
-				t.Errorf("the scope has heard %d times, and its report has changed: %t", len(heard), changed)
+			if changed := cmp.Diff(before, got) != ""; changed != (len(notified) == 1) {
+				t.Errorf("the scope is notified %d times, and its report has changed: %t", len(notified), changed)
 			}
-			heard = nil
+			notified = nil
 			l.putModules("vnf-1", names, sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): c.object}}, c.err, noon)
-			if len(heard) > 0 {
-				t.Error("the scope hears of what is no news")
+			if len(notified) > 0 {
+				t.Error("the scope is notified though nothing has changed")
 			}
 			l.putModules("vnf-1", nil, sync.ModuleReport{}, nil, noon)
 			if got = l.Report(shop, c.members, nil); got.Reason != "" || len(l.vnfs) > 0 {
@@ -307,8 +307,8 @@ func TestMetricsOfModulesAndRegions(t *testing.T) {
 	expect(problem, problemHelp, "")
 }
 
-// TestNothingIsKeptOfVNFsThatNobodyNames has VNFs come and go for ever.
-func TestNothingIsKeptOfVNFsThatNobodyNames(t *testing.T) {
+// TestNothingIsKeptOfVNFsThatNoScopeNames has VNFs come and go.
+func TestNothingIsKeptOfVNFsThatNoScopeNames(t *testing.T) {
 	t.Parallel()
 	p := &modulePasses{}
 	r := newModuleReconciler(p)

@@ -26,7 +26,7 @@ func (s *Status) putModules(v vnf, names []types.NamespacedName, r sync.ModuleRe
 	}
 }
 
-// updateModules notes how such a pass ended, and reports whether that explains a module otherwise than before.
+// updateModules notes how such a pass ended, and reports whether the explanation of a module has changed.
 func (s *Status) updateModules(v vnf, r sync.ModuleReport, err error, now time.Time) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

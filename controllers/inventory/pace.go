@@ -19,46 +19,6 @@ const (
 	maxDelay = 5 * time.Second
 )
 
-// pace says when the next pass over a tenant may begin. Resources may change all
-// the time, and A&AI may be down: neither is a reason to ask it more often.
-type pace struct {
-	// notBefore is when a change may begin a pass.
-	notBefore time.Time
-	backoff   wait.Backoff
-}
-
-func newPace() *pace {
-	p := &pace{}
-	p.reset()
-	return p
-}
-
-func (p *pace) reset() {
-	p.backoff = wait.Backoff{Duration: minPause, Factor: 2, Jitter: 0.1, Steps: 20, Cap: maxPause}
-}
-
-// succeeded notes a pass that was good.
-func (p *pace) succeeded(now time.Time) {
-	p.reset()
-	p.notBefore = now.Add(minPause)
-}
-
-// failed notes a pass that was not good and returns when to try again if nothing
-// changes: when A&AI asked for it, else after pauses that grow. Changes wait just
-// as long when A&AI as a whole is in trouble, and not for long when single resources are.
-func (p *pace) failed(err error, now time.Time) (retry time.Duration) {
-	retry = p.backoff.Step()
-	var e *aai.Error
-	if errors.As(err, &e) && e.RetryAfter > 0 {
-		retry = max(e.RetryAfter, minPause)
-	}
-	p.notBefore = now.Add(retry)
-	if ofSingleResources(err) {
-		p.notBefore = now.Add(min(retry, maxDelay))
-	}
-	return retry
-}
-
 // paces are those of several things that are reconciled each by one worker at a time. It is safe for concurrent use.
 type paces[K comparable] struct {
 	mu  gosync.Mutex // guards the rest
@@ -85,7 +45,47 @@ func (p *paces[K]) forget(key K) {
 	delete(p.all, key)
 }
 
-// ofSingleResources says whether the error of a pass is about single resources, while A&AI is well otherwise.
+// pace says when the next pass over a tenant may begin. Resources may change all
+// the time, and A&AI may be down: neither is a reason to ask it more often.
+type pace struct {
+	// notBefore is when a change may begin a pass.
+	notBefore time.Time
+	backoff   wait.Backoff
+}
+
+// succeeded notes a pass that was good.
+func (p *pace) succeeded(now time.Time) {
+	p.reset()
+	p.notBefore = now.Add(minPause)
+}
+
+// failed notes a pass that was not good and returns when to try again if nothing
+// changes: when A&AI asked for it, else after pauses that grow. Changes wait just
+// as long when A&AI as a whole is in trouble, and not for long when single resources are.
+func (p *pace) failed(err error, now time.Time) (retry time.Duration) {
+	retry = p.backoff.Step()
+	var e *aai.Error
+	if errors.As(err, &e) && e.RetryAfter > 0 {
+		retry = max(e.RetryAfter, minPause)
+	}
+	p.notBefore = now.Add(retry)
+	if ofSingleResources(err) {
+		p.notBefore = now.Add(min(retry, maxDelay))
+	}
+	return retry
+}
+
+func newPace() *pace {
+	p := &pace{}
+	p.reset()
+	return p
+}
+
+func (p *pace) reset() {
+	p.backoff = wait.Backoff{Duration: minPause, Factor: 2, Jitter: 0.1, Steps: 20, Cap: maxPause}
+}
+
+// ofSingleResources reports whether the error of a pass is about single resources, while A&AI is well otherwise.
 func ofSingleResources(err error) bool {
 	var e *aai.Error
 	return errors.As(err, &e) && e.Kind == aai.Retry && e.Op != aai.OpList && e.Op != aai.OpProbe && !e.Outage()

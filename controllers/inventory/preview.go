@@ -65,7 +65,7 @@ func (i *Inventory) Preview(ctx context.Context, scopes client.Reader) (Preview,
 		i.moduleScope(&list.Items[n])
 	}
 	tenants := i.inputs.mapping.Tenants()
-	if len(tenants) > 0 { // Without tenants, nobody is told that scopes have been judged.
+	if len(tenants) > 0 { // Without tenants, judgements wake nothing.
 		if err := i.awaitJudged(ctx, judged); err != nil {
 			return all, err
 		}
@@ -100,7 +100,7 @@ func (i *Inventory) awaitJudged(ctx context.Context, judged <-chan struct{}) err
 	return nil
 }
 
-// connecting says whether a cluster is being connected to for the first time.
+// connecting reports whether a cluster is being connected to for the first time.
 func (i *Inventory) connecting() bool {
 	return slices.ContainsFunc(i.options.View.States(), func(s fleet.ClusterState) bool { return s.Reachability == fleet.Connecting })
 }
@@ -130,12 +130,12 @@ func (i *Inventory) previewModules(ctx context.Context, all *Preview) error {
 func (i *Inventory) preview(ctx context.Context, tenant aai.Tenant) (TenantPreview, error) {
 	p := TenantPreview{Tenant: tenant, Current: map[aai.Key]aai.Document{}}
 	n := i.inputs.take(tenant, i.options.View)
-	desired, holds := map[aai.Key]aai.Document{}, plan.Holds{Keys: map[aai.Key]bool{}, Deletions: n.Deletions, Existing: n.Existing}
-	for key, w := range n.Wishes {
+	desired, guards := map[aai.Key]aai.Document{}, plan.Guards{Keys: map[aai.Key]bool{}, Deletions: n.Deletions, Existing: n.Existing}
+	for key, w := range n.Desired {
 		if w.Document != nil {
 			desired[key] = *w.Document
 		}
-		holds.Keys[key] = w.Held
+		guards.Keys[key] = w.Held
 	}
 	options := PlanOptions(i.options.Config, i.inputs.mapping)
 	list, err := i.client.ListK8sResources(ctx, tenant, options.Owner)
@@ -164,6 +164,6 @@ func (i *Inventory) preview(ctx context.Context, tenant aai.Tenant) (TenantPrevi
 			p.Current[key] = d
 		}
 	}
-	p.Plan = plan.Diff(desired, p.Current, holds, options)
+	p.Plan = plan.Diff(desired, p.Current, guards, options)
 	return p, nil
 }

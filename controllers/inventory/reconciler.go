@@ -32,7 +32,7 @@ type reconciler struct {
 	paces    *paces[aai.Tenant]
 }
 
-// Reconcile has written what is new about a tenant, and reports how far that went.
+// Reconcile writes what has changed of a tenant, and reports how far that went.
 func (r *reconciler) Reconcile(ctx context.Context, tenant aai.Tenant) (ctrl.Result, error) {
 	pace := r.paces.of(tenant)
 	if early := time.Until(pace.notBefore); early > 0 {
@@ -55,7 +55,7 @@ func (r *reconciler) Reconcile(ctx context.Context, tenant aai.Tenant) (ctrl.Res
 		r.lag(lag)
 	}
 	r.status.put(tenant, last, report, err, time.Now())
-	logger := log.FromContext(ctx).WithValues("tenant", tenant.String(), "synced", report.Synced, "pending", report.Pending, "failed", report.Failed, "deletionsHeld", len(report.Kept))
+	logger := log.FromContext(ctx).WithValues("tenant", tenant.String(), "synced", report.Synced, "pending", report.Pending, "failed", report.Failed, "deletionsHeld", len(report.Skipped))
 	if written := len(report.Acknowledged); written > 0 {
 		logger.Info("Inventory written", "written", written)
 	}

@@ -42,13 +42,13 @@ func (i *inputs) tenantsOf(name types.NamespacedName, clusters []string) []aai.T
 	return slices.SortedFunc(maps.Keys(found), aai.Tenant.Compare)
 }
 
-// scopeHandlers are told what happens to scopes.
+// scopeHandlers handle the events of scopes.
 type scopeHandlers[K comparable] struct {
-	// exists is told of a scope that exists, or has changed.
+	// exists is called with a scope that exists, or has changed.
 	exists func(*corev1alpha2.HealthScope)
-	// gone is told of one that does not exist any more.
+	// gone is called with one that does not exist any more.
 	gone func(types.NamespacedName)
-	// resync is told of one of which a resync is asked for, and returns what is to be reconciled.
+	// resync is called with one of which a resync is asked for, and returns what is to be reconciled.
 	resync func(types.NamespacedName) []K
 }
 

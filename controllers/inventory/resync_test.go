@@ -68,7 +68,7 @@ func TestAResyncIsAskedForByAnyNewValue(t *testing.T) {
 			})
 			h.Update(t.Context(), event.TypedUpdateEvent[*corev1alpha2.HealthScope]{ObjectOld: withValue(c.before), ObjectNew: withValue(c.after)}, queue)
 			if queue.Len() != c.want || existed != 1 {
-				t.Errorf("%d are asked for, want %d; told %d times that it exists", queue.Len(), c.want, existed)
+				t.Errorf("%d are asked for, want %d; noted %d times as existing", queue.Len(), c.want, existed)
 			}
 			// A scope that appears, as all do at the start, is read in full anyway.
 			h.Create(t.Context(), event.TypedCreateEvent[*corev1alpha2.HealthScope]{Object: withValue(c.after)}, queue)

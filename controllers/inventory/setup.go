@@ -48,7 +48,7 @@ type Options struct {
 	Spans trace.TracerProvider
 }
 
-// Inventory keeps A&AI in step. Its Status tells how far it is.
+// Inventory keeps A&AI in step. Its Status says how far it is.
 type Inventory struct {
 	*Status
 	options Options
@@ -84,7 +84,7 @@ func New(o Options) (*Inventory, error) {
 	return i, nil
 }
 
-// NewClient returns a client for the A&AI of a configuration, whose gate closes while A&AI can do nothing. observe is told of every request; nil for nobody. spans makes a span of each; nil for none.
+// NewClient returns a client for the A&AI of a configuration, whose gate closes while A&AI can do nothing. observe is called after every request, unless it is nil. spans makes a span of each; nil for none.
 func NewClient(c *configv1alpha1.Inventory, observe func(op, code string, took time.Duration), spans trace.TracerProvider) (*client.Client, error) {
 	return client.New(client.Options{
 		BaseURL: c.URL, SchemaVersion: c.SchemaVersion, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile,
@@ -100,14 +100,6 @@ func credentials(c *configv1alpha1.Inventory) func() (string, string, error) {
 		return nil
 	}
 	return client.FileCredentials(c.UsernameFile, c.PasswordFile)
-}
-
-// PlanOptions returns what a configuration says is ours in A&AI, and what may be done to it.
-func PlanOptions(c *configv1alpha1.Inventory, m mapping.Options) plan.Options {
-	return plan.Options{
-		Owner: m.Owner(), LabelPrefix: m.LabelPrefix, LabelKeys: m.LabelKeys,
-		Policy: plan.Policy(c.Policy), Limit: plan.Limit{Percent: int(*c.MaxDeletionPercent)},
-	}
 }
 
 // requestDelay is how long a request may wait for its turn before its own time begins.
@@ -175,6 +167,14 @@ func (i *Inventory) setupModules(mgr ctrl.Manager, syncer *sync.Syncer) error {
 	return errors.Wrap(err, "cannot set up the controller of modules")
 }
 
+// PlanOptions returns what a configuration says is ours in A&AI, and what may be done to it.
+func PlanOptions(c *configv1alpha1.Inventory, m mapping.Options) plan.Options {
+	return plan.Options{
+		Owner: m.Owner(), LabelPrefix: m.LabelPrefix, LabelKeys: m.LabelKeys,
+		Policy: plan.Policy(c.Policy), Limit: plan.Limit{Percent: int(*c.MaxDeletionPercent)},
+	}
+}
+
 // workers are the options of a controller that waits for A&AI most of the time.
 func workers[K comparable]() controller.TypedOptions[K] {
 	return controller.TypedOptions[K]{
@@ -213,7 +213,7 @@ func (i *Inventory) closeAtEnd(ctx context.Context) error {
 	return nil
 }
 
-// changes asks for every tenant at the start, and for one whenever something is new about it.
+// changes asks for every tenant at the start, and for one whenever it has changed.
 func (i *Inventory) changes(_ context.Context, q workqueue.TypedRateLimitingInterface[aai.Tenant]) error {
 	i.inputs.onChange(q.Add)
 	for _, tenant := range i.inputs.mapping.Tenants() {
@@ -222,7 +222,7 @@ func (i *Inventory) changes(_ context.Context, q workqueue.TypedRateLimitingInte
 	return nil
 }
 
-// moduleChanges asks for every VNF at the start, and for one whenever something is new about its modules.
+// moduleChanges asks for every VNF at the start, and for one whenever its modules have changed.
 func (i *Inventory) moduleChanges(_ context.Context, q workqueue.TypedRateLimitingInterface[vnf]) error {
 	i.modules.onChange(q.Add)
 	for _, v := range i.modules.vnfs(types.NamespacedName{}) {

@@ -34,8 +34,8 @@ type tenantStatus struct {
 
 	// objects are those of the tenant, as aai/sync reports them: a report has only what has changed.
 	objects map[aai.Key]objectStatus
-	// kept are the documents that should be deleted and are not.
-	kept []plan.Kept
+	// skipped are the documents that should be deleted and are not.
+	skipped []plan.Skipped
 	// partial is true until a pass has known all that the tenant is to hold: when there was none, or a scope had not been judged.
 	partial bool
 	// waiting are the scopes whose report waits for such a pass.
@@ -59,13 +59,6 @@ type condition struct {
 	problem aai.Problem
 }
 
-// newCondition returns the condition after a pass that ended with an error, or with nil.
-func newCondition(err error, tenantMissing bool) condition {
-	c := condition{problem: problemOf(err, tenantMissing)}
-	c.reason, c.message = trouble(err)
-	return c
-}
-
 func newStatus(i *inputs) *Status {
 	return &Status{inputs: i, tenants: map[aai.Tenant]*tenantStatus{}, vnfs: map[vnf]*moduleStatus{}}
 }
@@ -75,28 +68,6 @@ func (s *Status) Subscribe(notify func(types.NamespacedName)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notify = append(s.notify, notify)
-}
-
-// tenant returns the status of a tenant.
-func (s *Status) tenant(tenant aai.Tenant) *tenantStatus {
-	t := s.tenants[tenant]
-	if t == nil {
-		t = &tenantStatus{objects: map[aai.Key]objectStatus{}, partial: true, waiting: map[types.NamespacedName]bool{}}
-		s.tenants[tenant] = t
-	}
-	return t
-}
-
-// notifyAll notifies the subscribers of scopes.
-func (s *Status) notifyAll(names []types.NamespacedName) {
-	s.mu.Lock()
-	notify := slices.Clone(s.notify)
-	s.mu.Unlock()
-	for _, name := range names {
-		for _, f := range notify {
-			f(name)
-		}
-	}
 }
 
 // put notes how a pass over a tenant ended, and notifies the scopes that it concerns.
@@ -129,7 +100,7 @@ func (t *tenantStatus) update(n change, r sync.Report, c condition, now time.Tim
 	if t.reason != c.reason || t.message != c.message {
 		changed = nil
 	}
-	t.condition, t.partial, t.kept = c, n.partial, r.Kept
+	t.condition, t.partial, t.skipped = c, n.partial, r.Skipped
 	if !t.partial {
 		waited, t.waiting = t.waiting, map[types.NamespacedName]bool{}
 	}
@@ -144,6 +115,25 @@ func newObjectStatus(o sync.Object, before objectStatus, now time.Time) objectSt
 		s.since = before.since
 	}
 	return s
+}
+
+// newCondition returns the condition after a pass that ended with an error, or with nil.
+func newCondition(err error, tenantMissing bool) condition {
+	c := condition{problem: problemOf(err, tenantMissing)}
+	c.reason, c.message = trouble(err)
+	return c
+}
+
+// notifyAll notifies the subscribers of scopes.
+func (s *Status) notifyAll(names []types.NamespacedName) {
+	s.mu.Lock()
+	notify := slices.Clone(s.notify)
+	s.mu.Unlock()
+	for _, name := range names {
+		for _, f := range notify {
+			f(name)
+		}
+	}
 }
 
 // report is a report on a scope while it is made.
@@ -208,6 +198,16 @@ func (s *Status) add(r *report, name types.NamespacedName, p scope.Placed) bool 
 	}
 	r.why.addObject(p, e.Key.Tenant, object.Object)
 	return true
+}
+
+// tenant returns the status of a tenant.
+func (s *Status) tenant(tenant aai.Tenant) *tenantStatus {
+	t := s.tenants[tenant]
+	if t == nil {
+		t = &tenantStatus{objects: map[aai.Key]objectStatus{}, partial: true, waiting: map[types.NamespacedName]bool{}}
+		s.tenants[tenant] = t
+	}
+	return t
 }
 
 var _ scope.Inventory = (*Status)(nil)

@@ -107,7 +107,7 @@ func TestReport(t *testing.T) {
 			members: placed(web), objects: map[string]sync.Object{"web": {State: sync.Failed, Reason: sync.ReasonRejected, Message: "x"}}, err: down,
 			want: scope.InventoryReport{InventoryStatus: counts(0, 0, 1), Reason: scope.ReasonUnavailable, Message: `cannot synchronise tenant "o/r/t": no answer: EOF`},
 		},
-		"A&AI wants somebody else": {
+		"A&AI wants another user": {
 			members: placed(web), objects: map[string]sync.Object{"web": {State: sync.Pending, Reason: sync.ReasonNotTried}}, err: denied,
 			want: scope.InventoryReport{InventoryStatus: counts(0, 1, 0), Reason: scope.ReasonMisconfigured, Message: "A&AI refuses the user or the password; correct the files inventory.usernameFile and inventory.passwordFile"},
 		},
@@ -177,8 +177,8 @@ func TestScopesAreNotifiedOfWhatConcernsThem(t *testing.T) {
 	pass(waiting, nil, change{})
 }
 
-// TestTheYoungerScopeIsToldOfAConflict has two scopes claim a resource, and the older one go.
-func TestTheYoungerScopeIsToldOfAConflict(t *testing.T) {
+// TestTheYoungerScopeIsNotifiedOfAConflict has two scopes claim a resource, and the older one go.
+func TestTheYoungerScopeIsNotifiedOfAConflict(t *testing.T) {
 	t.Parallel()
 	web := member("shop", "web", healthscope.Ready)
 	old, young := name("shop", "z"), name("shop", "a")

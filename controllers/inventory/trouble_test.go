@@ -36,7 +36,7 @@ var _ = Describe("A&AI in trouble", func() {
 		Eventually(func() []string { return l.asked(n) }).WithTimeout(10*time.Second).Should(ContainElement("GET 404"), "it is looked for again")
 		Expect(l.written(n)).To(BeEmpty(), "there is nowhere to write to")
 		Expect(h.exposition()).To(ContainSubstring(`healthscope_aai_problem{problem="tenant"} 1`))
-		Expect(version(ctx, s)(Default)).To(Equal(was), "that is no news")
+		Expect(version(ctx, s)(Default)).To(Equal(was), "nothing has changed")
 		Expect(h.statusWrites()).To(Equal(writes))
 		Expect(l.Seed(simulator.Tenant(owner, region, tenant))).To(Succeed())
 		Eventually(l.states).Should(Equal(all))
@@ -63,7 +63,7 @@ var _ = Describe("A&AI in trouble", func() {
 			}
 			const passes = 8 // The pauses between them double, and are most of a minute together.
 			Expect(asked.get()).To(BeNumerically("<=", passes*4), "eight passes at most in that time, of four requests at once")
-			// Whoever is hung up on may hear of an end or of a reset, and a pass that hears the other one has other words.
+			// A connection that is closed may end with EOF or with a reset, and each has its own message.
 			Expect(h.statusWrites()-writes).To(BeNumerically("<=", changes+2+passes), "A&AI's trouble is no reason to write the status again")
 
 			l.between(nil)

@@ -47,13 +47,13 @@ func TestDeletionsAreLimited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := options
 			o.Policy, o.Limit = c.policy, plan.Limit{Percent: c.percent}
-			p := plan.Diff(nil, crowd(c.owned, "edge"), plan.Holds{Existing: c.existing}, o)
-			if len(p.Operations) != c.deleted || len(p.Kept) != c.owned-c.deleted {
-				t.Errorf("%d deleted, %d kept; want %d deleted of %d", len(p.Operations), len(p.Kept), c.deleted, c.owned)
+			p := plan.Diff(nil, crowd(c.owned, "edge"), plan.Guards{Existing: c.existing}, o)
+			if len(p.Operations) != c.deleted || len(p.Skipped) != c.owned-c.deleted {
+				t.Errorf("%d deleted, %d skipped; want %d deleted of %d", len(p.Operations), len(p.Skipped), c.deleted, c.owned)
 			}
-			for _, k := range p.Kept {
+			for _, k := range p.Skipped {
 				if k.Cause != c.cause || k.Source != "edge" || k.Message == "" {
-					t.Fatalf("kept: %+v", k)
+					t.Fatalf("skipped: %+v", k)
 				}
 			}
 		})
@@ -63,8 +63,8 @@ func TestDeletionsAreLimited(t *testing.T) {
 func TestTheLimitSaysItsNumbers(t *testing.T) {
 	o := options
 	o.Limit = plan.Limit{Percent: 10}
-	p := plan.Diff(nil, crowd(500, "edge"), plan.Holds{}, o)
-	if got := p.Kept[0].Message; !strings.Contains(got, "50 of the 500") || !strings.Contains(got, `"edge"`) {
+	p := plan.Diff(nil, crowd(500, "edge"), plan.Guards{}, o)
+	if got := p.Skipped[0].Message; !strings.Contains(got, "50 of the 500") || !strings.Contains(got, `"edge"`) {
 		t.Errorf("message is %q", got)
 	}
 }
@@ -75,7 +75,7 @@ func TestSourcesAreLimitedEachByItself(t *testing.T) {
 	o := options
 	o.Limit = plan.Limit{Percent: 50}
 	deleted := map[string]int{}
-	for _, op := range plan.Diff(nil, current, plan.Holds{}, o).Operations {
+	for _, op := range plan.Diff(nil, current, plan.Guards{}, o).Operations {
 		deleted[current[op.Key].DataSource]++
 	}
 	if diff := cmp.Diff(map[string]int{"edge": 50, "core": 20}, deleted); diff != "" {
@@ -83,18 +83,18 @@ func TestSourcesAreLimitedEachByItself(t *testing.T) {
 	}
 }
 
-// TestEverythingGoesInTheEnd deletes all documents of a source, time after time, as a brake grants it.
+// TestEverythingGoesInTheEnd deletes all documents of a source, time after time, as a limiter grants it.
 func TestEverythingGoesInTheEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		owned := rapid.IntRange(1, 3000).Draw(t, "owned")
 		percent := rapid.IntRange(1, 99).Draw(t, "percent")
-		brake := plan.NewBrake(owned, plan.Limit{Percent: percent})
+		limiter := plan.NewDeletionLimiter(owned, plan.Limit{Percent: percent})
 		most := max(20, owned*percent/100)
 		left, times := owned, 0
 		for next := 0; left > 0; times++ {
 			granted := 0
-			for i := next; i < owned && brake.Take(key(fmt.Sprint(i))); i++ {
-				if !brake.Take(key(fmt.Sprint(i))) {
+			for i := next; i < owned && limiter.Take(key(fmt.Sprint(i))); i++ {
+				if !limiter.Take(key(fmt.Sprint(i))) {
 					t.Fatalf("%d was granted and is refused", i)
 				}
 				granted++
@@ -104,12 +104,12 @@ func TestEverythingGoesInTheEnd(t *testing.T) {
 			}
 			left -= granted
 			next += granted
-			brake = brake.Next(left)
+			limiter = limiter.Next(left)
 		}
 		if most := (owned + most - 1) / most; times > most {
 			t.Fatalf("it took %d times, want %d at most", times, most)
 		}
-		if !brake.Take(key("x")) || brake.Refused() {
+		if !limiter.Take(key("x")) || limiter.Refused() {
 			t.Fatalf("when all is gone there is nothing to refuse")
 		}
 	})

@@ -9,20 +9,20 @@ import (
 	"github.com/healthscope/healthscope/aai"
 )
 
-// Holds say what must not be touched, because too little is known about it.
-type Holds struct {
+// Guards are what must not be touched, because too little is known about it.
+type Guards struct {
 	// Keys are documents that are neither written nor deleted. They win over desired documents.
 	Keys map[aai.Key]bool
 	// Deletions say of parts of data-sources why their documents must not be deleted: the source is truncated, not synced or lost. Writing goes on.
-	Deletions map[Part]string
-	// Existing are the data-sources that are known to exist. The documents of others go without a limit: somebody has said that they are gone. Nil means that it is not known which exist.
+	Deletions map[Partition]string
+	// Existing are the data-sources that are known to exist. The documents of others go without a limit: these clusters were removed. Nil means that it is not known which exist.
 	Existing []string
 }
 
-// Part is a part of a data-source. A document is in the part of the namespace that it is in, and in that of the scope
+// Partition is a part of a data-source. A document is in the part of the namespace that it is in, and in that of the scope
 // that it was written for, because a scope has resources of other namespaces only by way of bundles in its own. Of a
 // document that names no scope it is not known which bundle it came from: it is in every part.
-type Part struct {
+type Partition struct {
 	// Source is the data-source; empty for every one.
 	Source string
 	// Namespace is the namespace; empty for every one.
@@ -30,22 +30,22 @@ type Part struct {
 }
 
 // Compare sorts parts by source and namespace.
-func (p Part) Compare(o Part) int {
+func (p Partition) Compare(o Partition) int {
 	return cmp.Or(strings.Compare(p.Source, o.Source), strings.Compare(p.Namespace, o.Namespace))
 }
 
 // deletion says why a document must not be deleted, and false when it may be.
-func (h Holds) deletion(d aai.Document) (why string, held bool) {
-	if len(h.Deletions) == 0 {
+func (g Guards) deletion(d aai.Document) (why string, held bool) {
+	if len(g.Deletions) == 0 {
 		return "", false
 	}
 	of, scoped := d.ScopeNamespace()
 	if !scoped {
-		return h.anyDeletion(d.DataSource)
+		return g.anyDeletion(d.DataSource)
 	}
 	for _, source := range []string{"", d.DataSource} {
 		for _, namespace := range []string{"", d.Namespace, of} {
-			if why, held := h.Deletions[Part{source, namespace}]; held {
+			if why, held := g.Deletions[Partition{source, namespace}]; held {
 				return why, true
 			}
 		}
@@ -54,16 +54,16 @@ func (h Holds) deletion(d aai.Document) (why string, held bool) {
 }
 
 // anyDeletion says why deletions are held in the first part of a data-source, and false when they are in none.
-func (h Holds) anyDeletion(source string) (why string, held bool) {
-	for _, part := range slices.SortedFunc(maps.Keys(h.Deletions), Part.Compare) {
+func (g Guards) anyDeletion(source string) (why string, held bool) {
+	for _, part := range slices.SortedFunc(maps.Keys(g.Deletions), Partition.Compare) {
 		if part.Source == "" || part.Source == source {
-			return h.Deletions[part], true
+			return g.Deletions[part], true
 		}
 	}
 	return "", false
 }
 
-// Limits says whether deletions of a data-source are to be limited.
-func (h Holds) Limits(source string) bool {
-	return h.Existing == nil || slices.Contains(h.Existing, source)
+// Limits reports whether deletions of a data-source are to be limited.
+func (g Guards) Limits(source string) bool {
+	return g.Existing == nil || slices.Contains(g.Existing, source)
 }

@@ -12,9 +12,9 @@ import (
 	aaisync "github.com/healthscope/healthscope/aai/sync"
 )
 
-// deed is something that others do in the middle of a pass, between two of its requests. A&AI compares no version when it
-// takes a patch, so whoever changes labels or the owner between our reading and our patch loses: that is no deed here.
-type deed struct {
+// operation is something that others do in the middle of a pass, between two of its requests. A&AI compares no version when it
+// takes a patch, so a party that changes labels or the owner between our reading and our patch loses: that is no operation here.
+type operation struct {
 	mu sync.Mutex
 	// after is how many requests come before it is done, and do does it; nil when nothing is to be done.
 	after int
@@ -25,14 +25,14 @@ type deed struct {
 }
 
 // plan plans what is to be done in the next pass.
-func (d *deed) plan(after int, do func()) {
+func (d *operation) plan(after int, do func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.after, d.do = after, do
 }
 
 // begin notes what A&AI holds when a pass begins.
-func (d *deed) begin(before map[string]map[string]any) {
+func (d *operation) begin(before map[string]map[string]any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.before, d.existed = before, map[string]bool{}
@@ -41,8 +41,8 @@ func (d *deed) begin(before map[string]map[string]any) {
 	}
 }
 
-// end returns what A&AI held before the pass, as far as others have not changed it since. A deed whose moment has not come is not done any more.
-func (d *deed) end() map[string]map[string]any {
+// end returns what A&AI held before the pass, as far as others have not changed it since. An operation whose moment has not come is not done any more.
+func (d *operation) end() map[string]map[string]any {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.do = nil
@@ -50,7 +50,7 @@ func (d *deed) end() map[string]map[string]any {
 }
 
 // arrive counts a request, before A&AI sees it.
-func (d *deed) arrive() {
+func (d *operation) arrive() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.do == nil {
@@ -66,15 +66,15 @@ func (d *deed) arrive() {
 func (h *history) meanwhile(t *rapid.T) {
 	h.advance(2 * aaisync.DefaultMaxAge) // What is known is too old to be written to without being read.
 	id := anyID(t)
-	do := rapid.SampledFrom([]func(string){h.remove, h.touch, h.own, h.move, h.tenantComesOrGoes, h.vnfGoes}).Draw(t, "deed")
-	h.deed.plan(rapid.IntRange(0, 4).Draw(t, "after"), func() { do(id) })
-	h.pass(t, anyHolds(t))
+	do := rapid.SampledFrom([]func(string){h.remove, h.touch, h.own, h.move, h.tenantComesOrGoes, h.vnfGoes}).Draw(t, "operation")
+	h.operation.plan(rapid.IntRange(0, 4).Draw(t, "after"), func() { do(id) })
+	h.pass(t, anyGuards(t))
 }
 
 // remove deletes a document, of whomever it is.
 func (h *history) remove(id string) {
 	if h.Act(simulator.Action{Action: "delete", URI: key(id).Path()}) == nil {
-		delete(h.deed.before, id)
+		delete(h.operation.before, id)
 	}
 }
 
@@ -87,7 +87,7 @@ func (h *history) touch(id string) {
 
 // own takes a place that was free when the pass began, and still is.
 func (h *history) own(id string) {
-	if _, ok := h.Get(key(id).Path()); ok || h.deed.existed[id] {
+	if _, ok := h.Get(key(id).Path()); ok || h.operation.existed[id] {
 		return
 	}
 	body := map[string]any{
@@ -98,10 +98,10 @@ func (h *history) own(id string) {
 	}
 }
 
-// look notes what a document is like after a deed.
+// look notes what a document is like after an operation.
 func (h *history) look(id string) {
-	if d, ok := h.Get(key(id).Path()); ok && h.deed.before != nil {
-		h.deed.before[id] = d
+	if d, ok := h.Get(key(id).Path()); ok && h.operation.before != nil {
+		h.operation.before[id] = d
 	}
 }
 
@@ -120,7 +120,7 @@ func (h *history) move(id string) {
 	}
 }
 
-// tenantComesOrGoes deletes the tenant with all that is in it, or makes it anew.
+// tenantComesOrGoes deletes the tenant with all that is in it, or makes it again.
 func (h *history) tenantComesOrGoes(string) {
 	if _, ok := h.Get(tenant.Path()); !ok {
 		h.seed(simulator.Tenant(tenant.CloudOwner, tenant.CloudRegionID, tenant.TenantID))

@@ -1,0 +1,68 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/healthscope/healthscope/aai"
+)
+
+// handful is how many documents of a data-source may always go at a time, whatever their share.
+const handful = 20
+
+// Limit bounds how many documents of a data-source are deleted at a time, so that
+// a source that is wrong about what there is can be stopped before all is gone.
+type Limit struct {
+	// Percent is the share of the source's documents that may go at a time. Zero or less, and 100 or more, is no limit.
+	Percent int
+}
+
+// allowance returns how many documents may go of a source that has so many; less than zero for any number.
+func (l Limit) allowance(owned int) int {
+	if l.Percent <= 0 || l.Percent >= 100 {
+		return -1
+	}
+	return max(handful, owned*l.Percent/100)
+}
+
+// DeletionLimiter grants the deletions of documents of one data-source up to the limit.
+type DeletionLimiter struct {
+	owned   int
+	limit   Limit
+	granted map[aai.Key]bool
+	refused bool
+}
+
+// NewDeletionLimiter returns a limiter for a data-source that has so many documents.
+func NewDeletionLimiter(owned int, l Limit) *DeletionLimiter {
+	return &DeletionLimiter{owned: owned, limit: l, granted: map[aai.Key]bool{}}
+}
+
+// Take reports whether a document may go. One that was granted stays so.
+func (d *DeletionLimiter) Take(key aai.Key) bool {
+	if n := d.limit.allowance(d.owned); n >= 0 && len(d.granted) >= n && !d.granted[key] {
+		d.refused = true
+		return false
+	}
+	d.granted[key] = true
+	return true
+}
+
+// Next returns the limiter for the next time, when the source has owned documents. If one was refused, the rest goes by
+// the same measure, so that everything goes in the end after as many times as the limit says.
+func (d *DeletionLimiter) Next(owned int) *DeletionLimiter {
+	if d.refused {
+		owned = max(owned, d.owned)
+	}
+	return NewDeletionLimiter(owned, d.limit)
+}
+
+// Refused reports whether the limiter has refused a document.
+func (d *DeletionLimiter) Refused() bool { return d.refused }
+
+// Skipped says why a document stays that the limiter has refused.
+func (d *DeletionLimiter) Skipped(key aai.Key, source string) *Skipped {
+	return &Skipped{
+		Key: key, Source: source, Cause: CauseLimit,
+		Message: fmt.Sprintf("no more than %d of the %d resources of cluster %q go at a time", d.limit.allowance(d.owned), d.owned, source),
+	}
+}
