@@ -28,13 +28,8 @@ func (i *inputs) take(tenant aai.Tenant, c clusters) change {
 	defer i.mu.Unlock()
 	g := i.currentGuards(complete, states)
 	n := change{
-		Change:  sync.Change{Desired: map[aai.Key]sync.Desired{}, Deletions: g.deletions},
+		Change:  sync.Change{Desired: map[aai.Key]sync.Desired{}, Deletions: g.deletions, Existing: g.existing},
 		partial: g.partial,
-	}
-	if complete {
-		for _, s := range states {
-			n.Existing = append(n.Existing, s.Name)
-		}
 	}
 	t := i.tenant(tenant)
 	pending := t.pending

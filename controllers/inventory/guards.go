@@ -34,6 +34,8 @@ type guards struct {
 	// complete and clusters are what they were computed with.
 	complete bool
 	clusters []fleet.ClusterState
+	// existing are the names of all clusters; nil while these are not known.
+	existing []string
 	// deletions are those of deletionGuards, and unjudged and partial those of oldestUnjudged.
 	deletions map[plan.Partition]string
 	unjudged  map[string]candidate
@@ -48,6 +50,11 @@ func (i *inputs) currentGuards(complete bool, clusters []fleet.ClusterState) *gu
 	if g := i.guards; g == nil || g.complete != complete || !slices.EqualFunc(g.clusters, clusters, same) {
 		i.guards = &guards{complete: complete, clusters: slices.Clone(clusters), deletions: i.deletionGuards(complete, clusters)}
 		i.guards.unjudged, i.guards.partial = i.oldestUnjudged()
+		if complete {
+			for _, c := range clusters {
+				i.guards.existing = append(i.guards.existing, c.Name)
+			}
+		}
 	}
 	return i.guards
 }
