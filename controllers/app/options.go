@@ -10,7 +10,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
@@ -66,9 +65,6 @@ func (o *Options) managerOptions(lease string) (ctrl.Options, error) {
 		LeaderElectionID:              lease,
 		LeaderElectionNamespace:       o.LeaseNamespace,
 		LeaderElectionReleaseOnCancel: true,
-		// In controller-runtime v0.24.1 the priority queue may never end when it is shut down
-		// (kubernetes-sigs/controller-runtime#3538); the Lease would then not be released.
-		Controller: config.Controller{UsePriorityQueue: new(false)},
 	}, nil
 }
 

@@ -78,7 +78,7 @@ func newReadingManager(o *Options) (ctrl.Manager, error) {
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Controller: ctrlconfig.Controller{UsePriorityQueue: new(false), SkipNameValidation: new(true)},
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 		Cache:      cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 	})
 	return mgr, errors.Wrap(err, "cannot make the manager")

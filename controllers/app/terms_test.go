@@ -218,7 +218,7 @@ func newReplica(t *testing.T) *replica {
 	r.cache.Scheme = scheme
 	mgr, err := ctrl.NewManager(&rest.Config{Host: "127.0.0.1:1"}, ctrl.Options{
 		Scheme: scheme, MapperProvider: knownKinds, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: ctrlconfig.Controller{UsePriorityQueue: new(false), SkipNameValidation: new(true)},
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 		NewCache:   func(*rest.Config, cache.Options) (cache.Cache, error) { return r.cache, nil },
 	})
 	if err != nil {

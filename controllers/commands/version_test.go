@@ -51,18 +51,18 @@ func TestVersionNamesTheCommit(t *testing.T) {
 			{Key: "vcs.time", Value: "2026-11-22T10:00:00Z"}, {Key: "vcs.modified", Value: "true"},
 		},
 		Deps: []*debug.Module{
-			{Path: "k8s.io/client-go", Version: "v0.36.4", Replace: &debug.Module{Path: "example.org/client-go", Version: "v0.36.5"}},
-			{Path: "k8s.io/api", Version: "v0.36.4"},
+			{Path: "k8s.io/client-go", Version: "v0.37.2", Replace: &debug.Module{Path: "example.org/client-go", Version: "v0.37.3"}},
+			{Path: "k8s.io/api", Version: "v0.37.2"},
 		},
 	})
-	if diff := cmp.Diff(map[string]string{"k8s.io/client-go": "v0.36.5"}, b.Libraries); diff != "" {
+	if diff := cmp.Diff(map[string]string{"k8s.io/client-go": "v0.37.3"}, b.Libraries); diff != "" {
 		t.Errorf("libraries (-want +got):\n%s", diff)
 	}
 	var out strings.Builder
 	if err := printBuild(&out, b, "text"); err != nil {
 		t.Fatal(err)
 	}
-	want := versionLine() + "commit 4b825dc642cb of 2026-11-22T10:00:00Z, modified\nk8s.io/client-go v0.36.5\n"
+	want := versionLine() + "commit 4b825dc642cb of 2026-11-22T10:00:00Z, modified\nk8s.io/client-go v0.37.3\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("text (-want +got):\n%s", diff)
 	}

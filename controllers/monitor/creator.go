@@ -104,7 +104,6 @@ func (c *creator) options() controller.TypedOptions[selectorKey] {
 	return controller.TypedOptions[selectorKey]{
 		MaxConcurrentReconciles: 1,
 		CacheSyncTimeout:        syncTimeout,
-		UsePriorityQueue:        new(false), // See controllerOptions.
 	}
 }
 

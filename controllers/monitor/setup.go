@@ -180,9 +180,6 @@ func controllerOptions(workers int) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: workers,
 		CacheSyncTimeout:        syncTimeout,
-		// In controller-runtime v0.24.1 the priority queue may never end when it is shut down
-		// (kubernetes-sigs/controller-runtime#3538); the Lease would then not be released.
-		UsePriorityQueue: new(false),
 		RateLimiter:      workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minRetryPause, maxRetryPause),
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
 )
 
 // EtcdTap stands between clients and one etcd, counts what they read, and makes etcd slow on demand. It passes on what it
@@ -155,7 +156,7 @@ func (t *EtcdTap) count(method string, message []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var r etcdserverpb.RangeRequest
-	if method == methodRange && r.Unmarshal(message) == nil && r.RangeEnd != nil && !r.KeysOnly && !r.CountOnly && strings.HasPrefix(string(r.Key), t.context) {
+	if method == methodRange && proto.Unmarshal(message, &r) == nil && r.RangeEnd != nil && !r.KeysOnly && !r.CountOnly && strings.HasPrefix(string(r.Key), t.context) {
 		t.counted.Contents++
 		return
 	}

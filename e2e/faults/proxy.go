@@ -136,7 +136,11 @@ func (p *Proxy) Requests() map[string]int {
 // handler returns what serves the proxy's clients.
 func (p *Proxy) handler(target *url.URL, transport http.RoundTripper) http.Handler {
 	forward := &httputil.ReverseProxy{
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			// Kubernetes compresses streaming lists from 1.37 on. The transport decompresses what it has asked for itself.
+			r.Out.Header.Del("Accept-Encoding")
+		},
 		Transport:     transport,
 		FlushInterval: -1, // Events of a watch must not wait in a buffer.
 		ModifyResponse: func(r *http.Response) error {

@@ -77,7 +77,7 @@ const dataLink = "..data"
 
 // writeVolume replaces the files of a volume all at once, as the kubelet does it: each file is a link through another link,
 // which is moved from one version to the next
-// (https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/volume/util/atomic_writer.go).
+// (https://github.com/kubernetes/kubernetes/blob/v1.37.2/pkg/volume/util/atomic_writer.go).
 func writeVolume(dir string, files map[string][]byte) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

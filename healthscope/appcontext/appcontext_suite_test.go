@@ -3,6 +3,7 @@ package appcontext_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -33,6 +34,13 @@ var shared = sync.OnceValues(func() (*controlplane.Etcd, error) {
 var started bool
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() { // The examples need etcd, and an example cannot skip itself.
+		if err := flag.Set("test.skip", "^Example"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 	code := m.Run()
 	if started {
 		if etcd, err := shared(); err == nil {

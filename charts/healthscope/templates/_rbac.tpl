@@ -25,7 +25,7 @@ subjects:
 {{/* The groups of Kubernetes itself. To notice when a kind of another group comes and goes takes more rights. */}}
 {{- define "healthscope.kubernetesGroups" -}}
 ["", admissionregistration.k8s.io, apps, authentication.k8s.io, authorization.k8s.io, autoscaling, batch, certificates.k8s.io,
- coordination.k8s.io, discovery.k8s.io, events.k8s.io, extensions, flowcontrol.apiserver.k8s.io, internal.apiserver.k8s.io,
+ coordination.k8s.io, discovery.k8s.io, events.k8s.io, extensions, flowcontrol.apiserver.k8s.io, internal.apiserver.k8s.io, lifecycle.k8s.io,
  networking.k8s.io, node.k8s.io, policy, rbac.authorization.k8s.io, resource.k8s.io, scheduling.k8s.io, storage.k8s.io,
  storagemigration.k8s.io]
 {{- end }}

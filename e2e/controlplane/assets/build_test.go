@@ -81,7 +81,7 @@ func newWorkshop(t *testing.T) *workshop {
 	t.Setenv("FAKE_GO_TROUBLE", ":")
 	w.builder = builder{
 		module:    module,
-		versions:  Versions{Kubernetes: "v1.36.3", Etcd: "v3.6.8", Kwok: "v0.8.0"},
+		versions:  Versions{Kubernetes: "v1.37.2", Etcd: "v3.7.3", Kwok: "v0.8.0"},
 		log:       w.output,
 		heartbeat: time.Hour,
 	}

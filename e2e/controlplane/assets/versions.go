@@ -18,14 +18,14 @@ const (
 	kwokModule       = "sigs.k8s.io/kwok"
 )
 
-// Versions are the versions of the programs as modules have them, for instance v1.36.3.
+// Versions are the versions of the programs as modules have them, for instance v1.37.2.
 type Versions struct {
 	Kubernetes string
 	Etcd       string
 	Kwok       string
 }
 
-// String gives the versions for people, for instance "Kubernetes v1.36.3, etcd v3.6.8, kwok v0.8.0".
+// String gives the versions for people, for instance "Kubernetes v1.37.2, etcd v3.7.3, kwok v0.8.0".
 func (v Versions) String() string {
 	return fmt.Sprintf("Kubernetes %s, etcd %s, kwok %s", v.Kubernetes, v.Etcd, v.Kwok)
 }

@@ -20,19 +20,19 @@ replace (
 	k8s.io/kubernetes => k8s.io/kubernetes v9.9.9
 )
 require (
-	go.etcd.io/etcd/server/v3 v3.6.8
-	k8s.io/kubernetes v1.36.3 // the one that counts
+	go.etcd.io/etcd/server/v3 v3.7.3
+	k8s.io/kubernetes v1.37.2 // the one that counts
 	sigs.k8s.io/kwok v0.8.0
 	go.etcd.io/etcd/api/v3 v3.0.0 // indirect
 )`,
-			want: Versions{Kubernetes: "v1.36.3", Etcd: "v3.6.8", Kwok: "v0.8.0"},
+			want: Versions{Kubernetes: "v1.37.2", Etcd: "v3.7.3", Kwok: "v0.8.0"},
 		},
 		"single lines": {
 			goMod: "require k8s.io/kubernetes v1.40.0\nrequire go.etcd.io/etcd/server/v3 v3.7.0\r\nrequire sigs.k8s.io/kwok v0.9.0",
 			want:  Versions{Kubernetes: "v1.40.0", Etcd: "v3.7.0", Kwok: "v0.9.0"},
 		},
 		"one is missing": {
-			goMod:   "require (\n k8s.io/kubernetes v1.36.3\n go.etcd.io/etcd/server/v3 v3.6.8\n)",
+			goMod:   "require (\n k8s.io/kubernetes v1.37.2\n go.etcd.io/etcd/server/v3 v3.7.3\n)",
 			wantErr: `version of module "sigs.k8s.io/kwok"`,
 		},
 	}
@@ -56,7 +56,7 @@ require (
 }
 
 func FuzzParseVersions(f *testing.F) {
-	f.Add("require (\n\tk8s.io/kubernetes v1.36.3\n\tgo.etcd.io/etcd/server/v3 v3.6.8\n\tsigs.k8s.io/kwok v0.8.0\n)")
+	f.Add("require (\n\tk8s.io/kubernetes v1.37.2\n\tgo.etcd.io/etcd/server/v3 v3.7.3\n\tsigs.k8s.io/kwok v0.8.0\n)")
 	f.Add("require")
 	f.Fuzz(func(t *testing.T, goMod string) {
 		versions, err := parseVersions(goMod)
@@ -100,12 +100,12 @@ func TestFindBuildModuleOutsideOfACheckout(t *testing.T) {
 }
 
 func TestLinkerFlags(t *testing.T) {
-	flags, err := Versions{Kubernetes: "v1.36.3"}.linkerFlags()
+	flags, err := Versions{Kubernetes: "v1.37.2"}.linkerFlags()
 	if err != nil {
 		t.Fatalf("linkerFlags: %v", err)
 	}
 	const version = "k8s.io/component-base/version."
-	want := "-s -w -X " + version + "gitVersion=v1.36.3 -X " + version + "gitMajor=1 -X " + version + "gitMinor=36"
+	want := "-s -w -X " + version + "gitVersion=v1.37.2 -X " + version + "gitMajor=1 -X " + version + "gitMinor=37"
 	if diff := cmp.Diff(want, flags); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
