@@ -163,7 +163,7 @@ var Explanations = []Explanation{
 		"Look why [the monitor](monitor.md) does not run."},
 	{ReasonMalformedBundle, "Unknown",
 		"Parts of the bundle cannot be read. The message names them; the rest is judged.",
-		"Look who writes the bundle: its monitor, or somebody by hand."},
+		"Look who writes the bundle: its monitor, or a user by hand."},
 	{ReasonHealthCheckInProgress, "Pending",
 		"`inProgress` of [a rule of yours](rules.md) is true. The message names the rule.",
 		"Wait. If it stays, look at the object with the rule in mind."},

@@ -122,7 +122,7 @@ func TestRunbooksHaveWhatTheyShould(t *testing.T) {
 	page := readPage(t, "runbooks.md")
 	for _, r := range readRules(t) {
 		section := page.section(t, r.Alert)
-		for _, part := range []string{"**Meaning.**", "**Impact.**", "**Look.**", "**Mend.**", "**Silence.**"} {
+		for _, part := range []string{"**Meaning.**", "**Impact.**", "**Diagnosis.**", "**Mitigation.**", "**Silencing.**"} {
 			if strings.Count(section.text, part) != 1 {
 				t.Errorf("%s: %s needs one part %s", page.name, r.Alert, part)
 			}

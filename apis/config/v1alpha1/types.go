@@ -62,7 +62,7 @@ type Configuration struct {
 // Policy is the installation's policy in matters of time. All values are whole seconds.
 type Policy struct {
 	// pendingTimeoutSeconds is how long a resource may be Pending before it is Failed, `PendingTimeout`. A workload's own
-	// `progressDeadlineSeconds` goes before it. 0 means for ever.
+	// `progressDeadlineSeconds` goes before it. 0 means indefinitely.
 	// +optional
 	PendingTimeoutSeconds *int32 `json:"pendingTimeoutSeconds,omitempty"`
 	// notPresentGraceSeconds is how long something that is expected may be missing before that counts as Failed; until then it counts as
