@@ -237,6 +237,7 @@ func TestOnlyWhatHasChangedIsDecidedAgain(t *testing.T) {
 		j[n] = judged(again...)
 		i.scopeJudged(n)
 	}
+	guards := i.guards
 	if n := i.take(tenant, oneCluster{}); len(n.Desired) > 0 || len(woken) > 0 {
 		t.Errorf("%d objects are decided, %d tenants woken, though nothing has changed", len(n.Desired), len(woken))
 	}
@@ -246,6 +247,9 @@ func TestOnlyWhatHasChangedIsDecidedAgain(t *testing.T) {
 	i.scopeJudged(name("shop", "7"))
 	if n := i.take(tenant, oneCluster{}); len(n.Desired) != 1 || len(woken) != 1 || woken[0] != tenant {
 		t.Errorf("%d objects are decided, tenants %v woken; want one of each", len(n.Desired), woken)
+	}
+	if guards == nil || i.guards != guards {
+		t.Error("the guards are computed again from all scopes, though none of them has changed")
 	}
 }
 

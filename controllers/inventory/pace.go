@@ -33,7 +33,7 @@ func (p *paces[K]) of(key K) *pace {
 		p.all = map[K]*pace{}
 	}
 	if p.all[key] == nil {
-		p.all[key] = newPace()
+		p.all[key] = &pace{backoff: newBackoff()}
 	}
 	return p.all[key]
 }
@@ -55,8 +55,7 @@ type pace struct {
 
 // succeeded notes a pass that was good.
 func (p *pace) succeeded(now time.Time) {
-	p.reset()
-	p.notBefore = now.Add(minPause)
+	p.notBefore, p.backoff = now.Add(minPause), newBackoff()
 }
 
 // failed notes a pass that was not good and returns when to try again if nothing
@@ -75,14 +74,8 @@ func (p *pace) failed(err error, now time.Time) (retry time.Duration) {
 	return retry
 }
 
-func newPace() *pace {
-	p := &pace{}
-	p.reset()
-	return p
-}
-
-func (p *pace) reset() {
-	p.backoff = wait.Backoff{Duration: minPause, Factor: 2, Jitter: 0.1, Steps: 20, Cap: maxPause}
+func newBackoff() wait.Backoff {
+	return wait.Backoff{Duration: minPause, Factor: 2, Jitter: 0.1, Steps: 20, Cap: maxPause}
 }
 
 // ofSingleResources reports whether the error of a pass is about single resources, while A&AI is well otherwise.
