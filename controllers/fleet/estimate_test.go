@@ -20,7 +20,7 @@ import (
 func TestTheEstimateOfABundleIsNotFarFromTheHeap(t *testing.T) {
 	const alone = "HEALTHSCOPE_TEST_ALONE"
 	if os.Getenv(alone) == "" {
-		test := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run=^"+t.Name()+"$") //nolint:gosec // This test binary.
+		test := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run=^"+t.Name()+"$")
 		test.Env = append(os.Environ(), alone+"=1")
 		if out, err := test.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS: "+t.Name()) {
 			t.Errorf("%v\n%s", err, out)

@@ -21,11 +21,11 @@ import (
 type unsuitable string
 
 const (
-	notWatchable  unsuitable = "only kinds that can be listed and watched are reported"
-	clusterScoped unsuitable = "kinds without namespaces are reported in trusted namespaces only"
-	// elsewhere means that another watch follows the kind: a namespace has no
+	errNotWatchable  unsuitable = "only kinds that can be listed and watched are reported"
+	errClusterScoped unsuitable = "kinds without namespaces are reported in trusted namespaces only"
+	// errElsewhere means that another watch follows the kind: a namespace has no
 	// objects of a cluster-scoped kind, and the cluster none of a namespaced one.
-	elsewhere unsuitable = "objects of this kind are not in this place"
+	errElsewhere unsuitable = "objects of this kind are not in this place"
 )
 
 // Error implements error.
@@ -131,13 +131,13 @@ func (s source) resource() (schema.GroupVersionResource, error) {
 func (s source) suits(r metav1.APIResource) error {
 	switch {
 	case !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "watch"):
-		return notWatchable
+		return errNotWatchable
 	case r.Namespaced && s.cluster:
-		return elsewhere
+		return errElsewhere
 	case !r.Namespaced && !s.trusted:
-		return clusterScoped
+		return errClusterScoped
 	case !r.Namespaced && s.namespace != "":
-		return elsewhere
+		return errElsewhere
 	default:
 		return nil
 	}

@@ -101,7 +101,7 @@ func (w *watch) changed(s observe.State) {
 	switch {
 	case s.Status == observe.Ready && before.Status == observe.Problem:
 		w.logger.Info("Kind can be read again")
-	case s.Message == string(elsewhere):
+	case s.Message == string(errElsewhere):
 		w.logger.V(1).Info("Kind is not read here", "reason", s.Message)
 	case s.Status == observe.Problem && s.Reason != before.Reason:
 		w.logger.Info("Cannot read kind, going on without it; it is tried again at growing intervals, and when the kinds of the cluster change", "reason", s.Message)
