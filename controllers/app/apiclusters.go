@@ -20,7 +20,7 @@ type viewClusters struct {
 
 // Bundle implements api.Clusters.
 func (c viewClusters) Bundle(cluster, name, namespace string) (api.Sighting, bool) {
-	if b := choose(c.view.Labelled(cluster, k8spluginv1alpha1.LabelDeploymentID, name), name, namespace); b != nil {
+	if b := choose(c.view.LabelledIn(cluster, k8spluginv1alpha1.LabelDeploymentID, name), name, namespace); b != nil {
 		return c.of(b), true
 	}
 	state, outage, known := c.state(cluster)
@@ -29,7 +29,7 @@ func (c viewClusters) Bundle(cluster, name, namespace string) (api.Sighting, boo
 		return api.Sighting{}, false
 	case outage:
 		return api.Sighting{Report: unreachableReport(state)}, false
-	case c.view.CompleteFor(cluster, ""): // The bundle does not exist.
+	case c.view.CompleteForAll(cluster): // The bundle does not exist.
 		return api.Sighting{Report: status.Report{LastSeen: state.LastSeen}}, true
 	case state.Reachable(): // It may exist in a namespace that the hub cannot read.
 		return api.Sighting{Report: status.Report{LastSeen: state.LastSeen}}, false
@@ -74,7 +74,7 @@ func choose(bundles []*fleet.Bundle, name, namespace string) *fleet.Bundle {
 
 // Instance implements api.Clusters.
 func (c viewClusters) Instance(id string) (found []api.Sighting, unread []string) {
-	for _, b := range c.view.Labelled("", status.InstanceLabel, id) {
+	for _, b := range c.view.Labelled(status.InstanceLabel, id) {
 		found = append(found, c.of(b))
 	}
 	for _, state := range c.view.Unread() {

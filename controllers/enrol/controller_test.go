@@ -32,7 +32,11 @@ func (twoClusters) States() []fleet.ClusterState {
 	return []fleet.ClusterState{{Name: "local", Local: true, Reachability: fleet.Connected}, {Name: "provider+edge01", Reachability: fleet.Unreachable, Message: "no answer"}}
 }
 
-func (twoClusters) SubscribeClusters(func(_, _ *fleet.ClusterState)) func() { return func() {} }
+func (twoClusters) State(string) (fleet.ClusterState, bool) { return fleet.ClusterState{}, false }
+
+func (twoClusters) Subscribe(fleet.Topic) (*fleet.Subscription, func()) {
+	return fleet.NewSubscription(), func() {}
+}
 
 // runController runs what Setup adds, by the given time, until the spec is over.
 func runController(now time.Time) {

@@ -31,9 +31,10 @@ var lease = types.NamespacedName{Namespace: "healthscope-system", Name: "healths
 
 // fakeStates are clusters whose states the test sets.
 type fakeStates struct {
+	changes *fleet.Subscription
+
 	mu     sync.Mutex
 	states []fleet.ClusterState
-	notify func(before, after *fleet.ClusterState)
 }
 
 func (f *fakeStates) States() []fleet.ClusterState {
@@ -42,9 +43,11 @@ func (f *fakeStates) States() []fleet.ClusterState {
 	return f.states
 }
 
-func (f *fakeStates) SubscribeClusters(notify func(before, after *fleet.ClusterState)) func() {
-	f.notify = notify
-	return func() { f.notify = nil }
+func (*fakeStates) State(string) (fleet.ClusterState, bool) { return fleet.ClusterState{}, false }
+
+func (f *fakeStates) Subscribe(fleet.Topic) (*fleet.Subscription, func()) {
+	f.changes = fleet.NewSubscription()
+	return f.changes, func() { f.changes = nil }
 }
 
 // set changes the states and tells of it.
@@ -52,7 +55,7 @@ func (f *fakeStates) set(states ...fleet.ClusterState) {
 	f.mu.Lock()
 	f.states = states
 	f.mu.Unlock()
-	f.notify(nil, nil)
+	f.changes.Add(fleet.ClusterChange{})
 }
 
 // hub is an API server in memory that counts writes, and may fail.
@@ -169,7 +172,7 @@ func TestPublisherWritesWhenSomethingChangesAndNotMoreOften(t *testing.T) {
 			t.Errorf("published %v, want the last state", r.Clusters)
 		}
 		stop()
-		if states.notify != nil {
+		if states.changes != nil {
 			t.Error("it is still subscribed")
 		}
 	})

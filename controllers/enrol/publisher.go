@@ -27,8 +27,10 @@ const (
 type States interface {
 	// States returns the states of all clusters, sorted by name.
 	States() []fleet.ClusterState
-	// SubscribeClusters calls notify for every change until cancel is called.
-	SubscribeClusters(notify func(before, after *fleet.ClusterState)) (cancel func())
+	// State returns the state of a cluster; false when there is none of that name.
+	State(cluster string) (fleet.ClusterState, bool)
+	// Subscribe returns a subscription to changes until cancel is called.
+	Subscribe(topics fleet.Topic) (s *fleet.Subscription, cancel func())
 }
 
 // Publisher writes the states of clusters to a ConfigMap, on the replica that
@@ -53,13 +55,7 @@ func (*Publisher) NeedLeaderElection() bool { return true }
 
 // Start implements manager.Runnable: it publishes until ctx ends.
 func (p *Publisher) Start(ctx context.Context) error {
-	changed := make(chan struct{}, 1)
-	cancel := p.states.SubscribeClusters(func(_, _ *fleet.ClusterState) {
-		select {
-		case changed <- struct{}{}:
-		default: // It is known already that there is something to write.
-		}
-	})
+	changes, cancel := p.states.Subscribe(fleet.Clusters)
 	defer cancel()
 	for pause := publishPause; ; {
 		if !wait(ctx, pause) {
@@ -72,7 +68,8 @@ func (p *Publisher) Start(ctx context.Context) error {
 		}
 		pause = publishPause
 		select {
-		case <-changed:
+		case <-changes.Ready():
+			changes.Take() // All states are written together.
 		case <-ctx.Done():
 			return nil
 		}

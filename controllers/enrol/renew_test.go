@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -345,16 +346,36 @@ func TestMetricsOfASecretThatIsGone(t *testing.T) {
 	}
 }
 
-// changes are states of clusters that the test tells of.
+// changes are states of clusters that the test sets.
 type changes struct {
-	tell func(before, now *fleet.ClusterState)
+	states       map[string]fleet.Reachability
+	subscription *fleet.Subscription
 }
 
-func (*changes) States() []fleet.ClusterState { return nil }
+// set changes the state of a cluster, which is gone when there is none, and waits until that has been looked at.
+func (c *changes) set(cluster string, r fleet.Reachability) {
+	if c.states[cluster] = r; r == "" {
+		delete(c.states, cluster)
+	}
+	c.subscription.Add(fleet.ClusterChange{Cluster: cluster})
+	synctest.Wait()
+}
 
-func (c *changes) SubscribeClusters(notify func(_, _ *fleet.ClusterState)) func() {
-	c.tell = notify
-	return func() { c.tell = func(_, _ *fleet.ClusterState) {} }
+func (c *changes) State(cluster string) (fleet.ClusterState, bool) {
+	r, ok := c.states[cluster]
+	return fleet.ClusterState{Name: cluster, Reachability: r}, ok
+}
+
+func (c *changes) States() (all []fleet.ClusterState) {
+	for name := range c.states {
+		s, _ := c.State(name)
+		all = append(all, s)
+	}
+	return all
+}
+
+func (c *changes) Subscribe(fleet.Topic) (*fleet.Subscription, func()) {
+	return c.subscription, func() {}
 }
 
 func TestATokenIsLookedAtWhenItsClusterIsBack(t *testing.T) {
@@ -362,32 +383,31 @@ func TestATokenIsLookedAtWhenItsClusterIsBack(t *testing.T) {
 	if _, err := r.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	defer q.ShutDown()
-	states := &changes{}
-	if err := r.tokens.returns(states).Start(t.Context(), q); err != nil {
-		t.Fatal(err)
-	}
-	name := clusterOf(r.secret())
-	state := func(r fleet.Reachability) *fleet.ClusterState {
-		return &fleet.ClusterState{Name: name, Reachability: r}
-	}
-	away, connecting, back := state(fleet.Unreachable), state(fleet.Connecting), state(fleet.Connected)
-	for _, c := range []struct{ before, now *fleet.ClusterState }{
-		{nil, away}, {back, away}, {away, connecting}, {back, nil}, {back, back},
-		{away, &fleet.ClusterState{Name: "another", Reachability: fleet.Connected}},
-	} {
-		states.tell(c.before, c.now)
-		if q.Len() > 0 {
-			t.Errorf("from %v to %v: a token is looked at", c.before, c.now)
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		defer q.ShutDown()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		name := clusterOf(r.secret())
+		states := &changes{states: map[string]fleet.Reachability{name: fleet.Connected}, subscription: fleet.NewSubscription()}
+		if err := r.tokens.returns(states).Start(ctx, q); err != nil {
+			t.Fatal(err)
 		}
-	}
-	states.tell(away, back)
-	if q.Len() != 1 {
-		t.Fatalf("%d tokens are looked at when the cluster is back, not 1", q.Len())
-	}
-	request, _ := q.Get()
-	if request.NamespacedName != client.ObjectKeyFromObject(r.secret()) {
-		t.Errorf("it is the token of %q", request)
-	}
+		for _, to := range []fleet.Reachability{fleet.Connected, fleet.Unreachable, fleet.Connecting, "", fleet.Unreachable} {
+			states.set(name, to)
+			states.set("another", fleet.Connected)
+			states.set("another", fleet.Unreachable)
+			if q.Len() > 0 {
+				t.Errorf("to %q: a token is looked at", to)
+			}
+		}
+		states.set(name, fleet.Connected)
+		if q.Len() != 1 {
+			t.Fatalf("%d tokens are looked at when the cluster is back, not 1", q.Len())
+		}
+		request, _ := q.Get()
+		if request.NamespacedName != client.ObjectKeyFromObject(r.secret()) {
+			t.Errorf("it is the token of %q", request)
+		}
+	})
 }

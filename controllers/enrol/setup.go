@@ -116,15 +116,29 @@ func secretsOf(secrets cache.Cache) source.Func {
 // an attempt to renew one that failed while it was away need not wait for its next turn.
 func (t *tokens) returns(states States) source.Func {
 	return func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		cancel := states.SubscribeClusters(func(before, now *fleet.ClusterState) {
-			if now == nil || !now.Reachable() || before != nil && before.Reachable() {
-				return
-			}
-			for _, key := range t.of(now.Name) {
-				q.Add(reconcile.Request{NamespacedName: key})
-			}
-		})
-		context.AfterFunc(ctx, cancel)
+		changes, cancel := states.Subscribe(fleet.Clusters)
+		reachable := map[string]bool{}
+		for _, s := range states.States() {
+			reachable[s.Name] = s.Reachable()
+		}
+		go func() {
+			defer cancel()
+			changes.Deliver(ctx, func(c fleet.Change) {
+				cluster, ok := c.(fleet.ClusterChange)
+				if !ok {
+					return
+				}
+				before := reachable[cluster.Cluster]
+				s, exists := states.State(cluster.Cluster)
+				reachable[cluster.Cluster] = exists && s.Reachable()
+				if before || !reachable[cluster.Cluster] {
+					return
+				}
+				for _, key := range t.of(cluster.Cluster) {
+					q.Add(reconcile.Request{NamespacedName: key})
+				}
+			})
+		}()
 		return nil
 	}
 }

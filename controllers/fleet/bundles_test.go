@@ -36,7 +36,7 @@ type viewer struct {
 
 	stop    func()
 	mu      sync.Mutex
-	changes []fleet.Change
+	changes []fleet.BundleChange
 }
 
 // look runs a manager with a view until the spec ends.
@@ -54,12 +54,16 @@ func look(policy healthscope.Policy, change ...func(*fleet.Options, *rest.Config
 	Expect(err).NotTo(HaveOccurred())
 	Expect(mgr.Add(manager.RunnableFunc(view.RecordEvents))).To(Succeed())
 	v := &viewer{View: view}
-	view.Subscribe(func(c fleet.Change) {
+	ctx, cancel := suite.Lasting()
+	changes, unsubscribe := view.Subscribe(fleet.Bundles)
+	DeferCleanup(unsubscribe)
+	go changes.Deliver(ctx, func(c fleet.Change) {
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		v.changes = append(v.changes, c)
+		if c, ok := c.(fleet.BundleChange); ok {
+			v.changes = append(v.changes, c)
+		}
 	})
-	ctx, cancel := suite.Lasting()
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	v.stop = sync.OnceFunc(func() {
@@ -88,7 +92,7 @@ func (v *viewer) of(namespace string) func() int {
 		defer v.mu.Unlock()
 		n := 0
 		for _, c := range v.changes {
-			if c.New != nil && c.New.Namespace == namespace || c.Old != nil && c.Old.Namespace == namespace {
+			if c.Namespace == namespace {
 				n++
 			}
 		}
@@ -196,6 +200,7 @@ var _ = Describe("View", func() {
 			}
 		}
 		Expect(got).To(Equal(want))
+		Eventually(v.of(namespace)).Should(Equal(20))
 		Consistently(v.of(namespace)).Should(Equal(20), "the controller's own first look at each bundle is no news")
 	})
 

@@ -116,63 +116,6 @@ func (v *View) Arrivals() uint64 {
 	return v.arrivals
 }
 
-// Subscribe calls notify for every change of a bundle from now on, one at a time, until the returned function is called. notify must not block and must not call the view.
-func (v *View) Subscribe(notify func(Change)) (cancel func()) {
-	return subscribe(v, v.subscribers, notify)
-}
-
-// SubscribeWrites is Subscribe for those who want to know of every change of the
-// ResourceBundleState itself, whether or not it makes a difference to how it is judged; and not of what comes of time alone.
-func (v *View) SubscribeWrites(notify func(Change)) (cancel func()) {
-	return subscribe(v, v.writes, notify)
-}
-
-// SubscribeClusters calls notify for every change of a cluster's state from now
-// on, before the changes of its bundles that come of it, until the returned function
-// is called. before is nil for a cluster that came, and now for one that went. That
-// LastSeen goes on is no change. notify must not block and must not call the view.
-func (v *View) SubscribeClusters(notify func(before, now *ClusterState)) (cancel func()) {
-	return subscribe(v, v.watchers, notify)
-}
-
-// Follow is SubscribeClusters and Subscribe for those who need to know what there is already: before anything changes, it
-// tells of each cluster and of each bundle as of one that came.
-func (v *View) Follow(cluster func(before, now *ClusterState), bundle func(Change)) (cancel func()) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for _, known := range v.clusters {
-		state := known.state
-		cluster(nil, &state)
-	}
-	for _, byCluster := range v.bundles {
-		for _, b := range byCluster {
-			bundle(Change{New: b})
-		}
-	}
-	clusters, bundles := v.next, v.next+1
-	v.next += 2
-	v.watchers[clusters], v.subscribers[bundles] = cluster, bundle
-	return func() {
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		delete(v.watchers, clusters)
-		delete(v.subscribers, bundles)
-	}
-}
-
-func subscribe[F any](v *View, to map[int]F, notify F) (cancel func()) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	id := v.next
-	v.next++
-	to[id] = notify
-	return func() {
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		delete(to, id)
-	}
-}
-
 // setState stores what is known of a cluster, and shows its bundles accordingly. A cluster that is not known becomes so.
 func (v *View) setState(s ClusterState, heard func() time.Time) {
 	v.mu.Lock()
@@ -194,8 +137,9 @@ func (v *View) setState(s ClusterState, heard func() time.Time) {
 	if old != nil && old.sameAs(s) {
 		return
 	}
-	for _, notify := range v.watchers {
-		notify(old, new(s))
+	v.changed(Clusters, ClusterChange{s.Name})
+	if old != nil && (old.Arrival != s.Arrival || old.Labels != s.Labels) {
+		v.changed(Clusters, SelectionChange{})
 	}
 	for _, b := range c.bundles {
 		v.show(b.BundleKey, c.shown(b))
@@ -211,25 +155,31 @@ func (v *View) removeCluster(cluster string) {
 		return
 	}
 	delete(v.clusters, cluster)
-	for _, notify := range v.watchers {
-		notify(new(c.state), nil)
-	}
+	v.changed(Clusters, ClusterChange{cluster})
 	for _, b := range c.bundles {
 		v.show(b.BundleKey, nil)
 	}
 }
 
-// CompleteFor says whether the view has all bundles that exist in a namespace of a cluster, or for an empty namespace in
-// all of them, so that one that it does not have does not exist. A cluster that is not known has none, once it is known
-// which clusters there are.
+// CompleteFor reports whether the view has all bundles that exist in a namespace of a cluster, so that one that it does not
+// have does not exist. A cluster that is not known has none, once it is known which clusters there are.
 func (v *View) CompleteFor(cluster, namespace string) bool {
+	return v.completeFor(cluster, func(s ClusterState) bool { return s.reads(namespace) })
+}
+
+// CompleteForAll is CompleteFor for all namespaces of a cluster.
+func (v *View) CompleteForAll(cluster string) bool {
+	return v.completeFor(cluster, func(s ClusterState) bool { return s.namespaces == "" })
+}
+
+func (v *View) completeFor(cluster string, reads func(ClusterState) bool) bool {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	c := v.clusters[cluster]
 	if c == nil {
 		return v.complete
 	}
-	return c.state.Answers() && !c.state.blind && c.state.reads(namespace)
+	return c.state.Answers() && !c.state.blind && reads(c.state)
 }
 
 // names returns the names of the bundles of a cluster, also of those that are not shown.
@@ -282,8 +232,7 @@ func (c *clusterView) count(b *Bundle, n int) {
 	}
 }
 
-// put stores a bundle, or with nil removes it, and tells the subscribers if that
-// makes a difference to what is shown. Of a cluster that is not known it stores nothing.
+// put stores a bundle, or with nil removes it. Of a cluster that is not known it stores nothing.
 func (v *View) put(key BundleKey, b *Bundle) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -303,7 +252,7 @@ func (v *View) put(key BundleKey, b *Bundle) {
 	v.show(key, c.shown(b))
 }
 
-// show shows a bundle, or with nil shows it no more, and tells the subscribers if that makes a difference.
+// show shows a bundle, or with nil shows it no more.
 func (v *View) show(key BundleKey, b *Bundle) {
 	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 	old := v.bundles[name][key.Cluster]
@@ -321,15 +270,10 @@ func (v *View) show(key BundleKey, b *Bundle) {
 		v.namespaces[key.Namespace][name] = struct{}{}
 	}
 	if !sameWrite(old, b) {
-		for _, notify := range v.writes {
-			notify(Change{Old: old, New: b})
-		}
+		v.bundleChanged(Writes, old, b)
 	}
-	if same(old, b) {
-		return
-	}
-	for _, notify := range v.subscribers {
-		notify(Change{Old: old, New: b})
+	if !same(old, b) {
+		v.bundleChanged(Bundles, old, b)
 	}
 }
 

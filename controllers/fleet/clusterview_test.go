@@ -87,58 +87,80 @@ func TestALossAndAReturnAreToldOnce(t *testing.T) {
 	key, still := keyOf("edge", "1-sink"), keyOf("hub", "1-sink")
 	v.put(key, own(key))
 	v.put(still, own(still))
-	var told []string
-	v.Subscribe(func(c Change) {
-		told = append(told, fmt.Sprintf("%s %s to %s", c.New.Cluster, c.Old.Members[0].State, c.New.Members[0].State))
-	})
-	v.SubscribeClusters(func(before, now *ClusterState) {
-		told = append(told, fmt.Sprintf("%s %s to %s", now.Name, before.Reachability, now.Reachability))
-	})
+	s, _ := v.Subscribe(Bundles | Clusters)
+	expect := func(want ...string) {
+		t.Helper()
+		var told []string
+		for _, c := range s.Take() {
+			switch c := c.(type) {
+			case BundleChange:
+				told = append(told, fmt.Sprintf("%s %s", c.Cluster, v.Bundle(c.BundleKey).Members[0].State))
+			case ClusterChange:
+				state, _ := v.State(c.Cluster)
+				told = append(told, fmt.Sprintf("%s %s", c.Cluster, state.Reachability))
+			}
+		}
+		if !slices.Equal(told, want) {
+			t.Errorf("told of %q, want %q", told, want)
+		}
+	}
 	lost := ClusterState{Name: "edge", Reachability: Unreachable, Since: noon, Message: "no answer"}
 	v.setState(lost, nil)
+	expect("edge Unreachable", "edge Unknown")
 	lost.LastSeen = noon.Add(time.Hour)
 	v.setState(lost, nil) // That time goes on is no news.
+	v.put(key, own(key))
+	expect()
+	v.setState(ClusterState{Name: "edge", Reachability: Connected, Since: noon.Add(time.Hour)}, nil)
+	expect("edge Connected", "edge Ready")
 	failed := own(key)
 	failed.Members[0].State = healthscope.Failed
-	v.put(key, own(key))
-	v.setState(ClusterState{Name: "edge", Reachability: Connected, Since: noon.Add(time.Hour)}, nil)
 	v.put(key, failed)
-	want := []string{"edge Connected to Unreachable", "edge Ready to Unknown", "edge Unreachable to Connected", "edge Unknown to Ready", "edge Ready to Failed"}
-	if diff := cmp.Diff(want, told); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	v.put(key, own(key))
+	v.put(key, failed)
+	expect("edge Failed")
 }
 
-// Whatever comes in whatever order, what subscribers have been told adds up to what the view shows.
+// Whatever comes in whatever order, a subscriber that reads what it is told of knows what the view shows.
 func TestSubscribersKnowWhatIsShown(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		v := newView("hub")
-		told, states := map[BundleKey]*Bundle{}, map[string]Reachability{"hub": Connecting}
-		v.Subscribe(func(c Change) {
-			if c.New == nil {
-				delete(told, c.Old.BundleKey)
-			} else {
-				told[c.New.BundleKey] = c.New
-			}
-		})
-		v.SubscribeClusters(func(before, now *ClusterState) {
-			if now == nil {
-				delete(states, before.Name)
-			} else {
-				states[now.Name] = now.Reachability
-			}
-		})
-		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+		for range rapid.IntRange(0, 5).Draw(t, "before") {
 			step(t, v)
 		}
+		s, _ := v.Follow(Bundles | Clusters)
+		known, states := map[BundleKey]*Bundle{}, map[string]Reachability{}
+		look := func() {
+			for _, c := range s.Take() {
+				switch c := c.(type) {
+				case BundleChange:
+					if known[c.BundleKey] = v.Bundle(c.BundleKey); known[c.BundleKey] == nil {
+						delete(known, c.BundleKey)
+					}
+				case ClusterChange:
+					if state, exists := v.clusters[c.Cluster]; exists {
+						states[c.Cluster] = state.state.Reachability
+					} else {
+						delete(states, c.Cluster)
+					}
+				}
+			}
+		}
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			step(t, v)
+			if rapid.Bool().Draw(t, "looks") {
+				look()
+			}
+		}
+		look()
 		shown := v.All()
-		if len(shown) != len(told) {
-			t.Fatalf("%d are shown, and %d were told of", len(shown), len(told))
+		if len(shown) != len(known) {
+			t.Fatalf("%d are shown, and %d are known", len(shown), len(known))
 		}
 		for _, b := range shown {
-			if !same(b, told[b.BundleKey]) {
-				t.Fatalf("%+v is shown, and %+v was told of", b, told[b.BundleKey])
+			if !same(b, known[b.BundleKey]) {
+				t.Fatalf("%+v is shown, and %+v is known", b, known[b.BundleKey])
 			}
 		}
 		now := map[string]Reachability{}
@@ -155,6 +177,29 @@ func TestSubscribersKnowWhatIsShown(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestABundleIsFoundUnderAllLabelsItHad changes the labels of a bundle before a subscriber looks: who has found it under
+// those in between must be told.
+func TestABundleIsFoundUnderAllLabelsItHad(t *testing.T) {
+	t.Parallel()
+	v := openView("hub")
+	key := keyOf("hub", "1-sink")
+	odd := map[string]string{"a,b=c": "\"d"} // An API server that is not trusted may say this.
+	v.put(key, ready(key, odd))
+	s, _ := v.Subscribe(Bundles)
+	for _, app := range []string{"sink", "source", "sink"} {
+		v.put(key, ready(key, map[string]string{"app": app}))
+	}
+	var found []map[string]string
+	for _, c := range s.Take() {
+		if c, ok := c.(BundleChange); ok {
+			found = append(found, c.Labels.Map())
+		}
+	}
+	if diff := cmp.Diff([]map[string]string{odd, {"app": "sink"}, {"app": "source"}}, found); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
 }
 
 // countOwn counts the bundles that a monitor of ours has filled.
@@ -191,12 +236,7 @@ func step(t *rapid.T, v *View) {
 func TestEachClusterArrivesOnce(t *testing.T) {
 	t.Parallel()
 	v := newView("hub")
-	told := map[string]uint64{}
-	defer v.SubscribeClusters(func(_, now *ClusterState) {
-		if now != nil {
-			told[now.Name] = now.Arrival
-		}
-	})()
+	subscription, _ := v.Subscribe(Clusters)
 	for _, step := range []struct {
 		cluster string
 		reach   Reachability
@@ -205,9 +245,14 @@ func TestEachClusterArrivesOnce(t *testing.T) {
 		{"edge", Connecting, 0}, {"hub", Connected, 1}, {"edge", Unreachable, 0}, {"edge", Connected, 2},
 		{"edge", Unreachable, 2}, {"edge", Connected, 2}, {"far", MonitorStale, 0}, {"far", Connected, 3},
 	} {
+		before, known := v.clusters[step.cluster]
+		arrives := known && before.state.Arrival != step.want
 		v.setState(ClusterState{Name: step.cluster, Reachability: step.reach}, nil)
-		if s, _ := v.State(step.cluster); s.Arrival != step.want || told[step.cluster] != step.want {
-			t.Errorf("%s becomes %s as arrival %d, told %d; want %d", step.cluster, step.reach, s.Arrival, told[step.cluster], step.want)
+		if s, _ := v.State(step.cluster); s.Arrival != step.want {
+			t.Errorf("%s becomes %s as arrival %d, want %d", step.cluster, step.reach, s.Arrival, step.want)
+		}
+		if told := slices.Contains(subscription.Take(), Change(SelectionChange{})); told != arrives {
+			t.Errorf("%s becomes %s: told that it can be selected: %t, want %t", step.cluster, step.reach, told, arrives)
 		}
 	}
 	v.removeCluster("edge")
@@ -221,12 +266,7 @@ func TestEachClusterArrivesOnce(t *testing.T) {
 func TestAnyClusterMayBeOneBeforeAllAreKnown(t *testing.T) {
 	t.Parallel()
 	v := newView("local")
-	var told []*ClusterState
-	v.SubscribeClusters(func(before, after *ClusterState) {
-		if *before == *after {
-			told = append(told, after)
-		}
-	})
+	subscription, _ := v.Subscribe(Clusters)
 	if s, known := v.State("edge"); !known || s.Reachability != Connecting || s.Name != "edge" || s.Message == "" {
 		t.Errorf("want a cluster that is not connected yet and why, got %+v, %t", s, known)
 	}
@@ -234,7 +274,10 @@ func TestAnyClusterMayBeOneBeforeAllAreKnown(t *testing.T) {
 	if s, known := v.State("edge"); known {
 		t.Errorf("want no such cluster, got %+v", s)
 	}
-	if v.completed(); len(told) != 1 || told[0].Name != "local" {
-		t.Errorf("those who look at clusters are told %d times that all are known, want once", len(told))
+	if got := subscription.Take(); !slices.Equal(got, []Change{CompleteChange{}}) {
+		t.Errorf("told of %+v", got)
+	}
+	if v.completed(); len(subscription.Take()) > 0 {
+		t.Error("those who look at clusters are told twice that all are known")
 	}
 }

@@ -16,7 +16,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,7 +65,7 @@ func (s *site) run(ctx context.Context) {
 	GinkgoHelper()
 	s.objects = fleet.NewObjects(nil, nil)
 	life, _ := suite.Lasting()
-	s.objects.Start(life, func(fleet.Kind, types.NamespacedName) {}) //nolint:contextcheck // The hub lives until the spec is cleaned up.
+	s.objects.Start(life) //nolint:contextcheck // The hub lives until the spec is cleaned up.
 	//nolint:contextcheck // As above.
 	s.viewer = look(healthscope.DefaultPolicy(), func(o *fleet.Options, config *rest.Config) {
 		if s.wrap != nil {
@@ -76,11 +75,16 @@ func (s *site) run(ctx context.Context) {
 		o.Liveness = &fleet.Liveness{MonitorNamespace: s.watch, Timeout: s.timeout}
 		o.Members = &fleet.Members{Namespace: s.secrets, Parse: s.parse}
 	})
-	s.SubscribeClusters(func(_, state *fleet.ClusterState) {
+	changes, cancel := s.Subscribe(fleet.Clusters)
+	DeferCleanup(cancel)
+	go changes.Deliver(life, func(c fleet.Change) {
+		if c != fleet.Change(fleet.ClusterChange{Cluster: edge01}) {
+			return
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if state != nil && state.Name == edge01 {
-			s.states = append(s.states, *state)
+		if state, known := s.State(edge01); known {
+			s.states = append(s.states, state)
 		}
 	})
 	s.sync(ctx)

@@ -179,11 +179,13 @@ type neighbour struct {
 func newNeighbour(t *testing.T, h *hub) *neighbour {
 	t.Helper()
 	n := &neighbour{t: t, hub: h, changes: make(chan string), seen: make(chan string, 1000)}
-	t.Cleanup(h.view.Subscribe(func(c Change) {
-		if c.New != nil && c.New.Cluster == "neighbour" {
-			n.seen <- c.New.Name
+	changes, cancel := h.view.Subscribe(Bundles)
+	t.Cleanup(cancel)
+	go changes.Deliver(t.Context(), func(c Change) {
+		if c, ok := c.(BundleChange); ok && c.Cluster == "neighbour" {
+			n.seen <- c.Name
 		}
-	}))
+	})
 	engage(h, "neighbour", serveMember(t, func(s *stream) {
 		s.complete()
 		for {

@@ -43,16 +43,16 @@ func TestAllClustersAreKnownOnceItIsSaidSo(t *testing.T) {
 		secrets = append(secrets, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("edge%03d", i)}})
 	}
 	known := 0
-	defer h.view.SubscribeClusters(func(before, now *ClusterState) {
-		if before != nil && now.Name == "local" {
-			known = len(h.view.clusters) // The view is locked while it tells.
+	stop := whileRunning(func() {
+		if known == 0 && h.view.Complete() {
+			known = len(h.view.Clusters())
 		}
-	})()
+	})
 	h.follow(secrets, logr.Discard())
-	if known != members+1 {
+	if stop(); known != members+1 {
 		t.Errorf("%d of %d clusters are known when the view says that it knows all", known, members+1)
 	}
-	if h.view.CompleteFor("edge000", "") {
+	if h.view.CompleteForAll("edge000") {
 		t.Error("a cluster that has not been read yet counts as one whose bundles are all known")
 	}
 }

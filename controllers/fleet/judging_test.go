@@ -34,16 +34,12 @@ func TestNoMemberWaitsForAnotherToJudgeItsBundles(t *testing.T) {
 	shelf := store{toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)}
 	quick.keeper.stock(shelf)
 	put(t, shelf, "web", "1")
-	judged := make(chan struct{}, 1)
-	defer h.view.SubscribeWrites(func(c Change) {
-		if c.New != nil && c.New.Cluster == "quick" {
-			judged <- struct{}{}
-		}
-	})()
+	judged, cancel := h.view.Subscribe(Writes)
+	defer cancel()
 	quick.become(ClusterState{Name: "quick", Reachability: Connected})
 	quick.changed(types.NamespacedName{Namespace: "shop", Name: "web"})
 	select {
-	case <-judged:
+	case <-judged.Ready():
 	case <-time.After(10 * time.Second):
 		t.Error("a bundle waits for the members that judge all of theirs")
 	}

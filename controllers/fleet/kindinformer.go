@@ -47,7 +47,7 @@ type kindInformer struct {
 	place
 
 	objects  *Objects
-	notify   Notify
+	changes  *Subscription
 	stop     context.CancelFunc
 	informer *observe.Informer
 
@@ -68,14 +68,14 @@ type kindInformer struct {
 }
 
 // newKindInformer returns what reads a kind once it runs.
-func newKindInformer(o *Objects, at place, a access, notify Notify, stop context.CancelFunc) *kindInformer {
+func newKindInformer(o *Objects, at place, a access, changes *Subscription, stop context.CancelFunc) *kindInformer {
 	w := &kindInformer{
-		place: at, objects: o, access: a, notify: notify, stop: stop, since: time.Now(),
+		place: at, objects: o, access: a, changes: changes, stop: stop, since: time.Now(),
 		results: map[types.NamespacedName]healthscope.Result{}, uncount: func() {},
 	}
 	w.informer = observe.NewInformer(kindRules, observe.InformerOptions{
 		TrackedOptions: observe.TrackedOptions{Clock: clock.RealClock{}, MaxRefused: o.FindInterval, Describe: w.describe},
-		Open:           w.open, Store: w, Changed: func(observe.State) { w.notifyAll() },
+		Open:           w.open, Store: w, Changed: func(observe.State) { w.changes.Add(KindChange{w.Kind}) },
 	})
 	return w
 }
@@ -96,14 +96,12 @@ func (w *kindInformer) renew(a access, away ClusterState) {
 	time.AfterFunc(SettleTime, w.overdue)
 }
 
-// overdue notifies that what was read before the cluster was away is not told any more, if the kind has still not been read.
+// overdue adds a change if the kind has still not been read again: what was read before does not count any more.
 func (w *kindInformer) overdue() {
 	if w.informer.State().Status == observe.Pending {
-		w.notifyAll()
+		w.changes.Add(KindChange{w.Kind})
 	}
 }
-
-func (w *kindInformer) notifyAll() { w.notify(w.Kind, types.NamespacedName{}) }
 
 // describe says for people why the kind cannot be read.
 func (w *kindInformer) describe(reason observe.Reason, err error) string {
@@ -241,7 +239,7 @@ func (w *kindInformer) Add(object any) error {
 	w.results[name] = j.result
 	w.mu.Unlock()
 	if !known || !reflect.DeepEqual(before, j.result) {
-		w.notify(w.Kind, name)
+		w.changes.Add(ObjectChange{w.Kind, name})
 	}
 	return nil
 }
@@ -259,11 +257,11 @@ func (w *kindInformer) Delete(object any) error {
 	w.mu.Lock()
 	delete(w.results, name)
 	w.mu.Unlock()
-	w.notify(w.Kind, name)
+	w.changes.Add(ObjectChange{w.Kind, name})
 	return nil
 }
 
-// Replace implements cache.ReflectorStore. Before all was read for the first time, that it is will be notified as a change of the state.
+// Replace implements cache.ReflectorStore. Before all was read for the first time, that it is makes a KindChange.
 func (w *kindInformer) Replace(all []any, _ string) error {
 	results := make(map[types.NamespacedName]healthscope.Result, len(all))
 	for _, object := range all {
@@ -279,7 +277,7 @@ func (w *kindInformer) Replace(all []any, _ string) error {
 		return nil
 	}
 	for _, name := range changedNames(before, results) {
-		w.notify(w.Kind, name)
+		w.changes.Add(ObjectChange{w.Kind, name})
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,8 +31,8 @@ type aKind struct {
 
 	t *testing.T
 	w *kindInformer
-	// notified counts the notifications.
-	notified atomic.Int32
+	// notified are the changes that were added.
+	notified *Subscription
 }
 
 // withAKind runs a test with time of its own.
@@ -47,7 +46,7 @@ func withAKind(t *testing.T, test func(k *aKind)) {
 			client:    struct{ dynamic.Interface }{},
 			catalogue: newCatalogue(func() *served { return &served{asked: time.Now(), answered: time.Now(), failed: true} }),
 		}
-		k.Start(ctx, func(Kind, types.NamespacedName) { k.notified.Add(1) })
+		k.notified = k.Start(ctx)
 		kind := Kind{"local", deployments}
 		k.Want(types.NamespacedName{Name: "scope"}, map[Kind]struct{}{kind: {}})
 		k.w = k.kinds[place{Kind: kind}]
@@ -128,8 +127,8 @@ func TestObjectsOfAKindThatCannotBeRead(t *testing.T) {
 		k.expect(healthscope.Unknown, healthscope.ReasonNotSynced, "", true)
 		k.report(2*time.Second, forbidden, forbidden)
 		k.expect(healthscope.Unknown, healthscope.ReasonForbidden, "", false)
-		if k.notified.Load() != 1 {
-			t.Errorf("notified %d times that it is forbidden", k.notified.Load())
+		if got := k.notified.Take(); len(got) != 1 {
+			t.Errorf("notified of %v, and not once that it is forbidden", got)
 		}
 		k.read(readyWeb())
 		k.expect(healthscope.Ready, "", "", false)
@@ -141,11 +140,11 @@ func TestObjectsOfAKindThatCannotBeRead(t *testing.T) {
 		k.expect(healthscope.NotPresent, healthscope.ReasonNotFound, "", false)
 		k.report(50*time.Second, failed)
 		k.expect(healthscope.NotPresent, healthscope.ReasonNotFound, "", false)
-		before := k.notified.Load()
+		k.notified.Take()
 		k.report(20*time.Second, failed, failed, failed)
 		k.expect(healthscope.Unknown, healthscope.ReasonNotSynced, "", false)
-		if k.notified.Load() != before+1 {
-			t.Errorf("notified %d times that it cannot be read", k.notified.Load()-before)
+		if got := k.notified.Take(); len(got) != 1 {
+			t.Errorf("notified of %v that it cannot be read", got)
 		}
 	})
 }
@@ -158,11 +157,11 @@ func TestObjectsOfALostCluster(t *testing.T) {
 		k.read(readyWeb())
 		state(MonitorStale)
 		k.expect(healthscope.Ready, "", "", false)
-		before := k.notified.Load()
+		k.notified.Take()
 		state(Unreachable)
 		k.expect(healthscope.Unknown, healthscope.ReasonClusterUnreachable, healthscope.Ready, false)
-		if k.notified.Load() != before+1 {
-			t.Errorf("the loss was notified %d times", k.notified.Load()-before)
+		if got := k.notified.Take(); len(got) != 1 {
+			t.Errorf("the loss was notified of %v", got)
 		}
 		state(Connected)
 		k.expect(healthscope.Unknown, healthscope.ReasonClusterUnreachable, healthscope.Ready, false)
@@ -207,11 +206,11 @@ func TestWhatWasKnownBeforeIsNotToldForEver(t *testing.T) {
 		k.setState(ClusterState{Name: "local", Reachability: Unreachable, Since: time.Now()})
 		k.setState(ClusterState{Name: "local", Reachability: Connected, Since: time.Now()})
 		synctest.Wait()
-		before := k.notified.Load()
+		k.notified.Take()
 		<-time.After(SettleTime + time.Second)
 		k.expect(healthscope.Unknown, healthscope.ReasonNotSynced, "", false)
-		if k.notified.Load() != before+1 {
-			t.Errorf("notified %d times", k.notified.Load()-before)
+		if got := k.notified.Take(); len(got) != 1 {
+			t.Errorf("notified of %v", got)
 		}
 	})
 }

@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"iter"
+	"maps"
+	"slices"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/healthscope/status"
@@ -21,17 +23,15 @@ func (b *Bundle) places() iter.Seq[label] {
 	}
 }
 
-// Labelled returns the bundles with a label in all namespaces of a cluster, or with
-// an empty name of all clusters, sorted. The label is one that tells what a bundle
-// is of: emco/deployment-id, or k8splugin.io/rb-instance-id; by others nothing is found.
-func (v *View) Labelled(cluster, key, value string) []*Bundle {
+// Labelled returns the bundles with a label in all namespaces of all clusters, sorted. The label is one that tells what a
+// bundle is of: emco/deployment-id, or k8splugin.io/rb-instance-id; by others nothing is found.
+func (v *View) Labelled(key, value string) []*Bundle {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return sortedBundles(func(yield func(*Bundle) bool) {
-		for _, b := range v.labelled[label{"", key, value}] {
-			if (cluster == "" || b.Cluster == cluster) && !yield(b) {
-				return
-			}
-		}
-	})
+	return sortedBundles(maps.Values(v.labelled[label{"", key, value}]))
+}
+
+// LabelledIn is Labelled for one cluster.
+func (v *View) LabelledIn(cluster, key, value string) []*Bundle {
+	return slices.DeleteFunc(v.Labelled(key, value), func(b *Bundle) bool { return b.Cluster != cluster })
 }

@@ -28,14 +28,18 @@ func TestViewFindsWhatABundleIsOf(t *testing.T) {
 		{"", "app", "web", 0},
 	}
 	for _, tt := range tests {
-		if got := v.Labelled(tt.cluster, tt.key, tt.value); len(got) != tt.want {
-			t.Errorf("Labelled(%q, %q, %q) returns %d bundles, want %d", tt.cluster, tt.key, tt.value, len(got), tt.want)
+		got := v.Labelled(tt.key, tt.value)
+		if tt.cluster != "" {
+			got = v.LabelledIn(tt.cluster, tt.key, tt.value)
+		}
+		if len(got) != tt.want {
+			t.Errorf("%d bundles have %s=%s in cluster %q, want %d", len(got), tt.key, tt.value, tt.cluster, tt.want)
 		}
 	}
 	key := BundleKey{"hub", "a", "1-web"}
 	v.put(key, &Bundle{BundleKey: key})
 	v.removeCluster("edge")
-	if got := v.Labelled("", status.InstanceLabel, "fox"); len(got) != 1 || got[0].Namespace != "b" {
+	if got := v.Labelled(status.InstanceLabel, "fox"); len(got) != 1 || got[0].Namespace != "b" {
 		t.Errorf("after one has lost its labels and a cluster has gone: %v", got)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -105,17 +107,16 @@ func TestNamespacesThatComeBackBringTheirBundles(t *testing.T) {
 	if view.Bundle(key) == nil || !view.CompleteFor("edge", "shop") {
 		t.Fatal("the bundle is not shown at first")
 	}
-	defer view.SubscribeWrites(func(c Change) { // The view is locked while it tells: what it is asked, it answers from its fields.
-		if state := view.clusters["edge"].state; c.New == nil && state.reads("shop") {
-			t.Error("the bundle goes while its namespace is said to be read")
+	var wrong atomic.Int64
+	stop := whileRunning(func() {
+		view.mu.RLock()
+		defer view.mu.RUnlock()
+		if edge := view.clusters["edge"]; edge.state.reads("shop") && len(edge.bundles) == 0 {
+			wrong.Add(1)
 		}
-	})()
-	defer view.SubscribeClusters(func(_, now *ClusterState) {
-		if now.reads("shop") && len(view.clusters["edge"].bundles) == 0 {
-			t.Error("the namespace is said to be read before its bundle is there")
-		}
-	})()
-	for _, wished := range [][]string{{"default"}, {"shop"}, {"default"}, {"default", "shop"}, {"other"}, {"a mistake"}, nil} {
+	})
+	wishes := [][]string{{"default"}, {"shop"}, {"default"}, {"default", "shop"}, {"other"}, {"a mistake"}, nil}
+	for _, wished := range slices.Repeat(wishes, 500) {
 		w := wish{name: "edge", namespaces: wished, secret: &corev1.ObjectReference{}}
 		if len(wished) > 0 && wished[0] == "a mistake" {
 			w.namespaces, w.problem = nil, wished[0]
@@ -129,6 +130,30 @@ func TestNamespacesThatComeBackBringTheirBundles(t *testing.T) {
 			t.Errorf("with the namespaces %v, that the bundle of shop is shown is %t", wished, got)
 		}
 	}
+	if stop(); wrong.Load() > 0 {
+		t.Errorf("the namespace is said to be read while its bundle is not there: seen %d times", wrong.Load())
+	}
+}
+
+// whileRunning calls look all the time until stop is called, and once more then.
+func whileRunning(look func()) (stop func()) {
+	var running sync.WaitGroup
+	end := make(chan struct{})
+	running.Go(func() {
+		for {
+			select {
+			case <-end:
+				look()
+				return
+			default:
+				look()
+			}
+		}
+	})
+	return func() {
+		close(end)
+		running.Wait()
+	}
 }
 
 // withoutBundles returns a member whose API server answers and does not serve bundles, so that no connection to it is
@@ -136,7 +161,7 @@ func TestNamespacesThatComeBackBringTheirBundles(t *testing.T) {
 func withoutBundles(t *testing.T) (m *member, clock *clocktesting.FakeClock, web func() Lookup) {
 	t.Helper()
 	o := NewObjects(nil, nil)
-	o.ctx, o.notify = t.Context(), func(Kind, types.NamespacedName) {}
+	o.ctx = t.Context()
 	m, _ = newTestMember(t, Options{Objects: o}, logr.Discard())
 	clock = clocktesting.NewFakeClock(time.Now())
 	m.hub.clock = clock
@@ -179,12 +204,12 @@ func TestObjectsOfAClusterWithoutBundlesAreWatched(t *testing.T) {
 	t.Parallel()
 	m, clock, web := withoutBundles(t)
 	var seen []Reachability
-	defer m.hub.view.SubscribeClusters(func(_, now *ClusterState) { seen = append(seen, now.Reachability) })()
 	look := func(what string) {
 		t.Helper()
 		clock.SetTime(clock.Now().Add(time.Second))
 		m.inUse().pulse.tell(func(l *liveness, now time.Time) { l.answered(now) })
 		m.assess()
+		seen = append(seen, m.state.Reachability)
 		if got := web(); got.Result.State != healthscope.Ready || got.Settling {
 			t.Errorf("%s: the Deployment is %+v", what, got)
 		}
@@ -222,13 +247,16 @@ func TestObjectsStayWhenBundlesComeToBeServed(t *testing.T) {
 		m, _, web := withoutBundles(t)
 		_, s := newTestMember(t, Options{}, logr.Discard(), bundles...)
 		var seen []Reachability
-		stop := m.hub.view.SubscribeClusters(func(_, now *ClusterState) { seen = append(seen, now.Reachability) })
+		assess := func() {
+			m.assess()
+			seen = append(seen, m.state.Reachability)
+		}
 		conn := m.current.connection
 		conn.pulse.tell(readBundles)
-		m.assess()
+		assess()
 		m.current.known = true
 		m.keeper.stock(s)
-		m.assess()
+		assess()
 		if got := web(); got.Result.State != healthscope.Ready || slices.Contains(seen, Connecting) {
 			t.Errorf("%s: the Deployment is %+v, and the cluster went through %s", name, got, seen)
 		}
@@ -240,7 +268,6 @@ func TestObjectsStayWhenBundlesComeToBeServed(t *testing.T) {
 		if m.state.Reachability != Connected {
 			t.Errorf("%s: the cluster is %s in the end", name, m.state.Reachability)
 		}
-		stop()
 	}
 }
 

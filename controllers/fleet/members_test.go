@@ -93,11 +93,13 @@ var _ = Describe("Members", func() {
 		data := secret.Data[corev1alpha2.KubeconfigKey]
 		const rounds = 20
 		left := make(chan struct{}, rounds)
-		DeferCleanup(s.SubscribeClusters(func(_, now *fleet.ClusterState) {
-			if now == nil {
+		changes, cancel := s.Subscribe(fleet.Clusters)
+		DeferCleanup(cancel)
+		go changes.Deliver(ctx, func(fleet.Change) {
+			if _, known := s.State(edge01); !known {
 				left <- struct{}{}
 			}
-		}))
+		})
 		for range rounds {
 			gone := time.Now()
 			Expect(api.Delete(ctx, secret)).To(Succeed())

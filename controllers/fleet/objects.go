@@ -49,10 +49,6 @@ type Access struct {
 	meter *meter
 }
 
-// Notify tells of an object that has changed, or with an empty name of a whole
-// kind: when it has been read for the first time, or cannot be read any more, or its cluster cannot be seen. It must not block.
-type Notify func(kind Kind, name types.NamespacedName)
-
 // Objects watches kinds of objects on demand, in all clusters, and holds the raw
 // Result of each object, made as it comes in; the objects themselves are not
 // kept. A kind is watched as long as somebody wants it. It is safe for concurrent use.
@@ -70,7 +66,8 @@ type Objects struct {
 	kinds    map[place]*kindInformer
 	wants    map[types.NamespacedName]map[Kind]struct{}
 	users    map[Kind]int
-	notify   Notify
+	// changes is what changes are added to.
+	changes *Subscription
 }
 
 // place is where a kind is watched: in one namespace of a cluster whose namespaces are limited, and else in all of them.
@@ -105,12 +102,13 @@ func NewObjects(allowedLabels []string, user rules.UserRules) *Objects {
 		kinds:    map[place]*kindInformer{},
 		wants:    map[types.NamespacedName]map[Kind]struct{}{},
 		users:    map[Kind]int{},
+		changes:  NewSubscription(),
 	}
 }
 
-// Start runs the watches until ctx ends, and calls notify for what changes. When it is called again, after that, it
-// begins with what is wanted from then on.
-func (o *Objects) Start(ctx context.Context, notify Notify) {
+// Start runs the watches until ctx ends, and returns a subscription to what changes: ObjectChange and KindChange. When it
+// is called again, after that, it begins with what is wanted from then on.
+func (o *Objects) Start(ctx context.Context) *Subscription {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.ctx != nil {
@@ -121,10 +119,11 @@ func (o *Objects) Start(ctx context.Context, notify Notify) {
 		clear(o.wants)
 		clear(o.users)
 	}
-	o.ctx, o.notify = ctx, notify
+	o.ctx, o.changes = ctx, NewSubscription()
 	for kind := range o.users {
 		o.ensure(kind) //nolint:contextcheck // It uses the context that is kept.
 	}
+	return o.changes
 }
 
 // Attach makes a cluster known, or another way to it. What is wanted of it is
@@ -175,7 +174,7 @@ func (o *Objects) Detach(cluster string) {
 			delete(o.kinds, at)
 		}
 	}
-	o.tell(cluster)
+	o.changedIn(cluster)
 }
 
 // setState says what is known of a cluster itself. What is watched in one that
@@ -192,7 +191,7 @@ func (o *Objects) setState(s ClusterState) {
 	if s.Answers() && before.Reachability != Connecting && before.Reachability != "" {
 		o.renew(s.Name, before)
 	}
-	o.tell(s.Name)
+	o.changedIn(s.Name)
 }
 
 // renew reads again what is wanted of a cluster. What was known holds until it has been, as that of a cluster in the state away.
@@ -215,11 +214,11 @@ func (o *Objects) renew(cluster string, away ClusterState) {
 	}
 }
 
-// tell tells of all kinds of a cluster that are wanted.
-func (o *Objects) tell(cluster string) {
+// changedIn adds a change of each kind of a cluster that is wanted.
+func (o *Objects) changedIn(cluster string) {
 	for kind := range o.users {
-		if kind.Cluster == cluster && o.notify != nil {
-			o.notify(kind, types.NamespacedName{})
+		if kind.Cluster == cluster {
+			o.changes.Add(KindChange{kind})
 		}
 	}
 }
@@ -275,7 +274,7 @@ func (o *Objects) ensure(kind Kind) {
 			continue
 		}
 		ctx, cancel := context.WithCancel(o.ctx)
-		w := newKindInformer(o, at, known.access, o.notify, cancel)
+		w := newKindInformer(o, at, known.access, o.changes, cancel)
 		o.kinds[at] = w
 		go w.run(ctx)
 	}

@@ -54,10 +54,16 @@ func observe(config *rest.Config) *observer {
 	objects.FindInterval = 50 * time.Millisecond
 	ctx, cancel := suite.Lasting()
 	o := &observer{Objects: objects, stop: cancel}
-	o.Start(ctx, func(kind fleet.Kind, name types.NamespacedName) {
+	changes := o.Start(ctx)
+	go changes.Deliver(ctx, func(c fleet.Change) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.news = append(o.news, kind.Kind+"/"+name.Name)
+		switch c := c.(type) {
+		case fleet.KindChange:
+			o.news = append(o.news, c.Kind.Kind+"/")
+		case fleet.ObjectChange:
+			o.news = append(o.news, c.Kind.Kind+"/"+c.Name.Name)
+		}
 	})
 	return o
 }
@@ -183,7 +189,8 @@ var _ = Describe("Objects", func() {
 		Eventually(o.state(deployments, "default", "x")).Should(Equal("NotPresent NotFound"))
 		o.want()
 		transport.CloseIdleConnections()
-		Eventually(func() error { return goleak.Find(existing...) }).Should(Succeed(), "nobody wants anything any more")
+		subscribed := goleak.IgnoreTopFunction("github.com/healthscope/healthscope/controllers/fleet.(*Subscription).Deliver")
+		Eventually(func() error { return goleak.Find(append(existing, subscribed)...) }).Should(Succeed(), "nobody wants anything any more")
 		o.want(deployments, widgets)
 		Eventually(o.state(deployments, "default", "x")).Should(Equal("NotPresent NotFound"))
 		o.stop()

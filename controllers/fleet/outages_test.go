@@ -126,21 +126,16 @@ func (f *flaky) deployment() map[string]any {
 type flakyHub struct {
 	*Objects
 
-	t    *testing.T
-	news chan struct{}
+	t       *testing.T
+	changes *Subscription
 }
 
 func newFlakyHub(t *testing.T, f *flaky, kinds ...schema.GroupVersionKind) *flakyHub {
 	t.Helper()
-	h := &flakyHub{Objects: NewObjects(nil, nil), t: t, news: make(chan struct{}, 1)}
+	h := &flakyHub{Objects: NewObjects(nil, nil), t: t}
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	h.Start(ctx, func(Kind, types.NamespacedName) {
-		select {
-		case h.news <- struct{}{}:
-		default:
-		}
-	})
+	h.changes = h.Start(ctx)
 	if err := h.Attach("edge", Access{Config: &rest.Config{Host: f.URL, QPS: -1}}); err != nil {
 		t.Fatal(err)
 	}
@@ -171,6 +166,7 @@ func (h *flakyHub) await(when string, want map[schema.GroupVersionKind]string) {
 	h.t.Helper()
 	late := time.After(30 * time.Second)
 	for {
+		h.changes.Take()
 		got := map[schema.GroupVersionKind]string{}
 		wrong := 0
 		for kind, words := range want {
@@ -182,7 +178,7 @@ func (h *flakyHub) await(when string, want map[schema.GroupVersionKind]string) {
 			return
 		}
 		select {
-		case <-h.news: // Nothing changes what is said without telling so.
+		case <-h.changes.Ready(): // Nothing changes what is said without telling so.
 		case <-late:
 			h.t.Fatalf("%s: want %v, got %v", when, want, got)
 		}

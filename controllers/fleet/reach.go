@@ -118,9 +118,9 @@ func (s ClusterState) Answers() bool {
 	return false
 }
 
-// reads says whether bundles are read from a namespace, or for an empty name from all of them.
+// reads reports whether bundles are read from a namespace.
 func (s ClusterState) reads(namespace string) bool {
-	return s.namespaces == "" || namespace != "" && strings.Contains(s.namespaces, ","+namespace+",")
+	return s.namespaces == "" || strings.Contains(s.namespaces, ","+namespace+",")
 }
 
 // hides says whether a bundle cannot be taken for current in a cluster of that

@@ -78,11 +78,6 @@ func (b *Bundle) unseen(reason healthscope.Reason, problem string, since time.Ti
 	return &shown
 }
 
-// Change tells of a bundle that came, changed or went. Old is nil when it came, New when it went.
-type Change struct {
-	Old, New *Bundle
-}
-
 // View holds the judged bundles of all clusters. It is safe for concurrent use.
 type View struct {
 	// secrets holds the Secrets of members; nil without members.
@@ -110,11 +105,8 @@ type View struct {
 	usedRatios func() []usedRatios
 	// record is RecordEvents.
 	record func(context.Context) error
-	// What is to be called on changes.
-	subscribers map[int]func(Change)
-	writes      map[int]func(Change)
-	watchers    map[int]func(before, now *ClusterState)
-	next        int
+	// subscriptions are what changes are added to.
+	subscriptions map[*Subscription]Topic
 }
 
 // label is a label of a bundle in a namespace.
@@ -123,16 +115,14 @@ type label struct{ namespace, key, value string }
 // newView returns a view that knows the hub's own cluster, which has not been read yet.
 func newView(cluster string) *View {
 	v := &View{
-		cluster:     cluster,
-		synced:      make(chan struct{}),
-		refresh:     func() {},
-		clusters:    map[string]*clusterView{},
-		bundles:     map[types.NamespacedName]map[string]*Bundle{},
-		namespaces:  map[string]map[types.NamespacedName]struct{}{},
-		labelled:    map[label]map[BundleKey]*Bundle{},
-		subscribers: map[int]func(Change){},
-		writes:      map[int]func(Change){},
-		watchers:    map[int]func(before, now *ClusterState){},
+		cluster:       cluster,
+		synced:        make(chan struct{}),
+		refresh:       func() {},
+		clusters:      map[string]*clusterView{},
+		bundles:       map[types.NamespacedName]map[string]*Bundle{},
+		namespaces:    map[string]map[types.NamespacedName]struct{}{},
+		labelled:      map[label]map[BundleKey]*Bundle{},
+		subscriptions: map[*Subscription]Topic{},
 	}
 	v.clusters[cluster] = &clusterView{state: ClusterState{Name: cluster, Local: true, Reachability: Connecting}, bundles: map[types.NamespacedName]*Bundle{}}
 	return v
@@ -207,13 +197,9 @@ func (v *View) settle() { v.progress(func() { v.read = true }) }
 // completed says that it is known which clusters there are.
 func (v *View) completed() {
 	v.progress(func() {
-		if v.complete {
-			return
-		}
-		v.complete = true
-		for _, notify := range v.watchers { // What was put off for want of this can be done now: before and after are the same.
-			own := v.clusters[v.cluster].state
-			notify(&own, &own)
+		if !v.complete {
+			v.complete = true
+			v.changed(Clusters, CompleteChange{})
 		}
 	})
 }

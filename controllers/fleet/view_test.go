@@ -186,26 +186,28 @@ func TestViewTellsOfChangesOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := openView("local")
-			var told []Change
-			cancel := v.Subscribe(func(c Change) { told = append(told, c) })
+			s, cancel := v.Subscribe(Bundles)
 			first, same, other := ready(key, nil), ready(key, nil), ready(key, nil)
 			same.Members[0].Since = same.Members[0].Since.UTC().Add(0) // The same moment, in another zone.
 			change(other)
-			v.put(key, first)
-			v.put(key, same)
-			v.put(key, other)
-			v.put(key, nil)
-			v.put(key, nil)
+			was, is := BundleChange{key, ""}, BundleChange{key, NewLabelSet(other.Labels)}
+			change := []Change{was}
+			if is != was {
+				change = append(change, is)
+			}
+			for i, step := range []struct {
+				put  *Bundle
+				want []Change
+			}{{first, []Change{was}}, {same, nil}, {other, change}, {nil, []Change{is}}, {nil, nil}} {
+				v.put(key, step.put)
+				if got := s.Take(); !slices.Equal(got, step.want) {
+					t.Errorf("step %d: told of %+v, want %+v", i, got, step.want)
+				}
+			}
 			cancel()
 			v.put(key, first)
-			want := []Change{{nil, first}, {same, other}, {other, nil}}
-			if len(told) != len(want) {
-				t.Fatalf("want %d changes, got %d: %+v", len(want), len(told), told)
-			}
-			for i := range want {
-				if told[i] != want[i] {
-					t.Errorf("change %d: want %+v, got %+v", i, want[i], told[i])
-				}
+			if got := s.Take(); len(got) > 0 {
+				t.Errorf("told of %+v after it ended", got)
 			}
 		})
 	}
@@ -255,7 +257,9 @@ func TestViewIsSafeForConcurrentUse(t *testing.T) {
 	for range 200 {
 		v.Named("shop", "a")
 		v.Select("shop", labels.Everything())
-		v.Subscribe(func(Change) {})()
+		s, cancel := v.Follow(Bundles | Clusters)
+		s.Take()
+		cancel()
 	}
 	<-done
 	if got := v.All(); len(got) != 0 {

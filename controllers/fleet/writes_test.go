@@ -11,35 +11,41 @@ func TestWritesAreToldOf(t *testing.T) {
 	t.Parallel()
 	v := openView("local", "edge1")
 	key := keyOf("edge1", "a")
-	var got []string
-	cancel := v.SubscribeWrites(func(c Change) {
-		word := func(b *Bundle) string {
-			if b == nil {
-				return "none"
-			}
-			if b.Lost {
-				return "lost"
-			}
-			return b.ResourceVersion
-		}
-		got = append(got, word(c.Old)+" "+word(c.New))
-	})
+	s, cancel := v.Subscribe(Writes)
 	version := func(version string, set map[string]string) *Bundle {
 		b := ready(key, set)
 		b.ResourceVersion = version
 		return b
 	}
-	v.put(key, version("1", nil))
-	v.put(key, version("2", nil))
+	var got []string
+	look := func() {
+		for range s.Take() {
+			switch b := v.Bundle(key); {
+			case b == nil:
+				got = append(got, "none")
+			case b.Lost:
+				got = append(got, "lost")
+			default:
+				got = append(got, b.ResourceVersion)
+			}
+		}
+	}
 	judged := version("2", nil)
 	judged.Members = nil // By time alone.
-	v.put(key, judged)
+	for _, b := range []*Bundle{version("1", nil), version("2", nil), judged} {
+		v.put(key, b)
+		look()
+	}
 	v.setState(ClusterState{Name: "edge1", Reachability: Unreachable}, nil)
+	look()
 	v.setState(ClusterState{Name: "edge1", Reachability: Connected}, nil)
+	look()
 	v.put(key, nil)
+	look()
 	cancel()
 	v.put(key, version("3", nil))
-	if diff := cmp.Diff([]string{"none 1", "1 2", "2 lost", "lost 2", "2 none"}, got); diff != "" {
+	look()
+	if diff := cmp.Diff([]string{"1", "2", "lost", "2", "none"}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if b := v.Bundle(key); b == nil || b.ResourceVersion != "3" {
@@ -67,7 +73,6 @@ func TestCompleteFor(t *testing.T) {
 		"refused":     {ClusterState{Reachability: Refused}, "shop", false},
 		"limited":     {ClusterState{Reachability: Connected, namespaces: ",shop,telco,"}, "telco", true},
 		"elsewhere":   {ClusterState{Reachability: Connected, namespaces: ",shop,telco,"}, "tel", false},
-		"anywhere":    {ClusterState{Reachability: Connected, namespaces: ",shop,telco,"}, "", false},
 		"nowhere":     {ClusterState{Reachability: Connected, namespaces: ",,"}, "shop", false},
 	} {
 		c.state.Name = name
@@ -76,11 +81,14 @@ func TestCompleteFor(t *testing.T) {
 			t.Errorf("%s: want %t", name, c.want)
 		}
 	}
-	if v.CompleteFor("other", "") {
+	if v.CompleteForAll("limited") || !v.CompleteForAll("connected") {
+		t.Error("all is known of a cluster that is read in all namespaces, and of no other")
+	}
+	if v.CompleteFor("other", "shop") || v.CompleteForAll("other") {
 		t.Error("nobody knows yet which clusters there are")
 	}
 	v.completed()
-	if !v.CompleteFor("other", "") {
+	if !v.CompleteFor("other", "shop") || !v.CompleteForAll("other") {
 		t.Error("a cluster that does not exist has no bundles that are not seen")
 	}
 }

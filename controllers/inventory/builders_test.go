@@ -121,3 +121,15 @@ func withReason(m healthscope.Member, reason healthscope.Reason) healthscope.Mem
 	m.Reason = reason
 	return m
 }
+
+// bundleChange is a bundle that came, changed or went. Old is nil when it came, New when it went.
+type bundleChange struct{ Old, New *fleet.Bundle }
+
+// to makes inputs take in the change.
+func (c bundleChange) to(i *inputs) {
+	b := c.New
+	if b == nil {
+		b = c.Old
+	}
+	i.bundleChanged(b.BundleKey, c.New)
+}

@@ -26,6 +26,7 @@ func (i *inputs) take(tenant aai.Tenant, c clusters) change {
 	complete, states := c.Complete(), c.States() // First: what is read afterwards knows at least of these clusters.
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	i.catchUp() // And of their bundles.
 	g := i.currentGuards(complete, states)
 	n := change{
 		Change:  sync.Change{Desired: map[aai.Key]sync.Desired{}, Deletions: g.deletions, Existing: g.existing},

@@ -13,6 +13,7 @@ import (
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/scope"
+	"github.com/healthscope/healthscope/healthscope"
 )
 
 // several is a fleet of several clusters; complete says that it is known which there are.
@@ -66,9 +67,34 @@ func TestAChangeOfAClusterWakesEveryTenant(t *testing.T) {
 	i := filled(nil, nil, nil, configv1alpha1.SelectScoped)
 	var woken []aai.Tenant
 	i.onChange(func(tenant aai.Tenant) { woken = append(woken, tenant) })
-	i.clusterChanged(nil, &fleet.ClusterState{Name: "edge", Reachability: fleet.Connecting})
+	i.changes.Add(fleet.ClusterChange{Cluster: "edge"})
+	i.catchUp()
 	if diff := cmp.Diff(i.mapping.Tenants(), woken); diff != "" {
 		t.Errorf("tenants woken: -want +got:\n%s", diff)
+	}
+}
+
+// oneBundle is a view with one bundle.
+type oneBundle struct{ is *fleet.Bundle }
+
+func (v oneBundle) Bundle(key fleet.BundleKey) *fleet.Bundle {
+	if key != v.is.BundleKey {
+		return nil
+	}
+	return v.is
+}
+
+// TestNothingIsDecidedWithoutABundleOfTheView makes sure that what a view has is known as soon as its clusters are.
+func TestNothingIsDecidedWithoutABundleOfTheView(t *testing.T) {
+	t.Parallel()
+	b := newBundle(member("shop", "web", healthscope.Ready))
+	b.Truncated = true
+	i := newInputs(options(), configv1alpha1.SelectAll, judgedScopes{}, nil)
+	i.view = oneBundle{b}
+	i.changes.Add(fleet.BundleChange{BundleKey: b.BundleKey})
+	n := i.take(tenant, oneCluster{})
+	if len(n.Desired) != 1 || len(parts(n)) != 1 {
+		t.Errorf("%d resources are wanted, and deletions are held in %q", len(n.Desired), parts(n))
 	}
 }
 

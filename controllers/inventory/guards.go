@@ -222,6 +222,9 @@ func incompleteIn(name types.NamespacedName, judged *scope.Judged) map[clusterNa
 // does not name all. all is true when every bundle goes to A&AI.
 func newBundleState(b *fleet.Bundle, before bundleState, all bool) bundleState {
 	s := bundleState{crossNamespace: before.crossNamespace || slices.ContainsFunc(b.Members, func(m healthscope.Member) bool { return m.Namespace != b.Namespace })}
+	if all {
+		s.claimed = b
+	}
 	var defect string
 	switch {
 	case b.Truncated:

@@ -27,41 +27,41 @@ func TestABrokenBundleHoldsWhatItMaySpeakOf(t *testing.T) {
 	whole := newBundle(member("back", "db", healthscope.Ready))
 	cases := map[string]struct {
 		trusted []string
-		changes []fleet.Change
+		changes []bundleChange
 		want    []string
 	}{
-		"its own namespace": {changes: []fleet.Change{{New: truncated("shop")}}, want: []string{"edge/shop"}},
+		"its own namespace": {changes: []bundleChange{{New: truncated("shop")}}, want: []string{"edge/shop"}},
 		"its own namespace, as its members show": {
-			changes: []fleet.Change{{New: truncated("shop", member("shop", "web", healthscope.Ready))}}, want: []string{"edge/shop"},
+			changes: []bundleChange{{New: truncated("shop", member("shop", "web", healthscope.Ready))}}, want: []string{"edge/shop"},
 		},
 		"each namespace that has one": {
-			changes: []fleet.Change{{New: truncated("shop")}, {New: truncated("back")}}, want: []string{"edge/back", "edge/shop"},
+			changes: []bundleChange{{New: truncated("shop")}, {New: truncated("back")}}, want: []string{"edge/back", "edge/shop"},
 		},
-		"the whole cluster, as the configuration says": {trusted: []string{"shop"}, changes: []fleet.Change{{New: truncated("shop")}}, want: []string{"edge/"}},
+		"the whole cluster, as the configuration says": {trusted: []string{"shop"}, changes: []bundleChange{{New: truncated("shop")}}, want: []string{"edge/"}},
 		"the whole cluster, as a member shows": {
-			changes: []fleet.Change{{New: truncated("shop", member("back", "db", healthscope.Ready))}}, want: []string{"edge/"},
+			changes: []bundleChange{{New: truncated("shop", member("back", "db", healthscope.Ready))}}, want: []string{"edge/"},
 		},
 		"the whole cluster, as a member without a namespace shows": {
-			changes: []fleet.Change{{New: truncated("shop", member("", "role", healthscope.Ready))}}, want: []string{"edge/"},
+			changes: []bundleChange{{New: truncated("shop", member("", "role", healthscope.Ready))}}, want: []string{"edge/"},
 		},
 		"the whole cluster, as a member has shown": {
-			changes: []fleet.Change{{New: whole}, {Old: whole, New: truncated("shop")}}, want: []string{"edge/"},
+			changes: []bundleChange{{New: whole}, {Old: whole, New: truncated("shop")}}, want: []string{"edge/"},
 		},
 		"the whole cluster, as another bundle of the namespace shows": {
-			changes: []fleet.Change{{New: func() *fleet.Bundle { b := *whole; b.Cluster, b.Name = "core", "8-db"; return &b }()}, {New: truncated("shop")}}, want: []string{"edge/"},
+			changes: []bundleChange{{New: func() *fleet.Bundle { b := *whole; b.Cluster, b.Name = "core", "8-db"; return &b }()}, {New: truncated("shop")}}, want: []string{"edge/"},
 		},
 		"nothing when it is gone": {
-			changes: []fleet.Change{{New: truncated("shop", member("back", "db", healthscope.Ready))}, {Old: truncated("shop")}},
+			changes: []bundleChange{{New: truncated("shop", member("back", "db", healthscope.Ready))}, {Old: truncated("shop")}},
 		},
 		"its own namespace, when the one that showed more is gone": {
-			changes: []fleet.Change{{New: whole}, {Old: whole}, {New: truncated("shop")}}, want: []string{"edge/shop"},
+			changes: []bundleChange{{New: whole}, {Old: whole}, {New: truncated("shop")}}, want: []string{"edge/shop"},
 		},
 	}
 	for title, c := range cases {
 		t.Run(title, func(t *testing.T) {
 			i := newInputs(options(), configv1alpha1.SelectScoped, judgedScopes{}, c.trusted)
 			for _, change := range c.changes {
-				i.bundleChanged(change)
+				change.to(i)
 			}
 			if diff := cmp.Diff(c.want, parts(i.take(tenant, oneCluster{}))); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
@@ -85,14 +85,14 @@ func TestDeletionsAreHeldUntilAScopeIsJudgedByAllThatThereIs(t *testing.T) {
 		i.scopeJudged(shop)
 	}
 	deletions := func() []string { return parts(i.take(tenant, oneCluster{})) }
-	i.bundleChanged(fleet.Change{New: whole})
+	bundleChange{New: whole}.to(i)
 	judge(whole)
 	if got := deletions(); len(got) > 0 {
 		t.Errorf("deletions are held in %q while all is known", got)
 	}
-	i.bundleChanged(fleet.Change{Old: whole, New: cut})
+	bundleChange{Old: whole, New: cut}.to(i)
 	judge(cut, whole.Cluster)
-	i.bundleChanged(fleet.Change{Old: cut, New: whole})
+	bundleChange{Old: cut, New: whole}.to(i)
 	if got := deletions(); !slices.Equal(got, []string{whole.Cluster + "/shop"}) {
 		t.Errorf("deletions are held in %q before the scope is judged by the whole bundle", got)
 	}
@@ -144,7 +144,7 @@ func learn(t *rapid.T, all []fact, cut bool, trusted []string) *inputs {
 			namespace, name, _ := strings.Cut(m, "/")
 			b.Members = append(b.Members, member(namespace, name, healthscope.Ready))
 		}
-		i.bundleChanged(fleet.Change{New: b})
+		bundleChange{New: b}.to(i)
 		i.scopeExists(f.scope, noon, 1)
 		if late := cut && rapid.Bool().Draw(t, "late"); !late {
 			j[f.scope] = judged(placed(b.Members...)...)

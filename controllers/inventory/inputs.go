@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"context"
 	"maps"
 	"reflect"
 	"slices"
@@ -16,6 +17,11 @@ import (
 	"github.com/healthscope/healthscope/controllers/scope"
 	"github.com/healthscope/healthscope/healthscope"
 )
+
+// view is the part of fleet.View that has the bundles.
+type view interface {
+	Bundle(key fleet.BundleKey) *fleet.Bundle
+}
 
 // judgements is the part of scope.Registry that the inventory reads.
 type judgements interface {
@@ -37,6 +43,9 @@ type inputs struct {
 	trusted []string
 
 	mu gosync.Mutex // guards the rest
+	// view holds the bundles, and changes are those of it that have not been taken in yet.
+	view    view
+	changes *fleet.Subscription
 	// wake is called for every tenant that has changed.
 	wake    func(aai.Tenant)
 	scopes  map[types.NamespacedName]scopeState
@@ -66,6 +75,8 @@ type bundleState struct {
 	crossNamespace bool
 	// incomplete says why the bundle does not name all resources; empty when it does.
 	incomplete string
+	// claimed is the bundle as it claims resources; nil when bundles claim none.
+	claimed *fleet.Bundle
 }
 
 // tenantState is what is known of a tenant.
@@ -81,6 +92,7 @@ type tenantState struct {
 
 func newInputs(o mapping.Options, selects configv1alpha1.InventorySelect, registry judgements, trusted []string) *inputs {
 	return &inputs{
+		changes: fleet.NewSubscription(),
 		mapping: o, selects: selects, registry: registry, trusted: trusted, wake: func(aai.Tenant) {},
 		scopes: map[types.NamespacedName]scopeState{}, bundles: map[fleet.BundleKey]bundleState{},
 		tenants: map[aai.Tenant]*tenantState{},
@@ -133,35 +145,51 @@ func (i *inputs) changeScope(name types.NamespacedName, change func(*scopeState)
 	}
 }
 
-// bundleChanged takes in a change of a bundle.
-func (i *inputs) bundleChanged(c fleet.Change) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	b := c.New
-	if b == nil {
-		b = c.Old
+// follow takes in changes of the view until ctx ends.
+func (i *inputs) follow(ctx context.Context) {
+	for {
+		i.mu.Lock()
+		i.catchUp()
+		i.mu.Unlock()
+		select {
+		case <-i.changes.Ready():
+		case <-ctx.Done():
+			return
+		}
 	}
-	before, now := i.bundles[b.BundleKey], bundleState{}
-	if c.New != nil {
-		now = newBundleState(b, before, i.selects == configv1alpha1.SelectAll)
+}
+
+// catchUp takes in all changes of the view so far. The caller holds the lock.
+func (i *inputs) catchUp() {
+	clusters := false
+	for _, c := range i.changes.Take() {
+		if b, ok := c.(fleet.BundleChange); ok {
+			i.bundleChanged(b.BundleKey, i.view.Bundle(b.BundleKey))
+		} else {
+			clusters = true
+		}
 	}
-	if i.bundles[b.BundleKey] = now; now == (bundleState{}) {
-		delete(i.bundles, b.BundleKey)
-	}
-	if i.selects == configv1alpha1.SelectAll {
-		i.claim(bundleCandidate(b.BundleKey), membersOf(c.Old), membersOf(c.New), false)
-	}
-	if before != now {
-		i.guards = nil
+	if clusters { // Deletions depend on them.
 		i.wakeAll()
 	}
 }
 
-// clusterChanged notes that a cluster came, went, or changed its state, which deletions depend on.
-func (i *inputs) clusterChanged(_, _ *fleet.ClusterState) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.wakeAll()
+// bundleChanged takes in a bundle as it is now; nil when there is none. The caller holds the lock.
+func (i *inputs) bundleChanged(key fleet.BundleKey, b *fleet.Bundle) {
+	before, now := i.bundles[key], bundleState{}
+	if b != nil {
+		now = newBundleState(b, before, i.selects == configv1alpha1.SelectAll)
+	}
+	if i.bundles[key] = now; now == (bundleState{}) {
+		delete(i.bundles, key)
+	}
+	if i.selects == configv1alpha1.SelectAll {
+		i.claim(bundleCandidate(key), membersOf(before.claimed), membersOf(now.claimed), false)
+	}
+	if before.crossNamespace != now.crossNamespace || before.incomplete != now.incomplete {
+		i.guards = nil
+		i.wakeAll()
+	}
 }
 
 func (i *inputs) wakeAll() {

@@ -148,7 +148,7 @@ func filled(j judgedScopes, scopes map[types.NamespacedName]int64, bundles bundl
 	}
 	i := newInputs(options(), selects, j, nil)
 	for _, b := range bundles {
-		i.bundleChanged(fleet.Change{New: b})
+		bundleChange{New: b}.to(i)
 	}
 	for n, generation := range scopes {
 		i.scopeExists(n, noon, generation)
@@ -344,14 +344,14 @@ func (s *scenario) bundle(t *rapid.T) {
 	n := anyBundle(t)
 	b := newBundle(anyMembers(t)...)
 	b.Name, b.Truncated = n, rapid.Bool().Draw(t, "truncated")
-	s.bundleChanged(fleet.Change{Old: s.bundles[n], New: b})
+	bundleChange{Old: s.bundles[n], New: b}.to(s.inputs)
 	s.bundles[n] = b
 }
 
 func (s *scenario) bundleGoes(t *rapid.T) {
 	n := anyBundle(t)
 	if s.bundles[n] != nil {
-		s.bundleChanged(fleet.Change{Old: s.bundles[n]})
+		bundleChange{Old: s.bundles[n]}.to(s.inputs)
 	}
 	delete(s.bundles, n)
 }
@@ -367,7 +367,7 @@ func (s *scenario) cluster(t *rapid.T) {
 func (s *scenario) replay() *inputs {
 	fresh := newInputs(options(), configv1alpha1.SelectAll, s.judgements, nil)
 	for _, b := range s.bundles {
-		fresh.bundleChanged(fleet.Change{New: b})
+		bundleChange{New: b}.to(fresh)
 	}
 	for n := range s.judgements {
 		fresh.scopeJudged(n)

@@ -56,6 +56,9 @@ func (i *Inventory) Preview(ctx context.Context, scopes client.Reader) (Preview,
 		default:
 		}
 	})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go i.inputs.follow(ctx)
 	var list corev1alpha2.HealthScopeList
 	if err := scopes.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return all, errors.Wrap(err, "cannot list HealthScopes")

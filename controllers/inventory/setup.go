@@ -80,7 +80,8 @@ func New(o Options) (*Inventory, error) {
 			return nil, errors.Wrap(err, "cannot register metrics of the inventory")
 		}
 	}
-	i.unfollow = o.View.Follow(in.clusterChanged, in.bundleChanged)
+	in.view = o.View
+	in.changes, i.unfollow = o.View.Follow(fleet.Bundles | fleet.Clusters)
 	return i, nil
 }
 
@@ -214,11 +215,12 @@ func (i *Inventory) closeAtEnd(ctx context.Context) error {
 }
 
 // changes asks for every tenant at the start, and for one whenever it has changed.
-func (i *Inventory) changes(_ context.Context, q workqueue.TypedRateLimitingInterface[aai.Tenant]) error {
+func (i *Inventory) changes(ctx context.Context, q workqueue.TypedRateLimitingInterface[aai.Tenant]) error {
 	i.inputs.onChange(q.Add)
 	for _, tenant := range i.inputs.mapping.Tenants() {
 		q.Add(tenant)
 	}
+	go i.inputs.follow(ctx)
 	return nil
 }
 

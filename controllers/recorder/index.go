@@ -18,12 +18,29 @@ func placeOf(cluster string, labels map[string]string) (appcontext.Place, bool) 
 	return appcontext.Place{ContextID: id, App: app, Cluster: cluster}, ok && id != "" && app != ""
 }
 
-// index remembers which bundles a place may have, and how it stands with it. It is safe for concurrent use.
+// candidates returns the bundles of a place, the one first that is to be saved: as long as it exists the one that is saved,
+// then one whose name is that which EMCO gives it.
+func candidates(p appcontext.Place, view bundles, saved *appcontext.SavedBundle) []*fleet.Bundle {
+	name := p.ContextID + "-" + p.App
+	rank := func(b *fleet.Bundle) int {
+		switch {
+		case saved != nil && b.Namespace == saved.Namespace && b.Name == saved.Name:
+			return 0
+		case b.Name == name:
+			return 1
+		}
+		return 2
+	}
+	found := view.LabelledIn(p.Cluster, k8spluginv1alpha1.LabelDeploymentID, name)
+	slices.SortFunc(found, func(a, b *fleet.Bundle) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Compare(b.BundleKey))
+	})
+	return found
+}
+
+// index remembers how it stands with each place. It is safe for concurrent use.
 type index struct {
 	mu sync.Mutex
-	// bundles are those that were seen with the label of a place, some of which may have gone since, and sightings how often any was.
-	bundles   map[appcontext.Place]map[fleet.BundleKey]int
-	sightings int
 	// saved are the places, by cluster, at which we have saved something.
 	saved  map[string]map[appcontext.Place]struct{}
 	states map[appcontext.Place]state
@@ -32,74 +49,9 @@ type index struct {
 
 func newIndex() *index {
 	return &index{
-		bundles: map[appcontext.Place]map[fleet.BundleKey]int{},
-		saved:   map[string]map[appcontext.Place]struct{}{},
-		states:  map[appcontext.Place]state{},
-		rivals:  map[appcontext.Place]rival{},
-	}
-}
-
-// see notes a bundle and returns its place; false when it has none.
-func (x *index) see(b *fleet.Bundle) (appcontext.Place, bool) {
-	if b == nil {
-		return appcontext.Place{}, false
-	}
-	p, ok := placeOf(b.Cluster, b.Labels)
-	if !ok {
-		return p, false
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.bundles[p] == nil {
-		x.bundles[p] = map[fleet.BundleKey]int{}
-	}
-	x.sightings++
-	x.bundles[p][b.BundleKey] = x.sightings
-	return p, true
-}
-
-// candidates returns the bundles of a place that a view has, the one first that is to be saved: as long as it exists the
-// one that is saved, then one whose name is that which EMCO gives it. The others are forgotten.
-func (x *index) candidates(p appcontext.Place, view func(fleet.BundleKey) *fleet.Bundle, saved *appcontext.SavedBundle) []*fleet.Bundle {
-	x.mu.Lock()
-	seen := maps.Clone(x.bundles[p])
-	x.mu.Unlock()
-	var found []*fleet.Bundle
-	for key, sighting := range seen {
-		b := view(key) // Not under the lock: the view holds its own when it tells of bundles.
-		if b != nil {
-			if at, ok := placeOf(b.Cluster, b.Labels); ok && at == p {
-				found = append(found, b)
-				continue
-			}
-		}
-		x.forget(p, key, sighting)
-	}
-	rank := func(b *fleet.Bundle) int {
-		switch {
-		case saved != nil && b.Namespace == saved.Namespace && b.Name == saved.Name:
-			return 0
-		case b.Name == p.ContextID+"-"+p.App:
-			return 1
-		}
-		return 2
-	}
-	slices.SortFunc(found, func(a, b *fleet.Bundle) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Compare(b.BundleKey))
-	})
-	return found
-}
-
-// forget forgets a bundle of a place unless it was seen again meanwhile.
-func (x *index) forget(p appcontext.Place, key fleet.BundleKey, sighting int) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.bundles[p][key] != sighting {
-		return
-	}
-	delete(x.bundles[p], key)
-	if len(x.bundles[p]) == 0 {
-		delete(x.bundles, p)
+		saved:  map[string]map[appcontext.Place]struct{}{},
+		states: map[appcontext.Place]state{},
+		rivals: map[appcontext.Place]rival{},
 	}
 }
 
@@ -144,24 +96,22 @@ func (x *index) found(p appcontext.Place) {
 	x.note(p, true)
 }
 
-// savedIn returns the places of a cluster at which we have saved something; those of all for an empty name.
+// savedIn returns the places of a cluster at which we have saved something.
 func (x *index) savedIn(cluster string) []appcontext.Place {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	var all []appcontext.Place
-	for name, places := range x.saved {
-		if cluster == "" || name == cluster {
-			all = slices.AppendSeq(all, maps.Keys(places))
-		}
-	}
-	return all
+	return slices.Collect(maps.Keys(x.saved[cluster]))
 }
 
-// places returns all places that have a bundle, or had one that was seen.
-func (x *index) places() []appcontext.Place {
+// allSaved returns the places of all clusters at which we have saved something.
+func (x *index) allSaved() []appcontext.Place {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return slices.Collect(maps.Keys(x.bundles))
+	var all []appcontext.Place
+	for _, places := range x.saved {
+		all = slices.AppendSeq(all, maps.Keys(places))
+	}
+	return all
 }
 
 // rival returns what is remembered of somebody else who saves the bundle of a place.

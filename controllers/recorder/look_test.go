@@ -17,9 +17,12 @@ func (m *moment) State(string) (fleet.ClusterState, bool) { return fleet.Cluster
 
 func (m *moment) CompleteFor(string, string) bool { return m.complete }
 
-func (m *moment) Bundle(fleet.BundleKey) *fleet.Bundle {
+func (m *moment) LabelledIn(string, string, string) []*fleet.Bundle {
 	m.complete = m.completeThen
-	return m.bundle
+	if m.bundle == nil {
+		return nil
+	}
+	return []*fleet.Bundle{m.bundle}
 }
 
 // TestWhatIsNotSeenForAMomentIsNotRemoved has the namespaces that are read become fewer, and more, while a bundle that is saved is looked for.
@@ -34,17 +37,10 @@ func TestWhatIsNotSeenForAMomentIsNotRemoved(t *testing.T) {
 		"its namespace is not read any more":    {moment{complete: true, completeThen: false}, stay},
 		"its namespace has come to be read":     {moment{complete: false, completeThen: true}, stay},
 	} {
-		labelled := seen("1")
-		labelled.Labels = map[string]string{"emco/deployment-id": "1-a"}
-		if c.view.bundle != nil {
-			c.view.bundle = labelled
-		}
-		x := newIndex()
-		x.see(labelled)
 		stored := ours
-		stored.Place = appcontext.Place{ContextID: "1", App: "a", Cluster: labelled.Cluster}
+		stored.Place = appcontext.Place{ContextID: "1", App: "a", Cluster: seen("1").Cluster}
 		s := situation{stored: stored, hub: "us", now: begin}
-		s.look(&c.view, x)
+		s.look(&c.view)
 		if got := decide(s).step; got != c.want {
 			t.Errorf("%s: step %d, want %d", name, got, c.want)
 		}

@@ -90,7 +90,7 @@ func (r *reconciler) gather(ctx context.Context, p appcontext.Place, hub string)
 	}
 	r.notice(before, stored.AsOf, log.FromContext(ctx))
 	s := situation{stored: stored, hub: hub, rival: r.index.rival(p), now: r.options.Clock.Now()}
-	s.look(r.options.View, r.index)
+	s.look(r.options.View)
 	return s, nil
 }
 
@@ -98,16 +98,16 @@ func (r *reconciler) gather(ctx context.Context, p appcontext.Place, hub string)
 type bundles interface {
 	State(cluster string) (fleet.ClusterState, bool)
 	CompleteFor(cluster, namespace string) bool
-	Bundle(key fleet.BundleKey) *fleet.Bundle
+	LabelledIn(cluster, key, value string) []*fleet.Bundle
 }
 
 // look finds the bundles of a place. One that is not seen does not exist only if all were known before and after: in
 // between, a namespace may have come that is read, or one have gone with its bundles.
-func (s *situation) look(view bundles, index *index) {
+func (s *situation) look(view bundles) {
 	p, saved := s.stored.Place, s.stored.Saved
 	complete := func() bool { return saved != nil && view.CompleteFor(p.Cluster, saved.Namespace) }
 	before := complete()
-	if all := index.candidates(p, view.Bundle, saved); len(all) > 0 {
+	if all := candidates(p, view, saved); len(all) > 0 {
 		s.bundle, s.others = all[0], len(all)-1
 	}
 	_, s.known = view.State(p.Cluster)
@@ -129,8 +129,10 @@ func (r *reconciler) notice(before, now int64, logger logr.Logger) {
 		return
 	}
 	logger.Info("Etcd was restored from a backup; every bundle is compared with what is saved", "revision", now, "before", before)
-	for _, p := range r.index.places() {
-		r.queue.Add(p)
+	for _, b := range r.options.View.All() {
+		if p, ok := placeOf(b.Cluster, b.Labels); ok {
+			r.queue.Add(p)
+		}
 	}
 	r.queue.Add(everything)
 }

@@ -76,41 +76,29 @@ func subjectOf(p appcontext.Place) tracing.Subject {
 // follow asks for the places of all bundles, now and whenever something is new about them, until ctx ends.
 func (r *reconciler) follow(ctx context.Context, q queue) error {
 	r.queue = q
-	see := func(b *fleet.Bundle) {
-		if p, ok := r.index.see(b); ok {
-			q.Add(p)
-		}
-	}
-	view := r.options.View
-	unsubscribe := []func(){
-		view.SubscribeWrites(func(c fleet.Change) {
-			see(c.Old)
-			see(c.New)
-		}),
-		view.SubscribeClusters(func(before, now *fleet.ClusterState) { r.clusterChanged(before, now) }),
-	}
-	context.AfterFunc(ctx, func() {
-		for _, cancel := range unsubscribe {
-			cancel()
-		}
-	})
-	for _, b := range view.All() {
-		see(b)
-	}
+	changes, cancel := r.options.View.Follow(fleet.Writes | fleet.Clusters)
 	q.Add(everything)
+	go func() {
+		defer cancel()
+		changes.Deliver(ctx, r.changed)
+	}()
 	return nil
 }
 
-// clusterChanged asks for the places of a cluster whose bundles may have gone unseen.
-func (r *reconciler) clusterChanged(before, now *fleet.ClusterState) {
-	name := ""
-	switch {
-	case now == nil:
-		name = before.Name
-	case before == nil || *before != *now:
-		name = now.Name
+// changed asks for the places that a change concerns: of a cluster, those whose bundles may have gone unseen.
+func (r *reconciler) changed(c fleet.Change) {
+	var places []appcontext.Place
+	switch c := c.(type) {
+	case fleet.BundleChange:
+		if p, ok := placeOf(c.Cluster, c.Labels.Map()); ok {
+			places = append(places, p)
+		}
+	case fleet.ClusterChange:
+		places = r.index.savedIn(c.Cluster)
+	case fleet.CompleteChange:
+		places = r.index.allSaved()
 	}
-	for _, p := range r.index.savedIn(name) { // Without a name, it is known from now on which clusters there are.
+	for _, p := range places {
 		r.queue.Add(p)
 	}
 }

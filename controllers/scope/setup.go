@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -217,9 +216,8 @@ func (s *sources) start(ctx context.Context, q queue) error {
 		return err
 	}
 	s.queue = q
-	s.bundles(ctx, q)
+	s.view(ctx, q)
 	s.objects(ctx, q)
-	s.clusters(ctx, q)
 	if s.options.InventoryChanged != nil {
 		s.options.InventoryChanged(func(name types.NamespacedName) { q.Add(reconcile.Request{NamespacedName: name}) })
 	}
@@ -232,21 +230,26 @@ func (s *sources) start(ctx context.Context, q queue) error {
 	return nil
 }
 
-// bundles asks for the scopes of every bundle that changes. Subscribers must not block, so the changes wait in a queue of their own.
-func (s *sources) bundles(ctx context.Context, q queue) {
-	changes := newMailbox[fleet.Change]()
-	cancel := s.options.View.Subscribe(changes.put)
+// view asks for the scopes of every bundle that changes, and for those that speak of a cluster when what is known of the
+// cluster itself changes. Scopes that its bundles belong to are asked for when these change; but when it comes into sight
+// for the first time, all are: others wait for it to be known that they have nothing to do with it.
+func (s *sources) view(ctx context.Context, q queue) {
+	changes, cancel := s.options.View.Subscribe(fleet.Bundles | fleet.Clusters)
 	go func() {
 		defer cancel()
-		changes.deliver(ctx, func(c fleet.Change) {
-			if c.Old != nil && (c.New == nil || !maps.Equal(c.Old.Labels, c.New.Labels)) {
-				s.bundleChanged(ctx, q, c.Old)
-			}
-			if c.New != nil {
-				s.bundleChanged(ctx, q, c.New)
-			}
-		})
+		changes.Deliver(ctx, func(c fleet.Change) { s.viewChanged(ctx, q, c) })
 	}()
+}
+
+func (s *sources) viewChanged(ctx context.Context, q queue, c fleet.Change) {
+	switch c := c.(type) {
+	case fleet.BundleChange:
+		s.bundleChanged(ctx, q, &fleet.Bundle{BundleKey: c.BundleKey, Labels: c.Labels.Map()})
+	case fleet.ClusterChange:
+		s.enqueue(ctx, q, "", indexClusters, c.Cluster, nil)
+	case fleet.SelectionChange, fleet.CompleteChange: // Any scope may select clusters by labels.
+		s.all(ctx)
+	}
 }
 
 // contexts asks for the scopes of every bundle whose context requires something else: those that refer to it, also where
@@ -278,44 +281,6 @@ func (s *sources) bundleChanged(ctx context.Context, q queue, b *fleet.Bundle) {
 	}
 }
 
-// clusters asks for the scopes that speak of a cluster when what is known of the cluster itself changes. Scopes that its
-// bundles belong to are asked for when these change; but when it comes into sight for the first time, all are: others wait for it to be known that they have nothing to do with it.
-func (s *sources) clusters(ctx context.Context, q queue) {
-	changes := newMailbox[string]()
-	var waiting atomic.Bool // All scopes are to look anyway, however many clusters come meanwhile.
-	cancel := s.options.View.SubscribeClusters(func(before, after *fleet.ClusterState) {
-		if cluster := concerned(before, after); cluster != allScopes || !waiting.Swap(true) {
-			changes.put(cluster)
-		}
-	})
-	go func() {
-		defer cancel()
-		changes.deliver(ctx, func(cluster string) {
-			if cluster == allScopes {
-				waiting.Store(false)
-				s.all(ctx)
-				return
-			}
-			s.enqueue(ctx, q, "", indexClusters, cluster, nil)
-		})
-	}()
-}
-
-// allScopes stands for a cluster that all scopes are to look at.
-const allScopes = ""
-
-// concerned returns the cluster of a change whose scopes are to look at it.
-func concerned(before, after *fleet.ClusterState) string {
-	switch {
-	case after == nil:
-		return before.Name
-	case before != nil && (before.Arrival != after.Arrival || before.Labels != after.Labels || *before == *after):
-		return allScopes // Any scope may select clusters by labels. The last tells that it is known now which clusters there are.
-	default:
-		return after.Name
-	}
-}
-
 // all asks for all scopes.
 func (s *sources) all(ctx context.Context) {
 	var list corev1alpha2.HealthScopeList
@@ -330,18 +295,14 @@ func (s *sources) all(ctx context.Context) {
 
 // objects asks for the scopes of every object, or whole kind, that changes.
 func (s *sources) objects(ctx context.Context, q queue) {
-	type change struct {
-		kind fleet.Kind
-		name types.NamespacedName
-	}
-	changes := newMailbox[change]()
-	s.options.Objects.Start(ctx, func(kind fleet.Kind, name types.NamespacedName) { changes.put(change{kind, name}) })
-	go changes.deliver(ctx, func(c change) {
-		if c.name.Name == "" {
-			s.enqueue(ctx, q, "", indexKinds, kindKey(c.kind.GroupKind()), nil)
-			return
+	changes := s.options.Objects.Start(ctx)
+	go changes.Deliver(ctx, func(c fleet.Change) {
+		switch c := c.(type) {
+		case fleet.KindChange:
+			s.enqueue(ctx, q, "", indexKinds, kindKey(c.GroupKind()), nil)
+		case fleet.ObjectChange:
+			s.enqueue(ctx, q, c.Name.Namespace, indexRefs, refKey(c.GroupKind(), c.Name.Name), nil)
 		}
-		s.enqueue(ctx, q, c.name.Namespace, indexRefs, refKey(c.kind.GroupKind(), c.name.Name), nil)
 	})
 }
 

@@ -24,6 +24,7 @@ import (
 type indexedScopes struct {
 	client.Reader
 
+	all     []corev1alpha2.HealthScope
 	byIndex map[string][]corev1alpha2.HealthScope
 }
 
@@ -34,6 +35,11 @@ func newIndexedScopes(scopes ...*corev1alpha2.HealthScope) indexedScopes {
 			key := fmt.Sprintf("%s/%s=%s", s.Namespace, indexSelects, value)
 			all.byIndex[key] = append(all.byIndex[key], *s)
 		}
+		for _, value := range clustersNamed(s) {
+			key := fmt.Sprintf("/%s=%s", indexClusters, value)
+			all.byIndex[key] = append(all.byIndex[key], *s)
+		}
+		all.all = append(all.all, *s)
 		for _, value := range indexed(s, refKey) {
 			key := fmt.Sprintf("%s/%s=%s", s.Namespace, indexRefs, value)
 			all.byIndex[key] = append(all.byIndex[key], *s)
@@ -45,8 +51,13 @@ func newIndexedScopes(scopes ...*corev1alpha2.HealthScope) indexedScopes {
 func (i indexedScopes) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
-	requirement := o.FieldSelector.Requirements()[0]
-	if scopes, ok := list.(*corev1alpha2.HealthScopeList); ok {
+	scopes, ok := list.(*corev1alpha2.HealthScopeList)
+	switch {
+	case !ok:
+	case o.FieldSelector == nil:
+		scopes.Items = i.all
+	default:
+		requirement := o.FieldSelector.Requirements()[0]
 		scopes.Items = i.byIndex[fmt.Sprintf("%s/%s=%s", o.Namespace, requirement.Field, requirement.Value)]
 	}
 	return nil
@@ -61,9 +72,14 @@ func selecting(name string, selector metav1.LabelSelector) *corev1alpha2.HealthS
 
 // askedFor returns the scopes that a change of a bundle asks for.
 func askedFor(t interface{ Context() context.Context }, reader client.Reader, b *fleet.Bundle) []string {
+	return askedBy(t, reader, fleet.BundleChange{BundleKey: b.BundleKey, Labels: fleet.NewLabelSet(b.Labels)})
+}
+
+// askedBy returns the scopes that a change of a view asks for.
+func askedBy(t interface{ Context() context.Context }, reader client.Reader, c fleet.Change) []string {
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer q.ShutDown()
-	(&sources{reader: reader}).bundleChanged(t.Context(), q, b)
+	(&sources{reader: reader, queue: q}).viewChanged(t.Context(), q, c)
 	names := map[string]struct{}{}
 	for q.Len() > 0 {
 		request, _ := q.Get()
@@ -134,23 +150,17 @@ func BenchmarkOneChange(b *testing.B) {
 // TestAllScopesLookAtAClusterThatComesIntoSight makes sure that no deletion waits for a scope that nobody asks.
 func TestAllScopesLookAtAClusterThatComesIntoSight(t *testing.T) {
 	t.Parallel()
-	connecting, came := &fleet.ClusterState{Name: "edge", Reachability: fleet.Connecting}, &fleet.ClusterState{Name: "edge", Reachability: fleet.Connected, Arrival: 3}
-	relabelled := &fleet.ClusterState{Name: "edge", Reachability: fleet.Connected, Arrival: 3, Labels: "tenant=a"}
-	lost := &fleet.ClusterState{Name: "edge", Reachability: fleet.Unreachable, Arrival: 3}
-	for name, c := range map[string]struct {
-		before, after *fleet.ClusterState
-		want          string
-	}{
-		"it is new":                            {nil, connecting, "edge"},
-		"it is seen":                           {connecting, came, allScopes},
-		"it is lost":                           {came, lost, "edge"},
-		"it is back":                           {lost, came, "edge"},
-		"its labels are other ones":            {came, relabelled, allScopes},
-		"it is forgotten":                      {came, nil, "edge"},
-		"it is known which clusters there are": {came, came, allScopes},
+	names := selecting("names", metav1.LabelSelector{})
+	names.Spec.ExpectedClusters = []string{"edge"}
+	reader := newIndexedScopes(names, selecting("other", metav1.LabelSelector{}))
+	for change, want := range map[fleet.Change][]string{
+		fleet.ClusterChange{Cluster: "edge"}: {"names"},
+		fleet.ClusterChange{Cluster: "core"}: nil,
+		fleet.SelectionChange{}:              {"names", "other"},
+		fleet.CompleteChange{}:               {"names", "other"},
 	} {
-		if got := concerned(c.before, c.after); got != c.want {
-			t.Errorf("%s: the scopes of %q are asked, want those of %q", name, got, c.want)
+		if got := askedBy(t, reader, change); !slices.Equal(got, want) {
+			t.Errorf("%+v: the scopes %q are asked, want %q", change, got, want)
 		}
 	}
 }

@@ -1,0 +1,205 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Change says what has changed in a View or in Objects, and not how: what it is like now is read there. Changes are
+// comparable, so that a subscriber gets one only once, however often the same thing changes before the subscriber looks.
+type Change interface{ isChange() }
+
+// BundleChange says that a bundle came, changed or went.
+type BundleChange struct {
+	BundleKey
+
+	// Labels are those that the bundle has, or had before: when they change there is a BundleChange with each.
+	Labels LabelSet
+}
+
+// ClusterChange says that a cluster came or went, or that its state changed. That LastSeen goes on is no change.
+type ClusterChange struct {
+	// Cluster is the name of the cluster.
+	Cluster string
+}
+
+// SelectionChange says that labels may select other clusters: a cluster has other labels, or can be seen for the first time.
+type SelectionChange struct{}
+
+// CompleteChange says that it is known from now on which clusters there are.
+type CompleteChange struct{}
+
+// ObjectChange says that an object came, changed or went.
+type ObjectChange struct {
+	Kind
+
+	// Name is the name of the object.
+	Name types.NamespacedName
+}
+
+// KindChange says that all objects of a kind may have changed: the kind was read for the first time, cannot be read any
+// more, or its cluster came, went, or can be seen or not.
+type KindChange struct{ Kind }
+
+func (BundleChange) isChange()    {}
+func (ClusterChange) isChange()   {}
+func (SelectionChange) isChange() {}
+func (CompleteChange) isChange()  {}
+func (ObjectChange) isChange()    {}
+func (KindChange) isChange()      {}
+
+// LabelSet is a set of labels that can be compared.
+type LabelSet string
+
+// NewLabelSet returns labels as a LabelSet. It does not rely on them being valid: other clusters are not trusted.
+func NewLabelSet(set map[string]string) LabelSet {
+	if len(set) == 0 {
+		return ""
+	}
+	data, err := json.Marshal(set)
+	if err != nil { // There is no text that JSON cannot hold.
+		return ""
+	}
+	return LabelSet(data)
+}
+
+// Map returns the labels.
+func (s LabelSet) Map() map[string]string {
+	var set map[string]string
+	if s == "" || json.Unmarshal([]byte(s), &set) != nil {
+		return nil
+	}
+	return set
+}
+
+// Topic is what a subscriber of a View is told of. Topics can be added up.
+type Topic uint8
+
+// The topics.
+const (
+	// Bundles are changes of bundles as they are judged, each a BundleChange.
+	Bundles Topic = 1 << iota
+	// Writes are changes of the ResourceBundleStates themselves, whether or not they make a difference to how bundles are judged, each a BundleChange.
+	Writes
+	// Clusters are changes of clusters: ClusterChange, SelectionChange and CompleteChange.
+	Clusters
+)
+
+// Subscription holds the changes that a subscriber has not taken yet. It is safe for concurrent use.
+type Subscription struct {
+	ready chan struct{}
+
+	mu sync.Mutex
+	// changes are in the order in which they came, and pending says which these are.
+	changes []Change
+	pending map[Change]struct{}
+}
+
+// NewSubscription returns a subscription without changes. A View and Objects make their own.
+func NewSubscription() *Subscription {
+	return &Subscription{ready: make(chan struct{}, 1), pending: map[Change]struct{}{}}
+}
+
+// Deliver calls handle for each change, one at a time, until ctx ends.
+func (s *Subscription) Deliver(ctx context.Context, handle func(Change)) {
+	for {
+		for _, c := range s.Take() {
+			handle(c)
+		}
+		select {
+		case <-s.Ready():
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Ready is sent something when there are changes to take.
+func (s *Subscription) Ready() <-chan struct{} { return s.ready }
+
+// Take returns the changes since it was called last. It does not block: whoever takes changes while it holds a lock of its
+// own, and acts on them before it releases that, never decides by what is older than the View.
+func (s *Subscription) Take() []Change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changes := s.changes
+	s.changes = nil
+	clear(s.pending)
+	return changes
+}
+
+// Add adds a change unless the subscription holds it.
+func (s *Subscription) Add(c Change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.pending[c]; ok {
+		return
+	}
+	s.pending[c] = struct{}{}
+	s.changes = append(s.changes, c)
+	select {
+	case s.ready <- struct{}{}:
+	default:
+	}
+}
+
+// Subscribe returns a subscription to what changes from now on, until cancel is called.
+func (v *View) Subscribe(topics Topic) (s *Subscription, cancel func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.subscribe(NewSubscription(), topics)
+}
+
+// Follow is Subscribe for those who need to know what there is already: the subscription holds a change of each cluster and
+// of each bundle there is.
+func (v *View) Follow(topics Topic) (s *Subscription, cancel func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s = NewSubscription()
+	if topics&Clusters != 0 {
+		for name := range v.clusters {
+			s.Add(ClusterChange{name})
+		}
+	}
+	if topics&(Bundles|Writes) != 0 {
+		for _, byCluster := range v.bundles {
+			for _, b := range byCluster {
+				s.Add(BundleChange{b.BundleKey, NewLabelSet(b.Labels)})
+			}
+		}
+	}
+	return v.subscribe(s, topics)
+}
+
+// subscribe adds a subscription. The caller holds the lock.
+func (v *View) subscribe(s *Subscription, topics Topic) (_ *Subscription, cancel func()) {
+	v.subscriptions[s] = topics
+	return s, func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		delete(v.subscriptions, s)
+	}
+}
+
+// changed adds a change to the subscriptions to a topic. The caller holds the lock.
+func (v *View) changed(topic Topic, c Change) {
+	for s, topics := range v.subscriptions {
+		if topics&topic != 0 {
+			s.Add(c)
+		}
+	}
+}
+
+// bundleChanged is changed for a bundle. Old is nil when it came, now when it went.
+func (v *View) bundleChanged(topic Topic, old, now *Bundle) {
+	if old != nil {
+		v.changed(topic, BundleChange{old.BundleKey, NewLabelSet(old.Labels)})
+	}
+	if now != nil && (old == nil || !maps.Equal(old.Labels, now.Labels)) {
+		v.changed(topic, BundleChange{now.BundleKey, NewLabelSet(now.Labels)})
+	}
+}
