@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// silence is how long somebody else has for saving a change of a bundle before nobody is taken to do so any more.
+	// takeoverAfter is how long another writer has to save a change of a bundle before the place is taken over.
 	// EMCO's rsync takes milliseconds while it works.
-	silence = 5 * time.Minute
-	// absentRetry is when a place is looked for again that is not in etcd. EMCO makes places before bundles; to be
-	// told of others would mean to be sent everything that anybody writes into contexts.
+	takeoverAfter = 5 * time.Minute
+	// absentRetry is when a place is looked for again that is not in etcd. EMCO creates places before bundles; a watch for
+	// others would deliver everything that is written into contexts.
 	absentRetry = 10 * time.Minute
 )
 
-// state says in a word how it stands with a place.
+// state is the state of a place.
 type state string
 
 // The states of places.
@@ -25,11 +25,11 @@ const (
 	stateSaved state = "saved"
 	// statePending means that it is not yet.
 	statePending state = "pending"
-	// stateYielded means that somebody else saves the bundle.
+	// stateYielded means that another writer saves the bundle.
 	stateYielded state = "yielded"
 	// stateAbsent means that the place is not in etcd.
 	stateAbsent state = "absent"
-	// stateNone means that there is nothing to say.
+	// stateNone is the state of a place without a bundle.
 	stateNone state = ""
 )
 
@@ -43,41 +43,41 @@ const (
 	remove
 )
 
-// rival is what is remembered of somebody else who saves a bundle. It knows no more than that: etcd does not say who writes.
-type rival struct {
-	// revision is that of etcd at which they have written last, and version that of the bundle when this was noticed.
+// coWriter records the writes of another writer who saves a bundle. Etcd does not say who that is.
+type coWriter struct {
+	// revision is that of etcd at its last write, and version that of the bundle when the write was found.
 	revision int64
 	version  string
-	// changed is when a version was noticed that they have not saved; zero when there is none.
+	// changed is when a version was found that it has not saved; zero when there is none.
 	changed time.Time
 }
 
 // situation is all that matters for a place.
 type situation struct {
-	// bundle is the place's; nil when there is none, or nobody can see whether there is.
+	// bundle is the place's; nil when there is none, or that is not known.
 	bundle *fleet.Bundle
-	// others is how many more bundles say that the place is theirs.
+	// others is how many more bundles have the label of the place.
 	others int
 	// known is true for a cluster of this hub, and complete when a bundle that is saved and not seen does not exist.
 	known, complete bool
-	// stored is what is in etcd, and hub who we are there.
-	stored appcontext.StoredBundle
-	hub    string
-	rival  rival
-	now    time.Time
+	// stored is what is in etcd, and hub the identity of this hub there.
+	stored   appcontext.StoredBundle
+	hub      string
+	coWriter coWriter
+	now      time.Time
 }
 
 // decision is what comes of a situation.
 type decision struct {
 	step step
-	// state is how it stands with the place once the step is done.
+	// state is the state of the place once the step is done.
 	state state
 	// again is when to look again if nothing changes; zero means never.
-	again time.Duration
-	rival rival
+	again    time.Duration
+	coWriter coWriter
 }
 
-// decide says what to do about a place.
+// decide returns what to do about a place.
 func decide(s situation) decision {
 	switch {
 	case s.bundle != nil:
@@ -88,7 +88,7 @@ func decide(s situation) decision {
 	return decision{}
 }
 
-// decideOn says what to do about a place that has a bundle.
+// decideOn returns what to do about a place that has a bundle.
 func decideOn(b *fleet.Bundle, s situation) decision {
 	stored := s.stored
 	switch {
@@ -108,24 +108,24 @@ func decideOn(b *fleet.Bundle, s situation) decision {
 	return decision{step: save, state: stateSaved}
 }
 
-// gone says whether a bundle that is not seen does not exist. What another hub has saved of a cluster that this one does not know is none of its business.
+// gone reports whether a bundle that is not found does not exist. What another hub has saved of a cluster that this one does not know stays.
 func (s situation) gone() bool { return s.complete && (s.known || s.stored.Saved.Hub == s.hub) }
 
-// yield leaves a place to somebody else as long as they follow the bundle. rsync writes whenever the bundle changes,
-// whatever has changed; what it saved in an earlier life, or before it lost its watch, it never touches again.
+// yield leaves a place to another writer as long as that writer saves the changes of the bundle. rsync writes whenever the
+// bundle changes; what it saved before it was restarted or lost its watch, it never writes again.
 func yield(s situation) decision {
-	r := s.rival
+	r := s.coWriter
 	if r.revision != s.stored.Revision {
-		r = rival{revision: s.stored.Revision, version: s.bundle.ResourceVersion}
+		r = coWriter{revision: s.stored.Revision, version: s.bundle.ResourceVersion}
 	}
 	if r.changed.IsZero() && r.version != s.bundle.ResourceVersion {
 		r.changed = s.now
 	}
 	if r.changed.IsZero() {
-		return decision{state: stateYielded, rival: r}
+		return decision{state: stateYielded, coWriter: r}
 	}
-	if wait := r.changed.Add(silence).Sub(s.now); wait > 0 {
-		return decision{state: stateYielded, again: wait, rival: r}
+	if wait := r.changed.Add(takeoverAfter).Sub(s.now); wait > 0 {
+		return decision{state: stateYielded, again: wait, coWriter: r}
 	}
 	return decision{step: save, state: stateSaved}
 }

@@ -52,8 +52,8 @@ func TestDecide(t *testing.T) {
 		"no place any more":               {situation{bundle: seen("1"), stored: orphaned}, decision{step: remove, state: stateAbsent, again: absentRetry}},
 		"unchanged":                       {situation{bundle: seen("1"), stored: ours}, decision{state: stateSaved}},
 		"changed":                         {situation{bundle: seen("2"), stored: ours}, decision{step: save, state: stateSaved}},
-		"made anew":                       {situation{bundle: recreated, stored: ours}, decision{step: save, state: stateSaved}},
-		"somebody has deleted it":         {situation{bundle: seen("1"), stored: emptied}, decision{step: save, state: stateSaved}},
+		"recreated":                       {situation{bundle: recreated, stored: ours}, decision{step: save, state: stateSaved}},
+		"it was deleted in etcd":          {situation{bundle: seen("1"), stored: emptied}, decision{step: save, state: stateSaved}},
 		"saved by another hub":            {situation{bundle: seen("1"), stored: ofOthers}, decision{step: save, state: stateSaved}},
 		"gone":                            {situation{complete: true, known: true, stored: ours}, decision{step: remove}},
 		"gone, and not ours":              {situation{complete: true, known: true, stored: theirs}, decision{}},
@@ -64,25 +64,25 @@ func TestDecide(t *testing.T) {
 		"cluster removed":                 {situation{complete: true, stored: ours}, decision{step: remove}},
 		"cluster of another hub":          {situation{complete: true, stored: ofOthers}, decision{}},
 		"cluster taken from another hub":  {situation{complete: true, known: true, stored: ofOthers}, decision{step: remove}},
-		"nobody knows which there are":    {situation{stored: ours}, decision{}},
-		"somebody else's":                 {situation{bundle: seen("1"), stored: theirs}, decision{state: stateYielded, rival: rival{revision: 7, version: "1"}}},
-		"somebody else's, instead of our": {situation{bundle: seen("2"), stored: overwritten}, decision{state: stateYielded, rival: rival{revision: 9, version: "2"}}},
+		"it is not known which there are": {situation{stored: ours}, decision{}},
+		"another writer's":                {situation{bundle: seen("1"), stored: theirs}, decision{state: stateYielded, coWriter: coWriter{revision: 7, version: "1"}}},
+		"another writer's, over ours":     {situation{bundle: seen("2"), stored: overwritten}, decision{state: stateYielded, coWriter: coWriter{revision: 9, version: "2"}}},
 	} {
 		c.situation.hub, c.situation.now = "us", begin
-		if diff := cmp.Diff(c.want, decide(c.situation), cmp.AllowUnexported(decision{}, rival{})); diff != "" {
+		if diff := cmp.Diff(c.want, decide(c.situation), cmp.AllowUnexported(decision{}, coWriter{})); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
 	}
 }
 
-// follow decides about the versions of a bundle that come at times, in seconds, beside somebody else who writes at revisions, and returns the last decision.
+// follow decides about the versions of a bundle that come at times, in seconds, beside another writer who writes at revisions, and returns the last decision.
 func follow(t *testing.T, looks []look) decision {
 	t.Helper()
 	var d decision
 	for _, l := range looks {
 		d = decide(situation{
 			bundle: seen(l.version), stored: appcontext.StoredBundle{Exists: true, Revision: l.revision},
-			rival: d.rival, hub: "us", now: begin.Add(l.after),
+			coWriter: d.coWriter, hub: "us", now: begin.Add(l.after),
 		})
 	}
 	return d
@@ -103,12 +103,12 @@ func TestAPlaceIsTakenOverFromSomebodyWhoHasFallenSilent(t *testing.T) {
 	}{
 		"nothing changes":              {[]look{{0, "1", 7}, {24 * time.Hour, "1", 7}}, stay, 0},
 		"they write first":             {[]look{{0, "1", 7}, {time.Second, "2", 8}, {24 * time.Hour, "2", 8}}, stay, 0},
-		"they write a moment later":    {[]look{{0, "1", 7}, {time.Second, "2", 7}, {time.Second + silence, "2", 8}}, stay, 0},
-		"they may still write":         {[]look{{0, "1", 7}, {time.Minute, "2", 7}, {2 * time.Minute, "3", 7}}, stay, silence - time.Minute},
-		"they do not write":            {[]look{{0, "1", 7}, {time.Minute, "2", 7}, {time.Minute + silence, "2", 7}}, save, 0},
-		"changes do not prolong it":    {[]look{{0, "1", 7}, {0, "2", 7}, {silence / 2, "3", 7}, {silence, "4", 7}}, save, 0},
-		"they write again in the end":  {[]look{{0, "1", 7}, {0, "2", 7}, {silence / 2, "3", 8}, {silence, "3", 8}}, stay, 0},
-		"they fall silent after a day": {[]look{{0, "1", 7}, {time.Hour, "2", 8}, {24 * time.Hour, "3", 8}, {24*time.Hour + silence, "3", 8}}, save, 0},
+		"they write a moment later":    {[]look{{0, "1", 7}, {time.Second, "2", 7}, {time.Second + takeoverAfter, "2", 8}}, stay, 0},
+		"they may still write":         {[]look{{0, "1", 7}, {time.Minute, "2", 7}, {2 * time.Minute, "3", 7}}, stay, takeoverAfter - time.Minute},
+		"they do not write":            {[]look{{0, "1", 7}, {time.Minute, "2", 7}, {time.Minute + takeoverAfter, "2", 7}}, save, 0},
+		"changes do not prolong it":    {[]look{{0, "1", 7}, {0, "2", 7}, {takeoverAfter / 2, "3", 7}, {takeoverAfter, "4", 7}}, save, 0},
+		"they write again in the end":  {[]look{{0, "1", 7}, {0, "2", 7}, {takeoverAfter / 2, "3", 8}, {takeoverAfter, "3", 8}}, stay, 0},
+		"they fall silent after a day": {[]look{{0, "1", 7}, {time.Hour, "2", 8}, {24 * time.Hour, "3", 8}, {24*time.Hour + takeoverAfter, "3", 8}}, save, 0},
 	} {
 		if d := follow(t, c.looks); d.step != c.step || d.again != c.again {
 			t.Errorf("%s: want step %d again after %s, got %+v", name, c.step, c.again, d)
@@ -116,7 +116,7 @@ func TestAPlaceIsTakenOverFromSomebodyWhoHasFallenSilent(t *testing.T) {
 	}
 }
 
-// Whatever comes, what somebody else keeps up is never written, and what cannot be seen is never removed.
+// Whatever comes, what another writer keeps up to date is never written, and what is not known to be gone is never removed.
 func TestDecideDoesNoHarm(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -135,7 +135,7 @@ func TestDecideDoesNoHarm(t *testing.T) {
 		if d.step == remove && s.stored.Exists && (s.bundle != nil || !s.complete) {
 			t.Fatalf("removes in %+v", s)
 		}
-		s.rival, s.now = d.rival, begin.Add(silence-1)
+		s.coWriter, s.now = d.coWriter, begin.Add(takeoverAfter-1)
 		if again := decide(s); s.stored.Foreign() && again.step == save {
 			t.Fatalf("takes over too early in %+v", s)
 		}

@@ -2,7 +2,6 @@ package recorder
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -18,8 +17,8 @@ func placeOf(cluster string, labels map[string]string) (appcontext.Place, bool) 
 	return appcontext.Place{ContextID: id, App: app, Cluster: cluster}, ok && id != "" && app != ""
 }
 
-// candidates returns the bundles of a place, the one first that is to be saved: as long as it exists the one that is saved,
-// then one whose name is that which EMCO gives it.
+// candidates returns the bundles of a place. The first is the one to be saved: the one that is saved already, as long as it
+// exists, else one that has the name that EMCO gives it.
 func candidates(p appcontext.Place, view bundles, saved *appcontext.SavedBundle) []*fleet.Bundle {
 	name := p.ContextID + "-" + p.App
 	rank := func(b *fleet.Bundle) int {
@@ -38,87 +37,62 @@ func candidates(p appcontext.Place, view bundles, saved *appcontext.SavedBundle)
 	return found
 }
 
-// index remembers how it stands with each place. It is safe for concurrent use.
+// index holds a record for each place. It is safe for concurrent use.
 type index struct {
-	mu sync.Mutex
-	// saved are the places, by cluster, at which we have saved something.
-	saved  map[string]map[appcontext.Place]struct{}
-	states map[appcontext.Place]state
-	rivals map[appcontext.Place]rival
+	mu     sync.Mutex
+	places map[appcontext.Place]record
 }
 
-func newIndex() *index {
-	return &index{
-		saved:  map[string]map[appcontext.Place]struct{}{},
-		states: map[appcontext.Place]state{},
-		rivals: map[appcontext.Place]rival{},
-	}
+// record is what is known of a place between reconciles.
+type record struct {
+	state state
+	// saved is true when this hub has saved something there.
+	saved    bool
+	coWriter coWriter
 }
 
-// record notes how it stands with a place, and whether we have saved something there, and returns how it stood before.
-func (x *index) record(p appcontext.Place, now state, saved bool, r rival) (before state) {
+func newIndex() *index { return &index{places: map[appcontext.Place]record{}} }
+
+// get returns the record of a place.
+func (x *index) get(p appcontext.Place) record {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	before = x.states[p]
-	if now == stateNone {
-		delete(x.states, p)
+	return x.places[p]
+}
+
+// replace replaces the record of a place, and returns the one before.
+func (x *index) replace(p appcontext.Place, now record) (before record) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	before = x.places[p]
+	if now == (record{}) {
+		delete(x.places, p)
 	} else {
-		x.states[p] = now
+		x.places[p] = now
 	}
-	if r == (rival{}) {
-		delete(x.rivals, p)
-	} else {
-		x.rivals[p] = r
-	}
-	x.note(p, saved)
 	return before
 }
 
-// note notes whether we have saved something at a place. The caller holds the lock.
-func (x *index) note(p appcontext.Place, saved bool) {
-	switch {
-	case saved && x.saved[p.Cluster] == nil:
-		x.saved[p.Cluster] = map[appcontext.Place]struct{}{p: {}}
-	case saved:
-		x.saved[p.Cluster][p] = struct{}{}
-	default:
-		delete(x.saved[p.Cluster], p)
-		if len(x.saved[p.Cluster]) == 0 {
-			delete(x.saved, p.Cluster)
+// setSaved records that something is saved at a place.
+func (x *index) setSaved(p appcontext.Place) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	r := x.places[p]
+	r.saved = true
+	x.places[p] = r
+}
+
+// saved returns the places at which something is saved, of all clusters that match.
+func (x *index) saved(match func(cluster string) bool) []appcontext.Place {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var places []appcontext.Place
+	for p, r := range x.places {
+		if r.saved && match(p.Cluster) {
+			places = append(places, p)
 		}
 	}
-}
-
-// found notes a place at which we have saved something.
-func (x *index) found(p appcontext.Place) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.note(p, true)
-}
-
-// savedIn returns the places of a cluster at which we have saved something.
-func (x *index) savedIn(cluster string) []appcontext.Place {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return slices.Collect(maps.Keys(x.saved[cluster]))
-}
-
-// allSaved returns the places of all clusters at which we have saved something.
-func (x *index) allSaved() []appcontext.Place {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	var all []appcontext.Place
-	for _, places := range x.saved {
-		all = slices.AppendSeq(all, maps.Keys(places))
-	}
-	return all
-}
-
-// rival returns what is remembered of somebody else who saves the bundle of a place.
-func (x *index) rival(p appcontext.Place) rival {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.rivals[p]
+	return places
 }
 
 // counts returns how many places there are in each state.
@@ -126,8 +100,10 @@ func (x *index) counts() map[state]int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	counts := map[state]int{}
-	for _, s := range x.states {
-		counts[s]++
+	for _, r := range x.places {
+		if r.state != stateNone {
+			counts[r.state]++
+		}
 	}
 	return counts
 }

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// etcdRetry is when a place is looked at again after etcd could not be asked. Each attempt waits for etcd as long as the store allows, so that it is not asked more often the more places wait.
+	// etcdRetry is when a place is reconciled again after etcd was unavailable. Each attempt waits for etcd as long as the store allows, so that more places do not mean more requests.
 	etcdRetry = 5 * time.Second
-	// conflictRetry is when a place is looked at again that somebody has written to in between.
+	// conflictRetry is when a place is reconciled again that was written to in between.
 	conflictRetry = time.Second
 	// leaseTimeout is the deadline of reading our Lease.
 	leaseTimeout = 30 * time.Second
 )
 
-// reconciler keeps what is saved of bundles true.
+// reconciler keeps what is saved of bundles up to date.
 type reconciler struct {
 	options  Options
 	live     client.Reader
@@ -36,13 +36,13 @@ type reconciler struct {
 	outage   outage
 
 	mu sync.Mutex
-	// hub is who we are in etcd; empty until the Lease has been read.
+	// hub is the identity of this hub in etcd; empty until the Lease has been read.
 	hub string
 	// revision is that of etcd when it was asked last.
 	revision int64
 }
 
-// Reconcile gathers what is known of a place, decides what to do, does it, and notes how it stands.
+// Reconcile gathers what is known of a place, decides what to do, does it, and records the result.
 func (r *reconciler) Reconcile(ctx context.Context, p appcontext.Place) (ctrl.Result, error) {
 	if err := r.options.View.WaitSynced(ctx); err != nil {
 		return ctrl.Result{}, nil //nolint:nilerr // The controller is stopping.
@@ -53,11 +53,11 @@ func (r *reconciler) Reconcile(ctx context.Context, p appcontext.Place) (ctrl.Re
 		return ctrl.Result{}, err
 	}
 	if p == everything {
-		return r.settle(r.findSaved(ctx), p, logger)
+		return r.resultOf(r.findSaved(ctx), p, logger)
 	}
 	s, err := r.gather(ctx, p, hub)
 	if err != nil {
-		return r.settle(err, p, logger)
+		return r.resultOf(err, p, logger)
 	}
 	d := decide(s)
 	switch d.step {
@@ -71,11 +71,11 @@ func (r *reconciler) Reconcile(ctx context.Context, p appcontext.Place) (ctrl.Re
 	r.outage.over(err, logger)
 	ours := s.stored.Saved != nil
 	if err != nil {
-		r.index.record(p, statePending, ours, s.rival)
-		return r.settle(err, p, logger)
+		r.index.replace(p, record{statePending, ours, s.coWriter})
+		return r.resultOf(err, p, logger)
 	}
-	before := r.index.record(p, d.state, d.step == save || d.step == stay && ours, d.rival)
-	tell(logger, p, before, d.state)
+	before := r.index.replace(p, record{d.state, d.step == save || d.step == stay && ours, d.coWriter})
+	logTakeover(logger, p, before.state, d.state)
 	return ctrl.Result{RequeueAfter: d.again}, nil
 }
 
@@ -88,13 +88,13 @@ func (r *reconciler) gather(ctx context.Context, p appcontext.Place, hub string)
 	if err != nil {
 		return situation{}, err
 	}
-	r.notice(before, stored.AsOf, log.FromContext(ctx))
-	s := situation{stored: stored, hub: hub, rival: r.index.rival(p), now: r.options.Clock.Now()}
+	r.checkRevision(before, stored.AsOf, log.FromContext(ctx))
+	s := situation{stored: stored, hub: hub, coWriter: r.index.get(p).coWriter, now: r.options.Clock.Now()}
 	s.look(r.options.View)
 	return s, nil
 }
 
-// bundles is the part of fleet.View that tells which bundles there are.
+// bundles is the part of fleet.View that holds which bundles there are.
 type bundles interface {
 	State(cluster string) (fleet.ClusterState, bool)
 	CompleteFor(cluster, namespace string) bool
@@ -114,9 +114,9 @@ func (s *situation) look(view bundles) {
 	s.complete = before && complete()
 }
 
-// notice takes note of the revision of etcd now, which was before at an earlier one. When it has gone back, etcd was
-// restored from a backup, and nobody knows any more what is saved: every place is looked at again.
-func (r *reconciler) notice(before, now int64, logger logr.Logger) {
+// checkRevision records the revision of etcd now, which was before at an earlier one. When it has gone back, etcd was
+// restored from a backup, and what is saved may be anything: every place is reconciled again.
+func (r *reconciler) checkRevision(before, now int64, logger logr.Logger) {
 	r.mu.Lock()
 	restored := now < before && now < r.revision // Else another worker has noticed.
 	if restored {
@@ -128,7 +128,7 @@ func (r *reconciler) notice(before, now int64, logger logr.Logger) {
 	if !restored {
 		return
 	}
-	logger.Info("Etcd was restored from a backup; every bundle is compared with what is saved", "revision", now, "before", before)
+	logger.Info("Etcd was restored from a backup; comparing every bundle with what is saved", "revision", now, "before", before)
 	for _, b := range r.options.View.All() {
 		if p, ok := placeOf(b.Cluster, b.Labels); ok {
 			r.queue.Add(p)
@@ -137,18 +137,18 @@ func (r *reconciler) notice(before, now int64, logger logr.Logger) {
 	r.queue.Add(everything)
 }
 
-// tell logs when a place is left to somebody else, and when it is not any more.
-func tell(logger logr.Logger, p appcontext.Place, before, now state) {
+// logTakeover logs when a place is yielded to another writer, and when it is taken over again.
+func logTakeover(logger logr.Logger, p appcontext.Place, before, now state) {
 	switch {
 	case before == now:
 	case now == stateYielded:
-		logger.Info("Somebody else, such as EMCO's rsync, saves the bundle; it is left to them", "place", p.String())
+		logger.Info("Another writer, such as EMCO's rsync, saves the bundle; yielding to it", "place", p.String())
 	case before == stateYielded && now == stateSaved:
-		logger.Info("Nobody else saves the bundle any more; it is taken over", "place", p.String())
+		logger.Info("No other writer saves the bundle any more; taking it over", "place", p.String())
 	}
 }
 
-// identity returns who we are in etcd: the uid of our Lease, which outlives every process.
+// identity returns the identity of this hub in etcd: the uid of its Lease, which outlives every process.
 func (r *reconciler) identity(ctx context.Context) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,14 +165,14 @@ func (r *reconciler) identity(ctx context.Context) (string, error) {
 	return r.hub, nil
 }
 
-// findSaved asks for all places at which something was saved: their bundles may have gone while nobody looked.
+// findSaved enqueues all places at which something is saved: their bundles may have gone while no recorder ran.
 func (r *reconciler) findSaved(ctx context.Context) error {
 	all, err := r.options.Store.SavedBundles(ctx)
 	if err != nil {
 		return err
 	}
 	for p := range all {
-		r.index.found(p)
+		r.index.setSaved(p)
 		r.queue.Add(p)
 	}
 	return nil
@@ -219,7 +219,7 @@ func (r *reconciler) save(ctx context.Context, s situation) error {
 	return err
 }
 
-// errMoved means that a bundle is not any more where it was seen last. Its cluster's watch will tell of that.
+// errMoved means that a bundle is gone, or belongs to another place by now. The watch of its cluster delivers that change.
 var errMoved = errors.New("the bundle has gone or belongs to another place")
 
 func (r *reconciler) count(operation string, err error) {
@@ -228,8 +228,8 @@ func (r *reconciler) count(operation string, err error) {
 	}
 }
 
-// settle returns what comes of an error. That etcd cannot be used is logged once, and not for each place.
-func (r *reconciler) settle(err error, p appcontext.Place, logger logr.Logger) (ctrl.Result, error) {
+// resultOf returns the result of a reconcile that failed. That etcd is unavailable is logged once, and not for each place.
+func (r *reconciler) resultOf(err error, p appcontext.Place, logger logr.Logger) (ctrl.Result, error) {
 	switch {
 	case err == nil || errors.Is(err, errMoved):
 		return ctrl.Result{}, nil
@@ -242,28 +242,28 @@ func (r *reconciler) settle(err error, p appcontext.Place, logger logr.Logger) (
 	case errors.Is(err, appcontext.ErrTooLarge):
 		r.counters.errors.WithLabelValues(causeSize).Inc()
 	}
-	if errors.Is(err, appcontext.ErrInvalid) { // Nobody can make such a place.
+	if errors.Is(err, appcontext.ErrInvalid) { // No context can have such a place.
 		logger.V(1).Info("The label of a bundle names no place", "problem", err.Error())
 		return ctrl.Result{}, nil
 	}
 	return ctrl.Result{}, errors.Wrapf(err, "cannot keep %q", p)
 }
 
-// outages are the errors that concern etcd as a whole.
+// outages are the errors for which etcd counts as unavailable.
 var outages = []error{appcontext.ErrUnavailable, appcontext.ErrDenied, appcontext.ErrNoSpace, appcontext.ErrClosed}
 
 func isOutage(err error) bool {
 	return slices.ContainsFunc(outages, func(kind error) bool { return errors.Is(err, kind) })
 }
 
-// outage says whether etcd cannot be used.
+// outage records whether etcd is unavailable.
 type outage struct {
 	mu sync.Mutex
-	// kind is why; nil while it can be used.
+	// kind is why; nil while it is available.
 	kind error
 }
 
-// begin notes that etcd cannot be used, and logs it when that, or why, is news.
+// begin records that etcd is unavailable, and logs it when that, or the cause, has changed.
 func (o *outage) begin(err error, logger logr.Logger) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -271,18 +271,18 @@ func (o *outage) begin(err error, logger logr.Logger) {
 		if !errors.Is(err, kind) || errors.Is(o.kind, kind) {
 			continue
 		}
-		logger.Info("Etcd cannot be used; it is tried again", "problem", err.Error())
+		logger.Info("Etcd is unavailable; retrying", "problem", err.Error())
 		o.kind = kind
 		return
 	}
 }
 
-// over notes that etcd can be used, unless the error says otherwise.
+// over records that etcd is available, unless the error says otherwise.
 func (o *outage) over(err error, logger logr.Logger) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.kind != nil && !isOutage(err) {
-		logger.Info("Etcd can be used again")
+		logger.Info("Etcd is available again")
 		o.kind = nil
 	}
 }

@@ -136,13 +136,13 @@ var _ = Describe("The recorder", func() {
 		Expect(h.reads.Load()).To(BeZero(), "the version says that nothing has changed")
 		h.stop()
 
-		By("changing it while nobody looks")
+		By("changing it while no recorder runs")
 		fill(ctx, b, one)
 		h = run(ctx, options)
 		Eventually(s.saved(ctx, home)).Should(Equal(one))
 		h.stop()
 
-		By("removing it while nobody looks")
+		By("removing it while no recorder runs")
 		Expect(api.Delete(ctx, b)).To(Succeed())
 		run(ctx, options)
 		Eventually(s.saved(ctx, home)).Should(BeEmpty())
@@ -160,7 +160,7 @@ var _ = Describe("The recorder", func() {
 		}
 	}, SpecTimeout(time.Minute))
 
-	It("stands down where somebody else saves the bundle", func(ctx SpecContext) {
+	It("yields where another writer saves the bundle", func(ctx SpecContext) {
 		h := run(ctx, options)
 		s.rsync(ctx, home, `{"by":"rsync"}`)
 		b := newBundle(ctx, namespace, s.bundle(), s.bundle(), one)
@@ -185,14 +185,14 @@ var _ = Describe("The recorder", func() {
 		By("their falling silent while the bundle changes")
 		h.clock.SetTime(h.clock.Now().Add(time.Hour))
 		fill(ctx, b, `{"ready":true}`)
-		Consistently(s.saved(ctx, home)).Should(Equal(one), "nobody knows yet whether they are about to write")
+		Consistently(s.saved(ctx, home)).Should(Equal(one), "the other writer may be about to write")
 		fill(ctx, b, two)
 		Eventually(func() string {
-			// Their silence counts from when the hub has heard of the change, which may be after the clock has been set once.
+			// Their takeoverAfter counts from when the hub has heard of the change, which may be after the clock has been set once.
 			h.clock.SetTime(h.clock.Now().Add(6 * time.Minute))
 			annotate(ctx, b, h.clock.Now().String())
 			return s.saved(ctx, home)()
-		}).WithPolling(quiet).Should(Equal(two))
+		}).WithPolling(absence).Should(Equal(two))
 		Eventually(h.metric("healthscope_recorder_bundles", "yielded")).Should(BeZero())
 
 		By("removing the bundle of which they have saved something")
@@ -236,7 +236,7 @@ var _ = Describe("The recorder", func() {
 		Eventually(s.saved(ctx, home)).Should(Equal(one))
 	}, SpecTimeout(time.Minute))
 
-	It("goes on when etcd is back", func(ctx SpecContext) {
+	It("resumes when etcd is back", func(ctx SpecContext) {
 		own, err := controlplane.StartEtcd(ctx, controlplane.EtcdOptions{Log: GinkgoWriter})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(own.Stop)
@@ -349,7 +349,7 @@ var _ = Describe("The recorder", func() {
 			By("reading it again after it has gone")
 			Expect(api.Delete(ctx, b)).To(Succeed())
 			Eventually(s.saved(ctx, home)).Should(BeEmpty())
-			Consistently(s.saved(ctx, edge)).Should(Equal(one), "nobody knows")
+			Consistently(s.saved(ctx, edge)).Should(Equal(one), "it is not known")
 			read(namespace)
 			Eventually(s.saved(ctx, edge)).Should(BeEmpty())
 		}, SpecTimeout(3*time.Minute))
@@ -375,7 +375,7 @@ var _ = Describe("The recorder", func() {
 			Expect(s.saved(ctx, home)()).To(Equal(one))
 			h.stop()
 
-			By("removing it while nobody looks")
+			By("removing it while no recorder runs")
 			secret = newMember(ctx, options.namespace, namespace)
 			h = run(ctx, options)
 			Eventually(s.saved(ctx, edge)).Should(Equal(one))

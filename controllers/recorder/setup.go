@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// concurrency is how many places are looked at together: so many whole bundles are in memory at most.
+	// concurrency is how many places are reconciled at once, and how many whole bundles are in memory at most.
 	concurrency = 8
 	// minPause and maxPause bound the pauses before what has failed is tried again.
 	minPause, maxPause = time.Second, time.Minute
@@ -33,17 +33,17 @@ type Options struct {
 	View *fleet.View
 	// Store is the etcd with the AppContexts.
 	Store *appcontext.Store
-	// Lease is the Lease of the controller. Its uid tells what this hub has saved from what others have.
+	// Lease is the Lease of the controller. Its uid distinguishes what this hub has saved from what others have.
 	Lease types.NamespacedName
 	// Registry receives the metrics.
 	Registry prometheus.Registerer
 	// Spans makes spans of reconciles. Nil means that there are none.
 	Spans trace.TracerProvider
-	// Clock tells the time. The default is the machine's.
+	// Clock is the clock. The default is the machine's.
 	Clock clock.PassiveClock
 }
 
-// everything is the request to find out what was saved before.
+// everything is the request to list what is saved.
 var everything = appcontext.Place{}
 
 type queue = workqueue.TypedRateLimitingInterface[appcontext.Place]
@@ -68,12 +68,12 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return errors.Wrap(err, "cannot set up the recorder")
 }
 
-// subjectOf says what a request is about.
+// subjectOf returns what a request is about.
 func subjectOf(p appcontext.Place) tracing.Subject {
 	return tracing.Subject{Name: p.ContextID + "-" + p.App, Cluster: p.Cluster}
 }
 
-// follow asks for the places of all bundles, now and whenever something is new about them, until ctx ends.
+// follow enqueues the places of all bundles, now and whenever they change, until ctx ends.
 func (r *reconciler) follow(ctx context.Context, q queue) error {
 	r.queue = q
 	changes, cancel := r.options.View.Follow(fleet.Writes | fleet.Clusters)
@@ -85,7 +85,7 @@ func (r *reconciler) follow(ctx context.Context, q queue) error {
 	return nil
 }
 
-// changed asks for the places that a change concerns: of a cluster, those whose bundles may have gone unseen.
+// changed enqueues the places that a change concerns: of a cluster, those whose bundles may be gone.
 func (r *reconciler) changed(c fleet.Change) {
 	var places []appcontext.Place
 	switch c := c.(type) {
@@ -94,9 +94,9 @@ func (r *reconciler) changed(c fleet.Change) {
 			places = append(places, p)
 		}
 	case fleet.ClusterChange:
-		places = r.index.savedIn(c.Cluster)
+		places = r.index.saved(func(cluster string) bool { return cluster == c.Cluster })
 	case fleet.CompleteChange:
-		places = r.index.allSaved()
+		places = r.index.saved(func(string) bool { return true })
 	}
 	for _, p := range places {
 		r.queue.Add(p)

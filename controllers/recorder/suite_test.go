@@ -24,8 +24,8 @@ const (
 const (
 	// patience is how long a suite on a busy machine waits for what must come.
 	patience = 30 * time.Second
-	// quiet is how long is watched that nothing comes.
-	quiet = 500 * time.Millisecond
+	// absence is for how long nothing must come.
+	absence = 500 * time.Millisecond
 )
 
 var (
@@ -43,7 +43,7 @@ func TestSuite(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	suite.Defaults(patience, quiet)
+	suite.Defaults(patience, absence)
 	var err error
 	etcd, err = controlplane.StartEtcd(ctx, controlplane.EtcdOptions{Log: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
