@@ -117,7 +117,7 @@ func (s *sources) linkedScopes(ctx context.Context, o client.Object) []reconcile
 	}
 	var list corev1alpha2.HealthScopeList
 	if err := s.reader.List(ctx, &list, client.InNamespace(changed.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Error(err, "Cannot find the scopes that refer to scopes", "namespace", changed.Namespace)
+		log.FromContext(ctx).Error(err, "Cannot list the HealthScopes that refer to HealthScopes", "namespace", changed.Namespace)
 		return nil
 	}
 	var requests []reconcile.Request

@@ -79,7 +79,7 @@ func askedFor(t interface{ Context() context.Context }, reader client.Reader, b 
 func askedBy(t interface{ Context() context.Context }, reader client.Reader, c fleet.Change) []string {
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer q.ShutDown()
-	(&sources{reader: reader, queue: q}).viewChanged(t.Context(), q, c)
+	(&sources{reader: reader, queue: q}).viewChanged(t.Context(), c)
 	names := map[string]struct{}{}
 	for q.Len() > 0 {
 		request, _ := q.Get()
