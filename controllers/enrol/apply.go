@@ -64,23 +64,6 @@ type target struct {
 	dryRun bool
 }
 
-func (t target) reportChange(o client.Object, action Action, why string) {
-	t.report(Change{Where: t.where, Object: t.name(o), Action: action, Why: why})
-}
-
-// name returns an object as kubectl names it.
-func (t target) name(o client.Object) string {
-	kind := "object"
-	if gvk, err := apiutil.GVKForObject(o, t.client.Scheme()); err == nil {
-		kind = strings.ToLower(gvk.GroupKind().String())
-	}
-	name := kind + "/" + o.GetName()
-	if o.GetNamespace() != "" {
-		name += " -n " + o.GetNamespace()
-	}
-	return name
-}
-
 // apply creates or updates an object, and returns the result. What was
 // not made by this package is used if it is a Namespace or ServiceAccount, and an error if it grants rights or holds a Secret.
 func (t target) apply(ctx context.Context, want client.Object) (client.Object, error) {
@@ -197,4 +180,21 @@ func (t target) delete(ctx context.Context, o client.Object) error {
 	}
 	t.reportChange(o, Deleted, "")
 	return nil
+}
+
+func (t target) reportChange(o client.Object, action Action, why string) {
+	t.report(Change{Where: t.where, Object: t.name(o), Action: action, Why: why})
+}
+
+// name returns an object as kubectl names it.
+func (t target) name(o client.Object) string {
+	kind := "object"
+	if gvk, err := apiutil.GVKForObject(o, t.client.Scheme()); err == nil {
+		kind = strings.ToLower(gvk.GroupKind().String())
+	}
+	name := kind + "/" + o.GetName()
+	if o.GetNamespace() != "" {
+		name += " -n " + o.GetNamespace()
+	}
+	return name
 }

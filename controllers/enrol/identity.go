@@ -15,40 +15,6 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
 )
 
-// clusterUID returns what identifies a cluster: the UID of its namespace kube-system, which lasts as long as the cluster. It is empty for a user who may not read it.
-func clusterUID(ctx context.Context, c client.Client) (types.UID, error) {
-	var namespace corev1.Namespace
-	err := c.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, &namespace)
-	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
-		return "", nil
-	}
-	return namespace.UID, errors.Wrapf(err, "cannot read namespace %q", metav1.NamespaceSystem)
-}
-
-// hubAccount returns the hub's account in a member; nil when there is none.
-func hubAccount(ctx context.Context, member client.Client) (*corev1.ServiceAccount, error) {
-	account := &corev1.ServiceAccount{}
-	err := member.Get(ctx, types.NamespacedName{Namespace: MemberNamespace, Name: AccountName}, account)
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // It is an answer.
-	}
-	return account, errors.Wrapf(err, "member: cannot read serviceaccount/%s -n %s", AccountName, MemberNamespace)
-}
-
-// userOf returns the first of some Secrets whose token is of an account; nil when there is none.
-func userOf(account *corev1.ServiceAccount, secrets []corev1.Secret) *corev1.Secret {
-	for i := range secrets {
-		token, err := kubeconfig.Token(secrets[i].Data[corev1alpha2.KubeconfigKey])
-		if err != nil || account == nil {
-			continue // It is of no use to anybody.
-		}
-		if _, uid, err := accountOf(token); err == nil && isUID(uid, account.UID) {
-			return &secrets[i]
-		}
-	}
-	return nil
-}
-
 // checkNew returns an error when a cluster is in the hub already: as the hub itself, or by another name. It returns the cluster's UID.
 func checkNew(ctx context.Context, c Clusters, e Enrolment, secrets []corev1.Secret) (types.UID, error) {
 	if err := checkOwnName(ctx, c.Hub, e); err != nil {
@@ -102,6 +68,40 @@ func checkOwnName(ctx context.Context, hub client.Client, e Enrolment) error {
 	for _, known := range d.Clusters {
 		if known.Local && known.Name == e.Name {
 			return errors.Errorf("%q is the name of the hub's own cluster: choose another, or change clusterName in the controller's configuration", e.Name)
+		}
+	}
+	return nil
+}
+
+// clusterUID returns what identifies a cluster: the UID of its namespace kube-system, which lasts as long as the cluster. It is empty for a user who may not read it.
+func clusterUID(ctx context.Context, c client.Client) (types.UID, error) {
+	var namespace corev1.Namespace
+	err := c.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, &namespace)
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	return namespace.UID, errors.Wrapf(err, "cannot read namespace %q", metav1.NamespaceSystem)
+}
+
+// hubAccount returns the hub's account in a member; nil when there is none.
+func hubAccount(ctx context.Context, member client.Client) (*corev1.ServiceAccount, error) {
+	account := &corev1.ServiceAccount{}
+	err := member.Get(ctx, types.NamespacedName{Namespace: MemberNamespace, Name: AccountName}, account)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // It is an answer.
+	}
+	return account, errors.Wrapf(err, "member: cannot read serviceaccount/%s -n %s", AccountName, MemberNamespace)
+}
+
+// userOf returns the first of some Secrets whose token is of an account; nil when there is none.
+func userOf(account *corev1.ServiceAccount, secrets []corev1.Secret) *corev1.Secret {
+	for i := range secrets {
+		token, err := kubeconfig.Token(secrets[i].Data[corev1alpha2.KubeconfigKey])
+		if err != nil || account == nil {
+			continue // It is of no use to anybody.
+		}
+		if _, uid, err := accountOf(token); err == nil && isUID(uid, account.UID) {
+			return &secrets[i]
 		}
 	}
 	return nil

@@ -64,6 +64,9 @@ func bounded[T any](list []T, most int, truncated *bool) []T {
 	return list[:most]
 }
 
+// joinBounded joins names for a message.
+func joinBounded(names []string) string { return shorten(strings.Join(names, ", ")) }
+
 // shorten cuts a line to maxLine at the boundary of a rune.
 func shorten(text string) string {
 	if len(text) <= maxLine {
@@ -71,6 +74,3 @@ func shorten(text string) string {
 	}
 	return strings.ToValidUTF8(text[:maxLine-3], "") + "..."
 }
-
-// joinBounded joins names for a message.
-func joinBounded(names []string) string { return shorten(strings.Join(names, ", ")) }

@@ -11,6 +11,20 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
+// takesFrom reports whether an app takes bundles from a cluster that is known. The state is not that of when the gathering
+// began: the labels of a cluster are known before its bundles are shown.
+func (g *gatherer) takesFrom(app *gatheredApp, cluster string) bool {
+	takes, asked := app.takes[cluster]
+	if !asked {
+		state, _ := g.bundles.State(cluster)
+		takes = isSelected(g.scope.Spec.Clusters, state) && isSelected(app.clusters, state)
+		if labelsKnown(state) {
+			app.takes[cluster] = takes
+		}
+	}
+	return takes
+}
+
 // isSelected reports whether a selection has a cluster; without a selection, every cluster is selected. A member whose
 // labels are not known yet is selected by any selector: it has no bundles yet, and what the status says of it is carried over.
 func isSelected(selection *corev1alpha2.ClusterSelection, s fleet.ClusterState) bool {
@@ -26,20 +40,6 @@ func isSelected(selection *corev1alpha2.ClusterSelection, s fleet.ClusterState) 
 
 // labelsKnown reports whether the labels of a cluster are known. The Secret of a member has at least one.
 func labelsKnown(s fleet.ClusterState) bool { return s.Local || s.Labels != "" }
-
-// takesFrom reports whether an app takes bundles from a cluster that is known. The state is not that of when the gathering
-// began: the labels of a cluster are known before its bundles are shown.
-func (g *gatherer) takesFrom(app *gatheredApp, cluster string) bool {
-	takes, asked := app.takes[cluster]
-	if !asked {
-		state, _ := g.bundles.State(cluster)
-		takes = isSelected(g.scope.Spec.Clusters, state) && isSelected(app.clusters, state)
-		if labelsKnown(state) {
-			app.takes[cluster] = takes
-		}
-	}
-	return takes
-}
 
 // checkSelector adds what is wrong with the selector of a selection of clusters.
 func (g *gatherer) checkSelector(app *gatheredApp, field string, selection *corev1alpha2.ClusterSelection) {

@@ -1,11 +1,17 @@
 package scope
 
 import (
+	"fmt"
+	"slices"
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
 )
 
 // Reason says in one CamelCase word why a condition of a HealthScope has its status, or why an event is made. Besides those below, the values of
@@ -130,4 +136,110 @@ var Events = map[corev1alpha2.Health]Event{
 	corev1alpha2.Healthy:       {ReasonHealthy, corev1.EventTypeNormal},
 	corev1alpha2.Unhealthy:     {ReasonUnhealthy, corev1.EventTypeWarning},
 	corev1alpha2.UnknownHealth: {ReasonHealthUnknown, corev1.EventTypeWarning},
+}
+
+// setConditions writes the conditions. Their messages hold no time and no order of chance, so that they do not change when nothing does.
+func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, reach clusterReach, o outside, nothing string, now time.Time) {
+	set := func(kind string, reason Reason, message string) {
+		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+			Type: kind, Status: statusFor(kind, reason), Reason: string(reason), Message: shorten(message), ObservedGeneration: s.ObservedGeneration, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
+		})
+	}
+	switch v.health {
+	case healthscope.Healthy:
+		set(corev1alpha2.ConditionReady, ReasonHealthy, s.ResourcesReady+" resources are ready")
+	case healthscope.HealthUnknown:
+		reason, message := whyUnknown(s, v, nothing)
+		set(corev1alpha2.ConditionReady, reason, message)
+	case healthscope.Unhealthy:
+		reason, message := whyUnhealthy(s, v)
+		set(corev1alpha2.ConditionReady, reason, message)
+	}
+	if len(reach.stale) == 0 {
+		set(corev1alpha2.ConditionClustersReachable, ReasonAllReachable, "every cluster of the scope can be seen")
+	} else {
+		set(corev1alpha2.ConditionClustersReachable, reach.reason, reach.message)
+	}
+	switch {
+	case o.inventory == nil:
+		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionInventorySynced)
+	case o.inventory.Waiting: // The condition stays as it is.
+	case o.inventory.Reason == "":
+		set(corev1alpha2.ConditionInventorySynced, ReasonSynced, "A&AI holds the state of every resource")
+	default:
+		set(corev1alpha2.ConditionInventorySynced, o.inventory.Reason, o.inventory.Message)
+	}
+	// These are there only when something is the matter.
+	switch {
+	case o.inventory != nil && o.inventory.Waiting: // As above: a restart must not take the condition away for a moment.
+	case o.inventory != nil && o.inventory.Conflict != "":
+		set(corev1alpha2.ConditionInventoryConflict, ReasonOlderScope, o.inventory.Conflict)
+	default:
+		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionInventoryConflict)
+	}
+	setOrRemove := func(kind string, reason Reason, message string) {
+		if message == "" {
+			meta.RemoveStatusCondition(&s.Conditions, kind)
+			return
+		}
+		set(kind, reason, message)
+	}
+	setOrRemove(corev1alpha2.ConditionStalled, ReasonMembersFailed, whyStalled(s, v))
+	setOrRemove(corev1alpha2.ConditionHealthChecksInvalid, ReasonInvalidExpression, o.healthChecks)
+	setOrRemove(corev1alpha2.ConditionStatusContested, ReasonOtherController, contestNote(o.contestedBy))
+}
+
+// whyUnhealthy returns reason and message of a scope that is unhealthy.
+func whyUnhealthy(s *corev1alpha2.HealthScopeStatus, v verdict) (reason Reason, message string) {
+	if len(v.absent) > 0 {
+		return ReasonRequiredAppMissing, absentLine(v.absent)
+	}
+	reason = ReasonMembersPending
+	if v.summary.Failed > 0 {
+		reason = ReasonMembersFailed
+	}
+	serving := ""
+	if n := v.summary.Healthy - v.summary.Ready; n > 0 { // Else the numbers would not add up to those beside them.
+		serving = fmt.Sprintf("; %s pending and serving, %s ready", are(n), are(v.summary.Ready))
+	}
+	return reason, fmt.Sprintf("%d of %d resources are not healthy%s: %s", v.summary.Total-v.summary.Healthy, v.summary.Total, serving, s.FirstCulprit)
+}
+
+// are returns a number with the verb that goes with it.
+func are(n int) string {
+	if n == 1 {
+		return "1 is"
+	}
+	return fmt.Sprintf("%d are", n)
+}
+
+// whyStalled returns the message of the condition Stalled; it is empty when no member has failed, or when the scope is not unhealthy.
+func whyStalled(s *corev1alpha2.HealthScopeStatus, v verdict) string {
+	if v.health != healthscope.Unhealthy || v.summary.Failed == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d resources have failed: %s", v.summary.Failed, v.summary.Total, s.FirstCulprit)
+}
+
+// whyUnknown returns reason and message of the condition Ready of a scope whose health cannot be known.
+func whyUnknown(s *corev1alpha2.HealthScopeStatus, v verdict, nothing string) (reason Reason, message string) {
+	if v.summary.Unknown == 0 {
+		return ReasonNoMembers, nothing
+	}
+	for _, ofScope := range []healthscope.Reason{healthscope.ReasonReferenceCycle, healthscope.ReasonTooManyKinds} { // The spec itself is the cause.
+		if at := slices.IndexFunc(v.members, func(p Placed) bool { return p.Reason == ofScope }); at >= 0 {
+			return Reason(ofScope), v.members[at].Message
+		}
+	}
+	return ReasonMembersUnknown, fmt.Sprintf("%d of %d resources cannot be judged: %s", v.summary.Unknown, v.summary.Total, firstUnknown(s.Culprits))
+}
+
+// firstUnknown returns the first culprit that cannot be judged, in one line.
+func firstUnknown(culprits []corev1alpha2.Culprit) string {
+	for _, c := range culprits {
+		if c.State == string(healthscope.Unknown) {
+			return culpritLine(c)
+		}
+	}
+	return "see the culprits"
 }

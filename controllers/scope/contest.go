@@ -33,15 +33,25 @@ type contest struct {
 	wrote time.Time
 }
 
-// by returns who contests the status; empty when there is no contest.
-func (c *contest) by(now time.Time) string {
-	if since := now.Sub(c.last); since > contestGrace || since < -contestGrace {
-		*c = contest{wrote: c.wrote}
+// statusSubresource is the subresource that statuses are written to.
+const statusSubresource = "status"
+
+// contested records that a status is about to be written, and makes an event and a log line when a contest has begun.
+func (r *reconciler) contested(ctx context.Context, e *entry, before *corev1alpha2.HealthScope, now time.Time) {
+	if !e.contest.write(before.ManagedFields, now) {
+		return
 	}
-	if c.times < contestWrites {
+	note := contestNote(e.contest.manager)
+	r.recorder.Eventf(before, nil, corev1.EventTypeWarning, corev1alpha2.ConditionStatusContested, "Judge", "%s", note)
+	log.FromContext(ctx).Info("The status is also written by another controller", "manager", e.contest.manager)
+}
+
+// contestNote returns the message of a contest; empty when there is none.
+func contestNote(manager string) string {
+	if manager == "" {
 		return ""
 	}
-	return c.manager
+	return fmt.Sprintf("%q writes the status too, and takes back what HealthScope's controller writes, which is now once in %s: turn off the HealthScope controller of oam-kubernetes-runtime or KubeVela", manager, pruning.Interval)
 }
 
 // wait returns how long to wait before a status is written over that of a scope; zero means that it may be written now.
@@ -64,14 +74,6 @@ func (c *contest) write(entries []metav1.ManagedFieldsEntry, now time.Time) (beg
 	return c.times == contestWrites
 }
 
-// over returns how long it is until the contest is over if there is no other write; zero when there is none.
-func (c *contest) over(now time.Time) time.Duration {
-	if c.by(now) == "" {
-		return 0
-	}
-	return max(c.last.Add(contestGrace).Sub(now), 0) + time.Second
-}
-
 // writtenSince returns who has written a status since it was written here, and when, by managed fields; empty when there
 // was no such write. A write within the same second counts as a later one: managed fields hold whole seconds.
 func writtenSince(entries []metav1.ManagedFieldsEntry) (manager string, at time.Time) {
@@ -91,8 +93,24 @@ func writtenSince(entries []metav1.ManagedFieldsEntry) (manager string, at time.
 	return manager, at
 }
 
-// statusSubresource is the subresource that statuses are written to.
-const statusSubresource = "status"
+// over returns how long it is until the contest is over if there is no other write; zero when there is none.
+func (c *contest) over(now time.Time) time.Duration {
+	if c.by(now) == "" {
+		return 0
+	}
+	return max(c.last.Add(contestGrace).Sub(now), 0) + time.Second
+}
+
+// by returns who contests the status; empty when there is no contest.
+func (c *contest) by(now time.Time) string {
+	if since := now.Sub(c.last); since > contestGrace || since < -contestGrace {
+		*c = contest{wrote: c.wrote}
+	}
+	if c.times < contestWrites {
+		return ""
+	}
+	return c.manager
+}
 
 // KeepWriters is the transformation of a cache that Setup's controller reads: of managed fields it keeps who wrote the status of a HealthScope, and when.
 func KeepWriters(object any) (any, error) {
@@ -110,24 +128,6 @@ func KeepWriters(object any) (any, error) {
 	}
 	o.SetManagedFields(kept)
 	return object, nil
-}
-
-// contested records that a status is about to be written, and makes an event and a log line when a contest has begun.
-func (r *reconciler) contested(ctx context.Context, e *entry, before *corev1alpha2.HealthScope, now time.Time) {
-	if !e.contest.write(before.ManagedFields, now) {
-		return
-	}
-	note := contestNote(e.contest.manager)
-	r.recorder.Eventf(before, nil, corev1.EventTypeWarning, corev1alpha2.ConditionStatusContested, "Judge", "%s", note)
-	log.FromContext(ctx).Info("The status is also written by another controller", "manager", e.contest.manager)
-}
-
-// contestNote returns the message of a contest; empty when there is none.
-func contestNote(manager string) string {
-	if manager == "" {
-		return ""
-	}
-	return fmt.Sprintf("%q writes the status too, and takes back what HealthScope's controller writes, which is now once in %s: turn off the HealthScope controller of oam-kubernetes-runtime or KubeVela", manager, pruning.Interval)
 }
 
 // settleContest reports to the readiness check who contests the status of a scope, and returns who that is; empty when there is no contest.

@@ -55,29 +55,6 @@ func (g *gatherer) staleClusters() map[string]fleet.ClusterState {
 	return stale
 }
 
-// staleIn returns the clusters that keep the scope from being healthy because they are not Connected.
-func (v *verdict) staleIn(states map[string]fleet.ClusterState) map[string]*staleCluster {
-	stale := map[string]*staleCluster{}
-	count := func(cluster string, n int, since time.Time) {
-		if stale[cluster] == nil {
-			stale[cluster] = &staleCluster{state: states[cluster]}
-		}
-		stale[cluster].resources += n
-		stale[cluster].since = earlier(stale[cluster].since, since)
-	}
-	for _, p := range v.members {
-		if state, ok := states[p.Cluster]; ok && p.isUnhealthy() && p.State == healthscope.Unknown && p.Reason == state.Reachability.Reason() {
-			count(p.Cluster, 1, p.Since)
-		}
-	}
-	for _, u := range v.unlisted {
-		if _, ok := states[u.Cluster]; ok && u.Summary.Unknown > 0 {
-			count(u.Cluster, u.Summary.Unknown, time.Time{})
-		}
-	}
-	return stale
-}
-
 // culpritsOf returns what keeps the scope from being healthy, worst first. A cluster that is not Connected is one culprit,
 // before all objects that are Unknown.
 func (v *verdict) culpritsOf(states map[string]fleet.ClusterState) []corev1alpha2.Culprit {
@@ -99,6 +76,29 @@ func (v *verdict) culpritsOf(states map[string]fleet.ClusterState) []corev1alpha
 		})
 	}
 	return append(all, clusters...)
+}
+
+// staleIn returns the clusters that keep the scope from being healthy because they are not Connected.
+func (v *verdict) staleIn(states map[string]fleet.ClusterState) map[string]*staleCluster {
+	stale := map[string]*staleCluster{}
+	count := func(cluster string, n int, since time.Time) {
+		if stale[cluster] == nil {
+			stale[cluster] = &staleCluster{state: states[cluster]}
+		}
+		stale[cluster].resources += n
+		stale[cluster].since = earlier(stale[cluster].since, since)
+	}
+	for _, p := range v.members {
+		if state, ok := states[p.Cluster]; ok && p.isUnhealthy() && p.State == healthscope.Unknown && p.Reason == state.Reachability.Reason() {
+			count(p.Cluster, 1, p.Since)
+		}
+	}
+	for _, u := range v.unlisted {
+		if _, ok := states[u.Cluster]; ok && u.Summary.Unknown > 0 {
+			count(u.Cluster, u.Summary.Unknown, time.Time{})
+		}
+	}
+	return stale
 }
 
 // culprit returns the culprit for the cluster. Its text has no age, so that it changes only when the facts do.

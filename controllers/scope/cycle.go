@@ -23,20 +23,18 @@ const maxLinks = 10_000
 // scopeKind is the kind of references that lead to scopes.
 var scopeKind = schema.GroupKind{Group: corev1alpha2.GroupVersion.Group, Kind: "HealthScope"}
 
-// scopeRefs returns the references of a scope to scopes of its own namespace and cluster.
-func scopeRefs(scope *corev1alpha2.HealthScope, own string) []corev1alpha2.WorkloadReference {
-	var found []corev1alpha2.WorkloadReference
-	for _, app := range appsOf(&scope.Spec) {
-		for _, ref := range app.refs {
-			if ref.Kind != scopeKind.Kind || cmp.Or(ref.Cluster, own) != own {
-				continue
-			}
-			if gvk, problem := parseRef(scope.Namespace, ref); problem == nil && gvk.GroupKind() == scopeKind {
-				found = append(found, ref)
-			}
-		}
+// waysBackTo reads the scopes of a namespace that refer to scopes, if the scope itself does, and returns the ways back to it.
+func (r *reconciler) waysBackTo(ctx context.Context, scope *corev1alpha2.HealthScope) (map[string]string, error) {
+	own := r.view.Cluster()
+	if len(scopeRefs(scope, own)) == 0 {
+		return nil, nil
 	}
-	return found
+	var list corev1alpha2.HealthScopeList
+	referring := client.MatchingFields{indexKinds: kindKey(scopeKind)}
+	if err := r.client.List(ctx, &list, client.InNamespace(scope.Namespace), referring, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, errors.Wrapf(err, "cannot list the HealthScopes of namespace %q that refer to HealthScopes", scope.Namespace)
+	}
+	return waysBack(scope, list.Items, own), nil
 }
 
 // waysBack returns the scopes of the namespace whose references lead to a scope, each with the next scope on its
@@ -71,40 +69,20 @@ func waysBack(scope *corev1alpha2.HealthScope, all []corev1alpha2.HealthScope, o
 	return next
 }
 
-// cycle returns the chain of scopes through a reference, from the scope to itself; nil when the reference does not lead back.
-func (g *gatherer) cycle(cluster string, gk schema.GroupKind, name string) []string {
-	if gk != scopeKind || cluster != g.bundles.Cluster() {
-		return nil
-	}
-	chain := []string{g.scope.Name}
-	for at := name; at != g.scope.Name; at = g.back[at] {
-		if g.back[at] == "" {
-			return nil
+// scopeRefs returns the references of a scope to scopes of its own namespace and cluster.
+func scopeRefs(scope *corev1alpha2.HealthScope, own string) []corev1alpha2.WorkloadReference {
+	var found []corev1alpha2.WorkloadReference
+	for _, app := range appsOf(&scope.Spec) {
+		for _, ref := range app.refs {
+			if ref.Kind != scopeKind.Kind || cmp.Or(ref.Cluster, own) != own {
+				continue
+			}
+			if gvk, problem := parseRef(scope.Namespace, ref); problem == nil && gvk.GroupKind() == scopeKind {
+				found = append(found, ref)
+			}
 		}
-		chain = append(chain, at)
 	}
-	return append(chain, g.scope.Name)
-}
-
-// inCycle returns the result of a scope that cannot be judged, because its health depends on that of the scope that refers to it.
-func inCycle(r healthscope.Result, chain []string) healthscope.Result {
-	r.State, r.Reason = healthscope.Unknown, healthscope.ReasonReferenceCycle
-	r.Message = shorten("the references of scopes form a cycle: " + strings.Join(chain, " → "))
-	return r
-}
-
-// waysBackTo reads the scopes of a namespace that refer to scopes, if the scope itself does, and returns the ways back to it.
-func (r *reconciler) waysBackTo(ctx context.Context, scope *corev1alpha2.HealthScope) (map[string]string, error) {
-	own := r.view.Cluster()
-	if len(scopeRefs(scope, own)) == 0 {
-		return nil, nil
-	}
-	var list corev1alpha2.HealthScopeList
-	referring := client.MatchingFields{indexKinds: kindKey(scopeKind)}
-	if err := r.client.List(ctx, &list, client.InNamespace(scope.Namespace), referring, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, errors.Wrapf(err, "cannot list the HealthScopes of namespace %q that refer to HealthScopes", scope.Namespace)
-	}
-	return waysBack(scope, list.Items, own), nil
+	return found
 }
 
 // linkedScopes returns requests for the scopes that may be in a cycle with a scope whose spec has changed: those of its
@@ -127,4 +105,26 @@ func (s *sources) linkedScopes(ctx context.Context, o client.Object) []reconcile
 		}
 	}
 	return requests
+}
+
+// cycle returns the chain of scopes through a reference, from the scope to itself; nil when the reference does not lead back.
+func (g *gatherer) cycle(cluster string, gk schema.GroupKind, name string) []string {
+	if gk != scopeKind || cluster != g.bundles.Cluster() {
+		return nil
+	}
+	chain := []string{g.scope.Name}
+	for at := name; at != g.scope.Name; at = g.back[at] {
+		if g.back[at] == "" {
+			return nil
+		}
+		chain = append(chain, at)
+	}
+	return append(chain, g.scope.Name)
+}
+
+// inCycle returns the result of a scope that cannot be judged, because its health depends on that of the scope that refers to it.
+func inCycle(r healthscope.Result, chain []string) healthscope.Result {
+	r.State, r.Reason = healthscope.Unknown, healthscope.ReasonReferenceCycle
+	r.Message = shorten("the references of scopes form a cycle: " + strings.Join(chain, " → "))
+	return r
 }

@@ -144,28 +144,6 @@ func (g *gatherer) gather() gathered {
 	return g.out
 }
 
-// add adds a finding with results that are still to be judged.
-func (g *gatherer) add(app *gatheredApp, ref corev1alpha2.WorkloadReference, results ...healthscope.Result) {
-	for i := range results {
-		results[i].Cluster = cmp.Or(results[i].Cluster, g.bundles.Cluster())
-	}
-	g.out.findings = append(g.out.findings, finding{app: app.name, links: app.links, ref: ref, results: results})
-}
-
-// state returns what is known of a cluster itself, and false when it is not known.
-func (g *gatherer) state(cluster string) (fleet.ClusterState, bool) {
-	if s, away := g.unreadableThen[cluster]; away {
-		return s, true
-	}
-	return g.bundles.State(cluster)
-}
-
-// known reports whether the hub knows a cluster.
-func (g *gatherer) known(cluster string) bool {
-	_, known := g.state(cluster)
-	return known
-}
-
 // bundleRef follows a reference to a bundle into every cluster, or into one.
 func (g *gatherer) bundleRef(app *gatheredApp, ref corev1alpha2.WorkloadReference) {
 	missing := bundleResult(cmp.Or(ref.Cluster, g.bundles.Cluster()), g.scope.Namespace, ref.Name)
@@ -211,6 +189,28 @@ func (g *gatherer) mismatch(app *gatheredApp, ref corev1alpha2.WorkloadReference
 		return anotherUID(bundleResult(b.Cluster, b.Namespace, b.Name), string(b.UID))
 	}
 	return ""
+}
+
+// known reports whether the hub knows a cluster.
+func (g *gatherer) known(cluster string) bool {
+	_, known := g.state(cluster)
+	return known
+}
+
+// state returns what is known of a cluster itself, and false when it is not known.
+func (g *gatherer) state(cluster string) (fleet.ClusterState, bool) {
+	if s, away := g.unreadableThen[cluster]; away {
+		return s, true
+	}
+	return g.bundles.State(cluster)
+}
+
+// add adds a finding with results that are still to be judged.
+func (g *gatherer) add(app *gatheredApp, ref corev1alpha2.WorkloadReference, results ...healthscope.Result) {
+	for i := range results {
+		results[i].Cluster = cmp.Or(results[i].Cluster, g.bundles.Cluster())
+	}
+	g.out.findings = append(g.out.findings, finding{app: app.name, links: app.links, ref: ref, results: results})
 }
 
 // missing returns the result of an object that does not exist, or whose cluster cannot be read.

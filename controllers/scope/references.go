@@ -99,3 +99,27 @@ func bundleReference(name, cluster string) corev1alpha2.WorkloadReference {
 		APIVersion: k8spluginv1alpha1.GroupVersion.String(), Kind: k8spluginv1alpha1.ResourceBundleStateKind, Name: name, Cluster: cluster,
 	}
 }
+
+// maxKinds bounds the distinct kinds that one scope may refer to directly: each is watched, or looked for, in each cluster that a reference names.
+const maxKinds = 100
+
+// followedKinds returns the kinds whose references a scope follows: of those that it refers to directly, the first ones.
+func followedKinds(scope *corev1alpha2.HealthScope) map[schema.GroupVersionKind]struct{} {
+	kinds := map[schema.GroupVersionKind]struct{}{}
+	for _, app := range appsOf(&scope.Spec) {
+		for _, ref := range app.refs {
+			gvk, problem := parseRef(scope.Namespace, ref)
+			if problem == nil && gvk.GroupKind() != bundleKind && len(kinds) < maxKinds {
+				kinds[gvk] = struct{}{}
+			}
+		}
+	}
+	return kinds
+}
+
+// tooManyKinds returns the result of a reference to a kind that the scope does not follow.
+func tooManyKinds(unknown healthscope.Result) healthscope.Result {
+	unknown.State, unknown.Reason = healthscope.Unknown, healthscope.ReasonTooManyKinds
+	unknown.Message = fmt.Sprintf("the scope refers to more than %d kinds, and only the first %d are followed", maxKinds, maxKinds)
+	return unknown
+}

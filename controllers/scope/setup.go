@@ -44,11 +44,6 @@ const (
 	maxPause = 30 * time.Second
 )
 
-// pauses returns how long scopes wait after errors.
-func pauses() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minPause, maxPause)
-}
-
 // Options configure Setup.
 type Options struct {
 	// View holds the bundles of all clusters.
@@ -114,4 +109,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, RateLimiter: pauses()}).
 		Complete(tracing.Reconciler(o.Spans, "healthscope", tracing.Object, r))
 	return errors.Wrap(err, "cannot set up the HealthScope controller")
+}
+
+// pauses returns how long scopes wait after errors.
+func pauses() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minPause, maxPause)
 }

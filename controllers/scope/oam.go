@@ -1,0 +1,138 @@
+package scope
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// labelComponent is the label by which OAM's runtimes name the component a workload was made from.
+const labelComponent = "app.oam.dev/component"
+
+// setReferences writes OAM's view: a health condition for each reference, worst first.
+func setReferences(s *corev1alpha2.HealthScopeStatus, v verdict) {
+	c := corev1alpha2.ScopeHealthCondition{HealthStatus: oamHealth(v.health), Total: int64(len(v.refs))}
+	conditions := make([]corev1alpha2.WorkloadHealthCondition, 0, len(v.refs))
+	for _, r := range v.refs {
+		condition := referenceCondition(r)
+		switch condition.HealthStatus {
+		case corev1alpha2.StatusHealthy:
+			c.HealthyWorkloads++
+		case corev1alpha2.StatusUnhealthy:
+			c.UnhealthyWorkloads++
+		case corev1alpha2.StatusUnknown:
+			c.UnknownWorkloads++
+		}
+		conditions = append(conditions, condition)
+	}
+	slices.SortFunc(conditions, compareConditions)
+	s.ScopeHealthCondition = c
+	s.HealthConditions = bounded(conditions, corev1alpha2.MaxHealthConditions, &s.Truncated)
+}
+
+// oamHealth is OAM's word for a health.
+func oamHealth(h healthscope.Health) corev1alpha2.HealthStatus {
+	switch h {
+	case healthscope.Healthy:
+		return corev1alpha2.StatusHealthy
+	case healthscope.HealthUnknown:
+		return corev1alpha2.StatusUnknown
+	case healthscope.Unhealthy:
+	}
+	return corev1alpha2.StatusUnhealthy
+}
+
+// compareConditions sorts unhealthy references before unknown ones, and these before healthy ones; then by name.
+func compareConditions(a, b corev1alpha2.WorkloadHealthCondition) int {
+	order := []corev1alpha2.HealthStatus{corev1alpha2.StatusUnhealthy, corev1alpha2.StatusUnknown, corev1alpha2.StatusHealthy}
+	x, y := a.TargetWorkload, b.TargetWorkload
+	return cmp.Or(
+		cmp.Compare(slices.Index(order, a.HealthStatus), slices.Index(order, b.HealthStatus)),
+		strings.Compare(x.APIVersion, y.APIVersion), strings.Compare(x.Kind, y.Kind), strings.Compare(x.Name, y.Name), strings.Compare(x.Cluster, y.Cluster),
+		strings.Compare(a.ComponentName, b.ComponentName), strings.Compare(a.Diagnosis, b.Diagnosis), strings.Compare(x.Namespace, y.Namespace),
+		strings.Compare(string(x.UID), string(y.UID)), strings.Compare(x.ResourceVersion, y.ResourceVersion), strings.Compare(x.FieldPath, y.FieldPath))
+}
+
+// referenceCondition is OAM's health of one reference: that of its members together.
+func referenceCondition(r refVerdict) corev1alpha2.WorkloadHealthCondition {
+	members, all := counted(r.members)
+	all = sum(all, sumOf(r.unlisted))
+	c := corev1alpha2.WorkloadHealthCondition{ComponentName: r.app, TargetWorkload: r.ref, HealthStatus: oamHealth(all.Health(100))}
+	ready, desired := all.Ready, all.Total
+	if len(members) == 1 && len(r.unlisted) == 0 {
+		m := members[0]
+		c.ComponentName = cmp.Or(m.Labels[labelComponent], r.app)
+		if m.Replicas != nil {
+			ready, desired = int(m.Replicas.Ready), int(m.Replicas.Desired)
+		}
+		if m.State == healthscope.Unknown || m.State == healthscope.NotPresent {
+			c.Diagnosis = shorten(cmp.Or(m.Message, string(m.Reason)))
+			return c
+		}
+	}
+	c.Diagnosis = fmt.Sprintf("Ready:%d/%d ", ready, desired)
+	if worst := worstOf(members); worst != nil {
+		c.Diagnosis = shorten(c.Diagnosis + line(worst))
+	}
+	return c
+}
+
+// counted returns those members of a reference that count in the scope. A
+// reference that leads to none of these has a health of its own: that of all it leads to.
+func counted(of []Placed) (members []*healthscope.Member, all healthscope.Summary) {
+	members = make([]*healthscope.Member, 0, len(of))
+	for _, p := range of {
+		if p.Contributes() {
+			members = append(members, p.Member)
+			all.Add(*p.Member)
+		}
+	}
+	if len(members) > 0 {
+		return members, all
+	}
+	for _, p := range of {
+		m := *p.Member
+		m.Owned = false
+		members = append(members, &m)
+		all.Add(m)
+	}
+	return members, all
+}
+
+// worstOf returns the worst member that is not healthy; nil when all are.
+func worstOf(members []*healthscope.Member) *healthscope.Member {
+	var worst *healthscope.Member
+	for _, m := range members {
+		if m.Healthy() {
+			continue
+		}
+		if worst == nil || cmp.Or(healthscope.CompareStates(m.State, worst.State), m.Compare(worst.Key)) < 0 {
+			worst = m
+		}
+	}
+	return worst
+}
+
+// line puts a member into one line: Kind/name: reason.
+func line(m *healthscope.Member) string {
+	return fmt.Sprintf("%s: %s", m.Key, cmp.Or(string(m.Reason), string(m.State)))
+}
+
+// agreeing returns KubeVela's health conditions as they are, unless they contradict the health of the scope: readers could not tell then which of the two is true.
+func agreeing(conditions []corev1alpha2.AppHealthCondition, health healthscope.Health) []corev1alpha2.AppHealthCondition {
+	said, healthy := false, true
+	for _, app := range conditions {
+		for _, component := range app.Components {
+			said = true
+			healthy = healthy && component.HealthStatus == corev1alpha2.StatusHealthy
+		}
+	}
+	if said && healthy != (health == healthscope.Healthy) {
+		return nil
+	}
+	return conditions
+}
