@@ -66,7 +66,7 @@ var conditionTexts = map[string]map[scope.Reason]conditionText{
 	},
 	corev1alpha2.ConditionClustersReachable: {
 		scope.ReasonAllReachable: {
-			meaning: "Every cluster of the scope is seen as it is now.",
+			meaning: "Every cluster of the scope is Connected.",
 			advice:  "Nothing.",
 		},
 		scope.Reason(fleet.Connecting): {

@@ -50,7 +50,7 @@ type Cluster struct {
 	Since *time.Time `json:"since,omitempty"`
 	// LastSeen is when the cluster was seen last; nil for never, and for one that is Connected, which is seen now unless it is Unwatched.
 	LastSeen *time.Time `json:"lastSeen,omitempty"`
-	// Message says what is the matter.
+	// Message says why the cluster is not Connected, or what is wrong with it.
 	Message string `json:"message,omitempty"`
 	// Maintenance says why the cluster is under maintenance; empty when it is not.
 	Maintenance string `json:"maintenance,omitempty"`

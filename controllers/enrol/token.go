@@ -64,7 +64,7 @@ func requestToken(ctx context.Context, config *rest.Config, account types.Namesp
 	return t, nil
 }
 
-// claims are what a token of a ServiceAccount says of itself
+// claims are the claims of a token of a ServiceAccount
 // (https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#bound-service-account-tokens).
 type claims struct {
 	Subject    string `json:"sub"`

@@ -105,7 +105,7 @@ func reachOf(v verdict, state func(string) (fleet.ClusterState, bool)) clusterRe
 		texts = append(texts, fmt.Sprintf("%s: %s", name, reason))
 	}
 	if len(s.stale) > 0 {
-		s.message = fmt.Sprintf("%d of %d clusters are not seen as they are now: %s", len(s.stale), len(s.clusters), strings.Join(texts, ", "))
+		s.message = fmt.Sprintf("%d of %d clusters are not Connected: %s", len(s.stale), len(s.clusters), strings.Join(texts, ", "))
 	}
 	return s
 }

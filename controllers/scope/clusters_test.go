@@ -86,7 +86,7 @@ func TestAClusterOutOfSight(t *testing.T) {
 		t.Errorf("the app's clusters: -want +got:\n%s", diff)
 	}
 	c := reachable(t, s)
-	if want := "1 of 2 clusters are not seen as they are now: acme+edge2: Unreachable"; c.Status != metav1.ConditionFalse || c.Reason != "Unreachable" || c.Message != want {
+	if want := "1 of 2 clusters are not Connected: acme+edge2: Unreachable"; c.Status != metav1.ConditionFalse || c.Reason != "Unreachable" || c.Message != want {
 		t.Errorf("condition %s, %s: %s; want False, Unreachable: %s", c.Status, c.Reason, c.Message, want)
 	}
 	if got, want := objectCulprits(s)[0].Cause, "cluster \"acme+edge2\": no answer; last seen "; len(got) <= len(want) || got[:len(want)] != want {
@@ -145,7 +145,7 @@ func TestAClusterThatComesBackWhileAScopeIsGatheredIsStillAway(t *testing.T) {
 func TestTheWorstClusterGivesTheReason(t *testing.T) {
 	t.Parallel()
 	c := reachable(t, statusIn(edges().lose(edge1, fleet.MonitorStale), sinkIn(edge1, "acme+moon"), noon))
-	if want := "2 of 3 clusters are not seen as they are now: acme+edge1: MonitorStale, acme+moon: ClusterUnknown"; c.Reason != string(ReasonClusterUnknown) || c.Message != want {
+	if want := "2 of 3 clusters are not Connected: acme+edge1: MonitorStale, acme+moon: ClusterUnknown"; c.Reason != string(ReasonClusterUnknown) || c.Message != want {
 		t.Errorf("%s: %s; want ClusterUnknown: %s", c.Reason, c.Message, want)
 	}
 }

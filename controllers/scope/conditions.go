@@ -48,7 +48,7 @@ const (
 	ReasonLinkDenied    Reason = "LinkDenied"
 )
 
-// Reasons of the conditions that are there only when something is the matter.
+// Reasons of the conditions that exist only while they are True.
 const (
 	ReasonOlderScope        Reason = "OlderScope"
 	ReasonInvalidExpression Reason = "InvalidExpression"
@@ -156,7 +156,7 @@ func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, reach clusterRe
 		set(corev1alpha2.ConditionReady, reason, message)
 	}
 	if len(reach.stale) == 0 {
-		set(corev1alpha2.ConditionClustersReachable, ReasonAllReachable, "every cluster of the scope can be seen")
+		set(corev1alpha2.ConditionClustersReachable, ReasonAllReachable, "every cluster of the scope is Connected")
 	} else {
 		set(corev1alpha2.ConditionClustersReachable, reach.reason, reach.message)
 	}
@@ -169,7 +169,7 @@ func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, reach clusterRe
 	default:
 		set(corev1alpha2.ConditionInventorySynced, o.inventory.Reason, o.inventory.Message)
 	}
-	// These are there only when something is the matter.
+	// These exist only while they are True.
 	switch {
 	case o.inventory != nil && o.inventory.Waiting: // As above: a restart must not take the condition away for a moment.
 	case o.inventory != nil && o.inventory.Conflict != "":

@@ -29,7 +29,7 @@ func (g *gatherer) expected(app *gatheredApp) {
 	}
 }
 
-// expectedByName adds what is missing of an app that no reference speaks of, and that is in some clusters.
+// expectedByName adds what is missing of an app without such references; in are the clusters where it has bundles.
 func (g *gatherer) expectedByName(app *gatheredApp, in []string) {
 	for _, cluster := range g.scope.Spec.ExpectedClusters {
 		if !slices.Contains(in, cluster) {

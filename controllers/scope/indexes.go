@@ -22,7 +22,7 @@ const (
 	indexKinds = "healthscope.kinds"
 	// indexClusters has the name of every cluster that a scope names in its spec or status.
 	indexClusters = "healthscope.clusters"
-	// indexSelects has key=value of a label that a bundle must have for a selector of the scope to match, and indexAny for selectors that ask for no one label.
+	// indexSelects has key=value of a label that a bundle must have for a selector of the scope to match, and indexAny for selectors that require no one label.
 	indexSelects = "healthscope.selects"
 	indexAny     = "*"
 )

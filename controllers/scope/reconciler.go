@@ -50,7 +50,7 @@ type reconciler struct {
 	policy    healthscope.Policy
 	clock     clock.PassiveClock
 	guard     *pruning.Guard
-	// wake asks for all scopes.
+	// wake enqueues all scopes.
 	wake func(context.Context)
 }
 

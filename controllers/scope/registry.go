@@ -52,7 +52,7 @@ type Judged struct {
 	Unlisted []Unlisted
 	// Partial are the clusters in which the scope's bundles do not name all resources, so that what is no member may exist nevertheless; sorted.
 	Partial []string
-	// Arrivals is how many clusters had come into sight when it began, as ClusterState counts them: it knows nothing of the bundles of a later one.
+	// Arrivals is how many clusters had been read for the first time when the judgement began, as ClusterState counts them. It knows nothing of the bundles of a later one.
 	Arrivals uint64
 	// LinkedApps are the apps that name a module of a VNF, sorted by app.
 	LinkedApps []LinkedApp

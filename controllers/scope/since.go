@@ -36,7 +36,7 @@ func newMemory(status *corev1alpha2.HealthScopeStatus) *memory {
 // Past returns since when the culprits of all scopes are in their state, for
 // fleet.Options.Past: after a restart the hub has it from nowhere else for
 // resources of bundles whose monitors keep no time. What is no culprit, or does
-// not fit into a scope's status, is not remembered.
+// not fit into a scope's status, is not there.
 func Past(reader client.Reader) func(context.Context) (map[healthscope.Key]fleet.Seen, error) {
 	return func(ctx context.Context) (map[healthscope.Key]fleet.Seen, error) {
 		var scopes corev1alpha2.HealthScopeList

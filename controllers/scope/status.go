@@ -15,7 +15,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// InventoryReport is what the inventory says of a scope's resources.
+// InventoryReport is the state of a scope's resources in the inventory.
 type InventoryReport struct {
 	// Waiting is true until the inventory has been compared with A&AI for the first time since the program started. Until then status keeps what it says, and nothing else in the report counts.
 	Waiting bool

@@ -68,7 +68,7 @@ func TestStatusOfAScope(t *testing.T) {
 		FirstCulprit: "Deployment/sink in acme+edge1: CrashLoopBackOff",
 		Conditions: []metav1.Condition{
 			{Type: "Ready", Status: "False", Reason: "MembersFailed", Message: "2 of 4 resources are not healthy: Deployment/sink in acme+edge1: CrashLoopBackOff", ObservedGeneration: 3, LastTransitionTime: moment},
-			{Type: "ClustersReachable", Status: "True", Reason: "AllReachable", Message: "every cluster of the scope can be seen", ObservedGeneration: 3, LastTransitionTime: moment},
+			{Type: "ClustersReachable", Status: "True", Reason: "AllReachable", Message: "every cluster of the scope is Connected", ObservedGeneration: 3, LastTransitionTime: moment},
 			{Type: "Stalled", Status: "True", Reason: "MembersFailed", Message: "1 of 4 resources have failed: Deployment/sink in acme+edge1: CrashLoopBackOff", ObservedGeneration: 3, LastTransitionTime: moment},
 		},
 		ObservedGeneration: 3,
