@@ -125,3 +125,30 @@ func TestAScopeWaitsForContexts(t *testing.T) {
 		}
 	}
 }
+
+// askedContexts records the bundles whose contexts are asked for.
+type askedContexts struct {
+	contexts
+
+	bundles map[string]bool
+}
+
+func (c askedContexts) Missing(bundle, namespace string, members map[string][]healthscope.Member) ([]healthscope.Key, time.Time) {
+	c.bundles[bundle] = true
+	return c.contexts.Missing(bundle, namespace, members)
+}
+
+// What is carried over counts in a bundle that does not exist, and so has no context.
+func TestContextsAreAskedForBundlesOnly(t *testing.T) {
+	t.Parallel()
+	scope := scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "my-shop", WorkloadReferences: refs(bundleRef("7-shop"))}}})
+	scope.Status = statusIn(world{clusters: []string{edge1}, bundles: []*fleet.Bundle{shopIn(edge1, true)}}, scope, noon)
+	away := world{clusters: []string{edge1}, states: map[string]fleet.Reachability{edge1: fleet.Unreachable}}
+	c := askedContexts{shopContext(edge1), map[string]bool{}}
+	if s, _ := judgeWith(away, c, scope, noon); s.Summary.Total != 2 {
+		t.Errorf("%d resources are carried over, want 2", s.Summary.Total)
+	}
+	if len(c.bundles) != 1 || !c.bundles["7-shop"] {
+		t.Errorf("the contexts of %v were asked for, want 7-shop's alone", c.bundles)
+	}
+}
