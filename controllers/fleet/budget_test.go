@@ -83,7 +83,7 @@ func TestAClusterThatIsCutOffKeepsWhatWasKnown(t *testing.T) {
 	m, s := newTestMember(t, Options{}, logr.Discard(), "web")
 	m.hub.clock = at
 	m.become(ClusterState{Name: "edge", Reachability: Connected, Since: noon})
-	m.keeper.stock(s)
+	m.keeper.stock(s.bundleStore)
 	m.quota.newMeter().cutOff("it sends too much")
 	m.keepWithin(t.Context())
 	m.assess()

@@ -16,8 +16,6 @@ import (
 // clusterView is what a view holds of one cluster.
 type clusterView struct {
 	state ClusterState
-	// heard says when the cluster was heard of last; nil when nobody knows.
-	heard func() time.Time
 	// bundles are those of the cluster, as they were judged last, whatever is shown of them.
 	bundles map[types.NamespacedName]*Bundle
 	// own is how many of them a monitor of ours has filled, foreign how many another one, and written when that did so last, by the cluster's clock.
@@ -71,11 +69,8 @@ func (v *View) State(cluster string) (ClusterState, bool) {
 // now returns the state with the time when the cluster was seen last.
 func (c *clusterView) now() ClusterState {
 	s := c.state
-	switch {
-	case s.Unwatched:
+	if s.Unwatched {
 		s.LastSeen = c.written
-	case s.Reachable() && c.heard != nil:
-		s.LastSeen = later(s.LastSeen, c.heard())
 	}
 	return s
 }
@@ -117,7 +112,7 @@ func (v *View) Arrivals() uint64 {
 }
 
 // setState stores what is known of a cluster, and shows its bundles accordingly. A cluster that is not known becomes so.
-func (v *View) setState(s ClusterState, heard func() time.Time) {
+func (v *View) setState(s ClusterState) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	c := v.clusters[s.Name]
@@ -133,7 +128,7 @@ func (v *View) setState(s ClusterState, heard func() time.Time) {
 		v.arrivals++
 		s.Arrival = v.arrivals
 	}
-	c.state, c.heard = s, heard
+	c.state = s
 	if old != nil && old.sameAs(s) {
 		return
 	}

@@ -47,7 +47,7 @@ func TestBundlesShowWhatCanBeKnown(t *testing.T) {
 		ours, theirs := keyOf("edge", "1-ours"), keyOf("edge", "1-theirs")
 		v.put(ours, own(ours))
 		v.put(theirs, foreign(theirs))
-		v.setState(ClusterState{Name: "edge", Reachability: reach, Since: since, Message: "so it is"}, nil)
+		v.setState(ClusterState{Name: "edge", Reachability: reach, Since: since, Message: "so it is"})
 		for key, want := range map[BundleKey]string{ours: want.own, theirs: want.foreign} {
 			got := ""
 			for _, b := range v.Select("shop", labels.SelectorFromSet(labels.Set{"app": "sink"})) {
@@ -105,13 +105,13 @@ func TestALossAndAReturnAreToldOnce(t *testing.T) {
 		}
 	}
 	lost := ClusterState{Name: "edge", Reachability: Unreachable, Since: noon, Message: "no answer"}
-	v.setState(lost, nil)
+	v.setState(lost)
 	expect("edge Unreachable", "edge Unknown")
 	lost.LastSeen = noon.Add(time.Hour)
-	v.setState(lost, nil) // That time goes on is no news.
+	v.setState(lost) // That time goes on is no news.
 	v.put(key, own(key))
 	expect()
-	v.setState(ClusterState{Name: "edge", Reachability: Connected, Since: noon.Add(time.Hour)}, nil)
+	v.setState(ClusterState{Name: "edge", Reachability: Connected, Since: noon.Add(time.Hour)})
 	expect("edge Connected", "edge Ready")
 	failed := own(key)
 	failed.Members[0].State = healthscope.Failed
@@ -224,7 +224,7 @@ func step(t *rapid.T, v *View) {
 	case 2:
 		v.put(key, foreign(key))
 	case 3:
-		v.setState(ClusterState{Name: key.Cluster, Reachability: rapid.SampledFrom(Reachabilities()).Draw(t, "reach")}, nil)
+		v.setState(ClusterState{Name: key.Cluster, Reachability: rapid.SampledFrom(Reachabilities()).Draw(t, "reach")})
 	case 4:
 		if key.Cluster != "hub" {
 			v.removeCluster(key.Cluster)
@@ -247,7 +247,7 @@ func TestEachClusterArrivesOnce(t *testing.T) {
 	} {
 		before, known := v.clusters[step.cluster]
 		arrives := known && before.state.Arrival != step.want
-		v.setState(ClusterState{Name: step.cluster, Reachability: step.reach}, nil)
+		v.setState(ClusterState{Name: step.cluster, Reachability: step.reach})
 		if s, _ := v.State(step.cluster); s.Arrival != step.want {
 			t.Errorf("%s becomes %s as arrival %d, want %d", step.cluster, step.reach, s.Arrival, step.want)
 		}
@@ -256,7 +256,7 @@ func TestEachClusterArrivesOnce(t *testing.T) {
 		}
 	}
 	v.removeCluster("edge")
-	v.setState(ClusterState{Name: "edge", Reachability: Connected}, nil)
+	v.setState(ClusterState{Name: "edge", Reachability: Connected})
 	if s, _ := v.State("edge"); s.Arrival != 4 || v.Arrivals() != 4 {
 		t.Errorf("a cluster that was forgotten comes back as arrival %d of %d, want 4 of 4", s.Arrival, v.Arrivals())
 	}

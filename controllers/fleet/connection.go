@@ -57,6 +57,33 @@ type connection struct {
 	store   *bundleStore
 	bundles []*observe.Informer
 	lease   *observe.Informer
+
+	// What follows is the member's own. wish is what the connection was begun for; by now its token may be another one.
+	wish   wish
+	cancel context.CancelFunc
+	// known is true once the cluster has been read through the connection, and attached once objects are.
+	known, attached bool
+	// told is true once it has been told that the connection does not work.
+	told bool
+}
+
+// dial begins a connection, on the member's behalf.
+func (m *member) dial(ctx context.Context, w wish) (*connection, error) {
+	config, err := m.hub.configOf(w)
+	if err != nil {
+		return nil, err
+	}
+	p := newPulse(m.local, m.hub.timeout(), m.hub.clock, m.wake)
+	o := m.hub.connect
+	o.clock = m.hub.clock
+	c, err := newConnection(m.name, config, w.namespaces, p, m.quota.newMeter(), m.keeper.changed, o)
+	if err != nil {
+		return nil, err
+	}
+	c.wish = w
+	ctx, c.cancel = context.WithCancel(ctx)
+	m.running.Go(func() { c.serve(ctx) })
+	return c, nil
 }
 
 // connectOptions are what all connections have in common.
@@ -86,6 +113,12 @@ func newConnection(name string, config *rest.Config, namespaces []string, p *pul
 		err = c.readLease(o.leaseNamespace)
 	}
 	return c, errors.Wrapf(err, "cannot make a client for cluster %q", name)
+}
+
+// isRead reports whether all bundles have been read over the connection, and are current.
+func (c *connection) isRead() (read bool) {
+	c.pulse.ask(func(l *liveness, _ time.Time) { read = l.bundles.Status == observe.Ready })
+	return read
 }
 
 // look sets in a liveness whether bundles and the Lease are current.

@@ -7,9 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
-	toolscache "k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/healthscope/healthscope/healthscope"
@@ -41,8 +39,8 @@ func TestTheEstimateOfABundleIsNotFarFromTheHeap(t *testing.T) {
 			estimate, usageOf := int64(0), usageOfBundle(nil)
 			v := newView("hub")
 			before := heap()
-			v.setState(ClusterState{Name: "edge", Reachability: Connected, Since: noon}, nil)
-			s := store{toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)}
+			v.setState(ClusterState{Name: "edge", Reachability: Connected, Since: noon})
+			s := newStore()
 			for i := range c.bundles {
 				b := received(t, "edge", fmt.Sprintf("17188744879264%05d-app", i), c.resources)
 				for r := range b.Status.Resources {
@@ -59,11 +57,9 @@ func TestTheEstimateOfABundleIsNotFarFromTheHeap(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			k := &keeper{
-				cluster: "edge", view: v, policy: healthscope.DefaultPolicy(), clock: clocktesting.NewFakePassiveClock(noon),
-				again: func(BundleKey, time.Duration) {}, allowed: func(string) bool { return true }, memories: map[BundleKey]*memory{},
-			}
-			k.stock(s)
+			k := newKeeper("edge", v, healthscope.DefaultPolicy(), clocktesting.NewFakePassiveClock(noon), nil, func() {})
+			t.Cleanup(k.queue.ShutDown)
+			k.stock(s.bundleStore)
 			held := int64(heap() - before)
 			t.Logf("%d bundles of %d resources: %d bytes are held, %d are estimated, %.2f of it", c.bundles, c.resources, held, estimate, float64(estimate)/float64(held))
 			if estimate > 2*held || held > 2*estimate {

@@ -5,33 +5,18 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// store is a shelf without an informer.
-type store struct{ toolscache.Store }
-
-func (s store) get(name types.NamespacedName) *held {
-	object, _, _ := s.GetByKey(name.String())
-	h, _ := object.(*held)
-	return h
-}
-
-func (s store) all() []types.NamespacedName {
-	var names []types.NamespacedName
-	for _, key := range s.ListKeys() {
-		namespace, name, _ := toolscache.SplitMetaNamespaceKey(key)
-		names = append(names, types.NamespacedName{Namespace: namespace, Name: name})
-	}
-	return names
+// newStore returns a store without an informer.
+func newStore() bundlesIn {
+	return bundlesIn{newBundleStore(func(object any) (any, error) { return object, nil }, func(types.NamespacedName) {}), ""}
 }
 
 // received returns a bundle of n resources, half of them pods of the others, as it comes from an API server: decoded from JSON.
@@ -83,8 +68,8 @@ func TestAResourceTakesLittleMemory(t *testing.T) {
 	keepers := make([]*keeper, 0, clusters)
 	for c := range clusters {
 		name := fmt.Sprintf("provider+edge%02d", c)
-		v.setState(ClusterState{Name: name, Reachability: Connected}, nil)
-		s := store{toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)}
+		v.setState(ClusterState{Name: name, Reachability: Connected})
+		s := newStore()
 		for i := range bundles {
 			h, err := hold(name, nil)(received(t, name, fmt.Sprintf("17188744879264%04d-app", i), resources))
 			if err != nil {
@@ -94,11 +79,9 @@ func TestAResourceTakesLittleMemory(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		k := &keeper{
-			cluster: name, view: v, policy: healthscope.DefaultPolicy(), clock: clocktesting.NewFakePassiveClock(noon),
-			again: func(BundleKey, time.Duration) {}, allowed: func(string) bool { return true }, memories: map[BundleKey]*memory{},
-		}
-		k.stock(s)
+		k := newKeeper(name, v, healthscope.DefaultPolicy(), clocktesting.NewFakePassiveClock(noon), nil, func() {})
+		t.Cleanup(k.queue.ShutDown)
+		k.stock(s.bundleStore)
 		keepers = append(keepers, k)
 	}
 	each := float64(heap()-before) / (clusters * bundles * resources)

@@ -178,9 +178,6 @@ func (h *hub) add(name string, local bool, logger logr.Logger) *member {
 	delete(h.past, name)
 	ctx, cancel := context.WithCancel(h.ctx)
 	m.cancel = cancel
-	if local {
-		h.view.listen(m.silence)
-	}
 	h.mu.Lock()
 	h.members[name] = m
 	h.mu.Unlock()

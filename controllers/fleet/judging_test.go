@@ -6,7 +6,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 )
 
@@ -17,9 +16,9 @@ func TestNoMemberWaitsForAnotherToJudgeItsBundles(t *testing.T) {
 	start := func(name string) *member {
 		m := newMember(h, name, false, logr.Discard())
 		m.publish()
-		m.judging.Go(func() { m.judge(t.Context()) })
+		m.judging.Go(func() { m.keeper.run(t.Context()) })
 		t.Cleanup(func() {
-			m.queue.ShutDown()
+			m.keeper.queue.ShutDown()
 			m.judging.Wait()
 		})
 		return m
@@ -28,16 +27,16 @@ func TestNoMemberWaitsForAnotherToJudgeItsBundles(t *testing.T) {
 		busy := start(name)
 		busy.keeper.mu.Lock() // As long as it judges all of its bundles.
 		defer busy.keeper.mu.Unlock()
-		busy.changed(types.NamespacedName{Namespace: "shop", Name: "web"})
+		busy.keeper.changed(types.NamespacedName{Namespace: "shop", Name: "web"})
 	}
 	quick := start("quick")
-	shelf := store{toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)}
-	quick.keeper.stock(shelf)
-	put(t, shelf, "web", "1")
+	s := newStore()
+	quick.keeper.stock(s.bundleStore)
+	put(t, s, "web", "1")
 	judged, cancel := h.view.Subscribe(Writes)
 	defer cancel()
 	quick.become(ClusterState{Name: "quick", Reachability: Connected})
-	quick.changed(types.NamespacedName{Namespace: "shop", Name: "web"})
+	quick.keeper.changed(types.NamespacedName{Namespace: "shop", Name: "web"})
 	select {
 	case <-judged.Ready():
 	case <-time.After(10 * time.Second):

@@ -1,35 +1,34 @@
 package fleet
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// shelf is where a keeper finds bundles: a connection.
-type shelf interface {
-	get(types.NamespacedName) *held
-	all() []types.NamespacedName
-}
-
-// keeper keeps a view in step with the bundles of one cluster.
+// keeper keeps a view in step with the bundles of one cluster. Each member has its own goroutine for that: who judges all
+// bundles of a large cluster, or waits until that is done, has no time for those of others.
 type keeper struct {
 	cluster string
 	view    *View
 	policy  healthscope.Policy
 	clock   clock.PassiveClock
-	// again asks for another look at a bundle after a time.
-	again func(BundleKey, time.Duration)
+	// queue are the bundles that have changed.
+	queue workqueue.TypedDelayingInterface[types.NamespacedName]
+	// wake is called when the first bundle of a monitor comes, or the last one goes. It does not block.
+	wake func()
 
 	// mu keeps an older reading of a bundle from being put into the view after a newer one.
 	mu sync.Mutex
-	// shelf is where the bundles are; nil until some have been read.
-	shelf shelf
+	// store is where the bundles are; nil until some have been read.
+	store *bundleStore
 	// state is the cluster's, as the view is about to show it: what changes after all has been read is read again, and nothing that is not seen.
 	state ClusterState
 	// allowed says from which namespaces bundles may be shown.
@@ -47,11 +46,40 @@ type memory struct {
 	uid types.UID
 }
 
+func newKeeper(cluster string, v *View, policy healthscope.Policy, c clock.PassiveClock, past map[healthscope.Key]Seen, wake func()) *keeper {
+	return &keeper{
+		cluster: cluster, view: v, policy: policy, clock: c, wake: wake,
+		queue: workqueue.NewTypedDelayingQueue[types.NamespacedName](), // A queue with a name would wake twice a second for its metrics.
+		state: ClusterState{Reachability: Connecting}, allowed: func(string) bool { return true }, memories: map[BundleKey]*memory{}, past: past,
+	}
+}
+
+// changed says that a bundle has changed. It does not block.
+func (k *keeper) changed(name types.NamespacedName) { k.queue.Add(name) }
+
+// run looks at bundles that have changed until ctx ends, and the queue is shut down.
+func (k *keeper) run(ctx context.Context) {
+	for {
+		name, shutdown := k.queue.Get()
+		if shutdown {
+			return
+		}
+		if ctx.Err() == nil {
+			own, foreign := k.view.filled(k.cluster)
+			k.look(name)
+			if ownNow, foreignNow := k.view.filled(k.cluster); own != ownNow || foreign != foreignNow {
+				k.wake() // Now the monitor matters, or does not any more.
+			}
+		}
+		k.queue.Done(name)
+	}
+}
+
 // look puts what a bundle is like now into the view, as far as that can be known.
 func (k *keeper) look(name types.NamespacedName) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.shelf == nil {
+	if k.store == nil {
 		return // All is looked at when there is something to see.
 	}
 	h := k.find(name)
@@ -70,18 +98,18 @@ func (k *keeper) follow(state ClusterState) {
 	k.state = state
 }
 
-// stock makes the view hold the bundles of a shelf, and no others, from now on; nil means those of the shelf it has.
-func (k *keeper) stock(s shelf) {
+// stock makes the view hold the bundles of a store, and no others, from now on; nil means those of the store it has.
+func (k *keeper) stock(s *bundleStore) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if s != nil {
-		k.shelf = s
+		k.store = s
 	}
-	if k.shelf == nil {
+	if k.store == nil {
 		return
 	}
 	there := map[types.NamespacedName]bool{}
-	for _, name := range k.shelf.all() {
+	for _, name := range k.store.all() {
 		if h := k.find(name); h != nil {
 			there[name] = true
 			k.put(name, h)
@@ -95,11 +123,11 @@ func (k *keeper) stock(s shelf) {
 	k.past = nil
 }
 
-// clear forgets the shelf. What the view holds stays there as it is, or goes too if it is to be dropped.
+// clear forgets the store. What the view holds stays there as it is, or goes too if it is to be dropped.
 func (k *keeper) clear(drop bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.shelf = nil
+	k.store = nil
 	if drop {
 		for _, name := range k.view.names(k.cluster) {
 			k.put(name, nil)
@@ -107,14 +135,14 @@ func (k *keeper) clear(drop bool) {
 	}
 }
 
-// stocked says whether there is a shelf.
+// stocked says whether there is a store.
 func (k *keeper) stocked() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.shelf != nil
+	return k.store != nil
 }
 
-// allow says from which namespaces bundles may be shown from now on. Those on the shelf are shown again.
+// allow says from which namespaces bundles may be shown from now on. Those in the store are shown again.
 func (k *keeper) allow(allowed func(namespace string) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -124,10 +152,10 @@ func (k *keeper) allow(allowed func(namespace string) bool) {
 			k.put(name, nil)
 		}
 	}
-	if k.shelf == nil {
+	if k.store == nil {
 		return
 	}
-	for _, name := range k.shelf.all() {
+	for _, name := range k.store.all() {
 		if k.view.judged(BundleKey{Cluster: k.cluster, Namespace: name.Namespace, Name: name.Name}) != nil {
 			continue
 		}
@@ -141,7 +169,7 @@ func (k *keeper) find(name types.NamespacedName) *held {
 	if !k.allowed(name.Namespace) {
 		return nil
 	}
-	return k.shelf.get(name)
+	return k.store.get(name)
 }
 
 // put puts a bundle into the view, or with nil removes it.
@@ -153,7 +181,7 @@ func (k *keeper) put(name types.NamespacedName, h *held) {
 		return
 	}
 	if after := k.judge(key, h); after > 0 {
-		k.again(key, after)
+		k.queue.AddAfter(name, after)
 	}
 }
 

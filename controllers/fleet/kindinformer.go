@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -38,9 +37,6 @@ const rightHint = "to allow it, label a ClusterRole with these verbs: healthscop
 
 // confirmPause is the pause before a cluster is asked again whether it serves a kind, to confirm that it does not.
 const confirmPause = observe.Doubt + time.Second
-
-// findBackoff is the pause before a cluster is asked again for what it serves after it gave no answer.
-var findBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 6, Cap: DefaultFindInterval}
 
 // kindInformer holds the Results of the objects of one kind. It implements cache.TransformingStore.
 type kindInformer struct {
@@ -145,7 +141,7 @@ func (w *kindInformer) open(ctx context.Context) (cache.ListerWatcher, error) {
 // A kind gives no event when it comes or changes: this is the one thing that is asked for again and again, and only while
 // somebody wants it. All kinds of a cluster share an answer, and wait for the same moment to ask again.
 func (w *kindInformer) find(ctx context.Context, c *catalogue) (schema.GroupVersionResource, error) {
-	backoff := findBackoff
+	var failing time.Duration
 	at := w.fresh()
 	for {
 		s := c.since(ctx, at)
@@ -166,7 +162,8 @@ func (w *kindInformer) find(ctx context.Context, c *catalogue) (schema.GroupVers
 		case s.knows(w.GroupVersionKind):
 			w.refused(fmt.Sprintf("the cluster does not serve %s %s", w.GroupVersion(), w.GroupVersionKind.Kind))
 		default: // There was no answer, which says nothing about the kind.
-			pause = backoff.Step()
+			failing = nextPause(failing, DefaultFindInterval)
+			pause = jittered(failing)
 		}
 		if !w.informer.State().ConfirmBy().IsZero() {
 			pause = min(pause, confirmPause)

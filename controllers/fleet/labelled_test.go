@@ -10,8 +10,8 @@ import (
 // TestViewFindsWhatABundleIsOf asserts that bundles are found by what identifies them in whatever namespace, and not any more when that is gone.
 func TestViewFindsWhatABundleIsOf(t *testing.T) {
 	v := newView("hub")
-	v.setState(ClusterState{Name: "hub", Reachability: Connected}, nil)
-	v.setState(ClusterState{Name: "edge", Reachability: Connected}, nil)
+	v.setState(ClusterState{Name: "hub", Reachability: Connected})
+	v.setState(ClusterState{Name: "edge", Reachability: Connected})
 	labels := map[string]string{k8spluginv1alpha1.LabelDeploymentID: "1-web", status.InstanceLabel: "fox", "app": "web"}
 	for _, key := range []BundleKey{{"hub", "a", "1-web"}, {"hub", "b", "other"}, {"edge", "a", "1-web"}} {
 		v.put(key, &Bundle{BundleKey: key, Labels: labels})

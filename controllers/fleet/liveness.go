@@ -340,6 +340,14 @@ func (l *liveness) lastSeen(reach Reachability) time.Time {
 	return l.heard
 }
 
+// silence returns since when the API server does not answer, although it did before, and why.
+func (l *liveness) silence(now time.Time) (s silence) {
+	if v := l.judge(now); v.reach == Unreachable && !l.heard.IsZero() {
+		s.since, s.why = l.lastSeen(Unreachable), v.message
+	}
+	return s
+}
+
 // inherit makes a new connection to a cluster go on where the old one ends: that its Lease was seen is no renewal.
 func (l *liveness) inherit(from *liveness) {
 	l.verdict, l.own = from.verdict, from.own

@@ -4,14 +4,11 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/healthscope/healthscope/healthscope"
 )
@@ -30,10 +27,7 @@ type member struct {
 	// running are all goroutines of the member, and gone is closed when nobody knows of it any more.
 	running sync.WaitGroup
 	gone    chan struct{}
-	// pulse is that of the connection in use.
-	pulse atomic.Pointer[pulse]
-	// queue are the bundles that have changed, and judging is the goroutine that looks at them.
-	queue   workqueue.TypedDelayingInterface[types.NamespacedName]
+	// judging is the goroutine of the keeper.
 	judging sync.WaitGroup
 
 	// wished is what the hub has wished last.
@@ -46,10 +40,8 @@ type member struct {
 
 	// What follows is the goroutine's own.
 	wish wish
-	// adopted is true once something has been wished.
-	adopted bool
 	// current is the connection that is in use, and next the one that is to replace it, or the first one.
-	current, next *line
+	current, next *connection
 	// renewal is the new token that is being tried for current; nil when none is.
 	renewal *renewal
 	// trouble is what is wrong with what was wished last, while something older is in use; empty when nothing is.
@@ -66,14 +58,10 @@ func newMember(h *hub, name string, local bool, logger logr.Logger) *member {
 	m := &member{
 		hub: h, name: name, local: local, logger: logger.WithValues("cluster", name),
 		gone: make(chan struct{}), wishes: make(chan wish, 1), beats: make(chan struct{}, 1), tried: make(chan attempt), refreshed: make(chan struct{}, 1),
-		queue: workqueue.NewTypedDelayingQueue[types.NamespacedName](), // A queue with a name would wake twice a second for its metrics.
 		state: ClusterState{Name: name, Local: local, Reachability: Connecting, Since: h.clock.Now(), Message: "it has not been read yet"},
 	}
 	m.quota = h.quotas.open(name, local, m.wake)
-	m.keeper = &keeper{
-		cluster: name, view: h.view, policy: h.options.Policy, clock: h.clock, again: m.again, allowed: func(string) bool { return true },
-		memories: map[BundleKey]*memory{}, past: h.past[name], state: m.state,
-	}
+	m.keeper = newKeeper(name, h.view, h.options.Policy, h.clock, h.past[name], m.wake)
 	return m
 }
 
@@ -94,19 +82,10 @@ func (m *member) wishFor(w wish) {
 	m.wishes <- w
 }
 
-// look puts what a bundle is like now into the view.
-func (m *member) look(name types.NamespacedName) {
-	own, foreign := m.hub.view.filled(m.name)
-	m.keeper.look(name)
-	if ownNow, foreignNow := m.hub.view.filled(m.name); own != ownNow || foreign != foreignNow {
-		m.wake() // Now the monitor matters, or does not any more.
-	}
-}
-
 // run keeps the member, which has been published, connected until ctx ends, and then forgets it.
 func (m *member) run(ctx context.Context) {
 	defer m.forget()
-	m.judging.Go(func() { m.judge(ctx) })
+	m.judging.Go(func() { m.keeper.run(ctx) })
 	for {
 		var timer <-chan time.Time
 		if next := soonest(m.nextLook(), m.over.until); !next.IsZero() {
@@ -130,25 +109,25 @@ func (m *member) run(ctx context.Context) {
 	}
 }
 
-// lines returns the connections that there are.
-func (m *member) lines() []*line {
-	return slices.DeleteFunc([]*line{m.next, m.current}, func(l *line) bool { return l == nil })
+// connections returns the connections that there are.
+func (m *member) connections() []*connection {
+	return slices.DeleteFunc([]*connection{m.next, m.current}, func(c *connection) bool { return c == nil })
 }
 
 // nextLook returns when to look at the connections again; zero means when something is heard.
 func (m *member) nextLook() time.Time {
 	var next time.Time
-	for _, l := range m.lines() {
-		l.pulse.ask(func(life *liveness, now time.Time) { next = soonest(next, life.next(now)) })
+	for _, c := range m.connections() {
+		c.pulse.ask(func(l *liveness, now time.Time) { next = soonest(next, l.next(now)) })
 	}
 	return next
 }
 
 // promoteRead puts connections into use whose bundles have been read.
 func (m *member) promoteRead() {
-	for _, l := range m.lines() {
-		if !l.known && l.isRead() {
-			m.promote(l.connection)
+	for _, c := range m.connections() {
+		if !c.known && c.isRead() {
+			m.promote(c)
 		}
 	}
 }
@@ -163,14 +142,14 @@ func (m *member) refresh() {
 
 // reread reads again what was judged by rules here.
 func (m *member) reread() {
-	for _, l := range m.lines() {
-		l.reread()
+	for _, c := range m.connections() {
+		c.reread()
 	}
 }
 
 // forget ends the connections, and what is known of the cluster; when the hub stops, that is nobody's business any more.
 func (m *member) forget() {
-	m.queue.ShutDown()
+	m.keeper.queue.ShutDown()
 	m.judging.Wait() // Nothing of this member may be put into the view of the next one of that name.
 	if !m.hub.stopping() {
 		if m.hub.options.Objects != nil {
@@ -186,17 +165,18 @@ func (m *member) forget() {
 
 // adopt does what is wished of the member. The connection in use stays until another one is ready to replace it.
 func (m *member) adopt(ctx context.Context, w wish) {
-	if m.adopted && w.problem != "" {
+	adopted := m.wish.name != "" // Something was wished before.
+	if adopted && w.problem != "" {
 		w.namespaces = m.wish.namespaces // By a mistake nobody means all of them.
 	}
-	same := m.adopted && w.sameConnection(m.wish)
+	same := adopted && w.sameConnection(m.wish)
 	switch {
 	case w.maintenance != "":
 		m.hub.takeBack(w)
 	case !same:
 		m.hub.takeBack(w, eventRefused, eventRotationFailed)
 	}
-	m.wish, m.adopted = w, true
+	m.wish = w
 	if same {
 		return
 	}
@@ -216,7 +196,7 @@ func (m *member) adopt(ctx context.Context, w wish) {
 func (m *member) begin(ctx context.Context, w wish) {
 	m.endRenewal()
 	m.next, m.trouble, m.refused = nil, "", ""
-	l, err := m.dial(ctx, w)
+	c, err := m.dial(ctx, w)
 	if err != nil {
 		m.refused = err.Error()
 		if m.current != nil {
@@ -226,10 +206,7 @@ func (m *member) begin(ctx context.Context, w wish) {
 		m.logger.Info("The kubeconfig is refused", "problem", m.refused)
 		return
 	}
-	m.next = l
-	if m.current == nil {
-		m.pulse.Store(l.pulse)
-	}
+	m.next = c
 }
 
 // settle takes a connection into use through which objects can be read and bundles cannot, because they are not served
@@ -245,7 +222,6 @@ func (m *member) settle() {
 	}
 	old := m.current
 	m.current, m.next, m.trouble = m.next, nil, ""
-	m.pulse.Store(m.current.pulse)
 	m.hub.takeBack(m.wish, eventRefused, eventRotationFailed)
 	m.attach(m.current)
 	m.hangUp(old)
@@ -262,10 +238,10 @@ func (m *member) readsBundles() bool {
 func (m *member) promote(c *connection) {
 	old := m.current
 	switch {
-	case m.next != nil && m.next.connection == c:
+	case m.next == c:
 		m.current, m.next, m.trouble = m.next, nil, ""
 		m.hub.takeBack(m.wish, eventRefused, eventRotationFailed)
-	case old != nil && old.connection == c && !old.known:
+	case old == c && !old.known:
 		old = nil
 	default:
 		return // It is out of date.
@@ -276,7 +252,6 @@ func (m *member) promote(c *connection) {
 		old.pulse.ask(func(l *liveness, _ time.Time) { before = *l })
 		c.pulse.tell(func(l *liveness, _ time.Time) { l.inherit(&before) })
 	}
-	m.pulse.Store(c.pulse)
 	m.keeper.stock(c.store)
 	m.quota.dropped()
 	m.hangUp(old)
@@ -284,17 +259,24 @@ func (m *member) promote(c *connection) {
 	m.attach(m.current)
 }
 
+// hangUp ends a connection.
+func (m *member) hangUp(c *connection) {
+	if c != nil {
+		c.cancel()
+	}
+}
+
 // attach lets objects be watched through a connection.
-func (m *member) attach(l *line) {
+func (m *member) attach(c *connection) {
 	o := m.hub.options.Objects
-	if o == nil || l.attached {
+	if o == nil || c.attached {
 		return
 	}
-	if err := o.Attach(m.name, Access{Config: l.config, Client: l.http, Namespaces: l.namespaces, meter: l.meter}); err != nil {
+	if err := o.Attach(m.name, Access{Config: c.config, Client: c.http, Namespaces: c.namespaces, meter: c.meter}); err != nil {
 		m.logger.Error(err, "Objects of the cluster cannot be watched")
 		return
 	}
-	l.attached = true
+	c.attached = true
 }
 
 // assess finds out what the cluster's state is, and tells everybody if that is news.
@@ -304,6 +286,7 @@ func (m *member) assess() {
 	state.Maintenance, state.Labels, state.Message, state.blind = m.wish.maintenance, m.wish.labels, "", false
 	var v verdict
 	var heard, now time.Time
+	var silence silence
 	own, foreign := m.hub.view.filled(m.name)
 	switch used := m.inUse(); {
 	case !m.over.until.IsZero():
@@ -317,12 +300,15 @@ func (m *member) assess() {
 			if (m.current == nil || !m.current.known) && v.reach == Connected {
 				v = l.reading(was) // All has been read, and is about to be put in place: whose bundles they are is not known before.
 			}
-			heard = l.lastSeen(v.reach)
+			heard, silence = l.lastSeen(v.reach), l.silence(at)
 		})
 	case m.refused != "":
 		v, now = verdict{reach: Refused, message: shortened(m.refused)}, m.hub.clock.Now()
 	default:
 		v, now = verdict{reach: Connecting, message: m.state.Message}, m.hub.clock.Now()
+	}
+	if m.local {
+		m.hub.view.setSilence(silence)
 	}
 	v = m.over.during(v)
 	m.doubtNext()
@@ -338,14 +324,14 @@ func (m *member) assess() {
 	switch {
 	case m.state.Unwatched || v.unwatched:
 		state.LastSeen = m.hub.view.written(m.name)
-	case m.state.Reachable():
+	case m.state.Reachable() || state.Reachable():
 		state.LastSeen = later(state.LastSeen, heard)
 	}
 	m.become(state)
 }
 
 // inUse returns the connection whose liveness is that of the cluster; nil when there is none.
-func (m *member) inUse() *line {
+func (m *member) inUse() *connection {
 	if m.current != nil {
 		return m.current
 	}
@@ -385,7 +371,10 @@ func (m *member) become(state ClusterState) {
 		m.publish()
 		return
 	}
-	m.state.LastSeen = state.LastSeen
+	if !state.LastSeen.Equal(old.LastSeen) {
+		m.state.LastSeen = state.LastSeen
+		m.hub.view.setState(m.state)
+	}
 }
 
 // publish shows the state in the view, and tells Objects of it.
@@ -393,7 +382,7 @@ func (m *member) publish() {
 	if m.hub.options.Objects != nil {
 		m.hub.options.Objects.setState(m.state)
 	}
-	m.hub.view.setState(m.state, m.heard)
+	m.hub.view.setState(m.state)
 	switch {
 	case !m.local:
 	case m.keeper.stocked() && m.state.Reachability != Connecting:
@@ -401,14 +390,6 @@ func (m *member) publish() {
 	default:
 		m.hub.view.wait(errors.New(m.state.Message))
 	}
-}
-
-// heard returns when the cluster was heard of last.
-func (m *member) heard() (at time.Time) {
-	if p := m.pulse.Load(); p != nil {
-		p.ask(func(l *liveness, _ time.Time) { at = l.heard })
-	}
-	return at
 }
 
 // tellOf tells people that the state is another one than before.
@@ -427,4 +408,12 @@ func join(a, b string) string {
 		return b
 	}
 	return a + "; " + b
+}
+
+// soonest returns the earlier of two times, of which zero means never.
+func soonest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -25,23 +24,23 @@ import (
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// newTestMember returns a member of a hub that sends nothing, with bundles of the namespace shop on its shelf, and has it published.
-func newTestMember(t *testing.T, o Options, logger logr.Logger, bundles ...string) (*member, store) {
+// newTestMember returns a member of a hub that sends nothing, with bundles of the namespace shop in a store, and has it published.
+func newTestMember(t *testing.T, o Options, logger logr.Logger, bundles ...string) (*member, bundlesIn) {
 	t.Helper()
 	o.Policy = healthscope.DefaultPolicy()
 	h := &hub{options: o, view: newView("local"), clock: clock.RealClock{}, ctx: t.Context()}
 	m := newMember(h, "edge", false, logger)
 	m.publish()
-	t.Cleanup(m.queue.ShutDown)
-	s := store{toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)}
+	t.Cleanup(m.keeper.queue.ShutDown)
+	s := newStore()
 	for _, name := range bundles {
 		put(t, s, name, "1")
 	}
 	return m, s
 }
 
-// put puts a bundle in a version onto a shelf, as one that a monitor of ours has filled.
-func put(t *testing.T, s interface{ Update(any) error }, name, version string) {
+// put puts a bundle in a version into a store, as one that a monitor of ours has filled.
+func put(t *testing.T, s bundlesIn, name, version string) {
 	t.Helper()
 	h := &held{contents: bundle.Contents{Own: true, Observed: true}}
 	h.Namespace, h.Name, h.UID, h.ResourceVersion = "shop", name, types.UID(name), version
@@ -63,7 +62,7 @@ func TestWhatChangesWhileAClusterComesBackIsSeen(t *testing.T) {
 		m, s := newTestMember(t, Options{}, logger, "changes", "goes", "stays")
 		become := func(r Reachability) { m.become(ClusterState{Name: "edge", Reachability: r, Since: noon}) }
 		become(Connected)
-		m.keeper.stock(s)
+		m.keeper.stock(s.bundleStore)
 		become(away)
 		told := 0
 		meanwhile = func() {
@@ -74,7 +73,7 @@ func TestWhatChangesWhileAClusterComesBackIsSeen(t *testing.T) {
 				t.Error(err)
 			}
 			for _, name := range []string{"changes", "comes", "goes"} {
-				m.look(types.NamespacedName{Namespace: "shop", Name: name})
+				m.keeper.look(types.NamespacedName{Namespace: "shop", Name: name})
 			}
 		}
 		become(Connected)
@@ -97,9 +96,9 @@ func TestNamespacesThatComeBackBringTheirBundles(t *testing.T) {
 	t.Parallel()
 	m, s := newTestMember(t, Options{Members: &Members{Parse: func([]byte) (*rest.Config, error) { return nil, errors.New("not today") }}}, logr.Discard(), "web")
 	view := m.hub.view
-	m.current = &line{connection: &connection{namespaces: []string{"shop"}, pulse: newPulse(false, time.Second, m.hub.clock, func() {})}}
-	m.wish, m.adopted = wish{name: "edge", namespaces: []string{"shop"}}, true
-	m.keeper.stock(s)
+	m.current = &connection{namespaces: []string{"shop"}, pulse: newPulse(false, time.Second, m.hub.clock, func() {})}
+	m.wish = wish{name: "edge", namespaces: []string{"shop"}}
+	m.keeper.stock(s.bundleStore)
 	m.state.Reachability, m.state.namespaces = Connected, m.limits()
 	m.keeper.follow(m.state)
 	m.publish()
@@ -188,14 +187,14 @@ func withoutBundles(t *testing.T) (m *member, clock *clocktesting.FakeClock, web
 var web1 = web(healthscope.Ready, "")
 
 // unserved returns a connection to an API server that has not served bundles for an hour.
-func unserved(m *member) *line {
+func unserved(m *member) *connection {
 	p := newPulse(false, 10*time.Second, m.hub.clock, func() {})
 	p.tell(func(l *liveness, now time.Time) {
 		for _, before := range []time.Duration{time.Hour, time.Minute, 0} {
 			bundlesEvent(l, refusedEvent(observe.NotServed, "not served"), now.Add(-before))
 		}
 	})
-	return &line{connection: &connection{pulse: p, config: &rest.Config{Host: "https://127.0.0.1:1"}}, cancel: func() {}}
+	return &connection{pulse: p, config: &rest.Config{Host: "https://127.0.0.1:1"}, cancel: func() {}}
 }
 
 // TestObjectsOfAClusterWithoutBundlesAreWatched renews the credentials of such a cluster, with good ones and with bad
@@ -216,7 +215,7 @@ func TestObjectsOfAClusterWithoutBundlesAreWatched(t *testing.T) {
 	}
 	look("at first")
 	first := m.current
-	m.next = &line{connection: &connection{pulse: newPulse(false, 10*time.Second, clock, func() {})}, cancel: func() {}}
+	m.next = &connection{pulse: newPulse(false, 10*time.Second, clock, func() {}), cancel: func() {}}
 	look("while a new connection is made")
 	m.next = unserved(m)
 	look("when the new connection is as good")
@@ -224,7 +223,7 @@ func TestObjectsOfAClusterWithoutBundlesAreWatched(t *testing.T) {
 		t.Error("the new connection is not in use")
 	}
 	second := m.current
-	m.next = &line{connection: &connection{pulse: newPulse(false, 10*time.Second, clock, func() {})}, cancel: func() {}}
+	m.next = &connection{pulse: newPulse(false, 10*time.Second, clock, func() {}), cancel: func() {}}
 	m.next.pulse.tell(func(l *liveness, now time.Time) {
 		bundlesEvent(l, refusedEvent(observe.Unauthorized, "401"), now.Add(-time.Hour))
 		l.answered(now)
@@ -251,11 +250,11 @@ func TestObjectsStayWhenBundlesComeToBeServed(t *testing.T) {
 			m.assess()
 			seen = append(seen, m.state.Reachability)
 		}
-		conn := m.current.connection
+		conn := m.current
 		conn.pulse.tell(readBundles)
 		assess()
 		m.current.known = true
-		m.keeper.stock(s)
+		m.keeper.stock(s.bundleStore)
 		assess()
 		if got := web(); got.Result.State != healthscope.Ready || slices.Contains(seen, Connecting) {
 			t.Errorf("%s: the Deployment is %+v, and the cluster went through %s", name, got, seen)
@@ -314,15 +313,15 @@ func TestAClusterWithoutItsMonitorsLeaseIsNeverConnected(t *testing.T) {
 					seen = append(seen, m.state.Reachability)
 				}
 			}
-			conn := &connection{pulse: newPulse(false, 10*time.Second, fake, func() {})}
-			m.next = &line{connection: conn, cancel: func() {}}
+			conn := &connection{pulse: newPulse(false, 10*time.Second, fake, func() {}), cancel: func() {}}
+			m.next = conn
 			look(0)
 			fake.SetTime(fake.Now().Add(c.read))
 			conn.pulse.tell(readBundles)
 			look(0) // Before anybody has heard that the connection is ready.
 			m.current, m.next = m.next, nil
 			m.current.known = true
-			m.keeper.stock(s)
+			m.keeper.stock(s.bundleStore)
 			look(0)
 			conn.pulse.tell(func(l *liveness, now time.Time) {
 				c.after(l, now)

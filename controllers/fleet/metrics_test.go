@@ -12,10 +12,10 @@ func TestMetricsOfClusters(t *testing.T) {
 	t.Parallel()
 	v := newView("hub")
 	at := time.Unix(1780000000, 500e6)
-	v.setState(ClusterState{Name: "hub", Local: true, Reachability: Connected}, func() time.Time { return at })
-	v.setState(ClusterState{Name: "edge01", Reachability: Unreachable, LastSeen: at.Add(-time.Minute), Maintenance: "new disks"}, func() time.Time { return at })
-	v.setState(ClusterState{Name: "edge02", Reachability: Connecting}, nil)
-	v.setState(ClusterState{Name: "edge03", Reachability: Connected}, nil)
+	v.setState(ClusterState{Name: "hub", Local: true, Reachability: Connected, LastSeen: at})
+	v.setState(ClusterState{Name: "edge01", Reachability: Unreachable, LastSeen: at.Add(-time.Minute), Maintenance: "new disks"})
+	v.setState(ClusterState{Name: "edge02", Reachability: Connecting})
+	v.setState(ClusterState{Name: "edge03", Reachability: Connected})
 	v.removeCluster("edge03")
 	want := `
 # HELP healthscope_cluster_last_seen_timestamp_seconds When the cluster was known last to be as it was shown, in seconds since 1970. A cluster that was never read has no series. For one whose bundles another monitor fills, and where HealthScope's does not run, it is when a bundle was written last.

@@ -94,7 +94,7 @@ func TestAnUnwatchedClusterWasSeenWhenItsBundlesWereWritten(t *testing.T) {
 	t.Parallel()
 	v := openView("local", "edge01")
 	k := &keeper{cluster: "edge01", view: v, clock: clocktesting.NewFakePassiveClock(noon.Add(time.Hour)), memories: map[BundleKey]*memory{}}
-	v.setState(ClusterState{Name: "edge01", Reachability: Connected, Unwatched: true}, func() time.Time { return noon.Add(time.Hour) })
+	v.setState(ClusterState{Name: "edge01", Reachability: Connected, Unwatched: true, LastSeen: noon.Add(time.Hour)})
 	for name, written := range map[string]time.Time{"17-web": noon.Add(time.Minute), "18-web": noon} {
 		k.judge(keyOf("edge01", name), heldOf("edge01", writtenByEMCO(name, written), nil))
 	}

@@ -23,9 +23,9 @@ var errUnauthorized = errors.New("the API server does not accept the credentials
 
 // renewal is a new token for the connection in use. It is tried until the API server accepts it, and not used before.
 type renewal struct {
-	line   *line
-	token  string
-	cancel context.CancelFunc
+	connection *connection
+	token      string
+	cancel     context.CancelFunc
 	// reported is true once it has been reported that the API server does not accept it.
 	reported bool
 }
@@ -72,7 +72,7 @@ func (m *member) renew(ctx context.Context, token string) {
 	m.hangUp(m.next)
 	m.next, m.trouble, m.refused = nil, "", ""
 	ctx, cancel := context.WithCancel(ctx)
-	r := &renewal{line: m.current, token: token, cancel: cancel}
+	r := &renewal{connection: m.current, token: token, cancel: cancel}
 	m.renewal = r
 	m.running.Go(func() {
 		for pause := time.Duration(0); ctx.Err() == nil; {
@@ -97,16 +97,16 @@ func (m *member) renew(ctx context.Context, token string) {
 func (m *member) try(ctx context.Context, r *renewal) error {
 	ctx, cancel := context.WithTimeout(ctx, max(m.hub.timeout(), minTryTimeout))
 	defer cancel()
-	return probe(ctx, r.line.config, r.line.http, r.token)
+	return probe(ctx, r.connection.config, r.connection.http, r.token)
 }
 
 // renewed takes a new token into use that the API server accepts, and reports one that it does not.
 func (m *member) renewed(a attempt) {
 	r := a.renewal
 	switch {
-	case r != m.renewal || r.line != m.current: // It is out of date.
+	case r != m.renewal || r.connection != m.current: // It is out of date.
 	case a.err == nil:
-		r.line.token.Set(r.token)
+		r.connection.token.Set(r.token)
 		r.cancel()
 		m.renewal, m.trouble = nil, ""
 		m.hub.takeBack(m.wish, eventRefused, eventRotationFailed)

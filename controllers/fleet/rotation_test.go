@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -31,13 +30,12 @@ func newRotation(t *testing.T) *rotation {
 	return r
 }
 
-// dialled returns a connection over which nothing has come yet, with a bundle on its shelf for later.
-func (r *rotation) dialled(t *testing.T) *line {
+// dialled returns a connection over which nothing has come yet, with a bundle in its store for later.
+func (r *rotation) dialled(t *testing.T) *connection {
 	t.Helper()
-	held := newBundleStore(func(object any) (any, error) { return object, nil }, func(types.NamespacedName) {})
-	put(t, bundlesIn{held, ""}, "web", "1")
-	c := &connection{pulse: newPulse(false, 10*time.Second, r.clock, func() {}), config: &rest.Config{Host: "https://127.0.0.1:1"}, store: held}
-	return &line{connection: c, cancel: func() {}}
+	s := newStore()
+	put(t, s, "web", "1")
+	return &connection{pulse: newPulse(false, 10*time.Second, r.clock, func() {}), config: &rest.Config{Host: "https://127.0.0.1:1"}, store: s.bundleStore, cancel: func() {}}
 }
 
 // read has the bundles of a connection read.
@@ -57,7 +55,7 @@ func (r *rotation) lease(mark string) {
 }
 
 // pass lets time pass in which something is told of connections each second.
-func (r *rotation) pass(d time.Duration, tell func(l *liveness, now time.Time), lines ...*line) {
+func (r *rotation) pass(d time.Duration, tell func(l *liveness, now time.Time), lines ...*connection) {
 	for range d / time.Second {
 		r.clock.SetTime(r.clock.Now().Add(time.Second))
 		for _, l := range lines {
@@ -112,7 +110,7 @@ func TestNewCredentialsAreUsedWhereBundlesAreServedNoMore(t *testing.T) {
 			r := newRotation(t)
 			old := r.dialled(t)
 			r.next = old
-			r.read(old.connection)
+			r.read(old)
 			if c.old != nil {
 				r.lease("1")
 				r.pass(time.Second, answers, old)
@@ -137,7 +135,7 @@ func TestNewCredentialsAreUsedWhereBundlesAreServedNoMore(t *testing.T) {
 			if r.state.Reachability != MonitorMissing {
 				t.Errorf("once the old token has ended the cluster is %s", r.state.Reachability)
 			}
-			r.read(renewed.connection)
+			r.read(renewed)
 			r.lease("2")
 			if b := r.hub.view.Bundle(keyOf("edge", "web")); r.state.Reachability != Connected || b == nil || b.Lost {
 				t.Errorf("with the CRD back the cluster is %s, and its bundle %+v", r.state.Reachability, b)
@@ -160,12 +158,12 @@ func TestARotationAfterAnOutageDoesNotBlameTheMonitor(t *testing.T) {
 		r := newRotation(t)
 		old := r.dialled(t)
 		r.next = old
-		r.read(old.connection)
+		r.read(old)
 		r.lease("1")
 		r.pass(time.Second, answers, old)
 		r.pass(2*time.Minute, rejects, old)
 		r.next = r.dialled(t)
-		r.read(r.next.connection)
+		r.read(r.next)
 		r.pass(3*time.Second, answers, r.current)
 		r.lease(mark)
 		r.pass(c.after, answers, r.current)
@@ -181,7 +179,7 @@ func TestAMonitorBehindABlackHoleIsNotStale(t *testing.T) {
 	t.Parallel()
 	r := newRotation(t)
 	r.next = r.dialled(t)
-	r.read(r.next.connection)
+	r.read(r.next)
 	r.lease("1")
 	r.pass(time.Second, answers, r.current)
 	r.pass(2*time.Minute, func(*liveness, time.Time) {}, r.current)

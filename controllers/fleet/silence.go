@@ -2,33 +2,32 @@ package fleet
 
 import "time"
 
-// silence is asked whether the hub's own API server answers: since when it does not, and why; zero while it does.
-type silence func() (since time.Time, why string)
+// silence is since when the hub's own API server does not answer, and why; zero while it does.
+type silence struct {
+	since time.Time
+	why   string
+}
 
 // Silence returns the state that the hub's own cluster would have if it were another one, while its API server does not
 // answer; false while it does. State says nothing of that, and the cluster's bundles stay as they are: whoever writes to the
 // API server would write about the outage when it is over. Silence is for those who only show what is known.
 func (v *View) Silence() (ClusterState, bool) {
 	v.mu.RLock()
-	ask := v.silence
-	v.mu.RUnlock()
-	if ask == nil {
+	defer v.mu.RUnlock()
+	if v.silence.since.IsZero() {
 		return ClusterState{}, false
 	}
-	since, why := ask()
-	if since.IsZero() {
-		return ClusterState{}, false
-	}
-	state, _ := v.State(v.cluster)
-	state.Reachability, state.Message, state.Since, state.LastSeen, state.blind = Unreachable, why, since, since, false
+	state := v.clusters[v.cluster].now()
+	state.Reachability, state.Message, state.blind = Unreachable, v.silence.why, false
+	state.Since, state.LastSeen = v.silence.since, v.silence.since
 	return state, true
 }
 
-// listen says whom to ask whether the hub's own API server answers.
-func (v *View) listen(to silence) {
+// setSilence stores whether the hub's own API server answers.
+func (v *View) setSilence(s silence) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.silence = to
+	v.silence = s
 }
 
 // Unseen returns the bundle as it is shown of a cluster in that state, whose own is not to be relied on.
@@ -47,18 +46,4 @@ func (v *View) Unread() []ClusterState {
 		}
 	}
 	return unread
-}
-
-// silence is what is to be asked about the member of the hub's own cluster.
-func (m *member) silence() (since time.Time, why string) {
-	p := m.pulse.Load()
-	if p == nil {
-		return since, why
-	}
-	p.ask(func(l *liveness, now time.Time) {
-		if v := l.judge(now); v.reach == Unreachable && !l.heard.IsZero() {
-			since, why = l.lastSeen(Unreachable), v.message
-		}
-	})
-	return since, why
 }

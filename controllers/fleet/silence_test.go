@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/healthscope/healthscope/healthscope"
 )
@@ -17,15 +16,11 @@ func TestTheHubsOwnSilenceIsTold(t *testing.T) {
 	for name, away := range map[string]weather{"dead": {dead: true}, "black": {black: true}} {
 		s := newSimulation(true).run(time.Minute, weather{})
 		heard := s.life.heard
-		clock := testingclock.NewFakePassiveClock(s.now)
 		v := openView("hub", "edge")
 		key := keyOf("hub", "1-web")
 		v.put(key, own(key))
-		m := &member{}
-		m.pulse.Store(&pulse{clock: clock, life: s.life})
-		v.listen(m.silence)
 		look := func() (ClusterState, bool) {
-			clock.SetTime(s.now)
+			v.setSilence(s.life.silence(s.now))
 			checkAsBefore(t, v, key)
 			return v.Silence()
 		}
@@ -58,7 +53,7 @@ func checkAsBefore(t *testing.T, v *View, key BundleKey) {
 func TestUnreadClusters(t *testing.T) {
 	t.Parallel()
 	v := openView("hub", "edge2", "edge1")
-	v.setState(ClusterState{Name: "edge2", Reachability: Unreachable}, nil)
+	v.setState(ClusterState{Name: "edge2", Reachability: Unreachable})
 	for _, tc := range []struct {
 		read string
 		left []string

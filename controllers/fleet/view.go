@@ -99,7 +99,7 @@ type View struct {
 	namespaces map[string]map[types.NamespacedName]struct{}
 	labelled   map[label]map[BundleKey]*Bundle
 	problem    error
-	// silence tells of the hub's own cluster what its state does not say; nil as long as nobody can.
+	// silence tells of the hub's own cluster what its state does not say.
 	silence silence
 	// usedRatios says how much clusters take of their budgets; nil when nobody counts.
 	usedRatios func() []usedRatios

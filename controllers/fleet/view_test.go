@@ -18,7 +18,7 @@ import (
 func openView(clusters ...string) *View {
 	v := newView(clusters[0])
 	for _, cluster := range clusters {
-		v.setState(ClusterState{Name: cluster, Local: cluster == clusters[0], Reachability: Connected}, nil)
+		v.setState(ClusterState{Name: cluster, Local: cluster == clusters[0], Reachability: Connected})
 	}
 	return v
 }

@@ -36,9 +36,9 @@ func TestWritesAreToldOf(t *testing.T) {
 		v.put(key, b)
 		look()
 	}
-	v.setState(ClusterState{Name: "edge1", Reachability: Unreachable}, nil)
+	v.setState(ClusterState{Name: "edge1", Reachability: Unreachable})
 	look()
-	v.setState(ClusterState{Name: "edge1", Reachability: Connected}, nil)
+	v.setState(ClusterState{Name: "edge1", Reachability: Connected})
 	look()
 	v.put(key, nil)
 	look()
@@ -76,7 +76,7 @@ func TestCompleteFor(t *testing.T) {
 		"nowhere":     {ClusterState{Reachability: Connected, namespaces: ",,"}, "shop", false},
 	} {
 		c.state.Name = name
-		v.setState(c.state, nil)
+		v.setState(c.state)
 		if got := v.CompleteFor(name, c.namespace); got != c.want {
 			t.Errorf("%s: want %t", name, c.want)
 		}
