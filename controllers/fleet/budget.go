@@ -9,6 +9,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"golang.org/x/time/rate"
+	"k8s.io/utils/clock"
 )
 
 // errOverBudget is why nothing is read any more of a cluster that takes more than it may.
@@ -81,7 +82,8 @@ func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<2
 
 // quotas are the quotas of all clusters. They have one lock, because the sum is limited too.
 type quotas struct {
-	hard Budget
+	hard  Budget
+	clock clock.Clock
 
 	mu       sync.Mutex
 	clusters map[*quota]struct{}
@@ -284,14 +286,23 @@ func (m *meter) awaitChange(ctx context.Context) error {
 	if m.changes == nil {
 		return nil
 	}
-	waits := !m.changes.Allow()
-	if m.isBehind(waits, time.Now()) {
+	c := m.quota.quotas.clock
+	now := c.Now()
+	turn := m.changes.ReserveN(now, 1)
+	pause := turn.DelayFrom(now)
+	if m.isBehind(pause > 0, now) {
 		m.cutOff(fmt.Sprintf("it changes more than %g times a second", m.changes.Limit()))
 	}
-	if !waits {
+	if pause == 0 {
 		return nil
 	}
-	return m.changes.Wait(ctx)
+	select {
+	case <-c.After(pause):
+		return nil
+	case <-ctx.Done():
+		turn.CancelAt(c.Now())
+		return ctx.Err()
+	}
 }
 
 // isBehind notes whether a change waits, and reports whether changes have waited for too long.

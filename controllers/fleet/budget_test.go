@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
@@ -102,7 +103,7 @@ func TestAClusterThatIsCutOffKeepsWhatWasKnown(t *testing.T) {
 func TestChangesAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		qs := &quotas{hard: Budget{Changes: 100}}
+		qs := &quotas{hard: Budget{Changes: 100}, clock: clock.RealClock{}}
 		edge := qs.open("edge", false, func() {})
 		m := edge.newMeter()
 		change := func(times int) time.Duration {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 )
 
 // discoveryAge is how old an answer may be that says that a kind is not served, when somebody asks for the kind for the first time.
@@ -51,15 +52,15 @@ func newCatalogue(ask func() *served) *catalogue {
 }
 
 // discover returns a catalogue of the cluster that a configuration leads to.
-func discover(config *rest.Config, transport http.RoundTripper) (*catalogue, error) {
+func discover(config *rest.Config, transport http.RoundTripper, c clock.PassiveClock) (*catalogue, error) {
 	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, &http.Client{Transport: transport, Timeout: discoveryTimeout})
 	if err != nil {
 		return nil, err
 	}
 	return newCatalogue(func() *served {
-		s := &served{asked: time.Now()}
+		s := &served{asked: c.Now()}
 		_, lists, err := client.ServerGroupsAndResources()
-		s.answered = time.Now()
+		s.answered = c.Now()
 		s.read(lists, err)
 		return s
 	}), nil

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
 )
@@ -101,7 +102,7 @@ func TestAnEndlessAnswerToDiscoveryIsNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.CloseIdleConnections()
-	c, err := discover(config, client.Transport)
+	c, err := discover(config, client.Transport, clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)
 	}

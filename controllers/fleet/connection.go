@@ -50,7 +50,7 @@ type connection struct {
 	// namespaces are those from which bundles are read; none means all.
 	namespaces []string
 	pulse      *pulse
-	clock      clock.WithDelayedExecution
+	clock      clock.WithTickerAndDelayedExecution
 	// meter counts what is held of the cluster.
 	meter *meter
 	// store holds the bundles, and bundles read them, one for each namespace. lease reads the monitor's Lease; nil when nobody looks for it.
@@ -94,7 +94,7 @@ type connectOptions struct {
 	transform      func(cluster string) toolscache.TransformFunc
 	// usage says what is held of a bundle.
 	usage func(runtime.Object) usage
-	clock clock.WithDelayedExecution
+	clock clock.WithTickerAndDelayedExecution
 }
 
 // newConnection prepares the connection to a cluster. Nothing is sent before it is served. changed is called for every bundle that changes.
@@ -236,7 +236,7 @@ func (c *connection) serve(ctx context.Context) {
 	running.Wait()
 	hangUp := func() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
 	hangUp()
-	time.AfterFunc(linger, hangUp)
+	c.clock.AfterFunc(linger, hangUp)
 }
 
 // readLease makes the informer of the monitor's Lease, which is in a namespace.

@@ -57,7 +57,7 @@ func TestTheEstimateOfABundleIsNotFarFromTheHeap(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			k := newKeeper("edge", v, healthscope.DefaultPolicy(), clocktesting.NewFakePassiveClock(noon), nil, func() {})
+			k := newKeeper("edge", v, healthscope.DefaultPolicy(), clocktesting.NewFakeClock(noon), nil, func() {})
 			t.Cleanup(k.queue.ShutDown)
 			k.stock(s.bundleStore)
 			held := int64(heap() - before)

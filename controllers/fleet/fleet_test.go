@@ -40,7 +40,7 @@ type site struct {
 	parse                func([]byte) (*rest.Config, error)
 	timeout              time.Duration
 	// clock is the hub's; nil for the machine's.
-	clock clock.WithDelayedExecution
+	clock clock.WithTickerAndDelayedExecution
 	// wrap sees the hub's requests to its own API server; nil for nobody.
 	wrap func(http.RoundTripper) http.RoundTripper
 

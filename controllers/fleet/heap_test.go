@@ -79,7 +79,7 @@ func TestAResourceTakesLittleMemory(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		k := newKeeper(name, v, healthscope.DefaultPolicy(), clocktesting.NewFakePassiveClock(noon), nil, func() {})
+		k := newKeeper(name, v, healthscope.DefaultPolicy(), clocktesting.NewFakeClock(noon), nil, func() {})
 		t.Cleanup(k.queue.ShutDown)
 		k.stock(s.bundleStore)
 		keepers = append(keepers, k)

@@ -46,7 +46,7 @@ const membersGrace = 20 * time.Second
 type hub struct {
 	options Options
 	view    *View
-	clock   clock.WithDelayedExecution
+	clock   clock.WithTickerAndDelayedExecution
 	connect connectOptions
 	// config is how to reach the hub's own cluster.
 	config *rest.Config
@@ -97,7 +97,7 @@ func (h *hub) Start(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	defer time.AfterFunc(membersGrace, h.view.overdue).Stop()
+	defer h.clock.AfterFunc(membersGrace, h.view.overdue).Stop()
 	return h.secrets.run(ctx, func(secrets []*corev1.Secret) { h.follow(secrets, logger) }) //nolint:contextcheck // As above.
 }
 

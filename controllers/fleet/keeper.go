@@ -19,7 +19,7 @@ type keeper struct {
 	cluster string
 	view    *View
 	policy  healthscope.Policy
-	clock   clock.PassiveClock
+	clock   clock.WithTicker
 	// queue are the bundles that have changed.
 	queue workqueue.TypedDelayingInterface[types.NamespacedName]
 	// wake is called when the first bundle of a monitor comes, or the last one goes. It does not block.
@@ -46,10 +46,11 @@ type memory struct {
 	uid types.UID
 }
 
-func newKeeper(cluster string, v *View, policy healthscope.Policy, c clock.PassiveClock, past map[healthscope.Key]Seen, wake func()) *keeper {
+func newKeeper(cluster string, v *View, policy healthscope.Policy, c clock.WithTicker, past map[healthscope.Key]Seen, wake func()) *keeper {
 	return &keeper{
 		cluster: cluster, view: v, policy: policy, clock: c, wake: wake,
-		queue: workqueue.NewTypedDelayingQueue[types.NamespacedName](), // A queue with a name would wake twice a second for its metrics.
+		// A queue with a name would wake twice a second for its metrics.
+		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: c}),
 		state: ClusterState{Reachability: Connecting}, allowed: func(string) bool { return true }, memories: map[BundleKey]*memory{}, past: past,
 	}
 }

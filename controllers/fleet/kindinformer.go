@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 
 	"github.com/healthscope/healthscope/controllers/observe"
 	"github.com/healthscope/healthscope/healthscope"
@@ -66,11 +65,11 @@ type kindInformer struct {
 // newKindInformer returns what reads a kind once it runs.
 func newKindInformer(o *Objects, at place, a access, changes *Subscription, stop context.CancelFunc) *kindInformer {
 	w := &kindInformer{
-		place: at, objects: o, access: a, changes: changes, stop: stop, since: time.Now(),
+		place: at, objects: o, access: a, changes: changes, stop: stop, since: o.clock.Now(),
 		results: map[types.NamespacedName]healthscope.Result{}, uncount: func() {},
 	}
 	w.informer = observe.NewInformer(kindRules, observe.InformerOptions{
-		TrackedOptions: observe.TrackedOptions{Clock: clock.RealClock{}, MaxRefused: o.FindInterval, Describe: w.describe},
+		TrackedOptions: observe.TrackedOptions{Clock: o.clock, MaxRefused: o.FindInterval, Describe: w.describe},
 		Open:           w.open, Store: w, Changed: func(observe.State) { w.changes.Add(KindChange{w.Kind}) },
 	})
 	return w
@@ -86,10 +85,10 @@ func (w *kindInformer) run(ctx context.Context) {
 // read before holds until then, as that of a cluster in the state away.
 func (w *kindInformer) renew(a access, away ClusterState) {
 	w.mu.Lock()
-	w.access, w.since, w.away = a, time.Now(), away
+	w.access, w.since, w.away = a, w.objects.clock.Now(), away
 	w.mu.Unlock()
 	w.informer.Reread(!away.Answers())
-	time.AfterFunc(SettleTime, w.overdue)
+	w.objects.clock.AfterFunc(SettleTime, w.overdue)
 }
 
 // overdue adds a change if the kind has still not been read again: what was read before does not count any more.
@@ -170,7 +169,7 @@ func (w *kindInformer) find(ctx context.Context, c *catalogue) (schema.GroupVers
 		}
 		at = s.answered.Add(pause) // Which all kinds have in common.
 		select {
-		case <-time.After(time.Until(at)):
+		case <-w.objects.clock.After(at.Sub(w.objects.clock.Now())):
 		case <-ctx.Done():
 		}
 	}
@@ -179,7 +178,7 @@ func (w *kindInformer) find(ctx context.Context, c *catalogue) (schema.GroupVers
 // fresh returns how old what a cluster has said that it serves may be for the next reading.
 func (w *kindInformer) fresh() time.Time {
 	if !w.informer.State().ConfirmBy().IsZero() {
-		return time.Now() // The API server has just said that it does not serve what it said it does.
+		return w.objects.clock.Now() // The API server has just said that it does not serve what it said it does.
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -297,20 +296,6 @@ func changedNames(before, after map[types.NamespacedName]healthscope.Result) []t
 	})
 }
 
-// lost returns what is to be said of an object in a cluster that cannot be seen. While that is only because it is not connected yet, the object is settling. w may be nil.
-func (w *kindInformer) lost(name types.NamespacedName, unknown healthscope.Result, s ClusterState) Lookup {
-	if s.Reachability == Connecting {
-		return settling(unknown, s.Since)
-	}
-	if w == nil {
-		return lostLookup(healthscope.Result{}, false, unknown, s)
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	seen, ok := w.results[name]
-	return lostLookup(seen, ok, unknown, s)
-}
-
 // lostLookup returns what is to be said of an object that was seen so last, if it was, in a cluster that cannot be seen.
 func lostLookup(seen healthscope.Result, ok bool, unknown healthscope.Result, s ClusterState) Lookup {
 	was := []healthscope.Member{{Result: unknown}}
@@ -335,8 +320,8 @@ func (w *kindInformer) get(name types.NamespacedName, unknown healthscope.Result
 	case state.Status == observe.Problem:
 		unknown.Reason, unknown.Message = w.reasonOf(state.Reason), state.Message
 		return Lookup{Result: unknown}
-	case !w.read || time.Since(w.since) >= SettleTime:
-		return settling(unknown, w.since)
+	case !w.read || w.objects.clock.Since(w.since) >= SettleTime:
+		return w.objects.settling(unknown, w.since)
 	}
 	seen, ok := w.results[name]
 	return lostLookup(seen, ok, unknown, w.away)

@@ -177,7 +177,7 @@ func TestTheHubRemembersWhatItSaid(t *testing.T) {
 			},
 		}
 	}
-	clock := clocktesting.NewFakePassiveClock(noon)
+	clock := clocktesting.NewFakeClock(noon)
 	newHub := func(past map[healthscope.Key]Seen) func(*k8spluginv1alpha1.ResourceBundleState) healthscope.Member {
 		k := &keeper{cluster: "local", view: openView("local"), policy: policy, clock: clock, memories: map[BundleKey]*memory{}, past: past}
 		return func(b *k8spluginv1alpha1.ResourceBundleState) healthscope.Member {

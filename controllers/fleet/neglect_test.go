@@ -49,7 +49,7 @@ func TestABundleThatIsMarkedIsOutOfDate(t *testing.T) {
 			tc.change(b)
 		}
 		v := openView("local", "edge01")
-		k := &keeper{cluster: "edge01", view: v, policy: healthscope.Policy{}, clock: clocktesting.NewFakePassiveClock(noon.Add(time.Hour)), memories: map[BundleKey]*memory{}}
+		k := &keeper{cluster: "edge01", view: v, policy: healthscope.Policy{}, clock: clocktesting.NewFakeClock(noon.Add(time.Hour)), memories: map[BundleKey]*memory{}}
 		k.judge(key, heldOf("edge01", b, nil))
 		shown := v.Bundle(key)
 		if shown == nil || shown.Lost != tc.lost || len(shown.Members) != 1 {
@@ -93,7 +93,7 @@ func TestAClusterWhoseMonitorNobodyWatchesIsSeenAsItWasWritten(t *testing.T) {
 func TestAnUnwatchedClusterWasSeenWhenItsBundlesWereWritten(t *testing.T) {
 	t.Parallel()
 	v := openView("local", "edge01")
-	k := &keeper{cluster: "edge01", view: v, clock: clocktesting.NewFakePassiveClock(noon.Add(time.Hour)), memories: map[BundleKey]*memory{}}
+	k := &keeper{cluster: "edge01", view: v, clock: clocktesting.NewFakeClock(noon.Add(time.Hour)), memories: map[BundleKey]*memory{}}
 	v.setState(ClusterState{Name: "edge01", Reachability: Connected, Unwatched: true, LastSeen: noon.Add(time.Hour)})
 	for name, written := range map[string]time.Time{"17-web": noon.Add(time.Minute), "18-web": noon} {
 		k.judge(keyOf("edge01", name), heldOf("edge01", writtenByEMCO(name, written), nil))

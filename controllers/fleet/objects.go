@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	"github.com/healthscope/healthscope/controllers/dynamicclient"
 	"github.com/healthscope/healthscope/healthscope"
@@ -59,6 +60,8 @@ type Objects struct {
 
 	labels []string
 	user   rules.UserRules
+	// clock is that of the fleet, as soon as Setup has been called.
+	clock clock.WithTickerAndDelayedExecution
 
 	mu       sync.Mutex
 	ctx      context.Context //nolint:containedctx // The life of the informers, which start on demand: Start's context, as in controller-runtime's cache.
@@ -97,7 +100,7 @@ type objectCluster struct {
 func NewObjects(allowedLabels []string, user rules.UserRules) *Objects {
 	return &Objects{
 		FindInterval: DefaultFindInterval,
-		labels:       allowedLabels, user: user,
+		labels:       allowedLabels, user: user, clock: clock.RealClock{},
 		clusters: map[string]*objectCluster{},
 		kinds:    map[place]*kindInformer{},
 		wants:    map[types.NamespacedName]map[Kind]struct{}{},
@@ -140,7 +143,7 @@ func (o *Objects) Attach(cluster string, a Access) error {
 	if err != nil {
 		return errors.Wrapf(err, "cannot make a client for cluster %q", cluster)
 	}
-	kinds, err := discover(a.Config, client.Transport)
+	kinds, err := discover(a.Config, client.Transport, o.clock)
 	if err != nil {
 		return errors.Wrapf(err, "cannot make a client for cluster %q", cluster)
 	}
@@ -311,8 +314,8 @@ type Lookup struct {
 }
 
 // settling is the answer while an object is being read for the first time, since a moment.
-func settling(unknown healthscope.Result, since time.Time) Lookup {
-	return Lookup{Result: unknown, Settling: time.Since(since) < SettleTime, Since: since}
+func (o *Objects) settling(unknown healthscope.Result, since time.Time) Lookup {
+	return Lookup{Result: unknown, Settling: o.clock.Since(since) < SettleTime, Since: since}
 }
 
 // Get returns what is known of an object of a kind that is wanted. A kind that is not wanted is settling for ever.
@@ -341,11 +344,25 @@ func (o *Objects) Get(cluster string, gvk schema.GroupVersionKind, name types.Na
 		unknown.Reason, unknown.Message = healthscope.ReasonForbidden, fmt.Sprintf("the Secret of cluster %q does not name namespace %q among those that may be read", cluster, name.Namespace)
 		return Lookup{Result: unknown}
 	case !state.Answers():
-		return w.lost(name, unknown, state)
+		return o.lost(w, name, unknown, state)
 	case w == nil && !attached:
-		return settling(unknown, state.Since)
+		return o.settling(unknown, state.Since)
 	case w == nil:
-		return Lookup{Result: unknown, Settling: true, Since: time.Now()}
+		return Lookup{Result: unknown, Settling: true, Since: o.clock.Now()}
 	}
 	return w.get(name, unknown)
+}
+
+// lost returns what is to be said of an object in a cluster that cannot be seen. While that is only because it is not connected yet, the object is settling. w may be nil.
+func (o *Objects) lost(w *kindInformer, name types.NamespacedName, unknown healthscope.Result, s ClusterState) Lookup {
+	if s.Reachability == Connecting {
+		return o.settling(unknown, s.Since)
+	}
+	if w == nil {
+		return lostLookup(healthscope.Result{}, false, unknown, s)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	seen, ok := w.results[name]
+	return lostLookup(seen, ok, unknown, s)
 }

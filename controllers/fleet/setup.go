@@ -43,7 +43,7 @@ type Options struct {
 	// Budget bounds what clusters may take of the hub's memory. The default is no bound.
 	Budget Budget
 	// Clock tells the time. The default is the machine's.
-	Clock clock.WithDelayedExecution
+	Clock clock.WithTickerAndDelayedExecution
 }
 
 // Liveness configures how a hub finds out whether it sees its clusters.
@@ -83,7 +83,10 @@ func Setup(mgr ctrl.Manager, o Options) (*View, error) {
 			scheme: scheme, usage: usageOfBundle(o.HealthChecks),
 			transform: func(cluster string) toolscache.TransformFunc { return hold(cluster, o.HealthChecks) },
 		},
-		quotas: quotas{hard: o.Budget},
+		quotas: quotas{hard: o.Budget, clock: o.Clock},
+	}
+	if o.Objects != nil {
+		o.Objects.clock = o.Clock
 	}
 	h.view.usedRatios, h.view.record, h.view.refresh = h.quotas.usedRatios, h.recordEvents, h.refresh
 	if o.Liveness != nil {
