@@ -42,7 +42,7 @@ func (c viewClusters) Bundle(cluster, name, namespace string) (api.Sighting, boo
 // state is then that of a member that is away.
 func (c viewClusters) state(cluster string) (state fleet.ClusterState, outage, known bool) {
 	if cluster == c.view.Cluster() {
-		if state, outage := c.view.Silence(); outage {
+		if state, outage := c.view.Outage(); outage {
 			return state, true, true
 		}
 	}
@@ -77,7 +77,7 @@ func (c viewClusters) Instance(id string) (found []api.Sighting, unread []string
 	for _, b := range c.view.Labelled(status.InstanceLabel, id) {
 		found = append(found, c.of(b))
 	}
-	for _, state := range c.view.Unread() {
+	for _, state := range c.view.NeverSynced() {
 		unread = append(unread, state.Name)
 	}
 	return found, unread
@@ -87,7 +87,7 @@ func (c viewClusters) Instance(id string) (found []api.Sighting, unread []string
 func (c viewClusters) of(b *fleet.Bundle) api.Sighting {
 	state, outage, _ := c.state(b.Cluster)
 	if outage {
-		b = b.Unseen(state)
+		b = b.StaleIn(state)
 	}
 	sighting := api.Sighting{Report: status.Report{
 		Namespace: b.Namespace, Members: b.Members, Observed: b.Observed, Truncated: b.Truncated, Unlisted: b.Unlisted, Malformed: b.Malformed, LastSeen: state.LastSeen,
@@ -98,7 +98,7 @@ func (c viewClusters) of(b *fleet.Bundle) api.Sighting {
 	if b.Lost {
 		sighting.Lost, sighting.Reason, sighting.Message = true, state.Reachability.Reason(), state.Problem()
 		if state.Answers() && !b.Outdated.IsZero() {
-			sighting.Reason, sighting.Message, sighting.LastSeen = healthscope.ReasonMonitorStale, b.Neglect(), b.Outdated
+			sighting.Reason, sighting.Message, sighting.LastSeen = healthscope.ReasonMonitorStale, b.OutdatedMessage(), b.Outdated
 		}
 		return sighting
 	}

@@ -43,7 +43,7 @@ func newCachedScopes(mgr ctrl.Manager, view *fleet.View, scopes *observe.Tracker
 
 // current is for api.Options: it returns an api.OutageError while the cache may be stale.
 func (c *cachedScopes) current() error {
-	if state, outage := c.view.Silence(); outage {
+	if state, outage := c.view.Outage(); outage {
 		return &api.OutageError{Reason: state.Reachability.Reason(), Message: state.Problem(), LastSeen: state.LastSeen}
 	}
 	switch state, _ := c.scopes.State(); {

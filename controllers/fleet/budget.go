@@ -18,12 +18,12 @@ var errOverBudget = errors.New("the cluster takes more of the hub than its budge
 const (
 	// changesBurst is how long a cluster may have been quiet for, and then make its changes at once.
 	changesBurst = 10 * time.Second
-	// maxBehind is how long a cluster may change faster than it may. What is known of it is older all the time.
+	// maxBehind is how long a cluster may exceed its rate of changes. What the hub shows of it gets older meanwhile.
 	maxBehind = 30 * time.Second
 )
 
 // Budget bounds what clusters may take of the hub's memory and time. Zero means no bound. The hub's own cluster counts in
-// the sum, and is never cut off: without it the hub can tell nobody anything.
+// the sum, and is never cut off: without it the hub can report nothing.
 type Budget struct {
 	// Bundles, Resources and Bytes bound what is held of one cluster. Objects that scopes refer to count as resources.
 	Bundles, Resources, Bytes int64
@@ -44,7 +44,7 @@ func (u usage) minus(o usage) usage {
 	return usage{u.bundles - o.bundles, u.resources - o.resources, u.bytes - o.bytes}
 }
 
-// limit is one of the limits of a budget for one cluster, with what is used of it. text says an amount for people.
+// limit is one of the limits of a budget for one cluster, with what is used of it. text formats an amount.
 type limit struct {
 	name       string
 	used, hard int64
@@ -63,7 +63,7 @@ func (b Budget) limits(used usage) []limit {
 	}
 }
 
-// exceeded says for people which limits one cluster exceeds; it is empty when there is none.
+// exceeded returns which limits a cluster exceeds, as text; empty when there is none.
 func (b Budget) exceeded(used usage) string {
 	var exceeded []string
 	for _, l := range b.limits(used) {
@@ -77,7 +77,7 @@ func (b Budget) exceeded(used usage) string {
 	return "the hub holds of it " + strings.Join(exceeded, "; ")
 }
 
-// mebibytes returns a number of bytes for people.
+// mebibytes formats a number of bytes.
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
 // quotas are the quotas of all clusters. They have one lock, because the sum is limited too.
@@ -119,7 +119,7 @@ func (qs *quotas) open(cluster string, local bool, wake func()) *quota {
 	return q
 }
 
-// close forgets a cluster that has gone.
+// close removes a cluster.
 func (q *quota) close() {
 	q.quotas.mu.Lock()
 	defer q.quotas.mu.Unlock()

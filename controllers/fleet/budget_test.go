@@ -24,10 +24,10 @@ func takes(t *testing.T, q *quota, name string, bytes int64) {
 		t.Fatalf("it is counted by a %T", source)
 	}
 	c.usageOf = func(runtime.Object) usage { return usage{resources: 1, bytes: bytes} }
-	_ = c.hold(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	_ = c.admit(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }
 
-// The sum over all clusters is bounded: who takes most goes first, what is left of those that are gone before anybody else, and the hub's own cluster never.
+// The sum over all clusters is bounded: the cluster that uses most goes first, what is left of those that were cut off before that, and the hub's own cluster never.
 func TestTheSumIsBounded(t *testing.T) {
 	t.Parallel()
 	qs := &quotas{hard: Budget{Total: 100}}
@@ -59,21 +59,21 @@ func TestTheSumIsBounded(t *testing.T) {
 	}
 }
 
-// A cluster that is cut off again and again is read again after pauses that double up to an hour; one that was well in between begins anew.
+// A cluster that is cut off again and again is read again after pauses that double up to an hour; one that was current in between starts from the minimum again.
 func TestPausesOfAClusterThatIsCutOffDouble(t *testing.T) {
 	t.Parallel()
-	var o over
+	var o cutOff
 	now := noon
 	for _, want := range []time.Duration{5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, time.Hour, time.Hour} {
-		o.cutOff("too much", ClusterState{Reachability: Connected, Since: now.Add(-time.Minute)}, now)
+		o.begin("too much", ClusterState{Reachability: Connected, Since: now.Add(-time.Minute)}, now)
 		if got := o.until.Sub(now); got != want {
 			t.Errorf("it is read again after %s, want %s", got, want)
 		}
 		now = o.until
 	}
-	o.cutOff("too much", ClusterState{Reachability: Connected, Since: now.Add(-time.Hour)}, now)
+	o.begin("too much", ClusterState{Reachability: Connected, Since: now.Add(-time.Hour)}, now)
 	if got := o.until.Sub(now); got != minCutOff {
-		t.Errorf("after an hour without trouble it is read again after %s", got)
+		t.Errorf("after an hour without a problem it is read again after %s", got)
 	}
 }
 
@@ -83,19 +83,19 @@ func TestAClusterThatIsCutOffKeepsWhatWasKnown(t *testing.T) {
 	at := clocktesting.NewFakeClock(noon)
 	m, s := newTestMember(t, Options{}, logr.Discard(), "web")
 	m.hub.clock = at
-	m.become(ClusterState{Name: "edge", Reachability: Connected, Since: noon})
-	m.keeper.stock(s.bundleStore)
+	m.setState(ClusterState{Name: "edge", Reachability: Connected, Since: noon})
+	m.syncer.resync(s.bundleStore)
 	m.quota.newMeter().cutOff("it sends too much")
 	m.keepWithin(t.Context())
-	m.assess()
+	m.updateState()
 	key := BundleKey{Cluster: "edge", Namespace: "shop", Name: "web"}
 	b := m.hub.view.Bundle(key)
 	state, _ := m.hub.view.State("edge")
 	if b == nil || !b.Lost || state.Reachability != OverBudget || state.Message != "it sends too much" || m.hub.view.CompleteFor("edge", "shop") {
 		t.Fatalf("it is %s: %s; its bundle is %v", state.Reachability, state.Message, b)
 	}
-	if !m.over.until.Equal(noon.Add(minCutOff)) {
-		t.Errorf("it is read again at %s", m.over.until)
+	if !m.cutOff.until.Equal(noon.Add(minCutOff)) {
+		t.Errorf("it is read again at %s", m.cutOff.until)
 	}
 }
 

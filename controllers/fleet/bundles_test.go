@@ -201,7 +201,7 @@ var _ = Describe("View", func() {
 		}
 		Expect(got).To(Equal(want))
 		Eventually(v.of(namespace)).Should(Equal(20))
-		Consistently(v.of(namespace)).Should(Equal(20), "the controller's own first look at each bundle is no news")
+		Consistently(v.of(namespace)).Should(Equal(20), "the controller's first judgement of each bundle changes nothing")
 	})
 
 	It("follows a bundle from its creation to its end", func(ctx SpecContext) {
@@ -263,7 +263,7 @@ var _ = Describe("View", func() {
 		Expect(v.one(namespace, "1-nulls")()).To(SatisfyAll(HaveField("Observed", false), HaveField("Malformed", BeEmpty()), HaveField("Members", BeEmpty())))
 	})
 
-	It("keeps the time for monitors that keep none, also over a restart as far as somebody remembers", func(ctx SpecContext) {
+	It("keeps the time for monitors that keep none, also over a restart as far as a status says so", func(ctx SpecContext) {
 		policy := healthscope.DefaultPolicy()
 		policy.PendingTimeout = 10 * time.Second
 		v := look(policy).sync(ctx)
@@ -301,7 +301,7 @@ var _ = Describe("View", func() {
 		v = look(policy, func(o *fleet.Options, _ *rest.Config) {
 			o.Past = func(context.Context) (map[healthscope.Key]fleet.Seen, error) { return nil, forgetful }
 		}).sync(ctx)
-		Expect(v.one(namespace, "1-emco")().Members[0].State).To(Equal(healthscope.Pending), "without a past the time begins anew")
+		Expect(v.one(namespace, "1-emco")().Members[0].State).To(Equal(healthscope.Pending), "without a past the time begins again")
 	})
 
 	It("counts what a truncated bundle does not name", func(ctx SpecContext) {

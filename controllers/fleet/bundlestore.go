@@ -8,24 +8,24 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// bundleStore holds the bundles that are read over one connection. It is safe for concurrent use.
+// bundleStore stores the bundles that are read over one connection. It is safe for concurrent use.
 type bundleStore struct {
-	// hold makes of a ResourceBundleState what is held of it; what is held already it returns as it is.
-	hold toolscache.TransformFunc
+	// transform makes a cachedBundle of a ResourceBundleState, and returns a cachedBundle as it is.
+	transform toolscache.TransformFunc
 	// changed is called for every bundle that comes, changes or goes. It does not block.
 	changed func(types.NamespacedName)
 
 	mu sync.Mutex
 	// bundles are the bundles by the namespace that is read; the empty one stands for all.
-	bundles map[string]map[types.NamespacedName]*held
+	bundles map[string]map[types.NamespacedName]*cachedBundle
 }
 
 func newBundleStore(hold toolscache.TransformFunc, changed func(types.NamespacedName)) *bundleStore {
-	return &bundleStore{hold: hold, changed: changed, bundles: map[string]map[types.NamespacedName]*held{}}
+	return &bundleStore{transform: hold, changed: changed, bundles: map[string]map[types.NamespacedName]*cachedBundle{}}
 }
 
 // get returns a bundle; nil when there is none.
-func (s *bundleStore) get(name types.NamespacedName) *held {
+func (s *bundleStore) get(name types.NamespacedName) *cachedBundle {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h := s.bundles[""][name]; h != nil {
@@ -47,8 +47,8 @@ func (s *bundleStore) all() []types.NamespacedName {
 	return names
 }
 
-// holdsForeign reports whether there are bundles that a monitor other than ours has filled.
-func (s *bundleStore) holdsForeign() bool {
+// hasForeign reports whether there are bundles that a monitor other than ours has filled.
+func (s *bundleStore) hasForeign() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, bundles := range s.bundles {
@@ -69,18 +69,18 @@ type bundlesIn struct {
 }
 
 // Transformer implements cache.TransformingStore.
-func (s bundlesIn) Transformer() toolscache.TransformFunc { return s.hold }
+func (s bundlesIn) Transformer() toolscache.TransformFunc { return s.transform }
 
 // Add implements cache.ReflectorStore.
 func (s bundlesIn) Add(object any) error {
-	h, err := s.held(object)
+	h, err := s.cached(object)
 	if err != nil {
 		return err
 	}
 	name := nameOf(h)
 	s.mu.Lock()
 	if s.bundles[s.namespace] == nil {
-		s.bundles[s.namespace] = map[types.NamespacedName]*held{}
+		s.bundles[s.namespace] = map[types.NamespacedName]*cachedBundle{}
 	}
 	s.bundles[s.namespace][name] = h
 	s.mu.Unlock()
@@ -88,13 +88,13 @@ func (s bundlesIn) Add(object any) error {
 	return nil
 }
 
-// held returns what is held of an object.
-func (s bundlesIn) held(object any) (*held, error) {
-	object, err := s.hold(object)
+// cached returns an object as a cachedBundle.
+func (s bundlesIn) cached(object any) (*cachedBundle, error) {
+	object, err := s.transform(object)
 	if err != nil {
 		return nil, err
 	}
-	return object.(*held), nil //nolint:forcetypeassert // So hold says.
+	return object.(*cachedBundle), nil //nolint:forcetypeassert // That is what transform returns.
 }
 
 // Update implements cache.ReflectorStore.
@@ -116,9 +116,9 @@ func (s bundlesIn) Delete(object any) error {
 
 // Replace implements cache.ReflectorStore.
 func (s bundlesIn) Replace(all []any, _ string) error {
-	bundles := make(map[types.NamespacedName]*held, len(all))
+	bundles := make(map[types.NamespacedName]*cachedBundle, len(all))
 	for _, object := range all {
-		h, err := s.held(object)
+		h, err := s.cached(object)
 		if err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func (s bundlesIn) Replace(all []any, _ string) error {
 // Resync implements cache.ReflectorStore.
 func (s bundlesIn) Resync() error { return nil }
 
-func nameOf(h *held) types.NamespacedName {
+func nameOf(h *cachedBundle) types.NamespacedName {
 	return types.NamespacedName{Namespace: h.Namespace, Name: h.Name}
 }
 

@@ -38,14 +38,14 @@ var workloads = map[schema.GroupKind]schema.GroupVersionResource{
 	{Group: "batch", Kind: "Job"}:        {Group: "batch", Version: "v1", Resource: "jobs"},
 }
 
-// HasPods says whether Cause can tell anything of a kind.
+// HasPods reports whether Cause knows how to find the pods of a kind.
 func HasPods(kind schema.GroupKind) bool {
 	_, ok := workloads[kind]
 	return ok
 }
 
-// Cause looks at the ReplicaSets and pods of one workload and says which is at the bottom of its trouble, as Judge says it
-// of those in bundles; empty when none is. Nothing of it is kept. The caller sets the deadline.
+// Cause reads the ReplicaSets and pods of one workload and returns which of them causes its state, as Judge does for those
+// in bundles; empty when none does. It keeps nothing. The caller sets the deadline.
 func (o *Objects) Cause(ctx context.Context, of healthscope.Key, policy healthscope.Policy, now time.Time) (string, error) {
 	resource, ok := workloads[schema.GroupKind{Group: of.Group, Kind: of.Kind}]
 	o.mu.Lock()

@@ -61,7 +61,7 @@ func TestTheCauseOfAWorkloadIsItsPod(t *testing.T) {
 		"pods may not be listed": {web, Connected, true, []string{"ClusterRole", "list pods", "aggregate-to-controller"}, 2},
 		"the cluster is away":    {web, Unreachable, false, nil, 0},
 		"a kind without pods":    {healthscope.Key{Cluster: "edge", Kind: "Service", Namespace: "shop", Name: "web"}, Connected, false, nil, 0},
-		"a cluster nobody knows": {healthscope.Key{Cluster: "moon", Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, Connected, false, nil, 0},
+		"an unknown cluster":     {healthscope.Key{Cluster: "moon", Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, Connected, false, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -76,7 +76,7 @@ func (s LabelSet) Map() map[string]string {
 	return set
 }
 
-// Topic is what a subscriber of a View is told of. Topics can be added up.
+// Topic selects the changes that a subscriber of a View gets. Topics can be combined.
 type Topic uint8
 
 // The topics.
@@ -121,8 +121,9 @@ func (s *Subscription) Deliver(ctx context.Context, handle func(Change)) {
 // Ready is sent something when there are changes to take.
 func (s *Subscription) Ready() <-chan struct{} { return s.ready }
 
-// Take returns the changes since it was called last. It does not block: whoever takes changes while it holds a lock of its
-// own, and acts on them before it releases that, never decides by what is older than the View.
+// Take returns the changes since it was called last. It does not block. A
+// subscriber that takes changes under a lock of its own, and handles them before it releases the lock, never decides by what
+// is older than the View.
 func (s *Subscription) Take() []Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()

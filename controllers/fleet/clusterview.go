@@ -30,17 +30,17 @@ func (c *clusterView) shown(b *Bundle) *Bundle {
 	switch {
 	case b == nil || c.state.Reachability == Connecting || c.state.Reachability == Refused:
 		return nil
-	case c.state.hides(b.Own):
-		return b.lost(&c.state)
+	case c.state.isStale(b.Own):
+		return b.staleIn(&c.state)
 	case !b.Outdated.IsZero():
-		return b.unseen(healthscope.ReasonMonitorStale, b.Neglect(), b.Outdated)
+		return b.stale(healthscope.ReasonMonitorStale, b.OutdatedMessage(), b.Outdated)
 	default:
 		return b
 	}
 }
 
-// Neglect says for people what is the matter with a bundle that is Outdated.
-func (b *Bundle) Neglect() string {
+// OutdatedMessage returns why a bundle is Outdated, as text.
+func (b *Bundle) OutdatedMessage() string {
 	return fmt.Sprintf("cluster %q: the objects of bundle %q have changed, and its monitor has not written that", b.Cluster, b.Namespace+"/"+b.Name)
 }
 
@@ -87,8 +87,8 @@ func (v *View) States() []ClusterState {
 	return all
 }
 
-// Unseen returns the clusters that cannot be read, among them those that have not been read yet; nil when there are none.
-func (v *View) Unseen() map[string]ClusterState {
+// Unreadable returns the clusters that cannot be read, among them those that have not been read yet; nil when there are none.
+func (v *View) Unreadable() map[string]ClusterState {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	var all map[string]ClusterState
@@ -141,7 +141,7 @@ func (v *View) setState(s ClusterState) {
 	}
 }
 
-// removeCluster forgets a cluster with all of its bundles.
+// removeCluster removes a cluster with all of its bundles.
 func (v *View) removeCluster(cluster string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -174,7 +174,7 @@ func (v *View) completeFor(cluster string, reads func(ClusterState) bool) bool {
 	if c == nil {
 		return v.complete
 	}
-	return c.state.Answers() && !c.state.blind && reads(c.state)
+	return c.state.Answers() && !c.state.unreadable && reads(c.state)
 }
 
 // names returns the names of the bundles of a cluster, also of those that are not shown.
@@ -197,7 +197,7 @@ func (v *View) judged(key BundleKey) *Bundle {
 	return nil
 }
 
-// filled says whether there are bundles in a cluster that a monitor of ours has filled, and some that another one has.
+// filled reports whether a cluster has bundles that a HealthScope monitor has filled, and bundles that another one has.
 func (v *View) filled(cluster string) (own, foreign bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()

@@ -80,8 +80,8 @@ func checkLost(t *testing.T, b *Bundle, since time.Time) {
 	}
 }
 
-// A loss is told once for each bundle, and so is the return, together with what has changed in between.
-func TestALossAndAReturnAreToldOnce(t *testing.T) {
+// A loss is notified once for each bundle, and so is the return, together with what has changed in between.
+func TestLossAndReturnAreNotifiedOnce(t *testing.T) {
 	t.Parallel()
 	v := openView("hub", "edge")
 	key, still := keyOf("edge", "1-sink"), keyOf("hub", "1-sink")
@@ -90,25 +90,25 @@ func TestALossAndAReturnAreToldOnce(t *testing.T) {
 	s, _ := v.Subscribe(Bundles | Clusters)
 	expect := func(want ...string) {
 		t.Helper()
-		var told []string
+		var notified []string
 		for _, c := range s.Take() {
 			switch c := c.(type) {
 			case BundleChange:
-				told = append(told, fmt.Sprintf("%s %s", c.Cluster, v.Bundle(c.BundleKey).Members[0].State))
+				notified = append(notified, fmt.Sprintf("%s %s", c.Cluster, v.Bundle(c.BundleKey).Members[0].State))
 			case ClusterChange:
 				state, _ := v.State(c.Cluster)
-				told = append(told, fmt.Sprintf("%s %s", c.Cluster, state.Reachability))
+				notified = append(notified, fmt.Sprintf("%s %s", c.Cluster, state.Reachability))
 			}
 		}
-		if !slices.Equal(told, want) {
-			t.Errorf("told of %q, want %q", told, want)
+		if !slices.Equal(notified, want) {
+			t.Errorf("notified of %q, want %q", notified, want)
 		}
 	}
 	lost := ClusterState{Name: "edge", Reachability: Unreachable, Since: noon, Message: "no answer"}
 	v.setState(lost)
 	expect("edge Unreachable", "edge Unknown")
 	lost.LastSeen = noon.Add(time.Hour)
-	v.setState(lost) // That time goes on is no news.
+	v.setState(lost) // That LastSeen goes on is no change.
 	v.put(key, own(key))
 	expect()
 	v.setState(ClusterState{Name: "edge", Reachability: Connected, Since: noon.Add(time.Hour)})
@@ -121,7 +121,7 @@ func TestALossAndAReturnAreToldOnce(t *testing.T) {
 	expect("edge Failed")
 }
 
-// Whatever comes in whatever order, a subscriber that reads what it is told of knows what the view shows.
+// A subscriber that reads what it is notified of knows what the view shows, whatever changes in whatever order.
 func TestSubscribersKnowWhatIsShown(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -179,8 +179,8 @@ func TestSubscribersKnowWhatIsShown(t *testing.T) {
 	})
 }
 
-// TestABundleIsFoundUnderAllLabelsItHad changes the labels of a bundle before a subscriber looks: who has found it under
-// those in between must be told.
+// TestABundleIsFoundUnderAllLabelsItHad changes the labels of a bundle before a subscriber looks: a scope that has found
+// it under those in between must be notified.
 func TestABundleIsFoundUnderAllLabelsItHad(t *testing.T) {
 	t.Parallel()
 	v := openView("hub")
@@ -232,7 +232,7 @@ func step(t *rapid.T, v *View) {
 	}
 }
 
-// TestEachClusterArrivesOnce counts clusters that come into sight for the first time, which tells who was judged before.
+// TestEachClusterArrivesOnce counts clusters that come into sight for the first time: judgements from before that do not count for them.
 func TestEachClusterArrivesOnce(t *testing.T) {
 	t.Parallel()
 	v := newView("hub")
@@ -251,14 +251,14 @@ func TestEachClusterArrivesOnce(t *testing.T) {
 		if s, _ := v.State(step.cluster); s.Arrival != step.want {
 			t.Errorf("%s becomes %s as arrival %d, want %d", step.cluster, step.reach, s.Arrival, step.want)
 		}
-		if told := slices.Contains(subscription.Take(), Change(SelectionChange{})); told != arrives {
-			t.Errorf("%s becomes %s: told that it can be selected: %t, want %t", step.cluster, step.reach, told, arrives)
+		if notified := slices.Contains(subscription.Take(), Change(SelectionChange{})); notified != arrives {
+			t.Errorf("%s becomes %s: notified that it can be selected: %t, want %t", step.cluster, step.reach, notified, arrives)
 		}
 	}
 	v.removeCluster("edge")
 	v.setState(ClusterState{Name: "edge", Reachability: Connected})
 	if s, _ := v.State("edge"); s.Arrival != 4 || v.Arrivals() != 4 {
-		t.Errorf("a cluster that was forgotten comes back as arrival %d of %d, want 4 of 4", s.Arrival, v.Arrivals())
+		t.Errorf("a cluster that was removed comes back as arrival %d of %d, want 4 of 4", s.Arrival, v.Arrivals())
 	}
 }
 
@@ -270,14 +270,14 @@ func TestAnyClusterMayBeOneBeforeAllAreKnown(t *testing.T) {
 	if s, known := v.State("edge"); !known || s.Reachability != Connecting || s.Name != "edge" || s.Message == "" {
 		t.Errorf("want a cluster that is not connected yet and why, got %+v, %t", s, known)
 	}
-	v.completed()
+	v.setComplete()
 	if s, known := v.State("edge"); known {
 		t.Errorf("want no such cluster, got %+v", s)
 	}
 	if got := subscription.Take(); !slices.Equal(got, []Change{CompleteChange{}}) {
-		t.Errorf("told of %+v", got)
+		t.Errorf("notified of %+v", got)
 	}
-	if v.completed(); len(subscription.Take()) > 0 {
-		t.Error("those who look at clusters are told twice that all are known")
+	if v.setComplete(); len(subscription.Take()) > 0 {
+		t.Error("subscribers are notified twice that all clusters are known")
 	}
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/observe"
 )
 
-// missingBundles is what an API server lacks that does not serve bundles, for people.
+// missingBundles is the remedy when an API server does not serve bundles.
 const missingBundles = " (k8splugin.io/v1alpha1): apply config/crd"
 
 // The resources that are watched on every connection.
@@ -49,38 +49,38 @@ type connection struct {
 	reader rest.Interface
 	// namespaces are those from which bundles are read; none means all.
 	namespaces []string
-	pulse      *pulse
+	health     *healthTracker
 	clock      clock.WithTickerAndDelayedExecution
 	// meter counts what is held of the cluster.
 	meter *meter
-	// store holds the bundles, and bundles read them, one for each namespace. lease reads the monitor's Lease; nil when nobody looks for it.
+	// store holds the bundles, and bundles read them, one for each namespace. lease reads the monitor's Lease; nil without Options.Liveness.
 	store   *bundleStore
 	bundles []*observe.Informer
 	lease   *observe.Informer
 
-	// What follows is the member's own. wish is what the connection was begun for; by now its token may be another one.
-	wish   wish
+	// What follows is the member's own. spec is what the connection was made for; its token may have been renewed since.
+	spec   clusterSpec
 	cancel context.CancelFunc
-	// known is true once the cluster has been read through the connection, and attached once objects are.
-	known, attached bool
-	// told is true once it has been told that the connection does not work.
-	told bool
+	// synced is true once all bundles have been read through the connection, and attached once objects are read through it.
+	synced, attached bool
+	// reported is true once it has been reported that the connection does not work.
+	reported bool
 }
 
-// dial begins a connection, on the member's behalf.
-func (m *member) dial(ctx context.Context, w wish) (*connection, error) {
+// connect opens a connection to the cluster of a spec.
+func (m *member) connect(ctx context.Context, w clusterSpec) (*connection, error) {
 	config, err := m.hub.configOf(w)
 	if err != nil {
 		return nil, err
 	}
-	p := newPulse(m.local, m.hub.timeout(), m.hub.clock, m.wake)
+	p := newHealthTracker(m.local, m.hub.timeout(), m.hub.clock, m.wake)
 	o := m.hub.connect
 	o.clock = m.hub.clock
-	c, err := newConnection(m.name, config, w.namespaces, p, m.quota.newMeter(), m.keeper.changed, o)
+	c, err := newConnection(m.name, config, w.namespaces, p, m.quota.newMeter(), m.syncer.changed, o)
 	if err != nil {
 		return nil, err
 	}
-	c.wish = w
+	c.spec = w
 	ctx, c.cancel = context.WithCancel(ctx)
 	m.running.Go(func() { c.serve(ctx) })
 	return c, nil
@@ -89,19 +89,19 @@ func (m *member) dial(ctx context.Context, w wish) (*connection, error) {
 // connectOptions are what all connections have in common.
 type connectOptions struct {
 	scheme *runtime.Scheme
-	// leaseNamespace is the namespace of the monitor's Lease; empty when nobody looks for it.
+	// leaseNamespace is the namespace of the monitor's Lease; empty without Options.Liveness.
 	leaseNamespace string
 	transform      func(cluster string) toolscache.TransformFunc
-	// usage says what is held of a bundle.
+	// usage returns what a bundle uses of the budget.
 	usage func(runtime.Object) usage
 	clock clock.WithTickerAndDelayedExecution
 }
 
 // newConnection prepares the connection to a cluster. Nothing is sent before it is served. changed is called for every bundle that changes.
-func newConnection(name string, config *rest.Config, namespaces []string, p *pulse, m *meter, changed func(types.NamespacedName), o connectOptions) (*connection, error) {
-	c := &connection{config: config, namespaces: namespaces, pulse: p, meter: m, clock: o.clock, token: useToken(config)}
+func newConnection(name string, config *rest.Config, namespaces []string, p *healthTracker, m *meter, changed func(types.NamespacedName), o connectOptions) (*connection, error) {
+	c := &connection{config: config, namespaces: namespaces, health: p, meter: m, clock: o.clock, token: useToken(config)}
 	c.store = newBundleStore(o.transform(name), changed)
-	p.look = c.look
+	p.readStates = c.readStates
 	var err error
 	if c.http, err = m.client(config); err == nil {
 		c.reader, err = newReader(config, c.http)
@@ -115,14 +115,14 @@ func newConnection(name string, config *rest.Config, namespaces []string, p *pul
 	return c, errors.Wrapf(err, "cannot make a client for cluster %q", name)
 }
 
-// isRead reports whether all bundles have been read over the connection, and are current.
-func (c *connection) isRead() (read bool) {
-	c.pulse.ask(func(l *liveness, _ time.Time) { read = l.bundles.Status == observe.Ready })
+// isSynced reports whether all bundles have been read over the connection, and are current.
+func (c *connection) isSynced() (read bool) {
+	c.health.read(func(l *liveness, _ time.Time) { read = l.bundles.Status == observe.Ready })
 	return read
 }
 
-// look sets in a liveness whether bundles and the Lease are current.
-func (c *connection) look(l *liveness) {
+// readStates sets in a liveness whether bundles and the Lease are current.
+func (c *connection) readStates(l *liveness) {
 	states := make([]observe.State, 0, len(c.bundles))
 	for _, informer := range c.bundles {
 		states = append(states, informer.State())
@@ -157,7 +157,7 @@ func (c *connection) readBundles(o connectOptions) error {
 	return nil
 }
 
-// newInformer makes an informer of the connection. what names what it reads for people, and remedy what to do when it is not served.
+// newInformer makes an informer of the connection. what names what it reads in messages, and remedy says what to do when it is not served.
 func (c *connection) newInformer(r observe.Rules, what, remedy string, store toolscache.ReflectorStore, open func() toolscache.ListerWatcher) *observe.Informer {
 	return observe.NewInformer(r, observe.InformerOptions{
 		TrackedOptions: observe.TrackedOptions{
@@ -165,16 +165,16 @@ func (c *connection) newInformer(r observe.Rules, what, remedy string, store too
 			Describe: func(reason observe.Reason, err error) string { return describe(what, remedy, reason, err) },
 			Answered: c.answered,
 			Failed: func(err error) {
-				c.pulse.tell(func(l *liveness, now time.Time) { l.unanswered(now, shortened(withoutAddress(err).Error())) })
+				c.health.update(func(l *liveness, now time.Time) { l.unanswered(now, shortened(withoutAddress(err).Error())) })
 			},
 		},
 		Open:    func(context.Context) (toolscache.ListerWatcher, error) { return open(), nil },
 		Store:   store,
-		Changed: func(observe.State) { c.pulse.beat() },
+		Changed: func(observe.State) { c.health.wake() },
 	})
 }
 
-// describe says for people why something cannot be read.
+// describe returns why something cannot be read, as text.
 func describe(what, remedy string, reason observe.Reason, err error) string {
 	switch reason {
 	case observe.Unauthorized:
@@ -191,7 +191,7 @@ func describe(what, remedy string, reason observe.Reason, err error) string {
 // answered notes that the API server has answered. What waits for that begins at once.
 func (c *connection) answered() {
 	back := false
-	c.pulse.tell(func(l *liveness, now time.Time) { back = l.answered(now) })
+	c.health.update(func(l *liveness, now time.Time) { back = l.answered(now) })
 	if back {
 		c.kick()
 	}
@@ -215,14 +215,14 @@ func (c *connection) informers() []*observe.Informer {
 // reread reads bundles again, because rules have changed by which those of other monitors are judged.
 func (c *connection) reread() {
 	for _, informer := range c.bundles {
-		if c.store.holdsForeign() || informer.State().Status != observe.Ready {
+		if c.store.hasForeign() || informer.State().Status != observe.Ready {
 			informer.Reread(false)
 		}
 	}
 }
 
-// linger is when connections that are idle are closed for the second time: a stream takes a moment to end.
-const linger = time.Second
+// drainTime is the pause before idle connections are closed for the second time: a stream takes a moment to end.
+const drainTime = time.Second
 
 // serve reads until ctx ends. When it returns nothing of the connection runs any more.
 func (c *connection) serve(ctx context.Context) {
@@ -230,13 +230,13 @@ func (c *connection) serve(ctx context.Context) {
 	for _, informer := range c.informers() {
 		running.Go(func() { informer.Run(ctx) })
 	}
-	if c.pulse.probes() {
+	if c.health.probes() {
 		running.Go(func() { c.probe(ctx) })
 	}
 	running.Wait()
-	hangUp := func() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
-	hangUp()
-	c.clock.AfterFunc(linger, hangUp)
+	closeIdle := func() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
+	closeIdle()
+	c.clock.AfterFunc(drainTime, closeIdle)
 }
 
 // readLease makes the informer of the monitor's Lease, which is in a namespace.
@@ -246,17 +246,17 @@ func (c *connection) readLease(namespace string) error {
 		return errors.Wrapf(err, "cannot watch Lease %q", monitorLease)
 	}
 	source := toolscache.NewListWatchFromClient(leases.RESTClient(), leasesResource, namespace, fields.OneTermEqualSelector("metadata.name", monitorLease))
-	c.lease = c.newInformer(leaseRules, "Leases", "", leaseStore{c.pulse}, func() toolscache.ListerWatcher { return source })
+	c.lease = c.newInformer(leaseRules, "Leases", "", leaseStore{c.health}, func() toolscache.ListerWatcher { return source })
 	return nil
 }
 
-// leaseStore tells a pulse of the monitor's Lease. It implements cache.ReflectorStore.
-type leaseStore struct{ pulse *pulse }
+// leaseStore reports the monitor's Lease to a health tracker. It implements cache.ReflectorStore.
+type leaseStore struct{ health *healthTracker }
 
 // Add implements cache.ReflectorStore.
 func (s leaseStore) Add(object any) error {
 	if l, ok := object.(*coordinationv1.Lease); ok {
-		s.pulse.tell(func(life *liveness, now time.Time) { life.observed(markOf(l), durationOf(l), now) })
+		s.health.update(func(life *liveness, now time.Time) { life.observed(markOf(l), durationOf(l), now) })
 	}
 	return nil
 }
@@ -266,7 +266,7 @@ func (s leaseStore) Update(object any) error { return s.Add(object) }
 
 // Delete implements cache.ReflectorStore.
 func (s leaseStore) Delete(any) error {
-	s.pulse.tell(func(life *liveness, now time.Time) { life.observed("", 0, now) })
+	s.health.update(func(life *liveness, now time.Time) { life.observed("", 0, now) })
 	return nil
 }
 

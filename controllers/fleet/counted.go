@@ -41,7 +41,7 @@ const (
 )
 
 // counted reads a resource of a cluster within the cluster's budget: everything
-// is counted as soon as it is decoded, before anybody holds it.
+// is counted as soon as it is decoded, before it is stored.
 type counted struct {
 	toolscache.ListerWatcher
 
@@ -53,8 +53,8 @@ type counted struct {
 	most int64
 
 	// What follows is guarded by the lock of quotas. round is that of the list or watch from the start that began last.
-	held  map[types.NamespacedName]counts
-	round int
+	counts map[types.NamespacedName]counts
+	round  int
 }
 
 // counts is what an object uses, and in which round it was seen last.
@@ -69,7 +69,7 @@ func (m *meter) count(next toolscache.ListerWatcher, page int64, usageOf func(ru
 	if m == nil {
 		return next, func() {}
 	}
-	c := &counted{ListerWatcher: next, meter: m, usageOf: usageOf, page: page, held: map[types.NamespacedName]counts{}}
+	c := &counted{ListerWatcher: next, meter: m, usageOf: usageOf, page: page, counts: map[types.NamespacedName]counts{}}
 	if c.most = m.quota.quotas.hard.Resources; page == bundlesPage {
 		c.most = m.quota.quotas.hard.Bundles
 	}
@@ -90,7 +90,7 @@ func (c *counted) ListWithContext(ctx context.Context, options metav1.ListOption
 	if err != nil {
 		return nil, err
 	}
-	if err := meta.EachListItem(list, c.hold); err != nil {
+	if err := meta.EachListItem(list, c.admit); err != nil {
 		return nil, err
 	}
 	return list, nil
@@ -131,7 +131,7 @@ func (w *countedWatch) take(ctx context.Context, event watch.Event) bool {
 		if w.came++; w.fromStart && w.most > 0 && w.came > w.most {
 			w.meter.cutOff(fmt.Sprintf("it has not ended a list after %d events", w.most))
 		}
-		return w.hold(event.Object) == nil
+		return w.admit(event.Object) == nil
 	case watch.Deleted:
 		w.release(event.Object)
 	case watch.Bookmark:
@@ -144,7 +144,7 @@ func (w *countedWatch) take(ctx context.Context, event watch.Event) bool {
 	return true
 }
 
-// begin notes that all there is comes anew.
+// begin notes that all there is will come again.
 func (c *counted) begin() {
 	c.meter.quota.quotas.mu.Lock()
 	defer c.meter.quota.quotas.mu.Unlock()
@@ -155,7 +155,7 @@ func (c *counted) begin() {
 func (c *counted) sweep() {
 	c.meter.quota.quotas.mu.Lock()
 	defer c.meter.quota.quotas.mu.Unlock()
-	for name, was := range c.held {
+	for name, was := range c.counts {
 		if was.round != c.round {
 			c.drop(name)
 		}
@@ -168,8 +168,8 @@ func (c *counted) end() {
 	c.sweep()
 }
 
-// hold counts an object before it is held, and returns an error when it must not be.
-func (c *counted) hold(object runtime.Object) error {
+// admit counts an object before it is stored, and returns an error when it must not be.
+func (c *counted) admit(object runtime.Object) error {
 	named, err := meta.Accessor(object)
 	if err != nil {
 		return err
@@ -182,8 +182,8 @@ func (c *counted) hold(object runtime.Object) error {
 		return err
 	}
 	name := types.NamespacedName{Namespace: named.GetNamespace(), Name: named.GetName()}
-	q.used = q.used.minus(c.held[name].usage).plus(used)
-	c.held[name] = counts{used, c.round}
+	q.used = q.used.minus(c.counts[name].usage).plus(used)
+	c.counts[name] = counts{used, c.round}
 	q.quotas.enforce(q)
 	return c.meter.errLocked()
 }
@@ -202,9 +202,9 @@ func (c *counted) release(object runtime.Object) {
 // drop is release for callers that have the lock.
 func (c *counted) drop(name types.NamespacedName) {
 	if c.meter.errLocked() == nil {
-		c.meter.quota.used = c.meter.quota.used.minus(c.held[name].usage)
+		c.meter.quota.used = c.meter.quota.used.minus(c.counts[name].usage)
 	}
-	delete(c.held, name)
+	delete(c.counts, name)
 }
 
 // usageOfBundle returns how to take off a bundle what is not held of it, and what the rest uses.

@@ -3,15 +3,17 @@
 // objects that scopes refer to.
 //
 // The clusters are those of Secrets with a kubeconfig, and the hub's own, which
-// is a member as any other. Each has one goroutine that does all that concerns
-// it, so that no cluster waits for another one (member), and one connection, or
-// two while one takes the other's place (line). A connection tells a pulse of
-// everything that comes from the cluster and everything that does not, and
-// liveness, which is pure, decides what that means.
+// is a member like any other. Each member has one goroutine that does all that
+// concerns its cluster, so that no cluster waits for another one (member), and
+// one connection. A second one is opened only to replace the first, when more
+// than the token has changed. A connection reports to its health tracker every
+// answer of the cluster and every request without one, and liveness, which is
+// pure, decides what that means. A bundle syncer judges the bundles.
 //
 // View holds the judged bundles and the state of every cluster. Objects watches
 // the kinds that scopes refer to directly, on demand. Scopes, the inventory and
-// status documents read here and nowhere else, so that all of them see one truth.
+// status documents read here and nowhere else, so that all of them see one
+// truth, and subscribe to what changes.
 //
 // The package must not import other controllers: they read it, and it knows none of them.
 package fleet

@@ -49,7 +49,7 @@ func TestTheEstimateOfABundleIsNotFarFromTheHeap(t *testing.T) {
 					}
 				}
 				estimate += usageOf(b).bytes
-				h, err := hold("edge", nil)(b)
+				h, err := cacheBundle("edge", nil)(b)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -57,9 +57,9 @@ func TestTheEstimateOfABundleIsNotFarFromTheHeap(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			k := newKeeper("edge", v, healthscope.DefaultPolicy(), clocktesting.NewFakeClock(noon), nil, func() {})
+			k := newBundleSyncer("edge", v, healthscope.DefaultPolicy(), clocktesting.NewFakeClock(noon), nil, func() {})
 			t.Cleanup(k.queue.ShutDown)
-			k.stock(s.bundleStore)
+			k.resync(s.bundleStore)
 			held := int64(heap() - before)
 			t.Logf("%d bundles of %d resources: %d bytes are held, %d are estimated, %.2f of it", c.bundles, c.resources, held, estimate, float64(estimate)/float64(held))
 			if estimate > 2*held || held > 2*estimate {

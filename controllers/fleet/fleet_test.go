@@ -41,7 +41,7 @@ type site struct {
 	timeout              time.Duration
 	// clock is the hub's; nil for the machine's.
 	clock clock.WithTickerAndDelayedExecution
-	// wrap sees the hub's requests to its own API server; nil for nobody.
+	// wrap sees the hub's requests to its own API server; nil for none.
 	wrap func(http.RoundTripper) http.RoundTripper
 
 	mu     sync.Mutex

@@ -54,7 +54,7 @@ type stream struct {
 	ctx    context.Context //nolint:containedctx // That of the request.
 }
 
-// send sends an event, and returns false when nobody listens any more.
+// send sends an event, and returns false when the client has gone.
 func (s *stream) send(kind, object string) bool {
 	_, err := fmt.Fprintf(s.buffer, `{"type":%q,"object":%s}`+"\n", kind, object)
 	return err == nil && s.ctx.Err() == nil
@@ -141,7 +141,7 @@ func newFloodHub(t *testing.T, b Budget) (h *hub, stop func()) {
 		options: Options{ClusterName: "local", Policy: healthscope.DefaultPolicy(), Members: &Members{Parse: kubeconfig.Parse}},
 		connect: connectOptions{
 			scheme: scheme, usage: usageOfBundle(nil),
-			transform: func(cluster string) toolscache.TransformFunc { return hold(cluster, nil) },
+			transform: func(cluster string) toolscache.TransformFunc { return cacheBundle(cluster, nil) },
 		},
 	}
 	return h, func() {
@@ -150,14 +150,14 @@ func newFloodHub(t *testing.T, b Budget) (h *hub, stop func()) {
 	}
 }
 
-// quietRecorder tells nobody of events.
+// quietRecorder drops events.
 type quietRecorder struct{ events.EventRecorder }
 
 func (quietRecorder) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {}
 
 // engage makes a server a member of the hub.
 func engage(h *hub, name string, config []byte) {
-	h.add(name, false, logr.Discard()).wishFor(wish{name: name, kubeconfig: config, secret: &corev1.ObjectReference{Name: name, UID: types.UID(name)}})
+	h.add(name, false, logr.Discard()).setSpec(clusterSpec{name: name, kubeconfig: config, secret: &corev1.ObjectReference{Name: name, UID: types.UID(name)}})
 }
 
 // liveHeap returns what the last garbage collection left.
@@ -211,7 +211,7 @@ func (n *neighbour) change(name string) time.Duration {
 	select {
 	case n.changes <- object:
 	case <-late:
-		n.t.Fatal("nobody watches the neighbour")
+		n.t.Fatal("the neighbour is not watched")
 	}
 	for {
 		select {
@@ -230,7 +230,7 @@ func (n *neighbour) change(name string) time.Duration {
 const samples = 50
 
 // changeSlack is what the scheduler may add to a change. A change passes about ten goroutines, of the neighbour's server and
-// of the hub. On two cores, which both share with whoever floods, each of them may wait for a time slice, which is 10 ms.
+// of the hub. On two cores, which both share with the member that floods, each of them may wait for a time slice, which is 10 ms.
 const changeSlack = 100 * time.Millisecond
 
 // delay returns the 95th percentile of the time that changes of a neighbour take to be seen: of as many as are needed, and until it is enough.
@@ -319,7 +319,7 @@ func TestAFloodCutsOffItsMemberOnly(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			goruntime.GC() // What other tests have left is nobody's fault here.
+			goruntime.GC() // What other tests have left does not count here.
 			h, stop := newFloodHub(t, floodBudget())
 			defer stop()
 			n := newNeighbour(t, h)
@@ -341,7 +341,7 @@ func TestAFloodCutsOffItsMemberOnly(t *testing.T) {
 	}
 }
 
-// A list that never ends and comes drop by drop takes nothing from anybody: nothing of it is taken for true.
+// A list that never ends and comes drop by drop harms no other cluster: nothing of it is taken for true.
 func TestASlowDripIsNotBelieved(t *testing.T) {
 	h, stop := newFloodHub(t, floodBudget())
 	defer stop()

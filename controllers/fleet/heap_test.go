@@ -65,13 +65,13 @@ func TestAResourceTakesLittleMemory(t *testing.T) {
 	const clusters, bundles, resources, most = 20, 50, 20, 1024
 	before := heap()
 	v := newView("hub")
-	keepers := make([]*keeper, 0, clusters)
+	syncers := make([]*bundleSyncer, 0, clusters)
 	for c := range clusters {
 		name := fmt.Sprintf("provider+edge%02d", c)
 		v.setState(ClusterState{Name: name, Reachability: Connected})
 		s := newStore()
 		for i := range bundles {
-			h, err := hold(name, nil)(received(t, name, fmt.Sprintf("17188744879264%04d-app", i), resources))
+			h, err := cacheBundle(name, nil)(received(t, name, fmt.Sprintf("17188744879264%04d-app", i), resources))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,10 +79,10 @@ func TestAResourceTakesLittleMemory(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		k := newKeeper(name, v, healthscope.DefaultPolicy(), clocktesting.NewFakeClock(noon), nil, func() {})
+		k := newBundleSyncer(name, v, healthscope.DefaultPolicy(), clocktesting.NewFakeClock(noon), nil, func() {})
 		t.Cleanup(k.queue.ShutDown)
-		k.stock(s.bundleStore)
-		keepers = append(keepers, k)
+		k.resync(s.bundleStore)
+		syncers = append(syncers, k)
 	}
 	each := float64(heap()-before) / (clusters * bundles * resources)
 	t.Logf("%.0f bytes of heap for each of %d resources", each, clusters*bundles*resources)
@@ -92,5 +92,5 @@ func TestAResourceTakesLittleMemory(t *testing.T) {
 	if n := len(v.All()); n != clusters*bundles {
 		t.Errorf("%d bundles are shown", n)
 	}
-	runtime.KeepAlive(keepers)
+	runtime.KeepAlive(syncers)
 }

@@ -71,7 +71,7 @@ var _ = Describe("Members that are not as they should be", func() {
 		Expect(s.edge().LabelSet()).To(HaveKeyWithValue("tenant", "a"))
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		Expect(s.states[len(s.states)-1].Labels).To(Equal(label+",tenant=a"), "the change is told")
+		Expect(s.states[len(s.states)-1].Labels).To(Equal(label+",tenant=a"), "the change is notified")
 	})
 
 	It("are Refused with a kubeconfig that is, until it is corrected", func(ctx SpecContext) {

@@ -61,18 +61,18 @@ type hub struct {
 	members map[string]*member
 	// recording is true while this replica leads: only then it records events.
 	recording bool
-	// untold are the last warnings about Secrets, by UID, since this replica does not lead.
-	untold map[types.UID]told
+	// pendingEvents are the last warnings about Secrets, by UID, while this replica does not lead.
+	pendingEvents map[types.UID]pendingEvent
 
 	// What follows is that of the goroutine of Start.
 	ctx context.Context //nolint:containedctx // The life of all members, which come and go in it.
-	// past is what is remembered from before a restart, by cluster.
+	// past is what is known from before a restart, by cluster.
 	past map[string]map[healthscope.Key]Seen
-	// rejected are the Secrets that have been told that they cannot have their names.
+	// rejected are the Secrets for which it has been reported that they cannot have their names.
 	rejected []rejection
 }
 
-// timeout is how long a cluster may take for an answer; zero when nobody looks for that.
+// timeout is how long a cluster may take for an answer; zero without Options.Liveness.
 func (h *hub) timeout() time.Duration {
 	if h.options.Liveness == nil {
 		return 0
@@ -87,18 +87,18 @@ func (h *hub) NeedLeaderElection() bool { return false }
 func (h *hub) Start(ctx context.Context) error {
 	defer h.running.Wait()
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // Also when it ends by itself: then nobody else ends the members.
+	defer cancel() // Also when it fails: nothing else ends the members then.
 	h.ctx = ctx
 	logger := log.FromContext(ctx).WithName("fleet")
-	h.remember(ctx, logger)
-	h.add(h.options.ClusterName, true, logger).wishFor(wish{name: h.options.ClusterName}) //nolint:contextcheck // Members live in the context that is kept.
+	h.loadPast(ctx, logger)
+	h.add(h.options.ClusterName, true, logger).setSpec(clusterSpec{name: h.options.ClusterName}) //nolint:contextcheck // Members live in the context that is kept.
 	if h.secrets == nil {
-		h.view.completed()
+		h.view.setComplete()
 		<-ctx.Done()
 		return nil
 	}
-	defer h.clock.AfterFunc(membersGrace, h.view.overdue).Stop()
-	return h.secrets.run(ctx, func(secrets []*corev1.Secret) { h.follow(secrets, logger) }) //nolint:contextcheck // As above.
+	defer h.clock.AfterFunc(membersGrace, h.view.setLate).Stop()
+	return h.secrets.run(ctx, func(secrets []*corev1.Secret) { h.reconcile(secrets, logger) }) //nolint:contextcheck // As above.
 }
 
 // refresh has bundles read again that were judged by rules here.
@@ -110,17 +110,17 @@ func (h *hub) refresh() {
 	}
 }
 
-// stopping says whether the hub is about to stop.
+// stopping reports whether the hub is about to stop.
 func (h *hub) stopping() bool { return h.ctx.Err() != nil }
 
-// remember asks what is remembered from before a restart.
-func (h *hub) remember(ctx context.Context, logger logr.Logger) {
+// loadPast loads what is known from before a restart.
+func (h *hub) loadPast(ctx context.Context, logger logr.Logger) {
 	if h.options.Past == nil {
 		return
 	}
 	past, err := h.options.Past(ctx)
 	if err != nil && ctx.Err() == nil { // It is of use, and no more than that.
-		logger.Error(err, "Cannot find out since when resources are in their state; time limits begin anew")
+		logger.Error(err, "Cannot read since when resources are in their state; time limits begin again")
 	}
 	h.past = map[string]map[healthscope.Key]Seen{}
 	for key, seen := range past {
@@ -131,42 +131,44 @@ func (h *hub) remember(ctx context.Context, logger logr.Logger) {
 	}
 }
 
-// follow makes the members those that Secrets ask for.
-func (h *hub) follow(secrets []*corev1.Secret, logger logr.Logger) {
-	wishes, rejected := wishesOf(secrets, h.options.ClusterName)
+// reconcile makes the members those that Secrets ask for.
+func (h *hub) reconcile(secrets []*corev1.Secret, logger logr.Logger) {
+	desired, rejected := desiredClusters(secrets, h.options.ClusterName)
 	h.mu.RLock()
 	members := maps.Clone(h.members)
 	h.mu.RUnlock()
 	for name, m := range members {
-		if _, ok := wishes[name]; !ok && !m.local {
+		if _, ok := desired[name]; !ok && !m.local {
 			h.remove(m)
 		}
 	}
 	h.reject(rejected, logger) // After the removals: a Secret may have had another name before.
-	for name, w := range wishes {
+	for name, w := range desired {
 		m := members[name]
 		if m == nil {
 			m = h.add(name, false, logger)
-		} else if reflect.DeepEqual(m.wished, w) {
+		} else if reflect.DeepEqual(m.desired, w) {
 			continue
 		}
-		m.wished = w
-		m.wishFor(w)
+		m.desired = w
+		m.setSpec(w)
 	}
-	h.view.completed()
+	h.view.setComplete()
 }
 
-// reject tells of Secrets that cannot have the names they ask for, once.
+// reject reports Secrets that cannot have the names they ask for, each once.
 func (h *hub) reject(rejected []rejection, logger logr.Logger) {
 	for _, r := range rejected {
-		if !slices.ContainsFunc(h.rejected, func(told rejection) bool { return told.message == r.message && told.secret.UID == r.secret.UID }) {
-			h.tellf(wish{secret: r.secret}, corev1.EventTypeWarning, eventNameRefused, "%s", r.message)
-			logger.Info("A Secret is no cluster", "secret", r.secret.Name, "problem", r.message)
+		if !slices.ContainsFunc(h.rejected, func(notified rejection) bool {
+			return notified.message == r.message && notified.secret.UID == r.secret.UID
+		}) {
+			h.recordf(clusterSpec{secret: r.secret}, corev1.EventTypeWarning, eventNameRefused, "%s", r.message)
+			logger.Info("Secret rejected", "secret", r.secret.Name, "problem", r.message)
 		}
 	}
 	for _, r := range h.rejected {
 		if !slices.ContainsFunc(rejected, func(now rejection) bool { return now.secret.UID == r.secret.UID }) {
-			h.takeBack(wish{secret: r.secret})
+			h.dropPending(clusterSpec{secret: r.secret})
 		}
 	}
 	h.rejected = rejected
@@ -181,23 +183,23 @@ func (h *hub) add(name string, local bool, logger logr.Logger) *member {
 	h.mu.Lock()
 	h.members[name] = m
 	h.mu.Unlock()
-	m.publish() // Before anybody hears that all clusters are known: one that is not known has no bundles at all.
+	m.publish() // Before the view is complete: a cluster that a complete view does not know has no bundles.
 	h.running.Go(func() { m.run(ctx) })
 	return m
 }
 
-// remove removes a member. When it returns nobody knows of it any more.
+// remove removes a member. When it returns the member is gone from the view.
 func (h *hub) remove(m *member) {
 	h.mu.Lock()
 	delete(h.members, m.name)
 	h.mu.Unlock()
 	m.cancel()
 	<-m.gone
-	h.takeBack(m.wished)
+	h.dropPending(m.desired)
 }
 
-// configOf returns how to reach the cluster of a wish.
-func (h *hub) configOf(w wish) (*rest.Config, error) {
+// configOf returns the client configuration of a spec.
+func (h *hub) configOf(w clusterSpec) (*rest.Config, error) {
 	if w.secret == nil {
 		return rest.CopyConfig(h.config), nil
 	}
@@ -207,46 +209,46 @@ func (h *hub) configOf(w wish) (*rest.Config, error) {
 	return h.options.Members.Parse(w.kubeconfig)
 }
 
-// tellf writes an event on the Secret of a cluster, if there is one. A cluster under maintenance gives no warnings.
-func (h *hub) tellf(w wish, kind, reason, format string, args ...any) {
+// recordf records an event on the Secret of a cluster, if there is one. A cluster under maintenance gives no warnings.
+func (h *hub) recordf(w clusterSpec, kind, reason, format string, args ...any) {
 	if w.secret == nil || w.maintenance != "" && kind == corev1.EventTypeWarning {
 		return
 	}
-	t := told{w.secret, kind, reason, cut(fmt.Sprintf(format, args...), maxNote)}
+	t := pendingEvent{w.secret, kind, reason, cut(fmt.Sprintf(format, args...), maxNote)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.untold, w.secret.UID)
+	delete(h.pendingEvents, w.secret.UID)
 	switch {
 	case h.recording:
-		t.by(h.recorder)
+		t.record(h.recorder)
 	case kind == corev1.EventTypeWarning:
-		if h.untold == nil {
-			h.untold = map[types.UID]told{}
+		if h.pendingEvents == nil {
+			h.pendingEvents = map[types.UID]pendingEvent{}
 		}
-		h.untold[w.secret.UID] = t
+		h.pendingEvents[w.secret.UID] = t
 	}
 }
 
-// takeBack drops a warning about a Secret that has not been told, because it does not hold any more: one that has one of
-// the reasons, or without reasons any.
-func (h *hub) takeBack(w wish, reasons ...string) {
+// dropPending drops a pending warning about a Secret, because it does not hold any more: one with one of the reasons, or
+// without reasons any.
+func (h *hub) dropPending(w clusterSpec, reasons ...string) {
 	if w.secret == nil {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(reasons) == 0 || slices.Contains(reasons, h.untold[w.secret.UID].reason) {
-		delete(h.untold, w.secret.UID)
+	if len(reasons) == 0 || slices.Contains(reasons, h.pendingEvents[w.secret.UID].reason) {
+		delete(h.pendingEvents, w.secret.UID)
 	}
 }
 
-// told is an event on the Secret of a cluster.
-type told struct {
+// pendingEvent is an event on the Secret of a cluster.
+type pendingEvent struct {
 	secret                *corev1.ObjectReference
 	kind, reason, message string
 }
 
-func (t told) by(recorder events.EventRecorder) {
+func (t pendingEvent) record(recorder events.EventRecorder) {
 	recorder.Eventf(t.secret, nil, t.kind, t.reason, eventAction, "%s", t.message)
 }
 
@@ -263,10 +265,10 @@ func (h *hub) startRecording() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.recording = true
-	for _, t := range h.untold {
-		t.by(h.recorder)
+	for _, t := range h.pendingEvents {
+		t.record(h.recorder)
 	}
-	h.untold = nil
+	h.pendingEvents = nil
 }
 
 func (h *hub) stopRecording() {

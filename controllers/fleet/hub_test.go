@@ -28,7 +28,7 @@ import (
 
 // TestAllClustersAreKnownOnceItIsSaidSo looks at the view in the moment in which it says that it knows which clusters
 // there are. One that came later would count as one that is not there, and as one without bundles: what is kept for it would be deleted.
-func TestAllClustersAreKnownOnceItIsSaidSo(t *testing.T) {
+func TestCompleteComesAfterAllClusters(t *testing.T) {
 	t.Parallel()
 	const members = 200
 	ctx, cancel := context.WithCancel(t.Context())
@@ -48,7 +48,7 @@ func TestAllClustersAreKnownOnceItIsSaidSo(t *testing.T) {
 			known = len(h.view.Clusters())
 		}
 	})
-	h.follow(secrets, logr.Discard())
+	h.reconcile(secrets, logr.Discard())
 	if stop(); known != members+1 {
 		t.Errorf("%d of %d clusters are known when the view says that it knows all", known, members+1)
 	}
@@ -57,15 +57,15 @@ func TestAllClustersAreKnownOnceItIsSaidSo(t *testing.T) {
 	}
 }
 
-// TestAHubThatFailsEnds has the hub lose what it follows the Secrets with: it must say so, and not wait for members that nobody ends.
+// TestAHubThatFailsEnds has the hub lose what it follows the Secrets with: it must say so, and not wait for members that are never ended.
 func TestAHubThatFailsEnds(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("no informer today")
 	h := &hub{
 		view: newView("local"), clock: clock.RealClock{}, members: map[string]*member{},
 		options: Options{ClusterName: "local"}, config: &rest.Config{Host: "https://127.0.0.1:1"},
-		connect: connectOptions{scheme: runtime.NewScheme(), transform: func(cluster string) toolscache.TransformFunc { return hold(cluster, nil) }},
-		secrets: &secretWatch{cache: noInformer{err: lost}, news: make(chan struct{}, 1)},
+		connect: connectOptions{scheme: runtime.NewScheme(), transform: func(cluster string) toolscache.TransformFunc { return cacheBundle(cluster, nil) }},
+		secrets: &secretWatch{cache: noInformer{err: lost}, changed: make(chan struct{}, 1)},
 	}
 	if err := k8spluginv1alpha1.AddToScheme(h.connect.scheme); err != nil {
 		t.Fatal(err)
@@ -103,8 +103,8 @@ func TestOnlyTheLeaderRecordsEvents(t *testing.T) {
 func onlyTheLeaderRecordsEvents(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	h := &hub{recorder: recorder}
-	of := func(name string) wish {
-		return wish{name: name, secret: &corev1.ObjectReference{Name: name, UID: types.UID(name)}}
+	of := func(name string) clusterSpec {
+		return clusterSpec{name: name, secret: &corev1.ObjectReference{Name: name, UID: types.UID(name)}}
 	}
 	expect := func(when string, want ...string) {
 		t.Helper()
@@ -117,16 +117,16 @@ func onlyTheLeaderRecordsEvents(t *testing.T) {
 			t.Errorf("%s: recorded %q, want %q", when, got, want)
 		}
 	}
-	h.tellf(of("refused"), corev1.EventTypeWarning, eventRefused, "no %s", "server")
-	h.tellf(of("corrected"), corev1.EventTypeWarning, eventRefused, "no server")
-	h.tellf(of("corrected"), corev1.EventTypeNormal, string(Connected), "all is well")
+	h.recordf(of("refused"), corev1.EventTypeWarning, eventRefused, "no %s", "server")
+	h.recordf(of("corrected"), corev1.EventTypeWarning, eventRefused, "no server")
+	h.recordf(of("corrected"), corev1.EventTypeNormal, string(Connected), "all is well")
 	maintained := of("maintained")
 	maintained.maintenance = "new disks"
-	h.tellf(maintained, corev1.EventTypeWarning, string(Unreachable), "no answer")
-	h.tellf(of("removed"), corev1.EventTypeWarning, eventNameRefused, "bad name")
-	h.takeBack(of("removed"))
-	h.tellf(of("lost"), corev1.EventTypeWarning, string(MonitorMissing), "no Lease")
-	h.takeBack(of("lost"), eventRefused, eventRotationFailed) // Its credentials have been renewed, and it is as lost as before.
+	h.recordf(maintained, corev1.EventTypeWarning, string(Unreachable), "no answer")
+	h.recordf(of("removed"), corev1.EventTypeWarning, eventNameRefused, "bad name")
+	h.dropPending(of("removed"))
+	h.recordf(of("lost"), corev1.EventTypeWarning, string(MonitorMissing), "no Lease")
+	h.dropPending(of("lost"), eventRefused, eventRotationFailed) // Its credentials have been renewed, and it is as lost as before.
 	expect("before it leads")
 
 	lead := func() (end func()) {
@@ -143,29 +143,29 @@ func onlyTheLeaderRecordsEvents(t *testing.T) {
 	}
 	end := lead()
 	expect("when it is elected", "Warning KubeconfigRefused no server", "Warning MonitorMissing no Lease")
-	h.tellf(of("later"), corev1.EventTypeWarning, string(Unreachable), "no answer")
-	h.tellf(of("later"), corev1.EventTypeNormal, string(Connected), "all is well")
+	h.recordf(of("later"), corev1.EventTypeWarning, string(Unreachable), "no answer")
+	h.recordf(of("later"), corev1.EventTypeNormal, string(Connected), "all is well")
 	expect("while it leads", "Normal Connected all is well", "Warning Unreachable no answer")
 	end()
-	h.tellf(of("later"), corev1.EventTypeWarning, string(Unreachable), "the Lease was lost")
-	h.tellf(of("other"), corev1.EventTypeNormal, string(Connected), "all is well")
+	h.recordf(of("later"), corev1.EventTypeWarning, string(Unreachable), "the Lease was lost")
+	h.recordf(of("other"), corev1.EventTypeNormal, string(Connected), "all is well")
 	expect("after it has led")
 	end = lead()
 	expect("when it is elected again", "Warning Unreachable the Lease was lost")
 	end()
 }
 
-// TestAnEventIsNotTooLongForKubernetes has a kubeconfig refused for more than an event may hold: it must be told all the same, before and after this replica leads.
+// TestAnEventIsNotTooLongForKubernetes has a kubeconfig refused for more than an event may hold: it must be recorded all the same, before and after this replica leads.
 func TestAnEventIsNotTooLongForKubernetes(t *testing.T) {
 	t.Parallel()
 	recorder := events.NewFakeRecorder(10)
 	h := &hub{recorder: recorder}
-	w := wish{secret: &corev1.ObjectReference{UID: "edge"}}
+	w := clusterSpec{secret: &corev1.ObjectReference{UID: "edge"}}
 	problems := strings.Repeat("users[ä].user.exec: Forbidden, ", 100)
-	h.tellf(w, corev1.EventTypeWarning, eventRefused, "%s", problems)
+	h.recordf(w, corev1.EventTypeWarning, eventRefused, "%s", problems)
 	h.startRecording()
-	h.tellf(w, corev1.EventTypeWarning, eventRefused, "x%s", problems) // Cut elsewhere, in a character or not.
-	h.tellf(w, corev1.EventTypeWarning, eventRefused, "%s", problems[:maxNote])
+	h.recordf(w, corev1.EventTypeWarning, eventRefused, "x%s", problems) // Cut elsewhere, in a character or not.
+	h.recordf(w, corev1.EventTypeWarning, eventRefused, "%s", problems[:maxNote])
 	for _, want := range []string{problems[:900], "x" + problems[:900], problems[:maxNote]} {
 		note := strings.TrimPrefix(<-recorder.Events, "Warning "+eventRefused+" ")
 		if len(note) > 1024 || !utf8.ValidString(note) || !strings.HasPrefix(note, want) {

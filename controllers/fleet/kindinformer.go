@@ -51,7 +51,7 @@ type kindInformer struct {
 	access access
 	// since is since when the kind is being read, or read again.
 	since time.Time
-	// away is the state of the cluster in which nobody could see whether what is held was still so.
+	// away is the cluster's state while its results were stale.
 	away ClusterState
 	// clusterScoped is true when the kind is served, and its objects are in no namespace.
 	clusterScoped bool
@@ -98,7 +98,7 @@ func (w *kindInformer) overdue() {
 	}
 }
 
-// describe says for people why the kind cannot be read.
+// describe returns why the kind cannot be read, as text.
 func (w *kindInformer) describe(reason observe.Reason, err error) string {
 	gvk := w.GroupVersionKind
 	switch {
@@ -117,7 +117,7 @@ func (w *kindInformer) open(ctx context.Context) (cache.ListerWatcher, error) {
 	w.mu.Lock()
 	a := w.access
 	w.mu.Unlock()
-	resource, err := w.find(ctx, a.catalogue)
+	resource, err := w.find(ctx, a.discovery)
 	if err != nil {
 		return nil, err
 	}
@@ -137,13 +137,13 @@ func (w *kindInformer) open(ctx context.Context) (cache.ListerWatcher, error) {
 
 // find returns the resource of the kind, however long it takes until the cluster serves it in namespaces.
 //
-// A kind gives no event when it comes or changes: this is the one thing that is asked for again and again, and only while
-// somebody wants it. All kinds of a cluster share an answer, and wait for the same moment to ask again.
-func (w *kindInformer) find(ctx context.Context, c *catalogue) (schema.GroupVersionResource, error) {
+// There is no event when a kind comes or changes, so this is polled while a scope wants the kind. All kinds of a cluster
+// share an answer, and wait for the same moment to ask again.
+func (w *kindInformer) find(ctx context.Context, c *apiDiscovery) (schema.GroupVersionResource, error) {
 	var failing time.Duration
 	at := w.fresh()
 	for {
-		s := c.since(ctx, at)
+		s := c.servedSince(ctx, at)
 		if s == nil {
 			return schema.GroupVersionResource{}, ctx.Err()
 		}
@@ -158,7 +158,7 @@ func (w *kindInformer) find(ctx context.Context, c *catalogue) (schema.GroupVers
 		switch {
 		case ok:
 			w.refused(fmt.Sprintf("%s %s is not namespaced; only objects in a namespace can be referred to", w.GroupVersion(), w.GroupVersionKind.Kind))
-		case s.knows(w.GroupVersionKind):
+		case s.isKnown(w.GroupVersionKind):
 			w.refused(fmt.Sprintf("the cluster does not serve %s %s", w.GroupVersion(), w.GroupVersionKind.Kind))
 		default: // There was no answer, which says nothing about the kind.
 			failing = nextPause(failing, DefaultFindInterval)
@@ -297,7 +297,7 @@ func changedNames(before, after map[types.NamespacedName]healthscope.Result) []t
 }
 
 // lostLookup returns what is to be said of an object that was seen so last, if it was, in a cluster that cannot be seen.
-func lostLookup(seen healthscope.Result, ok bool, unknown healthscope.Result, s ClusterState) Lookup {
+func staleLookup(seen healthscope.Result, ok bool, unknown healthscope.Result, s ClusterState) Lookup {
 	was := []healthscope.Member{{Result: unknown}}
 	if ok {
 		was[0].Result = seen
@@ -324,7 +324,7 @@ func (w *kindInformer) get(name types.NamespacedName, unknown healthscope.Result
 		return w.objects.settling(unknown, w.since)
 	}
 	seen, ok := w.results[name]
-	return lostLookup(seen, ok, unknown, w.away)
+	return staleLookup(seen, ok, unknown, w.away)
 }
 
 // reasonOf returns the reason of objects of a kind that cannot be read for a reason.

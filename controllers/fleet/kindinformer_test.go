@@ -44,7 +44,7 @@ func withAKind(t *testing.T, test func(k *aKind)) {
 		k.setState(ClusterState{Name: "local", Reachability: Connected})
 		k.clusters["local"].access = access{
 			client:    struct{ dynamic.Interface }{},
-			catalogue: newCatalogue(func() *served { return &served{asked: time.Now(), answered: time.Now(), failed: true} }),
+			discovery: newAPIDiscovery(func() *served { return &served{asked: time.Now(), answered: time.Now(), failed: true} }),
 		}
 		k.notified = k.Start(ctx)
 		kind := Kind{"local", deployments}
@@ -175,7 +175,7 @@ func TestObjectsOfALostCluster(t *testing.T) {
 		k.Detach("local")
 		k.expect(healthscope.Unknown, healthscope.ReasonUnknownCluster, "", false)
 		if len(k.kinds) != 0 {
-			t.Error("a cluster that is forgotten is watched")
+			t.Error("a cluster that is removed is watched")
 		}
 	})
 }
@@ -198,8 +198,8 @@ func TestObjectsThatAreReadAgain(t *testing.T) {
 }
 
 // TestWhatWasKnownBeforeIsNotToldForEver has a cluster come back whose kinds cannot be read: that what was known before is
-// not told any more must be notified.
-func TestWhatWasKnownBeforeIsNotToldForEver(t *testing.T) {
+// not shown any more must be notified.
+func TestStaleResultsOfAKindExpire(t *testing.T) {
 	t.Parallel()
 	withAKind(t, func(k *aKind) {
 		k.read(readyWeb())

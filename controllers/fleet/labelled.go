@@ -9,7 +9,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// identifying are the keys of labels that tell what a bundle is of, whatever its namespace.
+// identifying are the keys of labels that identify what a bundle reports, whatever its namespace.
 var identifying = map[string]bool{k8spluginv1alpha1.LabelDeploymentID: true, status.InstanceLabel: true}
 
 // places returns where the labels of a bundle lead to it: in its namespace, and those that identify it in no namespace in particular.
@@ -23,8 +23,8 @@ func (b *Bundle) places() iter.Seq[label] {
 	}
 }
 
-// Labelled returns the bundles with a label in all namespaces of all clusters, sorted. The label is one that tells what a
-// bundle is of: emco/deployment-id, or k8splugin.io/rb-instance-id; by others nothing is found.
+// Labelled returns the bundles with a label in all namespaces of all clusters, sorted. The label is one that
+// identifies what a bundle reports: emco/deployment-id, or k8splugin.io/rb-instance-id. Others find nothing.
 func (v *View) Labelled(key, value string) []*Bundle {
 	v.mu.RLock()
 	defer v.mu.RUnlock()

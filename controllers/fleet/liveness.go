@@ -30,12 +30,12 @@ var (
 	leaseRules  = observe.Rules{Grace: minStaleTime, Settle: 500 * time.Millisecond}
 )
 
-// unwatchedMessage says for people that a cluster is Connected, and what that is worth.
-const unwatchedMessage = "its bundles are filled by another monitor than HealthScope's, and without HealthScope's nobody can see whether that one still lives: they are as it wrote them last"
+// unwatchedMessage is the message of a Connected cluster that has no HealthScope monitor.
+const unwatchedMessage = "its bundles are filled by another monitor than HealthScope's, and without HealthScope's it is not known whether that one still runs: they are as it wrote them last"
 
 // lease is what is known of the Lease of a cluster's monitor.
 type lease struct {
-	// present says whether there is one; and since is since when there is, or is not, as far as anybody has seen.
+	// present reports whether there is one, and since is since when there is, or is not, as far as the hub has seen.
 	present bool
 	since   time.Time
 	// mark changes with each renewal. The times in a Lease are those of another clock, and are not compared with this one's.
@@ -46,9 +46,9 @@ type lease struct {
 	renewed time.Time
 }
 
-// liveness decides from what a hub hears of a cluster whether it sees it. It has no clock and does no I/O.
+// liveness decides whether what a hub shows of a cluster is current. It has no clock and does no I/O.
 type liveness struct {
-	// off is true when nobody wants to know: a cluster that has been read once is Connected for ever.
+	// off is true without Options.Liveness: a cluster that has been read once stays Connected.
 	off bool
 	// local is true for the hub's own cluster.
 	local bool
@@ -56,8 +56,8 @@ type liveness struct {
 	timeout time.Duration
 	// began is when the connection was begun.
 	began time.Time
-	// heard is when the API server answered last, in whatever way, and answering since when it does so without a gap.
-	heard, answering time.Time
+	// lastContact is when the API server answered last, in whatever way, and answering since when it does so without a gap.
+	lastContact, answering time.Time
 	// failed is when a request failed last without an answer, and cause why, as wording has it.
 	failed  time.Time
 	cause   string
@@ -70,16 +70,16 @@ type liveness struct {
 	// bundles and leases say whether what is held of them is current.
 	bundles, leases observe.State
 	lease           lease
-	// verdict is what was said last.
-	verdict verdict
+	// assessment is the last one.
+	assessment assessment
 }
 
-// verdict is what liveness comes to.
-type verdict struct {
+// assessment is the result of liveness.
+type assessment struct {
 	reach   Reachability
 	message string
-	// blind is true when bundles cannot be read, though the API server answers.
-	blind bool
+	// unreadable is true when bundles cannot be read, though the API server answers.
+	unreadable bool
 	// unwatched is true when bundles are another monitor's, and none of ours is there to see whether that one lives.
 	unwatched bool
 }
@@ -88,23 +88,23 @@ type verdict struct {
 func newLiveness(local bool, timeout time.Duration, now time.Time) *liveness {
 	return &liveness{
 		off: timeout == 0, local: local, timeout: timeout, began: now,
-		verdict: verdict{reach: Connecting, message: "it has not been read yet"},
+		assessment: assessment{reach: Connecting, message: "it has not been read yet"},
 	}
 }
 
 // answered notes that the API server has answered, and reports whether it does so again after a gap.
 func (l *liveness) answered(now time.Time) bool {
-	back := l.answering.IsZero() || l.silent(now)
+	back := l.answering.IsZero() || l.inOutage(now)
 	if back {
 		l.answering = now
 	}
-	l.heard = later(l.heard, now)
+	l.lastContact = later(l.lastContact, now)
 	return back
 }
 
 // unanswered notes that a request failed without an answer. The cause stays the first one until another one has been the case for a while.
 func (l *liveness) unanswered(now time.Time, cause string) {
-	if l.causeOfSilence() == "" || l.wording.Changes(l.cause, cause, now) {
+	if l.outageCause() == "" || l.wording.Changes(l.cause, cause, now) {
 		l.cause, l.wording = cause, observe.Wording{}
 	}
 	l.failed = later(l.failed, now)
@@ -140,62 +140,62 @@ func (l *liveness) observed(mark string, duration time.Duration, now time.Time) 
 	}
 }
 
-// silentFrom returns when the API server counts as one that does not answer, unless it does before.
-func (l *liveness) silentFrom() time.Time {
-	return later(l.heard, l.began).Add(probeEvery + l.timeout + slack)
+// outageFrom returns when the API server will count as one that does not answer, unless it answers before.
+func (l *liveness) outageFrom() time.Time {
+	return later(l.lastContact, l.began).Add(probeEvery + l.timeout + slack)
 }
 
-// silent says whether the API server counts as one that does not answer.
-func (l *liveness) silent(now time.Time) bool { return !now.Before(l.silentFrom()) }
+// inOutage reports whether the API server counts as one that does not answer.
+func (l *liveness) inOutage(now time.Time) bool { return !now.Before(l.outageFrom()) }
 
-// assess returns what the cluster's reachability is now.
-func (l *liveness) assess(now time.Time) verdict {
+// assess returns the assessment now, and keeps it.
+func (l *liveness) assess(now time.Time) assessment {
 	v := l.judge(now)
 	if l.local && v.reach == Unreachable {
-		v = l.verdict
+		v = l.assessment
 	}
-	l.verdict = v
+	l.assessment = v
 	return v
 }
 
-// judge returns what is to be said of the cluster, by what is known of it.
-func (l *liveness) judge(now time.Time) verdict {
+// judge returns the assessment by what is known now.
+func (l *liveness) judge(now time.Time) assessment {
 	switch denied := l.forbidden(now); {
 	case l.off && l.bundles.Status != observe.Ready:
-		return l.wait("its bundles are being read")
+		return l.pending("its bundles are being read")
 	case l.off:
-		return verdict{reach: Connected}
-	case l.silent(now):
-		return verdict{reach: Unreachable, message: "the API server does not answer" + because(l.causeOfSilence())}
+		return assessment{reach: Connected}
+	case l.inOutage(now):
+		return assessment{reach: Unreachable, message: "the API server does not answer" + because(l.outageCause())}
 	case denied != "":
-		return verdict{reach: Forbidden, message: denied}
-	case l.bundles.Status != observe.Ready, !l.bundles.IsWatched() && l.wasLost():
-		return l.judgeUnread(now)
+		return assessment{reach: Forbidden, message: denied}
+	case l.bundles.Status != observe.Ready, !l.bundles.IsWatched() && l.wasStale():
+		return l.judgeUnreadable(now)
 	case l.own:
 		return l.judgeMonitor(now)
 	case l.foreign && l.unwatched(now):
-		return verdict{reach: Connected, message: unwatchedMessage, unwatched: true}
+		return assessment{reach: Connected, message: unwatchedMessage, unwatched: true}
 	}
-	return verdict{reach: Connected}
+	return assessment{reach: Connected}
 }
 
-// judgeUnread decides about a cluster that answers, and of which what is held of bundles is not current, or not yet again.
-func (l *liveness) judgeUnread(now time.Time) verdict {
+// judgeUnreadable judges a cluster that answers, and whose bundles are not current, or not yet again.
+func (l *liveness) judgeUnreadable(now time.Time) assessment {
 	switch {
 	case l.bundles.Reason == observe.NotServed:
-		return verdict{reach: MonitorMissing, message: l.bundles.Message, blind: true}
-	case l.bundles.Reason == observe.NoAnswer && l.wasLost() && now.Sub(l.answering) < bundleRules.Grace:
-		return l.verdict // It answers again, and its bundles are about to be read.
+		return assessment{reach: MonitorMissing, message: l.bundles.Message, unreadable: true}
+	case l.bundles.Reason == observe.NoAnswer && l.wasStale() && now.Sub(l.answering) < bundleRules.Grace:
+		return l.assessment // It answers again, and its bundles are about to be read.
 	case l.bundles.Reason == observe.NoAnswer:
-		return verdict{reach: Unreachable, message: l.bundles.Message}
-	case l.bundles.Status != observe.Ready && l.verdict.reach == Connecting && now.Sub(l.began) >= firstReadTime:
-		return verdict{reach: Unreachable, message: fmt.Sprintf("not all of its bundles have been read within %s", firstReadTime)}
+		return assessment{reach: Unreachable, message: l.bundles.Message}
+	case l.bundles.Status != observe.Ready && l.assessment.reach == Connecting && now.Sub(l.began) >= firstReadTime:
+		return assessment{reach: Unreachable, message: fmt.Sprintf("not all of its bundles have been read within %s", firstReadTime)}
 	}
-	return l.wait("its bundles are being read")
+	return l.pending("its bundles are being read")
 }
 
-// forbidden says why the cluster lets nobody in; it is empty when it does. Everything is read with the same credentials: a
-// watch of bundles that was opened before these were rejected goes on for minutes, and does not tell.
+// forbidden returns why the cluster refuses the hub; empty when it does not. Everything is read with the same credentials: a
+// watch of bundles that was opened before these were rejected goes on for minutes, and shows nothing of that.
 func (l *liveness) forbidden(now time.Time) string {
 	switch {
 	case lasts(l.rejected, now), l.leases.Reason == observe.Unauthorized && l.isConfirmed(l.leases, now):
@@ -212,37 +212,37 @@ func (l *liveness) isConfirmed(s observe.State, now time.Time) bool {
 }
 
 // judgeMonitor decides about a cluster that has bundles of a monitor of ours, which are read.
-func (l *liveness) judgeMonitor(now time.Time) verdict {
+func (l *liveness) judgeMonitor(now time.Time) assessment {
 	switch {
 	case l.leases.Status == observe.Problem:
 		return l.judgeHiddenMonitor(now)
 	case l.leases.Status == observe.Pending || l.lease.since.IsZero():
-		return l.wait("the monitor's Lease is being read")
+		return l.pending("the monitor's Lease is being read")
 	case !l.lease.present && lasts(l.lease.since, now):
-		return verdict{reach: MonitorMissing, message: "the monitor that filled its bundles has no Lease any more"}
+		return assessment{reach: MonitorMissing, message: "the monitor that filled its bundles has no Lease any more"}
 	case !l.lease.present:
-		return l.wait("its monitor has no Lease yet")
-	case l.stale(now) && now.Sub(l.heard) > probeEvery+slack:
-		return l.wait("the monitor's Lease is still to be renewed") // It may be the API server that is silent: a probe tells.
+		return l.pending("its monitor has no Lease yet")
+	case l.stale(now) && now.Sub(l.lastContact) > probeEvery+slack:
+		return l.pending("the monitor's Lease is still to be renewed") // The API server may be away: a probe will show.
 	case l.stale(now):
-		return verdict{reach: MonitorStale, message: fmt.Sprintf("the monitor has not renewed its Lease for %s", l.staleAfter())}
-	case l.lease.renewed.Before(l.watchedSince()) && l.wasLost():
-		return l.wait("the monitor's Lease is still to be renewed") // The monitor may not have outlived what is over now.
+		return assessment{reach: MonitorStale, message: fmt.Sprintf("the monitor has not renewed its Lease for %s", l.staleAfter())}
+	case l.lease.renewed.Before(l.watchedSince()) && l.wasStale():
+		return l.pending("the monitor's Lease is still to be renewed") // The monitor may have died in the outage that is over now.
 	}
-	return verdict{reach: Connected}
+	return assessment{reach: Connected}
 }
 
 // judgeHiddenMonitor decides about a cluster whose monitor's Lease cannot be read.
-func (l *liveness) judgeHiddenMonitor(now time.Time) verdict {
+func (l *liveness) judgeHiddenMonitor(now time.Time) assessment {
 	switch {
 	case !l.leaseRefused():
-		return verdict{reach: MonitorMissing, message: cmp.Or(l.leases.Message, "the monitor's Lease cannot be read")}
+		return assessment{reach: MonitorMissing, message: cmp.Or(l.leases.Message, "the monitor's Lease cannot be read")}
 	case !l.isConfirmed(l.leases, now):
-		return l.wait("the monitor's Lease is being read")
+		return l.pending("the monitor's Lease is being read")
 	case !l.bundles.ConfirmBy().IsZero():
-		return l.wait("its bundles and its monitor's Lease are refused") // Which is graver, and is confirmed in a moment.
+		return l.pending("its bundles and its monitor's Lease are refused") // That is graver, and is about to be confirmed.
 	}
-	return verdict{reach: MonitorMissing, message: l.leases.Message + ", so that nobody knows whether its monitor lives"}
+	return assessment{reach: MonitorMissing, message: l.leases.Message + ", so that it is not known whether its monitor lives"}
 }
 
 // leaseRefused reports whether the hub may not see the Lease.
@@ -250,9 +250,9 @@ func (l *liveness) leaseRefused() bool {
 	return l.leases.Reason == observe.Forbidden || l.leases.Reason == observe.Unauthorized
 }
 
-// wasLost reports whether the cluster was not seen when it was looked at last, although it was before.
-func (l *liveness) wasLost() bool {
-	return l.verdict.reach != Connected && l.verdict.reach != Connecting
+// wasStale reports whether the cluster was not current at the last assessment, although it was before.
+func (l *liveness) wasStale() bool {
+	return l.assessment.reach != Connected && l.assessment.reach != Connecting
 }
 
 // watchedSince returns since when a renewal of the Lease would be seen.
@@ -266,43 +266,43 @@ func (l *liveness) staleFrom() time.Time {
 	return later(l.lease.renewed, l.watchedSince()).Add(l.staleAfter())
 }
 
-// stale says whether the Lease counts as one that is not renewed.
+// stale reports whether the Lease counts as one that is not renewed.
 func (l *liveness) stale(now time.Time) bool { return l.lease.present && !now.Before(l.staleFrom()) }
 
-// unwatched says whether it is certain that no monitor of ours lives.
+// unwatched reports whether it is certain that no HealthScope monitor lives.
 func (l *liveness) unwatched(now time.Time) bool {
 	switch {
 	case l.leaseRefused():
 		return l.isConfirmed(l.leases, now)
 	case l.lease.since.IsZero():
-		return false // Nobody looks, or nobody has looked yet.
-	case l.verdict.unwatched || l.leases.IsWatched(): // Else it may have come, and nobody saw it.
+		return false // The Lease is not read, or has not been read yet.
+	case l.assessment.unwatched || l.leases.IsWatched(): // Else it may have come unnoticed.
 		return !l.lease.present && lasts(l.lease.since, now) || l.stale(now)
 	}
 	return false
 }
 
-// wait keeps what was said last, because nothing else is certain yet.
-func (l *liveness) wait(what string) verdict {
-	if l.verdict.reach == Connecting {
-		return verdict{reach: Connecting, message: cmp.Or(l.bundles.Message, l.causeOfSilence(), what)}
+// pending keeps the last assessment, because nothing else is certain yet.
+func (l *liveness) pending(what string) assessment {
+	if l.assessment.reach == Connecting {
+		return assessment{reach: Connecting, message: cmp.Or(l.bundles.Message, l.outageCause(), what)}
 	}
-	return l.verdict
+	return l.assessment
 }
 
 // reading takes back that a cluster is Connected, and returns what is said of it instead: what was said of it last, or
-// that it is being read if that was no trouble.
-func (l *liveness) reading(was verdict) verdict {
+// that it is being read if there was no problem.
+func (l *liveness) reading(was assessment) assessment {
 	if was.reach == Connected || was.reach == Connecting {
-		was = verdict{reach: Connecting, message: "its bundles are being read"}
+		was = assessment{reach: Connecting, message: "its bundles are being read"}
 	}
-	l.verdict = was
+	l.assessment = was
 	return was
 }
 
-// causeOfSilence says why the last request got no answer; it is empty if there was an answer since.
-func (l *liveness) causeOfSilence() string {
-	if l.failed.IsZero() || l.heard.After(l.failed) {
+// outageCause returns why the last request got no answer; empty if there was an answer since.
+func (l *liveness) outageCause() string {
+	if l.failed.IsZero() || l.lastContact.After(l.failed) {
 		return ""
 	}
 	return l.cause
@@ -315,7 +315,7 @@ func (l *liveness) next(now time.Time) time.Time {
 		return next
 	}
 	for _, at := range []time.Time{
-		l.silentFrom(), l.rejected.Add(observe.Doubt), l.bundles.Since.Add(observe.Doubt), l.leases.Since.Add(observe.Doubt),
+		l.outageFrom(), l.rejected.Add(observe.Doubt), l.bundles.Since.Add(observe.Doubt), l.leases.Since.Add(observe.Doubt),
 		l.began.Add(firstReadTime), l.answering.Add(bundleRules.Grace), l.lease.since.Add(observe.Doubt), l.staleFrom(),
 	} {
 		if at.After(now) && (next.IsZero() || at.Before(next)) {
@@ -333,30 +333,30 @@ func (l *liveness) lastSeen(reach Reachability) time.Time {
 	case reach == MonitorMissing && !l.lease.since.IsZero() && l.bundles.Status == observe.Ready:
 		return l.lease.since
 	case reach == Forbidden && l.bundles.Status == observe.Ready:
-		return cmp.Or(l.rejected, l.leases.AsOf, l.heard)
-	case reach != Connected && !l.bundles.AsOf.IsZero() && l.bundles.AsOf.Before(l.heard):
+		return cmp.Or(l.rejected, l.leases.AsOf, l.lastContact)
+	case reach != Connected && !l.bundles.AsOf.IsZero() && l.bundles.AsOf.Before(l.lastContact):
 		return l.bundles.AsOf
 	}
-	return l.heard
+	return l.lastContact
 }
 
-// silence returns since when the API server does not answer, although it did before, and why.
-func (l *liveness) silence(now time.Time) (s silence) {
-	if v := l.judge(now); v.reach == Unreachable && !l.heard.IsZero() {
-		s.since, s.why = l.lastSeen(Unreachable), v.message
+// outage returns since when the API server does not answer, although it did before, and why.
+func (l *liveness) outage(now time.Time) (s outage) {
+	if v := l.judge(now); v.reach == Unreachable && !l.lastContact.IsZero() {
+		s.since, s.cause = l.lastSeen(Unreachable), v.message
 	}
 	return s
 }
 
-// inherit makes a new connection to a cluster go on where the old one ends: that its Lease was seen is no renewal.
-func (l *liveness) inherit(from *liveness) {
-	l.verdict, l.own = from.verdict, from.own
+// continueFrom makes a new connection go on where the old one ends: that it reads the Lease for the first time is no renewal.
+func (l *liveness) continueFrom(from *liveness) {
+	l.assessment, l.own = from.assessment, from.own
 	if l.lease.since.IsZero() || l.lease.mark == from.lease.mark {
 		l.lease = from.lease
 	}
 }
 
-// lasts says whether something bad has lasted for long enough to be confirmed; the zero time is of what is not so.
+// lasts reports whether a problem has lasted for long enough to be confirmed; the zero time means that there is none.
 func lasts(since, now time.Time) bool { return !since.IsZero() && now.Sub(since) >= observe.Doubt }
 
 // first returns the time that is set, or now.

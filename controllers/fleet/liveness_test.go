@@ -17,7 +17,7 @@ const tick = 250 * time.Millisecond
 
 // weather is what a simulated cluster is like for a while.
 type weather struct {
-	// dead is true when connections break and new ones are refused, and black when nothing is heard and nothing is refused either.
+	// dead is true when connections break and new ones are refused, and black when there are neither answers nor refusals.
 	dead, black bool
 	// dripping is true when bundles come all the time, and never all of them.
 	dripping bool
@@ -35,8 +35,8 @@ type weather struct {
 
 // simulation plays a cluster and the hub's connection to it.
 type simulation struct {
-	life *liveness
-	now  time.Time
+	liveness *liveness
+	now      time.Time
 	weather
 	watching, leasing bool
 	// asked is since when the bundles have been asked for.
@@ -46,13 +46,13 @@ type simulation struct {
 	renewals      int
 	// proven is when it was proven last that what is known is current, and owned since when there are bundles of a monitor of ours.
 	proven, owned time.Time
-	// renewed is when the monitor renewed its Lease last so that it could be seen, or when nobody said last that it does.
+	// renewed is when the monitor renewed its Lease last so that it could be seen, or when it was last not said that it does.
 	renewed time.Time
 	seen    []Reachability
 }
 
 func newSimulation(local bool) *simulation {
-	return &simulation{now: noon, owned: noon, proven: noon, asked: noon, life: newLiveness(local, 10*time.Second, noon)}
+	return &simulation{now: noon, owned: noon, proven: noon, asked: noon, liveness: newLiveness(local, 10*time.Second, noon)}
 }
 
 // run lets time pass.
@@ -66,7 +66,7 @@ func (s *simulation) run(d time.Duration, w weather) *simulation {
 }
 
 func (s *simulation) step() {
-	if s.life.own, s.life.foreign = !s.foreign, s.foreign; s.foreign {
+	if s.liveness.own, s.liveness.foreign = !s.foreign, s.foreign; s.foreign {
 		s.owned = s.now
 	}
 	s.streams()
@@ -74,21 +74,21 @@ func (s *simulation) step() {
 	if s.watching && s.leasing && !s.black && !s.dead {
 		s.lease()
 	}
-	v := s.life.assess(s.now)
+	v := s.liveness.assess(s.now)
 	if v.reach != Connected {
 		s.renewed = s.now
 	}
 	if len(s.seen) == 0 || s.seen[len(s.seen)-1] != v.reach {
 		s.seen = append(s.seen, v.reach)
 	}
-	if s.watching && !s.black && !s.dead && (s.foreign || s.life.heard.Equal(s.now)) {
+	if s.watching && !s.black && !s.dead && (s.foreign || s.liveness.lastContact.Equal(s.now)) {
 		s.proven = s.now
 	}
 }
 
 // bundles and leases have happen to the watches of bundles and of the Lease.
-func (s *simulation) bundles(e observe.Event) { bundlesEvent(s.life, e, s.now) }
-func (s *simulation) leases(e observe.Event)  { leasesEvent(s.life, e, s.now) }
+func (s *simulation) bundles(e observe.Event) { bundlesEvent(s.liveness, e, s.now) }
+func (s *simulation) leases(e observe.Event)  { leasesEvent(s.liveness, e, s.now) }
 
 // bundlesEvent has something happen to the watch of bundles.
 func bundlesEvent(l *liveness, e observe.Event, now time.Time) {
@@ -126,7 +126,7 @@ func (s *simulation) cut() {
 		s.leases(observe.Event{Kind: observe.Ended})
 		s.watching, s.leasing, s.asked = false, false, s.now
 	}
-	s.life.unanswered(s.now, "connection refused")
+	s.liveness.unanswered(s.now, "connection refused")
 }
 
 // streams breaks and resumes watches.
@@ -161,7 +161,7 @@ func (s *simulation) readBundles() {
 	case s.failing:
 		s.bundles(observe.Event{Kind: observe.Failed, Message: "no storage"})
 	case s.dripping:
-		s.life.answered(s.now)
+		s.liveness.answered(s.now)
 	default:
 		fails = false
 	}
@@ -188,7 +188,7 @@ func (s *simulation) probes() {
 		if err != nil {
 			s.next = s.now.Add(time.Second)
 		}
-		s.life.probed(s.now, err)
+		s.liveness.probed(s.now, err)
 	case s.probing.IsZero() && !s.now.Before(s.next):
 		s.probing = s.now.Add(s.delay)
 		if s.black {
@@ -197,18 +197,18 @@ func (s *simulation) probes() {
 	}
 }
 
-// lease tells of the Lease.
+// lease reports the Lease.
 func (s *simulation) lease() {
 	switch {
 	case s.noLease:
-		s.life.observed("", 0, s.now)
+		s.liveness.observed("", 0, s.now)
 	case s.silentMonitor:
-		s.life.observed(fmt.Sprint(s.renewals), 15*time.Second, s.now)
-	case s.now.Sub(s.life.lease.renewed) >= 3*time.Second || !s.life.lease.present:
+		s.liveness.observed(fmt.Sprint(s.renewals), 15*time.Second, s.now)
+	case s.now.Sub(s.liveness.lease.renewed) >= 3*time.Second || !s.liveness.lease.present:
 		s.renewals++
 		s.renewed = s.now
-		s.life.observed(fmt.Sprint(s.renewals), 15*time.Second, s.now)
-		s.life.answered(s.now)
+		s.liveness.observed(fmt.Sprint(s.renewals), 15*time.Second, s.now)
+		s.liveness.answered(s.now)
 	}
 }
 
@@ -255,7 +255,7 @@ func TestLiveness(t *testing.T) {
 		"a monitor that is restarted":               {steps: []step{{time.Minute, well}, {35 * time.Second, weather{silentMonitor: true}}, {time.Minute, well}}, want: []Reachability{Connected}},
 		"a monitor that ends and comes back":        {steps: []step{{time.Minute, well}, {time.Hour, weather{silentMonitor: true}}, {time.Second, well}}, want: []Reachability{Connected, MonitorStale, Connected}},
 		"a Lease that is deleted":                   {steps: []step{{time.Minute, well}, {11 * time.Second, weather{noLease: true}}, {4 * time.Second, well}}, want: []Reachability{Connected, MonitorMissing, Connected}},
-		"a Lease that is made anew":                 {steps: []step{{time.Minute, well}, {5 * time.Second, weather{noLease: true}}, {time.Minute, well}}, want: []Reachability{Connected}},
+		"a Lease that is made again":                {steps: []step{{time.Minute, well}, {5 * time.Second, weather{noLease: true}}, {time.Minute, well}}, want: []Reachability{Connected}},
 		"a Lease that was never there":              {steps: []step{{time.Minute, weather{noLease: true}}}, want: []Reachability{Connecting, MonitorMissing}, message: "no Lease"},
 		"a Lease that may not be seen":              {steps: []step{{time.Minute, weather{deniedLease: true}}}, want: []Reachability{Connecting, MonitorMissing}, message: "no right to see the Lease"},
 		"a Lease that may not be seen and need not": {steps: []step{{time.Minute, weather{deniedLease: true, foreign: true}}}, want: []Reachability{Connected}},
@@ -273,8 +273,8 @@ func TestLiveness(t *testing.T) {
 			if got, want := fmt.Sprint(s.seen), fmt.Sprint(tc.want); got != want {
 				t.Errorf("went through %s, want %s", got, want)
 			}
-			if !strings.Contains(s.life.verdict.message, tc.message) {
-				t.Errorf("the message is %q, want %q in it", s.life.verdict.message, tc.message)
+			if !strings.Contains(s.liveness.assessment.message, tc.message) {
+				t.Errorf("the message is %q, want %q in it", s.liveness.assessment.message, tc.message)
 			}
 		})
 	}
@@ -297,7 +297,7 @@ func TestLivenessIsHonest(t *testing.T) {
 			}
 			for range rapid.IntRange(1, 240).Draw(t, "ticks") {
 				s.run(tick, w)
-				if s.life.verdict.reach == Connected {
+				if s.liveness.assessment.reach == Connected {
 					if age := s.now.Sub(s.proven); age > limit {
 						t.Fatalf("Connected %s after it was proven to be current, in %+v", age, w)
 					}
@@ -306,13 +306,13 @@ func TestLivenessIsHonest(t *testing.T) {
 						t.Fatalf("Connected though the monitor has been silent for %s", silent)
 					}
 				}
-				if next := s.life.next(s.now); !next.IsZero() && !next.After(s.now) {
+				if next := s.liveness.next(s.now); !next.IsZero() && !next.After(s.now) {
 					t.Fatalf("has to be looked at again at %s, at %s", next, s.now)
 				}
 			}
 		}
 		s.run(time.Minute, weather{})
-		if v := s.life.verdict; v.reach != Connected {
+		if v := s.liveness.assessment; v.reach != Connected {
 			t.Fatalf("all is well for a minute, and it is %+v", v)
 		}
 	})
@@ -328,10 +328,10 @@ func TestNextComesBeforeEveryChange(t *testing.T) {
 		}
 		s.run(tick, w)
 		for range 400 {
-			next, before := s.life.next(s.now), *s.life
+			next, before := s.liveness.next(s.now), *s.liveness
 			s.now = s.now.Add(tick)
 			quiet := before
-			if v := quiet.assess(s.now); v.reach != before.verdict.reach && (next.IsZero() || next.After(s.now)) {
+			if v := quiet.assess(s.now); v.reach != before.assessment.reach && (next.IsZero() || next.After(s.now)) {
 				t.Errorf("%s: becomes %s by %s, and was to be looked at by %s", name, v.reach, s.now, next)
 			}
 			s.step()

@@ -31,7 +31,7 @@ func newTestMember(t *testing.T, o Options, logger logr.Logger, bundles ...strin
 	h := &hub{options: o, view: newView("local"), clock: clock.RealClock{}, ctx: t.Context()}
 	m := newMember(h, "edge", false, logger)
 	m.publish()
-	t.Cleanup(m.keeper.queue.ShutDown)
+	t.Cleanup(m.syncer.queue.ShutDown)
 	s := newStore()
 	for _, name := range bundles {
 		put(t, s, name, "1")
@@ -42,14 +42,14 @@ func newTestMember(t *testing.T, o Options, logger logr.Logger, bundles ...strin
 // put puts a bundle in a version into a store, as one that a monitor of ours has filled.
 func put(t *testing.T, s bundlesIn, name, version string) {
 	t.Helper()
-	h := &held{contents: bundle.Contents{Own: true, Observed: true}}
+	h := &cachedBundle{contents: bundle.Contents{Own: true, Observed: true}}
 	h.Namespace, h.Name, h.UID, h.ResourceVersion = "shop", name, types.UID(name), version
 	if err := s.Update(h); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// TestWhatChangesWhileAClusterComesBackIsSeen has bundles change after all have been read anew, and before it shows that the cluster is back.
+// TestWhatChangesWhileAClusterComesBackIsSeen has bundles change after all have been read again, and before it shows that the cluster is back.
 func TestWhatChangesWhileAClusterComesBackIsSeen(t *testing.T) {
 	t.Parallel()
 	for _, away := range []Reachability{Unreachable, Forbidden, MonitorStale, MonitorMissing} {
@@ -60,20 +60,20 @@ func TestWhatChangesWhileAClusterComesBackIsSeen(t *testing.T) {
 			}
 		}, funcr.Options{})
 		m, s := newTestMember(t, Options{}, logger, "changes", "goes", "stays")
-		become := func(r Reachability) { m.become(ClusterState{Name: "edge", Reachability: r, Since: noon}) }
+		become := func(r Reachability) { m.setState(ClusterState{Name: "edge", Reachability: r, Since: noon}) }
 		become(Connected)
-		m.keeper.stock(s.bundleStore)
+		m.syncer.resync(s.bundleStore)
 		become(away)
-		told := 0
+		notified := 0
 		meanwhile = func() {
-			told++
+			notified++
 			put(t, s, "changes", "2")
 			put(t, s, "comes", "1")
 			if err := s.Delete(s.get(types.NamespacedName{Namespace: "shop", Name: "goes"})); err != nil {
 				t.Error(err)
 			}
 			for _, name := range []string{"changes", "comes", "goes"} {
-				m.keeper.look(types.NamespacedName{Namespace: "shop", Name: name})
+				m.syncer.sync(types.NamespacedName{Namespace: "shop", Name: name})
 			}
 		}
 		become(Connected)
@@ -84,8 +84,8 @@ func TestWhatChangesWhileAClusterComesBackIsSeen(t *testing.T) {
 				t.Errorf("%s: bundle %q is shown as one that cannot be seen", away, b.Name)
 			}
 		}
-		if told != 1 || versions["changes"] != "2" || versions["comes"] != "1" || versions["stays"] != "1" || len(versions) != 3 {
-			t.Errorf("%s: told %d times, and bundles are shown in the versions %v", away, told, versions)
+		if notified != 1 || versions["changes"] != "2" || versions["comes"] != "1" || versions["stays"] != "1" || len(versions) != 3 {
+			t.Errorf("%s: notified %d times, and bundles are shown in the versions %v", away, notified, versions)
 		}
 	}
 }
@@ -96,11 +96,11 @@ func TestNamespacesThatComeBackBringTheirBundles(t *testing.T) {
 	t.Parallel()
 	m, s := newTestMember(t, Options{Members: &Members{Parse: func([]byte) (*rest.Config, error) { return nil, errors.New("not today") }}}, logr.Discard(), "web")
 	view := m.hub.view
-	m.current = &connection{namespaces: []string{"shop"}, pulse: newPulse(false, time.Second, m.hub.clock, func() {})}
-	m.wish = wish{name: "edge", namespaces: []string{"shop"}}
-	m.keeper.stock(s.bundleStore)
+	m.current = &connection{namespaces: []string{"shop"}, health: newHealthTracker(false, time.Second, m.hub.clock, func() {})}
+	m.spec = clusterSpec{name: "edge", namespaces: []string{"shop"}}
+	m.syncer.resync(s.bundleStore)
 	m.state.Reachability, m.state.namespaces = Connected, m.limits()
-	m.keeper.follow(m.state)
+	m.syncer.setState(m.state)
 	m.publish()
 	key := BundleKey{Cluster: "edge", Namespace: "shop", Name: "web"}
 	if view.Bundle(key) == nil || !view.CompleteFor("edge", "shop") {
@@ -114,19 +114,19 @@ func TestNamespacesThatComeBackBringTheirBundles(t *testing.T) {
 			wrong.Add(1)
 		}
 	})
-	wishes := [][]string{{"default"}, {"shop"}, {"default"}, {"default", "shop"}, {"other"}, {"a mistake"}, nil}
-	for _, wished := range slices.Repeat(wishes, 500) {
-		w := wish{name: "edge", namespaces: wished, secret: &corev1.ObjectReference{}}
-		if len(wished) > 0 && wished[0] == "a mistake" {
-			w.namespaces, w.problem = nil, wished[0]
+	desired := [][]string{{"default"}, {"shop"}, {"default"}, {"default", "shop"}, {"other"}, {"a mistake"}, nil}
+	for _, namespaces := range slices.Repeat(desired, 500) {
+		w := clusterSpec{name: "edge", namespaces: namespaces, secret: &corev1.ObjectReference{}}
+		if len(namespaces) > 0 && namespaces[0] == "a mistake" {
+			w.namespaces, w.problem = nil, namespaces[0]
 		}
-		m.adopt(t.Context(), w)
-		want := wished == nil || wished[len(wished)-1] == "shop"
+		m.apply(t.Context(), w)
+		want := namespaces == nil || namespaces[len(namespaces)-1] == "shop"
 		if got := view.CompleteFor("edge", "shop"); got != want {
-			t.Errorf("with the namespaces %v, that all is known of shop is %t", wished, got)
+			t.Errorf("with the namespaces %v, that all is known of shop is %t", namespaces, got)
 		}
 		if got := view.Bundle(key) != nil; got != want {
-			t.Errorf("with the namespaces %v, that the bundle of shop is shown is %t", wished, got)
+			t.Errorf("with the namespaces %v, that the bundle of shop is shown is %t", namespaces, got)
 		}
 	}
 	if stop(); wrong.Load() > 0 {
@@ -168,7 +168,7 @@ func withoutBundles(t *testing.T) (m *member, clock *clocktesting.FakeClock, web
 	name := types.NamespacedName{Namespace: "shop", Name: "web"}
 	o.Want(types.NamespacedName{Namespace: "shop", Name: "scope"}, map[Kind]struct{}{{"edge", gvk}: {}})
 	m.next = unserved(m)
-	m.assess()
+	m.updateState()
 	if m.state.Reachability != MonitorMissing || len(o.kinds) != 1 {
 		t.Fatalf("the cluster is %s, and %d kinds are watched there", m.state.Reachability, len(o.kinds))
 	}
@@ -188,13 +188,13 @@ var web1 = web(healthscope.Ready, "")
 
 // unserved returns a connection to an API server that has not served bundles for an hour.
 func unserved(m *member) *connection {
-	p := newPulse(false, 10*time.Second, m.hub.clock, func() {})
-	p.tell(func(l *liveness, now time.Time) {
+	p := newHealthTracker(false, 10*time.Second, m.hub.clock, func() {})
+	p.update(func(l *liveness, now time.Time) {
 		for _, before := range []time.Duration{time.Hour, time.Minute, 0} {
 			bundlesEvent(l, refusedEvent(observe.NotServed, "not served"), now.Add(-before))
 		}
 	})
-	return &connection{pulse: p, config: &rest.Config{Host: "https://127.0.0.1:1"}, cancel: func() {}}
+	return &connection{health: p, config: &rest.Config{Host: "https://127.0.0.1:1"}, cancel: func() {}}
 }
 
 // TestObjectsOfAClusterWithoutBundlesAreWatched renews the credentials of such a cluster, with good ones and with bad
@@ -206,8 +206,8 @@ func TestObjectsOfAClusterWithoutBundlesAreWatched(t *testing.T) {
 	look := func(what string) {
 		t.Helper()
 		clock.SetTime(clock.Now().Add(time.Second))
-		m.inUse().pulse.tell(func(l *liveness, now time.Time) { l.answered(now) })
-		m.assess()
+		m.inUse().health.update(func(l *liveness, now time.Time) { l.answered(now) })
+		m.updateState()
 		seen = append(seen, m.state.Reachability)
 		if got := web(); got.Result.State != healthscope.Ready || got.Settling {
 			t.Errorf("%s: the Deployment is %+v", what, got)
@@ -215,7 +215,7 @@ func TestObjectsOfAClusterWithoutBundlesAreWatched(t *testing.T) {
 	}
 	look("at first")
 	first := m.current
-	m.next = &connection{pulse: newPulse(false, 10*time.Second, clock, func() {}), cancel: func() {}}
+	m.next = &connection{health: newHealthTracker(false, 10*time.Second, clock, func() {}), cancel: func() {}}
 	look("while a new connection is made")
 	m.next = unserved(m)
 	look("when the new connection is as good")
@@ -223,14 +223,14 @@ func TestObjectsOfAClusterWithoutBundlesAreWatched(t *testing.T) {
 		t.Error("the new connection is not in use")
 	}
 	second := m.current
-	m.next = &connection{pulse: newPulse(false, 10*time.Second, clock, func() {}), cancel: func() {}}
-	m.next.pulse.tell(func(l *liveness, now time.Time) {
+	m.next = &connection{health: newHealthTracker(false, 10*time.Second, clock, func() {}), cancel: func() {}}
+	m.next.health.update(func(l *liveness, now time.Time) {
 		bundlesEvent(l, refusedEvent(observe.Unauthorized, "401"), now.Add(-time.Hour))
 		l.answered(now)
 	})
 	look("when the new credentials are bad")
-	if m.current != second || !strings.Contains(m.trouble, "401") {
-		t.Errorf("the connection before is in use: %t, and the trouble is %q", m.current == second, m.trouble)
+	if m.current != second || !strings.Contains(m.rotationProblem, "401") {
+		t.Errorf("the connection before is in use: %t, and the problem is %q", m.current == second, m.rotationProblem)
 	}
 	for _, r := range seen {
 		if r != MonitorMissing {
@@ -247,23 +247,23 @@ func TestObjectsStayWhenBundlesComeToBeServed(t *testing.T) {
 		_, s := newTestMember(t, Options{}, logr.Discard(), bundles...)
 		var seen []Reachability
 		assess := func() {
-			m.assess()
+			m.updateState()
 			seen = append(seen, m.state.Reachability)
 		}
 		conn := m.current
-		conn.pulse.tell(readBundles)
+		conn.health.update(readBundles)
 		assess()
-		m.current.known = true
-		m.keeper.stock(s.bundleStore)
+		m.current.synced = true
+		m.syncer.resync(s.bundleStore)
 		assess()
 		if got := web(); got.Result.State != healthscope.Ready || slices.Contains(seen, Connecting) {
 			t.Errorf("%s: the Deployment is %+v, and the cluster went through %s", name, got, seen)
 		}
-		conn.pulse.tell(func(l *liveness, now time.Time) {
+		conn.health.update(func(l *liveness, now time.Time) {
 			l.observed("1", time.Hour, now)
 			readAll(func(e observe.Event) { leasesEvent(l, e, now) })
 		})
-		m.assess()
+		m.updateState()
 		if m.state.Reachability != Connected {
 			t.Errorf("%s: the cluster is %s in the end", name, m.state.Reachability)
 		}
@@ -271,7 +271,7 @@ func TestObjectsStayWhenBundlesComeToBeServed(t *testing.T) {
 }
 
 // TestNobodyWaitsForEverForObjects asks for an object in a cluster that answers, and whose objects cannot be watched.
-func TestNobodyWaitsForEverForObjects(t *testing.T) {
+func TestSettlingOfObjectsEnds(t *testing.T) {
 	t.Parallel()
 	o := NewObjects(nil, nil)
 	gvk := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
@@ -306,24 +306,24 @@ func TestAClusterWithoutItsMonitorsLeaseIsNeverConnected(t *testing.T) {
 			look := func(pass time.Duration) {
 				fake.SetTime(fake.Now().Add(pass))
 				if m.next != nil || m.current != nil {
-					m.inUse().pulse.tell(func(l *liveness, now time.Time) { l.answered(now) })
+					m.inUse().health.update(func(l *liveness, now time.Time) { l.answered(now) })
 				}
-				m.assess()
+				m.updateState()
 				if len(seen) == 0 || seen[len(seen)-1] != m.state.Reachability {
 					seen = append(seen, m.state.Reachability)
 				}
 			}
-			conn := &connection{pulse: newPulse(false, 10*time.Second, fake, func() {}), cancel: func() {}}
+			conn := &connection{health: newHealthTracker(false, 10*time.Second, fake, func() {}), cancel: func() {}}
 			m.next = conn
 			look(0)
 			fake.SetTime(fake.Now().Add(c.read))
-			conn.pulse.tell(readBundles)
-			look(0) // Before anybody has heard that the connection is ready.
+			conn.health.update(readBundles)
+			look(0) // Before the member knows that the connection is ready.
 			m.current, m.next = m.next, nil
-			m.current.known = true
-			m.keeper.stock(s.bundleStore)
+			m.current.synced = true
+			m.syncer.resync(s.bundleStore)
 			look(0)
-			conn.pulse.tell(func(l *liveness, now time.Time) {
+			conn.health.update(func(l *liveness, now time.Time) {
 				c.after(l, now)
 				readAll(func(e observe.Event) { leasesEvent(l, e, now) })
 			})

@@ -86,7 +86,7 @@ var _ = Describe("Members", func() {
 		Eventually(func() error { return goleak.Find(running) }).Should(Succeed())
 	}, SpecTimeout(3*time.Minute))
 
-	It("are read anew however soon their Secret is back", func(ctx SpecContext) {
+	It("are read again however soon their Secret is back", func(ctx SpecContext) {
 		s.run(ctx)
 		secret := s.secret(ctx, s.account(ctx, "hub", edge.Config().Host), nil)
 		connected()

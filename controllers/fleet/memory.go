@@ -9,8 +9,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// Memory remembers since when objects are in their state, for those of which
-// nobody else keeps the time: the resources of other monitors' bundles, what
+// Memory remembers since when objects are in their state, for those whose time is
+// not kept elsewhere: the resources of other monitors' bundles, what
 // scopes refer to directly, and what is missing. It is not safe for concurrent use.
 type Memory struct {
 	known map[healthscope.Key]Seen
@@ -54,16 +54,16 @@ func (m *Memory) Resume(results []healthscope.Result, policy healthscope.Policy,
 	return results
 }
 
-// blindReasons are the reasons of results that say nothing of the object itself: nobody could look at it.
-var blindReasons = []healthscope.Reason{
+// unreadableReasons are the reasons of results that say nothing of the object itself, because it could not be read.
+var unreadableReasons = []healthscope.Reason{
 	healthscope.ReasonForbidden, healthscope.ReasonKindNotFound, healthscope.ReasonNotSynced,
 	healthscope.ReasonUnknownCluster, healthscope.ReasonCrossNamespace, healthscope.ReasonInvalidReference, healthscope.ReasonTooManyKinds,
 }
 
-// CompareSight sorts a result that has seen its object before one that could
-// not, such as one for which a right is missing; it returns 0 for two of a sort.
-func CompareSight(a, b healthscope.Result) int {
-	switch x, y := blind(a), blind(b); {
+// CompareReadable sorts a result of an object that could be read before one of an object that could not, for example
+// because a right is missing; it returns 0 when both could, or neither.
+func CompareReadable(a, b healthscope.Result) int {
+	switch x, y := unreadable(a), unreadable(b); {
 	case x == y:
 		return 0
 	case x:
@@ -73,8 +73,8 @@ func CompareSight(a, b healthscope.Result) int {
 	}
 }
 
-func blind(r healthscope.Result) bool {
-	return r.State == healthscope.Unknown && slices.Contains(blindReasons, r.Reason)
+func unreadable(r healthscope.Result) bool {
+	return r.State == healthscope.Unknown && slices.Contains(unreadableReasons, r.Reason)
 }
 
 // compareResults sorts results by object, and those for one object first those
@@ -83,7 +83,7 @@ func compareResults(a, b healthscope.Result) int {
 	if c := a.Compare(b.Key); c != 0 {
 		return c
 	}
-	return cmp.Or(CompareSight(a, b), healthscope.CompareStates(a.State, b.State), strings.Compare(string(a.Reason), string(b.Reason)),
+	return cmp.Or(CompareReadable(a, b), healthscope.CompareStates(a.State, b.State), strings.Compare(string(a.Reason), string(b.Reason)),
 		strings.Compare(a.Message, b.Message), strings.Compare(a.UID, b.UID), strings.Compare(a.Version, b.Version))
 }
 

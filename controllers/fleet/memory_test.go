@@ -54,8 +54,8 @@ func TestMemory(t *testing.T) {
 		"the same state":                        {steps: []step{{at: 0, result: &pending}, {at: time.Minute, result: &pending}}},
 		"another state":                         {steps: []step{{at: 0, result: &pending}, {at: time.Minute, result: &ready, want: time.Minute}, {at: time.Hour, result: &pending, want: time.Hour}}},
 		"ready at first sight":                  {steps: []step{{at: 0, result: &ready, never: true}, {at: time.Minute, result: &ready, never: true}, {at: time.Hour, result: &failed, want: time.Hour}}},
-		"forgotten while it is away":            {steps: []step{{at: 0, result: &pending}, {at: time.Minute}, {at: time.Hour, result: &pending, want: time.Hour}}},
-		"created anew":                          {steps: []step{{at: 0, result: new(uid(pending, "a"))}, {at: time.Minute, result: new(uid(pending, "b")), want: time.Minute}}},
+		"not named while it is away":            {steps: []step{{at: 0, result: &pending}, {at: time.Minute}, {at: time.Hour, result: &pending, want: time.Hour}}},
+		"created again":                         {steps: []step{{at: 0, result: new(uid(pending, "a"))}, {at: time.Minute, result: new(uid(pending, "b")), want: time.Minute}}},
 		"a uid that was not known":              {steps: []step{{at: 0, result: &pending}, {at: time.Minute, result: new(uid(pending, "b"))}}},
 		"a time of its own":                     {steps: []step{{at: 0, result: &own, want: -time.Hour}}},
 		"remembered":                            {past: &Seen{State: healthscope.Pending, Since: noon.Add(-time.Hour)}, steps: []step{{at: 0, result: &pending, want: -time.Hour}}},
@@ -179,9 +179,9 @@ func TestTheHubRemembersWhatItSaid(t *testing.T) {
 	}
 	clock := clocktesting.NewFakeClock(noon)
 	newHub := func(past map[healthscope.Key]Seen) func(*k8spluginv1alpha1.ResourceBundleState) healthscope.Member {
-		k := &keeper{cluster: "local", view: openView("local"), policy: policy, clock: clock, memories: map[BundleKey]*memory{}, past: past}
+		k := &bundleSyncer{cluster: "local", view: openView("local"), policy: policy, clock: clock, memories: map[BundleKey]*memory{}, past: past}
 		return func(b *k8spluginv1alpha1.ResourceBundleState) healthscope.Member {
-			k.judge(key, heldOf("local", b, nil))
+			k.judge(key, newCachedBundle("local", b, nil))
 			return k.view.Named("shop", "7-web")[0].Members[0]
 		}
 	}

@@ -24,7 +24,7 @@ import (
 const DefaultFindInterval = 30 * time.Second
 
 // SettleTime is how long a kind may take to be read for the first time before
-// its objects are called Unknown for that reason. A slow API server is no news:
+// its objects are called Unknown for that reason. A slow API server is no problem:
 // with 10 seconds for an answer it takes 30 to find out how a kind is served, and 10 more to list it.
 const SettleTime = 90 * time.Second
 
@@ -52,10 +52,10 @@ type Access struct {
 
 // Objects watches kinds of objects on demand, in all clusters, and holds the raw
 // Result of each object, made as it comes in; the objects themselves are not
-// kept. A kind is watched as long as somebody wants it. It is safe for concurrent use.
+// kept. A kind is watched as long as a scope wants it. It is safe for concurrent use.
 type Objects struct {
 	// FindInterval is how often a cluster is asked again for what it serves, as long
-	// as somebody wants a kind that it does not serve. It must not be changed once something is wanted.
+	// as a scope wants a kind that it does not serve. It must not be changed once something is wanted.
 	FindInterval time.Duration
 
 	labels []string
@@ -83,7 +83,7 @@ type place struct {
 // access is how the objects of a cluster are read; client is nil as long as they are not.
 type access struct {
 	client    dynamic.Interface
-	catalogue *catalogue
+	discovery *apiDiscovery
 	meter     *meter
 }
 
@@ -130,7 +130,7 @@ func (o *Objects) Start(ctx context.Context) *Subscription {
 }
 
 // Attach makes a cluster known, or another way to it. What is wanted of it is
-// read anew; until it has been, what was known before holds. Setup calls it for the clusters of a fleet.
+// read again; until it has been, the results from before stay. Setup calls it for the clusters of a fleet.
 func (o *Objects) Attach(cluster string, a Access) error {
 	client := a.Client
 	if client == nil {
@@ -152,7 +152,7 @@ func (o *Objects) Attach(cluster string, a Access) error {
 	known := o.known(cluster)
 	known.access, known.namespaces = access{objects, kinds, a.meter}, a.Namespaces
 	if known.state.Reachability == "" {
-		known.state.Reachability = Connected // Nobody looks after that.
+		known.state.Reachability = Connected // Nothing sets the state of a cluster without a fleet.
 	}
 	o.renew(cluster, known.state)
 	return nil
@@ -166,7 +166,7 @@ func (o *Objects) known(cluster string) *objectCluster {
 	return o.clusters[cluster]
 }
 
-// Detach forgets a cluster with all that is watched there.
+// Detach removes a cluster with all that is watched there.
 func (o *Objects) Detach(cluster string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -180,8 +180,8 @@ func (o *Objects) Detach(cluster string) {
 	o.changedIn(cluster)
 }
 
-// setState says what is known of a cluster itself. What is watched in one that
-// comes back is read anew: it may have been too long away for the watches to notice.
+// setState sets the state of a cluster. What is watched in one that comes back is read again: it may have been away for too
+// long for the watches to notice.
 func (o *Objects) setState(s ClusterState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -226,8 +226,8 @@ func (o *Objects) changedIn(cluster string) {
 	}
 }
 
-// Want says which kinds somebody wants to be watched from now on, in place of
-// those they wanted before. A kind that nobody wants any more is forgotten.
+// Want sets which kinds are watched for a scope, in place of those before. A kind that no scope wants any more is not
+// watched any more.
 func (o *Objects) Want(who types.NamespacedName, kinds map[Kind]struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -318,7 +318,7 @@ func (o *Objects) settling(unknown healthscope.Result, since time.Time) Lookup {
 	return Lookup{Result: unknown, Settling: o.clock.Since(since) < SettleTime, Since: since}
 }
 
-// Get returns what is known of an object of a kind that is wanted. A kind that is not wanted is settling for ever.
+// Get returns what is known of an object of a kind that is wanted. A kind that is not wanted stays settling.
 func (o *Objects) Get(cluster string, gvk schema.GroupVersionKind, name types.NamespacedName) Lookup {
 	unknown := healthscope.Result{
 		Key:     healthscope.Key{Cluster: cluster, Group: gvk.Group, Kind: gvk.Kind, Namespace: name.Namespace, Name: name.Name},
@@ -344,7 +344,7 @@ func (o *Objects) Get(cluster string, gvk schema.GroupVersionKind, name types.Na
 		unknown.Reason, unknown.Message = healthscope.ReasonForbidden, fmt.Sprintf("the Secret of cluster %q does not name namespace %q among those that may be read", cluster, name.Namespace)
 		return Lookup{Result: unknown}
 	case !state.Answers():
-		return o.lost(w, name, unknown, state)
+		return o.stale(w, name, unknown, state)
 	case w == nil && !attached:
 		return o.settling(unknown, state.Since)
 	case w == nil:
@@ -353,16 +353,16 @@ func (o *Objects) Get(cluster string, gvk schema.GroupVersionKind, name types.Na
 	return w.get(name, unknown)
 }
 
-// lost returns what is to be said of an object in a cluster that cannot be seen. While that is only because it is not connected yet, the object is settling. w may be nil.
-func (o *Objects) lost(w *kindInformer, name types.NamespacedName, unknown healthscope.Result, s ClusterState) Lookup {
+// stale returns the answer for an object of a cluster that cannot be read. While that is only because it is not connected yet, the object is settling. w may be nil.
+func (o *Objects) stale(w *kindInformer, name types.NamespacedName, unknown healthscope.Result, s ClusterState) Lookup {
 	if s.Reachability == Connecting {
 		return o.settling(unknown, s.Since)
 	}
 	if w == nil {
-		return lostLookup(healthscope.Result{}, false, unknown, s)
+		return staleLookup(healthscope.Result{}, false, unknown, s)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	seen, ok := w.results[name]
-	return lostLookup(seen, ok, unknown, s)
+	return staleLookup(seen, ok, unknown, s)
 }

@@ -41,9 +41,9 @@ var someone = types.NamespacedName{Namespace: "default", Name: "someone"}
 type observer struct {
 	*fleet.Objects
 
-	stop func()
-	mu   sync.Mutex
-	news []string
+	stop    func()
+	mu      sync.Mutex
+	changes []string
 }
 
 // observe starts to watch on behalf of a spec.
@@ -60,9 +60,9 @@ func observe(config *rest.Config) *observer {
 		defer o.mu.Unlock()
 		switch c := c.(type) {
 		case fleet.KindChange:
-			o.news = append(o.news, c.Kind.Kind+"/")
+			o.changes = append(o.changes, c.Kind.Kind+"/")
 		case fleet.ObjectChange:
-			o.news = append(o.news, c.Kind.Kind+"/"+c.Name.Name)
+			o.changes = append(o.changes, c.Kind.Kind+"/"+c.Name.Name)
 		}
 	})
 	return o
@@ -77,11 +77,11 @@ func (o *observer) want(kinds ...schema.GroupVersionKind) {
 	o.Want(someone, set)
 }
 
-// told returns what the observer has been told so far.
-func (o *observer) told() []string {
+// notified returns what the observer has been notified of so far.
+func (o *observer) notified() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return slices.Clone(o.news)
+	return slices.Clone(o.changes)
 }
 
 // state returns state and reason of an object in one word.
@@ -123,14 +123,14 @@ func report(ctx context.Context, d *appsv1.Deployment, ready int32) {
 }
 
 var _ = Describe("Objects", func() {
-	It("knows the objects of a kind that is wanted, and tells of those that change", func(ctx SpecContext) {
+	It("knows the objects of a kind that is wanted, and notifies of those that change", func(ctx SpecContext) {
 		namespace := suite.NewNamespace(ctx, api)
 		d := newDeployment(ctx, namespace, "web")
 		o := observe(plane.Config())
 		o.want(deployments)
 		web := o.state(deployments, namespace, "web")
 		Eventually(web).Should(Equal("Ready "))
-		Eventually(o.told).Should(Equal([]string{"Deployment/"}), "one word when the kind has been read, not one for each object")
+		Eventually(o.notified).Should(Equal([]string{"Deployment/"}), "one word when the kind has been read, not one for each object")
 		result := o.Get("local", deployments, types.NamespacedName{Namespace: namespace, Name: "web"}).Result
 		Expect(result.Key).To(Equal(healthscope.Key{Cluster: "local", Group: "apps", Kind: "Deployment", Namespace: namespace, Name: "web"}))
 		Expect(result.UID).To(BeEquivalentTo(d.UID))
@@ -141,19 +141,19 @@ var _ = Describe("Objects", func() {
 
 		report(ctx, d, 1)
 		Eventually(web).Should(Equal("Pending ReplicasNotReady"))
-		Eventually(o.told).Should(HaveLen(2))
+		Eventually(o.notified).Should(HaveLen(2))
 
 		By("changing what has nothing to do with health")
 		d.Labels["private"] = "y"
 		Expect(api.Update(ctx, d)).To(Succeed())
-		Consistently(o.told).Should(HaveLen(2))
+		Consistently(o.notified).Should(HaveLen(2))
 
 		Expect(api.Delete(ctx, d)).To(Succeed())
 		Eventually(web).Should(Equal("NotPresent NotFound"))
-		Eventually(o.told).Should(Equal([]string{"Deployment/", "Deployment/web", "Deployment/web"}))
+		Eventually(o.notified).Should(Equal([]string{"Deployment/", "Deployment/web", "Deployment/web"}))
 	})
 
-	It("has one watch for a kind, as long as somebody wants it", func(ctx SpecContext) {
+	It("has one watch for a kind, as long as it is wanted", func(ctx SpecContext) {
 		m := newMeter()
 		o := observe(m.config())
 		another := types.NamespacedName{Namespace: "default", Name: "another"}
@@ -190,7 +190,7 @@ var _ = Describe("Objects", func() {
 		o.want()
 		transport.CloseIdleConnections()
 		subscribed := goleak.IgnoreTopFunction("github.com/healthscope/healthscope/controllers/fleet.(*Subscription).Deliver")
-		Eventually(func() error { return goleak.Find(append(existing, subscribed)...) }).Should(Succeed(), "nobody wants anything any more")
+		Eventually(func() error { return goleak.Find(append(existing, subscribed)...) }).Should(Succeed(), "nothing is wanted any more")
 		o.want(deployments, widgets)
 		Eventually(o.state(deployments, "default", "x")).Should(Equal("NotPresent NotFound"))
 		o.stop()
@@ -208,7 +208,7 @@ var _ = Describe("Objects", func() {
 		o := observe(m.config())
 		o.want(deployments)
 		Consistently(o.state(deployments, "default", "x")).Should(Equal("Settling"))
-		Expect(o.told()).To(BeEmpty())
+		Expect(o.notified()).To(BeEmpty())
 		release()
 		Eventually(o.state(deployments, "default", "x")).Should(Equal("NotPresent NotFound"))
 	})
@@ -236,7 +236,7 @@ var _ = Describe("Objects", func() {
 		report(ctx, d, 1)
 		Eventually(web, "90s").Should(Equal("Pending ReplicasNotReady"), "it may be a minute before it is tried again to read a kind")
 		Eventually(newcomer.state(configMaps, namespace, "x"), "90s").Should(Equal("NotPresent NotFound"))
-		Eventually(newcomer.told).Should(Equal([]string{"ConfigMap/"}))
+		Eventually(newcomer.notified).Should(Equal([]string{"ConfigMap/"}))
 	}, SpecTimeout(5*time.Minute))
 })
 
@@ -290,13 +290,13 @@ var _ = Describe("Objects of a kind that comes and goes", func() {
 		o.want(widgets)
 		widget := o.state(widgets, "default", "a")
 		Eventually(widget).Should(Equal("Unknown KindNotFound"))
-		Consistently(o.told).Should(Equal([]string{"Widget/"}), "that a kind is missing is told once, however often it is looked for")
+		Consistently(o.notified).Should(Equal([]string{"Widget/"}), "that a kind is missing is notified once, however often it is looked for")
 		Expect(plane.InstallManifests(ctx, suite.Manifest(widgetCRD))).To(Succeed())
 		Eventually(widget).Should(Equal("NotPresent NotFound"))
 		newWidget(ctx)
 		Eventually(widget).Should(HavePrefix("Ready"))
 
-		By("installing the CRD anew")
+		By("installing the CRD again")
 		Expect(admin.Delete(ctx, crd)).To(Succeed())
 		Eventually(widget).Should(Equal("NotPresent NotFound"))
 		uninstall(ctx, crd.DeepCopy()) // Its objects go before it does.

@@ -81,7 +81,7 @@ func (f *flaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// discover tells what is served.
+// discover answers what is served.
 func (f *flaky) discover(w http.ResponseWriter, path string) {
 	version := func(groupVersion string) map[string]any {
 		return map[string]any{"groupVersion": groupVersion, "version": "v1"}
@@ -161,7 +161,7 @@ func (h *flakyHub) look(kind schema.GroupVersionKind) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s", found.Result.State, found.Result.Reason, found.LastState))
 }
 
-// await waits until everything is told as it should be.
+// await waits until everything is shown as it should be.
 func (h *flakyHub) await(when string, want map[schema.GroupVersionKind]string) {
 	h.t.Helper()
 	late := time.After(30 * time.Second)
@@ -185,7 +185,7 @@ func (h *flakyHub) await(when string, want map[schema.GroupVersionKind]string) {
 	}
 }
 
-// A member that goes away and comes back again and again does the hub no harm, whatever is referred to there, and each time all is told as it is.
+// A member that goes away and comes back again and again does the hub no harm, whatever is referred to there, and each time all is shown as it is.
 func TestReferencesSurviveTwentyOutages(t *testing.T) {
 	t.Parallel()
 	f := newFlaky(t)

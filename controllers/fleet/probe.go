@@ -41,19 +41,19 @@ func (c *connection) probe(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if pause = c.pulse.idleFor(); pause > 0 {
+		if pause = c.health.idleFor(); pause > 0 {
 			continue
 		}
-		deadline, cancel := context.WithTimeout(ctx, c.pulse.timeout()+slack)
+		deadline, cancel := context.WithTimeout(ctx, c.health.timeout()+slack)
 		err := probe(deadline, c.config, c.http, "")
 		cancel()
 		if ctx.Err() != nil {
 			return
 		}
 		back, longest := false, maxConnectPause
-		c.pulse.tell(func(l *liveness, now time.Time) {
+		c.health.update(func(l *liveness, now time.Time) {
 			back = l.probed(now, err)
-			if !l.heard.IsZero() {
+			if !l.lastContact.IsZero() {
 				longest = maxProbePause
 			}
 		})

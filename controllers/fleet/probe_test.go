@@ -25,14 +25,14 @@ func TestProbe(t *testing.T) {
 		server http.HandlerFunc
 		want   string
 	}{
-		"ready":         {answer(http.StatusOK), ""},
-		"no right":      {answer(http.StatusForbidden), ""},
-		"unauthorized":  {answer(http.StatusUnauthorized), "401 Unauthorized"},
-		"overloaded":    {answer(http.StatusTooManyRequests), ""},
-		"not ready":     {answer(http.StatusInternalServerError), "it is not ready: /readyz answers 500"},
-		"nobody behind": {answer(http.StatusBadGateway), "502"},
-		"silent":        {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "no answer in time"},
-		"broken":        {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
+		"ready":        {answer(http.StatusOK), ""},
+		"no right":     {answer(http.StatusForbidden), ""},
+		"unauthorized": {answer(http.StatusUnauthorized), "401 Unauthorized"},
+		"overloaded":   {answer(http.StatusTooManyRequests), ""},
+		"not ready":    {answer(http.StatusInternalServerError), "it is not ready: /readyz answers 500"},
+		"none behind":  {answer(http.StatusBadGateway), "502"},
+		"silent":       {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "no answer in time"},
+		"broken":       {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// A cluster that is away is asked again soon, and one that never was there ever more seldom; nobody asks in step with others.
+// A cluster that is away is asked again soon, and one that never was there ever more seldom; no two clusters are asked in step.
 func TestPausesBetweenProbes(t *testing.T) {
 	t.Parallel()
 	for _, longest := range []time.Duration{maxProbePause, maxConnectPause} {

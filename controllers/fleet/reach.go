@@ -11,7 +11,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// Reachability says in one word whether a hub sees a cluster as it is now.
+// Reachability is whether a hub sees a cluster as it is now, in one word.
 type Reachability string
 
 // The values of Reachability.
@@ -20,7 +20,7 @@ const (
 	Connected Reachability = "Connected"
 	// Connecting means that the cluster has not been read yet since the hub started, or since its Secret came.
 	Connecting Reachability = "Connecting"
-	// Unreachable means that its API server does not answer, or cannot be understood. It is never said of the hub's own cluster, but by View.Silence: there would be nobody to write it to.
+	// Unreachable means that its API server does not answer, or cannot be understood. The hub's own cluster is never in this state, which could not be written; see View.Outage.
 	Unreachable Reachability = "Unreachable"
 	// Forbidden means that its API server refuses the hub: a right is missing, or the credentials are not accepted.
 	Forbidden Reachability = "Forbidden"
@@ -67,7 +67,7 @@ type ClusterState struct {
 	Name string
 	// Local is true for the hub's own cluster.
 	Local bool
-	// Reachability says whether the cluster is seen as it is now, and if not, why.
+	// Reachability is whether the cluster is seen as it is now, and if not, why.
 	Reachability Reachability
 	// Since is since when it is seen, or since when it is not: it stays when only the reason changes why it is not.
 	Since time.Time
@@ -75,22 +75,22 @@ type ClusterState struct {
 	LastSeen time.Time
 	// Arrival is the number among all arrivals of clusters of that with which this one came into sight for the first time; zero before.
 	Arrival uint64
-	// Message says for people what is the matter; it is empty when nothing is.
+	// Message describes the problem; empty when there is none.
 	Message string
-	// Maintenance is why nobody is to be alarmed by the cluster for now; empty when that is not so.
+	// Maintenance is why alerts leave out the cluster for now; empty when they do not.
 	Maintenance string
 	// Labels are the labels of the cluster's Secret, in the form of labels.Set.String, so that states can be compared. The hub's own cluster has none.
 	Labels string
 	// Unwatched is true when bundles there are another monitor's than ours, and none of ours is there to see whether that one
 	// lives: LastSeen is then when it wrote last.
 	Unwatched bool
-	// blind is true when bundles cannot be read there, though the API server answers.
-	blind bool
+	// unreadable is true when bundles cannot be read there, though the API server answers.
+	unreadable bool
 	// namespaces are those from which bundles are read, with a comma before and after each; empty means all.
 	namespaces string
 }
 
-// Problem says for people why the cluster is not seen as it is, and names it.
+// Problem describes why the cluster is not seen as it is, with its name.
 func (s ClusterState) Problem() string {
 	return fmt.Sprintf("cluster %q: %s", s.Name, cmp.Or(s.Message, string(s.Reachability)))
 }
@@ -104,10 +104,10 @@ func (s ClusterState) LabelSet() labels.Set {
 	return set
 }
 
-// Reachable says whether all that is known of the cluster is current.
+// Reachable reports whether all that is known of the cluster is current.
 func (s ClusterState) Reachable() bool { return s.Reachability == Connected }
 
-// Answers says whether the cluster's API server can be read, so that objects
+// Answers reports whether the cluster's API server can be read, so that objects
 // that are read from it directly are current even if bundles are not.
 func (s ClusterState) Answers() bool {
 	switch s.Reachability {
@@ -123,13 +123,13 @@ func (s ClusterState) reads(namespace string) bool {
 	return s.namespaces == "" || strings.Contains(s.namespaces, ","+namespace+",")
 }
 
-// hides says whether a bundle cannot be taken for current in a cluster of that
-// state. One that no monitor of ours has filled does not depend on a monitor of ours.
-func (s ClusterState) hides(own bool) bool {
-	return !s.Answers() || s.blind || own && s.Reachability != Connected
+// isStale reports whether a bundle is not current in a cluster of that state. One that another monitor than HealthScope's
+// has filled does not depend on HealthScope's.
+func (s ClusterState) isStale(own bool) bool {
+	return !s.Answers() || s.unreadable || own && s.Reachability != Connected
 }
 
-// sameAs says whether two states are the same to everybody who waits for news.
+// sameAs reports whether two states are the same to subscribers.
 func (s ClusterState) sameAs(o ClusterState) bool {
 	s.LastSeen, o.LastSeen = time.Time{}, time.Time{}
 	return s.Since.Equal(o.Since) && s.at(time.Time{}) == o.at(time.Time{})

@@ -51,9 +51,9 @@ func TestOtherRulesReachBundlesOfOtherMonitors(t *testing.T) {
 		},
 	}
 	rule := &mood{}
-	told := make(chan types.NamespacedName, 100)
-	conn := &connection{pulse: newPulse(false, 10*time.Second, clock.RealClock{}, func() {}), clock: clock.RealClock{}}
-	conn.store = newBundleStore(hold("edge01", rule), func(name types.NamespacedName) { told <- name })
+	notified := make(chan types.NamespacedName, 100)
+	conn := &connection{health: newHealthTracker(false, 10*time.Second, clock.RealClock{}, func() {}), clock: clock.RealClock{}}
+	conn.store = newBundleStore(cacheBundle("edge01", rule), func(name types.NamespacedName) { notified <- name })
 	informer := conn.newInformer(bundleRules, "ResourceBundleStates", "", bundlesIn{conn.store, ""}, func() toolscache.ListerWatcher { return source })
 	conn.bundles = []*observe.Informer{informer}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -66,9 +66,9 @@ func TestOtherRulesReachBundlesOfOtherMonitors(t *testing.T) {
 	late := time.After(30 * time.Second)
 	for _, want := range []healthscope.State{healthscope.Ready, healthscope.Failed, healthscope.Ready} {
 		select {
-		case <-told:
+		case <-notified:
 		case <-late:
-			t.Fatalf("nobody is told that the bundle is %s", want)
+			t.Fatalf("it is not notified that the bundle is %s", want)
 		}
 		if got := conn.store.get(types.NamespacedName{Namespace: "shop", Name: "theirs"}).contents.Results[0].State; got != want {
 			t.Fatalf("want %s, got %s", want, got)
@@ -88,11 +88,11 @@ func TestOtherRulesLeaveOurBundlesToOurMonitors(t *testing.T) {
 		if !c.own {
 			b.Status.Summary, b.Status.Resources = nil, nil
 		}
-		s := newBundleStore(hold("edge01", nil), func(types.NamespacedName) {})
+		s := newBundleStore(cacheBundle("edge01", nil), func(types.NamespacedName) {})
 		if err := (bundlesIn{s, ""}).Add(b); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.holdsForeign(); got != c.want {
+		if got := s.hasForeign(); got != c.want {
 			t.Errorf("%s: read again: %t", name, got)
 		}
 	}

@@ -47,8 +47,8 @@ func useToken(config *rest.Config) *observe.Token {
 	return token
 }
 
-// renewedToken returns the token of a wish that differs from another one in its token only; empty when it differs in more.
-func (w wish) renewedToken(o wish) string {
+// renewedToken returns the token of a spec that differs from another one in its token only; empty when it differs in more.
+func (w clusterSpec) renewedToken(o clusterSpec) string {
 	if w.problem != "" || o.problem != "" || !slices.Equal(w.namespaces, o.namespaces) {
 		return ""
 	}
@@ -69,8 +69,8 @@ func (w wish) renewedToken(o wish) string {
 // renew begins to try a new token for the connection in use.
 func (m *member) renew(ctx context.Context, token string) {
 	m.endRenewal()
-	m.hangUp(m.next)
-	m.next, m.trouble, m.refused = nil, "", ""
+	m.disconnect(m.next)
+	m.next, m.rotationProblem, m.refused = nil, "", ""
 	ctx, cancel := context.WithCancel(ctx)
 	r := &renewal{connection: m.current, token: token, cancel: cancel}
 	m.renewal = r
@@ -78,7 +78,7 @@ func (m *member) renew(ctx context.Context, token string) {
 		for pause := time.Duration(0); ctx.Err() == nil; {
 			err := m.try(ctx, r)
 			select {
-			case m.tried <- attempt{r, err}:
+			case m.attempts <- attempt{r, err}:
 			case <-ctx.Done():
 			}
 			if err == nil {
@@ -108,20 +108,20 @@ func (m *member) renewed(a attempt) {
 	case a.err == nil:
 		r.connection.token.Set(r.token)
 		r.cancel()
-		m.renewal, m.trouble = nil, ""
-		m.hub.takeBack(m.wish, eventRefused, eventRotationFailed)
+		m.renewal, m.rotationProblem = nil, ""
+		m.hub.dropPending(m.spec, eventRefused, eventRotationFailed)
 		m.logger.Info("Token renewed")
 	default:
-		m.trouble = newKubeconfigFails + a.err.Error()
+		m.rotationProblem = newKubeconfigFails + a.err.Error()
 		if !r.reported {
 			r.reported = true
-			m.hub.tellf(m.wish, corev1.EventTypeWarning, eventRotationFailed, "%s", m.trouble)
+			m.hub.recordf(m.spec, corev1.EventTypeWarning, eventRotationFailed, "%s", m.rotationProblem)
 			m.logger.Info("New token does not work", "problem", a.err.Error())
 		}
 	}
 }
 
-// endRenewal stops trying a new token, because what was wished is another one by now.
+// endRenewal stops trying a new token, because the spec has changed.
 func (m *member) endRenewal() {
 	if m.renewal != nil {
 		m.renewal.cancel()

@@ -78,7 +78,7 @@ func secretWith(name string, kubeconfig []byte) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Data: map[string][]byte{corev1alpha2.KubeconfigKey: kubeconfig}}
 }
 
-// requests returns what was asked with tokens that begin so, and forgets all that was asked.
+// requests returns what was asked with tokens that begin so, and resets what was asked.
 func (g *guarded) requests(prefix string) (matching []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -122,13 +122,13 @@ func TestRenewedTokensCostOneRequest(t *testing.T) {
 	h, stop := newFloodHub(t, Budget{})
 	defer stop()
 	name := func(i int) string { return fmt.Sprintf("edge-%d", i) }
-	ofMember := func(i int, generation string) wish {
-		return wishOf(secretWith(name(i), g.kubeconfig(t, generation+"-"+name(i))))
+	ofMember := func(i int, generation string) clusterSpec {
+		return newClusterSpec(secretWith(name(i), g.kubeconfig(t, generation+"-"+name(i))))
 	}
 	for i := range members {
 		w := ofMember(i, "old")
 		m := h.add(name(i), false, logr.Discard())
-		m.wishFor(w)
+		m.setSpec(w)
 	}
 	connected := func() bool {
 		for i := range members {
@@ -141,7 +141,7 @@ func TestRenewedTokensCostOneRequest(t *testing.T) {
 	eventually(t, "all members are Connected", connected)
 	g.requests("")
 	for i := range members {
-		h.members[name(i)].wishFor(ofMember(i, "new"))
+		h.members[name(i)].setSpec(ofMember(i, "new"))
 	}
 	renewed := map[string]int{}
 	eventually(t, "all tokens have been tried", func() bool {
@@ -173,10 +173,10 @@ func TestATokenThatIsNotAcceptedIsNotUsed(t *testing.T) {
 	h, stop := newFloodHub(t, Budget{})
 	defer stop()
 	m := h.add("edge", false, logr.Discard())
-	m.wishFor(wishOf(secretWith("edge", g.kubeconfig(t, "old"))))
+	m.setSpec(newClusterSpec(secretWith("edge", g.kubeconfig(t, "old"))))
 	state := func() ClusterState { s, _ := h.view.State("edge"); return s }
 	eventually(t, "it is Connected", func() bool { return state().Reachability == Connected })
-	m.wishFor(wishOf(secretWith("edge", g.kubeconfig(t, "new"))))
+	m.setSpec(newClusterSpec(secretWith("edge", g.kubeconfig(t, "new"))))
 	eventually(t, "it says that the token is not accepted", func() bool {
 		return state().Message == newKubeconfigFails+errUnauthorized.Error()
 	})
@@ -199,21 +199,21 @@ func TestRenewedToken(t *testing.T) {
 		}
 		return data
 	}
-	before := wish{kubeconfig: kubeconfigAt("https://edge:6443", "old")}
+	before := clusterSpec{kubeconfig: kubeconfigAt("https://edge:6443", "old")}
 	for name, c := range map[string]struct {
-		wish wish
+		spec clusterSpec
 		want string
 	}{
-		"another token":      {wish{kubeconfig: kubeconfigAt("https://edge:6443", "new")}, "new"},
-		"another server":     {wish{kubeconfig: kubeconfigAt("https://edge:6444", "new")}, ""},
-		"other namespaces":   {wish{kubeconfig: kubeconfigAt("https://edge:6443", "new"), namespaces: []string{"shop"}}, ""},
-		"no token any more":  {wish{kubeconfig: kubeconfigAt("https://edge:6443", "")}, ""},
-		"no kubeconfig":      {wish{kubeconfig: []byte("{")}, ""},
-		"a Secret with less": {wish{problem: "no key"}, ""},
+		"another token":      {clusterSpec{kubeconfig: kubeconfigAt("https://edge:6443", "new")}, "new"},
+		"another server":     {clusterSpec{kubeconfig: kubeconfigAt("https://edge:6444", "new")}, ""},
+		"other namespaces":   {clusterSpec{kubeconfig: kubeconfigAt("https://edge:6443", "new"), namespaces: []string{"shop"}}, ""},
+		"no token any more":  {clusterSpec{kubeconfig: kubeconfigAt("https://edge:6443", "")}, ""},
+		"no kubeconfig":      {clusterSpec{kubeconfig: []byte("{")}, ""},
+		"a Secret with less": {clusterSpec{problem: "no key"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := c.wish.renewedToken(before); got != c.want {
+			if got := c.spec.renewedToken(before); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

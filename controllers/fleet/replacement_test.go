@@ -128,9 +128,9 @@ func TestAClusterOfWhichOneNamespaceIsLostIsNotCurrent(t *testing.T) {
 	h, stop := newFloodHub(t, Budget{})
 	defer stop()
 	h.clock, h.options.Liveness = suite.NewFastClock(10), &Liveness{Timeout: 10 * time.Second}
-	w := wishOf(secretWith("edge", kubeconfigOf(t, server.Server, "t")))
+	w := newClusterSpec(secretWith("edge", kubeconfigOf(t, server.Server, "t")))
 	w.namespaces = []string{"back", "shop"}
-	h.add("edge", false, logr.Discard()).wishFor(w)
+	h.add("edge", false, logr.Discard()).setSpec(w)
 	all := func(lost bool) func() bool {
 		return func() bool {
 			for _, namespace := range w.namespaces {
@@ -157,8 +157,8 @@ func TestAClusterOfWhichOneNamespaceIsLostIsNotCurrent(t *testing.T) {
 // TestAConnectionThatIsReplacedLosesNoBundle changes what makes another connection of a cluster that is as it was before.
 func TestAConnectionThatIsReplacedLosesNoBundle(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(t *testing.T, w *wish){
-		"the authority": func(t *testing.T, w *wish) {
+	for name, change := range map[string]func(t *testing.T, w *clusterSpec){
+		"the authority": func(t *testing.T, w *clusterSpec) {
 			t.Helper()
 			authority, _, err := cert.GenerateSelfSignedCertKey("another", nil, nil)
 			if err != nil {
@@ -175,7 +175,7 @@ func TestAConnectionThatIsReplacedLosesNoBundle(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"the certificate": func(t *testing.T, w *wish) {
+		"the certificate": func(t *testing.T, w *clusterSpec) {
 			t.Helper()
 			certificate, key, err := cert.GenerateSelfSignedCertKey("hub", nil, nil)
 			if err != nil {
@@ -192,16 +192,16 @@ func TestAConnectionThatIsReplacedLosesNoBundle(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"the namespaces": func(_ *testing.T, w *wish) { w.namespaces = []string{"shop"} },
+		"the namespaces": func(_ *testing.T, w *clusterSpec) { w.namespaces = []string{"shop"} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := newShops(t)
 			h, stop := newFloodHub(t, Budget{})
 			defer stop()
-			w := wishOf(secretWith("edge", kubeconfigOf(t, server.Server, "t")))
+			w := newClusterSpec(secretWith("edge", kubeconfigOf(t, server.Server, "t")))
 			m := h.add("edge", false, logr.Discard())
-			m.wishFor(w)
+			m.setSpec(w)
 			key := BundleKey{"edge", "shop", "web"}
 			current := func() bool {
 				b := h.view.Bundle(key)
@@ -218,7 +218,7 @@ func TestAConnectionThatIsReplacedLosesNoBundle(t *testing.T) {
 			})
 			change(t, &w)
 			w.sum[0]++
-			m.wishFor(w)
+			m.setSpec(w)
 			eventually(t, "the new connection is in use, and the old one has ended", func() bool {
 				opened, open := server.watches("")
 				of, is := server.watches("shop")
@@ -230,7 +230,7 @@ func TestAConnectionThatIsReplacedLosesNoBundle(t *testing.T) {
 			}
 			for _, c := range changes.Take() {
 				if b, ok := c.(BundleChange); ok && b.BundleKey == key {
-					t.Errorf("told of %+v", c)
+					t.Errorf("notified of %+v", c)
 				}
 			}
 		})

@@ -26,42 +26,42 @@ func newRotation(t *testing.T) *rotation {
 	t.Helper()
 	m, _ := newTestMember(t, Options{}, logr.Discard())
 	r := &rotation{member: m, clock: clocktesting.NewFakeClock(noon)}
-	m.hub.clock, m.wish = r.clock, wish{name: "edge", secret: &corev1.ObjectReference{UID: "edge"}}
+	m.hub.clock, m.spec = r.clock, clusterSpec{name: "edge", secret: &corev1.ObjectReference{UID: "edge"}}
 	return r
 }
 
 // dialled returns a connection over which nothing has come yet, with a bundle in its store for later.
-func (r *rotation) dialled(t *testing.T) *connection {
+func (r *rotation) connected(t *testing.T) *connection {
 	t.Helper()
 	s := newStore()
 	put(t, s, "web", "1")
-	return &connection{pulse: newPulse(false, 10*time.Second, r.clock, func() {}), config: &rest.Config{Host: "https://127.0.0.1:1"}, store: s.bundleStore, cancel: func() {}}
+	return &connection{health: newHealthTracker(false, 10*time.Second, r.clock, func() {}), config: &rest.Config{Host: "https://127.0.0.1:1"}, store: s.bundleStore, cancel: func() {}}
 }
 
 // read has the bundles of a connection read.
 func (r *rotation) read(c *connection) {
-	c.pulse.tell(readBundles)
-	r.promote(c)
-	r.assess()
+	c.health.update(readBundles)
+	r.swapIn(c)
+	r.updateState()
 }
 
 // lease has the Lease read over the connection in use.
 func (r *rotation) lease(mark string) {
-	r.current.pulse.tell(func(l *liveness, now time.Time) {
+	r.current.health.update(func(l *liveness, now time.Time) {
 		l.observed(mark, 15*time.Second, now)
 		readAll(func(e observe.Event) { leasesEvent(l, e, now) })
 	})
-	r.assess()
+	r.updateState()
 }
 
-// pass lets time pass in which something is told of connections each second.
+// pass lets time pass in which something is reported to connections each second.
 func (r *rotation) pass(d time.Duration, tell func(l *liveness, now time.Time), lines ...*connection) {
 	for range d / time.Second {
 		r.clock.SetTime(r.clock.Now().Add(time.Second))
 		for _, l := range lines {
-			l.pulse.tell(tell)
+			l.health.update(tell)
 		}
-		r.assess()
+		r.updateState()
 		if len(r.seen) == 0 || r.seen[len(r.seen)-1] != r.state.Reachability {
 			r.seen = append(r.seen, r.state.Reachability)
 		}
@@ -108,7 +108,7 @@ func TestNewCredentialsAreUsedWhereBundlesAreServedNoMore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRotation(t)
-			old := r.dialled(t)
+			old := r.connected(t)
 			r.next = old
 			r.read(old)
 			if c.old != nil {
@@ -116,20 +116,20 @@ func TestNewCredentialsAreUsedWhereBundlesAreServedNoMore(t *testing.T) {
 				r.pass(time.Second, answers, old)
 				r.pass(30*time.Second, c.old, old)
 			}
-			r.next = r.dialled(t)
+			r.next = r.connected(t)
 			renewed := r.next
 			r.pass(11*time.Second, unserves, renewed)
 			if used := r.current == renewed; used != c.used {
 				t.Fatalf("the new credentials are in use: %t, and the cluster is %s: %s", used, r.state.Reachability, r.state.Message)
 			}
-			if failed := r.hub.untold["edge"].reason == eventRotationFailed; failed == c.used || strings.Contains(r.state.Message, "the new kubeconfig") == c.used {
-				t.Errorf("it is told that the rotation has failed: %t; message %q", failed, r.state.Message)
+			if failed := r.hub.pendingEvents["edge"].reason == eventRotationFailed; failed == c.used || strings.Contains(r.state.Message, "the new kubeconfig") == c.used {
+				t.Errorf("it is recorded that the rotation has failed: %t; message %q", failed, r.state.Message)
 			}
 			if !c.used {
 				return
 			}
 			for range 20 {
-				old.pulse.tell(rejects)
+				old.health.update(rejects)
 				r.pass(time.Second, unserves, renewed)
 			}
 			if r.state.Reachability != MonitorMissing {
@@ -156,13 +156,13 @@ func TestARotationAfterAnOutageDoesNotBlameTheMonitor(t *testing.T) {
 		"1": {minStaleTime + time.Second, []Reachability{Connected, Forbidden, MonitorStale}},
 	} {
 		r := newRotation(t)
-		old := r.dialled(t)
+		old := r.connected(t)
 		r.next = old
 		r.read(old)
 		r.lease("1")
 		r.pass(time.Second, answers, old)
 		r.pass(2*time.Minute, rejects, old)
-		r.next = r.dialled(t)
+		r.next = r.connected(t)
 		r.read(r.next)
 		r.pass(3*time.Second, answers, r.current)
 		r.lease(mark)
@@ -173,12 +173,12 @@ func TestARotationAfterAnOutageDoesNotBlameTheMonitor(t *testing.T) {
 	}
 }
 
-// TestAMonitorBehindABlackHoleIsNotStale has watches go on after a silence that was longer than the Lease lasts: that the
-// API server answers again may be heard before the Lease is seen renewed.
+// TestAMonitorBehindABlackHoleIsNotStale has watches go on after an outage that was longer than the Lease lasts: that the
+// API server answers again may be noticed before the Lease is seen renewed.
 func TestAMonitorBehindABlackHoleIsNotStale(t *testing.T) {
 	t.Parallel()
 	r := newRotation(t)
-	r.next = r.dialled(t)
+	r.next = r.connected(t)
 	r.read(r.next)
 	r.lease("1")
 	r.pass(time.Second, answers, r.current)

@@ -9,7 +9,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// same says whether two bundles are the same to everybody who reads them.
+// same reports whether two bundles are the same to all who read them.
 func same(a, b *Bundle) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -19,7 +19,7 @@ func same(a, b *Bundle) bool {
 		slices.EqualFunc(a.Members, b.Members, sameMember)
 }
 
-// sameWrite says whether two bundles are the same ResourceBundleState in the same version, both to be seen or both not.
+// sameWrite reports whether two bundles are the same ResourceBundleState in the same version, and both Lost or neither.
 func sameWrite(a, b *Bundle) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -21,8 +21,8 @@ const maxClusterName = 253
 // clusterName matches the names that a cluster may have: EMCO's <provider>+<cluster>, whose halves are names, and any one such half.
 var clusterName = regexp.MustCompile(`^[A-Za-z0-9]([-+_.A-Za-z0-9]*[A-Za-z0-9])?$`)
 
-// wish is what a Secret says of a cluster.
-type wish struct {
+// clusterSpec is what a Secret says of a cluster.
+type clusterSpec struct {
 	// name is the cluster's name.
 	name string
 	// secret refers to the Secret, for events; nil for the hub's own cluster.
@@ -34,19 +34,19 @@ type wish struct {
 	namespaces []string
 	// labels are the labels of the Secret, as ClusterState has them.
 	labels string
-	// maintenance is why nobody is to be alarmed.
+	// maintenance is why alerts leave out the cluster.
 	maintenance string
 	// problem is what is wrong with the Secret besides its kubeconfig; empty when nothing is.
 	problem string
 }
 
-// sameConnection says whether two wishes are fulfilled by the same connection.
-func (w wish) sameConnection(o wish) bool {
+// sameConnection reports whether one connection fits two specs.
+func (w clusterSpec) sameConnection(o clusterSpec) bool {
 	return w.sum == o.sum && w.problem == o.problem && slices.Equal(w.namespaces, o.namespaces)
 }
 
-// reads says whether data may be read from a namespace.
-func (w wish) reads(namespace string) bool {
+// reads reports whether data may be read from a namespace.
+func (w clusterSpec) reads(namespace string) bool {
 	return len(w.namespaces) == 0 || slices.Contains(w.namespaces, namespace)
 }
 
@@ -56,19 +56,19 @@ type rejection struct {
 	message string
 }
 
-// wishesOf returns the clusters that Secrets ask for, by name, and those Secrets
+// desiredClusters returns the clusters that Secrets ask for, by name, and those Secrets
 // that cannot have the name they ask for. local is the name of the hub's own cluster.
 // Of two Secrets with one name the older one counts.
-func wishesOf(secrets []*corev1.Secret, local string) (map[string]wish, []rejection) {
+func desiredClusters(secrets []*corev1.Secret, local string) (map[string]clusterSpec, []rejection) {
 	secrets = slices.SortedFunc(slices.Values(secrets), func(a, b *corev1.Secret) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
-	wishes := map[string]wish{}
+	desired := map[string]clusterSpec{}
 	var rejected []rejection
 	for _, s := range secrets {
-		w := wishOf(s)
+		w := newClusterSpec(s)
 		var message string
-		switch other, taken := wishes[w.name]; {
+		switch other, taken := desired[w.name]; {
 		case len(w.name) > maxClusterName || !clusterName.MatchString(w.name):
 			message = fmt.Sprintf("%q is no name for a cluster: it must begin and end with a letter or digit, and consist of these and - + _ . in between", w.name)
 		case w.name == local:
@@ -76,17 +76,17 @@ func wishesOf(secrets []*corev1.Secret, local string) (map[string]wish, []reject
 		case taken:
 			message = fmt.Sprintf("cluster %q is that of Secret %q, which is older", w.name, other.secret.Name)
 		default:
-			wishes[w.name] = w
+			desired[w.name] = w
 			continue
 		}
 		rejected = append(rejected, rejection{w.secret, message})
 	}
-	return wishes, rejected
+	return desired, rejected
 }
 
-func wishOf(s *corev1.Secret) wish {
+func newClusterSpec(s *corev1.Secret) clusterSpec {
 	data, ok := s.Data[corev1alpha2.KubeconfigKey]
-	w := wish{
+	w := clusterSpec{
 		name: cmp.Or(s.Annotations[corev1alpha2.AnnotationClusterName], s.Name), kubeconfig: data, sum: sha256.Sum256(data),
 		secret:      &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: s.Namespace, Name: s.Name, UID: s.UID},
 		labels:      labels.Set(s.Labels).String(),
@@ -104,7 +104,7 @@ func wishOf(s *corev1.Secret) wish {
 	return w
 }
 
-// namespacesIn reads a list of namespaces. A list without any is a mistake: nobody means all by it.
+// namespacesIn reads a list of namespaces. A list without any is a mistake, and does not mean all.
 func namespacesIn(list string) (namespaces []string, problem string) {
 	for namespace := range strings.SplitSeq(list, ",") {
 		namespace = strings.TrimSpace(namespace)

@@ -27,7 +27,7 @@ func secretOf(name, cluster string, age int) *corev1.Secret {
 	return s
 }
 
-func TestWishes(t *testing.T) {
+func TestDesiredClusters(t *testing.T) {
 	t.Parallel()
 	with := func(s *corev1.Secret, annotation, value string) *corev1.Secret {
 		s.Annotations[annotation] = value
@@ -59,12 +59,12 @@ func TestWishes(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wishes, rejected := wishesOf(tc.secrets, "hub")
-			if len(wishes) != len(tc.want) {
-				t.Errorf("got %d clusters, want %d", len(wishes), len(tc.want))
+			desired, rejected := desiredClusters(tc.secrets, "hub")
+			if len(desired) != len(tc.want) {
+				t.Errorf("got %d clusters, want %d", len(desired), len(tc.want))
 			}
 			for cluster, want := range tc.want {
-				w := wishes[cluster]
+				w := desired[cluster]
 				got := want
 				got.secret, got.namespaces, got.maintenance, got.labels = w.secret.Name, strings.Join(w.namespaces, " "), w.maintenance, w.labels
 				if !strings.Contains(w.problem, want.problem) || want.problem == "" && w.problem != "" {
@@ -86,21 +86,21 @@ func TestWishes(t *testing.T) {
 	}
 }
 
-// The order in which Secrets are listed makes no difference, and every Secret is either a cluster or told why not.
-func TestWishesDoNotDependOnOrder(t *testing.T) {
+// The order in which Secrets are listed makes no difference, and every Secret is either a cluster or rejected with the reason.
+func TestDesiredClustersDoNotDependOnOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var secrets []*corev1.Secret
 		for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "hub"}), 1, 5, rapid.ID[string]).Draw(t, "secrets") {
 			secrets = append(secrets, secretOf(name, rapid.SampledFrom([]string{"", "a", "x", "hub", "?"}).Draw(t, "cluster"), rapid.IntRange(0, 1).Draw(t, "age")))
 		}
-		wishes, rejected := wishesOf(secrets, "hub")
-		if len(wishes)+len(rejected) != len(secrets) {
-			t.Fatalf("%d Secrets make %d clusters and %d rejections", len(secrets), len(wishes), len(rejected))
+		desired, rejected := desiredClusters(secrets, "hub")
+		if len(desired)+len(rejected) != len(secrets) {
+			t.Fatalf("%d Secrets make %d clusters and %d rejections", len(secrets), len(desired), len(rejected))
 		}
 		slices.Reverse(secrets)
-		again, _ := wishesOf(secrets, "hub")
-		if diff := cmp.Diff(wishes, again, cmp.AllowUnexported(wish{})); diff != "" {
+		again, _ := desiredClusters(secrets, "hub")
+		if diff := cmp.Diff(desired, again, cmp.AllowUnexported(clusterSpec{})); diff != "" {
 			t.Fatal(diff)
 		}
 	})

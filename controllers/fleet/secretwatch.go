@@ -23,8 +23,8 @@ import (
 
 // secretWatch watches the Secrets with the kubeconfigs of clusters. It asks for no others.
 type secretWatch struct {
-	cache cache.Cache
-	news  chan struct{}
+	cache   cache.Cache
+	changed chan struct{}
 }
 
 // secretMapper knows Secrets without asking the API server, which may be away when the hub starts.
@@ -49,7 +49,7 @@ func newSecretWatch(mgr ctrl.Manager, scheme *runtime.Scheme, namespace string) 
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot watch the Secrets of clusters in namespace %q", namespace)
 	}
-	return &secretWatch{cache: c, news: make(chan struct{}, 1)}, nil
+	return &secretWatch{cache: c, changed: make(chan struct{}, 1)}, nil
 }
 
 // keepKubeconfig drops what is of no use in the Secret of a cluster.
@@ -67,15 +67,15 @@ func keepKubeconfig(object any) (any, error) {
 	return kept, nil
 }
 
-// run calls follow with all Secrets, first when they have been read and then whenever they have changed, until ctx ends.
-func (s *secretWatch) run(ctx context.Context, follow func([]*corev1.Secret)) error {
+// run calls reconcile with all Secrets, first when they have been read and then whenever they have changed, until ctx ends.
+func (s *secretWatch) run(ctx context.Context, reconcile func([]*corev1.Secret)) error {
 	informer, err := s.cache.GetInformer(ctx, &corev1.Secret{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return errors.Wrap(err, "cannot watch the Secrets of clusters")
 	}
 	wake := func() {
 		select {
-		case s.news <- struct{}{}:
+		case s.changed <- struct{}{}:
 		default:
 		}
 	}
@@ -95,7 +95,7 @@ func (s *secretWatch) run(ctx context.Context, follow func([]*corev1.Secret)) er
 		case <-synced:
 			synced = nil
 			wake()
-		case <-s.news:
+		case <-s.changed:
 			if !registration.HasSynced() || ctx.Err() != nil {
 				continue
 			}
@@ -103,7 +103,7 @@ func (s *secretWatch) run(ctx context.Context, follow func([]*corev1.Secret)) er
 			if err != nil && ctx.Err() == nil { // Nothing must be taken for removed that was not read.
 				return errors.Wrap(err, "cannot read the Secrets of clusters")
 			}
-			follow(secrets)
+			reconcile(secrets)
 		}
 	}
 }

@@ -34,7 +34,7 @@ type Options struct {
 	Past func(context.Context) (map[healthscope.Key]Seen, error)
 	// HealthChecks are the user's rules, or nil.
 	HealthChecks rules.UserRules
-	// Objects are told of all clusters, so that they can watch objects there; nil when nobody wants any.
+	// Objects get to know all clusters, so that they can watch objects there; nil when none are to be watched.
 	Objects *Objects
 	// Liveness makes the hub find out whether it sees its clusters. Without it, a cluster that was read once is Connected.
 	Liveness *Liveness
@@ -81,7 +81,7 @@ func Setup(mgr ctrl.Manager, o Options) (*View, error) {
 		recorder: mgr.GetEventRecorder("healthscope-controller"), members: map[string]*member{},
 		connect: connectOptions{
 			scheme: scheme, usage: usageOfBundle(o.HealthChecks),
-			transform: func(cluster string) toolscache.TransformFunc { return hold(cluster, o.HealthChecks) },
+			transform: func(cluster string) toolscache.TransformFunc { return cacheBundle(cluster, o.HealthChecks) },
 		},
 		quotas: quotas{hard: o.Budget, clock: o.Clock},
 	}

@@ -58,19 +58,19 @@ type Bundle struct {
 	Unlisted healthscope.Summary
 	// Written is when the bundle was written last, by its cluster's clock; zero when that is not known.
 	Written time.Time
-	// Outdated is from when on the bundle tells no more what its objects are like, because the monitor that fills it has not written that they have changed; zero when that is not so.
+	// Outdated is since when the bundle does not show any more what its objects are like, because the monitor that fills it has not written that they have changed; zero when it does.
 	Outdated time.Time
-	// Lost is true while nobody can see whether the bundle is still so, because of its cluster or because it is Outdated. Members are then as healthscope.Lost makes them, and all Unlisted are Unknown.
+	// Lost is true while the bundle is stale, because of its cluster or because it is Outdated. Members are then as healthscope.Lost makes them, and all Unlisted are Unknown.
 	Lost bool
 }
 
 // lost returns the bundle as it is to be shown in a cluster of that state.
-func (b *Bundle) lost(s *ClusterState) *Bundle {
-	return b.unseen(s.Reachability.Reason(), s.Problem(), s.Since)
+func (b *Bundle) staleIn(s *ClusterState) *Bundle {
+	return b.stale(s.Reachability.Reason(), s.Problem(), s.Since)
 }
 
-// unseen returns the bundle as it is to be shown while nobody can see whether it is still so.
-func (b *Bundle) unseen(reason healthscope.Reason, problem string, since time.Time) *Bundle {
+// stale returns the bundle as it is to be shown while it is stale.
+func (b *Bundle) stale(reason healthscope.Reason, problem string, since time.Time) *Bundle {
 	shown := *b
 	shown.Lost = true
 	shown.Members = healthscope.Lost(b.Members, reason, problem, since)
@@ -99,9 +99,9 @@ type View struct {
 	namespaces map[string]map[types.NamespacedName]struct{}
 	labelled   map[label]map[BundleKey]*Bundle
 	problem    error
-	// silence tells of the hub's own cluster what its state does not say.
-	silence silence
-	// usedRatios says how much clusters take of their budgets; nil when nobody counts.
+	// outage is that of the hub's own API server, which the state of its cluster does not show.
+	outage outage
+	// usedRatios returns how much clusters use of their budgets; nil in tests without budgets.
 	usedRatios func() []usedRatios
 	// record is RecordEvents.
 	record func(context.Context) error
@@ -150,7 +150,7 @@ func (v *View) WaitSynced(ctx context.Context) error {
 	}
 }
 
-// Synced says whether WaitSynced would return at once.
+// Synced reports whether WaitSynced would return at once.
 func (v *View) Synced() bool {
 	select {
 	case <-v.synced:
@@ -177,25 +177,25 @@ func (v *View) Ready() error {
 	}
 }
 
-// wait says what the view waits for.
-func (v *View) wait(problem error) {
+// setProblem sets what the view waits for.
+func (v *View) setProblem(problem error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.problem = problem
 }
 
-// Complete says whether it is known which clusters there are.
+// Complete reports whether it is known which clusters there are.
 func (v *View) Complete() bool {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.complete
 }
 
-// settle says that the bundles of the hub's own cluster have been judged.
-func (v *View) settle() { v.progress(func() { v.read = true }) }
+// setRead notes that the bundles of the hub's own cluster have been judged.
+func (v *View) setRead() { v.progress(func() { v.read = true }) }
 
-// completed says that it is known which clusters there are.
-func (v *View) completed() {
+// setComplete notes that it is known which clusters there are.
+func (v *View) setComplete() {
 	v.progress(func() {
 		if !v.complete {
 			v.complete = true
@@ -204,8 +204,8 @@ func (v *View) completed() {
 	})
 }
 
-// overdue says that it takes too long to find out which clusters there are.
-func (v *View) overdue() { v.progress(func() { v.late = true }) }
+// setLate notes that it takes too long to find out which clusters there are.
+func (v *View) setLate() { v.progress(func() { v.late = true }) }
 
 // progress takes a step towards being synced.
 func (v *View) progress(step func()) {

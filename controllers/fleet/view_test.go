@@ -149,18 +149,18 @@ func TestReadySaysWhatIsWaitedFor(t *testing.T) {
 		t.Error("a view that has read nothing is ready")
 	}
 	missing := errors.New("no CRD")
-	v.wait(missing)
+	v.setProblem(missing)
 	if err := v.Ready(); !errors.Is(err, missing) {
 		t.Errorf("want %v, got %v", missing, err)
 	}
-	v.settle()
-	v.completed()
+	v.setRead()
+	v.setComplete()
 	if err := v.Ready(); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestViewTellsOfChangesOnly(t *testing.T) {
+func TestViewNotifiesOfChangesOnly(t *testing.T) {
 	t.Parallel()
 	key := keyOf("local", "1-sink")
 	changed := map[string]func(*Bundle){
@@ -201,13 +201,13 @@ func TestViewTellsOfChangesOnly(t *testing.T) {
 			}{{first, []Change{was}}, {same, nil}, {other, change}, {nil, []Change{is}}, {nil, nil}} {
 				v.put(key, step.put)
 				if got := s.Take(); !slices.Equal(got, step.want) {
-					t.Errorf("step %d: told of %+v, want %+v", i, got, step.want)
+					t.Errorf("step %d: notified of %+v, want %+v", i, got, step.want)
 				}
 			}
 			cancel()
 			v.put(key, first)
 			if got := s.Take(); len(got) > 0 {
-				t.Errorf("told of %+v after it ended", got)
+				t.Errorf("notified of %+v after it ended", got)
 			}
 		})
 	}
@@ -224,8 +224,8 @@ func TestWaitSyncedEndsWithItsContext(t *testing.T) {
 	if v.Synced() {
 		t.Error("a view that has read nothing is synced")
 	}
-	v.settle()
-	v.completed()
+	v.setRead()
+	v.setComplete()
 	if err := v.WaitSynced(t.Context()); err != nil || !v.Synced() {
 		t.Errorf("want synced, got %v", err)
 	}
@@ -241,7 +241,7 @@ func TestBundleKeysAreOrdered(t *testing.T) {
 	}
 }
 
-// Anybody may ask while bundles come and go.
+// The view may be read while bundles come and go.
 func TestViewIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
 	v := openView("local")

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whoever wants what, in any order, a kind is watched as long as somebody wants it.
-func TestKindsAreWatchedAsLongAsSomebodyWantsThem(t *testing.T) {
+// In whatever order kinds are wanted, each is watched as long as a scope wants it.
+func TestKindsAreWatchedAsLongAsTheyAreWanted(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		o := NewObjects(nil, nil) // Not started, so that it watches nothing.

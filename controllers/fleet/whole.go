@@ -30,7 +30,7 @@ type Whole struct {
 	Status json.RawMessage `json:"status"`
 }
 
-// Whole reads a bundle from its cluster, which the view itself does not hold
+// Whole reads a bundle from its cluster, because the view does not store it
 // whole, with one request and a deadline. It returns ErrGone when there is no
 // such bundle. It asks for a list of one, so that a hub needs no right beyond those by which it follows bundles.
 func (v *View) Whole(ctx context.Context, key BundleKey) (*Whole, error) {
@@ -68,7 +68,7 @@ func (v *View) readWhole(ctx context.Context, key BundleKey) (*Whole, error) {
 	return nil, ErrGone
 }
 
-// setReader says how the bundles of a cluster can be read one by one.
+// setReader sets the client that reads single bundles of a cluster.
 func (v *View) setReader(cluster string, reader rest.Interface) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

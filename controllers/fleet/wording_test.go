@@ -14,7 +14,7 @@ import (
 func TestAStateNamesItsLatestCause(t *testing.T) {
 	t.Parallel()
 	const refused, distrust = "dial tcp 10.0.0.1:6443: connection refused", "x509: certificate signed by unknown authority"
-	silence := func(l *liveness, cause string, now time.Time) { l.unanswered(now, cause) }
+	outage := func(l *liveness, cause string, now time.Time) { l.unanswered(now, cause) }
 	denial := func(l *liveness, cause string, now time.Time) {
 		bundlesEvent(l, refusedEvent(observe.Forbidden, cause), now)
 	}
@@ -23,14 +23,14 @@ func TestAStateNamesItsLatestCause(t *testing.T) {
 		causes []string
 		want   []string
 	}{
-		"another cause":                 {silence, slices.Concat(slices.Repeat([]string{refused}, 4), slices.Repeat([]string{distrust}, 17)), []string{refused, distrust}},
+		"another cause":                 {outage, slices.Concat(slices.Repeat([]string{refused}, 4), slices.Repeat([]string{distrust}, 17)), []string{refused, distrust}},
 		"another cause, of a denial":    {denial, slices.Concat([]string{"403", "no right", "no right", "no right"}, slices.Repeat([]string{"not accepted"}, 17)), []string{"no right", "not accepted"}},
-		"a port that changes":           {silence, []string{"read 10.0.0.1:401: reset", "read 10.0.0.1:402: reset", "read 10.0.0.1:4033: reset", "read 10.0.0.1:4: reset", "read 10.0.0.1:5: reset", "read 10.0.0.1:6: reset"}, []string{"read 10.0.0.1:401: reset"}},
-		"a port that changes later":     {silence, slices.Concat(slices.Repeat([]string{"read 10.0.0.1:401: reset"}, 6), slices.Repeat([]string{"read 10.0.0.1:402: reset"}, 6)), []string{"read 10.0.0.1:401: reset"}},
-		"two that take turns":           {silence, slices.Repeat([]string{refused, distrust}, 30), []string{refused}},
-		"two that take turns, by twos":  {silence, slices.Repeat([]string{refused, refused, distrust, distrust}, 30), []string{refused}},
-		"two that take turns, rarely":   {silence, slices.Repeat(slices.Concat(slices.Repeat([]string{refused}, 6), slices.Repeat([]string{distrust}, 6)), 9), []string{refused}},
-		"a cause that comes in between": {silence, []string{refused, refused, refused, distrust, refused, refused, refused, refused}, []string{refused}},
+		"a port that changes":           {outage, []string{"read 10.0.0.1:401: reset", "read 10.0.0.1:402: reset", "read 10.0.0.1:4033: reset", "read 10.0.0.1:4: reset", "read 10.0.0.1:5: reset", "read 10.0.0.1:6: reset"}, []string{"read 10.0.0.1:401: reset"}},
+		"a port that changes later":     {outage, slices.Concat(slices.Repeat([]string{"read 10.0.0.1:401: reset"}, 6), slices.Repeat([]string{"read 10.0.0.1:402: reset"}, 6)), []string{"read 10.0.0.1:401: reset"}},
+		"two that take turns":           {outage, slices.Repeat([]string{refused, distrust}, 30), []string{refused}},
+		"two that take turns, by twos":  {outage, slices.Repeat([]string{refused, refused, distrust, distrust}, 30), []string{refused}},
+		"two that take turns, rarely":   {outage, slices.Repeat(slices.Concat(slices.Repeat([]string{refused}, 6), slices.Repeat([]string{distrust}, 6)), 9), []string{refused}},
+		"a cause that comes in between": {outage, []string{refused, refused, refused, distrust, refused, refused, refused, refused}, []string{refused}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

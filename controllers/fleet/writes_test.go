@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Those who want to know of writes are told of each, also of one that changes no state, and of nothing else.
-func TestWritesAreToldOf(t *testing.T) {
+// Subscribers to writes are notified of each, also of one that changes no state, and of nothing else.
+func TestWritesAreNotified(t *testing.T) {
 	t.Parallel()
 	v := openView("local", "edge1")
 	key := keyOf("edge1", "a")
@@ -67,7 +67,7 @@ func TestCompleteFor(t *testing.T) {
 		"connected":   {ClusterState{Reachability: Connected}, "shop", true},
 		"stale":       {ClusterState{Reachability: MonitorStale}, "shop", true},
 		"missing":     {ClusterState{Reachability: MonitorMissing}, "shop", true},
-		"not served":  {ClusterState{Reachability: MonitorMissing, blind: true}, "shop", false},
+		"not served":  {ClusterState{Reachability: MonitorMissing, unreadable: true}, "shop", false},
 		"connecting":  {ClusterState{Reachability: Connecting}, "shop", false},
 		"unreachable": {ClusterState{Reachability: Unreachable}, "shop", false},
 		"refused":     {ClusterState{Reachability: Refused}, "shop", false},
@@ -85,9 +85,9 @@ func TestCompleteFor(t *testing.T) {
 		t.Error("all is known of a cluster that is read in all namespaces, and of no other")
 	}
 	if v.CompleteFor("other", "shop") || v.CompleteForAll("other") {
-		t.Error("nobody knows yet which clusters there are")
+		t.Error("it is not known yet which clusters there are")
 	}
-	v.completed()
+	v.setComplete()
 	if !v.CompleteFor("other", "shop") || !v.CompleteForAll("other") {
 		t.Error("a cluster that does not exist has no bundles that are not seen")
 	}

@@ -58,7 +58,7 @@ func (w world) State(cluster string) (fleet.ClusterState, bool) {
 	return s, true
 }
 
-func (w world) Unseen() map[string]fleet.ClusterState {
+func (w world) Unreadable() map[string]fleet.ClusterState {
 	all := map[string]fleet.ClusterState{}
 	for cluster := range w.states {
 		if s, known := w.State(cluster); known && !s.Answers() {

@@ -102,7 +102,7 @@ type arriving struct {
 	looked *bool
 }
 
-func (a arriving) Unseen() map[string]fleet.ClusterState { return a.before.Unseen() }
+func (a arriving) Unreadable() map[string]fleet.ClusterState { return a.before.Unreadable() }
 
 func (a arriving) Named(namespace, name string) []*fleet.Bundle {
 	*a.looked = true

@@ -57,7 +57,7 @@ type gathered struct {
 type bundles interface {
 	Cluster() string
 	State(cluster string) (fleet.ClusterState, bool)
-	Unseen() map[string]fleet.ClusterState
+	Unreadable() map[string]fleet.ClusterState
 	Arrivals() uint64
 	CompleteFor(cluster, namespace string) bool
 	Named(namespace, name string) []*fleet.Bundle
@@ -112,7 +112,7 @@ func newAppByLabel(name string) gatheredApp {
 }
 
 func (g *gatherer) gather() gathered {
-	g.out.arrivals, g.unreadableThen, g.followed = g.bundles.Arrivals(), g.bundles.Unseen(), followedKinds(g.scope)
+	g.out.arrivals, g.unreadableThen, g.followed = g.bundles.Arrivals(), g.bundles.Unreadable(), followedKinds(g.scope)
 	for _, refs := range appsOf(&g.scope.Spec) {
 		g.apps = append(g.apps, newApp(refs))
 	}

@@ -32,7 +32,7 @@ func TestKindsThatAreNotServedAreLookedForTogether(t *testing.T) {
 		want[kind] = "Unknown KindNotFound"
 	}
 	h.await("at first", want)
-	// What is served in two groups, for a server that tells of each by itself, is told in four answers.
+	// What is served in two groups, for a server that answers for each separately, needs four answers.
 	if asked := f.discoveries.Load(); asked > 8 {
 		t.Errorf("%d requests for what is served: each kind asks for itself", asked)
 	}
@@ -47,21 +47,21 @@ func TestKindsThatAreNotServedAreLookedForTogether(t *testing.T) {
 }
 
 // The answer is asked for again after the interval, by all together, and a kind that has come by then is found.
-func TestTheAnswerOfACatalogueIsShared(t *testing.T) {
+func TestTheAnswerOfDiscoveryIsShared(t *testing.T) {
 	t.Parallel()
 	asked := 0
-	c := newCatalogue(func() *served {
+	c := newAPIDiscovery(func() *served {
 		asked++
 		return &served{asked: time.Now(), answered: time.Now()}
 	})
-	first := c.since(t.Context(), time.Time{})
+	first := c.servedSince(t.Context(), time.Time{})
 	for range 100 {
-		if got := c.since(t.Context(), first.asked); got != first {
+		if got := c.servedSince(t.Context(), first.asked); got != first {
 			t.Fatal("an answer that is young enough is asked for again")
 		}
 	}
 	later := first.asked.Add(time.Nanosecond)
-	second := c.since(t.Context(), later)
+	second := c.servedSince(t.Context(), later)
 	if second == first || asked != 2 {
 		t.Errorf("asked %d times: an answer that is too old is given", asked)
 	}
@@ -106,7 +106,7 @@ func TestAnEndlessAnswerToDiscoveryIsNotRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := c.since(t.Context(), time.Now()); !s.failed {
+	if s := c.servedSince(t.Context(), time.Now()); !s.failed {
 		t.Errorf("the answer counts: %d kinds are served", len(s.kinds))
 	}
 	if n := sent.Load(); n == 0 || n > most {

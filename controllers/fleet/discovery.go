@@ -16,14 +16,14 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// discoveryAge is how old an answer may be that says that a kind is not served, when somebody asks for the kind for the first time.
+// discoveryAge is the maximum age of an answer by which a kind is not served, when a scope wants the kind for the first time.
 const discoveryAge = time.Second
 
-// catalogue tells which kinds a cluster serves. A cluster is asked for all of them at once, however many are looked for,
-// and its answer is shared.
-type catalogue struct {
-	ask func() *served
-	// turn holds one token, which whoever asks takes; last is the token's.
+// apiDiscovery finds out which kinds a cluster serves. One request asks for all of them, however many are wanted, and its
+// answer is shared.
+type apiDiscovery struct {
+	request func() *served
+	// turn holds one token, which the goroutine that makes a request takes. It guards last.
 	turn chan struct{}
 	last *served
 }
@@ -32,9 +32,9 @@ type catalogue struct {
 type served struct {
 	// asked is when the question was asked, and answered when there was an answer to it, or none.
 	asked, answered time.Time
-	// kinds are all kinds that are served, and silent the groups of which nobody knows what they serve.
-	kinds  map[schema.GroupVersionKind]resource
-	silent map[schema.GroupVersion]struct{}
+	// kinds are all kinds that are served, and unanswered the groups that gave no answer.
+	kinds      map[schema.GroupVersionKind]resource
+	unanswered map[schema.GroupVersion]struct{}
 	// failed is true when there was no answer.
 	failed bool
 }
@@ -45,19 +45,19 @@ type resource struct {
 	namespaced bool
 }
 
-func newCatalogue(ask func() *served) *catalogue {
-	c := &catalogue{ask: ask, turn: make(chan struct{}, 1)}
+func newAPIDiscovery(ask func() *served) *apiDiscovery {
+	c := &apiDiscovery{request: ask, turn: make(chan struct{}, 1)}
 	c.turn <- struct{}{}
 	return c
 }
 
-// discover returns a catalogue of the cluster that a configuration leads to.
-func discover(config *rest.Config, transport http.RoundTripper, c clock.PassiveClock) (*catalogue, error) {
+// discover returns the discovery of the cluster that a configuration leads to.
+func discover(config *rest.Config, transport http.RoundTripper, c clock.PassiveClock) (*apiDiscovery, error) {
 	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, &http.Client{Transport: transport, Timeout: discoveryTimeout})
 	if err != nil {
 		return nil, err
 	}
-	return newCatalogue(func() *served {
+	return newAPIDiscovery(func() *served {
 		s := &served{asked: c.Now()}
 		_, lists, err := client.ServerGroupsAndResources()
 		s.answered = c.Now()
@@ -66,8 +66,8 @@ func discover(config *rest.Config, transport http.RoundTripper, c clock.PassiveC
 	}), nil
 }
 
-// since returns what the cluster serves as it was asked at a time or later; nil when ctx ends.
-func (c *catalogue) since(ctx context.Context, at time.Time) *served {
+// servedSince returns an answer to a request that was made at a time or later; nil when ctx ends.
+func (c *apiDiscovery) servedSince(ctx context.Context, at time.Time) *served {
 	select {
 	case <-c.turn:
 	case <-ctx.Done():
@@ -75,7 +75,7 @@ func (c *catalogue) since(ctx context.Context, at time.Time) *served {
 	}
 	defer func() { c.turn <- struct{}{} }()
 	if c.last == nil || c.last.asked.Before(at) {
-		c.last = c.ask()
+		c.last = c.request()
 	}
 	return c.last
 }
@@ -87,10 +87,10 @@ func (s *served) read(lists []*metav1.APIResourceList, err error) {
 		s.failed = true
 		return
 	}
-	s.silent = map[schema.GroupVersion]struct{}{}
+	s.unanswered = map[schema.GroupVersion]struct{}{}
 	for version, problem := range partial.Groups {
 		if !apierrors.IsNotFound(problem) {
-			s.silent[version] = struct{}{}
+			s.unanswered[version] = struct{}{}
 		}
 	}
 	s.kinds = map[schema.GroupVersionKind]resource{}
@@ -108,8 +108,8 @@ func (s *served) read(lists []*metav1.APIResourceList, err error) {
 	}
 }
 
-// knows says whether the cluster has said whether it serves a kind.
-func (s *served) knows(kind schema.GroupVersionKind) bool {
-	_, silent := s.silent[kind.GroupVersion()]
-	return !s.failed && !silent
+// isKnown reports whether the answer says whether a kind is served.
+func (s *served) isKnown(kind schema.GroupVersionKind) bool {
+	_, unanswered := s.unanswered[kind.GroupVersion()]
+	return !s.failed && !unanswered
 }

@@ -49,8 +49,8 @@ func TestABundleThatIsMarkedIsOutOfDate(t *testing.T) {
 			tc.change(b)
 		}
 		v := openView("local", "edge01")
-		k := &keeper{cluster: "edge01", view: v, policy: healthscope.Policy{}, clock: clocktesting.NewFakeClock(noon.Add(time.Hour)), memories: map[BundleKey]*memory{}}
-		k.judge(key, heldOf("edge01", b, nil))
+		k := &bundleSyncer{cluster: "edge01", view: v, policy: healthscope.Policy{}, clock: clocktesting.NewFakeClock(noon.Add(time.Hour)), memories: map[BundleKey]*memory{}}
+		k.judge(key, newCachedBundle("edge01", b, nil))
 		shown := v.Bundle(key)
 		if shown == nil || shown.Lost != tc.lost || len(shown.Members) != 1 {
 			t.Errorf("%s: shown as %+v, want lost: %v", name, shown, tc.lost)
@@ -70,22 +70,22 @@ func TestABundleThatIsMarkedIsOutOfDate(t *testing.T) {
 }
 
 // TestAClusterWhoseMonitorNobodyWatchesIsSeenAsItWasWritten has bundles of another monitor, with and without one of ours.
-func TestAClusterWhoseMonitorNobodyWatchesIsSeenAsItWasWritten(t *testing.T) {
+func TestAnUnwatchedClusterIsSeenAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	s := newSimulation(false).run(time.Minute, weather{foreign: true, noLease: true})
-	if v := s.life.assess(s.now); v.reach != Connected || !v.unwatched || v.message == "" {
-		t.Errorf("without a monitor of ours it is %+v, want to be told that nobody can see whether the other one lives", v)
+	if v := s.liveness.assess(s.now); v.reach != Connected || !v.unwatched || v.message == "" {
+		t.Errorf("without a monitor of ours it is %+v, want a message that it is not known whether the other one lives", v)
 	}
 	s.run(time.Minute, weather{foreign: true})
-	if v := s.life.assess(s.now); v.reach != Connected || v.unwatched || v.message != "" {
+	if v := s.liveness.assess(s.now); v.reach != Connected || v.unwatched || v.message != "" {
 		t.Errorf("with a monitor of ours it is %+v", v)
 	}
 	s.run(2*time.Minute, weather{foreign: true, silentMonitor: true})
-	if v := s.life.assess(s.now); v.reach != Connected || !v.unwatched {
+	if v := s.liveness.assess(s.now); v.reach != Connected || !v.unwatched {
 		t.Errorf("with a monitor of ours that is dead it is %+v", v)
 	}
 	s.run(2*time.Minute, weather{noLease: true})
-	if v := s.life.assess(s.now); v.unwatched {
+	if v := s.liveness.assess(s.now); v.unwatched {
 		t.Errorf("bundles of ours whose monitor is gone are %+v", v)
 	}
 }
@@ -93,10 +93,10 @@ func TestAClusterWhoseMonitorNobodyWatchesIsSeenAsItWasWritten(t *testing.T) {
 func TestAnUnwatchedClusterWasSeenWhenItsBundlesWereWritten(t *testing.T) {
 	t.Parallel()
 	v := openView("local", "edge01")
-	k := &keeper{cluster: "edge01", view: v, clock: clocktesting.NewFakeClock(noon.Add(time.Hour)), memories: map[BundleKey]*memory{}}
+	k := &bundleSyncer{cluster: "edge01", view: v, clock: clocktesting.NewFakeClock(noon.Add(time.Hour)), memories: map[BundleKey]*memory{}}
 	v.setState(ClusterState{Name: "edge01", Reachability: Connected, Unwatched: true, LastSeen: noon.Add(time.Hour)})
 	for name, written := range map[string]time.Time{"17-web": noon.Add(time.Minute), "18-web": noon} {
-		k.judge(keyOf("edge01", name), heldOf("edge01", writtenByEMCO(name, written), nil))
+		k.judge(keyOf("edge01", name), newCachedBundle("edge01", writtenByEMCO(name, written), nil))
 	}
 	if s, _ := v.State("edge01"); !s.LastSeen.Equal(noon.Add(time.Minute)) {
 		t.Errorf("seen last at %s, want when a bundle was written last, at %s", s.LastSeen, noon.Add(time.Minute))
@@ -111,7 +111,7 @@ func TestABundleThatIsCountedSaysWhenItWasWritten(t *testing.T) {
 	t.Parallel()
 	b := writtenByEMCO("17-web", noon)
 	usageOfBundle(nil)(b)
-	if h := heldOf("edge01", b, nil); !h.written.Equal(noon) {
+	if h := newCachedBundle("edge01", b, nil); !h.written.Equal(noon) {
 		t.Errorf("written at %s, want %s", h.written, noon)
 	}
 }

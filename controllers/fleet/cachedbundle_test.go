@@ -29,19 +29,19 @@ func filled(name string, deployments ...string) *k8spluginv1alpha1.ResourceBundl
 	return b
 }
 
-func TestWhatIsHeldOfABundleIsWhatItSays(t *testing.T) {
+func TestACachedBundleSaysWhatTheBundleSays(t *testing.T) {
 	t.Parallel()
 	b := filled("17-web", "a", "b", "c")
 	if len(b.Status.DeploymentStatuses) == 0 {
 		t.Fatal("the bundle has no objects to drop")
 	}
 	want := bundle.Read("edge01", b)
-	transform := hold("edge01", nil)
+	transform := cacheBundle("edge01", nil)
 	object, err := transform(b.DeepCopy())
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, ok := object.(*held)
+	h, ok := object.(*cachedBundle)
 	if !ok || h.Namespace != "shop" || h.Name != "17-web" || h.UID != "uid" || h.ResourceVersion != "7" || h.app != "web" {
 		t.Fatalf("held as %+v", object)
 	}
@@ -52,7 +52,7 @@ func TestWhatIsHeldOfABundleIsWhatItSays(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	many := received(t, "edge01", "17-many", 20)
-	if diff := cmp.Diff(bundle.Read("edge01", many.DeepCopy()), heldOf("edge01", many, nil).contents); diff != "" {
+	if diff := cmp.Diff(bundle.Read("edge01", many.DeepCopy()), newCachedBundle("edge01", many, nil).contents); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if again, err := transform(h); err != nil || again != any(h) {

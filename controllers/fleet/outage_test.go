@@ -10,33 +10,33 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// The hub's own cluster stays as it was for all who write, and is told to be silent for all who only show it.
-func TestTheHubsOwnSilenceIsTold(t *testing.T) {
+// The hub's own cluster stays as it was for all who write, and shows its outage to all who only read.
+func TestOutageOfTheHub(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]weather{"dead": {dead: true}, "black": {black: true}} {
 		s := newSimulation(true).run(time.Minute, weather{})
-		heard := s.life.heard
+		lastContact := s.liveness.lastContact
 		v := openView("hub", "edge")
 		key := keyOf("hub", "1-web")
 		v.put(key, own(key))
 		look := func() (ClusterState, bool) {
-			v.setSilence(s.life.silence(s.now))
+			v.setOutage(s.liveness.outage(s.now))
 			checkAsBefore(t, v, key)
-			return v.Silence()
+			return v.Outage()
 		}
 		_, early := look()
-		s.run(probeEvery+s.life.timeout+slack+time.Second, away)
+		s.run(probeEvery+s.liveness.timeout+slack+time.Second, away)
 		state, silent := look()
-		if early || !silent || state.Reachability != Unreachable || state.Message == "" || state.LastSeen.Before(heard) || state.LastSeen.After(s.now) || !state.Local {
+		if early || !silent || state.Reachability != Unreachable || state.Message == "" || state.LastSeen.Before(lastContact) || state.LastSeen.After(s.now) || !state.Local {
 			t.Errorf("%s: %t, %+v", name, silent, state)
 		}
-		shown := v.Bundle(key).Unseen(state)
+		shown := v.Bundle(key).StaleIn(state)
 		if got := shown.Members[0]; !shown.Lost || got.State != healthscope.Unknown || got.LastState != healthscope.Ready || got.Reason != healthscope.ReasonClusterUnreachable {
 			t.Errorf("%s: the bundle is shown as %+v", name, got)
 		}
 		s.run(time.Minute, weather{})
 		if state, silent := look(); silent {
-			t.Errorf("%s: silent for ever: %+v", name, state)
+			t.Errorf("%s: the outage does not end: %+v", name, state)
 		}
 	}
 }
@@ -50,7 +50,7 @@ func checkAsBefore(t *testing.T, v *View, key BundleKey) {
 }
 
 // A cluster is unread until it has been read once, whatever its state is meanwhile.
-func TestUnreadClusters(t *testing.T) {
+func TestNeverSyncedClusters(t *testing.T) {
 	t.Parallel()
 	v := openView("hub", "edge2", "edge1")
 	v.setState(ClusterState{Name: "edge2", Reachability: Unreachable})
@@ -60,7 +60,7 @@ func TestUnreadClusters(t *testing.T) {
 	}{{"", []string{"edge1", "edge2", "hub"}}, {"hub", []string{"edge1", "edge2"}}, {"edge1", []string{"edge2"}}, {"edge2", nil}} {
 		v.setReader(tc.read, &rest.RESTClient{})
 		var got []string
-		for _, s := range v.Unread() {
+		for _, s := range v.NeverSynced() {
 			got = append(got, s.Name)
 		}
 		if !slices.Equal(got, tc.left) {

@@ -11,8 +11,8 @@ const (
 	maxCutOff = time.Hour
 )
 
-// over says how a cluster has been cut off.
-type over struct {
+// cutOff says how a cluster has been cut off.
+type cutOff struct {
 	// exceeded is why, until the cluster is seen again.
 	exceeded string
 	// until is when it is read again; zero once that has begun.
@@ -21,20 +21,20 @@ type over struct {
 	pause time.Duration
 }
 
-// during returns what is said of the cluster: that it is being read again is no better news than why it was cut off.
-func (o *over) during(v verdict) verdict {
+// during returns the assessment to show: while the cluster is being read again, it stays cut off.
+func (o *cutOff) during(v assessment) assessment {
 	switch {
 	case o.exceeded == "" || v.reach == OverBudget:
 	case v.reach == Connecting:
-		return verdict{reach: OverBudget, message: o.exceeded + "; it is being read again"}
+		return assessment{reach: OverBudget, message: o.exceeded + "; it is being read again"}
 	default:
 		o.exceeded = ""
 	}
 	return v
 }
 
-// cutOff notes that the cluster is cut off. One that was well for as long as the last pause begins anew.
-func (o *over) cutOff(exceeded string, state ClusterState, now time.Time) {
+// begin notes that the cluster is cut off. The pause starts from the minimum again when the cluster was current for as long as the last one.
+func (o *cutOff) begin(exceeded string, state ClusterState, now time.Time) {
 	if state.Reachable() && now.Sub(state.Since) >= o.pause {
 		o.pause = 0
 	}
@@ -48,32 +48,32 @@ func (m *member) keepWithin(ctx context.Context) {
 	now := m.hub.clock.Now()
 	switch {
 	case drop:
-		m.keeper.clear(true)
+		m.syncer.reset(true)
 		m.quota.dropped()
 	case exceeded == "":
 		return
 	}
 	switch {
-	case m.over.until.IsZero():
-		m.over.cutOff(exceeded, m.state, now)
-		m.logger.Info("The cluster is cut off", "problem", exceeded, "for", m.over.pause.String())
-		m.hangUp(m.current)
-		m.hangUp(m.next)
-		m.current, m.next, m.trouble = nil, nil, ""
-		m.keeper.clear(false)
+	case m.cutOff.until.IsZero():
+		m.cutOff.begin(exceeded, m.state, now)
+		m.logger.Info("Cluster cut off", "problem", exceeded, "for", m.cutOff.pause.String())
+		m.disconnect(m.current)
+		m.disconnect(m.next)
+		m.current, m.next, m.rotationProblem = nil, nil, ""
+		m.syncer.reset(false)
 		if m.hub.options.Objects != nil {
 			m.hub.options.Objects.Detach(m.name)
 		}
-	case !now.Before(m.over.until):
+	case !now.Before(m.cutOff.until):
 		m.reopen()
-		m.begin(ctx, m.wish)
+		m.begin(ctx, m.spec)
 	}
 }
 
 // reopen lets the cluster be read again if it has been cut off.
 func (m *member) reopen() {
-	if !m.over.until.IsZero() {
-		m.over.until = time.Time{}
+	if !m.cutOff.until.IsZero() {
+		m.cutOff.until = time.Time{}
 		m.quota.reopen()
 	}
 }

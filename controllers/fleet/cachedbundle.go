@@ -16,24 +16,23 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// held is what is held of a bundle: what it says, and no objects.
-type held struct {
+// cachedBundle is what is kept of a bundle: what it says, and no objects.
+type cachedBundle struct {
 	metav1.PartialObjectMetadata
 	app      string
 	contents bundle.Contents
-	// written is when the bundle was written last, by its cluster's clock, and outdated from when on it tells no more what its objects are like; zero when that is not known.
+	// written is when the bundle was written last, by its cluster's clock, and outdated since when it does not show any more what its objects are like; zero when that is not known.
 	written, outdated time.Time
 }
 
-// hold returns how an informer holds the bundles of a cluster: judged by the
-// rules as they come in, without the objects they were judged from. What the
-// resources of a bundle have in common is there once: it is most of them. user are the user's rules, or nil.
-func hold(cluster string, user rules.UserRules) toolscache.TransformFunc {
+// cacheBundle returns the transform by which the bundles of a cluster are kept: judged by the rules as they come in, without
+// the objects they were judged from. Values that resources of a bundle share are kept once. user are the user's rules, or nil.
+func cacheBundle(cluster string, user rules.UserRules) toolscache.TransformFunc {
 	return func(object any) (any, error) {
 		switch b := object.(type) {
 		case *k8spluginv1alpha1.ResourceBundleState:
-			return heldOf(cluster, b, user), nil
-		case *held:
+			return newCachedBundle(cluster, b, user), nil
+		case *cachedBundle:
 			return b, nil // An informer may call its transform twice.
 		default:
 			return nil, errors.Errorf("cannot hold a %T as a bundle", object)
@@ -41,20 +40,20 @@ func hold(cluster string, user rules.UserRules) toolscache.TransformFunc {
 	}
 }
 
-func heldOf(cluster string, b *k8spluginv1alpha1.ResourceBundleState, user rules.UserRules) *held {
+func newCachedBundle(cluster string, b *k8spluginv1alpha1.ResourceBundleState, user rules.UserRules) *cachedBundle {
 	app := bundle.App(b)
 	written, _ := k8spluginv1alpha1.LastWrite(b.ManagedFields)
 	outdated := outdatedSince(b, written)
 	bundle.Slim(b, user)
-	h := &held{app: unique.Make(app).Value(), contents: bundle.Read(cluster, b), written: written, outdated: outdated}
+	h := &cachedBundle{app: unique.Make(app).Value(), contents: bundle.Read(cluster, b), written: written, outdated: outdated}
 	h.Namespace, h.Name, h.UID, h.ResourceVersion = unique.Make(b.Namespace).Value(), b.Name, b.UID, b.ResourceVersion
 	h.Labels = internLabels(b.Labels)
 	h.contents.Results = share(h.contents.Results)
 	return h
 }
 
-// outdatedSince returns from when on a bundle that was written last at a time, by another monitor than ours, tells no more
-// what its objects are like: ours says so that has stepped back for the other one. Zero when it does not, or not of that write.
+// outdatedSince returns since when a bundle of another monitor, last written at a time, does not show any more what its
+// objects are like. HealthScope's monitor, which has yielded to the other one, says so; zero when it does not, or not of that write.
 func outdatedSince(b *k8spluginv1alpha1.ResourceBundleState, written time.Time) time.Time {
 	mark, err := k8spluginv1alpha1.ParseOutOfDate(b.Annotations[k8spluginv1alpha1.AnnotationOutOfDate])
 	if err != nil || b.Status.Summary != nil || !mark.Written.Equal(written) {
@@ -63,7 +62,7 @@ func outdatedSince(b *k8spluginv1alpha1.ResourceBundleState, written time.Time) 
 	return mark.Since
 }
 
-// share returns results of which no two hold the same thing twice.
+// share returns the results with equal values shared between them.
 func share(results []healthscope.Result) []healthscope.Result {
 	results = slices.Clip(slices.Clone(results))
 	var sets []map[string]string
@@ -90,10 +89,10 @@ func share(results []healthscope.Result) []healthscope.Result {
 	return results
 }
 
-// maxSets is how many sets of labels are looked through for one that is the same.
+// maxSets bounds how many sets of labels are compared to find an equal one.
 const maxSets = 16
 
-// shareLabels returns a set that is the same, out of the given ones if it is there, and the sets there are then.
+// shareLabels returns an equal set, out of the given ones if there is one, and the sets there are then.
 func shareLabels(set map[string]string, sets []map[string]string) (map[string]string, []map[string]string) {
 	if len(set) == 0 {
 		return nil, sets

@@ -13,9 +13,9 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// keeper keeps a view in step with the bundles of one cluster. Each member has its own goroutine for that: who judges all
-// bundles of a large cluster, or waits until that is done, has no time for those of others.
-type keeper struct {
+// bundleSyncer judges the bundles of one cluster and stores them in the view. Each member has one, with a goroutine of its
+// own, because judging all bundles of a large cluster takes long.
+type bundleSyncer struct {
 	cluster string
 	view    *View
 	policy  healthscope.Policy
@@ -25,17 +25,17 @@ type keeper struct {
 	// wake is called when the first bundle of a monitor comes, or the last one goes. It does not block.
 	wake func()
 
-	// mu keeps an older reading of a bundle from being put into the view after a newer one.
+	// mu ensures that the view never gets an older version of a bundle after a newer one.
 	mu sync.Mutex
 	// store is where the bundles are; nil until some have been read.
 	store *bundleStore
-	// state is the cluster's, as the view is about to show it: what changes after all has been read is read again, and nothing that is not seen.
+	// state is the cluster's, as the view is about to show it. Bundles that are stale in this state stay as they were judged last.
 	state ClusterState
-	// allowed says from which namespaces bundles may be shown.
+	// allowed reports whether bundles of a namespace may be shown.
 	allowed func(namespace string) bool
-	// memories are of the bundles of monitors that keep no time.
+	// memories hold the times for bundles of monitors that keep none.
 	memories map[BundleKey]*memory
-	// past is what is remembered from before a restart; nil once all bundles have been judged.
+	// past is what is known from before a restart; nil once all bundles have been judged.
 	past map[healthscope.Key]Seen
 }
 
@@ -46,8 +46,8 @@ type memory struct {
 	uid types.UID
 }
 
-func newKeeper(cluster string, v *View, policy healthscope.Policy, c clock.WithTicker, past map[healthscope.Key]Seen, wake func()) *keeper {
-	return &keeper{
+func newBundleSyncer(cluster string, v *View, policy healthscope.Policy, c clock.WithTicker, past map[healthscope.Key]Seen, wake func()) *bundleSyncer {
+	return &bundleSyncer{
 		cluster: cluster, view: v, policy: policy, clock: c, wake: wake,
 		// A queue with a name would wake twice a second for its metrics.
 		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: c}),
@@ -55,11 +55,11 @@ func newKeeper(cluster string, v *View, policy healthscope.Policy, c clock.WithT
 	}
 }
 
-// changed says that a bundle has changed. It does not block.
-func (k *keeper) changed(name types.NamespacedName) { k.queue.Add(name) }
+// changed queues a bundle that has changed. It does not block.
+func (k *bundleSyncer) changed(name types.NamespacedName) { k.queue.Add(name) }
 
-// run looks at bundles that have changed until ctx ends, and the queue is shut down.
-func (k *keeper) run(ctx context.Context) {
+// run syncs bundles that have changed until the queue is shut down. It does nothing more once ctx has ended.
+func (k *bundleSyncer) run(ctx context.Context) {
 	for {
 		name, shutdown := k.queue.Get()
 		if shutdown {
@@ -67,40 +67,40 @@ func (k *keeper) run(ctx context.Context) {
 		}
 		if ctx.Err() == nil {
 			own, foreign := k.view.filled(k.cluster)
-			k.look(name)
+			k.sync(name)
 			if ownNow, foreignNow := k.view.filled(k.cluster); own != ownNow || foreign != foreignNow {
-				k.wake() // Now the monitor matters, or does not any more.
+				k.wake() // Whether the monitor lives matters only if it has filled bundles.
 			}
 		}
 		k.queue.Done(name)
 	}
 }
 
-// look puts what a bundle is like now into the view, as far as that can be known.
-func (k *keeper) look(name types.NamespacedName) {
+// sync stores a bundle as it is now in the view, unless it is stale.
+func (k *bundleSyncer) sync(name types.NamespacedName) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.store == nil {
-		return // All is looked at when there is something to see.
+		return // All bundles are synced once they have been read.
 	}
-	h := k.find(name)
+	h := k.get(name)
 	switch {
 	case h == nil && (k.state.Answers() || k.state.Reachability == Connecting):
 		k.put(name, nil)
-	case h != nil && (k.state.Reachability == Connecting || !k.state.hides(h.contents.Own)):
+	case h != nil && (k.state.Reachability == Connecting || !k.state.isStale(h.contents.Own)):
 		k.put(name, h)
 	}
 }
 
-// follow says what the cluster's state is, before the view shows it.
-func (k *keeper) follow(state ClusterState) {
+// setState sets the cluster's state, before the view shows it.
+func (k *bundleSyncer) setState(state ClusterState) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.state = state
 }
 
-// stock makes the view hold the bundles of a store, and no others, from now on; nil means those of the store it has.
-func (k *keeper) stock(s *bundleStore) {
+// resync makes the bundles of a store, or with nil of the present one, and no others, those of the view.
+func (k *bundleSyncer) resync(s *bundleStore) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if s != nil {
@@ -111,7 +111,7 @@ func (k *keeper) stock(s *bundleStore) {
 	}
 	there := map[types.NamespacedName]bool{}
 	for _, name := range k.store.all() {
-		if h := k.find(name); h != nil {
+		if h := k.get(name); h != nil {
 			there[name] = true
 			k.put(name, h)
 		}
@@ -124,8 +124,8 @@ func (k *keeper) stock(s *bundleStore) {
 	k.past = nil
 }
 
-// clear forgets the store. What the view holds stays there as it is, or goes too if it is to be dropped.
-func (k *keeper) clear(drop bool) {
+// reset drops the store. The bundles stay in the view as they are, or are removed with drop.
+func (k *bundleSyncer) reset(drop bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.store = nil
@@ -136,15 +136,15 @@ func (k *keeper) clear(drop bool) {
 	}
 }
 
-// stocked says whether there is a store.
-func (k *keeper) stocked() bool {
+// hasStore reports whether bundles have been read.
+func (k *bundleSyncer) hasStore() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.store != nil
 }
 
-// allow says from which namespaces bundles may be shown from now on. Those in the store are shown again.
-func (k *keeper) allow(allowed func(namespace string) bool) {
+// restrict sets from which namespaces bundles may be shown, and adds to the view, or removes from it, what that changes.
+func (k *bundleSyncer) restrict(allowed func(namespace string) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.allowed = allowed
@@ -160,13 +160,13 @@ func (k *keeper) allow(allowed func(namespace string) bool) {
 		if k.view.judged(BundleKey{Cluster: k.cluster, Namespace: name.Namespace, Name: name.Name}) != nil {
 			continue
 		}
-		if h := k.find(name); h != nil {
+		if h := k.get(name); h != nil {
 			k.put(name, h)
 		}
 	}
 }
 
-func (k *keeper) find(name types.NamespacedName) *held {
+func (k *bundleSyncer) get(name types.NamespacedName) *cachedBundle {
 	if !k.allowed(name.Namespace) {
 		return nil
 	}
@@ -174,7 +174,7 @@ func (k *keeper) find(name types.NamespacedName) *held {
 }
 
 // put puts a bundle into the view, or with nil removes it.
-func (k *keeper) put(name types.NamespacedName, h *held) {
+func (k *bundleSyncer) put(name types.NamespacedName, h *cachedBundle) {
 	key := BundleKey{Cluster: k.cluster, Namespace: name.Namespace, Name: name.Name}
 	if h == nil {
 		delete(k.memories, key)
@@ -187,15 +187,15 @@ func (k *keeper) put(name types.NamespacedName, h *held) {
 }
 
 // judge puts a bundle into the view and returns when to look at it again; zero means when it changes.
-func (k *keeper) judge(key BundleKey, h *held) time.Duration {
+func (k *bundleSyncer) judge(key BundleKey, h *cachedBundle) time.Duration {
 	now := k.clock.Now()
-	results := slices.Clone(h.contents.Results) // Others judge the same ones again.
+	results := slices.Clone(h.contents.Results) // They are judged again later.
 	if h.contents.Own {
 		delete(k.memories, key)
 	} else {
 		results = k.resume(key, h.UID, results, now)
 	}
-	k.policy.Remember(results, k.before(key, h.UID, results))
+	k.policy.Remember(results, k.previous(key, h.UID, results))
 	verdict := healthscope.Judge(results, k.policy, now)
 	k.view.put(key, &Bundle{
 		BundleKey: key, UID: h.UID, ResourceVersion: h.ResourceVersion, App: h.app, Labels: h.Labels,
@@ -205,8 +205,8 @@ func (k *keeper) judge(key BundleKey, h *held) time.Duration {
 	return healthscope.Until(verdict.NextCheck, now)
 }
 
-// before returns what was said of the resources of a bundle last, sorted by key.
-func (k *keeper) before(key BundleKey, uid types.UID, results []healthscope.Result) []healthscope.Member {
+// previous returns the last judgement of the resources of a bundle, sorted by key.
+func (k *bundleSyncer) previous(key BundleKey, uid types.UID, results []healthscope.Result) []healthscope.Member {
 	if b := k.view.judged(key); b != nil && b.UID == uid {
 		return b.Members
 	}
@@ -221,7 +221,7 @@ func (k *keeper) before(key BundleKey, uid types.UID, results []healthscope.Resu
 
 // resume returns the results of a bundle whose monitor keeps no time, each
 // object once, with the time since when the hub sees them in their state.
-func (k *keeper) resume(key BundleKey, uid types.UID, results []healthscope.Result, now time.Time) []healthscope.Result {
+func (k *bundleSyncer) resume(key BundleKey, uid types.UID, results []healthscope.Result, now time.Time) []healthscope.Result {
 	m := k.memories[key]
 	if m == nil || m.uid != uid {
 		m = &memory{Memory: NewMemory(recall(k.past, results)), uid: uid}

@@ -16,27 +16,27 @@ func TestNoMemberWaitsForAnotherToJudgeItsBundles(t *testing.T) {
 	start := func(name string) *member {
 		m := newMember(h, name, false, logr.Discard())
 		m.publish()
-		m.judging.Go(func() { m.keeper.run(t.Context()) })
+		m.judging.Go(func() { m.syncer.run(t.Context()) })
 		t.Cleanup(func() {
-			m.keeper.queue.ShutDown()
+			m.syncer.queue.ShutDown()
 			m.judging.Wait()
 		})
 		return m
 	}
 	for _, name := range []string{"a", "b", "c"} {
 		busy := start(name)
-		busy.keeper.mu.Lock() // As long as it judges all of its bundles.
-		defer busy.keeper.mu.Unlock()
-		busy.keeper.changed(types.NamespacedName{Namespace: "shop", Name: "web"})
+		busy.syncer.mu.Lock() // As long as it judges all of its bundles.
+		defer busy.syncer.mu.Unlock()
+		busy.syncer.changed(types.NamespacedName{Namespace: "shop", Name: "web"})
 	}
 	quick := start("quick")
 	s := newStore()
-	quick.keeper.stock(s.bundleStore)
+	quick.syncer.resync(s.bundleStore)
 	put(t, s, "web", "1")
 	judged, cancel := h.view.Subscribe(Writes)
 	defer cancel()
-	quick.become(ClusterState{Name: "quick", Reachability: Connected})
-	quick.keeper.changed(types.NamespacedName{Namespace: "shop", Name: "web"})
+	quick.setState(ClusterState{Name: "quick", Reachability: Connected})
+	quick.syncer.changed(types.NamespacedName{Namespace: "shop", Name: "web"})
 	select {
 	case <-judged.Ready():
 	case <-time.After(10 * time.Second):
