@@ -77,10 +77,10 @@ type decodedContext struct {
 
 // next decodes a view.
 func (d *decodedContext) next(view appcontext.View) *decoded {
-	next := &decoded{serial: serials.Add(1), context: view.Context, statuses: view.StatusContext, bundles: &savedBundles{decoded: map[appcontext.Handle]savedBundle{}}}
+	next := &decoded{serial: serials.Add(1), context: view.Context, statuses: view.StatusContext}
 	var previous *status.Contents
 	if d.last != nil {
-		previous, next.bundles = d.last.contents, d.last.bundles
+		previous = d.last.contents
 	}
 	next.contents = status.Decode(view, previous)
 	return next
@@ -93,7 +93,6 @@ type decoded struct {
 	context, statuses *appcontext.Snapshot
 	// contents is nil without a context.
 	contents *status.Contents
-	bundles  *savedBundles
 }
 
 // serials counts what has been decoded.
@@ -138,31 +137,5 @@ func (d *decoded) saved(e status.Expected, seen bool, user rules.UserRules) *sta
 	if seen || e.Saved == "" {
 		return nil
 	}
-	return d.bundles.of(e, func() *status.Bundle { return d.contents.SavedBundle(e.Place, user) })
-}
-
-// savedBundles are the bundles saved in a context, as far as somebody has wanted them.
-type savedBundles struct {
-	mu      sync.Mutex
-	decoded map[appcontext.Handle]savedBundle
-}
-
-type savedBundle struct {
-	revision int64
-	bundle   *status.Bundle
-}
-
-// of returns the bundle of a place. It is decoded once for each revision.
-func (s *savedBundles) of(e status.Expected, decode func() *status.Bundle) *status.Bundle {
-	s.mu.Lock()
-	known, ok := s.decoded[e.Saved]
-	s.mu.Unlock()
-	if ok && known.revision == e.SavedRevision {
-		return known.bundle
-	}
-	bundle := decode()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.decoded[e.Saved] = savedBundle{e.SavedRevision, bundle}
-	return bundle
+	return d.contents.SavedBundle(e.Place, user)
 }

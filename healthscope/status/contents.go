@@ -59,6 +59,8 @@ type place struct {
 	// saved is where the bundle is saved that was seen there; the zero value if nowhere.
 	saved    appcontext.Cluster
 	hasSaved bool
+	// savedBundle is that bundle, decoded; nil before it has been asked for.
+	savedBundle atomic.Pointer[Bundle]
 	// retrying is true while rsync cannot reach the cluster, and tries again.
 	retrying  bool
 	resources []resource
@@ -159,6 +161,7 @@ func (d *decoder) app(a appcontext.App) {
 		there, found := states.Cluster(c.Name())
 		if _, reported := there.Value("status"); found && reported {
 			p.saved, p.hasSaved = there, true
+			d.keepSavedBundle(p)
 		}
 		p.retrying = d.retries(c)
 		resources := c.Resources()
@@ -184,6 +187,17 @@ func (d *decoder) app(a appcontext.App) {
 		d.places[p.Place] = p
 	}
 	d.apps = append(d.apps, decoded)
+}
+
+// keepSavedBundle takes the bundle that is saved for a place from the earlier revision, if it was decoded then and has not changed.
+func (d *decoder) keepSavedBundle(p *place) {
+	if d.previous == nil {
+		return
+	}
+	old, ok := d.previous.places[p.Place]
+	if ok && old.hasSaved && old.saved.Handle() == p.saved.Handle() && old.saved.BundleRevision() == p.saved.BundleRevision() {
+		p.savedBundle.Store(old.savedBundle.Load())
+	}
 }
 
 // orderOf returns the names of the resources that the order of a cluster's resources names. One that cannot be read counts as none.
@@ -307,8 +321,7 @@ type Expected struct {
 	BundleName string
 	// Saved is where the status of that bundle is saved in the context; empty when none has been seen.
 	Saved appcontext.Handle
-	// SavedRevision is the revision of etcd at which it was saved. Together with Saved it names the value for ever, so that
-	// what DecodeBundle made of it can be kept.
+	// SavedRevision is the revision of etcd at which it was saved.
 	SavedRevision int64
 }
 
@@ -359,7 +372,9 @@ func (c *Contents) Expected(s appcontext.Subject, q Query) []Expected {
 	return expected
 }
 
-// SavedBundle decodes the bundle that is saved in the context for a place, with DecodeBundle; nil when there is none.
+// SavedBundle returns the bundle that is saved in the context for a place, as DecodeBundle returns it; nil when there is none. It
+// is decoded once for each revision, with the rules of the first call: when the rules change, decode the contexts again, without
+// the previous ones.
 func (c *Contents) SavedBundle(p Place, user rules.UserRules) *Bundle {
 	if c == nil {
 		return nil
@@ -368,9 +383,13 @@ func (c *Contents) SavedBundle(p Place, user rules.UserRules) *Bundle {
 	if !ok || !at.hasSaved {
 		return nil
 	}
+	if known := at.savedBundle.Load(); known != nil {
+		return known
+	}
 	text, err := at.saved.Bundle()
 	if err != nil {
 		text = ""
 	}
-	return DecodeBundle(p.Cluster, text, user)
+	at.savedBundle.CompareAndSwap(nil, DecodeBundle(p.Cluster, text, user))
+	return at.savedBundle.Load()
 }

@@ -1,0 +1,43 @@
+package api
+
+import (
+	"runtime"
+	"testing"
+	"weak"
+
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/status"
+)
+
+func TestSavedBundlesAreKeptAsLongAsTheirContextHasThem(t *testing.T) {
+	var d decodedContexts
+	view := func(keys etcdKeys) appcontext.View {
+		s := keys.snapshot(t)
+		return appcontext.View{ContextID: autumnID, Context: s, StatusContext: s}
+	}
+	saved := func(v appcontext.View) map[string]weak.Pointer[status.Bundle] {
+		contents, found := d.of(v), map[string]weak.Pointer[status.Bundle]{}
+		for _, e := range contents.contents.Expected(appcontext.GroupSubject("retail", "shop", "v2", "autumn"), status.Query{}) {
+			found[e.Cluster] = weak.Make(contents.saved(e, false, nil))
+		}
+		return found
+	}
+	both := etcdKeys{}.put(autumnID, "web", "west+bonn", "web+Deployment", deployment, "Applied", savedWeb).
+		put(autumnID, "web", "west+berlin", "web+Deployment", deployment, "Applied", savedWeb)
+	first := saved(view(both))
+	if len(first) != 2 || first["west+bonn"] == first["west+berlin"] {
+		t.Fatalf("want a bundle of each cluster, got %v", first)
+	}
+	second := saved(view(etcdKeys{}.put(autumnID, "web", "west+bonn", "web+Deployment", deployment, "Applied", savedWeb)))
+	if len(second) != 1 || second["west+bonn"] != first["west+bonn"] {
+		t.Errorf("the bundle that has not changed was decoded twice: %v, then %v", first, second)
+	}
+	runtime.GC()
+	if first["west+berlin"].Value() != nil {
+		t.Error("the bundle of a cluster that is not in the context any more is kept")
+	}
+	if second["west+bonn"].Value() == nil {
+		t.Error("the bundle of a cluster in the context is not kept")
+	}
+	runtime.KeepAlive(&d)
+}
