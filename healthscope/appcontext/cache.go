@@ -44,7 +44,8 @@ type Cache struct {
 	asked chan struct{}
 
 	mu sync.Mutex
-	// loaded says that what follows is true of etcd at the revision; ready is closed when that becomes so.
+	// loaded says that what follows is true of etcd at the revision. ready is closed when that becomes so, and when the cache
+	// stops following before: then it has to be asked again.
 	loaded bool
 	ready  chan struct{}
 	// revision is that of etcd up to which everything is known, proven when etcd was last asked about that.
@@ -83,7 +84,7 @@ func NewCache(s *Store, o CacheOptions) *Cache {
 	if o.MaxContexts <= 0 {
 		o.MaxContexts = DefaultMaxContexts
 	}
-	c := &Cache{store: s, options: o, asked: make(chan struct{}, 1)}
+	c := &Cache{store: s, options: o, asked: make(chan struct{}, 1), ready: make(chan struct{})}
 	if o.Changed != nil {
 		c.asked <- struct{}{}
 	}
@@ -100,10 +101,10 @@ func (c *Cache) Run(ctx context.Context) error {
 			return nil
 		case <-c.asked:
 		}
-		if c.store.closed.Load() {
+		c.follow(ctx)
+		if ctx.Err() == nil && c.store.closed.Load() {
 			return failed("cannot keep cache", ErrClosed)
 		}
-		c.follow(ctx)
 	}
 }
 
@@ -126,12 +127,15 @@ func (c *Cache) follow(ctx context.Context) {
 	c.clear()
 }
 
-// clear forgets everything. The caller holds the lock, or is alone.
+// clear removes everything, and wakes who waits for it. The caller holds the lock, or is alone.
 func (c *Cache) clear() {
 	for _, entry := range c.contexts {
 		if entry.snapshot == nil {
 			close(entry.done)
 		}
+	}
+	if !c.loaded {
+		close(c.ready)
 	}
 	c.loaded, c.ready, c.problem = false, make(chan struct{}), nil
 	c.contexts, c.known, c.subjects = map[string]*cached{}, catalogue{}, nil

@@ -32,7 +32,7 @@ func (c *Cache) load(ctx context.Context) (int64, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before, ready := c.contexts, c.ready
+	before := c.contexts
 	c.clear()
 	c.revision, c.proven, c.known = revision, asked, known
 	for id, snapshot := range contexts {
@@ -44,7 +44,7 @@ func (c *Cache) load(ctx context.Context) (int64, error) {
 		c.keep(kv)
 	}
 	c.loaded = true
-	close(ready)
+	close(c.ready)
 	c.tell(nil)
 	return revision, nil
 }
