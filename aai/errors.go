@@ -95,7 +95,7 @@ const (
 	ProblemCertificate Problem = "certificate"
 	// ProblemServer means that what answers is no A&AI, or refuses requests as such.
 	ProblemServer Problem = "server"
-	// ProblemOutage means that A&AI cannot be reached, or answers with errors that pass.
+	// ProblemOutage means that A&AI cannot be reached, answers with errors that pass, or something else answers in its place.
 	ProblemOutage Problem = "outage"
 	// ProblemTenant means that a tenant does not exist in A&AI, perhaps because region or tenant are misspelt in the configuration.
 	ProblemTenant Problem = "tenant"
@@ -163,7 +163,7 @@ func (e *Error) Outage() bool {
 	case 0, http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	}
-	return e.RetryAfter > 0
+	return e.RetryAfter > 0 || e.Status/100 == 2 // A success that is not as A&AI answers.
 }
 
 // KindOf returns the kind of the first *Error in err's tree. An error that holds none did not come from A&AI and is Retry.

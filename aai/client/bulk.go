@@ -77,7 +77,7 @@ func (c *Client) WriteTogether(ctx context.Context, writes []Write) error {
 			return fmt.Errorf("it has %d responses for %d operations", len(answer.Responses), len(writes))
 		}
 		for i, r := range answer.Responses {
-			if r.Status < http.StatusOK || r.Status >= http.StatusMultipleChoices {
+			if r.Status != successOf(writes[i].Op) {
 				return fmt.Errorf("operation %d has the status %d", i, r.Status)
 			}
 		}
@@ -90,11 +90,12 @@ func (c *Client) WriteTogether(ctx context.Context, writes []Write) error {
 func (c *Client) HasTenant(ctx context.Context, tenant aai.Tenant) (bool, error) {
 	q := query{op: aai.OpTenant, method: http.MethodGet, path: tenant.Path(), parameters: []string{"nodes-only", "true"}}
 	var answer struct {
-		ID string `json:"tenant-id"`
+		ID              string `json:"tenant-id"`
+		ResourceVersion string `json:"resource-version"`
 	}
 	_, err := c.read(ctx, q, &answer, func() error {
-		if answer.ID != tenant.TenantID {
-			return fmt.Errorf("it has the tenant-id %q", clean(answer.ID))
+		if answer.ID != tenant.TenantID || answer.ResourceVersion == "" {
+			return fmt.Errorf("it has the tenant-id %q and the resource-version %q", clean(answer.ID), clean(answer.ResourceVersion))
 		}
 		return nil
 	})

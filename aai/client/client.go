@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -109,7 +110,7 @@ func (c *Client) listPage(ctx context.Context, tenant aai.Tenant, dataOwner stri
 		Documents []aai.Document `json:"k8s-resource"`
 	}
 	header, err := c.read(ctx, q, &list, func() error {
-		if list.Documents == nil || slices.ContainsFunc(list.Documents, func(d aai.Document) bool { return d.ID == "" }) {
+		if list.Documents == nil || slices.ContainsFunc(list.Documents, func(d aai.Document) bool { return d.ID == "" || d.ResourceVersion == "" }) {
 			return errOther
 		}
 		return nil
@@ -135,7 +136,7 @@ func (c *Client) GetK8sResource(ctx context.Context, key aai.Key) (d aai.Documen
 // get reads a document by a query that asks for it.
 func (c *Client) get(ctx context.Context, q query, key aai.Key) (d aai.Document, found bool, err error) {
 	valid := func() error {
-		if d.ID != key.ID {
+		if d.ID != key.ID || d.ResourceVersion == "" {
 			return errOther
 		}
 		return nil
@@ -178,10 +179,10 @@ func (c *Client) DeleteRelationship(ctx context.Context, key aai.Key, r aai.Rela
 func relationshipPath(key aai.Key) string { return key.Path() + "/relationship-list/relationship" }
 
 // errOther says what is wrong with an answer that holds something else than documents.
-var errOther = errors.New("it has no k8s-resource, or another one")
+var errOther = errors.New("it has no k8s-resource, another one, or one without a resource-version")
 
 // errNoModule says the same of modules.
-var errNoModule = errors.New("it has no vf-module, or one without an id")
+var errNoModule = errors.New("it has no vf-module, or one without an id or a resource-version")
 
 // query is one request.
 type query struct {
@@ -209,22 +210,14 @@ func (q *query) url(o Options) string {
 	return b.String()
 }
 
-// read sends a request and decodes its answer, which valid then has to find good. A success that does not hold what was asked for came from something else than A&AI, or was cut: never from an empty inventory.
+// read sends a request and decodes its answer, which valid then has to find good.
 func (c *Client) read(ctx context.Context, q query, into any, valid func() error) (http.Header, error) {
-	response, id, err := c.send(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	if err = json.Unmarshal(response.Body(), into); err == nil {
-		err = valid()
-	}
-	if err != nil {
-		return nil, &aai.Error{
-			Op: q.op, URI: q.path, Status: response.StatusCode(), Kind: aai.Retry, TransactionID: id,
-			Message: fmt.Sprintf("the answer, of type %q, is not what was asked for", clean(response.Header().Get("Content-Type"))), Err: err,
+	return c.send(ctx, q, func(body []byte) error {
+		if err := json.Unmarshal(body, into); err != nil {
+			return err
 		}
-	}
-	return response.Header(), nil
+		return valid()
+	})
 }
 
 // write sends a request with a body, unless it is nil.
@@ -236,18 +229,52 @@ func (c *Client) write(ctx context.Context, q query, body any) error {
 		}
 		q.body = encoded
 	}
-	_, _, err := c.send(ctx, q)
+	_, err := c.send(ctx, q, func(answer []byte) error {
+		if len(bytes.TrimSpace(answer)) > 0 {
+			return errors.New("it has a body")
+		}
+		return nil
+	})
 	return err
 }
 
-// send does one request, if the gate lets it, and returns its answer, if it is a good one, and its transaction id.
-func (c *Client) send(ctx context.Context, q query) (response *resty.Response, id string, err error) {
-	id = transactionOf(ctx)
-	err = c.options.Gate.pass(ctx, q, func() (err error) {
-		response, err = c.exchange(ctx, q, id)
-		return err
+// send does one request, if the gate lets it, and returns the header of its answer. A success that is not as A&AI answers,
+// by its status or by what valid says of its body, came from something else, or was cut on the way: it is an outage, and
+// never an empty inventory or an acknowledgement.
+func (c *Client) send(ctx context.Context, q query, valid func(body []byte) error) (header http.Header, err error) {
+	id := transactionOf(ctx)
+	err = c.options.Gate.pass(ctx, q, func() error {
+		response, err := c.exchange(ctx, q, id)
+		if err != nil {
+			return err
+		}
+		header = response.Header()
+		if status := response.StatusCode(); status != successOf(q.op) {
+			err = fmt.Errorf("A&AI answers with the status %d", successOf(q.op))
+		} else {
+			err = valid(response.Body())
+		}
+		if err == nil {
+			return nil
+		}
+		return &aai.Error{
+			Op: q.op, URI: q.path, Status: response.StatusCode(), Kind: aai.Retry, TransactionID: id,
+			Message: fmt.Sprintf("the answer, of type %q, is not what was asked for", clean(header.Get("Content-Type"))), Err: err,
+		}
 	})
-	return response, id, err
+	return header, err
+}
+
+// successOf returns the status with which A&AI answers an operation that was done.
+func successOf(op aai.Op) int {
+	switch op {
+	case aai.OpPut, aai.OpBulk:
+		return http.StatusCreated
+	case aai.OpDelete, aai.OpUnrelate:
+		return http.StatusNoContent
+	case aai.OpProbe, aai.OpList, aai.OpGet, aai.OpTenant, aai.OpModules, aai.OpPatch, aai.OpRelate, aai.OpStatus:
+	}
+	return http.StatusOK
 }
 
 // exchange does one request.

@@ -34,19 +34,30 @@ func TestRequestsOnTheWire(t *testing.T) {
 		"delete":   {"DELETE", keyPath + "?resource-version=17%203", "", ""},
 		"relate":   {"PUT", keyPath + "/relationship-list/relationship", "application/json", edge},
 		"unrelate": {"DELETE", keyPath + "/relationship-list/relationship", "application/json", edge},
+		"tenant":   {"GET", tenantPath + "?nodes-only=true", "", ""},
+		"bulk":     {"POST", "/aai/v32/bulk/single-transaction", "application/json", `{"operations":[{"action":"put","uri":"` + strings.TrimPrefix(keyPath, "/aai/v32") + `","body":` + encoded + `}]}`},
 		"modules":  {"GET", "/aai/v32/network/generic-vnfs/generic-vnf/vnf-1/vf-modules?nodes-only=true", "", ""},
 		"status":   {"PATCH", "/aai/v32/network/generic-vnfs/generic-vnf/vnf-1/vf-modules/vf-module/m", "application/merge-patch+json", `{"operational-status":"in-service-path","resource-version":"17 3"}`},
 	}
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		stored := strings.Replace(encoded, "}", `,"resource-version":"1"}`, 1)
 		switch {
-		case r.Method != http.MethodGet:
+		case r.Method == http.MethodPost:
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprint(w, `{"operation-responses":[{"response-status-code":201}]}`)
+		case r.Method == http.MethodDelete:
 			w.WriteHeader(http.StatusNoContent)
+		case r.Method == http.MethodPut && !strings.HasSuffix(r.URL.Path, "/relationship"):
+			w.WriteHeader(http.StatusCreated)
+		case r.Method != http.MethodGet:
 		case strings.HasSuffix(r.URL.Path, "k8s-resources"):
-			fmt.Fprint(w, `{"k8s-resource":[`+encoded+`]}`)
+			fmt.Fprint(w, `{"k8s-resource":[`+stored+`]}`)
 		case strings.HasSuffix(r.URL.Path, "vf-modules"):
-			fmt.Fprint(w, `{"vf-module":[{"vf-module-id":"m"}]}`)
+			fmt.Fprint(w, `{"vf-module":[{"vf-module-id":"m","resource-version":"1"}]}`)
+		case strings.HasSuffix(r.URL.Path, "/t=1"):
+			fmt.Fprint(w, `{"tenant-id":"t=1","resource-version":"1"}`)
 		default:
-			fmt.Fprint(w, strings.Replace(encoded, "13dd", r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:], 1))
+			fmt.Fprint(w, strings.Replace(stored, "13dd", r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:], 1))
 		}
 	})
 	ids := map[string]bool{}
@@ -118,6 +129,9 @@ func pages(documents []string, totals bool) http.HandlerFunc {
 
 // write answers with a list of documents.
 func write(w http.ResponseWriter, documents []aai.Document) {
+	for i := range documents {
+		documents[i].ResourceVersion = "1"
+	}
 	body, err := json.Marshal(struct {
 		Documents []aai.Document `json:"k8s-resource"`
 	}{documents})
@@ -191,15 +205,15 @@ func TestGetTellsAbsentFromBroken(t *testing.T) {
 		found  bool
 		kind   aai.ErrorKind
 	}{
-		"there":                     {status: 200, body: `{"id":"13dd","name":"n","new-property":{}}`, found: true},
+		"there":                     {status: 200, body: `{"id":"13dd","name":"n","resource-version":"1","new-property":{}}`, found: true},
 		"absent":                    {status: 404, body: refusal("serviceException", "SVC3001", "GET", "x", "Node Not Found", "ERR.5.4.6114")},
 		"another 404 of A&AI":       {status: 404, body: refusal("serviceException", "SVC3001", "GET", "x", "not a valid path", "ERR.5.6.3001"), kind: aai.DeadLetter},
 		"404 of a proxy":            {status: 404, body: `<html>404</html>`, kind: aai.Stop},
 		"success without a body":    {status: 200, kind: aai.Retry},
 		"success with a login page": {status: 200, body: `<html>log in</html>`, kind: aai.Retry},
-		"another document":          {status: 200, body: `{"id":"14ee"}`, kind: aai.Retry},
+		"another document":          {status: 200, body: `{"id":"14ee","resource-version":"1"}`, kind: aai.Retry},
 		"truncated":                 {status: 200, body: `{"id":"13dd","name":`, kind: aai.Retry},
-		"wrong type":                {status: 200, body: `{"id":"13dd","labels":{}}`, kind: aai.Retry},
+		"wrong type":                {status: 200, body: `{"id":"13dd","resource-version":"1","labels":{}}`, kind: aai.Retry},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -219,7 +233,7 @@ func TestGetTellsAbsentFromBroken(t *testing.T) {
 }
 
 func TestListIsNeverEmptyByMistake(t *testing.T) {
-	for name, body := range map[string]string{"no list": `{}`, "null": `{"k8s-resource":null}`, "no ids": `{"k8s-resource":[{"name":"x"}]}`, "nothing": ``} {
+	for name, body := range map[string]string{"no list": `{}`, "null": `{"k8s-resource":null}`, "no ids": `{"k8s-resource":[{"name":"x","resource-version":"1"}]}`, "nothing": ``} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) })
 			_, err := connect(t, s.URL).ListK8sResources(t.Context(), tenant, "x")
@@ -238,7 +252,7 @@ func TestCredentialsAreReadAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	s := serve(t, func(http.ResponseWriter, *http.Request) {})
 	c := connect(t, s.URL, func(o *client.Options) { o.Credentials = client.FileCredentials(userFile, passwordFile) })
 	steps := []struct{ user, password, want string }{
 		{"AAI\n", "one\n", "AAI:one"},
@@ -276,7 +290,7 @@ func TestCredentialsAreReadAnew(t *testing.T) {
 }
 
 func TestWithoutCredentialsNoneAreSent(t *testing.T) {
-	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	s := serve(t, func(http.ResponseWriter, *http.Request) {})
 	c := connect(t, s.URL, func(o *client.Options) { o.Credentials = nil })
 	if err := c.PatchK8sResource(t.Context(), key, aai.Patch{}); err != nil {
 		t.Fatal(err)

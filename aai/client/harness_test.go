@@ -115,7 +115,11 @@ func calls(t *testing.T, c *client.Client) map[string]func() error {
 		"delete":   func() error { return c.DeleteK8sResource(ctx, key, "17 3") },
 		"relate":   func() error { return c.PutRelationship(ctx, key, vnf) },
 		"unrelate": func() error { return c.DeleteRelationship(ctx, key, vnf) },
-		"modules":  func() error { _, err := c.ListVFModules(ctx, "vnf-1"); return err },
+		"tenant":   func() error { _, err := c.HasTenant(ctx, tenant); return err },
+		"bulk": func() error {
+			return c.WriteTogether(ctx, []client.Write{{Op: aai.OpPut, Key: key, Document: document(key.ID)}})
+		},
+		"modules": func() error { _, err := c.ListVFModules(ctx, "vnf-1"); return err },
 		"status": func() error {
 			return c.SetOperationalStatus(ctx, aai.VFModule{GenericVNFID: "vnf-1", ID: "m"}, aai.InServicePath, "17 3")
 		},

@@ -22,7 +22,7 @@ func (c *Client) ListVFModules(ctx context.Context, vnfID string) (map[string]aa
 		Modules []module `json:"vf-module"`
 	}
 	_, err := c.read(ctx, q, &list, func() error {
-		if list.Modules == nil || slices.ContainsFunc(list.Modules, func(m module) bool { return m.ID == "" }) {
+		if list.Modules == nil || slices.ContainsFunc(list.Modules, func(m module) bool { return m.ID == "" || m.ResourceVersion == "" }) {
 			return errNoModule
 		}
 		return nil

@@ -56,9 +56,7 @@ func (c *Client) Probe(ctx context.Context) error {
 }
 
 // isOther says whether an error is about an answer of success that is not what was asked for: that is no A&AI, or was cut on the way.
-func isOther(e *aai.Error) bool {
-	return e.Kind == aai.Retry && e.Status >= http.StatusOK && e.Status < http.StatusMultipleChoices
-}
+func isOther(e *aai.Error) bool { return e.Kind == aai.Retry && e.Status/100 == 2 }
 
 // others says which of the versions that can hold k8s-resources A&AI serves. It asks A&AI once, until Probe has found all well again; it says nothing when A&AI does not answer all of that.
 func (c *Client) others(ctx context.Context) string {
@@ -79,7 +77,7 @@ func (c *Client) others(ctx context.Context) string {
 			_, err = c.exchange(ctx, probeQuery(version), transactionOf(ctx))
 		}
 		switch kind := aai.KindOf(err); {
-		case err == nil || isAbsent(err):
+		case isAbsent(err):
 			served = append(served, n)
 		case kind == aai.Retry:
 			c.options.Gate.learn(ctx, err)

@@ -234,7 +234,7 @@ func TestGzipIsUnderstood(t *testing.T) {
 			return
 		}
 		w.Header().Set("Content-Encoding", "gzip")
-		_, _ = w.Write(gzipped(`{"id":"13dd"}`))
+		_, _ = w.Write(gzipped(`{"id":"13dd","resource-version":"1"}`))
 	})
 	if _, found, err := connect(t, s.URL).GetK8sResource(t.Context(), key); err != nil || !found {
 		t.Errorf("got %t, %v", found, err)

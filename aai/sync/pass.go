@@ -152,7 +152,7 @@ func (p *pass) ending(ctx context.Context) bool {
 func (p *pass) giveUp(steps []step) {
 	for _, s := range steps {
 		p.fail(s.op, &aai.Error{
-			Op: aai.OpGet, URI: s.op.Key.Path(), Kind: aai.Retry, Status: http.StatusOK, Message: fmt.Sprintf("not as desired after %d requests", maxRounds),
+			Op: aai.OpGet, URI: s.op.Key.Path(), Kind: aai.Reread, Message: fmt.Sprintf("not as desired after %d requests", maxRounds),
 		}, 1)
 	}
 }

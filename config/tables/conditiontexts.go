@@ -136,7 +136,7 @@ var conditionTexts = map[string]map[scope.Reason]conditionText{
 			mitigation: "What A&AI complains of; then [ask again](inventory.md#resync-on-demand).",
 		},
 		scope.ReasonUnavailable: {
-			meaning:    "A&AI cannot be reached, or answers with errors that pass.",
+			meaning:    "A&AI cannot be reached, answers with errors that pass, or something else answers in its place.",
 			advice:     "Check A&AI and the way to it. It is tried again automatically, after a minute at most, or when A&AI asked for it.",
 			diagnosis:  "`kubectl logs -n healthscope-system deploy/healthscope-controller`",
 			mitigation: "A&AI, or the way to it: a network policy, a proxy, its certificate.",

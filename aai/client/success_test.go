@@ -1,0 +1,81 @@
+package client_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/client"
+)
+
+// What answers with a success as A&AI never does is something else, such as a proxy: nothing was read, nothing was done,
+// and no other request would fare better.
+func TestASuccessThatIsNotAAIsIsAnOutage(t *testing.T) {
+	answers := map[string]struct {
+		status    int
+		mediaType string
+		body      string
+	}{
+		"a page":                 {http.StatusOK, "text/html", "<html>Log in</html>"},
+		"a page, created":        {http.StatusCreated, "text/html", "<html>Log in</html>"},
+		"foreign JSON":           {http.StatusOK, "application/json", `{"status":"UP"}`},
+		"foreign JSON, created":  {http.StatusCreated, "application/json", `{"status":"UP"}`},
+		"accepted":               {http.StatusAccepted, "", ""},
+		"partial":                {http.StatusPartialContent, "", ""},
+		"objects of no version":  {http.StatusOK, "application/json", `{"id":"13dd","k8s-resource":[{"id":"13dd"}],"vf-module":[{"vf-module-id":"m"}],"tenant-id":"t=1"}`},
+		"objects of other kinds": {http.StatusOK, "application/json", `{"results":[{"id":"13dd","resource-version":"1"}]}`},
+	}
+	for name, a := range answers {
+		for op, call := range callsWithout(t, "probe") {
+			t.Run(op+", "+name, func(t *testing.T) {
+				expectOutage(t, a.status, a.mediaType, a.body, call)
+			})
+		}
+	}
+	empty := map[string][]int{ // The success of another operation.
+		"list": {201, 204}, "get": {201, 204}, "tenant": {201, 204}, "modules": {201, 204}, "bulk": {200, 204},
+		"put": {200, 204}, "patch": {201, 204}, "delete": {200, 201}, "relate": {201, 204}, "unrelate": {200, 201}, "status": {201, 204},
+	}
+	for op, call := range callsWithout(t, "probe") {
+		for _, status := range empty[op] {
+			t.Run(fmt.Sprintf("%s, %d without a body", op, status), func(t *testing.T) { expectOutage(t, status, "", "", call) })
+		}
+	}
+}
+
+// callsWithout returns the calls of a client that is given to them, but one.
+func callsWithout(t *testing.T, but string) map[string]func(*client.Client) error {
+	all := map[string]func(*client.Client) error{}
+	for name := range calls(t, nil) {
+		if name != but {
+			all[name] = func(c *client.Client) error { return calls(t, c)[name]() }
+		}
+	}
+	return all
+}
+
+// expectOutage checks that an answer to a call is an outage, which closes the gate.
+func expectOutage(t *testing.T, status int, mediaType, body string, call func(*client.Client) error) {
+	t.Helper()
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		if mediaType != "" {
+			w.Header().Set("Content-Type", mediaType)
+		}
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	})
+	c := connect(t, s.URL, func(o *client.Options) { o.Gate = client.NewGate(0, newWatch().read) })
+	for range 2 {
+		err := call(c)
+		if err == nil {
+			t.Fatalf("status %d with %q passes for a success", status, body)
+		}
+		if e := failure(t, err); e.Kind != aai.Retry || !e.Outage() || e.Status != status {
+			t.Errorf("got %s, outage %t: %v", e.Kind, e.Outage(), e)
+		}
+	}
+	if n := len(s.received()); n != 1 {
+		t.Errorf("%d requests, want 1: the gate is to be closed", n)
+	}
+}
