@@ -395,3 +395,22 @@ func TestWhatChangesWhileAListIsReadIsReported(t *testing.T) {
 		t.Errorf("%v; %d synced, and what has come is reported as %+v", err, r.Synced, r.Changed[key("come")])
 	}
 }
+
+// A page of a list that A&AI wrongly says not to exist hides all objects from there on. The first answer that one of them
+// exists says so, and the tenant is read again.
+func TestAPageOfAListThatWasMissing(t *testing.T) {
+	w := start(t)
+	w.sync(many(999, "Ready")...)
+	w.restart()
+	w.faults(simulator.Fault{Method: http.MethodGet, Path: "/aai/v32" + tenant.ResourcesPath(), Code: "AAI_6114", Skip: 2, Count: 1})
+	var r outcome
+	requests := w.requests(func() { r = w.sync(many(999, "Ready")...) })
+	// The list up to the page, whether the tenant exists, as many creations as go out at the same time, and the list again.
+	if n := len(sent(requests)); n > 3+1+aaisync.DefaultParallelism+10 {
+		t.Errorf("%d requests", n)
+	}
+	if r.Synced != 999 {
+		t.Errorf("%d synced", r.Synced)
+	}
+	w.expect(nil, func() { w.sync(many(999, "Ready")...) })
+}

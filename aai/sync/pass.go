@@ -49,11 +49,26 @@ type pass struct {
 	changed map[aai.Key]bool
 	// careful is true when a request for several objects was refused in this round.
 	careful bool
+	// trust is how far the last list is to be trusted.
+	trust trust
 	// unfinished is true when the time to write was over before all was written.
 	unfinished bool
 	// halt is why the pass cannot go on.
 	halt error
 }
+
+// trust says how far the last list of a tenant is to be trusted. It changes once in a pass at most: a place that is taken
+// by another owner contradicts the list, too, whenever it is read.
+type trust int
+
+const (
+	// trusted means that nothing speaks against it.
+	trusted trust = iota
+	// contradicted means that objects exist which were not in it, so that the tenant is to be read again.
+	contradicted
+	// readAgain means that the tenant has been read again for that.
+	readAgain
+)
 
 // step is what to do about an object next.
 type step struct {
@@ -110,7 +125,7 @@ func (p *pass) check(changed map[aai.Key]Desired) error {
 	return nil
 }
 
-// rounds does what is to be done, until nothing is or it has taken too long. It returns true as soon as it is cheaper to read the tenant in full, if that may be done.
+// rounds does what is to be done, until nothing is or it has taken too long. It returns true as soon as it is cheaper to read the tenant in full, if that may be done, and when it has to be read again because the list was contradicted.
 func (p *pass) rounds(ctx context.Context, mayList bool) bool {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.options.WriteTime, fmt.Errorf("to write took longer than %s", p.options.WriteTime))
 	defer cancel()
@@ -133,6 +148,10 @@ func (p *pass) rounds(ctx context.Context, mayList bool) bool {
 			return false
 		}
 		p.round(ctx, steps)
+		if p.trust == contradicted && p.halt == nil {
+			p.trust = readAgain
+			return true
+		}
 	}
 	return false
 }

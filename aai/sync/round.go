@@ -3,6 +3,8 @@ package sync
 import (
 	"context"
 	"errors"
+	"net/http"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -36,6 +38,9 @@ func (p *pass) round(ctx context.Context, steps []step) {
 	}
 	_ = group.Wait() // objects leave their errors in the pass
 	close(refused)
+	if p.trust == contradicted { // What was refused is planned again.
+		return
+	}
 	for ops := range refused {
 		p.bisect(ctx, ops)
 	}
@@ -121,6 +126,7 @@ func (p *pass) write(ctx context.Context, ops []plan.Operation) bool {
 	refused := ok && (e.Kind == aai.DeadLetter || e.Kind == aai.Reread || e.Kind == aai.Park)
 	if refused && len(ops) > 1 {
 		p.beCareful(e.Code == aai.CodePayloadLimit, len(ops))
+		p.contradict(e, ops)
 		return false
 	}
 	for _, op := range ops {
@@ -139,6 +145,20 @@ func (p *pass) beCareful(tooMany bool, operations int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.careful = true
+}
+
+// contradict notes that the list was wrong, when A&AI refuses together so many creations for a precondition that reading
+// the tenant again costs less than to find out which of the objects exist. Of a creation, the only precondition is that
+// the object does not exist; for several together, A&AI's code does not say so.
+func (p *pass) contradict(e *aai.Error, ops []plan.Operation) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.trust != trusted || e.Status != http.StatusPreconditionFailed || len(ops)*100 <= len(p.known) {
+		return
+	}
+	if !slices.ContainsFunc(ops, func(op plan.Operation) bool { return op.Verb != plan.Create }) {
+		p.trust = contradicted
+	}
 }
 
 // acknowledge notes that operations were done.
