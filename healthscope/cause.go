@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 )
 
 // maxLine is how many bytes a line of Judge's may have. Messages of rules are no longer, but those in bundles may be anybody's.
@@ -130,15 +129,4 @@ func withReason(r *Result) string {
 }
 
 // line makes a text one line of valid UTF-8 without control characters, of at most maxLine bytes.
-func line(text string) string {
-	text = Clean(text)
-	if len(text) <= maxLine {
-		return text
-	}
-	const more = "..."
-	end := maxLine - len(more)
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + more
-}
+func line(text string) string { return Shorten(Clean(text), maxLine) }

@@ -35,3 +35,24 @@ func TestCleanTime(t *testing.T) {
 		t.Errorf("CleanTime(%s) = %s", now, got)
 	}
 }
+
+func TestShorten(t *testing.T) {
+	cases := map[string]struct {
+		text  string
+		limit int
+		want  string
+	}{
+		"short":         {"ok", 5, "ok"},
+		"just":          {"abcde", 5, "abcde"},
+		"long":          {"abcdef", 5, "ab..."},
+		"within a rune": {"aääääää", 6, "aä..."},
+		"dots alone":    {"abcdef", 3, "..."},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := healthscope.Shorten(tc.text, tc.limit); got != tc.want {
+				t.Errorf("want %q, got %q", tc.want, got)
+			}
+		})
+	}
+}

@@ -2,12 +2,12 @@ package enrol
 
 import (
 	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
 )
 
 const (
@@ -81,12 +81,7 @@ func instant(t time.Time) *time.Time {
 	return &t
 }
 
-func shortened(text string) string {
-	if len(text) <= maxText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxText], "") + "..."
-}
+func shortened(text string) string { return healthscope.Shorten(text, maxText) }
 
 // encode returns the document as JSON of at most maxDocument bytes. What does not fit is left out: first all messages, then clusters.
 func (d Document) encode() ([]byte, error) {

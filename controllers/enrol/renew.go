@@ -20,6 +20,7 @@ import (
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
+	"github.com/healthscope/healthscope/healthscope"
 )
 
 // Reasons of events on the Secrets of clusters.
@@ -145,8 +146,5 @@ func (r *renewer) printable(s *corev1.Secret, err error) string {
 		}
 		return ' '
 	}, cause)
-	if len(cause) > maxCause {
-		cause = strings.ToValidUTF8(cause[:maxCause], "") + "..."
-	}
-	return cause
+	return healthscope.Shorten(cause, maxCause)
 }

@@ -1,11 +1,12 @@
 package fleet
 
 import (
-	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/healthscope/healthscope/healthscope"
 )
 
 // healthTracker holds the liveness of one connection, to which several goroutines report. It is safe for concurrent use.
@@ -57,12 +58,4 @@ func (p *healthTracker) idleFor() time.Duration {
 }
 
 // shortened bounds the text of an error.
-func shortened(text string) string { return cut(text, maxErrorText) }
-
-// cut bounds a text to so many bytes.
-func cut(text string, most int) string {
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most-3], "") + "..."
-	}
-	return text
-}
+func shortened(text string) string { return healthscope.Shorten(text, maxErrorText) }

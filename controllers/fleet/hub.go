@@ -214,7 +214,7 @@ func (h *hub) recordf(w clusterSpec, kind, reason, format string, args ...any) {
 	if w.secret == nil || w.maintenance != "" && kind == corev1.EventTypeWarning {
 		return
 	}
-	t := pendingEvent{w.secret, kind, reason, cut(fmt.Sprintf(format, args...), maxNote)}
+	t := pendingEvent{w.secret, kind, reason, healthscope.Shorten(fmt.Sprintf(format, args...), maxNote)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.pendingEvents, w.secret.UID)

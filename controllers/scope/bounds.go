@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/healthscope"
 )
 
 // maxStatusBytes bounds the status of one scope, as JSON.
@@ -67,10 +68,5 @@ func bounded[T any](list []T, most int, truncated *bool) []T {
 // joinBounded joins names for a message.
 func joinBounded(names []string) string { return shorten(strings.Join(names, ", ")) }
 
-// shorten cuts a line to maxLine at the boundary of a rune.
-func shorten(text string) string {
-	if len(text) <= maxLine {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxLine-3], "") + "..."
-}
+// shorten bounds a line.
+func shorten(text string) string { return healthscope.Shorten(text, maxLine) }

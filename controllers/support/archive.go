@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/healthscope/healthscope/healthscope"
 )
 
 const (
@@ -67,10 +69,7 @@ func (a *archive) write(name, text string) {
 
 // problem notes what could not be had, and why.
 func (a *archive) problem(what string, err error) {
-	text := a.clean(fmt.Sprintf("%s: %v", what, err))
-	if len(text) > maxProblem {
-		text = text[:maxProblem] + "…"
-	}
+	text := healthscope.Shorten(a.clean(fmt.Sprintf("%s: %v", what, err)), maxProblem)
 	a.problems = append(a.problems, strings.ReplaceAll(text, "\n", " "))
 }
 

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/healthscope/healthscope/healthscope"
 )
 
 // Type says which resources a document lists, and by what.
@@ -104,12 +106,7 @@ func refuse(parameter, value, problem, allowed string) error {
 	return &ParameterError{Parameter: shorten(parameter), Value: shorten(value), Problem: problem, Allowed: allowed}
 }
 
-func shorten(text string) string {
-	if len(text) <= maxEcho {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxEcho], "") + "..."
-}
+func shorten(text string) string { return healthscope.Shorten(text, maxEcho+len("...")) }
 
 // reader reads one parameter into a query.
 type reader func(q *Query, values []string) error
