@@ -83,3 +83,30 @@ func TestEveryHealthHasAnEvent(t *testing.T) {
 		}
 	}
 }
+
+// Each state of a cluster is explained where people meet it, and alerts cover all that are a fault.
+func TestEveryStateOfAClusterIsShown(t *testing.T) {
+	var documented []string
+	for _, r := range readPage(t, "clusters.md").rows(t, "state") {
+		documented = append(documented, code(r["state"]))
+	}
+	metrics, dashboard, alerts := readFile(t, "config", "docs", "metrics.md"), readFile(t, "config", "grafana", "healthscope.json"), ""
+	for _, r := range readRules(t) {
+		alerts += r.Expr + "\n"
+	}
+	for _, reachability := range fleet.Reachabilities() {
+		state := string(reachability)
+		if !slices.Contains(documented, state) {
+			t.Errorf("clusters.md does not explain the state %q", state)
+		}
+		if !strings.Contains(metrics, "`"+state+"`") {
+			t.Errorf("metrics.md does not name the state %q of healthscope_cluster_state", state)
+		}
+		if !strings.Contains(dashboard, `state=\"`+state+`\"`) || !strings.Contains(dashboard, `{"text": "`+state+`"`) {
+			t.Errorf("the dashboard does not show the state %q", state)
+		}
+		if reachability != fleet.Connected && !strings.Contains(alerts, state) {
+			t.Errorf("no alert fires for a cluster in the state %q", state)
+		}
+	}
+}

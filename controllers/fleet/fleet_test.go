@@ -90,13 +90,13 @@ func (s *site) run(ctx context.Context) {
 	s.sync(ctx)
 }
 
-// went returns through which states the member has gone.
+// went returns through which states the member has gone, without Connecting, which may be over before it is delivered.
 func (s *site) went() []fleet.Reachability {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []fleet.Reachability
 	for _, state := range s.states {
-		if len(all) == 0 || all[len(all)-1] != state.Reachability {
+		if state.Reachability != fleet.Connecting && (len(all) == 0 || all[len(all)-1] != state.Reachability) {
 			all = append(all, state.Reachability)
 		}
 	}

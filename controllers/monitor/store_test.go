@@ -43,7 +43,7 @@ func inNamespace(label string) selectorKey {
 	return selectorKey{namespace: "ns", key: testKey, value: label}
 }
 
-// versions describes the members of a claim as name=resourceVersion.
+// versions describes the members of a selector key as name=resourceVersion.
 func versions(s *store, c selectorKey) sets.Set[string] {
 	found := sets.New[string]()
 	for _, o := range s.appendMembers(nil, c) {
@@ -61,7 +61,7 @@ func TestStoreChanges(t *testing.T) {
 		wantMembers map[string][]string
 	}{
 		"Add": {
-			reason:      "A new object touches the claim of its label.",
+			reason:      "A new object touches the key of its label.",
 			change:      func(s *store) error { return s.Add(object("ns", "c", "two", "9")) },
 			wantTouched: []selectorKey{inNamespace("two")},
 			wantMembers: map[string][]string{"one": {"a=1", "b=1"}, "two": {"c=9"}},
@@ -150,7 +150,7 @@ func TestStoreRecreatedObjectIsNews(t *testing.T) {
 			t.Fatalf("Add: %v", err)
 		}
 		if !touched.Has(inNamespace("one")) {
-			t.Errorf("an object with uid %q touched %v, want its claim", o.GetUID(), touched.UnsortedList())
+			t.Errorf("an object with uid %q touched %v, want its key", o.GetUID(), touched.UnsortedList())
 		}
 	}
 }

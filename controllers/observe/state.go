@@ -29,7 +29,10 @@ const (
 // String implements fmt.Stringer.
 func (s Status) String() string { return [...]string{"Pending", "Ready", "Problem"}[s] }
 
-// Reason says why a place cannot be read.
+// Reason says why a place cannot be read. Classify makes it of an error, and Track confirms it. Each consumer makes of it
+// what its users see: of bundles and Leases, fleet's liveness makes the Reachability of a cluster, whose Reason is that of
+// the objects there; of kinds that scopes refer to, kindInformer.reasonOf makes the reason of an object; and the monitor's
+// unreadable makes of it that of the objects in a bundle. A new Reason has its place in gravity, too.
 type Reason string
 
 // The values of Reason.
@@ -66,7 +69,7 @@ type State struct {
 	// refused is since when every attempt has been refused, and absent is true when that was because the resource is not served.
 	refused time.Time
 	absent  bool
-	// failing is since when every attempt has failed, and silent since when every one has without being refused.
+	// failing is since when every attempt has failed or was refused, and silent since when every one has failed.
 	failing, silent time.Time
 	// cause is why the last attempt failed; empty when it did not.
 	cause   string
@@ -91,9 +94,10 @@ const (
 	Restarted
 	// Expired means that the place has to be read again from the start (410), which is no failure.
 	Expired
-	// Refused means that an attempt was refused.
+	// Refused means that an attempt was refused: that is confirmed after Doubt.
 	Refused
-	// Failed means that an attempt failed in another way.
+	// Failed means that an attempt failed in another way, also by an answer such as 429 or 500: that is confirmed after
+	// Rules.Grace.
 	Failed
 )
 
