@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,13 +90,9 @@ func printPlan(out io.Writer, preview inventory.Preview) error {
 		}
 		for _, op := range p.Plan.Operations {
 			verbs[op.Verb]++
-			fmt.Fprintln(&b, operationLine(op, p.Current))
 		}
-		for _, k := range p.Plan.Skipped {
-			fmt.Fprintf(&b, "= %s in %s: not deleted, %s\n", nameOf(p.Current[k.Key]), k.Key.Tenant, k.Message)
-		}
-		for _, c := range p.Plan.Conflicts {
-			fmt.Fprintf(&b, "! %s in %s: its place belongs to data-owner %q\n", nameOf(p.Current[c.Key]), c.Key.Tenant, c.Owner)
+		for _, line := range planLines(p) {
+			fmt.Fprintln(&b, line)
 		}
 		held, taken = held+len(p.Plan.Skipped), taken+len(p.Plan.Conflicts)
 	}
@@ -119,6 +116,34 @@ func printModules(b *strings.Builder, preview inventory.Preview) {
 	for _, m := range preview.MissingModules {
 		fmt.Fprintf(b, "! vf-module %s does not exist in A&AI: its operational-status waits\n", m)
 	}
+}
+
+// planLines returns the lines about the objects of a tenant, sorted by what the objects are about, so that two plans can be
+// compared with diff: whatever becomes of an object, it keeps its place. Operations on one object keep their order.
+func planLines(p inventory.TenantPreview) []string {
+	type line struct{ name, text string }
+	var lines []line
+	for _, op := range p.Plan.Operations {
+		document := p.Current[op.Key]
+		if op.Verb == plan.Create {
+			document = op.Document
+		}
+		lines = append(lines, line{nameOf(document), operationLine(op, p.Current)})
+	}
+	for _, k := range p.Plan.Skipped {
+		name := nameOf(p.Current[k.Key])
+		lines = append(lines, line{name, fmt.Sprintf("= %s in %s: not deleted, %s", name, k.Key.Tenant, k.Message)})
+	}
+	for _, c := range p.Plan.Conflicts {
+		name := nameOf(p.Current[c.Key])
+		lines = append(lines, line{name, fmt.Sprintf("! %s in %s: its place belongs to data-owner %q", name, c.Key.Tenant, c.Owner)})
+	}
+	slices.SortStableFunc(lines, func(a, b line) int { return strings.Compare(a.name, b.name) })
+	texts := make([]string, 0, len(lines))
+	for _, l := range lines {
+		texts = append(texts, l.text)
+	}
+	return texts
 }
 
 // operationLine says in one line what an operation does.

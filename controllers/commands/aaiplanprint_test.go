@@ -1,0 +1,47 @@
+package commands
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/plan"
+	"github.com/healthscope/healthscope/controllers/inventory"
+)
+
+// An object has the same place in every plan, whatever becomes of it, so that plans can be compared with diff.
+func TestPlansAreSortedByWhatTheyAreAbout(t *testing.T) {
+	tenant := aai.Tenant{CloudOwner: "o", CloudRegionID: "r", TenantID: "t"}
+	key := func(id string) aai.Key { return aai.Key{Tenant: tenant, ID: id} }
+	service := func(name string) aai.Document { return aai.Document{Kind: "Service", Namespace: "ns", Name: name} }
+	preview := inventory.Preview{Tenants: []inventory.TenantPreview{{
+		Tenant: tenant,
+		Plan: plan.Plan{
+			Operations: []plan.Operation{
+				{Verb: plan.Create, Key: key("0"), Document: service("d")}, {Verb: plan.Delete, Key: key("1")},
+				{Verb: plan.Update, Key: key("2")}, {Verb: plan.Relate, Key: key("2"), Relationship: aai.ToGenericVNF("v")},
+			},
+			Skipped:   []plan.Skipped{{Key: key("3"), Message: "the policy is upsert-only"}},
+			Conflicts: []plan.Conflict{{Key: key("4"), Owner: "other"}},
+		},
+		Current: map[aai.Key]aai.Document{key("1"): service("e"), key("2"): service("b"), key("3"): service("c"), key("4"): service("a")},
+	}}}
+	var out strings.Builder
+	if err := printPlan(&out, preview); !errors.Is(err, errToDo) {
+		t.Errorf("got %v", err)
+	}
+	want := `! Service/ns/a in o/r/t: its place belongs to data-owner "other"
+~ Service/ns/b in o/r/t: fields
+~ Service/ns/b in o/r/t: relate to /network/generic-vnfs/generic-vnf/v
+= Service/ns/c in o/r/t: not deleted, the policy is upsert-only
++ Service/ns/d in o/r/t
+- Service/ns/e in o/r/t
+1 to create, 2 to change, 1 to delete, 1 deletions held, 1 places taken
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
