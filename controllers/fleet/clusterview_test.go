@@ -121,6 +121,24 @@ func TestLossAndReturnAreNotifiedOnce(t *testing.T) {
 	expect("edge Failed")
 }
 
+// follow reads in a view what has changed.
+func follow(v *View, changes []Change, known map[BundleKey]*Bundle, states map[string]Reachability) {
+	for _, c := range changes {
+		switch c := c.(type) {
+		case BundleChange:
+			if known[c.BundleKey] = v.Bundle(c.BundleKey); known[c.BundleKey] == nil {
+				delete(known, c.BundleKey)
+			}
+		case ClusterChange:
+			if state, exists := v.clusters[c.Cluster]; exists {
+				states[c.Cluster] = state.state.Reachability
+			} else {
+				delete(states, c.Cluster)
+			}
+		}
+	}
+}
+
 // A subscriber that reads what it is notified of knows what the view shows, whatever changes in whatever order.
 func TestSubscribersKnowWhatIsShown(t *testing.T) {
 	t.Parallel()
@@ -131,22 +149,7 @@ func TestSubscribersKnowWhatIsShown(t *testing.T) {
 		}
 		s, _ := v.Follow(Bundles | Clusters)
 		known, states := map[BundleKey]*Bundle{}, map[string]Reachability{}
-		look := func() {
-			for _, c := range s.Take() {
-				switch c := c.(type) {
-				case BundleChange:
-					if known[c.BundleKey] = v.Bundle(c.BundleKey); known[c.BundleKey] == nil {
-						delete(known, c.BundleKey)
-					}
-				case ClusterChange:
-					if state, exists := v.clusters[c.Cluster]; exists {
-						states[c.Cluster] = state.state.Reachability
-					} else {
-						delete(states, c.Cluster)
-					}
-				}
-			}
-		}
+		look := func() { follow(v, s.Take(), known, states) }
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			step(t, v)
 			if rapid.Bool().Draw(t, "looks") {

@@ -77,6 +77,7 @@ func (s *site) run(ctx context.Context) {
 	})
 	changes, cancel := s.Subscribe(fleet.Clusters)
 	DeferCleanup(cancel)
+	//nolint:contextcheck // As above.
 	go changes.Deliver(life, func(c fleet.Change) {
 		if c != fleet.Change(fleet.ClusterChange{Cluster: edge01}) {
 			return

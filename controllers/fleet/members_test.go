@@ -54,7 +54,7 @@ var _ = Describe("Members", func() {
 		secret := s.secret(ctx, s.account(ctx, "hub", edge.Config().Host), nil)
 		connected()
 		running := goleak.IgnoreCurrent() // With all that the hub and the spec have for themselves by now, and one member.
-		Expect(s.went()).To(HaveExactElements(fleet.Connected))
+		Eventually(s.went).Should(HaveExactElements(fleet.Connected))
 		Expect(s.Clusters()).To(Equal([]string{"local", edge01}))
 		Expect(s.edge().LastSeen).To(BeTemporally("~", time.Now(), 5*time.Second))
 		Eventually(s.events(ctx)).Should(ConsistOf(HavePrefix("Normal Connected")))
@@ -153,7 +153,7 @@ var _ = Describe("Members", func() {
 		b := newBundleIn(ctx, edgeAPI, s.shop, "1-source")
 		fillIn(ctx, edgeAPI, b, time.Now(), workload(s.shop, "db", 1))
 		Eventually(s.member("1-source", "db")).Should(HavePrefix("Pending"))
-		Expect(s.went()).To(HaveExactElements(fleet.Connected))
+		Eventually(s.went).Should(HaveExactElements(fleet.Connected))
 	}, SpecTimeout(3*time.Minute))
 
 	It("are read in the namespaces that their Secret names", func(ctx SpecContext) {
@@ -200,7 +200,7 @@ var _ = Describe("Members", func() {
 		Expect(edge.StopAPIServer()).To(Succeed())
 		Expect(edge.StartAPIServer(ctx)).To(Succeed())
 		if time.Since(gone) < 8*time.Second { // After twelve it is Unreachable, and a slow machine may take that long to start it.
-			Consistently(s.went, "15s").Should(HaveExactElements(fleet.Connecting, fleet.Connected))
+			Consistently(s.went, "15s").Should(HaveExactElements(fleet.Connected))
 			Expect(s.of(s.shop)()).To(Equal(changes))
 		}
 		fillIn(ctx, edgeAPI, sink, time.Now(), workload(s.shop, "web", 1))
@@ -227,7 +227,7 @@ var _ = Describe("Members", func() {
 		Expect(s.member("1-sink", "web")()).To(Equal("Ready  "))
 		// An API server that has just started may refuse what its roles allow, until it has read them.
 		refused := func(r fleet.Reachability) bool { return r == fleet.Forbidden }
-		Expect(slices.DeleteFunc(s.went(), refused)).To(Equal(append(went, fleet.Unreachable, fleet.Connected)))
+		Eventually(func() []fleet.Reachability { return slices.DeleteFunc(s.went(), refused) }).Should(Equal(append(went, fleet.Unreachable, fleet.Connected)))
 		Consistently(s.of(s.shop)).Should(Equal(changes+2), "it was lost and came back, and nothing else")
 		Expect(s.edge().Since).To(BeTemporally(">", lost.Since))
 	}, SpecTimeout(8*time.Minute))
@@ -248,7 +248,7 @@ var _ = Describe("Members", func() {
 		w.HalfOpen()
 		fillIn(ctx, edgeAPI, b, time.Now(), workload(s.shop, "db", 2))
 		Eventually(s.member("1-source", "db"), "30s").Should(HavePrefix("Ready"))
-		Expect(s.went()).To(HaveExactElements(fleet.Connected))
+		Eventually(s.went).Should(HaveExactElements(fleet.Connected))
 
 		By("swallowing everything")
 		w.BlackHole()
@@ -258,7 +258,7 @@ var _ = Describe("Members", func() {
 		w.Mend()
 		Eventually(s.edge, "60s").Should(HaveField("Reachability", fleet.Connected))
 		Expect(s.member("1-source", "db")()).To(HavePrefix("Pending"), "the true state shows at once")
-		Expect(s.went()).To(HaveExactElements(fleet.Connected, fleet.Unreachable, fleet.Connected))
+		Eventually(s.went).Should(HaveExactElements(fleet.Connected, fleet.Unreachable, fleet.Connected))
 	}, SpecTimeout(5*time.Minute))
 
 	It("are MonitorStale and MonitorMissing without a monitor, but for what no monitor of ours has filled", func(ctx SpecContext) {
@@ -279,6 +279,6 @@ var _ = Describe("Members", func() {
 		Eventually(s.edge, "20s").Should(HaveField("Reachability", fleet.MonitorMissing))
 		monitor(edgeAPI, s.watch)
 		connected()
-		Expect(s.went()).To(HaveExactElements(fleet.Connected, fleet.MonitorStale, fleet.MonitorMissing, fleet.Connected))
+		Eventually(s.went).Should(HaveExactElements(fleet.Connected, fleet.MonitorStale, fleet.MonitorMissing, fleet.Connected))
 	}, SpecTimeout(4*time.Minute))
 })

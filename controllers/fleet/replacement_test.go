@@ -196,43 +196,49 @@ func TestAConnectionThatIsReplacedLosesNoBundle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := newShops(t)
-			h, stop := newFloodHub(t, Budget{})
-			defer stop()
-			w := newClusterSpec(secretWith("edge", kubeconfigOf(t, server.Server, "t")))
-			m := h.add("edge", false, logr.Discard())
-			m.setSpec(w)
-			key := BundleKey{"edge", "shop", "web"}
-			current := func() bool {
-				b := h.view.Bundle(key)
-				return b != nil && !b.Lost && reachability(h) == Connected && h.view.CompleteFor("edge", "shop")
-			}
-			eventually(t, "the bundle is current", current)
-			changes, cancel := h.view.Subscribe(Bundles | Writes)
-			defer cancel()
-			var missed atomic.Int64
-			end := whileRunning(func() {
-				if !current() {
-					missed.Add(1)
-				}
-			})
-			change(t, &w)
-			w.sum[0]++
-			m.setSpec(w)
-			eventually(t, "the new connection is in use, and the old one has ended", func() bool {
-				opened, open := server.watches("")
-				of, is := server.watches("shop")
-				return opened+of == 2 && open+is == 1
-			})
-			end()
-			if missed.Load() > 0 {
-				t.Errorf("the bundle was not current %d times", missed.Load())
-			}
-			for _, c := range changes.Take() {
-				if b, ok := c.(BundleChange); ok && b.BundleKey == key {
-					t.Errorf("notified of %+v", c)
-				}
-			}
+			replaceConnection(t, change)
 		})
+	}
+}
+
+// replaceConnection changes the specification of a cluster that is current, and asserts that it stays so.
+func replaceConnection(t *testing.T, change func(*testing.T, *clusterSpec)) {
+	t.Helper()
+	server := newShops(t)
+	h, stop := newFloodHub(t, Budget{})
+	defer stop()
+	w := newClusterSpec(secretWith("edge", kubeconfigOf(t, server.Server, "t")))
+	m := h.add("edge", false, logr.Discard())
+	m.setSpec(w)
+	key := BundleKey{"edge", "shop", "web"}
+	current := func() bool {
+		b := h.view.Bundle(key)
+		return b != nil && !b.Lost && reachability(h) == Connected && h.view.CompleteFor("edge", "shop")
+	}
+	eventually(t, "the bundle is current", current)
+	changes, cancel := h.view.Subscribe(Bundles | Writes)
+	defer cancel()
+	var missed atomic.Int64
+	end := whileRunning(func() {
+		if !current() {
+			missed.Add(1)
+		}
+	})
+	change(t, &w)
+	w.sum[0]++
+	m.setSpec(w)
+	eventually(t, "the new connection is in use, and the old one has ended", func() bool {
+		opened, open := server.watches("")
+		of, is := server.watches("shop")
+		return opened+of == 2 && open+is == 1
+	})
+	end()
+	if missed.Load() > 0 {
+		t.Errorf("the bundle was not current %d times", missed.Load())
+	}
+	for _, c := range changes.Take() {
+		if b, ok := c.(BundleChange); ok && b.BundleKey == key {
+			t.Errorf("notified of %+v", c)
+		}
 	}
 }

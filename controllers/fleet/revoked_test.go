@@ -38,6 +38,6 @@ var _ = Describe("A member that does not accept its token any more", func() {
 		setData(ctx, secret, s.account(ctx, "hub2", "https://"+w.Addr()))
 		Eventually(s.edge, "60s").Should(SatisfyAll(HaveField("Reachability", fleet.Connected), HaveField("Message", "")))
 		Expect(s.member("1-sink", "web")()).To(Equal("Ready  "))
-		Expect(s.went()).To(HaveExactElements(fleet.Connected, fleet.Forbidden, fleet.Connected))
+		Eventually(s.went).Should(HaveExactElements(fleet.Connected, fleet.Forbidden, fleet.Connected))
 	}, SpecTimeout(4*time.Minute))
 })
