@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,9 +35,10 @@ import (
 type viewer struct {
 	*fleet.View
 
-	stop    func()
-	mu      sync.Mutex
-	changes []fleet.BundleChange
+	stop func()
+	// changes are those of bundles that have not been counted yet, and counted how many have been, by namespace.
+	changes *fleet.Subscription
+	counted map[string]int
 }
 
 // look runs a manager with a view until the spec ends.
@@ -53,17 +55,11 @@ func look(policy healthscope.Policy, change ...func(*fleet.Options, *rest.Config
 	view, err := fleet.Setup(mgr, setup)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(mgr.Add(manager.RunnableFunc(view.RecordEvents))).To(Succeed())
-	v := &viewer{View: view}
+	v := &viewer{View: view, counted: map[string]int{}}
 	ctx, cancel := suite.Lasting()
-	changes, unsubscribe := view.Subscribe(fleet.Bundles)
+	var unsubscribe func()
+	v.changes, unsubscribe = view.Subscribe(fleet.Bundles)
 	DeferCleanup(unsubscribe)
-	go changes.Deliver(ctx, func(c fleet.Change) {
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		if c, ok := c.(fleet.BundleChange); ok {
-			v.changes = append(v.changes, c)
-		}
-	})
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	v.stop = sync.OnceFunc(func() {
@@ -76,6 +72,11 @@ func look(policy healthscope.Policy, change ...func(*fleet.Options, *rest.Config
 	return v
 }
 
+// withClock makes a hub go by a clock that stands still until a spec lets time pass.
+func withClock(c *clocktesting.FakeClock) func(*fleet.Options, *rest.Config) {
+	return func(o *fleet.Options, _ *rest.Config) { o.Clock = c }
+}
+
 // sync waits until the view is synced.
 func (v *viewer) sync(ctx context.Context) *viewer {
 	GinkgoHelper()
@@ -85,18 +86,16 @@ func (v *viewer) sync(ctx context.Context) *viewer {
 	return v
 }
 
-// of returns how many changes there were of bundles of a namespace.
+// of returns how many changes there were of bundles of a namespace. What the view shows is counted, and what the same
+// bundle has gone through since changes were counted last counts once.
 func (v *viewer) of(namespace string) func() int {
 	return func() int {
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		n := 0
-		for _, c := range v.changes {
-			if c.Namespace == namespace {
-				n++
+		for _, c := range v.changes.Take() {
+			if c, ok := c.(fleet.BundleChange); ok {
+				v.counted[c.Namespace]++
 			}
 		}
-		return n
+		return v.counted[namespace]
 	}
 }
 
@@ -200,7 +199,6 @@ var _ = Describe("View", func() {
 			}
 		}
 		Expect(got).To(Equal(want))
-		Eventually(v.of(namespace)).Should(Equal(20))
 		Consistently(v.of(namespace)).Should(Equal(20), "the controller's first judgement of each bundle changes nothing")
 	})
 
@@ -209,10 +207,12 @@ var _ = Describe("View", func() {
 		sink := v.one(namespace, "1-sink")
 		b := newBundle(ctx, namespace, "1-sink")
 		Eventually(sink).Should(HaveField("Observed", false))
+		Expect(v.of(namespace)()).To(Equal(1))
 		Expect(sink().App).To(Equal("sink"))
 		Expect(sink().UID).To(Equal(b.UID))
 		fill(ctx, b, time.Now(), workload(namespace, "web", 1))
 		Eventually(func() map[string]healthscope.State { return states(sink()) }).Should(Equal(map[string]healthscope.State{"web": healthscope.Pending}))
+		Expect(v.of(namespace)()).To(Equal(2))
 		fill(ctx, b, time.Now(), workload(namespace, "web", 2))
 		Eventually(func() map[string]healthscope.State { return states(sink()) }).Should(Equal(map[string]healthscope.State{"web": healthscope.Ready}))
 		Expect(v.of(namespace)()).To(Equal(3))
@@ -228,14 +228,14 @@ var _ = Describe("View", func() {
 	})
 
 	It("judges again when time alone changes the judgement", func(ctx SpecContext) {
-		policy := healthscope.DefaultPolicy()
-		policy.PendingTimeout = 10 * time.Second
-		v := look(policy).sync(ctx)
+		policy, fake := healthscope.DefaultPolicy(), clocktesting.NewFakeClock(time.Now())
+		v := look(policy, withClock(fake)).sync(ctx)
 		b := newBundle(ctx, namespace, "1-sink")
-		fill(ctx, b, time.Now(), workload(namespace, "web", 1))
+		fill(ctx, b, fake.Now(), workload(namespace, "web", 1))
 		sink := v.one(namespace, "1-sink")
 		Eventually(func() map[string]healthscope.State { return states(sink()) }).Should(HaveKeyWithValue("web", healthscope.Pending))
-		Eventually(func() map[string]healthscope.State { return states(sink()) }, "40s").Should(HaveKeyWithValue("web", healthscope.Failed))
+		fake.Step(policy.PendingTimeout)
+		Eventually(func() map[string]healthscope.State { return states(sink()) }).Should(HaveKeyWithValue("web", healthscope.Failed))
 		Expect(sink().Members[0].Reason).To(Equal(healthscope.ReasonPendingTimeout))
 	})
 
@@ -264,32 +264,30 @@ var _ = Describe("View", func() {
 	})
 
 	It("keeps the time for monitors that keep none, also over a restart as far as a status says so", func(ctx SpecContext) {
-		policy := healthscope.DefaultPolicy()
-		policy.PendingTimeout = 10 * time.Second
-		v := look(policy).sync(ctx)
+		policy, fake := healthscope.DefaultPolicy(), clocktesting.NewFakeClock(time.Now())
+		v := look(policy, withClock(fake)).sync(ctx)
 		b := newBundle(ctx, namespace, "1-emco")
 		status := `{"ready":false,"resourceCount":0,"deploymentStatuses":[{"metadata":{"name":"web","namespace":%q},"spec":{"replicas":1},"status":{"observedGeneration":1,"replicas":1,"readyReplicas":0,"updatedReplicas":1}}]}`
 		fillRaw(ctx, b, fmt.Sprintf(status, namespace))
 		emco := v.one(namespace, "1-emco")
 		Eventually(func() map[string]healthscope.State { return states(emco()) }).Should(HaveKeyWithValue("web", healthscope.Pending))
 		since := emco().Members[0].Since
-		Expect(since).To(BeTemporally("~", time.Now(), 5*time.Second))
+		Expect(since).To(BeTemporally("==", fake.Now().Truncate(time.Second)))
 		Expect(emco().Own).To(BeFalse())
 		Expect(api.Get(ctx, client.ObjectKeyFromObject(b), b)).To(Succeed())
 		b.Labels["color"] = "blue"
 		Expect(api.Update(ctx, b)).To(Succeed())
 		Eventually(emco).Should(HaveField("Labels", HaveKeyWithValue("color", "blue")))
-		if m := emco().Members[0]; m.State == healthscope.Pending {
-			Expect(m.Since).To(Equal(since), "what is new elsewhere in the bundle does not make it younger")
-		}
-		Eventually(func() map[string]healthscope.State { return states(emco()) }, "40s").Should(HaveKeyWithValue("web", healthscope.Failed))
+		Expect(emco().Members[0].Since).To(Equal(since), "what is new elsewhere in the bundle does not make it younger")
+		fake.Step(policy.PendingTimeout)
+		Eventually(func() map[string]healthscope.State { return states(emco()) }).Should(HaveKeyWithValue("web", healthscope.Failed))
 		timeout := emco().Members[0]
 		Expect(timeout.Reason).To(Equal(healthscope.ReasonPendingTimeout))
 		Expect(timeout.Since).To(Equal(since.Add(policy.PendingTimeout)))
 		v.stop()
 
 		past := map[healthscope.Key]fleet.Seen{timeout.Key: {State: timeout.State, Reason: timeout.Reason, Since: timeout.Since}}
-		v = look(policy, func(o *fleet.Options, _ *rest.Config) {
+		v = look(policy, withClock(fake), func(o *fleet.Options, _ *rest.Config) {
 			o.Past = func(context.Context) (map[healthscope.Key]fleet.Seen, error) { return past, nil }
 		}).sync(ctx)
 		again := v.one(namespace, "1-emco")().Members[0]
@@ -298,7 +296,7 @@ var _ = Describe("View", func() {
 		v.stop()
 
 		forgetful := errors.New("no past")
-		v = look(policy, func(o *fleet.Options, _ *rest.Config) {
+		v = look(policy, withClock(fake), func(o *fleet.Options, _ *rest.Config) {
 			o.Past = func(context.Context) (map[healthscope.Key]fleet.Seen, error) { return nil, forgetful }
 		}).sync(ctx)
 		Expect(v.one(namespace, "1-emco")().Members[0].State).To(Equal(healthscope.Pending), "without a past the time begins again")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,8 +45,10 @@ type site struct {
 	// wrap sees the hub's requests to its own API server; nil for none.
 	wrap func(http.RoundTripper) http.RoundTripper
 
-	mu     sync.Mutex
-	states []fleet.ClusterState
+	// changes are those of clusters, and states what the member went through.
+	changes *fleet.Subscription
+	mu      sync.Mutex
+	states  []fleet.ClusterState
 }
 
 // newSite makes the namespaces of a site, and monitors that renew their Leases.
@@ -75,28 +78,38 @@ func (s *site) run(ctx context.Context) {
 		o.Liveness = &fleet.Liveness{MonitorNamespace: s.watch, Timeout: s.timeout}
 		o.Members = &fleet.Members{Namespace: s.secrets, Parse: s.parse}
 	})
-	changes, cancel := s.Subscribe(fleet.Clusters)
+	var cancel func()
+	s.changes, cancel = s.Subscribe(fleet.Clusters)
 	DeferCleanup(cancel)
-	//nolint:contextcheck // As above.
-	go changes.Deliver(life, func(c fleet.Change) {
-		if c != fleet.Change(fleet.ClusterChange{Cluster: edge01}) {
-			return
+	go func() { // However seldom a spec looks.
+		for {
+			select {
+			case <-s.changes.Ready():
+				s.history()
+			case <-life.Done():
+				return
+			}
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if state, known := s.State(edge01); known {
-			s.states = append(s.states, state)
-		}
-	})
+	}()
 	s.sync(ctx)
 }
 
-// went returns through which states the member has gone, without Connecting, which may be over before it is delivered.
-func (s *site) went() []fleet.Reachability {
+// history returns the states that the member has gone through, up to the one that the view shows.
+func (s *site) history() []fleet.ClusterState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, c := range s.changes.Take() {
+		if state, known := s.State(edge01); known && c == fleet.Change(fleet.ClusterChange{Cluster: edge01}) {
+			s.states = append(s.states, state)
+		}
+	}
+	return slices.Clone(s.states)
+}
+
+// went returns through which states the member has gone, without Connecting, which may be over before it is seen.
+func (s *site) went() []fleet.Reachability {
 	var all []fleet.Reachability
-	for _, state := range s.states {
+	for _, state := range s.history() {
 		if state.Reachability != fleet.Connecting && (len(all) == 0 || all[len(all)-1] != state.Reachability) {
 			all = append(all, state.Reachability)
 		}

@@ -229,9 +229,10 @@ func (n *neighbour) change(name string) time.Duration {
 // samples is how many changes a delay is measured by, at least.
 const samples = 50
 
-// changeSlack is what the scheduler may add to a change. A change passes about ten goroutines, of the neighbour's server and
-// of the hub. On two cores, which both share with the member that floods, each of them may wait for a time slice, which is 10 ms.
-const changeSlack = 100 * time.Millisecond
+// changeSlack is how much later a change may be seen while another member floods: within a second it counts as at once. A
+// change passes about ten goroutines, of the neighbour's server and of the hub, and each of them may wait for a core that all
+// share with the member that floods.
+const changeSlack = time.Second
 
 // delay returns the 95th percentile of the time that changes of a neighbour take to be seen: of as many as are needed, and until it is enough.
 func (n *neighbour) delay(phase string, enough func() bool) time.Duration {
@@ -387,13 +388,11 @@ func TestEndlessChangesAreReadAtTheirRate(t *testing.T) {
 		for i := 0; s.send("MODIFIED", bundles[i%2]); i++ {
 		}
 	}))
-	for time.Since(begin) < 3*time.Second {
-		<-time.After(100 * time.Millisecond)
-		if came, most := read.Load(), atOnce+int64(perSecond*time.Since(begin).Seconds())+1; came > most {
+	eventually(t, "it changes for more than a second after its burst", func() bool {
+		came := read.Load()
+		if most := atOnce + int64(perSecond*time.Since(begin).Seconds()) + 1; came > most {
 			t.Fatalf("%d changes were read in %s, of at most %d", came, time.Since(begin), most)
 		}
-	}
-	if came := read.Load(); came < atOnce+perSecond {
-		t.Errorf("only %d changes were read in %s", came, time.Since(begin))
-	}
+		return came >= atOnce+2*perSecond
+	})
 }

@@ -56,7 +56,7 @@ var _ = Describe("Members", func() {
 		running := goleak.IgnoreCurrent() // With all that the hub and the spec have for themselves by now, and one member.
 		Eventually(s.went).Should(HaveExactElements(fleet.Connected))
 		Expect(s.Clusters()).To(Equal([]string{"local", edge01}))
-		Expect(s.edge().LastSeen).To(BeTemporally("~", time.Now(), 5*time.Second))
+		Eventually(s.edge).Should(HaveField("LastSeen", BeTemporally(">", time.Now())), "it is seen again and again")
 		Eventually(s.events(ctx)).Should(ConsistOf(HavePrefix("Normal Connected")))
 
 		b := newBundleIn(ctx, edgeAPI, s.shop, "1-source")
@@ -149,7 +149,7 @@ var _ = Describe("Members", func() {
 		setData(ctx, secret, s.account(ctx, "hub2", edge.Config().Host))
 		Eventually(s.edge).Should(SatisfyAll(HaveField("Reachability", fleet.Connected), HaveField("Message", "")))
 		Expect(edgeAPI.Delete(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.watch, Name: "hub"}})).To(Succeed())
-		Consistently(s.of(s.shop), "2s").Should(Equal(changes), "nothing has changed for those who look at bundles")
+		Consistently(s.of(s.shop)).Should(Equal(changes), "nothing has changed for those who look at bundles")
 		b := newBundleIn(ctx, edgeAPI, s.shop, "1-source")
 		fillIn(ctx, edgeAPI, b, time.Now(), workload(s.shop, "db", 1))
 		Eventually(s.member("1-source", "db")).Should(HavePrefix("Pending"))
@@ -199,41 +199,44 @@ var _ = Describe("Members", func() {
 		gone := time.Now()
 		Expect(edge.StopAPIServer()).To(Succeed())
 		Expect(edge.StartAPIServer(ctx)).To(Succeed())
-		if time.Since(gone) < 8*time.Second { // After twelve it is Unreachable, and a slow machine may take that long to start it.
-			Consistently(s.went, "15s").Should(HaveExactElements(fleet.Connected))
-			Expect(s.of(s.shop)()).To(Equal(changes))
+		another := newBundleIn(ctx, edgeAPI, s.shop, "1-source")
+		Eventually(func() []*fleet.Bundle { return s.Named(s.shop, another.Name) }, "90s").Should(HaveLen(1))
+		changes++ // What happened before that one has been delivered before it.
+		// On a slow machine it may have been away for long enough to show.
+		if time.Since(gone) < 10*time.Second {
+			Expect(s.went()).To(HaveExactElements(fleet.Connected))
+			Consistently(s.of(s.shop)).Should(Equal(changes), "a restart changes no bundle")
 		}
-		fillIn(ctx, edgeAPI, sink, time.Now(), workload(s.shop, "web", 1))
-		Eventually(s.member("1-sink", "web"), "90s").Should(HavePrefix("Pending"))
-		fillIn(ctx, edgeAPI, sink, time.Now(), workload(s.shop, "web", 2))
-		Eventually(s.member("1-sink", "web")).Should(Equal("Ready  "))
 		went, changes := s.went(), s.of(s.shop)()
 
 		By("killing it")
-		gone = time.Now()
+		seen := s.edge().LastSeen
 		Expect(edge.StopAPIServer()).To(Succeed())
-		Eventually(s.edge, "25s").Should(HaveField("Reachability", fleet.Unreachable))
-		Expect(s.edge().Message).To(ContainSubstring("connection refused"))
-		Expect(s.edge().LastSeen).To(BeTemporally("~", gone, 5*time.Second))
+		stopped := time.Now()
+		Eventually(s.edge, "60s").Should(HaveField("Reachability", fleet.Unreachable))
+		Expect(s.edge().Message).To(ContainSubstring("the API server does not answer"))
+		Expect(s.edge().LastSeen).To(And(BeTemporally(">=", seen), BeTemporally("<=", stopped)))
 		Expect(s.member("1-sink", "web")()).To(Equal("Unknown ClusterUnreachable Ready"))
 		Expect(s.Named(s.shop, "1-sink")[0]).To(HaveField("Lost", true))
 		lost := s.edge()
-		Consistently(s.edge, "3s").Should(Equal(lost), "what is lost stands still")
 		Eventually(s.events(ctx)).Should(ContainElement(HavePrefix("Warning Unreachable")))
+		Consistently(s.edge).Should(Equal(lost), "what is lost stands still")
+		Expect(s.of(s.shop)()).To(Equal(changes+2), "each of the two bundles was lost")
 
 		By("starting it again")
 		Expect(edge.StartAPIServer(ctx)).To(Succeed())
-		Eventually(s.edge, "60s").Should(HaveField("Reachability", fleet.Connected))
+		Eventually(s.edge, "90s").Should(HaveField("Reachability", fleet.Connected))
 		Expect(s.member("1-sink", "web")()).To(Equal("Ready  "))
 		// An API server that has just started may refuse what its roles allow, until it has read them.
 		refused := func(r fleet.Reachability) bool { return r == fleet.Forbidden }
-		Eventually(func() []fleet.Reachability { return slices.DeleteFunc(s.went(), refused) }).Should(Equal(append(went, fleet.Unreachable, fleet.Connected)))
-		Consistently(s.of(s.shop)).Should(Equal(changes+2), "it was lost and came back, and nothing else")
+		Expect(slices.DeleteFunc(s.went(), refused)).To(Equal(append(went, fleet.Unreachable, fleet.Connected)))
+		Expect(s.of(s.shop)()).To(Equal(changes+4), "each was lost and came back, and nothing else")
 		Expect(s.edge().Since).To(BeTemporally(">", lost.Since))
 	}, SpecTimeout(8*time.Minute))
 
 	It("are Unreachable in a black hole, and not for a reset or a connection that is half open", func(ctx SpecContext) {
 		w := wire()
+		s.timeout = 20 * time.Second // Whether a connection is half open is known after 13 seconds, and the machine may pause.
 		s.run(ctx)
 		s.secret(ctx, s.account(ctx, "hub", "https://"+w.Addr()), nil)
 		connected()
@@ -242,17 +245,17 @@ var _ = Describe("Members", func() {
 		By("resetting connections")
 		w.Reset()
 		fillIn(ctx, edgeAPI, b, time.Now(), workload(s.shop, "db", 1))
-		Eventually(s.member("1-source", "db"), "15s").Should(HavePrefix("Pending"))
+		Eventually(s.member("1-source", "db"), "30s").Should(HavePrefix("Pending"))
 
 		By("leaving connections half open")
 		w.HalfOpen()
 		fillIn(ctx, edgeAPI, b, time.Now(), workload(s.shop, "db", 2))
-		Eventually(s.member("1-source", "db"), "30s").Should(HavePrefix("Ready"))
+		Eventually(s.member("1-source", "db"), "60s").Should(HavePrefix("Ready"))
 		Eventually(s.went).Should(HaveExactElements(fleet.Connected))
 
 		By("swallowing everything")
 		w.BlackHole()
-		Eventually(s.edge, "30s").Should(HaveField("Reachability", fleet.Unreachable))
+		Eventually(s.edge, "60s").Should(HaveField("Reachability", fleet.Unreachable))
 		Expect(s.edge().Message).To(ContainSubstring("the API server does not answer"))
 		fillIn(ctx, edgeAPI, b, time.Now(), workload(s.shop, "db", 1))
 		w.Mend()
@@ -266,19 +269,18 @@ var _ = Describe("Members", func() {
 		foreign.Status.Ready = true
 		foreign.Status.ConfigMapStatuses = []byte(`[{"metadata":{"name":"c","namespace":"` + s.shop + `"}}]`)
 		Expect(edgeAPI.Status().Update(ctx, foreign)).To(Succeed())
-		s.clock = suite.NewFastClock(10)
+		s.clock, s.timeout = suite.NewFastClock(10), 10*time.Minute // That the machine pauses does not make the cluster Unreachable.
 		s.run(ctx)
 		s.secret(ctx, s.account(ctx, "hub", edge.Config().Host), nil)
-		connected()
+		Eventually(s.member("1-sink", "web"), "30s").Should(Equal("Ready  "))
 		beat.stop()
 		Eventually(s.edge, "60s").Should(HaveField("Reachability", fleet.MonitorStale))
 		Expect(s.member("1-sink", "web")()).To(Equal("Unknown MonitorStale Ready"))
 		Expect(s.member("1-foreign", "c")()).To(HavePrefix("Ready"))
 
 		Expect(edgeAPI.Delete(ctx, leaseOf(s.watch))).To(Succeed())
-		Eventually(s.edge, "20s").Should(HaveField("Reachability", fleet.MonitorMissing))
+		Eventually(s.edge).Should(HaveField("Reachability", fleet.MonitorMissing))
 		monitor(edgeAPI, s.watch)
-		connected()
-		Eventually(s.went).Should(HaveExactElements(fleet.Connected, fleet.MonitorStale, fleet.MonitorMissing, fleet.Connected))
+		Eventually(s.member("1-sink", "web"), "30s").Should(Equal("Ready  "))
 	}, SpecTimeout(4*time.Minute))
 })

@@ -44,7 +44,7 @@ func TestProbe(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			limit := 10 * time.Second
+			limit := time.Minute
 			if name == "silent" {
 				limit = 20 * time.Millisecond
 			}

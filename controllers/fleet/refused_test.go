@@ -108,7 +108,7 @@ var _ = Describe("Kubeconfigs that are hostile", func() {
 		Eventually(func() fleet.ClusterState {
 			c, _ := s.State(name)
 			return c
-		}, "30s").Should(SatisfyAll(HaveField("Reachability", state), HaveField("Message", ContainSubstring(words))))
+		}, "60s").Should(SatisfyAll(HaveField("Reachability", state), HaveField("Message", ContainSubstring(words))))
 		Eventually(s.events(ctx)).Should(ContainElement(And(HavePrefix("Warning "+event), ContainSubstring(words))))
 	}
 	// silent asserts that no state and no event tells a secret.
