@@ -78,9 +78,12 @@ func TestWhatCallersAreAskedFor(t *testing.T) {
 		"/scopes/telco/web":             {Verb: "get", Namespace: "telco", Name: "web"},
 		"/scopes/telco/nope":            {Verb: "get", Namespace: "telco", Name: "nope"},
 		"/scopes/telco/nope?watch=true": {Verb: "get", Namespace: "telco", Name: "nope"},
-		autumnURL:                       {Verb: "get", Path: autumnURL},
-		networkURL + "?health=true":     {Verb: "get", Path: networkURL},
-		"/v1/instance/odd-fox/status":   {Verb: "get", Path: "/v1/instance/odd-fox/status"},
+		"/v1alpha1/scopes":              {Verb: "list"},
+		"/v1alpha1/scopes?health=healthy&namespace=telco": {Verb: "list", Namespace: "telco"},
+		"/v1alpha1/scopes/telco/web":                      {Verb: "get", Namespace: "telco", Name: "web"},
+		autumnURL:                                         {Verb: "get", Path: autumnURL},
+		networkURL + "?health=true":                       {Verb: "get", Path: networkURL},
+		"/v1/instance/odd-fox/status":                     {Verb: "get", Path: "/v1/instance/odd-fox/status"},
 	}
 	for target, want := range tests {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {

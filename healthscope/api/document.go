@@ -16,8 +16,13 @@ import (
 // nothingCounted is "ready/total" of a scope that has not been evaluated.
 const nothingCounted = "0/0"
 
-// notObservedMessage explains healthscope.ReasonNotObserved of a scope.
-const notObservedMessage = "the controller has not written a status for this scope yet"
+// Messages of a scope that is not as its status says.
+const (
+	// notObservedMessage explains healthscope.ReasonNotObserved.
+	notObservedMessage = "the controller has not written a status for this scope yet"
+	// staleMessage explains healthscope.ReasonStaleGeneration.
+	staleMessage = "the controller has not evaluated this scope since its spec changed"
+)
 
 // ScopeList is the answer to a request for many scopes.
 type ScopeList struct {
@@ -25,6 +30,34 @@ type ScopeList struct {
 	Items []ScopeItem `json:"items"`
 	// Total is the number of scopes.
 	Total int `json:"total"`
+}
+
+// ScopePage is the answer to a request for a page of many scopes: the same list, cut, of which Total counts all pages.
+type ScopePage struct {
+	// Metadata says how to get the next page.
+	Metadata ListMetadata `json:"metadata"`
+	ScopeList
+}
+
+// ListMetadata says how a list goes on, as in Kubernetes. It is empty for the last page.
+type ListMetadata struct {
+	// Continue is the value of the parameter continue that gets the next page.
+	Continue string `json:"continue,omitempty"`
+	// RemainingItemCount is the number of scopes on the pages after this one.
+	RemainingItemCount int `json:"remainingItemCount,omitempty"`
+}
+
+// ScopeName names a scope. It is what is said of one that is not there any more.
+type ScopeName struct {
+	// Name is the name of the scope.
+	Name string `json:"name"`
+	// Namespace is its namespace.
+	Namespace string `json:"namespace"`
+}
+
+// compare compares names in the order of lists.
+func (n ScopeName) compare(other ScopeName) int {
+	return cmp.Or(strings.Compare(n.Namespace, other.Namespace), strings.Compare(n.Name, other.Name))
 }
 
 // ScopeItem is a scope in short.
@@ -164,12 +197,15 @@ type Inventory struct {
 	Failed int32 `json:"failed"`
 }
 
-// newScopeList makes the document of many scopes.
-func newScopeList(scopes []corev1alpha2.HealthScope) ScopeList {
-	items := convert(scopes, func(s corev1alpha2.HealthScope) ScopeItem { return newScopeItem(&s) })
-	slices.SortFunc(items, func(a, b ScopeItem) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-	})
+// newScopeList makes the document of those of many scopes that are selected.
+func newScopeList(scopes []corev1alpha2.HealthScope, about selection) ScopeList {
+	items := make([]ScopeItem, 0, len(scopes)) // JSON has [] and not null.
+	for i := range scopes {
+		if item := newScopeItem(&scopes[i]); about.matches(scopes[i].Labels, item) {
+			items = append(items, item)
+		}
+	}
+	slices.SortFunc(items, func(a, b ScopeItem) int { return a.scopeName().compare(b.scopeName()) })
 	return ScopeList{Items: items, Total: len(items)}
 }
 
@@ -216,9 +252,12 @@ func newScope(s *corev1alpha2.HealthScope) Scope {
 	if inventory := s.Status.Inventory; inventory != nil {
 		document.Inventory = &Inventory{Synced: inventory.Synced, Pending: inventory.Pending, Failed: inventory.Failed}
 	}
-	if s.Status.Health == "" {
+	switch ready := meta.FindStatusCondition(s.Status.Conditions, corev1alpha2.ConditionReady); {
+	case s.Status.Health == "":
 		document.Message = notObservedMessage
-	} else if ready := meta.FindStatusCondition(s.Status.Conditions, corev1alpha2.ConditionReady); ready != nil {
+	case document.Stale:
+		document.Message = staleMessage
+	case ready != nil:
 		document.Message = ready.Message
 	}
 	return document
@@ -268,6 +307,8 @@ func convert[From, To any](list []From, one func(From) To) []To {
 	}
 	return converted
 }
+
+func (i ScopeItem) scopeName() ScopeName { return ScopeName{Namespace: i.Namespace, Name: i.Name} }
 
 // text is the scope's health in one word.
 func (i ScopeItem) text() string { return i.Health + "\n" }

@@ -50,7 +50,7 @@ func TestScopeOnTheWire(t *testing.T) {
 		"status of an older generation": {
 			scope: wellScope("default", "edited", 1),
 			want: `{"name":"edited","namespace":"default","health":"unknown","state":"Ready","reason":"StaleGeneration","resourcesReady":"1/1","clustersReachable":"1/1","stale":true,
-"message":"1/1 resources are ready","summary":{"total":1,"ready":1,"pending":0,"failed":0,"unknown":0},
+"message":"the controller has not evaluated this scope since its spec changed","summary":{"total":1,"ready":1,"pending":0,"failed":0,"unknown":0},
 "apps":[],"culprits":[],"conditions":[{"type":"Ready","status":"True","reason":"Healthy","message":"1/1 resources are ready","lastTransitionTime":"2026-05-01T10:00:00Z","observedGeneration":2}],
 "generation":3,"observedGeneration":2,"truncated":false}`,
 		},
@@ -85,7 +85,7 @@ func TestScopeOnTheWire(t *testing.T) {
 }
 
 func TestListOnTheWire(t *testing.T) {
-	got, err := encode(newScopeList(manyScopes()))
+	got, err := encode(newScopeList(manyScopes(), selection{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestListOnTheWire(t *testing.T) {
 }
 
 func TestEmptyListIsAList(t *testing.T) {
-	got, err := encode(newScopeList(nil))
+	got, err := encode(newScopeList(nil, selection{}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,7 +106,7 @@ type route struct {
 	// answer makes the answer.
 	answer func(ctx context.Context, r *http.Request, query url.Values) (answer, error)
 	// watch says which scopes a stream is about; nil where there is none.
-	watch func(r *http.Request, query url.Values) selection
+	watch func(r *http.Request, query url.Values) (selection, error)
 }
 
 // answer is an answer in every form its route offers.
@@ -115,6 +115,8 @@ type answer struct {
 	document any
 	// text is the answer as text; nil where the route does not offer it.
 	text func() string
+	// next is the URL of the page after this one; empty where there is none.
+	next string
 	// lasting is true for an answer that callers may keep and ask about with If-None-Match.
 	lasting bool
 }
@@ -219,7 +221,9 @@ type reply struct {
 	contentType string
 	body        []byte
 	// tag identifies the body; empty for an answer that nobody may keep.
-	tag    string
+	tag string
+	// next is the URL of the page after this one; empty where there is none.
+	next   string
 	stream *stream
 }
 
@@ -268,12 +272,13 @@ func (h *handler) compose(ctx context.Context, rt route, r *http.Request, acquir
 		return reply{}, err
 	}
 	if watching {
+		about, err := rt.watch(r, query)
 		return reply{stream: &stream{
-			about:    rt.watch(r, query),
+			about:    about,
 			caller:   caller,
 			snapshot: func(ctx context.Context) (answer, error) { return rt.answer(ctx, r, query) },
 			allowed:  func(ctx context.Context) error { return h.stillAllowed(ctx, rt, r, access) },
-		}}, nil
+		}}, err
 	}
 	a, err := rt.answer(ctx, r, query)
 	if err != nil {
@@ -304,7 +309,7 @@ func (rt route) answeredAs(watching bool) string {
 
 // respond encodes an answer.
 func respond(contentType string, a answer) (reply, error) {
-	made := reply{contentType: contentType}
+	made := reply{contentType: contentType, next: a.next}
 	var err error
 	switch ready, ok := a.document.(encoded); {
 	case contentType == typeText:
@@ -365,6 +370,9 @@ func (made reply) write(w http.ResponseWriter, r *http.Request) {
 	}
 	header := w.Header()
 	header.Set("ETag", made.tag)
+	if made.next != "" {
+		header.Set("Link", "<"+made.next+`>; rel="next"`)
+	}
 	// Whoever keeps the answer must ask whether it still holds; others than the caller may not keep it.
 	header.Set("Cache-Control", "private, no-cache")
 	header.Set("Vary", "Accept")

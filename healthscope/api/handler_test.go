@@ -25,6 +25,9 @@ var paths = map[string]string{
 	"/scopes/{name}":             "/scopes/vfw",
 	"/scopes/{namespace}/{name}": "/scopes/telco/web",
 
+	"/v1alpha1/scopes":                    "/v1alpha1/scopes",
+	"/v1alpha1/scopes/{namespace}/{name}": "/v1alpha1/scopes/telco/web",
+
 	"/v2/projects/{project}/composite-apps/{app}/{version}/deployment-intent-groups/{group}/status": autumnURL,
 	"/v2/cluster-providers/{provider}/clusters/{cluster}/status":                                    networkURL,
 	"/v1/instance/{id}/status": "/v1/instance/gentle-fox/status",

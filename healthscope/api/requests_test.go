@@ -11,6 +11,7 @@ import (
 // requests are requests of every kind, by name.
 func requests() map[string]request {
 	all := requestsForScopes()
+	maps.Copy(all, requestsForPages())
 	maps.Copy(all, requestsForServer())
 	maps.Copy(all, requestsForDocuments())
 	maps.Copy(all, requestsOfCallers())

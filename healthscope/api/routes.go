@@ -4,12 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/healthscope/healthscope/healthscope/status"
 )
@@ -25,12 +21,6 @@ type probe struct {
 	Status string `json:"status"`
 }
 
-// Query parameters of the scopes.
-const (
-	parameterNamespace = "namespace"
-	parameterWatch     = "watch"
-)
-
 // Verbs of Access.
 const (
 	verbGet  = "get"
@@ -41,10 +31,13 @@ const (
 func (h *handler) routes() []route {
 	jsonFirst, textFirst, jsonOnly := []string{typeJSON, typeText}, []string{typeText, typeJSON}, []string{typeJSON}
 	watch := []string{parameterWatch}
+	pages := []string{parameterContinue, parameterHealth, parameterLabelSelector, parameterLimit, parameterNamespace, parameterWatch}
 	return []route{
 		{pattern: "/scopes", parameters: []string{parameterNamespace, parameterWatch}, offers: jsonFirst, access: mayList, answer: h.list, watch: listed},
 		{pattern: "/scopes/{name}", parameters: watch, offers: jsonFirst, access: h.mayGet, answer: h.get, watch: h.named},
 		{pattern: "/scopes/{namespace}/{name}", parameters: watch, offers: jsonFirst, access: h.mayGet, answer: h.get, watch: h.named},
+		{pattern: "/v1alpha1/scopes", parameters: pages, offers: jsonFirst, access: mayList, answer: h.listPage, watch: listed},
+		{pattern: "/v1alpha1/scopes/{namespace}/{name}", parameters: watch, offers: jsonFirst, access: h.mayGet, answer: h.get, watch: h.named},
 		{
 			pattern:    "/v2/projects/{project}/composite-apps/{app}/{version}/deployment-intent-groups/{group}/status",
 			parameters: status.Parameters(), repeated: true, offers: jsonOnly, timeout: documentTimeout,
@@ -62,42 +55,6 @@ func (h *handler) routes() []route {
 	}
 }
 
-func mayList(_ *http.Request, query url.Values) (Access, error) {
-	if query.Has(parameterNamespace) {
-		if err := checkNamespace(query.Get(parameterNamespace)); err != nil {
-			return Access{}, err
-		}
-	}
-	return Access{Verb: verbList, Namespace: query.Get(parameterNamespace)}, nil
-}
-
-func listed(_ *http.Request, query url.Values) selection {
-	return selection{namespace: query.Get(parameterNamespace)}
-}
-
-func (h *handler) mayGet(r *http.Request, query url.Values) (Access, error) {
-	about := h.named(r, query)
-	if err := checkNamespace(about.namespace); err != nil {
-		return Access{}, err
-	}
-	if err := checkScopeName(about.name); err != nil {
-		return Access{}, err
-	}
-	return Access{Verb: verbGet, Namespace: about.namespace, Name: about.name}, nil
-}
-
-// named returns the scope that a path names.
-func (h *handler) named(r *http.Request, _ url.Values) selection {
-	s := selection{namespace: r.PathValue("namespace"), name: r.PathValue("name")}
-	if !h.inPath(r) {
-		s.namespace = h.defaultNamespace
-	}
-	return s
-}
-
-// inPath says whether the path of a scope names its namespace.
-func (*handler) inPath(r *http.Request) bool { return strings.Contains(r.Pattern, "{namespace}") }
-
 // mayAskURL checks the names in a path, and asks for the right to the URL itself.
 func mayAskURL(names ...string) func(*http.Request, url.Values) (Access, error) {
 	return func(r *http.Request, _ url.Values) (Access, error) {
@@ -112,43 +69,6 @@ func mayAskURL(names ...string) func(*http.Request, url.Values) (Access, error) 
 
 func mayAskInstance(r *http.Request, _ url.Values) (Access, error) {
 	return Access{Verb: verbGet, Path: r.URL.Path}, checkInstance(r.PathValue("id"))
-}
-
-func (h *handler) list(ctx context.Context, _ *http.Request, query url.Values) (answer, error) {
-	where := "all namespaces"
-	namespace := query.Get(parameterNamespace)
-	if namespace != "" {
-		where = fmt.Sprintf("namespace %q", namespace)
-	}
-	if err := h.current(); err != nil {
-		return answer{}, failf(http.StatusServiceUnavailable, "cannot say how the HealthScopes of %s are now: %w", where, err)
-	}
-	scopes, err := h.scopes.List(ctx, namespace)
-	if err != nil {
-		return answer{}, failf(http.StatusServiceUnavailable, "cannot list the HealthScopes of %s: %w", where, err)
-	}
-	list := newScopeList(scopes)
-	return answer{document: list, text: list.text, lasting: true}, nil
-}
-
-func (h *handler) get(ctx context.Context, r *http.Request, query url.Values) (answer, error) {
-	about := h.named(r, query)
-	if err := h.current(); err != nil {
-		return answer{}, failf(http.StatusServiceUnavailable, "cannot say how HealthScope %q in namespace %q is now: %w", about.name, about.namespace, err)
-	}
-	found, err := h.scopes.Get(ctx, about.namespace, about.name)
-	if apierrors.IsNotFound(err) {
-		where := fmt.Sprintf("in namespace %q", about.namespace)
-		if !h.inPath(r) {
-			where += ", the default one; /scopes/{namespace}/{name} looks in another"
-		}
-		return answer{}, failf(http.StatusNotFound, "there is no HealthScope %q %s", about.name, where)
-	}
-	if err != nil {
-		return answer{}, failf(http.StatusServiceUnavailable, "cannot get HealthScope %q in namespace %q: %w", about.name, about.namespace, err)
-	}
-	document := newScope(found)
-	return answer{document: document, text: document.text, lasting: true}, nil
 }
 
 func (h *handler) describe(context.Context, *http.Request, url.Values) (answer, error) {

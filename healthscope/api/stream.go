@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -33,26 +32,11 @@ const (
 	eventSnapshot = "snapshot"
 	// eventScope has a scope that is new or has changed: in short in a stream of many, in full in that of one.
 	eventScope = "scope"
-	// eventDeleted has the ScopeName of a scope that is not there any more.
+	// eventDeleted has the ScopeName of a scope that is not there any more, or is not selected any more.
 	eventDeleted = "deleted"
 	// eventProblem has a Problem that ends the stream: the caller may not read it any more, or nobody knows how scopes are now.
 	eventProblem = "problem"
 )
-
-// ScopeName is what is said of a scope that is not there any more.
-type ScopeName struct {
-	// Name is the name of the scope.
-	Name string `json:"name"`
-	// Namespace is its namespace.
-	Namespace string `json:"namespace"`
-}
-
-// selection is the scopes a stream is about. An empty namespace, or name, is all of them.
-type selection struct{ namespace, name string }
-
-func (s selection) has(namespace, name string) bool {
-	return (s.namespace == "" || s.namespace == namespace) && (s.name == "" || s.name == name)
-}
 
 // stream is a stream that a caller has asked for, and may read.
 type stream struct {
@@ -91,9 +75,7 @@ func (c *changes) add(name ScopeName) {
 func (c *changes) take() []ScopeName {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	names := slices.SortedFunc(maps.Keys(c.names), func(a, b ScopeName) int {
-		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
-	})
+	names := slices.SortedFunc(maps.Keys(c.names), ScopeName.compare)
 	clear(c.names)
 	return names
 }
@@ -115,7 +97,7 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request, s stream) {
 	// Changes are gathered before the snapshot is taken, so that none falls in between.
 	pending := newChanges()
 	defer h.scopes.Subscribe(func(namespace, name string) {
-		if s.about.has(namespace, name) {
+		if s.about.covers(namespace, name) {
 			pending.add(ScopeName{Namespace: namespace, Name: name})
 		}
 	})()
@@ -219,6 +201,8 @@ func (h *handler) tell(ctx context.Context, out *events, about selection, name S
 		out.deleted(name)
 	case err != nil: // The reader connects again, and is told why nothing can be read.
 		out.err = err
+	case !about.matches(scope.Labels, newScopeItem(scope)): // To the reader it is gone.
+		out.deleted(name)
 	case about.name != "":
 		out.scope(name, newScope(scope))
 	default:
@@ -258,13 +242,19 @@ func newEvents(w http.ResponseWriter, r *http.Request) *events {
 func (e *events) snapshot(a answer) {
 	switch document := a.document.(type) {
 	case ScopeList:
-		for _, item := range document.Items {
-			e.remember(ScopeName{Namespace: item.Namespace, Name: item.Name}, item)
-		}
+		e.rememberAll(document)
+	case ScopePage:
+		e.rememberAll(document.ScopeList)
 	case Scope:
-		e.remember(ScopeName{Namespace: document.Namespace, Name: document.Name}, document)
+		e.remember(document.scopeName(), document)
 	}
 	e.send(eventSnapshot, a.document)
+}
+
+func (e *events) rememberAll(list ScopeList) {
+	for _, item := range list.Items {
+		e.remember(item.scopeName(), item)
+	}
 }
 
 // remember notes what is sent of a scope, and says whether it is news.
