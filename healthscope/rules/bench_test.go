@@ -6,26 +6,17 @@ import (
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// BenchmarkEvaluate judges all objects of testdata in turn: in their Go types, as
-// JSON, and as JSON by kstatus. The metric median-ns is that of the objects' own
-// mean times; with -benchmem, B/op and allocs/op are those of all objects together.
+// BenchmarkEvaluate judges all objects of testdata in turn, by the rules and by kstatus. The metric median-ns is that of
+// the objects' own mean times; with -benchmem, B/op and allocs/op are those of all objects together.
 func BenchmarkEvaluate(b *testing.B) {
 	objects := readObjects(b)
-	typed, untyped := make([]runtime.Object, 0, len(objects)), make([]runtime.Object, len(objects))
-	for i, tc := range objects {
-		untyped[i] = tc.object
-		if object := typedForm(b, tc.object); object != nil {
-			typed = append(typed, object)
-		}
-	}
-	evaluate := func(object runtime.Object) { rules.Evaluate(object, rules.Options{}) }
-	b.Run("typed", func(b *testing.B) { benchmark(b, typed, evaluate) })
-	b.Run("unstructured", func(b *testing.B) { benchmark(b, untyped, evaluate) })
+	b.Run("rules", func(b *testing.B) {
+		benchmark(b, objects, func(tc objectCase) { rules.Evaluate(tc.object, rules.Options{}) })
+	})
 	b.Run("kstatus", func(b *testing.B) {
 		judged := 0
 		all := make([]func(), 0, len(objects))

@@ -1,10 +1,6 @@
 package rules
 
-import (
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/healthscope/healthscope/healthscope"
-)
+import "github.com/healthscope/healthscope/healthscope"
 
 // judgeDefinition is the rule for CustomResourceDefinitions: Ready as soon as the API serves the kind.
 func judgeDefinition(o *object, verdict *healthscope.Result) {
@@ -42,15 +38,7 @@ var namespaceObstacles = []string{
 
 // judgeNamespace is the rule for Namespaces: one that exists is Ready.
 func judgeNamespace(o *object, verdict *healthscope.Result) {
-	var phase string
-	if n, ok := o.typed.(*corev1.Namespace); ok {
-		phase = string(n.Status.Phase)
-		typedConditions(o, n.Status.Conditions, func(c *corev1.NamespaceCondition) condition {
-			return condition{string(c.Type), string(c.Status), c.Reason, c.Message, 0}
-		})
-	} else {
-		phase = o.text(o.status, "status.phase")
-	}
+	phase := o.text(o.status, "status.phase")
 	verdict.State, verdict.Reason = healthscope.Ready, healthscope.ReasonExists
 	if phase != "Terminating" && !o.deleting {
 		return

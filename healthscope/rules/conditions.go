@@ -1,10 +1,6 @@
 package rules
 
-import (
-	"strings"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
+import "strings"
 
 // condition is one entry of status.conditions; the zero value is none.
 type condition struct {
@@ -13,7 +9,7 @@ type condition struct {
 	generation int64
 }
 
-// readConditions reads the conditions of an object in JSON.
+// readConditions reads the conditions of the status.
 func (o *object) readConditions() {
 	value, ok := o.status["conditions"]
 	if !ok || value == nil {
@@ -59,22 +55,6 @@ func conditionStatus(value any) string {
 		return value
 	}
 	return ""
-}
-
-// typedConditions reads the conditions of an object in its Go type.
-func typedConditions[T any](o *object, list []T, read func(*T) condition) {
-	o.conditions = make([]condition, 0, len(list))
-	for i := range list {
-		if c := read(&list[i]); c.kind != "" {
-			c.status = conditionStatus(c.status)
-			o.conditions = append(o.conditions, c)
-		}
-	}
-}
-
-// metaCondition reads a condition of the standard Go type.
-func metaCondition(c *metav1.Condition) condition {
-	return condition{c.Type, string(c.Status), c.Reason, c.Message, c.ObservedGeneration}
 }
 
 // condition returns the condition of a type; the zero value when there is none.

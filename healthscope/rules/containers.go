@@ -1,12 +1,9 @@
 package rules
 
 import (
-	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // Hopeless are the reasons for which a container waits that do not go away by waiting, with what to do about each, in Markdown for the
@@ -53,7 +50,7 @@ type end struct {
 	reason, message string
 }
 
-// containers reads a list of container statuses in JSON.
+// containers reads a list of container statuses.
 func (o *object) containers(path string) []container {
 	statuses := o.children(o.status, path)
 	containers := make([]container, len(statuses))
@@ -71,23 +68,6 @@ func (o *object) containers(path string) []container {
 		}
 		c.end = end{reason: word(terminated["reason"]), message: word(terminated["message"])}
 		c.end.code, c.end.coded = wholeNumber(terminated["exitCode"])
-	}
-	return containers
-}
-
-// typedContainers reads a list of container statuses in their Go type.
-func typedContainers(statuses []corev1.ContainerStatus) []container {
-	containers := make([]container, len(statuses))
-	for i := range statuses {
-		status, c := &statuses[i], &containers[i]
-		c.name, c.image, c.ready = status.Name, status.Image, status.Ready
-		if waiting := status.State.Waiting; waiting != nil {
-			c.waiting, c.waitingMessage = waiting.Reason, waiting.Message
-		}
-		c.terminated = status.State.Terminated != nil
-		if terminated := cmp.Or(status.State.Terminated, status.LastTerminationState.Terminated); terminated != nil {
-			c.end = end{coded: true, code: int64(terminated.ExitCode), reason: terminated.Reason, message: terminated.Message}
-		}
 	}
 	return containers
 }

@@ -148,7 +148,7 @@ func halted(o *object) bool {
 	return find(o.conditions, "ReconciliationPaused").is("True")
 }
 
-// created returns when an object in JSON was created; the zero time when that is not known.
+// created returns when the object was created; the zero time when that is not known.
 func (o *object) created() time.Time {
 	created, err := time.Parse(time.RFC3339, word(o.metadata["creationTimestamp"]))
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/healthscope/healthscope/healthscope"
 )
@@ -18,8 +18,7 @@ type Options struct {
 // UserRules judge objects before the built-in rules do. They must be pure, and
 // safe for use by many goroutines at once.
 type UserRules interface {
-	// Covers says whether any rule is for a kind. It is asked for every object,
-	// so it must be cheap; a typed object whose kind is not covered is not converted for Evaluate.
+	// Covers reports whether any rule is for a kind. It is asked for every object, so it must be cheap.
 	Covers(apiVersion, kind string) bool
 	// Evaluate judges an object, given as the JSON of the API, which it must
 	// not change. Of the verdict it returns, State, Reason, Message,
@@ -43,7 +42,7 @@ const (
 )
 
 // Evaluate is Explain without the name of the rule.
-func Evaluate(object runtime.Object, options Options) healthscope.Result {
+func Evaluate(object *unstructured.Unstructured, options Options) healthscope.Result {
 	verdict, _ := Explain(object, options)
 	return verdict
 }
@@ -62,19 +61,17 @@ func Evaluate(object runtime.Object, options Options) healthscope.Result {
 //  9. "none": nothing is known of such an object, which is Ready, NoStatus,
 //     when it has no status, and Unknown, NoRule, otherwise.
 //
-// It takes *unstructured.Unstructured and Go types. The types of k8s.io/api that
-// have a rule are read as they are, and need no apiVersion and kind; others are converted first.
-// Both forms of an object have the same verdict. It never panics and never fails.
+// It never panics and never fails.
 //
 // The result names the object, its version, its uid and, from the controlling
 // ownerReference, its owner. It has no Cluster and no Labels, which the caller
 // sets, and no Since, except for NoStatus: that an object is since its creation. Replicas, Serving, Suspended and ProgressDeadline are also
 // given for an object that is deleted or stale, as far as the object tells.
-func Explain(object runtime.Object, options Options) (healthscope.Result, string) {
-	o, verdict := open(object)
-	if o == nil {
+func Explain(object *unstructured.Unstructured, options Options) (healthscope.Result, string) {
+	if object == nil || len(object.Object) == 0 {
 		return healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonInvalidObject, Message: "the object is empty"}, ruleNone
 	}
+	o, verdict := open(object.Object)
 	rule := cmp.Or(verdict.Kind, ruleNone)
 	judge := rulesByKind[groupKind{verdict.Group, verdict.Kind}]
 	if judge != nil {
@@ -120,7 +117,7 @@ func judgeByUser(o *object, verdict *healthscope.Result, user UserRules) (name s
 	if !user.Covers(apiVersion, verdict.Kind) {
 		return "", false
 	}
-	theirs, name, matched := user.Evaluate(o.content(apiVersion, verdict.Kind))
+	theirs, name, matched := user.Evaluate(o.root)
 	if matched {
 		verdict.State, verdict.Reason, verdict.Message = theirs.State, theirs.Reason, theirs.Message
 		verdict.Progressing, verdict.Serving = theirs.Progressing, theirs.Serving

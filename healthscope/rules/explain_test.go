@@ -5,10 +5,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/rules"
@@ -101,37 +97,6 @@ func TestUserRuleThatDoesNotMatchDecidesNothing(t *testing.T) {
 	got, rule := rules.Explain(object, rules.Options{User: user})
 	if diff := cmp.Diff(rules.Evaluate(object, rules.Options{}), got); diff != "" || rule != "Deployment" || len(user.objects) != 1 {
 		t.Errorf("decided by %q after %d questions (-without +with):\n%s", rule, len(user.objects), diff)
-	}
-}
-
-func TestUserRulesSeeTypedObjectsAsJSON(t *testing.T) {
-	replicas := int32(2)
-	user := &userRules{apiVersion: "apps/v1", kind: "Deployment", matched: true, verdict: healthscope.Result{State: healthscope.Ready}}
-	options := rules.Options{User: user}
-	object := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: appsv1.DeploymentSpec{Replicas: &replicas}}
-	if _, rule := rules.Explain(object, options); rule != "user:mine" || len(user.objects) != 1 {
-		t.Fatalf("decided by %q after %d questions", rule, len(user.objects))
-	}
-	got := user.objects[0]
-	spec, _ := got["spec"].(map[string]any)
-	if got["apiVersion"] != "apps/v1" || got["kind"] != "Deployment" || spec["replicas"] != int64(2) {
-		t.Errorf("the rule was given %v", got)
-	}
-	rules.Evaluate(&corev1.ConfigMap{}, options)
-	if len(user.objects) != 1 {
-		t.Errorf("the rule was asked about a kind that it does not cover")
-	}
-}
-
-func TestNothingToJudge(t *testing.T) {
-	for name, object := range map[string]runtime.Object{
-		"nil": nil, "a typed nil": (*corev1.Pod)(nil), "a nil of a type without a rule": (*corev1.Event)(nil),
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got, rule := rules.Explain(object, rules.Options{}); got.State != healthscope.Unknown || got.Reason != healthscope.ReasonInvalidObject || rule != "none" {
-				t.Errorf("got %s, %s by %q", got.State, got.Reason, rule)
-			}
-		})
 	}
 }
 

@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/healthscope/healthscope/healthscope"
 )
 
@@ -20,22 +17,6 @@ type job struct {
 
 // readJob reads a Job.
 func readJob(o *object) job {
-	if j, ok := o.typed.(*batchv1.Job); ok {
-		typedConditions(o, j.Status.Conditions, func(c *batchv1.JobCondition) condition {
-			return condition{string(c.Type), string(c.Status), c.Reason, c.Message, 0}
-		})
-		read := job{
-			active:    o.typedNumber(int64(j.Status.Active), "status.active"),
-			failed:    o.typedNumber(int64(j.Status.Failed), "status.failed"),
-			succeeded: o.typedNumber(int64(j.Status.Succeeded), "status.succeeded"),
-			suspended: j.Spec.Suspend != nil && *j.Spec.Suspend,
-			started:   !j.Status.StartTime.IsZero(),
-		}
-		if j.Status.Ready != nil {
-			read.ready, read.counts = o.typedNumber(int64(*j.Status.Ready), "status.ready"), *j.Status.Ready >= 0
-		}
-		return read
-	}
 	o.needConditions()
 	read := job{
 		active:    o.number(o.status, "status.active"),
@@ -81,17 +62,9 @@ func judgeJob(o *object, verdict *healthscope.Result) {
 // last run has not succeeded. As long as a Job runs, nothing can be said of it.
 func judgeCronJob(o *object, verdict *healthscope.Result) {
 	verdict.State = healthscope.Ready
-	var scheduled, succeeded time.Time
-	var active int
-	if c, ok := o.typed.(*batchv1.CronJob); ok {
-		verdict.Suspended = c.Spec.Suspend != nil && *c.Spec.Suspend
-		active = len(c.Status.Active)
-		scheduled, succeeded = timeOf(c.Status.LastScheduleTime), timeOf(c.Status.LastSuccessfulTime)
-	} else {
-		verdict.Suspended = o.flag(o.spec, "spec.suspend")
-		active = len(o.list(o.status, "status.active"))
-		scheduled, succeeded = o.time("status.lastScheduleTime"), o.time("status.lastSuccessfulTime")
-	}
+	verdict.Suspended = o.flag(o.spec, "spec.suspend")
+	active := len(o.list(o.status, "status.active"))
+	scheduled, succeeded := o.time("status.lastScheduleTime"), o.time("status.lastSuccessfulTime")
 	switch {
 	case active == 0 && succeeded.Before(scheduled):
 		verdict.Warning, verdict.Reason = true, healthscope.ReasonLastRunFailed
@@ -99,14 +72,6 @@ func judgeCronJob(o *object, verdict *healthscope.Result) {
 	case verdict.Suspended:
 		verdict.Reason, verdict.Message = healthscope.ReasonSuspended, "the CronJob is suspended"
 	}
-}
-
-// timeOf returns a time that may be absent.
-func timeOf(t *metav1.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.Time
 }
 
 // time returns a time of the status; the zero one when it is absent.

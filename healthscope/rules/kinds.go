@@ -1,17 +1,7 @@
 package rules
 
 import (
-	"reflect"
 	"slices"
-
-	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/healthscope/healthscope/healthscope"
 )
@@ -82,40 +72,6 @@ var rulesByKind = map[groupKind]rule{
 	{"postgresql.cnpg.io", "Database"}:        judgeApplied,
 	{"postgresql.cnpg.io", "ScheduledBackup"}: judgeExistence,
 	{"core.strimzi.io", "StrimziPodSet"}:      judgePodSet,
-}
-
-// typedKind is what a Go type is in the API.
-type typedKind struct {
-	groupKind
-	version string
-}
-
-// typedKinds are the Go types whose rules read them as they are. Every other Go type is converted to JSON first.
-var typedKinds = map[reflect.Type]typedKind{
-	reflect.TypeFor[*corev1.Pod]():                            {groupKind{"", "Pod"}, "v1"},
-	reflect.TypeFor[*appsv1.Deployment]():                     {groupKind{"apps", "Deployment"}, "v1"},
-	reflect.TypeFor[*appsv1.ReplicaSet]():                     {groupKind{"apps", "ReplicaSet"}, "v1"},
-	reflect.TypeFor[*corev1.ReplicationController]():          {groupKind{"", "ReplicationController"}, "v1"},
-	reflect.TypeFor[*appsv1.StatefulSet]():                    {groupKind{"apps", "StatefulSet"}, "v1"},
-	reflect.TypeFor[*appsv1.DaemonSet]():                      {groupKind{"apps", "DaemonSet"}, "v1"},
-	reflect.TypeFor[*batchv1.Job]():                           {groupKind{"batch", "Job"}, "v1"},
-	reflect.TypeFor[*batchv1.CronJob]():                       {groupKind{"batch", "CronJob"}, "v1"},
-	reflect.TypeFor[*corev1.Service]():                        {groupKind{"", "Service"}, "v1"},
-	reflect.TypeFor[*networkingv1.Ingress]():                  {groupKind{"networking.k8s.io", "Ingress"}, "v1"},
-	reflect.TypeFor[*corev1.PersistentVolumeClaim]():          {groupKind{"", "PersistentVolumeClaim"}, "v1"},
-	reflect.TypeFor[*corev1.PersistentVolume]():               {groupKind{"", "PersistentVolume"}, "v1"},
-	reflect.TypeFor[*autoscalingv2.HorizontalPodAutoscaler](): {groupKind{"autoscaling", "HorizontalPodAutoscaler"}, "v2"},
-	reflect.TypeFor[*autoscalingv1.HorizontalPodAutoscaler](): {groupKind{"autoscaling", "HorizontalPodAutoscaler"}, "v1"},
-	reflect.TypeFor[*policyv1.PodDisruptionBudget]():          {groupKind{"policy", "PodDisruptionBudget"}, "v1"},
-	reflect.TypeFor[*corev1.Namespace]():                      {groupKind{"", "Namespace"}, "v1"},
-	reflect.TypeFor[*corev1.ConfigMap]():                      {groupKind{"", "ConfigMap"}, "v1"},
-	reflect.TypeFor[*corev1.Secret]():                         {groupKind{"", "Secret"}, "v1"},
-	reflect.TypeFor[*corev1.ServiceAccount]():                 {groupKind{"", "ServiceAccount"}, "v1"},
-	reflect.TypeFor[*rbacv1.Role]():                           {groupKind{"rbac.authorization.k8s.io", "Role"}, "v1"},
-	reflect.TypeFor[*rbacv1.RoleBinding]():                    {groupKind{"rbac.authorization.k8s.io", "RoleBinding"}, "v1"},
-	reflect.TypeFor[*rbacv1.ClusterRole]():                    {groupKind{"rbac.authorization.k8s.io", "ClusterRole"}, "v1"},
-	reflect.TypeFor[*rbacv1.ClusterRoleBinding]():             {groupKind{"rbac.authorization.k8s.io", "ClusterRoleBinding"}, "v1"},
-	reflect.TypeFor[*networkingv1.NetworkPolicy]():            {groupKind{"networking.k8s.io", "NetworkPolicy"}, "v1"},
 }
 
 // builtInGroups are the API groups that Kubernetes serves itself. A kind of

@@ -1,26 +1,16 @@
 package rules
 
-import (
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-
-	"github.com/healthscope/healthscope/healthscope"
-)
+import "github.com/healthscope/healthscope/healthscope"
 
 // judgeService is the rule for Services: Ready, except for one of type
 // LoadBalancer that has no address. An external IP is an address that its user
 // has seen to.
 func judgeService(o *object, verdict *healthscope.Result) {
 	verdict.State = healthscope.Ready
-	var balanced bool
-	var addresses int
-	if s, ok := o.typed.(*corev1.Service); ok {
-		balanced = s.Spec.Type == corev1.ServiceTypeLoadBalancer
-		addresses = len(s.Status.LoadBalancer.Ingress) + len(s.Spec.ExternalIPs)
-	} else if balanced = o.text(o.spec, "spec.type") == "LoadBalancer"; balanced {
-		addresses = o.addresses() + len(o.list(o.spec, "spec.externalIPs"))
+	if o.text(o.spec, "spec.type") != "LoadBalancer" {
+		return
 	}
-	if balanced && addresses == 0 {
+	if o.addresses()+len(o.list(o.spec, "spec.externalIPs")) == 0 {
 		verdict.State, verdict.Reason = healthscope.Pending, healthscope.ReasonLoadBalancerPending
 		verdict.Message = "the load balancer has no address yet"
 	}
@@ -29,14 +19,8 @@ func judgeService(o *object, verdict *healthscope.Result) {
 // judgeIngress is the rule for Ingresses: one without an address may well be
 // served, as many ingress controllers never write one, so that is a warning.
 func judgeIngress(o *object, verdict *healthscope.Result) {
-	var addresses int
-	if i, ok := o.typed.(*networkingv1.Ingress); ok {
-		addresses = len(i.Status.LoadBalancer.Ingress)
-	} else {
-		addresses = o.addresses()
-	}
 	verdict.State = healthscope.Ready
-	if addresses == 0 {
+	if o.addresses() == 0 {
 		verdict.Warning, verdict.Reason = true, healthscope.ReasonNoAddress
 		verdict.Message = "the ingress has no address"
 	}

@@ -3,18 +3,12 @@ package rules
 import (
 	"fmt"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// object is an object under judgement, in its Go type or in the JSON of the
-// API. Its accessors take a value in any form that makes sense, say whether it
-// is there, and note the first one that makes none, so that rules need not
-// handle errors.
+// object is an object under judgement. Its accessors take a value in any form that makes sense, report whether it
+// is there, and note the first one that makes none, so that rules need not handle errors.
 type object struct {
-	// typed is the object in its Go type; nil for one in JSON.
-	typed runtime.Object
-	// root and its parts are the object in JSON; nil for one in its Go type.
+	// root is the object in the JSON of the API, and the others are parts of it.
 	root, metadata, spec, status map[string]any
 
 	// generation is metadata.generation; 0 when it is not known.
@@ -26,8 +20,6 @@ type object struct {
 	deleting bool
 	// finalizers are what has to happen before it is gone.
 	finalizers []string
-	// annotations are those of an object in its Go type.
-	annotations map[string]string
 	// conditions are those of the status.
 	conditions []condition
 	// conditionsProblem says why status.conditions cannot be read; it counts only for those who look for a condition.
@@ -41,16 +33,8 @@ type object struct {
 // stale says whether the status speaks of an older generation than the object has. Without both numbers it does not.
 func (o *object) stale() bool { return o.generation > 0 && o.hasObserved && o.observed < o.generation }
 
-// observedTyped notes the observedGeneration of an object in its Go type, where 0 means that it is not there.
-func (o *object) observedTyped(generation int64) {
-	o.observed, o.hasObserved = generation, generation != 0
-}
-
 // annotation returns an annotation; empty when it is absent.
 func (o *object) annotation(name string) string {
-	if o.typed != nil {
-		return o.annotations[name]
-	}
 	annotations, _ := o.metadata["annotations"].(map[string]any)
 	return word(annotations[name])
 }
@@ -153,14 +137,5 @@ func (o *object) count(parent map[string]any, path string) (int64, bool) {
 // number is count without the word whether it is there.
 func (o *object) number(parent map[string]any, path string) int64 {
 	n, _ := o.count(parent, path)
-	return n
-}
-
-// typedNumber is number for a field of a Go type.
-func (o *object) typedNumber(n int64, path string) int64 {
-	if n < 0 {
-		o.failf("%s is not a whole number from 0 up", path)
-		return 0
-	}
 	return n
 }

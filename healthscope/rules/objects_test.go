@@ -8,11 +8,8 @@ import (
 	"testing"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	k8sjson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
 	"github.com/healthscope/healthscope/healthscope"
@@ -139,39 +136,4 @@ func TestDisagreementsWithKstatus(t *testing.T) {
 		})
 	}
 	t.Logf("%d intended disagreements", disagreements)
-}
-
-// typedForm returns an object in its Go type, without apiVersion and kind, as client-go hands objects out; nil when client-go knows no such type.
-func typedForm(t testing.TB, object *unstructured.Unstructured) runtime.Object {
-	t.Helper()
-	typed, err := scheme.Scheme.New(object.GroupVersionKind())
-	if err != nil {
-		return nil
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
-		t.Fatalf("cannot read the test's own object as %T: %v", typed, err)
-	}
-	return typed
-}
-
-// TestTypedObjects: an object in its Go type has the verdict that it has as JSON, by the same rule.
-func TestTypedObjects(t *testing.T) {
-	typed := 0
-	for _, tc := range readObjects(t) {
-		object := typedForm(t, tc.object)
-		if object == nil {
-			continue
-		}
-		typed++
-		t.Run(tc.Case, func(t *testing.T) {
-			want, wantRule := rules.Explain(tc.object, rules.Options{})
-			got, rule := rules.Explain(object, rules.Options{})
-			if diff := cmp.Diff(want, got); diff != "" || rule != wantRule {
-				t.Errorf("as JSON by %q, as %T by %q (-JSON +typed):\n%s", wantRule, object, rule, diff)
-			}
-		})
-	}
-	if typed < 90 {
-		t.Errorf("only %d objects have a Go type", typed)
-	}
 }

@@ -1,68 +1,13 @@
 package rules
 
 import (
-	"reflect"
 	"strings"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// open prepares an object for its rule, and returns with it a result that says
-// which object it is, and nothing else. The object is nil when there is nothing in it.
-func open(from runtime.Object) (*object, healthscope.Result) {
-	if u, ok := from.(*unstructured.Unstructured); ok {
-		if u == nil || len(u.Object) == 0 {
-			return nil, healthscope.Result{}
-		}
-		return openJSON(u.Object)
-	}
-	value := reflect.ValueOf(from)
-	if !value.IsValid() || value.Kind() != reflect.Pointer || value.IsNil() {
-		return nil, healthscope.Result{}
-	}
-	if kind, ok := typedKinds[value.Type()]; ok {
-		if accessor, ok := from.(metav1.ObjectMetaAccessor); ok {
-			return openTyped(from, kind, accessor.GetObjectMeta())
-		}
-	}
-	root, err := runtime.DefaultUnstructuredConverter.ToUnstructured(from)
-	if err != nil || len(root) == 0 {
-		return nil, healthscope.Result{}
-	}
-	return openJSON(root)
-}
-
-// openTyped prepares an object in its Go type.
-func openTyped(from runtime.Object, kind typedKind, metadata metav1.Object) (*object, healthscope.Result) {
-	o := &object{
-		typed:       from,
-		deleting:    !metadata.GetDeletionTimestamp().IsZero(),
-		finalizers:  metadata.GetFinalizers(),
-		annotations: metadata.GetAnnotations(),
-	}
-	o.generation = o.typedNumber(metadata.GetGeneration(), "metadata.generation")
-	var r healthscope.Result
-	r.Group, r.Kind, r.Version = kind.group, kind.kind, kind.version
-	if version := from.GetObjectKind().GroupVersionKind().Version; version != "" {
-		r.Version = version
-	}
-	r.Namespace, r.Name, r.UID = metadata.GetNamespace(), metadata.GetName(), string(metadata.GetUID())
-	for _, reference := range metadata.GetOwnerReferences() {
-		if reference.Controller != nil && *reference.Controller {
-			if r.Owner = owner(reference.APIVersion, reference.Kind, reference.Name); r.Owner != nil {
-				break
-			}
-		}
-	}
-	return o, r
-}
-
-// openJSON prepares an object in the JSON of the API.
-func openJSON(root map[string]any) (*object, healthscope.Result) {
+// open prepares an object for its rule, and returns with it a result that names the object, and nothing else.
+func open(root map[string]any) (*object, healthscope.Result) {
 	o := &object{root: root}
 	o.metadata = o.child(root, "metadata")
 	o.status = o.child(root, "status")
@@ -118,17 +63,4 @@ func owner(apiVersion, kind, name string) *healthscope.Owner {
 	}
 	group, _ := splitAPIVersion(apiVersion)
 	return &healthscope.Owner{Group: group, Kind: kind, Name: name}
-}
-
-// content returns the JSON of the object.
-func (o *object) content(apiVersion, kind string) map[string]any {
-	if o.root != nil {
-		return o.root
-	}
-	root, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o.typed)
-	if err != nil { // A type of k8s.io/api that has no JSON does not exist.
-		return nil
-	}
-	root["apiVersion"], root["kind"] = apiVersion, kind
-	return root
 }

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/healthscope/healthscope/healthscope"
 )
 
@@ -19,16 +17,6 @@ type pod struct {
 
 // readPod reads a pod.
 func readPod(o *object) pod {
-	if p, ok := o.typed.(*corev1.Pod); ok {
-		o.observedTyped(p.Status.ObservedGeneration)
-		typedConditions(o, p.Status.Conditions, func(c *corev1.PodCondition) condition {
-			return condition{string(c.Type), string(c.Status), c.Reason, c.Message, 0}
-		})
-		return pod{
-			phase: string(p.Status.Phase), reason: p.Status.Reason, message: p.Status.Message, specified: len(p.Spec.Containers),
-			containers: typedContainers(p.Status.ContainerStatuses), inits: typedContainers(p.Status.InitContainerStatuses),
-		}
-	}
 	o.needConditions()
 	return pod{
 		phase: o.text(o.status, "status.phase"), reason: word(o.status["reason"]), message: word(o.status["message"]),

@@ -4,10 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	policyv1 "k8s.io/api/policy/v1"
-
 	"github.com/healthscope/healthscope/healthscope"
 )
 
@@ -18,24 +14,7 @@ const autoscalerConditions = "autoscaling.alpha.kubernetes.io/conditions"
 // cannot scale, which includes the first minutes of its pods. Scaling that is
 // disabled because its target has no replicas is what its user wants.
 func judgeAutoscaler(o *object, verdict *healthscope.Result) {
-	var replicas int64
-	switch a := o.typed.(type) {
-	case *autoscalingv2.HorizontalPodAutoscaler:
-		if a.Status.ObservedGeneration != nil {
-			o.observed, o.hasObserved = *a.Status.ObservedGeneration, true
-		}
-		replicas = o.typedNumber(int64(a.Status.CurrentReplicas), "status.currentReplicas") + o.typedNumber(int64(a.Status.DesiredReplicas), "status.desiredReplicas")
-		typedConditions(o, a.Status.Conditions, func(c *autoscalingv2.HorizontalPodAutoscalerCondition) condition {
-			return condition{string(c.Type), string(c.Status), c.Reason, c.Message, 0}
-		})
-	case *autoscalingv1.HorizontalPodAutoscaler:
-		if a.Status.ObservedGeneration != nil {
-			o.observed, o.hasObserved = *a.Status.ObservedGeneration, true
-		}
-		replicas = o.typedNumber(int64(a.Status.CurrentReplicas), "status.currentReplicas") + o.typedNumber(int64(a.Status.DesiredReplicas), "status.desiredReplicas")
-	default:
-		replicas = o.number(o.status, "status.currentReplicas") + o.number(o.status, "status.desiredReplicas")
-	}
+	replicas := o.number(o.status, "status.currentReplicas") + o.number(o.status, "status.desiredReplicas")
 	if text := o.annotation(autoscalerConditions); text != "" && len(o.conditions) == 0 {
 		var list []any
 		if json.Unmarshal([]byte(text), &list) == nil {
@@ -61,15 +40,7 @@ func judgeAutoscaler(o *object, verdict *healthscope.Result) {
 // judgeBudget is the rule for PodDisruptionBudgets: Failed when the controller
 // cannot compute it. Too few healthy pods are a warning: the pods have a health of their own.
 func judgeBudget(o *object, verdict *healthscope.Result) {
-	var current, desired int64
-	if b, ok := o.typed.(*policyv1.PodDisruptionBudget); ok {
-		o.observedTyped(b.Status.ObservedGeneration)
-		current = o.typedNumber(int64(b.Status.CurrentHealthy), "status.currentHealthy")
-		desired = o.typedNumber(int64(b.Status.DesiredHealthy), "status.desiredHealthy")
-		typedConditions(o, b.Status.Conditions, metaCondition)
-	} else {
-		current, desired = o.number(o.status, "status.currentHealthy"), o.number(o.status, "status.desiredHealthy")
-	}
+	current, desired := o.number(o.status, "status.currentHealthy"), o.number(o.status, "status.desiredHealthy")
 	allowed := o.condition("DisruptionAllowed")
 	insufficient := allowed.reason == string(healthscope.ReasonInsufficientPods)
 	switch {

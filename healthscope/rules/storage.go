@@ -1,21 +1,11 @@
 package rules
 
-import (
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/healthscope/healthscope/healthscope"
-)
+import "github.com/healthscope/healthscope/healthscope"
 
 // judgeClaim is the rule for PersistentVolumeClaims. Whether a claim waits for
 // its first consumer cannot be seen from the claim alone.
 func judgeClaim(o *object, verdict *healthscope.Result) {
-	var phase string
-	if claim, ok := o.typed.(*corev1.PersistentVolumeClaim); ok {
-		phase = string(claim.Status.Phase)
-	} else {
-		phase = o.text(o.status, "status.phase")
-	}
-	switch phase {
+	switch phase := o.text(o.status, "status.phase"); phase {
 	case "Bound":
 		verdict.State = healthscope.Ready
 	case "Lost":
@@ -33,13 +23,8 @@ func judgeClaim(o *object, verdict *healthscope.Result) {
 
 // judgeVolume is the rule for PersistentVolumes. One that no claim uses, or no longer, is as good as any.
 func judgeVolume(o *object, verdict *healthscope.Result) {
-	var phase, detail string
-	if volume, ok := o.typed.(*corev1.PersistentVolume); ok {
-		phase, detail = string(volume.Status.Phase), join(": ", volume.Status.Reason, volume.Status.Message)
-	} else {
-		phase, detail = o.text(o.status, "status.phase"), join(": ", word(o.status["reason"]), word(o.status["message"]))
-	}
-	switch phase {
+	detail := join(": ", word(o.status["reason"]), word(o.status["message"]))
+	switch phase := o.text(o.status, "status.phase"); phase {
 	case "Bound", "Available", "Released":
 		verdict.State = healthscope.Ready
 	case "Failed":

@@ -5,9 +5,6 @@ import (
 	"math"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/healthscope/healthscope/healthscope"
 )
 
@@ -21,7 +18,7 @@ type workload struct {
 	least int64
 	// total, ready, updated and available are the numbers of replicas that exist and that are so.
 	total, ready, updated, available int64
-	// counts is true when available is to be relied on. StatefulSets before Kubernetes 1.22 have no such count, which in Go types is a 0.
+	// counts is true when available is to be relied on. StatefulSets before Kubernetes 1.22 have no such count.
 	counts bool
 	// resting is true when replicas are not updated by themselves; partition is the number of those that are not to be.
 	resting   bool
@@ -33,28 +30,12 @@ type workload struct {
 // judgeDeployment is the rule for Deployments: Ready when all replicas that
 // exist are ready, and there are as many as are wanted.
 func judgeDeployment(o *object, verdict *healthscope.Result) {
-	var w workload
-	var deadline int64
-	if d, ok := o.typed.(*appsv1.Deployment); ok {
-		w = o.typedWorkload(d.Spec.Replicas, d.Status.ObservedGeneration, d.Status.Replicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas)
-		w.updated = o.typedNumber(int64(d.Status.UpdatedReplicas), "status.updatedReplicas")
-		typedConditions(o, d.Status.Conditions, func(c *appsv1.DeploymentCondition) condition {
-			return condition{string(c.Type), string(c.Status), c.Reason, c.Message, 0}
-		})
-		w.least = leastReplicas(d.Spec.Selector != nil, w.available, o.typedNumber(int64(d.Status.UnavailableReplicas), "status.unavailableReplicas"))
-		verdict.Suspended = d.Spec.Paused
-		if seconds := d.Spec.ProgressDeadlineSeconds; seconds != nil {
-			deadline = o.typedNumber(int64(*seconds), "spec.progressDeadlineSeconds")
-		}
-	} else {
-		w = o.workload()
-		w.updated = o.number(o.status, "status.updatedReplicas")
-		w.least = leastReplicas(o.spec["selector"] != nil, w.available, o.number(o.status, "status.unavailableReplicas"))
-		verdict.Suspended = o.flag(o.spec, "spec.paused")
-		deadline = o.number(o.spec, "spec.progressDeadlineSeconds")
-	}
+	w := o.workload()
+	w.updated = o.number(o.status, "status.updatedReplicas")
+	w.least = leastReplicas(o.spec["selector"] != nil, w.available, o.number(o.status, "status.unavailableReplicas"))
 	w.counts = true
-	verdict.ProgressDeadline = time.Duration(min(deadline, math.MaxInt32)) * time.Second
+	verdict.Suspended = o.flag(o.spec, "spec.paused")
+	verdict.ProgressDeadline = time.Duration(min(o.number(o.spec, "spec.progressDeadlineSeconds"), math.MaxInt32)) * time.Second
 	w.judge(o, verdict)
 	// Once a rollout is complete, Kubernetes does not look at its deadline again, whatever becomes of the pods.
 	progressing := o.condition("Progressing")
@@ -80,80 +61,39 @@ func leastReplicas(spec bool, available, unavailable int64) int64 {
 // judgeReplicaSet is the rule for ReplicaSets and ReplicationControllers. They
 // update no replica: that is what Deployments are for.
 func judgeReplicaSet(o *object, verdict *healthscope.Result) {
-	var w workload
-	switch r := o.typed.(type) {
-	case *appsv1.ReplicaSet:
-		w = o.typedWorkload(r.Spec.Replicas, r.Status.ObservedGeneration, r.Status.Replicas, r.Status.ReadyReplicas, r.Status.AvailableReplicas)
-		typedConditions(o, r.Status.Conditions, func(c *appsv1.ReplicaSetCondition) condition {
-			return condition{string(c.Type), string(c.Status), c.Reason, c.Message, 0}
-		})
-	case *corev1.ReplicationController:
-		w = o.typedWorkload(r.Spec.Replicas, r.Status.ObservedGeneration, r.Status.Replicas, r.Status.ReadyReplicas, r.Status.AvailableReplicas)
-		typedConditions(o, r.Status.Conditions, func(c *corev1.ReplicationControllerCondition) condition {
-			return condition{string(c.Type), string(c.Status), c.Reason, c.Message, 0}
-		})
-	default:
-		w = o.workload()
-	}
+	w := o.workload()
 	w.counts, w.resting = true, true
 	w.judge(o, verdict)
 }
 
 // judgeStatefulSet is the rule for StatefulSets. Replicas below the partition
-// are not to be updated, and with OnDelete none is by itself.
+// are not to be updated, and with OnDelete none is updated automatically.
 func judgeStatefulSet(o *object, verdict *healthscope.Result) {
-	var w workload
-	if s, ok := o.typed.(*appsv1.StatefulSet); ok {
-		w = o.typedWorkload(s.Spec.Replicas, s.Status.ObservedGeneration, s.Status.Replicas, s.Status.ReadyReplicas, s.Status.AvailableReplicas)
-		w.updated = o.typedNumber(int64(s.Status.UpdatedReplicas), "status.updatedReplicas")
-		w.counts = w.available > 0 || o.typedNumber(int64(s.Spec.MinReadySeconds), "spec.minReadySeconds") > 0
-		typedConditions(o, s.Status.Conditions, func(c *appsv1.StatefulSetCondition) condition {
-			return condition{string(c.Type), string(c.Status), c.Reason, c.Message, 0}
-		})
-		w.resting = s.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
-		if rolling := s.Spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.Partition != nil {
-			w.partition = o.typedNumber(int64(*rolling.Partition), "spec.updateStrategy.rollingUpdate.partition")
-		}
-	} else {
-		w = o.workload()
-		w.updated = o.number(o.status, "status.updatedReplicas")
-		w.counts = w.available > 0 || o.number(o.spec, "spec.minReadySeconds") > 0
-		strategy := o.child(o.spec, "spec.updateStrategy")
-		w.resting = word(strategy["type"]) == "OnDelete"
-		w.partition = o.number(o.child(strategy, "spec.updateStrategy.rollingUpdate"), "spec.updateStrategy.rollingUpdate.partition")
-	}
+	w := o.workload()
+	w.updated = o.number(o.status, "status.updatedReplicas")
+	w.counts = w.available > 0 || o.number(o.spec, "spec.minReadySeconds") > 0
+	strategy := o.child(o.spec, "spec.updateStrategy")
+	w.resting = word(strategy["type"]) == "OnDelete"
+	w.partition = o.number(o.child(strategy, "spec.updateStrategy.rollingUpdate"), "spec.updateStrategy.rollingUpdate.partition")
 	w.judge(o, verdict)
 }
 
 // judgeDaemonSet is the rule for DaemonSets, which are wanted on as many nodes as the status says.
 func judgeDaemonSet(o *object, verdict *healthscope.Result) {
-	w := workload{counts: true}
-	var desired, current int64
-	if d, ok := o.typed.(*appsv1.DaemonSet); ok {
-		o.observedTyped(d.Status.ObservedGeneration)
-		desired = o.typedNumber(int64(d.Status.DesiredNumberScheduled), "status.desiredNumberScheduled")
-		w.ready = o.typedNumber(int64(d.Status.NumberReady), "status.numberReady")
-		current = o.typedNumber(int64(d.Status.CurrentNumberScheduled), "status.currentNumberScheduled")
-		w.updated = o.typedNumber(int64(d.Status.UpdatedNumberScheduled), "status.updatedNumberScheduled")
-		w.available = o.typedNumber(int64(d.Status.NumberAvailable), "status.numberAvailable")
-		w.resting = d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
-		typedConditions(o, d.Status.Conditions, func(c *appsv1.DaemonSetCondition) condition {
-			return condition{string(c.Type), string(c.Status), c.Reason, c.Message, 0}
-		})
-	} else {
-		desired = o.number(o.status, "status.desiredNumberScheduled")
-		w.ready = o.number(o.status, "status.numberReady")
-		current = o.number(o.status, "status.currentNumberScheduled")
-		w.updated = o.number(o.status, "status.updatedNumberScheduled")
-		w.available = o.number(o.status, "status.numberAvailable")
-		w.resting = word(o.child(o.spec, "spec.updateStrategy")["type"]) == "OnDelete"
+	desired := o.number(o.status, "status.desiredNumberScheduled")
+	ready := o.number(o.status, "status.numberReady")
+	current := o.number(o.status, "status.currentNumberScheduled")
+	w := workload{
+		wanted: &desired, total: ready, ready: ready, counts: true,
+		updated:   o.number(o.status, "status.updatedNumberScheduled"),
+		available: o.number(o.status, "status.numberAvailable"),
+		resting:   word(o.child(o.spec, "spec.updateStrategy")["type"]) == "OnDelete",
+		seen:      desired > 0 || current > 0,
 	}
-	w.total, w.wanted = w.ready, &desired
-	w.seen = desired > 0 || current > 0
 	w.judge(o, verdict)
 }
 
-// workload reads what Deployments, ReplicaSets and StatefulSets in JSON have in common.
+// workload reads what Deployments, ReplicaSets and StatefulSets have in common.
 func (o *object) workload() workload {
 	w := workload{
 		total:     o.number(o.status, "status.replicas"),
@@ -162,22 +102,6 @@ func (o *object) workload() workload {
 	}
 	if wanted, ok := o.count(o.spec, "spec.replicas"); ok {
 		w.wanted = &wanted
-	}
-	return w
-}
-
-// typedWorkload reads the same from Go types.
-func (o *object) typedWorkload(wanted *int32, observed int64, total, ready, available int32) workload {
-	o.observedTyped(observed)
-	w := workload{
-		total:     o.typedNumber(int64(total), "status.replicas"),
-		ready:     o.typedNumber(int64(ready), "status.readyReplicas"),
-		available: o.typedNumber(int64(available), "status.availableReplicas"),
-	}
-	if wanted != nil {
-		if n := o.typedNumber(int64(*wanted), "spec.replicas"); n == int64(*wanted) {
-			w.wanted = &n
-		}
 	}
 	return w
 }
