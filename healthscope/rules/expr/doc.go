@@ -7,10 +7,10 @@
 // concerns that object alone: it is Unknown, and the message names the rule.
 //
 // Evaluation is bounded without a clock: it counts steps, the length of strings
-// and the size of lists included, and stops at CostLimit. Functions whose work
-// on one call is not bounded by the size of the object are refused by Compile.
+// and the size of lists included, and stops at CostLimit. A single call that
+// costs more is only stopped after it has run: the operator writes the expressions.
 //
-// Nobody sees the data of Secrets and ConfigMaps: of these, an expression is
+// Expressions never see the data of Secrets and ConfigMaps: of these, they are
 // shown apiVersion, kind and metadata without annotations, in which tools keep copies.
 //
 // The package is pure: no client, logger, metrics or context, and no clock.
