@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
@@ -44,18 +45,11 @@ func (cp *ControlPlane) startControllers(ctx context.Context) error {
 	if err := cp.startOther(assets.KubeScheduler, cp.schedulerArgs()...); err != nil {
 		return err
 	}
-	stages, err := decodeManifests("crash.yaml", crashStages)
+	stages, err := cp.stageFiles()
 	if err != nil {
 		return err
 	}
-	manifests, err := readManifests(cp.programs.Path(assets.KwokManifests))
-	if err != nil {
-		return err
-	}
-	if err := cp.apply(ctx, append(manifests, stages...)); err != nil {
-		return err
-	}
-	if err := cp.startOther(assets.Kwok, cp.kwokArgs()...); err != nil {
+	if err := cp.startOther(assets.Kwok, cp.kwokArgs(stages)...); err != nil {
 		return err
 	}
 	if err := cp.createNodes(ctx); err != nil {
@@ -115,14 +109,32 @@ func (cp *ControlPlane) schedulerArgs() []string {
 	}
 }
 
-func (cp *ControlPlane) kwokArgs() []string {
-	return []string{
+// stageFiles returns the files with the Stages of kwok: its own, and those behind CrashAnnotation. Stages could also be
+// objects in the API server. But what kwok reads of those while it starts, on a busy machine some or none, it keeps until
+// one of them changes: nodes would never become Ready.
+func (cp *ControlPlane) stageFiles() ([]string, error) {
+	files, err := manifestFiles(cp.programs.Path(assets.KwokManifests))
+	if err != nil {
+		return nil, err
+	}
+	crash := cp.work.file("crash.yaml")
+	if err := os.WriteFile(crash, crashStages, 0o600); err != nil {
+		return nil, fmt.Errorf("cannot write the Stages of crashing pods: %w", err)
+	}
+	return append(files, crash), nil
+}
+
+func (cp *ControlPlane) kwokArgs(stages []string) []string {
+	args := []string{
 		"--kubeconfig=" + cp.work.file(kwokKubeconfig),
 		"--manage-all-nodes",
-		"--enable-crds=Stage",
 		"--cidr=" + podRange,
 		"--node-lease-duration-seconds=" + strconv.Itoa(nodeLeaseSeconds),
 	}
+	for _, file := range stages {
+		args = append(args, "--config="+file)
+	}
+	return args
 }
 
 // createNodes creates the nodes, except those that are there from an earlier start.

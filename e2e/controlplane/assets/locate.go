@@ -19,7 +19,7 @@ const (
 	Kwok                  = "kwok"
 )
 
-// KwokManifests is the directory with the manifests that kwok needs in a cluster: the CRD of its Stages and the Stages
+// KwokManifests is the directory with the Stages that kwok is started with: those
 // that make nodes and pods ready at once.
 const KwokManifests = "kwok-manifests"
 

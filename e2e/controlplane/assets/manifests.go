@@ -10,11 +10,10 @@ import (
 	"strings"
 )
 
-// kwokManifestFiles are the manifests in kwok's module that the control plane applies: the CRD of Stage, and the Stages
-// that kwok's kustomize/stage/fast selects.
+// kwokManifestFiles are the manifests in kwok's module that the control plane starts kwok with: the Stages that its
+// kustomize/stage/fast selects.
 func kwokManifestFiles() []string {
 	return []string{
-		"kustomize/crd/bases/kwok.x-k8s.io_stages.yaml",
 		"kustomize/stage/node/fast/node-initialize.yaml",
 		"kustomize/stage/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
 		"kustomize/stage/pod/fast/pod-complete.yaml",
