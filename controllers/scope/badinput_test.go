@@ -121,7 +121,7 @@ var _ = Describe("Bad bundles", func() {
 var _ = Describe("What could not be read", func() {
 	It("is judged once the right to read it is granted", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
-		c := start()
+		c := start(stopClock)
 		s := newScope(ctx, namespace, "shop", refs(ref("v1", "Secret", "keys")))
 		Eventually(reading(ctx, s)).Should(WithTransform(culprits, Equal([]string{"Secret/keys Unknown Forbidden"})))
 		Expect(api.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "keys"}})).To(Succeed())
@@ -132,7 +132,7 @@ var _ = Describe("What could not be read", func() {
 
 	It("is judged once its CRD is there", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
-		c := start()
+		c := start(stopClock)
 		s := newScope(ctx, namespace, "shop", refs(ref("acme.example.com/v1", "Gadget", "a"), ref("acme.example.com/v1", "Gadget", "b")))
 		Eventually(reading(ctx, s)).Should(WithTransform(culprits, Equal([]string{"Gadget/a Unknown KindNotFound", "Gadget/b Unknown KindNotFound"})))
 

@@ -49,7 +49,7 @@ func startGraceLeft(scope *corev1alpha2.HealthScope, now time.Time) time.Duratio
 	if scope.Status.Health == corev1alpha2.Healthy {
 		return 0
 	}
-	// A clock that is causeOf the API server's does not make it longer.
+	// A clock that is behind the API server's does not make it longer.
 	return min(max(scope.CreationTimestamp.Add(startGrace).Sub(now), 0), startGrace)
 }
 

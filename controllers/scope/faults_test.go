@@ -22,13 +22,13 @@ import (
 )
 
 // throughProxy runs a controller whose way to the API server can be disturbed.
-func throughProxy(delay time.Duration) (*controller, *faults.Proxy) {
+func throughProxy(delay time.Duration, change ...func(*settings)) (*controller, *faults.Proxy) {
 	GinkgoHelper()
 	proxy, err := faults.Start(accountConfig())
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(proxy.Stop)
 	proxy.Delay(delay)
-	return start(func(s *settings) { s.config = proxy.Config() }), proxy
+	return start(append(change, func(s *settings) { s.config = proxy.Config() })...), proxy
 }
 
 // sumOfRequests returns how many requests went through a proxy.
@@ -65,7 +65,7 @@ var _ = Describe("With an API server that misbehaves, a scope", func() {
 		web := newDeployment(ctx, namespace, "web", 3)
 		sink := newBundle(ctx, namespace, "7-sink", nil)
 		fill(ctx, sink, inBundle(namespace, "sink", replicas{1, 1, 1}))
-		c, proxy := throughProxy(0)
+		c, proxy := throughProxy(0, stopClock)
 		s := newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "web"), bundleRef("7-sink")))
 		Eventually(reading(ctx, s)).Should(haveHealth(healthy, "2/2"))
 		proxy.ExpireWatches()
@@ -93,7 +93,7 @@ var _ = Describe("With an API server that misbehaves, a scope", func() {
 	It("is right, and written no more often than it changes, while others change it 50 times a second", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		web := newDeployment(ctx, namespace, "web", 3)
-		c := start()
+		c := start(stopClock)
 		s := newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "web")))
 		Eventually(reading(ctx, s)).Should(haveHealth(healthy, "1/1"))
 		storm, end := context.WithCancel(ctx)
@@ -213,7 +213,7 @@ var _ = Describe("With another project's CRD", func() {
 		}
 		Expect(guard.Ready()).To(Succeed())
 		for _, s := range scopes {
-			Expect(eventsOf(ctx, s)(NewWithT(GinkgoT()))).To(Equal([]string{"Normal Healthy"}), strings.Join([]string{"the health of", s.Name, "has not changed"}, " "))
+			Eventually(eventsOf(ctx, s)).Should(Equal([]string{"Normal Healthy"}), strings.Join([]string{"the health of", s.Name, "has not changed"}, " "))
 		}
 	}, SpecTimeout(4*time.Minute))
 })

@@ -17,7 +17,7 @@ var _ = Describe("Two controllers", func() {
 		web := newDeployment(ctx, namespace, "web", 2)
 		sink := newBundle(ctx, namespace, "7-sink", nil)
 		fill(ctx, sink, inBundle(namespace, "sink", replicas{1, 1, 1}))
-		elected := func(s *settings) { s.elected = true }
+		elected := func(s *settings) { s.elected = true; stopClock(s) }
 		first := start(elected)
 		Eventually(first.mgr.Elected()).Should(BeClosed())
 		second := start(elected)

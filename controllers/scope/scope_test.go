@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/healthscope"
@@ -177,11 +178,13 @@ var _ = Describe("A scope over workloads", func() {
 	It("keeps time limits without anything happening", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		newDeployment(ctx, namespace, "web", 1)
-		policy := healthscope.Policy{PendingTimeout: 600 * time.Second, NotPresentGrace: 8 * time.Second}
-		start(func(s *settings) { s.policy = policy })
+		policy := healthscope.Policy{PendingTimeout: 600 * time.Second, NotPresentGrace: 3 * time.Second}
+		now := clocktesting.NewFakePassiveClock(time.Now())
+		start(func(s *settings) { s.policy, s.clock = policy, now })
 		s := newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "gone")))
 		Eventually(reading(ctx, s)).Should(HaveField("Status.Summary", corev1alpha2.Summary{State: "Pending", Total: 1, Pending: 1}))
-		Eventually(reading(ctx, s)).WithTimeout(2 * patience).Should(HaveField("Status.Summary", corev1alpha2.Summary{State: "Failed", Total: 1, Failed: 1}))
+		now.SetTime(now.Now().Add(policy.NotPresentGrace))
+		Eventually(reading(ctx, s)).Should(HaveField("Status.Summary", corev1alpha2.Summary{State: "Failed", Total: 1, Failed: 1}))
 	})
 
 	It("weighs as its roll-up says", func(ctx SpecContext) {

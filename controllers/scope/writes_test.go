@@ -22,7 +22,7 @@ var _ = Describe("The status of a scope", func() {
 		web := newDeployment(ctx, namespace, "web", 3)
 		sink := newBundle(ctx, namespace, "7-sink", nil)
 		fill(ctx, sink, inBundle(namespace, "sink", replicas{1, 1, 1}))
-		c := start()
+		c := start(stopClock)
 		s := newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "web"), bundleRef("7-sink")))
 		written := c.written(namespace, "shop")
 		Eventually(reading(ctx, s)).Should(haveHealth(healthy, "2/2"))
@@ -63,7 +63,7 @@ var _ = Describe("The status of a scope", func() {
 		spec := refs(
 			ref("apps/v1", "Deployment", "web"), ref("apps/v1", "Deployment", "gone"), bundleRef("7-sink"), bundleRef("7-gone"),
 			ref("v1", "Service", "forbidden"), ref("acme.example.com/v1", "Nothing", "x"), ref("", "", ""))
-		first := start()
+		first := start(stopClock)
 		s := newScope(ctx, namespace, "shop", spec)
 		Eventually(reading(ctx, s)).Should(haveHealth(unhealthy, "0/7"))
 		Eventually(reading(ctx, s)).Should(WithTransform(culprits, ContainElements("Service/forbidden Unknown Forbidden", "Nothing/x Unknown KindNotFound")))
@@ -71,7 +71,7 @@ var _ = Describe("The status of a scope", func() {
 		before := read(ctx, s)
 		first.stop()
 
-		second := start()
+		second := start(stopClock)
 		Eventually(func() any { return second.series(namespace, "shop") }).Should(HaveKey("state Unknown"))
 		Consistently(second.written(namespace, "shop"), time.Second).Should(BeZero())
 		Expect(read(ctx, s)).To(Equal(before))
@@ -126,7 +126,7 @@ var _ = Describe("The status of a scope", func() {
 		newDeployment(ctx, namespace, "web", 3)
 		former := ref("apps/v1", "Deployment", "web")
 		former.UID = "8f5d1d6e-0000-0000-0000-000000000000"
-		c := start()
+		c := start(stopClock)
 		s := newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "web"), former))
 		Eventually(reading(ctx, s)).Should(haveHealth(unhealthy, "0/1"))
 		Consistently(c.written(namespace, "shop"), 2500*time.Millisecond).Should(Equal(1), "not every second anew")
@@ -137,7 +137,7 @@ var _ = Describe("The status of a scope", func() {
 		web := newDeployment(ctx, namespace, "web", 3)
 		sink := newBundle(ctx, namespace, "7-sink", nil)
 		fill(ctx, sink, inBundle(namespace, "sink", replicas{1, 1, 1}))
-		c := start()
+		c := start(stopClock)
 		s := newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "web"), bundleRef("7-sink"), ref("v1", "ConfigMap", "forbidden")))
 		Eventually(reading(ctx, s)).Should(haveHealth(unknown, "2/3"))
 		before := read(ctx, s)
@@ -164,7 +164,7 @@ var _ = Describe("The status of a scope", func() {
 		for i := range 1000 {
 			spec.WorkloadReferences = append(spec.WorkloadReferences, ref("apps/v1", "Deployment", fmt.Sprintf("gone-%04d", i)))
 		}
-		c := start()
+		c := start(stopClock)
 		s := newScope(ctx, namespace, "big", spec)
 		Eventually(reading(ctx, s)).Should(haveHealth(unhealthy, "0/1000"))
 		now := read(ctx, s)
@@ -182,7 +182,7 @@ var _ = Describe("The status of a scope", func() {
 		for i := range scopes {
 			newScope(ctx, namespace, fmt.Sprintf("shop-%02d", i), refs(ref("apps/v1", "Deployment", "web"), ref("apps/v1", "DaemonSet", "gone")))
 		}
-		c := start()
+		c := start(stopClock)
 		Eventually(func(g Gomega) {
 			var list corev1alpha2.HealthScopeList
 			g.Expect(api.List(ctx, &list, client.InNamespace(namespace))).To(Succeed())
@@ -191,7 +191,7 @@ var _ = Describe("The status of a scope", func() {
 		for i := range scopes {
 			Expect(c.written(namespace, fmt.Sprintf("shop-%02d", i))()).To(Equal(1))
 		}
-		Expect(c.watches("daemonsets")()).To(Equal(1), "one watch serves all scopes")
+		Eventually(c.watches("daemonsets")).Should(Equal(1), "one watch serves all scopes")
 	})
 })
 
@@ -207,7 +207,8 @@ var _ = Describe("A scope that is deleted", func() {
 		Expect(c.series(namespace, "shop")).To(Equal(map[string]float64{
 			"state Pending": 1, "health unhealthy": 1, "first_culprit": 1, "resources Ready": 1, "resources NotPresent": 1,
 		}))
-		Expect([]int{c.watches("deployments")(), c.watches("statefulsets")()}).To(Equal([]int{1, 1}))
+		Eventually(c.watches("deployments")).Should(Equal(1))
+		Eventually(c.watches("statefulsets")).Should(Equal(1))
 
 		Expect(api.Delete(ctx, s)).To(Succeed())
 		Eventually(func() any { return c.series(namespace, "shop") }).Should(BeEmpty())
