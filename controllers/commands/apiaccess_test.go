@@ -163,7 +163,7 @@ var _ = Describe("the status REST API", func() {
 		newBundle(ctx, namespace, id+"-web", "gentle-fox")
 		r := start(ctx, namespace, "controller")
 		old := r.api
-		r.api = freeAddress(ctx)
+		r.api = freeAddress()
 		r.configureWithf("clusterName: local+local\napi: {bindAddress: '0', anonymousBindAddress: %q}\nappContext: {endpoints: [%q]}\n", r.api, etcd.Endpoint())
 		Eventually(asking(ctx, r.api, "/readyz")).Should(Equal("200 ok\n"))
 		Expect(asking(ctx, old, "/readyz")()).To(ContainSubstring("connection refused"))
@@ -216,7 +216,7 @@ var _ = Describe("the status REST API", func() {
 			[]rbacv1.PolicyRule{{NonResourceURLs: []string{"/v2/projects/retail/*", "/v2/projects/later/*"}, Verbs: []string{"get"}}})
 
 		r := start(ctx, mine, "controller")
-		guarded := freeAddress(ctx)
+		guarded := freeAddress()
 		r.configureWithf("api: {bindAddress: %q, anonymousBindAddress: %q}\nappContext: {endpoints: [%q], timeoutSeconds: 1}\n", guarded, r.api, etcd.Endpoint())
 		code := func(path, token string) func() int {
 			return askedBy(ctx, http.DefaultClient, "http://"+guarded+path, token)
@@ -264,7 +264,7 @@ var _ = Describe("the status REST API", func() {
 		certFile, keyFile, renew := newCertificates()
 		first := renew()
 		r := start(ctx, namespace, "controller")
-		guarded := freeAddress(ctx)
+		guarded := freeAddress()
 		r.configureWithf("api: {bindAddress: %q, certFile: %q, keyFile: %q}\n", guarded, certFile, keyFile)
 		url := "https://" + guarded + "/scopes/" + namespace + "/web"
 		Eventually(askedBy(ctx, first, url, token)).Should(Equal(http.StatusOK))

@@ -49,7 +49,7 @@ var _ = Describe("the status REST API of a replica whose API server is away", fu
 		proxy, kubeconfig := viaProxy()
 		r := start(ctx, namespace, "controller", "--kubeconfig", kubeconfig)
 		old := r.api
-		r.api = freeAddress(ctx)
+		r.api = freeAddress()
 		r.configureWithf("clusterName: local+local\napi: {bindAddress: '0', anonymousBindAddress: %q}\nappContext: {endpoints: [%q]}\n", r.api, etcd.Endpoint())
 		Eventually(asking(ctx, old, "/readyz")).Should(ContainSubstring("connection refused"))
 		ask := asking(ctx, r.api, "/scopes/"+namespace+"/web")

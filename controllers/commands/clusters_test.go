@@ -45,7 +45,7 @@ var _ = Describe("The command clusters", func() {
 			Data: map[string]string{"clusters.json": fmt.Sprintf(
 				`{"lease": {"namespace": %q, "name": "healthscope-controller"}, "clusters": [{"name": "provider+edge01", "state": %q}]}`, namespace, state)},
 		})).To(Succeed())
-		holder, seconds, at := "hub-0", int32(15), metav1.NewMicroTime(renewed)
+		holder, seconds, at := "hub-0", int32(600), metav1.NewMicroTime(renewed)
 		Expect(api.Create(ctx, &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "healthscope-controller"},
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &at},

@@ -40,7 +40,7 @@ var _ = Describe("the metrics server", func() {
 		namespace := suite.NewNamespace(ctx, api)
 		scraper, nobody := newCaller(ctx, namespace, nil, mayGet("/metrics")), newCaller(ctx, namespace, nil, nil)
 		developer := newCaller(ctx, namespace, nil, mayGet("/debug/pprof/", "/debug/pprof/*"))
-		guarded, open := freeAddress(ctx), freeAddress(ctx)
+		guarded, open := freeAddress(), freeAddress()
 		r := startGuarded(ctx, namespace, command, guarded, ", anonymousBindAddress: "+open)
 		code := func(path, token string) int {
 			return askedBy(ctx, http.DefaultClient, "http://"+guarded+path, token)()
@@ -72,7 +72,7 @@ var _ = Describe("the metrics server", func() {
 	It("speaks https beyond the machine, with a certificate of its own making if it is given none", func(ctx SpecContext) {
 		namespace := suite.NewNamespace(ctx, api)
 		token := newCaller(ctx, namespace, nil, mayGet("/metrics"))
-		_, port, err := net.SplitHostPort(freeAddress(ctx))
+		_, port, err := net.SplitHostPort(freeAddress())
 		Expect(err).NotTo(HaveOccurred())
 		r := startGuarded(ctx, namespace, "monitor", ":"+port, "")
 		careless := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
@@ -87,7 +87,7 @@ var _ = Describe("the metrics server", func() {
 		token := newCaller(ctx, namespace, nil, mayGet("/metrics"))
 		certFile, keyFile, renew := newCertificates()
 		first := renew()
-		address := freeAddress(ctx)
+		address := freeAddress()
 		r := startGuarded(ctx, namespace, "controller", address, ", certFile: "+certFile+", keyFile: "+keyFile)
 		url := "https://" + address + "/metrics"
 		Expect(askedBy(ctx, first, url, token)()).To(Equal(http.StatusOK))

@@ -27,7 +27,7 @@ var _ = Describe("the only replica of the controller", func() {
 		Eventually(asking(ctx, r.probes, "/healthz")).Should(Equal("200 ok"))
 		Expect(asking(ctx, r.probes, "/readyz")()).To(HavePrefix("500 "))
 		Eventually(asking(ctx, r.api, "/scopes/"+namespace+"/web")).Should(HavePrefix("503 "))
-		Expect(asking(ctx, r.metrics, "/metrics")()).To(HavePrefix("200 "))
+		Eventually(asking(ctx, r.metrics, "/metrics")).Should(HavePrefix("200 "))
 		proxy.Mend()
 
 		leads := `leader_election_master_status{name="healthscope-controller"} 1`

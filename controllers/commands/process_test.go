@@ -62,7 +62,7 @@ func configuration(dir, format string, args ...any) string {
 func start(ctx context.Context, namespace, command string, args ...string) *running {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
-	r := &running{api: freeAddress(ctx), metrics: freeAddress(ctx), probes: freeAddress(ctx), guardedMetrics: "0"}
+	r := &running{api: freeAddress(), metrics: freeAddress(), probes: freeAddress(), guardedMetrics: "0"}
 	r.config = filepath.Join(dir, "config.yaml")
 	r.configure()
 	r.Process = launch(dir, append([]string{
@@ -88,14 +88,13 @@ func launch(dir string, args ...string) *process.Process {
 	return p
 }
 
-// freeAddress returns a loopback address that nobody listens on right now.
-func freeAddress(ctx context.Context) string {
+// freeAddress returns a loopback address that is kept for the spec's programs until the spec ends.
+func freeAddress() string {
 	GinkgoHelper()
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	port, err := process.ReservePort(0)
 	Expect(err).NotTo(HaveOccurred())
-	address := l.Addr().String()
-	Expect(l.Close()).To(Succeed())
-	return address
+	DeferCleanup(port.Release)
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port.Number))
 }
 
 // asking returns how to ask a URL again and again, which answers "<status> <body>".
@@ -175,7 +174,7 @@ var _ = Describe("healthscope controller", func() {
 		Eventually(asking(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 unknown\n"))
 		leader := holder(ctx, namespace, "healthscope-controller")()
 		old, pid := r.api, r.PID()
-		r.api = freeAddress(ctx)
+		r.api = freeAddress()
 		r.configure()
 		Eventually(asking(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 unknown\n"))
 		Expect(asking(ctx, old, "/scopes")()).To(ContainSubstring("connection refused"))

@@ -24,7 +24,7 @@ const (
 	// patience is how long a suite on a busy machine waits for what must come.
 	patience = 30 * time.Second
 	// grace is how long a process may take to stop.
-	grace = 10 * time.Second
+	grace = 30 * time.Second
 )
 
 var (

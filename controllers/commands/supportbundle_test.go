@@ -235,7 +235,7 @@ var _ = Describe("The command support-bundle", func() {
 		silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 		DeferCleanup(silent.Close)
 		DeferCleanup(func() { close(release) })
-		for _, server := range []string{"http://" + freeAddress(ctx), silent.URL} {
+		for _, server := range []string{"http://" + freeAddress(), silent.URL} {
 			dir := GinkgoT().TempDir()
 			code, out, errOut := bundleUp(ctx, dir, "--kubeconfig", kubeconfigOf(dir, server), "--timeout", "1s", "-o", "-")
 			Expect(code).To(Equal(0), errOut)

@@ -94,7 +94,7 @@ func forwardingAccount(ctx context.Context, namespace, dir string, verbs ...stri
 var _ = Describe("The command support-bundle, of metrics that want a token", func() {
 	DescribeTable("reads them with one through a port-forward", func(ctx SpecContext, verbs []string) {
 		namespace, dir := suite.NewNamespace(ctx, api), GinkgoT().TempDir()
-		_, port, err := net.SplitHostPort(freeAddress(ctx))
+		_, port, err := net.SplitHostPort(freeAddress())
 		Expect(err).NotTo(HaveOccurred())
 		r := startGuarded(ctx, namespace, "monitor", ":"+port, "")
 		newNode(ctx, namespace, "monitor-1", "127.0.0.1:"+port)
@@ -167,7 +167,7 @@ var _ = Describe("The command support-bundle, of metrics that want a token", fun
 
 	It("says who may not forward a port", func(ctx SpecContext) {
 		namespace, dir := suite.NewNamespace(ctx, api), GinkgoT().TempDir()
-		newNode(ctx, namespace, "monitor-1", freeAddress(ctx))
+		newNode(ctx, namespace, "monitor-1", freeAddress())
 		Expect(os.WriteFile(filepath.Join(dir, "token"), []byte(canary), 0o600)).To(Succeed())
 		kubeconfig := forwardingAccount(ctx, namespace, dir, "delete")
 		code, out, errOut := bundleUp(ctx, dir, "--kubeconfig", kubeconfig, "--namespace", namespace, "--hub-namespace", namespace, "--metrics-token-file", "token", "-o", "-")

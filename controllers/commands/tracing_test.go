@@ -88,7 +88,7 @@ var _ = Describe("Traces", func() {
 		namespace := suite.NewNamespace(ctx, api)
 		scope := &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
 		Expect(api.Create(ctx, scope)).To(Succeed())
-		settings := configuration(GinkgoT().TempDir(), "api: {bindAddress: '0'}\nmetrics: {bindAddress: '0'}\ntracing: {endpoint: %q}\n", "http://"+freeAddress(ctx))
+		settings := configuration(GinkgoT().TempDir(), "api: {bindAddress: '0'}\nmetrics: {bindAddress: '0'}\ntracing: {endpoint: %q}\n", "http://"+freeAddress())
 		r := start(ctx, namespace, "controller", "--config", settings)
 		Eventually(health(ctx, scope)).Should(Equal("unknown"))
 		Eventually(func() string { return r.LogTail() }).Should(ContainSubstring("Cannot send traces"))
