@@ -26,7 +26,7 @@ type Document struct {
 	DataSource string `json:"data-source,omitempty"`
 	// DataSourceVersion is the version of the source's data. This project leaves it alone.
 	DataSourceVersion string `json:"data-source-version,omitempty"`
-	// ResourceVersion is A&AI's token of optimistic concurrency. A&AI sets it; a create must not carry it.
+	// ResourceVersion is A&AI's token of optimistic concurrency. A&AI sets it; a create must not carry it, and an update must carry the one that was read.
 	ResourceVersion string `json:"resource-version,omitempty"`
 	// RelationshipList holds the relationships. On a PUT, an absent list leaves those in A&AI alone, while a present one replaces them.
 	RelationshipList RelationshipList `json:"relationship-list,omitzero"`
@@ -65,34 +65,3 @@ func ToVFModule(vnfID, vfModuleID string) Relationship {
 }
 
 func vnfPath(vnfID string) string { return path("network", "generic-vnfs", "generic-vnf", vnfID) }
-
-// Patch is a change to a document, as an RFC 7396 merge patch: nil fields stay as they are. A&AI neither wants nor checks a resource-version with it.
-type Patch struct {
-	// Name, Group, Version, Kind and Namespace are the new values of those fields.
-	Name      *string `json:"name,omitempty"`
-	Group     *string `json:"group,omitempty"`
-	Version   *string `json:"version,omitempty"`
-	Kind      *string `json:"kind,omitempty"`
-	Namespace *string `json:"namespace,omitempty"`
-	// Labels is the whole new list: a merge patch cannot change a part of one. An empty list that is not nil removes all.
-	Labels []string `json:"labels,omitzero"`
-	// Selflink and DataSource are the new values of those fields.
-	Selflink   *string `json:"selflink,omitempty"`
-	DataSource *string `json:"data-source,omitempty"`
-}
-
-// Apply returns the document as it is after the patch.
-func (d Document) Apply(p Patch) Document {
-	for _, f := range []struct{ field, value *string }{
-		{&d.Name, p.Name}, {&d.Group, p.Group}, {&d.Version, p.Version}, {&d.Kind, p.Kind},
-		{&d.Namespace, p.Namespace}, {&d.Selflink, p.Selflink}, {&d.DataSource, p.DataSource},
-	} {
-		if f.value != nil {
-			*f.field = *f.value
-		}
-	}
-	if p.Labels != nil {
-		d.Labels = p.Labels
-	}
-	return d
-}

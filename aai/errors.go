@@ -40,8 +40,8 @@ const (
 	OpGet Op = "get"
 	// OpPut creates a k8s-resource.
 	OpPut Op = "put"
-	// OpPatch changes one.
-	OpPatch Op = "patch"
+	// OpUpdate changes one.
+	OpUpdate Op = "update"
 	// OpDelete deletes one.
 	OpDelete Op = "delete"
 	// OpRelate adds a relationship.
@@ -66,8 +66,8 @@ func (o Op) verb() string {
 	case OpModules:
 		return string(OpList)
 	case OpStatus:
-		return string(OpPatch)
-	case OpProbe, OpList, OpGet, OpPut, OpPatch, OpDelete, OpRelate, OpUnrelate, OpBulk:
+		return "patch"
+	case OpProbe, OpList, OpGet, OpPut, OpUpdate, OpDelete, OpRelate, OpUnrelate, OpBulk:
 	}
 	return string(o)
 }

@@ -16,14 +16,12 @@ const MaxBulk = 30
 
 // Write is one write as a part of a bulk request.
 type Write struct {
-	// Op is OpPut, OpPatch, OpDelete, OpRelate or OpUnrelate.
+	// Op is OpPut, OpUpdate, OpDelete, OpRelate or OpUnrelate.
 	Op aai.Op
 	// Key is the document that is written.
 	Key aai.Key
-	// Document is the document to create; for OpPut.
+	// Document is the document to store, with its version for OpUpdate; for OpPut and OpUpdate.
 	Document aai.Document
-	// Patch is the change; for OpPatch.
-	Patch aai.Patch
 	// ResourceVersion is the version to delete; for OpDelete.
 	ResourceVersion string
 	// Relationship is the relationship; for OpRelate and OpUnrelate.
@@ -39,10 +37,8 @@ type bulkOperation struct {
 
 func (w Write) operation() bulkOperation {
 	switch w.Op {
-	case aai.OpPut:
+	case aai.OpPut, aai.OpUpdate:
 		return bulkOperation{"put", w.Key.Path(), w.Document}
-	case aai.OpPatch:
-		return bulkOperation{"patch", w.Key.Path(), w.Patch}
 	case aai.OpRelate:
 		return bulkOperation{"put", relationshipPath(w.Key), w.Relationship}
 	case aai.OpUnrelate:

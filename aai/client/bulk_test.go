@@ -34,7 +34,7 @@ func TestWritesTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.WriteTogether(client.WithTransaction(ctx, "together-1"), []client.Write{
-		{Op: aai.OpPatch, Key: key, Patch: aai.Patch{Labels: []string{"hs/status=Failed"}}},
+		{Op: aai.OpUpdate, Key: key, Document: inVersion(d.ResourceVersion, "hs/status=Failed")},
 		{Op: aai.OpUnrelate, Key: key, Relationship: vnf},
 		{Op: aai.OpDelete, Key: other("b"), ResourceVersion: b.ResourceVersion},
 	}); err != nil {
@@ -80,8 +80,8 @@ func TestWritesTogetherAreDoneOrNot(t *testing.T) {
 	}{
 		"too many": {many, aai.DeadLetter, aai.CodePayloadLimit},
 		"one vanished": {[]client.Write{
-			{Op: aai.OpPut, Key: other("b"), Document: document("b")}, {Op: aai.OpPatch, Key: key, Patch: aai.Patch{Labels: []string{"a=b"}}},
-		}, aai.DeadLetter, ""},
+			{Op: aai.OpPut, Key: other("b"), Document: document("b")}, {Op: aai.OpUpdate, Key: key, Document: inVersion("1", "a=b")},
+		}, aai.Reread, ""},
 		"one changed": {[]client.Write{
 			{Op: aai.OpPut, Key: other("b"), Document: document("b")}, {Op: aai.OpPut, Key: other("b"), Document: document("b")},
 		}, aai.Reread, ""},

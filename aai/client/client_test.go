@@ -30,7 +30,7 @@ func TestRequestsOnTheWire(t *testing.T) {
 		"list":     {"GET", tenantPath + "/k8s-resources?data-owner=healthscope-lab&resultIndex=1&resultSize=500&skip-related-to=true", "", ""},
 		"get":      {"GET", keyPath, "", ""},
 		"put":      {"PUT", keyPath, "application/json", encoded},
-		"patch":    {"PATCH", keyPath, "application/merge-patch+json", `{"labels":["a=b"]}`},
+		"update":   {"PUT", keyPath, "application/json", strings.Replace(strings.Replace(encoded, "hs/status=Ready", "a=b", 1), "}", `,"resource-version":"17 3"}`, 1)},
 		"delete":   {"DELETE", keyPath + "?resource-version=17%203", "", ""},
 		"relate":   {"PUT", keyPath + "/relationship-list/relationship", "application/json", edge},
 		"unrelate": {"DELETE", keyPath + "/relationship-list/relationship", "application/json", edge},
@@ -47,7 +47,7 @@ func TestRequestsOnTheWire(t *testing.T) {
 			fmt.Fprint(w, `{"operation-responses":[{"response-status-code":201}]}`)
 		case r.Method == http.MethodDelete:
 			w.WriteHeader(http.StatusNoContent)
-		case r.Method == http.MethodPut && !strings.HasSuffix(r.URL.Path, "/relationship"):
+		case r.Method == http.MethodPut && !strings.HasSuffix(r.URL.Path, "/relationship") && r.ContentLength <= int64(len(encoded)): // The body of an update is longer.
 			w.WriteHeader(http.StatusCreated)
 		case r.Method != http.MethodGet:
 		case strings.HasSuffix(r.URL.Path, "k8s-resources"):
@@ -265,7 +265,7 @@ func TestCredentialsAreReadAnew(t *testing.T) {
 		store(userFile, step.user)
 		store(passwordFile, step.password)
 		before := len(s.received())
-		err := c.PatchK8sResource(t.Context(), key, aai.Patch{})
+		err := c.UpdateK8sResource(t.Context(), key, aai.Document{})
 		requests := s.received()[before:]
 		if step.want == "" {
 			if err == nil || failure(t, err).Kind != aai.Stop || len(requests) != 0 {
@@ -284,7 +284,7 @@ func TestCredentialsAreReadAnew(t *testing.T) {
 	if err := os.Remove(passwordFile); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.PatchK8sResource(t.Context(), key, aai.Patch{}); err == nil || failure(t, err).Kind != aai.Stop {
+	if err := c.UpdateK8sResource(t.Context(), key, aai.Document{}); err == nil || failure(t, err).Kind != aai.Stop {
 		t.Errorf("without a password file: %v, want Stop", err)
 	}
 }
@@ -292,7 +292,7 @@ func TestCredentialsAreReadAnew(t *testing.T) {
 func TestWithoutCredentialsNoneAreSent(t *testing.T) {
 	s := serve(t, func(http.ResponseWriter, *http.Request) {})
 	c := connect(t, s.URL, func(o *client.Options) { o.Credentials = nil })
-	if err := c.PatchK8sResource(t.Context(), key, aai.Patch{}); err != nil {
+	if err := c.UpdateK8sResource(t.Context(), key, aai.Document{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.received()[0].Header.Get("Authorization"); got != "" {

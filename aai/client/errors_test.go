@@ -21,7 +21,7 @@ func TestErrorsAreSortedByWhatToDo(t *testing.T) {
 	generic := func(ec string) string {
 		return refusal("serviceException", "SVC3000", "PUT", "v32/x", "the message", ec)
 	}
-	writes := []string{"put", "patch", "delete", "relate", "unrelate"}
+	writes := []string{"put", "update", "delete", "relate", "unrelate"}
 	cases := map[string]struct {
 		status int
 		header http.Header
@@ -40,7 +40,7 @@ func TestErrorsAreSortedByWhatToDo(t *testing.T) {
 		"bad encoding":             {status: 400, body: refusal("serviceException", "SVC3008", "URI is not encoded", "ERR.5.6.3008"), calls: writes, kind: aai.DeadLetter, code: "ERR.5.6.3008"},
 		"missing required":         {status: 400, body: generic("ERR.5.2.3000"), calls: writes, kind: aai.DeadLetter, text: "the message"},
 		"no parent":                {status: 404, body: refusal("serviceException", "SVC3001", "PUT", "x", "Node Not Found:No parent Node of type tenant", "ERR.5.4.6114"), calls: []string{"put"}, kind: aai.Park, code: aai.CodeNodeNotFound, text: "No parent Node of type tenant"},
-		"document vanished":        {status: 404, body: generic("ERR.5.4.6114"), calls: []string{"patch", "delete", "relate", "unrelate"}, kind: aai.Reread, code: aai.CodeNodeNotFound},
+		"document vanished":        {status: 404, body: generic("ERR.5.4.6114"), calls: []string{"update", "delete", "relate", "unrelate"}, kind: aai.Reread, code: aai.CodeNodeNotFound},
 		"no target":                {status: 404, body: refusal("serviceException", "SVC3003", "PUT_EDGE", "x", "generic-vnf", "/aai/v32/network", "Error making edge", "ERR.5.4.6129"), calls: writes, kind: aai.Park, code: aai.CodeTargetNotFound, text: "Error making edge"},
 		"no edge rule, resource":   {status: 400, body: generic("ERR.5.4.6107"), calls: writes, kind: aai.DeadLetter},
 		"no edge rule, list":       {status: 400, body: generic("ERR.5.4.6120"), calls: writes, kind: aai.DeadLetter},
@@ -140,7 +140,7 @@ func TestRetryAfter(t *testing.T) {
 				w.Header().Set("Retry-After", c.value)
 				w.WriteHeader(http.StatusServiceUnavailable)
 			})
-			e := failure(t, connect(t, s.URL).PatchK8sResource(t.Context(), key, aai.Patch{}))
+			e := failure(t, connect(t, s.URL).UpdateK8sResource(t.Context(), key, aai.Document{}))
 			if e.Kind != aai.Retry || e.RetryAfter < c.least || e.RetryAfter > c.most {
 				t.Errorf("got %s after %s, want Retry after %s to %s", e.Kind, e.RetryAfter, c.least, c.most)
 			}

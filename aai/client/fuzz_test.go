@@ -31,7 +31,7 @@ func FuzzParseError(f *testing.F) {
 		if e.Code != "" && !errorCode.MatchString(e.Code) {
 			t.Errorf("code %q", e.Code)
 		}
-		for _, op := range []aai.Op{aai.OpPut, aai.OpPatch} {
+		for _, op := range []aai.Op{aai.OpPut, aai.OpUpdate} {
 			e.Op = op
 			if kind := classify(e); !slices.Contains(kinds, kind) {
 				t.Errorf("kind %q", kind)

@@ -69,7 +69,7 @@ func TestGateClosesInTroubleThatConcernsAll(t *testing.T) {
 			}
 			var first, last error
 			for i := range 5 {
-				last = client.PatchK8sResource(t.Context(), key, aai.Patch{})
+				last = client.UpdateK8sResource(t.Context(), key, aai.Document{})
 				if i == 0 {
 					first = last
 				}
@@ -92,11 +92,11 @@ func TestGateClosesInTroubleThatConcernsAll(t *testing.T) {
 func TestGateOpensWhenAllIsWell(t *testing.T) {
 	c, s, status, w := gated(t, "")
 	status.Store(http.StatusServiceUnavailable)
-	_ = c.PatchK8sResource(t.Context(), key, aai.Patch{})
+	_ = c.UpdateK8sResource(t.Context(), key, aai.Document{})
 	w.advance(time.Second)
 	status.Store(http.StatusOK)
 	for range 3 {
-		if err := c.PatchK8sResource(t.Context(), key, aai.Patch{}); err != nil {
+		if err := c.UpdateK8sResource(t.Context(), key, aai.Document{}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -112,7 +112,7 @@ func TestGatePausesGrow(t *testing.T) {
 	asked := func(d time.Duration) int {
 		before := len(s.received())
 		for range d / (100 * time.Millisecond) {
-			_ = c.PatchK8sResource(t.Context(), key, aai.Patch{})
+			_ = c.UpdateK8sResource(t.Context(), key, aai.Document{})
 			w.advance(100 * time.Millisecond)
 		}
 		return len(s.received()) - before
@@ -136,14 +136,14 @@ func TestGatePausesGrow(t *testing.T) {
 func TestGateKeepsAsLongAsAsked(t *testing.T) {
 	c, s, status, w := gated(t, "1800")
 	status.Store(http.StatusTooManyRequests)
-	_ = c.PatchK8sResource(t.Context(), key, aai.Patch{})
+	_ = c.UpdateK8sResource(t.Context(), key, aai.Document{})
 	w.advance(29 * time.Minute)
-	e := failure(t, c.PatchK8sResource(t.Context(), key, aai.Patch{}))
+	e := failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{}))
 	if len(s.received()) != 1 || e.RetryAfter != time.Minute {
 		t.Errorf("%d requests, retry after %s", len(s.received()), e.RetryAfter)
 	}
 	w.advance(time.Minute)
-	_ = c.PatchK8sResource(t.Context(), key, aai.Patch{})
+	_ = c.UpdateK8sResource(t.Context(), key, aai.Document{})
 	if len(s.received()) != 2 {
 		t.Errorf("%d requests after the time", len(s.received()))
 	}
@@ -164,12 +164,12 @@ func TestGateLetsOneTry(t *testing.T) {
 	})
 	gate := client.NewGate(0, w.read)
 	c := connect(t, s.URL, func(o *client.Options) { o.Gate = gate })
-	_ = c.PatchK8sResource(t.Context(), key, aai.Patch{})
+	_ = c.UpdateK8sResource(t.Context(), key, aai.Document{})
 	w.advance(time.Second)
 	done := make(chan error)
-	go func() { done <- c.PatchK8sResource(t.Context(), key, aai.Patch{}) }()
+	go func() { done <- c.UpdateK8sResource(t.Context(), key, aai.Document{}) }()
 	<-entered
-	if e := failure(t, c.PatchK8sResource(t.Context(), key, aai.Patch{})); e.RetryAfter <= 0 || n.Load() != 2 {
+	if e := failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{})); e.RetryAfter <= 0 || n.Load() != 2 {
 		t.Errorf("%d requests, %v", n.Load(), e)
 	}
 	close(leave)
@@ -193,13 +193,13 @@ func TestNobodyHurriesBesideATrial(t *testing.T) {
 	})
 	c := connect(t, s.URL, func(o *client.Options) { o.Gate = client.NewGate(0, w.read) })
 	for range 8 {
-		_ = c.PatchK8sResource(t.Context(), key, aai.Patch{})
+		_ = c.UpdateK8sResource(t.Context(), key, aai.Document{})
 		w.advance(time.Hour)
 	}
 	done := make(chan error)
-	go func() { done <- c.PatchK8sResource(t.Context(), key, aai.Patch{}) }()
+	go func() { done <- c.UpdateK8sResource(t.Context(), key, aai.Document{}) }()
 	<-entered
-	if e := failure(t, c.PatchK8sResource(t.Context(), key, aai.Patch{})); e.RetryAfter < time.Second || e.RetryAfter > 10*time.Second {
+	if e := failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{})); e.RetryAfter < time.Second || e.RetryAfter > 10*time.Second {
 		t.Errorf("to be asked again after %s", e.RetryAfter)
 	}
 	close(leave)
@@ -219,10 +219,10 @@ func TestGateStaysOpenWhenTheCallerGivesUp(t *testing.T) {
 	})
 	gate := client.NewGate(0, nil)
 	c := connect(t, s.URL, func(o *client.Options) { o.Gate = gate })
-	if err := c.PatchK8sResource(client.WithTransaction(ctx, "first"), key, aai.Patch{}); err == nil {
+	if err := c.UpdateK8sResource(client.WithTransaction(ctx, "first"), key, aai.Document{}); err == nil {
 		t.Error("no error")
 	}
-	if err := c.PatchK8sResource(t.Context(), key, aai.Patch{}); err != nil {
+	if err := c.UpdateK8sResource(t.Context(), key, aai.Document{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -233,7 +233,7 @@ func TestGateBoundsRequestsInASecond(t *testing.T) {
 	c := connect(t, s.URL, func(o *client.Options) { o.Gate = gate })
 	began := time.Now()
 	for range 4 {
-		if err := c.PatchK8sResource(t.Context(), key, aai.Patch{}); err != nil {
+		if err := c.UpdateK8sResource(t.Context(), key, aai.Document{}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -261,18 +261,18 @@ func TestGateStaysClosedWhenAnOlderRequestFaresWell(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- c.DeleteK8sResource(t.Context(), key, "1") }()
 	<-slow
-	_ = failure(t, c.PatchK8sResource(t.Context(), key, aai.Patch{}))
+	_ = failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{}))
 	close(release)
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
 	w.advance(80 * time.Second)
-	_ = failure(t, c.PatchK8sResource(t.Context(), key, aai.Patch{}))
+	_ = failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{}))
 	if n := len(s.received()); n != 2 {
 		t.Errorf("%d requests, want 2: A&AI has asked to be left alone", n)
 	}
 	w.advance(20 * time.Second)
-	_ = failure(t, c.PatchK8sResource(t.Context(), key, aai.Patch{}))
+	_ = failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{}))
 	if n := len(s.received()); n != 3 {
 		t.Errorf("%d requests, want 3", n)
 	}
@@ -294,11 +294,11 @@ func TestGateStaysClosedForAsLongAsAnOlderAnswerAsks(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- c.DeleteK8sResource(t.Context(), key, "1") }()
 	<-slow
-	_ = failure(t, c.PatchK8sResource(t.Context(), key, aai.Patch{})) // It closes the gate, for a moment.
+	_ = failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{})) // It closes the gate, for a moment.
 	close(release)
 	_ = failure(t, <-done)
 	w.advance(80 * time.Second)
-	if e := failure(t, c.PatchK8sResource(t.Context(), key, aai.Patch{})); len(s.received()) != 2 || e.RetryAfter != 10*time.Second {
+	if e := failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{})); len(s.received()) != 2 || e.RetryAfter != 10*time.Second {
 		t.Errorf("%d requests, want 2; to be asked again after %s", len(s.received()), e.RetryAfter)
 	}
 }
@@ -323,13 +323,13 @@ func TestGateLetsOneThroughThoughAnOlderRequestEnds(t *testing.T) {
 	done := make(chan error, 2)
 	go func() { done <- c.DeleteK8sResource(t.Context(), key, "1") }()
 	<-old
-	_ = failure(t, c.PatchK8sResource(t.Context(), key, aai.Patch{})) // It closes the gate.
+	_ = failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{})) // It closes the gate.
 	w.advance(time.Minute)
 	go func() { _, _, err := c.GetK8sResource(t.Context(), key); done <- err }()
 	<-trial
 	close(releaseOld)
 	_ = failure(t, <-done)
-	_ = failure(t, c.PatchK8sResource(t.Context(), key, aai.Patch{}))
+	_ = failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{}))
 	if n := len(s.received()); n != 3 {
 		t.Errorf("%d requests, want 3: one at a time finds out", n)
 	}

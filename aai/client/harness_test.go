@@ -103,6 +103,13 @@ func connect(t *testing.T, url string, changes ...func(*client.Options)) *client
 	return c
 }
 
+// inVersion returns a document as it replaces one in a version.
+func inVersion(version string, labels ...string) aai.Document {
+	d := document(key.ID)
+	d.Labels, d.ResourceVersion = labels, version
+	return d
+}
+
 // calls are all calls of the client, by name.
 func calls(t *testing.T, c *client.Client) map[string]func() error {
 	ctx := t.Context()
@@ -111,7 +118,7 @@ func calls(t *testing.T, c *client.Client) map[string]func() error {
 		"list":     func() error { _, err := c.ListK8sResources(ctx, tenant, "healthscope-lab"); return err },
 		"get":      func() error { _, _, err := c.GetK8sResource(ctx, key); return err },
 		"put":      func() error { return c.PutK8sResource(ctx, key, document(key.ID)) },
-		"patch":    func() error { return c.PatchK8sResource(ctx, key, aai.Patch{Labels: []string{"a=b"}}) },
+		"update":   func() error { return c.UpdateK8sResource(ctx, key, inVersion("17 3", "a=b")) },
 		"delete":   func() error { return c.DeleteK8sResource(ctx, key, "17 3") },
 		"relate":   func() error { return c.PutRelationship(ctx, key, vnf) },
 		"unrelate": func() error { return c.DeleteRelationship(ctx, key, vnf) },

@@ -47,8 +47,13 @@ func TestLifeOfADocument(t *testing.T) {
 	}
 	must(c.Probe(ctx))
 	must(c.PutK8sResource(ctx, key, document(key.ID)))
-	must(c.PatchK8sResource(ctx, key, aai.Patch{Labels: []string{"team=red", "hs/status=Failed"}}))
 	must(c.PutRelationship(ctx, key, vnf))
+	first, _, err := c.GetK8sResource(ctx, key)
+	must(err)
+	must(c.UpdateK8sResource(ctx, key, inVersion(first.ResourceVersion, "team=red", "hs/status=Failed")))
+	if err := c.UpdateK8sResource(ctx, key, inVersion(first.ResourceVersion, "hs/status=Failed")); aai.KindOf(err) != aai.Reread {
+		t.Errorf("update of an old version: %v, want Reread", err)
+	}
 	must(c.PutK8sResource(ctx, aai.Key{Tenant: tenant, ID: "other"}, func() aai.Document { d := document("other"); d.DataOwner = "else"; return d }()))
 
 	want := document(key.ID)
@@ -98,7 +103,7 @@ func TestRefusalsOfTheSimulator(t *testing.T) {
 		"no tenant":           {c.PutK8sResource(ctx, nowhere, document("x")), aai.Park},
 		"no VNF, in a create": {c.PutK8sResource(ctx, aai.Key{Tenant: tenant, ID: "linked"}, linked), aai.Park},
 		"no VNF":              {c.PutRelationship(ctx, key, aai.ToGenericVNF("none")), aai.Park},
-		"patch of nothing":    {c.PatchK8sResource(ctx, nowhere, aai.Patch{Labels: []string{"a=b"}}), aai.Reread},
+		"update of nothing":   {c.UpdateK8sResource(ctx, aai.Key{Tenant: tenant, ID: "13dd1"}, func() aai.Document { d := inVersion("1", "a=b"); d.ID = "13dd1"; return d }()), aai.Reread},
 		"delete of nothing":   {c.DeleteK8sResource(ctx, nowhere, "1"), aai.Reread},
 		"no region":           {c.PutRelationship(ctx, key, aai.Relationship{RelatedTo: "cloud-region", RelatedLink: "/cloud-infrastructure/cloud-regions/cloud-region/x/y"}), aai.Park},
 		"wrong password":      {connect(t, url, func(o *client.Options) { o.Credentials = func() (string, string, error) { return user, "x", nil } }).Probe(ctx), aai.Stop},

@@ -35,7 +35,7 @@ func TestASuccessThatIsNotAAIsIsAnOutage(t *testing.T) {
 	}
 	empty := map[string][]int{ // The success of another operation.
 		"list": {201, 204}, "get": {201, 204}, "tenant": {201, 204}, "modules": {201, 204}, "bulk": {200, 204},
-		"put": {200, 204}, "patch": {201, 204}, "delete": {200, 201}, "relate": {201, 204}, "unrelate": {200, 201}, "status": {201, 204},
+		"put": {200, 204}, "update": {201, 204}, "delete": {200, 201}, "relate": {201, 204}, "unrelate": {200, 201}, "status": {201, 204},
 	}
 	for op, call := range callsWithout(t, "probe") {
 		for _, status := range empty[op] {

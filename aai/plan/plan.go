@@ -59,13 +59,11 @@ type Operation struct {
 	Verb Verb
 	// Key says to which document.
 	Key aai.Key
-	// Document is the document to store; for Create.
+	// Document is the document to store; for Create and Update. That of an Update has no relationships, which leaves them alone.
 	Document aai.Document
-	// Patch is the change; for Update.
-	Patch aai.Patch
 	// Relationship is the relationship; for Relate and Unrelate.
 	Relationship aai.Relationship
-	// ResourceVersion is the version that is known, for Delete. It is empty when none is: read the document first.
+	// ResourceVersion is the version that is known, and that the operation was computed from; for Update and Delete. It is empty when none is: read the document first.
 	ResourceVersion string
 }
 
@@ -248,8 +246,8 @@ func (o Options) change(key aai.Key, want, have aai.Document) []Operation {
 	}
 	var ops []Operation
 	links := o.compareLinks(want, have)
-	if patch, differs := o.patch(want, have, links); differs {
-		ops = append(ops, Operation{Verb: Update, Key: key, Patch: patch})
+	if update := o.update(want, have, links); fields(update) != fields(have) || !slices.Equal(update.Labels, set(have.Labels)) {
+		ops = append(ops, Operation{Verb: Update, Key: key, Document: update, ResourceVersion: have.ResourceVersion})
 	}
 	for _, r := range links.remove {
 		ops = append(ops, Operation{Verb: Unrelate, Key: key, Relationship: r})
@@ -265,8 +263,7 @@ func (o Options) change(key aai.Key, want, have aai.Document) []Operation {
 
 // equal says quickly what is true of nearly all documents: that there is nothing to do about them.
 func equal(want, have aai.Document) bool {
-	return want.Name == have.Name && want.Group == have.Group && want.Version == have.Version && want.Kind == have.Kind &&
-		want.Namespace == have.Namespace && want.Selflink == have.Selflink && want.DataSource == have.DataSource &&
+	return fields(want) == fields(have) &&
 		holdsAll(want.Labels, have.Labels) && holdsAll(have.Labels, want.Labels) &&
 		relatesToAll(want, have) && relatesToAll(have, want)
 }
@@ -291,28 +288,16 @@ func relatesToAll(d, other aai.Document) bool {
 	return true
 }
 
-// patch returns the change that a document needs, and whether it needs one.
-func (o Options) patch(want, have aai.Document, links linkChange) (p aai.Patch, differs bool) {
-	for _, f := range []struct {
-		field      **string
-		want, have string
-	}{
-		{&p.Name, want.Name, have.Name},
-		{&p.Group, want.Group, have.Group},
-		{&p.Version, want.Version, have.Version},
-		{&p.Kind, want.Kind, have.Kind},
-		{&p.Namespace, want.Namespace, have.Namespace},
-		{&p.Selflink, want.Selflink, have.Selflink},
-		{&p.DataSource, want.DataSource, have.DataSource},
-	} {
-		if f.want != f.have {
-			*f.field, differs = &f.want, true
-		}
-	}
-	if labels := o.labels(want, have, links); !slices.Equal(labels, set(have.Labels)) {
-		p.Labels, differs = labels, true
-	}
-	return p, differs
+// fields returns the fields of a document that are compared.
+func fields(d aai.Document) [7]string {
+	return [...]string{d.Name, d.Group, d.Version, d.Kind, d.Namespace, d.Selflink, d.DataSource}
+}
+
+// update returns what an update sends: all fields, because A&AI removes those that are left out, and no relationships.
+func (o Options) update(want, have aai.Document, links linkChange) aai.Document {
+	want.Labels = o.labels(want, have, links)
+	want.DataSourceVersion, want.ResourceVersion, want.RelationshipList = have.DataSourceVersion, "", aai.RelationshipList{}
+	return want
 }
 
 // labels returns the labels that a document is to have: the desired ones, those of others, and claims on relationships that still have to go.

@@ -83,7 +83,7 @@ func TestDiff(t *testing.T) {
 			desired: documents(ready("a", labels("hs/reason=Boom", "hs/status=Failed"))),
 			current: documents(ready("a")),
 			want: plan.Plan{Operations: []plan.Operation{
-				{Verb: plan.Update, Key: key("a"), Patch: aai.Patch{Labels: []string{"hs/reason=Boom", "hs/status=Failed"}}},
+				{Verb: plan.Update, Key: key("a"), Document: ready("a", labels("hs/reason=Boom", "hs/status=Failed"))},
 			}},
 		},
 		"labels are a set": {
@@ -98,14 +98,14 @@ func TestDiff(t *testing.T) {
 			desired: documents(ready("a", labels("hs/status=Failed"))),
 			current: documents(ready("a", labels("team=red", "no-equals-sign", "hs/status=Ready", "=odd"))),
 			want: plan.Plan{Operations: []plan.Operation{
-				{Verb: plan.Update, Key: key("a"), Patch: aai.Patch{Labels: []string{"=odd", "hs/status=Failed", "no-equals-sign", "team=red"}}},
+				{Verb: plan.Update, Key: key("a"), Document: ready("a", labels("=odd", "hs/status=Failed", "no-equals-sign", "team=red"))},
 			}},
 		},
 		"labels of ours that are not desired go": {
 			desired: documents(ready("a")),
 			current: documents(ready("a", labels("hs/status=Ready", "hs/reason=Yesterday", "app=old"))),
 			want: plan.Plan{Operations: []plan.Operation{
-				{Verb: plan.Update, Key: key("a"), Patch: aai.Patch{Labels: []string{"hs/status=Ready"}}},
+				{Verb: plan.Update, Key: key("a"), Document: ready("a", labels("hs/status=Ready"))},
 			}},
 		},
 		"every field of ours": {
@@ -113,9 +113,7 @@ func TestDiff(t *testing.T) {
 			current: documents(ready("a", func(d *aai.Document) {
 				d.Name, d.Group, d.Version, d.Kind, d.Namespace, d.Selflink, d.DataSource = "", "", "", "", "", "", ""
 			})),
-			want: plan.Plan{Operations: []plan.Operation{{Verb: plan.Update, Key: key("a"), Patch: aai.Patch{
-				Name: new("n-a"), Group: new("apps"), Version: new("v1"), Kind: new("Deployment"), Namespace: new("ns"), Selflink: new("http://x"), DataSource: new("edge"),
-			}}}},
+			want: plan.Plan{Operations: []plan.Operation{{Verb: plan.Update, Key: key("a"), Document: ready("a")}}},
 		},
 		"fields of others": {
 			desired: documents(ready("a")),
@@ -124,7 +122,7 @@ func TestDiff(t *testing.T) {
 		"a field that becomes empty": {
 			desired: documents(ready("a", func(d *aai.Document) { d.Group = "" })),
 			current: documents(ready("a")),
-			want:    plan.Plan{Operations: []plan.Operation{{Verb: plan.Update, Key: key("a"), Patch: aai.Patch{Group: new("")}}}},
+			want:    plan.Plan{Operations: []plan.Operation{{Verb: plan.Update, Key: key("a"), Document: ready("a", func(d *aai.Document) { d.Group = "" })}}},
 		},
 		"delete, with the version that is known": {
 			current: documents(ready("a", stored("5")), ready("b")),
@@ -151,7 +149,7 @@ func TestDiff(t *testing.T) {
 			current: documents(ready("a"), ready("b"), ready("c", func(d *aai.Document) { d.DataSource = "core" })),
 			guards:  plan.Guards{Deletions: map[plan.Partition]string{{Source: "edge"}: "truncated"}},
 			want: plan.Plan{Operations: []plan.Operation{
-				{Verb: plan.Update, Key: key("a"), Patch: aai.Patch{Labels: []string{"hs/status=Failed"}}},
+				{Verb: plan.Update, Key: key("a"), Document: ready("a", labels("hs/status=Failed"))},
 				{Verb: plan.Delete, Key: key("c")},
 			}, Skipped: []plan.Skipped{{Key: key("b"), Source: "edge", Cause: plan.CauseSource, Message: "truncated"}}},
 		},
@@ -181,13 +179,13 @@ func TestDiff(t *testing.T) {
 		"a claim on a relationship that is gone": {
 			desired: documents(ready("a")),
 			current: documents(ready("a", labels("hs/status=Ready", vnf1Claim))),
-			want:    plan.Plan{Operations: []plan.Operation{{Verb: plan.Update, Key: key("a"), Patch: aai.Patch{Labels: []string{"hs/status=Ready"}}}}},
+			want:    plan.Plan{Operations: []plan.Operation{{Verb: plan.Update, Key: key("a"), Document: ready("a", labels("hs/status=Ready"))}}},
 		},
 		"relationship replaced: the old one goes before the new one comes": {
 			desired: documents(ready("a", labels("hs/status=Ready", vnf2Claim), links(vnf2))),
 			current: documents(ready("a", labels("hs/status=Ready", vnf1Claim), links(as(vnf1)))),
 			want: plan.Plan{Operations: []plan.Operation{
-				{Verb: plan.Update, Key: key("a"), Patch: aai.Patch{Labels: []string{vnf1Claim, vnf2Claim, "hs/status=Ready"}}},
+				{Verb: plan.Update, Key: key("a"), Document: ready("a", labels(vnf1Claim, vnf2Claim, "hs/status=Ready"))},
 				{Verb: plan.Unrelate, Key: key("a"), Relationship: as(vnf1)},
 				{Verb: plan.Relate, Key: key("a"), Relationship: vnf2},
 			}},
@@ -207,7 +205,7 @@ func TestATimeThatIsNotKnownAnyMoreIsKept(t *testing.T) {
 	have := ready("a", labels("hs/status=Ready", "hs/since=2026-01-02T03:04:05Z", "theirs=1"), stored("7"))
 	tests := map[string]struct {
 		want aai.Document
-		// labels are those of the patch; nil when nothing is to be done.
+		// labels are those of the update; nil when nothing is to be done.
 		labels []string
 	}{
 		"same state, no time":      {want: ready("a")},
@@ -219,10 +217,10 @@ func TestATimeThatIsNotKnownAnyMoreIsKept(t *testing.T) {
 			p := plan.Diff(documents(tt.want), documents(have), plan.Guards{}, options)
 			var got []string
 			for _, op := range p.Operations {
-				got = append(got, op.Patch.Labels...)
+				got = append(got, op.Document.Labels...)
 			}
 			if diff := cmp.Diff(tt.labels, got); diff != "" {
-				t.Errorf("labels of the patch (-want +got):\n%s", diff)
+				t.Errorf("labels of the update (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -60,7 +60,7 @@ func TestEveryChangeIsOneWrite(t *testing.T) {
 					case wanted && had[id] == "":
 						want = append(want, "PUT "+id)
 					case wanted && had[id] != status:
-						want = append(want, "PATCH "+id)
+						want = append(want, "UPDATE "+id)
 					case !wanted && had[id] != "":
 						want = append(want, "DELETE "+id)
 					}

@@ -39,18 +39,13 @@ func (p *pass) execute(ctx context.Context, ops []plan.Operation) error {
 		writes := make([]client.Write, len(ops))
 		for i, op := range ops {
 			writes[i] = client.Write{
-				Op: requestOf[op.Verb], Key: op.Key, Document: op.Document, Patch: op.Patch,
-				ResourceVersion: op.ResourceVersion, Relationship: op.Relationship,
+				Op: requestOf[op.Verb], Key: op.Key, Document: versioned(op), ResourceVersion: op.ResourceVersion, Relationship: op.Relationship,
 			}
 		}
 		err = p.options.Client.WriteTogether(ctx, writes)
 	}
 	for _, op := range ops {
-		labels := op.Patch.Labels
-		if op.Verb == plan.Create {
-			labels = op.Document.Labels
-		}
-		p.options.Audit(Written{Verb: op.Verb, Key: op.Key, Resource: p.resourceOf(op.Key), Labels: labels, TransactionID: id, Err: err})
+		p.options.Audit(Written{Verb: op.Verb, Key: op.Key, Resource: p.resourceOf(op.Key), Labels: op.Document.Labels, TransactionID: id, Err: err})
 	}
 	return err
 }
@@ -64,7 +59,14 @@ func (p *pass) resourceOf(key aai.Key) healthscope.Key {
 
 // requestOf are the requests that do the operations.
 var requestOf = map[plan.Verb]aai.Op{
-	plan.Create: aai.OpPut, plan.Update: aai.OpPatch, plan.Unrelate: aai.OpUnrelate, plan.Relate: aai.OpRelate, plan.Delete: aai.OpDelete,
+	plan.Create: aai.OpPut, plan.Update: aai.OpUpdate, plan.Unrelate: aai.OpUnrelate, plan.Relate: aai.OpRelate, plan.Delete: aai.OpDelete,
+}
+
+// versioned returns the document that an operation stores, with the version that it replaces.
+func versioned(op plan.Operation) aai.Document {
+	d := op.Document
+	d.ResourceVersion = op.ResourceVersion
+	return d
 }
 
 // executeOne turns one operation into one request.
@@ -73,7 +75,7 @@ func executeOne(ctx context.Context, c *client.Client, op plan.Operation) error 
 	case plan.Create:
 		return c.PutK8sResource(ctx, op.Key, op.Document)
 	case plan.Update:
-		return c.PatchK8sResource(ctx, op.Key, op.Patch)
+		return c.UpdateK8sResource(ctx, op.Key, versioned(op))
 	case plan.Unrelate:
 		return c.DeleteRelationship(ctx, op.Key, op.Relationship)
 	case plan.Relate:

@@ -18,8 +18,6 @@ type memory struct {
 	turn   chan struct{}
 	// resynced is when the tenant was last read in full because that was due; zero when it is due again.
 	resynced time.Time
-	// listed is when it was last read in full for whatever reason.
-	listed time.Time
 	// desired is what A&AI is to hold.
 	desired map[aai.Key]*aai.Document
 	// guards are what is not to be touched.
@@ -42,7 +40,7 @@ func newMemory() *memory {
 		guards:         plan.Guards{Keys: map[aai.Key]bool{}},
 		unacknowledged: map[aai.Key]time.Time{},
 		todo:           map[aai.Key]bool{},
-		knowledge:      knowledge{known: map[aai.Key]*aai.Document{}, owned: map[string]int{}, seen: map[aai.Key]time.Time{}, uncertain: map[aai.Key]bool{}},
+		knowledge:      knowledge{known: map[aai.Key]*aai.Document{}, owned: map[string]int{}, uncertain: map[aai.Key]bool{}},
 		troubles: troubles{
 			failing: map[aai.Key]failure{}, parked: map[aai.Key]parking{}, absent: map[string]bool{}, dead: map[aai.Key]deadLetter{},
 			conflicts: map[aai.Key]plan.Conflict{}, skipped: map[aai.Key]plan.Skipped{}, limiters: map[string]*limiter{},
@@ -105,8 +103,6 @@ type knowledge struct {
 	exists bool
 	// lost is true when A&AI has once said that it does not.
 	lost bool
-	// seen is when a document was last read or written, if that was after the last list.
-	seen map[aai.Key]time.Time
 	// uncertain are documents of which the last word is not known, such as those whose write got no answer.
 	uncertain map[aai.Key]bool
 }
@@ -126,17 +122,8 @@ func (k *knowledge) learn(key aai.Key, d *aai.Document) {
 	}
 }
 
-// asOf returns when a document was read or written last.
-func (m *memory) asOf(key aai.Key) time.Time {
-	at := m.listed
-	if seen := m.seen[key]; seen.After(at) {
-		at = seen
-	}
-	return at
-}
-
 // apply brings the knowledge up to date after a write that A&AI has acknowledged.
-func (m *memory) apply(op plan.Operation, now time.Time) {
+func (m *memory) apply(op plan.Operation) {
 	var d aai.Document
 	if known := m.known[op.Key]; known != nil {
 		d = *known
@@ -147,7 +134,8 @@ func (m *memory) apply(op plan.Operation, now time.Time) {
 	case plan.Create:
 		d = op.Document
 	case plan.Update:
-		d = d.Apply(op.Patch)
+		d = op.Document
+		d.RelationshipList.Relationships = links
 	case plan.Relate:
 		links = append(links, op.Relationship)
 		d.RelationshipList.Relationships = links
@@ -156,11 +144,7 @@ func (m *memory) apply(op plan.Operation, now time.Time) {
 		d.RelationshipList.Relationships = slices.DeleteFunc(links, func(r aai.Relationship) bool { return r.Target() == target })
 	case plan.Delete:
 		m.learn(op.Key, nil)
-		delete(m.seen, op.Key)
 		return
 	}
 	m.learn(op.Key, &d)
-	if op.Verb == plan.Create || op.Verb == plan.Update && op.Patch.Labels != nil {
-		m.seen[op.Key] = now
-	}
 }

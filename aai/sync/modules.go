@@ -15,6 +15,9 @@ import (
 	"github.com/healthscope/healthscope/aai/plan"
 )
 
+// moduleMaxAge is how old the knowledge of a module may be when it is changed: A&AI compares no version then, and what others have set must not be overwritten unseen.
+const moduleMaxAge = 5 * time.Second
+
 // WrittenStatus is a write of a module's operational-status, for the audit.
 type WrittenStatus struct {
 	plan.StatusChange
@@ -136,7 +139,7 @@ func (p *modulePass) run(ctx context.Context) {
 		}
 	}
 	changes, missing := p.todo()
-	stale := len(changes) > 0 && p.now.Sub(p.read) > o.MaxAge || len(missing) > 0 && p.now.Sub(p.read) >= o.ParkInterval
+	stale := len(changes) > 0 && p.now.Sub(p.read) > moduleMaxAge || len(missing) > 0 && p.now.Sub(p.read) >= o.ParkInterval
 	unknown := slices.ContainsFunc(changes, func(c plan.StatusChange) bool { return c.ResourceVersion == "" })
 	if p.halt == nil && (p.read.IsZero() || stale || unknown) {
 		p.readAll(ctx)

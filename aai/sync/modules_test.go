@@ -97,7 +97,7 @@ func TestModulesThatOthersChange(t *testing.T) {
 	w := withModules(t, "a")
 	w.expectModules(statuses{"a": in}, map[string]string{"a": "Synced"})
 	others := func(status aai.OperationalStatus) {
-		w.advance(aaisync.DefaultMaxAge + time.Second)
+		w.advance(6 * time.Second)
 		w.others(http.MethodPatch, module("a").Path(), fmt.Sprintf(`{"operational-status":%q,"orchestration-status":"Active"}`, status))
 	}
 	others("in repair")
@@ -231,7 +231,7 @@ func TestModulesConverge(t *testing.T) {
 			"others write": func(t *rapid.T) {
 				if n := id.Draw(t, "id"); exists[n] {
 					quietly(func() {
-						w.advance(2 * aaisync.DefaultMaxAge)
+						w.advance(10 * time.Second)
 						w.others(http.MethodPatch, module(n).Path(), `{"operational-status":"odd"}`)
 					})
 				}

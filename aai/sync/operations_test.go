@@ -9,11 +9,9 @@ import (
 
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/simulator"
-	aaisync "github.com/healthscope/healthscope/aai/sync"
 )
 
-// operation is something that others do in the middle of a pass, between two of its requests. A&AI compares no version when it
-// takes a patch, so a party that changes labels or the owner between our reading and our patch loses: that is no operation here.
+// operation is something that others do in the middle of a pass, between two of its requests.
 type operation struct {
 	mu sync.Mutex
 	// after is how many requests come before it is done, and do does it; nil when nothing is to be done.
@@ -64,9 +62,8 @@ func (d *operation) arrive() {
 
 // meanwhile makes a pass during which others do something.
 func (h *history) meanwhile(t *rapid.T) {
-	h.advance(2 * aaisync.DefaultMaxAge) // What is known is too old to be written to without being read.
 	id := anyID(t)
-	do := rapid.SampledFrom([]func(string){h.remove, h.touch, h.own, h.move, h.tenantComesOrGoes, h.vnfGoes}).Draw(t, "operation")
+	do := rapid.SampledFrom([]func(string){h.remove, h.touch, h.label, h.own, h.move, h.tenantComesOrGoes, h.vnfGoes}).Draw(t, "operation")
 	h.operation.plan(rapid.IntRange(0, 4).Draw(t, "after"), func() { do(id) })
 	h.pass(t, anyGuards(t))
 }
@@ -81,6 +78,13 @@ func (h *history) remove(id string) {
 // touch gives a document another version.
 func (h *history) touch(id string) {
 	if _, ok := h.Get(key(id).Path()); ok && h.Act(simulator.Action{Action: "patch", URI: key(id).Path(), Body: map[string]any{"name": "touched"}}) == nil {
+		h.look(id)
+	}
+}
+
+// label adds a label of others to a document.
+func (h *history) label(id string) {
+	if labels, ok := h.labels(id); ok && h.Act(simulator.Action{Action: "patch", URI: key(id).Path(), Body: map[string]any{"labels": append(labels, "team=green")}}) == nil {
 		h.look(id)
 	}
 }

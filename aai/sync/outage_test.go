@@ -97,12 +97,12 @@ func TestWritesThatAreDoneButNotAcknowledged(t *testing.T) {
 			want: []string{"GET a", "DELETE a"}, stored: map[string][]string{},
 		},
 		"change": {
-			method: http.MethodPatch, before: []aai.Document{ready}, desired: []aai.Document{document("a", "Failed")}, next: []aai.Document{document("a", "Failed")},
+			method: http.MethodPut, before: []aai.Document{ready}, desired: []aai.Document{document("a", "Failed")}, next: []aai.Document{document("a", "Failed")},
 			want: []string{"GET a"}, stored: map[string][]string{"a": {"hs/status=Failed"}},
 		},
 		"change, and back": {
-			method: http.MethodPatch, before: []aai.Document{ready}, desired: []aai.Document{document("a", "Failed")}, next: []aai.Document{ready},
-			want: []string{"GET a", "PATCH a"}, stored: map[string][]string{"a": {"hs/status=Ready"}},
+			method: http.MethodPut, before: []aai.Document{ready}, desired: []aai.Document{document("a", "Failed")}, next: []aai.Document{ready},
+			want: []string{"GET a", "UPDATE a"}, stored: map[string][]string{"a": {"hs/status=Ready"}},
 		},
 		"delete": {
 			method: http.MethodDelete, before: []aai.Document{ready},

@@ -41,8 +41,9 @@ type pass struct {
 	missing map[string]error
 	// tried counts how often an object was started again.
 	tried map[aai.Key]int
-	// began is when the pass began.
-	began time.Time
+	// fresh are the objects that this pass has read, or written in a version that it knew; all of them when listed is set.
+	fresh  map[aai.Key]bool
+	listed bool
 	// acked is when A&AI acknowledged the last write to an object.
 	acked map[aai.Key]time.Time
 	// changed are the objects whose standing may be another now.
@@ -192,7 +193,6 @@ func (p *pass) refresh(ctx context.Context) {
 
 // list reads the tenant in full.
 func (p *pass) list(ctx context.Context) {
-	start := p.options.Clock()
 	documents, err := p.options.Client.ListK8sResources(ctx, p.tenant, p.options.Plan.Owner)
 	if err != nil {
 		p.halt = err
@@ -200,8 +200,8 @@ func (p *pass) list(ctx context.Context) {
 	}
 	before := p.known
 	p.known = make(map[aai.Key]*aai.Document, len(documents))
-	p.owned, p.seen, p.uncertain, p.exists = map[string]int{}, map[aai.Key]time.Time{}, map[aai.Key]bool{}, false
-	p.listed = start
+	p.owned, p.uncertain, p.exists = map[string]int{}, map[aai.Key]bool{}, false
+	p.listed = true
 	for i := range documents {
 		key := aai.Key{Tenant: p.tenant, ID: documents[i].ID}
 		p.learn(key, &documents[i])
@@ -322,14 +322,14 @@ func (p *pass) waits(op plan.Operation) bool {
 	return (op.Verb == plan.Create || op.Verb == plan.Relate) && p.options.Clock().Before(p.parked[op.Key].until)
 }
 
-// readFirst reports whether a document must be read before an operation on it, unless it is known well enough: it may have another owner by now, and labels that others have added since would be dropped. Before a deletion its resource-version must be known.
-// What was read in this pass is known well enough: where reading many takes longer than MaxAge, nothing would ever be written.
+// readFirst reports whether a document must be read before an operation on it: A&AI takes an update and a deletion only with
+// the version that they were computed from. It compares none when it changes a relationship, and the document may have
+// another owner by now, so that must have been read in this pass.
 func (p *pass) readFirst(op plan.Operation) bool {
 	switch op.Verb {
-	case plan.Update, plan.Relate, plan.Unrelate:
-		at := p.asOf(op.Key)
-		return p.options.Clock().Sub(at) > p.options.MaxAge && at.Before(p.began) && p.missing[targets(op)] == nil
-	case plan.Delete:
+	case plan.Relate, plan.Unrelate:
+		return !p.listed && !p.fresh[op.Key] && p.missing[targets(op)] == nil
+	case plan.Update, plan.Delete:
 		return op.ResourceVersion == ""
 	case plan.Create:
 	}

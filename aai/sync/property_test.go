@@ -159,7 +159,7 @@ func (h *history) fault(t *rapid.T) {
 func (h *history) quietly(do func()) {
 	rules := h.Faults()
 	h.ClearFaults()
-	h.advance(2 * aaisync.DefaultMaxAge)
+	h.advance(10 * time.Second)
 	do()
 	h.advance(2 * time.Second) // No test reads later than this what was before.
 	h.faults(rules...)

@@ -3,14 +3,16 @@ package sync_test
 import (
 	"encoding/json"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/simulator"
 )
 
-// requests returns what this project has asked of A&AI while do ran, as "PATCH a" or "GET" for a list. The probe that comes before all else of a Syncer is left out; it has tests of its own.
+// requests returns what this project has asked of A&AI while do ran, as "UPDATE a" or "GET" for a list. The probe that comes before all else of a Syncer is left out; it has tests of its own.
 func (w *world) requests(do func()) []string {
 	before := len(w.Requests())
 	do()
@@ -41,7 +43,10 @@ func (w *world) probes(do func()) (n int) {
 
 // describe says what a request asks for. The parts of a bulk request follow it, indented.
 func describe(r simulator.Request) []string {
-	name := func(method, path string) string {
+	name := func(method, path, version string) string {
+		if method == http.MethodPut && version != "" {
+			method = "UPDATE"
+		}
 		path, _, _ = strings.Cut(path, "?")
 		_, id, _ := strings.Cut(path, "/k8s-resource/")
 		return strings.TrimSpace(method + " " + strings.Replace(id, "/relationship-list/relationship", " edge", 1))
@@ -54,17 +59,22 @@ func describe(r simulator.Request) []string {
 	case strings.Contains(r.Path, "/vf-module/"):
 		return []string{r.Method + " module " + r.Path[strings.LastIndexByte(r.Path, '/')+1:]}
 	case !strings.HasSuffix(r.Path, "/bulk/single-transaction"):
-		return []string{name(r.Method, r.Path)}
+		var d aai.Document
+		_ = json.Unmarshal([]byte(r.Body), &d) // A request without a body has no version.
+		return []string{name(r.Method, r.Path, d.ResourceVersion)}
 	}
 	var body struct {
-		Operations []struct{ Action, URI string }
+		Operations []struct {
+			Action, URI string
+			Body        aai.Document
+		}
 	}
 	if err := json.Unmarshal([]byte(r.Body), &body); err != nil {
 		return []string{"BULK that cannot be read"}
 	}
 	list := []string{"BULK " + strconv.Itoa(len(body.Operations))}
 	for _, op := range body.Operations {
-		list = append(list, "+ "+name(strings.ToUpper(op.Action), op.URI))
+		list = append(list, "+ "+name(strings.ToUpper(op.Action), op.URI, op.Body.ResourceVersion))
 	}
 	return list
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -99,7 +98,7 @@ func (p *pass) read(ctx context.Context, key aai.Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.uncertain, key)
-	p.seen[key] = p.options.Clock()
+	p.fresh[key] = true
 	p.learn(key, nil)
 	if found {
 		p.learn(key, &d)
@@ -147,16 +146,13 @@ func (p *pass) beCareful(tooMany bool, operations int) {
 	p.careful = true
 }
 
-// contradict notes that the list was wrong, when A&AI refuses together so many creations for a precondition that reading
-// the tenant again costs less than to find out which of the objects exist. Of a creation, the only precondition is that
-// the object does not exist; for several together, A&AI's code does not say so.
+// contradict notes that the list was wrong, when A&AI refuses together so many operations for a precondition that reading
+// the tenant again costs less than to find out which of the objects are other than they were. The precondition is always
+// that of a version: of a creation, that there is none; for several together, A&AI's code does not say so.
 func (p *pass) contradict(e *aai.Error, ops []plan.Operation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.trust != trusted || e.Status != http.StatusPreconditionFailed || len(ops)*100 <= len(p.known) {
-		return
-	}
-	if !slices.ContainsFunc(ops, func(op plan.Operation) bool { return op.Verb != plan.Create }) {
+	if p.trust == trusted && e.Status == http.StatusPreconditionFailed && len(ops)*100 > len(p.known) {
 		p.trust = contradicted
 	}
 }
@@ -167,7 +163,8 @@ func (p *pass) acknowledge(ops []plan.Operation) {
 	defer p.mu.Unlock()
 	now := p.options.Clock()
 	for _, op := range ops {
-		p.apply(op, now)
+		p.apply(op)
+		p.fresh[op.Key] = true
 		delete(p.failing, op.Key)
 		delete(p.absent, targets(op))
 		if op.Verb == plan.Create || op.Verb == plan.Relate {

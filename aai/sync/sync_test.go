@@ -31,13 +31,13 @@ func TestCreateChangeDelete(t *testing.T) {
 		t.Errorf("a pass without requests acknowledged %v", acknowledged(r))
 	}
 
-	w.expect([]string{"PATCH b"}, func() { r = w.sync(document("a", "Ready"), document("b", "Failed")) })
+	w.expect([]string{"GET b", "UPDATE b"}, func() { r = w.sync(document("a", "Ready"), document("b", "Failed")) })
 	w.expectStored(map[string][]string{"a": {"hs/status=Ready"}, "b": {"hs/status=Failed"}})
 	if diff := cmp.Diff([]string{"b"}, acknowledged(r)); diff != "" {
 		t.Errorf("acknowledged, -want +got:\n%s", diff)
 	}
 
-	// A&AI did not tell b's version after the patch: it has to be read for the deletion.
+	// A&AI did not tell b's version after the update: it has to be read for the deletion.
 	w.expect([]string{"GET b", "DELETE b"}, func() { r = w.sync(document("a", "Ready")) })
 	w.expectStored(map[string][]string{"a": {"hs/status=Ready"}})
 	w.expectObjects(map[string]string{"a": "Synced"}, r)
@@ -51,7 +51,7 @@ func TestAfterARestart(t *testing.T) {
 	w.expect([]string{"GET"}, func() { w.sync(document("a", "Ready"), document("b", "Ready"), document("c", "Ready")) })
 	w.restart()
 	// Meanwhile b was deleted and c failed. The list told all versions.
-	w.expect([]string{"GET", "BULK 2", "+ DELETE b", "+ PATCH c"}, func() { w.sync(document("a", "Ready"), document("c", "Failed")) })
+	w.expect([]string{"GET", "BULK 2", "+ DELETE b", "+ UPDATE c"}, func() { w.sync(document("a", "Ready"), document("c", "Failed")) })
 	w.expectStored(map[string][]string{"a": {"hs/status=Ready"}, "c": {"hs/status=Failed"}})
 	// The version of c is not known any more.
 	w.expect([]string{"GET c", "DELETE c"}, func() { w.sync(document("a", "Ready")) })
@@ -92,7 +92,7 @@ func TestDriftIsRepaired(t *testing.T) {
 	w.others(http.MethodPatch, key("c").Path(), `{"labels":["hs/status=Ready","team=red"]}`)
 	w.others(http.MethodDelete, key("d").Path()+"/relationship-list/relationship", `{"related-to":"generic-vnf","related-link":"/network/generic-vnfs/generic-vnf/vnf-1"}`)
 	w.syncer.Resync(tenant)
-	w.expect([]string{"GET", "BULK 3", "+ PATCH a", "+ PUT b", "+ PUT d edge"}, func() { w.sync(desired...) })
+	w.expect([]string{"GET", "BULK 3", "+ UPDATE a", "+ PUT b", "+ PUT d edge"}, func() { w.sync(desired...) })
 	w.expectStored(map[string][]string{
 		"a": {"hs/status=Ready", "team=red"}, "b": {"hs/status=Ready"}, "c": {"hs/status=Ready", "team=red"},
 		"d": {"-> vnf-1", "hs/link=/network/generic-vnfs/generic-vnf/vnf-1", "hs/status=Ready"},
@@ -108,11 +108,28 @@ func TestLabelsThatOthersAddedSinceTheLastListSurvive(t *testing.T) {
 	w.sync(document("a", "Ready"))
 	w.advance(time.Minute)
 	w.others(http.MethodPatch, key("a").Path(), `{"labels":["hs/status=Ready","team=red"]}`)
-	w.expect([]string{"GET a", "PATCH a"}, func() { w.sync(document("a", "Failed")) })
+	w.expect([]string{"GET a", "UPDATE a"}, func() { w.sync(document("a", "Failed")) })
 	w.expectStored(map[string][]string{"a": {"hs/status=Failed", "team=red"}})
-	w.advance(time.Second)
-	w.expect([]string{"PATCH a"}, func() { w.sync(document("a", "Ready")) })
-	w.expectStored(map[string][]string{"a": {"hs/status=Ready", "team=red"}})
+	w.advance(600 * time.Millisecond)
+	w.others(http.MethodPatch, key("a").Path(), `{"labels":["hs/status=Failed","team=red","site=north"]}`)
+	w.expect([]string{"GET a", "UPDATE a"}, func() { w.sync(document("a", "Ready")) })
+	w.expectStored(map[string][]string{"a": {"hs/status=Ready", "site=north", "team=red"}})
+}
+
+// What a third party sets between our reading and our writing makes A&AI refuse the write.
+func TestALabelThatIsSetWhileWeWriteSurvives(t *testing.T) {
+	w := start(t)
+	w.sync(document("a", "Ready"))
+	arrived := 0
+	w.arrive = func() {
+		if arrived++; arrived == 2 { // The first is the reading.
+			if err := w.Act(simulator.Action{Action: "patch", URI: key("a").Path(), Body: map[string]any{"labels": []string{"hs/status=Ready", "team=red"}}}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	w.expect([]string{"GET a", "UPDATE a", "GET a", "UPDATE a"}, func() { w.sync(document("a", "Failed")) })
+	w.expectStored(map[string][]string{"a": {"hs/status=Failed", "team=red"}})
 }
 
 func TestManyOldDocumentsAreReadByList(t *testing.T) {
@@ -127,7 +144,7 @@ func TestManyOldDocumentsAreReadByList(t *testing.T) {
 	w.advance(time.Minute)
 	requests := w.requests(func() { w.sync(of("Failed")...) })
 	if n := len(sent(requests)); n != 2+5 || requests[0] != "GET" || requests[1] != "GET" || len(writes(requests)) != 150 {
-		t.Errorf("%d requests, %d writes; want two pages of a list and 150 patches in 5 requests", n, len(writes(requests)))
+		t.Errorf("%d requests, %d writes; want two pages of a list and 150 updates in 5 requests", n, len(writes(requests)))
 	}
 	w.advance(aaisync.DefaultResync - time.Minute)
 	w.expect([]string{"GET", "GET"}, func() { w.sync(of("Failed")...) })
@@ -186,10 +203,10 @@ func TestRelationships(t *testing.T) {
 	w.expectStored(map[string][]string{"a": {"-> vnf-1", claim("vnf-1"), "hs/status=Ready"}})
 	w.expect(nil, func() { w.sync(document("a", "Ready", linked("vnf-1"))) })
 	// The claim on vnf-1 is dropped when the relationship is gone.
-	w.expect([]string{"PATCH a", "DELETE a edge", "PUT a edge", "PATCH a"}, func() { w.sync(document("a", "Ready", linked("vnf-2"))) })
+	w.expect([]string{"GET a", "UPDATE a", "DELETE a edge", "PUT a edge", "GET a", "UPDATE a"}, func() { w.sync(document("a", "Ready", linked("vnf-2"))) })
 	w.expectStored(map[string][]string{"a": {"-> vnf-2", claim("vnf-2"), "hs/status=Ready"}})
 	w.restart()
-	w.expect([]string{"GET", "DELETE a edge", "PATCH a"}, func() { w.sync(document("a", "Ready")) })
+	w.expect([]string{"GET", "DELETE a edge", "GET a", "UPDATE a"}, func() { w.sync(document("a", "Ready")) })
 	w.expectStored(map[string][]string{"a": {"hs/status=Ready"}})
 	w.others(http.MethodPut, key("a").Path()+"/relationship-list/relationship", `{"related-to":"generic-vnf","related-link":"/network/generic-vnfs/generic-vnf/vnf-1"}`)
 	w.syncer.Resync(tenant)
@@ -197,7 +214,7 @@ func TestRelationships(t *testing.T) {
 	w.expectStored(map[string][]string{"a": {"-> vnf-1", "hs/status=Ready"}})
 }
 
-// A&AI patches whatever is there: a document that has another owner by now has to be seen before.
+// A document that has another owner by now has to be seen before.
 func TestADocumentThatHasAnotherOwnerByNowIsLeftAlone(t *testing.T) {
 	linkedBefore := document("a", "Ready", linked("vnf-1"))
 	claimed := document("a", "Ready", func(d *aai.Document) { d.Labels = linkedBefore.Labels })
@@ -211,7 +228,7 @@ func TestADocumentThatHasAnotherOwnerByNowIsLeftAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := start(t)
 			w.sync(c.before)
-			w.advance(aaisync.DefaultMaxAge + time.Second)
+			w.advance(6 * time.Second)
 			w.othersDelete("a")
 			w.others(http.MethodPut, key("a").Path(), `{"name":"x","group":"","version":"v1","kind":"Pod","namespace":"","selflink":"s","data-owner":"CnfAdapter"}`)
 			want, _ := w.Get(key("a").Path())
@@ -228,7 +245,7 @@ func TestAFieldThatChanges(t *testing.T) {
 	w := start(t)
 	w.sync(document("a", "Ready"))
 	w.advance(time.Minute)
-	w.expect([]string{"GET a", "PATCH a"}, func() { w.sync(document("a", "Ready", func(d *aai.Document) { d.Version = "v2" })) })
+	w.expect([]string{"GET a", "UPDATE a"}, func() { w.sync(document("a", "Ready", func(d *aai.Document) { d.Version = "v2" })) })
 	if a, _ := w.Get(key("a").Path()); a["version"] != "v2" {
 		t.Errorf("version is %v", a["version"])
 	}

@@ -20,8 +20,6 @@ const (
 	DefaultResync = 10 * time.Minute
 	// DefaultParkInterval is how long an object waits for what it depends on before it is tried again.
 	DefaultParkInterval = 30 * time.Second
-	// DefaultMaxAge is how old the knowledge of a document may be when it is changed.
-	DefaultMaxAge = 5 * time.Second
 	// DefaultWriteTime is how long a pass may take to write.
 	DefaultWriteTime = 2 * time.Minute
 	// DefaultDeletionPause is how long deletions beyond the limit wait for their next time.
@@ -40,8 +38,6 @@ type Options struct {
 	Resync time.Duration
 	// ParkInterval is how long an object waits for its tenant, or for the target of a relationship, before it is tried again. The default is DefaultParkInterval.
 	ParkInterval time.Duration
-	// MaxAge is how old the knowledge of a document may be when it is changed: an older one is read again first, because A&AI checks no resource-version when it patches, so that the document may have another owner by now, and because a patch replaces all labels and would drop those that others have added since. What a pass itself has read is never too old for it. The default is DefaultMaxAge.
-	MaxAge time.Duration
 	// DeletionPause is how long deletions beyond the limit wait for their next time. The default is DefaultDeletionPause.
 	DeletionPause time.Duration
 	// WriteTime is how long a pass may take to write, once a tenant has been read in full as far as it has to be: that takes as long as it takes. What is not written by then is written in the next pass; when A&AI has answered any, no request begins in the last quarter of the time, which should be longer than a request may take, and that is no error. The default is DefaultWriteTime.
@@ -60,7 +56,7 @@ func (o *Options) setDefaults() {
 		field *time.Duration
 		value time.Duration
 	}{
-		{&o.Resync, DefaultResync}, {&o.ParkInterval, DefaultParkInterval}, {&o.MaxAge, DefaultMaxAge}, {&o.DeletionPause, DefaultDeletionPause}, {&o.WriteTime, DefaultWriteTime},
+		{&o.Resync, DefaultResync}, {&o.ParkInterval, DefaultParkInterval}, {&o.DeletionPause, DefaultDeletionPause}, {&o.WriteTime, DefaultWriteTime},
 	} {
 		if *f.field <= 0 {
 			*f.field = f.value
@@ -155,7 +151,7 @@ func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, changes func() Cha
 		tried:   map[aai.Key]int{},
 		acked:   map[aai.Key]time.Time{},
 		changed: map[aai.Key]bool{},
-		began:   s.options.Clock(),
+		fresh:   map[aai.Key]bool{},
 	}
 	p.run(ctx)
 	s.probing.learn(p.halt)

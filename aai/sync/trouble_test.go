@@ -92,7 +92,7 @@ func TestVNFMissing(t *testing.T) {
 		t.Errorf("%d pending: %+v, %+v", r.Pending, r.Objects[key("000")], r.Objects[key("049")])
 	}
 	// A change of state is written meanwhile.
-	w.expect([]string{"PATCH 000"}, func() {
+	w.expect([]string{"GET 000", "UPDATE 000"}, func() {
 		w.sync(append(many(50, "Failed", linked("vnf-1"))[1:], document("000", "Ready", linked("vnf-1")))...)
 	})
 	// One finds out whether the VNF is there now; the others wait for it.
@@ -150,13 +150,13 @@ func TestDocumentsThatOthersChanged(t *testing.T) {
 		"deleted before our change": {
 			others:  func(w *world) { w.othersDelete("a") },
 			desired: []aai.Document{document("a", "Failed")},
-			want:    []string{"PATCH a", "GET a", "PUT a"},
+			want:    []string{"UPDATE a", "GET a", "PUT a"},
 			stored:  map[string][]string{"a": {"hs/status=Failed"}},
 		},
 		"deleted before our relationship": {
 			others:  func(w *world) { w.othersDelete("a") },
 			desired: []aai.Document{document("a", "Ready", linked("vnf-1"), func(d *aai.Document) { d.Labels = d.Labels[:1] })},
-			want:    []string{"PUT a edge", "GET a", "PUT a"},
+			want:    []string{"GET a", "PUT a"},
 			stored:  map[string][]string{"a": {"-> vnf-1", "hs/status=Ready"}},
 		},
 		"created before our creation": {
@@ -164,7 +164,7 @@ func TestDocumentsThatOthersChanged(t *testing.T) {
 				w.others(http.MethodPut, key("b").Path(), `{"id":"b","name":"n-b","group":"","version":"v1","kind":"Service","namespace":"ns","selflink":"http://x","data-owner":"`+owner+`","data-source":"edge","labels":["hs/status=Pending"]}`)
 			},
 			desired: []aai.Document{document("a", "Ready"), document("b", "Ready")},
-			want:    []string{"PUT b", "GET b", "PATCH b"},
+			want:    []string{"PUT b", "GET b", "UPDATE b"},
 			stored:  map[string][]string{"a": {"hs/status=Ready"}, "b": {"hs/status=Ready"}},
 		},
 		"taken over before our deletion": {
@@ -202,7 +202,7 @@ func TestADocumentThatKeepsChanging(t *testing.T) {
 	got := w.requests(func() { r, err = w.trySync() })
 	slices.Sort(got)
 	// The versions come from a list; the deletions of a do not reach A&AI.
-	if diff := cmp.Diff([]string{"DELETE b", "GET", "GET a", "GET a"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"DELETE b", "GET", "GET", "GET a", "GET a"}, got); diff != "" {
 		t.Errorf("requests, -want +got:\n%s", diff)
 	}
 	if e := failure(t, err, aai.Retry); !strings.Contains(e.Error(), "keeps changing") {
@@ -225,7 +225,7 @@ func TestDeadLetter(t *testing.T) {
 		return nil, nil
 	}
 	var r outcome
-	w.expect([]string{"PATCH b"}, func() { r = w.sync(document("a", "Failed"), document("b", "Failed")) })
+	w.expect([]string{"GET", "UPDATE b"}, func() { r = w.sync(document("a", "Failed"), document("b", "Failed")) })
 	w.expectObjects(map[string]string{"a": "Failed Rejected", "b": "Synced"}, r)
 	if !strings.Contains(r.Objects[key("a")].Message, "status 400") {
 		t.Errorf("message is %q", r.Objects[key("a")].Message)
@@ -238,7 +238,7 @@ func TestDeadLetter(t *testing.T) {
 	w.intercept = nil
 	w.expect(nil, func() { w.sync(document("a", "Pending"), document("b", "Failed")) })
 	w.advance(aaisync.DefaultResync)
-	w.expect([]string{"GET", "PATCH a"}, func() { r = w.sync(document("a", "Pending"), document("b", "Failed")) })
+	w.expect([]string{"GET", "UPDATE a"}, func() { r = w.sync(document("a", "Pending"), document("b", "Failed")) })
 	w.expectObjects(map[string]string{"a": "Synced", "b": "Synced"}, r)
 }
 

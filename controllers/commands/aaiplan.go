@@ -149,11 +149,11 @@ func planLines(p inventory.TenantPreview) []string {
 // operationLine says in one line what an operation does.
 func operationLine(op plan.Operation, current map[aai.Key]aai.Document) string {
 	document := current[op.Key]
-	sign, labels := "~", op.Patch.Labels
+	sign, labels := "~", op.Document.Labels
 	detail := ""
 	switch op.Verb {
 	case plan.Create:
-		sign, document, labels = "+", op.Document, op.Document.Labels
+		sign, document = "+", op.Document
 	case plan.Delete:
 		sign = "-"
 	case plan.Relate:
@@ -164,7 +164,7 @@ func operationLine(op plan.Operation, current map[aai.Key]aai.Document) string {
 		detail = ": fields"
 	}
 	for _, label := range labels {
-		if _, status, ok := strings.Cut(label, "/"+aai.LabelStatus+"="); ok {
+		if _, status, ok := strings.Cut(label, "/"+aai.LabelStatus+"="); ok && !slices.Contains(current[op.Key].Labels, label) {
 			detail = ": " + aai.LabelStatus + "=" + status
 		}
 	}

@@ -75,7 +75,7 @@ var _ = Describe("The inventory of a scope", func() {
 		ask(inventory.AnnotationResync, "1")
 		Eventually(func() any { return l.document("Service", "web") }).ShouldNot(BeNil())
 		Eventually(func() any { d, _ := l.Get(module); return d["operational-status"] }).Should(Equal("in-service-path"))
-		Eventually(func() []string { return l.written(n) }).Should(Equal([]string{"PATCH 200", "PATCH 200"}), "the resource and the module")
+		Eventually(func() []string { return l.written(n) }).Should(ConsistOf("PUT 200", "PATCH 200"), "the resource and the module")
 		n = len(l.Requests())
 		ask(inventory.AnnotationResync, "2")
 		Eventually(func() []string { return l.asked(n) }).Should(Equal([]string{"GET 200", "GET 200"}), "the tenant and the modules are read, and nothing is written")

@@ -67,7 +67,7 @@ func failure(op aai.Op, status int, kind aai.ErrorKind, retryAfter time.Duration
 
 func TestPace(t *testing.T) {
 	const often = 10 * time.Millisecond
-	down := failure(aai.OpPatch, 0, aai.Retry, 0)
+	down := failure(aai.OpUpdate, 0, aai.Retry, 0)
 	cases := map[string]struct {
 		err           error
 		every, length time.Duration

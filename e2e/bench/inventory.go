@@ -166,7 +166,7 @@ func putDocument(ctx context.Context, c *aaiclient.Client, id, owner string) (aa
 	})
 }
 
-// newInventoryFloor makes the floor's document in A&AI. Its hop is one patch that A&AI answers.
+// newInventoryFloor makes the floor's document in A&AI. Its hop is to read it and to update it, as A&AI needs the version for that.
 func (b *bench) newInventoryFloor(ctx context.Context) error {
 	c, err := b.inventoryClient()
 	if err != nil {
@@ -177,7 +177,12 @@ func (b *bench) newInventoryFloor(ctx context.Context) error {
 	b.inventory.floor = func(ctx context.Context) (time.Duration, error) {
 		crash = !crash
 		begin := time.Now()
-		err := c.PatchK8sResource(ctx, key, aai.Patch{Labels: []string{stateLabel + "=" + podState(crash)}})
+		d, _, err := c.GetK8sResource(ctx, key)
+		if err != nil {
+			return 0, err
+		}
+		d.Labels = []string{stateLabel + "=" + podState(crash)}
+		err = c.UpdateK8sResource(ctx, key, d)
 		return time.Since(begin), err
 	}
 	return err
