@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash -o pipefail
 .DEFAULT_GOAL := help
 
-# Nothing is fetched but Go modules, at the versions in go.mod, config/tools/go.mod, config/tools/helm/go.mod, e2e/bench/go.mod and e2e/controlplane/build/go.mod.
+# Nothing is fetched but Go modules, at the versions in go.mod, apis/go.mod, config/tools/go.mod, config/tools/helm/go.mod, e2e/bench/go.mod and e2e/controlplane/build/go.mod.
 export GOFLAGS ?= -mod=readonly
 export GOWORK := off
 
@@ -16,12 +16,15 @@ CONTROLPLANE := go run ./e2e/controlplane/cmd/controlplane
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS = -s -w -X github.com/healthscope/healthscope/controllers/commands.version=$(VERSION)
 
+# The packages of the program's module and of that of the types, which other projects import.
+PACKAGES := ./... github.com/healthscope/healthscope/apis/...
+
 # How many packages are tested at once: most of the time they wait.
 TESTPACKAGES ?= 4
 
 # How long the fuzz targets run in `make fuzz`, each.
 FUZZTIME ?= 30s
-FUZZPACKAGES ?= ./...
+FUZZPACKAGES ?= $(PACKAGES)
 # The same in `make soak`, which fuzzes the health rules and the readers of bundles only.
 SOAKFUZZTIME ?= 10m
 
@@ -38,17 +41,17 @@ demo: controlplane build ## Show an application's health travel to kubectl, REST
 .PHONY: test
 test: controlplane helm ## Run all tests
 	@echo "==> go test: compiling and running all tests (the first time, compiling takes a few minutes)"
-	go test -race -shuffle=on -timeout 30m -p $(TESTPACKAGES) ./...
+	go test -race -shuffle=on -timeout 30m -p $(TESTPACKAGES) $(PACKAGES)
 
 .PHONY: unit
 unit: ## Run the tests that need no control plane; Go remembers what has not changed
-	@go test -short $$(go list -buildvcs=false ./... | grep -v /e2e)
+	@go test -short $$(go list -buildvcs=false $(PACKAGES) | grep -v /e2e)
 
 .PHONY: test-extended
 test-extended: controlplane helm ## Run what takes too long for every change: every alert caused for real, version skew, floods with the default budget, long property tests, every benchmark at its smallest size, fuzzing, soak
 	HEALTHSCOPE_TEST_EXTENDED=1 go test -timeout 30m ./e2e/observed ./e2e/charted ./controllers/fleet
 	@echo "==> property tests, ten times as long"
-	@go test -short -timeout 60m $$(grep -rl --include=*_test.go pgregory.net/rapid aai apis controllers healthscope | xargs -n 1 dirname | sort -u | sed 's|^|./|') -args -rapid.checks=1000
+	@go test -short -timeout 60m $$(grep -rl --include=*_test.go pgregory.net/rapid aai controllers healthscope | xargs -n 1 dirname | sort -u | sed 's|^|./|') -args -rapid.checks=1000
 	@echo "==> go test of the benchmarks"
 	@go test -C e2e/bench -timeout 30m ./...
 	@$(MAKE) --no-print-directory fuzz
@@ -106,13 +109,13 @@ generate: ## Generate deep copies, CRDs, RBAC, the chart's schema of the configu
 .PHONY: fmt
 fmt: ## Format the code
 	$(GOLANGCI_LINT) fmt
-	cd e2e/bench && go tool -modfile=$(CURDIR)/config/tools/go.mod golangci-lint fmt
+	for module in apis e2e/bench; do (cd $$module && go tool -modfile=$(CURDIR)/config/tools/go.mod golangci-lint fmt) || exit 1; done
 
 .PHONY: lint
 lint: ## Run the linters
 	@echo "==> golangci-lint (the first time, compiling it takes a few minutes)"
 	$(GOLANGCI_LINT) run
-	cd e2e/bench && go tool -modfile=$(CURDIR)/config/tools/go.mod golangci-lint run
+	for module in apis e2e/bench; do (cd $$module && go tool -modfile=$(CURDIR)/config/tools/go.mod golangci-lint run) || exit 1; done
 	@echo "==> actionlint"
 	@$(ACTIONLINT) -shellcheck= -pyflakes=
 
@@ -133,9 +136,9 @@ verify: ## Check that generated files, formatting, modules and linters are in or
 	  { diff -r "$$before/apis" apis && diff -r "$$before/config" config && diff -r "$$before/charts" charts || { cp -r "$$before/apis" "$$before/config" "$$before/charts" .; echo 'generated files are out of date: run "make generate"'; exit 1; }; }
 	@echo "==> go.mod"
 	@GOFLAGS= go mod tidy -diff
-	@GOFLAGS= go -C e2e/bench mod tidy -diff || { echo 'e2e/bench/go.mod is out of date: run "go -C e2e/bench mod tidy"'; exit 1; }
+	@for module in apis e2e/bench; do GOFLAGS= go -C $$module mod tidy -diff || { echo "$$module/go.mod is out of date: run \"go -C $$module mod tidy\""; exit 1; }; done
 	@echo "==> go vet"
-	@go vet ./...
+	@go vet $(PACKAGES)
 	@go -C e2e/bench vet ./...
 	@$(MAKE) --no-print-directory lint
 

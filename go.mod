@@ -2,6 +2,8 @@ module github.com/healthscope/healthscope
 
 go 1.26.3
 
+replace github.com/healthscope/healthscope/apis => ./apis
+
 require (
 	github.com/crossplane/crossplane-runtime/v2 v2.4.0
 	github.com/fluxcd/cli-utils v1.3.0
@@ -14,6 +16,7 @@ require (
 	github.com/google/licenseclassifier/v2 v2.0.0
 	github.com/google/uuid v1.6.0
 	github.com/grafana/grafana-foundation-sdk/go v0.0.12
+	github.com/healthscope/healthscope/apis v0.0.0-00010101000000-000000000000
 	github.com/jarcoal/httpmock v1.4.1
 	github.com/onsi/ginkgo/v2 v2.28.1
 	github.com/onsi/gomega v1.42.1

@@ -108,7 +108,7 @@ type collection struct {
 
 // add takes up the module of a package, and the licences from the package's folder up to the module's.
 func (c *collection) add(p listed) error {
-	if p.Standard || p.Module == nil || p.Module.Main {
+	if p.Standard || p.Module == nil || p.Module.Main || p.Module.Replace != nil && p.Module.Replace.Version == "" { // What a folder replaces is the project's own.
 		return nil
 	}
 	m := c.modules[p.Module.Path]

@@ -2,9 +2,15 @@ module github.com/healthscope/healthscope/e2e/bench
 
 go 1.26.3
 
-replace github.com/healthscope/healthscope => ../..
+replace (
+	github.com/healthscope/healthscope => ../..
+	github.com/healthscope/healthscope/apis => ../../apis
+)
 
-require github.com/healthscope/healthscope v0.0.0-00010101000000-000000000000
+require (
+	github.com/healthscope/healthscope v0.0.0-00010101000000-000000000000
+	github.com/healthscope/healthscope/apis v0.0.0-00010101000000-000000000000
+)
 
 require (
 	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794
