@@ -48,6 +48,13 @@ func All() []Metric {
 	return slices.SortedFunc(slices.Values(all), func(a, b Metric) int { return cmp.Compare(a.Name, b.Name) })
 }
 
+// Describe sends the descriptions of metrics, for the method of that name of a collector.
+func Describe(out chan<- *prometheus.Desc, metrics ...Metric) {
+	for _, m := range metrics {
+		out <- m.Desc
+	}
+}
+
 // Value returns the value of a gauge with the given values of its labels.
 func (m Metric) Value(value float64, labels ...string) prometheus.Metric {
 	return prometheus.MustNewConstMetric(m.Desc, prometheus.GaugeValue, value, labels...)

@@ -59,16 +59,14 @@ func (g *gatherer) carriedOver() []carriedOver {
 		for _, c := range a.Clusters {
 			g.await(c.Name)
 			state, unseen := g.unreadable(c.Name)
-			at := slices.IndexFunc(g.apps, func(x gatheredApp) bool { return x.name == a.Name })
+			at := slices.IndexFunc(g.apps, func(x gatheredApp) bool { return x.Name == a.Name })
 			switch {
 			case !unseen || state.Arrival > 0 || c.Total <= 0:
 				continue
 			case changed && (at < 0 || !g.leadsTo(&g.apps[at], c.Name)):
 				continue // Of the same spec, an app that leads nowhere there had bundles with a label of the scope.
-			case at < 0:
-				at = len(g.apps)
-				g.apps = append(g.apps, newAppByLabel(a.Name))
 			}
+			at = g.appNamed(a.Name)
 			if g.takesFrom(&g.apps[at], c.Name) {
 				all = append(all, carriedOver{ClusterStatus: c, app: at, state: state, findings: g.findingsInto(&g.apps[at], c.Name)})
 			}
@@ -79,9 +77,9 @@ func (g *gatherer) carriedOver() []carriedOver {
 
 // leadsTo reports whether an app may have resources in a cluster.
 func (g *gatherer) leadsTo(app *gatheredApp, cluster string) bool {
-	return app.byLabel || app.selector != nil || len(g.findingsInto(app, cluster)) > 0 || slices.Contains(g.scope.Spec.ExpectedClusters, cluster) ||
-		slices.ContainsFunc(app.refs, func(r corev1alpha2.WorkloadReference) bool { return r.Cluster == cluster }) ||
-		slices.ContainsFunc(app.expected, func(e corev1alpha2.ExpectedResource) bool { return e.Cluster == cluster })
+	return app.byLabel || app.Selector != nil || len(g.findingsInto(app, cluster)) > 0 || slices.Contains(g.scope.Spec.ExpectedClusters, cluster) ||
+		slices.ContainsFunc(app.WorkloadReferences, func(r corev1alpha2.WorkloadReference) bool { return r.Cluster == cluster }) ||
+		slices.ContainsFunc(app.ExpectedResources, func(e corev1alpha2.ExpectedResource) bool { return e.Cluster == cluster })
 }
 
 // findingsInto returns the findings of an app's references to bundles, by index, that may lead into a cluster: not those
@@ -90,7 +88,7 @@ func (g *gatherer) findingsInto(app *gatheredApp, cluster string) []int {
 	var into []int
 	for _, i := range app.bundleRefs {
 		f := &g.out.findings[i]
-		if f.ref.Cluster == cluster || f.ref.Cluster == "" && (len(f.clusters) > 0 || !g.wasMissing(app.name, f.missing.Key)) {
+		if f.ref.Cluster == cluster || f.ref.Cluster == "" && (len(f.clusters) > 0 || !g.wasMissing(app.Name, f.missing.Key)) {
 			into = append(into, i)
 		}
 	}
@@ -111,8 +109,8 @@ func (g *gatherer) addCulprits(c *carriedOver, unread map[healthscope.Key]health
 	for _, culprit := range g.scope.Status.Culprits {
 		key := keyOf(culprit)
 		switch {
-		case culprit.App != app.name || culprit.Cluster != c.Name || isCluster(culprit):
-		case g.ignores(key, app.name):
+		case culprit.App != app.Name || culprit.Cluster != c.Name || isCluster(culprit):
+		case g.ignores(key, app.Name):
 			c.ignored++
 		case !has[key]:
 			c.named = true
@@ -126,7 +124,7 @@ func (g *gatherer) addCulprits(c *carriedOver, unread map[healthscope.Key]health
 func (g *gatherer) addUnread(c *carriedOver, r healthscope.Result) {
 	if app := &g.apps[c.app]; len(c.findings) == 0 {
 		c.findings = []int{len(g.out.findings)}
-		g.out.findings = append(g.out.findings, finding{app: app.name, links: app.links, ref: bundleReference(app.name, c.Name)})
+		g.out.findings = append(g.out.findings, app.finding(bundleReference(app.Name, c.Name)))
 	}
 	for _, i := range c.findings {
 		f := &g.out.findings[i]
@@ -141,7 +139,7 @@ func (g *gatherer) addPlaceholder(c *carriedOver, unread map[healthscope.Key]hea
 	if c.named || rest == 0 && !empty {
 		return
 	}
-	name, last := app.name, ""
+	name, last := app.Name, ""
 	if len(c.findings) > 0 {
 		name = g.out.findings[c.findings[0]].ref.Name
 	}
@@ -158,7 +156,7 @@ func (g *gatherer) addPlaceholder(c *carriedOver, unread map[healthscope.Key]hea
 // addRest adds the number of resources that have no name.
 func (g *gatherer) addRest(c *carriedOver, rest int) {
 	// No bundle is called so, and that of another app with the same references is another one.
-	key := fleet.BundleKey{Cluster: c.Name, Namespace: g.scope.Namespace, Name: "carried-over/" + g.apps[c.app].name}
+	key := fleet.BundleKey{Cluster: c.Name, Namespace: g.scope.Namespace, Name: "carried-over/" + g.apps[c.app].Name}
 	for _, i := range c.findings {
 		f := &g.out.findings[i]
 		f.partial = append(f.partial, c.Name)
@@ -170,7 +168,7 @@ func (g *gatherer) addRest(c *carriedOver, rest int) {
 
 // rest returns how many resources the status counts besides those that are counted here.
 func (g *gatherer) rest(c *carriedOver, counts map[appCluster]int) int {
-	return max(int(c.Total)-c.ignored-counts[appCluster{g.apps[c.app].name, c.Name}], 0)
+	return max(int(c.Total)-c.ignored-counts[appCluster{g.apps[c.app].Name, c.Name}], 0)
 }
 
 // countIn counts what has been found in the clusters of what is carried over. As in decide, an object counts in the first
@@ -216,15 +214,7 @@ func (g *gatherer) countIn(all []carriedOver) map[appCluster]int {
 	return counts
 }
 
-// appCluster is an app in a cluster.
-type appCluster struct{ app, cluster string }
-
 // ignores reports whether the roll-up leaves an object of an app out.
 func (g *gatherer) ignores(key healthscope.Key, app string) bool {
 	return ignored(g.scope.Spec.Rollup, Placed{Member: &healthscope.Member{Result: healthscope.Result{Key: key}}, App: app})
-}
-
-// keyOf returns which object a culprit is.
-func keyOf(c corev1alpha2.Culprit) healthscope.Key {
-	return healthscope.Key{Cluster: c.Cluster, Group: c.Group, Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}
 }

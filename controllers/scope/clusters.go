@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
@@ -53,12 +55,11 @@ func (g *gatherer) waitFor(since time.Time) {
 
 // unreadableResult returns the result of an object whose cluster cannot be read, with its last known state if there is one.
 func unreadableResult(r healthscope.Result, s fleet.ClusterState, last string) healthscope.Result {
-	r.State, r.Reason = healthscope.Unknown, s.Reachability.Reason()
-	r.Message = s.Problem()
+	message := s.Problem()
 	if last != "" {
-		r.Message += lastSeen + last
+		message += lastSeen + last
 	}
-	return r
+	return unknownFor(r, s.Reachability.Reason(), "%s", message)
 }
 
 // lastState returns the last known state of a culprit.
@@ -116,43 +117,36 @@ func setLastSeen(next *corev1alpha2.HealthScopeStatus, before []corev1alpha2.App
 	if len(s.stale) == 0 {
 		return
 	}
-	for i := range next.Apps {
-		a := &next.Apps[i]
-		for n := range a.Clusters {
-			c := &a.Clusters[n]
+	lastSeen := map[appCluster]*metav1.Time{}
+	for _, a := range before {
+		for _, c := range a.Clusters {
+			lastSeen[appCluster{a.Name, c.Name}] = c.LastSeen
+		}
+	}
+	for _, a := range next.Apps {
+		for i := range a.Clusters {
+			c := &a.Clusters[i]
 			if !slices.Contains(s.stale, c.Name) {
 				continue
 			}
+			c.LastSeen = lastSeen[appCluster{a.Name, c.Name}]
 			if known, ok := state(c.Name); ok && !known.LastSeen.IsZero() {
 				c.LastSeen = metaTime(known.LastSeen)
-				continue
-			}
-			for _, old := range clustersOfApp(before, a.Name) {
-				if old.Name == c.Name {
-					c.LastSeen = old.LastSeen
-				}
 			}
 		}
 	}
-}
-
-func clustersOfApp(apps []corev1alpha2.AppStatus, name string) []corev1alpha2.ClusterStatus {
-	if at := slices.IndexFunc(apps, func(a corev1alpha2.AppStatus) bool { return a.Name == name }); at >= 0 {
-		return apps[at].Clusters
-	}
-	return nil
 }
 
 // clustersNamed returns the clusters that a scope names in its spec or in its status, sorted.
 func clustersNamed(s *corev1alpha2.HealthScope) []string {
 	names := map[string]struct{}{}
 	for _, app := range appsOf(&s.Spec) {
-		for _, ref := range app.refs {
+		for _, ref := range app.WorkloadReferences {
 			if ref.Cluster != "" {
 				names[ref.Cluster] = struct{}{}
 			}
 		}
-		for _, e := range app.expected {
+		for _, e := range app.ExpectedResources {
 			if e.Cluster != "" {
 				names[e.Cluster] = struct{}{}
 			}

@@ -1,7 +1,6 @@
 package scope
 
 import (
-	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,15 +13,11 @@ import (
 // takesFrom reports whether an app takes bundles from a cluster that is known. The state is not that of when the gathering
 // began: the labels of a cluster are known before its bundles are shown.
 func (g *gatherer) takesFrom(app *gatheredApp, cluster string) bool {
-	takes, asked := app.takes[cluster]
-	if !asked {
-		state, _ := g.bundles.State(cluster)
-		takes = isSelected(g.scope.Spec.Clusters, state) && isSelected(app.clusters, state)
-		if labelsKnown(state) {
-			app.takes[cluster] = takes
-		}
+	if g.scope.Spec.Clusters == nil && app.Clusters == nil {
+		return true
 	}
-	return takes
+	state, _ := g.bundles.State(cluster)
+	return isSelected(g.scope.Spec.Clusters, state) && isSelected(app.Clusters, state)
 }
 
 // isSelected reports whether a selection has a cluster; without a selection, every cluster is selected. A member whose
@@ -47,16 +42,12 @@ func (g *gatherer) checkSelector(app *gatheredApp, field string, selection *core
 		return
 	}
 	if _, err := metav1.LabelSelectorAsSelector(selection.Selector); err != nil {
-		g.add(app, corev1alpha2.WorkloadReference{}, healthscope.Result{
-			Key:   healthscope.Key{Kind: "Selector", Namespace: g.scope.Namespace, Name: field},
-			State: healthscope.Unknown, Reason: healthscope.ReasonInvalidReference, Message: fmt.Sprintf("the selector in %s cannot be read: %v", field, err),
-		})
+		g.addBadSelector(app, field, "the selector in %s cannot be read: %v", field, err)
 	}
 }
 
-// excluded returns the result of an object in a cluster that bundles are not taken from.
-func excluded(r healthscope.Result) healthscope.Result {
-	r.State, r.Reason = healthscope.Unknown, healthscope.ReasonClusterExcluded
-	r.Message = fmt.Sprintf("bundles are not taken from cluster %q: clusters of the scope or of the app does not select it", r.Cluster)
-	return r
+// addBadSelector adds a selector that cannot be used, by a name.
+func (g *gatherer) addBadSelector(app *gatheredApp, name, format string, args ...any) {
+	selector := healthscope.Result{Key: healthscope.Key{Kind: "Selector", Namespace: g.scope.Namespace, Name: name}}
+	g.add(app, corev1alpha2.WorkloadReference{}, unknownFor(selector, healthscope.ReasonInvalidReference, format, args...))
 }

@@ -22,6 +22,11 @@ func isCluster(c corev1alpha2.Culprit) bool {
 	return c.Kind == kindCluster && c.Group == "" && c.Namespace == "" && c.Name == c.Cluster
 }
 
+// keyOf returns which object a culprit is.
+func keyOf(c corev1alpha2.Culprit) healthscope.Key {
+	return healthscope.Key{Cluster: c.Cluster, Group: c.Group, Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}
+}
+
 // staleCluster is a cluster that is not Connected, with the number of the scope's resources that are Unknown for that.
 type staleCluster struct {
 	state     fleet.ClusterState

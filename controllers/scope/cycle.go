@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
@@ -72,14 +71,9 @@ func waysBack(scope *corev1alpha2.HealthScope, all []corev1alpha2.HealthScope, o
 // scopeRefs returns the references of a scope to scopes of its own namespace and cluster.
 func scopeRefs(scope *corev1alpha2.HealthScope, own string) []corev1alpha2.WorkloadReference {
 	var found []corev1alpha2.WorkloadReference
-	for _, app := range appsOf(&scope.Spec) {
-		for _, ref := range app.refs {
-			if ref.Kind != scopeKind.Kind || cmp.Or(ref.Cluster, own) != own {
-				continue
-			}
-			if gvk, problem := parseRef(scope.Namespace, ref); problem == nil && gvk.GroupKind() == scopeKind {
-				found = append(found, ref)
-			}
+	for gvk, ref := range references(scope) {
+		if gvk.GroupKind() == scopeKind && cmp.Or(ref.Cluster, own) == own {
+			found = append(found, ref)
 		}
 	}
 	return found
@@ -93,18 +87,7 @@ func (s *sources) linkedScopes(ctx context.Context, o client.Object) []reconcile
 	if !ok || len(scopeRefs(changed, own)) == 0 {
 		return nil
 	}
-	var list corev1alpha2.HealthScopeList
-	if err := s.reader.List(ctx, &list, client.InNamespace(changed.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Error(err, "Cannot list the HealthScopes that refer to HealthScopes", "namespace", changed.Namespace)
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range list.Items {
-		if len(scopeRefs(&list.Items[i], own)) > 0 {
-			requests = append(requests, request(list.Items[i].Namespace, list.Items[i].Name))
-		}
-	}
-	return requests
+	return s.list(ctx, func(scope *corev1alpha2.HealthScope) bool { return len(scopeRefs(scope, own)) > 0 }, client.InNamespace(changed.Namespace))
 }
 
 // cycle returns the chain of scopes through a reference, from the scope to itself; nil when the reference does not lead back.
@@ -124,7 +107,5 @@ func (g *gatherer) cycle(cluster string, gk schema.GroupKind, name string) []str
 
 // inCycle returns the result of a scope that cannot be judged, because its health depends on that of the scope that refers to it.
 func inCycle(r healthscope.Result, chain []string) healthscope.Result {
-	r.State, r.Reason = healthscope.Unknown, healthscope.ReasonReferenceCycle
-	r.Message = shorten("the references of scopes form a cycle: " + strings.Join(chain, " → "))
-	return r
+	return unknownFor(r, healthscope.ReasonReferenceCycle, "%s", shorten("the references of scopes form a cycle: "+strings.Join(chain, " → ")))
 }

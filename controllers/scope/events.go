@@ -66,23 +66,17 @@ func isMuted(scope *corev1alpha2.HealthScope, v verdict, state func(string) (fle
 	if underMaintenance(scope) {
 		return true
 	}
-	unhealthy := map[string]bool{}
-	for _, p := range v.members {
-		if p.isUnhealthy() {
-			unhealthy[p.Cluster] = true
+	unhealthy := false
+	for at, n := range v.counts() {
+		if n.Healthy == n.Total {
+			continue
 		}
-	}
-	for _, u := range v.unlisted {
-		if u.Summary.Healthy < u.Summary.Total {
-			unhealthy[u.Cluster] = true
-		}
-	}
-	for cluster := range unhealthy {
-		if s, known := state(cluster); !known || s.Maintenance == "" {
+		if s, known := state(at.cluster); !known || s.Maintenance == "" {
 			return false
 		}
+		unhealthy = true
 	}
-	return len(unhealthy) > 0 && len(v.absent) == 0
+	return unhealthy && len(v.absent) == 0
 }
 
 // underMaintenance reports whether a scope has the annotation that it is under maintenance.

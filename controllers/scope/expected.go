@@ -18,13 +18,13 @@ func (g *gatherer) expected(app *gatheredApp) {
 		found := &g.out.findings[i]
 		nowhere := found.empty()
 		for _, cluster := range g.scope.Spec.ExpectedClusters {
-			missing := len(found.clusters) == 0 && g.wasMissing(app.name, bundleResult(cluster, g.scope.Namespace, found.ref.Name).Key)
-			if nowhere || missing || !slices.Contains(clusters, cluster) || app.name == "" && !found.isIn(cluster) {
+			missing := len(found.clusters) == 0 && g.wasMissing(app.Name, bundleResult(cluster, g.scope.Namespace, found.ref.Name).Key)
+			if nowhere || missing || !slices.Contains(clusters, cluster) || app.Name == "" && !found.isIn(cluster) {
 				found.results = append(found.results, g.expectedIn(app, cluster, found.ref.Name, fmt.Sprintf("ResourceBundleState %q", found.ref.Name)))
 			}
 		}
 	}
-	if len(everywhere) == 0 && !app.byLabel && app.name != "" && (app.selector != nil || len(app.refs) == 0) {
+	if len(everywhere) == 0 && !app.byLabel && app.Name != "" && (app.Selector != nil || len(app.WorkloadReferences) == 0) {
 		g.expectedByName(app, clusters)
 	}
 }
@@ -33,7 +33,7 @@ func (g *gatherer) expected(app *gatheredApp) {
 func (g *gatherer) expectedByName(app *gatheredApp, in []string) {
 	for _, cluster := range g.scope.Spec.ExpectedClusters {
 		if !slices.Contains(in, cluster) {
-			g.add(app, bundleReference(app.name, cluster), g.expectedIn(app, cluster, app.name, "a bundle of the app"))
+			g.add(app, bundleReference(app.Name, cluster), g.expectedIn(app, cluster, app.Name, "a bundle of the app"))
 		}
 	}
 }
@@ -41,11 +41,8 @@ func (g *gatherer) expectedByName(app *gatheredApp, in []string) {
 // expectedIn returns the result of a bundle that is missing in a cluster.
 func (g *gatherer) expectedIn(app *gatheredApp, cluster, name, what string) healthscope.Result {
 	missing := bundleResult(cluster, g.scope.Namespace, name)
-	switch {
-	case !g.known(cluster):
-		return inUnknownCluster(missing)
-	case !g.takesFrom(app, cluster):
-		return excluded(missing)
+	if r, cannot := g.cannotBeIn(app, missing); cannot {
+		return r
 	}
 	missing.Message = fmt.Sprintf("%s is not in cluster %q, where it is expected", what, cluster)
 	return g.missing(missing)
@@ -64,10 +61,8 @@ func (s *finding) isIn(cluster string) bool {
 // clustersWith returns the clusters in which an app has bundles, or had by the scope's status, sorted.
 func (g *gatherer) clustersWith(app *gatheredApp) []string {
 	var clusters []string
-	for _, f := range g.out.findings {
-		if f.app == app.name {
-			clusters = append(append(clusters, f.clusters...), f.partial...)
-		}
+	for f := range g.findingsOf(app) {
+		clusters = append(append(clusters, f.clusters...), f.partial...)
 	}
 	slices.Sort(clusters)
 	return slices.Compact(clusters)

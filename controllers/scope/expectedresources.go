@@ -26,11 +26,11 @@ type Contexts interface {
 // expectedResources adds those resources that an app must have and that nothing has led to.
 func (g *gatherer) expectedResources(app *gatheredApp) {
 	required := g.required(app)
-	if len(app.expected)+len(required) == 0 {
+	if len(app.ExpectedResources)+len(required) == 0 {
 		return
 	}
 	has := g.resourcesOf(app)
-	for _, e := range app.expected {
+	for _, e := range app.ExpectedResources {
 		for _, cluster := range g.clustersOf(app, e) {
 			g.expect(app, has, healthscope.Key{Cluster: cluster, Group: e.Group, Kind: e.Kind, Namespace: g.scope.Namespace, Name: e.Name}, true)
 		}
@@ -99,10 +99,7 @@ func (g *gatherer) isComplete(cluster string) bool {
 // resourcesOf returns all that has been found for an app, whatever its state.
 func (g *gatherer) resourcesOf(app *gatheredApp) map[healthscope.Key]bool {
 	has := map[healthscope.Key]bool{}
-	for _, f := range g.out.findings {
-		if f.app != app.name {
-			continue
-		}
+	for f := range g.findingsOf(app) {
 		for _, m := range f.members {
 			has[m.Key] = true
 		}
@@ -130,35 +127,32 @@ func (g *gatherer) clustersOf(app *gatheredApp, e corev1alpha2.ExpectedResource)
 // isUnlisted reports whether bundles of an app in a cluster that cannot be read do not name all resources: one that is
 // expected may be among the others.
 func (g *gatherer) isUnlisted(app *gatheredApp, cluster string) bool {
-	_, unseen := g.unreadable(cluster)
-	return unseen && slices.ContainsFunc(g.out.findings, func(f finding) bool { return f.app == app.name && slices.Contains(f.partial, cluster) })
+	if _, unseen := g.unreadable(cluster); !unseen {
+		return false
+	}
+	for f := range g.findingsOf(app) {
+		if slices.Contains(f.partial, cluster) {
+			return true
+		}
+	}
+	return false
 }
 
 // unmet returns the result of a resource that nothing has led to: it is missing, or it is not certain whether it exists.
 func (g *gatherer) unmet(app *gatheredApp, r healthscope.Result) healthscope.Result {
-	switch {
-	case !g.known(r.Cluster):
-		return inUnknownCluster(r)
-	case !g.takesFrom(app, r.Cluster):
-		return excluded(r)
+	if unmet, cannot := g.cannotBeIn(app, r); cannot {
+		return unmet
 	}
 	if _, unseen := g.unreadable(r.Cluster); unseen {
 		return g.missing(r)
 	}
-	for _, f := range g.out.findings {
-		if f.app != app.name {
-			continue
-		}
+	for f := range g.findingsOf(app) {
 		if slices.Contains(f.partial, r.Cluster) {
-			r.State, r.Reason = healthscope.Unknown, healthscope.ReasonNotListed
-			r.Message = fmt.Sprintf("the app's bundle in cluster %q has no room to name all its resources", r.Cluster)
-			return r
+			return unknownFor(r, healthscope.ReasonNotListed, "the app's bundle in cluster %q has no room to name all its resources", r.Cluster)
 		}
 		for _, b := range f.results { // A bundle that is not filled or is malformed does not tell what is in it.
 			if b.Cluster == r.Cluster && b.Group == bundleKind.Group && b.Kind == bundleKind.Kind && b.State == healthscope.Unknown {
-				r.State, r.Reason = healthscope.Unknown, b.Reason
-				r.Message = fmt.Sprintf("ResourceBundleState %q: %s", b.Name, cmp.Or(b.Message, string(b.Reason)))
-				return r
+				return unknownFor(r, b.Reason, "ResourceBundleState %q: %s", b.Name, cmp.Or(b.Message, string(b.Reason)))
 			}
 		}
 	}

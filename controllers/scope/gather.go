@@ -3,6 +3,7 @@ package scope
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -87,7 +88,7 @@ type gatherer struct {
 
 // gatheredApp is one app of a scope while it is being gathered.
 type gatheredApp struct {
-	appRefs
+	corev1alpha2.ScopeApp
 
 	// byLabel is true for an app that is not in the spec, but in labels of bundles.
 	byLabel bool
@@ -95,39 +96,51 @@ type gatheredApp struct {
 	bundles map[fleet.BundleKey]struct{}
 	// bundleRefs are those findings of the app, by index, that are of its references to bundles.
 	bundleRefs []int
-	// takes caches takesFrom, by cluster.
-	takes map[string]bool
 }
 
-// newApp returns an app of which nothing has been gathered.
-func newApp(refs appRefs) gatheredApp {
-	return gatheredApp{appRefs: refs, bundles: map[fleet.BundleKey]struct{}{}, takes: map[string]bool{}}
+// finding returns what a reference of the app leads to, before anything is found.
+func (a *gatheredApp) finding(ref corev1alpha2.WorkloadReference) finding {
+	return finding{app: a.Name, links: a.Inventory, ref: ref}
 }
 
-// newAppByLabel returns an app that the spec does not have.
-func newAppByLabel(name string) gatheredApp {
-	app := newApp(appRefs{name: name})
-	app.byLabel = true
-	return app
+// appNamed returns the index of the app with a name. An app that the spec does not have is added.
+func (g *gatherer) appNamed(name string) int {
+	at := slices.IndexFunc(g.apps, func(a gatheredApp) bool { return a.Name == name })
+	if at < 0 {
+		at = len(g.apps)
+		g.apps = append(g.apps, gatheredApp{ScopeApp: corev1alpha2.ScopeApp{Name: name}, byLabel: true, bundles: map[fleet.BundleKey]struct{}{}})
+	}
+	return at
+}
+
+// findingsOf returns what has been found for an app.
+func (g *gatherer) findingsOf(app *gatheredApp) iter.Seq[*finding] {
+	return func(yield func(*finding) bool) {
+		for i := range g.out.findings {
+			if f := &g.out.findings[i]; f.app == app.Name && !yield(f) {
+				return
+			}
+		}
+	}
 }
 
 func (g *gatherer) gather() gathered {
 	g.out.arrivals, g.unreadableThen, g.followed = g.bundles.Arrivals(), g.bundles.Unreadable(), followedKinds(g.scope)
-	for _, refs := range appsOf(&g.scope.Spec) {
-		g.apps = append(g.apps, newApp(refs))
+	for _, app := range appsOf(&g.scope.Spec) {
+		g.apps = append(g.apps, gatheredApp{ScopeApp: app, bundles: map[fleet.BundleKey]struct{}{}})
 	}
 	g.checkSelector(&g.apps[0], "spec.clusters", g.scope.Spec.Clusters)
 	for i := range g.apps {
 		app := &g.apps[i]
-		g.checkSelector(app, fmt.Sprintf("clusters of app %q", app.name), app.clusters)
-		for _, ref := range app.refs {
+		g.checkSelector(app, fmt.Sprintf("clusters of app %q", app.Name), app.Clusters)
+		for _, ref := range app.WorkloadReferences {
 			if gvk, problem := parseRef(g.scope.Namespace, ref); problem == nil && gvk.GroupKind() == bundleKind {
 				g.bundleRef(app, ref)
 			} else {
 				g.objectRef(app, ref)
 			}
 		}
-		if app.selector != nil {
+		if app.Selector != nil {
 			g.selected(app)
 		}
 	}
@@ -147,16 +160,14 @@ func (g *gatherer) gather() gathered {
 // bundleRef follows a reference to a bundle into every cluster, or into one.
 func (g *gatherer) bundleRef(app *gatheredApp, ref corev1alpha2.WorkloadReference) {
 	missing := bundleResult(cmp.Or(ref.Cluster, g.bundles.Cluster()), g.scope.Namespace, ref.Name)
-	if ref.Cluster != "" && !g.known(ref.Cluster) {
-		g.add(app, ref, inUnknownCluster(missing))
-		return
-	}
-	if ref.Cluster != "" && !g.takesFrom(app, ref.Cluster) {
-		g.add(app, ref, excluded(missing))
-		return
+	if ref.Cluster != "" {
+		if r, cannot := g.cannotBeIn(app, missing); cannot {
+			g.add(app, ref, r)
+			return
+		}
 	}
 	missing.Message = fmt.Sprintf("ResourceBundleState %q does not exist in namespace %q", ref.Name, g.scope.Namespace)
-	found := finding{app: app.name, links: app.links, ref: ref}
+	found := app.finding(ref)
 	var uids []types.UID
 	for _, b := range g.bundles.Named(g.scope.Namespace, ref.Name) {
 		if ref.Cluster != "" && b.Cluster != ref.Cluster {
@@ -210,7 +221,9 @@ func (g *gatherer) add(app *gatheredApp, ref corev1alpha2.WorkloadReference, res
 	for i := range results {
 		results[i].Cluster = cmp.Or(results[i].Cluster, g.bundles.Cluster())
 	}
-	g.out.findings = append(g.out.findings, finding{app: app.name, links: app.links, ref: ref, results: results})
+	found := app.finding(ref)
+	found.results = results
+	g.out.findings = append(g.out.findings, found)
 }
 
 // missing returns the result of an object that does not exist, or whose cluster cannot be read.
@@ -235,9 +248,26 @@ func (g *gatherer) addMissing() {
 // empty reports whether nothing has been found, and nothing is carried over.
 func (s *finding) empty() bool { return len(s.members)+len(s.results)+len(s.unlisted) == 0 }
 
+// cannotBeIn returns the result of an object of an app whose cluster is not known, or not one that bundles are taken from,
+// and whether it is such an object.
+func (g *gatherer) cannotBeIn(app *gatheredApp, r healthscope.Result) (healthscope.Result, bool) {
+	switch {
+	case !g.known(r.Cluster):
+		return inUnknownCluster(r), true
+	case !g.takesFrom(app, r.Cluster):
+		return unknownFor(r, healthscope.ReasonClusterExcluded, "bundles are not taken from cluster %q: clusters of the scope or of the app does not select it", r.Cluster), true
+	}
+	return r, false
+}
+
 // inUnknownCluster returns the result of an object whose cluster is not known.
 func inUnknownCluster(r healthscope.Result) healthscope.Result {
-	r.State, r.Reason, r.Message = healthscope.Unknown, healthscope.ReasonUnknownCluster, fmt.Sprintf("no cluster %q is known", r.Cluster)
+	return unknownFor(r, healthscope.ReasonUnknownCluster, "no cluster %q is known", r.Cluster)
+}
+
+// unknownFor returns the result of an object that cannot be judged, for a reason.
+func unknownFor(r healthscope.Result, reason healthscope.Reason, format string, args ...any) healthscope.Result {
+	r.State, r.Reason, r.Message = healthscope.Unknown, reason, fmt.Sprintf(format, args...)
 	return r
 }
 
@@ -252,12 +282,9 @@ func (s *finding) addBundle(b *fleet.Bundle) {
 	self.UID = string(b.UID)
 	switch {
 	case len(b.Malformed) > 0:
-		self.State, self.Reason = healthscope.Unknown, healthscope.ReasonMalformedBundle
-		self.Message = fmt.Sprintf("cannot read %s of the bundle", joinBounded(b.Malformed))
-		s.results = append(s.results, self)
+		s.results = append(s.results, unknownFor(self, healthscope.ReasonMalformedBundle, "cannot read %s of the bundle", joinBounded(b.Malformed)))
 	case !b.Observed:
-		self.State, self.Reason, self.Message = healthscope.Unknown, healthscope.ReasonNotObserved, "no monitor has filled the bundle yet"
-		s.results = append(s.results, self)
+		s.results = append(s.results, unknownFor(self, healthscope.ReasonNotObserved, "no monitor has filled the bundle yet"))
 	case len(b.Members) == 0 && !b.Truncated:
 		self.State, self.Reason, self.Message = healthscope.NotPresent, healthscope.ReasonNoResources, "no resource carries the bundle's label"
 		s.results = append(s.results, self)
@@ -335,12 +362,9 @@ func (g *gatherer) objectRef(app *gatheredApp, ref corev1alpha2.WorkloadReferenc
 
 // selected adds the bundles an app's selector matches, unless one of the app's references has led to them already.
 func (g *gatherer) selected(app *gatheredApp) {
-	selector, err := metav1.LabelSelectorAsSelector(app.selector)
+	selector, err := metav1.LabelSelectorAsSelector(app.Selector)
 	if err != nil {
-		g.add(app, corev1alpha2.WorkloadReference{}, healthscope.Result{
-			Key:   healthscope.Key{Kind: "Selector", Namespace: g.scope.Namespace, Name: app.name},
-			State: healthscope.Unknown, Reason: healthscope.ReasonInvalidReference, Message: fmt.Sprintf("the app's selector cannot be read: %v", err),
-		})
+		g.addBadSelector(app, app.Name, "the app's selector cannot be read: %v", err)
 		return
 	}
 	for _, b := range g.bundles.Select(g.scope.Namespace, selector) {
@@ -361,13 +385,8 @@ func (g *gatherer) labelled() {
 			if slices.ContainsFunc(g.apps, func(a gatheredApp) bool { _, ok := a.bundles[b.BundleKey]; return ok }) {
 				continue
 			}
-			at := slices.IndexFunc(g.apps, func(a gatheredApp) bool { return a.name == b.App })
-			if at < 0 {
-				at = len(g.apps)
-				g.apps = append(g.apps, newAppByLabel(b.App))
-			}
-			if g.takesFrom(&g.apps[at], b.Cluster) {
-				g.bundle(&g.apps[at], b)
+			if app := &g.apps[g.appNamed(b.App)]; g.takesFrom(app, b.Cluster) {
+				g.bundle(app, b)
 			}
 		}
 	}
@@ -379,7 +398,7 @@ func (g *gatherer) bundle(app *gatheredApp, b *fleet.Bundle) {
 		return
 	}
 	app.bundles[b.BundleKey] = struct{}{}
-	found := finding{app: app.name, links: app.links, ref: bundleReference(b.Name, b.Cluster)}
+	found := app.finding(bundleReference(b.Name, b.Cluster))
 	found.ref.UID = b.UID
 	found.addBundle(b)
 	g.out.findings = append(g.out.findings, found)

@@ -57,12 +57,8 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 // indexed returns one value for each kind and name that a scope refers to.
 func indexed(s *corev1alpha2.HealthScope, value func(schema.GroupKind, string) string) []string {
 	values := map[string]struct{}{}
-	for _, app := range appsOf(&s.Spec) {
-		for _, ref := range app.refs {
-			if gvk, problem := parseRef(s.Namespace, ref); problem == nil {
-				values[value(gvk.GroupKind(), ref.Name)] = struct{}{}
-			}
-		}
+	for gvk, ref := range references(s) {
+		values[value(gvk.GroupKind(), ref.Name)] = struct{}{}
 	}
 	return slices.Sorted(maps.Keys(values))
 }

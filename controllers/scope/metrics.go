@@ -32,12 +32,7 @@ func NewCollector(r *Registry) Collector { return Collector{registry: r} }
 
 // Describe implements prometheus.Collector.
 func (c Collector) Describe(out chan<- *prometheus.Desc) {
-	out <- metricState.Desc
-	out <- metricHealth.Desc
-	out <- metricCulprit.Desc
-	out <- metricMaintenance.Desc
-	out <- metricContested.Desc
-	out <- metricResources.Desc
+	metric.Describe(out, metricState, metricHealth, metricCulprit, metricMaintenance, metricContested, metricResources)
 }
 
 // Collect implements prometheus.Collector.

@@ -3,9 +3,9 @@ package scope
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -15,46 +15,43 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// appRefs are the references of one app.
-type appRefs struct {
-	name     string
-	refs     []corev1alpha2.WorkloadReference
-	selector *metav1.LabelSelector
-	clusters *corev1alpha2.ClusterSelection
-	expected []corev1alpha2.ExpectedResource
-	links    *corev1alpha2.InventoryLinks
-}
-
-// appsOf returns the apps of a scope. References outside apps belong to the app with the empty name.
-func appsOf(spec *corev1alpha2.HealthScopeSpec) []appRefs {
-	apps := []appRefs{{refs: spec.WorkloadReferences}}
+// appsOf returns the apps of a scope. References outside apps belong to the app with the empty name, which is the first.
+func appsOf(spec *corev1alpha2.HealthScopeSpec) []corev1alpha2.ScopeApp {
+	apps := []corev1alpha2.ScopeApp{{WorkloadReferences: spec.WorkloadReferences}}
 	if len(spec.WorkloadReferences) == 0 {
 		for _, a := range spec.AppReferences {
-			app := appRefs{name: a.AppName}
+			app := corev1alpha2.ScopeApp{Name: a.AppName}
 			for _, c := range a.CompReferences {
-				app.refs = append(app.refs, c.Workload)
+				app.WorkloadReferences = append(app.WorkloadReferences, c.Workload)
 			}
-			if len(app.refs) == 0 {
-				app.refs = []corev1alpha2.WorkloadReference{{APIVersion: "core.oam.dev/v1beta1", Kind: "Application", Name: a.AppName}}
+			if len(app.WorkloadReferences) == 0 {
+				app.WorkloadReferences = []corev1alpha2.WorkloadReference{{APIVersion: "core.oam.dev/v1beta1", Kind: "Application", Name: a.AppName}}
 			}
 			apps = append(apps, app)
 		}
 	}
-	for _, a := range spec.Apps {
-		apps = append(apps, appRefs{name: a.Name, refs: a.WorkloadReferences, selector: a.Selector, clusters: a.Clusters, expected: a.ExpectedResources, links: a.Inventory})
+	return append(apps, spec.Apps...)
+}
+
+// references returns the references of a scope that can be followed, each with the kind that it leads to.
+func references(scope *corev1alpha2.HealthScope) iter.Seq2[schema.GroupVersionKind, corev1alpha2.WorkloadReference] {
+	return func(yield func(schema.GroupVersionKind, corev1alpha2.WorkloadReference) bool) {
+		for _, app := range appsOf(&scope.Spec) {
+			for _, ref := range app.WorkloadReferences {
+				if gvk, problem := parseRef(scope.Namespace, ref); problem == nil && !yield(gvk, ref) {
+					return
+				}
+			}
+		}
 	}
-	return apps
 }
 
 // wantedKinds returns the kinds that a scope refers to directly, and that may exist. own is the hub's own cluster, in which references without a cluster lead.
 func wantedKinds(scope *corev1alpha2.HealthScope, own string) map[fleet.Kind]struct{} {
 	kinds, followed := map[fleet.Kind]struct{}{}, followedKinds(scope)
-	for _, app := range appsOf(&scope.Spec) {
-		for _, ref := range app.refs {
-			gvk, problem := parseRef(scope.Namespace, ref)
-			if _, follow := followed[gvk]; problem == nil && follow {
-				kinds[fleet.Kind{Cluster: cmp.Or(ref.Cluster, own), GroupVersionKind: gvk}] = struct{}{}
-			}
+	for gvk, ref := range references(scope) {
+		if _, follow := followed[gvk]; follow {
+			kinds[fleet.Kind{Cluster: cmp.Or(ref.Cluster, own), GroupVersionKind: gvk}] = struct{}{}
 		}
 	}
 	return kinds
@@ -106,12 +103,9 @@ const maxKinds = 100
 // followedKinds returns the kinds whose references a scope follows: of those that it refers to directly, the first ones.
 func followedKinds(scope *corev1alpha2.HealthScope) map[schema.GroupVersionKind]struct{} {
 	kinds := map[schema.GroupVersionKind]struct{}{}
-	for _, app := range appsOf(&scope.Spec) {
-		for _, ref := range app.refs {
-			gvk, problem := parseRef(scope.Namespace, ref)
-			if problem == nil && gvk.GroupKind() != bundleKind && len(kinds) < maxKinds {
-				kinds[gvk] = struct{}{}
-			}
+	for gvk := range references(scope) {
+		if gvk.GroupKind() != bundleKind && len(kinds) < maxKinds {
+			kinds[gvk] = struct{}{}
 		}
 	}
 	return kinds
@@ -119,7 +113,5 @@ func followedKinds(scope *corev1alpha2.HealthScope) map[schema.GroupVersionKind]
 
 // tooManyKinds returns the result of a reference to a kind that the scope does not follow.
 func tooManyKinds(unknown healthscope.Result) healthscope.Result {
-	unknown.State, unknown.Reason = healthscope.Unknown, healthscope.ReasonTooManyKinds
-	unknown.Message = fmt.Sprintf("the scope refers to more than %d kinds, and only the first %d are followed", maxKinds, maxKinds)
-	return unknown
+	return unknownFor(unknown, healthscope.ReasonTooManyKinds, "the scope refers to more than %d kinds, and only the first %d are followed", maxKinds, maxKinds)
 }

@@ -57,7 +57,7 @@ func addPast(past map[healthscope.Key]fleet.Seen, status *corev1alpha2.HealthSco
 		if c.Since == nil || isCluster(c) {
 			continue
 		}
-		key := healthscope.Key{Cluster: c.Cluster, Group: c.Group, Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}
+		key := keyOf(c)
 		if since := c.Since.UTC(); since.After(past[key].Since) {
 			past[key] = fleet.Seen{State: healthscope.State(c.State), Reason: healthscope.Reason(c.Reason), Since: since}
 		}

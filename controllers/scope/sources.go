@@ -102,13 +102,8 @@ func (s *sources) bundleChanged(ctx context.Context, namespace, name string, set
 
 // all enqueues all scopes.
 func (s *sources) all(ctx context.Context) {
-	var list corev1alpha2.HealthScopeList
-	if err := s.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Error(err, "Cannot list HealthScopes")
-		return
-	}
-	for i := range list.Items {
-		s.queue.Add(request(list.Items[i].Namespace, list.Items[i].Name))
+	for _, request := range s.list(ctx, nil) {
+		s.queue.Add(request)
 	}
 }
 
@@ -127,17 +122,25 @@ func (s *sources) objects(ctx context.Context) {
 
 // enqueue enqueues the scopes of a namespace, or of all, that an index finds and that match; nil matches all.
 func (s *sources) enqueue(ctx context.Context, namespace, index, value string, match func(*corev1alpha2.HealthScope) bool) {
-	var list corev1alpha2.HealthScopeList
-	err := s.reader.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{index: value}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "Cannot list the HealthScopes of a change", "index", index, "value", value)
-		return
+	for _, request := range s.list(ctx, match, client.InNamespace(namespace), client.MatchingFields{index: value}) {
+		s.queue.Add(request)
 	}
+}
+
+// list returns requests for the scopes that options find and that match; nil matches all.
+func (s *sources) list(ctx context.Context, match func(*corev1alpha2.HealthScope) bool, options ...client.ListOption) []reconcile.Request {
+	var list corev1alpha2.HealthScopeList
+	if err := s.reader.List(ctx, &list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+		log.FromContext(ctx).Error(err, "Cannot list the HealthScopes of a change")
+		return nil
+	}
+	var requests []reconcile.Request
 	for i := range list.Items {
 		if match == nil || match(&list.Items[i]) {
-			s.queue.Add(request(list.Items[i].Namespace, list.Items[i].Name))
+			requests = append(requests, request(list.Items[i].Namespace, list.Items[i].Name))
 		}
 	}
+	return requests
 }
 
 // selects reports whether a selector of a scope matches labels of a bundle.

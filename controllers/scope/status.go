@@ -77,46 +77,20 @@ func summaryOf(s healthscope.Summary) corev1alpha2.Summary {
 
 // setApps writes the state of each app, in each cluster, worst first. An app of the spec is there also when nothing in it counts.
 func setApps(s *corev1alpha2.HealthScopeStatus, v verdict, apps []corev1alpha2.ScopeApp) {
-	type tally struct {
-		all healthscope.Summary
-		in  map[string]healthscope.Summary
-	}
-	tallies := map[string]tally{}
+	totals, clusters := map[string]healthscope.Summary{}, map[string][]corev1alpha2.ClusterStatus{}
 	for _, a := range apps {
-		tallies[a.Name] = tally{in: map[string]healthscope.Summary{}}
+		totals[a.Name] = healthscope.Summary{}
 	}
-	for _, p := range v.members {
-		if !p.Contributes() {
-			continue
-		}
-		t, ok := tallies[p.App]
-		if !ok {
-			t.in = map[string]healthscope.Summary{}
-		}
-		t.all.Add(*p.Member)
-		in := t.in[p.Cluster]
-		in.Add(*p.Member)
-		t.in[p.Cluster] = in
-		tallies[p.App] = t
+	for at, n := range v.counts() {
+		totals[at.app] = sum(totals[at.app], n)
+		clusters[at.app] = append(clusters[at.app], corev1alpha2.ClusterStatus{Name: at.cluster, State: string(n.State()), Total: int32(n.Total), Ready: int32(n.Ready)})
 	}
-	for _, u := range v.unlisted {
-		t, ok := tallies[u.App]
-		if !ok {
-			t.in = map[string]healthscope.Summary{}
-		}
-		t.all = sum(t.all, u.Summary)
-		t.in[u.Cluster] = sum(t.in[u.Cluster], u.Summary)
-		tallies[u.App] = t
-	}
-	for name, t := range tallies {
-		state := t.all.State()
-		if t.all.Total == 0 { // What it leads to may count in another app.
+	for name, total := range totals {
+		state := total.State()
+		if total.Total == 0 { // What it leads to may count in another app.
 			state = sum(summarize(v.membersOf(name)), v.unlistedOf(name)).State()
 		}
-		a := corev1alpha2.AppStatus{Name: name, State: string(state), Total: int32(t.all.Total), Ready: int32(t.all.Ready)}
-		for cluster, in := range t.in {
-			a.Clusters = append(a.Clusters, corev1alpha2.ClusterStatus{Name: cluster, State: string(in.State()), Total: int32(in.Total), Ready: int32(in.Ready)})
-		}
+		a := corev1alpha2.AppStatus{Name: name, State: string(state), Total: int32(total.Total), Ready: int32(total.Ready), Clusters: clusters[name]}
 		slices.SortFunc(a.Clusters, func(x, y corev1alpha2.ClusterStatus) int { return comparePlaces(x.State, y.State, x.Name, y.Name) })
 		a.Clusters = bounded(a.Clusters, corev1alpha2.MaxAppClusters, &s.Truncated)
 		s.Apps = append(s.Apps, a)

@@ -25,14 +25,13 @@ type Unlisted struct {
 // placeUnlisted returns what the bundles of findings do not name, each bundle
 // once: in the first app that leads to it. The findings are sorted by app.
 func placeUnlisted(findings []finding) []Unlisted {
-	type place struct{ app, cluster string }
-	placed := map[place]healthscope.Summary{}
+	placed := map[appCluster]healthscope.Summary{}
 	seen := map[fleet.BundleKey]struct{}{}
 	for _, f := range findings {
 		for key, unlisted := range f.unlisted {
 			if _, ok := seen[key]; !ok {
 				seen[key] = struct{}{}
-				at := place{f.app, key.Cluster}
+				at := appCluster{f.app, key.Cluster}
 				placed[at] = sum(placed[at], unlisted)
 			}
 		}
@@ -45,6 +44,27 @@ func placeUnlisted(findings []finding) []Unlisted {
 		return cmp.Or(strings.Compare(a.App, b.App), strings.Compare(a.Cluster, b.Cluster))
 	})
 	return all
+}
+
+// appCluster is an app in a cluster.
+type appCluster struct{ app, cluster string }
+
+// counts counts the members that contribute and the unlisted ones, by the app in which they count and their cluster.
+func (v *verdict) counts() map[appCluster]healthscope.Summary {
+	counts := map[appCluster]healthscope.Summary{}
+	for _, p := range v.members {
+		if p.Contributes() {
+			at := appCluster{p.App, p.Cluster}
+			n := counts[at]
+			n.Add(*p.Member)
+			counts[at] = n
+		}
+	}
+	for _, u := range v.unlisted {
+		at := appCluster{u.App, u.Cluster}
+		counts[at] = sum(counts[at], u.Summary)
+	}
+	return counts
 }
 
 // partialIn returns the clusters in which the bundles of findings do not name all resources: they are truncated, malformed,
