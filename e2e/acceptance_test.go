@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -13,9 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -151,98 +148,6 @@ var _ = Describe("Monitor and controller", Serial, func() {
 		written, _ := writes(ctx, last)
 		Expect(written).To(BeEmpty())
 	}, SpecTimeout(4*time.Minute))
-
-	It("judge what is right and say what is wrong with the rest", func(ctx context.Context) {
-		a := deploy(ctx, 1)
-		scope, err := a.get(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		before := scope.DeepCopy()
-		scope.Spec.WorkloadReferences = []corev1alpha2.WorkloadReference{
-			{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
-			{APIVersion: "apps/v1", Kind: "Deployment", Name: "absent"},
-			{APIVersion: "example.org/v1", Kind: "Widget", Name: "unknown-kind"},
-			{APIVersion: "v1", Kind: "Secret", Name: "forbidden"},
-			{APIVersion: "apps/v1", Kind: "Deployment", Name: "elsewhere", Namespace: "kube-system"},
-			{APIVersion: "apps/v1", Kind: "Deployment"},
-			bundleRef("no-such-bundle"),
-		}
-		Expect(k8s.Patch(ctx, scope, client.MergeFrom(before))).To(Succeed())
-		Eventually(ctx, func(g Gomega) {
-			scope, err := a.get(ctx)
-			g.Expect(err).NotTo(HaveOccurred())
-			reasons := map[string]string{}
-			for _, c := range scope.Status.Culprits {
-				reasons[c.Kind+"/"+c.Name] = c.State + " " + c.Reason
-			}
-			g.Expect(reasons).To(Equal(map[string]string{
-				"Deployment/absent":                  "NotPresent NotFound",
-				"Widget/unknown-kind":                "Unknown KindNotFound",
-				"Secret/forbidden":                   "Unknown Forbidden",
-				"Deployment/elsewhere":               "Unknown CrossNamespace",
-				"Deployment/":                        "Unknown InvalidReference",
-				"ResourceBundleState/no-such-bundle": "NotPresent NotFound",
-			}))
-			g.Expect(scope.Status.Summary.Ready).To(BeEquivalentTo(3))
-			g.Expect(scope.Status.Summary.Failed).To(BeEquivalentTo(2))
-			g.Expect(scope.Status.Summary.Unknown).To(BeEquivalentTo(4))
-		}).Should(Succeed())
-	}, SpecTimeout(2*time.Minute))
-
-	It("read bundles of any writer, and are not stopped by a broken one", func(ctx context.Context) {
-		a := deploy(ctx, 1)
-		Expect(hs.StopMonitor()).To(Succeed())
-		DeferCleanup(hs.StartMonitor)
-
-		By("writing what other monitors write, and what nobody should")
-		status := map[string]string{
-			"broken":  `{"ready":false,"resourceCount":0,"podStatuses":"a word","deploymentStatuses":[null,7,{"metadata":{"name":3}}],"serviceStatuses":null}`,
-			"onap":    `{"ready":false,"resourceCount":1,"configMapStatuses":null,"daemonSetStatuses":null,"deploymentStatuses":[{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d","namespace":"x","uid":"1"},"spec":{"selector":null},"status":{"replicas":3,"readyReplicas":3}}],"jobStatuses":null}`,
-			"emco":    `{"ready":false,"resourceCount":0,"podStatuses":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p-1","namespace":"x"},"status":{"phase":"Running","containerStatuses":[{"name":"c","ready":false,"restartCount":9,"state":{"waiting":{"reason":"CrashLoopBackOff"}}}]}}]}`,
-			"pending": `{"ready":false,"resourceCount":0}`,
-		}
-		scope := &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: "others"}}
-		for name, text := range status {
-			b := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: name}}
-			Expect(k8s.Create(ctx, b)).To(Succeed())
-			DeferCleanup(k8s.Delete, b) // What is not readable holds deletions in A&AI back.
-			Expect(k8s.Status().Patch(ctx, b, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":%s}`, text)))).To(Succeed())
-			scope.Spec.Apps = append(scope.Spec.Apps, corev1alpha2.ScopeApp{Name: name, WorkloadReferences: []corev1alpha2.WorkloadReference{bundleRef(name)}})
-		}
-		Expect(k8s.Create(ctx, scope)).To(Succeed())
-		DeferCleanup(k8s.Delete, scope)
-		Eventually(ctx, func(g Gomega) {
-			g.Expect(k8s.Get(ctx, client.ObjectKeyFromObject(scope), scope)).To(Succeed())
-			states := map[string]string{}
-			for _, s := range scope.Status.Apps {
-				states[s.Name] = s.State
-			}
-			g.Expect(states).To(Equal(map[string]string{"broken": "Unknown", "onap": "Ready", "emco": "Failed", "pending": "Unknown"}))
-		}).Should(Succeed())
-		a.eventually(ctx, corev1alpha2.Healthy, "3/3")
-	}, SpecTimeout(2*time.Minute))
-
-	It("put no secret into any bundle", func(ctx context.Context) {
-		a := deploy(ctx, 1)
-		secret := &corev1.Secret{ObjectMeta: a.meta("web"), StringData: map[string]string{"password": "canary-secret"}}
-		Expect(k8s.Create(ctx, secret)).To(Succeed())
-		applied := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied","namespace":%q,"labels":{%q:%q}},"data":{"password":"canary-applied"}}`,
-			a.namespace, k8spluginv1alpha1.LabelDeploymentID, a.bundle)
-		cmd := cp.KubectlCommand(ctx, "apply", "-f", "-")
-		cmd.Stdin = strings.NewReader(applied)
-		out, err := cmd.CombinedOutput()
-		Expect(err).NotTo(HaveOccurred(), "%s", out)
-		a.eventually(ctx, corev1alpha2.Healthy, "4/4")
-
-		var list k8spluginv1alpha1.ResourceBundleStateList
-		Expect(k8s.List(ctx, &list)).To(Succeed())
-		data, err := json.Marshal(list)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(string(data)).To(ContainSubstring(a.bundle))
-		Expect(string(data)).NotTo(Or(ContainSubstring("canary"), ContainSubstring("Y2FuYXJ5"))) // In base64, too.
-		objects, err := hs.Objects(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(fmt.Sprint(objects)).NotTo(ContainSubstring("canary"))
-	}, SpecTimeout(2*time.Minute))
 })
 
 // inventorySynced waits until the scope says that A&AI holds everything.

@@ -2,7 +2,6 @@ package charted
 
 import (
 	"context"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,11 +17,8 @@ import (
 	"github.com/healthscope/healthscope/e2e/chart"
 	"github.com/healthscope/healthscope/e2e/controlplane"
 	"github.com/healthscope/healthscope/e2e/installation"
-	"github.com/healthscope/healthscope/e2e/rights"
 	"github.com/healthscope/healthscope/e2e/suite"
 )
-
-var update = flag.Bool("update", false, "write the rights that the API server names into testdata")
 
 // The suite's cluster and the release in it.
 var (
@@ -61,7 +57,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	})
 	Expect(group.Wait()).To(Succeed())
 
-	plane, k8s = suite.Start(ctx, controlplane.Options{Name: "charted", Controllers: true, AuditPolicy: rights.AuditPolicy(installation.Namespace)},
+	plane, k8s = suite.Start(ctx, controlplane.Options{Name: "charted", Controllers: true},
 		filepath.Join(root, "e2e", "chart", "testdata", "foreign.yaml"))
 	before = objects(ctx)
 	hs, err = installation.Start(ctx, plane, installation.Options{Root: root, Bin: bin, Dir: dir, Log: GinkgoWriter, Helm: helm, Values: []string{withMonitors}})
