@@ -2,7 +2,9 @@ package app
 
 import (
 	"crypto/sha256"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -27,8 +29,22 @@ func addAppContext(mgr ctrl.Manager, config *configv1alpha1.AppContext, stop fun
 	if err != nil || len(contents) == 0 {
 		return store, err
 	}
-	watch := &credentialWatch{contents: contents, stop: stop, logger: logger}
-	return store, errors.Wrap(mgr.Add(watch), "cannot watch the files of appContext")
+	return store, errors.Wrap(mgr.Add(watchCredentials(contents, stop, logger)), "cannot watch the files of appContext")
+}
+
+// watchCredentials returns what stops the program when files have other contents than those it has started with.
+func watchCredentials(contents map[string][sha256.Size]byte, stop func(), logger logr.Logger) *fileWatch {
+	return &fileWatch{paths: slices.Sorted(maps.Keys(contents)), logger: logger, changed: func() {
+		for path, before := range contents {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				logger.Error(err, "Cannot read a file; what was in it before stays in use", "file", path)
+			} else if sha256.Sum256(data) != before {
+				logger.Info("A file has changed; exiting to be restarted with it", "file", path)
+				stop()
+			}
+		}
+	}}
 }
 
 // digests returns digests of what is in files, those that are named.

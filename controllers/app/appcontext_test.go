@@ -60,7 +60,7 @@ func TestNewCredentialsEndTheProgram(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
-	watch := &credentialWatch{contents: contents, stop: cancel, logger: logr.Discard()}
+	watch := watchCredentials(contents, cancel, logr.Discard())
 	go func() { ended <- watch.Start(ctx) }()
 	if err := os.WriteFile(path, []byte("new"), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -17,15 +16,17 @@ import (
 var metricRefused = metric.New(metric.Gauge, "healthscope_configuration_refused",
 	"1 while the [configuration file](configuration.md) cannot be read or used, so that the configuration from before it was changed stays in use; else 0. Without a file there is no series. Monitor and controller have it, each replica.")
 
-// configWatch watches a configuration file while the program runs. Health check expressions take effect at once. When
+// configReload reads a configuration file again while the program runs. Health check expressions take effect at once. When
 // other settings change, the program ends, and whatever runs it, such as a kubelet, starts it again. A file that cannot be
 // used is reported, and changes nothing. As a Prometheus collector it reports whether the file is such a one.
-type configWatch struct {
+type configReload struct {
 	// path is the configuration file.
 	path string
 	// running is the configuration that the program has started with.
 	running *configv1alpha1.Configuration
-	// changed is called, never twice at a time, with each configuration whose health check expressions differ from those before.
+	// exprs are the health check expressions in force.
+	exprs []configv1alpha1.HealthCheckExpr
+	// changed is called with each configuration whose health check expressions differ from those before.
 	changed func(*configv1alpha1.Configuration)
 	// stop is called when other settings differ from those that the program has started with.
 	stop   func()
@@ -34,41 +35,35 @@ type configWatch struct {
 	refused atomic.Bool
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica judges.
-func (*configWatch) NeedLeaderElection() bool { return false }
-
-// Start implements manager.Runnable. It returns when the context ends. When the file cannot be watched it says so, and
-// the program goes on with the configuration it has.
-func (w *configWatch) Start(ctx context.Context) error {
-	exprs := w.running.HealthCheckExprs
-	watchFiles(ctx, []string{w.path}, w.logger, func() { exprs = w.read(exprs) })
-	return nil
+// watch returns what reads the file whenever it changes.
+func (w *configReload) watch() *fileWatch {
+	w.exprs = w.running.HealthCheckExprs
+	return &fileWatch{paths: []string{w.path}, changed: w.read, logger: w.logger}
 }
 
-// read reads the file, and acts when there is anything new in it. It returns the health check expressions in force; exprs
-// are those before.
-func (w *configWatch) read(exprs []configv1alpha1.HealthCheckExpr) []configv1alpha1.HealthCheckExpr {
+// read reads the file, and acts when there is anything new in it.
+func (w *configReload) read() {
 	config, err := LoadConfig(w.path)
 	w.refused.Store(err != nil)
 	if err != nil {
 		w.logger.Error(err, "The configuration file is refused; the configuration stays as it is")
-		return exprs
+		return
 	}
 	if settings := differing(w.running, config); len(settings) > 0 {
 		w.logger.Info("Settings have changed; exiting to be restarted with them", "file", w.path, "settings", settings)
 		w.stop()
 	}
-	if !reflect.DeepEqual(config.HealthCheckExprs, exprs) {
+	if !reflect.DeepEqual(config.HealthCheckExprs, w.exprs) {
 		w.changed(config)
 	}
-	return config.HealthCheckExprs
+	w.exprs = config.HealthCheckExprs
 }
 
 // Describe implements prometheus.Collector.
-func (*configWatch) Describe(out chan<- *prometheus.Desc) { out <- metricRefused.Desc }
+func (*configReload) Describe(out chan<- *prometheus.Desc) { out <- metricRefused.Desc }
 
 // Collect implements prometheus.Collector.
-func (w *configWatch) Collect(out chan<- prometheus.Metric) {
+func (w *configReload) Collect(out chan<- prometheus.Metric) {
 	value := 0.0
 	if w.refused.Load() {
 		value = 1

@@ -88,14 +88,14 @@ func watch(t *testing.T, path string) *watched {
 		t.Fatal(err)
 	}
 	w := &watched{path: path, logs: newLogs(), changed: make(chan []configv1alpha1.HealthCheckExpr, 100), stopped: make(chan struct{}, 100)}
-	watch := &configWatch{
+	reload := &configReload{
 		path: path, running: running, logger: w.logs.logger(), stop: func() { w.stopped <- struct{}{} },
 		changed: func(c *configv1alpha1.Configuration) { w.changed <- c.HealthCheckExprs },
 	}
-	w.metric = watch
+	w.metric = reload
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- watch.Start(ctx) }()
+	go func() { ended <- reload.watch().Start(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -243,7 +243,7 @@ func TestAMountedConfigMap(t *testing.T) {
 
 func TestAFileThatCannotBeWatchedStopsNobody(t *testing.T) {
 	lines := newLogs()
-	w := &configWatch{path: filepath.Join(t.TempDir(), "absent", "config.yaml"), running: &configv1alpha1.Configuration{}, logger: lines.logger()}
+	w := &fileWatch{paths: []string{filepath.Join(t.TempDir(), "absent", "config.yaml")}, logger: lines.logger()}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Start(ctx) }()

@@ -2,8 +2,6 @@ package app
 
 import (
 	"context"
-	"crypto/sha256"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -39,65 +37,46 @@ func concerns(paths []string, event fsnotify.Event) bool {
 	return event.Op != fsnotify.Chmod && (name == configMapData || slices.ContainsFunc(paths, func(path string) bool { return name == filepath.Base(path) }))
 }
 
-// credentialWatch ends the program when files have other contents than those it has started with.
-type credentialWatch struct {
-	// contents are digests of the files, by their paths, as the program has read them.
-	contents map[string][sha256.Size]byte
-	stop     func()
-	logger   logr.Logger
+// fileWatch watches files while the program runs.
+type fileWatch struct {
+	paths []string
+	// changed is called at the start, because files may have changed since they were read, and whenever they may have
+	// changed since, never twice at a time.
+	changed func()
+	logger  logr.Logger
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica uses them.
-func (*credentialWatch) NeedLeaderElection() bool { return false }
+// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica uses the files.
+func (*fileWatch) NeedLeaderElection() bool { return false }
 
-// Start implements manager.Runnable. It returns when the context ends.
-func (w *credentialWatch) Start(ctx context.Context) error {
-	var paths []string
-	for path := range w.contents {
-		paths = append(paths, path)
-	}
-	watchFiles(ctx, paths, w.logger, func() {
-		for path, before := range w.contents {
-			data, err := os.ReadFile(path)
-			if err != nil {
-				w.logger.Error(err, "Cannot read a file; what was in it before stays in use", "file", path)
-			} else if sha256.Sum256(data) != before {
-				w.logger.Info("A file has changed; exiting to be restarted with it", "file", path)
-				w.stop()
-			}
-		}
-	})
-	return nil
-}
-
-// watchFiles calls changed now, because files may have changed since they were read, and whenever they may have changed
-// since, until the context ends. When they cannot be watched it says so, and does nothing else.
-func watchFiles(ctx context.Context, paths []string, logger logr.Logger, changed func()) {
-	watcher, err := watchDirectories(paths)
+// Start implements manager.Runnable. It returns when the context ends. When the files cannot be watched it says so, and
+// does nothing else.
+func (w *fileWatch) Start(ctx context.Context) error {
+	watcher, err := watchDirectories(w.paths)
 	if err != nil {
-		logger.Error(err, "Cannot watch files; a change of them takes effect after a restart", "files", paths)
+		w.logger.Error(err, "Cannot watch files; a change of them takes effect after a restart", "files", w.paths)
 		<-ctx.Done()
-		return
+		return nil
 	}
 	defer func() { _ = watcher.Close() }() // There is nothing left to do with it.
-	changed()
+	w.changed()
 	var settled <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case event := <-watcher.Events:
-			if settled == nil && concerns(paths, event) {
+			if settled == nil && concerns(w.paths, event) {
 				settled = time.After(settle)
 			}
 		case err := <-watcher.Errors:
-			logger.Error(err, "Cannot watch files; they are read again", "files", paths)
+			w.logger.Error(err, "Cannot watch files; they are read again", "files", w.paths)
 			if settled == nil {
 				settled = time.After(settle)
 			}
 		case <-settled:
 			settled = nil
-			changed()
+			w.changed()
 		}
 	}
 }

@@ -133,12 +133,12 @@ func (o *Options) addHealthChecks(mgr ctrl.Manager, checks *healthChecks, runnin
 	if o.ConfigFile == "" {
 		return nil
 	}
-	watch := &configWatch{
+	reload := &configReload{
 		path: o.ConfigFile, running: running, logger: logger.WithName("configuration"), stop: o.stop,
 		changed: func(c *configv1alpha1.Configuration) { checks.use(c.HealthCheckExprs) },
 	}
-	if err := metrics.Registry.Register(watch); err != nil {
+	if err := metrics.Registry.Register(reload); err != nil {
 		return errors.Wrap(err, "cannot register metrics")
 	}
-	return errors.Wrap(mgr.Add(watch), "cannot watch the configuration file")
+	return errors.Wrap(mgr.Add(reload.watch()), "cannot watch the configuration file")
 }

@@ -2,7 +2,6 @@ package enrol
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -109,25 +108,8 @@ func applyMember(ctx context.Context, t target, objects []client.Object) (client
 		}
 		wanted[t.name(want)] = true
 	}
-	for _, list := range memberLists() {
-		ours, err := t.ours(ctx, list)
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range ours {
-			if wanted[t.name(o)] {
-				continue
-			}
-			if err := t.delete(ctx, o); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return account, nil
+	return account, t.prune(ctx, wanted)
 }
-
-// isMembers reports whether an object that was made by this package has the name of one in a member.
-func isMembers(o client.Object) bool { return slices.Contains(memberNames, o.GetName()) }
 
 // goodToken returns the token of a Secret if it is of the account as it is now, if it is not to be renewed yet, and if it is valid for as long as is asked for.
 func goodToken(secret *corev1.Secret, account client.Object, lifetime time.Duration, now time.Time) (Token, bool) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -151,20 +152,24 @@ func merged(base, more map[string]string) map[string]string {
 	return all
 }
 
-// ours returns the objects of a list's kind that this package has made in the member.
-func (t target) ours(ctx context.Context, list client.ObjectList) ([]client.Object, error) {
-	if err := t.client.List(ctx, list, client.MatchingLabels{LabelManagedBy: ManagedBy}); err != nil {
-		return nil, errors.Wrapf(err, "%s: cannot find what is to be deleted", t.where)
-	}
-	var found []client.Object
-	err := meta.EachListItem(list, func(item runtime.Object) error {
-		o, ok := item.(client.Object)
-		if ok && isMembers(o) {
-			found = append(found, o)
+// prune deletes what this package has made in the member, but for its namespace and the objects with the wanted names.
+func (t target) prune(ctx context.Context, wanted map[string]bool) error {
+	for _, list := range memberLists() {
+		if err := t.client.List(ctx, list, client.MatchingLabels{LabelManagedBy: ManagedBy}); err != nil {
+			return errors.Wrapf(err, "%s: cannot find what is to be deleted", t.where)
 		}
-		return nil
-	})
-	return found, err
+		err := meta.EachListItem(list, func(item runtime.Object) error {
+			o, ok := item.(client.Object)
+			if !ok || !slices.Contains(memberNames, o.GetName()) || wanted[t.name(o)] {
+				return nil
+			}
+			return t.delete(ctx, o)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // delete deletes an object, if it is still the one that was read.

@@ -142,16 +142,8 @@ func checkMember(ctx context.Context, member client.Client, secrets []*corev1.Se
 
 // removeMember deletes what Add has made in a member.
 func removeMember(ctx context.Context, t target, config *rest.Config) error {
-	for _, list := range memberLists() {
-		objects, err := t.ours(ctx, list)
-		if err != nil {
-			return err
-		}
-		for _, o := range objects {
-			if err := t.delete(ctx, o); err != nil {
-				return err
-			}
-		}
+	if err := t.prune(ctx, nil); err != nil {
+		return err
 	}
 	in, err := newContents(config)
 	if err != nil {
