@@ -97,7 +97,8 @@ func Decode(view appcontext.View, previous *Contents) *Contents {
 	if view.Context == nil {
 		return nil
 	}
-	d := decoder{Contents: &Contents{id: view.Context.ID(), places: map[Place]*place{}, bodies: map[appcontext.Handle]body{}}, previous: previous, status: view.StatusContext}
+	d := decoder{Contents: &Contents{id: view.Context.ID(), places: map[Place]*place{}, bodies: map[appcontext.Handle]body{}},
+		previous: previous, status: view.StatusContext, parsed: map[string]body{}}
 	if d.status == nil {
 		d.status = view.Context
 		d.problemf("the context that keeps the states is not there any more: states are those of context %q itself", d.id)
@@ -132,6 +133,8 @@ type decoder struct {
 	ended bool
 	// at is the place that is being decoded.
 	at Place
+	// parsed is what the texts of objects say.
+	parsed map[string]body
 }
 
 func (d *decoder) problemf(format string, args ...any) {
@@ -294,7 +297,7 @@ func (d *decoder) identify(r appcontext.Resource) identity {
 		text, err := r.Body()
 		known = body{revision: revision}
 		if err == nil {
-			known.identity, known.ok = identify(text)
+			known.identity, known.ok = d.parse(text)
 		}
 	}
 	if !known.ok {
@@ -302,6 +305,16 @@ func (d *decoder) identify(r appcontext.Resource) identity {
 	}
 	d.bodies[r.Handle()] = known
 	return known.identity
+}
+
+// parse is identify, once for each text: most objects go to many clusters as they are.
+func (d *decoder) parse(text string) (identity, bool) {
+	known, ok := d.parsed[text]
+	if !ok {
+		known.identity, known.ok = identify(text)
+		d.parsed[text] = known
+	}
+	return known.identity, known.ok
 }
 
 func (c *Contents) body(h appcontext.Handle) (body, bool) {
