@@ -165,7 +165,7 @@ func (h *statusHub) View(_ context.Context, s appcontext.Subject, instance strin
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return appcontext.View{Revision: 7, Proven: time.Now().Add(-h.silent), Contexts: []string{autumnID}, ContextID: autumnID, Context: context, StatusContext: context}, nil
+	return appcontext.View{Revision: 7, AsOf: time.Now().Add(-h.silent), Contexts: []string{autumnID}, ContextID: autumnID, Context: context, StatusContext: context}, nil
 }
 
 // Bundle implements api.Clusters.

@@ -146,7 +146,7 @@ func (d *Documents) view(ctx context.Context, subject appcontext.Subject, q stat
 	view, err := d.Contexts.View(ctx, subject, q.Instance)
 	none := err == nil && len(view.Contexts) == 0 && len(view.Info.Actions) == 0
 	if none || errors.Is(err, appcontext.ErrNotFound) {
-		if at := view.Proven; !at.IsZero() && time.Since(at) > status.CurrentFor { // It may have been made since.
+		if at := view.AsOf; !at.IsZero() && time.Since(at) > status.CurrentFor { // It may have been made since.
 			return view, failf(http.StatusServiceUnavailable, "%w: etcd has not answered since %s, and nothing was known of it then", errNotReady, at.UTC().Format(time.RFC3339))
 		}
 	}
@@ -181,7 +181,7 @@ func isOfContextsOnly(q status.Query) bool { return q.Type == status.TypeRsync &
 
 // keeps says whether the answer to a query, made of a view at a time, may be given again.
 func keeps(q status.Query, view appcontext.View, now time.Time) bool {
-	return isOfContextsOnly(q) && now.Sub(view.Proven) < keepsFresh
+	return isOfContextsOnly(q) && now.Sub(view.AsOf) < keepsFresh
 }
 
 // kindOf says for people what a subject is.

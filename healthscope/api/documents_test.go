@@ -81,14 +81,14 @@ func (m *memoryContexts) View(_ context.Context, subject appcontext.Subject, ins
 	defer m.mu.Unlock()
 	m.asked++
 	view := m.views[subject]
-	view.Proven = time.Now().Add(-m.age)
+	view.AsOf = time.Now().Add(-m.age)
 	switch {
 	case m.err != nil:
 		return appcontext.View{}, m.err
 	case instance == goneID && slices.Contains(view.Contexts, goneID):
 		view.ContextID, view.Context, view.StatusContext = goneID, nil, nil
 	case instance != "" && instance != view.ContextID:
-		return appcontext.View{Proven: view.Proven}, fmt.Errorf("No state information for %s: %w", instance, appcontext.ErrNotFound)
+		return appcontext.View{AsOf: view.AsOf}, fmt.Errorf("No state information for %s: %w", instance, appcontext.ErrNotFound)
 	}
 	return view, nil
 }

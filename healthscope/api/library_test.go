@@ -73,7 +73,7 @@ func newStorage(t *testing.T, timeout, proof time.Duration, arguments ...string)
 
 func (*storage) open(t *testing.T, endpoint string, timeout, proof time.Duration) *appcontext.Store {
 	t.Helper()
-	store, err := appcontext.Open(appcontext.Options{Endpoints: []string{endpoint}, Timeout: timeout, ProofInterval: proof})
+	store, err := appcontext.Open(appcontext.Options{Endpoints: []string{endpoint}, Timeout: timeout, ProgressInterval: proof})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func TestGoldenDocumentsOfContextsBuiltWithTheLibrary(t *testing.T) {
 
 // TestAColdDocumentTakesOneRead asserts that a context is read from etcd once, whatever is asked of it, and however often.
 func TestAColdDocumentTakesOneRead(t *testing.T) {
-	s := newStorage(t, 5*time.Second, time.Hour) // A proof is a read, too.
+	s := newStorage(t, 5*time.Second, time.Hour)
 	s.build(t, "context-new.json")
 	s.record(t, appcontext.GroupSubject("retail", "shop", "v2", "autumn"), appcontext.ActionInstantiated, newID, "2026-03-02T09:15:34.64Z")
 	if before := s.tap.Take(); before != (faults.EtcdReads{}) {

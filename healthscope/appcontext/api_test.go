@@ -85,7 +85,6 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		"delete a resource's group":    {ac.DeleteClusterMetaGrpHandle(ctx, r), appcontext.ErrInvalid, []string{"cluster"}},
 		"delete no instruction":        {ac.DeleteInstruction(ctx, a), appcontext.ErrInvalid, []string{"instruction"}},
 		"snapshot of nothing":          {just(store.Snapshot(ctx, "4711")), appcontext.ErrNotFound, []string{"4711"}},
-		"watch nothing":                {just(store.Watch(ctx, "/elsewhere/")), appcontext.ErrInvalid, []string{"/elsewhere/"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

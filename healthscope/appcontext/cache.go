@@ -48,9 +48,9 @@ type Cache struct {
 	// stops following before: then it has to be asked again.
 	loaded bool
 	ready  chan struct{}
-	// revision is that of etcd up to which everything is known, proven when etcd was last asked about that.
+	// revision is that of etcd up to which everything is known, asOf when etcd was last asked about that.
 	revision int64
-	proven   time.Time
+	asOf     time.Time
 	// lastAsked is when somebody last asked for anything, and problem why the watch last broke.
 	lastAsked time.Time
 	problem   error
@@ -114,8 +114,7 @@ func (c *Cache) follow(ctx context.Context) {
 	var group sync.WaitGroup
 	group.Go(func() {
 		defer cancel()
-		f := follower{store: c.store, from: contextPrefix, end: watchEnd, load: c.load, apply: c.apply, proven: c.prove, lost: c.lost}
-		f.run(watching)
+		c.watch(watching)
 	})
 	group.Go(func() {
 		defer cancel()
@@ -143,7 +142,7 @@ func (c *Cache) clear() {
 	c.seen = seenBundles{}
 }
 
-// View answers as Store.View does. Proven says how old the answer can be.
+// View answers as Store.View does. AsOf says how old the answer can be.
 func (c *Cache) View(ctx context.Context, subject Subject, instance string) (View, error) {
 	if err := subject.check(); err != nil {
 		return View{}, failed(fmt.Sprintf("cannot read status of %q", subject), err)
@@ -154,7 +153,7 @@ func (c *Cache) View(ctx context.Context, subject Subject, instance string) (Vie
 		if err != nil {
 			return err
 		}
-		view = View{Revision: c.revision, Proven: c.proven, Info: record.info, Contexts: record.contexts}
+		view = View{Revision: c.revision, AsOf: c.asOf, Info: record.info, Contexts: record.contexts}
 		if record.isEmpty() {
 			view.Contexts = c.bySubject()[subject]
 		}
@@ -171,8 +170,8 @@ func (c *Cache) View(ctx context.Context, subject Subject, instance string) (Vie
 	return view, failed(fmt.Sprintf("cannot read status of %q", subject), err)
 }
 
-// Snapshot answers as Store.Snapshot does, and says when this was last known to be the present.
-func (c *Cache) Snapshot(ctx context.Context, id string) (snapshot *Snapshot, proven time.Time, err error) {
+// Snapshot answers as Store.Snapshot does, and returns when etcd was last asked and nothing had changed.
+func (c *Cache) Snapshot(ctx context.Context, id string) (snapshot *Snapshot, asOf time.Time, err error) {
 	if err := checkName("Not a valid context id", id); err != nil {
 		return nil, time.Time{}, err
 	}
@@ -180,21 +179,21 @@ func (c *Cache) Snapshot(ctx context.Context, id string) (snapshot *Snapshot, pr
 		if snapshot, err = c.snapshot(id); err != nil {
 			return err
 		}
-		proven = c.proven
+		asOf = c.asOf
 		if snapshot.Len() == 0 {
 			return about(ErrNotFound, string(ContextHandle(id)))
 		}
 		return nil
 	})
 	if errors.Is(err, errCompacted) {
-		proven = time.Now()
+		asOf = time.Now()
 		snapshot, err = c.store.Snapshot(ctx, id)
-		return snapshot, proven, err
+		return snapshot, asOf, err
 	}
 	if err != nil {
 		return nil, time.Time{}, failed(fmt.Sprintf("%s %q", opSnapshot, id), err)
 	}
-	return snapshot, proven, nil
+	return snapshot, asOf, nil
 }
 
 // missingError says that a context has to be read before there is an answer.

@@ -34,7 +34,7 @@ func (c *Cache) load(ctx context.Context) (int64, error) {
 	defer c.mu.Unlock()
 	before := c.contexts
 	c.clear()
-	c.revision, c.proven, c.known = revision, asked, known
+	c.revision, c.asOf, c.known = revision, asked, known
 	for id, snapshot := range contexts {
 		if entry := before[id]; entry != nil { // Else it was evicted meanwhile.
 			c.contexts[id] = &cached{snapshot: snapshot, asked: entry.asked}
@@ -161,6 +161,17 @@ func (c *Cache) applyOwn(event *clientv3.Event, rest string, touched map[string]
 	}
 }
 
+// valueOf returns the value that an event has stored; nil for a deletion.
+func valueOf(event *clientv3.Event) []byte {
+	if event.Type == mvccpb.DELETE {
+		return nil
+	}
+	if event.Kv.Value == nil {
+		return []byte{}
+	}
+	return event.Kv.Value
+}
+
 // change enters a change, or remembers it until the snapshot is there.
 func (e *cached) change(event *clientv3.Event) {
 	if e.snapshot == nil {
@@ -172,11 +183,11 @@ func (e *cached) change(event *clientv3.Event) {
 	}
 }
 
-// prove notes that everything is as it is in etcd.
-func (c *Cache) prove(revision int64, asked time.Time) {
+// confirm notes that everything up to a revision is known, as etcd has answered a question that was asked at a time.
+func (c *Cache) confirm(revision int64, asked time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.revision, c.proven, c.problem = revision, asked, nil
+	c.revision, c.asOf, c.problem = max(c.revision, revision), asked, nil
 }
 
 // lost notes why the watch broke. What is there stays, and grows old.

@@ -61,7 +61,7 @@ func revisionOf(t testing.TB, client *clientv3.Client) int64 {
 }
 
 func TestTheCacheAnswersLikeTheStore(t *testing.T) {
-	store := open(t, appcontext.Options{ProofInterval: 20 * time.Millisecond})
+	store := open(t, appcontext.Options{ProgressInterval: 20 * time.Millisecond})
 	client := rawClient(t, endpoint(t))
 	ctx, subject := t.Context(), group(t)
 	ac := appcontext.NewAppContext(store)
@@ -116,7 +116,7 @@ func viewContents(v appcontext.View) map[string]any {
 func TestWhileNobodyWritesTheCacheStaysCurrent(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	const interval = 250 * time.Millisecond // Five times as long a busy machine may not take to ask.
-	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, ProofInterval: interval})
+	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, ProgressInterval: interval})
 	ac, h := newContext(t, store)
 	add(t, ac, h, "cart", "west+bonn", "web+Deployment")
 	cache := runCache(t, store, appcontext.CacheOptions{})
@@ -124,14 +124,14 @@ func TestWhileNobodyWritesTheCacheStaysCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A watch without proof would have been given up, and everything read anew, twice by then.
-	eventually(t, "what the cache knows is not proven", func(ctx context.Context) error {
-		last, proven, err := cache.Snapshot(ctx, ac.ID())
+	// A watch that does not report its progress would have been given up, and everything read again, twice by then.
+	eventually(t, "the cache does not confirm what it knows", func(ctx context.Context) error {
+		last, asOf, err := cache.Snapshot(ctx, ac.ID())
 		if err == nil && !last.Same(first) {
-			t.Fatal("the context was read anew")
+			t.Fatal("the context was read again")
 		}
-		if age := proven.Sub(read); err == nil && age < 10*interval {
-			return fmt.Errorf("it is proven %s after it was read", age)
+		if age := asOf.Sub(read); err == nil && age < 10*interval {
+			return fmt.Errorf("it is as of %s after it was read", age)
 		}
 		return err
 	})
@@ -139,23 +139,23 @@ func TestWhileNobodyWritesTheCacheStaysCurrent(t *testing.T) {
 
 func TestWhileEtcdIsAwayTheCacheAnswersAndSaysHowOld(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
-	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Timeout: time.Second, ProofInterval: 20 * time.Millisecond})
+	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Timeout: time.Second, ProgressInterval: 20 * time.Millisecond})
 	cache := runCache(t, store, appcontext.CacheOptions{})
 	ac, h := newContext(t, store)
 	begin := time.Now()
 	read := func() (*appcontext.Snapshot, time.Time) {
 		t.Helper()
-		s, proven, err := cache.Snapshot(t.Context(), ac.ID())
+		s, asOf, err := cache.Snapshot(t.Context(), ac.ID())
 		if err != nil {
 			t.Fatalf("Snapshot: %v", err)
 		}
-		return s, proven
+		return s, asOf
 	}
 	read()
 	// The age stays small though nothing changes.
-	eventually(t, "the answer is not proven", func(context.Context) error {
-		if _, proven := read(); !proven.After(begin.Add(200 * time.Millisecond)) {
-			return fmt.Errorf("proven at %s", proven)
+	eventually(t, "the answer grows old", func(context.Context) error {
+		if _, asOf := read(); !asOf.After(begin.Add(200 * time.Millisecond)) {
+			return fmt.Errorf("as of %s", asOf)
 		}
 		return nil
 	})
@@ -163,23 +163,23 @@ func TestWhileEtcdIsAwayTheCacheAnswersAndSaysHowOld(t *testing.T) {
 		t.Fatal(err)
 	}
 	killed := time.Now()
-	if s, proven := read(); !s.Exists() || proven.After(killed) {
-		t.Errorf("want the last known context, proven before %s, got %d keys at %s", killed, s.Len(), proven)
+	if s, asOf := read(); !s.Exists() || asOf.After(killed) {
+		t.Errorf("want the last known context, as of before %s, got %d keys at %s", killed, s.Len(), asOf)
 	}
 	if _, _, err := cache.Snapshot(t.Context(), "4711"); !errors.Is(err, appcontext.ErrUnavailable) {
 		t.Errorf("what was never read cannot be answered: want ErrUnavailable, got: %v", err)
 	}
-	if _, proven := read(); proven.After(killed) {
-		t.Errorf("nothing can be proven while etcd is away, but it was at %s, after %s", proven, killed)
+	if _, asOf := read(); asOf.After(killed) {
+		t.Errorf("the answer is as of %s, after %s", asOf, killed)
 	}
 	if err := etcd.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "nothing can be written", func(ctx context.Context) error { return just(ac.AddApp(ctx, h, "a")) })
 	eventually(t, "the cache does not come back", func(context.Context) error {
-		s, proven := read()
-		if _, ok := s.App("a"); !ok || !proven.After(killed) {
-			return fmt.Errorf("%d keys, proven at %s", s.Len(), proven)
+		s, asOf := read()
+		if _, ok := s.App("a"); !ok || !asOf.After(killed) {
+			return fmt.Errorf("%d keys, as of %s", s.Len(), asOf)
 		}
 		return nil
 	})
@@ -354,7 +354,7 @@ func TestACacheThatDoesNotRunSaysSo(t *testing.T) {
 func TestTheCacheLeavesNothingBehind(t *testing.T) {
 	url := endpoint(t)
 	before := goleak.IgnoreCurrent()
-	store := must(appcontext.Open(appcontext.Options{Endpoints: []string{url}, ProofInterval: 10 * time.Millisecond}))(t)
+	store := must(appcontext.Open(appcontext.Options{Endpoints: []string{url}, ProgressInterval: 10 * time.Millisecond}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cache := appcontext.NewCache(store, appcontext.CacheOptions{})
 	done := make(chan error, 1)

@@ -13,7 +13,7 @@ import (
 
 // TestTheCacheTellsOfChanges, also while nobody asks, of all that was made for the same, and not of bundles that are saved.
 func TestTheCacheTellsOfChanges(t *testing.T) {
-	store := open(t, appcontext.Options{ProofInterval: 20 * time.Millisecond})
+	store := open(t, appcontext.Options{ProgressInterval: 20 * time.Millisecond})
 	ctx := t.Context()
 	old, h := newContext(t, store)
 	next, _ := newContext(t, store)

@@ -47,7 +47,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"no key":            {appcontext.Options{Endpoints: one, CertFile: file, KeyFile: file}, "CertFile"},
 		"negative timeout":  {appcontext.Options{Endpoints: one, Timeout: -1}, "Timeout"},
 		"tiny requests":     {appcontext.Options{Endpoints: one, MaxRequestBytes: 1}, "MaxRequestBytes 1"},
-		"negative interval": {appcontext.Options{Endpoints: one, ProofInterval: -1}, "ProofInterval"},
+		"negative interval": {appcontext.Options{Endpoints: one, ProgressInterval: -1}, "ProgressInterval"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -167,14 +167,18 @@ func TestUsersAndPasswords(t *testing.T) {
 	}
 	store := open(t, options("emco", "geheim"))
 	ac, h := newContext(t, store)
-	updates := must(store.Watch(ctx, h))(t)
-	if u := receive(t, updates); u.Snapshot.Len() != 1 {
-		t.Errorf("want the context in the watch, got %d keys", u.Snapshot.Len())
+	cache := runCache(t, store, appcontext.CacheOptions{})
+	if s, _, err := cache.Snapshot(ctx, ac.ID()); err != nil || s.Len() != 1 {
+		t.Errorf("want the context in the cache, got %d keys: %v", s.Len(), err)
 	}
 	add(t, ac, h, "a", "p+c", "r+Kind")
-	for u := receive(t, updates); u.Snapshot.Len() < 4; {
-		u = receive(t, updates)
-	}
+	eventually(t, "the cache does not follow", func(ctx context.Context) error {
+		s, _, err := cache.Snapshot(ctx, ac.ID())
+		if err == nil && s.Len() < 4 {
+			return fmt.Errorf("%d keys", s.Len())
+		}
+		return err
+	})
 	for name, o := range map[string]appcontext.Options{"wrong password": options("emco", "secret"), "unknown user": options("nobody", "x"), "no user": options("", "")} {
 		_, err := open(t, o).Snapshot(ctx, ac.ID())
 		if !errors.Is(err, appcontext.ErrDenied) {

@@ -41,8 +41,8 @@ const (
 
 	// errCompacted says that etcd has forgotten the revision that was asked for.
 	errCompacted sentinelError = "revision is compacted"
-	// errSilent says that etcd no longer proves that a watch is current.
-	errSilent sentinelError = "no sign of life on the watch"
+	// errSilent says that etcd no longer answers requests for the progress of a watch.
+	errSilent sentinelError = "etcd does not report the progress of the watch"
 )
 
 // What an operation was about to do, in the words of EMCO's library.

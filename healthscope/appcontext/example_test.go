@@ -229,7 +229,7 @@ func ExampleCache() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(view.ContextID == id, view.Info.Actions[0].State, len(view.Context.Apps()), time.Since(view.Proven) < time.Minute)
+	fmt.Println(view.ContextID == id, view.Info.Actions[0].State, len(view.Context.Apps()), time.Since(view.AsOf) < time.Minute)
 	cancel()
 	fmt.Println(<-stopped, store.Close())
 	// Output:

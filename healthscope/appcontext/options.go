@@ -17,8 +17,8 @@ const (
 	DefaultTimeout = 5 * time.Second
 	// DefaultMaxRequestBytes is what etcd takes unless it is started with another --max-request-bytes.
 	DefaultMaxRequestBytes = 1536 << 10
-	// DefaultProofInterval is the time between two questions whether a watch is current.
-	DefaultProofInterval = 2 * time.Second
+	// DefaultProgressInterval is the time between two requests for the progress of a watch.
+	DefaultProgressInterval = 2 * time.Second
 )
 
 // Options say which etcd to speak to, and how.
@@ -37,9 +37,9 @@ type Options struct {
 	Timeout time.Duration
 	// MaxRequestBytes is the largest request that etcd takes (its flag --max-request-bytes). The default is DefaultMaxRequestBytes.
 	MaxRequestBytes int
-	// ProofInterval is the time between two questions whether a watch is current. A watch that cannot be proven to be so
-	// for five times as long is begun anew. The default is DefaultProofInterval.
-	ProofInterval time.Duration
+	// ProgressInterval is the time between two requests for the progress of a watch. A watch that does not answer for five
+	// times as long is begun again. The default is DefaultProgressInterval.
+	ProgressInterval time.Duration
 }
 
 // String returns the options without the password.
@@ -57,8 +57,8 @@ func (o *Options) setDefaults() {
 	if o.MaxRequestBytes == 0 {
 		o.MaxRequestBytes = DefaultMaxRequestBytes
 	}
-	if o.ProofInterval == 0 {
-		o.ProofInterval = DefaultProofInterval
+	if o.ProgressInterval == 0 {
+		o.ProgressInterval = DefaultProgressInterval
 	}
 }
 
@@ -79,8 +79,8 @@ func (o *Options) validate() error {
 		return errors.New("options CertFile and KeyFile must both be set, or neither")
 	case o.Timeout < 0:
 		return fmt.Errorf("option Timeout %s must not be negative", o.Timeout)
-	case o.ProofInterval < 0:
-		return fmt.Errorf("option ProofInterval %s must not be negative", o.ProofInterval)
+	case o.ProgressInterval < 0:
+		return fmt.Errorf("option ProgressInterval %s must not be negative", o.ProgressInterval)
 	case o.MaxRequestBytes < 1<<10:
 		return fmt.Errorf("option MaxRequestBytes %d must be at least 1024", o.MaxRequestBytes)
 	}

@@ -133,7 +133,7 @@ func (c *crowd) stop() {
 }
 
 func TestReadersSeeOneMoment(t *testing.T) {
-	store := open(t, appcontext.Options{ProofInterval: 20 * time.Millisecond})
+	store := open(t, appcontext.Options{ProgressInterval: 20 * time.Millisecond})
 	s := newStory(t, store)
 	c := gather(t, s, runCache(t, store, appcontext.CacheOptions{}))
 	var writers sync.WaitGroup
@@ -171,7 +171,7 @@ func (s *story) actUntil(t *testing.T, last int64, acknowledged *atomic.Int64) {
 func TestOutagesLoseNothingAndReadersGoOn(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	client := rawClient(t, etcd.Endpoint())
-	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Timeout: time.Second, ProofInterval: 20 * time.Millisecond})
+	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Timeout: time.Second, ProgressInterval: 20 * time.Millisecond})
 	s := newStory(t, store)
 	cache := runCache(t, store, appcontext.CacheOptions{})
 	c := gather(t, s, cache)

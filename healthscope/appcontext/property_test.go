@@ -145,8 +145,7 @@ func TestAnyChangesMakeTheSameSnapshotAsReadingAnew(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	client := rawClient(t, endpoint(t))
 	ac, h := newContext(t, store)
-	updates := must(store.Watch(t.Context(), h))(t)
-	receive(t, updates)
+	cache := runCache(t, store, appcontext.CacheOptions{})
 	random := rand.New(rand.NewPCG(1, 2))
 	keys := []string{"meta/", "status/", "app/a/", "app/a-b/", "app/a/cluster/p+c/", "app/a/cluster/p+c/status/", "app/a/cluster/p+c/resource/r/", "app/a/cluster/p+c/resource/r/status/", "x/y/z/", "half"}
 	var kept []*appcontext.Snapshot
@@ -170,13 +169,13 @@ func TestAnyChangesMakeTheSameSnapshotAsReadingAnew(t *testing.T) {
 		if !changed {
 			continue
 		}
-		u := receiveUntil(t, updates, func(u appcontext.Update) bool { return u.Snapshot.Revision() >= response.Header.Revision })
+		s := snapshotSince(t, cache, ac.ID(), response.Header.Revision)
 		want := raw(t, client, string(h))
 		delete(want, string(h)+"half") // Is no key of EMCO's.
-		if diff := cmp.Diff(want, contents(u.Snapshot)); diff != "" || u.Snapshot.Len() != len(want) {
-			t.Fatalf("Len is %d (-etcd +watch):\n%s", u.Snapshot.Len(), diff)
+		if diff := cmp.Diff(want, contents(s)); diff != "" || s.Len() != len(want) {
+			t.Fatalf("Len is %d (-etcd +cache):\n%s", s.Len(), diff)
 		}
-		kept, then = append(kept, u.Snapshot), append(then, maps.Clone(want))
+		kept, then = append(kept, s), append(then, maps.Clone(want))
 	}
 	for i, s := range kept {
 		if diff := cmp.Diff(then[i], contents(s)); diff != "" {

@@ -24,8 +24,9 @@ const (
 type View struct {
 	// Revision is the revision of etcd at which everything in the view was so.
 	Revision int64
-	// Proven is when this was last known to be the present: etcd was asked then, or later.
-	Proven time.Time
+	// AsOf is when etcd was last asked, and had nothing newer. The member of etcd that answers a watch may itself be behind the
+	// others, until it notices that it has no leader.
+	AsOf time.Time
 	// Info is the history of the subject.
 	Info StateInfo
 	// Contexts are the ids of the subject's contexts, the oldest first.
@@ -93,7 +94,7 @@ func (s *Store) View(ctx context.Context, subject Subject, instance string) (Vie
 }
 
 func (s *Store) view(ctx context.Context, subject Subject, instance string) (View, error) {
-	view := View{Proven: time.Now()}
+	view := View{AsOf: time.Now()}
 	record, revision, err := s.readSubject(ctx, subject)
 	if err != nil {
 		return View{}, err

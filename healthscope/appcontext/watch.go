@@ -1,147 +1,117 @@
 package appcontext
 
 import (
+	"cmp"
 	"context"
-	"maps"
-	"slices"
-	"sync"
+	"errors"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Update is what a watch tells.
-type Update struct {
-	// Snapshot is what is below the watched handle at one revision, all of it. It has no keys when nothing is there. It is
-	// nil only when etcd could not be read yet.
-	Snapshot *Snapshot
-	// Changed are the handles whose values were written or deleted since the last update, sorted; nil when Anew.
-	Changed []Handle
-	// Anew says that everything was read, at the beginning or after a gap: anything may have changed.
-	Anew bool
-	// Err says why etcd cannot be followed at the moment. The snapshot is then the last one known. The watch goes on by
-	// itself, and begins with an update that is Anew.
-	Err error
-}
+const (
+	// firstDelay and longestDelay bound the time before a watch that broke is begun again.
+	firstDelay   = 100 * time.Millisecond
+	longestDelay = 5 * time.Second
+	// silentIntervals is for how many intervals etcd may leave requests for progress unanswered before the watch is begun again.
+	silentIntervals = 5
+)
 
-// Watch tells what is below the handle of a context, or of something in it: first as it is, then after each change, each
-// time at one revision. Changes that come faster than they are received come as one. After a lost connection, or when
-// etcd has forgotten what was in between, the watch reads everything anew. The channel is closed when ctx is done or the
-// store is closed.
-func (s *Store) Watch(ctx context.Context, h Handle) (<-chan Update, error) {
-	id, _, ok := h.split()
-	if !ok {
-		return nil, checkHandle("", h)
-	}
-	w := &watch{store: s, id: id, prefix: string(h), changed: make(chan struct{}, 1), news: map[Handle]struct{}{}}
-	updates := make(chan Update)
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		defer cancel()
-		f := follower{
-			store: s, from: w.prefix, end: clientv3.GetPrefixRangeEnd(w.prefix),
-			load: w.load, apply: w.apply, proven: func(int64, time.Time) {}, lost: w.lost,
+// watch reads everything and follows the changes, again and again, until ctx is done or the store is closed.
+func (c *Cache) watch(ctx context.Context) {
+	delay := firstDelay
+	silent := false // Whether the last watch went silent: then its connection may be dead.
+	for ctx.Err() == nil && !c.store.closed.Load() {
+		began, client := time.Now(), c.store.client.Load()
+		err := c.session(ctx)
+		if ctx.Err() != nil || c.store.closed.Load() {
+			return
 		}
-		f.run(ctx)
-	}()
-	go func() {
-		defer close(updates)
-		w.deliver(ctx, updates)
-	}()
-	return updates, nil
+		c.lost(err)
+		if silent && errors.Is(err, ErrUnavailable) {
+			c.store.drop(client)
+		}
+		silent = errors.Is(err, errSilent)
+		if time.Since(began) > longestDelay {
+			delay = firstDelay
+		}
+		timer := time.NewTimer(delay)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+		delay = min(2*delay, longestDelay)
+	}
 }
 
-// watch holds what a watch has still to tell.
-type watch struct {
-	store      *Store
-	id, prefix string
-	// changed holds a token when there is something to tell.
-	changed chan struct{}
-
-	mu      sync.Mutex
-	pending Update
-	// news are the handles of pending.Changed: each once, however long nobody receives.
-	news map[Handle]struct{}
-}
-
-func (w *watch) load(ctx context.Context) (int64, error) {
-	values, revision, err := w.store.read(ctx, w.prefix, clientv3.WithPrefix())
+// session reads everything and follows the changes until the watch breaks, and returns why.
+func (c *Cache) session(ctx context.Context) error {
+	revision, err := c.load(ctx)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	snapshot := snapshotOf(w.id, revision, values)
-	w.tell(func(u *Update) {
-		*u = Update{Snapshot: snapshot, Anew: true}
-		clear(w.news)
-	})
-	return revision, nil
-}
-
-func (w *watch) apply(events []*clientv3.Event, revision int64) {
-	w.tell(func(u *Update) {
-		for _, event := range events {
-			_, parts, ok := splitKey(string(event.Kv.Key))
-			if !ok {
-				continue
-			}
-			u.Snapshot = u.Snapshot.apply(parts, valueOf(event), event.Kv.ModRevision)
-			if !u.Anew {
-				w.news[Handle(event.Kv.Key)] = struct{}{}
-			}
-		}
-		u.Snapshot = u.Snapshot.at(revision)
-	})
-}
-
-// valueOf returns the value that an event has stored, or nil.
-func valueOf(event *clientv3.Event) []byte {
-	if event.Type == mvccpb.DELETE {
-		return nil
+	limited, done := context.WithTimeout(ctx, c.store.options.Timeout)
+	client, err := c.store.connect(limited)
+	done()
+	if err != nil {
+		return translate(ctx, err)
 	}
-	if event.Kv.Value == nil {
-		return []byte{}
+	// A watcher of our own has a stream of its own, on which all answers are about this watch. Without a leader etcd's
+	// answers could be old.
+	watcher := clientv3.NewWatcher(client)
+	defer func() { _ = watcher.Close() }()
+	watching, cancel := context.WithCancelCause(clientv3.WithRequireLeader(ctx))
+	defer cancel(nil)
+	silence := time.AfterFunc(silentIntervals*c.store.options.ProgressInterval, func() { cancel(errSilent) })
+	defer silence.Stop()
+	// It begins with the revision that is known, not behind it: etcd reports no progress to a watch that begins in the future.
+	changes := watcher.Watch(watching, contextPrefix, clientv3.WithRange(watchEnd), clientv3.WithRev(revision))
+	if err := c.listen(ctx, changes, revision, silence, func() error { return watcher.RequestProgress(watching) }); err != nil {
+		return err
 	}
-	return event.Kv.Value
+	return cmp.Or(context.Cause(watching), error(ErrUnavailable))
 }
 
-func (w *watch) lost(err error) {
-	w.tell(func(u *Update) { u.Err = err })
-}
-
-func (w *watch) tell(change func(*Update)) {
-	w.mu.Lock()
-	change(&w.pending)
-	w.mu.Unlock()
-	select {
-	case w.changed <- struct{}{}:
-	default:
-	}
-}
-
-// take returns what is to be told, which is then told.
-func (w *watch) take() Update {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	u := w.pending
-	u.Changed = slices.Sorted(maps.Keys(w.news))
-	clear(w.news)
-	w.pending = Update{Snapshot: u.Snapshot}
-	return u
-}
-
-func (w *watch) deliver(ctx context.Context, updates chan<- Update) {
+// listen enters what a watch reports that began at a known revision, until it breaks. It requests progress in each
+// interval, since a watch without changes is silent, and puts off silence with each answer.
+func (c *Cache) listen(ctx context.Context, changes clientv3.WatchChan, known int64, silence *time.Timer, request func() error) error {
+	interval := c.store.options.ProgressInterval
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	// asked is when progress was requested, the first time since etcd has last answered; zero if it was not.
+	var asked time.Time
 	for {
 		select {
-		case <-ctx.Done():
-			return
-		case <-w.changed:
-		}
-		// What comes in until this update is received makes up the next one.
-		select {
-		case <-ctx.Done():
-			return
-		case updates <- w.take():
+		case <-ticker.C:
+			if asked.IsZero() {
+				asked = time.Now()
+			}
+			_ = request() // It is repeated: a watch that is still catching up does not answer.
+		case r, ok := <-changes:
+			if !ok {
+				return nil
+			}
+			if err := r.Err(); err != nil {
+				return translate(ctx, err)
+			}
+			if events := after(known, r.Events); len(events) > 0 {
+				// Not the header's revision: that may be ahead of the events while the watch catches up.
+				c.apply(events, events[len(events)-1].Kv.ModRevision)
+			}
+			if r.IsProgressNotify() && !asked.IsZero() {
+				c.confirm(r.Header.Revision, asked)
+				asked = time.Time{}
+				silence.Reset(silentIntervals * interval)
+			}
 		}
 	}
+}
+
+// after returns the events behind a revision. Events are in the order of their revisions.
+func after(revision int64, events []*clientv3.Event) []*clientv3.Event {
+	for len(events) > 0 && events[0].Kv.ModRevision <= revision {
+		events = events[1:]
+	}
+	return events
 }

@@ -360,8 +360,8 @@ func (b *builder) freshness() Freshness {
 	if b.fresh.saved {
 		f.Source = sourceContext
 	}
-	if b.query.Health || b.Now.Sub(b.Proven) > CurrentFor {
-		b.fresh.add(b.Proven)
+	if b.query.Health || b.Now.Sub(b.AsOf) > CurrentFor {
+		b.fresh.add(b.AsOf)
 	}
 	f.LastSeen = wireTime(b.fresh.seen)
 	return f

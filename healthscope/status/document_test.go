@@ -205,7 +205,7 @@ func TestAFilterThatMatchesNothingSaysSo(t *testing.T) {
 func TestBeforeAndAfterContexts(t *testing.T) {
 	created := action(appcontext.ActionCreated, "", 9000)
 	view := func(id string, actions ...appcontext.Action) status.Input {
-		return status.Input{Subject: group, View: appcontext.View{Info: appcontext.StateInfo{Actions: actions}, ContextID: id, Proven: noon}, Now: noon}
+		return status.Input{Subject: group, View: appcontext.View{Info: appcontext.StateInfo{Actions: actions}, ContextID: id, AsOf: noon}, Now: noon}
 	}
 	tests := map[string]struct {
 		in        status.Input

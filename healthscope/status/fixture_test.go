@@ -111,7 +111,7 @@ func (k keys) input(t testing.TB, actions ...appcontext.Action) status.Input {
 	}
 	view := appcontext.View{
 		Revision: 7, Info: appcontext.StateInfo{StatusContextID: s.ID(), Actions: actions}, Contexts: []string{s.ID()},
-		ContextID: s.ID(), Context: s, StatusContext: s, Proven: noon,
+		ContextID: s.ID(), Context: s, StatusContext: s, AsOf: noon,
 	}
 	return status.Input{
 		Subject: group, View: view, Contents: status.Decode(view, nil), Reports: map[status.Place]status.Report{},

@@ -275,7 +275,7 @@ func TestOldFactsSaySo(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			in := edge("Instantiated", "web+Deployment", object("apps/v1", "Deployment", "web"), "Applied").bundle("web", "west+berlin", bundle).input(t)
-			in.Reports[berlin], in.Proven = tt.report(in), tt.proven
+			in.Reports[berlin], in.AsOf = tt.report(in), tt.proven
 			d := status.New(in, query(t, tt.query))
 			check(t, "document", tt.document, d.Freshness)
 			check(t, "cluster", tt.cluster, d.Apps[0].Clusters[0].Freshness)
@@ -311,7 +311,7 @@ func TestWhatIsSavedIsJudged(t *testing.T) {
 func TestOldInstancesSaySo(t *testing.T) {
 	for age, want := range map[time.Duration]status.Freshness{9 * time.Second: {}, time.Hour: {LastSeen: since(time.Hour)}} {
 		in := edge("Instantiated").input(t)
-		in.Proven = noon.Add(-age)
+		in.AsOf = noon.Add(-age)
 		d := status.New(in, query(t, "instance"))
 		check(t, "document", want, d.Freshness)
 		check(t, "instances", 1, len(d.Instances))

@@ -1,0 +1,121 @@
+package appcontext_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+)
+
+// snapshotSince asks a cache for a context until the answer is as of a revision or later.
+func snapshotSince(t testing.TB, cache *appcontext.Cache, id string, revision int64) (s *appcontext.Snapshot) {
+	t.Helper()
+	eventually(t, "the cache does not catch up", func(ctx context.Context) (err error) {
+		if s, _, err = cache.Snapshot(ctx, id); err == nil && s.Revision() < revision {
+			return fmt.Errorf("revision %d, want %d", s.Revision(), revision)
+		}
+		return err
+	})
+	return s
+}
+
+// wantStatus asks a cache until a context has a status.
+func wantStatus(t testing.TB, cache *appcontext.Cache, id string, status appcontext.State) {
+	t.Helper()
+	eventually(t, "the cache does not follow", func(ctx context.Context) error {
+		s, _, err := cache.Snapshot(ctx, id)
+		if err != nil {
+			return err
+		}
+		if got, err := s.Status(); err != nil || got != status {
+			return fmt.Errorf("the status is %q, want %q: %w", got, status, err)
+		}
+		return nil
+	})
+}
+
+// setStatus writes the status of a context.
+func setStatus(t testing.TB, ac *appcontext.AppContext, h appcontext.Handle, status appcontext.State) {
+	t.Helper()
+	if err := ac.SetLevelValues(t.Context(), h, map[string]any{"status": map[string]any{"Status": status}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// compact makes etcd forget everything but the present.
+func compact(t testing.TB, client *clientv3.Client) {
+	t.Helper()
+	response, err := client.Get(t.Context(), "/")
+	if err == nil {
+		_, err = client.Compact(t.Context(), response.Header.Revision)
+	}
+	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) { // When nothing was written since, or a reply was lost and the request sent again.
+		t.Fatalf("cannot compact: %v", err)
+	}
+}
+
+func TestTheCacheFollowsAfterALostConnectionAndACompaction(t *testing.T) {
+	etcd := ownEtcd(t, controlplane.EtcdOptions{})
+	direct := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
+	l, url := newLink(t, etcd.Endpoint())
+	watched := open(t, appcontext.Options{Endpoints: []string{url}, Timeout: time.Second, ProgressInterval: 50 * time.Millisecond})
+	ac, h := newContext(t, direct)
+	setStatus(t, ac, h, appcontext.StateInstantiating)
+	cache := runCache(t, watched, appcontext.CacheOptions{})
+	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiating)
+
+	l.cut()
+	must(ac.AddApp(t.Context(), h, "gone"))(t)
+	if err := ac.DeleteApp(t.Context(), h.Level("app/gone")); err != nil {
+		t.Fatal(err)
+	}
+	setStatus(t, ac, h, appcontext.StateInstantiated)
+	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiating)
+	compact(t, rawClient(t, etcd.Endpoint()))
+	l.mend(etcd.Endpoint())
+	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiated)
+}
+
+func TestTheCacheFollowsAfterAConnectionHasGoneSilent(t *testing.T) {
+	etcd := ownEtcd(t, controlplane.EtcdOptions{})
+	direct := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
+	l, url := newLink(t, etcd.Endpoint())
+	watched := open(t, appcontext.Options{Endpoints: []string{url}, Timeout: 500 * time.Millisecond, ProgressInterval: 50 * time.Millisecond})
+	ac, h := newContext(t, direct)
+	setStatus(t, ac, h, appcontext.StateInstantiating)
+	cache := runCache(t, watched, appcontext.CacheOptions{})
+	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiating)
+
+	l.freeze(t)
+	frozen := time.Now()
+	setStatus(t, ac, h, appcontext.StateInstantiated)
+	if _, asOf, err := cache.Snapshot(t.Context(), ac.ID()); err != nil || asOf.After(frozen) {
+		t.Errorf("the answer is as of %s after the connection went silent: %v", asOf.Sub(frozen), err)
+	}
+	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiated)
+}
+
+func TestTheCacheFollowsAfterEtcdWasRestored(t *testing.T) {
+	etcd, restored := ownEtcd(t, controlplane.EtcdOptions{}), ownEtcd(t, controlplane.EtcdOptions{})
+	l, url := newLink(t, etcd.Endpoint())
+	watched := open(t, appcontext.Options{Endpoints: []string{url}, Timeout: time.Second, ProgressInterval: 50 * time.Millisecond})
+	ac, h := newContext(t, watched)
+	for n := range 20 { // So that the revision is far ahead of that of the backup.
+		must(ac.AddApp(t.Context(), h, strconv.Itoa(n)))(t)
+	}
+	cache := runCache(t, watched, appcontext.CacheOptions{})
+	setStatus(t, ac, h, appcontext.StateInstantiated)
+	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiated)
+	putRaw(t, rawClient(t, restored.Endpoint()), map[string]string{string(h): strconv.Quote(ac.ID()), string(h) + "status/": `{"Status":"Terminated"}`})
+	l.cut()
+	l.mend(restored.Endpoint())
+	wantStatus(t, cache, ac.ID(), appcontext.StateTerminated)
+}
