@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
-	"github.com/healthscope/healthscope/controllers/dynamicclient"
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
@@ -139,7 +138,7 @@ func (o *Objects) Attach(cluster string, a Access) error {
 			return errors.Wrapf(err, "cannot make a client for cluster %q", cluster)
 		}
 	}
-	objects, err := dynamicclient.New(a.Config, client)
+	objects, err := dynamic.NewForConfigAndClient(a.Config, client)
 	if err != nil {
 		return errors.Wrapf(err, "cannot make a client for cluster %q", cluster)
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -25,7 +26,6 @@ import (
 	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
-	"github.com/healthscope/healthscope/controllers/dynamicclient"
 	"github.com/healthscope/healthscope/controllers/pruning"
 	"github.com/healthscope/healthscope/controllers/tracing"
 	"github.com/healthscope/healthscope/healthscope/bundle"
@@ -260,7 +260,7 @@ type clients struct {
 }
 
 func clientsOf(mgr ctrl.Manager) (clients, error) {
-	objects, err := dynamicclient.New(mgr.GetConfig(), mgr.GetHTTPClient())
+	objects, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return clients{}, fmt.Errorf("cannot make a client for objects: %w", err)
 	}

@@ -21,7 +21,9 @@ import (
 type unsuitable string
 
 const (
-	errNotWatchable  unsuitable = "only kinds that can be listed and watched are reported"
+	errNotWatchable unsuitable = "only kinds that can be listed and watched are reported"
+	// errNamedStatus means that client-go takes what a watch says of the objects for an error of the API server, and loses what is in them.
+	errNamedStatus   unsuitable = "objects of a kind named Status cannot be watched"
 	errClusterScoped unsuitable = "kinds without namespaces are reported in trusted namespaces only"
 	// errElsewhere means that another watch follows the kind: a namespace has no
 	// objects of a cluster-scoped kind, and the cluster none of a namespaced one.
@@ -132,6 +134,8 @@ func (s source) suits(r metav1.APIResource) error {
 	switch {
 	case !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "watch"):
 		return errNotWatchable
+	case r.Kind == "Status":
+		return errNamedStatus
 	case r.Namespaced && s.cluster:
 		return errElsewhere
 	case !r.Namespaced && !s.trusted:

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"testing"
@@ -35,11 +36,12 @@ func (c cluster) ServerGroups() (*metav1.APIGroupList, error) {
 
 func TestSourceFindsResource(t *testing.T) {
 	t.Parallel()
-	widget := schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: "Widget"}
 	readable := metav1.Verbs{"get", "list", "watch"}
 	notFound := apierrors.NewNotFound(schema.GroupResource{}, "")
 	cases := map[string]struct {
-		reason    string
+		reason string
+		// kind is Widget if it is empty.
+		kind      string
 		cluster   cluster
 		want      string
 		wantError string
@@ -74,6 +76,14 @@ func TestSourceFindsResource(t *testing.T) {
 			}}},
 			wantError: "can be listed and watched", wantGone: true,
 		},
+		"NamedStatus": {
+			reason: "client-go loses what is in the objects.",
+			kind:   "Status",
+			cluster: cluster{resources: map[string][]metav1.APIResource{"example.io/v1": {
+				{Name: "statuses", Kind: "Status", Namespaced: true, Verbs: readable},
+			}}},
+			wantError: "named Status", wantGone: true,
+		},
 		"NoSuchGroup": {
 			reason:    "No group of the cluster has the kind's version.",
 			cluster:   cluster{err: notFound, groups: []string{"apps/v1", "example.io/v2"}},
@@ -103,7 +113,7 @@ func TestSourceFindsResource(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := source{place: place{kind: widget}, kinds: tc.cluster}.resource()
+			got, err := source{place: place{kind: schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: cmp.Or(tc.kind, "Widget")}}, kinds: tc.cluster}.resource()
 			if got.Resource != tc.want {
 				t.Errorf("%s resource() = %q, want %q", tc.reason, got.Resource, tc.want)
 			}
