@@ -3,7 +3,6 @@ package monitor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -16,16 +15,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/util/workqueue"
 )
 
 const (
 	// kindsSettle is how long after a change of the cluster's kinds these are
-	// discovered: an installation definitions many at once, and each is served a moment
+	// discovered: an installation defines many at once, and each is served a moment
 	// after it is there.
 	kindsSettle = time.Second
 	// kindsConfirm is when they are discovered once more, for an API server that
-	// takes longer, and to confirm that a kind is gone.
+	// takes longer.
 	kindsConfirm = 10 * time.Second
+	// allGroups stands for the groups of a cluster that gives no answer at all.
+	allGroups = "*"
 )
 
 // discoveryPause is the pause after a discovery that failed.
@@ -43,35 +45,36 @@ type kindDiscovery struct {
 	preferred func() ([]*metav1.APIResourceList, error)
 	// definitions are the watches of CRDs and APIServices.
 	definitions []*watch
-	// changed has room for one notice that kinds have changed.
-	changed chan struct{}
-	// first is closed after the first discovery.
-	first chan struct{}
-	once  sync.Once
+	// queue holds the next discovery.
+	queue workqueue.TypedDelayingInterface[struct{}]
 
 	// What follows belongs to run. versions are those of the objects of definitions, by
-	// their names; absentSince is since when a place that is watched has been left out of
-	// discovery; and answeredAt is when a discovery was first answered.
-	versions    map[string]string
-	absentSince map[place]time.Time
-	answeredAt  time.Time
+	// their names; answeredAt is when the groups that answer now were first found to; and pauses are those to come while discoveries fail.
+	versions   map[string]string
+	answeredAt time.Time
+	pauses     wait.Backoff
 
 	mu sync.Mutex
-	// problem is why the last discovery failed, or nil; failed are the groups that gave no answer.
-	problem error
-	failed  sets.Set[string]
-	// confirmed is true when what the first discovery left out, or the first one in which a group
-	// answered again, has been left out by a later one too.
+	// done is true after the first discovery.
+	done bool
+	// unanswered are the groups that gave no answer to the last discovery.
+	unanswered sets.Set[string]
+	// confirmed is true when a discovery as long as kindsConfirm after answeredAt was answered: an API server that starts may leave out some groups without an error.
 	confirmed bool
 }
 
 func newKindDiscovery(opts Options, preferred func() ([]*metav1.APIResourceList, error), definitions ...*watch) *kindDiscovery {
-	return &kindDiscovery{
+	c := &kindDiscovery{
 		opts: opts, preferred: preferred, definitions: definitions,
-		changed: make(chan struct{}, 1), first: make(chan struct{}), failed: sets.New[string](),
-		versions: map[string]string{}, absentSince: map[place]time.Time{},
-		confirmed: preferred == nil, // Without discovery nothing is left out.
+		queue:    workqueue.NewTypedDelayingQueue[struct{}](),
+		versions: map[string]string{}, pauses: discoveryPause,
 	}
+	if preferred == nil { // Nothing is left out.
+		c.done, c.confirmed = true, true
+	} else {
+		c.unanswered = sets.New(allGroups)
+	}
+	return c
 }
 
 // run follows the kinds until ctx is done.
@@ -86,176 +89,132 @@ func (c *kindDiscovery) run(ctx context.Context, all *watches) {
 		}
 		running.Go(func() { w.run(ctx) })
 	}
-	pauses := discoveryPause
-	for next := time.Duration(0); ctx.Err() == nil; next = c.await(ctx, next) {
-		err := c.refresh(ctx, all)
-		c.once.Do(func() { close(c.first) })
-		all.retry(c.touched())
-		switch {
-		case err != nil && (next == kindsSettle || len(c.absentSince) > 0 || !c.answeredAt.IsZero() && !c.isConfirmed()): // Also when a group gives no answer for hours.
-			next = min(pauses.Step(), kindsConfirm)
-		case err != nil:
-			next = pauses.Step()
-		case next == kindsSettle || len(c.absentSince) > 0 || !c.isConfirmed():
-			next, pauses = kindsConfirm, discoveryPause
-		default:
-			next, pauses = 0, discoveryPause
+	defer context.AfterFunc(ctx, c.queue.ShutDown)()
+	c.queue.Add(struct{}{})
+	for {
+		next, ended := c.queue.Get()
+		if ended {
+			return
 		}
+		if pause := c.discover(ctx, all); pause > 0 {
+			c.queue.AddAfter(next, pause)
+		}
+		c.queue.Done(next)
 	}
 }
 
 // notice notes that kinds have changed.
-func (c *kindDiscovery) notice() {
-	select {
-	case c.changed <- struct{}{}:
-	default: // There is one already.
+func (c *kindDiscovery) notice() { c.queue.AddAfter(struct{}{}, kindsSettle) }
+
+// discover has the kinds watched that the cluster serves, and returns when to do so again even if none changes; zero means never.
+func (c *kindDiscovery) discover(ctx context.Context, all *watches) time.Duration {
+	changed := c.changedGroups() // What changes from now on is noticed again.
+	err := c.refresh(ctx, all)
+	all.retry(changed)
+	pause := time.Duration(0)
+	if err == nil {
+		c.pauses = discoveryPause
+	} else {
+		pause = c.pauses.Step()
 	}
+	if toConfirm := changed.Len() > 0 || !c.isConfirmed(); toConfirm && (err == nil || pause > kindsConfirm) {
+		return kindsConfirm // Also when a group gives no answer for hours.
+	}
+	return pause
 }
 
-// await waits for the time of the next discovery: until kinds have changed, plus
-// kindsSettle, which it then returns, or for the pause, unless that is zero.
-func (c *kindDiscovery) await(ctx context.Context, pause time.Duration) time.Duration {
-	var over <-chan time.Time
-	if pause > 0 {
-		timer := time.NewTimer(pause)
-		defer timer.Stop()
-		over = timer.C
-	}
-	select {
-	case <-ctx.Done():
-		return 0
-	case <-over:
-		return 0
-	case <-c.changed:
-	}
-	settle := time.NewTimer(kindsSettle)
-	defer settle.Stop()
-	select {
-	case <-ctx.Done():
-	case <-settle.C:
-	}
-	select {
-	case <-c.changed: // It belongs to the same change.
-	default:
-	}
-	return kindsSettle
-}
-
-// awaitFirst waits until the kinds have been discovered once.
-func (c *kindDiscovery) awaitFirst(ctx context.Context) error {
-	select {
-	case <-c.first:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("cannot discover the kinds of the cluster: %w", context.Cause(ctx))
-	}
-}
-
-// isUncertain reports whether it is not known which kinds a group has. That is so of every group
-// just after the start, and after one has answered again: an API server that starts may leave out some without an error.
-func (c *kindDiscovery) isUncertain(group string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.confirmed || c.problem != nil && (len(c.failed) == 0 || c.failed.Has(group))
-}
-
-// refresh discovers the kinds and has them watched. Kinds of groups that give no answer stay watched.
+// refresh discovers the kinds and has them watched.
 func (c *kindDiscovery) refresh(ctx context.Context, all *watches) error {
 	if c.preferred == nil {
 		return nil
 	}
 	lists, err := c.preferred()
-	failed := sets.New[string]()
-	if groups, ok := discovery.GroupDiscoveryFailedErrorGroups(err); ok {
-		for gv := range groups {
-			failed.Insert(gv.Group)
-		}
-	}
 	if err == nil && len(lists) == 0 {
 		err = errNoKinds
 	}
-	confirmed := c.isConfirmed()
-	if err == nil || len(failed) > 0 {
+	unanswered, confirmed := groupsOf(err), c.isConfirmed()
+	if !unanswered.Has(allGroups) {
 		now := time.Now()
-		if c.answeredAt.IsZero() || c.answersAgain(failed) {
-			c.answeredAt, confirmed = now, false
+		if c.answerAgain(unanswered) {
+			c.answeredAt = now
 		}
-		confirmed = confirmed || now.Sub(c.answeredAt) >= kindsConfirm
-		places := sets.New[place]()
+		confirmed = now.Sub(c.answeredAt) >= kindsConfirm
+		places := sets.New(all.places...)
 		for kind, resource := range discovered(lists, len(c.opts.TrustedNamespaces) > 0, c.opts.Kinds) {
 			places.Insert(placesIn(kind, resource.Namespaced, c.opts)...)
 		}
-		all.follow(ctx, places, c.unconfirmed(places, failed, now, all.isGone))
+		all.follow(ctx, places, unanswered)
 	}
 	// Not before: a group that is no longer uncertain must be watched already.
-	if c.note(all.logger, err, failed, confirmed) {
+	if c.note(all.logger, err, unanswered, confirmed) {
 		all.wakeAll(ctx)
 	}
 	return err
 }
 
-// unconfirmed returns which places must stay watched although a discovery at this
-// time did not find them: those of groups that gave no answer, and those that
-// were found until a moment ago, because an API server that starts may leave out
-// a group without an error. Another version in its place says that a place is not left out.
-// gone asks the API server for the place itself, and its answer decides.
-func (c *kindDiscovery) unconfirmed(found sets.Set[place], failed sets.Set[string], now time.Time, gone func(place) (bool, error)) func(place) bool {
-	served := sets.New[place]()
-	for p := range found {
-		served.Insert(p.withoutVersion())
+// groupsOf returns the groups that gave no answer to a discovery which ended so.
+func groupsOf(err error) sets.Set[string] {
+	groups := sets.New[string]()
+	versions, some := discovery.GroupDiscoveryFailedErrorGroups(err)
+	if err != nil && !some {
+		groups.Insert(allGroups)
 	}
-	earlier := c.absentSince
-	c.absentSince = map[place]time.Time{}
-	asked := map[place]bool{}
-	answers := true
-	return func(p place) bool {
-		if failed.Has(p.kind.Group) {
-			return true
-		}
-		if served.Has(p.withoutVersion()) {
-			return false
-		}
-		since, ok := earlier[p]
-		if !ok {
-			since = now
-		}
-		if now.Sub(since) >= kindsConfirm {
-			kind := p.withoutNamespace()
-			if _, ok := asked[kind]; !ok && answers {
-				is, err := gone(p)
-				if answers = err == nil; answers { // A server that gives no answer is asked no further.
-					asked[kind] = is
-				}
-			}
-			if is, ok := asked[kind]; ok {
-				return !is
-			}
-		}
-		c.absentSince[p] = since
-		return true
+	for gv := range versions {
+		groups.Insert(gv.Group)
 	}
+	return groups
 }
 
-// answersAgain reports whether a group gave no answer at the last discovery and is not among those that give none now: what
-// it is said to have then needs to be confirmed as at the start.
-func (c *kindDiscovery) answersAgain(failed sets.Set[string]) bool {
+// note remembers how a discovery ended and whether what it left out is confirmed, reports a problem once, and reports
+// whether other groups are uncertain than before.
+func (c *kindDiscovery) note(logger logr.Logger, err error, unanswered sets.Set[string], confirmed bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.problem != nil && (len(c.failed) == 0 || len(c.failed.Difference(failed)) > 0)
-}
-
-// withoutNamespace returns the place without its label and the name of its namespace, which make no difference to whether it is served.
-func (p place) withoutNamespace() place {
-	p.key = ""
-	if p.namespace != "" {
-		p.namespace = "any"
+	changed := !c.unanswered.Equal(unanswered)
+	switch {
+	case err == nil && changed && c.done:
+		logger.Info("Discovery recovered")
+	case err != nil && (changed || !c.done):
+		logger.Info("Cannot discover all kinds of the cluster, trying again", "groups", slices.Sorted(maps.Keys(unanswered)), "reason", err.Error())
 	}
-	return p
+	changed = changed || c.confirmed != confirmed
+	c.done, c.unanswered, c.confirmed = true, unanswered, confirmed
+	return changed
 }
 
-// touched returns the groups whose CRDs or APIServices have come, changed or gone
+// isDone reports whether there has been a discovery.
+func (c *kindDiscovery) isDone() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.done
+}
+
+// isConfirmed reports whether a kind that discovery leaves out is not served.
+func (c *kindDiscovery) isConfirmed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.confirmed
+}
+
+// isUncertain reports whether it is not known which kinds a group has. That is so of every group
+// just after the start, and after one has answered again.
+func (c *kindDiscovery) isUncertain(group string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.confirmed || c.unanswered.HasAny(group, allGroups)
+}
+
+// answerAgain reports whether a group that gave no answer at the last discovery is not among those that give none now: what
+// it is said to have then needs to be confirmed as at the start.
+func (c *kindDiscovery) answerAgain(unanswered sets.Set[string]) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.unanswered.Difference(unanswered).Len() > 0
+}
+
+// changedGroups returns the groups whose CRDs or APIServices have come, changed or gone
 // since it was called last. The name of either ends with the group, after the first dot.
-func (c *kindDiscovery) touched() sets.Set[string] {
+func (c *kindDiscovery) changedGroups() sets.Set[string] {
 	versions, groups := map[string]string{}, sets.New[string]()
 	for _, w := range c.definitions {
 		w.store.mu.RLock()
@@ -264,40 +223,14 @@ func (c *kindDiscovery) touched() sets.Set[string] {
 		}
 		w.store.mu.RUnlock()
 	}
-	note := func(name string) {
-		_, group, _ := strings.Cut(name, ".")
-		groups.Insert(group)
-	}
-	for name, version := range versions {
-		if c.versions[name] != version {
-			note(name)
-		}
-	}
-	for name := range c.versions {
-		if _, ok := versions[name]; !ok {
-			note(name)
+	for name := range sets.KeySet(versions).Union(sets.KeySet(c.versions)) {
+		if versions[name] != c.versions[name] {
+			_, group, _ := strings.Cut(name, ".")
+			groups.Insert(group)
 		}
 	}
 	c.versions = versions
 	return groups
-}
-
-// note remembers how a discovery ended and whether what it left out is confirmed, reports a problem once, and says
-// whether other groups are uncertain than before.
-func (c *kindDiscovery) note(logger logr.Logger, err error, failed sets.Set[string], confirmed bool) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	changed := (c.problem == nil) != (err == nil) || !c.failed.Equal(failed)
-	uncertain := changed || c.confirmed != confirmed
-	c.problem, c.failed, c.confirmed = err, failed, confirmed
-	switch {
-	case !changed:
-	case err == nil:
-		logger.Info("Discovery recovered")
-	default:
-		logger.Info("Cannot discover all kinds of the cluster, trying again", "groups", slices.Sorted(maps.Keys(failed)), "reason", err.Error())
-	}
-	return uncertain
 }
 
 // definitionKinds returns the kinds whose objects define kinds.
@@ -306,11 +239,4 @@ func definitionKinds() []schema.GroupVersionKind {
 		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
 		{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"},
 	}
-}
-
-// isConfirmed reports whether the first discovery has been confirmed.
-func (c *kindDiscovery) isConfirmed() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.confirmed
 }

@@ -3,6 +3,7 @@ package monitor
 import (
 	"context"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -34,6 +35,16 @@ type kindServer struct {
 	// slow are the resources that cannot be read for now.
 	slow map[string]bool
 	asks int
+	// crds is what serves the CRDs, and changes how often they have changed.
+	crds    fakeServer
+	changes int
+}
+
+// change lets a CRD of a group change, as it does when its kinds do.
+func (s *kindServer) change(group string) {
+	synctest.Wait()
+	s.changes++
+	s.crds.stream.Add(object("", "things."+group, "", strconv.Itoa(100+s.changes)))
 }
 
 func (s *kindServer) serve(err error, lists ...*metav1.APIResourceList) {
@@ -122,19 +133,24 @@ func (s *kindServer) watch(_ context.Context, _ schema.GroupVersionResource, _ s
 }
 
 // startDiscovery follows the server's kinds until the test ends.
-func startDiscovery(t *testing.T, s *kindServer) (*watches, *kindDiscovery) {
+func startDiscovery(t *testing.T, s *kindServer) *watches {
 	t.Helper()
-	c := newKindDiscovery(Options{LabelKeys: []string{testKey}}, s.preferred)
-	all := watchesOf(c, s, s)
+	all := watchesOf(discoveryOf(s, s.preferred), s, s)
 	runWatches(t, all)
-	return all, c
+	return all
+}
+
+// discoveryOf discovers kinds when the server's CRDs change.
+func discoveryOf(s *kindServer, preferred func() ([]*metav1.APIResourceList, error)) *kindDiscovery {
+	crds := newWatch(source{place: place{kind: configMap}, kinds: &s.crds, reader: &s.crds}, clock.RealClock{}, logr.Discard())
+	return newKindDiscovery(Options{LabelKeys: []string{testKey}}, preferred, crds)
 }
 
 // watchesOf are the watches of a kindDiscovery's kinds.
 func watchesOf(c *kindDiscovery, kinds kindFinder, objects reader) *watches {
 	return &watches{
 		membership: membership{keys: []string{testKey}}, kinds: c, writeStates: newWriteStates(), logger: logr.Discard(), clock: clock.RealClock{},
-		stops: map[*watch]context.CancelFunc{}, synced: make(chan struct{}),
+		synced:   make(chan struct{}),
 		sourceOf: func(p place) source { return source{place: p, kinds: kinds, reader: objects} },
 	}
 }
@@ -190,7 +206,7 @@ func TestDiscoveryFollowsKinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &kindServer{slow: map[string]bool{}}
 		s.serve(nil, served("example.io/v1", kindServed("Widget", true)))
-		all, c := startDiscovery(t, s)
+		all := startDiscovery(t, s)
 		if err := all.WaitForSync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +216,7 @@ func TestDiscoveryFollowsKinds(t *testing.T) {
 		asked := s.asked()
 		s.serve(nil, served("example.io/v1", kindServed("Widget", true)), served("other.io/v1", kindServed("Gadget", true)))
 		for range 50 {
-			c.notice()
+			s.change("other.io")
 			after(10 * time.Millisecond)
 		}
 		after(time.Minute)
@@ -212,7 +228,7 @@ func TestDiscoveryFollowsKinds(t *testing.T) {
 		// A version takes the place of another one, and cannot be read at first.
 		s.setSlow("v2", true)
 		s.serve(nil, served("example.io/v2", kindServed("Widget", true)), served("other.io/v1", kindServed("Gadget", true)))
-		c.notice()
+		s.change("example.io")
 		after(10 * time.Second)
 		wantFollowed(t, all, []string{"example.io/v1 Widget", "example.io/v2 Widget", "other.io/v1 Gadget"}, []string{"example.io/v1", "other.io/v1"})
 		s.setSlow("v2", false)
@@ -221,8 +237,8 @@ func TestDiscoveryFollowsKinds(t *testing.T) {
 
 		// A kind is removed.
 		s.serve(nil, served("example.io/v2", kindServed("Widget", true)))
-		c.notice()
-		after(2*time.Second + kindsConfirm)
+		s.change("other.io")
+		after(3*time.Second + kindsConfirm)
 		wantFollowed(t, all, []string{"example.io/v2 Widget"}, []string{"example.io/v2"})
 		asked = s.asked()
 		after(24 * time.Hour)
@@ -237,7 +253,7 @@ func TestDiscoveryKeepsWhatItCannotDiscover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &kindServer{}
 		s.serve(nil, served("example.io/v1", kindServed("Widget", true)), served("other.io/v1", kindServed("Gadget", true)))
-		all, c := startDiscovery(t, s)
+		all := startDiscovery(t, s)
 		after(time.Second)
 		broken := &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "other.io", Version: "v1"}: errPassing}}
 		for name, answer := range map[string]struct {
@@ -249,20 +265,20 @@ func TestDiscoveryKeepsWhatItCannotDiscover(t *testing.T) {
 			"an empty answer":    {nil, nil},
 		} {
 			s.serve(answer.err, answer.lists...)
-			c.notice()
+			s.change("other.io")
 			after(time.Minute)
 			kinds, _ := followed(t, all)
 			if want := []string{"example.io/v1 Widget", "other.io/v1 Gadget"}; !slices.Equal(kinds, want) {
 				t.Errorf("%s: followed %v, want %v", name, kinds, want)
 			}
-			if !c.isUncertain("other.io") {
+			if !all.kinds.isUncertain("other.io") {
 				t.Errorf("%s: the group is not in doubt", name)
 			}
 		}
 		s.serve(nil, served("example.io/v1", kindServed("Widget", true)))
 		after(10 * time.Minute)
 		wantFollowed(t, all, []string{"example.io/v1 Widget"}, []string{"example.io/v1"})
-		if c.isUncertain("other.io") {
+		if all.kinds.isUncertain("other.io") {
 			t.Error("the group is still in doubt")
 		}
 	})
@@ -281,7 +297,7 @@ func TestKindsInDoubtStay(t *testing.T) {
 		s := &kindServer{}
 		s.serve(&discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "other.io", Version: "v1"}: errPassing}},
 			served("example.io/v1", kindServed("Widget", true)))
-		all, _ := startDiscovery(t, s)
+		all := startDiscovery(t, s)
 		if err := all.WaitForSync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -312,7 +328,7 @@ func TestTheFirstDiscoveryIsConfirmed(t *testing.T) {
 				widget := served("example.io/v1", kindServed("Widget", true))
 				s := &kindServer{}
 				s.serve(nil, widget)
-				all, _ := startDiscovery(t, s)
+				all := startDiscovery(t, s)
 				var looks atomic.Int32
 				b := withBundle(t, all, func(*k8spluginv1alpha1.ResourceBundleState) { looks.Add(1) }, entryOf("other.io", "Gadget"), entryOf("example.io", "Widget"))
 				if diff := cmp.Diff(gadget, unreadableOf(t, all, b)); diff != "" {

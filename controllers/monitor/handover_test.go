@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -59,10 +60,8 @@ func shownIn(t *testing.T, all *watches, c *clocktesting.FakeClock, version stri
 
 // letGo stops a watch that does not run.
 func letGo(all *watches, w *watch) {
-	all.mu.Lock()
-	all.stops[w] = func() {}
-	all.mu.Unlock()
-	all.stop(w)
+	w.cancel = func() {}
+	all.stop(context.Background(), w)
 }
 
 // lookWhile looks again and again while something changes, until it is done or a look has failed.
@@ -144,11 +143,11 @@ func TestAVersionThatIsGoneHidesNothing(t *testing.T) {
 	}
 	former.fails(c, observe.ErrNotServed, false)
 	look("before")
-	former.store.changed = func(sets.Set[selectorKey]) { look("while bundles are looked at again") }
+	former.wake = func() { look("while bundles are looked at again") }
 	former.fails(c, observe.ErrNotServed, true)
 	look("after")
 
-	former.store.changed = func(sets.Set[selectorKey]) {}
+	former.wake = func() {}
 	lookWhile(t, func() {
 		for range 1000 {
 			if err := former.store.Replace([]any{object("ns", "a", "one", "5")}, "5"); err != nil {

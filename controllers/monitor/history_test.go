@@ -101,7 +101,7 @@ func newHistory(t *rapid.T) *history {
 func (h *history) start() {
 	h.api.cached = nil
 	h.watches = &watches{
-		membership: membership{keys: []string{testKey}}, writeStates: newWriteStates(), stops: map[*watch]context.CancelFunc{}, clock: h.clock,
+		membership: membership{keys: []string{testKey}}, writeStates: newWriteStates(), clock: h.clock,
 		sourceOf: func(p place) source { return source{place: p} },
 	}
 	for _, kind := range historyKinds {
@@ -111,7 +111,7 @@ func (h *history) start() {
 				h.watches.writeStates.touch(sink)
 			}
 		}
-		w.readable = func() { h.watches.writeStates.touch(sink) }
+		w.wake = func() { h.watches.writeStates.touch(sink) }
 		if h.refused.Has(kind) {
 			w.fails(h.clock, errForbidden, false)
 		} else {
@@ -120,7 +120,7 @@ func (h *history) start() {
 	}
 	h.monitor = &reconciler{
 		bundles: h.api, status: h.api, gather: h.watches.gather,
-		wake: func(types.NamespacedName) {}, writeStates: h.watches.writeStates, guard: pruning.NewGuard("bundles"),
+		wakeAll: func(context.Context) {}, writeStates: h.watches.writeStates, guard: pruning.NewGuard("bundles"),
 		recorder: events.NewFakeRecorder(100), clock: h.clock,
 	}
 }

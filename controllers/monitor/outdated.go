@@ -6,7 +6,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
@@ -65,12 +64,17 @@ func (n *outdated) takeOverAfter() time.Duration {
 
 // leaveOutdated returns how long a bundle is still left to the monitor that writes it, at most for wait. It marks
 // the bundle when that monitor has not written for a while what has changed. Zero or less means that the bundle is taken over.
-func (r *reconciler) leaveOutdated(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, coWriter string, wait time.Duration, now time.Time) (time.Duration, error) {
-	differs, err := r.isOutdated(b, now)
+func (r *reconciler) leaveOutdated(ctx context.Context, s *writeState, b *k8spluginv1alpha1.ResourceBundleState, coWriter string, wait time.Duration, now time.Time) (time.Duration, error) {
+	differs, err := r.isOutdated(s, b, now)
 	if err != nil {
 		return 0, err
 	}
-	n := r.writeStates.noteOutdated(b, differs, now)
+	n := &s.outdated
+	written, manager := k8spluginv1alpha1.LastWrite(b.ManagedFields)
+	n.note(written, manager == string(fieldOwner), differs, now)
+	if mark, err := k8spluginv1alpha1.ParseOutOfDate(b.Annotations[k8spluginv1alpha1.AnnotationOutOfDate]); err == nil {
+		n.resume(mark)
+	}
 	if n.since.IsZero() {
 		return wait, nil
 	}
@@ -85,7 +89,7 @@ func (r *reconciler) leaveOutdated(ctx context.Context, b *k8spluginv1alpha1.Res
 }
 
 // mark marks a bundle as out of date, and returns when to try again if that fails.
-func (r *reconciler) mark(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, coWriter string, n outdated) time.Duration {
+func (r *reconciler) mark(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, coWriter string, n *outdated) time.Duration {
 	logger := ctrl.LoggerFrom(ctx)
 	err := r.status.mark(ctx, b, k8spluginv1alpha1.OutOfDate{Written: n.written, Since: n.since})
 	if err != nil && !apierrors.IsForbidden(err) {
@@ -96,17 +100,17 @@ func (r *reconciler) mark(ctx context.Context, b *k8spluginv1alpha1.ResourceBund
 	if err != nil { // The hub sees it when the bundle is taken over.
 		logger.Error(err, "Cannot mark the bundle as out of date")
 	}
-	r.writeStates.marked(nameOfBundle(b))
+	n.marked = true
 	return standDownPeriod
 }
 
 // isOutdated reports whether a bundle of another monitor differs from its objects.
-func (r *reconciler) isOutdated(b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (bool, error) {
+func (r *reconciler) isOutdated(s *writeState, b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (bool, error) {
 	b, err := whole(b)
 	if err != nil {
 		return false, err
 	}
-	is, err := r.build(b, now)
+	is, err := r.build(s, b, now)
 	if err != nil {
 		return false, err
 	}
@@ -137,24 +141,4 @@ func differs(said, is []k8spluginv1alpha1.ResourceHealth, truncated bool) bool {
 		}
 	}
 	return len(there) > 0 && !truncated
-}
-
-// noteOutdated notes whether a bundle that is left to another monitor differs from its objects.
-func (s *writeStates) noteOutdated(b *k8spluginv1alpha1.ResourceBundleState, differs bool, now time.Time) outdated {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.entry(nameOfBundle(b))
-	written, manager := k8spluginv1alpha1.LastWrite(b.ManagedFields)
-	e.outdated.note(written, manager == string(fieldOwner), differs, now)
-	if mark, err := k8spluginv1alpha1.ParseOutOfDate(b.Annotations[k8spluginv1alpha1.AnnotationOutOfDate]); err == nil {
-		e.outdated.resume(mark)
-	}
-	return e.outdated
-}
-
-// marked notes that a bundle is annotated as out of date.
-func (s *writeStates) marked(name types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.entry(name).outdated.marked = true
 }

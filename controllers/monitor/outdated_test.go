@@ -15,7 +15,7 @@ import (
 func (g *rig) asEMCO() {
 	g.t.Helper()
 	g.overwrite(func(b *k8spluginv1alpha1.ResourceBundleState) {
-		is, err := g.build(b, g.clock.Now())
+		is, err := g.build(&writeState{}, b, g.clock.Now())
 		if err != nil {
 			g.t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -70,13 +71,6 @@ func doubled(d time.Duration, times int, limit time.Duration) time.Duration {
 	return d
 }
 
-// conflictPause is how long to wait after so many conflicts in a row. It is a
-// part of the interval only, because a conflict costs little and says that
-// another client was faster, not that the write cannot succeed.
-func conflictPause(a allowance, conflicts int) time.Duration {
-	return doubled(a.interval/8, conflicts-1, 4*a.interval)
-}
-
 const (
 	// coalesceTime is how long a bundle coalesces changes in a burst, at least and at most.
 	coalesceTime, maxCoalesceTime = 250 * time.Millisecond, 500 * time.Millisecond
@@ -95,6 +89,7 @@ const (
 // it is written, and for longer when the API server is slow, so that a monitor
 // takes load off an API server that has too much of it.
 type coalescer struct {
+	mu sync.Mutex
 	// lone admits the changes that are no burst.
 	lone *rate.Limiter
 	// took is how long a write of a small bundle takes, smoothed.
@@ -110,6 +105,8 @@ func newCoalescer() coalescer {
 // each burstInterval, or each time that a write takes, when that is longer: an
 // API server that is slow can be asked for less.
 func (c *coalescer) delay(now time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.lone.SetLimitAt(now, rate.Every(min(max(c.took, burstInterval), coalesceTime)))
 	if c.lone.AllowN(now, 1) {
 		return 0
@@ -122,6 +119,8 @@ func (c *coalescer) delay(now time.Time) time.Duration {
 
 // wrote notes how long a write of a small bundle took.
 func (c *coalescer) wrote(took time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.took += (min(max(took, 0), writeTimeout) - c.took) / 8
 }
 

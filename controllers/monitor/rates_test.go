@@ -1,7 +1,6 @@
 package monitor
 
 import (
-	"math"
 	"testing"
 	"time"
 
@@ -35,17 +34,6 @@ func TestAllowance(t *testing.T) {
 	}
 }
 
-func TestConflictPauseIsShortAndBounded(t *testing.T) {
-	t.Parallel()
-	small := allowanceOf(0, 0, 0)
-	if got := conflictPause(small, 1); got <= 0 || got > 50*time.Millisecond {
-		t.Errorf("after a conflict %s, want a moment", got)
-	}
-	if got := conflictPause(small, math.MaxInt16); got != time.Second {
-		t.Errorf("after many conflicts %s, want 1s", got)
-	}
-}
-
 func TestSizeOfAStatus(t *testing.T) {
 	t.Parallel()
 	status := &k8spluginv1alpha1.ResourceBundleStateStatus{
@@ -63,8 +51,8 @@ func TestSizeOfAStatus(t *testing.T) {
 func TestWriteStatesNeverLosesTheLastChange(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		l := newWriteStates()
 		b := bundleAt("1")
+		l := newWriteStates().of(b)
 		b.Status.PodStatuses = make(k8spluginv1alpha1.RawList, rapid.IntRange(0, 2<<20).Draw(t, "size"))
 		a := allowanceOf(sizeOf(&b.Status), 0, 0)
 		longest := max(a.interval, maxCoalesceTime)
@@ -76,7 +64,7 @@ func TestWriteStatesNeverLosesTheLastChange(t *testing.T) {
 			if written == changes {
 				return
 			}
-			wait := l.due(sink, now())
+			wait := l.due(now())
 			if wait > longest {
 				t.Fatalf("a change waits %s, want at most %s", wait, longest)
 			}
@@ -117,11 +105,12 @@ func TestWriteStatesNeverLosesTheLastChange(t *testing.T) {
 func TestALoneChangeDoesNotWait(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 1 << 20} {
-		l, now, b := newWriteStates(), time.Unix(1_000_000, 0), bundleAt("1")
+		b, now := bundleAt("1"), time.Unix(1_000_000, 0)
+		l := newWriteStates().of(b)
 		b.Status.PodStatuses = make(k8spluginv1alpha1.RawList, size)
 		a := allowanceOf(size, 0, 0)
 		for range 20 {
-			if wait := l.due(sink, now); wait > 0 {
+			if wait := l.due(now); wait > 0 {
 				t.Errorf("size %d: a lone change waits %s, want none", size, wait)
 			}
 			l.wrote(b, 0, now, 0)

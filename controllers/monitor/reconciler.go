@@ -39,8 +39,8 @@ type reconciler struct {
 	live client.Reader
 	// gather returns the objects of a bundle, and the kinds of which it is not known which objects belong to it.
 	gather func(*k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, []schema.GroupKind, error)
-	// wake looks at a bundle again.
-	wake        func(types.NamespacedName)
+	// wakeAll looks at all bundles again.
+	wakeAll     func(context.Context)
 	writeStates *writeStates
 	// guard knows whether the CRD keeps what is written.
 	guard *pruning.Guard
@@ -55,40 +55,43 @@ type reconciler struct {
 // Reconcile compares the status of a bundle with its objects, and writes it
 // when it differs.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	name := request.NamespacedName
-	b, err := r.newest(ctx, name)
-	if b == nil || err != nil {
+	b, err := r.cached(ctx, request.NamespacedName)
+	if b == nil || err != nil || r.handOver(ctx, b) {
 		return ctrl.Result{}, err
 	}
-	changes := r.writeStates.changes(name)
-	if r.writeStates.settled(b, changes) {
-		return ctrl.Result{}, nil
+	s := r.writeStates.of(b)
+	s.Lock() // The other controller may be about to end with the bundle.
+	defer s.Unlock()
+	changes := s.changes.Load()
+	b, sent := s.newest(b)
+	if sent != nil {
+		r.verify(ctx, s, sent, b)
 	}
-	if r.handOver(ctx, b) {
+	if s.isSettled(b, changes) {
 		return ctrl.Result{}, nil
 	}
 	now := r.clock.Now()
-	if wait, err := r.holdOff(ctx, b, now); wait > 0 || err != nil {
+	if wait, err := r.holdOff(ctx, s, b, now); wait > 0 || err != nil {
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
 	if b, err = whole(b); err != nil {
 		return ctrl.Result{}, err
 	}
-	next, err := r.build(b, now)
+	next, err := r.build(s, b, now)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if len(b.Status.Malformed) == 0 && bundle.Equal(&b.Status, &next) {
-		r.writeStates.settle(b, changes)
+		s.settle(b, changes)
 		return ctrl.Result{}, nil
 	}
 	if wait := r.guard.Allow(now); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	if r.writeStates.contest(b, changes, now) {
+	if s.contest(b, changes, now) {
 		r.report(ctx, b, eventContested, "another client keeps changing the status, such as a second monitor with another configuration: it is written less and less often")
 	}
-	return r.write(ctx, b, next, changes)
+	return r.write(ctx, s, b, next, changes)
 }
 
 // handOver leaves a large bundle to the controller of large ones, and reports whether it is one.
@@ -103,52 +106,47 @@ func (r *reconciler) handOver(ctx context.Context, b *k8spluginv1alpha1.Resource
 	return true
 }
 
-// newest returns the newest known state of the bundle, or nil when it is gone or going.
-func (r *reconciler) newest(ctx context.Context, name types.NamespacedName) (*k8spluginv1alpha1.ResourceBundleState, error) {
-	cached := &k8spluginv1alpha1.ResourceBundleState{}
-	err := r.bundles.Get(ctx, name, cached, client.UnsafeDisableDeepCopyOption(true))
-	if apierrors.IsNotFound(err) {
+// cached returns the bundle as the cache has it, or nil when it is gone or going.
+func (r *reconciler) cached(ctx context.Context, name types.NamespacedName) (*k8spluginv1alpha1.ResourceBundleState, error) {
+	b := &k8spluginv1alpha1.ResourceBundleState{}
+	err := r.bundles.Get(ctx, name, b, client.UnsafeDisableDeepCopyOption(true))
+	switch {
+	case apierrors.IsNotFound(err):
 		r.writeStates.forget(name)
 		return nil, nil
-	}
-	if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("cannot get bundle %q from the cache: %w", name, err)
-	}
-	if !cached.DeletionTimestamp.IsZero() {
+	case !b.DeletionTimestamp.IsZero():
 		return nil, nil
 	}
-	newest, sent := r.writeStates.newest(cached)
-	if sent != nil {
-		r.verify(ctx, sent, cached)
-	}
-	return newest, nil
+	return b, nil
 }
 
 // holdOff returns how long the bundle must not be written, because it is
 // another monitor's or was written a moment ago; zero or less means that it may be.
-func (r *reconciler) holdOff(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (time.Duration, error) {
-	name := nameOfBundle(b)
-	wait, coWriter := standDown(b, now, func(wrote time.Time) time.Time { return r.writeStates.noteCoWrite(name, wrote, now) })
+func (r *reconciler) holdOff(ctx context.Context, s *writeState, b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (time.Duration, error) {
+	wait, coWriter := s.standDown(b, now)
 	if coWriter != "" {
 		var err error
-		if wait, err = r.leaveOutdated(ctx, b, coWriter, wait, now); err != nil {
+		if wait, err = r.leaveOutdated(ctx, s, b, coWriter, wait, now); err != nil {
 			return 0, err
 		}
 	}
-	if r.writeStates.standsDown(name, coWriter) {
+	if before := s.standsDown.Swap(coWriter != ""); coWriter != "" && !before {
 		r.report(ctx, b, eventStandingDown, fmt.Sprintf("%q writes the status and drops what HealthScope's monitor adds: the bundle is left alone until that has not written for %s, or not what has changed for %s", coWriter, standDownPeriod, succeedAfter))
 	}
-	return max(wait, r.writeStates.due(name, now)), nil
+	return max(wait, s.due(now)), nil
 }
 
 // build returns the status that the bundle should have.
-func (r *reconciler) build(b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (k8spluginv1alpha1.ResourceBundleStateStatus, error) {
-	name := nameOfBundle(b)
+func (r *reconciler) build(s *writeState, b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (k8spluginv1alpha1.ResourceBundleStateStatus, error) {
 	options := r.options
-	options.HardLimit = r.writeStates.limit(name, options.HardLimit)
+	if s.limit > 0 {
+		options.HardLimit = min(options.HardLimit, s.limit)
+	}
 	objects, unreadable, err := r.gather(b)
 	if err != nil {
-		return k8spluginv1alpha1.ResourceBundleStateStatus{}, fmt.Errorf("cannot gather the objects of bundle %q: %w", name, err)
+		return k8spluginv1alpha1.ResourceBundleStateStatus{}, fmt.Errorf("cannot gather the objects of bundle %q: %w", nameOfBundle(b), err)
 	}
 	options.Unreadable = unreadable
 	return bundle.Build(objects, &b.Status, now, options), nil

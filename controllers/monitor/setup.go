@@ -147,7 +147,7 @@ func setup(mgr ctrl.Manager, opts Options) error {
 	}
 	r := reconciler{
 		bundles: mgr.GetCache(), live: mgr.GetAPIReader(), status: status,
-		gather: all.gather, wake: all.enqueue,
+		gather: all.gather, wakeAll: all.wakeAll,
 		writeStates: writeStates, guard: guard,
 		recorder: mgr.GetEventRecorder(string(fieldOwner)), clock: opts.Clock,
 		options: bundle.Options{AllowedLabels: opts.AllowedLabels, ListBudget: opts.ListBudget, HardLimit: opts.HardLimit, User: opts.Rules},
@@ -196,7 +196,6 @@ func newWatches(mgr ctrl.Manager, opts Options, writeStates *writeStates) (*watc
 		writeStates: writeStates,
 		clock:       clock.RealClock{},
 		logger:      mgr.GetLogger().WithName(controllerName),
-		stops:       map[*watch]context.CancelFunc{},
 		synced:      make(chan struct{}),
 		sourceOf: func(p place) source {
 			return source{place: p, trusted: len(opts.TrustedNamespaces) > 0, kinds: c.kinds, reader: c.readerOf(p.kind)}

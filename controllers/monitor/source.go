@@ -2,7 +2,6 @@ package monitor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,11 +34,6 @@ func (u unsuitable) Error() string { return string(u) }
 
 // Is reports whether target is observe.ErrUnsuitable.
 func (unsuitable) Is(target error) bool { return target == observe.ErrUnsuitable }
-
-// absent reports whether an error of resource means for certain that there is nothing to read.
-func absent(err error) bool {
-	return errors.Is(err, observe.ErrNotServed) || errors.Is(err, observe.ErrUnsuitable)
-}
 
 // kindFinder is the part of a discovery client that returns what the cluster serves.
 type kindFinder interface {

@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/healthscope/healthscope/controllers/observe"
 )
 
 // cluster is what a discovery client would say.
@@ -126,7 +128,7 @@ func TestSourceFindsResource(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tc.wantError) {
 				t.Fatalf("%s error is %v, want one with %q", tc.reason, err, tc.wantError)
 			}
-			if got := absent(err); got != tc.wantGone {
+			if got := errors.Is(err, observe.ErrNotServed) || errors.Is(err, observe.ErrUnsuitable); got != tc.wantGone {
 				t.Errorf("%s %q says that the kind is gone: %t, want %t", tc.reason, err, got, tc.wantGone)
 			}
 		})

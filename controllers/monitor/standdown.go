@@ -18,9 +18,9 @@ const standDownPeriod = time.Hour
 // monitor that is alive writes again before long; one that was removed does not,
 // and its bundles are taken over. Zero means that the bundle is this monitor's.
 //
-// seen returns when a write of that time was first seen: a clock that differs from
+// It counts from when that write was first seen, if that is sooner: a clock that differs from
 // the API server's, now or then, makes it no longer than an hour.
-func standDown(b *k8spluginv1alpha1.ResourceBundleState, now time.Time, seen func(time.Time) time.Time) (wait time.Duration, writer string) {
+func (e *writeState) standDown(b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (wait time.Duration, writer string) {
 	if b.Status.Summary != nil {
 		return 0, ""
 	}
@@ -33,14 +33,13 @@ func standDown(b *k8spluginv1alpha1.ResourceBundleState, now time.Time, seen fun
 			last, writer = entry.Time.Time, entry.Manager
 		}
 	}
-	if writer == "" {
-		return 0, ""
+	if !e.coWrote.Equal(last) || e.coWriteSeen.After(now) {
+		e.coWrote, e.coWriteSeen = last, now
 	}
-	if first := seen(last); last.After(first) {
-		last = first
+	if last.After(e.coWriteSeen) {
+		last = e.coWriteSeen
 	}
-	wait = last.Add(standDownPeriod).Sub(now)
-	if wait <= 0 {
+	if wait = last.Add(standDownPeriod).Sub(now); writer == "" || wait <= 0 {
 		return 0, ""
 	}
 	return wait, writer

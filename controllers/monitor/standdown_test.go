@@ -67,19 +67,18 @@ func TestStandDown(t *testing.T) {
 			entries: []metav1.ManagedFieldsEntry{writer("healthscope-monitor", "status", ago(time.Minute))},
 		},
 	}
-	atOnce := func(time.Time) time.Time { return now }
 	for name, tc := range cases {
 		b := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{ManagedFields: tc.entries}}
 		if tc.summary {
 			b.Status.Summary = &k8spluginv1alpha1.Summary{}
 		}
-		if wait, who := standDown(b, now, atOnce); wait != tc.want || who != tc.wantWriter {
+		if wait, who := (&writeState{}).standDown(b, now); wait != tc.want || who != tc.wantWriter {
 			t.Errorf("%s: %s Left to %q for %s, want %q for %s", name, tc.reason, who, wait, tc.wantWriter, tc.want)
 		}
 		if _, err := compress(b); err != nil {
 			t.Errorf("%s: slim: %v", name, err)
 		}
-		if wait, who := standDown(b, now, atOnce); wait != tc.want || who != tc.wantWriter {
+		if wait, who := (&writeState{}).standDown(b, now); wait != tc.want || who != tc.wantWriter {
 			t.Errorf("%s: after the cache's transformation left to %q for %s, want %q for %s", name, who, wait, tc.wantWriter, tc.want)
 		}
 	}

@@ -2,8 +2,6 @@ package monitor
 
 import (
 	"context"
-	"fmt"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -39,12 +37,11 @@ type watch struct {
 	informer *observe.Informer
 	clock    clock.WithDelayedExecution
 	logger   logr.Logger
-	// readable is called when unreadable has another answer than before.
-	readable func()
-	// settled is closed when the objects have been read once, or when they cannot be read, at least not within startGrace.
-	settled chan struct{}
-	settle  func()
-	started time.Time
+	started  time.Time
+	// wake is called when bundles have to be looked at again although no object has changed.
+	wake func()
+	// cancel ends run; nil before begin.
+	cancel context.CancelFunc
 	// reported is the state that changed was called with last.
 	reported observe.State
 }
@@ -59,9 +56,8 @@ func newWatch(s source, c clock.WithDelayedExecution, logger logr.Logger) *watch
 	}
 	w := &watch{
 		source: s, store: newStore(s.kind, s.key), clock: c, logger: logger,
-		readable: func() {}, settled: make(chan struct{}), started: c.Now(),
+		started: c.Now(), wake: func() {},
 	}
-	w.settle = sync.OnceFunc(func() { close(w.settled) })
 	w.informer = observe.NewInformer(watchRules, observe.InformerOptions{
 		TrackedOptions: observe.TrackedOptions{Clock: c, MaxRefused: maxRefusedPause, Describe: w.describe},
 		Open:           w.open, Store: w.store, Changed: w.changed,
@@ -88,9 +84,6 @@ func (w *watch) describe(reason observe.Reason, err error) string {
 	case reason == observe.NoAnswer, reason == observe.Unauthorized:
 		w.logger.Info("Cannot read kind, trying again", "reason", err.Error())
 	}
-	if w.clock.Since(w.started) >= startGrace {
-		w.settle()
-	}
 	return err.Error()
 }
 
@@ -106,15 +99,15 @@ func (w *watch) changed(s observe.State) {
 	case s.Status == observe.Problem && s.Reason != before.Reason:
 		w.logger.Info("Cannot read kind, going on without it; it is tried again at growing intervals, and when the kinds of the cluster change", "reason", s.Message)
 	}
-	if s.Status != observe.Pending {
-		w.settle()
+	if unreadable(s) != unreadable(before) || (s.Reason == observe.NotServed) != (before.Reason == observe.NotServed) {
+		w.wake()
 	}
-	if (s.Reason == observe.NotServed) != (before.Reason == observe.NotServed) {
-		w.store.changed(w.store.selectorKeys()) // The objects are gone, or back.
-	}
-	if unreadable(s) != unreadable(before) {
-		w.readable()
-	}
+}
+
+// isSettled reports whether the objects have been read once, or cannot be read, at least not within startGrace.
+func (w *watch) isSettled() bool {
+	s := w.informer.State()
+	return s.Status != observe.Pending || s.IsFailing() && w.clock.Since(w.started) >= startGrace
 }
 
 // unreadable returns why it is not known which objects there are; empty when it is known.
@@ -154,19 +147,4 @@ func (w *watch) retry() {
 	if s := w.informer.State(); s.Reason != "" || !s.ConfirmBy().IsZero() {
 		w.informer.Reread(false)
 	}
-}
-
-// awaitSettled waits until the objects have been read once or are known to be
-// unreadable. The error tells what is in the way.
-func (w *watch) awaitSettled(ctx context.Context) error {
-	select {
-	case <-w.settled:
-		return nil
-	case <-ctx.Done():
-	}
-	cause := w.informer.State().Message
-	if cause == "" {
-		cause = context.Cause(ctx).Error()
-	}
-	return fmt.Errorf("cannot read %q with label %q: %s", w.source.kind, w.source.key, cause)
 }

@@ -129,7 +129,7 @@ func (f *fakeServer) start(t *testing.T, calls *atomic.Int32) *watch {
 	}, funcr.Options{})
 	w := newWatch(source{place: place{kind: configMap, key: testKey}, kinds: f, reader: f}, clock.RealClock{}, logger)
 	w.store.changed = func(sets.Set[selectorKey]) {}
-	w.readable = func() { calls.Add(1) }
+	w.wake = func() { calls.Add(1) }
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -143,14 +143,9 @@ func (f *fakeServer) start(t *testing.T, calls *atomic.Int32) *watch {
 	return w
 }
 
-func settled(w *watch) bool {
+func isSettled(w *watch) bool {
 	synctest.Wait()
-	select {
-	case <-w.settled:
-		return true
-	default:
-		return false
-	}
+	return w.isSettled()
 }
 
 // holds returns how many objects the watch shows.
@@ -170,8 +165,8 @@ func TestWatchFillsItsStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeServer{}
 		w := f.start(t, &atomic.Int32{})
-		if !settled(w) || holds(w) != 1 {
-			t.Fatalf("settled: %t, objects: %d; want true, 1", settled(w), holds(w))
+		if !isSettled(w) || holds(w) != 1 {
+			t.Fatalf("settled: %t, objects: %d; want true, 1", isSettled(w), holds(w))
 		}
 		f.stream.Add(object("ns", "b", "one", "6"))
 		if got := holds(w); got != 2 {
@@ -207,7 +202,7 @@ func TestWatchReportsARefusalOnceAndHoldsNothingUp(t *testing.T) {
 				f.fail(refusal.fault)
 				w := f.start(t, &atomic.Int32{})
 				after(refusal.holds + time.Second)
-				if !settled(w) {
+				if !isSettled(w) {
 					t.Fatal("a kind that cannot be read holds the others up")
 				}
 				after(24 * time.Hour)
@@ -249,16 +244,18 @@ func TestWatchWaitsOutAPassingFailure(t *testing.T) {
 				f.fail(failure.fault)
 				w := f.start(t, &atomic.Int32{})
 				after(startGrace - 10*time.Second)
-				if settled(w) {
+				if isSettled(w) {
 					t.Fatal("a kind that could not be read yet counts as read")
 				}
+				all := watchesOf(nil, f, f)
+				all.current = append(all.current, w)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				if err := w.awaitSettled(ctx); err == nil || !strings.Contains(err.Error(), failure.cause) {
-					t.Errorf("awaitSettled: %v, want the cause %q", err, failure.cause)
+				if err := all.WaitForSync(ctx); err == nil || !strings.Contains(err.Error(), failure.cause) {
+					t.Errorf("WaitForSync: %v, want the cause %q", err, failure.cause)
 				}
 				after(20 * time.Second)
-				if !settled(w) {
+				if !isSettled(w) {
 					t.Error("a kind that fails holds the others up for ever")
 				}
 				after(time.Hour)
@@ -307,13 +304,13 @@ func TestWatchSaysWhatIsKnownOfItsKind(t *testing.T) {
 		"not served at the start, for a moment": {
 			[]step{{notServed, moment, unreadableNoAnswer, 0}, ready}, 1,
 		},
-		"never served":                  {[]step{{notServed, long, "", 0}, ready}, 1},
-		"never served as can be shown":  {[]step{{fault{discovery: observe.ErrUnsuitable}, time.Second, "", 0}, ready}, 1},
+		"never served":                  {[]step{{notServed, long, "", 0}, ready}, 2},
+		"never served as can be shown":  {[]step{{fault{discovery: observe.ErrUnsuitable}, time.Second, "", 0}, ready}, 2},
 		"not served for a moment":       {[]step{ready, {notServed, moment, "", 1}, ready}, 1},
-		"gone":                          {[]step{ready, {notServed, long, "", 0}, ready}, 1},
+		"gone":                          {[]step{ready, {notServed, long, "", 0}, ready}, 3},
 		"a right is missing, then gone": {[]step{ready, {fault{list: errForbidden}, long, unreadableForbidden, 1}, {notServed, time.Second, unreadableForbidden, 1}, {notServed, long, "", 0}}, 3},
 		"gone, then a right is missing for a moment": {
-			[]step{ready, {notServed, long, "", 0}, {fault{discovery: errForbidden}, time.Second, "", 0}, {notServed, long, "", 0}}, 1,
+			[]step{ready, {notServed, long, "", 0}, {fault{discovery: errForbidden}, time.Second, "", 0}, {notServed, long, "", 0}}, 2,
 		},
 	}
 	for name, tc := range cases {

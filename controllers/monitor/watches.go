@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,16 +14,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/observe"
 )
 
-// handover is how long the watch of a version that is no longer preferred waits for its successor.
-const handover = 30 * time.Second
+const (
+	// handover is how long the watch of a version that is no longer preferred waits for its successor.
+	handover = 30 * time.Second
+	// syncPoll is how often it is looked whether watches have been read.
+	syncPoll = 100 * time.Millisecond
+)
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
@@ -31,7 +38,7 @@ type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 type watches struct {
 	membership
 
-	// places are what is watched from the start to the end; add has made the watches.
+	// places are what is watched from the start to the end.
 	places []place
 	// sourceOf returns how to read a place.
 	sourceOf func(place) source
@@ -56,7 +63,6 @@ type watches struct {
 
 	mu      sync.RWMutex
 	current []*watch
-	stops   map[*watch]context.CancelFunc
 }
 
 var _ ctrlsource.SyncingSource = &watches{}
@@ -89,26 +95,24 @@ func (s *watches) add(p place) *watch {
 // begin runs a watch until ctx is done or the watch is stopped.
 func (s *watches) begin(ctx context.Context, w *watch) {
 	w.store.changed = func(touched sets.Set[selectorKey]) { s.wake(ctx, touched) }
-	w.readable = func() { s.wakeAll(ctx) }
+	w.wake = func() {
+		s.wakeAll(ctx)
+		if w.gone() && s.kinds != nil {
+			s.kinds.notice() // It is let go, unless it is one of places.
+		}
+	}
 	running, cancel := context.WithCancel(ctx) // Its end is not that of those who are woken.
-	s.mu.Lock()
-	s.stops[w] = cancel
-	s.mu.Unlock()
+	w.cancel = cancel
 	s.running.Go(func() { w.run(running) })
 }
 
 // stop ends a watch; its objects leave their bundles.
-func (s *watches) stop(w *watch) {
+func (s *watches) stop(ctx context.Context, w *watch) {
 	s.mu.Lock()
 	s.current = slices.DeleteFunc(slices.Clone(s.current), func(other *watch) bool { return other == w })
-	cancel := s.stops[w]
-	delete(s.stops, w)
 	s.mu.Unlock()
-	cancel()
-	w.store.changed(w.store.selectorKeys())
-	if w.unreadable() != "" {
-		w.readable() // Bundles may remember objects that it never showed.
-	}
+	w.cancel()
+	s.wakeAll(ctx)
 }
 
 // snapshot returns the watches of this moment.
@@ -118,47 +122,39 @@ func (s *watches) snapshot() []*watch {
 	return s.current
 }
 
-// follow makes places what is watched besides those that always are. What is
-// not among them is no longer watched, unless keep reports true. A version that
-// takes another's place is read before the other one is let go, so that nothing vanishes in between.
-func (s *watches) follow(ctx context.Context, places sets.Set[place], keep func(place) bool) {
-	var gone []*watch
-	missing := places.Clone().Delete(s.places...)
-	for _, w := range s.snapshot() {
-		p := w.source.place
-		missing.Delete(p)
-		if !places.Has(p) && !slices.Contains(s.places, p) && !keep(p) {
-			gone = append(gone, w)
-		}
-	}
+// follow makes places what is watched. What is not among them is let go when another version takes its place, which is
+// read before, so that nothing vanishes in between; otherwise only when the cluster says that it does not serve it: it is
+// asked now, unless the group is one of unanswered.
+func (s *watches) follow(ctx context.Context, places sets.Set[place], unanswered sets.Set[string]) {
 	started := map[place]*watch{}
+	missing := places.Clone()
+	for _, w := range s.snapshot() {
+		missing.Delete(w.source.place)
+	}
 	for p := range missing {
 		w := s.add(p)
 		started[p.withoutVersion()] = w
 		s.begin(ctx, w)
 	}
-	wait, cancel := context.WithTimeout(ctx, handover)
-	defer cancel()
-	for _, w := range gone {
-		if successor := started[w.source.withoutVersion()]; successor != nil {
-			select {
-			case <-successor.settled:
-			case <-wait.Done():
-			}
+	var gone, successors []*watch
+	for _, w := range s.snapshot() {
+		successor, replaced := started[w.source.withoutVersion()]
+		switch {
+		case places.Has(w.source.place):
+		case replaced:
+			gone, successors = append(gone, w), append(successors, successor)
+		case w.gone():
+			gone = append(gone, w)
+		case !unanswered.Has(w.source.kind.Group):
+			w.informer.Reread(false)
 		}
-		s.stop(w)
 	}
-}
-
-// isGone asks the API server whether it serves no such kind as a place has, or none that can be shown there.
-func (s *watches) isGone(p place) (bool, error) {
-	switch _, err := s.sourceOf(p).resource(); {
-	case err == nil:
-		return false, nil
-	case absent(err):
-		return true, nil
-	default:
-		return false, err
+	unread := func(w *watch) bool { return w.informer.State().Status == observe.Pending }
+	_ = wait.PollUntilContextTimeout(ctx, syncPoll, handover, true, func(context.Context) (bool, error) {
+		return !slices.ContainsFunc(successors, unread), nil
+	}) // What takes longer is Unknown until it has been read.
+	for _, w := range gone {
+		s.stop(ctx, w)
 	}
 }
 
@@ -190,18 +186,29 @@ func (s *watches) Start(ctx context.Context, q queue) error {
 // WaitForSync waits until all kinds have been read once, except those that
 // cannot be: from then on what is in the stores is what is in the cluster.
 func (s *watches) WaitForSync(ctx context.Context) error {
-	if s.kinds != nil {
-		if err := s.kinds.awaitFirst(ctx); err != nil {
-			return err
-		}
-	}
-	for _, w := range s.snapshot() {
-		if err := w.awaitSettled(ctx); err != nil {
-			return err
-		}
+	var missing string
+	err := wait.PollUntilContextCancel(ctx, syncPoll, true, func(context.Context) (bool, error) {
+		missing = s.missing()
+		return missing == "", nil
+	})
+	if err != nil {
+		return fmt.Errorf("cannot read %s: %w", missing, err)
 	}
 	close(s.synced)
 	return nil
+}
+
+// missing says for people what has not been read yet; empty when everything has.
+func (s *watches) missing() string {
+	if s.kinds != nil && !s.kinds.isDone() {
+		return "the kinds of the cluster"
+	}
+	for _, w := range s.snapshot() {
+		if !w.isSettled() {
+			return fmt.Sprintf("%q with label %q (%s)", w.source.kind, w.source.key, w.informer.State().Message)
+		}
+	}
+	return ""
 }
 
 // String names the source in the controller's log.
@@ -226,10 +233,7 @@ func (s *watches) wake(ctx context.Context, touched sets.Set[selectorKey]) {
 			s.logger.Error(err, "Cannot find the bundles of a changed object", "namespace", c.namespace, "label", c.index())
 			continue
 		}
-		for _, name := range names {
-			s.writeStates.touch(name)
-			s.enqueue(name)
-		}
+		s.look(names)
 	}
 }
 
@@ -252,6 +256,11 @@ func (s *watches) wakeAll(ctx context.Context) {
 		s.logger.Error(err, "Cannot list the bundles to look at again")
 		return
 	}
+	s.look(names)
+}
+
+// look has bundles looked at whose objects have changed.
+func (s *watches) look(names []types.NamespacedName) {
 	for _, name := range names {
 		s.writeStates.touch(name)
 		s.enqueue(name)

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,7 +20,6 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
@@ -60,7 +58,7 @@ func TestGroupsThatAnswerAgainTakeNothingBack(t *testing.T) {
 		s := &kindServer{slow: map[string]bool{"v5": true}}
 		s.serve(&discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "other.io", Version: "v5"}: errPassing}},
 			served("example.io/v1", kindServed("Widget", true)))
-		all, c := startDiscovery(t, s)
+		all := startDiscovery(t, s)
 		looks := 0
 		b := withBundle(t, all, func(b *k8spluginv1alpha1.ResourceBundleState) {
 			looks++
@@ -69,7 +67,7 @@ func TestGroupsThatAnswerAgainTakeNothingBack(t *testing.T) {
 			}
 		}, entryOf("other.io", "Gadget"))
 		s.serve(nil, served("example.io/v1", kindServed("Widget", true)), served("other.io/v5", kindServed("Gadget", true)))
-		c.notice()
+		s.change("other.io")
 		for range 600 {
 			after(100 * time.Millisecond)
 			if diff := cmp.Diff(gadget, unreadableOf(t, all, b)); diff != "" {
@@ -94,10 +92,10 @@ func TestVersionsThatTakeOverTakeNothingBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &kindServer{slow: map[string]bool{"v2": true}}
 		s.serve(nil, served("example.io/v1", kindServed("Widget", true)))
-		all, c := startDiscovery(t, s)
+		all := startDiscovery(t, s)
 		b := withBundle(t, all, func(*k8spluginv1alpha1.ResourceBundleState) {}, entryOf("example.io", "Widget"))
 		s.serve(nil, served("example.io/v2", kindServed("Widget", true)))
-		c.notice()
+		s.change("example.io")
 		after(handover / 2)
 		if got := unreadableOf(t, all, b); len(got) > 0 {
 			t.Errorf("unreadable: %v while the former version shows the objects, want none", got)
@@ -122,7 +120,7 @@ func TestKindsThatFailHoldTheStartUpForAWhileOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &kindServer{slow: map[string]bool{"v9": true}}
 		s.serve(nil, served("example.io/v1", kindServed("Widget", true)), served("broken.io/v9", kindServed("Gadget", true)))
-		all, _ := startDiscovery(t, s)
+		all := startDiscovery(t, s)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if err := all.WaitForSync(ctx); err != nil {
@@ -142,12 +140,12 @@ func TestOneDiscoveryDoesNotRemoveAKind(t *testing.T) {
 		both := []*metav1.APIResourceList{served("example.io/v1", kindServed("Widget", true)), served("other.io/v1", kindServed("Gadget", true))}
 		s := &kindServer{}
 		s.serve(nil, both...)
-		all, c := startDiscovery(t, s)
+		all := startDiscovery(t, s)
 		after(time.Second)
 		before := all.snapshot()
 		for range 3 {
 			s.serve(nil, both[:1]...)
-			c.notice()
+			s.change("other.io")
 			after(kindsConfirm / 2)
 			s.serve(nil, both...)
 			after(time.Hour)
@@ -156,8 +154,8 @@ func TestOneDiscoveryDoesNotRemoveAKind(t *testing.T) {
 			}
 		}
 		s.serve(nil, both[:1]...)
-		c.notice()
-		after(2*time.Second + kindsConfirm)
+		s.change("other.io")
+		after(3*time.Second + kindsConfirm)
 		wantFollowed(t, all, []string{"example.io/v1 Widget"}, []string{"example.io/v1"})
 	})
 }
@@ -169,11 +167,11 @@ func TestAGroupThatAnswersAgainIsConfirmed(t *testing.T) {
 		widget, gadget := served("example.io/v1", kindServed("Widget", true)), served("other.io/v1", kindServed("Gadget", true))
 		s := &kindServer{}
 		s.serve(&discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "other.io", Version: "v1"}: errPassing}}, widget)
-		all, c := startDiscovery(t, s)
+		all := startDiscovery(t, s)
 		b := withBundle(t, all, func(*k8spluginv1alpha1.ResourceBundleState) {}, entryOf("other.io", "Gadget"))
 		after(time.Minute)
 		s.serve(nil, widget)
-		c.notice()
+		s.change("other.io")
 		for range 6 {
 			after(time.Second)
 			if diff := cmp.Diff([]schema.GroupKind{{Group: "other.io", Kind: "Gadget"}}, unreadableOf(t, all, b)); diff != "" {
@@ -196,12 +194,12 @@ func TestAKindThatIsServedStays(t *testing.T) {
 		widget, gadget := served("example.io/v1", kindServed("Widget", true)), served("other.io/v1", kindServed("Gadget", true))
 		s := &kindServer{}
 		s.serve(nil, widget, gadget)
-		all, c := startDiscovery(t, s)
+		all := startDiscovery(t, s)
 		after(time.Minute)
 		before, asked := all.snapshot(), s.asked()
 		s.serve(nil, widget)
 		s.hide(gadget)
-		c.notice()
+		s.change("other.io")
 		after(24 * time.Hour)
 		if !slices.Equal(before, all.snapshot()) {
 			t.Error("a kind that is served was no longer watched")
@@ -210,8 +208,8 @@ func TestAKindThatIsServedStays(t *testing.T) {
 			t.Errorf("%d discoveries in a day in which nothing changed but once, want two or three", got)
 		}
 		s.hide()
-		c.notice()
-		after(2*time.Second + kindsConfirm)
+		s.change("other.io")
+		after(3*time.Second + kindsConfirm)
 		wantFollowed(t, all, []string{"example.io/v1 Widget"}, []string{"example.io/v1"})
 	})
 }
@@ -220,28 +218,28 @@ func TestAKindThatIsServedStays(t *testing.T) {
 // that are shown and those that are remembered, must leave their bundles.
 func TestBundlesHearOfAKindThatIsLetGo(t *testing.T) {
 	t.Parallel()
-	for name, s := range map[string]interface {
-		kindFinder
-		reader
-		serve(err error, lists ...*metav1.APIResourceList)
-		preferred() ([]*metav1.APIResourceList, error)
-	}{"which was read": &kindServer{}, "which could not be read": &forbiddingServer{kindServer: &kindServer{}}} {
+	readable, forbidding := &kindServer{}, &forbiddingServer{kindServer: &kindServer{}}
+	for name, tc := range map[string]struct {
+		s       *kindServer
+		objects reader
+	}{"which was read": {readable, readable}, "which could not be read": {forbidding.kindServer, forbidding}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				widget, gadget := served("example.io/v1", kindServed("Widget", true)), served("other.io/v1", kindServed("Gadget", true))
+				s := tc.s
 				s.serve(nil, widget, gadget)
-				c := newKindDiscovery(Options{LabelKeys: []string{testKey}}, s.preferred)
-				all := watchesOf(c, s, s)
+				all := watchesOf(discoveryOf(s, s.preferred), s, tc.objects)
 				runWatches(t, all)
 				b := withBundle(t, all, func(*k8spluginv1alpha1.ResourceBundleState) {}, entryOf("other.io", "Gadget"))
 				after(time.Minute)
 				s.serve(nil, widget)
-				c.notice()
+				s.change("other.io")
 				after(kindsConfirm) // It is let go a second later.
-				before := all.writeStates.changes(nameOfBundle(b))
+				state := all.writeStates.of(b)
+				before := state.changes.Load()
 				after(3 * time.Second)
-				if all.writeStates.changes(nameOfBundle(b)) == before {
+				if state.changes.Load() == before {
 					t.Error("the bundle did not hear that the kind is no longer watched")
 				}
 				if got := unreadableOf(t, all, b); len(got) > 0 && slices.ContainsFunc(got, func(k schema.GroupKind) bool { return k.Group == "other.io" }) {
@@ -290,9 +288,9 @@ func TestADeadGroupDoesNotDelayAnotherOne(t *testing.T) {
 		widget := served("example.io/v1", kindServed("Widget", true))
 		s := &kindServer{}
 		s.serve(dead, widget)
-		all, c := startDiscovery(t, s)
+		all := startDiscovery(t, s)
 		after(2 * time.Hour)
-		c.notice()
+		s.change("other.io")
 		after(2 * time.Second)
 		s.serve(dead, widget, served("other.io/v1", kindServed("Gadget", true)))
 		after(kindsConfirm + time.Second)
@@ -325,24 +323,25 @@ func TestRefusedKindsAreAskedForAgainWhenTheirGroupChanges(t *testing.T) {
 		s := &forbiddingServer{kindServer: &kindServer{}}
 		s.serve(&discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "other.io", Version: "v1"}: errPassing}},
 			served("example.io/v1", kindServed("Widget", true)))
-		crds := &fakeServer{}
-		bring := newWatch(source{place: place{kind: configMap}, kinds: crds, reader: crds}, clock.RealClock{}, logr.Discard())
-		all := watchesOf(newKindDiscovery(Options{LabelKeys: []string{testKey}}, s.preferred, bring), s.kindServer, s)
-		runWatches(t, all)
+		runWatches(t, watchesOf(discoveryOf(s.kindServer, s.preferred), s.kindServer, s))
 		after(2 * time.Hour)
 
 		before := s.asked.Load()
-		crds.stream.Add(object("", "gadgets.other.io", "", "6"))
+		s.change("other.io")
 		after(24 * time.Hour)
 		if got := s.asked.Load() - before; got > 24*6*2 {
 			t.Errorf("a refused kind was asked for %d times in a day in which its group did not change, want every ten minutes", got)
 		}
-		for what, change := range map[string]func(runtime.Object){"came": crds.stream.Add, "went": crds.stream.Delete} {
+		crd := object("", "widgets.example.io", "", "7")
+		for _, change := range []struct {
+			what string
+			make func(runtime.Object)
+		}{{"came", s.crds.stream.Add}, {"went", s.crds.stream.Delete}} {
 			before = s.asked.Load()
-			change(object("", "widgets.example.io", "", "7"))
+			change.make(crd)
 			after(2 * kindsSettle)
 			if s.asked.Load() == before {
-				t.Errorf("a refused kind was not asked for after its CRD %s", what)
+				t.Errorf("a refused kind was not asked for after its CRD %s", change.what)
 			}
 		}
 	})

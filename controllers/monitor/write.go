@@ -21,8 +21,6 @@ const (
 	fieldOwner = client.FieldOwner("healthscope-monitor")
 	// writeTimeout bounds a write of a status.
 	writeTimeout = 30 * time.Second
-	// goneTimeout is how long the cache may still have a bundle that the API server does not find.
-	goneTimeout = 10 * time.Second
 )
 
 // statusWriter writes the status of bundles.
@@ -36,7 +34,7 @@ type statusWriter interface {
 
 // write replaces the whole status, if the bundle is still the one it was made
 // for. changes is the count of changes that the status takes into account.
-func (r *reconciler) write(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, next k8spluginv1alpha1.ResourceBundleStateStatus, changes uint64) (ctrl.Result, error) {
+func (r *reconciler) write(ctx context.Context, s *writeState, b *k8spluginv1alpha1.ResourceBundleState, next k8spluginv1alpha1.ResourceBundleStateStatus, changes uint64) (ctrl.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	began := r.clock.Now()
@@ -45,15 +43,14 @@ func (r *reconciler) write(ctx context.Context, b *k8spluginv1alpha1.ResourceBun
 		Status:     next,
 	}
 	if err := r.status.put(ctx, written); err != nil {
-		return r.failed(ctx, b, sizeOf(&next), began, err)
+		return r.failed(ctx, s, b, sizeOf(&next), began, err)
 	}
 	written.ManagedFields = writers(written.ManagedFields)
 	written.Spec = b.Spec // While the cache lags, this is the bundle, and its selector says what belongs to it.
-	r.writeStates.wrote(written, changes, began, r.clock.Since(began))
+	s.wrote(written, changes, began, r.clock.Since(began))
 	if what := pruned(&next, &b.Status); what != "" && written.ResourceVersion == b.ResourceVersion {
 		// Nothing was left to store of what was sent, so that no watch event will follow.
-		r.writeStates.unsettle(nameOfBundle(b))
-		r.inVain(ctx, began, what)
+		r.inVain(ctx, s, began, what)
 		return ctrl.Result{RequeueAfter: r.guard.Allow(began)}, nil
 	}
 	logWritten(ctrl.LoggerFrom(ctx), &b.Status, &next)
@@ -62,74 +59,60 @@ func (r *reconciler) write(ctx context.Context, b *k8spluginv1alpha1.ResourceBun
 
 // verify compares a bundle as the cache has it with the status that was sent to
 // become just that, and stops writing while the API server drops a part of it.
-func (r *reconciler) verify(ctx context.Context, sent *k8spluginv1alpha1.ResourceBundleStateStatus, cached *k8spluginv1alpha1.ResourceBundleState) {
+func (r *reconciler) verify(ctx context.Context, s *writeState, sent *k8spluginv1alpha1.ResourceBundleStateStatus, cached *k8spluginv1alpha1.ResourceBundleState) {
 	if what := pruned(sent, &cached.Status); what != "" {
-		r.writeStates.unsettle(nameOfBundle(cached))
-		r.inVain(ctx, r.clock.Now(), what)
+		r.inVain(ctx, s, r.clock.Now(), what)
 		return
 	}
 	if r.guard.Intact() {
 		ctrl.LoggerFrom(ctx).Info("CRD no longer prunes status")
-		for _, name := range r.writeStates.unsettled() {
-			r.wake(name) // Others wait for the next attempt, which is long.
-		}
+		r.wakeAll(ctx) // They wait for the next attempt, which is long.
 	}
 }
 
 // inVain notes that the API server has pruned a write, as was seen then.
-func (r *reconciler) inVain(ctx context.Context, seen time.Time, what string) {
+func (r *reconciler) inVain(ctx context.Context, s *writeState, seen time.Time, what string) {
+	s.settled = settled{}
 	if r.guard.Pruned(seen, what) {
 		ctrl.LoggerFrom(ctx).Info("CRD prunes status; writes suspended but for an attempt every 30 seconds", "reason", what)
 	}
 }
 
 // failed decides what to do after a write which began then and took about so many bytes of status.
-func (r *reconciler) failed(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, size int, began time.Time, err error) (ctrl.Result, error) {
-	logger, name := ctrl.LoggerFrom(ctx), nameOfBundle(b)
+func (r *reconciler) failed(ctx context.Context, s *writeState, b *k8spluginv1alpha1.ResourceBundleState, size int, began time.Time, err error) (ctrl.Result, error) {
+	logger := ctrl.LoggerFrom(ctx)
 	switch {
 	case apierrors.IsNotFound(err):
-		return r.notFound(ctx, b, began)
+		return r.notFound(ctx, s, b, began)
 	case apierrors.IsConflict(err):
-		logger.V(1).Info("Bundle has changed meanwhile, looking at it again")
-		return ctrl.Result{RequeueAfter: r.writeStates.conflicted(name, began)}, nil
-	case tooLarge(err) && r.writeStates.tooLarge(name, size, began):
+		s.attempted(began)
+		logger.V(1).Info("Bundle has changed meanwhile, waiting for the change")
+		return ctrl.Result{}, nil // The cache is about to be notified, which wakes the bundle.
+	case tooLarge(err) && s.tooLarge(size, began):
 		logger.Info("Bundle is too large for the API server, writing less of it", "bytes", size, "reason", err.Error())
-		return ctrl.Result{RequeueAfter: max(r.writeStates.due(name, began), minRetryPause)}, nil
+		return ctrl.Result{RequeueAfter: max(s.due(began), minRetryPause)}, nil
 	default:
-		r.writeStates.failed(name, began)
-		return ctrl.Result{}, fmt.Errorf("cannot write status of bundle %q: %w", name, err)
+		s.failed(began)
+		return ctrl.Result{}, fmt.Errorf("cannot write status of bundle %q: %w", nameOfBundle(b), err)
 	}
 }
 
 // notFound decides what to do after a write which began then, and was answered
 // that there is no such bundle. That is so when it was deleted, of which the
 // cache is notified in a moment; but an API server answers the same for every bundle
-// when the CRD has no status subresource. A cache that lags for long does not tell which.
-func (r *reconciler) notFound(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, began time.Time) (ctrl.Result, error) {
-	name := nameOfBundle(b)
-	var cached k8spluginv1alpha1.ResourceBundleState
-	err := client.IgnoreNotFound(r.bundles.Get(ctx, name, &cached, client.UnsafeDisableDeepCopyOption(true)))
-	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("cannot get bundle %q from the cache: %w", name, err)
-	}
-	if cached.Name == "" || cached.UID != b.UID {
-		r.writeStates.forget(name)
-		ctrl.LoggerFrom(ctx).V(1).Info("Bundle is gone, nothing written")
-		return ctrl.Result{}, nil
-	}
-	if r.writeStates.missed(name, began) <= goneTimeout {
-		return ctrl.Result{RequeueAfter: max(r.writeStates.due(name, began), minRetryPause)}, nil
-	}
+// when the CRD has no status subresource.
+func (r *reconciler) notFound(ctx context.Context, s *writeState, b *k8spluginv1alpha1.ResourceBundleState, began time.Time) (ctrl.Result, error) {
+	s.attempted(began)
 	exists, err := r.exists(ctx, b)
 	switch {
 	case err != nil:
 		return ctrl.Result{}, err
 	case !exists:
+		ctrl.LoggerFrom(ctx).V(1).Info("Bundle is gone, nothing written")
 		return ctrl.Result{}, nil // The cache will be notified, however late.
-	default:
-		r.inVain(ctx, began, "the CRD has no status subresource")
-		return ctrl.Result{RequeueAfter: r.guard.Allow(began)}, nil
 	}
+	r.inVain(ctx, s, began, "the CRD has no status subresource")
+	return ctrl.Result{RequeueAfter: r.guard.Allow(began)}, nil
 }
 
 // exists asks the API server whether there is still this bundle.

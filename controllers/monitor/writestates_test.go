@@ -37,75 +37,69 @@ func TestWriteStatesNewest(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newWriteStates()
+			e := newWriteStates().of(bundleAt("1"))
 			if tc.written != "" {
-				l.wrote(bundleAt(tc.written), 0, time.Time{}, 0)
+				e.wrote(bundleAt(tc.written), 0, time.Time{}, 0)
 			}
-			got, sent := l.newest(bundleAt(tc.cached))
+			got, sent := e.newest(bundleAt(tc.cached))
 			if got.ResourceVersion != tc.want {
 				t.Errorf("%s newest(%q) = %q, want %q", tc.reason, tc.cached, got.ResourceVersion, tc.want)
 			}
 			if arrived := sent != nil; arrived != (tc.written == tc.cached) {
 				t.Errorf("%s newest(%q) says %t of whether this is what was sent", tc.reason, tc.cached, arrived)
 			}
+			if held := e.written != nil; held != (tc.want != tc.cached) {
+				t.Errorf("%s the written bundle is held: %t", tc.reason, held)
+			}
 		})
-	}
-}
-
-func TestWriteStatesDropsWhatTheCacheHas(t *testing.T) {
-	t.Parallel()
-	l := newWriteStates()
-	l.wrote(bundleAt("9"), 0, time.Time{}, 0)
-	l.newest(bundleAt("9"))
-	if l.entries[sink].written != nil {
-		t.Error("the written bundle is still held after the cache has it")
 	}
 }
 
 func TestWriteStatesSettled(t *testing.T) {
 	t.Parallel()
 	l := newWriteStates()
-	if l.settled(bundleAt("1"), 0) {
-		t.Error("a bundle nobody has looked at is settled")
+	e := l.of(bundleAt("1"))
+	if e.isSettled(bundleAt("1"), 0) {
+		t.Error("a bundle that was never looked at is settled")
 	}
-	l.settle(bundleAt("1"), l.changes(sink))
-	if !l.settled(bundleAt("1"), l.changes(sink)) {
+	e.settle(bundleAt("1"), e.changes.Load())
+	if !e.isSettled(bundleAt("1"), e.changes.Load()) {
 		t.Error("a bundle that was found right is not settled")
 	}
-	if l.settled(bundleAt("2"), l.changes(sink)) {
+	if e.isSettled(bundleAt("2"), e.changes.Load()) {
 		t.Error("a bundle that others changed is settled")
 	}
 	l.touch(sink)
-	if l.settled(bundleAt("1"), l.changes(sink)) {
+	if e.isSettled(bundleAt("1"), e.changes.Load()) {
 		t.Error("a bundle with a changed object is settled")
 	}
-	seen := l.changes(sink)
+	seen := e.changes.Load()
 	l.touch(sink) // While the bundle is being built.
-	l.wrote(bundleAt("2"), seen, time.Time{}, 0)
-	if l.settled(bundleAt("2"), l.changes(sink)) {
+	e.wrote(bundleAt("2"), seen, time.Time{}, 0)
+	if e.isSettled(bundleAt("2"), e.changes.Load()) {
 		t.Error("a change during the write is lost")
 	}
 	l.forget(sink)
-	if l.settled(bundleAt("2"), seen) {
+	if l.of(bundleAt("2")).isSettled(bundleAt("2"), seen) {
 		t.Error("a bundle that was forgotten is settled")
 	}
 }
 
 func TestWriteStatesPaceOfFailures(t *testing.T) {
 	t.Parallel()
-	l, start := newWriteStates(), time.Unix(1000, 0)
+	e, start := newWriteStates().of(bundleAt("1")), time.Unix(1000, 0)
 	var got []time.Duration
 	for range 10 {
-		l.failed(sink, start)
-		got = append(got, l.due(sink, start))
+		e.failed(start)
+		got = append(got, e.due(start))
 	}
 	want := []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second,
 		16 * time.Second, 30 * time.Second, 30 * time.Second, 30 * time.Second, 30 * time.Second}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("pauses after failures in a row differ (-want +got):\n%s", diff)
 	}
-	l.wrote(bundleAt("2"), 0, start, 0)
-	if due := l.due(sink, start.Add(writeInterval)); due > 0 {
+	e.wrote(bundleAt("2"), 0, start, 0)
+	if due := e.due(start.Add(writeInterval)); due > 0 {
 		t.Errorf("%s after a success the next write waits %s, want none", writeInterval, due)
 	}
 }
@@ -131,13 +125,14 @@ func TestWriteStatesContest(t *testing.T) {
 				b := current.DeepCopy()
 				b.ResourceVersion = fmt.Sprint(2*i + 1)
 				tc.change(b)
-				b, _ = l.newest(b)
-				if l.contest(b, l.changes(sink), now) {
+				e := l.of(b)
+				b, _ = e.newest(b)
+				if e.contest(b, e.changes.Load(), now) {
 					told++
 				}
 				current = b.DeepCopy()
 				current.ResourceVersion = fmt.Sprint(2*i + 2)
-				l.wrote(current.DeepCopy(), l.changes(sink), now, 0)
+				e.wrote(current.DeepCopy(), e.changes.Load(), now, 0)
 				now = now.Add(20 * time.Second)
 			}
 			if told != tc.want {
@@ -150,21 +145,13 @@ func TestWriteStatesContest(t *testing.T) {
 func TestWriteStatesDropsWhatItKnowsOfABundleThatIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	l, now := newWriteStates(), time.Unix(1000, 0)
-	l.newest(bundleAt("1"))
 	for range 10 {
-		l.failed(sink, now)
+		l.of(bundleAt("1")).failed(now)
 	}
-	l.tooLarge(sink, 1000, now)
 	again := bundleAt("2")
 	again.UID = "2"
-	if got, _ := l.newest(again); got != again {
-		t.Errorf("the newest state of a bundle that was made again is that of %q", got.UID)
-	}
-	if due := l.due(sink, now); due > 0 {
+	if due := l.of(again).due(now); due > 0 {
 		t.Errorf("a bundle that was made again waits %s for what happened to the one before", due)
-	}
-	if got := l.limit(sink, 5000); got != 5000 {
-		t.Errorf("a bundle that was made again may take %d bytes, want 5000", got)
 	}
 }
 
@@ -178,16 +165,16 @@ func TestWriteStatesTellsALoneChangeFromABurst(t *testing.T) {
 	}
 	l, now := newWriteStates(), time.Unix(1000, 0)
 	for i := range 200 { // Forty changes a second, each in another bundle.
-		if wait := l.due(nameOfBundle(bundleOf(i)), now); wait > 0 {
+		if wait := l.of(bundleOf(i)).due(now); wait > 0 {
 			t.Fatalf("lone change %d waits %s", i, wait)
 		}
-		l.wrote(bundleOf(i), 0, now, 10*time.Millisecond)
+		l.of(bundleOf(i)).wrote(bundleOf(i), 0, now, 10*time.Millisecond)
 		now = now.Add(25 * time.Millisecond)
 	}
 	now = now.Add(time.Second)
 	waiting := 0
 	for i := range 100 {
-		switch wait := l.due(nameOfBundle(bundleOf(i)), now); {
+		switch wait := l.of(bundleOf(i)).due(now); {
 		case wait > coalesceTime:
 			t.Fatalf("in a burst a bundle waits %s, want at most %s", wait, coalesceTime)
 		case wait > 0:
@@ -198,11 +185,11 @@ func TestWriteStatesTellsALoneChangeFromABurst(t *testing.T) {
 		t.Errorf("%d of 100 bundles that change at once coalesce changes, want nearly all", waiting)
 	}
 	for i := range 100 {
-		if wait := l.due(nameOfBundle(bundleOf(i)), now.Add(coalesceTime)); wait > 0 {
+		if wait := l.of(bundleOf(i)).due(now.Add(coalesceTime)); wait > 0 {
 			t.Errorf("bundle %d has coalesced changes and waits another %s", i, wait)
 		}
 	}
-	if wait := l.due(nameOfBundle(bundleOf(0)), now.Add(-time.Hour)); wait > maxCoalesceTime {
+	if wait := l.of(bundleOf(0)).due(now.Add(-time.Hour)); wait > maxCoalesceTime {
 		t.Errorf("after the clock was set back a bundle waits %s", wait)
 	}
 }
@@ -242,10 +229,11 @@ func TestALargeBundleMakesNoBurst(t *testing.T) {
 	large := bundleAt("1")
 	large.Status.PodStatuses = make(k8spluginv1alpha1.RawList, 1<<20)
 	for i := range 100 {
-		l.wrote(large, 0, now, 2*time.Second)
+		l.of(large).wrote(large, 0, now, 2*time.Second)
 		for n := range 2 {
-			name := types.NamespacedName{Namespace: "ns", Name: fmt.Sprint("small-", i, n)}
-			if wait := l.due(name, now); wait > 0 {
+			small := bundleAt("1")
+			small.Name = fmt.Sprint("small-", i, n)
+			if wait := l.of(small).due(now); wait > 0 {
 				t.Fatalf("a lone change beside a large bundle waits %s", wait)
 			}
 			now = now.Add(50 * time.Millisecond)
