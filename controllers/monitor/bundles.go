@@ -68,7 +68,7 @@ func bundleNames(ctx context.Context, bundles client.Reader, options ...client.L
 
 // releases returns what to do with the events of bundles: released is called
 // with the keys that a bundle no longer selects, because it has changed or is
-// gone, and with those whose bundle could not be made because the name was taken.
+// gone, and with those for which no bundle could be made because the name was taken, where they are known by the name.
 func releases(m membership, released func(sets.Set[selectorKey])) handler.TypedEventHandler[*k8spluginv1alpha1.ResourceBundleState, selectorKey] {
 	own := func(b *k8spluginv1alpha1.ResourceBundleState) sets.Set[selectorKey] {
 		keys := sets.New[selectorKey]()

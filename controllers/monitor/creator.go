@@ -6,8 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -49,7 +50,7 @@ const (
 var (
 	// createPause is the pause before the next attempt in a namespace that refuses bundles.
 	createPause = wait.Backoff{Duration: minCreatePause, Factor: 2, Jitter: 0.1, Steps: 20, Cap: maxCreatePause}
-	// commonPause is the pause before the next attempt withoutNamespace, while no namespace takes bundles.
+	// commonPause is the pause before the next attempt in any namespace, while no namespace takes bundles.
 	commonPause = wait.Backoff{Duration: minCreatePause, Factor: 2, Jitter: 0.1, Steps: 20, Cap: maxCommonPause}
 )
 
@@ -75,17 +76,13 @@ type creator struct {
 	// limiter admits creations, and pauses says when to try one again that failed.
 	limiter *rate.Limiter
 	pauses  workqueue.TypedRateLimiter[selectorKey]
+	// queue is that of the controller, nil before it starts.
+	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[selectorKey]]
 
-	// mu guards queue, that of the controller, which is nil before it starts, and
-	// skipped, the keys for which no bundle can be made, after that has been
-	// logged, by the name that the bundle would have.
-	mu      sync.Mutex
-	queue   workqueue.TypedRateLimitingInterface[selectorKey]
-	skipped map[types.NamespacedName]sets.Set[selectorKey]
-
-	// What follows belongs to the one worker. refusals are those in force by namespace,
-	// that of all namespaces by the empty name, and refusing the namespaces that
-	// have refused bundles since one was made.
+	// What follows belongs to the one worker. reported are the keys of which it has been logged that no bundle can be
+	// made, refusals those in force by namespace, that of all namespaces by the empty name, and refusing the namespaces
+	// that have refused bundles since one was made.
+	reported sets.Set[selectorKey]
 	refusals map[string]refusal
 	refusing sets.Set[string]
 }
@@ -93,9 +90,9 @@ type creator struct {
 func newCreator(key string, c client.Client, logger logr.Logger) *creator {
 	return &creator{
 		key: key, client: c, logger: logger,
-		limiter: rate.NewLimiter(rate.Every(createInterval), 1),
-		pauses:  workqueue.NewTypedItemExponentialFailureRateLimiter[selectorKey](minCreatePause, maxCreatePause),
-		skipped: map[types.NamespacedName]sets.Set[selectorKey]{}, refusals: map[string]refusal{}, refusing: sets.New[string](),
+		limiter:  rate.NewLimiter(rate.Every(createInterval), 1),
+		pauses:   workqueue.NewTypedItemExponentialFailureRateLimiter[selectorKey](minCreatePause, maxCreatePause),
+		reported: sets.New[selectorKey](), refusals: map[string]refusal{}, refusing: sets.New[string](),
 	}
 }
 
@@ -109,40 +106,25 @@ func (c *creator) options() controller.TypedOptions[selectorKey] {
 
 // begin makes q the queue of the keys to look at. What was considered before is
 // not in it: the caller considers all keys once more.
-func (c *creator) begin(q workqueue.TypedRateLimitingInterface[selectorKey]) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.queue = q
-}
+func (c *creator) begin(q workqueue.TypedRateLimitingInterface[selectorKey]) { c.queue.Store(&q) }
 
-// consider enqueues keys whose objects or bundles have changed, and those
-// that wait for a bundle that may have gone: one that is named like the value of
-// a key. A cluster-scoped object has no namespace for a bundle.
+// consider enqueues keys whose objects or bundles have changed. A cluster-scoped object has no namespace for a bundle.
 func (c *creator) consider(touched sets.Set[selectorKey]) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.queue == nil {
-		return
-	}
+	q := c.queue.Load()
 	for t := range touched {
-		if t.namespace == "" {
-			continue
-		}
-		if t.key == c.key {
-			c.queue.Add(t)
-		}
-		for waiting := range c.skipped[types.NamespacedName{Namespace: t.namespace, Name: t.value}] {
-			c.queue.Add(waiting)
+		if q != nil && t.namespace != "" && t.key == c.key {
+			(*q).Add(t)
 		}
 	}
 }
 
 // Reconcile makes the bundle of a key, if there is none. A failure is no error
-// of the controller: a refusal is logged once, and all else is tried again at growing intervals.
+// of the controller: it is logged once, and tried again at growing intervals.
 func (c *creator) Reconcile(ctx context.Context, wanted selectorKey) (ctrl.Result, error) {
 	wait, err := c.ensure(ctx, wanted)
 	switch {
 	case err != nil:
+		c.logger.V(1).Info("No bundle for a label, trying again", "namespace", wanted.namespace, "label", wanted.index(), "reason", err.Error())
 		wait = max(c.pauses.When(wanted), c.turn(wanted))
 	case wait == 0:
 		c.pauses.Forget(wanted)
@@ -153,41 +135,37 @@ func (c *creator) Reconcile(ctx context.Context, wanted selectorKey) (ctrl.Resul
 // turn returns how long a key must wait for its namespace. Keys that have failed
 // go last, so that they do not starve the others.
 func (c *creator) turn(wanted selectorKey) time.Duration {
-	wait := c.refusedFor(wanted.namespace)
+	wait := max(0, time.Until(c.refusals[wanted.namespace].until), time.Until(c.refusals[""].until))
 	if wait > 0 && c.pauses.NumRequeues(wanted) > 0 {
 		wait += minCreatePause
 	}
 	return wait
 }
 
-// refusedFor returns how long no bundle is made in a namespace from now on.
-func (c *creator) refusedFor(namespace string) time.Duration {
-	return max(0, time.Until(c.refusals[namespace].until), time.Until(c.refusals[""].until))
-}
-
 // ensure makes the bundle of a key unless there is one, or nothing to report
 // in it. The error asks for another attempt, and a wait for one after that.
 func (c *creator) ensure(ctx context.Context, wanted selectorKey) (wait time.Duration, err error) {
-	if !c.isCarried(wanted) {
-		c.forget(wanted)
-		return 0, nil
-	}
 	selecting, err := c.bundles(ctx, wanted)
 	if err != nil {
 		return 0, fmt.Errorf("cannot find the bundles of label %q: %w", wanted.index(), err)
 	}
-	for _, b := range selecting {
-		if b.Namespace == wanted.namespace {
-			c.forget(wanted)
-			return 0, nil
-		}
+	isIn := func(b types.NamespacedName) bool { return b.Namespace == wanted.namespace }
+	if !c.isCarried(wanted) || slices.ContainsFunc(selecting, isIn) {
+		c.reported.Delete(wanted)
+		return 0, nil
 	}
 	if wanted.value == "" {
 		c.reportSkipped(wanted, "the label has no value")
 		return 0, nil
 	}
-	if taken, err := c.taken(ctx, wanted); taken || err != nil {
-		return 0, err
+	name := bundleOf(wanted)
+	err = c.client.Get(ctx, name, &k8spluginv1alpha1.ResourceBundleState{}, client.UnsafeDisableDeepCopyOption(true))
+	switch {
+	case err == nil:
+		c.reportSkipped(wanted, "another bundle has the name")
+		return 0, fmt.Errorf("another bundle has the name %q", name)
+	case !apierrors.IsNotFound(err):
+		return 0, fmt.Errorf("cannot get bundle %q from the cache: %w", name, err)
 	}
 	if wait := c.turn(wanted); wait > 0 {
 		return wait, nil
@@ -198,23 +176,6 @@ func (c *creator) ensure(ctx context.Context, wanted selectorKey) (wait time.Dur
 	return 0, c.create(ctx, wanted)
 }
 
-// taken reports whether the cache has a bundle of the name that selects something else.
-func (c *creator) taken(ctx context.Context, wanted selectorKey) (bool, error) {
-	name := bundleOf(wanted)
-	// It is noted before it is looked for: when the bundle goes in between, that enqueues the key.
-	known := c.note(wanted)
-	err := c.client.Get(ctx, name, &k8spluginv1alpha1.ResourceBundleState{}, client.UnsafeDisableDeepCopyOption(true))
-	if !known && err == nil {
-		c.logSkipped(wanted, "another bundle has the name")
-	} else if !known {
-		c.forget(wanted)
-	}
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("cannot get bundle %q from the cache: %w", name, err)
-	}
-	return err == nil, nil
-}
-
 // create makes the bundle of a key, and reports what is in the way once. The error asks for another attempt.
 func (c *creator) create(ctx context.Context, wanted selectorKey) error {
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
@@ -222,14 +183,10 @@ func (c *creator) create(ctx context.Context, wanted selectorKey) error {
 	b := bundleFor(wanted)
 	name := nameOfBundle(b)
 	err := c.client.Create(ctx, b, fieldOwner)
-	if err == nil || apierrors.IsAlreadyExists(err) {
-		delete(c.refusals, wanted.namespace)
-		delete(c.refusals, "")
-		c.refusing.Clear()
-	}
 	switch {
 	case err == nil:
-		c.forget(wanted)
+		c.reported.Delete(wanted)
+		c.accepted(wanted.namespace)
 		c.created()
 		c.logger.Info("Made bundle", "bundle", name, "label", wanted.index())
 		return nil
@@ -238,10 +195,11 @@ func (c *creator) create(ctx context.Context, wanted selectorKey) error {
 	case apierrors.IsInvalid(err):
 		c.reportSkipped(wanted, err.Error())
 		return nil
-	case apierrors.IsForbidden(err):
+	case apierrors.IsAlreadyExists(err):
+		c.accepted(wanted.namespace) // The cache will say who has the name.
+	default:
 		c.refused(name, err)
 	}
-	// Also when the name is taken: the cache will say by whom.
 	return fmt.Errorf("cannot make bundle %q: %w", name, err)
 }
 
@@ -253,7 +211,14 @@ func namespaceGoes(err error) bool {
 	return missing || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// refused notes that a bundle may not be made, and logs it once: for its
+// accepted notes that bundles can be made in a namespace.
+func (c *creator) accepted(namespace string) {
+	delete(c.refusals, namespace)
+	delete(c.refusals, "")
+	c.refusing.Clear()
+}
+
+// refused notes that a bundle could not be made, and logs it once: for its
 // namespace or, when several refuse, for all.
 func (c *creator) refused(name types.NamespacedName, err error) {
 	for namespace, r := range c.refusals {
@@ -261,58 +226,32 @@ func (c *creator) refused(name types.NamespacedName, err error) {
 			delete(c.refusals, namespace) // No object there carries the label any more.
 		}
 	}
-	pause := func(namespace string, backoff wait.Backoff, message string) {
-		r, again := c.refusals[namespace]
-		if !again {
-			r.pause = backoff
-		}
-		r.until = time.Now().Add(r.pause.Step())
-		c.refusals[namespace] = r
-		if !again && message != "" {
-			c.logger.Info(message, "bundle", name, "reason", err.Error())
-		}
-	}
 	c.refusing.Insert(name.Namespace)
-	if c.refusing.Len() < commonRefusals {
-		pause(name.Namespace, createPause, "Cannot make bundles in a namespace, trying again at growing intervals")
-		return
+	begins, where := c.pause(name.Namespace, createPause), "a namespace"
+	if c.refusing.Len() >= commonRefusals {
+		begins, where = c.pause("", commonPause), "several namespaces"
 	}
-	pause(name.Namespace, createPause, "")
-	pause("", commonPause, "Cannot make bundles in several namespaces, trying again at growing intervals")
+	if begins {
+		c.logger.Info("Cannot make bundles in "+where+", trying again at growing intervals", "bundle", name, "reason", err.Error())
+	}
+}
+
+// pause puts off the next attempt in a namespace, or in all for the empty name, and reports whether it had not been put off before.
+func (c *creator) pause(namespace string, pauses wait.Backoff) (begins bool) {
+	r, known := c.refusals[namespace]
+	if !known {
+		r.pause = pauses
+	}
+	r.until = time.Now().Add(r.pause.Step())
+	c.refusals[namespace] = r
+	return !known
 }
 
 // reportSkipped logs once why no bundle can be made for a key.
 func (c *creator) reportSkipped(wanted selectorKey, reason string) {
-	if !c.note(wanted) {
-		c.logSkipped(wanted, reason)
-	}
-}
-
-func (c *creator) logSkipped(wanted selectorKey, reason string) {
-	c.logger.Info("Cannot make a bundle for a label", "namespace", wanted.namespace, "label", wanted.index(), "reason", reason)
-}
-
-// note notes that no bundle can be made for a key, and reports whether that was known.
-func (c *creator) note(wanted selectorKey) (known bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	name := bundleOf(wanted)
-	known = c.skipped[name].Has(wanted)
-	if c.skipped[name] == nil {
-		c.skipped[name] = sets.New[selectorKey]()
-	}
-	c.skipped[name].Insert(wanted)
-	return known
-}
-
-// forget drops that no bundle can be made for a key.
-func (c *creator) forget(wanted selectorKey) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	name := bundleOf(wanted)
-	c.skipped[name].Delete(wanted)
-	if c.skipped[name].Len() == 0 {
-		delete(c.skipped, name)
+	if !c.reported.Has(wanted) {
+		c.reported.Insert(wanted)
+		c.logger.Info("Cannot make a bundle for a label", "namespace", wanted.namespace, "label", wanted.index(), "reason", reason)
 	}
 }
 

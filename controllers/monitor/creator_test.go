@@ -236,9 +236,9 @@ func TestCreatorAnswers(t *testing.T) {
 		},
 		"terminating": {"The namespace goes.", "a", terminating, func(n int) bool { return n == 1 }, 0},
 		"gone":        {"The namespace is gone.", "a", apierrors.NewNotFound(corev1.Resource("namespaces"), "a"), func(n int) bool { return n == 1 }, 0},
-		"no CRD":      {"The CRD may come back.", "a", noCRD, func(n int) bool { return n > 10 && n < 200 }, 0},
+		"no CRD":      {"The CRD may come back.", "a", noCRD, func(n int) bool { return n > 10 && n < 200 }, 1},
 		"no value":    {"It is nobody's name.", "", nil, func(n int) bool { return n == 0 }, 1},
-		"passing":     {"It is tried again, at growing intervals.", "a", errPassing, func(n int) bool { return n > 10 && n < 200 }, 0},
+		"passing":     {"It is tried again, at growing intervals.", "a", errPassing, func(n int) bool { return n > 10 && n < 200 }, 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
