@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/healthscope"
 )
 
 // The CRDs, by their files.
@@ -111,6 +112,26 @@ func TestCRDSaysTheBoundsOfStatus(t *testing.T) {
 	} {
 		if want := "at most " + strconv.Itoa(most); !strings.Contains(all[path].Description, want) {
 			t.Errorf("the comment of %s must say: %s", path, want)
+		}
+	}
+}
+
+// TestCRDStatesAreThoseOfTheProgram asserts that the API server takes every state that the program may write, and no other word.
+func TestCRDStatesAreThoseOfTheProgram(t *testing.T) {
+	var want []string
+	for _, state := range healthscope.States() {
+		want = append(want, strconv.Quote(string(state)))
+	}
+	slices.Sort(want)
+	all := schemas(readCRD(t, healthScopeCRD))
+	for _, path := range []string{"status.summary.state", "status.apps[].state", "status.apps[].clusters[].state", "status.culprits[].state"} {
+		var got []string
+		for _, word := range all[path].Enum {
+			got = append(got, string(word.Raw))
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %s may be %v; the program's states are %v", healthScopeCRD, path, got, want)
 		}
 	}
 }

@@ -34,6 +34,12 @@ const (
 	StatusUnknown HealthStatus = "UNKNOWN"
 )
 
+// State is the state of a member, or of many together: a string in Go, so that a word of another version can be decoded, and one of these
+// words for the API server.
+//
+// +kubebuilder:validation:Enum=Ready;Pending;Failed;Terminating;NotPresent;Unknown
+type State = string
+
 // Types of the conditions of a HealthScope.
 const (
 	// ConditionReady is True when the scope is healthy, False when it is not, and Unknown when only members that cannot be judged are in the way, or when there are none.
@@ -64,14 +70,16 @@ const (
 
 // HealthScopeStatus says how healthy a scope is. Its lists are sorted, worst first, and bounded; its counts are exact.
 type HealthScopeStatus struct {
-	// health is the answer in one word. It is `unknown` when only members that cannot be judged are in the way of healthy, or when there are
+	// health is the answer in one word, and the field for programs to read. It is current when `observedGeneration` is the scope's generation.
+	// The condition `Ready` says the same with a reason, for tools that wait for conditions. It is `unknown` when only members that cannot be judged are in the way of healthy, or when there are
 	// no members.
 	// +optional
 	Health Health `json:"health,omitempty"`
-	// scopeHealthCondition is the answer as OAM gives it. It counts references, not resources. A number that is zero is absent.
+	// scopeHealthCondition is the answer as OAM gives it, for programs written for OAM; others read `health`. It counts references, not
+	// resources. A number that is zero is absent.
 	// +optional
 	ScopeHealthCondition ScopeHealthCondition `json:"scopeHealthCondition"`
-	// healthConditions are the references with their health, at most 200.
+	// healthConditions are the references with their health, for programs written for OAM; others read `culprits`. There are at most 200.
 	// +optional
 	// +listType=atomic
 	HealthConditions []WorkloadHealthCondition `json:"healthConditions,omitempty"`
@@ -81,25 +89,27 @@ type HealthScopeStatus struct {
 	// +listType=atomic
 	AppHealthConditions []AppHealthCondition `json:"appHealthConditions,omitempty"`
 
-	// summary counts the members that count, by state. Zeros are written.
+	// summary counts the members that count, by state, for programs to read. Zeros are written.
 	// +optional
 	Summary Summary `json:"summary,omitzero"`
-	// resourcesReady is `ready/total` of the summary, for people.
+	// resourcesReady is `ready/total` of the summary, for people and for the columns of kubectl; programs read `summary`.
 	// +optional
 	ResourcesReady string `json:"resourcesReady,omitempty"`
-	// clustersReachable is the number of clusters that are known / of clusters of the scope, for people.
+	// clustersReachable is the number of clusters that are known / of clusters of the scope, for people and for the columns of kubectl; programs
+	// read the condition `ClustersReachable`.
 	// +optional
 	ClustersReachable string `json:"clustersReachable,omitempty"`
 	// apps are the apps with their state. One of the spec is there also when nothing in it counts.
 	// +optional
 	// +listType=atomic
 	Apps []AppStatus `json:"apps,omitempty"`
-	// culprits are the members that count and are not healthy, worst first, at most 50. A cluster that cannot be seen is a culprit of its own,
+	// culprits are the members that count and are not healthy, worst first, at most 50, for programs to read. A cluster that cannot be seen is a culprit of its own,
 	// with kind `Cluster` and the number of resources in its cause, before the resources that are Unknown.
 	// +optional
 	// +listType=atomic
 	Culprits []Culprit `json:"culprits,omitempty"`
-	// firstCulprit is the first culprit in one line, or the required apps that are not there, for people.
+	// firstCulprit is the first culprit in one line, or the required apps that are not there, for people and for the columns of kubectl; programs
+	// read `culprits`.
 	// +optional
 	FirstCulprit string `json:"firstCulprit,omitempty"`
 	// inventory counts the scope's resources by the state of their synchronisation with A&AI. It is absent when no inventory is configured.
@@ -122,9 +132,9 @@ type HealthScopeStatus struct {
 
 // Summary counts the members of a scope that count in its health. All numbers are written, also zeros.
 type Summary struct {
-	// state is the roll-up of the members: `Failed` if one is, else `Unknown`, else `Pending`, else `Ready`. Without members it is `Unknown`.
+	// state is the worst state of the members that count, which is not the answer: `health` may forgive some. It is `Failed` if one is, else `Unknown`, else `Pending`, else `Ready`. Without members it is `Unknown`.
 	// +optional
-	State string `json:"state,omitempty"`
+	State State `json:"state,omitempty"`
 	// total is the number of members that count.
 	// +optional
 	Total int32 `json:"total"`
@@ -228,7 +238,7 @@ type AppStatus struct {
 	Name string `json:"name"`
 	// state is the roll-up of the app's members.
 	// +optional
-	State string `json:"state,omitempty"`
+	State State `json:"state,omitempty"`
 	// total is the number of its members that count.
 	// +optional
 	Total int32 `json:"total"`
@@ -247,7 +257,7 @@ type ClusterStatus struct {
 	Name string `json:"name"`
 	// state is the roll-up of the app's members there.
 	// +optional
-	State string `json:"state,omitempty"`
+	State State `json:"state,omitempty"`
 	// total is the number of members that count.
 	// +optional
 	Total int32 `json:"total"`
@@ -281,8 +291,9 @@ type Culprit struct {
 	Name string `json:"name,omitempty"`
 	// state is its state. See https://github.com/healthscope/healthscope/blob/main/config/docs/health.md#states.
 	// +optional
-	State string `json:"state,omitempty"`
-	// reason says in one word why. See https://github.com/healthscope/healthscope/blob/main/config/docs/reasons.md.
+	State State `json:"state,omitempty"`
+	// reason says in one word why, from a list that versions add to. See
+	// https://github.com/healthscope/healthscope/blob/main/config/docs/reasons.md.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// cause names what is behind it, such as the pod that crashes.

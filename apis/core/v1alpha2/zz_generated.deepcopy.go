@@ -310,7 +310,7 @@ func (in *HealthScopeStatus) DeepCopyInto(out *HealthScopeStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
-	out.Summary = in.Summary
+	in.Summary.DeepCopyInto(&out.Summary)
 	if in.Apps != nil {
 		in, out := &in.Apps, &out.Apps
 		*out = make([]AppStatus, len(*in))
