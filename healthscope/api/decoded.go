@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// maxDecoded is how many contexts are kept as they were decoded; beyond that, the one that was asked for longest ago goes.
+	// maxDecoded is how many views are kept as they were decoded; beyond that, the one that was asked for longest ago goes.
 	maxDecoded = 64
 	// maxKept is how many answers are kept, and maxKeptBytes how large each may be.
 	maxKept      = 32
@@ -30,67 +30,23 @@ type encoded struct {
 	tag  string
 }
 
-// decodedContexts are contexts as they were decoded last, by their ids.
-type decodedContexts struct {
-	mu       sync.Mutex
-	contexts *lru.Cache
+// decodedViews are the views of subjects as they were decoded last.
+type decodedViews struct {
+	mu    sync.Mutex
+	views *lru.Cache
 }
 
-// of returns what a view's context holds, decoded. What was decoded before is used as far as it still holds.
-func (d *decodedContexts) of(view appcontext.View) *decoded {
-	entry := d.entry(view.ContextID)
-	entry.mu.Lock()
-	defer entry.mu.Unlock()
-	if entry.last == nil || !entry.last.holds(view) {
-		entry.last = entry.next(view)
-	}
-	return entry.last
-}
-
-func (d *decodedContexts) entry(id string) *decodedContext {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.contexts == nil {
-		d.contexts = lru.New(maxDecoded)
-	}
-	if known, ok := d.contexts.Get(id); ok {
-		if entry, ok := known.(*decodedContext); ok {
-			return entry
-		}
-	}
-	entry := &decodedContext{}
-	d.contexts.Add(id, entry)
-	return entry
-}
-
-func (d *decodedContexts) clear() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.contexts = nil
-}
-
-// decodedContext is one context, as it was decoded last. While it is being decoded, others wait for the result.
-type decodedContext struct {
+// decodedView is the view of one instance of a subject as it was decoded last. While it is being decoded, others wait for the result.
+type decodedView struct {
 	mu   sync.Mutex
 	last *decoded
 }
 
-// next decodes a view.
-func (d *decodedContext) next(view appcontext.View) *decoded {
-	next := &decoded{serial: serials.Add(1), context: view.Context, statuses: view.StatusContext}
-	var previous *status.Contents
-	if d.last != nil {
-		previous = d.last.contents
-	}
-	next.contents = status.Decode(view, previous)
-	return next
-}
-
-// decoded is what a context holds, with what was made of it.
+// decoded is what a view holds.
 type decoded struct {
-	// serial is its own, so that answers can be told apart that were made of another.
-	serial            uint64
-	context, statuses *appcontext.Snapshot
+	// serial differs from that of every other, so that the answers that are made of it can be told from others.
+	serial uint64
+	view   appcontext.View
 	// contents is nil without a context.
 	contents *status.Contents
 }
@@ -98,38 +54,72 @@ type decoded struct {
 // serials counts what has been decoded.
 var serials atomic.Uint64
 
-// holds says whether the contexts of a view hold the same as those that were decoded.
-func (d *decoded) holds(view appcontext.View) bool {
-	return d.context.Same(view.Context) && d.statuses.Same(view.StatusContext)
-}
-
 // question is what was asked about whom.
 type question struct {
 	subject appcontext.Subject
 	query   string
 }
 
-// kept is an answer with what it was made of.
-type kept struct {
-	encoded
+// keptAnswer is the key of an answer that is kept. As soon as a view holds something else, no question leads to it any more.
+type keptAnswer struct {
+	question
 
-	serial   uint64
-	info     appcontext.StateInfo
-	contexts []string
+	serial uint64
 }
 
-// kept returns the answer to a question that was kept, if it still holds.
-func (d *Documents) kept(q question, contents *decoded, view appcontext.View) (encoded, bool) {
-	value, ok := d.answers.Get(q)
-	k, isAnswer := value.(kept)
-	return k.encoded, ok && isAnswer && k.serial == contents.serial && slices.Equal(k.contexts, view.Contexts) && reflect.DeepEqual(k.info, view.Info)
-}
-
-// keep keeps the answer to a question.
-func (d *Documents) keep(q question, contents *decoded, view appcontext.View, made encoded) {
-	if len(made.body) <= maxKeptBytes {
-		d.answers.Add(q, kept{made, contents.serial, view.Info, view.Contexts})
+// of returns what a view holds, decoded. What was decoded before is used as far as it still holds.
+func (d *decodedViews) of(subject appcontext.Subject, view appcontext.View) *decoded {
+	entry := d.entry(question{subject, view.ContextID})
+	entry.mu.Lock()
+	defer entry.mu.Unlock()
+	if entry.last == nil || !entry.last.holds(view) {
+		entry.last = entry.last.next(view)
 	}
+	return entry.last
+}
+
+func (d *decodedViews) entry(key any) *decodedView {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.views == nil {
+		d.views = lru.New(maxDecoded)
+	}
+	known, _ := d.views.Get(key)
+	entry, ok := known.(*decodedView)
+	if !ok {
+		entry = &decodedView{}
+		d.views.Add(key, entry)
+	}
+	return entry
+}
+
+func (d *decodedViews) clear() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.views = nil
+}
+
+// next decodes a view. Contexts that still hold what they held are not decoded again.
+func (d *decoded) next(view appcontext.View) *decoded {
+	next := &decoded{serial: serials.Add(1), view: view}
+	switch {
+	case d == nil:
+		next.contents = status.Decode(view, nil)
+	case d.holdsContexts(view):
+		next.contents = d.contents
+	default:
+		next.contents = status.Decode(view, d.contents)
+	}
+	return next
+}
+
+// holds reports whether a view holds the same as the one that was decoded.
+func (d *decoded) holds(view appcontext.View) bool {
+	return d.holdsContexts(view) && slices.Equal(d.view.Contexts, view.Contexts) && reflect.DeepEqual(d.view.Info, view.Info)
+}
+
+func (d *decoded) holdsContexts(view appcontext.View) bool {
+	return d.view.Context.Same(view.Context) && d.view.StatusContext.Same(view.StatusContext)
 }
 
 // saved returns the bundle that is saved in the context for a place, decoded; nil when there is none, or when the hub sees what is there itself.

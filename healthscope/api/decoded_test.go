@@ -10,13 +10,13 @@ import (
 )
 
 func TestSavedBundlesAreKeptAsLongAsTheirContextHasThem(t *testing.T) {
-	var d decodedContexts
+	var d decodedViews
 	view := func(keys etcdKeys) appcontext.View {
 		s := keys.snapshot(t)
 		return appcontext.View{ContextID: autumnID, Context: s, StatusContext: s}
 	}
 	saved := func(v appcontext.View) map[string]weak.Pointer[status.Bundle] {
-		contents, found := d.of(v), map[string]weak.Pointer[status.Bundle]{}
+		contents, found := d.of(appcontext.Subject{}, v), map[string]weak.Pointer[status.Bundle]{}
 		for _, e := range contents.contents.Expected(appcontext.GroupSubject("retail", "shop", "v2", "autumn"), status.Query{}) {
 			found[e.Cluster] = weak.Make(contents.saved(e, false, nil))
 		}

@@ -68,7 +68,7 @@ type DocumentsOptions struct {
 type Documents struct {
 	DocumentsOptions
 
-	decoded  decodedContexts
+	decoded  decodedViews
 	answers  *lru.Cache
 	batches  batches
 	detailed chan struct{}
@@ -107,7 +107,7 @@ func (d *Documents) answer(ctx context.Context, subject appcontext.Subject, quer
 		if err != nil {
 			return answer{}, err
 		}
-		if made, ok := d.kept(asked, d.decoded.of(view), view); ok && keeps(q, view, time.Now()) {
+		if made, ok := d.answers.Get(keptAnswer{asked, d.decoded.of(subject, view).serial}); ok && keeps(q, view, time.Now()) {
 			return answer{document: made, lasting: true}, nil
 		}
 	}
@@ -129,14 +129,14 @@ func (d *Documents) compose(ctx context.Context, asked question, q status.Query)
 		return answer{}, err
 	}
 	now := time.Now()
-	contents := d.decoded.of(view)
+	contents := d.decoded.of(asked.subject, view)
 	document := status.New(status.Input{
 		Subject: asked.subject, View: view, Contents: contents.contents, Reports: d.reports(ctx, asked.subject, view, contents, q, now), Policy: d.Policy, Now: now,
 	}, q)
 	body, err := encode(document)
 	made := encoded{body, tagOf(body)}
-	if err == nil && keeps(q, view, now) {
-		d.keep(asked, contents, view, made)
+	if err == nil && len(body) <= maxKeptBytes && keeps(q, view, now) {
+		d.answers.Add(keptAnswer{asked, contents.serial}, made)
 	}
 	return answer{document: made, lasting: true}, err
 }

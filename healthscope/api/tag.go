@@ -15,7 +15,8 @@ func tagOf(body []byte) string {
 
 // matches says whether a header If-None-Match names a tag. It compares weakly, as RFC 9110 section 13.1.2 has it.
 func matches(header, tag string) bool {
-	return slices.ContainsFunc(splitElements(header), func(element string) bool {
+	return slices.ContainsFunc(strings.Split(header, ","), func(element string) bool {
+		element = strings.TrimSpace(element)
 		return element == "*" || strings.TrimPrefix(element, "W/") == tag
 	})
 }
