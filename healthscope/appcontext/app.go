@@ -15,9 +15,6 @@ func (a App) Name() string { return a.name() }
 // their label emco/deployment-id: the context's id, a hyphen, the app's name.
 func (a App) BundleName() string { return a.context + "-" + a.Name() }
 
-// Dependency returns the instruction on what the app waits for, as it is written.
-func (a App) Dependency() (string, error) { return a.text(partInstruction, partDependency) }
-
 // Clusters returns the app's clusters in the order of their keys.
 func (a App) Clusters() []Cluster {
 	var clusters []Cluster
@@ -33,15 +30,6 @@ func (a App) Cluster(name string) (Cluster, bool) {
 	return Cluster{l}, ok
 }
 
-func (a App) problems() []error {
-	_, dependency := a.Dependency()
-	errs := []error{dependency}
-	for _, c := range a.Clusters() {
-		errs = append(errs, c.problems()...)
-	}
-	return errs
-}
-
 // Cluster is a cluster of an app in a Snapshot.
 type Cluster struct{ level }
 
@@ -52,20 +40,11 @@ func (c Cluster) Name() string { return c.name() }
 // does not.
 func (c Cluster) Split() (provider, cluster string, ok bool) { return splitPair(c.Name()) }
 
-// Group returns the number of the anyOf group that the cluster is a candidate of; empty when it is in none.
-func (c Cluster) Group() (string, error) { return c.text(partGroup) }
-
 // Connectivity returns how rsync found the cluster when it last did something there; empty when that is not recorded.
 func (c Cluster) Connectivity() (Connectivity, error) {
 	text, err := c.text("readystatus")
 	return Connectivity(text), err
 }
-
-// Reference returns the id of the context that last handled the cluster; empty when that is not recorded.
-func (c Cluster) Reference() (string, error) { return c.text("reference") }
-
-// ResourcesReady says whether rsync found all resources ready, and whether it has said so at all.
-func (c Cluster) ResourcesReady() (ready, known bool, err error) { return c.flag("resourcesready") }
 
 // Bundle returns the status of the app's ResourceBundleState in the cluster, in JSON; empty when none has been seen.
 func (c Cluster) Bundle() (string, error) { return c.text(partStatus) }
@@ -75,11 +54,6 @@ func (c Cluster) BundleRevision() int64 { return c.Revision(partStatus) }
 
 // ResourceOrder returns the names in the instruction that orders the resources; nil when there is none.
 func (c Cluster) ResourceOrder() ([]string, error) { return c.order("resorder", partResource) }
-
-// ResourceDependency returns the instruction on the resources' dependencies, as it is written.
-func (c Cluster) ResourceDependency() (string, error) {
-	return c.text(partResource, partInstruction, partDependency)
-}
 
 // Resources returns the resources in the order of the instruction, then those that it does not name, in the order of
 // their keys. An order that cannot be read counts as none.
@@ -99,21 +73,6 @@ func (c Cluster) Resources() []Resource {
 func (c Cluster) Resource(name string) (Resource, bool) {
 	l, ok := c.entry(partResource, name)
 	return Resource{l}, ok && name != partInstruction
-}
-
-func (c Cluster) problems() []error {
-	_, group := c.Group()
-	_, connectivity := c.Connectivity()
-	_, reference := c.Reference()
-	_, _, ready := c.ResourcesReady()
-	_, bundle := c.Bundle()
-	_, order := c.ResourceOrder()
-	_, dependency := c.ResourceDependency()
-	errs := []error{group, connectivity, reference, ready, bundle, order, dependency}
-	for _, r := range c.Resources() {
-		errs = append(errs, r.problems()...)
-	}
-	return errs
 }
 
 // Resource is a resource of an app in a cluster in a Snapshot.
@@ -138,25 +97,6 @@ func (r Resource) Status() (ResourceStatus, error) {
 
 // Reference returns the id of the context that last handled the resource; empty when that is not recorded.
 func (r Resource) Reference() (string, error) { return r.text("reference") }
-
-// Ready says whether rsync found the resource ready, and whether it has said so at all.
-func (r Resource) Ready() (ready, known bool, err error) { return r.flag("resready") }
-
-// Succeeded says whether rsync found that the resource, a hook or a job, has succeeded, and whether it has said so at all.
-func (r Resource) Succeeded() (succeeded, known bool, err error) { return r.flag("ressuccess") }
-
-// Definition returns the object as rsync has read it back from the cluster; empty when it has not.
-func (r Resource) Definition() (string, error) { return r.text("definition") }
-
-func (r Resource) problems() []error {
-	_, body := r.Body()
-	_, status := r.Status()
-	_, reference := r.Reference()
-	_, _, ready := r.Ready()
-	_, _, succeeded := r.Succeeded()
-	_, definition := r.Definition()
-	return []error{body, status, reference, ready, succeeded, definition}
-}
 
 // splitPair splits a name at its only plus sign.
 func splitPair(name string) (first, second string, ok bool) {

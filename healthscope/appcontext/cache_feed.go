@@ -213,7 +213,7 @@ func (c *Cache) evict(ctx context.Context) {
 	}
 }
 
-// evictBefore removes the contexts that were last asked for before a time, and says whether anything was asked for since, or
+// evictBefore removes the contexts that were last asked for before a time, and reports whether anything was asked for since, or
 // is to be told.
 func (c *Cache) evictBefore(limit time.Time) bool {
 	c.mu.Lock()

@@ -76,28 +76,6 @@ func TestThePageNamesEveryError(t *testing.T) {
 	}
 }
 
-func TestThePageHasTheTransitionsOfAContext(t *testing.T) {
-	documented := map[appcontext.State][]string{}
-	for _, row := range table(t, "from") {
-		for from := range strings.SplitSeq(row[0], ", ") {
-			documented[appcontext.State(strings.TrimPrefix(from, "nothing yet"))] = strings.Split(row[1], ", ")
-		}
-	}
-	for from, next := range documented {
-		for to := range documented {
-			if from == to || to == "" {
-				continue
-			}
-			if want := slices.Contains(next, string(to)); from.CanTransition(to) != want {
-				t.Errorf("from %q to %q: the page says %t", from, to, want)
-			}
-		}
-	}
-	if len(documented) != 11 {
-		t.Errorf("the page has %d states", len(documented))
-	}
-}
-
 func TestThePageNamesMethodsThatExist(t *testing.T) {
 	types := map[string]reflect.Type{
 		"Snapshot": reflect.TypeFor[*appcontext.Snapshot](), "App": reflect.TypeFor[appcontext.App](),

@@ -66,7 +66,7 @@ func (a Action) MarshalJSON() ([]byte, error) {
 	}{a.State, a.ContextID, a.Time.UTC().Format(milliseconds), a.Revision})
 }
 
-// same says whether two actions are stored alike.
+// same reports whether two actions are stored alike.
 func (a Action) same(b Action) bool {
 	return a.State == b.State && a.ContextID == b.ContextID && a.Revision == b.Revision && a.Time.UnixMilli() == b.Time.UnixMilli()
 }

@@ -116,38 +116,32 @@ func TestWhatIsWrittenHasEMCOsKeysAndValues(t *testing.T) {
 
 // summary is what a reader takes from a snapshot.
 type summary struct {
-	Meta       appcontext.CompositeAppMeta
-	State      appcontext.State
-	Dependency string
-	Apps       []appSummary
+	Meta  appcontext.CompositeAppMeta
+	State appcontext.State
+	Apps  []appSummary
 }
 
 type appSummary struct {
-	Name, Bundle, Dependency string
-	Clusters                 []clusterSummary
+	Name, Bundle string
+	Clusters     []clusterSummary
 }
 
 type clusterSummary struct {
-	Provider, Name, Group, Bundle string
-	Connectivity                  appcontext.Connectivity
-	Ready, Known                  bool
-	Resources                     []resourceSummary
+	Provider, Name, Bundle string
+	Connectivity           appcontext.Connectivity
+	Resources              []resourceSummary
 }
 
 type resourceSummary struct {
 	Object, Kind, Body string
 	Status             appcontext.ResourceStatus
-	Ready              bool
 }
 
 func summarize(t *testing.T, s *appcontext.Snapshot) summary {
 	t.Helper()
-	if err := s.Problems(); err != nil {
-		t.Errorf("Problems: %v", err)
-	}
-	sum := summary{Meta: must(s.Meta())(t), State: must(s.Status())(t), Dependency: must(s.AppDependency())(t)}
+	sum := summary{Meta: must(s.Meta())(t), State: must(s.Status())(t)}
 	for _, a := range s.Apps() {
-		as := appSummary{Name: a.Name(), Bundle: a.BundleName(), Dependency: must(a.Dependency())(t)}
+		as := appSummary{Name: a.Name(), Bundle: a.BundleName()}
 		for _, c := range a.Clusters() {
 			as.Clusters = append(as.Clusters, summarizeCluster(t, c))
 		}
@@ -158,18 +152,11 @@ func summarize(t *testing.T, s *appcontext.Snapshot) summary {
 
 func summarizeCluster(t *testing.T, c appcontext.Cluster) clusterSummary {
 	t.Helper()
-	cs := clusterSummary{Group: must(c.Group())(t), Bundle: must(c.Bundle())(t), Connectivity: must(c.Connectivity())(t)}
+	cs := clusterSummary{Bundle: must(c.Bundle())(t), Connectivity: must(c.Connectivity())(t)}
 	cs.Provider, cs.Name, _ = c.Split()
-	var err error
-	if cs.Ready, cs.Known, err = c.ResourcesReady(); err != nil {
-		t.Error(err)
-	}
 	for _, r := range c.Resources() {
 		rs := resourceSummary{Body: must(r.Body())(t), Status: must(r.Status())(t)}
 		rs.Object, rs.Kind, _ = r.Split()
-		if rs.Ready, _, err = r.Ready(); err != nil {
-			t.Error(err)
-		}
 		cs.Resources = append(cs.Resources, rs)
 	}
 	return cs
@@ -181,24 +168,24 @@ func TestWhatEMCOHasWrittenIsRead(t *testing.T) {
 	const id = "1500450271"
 	putRaw(t, client, dump(t, "group.json", id))
 	berlin := func(resources ...resourceSummary) clusterSummary {
-		return clusterSummary{Provider: "west", Name: "berlin", Group: "1", Bundle: bundle, Connectivity: appcontext.ConnectivityAvailable, Ready: true, Known: true, Resources: resources}
+		return clusterSummary{Provider: "west", Name: "berlin", Bundle: bundle, Connectivity: appcontext.ConnectivityAvailable, Resources: resources}
 	}
 	applied := func(object, kind, body string) resourceSummary {
-		return resourceSummary{object, kind, body, appcontext.ResourceApplied, true}
+		return resourceSummary{object, kind, body, appcontext.ResourceApplied}
 	}
 	pending := func(object, kind, body string) resourceSummary {
-		return resourceSummary{object, kind, body, appcontext.ResourcePending, false}
+		return resourceSummary{object, kind, body, appcontext.ResourcePending}
 	}
 	want := summary{
 		Meta: appcontext.CompositeAppMeta{
 			Project: "retail", CompositeApp: "shop", Version: "v2", Release: "r1", DeploymentIntentGroup: "autumn",
 			Namespace: "shop", Level: "0", LogicalCloud: "lc1",
 		},
-		State: appcontext.StateInstantiated, Dependency: `{"cart":"go","store":"go"}`,
+		State: appcontext.StateInstantiated,
 		Apps: []appSummary{
-			{Name: "store", Bundle: id + "-store", Dependency: `[{"app":"cart","opstatus":"Ready","wait":5}]`, Clusters: []clusterSummary{
+			{Name: "store", Bundle: id + "-store", Clusters: []clusterSummary{
 				berlin(applied("web", "Deployment", deployment("web")), applied("settings", "ConfigMap", settings)),
-				{Provider: "west", Name: "bonn", Group: "2", Connectivity: appcontext.ConnectivityRetrying, Resources: []resourceSummary{
+				{Provider: "west", Name: "bonn", Connectivity: appcontext.ConnectivityRetrying, Resources: []resourceSummary{
 					pending("web", "Deployment", deployment("web")), pending("settings", "ConfigMap", settings),
 				}},
 			}},

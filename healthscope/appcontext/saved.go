@@ -64,10 +64,10 @@ type StoredBundle struct {
 	SavedRevision int64
 }
 
-// Ours says whether the bundle that is there was written by SaveBundle: it writes bundle and SavedBundle at one revision.
+// Ours reports whether the bundle that is there was written by SaveBundle: it writes bundle and SavedBundle at one revision.
 func (b StoredBundle) Ours() bool { return b.Revision > 0 && b.Revision == b.SavedRevision }
 
-// Foreign says whether the bundle that is there was written by somebody else.
+// Foreign reports whether the bundle that is there was written by somebody else.
 func (b StoredBundle) Foreign() bool { return b.Revision > 0 && b.Revision != b.SavedRevision }
 
 // beside returns the key that is ours beside a key of EMCO's.

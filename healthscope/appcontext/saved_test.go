@@ -146,7 +146,12 @@ func TestAViewSaysWhenABundleWasSeen(t *testing.T) {
 		status := place.Handle().Level("status")
 		a := must(store.View(ctx, subject, ""))(t)
 		b := must(viewSince(t, cache, subject, revisionOf(t, client)))(t) //nolint:contextcheck // The client has the test's.
-		return a.Seen(status, a.StatusContext.ValueRevision(status)), b.Seen(status, b.StatusContext.ValueRevision(status))
+		seen := func(v appcontext.View) time.Time {
+			app, _ := v.StatusContext.App(place.App)
+			cluster, _ := app.Cluster(place.Cluster)
+			return v.Seen(status, cluster.BundleRevision())
+		}
+		return seen(a), seen(b)
 	}
 	expect := func(when string, want time.Time) {
 		t.Helper()

@@ -2,7 +2,6 @@ package appcontext
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"iter"
 	"path"
@@ -16,7 +15,6 @@ import (
 //
 // A context is written piece by piece, by several programs, and read at any time. So anything may be missing: what is not
 // there reads as the zero value, and only a value that cannot be decoded is an error (ErrMalformed, with the key).
-// Problems lists these.
 type Snapshot struct {
 	id       string
 	revision int64
@@ -72,7 +70,7 @@ func (s *Snapshot) at(revision int64) *Snapshot {
 	return &later
 }
 
-// Same says whether two snapshots are known to hold the same, whatever their revisions: they come from one Cache, and
+// Same reports whether two snapshots are known to hold the same, whatever their revisions: they come from one Cache, and
 // nothing has changed in between. Two that are nil hold the same.
 func (s *Snapshot) Same(o *Snapshot) bool {
 	if s == nil || o == nil {
@@ -93,7 +91,7 @@ func (s *Snapshot) Handle() Handle { return ContextHandle(s.id) }
 // Len returns the number of keys.
 func (s *Snapshot) Len() int { return s.keys }
 
-// Exists says whether the context itself is there. What it holds may outlive it for a moment, or in a botched deletion.
+// Exists reports whether the context itself is there. What it holds may outlive it for a moment, or in a botched deletion.
 func (s *Snapshot) Exists() bool { return s.root != nil && s.root.has }
 
 // All returns the handles with their raw values, in the order of their keys in etcd.
@@ -101,28 +99,6 @@ func (s *Snapshot) All() iter.Seq2[Handle, []byte] {
 	return func(yield func(Handle, []byte) bool) {
 		s.root.walk(string(s.Handle()), func(key string, n *node) bool { return yield(Handle(key), n.value) })
 	}
-}
-
-// Value returns the raw value of a handle, and whether it is there.
-func (s *Snapshot) Value(h Handle) ([]byte, bool) {
-	id, parts, ok := h.split()
-	if !ok || id != s.id {
-		return nil, false
-	}
-	return s.root.stored(parts...)
-}
-
-// ValueRevision returns the revision at which the value of a handle was last written; 0 when it is not there. Handle and
-// revision together name a value for ever, so that what was made of it can be kept.
-func (s *Snapshot) ValueRevision(h Handle) int64 {
-	id, parts, ok := h.split()
-	if !ok || id != s.id {
-		return 0
-	}
-	if n := s.root.at(parts...); n != nil && n.has {
-		return n.revision
-	}
-	return 0
 }
 
 // Meta returns what the context was made for; the zero value when that is not recorded.
@@ -138,19 +114,6 @@ func (s *Snapshot) Status() (State, error) {
 	return State(text), err
 }
 
-// CurrentState and DesiredState return where rsync is with the context and what it has been told; empty when rsync does
-// not record it.
-func (s *Snapshot) CurrentState() (State, error) {
-	text, err := s.top().status("rsync", "state", "CurrentState")
-	return State(text), err
-}
-
-// DesiredState is described at CurrentState.
-func (s *Snapshot) DesiredState() (State, error) {
-	text, err := s.top().status("rsync", "state", "DesiredState")
-	return State(text), err
-}
-
 // StatusContextID returns the id of the context under which bundles and states are kept: that of the first context of a
 // deployment intent group that was updated or rolled back since, else the context's own.
 func (s *Snapshot) StatusContextID() (string, error) {
@@ -161,20 +124,16 @@ func (s *Snapshot) StatusContextID() (string, error) {
 	return text, err
 }
 
-// StopFlag says whether rsync has been told to stop.
+// StopFlag reports whether rsync is to stop.
 func (s *Snapshot) StopFlag() (bool, error) {
-	set, _, err := s.top().flag("stopflag")
-	return set, err
+	var stop bool
+	err := s.top().json(&stop, "stopflag")
+	return stop, err
 }
 
 // AppOrder returns the names in the instruction that orders the apps; nil when there is none.
 func (s *Snapshot) AppOrder() ([]string, error) {
 	return s.top().order("apporder", partApp)
-}
-
-// AppDependency returns the instruction on the apps' dependencies, as it is written.
-func (s *Snapshot) AppDependency() (string, error) {
-	return s.top().text(partApp, partInstruction, partDependency)
 }
 
 // Apps returns the apps in the order of the instruction, then those that it does not name, in the order of their keys. An
@@ -195,23 +154,6 @@ func (s *Snapshot) Apps() []App {
 func (s *Snapshot) App(name string) (App, bool) {
 	l, ok := s.top().entry(partApp, name)
 	return App{l, s.id}, ok && name != partInstruction
-}
-
-// Problems returns what cannot be decoded, joined; nil when everything can.
-func (s *Snapshot) Problems() error {
-	_, meta := s.Meta()
-	_, status := s.Status()
-	_, current := s.CurrentState()
-	_, desired := s.DesiredState()
-	_, statusContext := s.StatusContextID()
-	_, stop := s.StopFlag()
-	_, order := s.AppOrder()
-	_, dependency := s.AppDependency()
-	errs := []error{meta, status, current, desired, statusContext, stop, order, dependency}
-	for _, a := range s.Apps() {
-		errs = append(errs, a.problems()...)
-	}
-	return errors.Join(errs...)
 }
 
 func (s *Snapshot) top() level { return level{string(s.Handle()), s.root} }
@@ -283,14 +225,6 @@ func plainStatus(data []byte) (string, bool) {
 		}
 	}
 	return string(word), begins && ends
-}
-
-func (l level) flag(parts ...string) (set, known bool, err error) {
-	var value *bool
-	if err := l.json(&value, parts...); err != nil || value == nil {
-		return false, false, err
-	}
-	return *value, true, nil
 }
 
 // order reads the instruction that orders what is under a part: a JSON object in a string, whose one field is the list.
