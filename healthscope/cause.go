@@ -92,7 +92,7 @@ func (j *judgement) claimOf(m *Member) *Member {
 	return nil
 }
 
-// otherPod says whether there is a pod whose name is the end of template, a dash and the name of the pod with the key.
+// otherPod reports whether there is a pod whose name is the end of template, a dash and the name of the pod with the key.
 func (j *judgement) otherPod(key *Key, template string) bool {
 	other := *key
 	for i := range len(template) {

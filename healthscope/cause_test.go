@@ -170,7 +170,7 @@ func FuzzCause(f *testing.F) {
 	})
 }
 
-// isLine says whether a text is one line of moderate length.
+// isLine reports whether a text is one line of moderate length.
 func isLine(text string) bool {
 	return text != "" && len(text) <= 256 && utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' })
 }

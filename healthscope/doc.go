@@ -1,12 +1,5 @@
-// Package healthscope is the core of the product: what a health state is, how
-// the raw results of single objects become one judgement, and how judgements
-// add up.
-//
-// There is one truth. Monitors and caches yield raw Results, made by package
-// rules from one object each; Judge alone adds owners, time and the policy of
-// the installation; the status of scopes, the inventory and status documents
-// all read its answer.
-//
-// The package is pure: it imports no client, logger, metrics or context and
-// reads no clock. Time comes in as an argument.
+// Package healthscope owns the health states, the rule by which the raw results of single objects become one judgement
+// (Judge), and the roll-up of many members. The controllers of scopes, inventory and monitors and the status documents call
+// it, each with results that package rules has made and with the time. It must never import a client, a logger, metrics or a
+// context, and never read a clock: nothing else in the product decides about health.
 package healthscope

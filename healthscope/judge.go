@@ -129,7 +129,7 @@ func (j *judgement) collect(results []Result) {
 	}
 }
 
-// inOrder says whether results are sorted by key, each object once. Those of bundles are.
+// inOrder reports whether results are sorted by key, each object once. Those of bundles are.
 func inOrder(results []Result) bool {
 	for i := 1; i < len(results); i++ {
 		if compareKeys(&results[i-1].Key, &results[i].Key) >= 0 {
@@ -243,13 +243,13 @@ func (j *judgement) limit(i int) time.Duration {
 	return cmp.Or(m.ProgressDeadline, root.ProgressDeadline, j.policy.PendingTimeout)
 }
 
-// ownable says whether an object of a kind can be owned.
+// ownable reports whether an object of a kind can be owned.
 func ownable(k *Key) bool {
 	return isPod(k) || isJob(k) || k.Kind == "ReplicaSet" && (k.Group == "apps" || k.Group == "extensions")
 }
 
-// isPod says whether a key is that of a Pod.
+// isPod reports whether a key is that of a Pod.
 func isPod(k *Key) bool { return k.Group == "" && k.Kind == "Pod" }
 
-// isJob says whether a key is that of a Job.
+// isJob reports whether a key is that of a Job.
 func isJob(k *Key) bool { return k.Group == "batch" && k.Kind == "Job" }

@@ -31,7 +31,7 @@ func DefaultPolicy() Policy {
 	return Policy{PendingTimeout: DefaultPendingTimeout, NotPresentGrace: DefaultNotPresentGrace, NoStatusGrace: DefaultNoStatusGrace}
 }
 
-// damps says whether the policy looks at what was said of an object before.
+// damps reports whether the policy looks at what was said of an object before.
 func (p Policy) damps() bool { return p.FailureGrace > 0 || p.RecoveryHold > 0 }
 
 // Past is what was last said of an object.
@@ -89,7 +89,7 @@ func (p Policy) Remember(results []Result, before []Member) {
 	}
 }
 
-// heeds says whether what was said of a result's object before can make a difference.
+// heeds reports whether what was said of a result's object before can make a difference.
 func (p Policy) heeds(r *Result) bool { return p.damps() || r.State == Pending && !r.Serving }
 
 // find returns where among members, which are sorted by key, an object is.

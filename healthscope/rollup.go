@@ -71,7 +71,7 @@ const (
 	HealthUnknown Health = "unknown"
 )
 
-// Health says whether at least percent per cent of the members are healthy, and one at least. It
+// Health reports whether at least percent per cent of the members are healthy, and one at least. It
 // is HealthUnknown when only members that cannot be judged stand in the way, and without members: nothing was seen.
 func (s Summary) Health(percent int32) Health {
 	need := max(1, int(math.Ceil(float64(s.Total)*float64(percent)/100)))

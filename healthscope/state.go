@@ -28,7 +28,7 @@ const (
 // States returns all states, best first.
 func States() []State { return []State{Ready, Pending, Terminating, NotPresent, Unknown, Failed} }
 
-// Valid says whether s is one of the states.
+// Valid reports whether s is one of the states.
 func (s State) Valid() bool { return s.rank() >= 0 }
 
 // rank orders states from best to worst; it is negative for a word that is no state.
@@ -177,5 +177,5 @@ func (p Progress) Following(before Progress, now time.Time) Progress {
 	return furthest
 }
 
-// Healthy says whether the object may count as healthy: Ready, or Pending while all that is wanted serves.
+// Healthy reports whether the object may count as healthy: Ready, or Pending while all that is wanted serves.
 func (r Result) Healthy() bool { return r.State == Ready || r.State == Pending && r.Serving }

@@ -115,7 +115,7 @@ func (j *judgement) resume(m *Member) {
 	}
 }
 
-// late says whether something that began at since has lasted for a limit, and
+// late reports whether something that began at since has lasted for a limit, and
 // remembers to look again when it has not.
 //
 // A since that is still to come, by another machine's clock or by one that was

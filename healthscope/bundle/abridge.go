@@ -39,7 +39,7 @@ func abridge(object map[string]any) map[string]any {
 	return short
 }
 
-// controlled says whether an object has a controller.
+// controlled reports whether an object has a controller.
 func controlled(object map[string]any) bool {
 	owners, _ := child(object, "metadata")["ownerReferences"].([]any)
 	for _, o := range owners {

@@ -1,14 +1,5 @@
-// Package bundle turns objects into the status of a ResourceBundleState, and
-// the status of a ResourceBundleState into results.
-//
-// Build is the writing side, the core of the monitor: objects, previous status
-// and time in, next status out. Read and Slim are the reading side, the core of
-// the hub: they take bundles as any monitor writes them, those of EMCO and of
-// ONAP's multicloud-k8s included.
-//
-// A bundle must not become a window into what its readers may not see: Strip
-// takes out what is nobody's business, and Build does so once more by itself.
-//
-// The package is pure: it imports apimachinery and the packages of the core
-// only, no client, logger, metrics or context, and reads no clock.
+// Package bundle owns the way from objects to the status of a ResourceBundleState, and back to results. The monitor calls
+// Build, with the objects, the previous status and the time; the hub calls Read and Slim, on bundles as any monitor writes
+// them, those of EMCO and of ONAP's multicloud-k8s included. A bundle must never show what its readers may not see, so that
+// Build strips every object itself, and the package never imports a client, a logger, metrics or a context, nor reads a clock.
 package bundle

@@ -11,7 +11,7 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// Equal says whether two statuses are the same to a reader, so that nothing
+// Equal reports whether two statuses are the same to a reader, so that nothing
 // needs to be written. The order of JSON keys, null or an empty list instead of
 // an absent value, the spelling of numbers and fractions of a second make no
 // difference. The order of lists does.
@@ -32,7 +32,7 @@ func Equal(a, b *k8spluginv1alpha1.ResourceBundleStateStatus) bool {
 	return true
 }
 
-// sameEntry says whether two entries of resources are the same.
+// sameEntry reports whether two entries of resources are the same.
 func sameEntry(a, b k8spluginv1alpha1.ResourceHealth) bool {
 	return wordsOf(a) == wordsOf(b) && flagsOf(a) == flagsOf(b) &&
 		sameTime(a.Since, b.Since) && sameTime(a.ProgressedAt, b.ProgressedAt) && samePointer(a.Progress, b.Progress) && samePointer(a.Owner, b.Owner) && maps.Equal(a.Labels, b.Labels) &&
@@ -49,7 +49,7 @@ func flagsOf(r k8spluginv1alpha1.ResourceHealth) [5]bool {
 	return [5]bool{r.Progressing, r.Serving, r.Suspended, r.Warning, r.Timed}
 }
 
-// samePointer says whether two pointers are both nil, or lead to equal values.
+// samePointer reports whether two pointers are both nil, or lead to equal values.
 func samePointer[T comparable](a, b *T) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -57,7 +57,7 @@ func samePointer[T comparable](a, b *T) bool {
 	return *a == *b
 }
 
-// sameTime says whether two times are the same second, which is all that their JSON form tells.
+// sameTime reports whether two times are the same second, which is all that their JSON form tells.
 func sameTime(a, b *metav1.Time) bool {
 	if a.IsZero() || b.IsZero() {
 		return a.IsZero() == b.IsZero()
@@ -65,7 +65,7 @@ func sameTime(a, b *metav1.Time) bool {
 	return a.Unix() == b.Unix()
 }
 
-// sameList says whether two lists of whole objects are the same.
+// sameList reports whether two lists of whole objects are the same.
 func sameList(a, b k8spluginv1alpha1.RawList) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -92,7 +92,7 @@ func decodeNumbers(list k8spluginv1alpha1.RawList) (any, error) {
 	return value, nil
 }
 
-// sameValue says whether two JSON values are the same. In objects, null counts as absent.
+// sameValue reports whether two JSON values are the same. In objects, null counts as absent.
 func sameValue(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:
@@ -109,7 +109,7 @@ func sameValue(a, b any) bool {
 	}
 }
 
-// hasFieldsOf says whether a has all fields of b, with the same values. A field that is absent reads as nil, which is what null decodes to.
+// hasFieldsOf reports whether a has all fields of b, with the same values. A field that is absent reads as nil, which is what null decodes to.
 func hasFieldsOf(a, b map[string]any) bool {
 	for name, value := range b {
 		if !sameValue(a[name], value) {
@@ -119,7 +119,7 @@ func hasFieldsOf(a, b map[string]any) bool {
 	return true
 }
 
-// sameNumber says whether two numbers have the same value, however they are written.
+// sameNumber reports whether two numbers have the same value, however they are written.
 func sameNumber(a, b json.Number) bool {
 	if a == b {
 		return true

@@ -94,7 +94,7 @@ func (l *linker) ownerOf(i int) *healthscope.Owner {
 	return l.byName(result, kinds, name)
 }
 
-// has says whether the bundle has an object of the given name in the namespace of a result.
+// has reports whether the bundle has an object of the given name in the namespace of a result.
 func (l *linker) has(of healthscope.Result, group, kind, name string) bool {
 	_, ok := l.index[healthscope.Key{Cluster: of.Cluster, Group: group, Kind: kind, Namespace: of.Namespace, Name: name}]
 	return ok
@@ -127,7 +127,7 @@ func (l *linker) bySelector(i int, kinds []string, name string) *healthscope.Own
 	return ownerNamed(l.items[best.item].result.Key)
 }
 
-// better says whether a is a better owner than b for an object of the given
+// better reports whether a is a better owner than b for an object of the given
 // name: by its selector, then by its name. Items are sorted, so that of equal
 // ones the first is taken.
 func (l *linker) better(a, b selecting, name string) bool {
@@ -197,7 +197,7 @@ func (l *linker) byName(of healthscope.Result, kinds []string, name string) *hea
 	return nil
 }
 
-// generates says whether an owner of a kind gives objects of another kind names
+// generates reports whether an owner of a kind gives objects of another kind names
 // that end, after its own name and a dash, in suffix. A pod may be spoken of by
 // the name of its ReplicaSet.
 //
@@ -224,10 +224,10 @@ func generates(owner, owned string, byReplicaSet bool, suffix string) bool {
 	}
 }
 
-// isNumber says whether s consists of digits.
+// isNumber reports whether s consists of digits.
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// isWord says whether s consists of so many lower-case letters and digits.
+// isWord reports whether s consists of so many lower-case letters and digits.
 func isWord(s string, least, most int) bool {
 	return len(s) >= least && len(s) <= most && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }

@@ -111,7 +111,7 @@ func (r *reader) readEntries(entries []k8spluginv1alpha1.ResourceHealth) {
 	}
 }
 
-// readLists judges the objects in the lists of another monitor, and says whether one has written any.
+// readLists judges the objects in the lists of another monitor, and reports whether one has written any.
 func (r *reader) readLists(status *k8spluginv1alpha1.ResourceBundleStateStatus) bool {
 	var items []item
 	observed := visit(status, func(object map[string]any) { items = append(items, evaluate(r.cluster, object, r.user)) }, r.reportf)
@@ -130,7 +130,7 @@ func Objects(status *k8spluginv1alpha1.ResourceBundleStateStatus) []map[string]a
 	return objects
 }
 
-// visit calls found with each object in the lists, and lost with each place that cannot be read. It says whether a monitor has written any list.
+// visit calls found with each object in the lists, and lost with each place that cannot be read. It reports whether a monitor has written any list.
 func visit(status *k8spluginv1alpha1.ResourceBundleStateStatus, found func(map[string]any), lost func(format string, args ...any)) bool {
 	fields := status.Lists()
 	written := false

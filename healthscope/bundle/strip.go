@@ -42,7 +42,7 @@ func Strip(object *unstructured.Unstructured) {
 	}
 }
 
-// isDataHolder says whether the object is a ConfigMap or a Secret, which are there for their data.
+// isDataHolder reports whether the object is a ConfigMap or a Secret, which are there for their data.
 func isDataHolder(object map[string]any) bool {
 	kind := text(object["kind"])
 	if kind != "ConfigMap" && kind != "Secret" {
@@ -99,7 +99,7 @@ func stripField(parent map[string]any, name string, field any) {
 	stripValue(field)
 }
 
-// namesVariables says whether the name of a list is one for environment variables.
+// namesVariables reports whether the name of a list is one for environment variables.
 func namesVariables(name string) bool {
 	return slices.ContainsFunc(variableLists, func(end string) bool { return strings.HasSuffix(name, end) })
 }
@@ -125,7 +125,7 @@ func dropValues(variables map[string]any) {
 	}
 }
 
-// dropCopies removes the copies from annotations, and says whether that leaves none.
+// dropCopies removes the copies from annotations, and reports whether that leaves none.
 func dropCopies(annotations map[string]any) bool {
 	before := len(annotations)
 	for _, name := range copies {

@@ -11,7 +11,7 @@ import (
 )
 
 // withUnreadable returns the items of a bundle with those added that are known
-// from before and cannot be read at present, sorted by key, and says whether
+// from before and cannot be read at present, sorted by key, and reports whether
 // there are such. An object of an unreadable kind that is given all the same is what somebody remembers of it, and cannot be judged either.
 func withUnreadable(items []item, known entries, opts Options) (all []item, unread bool) {
 	if len(opts.Unreadable) == 0 {
@@ -74,7 +74,7 @@ func unnamed(items []item, previous *k8spluginv1alpha1.ResourceBundleStateStatus
 	return all, min(max(counted, 0), all)
 }
 
-// forgets says whether a status, for want of room, leaves out an object that is
+// forgets reports whether a status, for want of room, leaves out an object that is
 // remembered. The next one made from it cannot name that object, and so has more room.
 func forgets(status *k8spluginv1alpha1.ResourceBundleStateStatus, items []item) bool {
 	if len(status.Resources) == len(items) {

@@ -80,16 +80,16 @@ func find(conditions []condition, kind string) condition {
 	return condition{}
 }
 
-// outdated says whether a condition speaks of an older generation than the object has.
+// outdated reports whether a condition speaks of an older generation than the object has.
 func (o *object) outdated(c condition) bool { return c.generation > 0 && c.generation < o.generation }
 
-// exists says whether there is such a condition.
+// exists reports whether there is such a condition.
 func (c condition) exists() bool { return c.kind != "" }
 
-// is says whether the condition has a status: True, False or Unknown.
+// is reports whether the condition has a status: True, False or Unknown.
 func (c condition) is(status string) bool { return c.kind != "" && c.status == status }
 
-// odd says whether the condition has a status that the API does not know.
+// odd reports whether the condition has a status that the API does not know.
 func (c condition) odd() bool {
 	switch c.status {
 	case "", "True", "False", "Unknown":

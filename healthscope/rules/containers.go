@@ -72,7 +72,7 @@ func (o *object) containers(path string) []container {
 	return containers
 }
 
-// done says whether the container has ended well.
+// done reports whether the container has ended well.
 func (c *container) done() bool { return c.terminated && c.end.coded && c.end.code == 0 }
 
 // describe says in a few words which containers are not ready, and why. One that has ended well is done.

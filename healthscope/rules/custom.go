@@ -25,7 +25,7 @@ var failures = []sign{
 	{"LastAsyncOperation", "False", healthscope.ReasonSyncedFalse},
 }
 
-// deciding are the conditions that say whether an object is ready. The first of them that an object has decides.
+// deciding are the conditions that report whether an object is ready. The first of them that an object has decides.
 var deciding = []string{"Ready", "Available", "Healthy", "Established", "Succeeded"}
 
 // reconcilePaused is the reason of Crossplane's condition Synced while an object is paused by an annotation.
@@ -96,7 +96,7 @@ func (o *object) failure(verdict *healthscope.Result) (failed bool, stale condit
 	return false, stale
 }
 
-// decisive returns the condition that says whether the object is ready.
+// decisive returns the condition that reports whether the object is ready.
 func (o *object) decisive(verdict *healthscope.Result) condition {
 	for _, kind := range deciding {
 		if c := find(o.conditions, kind); c.exists() {
@@ -106,7 +106,7 @@ func (o *object) decisive(verdict *healthscope.Result) condition {
 	return find(o.conditions, decidingByKind[groupKind{verdict.Group, verdict.Kind}])
 }
 
-// judgeByCondition judges an object by a condition that is True when all is well, and says whether it is Ready.
+// judgeByCondition judges an object by a condition that is True when all is well, and reports whether it is Ready.
 func (o *object) judgeByCondition(verdict *healthscope.Result, c condition) bool {
 	outdated := o.outdated(c) && !halted(o)
 	if c.is("True") && !outdated {
@@ -135,7 +135,7 @@ func (o *object) judgeByCondition(verdict *healthscope.Result, c condition) bool
 	return false
 }
 
-// halted says whether the user has suspended the object: spec.suspend is Flux's
+// halted reports whether the user has suspended the object: spec.suspend is Flux's
 // and that of Argo Workflows, spec.paused that of Cluster API and Argo Rollouts,
 // and Strimzi has a condition for it. Its controller does not look at it then,
 // so that its status stays that of an older generation.

@@ -223,7 +223,7 @@ func (s *search) list(name, at string, list []any, depth int) {
 	}
 }
 
-// healthFlag reports whether a boolean field says whether something is well.
+// healthFlag reports whether a boolean field reports whether something is well.
 func healthFlag(name string) bool {
 	switch name {
 	case "ready", "health", "healthy", "available", "reachable", "isReady", "isHealthy":

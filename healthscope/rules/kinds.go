@@ -83,7 +83,7 @@ var builtInGroups = []string{
 	"scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io",
 }
 
-// builtIn says whether Kubernetes itself serves an API group.
+// builtIn reports whether Kubernetes itself serves an API group.
 func builtIn(group string) bool { return slices.Contains(builtInGroups, group) }
 
 // judgeExistence is the rule for kinds that have no health of their own.

@@ -13,7 +13,7 @@ type object struct {
 
 	// generation is metadata.generation; 0 when it is not known.
 	generation int64
-	// observed is the generation that the status speaks of, and hasObserved says whether it tells.
+	// observed is the generation that the status speaks of, and hasObserved reports whether it tells.
 	observed    int64
 	hasObserved bool
 	// deleting is true from the moment the object is to be deleted.
@@ -30,7 +30,7 @@ type object struct {
 	problem string
 }
 
-// stale says whether the status speaks of an older generation than the object has. Without both numbers it does not.
+// stale reports whether the status speaks of an older generation than the object has. Without both numbers it does not.
 func (o *object) stale() bool { return o.generation > 0 && o.hasObserved && o.observed < o.generation }
 
 // annotation returns an annotation; empty when it is absent.

@@ -55,7 +55,7 @@ func judgePod(o *object, verdict *healthscope.Result) {
 	}
 }
 
-// nodeLost says whether the pod's node has stopped to report. Its containers
+// nodeLost reports whether the pod's node has stopped to report. Its containers
 // then still count as ready in the status, which nobody writes any more.
 func (p *pod) nodeLost(o *object) bool {
 	lost := func(reason string) bool { return reason == "NodeLost" || reason == "NodeStatusUnknown" }
@@ -94,7 +94,7 @@ func (p *pod) warn(o *object, verdict *healthscope.Result) {
 	}
 }
 
-// sidecarDown says whether an init container that should keep running does not.
+// sidecarDown reports whether an init container that should keep running does not.
 func sidecarDown(inits []container) bool {
 	for i := range inits {
 		if !inits[i].ready && !inits[i].terminated {
@@ -131,7 +131,7 @@ func (p *pod) judgeStarting(o *object, verdict *healthscope.Result) {
 	}
 }
 
-// knownPhase says whether a phase is one that Kubernetes has. None at all is known too: not every monitor keeps it.
+// knownPhase reports whether a phase is one that Kubernetes has. None at all is known too: not every monitor keeps it.
 func knownPhase(phase string) bool {
 	switch phase {
 	case "", "Pending", "Running", "Succeeded", "Failed", "Unknown":

@@ -14,7 +14,7 @@ var failuresByKind = map[groupKind][]sign{
 	{"certificates.k8s.io", "CertificateSigningRequest"}: {{"Denied", "True", healthscope.ReasonFailed}},
 }
 
-// decidingByKind are the conditions that say whether objects of kinds are ready that have none of those that most have.
+// decidingByKind are the conditions that report whether objects of kinds are ready that have none of those that most have.
 // Their other conditions count besides.
 var decidingByKind = map[groupKind]string{
 	{"rabbitmq.com", "RabbitmqCluster"}: "ClusterAvailable",
@@ -32,7 +32,7 @@ var ending = map[groupKind]bool{
 	{"kubevirt.io", "VirtualMachineInstanceMigration"}: true,
 }
 
-// judgeSpecial judges objects that have not failed and whose conditions do not mean what they do elsewhere, and says whether it did.
+// judgeSpecial judges objects that have not failed and whose conditions do not mean what they do elsewhere, and reports whether it did.
 func judgeSpecial(o *object, verdict *healthscope.Result, phase phase) bool {
 	switch (groupKind{verdict.Group, verdict.Kind}) {
 	case groupKind{"kubevirt.io", "VirtualMachineInstance"}: // Its condition Ready is False once it has ended.
@@ -52,7 +52,7 @@ func judgeSpecial(o *object, verdict *healthscope.Result, phase phase) bool {
 	return true
 }
 
-// usedConfiguration says whether an object is a configuration of a Crossplane provider, whose status only counts its users.
+// usedConfiguration reports whether an object is a configuration of a Crossplane provider, whose status only counts its users.
 func usedConfiguration(o *object, kind string) bool {
 	if kind != "ProviderConfig" && kind != "ClusterProviderConfig" || len(o.status) != 1 {
 		return false

@@ -143,12 +143,12 @@ func (w workload) judge(o *object, verdict *healthscope.Result) {
 	}
 }
 
-// observed says whether a controller has written the status. A new object has a status too, with zeros in it.
+// observed reports whether a controller has written the status. A new object has a status too, with zeros in it.
 func (w workload) observed(o *object) bool {
 	return w.seen || w.total > 0 || w.ready > 0 || o.observed > 0 || len(o.conditions) > 0
 }
 
-// changing says whether a rollout or a scaling is under way.
+// changing reports whether a rollout or a scaling is under way.
 func (w workload) changing() bool {
 	return w.total != w.desired || w.counts && w.available < w.desired || !w.resting && w.updated < w.desired-w.partition
 }

@@ -338,13 +338,13 @@ type Expected struct {
 	SavedRevision int64
 }
 
-// concerns says whether the document of a subject tells of a place in its context. That of a cluster tells of its network
+// concerns reports whether the document of a subject tells of a place in its context. That of a cluster tells of its network
 // intents only, whatever else the context has: who may ask about a cluster may not see another.
 func concerns(s appcontext.Subject, at Place) bool {
 	return s.Cluster == "" || at == Place{appcontext.NetworkIntents, s.Provider + "+" + s.Cluster}
 }
 
-// selected says whether the document of a query about a subject tells of a place.
+// selected reports whether the document of a query about a subject tells of a place.
 func selected(s appcontext.Subject, q Query, at Place) bool {
 	return concerns(s, at) && selects(q.Apps, at.App) && selects(q.Clusters, at.Cluster)
 }

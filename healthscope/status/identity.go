@@ -22,7 +22,7 @@ type identity struct {
 	group, version, kind, namespace, name string
 }
 
-// is says whether the object of a result is the expected one. Version makes no difference; group and namespace do where
+// is reports whether the object of a result is the expected one. Version makes no difference; group and namespace do where
 // they are known.
 func (i identity) is(k healthscope.Key) bool {
 	return i.kind == k.Kind && i.name == k.Name &&

@@ -29,7 +29,7 @@ func (p *place) matchingOf(members []healthscope.Member) *matching {
 	return made
 }
 
-// isOf says whether these are the members that were matched. They are never changed, so that the same place in memory says so.
+// isOf reports whether these are the members that were matched. They are never changed, so that the same place in memory says so.
 func (m *matching) isOf(members []healthscope.Member) bool {
 	return len(members) == len(m.members) && (len(members) == 0 || &members[0] == &m.members[0])
 }
@@ -112,5 +112,5 @@ func (m *matching) claimed(resource int) *healthscope.Member {
 	return &m.members[m.claims[resource]]
 }
 
-// follows says whether the resource of an index would be among the members if it were there.
+// follows reports whether the resource of an index would be among the members if it were there.
 func (m *matching) follows(resource int) bool { return m != nil && m.followed[resource] }

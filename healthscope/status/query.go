@@ -237,7 +237,7 @@ func readInstance(q *Query, values []string) error {
 	return nil
 }
 
-// filter returns the values of a filter, sorted. check says whether a value can be a name, and what can.
+// filter returns the values of a filter, sorted. check reports whether a value can be a name, and what can.
 func filter(parameter string, values []string, check func(string) (ok bool, allowed string)) ([]string, error) {
 	if len(values) == 0 || len(values) > maxFilters {
 		return nil, refuse(parameter, strings.Join(values[:min(len(values), 3)], ","), fmt.Sprintf("is given %d times", len(values)), "1 to "+strconv.Itoa(maxFilters)+" values")
@@ -250,7 +250,7 @@ func filter(parameter string, values []string, check func(string) (ok bool, allo
 	return slices.Compact(slices.Sorted(slices.Values(values))), nil
 }
 
-// isLabel says whether EMCO takes a text for the name of an app, a provider or a cluster: if it can be the value of a label.
+// isLabel reports whether EMCO takes a text for the name of an app, a provider or a cluster: if it can be the value of a label.
 func isLabel(text string) bool { return text != "" && len(validation.IsValidLabelValue(text)) == 0 }
 
 func checkApp(value string) (ok bool, allowed string) {
@@ -268,7 +268,7 @@ func checkResource(value string) (ok bool, allowed string) {
 	return ok, "the name of an object, at most " + strconv.Itoa(maxResourceName) + " bytes without / and blanks"
 }
 
-// selects says whether a filter lets a name through.
+// selects reports whether a filter lets a name through.
 func selects(filter []string, name string) bool {
 	if len(filter) == 0 {
 		return true
@@ -277,8 +277,8 @@ func selects(filter []string, name string) bool {
 	return ok
 }
 
-// usesClusters says whether the answer depends on what is in the clusters.
+// usesClusters reports whether the answer depends on what is in the clusters.
 func (q Query) usesClusters() bool { return !q.ListInstances && (q.Type != TypeRsync || q.Health) }
 
-// filtered says whether there is a filter.
+// filtered reports whether there is a filter.
 func (q Query) filtered() bool { return len(q.Apps)+len(q.Clusters)+len(q.Resources) > 0 }

@@ -69,12 +69,12 @@ func (b *Bundle) judge(policy healthscope.Policy, now time.Time) []healthscope.M
 	return made.Members
 }
 
-// holds says whether a judgement would be the same with a policy, at a time.
+// holds reports whether a judgement would be the same with a policy, at a time.
 func (j *judged) holds(policy healthscope.Policy, now time.Time) bool {
 	return !j.fleeting && policy == j.policy && !now.Before(j.at) && (j.NextCheck.IsZero() || now.Before(j.NextCheck))
 }
 
-// Presence says whether an object is in its cluster, in the words of EMCO's status design.
+// Presence reports whether an object is in its cluster, in the words of EMCO's status design.
 type Presence string
 
 // The words for presence.
@@ -119,7 +119,7 @@ func (v *view) unexpected() []int {
 	return v.others
 }
 
-// presence says whether an object is in the cluster. m is nil when it is not in the bundle, and followed says whether it would
+// presence reports whether an object is in the cluster. m is nil when it is not in the bundle, and followed reports whether it would
 // be if it existed.
 func (v *view) presence(m *healthscope.Member, followed bool) Presence {
 	if m != nil {

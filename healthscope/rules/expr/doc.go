@@ -1,17 +1,11 @@
-// Package expr judges objects by rules that users write in CEL, in the shape of
-// healthCheckExprs in Flux (RFC-0009 of fluxcd/flux2).
+// Package expr owns the rules that users write in CEL, in the shape of healthCheckExprs in Flux (RFC-0009 of fluxcd/flux2).
+// Programs that load a configuration call Compile, and package rules calls the Set that it makes for each object. An
+// expression must never see the data of Secrets and ConfigMaps, and the package never imports a client, a logger, metrics or
+// a context, nor reads a clock.
 //
-// Compile turns the rules of a configuration into a Set, which implements
-// rules.UserRules, and a list of RuleErrors. A rule that cannot be used is left
-// out whole; the others count. What goes wrong when a rule looks at an object
-// concerns that object alone: it is Unknown, and the message names the rule.
+// A rule that cannot be used is left out whole; the others count. What goes wrong when a rule looks at an object concerns
+// that object alone: it is Unknown, and the message names the rule.
 //
-// Evaluation is bounded without a clock: it counts steps, the length of strings
-// and the size of lists included, and stops at CostLimit. A single call that
-// costs more is only stopped after it has run: the operator writes the expressions.
-//
-// Expressions never see the data of Secrets and ConfigMaps: of these, they are
-// shown apiVersion, kind and metadata without annotations, in which tools keep copies.
-//
-// The package is pure: no client, logger, metrics or context, and no clock.
+// Evaluation is bounded without a clock: it counts steps, the length of strings and the size of lists included, and stops
+// at CostLimit. A single call that costs more is only stopped after it has run: the operator writes the expressions.
 package expr

@@ -44,7 +44,7 @@ type question struct {
 	program     cel.Program
 }
 
-// Covers says whether any rule is for a kind, in any version.
+// Covers reports whether any rule is for a kind, in any version.
 func (s *Set) Covers(apiVersion, kind string) bool {
 	return len(s.byKind) > 0 && len(s.byKind[groupKind{groupOf(apiVersion), kind}]) > 0
 }
@@ -66,7 +66,7 @@ func (s *Set) Evaluate(object map[string]any) (verdict healthscope.Result, rule 
 	return healthscope.Result{}, "", false
 }
 
-// matches says whether the rule is for the object with some metadata.
+// matches reports whether the rule is for the object with some metadata.
 func (c *check) matches(metadata map[string]any) bool {
 	if c.object != "" && metadata["name"] != c.object || c.namespace != "" && metadata["namespace"] != c.namespace {
 		return false
@@ -140,7 +140,7 @@ func (q *question) ask(object map[string]any) (bool, error) {
 	return bool(yes), nil
 }
 
-// tooMuch says whether an evaluation was cut off because of its cost.
+// tooMuch reports whether an evaluation was cut off because of its cost.
 func tooMuch(err error) bool {
 	var cancelled interpreter.EvalCancelledError
 	return errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded
@@ -160,7 +160,7 @@ func visible(object, metadata map[string]any) map[string]any {
 	return map[string]any{"apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": shown}
 }
 
-// stale says whether two generations are given and differ.
+// stale reports whether two generations are given and differ.
 func stale(generation, observed any) bool {
 	g, known := number(generation)
 	o, seen := number(observed)
