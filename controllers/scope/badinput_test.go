@@ -64,19 +64,6 @@ var _ = Describe("Bad references", func() {
 		}))
 		Expect(read(ctx, s).Status.ClustersReachable).To(Equal("1/2"))
 	})
-
-	It("make a scope unknown when nothing else is in the way", func(ctx SpecContext) {
-		namespace := newNamespace(ctx)
-		newDeployment(ctx, namespace, "web", 3)
-		start()
-		s := newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "web")))
-		Eventually(eventsOf(ctx, s)).Should(ConsistOf("Normal Healthy"))
-		withNothing := read(ctx, s)
-		withNothing.Spec = refs(ref("apps/v1", "Deployment", "web"), ref("acme.example.com/v1", "Nothing", "x"))
-		Expect(api.Update(ctx, &withNothing)).To(Succeed())
-		Eventually(reading(ctx, s)).Should(haveHealth(unknown, "1/2"))
-		Eventually(eventsOf(ctx, s)).Should(ConsistOf("Normal Healthy", "Warning HealthUnknown"))
-	})
 })
 
 // uidOf returns the uid of a Deployment.

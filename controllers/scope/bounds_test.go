@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -134,24 +133,6 @@ func TestTheWorstIsWhatIsKept(t *testing.T) {
 	}
 	if want := "Failed z, Unknown u, Pending p000"; strings.Join(got, ", ") != want {
 		t.Errorf("want %s, got %s", want, strings.Join(got, ", "))
-	}
-}
-
-func TestShorten(t *testing.T) {
-	t.Parallel()
-	cases := map[string]struct{ text, want string }{
-		"Short": {"ok", "ok"},
-		"Just":  {strings.Repeat("a", 256), strings.Repeat("a", 256)},
-		"Long":  {strings.Repeat("a", 257), strings.Repeat("a", 253) + "..."},
-		"Runes": {strings.Repeat("ä", 200), strings.Repeat("ä", 126) + "..."},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if got := shorten(c.text); got != c.want || !utf8.ValidString(got) {
-				t.Errorf("want %q, got %q", c.want, got)
-			}
-		})
 	}
 }
 

@@ -172,47 +172,6 @@ func TestGather(t *testing.T) {
 	}
 }
 
-func TestGatherMessages(t *testing.T) {
-	t.Parallel()
-	another := bundleRef("1-sink")
-	another.UID = "meant"
-	otherDeployment := deploymentRef("web")
-	otherDeployment.UID = "meant"
-	w := withDeployments(deployment("web", healthscope.Ready, 3, 3))
-	w.bundles = []*fleet.Bundle{bundleOf(hub, "1-sink", readyWeb)}
-	cases := map[string]struct {
-		ref  corev1alpha2.WorkloadReference
-		want []string
-	}{
-		"MissingBundle":     {bundleRef("gone"), []string{`"gone"`, `namespace "shop"`}},
-		"BundleUID":         {another, []string{`"1-sink"`, "uid-local-1-sink"}},
-		"DeploymentUID":     {otherDeployment, []string{`"web"`, "uid-web"}},
-		"NoAPIVersion":      {corev1alpha2.WorkloadReference{Kind: "X", Name: "x"}, []string{"no apiVersion"}},
-		"NoKind":            {corev1alpha2.WorkloadReference{APIVersion: "v1", Name: "x"}, []string{"no kind"}},
-		"NoName":            {corev1alpha2.WorkloadReference{APIVersion: "v1", Kind: "Service"}, []string{"no name"}},
-		"BadAPIVersion":     {corev1alpha2.WorkloadReference{APIVersion: "a/b/c", Kind: "X", Name: "x"}, []string{"apiVersion", `"a/b/c"`}},
-		"OtherNamespace":    {corev1alpha2.WorkloadReference{APIVersion: "v1", Kind: "Service", Name: "x", Namespace: "other"}, []string{`"other"`, `"shop"`}},
-		"UnknownCluster":    {at("acme+moon", bundleRef("1-sink")), []string{`"acme+moon"`}},
-		"DirectFarFromHome": {at("acme+moon", deploymentRef("web")), []string{`"acme+moon"`}},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(c.ref)})
-			g := (&gatherer{scope: scope, bundles: w, lookup: w.lookup, now: noon}).gather()
-			got := only(t, only(t, g.findings).results)
-			if got.State == healthscope.Ready || got.Replicas != nil {
-				t.Errorf("a reference that leads nowhere is %s with %v", got.State, got.Replicas)
-			}
-			for _, word := range c.want {
-				if !strings.Contains(got.Message, word) {
-					t.Errorf("message %q does not say %q", got.Message, word)
-				}
-			}
-		})
-	}
-}
-
 func TestReferencesAreFilledIn(t *testing.T) {
 	t.Parallel()
 	w := withDeployments(deployment("web", healthscope.Ready, 3, 3))

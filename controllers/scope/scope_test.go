@@ -73,23 +73,6 @@ var _ = Describe("A scope over bundles", func() {
 		Expect(c.series(namespace, "vfw")).To(Equal(map[string]float64{"state Unknown": 1, "health unknown": 1}))
 	})
 
-	It("stays healthy in a rolling update with a surge pod", func(ctx SpecContext) {
-		namespace := newNamespace(ctx)
-		b := newBundle(ctx, namespace, "7-web", nil)
-		fill(ctx, b, inBundle(namespace, "web", replicas{2, 2, 2}))
-		start()
-		s := newScope(ctx, namespace, "web", refs(bundleRef("7-web")))
-		Eventually(reading(ctx, s)).Should(haveHealth(healthy, "1/1"))
-		fill(ctx, b, inBundle(namespace, "web", replicas{2, 3, 2}), podInBundle(namespace, "web-7c9d-bbbbb", false))
-		Eventually(reading(ctx, s)).Should(haveHealth(healthy, "0/1"))
-		Expect(read(ctx, s).Status.Summary).To(Equal(corev1alpha2.Summary{State: "Pending", Total: 1, Pending: 1}))
-		Expect(culprits(read(ctx, s))).To(BeEmpty())
-		fill(ctx, b, inBundle(namespace, "web", replicas{2, 3, 3}))
-		Eventually(reading(ctx, s)).Should(haveHealth(healthy, "1/1"))
-		Eventually(eventsOf(ctx, s)).Should(Equal([]string{"Normal Healthy"}))
-		Consistently(eventsOf(ctx, s)).Should(Equal([]string{"Normal Healthy"}), "there was no outage")
-	})
-
 	It("has the bundles that its selectors match, and those whose labels name it", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		start()
@@ -185,27 +168,6 @@ var _ = Describe("A scope over workloads", func() {
 		Eventually(reading(ctx, s)).Should(HaveField("Status.Summary", corev1alpha2.Summary{State: "Pending", Total: 1, Pending: 1}))
 		now.SetTime(now.Now().Add(policy.NotPresentGrace))
 		Eventually(reading(ctx, s)).Should(HaveField("Status.Summary", corev1alpha2.Summary{State: "Failed", Total: 1, Failed: 1}))
-	})
-
-	It("weighs as its roll-up says", func(ctx SpecContext) {
-		namespace := newNamespace(ctx)
-		newDeployment(ctx, namespace, "web", 3)
-		newDeployment(ctx, namespace, "db", 0)
-		start()
-		app := func(name string) corev1alpha2.ScopeApp {
-			return corev1alpha2.ScopeApp{Name: name, WorkloadReferences: refs(ref("apps/v1", "Deployment", name)).WorkloadReferences}
-		}
-		spec := corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{app("web"), app("db")}, Rollup: &corev1alpha2.Rollup{HealthyPercentage: new(int32(50)), Required: []string{"web"}}}
-		half := newScope(ctx, namespace, "half", spec)
-		spec.Rollup = &corev1alpha2.Rollup{Ignore: []corev1alpha2.MemberMatch{{Name: "db"}}}
-		ignoring := newScope(ctx, namespace, "ignoring", spec)
-		spec.Rollup = &corev1alpha2.Rollup{HealthyPercentage: new(int32(1)), Required: []string{"cache"}}
-		requiring := newScope(ctx, namespace, "requiring", spec)
-		Eventually(reading(ctx, half)).Should(haveHealth(healthy, "1/2"))
-		Eventually(reading(ctx, ignoring)).Should(haveHealth(healthy, "1/1"))
-		Eventually(reading(ctx, requiring)).Should(haveHealth(unhealthy, "1/2"))
-		_, err := kubectl(ctx, "-n", namespace, "wait", "--for=condition=Ready", "hs/half", "hs/ignoring", "--timeout=10s")
-		Expect(err).NotTo(HaveOccurred())
 	})
 })
 

@@ -187,12 +187,3 @@ func TestTheCRDIsAccusedOnlyForScopesThatExist(t *testing.T) {
 		})
 	}
 }
-
-func TestSooner(t *testing.T) {
-	t.Parallel()
-	for _, c := range [][3]time.Duration{{0, 0, 0}, {0, 5, 5}, {5, 0, 5}, {3, 5, 3}, {5, 3, 3}} {
-		if got := sooner(c[0], c[1]); got != c[2] {
-			t.Errorf("of %d and %d: want %d, got %d", c[0], c[1], c[2], got)
-		}
-	}
-}

@@ -104,34 +104,6 @@ var _ = Describe("The status of a scope", func() {
 		}
 	})
 
-	It("is right after a storm of changes, without a write for each", func(ctx SpecContext) {
-		namespace := newNamespace(ctx)
-		web := newDeployment(ctx, namespace, "web", 3)
-		c := start()
-		s := newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "web")))
-		Eventually(reading(ctx, s)).Should(haveHealth(healthy, "1/1"))
-		const storm = 60
-		for i := range storm {
-			report(ctx, web, int32(i%3))
-		}
-		report(ctx, web, 3)
-		Eventually(reading(ctx, s)).Should(SatisfyAll(haveHealth(healthy, "1/1"), HaveField("Status.HealthConditions", ConsistOf(HaveField("Diagnosis", "Ready:3/3 ")))))
-		Expect(c.written(namespace, "shop")()).To(BeNumerically("<=", storm+2))
-		written := c.written(namespace, "shop")()
-		Consistently(c.written(namespace, "shop")).Should(Equal(written))
-	})
-
-	It("does not swing between two references that cannot both be right", func(ctx SpecContext) {
-		namespace := newNamespace(ctx)
-		newDeployment(ctx, namespace, "web", 3)
-		former := ref("apps/v1", "Deployment", "web")
-		former.UID = "8f5d1d6e-0000-0000-0000-000000000000"
-		c := start(stopClock)
-		s := newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "web"), former))
-		Eventually(reading(ctx, s)).Should(haveHealth(unhealthy, "0/1"))
-		Consistently(c.written(namespace, "shop"), 2500*time.Millisecond).Should(Equal(1), "not every second anew")
-	})
-
 	It("does not change because the API server went away for a while", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		web := newDeployment(ctx, namespace, "web", 3)
