@@ -179,7 +179,7 @@ func setupScopes(t *term, view *fleet.View, objects *fleet.Objects, guard *pruni
 		if err := i.Setup(t); err != nil {
 			return err
 		}
-		o.Inventory, o.InventoryChanged = i, i.Subscribe
+		o.Inventory = i
 	}
 	return scope.Setup(t, o)
 }

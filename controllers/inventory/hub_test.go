@@ -232,7 +232,7 @@ func (l *lab) start(change ...func(*wiretap)) *hub {
 	h.Inventory = i
 	ctx, cancel := suite.Lasting()
 	Expect(scope.Setup(mgr, scope.Options{
-		View: view, Objects: objects, Registry: registry, Policy: policy, Inventory: i, InventoryChanged: i.Subscribe,
+		View: view, Objects: objects, Registry: registry, Policy: policy, Inventory: i,
 	})).To(Succeed())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()

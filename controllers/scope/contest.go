@@ -133,6 +133,6 @@ func KeepWriters(object any) (any, error) {
 // settleContest reports to the readiness check who contests the status of a scope, and returns who that is; empty when there is no contest.
 func (r *reconciler) settleContest(scope *corev1alpha2.HealthScope, e *entry, now time.Time) string {
 	by := e.contest.by(now)
-	r.guard.Contested(client.ObjectKeyFromObject(scope).String(), by)
+	r.Guard.Contested(client.ObjectKeyFromObject(scope).String(), by)
 	return by
 }

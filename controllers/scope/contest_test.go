@@ -32,8 +32,8 @@ func newContestedScope(t *testing.T) *contestedScope {
 	api := &server{answer: func(*corev1alpha2.HealthScopeStatus) error { return nil }}
 	recorder := events.NewFakeRecorder(100)
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{})
-	r := &reconciler{client: api, live: api, guard: pruning.NewGuard("HealthScopes"), recorder: recorder, registry: NewRegistry(), wake: func(context.Context) {}}
-	return &contestedScope{reconciler: r, t: t, api: api, recorder: recorder, scope: scope, entry: r.registry.entry(scope, noon)}
+	r := &reconciler{client: api, live: api, Options: Options{Guard: pruning.NewGuard("HealthScopes"), Registry: NewRegistry()}, recorder: recorder, wake: func(context.Context) {}}
+	return &contestedScope{reconciler: r, t: t, api: api, recorder: recorder, scope: scope, entry: r.Registry.entry(scope, noon)}
 }
 
 // wrote makes a manager the last to have written the status.
@@ -89,7 +89,7 @@ func TestAnotherControllerThatWritesTheStatusIsNoticed(t *testing.T) {
 	}
 	at = at.Add(over)
 	r.settleContest(r.scope, r.entry, at)
-	if err := r.guard.Ready(); err != nil {
+	if err := r.Guard.Ready(); err != nil {
 		t.Errorf("after it was turned off readiness says %v", err)
 	}
 	r.scope.Status = s
@@ -113,7 +113,7 @@ func expectContest(t *testing.T, r *contestedScope, later, early int) {
 	if event := <-r.recorder.Events; !strings.Contains(event, "Warning StatusContested") || !strings.Contains(event, `"vela-core" writes the status too`) {
 		t.Errorf("event %q", event)
 	}
-	if err := r.guard.Ready(); err == nil || !strings.Contains(err.Error(), `"shop/vfw" by "vela-core"`) {
+	if err := r.Guard.Ready(); err == nil || !strings.Contains(err.Error(), `"shop/vfw" by "vela-core"`) {
 		t.Errorf("readiness says %v", err)
 	}
 }
@@ -154,7 +154,7 @@ func TestWritesOfOthersThatAreNoContest(t *testing.T) {
 	} {
 		r := newContestedScope(t)
 		play(r)
-		if got, err := len(r.recorder.Events), r.guard.Ready(); got > 0 || err != nil {
+		if got, err := len(r.recorder.Events), r.Guard.Ready(); got > 0 || err != nil {
 			t.Errorf("%s: %d events, and readiness says %v", name, got, err)
 		}
 	}

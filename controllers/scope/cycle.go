@@ -24,7 +24,7 @@ var scopeKind = schema.GroupKind{Group: corev1alpha2.GroupVersion.Group, Kind: "
 
 // waysBackTo reads the scopes of a namespace that refer to scopes, if the scope itself does, and returns the ways back to it.
 func (r *reconciler) waysBackTo(ctx context.Context, scope *corev1alpha2.HealthScope) (map[string]string, error) {
-	own := r.view.Cluster()
+	own := r.View.Cluster()
 	if len(scopeRefs(scope, own)) == 0 {
 		return nil, nil
 	}

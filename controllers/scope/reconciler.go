@@ -10,12 +10,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
-	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/pruning"
 	"github.com/healthscope/healthscope/healthscope"
 )
@@ -24,6 +22,8 @@ import (
 type Inventory interface {
 	// Report returns nil when the scope's resources do not go to an inventory. partial are the clusters that can be seen in which bundles do not name all resources.
 	Report(scope types.NamespacedName, members []Placed, partial []string) *InventoryReport
+	// Subscribe calls changed for every scope for which there may be another report. changed must not block.
+	Subscribe(changed func(scope types.NamespacedName))
 }
 
 // HealthChecks are the health checks that users have written into the configuration.
@@ -36,27 +36,20 @@ type HealthChecks interface {
 
 // reconciler keeps the status of scopes up to date.
 type reconciler struct {
+	Options
+
 	client client.Client
 	// live reads from the API server itself, and not from the cache.
-	live      client.Reader
-	view      *fleet.View
-	objects   *fleet.Objects
-	causes    *causes
-	registry  *Registry
-	inventory Inventory
-	checks    HealthChecks
-	contexts  Contexts
-	recorder  events.EventRecorder
-	policy    healthscope.Policy
-	clock     clock.PassiveClock
-	guard     *pruning.Guard
+	live     client.Reader
+	causes   *causes
+	recorder events.EventRecorder
 	// wake enqueues all scopes.
 	wake func(context.Context)
 }
 
 // Reconcile gathers what belongs to a scope, decides its health, writes its status where it differs, and records events.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if err := r.view.WaitSynced(ctx); err != nil {
+	if err := r.View.WaitSynced(ctx); err != nil {
 		return ctrl.Result{}, nil //nolint:nilerr // The controller is stopping.
 	}
 	var scope corev1alpha2.HealthScope
@@ -64,36 +57,36 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if !apierrors.IsNotFound(err) {
 			return ctrl.Result{}, errors.Wrapf(err, "cannot get HealthScope %q", req.NamespacedName)
 		}
-		r.objects.Want(req.NamespacedName, nil) //nolint:contextcheck // Watches live longer than this call.
-		r.guard.Contested(req.String(), "")
-		if r.registry.remove(req.NamespacedName) == 0 {
-			r.guard.Intact() // Nothing is left to write.
+		r.Objects.Want(req.NamespacedName, nil) //nolint:contextcheck // Watches live longer than this call.
+		r.Guard.Contested(req.String(), "")
+		if r.Registry.remove(req.NamespacedName) == 0 {
+			r.Guard.Intact() // Nothing is left to write.
 		}
 		return ctrl.Result{}, nil
 	}
-	now := r.clock.Now()
-	entry := r.registry.entry(&scope, now)
+	now := r.Clock.Now()
+	entry := r.Registry.entry(&scope, now)
 	if newer(entry.written, &scope) {
 		scope = *entry.written.DeepCopy()
 	} else {
 		entry.written = nil // The cache has caught up.
 	}
 
-	r.objects.Want(req.NamespacedName, wantedKinds(&scope, r.view.Cluster())) //nolint:contextcheck // As above.
+	r.Objects.Want(req.NamespacedName, wantedKinds(&scope, r.View.Cluster())) //nolint:contextcheck // As above.
 	back, err := r.waysBackTo(ctx, &scope)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	g := (&gatherer{scope: &scope, bundles: r.view, lookup: r.objects.Get, contexts: r.contexts, now: now, back: back}).gather()
+	g := (&gatherer{scope: &scope, bundles: r.View, lookup: r.Objects.Get, contexts: r.Contexts, now: now, back: back}).gather()
 	if g.settling > 0 {
 		return ctrl.Result{RequeueAfter: g.settling}, nil
 	}
 
-	g.causes = r.causes.find(ctx, g.findings, r.policy, now)
-	v := decide(&scope.Spec, g, entry.memory, r.policy, now)
-	muted := isMuted(&scope, v, r.view.State)
+	g.causes = r.causes.find(ctx, g.findings, r.Policy, now)
+	v := decide(&scope.Spec, g, entry.memory, r.Policy, now)
+	muted := isMuted(&scope, v, r.View.State)
 	contestedBy := r.settleContest(&scope, entry, now)
-	r.registry.put(&scope, v, muted, contestedBy)
+	r.Registry.put(&scope, v, muted, contestedBy)
 	next := sooner(healthscope.Until(v.nextCheck, now), entry.contest.over(now))
 
 	before := scope.DeepCopy()
@@ -121,16 +114,16 @@ func (r *reconciler) publish(ctx context.Context, e *entry, before, scope *corev
 
 // outside collects what a status contains besides the verdict.
 func (r *reconciler) outside(name types.NamespacedName, v verdict, contestedBy string) outside {
-	o := outside{state: r.view.State, contestedBy: contestedBy}
-	if r.inventory != nil {
+	o := outside{state: r.View.State, contestedBy: contestedBy}
+	if r.Inventory != nil {
 		partial := slices.DeleteFunc(slices.Clone(v.partial), func(cluster string) bool {
-			state, known := r.view.State(cluster)
+			state, known := r.View.State(cluster)
 			return !known || !state.Reachable()
 		})
-		o.inventory = r.inventory.Report(name, v.members, partial)
+		o.inventory = r.Inventory.Report(name, v.members, partial)
 	}
-	if r.checks != nil {
-		o.healthChecks = r.checks.Problem()
+	if r.HealthChecks != nil {
+		o.healthChecks = r.HealthChecks.Problem()
 	}
 	return o
 }

@@ -8,7 +8,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -54,8 +53,6 @@ type Options struct {
 	Registry *Registry
 	// Inventory reports how far the inventory is; nil when there is none.
 	Inventory Inventory
-	// InventoryChanged calls a function for every scope for which the inventory's answer may have changed; nil when there is no inventory.
-	InventoryChanged func(func(types.NamespacedName))
 	// HealthChecks reports what is wrong with the health checks of the configuration; nil when there are none.
 	HealthChecks HealthChecks
 	// Contexts returns what the AppContexts of bundles require; nil when there are none.
@@ -97,9 +94,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	changes := &sources{reader: mgr.GetClient(), indexer: mgr.GetFieldIndexer(), options: o}
 	r := &reconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), view: o.View, objects: o.Objects, causes: newCauses(o.Objects.Cause), registry: o.Registry, inventory: o.Inventory, checks: o.HealthChecks, contexts: o.Contexts,
-		recorder: mgr.GetEventRecorder("healthscope-controller"), policy: o.Policy, clock: o.Clock,
-		guard: o.Guard, wake: changes.all,
+		Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), causes: newCauses(o.Objects.Cause),
+		recorder: mgr.GetEventRecorder("healthscope-controller"), wake: changes.all,
 	}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("healthscope").

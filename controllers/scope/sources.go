@@ -38,8 +38,8 @@ func (s *sources) start(ctx context.Context, q queue) error {
 	s.queue = q
 	s.view(ctx)
 	s.objects(ctx)
-	if s.options.InventoryChanged != nil {
-		s.options.InventoryChanged(func(name types.NamespacedName) { s.queue.Add(reconcile.Request{NamespacedName: name}) })
+	if s.options.Inventory != nil {
+		s.options.Inventory.Subscribe(func(name types.NamespacedName) { s.queue.Add(reconcile.Request{NamespacedName: name}) })
 	}
 	if s.options.Contexts != nil {
 		s.contexts(ctx)

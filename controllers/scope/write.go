@@ -30,7 +30,7 @@ const missingRetry = time.Second
 // was not kept, and when to try again. Whether the API server keeps what it is sent
 // shows in the summary, which KubeVela's CRD does not know, when it is part of what was sent.
 func (r *reconciler) write(ctx context.Context, e *entry, before, after *corev1alpha2.HealthScope, now time.Time) (wait time.Duration, err error) {
-	if wait := max(e.contest.wait(now), r.guard.Allow(now)); wait > 0 {
+	if wait := max(e.contest.wait(now), r.Guard.Allow(now)); wait > 0 {
 		return wait, nil
 	}
 	r.contested(ctx, e, before, now)
@@ -54,7 +54,7 @@ func (r *reconciler) write(ctx context.Context, e *entry, before, after *corev1a
 		return pruning.Interval, nil
 	}
 	// An API server drops what the CRD does not know from its answer too, also when it has it from before.
-	if after.Status.Summary == wanted && r.guard.Intact() {
+	if after.Status.Summary == wanted && r.Guard.Intact() {
 		log.FromContext(ctx).Info("The CRD no longer prunes the status of HealthScopes")
 		r.wake(ctx)
 	}
@@ -81,8 +81,8 @@ func (r *reconciler) missingAgain(ctx context.Context, scope *corev1alpha2.Healt
 
 // inVain reports that the API server does not keep a status.
 func (r *reconciler) inVain(ctx context.Context, now time.Time, what string) {
-	if r.guard.Pruned(now, what) {
-		log.FromContext(ctx).Error(r.guard.Ready(), "Waiting for the CRD")
+	if r.Guard.Pruned(now, what) {
+		log.FromContext(ctx).Error(r.Guard.Ready(), "Waiting for the CRD")
 	}
 }
 

@@ -90,7 +90,7 @@ func TestWritesInVain(t *testing.T) {
 			t.Parallel()
 			woken := 0
 			api := &server{exists: []corev1alpha2.HealthScope{*scopeOf(corev1alpha2.HealthScopeSpec{})}}
-			r := &reconciler{client: api, live: api, guard: pruning.NewGuard("HealthScopes"), wake: func(context.Context) { woken++ }}
+			r := &reconciler{client: api, live: api, Options: Options{Guard: pruning.NewGuard("HealthScopes")}, wake: func(context.Context) { woken++ }}
 			e := &entry{}
 			for i, step := range steps {
 				before := scopeOf(corev1alpha2.HealthScopeSpec{})
@@ -104,7 +104,7 @@ func TestWritesInVain(t *testing.T) {
 				if wait != step.wait || (err != nil) != step.fails || api.writes != step.writes || woken != step.woken {
 					t.Errorf("step %d: wait %s, error %v, %d writes, woken %d times", i, wait, err, api.writes, woken)
 				}
-				switch ready := r.guard.Ready(); {
+				switch ready := r.Guard.Ready(); {
 				case step.ready == "" && ready != nil, step.ready != "" && (ready == nil || !strings.Contains(ready.Error(), step.ready)):
 					t.Errorf("step %d: readiness says %v, want %q", i, ready, step.ready)
 				}
@@ -129,7 +129,7 @@ func TestNoEventForAnAnswerWithoutStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			api, recorder := &server{answer: c.answer}, events.NewFakeRecorder(10)
-			r := &reconciler{client: api, live: api, guard: pruning.NewGuard("HealthScopes"), recorder: recorder}
+			r := &reconciler{client: api, live: api, Options: Options{Guard: pruning.NewGuard("HealthScopes")}, recorder: recorder}
 			before := scopeOf(corev1alpha2.HealthScopeSpec{})
 			before.Status.Summary = corev1alpha2.Summary{State: "Ready", Total: 3, Ready: 3}
 			after := before.DeepCopy()
@@ -178,11 +178,11 @@ func TestTheCRDIsAccusedOnlyForScopesThatExist(t *testing.T) {
 			api := &server{exists: c.exists, down: c.down, answer: func(*corev1alpha2.HealthScopeStatus) error {
 				return apierrors.NewNotFound(schema.GroupResource{Resource: "healthscopes"}, "vfw")
 			}}
-			r := &reconciler{client: api, live: api, guard: pruning.NewGuard("HealthScopes")}
+			r := &reconciler{client: api, live: api, Options: Options{Guard: pruning.NewGuard("HealthScopes")}}
 			e := &entry{missing: true}
 			wait, err := r.write(t.Context(), e, scope, scope.DeepCopy(), noon)
-			if wait != c.wait || (err != nil) != c.fails || (r.guard.Ready() != nil) != c.accuse {
-				t.Errorf("%s: wait %s, error %v, readiness says %v", c.reason, wait, err, r.guard.Ready())
+			if wait != c.wait || (err != nil) != c.fails || (r.Guard.Ready() != nil) != c.accuse {
+				t.Errorf("%s: wait %s, error %v, readiness says %v", c.reason, wait, err, r.Guard.Ready())
 			}
 		})
 	}
