@@ -80,14 +80,14 @@ func lastState(c corev1alpha2.Culprit) string {
 type clusterReach struct {
 	// clusters are all clusters, and stale those that are not Connected, both sorted.
 	clusters, stale []string
-	// reason and message are those of the condition ClustersReachable when some are stale.
+	// reason and message are those of the condition ClustersReachable.
 	reason  Reason
 	message string
 }
 
 // reachOf returns which clusters of a verdict are Connected. state returns the state of a cluster; false when it is not known.
 func reachOf(v verdict, state func(string) (fleet.ClusterState, bool)) clusterReach {
-	s := clusterReach{clusters: clustersOf(v)}
+	s := clusterReach{clusters: clustersOf(v), reason: ReasonAllReachable, message: "every cluster of the scope is Connected"}
 	worst := -1
 	var texts []string
 	for _, name := range s.clusters {

@@ -145,48 +145,44 @@ func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, reach clusterRe
 			Type: kind, Status: statusFor(kind, reason), Reason: string(reason), Message: shorten(message), ObservedGeneration: s.ObservedGeneration, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
 		})
 	}
-	switch v.health {
-	case healthscope.Healthy:
-		set(corev1alpha2.ConditionReady, ReasonHealthy, s.ResourcesReady+" resources are ready")
-	case healthscope.HealthUnknown:
-		reason, message := whyUnknown(s, v, nothing)
-		set(corev1alpha2.ConditionReady, reason, message)
-	case healthscope.Unhealthy:
-		reason, message := whyUnhealthy(s, v)
-		set(corev1alpha2.ConditionReady, reason, message)
-	}
-	if len(reach.stale) == 0 {
-		set(corev1alpha2.ConditionClustersReachable, ReasonAllReachable, "every cluster of the scope is Connected")
-	} else {
-		set(corev1alpha2.ConditionClustersReachable, reach.reason, reach.message)
-	}
-	switch {
-	case o.inventory == nil:
-		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionInventorySynced)
-	case o.inventory.Waiting: // The condition stays as it is.
-	case o.inventory.Reason == "":
-		set(corev1alpha2.ConditionInventorySynced, ReasonSynced, "A&AI holds the state of every resource")
-	default:
-		set(corev1alpha2.ConditionInventorySynced, o.inventory.Reason, o.inventory.Message)
-	}
-	// These exist only while they are True.
-	switch {
-	case o.inventory != nil && o.inventory.Waiting: // As above: a restart must not take the condition away for a moment.
-	case o.inventory != nil && o.inventory.Conflict != "":
-		set(corev1alpha2.ConditionInventoryConflict, ReasonOlderScope, o.inventory.Conflict)
-	default:
-		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionInventoryConflict)
-	}
-	setOrRemove := func(kind string, reason Reason, message string) {
+	// setWhileTrue is for the conditions that exist only while they are True.
+	setWhileTrue := func(kind string, reason Reason, message string) {
 		if message == "" {
 			meta.RemoveStatusCondition(&s.Conditions, kind)
 			return
 		}
 		set(kind, reason, message)
 	}
-	setOrRemove(corev1alpha2.ConditionStalled, ReasonMembersFailed, whyStalled(s, v))
-	setOrRemove(corev1alpha2.ConditionHealthChecksInvalid, ReasonInvalidExpression, o.healthChecks)
-	setOrRemove(corev1alpha2.ConditionStatusContested, ReasonOtherController, contestNote(o.contestedBy))
+	reason, message := whyReady(s, v, nothing)
+	set(corev1alpha2.ConditionReady, reason, message)
+	set(corev1alpha2.ConditionClustersReachable, reach.reason, reach.message)
+	switch i := o.inventory; {
+	case i == nil:
+		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionInventorySynced)
+		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionInventoryConflict)
+	case i.Waiting: // A restart must not change the conditions for a moment.
+	case i.Reason == "":
+		set(corev1alpha2.ConditionInventorySynced, ReasonSynced, "A&AI holds the state of every resource")
+		setWhileTrue(corev1alpha2.ConditionInventoryConflict, ReasonOlderScope, i.Conflict)
+	default:
+		set(corev1alpha2.ConditionInventorySynced, i.Reason, i.Message)
+		setWhileTrue(corev1alpha2.ConditionInventoryConflict, ReasonOlderScope, i.Conflict)
+	}
+	setWhileTrue(corev1alpha2.ConditionStalled, ReasonMembersFailed, whyStalled(s, v))
+	setWhileTrue(corev1alpha2.ConditionHealthChecksInvalid, ReasonInvalidExpression, o.healthChecks)
+	setWhileTrue(corev1alpha2.ConditionStatusContested, ReasonOtherController, contestNote(o.contestedBy))
+}
+
+// whyReady returns reason and message of the condition Ready.
+func whyReady(s *corev1alpha2.HealthScopeStatus, v verdict, nothing string) (reason Reason, message string) {
+	switch v.health {
+	case healthscope.Healthy:
+		return ReasonHealthy, s.ResourcesReady + " resources are ready"
+	case healthscope.HealthUnknown:
+		return whyUnknown(s, v, nothing)
+	case healthscope.Unhealthy:
+	}
+	return whyUnhealthy(s, v)
 }
 
 // whyUnhealthy returns reason and message of a scope that is unhealthy.
