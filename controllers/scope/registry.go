@@ -30,8 +30,6 @@ type entry struct {
 	resumed  bool
 	// inventory holds which events on the inventory were recorded.
 	inventory inventoryEvents
-	// missing is true when the last write was answered with NotFound: the scope does not exist, or its CRD has no status.
-	missing bool
 	// written is the scope as it was written last, until the cache has it; else nil.
 	written *corev1alpha2.HealthScope
 	// contest records that another controller writes the status too.

@@ -22,8 +22,7 @@ const fieldOwner = client.FieldOwner("healthscope-controller")
 // writeTimeout is the deadline of writing one status.
 const writeTimeout = 30 * time.Second
 
-// missingRetry is when a write that was answered with NotFound is tried again. By
-// then the cache knows if the scope is gone.
+// missingRetry is when a scope that is gone is looked at again. By then the cache knows it.
 const missingRetry = time.Second
 
 // write writes the status of a scope. A wait means that it was not written, or
@@ -39,16 +38,11 @@ func (r *reconciler) write(ctx context.Context, e *entry, before, after *corev1a
 	defer cancel()
 	err = r.client.Status().Patch(deadline, after, client.MergeFrom(before), fieldOwner)
 	switch {
-	case apierrors.IsNotFound(err) && !e.missing:
-		// The scope has gone, or its CRD has no status: the API server says the same of both.
-		e.missing = true
-		return missingRetry, nil
 	case apierrors.IsNotFound(err):
-		return r.missingAgain(ctx, before, now)
+		return r.notFound(ctx, before, now)
 	case err != nil:
 		return 0, errors.Wrapf(err, "cannot write the status of HealthScope %q", client.ObjectKeyFromObject(before))
 	}
-	e.missing = false
 	if after.Status.Summary != wanted && before.Status.Summary != wanted {
 		r.inVain(ctx, now, "the CRD prunes status.summary")
 		return pruning.Interval, nil
@@ -62,9 +56,9 @@ func (r *reconciler) write(ctx context.Context, e *entry, before, after *corev1a
 	return 0, nil
 }
 
-// missingAgain finds out, after more than one write was answered with NotFound, whether the
-// scope is gone and the cache does not know it yet, or the CRD has no status.
-func (r *reconciler) missingAgain(ctx context.Context, scope *corev1alpha2.HealthScope, now time.Time) (wait time.Duration, err error) {
+// notFound finds out, after a write was answered with NotFound, whether the scope is gone and the cache does not know it
+// yet, or the CRD has no status: the API server says the same of both.
+func (r *reconciler) notFound(ctx context.Context, scope *corev1alpha2.HealthScope, now time.Time) (wait time.Duration, err error) {
 	deadline, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	var list corev1alpha2.HealthScopeList

@@ -81,8 +81,7 @@ func TestWritesInVain(t *testing.T) {
 		"it is pruned, and more":                  {{answer: prunes, writes: 1, wait: 30 * time.Second, ready: "prunes status.summary"}, {at: time.Second, answer: prunes, wait: 29 * time.Second, ready: "prunes"}, {at: 30 * time.Second, answer: prunes, writes: 1, wait: 30 * time.Second, ready: "prunes"}, {at: time.Minute, answer: keeps, writes: 1, woken: 1}, {at: time.Minute, answer: keeps, writes: 1}},
 		"nothing of it can be lost":               {{answer: prunes, same: true, writes: 1}},
 		"all is well again with the same summary": {{answer: prunes, writes: 1, wait: 30 * time.Second, ready: "prunes"}, {at: time.Minute, answer: keeps, same: true, writes: 1, woken: 1}}, // The API server would drop it from its answer.
-		"the scope has gone":                      {{answer: lacks, writes: 1, wait: time.Second}},
-		"there is no status":                      {{answer: lacks, writes: 1, wait: time.Second}, {at: time.Second, answer: lacks, writes: 1, wait: 30 * time.Second, ready: "does not serve their status"}, {at: 2 * time.Second, answer: keeps, wait: 29 * time.Second, ready: "does not serve"}, {at: time.Minute, answer: keeps, writes: 1, woken: 1}, {at: time.Minute, answer: lacks, writes: 1, wait: time.Second}},
+		"there is no status":                      {{answer: lacks, writes: 1, wait: 30 * time.Second, ready: "does not serve their status"}, {at: time.Second, answer: keeps, wait: 29 * time.Second, ready: "does not serve"}, {at: time.Minute, answer: keeps, writes: 1, woken: 1}},
 		"an error says nothing":                   {{answer: breaks, writes: 1, fails: true}, {answer: breaks, writes: 1, fails: true}},
 	}
 	for name, steps := range cases {
@@ -179,8 +178,7 @@ func TestTheCRDIsAccusedOnlyForScopesThatExist(t *testing.T) {
 				return apierrors.NewNotFound(schema.GroupResource{Resource: "healthscopes"}, "vfw")
 			}}
 			r := &reconciler{client: api, live: api, Options: Options{Guard: pruning.NewGuard("HealthScopes")}}
-			e := &entry{missing: true}
-			wait, err := r.write(t.Context(), e, scope, scope.DeepCopy(), noon)
+			wait, err := r.write(t.Context(), &entry{}, scope, scope.DeepCopy(), noon)
 			if wait != c.wait || (err != nil) != c.fails || (r.Guard.Ready() != nil) != c.accuse {
 				t.Errorf("%s: wait %s, error %v, readiness says %v", c.reason, wait, err, r.Guard.Ready())
 			}
