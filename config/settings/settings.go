@@ -1,18 +1,13 @@
 // Package settings lists the fields of the configuration file, for its documentation and for the schema that the Helm chart has of it. Names and kinds come
-// from the Go types, defaults from SetDefaults, and what a field may hold from Validate, which is asked: nothing is said a second time. It may
-// import apis/config only.
+// from the Go types, what a field means and may hold from their comments and markers, and defaults from SetDefaults. It may import apis/config only.
 package settings
 
 import (
 	"fmt"
 	"math"
 	"reflect"
-	"regexp"
-	"sort"
 	"strconv"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 )
@@ -36,7 +31,9 @@ type Setting struct {
 	Path string
 	// Field is the field of the Go type, such as Region.Cluster.
 	Field string
-	Kind  Kind
+	// Comment is the comment of that field.
+	Comment string
+	Kind    Kind
 	// Required says that the object around it cannot be without it. Then it may not be empty either.
 	Required bool
 	// Default is its default: no word, one, or in a list any number.
@@ -49,23 +46,25 @@ type Setting struct {
 	EmptyEntries bool
 }
 
-var (
-	index  = regexp.MustCompile(`\[\d+\]`)
-	quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
-)
-
-// All returns all fields, each object before what is in it, in the order of the types. It fails when a field has a type that no other has.
-func All() ([]Setting, error) {
-	w := walk{mustBeGiven: map[string]bool{"apiVersion": true, "kind": true}}
-	open(reflect.ValueOf(&w.config).Elem())
-	configv1alpha1.SetDefaults(&w.config)
-	for _, err := range configv1alpha1.Validate(&w.config) {
-		if err.Type == field.ErrorTypeRequired {
-			w.mustBeGiven[err.Field] = true
-		}
+// All returns all fields, each object before what is in it, in the order of the types. root is the root of the source tree, where the comments are read.
+// It fails when a field has a type that no other has.
+func All(root string) ([]Setting, error) {
+	docs, err := commentsOf(root)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the types of the configuration file: %w", err)
 	}
-	err := w.fields(reflect.ValueOf(&w.config).Elem(), "")
+	w := walk{docs: docs}
+	config := Complete()
+	err = w.fields(reflect.ValueOf(&config).Elem(), "")
 	return w.all, err
+}
+
+// Complete returns a configuration that has every section, one entry in every list of sections, and all defaults.
+func Complete() configv1alpha1.Configuration {
+	var c configv1alpha1.Configuration
+	open(reflect.ValueOf(&c).Elem())
+	configv1alpha1.SetDefaults(&c)
+	return c
 }
 
 // open puts a section where one may be but has no default, and one into every list of them, so that what is in them is found.
@@ -84,20 +83,17 @@ func open(v reflect.Value) {
 	}
 }
 
-// walk goes through a configuration that has everything, and tries values in it.
+// walk goes through a complete configuration.
 type walk struct {
-	config      configv1alpha1.Configuration
-	mustBeGiven map[string]bool
-	all         []Setting
+	docs map[string]comment
+	all  []Setting
 }
 
 func (w *walk) fields(v reflect.Value, prefix string) error {
 	for f, value := range v.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if options == "inline" {
-			if err := w.fields(value, prefix); err != nil {
-				return err
-			}
+			w.identity(value)
 			continue
 		}
 		if err := w.field(value, prefix+name, v.Type().Name()+"."+f.Name); err != nil {
@@ -107,9 +103,19 @@ func (w *walk) fields(v reflect.Value, prefix string) error {
 	return nil
 }
 
-// field takes up the field at a path, whose lists have indices, and what is in it.
+// identity takes up apiVersion and kind, which have one value each.
+func (w *walk) identity(v reflect.Value) {
+	for f, value := range v.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		only := []string{value.String()}
+		w.all = append(w.all, Setting{Path: name, Field: v.Type().Name() + "." + f.Name, Kind: String, Required: true, Default: only, Values: only})
+	}
+}
+
+// field takes up the field at a path, and what is in it.
 func (w *walk) field(v reflect.Value, path, name string) error {
-	s := Setting{Path: index.ReplaceAllString(path, "[]"), Field: name, Required: w.mustBeGiven[path]}
+	c := w.docs[name]
+	s := Setting{Path: path, Field: name, Comment: c.text, Required: !c.has("optional")}
 	if v.Kind() == reflect.Pointer && !v.IsNil() {
 		v = v.Elem()
 	}
@@ -118,23 +124,26 @@ func (w *walk) field(v reflect.Value, path, name string) error {
 	case v.Kind() == reflect.Struct:
 		s.Kind, within = Object, path+"."
 	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
-		s.Kind, within = Objects, path+"[0]."
+		s.Kind, within = Objects, path+"[]."
 		v = v.Index(0)
 	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.String:
-		s.Kind, s.EmptyEntries = Strings, len(w.try(v, reflect.MakeSlice(v.Type(), 1, 1), path+"[0]")) == 0
+		s.Kind, s.EmptyEntries = Strings, !c.has("kubebuilder:validation:items:MinLength")
 		for i := range v.Len() {
 			s.Default = append(s.Default, v.Index(i).String())
 		}
 	case v.Kind() == reflect.String:
-		s.Kind, s.Values = String, w.values(v, path)
+		s.Kind = String
 		if v.String() != "" {
 			s.Default = []string{v.String()}
+		}
+		if values := w.docs[v.Type().Name()].markers["kubebuilder:validation:Enum"]; values != "" {
+			s.Values = strings.Split(values, ";")
 		}
 	case v.Kind() == reflect.Bool:
 		s.Kind, s.Default = Boolean, []string{strconv.FormatBool(v.Bool())}
 	case v.Kind() == reflect.Int32:
 		s.Kind, s.Default = Integer, []string{strconv.FormatInt(v.Int(), 10)}
-		s.Minimum, s.Maximum = w.bounds(v, path)
+		s.Minimum, s.Maximum = c.bound("Minimum", math.MinInt32), c.bound("Maximum", math.MaxInt32)
 	default:
 		return fmt.Errorf("cannot describe field %q of the configuration file: its type is %s, and it has no default", path, v.Type())
 	}
@@ -143,44 +152,4 @@ func (w *walk) field(v reflect.Value, path, name string) error {
 		return nil
 	}
 	return w.fields(v, within)
-}
-
-// try returns what is said of a path while a field has a value.
-func (w *walk) try(v, value reflect.Value, path string) field.ErrorList {
-	was := reflect.New(v.Type()).Elem()
-	was.Set(v)
-	v.Set(value.Convert(v.Type()))
-	defer v.Set(was)
-	var errs field.ErrorList
-	for _, err := range configv1alpha1.Validate(&w.config) {
-		if err.Field == path {
-			errs = append(errs, err)
-		}
-	}
-	return errs
-}
-
-// bounds returns the least and the largest integer that a field may have. All that are between its default and them are taken for valid too.
-func (w *walk) bounds(v reflect.Value, path string) (least, largest int32) {
-	valid := func(n int64) bool { return len(w.try(v, reflect.ValueOf(n), path)) == 0 }
-	start := v.Int()
-	below := sort.Search(int(start-math.MinInt32), func(n int) bool { return !valid(start - 1 - int64(n)) })
-	above := sort.Search(int(math.MaxInt32-start), func(n int) bool { return !valid(start + 1 + int64(n)) })
-	return int32(start - int64(below)), int32(start + int64(above))
-}
-
-// values returns the values of a field that has only some.
-func (w *walk) values(v reflect.Value, path string) []string {
-	var values []string
-	for _, err := range w.try(v, reflect.ValueOf("no such value"), path) {
-		if err.Type != field.ErrorTypeNotSupported {
-			continue
-		}
-		for _, word := range quoted.FindAllString(err.Detail, -1) {
-			if value, err := strconv.Unquote(word); err == nil {
-				values = append(values, value)
-			}
-		}
-	}
-	return values
 }

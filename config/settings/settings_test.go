@@ -2,16 +2,24 @@ package settings
 
 import (
 	"math"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 )
 
-// TestAll: what is found is what the types and the validation say, one field of each sort.
+// root is the root of the source tree.
+const root = "../.."
+
+// TestAll: what is found is what the types and their markers say, one field of each sort.
 func TestAll(t *testing.T) {
-	all, err := All()
+	all, err := All(root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,32 +45,99 @@ func TestAll(t *testing.T) {
 			t.Errorf("%s is not found", want.Path)
 			continue
 		}
-		if diff := cmp.Diff(want, all[i], cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(want, all[i], cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Setting{}, "Comment")); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	}
 }
 
-// TestTryingLeavesNothing: the fields are the same each time, and so trying values has changed none.
-func TestTryingLeavesNothing(t *testing.T) {
-	first, err := All()
+// TestMarkersSayWhatValidateSays asserts that the bounds, the values and the entries that markers allow are those that Validate takes, and that
+// Validate asks for what is required.
+func TestMarkersSayWhatValidateSays(t *testing.T) {
+	all, err := All(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	paths := map[string]bool{}
-	for _, s := range first {
-		if paths[s.Path] {
-			t.Errorf("%s is there twice", s.Path)
-		}
-		paths[s.Path] = true
-		for _, d := range s.Default {
-			if s.Kind == String && len(s.Values) > 0 && !slices.Contains(s.Values, d) {
-				t.Errorf("the default of %s, %q, is none of %q", s.Path, d, s.Values)
+	for _, s := range all {
+		t.Run(s.Path, func(t *testing.T) {
+			switch {
+			case s.Kind == Integer:
+				expect(t, s, true, s.Minimum, s.Maximum)
+				for _, n := range []int64{int64(s.Minimum) - 1, int64(s.Maximum) + 1} {
+					if n == int64(int32(n)) {
+						expect(t, s, false, int32(n))
+					}
+				}
+			case len(s.Values) > 0:
+				for _, value := range s.Values {
+					expect(t, s, true, value)
+				}
+				expect(t, s, false, "no such value")
+			case s.Kind == String:
+				if s.Required {
+					expect(t, s, false, "")
+				}
+				if errs := refusals(t, s, "no such value", s.Path); slices.ContainsFunc(errs, func(e *field.Error) bool { return e.Type == field.ErrorTypeNotSupported }) {
+					t.Errorf("it has some values only, which no marker says: %v", errs)
+				}
+			case s.Kind == Strings:
+				if errs := refusals(t, s, []string{""}, s.Path+"[0]"); s.EmptyEntries != (len(errs) == 0) {
+					t.Errorf("an empty entry is allowed: %t; Validate says %v", s.EmptyEntries, errs)
+				}
+				if s.Required {
+					expect(t, s, false, []string(nil))
+				}
 			}
+		})
+	}
+}
+
+// expect asserts whether Validate takes values of a field.
+func expect[T any](t *testing.T, s Setting, valid bool, values ...T) {
+	t.Helper()
+	for _, value := range values {
+		if errs := refusals(t, s, value, s.Path); valid != (len(errs) == 0) {
+			t.Errorf("%v is allowed: %t; Validate says %v", value, valid, errs)
 		}
 	}
-	second, err := All()
-	if diff := cmp.Diff(first, second); err != nil || diff != "" {
-		t.Errorf("%v, -first +second:\n%s", err, diff)
+}
+
+// refusals returns what Validate says of a path while a field of a complete configuration has a value.
+func refusals(t *testing.T, s Setting, value any, path string) field.ErrorList {
+	t.Helper()
+	c := Complete()
+	at := reflect.ValueOf(&c).Elem()
+	for name := range strings.SplitSeq(s.Path, ".") {
+		name, list := strings.CutSuffix(name, "[]")
+		if at.Kind() == reflect.Pointer {
+			at = at.Elem()
+		}
+		at = at.FieldByIndex(indexOf(t, at.Type(), name))
+		if list {
+			at = at.Index(0)
+		}
 	}
+	if at.Kind() == reflect.Pointer {
+		at = at.Elem()
+	}
+	at.Set(reflect.ValueOf(value).Convert(at.Type()))
+	var errs field.ErrorList
+	for _, err := range configv1alpha1.Validate(&c) {
+		if err.Field == strings.ReplaceAll(path, "[].", "[0].") {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// indexOf returns where a struct has the field of a name in JSON.
+func indexOf(t *testing.T, in reflect.Type, name string) []int {
+	t.Helper()
+	for _, f := range reflect.VisibleFields(in) {
+		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
+			return f.Index
+		}
+	}
+	t.Fatalf("%s has no field %q", in, name)
+	return nil
 }

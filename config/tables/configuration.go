@@ -2,23 +2,15 @@ package main
 
 import (
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"math"
-	"path/filepath"
 	"strings"
 
 	"github.com/healthscope/healthscope/config/settings"
 )
 
-// configurationTables are the tables of the configuration file: one of what is outside of sections, and one for each section. The folder is that of the types.
-func configurationTables(folder string) (map[string]table, error) {
-	all, err := settings.All()
-	if err != nil {
-		return nil, err
-	}
-	comments, err := commentsIn(folder)
+// configurationTables are the tables of the configuration file: one of what is outside of sections, and one for each section. root is the root of the source tree.
+func configurationTables(root string) (map[string]table, error) {
+	all, err := settings.All(root)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +21,7 @@ func configurationTables(folder string) (map[string]table, error) {
 		if !found {
 			heading, name = "Fields", s.Path
 		}
-		text := meaning(name, comments[s.Field], boundsOf(s))
+		text := meaning(name, s.Comment, boundsOf(s))
 		if text == "" {
 			return nil, fmt.Errorf("cannot say what %q means: %s has no comment", s.Path, s.Field)
 		}
@@ -65,37 +57,4 @@ func boundsOf(s settings.Setting) []string {
 	default:
 		return nil
 	}
-}
-
-// commentsIn returns the comments of the fields of all types in a folder, without markers, by the names of type and field.
-func commentsIn(folder string) (map[string]string, error) {
-	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
-	if err != nil {
-		return nil, err
-	}
-	comments := map[string]string{}
-	for _, name := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
-		if err != nil {
-			return nil, err
-		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			spec, ok := n.(*ast.TypeSpec)
-			if !ok {
-				return true
-			}
-			structure, ok := spec.Type.(*ast.StructType)
-			if !ok {
-				return false
-			}
-			for _, field := range structure.Fields.List {
-				comment, _, _ := strings.Cut("\n"+field.Doc.Text(), "\n+")
-				for _, ident := range field.Names {
-					comments[spec.Name.Name+"."+ident.Name] = comment
-				}
-			}
-			return false
-		})
-	}
-	return comments, nil
 }

@@ -7,7 +7,7 @@ import (
 
 // TestConfigurationTables: one line of each sort.
 func TestConfigurationTables(t *testing.T) {
-	got, err := configurationTables("../../apis/config/v1alpha1")
+	got, err := configurationTables("../..")
 	if err != nil {
 		t.Fatal(err)
 	}

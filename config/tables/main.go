@@ -12,12 +12,11 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// docs is the folder of the pages, chart that of the Helm chart, crds that of the CRDs, and configTypes that of the types of the configuration file.
+// docs is the folder of the pages, chart that of the Helm chart, and crds that of the CRDs.
 const (
-	docs        = "config/docs/"
-	chart       = "charts/healthscope/"
-	crds        = "config/crd"
-	configTypes = "apis/config/v1alpha1"
+	docs  = "config/docs/"
+	chart = "charts/healthscope/"
+	crds  = "config/crd"
 )
 
 func main() {
@@ -37,7 +36,7 @@ func update() error {
 	if err != nil {
 		return err
 	}
-	configuration, err := configurationTables(configTypes)
+	configuration, err := configurationTables(".")
 	if err != nil {
 		return err
 	}

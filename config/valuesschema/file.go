@@ -5,21 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/healthscope/healthscope/config/settings"
 )
 
-// width is how wide a line may be before what is in it gets lines of its own.
-const width = 122
-
-// Update returns the text of values.schema.json with the schema of the configuration file at properties.config. All else stays as it is, byte for byte.
-func Update(file []byte) ([]byte, error) {
-	begin, end, err := find(file, "properties", "config")
-	if err != nil {
-		return nil, fmt.Errorf("cannot find properties.config in the schema of the values: %w", err)
-	}
-	all, err := settings.All()
+// Update returns the text of values.schema.json with the schema of the configuration file at properties.config. The order of all members stays. root is
+// the root of the source tree.
+func Update(root string, file []byte) ([]byte, error) {
+	all, err := settings.All(root)
 	if err != nil {
 		return nil, err
 	}
@@ -27,14 +21,15 @@ func Update(file []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the schema: %w", err)
 	}
+	replaced, err := replace(file, generated, "properties", "config")
+	if err != nil {
+		return nil, fmt.Errorf("cannot put the schema into that of the values: %w", err)
+	}
 	var out bytes.Buffer
-	out.Write(file[:begin])
-	line := file[bytes.LastIndexByte(file[:begin], '\n')+1 : begin]
-	indent := len(line) - len(bytes.TrimLeft(line, " "))
-	if err := layout(&out, generated, indent, len(line)); err != nil {
+	if err := json.Indent(&out, replaced, "", "  "); err != nil {
 		return nil, fmt.Errorf("cannot lay out the schema: %w", err)
 	}
-	out.Write(file[end:])
+	out.WriteByte('\n')
 	return out.Bytes(), nil
 }
 
@@ -44,11 +39,14 @@ type member struct {
 	value json.RawMessage
 }
 
-// object writes an object with its members in their order.
-func object(members []member) ([]byte, error) {
+// object is a JSON object whose members keep their order.
+type object []member
+
+// MarshalJSON implements json.Marshaler.
+func (o object) MarshalJSON() ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteByte('{')
-	for i, m := range members {
+	for i, m := range o {
 		if i > 0 {
 			out.WriteByte(',')
 		}
@@ -56,112 +54,48 @@ func object(members []member) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		out.Write(name)
-		out.WriteByte(':')
-		out.Write(m.value)
+		out.Write(slices.Concat(name, []byte(":"), m.value))
 	}
 	out.WriteByte('}')
 	return out.Bytes(), nil
 }
 
-// found is what an object or a list holds, and where in its text it ends.
-type found struct {
-	member
-	end int
-}
-
-// children returns what is in an object or a list, in its order; nothing for other values.
-func children(value []byte) (all []found, opening string, err error) {
-	dec := json.NewDecoder(bytes.NewReader(value))
-	token, err := dec.Token()
-	delim, ok := token.(json.Delim)
-	if err != nil || !ok {
-		return nil, "", err
+// UnmarshalJSON implements json.Unmarshaler.
+func (o *object) UnmarshalJSON(data []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if token, err := dec.Token(); err != nil || token != json.Delim('{') {
+		return errors.Join(errors.New("it is no object"), err)
 	}
 	for dec.More() {
-		var f found
-		if delim == '{' {
-			name, err := dec.Token()
-			if err != nil {
-				return nil, "", err
-			}
-			f.name = fmt.Sprint(name)
-		}
-		if err := dec.Decode(&f.value); err != nil {
-			return nil, "", err
-		}
-		f.end = int(dec.InputOffset())
-		all = append(all, f)
-	}
-	_, err = dec.Token() // Without it, a file that ends too early would pass.
-	return all, delim.String(), err
-}
-
-// find returns where the value at a path begins and ends.
-func find(file []byte, path ...string) (begin, end int, err error) {
-	end = len(file)
-	for _, name := range path {
-		all, _, err := children(file[begin:end])
+		name, err := dec.Token()
 		if err != nil {
-			return 0, 0, err
-		}
-		from := -1
-		for _, f := range all {
-			if f.name == name {
-				from, end = begin+f.end-len(f.value), begin+f.end
-			}
-		}
-		if from < 0 {
-			return 0, 0, errors.New("there is no " + name)
-		}
-		begin = from
-	}
-	return begin, end, nil
-}
-
-// layout writes a value on one line if it fits behind the column it begins at, and otherwise one line for each thing in it.
-func layout(out *bytes.Buffer, value []byte, indent, column int) error {
-	all, opening, err := children(value)
-	if err != nil {
-		return err
-	}
-	if line := oneLine(value); len(all) == 0 || column+len(line) <= width {
-		out.WriteString(line)
-		return nil
-	}
-	out.WriteString(opening)
-	for i, f := range all {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		head := ""
-		if opening == "{" {
-			head = fmt.Sprintf("%q: ", f.name)
-		}
-		out.WriteString("\n" + strings.Repeat(" ", indent+2) + head)
-		if err := layout(out, f.value, indent+2, indent+2+len(head)); err != nil {
 			return err
 		}
+		m := member{name: fmt.Sprint(name)}
+		if err := dec.Decode(&m.value); err != nil {
+			return err
+		}
+		*o = append(*o, m)
 	}
-	out.WriteString("\n" + strings.Repeat(" ", indent) + map[string]string{"{": "}", "[": "]"}[opening])
 	return nil
 }
 
-// oneLine returns compact JSON with a space behind colons and commas.
-func oneLine(compact []byte) string {
-	var out strings.Builder
-	inString, escaped := false, false
-	for _, c := range compact {
-		out.WriteByte(c)
-		switch {
-		case inString:
-			inString = escaped || c != '"'
-			escaped = c == '\\' && !escaped
-		case c == '"':
-			inString = true
-		case c == ',' || c == ':':
-			out.WriteByte(' ')
-		}
+// replace returns an object in which the value at a path is another.
+func replace(value, by json.RawMessage, path ...string) (json.RawMessage, error) {
+	if len(path) == 0 {
+		return by, nil
 	}
-	return out.String()
+	var o object
+	if err := json.Unmarshal(value, &o); err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(o, func(m member) bool { return m.name == path[0] })
+	if i < 0 {
+		return nil, errors.New("there is no " + path[0])
+	}
+	var err error
+	if o[i].value, err = replace(o[i].value, by, path[1:]...); err != nil {
+		return nil, err
+	}
+	return o.MarshalJSON()
 }

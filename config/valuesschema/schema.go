@@ -72,7 +72,7 @@ type properties []property
 
 // MarshalJSON writes an object.
 func (p properties) MarshalJSON() ([]byte, error) {
-	members := make([]member, 0, len(p))
+	members := make(object, 0, len(p))
 	for _, one := range p {
 		value, err := json.Marshal(one.schema)
 		if err != nil {
@@ -80,7 +80,7 @@ func (p properties) MarshalJSON() ([]byte, error) {
 		}
 		members = append(members, member{one.name, value})
 	}
-	return object(members)
+	return members.MarshalJSON()
 }
 
 // of returns the schema of config in the chart's values.

@@ -17,7 +17,7 @@ import (
 // settingsOf returns the fields of the configuration file.
 func settingsOf(t *testing.T) []settings.Setting {
 	t.Helper()
-	all, err := settings.All()
+	all, err := settings.All(root)
 	if err != nil {
 		t.Fatal(err)
 	}

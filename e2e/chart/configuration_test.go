@@ -34,7 +34,7 @@ var (
 // configured returns the fields of the configuration file that values may have.
 func configured(t *testing.T) []settings.Setting {
 	t.Helper()
-	all, err := settings.All()
+	all, err := settings.All(root)
 	if err != nil {
 		t.Fatal(err)
 	}

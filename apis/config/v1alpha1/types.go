@@ -64,20 +64,25 @@ type Policy struct {
 	// pendingTimeoutSeconds is how long a resource may be Pending before it is Failed, `PendingTimeout`. A workload's own
 	// `progressDeadlineSeconds` goes before it. 0 means indefinitely.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
 	PendingTimeoutSeconds *int32 `json:"pendingTimeoutSeconds,omitempty"`
 	// notPresentGraceSeconds is how long something that is expected may be missing before that counts as Failed; until then it counts as
 	// Pending.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
 	NotPresentGraceSeconds *int32 `json:"notPresentGraceSeconds,omitempty"`
 	// noStatusGraceSeconds is how long a custom resource without a status is Pending after its creation.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
 	NoStatusGraceSeconds *int32 `json:"noStatusGraceSeconds,omitempty"`
 	// failureGraceSeconds is how long something that fails keeps the state it had, Ready with a warning or Pending, before it counts as
 	// Failed.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
 	FailureGraceSeconds *int32 `json:"failureGraceSeconds,omitempty"`
 	// recoveryHoldSeconds is how long something that was Failed must be in one better state before it is no longer Failed.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
 	RecoveryHoldSeconds *int32 `json:"recoveryHoldSeconds,omitempty"`
 }
 
@@ -85,13 +90,16 @@ type Policy struct {
 type Monitor struct {
 	// labelKeys are the label keys that tie objects to bundles.
 	// +optional
+	// +kubebuilder:validation:items:MinLength=1
 	LabelKeys []string `json:"labelKeys,omitempty"`
 	// namespaces are the namespaces that are watched. None means all.
 	// +optional
+	// +kubebuilder:validation:items:MinLength=1
 	Namespaces []string `json:"namespaces,omitempty"`
 	// allowedLabels are the label keys of objects that are copied to `status.resources` of bundles, and from there to A&AI. An empty list
 	// copies none.
 	// +optional
+	// +kubebuilder:validation:items:MinLength=1
 	AllowedLabels []string `json:"allowedLabels,omitzero"` // An empty list is something else than none.
 	// kinds are those that are watched besides the default ones, which are in
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/monitor.md#kinds. Secrets are watched only when they are named here,
@@ -104,12 +112,16 @@ type Monitor struct {
 	// trustedNamespaces are the namespaces whose bundles may hold objects of other namespaces and of the cluster itself. Any other bundle
 	// holds objects of its own namespace only. When `monitor.namespaces` is set, they must be among them.
 	// +optional
+	// +kubebuilder:validation:items:MinLength=1
 	TrustedNamespaces []string `json:"trustedNamespaces,omitempty"`
 	// listBudgetKiB is how many KiB of whole objects a bundle holds before its largest lists are left out.
 	// +optional
+	// +kubebuilder:validation:Minimum=1
 	ListBudgetKiB *int32 `json:"listBudgetKiB,omitempty"`
 	// limitKiB is how many KiB a bundle may take altogether. With more, etcd might refuse it.
 	// +optional
+	// +kubebuilder:validation:Minimum=16
+	// +kubebuilder:validation:Maximum=1400
 	LimitKiB *int32 `json:"limitKiB,omitempty"`
 	// createBundles makes the monitor create a bundle for each value of a label. Without it, bundles are created by others, such as EMCO. `{}`
 	// is enough.
@@ -142,13 +154,17 @@ type Fleet struct {
 	MonitorNamespace string `json:"monitorNamespace,omitempty"`
 	// queriesPerSecond is how many requests a second go to one cluster on average.
 	// +optional
+	// +kubebuilder:validation:Minimum=1
 	QueriesPerSecond *int32 `json:"queriesPerSecond,omitempty"`
 	// burst is how many requests may go to one cluster at once.
 	// +optional
+	// +kubebuilder:validation:Minimum=1
 	Burst *int32 `json:"burst,omitempty"`
 	// timeoutSeconds is how long a cluster may take for an answer before it counts as away. With more, that is noticed later by as much: with
 	// the default, within 30 seconds.
 	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=60
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 	// budget bounds what other clusters may take of the controller's memory and time. A cluster that takes more is cut off for a while, `OverBudget`:
 	// see https://github.com/healthscope/healthscope/blob/main/config/docs/clusters.md#see-the-clusters. The controller's own cluster counts
@@ -161,20 +177,25 @@ type Fleet struct {
 type Budget struct {
 	// bundles is how many bundles of one cluster are held at most.
 	// +optional
+	// +kubebuilder:validation:Minimum=1
 	Bundles *int32 `json:"bundles,omitempty"`
 	// resources is how many resources of one cluster are held at most, in bundles or because scopes refer to them.
 	// +optional
+	// +kubebuilder:validation:Minimum=1
 	Resources *int32 `json:"resources,omitempty"`
 	// memoryMiB is how many MiB are held of one cluster at most. A resource takes about 1 KiB.
 	// +optional
+	// +kubebuilder:validation:Minimum=1
 	MemoryMiB *int32 `json:"memoryMiB,omitempty"`
 	// changesPerSecond is how often the bundles of one cluster, and what scopes refer to there, may change. What a cluster has saved up
 	// in 10 quiet seconds may come at once; what comes faster waits, and a cluster of which changes wait for 30 seconds is cut off.
 	// +optional
+	// +kubebuilder:validation:Minimum=1
 	ChangesPerSecond *int32 `json:"changesPerSecond,omitempty"`
 	// totalMemoryMiB is how many MiB are held of all clusters together at most. Past it, the cluster of which most is held is cut off. Less
 	// than half of the memory that the container may use leaves room for what is being read.
 	// +optional
+	// +kubebuilder:validation:Minimum=1
 	TotalMemoryMiB *int32 `json:"totalMemoryMiB,omitempty"`
 }
 
@@ -230,12 +251,15 @@ type Tracing struct {
 	Endpoint string `json:"endpoint"`
 	// samplingPercent is the share of traces that is sent, in percent.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
 	SamplingPercent *int32 `json:"samplingPercent,omitempty"`
 }
 
 // AppContext says which etcd holds the AppContexts, and how to reach it.
 type AppContext struct {
 	// endpoints are the URLs of etcd's members: scheme, host and port, all with the same scheme. EMCO's etcd is at `http://<host>:2379`.
+	// +kubebuilder:validation:items:MinLength=1
 	Endpoints []string `json:"endpoints"`
 	// usernameFile is a file that holds the user of etcd's own authentication. With new contents of this file, or of `passwordFile` or
 	// `caFile`, the program ends and is started again, as after a change of settings.
@@ -256,6 +280,8 @@ type AppContext struct {
 	KeyFile string `json:"keyFile,omitempty"`
 	// timeoutSeconds is the deadline of one call.
 	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=15
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 }
 
@@ -263,6 +289,8 @@ type AppContext struct {
 type Recorder struct{}
 
 // InventoryPolicy says what may be done in A&AI.
+//
+// +kubebuilder:validation:Enum=sync;upsert-only
 type InventoryPolicy string
 
 // The values of InventoryPolicy.
@@ -274,6 +302,8 @@ const (
 )
 
 // InventorySelect says which resources go to A&AI.
+//
+// +kubebuilder:validation:Enum=scoped;all
 type InventorySelect string
 
 // The values of InventorySelect.
@@ -313,6 +343,7 @@ type Inventory struct {
 	KeyFile string `json:"keyFile,omitempty"`
 	// maxRequestsPerSecond is how many requests are sent in a second at most.
 	// +optional
+	// +kubebuilder:validation:Minimum=1
 	MaxRequestsPerSecond *int32 `json:"maxRequestsPerSecond,omitempty"`
 	// policy says what may be done in A&AI: `sync` creates, changes and deletes; `upsert-only` never deletes.
 	// +optional
@@ -320,12 +351,16 @@ type Inventory struct {
 	// maxDeletionPercent is the share of a cluster's objects in a tenant that is deleted at a time at most; what is beyond it goes a minute
 	// later, again up to that share. Twenty objects may always go, and all of a cluster that was removed. `100` is no limit.
 	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
 	MaxDeletionPercent *int32 `json:"maxDeletionPercent,omitempty"`
 	// timeoutSeconds is the deadline of one request.
 	// +optional
+	// +kubebuilder:validation:Minimum=1
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 	// resyncSeconds is how often A&AI is read again in full, so that what others changed there is repaired.
 	// +optional
+	// +kubebuilder:validation:Minimum=10
 	ResyncSeconds *int32 `json:"resyncSeconds,omitempty"`
 	// labelPrefix is the prefix of the labels in A&AI that carry `status`, `reason`, `since` and `link`.
 	// +optional
@@ -374,5 +409,6 @@ type LinkPolicy struct {
 	// namespace is the namespace of the scopes, a pattern such as `vfw-*`, or `*` for every namespace.
 	Namespace string `json:"namespace"`
 	// genericVnfIds are the `vnf-id`s that may be named, patterns of them, or `*` for any.
+	// +optional
 	GenericVNFIDs []string `json:"genericVnfIds"`
 }

@@ -22,7 +22,7 @@ func update() error {
 	if err != nil {
 		return err
 	}
-	after, err := valuesschema.Update(before)
+	after, err := valuesschema.Update(".", before)
 	if err != nil {
 		return err
 	}
