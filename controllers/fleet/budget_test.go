@@ -84,7 +84,7 @@ func TestAClusterThatIsCutOffKeepsWhatWasKnown(t *testing.T) {
 	m, s := newTestMember(t, Options{}, logr.Discard(), "web")
 	m.hub.clock = at
 	m.setState(ClusterState{Name: "edge", Reachability: Connected, Since: noon})
-	m.syncer.resync(s.bundleStore)
+	m.syncer.resync(s)
 	m.quota.newMeter().cutOff("it sends too much")
 	m.keepWithin(t.Context())
 	m.updateState()

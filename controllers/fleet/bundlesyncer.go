@@ -28,7 +28,7 @@ type bundleSyncer struct {
 	// mu ensures that the view never gets an older version of a bundle after a newer one.
 	mu sync.Mutex
 	// store is where the bundles are; nil until some have been read.
-	store *bundleStore
+	store bundleStore
 	// state is the cluster's, as the view is about to show it. Bundles that are stale in this state stay as they were judged last.
 	state ClusterState
 	// allowed reports whether bundles of a namespace may be shown.
@@ -100,7 +100,7 @@ func (k *bundleSyncer) setState(state ClusterState) {
 }
 
 // resync makes the bundles of a store, or with nil of the present one, and no others, those of the view.
-func (k *bundleSyncer) resync(s *bundleStore) {
+func (k *bundleSyncer) resync(s bundleStore) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if s != nil {
@@ -110,7 +110,7 @@ func (k *bundleSyncer) resync(s *bundleStore) {
 		return
 	}
 	there := map[types.NamespacedName]bool{}
-	for _, name := range k.store.all() {
+	for _, name := range k.store.names() {
 		if h := k.get(name); h != nil {
 			there[name] = true
 			k.put(name, h)
@@ -156,7 +156,7 @@ func (k *bundleSyncer) restrict(allowed func(namespace string) bool) {
 	if k.store == nil {
 		return
 	}
-	for _, name := range k.store.all() {
+	for _, name := range k.store.names() {
 		if k.view.judged(BundleKey{Cluster: k.cluster, Namespace: name.Namespace, Name: name.Name}) != nil {
 			continue
 		}

@@ -30,8 +30,8 @@ func TestNoMemberWaitsForAnotherToJudgeItsBundles(t *testing.T) {
 		busy.syncer.changed(types.NamespacedName{Namespace: "shop", Name: "web"})
 	}
 	quick := start("quick")
-	s := newStore()
-	quick.syncer.resync(s.bundleStore)
+	s := newStore("quick")
+	quick.syncer.resync(s)
 	put(t, s, "web", "1")
 	judged, cancel := h.view.Subscribe(Writes)
 	defer cancel()

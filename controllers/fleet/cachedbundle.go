@@ -6,11 +6,10 @@ import (
 	"time"
 	"unique"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/apimachinery/pkg/types"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/observe"
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/bundle"
 	"github.com/healthscope/healthscope/healthscope/rules"
@@ -18,36 +17,42 @@ import (
 
 // cachedBundle is what is kept of a bundle: what it says, and no objects.
 type cachedBundle struct {
-	metav1.PartialObjectMetadata
+	UID             types.UID
+	ResourceVersion string
+	Labels          map[string]string
+
 	app      string
 	contents bundle.Contents
 	// written is when the bundle was written last, by its cluster's clock, and outdated since when it does not show any more what its objects are like; zero when that is not known.
 	written, outdated time.Time
 }
 
-// cacheBundle returns the transform by which the bundles of a cluster are kept: judged by the rules as they come in, without
-// the objects they were judged from. Values that resources of a bundle share are kept once. user are the user's rules, or nil.
-func cacheBundle(cluster string, user rules.UserRules) toolscache.TransformFunc {
-	return func(object any) (any, error) {
-		switch b := object.(type) {
-		case *k8spluginv1alpha1.ResourceBundleState:
-			return newCachedBundle(cluster, b, user), nil
-		case *cachedBundle:
-			return b, nil // An informer may call its transform twice.
-		default:
-			return nil, errors.Errorf("cannot hold a %T as a bundle", object)
-		}
+// newBundleStore returns a store of the bundles in some namespaces of a cluster, judged by the rules as they come in, without
+// the objects they were judged from. user are the user's rules, or nil. changed is called for each that changes once all have been read.
+func newBundleStore(cluster string, namespaces []string, user rules.UserRules, changed func(types.NamespacedName)) bundleStore {
+	s := bundleStore{}
+	for _, namespace := range namespaces {
+		s[namespace] = observe.NewStore(func(object any) *cachedBundle {
+			b, ok := object.(*k8spluginv1alpha1.ResourceBundleState)
+			if !ok { // A client returns nothing else than it was asked for.
+				return &cachedBundle{}
+			}
+			return newCachedBundle(cluster, b, user)
+		}, func(_, _ *cachedBundle) bool { return false }, changed)
 	}
+	return s
 }
 
+// newCachedBundle returns what is kept of a bundle. Values that its resources share are kept once.
 func newCachedBundle(cluster string, b *k8spluginv1alpha1.ResourceBundleState, user rules.UserRules) *cachedBundle {
 	app := bundle.App(b)
 	written, _ := k8spluginv1alpha1.LastWrite(b.ManagedFields)
 	outdated := outdatedSince(b, written)
 	bundle.Slim(b, user)
-	h := &cachedBundle{app: unique.Make(app).Value(), contents: bundle.Read(cluster, b), written: written, outdated: outdated}
-	h.Namespace, h.Name, h.UID, h.ResourceVersion = unique.Make(b.Namespace).Value(), b.Name, b.UID, b.ResourceVersion
-	h.Labels = internLabels(b.Labels)
+	h := &cachedBundle{
+		UID: b.UID, ResourceVersion: b.ResourceVersion, Labels: internLabels(b.Labels),
+		app: unique.Make(app).Value(), contents: bundle.Read(cluster, b), written: written, outdated: outdated,
+	}
 	h.contents.Results = share(h.contents.Results)
 	return h
 }

@@ -23,6 +23,7 @@ import (
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/observe"
+	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
 // missingBundles is the remedy when an API server does not serve bundles.
@@ -54,7 +55,7 @@ type connection struct {
 	// meter counts what is held of the cluster.
 	meter *meter
 	// store holds the bundles, and bundles read them, one for each namespace. lease reads the monitor's Lease; nil without Options.Liveness.
-	store   *bundleStore
+	store   bundleStore
 	bundles []*observe.Informer
 	lease   *observe.Informer
 
@@ -91,23 +92,21 @@ type connectOptions struct {
 	scheme *runtime.Scheme
 	// leaseNamespace is the namespace of the monitor's Lease; empty without Options.Liveness.
 	leaseNamespace string
-	transform      func(cluster string) toolscache.TransformFunc
-	// usage returns what a bundle uses of the budget.
-	usage func(runtime.Object) usage
+	// user are the user's rules, or nil.
+	user  rules.UserRules
 	clock clock.WithTickerAndDelayedExecution
 }
 
 // newConnection prepares the connection to a cluster. Nothing is sent before it is served. changed is called for every bundle that changes.
 func newConnection(name string, config *rest.Config, namespaces []string, p *healthTracker, m *meter, changed func(types.NamespacedName), o connectOptions) (*connection, error) {
 	c := &connection{config: config, namespaces: namespaces, health: p, meter: m, clock: o.clock, token: useToken(config)}
-	c.store = newBundleStore(o.transform(name), changed)
 	p.readStates = c.readStates
 	var err error
 	if c.http, err = m.client(config); err == nil {
 		c.reader, err = newReader(config, c.http)
 	}
 	if err == nil {
-		err = c.readBundles(o)
+		err = c.readBundles(name, changed, o)
 	}
 	if err == nil && o.leaseNamespace != "" {
 		err = c.readLease(o.leaseNamespace)
@@ -134,7 +133,7 @@ func (c *connection) readStates(l *liveness) {
 }
 
 // readBundles makes the informers of bundles: one for each namespace, or without any one for all.
-func (c *connection) readBundles(o connectOptions) error {
+func (c *connection) readBundles(name string, changed func(types.NamespacedName), o connectOptions) error {
 	gvk := k8spluginv1alpha1.GroupVersion.WithKind(k8spluginv1alpha1.ResourceBundleStateKind)
 	bundles, err := apiutil.RESTClientForGVK(gvk, false, false, c.config, serializer.NewCodecFactory(o.scheme), c.http)
 	if err != nil {
@@ -144,13 +143,14 @@ func (c *connection) readBundles(o connectOptions) error {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
+	c.store = newBundleStore(name, namespaces, o.user, changed)
 	for _, namespace := range namespaces {
 		source := toolscache.NewListWatchFromClient(bundles, bundlesResource, namespace, fields.Everything())
 		uncount := func() {}
-		c.bundles = append(c.bundles, c.newInformer(bundleRules, "ResourceBundleStates", missingBundles, bundlesIn{c.store, namespace}, func() toolscache.ListerWatcher {
+		c.bundles = append(c.bundles, c.newInformer(bundleRules, "ResourceBundleStates", missingBundles, c.store[namespace], func() toolscache.ListerWatcher {
 			uncount()
 			var counted toolscache.ListerWatcher
-			counted, uncount = c.meter.count(source, bundlesPage, o.usage)
+			counted, uncount = c.meter.count(source, bundlesPage, usageOfBundle(o.user))
 			return counted
 		}))
 	}

@@ -40,7 +40,7 @@ func TestTheEstimateOfABundleIsNotFarFromTheHeap(t *testing.T) {
 			v := newView("hub")
 			before := heap()
 			v.setState(ClusterState{Name: "edge", Reachability: Connected, Since: noon})
-			s := newStore()
+			s := newStore("edge")
 			for i := range c.bundles {
 				b := received(t, "edge", fmt.Sprintf("17188744879264%05d-app", i), c.resources)
 				for r := range b.Status.Resources {
@@ -49,17 +49,13 @@ func TestTheEstimateOfABundleIsNotFarFromTheHeap(t *testing.T) {
 					}
 				}
 				estimate += usageOf(b).bytes
-				h, err := cacheBundle("edge", nil)(b)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := s.Add(h); err != nil {
+				if err := s[""].Add(b); err != nil {
 					t.Fatal(err)
 				}
 			}
 			k := newBundleSyncer("edge", v, healthscope.DefaultPolicy(), clocktesting.NewFakeClock(noon), nil, func() {})
 			t.Cleanup(k.queue.ShutDown)
-			k.resync(s.bundleStore)
+			k.resync(s)
 			held := int64(heap() - before)
 			t.Logf("%d bundles of %d resources: %d bytes are held, %d are estimated, %.2f of it", c.bundles, c.resources, held, estimate, float64(estimate)/float64(held))
 			if estimate > 2*held || held > 2*estimate {

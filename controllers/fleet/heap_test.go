@@ -15,8 +15,8 @@ import (
 )
 
 // newStore returns a store without an informer.
-func newStore() bundlesIn {
-	return bundlesIn{newBundleStore(func(object any) (any, error) { return object, nil }, func(types.NamespacedName) {}), ""}
+func newStore(cluster string) bundleStore {
+	return newBundleStore(cluster, []string{""}, nil, func(types.NamespacedName) {})
 }
 
 // received returns a bundle of n resources, half of them pods of the others, as it comes from an API server: decoded from JSON.
@@ -69,19 +69,15 @@ func TestAResourceTakesLittleMemory(t *testing.T) {
 	for c := range clusters {
 		name := fmt.Sprintf("provider+edge%02d", c)
 		v.setState(ClusterState{Name: name, Reachability: Connected})
-		s := newStore()
+		s := newStore(name)
 		for i := range bundles {
-			h, err := cacheBundle(name, nil)(received(t, name, fmt.Sprintf("17188744879264%04d-app", i), resources))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Add(h); err != nil {
+			if err := s[""].Add(received(t, name, fmt.Sprintf("17188744879264%04d-app", i), resources)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		k := newBundleSyncer(name, v, healthscope.DefaultPolicy(), clocktesting.NewFakeClock(noon), nil, func() {})
 		t.Cleanup(k.queue.ShutDown)
-		k.resync(s.bundleStore)
+		k.resync(s)
 		syncers = append(syncers, k)
 	}
 	each := float64(heap()-before) / (clusters * bundles * resources)

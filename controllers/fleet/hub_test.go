@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -64,7 +63,7 @@ func TestAHubThatFailsEnds(t *testing.T) {
 	h := &hub{
 		view: newView("local"), clock: clock.RealClock{}, members: map[string]*member{},
 		options: Options{ClusterName: "local"}, config: &rest.Config{Host: "https://127.0.0.1:1"},
-		connect: connectOptions{scheme: runtime.NewScheme(), transform: func(cluster string) toolscache.TransformFunc { return cacheBundle(cluster, nil) }},
+		connect: connectOptions{scheme: runtime.NewScheme()},
 		secrets: &secretWatch{cache: noInformer{err: lost}, changed: make(chan struct{}, 1)},
 	}
 	if err := k8spluginv1alpha1.AddToScheme(h.connect.scheme); err != nil {

@@ -3,9 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"sync"
 	"time"
 
@@ -37,7 +35,7 @@ const rightHint = "to allow it, label a ClusterRole with these verbs: healthscop
 // confirmPause is the pause before a cluster is asked again whether it serves a kind, to confirm that it does not.
 const confirmPause = observe.Doubt + time.Second
 
-// kindInformer holds the Results of the objects of one kind. It implements cache.TransformingStore.
+// kindInformer holds the Results of the objects of one kind.
 type kindInformer struct {
 	place
 
@@ -45,6 +43,8 @@ type kindInformer struct {
 	changes  *Subscription
 	stop     context.CancelFunc
 	informer *observe.Informer
+	// results are what was read last.
+	results *observe.Store[healthscope.Result]
 
 	mu sync.Mutex
 	// access is how the cluster is reached.
@@ -55,9 +55,6 @@ type kindInformer struct {
 	away ClusterState
 	// clusterScoped is true when the kind is served, and its objects are in no namespace.
 	clusterScoped bool
-	// results are what was read last, and read is true once all was.
-	results map[types.NamespacedName]healthscope.Result
-	read    bool
 	// uncount is called when what is being read is not held any more.
 	uncount func()
 }
@@ -65,12 +62,15 @@ type kindInformer struct {
 // newKindInformer returns what reads a kind once it runs.
 func newKindInformer(o *Objects, at place, a access, changes *Subscription, stop context.CancelFunc) *kindInformer {
 	w := &kindInformer{
-		place: at, objects: o, access: a, changes: changes, stop: stop, since: o.clock.Now(),
-		results: map[types.NamespacedName]healthscope.Result{}, uncount: func() {},
+		place: at, objects: o, access: a, changes: changes, stop: stop, since: o.clock.Now(), uncount: func() {},
 	}
+	// Before all was read for the first time, that it is makes a KindChange.
+	w.results = observe.NewStore(w.judge, func(a, b healthscope.Result) bool { return reflect.DeepEqual(a, b) }, func(name types.NamespacedName) {
+		changes.Add(ObjectChange{at.Kind, name})
+	})
 	w.informer = observe.NewInformer(kindRules, observe.InformerOptions{
 		TrackedOptions: observe.TrackedOptions{Clock: o.clock, MaxRefused: o.FindInterval, Describe: w.describe},
-		Open:           w.open, Store: w, Changed: func(observe.State) { w.changes.Add(KindChange{w.Kind}) },
+		Open:           w.open, Store: w.results, Changed: func(observe.State) { w.changes.Add(KindChange{w.Kind}) },
 	})
 	return w
 }
@@ -190,123 +190,24 @@ func (w *kindInformer) refused(message string) {
 	w.informer.Tracker.Report(observe.Event{Kind: observe.Refused, Reason: observe.NotServed, Message: message, Certain: true})
 }
 
-// judged is what is kept of an object.
-type judged struct {
-	metav1.PartialObjectMetadata
-
-	result healthscope.Result
-}
-
-// Transformer implements cache.TransformingStore.
-func (w *kindInformer) Transformer() cache.TransformFunc {
-	return func(object any) (any, error) { return w.judge(object), nil }
-}
-
-// judge keeps the Result of an object and drops the object. What is judged already stays as it is.
-func (w *kindInformer) judge(object any) any {
+// judge returns the Result of an object.
+func (w *kindInformer) judge(object any) healthscope.Result {
 	u, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return object
+	if !ok { // A client returns nothing else than it was asked for.
+		return healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonNotSynced}
 	}
 	bundle.Strip(u) // User rules see what they see in a monitor.
-	j := &judged{result: rules.Evaluate(u, rules.Options{User: w.objects.user})}
-	j.result.Cluster = w.Cluster
+	result := rules.Evaluate(u, rules.Options{User: w.objects.user})
+	result.Cluster = w.Cluster
 	for _, key := range w.objects.labels {
 		if value, ok := u.GetLabels()[key]; ok {
-			if j.result.Labels == nil {
-				j.result.Labels = map[string]string{}
+			if result.Labels == nil {
+				result.Labels = map[string]string{}
 			}
-			j.result.Labels[key] = value
+			result.Labels[key] = value
 		}
 	}
-	j.Namespace, j.Name, j.UID, j.ResourceVersion = u.GetNamespace(), u.GetName(), u.GetUID(), u.GetResourceVersion()
-	return j
-}
-
-// Add implements cache.ReflectorStore.
-func (w *kindInformer) Add(object any) error {
-	j, ok := w.judge(object).(*judged)
-	if !ok {
-		return nil // A client returns nothing else than it was asked for.
-	}
-	name := types.NamespacedName{Namespace: j.Namespace, Name: j.Name}
-	w.mu.Lock()
-	before, known := w.results[name]
-	w.results[name] = j.result
-	w.mu.Unlock()
-	if !known || !reflect.DeepEqual(before, j.result) {
-		w.changes.Add(ObjectChange{w.Kind, name})
-	}
-	return nil
-}
-
-// Update implements cache.ReflectorStore.
-func (w *kindInformer) Update(object any) error { return w.Add(object) }
-
-// Delete implements cache.ReflectorStore.
-func (w *kindInformer) Delete(object any) error {
-	j, ok := w.judge(object).(*judged)
-	if !ok {
-		return nil
-	}
-	name := types.NamespacedName{Namespace: j.Namespace, Name: j.Name}
-	w.mu.Lock()
-	delete(w.results, name)
-	w.mu.Unlock()
-	w.changes.Add(ObjectChange{w.Kind, name})
-	return nil
-}
-
-// Replace implements cache.ReflectorStore. Before all was read for the first time, that it is makes a KindChange.
-func (w *kindInformer) Replace(all []any, _ string) error {
-	results := make(map[types.NamespacedName]healthscope.Result, len(all))
-	for _, object := range all {
-		if j, ok := w.judge(object).(*judged); ok {
-			results[types.NamespacedName{Namespace: j.Namespace, Name: j.Name}] = j.result
-		}
-	}
-	w.mu.Lock()
-	before, read := w.results, w.read
-	w.results, w.read = results, true
-	w.mu.Unlock()
-	if !read {
-		return nil
-	}
-	for _, name := range changedNames(before, results) {
-		w.changes.Add(ObjectChange{w.Kind, name})
-	}
-	return nil
-}
-
-// Resync implements cache.ReflectorStore.
-func (w *kindInformer) Resync() error { return nil }
-
-// changedNames returns the names of what is in one of two sets of Results only, or not the same in both.
-func changedNames(before, after map[types.NamespacedName]healthscope.Result) []types.NamespacedName {
-	names := slices.Collect(maps.Keys(after))
-	for name := range before {
-		if _, ok := after[name]; !ok {
-			names = append(names, name)
-		}
-	}
-	return slices.DeleteFunc(names, func(name types.NamespacedName) bool {
-		a, was := before[name]
-		b, is := after[name]
-		return was && is && reflect.DeepEqual(a, b)
-	})
-}
-
-// lostLookup returns what is to be said of an object that was seen so last, if it was, in a cluster that cannot be seen.
-func staleLookup(seen healthscope.Result, ok bool, unknown healthscope.Result, s ClusterState) Lookup {
-	was := []healthscope.Member{{Result: unknown}}
-	if ok {
-		was[0].Result = seen
-	}
-	gone := healthscope.Lost(was, s.Reachability.Reason(), fmt.Sprintf("cluster %q: %s", s.Name, s.Message), s.Since)[0]
-	if !ok {
-		gone.LastState, gone.Message = "", fmt.Sprintf("cluster %q: %s", s.Name, s.Message)
-	}
-	return Lookup{Result: gone.Result, LastState: gone.LastState}
+	return result
 }
 
 // get returns what is to be said of an object in a cluster that is seen.
@@ -320,11 +221,20 @@ func (w *kindInformer) get(name types.NamespacedName, unknown healthscope.Result
 	case state.Status == observe.Problem:
 		unknown.Reason, unknown.Message = w.reasonOf(state.Reason), state.Message
 		return Lookup{Result: unknown}
-	case !w.read || w.objects.clock.Since(w.since) >= SettleTime:
+	case !w.results.IsRead() || w.objects.clock.Since(w.since) >= SettleTime:
 		return w.objects.settling(unknown, w.since)
 	}
-	seen, ok := w.results[name]
-	return staleLookup(seen, ok, unknown, w.away)
+	return w.stale(name, unknown, w.away)
+}
+
+// stale returns what is to be said of an object that was seen last, if it was, when its cluster, which cannot be seen, was in a state.
+func (w *kindInformer) stale(name types.NamespacedName, unknown healthscope.Result, s ClusterState) Lookup {
+	seen, ok := w.results.Get(name)
+	if !ok {
+		return unseen(unknown, s)
+	}
+	lost := healthscope.Lost([]healthscope.Member{{Result: seen}}, s.Reachability.Reason(), s.Problem(), s.Since)[0]
+	return Lookup{Result: lost.Result, LastState: lost.LastState}
 }
 
 // reasonOf returns the reason of objects of a kind that cannot be read for a reason.
@@ -342,12 +252,10 @@ func (w *kindInformer) reasonOf(reason observe.Reason) healthscope.Reason {
 
 // present returns what is to be said of an object of a kind that has been read.
 func (w *kindInformer) present(name types.NamespacedName, unknown healthscope.Result) Lookup {
-	if r, ok := w.results[name]; ok {
+	if r, ok := w.results.Get(name); ok {
 		return Lookup{Result: r}
 	}
 	unknown.State, unknown.Reason = healthscope.NotPresent, healthscope.ReasonNotFound
 	unknown.Message = fmt.Sprintf("%s %q does not exist in namespace %q", w.GroupVersionKind.Kind, name.Name, name.Namespace)
 	return Lookup{Result: unknown}
 }
-
-var _ cache.TransformingStore = (*kindInformer)(nil)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -67,7 +68,7 @@ func (k *aKind) report(pause time.Duration, events ...observe.Event) {
 
 // read stores Deployment web, which is Ready, as all there is.
 func (k *aKind) read(objects ...any) {
-	if err := k.w.Replace(objects, ""); err != nil {
+	if err := k.w.results.Replace(objects, ""); err != nil {
 		k.t.Fatal(err)
 	}
 	k.report(0, observe.Event{Kind: observe.Watching}, observe.Event{Kind: observe.Listed})
@@ -80,14 +81,19 @@ func (k *aKind) expect(want healthscope.State, reason healthscope.Reason, last h
 	synctest.Wait()
 	got := k.Get("local", deployments, shopWeb)
 	if got.Result.State != want || got.Result.Reason != reason || got.LastState != last || got.Settling != settling {
-		k.t.Errorf("got %+v", got)
+		k.t.Errorf("got %s %s, last %q, settling %t: %s", got.Result.State, got.Result.Reason, got.LastState, got.Settling, got.Result.Message)
 	}
 }
 
 func readyWeb() any {
-	j := &judged{result: healthscope.Result{State: healthscope.Ready, UID: "u"}}
-	j.Namespace, j.Name = shopWeb.Namespace, shopWeb.Name
-	return j
+	return keptResult(shopWeb, healthscope.Result{State: healthscope.Ready, UID: "u"})
+}
+
+// keptResult returns what is kept of an object.
+func keptResult(name types.NamespacedName, result healthscope.Result) any {
+	return &observe.Kept[healthscope.Result]{
+		PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}, Value: result,
+	}
 }
 
 func TestAKindSaysWhyItCannotBeRead(t *testing.T) {
@@ -215,6 +221,18 @@ func TestStaleResultsOfAKindExpire(t *testing.T) {
 	})
 }
 
+// An object that cannot be read as what it says that it is exists all the same: it is malformed, and not missing.
+func TestAMalformedObjectIsNotMissing(t *testing.T) {
+	t.Parallel()
+	withAKind(t, func(k *aKind) {
+		k.read(&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": shopWeb.Namespace, "name": shopWeb.Name},
+			"spec": "none", "status": []any{"three"},
+		}})
+		k.expect(healthscope.Unknown, healthscope.ReasonInvalidObject, "", false)
+	})
+}
+
 // reader is a rule that says what it can read in an object.
 type reader struct{}
 
@@ -231,11 +249,7 @@ func TestRulesDoNotSeeWhatMayBeSecret(t *testing.T) {
 		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "shop", "name": "web"},
 		"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "env": []any{map[string]any{"name": "PASSWORD", "value": "open-sesame"}}}}},
 	}}
-	j, ok := w.judge(pod).(*judged)
-	if !ok {
-		t.Fatal("the object is not judged")
-	}
-	if text := j.result.Message; strings.Contains(text, "open-sesame") || !strings.Contains(text, "PASSWORD") {
+	if text := w.judge(pod).Message; strings.Contains(text, "open-sesame") || !strings.Contains(text, "PASSWORD") {
 		t.Errorf("the rule saw %s", text)
 	}
 }

@@ -25,14 +25,14 @@ import (
 )
 
 // newTestMember returns a member of a hub that sends nothing, with bundles of the namespace shop in a store, and has it published.
-func newTestMember(t *testing.T, o Options, logger logr.Logger, bundles ...string) (*member, bundlesIn) {
+func newTestMember(t *testing.T, o Options, logger logr.Logger, bundles ...string) (*member, bundleStore) {
 	t.Helper()
 	o.Policy = healthscope.DefaultPolicy()
 	h := &hub{options: o, view: newView("local"), clock: clock.RealClock{}, ctx: t.Context()}
 	m := newMember(h, "edge", false, logger)
 	m.publish()
 	t.Cleanup(m.syncer.queue.ShutDown)
-	s := newStore()
+	s := newStore("edge")
 	for _, name := range bundles {
 		put(t, s, name, "1")
 	}
@@ -40,13 +40,18 @@ func newTestMember(t *testing.T, o Options, logger logr.Logger, bundles ...strin
 }
 
 // put puts a bundle in a version into a store, as one that a monitor of ours has filled.
-func put(t *testing.T, s bundlesIn, name, version string) {
+func put(t *testing.T, s bundleStore, name, version string) {
 	t.Helper()
-	h := &cachedBundle{contents: bundle.Contents{Own: true, Observed: true}}
-	h.Namespace, h.Name, h.UID, h.ResourceVersion = "shop", name, types.UID(name), version
-	if err := s.Update(h); err != nil {
+	k := kept(name)
+	k.Value = &cachedBundle{UID: types.UID(name), ResourceVersion: version, contents: bundle.Contents{Own: true, Observed: true}}
+	if err := s[""].Update(k); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// kept returns what is kept of a bundle, without its contents.
+func kept(name string) *observe.Kept[*cachedBundle] {
+	return &observe.Kept[*cachedBundle]{PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}}
 }
 
 // TestWhatChangesWhileAClusterComesBackIsSeen has bundles change after all have been read again, and before it shows that the cluster is back.
@@ -62,14 +67,14 @@ func TestWhatChangesWhileAClusterComesBackIsSeen(t *testing.T) {
 		m, s := newTestMember(t, Options{}, logger, "changes", "goes", "stays")
 		become := func(r Reachability) { m.setState(ClusterState{Name: "edge", Reachability: r, Since: noon}) }
 		become(Connected)
-		m.syncer.resync(s.bundleStore)
+		m.syncer.resync(s)
 		become(away)
 		notified := 0
 		meanwhile = func() {
 			notified++
 			put(t, s, "changes", "2")
 			put(t, s, "comes", "1")
-			if err := s.Delete(s.get(types.NamespacedName{Namespace: "shop", Name: "goes"})); err != nil {
+			if err := s[""].Delete(kept("goes")); err != nil {
 				t.Error(err)
 			}
 			for _, name := range []string{"changes", "comes", "goes"} {
@@ -98,7 +103,7 @@ func TestNamespacesThatComeBackBringTheirBundles(t *testing.T) {
 	view := m.hub.view
 	m.current = &connection{namespaces: []string{"shop"}, health: newHealthTracker(false, time.Second, m.hub.clock, func() {})}
 	m.spec = clusterSpec{name: "edge", namespaces: []string{"shop"}}
-	m.syncer.resync(s.bundleStore)
+	m.syncer.resync(s)
 	m.state.Reachability, m.state.namespaces = Connected, m.limits()
 	m.syncer.setState(m.state)
 	m.publish()
@@ -173,8 +178,7 @@ func withoutBundles(t *testing.T) (m *member, clock *clocktesting.FakeClock, web
 		t.Fatalf("the cluster is %s, and %d kinds are watched there", m.state.Reachability, len(o.kinds))
 	}
 	for _, w := range o.kinds {
-		j := &judged{PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}, result: web1}
-		if err := w.Replace([]any{j}, ""); err != nil {
+		if err := w.results.Replace([]any{keptResult(name, web1)}, ""); err != nil {
 			t.Fatal(err)
 		}
 		w.informer.Tracker.Report(observe.Event{Kind: observe.Listed})
@@ -254,7 +258,7 @@ func TestObjectsStayWhenBundlesComeToBeServed(t *testing.T) {
 		conn.health.update(readBundles)
 		assess()
 		m.current.synced = true
-		m.syncer.resync(s.bundleStore)
+		m.syncer.resync(s)
 		assess()
 		if got := web(); got.Result.State != healthscope.Ready || slices.Contains(seen, Connecting) {
 			t.Errorf("%s: the Deployment is %+v, and the cluster went through %s", name, got, seen)
@@ -321,7 +325,7 @@ func TestAClusterWithoutItsMonitorsLeaseIsNeverConnected(t *testing.T) {
 			look(0) // Before the member knows that the connection is ready.
 			m.current, m.next = m.next, nil
 			m.current.synced = true
-			m.syncer.resync(s.bundleStore)
+			m.syncer.resync(s)
 			look(0)
 			conn.health.update(func(l *liveness, now time.Time) {
 				c.after(l, now)

@@ -358,10 +358,13 @@ func (o *Objects) stale(w *kindInformer, name types.NamespacedName, unknown heal
 		return o.settling(unknown, s.Since)
 	}
 	if w == nil {
-		return staleLookup(healthscope.Result{}, false, unknown, s)
+		return unseen(unknown, s)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	seen, ok := w.results[name]
-	return staleLookup(seen, ok, unknown, s)
+	return w.stale(name, unknown, s)
+}
+
+// unseen returns the answer for an object that was never seen, in a cluster that cannot be seen.
+func unseen(unknown healthscope.Result, s ClusterState) Lookup {
+	unknown.Reason, unknown.Message, unknown.Since = s.Reachability.Reason(), s.Problem(), s.Since
+	return Lookup{Result: unknown}
 }

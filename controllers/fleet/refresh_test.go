@@ -53,8 +53,8 @@ func TestOtherRulesReachBundlesOfOtherMonitors(t *testing.T) {
 	rule := &mood{}
 	notified := make(chan types.NamespacedName, 100)
 	conn := &connection{health: newHealthTracker(false, 10*time.Second, clock.RealClock{}, func() {}), clock: clock.RealClock{}}
-	conn.store = newBundleStore(cacheBundle("edge01", rule), func(name types.NamespacedName) { notified <- name })
-	informer := conn.newInformer(bundleRules, "ResourceBundleStates", "", bundlesIn{conn.store, ""}, func() toolscache.ListerWatcher { return source })
+	conn.store = newBundleStore("edge01", []string{""}, rule, func(name types.NamespacedName) { notified <- name })
+	informer := conn.newInformer(bundleRules, "ResourceBundleStates", "", conn.store[""], func() toolscache.ListerWatcher { return source })
 	conn.bundles = []*observe.Informer{informer}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -64,17 +64,18 @@ func TestOtherRulesReachBundlesOfOtherMonitors(t *testing.T) {
 		running.Wait()
 	})
 	late := time.After(30 * time.Second)
+	eventually(t, "the bundle has been read", func() bool { return informer.State().Status == observe.Ready })
 	for _, want := range []healthscope.State{healthscope.Ready, healthscope.Failed, healthscope.Ready} {
-		select {
-		case <-notified:
-		case <-late:
-			t.Fatalf("it is not notified that the bundle is %s", want)
-		}
 		if got := conn.store.get(types.NamespacedName{Namespace: "shop", Name: "theirs"}).contents.Results[0].State; got != want {
 			t.Fatalf("want %s, got %s", want, got)
 		}
 		rule.bad.Store(want == healthscope.Ready)
 		conn.reread()
+		select {
+		case <-notified:
+		case <-late:
+			t.Fatalf("it is not notified that the bundle is not %s any more", want)
+		}
 	}
 }
 
@@ -88,8 +89,8 @@ func TestOtherRulesLeaveOurBundlesToOurMonitors(t *testing.T) {
 		if !c.own {
 			b.Status.Summary, b.Status.Resources = nil, nil
 		}
-		s := newBundleStore(cacheBundle("edge01", nil), func(types.NamespacedName) {})
-		if err := (bundlesIn{s, ""}).Add(b); err != nil {
+		s := newStore("edge01")
+		if err := s[""].Add(b); err != nil {
 			t.Fatal(err)
 		}
 		if got := s.hasForeign(); got != c.want {

@@ -33,9 +33,9 @@ func newRotation(t *testing.T) *rotation {
 // dialled returns a connection over which nothing has come yet, with a bundle in its store for later.
 func (r *rotation) connected(t *testing.T) *connection {
 	t.Helper()
-	s := newStore()
+	s := newStore("edge")
 	put(t, s, "web", "1")
-	return &connection{health: newHealthTracker(false, 10*time.Second, r.clock, func() {}), config: &rest.Config{Host: "https://127.0.0.1:1"}, store: s.bundleStore, cancel: func() {}}
+	return &connection{health: newHealthTracker(false, 10*time.Second, r.clock, func() {}), config: &rest.Config{Host: "https://127.0.0.1:1"}, store: s, cancel: func() {}}
 }
 
 // read has the bundles of a connection read.

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -79,11 +78,8 @@ func Setup(mgr ctrl.Manager, o Options) (*View, error) {
 	h := &hub{
 		options: o, view: newView(o.ClusterName), clock: o.Clock, config: mgr.GetConfig(),
 		recorder: mgr.GetEventRecorder("healthscope-controller"), members: map[string]*member{},
-		connect: connectOptions{
-			scheme: scheme, usage: usageOfBundle(o.HealthChecks),
-			transform: func(cluster string) toolscache.TransformFunc { return cacheBundle(cluster, o.HealthChecks) },
-		},
-		quotas: quotas{hard: o.Budget, clock: o.Clock},
+		connect: connectOptions{scheme: scheme, user: o.HealthChecks},
+		quotas:  quotas{hard: o.Budget, clock: o.Clock},
 	}
 	if o.Objects != nil {
 		o.Objects.clock = o.Clock
