@@ -136,13 +136,6 @@ func (k *bundleSyncer) reset(drop bool) {
 	}
 }
 
-// hasStore reports whether bundles have been read.
-func (k *bundleSyncer) hasStore() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.store != nil
-}
-
 // restrict sets from which namespaces bundles may be shown, and adds to the view, or removes from it, what that changes.
 func (k *bundleSyncer) restrict(allowed func(namespace string) bool) {
 	k.mu.Lock()

@@ -129,6 +129,7 @@ func (v *View) setState(s ClusterState) {
 		s.Arrival = v.arrivals
 	}
 	c.state = s
+	v.checkSynced()
 	if old != nil && old.sameAs(s) {
 		return
 	}

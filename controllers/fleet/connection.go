@@ -50,14 +50,19 @@ type connection struct {
 	reader rest.Interface
 	// namespaces are those from which bundles are read; none means all.
 	namespaces []string
-	health     *healthTracker
 	clock      clock.WithTickerAndDelayedExecution
+	// wake is called when something may have changed. It does not block.
+	wake func()
 	// meter counts what is held of the cluster.
 	meter *meter
 	// store holds the bundles, and bundles read them, one for each namespace. lease reads the monitor's Lease; nil without Options.Liveness.
 	store   bundleStore
 	bundles []*observe.Informer
 	lease   *observe.Informer
+
+	// mu guards liveness, to which all who read and probe report.
+	mu       sync.Mutex
+	liveness *liveness
 
 	// What follows is the member's own. spec is what the connection was made for; its token may have been renewed since.
 	spec   clusterSpec
@@ -74,14 +79,13 @@ func (m *member) connect(ctx context.Context, w clusterSpec) (*connection, error
 	if err != nil {
 		return nil, err
 	}
-	p := newHealthTracker(m.local, m.hub.timeout(), m.hub.clock, m.wake)
-	o := m.hub.connect
-	o.clock = m.hub.clock
-	c, err := newConnection(m.name, config, w.namespaces, p, m.quota.newMeter(), m.syncer.changed, o)
-	if err != nil {
-		return nil, err
+	c := &connection{
+		config: config, token: useToken(config), namespaces: w.namespaces, clock: m.hub.clock, wake: m.wake, meter: m.quota.newMeter(), spec: w,
+		liveness: newLiveness(m.local, m.hub.timeout(), m.hub.clock.Now()),
 	}
-	c.spec = w
+	if err := c.prepare(m.name, m.syncer.changed, m.hub.connect); err != nil {
+		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", m.name)
+	}
 	ctx, c.cancel = context.WithCancel(ctx)
 	m.running.Go(func() { c.serve(ctx) })
 	return c, nil
@@ -97,38 +101,59 @@ type connectOptions struct {
 	clock clock.WithTickerAndDelayedExecution
 }
 
-// newConnection prepares the connection to a cluster. Nothing is sent before it is served. changed is called for every bundle that changes.
-func newConnection(name string, config *rest.Config, namespaces []string, p *healthTracker, m *meter, changed func(types.NamespacedName), o connectOptions) (*connection, error) {
-	c := &connection{config: config, namespaces: namespaces, health: p, meter: m, clock: o.clock, token: useToken(config)}
-	p.readStates = c.readStates
-	var err error
-	if c.http, err = m.client(config); err == nil {
-		c.reader, err = newReader(config, c.http)
+// prepare makes what reads the cluster. Nothing is sent before the connection is served. changed is called for every bundle that changes.
+func (c *connection) prepare(name string, changed func(types.NamespacedName), o connectOptions) (err error) {
+	if c.http, err = c.meter.client(c.config); err != nil {
+		return err
 	}
-	if err == nil {
-		err = c.readBundles(name, changed, o)
+	if c.reader, err = newReader(c.config, c.http); err != nil {
+		return err
 	}
-	if err == nil && o.leaseNamespace != "" {
-		err = c.readLease(o.leaseNamespace)
+	if err = c.readBundles(name, changed, o); err != nil || o.leaseNamespace == "" {
+		return err
 	}
-	return c, errors.Wrapf(err, "cannot make a client for cluster %q", name)
+	return c.readLease(o.leaseNamespace)
+}
+
+// update changes the liveness.
+func (c *connection) update(note func(l *liveness, now time.Time)) {
+	c.mu.Lock()
+	note(c.liveness, c.clock.Now())
+	c.mu.Unlock()
+	c.wake()
+}
+
+// read reads the liveness.
+func (c *connection) read(question func(l *liveness, now time.Time)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.readStates()
+	question(c.liveness, c.clock.Now())
+}
+
+// assess returns the assessment now.
+func (c *connection) assess() (v assessment) {
+	c.read(func(l *liveness, now time.Time) { v = l.assess(now) })
+	return v
 }
 
 // isSynced reports whether all bundles have been read over the connection, and are current.
 func (c *connection) isSynced() (read bool) {
-	c.health.read(func(l *liveness, _ time.Time) { read = l.bundles.Status == observe.Ready })
+	c.read(func(l *liveness, _ time.Time) { read = l.bundles.Status == observe.Ready })
 	return read
 }
 
-// readStates sets in a liveness whether bundles and the Lease are current.
-func (c *connection) readStates(l *liveness) {
-	states := make([]observe.State, 0, len(c.bundles))
-	for _, informer := range c.bundles {
-		states = append(states, informer.State())
+// readStates sets in the liveness whether bundles and the Lease are current. Without informers, in tests, it has been set.
+func (c *connection) readStates() {
+	if len(c.bundles) > 0 {
+		states := make([]observe.State, 0, len(c.bundles))
+		for _, informer := range c.bundles {
+			states = append(states, informer.State())
+		}
+		c.liveness.bundles = observe.All(states...)
 	}
-	l.bundles = observe.All(states...)
 	if c.lease != nil {
-		l.leases = c.lease.State()
+		c.liveness.leases = c.lease.State()
 	}
 }
 
@@ -165,12 +190,12 @@ func (c *connection) newInformer(r observe.Rules, what, remedy string, store too
 			Describe: func(reason observe.Reason, err error) string { return describe(what, remedy, reason, err) },
 			Answered: c.answered,
 			Failed: func(err error) {
-				c.health.update(func(l *liveness, now time.Time) { l.unanswered(now, shortened(withoutAddress(err).Error())) })
+				c.update(func(l *liveness, now time.Time) { l.unanswered(now, shortened(withoutAddress(err).Error())) })
 			},
 		},
 		Open:    func(context.Context) (toolscache.ListerWatcher, error) { return open(), nil },
 		Store:   store,
-		Changed: func(observe.State) { c.health.wake() },
+		Changed: func(observe.State) { c.wake() },
 	})
 }
 
@@ -191,7 +216,7 @@ func describe(what, remedy string, reason observe.Reason, err error) string {
 // answered notes that the API server has answered. What waits for that begins at once.
 func (c *connection) answered() {
 	back := false
-	c.health.update(func(l *liveness, now time.Time) { back = l.answered(now) })
+	c.update(func(l *liveness, now time.Time) { back = l.answered(now) })
 	if back {
 		c.kick()
 	}
@@ -230,7 +255,7 @@ func (c *connection) serve(ctx context.Context) {
 	for _, informer := range c.informers() {
 		running.Go(func() { informer.Run(ctx) })
 	}
-	if c.health.probes() {
+	if !c.liveness.off {
 		running.Go(func() { c.probe(ctx) })
 	}
 	running.Wait()
@@ -246,17 +271,17 @@ func (c *connection) readLease(namespace string) error {
 		return errors.Wrapf(err, "cannot watch Lease %q", monitorLease)
 	}
 	source := toolscache.NewListWatchFromClient(leases.RESTClient(), leasesResource, namespace, fields.OneTermEqualSelector("metadata.name", monitorLease))
-	c.lease = c.newInformer(leaseRules, "Leases", "", leaseStore{c.health}, func() toolscache.ListerWatcher { return source })
+	c.lease = c.newInformer(leaseRules, "Leases", "", leaseStore{c}, func() toolscache.ListerWatcher { return source })
 	return nil
 }
 
-// leaseStore reports the monitor's Lease to a health tracker. It implements cache.ReflectorStore.
-type leaseStore struct{ health *healthTracker }
+// leaseStore reports the monitor's Lease to a connection. It implements cache.ReflectorStore.
+type leaseStore struct{ *connection }
 
 // Add implements cache.ReflectorStore.
 func (s leaseStore) Add(object any) error {
 	if l, ok := object.(*coordinationv1.Lease); ok {
-		s.health.update(func(life *liveness, now time.Time) { life.observed(markOf(l), durationOf(l), now) })
+		s.update(func(life *liveness, now time.Time) { life.observed(markOf(l), durationOf(l), now) })
 	}
 	return nil
 }
@@ -266,7 +291,7 @@ func (s leaseStore) Update(object any) error { return s.Add(object) }
 
 // Delete implements cache.ReflectorStore.
 func (s leaseStore) Delete(any) error {
-	s.health.update(func(life *liveness, now time.Time) { life.observed("", 0, now) })
+	s.update(func(life *liveness, now time.Time) { life.observed("", 0, now) })
 	return nil
 }
 

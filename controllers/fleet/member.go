@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 
@@ -118,7 +117,7 @@ func (m *member) connections() []*connection {
 func (m *member) nextCheck() time.Time {
 	var next time.Time
 	for _, c := range m.connections() {
-		c.health.read(func(l *liveness, now time.Time) { next = soonest(next, l.next(now)) })
+		c.read(func(l *liveness, now time.Time) { next = soonest(next, l.next(now)) })
 	}
 	return next
 }
@@ -215,9 +214,7 @@ func (m *member) swapInUnserved() {
 	if m.next == nil || m.readsBundles() {
 		return
 	}
-	var v assessment
-	m.next.health.read(func(l *liveness, at time.Time) { v = l.assess(at) })
-	if v.reach != MonitorMissing {
+	if m.next.assess().reach != MonitorMissing {
 		return
 	}
 	old := m.current
@@ -249,8 +246,8 @@ func (m *member) swapIn(c *connection) {
 	m.current.synced = true
 	if old != nil {
 		var before liveness
-		old.health.read(func(l *liveness, _ time.Time) { before = *l })
-		c.health.update(func(l *liveness, _ time.Time) { l.continueFrom(&before) })
+		old.read(func(l *liveness, _ time.Time) { before = *l })
+		c.update(func(l *liveness, _ time.Time) { l.continueFrom(&before) })
 	}
 	m.syncer.resync(c.store)
 	m.quota.dropped()
@@ -293,7 +290,7 @@ func (m *member) updateState() {
 		v, now = assessment{reach: OverBudget, message: m.cutOff.exceeded}, m.hub.clock.Now()
 		lastContact = now
 	case used != nil:
-		used.health.read(func(l *liveness, at time.Time) {
+		used.read(func(l *liveness, at time.Time) {
 			l.own, l.foreign = own, foreign
 			was := l.assessment
 			v, now = l.assess(at), at
@@ -343,8 +340,7 @@ func (m *member) checkNext() {
 	if m.current == nil || m.next == nil {
 		return
 	}
-	var v assessment
-	m.next.health.read(func(l *liveness, now time.Time) { v = l.assess(now) })
+	v := m.next.assess()
 	if v.reach == Connecting || v.reach == Connected {
 		return
 	}
@@ -383,13 +379,6 @@ func (m *member) publish() {
 		m.hub.options.Objects.setState(m.state)
 	}
 	m.hub.view.setState(m.state)
-	switch {
-	case !m.local:
-	case m.syncer.hasStore() && m.state.Reachability != Connecting:
-		m.hub.view.setRead()
-	default:
-		m.hub.view.setProblem(errors.New(m.state.Message))
-	}
 }
 
 // recordState logs and records that the state has changed.

@@ -101,7 +101,8 @@ func TestNamespacesThatComeBackBringTheirBundles(t *testing.T) {
 	t.Parallel()
 	m, s := newTestMember(t, Options{Members: &Members{Parse: func([]byte) (*rest.Config, error) { return nil, errors.New("not today") }}}, logr.Discard(), "web")
 	view := m.hub.view
-	m.current = &connection{namespaces: []string{"shop"}, health: newHealthTracker(false, time.Second, m.hub.clock, func() {})}
+	m.current = silent(m.hub.clock)
+	m.current.namespaces = []string{"shop"}
 	m.spec = clusterSpec{name: "edge", namespaces: []string{"shop"}}
 	m.syncer.resync(s)
 	m.state.Reachability, m.state.namespaces = Connected, m.limits()
@@ -192,13 +193,21 @@ var web1 = web(healthscope.Ready, "")
 
 // unserved returns a connection to an API server that has not served bundles for an hour.
 func unserved(m *member) *connection {
-	p := newHealthTracker(false, 10*time.Second, m.hub.clock, func() {})
-	p.update(func(l *liveness, now time.Time) {
+	c := silent(m.hub.clock)
+	c.update(func(l *liveness, now time.Time) {
 		for _, before := range []time.Duration{time.Hour, time.Minute, 0} {
 			bundlesEvent(l, refusedEvent(observe.NotServed, "not served"), now.Add(-before))
 		}
 	})
-	return &connection{health: p, config: &rest.Config{Host: "https://127.0.0.1:1"}, cancel: func() {}}
+	return c
+}
+
+// silent returns a connection over which nothing has come yet.
+func silent(c clock.WithTickerAndDelayedExecution) *connection {
+	return &connection{
+		config: &rest.Config{Host: "https://127.0.0.1:1"}, clock: c, wake: func() {}, cancel: func() {},
+		liveness: newLiveness(false, 10*time.Second, c.Now()),
+	}
 }
 
 // TestObjectsOfAClusterWithoutBundlesAreWatched renews the credentials of such a cluster, with good ones and with bad
@@ -210,7 +219,7 @@ func TestObjectsOfAClusterWithoutBundlesAreWatched(t *testing.T) {
 	look := func(what string) {
 		t.Helper()
 		clock.SetTime(clock.Now().Add(time.Second))
-		m.inUse().health.update(func(l *liveness, now time.Time) { l.answered(now) })
+		m.inUse().update(func(l *liveness, now time.Time) { l.answered(now) })
 		m.updateState()
 		seen = append(seen, m.state.Reachability)
 		if got := web(); got.Result.State != healthscope.Ready || got.Settling {
@@ -219,7 +228,7 @@ func TestObjectsOfAClusterWithoutBundlesAreWatched(t *testing.T) {
 	}
 	look("at first")
 	first := m.current
-	m.next = &connection{health: newHealthTracker(false, 10*time.Second, clock, func() {}), cancel: func() {}}
+	m.next = silent(clock)
 	look("while a new connection is made")
 	m.next = unserved(m)
 	look("when the new connection is as good")
@@ -227,8 +236,8 @@ func TestObjectsOfAClusterWithoutBundlesAreWatched(t *testing.T) {
 		t.Error("the new connection is not in use")
 	}
 	second := m.current
-	m.next = &connection{health: newHealthTracker(false, 10*time.Second, clock, func() {}), cancel: func() {}}
-	m.next.health.update(func(l *liveness, now time.Time) {
+	m.next = silent(clock)
+	m.next.update(func(l *liveness, now time.Time) {
 		bundlesEvent(l, refusedEvent(observe.Unauthorized, "401"), now.Add(-time.Hour))
 		l.answered(now)
 	})
@@ -255,7 +264,7 @@ func TestObjectsStayWhenBundlesComeToBeServed(t *testing.T) {
 			seen = append(seen, m.state.Reachability)
 		}
 		conn := m.current
-		conn.health.update(readBundles)
+		conn.update(readBundles)
 		assess()
 		m.current.synced = true
 		m.syncer.resync(s)
@@ -263,7 +272,7 @@ func TestObjectsStayWhenBundlesComeToBeServed(t *testing.T) {
 		if got := web(); got.Result.State != healthscope.Ready || slices.Contains(seen, Connecting) {
 			t.Errorf("%s: the Deployment is %+v, and the cluster went through %s", name, got, seen)
 		}
-		conn.health.update(func(l *liveness, now time.Time) {
+		conn.update(func(l *liveness, now time.Time) {
 			l.observed("1", time.Hour, now)
 			readAll(func(e observe.Event) { leasesEvent(l, e, now) })
 		})
@@ -310,24 +319,24 @@ func TestAClusterWithoutItsMonitorsLeaseIsNeverConnected(t *testing.T) {
 			look := func(pass time.Duration) {
 				fake.SetTime(fake.Now().Add(pass))
 				if m.next != nil || m.current != nil {
-					m.inUse().health.update(func(l *liveness, now time.Time) { l.answered(now) })
+					m.inUse().update(func(l *liveness, now time.Time) { l.answered(now) })
 				}
 				m.updateState()
 				if len(seen) == 0 || seen[len(seen)-1] != m.state.Reachability {
 					seen = append(seen, m.state.Reachability)
 				}
 			}
-			conn := &connection{health: newHealthTracker(false, 10*time.Second, fake, func() {}), cancel: func() {}}
+			conn := silent(fake)
 			m.next = conn
 			look(0)
 			fake.SetTime(fake.Now().Add(c.read))
-			conn.health.update(readBundles)
+			conn.update(readBundles)
 			look(0) // Before the member knows that the connection is ready.
 			m.current, m.next = m.next, nil
 			m.current.synced = true
 			m.syncer.resync(s)
 			look(0)
-			conn.health.update(func(l *liveness, now time.Time) {
+			conn.update(func(l *liveness, now time.Time) {
 				c.after(l, now)
 				readAll(func(e observe.Event) { leasesEvent(l, e, now) })
 			})

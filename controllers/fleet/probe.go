@@ -9,6 +9,8 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"k8s.io/client-go/rest"
+
+	"github.com/healthscope/healthscope/healthscope"
 )
 
 // Pauses between probes that get no answer. They double, with jitter.
@@ -41,17 +43,17 @@ func (c *connection) probe(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if pause = c.health.idleFor(); pause > 0 {
+		if pause = c.idleFor(); pause > 0 {
 			continue
 		}
-		deadline, cancel := context.WithTimeout(ctx, c.health.timeout()+slack)
+		deadline, cancel := context.WithTimeout(ctx, c.liveness.timeout+slack)
 		err := probe(deadline, c.config, c.http, "")
 		cancel()
 		if ctx.Err() != nil {
 			return
 		}
 		back, longest := false, maxConnectPause
-		c.health.update(func(l *liveness, now time.Time) {
+		c.update(func(l *liveness, now time.Time) {
 			back = l.probed(now, err)
 			if !l.lastContact.IsZero() {
 				longest = maxProbePause
@@ -66,6 +68,16 @@ func (c *connection) probe(ctx context.Context) {
 			pause = jittered(failing)
 		}
 	}
+}
+
+// idleFor returns how long the next probe can wait: of the hub's own API server, as long as it answers other requests.
+func (c *connection) idleFor() (pause time.Duration) {
+	c.read(func(l *liveness, now time.Time) {
+		if l.local {
+			pause = l.lastContact.Add(probeEvery).Sub(now)
+		}
+	})
+	return pause
 }
 
 // probe asks an API server whether it is there, and returns why it seems not to be. That it refuses to answer the question
@@ -109,3 +121,6 @@ func withoutAddress(err error) error {
 	}
 	return err
 }
+
+// shortened bounds the text of an error.
+func shortened(text string) string { return healthscope.Shorten(text, maxErrorText) }

@@ -52,7 +52,7 @@ func TestOtherRulesReachBundlesOfOtherMonitors(t *testing.T) {
 	}
 	rule := &mood{}
 	notified := make(chan types.NamespacedName, 100)
-	conn := &connection{health: newHealthTracker(false, 10*time.Second, clock.RealClock{}, func() {}), clock: clock.RealClock{}}
+	conn := silent(clock.RealClock{})
 	conn.store = newBundleStore("edge01", []string{""}, rule, func(name types.NamespacedName) { notified <- name })
 	informer := conn.newInformer(bundleRules, "ResourceBundleStates", "", conn.store[""], func() toolscache.ListerWatcher { return source })
 	conn.bundles = []*observe.Informer{informer}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/healthscope/healthscope/controllers/observe"
@@ -30,24 +29,26 @@ func newRotation(t *testing.T) *rotation {
 	return r
 }
 
-// dialled returns a connection over which nothing has come yet, with a bundle in its store for later.
+// connected returns a connection over which nothing has come yet, with a bundle in its store for later.
 func (r *rotation) connected(t *testing.T) *connection {
 	t.Helper()
 	s := newStore("edge")
 	put(t, s, "web", "1")
-	return &connection{health: newHealthTracker(false, 10*time.Second, r.clock, func() {}), config: &rest.Config{Host: "https://127.0.0.1:1"}, store: s, cancel: func() {}}
+	c := silent(r.clock)
+	c.store = s
+	return c
 }
 
 // read has the bundles of a connection read.
 func (r *rotation) read(c *connection) {
-	c.health.update(readBundles)
+	c.update(readBundles)
 	r.swapIn(c)
 	r.updateState()
 }
 
 // lease has the Lease read over the connection in use.
 func (r *rotation) lease(mark string) {
-	r.current.health.update(func(l *liveness, now time.Time) {
+	r.current.update(func(l *liveness, now time.Time) {
 		l.observed(mark, 15*time.Second, now)
 		readAll(func(e observe.Event) { leasesEvent(l, e, now) })
 	})
@@ -59,7 +60,7 @@ func (r *rotation) pass(d time.Duration, tell func(l *liveness, now time.Time), 
 	for range d / time.Second {
 		r.clock.SetTime(r.clock.Now().Add(time.Second))
 		for _, l := range lines {
-			l.health.update(tell)
+			l.update(tell)
 		}
 		r.updateState()
 		if len(r.seen) == 0 || r.seen[len(r.seen)-1] != r.state.Reachability {
@@ -129,7 +130,7 @@ func TestNewCredentialsAreUsedWhereBundlesAreServedNoMore(t *testing.T) {
 				return
 			}
 			for range 20 {
-				old.health.update(rejects)
+				old.update(rejects)
 				r.pass(time.Second, unserves, renewed)
 			}
 			if r.state.Reachability != MonitorMissing {

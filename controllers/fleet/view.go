@@ -89,8 +89,8 @@ type View struct {
 	refresh func()
 
 	mu sync.RWMutex
-	// read is true once the bundles of the hub's own cluster have been judged, complete once it is known which clusters there are, and late when that took too long.
-	read, complete, late bool
+	// complete is true once it is known which clusters there are, and late when that took too long.
+	complete, late bool
 	// clusters are all that are known, with all of their bundles, and arrivals is how many have come into sight for the first time.
 	clusters map[string]*clusterView
 	arrivals uint64
@@ -98,7 +98,6 @@ type View struct {
 	bundles    map[types.NamespacedName]map[string]*Bundle
 	namespaces map[string]map[types.NamespacedName]struct{}
 	labelled   map[label]map[BundleKey]*Bundle
-	problem    error
 	// outage is that of the hub's own API server, which the state of its cluster does not show.
 	outage outage
 	// usedRatios returns how much clusters use of their budgets; nil in tests without budgets.
@@ -167,21 +166,10 @@ func (v *View) Ready() error {
 	}
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	switch {
-	case v.problem != nil:
-		return v.problem
-	case v.read:
+	if v.isRead() {
 		return errors.New("the Secrets of clusters have not been read yet")
-	default:
-		return errors.New("the bundles have not been read yet")
 	}
-}
-
-// setProblem sets what the view waits for.
-func (v *View) setProblem(problem error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.problem = problem
+	return errors.New(cmp.Or(v.clusters[v.cluster].state.Message, "the bundles have not been read yet"))
 }
 
 // Complete reports whether it is known which clusters there are.
@@ -191,35 +179,36 @@ func (v *View) Complete() bool {
 	return v.complete
 }
 
-// setRead notes that the bundles of the hub's own cluster have been judged.
-func (v *View) setRead() { v.progress(func() { v.read = true }) }
-
 // setComplete notes that it is known which clusters there are.
 func (v *View) setComplete() {
-	v.progress(func() {
-		if !v.complete {
-			v.complete = true
-			v.changed(Clusters, CompleteChange{})
-		}
-	})
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.complete {
+		v.complete = true
+		v.changed(Clusters, CompleteChange{})
+	}
+	v.checkSynced()
 }
 
 // setLate notes that it takes too long to find out which clusters there are.
-func (v *View) setLate() { v.progress(func() { v.late = true }) }
-
-// progress takes a step towards being synced.
-func (v *View) progress(step func()) {
+func (v *View) setLate() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	step()
-	if !v.read || !v.complete && !v.late {
-		return
-	}
-	select {
-	case <-v.synced:
-	default:
+	v.late = true
+	v.checkSynced()
+}
+
+// checkSynced lets who waits for the view go on if it is synced. The caller holds the lock.
+func (v *View) checkSynced() {
+	if v.isRead() && (v.complete || v.late) && !v.Synced() {
 		close(v.synced)
 	}
+}
+
+// isRead reports whether the bundles of the hub's own cluster have been judged.
+func (v *View) isRead() bool {
+	own := v.clusters[v.cluster]
+	return own.reader != nil && own.state.Reachability != Connecting
 }
 
 // Bundle returns a bundle; nil when there is none, or nothing has been read of its cluster yet.

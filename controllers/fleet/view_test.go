@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
 	"pgregory.net/rapid"
 
 	"github.com/healthscope/healthscope/healthscope"
@@ -142,18 +144,26 @@ func TestRequiredLabel(t *testing.T) {
 	}
 }
 
+// setRead has the bundles of the hub's own cluster read.
+func setRead(v *View) {
+	v.setReader(v.Cluster(), &rest.RESTClient{})
+	v.setState(ClusterState{Name: v.Cluster(), Local: true, Reachability: Connected})
+}
+
 func TestReadySaysWhatIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	v := newView("local")
 	if err := v.Ready(); err == nil {
 		t.Error("a view that has read nothing is ready")
 	}
-	missing := errors.New("no CRD")
-	v.setProblem(missing)
-	if err := v.Ready(); !errors.Is(err, missing) {
-		t.Errorf("want %v, got %v", missing, err)
+	v.setState(ClusterState{Name: "local", Reachability: MonitorMissing, Message: "no CRD"})
+	if err := v.Ready(); err == nil || err.Error() != "no CRD" {
+		t.Errorf("want that there is no CRD, got %v", err)
 	}
-	v.setRead()
+	setRead(v)
+	if err := v.Ready(); err == nil || !strings.Contains(err.Error(), "Secrets") {
+		t.Errorf("want that the Secrets have not been read, got %v", err)
+	}
 	v.setComplete()
 	if err := v.Ready(); err != nil {
 		t.Error(err)
@@ -224,7 +234,7 @@ func TestWaitSyncedEndsWithItsContext(t *testing.T) {
 	if v.Synced() {
 		t.Error("a view that has read nothing is synced")
 	}
-	v.setRead()
+	setRead(v)
 	v.setComplete()
 	if err := v.WaitSynced(t.Context()); err != nil || !v.Synced() {
 		t.Errorf("want synced, got %v", err)
