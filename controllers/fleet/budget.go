@@ -217,25 +217,21 @@ func (qs *quotas) most() *quota {
 	return most
 }
 
-// usedRatios are the ratios of used to hard, by the names of a cluster's limits.
-type usedRatios struct {
-	cluster string
-	ratios  map[string]float64
-}
-
-// usedRatios returns the ratios of all clusters. The hub's own cluster has none.
-func (qs *quotas) usedRatios() []usedRatios {
+// usedRatios returns the ratios of used to hard, by cluster and by the names of its limits. The hub's own cluster has none.
+func (qs *quotas) usedRatios() map[string]map[string]float64 {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	all := make([]usedRatios, 0, len(qs.clusters))
+	all := map[string]map[string]float64{}
 	for q := range qs.clusters {
-		u := usedRatios{cluster: q.cluster, ratios: map[string]float64{}}
+		if q.local {
+			continue
+		}
+		all[q.cluster] = map[string]float64{}
 		for _, l := range qs.hard.limits(q.used) {
-			if l.hard > 0 && !q.local {
-				u.ratios[l.name] = float64(l.used) / float64(l.hard)
+			if l.hard > 0 {
+				all[q.cluster][l.name] = float64(l.used) / float64(l.hard)
 			}
 		}
-		all = append(all, u)
 	}
 	return all
 }

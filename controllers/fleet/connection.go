@@ -69,8 +69,6 @@ type connection struct {
 	cancel context.CancelFunc
 	// synced is true once all bundles have been read through the connection, and attached once objects are read through it.
 	synced, attached bool
-	// reported is true once it has been reported that the connection does not work.
-	reported bool
 }
 
 // connect opens a connection to the cluster of a spec.

@@ -46,27 +46,6 @@ func TestKindsThatAreNotServedAreLookedForTogether(t *testing.T) {
 	}
 }
 
-// The answer is asked for again after the interval, by all together, and a kind that has come by then is found.
-func TestTheAnswerOfDiscoveryIsShared(t *testing.T) {
-	t.Parallel()
-	asked := 0
-	c := newAPIDiscovery(func() *served {
-		asked++
-		return &served{asked: time.Now(), answered: time.Now()}
-	})
-	first := c.servedSince(t.Context(), time.Time{})
-	for range 100 {
-		if got := c.servedSince(t.Context(), first.asked); got != first {
-			t.Fatal("an answer that is young enough is asked for again")
-		}
-	}
-	later := first.asked.Add(time.Nanosecond)
-	second := c.servedSince(t.Context(), later)
-	if second == first || asked != 2 {
-		t.Errorf("asked %d times: an answer that is too old is given", asked)
-	}
-}
-
 // What a member answers to discovery is bounded as all its answers are, by the transport of its kubeconfig.
 func TestAnEndlessAnswerToDiscoveryIsNotRead(t *testing.T) {
 	t.Parallel()

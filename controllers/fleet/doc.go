@@ -6,9 +6,9 @@
 // is a member like any other. Each member has one goroutine that does all that
 // concerns its cluster, so that no cluster waits for another one (member), and
 // one connection. A second one is opened only to replace the first, when more
-// than the token has changed. A connection reports to its health tracker every
-// answer of the cluster and every request without one, and liveness, which is
-// pure, decides what that means. A bundle syncer judges the bundles.
+// than the token has changed. A connection notes in its liveness, which is pure,
+// every answer of the cluster and every request without one, and liveness decides
+// what that means. A bundle syncer judges the bundles that the connection reads.
 //
 // View holds the judged bundles and the state of every cluster. Objects watches
 // the kinds that scopes refer to directly, on demand. Scopes, the inventory and

@@ -218,8 +218,8 @@ func (m *member) swapInUnserved() {
 		return
 	}
 	old := m.current
-	m.current, m.next, m.rotationProblem = m.next, nil, ""
-	m.hub.dropPending(m.spec, eventRefused, eventRotationFailed)
+	m.current, m.next = m.next, nil
+	m.rotated()
 	m.attach(m.current)
 	m.disconnect(old)
 }
@@ -236,8 +236,8 @@ func (m *member) swapIn(c *connection) {
 	old := m.current
 	switch {
 	case m.next == c:
-		m.current, m.next, m.rotationProblem = m.next, nil, ""
-		m.hub.dropPending(m.spec, eventRefused, eventRotationFailed)
+		m.current, m.next = m.next, nil
+		m.rotated()
 	case old == c && !old.synced:
 		old = nil
 	default:
@@ -344,12 +344,23 @@ func (m *member) checkNext() {
 	if v.reach == Connecting || v.reach == Connected {
 		return
 	}
-	m.rotationProblem = newKubeconfigFails + v.message
-	if !m.next.reported {
-		m.next.reported = true
+	m.rotationFails(v.message)
+}
+
+// rotationFails notes why the present spec does not work, while a connection of an older one is in use, and reports that once.
+func (m *member) rotationFails(cause string) {
+	reported := m.rotationProblem != ""
+	m.rotationProblem = newKubeconfigFails + cause
+	if !reported {
 		m.hub.recordf(m.spec, corev1.EventTypeWarning, eventRotationFailed, "%s", m.rotationProblem)
-		m.logger.Info("New kubeconfig does not work", "problem", v.message)
+		m.logger.Info("New kubeconfig does not work", "problem", cause)
 	}
+}
+
+// rotated notes that the present spec works.
+func (m *member) rotated() {
+	m.rotationProblem = ""
+	m.hub.dropPending(m.spec, eventRefused, eventRotationFailed)
 }
 
 // setState makes a state that of the cluster.

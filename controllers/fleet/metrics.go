@@ -22,7 +22,7 @@ var (
 // collector computes the metrics of clusters when it is asked for them, so that a cluster that has gone leaves none behind.
 type collector struct {
 	states     func() []ClusterState
-	usedRatios func() []usedRatios
+	usedRatios func() map[string]map[string]float64
 }
 
 // NewCollector returns a collector of the metrics of all clusters of a view, for every replica: each sees its clusters for itself.
@@ -54,12 +54,9 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 			gauge(metricMaintenance, 1)
 		}
 	}
-	if c.usedRatios == nil {
-		return
-	}
-	for _, u := range c.usedRatios() {
-		for budget, ratio := range u.ratios {
-			metrics <- metricBudget.Value(ratio, u.cluster, budget)
+	for cluster, ratios := range c.usedRatios() {
+		for budget, ratio := range ratios {
+			metrics <- metricBudget.Value(ratio, cluster, budget)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 
@@ -26,8 +25,6 @@ type renewal struct {
 	connection *connection
 	token      string
 	cancel     context.CancelFunc
-	// reported is true once it has been reported that the API server does not accept it.
-	reported bool
 }
 
 // attempt is how a try of a new token has ended.
@@ -108,16 +105,11 @@ func (m *member) renewed(a attempt) {
 	case a.err == nil:
 		r.connection.token.Set(r.token)
 		r.cancel()
-		m.renewal, m.rotationProblem = nil, ""
-		m.hub.dropPending(m.spec, eventRefused, eventRotationFailed)
+		m.renewal = nil
+		m.rotated()
 		m.logger.Info("Token renewed")
 	default:
-		m.rotationProblem = newKubeconfigFails + a.err.Error()
-		if !r.reported {
-			r.reported = true
-			m.hub.recordf(m.spec, corev1.EventTypeWarning, eventRotationFailed, "%s", m.rotationProblem)
-			m.logger.Info("New token does not work", "problem", a.err.Error())
-		}
+		m.rotationFails(a.err.Error())
 	}
 }
 

@@ -100,8 +100,8 @@ type View struct {
 	labelled   map[label]map[BundleKey]*Bundle
 	// outage is that of the hub's own API server, which the state of its cluster does not show.
 	outage outage
-	// usedRatios returns how much clusters use of their budgets; nil in tests without budgets.
-	usedRatios func() []usedRatios
+	// usedRatios returns how much clusters use of their budgets.
+	usedRatios func() map[string]map[string]float64
 	// record is RecordEvents.
 	record func(context.Context) error
 	// subscriptions are what changes are added to.
@@ -117,6 +117,7 @@ func newView(cluster string) *View {
 		cluster:       cluster,
 		synced:        make(chan struct{}),
 		refresh:       func() {},
+		usedRatios:    func() map[string]map[string]float64 { return nil },
 		clusters:      map[string]*clusterView{},
 		bundles:       map[types.NamespacedName]map[string]*Bundle{},
 		namespaces:    map[string]map[types.NamespacedName]struct{}{},

@@ -241,16 +241,6 @@ func TestWaitSyncedEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestBundleKeysAreOrdered(t *testing.T) {
-	t.Parallel()
-	a, again := BundleKey{Cluster: "a", Namespace: "b", Name: "c"}, BundleKey{Cluster: "a", Namespace: "b", Name: "c"}
-	for _, later := range []BundleKey{{"b", "a", "a"}, {"a", "c", "a"}, {"a", "b", "d"}} {
-		if a.Compare(later) >= 0 || later.Compare(a) <= 0 || a.Compare(again) != 0 {
-			t.Errorf("%v must come before %v", a, later)
-		}
-	}
-}
-
 // The view may be read while bundles come and go.
 func TestViewIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
