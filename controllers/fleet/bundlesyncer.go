@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
@@ -109,31 +110,10 @@ func (k *bundleSyncer) resync(s bundleStore) {
 	if k.store == nil {
 		return
 	}
-	there := map[types.NamespacedName]bool{}
-	for _, name := range k.store.names() {
-		if h := k.get(name); h != nil {
-			there[name] = true
-			k.put(name, h)
-		}
-	}
-	for _, name := range k.view.names(k.cluster) {
-		if !there[name] {
-			k.put(name, nil)
-		}
+	for name := range k.names() {
+		k.put(name, k.get(name))
 	}
 	k.past = nil
-}
-
-// reset drops the store. The bundles stay in the view as they are, or are removed with drop.
-func (k *bundleSyncer) reset(drop bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.store = nil
-	if drop {
-		for _, name := range k.view.names(k.cluster) {
-			k.put(name, nil)
-		}
-	}
 }
 
 // restrict sets from which namespaces bundles may be shown, and adds to the view, or removes from it, what that changes.
@@ -141,22 +121,33 @@ func (k *bundleSyncer) restrict(allowed func(namespace string) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.allowed = allowed
-	for _, name := range k.view.names(k.cluster) {
-		if !allowed(name.Namespace) {
-			k.put(name, nil)
+	for name := range k.names() {
+		if !allowed(name.Namespace) || k.view.judged(k.key(name)) == nil {
+			k.put(name, k.get(name))
 		}
 	}
-	if k.store == nil {
+}
+
+// reset drops the store. The bundles stay in the view as they are, or are removed with drop.
+func (k *bundleSyncer) reset(drop bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.store = nil
+	if !drop {
 		return
 	}
-	for _, name := range k.store.names() {
-		if k.view.judged(BundleKey{Cluster: k.cluster, Namespace: name.Namespace, Name: name.Name}) != nil {
-			continue
-		}
-		if h := k.get(name); h != nil {
-			k.put(name, h)
-		}
+	for name := range k.names() {
+		k.put(name, nil)
 	}
+}
+
+// names returns the names of all bundles that are in the store or in the view.
+func (k *bundleSyncer) names() sets.Set[types.NamespacedName] {
+	return sets.New(k.store.names()...).Insert(k.view.names(k.cluster)...)
+}
+
+func (k *bundleSyncer) key(name types.NamespacedName) BundleKey {
+	return BundleKey{Cluster: k.cluster, Namespace: name.Namespace, Name: name.Name}
 }
 
 func (k *bundleSyncer) get(name types.NamespacedName) *cachedBundle {
@@ -168,7 +159,7 @@ func (k *bundleSyncer) get(name types.NamespacedName) *cachedBundle {
 
 // put puts a bundle into the view, or with nil removes it.
 func (k *bundleSyncer) put(name types.NamespacedName, h *cachedBundle) {
-	key := BundleKey{Cluster: k.cluster, Namespace: name.Namespace, Name: name.Name}
+	key := k.key(name)
 	if h == nil {
 		delete(k.memories, key)
 		k.view.put(key, nil)

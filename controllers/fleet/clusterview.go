@@ -31,7 +31,7 @@ func (c *clusterView) shown(b *Bundle) *Bundle {
 	case b == nil || c.state.Reachability == Connecting || c.state.Reachability == Refused:
 		return nil
 	case c.state.isStale(b.Own):
-		return b.staleIn(&c.state)
+		return b.StaleIn(c.state)
 	case !b.Outdated.IsZero():
 		return b.stale(healthscope.ReasonMonitorStale, b.OutdatedMessage(), b.Outdated)
 	default:

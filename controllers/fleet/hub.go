@@ -68,8 +68,8 @@ type hub struct {
 	ctx context.Context //nolint:containedctx // The life of all members, which come and go in it.
 	// past is what is known from before a restart, by cluster.
 	past map[string]map[healthscope.Key]Seen
-	// rejected are the Secrets for which it has been reported that they cannot have their names.
-	rejected []rejection
+	// rejected are the Secrets for which it has been reported that they cannot have their names, by UID.
+	rejected map[types.UID]rejection
 }
 
 // timeout is how long a cluster may take for an answer; zero without Options.Liveness.
@@ -158,20 +158,20 @@ func (h *hub) reconcile(secrets []*corev1.Secret, logger logr.Logger) {
 
 // reject reports Secrets that cannot have the names they ask for, each once.
 func (h *hub) reject(rejected []rejection, logger logr.Logger) {
+	now := map[types.UID]rejection{}
 	for _, r := range rejected {
-		if !slices.ContainsFunc(h.rejected, func(notified rejection) bool {
-			return notified.message == r.message && notified.secret.UID == r.secret.UID
-		}) {
+		now[r.secret.UID] = r
+		if h.rejected[r.secret.UID].message != r.message {
 			h.recordf(clusterSpec{secret: r.secret}, corev1.EventTypeWarning, eventNameRefused, "%s", r.message)
 			logger.Info("Secret rejected", "secret", r.secret.Name, "problem", r.message)
 		}
 	}
-	for _, r := range h.rejected {
-		if !slices.ContainsFunc(rejected, func(now rejection) bool { return now.secret.UID == r.secret.UID }) {
+	for uid, r := range h.rejected {
+		if _, still := now[uid]; !still {
 			h.dropPending(clusterSpec{secret: r.secret})
 		}
 	}
-	h.rejected = rejected
+	h.rejected = now
 }
 
 // add adds a member and returns it.

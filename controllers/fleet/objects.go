@@ -131,30 +131,34 @@ func (o *Objects) Start(ctx context.Context) *Subscription {
 // Attach makes a cluster known, or another way to it. What is wanted of it is
 // read again; until it has been, the results from before stay. Setup calls it for the clusters of a fleet.
 func (o *Objects) Attach(cluster string, a Access) error {
-	client := a.Client
-	if client == nil {
-		var err error
-		if client, err = rest.HTTPClientFor(a.Config); err != nil {
-			return errors.Wrapf(err, "cannot make a client for cluster %q", cluster)
-		}
-	}
-	objects, err := dynamic.NewForConfigAndClient(a.Config, client)
-	if err != nil {
-		return errors.Wrapf(err, "cannot make a client for cluster %q", cluster)
-	}
-	kinds, err := discover(a.Config, client.Transport, o.clock)
+	way, err := a.open(o.clock)
 	if err != nil {
 		return errors.Wrapf(err, "cannot make a client for cluster %q", cluster)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	known := o.known(cluster)
-	known.access, known.namespaces = access{objects, kinds, a.meter}, a.Namespaces
+	known.access, known.namespaces = way, a.Namespaces
 	if known.state.Reachability == "" {
 		known.state.Reachability = Connected // Nothing sets the state of a cluster without a fleet.
 	}
 	o.renew(cluster, known.state)
 	return nil
+}
+
+// open returns the clients of an Access.
+func (a Access) open(c clock.PassiveClock) (way access, err error) {
+	if a.Client == nil {
+		if a.Client, err = rest.HTTPClientFor(a.Config); err != nil {
+			return way, err
+		}
+	}
+	way.meter = a.meter
+	if way.client, err = dynamic.NewForConfigAndClient(a.Config, a.Client); err != nil {
+		return way, err
+	}
+	way.discovery, err = discover(a.Config, a.Client.Transport, c)
+	return way, err
 }
 
 // known returns a cluster, which becomes known if it is not.

@@ -30,9 +30,6 @@ func (v *View) setOutage(s outage) {
 	v.outage = s
 }
 
-// StaleIn returns the bundle as it is to be shown in a cluster of that state.
-func (b *Bundle) StaleIn(s ClusterState) *Bundle { return b.staleIn(&s) }
-
 // NeverSynced returns the states of the clusters of which nothing has been read since the hub started, sorted by name.
 func (v *View) NeverSynced() []ClusterState {
 	states := v.States()

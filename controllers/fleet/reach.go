@@ -131,12 +131,9 @@ func (s ClusterState) isStale(own bool) bool {
 
 // sameAs reports whether two states are the same to subscribers.
 func (s ClusterState) sameAs(o ClusterState) bool {
-	s.LastSeen, o.LastSeen = time.Time{}, time.Time{}
-	return s.Since.Equal(o.Since) && s.at(time.Time{}) == o.at(time.Time{})
-}
-
-// at returns the state with another Since.
-func (s ClusterState) at(since time.Time) ClusterState {
-	s.Since = since
-	return s
+	if !s.Since.Equal(o.Since) {
+		return false
+	}
+	s.Since, o.Since, s.LastSeen, o.LastSeen = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	return s == o
 }

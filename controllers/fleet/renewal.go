@@ -73,7 +73,9 @@ func (m *member) renew(ctx context.Context, token string) {
 	m.renewal = r
 	m.running.Go(func() {
 		for pause := time.Duration(0); ctx.Err() == nil; {
-			err := m.try(ctx, r)
+			deadline, cancel := context.WithTimeout(ctx, max(m.hub.timeout(), minTryTimeout))
+			err := probe(deadline, r.connection.config, r.connection.http, r.token)
+			cancel()
 			select {
 			case m.attempts <- attempt{r, err}:
 			case <-ctx.Done():
@@ -88,13 +90,6 @@ func (m *member) renew(ctx context.Context, token string) {
 			}
 		}
 	})
-}
-
-// try asks the API server whether it accepts a token, over the connection in use, with one request.
-func (m *member) try(ctx context.Context, r *renewal) error {
-	ctx, cancel := context.WithTimeout(ctx, max(m.hub.timeout(), minTryTimeout))
-	defer cancel()
-	return probe(ctx, r.connection.config, r.connection.http, r.token)
 }
 
 // renewed takes a new token into use that the API server accepts, and reports one that it does not.

@@ -64,8 +64,8 @@ type Bundle struct {
 	Lost bool
 }
 
-// lost returns the bundle as it is to be shown in a cluster of that state.
-func (b *Bundle) staleIn(s *ClusterState) *Bundle {
+// StaleIn returns the bundle as it is to be shown in a cluster of that state.
+func (b *Bundle) StaleIn(s ClusterState) *Bundle {
 	return b.stale(s.Reachability.Reason(), s.Problem(), s.Since)
 }
 
