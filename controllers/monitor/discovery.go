@@ -66,7 +66,7 @@ type kindDiscovery struct {
 func newKindDiscovery(opts Options, preferred func() ([]*metav1.APIResourceList, error), definitions ...*watch) *kindDiscovery {
 	c := &kindDiscovery{
 		opts: opts, preferred: preferred, definitions: definitions,
-		queue:    workqueue.NewTypedDelayingQueue[struct{}](),
+		queue:    workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[struct{}]{Clock: opts.WatchClock}),
 		versions: map[string]string{}, pauses: discoveryPause,
 	}
 	if preferred == nil { // Nothing is left out.
@@ -134,7 +134,7 @@ func (c *kindDiscovery) refresh(ctx context.Context, all *watches) error {
 	}
 	unanswered, confirmed := groupsOf(err), c.isConfirmed()
 	if !unanswered.Has(allGroups) {
-		now := time.Now()
+		now := all.clock.Now()
 		if c.answerAgain(unanswered) {
 			c.answeredAt = now
 		}
@@ -217,11 +217,9 @@ func (c *kindDiscovery) answerAgain(unanswered sets.Set[string]) bool {
 func (c *kindDiscovery) changedGroups() sets.Set[string] {
 	versions, groups := map[string]string{}, sets.New[string]()
 	for _, w := range c.definitions {
-		w.store.mu.RLock()
-		for name, object := range w.store.objects {
-			versions[name.Name] = object.ResourceVersion
+		for _, object := range w.store.appendMembers(nil, selectorKey{}) { // All of them: they are read without a label.
+			versions[object.Name] = object.ResourceVersion
 		}
-		w.store.mu.RUnlock()
 	}
 	for name := range sets.KeySet(versions).Union(sets.KeySet(c.versions)) {
 		if versions[name] != c.versions[name] {

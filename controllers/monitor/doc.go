@@ -10,7 +10,8 @@
 //   - watches are all of them: they wake the bundles that a changed object
 //     belongs to, and say when everything has been read once;
 //   - kindDiscovery follows which kinds the cluster serves, where kinds may come and
-//     go, and has the watches follow these;
+//     go, and has the watches follow these; a kind that it does not find any more is
+//     let go when its own watch has found out that it is not served;
 //   - membership decides which objects belong to a bundle: those of its own
 //     namespace, unless that is trusted with more;
 //   - reconciler takes one bundle, gathers its objects, lets bundle.Build

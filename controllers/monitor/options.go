@@ -79,6 +79,8 @@ type Options struct {
 	Spans trace.TracerProvider
 	// Clock gives the times in status and paces writes. The default is the real clock.
 	Clock clock.PassiveClock
+	// WatchClock is the clock of watches and of discovery. The default is the real clock.
+	WatchClock clock.WithTickerAndDelayedExecution
 }
 
 // certificateSigningRequest is the kind without namespaces that is reported in trusted namespaces by default.
@@ -118,6 +120,9 @@ func (o Options) complete() (Options, error) {
 	o.HardLimit = cmp.Or(o.HardLimit, bundle.DefaultHardLimit)
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
+	}
+	if o.WatchClock == nil {
+		o.WatchClock = clock.RealClock{}
 	}
 	if o.Registerer == nil {
 		o.Registerer = metrics.Registry

@@ -20,10 +20,13 @@ func TestOptionsDefaults(t *testing.T) {
 	if got.Clock == nil {
 		t.Error("Clock is nil")
 	}
+	if got.WatchClock == nil {
+		t.Error("WatchClock is nil")
+	}
 	if got.Registerer == nil {
 		t.Error("Registerer is nil")
 	}
-	got.Clock, got.Registerer = nil, nil
+	got.Clock, got.WatchClock, got.Registerer = nil, nil, nil
 	want := Options{
 		LabelKeys:      []string{k8spluginv1alpha1.LabelDeploymentID},
 		Kinds:          DefaultKinds(),

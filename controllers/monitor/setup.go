@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -194,7 +193,7 @@ func newWatches(mgr ctrl.Manager, opts Options, writeStates *writeStates) (*watc
 	all := &watches{
 		membership:  membership{keys: opts.LabelKeys, trusted: sets.New(opts.TrustedNamespaces...)},
 		writeStates: writeStates,
-		clock:       clock.RealClock{},
+		clock:       opts.WatchClock,
 		logger:      mgr.GetLogger().WithName(controllerName),
 		synced:      make(chan struct{}),
 		sourceOf: func(p place) source {

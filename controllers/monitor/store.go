@@ -1,17 +1,18 @@
 package monitor
 
 import (
-	"sync"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 )
 
-// store holds the objects of one watch by the value of their label. A
-// reflector writes it: whole lists and single changes, each visible at once or
-// not at all.
+// The indexes of a store: by the value of the label, and by that in a namespace, as inNamespace writes it.
+const byValue, byNamespace = "value", "namespace"
+
+// store holds the objects of one watch, packed. A reflector writes it: whole lists and
+// single changes, one at a time, each visible at once or not at all.
 type store struct {
 	// kind is the kind of all objects.
 	kind schema.GroupVersionKind
@@ -19,52 +20,44 @@ type store struct {
 	key string
 	// changed is called after a change with the keys whose objects differ now. It may be slow.
 	changed func(sets.Set[selectorKey])
-
-	mu      sync.RWMutex
-	objects map[types.NamespacedName]*packed
-	// members are the objects by value, namespace and name.
-	members map[string]map[string]map[string]*packed
+	objects cache.Indexer
 }
 
 var _ cache.TransformingStore = &store{}
 
 func newStore(kind schema.GroupVersionKind, key string) *store {
-	return &store{
-		kind:    kind,
-		key:     key,
-		objects: map[types.NamespacedName]*packed{},
-		members: map[string]map[string]map[string]*packed{},
+	index := func(valueOf func(*packed) string) cache.IndexFunc {
+		return func(o any) ([]string, error) { return []string{valueOf(o.(*packed))}, nil } //nolint:forcetypeassert // Nothing else is stored.
 	}
+	return &store{kind: kind, key: key, objects: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
+		byValue:     index(func(p *packed) string { return p.value }),
+		byNamespace: index(func(p *packed) string { return namespaced(p.Namespace, p.value) }),
+	})}
 }
+
+// namespaced is a label's value in a namespace, of which neither has a slash.
+func namespaced(namespace, value string) string { return namespace + "/" + value }
 
 // appendMembers appends to objects those that a bundle's key selects: of its
 // namespace or, when it has none, of all namespaces and of the cluster.
 func (s *store) appendMembers(objects []*packed, c selectorKey) []*packed {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if c.namespace != "" {
-		for _, object := range s.members[c.value][c.namespace] {
-			objects = append(objects, object)
-		}
-		return objects
+	index, value := byNamespace, namespaced(c.namespace, c.value)
+	if c.namespace == "" {
+		index, value = byValue, c.value
 	}
-	for _, inNamespace := range s.members[c.value] {
-		for _, object := range inNamespace {
-			objects = append(objects, object)
-		}
+	found, _ := s.objects.ByIndex(index, value) // There is this index.
+	for _, o := range found {
+		objects = append(objects, o.(*packed)) //nolint:forcetypeassert // Nothing else is stored.
 	}
 	return objects
 }
 
 // selectorKeys returns the keys of all objects.
 func (s *store) selectorKeys() sets.Set[selectorKey] {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
 	all := sets.New[selectorKey]()
-	for value, namespaces := range s.members {
-		for namespace := range namespaces {
-			all.Insert(selectorKey{namespace: namespace, key: s.key, value: value})
-		}
+	for _, v := range s.objects.ListIndexFuncValues(byNamespace) {
+		namespace, value, _ := strings.Cut(v, "/")
+		all.Insert(selectorKey{namespace: namespace, key: s.key, value: value})
 	}
 	return all
 }
@@ -81,9 +74,10 @@ func (s *store) Update(obj any) error {
 		return err
 	}
 	touched := sets.New[selectorKey]()
-	s.mu.Lock()
-	s.put(object, touched)
-	s.mu.Unlock()
+	s.touch(object, touched)
+	if err := s.objects.Update(object); err != nil {
+		return err
+	}
 	s.changed(touched)
 	return nil
 }
@@ -95,41 +89,38 @@ func (s *store) Delete(obj any) error {
 		return err
 	}
 	touched := sets.New[selectorKey]()
-	s.mu.Lock()
-	s.remove(object.name(), touched)
-	s.mu.Unlock()
+	if before := s.stored(object); before != nil {
+		touched.Insert(s.selectorKeyOf(before))
+	}
+	if err := s.objects.Delete(object); err != nil {
+		return err
+	}
 	s.changed(touched)
 	return nil
 }
 
 // Replace takes a whole list: what is not in it is gone.
-func (s *store) Replace(list []any, _ string) error {
-	objects := make(map[types.NamespacedName]*packed, len(list))
+func (s *store) Replace(list []any, version string) error {
+	touched, listed, objects := sets.New[selectorKey](), sets.New[cache.ObjectName](), make([]any, 0, len(list))
 	for _, item := range list {
 		object, err := s.pack(item)
 		if err != nil {
 			return err
 		}
-		objects[object.name()] = object
+		s.touch(object, touched)
+		listed.Insert(cache.MetaObjectToName(object))
+		objects = append(objects, object)
 	}
-	s.replace(objects)
-	return nil
-}
-
-// replace makes objects the content of the store.
-func (s *store) replace(objects map[types.NamespacedName]*packed) {
-	touched := sets.New[selectorKey]()
-	s.mu.Lock()
-	for name := range s.objects {
-		if objects[name] == nil {
-			s.remove(name, touched)
+	for _, o := range s.objects.List() {
+		if before := o.(*packed); !listed.Has(cache.MetaObjectToName(before)) { //nolint:forcetypeassert // Nothing else is stored.
+			touched.Insert(s.selectorKeyOf(before))
 		}
 	}
-	for _, object := range objects {
-		s.put(object, touched)
+	if err := s.objects.Replace(objects, version); err != nil {
+		return err
 	}
-	s.mu.Unlock()
 	s.changed(touched)
+	return nil
 }
 
 // Resync does nothing: what has not changed needs no notification.
@@ -149,46 +140,22 @@ func (s *store) pack(obj any) (*packed, error) {
 	return pack(obj, s.kind, s.key)
 }
 
-// put stores an object and notes whose content that changes: of the label's
-// value and, when the object had another one before, of that too. The same
-// version again (a list after a broken watch) changes nothing.
-func (s *store) put(object *packed, touched sets.Set[selectorKey]) {
-	name := object.name()
-	if earlier, known := s.objects[name]; known {
-		if earlier.sameAs(object) {
-			return
-		}
-		if earlier.value != object.value {
-			s.remove(name, touched)
-		}
-	}
-	namespaces := s.members[object.value]
-	if namespaces == nil {
-		namespaces = map[string]map[string]*packed{}
-		s.members[object.value] = namespaces
-	}
-	if namespaces[name.Namespace] == nil {
-		namespaces[name.Namespace] = map[string]*packed{}
-	}
-	namespaces[name.Namespace][name.Name] = object
-	s.objects[name] = object
-	touched.Insert(s.selectorKeyOf(object))
+// stored returns the object of the same name; nil when there is none.
+func (s *store) stored(object *packed) *packed {
+	before, _, _ := s.objects.Get(object) // It has a name.
+	p, _ := before.(*packed)
+	return p
 }
 
-// remove drops an object and notes whose content that changes.
-func (s *store) remove(name types.NamespacedName, touched sets.Set[selectorKey]) {
-	object, known := s.objects[name]
-	if !known {
+// touch notes the keys whose content differs once an object is stored: that of its label's
+// value and, when it had another one before, of that too. The same version again (a list after a broken watch) changes nothing.
+func (s *store) touch(object *packed, touched sets.Set[selectorKey]) {
+	before := s.stored(object)
+	if before != nil && before.sameAs(object) {
 		return
 	}
-	delete(s.objects, name)
-	namespaces := s.members[object.value]
-	delete(namespaces[name.Namespace], name.Name)
-	if len(namespaces[name.Namespace]) == 0 {
-		delete(namespaces, name.Namespace)
-	}
-	if len(namespaces) == 0 {
-		delete(s.members, object.value)
+	if before != nil {
+		touched.Insert(s.selectorKeyOf(before))
 	}
 	touched.Insert(s.selectorKeyOf(object))
 }

@@ -71,7 +71,7 @@ func (w *watch) run(ctx context.Context) { w.informer.Run(ctx) }
 // open returns how the source is listed and watched.
 func (w *watch) open(context.Context) (cache.ListerWatcher, error) {
 	if w.gone() {
-		w.store.replace(nil) // They are not shown while the kind is gone.
+		_ = w.store.Replace(nil, "") // They are not shown while the kind is gone.
 	}
 	return w.source.open()
 }

@@ -226,14 +226,7 @@ func (s *watches) wake(ctx context.Context, touched sets.Set[selectorKey]) {
 	}
 	for c := range touched {
 		names, err := s.bundles(ctx, c)
-		switch {
-		case ctx.Err() != nil:
-			return // The program stops.
-		case err != nil:
-			s.logger.Error(err, "Cannot find the bundles of a changed object", "namespace", c.namespace, "label", c.index())
-			continue
-		}
-		s.look(names)
+		s.look(ctx, names, err)
 	}
 }
 
@@ -245,32 +238,23 @@ func (s *watches) wakeAll(ctx context.Context) {
 	default:
 		return
 	}
-	if s.queue.Load() == nil {
-		return
+	if s.queue.Load() != nil {
+		names, err := s.every(ctx)
+		s.look(ctx, names, err)
 	}
-	names, err := s.every(ctx)
+}
+
+// look puts bundles into the queue that were looked up because objects have changed.
+func (s *watches) look(ctx context.Context, names []types.NamespacedName, err error) {
 	switch {
-	case ctx.Err() != nil:
-		return
+	case ctx.Err() != nil: // The program stops.
 	case err != nil:
-		s.logger.Error(err, "Cannot list the bundles to look at again")
-		return
-	}
-	s.look(names)
-}
-
-// look has bundles looked at whose objects have changed.
-func (s *watches) look(names []types.NamespacedName) {
-	for _, name := range names {
-		s.writeStates.touch(name)
-		s.enqueue(name)
-	}
-}
-
-// enqueue puts a bundle into the queue.
-func (s *watches) enqueue(name types.NamespacedName) {
-	if q := s.queue.Load(); q != nil {
-		(*q).Add(ctrl.Request{NamespacedName: name})
+		s.logger.Error(err, "Cannot find the bundles whose objects have changed")
+	default:
+		for _, name := range names {
+			s.writeStates.touch(name)
+			(*s.queue.Load()).Add(ctrl.Request{NamespacedName: name})
+		}
 	}
 }
 
