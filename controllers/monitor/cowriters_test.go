@@ -103,16 +103,13 @@ var _ = Describe("Beside another monitor", func() {
 		Expect(eventsOn(ctx, namespace, "Contested")()).To(BeEmpty())
 	})
 
-	It("of our own with another configuration there are few writes, and an event", func(ctx SpecContext) {
-		first := start(ctx, options)
+	It("of our own with another configuration there is an event", func(ctx SpecContext) {
+		start(ctx, options)
 		options.LeaseNamespace = newNamespace(ctx)
 		options.AllowedLabels = []string{k8spluginv1alpha1.LabelDeploymentID}
-		second := start(ctx, options)
+		start(ctx, options)
 		Eventually(eventsOn(ctx, namespace, "Contested")).ShouldNot(BeEmpty())
-		began, before := time.Now(), len(first.writes())+len(second.writes())
-		Eventually(func() time.Duration { return time.Since(began) }).Should(BeNumerically(">", 8*time.Second))
-		Expect(len(first.writes())+len(second.writes())-before).To(BeNumerically("<=", 10), "fewer and fewer")
-		Expect(len(eventsOn(ctx, namespace, "Contested")())).To(BeNumerically("<=", 2), "one of each")
+		Consistently(func() int { return len(eventsOn(ctx, namespace, "Contested")()) }).Should(BeNumerically("<=", 2), "one of each")
 	})
 
 	It("whose CRD prunes what ours writes, little is written until the right CRD is back", func(ctx SpecContext) {

@@ -236,21 +236,6 @@ func TestReconcileWithAClockThatJumps(t *testing.T) {
 	}
 }
 
-func TestSinceIsNeverToComeAfterTheClockWasSetBack(t *testing.T) {
-	t.Parallel()
-	g := newRig(t)
-	g.change(object("ns", "a", "1-sink", "1"))
-	g.reconcile()
-	g.pass(-time.Hour)
-	g.change(object("ns", "a", "1-sink", "2"))
-	g.reconcile()
-	g.pass(writeInterval)
-	g.reconcile()
-	if since := g.stored().Status.Resources[0].Since; since.After(g.clock.Now()) {
-		t.Errorf("since is %s, an hour to come", since)
-	}
-}
-
 // TestPruned keeps what makes a status ours apart from what may be missing.
 func TestPruned(t *testing.T) {
 	t.Parallel()

@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/healthscope/healthscope/controllers/monitor"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 // marker is a line that says which rights the monitor needs.
@@ -208,6 +209,7 @@ var _ = Describe("A monitor's kinds", func() {
 		startAs(ctx, plane.Config(), log.logger(), monitor.Options{
 			LeaseNamespace: namespace,
 			Kinds:          append(monitor.DefaultKinds(), widget),
+			WatchClock:     suite.NewFastClock(10), // What is not served has to be confirmed for ten seconds.
 		})
 		create(ctx, newBundle(namespace, "1-sink"), newPod(namespace, "pod", "1-sink"))
 		Eventually(statesOf(ctx, namespace, "1-sink")).Should(HaveLen(1))

@@ -63,10 +63,13 @@ func newManager(config *rest.Config, logger logr.Logger, opts monitor.Options) (
 	if opts.Registerer == nil {
 		opts.Registerer = prometheus.NewRegistry()
 	}
+	if opts.LeaseDuration == 0 {
+		opts.LeaseDuration = 2 * time.Minute // A process that stands still for a while keeps its Lease.
+	}
 	config.Wrap(seen.wrap)
 	options, err := monitor.ManagerOptions(opts)
 	Expect(err).NotTo(HaveOccurred())
-	options.Logger = logger
+	options.Logger, options.RetryPeriod = logger, new(time.Second)
 	options.Metrics.BindAddress = "0"
 	options.Controller.SkipNameValidation = new(true) // One process, many monitors.
 	mgr, err := ctrl.NewManager(config, options)
