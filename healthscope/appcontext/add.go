@@ -12,7 +12,7 @@ func (ac *AppContext) AddApp(ctx context.Context, compositeApp Handle, name stri
 	if err := checkHandle(ac.id, compositeApp, kindContext); err != nil {
 		return "", err
 	}
-	if err := checkNode("Not a valid run time context level value", name); err != nil {
+	if err := checkNode("level value", name); err != nil {
 		return "", err
 	}
 	return ac.add(ctx, opAddLevel, compositeApp, compositeApp.Level(partApp+"/"+name), name, nil)
@@ -24,7 +24,7 @@ func (ac *AppContext) AddCluster(ctx context.Context, app Handle, name string) (
 	if err := checkHandle(ac.id, app, kindApp); err != nil {
 		return "", err
 	}
-	if err := checkName("Not a valid run time context level value", name); err != nil {
+	if err := checkName("level value", name); err != nil {
 		return "", err
 	}
 	return ac.add(ctx, opAddLevel, app, app.Level(partCluster+"/"+name), name, func(t *transaction) {
@@ -41,7 +41,7 @@ func (ac *AppContext) AddClusterMetaGrp(ctx context.Context, cluster Handle, gro
 		return err
 	}
 	if group == "" {
-		return &invalidError{"Not a valid run time context level value", group, "must not be empty"}
+		return &invalidError{"level value", group, "must not be empty"}
 	}
 	_, err := ac.add(ctx, opAddLevel, cluster, cluster.Level(partGroup), group, nil)
 	return err
@@ -53,11 +53,11 @@ func (ac *AppContext) AddResource(ctx context.Context, cluster Handle, name stri
 	if err := checkHandle(ac.id, cluster, kindCluster); err != nil {
 		return "", err
 	}
-	if err := checkNode("Not a valid run time context resource name", name); err != nil {
+	if err := checkNode("resource name", name); err != nil {
 		return "", err
 	}
 	if value == nil || value == "" {
-		return "", &invalidError{"Not a valid run time context resource value", "", "must not be empty"}
+		return "", &invalidError{"resource value", "", "must not be empty"}
 	}
 	return ac.add(ctx, opAddResource, cluster, cluster.Level(partResource+"/"+name), value, nil)
 }
@@ -72,7 +72,7 @@ func (ac *AppContext) AddLevelValue(ctx context.Context, h Handle, level string,
 		return "", err
 	}
 	if value == "" {
-		return "", &invalidError{"Not a valid run time context level value", "", "must not be empty"}
+		return "", &invalidError{"level value", "", "must not be empty"}
 	}
 	return ac.add(ctx, opAddLevel, h, h.Level(level), value, nil)
 }
@@ -100,7 +100,7 @@ func (ac *AppContext) AddInstruction(ctx context.Context, h Handle, level, instr
 	parents := map[string]kind{partApp: kindContext, partResource: kindCluster, partSubresource: kindResource}
 	parent, ok := parents[level]
 	if !ok {
-		return "", &invalidError{"Not a valid app context instruction level", level, `must be "app", "resource" or "subresource"`}
+		return "", &invalidError{"instruction level", level, `must be "app", "resource" or "subresource"`}
 	}
 	if err := checkInstruction(instruction); err != nil {
 		return "", err
@@ -109,7 +109,7 @@ func (ac *AppContext) AddInstruction(ctx context.Context, h Handle, level, instr
 		return "", err
 	}
 	if value == "" {
-		return "", &invalidError{"Not a valid run time context instruction value", "", "must not be empty"}
+		return "", &invalidError{"instruction value", "", "must not be empty"}
 	}
 	text, err := instructionText(value)
 	if err != nil {
@@ -136,7 +136,7 @@ func instructionText(value any) (string, error) {
 
 func checkInstruction(instruction string) error {
 	if instruction != partOrder && instruction != partDependency {
-		return &invalidError{"Not a valid app context instruction type", instruction, `must be "order" or "dependency"`}
+		return &invalidError{"instruction type", instruction, `must be "order" or "dependency"`}
 	}
 	return nil
 }

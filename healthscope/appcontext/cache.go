@@ -172,7 +172,7 @@ func (c *Cache) View(ctx context.Context, subject Subject, instance string) (Vie
 
 // Snapshot answers as Store.Snapshot does, and returns when etcd was last asked and nothing had changed.
 func (c *Cache) Snapshot(ctx context.Context, id string) (snapshot *Snapshot, asOf time.Time, err error) {
-	if err := checkName("Not a valid context id", id); err != nil {
+	if err := checkName("context id", id); err != nil {
 		return nil, time.Time{}, err
 	}
 	err = c.answer(ctx, func() error {

@@ -33,7 +33,7 @@ func (ac *AppContext) InitAppContext() string {
 // follows the first hyphen of a bundle's name is the app.
 func (ac *AppContext) InitAppContextWithValue(id int64) (string, error) {
 	if id < 0 {
-		return "", &invalidError{"Not a valid context id", strconv.FormatInt(id, 10), "must not be negative"}
+		return "", &invalidError{"context id", strconv.FormatInt(id, 10), "must not be negative"}
 	}
 	ac.id = strconv.FormatInt(id, 10)
 	return ac.id, nil
@@ -41,7 +41,7 @@ func (ac *AppContext) InitAppContextWithValue(id int64) (string, error) {
 
 // LoadAppContext takes up the context with an id and returns its handle; ErrNotFound when there is none.
 func (ac *AppContext) LoadAppContext(ctx context.Context, id string) (Handle, error) {
-	if err := checkName("Not a valid context id", id); err != nil {
+	if err := checkName("context id", id); err != nil {
 		return "", err
 	}
 	ac.id = id
@@ -72,7 +72,7 @@ func (ac *AppContext) GetCompositeAppHandle(ctx context.Context) (Handle, error)
 // handle returns the handle of the context without looking whether it is there.
 func (ac *AppContext) handle() (Handle, error) {
 	if ac.id == "" {
-		return "", &invalidError{"Not a valid context id", "", "must be set by InitAppContext or LoadAppContext"}
+		return "", &invalidError{"context id", "", "must be set by InitAppContext or LoadAppContext"}
 	}
 	return ContextHandle(ac.id), nil
 }
@@ -103,14 +103,14 @@ func (ac *AppContext) DeleteCompositeApp(ctx context.Context, records ...Record)
 	}
 	for i := range records {
 		if records[i].Action.ContextID == ac.id {
-			return failed(opDeletePrefix, &invalidError{"Not a valid context id", ac.id, "must not be that of the context that is deleted: record the action before"})
+			return failed(opDelete, &invalidError{"context id", ac.id, "must not be that of the context that is deleted: record the action before"})
 		}
 	}
 	keys, err := ac.indexKeys(ctx, func(Subject) bool { return true })
 	if err != nil {
-		return failed(opDeletePrefix, err)
+		return failed(opDelete, err)
 	}
-	return failed(opDeletePrefix, ac.store.removeWith(ctx, records, keys, string(h), besideBelow(h)))
+	return failed(opDelete, ac.store.removeWith(ctx, records, keys, string(h), besideBelow(h)))
 }
 
 // indexKeys returns the keys of the context's entries in the indices of subjects.
@@ -153,5 +153,5 @@ func (ac *AppContext) GetCompositeAppMeta(ctx context.Context) (CompositeAppMeta
 	if err == nil {
 		err = decode(string(kv.Key), kv.Value, &meta)
 	}
-	return meta, failed("Failed to get compositeApp meta", err)
+	return meta, failed(opMeta, err)
 }

@@ -27,7 +27,7 @@ func (ac *AppContext) delete(ctx context.Context, h Handle, match func(Subject) 
 	if err == nil {
 		err = ac.store.removeWith(ctx, nil, keys, string(h), besideBelow(h))
 	}
-	return failed(opDeletePrefix, err)
+	return failed(opDelete, err)
 }
 
 // DeleteClusterMetaGrpHandle takes a cluster out of its anyOf group. It takes the handle of the cluster or that of
@@ -43,11 +43,11 @@ func (ac *AppContext) DeleteClusterMetaGrpHandle(ctx context.Context, h Handle) 
 		h = h.Level(partGroup)
 	}
 	if kindOfParts(parts) != kindCluster {
-		return &invalidError{"Not a valid run time context handle", string(h), "must be the handle of a cluster or its group"}
+		return &invalidError{"handle", string(h), "must be the handle of a cluster or its group"}
 	}
 	t := &transaction{}
 	t.remove(string(h))
-	return failed(opDeletePrefix, ac.store.commit(ctx, t))
+	return failed(opDelete, ac.store.commit(ctx, t))
 }
 
 // DeleteInstruction deletes an instruction. It is no error if it is not there.
@@ -57,9 +57,9 @@ func (ac *AppContext) DeleteInstruction(ctx context.Context, instruction Handle)
 	}
 	_, parts, _ := instruction.split()
 	if len(parts) < 3 || parts[len(parts)-2] != partInstruction || checkInstruction(parts[len(parts)-1]) != nil {
-		return &invalidError{"Not a valid run time context handle", string(instruction), "must be the handle of an instruction"}
+		return &invalidError{"handle", string(instruction), "must be the handle of an instruction"}
 	}
 	t := &transaction{}
 	t.remove(string(instruction))
-	return failed(opDeletePair, ac.store.commit(ctx, t))
+	return failed(opDelete, ac.store.commit(ctx, t))
 }

@@ -16,7 +16,7 @@ type sentinelError string
 func (e sentinelError) Error() string { return string(e) }
 
 // The kinds of errors, for errors.Is. The texts of the first two are those of EMCO's library, whose users look for them
-// in messages.
+// in messages; all others are our own.
 const (
 	// ErrNotFound says that a context, or something in one, is not there.
 	ErrNotFound sentinelError = "Key doesn't exist"
@@ -32,7 +32,7 @@ const (
 	ErrUnavailable sentinelError = "Etcd is not available"
 	// ErrDenied says that etcd refuses user, password, certificate or access to a key.
 	ErrDenied sentinelError = "Etcd denies access"
-	// ErrNoSpace says that etcd's storage is full: it takes no writes until somebody compacts and defragments it.
+	// ErrNoSpace says that etcd's storage is full: it takes no writes until it is compacted and defragmented.
 	ErrNoSpace sentinelError = "Etcd has no space left"
 	// ErrClosed says that the Store is closed.
 	ErrClosed sentinelError = "Etcd Client not initialized"
@@ -45,29 +45,24 @@ const (
 	errSilent sentinelError = "etcd does not report the progress of the watch"
 )
 
-// What an operation was about to do, in the words of EMCO's library.
+// What an operation could not do.
 const (
-	opFind           = "Error finding the context id"
-	opCreate         = "Error creating run time context"
-	opMeta           = "Error getting run time context metadata"
-	opSaveMeta       = "Error saving metadata in run time context"
-	opAddLevel       = "Error adding run time context level"
-	opAddResource    = "Error adding run time context resource"
-	opAddInstruction = "Error adding run time context instruction"
-	opDeletePair     = "Error deleting run time context pair"
-	opDeletePrefix   = "Error deleting run time context with prefix"
-	opHandles        = "Error getting run time context handles"
-	opValue          = "Error getting run time context value"
-	opUpdate         = "Error updating run time context value"
-	opNoHandle       = "No handle was found for the given "
-	opNoLevel        = "No handle was found for level "
-	// The rest has no counterpart in EMCO's library.
-	opSnapshot = "cannot read context"
-	opRecord   = "cannot record action"
-	opFindAll  = "cannot find contexts"
-	opForget   = "cannot forget"
-
-	opReadBundle = "cannot read bundle"
+	opAddInstruction = "cannot add instruction"
+	opAddLevel       = "cannot add level"
+	opAddResource    = "cannot add resource"
+	opCreate         = "cannot create context"
+	opDelete         = "cannot delete"
+	opFind           = "cannot find context"
+	opFindAll        = "cannot find contexts"
+	opForget         = "cannot forget history"
+	opList           = "cannot list"
+	opMeta           = "cannot read meta data"
+	opReadBundle     = "cannot read bundle"
+	opRecord         = "cannot record action"
+	opSaveMeta       = "cannot save meta data"
+	opSnapshot       = "cannot read context"
+	opUpdate         = "cannot update value"
+	opValue          = "cannot read value"
 )
 
 // failed returns an error that begins with what was to be done, or nil.
@@ -85,12 +80,12 @@ func about(kind error, key string) error {
 
 // invalidError refuses an argument.
 type invalidError struct {
-	// what is the complaint in the words of EMCO's library, value the argument, and why what is wrong with it.
+	// what is the argument, value what it was, and why what is wrong with it.
 	what, value, why string
 }
 
 func (e *invalidError) Error() string {
-	return fmt.Sprintf("%s: %q %s", e.what, e.value, e.why)
+	return fmt.Sprintf("cannot use %s %q: it %s", e.what, e.value, e.why)
 }
 
 // Is makes every refusal an ErrInvalid.

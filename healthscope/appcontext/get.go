@@ -12,9 +12,9 @@ import (
 
 // What names are refused as.
 const (
-	badApp      = "Not a valid run time context app name"
-	badCluster  = "Not a valid run time context cluster name"
-	badResource = "Not a valid run time context resource name"
+	badApp      = "app name"
+	badCluster  = "cluster name"
+	badResource = "resource name"
 )
 
 // GetAppHandle returns the handle of an app; ErrNotFound when it is not there.
@@ -23,7 +23,7 @@ func (ac *AppContext) GetAppHandle(ctx context.Context, app string) (Handle, err
 	if err != nil {
 		return "", err
 	}
-	return ac.existing(ctx, opNoHandle+"app", h)
+	return ac.existing(ctx, "cannot find app", h)
 }
 
 func (ac *AppContext) appHandle(app string) (Handle, error) {
@@ -40,7 +40,7 @@ func (ac *AppContext) GetClusterHandle(ctx context.Context, app, cluster string)
 	if err != nil {
 		return "", err
 	}
-	return ac.existing(ctx, opNoHandle+"cluster", h)
+	return ac.existing(ctx, "cannot find cluster", h)
 }
 
 func (ac *AppContext) clusterHandle(app, cluster string) (Handle, error) {
@@ -57,7 +57,7 @@ func (ac *AppContext) GetResourceHandle(ctx context.Context, app, cluster, resou
 	if err != nil {
 		return "", err
 	}
-	return ac.existing(ctx, opNoHandle+"resource", h)
+	return ac.existing(ctx, "cannot find resource", h)
 }
 
 func (ac *AppContext) resourceHandle(app, cluster, resource string) (Handle, error) {
@@ -74,7 +74,7 @@ func (ac *AppContext) GetClusterStatusHandle(ctx context.Context, app, cluster s
 	if err != nil {
 		return "", err
 	}
-	return ac.existing(ctx, opNoHandle+"cluster", h.Level(partStatus))
+	return ac.existing(ctx, "cannot find cluster", h.Level(partStatus))
 }
 
 // GetResourceStatusHandle returns the handle of what rsync did with a resource; ErrNotFound when it has not begun.
@@ -83,7 +83,7 @@ func (ac *AppContext) GetResourceStatusHandle(ctx context.Context, app, cluster,
 	if err != nil {
 		return "", err
 	}
-	return ac.existing(ctx, opNoHandle+"resource", h.Level(partStatus))
+	return ac.existing(ctx, "cannot find resource", h.Level(partStatus))
 }
 
 // GetClusterMetaHandle returns the handle of the number of a cluster's anyOf group, whether the cluster is in one or not;
@@ -104,14 +104,14 @@ func (ac *AppContext) GetLevelHandle(ctx context.Context, h Handle, level string
 	if err := checkLevel(level); err != nil {
 		return "", err
 	}
-	return ac.existing(ctx, opNoLevel+level, h.Level(level))
+	return ac.existing(ctx, "cannot find level "+level, h.Level(level))
 }
 
 // existing returns a handle if a value is there.
 func (ac *AppContext) existing(ctx context.Context, complaint string, h Handle) (Handle, error) {
 	found, _, err := ac.store.read(ctx, string(h), clientv3.WithKeysOnly())
 	if err != nil {
-		return "", failed(opHandles, err)
+		return "", failed(opList, err)
 	}
 	if len(found) == 0 {
 		return "", failed(complaint, about(ErrNotFound, string(h)))
@@ -130,7 +130,7 @@ func (ac *AppContext) GetAllHandles(ctx context.Context, h Handle) ([]Handle, er
 		err = about(ErrNotFound, string(h))
 	}
 	if err != nil {
-		return nil, failed(opHandles, err)
+		return nil, failed(opList, err)
 	}
 	handles := make([]Handle, 0, len(found))
 	for _, kv := range found {
@@ -169,7 +169,7 @@ func (ac *AppContext) names(ctx context.Context, parent Handle, part string) (na
 		_, err = ac.store.get(ctx, string(parent))
 	}
 	if err != nil {
-		return nil, 0, failed(fmt.Sprintf("Error getting handles for %q", prefix), err)
+		return nil, 0, failed(fmt.Sprintf("%s %q", opList, prefix), err)
 	}
 	for _, kv := range found {
 		if name, ok := strings.CutSuffix(string(kv.Key[len(prefix):]), "/"); ok && name != "" && !strings.Contains(name, "/") {

@@ -74,17 +74,17 @@ func (a Action) same(b Action) bool {
 func (r Record) check() error {
 	switch {
 	case r.Action.State == "":
-		return &invalidError{"Not a valid action state", "", "must not be empty"}
+		return &invalidError{"action state", "", "must not be empty"}
 	case r.Action.Time.IsZero():
-		return &invalidError{"Not a valid action time", "", "must be set"}
+		return &invalidError{"action time", "", "must be set"}
 	case r.Action.Revision < 0:
-		return &invalidError{"Not a valid action revision", strconv.FormatInt(r.Action.Revision, 10), "must not be negative"}
+		return &invalidError{"action revision", strconv.FormatInt(r.Action.Revision, 10), "must not be negative"}
 	}
 	for _, id := range []string{r.Action.ContextID, r.StatusContextID} {
 		if id == "" {
 			continue
 		}
-		if err := checkName("Not a valid context id", id); err != nil {
+		if err := checkName("context id", id); err != nil {
 			return err
 		}
 	}
@@ -116,7 +116,7 @@ func (s *Store) withRecords(ctx context.Context, records []Record, change func(*
 			return err
 		}
 		if slices.ContainsFunc(records[:i], func(other Record) bool { return other.Subject == r.Subject }) {
-			return &invalidError{"Not a valid subject", r.Subject.String(), "must have one record in a change only"}
+			return &invalidError{"subject", r.Subject.String(), "must have one record in a change only"}
 		}
 	}
 	limited, cancel := context.WithTimeout(ctx, s.options.Timeout)

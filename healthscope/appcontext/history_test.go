@@ -186,14 +186,14 @@ func TestRecordsAreChecked(t *testing.T) {
 		change func(*appcontext.Record)
 		want   string
 	}{
-		"no state":            {func(r *appcontext.Record) { r.Action.State = "" }, "Not a valid action state"},
-		"no time":             {func(r *appcontext.Record) { r.Action.Time = time.Time{} }, "Not a valid action time"},
+		"no state":            {func(r *appcontext.Record) { r.Action.State = "" }, "action state"},
+		"no time":             {func(r *appcontext.Record) { r.Action.Time = time.Time{} }, "action time"},
 		"negative revision":   {func(r *appcontext.Record) { r.Action.Revision = -1 }, `"-1"`},
 		"context is a path":   {func(r *appcontext.Record) { r.Action.ContextID = "1/2" }, `"1/2"`},
 		"status is a path":    {func(r *appcontext.Record) { r.StatusContextID = "1/2" }, `"1/2"`},
-		"no project":          {func(r *appcontext.Record) { r.Subject.Project = "" }, "Not a valid project"},
-		"group is a path":     {func(r *appcontext.Record) { r.Subject.Group = "a/b" }, `Not a valid deployment intent group: "a/b"`},
-		"no cluster":          {func(r *appcontext.Record) { r.Subject = appcontext.ClusterSubject("p", "") }, "Not a valid cluster"},
+		"no project":          {func(r *appcontext.Record) { r.Subject.Project = "" }, "project"},
+		"group is a path":     {func(r *appcontext.Record) { r.Subject.Group = "a/b" }, `deployment intent group "a/b"`},
+		"no cluster":          {func(r *appcontext.Record) { r.Subject = appcontext.ClusterSubject("p", "") }, "cluster"},
 		"group and cluster":   {func(r *appcontext.Record) { r.Subject.Cluster = "c" }, "together with a cluster"},
 		"the deleted context": {func(r *appcontext.Record) { r.Action.ContextID = ac.ID() }, "record the action before"},
 	}

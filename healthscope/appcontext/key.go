@@ -117,15 +117,15 @@ func checkNode(what, name string) error {
 func checkLevel(level string) error {
 	for part := range strings.SplitSeq(level, "/") {
 		if part == "" {
-			return &invalidError{"Not a valid run time context level", level, `must be one or more names with "/" between them`}
+			return &invalidError{"level", level, `must be one or more names with "/" between them`}
 		}
 	}
-	return checkName("Not a valid run time context level", strings.ReplaceAll(level, "/", "-"))
+	return checkName("level", strings.ReplaceAll(level, "/", "-"))
 }
 
 // checkHandle refuses a handle that is not in the context with the id or, when there are wants, none of the wanted.
 func checkHandle(id string, h Handle, wants ...kind) error {
-	const what = "Not a valid run time context handle"
+	const what = "handle"
 	got, parts, ok := h.split()
 	if !ok {
 		return &invalidError{what, string(h), `must begin with "/context/<id>/" and end with "/"`}

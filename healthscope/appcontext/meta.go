@@ -44,15 +44,15 @@ func (m CompositeAppMeta) Subject() (Subject, bool) {
 func encode(value any) ([]byte, error) {
 	switch v := value.(type) {
 	case nil:
-		return nil, &invalidError{"Value is nil", "nil", "must be a value"}
+		return nil, &invalidError{"value", "nil", "must be a value"}
 	case string:
 		if !utf8.ValidString(v) {
-			return nil, &invalidError{"Json Marshal error", v, "must be UTF-8: JSON can hold nothing else"}
+			return nil, &invalidError{"value", v, "must be UTF-8: JSON can hold nothing else"}
 		}
 	}
 	data, err := json.Marshal(value)
 	if err != nil {
-		return nil, fmt.Errorf("%w: Json Marshal error: %w", ErrInvalid, err)
+		return nil, fmt.Errorf("%w: it is no JSON: %w", ErrInvalid, err)
 	}
 	return data, nil
 }

@@ -30,7 +30,7 @@ func (p Place) Handle() Handle {
 }
 
 func (p Place) check() error {
-	return cmp.Or(checkName("Not a valid context id", p.ContextID), checkNode("Not a valid run time context app name", p.App), checkName("Not a valid run time context cluster name", p.Cluster))
+	return cmp.Or(checkName("context id", p.ContextID), checkNode("app name", p.App), checkName("cluster name", p.Cluster))
 }
 
 // SavedBundle says what a saved bundle is, and is kept beside it. In JSON, Seen has milliseconds, in UTC.

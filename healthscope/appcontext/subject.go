@@ -46,11 +46,11 @@ func (s Subject) names() []string {
 
 // check refuses a subject that has no keys.
 func (s Subject) check() error {
-	whats := []string{"Not a valid project", "Not a valid composite app", "Not a valid version", "Not a valid deployment intent group"}
+	whats := []string{"project", "composite app", "version", "deployment intent group"}
 	if s.isCluster() {
-		whats = []string{"Not a valid cluster provider", "Not a valid cluster"}
+		whats = []string{"cluster provider", "cluster"}
 		if rest := s.Project + s.CompositeApp + s.Version + s.Group; rest != "" {
-			return &invalidError{"Not a valid subject", rest, "must not be set together with a cluster"}
+			return &invalidError{"subject", rest, "must not be set together with a cluster"}
 		}
 	}
 	for i, name := range s.names() {

@@ -46,7 +46,7 @@ type View struct {
 
 // Snapshot reads a context: one range of keys at one revision. It fails with ErrNotFound when etcd holds nothing of it.
 func (s *Store) Snapshot(ctx context.Context, id string) (*Snapshot, error) {
-	if err := checkName("Not a valid context id", id); err != nil {
+	if err := checkName("context id", id); err != nil {
 		return nil, err
 	}
 	snapshot, err := s.snapshotAt(ctx, id, 0)
