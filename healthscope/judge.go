@@ -50,7 +50,7 @@ type Verdict struct {
 // Pending turns to Failed after the workload's own progress deadline, or else
 // the policy's, unless all that is wanted is serving, and except for a Job, which
 // may run as long as it takes, and a Deployment whose rollout Kubernetes itself watches. The
-// time begins anew when the object is seen to get further, and to stop serving. An object's pods have its deadline, and those of a Job none. NotPresent
+// time begins again when the object is seen to get further, and to stop serving. An object's pods have its deadline, and those of a Job none. NotPresent
 // counts as Pending for a while, and as Failed after. An object without status is
 // Pending for a while. A failure begins late, and ends late, when the policy says
 // so; what was said of an object before comes in by Policy.Remember.
@@ -229,7 +229,7 @@ func rest(r *Result) string {
 		r.Timed, progress, r.Progress == nil)
 }
 
-// limit returns how long member i may be Pending; zero means for ever. A Job
+// limit returns how long member i may be Pending; zero means indefinitely. A Job
 // says itself when it has taken too long, and when its pods have, unless it is given a deadline; Kubernetes says so of a
 // Deployment whose rollout it watches.
 func (j *judgement) limit(i int) time.Duration {

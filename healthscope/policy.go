@@ -31,8 +31,8 @@ func DefaultPolicy() Policy {
 	return Policy{PendingTimeout: DefaultPendingTimeout, NotPresentGrace: DefaultNotPresentGrace, NoStatusGrace: DefaultNoStatusGrace}
 }
 
-// damps reports whether the policy looks at what was said of an object before.
-func (p Policy) damps() bool { return p.FailureGrace > 0 || p.RecoveryHold > 0 }
+// hasHysteresis reports whether the policy looks at what was said of an object before.
+func (p Policy) hasHysteresis() bool { return p.FailureGrace > 0 || p.RecoveryHold > 0 }
 
 // Past is what was last said of an object.
 type Past struct {
@@ -66,14 +66,14 @@ func (p Policy) Remember(results []Result, before []Member) {
 	}
 	n := 0
 	for i := range results {
-		if p.heeds(&results[i]) {
+		if p.needsHistory(&results[i]) {
 			n++
 		}
 	}
 	pasts := make([]Past, 0, n) // Never grows: results point into it.
 	for i := range results {
 		r := &results[i]
-		if !p.heeds(r) {
+		if !p.needsHistory(r) {
 			continue
 		}
 		at, ok := find(before, &r.Key)
@@ -89,8 +89,10 @@ func (p Policy) Remember(results []Result, before []Member) {
 	}
 }
 
-// heeds reports whether what was said of a result's object before can make a difference.
-func (p Policy) heeds(r *Result) bool { return p.damps() || r.State == Pending && !r.Serving }
+// needsHistory reports whether what was said of a result's object before can make a difference.
+func (p Policy) needsHistory(r *Result) bool {
+	return p.hasHysteresis() || r.State == Pending && !r.Serving
+}
 
 // find returns where among members, which are sorted by key, an object is.
 func find(members []Member, key *Key) (int, bool) {

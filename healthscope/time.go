@@ -101,7 +101,7 @@ func (j *judgement) hold(m *Member) {
 
 // past returns what was last said of an object as far as damping goes by it; the zero value when that is not known, or nothing is damped.
 func (j *judgement) past(m *Member) Past {
-	if m.Past == nil || !j.policy.damps() {
+	if m.Past == nil || !j.policy.hasHysteresis() {
 		return Past{}
 	}
 	return *m.Past

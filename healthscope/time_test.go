@@ -158,7 +158,7 @@ func TestTheTimeToServeBeginsWhenServingStops(t *testing.T) {
 			is(stopped+2*limit, paused(), healthscope.Failed, noon.Add(stopped+limit), time.Time{})
 		})
 	}
-	t.Run("what is ready in between begins anew", func(t *testing.T) {
+	t.Run("what is ready in between begins again", func(t *testing.T) {
 		l := life{policy: healthscope.Policy{PendingTimeout: limit}}
 		l.look(ago(time.Minute), paused(serving))
 		l.look(noon, paused())

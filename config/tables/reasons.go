@@ -15,8 +15,8 @@ func reasonTables() map[string]table {
 		reasons = append(reasons, []string{code(string(e.Reason)), e.States, e.Meaning, e.Advice})
 	}
 	waiting := table{{"reason", "what to do"}}
-	for _, reason := range slices.Sorted(maps.Keys(rules.Hopeless)) {
-		waiting = append(waiting, []string{code(reason), rules.Hopeless[reason]})
+	for _, reason := range slices.Sorted(maps.Keys(rules.TerminalWaitingReasons)) {
+		waiting = append(waiting, []string{code(reason), rules.TerminalWaitingReasons[reason]})
 	}
 	return map[string]table{"Reasons of HealthScope": reasons, "Reasons of Kubernetes": waiting}
 }

@@ -341,7 +341,7 @@ func (c *Cache) release(needed []*cached) {
 func (c *Cache) fill(id string, entry *cached, snapshot *Snapshot, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.contexts[id] != entry { // Everything was read anew meanwhile; who waits has been told.
+	if c.contexts[id] != entry { // Everything was read again meanwhile; who waits has been told.
 		return nil
 	}
 	if err != nil {

@@ -45,7 +45,7 @@ func (c *Cache) load(ctx context.Context) (int64, error) {
 	}
 	c.loaded = true
 	close(c.ready)
-	c.tell(nil)
+	c.notify(nil)
 	return revision, nil
 }
 
@@ -84,7 +84,7 @@ func (c *Cache) apply(events []*clientv3.Event, revision int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	touched := map[string]struct{}{}
-	defer func() { c.tell(c.related(touched)) }()
+	defer func() { c.notify(c.related(touched)) }()
 	for _, event := range events {
 		key := string(event.Kv.Key)
 		if rest, ok := strings.CutPrefix(key, ownPrefix); ok {
@@ -133,8 +133,8 @@ func (c *Cache) related(touched map[string]struct{}) []string {
 	return slices.AppendSeq([]string{}, maps.Keys(all))
 }
 
-// tell tells of contexts; nil means all. The caller holds the lock.
-func (c *Cache) tell(ids []string) {
+// notify reports changed contexts; nil means all. The caller holds the lock.
+func (c *Cache) notify(ids []string) {
 	if c.options.Changed != nil && (ids == nil || len(ids) > 0) {
 		c.options.Changed(ids)
 	}

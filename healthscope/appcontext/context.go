@@ -110,7 +110,7 @@ func (ac *AppContext) DeleteCompositeApp(ctx context.Context, records ...Record)
 	if err != nil {
 		return failed(opDelete, err)
 	}
-	return failed(opDelete, ac.store.removeWith(ctx, records, keys, string(h), besideBelow(h)))
+	return failed(opDelete, ac.store.removeWith(ctx, records, keys, string(h), sidecarPrefix(h)))
 }
 
 // indexKeys returns the keys of the context's entries in the indices of subjects.

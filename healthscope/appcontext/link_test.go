@@ -113,7 +113,7 @@ func (l *link) mend(endpoint string) {
 // address returns what to dial for a URL.
 func address(endpoint string) string { return strings.TrimPrefix(endpoint, "http://") }
 
-// freeze makes the present connections silent for ever, as a router does that forgets them; new ones work.
+// freeze makes the present connections silent indefinitely, as a router does that forgets them; new ones work.
 func (l *link) freeze(t testing.TB) {
 	t.Helper()
 	l.mu.Lock()

@@ -70,15 +70,15 @@ func (b StoredBundle) Ours() bool { return b.Revision > 0 && b.Revision == b.Sav
 // Foreign reports whether the bundle that is there was written by somebody else.
 func (b StoredBundle) Foreign() bool { return b.Revision > 0 && b.Revision != b.SavedRevision }
 
-// beside returns the key that is ours beside a key of EMCO's.
-func beside(h Handle) string { return strings.TrimSuffix(ownPrefix, "/") + string(h) }
+// sidecarKey returns the key that is ours beside a key of EMCO's.
+func sidecarKey(h Handle) string { return strings.TrimSuffix(ownPrefix, "/") + string(h) }
 
-// besideBelow returns the prefix of all keys that are ours beside those of a handle and below it.
-func besideBelow(h Handle) string {
+// sidecarPrefix returns the prefix of all keys that are ours beside those of a handle and below it.
+func sidecarPrefix(h Handle) string {
 	if _, parts, _ := h.split(); len(parts) == 0 {
 		h = h.Level(partApp) // What else is there belongs to the indices.
 	}
-	return beside(h)
+	return sidecarKey(h)
 }
 
 // ReadBundle says what there is at a place, without reading the bundle itself.
@@ -91,7 +91,7 @@ func (s *Store) ReadBundle(ctx context.Context, p Place) (StoredBundle, error) {
 	results, err := s.readEach(ctx, []clientv3.Op{
 		clientv3.OpGet(string(h), clientv3.WithCountOnly()),
 		clientv3.OpGet(string(h.Level(partStatus)), clientv3.WithKeysOnly()),
-		clientv3.OpGet(beside(h.Level(partStatus))),
+		clientv3.OpGet(sidecarKey(h.Level(partStatus))),
 	})
 	if err != nil {
 		return stored, failed(fmt.Sprintf("%s %q", opReadBundle, p), err)
@@ -119,7 +119,7 @@ func (s *Store) SaveBundle(ctx context.Context, at StoredBundle, status string, 
 	t.require(string(h))
 	t.unchanged(at)
 	t.put(string(h.Level(partStatus)), status)
-	t.put(beside(h.Level(partStatus)), b)
+	t.put(sidecarKey(h.Level(partStatus)), b)
 	return failed(fmt.Sprintf("cannot save bundle %q", at.Place), s.commit(ctx, t))
 }
 
@@ -132,7 +132,7 @@ func (s *Store) RemoveBundle(ctx context.Context, at StoredBundle) error {
 	if at.Ours() {
 		t.remove(string(h.Level(partStatus)))
 	}
-	t.remove(beside(h.Level(partStatus)))
+	t.remove(sidecarKey(h.Level(partStatus)))
 	return failed(fmt.Sprintf("cannot remove bundle %q", at.Place), s.commit(ctx, t))
 }
 
@@ -140,7 +140,7 @@ func (s *Store) RemoveBundle(ctx context.Context, at StoredBundle) error {
 func (t *transaction) unchanged(at StoredBundle) {
 	status := at.Place.Handle().Level(partStatus)
 	t.compare(clientv3.Compare(clientv3.ModRevision(string(status)), "=", at.Revision), string(status))
-	t.compare(clientv3.Compare(clientv3.ModRevision(beside(status)), "=", at.SavedRevision), beside(status))
+	t.compare(clientv3.Compare(clientv3.ModRevision(sidecarKey(status)), "=", at.SavedRevision), sidecarKey(status))
 }
 
 // SavedBundles returns what SaveBundle has saved, by place, also where somebody else has written since. Its read is as of
@@ -155,7 +155,7 @@ func (s *Store) SavedBundles(ctx context.Context) (map[Place]SavedBundle, error)
 			return nil, failed("cannot find saved bundles", err)
 		}
 		for _, kv := range page {
-			if p, ok := placeBeside(string(kv.Key)); ok {
+			if p, ok := placeOfSidecar(string(kv.Key)); ok {
 				var b SavedBundle
 				_ = decode(string(kv.Key), kv.Value, &b) // What cannot be read says that there is something.
 				all[p] = b
@@ -168,8 +168,8 @@ func (s *Store) SavedBundles(ctx context.Context) (map[Place]SavedBundle, error)
 	}
 }
 
-// placeBeside returns the place of a key that SaveBundle keeps beside a bundle. It is false for other keys.
-func placeBeside(key string) (Place, bool) {
+// placeOfSidecar returns the place of a key that SaveBundle keeps beside a bundle. It is false for other keys.
+func placeOfSidecar(key string) (Place, bool) {
 	rest, ok := strings.CutPrefix(key, strings.TrimSuffix(ownPrefix, "/"))
 	id, parts, okay := splitKey(rest)
 	if !ok || !okay || len(parts) != 5 || parts[4] != partStatus || kindOfParts(parts[:4]) != kindCluster {
@@ -186,7 +186,7 @@ type seen struct {
 
 // put enters what is kept beside a bundle, or with nil forgets it.
 func (m seenBundles) put(key string, kv *mvccpb.KeyValue) {
-	p, ok := placeBeside(key)
+	p, ok := placeOfSidecar(key)
 	if !ok {
 		return
 	}

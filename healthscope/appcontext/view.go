@@ -16,7 +16,7 @@ import (
 const (
 	// pageKeys is how many keys are read at once when contexts are looked for.
 	pageKeys = 1024
-	// attempts is how often a read is begun anew because etcd has forgotten its revision meanwhile.
+	// attempts is how often a read is begun again because etcd has forgotten its revision meanwhile.
 	attempts = 3
 )
 
@@ -123,7 +123,7 @@ func (s *Store) view(ctx context.Context, subject Subject, instance string) (Vie
 
 // seenAt says when the bundles were seen that are saved in a context, at a revision.
 func (s *Store) seenAt(ctx context.Context, id string, revision int64) (map[Handle]seen, error) {
-	values, _, err := s.read(ctx, besideBelow(ContextHandle(id)), clientv3.WithPrefix(), clientv3.WithRev(revision))
+	values, _, err := s.read(ctx, sidecarPrefix(ContextHandle(id)), clientv3.WithPrefix(), clientv3.WithRev(revision))
 	all := seenBundles{}
 	for _, kv := range values {
 		all.put(string(kv.Key), kv)

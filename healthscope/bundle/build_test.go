@@ -165,11 +165,11 @@ func TestSince(t *testing.T) {
 		before, after string
 		kept          bool
 	}{
-		"same state":                      {pod("a", "Pending"), pod("a", "Pending"), true},
-		"same state for another reason":   {pod("a", "Pending"), pod("a", "Hibernating"), true},
-		"other state":                     {pod("a", "Pending"), pod("a", "Failed"), false},
-		"created anew, in the same state": {pod("a", "Pending"), pod("b", "Pending"), false},
-		"without uid":                     {pod("", "Pending"), pod("", "Pending"), true},
+		"same state":                       {pod("a", "Pending"), pod("a", "Pending"), true},
+		"same state for another reason":    {pod("a", "Pending"), pod("a", "Hibernating"), true},
+		"other state":                      {pod("a", "Pending"), pod("a", "Failed"), false},
+		"created again, in the same state": {pod("a", "Pending"), pod("b", "Pending"), false},
+		"without uid":                      {pod("", "Pending"), pod("", "Pending"), true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -69,16 +69,16 @@ func cutEntries(entries []k8spluginv1alpha1.ResourceHealth, sizes []int, excess 
 	return kept
 }
 
-// kinship says how an entry is related to others.
-type kinship struct {
+// ownership says how an entry is related to others.
+type ownership struct {
 	// owns is true when another entry is owned by it; needed, when one that is not Ready is, be it over several steps.
 	owns, needed bool
-	// witness is true for the one pod that shows that its workload, which has others that are not Ready, works in part.
-	witness bool
+	// representative is true for the one pod that shows that its workload, which has others that are not Ready, works in part.
+	representative bool
 }
 
-// kinshipsOf finds out how entries are related.
-func kinshipsOf(entries []k8spluginv1alpha1.ResourceHealth) []kinship {
+// ownershipsOf finds out how entries are related.
+func ownershipsOf(entries []k8spluginv1alpha1.ResourceHealth) []ownership {
 	index := make(map[healthscope.Key]int, len(entries))
 	for i, e := range entries {
 		index[healthscope.Key{Group: e.Group, Kind: e.Kind, Namespace: e.Namespace, Name: e.Name}] = i
@@ -91,7 +91,7 @@ func kinshipsOf(entries []k8spluginv1alpha1.ResourceHealth) []kinship {
 		owner, ok := index[healthscope.Key{Group: e.Owner.Group, Kind: e.Owner.Kind, Namespace: e.Namespace, Name: e.Owner.Name}]
 		return owner, ok
 	}
-	kin := make([]kinship, len(entries))
+	kin := make([]ownership, len(entries))
 	need := func(i int) {
 		for owner, ok := ownerOf(i); ok && !kin[owner].needed; owner, ok = ownerOf(owner) {
 			kin[owner].needed = true
@@ -115,7 +115,7 @@ func kinshipsOf(entries []k8spluginv1alpha1.ResourceHealth) []kinship {
 	}
 	for _, top := range slices.Sorted(maps.Keys(working)) {
 		if kin[top].needed {
-			kin[working[top]].witness = true
+			kin[working[top]].representative = true
 			need(working[top])
 		}
 	}
@@ -140,10 +140,10 @@ func topOf(i int, ownerOf func(int) (int, bool)) int {
 // ranksOf says for each entry when it goes: the lower, the earlier.
 func ranksOf(entries []k8spluginv1alpha1.ResourceHealth) []int {
 	states := healthscope.States()
-	kin := kinshipsOf(entries)
+	kin := ownershipsOf(entries)
 	ranks := make([]int, len(entries))
 	for i, e := range entries {
-		if kin[i].witness { // The last of the leaves.
+		if kin[i].representative { // The last of the leaves.
 			ranks[i] = 3*(len(states)+1) + len(states)
 			continue
 		}

@@ -115,7 +115,7 @@ func encodeList(name string, items []item, budget int) (k8spluginv1alpha1.RawLis
 // encodeEntry returns the JSON of an entry of a list; nil for an object that has no JSON form.
 func encodeEntry(list string, it item) []byte {
 	if list == otherKinds {
-		whole := clone(abridge(it.object))
+		whole := clone(trim(it.object))
 		stripValue(whole)
 		r := it.result
 		res := encode(whole)
@@ -124,7 +124,7 @@ func encodeEntry(list string, it item) []byte {
 		}
 		return encode(OtherResource{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Res: res})
 	}
-	kept, _ := clone(only(abridge(it.object), listFields)).(map[string]any)
+	kept, _ := clone(only(trim(it.object), listFields)).(map[string]any)
 	if isDataHolder(it.object) {
 		delete(kept, "spec")
 		delete(kept, "status")

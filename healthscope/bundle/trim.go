@@ -15,19 +15,19 @@ var (
 // containerLists are the fields of a pod's spec that hold containers.
 var containerLists = []string{"containers", "ephemeralContainers", "initContainers"}
 
-// abridge returns an object as a list has it, which shares everything with the
+// trim returns an object as a list has it, which shares everything with the
 // object. It is whole, except for the spec of a pod or ReplicaSet that has a
 // controller: probes, mounts, environment and the like are in the template of
 // that controller, repeated in each of its pods, and would be most of what a
 // bundle weighs.
-func abridge(object map[string]any) map[string]any {
+func trim(object map[string]any) map[string]any {
 	spec := child(object, "spec")
 	if spec == nil || !controlled(object) {
 		return object
 	}
 	switch group := groupOf(object); {
 	case group == "" && text(object["kind"]) == "Pod":
-		spec = abridgePod(spec)
+		spec = trimPod(spec)
 	case group == "apps" && text(object["kind"]) == "ReplicaSet":
 		spec = maps.Clone(spec)
 		delete(spec, "template")
@@ -50,7 +50,7 @@ func controlled(object map[string]any) bool {
 	return false
 }
 
-func abridgePod(spec map[string]any) map[string]any {
+func trimPod(spec map[string]any) map[string]any {
 	kept := only(spec, podFields)
 	for _, name := range containerLists {
 		list, ok := kept[name].([]any)

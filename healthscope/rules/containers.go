@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Hopeless are the reasons for which a container waits that do not go away by waiting, with what to do about each, in Markdown for the
+// TerminalWaitingReasons are the reasons for which a container waits that do not go away by waiting, with what to do about each, in Markdown for the
 // documentation. Kubernetes tries again, but what has to change is outside of it.
-var Hopeless = map[string]string{
+var TerminalWaitingReasons = map[string]string{
 	"CrashLoopBackOff":           "The container ends again and again. Look at its last exit code in the message, and at `kubectl logs --previous`.",
 	"ImagePullBackOff":           "The image cannot be pulled. Check name, tag, registry and pull secret.",
 	"ErrImagePull":               "As `ImagePullBackOff`.",
@@ -93,7 +93,7 @@ func (c *container) why() string {
 	switch {
 	case c.waiting != "":
 		text += c.waiting
-		if Hopeless[c.waiting] != "" && exit == "" && !explained[c.waiting] {
+		if TerminalWaitingReasons[c.waiting] != "" && exit == "" && !explained[c.waiting] {
 			text = join(", image ", text, c.image)
 		}
 		if explained[c.waiting] {

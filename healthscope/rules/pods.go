@@ -108,7 +108,7 @@ func sidecarDown(inits []container) bool {
 func (p *pod) judgeStarting(o *object, verdict *healthscope.Result) {
 	for _, list := range [...][]container{p.inits, p.containers} {
 		for i := range list {
-			if c := &list[i]; Hopeless[c.waiting] != "" {
+			if c := &list[i]; TerminalWaitingReasons[c.waiting] != "" {
 				verdict.State, verdict.Reason, verdict.Message = healthscope.Failed, healthscope.Reason(c.waiting), c.why()
 				return
 			}

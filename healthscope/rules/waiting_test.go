@@ -10,7 +10,7 @@ import (
 )
 
 func TestAPodThatWaitsInVainIsFailed(t *testing.T) {
-	for reason := range rules.Hopeless {
+	for reason := range rules.TerminalWaitingReasons {
 		pod := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "x", "namespace": "default"},
 			"status": map[string]any{"phase": "Running", "containerStatuses": []any{

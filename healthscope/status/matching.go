@@ -18,7 +18,7 @@ type matching struct {
 	others []int
 }
 
-// matchingOf returns how a place matches members. It is made anew only for other members than those of the last call:
+// matchingOf returns how a place matches members. It is made again only for other members than those of the last call:
 // many documents are made of the same.
 func (p *place) matchingOf(members []healthscope.Member) *matching {
 	if last := p.matched.Load(); last != nil && last.isOf(members) {
