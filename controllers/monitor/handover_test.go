@@ -110,7 +110,7 @@ func TestNothingIsLostFromOneWatchToAnother(t *testing.T) {
 	b.Name = "one"
 	first := shownIn(t, all, c, "v1")
 	lookWhile(t, func() {
-		for range 1000 {
+		for range 300 {
 			unread := all.add(place{kind: schema.GroupVersionKind{Group: "example.io", Version: "v2", Kind: "Widget"}, key: testKey})
 			unread.store.changed = func(sets.Set[selectorKey]) {}
 			letGo(all, first)
@@ -149,7 +149,7 @@ func TestAVersionThatIsGoneHidesNothing(t *testing.T) {
 
 	former.wake = func() {}
 	lookWhile(t, func() {
-		for range 1000 {
+		for range 300 {
 			if err := former.store.Replace([]any{object("ns", "a", "one", "5")}, "5"); err != nil {
 				t.Error(err)
 			}

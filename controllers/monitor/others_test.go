@@ -100,7 +100,7 @@ func TestReconcileDoesNotFightASecondMonitor(t *testing.T) {
 	g.reconcile()
 	g.wantWrites(1)
 	fight := func(hours int) int {
-		for began := g.clock.Now(); g.clock.Since(began) < time.Duration(hours)*time.Hour; g.pass(time.Second) {
+		for began := g.clock.Now(); g.clock.Since(began) < time.Duration(hours)*time.Hour; g.pass(5 * time.Second) {
 			if g.stored().Status.ResourceCount == 1 {
 				g.overwrite(func(b *k8spluginv1alpha1.ResourceBundleState) { b.Status.ResourceCount = 7 })
 			}
@@ -138,7 +138,7 @@ func TestReconcileStopsWhileTheCRDPrunes(t *testing.T) {
 	g := newRig(t)
 	g.prune = true
 	g.change(object("ns", "a", "1-sink", "1"))
-	for began := g.clock.Now(); g.clock.Since(began) < 10*time.Minute; g.pass(100 * time.Millisecond) {
+	for began := g.clock.Now(); g.clock.Since(began) < 10*time.Minute; g.pass(time.Second) {
 		before := g.writes
 		if result := g.reconcile(); result.RequeueAfter <= 0 && g.writes == before { // What a write has changed comes back with the watch.
 			t.Fatal("a bundle whose status is dropped is not looked at again")

@@ -21,7 +21,7 @@ var errNoSubresource = apierrors.NewNotFound(schema.GroupResource{Group: "k8splu
 // checks what people are told, and how often it is tried.
 func (g *rig) inVain(most int, problem string) {
 	g.t.Helper()
-	for began := g.clock.Now(); g.clock.Since(began) < 10*time.Minute; g.pass(100 * time.Millisecond) {
+	for began := g.clock.Now(); g.clock.Since(began) < 10*time.Minute; g.pass(time.Second) {
 		if result := g.reconcile(); result.RequeueAfter <= 0 {
 			g.t.Fatal("a bundle whose status is pruned is not looked at again")
 		}
