@@ -40,6 +40,7 @@ func NewInformer(r Rules, o InformerOptions) *Informer {
 	i := &Informer{InformerOptions: o, woken: make(chan struct{}, 1)}
 	i.Tracker = NewTracker(r, o.Clock, i.wake)
 	i.tracked = NewTracked(nil, i.TrackedOptions)
+	i.tracked.stores = true
 	return i
 }
 

@@ -22,6 +22,8 @@ type informing struct {
 
 	t      *testing.T
 	opened atomic.Int32
+	// storing is how long it takes to store all there is.
+	storing atomic.Int64
 
 	mu sync.Mutex
 	// states are those that were reported, one after the other, and replaced is how often all was stored.
@@ -31,6 +33,7 @@ type informing struct {
 
 // Replace counts what is stored.
 func (i *informing) Replace([]any, string) error {
+	<-time.After(time.Duration(i.storing.Load()))
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.replaced++
@@ -109,6 +112,17 @@ func TestInformerReportsEachStateOnce(t *testing.T) {
 		i.expect(time.Hour, 1, ready, "NoAnswer")
 		i.healthy()
 		i.expect(time.Minute, 1, ready, "NoAnswer", ready) // The watch went on where it had ended.
+	})
+}
+
+// What has been delivered and is not stored yet does not count as read, however long it takes to store it.
+func TestInformerIsReadyOnceAllIsStored(t *testing.T) {
+	t.Parallel()
+	inform(t, func(i *informing) {
+		i.storing.Store(int64(10 * time.Second))
+		i.expect(9*time.Second, 0)
+		i.expect(2*time.Second, 1, ready)
+		i.expect(time.Hour, 1, ready)
 	})
 }
 

@@ -66,6 +66,8 @@ type State struct {
 	lost time.Time
 	// caughtUp is when the watch that is open counts as having delivered what happened before it; zero when there is none, or it has.
 	caughtUp time.Time
+	// unstored is true while all there is has been delivered, and not stored yet.
+	unstored bool
 	// refused is since when every attempt has been refused, and absent is true when that was because the resource is not served.
 	refused time.Time
 	absent  bool
@@ -108,6 +110,8 @@ type Event struct {
 	Reason Reason
 	// Message says for people what is wrong, for Refused and Failed.
 	Message string
+	// Unstored is true for Watching when all there was is still to be stored, which Listed reports.
+	Unstored bool
 	// Certain is true for NotServed when the first such answer counts for what was never read, as a refused right does.
 	Certain bool
 }
@@ -130,7 +134,7 @@ func Track(s State, e Event, now time.Time, r Rules) (State, time.Time) {
 	case Listed:
 		s = s.listed(now)
 	case Watching:
-		s.caughtUp = now.Add(r.Settle)
+		s.caughtUp, s.unstored = now.Add(r.Settle), e.Unstored
 	case Ended:
 		if !s.caughtUp.IsZero() {
 			s = s.because("the connection ends before there is an answer", now)
@@ -169,7 +173,7 @@ func (s State) ConfirmBy() time.Time {
 // listed notes that all there is has been read and stored. It does not end a refusal, which a watch must do: a reader
 // that may list and not watch is refused at each attempt.
 func (s State) listed(now time.Time) State {
-	s.read, s.failing, s.silent = true, time.Time{}, time.Time{}
+	s.read, s.unstored, s.failing, s.silent = true, false, time.Time{}, time.Time{}
 	if !s.open {
 		s.lost = now
 	}
@@ -182,7 +186,7 @@ func (s State) listed(now time.Time) State {
 
 // catchUp notes that the watch that is open has delivered all, once it has had the time to.
 func (s State) catchUp(now time.Time) State {
-	if s.caughtUp.IsZero() || now.Before(s.caughtUp) {
+	if s.unstored || s.caughtUp.IsZero() || now.Before(s.caughtUp) {
 		return s
 	}
 	s.caughtUp = time.Time{}
@@ -193,7 +197,7 @@ func (s State) catchUp(now time.Time) State {
 
 // interrupted notes that no watch is open. One that ends before it has caught up never was one.
 func (s State) interrupted(now time.Time) State {
-	s.open, s.lost, s.caughtUp = false, first(s.lost, now), time.Time{}
+	s.open, s.lost, s.caughtUp, s.unstored = false, first(s.lost, now), time.Time{}, false
 	return s
 }
 
@@ -274,6 +278,9 @@ func (s State) isRefused() bool {
 // next returns when a Tick may change the state.
 func (s State) next(grace time.Duration) time.Time {
 	next := s.caughtUp
+	if s.unstored {
+		next = time.Time{}
+	}
 	if since := s.overdueSince(); grace > 0 && !since.IsZero() && s.Reason != NoAnswer {
 		if at := since.Add(grace); next.IsZero() || at.Before(next) {
 			next = at

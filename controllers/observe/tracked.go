@@ -49,6 +49,8 @@ type Tracked struct {
 	TrackedOptions
 
 	pace *pace
+	// stores is true when Listed is reported: what a watch from the start delivers counts once it is stored.
+	stores bool
 	// notServed is true when the API server has said that it does not serve the place as it is read.
 	notServed atomic.Bool
 
@@ -212,6 +214,10 @@ func (t *Tracked) pass(r *relay, stream watch.Interface, fromStart bool) {
 		case <-idle.C():
 			return
 		case event, ok := <-stream.ResultChan():
+			if ok && fromStart && EndsInitialEvents(event) {
+				fromStart = false
+				t.Tracker.Report(Event{Kind: Watching, Unstored: t.stores}) // Before all is stored, which is as soon as it is sent.
+			}
 			if !ok || !r.send(event) {
 				return
 			}
@@ -220,10 +226,6 @@ func (t *Tracked) pass(r *relay, stream watch.Interface, fromStart bool) {
 				continue
 			}
 			t.answered()
-			if fromStart && EndsInitialEvents(event) {
-				fromStart = false
-				t.Tracker.Report(Event{Kind: Watching})
-			}
 		}
 	}
 }
