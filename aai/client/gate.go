@@ -40,6 +40,8 @@ type Gate struct {
 	until time.Time
 	// closings counts how often the gate was closed in a row.
 	closings int
+	// outages counts how often an open gate was closed.
+	outages uint64
 	// trying is true while the one request is under way that finds out whether all is well again.
 	trying bool
 }
@@ -134,7 +136,21 @@ func (g *Gate) leave(ctx context.Context, trial bool, err error) {
 // close closes the gate for a while.
 func (g *Gate) close(cause *aai.Error, pause time.Duration) {
 	copied := *cause
+	if g.cause == nil {
+		g.outages++
+	}
 	g.cause, g.until = &copied, g.clock().Add(pause)
+}
+
+// Outages returns how often the client's gate was closed so far: what is known of A&AI from before may not be true after.
+func (c *Client) Outages() uint64 {
+	g := c.options.Gate
+	if g == nil {
+		return 0
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.outages
 }
 
 // pause returns for how long the gate is to be closed.

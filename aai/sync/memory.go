@@ -18,6 +18,8 @@ type memory struct {
 	turn   chan struct{}
 	// resynced is when the tenant was last read in full because that was due; zero when it is due again.
 	resynced time.Time
+	// outages is how many outages there had been when it was last read in full.
+	outages uint64
 	// desired is what A&AI is to hold.
 	desired map[aai.Key]*aai.Document
 	// guards are what is not to be touched.

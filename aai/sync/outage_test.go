@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/client"
 	"github.com/healthscope/healthscope/aai/plan"
 	"github.com/healthscope/healthscope/aai/simulator"
 	aaisync "github.com/healthscope/healthscope/aai/sync"
@@ -53,6 +54,21 @@ func TestOutage(t *testing.T) {
 			w.expect(nil, func() { w.sync(many(100, "Failed")...) })
 		})
 	}
+}
+
+// After an outage, memory is not believed: A&AI may have been restored from an older backup.
+func TestTheTenantIsReadAgainAfterAnOutage(t *testing.T) {
+	w := start(t)
+	w.connect("http://aai.example", w, client.NewGate(0, w.clock))
+	w.restart()
+	w.sync(many(2, "Ready")...)
+	w.faults(simulator.Fault{Status: http.StatusServiceUnavailable, Count: 1})
+	_, err := w.trySync(document("000", "Failed"), document("001", "Ready"))
+	expectKind(t, err, aai.Retry)
+	w.othersDelete("001") // The backup does not have it.
+	w.advance(time.Minute)
+	w.sync(document("000", "Failed"), document("001", "Ready"))
+	w.expectStored(map[string][]string{"000": {"hs/status=Failed"}, "001": {"hs/status=Ready"}})
 }
 
 func TestOutageBeforeTheFirstList(t *testing.T) {

@@ -177,9 +177,9 @@ func (p *pass) giveUp(steps []step) {
 	}
 }
 
-// due reports whether the tenant is to be read in full.
+// due reports whether the tenant is to be read in full. It is after an outage, too: A&AI may have been restored from a backup.
 func (p *pass) due() bool {
-	return p.resynced.IsZero() || p.options.Clock().Sub(p.resynced) >= p.options.Resync
+	return p.resynced.IsZero() || p.outages != p.options.Client.Outages() || p.options.Clock().Sub(p.resynced) >= p.options.Resync
 }
 
 // refresh reads the tenant in full and gives a new chance to what was put off or given up.
@@ -193,6 +193,7 @@ func (p *pass) refresh(ctx context.Context) {
 
 // list reads the tenant in full.
 func (p *pass) list(ctx context.Context) {
+	outages := p.options.Client.Outages()
 	documents, err := p.options.Client.ListK8sResources(ctx, p.tenant, p.options.Plan.Owner)
 	if err != nil {
 		p.halt = err
@@ -201,7 +202,7 @@ func (p *pass) list(ctx context.Context) {
 	before := p.known
 	p.known = make(map[aai.Key]*aai.Document, len(documents))
 	p.owned, p.uncertain, p.exists = map[string]int{}, map[aai.Key]bool{}, false
-	p.listed = true
+	p.listed, p.outages = true, outages
 	for i := range documents {
 		key := aai.Key{Tenant: p.tenant, ID: documents[i].ID}
 		p.learn(key, &documents[i])

@@ -62,10 +62,11 @@ func (p *pace) succeeded(now time.Time) {
 // changes: when A&AI asked for it, else after pauses that grow. Changes wait just
 // as long when A&AI as a whole is in trouble, and not for long when single resources are.
 func (p *pace) failed(err error, now time.Time) (retry time.Duration) {
-	retry = p.backoff.Step()
 	var e *aai.Error
-	if errors.As(err, &e) && e.RetryAfter > 0 {
+	if errors.As(err, &e) && e.RetryAfter > 0 { // Also while the gate is closed: nothing was asked, so the pauses do not grow.
 		retry = max(e.RetryAfter, minPause)
+	} else {
+		retry = p.backoff.Step()
 	}
 	p.notBefore = now.Add(retry)
 	if ofSingleResources(err) {
