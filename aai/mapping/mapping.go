@@ -127,11 +127,14 @@ func ID(installation string, k healthscope.Key) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// maxReason bounds a reason, in bytes: another monitor may have given one of any length.
+const maxReason = 128
+
 // labels returns the reserved labels and the allowed ones of the resource, sorted.
 func labels(m healthscope.Member, status healthscope.State, links []aai.Relationship, o Options) []string {
 	list := []string{o.LabelPrefix + aai.LabelStatus + "=" + string(status)}
 	if m.Reason != "" {
-		list = append(list, o.LabelPrefix+aai.LabelReason+"="+string(m.Reason))
+		list = append(list, o.LabelPrefix+aai.LabelReason+"="+healthscope.Shorten(string(m.Reason), maxReason))
 	}
 	if !m.Since.IsZero() {
 		list = append(list, o.LabelPrefix+aai.LabelSince+"="+m.Since.UTC().Format(time.RFC3339))

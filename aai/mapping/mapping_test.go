@@ -2,6 +2,7 @@ package mapping_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -309,5 +310,17 @@ func TestPatterns(t *testing.T) {
 		if got := place.Tenant.CloudRegionID; got != c.region || ok != (c.region != "") {
 			t.Errorf("namespace %q of cluster %q goes to region %q, want %q", c.namespace, c.cluster, got, c.region)
 		}
+	}
+}
+
+// A reason may come from a monitor of others, and be of any length.
+func TestAReasonIsBounded(t *testing.T) {
+	var m healthscope.Member
+	m.Cluster, m.Kind, m.Namespace, m.Name, m.State = "edge", "Pod", "ns", "a", healthscope.Failed
+	m.Reason = healthscope.Reason(strings.Repeat("x", 10000))
+	o := mapping.Options{LabelPrefix: "hs/", Kinds: []string{"Pod"}, Regions: []configv1alpha1.Region{{Cluster: "*", Namespace: "*", CloudOwner: "o", CloudRegionID: "r", TenantID: "t"}}}
+	labels := mapping.Map(mapping.Resource{Member: m}, o).Document.Labels
+	if len(labels) != 2 || len(labels[0]) > 200 {
+		t.Errorf("%d labels, the first of %d bytes", len(labels), len(labels[0]))
 	}
 }
