@@ -22,8 +22,33 @@ import (
 // wire is what matters of a request.
 type wire struct{ Method, URL, ContentType, Body string }
 
+// encoded is an object as the client sends it.
+const encoded = `{"id":"13dd","name":"n","group":"","version":"v1","kind":"Service","namespace":"ns","labels":["hs/status=Ready"],"selflink":"http://x","data-owner":"healthscope-lab"}`
+
+// answer answers a request as A&AI does when all is well.
+func answer(w http.ResponseWriter, r *http.Request) {
+	stored := strings.Replace(encoded, "}", `,"resource-version":"1"}`, 1)
+	switch {
+	case r.Method == http.MethodPost:
+		w.WriteHeader(http.StatusCreated)
+		fmt.Fprint(w, `{"operation-responses":[{"response-status-code":201}]}`)
+	case r.Method == http.MethodDelete:
+		w.WriteHeader(http.StatusNoContent)
+	case r.Method == http.MethodPut && !strings.HasSuffix(r.URL.Path, "/relationship") && r.ContentLength <= int64(len(encoded)): // The body of an update is longer.
+		w.WriteHeader(http.StatusCreated)
+	case r.Method != http.MethodGet:
+	case strings.HasSuffix(r.URL.Path, "k8s-resources"):
+		fmt.Fprint(w, `{"k8s-resource":[`+stored+`]}`)
+	case strings.HasSuffix(r.URL.Path, "vf-modules"):
+		fmt.Fprint(w, `{"vf-module":[{"vf-module-id":"m","resource-version":"1"}]}`)
+	case strings.HasSuffix(r.URL.Path, "/t=1"):
+		fmt.Fprint(w, `{"tenant-id":"t=1","resource-version":"1"}`)
+	default:
+		fmt.Fprint(w, strings.Replace(stored, "13dd", r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:], 1))
+	}
+}
+
 func TestRequestsOnTheWire(t *testing.T) {
-	const encoded = `{"id":"13dd","name":"n","group":"","version":"v1","kind":"Service","namespace":"ns","labels":["hs/status=Ready"],"selflink":"http://x","data-owner":"healthscope-lab"}`
 	const edge = `{"related-to":"generic-vnf","related-link":"/network/generic-vnfs/generic-vnf/vnf-1"}`
 	want := map[string]wire{
 		"probe":    {"GET", "/aai/v32/cloud-infrastructure/cloud-regions/cloud-region/healthscope-probe/healthscope-probe/tenants/tenant/healthscope-probe/k8s-resources/k8s-resource/healthscope-probe", "", ""},
@@ -39,27 +64,7 @@ func TestRequestsOnTheWire(t *testing.T) {
 		"modules":  {"GET", "/aai/v32/network/generic-vnfs/generic-vnf/vnf-1/vf-modules?nodes-only=true", "", ""},
 		"status":   {"PATCH", "/aai/v32/network/generic-vnfs/generic-vnf/vnf-1/vf-modules/vf-module/m", "application/merge-patch+json", `{"operational-status":"in-service-path","resource-version":"17 3"}`},
 	}
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		stored := strings.Replace(encoded, "}", `,"resource-version":"1"}`, 1)
-		switch {
-		case r.Method == http.MethodPost:
-			w.WriteHeader(http.StatusCreated)
-			fmt.Fprint(w, `{"operation-responses":[{"response-status-code":201}]}`)
-		case r.Method == http.MethodDelete:
-			w.WriteHeader(http.StatusNoContent)
-		case r.Method == http.MethodPut && !strings.HasSuffix(r.URL.Path, "/relationship") && r.ContentLength <= int64(len(encoded)): // The body of an update is longer.
-			w.WriteHeader(http.StatusCreated)
-		case r.Method != http.MethodGet:
-		case strings.HasSuffix(r.URL.Path, "k8s-resources"):
-			fmt.Fprint(w, `{"k8s-resource":[`+stored+`]}`)
-		case strings.HasSuffix(r.URL.Path, "vf-modules"):
-			fmt.Fprint(w, `{"vf-module":[{"vf-module-id":"m","resource-version":"1"}]}`)
-		case strings.HasSuffix(r.URL.Path, "/t=1"):
-			fmt.Fprint(w, `{"tenant-id":"t=1","resource-version":"1"}`)
-		default:
-			fmt.Fprint(w, strings.Replace(stored, "13dd", r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:], 1))
-		}
-	})
+	s := serve(t, answer)
 	ids := map[string]bool{}
 	for name, call := range calls(t, connect(t, s.URL+"/")) {
 		t.Run(name, func(t *testing.T) {

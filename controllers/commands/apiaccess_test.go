@@ -161,7 +161,7 @@ var _ = Describe("the status REST API", func() {
 		etcd, store := newStore(ctx)
 		id := newGroup(ctx, store, "retail")
 		newBundle(ctx, namespace, id+"-web", "gentle-fox")
-		r := start(ctx, namespace, "controller")
+		r := start(namespace, "controller")
 		old := r.api
 		r.api = freeAddress()
 		r.configureWithf("clusterName: local+local\napi: {bindAddress: '0', anonymousBindAddress: %q}\nappContext: {endpoints: [%q]}\n", r.api, etcd.Endpoint())
@@ -215,7 +215,7 @@ var _ = Describe("the status REST API", func() {
 			[]rbacv1.PolicyRule{{APIGroups: []string{corev1alpha2.GroupVersion.Group}, Resources: []string{"healthscopes"}, Verbs: []string{"get", "list"}}},
 			[]rbacv1.PolicyRule{{NonResourceURLs: []string{"/v2/projects/retail/*", "/v2/projects/later/*"}, Verbs: []string{"get"}}})
 
-		r := start(ctx, mine, "controller")
+		r := start(mine, "controller")
 		guarded := freeAddress()
 		r.configureWithf("api: {bindAddress: %q, anonymousBindAddress: %q}\nappContext: {endpoints: [%q], timeoutSeconds: 1}\n", guarded, r.api, etcd.Endpoint())
 		code := func(path, token string) func() int {
@@ -263,7 +263,7 @@ var _ = Describe("the status REST API", func() {
 		token := newCaller(ctx, namespace, []rbacv1.PolicyRule{{APIGroups: []string{corev1alpha2.GroupVersion.Group}, Resources: []string{"healthscopes"}, Verbs: []string{"get"}}}, nil)
 		certFile, keyFile, renew := newCertificates()
 		first := renew()
-		r := start(ctx, namespace, "controller")
+		r := start(namespace, "controller")
 		guarded := freeAddress()
 		r.configureWithf("api: {bindAddress: %q, certFile: %q, keyFile: %q}\n", guarded, certFile, keyFile)
 		url := "https://" + guarded + "/scopes/" + namespace + "/web"

@@ -44,10 +44,10 @@ var _ = Describe("the status REST API of a replica whose API server is away", fu
 		etcd, store := newStore(ctx)
 		id := newGroup(ctx, store, "retail")
 		newBundle(ctx, namespace, id+"-web", "quiet-fox")
-		leader := start(ctx, namespace, "controller") // It stays in touch, and writes what the other one must not miss.
+		leader := start(namespace, "controller") // It stays in touch, and writes what the other one must not miss.
 		Eventually(health(ctx, scope)).Should(Equal("unknown"))
 		proxy, kubeconfig := viaProxy()
-		r := start(ctx, namespace, "controller", "--kubeconfig", kubeconfig)
+		r := start(namespace, "controller", "--kubeconfig", kubeconfig)
 		old := r.api
 		r.api = freeAddress()
 		r.configureWithf("clusterName: local+local\napi: {bindAddress: '0', anonymousBindAddress: %q}\nappContext: {endpoints: [%q]}\n", r.api, etcd.Endpoint())

@@ -23,7 +23,7 @@ func mayGet(urls ...string) []rbacv1.PolicyRule {
 func startGuarded(ctx context.Context, namespace, command, address, settings string) *running {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
-	r := start(ctx, namespace, command, "--config", configuration(dir, "metrics: {bindAddress: %q%s}\napi: {bindAddress: '0'}\n", address, settings))
+	r := start(namespace, command, "--config", configuration(dir, "metrics: {bindAddress: %q%s}\napi: {bindAddress: '0'}\n", address, settings))
 	Eventually(asking(ctx, r.probes, "/readyz")).Should(Equal("200 ok"))
 	Eventually(ctx, func() error { // Each server begins to listen in its own time.
 		connection, err := new(net.Dialer).DialContext(ctx, "tcp", address)

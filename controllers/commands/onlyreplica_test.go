@@ -23,7 +23,7 @@ var _ = Describe("the only replica of the controller", func() {
 		Expect(api.Create(ctx, scope)).To(Succeed())
 		proxy, kubeconfig := viaProxy()
 		proxy.Cut()
-		r := start(ctx, namespace, "controller", "--kubeconfig", kubeconfig)
+		r := start(namespace, "controller", "--kubeconfig", kubeconfig)
 		Eventually(asking(ctx, r.probes, "/healthz")).Should(Equal("200 ok"))
 		Expect(asking(ctx, r.probes, "/readyz")()).To(HavePrefix("500 "))
 		Eventually(asking(ctx, r.api, "/scopes/"+namespace+"/web")).Should(HavePrefix("503 "))

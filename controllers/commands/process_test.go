@@ -59,7 +59,7 @@ func configuration(dir, format string, args ...any) string {
 }
 
 // start starts a command of the program whose Lease is in a namespace, and kills it when the spec ends.
-func start(ctx context.Context, namespace, command string, args ...string) *running {
+func start(namespace, command string, args ...string) *running {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
 	r := &running{api: freeAddress(), metrics: freeAddress(), probes: freeAddress(), guardedMetrics: "0"}
@@ -152,7 +152,7 @@ var _ = Describe("healthscope controller", func() {
 	})
 
 	It("becomes ready, serves, and stops when it is asked to", func(ctx SpecContext) {
-		r := start(ctx, namespace, "controller", "--log-format", "json")
+		r := start(namespace, "controller", "--log-format", "json")
 		Eventually(asking(ctx, r.probes, "/readyz")).Should(Equal("200 ok"))
 		Expect(asking(ctx, r.probes, "/healthz")()).To(Equal("200 ok"))
 		Eventually(health(ctx, s)).Should(Equal("unknown"))
@@ -170,7 +170,7 @@ var _ = Describe("healthscope controller", func() {
 	})
 
 	It("ends when its configuration changes, and takes it up when it is started again", func(ctx SpecContext) {
-		r := start(ctx, namespace, "controller")
+		r := start(namespace, "controller")
 		Eventually(asking(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 unknown\n"))
 		leader := holder(ctx, namespace, "healthscope-controller")()
 		old, pid := r.api, r.PID()
@@ -184,10 +184,10 @@ var _ = Describe("healthscope controller", func() {
 	})
 
 	It("waits while another one leads, answers meanwhile, and takes over when that stops", func(ctx SpecContext) {
-		first := start(ctx, namespace, "controller")
+		first := start(namespace, "controller")
 		Eventually(health(ctx, s)).Should(Equal("unknown"))
 		leader := holder(ctx, namespace, "healthscope-controller")()
-		second := start(ctx, namespace, "controller")
+		second := start(namespace, "controller")
 		for _, r := range []*running{first, second} {
 			Eventually(asking(ctx, r.probes, "/readyz")).Should(Equal("200 ok"))
 			Eventually(asking(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 unknown\n"))
@@ -212,7 +212,7 @@ var _ = Describe("healthscope controller", func() {
 		settings := configuration(GinkgoT().TempDir(), "metrics: {bindAddress: %q}\n", taken)
 		anonymous := configuration(GinkgoT().TempDir(), "metrics: {bindAddress: '0', anonymousBindAddress: %q}\n", taken)
 		for _, flags := range [][]string{{"--config", settings}, {"--config", anonymous}, {"--health-probe-bind-address", taken}} {
-			r := start(ctx, namespace, "controller", flags...)
+			r := start(namespace, "controller", flags...)
 			Expect(r.ExitsWithin(patience)).To(BeTrue(), flags)
 			Expect(r.Failure()).To(MatchError(And(ContainSubstring("exit status 1"), MatchRegexp(`healthscope: cannot run the controller: .*`+taken))), flags)
 		}
@@ -226,7 +226,7 @@ var _ = Describe("healthscope monitor", func() {
 			Namespace: namespace, Name: "1-web", Labels: map[string]string{k8spluginv1alpha1.LabelDeploymentID: "1-web"},
 		}}
 		Expect(api.Create(ctx, b)).To(Succeed())
-		r := start(ctx, namespace, "monitor")
+		r := start(namespace, "monitor")
 		Eventually(asking(ctx, r.probes, "/readyz")).Should(Equal("200 ok"))
 		Expect(asking(ctx, r.probes, "/healthz")()).To(Equal("200 ok"))
 		Eventually(func(g Gomega) {

@@ -32,7 +32,7 @@ var _ = Describe("the recorder of healthscope controller", func() {
 		status := `{"status":{"deploymentStatuses":[{"metadata":{"name":"web","namespace":"shop"},"spec":{"replicas":1},"status":{"replicas":1,"readyReplicas":1,"updatedReplicas":1,"availableReplicas":1}}]}}`
 		Expect(api.Status().Patch(ctx, b.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(status)))).To(Succeed())
 
-		r := start(ctx, namespace, "controller")
+		r := start(namespace, "controller")
 		ask := func() string {
 			var out, errOut bytes.Buffer
 			commands.Main([]string{"status", "--server", "http://" + r.api, "retail/shop/v1/autumn"}, nil, &out, &errOut)

@@ -55,7 +55,7 @@ var _ = Describe("Traces", func() {
 		Expect(api.Create(ctx, scope)).To(Succeed())
 		settings := configuration(GinkgoT().TempDir(), "api: {bindAddress: '0'}\nmetrics: {bindAddress: '0'}\ntracing: {endpoint: %q}\n"+newAAI(namespace), sink.URL)
 		for _, command := range []string{"controller", "monitor"} {
-			r := start(ctx, namespace, command, "--config", settings)
+			r := start(namespace, command, "--config", settings)
 			Eventually(asking(ctx, r.probes, "/readyz")).Should(Equal("200 ok"))
 			if command == "controller" {
 				Eventually(health(ctx, scope)).Should(Equal("unknown"))
@@ -89,7 +89,7 @@ var _ = Describe("Traces", func() {
 		scope := &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
 		Expect(api.Create(ctx, scope)).To(Succeed())
 		settings := configuration(GinkgoT().TempDir(), "api: {bindAddress: '0'}\nmetrics: {bindAddress: '0'}\ntracing: {endpoint: %q}\n", "http://"+freeAddress())
-		r := start(ctx, namespace, "controller", "--config", settings)
+		r := start(namespace, "controller", "--config", settings)
 		Eventually(health(ctx, scope)).Should(Equal("unknown"))
 		Eventually(func() string { return r.LogTail() }).Should(ContainSubstring("Cannot send traces"))
 		Expect(r.Stop(grace)).To(Succeed())

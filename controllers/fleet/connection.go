@@ -95,8 +95,7 @@ type connectOptions struct {
 	// leaseNamespace is the namespace of the monitor's Lease; empty without Options.Liveness.
 	leaseNamespace string
 	// user are the user's rules, or nil.
-	user  rules.UserRules
-	clock clock.WithTickerAndDelayedExecution
+	user rules.UserRules
 }
 
 // prepare makes what reads the cluster. Nothing is sent before the connection is served. changed is called for every bundle that changes.

@@ -64,12 +64,13 @@ func newSite(ctx context.Context) *site {
 }
 
 // run runs the hub until the spec is over.
+//
+//nolint:contextcheck // The hub lives until the spec is cleaned up, which is longer than the context of the spec.
 func (s *site) run(ctx context.Context) {
 	GinkgoHelper()
 	s.objects = fleet.NewObjects(nil, nil)
 	life, _ := suite.Lasting()
-	s.objects.Start(life) //nolint:contextcheck // The hub lives until the spec is cleaned up.
-	//nolint:contextcheck // As above.
+	s.objects.Start(life)
 	s.viewer = look(healthscope.DefaultPolicy(), func(o *fleet.Options, config *rest.Config) {
 		if s.wrap != nil {
 			config.Wrap(s.wrap)

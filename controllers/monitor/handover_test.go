@@ -1,7 +1,6 @@
 package monitor
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"time"
@@ -59,9 +58,10 @@ func shownIn(t *testing.T, all *watches, c *clocktesting.FakeClock, version stri
 }
 
 // letGo stops a watch that does not run.
-func letGo(all *watches, w *watch) {
+func letGo(t *testing.T, all *watches, w *watch) {
+	t.Helper()
 	w.cancel = func() {}
-	all.stop(context.Background(), w)
+	all.stop(t.Context(), w)
 }
 
 // lookWhile looks again and again while something changes, until it is done or a look has failed.
@@ -113,9 +113,9 @@ func TestNothingIsLostFromOneWatchToAnother(t *testing.T) {
 		for range 300 {
 			unread := all.add(place{kind: schema.GroupVersionKind{Group: "example.io", Version: "v2", Kind: "Widget"}, key: testKey})
 			unread.store.changed = func(sets.Set[selectorKey]) {}
-			letGo(all, first)
+			letGo(t, all, first)
 			first = shownIn(t, all, c, "v1")
-			letGo(all, unread)
+			letGo(t, all, unread)
 		}
 	}, func() {
 		objects, unreadable, err := all.gather(b)
@@ -173,7 +173,7 @@ func TestAKindThatIsInDoubtNoMoreIsMissed(t *testing.T) {
 			w.store.changed = func(sets.Set[selectorKey]) {}
 			kinds.note(logr.Discard(), nil, nil, true)
 			kinds.note(logr.Discard(), nil, nil, false)
-			letGo(all, w)
+			letGo(t, all, w)
 		}
 	}, func() {
 		if got := unreadableOf(t, all, b); !slices.Equal(got, want) {

@@ -42,12 +42,12 @@ func (g *gatherer) checkSelector(app *gatheredApp, field string, selection *core
 		return
 	}
 	if _, err := metav1.LabelSelectorAsSelector(selection.Selector); err != nil {
-		g.addBadSelector(app, field, "the selector in %s cannot be read: %v", field, err)
+		g.addBadSelectorf(app, field, "the selector in %s cannot be read: %v", field, err)
 	}
 }
 
-// addBadSelector adds a selector that cannot be used, by a name.
-func (g *gatherer) addBadSelector(app *gatheredApp, name, format string, args ...any) {
+// addBadSelectorf adds a selector that cannot be used, by a name.
+func (g *gatherer) addBadSelectorf(app *gatheredApp, name, format string, args ...any) {
 	selector := healthscope.Result{Key: healthscope.Key{Kind: "Selector", Namespace: g.scope.Namespace, Name: name}}
 	g.add(app, corev1alpha2.WorkloadReference{}, unknownFor(selector, healthscope.ReasonInvalidReference, format, args...))
 }

@@ -364,7 +364,7 @@ func (g *gatherer) objectRef(app *gatheredApp, ref corev1alpha2.WorkloadReferenc
 func (g *gatherer) selected(app *gatheredApp) {
 	selector, err := metav1.LabelSelectorAsSelector(app.Selector)
 	if err != nil {
-		g.addBadSelector(app, app.Name, "the app's selector cannot be read: %v", err)
+		g.addBadSelectorf(app, app.Name, "the app's selector cannot be read: %v", err)
 		return
 	}
 	for _, b := range g.bundles.Select(g.scope.Namespace, selector) {

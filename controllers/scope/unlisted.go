@@ -49,7 +49,7 @@ func placeUnlisted(findings []finding) []Unlisted {
 // appCluster is an app in a cluster.
 type appCluster struct{ app, cluster string }
 
-// counts counts the members that contribute and the unlisted ones, by the app in which they count and their cluster.
+// counts returns the numbers of members that contribute and of unlisted ones, by the app in which they count and their cluster.
 func (v *verdict) counts() map[appCluster]healthscope.Summary {
 	counts := map[appCluster]healthscope.Summary{}
 	for _, p := range v.members {

@@ -168,17 +168,16 @@ func (h *handler) listPage(ctx context.Context, r *http.Request, query url.Value
 		return answer{}, err
 	}
 	document := ScopePage{ScopeList: list}
-	first, beyond := 0, false
 	if part.after != (ScopeName{}) {
-		if first, beyond = slices.BinarySearchFunc(list.Items, part.after, func(item ScopeItem, after ScopeName) int { return item.scopeName().compare(after) }); beyond {
-			first++
-		}
+		document.Items = slices.DeleteFunc(document.Items, func(item ScopeItem) bool { return item.scopeName().compare(part.after) <= 0 })
 	}
-	document.Items = list.Items[first:]
 	a := answer{lasting: true}
 	if rest := len(document.Items) - part.limit; part.limit > 0 && rest > 0 {
 		document.Items = document.Items[:part.limit]
-		token, _ := json.Marshal(continuation{After: document.Items[part.limit-1].scopeName(), Query: identityOf(query)}) // Strings can always be encoded.
+		token, err := json.Marshal(continuation{After: document.Items[part.limit-1].scopeName(), Query: identityOf(query)})
+		if err != nil {
+			return answer{}, fmt.Errorf("cannot encode the token of the next page: %w", err)
+		}
 		document.Metadata = ListMetadata{Continue: base64.RawURLEncoding.EncodeToString(token), RemainingItemCount: rest}
 		query.Set(parameterContinue, document.Metadata.Continue)
 		a.next = (&url.URL{Path: r.URL.Path, RawQuery: query.Encode()}).String()
