@@ -101,6 +101,40 @@ func (r *reading) expect(after time.Duration, want string) State {
 	return s
 }
 
+// A server that refuses is there: whoever asks whether it answers must not take a refusal for silence.
+func TestARefusalIsAnAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		err                        error
+		wantAnswered, wantFailures bool
+	}{
+		"refused":       {errForbidden, true, false},
+		"not reachable": {errNoRoute, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var answers, failures atomic.Int32
+				s := &server{}
+				s.refuse(c.err)
+				tracked := NewTracked(s.source(), TrackedOptions{
+					Tracker: NewTracker(rules, clock.RealClock{}, nil), Clock: clock.RealClock{}, Describe: func(Reason, error) string { return "" },
+					Answered: func() { answers.Add(1) }, Failed: func(error) { failures.Add(1) },
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if _, err := tracked.ListWithContext(ctx, metav1.ListOptions{}); err == nil {
+					t.Fatal("a list succeeds that is refused")
+				}
+				if got := answers.Load() > 0; got != c.wantAnswered {
+					t.Errorf("answered: %v, want %v", got, c.wantAnswered)
+				}
+				if got := failures.Load() > 0; got != c.wantFailures {
+					t.Errorf("failed: %v, want %v", got, c.wantFailures)
+				}
+			})
+		})
+	}
+}
+
 // read runs a test of a reflector with time of its own.
 func read(t *testing.T, test func(r *reading)) {
 	t.Helper()
