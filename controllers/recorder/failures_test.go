@@ -1,0 +1,64 @@
+package recorder
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+)
+
+// Only what the recorder does not know how to go about is an error, with a stack trace in the log and growing pauses.
+func TestWhatIsRetriedAndWhen(t *testing.T) {
+	t.Parallel()
+	strange := errors.New("strange")
+	for name, c := range map[string]struct {
+		err       error
+		want      ctrl.Result
+		wantError bool
+	}{
+		"done":                       {},
+		"the bundle moved meanwhile": {err: fmt.Errorf("cannot read: %w", errMoved)},
+		"written to in between":      {err: fmt.Errorf("cannot save: %w", appcontext.ErrConflict), want: ctrl.Result{RequeueAfter: conflictRetry}},
+		"gone in between":            {err: fmt.Errorf("cannot save: %w", appcontext.ErrNotFound), want: ctrl.Result{RequeueAfter: conflictRetry}},
+		"etcd is unavailable":        {err: fmt.Errorf("cannot save: %w", appcontext.ErrUnavailable), want: ctrl.Result{RequeueAfter: etcdRetry}},
+		"no place can be so called":  {err: fmt.Errorf("cannot find: %w", appcontext.ErrInvalid)},
+		"too large":                  {err: fmt.Errorf("cannot save: %w", appcontext.ErrTooLarge), wantError: true},
+		"unexpected":                 {err: strange, wantError: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &reconciler{counters: newCounters()}
+			got, err := r.resultOf(c.err, appcontext.Place{ContextID: "1", App: "a", Cluster: "p+c"}, logr.Discard())
+			if (err != nil) != c.wantError {
+				t.Errorf("the error is %v, want one: %v", err, c.wantError)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTakeoversAreLoggedOnce(t *testing.T) {
+	t.Parallel()
+	states := []state{stateSaved, stateYielded, statePending, stateAbsent}
+	for _, before := range states {
+		for _, now := range states {
+			want := 0
+			if (now == stateYielded && before != now) || (before == stateYielded && now == stateSaved) {
+				want = 1
+			}
+			lines := 0
+			logTakeover(funcr.New(func(string, string) { lines++ }, funcr.Options{}), appcontext.Place{}, before, now)
+			if lines != want {
+				t.Errorf("from %q to %q: %d lines, want %d", before, now, lines, want)
+			}
+		}
+	}
+}
