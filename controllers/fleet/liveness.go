@@ -235,6 +235,8 @@ func (l *liveness) judgeMonitor(now time.Time) assessment {
 // judgeHiddenMonitor decides about a cluster whose monitor's Lease cannot be read.
 func (l *liveness) judgeHiddenMonitor(now time.Time) assessment {
 	switch {
+	case !l.leaseRefused() && now.Sub(l.lastContact) > probeEvery+slack:
+		return l.pending("the monitor's Lease cannot be read") // The API server may be away: a probe will show.
 	case !l.leaseRefused():
 		return assessment{reach: MonitorMissing, message: cmp.Or(l.leases.Message, "the monitor's Lease cannot be read")}
 	case !l.isConfirmed(l.leases, now):

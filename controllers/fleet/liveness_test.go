@@ -27,6 +27,8 @@ type weather struct {
 	denied, unserved, failing bool
 	// deniedLease is the same for the Lease.
 	deniedLease bool
+	// lostLease is true when the watch of the Lease has ended, and no other one opens.
+	lostLease bool
 	// silentMonitor is true when the Lease is not renewed, and noLease when it is not there.
 	silentMonitor, noLease bool
 	// foreign is true when no bundle is that of a monitor of ours.
@@ -144,6 +146,11 @@ func (s *simulation) streams() {
 	case s.deniedLease:
 		s.leases(refusedEvent(observe.Forbidden, "no right to see the Lease"))
 		s.leasing = false
+	case s.lostLease:
+		if s.leasing {
+			s.leases(observe.Event{Kind: observe.Ended})
+		}
+		s.leasing = false
 	case !s.leasing && s.watching && s.now.Sub(s.asked) >= tick: // After an outage bundles are read before the Lease.
 		readAll(s.leases)
 		s.leasing = true
@@ -258,6 +265,7 @@ func TestLiveness(t *testing.T) {
 		"a Lease that is made again":                {steps: []step{{time.Minute, well}, {5 * time.Second, weather{noLease: true}}, {time.Minute, well}}, want: []Reachability{Connected}},
 		"a Lease that was never there":              {steps: []step{{time.Minute, weather{noLease: true}}}, want: []Reachability{Connecting, MonitorMissing}, message: "no Lease"},
 		"a Lease that may not be seen":              {steps: []step{{time.Minute, weather{deniedLease: true}}}, want: []Reachability{Connecting, MonitorMissing}, message: "no right to see the Lease"},
+		"a Lease lost shortly before a black hole":  {steps: []step{{time.Minute, well}, {30 * time.Second, weather{lostLease: true}}, {30 * time.Second, weather{lostLease: true, black: true}}}, want: []Reachability{Connected, Unreachable}},
 		"a Lease that may not be seen and need not": {steps: []step{{time.Minute, weather{deniedLease: true, foreign: true}}}, want: []Reachability{Connected}},
 		"the hub's own cluster is never away":       {local: true, steps: []step{{time.Minute, well}, {time.Hour, weather{dead: true}}, {time.Minute, well}}, want: []Reachability{Connected}},
 		"the hub's own monitor does not outlive it": {local: true, steps: []step{{time.Minute, well}, {time.Hour, weather{dead: true}}, {time.Minute, weather{silentMonitor: true}}}, want: []Reachability{Connected, MonitorStale}},
@@ -292,7 +300,7 @@ func TestLivenessIsHonest(t *testing.T) {
 			w := weather{
 				dead: rapid.IntRange(0, 3).Draw(t, "dead") == 0, black: rapid.IntRange(0, 3).Draw(t, "black") == 0,
 				denied: rapid.IntRange(0, 5).Draw(t, "denied") == 0, unserved: rapid.IntRange(0, 5).Draw(t, "unserved") == 0, failing: rapid.IntRange(0, 5).Draw(t, "failing") == 0,
-				deniedLease: rapid.IntRange(0, 5).Draw(t, "deniedLease") == 0, silentMonitor: rapid.IntRange(0, 3).Draw(t, "silent") == 0, noLease: rapid.IntRange(0, 3).Draw(t, "none") == 0,
+				deniedLease: rapid.IntRange(0, 5).Draw(t, "deniedLease") == 0, lostLease: rapid.IntRange(0, 5).Draw(t, "lostLease") == 0, silentMonitor: rapid.IntRange(0, 3).Draw(t, "silent") == 0, noLease: rapid.IntRange(0, 3).Draw(t, "none") == 0,
 				foreign: rapid.IntRange(0, 2).Draw(t, "foreign") == 0, delay: time.Duration(rapid.IntRange(0, 9).Draw(t, "delay")) * time.Second,
 			}
 			for range rapid.IntRange(1, 240).Draw(t, "ticks") {

@@ -141,7 +141,7 @@ func TestWhileEtcdIsAwayTheCacheAnswersAndSaysHowOld(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Timeout: time.Second, ProgressInterval: 20 * time.Millisecond})
 	cache := runCache(t, store, appcontext.CacheOptions{})
-	ac, h := newContext(t, store)
+	ac, h := newContext(t, open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}}))
 	begin := time.Now()
 	read := func() (*appcontext.Snapshot, time.Time) {
 		t.Helper()
@@ -213,7 +213,7 @@ func TestWhatNobodyAsksForIsForgotten(t *testing.T) {
 
 func TestAContextThatNobodyAsksForGoesWhileOthersStay(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
-	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Timeout: time.Second})
+	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
 	const idle = 2 * time.Second
 	cache := runCache(t, store, appcontext.CacheOptions{Idle: idle})
 	wanted, _ := newContext(t, store)

@@ -105,9 +105,10 @@ func TestTheCacheFollowsAfterAConnectionHasGoneSilent(t *testing.T) {
 
 func TestTheCacheFollowsAfterEtcdWasRestored(t *testing.T) {
 	etcd, restored := ownEtcd(t, controlplane.EtcdOptions{}), ownEtcd(t, controlplane.EtcdOptions{})
+	direct := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
 	l, url := newLink(t, etcd.Endpoint())
 	watched := open(t, appcontext.Options{Endpoints: []string{url}, Timeout: time.Second, ProgressInterval: 50 * time.Millisecond})
-	ac, h := newContext(t, watched)
+	ac, h := newContext(t, direct)
 	for n := range 20 { // So that the revision is far ahead of that of the backup.
 		must(ac.AddApp(t.Context(), h, strconv.Itoa(n)))(t)
 	}
