@@ -39,7 +39,7 @@ type ScopePage struct {
 	ScopeList
 }
 
-// ListMetadata says how a list goes on, as in Kubernetes. It is empty for the last page.
+// ListMetadata says how to get the rest of a list, as in Kubernetes. It is empty on the last page.
 type ListMetadata struct {
 	// Continue is the value of the parameter continue that gets the next page.
 	Continue string `json:"continue,omitempty"`
