@@ -144,7 +144,7 @@ var Explanations = []Explanation{
 		"The object's cluster has not been read since the controller started.",
 		"Wait. If it stays, look at the cluster's state: its message says what is in the way."},
 	{ReasonClusterUnreachable, "Unknown",
-		"The API server of the object's cluster does not answer, or not to be understood. The message says how, and what was seen last.",
+		"The API server of the object's cluster does not answer, or its answer cannot be understood. The message says how, and what was seen last.",
 		"Look whether the cluster and the network to it are up, and whether the certificate of its API server is valid. It is tried again by itself."},
 	{ReasonClusterForbidden, "Unknown",
 		"The cluster's API server refuses the controller: a right is missing, or its token is not valid any more. The message says which.",
