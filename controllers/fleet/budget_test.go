@@ -19,7 +19,7 @@ import (
 func takes(t *testing.T, q *quota, name string, bytes int64) {
 	t.Helper()
 	source, _ := q.newMeter().count(&toolscache.ListWatch{}, objectsPage, nil)
-	c, ok := source.(*counted)
+	c, ok := source.(*meteredListerWatcher)
 	if !ok {
 		t.Fatalf("it is counted by a %T", source)
 	}

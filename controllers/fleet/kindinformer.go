@@ -157,9 +157,9 @@ func (w *kindInformer) find(ctx context.Context, c *apiDiscovery) (schema.GroupV
 		pause := w.objects.FindInterval
 		switch {
 		case ok:
-			w.refused(fmt.Sprintf("%s %s is not namespaced; only objects in a namespace can be referred to", w.GroupVersion(), w.GroupVersionKind.Kind))
+			w.reportNotServed(fmt.Sprintf("%s %s is not namespaced; only objects in a namespace can be referred to", w.GroupVersion(), w.GroupVersionKind.Kind))
 		case s.isKnown(w.GroupVersionKind):
-			w.refused(fmt.Sprintf("the cluster does not serve %s %s", w.GroupVersion(), w.GroupVersionKind.Kind))
+			w.reportNotServed(fmt.Sprintf("the cluster does not serve %s %s", w.GroupVersion(), w.GroupVersionKind.Kind))
 		default: // There was no answer, which says nothing about the kind.
 			failing = nextPause(failing, DefaultFindInterval)
 			pause = jittered(failing)
@@ -185,8 +185,9 @@ func (w *kindInformer) fresh() time.Time {
 	return w.since.Add(-discoveryAge)
 }
 
-// refused reports that the cluster does not serve the kind so that it can be referred to, which is what it says of all that it serves.
-func (w *kindInformer) refused(message string) {
+// reportNotServed reports that the cluster does not serve the kind in a way that references need. Discovery lists
+// everything that is served, so that the first such answer is certain.
+func (w *kindInformer) reportNotServed(message string) {
 	w.informer.Tracker.Report(observe.Event{Kind: observe.Refused, Reason: observe.NotServed, Message: message, Certain: true})
 }
 

@@ -195,12 +195,12 @@ func (l *liveness) judgeUnreadable(now time.Time) assessment {
 }
 
 // forbidden returns why the cluster refuses the hub; empty when it does not. Everything is read with the same credentials: a
-// watch of bundles that was opened before these were rejected goes on for minutes, and shows nothing of that.
+// watch of bundles that was opened before these were rejected stays open for minutes, and shows nothing of that.
 func (l *liveness) forbidden(now time.Time) string {
 	switch {
 	case lasts(l.rejected, now), l.leases.Reason == observe.Unauthorized && l.isConfirmed(l.leases, now):
 		return errUnauthorized.Error()
-	case (l.bundles.Reason == observe.Unauthorized || l.bundles.Reason == observe.Forbidden) && l.isConfirmed(l.bundles, now):
+	case refusesHub(l.bundles.Reason) && l.isConfirmed(l.bundles, now):
 		return l.bundles.Message
 	}
 	return ""
@@ -235,9 +235,9 @@ func (l *liveness) judgeMonitor(now time.Time) assessment {
 // judgeHiddenMonitor decides about a cluster whose monitor's Lease cannot be read.
 func (l *liveness) judgeHiddenMonitor(now time.Time) assessment {
 	switch {
-	case !l.leaseRefused() && now.Sub(l.lastContact) > probeEvery+slack:
+	case !refusesHub(l.leases.Reason) && now.Sub(l.lastContact) > probeEvery+slack:
 		return l.pending("the monitor's Lease cannot be read") // The API server may be away: a probe will show.
-	case !l.leaseRefused():
+	case !refusesHub(l.leases.Reason):
 		return assessment{reach: MonitorMissing, message: cmp.Or(l.leases.Message, "the monitor's Lease cannot be read")}
 	case !l.isConfirmed(l.leases, now):
 		return l.pending("the monitor's Lease is being read")
@@ -247,9 +247,14 @@ func (l *liveness) judgeHiddenMonitor(now time.Time) assessment {
 	return assessment{reach: MonitorMissing, message: l.leases.Message + ", so that it is not known whether its monitor lives"}
 }
 
-// leaseRefused reports whether the hub may not see the Lease.
-func (l *liveness) leaseRefused() bool {
-	return l.leases.Reason == observe.Forbidden || l.leases.Reason == observe.Unauthorized
+// refusesHub reports whether a reason means that the API server refuses the hub, which may be so for one resource and not for another.
+func refusesHub(reason observe.Reason) bool {
+	switch reason {
+	case observe.Forbidden, observe.Unauthorized:
+		return true
+	case observe.NotServed, observe.NoAnswer:
+	}
+	return false
 }
 
 // wasStale reports whether the cluster was not current at the last assessment, although it was before.
@@ -274,11 +279,11 @@ func (l *liveness) stale(now time.Time) bool { return l.lease.present && !now.Be
 // unwatched reports whether it is certain that no HealthScope monitor lives.
 func (l *liveness) unwatched(now time.Time) bool {
 	switch {
-	case l.leaseRefused():
+	case refusesHub(l.leases.Reason):
 		return l.isConfirmed(l.leases, now)
 	case l.lease.since.IsZero():
 		return false // The Lease is not read, or has not been read yet.
-	case l.assessment.unwatched || l.leases.IsWatched(): // Else it may have come unnoticed.
+	case l.assessment.unwatched || l.leases.IsWatched(): // Without a watch, a Lease that was made since would not be seen.
 		return !l.lease.present && lasts(l.lease.since, now) || l.stale(now)
 	}
 	return false
@@ -350,7 +355,7 @@ func (l *liveness) outage(now time.Time) (s outage) {
 	return s
 }
 
-// continueFrom makes a new connection go on where the old one ends: that it reads the Lease for the first time is no renewal.
+// continueFrom makes a new connection start from what the old one knew: reading the Lease for the first time is no renewal.
 func (l *liveness) continueFrom(from *liveness) {
 	l.assessment, l.own = from.assessment, from.own
 	if l.lease.since.IsZero() || l.lease.mark == from.lease.mark {

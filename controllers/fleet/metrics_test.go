@@ -25,7 +25,7 @@ healthscope_cluster_last_seen_timestamp_seconds{cluster="hub"} 1.7800000005e+09
 # HELP healthscope_cluster_maintenance 1 while the cluster's Secret says that it is under maintenance, for alerts to leave it out. Other clusters have no series.
 # TYPE healthscope_cluster_maintenance gauge
 healthscope_cluster_maintenance{cluster="edge01"} 1
-# HELP healthscope_cluster_state 1 for the state that the cluster is in: Connected, Connecting, Unreachable, Forbidden, MonitorMissing, MonitorStale, OverBudget or Refused. The others have no series.
+# HELP healthscope_cluster_state ` + metricState.Help + `
 # TYPE healthscope_cluster_state gauge
 healthscope_cluster_state{cluster="edge01",state="Unreachable"} 1
 healthscope_cluster_state{cluster="edge02",state="Connecting"} 1

@@ -73,7 +73,7 @@ type ClusterState struct {
 	Since time.Time
 	// LastSeen is when the cluster was known last to be as it was shown. While it is not Reachable it stands still. Zero means never.
 	LastSeen time.Time
-	// Arrival is the number among all arrivals of clusters of that with which this one came into sight for the first time; zero before.
+	// Arrival counts the clusters that had been read for the first time when this one was, itself among them; it is zero before that.
 	Arrival uint64
 	// Message describes the problem; empty when there is none.
 	Message string

@@ -55,9 +55,23 @@ func Describe(out chan<- *prometheus.Desc, metrics ...Metric) {
 	}
 }
 
-// Value returns the value of a gauge with the given values of its labels.
+// Value returns the value of a gauge or a counter with the given values of its labels.
 func (m Metric) Value(value float64, labels ...string) prometheus.Metric {
-	return prometheus.MustNewConstMetric(m.Desc, prometheus.GaugeValue, value, labels...)
+	kind := prometheus.GaugeValue
+	if m.Type == Counter {
+		kind = prometheus.CounterValue
+	}
+	return prometheus.MustNewConstMetric(m.Desc, kind, value, labels...)
+}
+
+// Words returns the values of a label as they are listed in the meaning of a metric.
+func Words[S ~string](values []S) string {
+	words := make([]string, len(values))
+	for i, v := range values {
+		words[i] = "`" + string(v) + "`"
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // link matches a link in Markdown.

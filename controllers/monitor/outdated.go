@@ -33,7 +33,7 @@ type outdated struct {
 	takeovers int
 }
 
-// note notes at a time whether a bundle differs that was last written at another time, by another monitor or by this one.
+// note records, at a time, when the bundle was written last, whether this monitor wrote it, and whether it differs from its objects.
 func (n *outdated) note(written time.Time, ours, differs bool, now time.Time) {
 	again := !n.written.Equal(written)
 	if again && !ours && !n.since.IsZero() && now.Sub(n.since) >= n.takeOverAfter() {

@@ -166,7 +166,7 @@ var _ = Describe("A monitor's rights", func() {
 		By("granting it later, without a restart")
 		update(ctx, role, func(r *rbacv1.ClusterRole) { r.Rules = markedRules() })
 		Eventually(statesOf(ctx, namespace, "1-sink")).WithTimeout(time.Minute).Should(And(HaveLen(len(objects)), HaveKey("Pod/pod")))
-		Expect(log.about("Cannot read kind")).To(HaveExactElements(And(ContainSubstring("Pod"), ContainSubstring("going on without it"))))
+		Expect(log.about("Cannot read kind")).To(HaveExactElements(And(ContainSubstring("Pod"), ContainSubstring("bundles are filled without it"))))
 		Eventually(func() []string { return log.about("can be read again") }).Should(HaveLen(1))
 	})
 

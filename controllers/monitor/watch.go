@@ -78,11 +78,14 @@ func (w *watch) open(context.Context) (cache.ListerWatcher, error) {
 
 // describe returns what is wrong with an attempt that has failed, and logs it when the one before had not.
 func (w *watch) describe(reason observe.Reason, err error) string {
-	switch {
-	case w.informer.State().IsFailing():
+	if w.informer.State().IsFailing() {
 		w.logger.V(1).Info("Still cannot read kind", "reason", err.Error())
-	case reason == observe.NoAnswer, reason == observe.Unauthorized:
+		return err.Error()
+	}
+	switch reason {
+	case observe.NoAnswer, observe.Unauthorized:
 		w.logger.Info("Cannot read kind, trying again", "reason", err.Error())
+	case observe.Forbidden, observe.NotServed: // Method changed logs them once they are confirmed.
 	}
 	return err.Error()
 }
@@ -97,7 +100,7 @@ func (w *watch) changed(s observe.State) {
 	case s.Message == string(errElsewhere):
 		w.logger.V(1).Info("Kind is not read here", "reason", s.Message)
 	case s.Status == observe.Problem && s.Reason != before.Reason:
-		w.logger.Info("Cannot read kind, going on without it; it is tried again at growing intervals, and when the kinds of the cluster change", "reason", s.Message)
+		w.logger.Info("Cannot read kind, bundles are filled without it; it is tried again at growing intervals, and when the kinds of the cluster change", "reason", s.Message)
 	}
 	if unreadable(s) != unreadable(before) || (s.Reason == observe.NotServed) != (before.Reason == observe.NotServed) {
 		w.wake()
@@ -116,11 +119,17 @@ func (w *watch) unreadable() unread { return unreadable(w.informer.State()) }
 // unreadable returns why it is not known in a state which objects there are; empty when it is known. A kind that has been
 // read stays known while there is no answer, and where there is no such kind, or none to be shown, there are no objects.
 func unreadable(s observe.State) unread {
-	switch {
-	case s.Reason == observe.Forbidden:
-		return unreadableForbidden
-	case s.Status == observe.Pending, s.Reason == observe.Unauthorized && s.AsOf.IsZero():
+	if s.Status == observe.Pending {
 		return unreadableNoAnswer
+	}
+	switch s.Reason {
+	case observe.Forbidden:
+		return unreadableForbidden
+	case observe.Unauthorized:
+		if s.AsOf.IsZero() {
+			return unreadableNoAnswer
+		}
+	case observe.NoAnswer, observe.NotServed:
 	}
 	return ""
 }

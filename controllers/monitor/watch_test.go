@@ -206,7 +206,7 @@ func TestWatchReportsARefusalOnceAndHoldsNothingUp(t *testing.T) {
 					t.Fatal("a kind that cannot be read holds the others up")
 				}
 				after(24 * time.Hour)
-				if got := f.count("going on without it"); got != 1 || len(f.logged) != 1 {
+				if got := f.count("bundles are filled without it"); got != 1 || len(f.logged) != 1 {
 					t.Errorf("logged in a day: %q, want the refusal once", f.logged)
 				}
 				if got := len(f.attempts); got < 24*6 || got > 24*6*5 {

@@ -122,9 +122,9 @@ func (s *watches) snapshot() []*watch {
 	return s.current
 }
 
-// follow makes places what is watched. What is not among them is let go when another version takes its place, which is
-// read before, so that nothing vanishes in between; otherwise only when the cluster says that it does not serve it: it is
-// asked now, unless the group is one of unanswered.
+// follow makes places what is watched. A watch of another place ends when another version of its kind has been read, so
+// that no object vanishes in between; without such a version, it ends when the API server says that it does not serve the
+// kind. It is asked now, unless the group is one of unanswered.
 func (s *watches) follow(ctx context.Context, places sets.Set[place], unanswered sets.Set[string]) {
 	started := map[place]*watch{}
 	missing := places.Clone()

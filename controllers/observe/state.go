@@ -2,7 +2,6 @@ package observe
 
 import (
 	"cmp"
-	"slices"
 	"time"
 )
 
@@ -29,10 +28,10 @@ const (
 // String implements fmt.Stringer.
 func (s Status) String() string { return [...]string{"Pending", "Ready", "Problem"}[s] }
 
-// Reason says why a place cannot be read. Classify makes it of an error, and Track confirms it. Each consumer makes of it
-// what its users see: of bundles and Leases, fleet's liveness makes the Reachability of a cluster, whose Reason is that of
-// the objects there; of kinds that scopes refer to, kindInformer.reasonOf makes the reason of an object; and the monitor's
-// unreadable makes of it that of the objects in a bundle. A new Reason has its place in gravity, too.
+// Reason says why a place cannot be read. Classify makes it of an error, and Track confirms it. Whoever translates it for
+// users does so in a switch over all reasons, which the exhaustive linter checks: fleet's liveness (the Reachability of a
+// cluster), its connection's describe (the message), its kindInformer.reasonOf (the reason of an object), and the monitor's
+// unreadable and describe.
 type Reason string
 
 // The values of Reason.
@@ -62,11 +61,13 @@ type State struct {
 
 	// read is true once the place has been read, and open while a watch is open that has caught up.
 	read, open bool
-	// lost is since when what is held may be out of date, because no such watch is open; zero while one is, and before the first attempt.
+	// lost is the time from which what is held may be out of date: no watch has been open since. It is zero while one is
+	// open, and before the first attempt.
 	lost time.Time
-	// caughtUp is when the watch that is open counts as having delivered what happened before it; zero when there is none, or it has.
+	// caughtUp is the time from which the open watch counts as having delivered everything that happened before it was
+	// opened. It is zero when no watch is open, and once that time has passed.
 	caughtUp time.Time
-	// unstored is true while all there is has been delivered, and not stored yet.
+	// unstored is true while everything has been delivered, and not stored yet.
 	unstored bool
 	// refused is since when every attempt has been refused, and absent is true when that was because the resource is not served.
 	refused time.Time
@@ -271,9 +272,7 @@ func (s State) become(status Status, reason Reason, message string, now time.Tim
 }
 
 // isRefused reports whether the state is a confirmed refusal.
-func (s State) isRefused() bool {
-	return s.Reason == Forbidden || s.Reason == Unauthorized || s.Reason == NotServed
-}
+func (s State) isRefused() bool { return s.Reason != "" && s.Reason != NoAnswer }
 
 // next returns when a Tick may change the state.
 func (s State) next(grace time.Duration) time.Time {
@@ -297,10 +296,22 @@ func first(at, now time.Time) time.Time {
 	return at
 }
 
-// gravity is the order of what hides the objects of a place: what says more about the cluster is graver.
-var gravity = []Reason{NoAnswer, NotServed, Forbidden, Unauthorized}
+// gravity orders reasons: one that says more about the cluster is graver. It is zero without a reason.
+func (r Reason) gravity() int {
+	switch r {
+	case Unauthorized:
+		return 4
+	case Forbidden:
+		return 3
+	case NotServed:
+		return 2
+	case NoAnswer:
+		return 1
+	}
+	return 0
+}
 
-// All returns the state of what consists of several places: that of the gravest of them, with the earliest AsOf. Nothing is Ready.
+// All returns the state of several places together: that of the gravest of them, with the earliest AsOf. It is Ready when there is no place.
 func All(states ...State) State {
 	worst := State{Status: Ready, open: true}
 	var asOf time.Time
@@ -327,7 +338,7 @@ func (s State) graver(o State) bool {
 		if s.Status == Ready {
 			return -1
 		}
-		return slices.Index(gravity, s.Reason) + 1 // Pending has no reason.
+		return s.Reason.gravity() // Pending has no reason.
 	}
 	if a, b := rank(s), rank(o); a != b {
 		return a > b

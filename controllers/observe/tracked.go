@@ -26,7 +26,7 @@ const (
 
 // TrackedOptions say how a ListerWatcher is used and what is reported of it.
 type TrackedOptions struct {
-	// Tracker gets what happens to requests, but for Listed, which only the store knows that takes what was read.
+	// Tracker gets an event for whatever happens to a request. Listed is the exception: only the store knows when it has taken what was read.
 	Tracker *Tracker
 	// Clock is the clock of pauses and deadlines.
 	Clock clock.WithDelayedExecution

@@ -40,9 +40,9 @@ const (
 	objectsPage = 500
 )
 
-// counted reads a resource of a cluster within the cluster's budget: everything
+// meteredListerWatcher reads a resource of a cluster within the cluster's budget: everything
 // is counted as soon as it is decoded, before it is stored.
-type counted struct {
+type meteredListerWatcher struct {
 	toolscache.ListerWatcher
 
 	meter *meter
@@ -69,7 +69,7 @@ func (m *meter) count(next toolscache.ListerWatcher, page int64, usageOf func(ru
 	if m == nil {
 		return next, func() {}
 	}
-	c := &counted{ListerWatcher: next, meter: m, usageOf: usageOf, page: page, counts: map[types.NamespacedName]counts{}}
+	c := &meteredListerWatcher{ListerWatcher: next, meter: m, usageOf: usageOf, page: page, counts: map[types.NamespacedName]counts{}}
 	if c.most = m.quota.quotas.hard.Resources; page == bundlesPage {
 		c.most = m.quota.quotas.hard.Bundles
 	}
@@ -78,7 +78,7 @@ func (m *meter) count(next toolscache.ListerWatcher, page int64, usageOf func(ru
 
 // ListWithContext implements cache.ListerWatcherWithContext. It reads by pages: a server that holds what is asked for in
 // memory would disregard that in an answer of any age.
-func (c *counted) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+func (c *meteredListerWatcher) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if options.ResourceVersion == "0" {
 		options.ResourceVersion, options.ResourceVersionMatch = "", ""
 	}
@@ -97,7 +97,7 @@ func (c *counted) ListWithContext(ctx context.Context, options metav1.ListOption
 }
 
 // WatchWithContext implements cache.ListerWatcherWithContext.
-func (c *counted) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (c *meteredListerWatcher) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	fromStart := options.SendInitialEvents != nil && *options.SendInitialEvents
 	if fromStart {
 		c.begin()
@@ -108,13 +108,13 @@ func (c *counted) WatchWithContext(ctx context.Context, options metav1.ListOptio
 	if err != nil {
 		return nil, err
 	}
-	w := &countedWatch{counted: c, fromStart: fromStart}
+	w := &meteredWatch{meteredListerWatcher: c, fromStart: fromStart}
 	return observe.Filter(stream, func(event watch.Event) bool { return w.take(ctx, event) }), nil
 }
 
-// countedWatch is a watch of which the events are counted.
-type countedWatch struct {
-	*counted
+// meteredWatch is a watch whose events are counted.
+type meteredWatch struct {
+	*meteredListerWatcher
 
 	// fromStart is true until all there is has come, and came is how many objects have come.
 	fromStart bool
@@ -122,7 +122,7 @@ type countedWatch struct {
 }
 
 // take counts an event, and reports whether it is to be passed on and the watch to go on.
-func (w *countedWatch) take(ctx context.Context, event watch.Event) bool {
+func (w *meteredWatch) take(ctx context.Context, event watch.Event) bool {
 	if !w.fromStart && event.Type != watch.Bookmark && w.meter.awaitChange(ctx) != nil {
 		return false
 	}
@@ -145,14 +145,14 @@ func (w *countedWatch) take(ctx context.Context, event watch.Event) bool {
 }
 
 // begin notes that all there is will come again.
-func (c *counted) begin() {
+func (c *meteredListerWatcher) begin() {
 	c.meter.quota.quotas.mu.Lock()
 	defer c.meter.quota.quotas.mu.Unlock()
 	c.round++
 }
 
 // sweep notes that all there is has come: nothing else is held.
-func (c *counted) sweep() {
+func (c *meteredListerWatcher) sweep() {
 	c.meter.quota.quotas.mu.Lock()
 	defer c.meter.quota.quotas.mu.Unlock()
 	for name, was := range c.counts {
@@ -163,13 +163,13 @@ func (c *counted) sweep() {
 }
 
 // end notes that nothing is held any more.
-func (c *counted) end() {
+func (c *meteredListerWatcher) end() {
 	c.begin()
 	c.sweep()
 }
 
 // admit counts an object before it is stored, and returns an error when it must not be.
-func (c *counted) admit(object runtime.Object) error {
+func (c *meteredListerWatcher) admit(object runtime.Object) error {
 	named, err := meta.Accessor(object)
 	if err != nil {
 		return err
@@ -189,7 +189,7 @@ func (c *counted) admit(object runtime.Object) error {
 }
 
 // release counts an object no more.
-func (c *counted) release(object runtime.Object) {
+func (c *meteredListerWatcher) release(object runtime.Object) {
 	named, err := meta.Accessor(object)
 	if err != nil {
 		return
@@ -200,7 +200,7 @@ func (c *counted) release(object runtime.Object) {
 }
 
 // drop is release for callers that have the lock.
-func (c *counted) drop(name types.NamespacedName) {
+func (c *meteredListerWatcher) drop(name types.NamespacedName) {
 	if c.meter.errLocked() == nil {
 		c.meter.quota.used = c.meter.quota.used.minus(c.counts[name].usage)
 	}
@@ -262,20 +262,20 @@ func (m *meter) client(config *rest.Config) (*http.Client, error) {
 	if next == nil {
 		next = http.DefaultTransport
 	}
-	return &http.Client{Transport: &metered{next, m}, Timeout: client.Timeout}, nil
+	return &http.Client{Transport: &meteredTransport{next, m}, Timeout: client.Timeout}, nil
 }
 
-// metered ends what is being read of a cluster as soon as it is over its budget.
-type metered struct {
+// meteredTransport ends what is being read of a cluster as soon as it is over its budget.
+type meteredTransport struct {
 	next  http.RoundTripper
 	meter *meter
 }
 
 // WrappedRoundTripper implements net.RoundTripperWrapper of apimachinery, by which idle connections are closed.
-func (m *metered) WrappedRoundTripper() http.RoundTripper { return m.next }
+func (m *meteredTransport) WrappedRoundTripper() http.RoundTripper { return m.next }
 
 // RoundTrip implements http.RoundTripper.
-func (m *metered) RoundTrip(request *http.Request) (*http.Response, error) {
+func (m *meteredTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err := m.meter.err(); err != nil {
 		return nil, err
 	}
@@ -290,7 +290,7 @@ func (m *metered) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // note ends everything when the bundles of a cluster are too large to be read. That of another kind is a problem of that kind.
-func (m *metered) note(bundles bool, err error) {
+func (m *meteredTransport) note(bundles bool, err error) {
 	if tooLarge := (*kubeconfig.TooLargeError)(nil); bundles && errors.As(err, &tooLarge) {
 		m.meter.cutOff(err.Error())
 	}
@@ -300,7 +300,7 @@ func (m *metered) note(bundles bool, err error) {
 type meteredBody struct {
 	io.ReadCloser
 
-	of      *metered
+	of      *meteredTransport
 	bundles bool
 }
 
@@ -316,4 +316,4 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-var _ toolscache.ListerWatcherWithContext = (*counted)(nil)
+var _ toolscache.ListerWatcherWithContext = (*meteredListerWatcher)(nil)
