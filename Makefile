@@ -88,7 +88,7 @@ helm: ## Build Helm from its source, once for each machine and version
 .PHONY: generate
 generate: ## Generate deep copies, CRDs, RBAC, the chart's schema of the configuration file and tables of the documentation, and copy what the Helm chart takes from config
 	$(CONTROLLER_GEN) object paths=./apis/...
-	$(CONTROLLER_GEN) crd paths=./apis/... output:crd:dir=config/crd
+	$(CONTROLLER_GEN) crd:allowDangerousTypes=true paths=./apis/... output:crd:dir=config/crd
 	$(CONTROLLER_GEN) rbac:roleName=healthscope-controller paths=./controllers/fleet paths=./controllers/enrol paths=./controllers/access paths=./controllers/scope paths=./controllers/inventory output:rbac:stdout > config/rbac/controller_role.yaml
 	$(CONTROLLER_GEN) rbac:roleName=healthscope-monitor paths=./controllers/monitor paths=./controllers/access output:rbac:stdout > config/rbac/monitor_role.yaml
 	for option in createbundles discovery secrets trusted; do \

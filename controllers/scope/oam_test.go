@@ -227,7 +227,7 @@ var _ = Describe("The CRD", func() {
 			"hs.spec.workloadRefs":      {"OAM's runtime adds and removes entries here", "cluster is the cluster the object is in", "apiVersion"},
 			"hs.spec.rollup":            {"healthyPercentage is the share of members", "required are apps that must be there"},
 			"healthscope.status":        {"health is the answer in one word", "scopeHealthCondition", "culprits are the members that count and are not healthy"},
-			"hs.spec.probe-interval":    {"Accepted for OAM and without effect"},
+			"hs.spec.probe-interval":    {"number of seconds between two probes of a Service"},
 			"hs.status.culprits.reason": {"reason says in one word why"},
 		} {
 			text, err := kubectl(ctx, "explain", path)

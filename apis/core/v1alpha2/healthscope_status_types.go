@@ -56,6 +56,8 @@ const (
 	ConditionHealthChecksInvalid = "HealthChecksInvalid"
 	// ConditionStatusContested is True while another controller writes the status too. It is absent when none does.
 	ConditionStatusContested = "StatusContested"
+	// ConditionProbesReady is True while the Services of the scope are probed, and False when something of what the spec says about probes cannot be used. It is absent when the spec asks for no probes.
+	ConditionProbesReady = "ProbesReady"
 )
 
 // Bounds of the lists in status, which keep a scope far below what etcd stores in one object.

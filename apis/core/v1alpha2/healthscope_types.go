@@ -3,14 +3,19 @@ package v1alpha2
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Labels by which a bundle says that it belongs to a scope of its namespace, without a reference in the scope.
+// Labels by which a bundle, or a Service that is to be probed, says that it belongs to a scope of its namespace, without a reference in the
+// scope; and the annotation of Services.
 const (
 	// LabelScopeName has a scope's name as its value. A bundle can belong to one scope in this way.
 	LabelScopeName = "healthscope.core.oam.dev/name"
 	// LabelScopePrefix, followed by a scope's name, is a label key whose value is "true". A bundle can belong to many scopes in this way.
 	LabelScopePrefix = "healthscope.core.oam.dev/"
+	// AnnotationProbe, with the value "true", asks for probes of a Service that is in a bundle of a scope with probes. Services that carry a
+	// label of the scope, and those that it refers to, are probed without it.
+	AnnotationProbe = "healthscope.core.oam.dev/probe"
 )
 
 // HealthScope says whether an application is healthy in every cluster it runs in, and if not, what is wrong and since when.
@@ -55,20 +60,55 @@ type HealthScopeList struct {
 
 // HealthScopeSpec says what belongs to a scope. The scope's namespace is the namespace of all its references, in every cluster.
 type HealthScopeSpec struct {
-	// probe-timeout is the number of seconds a probe may take. Accepted for OAM and without effect: health comes from watches, which have no probe to wait for.
-	// +optional
-	ProbeTimeout *int32 `json:"probe-timeout,omitempty"`
-	// probe-interval is the number of seconds between probes. Accepted for OAM and without effect: a change is seen when it happens, and time limits are kept to the second.
-	// +optional
-	ProbeInterval *int32 `json:"probe-interval,omitempty"`
-	// probe-method is accepted for manifests of OAM's first drafts and without effect.
+	// probe-method asks for HTTP probes of the scope's Services: `GET`, `httpGet`, which is the same, or `HEAD`. `kube-get`, with the endpoint
+	// `.status`, means what the controller does anyway. Without it there are no probes. Anything else is refused by the condition
+	// `ProbesReady`.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	ProbeMethod string `json:"probe-method,omitempty"`
-	// probe-endpoint is accepted for manifests of OAM's first drafts and without effect.
+	// probe-endpoint is the path that is probed, such as `/health`: at most 256 letters, digits and `-._~/`, of which the first is `/`, without
+	// segments `.` and `..`. Anything else is refused by the condition `ProbesReady`.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	ProbeEndpoint string `json:"probe-endpoint,omitempty"`
+	// probe-port is the port of the Services that is probed, by name or number. Without it, it is the only port of a Service, or else the one
+	// that is named `http`.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	ProbePort *intstr.IntOrString `json:"probe-port,omitempty"`
+	// probe-scheme is `HTTP`, the default, or `HTTPS`. Certificates are not checked: the API server of the cluster, through which probes go, does not.
+	// +optional
+	// +kubebuilder:validation:Enum=HTTP;HTTPS
+	ProbeScheme string `json:"probe-scheme,omitempty"`
+	// probe-timeout is how many seconds a probe may take: 1 to 60. 0 and less mean the default. It has no effect on anything but probes:
+	// health itself comes from watches.
+	// +optional
+	// +kubebuilder:default=10
+	ProbeTimeout *int32 `json:"probe-timeout,omitempty"`
+	// probe-interval is the number of seconds between two probes of a Service: 1 to 86400. 0 and less mean the default. It has no effect on
+	// anything but probes: any other change is seen when it happens.
+	// +optional
+	// +kubebuilder:default=30
+	ProbeInterval *int32 `json:"probe-interval,omitempty"`
+	// failure-rate-threshold is the share of the last 10 probes, from 0 to 1, above which a Service is Failed. All 10 are enough for any
+	// threshold. A number above 1 is read as percent. Without it, three failures in a row are needed.
+	// +optional
+	FailureRateThreshold *float64 `json:"failure-rate-threshold,omitempty"`
+	// healthy-rate-threshold is the share of successes among the last 10 probes, from 0 to 1, above which a Service that is not Ready becomes so.
+	// If all have succeeded, that is enough for any threshold. A number above 1 is read as percent. Without it, one success is enough.
+	// +optional
+	HealthyRateThreshold *float64 `json:"healthy-rate-threshold,omitempty"`
+	// health-threshold-percentage is OAM's word for `rollup.healthyPercentage`, which goes before it. It counts all members that count,
+	// whether or not there are probes.
+	// +optional
+	HealthThresholdPercentage *float64 `json:"health-threshold-percentage,omitempty"`
+	// required-healthy-components are names of OAM components that must be there and wholly healthy, whatever the percentage: as
+	// `rollup.required`, by the label `app.oam.dev/component` of members, or else by the app.
+	// +optional
+	// +kubebuilder:validation:MaxItems=500
+	// +kubebuilder:validation:items:MaxLength=253
+	// +listType=atomic
+	RequiredHealthyComponents []string `json:"required-healthy-components,omitempty"`
 
 	// workloadRefs are references outside apps, as in OAM: to workloads and bundles. They belong to the app with the empty name. OAM's runtime
 	// adds and removes entries here.
