@@ -37,6 +37,7 @@ func run(m *testing.M) int {
 // installations are values for every template and every way through it, by what they are for.
 var installations = map[string]string{
 	"all in one": ``,
+	"port 80":    `api: {port: 80}`,
 	"hub":        `monitor: {enabled: false}`,
 	"member": `
 controller: {enabled: false}

@@ -361,3 +361,25 @@ func TestRightsBySomebodyElse(t *testing.T) {
 	expect(t, render(t, installations["rights by somebody else"]), []string{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Namespace", "ServiceAccount"},
 		"ServiceAccount/healthscope-system/healthscope-metrics-reader")
 }
+
+// TestAPortForPortForward: a port below 1024 is for privileged programs, which the controller is not.
+func TestAPortForPortForward(t *testing.T) {
+	for port, want := range map[int][]corev1.Sysctl{
+		80:   {{Name: "net.ipv4.ip_unprivileged_port_start", Value: "80"}},
+		8083: nil,
+	} {
+		objects := render(t, fmt.Sprintf("api: {port: %d}", port))
+		if got, want := configuration(t, objects, "healthscope-controller").API.AnonymousBindAddress, fmt.Sprintf("127.0.0.1:%d", port); got != want {
+			t.Errorf("the controller listens on %q; want %q", got, want)
+		}
+		for _, component := range []string{"controller", "monitor"} {
+			context := one[appsv1.Deployment](t, objects, "Deployment", "healthscope-"+component).Spec.Template.Spec.SecurityContext
+			if component == "monitor" {
+				want = nil
+			}
+			if diff := cmp.Diff(want, context.Sysctls); diff != "" || context.RunAsNonRoot == nil || !*context.RunAsNonRoot {
+				t.Errorf("port %d: security context of the %s is %+v; sysctls (-want +got):\n%s", port, component, context, diff)
+			}
+		}
+	}
+}

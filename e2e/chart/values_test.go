@@ -62,6 +62,7 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"metrics: {enabled: false}\nserviceMonitor: {enabled: true}":                 `there are no metrics to read`,
 		"metrics: {enabled: false}\nprometheusRule: {enabled: true}":                 `there are no metrics to alert on`,
 		`serviceMonitor: {enabled: true, ca: {secret: {name: ca, key: ca.crt}}}`:     `serviceMonitor.ca is set, and metrics.tls names no certificate`,
+		`api: {enabled: false, port: 80}`:                                            `api.port is set, and api.enabled is false`,
 		"controller: {enabled: false}\nmonitor: {enabled: false}":                    `controller.enabled and monitor.enabled are both false`,
 		"monitor: {serviceAccount: {create: false}}\ncontroller: {enabled: false}\n": `monitor.serviceAccount.name is needed`,
 	} {

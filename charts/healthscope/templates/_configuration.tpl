@@ -42,6 +42,9 @@ bindAddress: ":8082"
 {{- else -}}
 bindAddress: 127.0.0.1:8082
 {{- end }}
+{{- with int .Values.api.port }}
+anonymousBindAddress: 127.0.0.1:{{ . }}
+{{- end }}
 {{- end }}
 
 {{/* The files of the Secrets of a section: (list $ "inventory"). */}}
