@@ -38,7 +38,7 @@ func newBundleStore(cluster string, namespaces []string, user rules.UserRules, c
 				return &cachedBundle{}
 			}
 			return newCachedBundle(cluster, b, user)
-		}, func(_, _ *cachedBundle) bool { return false }, changed)
+		}, func(_, _ *cachedBundle) bool { return false }, func(name types.NamespacedName, _, _ *cachedBundle) { changed(name) })
 	}
 	return s
 }

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"sync"
 
@@ -39,6 +38,8 @@ type ObjectChange struct {
 
 	// Name is the name of the object.
 	Name types.NamespacedName
+	// Labels are those that the object has, or had before: when they change there is an ObjectChange with each.
+	Labels LabelSet
 }
 
 // KindChange says that all objects of a kind may have changed: the kind was read for the first time, cannot be read any
@@ -51,30 +52,6 @@ func (SelectionChange) isChange() {}
 func (CompleteChange) isChange()  {}
 func (ObjectChange) isChange()    {}
 func (KindChange) isChange()      {}
-
-// LabelSet is a set of labels that can be compared.
-type LabelSet string
-
-// NewLabelSet returns labels as a LabelSet. It does not rely on them being valid: other clusters are not trusted.
-func NewLabelSet(set map[string]string) LabelSet {
-	if len(set) == 0 {
-		return ""
-	}
-	data, err := json.Marshal(set)
-	if err != nil { // There is no text that JSON cannot hold.
-		return ""
-	}
-	return LabelSet(data)
-}
-
-// Map returns the labels.
-func (s LabelSet) Map() map[string]string {
-	var set map[string]string
-	if s == "" || json.Unmarshal([]byte(s), &set) != nil {
-		return nil
-	}
-	return set
-}
 
 // Topic selects the changes that a subscriber of a View gets. Topics can be combined.
 type Topic uint8

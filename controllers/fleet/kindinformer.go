@@ -35,7 +35,13 @@ const rightHint = "to allow it, label a ClusterRole with these verbs: healthscop
 // confirmPause is the pause before a cluster is asked again whether it serves a kind, to confirm that it does not.
 const confirmPause = observe.Doubt + time.Second
 
-// kindInformer holds the Results of the objects of one kind.
+// keptObject is what is kept of an object: its raw Result, and all its labels, which a budget counts.
+type keptObject struct {
+	result healthscope.Result
+	labels LabelSet
+}
+
+// kindInformer holds what is kept of the objects of one kind.
 type kindInformer struct {
 	place
 
@@ -43,8 +49,8 @@ type kindInformer struct {
 	changes  *Subscription
 	stop     context.CancelFunc
 	informer *observe.Informer
-	// results are what was read last.
-	results *observe.Store[healthscope.Result]
+	// kept is what was read last.
+	kept *observe.Store[*keptObject]
 
 	mu sync.Mutex
 	// access is how the cluster is reached.
@@ -65,14 +71,22 @@ func newKindInformer(o *Objects, at place, a access, changes *Subscription, stop
 		place: at, objects: o, access: a, changes: changes, stop: stop, since: o.clock.Now(), uncount: func() {},
 	}
 	// Before all was read for the first time, that it is makes a KindChange.
-	w.results = observe.NewStore(w.judge, func(a, b healthscope.Result) bool { return reflect.DeepEqual(a, b) }, func(name types.NamespacedName) {
-		changes.Add(ObjectChange{at.Kind, name})
-	})
+	w.kept = observe.NewStore(w.keep, func(a, b *keptObject) bool { return reflect.DeepEqual(a, b) }, w.changed)
 	w.informer = observe.NewInformer(kindRules, observe.InformerOptions{
 		TrackedOptions: observe.TrackedOptions{Clock: o.clock, MaxRefused: o.FindInterval, Describe: w.describe},
-		Open:           w.open, Store: w.results, Changed: func(observe.State) { w.changes.Add(KindChange{w.Kind}) },
+		Open:           w.open, Store: w.kept, Changed: func(observe.State) { w.changes.Add(KindChange{w.Kind}) },
 	})
 	return w
+}
+
+// changed adds a change of an object that was kept, is kept, or both.
+func (w *kindInformer) changed(name types.NamespacedName, was, is *keptObject) {
+	if was != nil {
+		w.changes.Add(ObjectChange{w.Kind, name, was.labels})
+	}
+	if is != nil && (was == nil || was.labels != is.labels) {
+		w.changes.Add(ObjectChange{w.Kind, name, is.labels})
+	}
 }
 
 // run reads the kind until ctx ends.
@@ -191,11 +205,11 @@ func (w *kindInformer) reportNotServed(message string) {
 	w.informer.Tracker.Report(observe.Event{Kind: observe.Refused, Reason: observe.NotServed, Message: message, Certain: true})
 }
 
-// judge returns the Result of an object.
-func (w *kindInformer) judge(object any) healthscope.Result {
+// keep returns what is kept of an object.
+func (w *kindInformer) keep(object any) *keptObject {
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok { // A client returns nothing else than it was asked for.
-		return healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonNotSynced}
+		return &keptObject{result: healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonNotSynced}}
 	}
 	bundle.Strip(u) // User rules see what they see in a monitor.
 	result := rules.Evaluate(u, rules.Options{User: w.objects.user})
@@ -208,34 +222,7 @@ func (w *kindInformer) judge(object any) healthscope.Result {
 			result.Labels[key] = value
 		}
 	}
-	return result
-}
-
-// get returns what is to be said of an object in a cluster that is seen.
-func (w *kindInformer) get(name types.NamespacedName, unknown healthscope.Result) Lookup {
-	state := w.informer.State()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case state.Status == observe.Ready:
-		return w.present(name, unknown)
-	case state.Status == observe.Problem:
-		unknown.Reason, unknown.Message = w.reasonOf(state.Reason), state.Message
-		return Lookup{Result: unknown}
-	case !w.results.IsRead() || w.objects.clock.Since(w.since) >= SettleTime:
-		return w.objects.settling(unknown, w.since)
-	}
-	return w.stale(name, unknown, w.away)
-}
-
-// stale returns what is to be said of an object that was seen last, if it was, when its cluster, which cannot be seen, was in a state.
-func (w *kindInformer) stale(name types.NamespacedName, unknown healthscope.Result, s ClusterState) Lookup {
-	seen, ok := w.results.Get(name)
-	if !ok {
-		return unseen(unknown, s)
-	}
-	lost := healthscope.Lost([]healthscope.Member{{Result: seen}}, s.Reachability.Reason(), s.Problem(), s.Since)[0]
-	return Lookup{Result: lost.Result, LastState: lost.LastState}
+	return &keptObject{result: result, labels: intern(NewLabelSet(u.GetLabels()))}
 }
 
 // reasonOf returns the reason of objects of a kind that cannot be read for a reason.
@@ -249,14 +236,4 @@ func (w *kindInformer) reasonOf(reason observe.Reason) healthscope.Reason {
 		return healthscope.ReasonKindNotFound
 	}
 	return healthscope.ReasonNotSynced
-}
-
-// present returns what is to be said of an object of a kind that has been read.
-func (w *kindInformer) present(name types.NamespacedName, unknown healthscope.Result) Lookup {
-	if r, ok := w.results.Get(name); ok {
-		return Lookup{Result: r}
-	}
-	unknown.State, unknown.Reason = healthscope.NotPresent, healthscope.ReasonNotFound
-	unknown.Message = fmt.Sprintf("%s %q does not exist in namespace %q", w.GroupVersionKind.Kind, name.Name, name.Namespace)
-	return Lookup{Result: unknown}
 }

@@ -10,9 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -68,7 +70,7 @@ func (k *aKind) report(pause time.Duration, events ...observe.Event) {
 
 // read stores Deployment web, which is Ready, as all there is.
 func (k *aKind) read(objects ...any) {
-	if err := k.w.results.Replace(objects, ""); err != nil {
+	if err := k.w.kept.Replace(objects, ""); err != nil {
 		k.t.Fatal(err)
 	}
 	k.report(0, observe.Event{Kind: observe.Watching}, observe.Event{Kind: observe.Listed})
@@ -83,16 +85,35 @@ func (k *aKind) expect(want healthscope.State, reason healthscope.Reason, last h
 	if got.Result.State != want || got.Result.Reason != reason || got.LastState != last || got.Settling != settling {
 		k.t.Errorf("got %s %s, last %q, settling %t: %s", got.Result.State, got.Result.Reason, got.LastState, got.Settling, got.Result.Message)
 	}
+	k.expectSelected(got)
+}
+
+// expectSelected asserts that a selector finds Deployment web when it has been read, and says the same of it; and says the same as of web of what has not.
+func (k *aKind) expectSelected(web Lookup) {
+	k.t.Helper()
+	selected := k.Select("local", deployments, shopWeb.Namespace, labels.SelectorFromSet(labels.Set{"app": "web"}))
+	found := selected.Others
+	if len(selected.Objects) > 0 {
+		found = selected.Objects[0]
+	}
+	found.Result.Name, found.Result.Message, web.Result.Message = web.Result.Name, "", ""
+	if diff := cmp.Diff(web, found); diff != "" {
+		k.t.Errorf("what a selector finds is not what is known of the object (-known +found):\n%s", diff)
+	}
+	if n := len(k.Select("local", deployments, shopWeb.Namespace, labels.SelectorFromSet(labels.Set{"app": "other"})).Objects); n > 0 {
+		k.t.Errorf("%d objects are found by another label", n)
+	}
 }
 
 func readyWeb() any {
-	return keptResult(shopWeb, healthscope.Result{State: healthscope.Ready, UID: "u"})
+	return keptResult(shopWeb, healthscope.Result{Key: healthscope.Key{Name: shopWeb.Name}, State: healthscope.Ready, UID: "u"})
 }
 
-// keptResult returns what is kept of an object.
+// keptResult returns what is kept of an object with the label app.
 func keptResult(name types.NamespacedName, result healthscope.Result) any {
-	return &observe.Kept[healthscope.Result]{
-		PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}, Value: result,
+	return &observe.Kept[*keptObject]{
+		PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}},
+		Value:                 &keptObject{result, NewLabelSet(map[string]string{"app": name.Name})},
 	}
 }
 
@@ -226,10 +247,42 @@ func TestAMalformedObjectIsNotMissing(t *testing.T) {
 	t.Parallel()
 	withAKind(t, func(k *aKind) {
 		k.read(&unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": shopWeb.Namespace, "name": shopWeb.Name},
+			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": shopWeb.Namespace, "name": shopWeb.Name, "labels": map[string]any{"app": shopWeb.Name}},
 			"spec": "none", "status": []any{"three"},
 		}})
 		k.expect(healthscope.Unknown, healthscope.ReasonInvalidObject, "", false)
+	})
+}
+
+// Of an object whose labels change, there is a change with the labels before, and one with those after.
+func TestAChangeHasTheLabelsOfTheObject(t *testing.T) {
+	t.Parallel()
+	withAKind(t, func(k *aKind) {
+		k.read(readyWeb())
+		k.notified.Take()
+		set := func(app string) *keptObject {
+			return &keptObject{healthscope.Result{State: healthscope.Ready}, NewLabelSet(map[string]string{"app": app})}
+		}
+		for _, step := range []struct {
+			was, is *keptObject
+			want    []string
+		}{
+			{nil, set("web"), []string{"web"}},
+			{set("web"), set("web"), []string{"web"}},
+			{set("web"), set("shop"), []string{"web", "shop"}},
+			{set("shop"), nil, []string{"shop"}},
+		} {
+			k.w.changed(shopWeb, step.was, step.is)
+			var got []string
+			for _, c := range k.notified.Take() {
+				if c, ok := c.(ObjectChange); ok && c.Name == shopWeb {
+					got = append(got, c.Labels.Get("app"))
+				}
+			}
+			if diff := cmp.Diff(step.want, got); diff != "" {
+				t.Errorf("labels of the changes (-want +got):\n%s", diff)
+			}
+		}
 	})
 }
 
@@ -249,7 +302,7 @@ func TestRulesDoNotSeeWhatMayBeSecret(t *testing.T) {
 		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "shop", "name": "web"},
 		"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "env": []any{map[string]any{"name": "PASSWORD", "value": "open-sesame"}}}}},
 	}}
-	if text := w.judge(pod).Message; strings.Contains(text, "open-sesame") || !strings.Contains(text, "PASSWORD") {
+	if text := w.keep(pod).result.Message; strings.Contains(text, "open-sesame") || !strings.Contains(text, "PASSWORD") {
 		t.Errorf("the rule saw %s", text)
 	}
 }

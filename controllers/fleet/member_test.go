@@ -179,7 +179,7 @@ func withoutBundles(t *testing.T) (m *member, clock *clocktesting.FakeClock, web
 		t.Fatalf("the cluster is %s, and %d kinds are watched there", m.state.Reachability, len(o.kinds))
 	}
 	for _, w := range o.kinds {
-		if err := w.results.Replace([]any{keptResult(name, web1)}, ""); err != nil {
+		if err := w.kept.Replace([]any{keptResult(name, web1)}, ""); err != nil {
 			t.Fatal(err)
 		}
 		w.informer.Tracker.Report(observe.Event{Kind: observe.Listed})

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -15,7 +14,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
-	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
@@ -50,7 +48,7 @@ type Access struct {
 }
 
 // Objects watches kinds of objects on demand, in all clusters, and holds the raw
-// Result of each object, made as it comes in; the objects themselves are not
+// Result and the labels of each object, made as it comes in; the objects themselves are not
 // kept. A kind is watched as long as a scope wants it. It is safe for concurrent use.
 type Objects struct {
 	// FindInterval is how often a cluster is asked again for what it serves, as long
@@ -302,73 +300,4 @@ func (o *Objects) Refresh() {
 	for name, known := range o.clusters {
 		o.renew(name, known.state)
 	}
-}
-
-// Lookup is the answer to a question for one object.
-type Lookup struct {
-	// Result is raw: what the rule for the kind says of the object, NotPresent when it does not exist, or Unknown with the reason why it cannot be seen.
-	Result healthscope.Result
-	// Settling is true while the kind is being read for the first time, SettleTime at most, or its cluster is, and the answer is Unknown for that reason only.
-	Settling bool
-	// Since is since when the object is settling.
-	Since time.Time
-	// LastState is the state that was known last of an object whose cluster cannot be seen; empty when none was, or the cluster is seen.
-	LastState healthscope.State
-}
-
-// settling is the answer while an object is being read for the first time, since a moment.
-func (o *Objects) settling(unknown healthscope.Result, since time.Time) Lookup {
-	return Lookup{Result: unknown, Settling: o.clock.Since(since) < SettleTime, Since: since}
-}
-
-// Get returns what is known of an object of a kind that is wanted. A kind that is not wanted stays settling.
-func (o *Objects) Get(cluster string, gvk schema.GroupVersionKind, name types.NamespacedName) Lookup {
-	unknown := healthscope.Result{
-		Key:     healthscope.Key{Cluster: cluster, Group: gvk.Group, Kind: gvk.Kind, Namespace: name.Namespace, Name: name.Name},
-		Version: gvk.Version, State: healthscope.Unknown, Reason: healthscope.ReasonNotSynced,
-		Message: "the objects of this kind have not been read yet",
-	}
-	o.mu.Lock()
-	known := o.clusters[cluster]
-	if known == nil {
-		o.mu.Unlock()
-		unknown.Reason, unknown.Message = healthscope.ReasonUnknownCluster, fmt.Sprintf("no cluster %q is known", cluster)
-		return Lookup{Result: unknown}
-	}
-	at := place{Kind{cluster, gvk}, ""}
-	if len(known.namespaces) > 0 {
-		at.namespace = name.Namespace
-	}
-	attached := known.client != nil
-	w, state, allowed := o.kinds[at], known.state, at.namespace == "" || slices.Contains(known.namespaces, at.namespace)
-	o.mu.Unlock()
-	switch {
-	case !allowed:
-		unknown.Reason, unknown.Message = healthscope.ReasonForbidden, fmt.Sprintf("the Secret of cluster %q does not name namespace %q among those that may be read", cluster, name.Namespace)
-		return Lookup{Result: unknown}
-	case !state.Answers():
-		return o.stale(w, name, unknown, state)
-	case w == nil && !attached:
-		return o.settling(unknown, state.Since)
-	case w == nil:
-		return Lookup{Result: unknown, Settling: true, Since: o.clock.Now()}
-	}
-	return w.get(name, unknown)
-}
-
-// stale returns the answer for an object of a cluster that cannot be read. While that is only because it is not connected yet, the object is settling. w may be nil.
-func (o *Objects) stale(w *kindInformer, name types.NamespacedName, unknown healthscope.Result, s ClusterState) Lookup {
-	if s.Reachability == Connecting {
-		return o.settling(unknown, s.Since)
-	}
-	if w == nil {
-		return unseen(unknown, s)
-	}
-	return w.stale(name, unknown, s)
-}
-
-// unseen returns the answer for an object that was never seen, in a cluster that cannot be seen.
-func unseen(unknown healthscope.Result, s ClusterState) Lookup {
-	unknown.Reason, unknown.Message, unknown.Since = s.Reachability.Reason(), s.Problem(), s.Since
-	return Lookup{Result: unknown}
 }

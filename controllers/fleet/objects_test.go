@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -144,13 +145,45 @@ var _ = Describe("Objects", func() {
 		Eventually(o.notified).Should(HaveLen(2))
 
 		By("changing what has nothing to do with health")
-		d.Labels["private"] = "y"
-		Expect(api.Update(ctx, d)).To(Succeed())
+		d.Status.CollisionCount = new(int32(1))
+		Expect(api.Status().Update(ctx, d)).To(Succeed())
 		Consistently(o.notified).Should(HaveLen(2))
 
 		Expect(api.Delete(ctx, d)).To(Succeed())
 		Eventually(web).Should(Equal("NotPresent NotFound"))
 		Eventually(o.notified).Should(Equal([]string{"Deployment/", "Deployment/web", "Deployment/web"}))
+	})
+
+	It("selects the objects of a namespace by any of their labels", func(ctx SpecContext) {
+		namespace, another := suite.NewNamespace(ctx, api), suite.NewNamespace(ctx, api)
+		web := newDeployment(ctx, namespace, "web")
+		newDeployment(ctx, namespace, "shop")
+		newDeployment(ctx, another, "web")
+		o := observe(plane.Config())
+		selected := func(selector string) func() string {
+			parsed, err := labels.Parse(selector)
+			Expect(err).NotTo(HaveOccurred())
+			return func() string {
+				found := o.Select("local", deployments, namespace, parsed)
+				var names []string
+				for _, l := range found.Objects {
+					Expect(l.Result.Namespace).To(Equal(namespace))
+					names = append(names, l.Result.Name+" "+string(l.Result.State))
+				}
+				return fmt.Sprintf("%s; others %s, settling %t", strings.Join(names, ", "), found.Others.Result.State, found.Others.Settling)
+			}
+		}
+		private, component := selected("private=y"), selected("app.oam.dev/component")
+		Expect(private()).To(Equal("; others Unknown, settling true"))
+		o.want(deployments)
+		Eventually(component).Should(Equal("shop Ready, web Ready; others NotPresent, settling false"))
+		Expect(private()).To(Equal("; others NotPresent, settling false"))
+		web.Labels["private"] = "y"
+		Expect(api.Update(ctx, web)).To(Succeed())
+		Eventually(private).Should(Equal("web Ready; others NotPresent, settling false"))
+		Expect(o.notified()).To(ContainElement("Deployment/web"), "a change of labels is one for those who select by them")
+		Expect(api.Delete(ctx, web)).To(Succeed())
+		Eventually(private).Should(Equal("; others NotPresent, settling false"))
 	})
 
 	It("has one watch for a kind, as long as it is wanted", func(ctx SpecContext) {

@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"maps"
 	"sync"
 	"unique"
 
@@ -23,25 +22,27 @@ type Kept[V any] struct {
 type Store[V any] struct {
 	keep    func(object any) V
 	same    func(a, b V) bool
-	changed func(types.NamespacedName)
+	changed func(name types.NamespacedName, was, is V)
 
-	mu     sync.Mutex
-	values map[types.NamespacedName]V
+	mu sync.Mutex
+	// values are by namespace, and then by name.
+	values map[string]map[string]V
 	// read is true once all there is has been stored.
 	read bool
 }
 
 // NewStore returns an empty store. keep makes the value of an object, and cannot fail: an object that it cannot read gets a value that says
-// so. changed is called, once all there is has been read, for each object that comes, goes or whose value is not the same as before; it must not block.
-func NewStore[V any](keep func(object any) V, same func(a, b V) bool, changed func(types.NamespacedName)) *Store[V] {
-	return &Store[V]{keep: keep, same: same, changed: changed, values: map[types.NamespacedName]V{}}
+// so. changed is called, once all there is has been read, for each object that comes, goes or whose value is not the same as before, with its
+// values before and after, of which the zero value stands for none; it must not block.
+func NewStore[V any](keep func(object any) V, same func(a, b V) bool, changed func(name types.NamespacedName, was, is V)) *Store[V] {
+	return &Store[V]{keep: keep, same: same, changed: changed, values: map[string]map[string]V{}}
 }
 
 // Get returns the value of an object; false when there is none.
 func (s *Store[V]) Get(name types.NamespacedName) (V, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	value, ok := s.values[name]
+	value, ok := s.values[name.Namespace][name.Name]
 	return value, ok
 }
 
@@ -49,7 +50,26 @@ func (s *Store[V]) Get(name types.NamespacedName) (V, bool) {
 func (s *Store[V]) All() map[types.NamespacedName]V {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return maps.Clone(s.values)
+	all := map[types.NamespacedName]V{}
+	for namespace, values := range s.values {
+		for name, value := range values {
+			all[types.NamespacedName{Namespace: namespace, Name: name}] = value
+		}
+	}
+	return all
+}
+
+// In returns the values of the objects of a namespace that match accepts, in no order.
+func (s *Store[V]) In(namespace string, match func(V) bool) []V {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []V
+	for _, value := range s.values[namespace] {
+		if match(value) {
+			found = append(found, value)
+		}
+	}
+	return found
 }
 
 // IsRead reports whether all there is has been stored once.
@@ -86,11 +106,11 @@ func (s *Store[V]) Add(object any) error {
 	}
 	name := nameOf(k)
 	s.mu.Lock()
-	before, known := s.values[name]
-	s.values[name] = k.Value
+	before, known := s.values[name.Namespace][name.Name]
+	put(s.values, name, k.Value)
 	s.mu.Unlock()
 	if !known || !s.same(before, k.Value) {
-		s.changed(name)
+		s.changed(name, before, k.Value)
 	}
 	return nil
 }
@@ -106,21 +126,26 @@ func (s *Store[V]) Delete(object any) error {
 	}
 	name := nameOf(named)
 	s.mu.Lock()
-	delete(s.values, name)
+	before := s.values[name.Namespace][name.Name]
+	delete(s.values[name.Namespace], name.Name)
+	if len(s.values[name.Namespace]) == 0 {
+		delete(s.values, name.Namespace)
+	}
 	s.mu.Unlock()
-	s.changed(name)
+	var gone V
+	s.changed(name, before, gone)
 	return nil
 }
 
 // Replace implements cache.ReflectorStore.
 func (s *Store[V]) Replace(all []any, _ string) error {
-	values := make(map[types.NamespacedName]V, len(all))
+	values := map[string]map[string]V{}
 	for _, object := range all {
 		k, err := s.kept(object)
 		if err != nil {
 			return err
 		}
-		values[nameOf(k)] = k.Value
+		put(values, nameOf(k), k.Value)
 	}
 	s.mu.Lock()
 	before, read := s.values, s.read
@@ -129,21 +154,39 @@ func (s *Store[V]) Replace(all []any, _ string) error {
 	if !read {
 		return nil
 	}
-	for name, is := range values {
-		if was, known := before[name]; !known || !s.same(was, is) {
-			s.changed(name)
-		}
-	}
-	for name := range before {
-		if _, here := values[name]; !here {
-			s.changed(name)
-		}
-	}
+	s.compare(before, values)
 	return nil
+}
+
+// compare calls changed for what is not the same in one set of values and in the next.
+func (s *Store[V]) compare(before, after map[string]map[string]V) {
+	for namespace, values := range after {
+		for name, is := range values {
+			if was, known := before[namespace][name]; !known || !s.same(was, is) {
+				s.changed(types.NamespacedName{Namespace: namespace, Name: name}, was, is)
+			}
+		}
+	}
+	var gone V
+	for namespace, values := range before {
+		for name, was := range values {
+			if _, here := after[namespace][name]; !here {
+				s.changed(types.NamespacedName{Namespace: namespace, Name: name}, was, gone)
+			}
+		}
+	}
 }
 
 // Resync implements cache.ReflectorStore.
 func (s *Store[V]) Resync() error { return nil }
+
+// put puts a value into values by namespace and name.
+func put[V any](values map[string]map[string]V, name types.NamespacedName, value V) {
+	if values[name.Namespace] == nil {
+		values[name.Namespace] = map[string]V{}
+	}
+	values[name.Namespace][name.Name] = value
+}
 
 func nameOf(object metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}

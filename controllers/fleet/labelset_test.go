@@ -1,0 +1,38 @@
+package fleet
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"pgregory.net/rapid"
+)
+
+// A LabelSet holds any labels, also what an API server would not accept, is the same for the same labels, and is matched as they are.
+func TestALabelSetHoldsAnyLabels(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		set := rapid.MapOf(rapid.String(), rapid.String()).Draw(t, "labels")
+		packed := NewLabelSet(set)
+		if !maps.Equal(set, packed.Map()) || packed != NewLabelSet(maps.Clone(set)) {
+			t.Fatalf("%q became %q", set, packed.Map())
+		}
+		key := rapid.OneOf(rapid.SampledFrom(append(slices.Sorted(maps.Keys(set)), "")), rapid.String()).Draw(t, "key")
+		value, exists := packed.Lookup(key)
+		if want, there := set[key]; value != want || exists != there || packed.Has(key) != there || packed.Get(key) != want {
+			t.Fatalf("label %q is %q, %t", key, value, exists)
+		}
+	})
+}
+
+func BenchmarkLabelSetIsMatched(b *testing.B) {
+	packed := NewLabelSet(map[string]string{"app.kubernetes.io/name": "web", "app.oam.dev/component": "web", "app.oam.dev/name": "first", "team": "shop"})
+	selector := labels.SelectorFromSet(labels.Set{"app.oam.dev/component": "web", "app.oam.dev/name": "first"})
+	b.ReportAllocs()
+	for b.Loop() {
+		if !selector.Matches(packed) {
+			b.Fatal("it is not matched")
+		}
+	}
+}
