@@ -123,6 +123,10 @@ type Error struct {
 	Problem Problem
 	// RetryAfter is how long A&AI asked to be left alone; zero when it did not ask.
 	RetryAfter time.Duration
+	// NotSent is true when the request was not sent: the client leaves A&AI alone for what an earlier request was answered, which the other fields describe, or there would be too many requests in a second.
+	NotSent bool
+	// NotBefore is when the client asks A&AI again; zero when there is no reason to wait.
+	NotBefore time.Time
 	// TransactionID is the X-TransactionId of the request, by which A&AI's own logs know it; empty when it was not sent.
 	TransactionID string
 	// Err is the cause when there was no answer; otherwise nil.

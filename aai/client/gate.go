@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// maxTrialPause is how long others wait at most, while one finds out whether all is well again, before they ask once more.
-	maxTrialPause = 5 * time.Second
 	// firstPause is how long a gate stays closed after the first trouble.
 	firstPause = 200 * time.Millisecond
-	// maxPause is the longest time for which a gate stays closed unless A&AI asked for more.
-	maxPause = time.Minute
+	// MaxPause is the longest time for which a gate stays closed in an outage, unless A&AI asked for more.
+	MaxPause = 2 * time.Second
+	// MaxStopPause is the same while A&AI refuses the controller as such: a wrong password that is sent often may lock the account.
+	MaxStopPause = time.Minute
 	// pauseJitter is the share by which pauses differ by chance, so that many clients do not come back together.
 	pauseJitter = 0.2
 )
 
 // Gate keeps requests away from an A&AI that can do nothing for any of them: one
 // that is down, or that refuses us as such. While it is closed, calls fail at once
-// with the error that closed it. Then it lets one request through: if that fares
-// well the gate is open, else it stays closed for about twice as long. It also
+// with the error that closed it. After a pause it lets one request through: if
+// that succeeds the gate is open, else the next pause is twice as long. It also
 // bounds how many requests go out in a second.
 //
 // All clients of one A&AI share a gate. It is safe for concurrent use.
@@ -37,13 +37,20 @@ type Gate struct {
 	mu sync.Mutex // guards the rest
 	// cause closed the gate; nil while it is open.
 	cause *aai.Error
+	// until is when the next request is let through, also when the one before has no answer yet.
 	until time.Time
 	// closings counts how often the gate was closed in a row.
 	closings int
 	// outages counts how often an open gate was closed.
 	outages uint64
-	// trying is true while the one request is under way that finds out whether all is well again.
-	trying bool
+}
+
+// passage says how a request went through a gate.
+type passage struct {
+	// trial is true when the gate was closed.
+	trial bool
+	// outages is how many outages there had been.
+	outages uint64
 }
 
 // NewGate returns an open gate that lets perSecond requests through in a second, and as many at once; zero or less is no limit. A nil clock is time.Now.
@@ -66,13 +73,13 @@ func (g *Gate) pass(ctx context.Context, q query, send func() error) error {
 	if err := g.wait(ctx, q); err != nil {
 		return err
 	}
-	trial, refusal := g.enter()
+	way, refusal := g.enter()
 	if refusal != nil {
 		refusal.Op, refusal.URI, refusal.TransactionID = q.op, q.path, ""
 		return refusal
 	}
 	err := send()
-	g.leave(ctx, trial, err)
+	g.leave(ctx, way, err)
 	return err
 }
 
@@ -82,54 +89,58 @@ func (g *Gate) wait(ctx context.Context, q query) error {
 		return nil
 	}
 	if err := g.limiter.Wait(ctx); err != nil {
-		return &aai.Error{Op: q.op, URI: q.path, Kind: aai.Retry, Message: "it would be too many requests in a second", Err: err}
+		return &aai.Error{Op: q.op, URI: q.path, Kind: aai.Retry, NotSent: true, Message: "it would be too many requests in a second", Err: err}
 	}
 	return nil
 }
 
-// enter returns the error with which a request is refused; nil when it may go. trial is true when the gate is closed, and the request is the one that finds out whether all is well again.
-func (g *Gate) enter() (trial bool, refused *aai.Error) {
+// enter returns how a request may go, or the error with which it is refused.
+func (g *Gate) enter() (passage, *aai.Error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.cause == nil {
-		return false, nil
+	way := passage{trial: g.cause != nil, outages: g.outages}
+	if !way.trial {
+		return way, nil
 	}
-	wait := g.until.Sub(g.clock())
-	if wait <= 0 && !g.trying {
-		g.trying = true
-		return true, nil
+	if now := g.clock(); !now.Before(g.until) {
+		g.until = now.Add(g.pause(g.cause))
+		return way, nil
 	}
 	refusal := *g.cause
-	refusal.RetryAfter = max(wait, min(firstPause<<min(g.closings, 10), maxTrialPause)) // While the trial is under way, too.
-	return false, &refusal
+	refusal.NotSent, refusal.NotBefore = true, g.until
+	return way, &refusal
 }
 
-// learn takes in the outcome of a request that was sent though the gate was closed.
+// learn takes in the outcome of a request that was sent past the gate.
 func (g *Gate) learn(ctx context.Context, err error) {
 	if g != nil {
-		g.leave(ctx, false, err)
+		g.leave(ctx, passage{outages: g.count()}, err)
 	}
 }
 
-// leave closes or opens the gate by the outcome of a request. One that the caller gave up says nothing. One that went out before the gate was closed can only make A&AI be left alone for longer.
-func (g *Gate) leave(ctx context.Context, trial bool, err error) {
+// leave closes or opens the gate by the outcome of a request. One that the caller gave up says nothing. One that went out
+// before the gate was closed can only make A&AI be left alone for longer, and before it was opened, nothing at all.
+func (g *Gate) leave(ctx context.Context, way passage, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if trial {
-		g.trying = false
-	}
 	e, ok := errors.AsType[*aai.Error](err)
 	bad := ok && (e.Kind == aai.Stop || e.Outage())
-	switch closed := g.cause != nil && !trial; {
+	closed := g.cause != nil
+	switch {
 	case ctx.Err() != nil:
-	case closed && bad && e.RetryAfter > g.until.Sub(g.clock()):
-		g.close(e, e.RetryAfter)
-	case closed:
+	case closed && !way.trial:
+		if bad && e.RetryAfter > g.until.Sub(g.clock()) {
+			g.close(e, e.RetryAfter)
+		}
+	case !closed && (way.trial || way.outages != g.outages):
 	case bad:
-		g.close(e, max(e.RetryAfter, g.pause()))
+		g.close(e, max(e.RetryAfter, g.pause(e)))
 		g.closings++
 	default:
 		g.cause, g.closings = nil, 0
+	}
+	if bad && g.cause != nil {
+		e.NotBefore = g.until
 	}
 }
 
@@ -144,20 +155,24 @@ func (g *Gate) close(cause *aai.Error, pause time.Duration) {
 
 // Outages returns how often the client's gate was closed so far: what is known of A&AI from before may not be true after.
 func (c *Client) Outages() uint64 {
-	g := c.options.Gate
-	if g == nil {
-		return 0
+	if g := c.options.Gate; g != nil {
+		return g.count()
 	}
+	return 0
+}
+
+func (g *Gate) count() uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.outages
 }
 
-// pause returns for how long the gate is to be closed.
-func (g *Gate) pause() time.Duration {
-	pause := maxPause
-	if g.closings < 10 {
-		pause = min(firstPause<<g.closings, maxPause)
+// pause returns for how long an error keeps the gate closed.
+func (g *Gate) pause(cause *aai.Error) time.Duration {
+	longest := MaxPause
+	if cause.Kind == aai.Stop {
+		longest = MaxStopPause
 	}
+	pause := min(firstPause<<min(g.closings, 10), longest)
 	return pause - time.Duration(pauseJitter*rand.Float64()*float64(pause)) //nolint:gosec // Chance, not a secret.
 }

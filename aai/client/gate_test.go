@@ -82,7 +82,7 @@ func TestGateClosesInTroubleThatConcernsAll(t *testing.T) {
 			}
 			// What is refused says the same as what closed the gate, and when to come back.
 			e, f := failure(t, first), failure(t, last)
-			if f.Kind != e.Kind || f.Status != e.Status || f.Message != e.Message || f.RetryAfter <= 0 || f.TransactionID != "" {
+			if f.Kind != e.Kind || f.Status != e.Status || f.Message != e.Message || !f.NotBefore.Equal(e.NotBefore) || e.NotBefore.IsZero() || e.NotSent || !f.NotSent || f.TransactionID != "" {
 				t.Errorf("got %+v after %+v", f, e)
 			}
 		})
@@ -117,16 +117,25 @@ func TestGatePausesGrow(t *testing.T) {
 		}
 		return len(s.received()) - before
 	}
-	if n := asked(time.Minute); n < 6 || n > 12 {
-		t.Errorf("%d requests in the first minute", n)
+	if n := asked(3 * time.Second); n < 4 || n > 6 {
+		t.Errorf("%d requests in the first three seconds", n)
 	}
-	if n := asked(10 * time.Minute); n < 9 || n > 14 {
-		t.Errorf("%d requests in ten minutes", n)
+	if n := asked(10 * time.Minute); n < 300 || n > 400 {
+		t.Errorf("%d requests in ten minutes, want one in two seconds", n)
 	}
 	status.Store(http.StatusOK)
-	if n := asked(time.Minute + time.Second); n < 10 {
-		t.Errorf("%d requests when all is well again", n)
+	if n := asked(3 * time.Second); n < 10 {
+		t.Errorf("%d requests when all is well again for a second", n)
 	}
+	status.Store(http.StatusForbidden)
+	if n := asked(time.Minute); n < 6 || n > 12 {
+		t.Errorf("%d requests in the first minute with a wrong password", n)
+	}
+	if n := asked(10 * time.Minute); n < 9 || n > 14 {
+		t.Errorf("%d requests in ten minutes with a wrong password", n)
+	}
+	status.Store(http.StatusOK)
+	_ = asked(time.Minute)
 	status.Store(http.StatusBadGateway)
 	if n := asked(3 * time.Second); n < 3 {
 		t.Errorf("%d requests in the first three seconds of the next outage", n)
@@ -139,8 +148,8 @@ func TestGateKeepsAsLongAsAsked(t *testing.T) {
 	_ = c.UpdateK8sResource(t.Context(), key, aai.Document{})
 	w.advance(29 * time.Minute)
 	e := failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{}))
-	if len(s.received()) != 1 || e.RetryAfter != time.Minute {
-		t.Errorf("%d requests, retry after %s", len(s.received()), e.RetryAfter)
+	if len(s.received()) != 1 || e.NotBefore.Sub(w.read()) != time.Minute {
+		t.Errorf("%d requests, retry at %s", len(s.received()), e.NotBefore)
 	}
 	w.advance(time.Minute)
 	_ = c.UpdateK8sResource(t.Context(), key, aai.Document{})
@@ -169,7 +178,7 @@ func TestGateLetsOneTry(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- c.UpdateK8sResource(t.Context(), key, aai.Document{}) }()
 	<-entered
-	if e := failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{})); e.RetryAfter <= 0 || n.Load() != 2 {
+	if e := failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{})); !e.NotSent || n.Load() != 2 {
 		t.Errorf("%d requests, %v", n.Load(), e)
 	}
 	close(leave)
@@ -178,32 +187,34 @@ func TestGateLetsOneTry(t *testing.T) {
 	}
 }
 
-// After a long outage, a trial that takes long is no reason for everybody else to ask again and again.
-func TestNobodyHurriesBesideATrial(t *testing.T) {
+// A trial without an answer keeps the gate closed for one pause more, in which others wait, and not for all of its time.
+func TestGateLetsAnotherTryWhenTheFirstHangs(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	var n atomic.Int64
 	w := newWatch()
 	s := serve(t, func(out http.ResponseWriter, _ *http.Request) {
-		if n.Add(1) <= 8 {
+		switch n.Add(1) {
+		case 1:
 			out.WriteHeader(http.StatusBadGateway)
-			return
+		case 2:
+			close(entered)
+			<-leave
+			out.WriteHeader(http.StatusBadGateway)
 		}
-		close(entered)
-		<-leave
 	})
 	c := connect(t, s.URL, func(o *client.Options) { o.Gate = client.NewGate(0, w.read) })
-	for range 8 {
-		_ = c.UpdateK8sResource(t.Context(), key, aai.Document{})
-		w.advance(time.Hour)
-	}
+	_ = c.UpdateK8sResource(t.Context(), key, aai.Document{})
+	w.advance(client.MaxPause)
 	done := make(chan error)
 	go func() { done <- c.UpdateK8sResource(t.Context(), key, aai.Document{}) }()
 	<-entered
-	if e := failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{})); e.RetryAfter < time.Second || e.RetryAfter > 10*time.Second {
-		t.Errorf("to be asked again after %s", e.RetryAfter)
+	w.advance(client.MaxPause)
+	if err := c.UpdateK8sResource(t.Context(), key, aai.Document{}); err != nil {
+		t.Error(err)
 	}
 	close(leave)
-	if err := <-done; err != nil {
+	_ = failure(t, <-done) // It says how A&AI was, not how it is.
+	if err := c.UpdateK8sResource(t.Context(), key, aai.Document{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -298,8 +309,8 @@ func TestGateStaysClosedForAsLongAsAnOlderAnswerAsks(t *testing.T) {
 	close(release)
 	_ = failure(t, <-done)
 	w.advance(80 * time.Second)
-	if e := failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{})); len(s.received()) != 2 || e.RetryAfter != 10*time.Second {
-		t.Errorf("%d requests, want 2; to be asked again after %s", len(s.received()), e.RetryAfter)
+	if e := failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{})); len(s.received()) != 2 || e.NotBefore.Sub(w.read()) != 10*time.Second {
+		t.Errorf("%d requests, want 2; to be asked again at %s", len(s.received()), e.NotBefore)
 	}
 }
 
@@ -324,7 +335,7 @@ func TestGateLetsOneThroughThoughAnOlderRequestEnds(t *testing.T) {
 	go func() { done <- c.DeleteK8sResource(t.Context(), key, "1") }()
 	<-old
 	_ = failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{})) // It closes the gate.
-	w.advance(time.Minute)
+	w.advance(client.MaxPause)
 	go func() { _, _, err := c.GetK8sResource(t.Context(), key); done <- err }()
 	<-trial
 	close(releaseOld)

@@ -44,6 +44,9 @@ func (p *pass) execute(ctx context.Context, ops []plan.Operation) error {
 		}
 		err = p.options.Client.WriteTogether(ctx, writes)
 	}
+	if notSent(err) {
+		return err
+	}
 	for _, op := range ops {
 		p.options.Audit(Written{Verb: op.Verb, Key: op.Key, Resource: p.resourceOf(op.Key), Labels: op.Document.Labels, TransactionID: id, Err: err})
 	}

@@ -179,6 +179,10 @@ func (p *modulePass) readAll(ctx context.Context) {
 func (p *modulePass) change(ctx context.Context, c plan.StatusChange) {
 	id := uuid.NewString()
 	err := p.syncer.options.Client.SetOperationalStatus(client.WithTransaction(ctx, id), c.Module, c.To, c.ResourceVersion)
+	if notSent(err) {
+		p.halt = err
+		return
+	}
 	p.syncer.options.AuditStatus(WrittenStatus{StatusChange: c, TransactionID: id, Err: err})
 	if err == nil {
 		p.known[c.Module] = aai.VFModuleStatus{Status: c.To} // A&AI does not tell the new version.

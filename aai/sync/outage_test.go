@@ -290,8 +290,6 @@ func TestOfSeveralErrorsTheMostUsefulIsTold(t *testing.T) {
 		kind  aai.ErrorKind
 		after time.Duration
 	}{
-		"the shorter wait":                    {refusal{429, "30"}, refusal{429, "10"}, aai.Retry, 10 * time.Second},
-		"a wait before none":                  {refusal{503, ""}, refusal{429, "10"}, aai.Retry, 10 * time.Second},
 		"what a person has to mend":           {refusal{429, "30"}, refusal{403, ""}, aai.Stop, 0},
 		"what a person has to mend, and both": {refusal{403, ""}, refusal{403, ""}, aai.Stop, 0},
 	}

@@ -5,9 +5,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/client"
 	"github.com/healthscope/healthscope/aai/simulator"
 	aaisync "github.com/healthscope/healthscope/aai/sync"
 )
@@ -66,16 +68,40 @@ func TestAProbeFollowsARefusalOfAll(t *testing.T) {
 	}
 }
 
-func TestATroubleThatPassesNeedsNoProbe(t *testing.T) {
+// After an outage, a probe finds out at the least cost whether A&AI is back.
+func TestAProbeFollowsAnOutage(t *testing.T) {
 	w := start(t)
 	w.sync(document("a", "Ready"))
 	w.faults(simulator.Fault{Status: http.StatusServiceUnavailable, Count: 1})
 	w.advance(time.Second)
 	_, err := w.trySync(document("a", "Failed"))
 	expectKind(t, err, aai.Retry)
-	if n := w.probes(func() { w.sync(document("a", "Failed")) }); n != 0 {
+	if n := w.probes(func() { w.sync(document("a", "Failed")) }); n != 1 {
 		t.Errorf("%d probes", n)
 	}
+}
+
+// A probe that hangs since before A&AI came back keeps nothing waiting.
+func TestAProbeThatHangsIsOvertaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		w.connect("http://aai.example", w, client.NewGate(0, nil))
+		w.restart()
+		back := false
+		w.intercept = func(r *http.Request) (*http.Response, error) {
+			if !back {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}
+			return nil, nil //nolint:nilnil // A&AI answers.
+		}
+		begin := time.Now()
+		time.AfterFunc(10*time.Second, func() { back = true })
+		w.sync(document("a", "Ready"))
+		if took := time.Since(begin); took > 15*time.Second {
+			t.Errorf("written %s after A&AI was gone for 10s", took)
+		}
+	})
 }
 
 func TestAProbeThatGotNoAnswerIsSentAgain(t *testing.T) {

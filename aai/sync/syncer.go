@@ -127,8 +127,8 @@ func New(o Options) *Syncer {
 //
 // An error that wraps an *aai.Error means that the pass could not do all it
 // should because of A&AI or of the way to it: it is of kind Stop when a person
-// has to mend the configuration, else of kind Retry, with the RetryAfter that
-// A&AI asked for. The report is complete nevertheless. What A&AI will not take,
+// has to mend the configuration, else of kind Retry; its NotBefore says when A&AI
+// is asked again. The report is complete nevertheless. What A&AI will not take,
 // and what waits for something missing, is in the report and is no error.
 //
 // Any other error means that a document does not belong here, or, with an empty

@@ -110,6 +110,12 @@ func (m *memory) revive(now time.Time, pause time.Duration) {
 func (p *pass) fail(op plan.Operation, err error, together int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if e, ok := errors.AsType[*aai.Error](err); ok && e.NotSent { // It says nothing of this object.
+		if p.unfinished = p.unfinished || e.NotBefore.IsZero(); !p.unfinished {
+			p.stop(err)
+		}
+		return
+	}
 	p.settled[op.Key] = true
 	delete(p.failing, op.Key)
 	switch aai.KindOf(err) {
@@ -132,20 +138,32 @@ func (p *pass) fail(op plan.Operation, err error, together int) {
 	}
 }
 
+// notSent reports whether an error is about a request that was not sent.
+func notSent(err error) bool {
+	e, ok := errors.AsType[*aai.Error](err)
+	return ok && e.NotSent
+}
+
 // outage reports whether an error means that no other request would fare better now.
 func outage(err error) bool {
 	e, ok := errors.AsType[*aai.Error](err)
 	return ok && e.Outage()
 }
 
-// stop halts the pass. Of several errors it keeps that which a person has to mend, else that after which A&AI may be asked again soonest.
+// stop halts the pass. Of several errors it keeps an answer of A&AI before what was not sent, and first that which a person has to mend.
 func (p *pass) stop(err error) {
-	before := p.halt
-	switch {
-	case before == nil, aai.KindOf(before) != aai.Stop && aai.KindOf(err) == aai.Stop:
-		p.halt = err
-	case aai.KindOf(before) == aai.Stop:
-	case retryAfter(err) > 0 && (retryAfter(before) == 0 || retryAfter(err) < retryAfter(before)):
+	rank := func(err error) int {
+		switch {
+		case err == nil:
+			return 0
+		case notSent(err):
+			return 1
+		case aai.KindOf(err) != aai.Stop:
+			return 2
+		}
+		return 3
+	}
+	if rank(err) > rank(p.halt) {
 		p.halt = err
 	}
 }
@@ -160,14 +178,6 @@ func keepsChanging(err error) error {
 	retry.Kind = aai.Retry
 	retry.Message = strings.TrimSuffix("it keeps changing: "+e.Message, ": ")
 	return &retry
-}
-
-// retryAfter returns how long A&AI asked to be left alone.
-func retryAfter(err error) time.Duration {
-	if e, ok := errors.AsType[*aai.Error](err); ok {
-		return e.RetryAfter
-	}
-	return 0
 }
 
 // park puts an object off, and with it, for this pass, all others that need the same.

@@ -137,7 +137,7 @@ var conditionTexts = map[string]map[scope.Reason]conditionText{
 		},
 		scope.ReasonUnavailable: {
 			meaning:    "A&AI cannot be reached, answers with errors that pass, or something else answers in its place.",
-			advice:     "Check A&AI and the way to it. It is tried again automatically, after a minute at most, or when A&AI asked for it.",
+			advice:     "Check A&AI and the way to it. It is tried again automatically: the message says when.",
 			diagnosis:  "`kubectl logs -n healthscope-system deploy/healthscope-controller`",
 			mitigation: "A&AI, or the way to it: a network policy, a proxy, its certificate.",
 		},

@@ -3,10 +3,12 @@ package inventory
 import (
 	"fmt"
 	"regexp"
+	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/client"
 	"github.com/healthscope/healthscope/aai/sync"
 	"github.com/healthscope/healthscope/controllers/scope"
 )
@@ -57,9 +59,22 @@ func trouble(err error) (reason scope.Reason, message string) {
 	case err == nil || ofSingleResources(err):
 		return "", ""
 	case aai.KindOf(err) == aai.Stop:
-		return scope.ReasonMisconfigured, misconfiguration(err)
+		return scope.ReasonMisconfigured, misconfiguration(err) + nextTry(err)
 	default:
-		return scope.ReasonUnavailable, plain(err.Error())
+		return scope.ReasonUnavailable, plain(err.Error()) + nextTry(err)
+	}
+}
+
+// nextTry says when A&AI is asked again, in words that are the same until then.
+func nextTry(err error) string {
+	var e *aai.Error
+	switch asked := errors.As(err, &e); {
+	case asked && e.RetryAfter > time.Minute && !e.NotBefore.IsZero():
+		return "; it is tried again at " + e.NotBefore.UTC().Format(time.RFC3339) + ", as A&AI asked"
+	case asked && (e.RetryAfter > client.MaxPause || e.Kind == aai.Stop):
+		return fmt.Sprintf("; it is tried again within %.0f seconds", client.MaxStopPause.Seconds())
+	default:
+		return fmt.Sprintf("; it is tried again within %.0f seconds", maxPause.Seconds())
 	}
 }
 

@@ -189,7 +189,7 @@ func (r *moduleReconciler) Reconcile(ctx context.Context, v vnf) (ctrl.Result, e
 	if err != nil {
 		tracing.Failed(ctx)
 		retry := pace.failed(err, time.Now())
-		logger.Error(err, "Modules not up to date", "retryAfter", retry.String())
+		logFailed(logger, err, "Modules not up to date", retry)
 		return ctrl.Result{RequeueAfter: retry}, nil
 	}
 	pace.succeeded(time.Now())

@@ -194,9 +194,8 @@ func TestModulesAreReconciledNowAndThen(t *testing.T) {
 		err         error
 		least, most int
 	}{
-		"nothing to do":  {least: 6, most: 7},
-		"A&AI is down":   {err: failure(aai.OpModules, 0, aai.Retry, 0), least: 55, most: 75},
-		"wrong password": {err: failure(aai.OpProbe, 403, aai.Stop, 0), least: 55, most: 75},
+		"nothing to do": {least: 6, most: 7},
+		"A&AI is down":  {err: failure(aai.OpModules, 0), least: 1600, most: 1900},
 	}
 	for title, c := range cases {
 		t.Run(title, func(t *testing.T) {
@@ -232,7 +231,7 @@ func TestScopesAreNotifiedOfTheirModules(t *testing.T) {
 	web := member("shop", "web", healthscope.Ready)
 	members := placed(web)
 	members[0].Links = &corev1alpha2.InventoryLinks{GenericVNFID: "vnf-1", VFModuleID: "a"}
-	down := failure(aai.OpModules, 0, aai.Retry, 0)
+	down := failure(aai.OpModules, 0)
 	cases := map[string]struct {
 		object  sync.Object
 		err     error
@@ -243,7 +242,7 @@ func TestScopesAreNotifiedOfTheirModules(t *testing.T) {
 		"all is well":                  {object: sync.Object{State: sync.Synced}, members: members},
 		"it is not there":              {object: sync.Object{State: sync.Pending, Reason: sync.ReasonMissingDependency, Message: `generic-vnf "vnf-1" has no vf-module "a"`}, members: members, reason: scope.ReasonPending, message: `operational-status of vf-module "vnf-1/a": generic-vnf "vnf-1" has no vf-module "a"`},
 		"A&AI refuses it":              {object: sync.Object{State: sync.Failed, Reason: sync.ReasonRejected, Message: `cannot patch "/x": status 400: no (transaction 7)`}, members: members, reason: scope.ReasonRefused, message: `operational-status of vf-module "vnf-1/a": status 400: no`},
-		"A&AI is down":                 {object: sync.Object{State: sync.Pending, Reason: sync.ReasonNotTried}, err: down, members: members, reason: scope.ReasonUnavailable, message: plain(down.Error())},
+		"A&AI is down":                 {object: sync.Object{State: sync.Pending, Reason: sync.ReasonNotTried}, err: down, members: members, reason: scope.ReasonUnavailable, message: plain(down.Error()) + "; it is tried again within 2 seconds"},
 		"A&AI is down, and it is done": {object: sync.Object{State: sync.Synced}, err: down, members: members},
 		"it is no matter of the scope": {object: sync.Object{State: sync.Failed, Reason: sync.ReasonRejected, Message: "no"}, members: placed(web)},
 	}

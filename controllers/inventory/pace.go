@@ -5,18 +5,18 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/client"
 )
 
 const (
 	// minPause is the time between two passes over a tenant while all is well: changes that come in a burst share a pass.
 	minPause = 200 * time.Millisecond
-	// maxPause is the longest time between two passes that A&AI did not ask for.
-	maxPause = time.Minute
-	// maxDelay is the longest time that changes wait for trouble with other resources.
-	maxDelay = 5 * time.Second
+	// maxPause is the longest time between two passes that does not come from the client: it leaves A&AI alone for longer when A&AI asked for that, or refuses the controller as such.
+	maxPause = client.MaxPause
 )
 
 // paces are those of several things that are reconciled each by one worker at a time. It is safe for concurrent use.
@@ -58,21 +58,35 @@ func (p *pace) succeeded(now time.Time) {
 	p.notBefore, p.backoff = now.Add(minPause), newBackoff()
 }
 
-// failed notes a pass that was not good and returns when to try again if nothing
-// changes: when A&AI asked for it, else after pauses that grow. Changes wait just
-// as long when A&AI as a whole is in trouble, and not for long when single resources are.
+// failed notes a pass that was not good and returns when the next one may begin: when the client asks A&AI again, and
+// after pauses that grow. Only answers of A&AI make them grow, and not that the client did not ask.
 func (p *pace) failed(err error, now time.Time) (retry time.Duration) {
-	var e *aai.Error
-	if errors.As(err, &e) && e.RetryAfter > 0 { // Also while the gate is closed: nothing was asked, so the pauses do not grow.
-		retry = max(e.RetryAfter, minPause)
-	} else {
+	retry = minPause
+	if !notSent(err) {
 		retry = p.backoff.Step()
 	}
-	p.notBefore = now.Add(retry)
-	if ofSingleResources(err) {
-		p.notBefore = now.Add(min(retry, maxDelay))
+	var e *aai.Error
+	if errors.As(err, &e) {
+		retry = max(retry, e.NotBefore.Sub(now))
 	}
+	p.notBefore = now.Add(retry)
 	return retry
+}
+
+// notSent reports whether a pass ended because the client leaves A&AI alone.
+func notSent(err error) bool {
+	var e *aai.Error
+	return errors.As(err, &e) && e.NotSent
+}
+
+// logFailed logs that something is not up to date: an error, unless A&AI was not asked, which the error before has said.
+func logFailed(logger logr.Logger, err error, message string, retry time.Duration) {
+	logger = logger.WithValues("retryAfter", retry.String())
+	if notSent(err) {
+		logger.V(1).Info(message, "cause", err.Error())
+		return
+	}
+	logger.Error(err, message)
 }
 
 func newBackoff() wait.Backoff {

@@ -62,10 +62,7 @@ func (r *reconciler) Reconcile(ctx context.Context, tenant aai.Tenant) (ctrl.Res
 	if err != nil {
 		tracing.Failed(ctx)
 		retry := pace.failed(err, time.Now())
-		if ofSingleResources(err) && !report.NextPass.After(time.Now()) {
-			retry = min(retry, maxDelay) // There is more to write than these.
-		}
-		logger.Error(err, "Inventory not up to date", "retryAfter", retry.String())
+		logFailed(logger, err, "Inventory not up to date", retry)
 		return ctrl.Result{RequeueAfter: retry}, nil
 	}
 	pace.succeeded(time.Now())

@@ -22,6 +22,8 @@ import (
 type passes struct {
 	begun []time.Time
 	err   error
+	// wait is how long the client leaves A&AI alone after an error.
+	wait time.Duration
 	// during is called in every pass.
 	during func(ctx context.Context)
 }
@@ -31,6 +33,10 @@ func (p *passes) Sync(ctx context.Context, _ aai.Tenant, changes func() sync.Cha
 	p.begun = append(p.begun, time.Now())
 	if p.during != nil {
 		p.during(ctx)
+	}
+	var e *aai.Error
+	if errors.As(p.err, &e) && p.wait > 0 {
+		e.NotBefore = time.Now().Add(p.wait)
 	}
 	return sync.Report{NextPass: time.Now().Add(10 * time.Minute)}, p.err
 }
@@ -61,35 +67,32 @@ func run(t *testing.T, r *reconciler, every, length time.Duration) {
 	}
 }
 
-func failure(op aai.Op, status int, kind aai.ErrorKind, retryAfter time.Duration) error {
-	return fmt.Errorf("cannot synchronise: %w", &aai.Error{Op: op, Status: status, Kind: kind, RetryAfter: retryAfter})
+func failure(op aai.Op, status int) error {
+	return fmt.Errorf("cannot synchronise: %w", &aai.Error{Op: op, Status: status, Kind: aai.Retry})
 }
 
 func TestPace(t *testing.T) {
 	const often = 10 * time.Millisecond
-	down := failure(aai.OpUpdate, 0, aai.Retry, 0)
+	down := failure(aai.OpUpdate, 0)
 	cases := map[string]struct {
-		err           error
-		every, length time.Duration
-		least, most   int
+		err                 error
+		wait, every, length time.Duration
+		least, most         int
 	}{
 		"nothing to do":                         {length: time.Hour, least: 6, most: 7},
 		"changes without an end":                {every: often, length: 10 * time.Second, least: 40, most: 51},
-		"A&AI is down":                          {err: down, length: time.Hour, least: 55, most: 75},
-		"A&AI is down, and changes":             {err: down, every: time.Second, length: time.Hour, least: 55, most: 75},
-		"nothing is behind the proxy":           {err: failure(aai.OpPut, http.StatusServiceUnavailable, aai.Retry, 0), every: time.Second, length: time.Hour, least: 55, most: 75},
-		"it cannot be listed":                   {err: failure(aai.OpList, http.StatusInternalServerError, aai.Retry, 0), every: time.Second, length: time.Hour, least: 55, most: 75},
-		"wrong password":                        {err: failure(aai.OpPut, http.StatusForbidden, aai.Stop, 0), every: time.Second, length: time.Hour, least: 55, most: 75},
-		"there is no pass":                      {err: errors.New("a document does not belong here"), every: time.Second, length: time.Hour, least: 55, most: 75},
-		"A&AI asks for half an hour":            {err: failure(aai.OpPut, http.StatusTooManyRequests, aai.Retry, 30*time.Minute), every: time.Second, length: time.Hour, least: 2, most: 3},
-		"A&AI asks for next to nothing":         {err: failure(aai.OpPut, http.StatusTooManyRequests, aai.Retry, time.Nanosecond), every: often, length: time.Second, least: 5, most: 6},
-		"one resource fails":                    {err: failure(aai.OpPut, http.StatusInternalServerError, aai.Retry, 0), length: time.Hour, least: 55, most: 75},
-		"one resource fails, and others change": {err: failure(aai.OpPut, http.StatusInternalServerError, aai.Retry, 0), every: often, length: time.Minute, least: 12, most: 20},
+		"A&AI is down":                          {err: down, length: time.Hour, least: 1600, most: 1900},
+		"A&AI is down, and changes":             {err: down, every: 100 * time.Millisecond, length: time.Hour, least: 1600, most: 1900},
+		"it cannot be listed":                   {err: failure(aai.OpList, http.StatusInternalServerError), every: 100 * time.Millisecond, length: time.Hour, least: 1600, most: 1900},
+		"there is no pass":                      {err: errors.New("a document does not belong here"), every: 100 * time.Millisecond, length: time.Hour, least: 1600, most: 1900},
+		"A&AI is left alone for half an hour":   {err: failure(aai.OpPut, http.StatusTooManyRequests), wait: 30 * time.Minute, every: time.Second, length: time.Hour, least: 2, most: 3},
+		"one resource fails":                    {err: failure(aai.OpPut, http.StatusInternalServerError), length: time.Hour, least: 1600, most: 1900},
+		"one resource fails, and others change": {err: failure(aai.OpPut, http.StatusInternalServerError), every: often, length: time.Minute, least: 25, most: 40},
 	}
 	for title, c := range cases {
 		t.Run(title, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := &passes{err: c.err}
+				p := &passes{err: c.err, wait: c.wait}
 				run(t, newReconciler(p), c.every, c.length)
 				if n := len(p.begun); n < c.least || n > c.most {
 					t.Errorf("%d passes in %s, want %d to %d", n, c.length, c.least, c.most)
@@ -101,7 +104,7 @@ func TestPace(t *testing.T) {
 
 func TestPaceIsGoodAgainAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &passes{err: failure(aai.OpPut, 0, aai.Retry, 0)}
+		p := &passes{err: failure(aai.OpPut, 0)}
 		r := newReconciler(p)
 		run(t, r, 0, time.Hour)
 		p.err, p.begun = nil, nil
@@ -109,7 +112,7 @@ func TestPaceIsGoodAgainAtOnce(t *testing.T) {
 		if len(p.begun) < 200 {
 			t.Errorf("%d passes in two minutes", len(p.begun))
 		}
-		p.err, p.begun = failure(aai.OpPut, 0, aai.Retry, 0), nil
+		p.err, p.begun = failure(aai.OpPut, 0), nil
 		run(t, r, 0, 3*time.Second)
 		if len(p.begun) < 3 {
 			t.Errorf("%d tries in three seconds: the outage before counts no more", len(p.begun))
@@ -120,7 +123,7 @@ func TestPaceIsGoodAgainAtOnce(t *testing.T) {
 func TestPassIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		r := newReconciler(&passes{err: failure(aai.OpPut, 0, aai.Retry, 0), during: func(ctx context.Context) { <-ctx.Done() }})
+		r := newReconciler(&passes{err: failure(aai.OpPut, 0), during: func(ctx context.Context) { <-ctx.Done() }})
 		if _, err := r.Reconcile(t.Context(), tenant); err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +138,7 @@ func TestPassIsBounded(t *testing.T) {
 
 func TestStopSaysNothingAboutAAI(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	p := &passes{err: failure(aai.OpPut, 0, aai.Retry, 0), during: func(context.Context) { cancel() }}
+	p := &passes{err: failure(aai.OpPut, 0), during: func(context.Context) { cancel() }}
 	r := newReconciler(p)
 	if result, err := r.Reconcile(ctx, tenant); err != nil || result.RequeueAfter != 0 {
 		t.Errorf("got %+v, %v", result, err)

@@ -101,15 +101,15 @@ func TestReport(t *testing.T) {
 		},
 		"A&AI is down": {
 			members: placed(web, db), objects: map[string]sync.Object{"web": {State: sync.Pending, Reason: sync.ReasonNotTried, Message: "x"}, "db": ok}, err: down,
-			want: scope.InventoryReport{InventoryStatus: counts(1, 1, 0), Reason: scope.ReasonUnavailable, Message: `cannot synchronise tenant "o/r/t": no answer: EOF`},
+			want: scope.InventoryReport{InventoryStatus: counts(1, 1, 0), Reason: scope.ReasonUnavailable, Message: `cannot synchronise tenant "o/r/t": no answer: EOF; it is tried again within 2 seconds`},
 		},
 		"A&AI is down, which is graver than a refusal": {
 			members: placed(web), objects: map[string]sync.Object{"web": {State: sync.Failed, Reason: sync.ReasonRejected, Message: "x"}}, err: down,
-			want: scope.InventoryReport{InventoryStatus: counts(0, 0, 1), Reason: scope.ReasonUnavailable, Message: `cannot synchronise tenant "o/r/t": no answer: EOF`},
+			want: scope.InventoryReport{InventoryStatus: counts(0, 0, 1), Reason: scope.ReasonUnavailable, Message: `cannot synchronise tenant "o/r/t": no answer: EOF; it is tried again within 2 seconds`},
 		},
 		"A&AI wants another user": {
 			members: placed(web), objects: map[string]sync.Object{"web": {State: sync.Pending, Reason: sync.ReasonNotTried}}, err: denied,
-			want: scope.InventoryReport{InventoryStatus: counts(0, 1, 0), Reason: scope.ReasonMisconfigured, Message: "A&AI refuses the user or the password; correct the files inventory.usernameFile and inventory.passwordFile"},
+			want: scope.InventoryReport{InventoryStatus: counts(0, 1, 0), Reason: scope.ReasonMisconfigured, Message: "A&AI refuses the user or the password; correct the files inventory.usernameFile and inventory.passwordFile; it is tried again within 60 seconds"},
 		},
 		"trouble with resources of others": {members: placed(web), objects: map[string]sync.Object{"web": ok}, err: single, want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0)}},
 		"trouble with a resource of the scope": {
