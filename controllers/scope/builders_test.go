@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -39,6 +40,8 @@ type world struct {
 }
 
 func (w world) Cluster() string { return hub }
+
+func (w world) Clusters() []string { return append([]string{hub}, w.clusters...) }
 
 // seenAt is when the clusters that are not seen now were seen last.
 var seenAt = noon.Add(-10 * time.Minute)
@@ -114,6 +117,21 @@ func (w world) lookup(cluster string, gvk schema.GroupVersionKind, name types.Na
 	}
 	unseen.State, unseen.Reason, unseen.Message = healthscope.NotPresent, healthscope.ReasonNotFound, "it does not exist"
 	return fleet.Lookup{Result: unseen}
+}
+
+// selection answers as fleet.Objects does for kinds that have been read. A kind that is not among the objects has none.
+func (w world) selection(cluster string, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) fleet.Selection {
+	found := fleet.Selection{Others: w.lookup(cluster, gvk, types.NamespacedName{Namespace: namespace})}
+	if found.Others.Result.Reason == healthscope.ReasonKindNotFound {
+		found.Others.Result.State = healthscope.NotPresent
+	}
+	s, _ := w.State(cluster)
+	for _, name := range slices.Sorted(maps.Keys(w.objects[gvk])) {
+		if o := w.objects[gvk][name]; s.Answers() && o.Result.Cluster == cluster && selector.Matches(o.Labels) {
+			found.Objects = append(found.Objects, o)
+		}
+	}
+	return found
 }
 
 var deployments = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
@@ -201,7 +219,7 @@ func at(cluster string, ref corev1alpha2.WorkloadReference) corev1alpha2.Workloa
 
 // judgeIn gathers and decides for a scope without a past.
 func judgeIn(w world, scope *corev1alpha2.HealthScope, now time.Time) verdict {
-	g := (&gatherer{scope: scope, bundles: w, lookup: w.lookup, now: now}).gather()
+	g := (&gatherer{scope: scope, bundles: w, lookup: w.lookup, selection: w.selection, now: now}).gather()
 	return decide(&scope.Spec, g, newMemory(&scope.Status), healthscope.DefaultPolicy(), now)
 }
 

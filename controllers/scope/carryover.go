@@ -77,7 +77,7 @@ func (g *gatherer) carriedOver() []carriedOver {
 
 // leadsTo reports whether an app may have resources in a cluster.
 func (g *gatherer) leadsTo(app *gatheredApp, cluster string) bool {
-	return app.byLabel || app.Selector != nil || len(g.findingsInto(app, cluster)) > 0 || slices.Contains(g.scope.Spec.ExpectedClusters, cluster) ||
+	return app.byLabel || app.Selector != nil || app.WorkloadSelector != nil || len(g.findingsInto(app, cluster)) > 0 || slices.Contains(g.scope.Spec.ExpectedClusters, cluster) ||
 		slices.ContainsFunc(app.WorkloadReferences, func(r corev1alpha2.WorkloadReference) bool { return r.Cluster == cluster }) ||
 		slices.ContainsFunc(app.ExpectedResources, func(e corev1alpha2.ExpectedResource) bool { return e.Cluster == cluster })
 }

@@ -16,7 +16,7 @@ import (
 // statusWithCauses returns the status of a scope when pods can be looked at.
 func statusWithCauses(t *testing.T, c *causes, w world, scope *corev1alpha2.HealthScope, now time.Time) corev1alpha2.HealthScopeStatus {
 	t.Helper()
-	g := (&gatherer{scope: scope, bundles: w, lookup: w.lookup, now: now}).gather()
+	g := (&gatherer{scope: scope, bundles: w, lookup: w.lookup, selection: w.selection, now: now}).gather()
 	g.causes = c.find(t.Context(), g.findings, healthscope.DefaultPolicy(), now)
 	v := decide(&scope.Spec, g, newMemory(&scope.Status), healthscope.DefaultPolicy(), now)
 	return newStatus(scope, v, outside{state: w.State}, now)

@@ -121,7 +121,7 @@ func TestAScopeWaitsForAClusterThatComesWhileItIsGathered(t *testing.T) {
 	before := world{clusters: []string{edge1, edge2}, states: map[string]fleet.Reachability{edge1: fleet.Connecting}}
 	scope := sinkIn()
 	scope.Status = statusIn(edges(), scope, noon)
-	g := (&gatherer{scope: scope, bundles: arriving{edges(), before, new(bool)}, lookup: before.lookup, now: seenAt.Add(time.Second)}).gather()
+	g := (&gatherer{scope: scope, bundles: arriving{edges(), before, new(bool)}, lookup: before.lookup, selection: before.selection, now: seenAt.Add(time.Second)}).gather()
 	if g.settling <= 0 {
 		t.Error("the scope is judged without the bundles of a cluster that is there")
 	}
@@ -133,7 +133,7 @@ func TestAClusterThatComesBackWhileAScopeIsGatheredIsStillAway(t *testing.T) {
 		scope := sinkIn()
 		scope.Status = statusIn(edges(), scope, noon)
 		before, now := edges().restarted(r), noon.Add(time.Minute)
-		g := (&gatherer{scope: scope, bundles: arriving{edges(), before, new(bool)}, lookup: before.lookup, now: now}).gather()
+		g := (&gatherer{scope: scope, bundles: arriving{edges(), before, new(bool)}, lookup: before.lookup, selection: before.selection, now: now}).gather()
 		v := decide(&scope.Spec, g, newMemory(&scope.Status), healthscope.DefaultPolicy(), now)
 		if s := newStatus(scope, v, outside{state: before.State}, now); s.ResourcesReady != "2/4" || !slices.Equal(v.partial, []string{edge2}) {
 			t.Errorf("%s: %s ready, and there may be more in %q; want 2/4 and the edge", r, s.ResourcesReady, v.partial)
@@ -258,10 +258,10 @@ func TestAScopeWaitsForItsClusters(t *testing.T) {
 	} {
 		since := seenAt
 		begin := since.Add(connectGrace - 5*time.Second)
-		if got := (&gatherer{scope: c.scope, bundles: w, lookup: w.lookup, now: begin}).gather().settling; got != c.want {
+		if got := (&gatherer{scope: c.scope, bundles: w, lookup: w.lookup, selection: w.selection, now: begin}).gather().settling; got != c.want {
 			t.Errorf("%s waits %s, want %s", name, got, c.want)
 		}
-		if got := (&gatherer{scope: c.scope, bundles: w, lookup: w.lookup, now: since.Add(connectGrace)}).gather().settling; got != 0 {
+		if got := (&gatherer{scope: c.scope, bundles: w, lookup: w.lookup, selection: w.selection, now: since.Add(connectGrace)}).gather().settling; got != 0 {
 			t.Errorf("%s waits %s longer than the time of grace", name, got)
 		}
 	}

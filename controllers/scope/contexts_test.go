@@ -44,7 +44,7 @@ func shopContext(clusters ...string) contexts {
 
 // judgeWith is judgeIn with contexts.
 func judgeWith(w world, c Contexts, scope *corev1alpha2.HealthScope, now time.Time) (corev1alpha2.HealthScopeStatus, time.Duration) {
-	g := (&gatherer{scope: scope, bundles: w, lookup: w.lookup, contexts: c, now: now}).gather()
+	g := (&gatherer{scope: scope, bundles: w, lookup: w.lookup, selection: w.selection, contexts: c, now: now}).gather()
 	return newStatus(scope, decide(&scope.Spec, g, newMemory(&scope.Status), healthscope.DefaultPolicy(), now), outside{state: w.State}, now), g.settling
 }
 

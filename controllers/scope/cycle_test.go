@@ -35,7 +35,7 @@ func judgeScopes(all ...corev1alpha2.HealthScope) []healthscope.Result {
 		}}
 	}
 	w := world{clusters: []string{edge1}, objects: map[schema.GroupVersionKind]map[string]fleet.Lookup{{Group: "core.oam.dev", Version: "v1alpha2", Kind: "HealthScope"}: objects}}
-	g := (&gatherer{scope: &all[0], bundles: w, lookup: w.lookup, now: noon, back: waysBack(&all[0], all, hub)}).gather()
+	g := (&gatherer{scope: &all[0], bundles: w, lookup: w.lookup, selection: w.selection, now: noon, back: waysBack(&all[0], all, hub)}).gather()
 	var results []healthscope.Result
 	for _, f := range g.findings {
 		results = append(results, f.results...)
@@ -111,7 +111,7 @@ func TestAScopeInACycleSaysSoInReady(t *testing.T) {
 	t.Parallel()
 	a, b := namedScope("a", scopeRef("b")), namedScope("b", scopeRef("a"))
 	w := world{objects: map[schema.GroupVersionKind]map[string]fleet.Lookup{{Group: "core.oam.dev", Version: "v1alpha2", Kind: "HealthScope"}: {}}}
-	g := (&gatherer{scope: &a, bundles: w, lookup: w.lookup, now: noon, back: waysBack(&a, []corev1alpha2.HealthScope{a, b}, hub)}).gather()
+	g := (&gatherer{scope: &a, bundles: w, lookup: w.lookup, selection: w.selection, now: noon, back: waysBack(&a, []corev1alpha2.HealthScope{a, b}, hub)}).gather()
 	v := decide(&a.Spec, g, newMemory(&a.Status), healthscope.DefaultPolicy(), noon)
 	s := newStatus(&a, v, outside{state: w.State}, noon)
 	ready := meta.FindStatusCondition(s.Conditions, corev1alpha2.ConditionReady)

@@ -55,6 +55,8 @@ type verdict struct {
 	absent []string
 	// without are the apps of the spec that lead to nothing, sorted.
 	without []string
+	// hints say of apps, by name, why their selectors match nothing.
+	hints map[string]string
 	// nextCheck is when the verdict may change if nothing else does; zero means never.
 	nextCheck time.Time
 }
@@ -92,7 +94,7 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *memory, policy he
 	v.unlisted = placeUnlisted(findings)
 	v.linkedApps = v.linked(findings)
 	v.truncated = slices.ContainsFunc(findings, func(f finding) bool { return f.truncated })
-	v.partial, v.arrivals = partialIn(findings), g.arrivals
+	v.partial, v.arrivals, v.hints = partialIn(findings), g.arrivals, g.hints
 	v.culprits = v.culpritsOf(g.stale)
 	v.summary = summarize(v.members)
 	for _, u := range v.unlisted {

@@ -50,6 +50,8 @@ type gathered struct {
 	causes map[healthscope.Key]string
 	// stale are the states of clusters that are not Connected.
 	stale map[string]fleet.ClusterState
+	// hints say of apps, by name, that their selectors match workloads and no bundle.
+	hints map[string]string
 	// settling is for how long the scope is to wait, at most, for what is being read for the first time; zero means that it need not.
 	settling time.Duration
 }
@@ -57,6 +59,7 @@ type gathered struct {
 // bundles is the part of fleet.View that a scope reads.
 type bundles interface {
 	Cluster() string
+	Clusters() []string
 	State(cluster string) (fleet.ClusterState, bool)
 	Unreadable() map[string]fleet.ClusterState
 	Arrivals() uint64
@@ -68,11 +71,15 @@ type bundles interface {
 // lookup finds an object that is referred to directly.
 type lookup func(cluster string, gvk schema.GroupVersionKind, name types.NamespacedName) fleet.Lookup
 
+// selection finds the objects of a kind that a selector matches.
+type selection func(cluster string, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) fleet.Selection
+
 // gatherer collects what belongs to one scope.
 type gatherer struct {
-	scope   *corev1alpha2.HealthScope
-	bundles bundles
-	lookup  lookup
+	scope     *corev1alpha2.HealthScope
+	bundles   bundles
+	lookup    lookup
+	selection selection
 	// contexts returns what AppContexts require; nil when there are none.
 	contexts Contexts
 	now      time.Time
@@ -142,6 +149,9 @@ func (g *gatherer) gather() gathered {
 		}
 		if app.Selector != nil {
 			g.selected(app)
+		}
+		if app.WorkloadSelector != nil {
+			g.selectedWorkloads(app)
 		}
 	}
 	g.labelled()
@@ -371,6 +381,9 @@ func (g *gatherer) selected(app *gatheredApp) {
 		if g.takesFrom(app, b.Cluster) {
 			g.bundle(app, b)
 		}
+	}
+	if len(app.bundles) == 0 {
+		g.addHint(app, selector)
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
@@ -18,13 +20,15 @@ import (
 const (
 	// indexRefs has group/Kind/name of every object a scope refers to.
 	indexRefs = "healthscope.refs"
-	// indexKinds has group/Kind of every kind a scope refers to.
+	// indexKinds has group/Kind of every kind a scope refers to or selects by labels.
 	indexKinds = "healthscope.kinds"
 	// indexClusters has the name of every cluster that a scope names in its spec or status.
 	indexClusters = "healthscope.clusters"
 	// indexSelects has key=value of a label that a bundle must have for a selector of the scope to match, and indexAny for selectors that require no one label.
 	indexSelects = "healthscope.selects"
 	indexAny     = "*"
+	// indexWorkloads is as indexSelects, for the workloads that a scope selects.
+	indexWorkloads = "healthscope.workloads"
 )
 
 // addIndexes adds the indexes to a cache.
@@ -33,11 +37,10 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		indexRefs: func(s *corev1alpha2.HealthScope) []string {
 			return indexed(s, refKey)
 		},
-		indexKinds: func(s *corev1alpha2.HealthScope) []string {
-			return indexed(s, func(gk schema.GroupKind, _ string) string { return kindKey(gk) })
-		},
-		indexSelects:  selectedBy,
-		indexClusters: clustersNamed,
+		indexKinds:     kindsNamed,
+		indexSelects:   selectedBy,
+		indexWorkloads: workloadsSelectedBy,
+		indexClusters:  clustersNamed,
 	}
 	for field, values := range indexes {
 		err := indexer.IndexField(ctx, &corev1alpha2.HealthScope{}, field, func(o client.Object) []string {
@@ -63,6 +66,37 @@ func indexed(s *corev1alpha2.HealthScope, value func(schema.GroupKind, string) s
 	return slices.Sorted(maps.Keys(values))
 }
 
+// kindsNamed returns a value for each kind that a scope refers to or selects by labels.
+func kindsNamed(s *corev1alpha2.HealthScope) []string {
+	values := sets.New(indexed(s, func(gk schema.GroupKind, _ string) string { return kindKey(gk) })...)
+	for _, selector := range allWorkloadSelectors(s) {
+		kinds, _ := workloadKinds(selector)
+		for _, gvk := range kinds {
+			values.Insert(kindKey(gvk.GroupKind()))
+		}
+	}
+	return sets.List(values)
+}
+
+// workloadsSelectedBy returns a value for each selector of workloads of a scope, under which the workloads that it may match are found.
+func workloadsSelectedBy(s *corev1alpha2.HealthScope) []string {
+	values := sets.New[string]()
+	for _, workloads := range allWorkloadSelectors(s) {
+		if selector, err := metav1.LabelSelectorAsSelector(&workloads.LabelSelector); err == nil {
+			values.Insert(requiredLabel(selector))
+		}
+	}
+	return sets.List(values)
+}
+
+// requiredLabel returns the label that a selector requires, as it is indexed; indexAny when it requires no one label.
+func requiredLabel(selector labels.Selector) string {
+	if key, value, ok := fleet.RequiredLabel(selector); ok {
+		return labelKey(key, value)
+	}
+	return indexAny
+}
+
 // selectedBy returns a value for each selector of a scope, under which the bundles that it may match are found.
 func selectedBy(s *corev1alpha2.HealthScope) []string {
 	values := map[string]struct{}{}
@@ -71,11 +105,7 @@ func selectedBy(s *corev1alpha2.HealthScope) []string {
 		if app.Selector == nil || err != nil {
 			continue
 		}
-		if key, value, ok := fleet.RequiredLabel(selector); ok {
-			values[labelKey(key, value)] = struct{}{}
-		} else {
-			values[indexAny] = struct{}{}
-		}
+		values[requiredLabel(selector)] = struct{}{}
 	}
 	return slices.Sorted(maps.Keys(values))
 }

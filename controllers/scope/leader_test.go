@@ -49,8 +49,9 @@ var _ = Describe("The rights in the markers", func() {
 		for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"} {
 			spec.WorkloadReferences = append(spec.WorkloadReferences, ref("apps/v1", kind, "x"))
 		}
+		spec.WorkloadReferences = append(spec.WorkloadReferences, ref("batch/v1", "Job", "x"), ref("batch/v1", "CronJob", "x"))
 		s := newScope(ctx, namespace, "shop", spec)
-		Eventually(reading(ctx, s)).Should(haveHealth(unhealthy, "0/4"))
+		Eventually(reading(ctx, s)).Should(haveHealth(unhealthy, "0/6"))
 		newDeployment(ctx, namespace, "web", 3)
 		well := newScope(ctx, namespace, "well", refs(ref("apps/v1", "Deployment", "web")))
 		Eventually(eventsOf(ctx, well)).Should(ConsistOf("Normal Healthy"))

@@ -36,13 +36,13 @@ func lookedFor(scope *corev1alpha2.HealthScope, v verdict) string {
 	case v.summary.Total > 0 && len(v.without) == 0:
 		return ""
 	case v.summary.Total > 0:
-		return "nothing belongs to " + appsLookedFor(scope, v.without)
+		return "nothing belongs to " + appsLookedFor(scope, v)
 	case len(v.members) > 0:
 		return fmt.Sprintf("no resource counts: rollup.ignore matches each of the %d resources that do", len(v.members))
 	}
 	var looked []string
 	if len(scope.Spec.Apps) > 0 {
-		looked = append(looked, appsLookedFor(scope, v.without))
+		looked = append(looked, appsLookedFor(scope, v))
 	} else {
 		looked = append(looked, "the spec has no references and no apps")
 	}
@@ -58,17 +58,24 @@ func lookedFor(scope *corev1alpha2.HealthScope, v verdict) string {
 }
 
 // appsLookedFor returns what was looked for in apps.
-func appsLookedFor(scope *corev1alpha2.HealthScope, names []string) string {
+func appsLookedFor(scope *corev1alpha2.HealthScope, v verdict) string {
 	var looked []string
 	for _, a := range scope.Spec.Apps {
-		switch {
-		case !slices.Contains(names, a.Name):
-		case a.Selector != nil:
-			looked = append(looked, fmt.Sprintf("app %q (no bundle in namespace %q%s has the labels %s)",
-				a.Name, scope.Namespace, ofSelected(scope.Spec.Clusters, a.Clusters), metav1.FormatLabelSelector(a.Selector)))
-		default:
-			looked = append(looked, fmt.Sprintf("app %q (it has no references and no selector)", a.Name))
+		if !slices.Contains(v.without, a.Name) {
+			continue
 		}
+		in := fmt.Sprintf("in namespace %q%s has the labels ", scope.Namespace, ofSelected(scope.Spec.Clusters, a.Clusters))
+		var why []string
+		if a.Selector != nil {
+			why = append(why, "no bundle "+in+metav1.FormatLabelSelector(a.Selector)+v.hints[a.Name])
+		}
+		if a.WorkloadSelector != nil {
+			why = append(why, "no "+kindsText(a.WorkloadSelector)+" "+in+metav1.FormatLabelSelector(&a.WorkloadSelector.LabelSelector))
+		}
+		if len(why) == 0 {
+			why = append(why, "it has no references and no selector")
+		}
+		looked = append(looked, fmt.Sprintf("app %q (%s)", a.Name, strings.Join(why, "; ")))
 	}
 	slices.Sort(looked)
 	return strings.Join(looked, ", ")

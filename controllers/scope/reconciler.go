@@ -72,12 +72,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		entry.written = nil // The cache has caught up.
 	}
 
-	r.Objects.Want(req.NamespacedName, wantedKinds(&scope, r.View.Cluster())) //nolint:contextcheck // As above.
+	r.Objects.Want(req.NamespacedName, wantedKinds(&scope, r.View)) //nolint:contextcheck // As above.
 	back, err := r.waysBackTo(ctx, &scope)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	g := (&gatherer{scope: &scope, bundles: r.View, lookup: r.Objects.Get, contexts: r.Contexts, now: now, back: back}).gather()
+	g := (&gatherer{scope: &scope, bundles: r.View, lookup: r.Objects.Get, selection: r.Objects.Select, contexts: r.Contexts, now: now, back: back}).gather()
 	if g.settling > 0 {
 		return ctrl.Result{RequeueAfter: g.settling}, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -46,12 +47,30 @@ func references(scope *corev1alpha2.HealthScope) iter.Seq2[schema.GroupVersionKi
 	}
 }
 
-// wantedKinds returns the kinds that a scope refers to directly, and that may exist. own is the hub's own cluster, in which references without a cluster lead.
-func wantedKinds(scope *corev1alpha2.HealthScope, own string) map[fleet.Kind]struct{} {
+// wantedKinds returns the kinds that a scope refers to directly or selects by labels, and that may exist.
+func wantedKinds(scope *corev1alpha2.HealthScope, view bundles) map[fleet.Kind]struct{} {
 	kinds, followed := map[fleet.Kind]struct{}{}, followedKinds(scope)
 	for gvk, ref := range references(scope) {
 		if _, follow := followed[gvk]; follow {
-			kinds[fleet.Kind{Cluster: cmp.Or(ref.Cluster, own), GroupVersionKind: gvk}] = struct{}{}
+			kinds[fleet.Kind{Cluster: cmp.Or(ref.Cluster, view.Cluster()), GroupVersionKind: gvk}] = struct{}{}
+		}
+	}
+	hasBundles := func(app *corev1alpha2.ScopeApp) bool {
+		selector, err := metav1.LabelSelectorAsSelector(app.Selector)
+		return err != nil || len(view.Select(scope.Namespace, selector)) > 0
+	}
+	for app, s := range workloadSelectors(scope, hasBundles) {
+		selected, _ := workloadKinds(s)
+		for _, cluster := range view.Clusters() {
+			state, _ := view.State(cluster)
+			if !isSelected(scope.Spec.Clusters, state) || !isSelected(app.Clusters, state) {
+				continue
+			}
+			for _, gvk := range selected {
+				if _, follow := followed[gvk]; follow {
+					kinds[fleet.Kind{Cluster: cluster, GroupVersionKind: gvk}] = struct{}{}
+				}
+			}
 		}
 	}
 	return kinds
@@ -100,12 +119,21 @@ func bundleReference(name, cluster string) corev1alpha2.WorkloadReference {
 // maxKinds bounds the distinct kinds that one scope may refer to directly: each is watched, or looked for, in each cluster that a reference names.
 const maxKinds = 100
 
-// followedKinds returns the kinds whose references a scope follows: of those that it refers to directly, the first ones.
+// followedKinds returns the kinds that a scope follows: of those that it refers to directly or selects by labels, the first ones.
 func followedKinds(scope *corev1alpha2.HealthScope) map[schema.GroupVersionKind]struct{} {
 	kinds := map[schema.GroupVersionKind]struct{}{}
-	for gvk := range references(scope) {
+	add := func(gvk schema.GroupVersionKind) {
 		if gvk.GroupKind() != bundleKind && len(kinds) < maxKinds {
 			kinds[gvk] = struct{}{}
+		}
+	}
+	for gvk := range references(scope) {
+		add(gvk)
+	}
+	for _, s := range allWorkloadSelectors(scope) {
+		selected, _ := workloadKinds(s)
+		for _, gvk := range selected {
+			add(gvk)
 		}
 	}
 	return kinds

@@ -8,8 +8,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/healthscope"
@@ -156,6 +158,40 @@ var _ = Describe("A scope over workloads", func() {
 		Expect(read(ctx, s).Status.Summary.Pending).To(BeEquivalentTo(1), "what has just gone may come back")
 		newDeployment(ctx, namespace, "web", 3)
 		Eventually(reading(ctx, s)).Should(haveHealth(healthy, "2/2"))
+	})
+
+	It("selects them by their labels, as they come, change and go", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		web := newDeployment(ctx, namespace, "web", 3)
+		start()
+		s := newScope(ctx, namespace, "shop", corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{
+			Name: "shop", WorkloadSelector: &corev1alpha2.WorkloadSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"part-of": "shop"}}},
+		}}})
+		Eventually(reading(ctx, s)).Should(WithTransform(func(s corev1alpha2.HealthScope) string {
+			ready := meta.FindStatusCondition(s.Status.Conditions, corev1alpha2.ConditionReady)
+			if ready == nil {
+				return ""
+			}
+			return ready.Message
+		}, ContainSubstring(`app "shop" (no Deployment, StatefulSet, DaemonSet, Job, CronJob in namespace %q has the labels part-of=shop)`, namespace)))
+
+		By("labelling one, making another, and taking the label away")
+		relabel := func(d *appsv1.Deployment, value string) {
+			Expect(api.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
+			d.Labels = map[string]string{"part-of": value}
+			Expect(api.Update(ctx, d)).To(Succeed())
+		}
+		relabel(web, "shop")
+		Eventually(reading(ctx, s)).Should(haveHealth(healthy, "1/1"))
+		db := newDeployment(ctx, namespace, "db", 0)
+		relabel(db, "shop")
+		Eventually(reading(ctx, s)).Should(WithTransform(culprits, Equal([]string{"Deployment/db Pending ReplicasNotReady"})))
+		relabel(web, "other")
+		Eventually(reading(ctx, s)).Should(haveHealth(unhealthy, "0/1"))
+		report(ctx, db, 3)
+		Eventually(reading(ctx, s)).Should(haveHealth(healthy, "1/1"))
+		Expect(read(ctx, s).Status.HealthConditions).To(HaveExactElements(HaveField("TargetWorkload",
+			corev1alpha2.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "db", UID: db.UID, Cluster: "local"})))
 	})
 
 	It("keeps time limits without anything happening", func(ctx SpecContext) {

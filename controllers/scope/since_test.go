@@ -32,7 +32,7 @@ func (l *life) restart() { l.since = newMemory(&l.scope.Status) }
 
 // judge writes the scope's status, as the reconciler does, and returns it.
 func (l *life) judge(policy healthscope.Policy, now time.Time) corev1alpha2.HealthScopeStatus {
-	g := (&gatherer{scope: l.scope, bundles: l.w, lookup: l.w.lookup}).gather()
+	g := (&gatherer{scope: l.scope, bundles: l.w, lookup: l.w.lookup, selection: l.w.selection}).gather()
 	v := decide(&l.scope.Spec, g, l.since, policy, now)
 	l.scope.Status = newStatus(l.scope, v, outside{state: l.w.State}, now)
 	return l.scope.Status

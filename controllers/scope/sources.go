@@ -115,9 +115,19 @@ func (s *sources) objects(ctx context.Context) {
 		case fleet.KindChange:
 			s.enqueue(ctx, "", indexKinds, kindKey(c.GroupKind()), nil)
 		case fleet.ObjectChange:
-			s.enqueue(ctx, c.Name.Namespace, indexRefs, refKey(c.GroupKind(), c.Name.Name), nil)
+			s.objectChanged(ctx, c)
 		}
 	})
+}
+
+// objectChanged enqueues the scopes that refer to an object, or select it by its labels.
+func (s *sources) objectChanged(ctx context.Context, c fleet.ObjectChange) {
+	s.enqueue(ctx, c.Name.Namespace, indexRefs, refKey(c.GroupKind(), c.Name.Name), nil)
+	matches := func(scope *corev1alpha2.HealthScope) bool { return selectsWorkload(scope, c.GroupKind(), c.Labels) }
+	s.enqueue(ctx, c.Name.Namespace, indexWorkloads, indexAny, matches)
+	for key, value := range c.Labels.All() {
+		s.enqueue(ctx, c.Name.Namespace, indexWorkloads, labelKey(key, value), matches)
+	}
 }
 
 // enqueue enqueues the scopes of a namespace, or of all, that an index finds and that match; nil matches all.

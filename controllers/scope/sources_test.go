@@ -137,7 +137,7 @@ func BenchmarkOneChange(b *testing.B) {
 				if found := askedFor(b, reader, changed); len(found) != 1 {
 					b.Fatalf("asks for %q", found)
 				}
-				g := (&gatherer{scope: scopes[7], bundles: w, lookup: w.lookup, now: noon}).gather()
+				g := (&gatherer{scope: scopes[7], bundles: w, lookup: w.lookup, selection: w.selection, now: noon}).gather()
 				v := decide(&scopes[7].Spec, g, memory, healthscope.DefaultPolicy(), noon)
 				if s := newStatus(scopes[7], v, outside{state: world{}.State}, noon.Add(time.Second)); s.ResourcesReady != "1/1" {
 					b.Fatal(s.ResourcesReady)

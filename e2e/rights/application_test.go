@@ -30,7 +30,7 @@ var defaultKinds = []string{
 	"Pod", "Service", "ConfigMap", "PersistentVolumeClaim", "Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job", "Ingress",
 }
 
-// application is a namespace with the bundles and with two scopes: "direct" refers to workloads, "single" to bundle single.
+// application is a namespace with the bundles and with three scopes: "direct" refers to workloads, "single" to bundle single, and "selecting" selects workloads.
 type application string
 
 // deploy makes the application.
@@ -40,7 +40,7 @@ func deploy(ctx context.Context, namespace string) application {
 	Expect(k8s.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 	objects := append(a.workloads(), a.others()...)
 	objects = append(objects, a.bundle(all), a.bundle(single), a.scope("single", workload(k8spluginv1alpha1.GroupVersion.String(), k8spluginv1alpha1.ResourceBundleStateKind, single)),
-		a.scope("direct", workload("apps/v1", "Deployment", "web"), workload("apps/v1", "ReplicaSet", "web"), workload("apps/v1", "DaemonSet", "web"), workload("apps/v1", "StatefulSet", "web")))
+		a.scope("direct", workload("apps/v1", "Deployment", "web"), workload("apps/v1", "ReplicaSet", "web"), workload("apps/v1", "DaemonSet", "web"), workload("apps/v1", "StatefulSet", "web")), a.selecting())
 	for _, o := range objects {
 		Expect(k8s.Create(ctx, o)).To(Succeed())
 	}
@@ -100,6 +100,17 @@ func (a application) scope(name string, refs ...corev1alpha2.WorkloadReference) 
 		ObjectMeta: metav1.ObjectMeta{Namespace: string(a), Name: name},
 		Spec:       corev1alpha2.HealthScopeSpec{WorkloadReferences: refs},
 	}
+}
+
+// selecting returns a scope that selects workloads by a label that none has, which watches the kinds all the same.
+func (a application) selecting() *corev1alpha2.HealthScope {
+	s := a.scope("selecting")
+	s.Spec.Apps = []corev1alpha2.ScopeApp{{
+		Name:             "web",
+		WorkloadSelector: &corev1alpha2.WorkloadSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"part-of": "nothing"}}},
+		Clusters:         &corev1alpha2.ClusterSelection{Names: []string{"local"}}, // What a hub may do in members is less.
+	}}
+	return s
 }
 
 func workload(apiVersion, kind, name string) corev1alpha2.WorkloadReference {

@@ -227,7 +227,13 @@ type ScopeApp struct {
 	// scope's namespace of a cluster may label them: `clusters` says which clusters they are taken from.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// clusters are the clusters that the app takes bundles from, of those in `spec.clusters`. Without it: all of these.
+	// workloadSelector selects workloads by their labels, in the scope's namespace of each cluster in `clusters`: no bundle and no monitor is
+	// needed. A workload whose controller it selects too, such as a Job of a CronJob, does not count. In a cluster where the controller may not
+	// read a kind, the workloads of that kind are Unknown, `Forbidden`. See
+	// https://github.com/healthscope/healthscope/blob/main/config/docs/healthscope.md#workloads-by-label.
+	// +optional
+	WorkloadSelector *WorkloadSelector `json:"workloadSelector,omitempty"`
+	// clusters are the clusters that the app takes bundles and workloads from, of those in `spec.clusters`. Without it: all of these.
 	// +optional
 	Clusters *ClusterSelection `json:"clusters,omitempty"`
 	// expectedResources are resources that the app must have, in the scope's namespace or in none. One that none of its bundles and references
@@ -241,6 +247,29 @@ type ScopeApp struct {
 	// inventory says what the app's resources are related to in A&AI.
 	// +optional
 	Inventory *InventoryLinks `json:"inventory,omitempty"`
+}
+
+// WorkloadSelector selects workloads by their labels. Without `matchLabels` and `matchExpressions` it selects all of its kinds.
+type WorkloadSelector struct {
+	metav1.LabelSelector `json:",inline"`
+
+	// kinds are the kinds of workloads. Without it: Deployments, StatefulSets, DaemonSets, Jobs and CronJobs.
+	// +optional
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	Kinds []WorkloadKind `json:"kinds,omitempty"`
+}
+
+// WorkloadKind is a kind of workloads.
+type WorkloadKind struct {
+	// apiVersion is the group and version of the kind, such as `apps/v1`.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	APIVersion string `json:"apiVersion"`
+	// kind is the kind, such as `Deployment`. It is one of objects in namespaces.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
 }
 
 // ClusterSelection selects clusters: those that are named, and those whose labels the selector matches.

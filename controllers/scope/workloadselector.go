@@ -1,0 +1,179 @@
+package scope
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// defaultWorkloadKinds are the kinds of a workloadSelector that names none.
+var defaultWorkloadKinds = []schema.GroupVersionKind{
+	{Group: "apps", Version: "v1", Kind: "Deployment"},
+	{Group: "apps", Version: "v1", Kind: "StatefulSet"},
+	{Group: "apps", Version: "v1", Kind: "DaemonSet"},
+	{Group: "batch", Version: "v1", Kind: "Job"},
+	{Group: "batch", Version: "v1", Kind: "CronJob"},
+}
+
+// workloadKinds returns the kinds of a workloadSelector, and what is wrong with those that cannot be read; the latter is empty when all can.
+func workloadKinds(s *corev1alpha2.WorkloadSelector) (kinds []schema.GroupVersionKind, problem string) {
+	if len(s.Kinds) == 0 {
+		return defaultWorkloadKinds, ""
+	}
+	for _, k := range s.Kinds {
+		gvk, invalid := parseRef("", corev1alpha2.WorkloadReference{APIVersion: k.APIVersion, Kind: k.Kind, Name: "any"})
+		if invalid != nil {
+			problem = strings.ReplaceAll(invalid.Message, "the reference's apiVersion", "the apiVersion")
+			continue
+		}
+		kinds = append(kinds, gvk)
+	}
+	return kinds, problem
+}
+
+// workloadSelectors yields the selectors of workloads of a scope, each with its app: workloadSelectors, and selectors that match
+// no bundle. These may have been meant as workloadSelectors: see addHint.
+func workloadSelectors(scope *corev1alpha2.HealthScope, hasBundles func(*corev1alpha2.ScopeApp) bool) iter.Seq2[*corev1alpha2.ScopeApp, *corev1alpha2.WorkloadSelector] {
+	return func(yield func(*corev1alpha2.ScopeApp, *corev1alpha2.WorkloadSelector) bool) {
+		for i := range scope.Spec.Apps {
+			app := &scope.Spec.Apps[i]
+			if app.WorkloadSelector != nil && !yield(app, app.WorkloadSelector) {
+				return
+			}
+			if app.Selector != nil && !hasBundles(app) && !yield(app, &corev1alpha2.WorkloadSelector{LabelSelector: *app.Selector}) {
+				return
+			}
+		}
+	}
+}
+
+// allWorkloadSelectors yields the selectors of workloads of a scope whatever bundles there are.
+func allWorkloadSelectors(scope *corev1alpha2.HealthScope) iter.Seq2[*corev1alpha2.ScopeApp, *corev1alpha2.WorkloadSelector] {
+	return workloadSelectors(scope, func(*corev1alpha2.ScopeApp) bool { return false })
+}
+
+// selectsWorkload reports whether a scope selects a workload of a kind that has some labels.
+func selectsWorkload(scope *corev1alpha2.HealthScope, kind schema.GroupKind, of labels.Labels) bool {
+	hasMembers := func(app *corev1alpha2.ScopeApp) bool {
+		return slices.ContainsFunc(scope.Status.Apps, func(s corev1alpha2.AppStatus) bool { return s.Name == app.Name && s.Total > 0 })
+	}
+	for _, s := range workloadSelectors(scope, hasMembers) {
+		selector, err := metav1.LabelSelectorAsSelector(&s.LabelSelector)
+		kinds, _ := workloadKinds(s)
+		if err == nil && selector.Matches(of) && slices.ContainsFunc(kinds, func(k schema.GroupVersionKind) bool { return k.GroupKind() == kind }) {
+			return true
+		}
+	}
+	return false
+}
+
+// selectedWorkloads adds the workloads that an app's workloadSelector matches, in every cluster that the app takes from.
+func (g *gatherer) selectedWorkloads(app *gatheredApp) {
+	selector, err := metav1.LabelSelectorAsSelector(&app.WorkloadSelector.LabelSelector)
+	if err != nil {
+		g.addBadSelectorf(app, app.Name, "the app's workloadSelector cannot be read: %v", err)
+		return
+	}
+	kinds, problem := workloadKinds(app.WorkloadSelector)
+	if problem != "" {
+		g.addBadSelectorf(app, app.Name, "kinds of the app's workloadSelector: %s", problem)
+	}
+	for _, cluster := range g.bundles.Clusters() {
+		if g.takesFrom(app, cluster) {
+			g.await(cluster)
+			g.workloadsIn(app, cluster, kinds, selector)
+		}
+	}
+}
+
+// workloadsIn adds the workloads of an app in a cluster. A Job whose CronJob is selected too does not count: it may have
+// failed long ago. The same holds for every workload whose controller is selected.
+func (g *gatherer) workloadsIn(app *gatheredApp, cluster string, kinds []schema.GroupVersionKind, selector labels.Selector) {
+	var found []healthscope.Result
+	selected := sets.New[healthscope.Key]()
+	for _, kind := range kinds {
+		if _, follow := g.followed[kind]; !follow {
+			g.add(app, corev1alpha2.WorkloadReference{}, tooManyKinds(anyWorkload(cluster, g.scope.Namespace, kind)))
+			continue
+		}
+		s := g.selection(cluster, kind, g.scope.Namespace, selector)
+		for _, workload := range s.Objects {
+			found = append(found, workload.Result)
+			selected.Insert(workload.Result.Key)
+		}
+		g.otherWorkloads(app, cluster, kind, s.Others)
+	}
+	for _, r := range found {
+		if r.Owner != nil && selected.Has(healthscope.Key{Cluster: cluster, Group: r.Owner.Group, Kind: r.Owner.Kind, Namespace: r.Namespace, Name: r.Owner.Name}) {
+			continue
+		}
+		ref := corev1alpha2.WorkloadReference{
+			APIVersion: schema.GroupVersion{Group: r.Group, Version: r.Version}.String(), Kind: r.Kind, Name: r.Name, UID: types.UID(r.UID), Cluster: cluster,
+		}
+		g.add(app, ref, r)
+	}
+}
+
+// otherWorkloads adds the workloads of a kind that cannot be seen, of which it is not known whether there are any. Those in a cluster that
+// does not answer are left to what the status says of the cluster: see carryOver.
+func (g *gatherer) otherWorkloads(app *gatheredApp, cluster string, kind schema.GroupVersionKind, others fleet.Lookup) {
+	if others.Settling {
+		g.waitFor(others.Since)
+	}
+	if state, known := g.state(cluster); others.Result.State == healthscope.NotPresent || !known || !state.Answers() {
+		return
+	}
+	r := anyWorkload(cluster, g.scope.Namespace, kind)
+	r.State, r.Reason, r.Message, r.Since = others.Result.State, others.Result.Reason, others.Result.Message, others.Result.Since
+	found := app.finding(corev1alpha2.WorkloadReference{})
+	found.results, found.partial = []healthscope.Result{r}, []string{cluster}
+	g.out.findings = append(g.out.findings, found)
+}
+
+// kindsText names the kinds of a workloadSelector.
+func kindsText(s *corev1alpha2.WorkloadSelector) string {
+	kinds, _ := workloadKinds(s)
+	var names []string
+	for _, k := range kinds {
+		names = append(names, k.Kind)
+	}
+	return strings.Join(names, ", ")
+}
+
+// anyWorkload returns a result that stands for all workloads of a kind in a namespace of a cluster.
+func anyWorkload(cluster, namespace string, kind schema.GroupVersionKind) healthscope.Result {
+	return healthscope.Result{
+		Key:     healthscope.Key{Cluster: cluster, Group: kind.Group, Kind: kind.Kind, Namespace: namespace, Name: "*"},
+		Version: kind.Version,
+	}
+}
+
+// addHint adds what to say of an app whose selector matches no bundle, and workloads: it is a selector of bundles, and who
+// has no bundles means workloadSelector.
+func (g *gatherer) addHint(app *gatheredApp, selector labels.Selector) {
+	for _, cluster := range g.bundles.Clusters() {
+		if !g.takesFrom(app, cluster) {
+			continue
+		}
+		for _, kind := range defaultWorkloadKinds {
+			if s := g.selection(cluster, kind, g.scope.Namespace, selector); len(s.Objects) > 0 {
+				if g.out.hints == nil {
+					g.out.hints = map[string]string{}
+				}
+				g.out.hints[app.Name] = fmt.Sprintf("; %s %q in cluster %q has them: to select workloads, use workloadSelector", kind.Kind, s.Objects[0].Result.Name, cluster)
+				return
+			}
+		}
+	}
+}

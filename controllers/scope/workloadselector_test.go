@@ -1,0 +1,208 @@
+package scope
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+var (
+	jobs     = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
+	cronJobs = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "CronJob"}
+	labelWeb = map[string]string{"app": "web"}
+)
+
+// workloadsOf returns a spec with one app that selects workloads by a label, of some kinds or of those by default.
+func workloadsOf(kinds ...corev1alpha2.WorkloadKind) corev1alpha2.HealthScopeSpec {
+	return corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "web", WorkloadSelector: &corev1alpha2.WorkloadSelector{
+		LabelSelector: metav1.LabelSelector{MatchLabels: labelWeb}, Kinds: kinds,
+	}}}}
+}
+
+// workload returns what is known of a workload of a kind in a cluster.
+func workload(cluster string, kind schema.GroupVersionKind, name string, state healthscope.State, set map[string]string) fleet.Lookup {
+	return fleet.Lookup{Labels: fleet.NewLabelSet(set), Result: healthscope.Result{
+		Key:     healthscope.Key{Cluster: cluster, Group: kind.Group, Kind: kind.Kind, Namespace: "shop", Name: name},
+		Version: kind.Version, UID: cluster + name, State: state,
+	}}
+}
+
+// withWorkloads returns a world of two clusters with some workloads.
+func withWorkloads(workloads ...fleet.Lookup) world {
+	w := world{clusters: []string{edge1}, objects: map[schema.GroupVersionKind]map[string]fleet.Lookup{}}
+	for _, l := range workloads {
+		gvk := schema.GroupVersionKind{Group: l.Result.Group, Version: l.Result.Version, Kind: l.Result.Kind}
+		if w.objects[gvk] == nil {
+			w.objects[gvk] = map[string]fleet.Lookup{}
+		}
+		name := l.Result.Name
+		if l.Result.Cluster != hub {
+			name = l.Result.Cluster + "/" + name // References lead into the hub.
+		}
+		w.objects[gvk][name] = l
+	}
+	return w
+}
+
+func TestWorkloadsAreSelectedInEveryCluster(t *testing.T) {
+	t.Parallel()
+	nightly := workload(hub, cronJobs, "nightly", healthscope.Ready, labelWeb)
+	failed := workload(hub, jobs, "nightly-1", healthscope.Failed, labelWeb)
+	failed.Result.Owner = &healthscope.Owner{Group: "batch", Kind: "CronJob", Name: "nightly"}
+	other := failed
+	other.Result.Cluster, other.Result.UID = edge1, "other"
+	all := withWorkloads(
+		workload(hub, deployments, "web", healthscope.Ready, labelWeb), workload(edge1, deployments, "web", healthscope.Pending, labelWeb),
+		workload(hub, deployments, "shop", healthscope.Failed, map[string]string{"app": "shop"}), nightly, failed, other)
+	onlyEdge := workloadsOf()
+	onlyEdge.Clusters = &corev1alpha2.ClusterSelection{Names: []string{edge1}}
+	referred := workloadsOf()
+	referred.WorkloadReferences = refs(corev1alpha2.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"})
+	for _, c := range []struct {
+		title string
+		spec  corev1alpha2.HealthScopeSpec
+		want  []string
+	}{
+		{"of all kinds, but for a Job whose CronJob is selected too", workloadsOf(), []string{
+			edge1 + " Job/nightly-1 Failed", edge1 + " Deployment/web Pending", hub + " CronJob/nightly Ready", hub + " Deployment/web Ready",
+		}},
+		{"of the kinds that are named", workloadsOf(corev1alpha2.WorkloadKind{APIVersion: "batch/v1", Kind: "Job"}), []string{
+			edge1 + " Job/nightly-1 Failed", hub + " Job/nightly-1 Failed",
+		}},
+		{"in the clusters that the scope selects", onlyEdge, []string{edge1 + " Job/nightly-1 Failed", edge1 + " Deployment/web Pending"}},
+		{"once, when a reference leads to it too", referred, []string{
+			edge1 + " Job/nightly-1 Failed", edge1 + " Deployment/web Pending", hub + " CronJob/nightly Ready", hub + " Deployment/web Ready",
+		}},
+	} {
+		t.Run(c.title, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, m := range judgeIn(all, scopeOf(c.spec), noon).members {
+				got = append(got, m.Cluster+" "+m.Kind+"/"+m.Name+" "+string(m.State))
+			}
+			if diff := cmp.Diff(c.want, got, cmpopts.SortSlices(strings.Compare)); diff != "" {
+				t.Errorf("members (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A kind that cannot be read may have any number of workloads: the scope is not healthy, and the inventory deletes nothing there.
+func TestWorkloadsThatCannotBeReadAreUnknown(t *testing.T) {
+	t.Parallel()
+	w := withWorkloads(workload(hub, deployments, "web", healthscope.Ready, labelWeb))
+	forbidden := func(cluster string, gvk schema.GroupVersionKind, namespace string, s labels.Selector) fleet.Selection {
+		found := w.selection(cluster, gvk, namespace, s)
+		if cluster == edge1 && gvk == jobs {
+			r := anyWorkload(cluster, namespace, gvk)
+			r.State, r.Reason, r.Message = healthscope.Unknown, healthscope.ReasonForbidden, "the controller may not list and watch batch/v1 Job"
+			found.Others.Result = r
+		}
+		return found
+	}
+	scope := scopeOf(workloadsOf())
+	v := decide(&scope.Spec, (&gatherer{scope: scope, bundles: w, lookup: w.lookup, selection: forbidden, now: noon}).gather(),
+		newMemory(&scope.Status), healthscope.DefaultPolicy(), noon)
+	s := newStatus(scope, v, outside{state: w.State}, noon)
+	if s.Health != corev1alpha2.UnknownHealth || s.ResourcesReady != "1/2" || s.FirstCulprit != "Job/* in acme+edge1: Forbidden" {
+		t.Errorf("got %s, %s, %q", s.Health, s.ResourcesReady, s.FirstCulprit)
+	}
+	if diff := cmp.Diff([]string{edge1}, v.partial); diff != "" {
+		t.Errorf("clusters in which there may be more workloads (-want +got):\n%s", diff)
+	}
+}
+
+// What was selected in a cluster stays known while the cluster does not answer, also after a restart of the hub.
+func TestSelectedWorkloadsOfALostClusterAreUnknown(t *testing.T) {
+	t.Parallel()
+	scope := scopeOf(workloadsOf())
+	w := withWorkloads(workload(hub, deployments, "web", healthscope.Ready, labelWeb), workload(edge1, deployments, "web", healthscope.Ready, labelWeb))
+	scope.Status = statusIn(w, scope, noon)
+	w = withWorkloads(workload(hub, deployments, "web", healthscope.Ready, labelWeb))
+	w.states = map[string]fleet.Reachability{edge1: fleet.Unreachable}
+	s := statusIn(w, scope, noon.Add(time.Minute))
+	if s.Health != corev1alpha2.UnknownHealth || s.ResourcesReady != "1/2" || s.ClustersReachable != "1/2" {
+		t.Errorf("got %s, %s, clusters %s", s.Health, s.ResourcesReady, s.ClustersReachable)
+	}
+}
+
+func TestASelectorOfBundlesNamesTheOneOfWorkloads(t *testing.T) {
+	t.Parallel()
+	app := corev1alpha2.ScopeApp{Name: "web", Selector: &metav1.LabelSelector{MatchLabels: labelWeb}}
+	scope := scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{app}})
+	for _, c := range []struct {
+		world world
+		want  bool
+	}{
+		{withWorkloads(workload(edge1, deployments, "web", healthscope.Ready, labelWeb)), true},
+		{withWorkloads(workload(edge1, deployments, "web", healthscope.Ready, map[string]string{"app": "shop"})), false},
+	} {
+		message := meta.FindStatusCondition(statusIn(c.world, scope, noon).Conditions, corev1alpha2.ConditionReady).Message
+		const hint = `no bundle in namespace "shop" has the labels app=web; Deployment "web" in cluster "acme+edge1" has them: to select workloads, use workloadSelector`
+		if strings.Contains(message, hint) != c.want {
+			t.Errorf("want the hint: %t; got %q", c.want, message)
+		}
+	}
+	for title, view := range map[string]struct {
+		bundles []*fleet.Bundle
+		want    int
+	}{
+		"looked for while there are no bundles": {nil, 2 * len(defaultWorkloadKinds)},
+		"not looked for beside bundles":         {[]*fleet.Bundle{labelledWith(bundleOf(hub, "1-web", readyWeb), labelWeb)}, 0},
+	} {
+		if got := len(wantedKinds(scope, world{clusters: []string{edge1}, bundles: view.bundles})); got != view.want {
+			t.Errorf("workloads are %s: %d kinds are watched; want %d", title, got, view.want)
+		}
+	}
+}
+
+func TestMistakesInAWorkloadSelectorAreNamed(t *testing.T) {
+	t.Parallel()
+	bad := workloadsOf()
+	bad.Apps[0].WorkloadSelector.MatchLabels = map[string]string{"app": "no good value"}
+	for want, spec := range map[string]corev1alpha2.HealthScopeSpec{
+		`the app's workloadSelector cannot be read: values[0][app]: Invalid value: "no good value"`:             bad,
+		`kinds of the app's workloadSelector: the apiVersion "apps" is no <group>/<version>, such as "apps/v1"`: workloadsOf(corev1alpha2.WorkloadKind{APIVersion: "apps", Kind: "Deployment"}),
+	} {
+		s := statusIn(withWorkloads(), scopeOf(spec), noon)
+		if s.Health != corev1alpha2.UnknownHealth || len(s.Culprits) == 0 || !strings.Contains(s.Culprits[0].Cause, want) {
+			t.Errorf("want unknown because %q; got %s: %+v", want, s.Health, s.Culprits)
+		}
+	}
+}
+
+// Of a workload that changes, those scopes are judged again that select it by the labels that it has or had.
+func TestAChangedWorkloadConcernsThoseWhoSelectIt(t *testing.T) {
+	t.Parallel()
+	hinted := scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "web", Selector: &metav1.LabelSelector{MatchLabels: labelWeb}}}})
+	full := hinted.DeepCopy()
+	full.Status.Apps = []corev1alpha2.AppStatus{{Name: "web", Total: 3}}
+	for _, c := range []struct {
+		title string
+		scope *corev1alpha2.HealthScope
+		kind  schema.GroupKind
+		set   map[string]string
+		want  bool
+	}{
+		{"selected", scopeOf(workloadsOf()), deployments.GroupKind(), labelWeb, true},
+		{"another label", scopeOf(workloadsOf()), deployments.GroupKind(), map[string]string{"app": "shop"}, false},
+		{"another kind", scopeOf(workloadsOf()), schema.GroupKind{Kind: "Pod"}, labelWeb, false},
+		{"a selector of bundles that matches none", hinted, deployments.GroupKind(), labelWeb, true},
+		{"a selector of bundles that matches some", full, deployments.GroupKind(), labelWeb, false},
+	} {
+		if got := selectsWorkload(c.scope, c.kind, fleet.NewLabelSet(c.set)); got != c.want {
+			t.Errorf("%s: got %t", c.title, got)
+		}
+	}
+}
