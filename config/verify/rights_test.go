@@ -22,6 +22,7 @@ const (
 var roleFiles = map[string]string{
 	"Monitor":            "monitor_role.yaml",
 	"Controller":         "controller_role.yaml",
+	"Workloads of OAM":   "controller_oam.yaml",
 	"Discovery":          "options/discovery/role.yaml",
 	"Trusted namespaces": "options/trusted/role.yaml",
 	"Creating bundles":   "options/createbundles/role.yaml",

@@ -35,10 +35,13 @@ const rightHint = "to allow it, label a ClusterRole with these verbs: healthscop
 // confirmPause is the pause before a cluster is asked again whether it serves a kind, to confirm that it does not.
 const confirmPause = observe.Doubt + time.Second
 
-// keptObject is what is kept of an object: its raw Result, and all its labels, which a budget counts.
+// keptObject is what is kept of an object: its raw Result, all its labels, and what Lookup says of its status. A budget counts it all.
 type keptObject struct {
-	result healthscope.Result
-	labels LabelSet
+	result    healthscope.Result
+	labels    LabelSet
+	resources []Resource
+	named     int
+	status    string
 }
 
 // kindInformer holds what is kept of the objects of one kind.
@@ -222,7 +225,9 @@ func (w *kindInformer) keep(object any) *keptObject {
 			result.Labels[key] = value
 		}
 	}
-	return &keptObject{result: result, labels: intern(NewLabelSet(u.GetLabels()))}
+	kept := &keptObject{result: result, labels: intern(NewLabelSet(u.GetLabels())), status: statusOf(u, result)}
+	kept.resources, kept.named = resourcesOf(u)
+	return kept
 }
 
 // reasonOf returns the reason of objects of a kind that cannot be read for a reason.

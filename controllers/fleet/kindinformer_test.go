@@ -113,7 +113,7 @@ func readyWeb() any {
 func keptResult(name types.NamespacedName, result healthscope.Result) any {
 	return &observe.Kept[*keptObject]{
 		PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}},
-		Value:                 &keptObject{result, NewLabelSet(map[string]string{"app": name.Name})},
+		Value:                 &keptObject{result: result, labels: NewLabelSet(map[string]string{"app": name.Name})},
 	}
 }
 
@@ -261,7 +261,7 @@ func TestAChangeHasTheLabelsOfTheObject(t *testing.T) {
 		k.read(readyWeb())
 		k.notified.Take()
 		set := func(app string) *keptObject {
-			return &keptObject{healthscope.Result{State: healthscope.Ready}, NewLabelSet(map[string]string{"app": app})}
+			return &keptObject{result: healthscope.Result{State: healthscope.Ready}, labels: NewLabelSet(map[string]string{"app": app})}
 		}
 		for _, step := range []struct {
 			was, is *keptObject

@@ -20,6 +20,11 @@ type Lookup struct {
 	Result healthscope.Result
 	// Labels are all labels of the object, as they were read last.
 	Labels LabelSet
+	// Resources are what the object names in status.resources, the first 20 of Named.
+	Resources []Resource
+	Named     int
+	// Status is the status of an object that no rule can judge, as JSON, the first KiB of it; empty for all others.
+	Status string
 	// Settling is true while the kind is being read for the first time, SettleTime at most, or its cluster is, and the answer is Unknown for that reason only.
 	Settling bool
 	// Since is since when the object is settling.
@@ -77,11 +82,13 @@ type sight struct {
 
 // lookup returns what is to be said of an object that has been read.
 func (s sight) lookup(kept *keptObject) Lookup {
+	found := Lookup{Result: kept.result, Labels: kept.labels, Resources: kept.resources, Named: kept.named, Status: kept.status}
 	if s.away == nil {
-		return Lookup{Result: kept.result, Labels: kept.labels}
+		return found
 	}
 	lost := healthscope.Lost([]healthscope.Member{{Result: kept.result}}, s.away.Reachability.Reason(), s.away.Problem(), s.away.Since)[0]
-	return Lookup{Result: lost.Result, Labels: kept.labels, LastState: lost.LastState}
+	found.Result, found.LastState = lost.Result, lost.LastState
+	return found
 }
 
 // look returns how the objects of a kind in a namespace can be seen, and names that of which nothing has been read.

@@ -6,10 +6,12 @@ import (
 	"io"
 	"net/http"
 	"path"
+	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -29,6 +31,9 @@ const (
 	bundleBytes   = 1536
 	resourceBytes = 768
 	objectBytes   = 1536
+
+	// resourceOverhead is what is held of a resource that an object names.
+	resourceOverhead = 64
 )
 
 // copies is how often a name is held, at most: stores, queues and indexes have keys that are made of it.
@@ -234,6 +239,9 @@ func usageOfObject(object runtime.Object) usage {
 	u := usage{resources: 1, bytes: objectBytes}
 	if named, err := meta.Accessor(object); err == nil {
 		u.bytes += copies*lengths(named.GetNamespace(), named.GetName(), string(named.GetUID()), named.GetResourceVersion()) + labelBytes(named.GetLabels())
+	}
+	if o, ok := object.(*unstructured.Unstructured); ok && strings.Contains(o.GroupVersionKind().Group, ".") { // Kubernetes' own kinds have rules.
+		u.bytes += keptOfStatus(o)
 	}
 	return u
 }

@@ -66,6 +66,8 @@ type refVerdict struct {
 	app     string
 	ref     corev1alpha2.WorkloadReference
 	members []Placed
+	// component and workloadStatus are those of the finding.
+	component, workloadStatus string
 	// unlisted counts what the bundles of the reference do not name.
 	unlisted map[fleet.BundleKey]healthscope.Summary
 }
@@ -84,7 +86,7 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *memory, policy he
 		v.members[i].Ignored = ignored(spec.Rollup, v.members[i])
 	}
 	for i, f := range findings {
-		r := refVerdict{app: f.app, ref: f.ref, unlisted: f.unlisted, members: make([]Placed, 0, len(places[i]))}
+		r := refVerdict{app: f.app, ref: f.ref, component: f.component, workloadStatus: f.workloadStatus, unlisted: f.unlisted, members: make([]Placed, 0, len(places[i]))}
 		for _, at := range places[i] {
 			r.members = append(r.members, v.members[at])
 		}

@@ -35,6 +35,8 @@ type finding struct {
 	clusters []string
 	// unlisted counts what the bundles do not name.
 	unlisted map[fleet.BundleKey]healthscope.Summary
+	// component is the component of OAM that an object belongs to, and workloadStatus the status of an object that no rule can judge, as JSON.
+	component, workloadStatus string
 	// truncated is true when a bundle does not name all its resources.
 	truncated bool
 	// partial are clusters in which there may be more resources than those that are named.
@@ -46,6 +48,8 @@ type gathered struct {
 	findings []finding
 	// arrivals is how many clusters had been read for the first time before.
 	arrivals uint64
+	// follows are what the scope looks at without a reference to it.
+	follows map[follow]struct{}
 	// causes are the causes of the states of workloads that are referred to directly, as far as their pods have been looked at.
 	causes map[healthscope.Key]string
 	// stale are the states of clusters that are not Connected.
@@ -89,6 +93,8 @@ type gatherer struct {
 	unreadableThen map[string]fleet.ClusterState
 	// followed are the kinds of objects whose references are followed.
 	followed map[schema.GroupVersionKind]struct{}
+	// versionsOf are the versions of components by kind, as far as they have been looked for.
+	versionsOf map[fleet.Kind]map[version][]fleet.Lookup
 	// back are the scopes of the namespace whose references lead back to this one, each with the next scope on its way.
 	back map[string]string
 }
@@ -133,6 +139,7 @@ func (g *gatherer) findingsOf(app *gatheredApp) iter.Seq[*finding] {
 
 func (g *gatherer) gather() gathered {
 	g.out.arrivals, g.unreadableThen, g.followed = g.bundles.Arrivals(), g.bundles.Unreadable(), followedKinds(g.scope)
+	g.versionsOf = map[fleet.Kind]map[version][]fleet.Lookup{}
 	for _, app := range appsOf(&g.scope.Spec) {
 		g.apps = append(g.apps, gatheredApp{ScopeApp: app, bundles: map[fleet.BundleKey]struct{}{}})
 	}
@@ -333,41 +340,22 @@ func (g *gatherer) objectRef(app *gatheredApp, ref corev1alpha2.WorkloadReferenc
 		g.add(app, ref, *problem)
 		return
 	}
-	cluster := cmp.Or(ref.Cluster, g.bundles.Cluster())
-	unknown := healthscope.Result{
-		Key:     healthscope.Key{Cluster: cluster, Group: gvk.Group, Kind: gvk.Kind, Namespace: g.scope.Namespace, Name: ref.Name},
-		Version: gvk.Version,
-	}
-	if _, follow := g.followed[gvk]; !follow {
-		g.add(app, ref, tooManyKinds(unknown))
-		return
-	}
-	state, known := g.state(cluster)
-	if !known {
-		g.add(app, ref, inUnknownCluster(unknown))
-		return
-	}
-	found := g.lookup(cluster, gvk, types.NamespacedName{Namespace: g.scope.Namespace, Name: ref.Name})
-	result := found.Result
-	switch {
-	case state.Reachability == fleet.Connecting:
-		g.await(cluster)
-		result = unreadableResult(unknown, state, "")
-	case found.Settling:
-		g.waitFor(found.Since)
-	}
-	switch chain := g.cycle(cluster, gvk.GroupKind(), ref.Name); {
-	case ref.UID != "" && result.UID != "" && string(ref.UID) != result.UID:
-		result = healthscope.Result{
-			Key: result.Key, Version: result.Version,
-			State: healthscope.NotPresent, Reason: healthscope.ReasonNotFound, Message: anotherUID(result, result.UID),
-		}
+	kind := fleet.Kind{Cluster: cmp.Or(ref.Cluster, g.bundles.Cluster()), GroupVersionKind: gvk}
+	found := g.object(kind, ref.Name)
+	of := found.Result
+	switch chain := g.cycle(kind.Cluster, gvk.GroupKind(), ref.Name); {
+	case ref.UID != "" && of.UID != "" && string(ref.UID) != of.UID:
+		found = fleet.Lookup{Result: healthscope.Result{
+			Key: of.Key, Version: of.Version,
+			State: healthscope.NotPresent, Reason: healthscope.ReasonNotFound, Message: anotherUID(of, of.UID),
+		}}
 	case chain != nil:
-		unknown.UID = result.UID
-		result = inCycle(unknown, chain)
+		found = fleet.Lookup{Result: inCycle(healthscope.Result{Key: of.Key, Version: of.Version, UID: of.UID}, chain)}
 	}
-	ref.UID = cmp.Or(ref.UID, types.UID(result.UID))
-	g.add(app, ref, result)
+	ref.UID = cmp.Or(ref.UID, types.UID(found.Result.UID))
+	g.add(app, ref, g.related(kind, found)...)
+	added := &g.out.findings[len(g.out.findings)-1]
+	added.component, added.workloadStatus = found.Labels.Get(labelComponent), found.Status
 }
 
 // selected adds the bundles an app's selector matches, unless one of the app's references has led to them already.

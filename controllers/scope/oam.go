@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/healthscope"
 )
@@ -61,14 +63,17 @@ func compareConditions(a, b corev1alpha2.WorkloadHealthCondition) int {
 func referenceCondition(r refVerdict) corev1alpha2.WorkloadHealthCondition {
 	members, all := counted(r.members)
 	all = sum(all, sumOf(r.unlisted))
-	c := corev1alpha2.WorkloadHealthCondition{ComponentName: r.app, TargetWorkload: r.ref, HealthStatus: oamHealth(all.Health(100))}
+	c := corev1alpha2.WorkloadHealthCondition{
+		ComponentName: cmp.Or(r.component, r.app), TargetWorkload: r.ref, HealthStatus: oamHealth(all.Health(100)), WorkloadStatus: r.workloadStatus,
+	}
 	ready, desired := all.Ready, all.Total
+	if !r.isBundle() {
+		ready, desired = replicasOf(members, ready, desired)
+	}
 	if len(members) == 1 && len(r.unlisted) == 0 {
 		m := members[0]
-		c.ComponentName = cmp.Or(m.Labels[labelComponent], r.app)
-		if m.Replicas != nil {
-			ready, desired = int(m.Replicas.Ready), int(m.Replicas.Desired)
-		}
+		c.ComponentName = cmp.Or(r.component, m.Labels[labelComponent], r.app)
+		ready, desired = replicasOf(members, ready, desired)
 		if m.State == healthscope.Unknown || m.State == healthscope.NotPresent {
 			c.Diagnosis = shorten(cmp.Or(m.Message, string(m.Reason)))
 			return c
@@ -79,6 +84,27 @@ func referenceCondition(r refVerdict) corev1alpha2.WorkloadHealthCondition {
 		c.Diagnosis = shorten(c.Diagnosis + line(worst))
 	}
 	return c
+}
+
+// isBundle reports whether the reference is one to a bundle.
+func (r refVerdict) isBundle() bool {
+	gv, err := schema.ParseGroupVersion(r.ref.APIVersion)
+	return err == nil && gv.WithKind(r.ref.Kind).GroupKind() == bundleKind
+}
+
+// replicasOf returns how many replicas of members are ready, and how many are wanted; or the numbers that are given where no member has replicas.
+func replicasOf(members []*healthscope.Member, ready, desired int) (int, int) {
+	var sum healthscope.Replicas
+	counts := false
+	for _, m := range members {
+		if m.Replicas != nil {
+			sum.Ready, sum.Desired, counts = sum.Ready+m.Replicas.Ready, sum.Desired+m.Replicas.Desired, true
+		}
+	}
+	if !counts {
+		return ready, desired
+	}
+	return int(sum.Ready), int(sum.Desired)
 }
 
 // counted returns those members of a reference that count in the scope. A

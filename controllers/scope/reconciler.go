@@ -40,9 +40,11 @@ type reconciler struct {
 
 	client client.Client
 	// live reads from the API server itself, and not from the cache.
-	live     client.Reader
-	causes   *causes
-	recorder events.EventRecorder
+	live   client.Reader
+	causes *causes
+	// followers are the scopes that look at what they do not refer to.
+	followers *followers
+	recorder  events.EventRecorder
 	// wake enqueues all scopes.
 	wake func(context.Context)
 }
@@ -57,6 +59,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if !apierrors.IsNotFound(err) {
 			return ctrl.Result{}, errors.Wrapf(err, "cannot get HealthScope %q", req.NamespacedName)
 		}
+		r.followers.set(req.NamespacedName, nil)
 		r.Objects.Want(req.NamespacedName, nil) //nolint:contextcheck // Watches live longer than this call.
 		r.Guard.Contested(req.String(), "")
 		if r.Registry.remove(req.NamespacedName) == 0 {
@@ -72,12 +75,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		entry.written = nil // The cache has caught up.
 	}
 
-	r.Objects.Want(req.NamespacedName, wantedKinds(&scope, r.View)) //nolint:contextcheck // As above.
 	back, err := r.waysBackTo(ctx, &scope)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	g := (&gatherer{scope: &scope, bundles: r.View, lookup: r.Objects.Get, selection: r.Objects.Select, contexts: r.Contexts, now: now, back: back}).gather()
+	g := r.gather(&scope, back, now) //nolint:contextcheck // As above.
 	if g.settling > 0 {
 		return ctrl.Result{RequeueAfter: g.settling}, nil
 	}
@@ -96,6 +98,24 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: sooner(next, wait)}, nil
+}
+
+// gather collects what belongs to a scope. When that leads to what the scope has not looked at before, a change of it may have
+// been missed, and it may not be watched yet: it is collected again then.
+func (r *reconciler) gather(scope *corev1alpha2.HealthScope, back map[string]string, now time.Time) gathered {
+	name := client.ObjectKeyFromObject(scope)
+	var g gathered
+	for range maxFollowed + 2 { // Each time leads a step further; one is for what is looked for by labels.
+		r.Objects.Want(name, r.followers.addKinds(name, wantedKinds(scope, r.View)))
+		g = (&gatherer{
+			scope: scope, bundles: r.View, lookup: r.Objects.Get, selection: r.Objects.Select, contexts: r.Contexts, now: now, back: back,
+		}).gather()
+		if !r.followers.set(name, g.follows) {
+			return g
+		}
+	}
+	g.settling = max(g.settling, time.Second) // Something changes all the time.
+	return g
 }
 
 // publish writes a status where it differs, and records events. It returns when to do so again; zero means when something changes.

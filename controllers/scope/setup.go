@@ -93,9 +93,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Guard == nil {
 		o.Guard = pruning.NewGuard("the HealthScopes")
 	}
-	changes := &sources{reader: mgr.GetClient(), indexer: mgr.GetFieldIndexer(), options: o}
+	changes := &sources{reader: mgr.GetClient(), indexer: mgr.GetFieldIndexer(), options: o, followers: newFollowers()}
 	r := &reconciler{
-		Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), causes: newCauses(o.Objects.Cause),
+		Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), causes: newCauses(o.Objects.Cause), followers: changes.followers,
 		recorder: mgr.GetEventRecorder("healthscope-controller"), wake: changes.all,
 	}
 	err := ctrl.NewControllerManagedBy(mgr).

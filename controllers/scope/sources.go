@@ -21,6 +21,8 @@ type sources struct {
 	reader  client.Reader
 	indexer client.FieldIndexer
 	options Options
+	// followers are the scopes that look at what they do not refer to.
+	followers *followers
 	// queue is set once the controller has started.
 	queue queue
 }
@@ -111,6 +113,9 @@ func (s *sources) all(ctx context.Context) {
 func (s *sources) objects(ctx context.Context) {
 	changes := s.options.Objects.Start(ctx)
 	go changes.Deliver(ctx, func(c fleet.Change) {
+		for _, scope := range s.followers.changed(c) {
+			s.queue.Add(reconcile.Request{NamespacedName: scope})
+		}
 		switch c := c.(type) {
 		case fleet.KindChange:
 			s.enqueue(ctx, "", indexKinds, kindKey(c.GroupKind()), nil)

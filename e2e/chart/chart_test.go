@@ -203,7 +203,7 @@ func TestLint(t *testing.T) {
 // TestFilesAreThoseOfConfig: what the chart takes from config is a copy, because Helm reads no file outside of a chart.
 func TestFilesAreThoseOfConfig(t *testing.T) {
 	want := map[string]string{
-		"rbac/controller_role.yaml": "rbac/controller_role.yaml", "rbac/monitor_role.yaml": "rbac/monitor_role.yaml",
+		"rbac/controller_role.yaml": "rbac/controller_role.yaml", "rbac/controller_oam.yaml": "rbac/controller_oam.yaml", "rbac/monitor_role.yaml": "rbac/monitor_role.yaml",
 		"prometheus/rules.yaml": "prometheus/rules.yaml",
 	}
 	for pattern, name := range map[string]func(string) string{

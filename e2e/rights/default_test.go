@@ -19,6 +19,7 @@ var _ = Describe("The rights of monitor and controller", func() {
 	It("are, in the default configuration, those that they use, and no others", func(ctx context.Context) {
 		Expect(k8s.DeleteAllOf(ctx, &coordinationv1.Lease{}, client.InNamespace(home))).To(Succeed(), "so that they have to be made")
 		Expect(k8s.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(corev1alpha2.DefaultClustersNamespace))).To(Succeed(), "so that it has to be made")
+		defineOAM(ctx)
 		since := time.Now()
 		hs := startRelease(ctx, streaming)
 		// Two namespaces: what is used in one only need not be granted everywhere.
@@ -27,6 +28,8 @@ var _ = Describe("The rights of monitor and controller", func() {
 			a.hasKinds(ctx, all, defaultKinds...)
 			a.is(ctx, "direct", corev1alpha2.Healthy, "4/4")
 			a.is(ctx, "single", corev1alpha2.Healthy, "1/1")
+			a.deployOAM(ctx)
+			a.is(ctx, "oam", corev1alpha2.Healthy, "4/4")
 			// An event that repeats itself is not made again but counted.
 			for range 2 {
 				a.crash(ctx, true)
@@ -45,6 +48,7 @@ var _ = Describe("The rights of monitor and controller", func() {
 		hs = startRelease(ctx, listing)
 		shop.is(ctx, "single", corev1alpha2.Unhealthy, "0/1")
 		store.is(ctx, "direct", corev1alpha2.Healthy, "4/4")
+		store.is(ctx, "oam", corev1alpha2.Healthy, "4/4")
 
 		By("having a member")
 		member, connected := hasAMember(ctx, hs)

@@ -42,16 +42,21 @@ func example() string {
 
 // certificates is a CRD with the kind of the example.
 func certificates() *unstructured.Unstructured {
+	return definition("cert-manager.io", "v1", "Certificate", "certificates")
+}
+
+// definition is a CRD with a kind whose objects may be anything.
+func definition(group, version, kind, plural string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": apiextensionsv1.SchemeGroupVersion.String(),
 		"kind":       "CustomResourceDefinition",
-		"metadata":   map[string]any{"name": "certificates.cert-manager.io"},
+		"metadata":   map[string]any{"name": plural + "." + group},
 		"spec": map[string]any{
-			"group": "cert-manager.io",
-			"names": map[string]any{"kind": "Certificate", "plural": "certificates"},
+			"group": group,
+			"names": map[string]any{"kind": kind, "plural": plural},
 			"scope": "Namespaced",
 			"versions": []any{map[string]any{
-				"name": "v1", "served": true, "storage": true,
+				"name": version, "served": true, "storage": true,
 				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
 			}},
 		},

@@ -65,6 +65,8 @@ var rulesByKind = map[groupKind]rule{
 	{"k8s.plugin.opnfv.org", "NetworkChaining"}:         judgeNetwork,
 	{"argoproj.io", "Application"}:                      judgeApplication,
 	{"core.oam.dev", "Application"}:                     judgeVela,
+	{"core.oam.dev", "ContainerizedWorkload"}:           judgeOAMWorkload,
+	{"standard.oam.dev", "PodSpecWorkload"}:             judgeOAMWorkload,
 	{"kubevirt.io", "VirtualMachine"}:                   judgeVirtualMachine,
 
 	{"acme.cert-manager.io", "Order"}:         judgeACME,
