@@ -1,0 +1,91 @@
+package probe_test
+
+import (
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"testing"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/healthscope/probe"
+)
+
+// parseEndpoint returns what is wrong with an endpoint.
+func parseEndpoint(endpoint string) error {
+	_, err := probe.Parse(&corev1alpha2.HealthScopeSpec{ProbeMethod: "GET", ProbeEndpoint: endpoint})
+	return err
+}
+
+func TestEndpointsThatCanBeUsed(t *testing.T) {
+	for _, endpoint := range []string{"/", "/health", "/v1/health", "/health/", "/.well-known/ready", "/a..b", "/~me/x_y-z", "/" + strings.Repeat("a", 255)} {
+		if err := parseEndpoint(endpoint); err != nil {
+			t.Errorf("%q is refused: %v", endpoint, err)
+		}
+	}
+}
+
+func TestEndpointsThatCannotBeUsed(t *testing.T) {
+	for endpoint, want := range map[string]string{
+		"":                             "is missing",
+		"health":                       "is no path",
+		".status":                      "is no path",
+		"http://10.0.0.1/":             "is no path",
+		"127.0.0.1:8080/health":        "is no path",
+		"@169.254.169.254/":            "is no path",
+		"//127.0.0.1/":                 "two slashes",
+		"/a//b":                        "two slashes",
+		"/..":                          `segment ".."`,
+		"/../../nodes":                 `segment ".."`,
+		"/a/../../b":                   `segment ".."`,
+		"/a/..":                        `segment ".."`,
+		"/./a":                         `segment "."`,
+		"/%2e%2e/secrets":              "characters",
+		"/%2f%2f127.0.0.1":             "characters",
+		"/a%2f..%2fb":                  "characters",
+		"/a?url=http://127.0.0.1":      "characters",
+		"/a#b":                         "characters",
+		"/@127.0.0.1":                  "characters",
+		"/a@b":                         "characters",
+		"/a b":                         "characters",
+		"/a\r\nHost: x":                "characters",
+		"/a\x00":                       "characters",
+		`/a\..\b`:                      "characters",
+		"/[::ffff:127.0.0.1]/":         "characters",
+		"/ä":                           "characters",
+		"/\xff":                        "characters",
+		"/..;/manager":                 "characters",
+		"/" + strings.Repeat("a", 256): "257 bytes",
+	} {
+		if err := parseEndpoint(endpoint); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "probe-endpoint") {
+			t.Errorf("%q: %v, want one that says %q", endpoint, err, want)
+		}
+	}
+}
+
+// An endpoint that is taken means the same to everyone: nothing in it is escaped, removed, or leads elsewhere, however often it is read.
+func FuzzEndpoint(f *testing.F) {
+	for _, seed := range []string{"/health", "/a/../b", "//h/", "/%2f", "/@h", "/./", "/a//", "/a?b", "http://h/"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, endpoint string) {
+		if parseEndpoint(endpoint) != nil {
+			return
+		}
+		if clean := path.Clean(endpoint); clean != endpoint && clean+"/" != endpoint {
+			t.Errorf("%q is not clean", endpoint)
+		}
+		const proxy = "https://api:6443/api/v1/namespaces/n/services/http:s:80/proxy"
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, proxy+endpoint, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := request.URL
+		if u.Host != "api:6443" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.RawPath != "" || u.String() != proxy+endpoint {
+			t.Errorf("%q leads to %q", endpoint, u)
+		}
+		if alone, err := url.ParseRequestURI(endpoint); err != nil || alone.Path != endpoint || alone.Host != "" {
+			t.Errorf("%q is another path for a server: %v, %v", endpoint, alone, err)
+		}
+	})
+}

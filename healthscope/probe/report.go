@@ -1,0 +1,58 @@
+package probe
+
+import (
+	"slices"
+	"time"
+)
+
+// Ref is a Service in the namespace of a scope.
+type Ref struct{ Cluster, Name string }
+
+// Want is what is to be probed for a scope.
+type Want struct {
+	Spec
+
+	// Clusters are those in which Services are looked for.
+	Clusters []string
+	// Referred are the Services that the scope refers to, and Bundled those in its bundles, which are probed if they ask for it.
+	Referred, Bundled map[Ref]struct{}
+}
+
+// Wants reports whether a Service of a cluster is to be probed for a scope.
+func (w *Want) Wants(scope, cluster string, s Service) bool {
+	ref := Ref{cluster, s.Name}
+	if _, referred := w.Referred[ref]; referred {
+		return true
+	}
+	if _, bundled := w.Bundled[ref]; bundled && s.Annotated {
+		return true
+	}
+	return slices.Contains(s.Scopes, scope)
+}
+
+// Probed is a Service that is to be probed, with what came of it.
+type Probed struct {
+	Ref
+
+	// UID and Component are those of the Service.
+	UID, Component string
+	// Port is the port that is probed, in words, and Problem why none can be.
+	Port, Problem string
+	Summary
+}
+
+// Unread is a cluster whose Services cannot be read, or have not been yet.
+type Unread struct {
+	Cluster string
+	// Problem says why; empty while they are being read for the first time, since Since.
+	Problem string
+	Since   time.Time
+}
+
+// Report is what is known of the probes of a scope.
+type Report struct {
+	// Services are sorted by cluster and name.
+	Services []Probed
+	// Unread are sorted by cluster.
+	Unread []Unread
+}
