@@ -23,6 +23,8 @@ type clusterView struct {
 	written      time.Time
 	// reader reads bundles from the cluster; nil until it has been read once.
 	reader rest.Interface
+	// access is how the cluster is reached; nil until it has been read once.
+	access *Access
 }
 
 // shown returns what is to be shown of a bundle: nothing of a cluster that has not been read yet.

@@ -263,13 +263,19 @@ func (m *member) disconnect(c *connection) {
 	}
 }
 
-// attach lets objects be watched through a connection.
+// attach lets objects be watched, and others ask, through a connection.
 func (m *member) attach(c *connection) {
-	o := m.hub.options.Objects
-	if o == nil || c.attached {
+	if c.attached {
 		return
 	}
-	if err := o.Attach(m.name, Access{Config: c.config, Client: c.http, Namespaces: c.namespaces, meter: c.meter}); err != nil {
+	a := Access{Config: c.config, Client: c.http, Namespaces: c.namespaces, meter: c.meter}
+	m.hub.view.setAccess(m.name, a)
+	o := m.hub.options.Objects
+	if o == nil {
+		c.attached = true
+		return
+	}
+	if err := o.Attach(m.name, a); err != nil {
 		m.logger.Error(err, "Cannot watch objects of the cluster")
 		return
 	}

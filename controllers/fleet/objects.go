@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -33,18 +32,6 @@ type Kind struct {
 	// Cluster is the name of the cluster.
 	Cluster string
 	schema.GroupVersionKind
-}
-
-// Access is how to reach a cluster.
-type Access struct {
-	// Config leads to the API server, and Client is made from it. The default of the latter is a new one.
-	Config *rest.Config
-	Client *http.Client
-	// Namespaces are those that may be read; none means all.
-	Namespaces []string
-
-	// meter counts what is held of the cluster; nil when nothing is counted.
-	meter *meter
 }
 
 // Objects watches kinds of objects on demand, in all clusters, and holds the raw

@@ -1,0 +1,57 @@
+package fleet
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+// Access is how to reach a cluster.
+type Access struct {
+	// Config leads to the API server, and Client is made from it. The default of the latter is a new one.
+	Config *rest.Config
+	Client *http.Client
+	// Namespaces are those that may be read; none means all.
+	Namespaces []string
+
+	// meter counts what is held of the cluster; nil when nothing is counted.
+	meter *meter
+}
+
+// Reads reports whether a namespace may be read.
+func (a Access) Reads(namespace string) bool {
+	return len(a.Namespaces) == 0 || slices.Contains(a.Namespaces, namespace)
+}
+
+// Count returns what reads objects within the cluster's budget, and what is to be called when none of them is held any more.
+func (a Access) Count(source toolscache.ListerWatcher) (within toolscache.ListerWatcher, end func()) {
+	return a.meter.count(source, objectsPage, usageOfObject)
+}
+
+// Ask returns why the API server seems not to be there; nil when it is.
+func (a Access) Ask(ctx context.Context) error { return probe(ctx, a.Config, a.Client, "") }
+
+// Access returns how a cluster is reached by the connection in use; false when it has not been read yet, or is not known.
+// There is a ClusterChange when it is reached in another way.
+func (v *View) Access(cluster string) (Access, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	c := v.clusters[cluster]
+	if c == nil || c.access == nil {
+		return Access{}, false
+	}
+	return *c.access, true
+}
+
+// setAccess sets how a cluster is reached.
+func (v *View) setAccess(cluster string, a Access) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if c := v.clusters[cluster]; c != nil {
+		c.access = &a
+		v.changed(Clusters, ClusterChange{cluster})
+	}
+}
