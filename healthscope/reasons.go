@@ -60,6 +60,10 @@ const (
 	ReasonMonitorStale       Reason = "MonitorStale"
 	ReasonMalformedBundle    Reason = "MalformedBundle"
 
+	ReasonProbeFailed  Reason = "ProbeFailed"
+	ReasonProbePending Reason = "ProbePending"
+	ReasonNotProbed    Reason = "NotProbed"
+
 	ReasonHealthCheckInProgress Reason = "HealthCheckInProgress"
 	ReasonHealthCheckFailed     Reason = "HealthCheckFailed"
 	ReasonHealthCheckNotCurrent Reason = "HealthCheckNotCurrent"

@@ -73,8 +73,8 @@ const (
 
 // Health reports whether at least percent per cent of the members are healthy, and one at least. It
 // is HealthUnknown when only members that cannot be judged stand in the way, and without members: nothing was seen.
-func (s Summary) Health(percent int32) Health {
-	need := max(1, int(math.Ceil(float64(s.Total)*float64(percent)/100)))
+func (s Summary) Health(percent float64) Health {
+	need := max(1, int(math.Ceil(float64(s.Total)*percent/100)))
 	switch {
 	case s.Total == 0:
 		return HealthUnknown

@@ -51,7 +51,7 @@ func TestSummaryAndState(t *testing.T) {
 func TestHealthPercentage(t *testing.T) {
 	cases := map[string]struct {
 		summary healthscope.Summary
-		percent int32
+		percent float64
 		want    healthscope.Health
 	}{
 		"nothing":                           {healthscope.Summary{}, 100, healthscope.HealthUnknown},
@@ -77,12 +77,12 @@ func TestHealthPercentage(t *testing.T) {
 
 func TestHealthNeedsNoMoreMembersThanThePercentage(t *testing.T) {
 	for total := 1; total < 200; total++ {
-		for percent := int32(1); percent <= 100; percent++ {
+		for percent := 1; percent <= 100; percent++ {
 			needed := 0
-			for (healthscope.Summary{Total: total, Healthy: needed}).Health(percent) != healthscope.Healthy {
+			for (healthscope.Summary{Total: total, Healthy: needed}).Health(float64(percent)) != healthscope.Healthy {
 				needed++
 			}
-			if needed*100 < total*int(percent) || needed > 0 && (needed-1)*100 >= total*int(percent) {
+			if needed*100 < total*percent || needed > 0 && (needed-1)*100 >= total*percent {
 				t.Fatalf("%d%% of %d members need %d healthy ones", percent, total, needed)
 			}
 		}
@@ -98,7 +98,7 @@ func TestABetterMemberIsNoWorseForAll(t *testing.T) {
 		for _, state := range rapid.SliceOfN(rapid.SampledFrom(counted), 0, 9).Draw(t, "others") {
 			others = append(others, member(state))
 		}
-		percent := rapid.Int32Range(1, 100).Draw(t, "percent")
+		percent := rapid.Float64Range(0.1, 100).Draw(t, "percent")
 		pick := rapid.SampledFrom([]healthscope.Member{member(healthscope.Ready), member(healthscope.Pending), member(healthscope.Failed)})
 		worse, better := pick.Draw(t, "worse"), member(healthscope.Ready)
 		before, after := healthscope.Summarize(append(others, worse)), healthscope.Summarize(append(others, better))

@@ -174,6 +174,36 @@ var conditionTexts = map[string]map[scope.Reason]conditionText{
 			mitigation: "Nothing if both name the same VNF, else take the resource out of one of them.",
 		},
 	},
+	corev1alpha2.ConditionProbesReady: {
+		scope.ReasonProbing: {
+			meaning: "Services are probed. The message says how many.",
+			advice:  "Nothing.",
+		},
+		scope.ReasonNoServices: {
+			meaning:    "The scope asks for [probes](probes.md), and no Service is to be probed for it.",
+			advice:     "Label the Services, or refer to them.",
+			diagnosis:  "`kubectl get services -n NAMESPACE --show-labels`",
+			mitigation: "Label the Services with the scope's name as the message says.",
+		},
+		scope.ReasonServicesUnread: {
+			meaning:    "In some clusters the Services cannot be read, so that those that a label would bring in are not probed. The message names clusters and causes.",
+			advice:     "Give [the right](rights.md#probes), or leave the cluster out by `spec.clusters`.",
+			diagnosis:  "`kubectl auth can-i get services/proxy -n NAMESPACE --as=system:serviceaccount:healthscope-system:healthscope-controller`",
+			mitigation: "The chart's value `probeNamespaces` in the controller's own cluster, `healthscope clusters add --probe-namespaces` for others; or leave the cluster out by `spec.clusters`.",
+		},
+		scope.ReasonProbesDisabled: {
+			meaning:    "The scope asks for probes, and the controller makes none.",
+			advice:     "Set `probes.enabled` in [the configuration](configuration.md#probes), or remove `probe-method` and `probe-endpoint` from the spec.",
+			diagnosis:  "`kubectl get hs -n NAMESPACE SCOPE -o jsonpath='{.spec}'`",
+			mitigation: "`probes.enabled` in [the configuration](configuration.md#probes), and the rights; or remove the fields from the spec.",
+		},
+		scope.ReasonInvalidProbe: {
+			meaning:    "A field about probes cannot be used, so that nothing is probed. The message names each with the value.",
+			advice:     "Correct the fields: see [what can be asked for](probes.md#what-can-be-asked-for).",
+			diagnosis:  "`kubectl describe hs -n NAMESPACE SCOPE`",
+			mitigation: "The fields that the message names.",
+		},
+	},
 	corev1alpha2.ConditionStalled: {
 		scope.ReasonMembersFailed: {
 			meaning:    "A member that counts is Failed, and the scope is unhealthy.",

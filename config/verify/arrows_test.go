@@ -25,10 +25,10 @@ var importers = map[string]string{"controllers/commands": "", "controllers/app":
 
 // controllers are the packages of controllers from top to bottom, those of a line beside each other. A package may import
 // those of the lines below its own; what is in none of them may be imported by all.
-var controllers = [][]string{{"commands"}, {"app"}, {"inventory"}, {"scope", "recorder", "enrol"}, {"fleet", "monitor"}, {"observe"}}
+var controllers = [][]string{{"commands"}, {"app"}, {"inventory"}, {"scope", "probe", "recorder", "enrol"}, {"fleet", "monitor"}, {"observe"}}
 
 // purePackages may not themselves import what reads a clock, the network, or a context.
-var purePackages = []string{"healthscope", "healthscope/rules", "healthscope/rules/expr", "healthscope/bundle", "healthscope/status", "aai/mapping", "aai/plan"}
+var purePackages = []string{"healthscope", "healthscope/rules", "healthscope/rules/expr", "healthscope/bundle", "healthscope/probe", "healthscope/status", "aai/mapping", "aai/plan"}
 
 // impure are import paths, and prefixes that end in a slash, that a pure package may not name.
 var impure = []string{

@@ -26,6 +26,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/inventory"
 	"github.com/healthscope/healthscope/controllers/observe"
+	"github.com/healthscope/healthscope/controllers/probe"
 	"github.com/healthscope/healthscope/controllers/pruning"
 	"github.com/healthscope/healthscope/controllers/recorder"
 	"github.com/healthscope/healthscope/controllers/scope"
@@ -167,6 +168,16 @@ func setupScopes(t *term, view *fleet.View, objects *fleet.Objects, guard *pruni
 			return err
 		}
 		o.Contexts = contexts
+	}
+	if config.Probes.Enabled {
+		prober, err := probe.Setup(t, probe.Options{Clusters: view})
+		if err != nil {
+			return err
+		}
+		if err := t.Register(prober); err != nil {
+			return errors.Wrap(err, "cannot register metrics")
+		}
+		o.Probes = prober
 	}
 	if config.Inventory != nil {
 		i, err := inventory.New(inventory.Options{

@@ -25,7 +25,8 @@ import (
 const clustersAddLong = `Make a cluster a member of the hub.
 
 In the member it makes an account for the hub, with the rights to read the bundles,
-the monitor's Lease and its own token, and nothing else. In the hub it makes the
+the monitor's Lease and its own token, to probe Services in the namespaces of
+--probe-namespaces, and nothing else. In the hub it makes the
 Secret by which the controller finds the member, with a token of that account,
 which the controller renews. Given again, it repairs what is no longer so.
 
@@ -36,6 +37,7 @@ type clustersAdd struct {
 	hub        hubFlags
 	member     memberFlags
 	namespaces []string
+	probe      []string
 	monitor    string
 	lifetime   time.Duration
 	server     string
@@ -60,6 +62,7 @@ func newClustersAdd() *cobra.Command {
 	o.member.add(c.Flags())
 	o.hub.add(c.Flags())
 	c.Flags().StringSliceVar(&o.namespaces, "namespaces", nil, "the namespaces of the member that the hub may read; the default is all")
+	c.Flags().StringSliceVar(&o.probe, "probe-namespaces", nil, "the namespaces of the member in which the hub may probe Services; the default is none")
 	c.Flags().StringVar(&o.monitor, "monitor-namespace", enrol.MemberNamespace, "the namespace of the monitor's Lease in the member: that of fleet.monitorNamespace in the controller's configuration")
 	c.Flags().DurationVar(&o.lifetime, "token-lifetime", enrol.DefaultTokenLifetime, "how long the hub's token is valid, and each that the controller renews it by")
 	c.Flags().StringVar(&o.server, "server", "", "the URL of the member's API server as the hub reaches it; the default is the one in the kubeconfig file")
@@ -76,7 +79,7 @@ func (o *clustersAdd) run(ctx context.Context, name string, lifetime time.Durati
 	if err != nil {
 		return errors.Wrapf(err, "cannot use context %q", o.member.context)
 	}
-	e.Name, e.Namespaces, e.MonitorNamespace, e.TokenLifetime, e.SecretNamespace = name, o.namespaces, o.monitor, lifetime, o.hub.namespace
+	e.Name, e.Namespaces, e.ProbeNamespaces, e.MonitorNamespace, e.TokenLifetime, e.SecretNamespace = name, o.namespaces, o.probe, o.monitor, lifetime, o.hub.namespace
 	if err := e.Validate(); err != nil {
 		return err
 	}

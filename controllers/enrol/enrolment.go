@@ -39,6 +39,8 @@ type Enrolment struct {
 	Authority []byte
 	// Namespaces are those that the hub may read. None means all.
 	Namespaces []string
+	// ProbeNamespaces are those in which the hub may probe Services.
+	ProbeNamespaces []string
 	// MonitorNamespace is the namespace of the monitor's Lease in the member. Empty means MemberNamespace.
 	MonitorNamespace string
 	// TokenLifetime is how long a token is valid. Zero means DefaultTokenLifetime.
@@ -66,9 +68,14 @@ func SecretName(cluster string) string {
 // Validate returns what is wrong with an enrolment.
 func (e Enrolment) Validate() error {
 	problems := []error{ValidateName(e.Name)}
-	for _, namespace := range e.Namespaces {
+	for _, namespace := range slices.Concat(e.Namespaces, e.ProbeNamespaces) {
 		if len(validation.IsDNS1123Label(namespace)) > 0 {
 			problems = append(problems, errors.Errorf("invalid namespace %q", namespace))
+		}
+	}
+	for _, namespace := range e.ProbeNamespaces {
+		if len(e.Namespaces) > 0 && !slices.Contains(e.Namespaces, namespace) {
+			problems = append(problems, errors.Errorf("cannot probe in namespace %q: it is not among the namespaces that the hub may read", namespace))
 		}
 	}
 	if len(validation.IsDNS1123Label(e.monitorNamespace())) > 0 {
@@ -99,7 +106,7 @@ func (e Enrolment) kubeconfig(token string) ([]byte, error) {
 
 // MemberObjects returns what the hub needs in the member.
 func (e Enrolment) MemberObjects() []client.Object {
-	return MemberObjects(e.Namespaces, e.monitorNamespace())
+	return append(MemberObjects(e.Namespaces, e.monitorNamespace()), probeObjects(e.ProbeNamespaces)...)
 }
 
 func (e Enrolment) monitorNamespace() string { return cmp.Or(e.MonitorNamespace, MemberNamespace) }

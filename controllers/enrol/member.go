@@ -20,6 +20,8 @@ const (
 	bundlesRole = "healthscope-hub-bundles"
 	// kindsRole is the name of the aggregated role by which the hub reads what scopes refer to directly.
 	kindsRole = "healthscope-hub-kinds"
+	// probesRole is the name of the role by which the hub probes Services.
+	probesRole = "healthscope-hub-probes"
 	// monitorLease is the name of the Lease of the monitor that is active.
 	monitorLease = "healthscope-monitor"
 )
@@ -72,6 +74,20 @@ func MemberObjects(namespaces []string, monitorNamespace string) []client.Object
 	return objects
 }
 
+// probeObjects returns what a hub needs to probe the Services of namespaces.
+func probeObjects(namespaces []string) (objects []client.Object) {
+	for _, namespace := range namespaces {
+		objects = append(objects,
+			&rbacv1.Role{ObjectMeta: owned(namespace, probesRole), Rules: []rbacv1.PolicyRule{
+				{APIGroups: []string{corev1.GroupName}, Resources: []string{"services"}, Verbs: []string{"list", "watch"}},
+				{APIGroups: []string{corev1.GroupName}, Resources: []string{"services/proxy"}, Verbs: []string{"get"}},
+			}},
+			&rbacv1.RoleBinding{ObjectMeta: owned(namespace, probesRole), RoleRef: roleRef("Role", probesRole), Subjects: hub()},
+		)
+	}
+	return objects
+}
+
 // inNamespace returns a Role with rules, and its binding to the hub's account.
 func inNamespace(namespace string, rules ...rbacv1.PolicyRule) []client.Object {
 	return []client.Object{
@@ -89,7 +105,7 @@ func memberLists() []client.ObjectList {
 }
 
 // memberNames are the names of objects in memberLists.
-var memberNames = []string{AccountName, bundlesRole, kindsRole}
+var memberNames = []string{AccountName, bundlesRole, kindsRole, probesRole}
 
 func owned(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{LabelManagedBy: ManagedBy}}

@@ -48,6 +48,15 @@ const (
 	ReasonLinkDenied    Reason = "LinkDenied"
 )
 
+// Reasons of the condition ProbesReady.
+const (
+	ReasonProbing        Reason = "Probing"
+	ReasonNoServices     Reason = "NoServices"
+	ReasonServicesUnread Reason = "ServicesUnread"
+	ReasonProbesDisabled Reason = "ProbesDisabled"
+	ReasonInvalidProbe   Reason = "InvalidProbe"
+)
+
 // Reasons of the conditions that exist only while they are True.
 const (
 	ReasonOlderScope        Reason = "OlderScope"
@@ -102,6 +111,13 @@ var Conditions = map[string][]ConditionReason{
 	},
 	corev1alpha2.ConditionInventoryConflict: {
 		{ReasonOlderScope, metav1.ConditionTrue},
+	},
+	corev1alpha2.ConditionProbesReady: {
+		{ReasonProbing, metav1.ConditionTrue},
+		{ReasonNoServices, metav1.ConditionFalse},
+		{ReasonServicesUnread, metav1.ConditionFalse},
+		{ReasonProbesDisabled, metav1.ConditionFalse},
+		{ReasonInvalidProbe, metav1.ConditionFalse},
 	},
 	corev1alpha2.ConditionStalled: {
 		{ReasonMembersFailed, metav1.ConditionTrue},
@@ -167,6 +183,11 @@ func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, reach clusterRe
 	default:
 		set(corev1alpha2.ConditionInventorySynced, i.Reason, i.Message)
 		setWhileTrue(corev1alpha2.ConditionInventoryConflict, ReasonOlderScope, i.Conflict)
+	}
+	if v.probing.reason == "" {
+		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionProbesReady)
+	} else {
+		set(corev1alpha2.ConditionProbesReady, v.probing.reason, v.probing.message)
 	}
 	setWhileTrue(corev1alpha2.ConditionStalled, ReasonMembersFailed, whyStalled(s, v))
 	setWhileTrue(corev1alpha2.ConditionHealthChecksInvalid, ReasonInvalidExpression, o.healthChecks)

@@ -9,6 +9,7 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/probe"
 )
 
 // Placed is a judged member of a scope, with its place in it.
@@ -57,6 +58,8 @@ type verdict struct {
 	without []string
 	// hints say of apps, by name, why their selectors match nothing.
 	hints map[string]string
+	// probing is what became of the scope's wish for probes.
+	probing probing
 	// nextCheck is when the verdict may change if nothing else does; zero means never.
 	nextCheck time.Time
 }
@@ -86,6 +89,9 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *memory, policy he
 		v.members[i].Ignored = ignored(spec.Rollup, v.members[i])
 	}
 	for i, f := range findings {
+		if f.aside {
+			continue
+		}
 		r := refVerdict{app: f.app, ref: f.ref, component: f.component, workloadStatus: f.workloadStatus, unlisted: f.unlisted, members: make([]Placed, 0, len(places[i]))}
 		for _, at := range places[i] {
 			r.members = append(r.members, v.members[at])
@@ -103,7 +109,8 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *memory, policy he
 		v.summary = sum(v.summary, u.Summary)
 	}
 	v.without = v.withoutMembers(spec)
-	v.weigh(spec.Rollup)
+	v.probing = g.probing
+	v.weigh(spec)
 	return v
 }
 
@@ -224,26 +231,51 @@ func summarize(members []Placed) healthscope.Summary {
 }
 
 // weigh applies the scope's roll-up: enough members must be healthy, and all those of required apps. The health of an app that leads to nothing is not known.
-func (v *verdict) weigh(rollup *corev1alpha2.Rollup) {
+func (v *verdict) weigh(spec *corev1alpha2.HealthScopeSpec) {
+	rollup := spec.Rollup
 	if rollup == nil {
 		rollup = &corev1alpha2.Rollup{}
 	}
-	percent := int32(100)
-	if rollup.HealthyPercentage != nil {
-		percent = *rollup.HealthyPercentage
-	}
-	v.health = v.summary.Health(percent)
+	v.health = v.summary.Health(healthyPercentage(spec))
 	if len(v.without) > 0 {
 		v.health = worseHealth(v.health, healthscope.HealthUnknown)
 	}
 	for _, app := range slices.Sorted(slices.Values(rollup.Required)) {
-		required := sum(summarize(v.membersOf(app)), v.unlistedOf(app))
-		v.health = worseHealth(v.health, required.Health(100))
-		if required.Total == 0 { // An app that must be healthy has to be there.
-			v.health = healthscope.Unhealthy
-			v.absent = append(v.absent, app)
+		v.require(app, sum(summarize(v.membersOf(app)), v.unlistedOf(app)))
+	}
+	for _, component := range slices.Sorted(slices.Values(spec.RequiredHealthyComponents)) {
+		v.require(component, summarize(v.membersOfComponent(component)))
+	}
+}
+
+// require makes the scope at most as healthy as all members of an app, or component, that must be healthy. It has to be there.
+func (v *verdict) require(name string, members healthscope.Summary) {
+	v.health = worseHealth(v.health, members.Health(100))
+	if members.Total == 0 {
+		v.health = healthscope.Unhealthy
+		v.absent = append(v.absent, name)
+	}
+}
+
+// healthyPercentage returns the share of members that must be healthy, in percent.
+func healthyPercentage(spec *corev1alpha2.HealthScopeSpec) float64 {
+	switch p := spec.HealthThresholdPercentage; {
+	case spec.Rollup != nil && spec.Rollup.HealthyPercentage != nil:
+		return float64(*spec.Rollup.HealthyPercentage)
+	case p != nil && probe.CheckRollup(spec) == nil:
+		return *p
+	}
+	return 100
+}
+
+// membersOfComponent returns the members that are of an OAM component, by its label, or else by the app.
+func (v *verdict) membersOfComponent(component string) (members []Placed) {
+	for _, p := range v.members {
+		if cmp.Or(p.Labels[labelComponent], p.App) == component {
+			members = append(members, p)
 		}
 	}
+	return members
 }
 
 // membersOf returns the members that the references and bundles of an app lead to, also those that count in another app.

@@ -41,6 +41,8 @@ type finding struct {
 	truncated bool
 	// partial are clusters in which there may be more resources than those that are named.
 	partial []string
+	// aside is true for a second answer on an object that another finding has: it is no reference of the scope.
+	aside bool
 }
 
 // gathered is the input of decide.
@@ -56,6 +58,8 @@ type gathered struct {
 	stale map[string]fleet.ClusterState
 	// hints say of apps, by name, that their selectors match workloads and no bundle.
 	hints map[string]string
+	// probing is what became of the scope's wish for probes.
+	probing probing
 	// settling is for how long the scope is to wait, at most, for what is being read for the first time; zero means that it need not.
 	settling time.Duration
 }
@@ -86,9 +90,11 @@ type gatherer struct {
 	selection selection
 	// contexts returns what AppContexts require; nil when there are none.
 	contexts Contexts
-	now      time.Time
-	out      gathered
-	apps     []gatheredApp
+	// probes are the HTTP probes of Services; nil when there are none.
+	probes Probes
+	now    time.Time
+	out    gathered
+	apps   []gatheredApp
 	// unreadableThen are the clusters that could not be read when gathering began. One may have been read since, after its bundles were looked for.
 	unreadableThen map[string]fleet.ClusterState
 	// followed are the kinds of objects whose references are followed.
@@ -162,6 +168,7 @@ func (g *gatherer) gather() gathered {
 		}
 	}
 	g.labelled()
+	g.probed()
 	g.carryOver()
 	for i := range g.apps {
 		g.expected(&g.apps[i])

@@ -51,8 +51,8 @@ func lookedFor(scope *corev1alpha2.HealthScope, v verdict) string {
 	if len(scope.Spec.ExpectedClusters) > 0 {
 		looked = append(looked, "expectedClusters says where apps are expected, and not which")
 	}
-	if scope.Spec.ProbeMethod != "" || scope.Spec.ProbeEndpoint != "" {
-		looked = append(looked, "probes are not made")
+	if v.probing.reason != "" {
+		looked = append(looked, "of its probes: "+v.probing.message)
 	}
 	return "nothing belongs to the scope: " + strings.Join(looked, "; ")
 }

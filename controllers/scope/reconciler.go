@@ -61,6 +61,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		r.followers.set(req.NamespacedName, nil)
 		r.Objects.Want(req.NamespacedName, nil) //nolint:contextcheck // Watches live longer than this call.
+		if r.Probes != nil {
+			r.Probes.Want(req.NamespacedName, nil)
+		}
 		r.Guard.Contested(req.String(), "")
 		if r.Registry.remove(req.NamespacedName) == 0 {
 			r.Guard.Intact() // Nothing is left to write.
@@ -108,7 +111,7 @@ func (r *reconciler) gather(scope *corev1alpha2.HealthScope, back map[string]str
 	for range maxFollowed + 2 { // Each time leads a step further; one is for what is looked for by labels.
 		r.Objects.Want(name, r.followers.addKinds(name, wantedKinds(scope, r.View)))
 		g = (&gatherer{
-			scope: scope, bundles: r.View, lookup: r.Objects.Get, selection: r.Objects.Select, contexts: r.Contexts, now: now, back: back,
+			scope: scope, bundles: r.View, lookup: r.Objects.Get, selection: r.Objects.Select, contexts: r.Contexts, probes: r.Probes, now: now, back: back,
 		}).gather()
 		if !r.followers.set(name, g.follows) {
 			return g

@@ -19,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/healthscope/healthscope/controllers/fleet"
+	probes "github.com/healthscope/healthscope/controllers/probe"
 	"github.com/healthscope/healthscope/controllers/pruning"
 	"github.com/healthscope/healthscope/controllers/scope"
 	"github.com/healthscope/healthscope/e2e/suite"
@@ -38,6 +39,8 @@ type settings struct {
 	config *rest.Config
 	// guard notices that status is pruned.
 	guard *pruning.Guard
+	// probes enables probes.
+	probes bool
 	// clock tells the controller the time; nil means that of the machine.
 	clock clock.PassiveClock
 }
@@ -79,7 +82,14 @@ func start(change ...func(*settings)) *controller {
 	Expect(err).NotTo(HaveOccurred())
 	c.view = view
 	ctx, cancel := suite.Lasting()
-	Expect(scope.Setup(c.mgr, scope.Options{View: view, Objects: objects, Registry: c.registry, Policy: s.policy, Guard: s.guard, Clock: s.clock})).To(Succeed())
+	o := scope.Options{View: view, Objects: objects, Registry: c.registry, Policy: s.policy, Guard: s.guard, Clock: s.clock}
+	if s.probes {
+		prober, err := probes.Setup(c.mgr, probes.Options{Clusters: view})
+		Expect(err).NotTo(HaveOccurred())
+		c.metrics.MustRegister(prober)
+		o.Probes = prober
+	}
+	Expect(scope.Setup(c.mgr, o)).To(Succeed())
 	c.release = c.Hold(s.held)
 	DeferCleanup(c.release)
 	ended := make(chan error, 1)

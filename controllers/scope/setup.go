@@ -58,6 +58,8 @@ type Options struct {
 	HealthChecks HealthChecks
 	// Contexts returns what the AppContexts of bundles require; nil when there are none.
 	Contexts Contexts
+	// Probes are the HTTP probes of Services; nil when they are not enabled.
+	Probes Probes
 	// Guard detects that the API server prunes what is written, for a readiness check. The default is one that is not checked.
 	Guard *pruning.Guard
 	// Policy is the installation's policy in matters of time.

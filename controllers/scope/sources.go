@@ -43,6 +43,9 @@ func (s *sources) start(ctx context.Context, q queue) error {
 	if s.options.Inventory != nil {
 		s.options.Inventory.Subscribe(func(name types.NamespacedName) { s.queue.Add(reconcile.Request{NamespacedName: name}) })
 	}
+	if s.options.Probes != nil {
+		s.options.Probes.Subscribe(func(name types.NamespacedName) { s.queue.Add(reconcile.Request{NamespacedName: name}) })
+	}
 	if s.options.Contexts != nil {
 		s.contexts(ctx)
 	}

@@ -14,8 +14,15 @@ type Want struct {
 
 	// Clusters are those in which Services are looked for.
 	Clusters []string
-	// Referred are the Services that the scope refers to, and Bundled those in its bundles, which are probed if they ask for it.
-	Referred, Bundled map[Ref]struct{}
+	// Referred are the Services that the scope refers to, and Found those that it has otherwise, such as in its bundles, which are probed if they ask for it.
+	Referred, Found map[Ref]struct{}
+}
+
+// Has reports whether the scope has a Service, whether or not it is probed.
+func (w *Want) Has(r Ref) bool {
+	_, referred := w.Referred[r]
+	_, found := w.Found[r]
+	return referred || found
 }
 
 // Wants reports whether a Service of a cluster is to be probed for a scope.
@@ -24,7 +31,7 @@ func (w *Want) Wants(scope, cluster string, s Service) bool {
 	if _, referred := w.Referred[ref]; referred {
 		return true
 	}
-	if _, bundled := w.Bundled[ref]; bundled && s.Annotated {
+	if _, found := w.Found[ref]; found && s.Annotated {
 		return true
 	}
 	return slices.Contains(s.Scopes, scope)

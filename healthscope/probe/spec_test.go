@@ -134,12 +134,12 @@ func TestWhichServicesAreProbed(t *testing.T) {
 		"it asks, and is in no bundle": {annotations: map[string]string{"healthscope.core.oam.dev/probe": "true"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &probe.Want{Referred: map[probe.Ref]struct{}{}, Bundled: map[probe.Ref]struct{}{}}
+			w := &probe.Want{Referred: map[probe.Ref]struct{}{}, Found: map[probe.Ref]struct{}{}}
 			if c.referred {
 				w.Referred[ref] = struct{}{}
 			}
 			if c.bundled {
-				w.Bundled[ref] = struct{}{}
+				w.Found[ref] = struct{}{}
 			}
 			s := probe.NewService(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "front", Labels: c.labels, Annotations: c.annotations}})
 			if got := w.Wants("shop", "edge", s); got != c.want {

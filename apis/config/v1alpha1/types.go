@@ -53,6 +53,10 @@ type Configuration struct {
 	// written there. `{}` is enough: it has no settings.
 	// +optional
 	Recorder *Recorder `json:"recorder,omitempty"`
+	// probes says whether the HTTP probes that scopes ask for are made. See
+	// https://github.com/healthscope/healthscope/blob/main/config/docs/probes.md.
+	// +optional
+	Probes Probes `json:"probes,omitempty"`
 	// healthCheckExprs are rules for kinds, in CEL. They go before the program's own rules; the first that matches an object counts. See
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/rules.md.
 	// +optional
@@ -287,6 +291,14 @@ type AppContext struct {
 
 // Recorder makes the controller save bundles in the AppContexts. It has no settings.
 type Recorder struct{}
+
+// Probes says whether the HTTP probes that scopes ask for are made.
+type Probes struct {
+	// enabled makes the controller probe. It also needs a right in every namespace of every cluster in which it is to probe: the chart's value
+	// `probeNamespaces` gives it in the controller's own cluster, `healthscope clusters add --probe-namespaces` in others.
+	// +optional
+	Enabled bool `json:"enabled,omitempty"`
+}
 
 // InventoryPolicy says what may be done in A&AI.
 //

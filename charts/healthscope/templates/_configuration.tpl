@@ -4,7 +4,7 @@
 {{- $component := index . 1 }}
 {{- $config := deepCopy $.Values.config }}
 {{- if eq $component "monitor" }}
-{{- $config = omit $config "policy" "fleet" "inventory" "api" "appContext" "recorder" }}
+{{- $config = omit $config "policy" "fleet" "inventory" "api" "appContext" "recorder" "probes" }}
 {{- end }}
 {{- $filled := dict "apiVersion" "config.healthscope.io/v1alpha1" "kind" "Configuration" }}
 {{- $metrics := dict "bindAddress" (ternary ":8080" "0" $.Values.metrics.enabled) }}
@@ -15,6 +15,9 @@
 {{- if eq $component "controller" }}
 {{- $_ := set $filled "fleet" (dict "namespace" (include "healthscope.clustersNamespace" $) "monitorNamespace" (include "healthscope.monitorNamespace" $)) }}
 {{- $_ := set $filled "api" (include "healthscope.api" $ | fromYaml) }}
+{{- if $.Values.probeNamespaces }}
+{{- $_ := set $filled "probes" (dict "enabled" true) }}
+{{- end }}
 {{- range $section := list "inventory" "appContext" }}
 {{- with include "healthscope.files" (list $ $section) | fromYaml }}
 {{- if not (hasKey $config $section) }}
