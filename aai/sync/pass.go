@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,17 +15,14 @@ import (
 	"github.com/healthscope/healthscope/aai/plan"
 )
 
-const (
-	// maxRounds bounds the requests that one object gets in a pass. The longest good way is some ten: read, update, change two relationships, update, and twice read again.
-	maxRounds = 20
-	// maxRereads bounds how often a pass starts again with an object because others keep changing it.
-	maxRereads = 2
-)
+// maxRereads bounds how often a pass starts again with an object because others keep changing it.
+const maxRereads = 2
 
 // pass is one pass over a tenant. It goes in rounds: plan, for each object that
 // may need something, its first operation, do all of these, and plan again with
 // what was learnt. So an object that turns out to be other than what was known
-// needs no treatment of its own: it is read, and the next plan is right.
+// needs no treatment of its own: it is read, and the next plan is right. What
+// changes during a round does not wait for its end.
 type pass struct {
 	options Options
 	bulk    *atomic.Int32
@@ -48,8 +46,10 @@ type pass struct {
 	acked map[aai.Key]time.Time
 	// changed are the objects whose standing may be another now.
 	changed map[aai.Key]bool
-	// careful is true when a request for several objects was refused in this round.
-	careful bool
+	// lags are those of objects that have changed again since they were written.
+	lags []time.Duration
+	// refused are how many operations a request may have with one that was refused together with others.
+	refused map[aai.Key]int
 	// trust is how far the last list is to be trusted.
 	trust trust
 	// unfinished is true when the time to write was over before all was written.
@@ -99,15 +99,31 @@ func (p *pass) run(ctx context.Context) {
 	}
 }
 
-// receive takes in what has changed, unless the pass is halted.
-func (p *pass) receive() {
+// receive takes in what has changed, unless the pass is halted, and returns which objects have.
+func (p *pass) receive() (changed []aai.Key) {
 	if p.halt != nil {
-		return
+		return nil
 	}
 	c := p.changes()
-	if p.halt = p.check(c.Desired); p.halt == nil {
-		p.open(c)
+	if p.halt = p.check(c.Desired); p.halt != nil {
+		return nil
 	}
+	for key, d := range c.Desired {
+		if d.Held == p.guards.Keys[key] && reflect.DeepEqual(d.Document, p.desired[key]) {
+			continue
+		}
+		changed = append(changed, key)
+		if _, written := p.acked[key]; written {
+			if lag, known := p.lag(key, p.standingOf(key)); known {
+				p.lags = append(p.lags, lag)
+			}
+		}
+		p.changed[key] = true
+		delete(p.settled, key)
+		delete(p.refused, key)
+	}
+	p.open(c)
+	return changed
 }
 
 // check refuses documents that would be written to another place, or without our data-owner.
@@ -133,8 +149,8 @@ func (p *pass) rounds(ctx context.Context, mayList bool) bool {
 	for key := range p.todo {
 		p.changed[key] = true
 	}
-	for round := 0; p.halt == nil; round++ {
-		steps := p.steps() // Also at the end: what was read last may be a conflict, or need nothing.
+	for p.halt == nil {
+		steps := p.steps(p.todo) // Also at the end: what was read last may be a conflict, or need nothing.
 		if p.ending(ctx) {
 			return false
 		}
@@ -144,11 +160,7 @@ func (p *pass) rounds(ctx context.Context, mayList bool) bool {
 		if len(steps) == 0 || !p.tenantExists(ctx, steps) {
 			return false
 		}
-		if round == maxRounds {
-			p.giveUp(steps)
-			return false
-		}
-		p.round(ctx, steps)
+		p.round(ctx, requests(steps))
 		if p.trust == contradicted && p.halt == nil {
 			p.trust = readAgain
 			return true
@@ -166,15 +178,6 @@ func (p *pass) ending(ctx context.Context) bool {
 		p.unfinished = true
 	}
 	return p.unfinished
-}
-
-// giveUp notes that objects need more than a pass does for them.
-func (p *pass) giveUp(steps []step) {
-	for _, s := range steps {
-		p.fail(s.op, &aai.Error{
-			Op: aai.OpGet, URI: s.op.Key.Path(), Kind: aai.Reread, Message: fmt.Sprintf("not as desired after %d requests", maxRounds),
-		}, 1)
-	}
 }
 
 // due reports whether the tenant is to be read in full. It is after an outage, too: A&AI may have been restored from a backup.
@@ -221,11 +224,11 @@ func (p *pass) list(ctx context.Context) {
 // look makes the pass look at an object.
 func (p *pass) look(key aai.Key) { p.todo[key], p.changed[key] = true, true }
 
-// steps returns what to do next, sorted by object; those that failed last time come last, so that they cannot keep others from their turn. What needs nothing is no longer among the things to do.
-func (p *pass) steps() []step {
+// steps returns what to do next about objects, sorted by object; what failed last time or was refused comes last, so that it cannot keep others from their turn. What needs nothing is no longer among the things to do.
+func (p *pass) steps(of map[aai.Key]bool) []step {
 	var steps []step
 	probed := map[string]bool{}
-	for key := range p.todo {
+	for key := range of {
 		switch s, state := p.step(key); state {
 		case nothing:
 			delete(p.todo, key)
@@ -235,7 +238,10 @@ func (p *pass) steps() []step {
 		}
 	}
 	slices.SortFunc(steps, func(a, b step) int {
-		return cmp.Or(cmp.Compare(p.failing[a.op.Key].together, p.failing[b.op.Key].together), cmp.Compare(b.together, a.together), a.op.Key.Compare(b.op.Key))
+		return cmp.Or(
+			cmp.Compare(p.failing[a.op.Key].together, p.failing[b.op.Key].together), cmp.Compare(p.refused[a.op.Key], p.refused[b.op.Key]),
+			cmp.Compare(b.together, a.together), a.op.Key.Compare(b.op.Key),
+		)
 	})
 	return slices.DeleteFunc(steps, func(s step) bool { return p.probes(probed, s) })
 }
@@ -293,8 +299,10 @@ func (p *pass) step(key aai.Key) (step, progress) {
 		return step{}, nothing
 	}
 	s := step{op: ops[0], read: p.readFirst(ops[0]), together: int(p.bulk.Load())}
-	if n := p.failing[key].together; n > 0 {
-		s.together = min(s.together, max(n/2, 1))
+	for _, n := range []int{p.failing[key].together, p.refused[key]} {
+		if n > 0 {
+			s.together = min(s.together, max(n/2, 1))
+		}
 	}
 	if p.absent[targets(s.op)] {
 		s.together = 1

@@ -74,7 +74,7 @@ type Report struct {
 // report returns the outcome of the pass.
 func (p *pass) report() Report {
 	r := Report{
-		Changed: map[aai.Key]Object{}, Acknowledged: p.acked, NextPass: p.nextPass(), TenantMissing: p.lost && !p.exists && len(p.parked) > 0,
+		Changed: map[aai.Key]Object{}, Acknowledged: p.acked, Lags: p.lags, NextPass: p.nextPass(), TenantMissing: p.lost && !p.exists && len(p.parked) > 0,
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(p.changed), aai.Key.Compare) {
 		now := p.standingOf(key)

@@ -3,86 +3,106 @@ package sync
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/client"
 	"github.com/healthscope/healthscope/aai/plan"
 )
 
-// round does one step for each object. Operations go together in bulk requests where there is more than one, and alone where there is not, or where others must not suffer from them.
-func (p *pass) round(ctx context.Context, steps []step) {
-	p.careful = false
+// maxUrgent bounds how many objects go before the rest of a round. More of them are a round of their own.
+func (p *pass) maxUrgent() int { return p.options.Parallelism * client.MaxBulk }
+
+// round does one step for each object, a few requests at a time. What has changed meanwhile, and what A&AI has refused
+// together, goes before the rest, and as far as it has to go.
+func (p *pass) round(ctx context.Context, rest [][]step) {
+	urgent, changed := map[aai.Key]bool{}, map[aai.Key]bool{}
+	for lanes := p.options.Parallelism; p.halt == nil && !p.ending(ctx) && len(urgent) <= p.maxUrgent(); {
+		part := requests(p.steps(urgent))
+		part = part[:min(len(part), lanes)]
+		if len(part) == 0 || !part[0][0].read { // A change waits for no writing of others while it is only read.
+			n := min(lanes-len(part), len(rest))
+			for _, request := range rest[:n] {
+				part = append(part, slices.DeleteFunc(request, func(s step) bool { return changed[s.op.Key] }))
+			}
+			rest = rest[n:]
+		}
+		if len(part) == 0 {
+			return
+		}
+		refused := p.do(ctx, part)
+		if p.trust == contradicted { // What was refused is planned again.
+			return
+		}
+		if len(rest) > 0 { // Else the next pass is soon enough.
+			for _, key := range p.receive() {
+				urgent[key], changed[key] = true, true
+			}
+		}
+		lanes = p.options.Parallelism
+		for _, key := range refused { // One after the other, so that what is found out about one is known to the next.
+			urgent[key], lanes = true, 1
+		}
+		maps.DeleteFunc(urgent, func(key aai.Key, _ bool) bool { return !p.todo[key] || p.settled[key] })
+	}
+}
+
+// requests puts steps together that allow the same number, so that one does not suffer from others. To read takes a request of its own, and comes first, so that what was
+// read can be written together.
+func requests(steps []step) [][]step {
+	var reads, writes [][]step
+	together := 0
+	for _, s := range steps {
+		last := len(writes) - 1
+		switch {
+		case s.read:
+			reads = append(reads, []step{s})
+		case s.together == together && len(writes[last]) < together:
+			writes[last] = append(writes[last], s)
+		default:
+			writes, together = append(writes, []step{s}), s.together
+		}
+	}
+	return append(reads, writes...)
+}
+
+// do does requests at the same time, and returns the objects for which A&AI has refused one together with others.
+func (p *pass) do(ctx context.Context, part [][]step) (refused []aai.Key) {
 	var group errgroup.Group
 	group.SetLimit(p.options.Parallelism)
-	refused := make(chan []plan.Operation, len(steps))
-	for _, ops := range batches(steps) {
+	refusals := make(chan []plan.Operation, len(part))
+	for _, request := range part {
 		group.Go(func() error {
-			if !p.ending(ctx) && (p.isCareful() || !p.write(ctx, ops)) {
-				refused <- ops
+			if len(request) == 0 {
+				return nil
+			}
+			if request[0].read {
+				p.read(ctx, request[0].op.Key)
+				return nil
+			}
+			ops := make([]plan.Operation, 0, len(request))
+			for _, s := range request {
+				ops = append(ops, s.op)
+			}
+			if !p.write(ctx, ops) {
+				refusals <- ops
 			}
 			return nil
 		})
 	}
-	for _, s := range steps { // After the writes, which are based on what was read before.
-		if s.read {
-			group.Go(func() error {
-				if !p.ending(ctx) {
-					p.read(ctx, s.op.Key)
-				}
-				return nil
-			})
-		}
-	}
 	_ = group.Wait() // objects leave their errors in the pass
-	close(refused)
-	if p.trust == contradicted { // What was refused is planned again.
-		return
-	}
-	for ops := range refused {
-		p.bisect(ctx, ops)
-	}
-}
-
-// batches puts operations together, as many as each allows.
-func batches(steps []step) [][]plan.Operation {
-	var all [][]plan.Operation
-	var last []plan.Operation
-	limit := 0
-	for _, s := range steps {
-		if s.read {
-			continue
-		}
-		if len(last) == 0 || min(limit, s.together) <= len(last) {
-			all, last, limit = append(all, nil), nil, s.together
-		}
-		last, limit = append(last, s.op), min(limit, s.together)
-		all[len(all)-1] = last
-	}
-	return all
-}
-
-func (p *pass) isCareful() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.careful
-}
-
-// bisect does operations that were refused together in ever smaller parts, one after the other, until the one that is to blame is alone.
-func (p *pass) bisect(ctx context.Context, ops []plan.Operation) {
-	if p.ending(ctx) {
-		return
-	}
-	if len(ops) < 2 {
-		p.write(ctx, ops)
-		return
-	}
-	for _, part := range [][]plan.Operation{ops[:len(ops)/2], ops[len(ops)/2:]} {
-		if !p.write(ctx, part) {
-			p.bisect(ctx, part)
+	close(refusals)
+	for ops := range refusals {
+		for _, op := range ops {
+			p.refused[op.Key] = len(ops)
+			refused = append(refused, op.Key)
 		}
 	}
+	return refused
 }
 
 // read reads an object.
@@ -124,7 +144,9 @@ func (p *pass) write(ctx context.Context, ops []plan.Operation) bool {
 	e, ok := errors.AsType[*aai.Error](err)
 	refused := ok && (e.Kind == aai.DeadLetter || e.Kind == aai.Reread || e.Kind == aai.Park)
 	if refused && len(ops) > 1 {
-		p.beCareful(e.Code == aai.CodePayloadLimit, len(ops))
+		if limit := p.bulk.Load(); e.Code == aai.CodePayloadLimit && int(limit) >= len(ops) { // There will be fewer from now on.
+			p.bulk.CompareAndSwap(limit, int32(max(len(ops)/2, 1)))
+		}
 		p.contradict(e, ops)
 		return false
 	}
@@ -134,16 +156,6 @@ func (p *pass) write(ctx context.Context, ops []plan.Operation) bool {
 		}
 	}
 	return true
-}
-
-// beCareful makes the rest of the round go one after the other, so that what is found out about one request is known to the next. When A&AI said that there are too many operations, there will be fewer from now on.
-func (p *pass) beCareful(tooMany bool, operations int) {
-	if limit := p.bulk.Load(); tooMany && int(limit) >= operations {
-		p.bulk.CompareAndSwap(limit, int32(max(operations/2, 1)))
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.careful = true
 }
 
 // contradict notes that the list was wrong, when A&AI refuses together so many operations for a precondition that reading

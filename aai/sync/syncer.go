@@ -123,7 +123,8 @@ func New(o Options) *Syncer {
 // tenant holds; only one that reads the tenant in full costs more.
 //
 // changes returns what has changed since it was called last. The pass calls it when
-// it begins, and again when it has read the tenant in full, which may take long.
+// it begins, and again when it has read the tenant in full and while there is much
+// to write, which may take long: what changes then goes before the rest.
 //
 // An error that wraps an *aai.Error means that the pass could not do all it
 // should because of A&AI or of the way to it: it is of kind Stop when a person
@@ -152,6 +153,7 @@ func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, changes func() Cha
 		acked:   map[aai.Key]time.Time{},
 		changed: map[aai.Key]bool{},
 		fresh:   map[aai.Key]bool{},
+		refused: map[aai.Key]int{},
 	}
 	p.run(ctx)
 	s.probing.learn(p.halt)
