@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -161,7 +162,7 @@ func setupScopes(t *term, view *fleet.View, objects *fleet.Objects, guard *pruni
 	if err := t.Register(scope.NewCollector(registry)); err != nil {
 		return errors.Wrap(err, "cannot register metrics")
 	}
-	o := scope.Options{View: view, Objects: objects, Registry: registry, Policy: PolicyOf(config.Policy), Guard: guard, HealthChecks: termChecks{checks, t}, Spans: spans}
+	o := scope.Options{View: view, Objects: objects, Registry: registry, Policy: PolicyOf(config.Policy), Guard: guard, HealthChecks: termChecks{checks, t}, Spans: spans, TrustedNamespaces: config.OAM.TrustedNamespaces}
 	if store != nil {
 		contexts, err := recorder.SetupContexts(t, store, spans, clock.RealClock{})
 		if err != nil {
@@ -181,7 +182,7 @@ func setupScopes(t *term, view *fleet.View, objects *fleet.Objects, guard *pruni
 	}
 	if config.Inventory != nil {
 		i, err := inventory.New(inventory.Options{
-			Config: config.Inventory, LabelKeys: config.Monitor.AllowedLabels, TrustedNamespaces: config.Monitor.TrustedNamespaces, View: view, Registry: registry, Metrics: t,
+			Config: config.Inventory, LabelKeys: config.Monitor.AllowedLabels, TrustedNamespaces: slices.Concat(config.Monitor.TrustedNamespaces, config.OAM.TrustedNamespaces), View: view, Registry: registry, Metrics: t,
 			Spans: spans,
 		})
 		if err != nil {

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
@@ -60,12 +61,12 @@ func setupPreview(mgr ctrl.Manager, o *Options, config *configv1alpha1.Configura
 	}
 	registry := scope.NewRegistry()
 	i, err := inventory.New(inventory.Options{
-		Config: config.Inventory, LabelKeys: config.Monitor.AllowedLabels, TrustedNamespaces: config.Monitor.TrustedNamespaces, View: view, Registry: registry, Metrics: prometheus.NewRegistry(),
+		Config: config.Inventory, LabelKeys: config.Monitor.AllowedLabels, TrustedNamespaces: slices.Concat(config.Monitor.TrustedNamespaces, config.OAM.TrustedNamespaces), View: view, Registry: registry, Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return i, scope.Setup(mgr, scope.Options{View: view, Objects: objects, Registry: registry, Policy: PolicyOf(config.Policy)})
+	return i, scope.Setup(mgr, scope.Options{View: view, Objects: objects, Registry: registry, Policy: PolicyOf(config.Policy), TrustedNamespaces: config.OAM.TrustedNamespaces})
 }
 
 // newReadingManager returns a manager that can write nothing.

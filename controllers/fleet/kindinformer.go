@@ -19,6 +19,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/observe"
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/bundle"
+	"github.com/healthscope/healthscope/healthscope/kubevela"
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
@@ -35,13 +36,17 @@ const rightHint = "to allow it, label a ClusterRole with these verbs: healthscop
 // confirmPause is the pause before a cluster is asked again whether it serves a kind, to confirm that it does not.
 const confirmPause = observe.Doubt + time.Second
 
-// keptObject is what is kept of an object: its raw Result, all its labels, and what Lookup says of its status. A budget counts it all.
+// keptObject is what is kept of an object: its raw Result, all its labels, what Lookup says of its status, and what KubeVela says
+// in it. A budget counts it all.
 type keptObject struct {
 	result    healthscope.Result
 	labels    LabelSet
 	resources []Resource
 	named     int
 	status    string
+	// application and component are nil where KubeVela says nothing.
+	application *kubevela.Application
+	component   *kubevela.Component
 }
 
 // kindInformer holds what is kept of the objects of one kind.
@@ -227,6 +232,10 @@ func (w *kindInformer) keep(object any) *keptObject {
 	}
 	kept := &keptObject{result: result, labels: intern(NewLabelSet(u.GetLabels())), status: statusOf(u, result)}
 	kept.resources, kept.named = resourcesOf(u)
+	kept.component = kubevela.ReadComponent(u)
+	if w.GroupVersionKind == kubevela.ApplicationKind {
+		kept.application = kubevela.ReadApplication(u.Object)
+	}
 	return kept
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/healthscope/healthscope/controllers/observe"
 	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/kubevela"
 )
 
 // Lookup is the answer to a question for one object.
@@ -31,6 +32,10 @@ type Lookup struct {
 	Since time.Time
 	// LastState is the state that was known last of an object whose cluster cannot be seen; empty when none was, or the cluster is seen.
 	LastState healthscope.State
+	// Application is what an Application of KubeVela says, as far as its cluster was last seen; nil for other kinds, and when it is not known.
+	Application *kubevela.Application
+	// Component is what KubeVela's labels say of the object's place in an Application; nil where there are none, and when the object is not known.
+	Component *kubevela.Component
 }
 
 // Selection is the answer to a question for the objects that a selector matches.
@@ -82,7 +87,7 @@ type sight struct {
 
 // lookup returns what is to be said of an object that has been read.
 func (s sight) lookup(kept *keptObject) Lookup {
-	found := Lookup{Result: kept.result, Labels: kept.labels, Resources: kept.resources, Named: kept.named, Status: kept.status}
+	found := Lookup{Result: kept.result, Labels: kept.labels, Resources: kept.resources, Named: kept.named, Status: kept.status, Application: kept.application, Component: kept.component}
 	if s.away == nil {
 		return found
 	}

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/kubevela"
 )
 
 const (
@@ -64,6 +65,11 @@ func keptOfStatus(u *unstructured.Unstructured) int64 {
 	resources, _ := resourcesOf(u)
 	for _, r := range resources {
 		bytes += resourceOverhead + lengths(r.APIVersion, r.Kind, r.Namespace, r.Name)
+	}
+	if u.GroupVersionKind() == kubevela.ApplicationKind {
+		for _, a := range kubevela.ReadApplication(u.Object).Applied {
+			bytes += 2*resourceOverhead + lengths(a.Group, a.Version, a.Kind, a.Cluster, a.Namespace, a.Name)
+		}
 	}
 	return bytes
 }

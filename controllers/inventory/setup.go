@@ -36,7 +36,7 @@ type Options struct {
 	Config *configv1alpha1.Inventory
 	// LabelKeys are the label keys that are copied from resources.
 	LabelKeys []string
-	// TrustedNamespaces are the namespaces whose bundles may hold resources of other namespaces, as far as the configuration names them.
+	// TrustedNamespaces are the namespaces whose bundles and scopes may hold resources of other namespaces, as far as the configuration names them.
 	TrustedNamespaces []string
 	// View holds the bundles of all clusters.
 	View *fleet.View

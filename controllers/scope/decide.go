@@ -68,6 +68,7 @@ type verdict struct {
 type refVerdict struct {
 	app     string
 	ref     corev1alpha2.WorkloadReference
+	origin  *origin
 	members []Placed
 	// component and workloadStatus are those of the finding.
 	component, workloadStatus string
@@ -92,7 +93,9 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *memory, policy he
 		if f.aside {
 			continue
 		}
-		r := refVerdict{app: f.app, ref: f.ref, component: f.component, workloadStatus: f.workloadStatus, unlisted: f.unlisted, members: make([]Placed, 0, len(places[i]))}
+		r := refVerdict{
+			app: f.app, ref: f.ref, origin: f.origin, component: f.component, workloadStatus: f.workloadStatus, unlisted: f.unlisted, members: make([]Placed, 0, len(places[i])),
+		}
 		for _, at := range places[i] {
 			r.members = append(r.members, v.members[at])
 		}

@@ -16,6 +16,7 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/kubevela"
 )
 
 // finding is what one reference of a scope leads to, or one bundle that a selector or a label of the scope has found.
@@ -24,6 +25,8 @@ type finding struct {
 	app string
 	// ref is the reference, filled in with what was found.
 	ref corev1alpha2.WorkloadReference
+	// origin is where in KubeVela's Applications the reference leads; nil when it leads to none.
+	origin *origin
 	// links are the app's links into the inventory.
 	links *corev1alpha2.InventoryLinks
 	// missing is the result of a reference to a bundle if it leads nowhere.
@@ -88,6 +91,8 @@ type gatherer struct {
 	bundles   bundles
 	lookup    lookup
 	selection selection
+	// trusted are the namespaces whose Applications may lead to other namespaces.
+	trusted []string
 	// contexts returns what AppContexts require; nil when there are none.
 	contexts Contexts
 	// probes are the HTTP probes of Services; nil when there are none.
@@ -107,7 +112,7 @@ type gatherer struct {
 
 // gatheredApp is one app of a scope while it is being gathered.
 type gatheredApp struct {
-	corev1alpha2.ScopeApp
+	specApp
 
 	// byLabel is true for an app that is not in the spec, but in labels of bundles.
 	byLabel bool
@@ -127,7 +132,7 @@ func (g *gatherer) appNamed(name string) int {
 	at := slices.IndexFunc(g.apps, func(a gatheredApp) bool { return a.Name == name })
 	if at < 0 {
 		at = len(g.apps)
-		g.apps = append(g.apps, gatheredApp{ScopeApp: corev1alpha2.ScopeApp{Name: name}, byLabel: true, bundles: map[fleet.BundleKey]struct{}{}})
+		g.apps = append(g.apps, gatheredApp{specApp: specApp{ScopeApp: corev1alpha2.ScopeApp{Name: name}}, byLabel: true, bundles: map[fleet.BundleKey]struct{}{}})
 	}
 	return at
 }
@@ -147,18 +152,14 @@ func (g *gatherer) gather() gathered {
 	g.out.arrivals, g.unreadableThen, g.followed = g.bundles.Arrivals(), g.bundles.Unreadable(), followedKinds(g.scope)
 	g.versionsOf = map[fleet.Kind]map[version][]fleet.Lookup{}
 	for _, app := range appsOf(&g.scope.Spec) {
-		g.apps = append(g.apps, gatheredApp{ScopeApp: app, bundles: map[fleet.BundleKey]struct{}{}})
+		g.apps = append(g.apps, gatheredApp{specApp: app, bundles: map[fleet.BundleKey]struct{}{}})
 	}
 	g.checkSelector(&g.apps[0], "spec.clusters", g.scope.Spec.Clusters)
 	for i := range g.apps {
 		app := &g.apps[i]
 		g.checkSelector(app, fmt.Sprintf("clusters of app %q", app.Name), app.Clusters)
-		for _, ref := range app.WorkloadReferences {
-			if gvk, problem := parseRef(g.scope.Namespace, ref); problem == nil && gvk.GroupKind() == bundleKind {
-				g.bundleRef(app, ref)
-			} else {
-				g.objectRef(app, ref)
-			}
+		for i, ref := range app.WorkloadReferences {
+			g.ref(app, ref, app.origin(i))
 		}
 		if app.Selector != nil {
 			g.selected(app)
@@ -179,6 +180,22 @@ func (g *gatherer) gather() gathered {
 	g.addMissing()
 	g.out.stale = g.staleClusters()
 	return g.out
+}
+
+// ref follows a reference.
+func (g *gatherer) ref(app *gatheredApp, ref corev1alpha2.WorkloadReference, from *origin) {
+	gvk, problem := parseRef(g.scope.Namespace, ref)
+	at := objectAt{fleet.Kind{Cluster: cmp.Or(ref.Cluster, g.bundles.Cluster()), GroupVersionKind: gvk}, types.NamespacedName{Namespace: g.scope.Namespace, Name: ref.Name}}
+	switch {
+	case problem != nil:
+		g.addFrom(app, ref, from, *problem)
+	case gvk.GroupKind() == bundleKind:
+		g.bundleRef(app, ref)
+	case gvk == kubevela.ApplicationKind:
+		g.applicationRef(app, ref, from, at)
+	default:
+		g.objectRef(app, ref, from, at)
+	}
 }
 
 // bundleRef follows a reference to a bundle into every cluster, or into one.
@@ -242,11 +259,19 @@ func (g *gatherer) state(cluster string) (fleet.ClusterState, bool) {
 
 // add adds a finding with results that are still to be judged.
 func (g *gatherer) add(app *gatheredApp, ref corev1alpha2.WorkloadReference, results ...healthscope.Result) {
+	g.addFrom(app, ref, nil, results...)
+}
+
+// addFrom adds such a finding of one of KubeVela's Applications, if from is not nil.
+func (g *gatherer) addFrom(app *gatheredApp, ref corev1alpha2.WorkloadReference, from *origin, results ...healthscope.Result) {
 	for i := range results {
 		results[i].Cluster = cmp.Or(results[i].Cluster, g.bundles.Cluster())
 	}
 	found := app.finding(ref)
-	found.results = results
+	found.origin, found.results = from, results
+	if from != nil {
+		found.component = from.component
+	}
 	g.out.findings = append(g.out.findings, found)
 }
 
@@ -341,28 +366,24 @@ func bundleResult(cluster, namespace, name string) healthscope.Result {
 }
 
 // objectRef follows a reference to any other object.
-func (g *gatherer) objectRef(app *gatheredApp, ref corev1alpha2.WorkloadReference) {
-	gvk, problem := parseRef(g.scope.Namespace, ref)
-	if problem != nil {
-		g.add(app, ref, *problem)
-		return
-	}
-	kind := fleet.Kind{Cluster: cmp.Or(ref.Cluster, g.bundles.Cluster()), GroupVersionKind: gvk}
-	found := g.object(kind, ref.Name)
+func (g *gatherer) objectRef(app *gatheredApp, ref corev1alpha2.WorkloadReference, from *origin, at objectAt) {
+	found := g.object(at.Kind, at.NamespacedName)
 	of := found.Result
-	switch chain := g.cycle(kind.Cluster, gvk.GroupKind(), ref.Name); {
+	switch chain := g.cycle(at.Cluster, at.GroupKind(), ref.Name); {
 	case ref.UID != "" && of.UID != "" && string(ref.UID) != of.UID:
-		found = fleet.Lookup{Result: healthscope.Result{
-			Key: of.Key, Version: of.Version,
-			State: healthscope.NotPresent, Reason: healthscope.ReasonNotFound, Message: anotherUID(of, of.UID),
-		}}
+		found = fleet.Lookup{Result: isAnother(of)}
 	case chain != nil:
 		found = fleet.Lookup{Result: inCycle(healthscope.Result{Key: of.Key, Version: of.Version, UID: of.UID}, chain)}
 	}
 	ref.UID = cmp.Or(ref.UID, types.UID(found.Result.UID))
-	g.add(app, ref, g.related(kind, found)...)
+	g.addFrom(app, ref, from, g.related(at.Kind, found)...)
 	added := &g.out.findings[len(g.out.findings)-1]
-	added.component, added.workloadStatus = found.Labels.Get(labelComponent), found.Status
+	added.component, added.workloadStatus = cmp.Or(found.Labels.Get(labelComponent), added.component), found.Status
+}
+
+// isAnother returns the result of an object that has another uid than the reference.
+func isAnother(r healthscope.Result) healthscope.Result {
+	return healthscope.Result{Key: r.Key, Version: r.Version, State: healthscope.NotPresent, Reason: healthscope.ReasonNotFound, Message: anotherUID(r, r.UID)}
 }
 
 // selected adds the bundles an app's selector matches, unless one of the app's references has led to them already.

@@ -111,7 +111,7 @@ func (r *reconciler) gather(scope *corev1alpha2.HealthScope, back map[string]str
 	for range maxFollowed + 2 { // Each time leads a step further; one is for what is looked for by labels.
 		r.Objects.Want(name, r.followers.addKinds(name, wantedKinds(scope, r.View)))
 		g = (&gatherer{
-			scope: scope, bundles: r.View, lookup: r.Objects.Get, selection: r.Objects.Select, contexts: r.Contexts, probes: r.Probes, now: now, back: back,
+			scope: scope, bundles: r.View, lookup: r.Objects.Get, selection: r.Objects.Select, trusted: r.TrustedNamespaces, contexts: r.Contexts, probes: r.Probes, now: now, back: back,
 		}).gather()
 		if !r.followers.set(name, g.follows) {
 			return g

@@ -14,24 +14,60 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/kubevela"
 )
 
+// specApp is one app of a scope with all its references.
+type specApp struct {
+	corev1alpha2.ScopeApp
+
+	// origins are where in KubeVela's Applications the references lead, in their order; nil for an app that is not one of `appReferences`.
+	origins []origin
+}
+
+// origin returns where in KubeVela's Applications a reference leads; nil when it is not one of `appReferences`.
+func (a *specApp) origin(ref int) *origin {
+	if a.origins == nil {
+		return nil
+	}
+	return &a.origins[ref]
+}
+
 // appsOf returns the apps of a scope. References outside apps belong to the app with the empty name, which is the first.
-func appsOf(spec *corev1alpha2.HealthScopeSpec) []corev1alpha2.ScopeApp {
-	apps := []corev1alpha2.ScopeApp{{WorkloadReferences: spec.WorkloadReferences}}
+func appsOf(spec *corev1alpha2.HealthScopeSpec) []specApp {
+	apps := []specApp{{ScopeApp: corev1alpha2.ScopeApp{WorkloadReferences: spec.WorkloadReferences}}}
 	if len(spec.WorkloadReferences) == 0 {
 		for _, a := range spec.AppReferences {
-			app := corev1alpha2.ScopeApp{Name: a.AppName}
-			for _, c := range a.CompReferences {
-				app.WorkloadReferences = append(app.WorkloadReferences, c.Workload)
-			}
-			if len(app.WorkloadReferences) == 0 {
-				app.WorkloadReferences = []corev1alpha2.WorkloadReference{{APIVersion: "core.oam.dev/v1beta1", Kind: "Application", Name: a.AppName}}
-			}
-			apps = append(apps, app)
+			apps = append(apps, kubevelaApp(a))
 		}
 	}
-	return append(apps, spec.Apps...)
+	for _, a := range spec.Apps {
+		apps = append(apps, specApp{ScopeApp: a})
+	}
+	return apps
+}
+
+// kubevelaApp returns the app of a reference to an Application. Where that names no components, or a component without its
+// workload, the Application says which workloads there are.
+func kubevelaApp(a corev1alpha2.AppReference) specApp {
+	app := specApp{ScopeApp: corev1alpha2.ScopeApp{Name: a.AppName}}
+	application := corev1alpha2.WorkloadReference{Name: a.AppName}
+	application.APIVersion, application.Kind = kubevela.ApplicationKind.ToAPIVersionAndKind()
+	add := func(ref corev1alpha2.WorkloadReference, component string) {
+		app.WorkloadReferences = append(app.WorkloadReferences, ref)
+		app.origins = append(app.origins, origin{application: a.AppName, component: component})
+	}
+	for _, c := range a.CompReferences {
+		if c.Workload == (corev1alpha2.WorkloadReference{}) && c.CompName != "" {
+			add(application, c.CompName)
+		} else {
+			add(c.Workload, c.CompName)
+		}
+	}
+	if len(a.CompReferences) == 0 {
+		add(application, "")
+	}
+	return app
 }
 
 // references returns the references of a scope that can be followed, each with the kind that it leads to.

@@ -105,15 +105,15 @@ func (g *gatherer) withResources(cluster string, found fleet.Lookup, depth int, 
 		seen[key] = struct{}{}
 		kind := fleet.Kind{Cluster: cluster, GroupVersionKind: gvk}
 		g.follow(follow{kind: kind, namespace: g.scope.Namespace, name: r.Name})
-		results = append(results, g.withResources(cluster, g.object(kind, r.Name), depth+1, seen)...)
+		results = append(results, g.withResources(cluster, g.object(kind, types.NamespacedName{Namespace: g.scope.Namespace, Name: r.Name}), depth+1, seen)...)
 	}
 	return results
 }
 
-// object returns what is known of an object in the scope's namespace, and awaits it while it is being read for the first time.
-func (g *gatherer) object(kind fleet.Kind, name string) fleet.Lookup {
+// object returns what is known of an object, and awaits it while it is being read for the first time.
+func (g *gatherer) object(kind fleet.Kind, name types.NamespacedName) fleet.Lookup {
 	unknown := healthscope.Result{
-		Key:     healthscope.Key{Cluster: kind.Cluster, Group: kind.Group, Kind: kind.Kind, Namespace: g.scope.Namespace, Name: name},
+		Key:     healthscope.Key{Cluster: kind.Cluster, Group: kind.Group, Kind: kind.Kind, Namespace: name.Namespace, Name: name.Name},
 		Version: kind.Version,
 	}
 	if !g.follows(kind.GroupVersionKind) {
@@ -123,7 +123,7 @@ func (g *gatherer) object(kind fleet.Kind, name string) fleet.Lookup {
 	if !known {
 		return fleet.Lookup{Result: inUnknownCluster(unknown)}
 	}
-	found := g.lookup(kind.Cluster, kind.GroupVersionKind, types.NamespacedName{Namespace: g.scope.Namespace, Name: name})
+	found := g.lookup(kind.Cluster, kind.GroupVersionKind, name)
 	switch {
 	case state.Reachability == fleet.Connecting:
 		g.await(kind.Cluster)

@@ -60,6 +60,8 @@ type Options struct {
 	Contexts Contexts
 	// Probes are the HTTP probes of Services; nil when they are not enabled.
 	Probes Probes
+	// TrustedNamespaces are the namespaces whose Applications may lead to workloads in other namespaces.
+	TrustedNamespaces []string
 	// Guard detects that the API server prunes what is written, for a readiness check. The default is one that is not checked.
 	Guard *pruning.Guard
 	// Policy is the installation's policy in matters of time.

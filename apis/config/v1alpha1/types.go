@@ -57,6 +57,10 @@ type Configuration struct {
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/probes.md.
 	// +optional
 	Probes Probes `json:"probes,omitempty"`
+	// oam says how far the controller goes with the kinds of OAM's runtimes. See
+	// https://github.com/healthscope/healthscope/blob/main/config/docs/kubevela.md.
+	// +optional
+	OAM OAM `json:"oam,omitempty"`
 	// healthCheckExprs are rules for kinds, in CEL. They go before the program's own rules; the first that matches an object counts. See
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/rules.md.
 	// +optional
@@ -298,6 +302,15 @@ type Probes struct {
 	// `probeNamespaces` gives it in the controller's own cluster, `healthscope clusters add --probe-namespaces` in others.
 	// +optional
 	Enabled bool `json:"enabled,omitempty"`
+}
+
+// OAM configures how far the controller goes with the kinds of OAM's runtimes.
+type OAM struct {
+	// trustedNamespaces are the namespaces whose Applications of KubeVela may lead to workloads in other namespaces. A workload that any other
+	// Application has applied outside its own namespace is Unknown, `CrossNamespace`: who may write scopes there could learn of it otherwise.
+	// +optional
+	// +kubebuilder:validation:items:MinLength=1
+	TrustedNamespaces []string `json:"trustedNamespaces,omitempty"`
 }
 
 // InventoryPolicy says what may be done in A&AI.

@@ -45,6 +45,7 @@ func Validate(c *Configuration) field.ErrorList {
 	if c.Recorder != nil && c.AppContext == nil {
 		errs = append(errs, field.Forbidden(field.NewPath("recorder"), "needs the section appContext, which says where to save"))
 	}
+	errs = append(errs, validateEach(field.NewPath("oam", "trustedNamespaces"), c.OAM.TrustedNamespaces, content.IsDNS1123Label)...)
 	errs = append(errs, validateHealthCheckExprs(field.NewPath("healthCheckExprs"), c.HealthCheckExprs)...)
 	if c.Inventory != nil {
 		errs = append(errs, validateInventory(field.NewPath("inventory"), c.Inventory)...)

@@ -118,8 +118,8 @@ type HealthScopeSpec struct {
 	// +listType=atomic
 	WorkloadReferences []WorkloadReference `json:"workloadRefs"`
 
-	// appReferences are KubeVela's references to the components of applications. As in KubeVela, they are used only when `workloadRefs` is
-	// empty. A component counts by its workload.
+	// appReferences are KubeVela's references to applications and their components. As in KubeVela, they are used only when `workloadRefs` is
+	// empty. A component counts by its workload. See https://github.com/healthscope/healthscope/blob/main/config/docs/kubevela.md.
 	// +optional
 	// +kubebuilder:validation:MaxItems=500
 	// +listType=atomic
@@ -154,7 +154,8 @@ type HealthScopeSpec struct {
 	Rollup *Rollup `json:"rollup,omitempty"`
 }
 
-// WorkloadReference refers to one object in the scope's namespace: a ResourceBundleState, or a workload of any kind.
+// WorkloadReference refers to one object in the scope's namespace: a ResourceBundleState, a workload of any kind, or an Application of
+// KubeVela, which leads to the workloads that it has applied.
 // All fields are optional in the schema, as in KubeVela; a reference that lacks apiVersion, kind or name is Unknown, with the missing field as the reason.
 //
 // +structType=atomic
@@ -188,11 +189,10 @@ type WorkloadReference struct {
 
 // AppReference is KubeVela's reference to the components of an application.
 type AppReference struct {
-	// appName is the name of the application. One without components stands for KubeVela's Application object, which the controller may not
-	// read unless you let it: Unknown. See https://github.com/healthscope/healthscope/blob/main/config/docs/rights.md#controller.
+	// appName is the name of KubeVela's Application. Without `compReferences`, its workloads are those that its status says it has applied.
 	// +optional
 	AppName string `json:"appName,omitempty"`
-	// compReferences are the components of the application.
+	// compReferences are the components of the application that count. Without it: all.
 	// +optional
 	// +listType=atomic
 	CompReferences []CompReference `json:"compReferences,omitempty"`
@@ -203,7 +203,7 @@ type CompReference struct {
 	// compName is the name of the component.
 	// +optional
 	CompName string `json:"compName,omitempty"`
-	// workload is the workload of the component. It is what counts.
+	// workload is the workload of the component. It is what counts. Without it, the Application says which workload the component has.
 	// +optional
 	Workload WorkloadReference `json:"workload,omitempty"`
 	// traits are the objects of the component's traits. They do not count, as in KubeVela.

@@ -1,0 +1,215 @@
+package scope
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/kubevela"
+)
+
+var (
+	cloneSets = schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}
+	rollouts  = schema.GroupVersionKind{Group: "standard.oam.dev", Version: "v1alpha1", Kind: "Rollout"}
+)
+
+// withApplication returns a world in which Application "store" has applied objects: a Deployment "front" and whatever else
+// the objects are.
+func withApplication(a kubevela.Application, objects map[schema.GroupVersionKind][]fleet.Lookup) world {
+	store := healthscope.Result{
+		Key:     healthscope.Key{Cluster: hub, Group: "core.oam.dev", Kind: "Application", Namespace: "shop", Name: "store"},
+		Version: "v1beta1", UID: "uid-store", State: healthscope.Ready, // KubeVela says so, also when no pod runs.
+	}
+	w := world{clusters: []string{edge1}, objects: map[schema.GroupVersionKind]map[string]fleet.Lookup{
+		kubevela.ApplicationKind: {"store": {Result: store, Application: &a}},
+	}}
+	for gvk, list := range objects {
+		w.objects[gvk] = map[string]fleet.Lookup{}
+		for _, l := range list {
+			l.Result.Group, l.Result.Version, l.Result.Kind = gvk.Group, gvk.Version, gvk.Kind
+			w.objects[gvk][l.Result.Name] = l
+		}
+	}
+	return w
+}
+
+// ofVela returns an object as KubeVela labels it.
+func ofVela(r healthscope.Result, c kubevela.Component) fleet.Lookup {
+	return fleet.Lookup{Result: r, Component: &c}
+}
+
+// appliedIn is an object that an Application has applied into namespace "shop" of a cluster.
+func appliedIn(cluster string, gvk schema.GroupVersionKind, name string) kubevela.Applied {
+	return kubevela.Applied{GroupVersionKind: gvk, Cluster: cluster, Namespace: "shop", Name: name}
+}
+
+func TestApplications(t *testing.T) {
+	t.Parallel()
+	front, back := kubevela.Component{Name: "front", Workload: "webservice"}, kubevela.Component{Name: "back", Workload: "webservice"}
+	readyFront, pendingBack := deployment("front", healthscope.Ready, 1, 1), deployment("back", healthscope.Pending, 0, 1)
+	inStore := func(key string, state healthscope.State, reason healthscope.Reason) []found {
+		return []found{{"store", hub, key, state, reason}}
+	}
+	manages := kubevela.Component{Name: "back", Trait: "rollout", Manages: &kubevela.Managed{GroupVersionKind: deployments, Name: "back"}}
+	elsewhere := kubevela.Applied{GroupVersionKind: deployments, Namespace: "other", Name: "front"}
+	cases := map[string]struct {
+		reason      string
+		application kubevela.Application
+		objects     map[schema.GroupVersionKind][]fleet.Lookup
+		components  []corev1alpha2.CompReference
+		trusted     []string
+		want        [][]found
+	}{
+		"Workloads": {
+			application: kubevela.Application{Others: 2, Applied: []kubevela.Applied{appliedIn("", deployments, "front"), appliedIn("", deployments, "back")}},
+			objects:     map[schema.GroupVersionKind][]fleet.Lookup{deployments: {ofVela(readyFront, front), ofVela(pendingBack, back)}},
+			want: [][]found{
+				inStore("Deployment/front", healthscope.Ready, ""), inStore("Deployment/back", healthscope.Pending, healthscope.ReasonReplicasNotReady),
+			},
+		},
+		"WorkloadThatIsGone": {
+			reason:      "KubeVela left it out, and called the rest healthy.",
+			application: kubevela.Application{Applied: []kubevela.Applied{appliedIn("", deployments, "front"), appliedIn("", deployments, "back")}},
+			objects:     map[schema.GroupVersionKind][]fleet.Lookup{deployments: {ofVela(readyFront, front)}},
+			want: [][]found{
+				inStore("Deployment/front", healthscope.Ready, ""), inStore("Deployment/back", healthscope.NotPresent, healthscope.ReasonNotFound),
+			},
+		},
+		"TraitsDoNotCount": {
+			application: kubevela.Application{Applied: []kubevela.Applied{appliedIn("", deployments, "front"), appliedIn("", rollouts, "front"), appliedIn("", deployments, "helper")}},
+			objects: map[schema.GroupVersionKind][]fleet.Lookup{
+				deployments: {ofVela(readyFront, front), {Result: deployment("helper", healthscope.Pending, 0, 1)}},
+				rollouts:    {ofVela(deployment("front", healthscope.Failed, 0, 1), kubevela.Component{Name: "front", Trait: "scaler"})},
+			},
+			want: [][]found{inStore("Deployment/front", healthscope.Ready, "")},
+		},
+		"TraitThatManagesTheWorkload": {
+			application: kubevela.Application{Applied: []kubevela.Applied{appliedIn("", rollouts, "back")}},
+			objects: map[schema.GroupVersionKind][]fleet.Lookup{
+				deployments: {{Result: pendingBack}},
+				rollouts:    {ofVela(deployment("back", healthscope.Ready, 1, 1), manages)},
+			},
+			want: [][]found{inStore("Deployment/back", healthscope.Pending, healthscope.ReasonReplicasNotReady)},
+		},
+		"KindThatCannotBeRead": {
+			reason:      "Whether it is a workload nobody can tell: that is no reason to call the scope healthy.",
+			application: kubevela.Application{Applied: []kubevela.Applied{appliedIn("", cloneSets, "front")}},
+			want:        [][]found{inStore("CloneSet/front", healthscope.Unknown, healthscope.ReasonKindNotFound)},
+		},
+		"OtherClusters": {
+			application: kubevela.Application{Applied: []kubevela.Applied{appliedIn(edge1, deployments, "front"), appliedIn("acme+moon", deployments, "front")}},
+			objects:     map[schema.GroupVersionKind][]fleet.Lookup{deployments: {ofVela(readyFront, front)}},
+			want: [][]found{
+				{{"store", edge1, "Deployment/front", healthscope.Ready, ""}},
+				{{"store", "acme+moon", "Deployment/front", healthscope.Unknown, healthscope.ReasonUnknownCluster}},
+			},
+		},
+		"OtherNamespace": {
+			reason:      "A scope is no window into other namespaces, unless the operator makes it one.",
+			application: kubevela.Application{Applied: []kubevela.Applied{elsewhere}},
+			objects:     map[schema.GroupVersionKind][]fleet.Lookup{deployments: {ofVela(readyFront, front)}},
+			want:        [][]found{inStore("Deployment/front", healthscope.Unknown, healthscope.ReasonCrossNamespace)},
+		},
+		"OtherNamespaceThatIsAllowed": {
+			application: kubevela.Application{Applied: []kubevela.Applied{elsewhere}},
+			objects:     map[schema.GroupVersionKind][]fleet.Lookup{deployments: {ofVela(readyFront, front)}},
+			trusted:     []string{"shop"},
+			want:        [][]found{inStore("Deployment/front", healthscope.Ready, "")},
+		},
+		"OneComponent": {
+			application: kubevela.Application{Applied: []kubevela.Applied{appliedIn("", deployments, "front"), appliedIn("", deployments, "back")}},
+			objects:     map[schema.GroupVersionKind][]fleet.Lookup{deployments: {ofVela(readyFront, front), ofVela(pendingBack, back)}},
+			components:  []corev1alpha2.CompReference{{CompName: "back"}},
+			want:        [][]found{inStore("Deployment/back", healthscope.Pending, healthscope.ReasonReplicasNotReady)},
+		},
+		"ComponentThatIsNotThere": {
+			application: kubevela.Application{Applied: []kubevela.Applied{appliedIn("", deployments, "front")}},
+			objects:     map[schema.GroupVersionKind][]fleet.Lookup{deployments: {ofVela(readyFront, front)}},
+			components:  []corev1alpha2.CompReference{{CompName: "back"}},
+			want:        [][]found{inStore("Application/store", healthscope.NotPresent, healthscope.ReasonNoResources)},
+		},
+		"NothingApplied": {
+			reason: "KubeVela said HEALTHY before its workflow had begun.",
+			want:   [][]found{inStore("Application/store", healthscope.NotPresent, healthscope.ReasonNoResources)},
+		},
+		"NoWorkloads": {
+			application: kubevela.Application{Others: 1},
+			want:        [][]found{inStore("Application/store", healthscope.Unknown, healthscope.ReasonNoResources)},
+		},
+		"MalformedStatus": {
+			application: kubevela.Application{Problem: "cannot read it"},
+			want:        [][]found{inStore("Application/store", healthscope.Unknown, healthscope.ReasonInvalidObject)},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := withApplication(c.application, c.objects)
+			scope := scopeOf(corev1alpha2.HealthScopeSpec{AppReferences: []corev1alpha2.AppReference{{AppName: "store", CompReferences: c.components}}})
+			got := (&gatherer{scope: scope, bundles: w, lookup: w.lookup, trusted: c.trusted, now: noon}).gather()
+			if diff := cmp.Diff(c.want, summaryOfFindings(got)); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+// A reference in workloadRefs leads to the workloads of an Application too: what the Application says of itself is not judged anywhere.
+func TestAnApplicationIsNotJudgedByItself(t *testing.T) {
+	t.Parallel()
+	apiVersion, kind := kubevela.ApplicationKind.ToAPIVersionAndKind()
+	w := withApplication(kubevela.Application{Applied: []kubevela.Applied{appliedIn("", deployments, "front")}}, map[schema.GroupVersionKind][]fleet.Lookup{
+		deployments: {ofVela(deployment("front", healthscope.Failed, 0, 1), kubevela.Component{Name: "front", Workload: "webservice"})},
+	})
+	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(corev1alpha2.WorkloadReference{APIVersion: apiVersion, Kind: kind, Name: "store"})})
+	status := statusIn(w, scope, noon)
+	if status.Health != corev1alpha2.Unhealthy || status.ScopeHealthCondition.Total != 1 {
+		t.Errorf("got %q of %d references, want unhealthy of 1: its only workload has failed", status.Health, status.ScopeHealthCondition.Total)
+	}
+	got := only(t, status.HealthConditions)
+	want := corev1alpha2.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "front", UID: "uid-front"}
+	if diff := cmp.Diff(want, got.TargetWorkload); diff != "" || got.ComponentName != "front" {
+		t.Errorf("component %q, -want +got:\n%s", got.ComponentName, diff)
+	}
+}
+
+// What Applications lead to is watched, and no more kinds than a scope may lead to.
+func TestKindsOfApplicationsAreFollowed(t *testing.T) {
+	t.Parallel()
+	a := kubevela.Application{Applied: []kubevela.Applied{appliedIn(edge1, deployments, "front"), appliedIn("", rollouts, "back")}}
+	w := withApplication(a, map[schema.GroupVersionKind][]fleet.Lookup{
+		rollouts: {ofVela(deployment("back", healthscope.Ready, 1, 1), kubevela.Component{Trait: "rollout", Manages: &kubevela.Managed{GroupVersionKind: cloneSets, Name: "back"}})},
+	})
+	scope := scopeOf(corev1alpha2.HealthScopeSpec{AppReferences: []corev1alpha2.AppReference{{AppName: "store"}}})
+	var got []string
+	for f := range (&gatherer{scope: scope, bundles: w, lookup: w.lookup, now: noon}).gather().follows {
+		got = append(got, f.kind.Cluster+": "+f.kind.Kind+"/"+f.name)
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{edge1 + ": Deployment/front", hub + ": CloneSet/back", hub + ": Rollout/back"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+
+	for i := range 2 * maxKinds {
+		a.Applied = append(a.Applied, appliedIn("", schema.GroupVersionKind{Group: "acme.io", Version: "v1", Kind: fmt.Sprintf("Widget%d", i)}, "w"))
+	}
+	w = withApplication(a, nil)
+	if follows := (&gatherer{scope: scope, bundles: w, lookup: w.lookup, now: noon}).gather().follows; len(follows) > maxKinds {
+		t.Errorf("%d kinds are watched", len(follows))
+	}
+	tooMany := 0
+	for _, p := range judgeIn(w, scope, noon).members {
+		if p.Reason == healthscope.ReasonTooManyKinds {
+			tooMany++
+		}
+	}
+	if want := len(a.Applied) - (maxKinds - 1); tooMany != want { // One is that of Applications.
+		t.Errorf("%d workloads say that the scope does not follow their kinds, want %d", tooMany, want)
+	}
+}
