@@ -132,7 +132,7 @@ func (p *modulePass) run(ctx context.Context) {
 	if p.due.Swap(false) {
 		p.resynced = time.Time{}
 	}
-	if p.resynced.IsZero() || p.now.Sub(p.resynced) >= o.Resync {
+	if p.resynced.IsZero() || !p.now.Before(o.nextRead(p.resynced, p.syncer.alone)) {
 		clear(p.refused)
 		if p.readAll(ctx); p.halt == nil {
 			p.resynced = p.now
@@ -177,6 +177,10 @@ func (p *modulePass) readAll(ctx context.Context) {
 
 // change changes a module.
 func (p *modulePass) change(ctx context.Context, c plan.StatusChange) {
+	if !p.syncer.options.Leads() {
+		p.halt = notLeading(aai.OpStatus, c.Module.Path())
+		return
+	}
 	id := uuid.NewString()
 	err := p.syncer.options.Client.SetOperationalStatus(client.WithTransaction(ctx, id), c.Module, c.To, c.ResourceVersion)
 	if notSent(err) {
@@ -205,7 +209,7 @@ func (p *modulePass) change(ctx context.Context, c plan.StatusChange) {
 
 // report returns the outcome of the pass.
 func (p *modulePass) report() ModuleReport {
-	r := ModuleReport{Modules: map[aai.VFModule]Object{}, Written: p.written, NextPass: p.resynced.Add(p.syncer.options.Resync)}
+	r := ModuleReport{Modules: map[aai.VFModule]Object{}, Written: p.written, NextPass: p.syncer.options.nextRead(p.resynced, p.syncer.alone)}
 	for m := range p.desired {
 		r.Modules[m] = p.standing(m)
 		if park := p.read.Add(p.syncer.options.ParkInterval); r.Modules[m].Reason == ReasonMissingDependency && park.Before(r.NextPass) {

@@ -27,6 +27,7 @@ type pass struct {
 	options Options
 	bulk    *atomic.Int32
 	probing *probing
+	alone   time.Time
 	tenant  aai.Tenant
 	// changes returns what has changed of what is desired and held since it was called last.
 	changes func() Change
@@ -182,7 +183,7 @@ func (p *pass) ending(ctx context.Context) bool {
 
 // due reports whether the tenant is to be read in full. It is after an outage, too: A&AI may have been restored from a backup.
 func (p *pass) due() bool {
-	return p.resynced.IsZero() || p.outages != p.options.Client.Outages() || p.options.Clock().Sub(p.resynced) >= p.options.Resync
+	return p.resynced.IsZero() || p.outages != p.options.Client.Outages() || !p.options.Clock().Before(p.options.nextRead(p.resynced, p.alone))
 }
 
 // refresh reads the tenant in full and gives a new chance to what was put off or given up.

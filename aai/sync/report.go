@@ -192,7 +192,7 @@ func (p *pass) nextPass() time.Time {
 	if p.resynced.IsZero() || p.unfinished {
 		return next
 	}
-	next = p.resynced.Add(p.options.Resync)
+	next = p.options.nextRead(p.resynced, p.alone)
 	earlier := func(at time.Time) {
 		if at.Before(next) {
 			next = at

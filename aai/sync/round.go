@@ -136,6 +136,12 @@ func (p *pass) write(ctx context.Context, ops []plan.Operation) bool {
 	if ops = p.possible(ops); len(ops) == 0 {
 		return true
 	}
+	if !p.options.Leads() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.halt = notLeading(aai.OpBulk, p.tenant.Path())
+		return true
+	}
 	err := p.execute(ctx, ops)
 	if err == nil {
 		p.acknowledge(ops)

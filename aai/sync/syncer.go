@@ -42,6 +42,10 @@ type Options struct {
 	DeletionPause time.Duration
 	// WriteTime is how long a pass may take to write, once a tenant has been read in full as far as it has to be: that takes as long as it takes. What is not written by then is written in the next pass; when A&AI has answered any, no request begins in the last quarter of the time, which should be longer than a request may take, and that is no error. The default is DefaultWriteTime.
 	WriteTime time.Duration
+	// Leads reports whether this syncer may still write. It is asked before each request that writes: a process that was stopped for a while and continued must not write what was true before. Nil means that it may.
+	Leads func() bool
+	// Takeover is how long a syncer of another process may have gone on to write after this one was made. Then each tenant is read again in full.
+	Takeover time.Duration
 	// Audit is called after every write that was tried, unless it is nil.
 	Audit func(Written)
 	// AuditStatus is called after every change of a module's operational-status that was tried, unless it is nil.
@@ -64,6 +68,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.Parallelism <= 0 {
 		o.Parallelism = DefaultParallelism
+	}
+	if o.Leads == nil {
+		o.Leads = func() bool { return true }
 	}
 	if o.Audit == nil {
 		o.Audit = func(Written) {}
@@ -96,12 +103,19 @@ type Change struct {
 	Existing []string
 }
 
+// notLeading is why a pass ends whose syncer may no longer write.
+func notLeading(op aai.Op, uri string) error {
+	return &aai.Error{Op: op, URI: uri, Kind: aai.Retry, NotSent: true, Message: "this replica does not lead any more"}
+}
+
 // Syncer keeps the tenants of one A&AI as desired. It is safe for concurrent use; passes over one tenant take turns. There must be one Syncer for an installation: two would overwrite each other.
 type Syncer struct {
 	options Options
 	// bulk is how many operations a bulk request may have: fewer than A&AI's default when it has said so.
 	bulk    atomic.Int32
 	probing *probing
+	// alone is when no other syncer writes any more.
+	alone time.Time
 
 	mu      sync.Mutex // guards the rest
 	tenants map[aai.Tenant]*memory
@@ -112,7 +126,7 @@ type Syncer struct {
 // New returns a Syncer that knows nothing yet.
 func New(o Options) *Syncer {
 	o.setDefaults()
-	s := &Syncer{options: o, probing: newProbing(o.Client), tenants: map[aai.Tenant]*memory{}, vnfs: map[string]*moduleMemory{}}
+	s := &Syncer{options: o, alone: o.Clock().Add(o.Takeover), probing: newProbing(o.Client), tenants: map[aai.Tenant]*memory{}, vnfs: map[string]*moduleMemory{}}
 	s.bulk.Store(client.MaxBulk)
 	return s
 }
@@ -144,6 +158,7 @@ func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, changes func() Cha
 		options: s.options,
 		bulk:    &s.bulk,
 		probing: s.probing,
+		alone:   s.alone,
 		tenant:  tenant,
 		changes: changes,
 		memory:  m,
@@ -163,6 +178,14 @@ func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, changes func() Cha
 // Resync makes the next pass over a tenant read it again in full, and try again what was put off or given up.
 func (s *Syncer) Resync(tenant aai.Tenant) {
 	s.memory(tenant).resync.Store(true)
+}
+
+// nextRead returns when what was read is to be read again.
+func (o *Options) nextRead(read, alone time.Time) time.Time {
+	if next := read.Add(o.Resync); read.IsZero() || !read.Before(alone) || next.Before(alone) {
+		return next
+	}
+	return alone
 }
 
 // memory returns what is remembered about a tenant.

@@ -183,7 +183,7 @@ func setupScopes(t *term, view *fleet.View, objects *fleet.Objects, guard *pruni
 	if config.Inventory != nil {
 		i, err := inventory.New(inventory.Options{
 			Config: config.Inventory, LabelKeys: config.Monitor.AllowedLabels, TrustedNamespaces: slices.Concat(config.Monitor.TrustedNamespaces, config.OAM.TrustedNamespaces), View: view, Registry: registry, Metrics: t,
-			Spans: spans,
+			Spans: spans, Leads: t.terms.lock.held, Takeover: leaseDuration,
 		})
 		if err != nil {
 			return err

@@ -30,7 +30,7 @@ const (
 // term and runs it until the Lease is lost.
 type terms struct {
 	mgr    ctrl.Manager
-	lock   resourcelock.Interface
+	lock   *ownLease
 	logger logr.Logger
 	// setup adds to a term what only the leader runs.
 	setup func(t *term) error
@@ -51,7 +51,7 @@ func newTerms(mgr ctrl.Manager, namespace, lease string, logger logr.Logger) (*t
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot make the lock on Lease %q", lease)
 	}
-	return &terms{mgr: mgr, lock: lock, logger: logger}, nil
+	return &terms{mgr: mgr, lock: &ownLease{Interface: lock, now: time.Now}, logger: logger}, nil
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.

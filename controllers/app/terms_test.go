@@ -230,7 +230,7 @@ func newReplica(t *testing.T) *replica {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.terms = &terms{mgr: mgr, lock: memoryLock{r.lease, "this"}, logger: logr.Discard()}
+	r.terms = &terms{mgr: mgr, lock: &ownLease{now: time.Now, Interface: memoryLock{r.lease, "this"}}, logger: logr.Discard()}
 	if err := r.handlers.serve(mgr, inventory.LettersPath); err != nil {
 		t.Fatal(err)
 	}

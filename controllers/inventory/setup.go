@@ -46,6 +46,10 @@ type Options struct {
 	Metrics prometheus.Registerer
 	// Spans makes spans of reconciles and of requests to A&AI. Nil means that there are none.
 	Spans trace.TracerProvider
+	// Leads reports whether this replica still leads. It is asked before each write. Nil means that it does.
+	Leads func() bool
+	// Takeover is how long the leader before this one may have gone on to write.
+	Takeover time.Duration
 }
 
 // Inventory keeps A&AI in step. Its Status says how far it is.
@@ -113,6 +117,7 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 	syncer := sync.New(sync.Options{
 		WriteTime: min(max(sync.DefaultWriteTime, 4*request), passTimeout/2),
 		Client:    i.client, Resync: time.Duration(*i.options.Config.ResyncSeconds) * time.Second, Plan: PlanOptions(i.options.Config, i.inputs.mapping),
+		Leads: i.options.Leads, Takeover: max(i.options.Takeover, request),
 		Audit: func(w sync.Written) { audit(logger, w) }, AuditStatus: func(w sync.WrittenStatus) { auditStatus(logger, w) },
 	})
 	if err := mgr.Add(manager.RunnableFunc(i.closeAtEnd)); err != nil {
