@@ -27,11 +27,8 @@ func (p *Prober) ask(ctx context.Context, k key, t *target) probe.Outcome {
 	}
 	within, cancel := context.WithTimeout(ctx, t.spec.Timeout)
 	defer cancel()
-	outcome, answered := send(request.WithContext(within), access.Client)
-	switch {
-	case answered:
-		return outcome
-	case within.Err() == nil && outcome.Kind == probe.Silent:
+	outcome, err := send(request.WithContext(within), access.Client)
+	if err == nil {
 		return outcome
 	}
 	// The target is slow, or breaks off, or the API server does.
@@ -43,7 +40,7 @@ func (p *Prober) ask(ctx context.Context, k key, t *target) probe.Outcome {
 	case within.Err() != nil:
 		return probe.TimedOut()
 	}
-	return outcome
+	return probe.BrokenOff()
 }
 
 // newRequest makes the request for a probe. Nothing in it is the user's but what package probe has let pass.
@@ -63,19 +60,19 @@ func newRequest(config *rest.Config, namespace string, t *target) (*http.Request
 	return request, nil
 }
 
-// send sends a probe, and reports whether there was a whole answer, as much of it as is read.
-func send(request *http.Request, client *http.Client) (outcome probe.Outcome, answered bool) {
+// send sends a probe. It fails without a whole answer, as much of it as is read.
+func send(request *http.Request, client *http.Client) (probe.Outcome, error) {
 	direct := &http.Client{Transport: client.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	response, err := direct.Do(request)
 	if err != nil {
-		return probe.Unanswered(), false
+		return probe.Outcome{}, err
 	}
 	defer func() { _ = response.Body.Close() }() // What is beyond the bound is not read.
 	body, err := io.ReadAll(io.LimitReader(response.Body, probe.MaxBody))
 	if err != nil {
-		return probe.BrokenOff(), false
+		return probe.Outcome{}, err
 	}
-	return probe.Judge(response.StatusCode, response.Header.Get("Content-Type"), body), true
+	return probe.Judge(response.StatusCode, response.Header.Get("Content-Type"), body), nil
 }
 
 var _ Clusters = (*fleet.View)(nil)

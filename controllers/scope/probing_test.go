@@ -102,6 +102,13 @@ func (l *listener) asked() (paths []string) {
 	return paths
 }
 
+// header returns the header of the first request.
+func (l *listener) header() http.Header {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.requests[0].Header
+}
+
 // code answers with a status code.
 func code(status int) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, _ *http.Request) {

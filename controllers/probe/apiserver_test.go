@@ -1,0 +1,103 @@
+package probe_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
+)
+
+// apiServer serves Services, and answers in place of what is behind them: for tests of many targets, which a real one has no
+// pods for. Every namespace has the same Services, all of the scope called web.
+type apiServer struct {
+	services []string
+	// proxy answers for a Service.
+	proxy func(w http.ResponseWriter, r *http.Request, namespace, service string)
+	// inFlight is how many probes are being answered, and most how many were at once.
+	inFlight, most atomic.Int64
+}
+
+// ServeHTTP implements http.Handler.
+func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/readyz" {
+		return
+	}
+	_, path, _ := strings.Cut(r.URL.Path, "/api/v1/namespaces/")
+	parts := strings.Split(path, "/") // <namespace>/services/<scheme>:<name>:<port>/proxy/...
+	switch {
+	case len(parts) > 3:
+		if n := s.inFlight.Add(1); n > s.most.Load() {
+			s.most.Store(n)
+		}
+		defer s.inFlight.Add(-1)
+		s.proxy(w, r, parts[0], strings.Split(parts[2], ":")[1])
+	case r.URL.Query().Has("sendInitialEvents"):
+		w.WriteHeader(http.StatusUnprocessableEntity) // As API servers do that cannot stream lists.
+	case r.URL.Query().Has("watch"):
+		w.Header().Set("Content-Type", "application/json")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	default:
+		w.Header().Set("Content-Type", "application/json")
+		if data, err := json.Marshal(s.list(parts[0])); err == nil {
+			_, _ = w.Write(data)
+		}
+	}
+}
+
+// list returns the Services of a namespace.
+func (s *apiServer) list(namespace string) *corev1.ServiceList {
+	list := &corev1.ServiceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceList"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
+	for _, name := range s.services {
+		list.Items = append(list.Items, corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{corev1alpha2.LabelScopeName: "web"}},
+			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+		})
+	}
+	return list
+}
+
+// start serves over TLS and HTTP/2, as API servers do.
+func (s *apiServer) start(t testing.TB) *httptest.Server {
+	t.Helper()
+	server := httptest.NewUnstartedServer(s)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server
+}
+
+// oneCluster is a fleet of one cluster that is always there.
+type oneCluster struct{ access fleet.Access }
+
+func clusterAt(t testing.TB, url string, authority []byte) oneCluster {
+	t.Helper()
+	config := &rest.Config{Host: url, TLSClientConfig: rest.TLSClientConfig{CAData: authority}, QPS: -1}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return oneCluster{fleet.Access{Config: config, Client: client}}
+}
+
+func (oneCluster) State(string) (fleet.ClusterState, bool) {
+	return fleet.ClusterState{Name: "edge", Reachability: fleet.Connected}, true
+}
+
+func (c oneCluster) Access(string) (fleet.Access, bool) { return c.access, true }
+
+func (oneCluster) Subscribe(fleet.Topic) (*fleet.Subscription, func()) {
+	return fleet.NewSubscription(), func() {}
+}

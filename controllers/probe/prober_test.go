@@ -1,0 +1,212 @@
+package probe_test
+
+import (
+	"context"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	probes "github.com/healthscope/healthscope/controllers/probe"
+	"github.com/healthscope/healthscope/healthscope/probe"
+)
+
+// patience is how long is waited for what must come.
+const patience = 20 * time.Second
+
+// run runs a Prober until the test ends.
+func run(t testing.TB, at oneCluster) *probes.Prober {
+	t.Helper()
+	p := probes.New(probes.Options{Clusters: at})
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(patience):
+			t.Error("the prober does not end")
+		}
+	})
+	return p
+}
+
+// authorityOf returns the certificate of a server.
+func authorityOf(s *httptest.Server) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+}
+
+// wants returns what the scope web wants: its Services each second, or as change says.
+func wants(t testing.TB, interval, timeout int32) *probe.Want {
+	t.Helper()
+	spec, err := probe.Parse(&corev1alpha2.HealthScopeSpec{ProbeMethod: "GET", ProbeEndpoint: "/health", ProbeInterval: &interval, ProbeTimeout: &timeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &probe.Want{Spec: spec, Clusters: []string{"edge"}}
+}
+
+// names returns n names.
+func names(what string, n int) (all []string) {
+	for i := range n {
+		all = append(all, fmt.Sprintf("%s%d", what, i))
+	}
+	return all
+}
+
+func scopeIn(namespace string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: "web"}
+}
+
+// wantIn has a Prober look for Services in namespaces, and waits until it has found n in each.
+func wantIn(t testing.TB, p *probes.Prober, w *probe.Want, namespaces []string, n int) {
+	t.Helper()
+	for _, namespace := range namespaces {
+		eventually(t, "the Services are found", func() bool { return len(p.Want(scopeIn(namespace), w).Services) == n })
+	}
+}
+
+// eventually waits for what must come.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !is(); {
+		if time.Now().After(end) {
+			t.Fatalf("it does not come: %s", what)
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+}
+
+// Targets that hang, however many, delay no other: neither in their namespace beyond its pace, nor elsewhere.
+func TestTargetsThatHangDelayNoOther(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	asked := map[string][]time.Time{}
+	release := make(chan struct{})
+	defer close(release)
+	server := &apiServer{services: names("s", 20), proxy: func(_ http.ResponseWriter, r *http.Request, namespace, service string) {
+		mu.Lock()
+		asked[namespace] = append(asked[namespace], time.Now())
+		mu.Unlock()
+		if namespace == "calm" {
+			return
+		}
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	}}
+	s := server.start(t)
+	p := run(t, clusterAt(t, s.URL, authorityOf(s)))
+	hanging := names("n", 50) // With 20 Services each: a thousand.
+	wantIn(t, p, wants(t, 1, 60), hanging, 20)
+	wantIn(t, p, wants(t, 1, 60), []string{"calm"}, 20)
+	eventually(t, "the others are probed", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(asked["calm"]) >= 4
+	})
+	if server.inFlight.Load() < int64(len(hanging)) {
+		t.Errorf("%d probes hang, of %d namespaces", server.inFlight.Load(), len(hanging))
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for namespace, times := range asked {
+		for i := 1; i < len(times); i++ {
+			if gap := times[i].Sub(times[i-1]); gap < probe.Gap*8/10 {
+				t.Errorf("two probes in namespace %q are %s apart", namespace, gap)
+			}
+		}
+	}
+	if took := asked["calm"][3].Sub(asked["calm"][0]); took > 2*3*probe.Gap {
+		t.Errorf("four probes beside targets that hang took %s", took)
+	}
+}
+
+// A Service has one probe at a time, also when it takes longer than the interval.
+func TestAServiceHasOneProbeAtATime(t *testing.T) {
+	t.Parallel()
+	var asked sync.WaitGroup
+	asked.Add(2)
+	server := &apiServer{services: []string{"slow"}, proxy: func(_ http.ResponseWriter, r *http.Request, _, _ string) {
+		asked.Done()
+		<-r.Context().Done()
+	}}
+	s := server.start(t)
+	p := run(t, clusterAt(t, s.URL, authorityOf(s)))
+	w := wants(t, 1, 2)
+	wantIn(t, p, w, []string{"n"}, 1)
+	asked.Wait()
+	if most := server.most.Load(); most != 1 {
+		t.Errorf("%d probes at once", most)
+	}
+	p.Want(scopeIn("n"), nil)
+}
+
+// What no scope wants any more is not probed.
+func TestWhatIsNotWantedIsNotProbed(t *testing.T) {
+	t.Parallel()
+	answers := make(chan struct{}, 100)
+	server := &apiServer{services: []string{"a"}, proxy: func(http.ResponseWriter, *http.Request, string, string) { answers <- struct{}{} }}
+	s := server.start(t)
+	p := run(t, clusterAt(t, s.URL, authorityOf(s)))
+	wantIn(t, p, wants(t, 1, 1), []string{"n"}, 1)
+	<-answers
+	p.Want(scopeIn("n"), nil)
+	for len(answers) > 0 {
+		<-answers
+	}
+	select {
+	case <-answers:
+		select { // One may have been on its way.
+		case <-answers:
+			t.Error("it is still probed")
+		case <-time.After(2 * time.Second):
+		}
+	case <-time.After(2 * time.Second):
+	}
+}
+
+// An API server that gives no answer says nothing of the Service at first, and then that it cannot be probed: it does not fail.
+func TestASilentAPIServerIsNoFailure(t *testing.T) {
+	t.Parallel()
+	down := make(chan struct{})
+	server := &apiServer{services: []string{"a"}, proxy: func(http.ResponseWriter, *http.Request, string, string) {}}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-down:
+			panic(http.ErrAbortHandler)
+		default:
+			server.ServeHTTP(w, r)
+		}
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	p := run(t, clusterAt(t, s.URL, authorityOf(s)))
+	w := wants(t, 1, 1)
+	verdict := func() probe.Verdict { return p.Want(scopeIn("n"), w).Services[0].Verdict }
+	wantIn(t, p, w, []string{"n"}, 1)
+	eventually(t, "it passes", func() bool { return verdict() == probe.Passing })
+	close(down)
+	eventually(t, "it cannot be probed", func() bool {
+		v := verdict()
+		if v == probe.Failing {
+			t.Fatal("it fails because its API server is silent")
+		}
+		return v == probe.Blocked
+	})
+}

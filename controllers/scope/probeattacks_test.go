@@ -1,0 +1,370 @@
+package scope_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+)
+
+// onceADay is the spec of a scope that has its Services asked once: by each attack, and not again.
+func onceADay() corev1alpha2.HealthScopeSpec {
+	return corev1alpha2.HealthScopeSpec{ProbeMethod: "GET", ProbeEndpoint: "/health", ProbeInterval: new(int32(86400)), ProbeTimeout: new(int32(5))}
+}
+
+// What a prober says of a Service after one probe.
+const (
+	noEndpoint  = "blocked: it has no ready endpoint that is a pod of its namespace"
+	passing     = "passing: "
+	notProbable = "undecided: it is an ExternalName, which leads out of the cluster"
+)
+
+// leadsTo makes the EndpointSlice lead to an address and a port.
+func (b *backend) leadsTo(family discoveryv1.AddressType, address string, port int32) {
+	b.slice.AddressType, b.slice.Endpoints[0].Addresses, b.slice.Ports[0].Port = family, []string{address}, &port
+}
+
+// An attack makes a Service lead elsewhere than to a pod of its namespace: to a victim, which must not be reached.
+type attack struct {
+	// victim is where the victim listens; empty for where nothing can listen.
+	victim string
+	// change makes the attack of a Service that is well.
+	change func(ctx context.Context, b *backend, victim *listener)
+	// refused is true if the API server does not even take the EndpointSlice.
+	refused bool
+	// want is what is said of the Service.
+	want string
+}
+
+const loopback = "127.0.0.1"
+
+// own stands for an address of the machine, which is the hub, the node and the place of the API server.
+const own = "own"
+
+var _ = Describe("A probe", Ordered, func() {
+	var p *prober
+	var address string
+
+	BeforeAll(func() {
+		address = ownAddress()
+	})
+	BeforeEach(func() {
+		p = startProber()
+	})
+
+	DescribeTable("reaches pods of the Service's namespace only",
+		func(ctx SpecContext, a attack) {
+			namespace := newNamespace(ctx)
+			target := listen(address, code(http.StatusOK))
+			victim := &listener{host: "192.0.2.254", port: 80}
+			if a.victim != "" {
+				victim = listen(strings.Replace(a.victim, own, address, 1), code(http.StatusOK))
+			}
+			b := newBackend(namespace, "front", "web", target)
+			a.change(ctx, b, victim)
+			if a.refused {
+				Expect(api.Create(ctx, b.slice)).NotTo(Succeed())
+				b.slice = nil
+			}
+			b.create(ctx)
+			Eventually(p.says(namespace, "front", onceADay())).Should(Equal(a.want))
+			Expect(victim.connections.Load()).To(BeZero(), "the victim was reached")
+			if a.want != passing {
+				Expect(target.connections.Load()).To(BeZero())
+			}
+		},
+		Entry("not loopback", attack{victim: loopback, refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv4, loopback, v.port)
+		}}),
+		Entry("not another address of loopback", attack{victim: "127.0.0.2", refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv4, "127.0.0.2", v.port)
+		}}),
+		Entry("not loopback of which a pod has the address", attack{victim: loopback, refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.pod.Status.PodIP, b.pod.Status.PodIPs = loopback, []corev1.PodIP{{IP: loopback}}
+			b.leadsTo(discoveryv1.AddressTypeIPv4, loopback, v.port)
+		}}),
+		Entry("not loopback in IPv6", attack{victim: loopback, refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv6, "::1", v.port)
+		}}),
+		Entry("not loopback as an IPv4-mapped address", attack{victim: loopback, refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv6, "::ffff:127.0.0.1", v.port)
+		}}),
+		Entry("not the unspecified address", attack{victim: loopback, refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv4, "0.0.0.0", v.port)
+		}}),
+		Entry("not the unspecified address in IPv6", attack{victim: loopback, refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv6, "::", v.port)
+		}}),
+		Entry("not a service of metadata", attack{refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, _ *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv4, "169.254.169.254", 80)
+		}}),
+		Entry("not link-local addresses in IPv6", attack{refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, _ *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv6, "fe80::1", 80)
+		}}),
+		Entry("not multicast", attack{refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, _ *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv4, "224.0.0.1", 80)
+		}}),
+		Entry("not the hub, by an EndpointSlice made by hand", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
+			b.slice.Endpoints[0].TargetRef, b.pod = nil, nil
+		}}),
+		Entry("not the hub, as an IPv4-mapped address", attack{victim: own, refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv6, "::ffff:"+v.host, v.port)
+		}}),
+		Entry("not an address of a pod that does not exist", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
+			b.slice.Endpoints[0].TargetRef.Name = "gone"
+		}}),
+		Entry("not an address that the pod does not have", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.pod.Status.PodIP, b.pod.Status.PodIPs = "10.1.2.3", []corev1.PodIP{{IP: "10.1.2.3"}}
+			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
+		}}),
+		Entry("not a pod without an address", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.pod.Status = corev1.PodStatus{}
+			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
+		}}),
+		Entry("not a pod of another namespace", attack{victim: own, want: noEndpoint, change: func(ctx context.Context, b *backend, v *listener) {
+			other := newBackend(newNamespace(ctx), "other", "other", v)
+			other.create(ctx)
+			b.slice.Endpoints = other.slice.Endpoints
+			b.slice.Ports[0].Port = &v.port
+		}}),
+		Entry("not a pod of another namespace with the name of one here", attack{victim: own, want: noEndpoint, change: func(ctx context.Context, b *backend, v *listener) {
+			other := newBackend(newNamespace(ctx), "front", "other", v)
+			other.create(ctx)
+			b.pod.Status.PodIP, b.pod.Status.PodIPs = "10.1.2.3", []corev1.PodIP{{IP: "10.1.2.3"}}
+			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
+		}}),
+		Entry("not what refers to no namespace", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
+			b.slice.Endpoints[0].TargetRef.Namespace = ""
+		}}),
+		Entry("not a node", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
+			b.slice.Endpoints[0].TargetRef = &corev1.ObjectReference{Kind: "Node", Name: "node"}
+		}}),
+		Entry("not a name", attack{victim: loopback, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeFQDN, "localhost.localdomain", v.port)
+		}}),
+		Entry("not a name that a DNS server answers otherwise each time", attack{victim: loopback, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeFQDN, "rebind.example.com", v.port)
+			b.slice.Endpoints[0].TargetRef = nil
+		}}),
+		Entry("not an endpoint that is not ready", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
+			b.slice.Endpoints[0].Conditions.Ready = new(false)
+		}}),
+		Entry("not a port of another name", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
+			b.slice.Ports[0].Name = new("admin")
+		}}),
+		Entry("not an EndpointSlice of another Service", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
+			b.slice.Labels[discoveryv1.LabelServiceName] = "back"
+		}}),
+		Entry("not a second EndpointSlice that is made by hand", attack{victim: own, want: passing, change: func(ctx context.Context, b *backend, v *listener) {
+			second := newBackend(b.service.Namespace, "front", "web", v).slice
+			second.Name, second.Endpoints[0].TargetRef = "second", nil
+			Expect(api.Create(ctx, second)).To(Succeed())
+		}}),
+		Entry("not a second endpoint that is made by hand", attack{victim: own, want: passing, change: func(_ context.Context, b *backend, v *listener) {
+			b.slice.Endpoints = append(b.slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{"10.9.9.9"}})
+		}}),
+		Entry("not an ExternalName", attack{victim: loopback, want: notProbable, change: func(_ context.Context, b *backend, v *listener) {
+			b.service.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost", Ports: []corev1.ServicePort{{Name: "web", Port: v.port}}}
+			b.slice, b.pod = nil, nil
+		}}),
+		Entry("not an ExternalName with endpoints", attack{victim: own, want: notProbable, change: func(_ context.Context, b *backend, v *listener) {
+			b.service.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost", Ports: []corev1.ServicePort{{Name: "web", Port: v.port}}}
+		}}),
+		Entry("not an ExternalName of the API server", attack{want: notProbable, change: func(_ context.Context, b *backend, _ *listener) {
+			b.service.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "kubernetes.default.svc", Ports: []corev1.ServicePort{{Name: "web", Port: 443}}}
+		}}),
+		Entry("not an external address", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.service.Spec.ExternalIPs, b.service.Spec.Ports[0].Port, b.slice, b.pod = []string{v.host}, v.port, nil, nil
+		}}),
+		Entry("not the address of a load balancer", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.service.Spec.Type, b.service.Spec.Ports[0].Port = corev1.ServiceTypeLoadBalancer, v.port
+			b.service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: v.host}}
+			b.slice, b.pod = nil, nil
+		}}),
+		Entry("not a port of the node", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.service.Spec.Type, b.service.Spec.Ports[0].Port = corev1.ServiceTypeNodePort, v.port
+			b.slice, b.pod = nil, nil
+		}}),
+		Entry("not the target port of a Service without endpoints", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.service.Spec.Ports[0].TargetPort, b.slice, b.pod = intstr.FromInt32(v.port), nil, nil
+		}}),
+		Entry("not a headless Service whose endpoints are made by hand", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.service.Spec.ClusterIP = corev1.ClusterIPNone
+			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
+			b.slice.Endpoints[0].TargetRef, b.pod = nil, nil
+		}}),
+	)
+
+	DescribeTable("follows no redirect",
+		func(ctx SpecContext, status int, location string, want string) {
+			namespace := newNamespace(ctx)
+			victims := []*listener{listen(loopback, code(http.StatusOK)), listen(address, code(http.StatusOK))}
+			location = strings.NewReplacer("LOOPBACK", strconv.Itoa(int(victims[0].port)), "HUB", fmt.Sprintf("%s:%d", address, victims[1].port)).Replace(location)
+			target := listen(address, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Location", location)
+				w.WriteHeader(status)
+			})
+			newBackend(namespace, "front", "web", target).create(ctx)
+			Eventually(p.says(namespace, "front", onceADay())).Should(Equal(want))
+			Expect(target.asked()).To(Equal([]string{"GET /health"}))
+			for _, victim := range victims {
+				Expect(victim.connections.Load()).To(BeZero(), "the victim was reached")
+			}
+		},
+		Entry("to loopback", 302, "http://127.0.0.1:LOOPBACK/", passing),
+		Entry("to loopback by name", 307, "http://localhost:LOOPBACK/", passing),
+		Entry("to loopback as an IPv4-mapped address", 301, "http://[::ffff:127.0.0.1]:LOOPBACK/", passing),
+		Entry("to loopback without a scheme", 302, "//127.0.0.1:LOOPBACK/", passing),
+		Entry("to the hub", 308, "http://HUB/", passing),
+		Entry("to a service of metadata", 303, "http://169.254.169.254/latest/meta-data/", passing),
+		Entry("to the API server", 302, "/api/v1/namespaces/kube-system/secrets", passing),
+		Entry("out of the proxy", 302, "../../../../../../../api/v1/secrets", passing),
+		Entry("with a user", 302, "http://user:password@HUB/", passing),
+		Entry("to what is no URL", 302, "http://%zz/", "undecided: malformed redirect"),
+	)
+
+	DescribeTable("is bounded, whatever the target does",
+		func(ctx SpecContext, serve func(net.Conn), want string) {
+			namespace := newNamespace(ctx)
+			port := listenRaw(ctx, address, serve)
+			newBackend(namespace, "front", "web", &listener{host: address, port: port}).create(ctx)
+			spec := onceADay()
+			spec.ProbeTimeout = new(int32(1))
+			began := time.Now()
+			Eventually(p.says(namespace, "front", spec)).Should(Equal(want))
+			Expect(time.Since(began)).To(BeNumerically("<", patience))
+		},
+		Entry("it never ends its answer", func(c net.Conn) { flood(c, "HTTP/1.1 200 OK\r\n\r\n", "endless ") }, passing),
+		Entry("it never ends an answer in HTML", func(c net.Conn) { flood(c, "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n", "<p>endless ") }, "undecided: timeout"),
+		Entry("it never ends its header", func(c net.Conn) { flood(c, "HTTP/1.1 200 OK\r\n", "X-Endless: yes\r\n") }, "undecided: timeout"),
+		Entry("it answers a byte a minute", func(c net.Conn) { trickle(c, "HTTP/1.1 200 OK\r\n\r\n") }, "undecided: timeout"),
+		Entry("it answers, and writes the rest a byte a minute", func(c net.Conn) {
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")
+			trickle(c, strings.Repeat("x", 100))
+		}, "undecided: timeout"),
+		Entry("it accepts, and says nothing", func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }, "undecided: timeout"),
+		Entry("it hangs up", func(net.Conn) {}, "undecided: connection closed without an answer"),
+		Entry("it writes what is no HTTP", func(c net.Conn) { _, _ = io.WriteString(c, "SSH-2.0-secret\r\n") }, "undecided: malformed answer"),
+		Entry("it promises more than it writes", func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nx") }, "undecided: the answer breaks off"),
+		Entry("it puts a secret into its status line", func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 500 secret\r\nContent-Length: 6\r\n\r\nsecret") }, "undecided: status code 500"),
+	)
+
+	It("sends nothing that a user has chosen but the path", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		target := listen(address, code(http.StatusOK))
+		newBackend(namespace, "front", "web", target).create(ctx)
+		Eventually(p.says(namespace, "front", onceADay())).Should(Equal(passing))
+		header := target.header()
+		Expect(header).NotTo(HaveKey("Authorization"))
+		Expect(header).NotTo(HaveKey("Cookie"))
+		Expect(header.Get("Accept")).To(HaveSuffix("*/*;q=0.9"))
+	})
+
+	It("does not ask the API server's own Service", func(ctx SpecContext) {
+		label := func(ctx context.Context, value string) {
+			Expect(kubectl(ctx, "-n", "default", "label", "service/kubernetes", corev1alpha2.LabelScopePrefix+"web"+value)).Error().NotTo(HaveOccurred())
+		}
+		label(ctx, "=true")
+		DeferCleanup(label, "-")
+		spec := onceADay()
+		spec.ProbeScheme, spec.ProbeEndpoint = "HTTPS", "/healthz"
+		Eventually(p.says("default", "kubernetes", spec)).Should(Equal(noEndpoint))
+	})
+})
+
+var _ = Describe("A scope whose endpoint leads elsewhere", func() {
+	It("probes nothing", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		mayProbe(ctx, namespace)
+		target := listen(ownAddress(), code(http.StatusOK))
+		b := newBackend(namespace, "front", "web", target)
+		var scopes []*corev1alpha2.HealthScope
+		start(withProbes)
+		for i, endpoint := range []string{
+			"/../../../../../api/v1/secrets", "/a/../../b", "/..", "/%2e%2e/%2e%2e/secrets", "/..%2f..%2fsecrets", "//127.0.0.1:8080/", "http://169.254.169.254/", "@127.0.0.1/",
+			"/@127.0.0.1:8080/", "/%2f%2f127.0.0.1", "127.0.0.1:8080", "/health?url=http://127.0.0.1", "/health#x", `/\127.0.0.1\`, "/[::ffff:127.0.0.1]/", "/a\r\nX-Header: x", "/;@127.0.0.1",
+		} {
+			spec := everySecond()
+			spec.ProbeEndpoint = endpoint
+			scopes = append(scopes, newScope(ctx, namespace, fmt.Sprintf("web%d", i), spec))
+		}
+		for _, port := range []intstr.IntOrString{intstr.FromInt32(0), intstr.FromInt32(65536), intstr.FromString("80/proxy/../../secrets"), intstr.FromString("http:80")} {
+			spec := everySecond()
+			spec.ProbePort = &port
+			scopes = append(scopes, newScope(ctx, namespace, fmt.Sprintf("web%d", len(scopes)), spec))
+		}
+		for _, s := range scopes {
+			b.service.Labels[corev1alpha2.LabelScopePrefix+s.Name] = "true"
+		}
+		b.create(ctx)
+		for _, s := range scopes {
+			Eventually(probesReady(ctx, s)).Should(HavePrefix("False InvalidProbe: "), "%q", s.Spec.ProbeEndpoint)
+		}
+		Consistently(target.connections.Load).Should(BeZero())
+	})
+})
+
+// listenRaw starts a target that knows no HTTP, and returns its port. serve is called for each connection once it has sent something.
+func listenRaw(ctx context.Context, address string, serve func(net.Conn)) int32 {
+	GinkgoHelper()
+	socket, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(address, "0"))
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(socket.Close)
+	at, ok := socket.Addr().(*net.TCPAddr)
+	Expect(ok).To(BeTrue())
+	go func() {
+		for {
+			c, err := socket.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = c.Close() }()
+				_, _ = c.Read(make([]byte, 4096))
+				serve(c)
+			}()
+		}
+	}()
+	return int32(at.Port)
+}
+
+// flood writes a text, and then another one until the other side has had enough.
+func flood(c net.Conn, first, then string) {
+	_, err := io.WriteString(c, first)
+	for err == nil {
+		_, err = io.WriteString(c, then)
+	}
+}
+
+// trickle writes a text a byte a minute until the other side has had enough.
+func trickle(c net.Conn, text string) {
+	for i := range text {
+		if _, err := io.WriteString(c, text[i:i+1]); err != nil {
+			return
+		}
+		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+		if _, err := c.Read(make([]byte, 1)); errors.Is(err, io.EOF) {
+			return
+		}
+	}
+}
