@@ -182,6 +182,28 @@ rules:
 		Eventually(ctx, reading(ctx, c)).Should(Succeed())
 	}, SpecTimeout(3*time.Minute))
 
+	It("can have its Services probed in some namespaces, until that is changed", func(ctx SpecContext) {
+		with := enrolment()
+		with.ProbeNamespaces = []string{"default"}
+		Expect(add(ctx, with, time.Now())).To(ContainElements(
+			"member: role.rbac.authorization.k8s.io/healthscope-hub-probes -n default created",
+			"member: rolebinding.rbac.authorization.k8s.io/healthscope-hub-probes -n default created",
+		))
+		c := asHub(ctx)
+		probing := append([]string{"get services/proxy.", "list services.", "watch services."}, bundles...)
+		mayAtLast(ctx, c, "default", probing...)
+		mayAtLast(ctx, c, "kube-system", bundles...)
+		Expect(add(ctx, enrolment(), time.Now())).To(ContainElements(
+			"member: role.rbac.authorization.k8s.io/healthscope-hub-probes -n default deleted",
+			"member: rolebinding.rbac.authorization.k8s.io/healthscope-hub-probes -n default deleted",
+		))
+		mayAtLast(ctx, c, "default", bundles...)
+
+		elsewhere := enrolment("kube-system")
+		elsewhere.ProbeNamespaces = []string{"default"}
+		Expect(elsewhere.Validate()).To(MatchError(ContainSubstring(`cannot probe in namespace "default"`)))
+	}, SpecTimeout(time.Minute))
+
 	It("gets a new token when its account was recreated", func(ctx SpecContext) {
 		add(ctx, enrolment(), time.Now())
 		before := secret(ctx)

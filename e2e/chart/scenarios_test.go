@@ -383,3 +383,27 @@ func TestAPortForPortForward(t *testing.T) {
 		}
 	}
 }
+
+// TestProbesAreEnabledWhereTheRightIsGiven: the value gives the rights, namespace by namespace, and enables probes.
+func TestProbesAreEnabledWhereTheRightIsGiven(t *testing.T) {
+	objects := render(t, "probeNamespaces: [shop, bank]")
+	if !configuration(t, objects, "healthscope-controller").Probes.Enabled {
+		t.Error("the controller makes no probes")
+	}
+	for _, namespace := range []string{"shop", "bank"} {
+		for _, kind := range []string{"Role", "RoleBinding"} {
+			if name := kind + "/" + namespace + "/healthscope-controller-probes"; !slices.Contains(having(objects, kind), name) {
+				t.Errorf("%s is not made: %v", name, having(objects, kind))
+			}
+		}
+	}
+	objects = render(t)
+	if configuration(t, objects, "healthscope-controller").Probes.Enabled {
+		t.Error("the controller makes probes by default")
+	}
+	for _, name := range having(objects, "Role") {
+		if strings.HasSuffix(name, "-probes") {
+			t.Errorf("%s is made by default", name)
+		}
+	}
+}
