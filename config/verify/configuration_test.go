@@ -75,8 +75,8 @@ func TestAConfigurationFileMustSayWhatItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errOut bytes.Buffer
-	if status := commands.Main([]string{"controller", "--config", path}, nil, &out, &errOut); status != 1 {
-		t.Errorf("exit status %d, want 1", status)
+	if status := commands.Main([]string{"controller", "--config", path}, nil, &out, &errOut); status != 2 {
+		t.Errorf("exit status %d, want 2", status)
 	}
 	for _, word := range []string{configv1alpha1.APIVersion, configv1alpha1.Kind, path} {
 		if !strings.Contains(errOut.String(), word) {

@@ -23,11 +23,8 @@ const aaiPlanLong = `Print what the controller would do in A&AI now, and change 
 Scopes and bundles are read from the cluster, and A&AI by its REST API. Nothing is
 written to either.
 
-The exit code is 0 when there is nothing to do, 1 when there is, and 2 when it
-cannot be told.`
-
-// errToDo is how the command aai plan ends when there is something to do.
-var errToDo = errors.New("A&AI is not up to date")
+The exit code is 0 when there is nothing to do, 1 when there is, 2 when the command
+line or a file that it names cannot be used, and 3 when there is no answer.`
 
 func newAAI() *cobra.Command {
 	c := &cobra.Command{Use: "aai", Short: "Look at the inventory in A&AI"}
@@ -40,18 +37,17 @@ func newAAIPlan() *cobra.Command {
 	var timeout time.Duration
 	c := &cobra.Command{
 		Use: "plan", Short: "Print what the controller would do in A&AI, and change nothing", Long: aaiPlanLong,
-		Args: func(c *cobra.Command, args []string) error { return unusable(cobra.NoArgs(c, args)) },
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(c.Context(), timeout)
 			defer cancel()
 			preview, err := planAAI(ctx, &o)
 			if err != nil {
-				return unusable(errors.Wrap(err, "cannot plan"))
+				return errors.Wrap(err, "cannot plan")
 			}
 			return printPlan(c.OutOrStdout(), preview)
 		},
 	}
-	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return unusable(err) })
 	c.Flags().StringVar(&o.config, "config", "", "the configuration file, with the section inventory")
 	c.Flags().StringVar(&o.kubeconfig, "kubeconfig", "", "the kubeconfig file of the cluster; the default is $KUBECONFIG, the cluster the program runs in, or ~/.kube/config")
 	c.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long it may take")
@@ -67,16 +63,17 @@ func planAAI(ctx context.Context, o *managerFlags) (preview inventory.Preview, e
 	}
 	config, err := app.LoadConfig(o.config)
 	if err != nil {
-		return preview, err
+		return preview, usage(err)
 	}
 	if config.Inventory == nil {
-		return preview, errors.New("the configuration has no section inventory")
+		return preview, usage(errors.New("the configuration has no section inventory"))
 	}
 	rest, err := o.restConfig("aai-plan")
 	if err != nil {
 		return preview, err
 	}
-	return app.PreviewInventory(ctx, app.Options{REST: rest, Version: Version()}, config, logger)
+	preview, err = app.PreviewInventory(ctx, app.Options{REST: rest, Version: Version()}, config, logger)
+	return preview, noAnswer(err)
 }
 
 // printPlan prints one line for each thing to do, and their numbers.
@@ -100,10 +97,10 @@ func printPlan(out io.Writer, preview inventory.Preview) error {
 	changes := verbs[plan.Update] + verbs[plan.Relate] + verbs[plan.Unrelate] + len(preview.Modules)
 	fmt.Fprintf(&b, "%d to create, %d to change, %d to delete, %d deletions held, %d places taken\n", verbs[plan.Create], changes, verbs[plan.Delete], held, taken)
 	if _, err := io.WriteString(out, b.String()); err != nil {
-		return unusable(errors.Wrap(err, "cannot print the plan"))
+		return errors.Wrap(err, "cannot print the plan")
 	}
 	if changes+verbs[plan.Create]+verbs[plan.Delete] > 0 {
-		return errToDo
+		return errNo
 	}
 	return nil
 }

@@ -122,13 +122,13 @@ fleet:
 		Expect(out).To(Equal("0 to create, 0 to change, 0 to delete, 0 deletions held, 0 places taken\n"))
 	})
 
-	It("ends with 2 when it cannot tell", func(SpecContext) {
+	It("ends with 3 when it cannot tell, and with 2 when it was asked in a wrong way", func(SpecContext) {
 		code, _, errOut := run()
 		Expect(code).To(Equal(2))
 		Expect(errOut).To(ContainSubstring("no section inventory"))
 		Expect(os.WriteFile(filepath.Join(filepath.Dir(config), "password"), []byte("wrong"), 0o600)).To(Succeed())
 		code, out, errOut := run("--config", config)
-		Expect(code).To(Equal(2))
+		Expect(code).To(Equal(3))
 		Expect(errOut).To(And(ContainSubstring("refuses the user or the password"), Not(ContainSubstring("wrong"))))
 		Expect(out).To(BeEmpty())
 		code, _, errOut = run("--kubeconfig", config)

@@ -30,7 +30,7 @@ func TestPlansAreSortedByWhatTheyAreAbout(t *testing.T) {
 		Current: map[aai.Key]aai.Document{key("1"): service("e"), key("2"): service("b"), key("3"): service("c"), key("4"): service("a")},
 	}}}
 	var out strings.Builder
-	if err := printPlan(&out, preview); !errors.Is(err, errToDo) {
+	if err := printPlan(&out, preview); !errors.Is(err, errNo) {
 		t.Errorf("got %v", err)
 	}
 	want := `! Service/ns/a in o/r/t: its place belongs to data-owner "other"

@@ -69,7 +69,7 @@ func (m *memberFlags) add(flags *pflag.FlagSet) {
 // config returns how the member is reached with the caller's rights.
 func (m *memberFlags) config(command string) (*rest.Config, error) {
 	if m.context == "" {
-		return nil, errors.New("--context is missing: it says which cluster is meant")
+		return nil, usage(errors.New("--context is missing: it says which cluster is meant"))
 	}
 	config, err := configOf(m.kubeconfig, m.context, command)
 	return config, errors.Wrap(err, "cannot find out how to reach the member")
@@ -78,16 +78,16 @@ func (m *memberFlags) config(command string) (*rest.Config, error) {
 // errNoKubeconfig means that there is nothing that says how to reach a cluster.
 var errNoKubeconfig = errors.New("there is no kubeconfig file, or it is empty")
 
-// configOf returns how a context of a kubeconfig file of the caller's is reached. The file is trusted: it may run programs and read files.
+// configOf returns how a context of a kubeconfig file of the caller's is reached. The file is trusted: it may run programs and read files. One that cannot be used ends the program with exitUsage.
 func configOf(path, context, command string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = path
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) { // Its text advises to set a variable that is not read.
-		return nil, errNoKubeconfig
+		return nil, usage(errNoKubeconfig)
 	}
 	if err != nil {
-		return nil, err
+		return nil, usage(err)
 	}
 	config.QPS = -1 // The API server has a limit of its own, and a fair one.
 	config.Timeout = clustersRequestTimeout

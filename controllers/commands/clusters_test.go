@@ -63,7 +63,7 @@ var _ = Describe("The command clusters", func() {
 		code, out, errOut := list("-o", "json")
 		Expect(code).To(Equal(1))
 		Expect(out).To(ContainSubstring(`"state": "Forbidden"`))
-		Expect(errOut).To(Equal("healthscope: not all clusters are Connected\n"))
+		Expect(errOut).To(BeEmpty(), "the table says it")
 	}, SpecTimeout(time.Minute))
 
 	It("ends with 1 and says so when there is no controller that could tell", func(ctx SpecContext) {
@@ -71,12 +71,12 @@ var _ = Describe("The command clusters", func() {
 		code, out, errOut := runClusters("list", "--hub-kubeconfig", plane.KubeconfigPath(), "--hub-namespace", namespace)
 		Expect(code).To(Equal(1))
 		Expect(out).To(ContainSubstring("60m ago"))
-		Expect(errOut).To(Equal(fmt.Sprintf("warning: the controller does not run: it does not renew its Lease %s/healthscope-controller; what follows is 60m old\nhealthscope: not all clusters are Connected\n", namespace)))
+		Expect(errOut).To(Equal(fmt.Sprintf("warning: the controller does not run: it does not renew its Lease %s/healthscope-controller; what follows is 60m old\n", namespace)))
 	}, SpecTimeout(time.Minute))
 
-	It("ends with 2 when nothing is published", func() {
+	It("ends with 3 when nothing is published", func() {
 		code, out, errOut := list()
-		Expect([]any{code, out}).To(Equal([]any{2, ""}))
+		Expect([]any{code, out}).To(Equal([]any{3, ""}))
 		Expect(errOut).To(ContainSubstring(fmt.Sprintf("cannot list the clusters: there is no ConfigMap %q", namespace+"/healthscope-clusters")))
 	})
 

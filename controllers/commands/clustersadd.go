@@ -77,11 +77,11 @@ func (o *clustersAdd) run(ctx context.Context, name string, lifetime time.Durati
 	}
 	e, err := enrolmentOf(member, o.server)
 	if err != nil {
-		return errors.Wrapf(err, "cannot use context %q", o.member.context)
+		return usage(errors.Wrapf(err, "cannot use context %q", o.member.context))
 	}
 	e.Name, e.Namespaces, e.ProbeNamespaces, e.MonitorNamespace, e.TokenLifetime, e.SecretNamespace = name, o.namespaces, o.probe, o.monitor, lifetime, o.hub.namespace
 	if err := e.Validate(); err != nil {
-		return err
+		return usage(err)
 	}
 	warnOfLoopback(e.Server, errOut)
 	if o.dryRun {
@@ -92,7 +92,7 @@ func (o *clustersAdd) run(ctx context.Context, name string, lifetime time.Durati
 		return err
 	}
 	if hubConfig.Host == member.Host {
-		return errors.Errorf("context %q is of the hub itself, which is its own member already", o.member.context)
+		return usage(errors.Errorf("context %q is of the hub itself, which is its own member already", o.member.context))
 	}
 	c, err := newClient(member)
 	if err != nil {

@@ -18,10 +18,8 @@ import (
 const clustersLong = `List the clusters of the hub, as the controller sees them.
 
 The exit code is 0 when all are Connected, 1 when some are not, or when there is no
-controller that could tell, and 2 when nothing can be said.`
-
-// errNotConnected is how the command clusters ends when some cluster is not Connected, as far as is known.
-var errNotConnected = errors.New("not all clusters are Connected")
+controller that could tell, 2 when the command line or a file that it names
+cannot be used, and 3 when there is no answer.`
 
 // clustersList are the flags of the command clusters.
 type clustersList struct {
@@ -33,12 +31,11 @@ func newClustersList(name, short string) *cobra.Command {
 	var o clustersList
 	c := &cobra.Command{
 		Use: name, Short: short, Long: clustersLong,
-		Args: func(c *cobra.Command, args []string) error { return unusable(cobra.NoArgs(c, args)) },
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return o.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
-	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return unusable(err) })
 	o.hub.add(c.Flags())
 	c.Flags().StringVarP(&o.output, "output", "o", formTable, "the form of the output: table, wide, json or yaml")
 	return c
@@ -48,11 +45,11 @@ func (o *clustersList) run(ctx context.Context, out, errOut io.Writer) error {
 	switch o.output {
 	case formTable, formWide, formJSON, formYAML:
 	default:
-		return unusable(errors.Errorf("--output is %q; it must be table, wide, json or yaml", o.output))
+		return usage(errors.Errorf("--output is %q; it must be table, wide, json or yaml", o.output))
 	}
 	hub, _, err := o.hub.client("clusters")
 	if err != nil {
-		return unusable(err)
+		return usage(err)
 	}
 	now := time.Now()
 	var r enrol.Report
@@ -61,13 +58,13 @@ func (o *clustersList) run(ctx context.Context, out, errOut io.Writer) error {
 		return err
 	})
 	if err != nil {
-		return unusable(errors.Wrap(err, "cannot list the clusters"))
+		return noAnswer(errors.Wrap(err, "cannot list the clusters"))
 	}
 	if err := printReport(out, errOut, o.output, r, now); err != nil {
-		return unusable(errors.Wrap(err, "cannot print the clusters"))
+		return noAnswer(errors.Wrap(err, "cannot print the clusters"))
 	}
 	if !r.AllConnected() {
-		return errNotConnected
+		return errNo
 	}
 	return nil
 }

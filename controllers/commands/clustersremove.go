@@ -49,10 +49,10 @@ func newClustersRemove() *cobra.Command {
 
 func (o *clustersRemove) run(ctx context.Context, name string, out, errOut io.Writer) error {
 	if o.keepMember && o.member.context != "" {
-		return errors.New("--keep-member and --context exclude each other")
+		return usage(errors.New("--keep-member and --context exclude each other"))
 	}
 	if !o.keepMember && o.member.context == "" {
-		return errors.New("--context is missing: it says where the hub's account is to be deleted; --keep-member leaves it")
+		return usage(errors.New("--context is missing: it says where the hub's account is to be deleted; --keep-member leaves it"))
 	}
 	hub, hubConfig, err := o.hub.client("clusters-remove")
 	if err != nil {
@@ -64,7 +64,7 @@ func (o *clustersRemove) run(ctx context.Context, name string, out, errOut io.Wr
 			return err
 		}
 		if c.MemberConfig.Host == hubConfig.Host {
-			return errors.Errorf("context %q is of the hub itself", o.member.context)
+			return usage(errors.Errorf("context %q is of the hub itself", o.member.context))
 		}
 		if c.Member, err = newClient(c.MemberConfig); err != nil {
 			return errors.Wrap(err, "cannot use the member")

@@ -2,22 +2,12 @@ package commands
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
-)
-
-// Exit codes of the program.
-const (
-	exitOK    = 0
-	exitError = 1
-	// exitNotReady and exitUnusable are those of the commands explain and status.
-	exitNotReady = 1
-	exitUnusable = 2
 )
 
 // Main runs the program with the given arguments, until it is done or receives
@@ -28,25 +18,42 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	context.AfterFunc(ctx, stop)
 
 	root := Command()
+	// Until a command begins, all that can fail is the command line.
+	begun := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
-	if err != nil && !errors.Is(err, errNotReady) {
+	if !begun {
+		err = usage(err)
+	}
+	if err != nil && !isSaid(err) {
 		fmt.Fprintf(errOut, "healthscope: %v\n", err)
 	}
 	return exitCode(err)
 }
+
+// rootLong is the help of the program.
+const rootLong = `Is my application healthy, in every cluster it runs in, and if not, what exactly is
+wrong and since when?
+
+The exit code of a command that answers a question is 0 for yes and 1 for no. It is
+1 too when a command cannot do what it is for, 2 when the command line or a file that
+it names cannot be used, and 3 when there is no answer.`
 
 // Command returns the program's root command, with all others below it.
 func Command() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "healthscope",
 		Short:         "Is my application healthy, in every cluster it runs in?",
+		Long:          rootLong,
+		Version:       Version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetVersionTemplate(versionLine())
 	root.AddCommand(newController(), newMonitor(), newExplain(), newAAI(), newClusters(), newStatus(), newSupportBundle(), newVersion())
 	return root
 }

@@ -3,6 +3,7 @@ package commands
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -56,10 +57,38 @@ func TestMainSaysWhatIsWrong(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := run(t, c.args...)
-			if code != 1 || out != "" || !regexp.MustCompile(c.want).MatchString(errOut) {
+			if code != exitUsage || out != "" || !regexp.MustCompile(c.want).MatchString(errOut) {
 				t.Errorf("exit code %d, output %q, error output:\n%s\nwant:\n%s", code, out, errOut, c.want)
 			}
 		})
+	}
+}
+
+func TestALogInJSONHasNothingElse(t *testing.T) {
+	alone(t)
+	code, out, errOut := run(t, "controller", "--log-format", "json")
+	var line struct{ Level, Msg, Err string }
+	if err := json.Unmarshal([]byte(errOut), &line); err != nil {
+		t.Fatalf("%v: %s%s", err, out, errOut)
+	}
+	if code != exitUsage || line.Level != "ERROR" || line.Msg != "Cannot run the controller" || !strings.Contains(line.Err, "there is no kubeconfig file") {
+		t.Errorf("exit code %d: %+v", code, line)
+	}
+}
+
+// What is wrong outside the command line has another code than a mistake in it.
+func TestExitCodes(t *testing.T) {
+	alone(t)
+	dead := write(t, "kubeconfig", strings.ReplaceAll(contexts, "https://hub:6443", "https://127.0.0.1:1"))
+	for want, args := range map[int][]string{
+		exitOK:      {"--version"},
+		exitNo:      {"support-bundle", "--kubeconfig", dead, "-o", "/no/such/folder/bundle.tar.gz"},
+		exitUsage:   {"version", "--output", "xml"},
+		exitUnknown: {"clusters", "--hub-kubeconfig", dead},
+	} {
+		if code, out, errOut := run(t, args...); code != want {
+			t.Errorf("%q: exit code %d, want %d: %s%s", args, code, want, out, errOut)
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +25,7 @@ The input is YAML or JSON: one object or many, a List as kubectl get prints it,
 or directories of .yaml, .yml and .json files. No cluster is asked.
 
   kubectl get all -n store -o yaml | healthscope explain -f -
-  healthscope explain -f deployment.yaml --config config.yaml -o json
+  healthscope explain deployment.yaml --config config.yaml -o json
 
 Each object is judged alone, by the rules for its kind and by those of
 healthCheckExprs in the configuration. Owners and time limits do not count here:
@@ -35,7 +34,7 @@ not look at is not looked at: the data of Secrets and ConfigMaps, and literal
 values of environment variables.
 
 The exit code is 0 when all objects are Ready, 1 when some are not, and 2 when
-something cannot be read or used.`
+the command line or a file that it names cannot be used.`
 
 // explanation is the verdict on one object, as it is printed in JSON.
 type explanation struct {
@@ -53,39 +52,6 @@ type explanation struct {
 	Rule        string             `json:"rule"`
 }
 
-// errNotReady is how the command explain ends when some object is not Ready. There is nothing more to say about it.
-var errNotReady = errors.New("some objects are not Ready")
-
-// unusableError is what the command explain cannot read or use.
-type unusableError struct{ causes []error }
-
-// Error implements error. Each cause has its line.
-func (e *unusableError) Error() string {
-	lines := make([]string, len(e.causes))
-	for i, cause := range e.causes {
-		lines[i] = cause.Error()
-	}
-	return strings.Join(lines, "\n")
-}
-
-// Unwrap returns the causes.
-func (e *unusableError) Unwrap() []error { return e.causes }
-
-// exitCode returns the exit code of the program when a command has ended with err.
-func exitCode(err error) int {
-	var bad *unusableError
-	switch {
-	case err == nil:
-		return exitOK
-	case errors.As(err, &bad):
-		return exitUnusable
-	case errors.Is(err, errNotReady):
-		return exitNotReady
-	default:
-		return exitError
-	}
-}
-
 // explainOptions are the flags of the command explain.
 type explainOptions struct {
 	files  []string
@@ -96,14 +62,15 @@ type explainOptions struct {
 func newExplain() *cobra.Command {
 	var o explainOptions
 	c := &cobra.Command{
-		Use: "explain -f FILE", Short: "Judge objects from files, and say which rule decided and why", Long: explainLong,
-		Args: func(c *cobra.Command, args []string) error { return unusable(cobra.NoArgs(c, args)) },
-		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.InOrStdin(), c.OutOrStdout()) },
+		Use: "explain [-f] FILE...", Short: "Judge objects from files, and say which rule decided and why", Long: explainLong,
+		RunE: func(c *cobra.Command, args []string) error {
+			o.files = append(o.files, args...)
+			return o.run(c.InOrStdin(), c.OutOrStdout())
+		},
 	}
-	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return unusable(err) })
 	c.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "a file or directory with objects, or - for standard input; may be given several times. Of a directory, the files with the endings .yaml, .yml and .json count, not those in directories below it")
 	c.Flags().StringVar(&o.config, "config", "", "the configuration file with healthCheckExprs; without it the program's own rules judge alone")
-	c.Flags().StringVarP(&o.output, "output", "o", formTable, "the form of the output: table, or json for one JSON object per line and object")
+	c.Flags().StringVarP(&o.output, "output", "o", formTable, "the form of the output: table, json for one JSON object per line and object, or yaml for one document per object")
 	return c
 }
 
@@ -119,14 +86,14 @@ func (o *explainOptions) run(in io.Reader, out io.Writer) error {
 		explanations[i] = e.explain(object)
 	}
 	if err := o.print(out, explanations); err != nil {
-		return unusable(errors.Wrap(err, "cannot print the explanations"))
+		return usage(errors.Wrap(err, "cannot print the explanations"))
 	}
 	if len(unreadable) > 0 {
-		return unusable(unreadable...)
+		return usage(unreadable...)
 	}
 	for i := range explanations {
 		if explanations[i].State != healthscope.Ready {
-			return errNotReady
+			return errNo
 		}
 	}
 	return nil
@@ -143,21 +110,21 @@ type explainer struct {
 // explainer checks the flags and returns what judges.
 func (o *explainOptions) explainer() (*explainer, error) {
 	if len(o.files) == 0 {
-		return nil, unusable(errors.New("cannot explain: give a file with -f FILE, or standard input with -f -"))
+		return nil, usage(errors.New("cannot explain: give a file, or - for standard input"))
 	}
-	if o.output != formTable && o.output != formJSON {
-		return nil, unusable(errors.Errorf("cannot explain: --output is %q; it must be table or json", o.output))
+	if o.output != formTable && o.output != formJSON && o.output != formYAML {
+		return nil, usage(errors.Errorf("cannot explain: --output is %q; it must be table, json or yaml", o.output))
 	}
 	config, err := app.LoadConfig(o.config)
 	if err != nil {
-		return nil, unusable(errors.Wrap(err, "cannot explain"))
+		return nil, usage(errors.Wrap(err, "cannot explain"))
 	}
 	user, problems := expr.Compile(config.HealthCheckExprs)
 	causes := make([]error, len(problems))
 	for i := range problems {
 		causes[i] = errors.Wrapf(problems[i], "cannot explain: cannot use configuration file %q", o.config)
 	}
-	if err := unusable(causes...); err != nil {
+	if err := usage(causes...); err != nil {
 		return nil, err
 	}
 	return &explainer{rules: rules.Options{User: user}, young: app.PolicyOf(config.Policy).NoStatusGrace, now: time.Now()}, nil
@@ -196,6 +163,9 @@ func (o *explainOptions) print(out io.Writer, explanations []explanation) error 
 		}
 		return nil
 	}
+	if o.output == formYAML {
+		return printYAML(out, explanations)
+	}
 	if len(explanations) == 0 {
 		return nil
 	}
@@ -208,18 +178,25 @@ func (o *explainOptions) print(out io.Writer, explanations []explanation) error 
 	return err
 }
 
+// printYAML prints each explanation as a document.
+func printYAML(out io.Writer, explanations []explanation) error {
+	for i := range explanations {
+		if i > 0 {
+			if _, err := io.WriteString(out, "---\n"); err != nil {
+				return err
+			}
+		}
+		if err := encode(out, formYAML, &explanations[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // cell returns a text as it can stand in a table on a terminal: in one line, without what would steer the terminal.
 func cell(text string) string {
 	if text = strings.Join(strings.Fields(healthscope.Clean(text)), " "); text == "" {
 		return "-"
 	}
 	return text
-}
-
-// unusable returns an error that ends the program with exitUnusable; nil when there is no cause.
-func unusable(causes ...error) error {
-	if causes = slices.DeleteFunc(causes, func(err error) bool { return err == nil }); len(causes) == 0 {
-		return nil
-	}
-	return &unusableError{causes}
 }

@@ -105,10 +105,10 @@ func TestExitCodesOfExplain(t *testing.T) {
 		"nothing":                    {"", []string{"-f", "-"}, 2, `^healthscope: cannot read the objects in "standard input": there is none\n$`},
 		"nothing but comments":       {"# none\n---\n...\n", []string{"-f", "-"}, 2, `: there is none\n$`},
 		"no file":                    {"", []string{"-f", "absent.yaml"}, 2, `^healthscope: cannot read the objects: stat absent.yaml: no such file or directory\n$`},
-		"no flag":                    {ready, nil, 2, `^healthscope: cannot explain: give a file with -f FILE, or standard input with -f -\n$`},
+		"no file is named":           {ready, nil, 2, `^healthscope: cannot explain: give a file, or - for standard input\n$`},
 		"an unknown flag":            {ready, []string{"-f", "-", "--kubeconfig", "x"}, 2, `^healthscope: unknown flag: --kubeconfig\n$`},
-		"an argument":                {ready, []string{"objects.yaml"}, 2, `^healthscope: unknown command "objects.yaml" for "healthscope explain"\n$`},
-		"an unknown output":          {ready, []string{"-f", "-", "-o", "yaml"}, 2, `^healthscope: cannot explain: --output is "yaml"; it must be table or json\n$`},
+		"a file without a flag":      {notReady, []string{good, "-"}, 1, `^$`},
+		"an unknown output":          {ready, []string{"-f", "-", "-o", "xml"}, 2, `^healthscope: cannot explain: --output is "xml"; it must be table, json or yaml\n$`},
 		"no configuration":           {ready, []string{"-f", "-", "--config", "absent.yaml"}, 2, `^healthscope: cannot explain: cannot read the configuration file: open absent.yaml: no such file or directory\n$`},
 		"a bad configuration":        {ready, []string{"-f", "-", "--config", write(t, "config.yaml", head+"healthCheckExprs: [{kind: Pod}]\n")}, 2, `healthCheckExprs\[0\].apiVersion: Required value.*healthCheckExprs\[0\].current: Required value`},
 		"expressions that cannot":    {ready, []string{"-f", "-", "--config", badExpression}, 2, `^healthscope: cannot explain: cannot use configuration file ".*config.yaml": cannot use health check "Pod": current, line 1, column 14: Syntax error.*\ncannot explain: cannot use configuration file ".*": cannot use health check "Service": current: the expression gives a value of type int; .*\n$`},
@@ -288,7 +288,7 @@ func FuzzObjects(f *testing.F) {
 			out.Reset()
 			o := explainOptions{files: []string{"-"}, output: output}
 			err := o.run(strings.NewReader(text), &out)
-			if (exitCode(err) == exitUnusable) != (len(problems) > 0) {
+			if (exitCode(err) == exitUsage) != (len(problems) > 0) {
 				t.Errorf("exit code %d with %v", exitCode(err), problems)
 			}
 		}

@@ -53,7 +53,15 @@ func newManagerCommand(name, short string, run runner) *cobra.Command {
 	c := &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return errors.Wrapf(f.run(c.Context(), name, run, c.OutOrStdout(), c.ErrOrStderr()), "cannot run the %s", name)
+			logger, err := f.setLogger(c.ErrOrStderr())
+			if err == nil {
+				err = f.run(c.Context(), name, run, c.OutOrStdout(), logger)
+			}
+			if err != nil && f.logFormat == "json" {
+				logger.Error(err, "Cannot run the "+name)
+				return loggedError{err}
+			}
+			return errors.Wrapf(err, "cannot run the %s", name)
 		},
 	}
 	f.addFlags(c.Flags())
@@ -61,14 +69,10 @@ func newManagerCommand(name, short string, run runner) *cobra.Command {
 }
 
 // run runs a program, or prints its configuration.
-func (f *managerFlags) run(ctx context.Context, name string, run runner, out, logs io.Writer) error {
-	logger, err := f.setLogger(logs)
-	if err != nil {
-		return err
-	}
+func (f *managerFlags) run(ctx context.Context, name string, run runner, out io.Writer, logger logr.Logger) error {
 	config, err := app.LoadConfig(f.config)
 	if err != nil {
-		return err
+		return usage(err)
 	}
 	if f.printConfig {
 		// Files with secrets are named and not read.
@@ -96,7 +100,7 @@ func (f *managerFlags) addFlags(flags *pflag.FlagSet) {
 // setLogger makes the logger of the command, which writes to out, and hands it to the libraries.
 func (f *managerFlags) setLogger(out io.Writer) (logr.Logger, error) {
 	if f.verbosity < 0 {
-		return logr.Logger{}, errors.Errorf("--verbosity is %d; it must not be negative", f.verbosity)
+		return logr.Logger{}, usage(errors.Errorf("--verbosity is %d; it must not be negative", f.verbosity))
 	}
 	handlerOptions := &slog.HandlerOptions{Level: slog.Level(-f.verbosity), ReplaceAttr: nameLevel}
 	var handler slog.Handler
@@ -106,7 +110,7 @@ func (f *managerFlags) setLogger(out io.Writer) (logr.Logger, error) {
 	case "json":
 		handler = slog.NewJSONHandler(out, handlerOptions)
 	default:
-		return logr.Logger{}, errors.Errorf("--log-format is %q; it must be text or json", f.logFormat)
+		return logr.Logger{}, usage(errors.Errorf("--log-format is %q; it must be text or json", f.logFormat))
 	}
 	logger := logr.FromSlogHandler(handler)
 	ctrl.SetLogger(logger)
@@ -126,7 +130,7 @@ func nameLevel(_ []string, a slog.Attr) slog.Attr {
 func (f *managerFlags) restConfig(command string) (*rest.Config, error) {
 	config, err := configOf(f.kubeconfig, "", command)
 	if errors.Is(err, errNoKubeconfig) {
-		err = errors.New("there is no kubeconfig file; give one with --kubeconfig or $KUBECONFIG")
+		err = usage(errors.New("there is no kubeconfig file; give one with --kubeconfig or $KUBECONFIG"))
 	}
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot find out how to reach the cluster")

@@ -79,7 +79,7 @@ func TestPrintConfigWithoutAFileAndOfABadOne(t *testing.T) {
 		}
 	}
 	code, printed, errOut := run(t, "controller", "--print-config", "--config", write(t, "config.yaml", head+"polcy: {}\n"))
-	if code != 1 || printed != "" || !strings.Contains(errOut, `unknown field "polcy"`) {
+	if code != exitUsage || printed != "" || !strings.Contains(errOut, `unknown field "polcy"`) {
 		t.Errorf("exit code %d, output %q, error output %q", code, printed, errOut)
 	}
 	password := write(t, "password", "canary")

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"io"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -10,6 +11,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/healthscope/healthscope/healthscope"
 )
 
 // statusLong is the help of the command status.
@@ -24,8 +27,9 @@ The subject is one of
 
 and without one all HealthScopes are listed.
 
-The exit code is 0 when all is well, 1 when something is not, and 2 when nothing can
-be said. With --watch it is 0 when it was interrupted.`
+The exit code is 0 when everything is healthy, 1 when something is not, 2 when the
+command line or a file that it names cannot be used, and 3 when the health is not
+known or there is no answer. With --watch it is 0 when it was interrupted.`
 
 const (
 	// statusServer is where the status REST API is by default.
@@ -56,12 +60,11 @@ func newStatus() *cobra.Command {
 	var f statusFlags
 	c := &cobra.Command{
 		Use: "status [SUBJECT]", Short: "Print the status of applications, as a hub tells it", Long: statusLong,
-		Args: func(c *cobra.Command, args []string) error { return unusable(cobra.MaximumNArgs(1)(c, args)) },
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return f.run(c.Context(), strings.Join(args, ""), c.Flags(), c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
-	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return unusable(err) })
 	f.add(c.Flags())
 	return c
 }
@@ -94,27 +97,33 @@ func (f *statusFlags) run(ctx context.Context, subject string, flags *pflag.Flag
 		err = f.check(target, flags)
 	}
 	if err != nil {
-		return unusable(err)
+		return usage(err)
 	}
 	client, err := newStatusClient(f)
 	if err != nil {
-		return unusable(err)
+		return usage(err)
 	}
 	p := newStatusPrinter(target, f.output, out)
 	u := client.url(target, f.query(target, flags))
 	if f.watch {
-		return unusable(errors.Wrapf(f.follow(ctx, client, target, u, p, errOut), "cannot follow the status of %s", target))
+		return noAnswer(errors.Wrapf(f.follow(ctx, client, target, u, p, errOut), "cannot follow the status of %s", target))
 	}
 	answer, err := client.get(ctx, u, "")
-	if err != nil {
-		return unusable(errors.Wrapf(err, "cannot get the status of %s", target))
+	var refused *refusal
+	switch {
+	case errors.As(err, &refused) && refused.status == http.StatusBadRequest: // A flag that the server checks.
+		return usage(errors.Wrapf(err, "cannot get the status of %s", target))
+	case err != nil:
+		return noAnswer(errors.Wrapf(err, "cannot get the status of %s", target))
 	}
-	well, err := p.print(answer.body, time.Now())
-	if err != nil {
-		return unusable(errors.Wrapf(err, "cannot print the status of %s", target))
-	}
-	if !well {
-		return errNotReady
+	health, err := p.print(answer.body, time.Now())
+	switch {
+	case err != nil:
+		return noAnswer(errors.Wrapf(err, "cannot print the status of %s", target))
+	case health == healthscope.Unhealthy:
+		return errNo
+	case health == healthscope.HealthUnknown:
+		return errUnknown
 	}
 	return nil
 }

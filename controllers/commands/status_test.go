@@ -30,7 +30,7 @@ func TestStatusPrintsTables(t *testing.T) {
 		code int
 		want string
 	}{
-		autumn: {exitNotReady, `
+		autumn: {exitNo, `
 deployment intent group retail/shop/v2/autumn: Instantiated
 Failed (CrashLoopBackOff) for 60m: Deployment/web of web in west+bonn: it crashes [2J
 0 of 2 resources are ready, 0 pending, 1 failed, 1 unknown
@@ -41,7 +41,7 @@ APP   CLUSTER       RESOURCE         NAMESPACE   STATE     REASON               
 web   west+berlin   Deployment/web   store       Unknown   ClusterUnreachable   -     Applied   no answer
 web   west+bonn     Deployment/web   store       Failed    CrashLoopBackOff     60m   Applied   it crashes [2J
 `},
-		"vfw": {exitNotReady, `
+		"vfw": {exitNo, `
 HealthScope default/vfw: unhealthy, Failed (MembersFailed)
 1 of 2 resources are not healthy
 1 of 2 resources are ready, 0 pending, 1 failed, 0 unknown; 1/2 clusters can be seen
@@ -61,7 +61,7 @@ all is well
 APP    CLUSTER     STATE   READY   LAST SEEN
 sink   west+bonn   Ready   2/2     now
 `},
-		"": {exitNotReady, `
+		"": {exitNo, `
 NAMESPACE   NAME   HEALTH      STATE    READY   CLUSTERS   REASON          FIRST CULPRIT
 default     vfw    unhealthy   Failed   1/2     1/2        MembersFailed   Deployment/fw0 in west+bonn: CrashLoopBackOff
 shop        web    healthy     Ready    2/2     2/2        AllReady        -
@@ -135,7 +135,7 @@ func TestStatusAsksWhatItIsTold(t *testing.T) {
 	} {
 		h := newStatusHub(t)
 		code, _, errOut := runStatus(t, h.URL, args...)
-		if got := h.asked(); code == exitUnusable || !slices.Equal(got, []string{want}) {
+		if got := h.asked(); code == exitUsage || !slices.Equal(got, []string{want}) {
 			t.Errorf("%q: exit code %d, want %q, got %q, %s", args, code, want, got, errOut)
 		}
 	}
@@ -150,7 +150,7 @@ func TestStatusSaysWhatMatters(t *testing.T) {
 		want []string
 	}{
 		{[]string{autumn, "--instances"}, exitOK, []string{autumnID}},
-		{[]string{autumn, "--app", "nothing"}, exitNotReady, []string{"! --app matches nothing: nothing", "NoMatch"}},
+		{[]string{autumn, "--app", "nothing"}, exitUnknown, []string{"! --app matches nothing: nothing", "NoMatch"}},
 		{[]string{autumn, "--detail", "summary", "--cluster", bonn}, exitOK, []string{"Ready", "1 of 1 resources are ready", "rsync: 1 Applied"}},
 		{[]string{autumn, "--health=false", "--detail", "all"}, exitOK, []string{"RSYNC   ", "Deployment/web   Applied"}},
 		{[]string{"-n", "empty"}, exitOK, []string{"There are no HealthScopes."}},
@@ -209,38 +209,39 @@ func TestStatusSaysWhatIsWrong(t *testing.T) {
 	}
 	for _, c := range []struct {
 		server string
+		code   int
 		args   []string
 		want   string
 	}{
-		{h.URL, []string{"shop/none"}, `cannot get the status of HealthScope shop/none: Not Found (404): there is no HealthScope "none" in namespace "shop"`},
-		{h.URL, []string{"retail/shop/v2/winter"}, `Not Found (404): nothing is known of deployment intent group`},
-		{h.URL, []string{autumn, "--type", "odd"}, `Bad Request (400): query parameter "type" with value "odd" cannot be used; allowed: rsync, cluster, all`},
-		{h.URL, []string{autumn, "--instance", "1"}, `query parameter "instance" has the value`},
-		{h.URL, []string{"a/b/c"}, `"a/b/c" is no subject: it must be`},
-		{h.URL, []string{"a/../v/g"}, "is no subject"},
-		{h.URL, []string{"west+"}, "is no subject"},
-		{h.URL, []string{"a", "b"}, "accepts at most 1 arg"},
-		{h.URL, []string{"vfw", "--app", "a"}, "--app is given; it is for deployment intent groups and clusters, and not for HealthScope vfw"},
-		{h.URL, []string{autumn, "-n", "shop"}, "--namespace is \"shop\"; it is for the list"},
-		{h.URL, []string{autumn, "--instances", "--app", "a"}, "--app is given; it cannot be together with --instances"},
-		{h.URL, []string{"-o", "xml"}, `--output is "xml"; it must be table, json or yaml`},
-		{h.URL, []string{"--interval", "1ms"}, "--interval is 1ms; it must be 1s or more"},
-		{h.URL, []string{"--timeout", "0s"}, "--timeout is 0s"},
-		{h.URL, []string{"--nonsense"}, "unknown flag: --nonsense"},
-		{"ftp://hub", nil, "--server must be an http or https URL"},
-		{"http://me:secret@hub", nil, "--server must be scheme, host, port and path only"},
-		{"http://hub.example.com", []string{"--token-file", "../../LICENSE"}, "must hold one token and nothing else"},
-		{h.URL, []string{"--token-file", token}, "must hold one token and nothing else"},
-		{h.URL, []string{"--token-file", "nothing"}, "cannot read --token-file"},
-		{h.URL, []string{"--ca-file", token}, "it holds no certificate"},
-		{dead.URL, nil, "cannot ask the server at " + dead.URL + ": "},
-		{elsewhere.URL, nil, "the answer is no such document"},
-		{elsewhere.URL + "/away", nil, "the server answers 302 Found and does not say why"},
-		{slow.URL, []string{"--timeout", "50ms"}, "no answer within 50ms: --timeout allows for more"},
+		{h.URL, exitUnknown, []string{"shop/none"}, `cannot get the status of HealthScope shop/none: Not Found (404): there is no HealthScope "none" in namespace "shop"`},
+		{h.URL, exitUnknown, []string{"retail/shop/v2/winter"}, `Not Found (404): nothing is known of deployment intent group`},
+		{h.URL, exitUsage, []string{autumn, "--type", "odd"}, `Bad Request (400): query parameter "type" with value "odd" cannot be used; allowed: rsync, cluster, all`},
+		{h.URL, exitUnknown, []string{autumn, "--instance", "1"}, `query parameter "instance" has the value`},
+		{h.URL, exitUsage, []string{"a/b/c"}, `"a/b/c" is no subject: it must be`},
+		{h.URL, exitUsage, []string{"a/../v/g"}, "is no subject"},
+		{h.URL, exitUsage, []string{"west+"}, "is no subject"},
+		{h.URL, exitUsage, []string{"a", "b"}, "accepts at most 1 arg"},
+		{h.URL, exitUsage, []string{"vfw", "--app", "a"}, "--app is given; it is for deployment intent groups and clusters, and not for HealthScope vfw"},
+		{h.URL, exitUsage, []string{autumn, "-n", "shop"}, "--namespace is \"shop\"; it is for the list"},
+		{h.URL, exitUsage, []string{autumn, "--instances", "--app", "a"}, "--app is given; it cannot be together with --instances"},
+		{h.URL, exitUsage, []string{"-o", "xml"}, `--output is "xml"; it must be table, json or yaml`},
+		{h.URL, exitUsage, []string{"--interval", "1ms"}, "--interval is 1ms; it must be 1s or more"},
+		{h.URL, exitUsage, []string{"--timeout", "0s"}, "--timeout is 0s"},
+		{h.URL, exitUsage, []string{"--nonsense"}, "unknown flag: --nonsense"},
+		{"ftp://hub", exitUsage, nil, "--server must be an http or https URL"},
+		{"http://me:secret@hub", exitUsage, nil, "--server must be scheme, host, port and path only"},
+		{"http://hub.example.com", exitUsage, []string{"--token-file", "../../LICENSE"}, "must hold one token and nothing else"},
+		{h.URL, exitUsage, []string{"--token-file", token}, "must hold one token and nothing else"},
+		{h.URL, exitUsage, []string{"--token-file", "nothing"}, "cannot read --token-file"},
+		{h.URL, exitUsage, []string{"--ca-file", token}, "it holds no certificate"},
+		{dead.URL, exitUnknown, nil, "cannot ask the server at " + dead.URL + ": "},
+		{elsewhere.URL, exitUnknown, nil, "the answer is no such document"},
+		{elsewhere.URL + "/away", exitUnknown, nil, "the server answers 302 Found and does not say why"},
+		{slow.URL, exitUnknown, []string{"--timeout", "50ms"}, "no answer within 50ms: --timeout allows for more"},
 	} {
 		code, out, errOut := runStatus(t, c.server, c.args...)
-		if code != exitUnusable || out != "" || !strings.Contains(errOut, c.want) || strings.Contains(errOut, "secret") {
-			t.Errorf("%s %q: want exit code 2 and %q, got %d, %s%s", c.server, c.args, c.want, code, out, errOut)
+		if code != c.code || out != "" || !strings.Contains(errOut, c.want) || strings.Contains(errOut, "secret") {
+			t.Errorf("%s %q: want exit code %d and %q, got %d, %s%s", c.server, c.args, c.code, c.want, code, out, errOut)
 		}
 	}
 }
@@ -268,15 +269,15 @@ func TestStatusShowsItsToken(t *testing.T) {
 		code   int
 		want   string
 	}{
-		{h.URL, nil, exitUnusable, "Unauthorized (401)"},
-		{h.URL, nil, exitUnusable, "give a token with --token-file, --kubeconfig or --context"},
-		{h.URL, []string{"--token-file", write("token", "nobody")}, exitUnusable, "Unauthorized (401)"},
-		{h.URL, []string{"--token-file", write("token", "stranger")}, exitUnusable, "Forbidden (403)"},
-		{h.URL, []string{"--token-file", friend}, exitNotReady, ""},
-		{h.URL, []string{"--kubeconfig", config(`{"token":"friend"}`)}, exitNotReady, ""},
-		{h.URL, []string{"--kubeconfig", config(`{"username":"a","password":"b"}`)}, exitUnusable, "cannot find a token: the context of the kubeconfig file has another way to authenticate"},
-		{h.URL, []string{"--kubeconfig", config(`{"token":"friend"}`), "--token-file", friend}, exitUnusable, "one of them must say which token to use"},
-		{"http://hub.example.com", []string{"--token-file", friend}, exitUnusable, "a token must not go over the network in the clear"},
+		{h.URL, nil, exitUnknown, "Unauthorized (401)"},
+		{h.URL, nil, exitUnknown, "give a token with --token-file, --kubeconfig or --context"},
+		{h.URL, []string{"--token-file", write("token", "nobody")}, exitUnknown, "Unauthorized (401)"},
+		{h.URL, []string{"--token-file", write("token", "stranger")}, exitUnknown, "Forbidden (403)"},
+		{h.URL, []string{"--token-file", friend}, exitNo, ""},
+		{h.URL, []string{"--kubeconfig", config(`{"token":"friend"}`)}, exitNo, ""},
+		{h.URL, []string{"--kubeconfig", config(`{"username":"a","password":"b"}`)}, exitUsage, "cannot find a token: the context of the kubeconfig file has another way to authenticate"},
+		{h.URL, []string{"--kubeconfig", config(`{"token":"friend"}`), "--token-file", friend}, exitUsage, "one of them must say which token to use"},
+		{"http://hub.example.com", []string{"--token-file", friend}, exitUsage, "a token must not go over the network in the clear"},
 	} {
 		code, _, errOut := runStatus(t, c.server, c.args...)
 		if code != c.code || !strings.Contains(errOut, c.want) || strings.Contains(errOut, "friend") {

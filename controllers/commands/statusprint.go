@@ -48,11 +48,11 @@ func isTerminal(out io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// print prints an answer, and reports whether all is well in it. A document that says nothing of health is well.
-func (p *statusPrinter) print(body []byte, now time.Time) (well bool, err error) {
+// print prints an answer, and returns the health in it. A document that says nothing of health is healthy.
+func (p *statusPrinter) print(body []byte, now time.Time) (health healthscope.Health, err error) {
 	pg, err := p.page(body, now)
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	switch p.form {
 	case formJSON:
@@ -65,7 +65,7 @@ func (p *statusPrinter) print(body []byte, now time.Time) (well bool, err error)
 	default:
 		_, err = io.WriteString(p.out, pg.text(p.colour))
 	}
-	return pg.well, err
+	return pg.health, err
 }
 
 // page reads an answer.
@@ -93,7 +93,7 @@ func (p *statusPrinter) page(body []byte, now time.Time) (*page, error) {
 
 // page is what is shown of an answer.
 type page struct {
-	well   bool
+	health healthscope.Health
 	lines  []textLine
 	tables []table
 	// notes are remarks below the table, and dated the times that they name.
@@ -126,7 +126,7 @@ func (g *page) text(colour bool) string {
 
 // documentPage shows the document of a group or a cluster.
 func documentPage(t target, d status.Document, now time.Time) *page {
-	g := &page{well: d.Health == nil || d.Health.State == string(healthscope.Ready)}
+	g := &page{health: documentHealth(d.Health)}
 	if d.Instances != nil {
 		for _, id := range d.Instances {
 			g.linef("", "%s", id)
@@ -155,6 +155,17 @@ func documentPage(t target, d status.Document, now time.Time) *page {
 	g.resources(d, now)
 	g.remarks(d, now)
 	return g
+}
+
+// documentHealth returns the health that a document speaks of.
+func documentHealth(h *status.Health) healthscope.Health {
+	switch {
+	case h == nil || h.State == string(healthscope.Ready):
+		return healthscope.Healthy
+	case h.State == string(healthscope.Unknown):
+		return healthscope.HealthUnknown
+	}
+	return healthscope.Unhealthy
 }
 
 // sentence says for people what a state is.

@@ -7,15 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/api"
 )
 
 // scopesPage shows many scopes.
 func scopesPage(list api.ScopeList) *page {
-	g := &page{well: true}
+	g := &page{health: healthscope.Healthy}
 	t := table{columns: []string{"NAMESPACE", "NAME", "HEALTH", stateColumn, "READY", "CLUSTERS", "REASON", "FIRST CULPRIT"}}
 	for _, s := range list.Items {
-		g.well = g.well && isHealthy(s)
+		g.health = worse(g.health, scopeHealth(s))
 		t.add(s.State, s.Namespace, s.Name, s.Health, s.State, s.ResourcesReady, s.ClustersReachable, s.Reason, s.FirstCulprit)
 		g.stale(s)
 	}
@@ -35,7 +36,7 @@ func (g *page) stale(s api.ScopeItem) {
 
 // scopePage shows one scope: its apps by cluster, and which resources are to blame.
 func scopePage(s api.Scope, now time.Time) *page {
-	g := &page{well: isHealthy(s.ScopeItem)}
+	g := &page{health: scopeHealth(s.ScopeItem)}
 	g.linef(s.State, "HealthScope %s/%s: %s, %s (%s)", s.Namespace, s.Name, s.Health, s.State, s.Reason)
 	if s.Message != "" {
 		g.linef("", "%s", s.Message)
@@ -76,5 +77,24 @@ func since(at, now time.Time) string {
 	return duration.HumanDuration(max(now.Sub(at), 0))
 }
 
-// isHealthy reports whether a scope is well. One that was changed and not judged since is not known to be.
-func isHealthy(s api.ScopeItem) bool { return s.Health == string(corev1alpha2.Healthy) }
+// scopeHealth returns the health of a scope. Of one that was changed and not judged since, the server says that it is not known.
+func scopeHealth(s api.ScopeItem) healthscope.Health {
+	switch corev1alpha2.Health(s.Health) {
+	case corev1alpha2.Healthy:
+		return healthscope.Healthy
+	case corev1alpha2.Unhealthy:
+		return healthscope.Unhealthy
+	case corev1alpha2.UnknownHealth:
+	}
+	return healthscope.HealthUnknown
+}
+
+// worse returns the worse of two healths: what is known to be unhealthy comes before what is not known.
+func worse(a, b healthscope.Health) healthscope.Health {
+	for _, h := range []healthscope.Health{healthscope.Unhealthy, healthscope.HealthUnknown} {
+		if a == h || b == h {
+			return h
+		}
+	}
+	return healthscope.Healthy
+}

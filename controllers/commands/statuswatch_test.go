@@ -126,7 +126,7 @@ func TestStatusFollowsScopes(t *testing.T) {
 	single.errOut.await(t, 1, "trying again in 1s")
 	all.stop(t)
 	lines.stop(t)
-	if err := single.end(t); exitCode(err) != exitUnusable || !strings.Contains(err.Error(), "Not Found (404)") {
+	if err := single.end(t); exitCode(err) != exitUnknown || !strings.Contains(err.Error(), "Not Found (404)") {
 		t.Errorf("want the end of what follows a scope that is not there, got: %v", err)
 	}
 }

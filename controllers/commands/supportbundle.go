@@ -62,10 +62,10 @@ func newSupportBundle() *cobra.Command {
 // run writes the archive, and says on errOut what came of it.
 func (s *supportBundle) run(ctx context.Context, out, errOut io.Writer, now time.Time) error {
 	if _, err := labels.Parse(s.selector); err != nil || strings.TrimSpace(s.selector) == "" {
-		return errors.Errorf("--selector is %q; it must be a label selector, such as app.kubernetes.io/name=healthscope", s.selector)
+		return usage(errors.Errorf("--selector is %q; it must be a label selector, such as app.kubernetes.io/name=healthscope", s.selector))
 	}
 	if s.logLines < 0 {
-		return errors.Errorf("--log-lines is %d; it must not be negative", s.logLines)
+		return usage(errors.Errorf("--log-lines is %d; it must not be negative", s.logLines))
 	}
 	o := support.Options{
 		Namespace: s.namespace, Selector: s.selector, ClustersNamespace: s.clustersNamespace, Version: versionLine(), Scopes: s.scopes, LogLines: s.logLines, Now: now,

@@ -161,7 +161,7 @@ var _ = Describe("The command support-bundle, of metrics that want a token", fun
 		Expect(asked).NotTo(Receive())
 
 		code, _, errOut = bundleUp(ctx, dir, append(flags, "--selector", "")...)
-		Expect(code).To(Equal(1))
+		Expect(code).To(Equal(2))
 		Expect(errOut).To(ContainSubstring("--selector is"))
 	}, NodeTimeout(time.Minute))
 

@@ -98,7 +98,7 @@ func printBuild(out io.Writer, b build, form string) error {
 	case formJSON, formYAML:
 		return errors.Wrap(encode(out, form, b), "cannot print the version")
 	default:
-		return errors.Errorf("cannot print the version: --output is %q; it must be text, json or yaml", form)
+		return usage(errors.Errorf("cannot print the version: --output is %q; it must be text, json or yaml", form))
 	}
 }
 

@@ -70,7 +70,7 @@ func TestVersionNamesTheCommit(t *testing.T) {
 
 func TestVersionRefusesOtherForms(t *testing.T) {
 	code, out, errOut := run(t, "version", "-o", "xml")
-	if want := "healthscope: cannot print the version: --output is \"xml\"; it must be text, json or yaml\n"; code != 1 || out != "" || errOut != want {
+	if want := "healthscope: cannot print the version: --output is \"xml\"; it must be text, json or yaml\n"; code != exitUsage || out != "" || errOut != want {
 		t.Errorf("exit code %d, output %q, error output %q", code, out, errOut)
 	}
 }

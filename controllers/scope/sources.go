@@ -29,11 +29,14 @@ type sources struct {
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// start is the source of all requests that do not come from a scope itself.
+// String implements fmt.Stringer: controller-runtime logs it.
+func (*sources) String() string { return "what belongs to scopes" }
+
+// Start implements source.Source, of all requests that do not come from a scope itself.
 //
 // The indexes are added here and not in Setup because the manager first starts the
 // caches that exist by then, and cannot be stopped before these have been read.
-func (s *sources) start(ctx context.Context, q queue) error {
+func (s *sources) Start(ctx context.Context, q queue) error {
 	if err := addIndexes(ctx, s.indexer); err != nil {
 		return err
 	}
