@@ -1,0 +1,168 @@
+package oam
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+const (
+	// timeout is the deadline of one reconcile.
+	timeout = time.Minute
+	// interval is how often the workloads and Services of an ApplicationConfiguration are looked for again, and soon how often while one is missing.
+	interval = time.Minute
+	soon     = 5 * time.Second
+	// conflictPause is the pause after another writer was first.
+	conflictPause = 100 * time.Millisecond
+)
+
+// reconciler keeps what is in scopes for ApplicationConfigurations up to date.
+type reconciler struct {
+	options Options
+	client  client.Client
+	// cached reads from the cache, also what is unstructured, and live from the API server itself.
+	cached, live client.Reader
+	recorder     events.EventRecorder
+}
+
+// Reconcile gathers what concerns an ApplicationConfiguration, decides what is to be done, does it, and reports in a condition.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	g, read, err := r.gather(ctx, req.NamespacedName)
+	if err != nil {
+		return ctrl.Result{}, errors.Wrapf(err, "cannot gather what belongs to ApplicationConfiguration %q", req.NamespacedName)
+	}
+	d := decide(g)
+	err = r.act(ctx, req.Name, d, read)
+	if err == nil {
+		err = r.report(ctx, read.application, d)
+	}
+	switch {
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: conflictPause}, nil // The cache has not caught up, or another writer was first.
+	case err != nil:
+		return ctrl.Result{}, errors.Wrapf(err, "cannot join the scopes of ApplicationConfiguration %q", req.NamespacedName)
+	case len(g.components) == 0:
+		return ctrl.Result{}, nil
+	case d.reason == eventWorkloadNotFound:
+		return ctrl.Result{RequeueAfter: soon}, nil
+	}
+	return ctrl.Result{RequeueAfter: interval}, nil
+}
+
+// act writes scopes and the labels of Services.
+func (r *reconciler) act(ctx context.Context, name string, d decision, read objects) error {
+	var errs []error
+	for scope, next := range d.scopes {
+		errs = append(errs, errors.Wrapf(r.writeScope(ctx, read.scopes[scope], next), "cannot write HealthScope %q", scope))
+	}
+	for i := range read.services {
+		service := &read.services[i]
+		if scopes, changes := d.services[service.Name]; changes {
+			errs = append(errs, errors.Wrapf(r.label(ctx, service, fieldManager(name), scopes), "cannot label Service %q", service.Name))
+		}
+	}
+	for _, err := range errs {
+		if err != nil && !apierrors.IsConflict(err) {
+			return err // It says more than a conflict.
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// writeScope writes the references of a scope and what is noted of them, and nothing else, unless the scope has changed since it was read.
+func (r *reconciler) writeScope(ctx context.Context, before *corev1alpha2.HealthScope, next scopeState) error {
+	scope := before.DeepCopy()
+	if scope.Spec.WorkloadReferences = next.references; next.references == nil {
+		scope.Spec.WorkloadReferences = []corev1alpha2.WorkloadReference{}
+	}
+	if notes := next.notes(); notes == "" {
+		delete(scope.Annotations, AnnotationReferences)
+	} else {
+		metav1.SetMetaDataAnnotation(&scope.ObjectMeta, AnnotationReferences, notes)
+	}
+	return client.IgnoreNotFound(r.client.Patch(ctx, scope, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
+}
+
+// label sets the labels of scopes on a Service that belong to a field manager, in place of those before.
+func (r *reconciler) label(ctx context.Context, service *metav1.PartialObjectMetadata, manager string, scopes []string) error {
+	labels := map[string]any{}
+	for _, scope := range scopes {
+		labels[corev1alpha2.LabelScopePrefix+scope] = "true"
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
+		"namespace": service.Namespace, "name": service.Name, "uid": string(service.UID), "labels": labels, // With its uid it is not made again when it has gone.
+	}}}
+	u.SetGroupVersionKind(serviceKind)
+	return r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager))
+}
+
+// fieldManager returns the field manager of the labels of an ApplicationConfiguration.
+func fieldManager(name string) string {
+	if len(name) > maxFieldManagerName {
+		sum := sha256.Sum256([]byte(name))
+		name = hex.EncodeToString(sum[:16])
+	}
+	return fieldManagerPrefix + name
+}
+
+// report writes the condition of an ApplicationConfiguration where it differs, and an event when it is not True.
+func (r *reconciler) report(ctx context.Context, object *unstructured.Unstructured, d decision) error {
+	if object == nil {
+		return nil
+	}
+	d.message = healthscope.Shorten(d.message, maxMessage)
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions") // What has another form holds no condition of ours.
+	var others []any
+	var own map[string]any
+	for _, item := range conditions {
+		if c, ok := item.(map[string]any); ok && c["type"] == ConditionJoined {
+			own = c
+		} else {
+			others = append(others, item)
+		}
+	}
+	if d.status == "" && own == nil || own != nil && own["status"] == d.status && own["reason"] == d.reason && text(own["message"]) == d.message {
+		return nil
+	}
+	before := object.DeepCopy()
+	if d.status != "" {
+		next := map[string]any{"type": ConditionJoined, "status": d.status, "reason": d.reason, "lastTransitionTime": metav1.Now().UTC().Format(time.RFC3339)}
+		if d.message != "" {
+			next["message"] = d.message
+		}
+		if own != nil && own["status"] == d.status {
+			next["lastTransitionTime"] = own["lastTransitionTime"]
+		}
+		others = append(others, next)
+	}
+	if err := unstructured.SetNestedSlice(object.Object, others, "status", "conditions"); err != nil {
+		return errors.Wrap(err, "cannot set the condition")
+	}
+	if err := r.client.Status().Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return client.IgnoreNotFound(errors.Wrap(err, "cannot write the condition"))
+	}
+	if d.status == conditionStatusFalse {
+		r.recorder.Eventf(object, nil, corev1.EventTypeWarning, d.reason, actionJoin, "%s", d.message)
+	}
+	return nil
+}
+
+func text(value any) string {
+	s, _ := value.(string)
+	return s
+}

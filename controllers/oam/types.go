@@ -1,0 +1,102 @@
+package oam
+
+import (
+	"slices"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+)
+
+// Kind is the kind of ApplicationConfigurations.
+var Kind = corev1alpha2.GroupVersion.WithKind("ApplicationConfiguration")
+
+// newObject returns an ApplicationConfiguration as clients read it.
+func newObject() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(Kind)
+	return u
+}
+
+// reference is a reference to a workload, as oam-kubernetes-runtime writes it into a scope.
+type reference struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+}
+
+func (r reference) gvk() schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
+}
+
+// matches reports whether a reference of a scope is this one, and nothing more.
+func (r reference) matches(w corev1alpha2.WorkloadReference) bool {
+	return w == r.workloadReference()
+}
+
+func (r reference) workloadReference() corev1alpha2.WorkloadReference {
+	return corev1alpha2.WorkloadReference{APIVersion: r.APIVersion, Kind: r.Kind, Name: r.Name}
+}
+
+// component is a component of an ApplicationConfiguration that has health scopes.
+type component struct {
+	name   string
+	scopes []string
+	// workload is what status.workloads says; nil when it does not name the component.
+	workload *reference
+}
+
+// content is what is read of an ApplicationConfiguration.
+type content struct {
+	Spec struct {
+		Components []struct {
+			ComponentName string `json:"componentName"`
+			RevisionName  string `json:"revisionName"`
+			Scopes        []struct {
+				reference `json:",inline"`
+
+				ScopeRef reference `json:"scopeRef"`
+			} `json:"scopes"`
+		} `json:"components"`
+	} `json:"spec"`
+	Status struct {
+		Workloads []struct {
+			ComponentName         string    `json:"componentName"`
+			ComponentRevisionName string    `json:"componentRevisionName"`
+			Reference             reference `json:"workloadRef"`
+		} `json:"workloads"`
+	} `json:"status"`
+}
+
+// components returns the components of an ApplicationConfiguration that have health scopes. A scope is named in scopeRef, or without that, as in early drafts.
+func components(object *unstructured.Unstructured) ([]component, error) {
+	var c content
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &c); err != nil {
+		return nil, errors.Wrap(err, "cannot read ApplicationConfiguration")
+	}
+	var all []component
+	for _, declared := range c.Spec.Components {
+		found := component{name: declared.ComponentName}
+		for _, s := range declared.Scopes {
+			for _, ref := range []reference{s.ScopeRef, s.reference} {
+				if gvk := ref.gvk(); gvk.Group == Kind.Group && gvk.Kind == corev1alpha2.HealthScopeKind && ref.Name != "" && !slices.Contains(found.scopes, ref.Name) {
+					found.scopes = append(found.scopes, ref.Name)
+				}
+			}
+		}
+		if len(found.scopes) == 0 {
+			continue
+		}
+		for _, w := range c.Status.Workloads {
+			isIt := declared.ComponentName != "" && w.ComponentName == declared.ComponentName || declared.RevisionName != "" && w.ComponentRevisionName == declared.RevisionName
+			if isIt && w.Reference.Name != "" {
+				found.name, found.workload = w.ComponentName, &w.Reference
+			}
+		}
+		all = append(all, found)
+	}
+	return all, nil
+}
