@@ -191,7 +191,7 @@ func TestManifestsAreValid(t *testing.T) {
 // TestKustomizationsListEveryFile: whoever applies a folder gets all of it, without the folders below it.
 func TestKustomizationsListEveryFile(t *testing.T) {
 	var folders []string
-	for _, pattern := range []string{"../crd", "../rbac", "../rbac/member", "../rbac/options/*"} {
+	for _, pattern := range []string{"../crd", "../rbac", "../rbac/member", "../rbac/options/*", "../rbac/oam/*"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {
 			t.Fatalf("cannot find the folders %s: %v", pattern, err)

@@ -20,14 +20,16 @@ const (
 
 // roleFiles are the files with roles that are generated, by the section of the page that documents them.
 var roleFiles = map[string]string{
-	"Monitor":            "monitor_role.yaml",
-	"Controller":         "controller_role.yaml",
-	"Workloads of OAM":   "controller_oam.yaml",
-	"Discovery":          "options/discovery/role.yaml",
-	"Trusted namespaces": "options/trusted/role.yaml",
-	"Creating bundles":   "options/createbundles/role.yaml",
-	"Secrets":            "options/secrets/role.yaml",
-	"Hub in a member":    "member/role.yaml",
+	"Monitor":                   "monitor_role.yaml",
+	"Controller":                "controller_role.yaml",
+	"Workloads of OAM":          "controller_oam.yaml",
+	"ApplicationConfigurations": "oam/applicationconfigurations/role.yaml",
+	"Labels of Services":        "oam/labelservices/role.yaml",
+	"Discovery":                 "options/discovery/role.yaml",
+	"Trusted namespaces":        "options/trusted/role.yaml",
+	"Creating bundles":          "options/createbundles/role.yaml",
+	"Secrets":                   "options/secrets/role.yaml",
+	"Hub in a member":           "member/role.yaml",
 }
 
 // readAs reads the documents of a kind in a file of config/rbac.
@@ -169,7 +171,7 @@ func TestEveryRoleIsBound(t *testing.T) {
 		name, _ := filepath.Rel(rbac, path)
 		account := "healthscope-monitor"
 		switch {
-		case strings.HasPrefix(name, "controller"):
+		case strings.HasPrefix(name, "controller"), strings.HasPrefix(name, "oam"):
 			account = "healthscope-controller"
 		case strings.HasPrefix(name, "member"):
 			account = "healthscope-hub"

@@ -28,7 +28,7 @@ var eventsElsewhere = []string{"LeaderElection", "StatusContested"}
 func TestEveryEventIsInTroubleshooting(t *testing.T) {
 	p := readPage(t, troubleshootingPage).section(t, "Events")
 	words := map[string]bool{}
-	inspect(sources(t, "controllers/fleet", "controllers/enrol", "controllers/monitor"), func(s *ast.ValueSpec) {
+	inspect(sources(t, "controllers/fleet", "controllers/enrol", "controllers/monitor", "controllers/oam"), func(s *ast.ValueSpec) {
 		for i, name := range s.Names {
 			if i < len(s.Values) && eventConstant.MatchString(name.Name) && name.Name != eventAction {
 				word, _ := text(s.Values[i])

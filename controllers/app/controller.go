@@ -26,6 +26,7 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/inventory"
+	"github.com/healthscope/healthscope/controllers/oam"
 	"github.com/healthscope/healthscope/controllers/observe"
 	"github.com/healthscope/healthscope/controllers/probe"
 	"github.com/healthscope/healthscope/controllers/pruning"
@@ -83,6 +84,7 @@ func runController(ctx context.Context, o *Options, config *configv1alpha1.Confi
 			setupClusters(t, o, config, view),
 			setupScopes(t, view, objects, guard, checks, config, store, o.spans),
 			setupRecorder(t, o, config, view, store),
+			setupOAM(t, config),
 		)
 	}
 	if err := addLeader(mgr, leader, config, logger); err != nil {
@@ -102,7 +104,9 @@ func addLeader(mgr ctrl.Manager, leader *terms, config *configv1alpha1.Configura
 			return err
 		}
 	}
-	readable := everyReplica(func(ctx context.Context) error { return awaitScopes(ctx, mgr.GetAPIReader(), logger) })
+	readable := everyReplica(func(ctx context.Context) error {
+		return awaitScopes(ctx, mgr.GetAPIReader(), checkReadable(config), logger)
+	})
 	return errors.Wrap(errors.Join(mgr.Add(readable), mgr.Add(leader)), "cannot add what the leader runs")
 }
 
@@ -111,10 +115,10 @@ const scopesPause = 5 * time.Second
 
 // awaitScopes asks whether scopes can be read until there is an answer. Without their CRD or the right to read them it
 // fails: a controller that waited for these would do nothing, and not say why. An API server that gives no answer is waited for.
-func awaitScopes(ctx context.Context, reader client.Reader, logger logr.Logger) error {
+func awaitScopes(ctx context.Context, reader client.Reader, check func(context.Context, client.Reader) error, logger logr.Logger) error {
 	problem := ""
 	err := wait.PollUntilContextCancel(ctx, scopesPause, true, func(ctx context.Context) (bool, error) {
-		err := scope.CheckReadable(ctx, reader)
+		err := check(ctx, reader)
 		if err == nil || scope.IsUnreadable(err) {
 			return true, err
 		}
@@ -151,6 +155,9 @@ func knownKinds(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 		corev1.SchemeGroupVersion.WithKind("ConfigMap"), corev1.SchemeGroupVersion.WithKind("Secret"),
 		coordinationv1.SchemeGroupVersion.WithKind("Lease"),
 	} {
+		mapper.Add(kind, meta.RESTScopeNamespace)
+	}
+	for _, kind := range oam.Kinds() {
 		mapper.Add(kind, meta.RESTScopeNamespace)
 	}
 	return mapper, nil

@@ -2,7 +2,6 @@ package oam
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -106,9 +105,9 @@ func decide(g gathered) decision {
 	switch {
 	case len(g.components) == 0:
 	case len(missing) > 0:
-		d.status, d.reason, d.message = conditionStatusFalse, eventScopeNotFound, fmt.Sprintf("HealthScopes that do not exist: %s", strings.Join(missing, ", "))
+		d.status, d.reason, d.message = conditionStatusFalse, eventScopeNotFound, "HealthScopes that do not exist: "+strings.Join(missing, ", ")
 	case len(unresolved) > 0:
-		d.status, d.reason, d.message = conditionStatusFalse, eventWorkloadNotFound, fmt.Sprintf("components without a workload: %s", strings.Join(unresolved, ", "))
+		d.status, d.reason, d.message = conditionStatusFalse, eventWorkloadNotFound, "components without a workload: "+strings.Join(unresolved, ", ")
 	default:
 		d.status, d.reason = conditionStatusTrue, reasonJoined
 	}

@@ -93,27 +93,16 @@ func (r *reconciler) gather(ctx context.Context, name types.NamespacedName) (g g
 // find returns the workload of a component; nil when it is not there yet.
 func (r *reconciler) find(ctx context.Context, known metadata, application types.NamespacedName, c component) (*workload, error) {
 	ref := c.workload
-	for _, byLabels := range []bool{true, false} {
-		for _, kind := range workloadKinds {
-			if ref != nil {
-				break
-			}
-			objects, err := r.list(ctx, known, kind, application.Namespace)
-			if err != nil {
-				return nil, err
-			}
-			at := slices.IndexFunc(objects, func(o metav1.PartialObjectMetadata) bool {
-				return byLabels && isOf(o, application.Name, c.name) || !byLabels && o.Name == c.name
-			})
-			if at >= 0 {
-				ref = &reference{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: objects[at].Name}
-			}
+	if ref == nil {
+		var err error
+		if ref, err = r.lookFor(ctx, known, application, c.name); ref == nil || err != nil {
+			return nil, err
 		}
 	}
-	if ref == nil || !r.options.LabelServices {
-		return asWorkload(ref), nil
-	}
 	w := &workload{reference: *ref}
+	if !r.options.LabelServices {
+		return w, nil
+	}
 	named, err := r.servicesOf(ctx, *ref, application.Namespace)
 	if err != nil {
 		return nil, err
@@ -126,11 +115,23 @@ func (r *reconciler) find(ctx context.Context, known metadata, application types
 	return w, nil
 }
 
-func asWorkload(ref *reference) *workload {
-	if ref == nil {
-		return nil
+// lookFor looks for the workload of a component by its labels, and then by its name.
+func (r *reconciler) lookFor(ctx context.Context, known metadata, application types.NamespacedName, component string) (*reference, error) {
+	for _, matches := range []func(metav1.PartialObjectMetadata) bool{
+		func(o metav1.PartialObjectMetadata) bool { return isOf(o, application.Name, component) },
+		func(o metav1.PartialObjectMetadata) bool { return o.Name == component },
+	} {
+		for _, kind := range workloadKinds {
+			objects, err := r.list(ctx, known, kind, application.Namespace)
+			if err != nil {
+				return nil, err
+			}
+			if at := slices.IndexFunc(objects, matches); at >= 0 {
+				return &reference{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: objects[at].Name}, nil
+			}
+		}
 	}
-	return &workload{reference: *ref}
+	return nil, nil
 }
 
 // isOf reports whether an object has the labels that OAM's runtimes give to what belongs to a component.

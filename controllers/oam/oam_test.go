@@ -2,6 +2,7 @@ package oam_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -126,7 +127,8 @@ func (s shop) condition(ctx context.Context, name string) string {
 	Expect(err).NotTo(HaveOccurred())
 	var all []string
 	for _, c := range conditions {
-		c := c.(map[string]any)
+		c, ok := c.(map[string]any)
+		Expect(ok).To(BeTrue())
 		text := fmt.Sprintf("%s %s %s", c["type"], c["status"], c["reason"])
 		if message, ok := c["message"]; ok {
 			text += fmt.Sprintf(": %s", message)
@@ -217,7 +219,7 @@ var _ = Describe("The controller of ApplicationConfigurations", func() {
 
 	It("keeps scopes and Services right whatever is added, changed and deleted, and writes nothing at rest", func(ctx SpecContext) {
 		const applications, workloads, scopes = 50, 12, 6
-		random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 0)) //nolint:gosec // Not for secrets.
+		random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 0))
 		s := newShop(ctx)
 		w := run(oam.Options{LabelServices: true})
 		for i := range workloads {
@@ -307,19 +309,29 @@ var _ = Describe("The controller of ApplicationConfigurations", func() {
 // declared returns the scopes of each component of an ApplicationConfiguration.
 func declared(u *unstructured.Unstructured) map[string][]string {
 	GinkgoHelper()
+	var spec struct {
+		Components []struct {
+			ComponentName string
+			Scopes        []struct{ ScopeRef struct{ Name string } }
+		}
+	}
+	Expect(convert(u.Object["spec"], &spec)).To(Succeed())
 	scopesOf := map[string][]string{}
-	components, _, err := unstructured.NestedSlice(u.Object, "spec", "components")
-	Expect(err).NotTo(HaveOccurred())
-	for _, item := range components {
-		c := item.(map[string]any)
-		scopes, _ := c["scopes"].([]any)
-		for _, item := range scopes {
-			name, _, err := unstructured.NestedString(item.(map[string]any), "scopeRef", "name")
-			Expect(err).NotTo(HaveOccurred())
-			scopesOf[c["componentName"].(string)] = append(scopesOf[c["componentName"].(string)], name)
+	for _, c := range spec.Components {
+		for _, scope := range c.Scopes {
+			scopesOf[c.ComponentName] = append(scopesOf[c.ComponentName], scope.ScopeRef.Name)
 		}
 	}
 	return scopesOf
+}
+
+// convert puts a value into another by way of JSON.
+func convert(from, into any) error {
+	data, err := json.Marshal(from)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, into)
 }
 
 // expected returns the references that each scope must have besides those by hand, and the scopes whose label each Service must have.

@@ -126,29 +126,13 @@ func (r *reconciler) report(ctx context.Context, object *unstructured.Unstructur
 		return nil
 	}
 	d.message = healthscope.Shorten(d.message, maxMessage)
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions") // What has another form holds no condition of ours.
-	var others []any
-	var own map[string]any
-	for _, item := range conditions {
-		if c, ok := item.(map[string]any); ok && c["type"] == ConditionJoined {
-			own = c
-		} else {
-			others = append(others, item)
-		}
-	}
-	if d.status == "" && own == nil || own != nil && own["status"] == d.status && own["reason"] == d.reason && text(own["message"]) == d.message {
+	own, others := conditionsOf(object)
+	if text(own["status"]) == d.status && text(own["reason"]) == d.reason && text(own["message"]) == d.message {
 		return nil
 	}
 	before := object.DeepCopy()
 	if d.status != "" {
-		next := map[string]any{"type": ConditionJoined, "status": d.status, "reason": d.reason, "lastTransitionTime": metav1.Now().UTC().Format(time.RFC3339)}
-		if d.message != "" {
-			next["message"] = d.message
-		}
-		if own != nil && own["status"] == d.status {
-			next["lastTransitionTime"] = own["lastTransitionTime"]
-		}
-		others = append(others, next)
+		others = append(others, d.condition(own))
 	}
 	if err := unstructured.SetNestedSlice(object.Object, others, "status", "conditions"); err != nil {
 		return errors.Wrap(err, "cannot set the condition")
@@ -160,6 +144,31 @@ func (r *reconciler) report(ctx context.Context, object *unstructured.Unstructur
 		r.recorder.Eventf(object, nil, corev1.EventTypeWarning, d.reason, actionJoin, "%s", d.message)
 	}
 	return nil
+}
+
+// conditionsOf returns the condition of this controller, which is nil when there is none, and all others.
+func conditionsOf(object *unstructured.Unstructured) (own map[string]any, others []any) {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions") // What has another form holds no condition of ours.
+	for _, item := range conditions {
+		if c, ok := item.(map[string]any); ok && c["type"] == ConditionJoined {
+			own = c
+		} else {
+			others = append(others, item)
+		}
+	}
+	return own, others
+}
+
+// condition returns the condition that says what was decided, after the one before.
+func (d decision) condition(before map[string]any) map[string]any {
+	c := map[string]any{"type": ConditionJoined, "status": d.status, "reason": d.reason, "lastTransitionTime": metav1.Now().UTC().Format(time.RFC3339)}
+	if d.message != "" {
+		c["message"] = d.message
+	}
+	if before["status"] == d.status {
+		c["lastTransitionTime"] = before["lastTransitionTime"]
+	}
+	return c
 }
 
 func text(value any) string {

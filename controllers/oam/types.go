@@ -1,8 +1,6 @@
 package oam
 
 import (
-	"slices"
-
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -52,26 +50,35 @@ type component struct {
 // content is what is read of an ApplicationConfiguration.
 type content struct {
 	Spec struct {
-		Components []struct {
-			ComponentName string `json:"componentName"`
-			RevisionName  string `json:"revisionName"`
-			Scopes        []struct {
-				reference `json:",inline"`
-
-				ScopeRef reference `json:"scopeRef"`
-			} `json:"scopes"`
-		} `json:"components"`
+		Components []declaration `json:"components"`
 	} `json:"spec"`
 	Status struct {
-		Workloads []struct {
-			ComponentName         string    `json:"componentName"`
-			ComponentRevisionName string    `json:"componentRevisionName"`
-			Reference             reference `json:"workloadRef"`
-		} `json:"workloads"`
+		Workloads []workloadStatus `json:"workloads"`
 	} `json:"status"`
 }
 
-// components returns the components of an ApplicationConfiguration that have health scopes. A scope is named in scopeRef, or without that, as in early drafts.
+// declaration is a component of an ApplicationConfiguration.
+type declaration struct {
+	ComponentName string             `json:"componentName"`
+	RevisionName  string             `json:"revisionName"`
+	Scopes        []scopeDeclaration `json:"scopes"`
+}
+
+// scopeDeclaration names a scope in scopeRef, or without that, as in early drafts.
+type scopeDeclaration struct {
+	reference `json:",inline"`
+
+	ScopeRef reference `json:"scopeRef"`
+}
+
+// workloadStatus is the workload of a component, as a runtime reports it.
+type workloadStatus struct {
+	ComponentName         string    `json:"componentName"`
+	ComponentRevisionName string    `json:"componentRevisionName"`
+	Reference             reference `json:"workloadRef"`
+}
+
+// components returns the components of an ApplicationConfiguration that have health scopes.
 func components(object *unstructured.Unstructured) ([]component, error) {
 	var c content
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &c); err != nil {
@@ -79,24 +86,34 @@ func components(object *unstructured.Unstructured) ([]component, error) {
 	}
 	var all []component
 	for _, declared := range c.Spec.Components {
-		found := component{name: declared.ComponentName}
-		for _, s := range declared.Scopes {
-			for _, ref := range []reference{s.ScopeRef, s.reference} {
-				if gvk := ref.gvk(); gvk.Group == Kind.Group && gvk.Kind == corev1alpha2.HealthScopeKind && ref.Name != "" && !slices.Contains(found.scopes, ref.Name) {
-					found.scopes = append(found.scopes, ref.Name)
-				}
-			}
-		}
+		found := component{name: declared.ComponentName, scopes: declared.healthScopes()}
 		if len(found.scopes) == 0 {
 			continue
 		}
 		for _, w := range c.Status.Workloads {
-			isIt := declared.ComponentName != "" && w.ComponentName == declared.ComponentName || declared.RevisionName != "" && w.ComponentRevisionName == declared.RevisionName
-			if isIt && w.Reference.Name != "" {
+			if w.isOf(declared) {
 				found.name, found.workload = w.ComponentName, &w.Reference
 			}
 		}
 		all = append(all, found)
 	}
 	return all, nil
+}
+
+// healthScopes returns the names of the HealthScopes of a component.
+func (d declaration) healthScopes() (names []string) {
+	for _, s := range d.Scopes {
+		for _, ref := range []reference{s.ScopeRef, s.reference} {
+			if gvk := ref.gvk(); gvk.Group == Kind.Group && gvk.Kind == corev1alpha2.HealthScopeKind && ref.Name != "" {
+				names = appendNew(names, ref.Name)
+			}
+		}
+	}
+	return names
+}
+
+// isOf reports whether a workload is that of a component, which is declared by its name or by the name of its revision.
+func (w workloadStatus) isOf(d declaration) bool {
+	named := d.ComponentName != "" && w.ComponentName == d.ComponentName || d.RevisionName != "" && w.ComponentRevisionName == d.RevisionName
+	return named && w.Reference.Name != ""
 }

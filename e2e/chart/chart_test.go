@@ -209,6 +209,7 @@ func TestFilesAreThoseOfConfig(t *testing.T) {
 	for pattern, name := range map[string]func(string) string{
 		"crd/*_*.yaml":             func(path string) string { return path },
 		"grafana/*.json":           func(path string) string { return path },
+		"rbac/oam/*/role.yaml":     func(path string) string { return "rbac/controller_" + filepath.Base(filepath.Dir(path)) + ".yaml" },
 		"rbac/options/*/role.yaml": func(path string) string { return "rbac/monitor_" + filepath.Base(filepath.Dir(path)) + ".yaml" },
 	} {
 		found, err := filepath.Glob(filepath.Join(root, "config", pattern))

@@ -2,10 +2,15 @@ package rights
 
 import (
 	"context"
+	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -44,4 +49,53 @@ func (a application) deployOAM(ctx context.Context) {
 		refs = append(refs, workload(apiVersion, kind, "web"))
 	}
 	Expect(k8s.Create(ctx, a.scope("oam", refs...))).To(Succeed())
+}
+
+var _ = Describe("The rights of the controller with ApplicationConfigurations", func() {
+	It("are those that it uses", func(ctx context.Context) {
+		defineOAM(ctx)
+		crd := filepath.Join(root, "config", "integrations", "oam", "applicationconfigurations.yaml")
+		kubectl(ctx, "apply", "-f", crd)
+		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "delete", "-f", crd) })
+		roles := []string{controller + "-applicationconfigurations", controller + "-labelservices"}
+		Expect(of(granted(ctx), roles...)).To(BeEmpty(), "they are not applied by default")
+		for _, option := range []string{"applicationconfigurations", "labelservices"} {
+			dir := filepath.Join(root, "config", "rbac", "oam", option)
+			kubectl(ctx, "apply", "-k", dir)
+			DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "delete", "-k", dir) })
+		}
+		since := time.Now()
+		hs := start(ctx, listing, "oam: {applicationConfigurations: true, labelServices: true}\n")
+		for _, namespace := range []application{"oam-a", "oam-b"} {
+			namespace.joins(ctx)
+		}
+		grants := granted(ctx)
+		Eventually(func() []string { return Compare(audit(since).Uses, of(grants, roles...)) }).Should(BeEmpty())
+		Expect(hs.Stop()).To(Succeed())
+		Expect(slices.DeleteFunc(audit(since).Refused, looksForPods)).To(BeEmpty())
+	}, SpecTimeout(3*time.Minute))
+})
+
+// joins makes an application whose component is in a scope by an ApplicationConfiguration, and waits until scope and Service say so.
+func (a application) joins(ctx context.Context) {
+	GinkgoHelper()
+	Expect(k8s.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: string(a)}})).To(Succeed())
+	for _, o := range append(a.workloads()[:1], a.others()[0], a.scope("shared")) {
+		Expect(k8s.Create(ctx, o)).To(Succeed())
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "core.oam.dev/v1alpha2", "kind": "ApplicationConfiguration",
+		"spec": map[string]any{"components": []any{map[string]any{"componentName": "web", "scopes": []any{
+			map[string]any{"scopeRef": map[string]any{"apiVersion": "core.oam.dev/v1alpha2", "kind": "HealthScope", "name": "shared"}},
+		}}}},
+	}}
+	u.SetNamespace(string(a))
+	u.SetName("first")
+	Expect(k8s.Create(ctx, u)).To(Succeed())
+	a.is(ctx, "shared", corev1alpha2.Healthy, "1/1")
+	Eventually(func(g Gomega) {
+		service := &corev1.Service{}
+		g.Expect(k8s.Get(ctx, client.ObjectKey{Namespace: string(a), Name: "web"}, service)).To(Succeed())
+		g.Expect(service.Labels).To(HaveKeyWithValue(corev1alpha2.LabelScopePrefix+"shared", "true"))
+	}).Should(Succeed())
 }

@@ -58,7 +58,7 @@ type Configuration struct {
 	// +optional
 	Probes Probes `json:"probes,omitempty"`
 	// oam says how far the controller goes with the kinds of OAM's runtimes. See
-	// https://github.com/healthscope/healthscope/blob/main/config/docs/kubevela.md.
+	// https://github.com/healthscope/healthscope/blob/main/config/docs/oam.md.
 	// +optional
 	OAM OAM `json:"oam,omitempty"`
 	// healthCheckExprs are rules for kinds, in CEL. They go before the program's own rules; the first that matches an object counts. See
@@ -311,6 +311,13 @@ type OAM struct {
 	// +optional
 	// +kubebuilder:validation:items:MinLength=1
 	TrustedNamespaces []string `json:"trustedNamespaces,omitempty"`
+	// applicationConfigurations makes the controller keep the references of scopes to the workloads of ApplicationConfigurations, where there
+	// is no OAM runtime that does it. It needs their CRD.
+	// +optional
+	ApplicationConfigurations bool `json:"applicationConfigurations,omitempty"`
+	// labelServices makes it also label the Services of these components with the scopes that they are in, so that the scopes probe them.
+	// +optional
+	LabelServices bool `json:"labelServices,omitempty"`
 }
 
 // InventoryPolicy says what may be done in A&AI.

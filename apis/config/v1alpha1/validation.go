@@ -46,6 +46,9 @@ func Validate(c *Configuration) field.ErrorList {
 		errs = append(errs, field.Forbidden(field.NewPath("recorder"), "needs the section appContext, which says where to save"))
 	}
 	errs = append(errs, validateEach(field.NewPath("oam", "trustedNamespaces"), c.OAM.TrustedNamespaces, content.IsDNS1123Label)...)
+	if c.OAM.LabelServices && !c.OAM.ApplicationConfigurations {
+		errs = append(errs, field.Forbidden(field.NewPath("oam", "labelServices"), "needs oam.applicationConfigurations"))
+	}
 	errs = append(errs, validateHealthCheckExprs(field.NewPath("healthCheckExprs"), c.HealthCheckExprs)...)
 	if c.Inventory != nil {
 		errs = append(errs, validateInventory(field.NewPath("inventory"), c.Inventory)...)

@@ -26,6 +26,7 @@ func TestValidate(t *testing.T) {
 		"namespaces":                      {`monitor: {namespaces: [store, Store]}`, []string{"monitor.namespaces[1]"}},
 		"trusted namespaces":              {`monitor: {trustedNamespaces: [emco, "*"]}`, []string{"monitor.trustedNamespaces[1]"}},
 		"trust without a look":            {`monitor: {namespaces: [a], trustedNamespaces: [a, b]}`, []string{"monitor.trustedNamespaces[1]"}},
+		"labels without their reason":     {`oam: {labelServices: true}`, []string{"oam.labelServices"}},
 		"kinds to monitor":                {`monitor: {kinds: [{apiVersion: v1, kind: Secret}, {apiVersion: cert-manager.io/v1, kind: Certificate}]}`, nil},
 		"kinds that cannot be":            {`monitor: {kinds: [{kind: Certificate}, {apiVersion: a/b/c, kind: X}, {apiVersion: v1}, {apiVersion: k8splugin.io/v1alpha1, kind: ResourceBundleState}]}`, []string{"monitor.kinds[0].apiVersion", "monitor.kinds[1].apiVersion", "monitor.kinds[2].kind", "monitor.kinds[3].kind"}},
 		"sizes at their ends":             {`monitor: {listBudgetKiB: 1, limitKiB: 1400}`, nil},
