@@ -62,8 +62,8 @@ var _ = Describe("a controller that is frozen while it writes to A&AI, and thawe
 		}}
 		Expect(api.Create(ctx, s)).To(Succeed())
 		DeferCleanup(api.Delete, s)
-		launchOne := func() *running {
-			return start(namespace, "controller", "--config", configuration(GinkgoT().TempDir(), `
+		launchOne := func(kubeconfig string) *running {
+			return start(namespace, "controller", "--kubeconfig", kubeconfig, "--config", configuration(GinkgoT().TempDir(), `
 metrics: {bindAddress: '0'}
 api: {bindAddress: '0'}
 fleet: {monitorNamespace: %[1]s}
@@ -86,13 +86,15 @@ inventory:
 			return counts
 		}
 
-		first := launchOne()
+		proxy, kubeconfig := viaProxy()
+		first := launchOne(kubeconfig)
 		Eventually(states).Should(HaveKeyWithValue("Ready", BeNumerically("<", services)))
 		leader := holder(ctx, namespace, "healthscope-controller")()
 		Expect(syscall.Kill(first.PID(), syscall.SIGSTOP)).To(Succeed())
+		proxy.Cut() // Its connections do not outlive that, so that it does not learn at once what it has missed.
 		frozen := time.Now()
 		report("LoadBalancer")
-		launchOne()
+		launchOne(plane.KubeconfigPath())
 		all := Equal(map[string]int{"Pending": services})
 		Eventually(states).WithTimeout(2 * time.Minute).Should(all)
 		Expect(holder(ctx, namespace, "healthscope-controller")()).NotTo(Equal(leader))
