@@ -1,5 +1,11 @@
 package aai
 
+import (
+	"fmt"
+	"net/url"
+	"strings"
+)
+
 // Document is a k8s-resource, one Kubernetes resource in A&AI. The fields and
 // their JSON names are those of the A&AI schema, equal in v24 to v32. There is
 // none for health, which therefore travels in Labels.
@@ -53,6 +59,16 @@ type Relationship struct {
 
 // Target returns the path of the other object as Key.Path would write it. Relationships are the same when their targets are.
 func (r Relationship) Target() string { return canonicalPath(r.RelatedLink) }
+
+// String names the other object as people do, by its type and id.
+func (r Relationship) String() string {
+	target := r.Target()
+	id, err := url.PathUnescape(target[strings.LastIndexByte(target, '/')+1:])
+	if err != nil {
+		id = target
+	}
+	return fmt.Sprintf("%s %q", r.RelatedTo, id)
+}
 
 // ToGenericVNF returns the relationship to a VNF. A k8s-resource can have one at most.
 func ToGenericVNF(vnfID string) Relationship {

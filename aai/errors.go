@@ -99,6 +99,8 @@ const (
 	ProblemOutage Problem = "outage"
 	// ProblemTenant means that a tenant does not exist in A&AI, perhaps because region or tenant are misspelt in the configuration.
 	ProblemTenant Problem = "tenant"
+	// ProblemVNF means that a VNF or a module of it does not exist in A&AI, perhaps because it is misspelt in a scope.
+	ProblemVNF Problem = "vnf"
 	// ProblemRegion means that the configuration names no place in A&AI for resources that are to go there.
 	ProblemRegion Problem = "region"
 )

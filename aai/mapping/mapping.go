@@ -127,14 +127,17 @@ func ID(installation string, k healthscope.Key) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// maxReason bounds a reason, in bytes: another monitor may have given one of any length.
-const maxReason = 128
+// maxLabel bounds the value of a label, in bytes: another monitor may have given one of any length.
+const maxLabel = 128
+
+// labelValue returns a text as a label has it: short, and in one line.
+func labelValue(text string) string { return healthscope.Shorten(healthscope.Clean(text), maxLabel) }
 
 // labels returns the reserved labels and the allowed ones of the resource, sorted.
 func labels(m healthscope.Member, status healthscope.State, links []aai.Relationship, o Options) []string {
 	list := []string{o.LabelPrefix + aai.LabelStatus + "=" + string(status)}
 	if m.Reason != "" {
-		list = append(list, o.LabelPrefix+aai.LabelReason+"="+healthscope.Shorten(string(m.Reason), maxReason))
+		list = append(list, o.LabelPrefix+aai.LabelReason+"="+labelValue(string(m.Reason)))
 	}
 	if !m.Since.IsZero() {
 		list = append(list, o.LabelPrefix+aai.LabelSince+"="+m.Since.UTC().Format(time.RFC3339))
@@ -144,7 +147,7 @@ func labels(m healthscope.Member, status healthscope.State, links []aai.Relation
 	}
 	for key, value := range m.Labels {
 		if slices.Contains(o.LabelKeys, key) && !o.reserved(key) {
-			list = append(list, key+"="+value)
+			list = append(list, key+"="+labelValue(value))
 		}
 	}
 	slices.Sort(list)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -313,14 +314,20 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// A reason may come from a monitor of others, and be of any length.
-func TestAReasonIsBounded(t *testing.T) {
+// A reason and labels may come from a monitor of others, and be of any length and of any characters.
+func TestLabelsAreBoundedAndPrintable(t *testing.T) {
 	var m healthscope.Member
 	m.Cluster, m.Kind, m.Namespace, m.Name, m.State = "edge", "Pod", "ns", "a", healthscope.Failed
 	m.Reason = healthscope.Reason(strings.Repeat("x", 10000))
-	o := mapping.Options{LabelPrefix: "hs/", Kinds: []string{"Pod"}, Regions: []configv1alpha1.Region{{Cluster: "*", Namespace: "*", CloudOwner: "o", CloudRegionID: "r", TenantID: "t"}}}
+	m.Labels = map[string]string{"app": "\x1b[31m\n" + strings.Repeat("y", 10000)}
+	o := mapping.Options{LabelPrefix: "hs/", LabelKeys: []string{"app"}, Kinds: []string{"Pod"}, Regions: []configv1alpha1.Region{{Cluster: "*", Namespace: "*", CloudOwner: "o", CloudRegionID: "r", TenantID: "t"}}}
 	labels := mapping.Map(mapping.Resource{Member: m}, o).Document.Labels
-	if len(labels) != 2 || len(labels[0]) > 200 {
-		t.Errorf("%d labels, the first of %d bytes", len(labels), len(labels[0]))
+	if len(labels) != 3 {
+		t.Errorf("%d labels", len(labels))
+	}
+	for _, label := range labels {
+		if len(label) > 200 || strings.ContainsFunc(label, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("the label %q has %d bytes", label, len(label))
+		}
 	}
 }

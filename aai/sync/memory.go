@@ -82,6 +82,10 @@ func (m *memory) open(c Change) {
 // set notes what is to become of an object.
 func (m *memory) set(key aai.Key, d Desired) {
 	m.todo[key] = true
+	if f, failed := m.failing[key]; failed {
+		f.until = time.Time{}
+		m.failing[key] = f
+	}
 	delete(m.desired, key)
 	delete(m.guards.Keys, key)
 	if d.Document != nil {

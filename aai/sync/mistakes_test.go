@@ -71,8 +71,8 @@ func TestMistakesAreMetWithFewRequests(t *testing.T) {
 						t.Fatalf("it is called %q, want %q: %v", e.Problem, c.problem, err)
 					}
 				}
-				if r.Pending != 20 || c.problem == "" != r.TenantMissing {
-					t.Fatalf("%d pending, the tenant is missing: %t", r.Pending, r.TenantMissing)
+				if r.Pending != 20 || c.problem == "" != (r.Missing == aai.ProblemTenant) {
+					t.Fatalf("%d pending, missing is %q", r.Pending, r.Missing)
 				}
 				w.advance(time.Second)
 			}

@@ -282,6 +282,8 @@ func (p *pass) step(key aai.Key) (step, progress) {
 			return step{}, nothing
 		}
 		return step{}, waits
+	case p.options.Clock().Before(p.failing[key].until):
+		return step{}, nothing
 	case p.uncertain[key]:
 		return step{read: true, op: plan.Operation{Key: key}}, ready
 	}

@@ -1,6 +1,7 @@
 package sync
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -65,8 +66,8 @@ type Report struct {
 	Acknowledged map[aai.Key]time.Time
 	// Lags are how long it took, for each object that this pass brought up to date by a write, from the oldest change that A&AI did not know of.
 	Lags []time.Duration
-	// TenantMissing is true when the tenant is known not to exist.
-	TenantMissing bool
+	// Missing is what a person has to create in A&AI, ProblemTenant or ProblemVNF; empty when nothing is.
+	Missing aai.Problem
 	// NextPass is when there will be something to do even if nothing changes: the next resync, or the next try of an object that waits.
 	NextPass time.Time
 }
@@ -74,7 +75,7 @@ type Report struct {
 // report returns the outcome of the pass.
 func (p *pass) report() Report {
 	r := Report{
-		Changed: map[aai.Key]Object{}, Acknowledged: p.acked, Lags: p.lags, NextPass: p.nextPass(), TenantMissing: p.lost && !p.exists && len(p.parked) > 0,
+		Changed: map[aai.Key]Object{}, Acknowledged: p.acked, Lags: p.lags, NextPass: p.nextPass(), Missing: p.lacking(),
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(p.changed), aai.Key.Compare) {
 		now := p.standingOf(key)
@@ -93,6 +94,22 @@ func (p *pass) report() Report {
 		r.Skipped = append(r.Skipped, p.skipped[key])
 	}
 	return r
+}
+
+// lacking returns what a person has to create before all objects can be written.
+func (p *pass) lacking() aai.Problem {
+	switch {
+	case len(p.parked) == 0:
+		return ""
+	case p.lost && !p.exists:
+		return aai.ProblemTenant
+	}
+	for _, parked := range p.parked {
+		if e, ok := errors.AsType[*aai.Error](parked.err); ok && e.Problem == aai.ProblemVNF {
+			return aai.ProblemVNF
+		}
+	}
+	return ""
 }
 
 // lag returns how late an object was written, if this pass has written it, and ends the wait of one that needs nothing any more. What is held waits, though it has no standing.
@@ -201,6 +218,11 @@ func (p *pass) nextPass() time.Time {
 	for _, parked := range p.parked {
 		earlier(parked.until)
 	}
+	for _, f := range p.failing {
+		if !f.until.IsZero() {
+			earlier(f.until)
+		}
+	}
 	for _, b := range p.limiters {
 		if b.Refused() {
 			earlier(b.since.Add(p.options.DeletionPause))
@@ -217,6 +239,9 @@ func (p *pass) err() error {
 	var first error
 	n := 0
 	for _, key := range slices.SortedFunc(maps.Keys(p.failing), aai.Key.Compare) {
+		if !p.failing[key].until.IsZero() { // What others keep changing is no trouble with A&AI.
+			continue
+		}
 		if n == 0 {
 			first = p.failing[key].err
 		}

@@ -196,7 +196,7 @@ func (p *pass) acknowledge(ops []plan.Operation) {
 func (p *pass) again(op plan.Operation, err error) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if aai.KindOf(err) != aai.Reread || p.tried[op.Key] >= maxRereads {
+	if aai.KindOf(err) != aai.Reread || p.tried[op.Key] >= maxRereads || p.failing[op.Key].times > 0 {
 		return false
 	}
 	p.tried[op.Key]++

@@ -88,6 +88,9 @@ func TestVNFMissing(t *testing.T) {
 	}
 	// The state of a document that exists does not wait for its VNF.
 	w.expectStored(map[string][]string{"000": {"hs/link=/network/generic-vnfs/generic-vnf/vnf-1", "hs/status=Failed"}})
+	if want := `generic-vnf "vnf-1" does not exist in A&AI`; r.Missing != aai.ProblemVNF || !strings.Contains(r.Objects[key("000")].Message, want) || !strings.Contains(r.Objects[key("049")].Message, want) {
+		t.Errorf("missing is %q: %+v", r.Missing, r.Objects[key("000")])
+	}
 	if r.Pending != 50 || r.Objects[key("000")].Reason != aaisync.ReasonMissingDependency || r.Objects[key("049")].Reason != aaisync.ReasonMissingDependency {
 		t.Errorf("%d pending: %+v, %+v", r.Pending, r.Objects[key("000")], r.Objects[key("049")])
 	}
@@ -197,19 +200,29 @@ func TestADocumentThatKeepsChanging(t *testing.T) {
 		}
 		return nil, nil
 	}
-	var err error
 	var r outcome
-	got := w.requests(func() { r, err = w.trySync() })
+	got := w.requests(func() { r = w.sync() })
 	slices.Sort(got)
 	// The versions come from a list; the deletions of a do not reach A&AI.
 	if diff := cmp.Diff([]string{"DELETE b", "GET", "GET", "GET a", "GET a"}, got); diff != "" {
 		t.Errorf("requests, -want +got:\n%s", diff)
 	}
-	if e := failure(t, err, aai.Retry); !strings.Contains(e.Error(), "keeps changing") {
-		t.Errorf("got %v", e)
-	}
 	w.expectObjects(map[string]string{"a": "Pending Unavailable"}, r)
+	if o := r.Objects[key("a")]; !strings.Contains(o.Message, "keeps changing") {
+		t.Errorf("got %+v", o)
+	}
+	// It is tried again after pauses that grow, and at once when it is to be otherwise.
+	var asked int
+	for range 60 {
+		asked += len(w.requests(func() { r = w.sync() }))
+		w.advance(time.Second)
+	}
+	if asked > 14 || !r.NextPass.After(w.clock()) {
+		t.Errorf("%d requests in a minute; the next pass is to begin at %s", asked, r.NextPass)
+	}
 	w.intercept = nil
+	w.sync(document("a", "Failed"))
+	w.expectStored(map[string][]string{"a": {"hs/status=Failed"}})
 	w.sync()
 	w.expectStored(map[string][]string{})
 }

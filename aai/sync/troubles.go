@@ -50,6 +50,10 @@ type failure struct {
 	err error
 	// together is how many operations the request had.
 	together int
+	// until is when to try the object again that others keep changing; zero for the next pass.
+	until time.Time
+	// times is how often in a row others were faster.
+	times int
 }
 
 // parking says why an object waits and when to try it again.
@@ -78,6 +82,10 @@ func (m *memory) retryAll() {
 	for key := range m.dead {
 		m.todo[key] = true
 	}
+	for key, f := range m.failing {
+		f.until = time.Time{}
+		m.failing[key], m.todo[key] = f, true
+	}
 	m.parked, m.absent, m.dead = map[aai.Key]parking{}, map[string]bool{}, map[aai.Key]deadLetter{}
 }
 
@@ -85,6 +93,11 @@ func (m *memory) retryAll() {
 func (m *memory) revive(now time.Time, pause time.Duration) {
 	for key, parked := range m.parked {
 		if !now.Before(parked.until) {
+			m.todo[key] = true
+		}
+	}
+	for key, f := range m.failing {
+		if !now.Before(f.until) {
 			m.todo[key] = true
 		}
 	}
@@ -106,6 +119,9 @@ func (m *memory) revive(now time.Time, pause time.Duration) {
 	}
 }
 
+// firstRereadPause is how long an object waits after others were faster several times; the next pauses double.
+const firstRereadPause = time.Second
+
 // fail notes that an object cannot be finished in this pass, and why. together is how many operations failed with it.
 func (p *pass) fail(op plan.Operation, err error, together int) {
 	p.mu.Lock()
@@ -117,6 +133,7 @@ func (p *pass) fail(op plan.Operation, err error, together int) {
 		return
 	}
 	p.settled[op.Key] = true
+	before := p.failing[op.Key]
 	delete(p.failing, op.Key)
 	switch aai.KindOf(err) {
 	case aai.Park:
@@ -127,7 +144,8 @@ func (p *pass) fail(op plan.Operation, err error, together int) {
 	case aai.Stop:
 		p.stop(err)
 	case aai.Reread:
-		p.failing[op.Key] = failure{err: keepsChanging(err), together: 1}
+		pause := min(firstRereadPause<<min(before.times, 10), p.options.ParkInterval)
+		p.failing[op.Key] = failure{err: keepsChanging(err), together: 1, until: p.options.Clock().Add(pause), times: before.times + 1}
 		p.uncertain[op.Key] = true
 	case aai.Retry:
 		p.failing[op.Key] = failure{err: err, together: together}
@@ -182,18 +200,31 @@ func keepsChanging(err error) error {
 
 // park puts an object off, and with it, for this pass, all others that need the same.
 func (p *pass) park(op plan.Operation, err error) {
+	if e, ok := errors.AsType[*aai.Error](err); ok {
+		switch e.Code {
+		case aai.CodeNodeNotFound:
+			p.exists, p.lost = false, true
+			p.missing[p.tenant.Path()] = err
+		case aai.CodeTargetNotFound:
+			name := targets(op)
+			err = vnfMissing(e, op)
+			p.absent[name], p.missing[name] = true, err
+		}
+	}
 	p.parked[op.Key] = parking{err: err, until: p.options.Clock().Add(p.options.ParkInterval)}
-	e, ok := errors.AsType[*aai.Error](err)
-	if !ok {
-		return
+}
+
+// vnfMissing says which targets of an operation do not exist; A&AI's own words say less.
+func vnfMissing(e *aai.Error, op plan.Operation) error {
+	links := op.Document.RelationshipList.Relationships
+	if op.Verb == plan.Relate {
+		links = []aai.Relationship{op.Relationship}
 	}
-	switch e.Code {
-	case aai.CodeNodeNotFound:
-		p.exists, p.lost = false, true
-		p.missing[p.tenant.Path()] = err
-	case aai.CodeTargetNotFound:
-		name := targets(op)
-		p.absent[name] = true
-		p.missing[name] = err
+	names := make([]string, 0, len(links))
+	for _, r := range links {
+		names = append(names, r.String())
 	}
+	missing := *e
+	missing.Problem, missing.Message = aai.ProblemVNF, strings.Join(names, " or ")+" does not exist in A&AI"
+	return &missing
 }

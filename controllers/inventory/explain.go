@@ -103,13 +103,13 @@ func misconfiguration(err error) string {
 }
 
 // problemOf says in one word what is the matter after a pass; empty when nothing is that a person has to know of.
-func problemOf(err error, tenantMissing bool) aai.Problem {
+func problemOf(err error, missing aai.Problem) aai.Problem {
 	var e *aai.Error
 	switch {
 	case errors.As(err, &e) && e.Problem != "":
 		return e.Problem
-	case tenantMissing:
-		return aai.ProblemTenant
+	case missing != "":
+		return missing
 	case err == nil || ofSingleResources(err):
 		return ""
 	default:

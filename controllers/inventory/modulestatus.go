@@ -34,7 +34,13 @@ func (s *Status) updateModules(v vnf, r sync.ModuleReport, err error, now time.T
 	if before == nil {
 		before = &moduleStatus{}
 	}
-	m := &moduleStatus{condition: newCondition(err, false), objects: make(map[aai.VFModule]objectStatus, len(r.Modules))}
+	var missing aai.Problem
+	for _, o := range r.Modules {
+		if o.Reason == sync.ReasonMissingDependency {
+			missing = aai.ProblemVNF
+		}
+	}
+	m := &moduleStatus{condition: newCondition(err, missing), objects: make(map[aai.VFModule]objectStatus, len(r.Modules))}
 	for id, o := range r.Modules {
 		m.objects[id] = newObjectStatus(o, before.objects[id], now)
 		changed = changed || !maps.Equal(m.explain(id), before.explain(id))

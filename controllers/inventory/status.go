@@ -73,7 +73,7 @@ func (s *Status) Subscribe(notify func(types.NamespacedName)) {
 // put notes how a pass over a tenant ended, and notifies the scopes that it concerns.
 func (s *Status) put(tenant aai.Tenant, n change, r sync.Report, err error, now time.Time) {
 	s.mu.Lock()
-	changed, waited := s.tenant(tenant).update(n, r, newCondition(err, r.TenantMissing), now)
+	changed, waited := s.tenant(tenant).update(n, r, newCondition(err, r.Missing), now)
 	s.mu.Unlock()
 	names := s.inputs.scopesOf(tenant, changed)
 	maps.Copy(names, waited)
@@ -118,8 +118,8 @@ func newObjectStatus(o sync.Object, before objectStatus, now time.Time) objectSt
 }
 
 // newCondition returns the condition after a pass that ended with an error, or with nil.
-func newCondition(err error, tenantMissing bool) condition {
-	c := condition{problem: problemOf(err, tenantMissing)}
+func newCondition(err error, missing aai.Problem) condition {
+	c := condition{problem: problemOf(err, missing)}
 	c.reason, c.message = trouble(err)
 	return c
 }
