@@ -80,7 +80,10 @@ func (s *apiServer) start(t testing.TB) *httptest.Server {
 }
 
 // oneCluster is a fleet of one cluster that is always there.
-type oneCluster struct{ access fleet.Access }
+type oneCluster struct {
+	access  fleet.Access
+	changes *fleet.Subscription
+}
 
 func clusterAt(t testing.TB, url string, authority []byte) oneCluster {
 	t.Helper()
@@ -89,7 +92,7 @@ func clusterAt(t testing.TB, url string, authority []byte) oneCluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return oneCluster{fleet.Access{Config: config, Client: client}}
+	return oneCluster{fleet.Access{Config: config, Client: client}, fleet.NewSubscription()}
 }
 
 func (oneCluster) State(string) (fleet.ClusterState, bool) {
@@ -98,6 +101,6 @@ func (oneCluster) State(string) (fleet.ClusterState, bool) {
 
 func (c oneCluster) Access(string) (fleet.Access, bool) { return c.access, true }
 
-func (oneCluster) Subscribe(fleet.Topic) (*fleet.Subscription, func()) {
-	return fleet.NewSubscription(), func() {}
+func (c oneCluster) Subscribe(fleet.Topic) (*fleet.Subscription, func()) {
+	return c.changes, func() {}
 }

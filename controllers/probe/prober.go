@@ -216,6 +216,9 @@ func (p *Prober) target(k key, before *target, now target) *target {
 	if before != nil && before.uid == now.uid && before.address == now.address && before.spec == now.spec {
 		return before
 	}
+	if before != nil && before.uid == now.uid && before.address == now.address && before.spec.Path == now.spec.Path && before.spec.Method == now.spec.Method {
+		now.history = before.history // It is asked the same at other times.
+	}
 	p.queue.Add(k)
 	return &now
 }

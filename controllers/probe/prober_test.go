@@ -7,12 +7,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
 	probes "github.com/healthscope/healthscope/controllers/probe"
 	"github.com/healthscope/healthscope/healthscope/probe"
 )
@@ -21,7 +23,7 @@ import (
 const patience = 20 * time.Second
 
 // run runs a Prober until the test ends.
-func run(t testing.TB, at oneCluster) *probes.Prober {
+func run(t testing.TB, at probes.Clusters) *probes.Prober {
 	t.Helper()
 	p := probes.New(probes.Options{Clusters: at})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -209,4 +211,53 @@ func TestASilentAPIServerIsNoFailure(t *testing.T) {
 		}
 		return v == probe.Blocked
 	})
+}
+
+// movedCluster is a cluster that is reached in another way from a moment on.
+type movedCluster struct {
+	oneCluster
+
+	now atomic.Pointer[fleet.Access]
+}
+
+func (c *movedCluster) Access(string) (fleet.Access, bool) { return *c.now.Load(), true }
+
+// A cluster whose Secret leads to another API server is probed there, with the Services that are there.
+func TestProbesFollowAClusterThatMoves(t *testing.T) {
+	t.Parallel()
+	var asked [2]atomic.Int64
+	var ways [2]oneCluster
+	for i, name := range []string{"old", "new"} {
+		server := &apiServer{services: []string{name}, proxy: func(http.ResponseWriter, *http.Request, string, string) { asked[i].Add(1) }}
+		s := server.start(t)
+		ways[i] = clusterAt(t, s.URL, authorityOf(s))
+	}
+	at := &movedCluster{oneCluster: ways[0]}
+	at.now.Store(&ways[0].access)
+	p := run(t, at)
+	w := wants(t, 1, 1)
+	name := func() string {
+		services := p.Want(scopeIn("n"), w).Services
+		if len(services) != 1 {
+			return ""
+		}
+		return services[0].Name
+	}
+	eventually(t, "the old one is probed", func() bool { return name() == "old" && asked[0].Load() > 0 })
+	at.now.Store(&ways[1].access)
+	at.changes.Add(fleet.ClusterChange{Cluster: "edge"})
+	eventually(t, "the new one is probed", func() bool { return name() == "new" && asked[1].Load() > 0 })
+}
+
+// Another interval does not make a Service that fails well, or one that is well new.
+func TestAnotherIntervalKeepsWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	server := &apiServer{services: []string{"a"}, proxy: func(http.ResponseWriter, *http.Request, string, string) {}}
+	s := server.start(t)
+	p := run(t, clusterAt(t, s.URL, authorityOf(s)))
+	wantIn(t, p, wants(t, 1, 1), []string{"n"}, 1)
+	eventually(t, "it passes", func() bool { return p.Want(scopeIn("n"), wants(t, 1, 1)).Services[0].Verdict == probe.Passing })
+	if v := p.Want(scopeIn("n"), wants(t, 30, 1)).Services[0].Verdict; v != probe.Passing {
+		t.Errorf("it is %d with another interval", v)
+	}
 }

@@ -143,7 +143,9 @@ func (g *gatherer) probeResult(spec *probe.Spec, s probe.Probed) healthscope.Res
 	case g.wasProbed():
 		r.State = healthscope.Ready
 	default:
-		g.waitFor(g.scope.CreationTimestamp.Time)
+		if g.scope.Status.ObservedGeneration <= 0 { // Its first probe is about to be made.
+			g.waitFor(g.scope.CreationTimestamp.Time)
+		}
 		r.State, r.Reason, r.Message = healthscope.Pending, healthscope.ReasonProbePending, "it has not been probed yet"
 	}
 	return r
