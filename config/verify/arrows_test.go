@@ -28,7 +28,7 @@ var importers = map[string]string{"controllers/commands": "", "controllers/app":
 var controllers = [][]string{{"commands"}, {"app"}, {"inventory"}, {"scope", "oam", "probe", "recorder", "enrol"}, {"fleet", "monitor"}, {"observe"}}
 
 // purePackages may not themselves import what reads a clock, the network, or a context.
-var purePackages = []string{"healthscope", "healthscope/rules", "healthscope/rules/expr", "healthscope/bundle", "healthscope/kubevela", "healthscope/probe", "healthscope/status", "aai/mapping", "aai/plan"}
+var purePackages = []string{"healthscope", "healthscope/rules", "healthscope/rules/expr", "healthscope/bundle", "healthscope/deploy", "healthscope/kubevela", "healthscope/probe", "healthscope/status", "aai/mapping", "aai/plan"}
 
 // impure are import paths, and prefixes that end in a slash, that a pure package may not name.
 var impure = []string{

@@ -1,0 +1,216 @@
+package appcontext
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+)
+
+// activePrefix begins the keys that name the contexts with which rsync is not done.
+const activePrefix = "/activecontext/"
+
+// ActiveHandle returns the key that says that rsync is not done with a context.
+func ActiveHandle(id string) Handle { return Handle(activePrefix + id + "/") }
+
+// Write is a new value at a handle. Without a value, what is there is removed.
+type Write struct {
+	Handle Handle
+	Value  any
+	// Own is true for a key of our own beside the handle, which EMCO does not know.
+	Own bool
+}
+
+func (w Write) key() string {
+	if w.Own {
+		return sidecarKey(w.Handle)
+	}
+	return string(w.Handle)
+}
+
+// Condition is what must hold for writes.
+type Condition struct {
+	// Lock, if set, must be held.
+	Lock *Lock
+	// Base, if set, is what was read before; the values at Levels below the context must still be the same.
+	Base   *Snapshot
+	Levels []string
+}
+
+// maxWrites is how many writes go into one transaction: an app in a cluster may have any number of resources.
+const maxWrites = maxOperations / 2
+
+// ReadLevels returns what is at levels below a context, at one revision. The context itself is among them; ErrNotFound when
+// it is not there.
+func (s *Store) ReadLevels(ctx context.Context, id string, levels ...string) (*Snapshot, error) {
+	if err := checkName("context id", id); err != nil {
+		return nil, err
+	}
+	h := ContextHandle(id)
+	reads := []clientv3.Op{clientv3.OpGet(string(h))}
+	for _, level := range levels {
+		reads = append(reads, clientv3.OpGet(string(h.Level(level))))
+	}
+	results, err := s.readEach(ctx, reads)
+	if err == nil && len(results[0].Kvs) == 0 {
+		err = about(ErrNotFound, string(h))
+	}
+	if err != nil {
+		return nil, failed(fmt.Sprintf("%s %q", opSnapshot, id), err)
+	}
+	var values []*mvccpb.KeyValue
+	for _, r := range results {
+		values = append(values, r.Kvs...)
+	}
+	return snapshotOf(id, results[0].Header.GetRevision(), values), nil
+}
+
+// WriteLevels writes to a context that exists, ErrNotFound if it does not, and fails with ErrConflict when the condition
+// does not hold. With a base, all is written in one transaction.
+func (s *Store) WriteLevels(ctx context.Context, id string, writes []Write, c Condition) error {
+	size := maxWrites
+	if c.Base != nil {
+		size = max(len(writes), 1)
+	}
+	for chunk := range slices.Chunk(writes, size) {
+		t := &transaction{}
+		t.require(string(ContextHandle(id)))
+		c.add(t, id)
+		for _, w := range chunk {
+			if w.Value == nil {
+				t.remove(w.key())
+			} else {
+				t.put(w.key(), w.Value)
+			}
+		}
+		if err := s.commit(ctx, t); err != nil {
+			return failed(fmt.Sprintf("cannot write to context %q", id), err)
+		}
+	}
+	return nil
+}
+
+func (c Condition) add(t *transaction, id string) {
+	if c.Lock != nil {
+		t.compare(c.Lock.mutex.IsOwner(), c.Lock.mutex.Key())
+	}
+	for _, level := range c.Levels {
+		h := ContextHandle(id).Level(level)
+		t.compare(clientv3.Compare(clientv3.ModRevision(string(h)), "=", c.Base.StoredRevision(h)), string(h))
+	}
+}
+
+// RemoveActive says that nothing is to be done with a context, which may be gone.
+func (s *Store) RemoveActive(ctx context.Context, id string, lock *Lock) error {
+	t := &transaction{}
+	Condition{Lock: lock}.add(t, id)
+	t.remove(string(ActiveHandle(id)))
+	return failed(fmt.Sprintf("cannot remove context %q from the active ones", id), s.commit(ctx, t))
+}
+
+// WatchActive calls active with the ids of contexts with which rsync is not done, those that there are and then each when
+// something is to be done with it, until the watch breaks or ctx ends. It returns why.
+func (s *Store) WatchActive(ctx context.Context, active func(id string)) error {
+	const what = "cannot follow active contexts"
+	all, revision, err := s.read(ctx, activePrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		return failed(what, err)
+	}
+	notify := func(key []byte) { active(strings.TrimSuffix(strings.TrimPrefix(string(key), activePrefix), "/")) }
+	for _, kv := range all {
+		notify(kv.Key)
+	}
+	client, err := s.connect(ctx)
+	if err != nil {
+		return failed(what, translate(ctx, err))
+	}
+	watcher := clientv3.NewWatcher(client)
+	defer func() { _ = watcher.Close() }() // It has ended.
+	for r := range watcher.Watch(clientv3.WithRequireLeader(ctx), activePrefix, clientv3.WithPrefix(), clientv3.WithRev(revision+1), clientv3.WithFilterDelete()) {
+		if err := r.Err(); err != nil {
+			return failed(what, translate(ctx, err))
+		}
+		for _, event := range r.Events {
+			notify(event.Kv.Key)
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return failed(what, ErrUnavailable)
+}
+
+// ContextIDs returns the ids of all contexts.
+func (s *Store) ContextIDs(ctx context.Context) ([]string, error) {
+	_, ids, err := s.contexts(ctx, 0)
+	return ids, failed(opFindAll, err)
+}
+
+// Own returns the value that is kept in a key of our own beside a handle; empty when there is none.
+func (s *Store) Own(ctx context.Context, h Handle) (string, error) {
+	values, _, err := s.read(ctx, sidecarKey(h))
+	if err != nil || len(values) == 0 {
+		return "", failed(opValue, err)
+	}
+	text, err := decodeText(sidecarKey(h), values[0].Value)
+	return text, failed(opValue, err)
+}
+
+// Stored returns the raw value at a handle, and whether it is there.
+func (s *Snapshot) Stored(h Handle) ([]byte, bool) {
+	_, parts, ok := h.split()
+	if !ok {
+		return nil, false
+	}
+	return s.root.stored(parts...)
+}
+
+// StoredRevision returns the revision of etcd at which the value at a handle was last written; 0 when it is not there.
+func (s *Snapshot) StoredRevision(h Handle) int64 {
+	_, parts, _ := h.split()
+	return s.top().Revision(parts...)
+}
+
+// Lock is held by one program at a time. What is written with it as a condition is not written once it is lost.
+type Lock struct {
+	session *concurrency.Session
+	mutex   *concurrency.Mutex
+}
+
+// lockSeconds is how long a lock outlives a program that was killed.
+const lockSeconds = 10
+
+// Lock waits for a lock and returns it. It is lost when etcd does not hear of the program for lockSeconds.
+func (s *Store) Lock(ctx context.Context, name string) (*Lock, error) {
+	operation := fmt.Sprintf("cannot take lock %q", name)
+	client, err := s.connect(ctx)
+	if err != nil {
+		return nil, failed(operation, translate(ctx, err))
+	}
+	limited, cancel := context.WithTimeout(ctx, s.options.Timeout)
+	defer cancel()
+	grant, err := client.Grant(limited, lockSeconds)
+	if err != nil {
+		return nil, failed(operation, translate(ctx, err))
+	}
+	session, err := concurrency.NewSession(client, concurrency.WithLease(grant.ID), concurrency.WithTTL(lockSeconds))
+	if err != nil {
+		return nil, failed(operation, translate(ctx, err))
+	}
+	lock := &Lock{session: session, mutex: concurrency.NewMutex(session, ownPrefix+"lock/"+name)}
+	if err := lock.mutex.Lock(ctx); err != nil {
+		_ = session.Close() // The lease ends by itself.
+		return nil, failed(operation, translate(ctx, err))
+	}
+	return lock, nil
+}
+
+// Lost is closed when the lock is lost or released.
+func (l *Lock) Lost() <-chan struct{} { return l.session.Done() }
+
+// Release lets another program take the lock at once.
+func (l *Lock) Release() error { return failed("cannot release lock", l.session.Close()) }

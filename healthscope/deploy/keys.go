@@ -1,0 +1,97 @@
+package deploy
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+)
+
+// The levels below a context that hold its lifecycle.
+const (
+	levelQueue            = "rsync/AppContextEventQueue"
+	levelCurrent          = "rsync/state/CurrentState"
+	levelDesired          = "rsync/state/DesiredState"
+	levelPendingTerminate = "rsync/state/PendingTerminateFlag"
+	levelStatus           = "status"
+	levelStop             = "stopflag"
+)
+
+// LifecycleLevels returns the levels below a context that ReadLifecycle reads. A change of the lifecycle is valid only
+// while none of them has changed.
+func LifecycleLevels() []string {
+	return []string{levelQueue, levelCurrent, levelDesired, levelPendingTerminate, levelStatus, levelStop}
+}
+
+// queueValue and stateValue are how EMCO stores a queue and a state.
+type (
+	queueValue struct{ AcQueue []QueuedEvent }
+	stateValue struct{ Status appcontext.State }
+)
+
+// ReadLifecycle returns the lifecycle of a context. A stop flag that cannot be read counts as set.
+func ReadLifecycle(s *appcontext.Snapshot) (Lifecycle, error) {
+	var l Lifecycle
+	var queue queueValue
+	for level, into := range map[string]any{levelQueue: &queue, levelPendingTerminate: &l.PendingTerminate} {
+		if err := readLevel(s, level, into); err != nil {
+			return l, err
+		}
+	}
+	for level, into := range map[string]*appcontext.State{levelCurrent: &l.Current, levelDesired: &l.Desired, levelStatus: &l.Status} {
+		var v stateValue
+		if err := readLevel(s, level, &v); err != nil {
+			return l, err
+		}
+		*into = v.Status
+	}
+	l.Queue = queue.AcQueue
+	if err := readLevel(s, levelStop, &l.Stop); err != nil {
+		l.Stop = true
+	}
+	return l, nil
+}
+
+func readLevel(s *appcontext.Snapshot, level string, into any) error {
+	data, ok := s.Stored(s.Handle().Level(level))
+	if !ok {
+		return nil
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("cannot read %q of context %q: %w", level, s.ID(), err)
+	}
+	return nil
+}
+
+// Begun returns the revision of etcd at which the event that is being handled was begun: statuses of resources from before
+// say nothing of its work.
+func Begun(s *appcontext.Snapshot) int64 {
+	return max(s.StoredRevision(s.Handle().Level(levelCurrent)), s.StoredRevision(s.Handle().Level(levelDesired)))
+}
+
+// Changes returns the keys in which two lifecycles of a context differ, in the order in which EMCO writes them. The entry
+// among the active contexts is written with every event that is added, which is how workers learn of it.
+func Changes(id string, before, after Lifecycle) []appcontext.Write {
+	h, active := appcontext.ContextHandle(id), appcontext.ActiveHandle(id)
+	var writes []appcontext.Write
+	put := func(changed bool, level string, value any) {
+		if changed {
+			writes = append(writes, appcontext.Write{Handle: h.Level(level), Value: value})
+		}
+	}
+	first := before.Current == ""
+	if len(after.Queue) > len(before.Queue) {
+		writes = append(writes, appcontext.Write{Handle: active, Value: id})
+	}
+	put(!slices.Equal(before.Queue, after.Queue), levelQueue, queueValue{after.Queue})
+	put(first && !after.Stop, levelStop, false)
+	put(before.Status != after.Status, levelStatus, stateValue{after.Status})
+	put(before.Desired != after.Desired, levelDesired, stateValue{after.Desired})
+	put(before.Current != after.Current, levelCurrent, stateValue{after.Current})
+	put(first || before.PendingTerminate != after.PendingTerminate, levelPendingTerminate, after.PendingTerminate)
+	if !after.Active() {
+		writes = append(writes, appcontext.Write{Handle: active})
+	}
+	return writes
+}

@@ -1,0 +1,249 @@
+package deploy_test
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/deploy"
+)
+
+// fatal is what helpers need of a test or a property.
+type fatal interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+// values are etcd's keys and values.
+type values map[string]string
+
+// apply writes as the store does.
+func (v values) apply(t fatal, writes []appcontext.Write) {
+	t.Helper()
+	for _, w := range writes {
+		if w.Own {
+			continue
+		}
+		if w.Value == nil {
+			delete(v, string(w.Handle))
+			continue
+		}
+		v[string(w.Handle)] = string(encoded(t, w.Value))
+	}
+}
+
+func encoded(t fatal, value any) []byte {
+	t.Helper()
+	data, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// snapshot returns the context among the values.
+func (v values) snapshot(t fatal) *appcontext.Snapshot {
+	t.Helper()
+	raw := map[string][]byte{}
+	for key, value := range v {
+		raw[key] = []byte(value)
+	}
+	s, err := appcontext.NewSnapshot(1, raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// read reads a recording of EMCO's rsync: keys and values of context 42.
+func read(t fatal, name string) values {
+	t.Helper()
+	v := values{}
+	for _, line := range lines(t, name) {
+		key, value, _ := strings.Cut(line, "\t")
+		v[key] = value
+	}
+	return v
+}
+
+func lines(t fatal, name string) []string {
+	t.Helper()
+	data, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+}
+
+// TestTheKeysOfALifecycleAreEMCOs compares, key by key, which values an installation and a termination write one after
+// the other. Within a transaction a key is written once, and what has not changed is not written again.
+func TestTheKeysOfALifecycleAreEMCOs(t *testing.T) {
+	recorded := map[string][]string{}
+	for _, line := range lines(t, "lifecycle.tsv") {
+		fields := strings.Split(line, "\t")
+		recorded[fields[1]] = append(recorded[fields[1]], fields[2])
+	}
+	recorded["/context/42/rsync/state/CurrentState/"] = slices.Compact(recorded["/context/42/rsync/state/CurrentState/"])
+	recorded["/context/42/rsync/state/PendingTerminateFlag/"] = slices.Compact(recorded["/context/42/rsync/state/PendingTerminateFlag/"])
+
+	written := map[string][]string{}
+	var l deploy.Lifecycle
+	become := func(next deploy.Lifecycle) {
+		for _, w := range deploy.Changes("42", l, next) {
+			data := []byte{}
+			if w.Value != nil {
+				data = encoded(t, w.Value)
+			}
+			written[string(w.Handle)] = append(written[string(w.Handle)], string(data))
+		}
+		l = next
+	}
+	for _, event := range []deploy.Event{deploy.EventInstantiate, deploy.EventTerminate} {
+		next, err := l.Enqueue(event)
+		if err != nil {
+			t.Fatal(err)
+		}
+		become(next)
+		next, begun, ok := l.Next()
+		if !ok || begun != event {
+			t.Fatalf("Next: %q, %t; want %q", begun, ok, event)
+		}
+		become(next)
+		become(l.Finish(true))
+	}
+	if diff := cmp.Diff(recorded, written); diff != "" {
+		t.Errorf("written, + what is not as recorded:\n%s", diff)
+	}
+}
+
+func TestEventsThatCannotBe(t *testing.T) {
+	tests := map[string]struct {
+		current appcontext.State
+		stop    bool
+		queue   []deploy.Event
+		want    []deploy.EventStatus
+		state   appcontext.State
+		begins  deploy.Event
+	}{
+		"a terminated context stays so":             {current: "Terminated", queue: []deploy.Event{"Terminate"}, want: []deploy.EventStatus{"Skip"}, state: "Terminated"},
+		"a created context cannot be terminated":    {current: "Created", queue: []deploy.Event{"Terminate"}, want: []deploy.EventStatus{"Skip"}, state: "Created"},
+		"a stop ends what waits":                    {current: "Created", stop: true, queue: []deploy.Event{"Instantiate"}, want: []deploy.EventStatus{"Skip"}, state: "InstantiateFailed"},
+		"a stop ends what was begun":                {current: "Instantiating", stop: true, queue: []deploy.Event{"Instantiate"}, want: []deploy.EventStatus{"Error"}, state: "InstantiateFailed"},
+		"a stop ends a termination":                 {current: "Instantiated", stop: true, queue: []deploy.Event{"Terminate"}, want: []deploy.EventStatus{"Skip"}, state: "TerminateFailed"},
+		"a termination interrupts what was begun":   {current: "Instantiating", queue: []deploy.Event{"Instantiate", "Terminate"}, want: []deploy.EventStatus{"Error", "Pending"}, state: "Terminating", begins: "Terminate"},
+		"a termination comes before what waits":     {current: "Instantiated", queue: []deploy.Event{"Instantiate", "Terminate"}, want: []deploy.EventStatus{"Skip", "Pending"}, state: "Terminating", begins: "Terminate"},
+		"an event that was begun is not ended":      {current: "Instantiating", queue: []deploy.Event{"Instantiate"}, want: []deploy.EventStatus{"Pending"}, state: "Instantiating", begins: "Instantiate"},
+		"an event that nothing is known of goes by": {current: "Created", queue: []deploy.Event{"Dance", "Instantiate"}, want: []deploy.EventStatus{"Skip", "Pending"}, state: "Instantiating", begins: "Instantiate"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			l := deploy.Lifecycle{Current: tt.current, Status: tt.current, Stop: tt.stop}
+			if tt.current == appcontext.StateInstantiating {
+				l.Desired = appcontext.StateInstantiated
+			}
+			for _, e := range tt.queue {
+				l.Queue = append(l.Queue, deploy.QueuedEvent{Event: e, Status: deploy.EventPending})
+			}
+			next, event, _ := l.Next()
+			var got []deploy.EventStatus
+			for _, e := range next.Queue {
+				got = append(got, e.Status)
+			}
+			if !slices.Equal(got, tt.want) || next.Current != tt.state || next.Status != tt.state || event != tt.begins {
+				t.Errorf("queue %v, states %q and %q, begins %q; want %v, %q, %q", got, next.Current, next.Status, event, tt.want, tt.state, tt.begins)
+			}
+			if next.PendingTerminate {
+				t.Error("PendingTerminateFlag is still set")
+			}
+		})
+	}
+}
+
+// TestAnEventThatCannotBeginIsRefusedWhenItIsAdded, with the state, unless something before it may change that.
+func TestAnEventThatCannotBeginIsRefusedWhenItIsAdded(t *testing.T) {
+	_, err := deploy.Lifecycle{Current: appcontext.StateTerminated}.Enqueue(deploy.EventInstantiate)
+	want := `event "Instantiate" is not possible in state "Terminated": it must be one of Created, Instantiated, InstantiateFailed, Instantiating`
+	if err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	l, err := deploy.Lifecycle{}.Enqueue(deploy.EventInstantiate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, _, _ = l.Next()
+	if l, err = l.Enqueue(deploy.EventTerminate); err != nil || !l.PendingTerminate || !l.Interrupted() {
+		t.Errorf("a Terminate does not interrupt: %+v, %v", l, err)
+	}
+}
+
+// TestEveryHistoryEndsInAStateOfTheTable: whatever comes when, and however often the program is killed, no event is lost,
+// none comes out of order, and the context ends in a state in which nothing is going on.
+func TestEveryHistoryEndsInAStateOfTheTable(t *testing.T) {
+	final := []appcontext.State{"", "Created", "Instantiated", "InstantiateFailed", "Terminated", "TerminateFailed", "Updated", "UpdatedFailed"}
+	rapid.Check(t, func(t *rapid.T) {
+		v := values{"/context/42/": `"42"`}
+		var added []deploy.Event
+		load := func() deploy.Lifecycle {
+			l, err := deploy.ReadLifecycle(v.snapshot(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
+		}
+		step := func(change func(deploy.Lifecycle) deploy.Lifecycle) {
+			before := load()
+			after := change(before)
+			v.apply(t, deploy.Changes("42", before, after))
+		}
+		begin := func(l deploy.Lifecycle) deploy.Lifecycle {
+			next, _, _ := l.Next()
+			return next
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"add": func(t *rapid.T) {
+				event := rapid.SampledFrom([]deploy.Event{"Instantiate", "Terminate", "Update", "UpdateDelete", "Read"}).Draw(t, "event")
+				step(func(l deploy.Lifecycle) deploy.Lifecycle {
+					next, err := l.Enqueue(event)
+					if err != nil {
+						return l
+					}
+					added = append(added, event)
+					return next
+				})
+			},
+			"stop": func(t *rapid.T) {
+				v["/context/42/stopflag/"] = rapid.SampledFrom([]string{"true", "false"}).Draw(t, "stop")
+			},
+			"begin": func(*rapid.T) { step(begin) },
+			"finish": func(t *rapid.T) {
+				ok := rapid.Bool().Draw(t, "ok")
+				step(func(l deploy.Lifecycle) deploy.Lifecycle { return begin(l).Finish(ok) })
+			},
+			"": func(t *rapid.T) {
+				var queued []deploy.Event
+				l := load()
+				for _, e := range l.Queue {
+					queued = append(queued, e.Event)
+				}
+				if !slices.Equal(queued, added) {
+					t.Fatalf("queue %v, added %v", queued, added)
+				}
+				if _, active := v["/activecontext/42/"]; active != l.Active() {
+					t.Fatalf("active %t, queue %v", active, l.Queue)
+				}
+			},
+		})
+		for range added {
+			step(func(l deploy.Lifecycle) deploy.Lifecycle { return begin(l).Finish(true) })
+		}
+		if l := load(); l.Active() || !slices.Contains(final, l.Current) || l.PendingTerminate {
+			t.Fatalf("history of %v ends with %+v", added, l)
+		}
+	})
+}

@@ -1,0 +1,270 @@
+package deploy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+)
+
+// Criterion is what an app waits for of another one.
+type Criterion string
+
+// The criteria. EMCO ignores others.
+const (
+	// CriterionReady is that all resources of the app are healthy in all its clusters.
+	CriterionReady Criterion = "Ready"
+	// CriterionDeployed is that they are applied there.
+	CriterionDeployed Criterion = "Deployed"
+)
+
+// Dependency is what an app waits for before its first step.
+type Dependency struct {
+	App       string
+	Criterion Criterion
+	// Wait is how long the app waits after the criterion holds.
+	Wait time.Duration
+}
+
+// Resource is an object that a context wants in a cluster.
+type Resource struct {
+	// Name is <object>+<Kind>.
+	Name string
+	// Body is the object, in YAML or JSON.
+	Body string
+	// Status is what etcd says of it, if that was written by the event that is being handled; else empty.
+	Status appcontext.ResourceStatus
+}
+
+// isDefinition reports whether a resource defines a kind.
+func (r Resource) isDefinition() bool { return strings.HasSuffix(r.Name, "+CustomResourceDefinition") }
+
+// Target is an app in a cluster.
+type Target struct {
+	App, Cluster string
+	// Definitions are the CRDs, which are made before, and stay when the others are deleted.
+	Definitions []Resource
+	// Resources are in the order in which they are applied.
+	Resources []Resource
+	// Connectivity is what etcd says of the cluster.
+	Connectivity appcontext.Connectivity
+}
+
+// App is an application of a context.
+type App struct {
+	Name         string
+	Dependencies []Dependency
+	Targets      []Target
+}
+
+// Plan is what a context wants in clusters.
+type Plan struct {
+	// ID is the context's id.
+	ID string
+	// Namespace is where objects go that name none, and Level that of the logical cloud: with "0", objects may be in other
+	// namespaces and in none.
+	Namespace, Level string
+	Apps             []App
+}
+
+// BundleName returns the name of the bundles of an app, which is also the value of the label that its objects carry.
+func (p *Plan) BundleName(app string) string { return p.ID + "-" + app }
+
+// NewPlan reads what a context wants. It refuses what would end with something applied that cannot be finished: apps that
+// wait for each other or for none of the context's, names in an order without a resource, and what is not supported.
+func NewPlan(s *appcontext.Snapshot) (*Plan, error) {
+	p := &Plan{ID: s.ID(), Namespace: "default", Level: "0"}
+	meta, err := s.Meta()
+	if err != nil {
+		return nil, err
+	}
+	if meta.Namespace != "" {
+		p.Namespace = meta.Namespace
+	}
+	if meta.Level != "" {
+		p.Level = meta.Level
+	}
+	other, err := s.StatusContextID()
+	if err != nil {
+		return nil, err
+	}
+	if other != p.ID {
+		return nil, fmt.Errorf("statusappctxid %q of context %q: the contexts of an update are %w", other, p.ID, ErrUnsupported)
+	}
+	order, err := s.AppOrder()
+	if err != nil {
+		return nil, err
+	}
+	if len(order) == 0 {
+		return nil, fmt.Errorf("context %q has no order of apps (app/instruction/order)", p.ID)
+	}
+	begun := Begun(s)
+	for _, name := range order {
+		a, ok := s.App(name)
+		if !ok {
+			return nil, fmt.Errorf("apporder names app %q, which is not in context %q", name, p.ID)
+		}
+		app, err := newApp(a, begun)
+		if err != nil {
+			return nil, fmt.Errorf("app %q: %w", name, err)
+		}
+		p.Apps = append(p.Apps, app)
+	}
+	return p, p.checkDependencies()
+}
+
+// ErrUnsupported is the cause of errors about what this rsync does not do yet.
+var ErrUnsupported = errors.New("not supported")
+
+// newApp reads an app. Statuses that were written before the revision begun are of an earlier event.
+func newApp(a appcontext.App, begun int64) (App, error) {
+	app := App{Name: a.Name()}
+	if data, ok := a.Value("instruction", "dependency"); ok {
+		dependencies, err := readDependencies(data)
+		if err != nil {
+			return app, err
+		}
+		app.Dependencies = dependencies
+	}
+	for _, c := range a.Clusters() {
+		target, ok, err := newTarget(a.Name(), c, begun)
+		if err != nil {
+			return app, fmt.Errorf("cluster %q: %w", c.Name(), err)
+		}
+		if ok {
+			app.Targets = append(app.Targets, target)
+		}
+	}
+	return app, nil
+}
+
+// readDependencies reads the instruction of an app, a JSON string. EMCO spells a field in two ways, and encoding/json reads both.
+func readDependencies(data []byte) ([]Dependency, error) {
+	var text string
+	var all []struct {
+		App      string    `json:"app"`
+		OpStatus Criterion `json:"opstatus"`
+		Wait     int       `json:"wait"`
+	}
+	if err := json.Unmarshal(data, &text); err != nil {
+		return nil, fmt.Errorf("cannot read dependency: %w", err)
+	}
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		return nil, fmt.Errorf("cannot read dependency %q: %w", text, err)
+	}
+	var dependencies []Dependency
+	for _, d := range all {
+		if d.Wait < 0 {
+			return nil, fmt.Errorf("dependency on app %q: wait is %d, and must not be negative", d.App, d.Wait)
+		}
+		if d.OpStatus == CriterionReady || d.OpStatus == CriterionDeployed {
+			dependencies = append(dependencies, Dependency{d.App, d.OpStatus, time.Duration(d.Wait) * time.Second})
+		}
+	}
+	return dependencies, nil
+}
+
+// newTarget reads an app in a cluster. It is false for a cluster without an order of resources, which EMCO skips.
+func newTarget(app string, c appcontext.Cluster, begun int64) (Target, bool, error) {
+	t := Target{App: app, Cluster: c.Name()}
+	order, err := c.ResourceOrder()
+	if err != nil || order == nil {
+		return t, false, err
+	}
+	if t.Connectivity, err = c.Connectivity(); err != nil {
+		return t, false, err
+	}
+	definitions, err := readHooks(c)
+	if err != nil {
+		return t, false, err
+	}
+	for _, name := range slices.Concat(definitions, order) {
+		r, ok := c.Resource(name)
+		if !ok {
+			return t, false, fmt.Errorf("the order names resource %q, which does not exist", name)
+		}
+		body, err := r.Body()
+		if err != nil {
+			return t, false, err
+		}
+		resource := Resource{Name: name, Body: body}
+		if r.Revision("status") > begun {
+			if resource.Status, err = r.Status(); err != nil {
+				return t, false, err
+			}
+		}
+		if resource.isDefinition() || slices.Contains(definitions, name) {
+			t.Definitions = append(t.Definitions, resource)
+		} else {
+			t.Resources = append(t.Resources, resource)
+		}
+	}
+	return t, true, nil
+}
+
+// readHooks returns the names of the CRDs that are to be made before the resources. Hooks of other kinds are refused: a
+// context that has them would not be what it says without them.
+func readHooks(c appcontext.Cluster) ([]string, error) {
+	data, ok := c.Value("resource", "instruction", "dependency")
+	if !ok {
+		return nil, nil
+	}
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return nil, fmt.Errorf("cannot read the dependency of resources: %w", err)
+	}
+	var value struct {
+		ResDependency map[string][]string `json:"resdependency"`
+	}
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		return nil, nil //nolint:nilerr // Other controllers store other forms here, which mean nothing to rsync.
+	}
+	for hook, names := range value.ResDependency {
+		if hook != "crd-install" && len(names) > 0 {
+			return nil, fmt.Errorf("hook %q of resource %q: hooks are %w", hook, names[0], ErrUnsupported)
+		}
+	}
+	return value.ResDependency["crd-install"], nil
+}
+
+// checkDependencies refuses apps that would wait indefinitely.
+func (p *Plan) checkDependencies() error {
+	byName := map[string]App{}
+	for _, a := range p.Apps {
+		byName[a.Name] = a
+	}
+	const visiting, visited = 1, 2
+	marks := map[string]int{}
+	var visit func(a App, path []string) error
+	visit = func(a App, path []string) error {
+		path = append(path, a.Name)
+		switch marks[a.Name] {
+		case visited:
+			return nil
+		case visiting:
+			return fmt.Errorf("apps wait for each other: %s", strings.Join(path[slices.Index(path, a.Name):], " → "))
+		}
+		marks[a.Name] = visiting
+		for _, d := range a.Dependencies {
+			other, ok := byName[d.App]
+			if !ok {
+				return fmt.Errorf("app %q depends on app %q, which is not in the context", a.Name, d.App)
+			}
+			if err := visit(other, path); err != nil {
+				return err
+			}
+		}
+		marks[a.Name] = visited
+		return nil
+	}
+	for _, a := range p.Apps {
+		if err := visit(a, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package deploy_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/deploy"
+)
+
+// plan reads the plan of what a recording holds.
+func plan(t *testing.T, v values) *deploy.Plan {
+	t.Helper()
+	p, err := deploy.NewPlan(v.snapshot(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// run takes all steps of a progress, and returns them by app and cluster. refuse says which are refused.
+func run(w *deploy.Progress, refuse func(deploy.Step) bool) map[string][]string {
+	taken := map[string][]string{}
+	for steps := w.Take(); len(steps) > 0; steps = w.Take() {
+		for _, s := range steps {
+			at := s.App + " in " + s.Cluster
+			taken[at] = append(taken[at], strings.TrimSpace(string(s.Verb)+" "+s.Resource.Name))
+			outcome := deploy.Acknowledged
+			if refuse(s) {
+				outcome = deploy.Refused
+			}
+			w.Complete(s, outcome)
+		}
+	}
+	return taken
+}
+
+func never(deploy.Step) bool { return false }
+
+func TestTheStepsOfARecordedContext(t *testing.T) {
+	p := plan(t, read(t, "created.tsv"))
+	w := p.Instantiation()
+	got := run(w, never)["web in p1+edge02"]
+	want := []string{"begin", "apply bundle", "apply web-cm+ConfigMap", "apply web+Deployment", "apply web-svc+Service"}
+	if !slices.Equal(got, want) || !w.Done() {
+		t.Errorf("instantiation: %q, done %t; want %q", got, w.Done(), want)
+	}
+	w = p.Termination()
+	got = run(w, never)["web in p1+edge02"]
+	want = []string{"delete web-svc+Service", "delete web+Deployment", "delete web-cm+ConfigMap", "delete bundle"}
+	if !slices.Equal(got, want) || !w.Done() {
+		t.Errorf("termination: %q, done %t; want %q", got, w.Done(), want)
+	}
+}
+
+// TestARefusalEndsItsOwnLaneOnly: the app's other cluster and other apps are finished; of what is deleted, all the rest is.
+func TestARefusalEndsItsOwnLaneOnly(t *testing.T) {
+	p := plan(t, read(t, "created.tsv"))
+	refused := func(s deploy.Step) bool { return s.Resource.Name == "web+Deployment" && s.Cluster == "p1+edge01" }
+	w := p.Instantiation()
+	got := run(w, refused)
+	if w.Done() || !slices.Equal(got["web in p1+edge01"], []string{"begin", "apply bundle", "apply web-cm+ConfigMap", "apply web+Deployment"}) {
+		t.Errorf("done %t, steps %q", w.Done(), got["web in p1+edge01"])
+	}
+	if len(got["web in p1+edge02"]) != 5 || len(got["db in p1+edge01"]) != 4 {
+		t.Errorf("a refusal has ended other lanes: %q", got)
+	}
+	w = p.Termination()
+	got = run(w, refused)
+	if want := []string{"delete web-svc+Service", "delete web+Deployment", "delete web-cm+ConfigMap"}; w.Done() || !slices.Equal(got["web in p1+edge01"], want) {
+		t.Errorf("termination: done %t, steps %q; want %q", w.Done(), got["web in p1+edge01"], want)
+	}
+}
+
+func TestContextsThatCannotBeDeployed(t *testing.T) {
+	const web = "/context/42/app/web/"
+	tests := map[string]struct {
+		changes values
+		want    string
+	}{
+		"apps that wait for each other": {values{
+			web + "instruction/dependency/":                 `"[{\"app\":\"db\",\"opstatus\":\"Ready\"}]"`,
+			"/context/42/app/db/instruction/dependency/":    `"[{\"app\":\"agent\",\"opstatus\":\"Deployed\"}]"`,
+			"/context/42/app/agent/instruction/dependency/": `"[{\"app\":\"web\",\"opstatus\":\"Ready\"}]"`,
+		}, "apps wait for each other: agent → web → db → agent"},
+		"an app that is not there":     {values{web + "instruction/dependency/": `"[{\"app\":\"cache\",\"opstatus\":\"Ready\"}]"`}, `app "web" depends on app "cache", which is not in the context`},
+		"a wait that is negative":      {values{web + "instruction/dependency/": `"[{\"app\":\"db\",\"opstatus\":\"Ready\",\"wait\":-1}]"`}, `app "web": dependency on app "db": wait is -1, and must not be negative`},
+		"a resource that is not there": {values{web + "cluster/p1+edge01/resource/instruction/order/": `"{\"resorder\":[\"gone+Pod\"]}"`}, `app "web": cluster "p1+edge01": the order names resource "gone+Pod", which does not exist`},
+		"no order of apps":             {values{"/context/42/app/instruction/order/": `"{\"apporder\":[]}"`}, `context "42" has no order of apps (app/instruction/order)`},
+		"a hook": {values{web + "cluster/p1+edge01/resource/instruction/dependency/": `"{\"resdependency\":{\"pre-install\":[\"once+Job\"]}}"`},
+			`app "web": cluster "p1+edge01": hook "pre-install" of resource "once+Job": hooks are not supported`},
+		"a context of an update": {values{"/context/42/statusappctxid/": `"41"`}, `statusappctxid "41" of context "42": the contexts of an update are not supported`},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			v := read(t, "created.tsv")
+			maps.Copy(v, tt.changes)
+			if _, err := deploy.NewPlan(v.snapshot(t)); err == nil || err.Error() != tt.want {
+				t.Errorf("error %v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestCRDsComeFirstAndStay: those that are hooks, and those in the order.
+func TestCRDsComeFirstAndStay(t *testing.T) {
+	v := read(t, "created.tsv")
+	at := "/context/42/app/web/cluster/p1+edge01/resource/"
+	v[at+"a+CustomResourceDefinition/"], v[at+"b+CustomResourceDefinition/"] = `"a"`, `"b"`
+	v[at+"instruction/dependency/"] = `"{\"resdependency\":{\"crd-install\":[\"a+CustomResourceDefinition\"],\"pre-install\":[]}}"`
+	v[at+"instruction/order/"] = `"{\"resorder\":[\"web-cm+ConfigMap\",\"b+CustomResourceDefinition\"]}"`
+	p := plan(t, v)
+	got := run(p.Instantiation(), never)["web in p1+edge01"]
+	want := []string{"begin", "apply bundle", "define a+CustomResourceDefinition", "define b+CustomResourceDefinition", "apply web-cm+ConfigMap"}
+	if !slices.Equal(got, want) {
+		t.Errorf("instantiation: %q, want %q", got, want)
+	}
+	if got := run(p.Termination(), never)["web in p1+edge01"]; !slices.Equal(got, []string{"delete web-cm+ConfigMap", "delete bundle"}) {
+		t.Errorf("termination: %q", got)
+	}
+}
+
+// TestNoStepComesBeforeWhatItDependsOn, whatever the dependencies, the order in which steps end and what is refused; and
+// at the end nothing is left that could have been done.
+func TestNoStepComesBeforeWhatItDependsOn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPlan(t)
+		w := p.Instantiation()
+		applied, refused, held := map[string]int{}, map[string]bool{}, map[string]bool{}
+		running := w.Take()
+		for len(running) > 0 {
+			i := rapid.IntRange(0, len(running)-1).Draw(t, "ends")
+			s := running[i]
+			running = slices.Delete(running, i, i+1)
+			outcome := deploy.Acknowledged
+			if s.Verb == deploy.VerbApply && rapid.IntRange(0, 9).Draw(t, "refused") == 0 {
+				outcome, refused[s.App] = deploy.Refused, true
+			}
+			w.Complete(s, outcome)
+			switch {
+			case s.Verb == deploy.VerbAwait:
+				held[s.App+s.Dependency.App] = true
+			case s.Verb == deploy.VerbApply && outcome == deploy.Acknowledged:
+				applied[s.App]++
+			}
+			for _, next := range w.Take() {
+				check(t, p, next, applied, held)
+				running = append(running, next)
+			}
+		}
+		if failed := len(refused) > 0; w.Done() == failed {
+			t.Fatalf("done %t, refused %v", w.Done(), refused)
+		}
+	})
+}
+
+// check fails when a step begins too early.
+func check(t *rapid.T, p *deploy.Plan, s deploy.Step, applied map[string]int, held map[string]bool) {
+	for _, a := range p.Apps {
+		switch {
+		case s.Verb == deploy.VerbAwait && a.Name == s.Dependency.App:
+			if want := len(a.Targets) * len(a.Targets[0].Resources); applied[a.Name] != want {
+				t.Fatalf("app %q is awaited with %d of %d resources applied", a.Name, applied[a.Name], want)
+			}
+		case s.Verb != deploy.VerbAwait && a.Name == s.App:
+			for _, d := range a.Dependencies {
+				if !held[a.Name+d.App] {
+					t.Fatalf("%q of %q begins before %q is %s", s.Verb, a.Name, d.App, d.Criterion)
+				}
+			}
+		}
+	}
+}
+
+// drawPlan makes a plan whose apps depend on others before them.
+func drawPlan(t *rapid.T) *deploy.Plan {
+	p := &deploy.Plan{ID: "42"}
+	for i := range rapid.IntRange(1, 5).Draw(t, "apps") {
+		a := deploy.App{Name: fmt.Sprintf("app%d", i)}
+		for j := range i {
+			if rapid.Bool().Draw(t, "depends") {
+				criterion := rapid.SampledFrom([]deploy.Criterion{deploy.CriterionReady, deploy.CriterionDeployed}).Draw(t, "criterion")
+				a.Dependencies = append(a.Dependencies, deploy.Dependency{App: p.Apps[j].Name, Criterion: criterion})
+			}
+		}
+		resources := rapid.IntRange(1, 3).Draw(t, "resources")
+		for c := range rapid.IntRange(1, 3).Draw(t, "clusters") {
+			target := deploy.Target{App: a.Name, Cluster: fmt.Sprintf("p+c%d", c)}
+			for r := range resources {
+				target.Resources = append(target.Resources, deploy.Resource{Name: fmt.Sprintf("r%d+Pod", r)})
+			}
+			a.Targets = append(a.Targets, target)
+		}
+		p.Apps = append(p.Apps, a)
+	}
+	return p
+}
+
+// TestWorkContinuesWhereItWas: what this event has applied is not applied again, and what an earlier one has is.
+func TestWorkContinuesWhereItWas(t *testing.T) {
+	target := deploy.Target{App: "web", Cluster: "p+c", Resources: []deploy.Resource{{Name: "a+Pod", Status: appcontext.ResourceApplied}, {Name: "b+Pod", Status: appcontext.ResourcePending}}}
+	p := &deploy.Plan{ID: "42", Apps: []deploy.App{{Name: "web", Targets: []deploy.Target{target}}}}
+	if got := run(p.Instantiation(), never)["web in p+c"]; !slices.Equal(got, []string{"apply bundle", "apply b+Pod"}) {
+		t.Errorf("steps %q", got)
+	}
+	// In a snapshot made of values, everything is of one revision: the statuses are not newer than the beginning.
+	p = plan(t, read(t, "instantiated.tsv"))
+	if got := run(p.Instantiation(), never)["db in p1+edge01"]; !slices.Equal(got, []string{"begin", "apply bundle", "apply db-secret+Secret", "apply db+StatefulSet"}) {
+		t.Errorf("steps %q", got)
+	}
+}

@@ -1,0 +1,193 @@
+package deploy
+
+import (
+	"slices"
+
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+)
+
+// Verb is what a step does.
+type Verb string
+
+// The verbs.
+const (
+	// VerbBegin records that an app in a cluster is begun with: its resources are pending.
+	VerbBegin Verb = "begin"
+	// VerbApplyBundle makes the ResourceBundleState of an app in a cluster, and VerbDeleteBundle deletes it.
+	VerbApplyBundle  Verb = "apply bundle"
+	VerbDeleteBundle Verb = "delete bundle"
+	// VerbDefine makes a CRD unless there is one, and ends when its kind is served.
+	VerbDefine Verb = "define"
+	// VerbApply and VerbDelete apply and delete a resource.
+	VerbApply  Verb = "apply"
+	VerbDelete Verb = "delete"
+	// VerbAwait ends when a dependency holds.
+	VerbAwait Verb = "await"
+)
+
+// Step is one thing to do.
+type Step struct {
+	Verb Verb
+	// App is whose step it is. Cluster and Resource are empty where the verb is about the app as a whole.
+	App, Cluster string
+	Resource     Resource
+	// Dependency is what VerbAwait waits for.
+	Dependency Dependency
+}
+
+// Outcome is how a step ended.
+type Outcome int
+
+// The outcomes. A step that got no answer has not ended.
+const (
+	Acknowledged Outcome = iota
+	// Refused ends the lane of the step: what comes after it there is not begun.
+	Refused
+)
+
+// lane is a sequence of steps, of which one at a time is taken.
+type lane struct {
+	app   string
+	steps []Step
+	taken bool
+	// refused is true when a step was refused.
+	refused bool
+}
+
+func (l *lane) done() bool { return len(l.steps) == 0 && !l.refused }
+
+// Progress is what is left of the work of an event. Lanes are independent of each other: what is refused in one cluster
+// stops neither the others nor other apps, but for those that depend on it.
+type Progress struct {
+	// awaits are the lanes of dependencies, and targets those of apps in clusters.
+	awaits, targets []*lane
+	dependencies    map[string][]Dependency
+}
+
+// Instantiation returns the steps that bring what a plan wants into clusters, without those that are done.
+func (p *Plan) Instantiation() *Progress {
+	work := &Progress{dependencies: map[string][]Dependency{}}
+	for _, a := range p.Apps {
+		work.dependencies[a.Name] = a.Dependencies
+		for _, d := range a.Dependencies {
+			work.awaits = append(work.awaits, &lane{app: a.Name, steps: []Step{{Verb: VerbAwait, App: a.Name, Dependency: d}}})
+		}
+		for _, t := range a.Targets {
+			work.targets = append(work.targets, t.instantiation())
+		}
+	}
+	return work
+}
+
+// instantiation returns the steps of an app in a cluster.
+func (t Target) instantiation() *lane {
+	l := &lane{app: t.App}
+	all := slices.Concat(t.Definitions, t.Resources)
+	if slices.ContainsFunc(all, func(r Resource) bool { return r.Status == "" }) {
+		l.steps = append(l.steps, Step{Verb: VerbBegin, App: t.App, Cluster: t.Cluster})
+	}
+	l.steps = append(l.steps, Step{Verb: VerbApplyBundle, App: t.App, Cluster: t.Cluster})
+	for i, r := range all {
+		switch {
+		case r.Status == appcontext.ResourceFailed:
+			l.steps, l.refused = nil, true
+			return l
+		case r.Status == appcontext.ResourceApplied:
+		case i < len(t.Definitions):
+			l.steps = append(l.steps, Step{Verb: VerbDefine, App: t.App, Cluster: t.Cluster, Resource: r})
+		default:
+			l.steps = append(l.steps, Step{Verb: VerbApply, App: t.App, Cluster: t.Cluster, Resource: r})
+		}
+	}
+	return l
+}
+
+// Termination returns the steps that delete what a plan wants, in reverse order, without those that are done. CRDs stay:
+// with them, the custom resources of everybody would go. The bundle goes last, and stays where something else does.
+func (p *Plan) Termination() *Progress {
+	work := &Progress{}
+	for _, a := range p.Apps {
+		for _, t := range a.Targets {
+			work.targets = append(work.targets, t.termination())
+		}
+	}
+	return work
+}
+
+// termination returns the steps of an app in a cluster. A deletion that is refused does not keep the others from being
+// deleted.
+func (t Target) termination() *lane {
+	l := &lane{app: t.App}
+	for _, r := range slices.Backward(t.Resources) {
+		switch r.Status {
+		case appcontext.ResourceDeleted:
+		case appcontext.ResourceFailed:
+			l.refused = true
+		default:
+			l.steps = append(l.steps, Step{Verb: VerbDelete, App: t.App, Cluster: t.Cluster, Resource: r})
+		}
+	}
+	l.steps = append(l.steps, Step{Verb: VerbDeleteBundle, App: t.App, Cluster: t.Cluster})
+	return l
+}
+
+// Take returns the steps that may begin now. Each is returned once; Complete says that it has ended.
+func (w *Progress) Take() []Step {
+	var steps []Step
+	take := func(l *lane) {
+		l.taken = true
+		steps = append(steps, l.steps[0])
+	}
+	for _, l := range w.awaits {
+		if !l.taken && len(l.steps) > 0 && w.applied(l.steps[0].Dependency.App) {
+			take(l)
+		}
+	}
+	for _, l := range w.targets {
+		if !l.taken && l.startable() && w.met(l.app) {
+			take(l)
+		}
+	}
+	return steps
+}
+
+// startable reports whether the next step of a lane may begin, as far as the lane goes.
+func (l *lane) startable() bool {
+	if len(l.steps) == 0 {
+		return false
+	}
+	verb := l.steps[0].Verb
+	return !l.refused || verb == VerbDelete
+}
+
+// applied reports whether an app is applied in all its clusters.
+func (w *Progress) applied(app string) bool {
+	return !slices.ContainsFunc(w.targets, func(l *lane) bool { return l.app == app && !l.done() })
+}
+
+// met reports whether all dependencies of an app hold.
+func (w *Progress) met(app string) bool {
+	return !slices.ContainsFunc(w.awaits, func(l *lane) bool { return l.app == app && !l.done() })
+}
+
+// Complete says that a step has ended.
+func (w *Progress) Complete(s Step, outcome Outcome) {
+	lanes := w.targets
+	if s.Verb == VerbAwait {
+		lanes = w.awaits
+	}
+	i := slices.IndexFunc(lanes, func(l *lane) bool { return l.taken && l.steps[0] == s })
+	if i < 0 {
+		return
+	}
+	l := lanes[i]
+	l.taken, l.steps = false, l.steps[1:]
+	if outcome == Refused {
+		l.refused = true
+	}
+}
+
+// Done reports whether every step has been acknowledged.
+func (w *Progress) Done() bool {
+	return !slices.ContainsFunc(slices.Concat(w.awaits, w.targets), func(l *lane) bool { return !l.done() })
+}
