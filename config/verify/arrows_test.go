@@ -25,7 +25,7 @@ var importers = map[string]string{"controllers/commands": "", "controllers/app":
 
 // controllers are the packages of controllers from top to bottom, those of a line beside each other. A package may import
 // those of the lines below its own; what is in none of them may be imported by all.
-var controllers = [][]string{{"commands"}, {"app"}, {"inventory"}, {"scope", "oam", "probe", "recorder", "enrol"}, {"fleet", "monitor"}, {"observe"}}
+var controllers = [][]string{{"commands"}, {"app"}, {"inventory"}, {"scope", "oam", "probe", "recorder", "rsync", "enrol"}, {"fleet", "monitor"}, {"observe"}}
 
 // purePackages may not themselves import what reads a clock, the network, or a context.
 var purePackages = []string{"healthscope", "healthscope/rules", "healthscope/rules/expr", "healthscope/bundle", "healthscope/deploy", "healthscope/kubevela", "healthscope/probe", "healthscope/status", "aai/mapping", "aai/plan"}

@@ -1,0 +1,64 @@
+package rsync
+
+import (
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// answerKind is how a cluster answered a request.
+type answerKind int
+
+const (
+	// acknowledged means that the API server has done what was asked.
+	acknowledged answerKind = iota
+	// refused means that it, or what the context says, does not allow it. It would be refused again.
+	refused
+	// unanswered means that there is no answer that decides: the step is taken again.
+	unanswered
+)
+
+// answer is what a cluster answered, and the error if it did not acknowledge.
+type answer struct {
+	kind answerKind
+	err  error
+}
+
+// problem returns why a step was not acknowledged, as text for people.
+func (a answer) problem() string { return healthscope.Clean(a.err.Error()) }
+
+// refusalError is a refusal of our own: the context asks for what it may not have, or for what cannot be.
+type refusalError struct{ error }
+
+// answerOf returns which answer the end of a request is. Only what the API server has decided is a refusal: an answer that
+// it could not give, for load or a fault, and none at all are not.
+func answerOf(err error) answer {
+	switch {
+	case err == nil:
+		return answer{kind: acknowledged}
+	case isRefusal(err):
+		return answer{refused, err}
+	default:
+		return answer{unanswered, err}
+	}
+}
+
+func isRefusal(err error) bool {
+	if _, ours := errors.AsType[refusalError](err); ours {
+		return true
+	}
+	if meta.IsNoMatchError(err) {
+		return true
+	}
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		if apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) || apierrors.IsGone(err) {
+			return false
+		}
+		code := status.Status().Code
+		return code >= 400 && code < 500
+	}
+	return false
+}

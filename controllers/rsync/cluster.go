@@ -1,0 +1,172 @@
+package rsync
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/deploy"
+)
+
+// fieldManager owns the fields that rsync applies.
+const fieldManager = client.FieldOwner("healthscope-rsync")
+
+// clusters holds a client for each cluster, as long as the connection is the same.
+type clusters struct {
+	access func(string) (fleet.Access, bool)
+
+	mu      sync.Mutex
+	clients map[string]cluster
+}
+
+func newClusters(access func(string) (fleet.Access, bool)) *clusters {
+	return &clusters{access: access, clients: map[string]cluster{}}
+}
+
+// cluster takes steps in a cluster.
+type cluster struct {
+	client client.Client
+	// http is the connection that the client was made for.
+	http *http.Client
+}
+
+// get returns a cluster. One that is not known may become so, and counts as one without an answer.
+func (c *clusters) get(name string) (cluster, error) {
+	access, ok := c.access(name)
+	if !ok {
+		return cluster{}, errors.Errorf("there is no connection to cluster %q", name)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, ok := c.clients[name]; ok && known.http == access.Client {
+		return known, nil
+	}
+	// The questions of a mapper do not end with a context, so that the client ends them.
+	limited := &http.Client{Transport: access.Client.Transport, Timeout: stepTimeout}
+	api, err := client.New(rest.CopyConfig(access.Config), client.Options{HTTPClient: limited})
+	if err != nil {
+		return cluster{}, errors.Wrapf(err, "cannot make a client for cluster %q", name)
+	}
+	made := cluster{client: api, http: access.Client}
+	c.clients[name] = made
+	return made, nil
+}
+
+// take takes a step once.
+func (c cluster) take(ctx context.Context, p *deploy.Plan, s deploy.Step) error {
+	switch s.Verb {
+	case deploy.VerbApplyBundle:
+		return c.apply(ctx, newBundle(p, s.App))
+	case deploy.VerbDeleteBundle:
+		return c.delete(ctx, newBundle(p, s.App))
+	default:
+	}
+	o, err := c.object(p, s.App, s.Resource)
+	if err != nil {
+		return err
+	}
+	switch s.Verb {
+	case deploy.VerbDefine:
+		return c.define(ctx, o)
+	case deploy.VerbApply:
+		return c.apply(ctx, o)
+	case deploy.VerbDelete:
+		return c.delete(ctx, o)
+	default:
+		return refusalError{errors.Errorf("step %q cannot be taken in a cluster", s.Verb)}
+	}
+}
+
+// object returns the object of a resource, labelled and in its namespace.
+func (c cluster) object(p *deploy.Plan, app string, r deploy.Resource) (*unstructured.Unstructured, error) {
+	o, err := newObject(r, p.BundleName(app))
+	if err != nil {
+		return nil, err
+	}
+	namespaced, err := c.client.IsObjectNamespaced(o)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot find kind %q", o.GetKind())
+	}
+	return o, place(p, o, namespaced)
+}
+
+// apply applies an object on the server's side. A field that another manager owns is a conflict, which is a refusal.
+func (c cluster) apply(ctx context.Context, o *unstructured.Unstructured) error {
+	return c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), fieldManager)
+}
+
+// define makes a CRD unless there is one, and fails as without an answer until its kind is served.
+func (c cluster) define(ctx context.Context, o *unstructured.Unstructured) error {
+	have := &unstructured.Unstructured{}
+	have.SetGroupVersionKind(o.GroupVersionKind())
+	err := c.client.Get(ctx, client.ObjectKeyFromObject(o), have)
+	if apierrors.IsNotFound(err) {
+		if err := c.apply(ctx, o); err != nil {
+			return err
+		}
+		err = c.client.Get(ctx, client.ObjectKeyFromObject(o), have)
+	}
+	if err != nil {
+		return err
+	}
+	conditions, _, _ := unstructured.NestedSlice(have.Object, "status", "conditions")
+	for _, condition := range conditions {
+		if m, ok := condition.(map[string]any); ok && m["type"] == string(apiextensionsv1.Established) && m["status"] == string(metav1.ConditionTrue) {
+			return nil
+		}
+	}
+	return errors.Errorf("CRD %q is not established yet", o.GetName())
+}
+
+// delete deletes an object if it is there and carries the label of its app, and what is there has not become another one.
+func (c cluster) delete(ctx context.Context, o *unstructured.Unstructured) error {
+	have := &metav1.PartialObjectMetadata{}
+	have.SetGroupVersionKind(o.GroupVersionKind())
+	err := c.client.Get(ctx, client.ObjectKeyFromObject(o), have)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	case have.Labels[deploymentLabel] != o.GetLabels()[deploymentLabel]:
+		return nil // It is another's.
+	case have.DeletionTimestamp != nil:
+		return nil
+	}
+	err = c.client.Delete(ctx, o, client.Preconditions{UID: &have.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	return client.IgnoreNotFound(err)
+}
+
+// notReady reads the objects of an app, judges them, and returns why the app is not Ready; empty when it is.
+func (c cluster) notReady(ctx context.Context, p *deploy.Plan, t deploy.Target, judge func([]*unstructured.Unstructured) healthscope.Verdict) (string, error) {
+	objects := make([]*unstructured.Unstructured, 0, len(t.Resources))
+	for _, r := range t.Resources {
+		o, err := c.object(p, t.App, r)
+		if err != nil {
+			return "", err
+		}
+		have := &unstructured.Unstructured{}
+		have.SetGroupVersionKind(o.GroupVersionKind())
+		if err := c.client.Get(ctx, client.ObjectKeyFromObject(o), have); err != nil {
+			return "", err
+		}
+		objects = append(objects, have)
+	}
+	for _, m := range judge(objects).Members {
+		if m.Counts != healthscope.Ready {
+			return fmt.Sprintf("%s/%s is %s: %s", m.Kind, m.Name, m.State, m.Reason), nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,208 @@
+package rsync
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/deploy"
+	"github.com/healthscope/healthscope/healthscope/rules"
+)
+
+const (
+	// conflictRetry is the pause before a lifecycle is changed again that was changed meanwhile.
+	conflictRetry = 50 * time.Millisecond
+	// stepTimeout is how long a step may take in a cluster.
+	stepTimeout = 30 * time.Second
+	// readyInterval is how often it is read whether an app is Ready that another one waits for.
+	readyInterval = 2 * time.Second
+	// maxSteps is how many steps of a context are taken in clusters at once.
+	maxSteps = 64
+)
+
+// executor takes steps, and records what became of them.
+type executor struct {
+	*worker
+
+	plan  *deploy.Plan
+	slots chan struct{}
+
+	mu sync.Mutex
+	// reached is what etcd says of an app's cluster, by app and cluster.
+	reached map[[2]string]appcontext.Connectivity
+}
+
+func newExecutor(w *worker, plan *deploy.Plan) *executor {
+	e := &executor{worker: w, plan: plan, slots: make(chan struct{}, maxSteps), reached: map[[2]string]appcontext.Connectivity{}}
+	for _, a := range plan.Apps {
+		for _, t := range a.Targets {
+			e.reached[[2]string{t.App, t.Cluster}] = t.Connectivity
+		}
+	}
+	return e
+}
+
+// take takes a step until it has ended. An error means that etcd did not take the outcome, or that ctx has ended.
+func (e *executor) take(ctx context.Context, s deploy.Step) (deploy.Outcome, error) {
+	switch s.Verb {
+	case deploy.VerbBegin:
+		return deploy.Acknowledged, e.write(ctx, e.plan.Begin(s.App, s.Cluster))
+	case deploy.VerbAwait:
+		return deploy.Acknowledged, e.await(ctx, s.Dependency)
+	default:
+		return e.takeInCluster(ctx, s)
+	}
+}
+
+// takeInCluster takes a step until the cluster has answered, which may be never.
+func (e *executor) takeInCluster(ctx context.Context, s deploy.Step) (deploy.Outcome, error) {
+	backoff := e.options.Retry
+	for {
+		answer := e.ask(ctx, s)
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		if err := e.record(ctx, s, answer); err != nil {
+			return 0, err
+		}
+		switch answer.kind {
+		case acknowledged:
+			return deploy.Acknowledged, nil
+		case refused:
+			e.logger.Info("A cluster refused", "context", e.id, "app", s.App, "cluster", s.Cluster, "step", s.Verb, "resource", s.Resource.Name, "problem", answer.problem())
+			return deploy.Refused, nil
+		case unanswered:
+			if !e.pause(ctx, backoff.Step()) {
+				return 0, ctx.Err()
+			}
+		}
+	}
+}
+
+// ask takes a step once.
+func (e *executor) ask(ctx context.Context, s deploy.Step) answer {
+	select {
+	case e.slots <- struct{}{}:
+		defer func() { <-e.slots }()
+	case <-ctx.Done():
+		return answerOf(ctx.Err())
+	}
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	c, err := e.clusters.get(s.Cluster)
+	if err != nil {
+		return answerOf(err)
+	}
+	return answerOf(c.take(ctx, e.plan, s))
+}
+
+// record writes what a cluster has answered: how it was found, if that has changed, and what became of the resource.
+func (e *executor) record(ctx context.Context, s deploy.Step, a answer) error {
+	connectivity := appcontext.ConnectivityAvailable
+	if a.kind == unanswered {
+		connectivity = appcontext.ConnectivityRetrying
+	}
+	at := [2]string{s.App, s.Cluster}
+	e.mu.Lock()
+	before := e.reached[at]
+	e.reached[at] = connectivity
+	e.mu.Unlock()
+	var writes []appcontext.Write
+	if before != connectivity {
+		writes = append(writes, e.plan.Reached(s.App, s.Cluster, connectivity))
+		if a.kind == unanswered {
+			e.logger.Info("A cluster gives no answer; retrying", "context", e.id, "app", s.App, "cluster", s.Cluster, "problem", a.problem())
+		}
+	}
+	status, problem := statusAfter(s.Verb, a), ""
+	if a.kind != acknowledged {
+		problem = a.problem()
+	}
+	switch {
+	case a.kind == unanswered && before == connectivity: // It is recorded already.
+	case s.Resource.Name != "":
+		writes = append(writes, e.plan.Result(s, status, problem)...)
+	case a.kind == refused:
+		writes = append(writes, appcontext.Write{Handle: appcontext.ContextHandle(e.id).Level(levelProblem), Own: true, Value: string(s.Verb) + " of app " + s.App + " in cluster " + s.Cluster + ": " + problem})
+	}
+	if len(writes) == 0 {
+		return nil
+	}
+	return e.write(ctx, writes)
+}
+
+// statusAfter returns the status of a resource after an answer.
+func statusAfter(verb deploy.Verb, a answer) appcontext.ResourceStatus {
+	switch a.kind {
+	case refused:
+		return appcontext.ResourceFailed
+	case unanswered:
+		return appcontext.ResourceRetrying
+	case acknowledged:
+	}
+	if verb == deploy.VerbDelete {
+		return appcontext.ResourceDeleted
+	}
+	return appcontext.ResourceApplied
+}
+
+// await waits until a dependency holds. That the app is applied was waited for before. Its objects are read after they
+// were applied, so that no health from before is believed.
+func (e *executor) await(ctx context.Context, d deploy.Dependency) error {
+	said := ""
+	for d.Criterion == deploy.CriterionReady {
+		why := e.notReady(ctx, d.App)
+		if why == "" {
+			break
+		}
+		if why != said {
+			said = why
+			e.logger.Info("Waiting for an app to be Ready", "context", e.id, "app", d.App, "problem", why)
+		}
+		if !e.pause(ctx, readyInterval) {
+			return ctx.Err()
+		}
+	}
+	if d.Wait > 0 && !e.pause(ctx, d.Wait) {
+		return ctx.Err()
+	}
+	return ctx.Err()
+}
+
+// notReady returns why an app is not Ready in all its clusters; empty when it is.
+func (e *executor) notReady(ctx context.Context, app string) string {
+	for _, a := range e.plan.Apps {
+		if a.Name != app {
+			continue
+		}
+		for _, t := range a.Targets {
+			limited, cancel := context.WithTimeout(ctx, stepTimeout)
+			why := ""
+			c, err := e.clusters.get(t.Cluster)
+			if err == nil {
+				why, err = c.notReady(limited, e.plan, t, e.judge)
+			}
+			cancel()
+			if err != nil {
+				why = err.Error()
+			}
+			if why != "" {
+				return "cluster " + t.Cluster + ": " + why
+			}
+		}
+	}
+	return ""
+}
+
+// judge judges objects of one app in one cluster.
+func (e *executor) judge(objects []*unstructured.Unstructured) healthscope.Verdict {
+	results := make([]healthscope.Result, 0, len(objects))
+	for _, o := range objects {
+		results = append(results, rules.Evaluate(o, rules.Options{User: e.options.HealthChecks}))
+	}
+	return healthscope.Judge(results, e.options.Policy, e.options.Clock.Now())
+}

@@ -1,0 +1,248 @@
+package rsync_test
+
+import (
+	"context"
+	"sync/atomic"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/rsync"
+	"github.com/healthscope/healthscope/e2e/suite"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/deploy"
+)
+
+const (
+	edge01 = "p1+edge01"
+	edge02 = "p1+edge02"
+)
+
+func enqueue(ctx context.Context, id string, event deploy.Event) {
+	GinkgoHelper()
+	Expect(rsync.Enqueue(ctx, store, id, event)).To(Succeed())
+}
+
+// wordsOf returns why a resource failed.
+func wordsOf(ctx context.Context, id, app, cluster, resource string) string {
+	GinkgoHelper()
+	h := appcontext.Place{ContextID: id, App: app, Cluster: cluster}.Handle().Level("resource/" + resource).Level("status")
+	words, err := store.Own(ctx, h)
+	Expect(err).NotTo(HaveOccurred())
+	return words
+}
+
+func exists(ctx context.Context, o client.Object, namespace, name string) bool {
+	GinkgoHelper()
+	err := api.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, o)
+	if !apierrors.IsNotFound(err) {
+		Expect(err).NotTo(HaveOccurred())
+	}
+	return err == nil
+}
+
+func newNamespace(ctx context.Context) string {
+	GinkgoHelper()
+	return suite.NewNamespace(ctx, api)
+}
+
+var _ = Describe("rsync", func() {
+	It("leaves in etcd what EMCO's rsync leaves there, and in the cluster what the context says", func(ctx SpecContext) {
+		put(ctx, recorded("created.tsv", "1001"))
+		start(newNetwork())
+		enqueue(ctx, "1001", deploy.EventInstantiate)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1001").Should(Equal(state("Instantiated")))
+		Expect(stored(ctx, "1001")).To(Equal(recorded("instantiated.tsv", "1001")))
+
+		web, bundle := &appsv1.Deployment{}, &k8spluginv1alpha1.ResourceBundleState{}
+		Expect(exists(ctx, web, "default", "web")).To(BeTrue())
+		Expect(web.Labels).To(HaveKeyWithValue("emco/deployment-id", "1001-web"))
+		Expect(web.Spec.Template.Labels).To(HaveKeyWithValue("emco/deployment-id", "1001-web"))
+		Expect(exists(ctx, bundle, "default", "1001-web")).To(BeTrue())
+		Expect(bundle.Spec.Selector.MatchLabels).To(Equal(map[string]string{"emco/deployment-id": "1001-web"}))
+
+		enqueue(ctx, "1001", deploy.EventTerminate)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1001").Should(Equal(state("Terminated")))
+		Expect(stored(ctx, "1001")).To(Equal(recorded("terminated.tsv", "1001")))
+		Expect(exists(ctx, web, "default", "web")).To(BeFalse())
+		Expect(exists(ctx, bundle, "default", "1001-web")).To(BeFalse(), "R12: the bundle goes with the termination, and no timer is lost")
+
+		By("terminating a terminated context (R7)")
+		Expect(rsync.Enqueue(ctx, store, "1001", deploy.EventTerminate)).To(MatchError(ContainSubstring(`is not possible in state "Terminated"`)))
+		Expect(stateOf(ctx, "1001")).To(Equal(state("Terminated")))
+	})
+
+	It("calls nothing applied that was refused, and finishes everything else (R1, R5, R14)", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		bad := "apiVersion: v1\nkind: Service\nmetadata:\n  name: bad\nspec:\n  ports:\n  - port: 0\n"
+		c := newComposite("1002", namespace, "bad", "good").
+			add("bad", edge01, "cm+ConfigMap", configMap("cm"), "bad+Service", bad, "after+ConfigMap", configMap("after")).
+			add("good", edge02, "good+ConfigMap", configMap("good"))
+		put(ctx, c.values)
+		start(newNetwork())
+		enqueue(ctx, "1002", deploy.EventInstantiate)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1002").Should(Equal(state("InstantiateFailed")))
+		Expect(statuses(ctx, "1002")).To(Equal(map[string]string{
+			"bad/p1+edge01/cm+ConfigMap": "Applied", "bad/p1+edge01/bad+Service": "Failed", "bad/p1+edge01/after+ConfigMap": "Pending", "good/p1+edge02/good+ConfigMap": "Applied",
+		}))
+		Expect(wordsOf(ctx, "1002", "bad", edge01, "bad+Service")).To(ContainSubstring("spec.ports[0].port"))
+		Expect(exists(ctx, &corev1.Service{}, namespace, "bad")).To(BeFalse())
+
+		By("terminating it: what is absent is deleted (R8)")
+		enqueue(ctx, "1002", deploy.EventTerminate)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1002").Should(Equal(state("Terminated")))
+		Expect(statuses(ctx, "1002")).To(HaveEach("Deleted"))
+	})
+
+	It("goes on in other clusters while one gives no answer, and there when it does", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		put(ctx, newComposite("1003", namespace, "web").add("web", edge01, "one+ConfigMap", configMap("one")).add("web", edge02, "two+ConfigMap", configMap("two")).values)
+		n := newNetwork()
+		n.set(true)
+		start(n)
+		enqueue(ctx, "1003", deploy.EventInstantiate)
+		Eventually(stored).WithContext(ctx).WithArguments("1003").Should(And(
+			HaveKeyWithValue("/context/1003/app/web/cluster/p1+edge01/resource/one+ConfigMap/status/", state("Applied")),
+			HaveKeyWithValue("/context/1003/app/web/cluster/p1+edge02/readystatus/", `"Retrying"`),
+			HaveKeyWithValue("/context/1003/status/", state("Instantiating"))))
+		Expect(statuses(ctx, "1003")).NotTo(HaveKeyWithValue("web/p1+edge02/two+ConfigMap", "Applied"))
+		n.set(false)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1003").Should(Equal(state("Instantiated")))
+		Expect(stored(ctx, "1003")).To(HaveKeyWithValue("/context/1003/app/web/cluster/p1+edge02/readystatus/", `"Available"`))
+	})
+
+	It("ends what it does when it is stopped or a termination comes, and does not begin with it again (R10)", func(ctx SpecContext) {
+		put(ctx, newComposite("1004", newNamespace(ctx), "web").add("web", edge02, "two+ConfigMap", configMap("two")).values)
+		n := newNetwork()
+		n.set(true)
+		start(n)
+		enqueue(ctx, "1004", deploy.EventInstantiate)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1004").Should(Equal(state("Instantiating") + " active"))
+		put(ctx, values{"/context/1004/stopflag/": "true"})
+		Eventually(stateOf).WithContext(ctx).WithArguments("1004").Should(Equal(state("InstantiateFailed")))
+		put(ctx, values{"/context/1004/stopflag/": "false"})
+
+		enqueue(ctx, "1004", deploy.EventInstantiate)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1004").Should(Equal(state("Instantiating") + " active"))
+		enqueue(ctx, "1004", deploy.EventTerminate)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1004").Should(Equal(state("Terminating") + " active"))
+		n.set(false)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1004").Should(Equal(state("Terminated")))
+		Expect(stored(ctx, "1004")).To(HaveKeyWithValue("/context/1004/rsync/AppContextEventQueue/",
+			`{"AcQueue":[{"event":"Instantiate","status":"Error"},{"event":"Instantiate","status":"Error"},{"event":"Terminate","status":"Done"}]}`))
+	})
+
+	It("begins with an app when all of what it depends on is there and Ready, and not before (R3, R13)", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		service := "apiVersion: v1\nkind: Service\nmetadata:\n  name: db\nspec:\n  ports:\n  - port: 80\n"
+		db := "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: db\nspec:\n  selector:\n    matchLabels: {app: db}\n  template:\n    metadata:\n      labels: {app: db}\n    spec:\n      containers:\n      - {name: db, image: example.org/db}\n"
+		c := newComposite("1005", namespace, "web", "db").add("db", edge01, "db+Service", service, "db+Deployment", db).add("web", edge01, "web+ConfigMap", configMap("web"))
+		c.values["/context/1005/app/web/instruction/dependency/"] = `"[{\"app\":\"db\",\"opStatus\":\"Ready\"}]"`
+		put(ctx, c.values)
+		start(newNetwork())
+		enqueue(ctx, "1005", deploy.EventInstantiate)
+		Eventually(statuses).WithContext(ctx).WithArguments("1005").Should(HaveKeyWithValue("db/p1+edge01/db+Deployment", "Applied"))
+		Consistently(statuses).WithContext(ctx).WithArguments("1005").Should(HaveKeyWithValue("web/p1+edge01/web+ConfigMap", ""))
+		d := &appsv1.Deployment{}
+		Expect(exists(ctx, d, namespace, "db")).To(BeTrue())
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1}
+		Expect(api.Status().Update(ctx, d)).To(Succeed())
+		Eventually(stateOf).WithContext(ctx).WithArguments("1005").Should(Equal(state("Instantiated")))
+	})
+
+	It("comes to the same end wherever it is killed", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		made := newComposite("1006", namespace, "a", "b").
+			add("a", edge01, "a1+ConfigMap", configMap("a1"), "a2+ConfigMap", configMap("a2")).
+			add("b", edge01, "b1+ConfigMap", configMap("b1")).add("b", edge02, "b2+ConfigMap", configMap("b2"))
+		made.values["/context/1006/app/b/instruction/dependency/"] = `"[{\"app\":\"a\",\"opstatus\":\"Deployed\"}]"`
+		put(ctx, made.values)
+		var end values
+		for kill := range int64(12) {
+			// killed runs a runner that is killed at a step in a cluster, and after it another one.
+			killed := func(word string) {
+				n, asked, stop := newNetwork(), atomic.Int64{}, make(chan struct{})
+				n.asked = func() {
+					if asked.Add(1) == kill+1 {
+						close(stop)
+					}
+				}
+				end := start(n)
+				Eventually(func() bool {
+					select {
+					case <-stop:
+						return true
+					default:
+						return stateOf(ctx, "1006") == state(word)
+					}
+				}).Should(BeTrue())
+				end()
+				end = start(newNetwork())
+				Eventually(stateOf).WithContext(ctx).WithArguments("1006").Should(Equal(state(word)))
+				end()
+			}
+			enqueue(ctx, "1006", deploy.EventInstantiate)
+			killed("Instantiated")
+			got := stored(ctx, "1006")
+			if end == nil {
+				end = got
+			}
+			Expect(got).To(Equal(end), "killed at step %d", kill)
+			enqueue(ctx, "1006", deploy.EventTerminate)
+			killed("Terminated")
+			Expect(statuses(ctx, "1006")).To(HaveEach("Deleted"), "killed at step %d", kill)
+			_, err := raw.Delete(ctx, "/context/1006/rsync/AppContextEventQueue/")
+			Expect(err).NotTo(HaveOccurred())
+			put(ctx, values{"/context/1006/rsync/state/CurrentState/": state("Created")})
+		}
+	})
+
+	It("writes nothing once the lock is lost (R9)", func(ctx SpecContext) {
+		put(ctx, newComposite("1007", "default", "a").values)
+		lock, err := store.Lock(ctx, "rsync")
+		Expect(err).NotTo(HaveOccurred())
+		write := []appcontext.Write{{Handle: appcontext.ContextHandle("1007").Level("status"), Value: "x"}}
+		Expect(store.WriteLevels(ctx, "1007", write, appcontext.Condition{Lock: lock})).To(Succeed())
+		Expect(lock.Release()).To(Succeed())
+		write[0].Value = "y"
+		Expect(store.WriteLevels(ctx, "1007", write, appcontext.Condition{Lock: lock})).To(MatchError(appcontext.ErrConflict))
+		Expect(stored(ctx, "1007")).To(HaveKeyWithValue("/context/1007/status/", `"x"`))
+	})
+
+	It("uses a CRD that exists, and keeps it (R2, R15)", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		crd := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.org"},"spec":{"group":"example.org","scope":"Namespaced","names":{"kind":"Thing","plural":"things"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`
+		thing := `{"apiVersion":"example.org/v1","kind":"Thing","metadata":{"name":"thing"}}`
+		start(newNetwork())
+		for _, id := range []string{"1008", "1009"} {
+			put(ctx, newComposite(id, namespace, "a").add("a", edge01, "thing+Thing", thing, "things.example.org+CustomResourceDefinition", crd).values)
+			enqueue(ctx, id, deploy.EventInstantiate)
+			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Instantiated")))
+			enqueue(ctx, id, deploy.EventTerminate)
+			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Terminated")))
+			Expect(statuses(ctx, id)).To(HaveKeyWithValue("a/p1+edge01/things.example.org+CustomResourceDefinition", "Applied"))
+		}
+	})
+
+	It("deletes nothing that is not of its app", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		put(ctx, newComposite("1010", namespace, "a").add("a", edge01, "mine+ConfigMap", configMap("mine"), "taken+ConfigMap", configMap("taken")).values)
+		start(newNetwork())
+		enqueue(ctx, "1010", deploy.EventInstantiate)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1010").Should(Equal(state("Instantiated")))
+		taken := &corev1.ConfigMap{}
+		Expect(exists(ctx, taken, namespace, "taken")).To(BeTrue())
+		taken.Labels = map[string]string{"emco/deployment-id": "7-other"}
+		Expect(api.Update(ctx, taken)).To(Succeed())
+		enqueue(ctx, "1010", deploy.EventTerminate)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1010").Should(Equal(state("Terminated")))
+		Expect(exists(ctx, taken, namespace, "mine")).To(BeFalse())
+		Expect(exists(ctx, taken, namespace, "taken")).To(BeTrue())
+	})
+})

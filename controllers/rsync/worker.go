@@ -1,0 +1,201 @@
+package rsync
+
+import (
+	"context"
+	"sync"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/deploy"
+)
+
+// levelProblem is the level below a context beside which the reason is kept why its last event failed as a whole.
+const levelProblem = "app/rsync"
+
+// worker handles the events of one context.
+type worker struct {
+	*Runner
+
+	id   string
+	lock *appcontext.Lock
+}
+
+// run handles events until none is left, the context is gone, or ctx ends.
+func (w *worker) run(ctx context.Context) {
+	logger := w.logger.WithValues("context", w.id)
+	for ctx.Err() == nil {
+		event, err := w.begin(ctx)
+		switch {
+		case errors.Is(err, appcontext.ErrNotFound):
+			logger.Info("The context is gone; nothing is done with it")
+			_ = w.persist(ctx, func() error { return w.options.Store.RemoveActive(ctx, w.id, w.lock) }) // The next start does so again.
+			return
+		case err != nil:
+			if ctx.Err() == nil {
+				logger.Error(err, "Cannot handle the events of a context")
+			}
+			return
+		case event == "":
+			return
+		}
+		logger.Info("Handling an event", "event", event)
+		succeeded := w.handle(ctx, event)
+		if ctx.Err() != nil {
+			return // What is left to do is in etcd.
+		}
+		err = w.change(ctx, func(l deploy.Lifecycle) deploy.Lifecycle { return l.Finish(succeeded) })
+		logger.Info("Handled an event", "event", event, "succeeded", succeeded, "problem", err)
+	}
+}
+
+// begin begins the next event and returns it; empty when there is none.
+func (w *worker) begin(ctx context.Context) (event deploy.Event, err error) {
+	err = w.change(ctx, func(l deploy.Lifecycle) deploy.Lifecycle {
+		next, begun, _ := l.Next()
+		event = begun
+		return next
+	})
+	return event, err
+}
+
+// change replaces the lifecycle by what is made of it, in one transaction, and again when it was changed meanwhile.
+func (w *worker) change(ctx context.Context, next func(deploy.Lifecycle) deploy.Lifecycle) error {
+	return w.persist(ctx, func() error { return changeLifecycle(ctx, w.options.Store, w.id, w.lock, next) })
+}
+
+// changeLifecycle replaces the lifecycle of a context once. It fails with ErrConflict when it was changed meanwhile.
+func changeLifecycle(ctx context.Context, store *appcontext.Store, id string, lock *appcontext.Lock, next func(deploy.Lifecycle) deploy.Lifecycle) error {
+	levels := deploy.LifecycleLevels()
+	base, err := store.ReadLevels(ctx, id, levels...)
+	if err != nil {
+		return err
+	}
+	before, err := deploy.ReadLifecycle(base)
+	if err != nil {
+		return err
+	}
+	writes := deploy.Changes(id, before, next(before))
+	return store.WriteLevels(ctx, id, writes, appcontext.Condition{Lock: lock, Base: base, Levels: levels})
+}
+
+// write stores what the work has come to, as long as the lock is held.
+func (w *worker) write(ctx context.Context, writes []appcontext.Write) error {
+	return w.persist(ctx, func() error {
+		return w.options.Store.WriteLevels(ctx, w.id, writes, appcontext.Condition{Lock: w.lock})
+	})
+}
+
+// persist calls f until etcd has answered. A conflict is tried again at once: of a lock that is lost, ctx tells soon.
+func (w *worker) persist(ctx context.Context, f func() error) error {
+	for {
+		err := f()
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return err
+		case errors.Is(err, appcontext.ErrConflict):
+			if !w.pause(ctx, conflictRetry) {
+				return err
+			}
+		case isOutage(err):
+			if !w.pause(ctx, etcdRetry) {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+}
+
+// isOutage reports whether etcd is to be asked again.
+func isOutage(err error) bool {
+	return errors.Is(err, appcontext.ErrUnavailable) || errors.Is(err, appcontext.ErrDenied) || errors.Is(err, appcontext.ErrNoSpace)
+}
+
+// handle does the work of an event, and reports whether all of it was acknowledged.
+func (w *worker) handle(ctx context.Context, event deploy.Event) bool {
+	var plan *deploy.Plan
+	err := w.persist(ctx, func() error {
+		snapshot, err := w.options.Store.Snapshot(ctx, w.id)
+		if err == nil {
+			plan, err = deploy.NewPlan(snapshot)
+		}
+		return err
+	})
+	var progress *deploy.Progress
+	switch {
+	case err != nil:
+	case event == deploy.EventInstantiate:
+		progress = plan.Instantiation()
+	case event == deploy.EventTerminate:
+		progress = plan.Termination()
+	default:
+		err = errors.Errorf("event %q is %w", event, deploy.ErrUnsupported)
+	}
+	problem := appcontext.Write{Handle: appcontext.ContextHandle(w.id).Level(levelProblem), Own: true}
+	if err != nil {
+		problem.Value = err.Error()
+	}
+	if failed := w.write(ctx, []appcontext.Write{problem}); err != nil || failed != nil {
+		return false
+	}
+	return w.work(ctx, plan, progress)
+}
+
+// work takes steps until none can be taken, the event is interrupted, or ctx ends, and reports whether all were
+// acknowledged. No step runs any more when it returns.
+func (w *worker) work(ctx context.Context, plan *deploy.Plan, progress *deploy.Progress) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	e := newExecutor(w, plan)
+	type result struct {
+		step    deploy.Step
+		outcome deploy.Outcome
+		err     error
+	}
+	results := make(chan result)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	ticker := w.options.Clock.NewTicker(interruptInterval)
+	defer ticker.Stop()
+	for inFlight := 0; ; {
+		for _, s := range progress.Take() {
+			inFlight++
+			running.Go(func() {
+				outcome, err := e.take(ctx, s)
+				select {
+				case results <- result{s, outcome, err}:
+				case <-ctx.Done():
+				}
+			})
+		}
+		if inFlight == 0 {
+			return progress.Done()
+		}
+		select {
+		case r := <-results:
+			inFlight--
+			if r.err != nil { // Nothing can be recorded, so that nothing more may be done.
+				w.logger.Error(r.err, "Cannot record what was done", "context", w.id)
+				return false
+			}
+			progress.Complete(r.step, r.outcome)
+		case <-ticker.C():
+			if w.interrupted(ctx) {
+				return false
+			}
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// interrupted reports whether the event that is being handled is to end. That it cannot be read does not end it.
+func (w *worker) interrupted(ctx context.Context) bool {
+	s, err := w.options.Store.ReadLevels(ctx, w.id, deploy.LifecycleLevels()...)
+	if err != nil {
+		return errors.Is(err, appcontext.ErrNotFound)
+	}
+	l, err := deploy.ReadLifecycle(s)
+	return err == nil && l.Interrupted()
+}
