@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
@@ -211,5 +212,36 @@ func TestKindsOfApplicationsAreFollowed(t *testing.T) {
 	}
 	if want := len(a.Applied) - (maxKinds - 1); tooMany != want { // One is that of Applications.
 		t.Errorf("%d workloads say that the scope does not follow their kinds, want %d", tooMany, want)
+	}
+}
+
+// KubeVela's clients find their components by Application and environment.
+func TestAppHealthConditions(t *testing.T) {
+	t.Parallel()
+	inTest := appliedIn("", deployments, "back")
+	inTest.Env = "test"
+	w := withApplication(kubevela.Application{Applied: []kubevela.Applied{appliedIn("", deployments, "front"), appliedIn("", deployments, "side"), inTest}}, map[schema.GroupVersionKind][]fleet.Lookup{
+		deployments: {
+			ofVela(deployment("front", healthscope.Ready, 1, 1), kubevela.Component{Name: "front", Workload: "webservice"}),
+			ofVela(deployment("side", healthscope.Pending, 0, 2), kubevela.Component{Name: "side-car", Workload: "worker"}),
+			ofVela(deployment("back", healthscope.Ready, 1, 1), kubevela.Component{Name: "back", Workload: "webservice"}),
+		},
+	})
+	scope := scopeOf(corev1alpha2.HealthScopeSpec{AppReferences: []corev1alpha2.AppReference{{AppName: "store"}}})
+	scope.Status.AppHealthConditions = []corev1alpha2.AppHealthCondition{{AppName: "what KubeVela's own controller has left"}}
+	target := func(name string) corev1alpha2.WorkloadReference {
+		return corev1alpha2.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: name, UID: types.UID("uid-" + name)}
+	}
+	want := []corev1alpha2.AppHealthCondition{
+		{AppName: "store", Components: []corev1alpha2.WorkloadHealthCondition{
+			{ComponentName: "side-car", TargetWorkload: target("side"), HealthStatus: "UNHEALTHY", Diagnosis: "Ready:0/2 Deployment/side: ReplicasNotReady", CustomStatusMsg: "Ready:0/2"},
+			{ComponentName: "front", TargetWorkload: target("front"), HealthStatus: "HEALTHY", Diagnosis: "Ready:1/1 ", CustomStatusMsg: "Ready:1/1"},
+		}},
+		{AppName: "store", EnvName: "test", Components: []corev1alpha2.WorkloadHealthCondition{
+			{ComponentName: "back", TargetWorkload: target("back"), HealthStatus: "HEALTHY", Diagnosis: "Ready:1/1 ", CustomStatusMsg: "Ready:1/1"},
+		}},
+	}
+	if diff := cmp.Diff(want, statusIn(w, scope, noon).AppHealthConditions); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

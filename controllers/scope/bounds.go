@@ -14,12 +14,11 @@ const maxStatusBytes = 64 << 10
 // maxLine bounds a line that people read in a list, in bytes.
 const maxLine = 256
 
-// fit cuts lists until the status is within its bounds: first KubeVela's list, which
-// has no bound, then the controller's own lists to a length that is still useful to
-// people, and then, because names may be of any length, as far as necessary. Truncated
-// is about the controller's own lists: the next status cannot know what KubeVela's list has lost.
+// fit cuts lists until the status is within its bounds: first KubeVela's list, which says nothing that the others do not, then the
+// others to a length that is still useful to people, and then, because names may be of any length, as far as necessary.
 func fit(s *corev1alpha2.HealthScopeStatus) {
-	for tooBig(s) && halve(&s.AppHealthConditions, 0) {
+	for tooBig(s) && (halveComponents(s.AppHealthConditions) || halve(&s.AppHealthConditions, 0)) {
+		s.Truncated = true
 	}
 	for _, least := range []int{10, 0} {
 		for tooBig(s) {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
@@ -136,35 +135,25 @@ func TestTheWorstIsWhatIsKept(t *testing.T) {
 	}
 }
 
-// KubeVela's list may be of any size. It must cost none of what the controller itself says.
+// KubeVela's list says what others say too. It is cut before them.
 func TestKubeVelasConditionsAreCutFirst(t *testing.T) {
 	t.Parallel()
-	spec := corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("1-sink"))}
-	var members []healthscope.Member
-	for n := range 30 {
-		members = append(members, member(hub, "Deployment", fmt.Sprintf("p%03d", n), healthscope.Failed, healthscope.ReasonReplicaFailure))
+	var references []corev1alpha2.AppReference
+	for n := range 2 * corev1alpha2.MaxHealthConditions {
+		references = append(references, corev1alpha2.AppReference{AppName: fmt.Sprintf("app-%03d-%s", n, strings.Repeat("x", 100)), CompReferences: []corev1alpha2.CompReference{
+			{CompName: "c", Workload: deploymentRef(fmt.Sprintf("web-%03d", n))},
+		}})
 	}
-	w := world{bundles: []*fleet.Bundle{bundleOf(hub, "1-sink", members...)}}
-	want := statusIn(w, scopeOf(spec), noon)
-	for _, c := range []struct{ apps, most, least int }{{3, 3, 3}, {1000, 500, 1}} {
-		scope := scopeOf(spec)
-		for n := range c.apps {
-			scope.Status.AppHealthConditions = append(scope.Status.AppHealthConditions, corev1alpha2.AppHealthCondition{AppName: fmt.Sprintf("app-%03d-%s", n, strings.Repeat("x", 100))})
+	for apps, want := range map[int]struct {
+		all       bool
+		truncated bool
+	}{3: {true, false}, 150: {false, true}, len(references): {false, true}} {
+		got := statusIn(withDeployments(), scopeOf(corev1alpha2.HealthScopeSpec{AppReferences: references[:apps]}), noon)
+		if tooBig(&got) || got.Truncated != want.truncated || (len(got.AppHealthConditions) == apps) != want.all {
+			t.Errorf("of %d Applications %d are named; truncated is %t", apps, len(got.AppHealthConditions), got.Truncated)
 		}
-		got := statusIn(w, scope, noon)
-		if n := len(got.AppHealthConditions); n < c.least || n > c.most {
-			t.Errorf("of %d conditions %d are left", c.apps, n)
-		}
-		if tooBig(&got) {
-			t.Error("the status is too big")
-		}
-		got.AppHealthConditions = nil
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%d conditions of KubeVela change the rest, -want +got:\n%s", c.apps, diff)
-		}
-		scope.Status.AppHealthConditions = statusIn(w, scope, noon).AppHealthConditions
-		if again := statusIn(w, scope, noon); len(again.AppHealthConditions) != len(scope.Status.AppHealthConditions) {
-			t.Error("the list is cut again though it fits")
+		if n := len(got.HealthConditions); n < min(apps, 10) {
+			t.Errorf("of %d references %d are named", apps, n)
 		}
 	}
 }

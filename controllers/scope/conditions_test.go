@@ -43,12 +43,8 @@ func TestConditionsOfOthersStay(t *testing.T) {
 	// OAM's first runtimes wrote this one.
 	synced := metav1.Condition{Type: "Synced", Status: metav1.ConditionTrue, Reason: "ReconcileSuccess"}
 	scope.Status.Conditions = []metav1.Condition{synced}
-	scope.Status.AppHealthConditions = []corev1alpha2.AppHealthCondition{{AppName: "shop"}}
 	s := statusIn(world{}, scope, noon)
 	if diff := cmp.Diff(&synced, meta.FindStatusCondition(s.Conditions, "Synced")); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	if diff := cmp.Diff(scope.Status.AppHealthConditions, s.AppHealthConditions); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if len(scope.Status.Conditions) != 1 {

@@ -14,7 +14,6 @@ import (
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/pruning"
-	"github.com/healthscope/healthscope/healthscope"
 )
 
 // contestedScope is a scope whose status is written here and by another controller.
@@ -173,36 +172,6 @@ healthscope_scope_status_contested{manager="vela-core",namespace="shop",scope="v
 `
 	if err := testutil.CollectAndCompare(NewCollector(registry), strings.NewReader(want), "healthscope_scope_status_contested"); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestHealthOfOthersIsNotLeftBesideAnother has KubeVela's words of health in a status, and ours.
-func TestHealthOfOthersIsNotLeftBesideAnother(t *testing.T) {
-	t.Parallel()
-	says := func(words ...corev1alpha2.HealthStatus) []corev1alpha2.AppHealthCondition {
-		c := corev1alpha2.AppHealthCondition{AppName: "shop"}
-		for _, word := range words {
-			c.Components = append(c.Components, corev1alpha2.WorkloadHealthCondition{HealthStatus: word})
-		}
-		return []corev1alpha2.AppHealthCondition{c}
-	}
-	for name, c := range map[string]struct {
-		said   []corev1alpha2.AppHealthCondition
-		health healthscope.Health
-		kept   bool
-	}{
-		"healthy, and it is":         {says(corev1alpha2.StatusHealthy, corev1alpha2.StatusHealthy), healthscope.Healthy, true},
-		"healthy, and it is not":     {says(corev1alpha2.StatusHealthy), healthscope.Unhealthy, false},
-		"healthy, and it is unknown": {says(corev1alpha2.StatusHealthy), healthscope.HealthUnknown, false},
-		"unhealthy, and it is not":   {says(corev1alpha2.StatusHealthy, corev1alpha2.StatusUnhealthy), healthscope.Healthy, false},
-		"unhealthy, and it is":       {says(corev1alpha2.StatusUnhealthy), healthscope.Unhealthy, true},
-		"nothing of any component":   {says(), healthscope.Unhealthy, true},
-		"nothing, as there are none": {nil, healthscope.Healthy, true},
-	} {
-		got := agreeing(c.said, c.health)
-		if want := map[bool][]corev1alpha2.AppHealthCondition{true: c.said}[c.kept]; !cmp.Equal(want, got) {
-			t.Errorf("%s: %v is left", name, got)
-		}
 	}
 }
 

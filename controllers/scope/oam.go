@@ -50,13 +50,18 @@ func oamHealth(h healthscope.Health) corev1alpha2.HealthStatus {
 
 // compareConditions sorts unhealthy references before unknown ones, and these before healthy ones; then by name.
 func compareConditions(a, b corev1alpha2.WorkloadHealthCondition) int {
-	order := []corev1alpha2.HealthStatus{corev1alpha2.StatusUnhealthy, corev1alpha2.StatusUnknown, corev1alpha2.StatusHealthy}
 	x, y := a.TargetWorkload, b.TargetWorkload
 	return cmp.Or(
-		cmp.Compare(slices.Index(order, a.HealthStatus), slices.Index(order, b.HealthStatus)),
+		compareHealth(a.HealthStatus, b.HealthStatus),
 		strings.Compare(x.APIVersion, y.APIVersion), strings.Compare(x.Kind, y.Kind), strings.Compare(x.Name, y.Name), strings.Compare(x.Cluster, y.Cluster),
 		strings.Compare(a.ComponentName, b.ComponentName), strings.Compare(a.Diagnosis, b.Diagnosis), strings.Compare(x.Namespace, y.Namespace),
 		strings.Compare(string(x.UID), string(y.UID)), strings.Compare(x.ResourceVersion, y.ResourceVersion), strings.Compare(x.FieldPath, y.FieldPath))
+}
+
+// compareHealth sorts unhealthy before unknown, and this before healthy.
+func compareHealth(a, b corev1alpha2.HealthStatus) int {
+	order := []corev1alpha2.HealthStatus{corev1alpha2.StatusUnhealthy, corev1alpha2.StatusUnknown, corev1alpha2.StatusHealthy}
+	return cmp.Compare(slices.Index(order, a), slices.Index(order, b))
 }
 
 // referenceCondition is OAM's health of one reference: that of its members together.
@@ -146,19 +151,4 @@ func worstOf(members []*healthscope.Member) *healthscope.Member {
 // line puts a member into one line: Kind/name: reason.
 func line(m *healthscope.Member) string {
 	return fmt.Sprintf("%s: %s", m.Key, cmp.Or(string(m.Reason), string(m.State)))
-}
-
-// agreeing returns KubeVela's health conditions as they are, unless they contradict the health of the scope: readers could not tell then which of the two is true.
-func agreeing(conditions []corev1alpha2.AppHealthCondition, health healthscope.Health) []corev1alpha2.AppHealthCondition {
-	said, healthy := false, true
-	for _, app := range conditions {
-		for _, component := range app.Components {
-			said = true
-			healthy = healthy && component.HealthStatus == corev1alpha2.StatusHealthy
-		}
-	}
-	if said && healthy != (health == healthscope.Healthy) {
-		return nil
-	}
-	return conditions
 }

@@ -50,6 +50,7 @@ apiVersion: core.oam.dev/v1alpha2
 kind: HealthScope
 metadata: {name: kubevela}
 spec:
+  manageHealthCheck: true
   probe-timeout: 10
   probe-interval: 30
   appReferences:
@@ -135,14 +136,6 @@ var _ = Describe("HealthScopes that people have", func() {
 			Expect(api.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &got)).To(Succeed())
 			Expect(got.Object["spec"]).To(HaveKeyWithValue("workloadRefs", []any{}), name)
 		}
-	})
-
-	It("may carry what KubeVela's own CRD pruned", func(ctx SpecContext) {
-		namespace := newNamespace(ctx)
-		text := strings.Replace(kubeVela, "  probe-timeout: 10", "  manageHealthCheck: true\n  probe-timeout: 10", 1)
-		output, err := kubectl(ctx, "-n", namespace, "apply", "--validate=warn", "-f", suite.Manifest(text))
-		Expect(err).NotTo(HaveOccurred())
-		Expect(output).To(ContainSubstring(`unknown field "spec.manageHealthCheck"`))
 	})
 
 	It("read as clients of OAM expect", func(ctx SpecContext) {

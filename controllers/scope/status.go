@@ -42,15 +42,15 @@ type outside struct {
 // newStatus makes the status of a scope from its verdict. Nothing in it depends on the order of anything, or on the clock beyond what previous status holds.
 func newStatus(scope *corev1alpha2.HealthScope, v verdict, o outside, now time.Time) corev1alpha2.HealthScopeStatus {
 	s := corev1alpha2.HealthScopeStatus{
-		Health:              corev1alpha2.Health(v.health),
-		Summary:             summaryOf(v.summary),
-		ResourcesReady:      fmt.Sprintf("%d/%d", v.summary.Ready, v.summary.Total),
-		AppHealthConditions: agreeing(scope.Status.AppHealthConditions, v.health),
-		Conditions:          slices.Clone(scope.Status.Conditions),
-		ObservedGeneration:  scope.Generation,
-		Truncated:           v.truncated,
+		Health:             corev1alpha2.Health(v.health),
+		Summary:            summaryOf(v.summary),
+		ResourcesReady:     fmt.Sprintf("%d/%d", v.summary.Ready, v.summary.Total),
+		Conditions:         slices.Clone(scope.Status.Conditions),
+		ObservedGeneration: scope.Generation,
+		Truncated:          v.truncated,
 	}
 	setReferences(&s, v)
+	s.AppHealthConditions = boundedAppHealth(appHealthOf(v), corev1alpha2.MaxHealthConditions, &s.Truncated)
 	setApps(&s, v, scope.Spec.Apps)
 	nothing := lookedFor(scope, v)
 	setCulprits(&s, v, nothing)

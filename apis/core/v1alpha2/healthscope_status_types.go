@@ -85,8 +85,8 @@ type HealthScopeStatus struct {
 	// +optional
 	// +listType=atomic
 	HealthConditions []WorkloadHealthCondition `json:"healthConditions,omitempty"`
-	// appHealthConditions is KubeVela's field. The controller keeps what is there and writes nothing of its own. It removes the field when
-	// that contradicts `status.health`.
+	// appHealthConditions are KubeVela's Applications with their health, for programs written for KubeVela; others read `apps` and
+	// `culprits`. There is an entry for each Application and environment that the scope refers to, and there are at most 200 components.
 	// +optional
 	// +listType=atomic
 	AppHealthConditions []AppHealthCondition `json:"appHealthConditions,omitempty"`
@@ -191,7 +191,7 @@ type WorkloadHealthCondition struct {
 	// workloadStatus is OAM's field for a workload that is `UNKNOWN`. The controller leaves it empty.
 	// +optional
 	WorkloadStatus string `json:"workloadStatus,omitempty"`
-	// customStatusMsg is KubeVela's field. The controller leaves it empty.
+	// customStatusMsg is KubeVela's field: `Ready:<ready>/<wanted>`. It is written in `appHealthConditions` alone.
 	// +optional
 	CustomStatusMsg string `json:"customStatusMsg,omitempty"`
 	// traits is KubeVela's field. The controller leaves it empty, and so what is in it.

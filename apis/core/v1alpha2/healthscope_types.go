@@ -125,6 +125,11 @@ type HealthScopeSpec struct {
 	// +listType=atomic
 	AppReferences []AppReference `json:"appReferences,omitempty"`
 
+	// manageHealthCheck is set by KubeVela's policy `health`, which writes it again at every pass as long as it is not there. Accepted for
+	// KubeVela and without effect.
+	// +optional
+	ManageHealthCheck bool `json:"manageHealthCheck,omitempty"`
+
 	// apps are the applications of the scope, each with its references. Status is given for each.
 	// +optional
 	// +kubebuilder:validation:MaxItems=500

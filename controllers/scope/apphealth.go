@@ -1,0 +1,66 @@
+package scope
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+)
+
+// appHealthOf returns KubeVela's view: the health of each Application, in each of its environments, by component, worst first.
+func appHealthOf(v verdict) []corev1alpha2.AppHealthCondition {
+	var apps []corev1alpha2.AppHealthCondition
+	index := map[origin]int{}
+	for _, r := range v.refs {
+		if r.origin == nil {
+			continue
+		}
+		app := origin{application: r.origin.application, env: r.origin.env}
+		at, known := index[app]
+		if !known {
+			at = len(apps)
+			index[app] = at
+			apps = append(apps, corev1alpha2.AppHealthCondition{AppName: app.application, EnvName: app.env})
+		}
+		apps[at].Components = append(apps[at].Components, componentCondition(r))
+	}
+	for _, a := range apps {
+		slices.SortFunc(a.Components, compareConditions)
+	}
+	slices.SortFunc(apps, func(a, b corev1alpha2.AppHealthCondition) int {
+		return cmp.Or(compareHealth(a.Components[0].HealthStatus, b.Components[0].HealthStatus), strings.Compare(a.AppName, b.AppName), strings.Compare(a.EnvName, b.EnvName))
+	})
+	return apps
+}
+
+// componentCondition is KubeVela's health of one component. Where KubeVela judges by CUE, it says how many replicas are ready in
+// customStatusMsg, which is what its clients show.
+func componentCondition(r refVerdict) corev1alpha2.WorkloadHealthCondition {
+	c := referenceCondition(r)
+	if ready, _, counts := strings.Cut(c.Diagnosis, " "); counts && strings.HasPrefix(ready, "Ready:") {
+		c.CustomStatusMsg = ready
+	}
+	return c
+}
+
+// boundedAppHealth cuts the health of Applications to a number of components in all, and sets truncated when it does.
+func boundedAppHealth(apps []corev1alpha2.AppHealthCondition, most int, truncated *bool) []corev1alpha2.AppHealthCondition {
+	for i := range apps {
+		apps[i].Components = bounded(apps[i].Components, most, truncated)
+		most -= len(apps[i].Components)
+		if most == 0 {
+			return bounded(apps, i+1, truncated)
+		}
+	}
+	return apps
+}
+
+// halveComponents halves the list of components of every Application, and reports whether there was anything to drop.
+func halveComponents(apps []corev1alpha2.AppHealthCondition) bool {
+	dropped := false
+	for i := range apps {
+		dropped = halve(&apps[i].Components, 1) || dropped
+	}
+	return dropped
+}
