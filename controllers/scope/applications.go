@@ -114,7 +114,12 @@ func (g *gatherer) applied(app *gatheredApp, at objectAt, from origin) bool {
 	case found.Result.UID != "":
 		return false // It exists, and is a trait or belongs to one.
 	}
-	g.addFrom(app, g.refTo(at, found.Result), &from, found.Result)
+	results := []healthscope.Result{found.Result}
+	if at.Namespace == g.scope.Namespace {
+		results = g.withResources(at.Cluster, found, 0, map[healthscope.Key]struct{}{found.Result.Key: {}})
+	}
+	g.addFrom(app, g.refTo(at, found.Result), &from, results...)
+	g.out.findings[len(g.out.findings)-1].workloadStatus = found.Status
 	return true
 }
 

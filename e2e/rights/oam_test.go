@@ -2,6 +2,7 @@ package rights
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,10 +21,12 @@ import (
 // workloadsOfOAM are the kinds of OAM's own workloads, by their apiVersions.
 var workloadsOfOAM = map[string]string{"core.oam.dev/v1alpha2": "ContainerizedWorkload", "standard.oam.dev/v1alpha1": "PodSpecWorkload"}
 
-// defineOAM makes the CRDs of OAM's own workloads, until the spec is over.
+// defineOAM makes the CRDs of OAM's own workloads and of KubeVela's Applications, until the spec is over.
 func defineOAM(ctx context.Context) {
 	GinkgoHelper()
-	for apiVersion, kind := range workloadsOfOAM {
+	kinds := maps.Clone(workloadsOfOAM)
+	kinds["core.oam.dev/v1beta1"] = "Application"
+	for apiVersion, kind := range kinds {
 		group, version, _ := strings.Cut(apiVersion, "/")
 		crd := definition(group, version, kind, strings.ToLower(kind)+"s")
 		Expect(k8s.Create(ctx, crd)).To(Succeed())
@@ -31,10 +34,12 @@ func defineOAM(ctx context.Context) {
 	}
 }
 
-// deployOAM makes a workload of OAM of each kind, which both lead to Deployment and Service web, and a scope "oam" that refers to them.
+// deployOAM makes a workload of OAM of each kind, which both lead to Deployment and Service web, an Application that leads to these
+// workloads, and a scope "oam" that refers to all of them.
 func (a application) deployOAM(ctx context.Context) {
 	GinkgoHelper()
 	var refs []corev1alpha2.WorkloadReference
+	var applied []any
 	for apiVersion, kind := range workloadsOfOAM {
 		w := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": apiVersion, "kind": kind,
@@ -45,9 +50,18 @@ func (a application) deployOAM(ctx context.Context) {
 		}}
 		w.SetNamespace(string(a))
 		w.SetName("web")
-		Eventually(func() error { return client.IgnoreAlreadyExists(k8s.Create(ctx, w)) }).Should(Succeed(), "the CRD is served a moment after it was made")
+		w.SetLabels(map[string]string{"workload.oam.dev/type": "webservice"})
+		createOfOAM(ctx, w)
 		refs = append(refs, workload(apiVersion, kind, "web"))
+		applied = append(applied, map[string]any{"apiVersion": apiVersion, "kind": kind, "namespace": string(a), "name": "web", "creator": "workflow"})
 	}
+	application := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "core.oam.dev/v1beta1", "kind": "Application", "status": map[string]any{"appliedResources": applied},
+	}}
+	application.SetNamespace(string(a))
+	application.SetName("web")
+	createOfOAM(ctx, application)
+	refs = append(refs, workload("core.oam.dev/v1beta1", "Application", "web"))
 	Expect(k8s.Create(ctx, a.scope("oam", refs...))).To(Succeed())
 }
 
@@ -98,4 +112,10 @@ func (a application) joins(ctx context.Context) {
 		g.Expect(k8s.Get(ctx, client.ObjectKey{Namespace: string(a), Name: "web"}, service)).To(Succeed())
 		g.Expect(service.Labels).To(HaveKeyWithValue(corev1alpha2.LabelScopePrefix+"shared", "true"))
 	}).Should(Succeed())
+}
+
+// createOfOAM makes an object of a kind of OAM. Its CRD is served a moment after it was made.
+func createOfOAM(ctx context.Context, o *unstructured.Unstructured) {
+	GinkgoHelper()
+	Eventually(func() error { return client.IgnoreAlreadyExists(k8s.Create(ctx, o)) }).Should(Succeed())
 }
