@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -82,16 +83,29 @@ func (c *Client) WriteTogether(ctx context.Context, writes []Write) error {
 	return err
 }
 
-// HasTenant says whether a tenant exists.
+// HasTenant reports whether a tenant exists.
 func (c *Client) HasTenant(ctx context.Context, tenant aai.Tenant) (bool, error) {
-	q := query{op: aai.OpTenant, method: http.MethodGet, path: tenant.Path(), parameters: []string{"nodes-only", "true"}}
-	var answer struct {
-		ID              string `json:"tenant-id"`
-		ResourceVersion string `json:"resource-version"`
-	}
+	return c.exists(ctx, tenant.Path())
+}
+
+// HasTarget reports whether the target of a relationship exists.
+func (c *Client) HasTarget(ctx context.Context, r aai.Relationship) (bool, error) {
+	return c.exists(ctx, r.Target())
+}
+
+// exists reports whether an object exists.
+func (c *Client) exists(ctx context.Context, path string) (bool, error) {
+	q := query{op: aai.OpTenant, method: http.MethodGet, path: path, parameters: []string{"nodes-only", "true"}}
+	var answer map[string]any
 	_, err := c.read(ctx, q, &answer, func() error {
-		if answer.ID != tenant.TenantID || answer.ResourceVersion == "" {
-			return fmt.Errorf("it has the tenant-id %q and the resource-version %q", clean(answer.ID), clean(answer.ResourceVersion))
+		segments := strings.Split(path, "/")
+		kind, id := segments[len(segments)-2], segments[len(segments)-1]
+		if kind == "generic-vnf" {
+			kind = "vnf"
+		}
+		has, _ := answer[kind+"-id"].(string)
+		if version, _ := answer["resource-version"].(string); aai.Escape(has) != id || version == "" {
+			return fmt.Errorf("it has the %s-id %q and the resource-version %q", kind, clean(has), clean(version))
 		}
 		return nil
 	})

@@ -67,6 +67,18 @@ type Operation struct {
 	ResourceVersion string
 }
 
+// Needs returns the relationships whose targets must exist before the operation can be done.
+func (o Operation) Needs() []aai.Relationship {
+	switch o.Verb {
+	case Create:
+		return o.Document.RelationshipList.Relationships
+	case Relate:
+		return []aai.Relationship{o.Relationship}
+	case Update, Unrelate, Delete:
+	}
+	return nil
+}
+
 // Conflict is a desired document whose place is taken by a document of another owner, which is left alone.
 type Conflict struct {
 	// Key is the place.

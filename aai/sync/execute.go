@@ -90,17 +90,10 @@ func executeOne(ctx context.Context, c *client.Client, op plan.Operation) error 
 
 // targets names the targets of relationships that an operation needs to exist; empty when it needs none.
 func targets(op plan.Operation) string {
-	switch op.Verb {
-	case plan.Create:
-		links := op.Document.RelationshipList.Relationships
-		names := make([]string, 0, len(links))
-		for _, r := range links {
-			names = append(names, r.Target())
-		}
-		return strings.Join(names, " ")
-	case plan.Relate:
-		return op.Relationship.Target()
-	case plan.Update, plan.Unrelate, plan.Delete:
+	needs := op.Needs()
+	names := make([]string, 0, len(needs))
+	for _, r := range needs {
+		names = append(names, r.Target())
 	}
-	return ""
+	return strings.Join(names, " ")
 }

@@ -216,12 +216,9 @@ func (p *pass) park(op plan.Operation, err error) {
 
 // vnfMissing says which targets of an operation do not exist; A&AI's own words say less.
 func vnfMissing(e *aai.Error, op plan.Operation) error {
-	links := op.Document.RelationshipList.Relationships
-	if op.Verb == plan.Relate {
-		links = []aai.Relationship{op.Relationship}
-	}
-	names := make([]string, 0, len(links))
-	for _, r := range links {
+	needs := op.Needs()
+	names := make([]string, 0, len(needs))
+	for _, r := range needs {
 		names = append(names, r.String())
 	}
 	missing := *e

@@ -23,8 +23,9 @@ const aaiPlanLong = `Print what the controller would do in A&AI now, and change 
 Scopes and bundles are read from the cluster, and A&AI by its REST API. Nothing is
 written to either.
 
-The exit code is 0 when there is nothing to do, 1 when there is, 2 when the command
-line or a file that it names cannot be used, and 3 when there is no answer.`
+The exit code is 0 when there is nothing to do, 1 when there is or something waits,
+2 when the command line or a file that it names cannot be used, and 3 when there is
+no answer.`
 
 func newAAI() *cobra.Command {
 	c := &cobra.Command{Use: "aai", Short: "Look at the inventory in A&AI"}
@@ -80,26 +81,23 @@ func planAAI(ctx context.Context, o *managerFlags) (preview inventory.Preview, e
 func printPlan(out io.Writer, preview inventory.Preview) error {
 	var b strings.Builder
 	verbs := map[plan.Verb]int{}
-	held, taken := 0, 0
+	held, taken, waiting := 0, 0, len(preview.MissingModules)
 	for _, p := range preview.Tenants {
-		if p.Missing && len(p.Plan.Operations) > 0 {
-			fmt.Fprintf(&b, "! tenant %s does not exist in A&AI: what goes there waits\n", p.Tenant)
-		}
 		for _, op := range p.Plan.Operations {
 			verbs[op.Verb]++
 		}
 		for _, line := range planLines(p) {
 			fmt.Fprintln(&b, line)
 		}
-		held, taken = held+len(p.Plan.Skipped), taken+len(p.Plan.Conflicts)
+		held, taken, waiting = held+len(p.Plan.Skipped), taken+len(p.Plan.Conflicts), waiting+len(p.Waiting)
 	}
 	printModules(&b, preview)
 	changes := verbs[plan.Update] + verbs[plan.Relate] + verbs[plan.Unrelate] + len(preview.Modules)
-	fmt.Fprintf(&b, "%d to create, %d to change, %d to delete, %d deletions held, %d places taken\n", verbs[plan.Create], changes, verbs[plan.Delete], held, taken)
+	fmt.Fprintf(&b, "%d to create, %d to change, %d to delete, %d deletions held, %d places taken, %d waiting\n", verbs[plan.Create], changes, verbs[plan.Delete], held, taken, waiting)
 	if _, err := io.WriteString(out, b.String()); err != nil {
 		return errors.Wrap(err, "cannot print the plan")
 	}
-	if changes+verbs[plan.Create]+verbs[plan.Delete] > 0 {
+	if changes+verbs[plan.Create]+verbs[plan.Delete]+waiting > 0 {
 		return errNo
 	}
 	return nil
@@ -126,6 +124,14 @@ func planLines(p inventory.TenantPreview) []string {
 			document = op.Document
 		}
 		lines = append(lines, line{nameOf(document), operationLine(op, p.Current)})
+	}
+	for _, w := range p.Waiting {
+		document := p.Current[w.Key]
+		if w.Verb == plan.Create {
+			document = w.Document
+		}
+		name := nameOf(document)
+		lines = append(lines, line{name, fmt.Sprintf("! %s in %s: waits, %s", name, w.Key.Tenant, w.Message)})
 	}
 	for _, k := range p.Plan.Skipped {
 		name := nameOf(p.Current[k.Key])

@@ -103,7 +103,7 @@ fleet:
 		Expect(out).To(And(
 			ContainSubstring("+ Service/%s/web in o/r/t: status=Ready\n", namespace), ContainSubstring("- Service/%s/old in o/r/t\n", namespace),
 			ContainSubstring("~ vf-module vnf-1/m-1: operational-status=in-service-path, now \"\"\n"), ContainSubstring("! vf-module vnf-1/m-2 does not exist in A&AI"),
-			Not(ContainSubstring("theirs")), HaveSuffix("1 to create, 1 to change, 1 to delete, 0 deletions held, 0 places taken\n"),
+			Not(ContainSubstring("theirs")), HaveSuffix("1 to create, 1 to change, 1 to delete, 0 deletions held, 0 places taken, 1 waiting\n"),
 		), errOut)
 		Expect(code).To(Equal(1), errOut)
 		Expect(inventory.State()).To(Equal(before))
@@ -114,12 +114,21 @@ fleet:
 		Expect(api.Get(ctx, client.ObjectKeyFromObject(s), &now)).To(Succeed())
 		Expect(now.ResourceVersion).To(Equal(s.ResourceVersion), "the cluster is not written to either")
 		Expect(out + errOut).NotTo(ContainSubstring("canary-pa55word"))
+
+		By("having nowhere to go")
+		Expect(inventory.ReplaceState(simulator.CloudRegion("o", "r"))).To(Succeed())
+		code, out, errOut = run("--config", config)
+		Expect(out).To(And(
+			ContainSubstring("! Service/%s/web in o/r/t: waits, A&AI does not have tenant \"o/r/t\" and generic-vnf \"vnf-1\" and vf-module \"m-1\"\n", namespace),
+			HaveSuffix("0 to create, 0 to change, 0 to delete, 0 deletions held, 0 places taken, 3 waiting\n"),
+		), errOut)
+		Expect(code).To(Equal(1), errOut)
 	})
 
 	It("ends with 0 when there is nothing to do", func(SpecContext) {
 		code, out, errOut := run("--config", config)
 		Expect(code).To(BeZero(), errOut)
-		Expect(out).To(Equal("0 to create, 0 to change, 0 to delete, 0 deletions held, 0 places taken\n"))
+		Expect(out).To(Equal("0 to create, 0 to change, 0 to delete, 0 deletions held, 0 places taken, 0 waiting\n"))
 	})
 
 	It("ends with 3 when it cannot tell, and with 2 when it was asked in a wrong way", func(SpecContext) {

@@ -27,6 +27,9 @@ func TestPlansAreSortedByWhatTheyAreAbout(t *testing.T) {
 			Skipped:   []plan.Skipped{{Key: key("3"), Message: "the policy is upsert-only"}},
 			Conflicts: []plan.Conflict{{Key: key("4"), Owner: "other"}},
 		},
+		Waiting: []inventory.Waiting{{
+			Operation: plan.Operation{Verb: plan.Create, Key: key("5"), Document: service("cc")}, Message: `generic-vnf "v" does not exist in A&AI`,
+		}},
 		Current: map[aai.Key]aai.Document{key("1"): service("e"), key("2"): service("b"), key("3"): service("c"), key("4"): service("a")},
 	}}}
 	var out strings.Builder
@@ -37,9 +40,10 @@ func TestPlansAreSortedByWhatTheyAreAbout(t *testing.T) {
 ~ Service/ns/b in o/r/t: fields
 ~ Service/ns/b in o/r/t: relate to /network/generic-vnfs/generic-vnf/v
 = Service/ns/c in o/r/t: not deleted, the policy is upsert-only
+! Service/ns/cc in o/r/t: waits, generic-vnf "v" does not exist in A&AI
 + Service/ns/d in o/r/t
 - Service/ns/e in o/r/t
-1 to create, 2 to change, 1 to delete, 1 deletions held, 1 places taken
+1 to create, 2 to change, 1 to delete, 1 deletions held, 1 places taken, 1 waiting
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

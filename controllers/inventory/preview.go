@@ -2,8 +2,10 @@ package inventory
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -34,8 +36,18 @@ type TenantPreview struct {
 	Missing bool
 	// Plan is what would be done.
 	Plan plan.Plan
+	// Waiting is what cannot be done, as something that it needs does not exist in A&AI.
+	Waiting []Waiting
 	// Current are the documents that A&AI holds, as far as the plan is about them.
 	Current map[aai.Key]aai.Document
+}
+
+// Waiting is an operation that cannot be done yet.
+type Waiting struct {
+	plan.Operation
+
+	// Message says why.
+	Message string
 }
 
 // connectGrace is how long a preview waits for clusters that are being connected to. What they hold stays as it is.
@@ -76,8 +88,12 @@ func (i *Inventory) Preview(ctx context.Context, scopes client.Reader) (Preview,
 	if err := i.client.Probe(ctx); err != nil {
 		return all, errors.Wrap(err, "cannot use A&AI")
 	}
+	exist := map[string]bool{}
 	for _, tenant := range tenants {
 		p, err := i.preview(ctx, tenant)
+		if err == nil {
+			err = i.splitWaiting(ctx, &p, exist)
+		}
 		if err != nil {
 			return all, errors.Wrapf(err, "cannot plan tenant %q", tenant)
 		}
@@ -126,6 +142,37 @@ func (i *Inventory) previewModules(ctx context.Context, all *Preview) error {
 		changes, missing := plan.Modules(desired, current)
 		all.Modules, all.MissingModules = append(all.Modules, changes...), append(all.MissingModules, missing...)
 	}
+	return nil
+}
+
+// splitWaiting takes out of a plan what cannot be done. exist says of targets of relationships whether they exist, as far as that is known.
+func (i *Inventory) splitWaiting(ctx context.Context, p *TenantPreview, exist map[string]bool) error {
+	var possible []plan.Operation
+	for _, op := range p.Plan.Operations {
+		var missing []string
+		if p.Missing && op.Verb == plan.Create {
+			missing = append(missing, fmt.Sprintf("tenant %q", p.Tenant))
+		}
+		for _, r := range op.Needs() {
+			exists, known := exist[r.Target()]
+			if !known {
+				var err error
+				if exists, err = i.client.HasTarget(ctx, r); err != nil {
+					return err
+				}
+				exist[r.Target()] = exists
+			}
+			if !exists {
+				missing = append(missing, r.String())
+			}
+		}
+		if len(missing) == 0 {
+			possible = append(possible, op)
+			continue
+		}
+		p.Waiting = append(p.Waiting, Waiting{op, "A&AI does not have " + strings.Join(missing, " and ")})
+	}
+	p.Plan.Operations = possible
 	return nil
 }
 
