@@ -12,8 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/monitor"
 )
@@ -77,6 +79,28 @@ var _ = Describe("A monitor that makes bundles", func() {
 			return len(names) == 1 && get(ctx, namespace, names[0]).UID != made.UID
 		}).Should(BeTrue())
 		Consistently(bundlesOf(ctx, namespace)).Should(ConsistOf("shop"))
+	})
+
+	It("makes one for each Application of KubeVela, without the HealthScope that has its labels", func(ctx SpecContext) {
+		ofVela := func(component string) map[string]string {
+			return map[string]string{"app.oam.dev/name": "store", "app.oam.dev/namespace": namespace, "app.oam.dev/component": component, "app.oam.dev/cluster": ""}
+		}
+		front, back := newPod(namespace, "front", ""), newPod(namespace, "back", "")
+		front.Labels, back.Labels = ofVela("front"), ofVela("back")
+		Expect(plane.InstallManifests(ctx, "../../config/crd/core.oam.dev_healthscopes.yaml")).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			crd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}}
+			crd.SetName("healthscopes.core.oam.dev")
+			Expect(api.Delete(ctx, crd)).To(Succeed())
+		})
+		policy := &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "store-health", Labels: ofVela("store-health")}}
+		create(ctx, front, back, policy)
+		options.CreateBundles, options.Discover = "app.oam.dev/name", true
+		start(ctx, options)
+		Eventually(bundlesOf(ctx, namespace)).Should(ConsistOf("store"))
+		Eventually(statesOf(ctx, namespace, "store")).Should(SatisfyAll(HaveLen(2), HaveKey("Pod/front"), HaveKey("Pod/back")))
+		Consistently(statesOf(ctx, namespace, "store")).Should(HaveLen(2))
+		Expect(get(ctx, namespace, "store").Labels).To(HaveKeyWithValue("app.oam.dev/name", "store"), "selectors of scopes find it")
 	})
 
 	It("makes them again when their CRD was away", func(ctx SpecContext) {
