@@ -53,7 +53,7 @@ func TestSuite(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	suite.Defaults(patience, absence)
-	plane, api = suite.Start(ctx, controlplane.Options{Name: "scope"}, crds)
+	plane, api = suite.Start(ctx, controlplane.Options{Name: "scope"}, crds, "testdata/workloads.yaml")
 	makeAccount(ctx)
 	token = filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 	Expect(plane.ServiceAccountKubeconfig(ctx, home, account, token)).To(Succeed())

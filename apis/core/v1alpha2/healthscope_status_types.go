@@ -188,7 +188,7 @@ type WorkloadHealthCondition struct {
 	// diagnosis is `Ready:<ready>/<wanted> `, as in OAM, and what is wrong. For an object that is Unknown or missing: why.
 	// +optional
 	Diagnosis string `json:"diagnosis,omitempty"`
-	// workloadStatus is OAM's field for a workload that is `UNKNOWN`. The controller leaves it empty.
+	// workloadStatus is the status of an object of which no rule can tell the health, as JSON, the first KiB of it.
 	// +optional
 	WorkloadStatus string `json:"workloadStatus,omitempty"`
 	// customStatusMsg is KubeVela's field: `Ready:<ready>/<wanted>`. It is written in `appHealthConditions` alone.
