@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -230,6 +231,41 @@ var _ = Describe("A Prober", func() {
 		Eventually(says).Should(Equal("passing: "))
 	})
 })
+
+var _ = DescribeTable("A Prober asks as the scope says",
+	func(ctx SpecContext, method, scheme string, serve func() *listener, ready bool, want string) {
+		namespace := newNamespace(ctx)
+		target := serve()
+		b := newBackend(namespace, "front", "web", target)
+		b.slice.Endpoints[0].Conditions.Ready = &ready
+		b.create(ctx)
+		spec := corev1alpha2.HealthScopeSpec{ProbeMethod: method, ProbeScheme: scheme, ProbeEndpoint: "/health", ProbeInterval: new(int32(86400))}
+		Eventually(startProber().says(namespace, "front", spec)).Should(Equal(want))
+	},
+	Entry("by HEAD", "HEAD", "HTTP", func() *listener { return listen(ownAddress(), code(http.StatusOK)) }, true, "passing: "),
+	Entry("by HEAD, of what is not well", "HEAD", "", func() *listener { return listen(ownAddress(), code(http.StatusServiceUnavailable)) }, true, "undecided: status code 503"),
+	Entry("by HEAD, without an endpoint", "HEAD", "", func() *listener { return listen(ownAddress(), code(http.StatusOK)) }, false, "blocked: it has no ready endpoint, or none that can be reached"),
+	Entry("over TLS, whoever has signed", "GET", "HTTPS", func() *listener { return listenTLS(ownAddress(), code(http.StatusOK)) }, true, "passing: "),
+	Entry("over TLS, of what speaks none", "GET", "HTTPS", func() *listener { return listen(ownAddress(), code(http.StatusOK)) }, true, "undecided: no TLS"),
+	Entry("where nothing listens", "GET", "HTTP", func() *listener { return &listener{host: ownAddress(), port: 1} }, true, "undecided: connection refused"),
+)
+
+// listenTLS is listen with a certificate that no authority has signed.
+func listenTLS(address string, answer func(http.ResponseWriter, *http.Request)) *listener {
+	GinkgoHelper()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(answer))
+	ctx, cancel := suite.Lasting()
+	defer cancel()
+	socket, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(address, "0"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(server.Listener.Close()).To(Succeed())
+	server.Listener = socket
+	server.StartTLS()
+	DeferCleanup(server.Close)
+	at, ok := socket.Addr().(*net.TCPAddr)
+	Expect(ok).To(BeTrue())
+	return &listener{host: address, port: int32(at.Port)}
+}
 
 // withProbes enables probes.
 func withProbes(s *settings) { s.probes = true }

@@ -107,6 +107,7 @@ var classes = []struct{ text, class string }{
 	{"deadline exceeded", "timeout"},
 	{"EOF", "connection closed without an answer"},
 	{"server gave HTTP response to HTTPS client", "no TLS"},
+	{"first record does not look like a TLS handshake", "no TLS"},
 	{"tls: ", "TLS failed"},
 	{"malformed HTTP", "malformed answer"},
 }
