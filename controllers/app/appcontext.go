@@ -25,7 +25,7 @@ func addAppContext(mgr ctrl.Manager, config *configv1alpha1.AppContext, stop fun
 	if err != nil {
 		return nil, err
 	}
-	store, err := openAppContext(config)
+	store, err := OpenAppContext(config)
 	if err != nil || len(contents) == 0 {
 		return store, err
 	}
@@ -63,8 +63,8 @@ func digests(paths ...string) (map[string][sha256.Size]byte, error) {
 	return contents, nil
 }
 
-// openAppContext opens the etcd with the AppContexts. It does not wait for etcd.
-func openAppContext(config *configv1alpha1.AppContext) (*appcontext.Store, error) {
+// OpenAppContext opens the etcd with the AppContexts. It does not wait for etcd.
+func OpenAppContext(config *configv1alpha1.AppContext) (*appcontext.Store, error) {
 	username, err := credential(config.UsernameFile)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func TestCredentialsOfEtcd(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			store, err := openAppContext(&configv1alpha1.AppContext{Endpoints: []string{"http://127.0.0.1:1"}, UsernameFile: tt.user, PasswordFile: tt.password})
+			store, err := OpenAppContext(&configv1alpha1.AppContext{Endpoints: []string{"http://127.0.0.1:1"}, UsernameFile: tt.user, PasswordFile: tt.password})
 			if tt.problem == "" && err != nil || tt.problem != "" && (err == nil || !strings.Contains(err.Error(), tt.problem)) {
 				t.Errorf("error %v, want %q", err, tt.problem)
 			}

@@ -84,6 +84,7 @@ func runController(ctx context.Context, o *Options, config *configv1alpha1.Confi
 			setupClusters(t, o, config, view),
 			setupScopes(t, view, objects, guard, checks, config, store, o.spans),
 			setupRecorder(t, o, config, view, store),
+			setupRsync(t, config, view, checks, store, logger.WithName("rsync")),
 			setupOAM(t, config),
 		)
 	}

@@ -54,6 +54,6 @@ func Command() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.SetVersionTemplate(versionLine())
-	root.AddCommand(newController(), newMonitor(), newExplain(), newAAI(), newClusters(), newStatus(), newSupportBundle(), newVersion())
+	root.AddCommand(newController(), newMonitor(), newExplain(), newAAI(), newClusters(), newContext(), newStatus(), newSupportBundle(), newVersion())
 	return root
 }

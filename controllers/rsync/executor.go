@@ -127,7 +127,7 @@ func (e *executor) record(ctx context.Context, s deploy.Step, a answer) error {
 	case s.Resource.Name != "":
 		writes = append(writes, e.plan.Result(s, status, problem)...)
 	case a.kind == refused:
-		writes = append(writes, appcontext.Write{Handle: appcontext.ContextHandle(e.id).Level(levelProblem), Own: true, Value: string(s.Verb) + " of app " + s.App + " in cluster " + s.Cluster + ": " + problem})
+		writes = append(writes, appcontext.Write{Handle: ProblemHandle(e.id), Own: true, Value: string(s.Verb) + " of app " + s.App + " in cluster " + s.Cluster + ": " + problem})
 	}
 	if len(writes) == 0 {
 		return nil

@@ -3,6 +3,7 @@ package rsync_test
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -26,7 +27,7 @@ const (
 
 func enqueue(ctx context.Context, id string, event deploy.Event) {
 	GinkgoHelper()
-	Expect(rsync.Enqueue(ctx, store, id, event)).To(Succeed())
+	Expect(rsync.Enqueue(ctx, store, id, event, time.Now())).To(Succeed())
 }
 
 // wordsOf returns why a resource failed.
@@ -74,7 +75,7 @@ var _ = Describe("rsync", func() {
 		Expect(exists(ctx, bundle, "default", "1001-web")).To(BeFalse(), "R12: the bundle goes with the termination, and no timer is lost")
 
 		By("terminating a terminated context (R7)")
-		Expect(rsync.Enqueue(ctx, store, "1001", deploy.EventTerminate)).To(MatchError(ContainSubstring(`is not possible in state "Terminated"`)))
+		Expect(rsync.Enqueue(ctx, store, "1001", deploy.EventTerminate, time.Now())).To(MatchError(ContainSubstring(`is not possible in state "Terminated"`)))
 		Expect(stateOf(ctx, "1001")).To(Equal(state("Terminated")))
 	})
 

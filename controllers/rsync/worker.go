@@ -10,8 +10,10 @@ import (
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// levelProblem is the level below a context beside which the reason is kept why its last event failed as a whole.
-const levelProblem = "app/rsync"
+// ProblemHandle returns the handle beside which the reason is kept why the last event of a context failed as a whole.
+func ProblemHandle(id string) appcontext.Handle {
+	return appcontext.ContextHandle(id).Level("app/rsync")
+}
 
 // worker handles the events of one context.
 type worker struct {
@@ -132,7 +134,7 @@ func (w *worker) handle(ctx context.Context, event deploy.Event) bool {
 	default:
 		err = errors.Errorf("event %q is %w", event, deploy.ErrUnsupported)
 	}
-	problem := appcontext.Write{Handle: appcontext.ContextHandle(w.id).Level(levelProblem), Own: true}
+	problem := appcontext.Write{Handle: ProblemHandle(w.id), Own: true}
 	if err != nil {
 		problem.Value = err.Error()
 	}

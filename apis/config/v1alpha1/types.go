@@ -61,6 +61,10 @@ type Configuration struct {
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/oam.md.
 	// +optional
 	OAM OAM `json:"oam,omitempty"`
+	// rsync makes the controller deploy AppContexts into clusters, in place of EMCO's rsync. See
+	// https://github.com/healthscope/healthscope/blob/main/config/docs/rsync.md.
+	// +optional
+	Rsync Rsync `json:"rsync,omitempty"`
 	// healthCheckExprs are rules for kinds, in CEL. They go before the program's own rules; the first that matches an object counts. See
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/rules.md.
 	// +optional
@@ -318,6 +322,14 @@ type OAM struct {
 	// labelServices makes it also label the Services of these components with the scopes that they are in, so that the scopes probe them.
 	// +optional
 	LabelServices bool `json:"labelServices,omitempty"`
+}
+
+// Rsync configures what deploys AppContexts.
+type Rsync struct {
+	// enabled makes the controller deploy AppContexts. It needs `appContext`, and rights in the clusters. EMCO's rsync must not run on the
+	// same etcd.
+	// +optional
+	Enabled bool `json:"enabled,omitempty"`
 }
 
 // InventoryPolicy says what may be done in A&AI.

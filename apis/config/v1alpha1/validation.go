@@ -49,6 +49,9 @@ func Validate(c *Configuration) field.ErrorList {
 	if c.OAM.LabelServices && !c.OAM.ApplicationConfigurations {
 		errs = append(errs, field.Forbidden(field.NewPath("oam", "labelServices"), "needs oam.applicationConfigurations"))
 	}
+	if c.Rsync.Enabled && c.AppContext == nil {
+		errs = append(errs, field.Forbidden(field.NewPath("rsync", "enabled"), "needs the section appContext, which says where contexts are"))
+	}
 	errs = append(errs, validateHealthCheckExprs(field.NewPath("healthCheckExprs"), c.HealthCheckExprs)...)
 	if c.Inventory != nil {
 		errs = append(errs, validateInventory(field.NewPath("inventory"), c.Inventory)...)

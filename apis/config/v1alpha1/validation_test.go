@@ -66,6 +66,7 @@ func TestValidate(t *testing.T) {
 		"etcds that cannot be":            {`appContext: {endpoints: ["https://etcd:2379", "http://etcd:2379", "etcd:2379", "https://u:p@etcd:2379", "https://etcd:2379/v3"]}`, []string{"appContext.endpoints[1]", "appContext.endpoints[2]", "appContext.endpoints[3]", "appContext.endpoints[4]"}},
 		"an authority for nothing":        {`appContext: {endpoints: ["http://etcd:2379"], caFile: a}`, []string{"appContext.endpoints[0]"}},
 		"halves of pairs":                 {`appContext: {endpoints: ["https://etcd:2379"], passwordFile: p, certFile: c, timeoutSeconds: 16}`, []string{"appContext.usernameFile", "appContext.certFile", "appContext.timeoutSeconds"}},
+		"rsync without etcd":              {`rsync: {enabled: true}`, []string{"rsync.enabled"}},
 		"a recorder without etcd":         {`recorder: {}`, []string{"recorder"}},
 		"the API without port":            {`api: {bindAddress: localhost}`, []string{"api.bindAddress"}},
 		"the API on a port too far":       {`api: {bindAddress: "localhost:65536"}`, []string{"api.bindAddress"}},

@@ -1,0 +1,188 @@
+package commands
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/healthscope/healthscope/controllers/app"
+	"github.com/healthscope/healthscope/controllers/rsync"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/deploy"
+)
+
+// contextTimeout is how long the commands about contexts may take by default.
+const contextTimeout = time.Minute
+
+// contextFlags say which etcd holds the contexts.
+type contextFlags struct {
+	config  string
+	timeout time.Duration
+}
+
+// newContext returns the command context.
+func newContext() *cobra.Command {
+	var f contextFlags
+	c := &cobra.Command{Use: "context", Short: "Make AppContexts, and have them deployed"}
+	c.PersistentFlags().StringVar(&f.config, "config", "", "the configuration file, whose section appContext says which etcd holds the contexts")
+	c.PersistentFlags().DurationVar(&f.timeout, "timeout", contextTimeout, "how long it may take")
+	c.AddCommand(
+		newContextApply(&f),
+		f.command("instantiate ID", "Have a context brought into its clusters", 1, enqueueing(deploy.EventInstantiate)),
+		f.command("terminate ID", "Have what a context brought into its clusters deleted", 1, enqueueing(deploy.EventTerminate)),
+		f.command("list", "List the contexts, with their states", 0, func(ctx context.Context, store *appcontext.Store, _ []string, out io.Writer) error {
+			return listContexts(ctx, store, out)
+		}),
+		f.command("show ID", "Print what became of each resource of a context, and why", 1, func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
+			return showContext(ctx, store, args[0], out)
+		}),
+	)
+	return c
+}
+
+// command returns a command that does something with the etcd that holds the contexts.
+func (f *contextFlags) command(use, short string, args int, run func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: func(c *cobra.Command, given []string) error { return usage(cobra.ExactArgs(args)(c, given)) },
+		RunE: func(c *cobra.Command, args []string) error {
+			ctx, cancel := context.WithTimeout(c.Context(), f.timeout)
+			defer cancel()
+			config, err := app.LoadConfig(f.config)
+			if err != nil {
+				return usage(err)
+			}
+			if config.AppContext == nil {
+				return usage(errors.Errorf("the configuration %q has no section appContext, which says where contexts are", f.config))
+			}
+			store, err := app.OpenAppContext(config.AppContext)
+			if err != nil {
+				return usage(err)
+			}
+			defer func() { _ = store.Close() }() // All has been answered.
+			err = run(ctx, store, args, c.OutOrStdout())
+			if errors.Is(err, appcontext.ErrUnavailable) || errors.Is(err, appcontext.ErrDenied) {
+				return noAnswer(err)
+			}
+			return err
+		},
+	}
+}
+
+func newContextApply(f *contextFlags) *cobra.Command {
+	var file string
+	c := f.command("apply", "Make the context of a composite app, which is instantiated later, and print its id", 0, func(ctx context.Context, store *appcontext.Store, _ []string, out io.Writer) error {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return usage(errors.Wrap(err, "cannot read the composite app"))
+		}
+		var composite rsync.CompositeApp
+		if err := yaml.UnmarshalStrict(data, &composite); err != nil {
+			return usage(errors.Wrapf(err, "cannot read composite app %q", file))
+		}
+		id, err := rsync.CreateContext(ctx, store, composite, func(name string) ([]byte, error) {
+			if !filepath.IsAbs(name) {
+				name = filepath.Join(filepath.Dir(file), name)
+			}
+			return os.ReadFile(name)
+		}, time.Now())
+		if err != nil {
+			return errors.Wrapf(err, "cannot make the context of %q", file)
+		}
+		_, err = fmt.Fprintln(out, id)
+		return err
+	})
+	c.Flags().StringVarP(&file, "filename", "f", "", "the file with the composite app, in YAML; its manifests are found from its folder")
+	if err := c.MarkFlagRequired("filename"); err != nil {
+		panic(err) // There is no such flag.
+	}
+	return c
+}
+
+// enqueueing returns what adds an event to the queue of a context.
+func enqueueing(event deploy.Event) func(context.Context, *appcontext.Store, []string, io.Writer) error {
+	return func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
+		if err := rsync.Enqueue(ctx, store, args[0], event, time.Now()); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(out, "%s of context %s is in the queue\n", event, args[0])
+		return err
+	}
+}
+
+func listContexts(ctx context.Context, store *appcontext.Store, out io.Writer) error {
+	ids, err := store.ContextIDs(ctx)
+	if err != nil {
+		return err
+	}
+	t := table{columns: []string{"ID", "STATE", "FOR"}}
+	for _, id := range ids {
+		s, err := store.ReadLevels(ctx, id, "status", "meta")
+		if errors.Is(err, appcontext.ErrNotFound) {
+			continue // It has been deleted meanwhile.
+		}
+		if err != nil {
+			return err
+		}
+		state, err := s.Status()
+		if err != nil {
+			return err
+		}
+		meta, _ := s.Meta() // What cannot be read names nothing.
+		subject, ok := meta.Subject()
+		name := ""
+		if ok {
+			name = subject.String()
+		}
+		t.add("", id, string(state), name)
+	}
+	_, err = io.WriteString(out, t.text())
+	return err
+}
+
+func showContext(ctx context.Context, store *appcontext.Store, id string, out io.Writer) error {
+	s, err := store.Snapshot(ctx, id)
+	if err != nil {
+		return err
+	}
+	l, err := deploy.ReadLifecycle(s)
+	if err != nil {
+		return err
+	}
+	problem, err := store.Own(ctx, rsync.ProblemHandle(id))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "state %s, desired %s\n", cmp.Or(l.Current, "-"), cmp.Or(l.Desired, "-"))
+	for _, e := range l.Queue {
+		fmt.Fprintf(out, "event %s: %s\n", e.Event, e.Status)
+	}
+	if problem != "" {
+		fmt.Fprintf(out, "problem: %s\n", printable(problem))
+	}
+	t := table{columns: []string{"APP", "CLUSTER", "RESOURCE", "STATUS", "PROBLEM"}}
+	for _, a := range s.Apps() {
+		for _, c := range a.Clusters() {
+			for _, r := range c.Resources() {
+				status, err := r.Status()
+				if err != nil {
+					return err
+				}
+				why, err := store.Own(ctx, r.Handle().Level("status"))
+				if err != nil {
+					return err
+				}
+				t.add("", a.Name(), c.Name(), r.Name(), string(cmp.Or(status, appcontext.ResourcePending)), why)
+			}
+		}
+	}
+	_, err = io.WriteString(out, t.text())
+	return err
+}

@@ -1,0 +1,56 @@
+package commands_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/healthscope/healthscope/controllers/commands"
+	"github.com/healthscope/healthscope/e2e/suite"
+)
+
+var _ = Describe("healthscope context", func() {
+	It("has an application deployed by the controller, and deleted", func(ctx SpecContext) {
+		etcd, _ := newStore(ctx)
+		namespace := suite.NewNamespace(ctx, api)
+		folder := GinkgoT().TempDir()
+		write := func(name, text string) string {
+			file := filepath.Join(folder, name)
+			Expect(os.WriteFile(file, []byte(text), 0o600)).To(Succeed())
+			return file
+		}
+		config := fmt.Sprintf("appContext: {endpoints: [%q]}\n", etcd.Endpoint())
+		configFile := write("config.yaml", "apiVersion: config.healthscope.io/v1alpha1\nkind: Configuration\n"+config)
+		write("web.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web\n")
+		shop := write("shop.yaml", "project: retail\nname: shop\nversion: v1\ndeploymentIntentGroup: autumn\nnamespace: "+namespace+"\napps:\n- name: web\n  clusters: [local+local]\n  manifests: [web.yaml]\n")
+		ask := func(args ...string) string {
+			GinkgoHelper()
+			var out, errOut bytes.Buffer
+			code := commands.Main(append([]string{"context", "--config", configFile}, args...), nil, &out, &errOut)
+			Expect(code).To(BeZero(), errOut.String())
+			return out.String()
+		}
+		r := start(namespace, "controller")
+		r.configureWithf("clusterName: local+local\napi: {bindAddress: '0', anonymousBindAddress: %q}\nrsync: {enabled: true}\n%s", r.api, config)
+
+		id := strings.TrimSpace(ask("apply", "-f", shop))
+		Expect(ask("instantiate", id)).To(Equal("Instantiate of context " + id + " is in the queue\n"))
+		Eventually(func() string { return ask("list") }, "60s").Should(MatchRegexp(id + `\s+Instantiated\s+retail/shop/v1/autumn`))
+		Expect(ask("show", id)).To(MatchRegexp(`event Instantiate: Done\n(.*\n)*web\s+local\+local\s+web\+ConfigMap\s+Applied\s+-`))
+		name := types.NamespacedName{Namespace: namespace, Name: "web"}
+		Expect(api.Get(ctx, name, &corev1.ConfigMap{})).To(Succeed())
+
+		ask("terminate", id)
+		Eventually(func() string { return ask("list") }, "60s").Should(MatchRegexp(id + `\s+Terminated`))
+		Expect(apierrors.IsNotFound(api.Get(ctx, name, &corev1.ConfigMap{}))).To(BeTrue())
+	}, SpecTimeout(3*time.Minute))
+})

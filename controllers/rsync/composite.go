@@ -1,0 +1,250 @@
+package rsync
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/deploy"
+)
+
+// CompositeApp is what a context is made of: applications, the clusters that they go to, and their objects.
+type CompositeApp struct {
+	// Project, Name, Version and DeploymentIntentGroup name the deployment intent group under which status queries find it.
+	Project               string `json:"project"`
+	Name                  string `json:"name"`
+	Version               string `json:"version"`
+	DeploymentIntentGroup string `json:"deploymentIntentGroup"`
+	// Namespace is where objects go that name none. The default is "default".
+	Namespace string `json:"namespace,omitempty"`
+	// Apps are the applications, in their order.
+	Apps []CompositeAppMember `json:"apps"`
+}
+
+// CompositeAppMember is an application of a CompositeApp.
+type CompositeAppMember struct {
+	Name string `json:"name"`
+	// Clusters are the names of the clusters that it goes to, <provider>+<cluster>.
+	Clusters []string `json:"clusters"`
+	// Manifests are files with its objects, in the order in which they are applied.
+	Manifests []string `json:"manifests"`
+	// DependsOn are the applications that it waits for.
+	DependsOn []CompositeAppDependency `json:"dependsOn,omitempty"`
+}
+
+// CompositeAppDependency is an application that another one waits for.
+type CompositeAppDependency struct {
+	App string `json:"app"`
+	// State is Ready or Deployed.
+	State deploy.Criterion `json:"state"`
+	// WaitSeconds is how long to wait after that.
+	WaitSeconds int `json:"waitSeconds,omitempty"`
+}
+
+// resource is an object of a manifest under the name that it has in a context.
+type resource struct{ name, body string }
+
+// CreateContext makes the context of a composite app and returns its id. read reads a manifest. Nothing is left in etcd
+// when it fails.
+func CreateContext(ctx context.Context, store *appcontext.Store, c CompositeApp, read func(name string) ([]byte, error), now time.Time) (string, error) {
+	resources, err := c.validate(read)
+	if err != nil {
+		return "", err
+	}
+	ac := appcontext.NewAppContext(store)
+	ac.InitAppContext()
+	meta := appcontext.CompositeAppMeta{
+		Project: c.Project, CompositeApp: c.Name, Version: c.Version, Release: c.DeploymentIntentGroup, DeploymentIntentGroup: c.DeploymentIntentGroup,
+		Namespace: cmp.Or(c.Namespace, "default"), Level: "0",
+	}
+	if err := c.create(ctx, ac, meta, resources); err != nil {
+		return "", errors.Join(err, ac.DeleteCompositeApp(context.WithoutCancel(ctx)))
+	}
+	snapshot, err := store.Snapshot(ctx, ac.ID())
+	if err == nil {
+		_, err = deploy.NewPlan(snapshot)
+	}
+	if err != nil {
+		return "", errors.Join(err, ac.DeleteCompositeApp(context.WithoutCancel(ctx)))
+	}
+	subject, _ := meta.Subject()
+	err = store.RecordAction(ctx, appcontext.Record{Subject: subject, Action: appcontext.Action{State: appcontext.ActionCreated, Time: now}})
+	return ac.ID(), errors.Wrapf(err, "context %q is made", ac.ID())
+}
+
+// create stores the context, as EMCO's orchestrator does.
+func (c CompositeApp) create(ctx context.Context, ac *appcontext.AppContext, meta appcontext.CompositeAppMeta, resources map[string][]resource) error {
+	h, err := ac.CreateCompositeApp(ctx)
+	if err != nil {
+		return err
+	}
+	if err := ac.AddCompositeAppMeta(ctx, meta); err != nil {
+		return err
+	}
+	var order []string
+	for _, a := range c.Apps {
+		order = append(order, a.Name)
+		if err := a.create(ctx, ac, h, resources[a.Name]); err != nil {
+			return errors.Wrapf(err, "cannot store app %q", a.Name)
+		}
+	}
+	_, err = ac.AddInstruction(ctx, h, "app", "order", map[string][]string{"apporder": order})
+	return err
+}
+
+func (a CompositeAppMember) create(ctx context.Context, ac *appcontext.AppContext, compositeApp appcontext.Handle, resources []resource) error {
+	h, err := ac.AddApp(ctx, compositeApp, a.Name)
+	if err != nil {
+		return err
+	}
+	type dependency struct {
+		App      string           `json:"app"`
+		OpStatus deploy.Criterion `json:"opStatus"`
+		Wait     int              `json:"wait"`
+	}
+	var dependencies []dependency
+	for _, d := range a.DependsOn {
+		dependencies = append(dependencies, dependency{d.App, d.State, d.WaitSeconds})
+	}
+	if len(dependencies) > 0 {
+		data, err := json.Marshal(dependencies)
+		if err != nil {
+			return err
+		}
+		if _, err := ac.AddLevelValue(ctx, h, "instruction/dependency", string(data)); err != nil {
+			return err
+		}
+	}
+	for _, cluster := range a.Clusters {
+		at, err := ac.AddCluster(ctx, h, cluster)
+		if err != nil {
+			return err
+		}
+		var order []string
+		for _, r := range resources {
+			if _, err := ac.AddResource(ctx, at, r.name, r.body); err != nil {
+				return err
+			}
+			order = append(order, r.name)
+		}
+		if _, err := ac.AddInstruction(ctx, at, "resource", "order", map[string][]string{"resorder": order}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// validate returns the resources of each app. Errors name the field and the value.
+func (c CompositeApp) validate(read func(string) ([]byte, error)) (map[string][]resource, error) {
+	for _, f := range []struct{ field, value string }{
+		{"project", c.Project}, {"name", c.Name}, {"version", c.Version}, {"deploymentIntentGroup", c.DeploymentIntentGroup},
+	} {
+		if f.value == "" || strings.Contains(f.value, "/") {
+			return nil, errors.Errorf("%s is %q: it must not be empty, nor contain a slash", f.field, f.value)
+		}
+	}
+	if len(c.Apps) == 0 {
+		return nil, errors.New("apps is empty: it must name one application at least")
+	}
+	all := map[string][]resource{}
+	for i, a := range c.Apps {
+		field := fmt.Sprintf("apps[%d]", i)
+		if _, twice := all[a.Name]; twice || a.Name == "" {
+			return nil, errors.Errorf("%s.name is %q: it must not be empty, nor be that of another app", field, a.Name)
+		}
+		resources, err := a.validate(field, read)
+		if err != nil {
+			return nil, err
+		}
+		all[a.Name] = resources
+	}
+	return all, nil
+}
+
+func (a CompositeAppMember) validate(field string, read func(string) ([]byte, error)) ([]resource, error) {
+	if err := a.validateClusters(field); err != nil {
+		return nil, err
+	}
+	for i, d := range a.DependsOn {
+		if d.State != deploy.CriterionReady && d.State != deploy.CriterionDeployed {
+			return nil, errors.Errorf("%s.dependsOn[%d].state is %q: it must be Ready or Deployed", field, i, d.State)
+		}
+	}
+	var all []resource
+	for i, name := range a.Manifests {
+		at := fmt.Sprintf("%s.manifests[%d]", field, i)
+		data, err := read(name)
+		if err != nil {
+			return nil, errors.Wrapf(err, "%s is %q", at, name)
+		}
+		resources, err := split(data)
+		if err != nil {
+			return nil, errors.Wrapf(err, "%s is %q", at, name)
+		}
+		for _, r := range resources {
+			if slices.ContainsFunc(all, func(o resource) bool { return o.name == r.name }) {
+				return nil, errors.Errorf("%s is %q: %q is in the manifests of app %q twice", at, name, r.name, a.Name)
+			}
+			all = append(all, r)
+		}
+	}
+	if len(all) == 0 {
+		return nil, errors.Errorf("%s.manifests holds no object", field)
+	}
+	return all, nil
+}
+
+func (a CompositeAppMember) validateClusters(field string) error {
+	if len(a.Clusters) == 0 {
+		return errors.Errorf("%s.clusters is empty: it must name one cluster at least", field)
+	}
+	for i, name := range a.Clusters {
+		if provider, cluster, _ := strings.Cut(name, "+"); provider == "" || cluster == "" || strings.ContainsAny(name, "/") || strings.Contains(cluster, "+") || slices.Contains(a.Clusters[:i], name) {
+			return errors.Errorf("%s.clusters[%d] is %q: it must be <provider>+<cluster>, once", field, i, name)
+		}
+	}
+	return nil
+}
+
+// split returns the objects of a manifest, which may hold several with lines "---" between them.
+func split(data []byte) ([]resource, error) {
+	var all []resource
+	for i, text := range documents(string(data)) {
+		o := unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+			return nil, errors.Errorf("object %d is not YAML", i+1) // The cause may quote a Secret.
+		}
+		if len(o.Object) == 0 {
+			continue
+		}
+		if o.GetAPIVersion() == "" || o.GetKind() == "" || o.GetName() == "" {
+			return nil, errors.Errorf("object %d has apiVersion %q, kind %q and metadata.name %q: none may be empty", i+1, o.GetAPIVersion(), o.GetKind(), o.GetName())
+		}
+		all = append(all, resource{o.GetName() + "+" + o.GetKind(), text})
+	}
+	return all, nil
+}
+
+// documents splits YAML at its lines "---".
+func documents(text string) []string {
+	var all []string
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.TrimRight(line, " \r\n") == "---" {
+			all = append(all, b.String())
+			b.Reset()
+			continue
+		}
+		b.WriteString(line)
+	}
+	return append(all, b.String())
+}

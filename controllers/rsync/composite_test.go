@@ -1,0 +1,94 @@
+package rsync_test
+
+import (
+	"context"
+	"io/fs"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/healthscope/healthscope/controllers/rsync"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/deploy"
+	"github.com/healthscope/healthscope/healthscope/status"
+)
+
+// manifests are files by name.
+type manifests map[string]string
+
+func (m manifests) read(name string) ([]byte, error) {
+	text, ok := m[name]
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	return []byte(text), nil
+}
+
+// shop is a composite app of two applications.
+func shop(namespace string) rsync.CompositeApp {
+	return rsync.CompositeApp{
+		Project: "retail", Name: "shop", Version: "v1", DeploymentIntentGroup: namespace, Namespace: namespace,
+		Apps: []rsync.CompositeAppMember{
+			{Name: "db", Clusters: []string{edge01}, Manifests: []string{"db.yaml"}},
+			{Name: "web", Clusters: []string{edge01, edge02}, Manifests: []string{"web.yaml"}, DependsOn: []rsync.CompositeAppDependency{{App: "db", State: deploy.CriterionDeployed}}},
+		},
+	}
+}
+
+var files = manifests{"db.yaml": "---\n" + configMap("db") + "---\n" + configMap("more"), "web.yaml": configMap("web"), "broken.yaml": "password: hunter2: x\n"}
+
+var _ = Describe("A composite app", func() {
+	It("becomes a context whose status documents follow what was done", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		id, err := rsync.CreateContext(ctx, store, shop(namespace), files.read, time.Now())
+		Expect(err).NotTo(HaveOccurred())
+		subject := appcontext.GroupSubject("retail", "shop", "v1", namespace)
+		document := func(ctx context.Context) (actions []appcontext.ActionState, counts map[string]int) {
+			GinkgoHelper()
+			view, err := store.View(ctx, subject, "")
+			Expect(err).NotTo(HaveOccurred())
+			for _, a := range view.Info.Actions {
+				actions = append(actions, a.State)
+			}
+			q, err := status.ParseQuery(nil)
+			Expect(err).NotTo(HaveOccurred())
+			return actions, status.New(status.Input{Subject: subject, View: view, Contents: status.Decode(view, nil)}, q).RsyncStatus
+		}
+		start(newNetwork())
+		enqueue(ctx, id, deploy.EventInstantiate)
+		Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Instantiated")))
+		actions, counts := document(ctx)
+		Expect(actions).To(Equal([]appcontext.ActionState{"Created", "Instantiated"}))
+		Expect(counts).To(Equal(map[string]int{"Applied": 4}))
+
+		enqueue(ctx, id, deploy.EventTerminate)
+		Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Terminated")))
+		actions, counts = document(ctx)
+		Expect(actions).To(Equal([]appcontext.ActionState{"Created", "Instantiated", "Terminated"}))
+		Expect(counts).To(Equal(map[string]int{"Deleted": 4}))
+	})
+
+	DescribeTable("that is wrong is refused with field and value, and leaves nothing in etcd",
+		func(ctx SpecContext, change func(*rsync.CompositeApp), want string) {
+			c := shop("wrong")
+			change(&c)
+			before, err := store.ContextIDs(ctx)
+			Expect(err).NotTo(HaveOccurred())
+			_, err = rsync.CreateContext(ctx, store, c, files.read, time.Now())
+			Expect(err).To(MatchError(ContainSubstring(want)))
+			Expect(err.Error()).NotTo(ContainSubstring("hunter2"))
+			Expect(store.ContextIDs(ctx)).To(Equal(before))
+		},
+		Entry("no project", func(c *rsync.CompositeApp) { c.Project = "" }, `project is ""`),
+		Entry("no apps", func(c *rsync.CompositeApp) { c.Apps = nil }, `apps is empty`),
+		Entry("an app twice", func(c *rsync.CompositeApp) { c.Apps[1].Name = "db" }, `apps[1].name is "db"`),
+		Entry("a cluster's name", func(c *rsync.CompositeApp) { c.Apps[0].Clusters[0] = "edge" }, `apps[0].clusters[0] is "edge"`),
+		Entry("a file that is not there", func(c *rsync.CompositeApp) { c.Apps[0].Manifests[0] = "x.yaml" }, `apps[0].manifests[0] is "x.yaml": file does not exist`),
+		Entry("a file that is not YAML", func(c *rsync.CompositeApp) { c.Apps[0].Manifests[0] = "broken.yaml" }, `apps[0].manifests[0] is "broken.yaml": object 1 is not YAML`),
+		Entry("a state", func(c *rsync.CompositeApp) { c.Apps[1].DependsOn[0].State = "Up" }, `apps[1].dependsOn[0].state is "Up"`),
+		Entry("a circle", func(c *rsync.CompositeApp) {
+			c.Apps[0].DependsOn = []rsync.CompositeAppDependency{{App: "web", State: deploy.CriterionReady}}
+		}, `apps wait for each other: db → web → db`),
+	)
+})
