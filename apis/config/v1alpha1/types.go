@@ -412,7 +412,7 @@ type Inventory struct {
 	// selflinkBase is the URL under which readers of A&AI reach the status REST API: scheme, host and port. It goes into `selflink`.
 	// +optional
 	SelflinkBase string `json:"selflinkBase,omitempty"`
-	// select says which resources go to A&AI: `scoped`, those of scopes; `all`, also those of bundles that are in no scope.
+	// select says which resources go to A&AI: `scoped`, those of scopes; `all`, also those of bundles that are in no scope. By default, a scope has to ask for it: a bundle may come from any monitor, names no VNF, and [holds deletions](inventory.md#deletions) of its whole cluster while it is incomplete.
 	// +optional
 	Select InventorySelect `json:"select,omitempty"`
 	// kinds are the kinds that go to A&AI, as `Kind.group`, or `Kind` for the core group. `Secret` is refused.
