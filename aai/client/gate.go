@@ -41,16 +41,16 @@ type Gate struct {
 	until time.Time
 	// closings counts how often the gate was closed in a row.
 	closings int
-	// outages counts how often an open gate was closed.
-	outages uint64
+	// outages counts how often an open gate was closed, and changes how often any was opened or closed.
+	outages, changes uint64
 }
 
 // passage says how a request went through a gate.
 type passage struct {
 	// trial is true when the gate was closed.
 	trial bool
-	// outages is how many outages there had been.
-	outages uint64
+	// changes is how often the gate had been opened or closed.
+	changes uint64
 }
 
 // NewGate returns an open gate that lets perSecond requests through in a second, and as many at once; zero or less is no limit. A nil clock is time.Now.
@@ -98,7 +98,7 @@ func (g *Gate) wait(ctx context.Context, q query) error {
 func (g *Gate) enter() (passage, *aai.Error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	way := passage{trial: g.cause != nil, outages: g.outages}
+	way := passage{trial: g.cause != nil, changes: g.changes}
 	if !way.trial {
 		return way, nil
 	}
@@ -114,30 +114,30 @@ func (g *Gate) enter() (passage, *aai.Error) {
 // learn takes in the outcome of a request that was sent past the gate.
 func (g *Gate) learn(ctx context.Context, err error) {
 	if g != nil {
-		g.leave(ctx, passage{outages: g.count()}, err)
+		g.leave(ctx, passage{}, err)
 	}
 }
 
 // leave closes or opens the gate by the outcome of a request. One that the caller gave up says nothing. One that went out
-// before the gate was closed can only make A&AI be left alone for longer, and before it was opened, nothing at all.
+// before the gate was closed or opened only says for how long A&AI asks to be left alone.
 func (g *Gate) leave(ctx context.Context, way passage, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	e, ok := errors.AsType[*aai.Error](err)
 	bad := ok && (e.Kind == aai.Stop || e.Outage())
 	closed := g.cause != nil
-	switch {
+	switch stale := closed != way.trial || way.changes != g.changes; {
 	case ctx.Err() != nil:
-	case closed && !way.trial:
-		if bad && e.RetryAfter > g.until.Sub(g.clock()) {
+	case stale:
+		if bad && e.RetryAfter > max(0, g.until.Sub(g.clock())) {
 			g.close(e, e.RetryAfter)
 		}
-	case !closed && (way.trial || way.outages != g.outages):
 	case bad:
 		g.close(e, max(e.RetryAfter, g.pause(e)))
 		g.closings++
-	default:
+	case closed:
 		g.cause, g.closings = nil, 0
+		g.changes++
 	}
 	if bad && g.cause != nil {
 		e.NotBefore = g.until
@@ -147,6 +147,7 @@ func (g *Gate) leave(ctx context.Context, way passage, err error) {
 // close closes the gate for a while.
 func (g *Gate) close(cause *aai.Error, pause time.Duration) {
 	copied := *cause
+	g.changes++
 	if g.cause == nil {
 		g.outages++
 	}
@@ -155,13 +156,10 @@ func (g *Gate) close(cause *aai.Error, pause time.Duration) {
 
 // Outages returns how often the client's gate was closed so far: what is known of A&AI from before may not be true after.
 func (c *Client) Outages() uint64 {
-	if g := c.options.Gate; g != nil {
-		return g.count()
+	g := c.options.Gate
+	if g == nil {
+		return 0
 	}
-	return 0
-}
-
-func (g *Gate) count() uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.outages

@@ -78,6 +78,7 @@ type world struct {
 	*simulator.Simulator
 	t      fail
 	client *client.Client
+	gate   *client.Gate
 	syncer *aaisync.Syncer
 	// asked is what the syncer was asked for, and objects what it has reported.
 	asked   map[aai.Key]aaisync.Desired
@@ -130,7 +131,7 @@ func (w *world) connect(url string, transport http.RoundTripper, gate *client.Ga
 	if err != nil {
 		w.t.Fatalf("%v", err)
 	}
-	w.client = c
+	w.client, w.gate = c, gate
 }
 
 // everything seeds what exists in an A&AI that is ready for use.
@@ -272,9 +273,13 @@ func (w *world) trySync(desired ...aai.Document) (outcome, error) {
 
 // pass makes a pass in which all of the desired documents, and nothing else, is desired. The syncer is asked only for what has changed.
 func (w *world) pass(ctx context.Context, desired map[aai.Key]aai.Document, guards plan.Guards) (outcome, error) {
-	r, err := w.syncer.Sync(ctx, tenant, func() aaisync.Change {
+	syncer := w.syncer
+	r, err := syncer.Sync(ctx, tenant, func() aaisync.Change {
 		return aaisync.Change{Desired: w.changes(desired, guards), Deletions: guards.Deletions, Existing: guards.Existing}
 	})
+	if syncer != w.syncer { // Another replica has taken over.
+		return outcome{r, nil}, err
+	}
 	for k, o := range r.Changed {
 		w.objects[k] = o
 		if o.State == "" {
