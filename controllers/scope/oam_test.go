@@ -60,8 +60,7 @@ spec:
       workload: {apiVersion: apps/v1, kind: Deployment, name: web, fieldPath: "", resourceVersion: "1234", uid: ""}
       traits:
       - {apiVersion: networking.k8s.io/v1, kind: Ingress, name: web, resourceVersion: "1", fieldPath: "spec.rules[0]", uid: x}
-    - compName: back
-      workload: {}
+    - workload: {}
   workloadRefs: []
 `
 )
