@@ -12,7 +12,7 @@ import (
 )
 
 // deploymentLabel ties the objects of an app to its bundle.
-const deploymentLabel = "emco/deployment-id"
+const deploymentLabel = k8spluginv1alpha1.LabelDeploymentID
 
 // labelledPaths are where a pod template's labels are: its pods carry the label too.
 var labelledPaths = [][]string{
