@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,16 +88,16 @@ func TestAProbeThatHangsIsOvertaken(t *testing.T) {
 		w := start(t)
 		w.connect("http://aai.example", w, client.NewGate(0, nil))
 		w.restart()
-		back := false
+		var back atomic.Bool
 		w.intercept = func(r *http.Request) (*http.Response, error) {
-			if !back {
+			if !back.Load() {
 				<-r.Context().Done()
 				return nil, r.Context().Err()
 			}
 			return nil, nil //nolint:nilnil // A&AI answers.
 		}
 		begin := time.Now()
-		time.AfterFunc(10*time.Second, func() { back = true })
+		time.AfterFunc(10*time.Second, func() { back.Store(true) })
 		w.sync(document("a", "Ready"))
 		if took := time.Since(begin); took > 15*time.Second {
 			t.Errorf("written %s after A&AI was gone for 10s", took)
