@@ -115,7 +115,13 @@ var _ = Describe("An ApplicationConfiguration with a health scope", func() {
 		address, port := probed(&status)
 		kubectl(ctx, "apply", "-f", filepath.Join(root, "config", "integrations", "oam", "applicationconfigurations.yaml"))
 		DeferCleanup(kubectl, "delete", "crd", "applicationconfigurations.core.oam.dev")
-		DeferCleanup(hs.Upgrade, withMonitors)
+		DeferCleanup(func(ctx context.Context) {
+			before := hs.PIDs()["controller"]
+			Expect(hs.Upgrade(ctx, withMonitors)).To(Succeed())
+			// It starts itself again, which what comes next must not interrupt.
+			Eventually(ctx, func() int { return hs.PIDs()["controller"] }).ShouldNot(Equal(before))
+			Eventually(ctx, hs.Readyz).WithArguments("controller").Should(Equal(http.StatusOK))
+		})
 		Expect(hs.Upgrade(ctx, withOAM)).To(Succeed())
 		applyManifest(ctx, fmt.Sprintf(helloworld, port, address))
 		kubectl(ctx, "patch", "pod", "helloworld-target", "--subresource=status", "-p",

@@ -4,7 +4,7 @@
 {{- $component := index . 1 }}
 {{- $config := deepCopy $.Values.config }}
 {{- if eq $component "monitor" }}
-{{- $config = omit $config "policy" "fleet" "inventory" "api" "appContext" "recorder" "probes" "oam" }}
+{{- $config = omit $config "policy" "fleet" "inventory" "api" "appContext" "recorder" "probes" "oam" "rsync" }}
 {{- end }}
 {{- $filled := dict "apiVersion" "config.healthscope.io/v1alpha1" "kind" "Configuration" }}
 {{- $metrics := dict "bindAddress" (ternary ":8080" "0" $.Values.metrics.enabled) }}
