@@ -62,12 +62,21 @@ func (r Relationship) Target() string { return canonicalPath(r.RelatedLink) }
 
 // String names the other object as people do, by its type and id.
 func (r Relationship) String() string {
+	_, id := r.TargetID()
+	return fmt.Sprintf("%s %q", r.RelatedTo, id)
+}
+
+// TargetID returns the property that identifies the other object in the schema of A&AI, and its value.
+func (r Relationship) TargetID() (property, id string) {
 	target := r.Target()
 	id, err := url.PathUnescape(target[strings.LastIndexByte(target, '/')+1:])
 	if err != nil {
 		id = target
 	}
-	return fmt.Sprintf("%s %q", r.RelatedTo, id)
+	if r.RelatedTo == "generic-vnf" {
+		return "vnf-id", id
+	}
+	return r.RelatedTo + "-id", id
 }
 
 // ToGenericVNF returns the relationship to a VNF. A k8s-resource can have one at most.

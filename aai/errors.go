@@ -52,6 +52,8 @@ const (
 	OpBulk Op = "bulk"
 	// OpTenant asks whether a tenant exists.
 	OpTenant Op = "tenant"
+	// OpTarget asks whether the target of a relationship exists.
+	OpTarget Op = "target"
 	// OpModules reads the vf-modules of a VNF.
 	OpModules Op = "modules"
 	// OpStatus writes the operational-status of a vf-module.
@@ -61,7 +63,7 @@ const (
 // verb says in one word what an operation does with what its path names.
 func (o Op) verb() string {
 	switch o {
-	case OpTenant:
+	case OpTenant, OpTarget:
 		return string(OpGet)
 	case OpModules:
 		return string(OpList)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -85,27 +84,23 @@ func (c *Client) WriteTogether(ctx context.Context, writes []Write) error {
 
 // HasTenant reports whether a tenant exists.
 func (c *Client) HasTenant(ctx context.Context, tenant aai.Tenant) (bool, error) {
-	return c.exists(ctx, tenant.Path())
+	return c.exists(ctx, aai.OpTenant, tenant.Path(), "tenant-id", tenant.TenantID)
 }
 
 // HasTarget reports whether the target of a relationship exists.
 func (c *Client) HasTarget(ctx context.Context, r aai.Relationship) (bool, error) {
-	return c.exists(ctx, r.Target())
+	property, id := r.TargetID()
+	return c.exists(ctx, aai.OpTarget, r.Target(), property, id)
 }
 
-// exists reports whether an object exists.
-func (c *Client) exists(ctx context.Context, path string) (bool, error) {
-	q := query{op: aai.OpTenant, method: http.MethodGet, path: path, parameters: []string{"nodes-only", "true"}}
+// exists reports whether an object exists that a property identifies.
+func (c *Client) exists(ctx context.Context, op aai.Op, path, property, id string) (bool, error) {
+	q := query{op: op, method: http.MethodGet, path: path, parameters: []string{"nodes-only", "true"}}
 	var answer map[string]any
 	_, err := c.read(ctx, q, &answer, func() error {
-		segments := strings.Split(path, "/")
-		kind, id := segments[len(segments)-2], segments[len(segments)-1]
-		if kind == "generic-vnf" {
-			kind = "vnf"
-		}
-		has, _ := answer[kind+"-id"].(string)
-		if version, _ := answer["resource-version"].(string); aai.Escape(has) != id || version == "" {
-			return fmt.Errorf("it has the %s-id %q and the resource-version %q", kind, clean(has), clean(version))
+		has, _ := answer[property].(string)
+		if version, _ := answer["resource-version"].(string); has != id || version == "" {
+			return fmt.Errorf("it has the %s %q and the resource-version %q", property, clean(has), clean(version))
 		}
 		return nil
 	})

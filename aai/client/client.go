@@ -274,7 +274,7 @@ func successOf(op aai.Op) int {
 		return http.StatusCreated
 	case aai.OpDelete, aai.OpUnrelate:
 		return http.StatusNoContent
-	case aai.OpProbe, aai.OpList, aai.OpGet, aai.OpTenant, aai.OpModules, aai.OpUpdate, aai.OpRelate, aai.OpStatus:
+	case aai.OpProbe, aai.OpList, aai.OpGet, aai.OpTenant, aai.OpTarget, aai.OpModules, aai.OpUpdate, aai.OpRelate, aai.OpStatus:
 	}
 	return http.StatusOK
 }

@@ -44,7 +44,7 @@ type Options struct {
 	WriteTime time.Duration
 	// Leads reports whether this syncer may still write. It is asked before each request that writes: a process that was stopped for a while and continued must not write what was true before. Nil means that it may.
 	Leads func() bool
-	// Takeover is how long a syncer of another process may have gone on to write after this one was made. Then each tenant is read again in full.
+	// Takeover is how long a syncer of another process may still have written after this one was made. Then each tenant is read again in full.
 	Takeover time.Duration
 	// Audit is called after every write that was tried, unless it is nil.
 	Audit func(Written)

@@ -9,7 +9,7 @@ import (
 )
 
 // ownLease is a lock that knows until when the Lease is this replica's: another replica cannot have it before. The elector
-// does not know: a process that was stopped and continued, or a machine that slept, goes on for up to renewDeadline as if it led.
+// does not know: after a process was stopped and continued, or its machine slept, it acts as the leader for up to renewDeadline.
 type ownLease struct {
 	resourcelock.Interface
 

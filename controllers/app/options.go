@@ -27,8 +27,8 @@ type Options struct {
 	LeaseNamespace string
 	// ProbeAddress is the host:port of /healthz and /readyz; "0" for none.
 	ProbeAddress string
-	// Version is the version of the program.
-	Version string
+	// Version is the version of the program, and Commit the revision in git that it was built from; empty when that is not known.
+	Version, Commit string
 
 	// spans makes spans of what the program does; nil when traces are not wanted.
 	spans trace.TracerProvider

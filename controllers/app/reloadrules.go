@@ -127,7 +127,7 @@ func (h *healthChecks) Collect(out chan<- prometheus.Metric) {
 
 // addHealthChecks adds to a manager what keeps health checks in step with the configuration file, and the metrics of both and of the program itself.
 func (o *Options) addHealthChecks(mgr ctrl.Manager, checks *healthChecks, running *configv1alpha1.Configuration, logger logr.Logger) error {
-	if err := errors.Join(metrics.Registry.Register(buildInfo(o.Version)), metrics.Registry.Register(checks)); err != nil {
+	if err := errors.Join(metrics.Registry.Register(buildInfo{o.Version, o.Commit}), metrics.Registry.Register(checks)); err != nil {
 		return errors.Wrap(err, "cannot register metrics")
 	}
 	if o.ConfigFile == "" {

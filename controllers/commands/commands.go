@@ -20,7 +20,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	root := Command()
 	// Until a command begins, all that can fail is the command line.
 	begun := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
+	notice(root, &begun)
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
@@ -42,6 +42,19 @@ wrong and since when?
 The exit code of a command that answers a question is 0 for yes and 1 for no. It is
 1 too when a command cannot do what it is for, 2 when the command line or a file that
 it names cannot be used, and 3 when there is no answer.`
+
+// notice sets begun when a command, or one below it, begins.
+func notice(c *cobra.Command, begun *bool) {
+	if run := c.RunE; run != nil {
+		c.RunE = func(c *cobra.Command, args []string) error {
+			*begun = true
+			return run(c, args)
+		}
+	}
+	for _, below := range c.Commands() {
+		notice(below, begun)
+	}
+}
 
 // Command returns the program's root command, with all others below it.
 func Command() *cobra.Command {

@@ -80,14 +80,19 @@ func TestALogInJSONHasNothingElse(t *testing.T) {
 func TestExitCodes(t *testing.T) {
 	alone(t)
 	dead := write(t, "kubeconfig", strings.ReplaceAll(contexts, "https://hub:6443", "https://127.0.0.1:1"))
-	for want, args := range map[int][]string{
-		exitOK:      {"--version"},
-		exitNo:      {"support-bundle", "--kubeconfig", dead, "-o", "/no/such/folder/bundle.tar.gz"},
-		exitUsage:   {"version", "--output", "xml"},
-		exitUnknown: {"clusters", "--hub-kubeconfig", dead},
+	for _, c := range []struct {
+		want int
+		args []string
+	}{
+		{exitOK, []string{"--version"}},
+		{exitNo, []string{"support-bundle", "--kubeconfig", dead, "-o", "/no/such/folder/bundle.tar.gz"}},
+		{exitUsage, []string{"version", "--output", "xml"}},
+		{exitUsage, []string{"context", "apply"}}, // A flag is missing.
+		{exitUsage, []string{"context", "show"}},
+		{exitUnknown, []string{"clusters", "--hub-kubeconfig", dead}},
 	} {
-		if code, out, errOut := run(t, args...); code != want {
-			t.Errorf("%q: exit code %d, want %d: %s%s", args, code, want, out, errOut)
+		if code, out, errOut := run(t, c.args...); code != c.want {
+			t.Errorf("%q: exit code %d, want %d: %s%s", c.args, code, c.want, out, errOut)
 		}
 	}
 }

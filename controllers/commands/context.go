@@ -51,7 +51,7 @@ func newContext() *cobra.Command {
 // command returns a command that does something with the etcd that holds the contexts.
 func (f *contextFlags) command(use, short string, args int, run func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short, Args: func(c *cobra.Command, given []string) error { return usage(cobra.ExactArgs(args)(c, given)) },
+		Use: use, Short: short, Args: cobra.ExactArgs(args),
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeout(c.Context(), f.timeout)
 			defer cancel()
@@ -94,7 +94,7 @@ func newContextApply(f *contextFlags) *cobra.Command {
 			return os.ReadFile(name)
 		}, time.Now())
 		if err != nil {
-			return errors.Wrapf(err, "cannot make the context of %q", file)
+			return usage(errors.Wrapf(err, "cannot make the context of %q", file))
 		}
 		_, err = fmt.Fprintln(out, id)
 		return err

@@ -83,7 +83,7 @@ func (f *managerFlags) run(ctx context.Context, name string, run runner, out io.
 		return err
 	}
 	return run(ctx, app.Options{
-		REST: rest, ConfigFile: f.config, LeaseNamespace: f.leaseNamespace(), ProbeAddress: f.probeAddress, Version: Version(),
+		REST: rest, ConfigFile: f.config, LeaseNamespace: f.leaseNamespace(), ProbeAddress: f.probeAddress, Version: Version(), Commit: thisBuild().Commit,
 	}, config, logger)
 }
 

@@ -271,7 +271,7 @@ func TestStatusShowsItsToken(t *testing.T) {
 	}{
 		{h.URL, nil, exitUnknown, "Unauthorized (401)"},
 		{h.URL, nil, exitUnknown, "give a token with --token-file, --kubeconfig or --context"},
-		{h.URL, []string{"--token-file", write("token", "nobody")}, exitUnknown, "Unauthorized (401)"},
+		{h.URL, []string{"--token-file", write("token", "unknown")}, exitUnknown, "Unauthorized (401)"},
 		{h.URL, []string{"--token-file", write("token", "stranger")}, exitUnknown, "Forbidden (403)"},
 		{h.URL, []string{"--token-file", friend}, exitNo, ""},
 		{h.URL, []string{"--kubeconfig", config(`{"token":"friend"}`)}, exitNo, ""},

@@ -47,6 +47,15 @@ func versionLine() string {
 	return fmt.Sprintf("healthscope %s (%s, %s/%s)\n", Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
+// thisBuild returns what the go command noted down about this program.
+func thisBuild() build {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	return buildOf(info)
+}
+
 // buildOf returns what the go command noted down about a program.
 func buildOf(info *debug.BuildInfo) build {
 	b := build{Version: Version(), GoVersion: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Libraries: map[string]string{}}
@@ -79,11 +88,7 @@ func newVersion() *cobra.Command {
 		Short: "Print the version of the program",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			info, ok := debug.ReadBuildInfo()
-			if !ok {
-				info = &debug.BuildInfo{}
-			}
-			return printBuild(c.OutOrStdout(), buildOf(info), output)
+			return printBuild(c.OutOrStdout(), thisBuild(), output)
 		},
 	}
 	c.Flags().StringVarP(&output, "output", "o", formText, "the form of the output: text, json or yaml")

@@ -27,7 +27,7 @@ var (
 // Metrics that are counted when it happens.
 var (
 	metricRequests = metric.New(metric.Counter, "healthscope_aai_requests_total",
-		"Requests to A&AI. `operation` is `probe`, `list`, `get`, `tenant`, `put` for creations, `update`, `delete`, `relate`, `unrelate`, `modules` and `status` for reading modules of VNFs and writing their operational status, or `bulk` for several writes in one transaction; `code` is the HTTP status of the answer, or `error` when there was none.", "operation", "code")
+		"Requests to A&AI. `operation` is `probe`, `list`, `get`, `target`, `tenant`, `put` for creations, `update`, `delete`, `relate`, `unrelate`, `modules` and `status` for reading modules of VNFs and writing their operational status, or `bulk` for several writes in one transaction; `code` is the HTTP status of the answer, or `error` when there was none.", "operation", "code")
 	metricDuration = metric.New(metric.Histogram, "healthscope_aai_request_duration_seconds",
 		"How long requests to A&AI took.", "operation")
 	metricLag = metric.New(metric.Histogram, "healthscope_aai_sync_lag_seconds",

@@ -48,7 +48,7 @@ type Options struct {
 	Spans trace.TracerProvider
 	// Leads reports whether this replica still leads. It is asked before each write. Nil means that it does.
 	Leads func() bool
-	// Takeover is how long the leader before this one may have gone on to write.
+	// Takeover is how long the leader before this one may still have written.
 	Takeover time.Duration
 }
 

@@ -19,17 +19,15 @@ const ConditionJoined = "HealthScopesJoined"
 
 // The reasons of ConditionJoined. All but the first are reasons of events too.
 const (
-	reasonJoined           = "Joined"
-	eventScopeNotFound     = "ScopeNotFound"
-	eventWorkloadNotFound  = "WorkloadNotFound"
-	maxMessage             = 1024
-	conditionStatusTrue    = string(metav1.ConditionTrue)
-	conditionStatusFalse   = string(metav1.ConditionFalse)
-	actionJoin             = "Join"
-	fieldManagerPrefix     = "healthscope-oam-"
-	maxFieldManagerName    = 100
-	labelOfComponent       = "app.oam.dev/component"
-	labelOfApplicationName = "app.oam.dev/name"
+	reasonJoined          = "Joined"
+	eventScopeNotFound    = "ScopeNotFound"
+	eventWorkloadNotFound = "WorkloadNotFound"
+	maxMessage            = 1024
+	conditionStatusTrue   = string(metav1.ConditionTrue)
+	conditionStatusFalse  = string(metav1.ConditionFalse)
+	actionJoin            = "Join"
+	fieldManagerPrefix    = "healthscope-oam-"
+	maxFieldManagerName   = 100
 )
 
 // workload is the workload of a component, with the names of its Services.

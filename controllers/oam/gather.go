@@ -136,7 +136,7 @@ func (r *reconciler) lookFor(ctx context.Context, known metadata, application ty
 
 // isOf reports whether an object has the labels that OAM's runtimes give to what belongs to a component.
 func isOf(o metav1.PartialObjectMetadata, application, component string) bool {
-	return o.Labels[labelOfApplicationName] == application && o.Labels[labelOfComponent] == component
+	return o.Labels[corev1alpha2.LabelApplication] == application && o.Labels[corev1alpha2.LabelComponent] == component
 }
 
 // servicesOf returns the names of the Services that a workload of OAM names in status.resources.

@@ -44,11 +44,12 @@ type cluster struct {
 // get returns a cluster. One that is not known may become so, and counts as one without an answer.
 func (c *clusters) get(name string) (cluster, error) {
 	access, ok := c.access(name)
-	if !ok {
-		return cluster{}, errors.Errorf("there is no connection to cluster %q", name)
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !ok {
+		delete(c.clients, name)
+		return cluster{}, errors.Errorf("there is no connection to cluster %q", name)
+	}
 	if known, ok := c.clients[name]; ok && known.http == access.Client {
 		return known, nil
 	}

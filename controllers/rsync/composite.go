@@ -1,16 +1,20 @@
 package rsync
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	"github.com/healthscope/healthscope/healthscope/appcontext"
@@ -218,9 +222,14 @@ func (a CompositeAppMember) validateClusters(field string) error {
 // split returns the objects of a manifest, which may hold several with lines "---" between them.
 func split(data []byte) ([]resource, error) {
 	var all []resource
-	for i, text := range documents(string(data)) {
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	for i := 0; ; i++ {
+		text, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
 		o := unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+		if err != nil || yaml.Unmarshal(text, &o.Object) != nil {
 			return nil, errors.Errorf("object %d is not YAML", i+1) // The cause may quote a Secret.
 		}
 		if len(o.Object) == 0 {
@@ -229,22 +238,6 @@ func split(data []byte) ([]resource, error) {
 		if o.GetAPIVersion() == "" || o.GetKind() == "" || o.GetName() == "" {
 			return nil, errors.Errorf("object %d has apiVersion %q, kind %q and metadata.name %q: none may be empty", i+1, o.GetAPIVersion(), o.GetKind(), o.GetName())
 		}
-		all = append(all, resource{o.GetName() + "+" + o.GetKind(), text})
+		all = append(all, resource{o.GetName() + "+" + o.GetKind(), string(text)})
 	}
-	return all, nil
-}
-
-// documents splits YAML at its lines "---".
-func documents(text string) []string {
-	var all []string
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		if strings.TrimRight(line, " \r\n") == "---" {
-			all = append(all, b.String())
-			b.Reset()
-			continue
-		}
-		b.WriteString(line)
-	}
-	return append(all, b.String())
 }

@@ -22,8 +22,6 @@ const (
 	lockName = "rsync"
 	// etcdRetry is the pause before etcd is asked again after it was unavailable.
 	etcdRetry = 2 * time.Second
-	// interruptInterval is how often it is read whether work is to end before it is done.
-	interruptInterval = 500 * time.Millisecond
 	// releaseTimeout is how long the release of the lock may take when the program stops.
 	releaseTimeout = 5 * time.Second
 )
@@ -119,7 +117,7 @@ func (r *Runner) release(lock *appcontext.Lock) {
 	}
 }
 
-// pause waits, and reports whether ctx goes on.
+// pause waits, and reports whether ctx has not ended meanwhile.
 func (r *Runner) pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -158,8 +158,8 @@ func (w *worker) work(ctx context.Context, plan *deploy.Plan, progress *deploy.P
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	ticker := w.options.Clock.NewTicker(interruptInterval)
-	defer ticker.Stop()
+	changed := make(chan struct{}, 1)
+	running.Go(func() { w.follow(ctx, changed) })
 	for inFlight := 0; ; {
 		for _, s := range progress.Take() {
 			inFlight++
@@ -182,7 +182,7 @@ func (w *worker) work(ctx context.Context, plan *deploy.Plan, progress *deploy.P
 				return false
 			}
 			progress.Complete(r.step, r.outcome)
-		case <-ticker.C():
+		case <-changed:
 			if w.interrupted(ctx) {
 				return false
 			}
@@ -192,12 +192,31 @@ func (w *worker) work(ctx context.Context, plan *deploy.Plan, progress *deploy.P
 	}
 }
 
-// interrupted reports whether the event that is being handled is to end. That it cannot be read does not end it.
-func (w *worker) interrupted(ctx context.Context) bool {
-	s, err := w.options.Store.ReadLevels(ctx, w.id, deploy.LifecycleLevels()...)
-	if err != nil {
-		return errors.Is(err, appcontext.ErrNotFound)
+// follow sends something whenever the lifecycle of the context has changed, or may have, until ctx ends.
+func (w *worker) follow(ctx context.Context, changed chan<- struct{}) {
+	for {
+		err := w.options.Store.WatchLevels(ctx, w.id, deploy.LifecycleLevels(), func() {
+			select {
+			case changed <- struct{}{}:
+			default: // It has not been read since it changed before.
+			}
+		})
+		if !w.pause(ctx, etcdRetry) {
+			return
+		}
+		w.logger.V(1).Info("Cannot follow a context; retrying", "context", w.id, "cause", err.Error())
 	}
-	l, err := deploy.ReadLifecycle(s)
-	return err == nil && l.Interrupted()
+}
+
+// interrupted reports whether the event that is being handled is to end: its context is gone, or says so.
+func (w *worker) interrupted(ctx context.Context) bool {
+	var l deploy.Lifecycle
+	err := w.persist(ctx, func() error {
+		s, err := w.options.Store.ReadLevels(ctx, w.id, deploy.LifecycleLevels()...)
+		if err == nil {
+			l, err = deploy.ReadLifecycle(s)
+		}
+		return err
+	})
+	return errors.Is(err, appcontext.ErrNotFound) || err == nil && l.Interrupted()
 }

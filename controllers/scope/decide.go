@@ -58,7 +58,7 @@ type verdict struct {
 	without []string
 	// hints say of apps, by name, why their selectors match nothing.
 	hints map[string]string
-	// probing is what became of the scope's wish for probes.
+	// probing is whether the probes that the scope asks for are made.
 	probing probing
 	// nextCheck is when the verdict may change if nothing else does; zero means never.
 	nextCheck time.Time
@@ -274,7 +274,7 @@ func healthyPercentage(spec *corev1alpha2.HealthScopeSpec) float64 {
 // membersOfComponent returns the members that are of an OAM component, by its label, or else by the app.
 func (v *verdict) membersOfComponent(component string) (members []Placed) {
 	for _, p := range v.members {
-		if cmp.Or(p.Labels[labelComponent], p.App) == component {
+		if cmp.Or(p.Labels[corev1alpha2.LabelComponent], p.App) == component {
 			members = append(members, p)
 		}
 	}

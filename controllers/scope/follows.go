@@ -10,7 +10,8 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet"
 )
 
-// follow is what a scope looks at without a reference to it: the object with a name, or the versions of a component.
+// follow is what a scope looks at without a reference to it: the object with a name, or the versions of a component; with
+// neither, the kind as a whole.
 type follow struct {
 	kind      fleet.Kind
 	namespace string
@@ -22,11 +23,11 @@ type follow struct {
 type followers struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]map[follow]struct{}
-	by map[any]map[types.NamespacedName]struct{}
+	by map[follow]map[types.NamespacedName]struct{}
 }
 
 func newFollowers() *followers {
-	return &followers{of: map[types.NamespacedName]map[follow]struct{}{}, by: map[any]map[types.NamespacedName]struct{}{}}
+	return &followers{of: map[types.NamespacedName]map[follow]struct{}{}, by: map[follow]map[types.NamespacedName]struct{}{}}
 }
 
 // set sets what a scope looks at, in place of what it looked at before, and reports whether something is new.
@@ -35,7 +36,7 @@ func (f *followers) set(scope types.NamespacedName, what map[follow]struct{}) (g
 	defer f.mu.Unlock()
 	before := f.of[scope]
 	for w := range before {
-		for _, key := range []any{w, w.kind} {
+		for _, key := range []follow{w, {kind: w.kind}} {
 			delete(f.by[key], scope)
 			if len(f.by[key]) == 0 {
 				delete(f.by, key)
@@ -47,7 +48,7 @@ func (f *followers) set(scope types.NamespacedName, what map[follow]struct{}) (g
 		f.of[scope] = what
 	}
 	for w := range what {
-		for _, key := range []any{w, w.kind} {
+		for _, key := range []follow{w, {kind: w.kind}} {
 			if f.by[key] == nil {
 				f.by[key] = map[types.NamespacedName]struct{}{}
 			}
@@ -76,7 +77,7 @@ func (f *followers) changed(c fleet.Change) []types.NamespacedName {
 	found := map[types.NamespacedName]struct{}{}
 	switch c := c.(type) {
 	case fleet.KindChange:
-		maps.Copy(found, f.by[c.Kind])
+		maps.Copy(found, f.by[follow{kind: c.Kind}])
 	case fleet.ObjectChange:
 		maps.Copy(found, f.by[follow{kind: c.Kind, namespace: c.Name.Namespace, name: c.Name.Name}])
 		if of := versionOf(c.Labels); of != (version{}) {

@@ -61,7 +61,7 @@ type gathered struct {
 	stale map[string]fleet.ClusterState
 	// hints say of apps, by name, that their selectors match workloads and no bundle.
 	hints map[string]string
-	// probing is what became of the scope's wish for probes.
+	// probing is whether the probes that the scope asks for are made.
 	probing probing
 	// settling is for how long the scope is to wait, at most, for what is being read for the first time; zero means that it need not.
 	settling time.Duration
@@ -378,7 +378,7 @@ func (g *gatherer) objectRef(app *gatheredApp, ref corev1alpha2.WorkloadReferenc
 	ref.UID = cmp.Or(ref.UID, types.UID(found.Result.UID))
 	g.addFrom(app, ref, from, g.related(at.Kind, found)...)
 	added := &g.out.findings[len(g.out.findings)-1]
-	added.component, added.workloadStatus = cmp.Or(found.Labels.Get(labelComponent), added.component), found.Status
+	added.component, added.workloadStatus = cmp.Or(found.Labels.Get(corev1alpha2.LabelComponent), added.component), found.Status
 }
 
 // isAnother returns the result of an object that has another uid than the reference.

@@ -12,9 +12,6 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// labelComponent is the label by which OAM's runtimes name the component a workload was made from.
-const labelComponent = "app.oam.dev/component"
-
 // setReferences writes OAM's view: a health condition for each reference, worst first.
 func setReferences(s *corev1alpha2.HealthScopeStatus, v verdict) {
 	c := corev1alpha2.ScopeHealthCondition{HealthStatus: oamHealth(v.health), Total: int64(len(v.refs))}
@@ -77,7 +74,7 @@ func referenceCondition(r refVerdict) corev1alpha2.WorkloadHealthCondition {
 	}
 	if len(members) == 1 && len(r.unlisted) == 0 {
 		m := members[0]
-		c.ComponentName = cmp.Or(r.component, m.Labels[labelComponent], r.app)
+		c.ComponentName = cmp.Or(r.component, m.Labels[corev1alpha2.LabelComponent], r.app)
 		ready, desired = replicasOf(members, ready, desired)
 		if m.State == healthscope.Unknown || m.State == healthscope.NotPresent {
 			c.Diagnosis = shorten(cmp.Or(m.Message, string(m.Reason)))

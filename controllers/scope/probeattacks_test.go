@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 // onceADay is the spec of a scope that has its Services asked once: by each attack, and not again.
@@ -59,7 +60,7 @@ var _ = Describe("A probe", Ordered, func() {
 	var address string
 
 	BeforeAll(func() {
-		address = ownAddress()
+		address = suite.OwnAddress()
 	})
 	BeforeEach(func() {
 		p = startProber()
@@ -296,7 +297,7 @@ var _ = Describe("A scope whose endpoint leads elsewhere", func() {
 	It("probes nothing", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		mayProbe(ctx, namespace)
-		target := listen(ownAddress(), code(http.StatusOK))
+		target := listen(suite.OwnAddress(), code(http.StatusOK))
 		b := newBackend(namespace, "front", "web", target)
 		var scopes []*corev1alpha2.HealthScope
 		start(withProbes)

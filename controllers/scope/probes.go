@@ -26,7 +26,7 @@ type Probes interface {
 // serviceKind is the kind of what is probed.
 var serviceKind = corev1.SchemeGroupVersion.WithKind("Service")
 
-// probing is what became of the wish of a scope for probes.
+// probing is whether the probes that a scope asks for are made.
 type probing struct {
 	// reason and message are those of the condition ProbesReady; without a reason there is none.
 	reason  Reason
@@ -116,7 +116,7 @@ func (g *gatherer) probeResult(spec *probe.Spec, s probe.Probed) healthscope.Res
 		Version: serviceKind.Version, UID: s.UID,
 	}
 	if s.Component != "" {
-		r.Labels = map[string]string{labelComponent: s.Component}
+		r.Labels = map[string]string{corev1alpha2.LabelComponent: s.Component}
 	}
 	state, unseen := g.unreadable(s.Cluster)
 	failing, before := g.wasFailing(r.Key)

@@ -121,7 +121,7 @@ func TestOAMsThresholds(t *testing.T) {
 	t.Parallel()
 	of := func(component string, state healthscope.State) healthscope.Result {
 		r := deployment(component, state, 1, 1)
-		r.Labels = map[string]string{labelComponent: component}
+		r.Labels = map[string]string{corev1alpha2.LabelComponent: component}
 		return r
 	}
 	w := withDeployments(of("a", healthscope.Ready), of("b", healthscope.Ready), of("c", healthscope.Failed))

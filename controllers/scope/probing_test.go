@@ -30,21 +30,6 @@ import (
 	"github.com/healthscope/healthscope/healthscope/probe"
 )
 
-// ownAddress returns an address of this machine that is routed locally. API servers do not let Services have endpoints at
-// loopback and link-local addresses.
-func ownAddress() string {
-	GinkgoHelper()
-	addresses, err := net.InterfaceAddrs()
-	Expect(err).NotTo(HaveOccurred())
-	for _, a := range addresses {
-		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && n.IP.IsGlobalUnicast() {
-			return n.IP.String()
-		}
-	}
-	Skip("this machine has no IPv4 address that is neither loopback nor link-local, so that no target can be reached")
-	return ""
-}
-
 // listener is a target, or one that must not be reached.
 type listener struct {
 	host string
@@ -218,7 +203,7 @@ func (p *prober) says(namespace, service string, spec corev1alpha2.HealthScopeSp
 
 var _ = Describe("A Prober", func() {
 	It("asks through the API server", func(ctx SpecContext) {
-		target := listen(ownAddress(), code(http.StatusOK))
+		target := listen(suite.OwnAddress(), code(http.StatusOK))
 		namespace := newNamespace(ctx)
 		newBackend(namespace, "front", "web", target).create(ctx)
 		p := startProber()
@@ -242,12 +227,12 @@ var _ = DescribeTable("A Prober asks as the scope says",
 		spec := corev1alpha2.HealthScopeSpec{ProbeMethod: method, ProbeScheme: scheme, ProbeEndpoint: "/health", ProbeInterval: new(int32(86400))}
 		Eventually(startProber().says(namespace, "front", spec)).Should(Equal(want))
 	},
-	Entry("by HEAD", "HEAD", "HTTP", func() *listener { return listen(ownAddress(), code(http.StatusOK)) }, true, "passing: "),
-	Entry("by HEAD, of what is not well", "HEAD", "", func() *listener { return listen(ownAddress(), code(http.StatusServiceUnavailable)) }, true, "undecided: status code 503"),
-	Entry("by HEAD, without an endpoint", "HEAD", "", func() *listener { return listen(ownAddress(), code(http.StatusOK)) }, false, "blocked: it has no ready endpoint, or none that can be reached"),
-	Entry("over TLS, whoever has signed", "GET", "HTTPS", func() *listener { return listenTLS(ownAddress(), code(http.StatusOK)) }, true, "passing: "),
-	Entry("over TLS, of what speaks none", "GET", "HTTPS", func() *listener { return listen(ownAddress(), code(http.StatusOK)) }, true, "undecided: no TLS"),
-	Entry("where nothing listens", "GET", "HTTP", func() *listener { return &listener{host: ownAddress(), port: 1} }, true, "undecided: connection refused"),
+	Entry("by HEAD", "HEAD", "HTTP", func() *listener { return listen(suite.OwnAddress(), code(http.StatusOK)) }, true, "passing: "),
+	Entry("by HEAD, of what is not well", "HEAD", "", func() *listener { return listen(suite.OwnAddress(), code(http.StatusServiceUnavailable)) }, true, "undecided: status code 503"),
+	Entry("by HEAD, without an endpoint", "HEAD", "", func() *listener { return listen(suite.OwnAddress(), code(http.StatusOK)) }, false, "blocked: it has no ready endpoint, or none that can be reached"),
+	Entry("over TLS, whoever has signed", "GET", "HTTPS", func() *listener { return listenTLS(suite.OwnAddress(), code(http.StatusOK)) }, true, "passing: "),
+	Entry("over TLS, of what speaks none", "GET", "HTTPS", func() *listener { return listen(suite.OwnAddress(), code(http.StatusOK)) }, true, "undecided: no TLS"),
+	Entry("where nothing listens", "GET", "HTTP", func() *listener { return &listener{host: suite.OwnAddress(), port: 1} }, true, "undecided: connection refused"),
 )
 
 // listenTLS is listen with a certificate that no authority has signed.
@@ -303,7 +288,7 @@ func probesReady(ctx context.Context, s *corev1alpha2.HealthScope) func(Gomega) 
 
 var _ = Describe("A scope with probes", func() {
 	It("is as healthy as its Services answer", func(ctx SpecContext) {
-		target := listen(ownAddress(), code(http.StatusOK))
+		target := listen(suite.OwnAddress(), code(http.StatusOK))
 		namespace := newNamespace(ctx)
 		mayProbe(ctx, namespace)
 		b := newBackend(namespace, "front", "web", target)
@@ -351,7 +336,7 @@ var _ = Describe("A scope with probes", func() {
 	})
 
 	It("counts a Service that it has otherwise once", func(ctx SpecContext) {
-		target := listen(ownAddress(), code(http.StatusOK))
+		target := listen(suite.OwnAddress(), code(http.StatusOK))
 		namespace := newNamespace(ctx)
 		mayProbe(ctx, namespace)
 		grant(ctx, "services")

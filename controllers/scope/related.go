@@ -13,9 +13,6 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// labelApplication is the label by which OAM's runtimes name the application that a workload belongs to.
-const labelApplication = "app.oam.dev/name"
-
 const (
 	// maxFollowed is how far from a workload its resources are followed, and theirs.
 	maxFollowed = 3
@@ -28,7 +25,7 @@ type version struct{ application, component string }
 
 // versionOf returns of what component an object is a version; the zero value when it is none.
 func versionOf(set labels.Labels) version {
-	v := version{set.Get(labelApplication), set.Get(labelComponent)}
+	v := version{set.Get(corev1alpha2.LabelApplication), set.Get(corev1alpha2.LabelComponent)}
 	if v.application == "" || v.component == "" {
 		return version{}
 	}
@@ -69,7 +66,7 @@ func (g *gatherer) versions(kind fleet.Kind, of version) []fleet.Lookup {
 // isVersion selects what has the labels of versionOf.
 var isVersion = func() labels.Selector {
 	selector := labels.NewSelector()
-	for _, key := range []string{labelApplication, labelComponent} {
+	for _, key := range []string{corev1alpha2.LabelApplication, corev1alpha2.LabelComponent} {
 		exists, err := labels.NewRequirement(key, selectionop.Exists, nil)
 		if err != nil {
 			panic(err) // The keys are constants.

@@ -37,7 +37,7 @@ func naming(l fleet.Lookup, resources ...fleet.Resource) fleet.Lookup {
 
 // versioned gives an object the labels of a component of application first.
 func versioned(l fleet.Lookup, component string) fleet.Lookup {
-	l.Labels = fleet.NewLabelSet(map[string]string{labelApplication: "first", labelComponent: component})
+	l.Labels = fleet.NewLabelSet(map[string]string{corev1alpha2.LabelApplication: "first", corev1alpha2.LabelComponent: component})
 	return l
 }
 

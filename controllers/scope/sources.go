@@ -2,7 +2,6 @@ package scope
 
 import (
 	"context"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -98,13 +97,9 @@ func (s *sources) bundleChanged(ctx context.Context, namespace, name string, set
 	s.enqueue(ctx, namespace, indexSelects, indexAny, matches)
 	for key, value := range set {
 		s.enqueue(ctx, namespace, indexSelects, labelKey(key, value), matches)
-		scope, ok := strings.CutPrefix(key, corev1alpha2.LabelScopePrefix)
-		switch {
-		case key == corev1alpha2.LabelScopeName:
-			s.queue.Add(request(namespace, value))
-		case ok && value == "true":
-			s.queue.Add(request(namespace, scope))
-		}
+	}
+	for _, scope := range corev1alpha2.ScopesOf(set) {
+		s.queue.Add(request(namespace, scope))
 	}
 }
 

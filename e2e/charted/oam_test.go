@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 // withOAM are the values of an installation that does what an OAM runtime would do for scopes, and probes.
@@ -86,16 +87,7 @@ func applyManifest(ctx context.Context, manifest string) {
 // probed listens at an address of this machine that API servers let Services have, and answers with a status code.
 func probed(status *atomic.Int32) (address string, port int) {
 	GinkgoHelper()
-	addresses, err := net.InterfaceAddrs()
-	Expect(err).NotTo(HaveOccurred())
-	for _, a := range addresses {
-		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && n.IP.IsGlobalUnicast() {
-			address = n.IP.String()
-		}
-	}
-	if address == "" {
-		Skip("this machine has no IPv4 address that is neither loopback nor link-local, so that no Service can be probed")
-	}
+	address = suite.OwnAddress()
 	socket, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", net.JoinHostPort(address, "0"))
 	Expect(err).NotTo(HaveOccurred())
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(status.Load())) }))

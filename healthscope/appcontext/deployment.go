@@ -124,24 +124,47 @@ func (s *Store) WatchActive(ctx context.Context, active func(id string)) error {
 	for _, kv := range all {
 		notify(kv.Key)
 	}
-	client, err := s.connect(ctx)
-	if err != nil {
-		return failed(what, translate(ctx, err))
-	}
-	watcher := clientv3.NewWatcher(client)
-	defer func() { _ = watcher.Close() }() // It has ended.
-	for r := range watcher.Watch(clientv3.WithRequireLeader(ctx), activePrefix, clientv3.WithPrefix(), clientv3.WithRev(revision+1), clientv3.WithFilterDelete()) {
-		if err := r.Err(); err != nil {
-			return failed(what, translate(ctx, err))
-		}
+	return failed(what, s.watch(ctx, activePrefix, func(r clientv3.WatchResponse) {
 		for _, event := range r.Events {
 			notify(event.Kv.Key)
 		}
+	}, clientv3.WithPrefix(), clientv3.WithRev(revision+1), clientv3.WithFilterDelete()))
+}
+
+// WatchLevels calls changed as soon as it watches, and then whenever a value at one of some levels below a context has changed,
+// until the watch breaks or ctx ends. It returns why.
+func (s *Store) WatchLevels(ctx context.Context, id string, levels []string, changed func()) error {
+	keys := make([]string, 0, len(levels))
+	for _, level := range levels {
+		keys = append(keys, string(ContextHandle(id).Level(level)))
+	}
+	slices.Sort(keys)
+	isOne := func(event *clientv3.Event) bool { return slices.Contains(keys, string(event.Kv.Key)) }
+	return failed(fmt.Sprintf("cannot follow context %q", id), s.watch(ctx, keys[0], func(r clientv3.WatchResponse) {
+		if r.Created || slices.ContainsFunc(r.Events, isOne) {
+			changed()
+		}
+	}, clientv3.WithRange(keys[len(keys)-1]+"\x00"), clientv3.WithCreatedNotify()))
+}
+
+// watch calls handle with what a watch delivers until it breaks or ctx ends. It returns why.
+func (s *Store) watch(ctx context.Context, key string, handle func(clientv3.WatchResponse), options ...clientv3.OpOption) error {
+	client, err := s.connect(ctx)
+	if err != nil {
+		return translate(ctx, err)
+	}
+	watcher := clientv3.NewWatcher(client)
+	defer func() { _ = watcher.Close() }() // It has ended.
+	for r := range watcher.Watch(clientv3.WithRequireLeader(ctx), key, options...) {
+		if err := r.Err(); err != nil {
+			return translate(ctx, err)
+		}
+		handle(r)
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return failed(what, ErrUnavailable)
+	return ErrUnavailable
 }
 
 // ContextIDs returns the ids of all contexts.

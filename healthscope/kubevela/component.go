@@ -7,11 +7,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
 // The labels and annotations of objects that KubeVela applies.
 const (
-	labelComponent  = "app.oam.dev/component"
 	labelWorkload   = "workload.oam.dev/type"
 	labelTrait      = "trait.oam.dev/type"
 	labelManages    = "trait.oam.dev/manage-workload"
@@ -41,7 +42,7 @@ type Managed struct {
 // ReadComponent reads the labels and annotations of an object; nil when it is neither a workload nor a trait.
 func ReadComponent(object metav1.Object) *Component {
 	labels := object.GetLabels()
-	c := Component{Name: intern(labels[labelComponent]), Workload: intern(labels[labelWorkload]), Trait: intern(labels[labelTrait])}
+	c := Component{Name: intern(labels[corev1alpha2.LabelComponent]), Workload: intern(labels[labelWorkload]), Trait: intern(labels[labelTrait])}
 	if c.Workload == "" && c.Trait == "" {
 		return nil
 	}

@@ -3,7 +3,6 @@ package probe
 import (
 	"fmt"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -30,23 +29,11 @@ type Port struct {
 	Number int32
 }
 
-// labelComponent is the label by which OAM's runtimes name the component an object was made from.
-const labelComponent = "app.oam.dev/component"
-
 // NewService returns what is to be known of a Service.
 func NewService(s *corev1.Service) Service {
 	of := Service{
-		Name: s.Name, UID: string(s.UID), Component: s.Labels[labelComponent], External: s.Spec.Type == corev1.ServiceTypeExternalName,
-		Annotated: s.Annotations[corev1alpha2.AnnotationProbe] == "true",
-	}
-	for key, value := range s.Labels {
-		scope, isOurs := strings.CutPrefix(key, corev1alpha2.LabelScopePrefix)
-		switch {
-		case key == corev1alpha2.LabelScopeName:
-			of.Scopes = append(of.Scopes, value)
-		case isOurs && value == "true":
-			of.Scopes = append(of.Scopes, scope)
-		}
+		Name: s.Name, UID: string(s.UID), Component: s.Labels[corev1alpha2.LabelComponent], External: s.Spec.Type == corev1.ServiceTypeExternalName,
+		Scopes: corev1alpha2.ScopesOf(s.Labels), Annotated: s.Annotations[corev1alpha2.AnnotationProbe] == "true",
 	}
 	for _, p := range s.Spec.Ports {
 		if p.Protocol == corev1.ProtocolTCP || p.Protocol == "" {

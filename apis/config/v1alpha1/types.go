@@ -53,7 +53,7 @@ type Configuration struct {
 	// written there. `{}` is enough: it has no settings.
 	// +optional
 	Recorder *Recorder `json:"recorder,omitempty"`
-	// probes says whether the HTTP probes that scopes ask for are made. See
+	// probes configures the HTTP probes that scopes ask for. See
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/probes.md.
 	// +optional
 	Probes Probes `json:"probes,omitempty"`
@@ -300,7 +300,7 @@ type AppContext struct {
 // Recorder makes the controller save bundles in the AppContexts. It has no settings.
 type Recorder struct{}
 
-// Probes says whether the HTTP probes that scopes ask for are made.
+// Probes configures the HTTP probes that scopes ask for.
 type Probes struct {
 	// enabled makes the controller probe. It also needs a right in every namespace of every cluster in which it is to probe: the chart's value
 	// `probeNamespaces` gives it in the controller's own cluster, `healthscope clusters add --probe-namespaces` in others.

@@ -1,6 +1,9 @@
 package v1alpha2
 
 import (
+	"slices"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -17,6 +20,27 @@ const (
 	// label of the scope, and those that it refers to, are probed without it.
 	AnnotationProbe = "healthscope.core.oam.dev/probe"
 )
+
+// Labels by which OAM's runtimes name the application and the component that an object belongs to.
+const (
+	LabelApplication = "app.oam.dev/name"
+	LabelComponent   = "app.oam.dev/component"
+)
+
+// ScopesOf returns the names of the scopes to which an object says by labels that it belongs, sorted.
+func ScopesOf(labels map[string]string) (scopes []string) {
+	for key, value := range labels {
+		scope, prefixed := strings.CutPrefix(key, LabelScopePrefix)
+		switch {
+		case key == LabelScopeName:
+			scopes = append(scopes, value)
+		case prefixed && value == "true":
+			scopes = append(scopes, scope)
+		}
+	}
+	slices.Sort(scopes)
+	return scopes
+}
 
 // HealthScope says whether an application is healthy in every cluster it runs in, and if not, what is wrong and since when.
 // What its conditions, reasons and events mean, and what to do: https://github.com/healthscope/healthscope/blob/main/config/docs/troubleshooting.md
