@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,7 +31,11 @@ func defineOAM(ctx context.Context) {
 		group, version, _ := strings.Cut(apiVersion, "/")
 		crd := definition(group, version, kind, strings.ToLower(kind)+"s")
 		Expect(k8s.Create(ctx, crd)).To(Succeed())
-		DeferCleanup(func(ctx context.Context) { Expect(k8s.Delete(ctx, crd)).To(Succeed()) })
+		DeferCleanup(func(ctx context.Context) {
+			Expect(k8s.Delete(ctx, crd)).To(Succeed())
+			Eventually(func() error { return k8s.Get(ctx, client.ObjectKeyFromObject(crd), crd) }).Should(
+				WithTransform(apierrors.IsNotFound, BeTrue()), "another spec makes it again")
+		})
 	}
 }
 
