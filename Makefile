@@ -87,7 +87,7 @@ helm: ## Build Helm from its source, once for each machine and version
 	@CGO_ENABLED=0 go tool -modfile=config/tools/helm/go.mod -n helm >/dev/null
 
 .PHONY: generate
-generate: ## Generate deep copies, CRDs, RBAC, the chart's schema of the configuration file and tables of the documentation, and copy what the Helm chart takes from config
+generate: ## Generate deep copies, CRDs, RBAC, the chart's schema of the configuration file, the OpenAPI document and tables of the documentation, and copy what the Helm chart takes from config
 	$(CONTROLLER_GEN) object paths=./apis/...
 	$(CONTROLLER_GEN) crd:allowDangerousTypes=true paths=./apis/... output:crd:dir=config/crd
 	$(CONTROLLER_GEN) rbac:roleName=healthscope-controller paths=./controllers/fleet paths=./controllers/enrol paths=./controllers/access paths=./controllers/scope paths=./controllers/inventory output:rbac:stdout > config/rbac/controller_role.yaml
@@ -140,8 +140,8 @@ fuzz: ## Run every fuzz target for FUZZTIME
 .PHONY: verify
 verify: ## Check that generated files, formatting, modules and linters are in order; changes nothing
 	@echo "==> generated files"
-	@before=$$(mktemp -d) && trap 'rm -rf "$$before"' EXIT && cp -r apis config charts "$$before" && $(MAKE) --no-print-directory generate >/dev/null && \
-	  { diff -r "$$before/apis" apis && diff -r "$$before/config" config && diff -r "$$before/charts" charts || { cp -r "$$before/apis" "$$before/config" "$$before/charts" .; echo 'generated files are out of date: run "make generate"'; exit 1; }; }
+	@before=$$(mktemp -d) && trap 'rm -rf "$$before"' EXIT && cp -r apis config charts healthscope/api/openapi.json "$$before" && $(MAKE) --no-print-directory generate >/dev/null && \
+	  { diff -r "$$before/apis" apis && diff -r "$$before/config" config && diff -r "$$before/charts" charts && diff "$$before/openapi.json" healthscope/api/openapi.json || { cp -r "$$before/apis" "$$before/config" "$$before/charts" .; cp "$$before/openapi.json" healthscope/api; echo 'generated files are out of date: run "make generate"'; exit 1; }; }
 	@echo "==> go.mod"
 	@GOFLAGS= go mod tidy -diff
 	@for module in apis e2e/bench; do GOFLAGS= go -C $$module mod tidy -diff || { echo "$$module/go.mod is out of date: run \"go -C $$module mod tidy\""; exit 1; }; done

@@ -34,9 +34,19 @@ func (c comment) bound(name string, otherwise int32) int32 {
 	return int32(n)
 }
 
-// commentsOf returns the comments of all types, and of their fields as Type.Field.
-func commentsOf(root string) (map[string]comment, error) {
-	files, err := filepath.Glob(filepath.Join(root, typesFolder, "*.go"))
+// Comments returns what the comments of the types in a folder say for people, and those of their fields as Type.Field.
+func Comments(folder string) (map[string]string, error) {
+	all, err := commentsOf(folder)
+	texts := map[string]string{}
+	for name, c := range all {
+		texts[name] = c.text
+	}
+	return texts, err
+}
+
+// commentsOf returns the comments of all types in a folder, and of their fields as Type.Field.
+func commentsOf(folder string) (map[string]comment, error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ package settings
 import (
 	"fmt"
 	"math"
+	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
@@ -49,7 +50,7 @@ type Setting struct {
 // All returns all fields, each object before what is in it, in the order of the types. root is the root of the source tree, where the comments are read.
 // It fails when a field has a type that no other has.
 func All(root string) ([]Setting, error) {
-	docs, err := commentsOf(root)
+	docs, err := commentsOf(filepath.Join(root, typesFolder))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the types of the configuration file: %w", err)
 	}

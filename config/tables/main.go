@@ -1,4 +1,4 @@
-// Program tables writes the tables of the documentation whose rows the code knows. It runs in the root of the source tree.
+// Program tables writes the tables of the documentation whose rows the code knows, and the OpenAPI document. It runs in the root of the source tree.
 package main
 
 import (
@@ -36,6 +36,9 @@ func update() error {
 	if err != nil {
 		return err
 	}
+	if err := writeOpenAPI(); err != nil {
+		return err
+	}
 	configuration, err := configurationTables(".")
 	if err != nil {
 		return err
@@ -69,4 +72,13 @@ func update() error {
 		}
 	}
 	return nil
+}
+
+// writeOpenAPI writes the OpenAPI document.
+func writeOpenAPI() error {
+	document, err := openAPI(".")
+	if err != nil {
+		return fmt.Errorf("cannot make %s: %w", openAPIFile, err)
+	}
+	return os.WriteFile(openAPIFile, document, 0o644) //nolint:gosec // It is a file of the source tree, which everybody may read.
 }

@@ -85,13 +85,13 @@ func ask(t *testing.T, method, url, accept string) *httptest.ResponseRecorder {
 // description is the part of an OpenAPI document that is compared with the page.
 type description struct {
 	Paths map[string]struct {
-		Parameters []reference                        `json:"parameters"`
-		Get        struct{ Responses map[string]any } `json:"get"`
+		Parameters []struct{ Name, In string } `json:"parameters"`
+		Get        struct {
+			Responses map[string]struct{ Content map[string]any } `json:"responses"`
+		} `json:"get"`
 	} `json:"paths"`
 	Components struct {
-		Parameters map[string]struct{ Name, In string } `json:"parameters"`
-		Responses  map[string]any                       `json:"responses"`
-		Schemas    map[string]property                  `json:"schemas"`
+		Schemas map[string]property `json:"schemas"`
 	} `json:"components"`
 }
 
@@ -118,20 +118,6 @@ func describe(t *testing.T) description {
 
 func (r reference) name() string { return r.Ref[strings.LastIndex(r.Ref, "/")+1:] }
 
-// mediaTypes returns the media types of a good answer to a path.
-func (d description) mediaTypes(t *testing.T, path string) []string {
-	t.Helper()
-	response, ok := d.Paths[path].Get.Responses["200"].(map[string]any)
-	if ref, isRef := response["$ref"].(string); isRef {
-		response, ok = d.Components.Responses[reference{ref}.name()].(map[string]any)
-	}
-	content, isMap := response["content"].(map[string]any)
-	if !ok || !isMap {
-		t.Fatalf("the OpenAPI document does not say what GET %s answers", path)
-	}
-	return slices.Sorted(maps.Keys(content))
-}
-
 func TestRoutesAreDocumented(t *testing.T) {
 	p := readPage(t, restPage)
 	d := describe(t)
@@ -140,8 +126,8 @@ func TestRoutesAreDocumented(t *testing.T) {
 	for _, r := range rows {
 		route := code(r["route"])
 		var parameters []string
-		for _, ref := range d.Paths[route].Parameters {
-			if parameter := d.Components.Parameters[ref.name()]; parameter.In == "query" {
+		for _, parameter := range d.Paths[route].Parameters {
+			if parameter.In == "query" {
 				parameters = append(parameters, parameter.Name)
 			}
 		}
@@ -152,7 +138,7 @@ func TestRoutesAreDocumented(t *testing.T) {
 			t.Errorf("%s: status codes of %s (-given +documented):\n%s", p.name, route, diff)
 		}
 		types := codes(r["media types"])
-		if diff := cmp.Diff(d.mediaTypes(t, route), slices.Sorted(slices.Values(types))); diff != "" {
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(d.Paths[route].Get.Responses["200"].Content)), slices.Sorted(slices.Values(types))); diff != "" {
 			t.Errorf("%s: media types of %s (-given +documented):\n%s", p.name, route, diff)
 		}
 		url := strings.NewReplacer("{namespace}", "default", "{name}", "vfw", "{id}", "gentle-fox").Replace(route)

@@ -2,7 +2,8 @@
 // no Kubernetes client whether their applications are healthy, and what is wrong
 // when they are not.
 //
-// What it serves is described in openapi.json, which it serves too. A scope is a
+// What it serves is described in openapi.json, which is generated from its types
+// and its routes, and which it serves too. A scope is a
 // JSON document of its own, not the Kubernetes object, or in text/plain the one
 // word "healthy", "unhealthy" or "unknown". Errors are problem documents (RFC 9457) whatever
 // the caller accepts.

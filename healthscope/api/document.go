@@ -28,20 +28,20 @@ const (
 type ScopeList struct {
 	// Items are the scopes, sorted by namespace and name.
 	Items []ScopeItem `json:"items"`
-	// Total is the number of scopes.
+	// Total is the number of scopes, on all pages together.
 	Total int `json:"total"`
 }
 
-// ScopePage is the answer to a request for a page of many scopes: the same list, cut, of which Total counts all pages.
+// ScopePage is the answer to a request for a page of many scopes.
 type ScopePage struct {
 	// Metadata says how to get the next page.
 	Metadata ListMetadata `json:"metadata"`
 	ScopeList
 }
 
-// ListMetadata says how to get the rest of a list, as in Kubernetes. It is empty on the last page.
+// ListMetadata is how to get the rest of a list, as in Kubernetes. It is empty on the last page.
 type ListMetadata struct {
-	// Continue is the value of the parameter continue that gets the next page.
+	// Continue is the value of the parameter `continue` that gets the next page.
 	Continue string `json:"continue,omitempty"`
 	// RemainingItemCount is the number of scopes on the pages after this one.
 	RemainingItemCount int `json:"remainingItemCount,omitempty"`
@@ -63,19 +63,19 @@ func (n ScopeName) compare(other ScopeName) int {
 // ScopeItem is a scope in short.
 type ScopeItem struct {
 	// Name is the name of the scope.
-	Name string `json:"name"`
+	Name string `json:"name" openapi:"ScopeName"`
 	// Namespace is its namespace.
-	Namespace string `json:"namespace"`
+	Namespace string `json:"namespace" openapi:"NamespaceName"`
 	// Health is healthy, unhealthy, or unknown: only members that cannot be judged are in the way, or the scope has not been evaluated yet.
-	Health string `json:"health"`
+	Health string `json:"health" openapi:"Health"`
 	// State is the worst state of the members that count.
-	State string `json:"state"`
-	// Reason says in one CamelCase word why Health is what it is; NotObserved while the scope has not been evaluated.
+	State string `json:"state" openapi:"State"`
+	// Reason is why `health` is what it is, in one CamelCase word; `NotObserved` while the scope has not been evaluated.
 	Reason string `json:"reason,omitempty"`
 	// ResourcesReady is the number of members that are Ready / the number of members, 0/0 before the first evaluation.
-	ResourcesReady string `json:"resourcesReady"`
+	ResourcesReady string `json:"resourcesReady" openapi:"Ratio"`
 	// ClustersReachable is the number of clusters that can be seen / the number of clusters of the scope, 0/0 before the first evaluation.
-	ClustersReachable string `json:"clustersReachable"`
+	ClustersReachable string `json:"clustersReachable" openapi:"Ratio"`
 	// FirstCulprit is the worst member that is not healthy, in one line; absent when there is none.
 	FirstCulprit string `json:"firstCulprit,omitempty"`
 	// Stale is true when the scope was changed and has not been evaluated since: the rest speaks of the scope as it was.
@@ -85,7 +85,7 @@ type ScopeItem struct {
 // Scope is a scope in full. Its lists are worst first, except for conditions, and never null.
 type Scope struct {
 	ScopeItem
-	// Message says the same as Reason, for people.
+	// Message is the same as `reason`, for people.
 	Message string `json:"message,omitempty"`
 	// Summary counts the members that count in the scope's health.
 	Summary Summary `json:"summary"`
@@ -97,7 +97,7 @@ type Scope struct {
 	Conditions []Condition `json:"conditions"`
 	// Inventory counts the scope's resources by the state of their synchronisation with A&AI; absent when no A&AI is configured.
 	Inventory *Inventory `json:"inventory,omitempty"`
-	// Generation counts the changes of the scope's spec.
+	// Generation is the number of changes of the scope's spec.
 	Generation int64 `json:"generation"`
 	// ObservedGeneration is the generation that the rest speaks of; 0 before the first evaluation.
 	ObservedGeneration int64 `json:"observedGeneration"`
@@ -124,7 +124,7 @@ type App struct {
 	// Name is its name within the scope; empty for members outside apps.
 	Name string `json:"name"`
 	// State is the worst state of its members.
-	State string `json:"state"`
+	State string `json:"state" openapi:"State"`
 	// Total is the number of its members that count.
 	Total int32 `json:"total"`
 	// Ready is the number of them that are Ready.
@@ -138,7 +138,7 @@ type Cluster struct {
 	// Name is the name of the cluster.
 	Name string `json:"name"`
 	// State is the worst state of the application's members there.
-	State string `json:"state"`
+	State string `json:"state" openapi:"State"`
 	// Total is the number of its members that count.
 	Total int32 `json:"total"`
 	// Ready is the number of them that are Ready.
@@ -162,10 +162,10 @@ type Culprit struct {
 	// Name is its name.
 	Name string `json:"name"`
 	// State is its state.
-	State string `json:"state"`
-	// Reason says in one word why.
+	State string `json:"state" openapi:"State"`
+	// Reason is why, in one word.
 	Reason string `json:"reason"`
-	// Cause says what is behind it, such as the pod that crashes.
+	// Cause is what is behind it, such as the pod that crashes.
 	Cause string `json:"cause"`
 	// Since is when it entered the state; absent when that is not known.
 	Since time.Time `json:"since,omitzero"`
@@ -173,15 +173,15 @@ type Culprit struct {
 
 // Condition is a condition of a scope.
 type Condition struct {
-	// Type is Ready, ClustersReachable or InventorySynced.
+	// Type is `Ready`, `ClustersReachable` or `InventorySynced`.
 	Type string `json:"type"`
-	// Status is True, False or Unknown.
-	Status string `json:"status"`
-	// Reason says in one word why.
+	// Status is `True`, `False` or `Unknown`.
+	Status string `enum:"True,False,Unknown" json:"status"`
+	// Reason is why, in one word.
 	Reason string `json:"reason"`
-	// Message says it for people.
+	// Message is the same for people.
 	Message string `json:"message"`
-	// LastTransitionTime is when Status changed.
+	// LastTransitionTime is when `status` changed.
 	LastTransitionTime time.Time `json:"lastTransitionTime"`
 	// ObservedGeneration is the generation of the scope it speaks of.
 	ObservedGeneration int64 `json:"observedGeneration"`

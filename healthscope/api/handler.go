@@ -92,22 +92,23 @@ type handler struct {
 
 // route is one path and how it is answered.
 type route struct {
-	// pattern is the path in the syntax of http.ServeMux, which is that of OpenAPI.
-	pattern string
-	// parameters are the query parameters it takes, and repeated says that the answer looks itself how often each is given.
-	parameters []string
-	repeated   bool
-	// offers are the media types it can be answered in, the default first.
-	offers []string
+	// Operation is what callers may know of it. Its media types are those without a stream.
+	Operation
+
+	// repeated is true where the answer looks itself how often each parameter is given.
+	repeated bool
 	// timeout bounds the time in which the answer is made. The default is requestTimeout.
 	timeout time.Duration
 	// access checks the names in the request and says what the caller must be allowed to do; nil where anybody may ask.
 	access func(r *http.Request, query url.Values) (Access, error)
 	// answer makes the answer.
-	answer func(ctx context.Context, r *http.Request, query url.Values) (answer, error)
+	answer answerer
 	// watch says which scopes a stream is about; nil where there is none.
 	watch func(r *http.Request, query url.Values) (selection, error)
 }
+
+// answerer makes the answer to a request with a query.
+type answerer func(ctx context.Context, r *http.Request, query url.Values) (answer, error)
 
 // answer is an answer in every form its route offers.
 type answer struct {
@@ -130,7 +131,7 @@ func NewHandler(o Options) http.Handler {
 func (h *handler) handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, rt := range h.routes() {
-		mux.Handle(rt.pattern, h.serve(rt))
+		mux.Handle(rt.Path, h.serve(rt))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { h.fail(w, r, noSuchPath(r)) })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -245,7 +246,7 @@ func (h *handler) compose(ctx context.Context, rt route, r *http.Request, acquir
 	if !acquired() {
 		return reply{}, failf(http.StatusServiceUnavailable, "%w: %d requests are under way already; try again", ErrBusy, maxRequests)
 	}
-	query, err := parseQuery(r.URL.RawQuery, rt.parameters, rt.repeated)
+	query, err := parseQuery(r.URL.RawQuery, names(rt.Parameters), rt.repeated)
 	if err != nil {
 		return reply{}, err
 	}
@@ -259,7 +260,7 @@ func (h *handler) compose(ctx context.Context, rt route, r *http.Request, acquir
 	if err != nil {
 		return reply{}, err
 	}
-	offers := rt.offers
+	offers := rt.MediaTypes
 	if watching {
 		offers = []string{typeStream}
 	}
@@ -302,9 +303,9 @@ func (rt route) watching(query url.Values) (bool, error) {
 // answeredAs says for people in which media types a path can be answered.
 func (rt route) answeredAs(watching bool) string {
 	if watching {
-		return typeStream + " with watch=true, or without it as " + strings.Join(rt.offers, " or ")
+		return typeStream + " with watch=true, or without it as " + strings.Join(rt.MediaTypes, " or ")
 	}
-	return strings.Join(rt.offers, " or ")
+	return strings.Join(rt.MediaTypes, " or ")
 }
 
 // respond encodes an answer.

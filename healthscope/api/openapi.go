@@ -6,7 +6,8 @@ import (
 	"encoding/json"
 )
 
-// openAPI describes what is served, in OpenAPI 3.1. It is written by hand; tests compare it with the routes and with every answer they get.
+// openAPI describes what is served, in OpenAPI 3.1. It is generated from Operations and from the types of the answers; tests compare it with
+// every answer they get.
 //
 //go:embed openapi.json
 var openAPI []byte

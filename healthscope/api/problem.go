@@ -12,19 +12,19 @@ import (
 
 // Problem is the body of every error: a problem document, application/problem+json, as in RFC 9457.
 type Problem struct {
-	// Type is "about:blank": Status says what kind of error it is, and Detail the rest.
-	Type string `json:"type"`
-	// Title is the reason phrase of Status.
+	// Type is always `about:blank`: `status` says what kind of error it is, and `detail` the rest.
+	Type string `enum:"about:blank" json:"type"`
+	// Title is the reason phrase of `status`.
 	Title string `json:"title"`
 	// Status is the HTTP status code.
-	Status int `json:"status"`
-	// Detail says what is wrong, and where it can be said what to do.
-	Detail string `json:"detail"`
+	Status int `json:"status" maximum:"599" minimum:"400"`
+	// Detail is what is wrong, and where it can be said what to do.
+	Detail string `json:"detail" minLength:"1"`
 	// Instance is the path that was asked for. A path longer than 200 bytes is cut.
-	Instance string `json:"instance"`
-	// Reason says in one CamelCase word why nobody knows how things are now; of an OutageError only.
-	Reason string `json:"reason,omitempty"`
-	// LastSeen is when that was known last; of an OutageError only, and absent when it never was.
+	Instance string `format:"uri-reference" json:"instance"`
+	// Reason is why it is not known how things are now, in one CamelCase word; absent when that is not what is wrong.
+	Reason string `json:"reason,omitempty" pattern:"^[A-Z][A-Za-z]*$"`
+	// LastSeen is when that was known last; absent when it never was, or when that is not what is wrong.
 	LastSeen time.Time `json:"lastSeen,omitzero"`
 }
 

@@ -77,7 +77,7 @@ func TestOnlyThisMachineIsAnsweredWithoutAToken(t *testing.T) {
 				t.Errorf("host %q, %s: status %d: %s", host, target, got.Code, got.Body)
 			}
 			if !want {
-				c.checkContent(t, "421", c.Components.Responses["MisdirectedRequest"], got)
+				c.checkNamed(t, "MisdirectedRequest", got)
 				checkProblem(t, got.Body.Bytes(), http.StatusMisdirectedRequest, "only requests for localhost or a loopback address are answered")
 			}
 		}

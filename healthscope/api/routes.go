@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/healthscope/healthscope/healthscope/status"
 )
@@ -18,7 +19,8 @@ var errNotReady = errors.New("not ready")
 
 // probe is the document of /healthz and /readyz when all is well.
 type probe struct {
-	Status string `json:"status"`
+	// Status is always ok.
+	Status string `enum:"ok" json:"status"`
 }
 
 // Verbs of Access.
@@ -27,31 +29,94 @@ const (
 	verbList = "list"
 )
 
+// Tags of operations.
+const (
+	tagScopes    = "scopes"
+	tagDocuments = "documents"
+	tagServer    = "server"
+)
+
 // routes are all paths that are served.
 func (h *handler) routes() []route {
-	jsonFirst, textFirst, jsonOnly := []string{typeJSON, typeText}, []string{typeText, typeJSON}, []string{typeJSON}
-	watch := []string{parameterWatch}
-	pages := []string{parameterContinue, parameterHealth, parameterLabelSelector, parameterLimit, parameterNamespace, parameterWatch}
+	return slices.Concat(h.scopeRoutes(), h.documentRoutes(), h.serverRoutes())
+}
+
+func (h *handler) scopeRoutes() []route {
+	one := func(path, id, summary, description string) route {
+		return route{
+			Operation: Operation{
+				Path: path, ID: id, Tag: tagScopes, Summary: summary, Description: description,
+				Parameters: []Parameter{watchParameter}, MediaTypes: []string{typeJSON, typeText}, Document: Scope{}, Text: "HealthWord",
+			},
+			access: h.mayGet, answer: h.get, watch: h.named,
+		}
+	}
+	many := func(path, id, summary, description string, parameters []Parameter, document any, answer answerer) route {
+		return route{
+			Operation: Operation{
+				Path: path, ID: id, Tag: tagScopes, Summary: summary, Description: description,
+				Parameters: parameters, MediaTypes: []string{typeJSON, typeText}, Document: document, Text: "HealthLines",
+			},
+			access: mayList, answer: answer, watch: listed,
+		}
+	}
 	return []route{
-		{pattern: "/scopes", parameters: []string{parameterNamespace, parameterWatch}, offers: jsonFirst, access: mayList, answer: h.list, watch: listed},
-		{pattern: "/scopes/{name}", parameters: watch, offers: jsonFirst, access: h.mayGet, answer: h.get, watch: h.named},
-		{pattern: "/scopes/{namespace}/{name}", parameters: watch, offers: jsonFirst, access: h.mayGet, answer: h.get, watch: h.named},
-		{pattern: "/v1alpha1/scopes", parameters: pages, offers: jsonFirst, access: mayList, answer: h.listPage, watch: listed},
-		{pattern: "/v1alpha1/scopes/{namespace}/{name}", parameters: watch, offers: jsonFirst, access: h.mayGet, answer: h.get, watch: h.named},
+		many("/scopes", "listScopes", "All scopes in short, sorted by namespace and name", "A namespace that does not exist has no scopes, which is no error.",
+			[]Parameter{namespaceParameter, watchParameter}, ScopeList{}, h.list),
+		one("/scopes/{name}", "getScopeInDefaultNamespace", "One scope of the default namespace", "Which namespace is the default one is a setting of the server."),
+		one("/scopes/{namespace}/{name}", "getScope", "One scope", ""),
+		many("/v1alpha1/scopes", "listScopePages", "Scopes in short, by label and health, in pages, sorted by namespace and name",
+			"As /scopes, with filters and pages. A scope that is added or removed between two pages is on a later page or missing; no other one is left out or repeated.",
+			pageParameters, ScopePage{}, h.listPage),
+		one("/v1alpha1/scopes/{namespace}/{name}", "getScopeV1alpha1", "One scope", "As /scopes/{namespace}/{name}."),
+	}
+}
+
+func (h *handler) documentRoutes() []route {
+	return []route{
 		{
-			pattern:    "/v2/projects/{project}/composite-apps/{app}/{version}/deployment-intent-groups/{group}/status",
-			parameters: status.Parameters(), repeated: true, offers: jsonOnly, timeout: documentTimeout,
-			access: mayAskURL("project", "app", "version", "group"), answer: h.groupStatus,
+			Operation: Operation{
+				Path: "/v2/projects/{project}/composite-apps/{app}/{version}/deployment-intent-groups/{group}/status", ID: "getGroupStatus", Tag: tagDocuments,
+				Summary: "The status of a deployment intent group", Description: "Its instance in force, unless `instance` names another.",
+				Parameters: documentParameters, MediaTypes: []string{typeJSON}, Document: status.Document{},
+			},
+			repeated: true, timeout: documentTimeout, access: mayAskURL("project", "app", "version", "group"), answer: h.groupStatus,
 		},
 		{
-			pattern:    "/v2/cluster-providers/{provider}/clusters/{cluster}/status",
-			parameters: status.Parameters(), repeated: true, offers: jsonOnly, timeout: documentTimeout,
-			access: mayAskURL("provider", "cluster"), answer: h.clusterStatus,
+			Operation: Operation{
+				Path: "/v2/cluster-providers/{provider}/clusters/{cluster}/status", ID: "getClusterStatus", Tag: tagDocuments,
+				Summary: "The status of the network intents of a cluster", Description: "The only app of the document is `network-intents`.",
+				Parameters: documentParameters, MediaTypes: []string{typeJSON}, Document: status.Document{},
+			},
+			repeated: true, timeout: documentTimeout, access: mayAskURL("provider", "cluster"), answer: h.clusterStatus,
 		},
-		{pattern: "/v1/instance/{id}/status", offers: jsonOnly, timeout: documentTimeout, access: mayAskInstance, answer: h.instanceStatus},
-		{pattern: "/openapi.json", offers: jsonOnly, answer: h.describe},
-		{pattern: "/healthz", offers: textFirst, answer: h.alive},
-		{pattern: "/readyz", offers: textFirst, answer: h.readiness},
+		{
+			Operation: Operation{
+				Path: "/v1/instance/{id}/status", ID: "getInstanceStatus", Tag: tagDocuments,
+				Summary:     "The status of an instance of k8splugin",
+				Description: "The bundles that carry the label `" + status.InstanceLabel + "` with the id, in the shape in which k8splugin answers.",
+				MediaTypes:  []string{typeJSON}, Document: status.InstanceDocument{},
+			},
+			timeout: documentTimeout, access: mayAskInstance, answer: h.instanceStatus,
+		},
+	}
+}
+
+func (h *handler) serverRoutes() []route {
+	textFirst := []string{typeText, typeJSON}
+	return []route{
+		{
+			Operation: Operation{Path: "/openapi.json", ID: "getOpenAPI", Tag: tagServer, Summary: "This document", MediaTypes: []string{typeJSON}, Constant: true},
+			answer:    h.describe,
+		},
+		{
+			Operation: Operation{Path: "/healthz", ID: "getHealthz", Tag: tagServer, Summary: "Whether the server is alive", MediaTypes: textFirst, Document: probe{}, Text: "ProbeWord", Constant: true},
+			answer:    h.alive,
+		},
+		{
+			Operation: Operation{Path: "/readyz", ID: "getReadyz", Tag: tagServer, Summary: "Whether scopes can be served", MediaTypes: textFirst, Document: probe{}, Text: "ProbeWord"},
+			answer:    h.readiness,
+		},
 	}
 }
 

@@ -13,8 +13,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
-
-	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
 // Query parameters of the scopes. Those after watch are only taken below /v1alpha1.
@@ -71,8 +69,8 @@ func listOf(query url.Values) (selection, page, error) {
 			return s, p, err
 		}
 	}
-	if words := []string{string(corev1alpha2.Healthy), string(corev1alpha2.Unhealthy), string(corev1alpha2.UnknownHealth)}; query.Has(parameterHealth) && !slices.Contains(words, s.health) {
-		return s, p, failParameter(query, parameterHealth, "must be "+strings.Join(words, ", "))
+	if query.Has(parameterHealth) && !slices.Contains(healthWords, s.health) {
+		return s, p, failParameter(query, parameterHealth, "must be "+strings.Join(healthWords, ", "))
 	}
 	var err error
 	if s.labels, err = labels.Parse(query.Get(parameterLabelSelector)); err != nil {

@@ -53,7 +53,7 @@ func TestStreamsHaveALimit(t *testing.T) {
 	}
 	mux := http.NewServeMux()
 	for _, rt := range h.routes() {
-		mux.Handle(rt.pattern, h.serve(rt))
+		mux.Handle(rt.Path, h.serve(rt))
 	}
 	got := get(t, mux, "/scopes?watch=true", nil)
 	checkProblem(t, got.Body.Bytes(), http.StatusServiceUnavailable, "streams are open already")

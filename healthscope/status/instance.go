@@ -27,12 +27,11 @@ type InstanceDocument struct {
 	ResourceCount int `json:"resourceCount"`
 	// Resources are sorted by cluster, group, kind, namespace and name. They are never null.
 	Resources []InstanceResource `json:"resourcesStatus"`
-	// Message says for people why bundles of it are empty; absent when every one was filled.
+	// Message is why bundles of it are empty, for people; absent when every one was filled.
 	Message string `json:"message,omitempty"`
 	// LastSeen is when all of this was known last to be so; absent when it is current.
-	LastSeen string `json:"lastSeen,omitempty"`
-	// Unread are the clusters of which nothing has been read yet, so that nobody knows whether there is more of the instance
-	// there; absent when there are none.
+	LastSeen string `format:"date-time" json:"lastSeen,omitempty"`
+	// Unread are the clusters of which nothing has been read yet, so that there may be more of the instance there; absent when there are none.
 	Unread []string `json:"unreadClusters,omitempty"`
 }
 

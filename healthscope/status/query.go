@@ -59,8 +59,8 @@ const (
 )
 
 const (
-	// maxFilters is how many values a filter may have.
-	maxFilters = 100
+	// MaxFilters is how many values a filter may have.
+	MaxFilters = 100
 	// maxResourceName is how long the name of an object may be: that of a DNS subdomain, the longest there is in Kubernetes.
 	maxResourceName = 253
 	// maxEcho is how much of a value an error repeats, in bytes.
@@ -132,12 +132,12 @@ var parameters = map[string]reader{
 	},
 	parameterInstance: readInstance,
 	parameterOutput: func(q *Query, values []string) error {
-		value, err := choice(parameterOutput, values, string(OutputSummary), string(OutputAll), string(OutputDetail), outputRsync, outputSmall, outputFull)
+		value, err := choice(parameterOutput, values, Outputs()...)
 		q.Output = Output(value)
 		return err
 	},
 	parameterType: func(q *Query, values []string) error {
-		value, err := choice(parameterType, values, string(TypeRsync), string(TypeCluster), string(TypeAll))
+		value, err := choice(parameterType, values, Types()...)
 		q.Type = Type(value)
 		return err
 	},
@@ -145,6 +145,14 @@ var parameters = map[string]reader{
 
 // Parameters returns the names of the parameters that ParseQuery takes, sorted.
 func Parameters() []string { return slices.Sorted(maps.Keys(parameters)) }
+
+// Outputs returns the values of the parameter output, those of older designs last.
+func Outputs() []string {
+	return []string{string(OutputSummary), string(OutputAll), string(OutputDetail), outputRsync, outputSmall, outputFull}
+}
+
+// Types returns the values of the parameter type.
+func Types() []string { return []string{string(TypeRsync), string(TypeCluster), string(TypeAll)} }
 
 // ParseQuery reads the parameters of a request for a status, which are url.Values: type, output, app, cluster, resource,
 // instance and health, with the values and defaults of Query. The outputs of EMCO's first designs are taken too:
@@ -239,8 +247,8 @@ func readInstance(q *Query, values []string) error {
 
 // filter returns the values of a filter, sorted. check reports whether a value can be a name, and what can.
 func filter(parameter string, values []string, check func(string) (ok bool, allowed string)) ([]string, error) {
-	if len(values) == 0 || len(values) > maxFilters {
-		return nil, refuse(parameter, strings.Join(values[:min(len(values), 3)], ","), fmt.Sprintf("is given %d times", len(values)), "1 to "+strconv.Itoa(maxFilters)+" values")
+	if len(values) == 0 || len(values) > MaxFilters {
+		return nil, refuse(parameter, strings.Join(values[:min(len(values), 3)], ","), fmt.Sprintf("is given %d times", len(values)), "1 to "+strconv.Itoa(MaxFilters)+" values")
 	}
 	for _, value := range values {
 		if ok, allowed := check(value); !ok {

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3gen"
+
+	"github.com/healthscope/healthscope/config/settings"
+	"github.com/healthscope/healthscope/healthscope/api"
+)
+
+// openAPIFile is the OpenAPI document, which the status API serves.
+const openAPIFile = "healthscope/api/openapi.json"
+
+// problemMedia is the media type of errors.
+const problemMedia = "application/problem+json"
+
+// refTo begins a reference to one of the components.
+const refTo = "#/components/"
+
+// openAPI makes the OpenAPI document: its paths from the table that the router is made of, and its schemas from the Go types that
+// are served and their comments. root is the root of the source tree.
+func openAPI(root string) ([]byte, error) {
+	g := &generator{schemas: openapi3.Schemas{}, comments: map[string]map[string]string{}}
+	for _, folder := range []string{"healthscope/api", "healthscope/status"} {
+		comments, err := settings.Comments(filepath.Join(root, folder))
+		if err != nil {
+			return nil, err
+		}
+		g.comments["github.com/healthscope/healthscope/"+folder] = comments
+	}
+	for name, s := range api.Strings() {
+		g.schemas[name] = openapi3.NewSchemaRef("", stringSchema(s))
+	}
+	if _, err := g.document(api.Problem{}); err != nil {
+		return nil, err
+	}
+	document := newOpenAPI(g.schemas)
+	for _, o := range api.Operations() {
+		item, err := g.pathItem(o)
+		if err != nil {
+			return nil, fmt.Errorf("cannot describe %s: %w", o.Path, err)
+		}
+		document.Paths.Set(o.Path, item)
+	}
+	data, err := json.Marshal(document)
+	if err != nil {
+		return nil, err
+	}
+	var indented bytes.Buffer
+	err = json.Indent(&indented, data, "", "  ")
+	indented.WriteByte('\n')
+	return indented.Bytes(), err
+}
+
+// generator makes schemas of types.
+type generator struct {
+	schemas openapi3.Schemas
+	// comments are those of types and fields, by package.
+	comments map[string]map[string]string
+}
+
+// componentNames are the names of types of package status beside types of package api that have the same name, or that say less.
+var componentNames = map[string]string{
+	"App": "DocumentApp", "Cluster": "DocumentCluster", "Resource": "DocumentResource", "Health": "DocumentHealth", "Counts": "HealthCounts", "InstanceDocument": "Instance",
+}
+
+// componentName names the schema of a type.
+func componentName(t reflect.Type) string {
+	if name, ok := componentNames[t.Name()]; ok && strings.HasSuffix(t.PkgPath(), "/status") {
+		return name
+	}
+	return capital(t.Name())
+}
+
+// document returns a reference to the schema of a document, which it adds to the schemas with those of all that is in it.
+func (g *generator) document(value any) (*openapi3.SchemaRef, error) {
+	return openapi3gen.NewSchemaRefForValue(value, g.schemas,
+		openapi3gen.CreateComponentSchemas(openapi3gen.ExportComponentSchemasOptions{ExportComponentSchemas: true, ExportTopLevelSchema: true}),
+		openapi3gen.CreateTypeNameGenerator(componentName),
+		openapi3gen.SchemaCustomizer(g.customize))
+}
+
+// customize adds to the schema of a type what encoding/json, tags and comments say.
+func (g *generator) customize(_ string, t reflect.Type, tag reflect.StructTag, s *openapi3.Schema) error {
+	s.Nullable = false // A nil pointer is left out.
+	switch {
+	case t == reflect.TypeFor[json.RawMessage]():
+		s.Type, s.Description = &openapi3.Types{openapi3.TypeObject}, "A Kubernetes object without what may not be shown."
+	case t.Kind() == reflect.Struct && t != reflect.TypeFor[time.Time]():
+		return g.customizeStruct(t, s)
+	case s.Type.Is(openapi3.TypeInteger):
+		s.Min = new(0.0) // All numbers are counts.
+		return setNumbers(tag, map[string]**float64{"minimum": &s.Min, "maximum": &s.Max})
+	case s.Type.Is(openapi3.TypeString):
+		s.Format, s.Pattern = cmp.Or(tag.Get("format"), s.Format), tag.Get("pattern")
+		s.Enum = enum(strings.FieldsFunc(tag.Get("enum"), func(r rune) bool { return r == ',' }))
+		if text := tag.Get("minLength"); text != "" {
+			var err error
+			s.MinLength, err = strconv.ParseUint(text, 10, 64)
+			return err
+		}
+	}
+	return nil
+}
+
+// setNumbers sets the bounds that a tag has.
+func setNumbers(tag reflect.StructTag, bounds map[string]**float64) error {
+	for name, bound := range bounds {
+		if text := tag.Get(name); text != "" {
+			number, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return err
+			}
+			*bound = &number
+		}
+	}
+	return nil
+}
+
+// customizeStruct says of a struct and its fields what they are for, and which are always there.
+func (g *generator) customizeStruct(t reflect.Type, s *openapi3.Schema) error {
+	comments := g.comments[t.PkgPath()]
+	s.Description = meaning(t.Name(), comments[t.Name()], nil)
+	for _, field := range reflect.VisibleFields(t) {
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		property := s.Properties[name]
+		if property == nil {
+			continue
+		}
+		owner := t
+		for _, i := range field.Index[:len(field.Index)-1] {
+			owner = owner.Field(i).Type
+		}
+		description := meaning(field.Name, comments[owner.Name()+"."+field.Name], nil)
+		if description == "" {
+			return fmt.Errorf("field %s of %s has no comment", field.Name, owner)
+		}
+		if form := field.Tag.Get("openapi"); form != "" {
+			if g.schemas[form] == nil {
+				return fmt.Errorf("field %s of %s is to have form %q, which there is not", field.Name, owner, form)
+			}
+			property = openapi3.NewSchemaRef(refTo+"schemas/"+form, nil)
+			s.Properties[name] = property
+		}
+		if options != "omitempty" && options != "omitzero" {
+			s.Required = append(s.Required, name)
+		}
+		if property.Value != nil && !strings.HasPrefix(property.Ref, refTo) {
+			property.Value.Description = description
+			present(property.Value, options == "omitempty" && field.Type.Kind() != reflect.Pointer)
+		}
+	}
+	slices.Sort(s.Required)
+	return nil
+}
+
+// present says of a value that is left out when it is empty that it is not empty.
+func present(s *openapi3.Schema, omitted bool) {
+	switch {
+	case !omitted:
+	case s.Type.Is(openapi3.TypeArray):
+		s.MinItems = 1
+	case s.Type.Is(openapi3.TypeInteger):
+		s.Min = new(max(1, *s.Min))
+	case s.Type.Is(openapi3.TypeString) && s.Format == "" && s.Enum == nil:
+		s.MinLength = max(1, s.MinLength)
+	}
+}
+
+// stringSchema returns the schema of a string.
+func stringSchema(s api.StringSchema) *openapi3.Schema {
+	schema := openapi3.NewStringSchema().WithMinLength(int64(s.MinLength)).WithPattern(s.Pattern).WithFormat(s.Format)
+	if s.MaxLength > 0 {
+		schema.WithMaxLength(int64(s.MaxLength))
+	}
+	schema.Description, schema.Enum = s.Description, enum(s.Enum)
+	return schema
+}
+
+func enum(words []string) []any {
+	var values []any
+	for _, word := range words {
+		values = append(values, word)
+	}
+	return values
+}
+
+// pathItem describes a path.
+func (g *generator) pathItem(o api.Operation) (*openapi3.PathItem, error) {
+	item := &openapi3.PathItem{}
+	for _, p := range o.Parameters {
+		item.Parameters = append(item.Parameters, parameterRef(p, openapi3.ParameterInQuery))
+	}
+	for _, p := range o.PathParameters {
+		item.Parameters = append(item.Parameters, parameterRef(p, openapi3.ParameterInPath))
+	}
+	response, err := g.response(o)
+	if err != nil {
+		return nil, err
+	}
+	responses := []openapi3.NewResponsesOption{openapi3.WithStatus(http.StatusOK, &openapi3.ResponseRef{Value: response})}
+	for _, status := range statuses(o) {
+		responses = append(responses, openapi3.WithStatus(status, &openapi3.ResponseRef{Ref: refTo + "responses/" + responseName(status)}))
+	}
+	item.Get = &openapi3.Operation{OperationID: o.ID, Tags: []string{o.Tag}, Summary: o.Summary, Description: o.Description, Responses: openapi3.NewResponses(responses...)}
+	of := strings.TrimPrefix(strings.TrimPrefix(o.ID, "get"), "list")
+	item.Head = &openapi3.Operation{
+		OperationID: "head" + of, Tags: []string{o.Tag}, Summary: "The header of GET",
+		Responses: openapi3.NewResponses(openapi3.WithName("default", nil)),
+	}
+	item.Head.Responses.Set("default", &openapi3.ResponseRef{Ref: refTo + "responses/Head"})
+	if o.Anonymous {
+		item.Get.Security, item.Head.Security = openapi3.NewSecurityRequirements(), openapi3.NewSecurityRequirements()
+	}
+	return item, nil
+}
+
+func parameterRef(p api.Parameter, in string) *openapi3.ParameterRef {
+	parameter := &openapi3.Parameter{Name: p.Name, In: in, Required: in == openapi3.ParameterInPath, Description: p.Description, AllowEmptyValue: p.AllowEmpty}
+	switch {
+	case p.Maximum > 0:
+		parameter.Schema = openapi3.NewSchemaRef("", openapi3.NewIntegerSchema().WithMin(0).WithMax(float64(p.Maximum)))
+	case p.Schema != "":
+		parameter.Schema = openapi3.NewSchemaRef(refTo+"schemas/"+p.Schema, nil)
+	default:
+		parameter.Schema = openapi3.NewSchemaRef("", openapi3.NewStringSchema())
+	}
+	if p.MaxItems > 0 {
+		list := openapi3.NewArraySchema().WithMinItems(1).WithMaxItems(int64(p.MaxItems))
+		list.Items, parameter.Style, parameter.Explode = parameter.Schema, openapi3.SerializationForm, new(true)
+		parameter.Schema = openapi3.NewSchemaRef("", list)
+	}
+	return &openapi3.ParameterRef{Value: parameter}
+}
+
+// response describes the answer to GET when all is well.
+func (g *generator) response(o api.Operation) (*openapi3.Response, error) {
+	response := openapi3.NewResponse().WithDescription("The answer.")
+	response.Content = openapi3.Content{}
+	for _, mediaType := range o.MediaTypes {
+		var schema *openapi3.SchemaRef
+		switch {
+		case mediaType == "text/plain":
+			schema = openapi3.NewSchemaRef(refTo+"schemas/"+o.Text, nil)
+		case mediaType == "text/event-stream":
+			schema = openapi3.NewSchemaRef(refTo+"schemas/Events", nil)
+		case o.Document == nil:
+			schema = openapi3.NewSchemaRef("", openapi3.NewObjectSchema().WithRequired([]string{"openapi", "info", "paths", "components"}))
+			schema.Value.Description = "An OpenAPI 3.1 document."
+		default:
+			var err error
+			if schema, err = g.document(o.Document); err != nil {
+				return nil, err
+			}
+		}
+		response.Content[mediaType] = openapi3.NewMediaType().WithSchemaRef(schema)
+	}
+	if !o.Anonymous {
+		response.Headers = openapi3.Headers{"ETag": {Ref: refTo + "headers/ETag"}}
+	}
+	if slices.ContainsFunc(o.Parameters, func(p api.Parameter) bool { return p.Name == "continue" }) {
+		response.Headers["Link"] = &openapi3.HeaderRef{Ref: refTo + "headers/Link"}
+	}
+	return response, nil
+}
+
+// statuses returns the status codes of a path besides 200.
+func statuses(o api.Operation) []int {
+	codes := []int{http.StatusBadRequest, http.StatusNotAcceptable, http.StatusRequestURITooLong}
+	if !o.Anonymous {
+		codes = append(codes, http.StatusNotModified, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests)
+	}
+	if len(o.PathParameters) > 0 {
+		codes = append(codes, http.StatusNotFound)
+	}
+	if !o.Constant {
+		codes = append(codes, http.StatusInternalServerError, http.StatusServiceUnavailable)
+	}
+	return codes
+}
