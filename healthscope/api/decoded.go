@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/lru"
@@ -17,8 +16,7 @@ import (
 const (
 	// maxDecoded is how many views are kept as they were decoded; beyond that, the one that was asked for longest ago goes.
 	maxDecoded = 64
-	// maxKept is how many answers are kept, and maxKeptBytes how large each may be.
-	maxKept      = 32
+	// maxKeptBytes is how large the answers are together that are kept of one view.
 	maxKeptBytes = 1 << 20
 	// keepsFresh is how old what is known of etcd may be for an answer to be kept: later it has to say how old it is.
 	keepsFresh = 5 * time.Second
@@ -30,7 +28,7 @@ type encoded struct {
 	tag  string
 }
 
-// decodedViews are the views of subjects as they were decoded last.
+// decodedViews are the views of subjects as they were decoded last. It is the only cache here: with a view, the answers go that were made of it.
 type decodedViews struct {
 	mu    sync.Mutex
 	views *lru.Cache
@@ -44,27 +42,20 @@ type decodedView struct {
 
 // decoded is what a view holds.
 type decoded struct {
-	// serial differs from that of every other, so that the answers that are made of it can be told from others.
-	serial uint64
-	view   appcontext.View
+	view appcontext.View
 	// contents is nil without a context.
 	contents *status.Contents
-}
 
-// serials counts what has been decoded.
-var serials atomic.Uint64
+	mu sync.Mutex
+	// answers are those that depend on the view alone, by their queries, and size is that of all of them.
+	answers map[string]encoded
+	size    int
+}
 
 // question is what was asked about whom.
 type question struct {
 	subject appcontext.Subject
 	query   string
-}
-
-// keptAnswer is the key of an answer that is kept. As soon as a view holds something else, no question leads to it any more.
-type keptAnswer struct {
-	question
-
-	serial uint64
 }
 
 // of returns what a view holds, decoded. What was decoded before is used as far as it still holds.
@@ -101,7 +92,7 @@ func (d *decodedViews) clear() {
 
 // next decodes a view. Contexts that still hold what they held are not decoded again.
 func (d *decoded) next(view appcontext.View) *decoded {
-	next := &decoded{serial: serials.Add(1), view: view}
+	next := &decoded{view: view, answers: map[string]encoded{}}
 	switch {
 	case d == nil:
 		next.contents = status.Decode(view, nil)
@@ -111,6 +102,29 @@ func (d *decoded) next(view appcontext.View) *decoded {
 		next.contents = status.Decode(view, d.contents)
 	}
 	return next
+}
+
+// answer returns the answer to a query that was kept.
+func (d *decoded) answer(query string) (encoded, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	made, ok := d.answers[query]
+	return made, ok
+}
+
+// keep keeps the answer to a query. When there is no room for it, all others go: they are made again when they are asked for.
+func (d *decoded) keep(query string, made encoded) {
+	if len(made.body) > maxKeptBytes {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.size+len(made.body) > maxKeptBytes {
+		clear(d.answers)
+		d.size = 0
+	}
+	d.size += len(made.body) - len(d.answers[query].body)
+	d.answers[query] = made
 }
 
 // holds reports whether a view holds the same as the one that was decoded.

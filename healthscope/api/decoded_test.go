@@ -41,3 +41,22 @@ func TestSavedBundlesAreKeptAsLongAsTheirContextHasThem(t *testing.T) {
 	}
 	runtime.KeepAlive(&d)
 }
+
+func TestAnswersOfAViewAreBounded(t *testing.T) {
+	d := &decoded{answers: map[string]encoded{}}
+	third := encoded{body: make([]byte, maxKeptBytes/3)}
+	for _, query := range []string{"a", "b", "b", "c", "d"} {
+		d.keep(query, third)
+		if _, ok := d.answer(query); !ok {
+			t.Errorf("the answer to %q is not kept", query)
+		}
+	}
+	d.keep("e", encoded{body: make([]byte, maxKeptBytes+1)})
+	kept := 0
+	for _, made := range d.answers {
+		kept += len(made.body)
+	}
+	if kept == 0 || kept > maxKeptBytes || kept != d.size {
+		t.Errorf("answers of %d bytes are kept, counted as %d; there may be %d", kept, d.size, maxKeptBytes)
+	}
+}

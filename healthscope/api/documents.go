@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/utils/lru"
 
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
@@ -69,7 +68,6 @@ type Documents struct {
 	DocumentsOptions
 
 	decoded  decodedViews
-	answers  *lru.Cache
 	batches  batches
 	detailed chan struct{}
 	waiting  chan struct{}
@@ -77,7 +75,7 @@ type Documents struct {
 
 // NewDocuments returns a Documents.
 func NewDocuments(o DocumentsOptions) *Documents {
-	return &Documents{DocumentsOptions: o, answers: lru.New(maxKept), detailed: make(chan struct{}, maxDetailed), waiting: make(chan struct{}, maxWaiting)}
+	return &Documents{DocumentsOptions: o, detailed: make(chan struct{}, maxDetailed), waiting: make(chan struct{}, maxWaiting)}
 }
 
 // Reset makes the user's rules count anew for what has been decoded already.
@@ -107,7 +105,7 @@ func (d *Documents) answer(ctx context.Context, subject appcontext.Subject, quer
 		if err != nil {
 			return answer{}, err
 		}
-		if made, ok := d.answers.Get(keptAnswer{asked, d.decoded.of(subject, view).serial}); ok && keeps(q, view, time.Now()) {
+		if made, ok := d.decoded.of(subject, view).answer(asked.query); ok && keeps(q, view, time.Now()) {
 			return answer{document: made, lasting: true}, nil
 		}
 	}
@@ -135,8 +133,8 @@ func (d *Documents) compose(ctx context.Context, asked question, q status.Query)
 	}, q)
 	body, err := encode(document)
 	made := encoded{body, tagOf(body)}
-	if err == nil && len(body) <= maxKeptBytes && keeps(q, view, now) {
-		d.answers.Add(keptAnswer{asked, contents.serial}, made)
+	if err == nil && keeps(q, view, now) {
+		contents.keep(asked.query, made)
 	}
 	return answer{document: made, lasting: true}, err
 }
