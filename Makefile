@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash -o pipefail
 .DEFAULT_GOAL := help
 
-# Nothing is fetched but Go modules, at the versions in go.mod, apis/go.mod, config/tools/go.mod, config/tools/helm/go.mod, e2e/bench/go.mod and e2e/controlplane/build/go.mod.
+# Nothing is fetched but Go modules, at the versions in go.mod, apis/go.mod, config/tools/go.mod, config/tools/helm/go.mod, config/tools/proto/go.mod, e2e/bench/go.mod and e2e/controlplane/build/go.mod.
 export GOFLAGS ?= -mod=readonly
 export GOWORK := off
 
@@ -87,7 +87,8 @@ helm: ## Build Helm from its source, once for each machine and version
 	@CGO_ENABLED=0 go tool -modfile=config/tools/helm/go.mod -n helm >/dev/null
 
 .PHONY: generate
-generate: ## Generate deep copies, CRDs, RBAC, the chart's schema of the configuration file, the OpenAPI document and tables of the documentation, and copy what the Helm chart takes from config
+generate: ## Generate gRPC services, deep copies, CRDs, RBAC, the chart's schema of the configuration file, the OpenAPI document and tables of the documentation, and copy what the Helm chart takes from config
+	go run -C config/tools/proto . $(CURDIR)/controllers/rsync/rpc
 	$(CONTROLLER_GEN) object paths=./apis/...
 	$(CONTROLLER_GEN) crd:allowDangerousTypes=true paths=./apis/... output:crd:dir=config/crd
 	$(CONTROLLER_GEN) rbac:roleName=healthscope-controller paths=./controllers/fleet paths=./controllers/enrol paths=./controllers/access paths=./controllers/scope paths=./controllers/inventory output:rbac:stdout > config/rbac/controller_role.yaml
@@ -140,13 +141,15 @@ fuzz: ## Run every fuzz target for FUZZTIME
 .PHONY: verify
 verify: ## Check that generated files, formatting, modules and linters are in order; changes nothing
 	@echo "==> generated files"
-	@before=$$(mktemp -d) && trap 'rm -rf "$$before"' EXIT && cp -r apis config charts healthscope/api/openapi.json "$$before" && $(MAKE) --no-print-directory generate >/dev/null && \
-	  { diff -r "$$before/apis" apis && diff -r "$$before/config" config && diff -r "$$before/charts" charts && diff "$$before/openapi.json" healthscope/api/openapi.json || { cp -r "$$before/apis" "$$before/config" "$$before/charts" .; cp "$$before/openapi.json" healthscope/api; echo 'generated files are out of date: run "make generate"'; exit 1; }; }
+	@before=$$(mktemp -d) && trap 'rm -rf "$$before"' EXIT && cp -r apis config charts controllers/rsync/rpc healthscope/api/openapi.json "$$before" && $(MAKE) --no-print-directory generate >/dev/null && \
+	  { diff -r "$$before/apis" apis && diff -r "$$before/config" config && diff -r "$$before/charts" charts && diff -r "$$before/rpc" controllers/rsync/rpc && diff "$$before/openapi.json" healthscope/api/openapi.json || \
+	    { cp -r "$$before/apis" "$$before/config" "$$before/charts" .; cp -r "$$before/rpc" controllers/rsync; cp "$$before/openapi.json" healthscope/api; echo 'generated files are out of date: run "make generate"'; exit 1; }; }
 	@echo "==> go.mod"
 	@GOFLAGS= go mod tidy -diff
-	@for module in apis e2e/bench; do GOFLAGS= go -C $$module mod tidy -diff || { echo "$$module/go.mod is out of date: run \"go -C $$module mod tidy\""; exit 1; }; done
+	@for module in apis config/tools/proto e2e/bench; do GOFLAGS= go -C $$module mod tidy -diff || { echo "$$module/go.mod is out of date: run \"go -C $$module mod tidy\""; exit 1; }; done
 	@echo "==> go vet"
 	@go vet $(PACKAGES)
+	@go -C config/tools/proto vet ./...
 	@go -C e2e/bench vet ./...
 	@$(MAKE) --no-print-directory lint
 
