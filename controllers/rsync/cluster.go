@@ -37,6 +37,8 @@ func newClusters(access func(string) (fleet.Access, bool)) *clusters {
 // cluster takes steps in a cluster.
 type cluster struct {
 	client client.Client
+	// watcher watches, without the limit of time that the client's requests have.
+	watcher client.WithWatch
 	// http is the connection that the client was made for.
 	http *http.Client
 }
@@ -59,7 +61,11 @@ func (c *clusters) get(name string) (cluster, error) {
 	if err != nil {
 		return cluster{}, errors.Wrapf(err, "cannot make a client for cluster %q", name)
 	}
-	made := cluster{client: api, http: access.Client}
+	watcher, err := client.NewWithWatch(rest.CopyConfig(access.Config), client.Options{HTTPClient: access.Client, Mapper: api.RESTMapper()})
+	if err != nil {
+		return cluster{}, errors.Wrapf(err, "cannot make a client for cluster %q", name)
+	}
+	made := cluster{client: api, watcher: watcher, http: access.Client}
 	c.clients[name] = made
 	return made, nil
 }
@@ -69,6 +75,8 @@ func (c cluster) take(ctx context.Context, p *deploy.Plan, s deploy.Step) error 
 	switch s.Verb {
 	case deploy.VerbApplyBundle:
 		return c.apply(ctx, newBundle(p, s.App))
+	case deploy.VerbApplyHookBundle:
+		return c.apply(ctx, newHookBundle(p, s.App))
 	case deploy.VerbDeleteBundle:
 		return c.delete(ctx, newBundle(p, s.App))
 	default:
@@ -82,7 +90,7 @@ func (c cluster) take(ctx context.Context, p *deploy.Plan, s deploy.Step) error 
 		return c.define(ctx, o)
 	case deploy.VerbApply:
 		return c.apply(ctx, o)
-	case deploy.VerbDelete:
+	case deploy.VerbDelete, deploy.VerbDeleteHook:
 		return c.delete(ctx, o)
 	default:
 		return refusalError{errors.Errorf("step %q cannot be taken in a cluster", s.Verb)}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/healthscope/healthscope/healthscope"
@@ -53,16 +54,22 @@ func (e *executor) take(ctx context.Context, s deploy.Step) (deploy.Outcome, err
 		return deploy.Acknowledged, e.write(ctx, e.plan.Begin(s.App, s.Cluster))
 	case deploy.VerbAwait:
 		return deploy.Acknowledged, e.await(ctx, s.Dependency)
+	case deploy.VerbHook:
+		if err := e.write(ctx, e.plan.BeginHook(s)); err != nil {
+			return 0, err
+		}
+		var deadline time.Time
+		return e.takeInCluster(ctx, s, func(ctx context.Context, s deploy.Step) answer { return e.runHook(ctx, s, &deadline) })
 	default:
-		return e.takeInCluster(ctx, s)
+		return e.takeInCluster(ctx, s, e.ask)
 	}
 }
 
 // takeInCluster takes a step until the cluster has answered, which may be never.
-func (e *executor) takeInCluster(ctx context.Context, s deploy.Step) (deploy.Outcome, error) {
+func (e *executor) takeInCluster(ctx context.Context, s deploy.Step, ask func(context.Context, deploy.Step) answer) (deploy.Outcome, error) {
 	backoff := e.options.Retry
 	for {
-		answer := e.ask(ctx, s)
+		answer := ask(ctx, s)
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
@@ -85,6 +92,11 @@ func (e *executor) takeInCluster(ctx context.Context, s deploy.Step) (deploy.Out
 
 // ask takes a step once.
 func (e *executor) ask(ctx context.Context, s deploy.Step) answer {
+	return e.inCluster(ctx, s.Cluster, func(ctx context.Context, c cluster) error { return c.take(ctx, e.plan, s) })
+}
+
+// inCluster does something in a cluster.
+func (e *executor) inCluster(ctx context.Context, name string, do func(context.Context, cluster) error) answer {
 	select {
 	case e.slots <- struct{}{}:
 		defer func() { <-e.slots }()
@@ -93,11 +105,37 @@ func (e *executor) ask(ctx context.Context, s deploy.Step) answer {
 	}
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	c, err := e.clusters.get(s.Cluster)
+	c, err := e.clusters.get(name)
 	if err != nil {
 		return answerOf(err)
 	}
-	return answerOf(c.take(ctx, e.plan, s))
+	return answerOf(do(ctx, c))
+}
+
+// runHook applies an object of a hook and waits for it. No other step waits for its slot meanwhile. The deadline counts from
+// the first time that it was applied.
+func (e *executor) runHook(ctx context.Context, s deploy.Step, deadline *time.Time) answer {
+	var at cluster
+	var hook *unstructured.Unstructured
+	applied := e.inCluster(ctx, s.Cluster, func(ctx context.Context, c cluster) error {
+		o, err := c.object(e.plan, s.App, s.Resource)
+		if err != nil {
+			return err
+		}
+		at, hook = c, o
+		return c.apply(ctx, o)
+	})
+	if applied.kind != acknowledged {
+		return applied
+	}
+	if deadline.IsZero() {
+		*deadline = e.options.Clock.Now().Add(e.options.HookTimeout)
+	}
+	err := at.awaitHook(ctx, hook, *deadline)
+	if err != nil && ctx.Err() == nil && !e.options.Clock.Now().Before(*deadline) {
+		err = refusalError{errors.Errorf("hook %s %q has not done its work within %s", hook.GetKind(), hook.GetName(), e.options.HookTimeout)}
+	}
+	return answerOf(err)
 }
 
 // record writes what a cluster has answered: how it was found, if that has changed, and what became of the resource.
@@ -144,7 +182,7 @@ func statusAfter(verb deploy.Verb, a answer) appcontext.ResourceStatus {
 		return appcontext.ResourceRetrying
 	case acknowledged:
 	}
-	if verb == deploy.VerbDelete {
+	if verb == deploy.VerbDelete || verb == deploy.VerbDeleteHook {
 		return appcontext.ResourceDeleted
 	}
 	return appcontext.ResourceApplied

@@ -70,6 +70,15 @@ func newBundle(p *deploy.Plan, app string) *unstructured.Unstructured {
 	return o
 }
 
+// newHookBundle returns the bundle of an app's pre-install hooks, which EMCO marks: it says nothing of the app.
+func newHookBundle(p *deploy.Plan, app string) *unstructured.Unstructured {
+	o := newBundle(p, app)
+	labels := o.GetLabels()
+	labels["emco/preinstallHook"] = "true"
+	o.SetLabels(labels)
+	return o
+}
+
 // place gives an object of a plan its namespace, and refuses places that the plan's logical cloud may not touch.
 func place(p *deploy.Plan, o *unstructured.Unstructured, namespaced bool) error {
 	const administrator = "0"

@@ -37,6 +37,8 @@ type Options struct {
 	HealthChecks rules.UserRules
 	// Retry is how long a step waits before it is taken again in a cluster that did not answer. The default is DefaultRetry.
 	Retry wait.Backoff
+	// HookTimeout is how long an object of a hook may take until it has done its work. The default is DefaultHookTimeout.
+	HookTimeout time.Duration
 	// Clock is the clock. The default is the machine's.
 	Clock clock.WithTicker
 	// Logger is where the runner logs to.
@@ -45,6 +47,9 @@ type Options struct {
 
 // DefaultRetry begins with the pause of EMCO's rsync, and ends with half a minute.
 var DefaultRetry = wait.Backoff{Duration: 2 * time.Second, Factor: 2, Jitter: 0.1, Steps: 5, Cap: 30 * time.Second}
+
+// DefaultHookTimeout is generous: a Job says itself with activeDeadlineSeconds how long it may take.
+const DefaultHookTimeout = time.Hour
 
 // Setup adds to a manager what deploys contexts. It runs on the replica that leads.
 func Setup(mgr ctrl.Manager, o Options) error {
@@ -65,6 +70,9 @@ func NewRunner(o Options) *Runner {
 	}
 	if o.Retry.Duration == 0 {
 		o.Retry = DefaultRetry
+	}
+	if o.HookTimeout == 0 {
+		o.HookTimeout = DefaultHookTimeout
 	}
 	return &Runner{options: o, clusters: newClusters(o.Access), logger: o.Logger}
 }

@@ -31,6 +31,8 @@ const (
 	patience = 30 * time.Second
 	// absence is for how long nothing must come.
 	absence = 500 * time.Millisecond
+	// hookTimeout is how long a hook may take.
+	hookTimeout = 3 * time.Second
 )
 
 var (
@@ -97,7 +99,7 @@ func (n *network) set(cut bool) {
 func start(n *network) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	r := rsync.NewRunner(rsync.Options{Store: store, Access: n.Access, Retry: wait.Backoff{Duration: 50 * time.Millisecond, Steps: 1}, Logger: GinkgoLogr})
+	r := rsync.NewRunner(rsync.Options{Store: store, Access: n.Access, Retry: wait.Backoff{Duration: 50 * time.Millisecond, Steps: 1}, HookTimeout: hookTimeout, Logger: GinkgoLogr})
 	go func() {
 		defer GinkgoRecover()
 		defer close(done)

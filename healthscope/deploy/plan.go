@@ -30,6 +30,22 @@ type Dependency struct {
 	Wait time.Duration
 }
 
+// Hook is a moment at which objects are applied that are no part of an app: what they do is awaited.
+type Hook string
+
+// The hooks, as Helm and EMCO name them. What is to be made first has one too, which is no object that is awaited.
+const (
+	HookPreInstall  Hook = "pre-install"
+	HookPostInstall Hook = "post-install"
+	HookPreDelete   Hook = "pre-delete"
+	HookPostDelete  Hook = "post-delete"
+
+	hookCRDInstall Hook = "crd-install"
+)
+
+// hooks are the hooks in the order in which they come.
+var hooks = []Hook{HookPreInstall, HookPostInstall, HookPreDelete, HookPostDelete}
+
 // Resource is an object that a context wants in a cluster.
 type Resource struct {
 	// Name is <object>+<Kind>.
@@ -50,6 +66,8 @@ type Target struct {
 	Definitions []Resource
 	// Resources are in the order in which they are applied.
 	Resources []Resource
+	// Hooks are the objects of each hook, in their order.
+	Hooks map[Hook][]Resource
 	// Connectivity is what etcd says of the cluster.
 	Connectivity appcontext.Connectivity
 }
@@ -178,37 +196,59 @@ func newTarget(app string, c appcontext.Cluster, begun int64) (Target, bool, err
 	if t.Connectivity, err = c.Connectivity(); err != nil {
 		return t, false, err
 	}
-	definitions, err := readHooks(c)
+	names, err := readHooks(c)
 	if err != nil {
 		return t, false, err
 	}
-	for _, name := range slices.Concat(definitions, order) {
-		r, ok := c.Resource(name)
-		if !ok {
-			return t, false, fmt.Errorf("the order names resource %q, which does not exist", name)
-		}
-		body, err := r.Body()
-		if err != nil {
-			return t, false, err
-		}
-		resource := Resource{Name: name, Body: body}
-		if r.Revision("status") > begun {
-			if resource.Status, err = r.Status(); err != nil {
-				return t, false, err
-			}
-		}
-		if resource.isDefinition() || slices.Contains(definitions, name) {
-			t.Definitions = append(t.Definitions, resource)
+	definitions, err := newResources(c, names[hookCRDInstall], begun)
+	if err != nil {
+		return t, false, err
+	}
+	resources, err := newResources(c, order, begun)
+	if err != nil {
+		return t, false, err
+	}
+	for _, r := range resources {
+		if r.isDefinition() {
+			definitions = append(definitions, r)
 		} else {
-			t.Resources = append(t.Resources, resource)
+			t.Resources = append(t.Resources, r)
+		}
+	}
+	t.Definitions, t.Hooks = definitions, map[Hook][]Resource{}
+	for _, hook := range hooks {
+		if t.Hooks[hook], err = newResources(c, names[hook], begun); err != nil {
+			return t, false, err
 		}
 	}
 	return t, true, nil
 }
 
-// readHooks returns the names of the CRDs that are to be made before the resources. Hooks of other kinds are refused: a
-// context that has them would not be what it says without them.
-func readHooks(c appcontext.Cluster) ([]string, error) {
+// newResources reads the resources of an order.
+func newResources(c appcontext.Cluster, order []string, begun int64) ([]Resource, error) {
+	var all []Resource
+	for _, name := range order {
+		r, ok := c.Resource(name)
+		if !ok {
+			return nil, fmt.Errorf("the order names resource %q, which does not exist", name)
+		}
+		body, err := r.Body()
+		if err != nil {
+			return nil, err
+		}
+		resource := Resource{Name: name, Body: body}
+		if r.Revision("status") > begun {
+			if resource.Status, err = r.Status(); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, resource)
+	}
+	return all, nil
+}
+
+// readHooks returns the names of the resources of each hook.
+func readHooks(c appcontext.Cluster) (map[Hook][]string, error) {
 	data, ok := c.Value("resource", "instruction", "dependency")
 	if !ok {
 		return nil, nil
@@ -218,17 +258,12 @@ func readHooks(c appcontext.Cluster) ([]string, error) {
 		return nil, fmt.Errorf("cannot read the dependency of resources: %w", err)
 	}
 	var value struct {
-		ResDependency map[string][]string `json:"resdependency"`
+		ResDependency map[Hook][]string `json:"resdependency"`
 	}
 	if err := json.Unmarshal([]byte(text), &value); err != nil {
 		return nil, nil //nolint:nilerr // Other controllers store other forms here, which mean nothing to rsync.
 	}
-	for hook, names := range value.ResDependency {
-		if hook != "crd-install" && len(names) > 0 {
-			return nil, fmt.Errorf("hook %q of resource %q: hooks are %w", hook, names[0], ErrUnsupported)
-		}
-	}
-	return value.ResDependency["crd-install"], nil
+	return value.ResDependency, nil
 }
 
 // checkDependencies refuses apps that would wait indefinitely.

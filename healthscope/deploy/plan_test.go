@@ -92,8 +92,8 @@ func TestContextsThatCannotBeDeployed(t *testing.T) {
 		"a wait that is negative":      {values{web + "instruction/dependency/": `"[{\"app\":\"db\",\"opstatus\":\"Ready\",\"wait\":-1}]"`}, `app "web": dependency on app "db": wait is -1, and must not be negative`},
 		"a resource that is not there": {values{web + "cluster/p1+edge01/resource/instruction/order/": `"{\"resorder\":[\"gone+Pod\"]}"`}, `app "web": cluster "p1+edge01": the order names resource "gone+Pod", which does not exist`},
 		"no order of apps":             {values{"/context/42/app/instruction/order/": `"{\"apporder\":[]}"`}, `context "42" has no order of apps (app/instruction/order)`},
-		"a hook": {values{web + "cluster/p1+edge01/resource/instruction/dependency/": `"{\"resdependency\":{\"pre-install\":[\"once+Job\"]}}"`},
-			`app "web": cluster "p1+edge01": hook "pre-install" of resource "once+Job": hooks are not supported`},
+		"a hook that is not there": {values{web + "cluster/p1+edge01/resource/instruction/dependency/": `"{\"resdependency\":{\"pre-install\":[\"once+Job\"]}}"`},
+			`app "web": cluster "p1+edge01": the order names resource "once+Job", which does not exist`},
 		"a context of an update": {values{"/context/42/statusappctxid/": `"41"`}, `statusappctxid "41" of context "42": the contexts of an update are not supported`},
 	}
 	for name, tt := range tests {
@@ -116,7 +116,7 @@ func TestCRDsComeFirstAndStay(t *testing.T) {
 	v[at+"instruction/order/"] = `"{\"resorder\":[\"web-cm+ConfigMap\",\"b+CustomResourceDefinition\"]}"`
 	p := plan(t, v)
 	got := run(p.Instantiation(), never)["web in p1+edge01"]
-	want := []string{"begin", "apply bundle", "define a+CustomResourceDefinition", "define b+CustomResourceDefinition", "apply web-cm+ConfigMap"}
+	want := []string{"begin", "define a+CustomResourceDefinition", "define b+CustomResourceDefinition", "apply bundle", "apply web-cm+ConfigMap"}
 	if !slices.Equal(got, want) {
 		t.Errorf("instantiation: %q, want %q", got, want)
 	}
@@ -213,4 +213,93 @@ func TestWorkContinuesWhereItWas(t *testing.T) {
 	if got := run(p.Instantiation(), never)["db in p1+edge01"]; !slices.Equal(got, []string{"begin", "apply bundle", "apply db-secret+Secret", "apply db+StatefulSet"}) {
 		t.Errorf("steps %q", got)
 	}
+}
+
+// withHooks returns a plan of one app in one cluster with an object of each hook, whose statuses are as etcd has them.
+func withHooks(status func(name string) appcontext.ResourceStatus) *deploy.Plan {
+	resource := func(name string) deploy.Resource { return deploy.Resource{Name: name, Status: status(name)} }
+	target := deploy.Target{App: "web", Cluster: "p+c", Resources: []deploy.Resource{resource("a"), resource("b")}, Hooks: map[deploy.Hook][]deploy.Resource{}}
+	for _, hook := range []deploy.Hook{deploy.HookPreInstall, deploy.HookPostInstall, deploy.HookPreDelete, deploy.HookPostDelete} {
+		target.Hooks[hook] = []deploy.Resource{resource(string(hook))}
+	}
+	return &deploy.Plan{ID: "42", Apps: []deploy.App{{Name: "web", Targets: []deploy.Target{target}}}}
+}
+
+var (
+	stepsOfInstantiation = []string{
+		"begin", "apply bundle of hooks", "run hook pre-install", "delete bundle", "apply bundle", "apply a", "apply b", "run hook post-install",
+	}
+	stepsOfTermination = []string{
+		"run hook pre-delete", "delete b", "delete a", "run hook post-delete",
+		"delete hook pre-install", "delete hook post-install", "delete hook pre-delete", "delete hook post-delete", "delete bundle",
+	}
+)
+
+func TestHooksComeInTheirOrder(t *testing.T) {
+	p := withHooks(func(string) appcontext.ResourceStatus { return "" })
+	if got := run(p.Instantiation(), never)["web in p+c"]; !slices.Equal(got, stepsOfInstantiation) {
+		t.Errorf("instantiation: %q", got)
+	}
+	if got := run(p.Termination(), never)["web in p+c"]; !slices.Equal(got, stepsOfTermination) {
+		t.Errorf("termination: %q", got)
+	}
+}
+
+// TestAHookThatFailsEndsWhatComesAfterIt, whatever it is: a pre-delete hook keeps everything from being deleted.
+func TestAHookThatFailsEndsWhatComesAfterIt(t *testing.T) {
+	p := withHooks(func(string) appcontext.ResourceStatus { return "" })
+	for name, failing := range map[string]struct {
+		work  *deploy.Progress
+		steps []string
+	}{
+		"pre-install":  {p.Instantiation(), stepsOfInstantiation[:3]},
+		"post-install": {p.Instantiation(), stepsOfInstantiation},
+		"pre-delete":   {p.Termination(), stepsOfTermination[:1]},
+		"post-delete":  {p.Termination(), stepsOfTermination[:4]},
+	} {
+		got := run(failing.work, func(s deploy.Step) bool { return s.Verb == deploy.VerbHook && s.Resource.Name == name })
+		if failing.work.Done() || !slices.Equal(got["web in p+c"], failing.steps) {
+			t.Errorf("%s fails: done %t, steps %q", name, failing.work.Done(), got)
+		}
+	}
+}
+
+// TestWorkWithHooksContinuesWhereItWas: wherever it is interrupted, the steps for resources before and after are
+// those of the whole, and no hook is run twice.
+func TestWorkWithHooksContinuesWhereItWas(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		terminates := rapid.Bool().Draw(t, "terminates")
+		work := func(p *deploy.Plan) *deploy.Progress {
+			if terminates {
+				return p.Termination()
+			}
+			return p.Instantiation()
+		}
+		statuses := map[string]appcontext.ResourceStatus{}
+		plan := func() *deploy.Plan {
+			return withHooks(func(name string) appcontext.ResourceStatus { return statuses[name] })
+		}
+		whole := run(work(plan()), never)["web in p+c"]
+		var taken []string
+		w := work(plan())
+		for range rapid.IntRange(0, len(whole)).Draw(t, "until") {
+			s := w.Take()[0]
+			taken = append(taken, strings.TrimSpace(string(s.Verb)+" "+s.Resource.Name))
+			w.Complete(s, deploy.Acknowledged)
+			switch s.Verb {
+			case deploy.VerbHook, deploy.VerbApply:
+				statuses[s.Resource.Name] = appcontext.ResourceApplied
+			case deploy.VerbDelete, deploy.VerbDeleteHook:
+				statuses[s.Resource.Name] = appcontext.ResourceDeleted
+			default: // It has no status of its own.
+			}
+		}
+		taken = append(taken, run(work(plan()), never)["web in p+c"]...)
+		ofResources := func(steps []string) []string {
+			return slices.DeleteFunc(slices.Clone(steps), func(s string) bool { return s == "begin" || strings.Contains(s, "bundle") })
+		}
+		if !slices.Equal(ofResources(taken), ofResources(whole)) {
+			t.Fatalf("steps %q, want %q", taken, whole)
+		}
+	})
 }

@@ -16,6 +16,11 @@ const (
 	// VerbApplyBundle makes the ResourceBundleState of an app in a cluster, and VerbDeleteBundle deletes it.
 	VerbApplyBundle  Verb = "apply bundle"
 	VerbDeleteBundle Verb = "delete bundle"
+	// VerbApplyHookBundle makes it for the pre-install hooks, with the mark that says so.
+	VerbApplyHookBundle Verb = "apply bundle of hooks"
+	// VerbHook applies an object of a hook, and ends when that has done its work. VerbDeleteHook deletes it.
+	VerbHook       Verb = "run hook"
+	VerbDeleteHook Verb = "delete hook"
 	// VerbDefine makes a CRD unless there is one, and ends when its kind is served.
 	VerbDefine Verb = "define"
 	// VerbApply and VerbDelete apply and delete a resource.
@@ -56,6 +61,44 @@ type lane struct {
 
 func (l *lane) done() bool { return len(l.steps) == 0 && !l.refused }
 
+// add adds a step for each of some resources.
+func (l *lane) add(t Target, verb Verb, resources ...Resource) {
+	for _, r := range resources {
+		l.steps = append(l.steps, Step{Verb: verb, App: t.App, Cluster: t.Cluster, Resource: r})
+	}
+}
+
+// resume drops the steps that have ended before a restart.
+func (l *lane) resume() *lane {
+	for _, s := range slices.Clone(l.steps) {
+		if s.Resource.Status == appcontext.ResourceFailed {
+			l.refuse(s.Verb)
+		}
+	}
+	l.steps = slices.DeleteFunc(l.steps, Step.ended)
+	return l
+}
+
+// ended reports whether etcd says that a step has ended in the event that is being handled.
+func (s Step) ended() bool {
+	switch s.Resource.Status {
+	case appcontext.ResourceFailed:
+		return true
+	case appcontext.ResourceApplied:
+		return s.Verb == VerbDefine || s.Verb == VerbApply || s.Verb == VerbHook
+	case appcontext.ResourceDeleted:
+		return s.Verb == VerbDelete || s.Verb == VerbDeleteHook || s.Verb == VerbHook
+	default:
+		return false
+	}
+}
+
+// refuse records that a step was refused: no more steps are taken, but for deletions when one of them was refused.
+func (l *lane) refuse(verb Verb) {
+	l.refused = true
+	l.steps = slices.DeleteFunc(l.steps, func(s Step) bool { return verb != VerbDelete || s.Verb != VerbDelete })
+}
+
 // Progress is what is left of the work of an event. Lanes are independent of each other: what is refused in one cluster
 // stops neither the others nor other apps, but for those that depend on it.
 type Progress struct {
@@ -79,27 +122,31 @@ func (p *Plan) Instantiation() *Progress {
 	return work
 }
 
-// instantiation returns the steps of an app in a cluster.
+// instantiation returns the steps of an app in a cluster. The bundle is made again after the pre-install hooks, so that what
+// it says of them is not taken for the app.
 func (t Target) instantiation() *lane {
 	l := &lane{app: t.App}
-	all := slices.Concat(t.Definitions, t.Resources)
-	if slices.ContainsFunc(all, func(r Resource) bool { return r.Status == "" }) {
-		l.steps = append(l.steps, Step{Verb: VerbBegin, App: t.App, Cluster: t.Cluster})
+	step := Step{App: t.App, Cluster: t.Cluster}
+	if slices.ContainsFunc(slices.Concat(t.Definitions, t.Resources), func(r Resource) bool { return r.Status == "" }) {
+		l.steps = append(l.steps, step.as(VerbBegin))
 	}
-	l.steps = append(l.steps, Step{Verb: VerbApplyBundle, App: t.App, Cluster: t.Cluster})
-	for i, r := range all {
-		switch {
-		case r.Status == appcontext.ResourceFailed:
-			l.steps, l.refused = nil, true
-			return l
-		case r.Status == appcontext.ResourceApplied:
-		case i < len(t.Definitions):
-			l.steps = append(l.steps, Step{Verb: VerbDefine, App: t.App, Cluster: t.Cluster, Resource: r})
-		default:
-			l.steps = append(l.steps, Step{Verb: VerbApply, App: t.App, Cluster: t.Cluster, Resource: r})
-		}
+	l.add(t, VerbDefine, t.Definitions...)
+	started := slices.ContainsFunc(t.Resources, func(r Resource) bool { return r.Status == appcontext.ResourceApplied })
+	if pre := t.Hooks[HookPreInstall]; len(pre) > 0 && !started {
+		l.steps = append(l.steps, step.as(VerbApplyHookBundle))
+		l.add(t, VerbHook, pre...)
+		l.steps = append(l.steps, step.as(VerbDeleteBundle))
 	}
-	return l
+	l.steps = append(l.steps, step.as(VerbApplyBundle))
+	l.add(t, VerbApply, t.Resources...)
+	l.add(t, VerbHook, t.Hooks[HookPostInstall]...)
+	return l.resume()
+}
+
+// as returns a step with another verb.
+func (s Step) as(verb Verb) Step {
+	s.Verb = verb
+	return s
 }
 
 // Termination returns the steps that delete what a plan wants, in reverse order, without those that are done. CRDs stay:
@@ -115,20 +162,19 @@ func (p *Plan) Termination() *Progress {
 }
 
 // termination returns the steps of an app in a cluster. A deletion that is refused does not keep the others from being
-// deleted.
+// deleted; a pre-delete hook that fails does.
 func (t Target) termination() *lane {
 	l := &lane{app: t.App}
+	l.add(t, VerbHook, t.Hooks[HookPreDelete]...)
 	for _, r := range slices.Backward(t.Resources) {
-		switch r.Status {
-		case appcontext.ResourceDeleted:
-		case appcontext.ResourceFailed:
-			l.refused = true
-		default:
-			l.steps = append(l.steps, Step{Verb: VerbDelete, App: t.App, Cluster: t.Cluster, Resource: r})
-		}
+		l.add(t, VerbDelete, r)
+	}
+	l.add(t, VerbHook, t.Hooks[HookPostDelete]...)
+	for _, hook := range hooks {
+		l.add(t, VerbDeleteHook, t.Hooks[hook]...)
 	}
 	l.steps = append(l.steps, Step{Verb: VerbDeleteBundle, App: t.App, Cluster: t.Cluster})
-	return l
+	return l.resume()
 }
 
 // Take returns the steps that may begin now. Each is returned once; Complete says that it has ended.
@@ -144,20 +190,11 @@ func (w *Progress) Take() []Step {
 		}
 	}
 	for _, l := range w.targets {
-		if !l.taken && l.startable() && w.met(l.app) {
+		if !l.taken && len(l.steps) > 0 && w.met(l.app) {
 			take(l)
 		}
 	}
 	return steps
-}
-
-// startable reports whether the next step of a lane may begin, as far as the lane goes.
-func (l *lane) startable() bool {
-	if len(l.steps) == 0 {
-		return false
-	}
-	verb := l.steps[0].Verb
-	return !l.refused || verb == VerbDelete
 }
 
 // applied reports whether an app is applied in all its clusters.
@@ -183,7 +220,7 @@ func (w *Progress) Complete(s Step, outcome Outcome) {
 	l := lanes[i]
 	l.taken, l.steps = false, l.steps[1:]
 	if outcome == Refused {
-		l.refused = true
+		l.refuse(s.Verb)
 	}
 }
 

@@ -41,6 +41,12 @@ func (p *Plan) Begin(app, cluster string) []appcontext.Write {
 	return writes
 }
 
+// BeginHook returns the keys that say that an object of a hook is begun with.
+func (p *Plan) BeginHook(s Step) []appcontext.Write {
+	h := p.place(s.App, s.Cluster).Level("resource/" + s.Resource.Name)
+	return []appcontext.Write{{Handle: h.Level("status"), Value: statusValue{appcontext.ResourcePending}}, {Handle: h.Level("reference"), Value: p.ID}}
+}
+
 // Result returns the keys that say what became of a resource. A problem is kept beside its status, in a key of our own.
 func (p *Plan) Result(s Step, status appcontext.ResourceStatus, problem string) []appcontext.Write {
 	h := p.place(s.App, s.Cluster).Level("resource/" + s.Resource.Name).Level("status")

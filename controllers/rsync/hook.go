@@ -1,0 +1,75 @@
+package rsync
+
+import (
+	"context"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/rules"
+)
+
+// awaitHook waits until a hook, given as the API server acknowledged it, has done its work or the
+// deadline has passed. One that has failed is refused.
+func (c cluster) awaitHook(ctx context.Context, hook *unstructured.Unstructured, deadline time.Time) error {
+	done, err := hookDone(hook)
+	if done || err != nil {
+		return err
+	}
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(hook.GroupVersionKind().GroupVersion().WithKind(hook.GetKind() + "List"))
+	w, err := c.watcher.Watch(ctx, list, client.InNamespace(hook.GetNamespace()), client.MatchingFields{metav1.ObjectNameField: hook.GetName()},
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: hook.GetResourceVersion()}})
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	for event := range w.ResultChan() {
+		switch event.Type {
+		case watch.Added, watch.Modified:
+			if done, err := hookDone(event.Object); done || err != nil {
+				return err
+			}
+		case watch.Deleted:
+			return refusalError{errors.Errorf("hook %s %q was deleted before it had done its work", hook.GetKind(), hook.GetName())}
+		case watch.Error:
+			return apierrors.FromObject(event.Object)
+		case watch.Bookmark:
+		}
+	}
+	return errors.Errorf("the watch of hook %s %q has ended", hook.GetKind(), hook.GetName())
+}
+
+// hookDone reports whether a hook has done its work: a Job or a Pod has succeeded, and a Deployment, a DaemonSet or a
+// StatefulSet is Ready. Objects of other kinds do none. The error says why a hook has failed.
+func hookDone(object any) (bool, error) {
+	o, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return false, errors.Errorf("cannot read a hook from %T", object)
+	}
+	state := rules.Evaluate(o, rules.Options{})
+	succeeded, failed := state.State == healthscope.Ready, state.State == healthscope.Failed
+	switch o.GroupVersionKind().GroupKind().String() {
+	case "Job.batch":
+		succeeded = succeeded && state.Reason == healthscope.ReasonCompleted
+	case "Pod": // A running Pod is Ready, and one whose container has failed may run it again.
+		phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
+		succeeded, failed = phase == string(corev1.PodSucceeded), phase == string(corev1.PodFailed)
+	case "Deployment.apps", "DaemonSet.apps", "StatefulSet.apps":
+	default:
+		return true, nil
+	}
+	if failed {
+		return false, refusalError{errors.Errorf("hook %s %q has failed: %s %s", o.GetKind(), o.GetName(), state.Reason, state.Message)}
+	}
+	return succeeded, nil
+}
