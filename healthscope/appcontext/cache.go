@@ -69,7 +69,7 @@ type cached struct {
 	// snapshot is nil until it has been read; done is closed then, or when it could not be.
 	snapshot *Snapshot
 	done     chan struct{}
-	// pending are the changes since it was asked for.
+	// pending are the changes that are not in the snapshot yet.
 	pending []*clientv3.Event
 	asked   time.Time
 	// askers is how many wait for it, or have waited and not yet got their answer. Until then it stays.
@@ -290,6 +290,7 @@ func (c *Cache) snapshot(id string) (*Snapshot, error) {
 		return nil, &missingError{id}
 	}
 	entry.asked = c.lastAsked
+	entry.catchUp()
 	return entry.snapshot.at(c.revision), nil
 }
 
@@ -350,10 +351,6 @@ func (c *Cache) fill(id string, entry *cached, snapshot *Snapshot, err error) er
 		return err
 	}
 	entry.snapshot = snapshot
-	for _, event := range entry.pending {
-		entry.change(event)
-	}
-	entry.pending = nil
 	close(entry.done)
 	return nil
 }

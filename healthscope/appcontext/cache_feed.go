@@ -161,25 +161,19 @@ func (c *Cache) applyOwn(event *clientv3.Event, rest string, touched map[string]
 	}
 }
 
-// valueOf returns the value that an event has stored; nil for a deletion.
-func valueOf(event *clientv3.Event) []byte {
-	if event.Type == mvccpb.DELETE {
-		return nil
+// change remembers a change until the snapshot is there and is asked for, or there are as many changes as values: a snapshot is
+// made by copying the one before, so it must not be made for each change.
+func (e *cached) change(event *clientv3.Event) {
+	e.pending = append(e.pending, event)
+	if e.snapshot != nil && len(e.pending) > e.snapshot.Len() {
+		e.catchUp()
 	}
-	if event.Kv.Value == nil {
-		return []byte{}
-	}
-	return event.Kv.Value
 }
 
-// change enters a change, or remembers it until the snapshot is there.
-func (e *cached) change(event *clientv3.Event) {
-	if e.snapshot == nil {
-		e.pending = append(e.pending, event)
-		return
-	}
-	if _, parts, ok := splitKey(string(event.Kv.Key)); ok {
-		e.snapshot = e.snapshot.apply(parts, valueOf(event), event.Kv.ModRevision)
+// catchUp enters the pending changes in the snapshot.
+func (e *cached) catchUp() {
+	if len(e.pending) > 0 {
+		e.snapshot, e.pending = e.snapshot.with(e.pending), nil
 	}
 }
 

@@ -189,7 +189,7 @@ func (s *Snapshot) Stored(h Handle) ([]byte, bool) {
 	if !ok {
 		return nil, false
 	}
-	return s.root.stored(parts...)
+	return s.top().Value(parts...)
 }
 
 // StoredRevision returns the revision of etcd at which the value at a handle was last written; 0 when it is not there.

@@ -50,16 +50,17 @@ func (h Handle) split() (id string, parts []string, ok bool) {
 // splitKey returns the id of a context's key and what follows it, in parts. It is false for other keys, and for those
 // that no EMCO writes: with an empty part, or without the slash at the end.
 func splitKey(key string) (id string, parts []string, ok bool) {
-	rest, ok := strings.CutPrefix(key, contextPrefix)
-	if !ok {
+	if !isKey(key) {
 		return "", nil, false
 	}
-	rest, ok = strings.CutSuffix(rest, "/")
-	if !ok || strings.HasPrefix(rest, "/") || strings.HasSuffix(rest, "/") || strings.Contains(rest, "//") || rest == "" {
-		return "", nil, false
-	}
-	parts = strings.Split(rest, "/")
+	parts = strings.Split(key[len(contextPrefix):len(key)-1], "/")
 	return parts[0], parts[1:], true
+}
+
+// isKey reports whether a key is one of a context that EMCO would write.
+func isKey(key string) bool {
+	rest, ok := strings.CutPrefix(key, contextPrefix)
+	return ok && len(rest) > 1 && rest[0] != '/' && strings.HasSuffix(rest, "/") && !strings.Contains(rest, "//")
 }
 
 // kind is what a handle is the handle of.

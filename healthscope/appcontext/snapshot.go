@@ -4,9 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"iter"
+	"maps"
 	"path"
 	"slices"
+	"sort"
 	"strings"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // Snapshot is a context, or a part of one, as it was at one revision of etcd. It never changes, is safe for concurrent
@@ -18,46 +23,68 @@ import (
 type Snapshot struct {
 	id       string
 	revision int64
-	keys     int
-	root     *node
+	// values are in the order of their keys, as in etcd.
+	values []stored
+}
+
+// stored is a key with its value, and the revision of etcd at which the value was last written.
+type stored struct {
+	key      string
+	value    []byte
+	revision int64
 }
 
 // NewSnapshot makes a snapshot from etcd's keys and raw values, as Range returns them or a dump holds them. All keys must
 // belong to one context; those that EMCO would not write (with an empty part, or without a slash at the end) are left out.
 // The revision is etcd's; every value gets it too. A snapshot without keys has no id.
 func NewSnapshot(revision int64, values map[string][]byte) (*Snapshot, error) {
-	s := &Snapshot{revision: revision, root: &node{}}
-	for key, value := range values {
-		id, parts, ok := splitKey(key)
+	s := &Snapshot{revision: revision}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		id, _, ok := splitKey(key)
 		if !ok {
 			continue
 		}
-		if s.keys > 0 && s.id != id {
+		if s.Len() > 0 && s.id != id {
 			return nil, fmt.Errorf("cannot make snapshot: %w: keys of contexts %q and %q", ErrInvalid, s.id, id)
 		}
 		s.id = id
-		s.keys++
-		s.root.insert(parts, bytes.Clone(value), revision)
+		s.values = append(s.values, stored{key, bytes.Clone(values[key]), revision})
 	}
 	return s, nil
 }
 
-// apply returns the snapshot with a value put or, if nil, deleted.
-func (s *Snapshot) apply(parts []string, value []byte, revision int64) *Snapshot {
-	_, had := s.root.stored(parts...)
+// with returns the snapshot with changes, which are in the order in which they were made.
+func (s *Snapshot) with(events []*clientv3.Event) *Snapshot {
 	changed := *s
-	changed.revision = revision
-	switch {
-	case value != nil:
-		changed.root = s.root.with(parts, value, revision)
-		if !had {
-			changed.keys++
+	last := map[string]*clientv3.Event{}
+	for _, event := range events {
+		changed.revision = max(changed.revision, event.Kv.ModRevision)
+		if key := string(event.Kv.Key); isKey(key) {
+			last[key] = event
 		}
-	case had:
-		changed.root = s.root.without(parts)
-		changed.keys--
 	}
+	if len(last) == 0 {
+		return &changed
+	}
+	changed.values = make([]stored, 0, len(s.values)+len(last))
+	rest := s.values
+	for _, key := range slices.Sorted(maps.Keys(last)) {
+		i, found := search(rest, 0, key)
+		changed.values = append(changed.values, rest[:i]...)
+		if rest = rest[i:]; found {
+			rest = rest[1:]
+		}
+		if kv := last[key].Kv; last[key].Type != mvccpb.DELETE {
+			changed.values = append(changed.values, stored{key, kv.Value, kv.ModRevision})
+		}
+	}
+	changed.values = append(changed.values, rest...)
 	return &changed
+}
+
+// search returns where a path is among values whose keys begin with the same bytes, as many as skipped, and whether it is there.
+func search(values []stored, skipped int, path string) (int, bool) {
+	return slices.BinarySearchFunc(values, path, func(v stored, path string) int { return strings.Compare(v.key[skipped:], path) })
 }
 
 // at returns the same contents as of a later revision.
@@ -76,7 +103,7 @@ func (s *Snapshot) Same(o *Snapshot) bool {
 	if s == nil || o == nil {
 		return s == o
 	}
-	return s.id == o.id && s.root == o.root
+	return s.id == o.id && len(s.values) == len(o.values) && (len(s.values) == 0 || &s.values[0] == &o.values[0])
 }
 
 // ID returns the context's id.
@@ -89,15 +116,22 @@ func (s *Snapshot) Revision() int64 { return s.revision }
 func (s *Snapshot) Handle() Handle { return ContextHandle(s.id) }
 
 // Len returns the number of keys.
-func (s *Snapshot) Len() int { return s.keys }
+func (s *Snapshot) Len() int { return len(s.values) }
 
 // Exists reports whether the context itself is there. What it holds may outlive it for a moment, or in a botched deletion.
-func (s *Snapshot) Exists() bool { return s.root != nil && s.root.has }
+func (s *Snapshot) Exists() bool {
+	_, there := s.top().Value()
+	return there
+}
 
 // All returns the handles with their raw values, in the order of their keys in etcd.
 func (s *Snapshot) All() iter.Seq2[Handle, []byte] {
 	return func(yield func(Handle, []byte) bool) {
-		s.root.walk(string(s.Handle()), func(key string, n *node) bool { return yield(Handle(key), n.value) })
+		for _, v := range s.values {
+			if !yield(Handle(v.key), v.value) {
+				return
+			}
+		}
 	}
 }
 
@@ -156,56 +190,92 @@ func (s *Snapshot) App(name string) (App, bool) {
 	return App{l, s.id}, ok && name != partInstruction
 }
 
-func (s *Snapshot) top() level { return level{string(s.Handle()), s.root} }
+func (s *Snapshot) top() level { return level{string(s.Handle()), s, 0, len(s.values)} }
 
-// level is a key in a snapshot, and what is there.
+// level is a key in a snapshot, and what is there and below.
 type level struct {
-	key  string
-	node *node
+	key      string
+	snapshot *Snapshot
+	// first and end are where the values are in the snapshot whose keys begin with key.
+	first, end int
+}
+
+func (l level) values() []stored {
+	if l.snapshot == nil {
+		return nil
+	}
+	return l.snapshot.values[l.first:l.end]
 }
 
 // Handle returns the handle.
 func (l level) Handle() Handle { return Handle(l.key) }
 
 // Value returns the raw value of a level below the handle, such as "status", and whether it is there.
-func (l level) Value(levels ...string) ([]byte, bool) { return l.node.stored(levels...) }
+func (l level) Value(levels ...string) ([]byte, bool) {
+	v, ok := l.find(levels)
+	return v.value, ok
+}
 
 // Revision returns the revision of etcd at which the value of a level below the handle was last written; 0 when it is
 // not there.
 func (l level) Revision(levels ...string) int64 {
-	if n := l.node.at(levels...); n != nil && n.has {
-		return n.revision
+	v, _ := l.find(levels)
+	return v.revision
+}
+
+// find returns what is stored at a path.
+func (l level) find(parts []string) (stored, bool) {
+	values := l.values()
+	i, ok := search(values, len(l.key), pathOf(parts))
+	if !ok {
+		return stored{}, false
 	}
-	return 0
+	return values[i], true
+}
+
+// pathOf returns the end of a key.
+func pathOf(parts []string) string {
+	if len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(parts, "/") + "/"
+}
+
+// at returns what is at a path, whether anything is stored there itself or not.
+func (l level) at(parts ...string) level {
+	path := pathOf(parts)
+	skipped, _ := search(l.values(), len(l.key), path)
+	l.first += skipped
+	return l.begin(l.key + path)
+}
+
+// begin returns what is at a key and below, with which the level begins.
+func (l level) begin(key string) level {
+	values := l.values()
+	n := sort.Search(len(values), func(i int) bool { return !strings.HasPrefix(values[i].key, key) })
+	return level{key, l.snapshot, l.first, l.first + n}
 }
 
 func (l level) name() string { return path.Base(l.key) }
 
-func (l level) below(parts []string) string {
-	if len(parts) == 0 {
-		return l.key
-	}
-	return l.key + strings.Join(parts, "/") + "/"
-}
-
 func (l level) json(into any, parts ...string) error {
-	data, ok := l.node.stored(parts...)
+	v, ok := l.find(parts)
 	if !ok {
 		return nil
 	}
-	return decode(l.below(parts), data, into)
+	return decode(v.key, v.value, into)
 }
 
 func (l level) text(parts ...string) (string, error) {
-	data, ok := l.node.stored(parts...)
+	v, ok := l.find(parts)
 	if !ok {
 		return "", nil
 	}
-	return decodeText(l.below(parts), data)
+	return decodeText(v.key, v.value)
 }
 
 func (l level) status(parts ...string) (string, error) {
-	data, _ := l.node.stored(parts...)
+	data, _ := l.Value(parts...)
 	if word, ok := plainStatus(data); ok {
 		return word, nil
 	}
@@ -235,7 +305,7 @@ func (l level) order(field string, parts ...string) ([]string, error) {
 		return nil, err
 	}
 	var value map[string][]string
-	if err := decode(l.below(parts), []byte(text), &value); err != nil {
+	if err := decode(l.key+pathOf(parts), []byte(text), &value); err != nil {
 		return nil, err
 	}
 	return value[field], nil
@@ -243,30 +313,51 @@ func (l level) order(field string, parts ...string) ([]string, error) {
 
 // entry returns what is at a path, if something is stored there itself.
 func (l level) entry(parts ...string) (level, bool) {
-	n := l.node.at(parts...)
-	return level{l.below(parts), n}, n != nil && n.has
+	below := l.at(parts...)
+	_, ok := below.Value()
+	return below, ok
 }
 
 // entries returns what is one level below a path, those in the order first, then the others.
 func (l level) entries(order []string, parts ...string) []level {
-	parent := l.node.at(parts...)
-	if parent == nil {
-		return nil
+	var found []level
+	rest := l.at(parts...)
+	if _, ok := rest.Value(); ok {
+		rest.first++
 	}
-	key := l.below(parts)
-	found := make([]level, 0, len(parent.children))
-	taken := make(map[string]bool, len(order))
+	for rest.first < rest.end {
+		key := rest.values()[0].key
+		name, below, _ := strings.Cut(key[len(rest.key):], "/")
+		entry := rest.begin(strings.TrimSuffix(key, below))
+		rest.first = entry.end
+		if below == "" && name != partInstruction { // It is there itself, and comes first.
+			found = append(found, entry)
+		}
+	}
+	return inOrder(found, order)
+}
+
+// inOrder returns the levels whose names are in the order first, then the others.
+func inOrder(levels []level, order []string) []level {
+	if len(order) == 0 {
+		return levels
+	}
+	others := make(map[string]level, len(levels))
+	for _, l := range levels {
+		others[l.name()] = l
+	}
+	sorted := make([]level, 0, len(levels))
 	add := func(name string) {
-		if n := parent.at(name); n != nil && n.has && name != partInstruction && !taken[name] {
-			taken[name] = true
-			found = append(found, level{key + name + "/", n})
+		if l, ok := others[name]; ok {
+			sorted = append(sorted, l)
+			delete(others, name)
 		}
 	}
 	for _, name := range order {
 		add(name)
 	}
-	for _, c := range parent.children {
-		add(c.name)
+	for _, l := range levels {
+		add(l.name())
 	}
-	return found
+	return sorted
 }

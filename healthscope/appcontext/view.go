@@ -70,13 +70,13 @@ func (s *Store) snapshotAt(ctx context.Context, id string, revision int64) (*Sna
 
 // snapshotOf makes a snapshot of what etcd has answered, without copying the values.
 func snapshotOf(id string, revision int64, values []*mvccpb.KeyValue) *Snapshot {
-	s := &Snapshot{id: id, revision: revision, root: &node{}}
+	s := &Snapshot{id: id, revision: revision, values: make([]stored, 0, len(values))}
 	for _, kv := range values {
-		if _, parts, ok := splitKey(string(kv.Key)); ok {
-			s.root.insert(parts, kv.Value, kv.ModRevision)
-			s.keys++
+		if key := string(kv.Key); isKey(key) {
+			s.values = append(s.values, stored{key, kv.Value, kv.ModRevision})
 		}
 	}
+	slices.SortFunc(s.values, func(a, b stored) int { return strings.Compare(a.key, b.key) })
 	return s
 }
 
