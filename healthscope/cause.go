@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// maxLine is how many bytes a line of Judge's may have. Messages of rules are no longer, but those in bundles may be anybody's.
+// maxLine is how many bytes a line of Judge's may have. Messages of rules are no longer, but those in bundles may be of any program.
 const maxLine = 256
 
 // consider lets an owned object that is not right stand for the cause of its root's trouble, if it is the worst so far.
@@ -72,7 +72,7 @@ func (j *judgement) cause(m *Member) string {
 // claimOf returns the volume claim for which a pod of a StatefulSet waits; nil
 // when there is none. A StatefulSet names its claims <template>-<pod>; no
 // other link between claims and pods shows in results. When another pod's name
-// fits the claim as well, nobody knows whose it is.
+// fits the claim as well, it is not known whose it is.
 func (j *judgement) claimOf(m *Member) *Member {
 	waits := m.State == Pending || m.Reason == ReasonPendingTimeout
 	if !waits || !isPod(&m.Key) || m.Owner == nil || m.Owner.Kind != "StatefulSet" {

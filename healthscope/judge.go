@@ -37,12 +37,12 @@ type Verdict struct {
 // one object that is not in a bundle.
 //
 // A pod, ReplicaSet or Job whose controller is among the results is owned.
-// Objects of other kinds count by themselves whoever made them: the operator
+// Objects of other kinds count by themselves regardless of who made them: the operator
 // that made a Deployment does not speak for its health.
 //
 // A workload that is not Ready is Failed when none of its pods is ready, by its
 // own count too, and one of them is Failed; otherwise it keeps its state. The pods
-// of a Job are an exception, whoever made the Job: it has its own word for failure,
+// of a Job are an exception, regardless of who made the Job: it has its own word for failure,
 // and pods that fail before it does are its normal way of trying again. The cause of a workload that is not Ready is the worst object
 // below it, the deepest of equal ones; a pod of a StatefulSet that waits for a
 // volume passes on what its claim says.

@@ -110,13 +110,13 @@ type Result struct {
 	Progressing bool
 	// Serving is true when all replicas that are wanted are ready, also while a change is under way.
 	Serving bool
-	// Suspended is true when the object is paused by its owner's wish.
+	// Suspended is true when the object is paused by its owner.
 	Suspended bool
 	// Warning is true when the state is not in doubt, but something deserves attention; Reason says what.
 	Warning bool
 	// Timed is true while Kubernetes itself watches the rollout and says when it has taken too long, so that no other limit is needed.
 	Timed bool
-	// Since is when the object was first seen in State, or when it entered it where the object itself tells: one that never
+	// Since is when the object was first seen in State, or when it entered it where the object itself says so: one that never
 	// had a status is without one since its creation. The zero value means that it is not known.
 	Since time.Time
 	// Owner is the controller of the object; nil when there is none.
@@ -141,7 +141,7 @@ type Replicas struct {
 	Desired int32
 }
 
-// Progress is how far a workload has got. Each number only tells anything within one generation.
+// Progress is how far a workload has got. Each number means something within one generation only.
 type Progress struct {
 	// Generation is the generation of the object.
 	Generation int64

@@ -7,7 +7,7 @@ import (
 )
 
 // Clean returns a foreign text as one line that cannot steer a terminal, a log or an editor: without control characters (C0,
-// C1), breaks of lines, and characters that turn the direction of text or that nobody sees. A blank stands in their place.
+// C1), breaks of lines, and characters that turn the direction of text or that are invisible. A blank stands in their place.
 // Texts are cleaned once, where they come in.
 func Clean(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")

@@ -49,7 +49,7 @@ func (j *judgement) settle(m *Member, limit time.Duration) {
 }
 
 // stoppedServing returns when an object that served, but was not Ready, stopped to, as
-// far as that is remembered. Since does not tell: it is since when the object is Pending.
+// far as that is remembered. Since does not say it: it is since when the object is Pending.
 func (j *judgement) stoppedServing(m *Member) time.Time {
 	past := m.Past
 	if past == nil || m.Serving || m.State != Pending && m.State != Failed {
@@ -108,7 +108,7 @@ func (j *judgement) past(m *Member) Past {
 }
 
 // resume makes an object that is in the same state as before be in it for as
-// long, whatever it was in between that was not said of it.
+// long, even if it was something else in between that was not reported.
 func (j *judgement) resume(m *Member) {
 	if past := j.past(m); past.State == m.State && !past.Since.IsZero() && past.Since.Before(m.Since) {
 		m.Since = past.Since

@@ -20,12 +20,12 @@ var (
 	ErrTooMany = errors.New("too many requests")
 )
 
-// Guard finds out who callers are, and what they may ask for. Its errors mean that nobody knows; they are answered with 503.
+// Guard finds out who callers are, and what they may ask for. Its errors mean that it is not known; they are answered with 503.
 type Guard interface {
-	// Authenticate returns who the bearer token of a request belongs to; false when it is nobody's, or not any more. What goes on at
+	// Authenticate returns who the bearer token of a request belongs to; false when the token is not accepted, or not any more. What happens at
 	// once, and how many tokens a source may try, is for the Guard to bound: nothing else does before the caller is known.
 	Authenticate(r *http.Request, token string) (caller Caller, ok bool, err error)
-	// Authorize says whether a caller may do something.
+	// Authorize reports whether a caller may do something.
 	Authorize(ctx context.Context, caller Caller, access Access) (bool, error)
 }
 
@@ -35,7 +35,7 @@ type Caller struct {
 	Name, UID string
 	// Groups are the groups of the user.
 	Groups []string
-	// Extra is what else the authenticator tells the authorizer.
+	// Extra is what else the authenticator passes to the authorizer.
 	Extra map[string][]string
 }
 
@@ -103,7 +103,7 @@ func bearerToken(r *http.Request) (string, error) {
 	return token, nil
 }
 
-// authorize refuses what the caller may not ask for. It is done before anything is looked up, so that nobody learns what exists.
+// authorize refuses what the caller may not ask for. It is done before anything is looked up, so that an answer does not show what exists.
 func (h *handler) authorize(ctx context.Context, rt route, caller Caller, access Access) error {
 	if h.guard == nil || rt.access == nil {
 		return nil
@@ -118,7 +118,7 @@ func (h *handler) authorize(ctx context.Context, rt route, caller Caller, access
 	return nil
 }
 
-// stillAllowed says whether a request would still be answered that was answered before.
+// stillAllowed returns why a request would not be answered now that was answered before.
 func (h *handler) stillAllowed(ctx context.Context, rt route, r *http.Request, access Access) error {
 	caller, err := h.authenticate(ctx, rt, r)
 	if err != nil {

@@ -1,12 +1,12 @@
-// Package api is the status REST server: it tells people and programs that have
+// Package api is the status REST server: it shows people and programs that have
 // no Kubernetes client whether their applications are healthy, and what is wrong
 // when they are not.
 //
 // What it serves is described in openapi.json, which is generated from its types
 // and its routes, and which it serves too. A scope is a
 // JSON document of its own, not the Kubernetes object, or in text/plain the one
-// word "healthy", "unhealthy" or "unknown". Errors are problem documents (RFC 9457) whatever
-// the caller accepts.
+// word "healthy", "unhealthy" or "unknown". Errors are problem documents (RFC 9457) for any
+// media type that the caller accepts.
 //
 // The package decides nothing about health: it shows what the scope controller
 // wrote into status, and says so where nothing was written or where the writing

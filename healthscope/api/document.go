@@ -218,7 +218,7 @@ func newScopeItem(s *corev1alpha2.HealthScope) ScopeItem {
 		FirstCulprit:      s.Status.FirstCulprit,
 		Stale:             s.Generation > s.Status.ObservedGeneration,
 	}
-	if item.Stale && s.Status.Health != "" { // Nobody has judged what it asks for now.
+	if item.Stale && s.Status.Health != "" { // What it asks for now has not been judged.
 		item.Reason = string(healthscope.ReasonStaleGeneration)
 		return item
 	}

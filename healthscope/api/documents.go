@@ -78,7 +78,7 @@ func NewDocuments(o DocumentsOptions) *Documents {
 	return &Documents{DocumentsOptions: o, detailed: make(chan struct{}, maxDetailed), waiting: make(chan struct{}, maxWaiting)}
 }
 
-// Reset makes the user's rules count anew for what has been decoded already.
+// Reset applies the user's rules again to what has been decoded already.
 func (d *Documents) Reset() { d.decoded.clear() }
 
 func (h *handler) groupStatus(ctx context.Context, r *http.Request, query url.Values) (answer, error) {
@@ -174,10 +174,10 @@ func (d *Documents) admit(ctx context.Context) error {
 	return failf(http.StatusServiceUnavailable, "%w: %d answers with whole objects are being made already; try again, or ask for one app or cluster", ErrBusy, maxDetailed)
 }
 
-// isOfContextsOnly says whether an answer depends on nothing but contexts: neither on clusters, nor on the time.
+// isOfContextsOnly reports whether an answer depends on nothing but contexts: neither on clusters, nor on the time.
 func isOfContextsOnly(q status.Query) bool { return q.Type == status.TypeRsync && !q.Health }
 
-// keeps says whether the answer to a query, made of a view at a time, may be given again.
+// keeps reports whether the answer to a query, made of a view at a time, may be given again.
 func keeps(q status.Query, view appcontext.View, now time.Time) bool {
 	return isOfContextsOnly(q) && now.Sub(view.AsOf) < keepsFresh
 }
@@ -229,7 +229,7 @@ func (d *Documents) reports(ctx context.Context, subject appcontext.Subject, vie
 	return reports
 }
 
-// savedReport returns what was saved of a bundle. While its cluster is known and cannot be seen, nobody can tell whether it still
+// savedReport returns what was saved of a bundle. While its cluster is known and cannot be seen, it is not known whether it still
 // holds.
 func savedReport(seen, saved status.Report) status.Report {
 	if seen.Lost {

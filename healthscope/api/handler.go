@@ -26,7 +26,7 @@ const (
 	documentTimeout = 20 * time.Second
 )
 
-// Limits on what goes on at once. What is beyond them is refused with 503; what is beyond that of one caller, with 429.
+// Limits on what is done at once. What is beyond them is refused with 503; what is beyond that of one caller, with 429.
 const (
 	maxRequests = 256
 	maxStreams  = 256
@@ -59,19 +59,19 @@ type Options struct {
 	Scopes Scopes
 	// Documents makes the status documents of deployment intent groups, clusters and instances. Required.
 	Documents *Documents
-	// Guard finds out who callers are and what they may ask for. Without it, everybody may ask for everything: only a listener
+	// Guard finds out who callers are and what they may ask for. Without it, all callers may ask for everything: only a listener
 	// on loopback may be served so, and only requests to a host of that kind are answered.
 	Guard Guard
 	// DefaultNamespace is the namespace of a scope that is asked for by its name alone. Default: "default".
 	DefaultNamespace string
 	// Ready says what is missing before scopes can be served; nil means nothing. It must not block. Default: always ready.
 	Ready func() error
-	// Current says why nobody knows how scopes are now, with an *OutageError; nil means that Scopes shows them as they are. It must
+	// Current says why it is not known how scopes are now, with an *OutageError; nil means that Scopes shows them as they are. It must
 	// not block. Default: they are always known.
 	Current func() error
 	// Version is the version of the program, shown in the OpenAPI document. Default: "devel".
 	Version string
-	// Logger is told about failures of the server, not about errors of its callers. Default: nothing is logged.
+	// Logger logs failures of the server, not about errors of its callers. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -99,7 +99,7 @@ type route struct {
 	repeated bool
 	// timeout bounds the time in which the answer is made. The default is requestTimeout.
 	timeout time.Duration
-	// access checks the names in the request and says what the caller must be allowed to do; nil where anybody may ask.
+	// access checks the names in the request and says what the caller must be allowed to do; nil where all callers may ask.
 	access func(r *http.Request, query url.Values) (Access, error)
 	// answer makes the answer.
 	answer answerer
@@ -180,7 +180,7 @@ func noSuchPath(r *http.Request) error {
 // serve makes a handler of a route.
 func (h *handler) serve(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		held := false // Only callers that are known take part in the limit, so that nobody else turns them away.
+		held := false // Only callers that are known take part in the limit, so that other callers do not turn them away.
 		acquired := func() bool {
 			held = rt.access == nil || acquire(h.requests)
 			return held
@@ -221,7 +221,7 @@ func acquire(tokens chan struct{}) bool {
 type reply struct {
 	contentType string
 	body        []byte
-	// tag identifies the body; empty for an answer that nobody may keep.
+	// tag identifies the body; empty for an answer that may not be kept.
 	tag string
 	// next is the URL of the page after this one; empty where there is none.
 	next   string
@@ -288,7 +288,7 @@ func (h *handler) compose(ctx context.Context, rt route, r *http.Request, acquir
 	return respond(contentType, a)
 }
 
-// watching says whether a stream is asked for.
+// watching reports whether a stream is asked for.
 func (rt route) watching(query url.Values) (bool, error) {
 	if rt.watch == nil || !query.Has(parameterWatch) {
 		return false, nil
@@ -346,7 +346,7 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	write(w, r, p.Status, typeProblem, body)
 }
 
-// isExpected says whether an error is one that the log need not tell of: it is told of elsewhere, or is no failure of the server.
+// isExpected reports whether an error need not be logged: it is reported elsewhere, or is no failure of the server.
 func isExpected(err error) bool {
 	_, outage := errors.AsType[*OutageError](err)
 	return outage || errors.Is(err, errNotReady) || errors.Is(err, ErrBusy) || errors.Is(err, ErrTooMany) || errors.Is(err, errNotConfigured)
@@ -374,7 +374,7 @@ func (made reply) write(w http.ResponseWriter, r *http.Request) {
 	if made.next != "" {
 		header.Set("Link", "<"+made.next+`>; rel="next"`)
 	}
-	// Whoever keeps the answer must ask whether it still holds; others than the caller may not keep it.
+	// A caller that keeps the answer must ask whether it still holds; others than the caller may not keep it.
 	header.Set("Cache-Control", "private, no-cache")
 	header.Set("Vary", "Accept")
 	if matches(strings.Join(r.Header.Values("If-None-Match"), ","), made.tag) {
@@ -385,7 +385,7 @@ func (made reply) write(w http.ResponseWriter, r *http.Request) {
 	write(w, r, http.StatusOK, made.contentType, made.body)
 }
 
-// write writes an answer; to HEAD the header only. Unless the header says otherwise, nobody may keep it.
+// write writes an answer; to HEAD the header only. Unless the header says otherwise, it may not be kept.
 func write(w http.ResponseWriter, r *http.Request, status int, contentType string, body []byte) {
 	header := w.Header()
 	header.Set("Content-Type", contentType)
@@ -397,7 +397,7 @@ func write(w http.ResponseWriter, r *http.Request, status int, contentType strin
 	header.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		// A write fails when the caller has gone, and then there is nobody to tell.
+		// A write fails when the caller has gone, and then there is no one to report it to.
 		_, _ = w.Write(body)
 	}
 }

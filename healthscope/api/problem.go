@@ -30,7 +30,7 @@ type Problem struct {
 
 // OutageError is the error of Options.Current. It is answered with 503 and all that it says.
 type OutageError struct {
-	// Reason says in one word why nobody knows how scopes are now.
+	// Reason is why it is not known how scopes are now, in one word.
 	Reason healthscope.Reason
 	// Message says it for people.
 	Message string

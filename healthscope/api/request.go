@@ -26,7 +26,7 @@ const maxPathName = 253
 // maxEcho bounds what an error repeats of the request.
 const maxEcho = 200
 
-// wellFormed says whether the path of a request is one that can name a route: absolute, and without empty, "." and ".."
+// wellFormed reports whether the path of a request is one that can name a route: absolute, and without empty, "." and ".."
 // segments. The router would answer others with a redirect, in HTML.
 func wellFormed(escapedPath string) bool {
 	if !strings.HasPrefix(escapedPath, "/") {
@@ -36,7 +36,7 @@ func wellFormed(escapedPath string) bool {
 	return escapedPath == cleaned || cleaned != "/" && escapedPath == cleaned+"/"
 }
 
-// isLoopback says whether the host of a request, with or without a port, is this one: localhost, or a loopback address. A
+// isLoopback reports whether the host of a request, with or without a port, is this one: localhost, or a loopback address. A
 // page in a browser can make another name lead here, and read what is answered; the browser says which name it was. Without
 // one, which HTTP/1.0 allows, it is no browser that asks.
 func isLoopback(host string) bool {

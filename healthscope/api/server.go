@@ -31,7 +31,7 @@ type ServerOptions struct {
 	Handler http.Handler
 	// TLS makes the server speak https. It has the certificate, or the function that knows it. Default: http.
 	TLS *tls.Config
-	// Logger is told of the server's begin and end, and of connections that fail. Default: nothing is logged.
+	// Logger logs the server's begin and end, and connections that fail. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -74,7 +74,7 @@ func (s *Server) Addr(ctx context.Context) (string, error) {
 
 // Run listens and serves until ctx ends. Then it refuses connections, waits ten
 // seconds at most for the requests that are under way, cuts off what takes longer,
-// and returns: nil, or an error when it could not listen, or could not go on serving.
+// and returns: nil, or an error when it could not listen, or could not continue to serve.
 func (s *Server) Run(ctx context.Context) error {
 	if s.started.Swap(true) {
 		return errors.New("cannot run the status API server twice")
@@ -136,7 +136,7 @@ func (s *Server) newHTTPServer(requests context.Context) *http.Server {
 	}
 }
 
-// drain stops a server gracefully, or else by force. That somebody's request takes long is no reason for the program to fail.
+// drain stops a server gracefully, or else by force. That a request takes long is no reason for the program to fail.
 func (s *Server) drain(ctx context.Context, server *http.Server) error {
 	limited, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()

@@ -34,22 +34,22 @@ const (
 	eventScope = "scope"
 	// eventDeleted has the ScopeName of a scope that is not there any more, or is not selected any more.
 	eventDeleted = "deleted"
-	// eventProblem has a Problem that ends the stream: the caller may not read it any more, or nobody knows how scopes are now.
+	// eventProblem has a Problem that ends the stream: the caller may not read it any more, or it is not known how scopes are now.
 	eventProblem = "problem"
 )
 
 // stream is a stream that a caller has asked for, and may read.
 type stream struct {
 	about selection
-	// caller is who reads it; without a name when nobody is asked for one.
+	// caller is who reads it; without a name when no token is asked for.
 	caller Caller
 	// snapshot makes the answer that the path gives without watch.
 	snapshot func(ctx context.Context) (answer, error)
-	// allowed says whether the caller may still read it.
+	// allowed returns why the caller may not read it any more.
 	allowed func(ctx context.Context) error
 }
 
-// changes are scopes that have changed and that a reader has not been told of, each once: there are never more than there are scopes.
+// changes are scopes that have changed and that have not been sent to a reader, each once: there are never more than there are scopes.
 type changes struct {
 	wake chan struct{}
 
@@ -130,7 +130,7 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request, s stream) {
 			out.comment("heartbeat")
 		case <-pending.wake:
 			for _, name := range pending.take() {
-				h.tell(r.Context(), out, s.about, name)
+				h.sendScope(r.Context(), out, s.about, name)
 			}
 		}
 	}
@@ -143,7 +143,7 @@ func (h *handler) take(ctx context.Context, s stream) (answer, error) {
 	return s.snapshot(limited)
 }
 
-// unlessRefused returns why the caller may not read a stream any more. That nobody can tell for now is no reason.
+// unlessRefused returns why the caller may not read a stream any more. That it cannot be found out for now is no reason.
 func (h *handler) unlessRefused(ctx context.Context, s stream) error {
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -154,7 +154,7 @@ func (h *handler) unlessRefused(ctx context.Context, s stream) error {
 	return nil
 }
 
-// unlessOut returns why nobody knows how scopes are now: the reader must not take the silence for good news.
+// unlessOut returns why it is not known how scopes are now: the reader must not take the silence for good news.
 func (h *handler) unlessOut() error {
 	if err := h.current(); err != nil {
 		return failf(http.StatusServiceUnavailable, "cannot say how HealthScopes are now: %w", err)
@@ -191,15 +191,15 @@ func (t *tally) release(name string) {
 	}
 }
 
-// tell tells a reader how a scope is now.
-func (h *handler) tell(ctx context.Context, out *events, about selection, name ScopeName) {
+// sendScope sends a reader how a scope is now.
+func (h *handler) sendScope(ctx context.Context, out *events, about selection, name ScopeName) {
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	scope, err := h.scopes.Get(limited, name.Namespace, name.Name)
 	switch {
 	case apierrors.IsNotFound(err):
 		out.deleted(name)
-	case err != nil: // The reader connects again, and is told why nothing can be read.
+	case err != nil: // The reader connects again, and the answer says why nothing can be read.
 		out.err = err
 	case !about.matches(scope.Labels, newScopeItem(scope)): // To the reader it is gone.
 		out.deleted(name)
@@ -257,7 +257,7 @@ func (e *events) rememberAll(list ScopeList) {
 	}
 }
 
-// remember notes what is sent of a scope, and says whether it is news.
+// remember notes what is sent of a scope, and reports whether it differs from what was sent before.
 func (e *events) remember(name ScopeName, document any) bool {
 	body, err := encode(document)
 	tag := tagOf(body)

@@ -13,7 +13,7 @@ func tagOf(body []byte) string {
 	return `"` + base64.RawURLEncoding.EncodeToString(sum[:18]) + `"`
 }
 
-// matches says whether a header If-None-Match names a tag. It compares weakly, as RFC 9110 section 13.1.2 has it.
+// matches reports whether a header If-None-Match names a tag. It compares weakly, as RFC 9110 section 13.1.2 has it.
 func matches(header, tag string) bool {
 	return slices.ContainsFunc(strings.Split(header, ","), func(element string) bool {
 		element = strings.TrimSpace(element)

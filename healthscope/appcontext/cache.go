@@ -14,7 +14,7 @@ import (
 
 // Defaults of CacheOptions.
 const (
-	// DefaultIdle is how long a context stays in a cache that nobody asks for.
+	// DefaultIdle is how long a context stays in a cache after it was asked for.
 	DefaultIdle = 10 * time.Minute
 	// DefaultMaxContexts is how many contexts a cache holds.
 	DefaultMaxContexts = 256
@@ -22,7 +22,7 @@ const (
 
 // CacheOptions say what a Cache keeps.
 type CacheOptions struct {
-	// Idle is how long a context stays that nobody asks for. When nobody has asked for anything for that long, the cache no
+	// Idle is how long a context stays after it was asked for. When nothing has been asked for that long, the cache no
 	// longer watches. The default is DefaultIdle.
 	Idle time.Duration
 	// MaxContexts is how many contexts are kept; beyond that, the one that was asked for longest ago goes. The default is
@@ -30,17 +30,17 @@ type CacheOptions struct {
 	MaxContexts int
 	// Changed is called with the ids of contexts in which something has changed besides the bundles that are saved there, and
 	// of those that were made for the same; nil when anything may have. It must not block, nor ask the cache. With it, the
-	// cache watches as long as it runs, also while nobody asks. Nil means that nobody is told.
+	// cache watches as long as it runs, also while nothing is asked for. Nil means that changes are not reported.
 	Changed func(ids []string)
 }
 
 // Cache answers as a Store does, but from memory: it keeps the contexts that are asked for current from one watch, on
-// everything from /context/ to /healthscope/, and everything it answers is as of one revision. While etcd is away it goes
-// on to answer, and says how old the answer is. It is safe for concurrent use, and works while Run runs.
+// everything from /context/ to /healthscope/, and everything it answers is as of one revision. While etcd is away it still
+// answers, and says how old the answer is. It is safe for concurrent use, and works while Run runs.
 type Cache struct {
 	store   *Store
 	options CacheOptions
-	// asked holds a token when somebody has asked while the cache did not watch.
+	// asked holds a token when something was asked for while the cache did not watch.
 	asked chan struct{}
 
 	mu sync.Mutex
@@ -51,7 +51,7 @@ type Cache struct {
 	// revision is that of etcd up to which everything is known, asOf when etcd was last asked about that.
 	revision int64
 	asOf     time.Time
-	// lastAsked is when somebody last asked for anything, and problem why the watch last broke.
+	// lastAsked is when anything was last asked for, and problem why the watch last broke.
 	lastAsked time.Time
 	problem   error
 
@@ -93,7 +93,7 @@ func NewCache(s *Store, o CacheOptions) *Cache {
 }
 
 // Run keeps the cache current until ctx is done or the store is closed. It watches from the first question on, until
-// nobody asks any more, unless somebody is told of changes.
+// nothing is asked for any more, unless changes are to be reported.
 func (c *Cache) Run(ctx context.Context) error {
 	for {
 		select {
@@ -108,7 +108,7 @@ func (c *Cache) Run(ctx context.Context) error {
 	}
 }
 
-// follow watches until nobody asks any more.
+// follow watches until nothing is asked for any more.
 func (c *Cache) follow(ctx context.Context) {
 	watching, cancel := context.WithCancel(ctx)
 	var group sync.WaitGroup
@@ -342,7 +342,7 @@ func (c *Cache) release(needed []*cached) {
 func (c *Cache) fill(id string, entry *cached, snapshot *Snapshot, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.contexts[id] != entry { // Everything was read again meanwhile; who waits has been told.
+	if c.contexts[id] != entry { // Everything was read again meanwhile; who waits was woken.
 		return nil
 	}
 	if err != nil {

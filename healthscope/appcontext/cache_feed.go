@@ -191,7 +191,7 @@ func (c *Cache) lost(err error) {
 	c.problem = err
 }
 
-// evict removes the contexts that nobody asks for, until nobody asks for anything.
+// evict removes the contexts that are not asked for, until nothing is asked for.
 func (c *Cache) evict(ctx context.Context) {
 	ticker := time.NewTicker(max(c.options.Idle/4, time.Millisecond))
 	defer ticker.Stop()
@@ -208,7 +208,7 @@ func (c *Cache) evict(ctx context.Context) {
 }
 
 // evictBefore removes the contexts that were last asked for before a time, and reports whether anything was asked for since, or
-// is to be told.
+// changes are to be reported.
 func (c *Cache) evictBefore(limit time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -74,7 +74,7 @@ const (
 	kindLevel    kind = "a level"
 )
 
-// kindOfParts tells what the parts of a key after the context's id lead to.
+// kindOfParts returns what the parts of a key after the context's id lead to.
 func kindOfParts(parts []string) kind {
 	named := func(at int, part string) bool {
 		return len(parts) > at && parts[at] == part && (at+1 >= len(parts) || part == partCluster || parts[at+1] != partInstruction)

@@ -47,7 +47,7 @@ func (o Options) String() string {
 	return fmt.Sprintf("etcd %q as user %q", o.Endpoints, o.Username)
 }
 
-// GoString is String, lest %#v shows the password.
+// GoString is String, so that %#v does not show the password.
 func (o Options) GoString() string { return o.String() }
 
 func (o *Options) setDefaults() {

@@ -42,7 +42,7 @@ type SavedBundle struct {
 	Name            string `json:"name"`
 	UID             string `json:"uid"`
 	ResourceVersion string `json:"resourceVersion"`
-	// Digest tells whether another bundle would be saved alike. What it is made of is up to the caller.
+	// Digest differs for bundles that would not be saved alike. What it is made of is up to the caller.
 	Digest string `json:"digest"`
 	// Hub is who has saved it.
 	Hub string `json:"hub"`
@@ -52,11 +52,11 @@ type SavedBundle struct {
 type StoredBundle struct {
 	// Place is the place.
 	Place Place
-	// AsOf is the revision of etcd when it was asked. A later read can tell of an earlier one only if etcd was restored meanwhile.
+	// AsOf is the revision of etcd when it was asked. A later read has an earlier one only if etcd was restored meanwhile.
 	AsOf int64
 	// Exists is true when the context has the app in the cluster.
 	Exists bool
-	// Revision is the revision of etcd at which the bundle there was written, by whom ever; 0 when there is none.
+	// Revision is the revision of etcd at which the bundle there was written, by any program; 0 when there is none.
 	Revision int64
 	// Saved is what SaveBundle has kept beside the bundle that it has saved last; nil when it has saved none.
 	Saved *SavedBundle
@@ -67,7 +67,7 @@ type StoredBundle struct {
 // Ours reports whether the bundle that is there was written by SaveBundle: it writes bundle and SavedBundle at one revision.
 func (b StoredBundle) Ours() bool { return b.Revision > 0 && b.Revision == b.SavedRevision }
 
-// Foreign reports whether the bundle that is there was written by somebody else.
+// Foreign reports whether the bundle that is there was written by another program.
 func (b StoredBundle) Foreign() bool { return b.Revision > 0 && b.Revision != b.SavedRevision }
 
 // sidecarKey returns the key that is ours beside a key of EMCO's.
@@ -109,9 +109,9 @@ func (s *Store) ReadBundle(ctx context.Context, p Place) (StoredBundle, error) {
 	return stored, nil
 }
 
-// SaveBundle saves the status of a bundle, in JSON, as EMCO's rsync does, at the place that ReadBundle has told of, and
-// beside it what it is. It fails with ErrNotFound when the place is not there any more, and with ErrConflict when somebody
-// has written there since. What was there is replaced, whoever wrote it: ask Foreign before.
+// SaveBundle saves the status of a bundle, in JSON, as EMCO's rsync does, at the place that ReadBundle has returned, and
+// beside it what it is. It fails with ErrNotFound when the place is not there any more, and with ErrConflict when another
+// program has written there since. What was there is replaced, regardless of who wrote it: ask Foreign before.
 func (s *Store) SaveBundle(ctx context.Context, at StoredBundle, status string, b SavedBundle) error {
 	h := at.Place.Handle()
 	b.Seen = b.Seen.UTC().Truncate(time.Millisecond)
@@ -123,8 +123,8 @@ func (s *Store) SaveBundle(ctx context.Context, at StoredBundle, status string, 
 	return failed(fmt.Sprintf("cannot save bundle %q", at.Place), s.commit(ctx, t))
 }
 
-// RemoveBundle removes the bundle that SaveBundle has saved at a place, as ReadBundle has told of it, and what is kept
-// beside it. The bundle of somebody else stays. It fails with ErrConflict when somebody has written there since.
+// RemoveBundle removes the bundle that SaveBundle has saved at a place, as ReadBundle has returned it, and what is kept
+// beside it. The bundle of another program stays. It fails with ErrConflict when another program has written there since.
 func (s *Store) RemoveBundle(ctx context.Context, at StoredBundle) error {
 	h := at.Place.Handle()
 	t := &transaction{}
@@ -136,14 +136,14 @@ func (s *Store) RemoveBundle(ctx context.Context, at StoredBundle) error {
 	return failed(fmt.Sprintf("cannot remove bundle %q", at.Place), s.commit(ctx, t))
 }
 
-// unchanged adds the condition that nobody has written at a place since it was read.
+// unchanged adds the condition that nothing was written at a place since it was read.
 func (t *transaction) unchanged(at StoredBundle) {
 	status := at.Place.Handle().Level(partStatus)
 	t.compare(clientv3.Compare(clientv3.ModRevision(string(status)), "=", at.Revision), string(status))
 	t.compare(clientv3.Compare(clientv3.ModRevision(sidecarKey(status)), "=", at.SavedRevision), sidecarKey(status))
 }
 
-// SavedBundles returns what SaveBundle has saved, by place, also where somebody else has written since. Its read is as of
+// SavedBundles returns what SaveBundle has saved, by place, also where another program has written since. Its read is as of
 // no one revision: ask ReadBundle before anything is done about a bundle.
 func (s *Store) SavedBundles(ctx context.Context) (map[Place]SavedBundle, error) {
 	all := map[Place]SavedBundle{}

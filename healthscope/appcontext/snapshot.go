@@ -15,7 +15,7 @@ import (
 )
 
 // Snapshot is a context, or a part of one, as it was at one revision of etcd. It never changes, is safe for concurrent
-// use, and asks nobody: what its methods return is looked up in memory, and what they have to decode they decode at each
+// use, and does no I/O: what its methods return is looked up in memory, and what they have to decode they decode at each
 // call. Bytes that it returns belong to it and must not be changed.
 //
 // A context is written piece by piece, by several programs, and read at any time. So anything may be missing: what is not

@@ -88,7 +88,7 @@ func (s *Store) connect(ctx context.Context) (*clientv3.Client, error) {
 	return client, nil
 }
 
-// drop gives up a client whose connection has gone silent, unless somebody has done so. Whoever needs one next makes
+// drop gives up a client whose connection has gone silent, unless another call has done so. The next call makes
 // another: gRPC itself would take a quarter of a minute to notice.
 func (s *Store) drop(client *clientv3.Client) {
 	if client != nil && s.client.CompareAndSwap(client, nil) {

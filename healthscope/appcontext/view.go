@@ -306,8 +306,8 @@ func (e *entry) putState(kv *mvccpb.KeyValue) {
 	e.state, e.changed = State(value.Status), kv.ModRevision
 }
 
-// rank says how much a context counts among those of one subject. rsync tells what is so of one that another has replaced,
-// and tells nothing, or Created, of one with which it has done nothing yet.
+// rank says how much a context counts among those of one subject. rsync writes such states for one that another has replaced,
+// and none, or Created, for one with which it has done nothing yet.
 func (e *entry) rank() int {
 	switch {
 	case e.changed == 0 || e.state == StateCreated:
@@ -352,7 +352,7 @@ func (c catalogue) bySubject() map[Subject][]string {
 
 // inForce returns which of a subject's contexts, the oldest first, is in force; empty when there is none. An update makes a
 // context and a rollback uses an older one again, so that it is not always the newest: it is, of those that nothing has
-// replaced and with which rsync has begun, the one of which rsync told last.
+// replaced and with which rsync has begun, the one whose state rsync wrote last.
 func (c catalogue) inForce(ids []string) string {
 	best := ""
 	var most entry

@@ -47,7 +47,7 @@ type Options struct {
 // counts once.
 //
 // It is ready when it has resources and all that count are Ready. An empty
-// bundle is not: whoever waits for it waits for something to be there.
+// bundle is not: who waits for it waits for something to be there.
 //
 // When the lists outgrow Options.ListBudget, or the whole outgrows
 // Options.HardLimit, the largest lists are left out. When that is not enough,
@@ -92,7 +92,7 @@ func Build(objects []*unstructured.Unstructured, previous *k8spluginv1alpha1.Res
 	fillLists(&status, items, opts.ListBudget)
 	cutToLimit(&status, opts.HardLimit)
 	if forgets(&status, items) {
-		return Build(objects, &status, now, opts) // As the next call would: nothing changes by itself.
+		return Build(objects, &status, now, opts) // As the next call would: nothing changes without a change of the objects.
 	}
 	return status
 }

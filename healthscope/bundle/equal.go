@@ -57,7 +57,7 @@ func samePointer[T comparable](a, b *T) bool {
 	return *a == *b
 }
 
-// sameTime reports whether two times are the same second, which is all that their JSON form tells.
+// sameTime reports whether two times are the same second, which is all that their JSON form has.
 func sameTime(a, b *metav1.Time) bool {
 	if a.IsZero() || b.IsZero() {
 		return a.IsZero() == b.IsZero()

@@ -40,7 +40,7 @@ func frameSize(status k8spluginv1alpha1.ResourceBundleStateStatus) int {
 // goes first, leaves before owners before the unowned; an owner of something
 // that is not Ready stays with it. Next go the other leaves, the best state
 // first, and in the end what owns them. So an owner never goes while something
-// owned stays, which would then count by itself. With pods that are not Ready one
+// owned stays, which would then count alone. With pods that are not Ready one
 // that is stays, for a workload of which a reader sees no working pod looks Failed.
 // Of equal entries the last by key goes first.
 func cutEntries(entries []k8spluginv1alpha1.ResourceHealth, sizes []int, excess int) []k8spluginv1alpha1.ResourceHealth {

@@ -11,7 +11,7 @@ import (
 // metadata that is needed, the selector, and a status with resources and
 // summary but without the lists. For a bundle of another monitor, resources are
 // made here; it has no summary after as before, by which it is known, and an
-// empty list tells that it was filled. Read gives the same answer before and after.
+// empty list shows that it was filled. Read gives the same answer before and after.
 //
 // The lists of another monitor are judged by the user's rules, which may be nil, besides the program's own.
 func Slim(b *k8spluginv1alpha1.ResourceBundleState, user rules.UserRules) {

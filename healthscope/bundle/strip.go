@@ -25,7 +25,7 @@ var dataFields = []string{"data", "binaryData", "stringData"}
 var variableLists = []string{"env", "Env", "envVars", "EnvVars"}
 
 // Strip removes from an object, in place, what may not be shown to the readers
-// of a bundle, and what nobody needs: managed fields, annotations in which tools
+// of a bundle, and what no reader needs: managed fields, annotations in which tools
 // keep a copy of the object, the data of ConfigMaps and Secrets, also of those
 // that another object carries as a manifest, and literal values of environment
 // variables and HTTP headers, in pod specs and templates of any kind. Of an

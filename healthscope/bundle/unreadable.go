@@ -12,7 +12,7 @@ import (
 
 // withUnreadable returns the items of a bundle with those added that are known
 // from before and cannot be read at present, sorted by key, and reports whether
-// there are such. An object of an unreadable kind that is given all the same is what somebody remembers of it, and cannot be judged either.
+// there are such. An object of an unreadable kind that is given all the same is what a caller remembers of it, and cannot be judged either.
 func withUnreadable(items []item, known entries, opts Options) (all []item, unread bool) {
 	if len(opts.Unreadable) == 0 {
 		return items, false
@@ -55,7 +55,7 @@ func groupKind(r healthscope.Result) schema.GroupKind {
 
 // unnamed returns how many objects a truncated previous status had that it did
 // not name and that have not been given, and how many of these counted in its
-// summary. While kinds cannot be read, nobody knows whether these are of one of
+// summary. While kinds cannot be read, it is not known whether these are of one of
 // them: they are not given up. The items must be linked.
 func unnamed(items []item, previous *k8spluginv1alpha1.ResourceBundleStateStatus, known entries, opts Options) (all, counted int) {
 	if len(opts.Unreadable) == 0 || previous == nil || previous.Summary == nil || !previous.Truncated {

@@ -150,7 +150,7 @@ func (s Step) as(verb Verb) Step {
 }
 
 // Termination returns the steps that delete what a plan wants, in reverse order, without those that are done. CRDs stay:
-// with them, the custom resources of everybody would go. The bundle goes last, and stays where something else does.
+// with them, the custom resources of all applications would go. The bundle goes last, and stays where something else does.
 func (p *Plan) Termination() *Progress {
 	work := &Progress{}
 	for _, a := range p.Apps {

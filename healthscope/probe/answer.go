@@ -97,7 +97,7 @@ func judgeStatus(code int, s metav1.Status) Outcome {
 	return Outcome{NoWay, fmt.Sprintf("the API server answers with status code %d", code)}
 }
 
-// classes are the errors that are told apart, by what Go says of them.
+// classes are the errors that are distinguished, by what Go says of them.
 var classes = []struct{ text, class string }{
 	{"connection refused", "connection refused"},
 	{"connection reset", "connection reset"},

@@ -27,7 +27,7 @@ type Verdict int
 
 // The verdicts.
 const (
-	// Undecided means that too little has been seen to tell.
+	// Undecided means that too little has been seen to decide.
 	Undecided Verdict = iota
 	// Passing means that the Service is well.
 	Passing
@@ -96,7 +96,7 @@ func (h *History) fails(t Thresholds) bool {
 	return exceeds(h.failed(), window, t.Failure)
 }
 
-// exceeds reports whether some of all are a larger share than a threshold. All of them are, whatever the threshold.
+// exceeds reports whether some of all are a larger share than a threshold. All of them are, for any threshold.
 func exceeds(some, all int, threshold float64) bool {
 	return some == all || float64(some) > threshold*float64(all)
 }

@@ -122,7 +122,7 @@ func (e end) text() string {
 	return join(": ", text, lastWords(e.message))
 }
 
-// maxLastWords is how many bytes of a termination message are told, and maxLine how many of one of its lines are looked at.
+// maxLastWords is how many bytes of a termination message are shown, and maxLine how many of one of its lines are looked at.
 const (
 	maxLastWords = 120
 	maxLine      = 512
@@ -130,7 +130,7 @@ const (
 
 // lastWords returns the last lines of a termination message that fit into one
 // short line; of the very last as much as does. A container writes one to say
-// why it ends, or, with FallbackToLogsOnError, it is the end of its log: there too the last line tells most.
+// why it ends, or, with FallbackToLogsOnError, it is the end of its log: there too the last line says most.
 func lastWords(message string) string {
 	var text string
 	for message != "" && len(text) < maxLastWords {

@@ -32,7 +32,7 @@ var deciding = []string{"Ready", "Available", "Healthy", "Established", "Succeed
 const reconcilePaused = "ReconcilePaused"
 
 // judgeByConditions judges an object by the conditions and words by which most
-// controllers tell how it is, and names the rule that decided; it is empty when nothing did.
+// controllers report how it is, and names the rule that decided; it is empty when nothing did.
 func judgeByConditions(o *object, verdict *healthscope.Result) string {
 	verdict.Suspended = halted(o)
 	failed, stale := o.failure(verdict)
@@ -157,7 +157,7 @@ func (o *object) created() time.Time {
 	return created.UTC()
 }
 
-// judgeUnknown judges an object of which no rule can tell anything. Many kinds
+// judgeUnknown judges an object that no rule can judge. Many kinds
 // have no status because nothing is to be said of them; others have none yet,
 // for which healthscope.Judge gives them time from their creation.
 func judgeUnknown(o *object, verdict *healthscope.Result) {

@@ -55,7 +55,7 @@ func Evaluate(object *unstructured.Unstructured, options Options) healthscope.Re
 //  4. "generation": one whose status speaks of an older generation is Pending, StaleGeneration; not a custom resource
 //     that is suspended, whose controller does not look at it;
 //  5. the rule for its kind, which has the name of the kind: "Deployment";
-//  6. "conditions" and "phase": the words of status by which most controllers tell;
+//  6. "conditions" and "phase": the words of status that most controllers use;
 //  7. "kstatus", for the kinds of Kubernetes itself;
 //  8. "evidence": what the same status says against a good word of 6, or of an object that 9 knows nothing of;
 //  9. "none": nothing is known of such an object, which is Ready, NoStatus,
@@ -66,7 +66,7 @@ func Evaluate(object *unstructured.Unstructured, options Options) healthscope.Re
 // The result names the object, its version, its uid and, from the controlling
 // ownerReference, its owner. It has no Cluster and no Labels, which the caller
 // sets, and no Since, except for NoStatus: that an object is since its creation. Replicas, Serving, Suspended and ProgressDeadline are also
-// given for an object that is deleted or stale, as far as the object tells.
+// given for an object that is deleted or stale, as far as the object shows it.
 func Explain(object *unstructured.Unstructured, options Options) (healthscope.Result, string) {
 	if object == nil || len(object.Object) == 0 {
 		return healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonInvalidObject, Message: "the object is empty"}, ruleNone

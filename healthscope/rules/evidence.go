@@ -101,7 +101,7 @@ func (s *search) note(e evidence) {
 }
 
 // conditions looks at conditions that say how well the object, or a part of it, is. top is true for those of the object
-// itself. A part's conditions do not tell the generation of the object.
+// itself. A part's conditions do not have the generation of the object.
 func (s *search) conditions(conditions []condition, top bool) {
 	aggregated := find(conditions, "Ready").exists()
 	for _, c := range conditions {

@@ -10,7 +10,7 @@ import (
 )
 
 // judgeByKstatus judges kinds of Kubernetes itself that have no rule and no
-// condition that tells, as kstatus does. It takes them for current when they exist.
+// condition that decides, as kstatus does. It takes them for current when they exist.
 func judgeByKstatus(o *object, verdict *healthscope.Result) {
 	computed, err := compute(o)
 	if err != nil {

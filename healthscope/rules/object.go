@@ -13,7 +13,7 @@ type object struct {
 
 	// generation is metadata.generation; 0 when it is not known.
 	generation int64
-	// observed is the generation that the status speaks of, and hasObserved reports whether it tells.
+	// observed is the generation that the status speaks of, and hasObserved reports whether it has one.
 	observed    int64
 	hasObserved bool
 	// deleting is true from the moment the object is to be deleted.

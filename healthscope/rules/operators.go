@@ -62,7 +62,7 @@ var virtualMachineFailures = map[string]bool{
 }
 
 // judgeVirtualMachine is the rule for VirtualMachines of KubeVirt. One that its
-// user has switched off is Ready and suspended; else the condition Ready tells.
+// user has switched off is Ready and suspended; else the condition Ready decides.
 func judgeVirtualMachine(o *object, verdict *healthscope.Result) {
 	status := o.text(o.status, "status.printableStatus")
 	running, isFlag := boolean(o.spec["running"])

@@ -56,7 +56,7 @@ func judgePod(o *object, verdict *healthscope.Result) {
 }
 
 // nodeLost reports whether the pod's node has stopped to report. Its containers
-// then still count as ready in the status, which nobody writes any more.
+// then still count as ready in the status, which is not written any more.
 func (p *pod) nodeLost(o *object) bool {
 	lost := func(reason string) bool { return reason == "NodeLost" || reason == "NodeStatusUnknown" }
 	return lost(p.reason) || lost(o.condition("Ready").reason)

@@ -21,7 +21,7 @@ var decidingByKind = map[groupKind]string{
 	{"core.gardener.cloud", "Shoot"}:    "APIServerAvailable",
 }
 
-// summing are the kinds whose status lists other objects that do not all count, so that their conditions alone tell.
+// summing are the kinds whose status lists other objects that do not all count, so that their conditions alone decide.
 var summing = map[groupKind]bool{{"core.oam.dev", "HealthScope"}: true}
 
 // ending are the kinds whose objects come to an end, so that one that runs is not done yet.

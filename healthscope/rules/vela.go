@@ -42,7 +42,7 @@ func judgeVela(o *object, verdict *healthscope.Result) {
 		verdict.State, verdict.Reason = healthscope.Terminating, healthscope.ReasonDeleting
 	case velaAtWork:
 		verdict.State, verdict.Reason, verdict.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
-	case velaSuspended: // It waits for somebody, for as long as it takes.
+	case velaSuspended: // It waits for a user, for as long as it takes.
 		verdict.State, verdict.Reason, verdict.Suspended = healthscope.Pending, healthscope.ReasonSuspended, true
 		verdict.Serving = len(services) > 0 && sick == ""
 	case velaRunning:
@@ -73,7 +73,7 @@ func judgeVelaRunning(o *object, verdict *healthscope.Result, services []map[str
 		verdict.State, verdict.Reason, verdict.Message, verdict.Progressing = healthscope.Pending, healthscope.ReasonNotHealthy, sick, true
 	case len(services) < len(o.children(o.spec, "spec.components")):
 		verdict.State, verdict.Reason = healthscope.Unknown, healthscope.ReasonNoRule
-		verdict.Message = fmt.Sprintf("status.services tells of %d of %d components", len(services), len(o.children(o.spec, "spec.components")))
+		verdict.Message = fmt.Sprintf("status.services lists %d of %d components", len(services), len(o.children(o.spec, "spec.components")))
 	default:
 		verdict.State, verdict.Message = healthscope.Ready, ""
 	}

@@ -14,16 +14,16 @@ type workload struct {
 	wanted *int64
 	// desired is the number that is wanted: that of the spec, else the one that exists, and no fewer than least.
 	desired int64
-	// least is the number that is wanted at least, as far as anything but spec.replicas tells.
+	// least is the number that is wanted at least, as far as anything but spec.replicas shows it.
 	least int64
 	// total, ready, updated and available are the numbers of replicas that exist and that are so.
 	total, ready, updated, available int64
 	// counts is true when available is to be relied on. StatefulSets before Kubernetes 1.22 have no such count.
 	counts bool
-	// resting is true when replicas are not updated by themselves; partition is the number of those that are not to be.
+	// resting is true when replicas are not updated automatically; partition is the number of those that are not to be.
 	resting   bool
 	partition int64
-	// seen is what only DaemonSets tell: nodes have been counted.
+	// seen is true of DaemonSets only: nodes have been counted.
 	seen bool
 }
 
@@ -37,7 +37,7 @@ func judgeDeployment(o *object, verdict *healthscope.Result) {
 	verdict.Suspended = o.flag(o.spec, "spec.paused")
 	verdict.ProgressDeadline = time.Duration(min(o.number(o.spec, "spec.progressDeadlineSeconds"), math.MaxInt32)) * time.Second
 	w.judge(o, verdict)
-	// Once a rollout is complete, Kubernetes does not look at its deadline again, whatever becomes of the pods.
+	// Once a rollout is complete, Kubernetes does not look at its deadline again, even if pods fail.
 	progressing := o.condition("Progressing")
 	verdict.Timed = verdict.State == healthscope.Pending && progressing.is("True") && progressing.reason != "NewReplicaSetAvailable"
 	if verdict.Suspended && verdict.State == healthscope.Ready && !verdict.Warning {

@@ -91,7 +91,7 @@ func head(in Input) Document {
 	return d
 }
 
-// history writes what users did, or that nobody knows it: a group that has a context was created.
+// history writes what users did, or that it is not known: a group that has a context was created.
 func history(actions []appcontext.Action) *History {
 	if len(actions) == 0 {
 		return &History{Unknown: noHistory}

@@ -129,7 +129,7 @@ type decoder struct {
 	// status is the context with the states.
 	status    *appcontext.Snapshot
 	namespace string
-	// ended is true when rsync does nothing about the context any more, whatever it could not do.
+	// ended is true when rsync does nothing about the context any more, even if something could not be done.
 	ended bool
 	// at is the place that is being decoded.
 	at Place
@@ -325,7 +325,7 @@ func (c *Contents) body(h appcontext.Handle) (body, bool) {
 	return b, ok
 }
 
-// Expected is a place that a document tells about, and where to look for what is there.
+// Expected is a place that a document is about, and where to look for what is there.
 type Expected struct {
 	Place
 
@@ -338,13 +338,13 @@ type Expected struct {
 	SavedRevision int64
 }
 
-// concerns reports whether the document of a subject tells of a place in its context. That of a cluster tells of its network
-// intents only, whatever else the context has: who may ask about a cluster may not see another.
+// concerns reports whether the document of a subject has a place in its context. That of a cluster has its network
+// intents only, even if the context has more: who may ask about a cluster may not see another.
 func concerns(s appcontext.Subject, at Place) bool {
 	return s.Cluster == "" || at == Place{appcontext.NetworkIntents, s.Provider + "+" + s.Cluster}
 }
 
-// selected reports whether the document of a query about a subject tells of a place.
+// selected reports whether the document of a query about a subject has a place.
 func selected(s appcontext.Subject, q Query, at Place) bool {
 	return concerns(s, at) && selects(q.Apps, at.App) && selects(q.Clusters, at.Cluster)
 }

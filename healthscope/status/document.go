@@ -149,7 +149,7 @@ type Health struct {
 	Reason string `json:"reason,omitempty"`
 	// Message is the same for people. For many it names the one that is worst.
 	Message string `json:"message,omitempty"`
-	// Cause is what is at the bottom of it, such as a pod that crashes, where the object does not say it all by itself.
+	// Cause is what is at the bottom of it, such as a pod that crashes, where the object alone does not say it.
 	Cause string `json:"cause,omitempty"`
 	// LastState is the state that was known last of an object that cannot be seen any more.
 	LastState string `json:"last-state,omitempty" openapi:"State"`
@@ -178,7 +178,7 @@ type Counts struct {
 	Unknown int `json:"unknown"`
 }
 
-// wireTime writes a time; the zero time is the empty string. It cannot fail, whatever the year.
+// wireTime writes a time; the zero time is the empty string. It cannot fail for any year.
 func wireTime(t time.Time) string {
 	if t.IsZero() {
 		return ""

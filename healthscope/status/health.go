@@ -20,7 +20,7 @@ const (
 	ReasonUnreadable healthscope.Reason = "Unreadable"
 	// ReasonNotListed means that the bundle is too large to name all its objects, and does not name the resource.
 	ReasonNotListed healthscope.Reason = "NotListed"
-	// ReasonNotFollowed means that the cluster's monitor does not tell of resources of the kind.
+	// ReasonNotFollowed means that the cluster's monitor does not report resources of the kind.
 	ReasonNotFollowed healthscope.Reason = "NotFollowed"
 	// ReasonStillPresent means that rsync has deleted the resource, and that it is still there.
 	ReasonStillPresent healthscope.Reason = "StillPresent"
@@ -170,7 +170,7 @@ func (b *builder) absent(r *row, v *view) (m *healthscope.Member, counts bool) {
 	}
 	switch reason := v.incomplete(); reason {
 	case "":
-		return b.missing(r, healthscope.Unknown, ReasonNotFollowed, "the monitor does not tell of this kind"), false
+		return b.missing(r, healthscope.Unknown, ReasonNotFollowed, "the monitor does not report this kind"), false
 	case ReasonNotListed:
 		return b.missing(r, healthscope.Unknown, reason, "the bundle is too large to name it"), false // It may be among those that count without a name.
 	default:
@@ -178,7 +178,7 @@ func (b *builder) absent(r *row, v *view) (m *healthscope.Member, counts bool) {
 	}
 }
 
-// inDoubt says for people why nobody can tell whether an object is there.
+// inDoubt says for people why it is not known whether an object is there.
 var inDoubt = map[healthscope.Reason]string{
 	healthscope.ReasonNotObserved:     "no monitor has reported on the app in this cluster",
 	healthscope.ReasonMalformedBundle: "the bundle of the app in this cluster cannot be read",

@@ -44,7 +44,7 @@ func TestHealthOfResources(t *testing.T) {
 		"unseen":        {"Applied", 7200, "apps/v1 Deployment", status.Report{}, status.Health{State: "Unknown", Reason: "NotObserved", Message: "no monitor has reported on the app in this cluster", CountsAs: "Unknown"}, 1},
 		"lost, missing": {"Applied", 7200, "apps/v1 Deployment", lost(), status.Health{State: "Unknown", Reason: "ClusterUnreachable", Message: "no answer", CountsAs: "Unknown"}, 1},
 		"lost":          {"Applied", 7200, "apps/v1 Deployment", lost(ready), status.Health{State: "Unknown", Reason: "ClusterUnreachable", Message: "no answer; last seen Ready", LastState: "Ready", Since: since(time.Minute), Age: new(int64(60)), CountsAs: "Unknown"}, 1},
-		"not followed":  {"Applied", 7200, "acme.example/v1 Gadget", seen(), status.Health{State: "Unknown", Reason: "NotFollowed", Message: "the monitor does not tell of this kind"}, 0},
+		"not followed":  {"Applied", 7200, "acme.example/v1 Gadget", seen(), status.Health{State: "Unknown", Reason: "NotFollowed", Message: "the monitor does not report this kind"}, 0},
 		"not listed":    {"Applied", 7200, "apps/v1 Deployment", cut, status.Health{State: "Unknown", Reason: "NotListed", Message: "the bundle is too large to name it"}, 3},
 		"deleted":       {"Deleted", 7200, "apps/v1 Deployment", seen(), status.Health{State: "NotPresent", Reason: "Terminated"}, 0},
 		"deleted, here": {"Deleted", 7200, "apps/v1 Deployment", seen(ready), status.Health{State: "Terminating", Reason: "StillPresent", Message: "rsync has deleted it, and it is still there; it is Ready"}, 0},

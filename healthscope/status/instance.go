@@ -46,7 +46,7 @@ type InstanceResource struct {
 }
 
 // NewInstance makes the document of the instance with an id from the reports of all bundles that carry its id in InstanceLabel, in
-// whatever order. There is at least one: without a bundle, nothing is known of an instance, not even that it exists. unread
+// any order. There is at least one: without a bundle, nothing is known of an instance, not even that it exists. unread
 // names the clusters that have not been read yet.
 func NewInstance(id string, reports []Report, unread []string) InstanceDocument {
 	document := InstanceDocument{ID: id, Namespace: namespaceOf(reports), Resources: []InstanceResource{}, Message: unfilled(reports), Unread: unread}
@@ -94,8 +94,8 @@ func namespaceOf(reports []Report) string {
 	return namespace
 }
 
-// unfilled says why bundles are empty that no monitor has filled. A monitor follows the keys of labels that it was told to,
-// and by itself that of EMCO only.
+// unfilled says why bundles are empty that no monitor has filled. A monitor follows the keys of labels in its configuration,
+// which is that of EMCO only by default.
 func unfilled(reports []Report) string {
 	empty := 0
 	for i := range reports {

@@ -14,7 +14,7 @@ type matching struct {
 	// of each resource whether it would be among the members if it were there.
 	claims   []int
 	followed []bool
-	// others are the indexes of the members that nobody expects, sorted by group, kind, namespace and name.
+	// others are the indexes of the members that are not expected, sorted by group, kind, namespace and name.
 	others []int
 }
 

@@ -27,7 +27,7 @@ const (
 	TypeAll Type = "all"
 )
 
-// Output says how much a document tells.
+// Output is how much a document shows.
 type Output string
 
 // The outputs of a query.

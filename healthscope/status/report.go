@@ -11,7 +11,7 @@ import (
 type Report struct {
 	// Namespace is that of the bundle; empty where it is not known.
 	Namespace string
-	// Members are the objects of the bundle, judged; while nobody can see them, as healthscope.Lost returns them. Their order
+	// Members are the objects of the bundle, judged; while they cannot be seen, as healthscope.Lost returns them. Their order
 	// makes no difference. They must not be changed any more: what was made of them is used again for other documents.
 	Members []healthscope.Member
 	// Observed is true when a monitor has reported, even if it saw nothing.
@@ -83,7 +83,7 @@ const (
 	Present Presence = "Present"
 	// NotPresent means that it is not, and would be if it were in the cluster.
 	NotPresent Presence = "NotPresent"
-	// PresenceUnknown means that nobody can tell: there is no bundle, it cannot be seen, it leaves objects out, or its monitor does not follow the kind.
+	// PresenceUnknown means that it is not known: there is no bundle, it cannot be seen, it leaves objects out, or its monitor does not follow the kind.
 	PresenceUnknown Presence = "Unknown"
 )
 
@@ -111,7 +111,7 @@ func (v *view) look(p *place, r Report, terminated bool) {
 	v.Report, v.matching = r, p.matchingOf(r.Members)
 }
 
-// unexpected returns the indexes of the members that nobody expects.
+// unexpected returns the indexes of the members that are not expected.
 func (v *view) unexpected() []int {
 	if v.matching == nil {
 		return nil

@@ -138,7 +138,7 @@ func (b *builder) leave(h *Health, u rollup) {
 	case u.remaining > 0:
 		h.say(healthscope.Terminating, healthscope.ReasonDeleting, "not everything has been deleted yet")
 	case u.unseen > 0:
-		h.say(healthscope.Unknown, u.why, "rsync has deleted everything, and nobody can see whether it has gone")
+		h.say(healthscope.Unknown, u.why, "rsync has deleted everything, and it cannot be seen whether it has gone")
 	default:
 		h.say(healthscope.NotPresent, ReasonTerminated, "everything has been deleted")
 	}

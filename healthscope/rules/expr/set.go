@@ -53,7 +53,7 @@ func (s *Set) Covers(apiVersion, kind string) bool {
 // none does. It does not change the object. As in Flux, an object whose status speaks of another generation is Pending
 // before any expression is asked, then inProgress, failed and current are asked in this order, and an object for which
 // none is true is Pending. Where an expression fails on the object, the verdict is Unknown; Pending when the expression
-// reads a status that nobody has written yet.
+// reads a status that has not been written yet.
 func (s *Set) Evaluate(object map[string]any) (verdict healthscope.Result, rule string, matched bool) {
 	apiVersion, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
