@@ -2,6 +2,7 @@ package rsync
 
 import (
 	"errors"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -58,7 +59,15 @@ func isRefusal(err error) bool {
 			return false
 		}
 		code := status.Status().Code
-		return code >= 400 && code < 500
+		return code >= 400 && code < 500 || isMalformed(err)
 	}
 	return false
+}
+
+// isMalformed reports whether the API server cannot read an object as its kind. It answers that as if it were a fault of its
+// own, and so it does when a webhook that converts kinds gives no answer, which is one.
+func isMalformed(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "failed to create typed patch object") ||
+		strings.Contains(text, "failed to convert new object") && !strings.Contains(text, "webhook")
 }

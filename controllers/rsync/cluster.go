@@ -89,7 +89,10 @@ func (c cluster) take(ctx context.Context, p *deploy.Plan, s deploy.Step) error 
 	case deploy.VerbDefine:
 		return c.define(ctx, o)
 	case deploy.VerbApply:
-		return c.apply(ctx, o)
+		if err := c.apply(ctx, o); err != nil || s.Resource.Approval == "" {
+			return err
+		}
+		return c.approve(ctx, o, s.Resource.Approval)
 	case deploy.VerbDelete, deploy.VerbDeleteHook:
 		return c.delete(ctx, o)
 	default:
@@ -108,11 +111,6 @@ func (c cluster) object(p *deploy.Plan, app string, r deploy.Resource) (*unstruc
 		return nil, errors.Wrapf(err, "cannot find kind %q", o.GetKind())
 	}
 	return o, place(p, o, namespaced)
-}
-
-// apply applies an object on the server's side. A field that another manager owns is a conflict, which is a refusal.
-func (c cluster) apply(ctx context.Context, o *unstructured.Unstructured) error {
-	return c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), fieldManager)
 }
 
 // define makes a CRD unless there is one, and fails as without an answer until its kind is served.

@@ -97,8 +97,8 @@ var _ = Describe("rsync and hooks", func() {
 		Eventually(func() bool { return exists(ctx, j, namespace, "fails") }).Should(BeTrue())
 		Expect(end(ctx, j, batchv1.JobFailureTarget, batchv1.JobFailed)).To(Succeed())
 		Eventually(stateOf).WithContext(ctx).WithArguments("1021").Should(Equal(state("InstantiateFailed")))
-		Expect(wordsOf(ctx, "1021", "fails", edge01, "fails+Job")).To(And(ContainSubstring(`hook Job "fails" has failed`), ContainSubstring("the image has no migration")))
-		Expect(wordsOf(ctx, "1021", "hangs", edge01, "hangs+Job")).To(ContainSubstring("has not done its work within 3s"))
+		Expect(wordsOf(ctx, "1021", "fails", "fails+Job")).To(And(ContainSubstring(`hook Job "fails" has failed`), ContainSubstring("the image has no migration")))
+		Expect(wordsOf(ctx, "1021", "hangs", "hangs+Job")).To(ContainSubstring("has not done its work within 3s"))
 		Expect(statuses(ctx, "1021")).To(Equal(map[string]string{
 			"fails/p1+edge01/fails+Job": "Failed", "fails/p1+edge01/fails+ConfigMap": "Pending",
 			"hangs/p1+edge01/hangs+Job": "Failed", "hangs/p1+edge01/hangs+ConfigMap": "Pending",

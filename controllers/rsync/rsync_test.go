@@ -30,10 +30,10 @@ func enqueue(ctx context.Context, id string, event deploy.Event) {
 	Expect(rsync.Enqueue(ctx, store, id, event, time.Now())).To(Succeed())
 }
 
-// wordsOf returns why a resource failed.
-func wordsOf(ctx context.Context, id, app, cluster, resource string) string {
+// wordsOf returns why a resource failed in edge01.
+func wordsOf(ctx context.Context, id, app, resource string) string {
 	GinkgoHelper()
-	h := appcontext.Place{ContextID: id, App: app, Cluster: cluster}.Handle().Level("resource/" + resource).Level("status")
+	h := appcontext.Place{ContextID: id, App: app, Cluster: edge01}.Handle().Level("resource/" + resource).Level("status")
 	words, err := store.Own(ctx, h)
 	Expect(err).NotTo(HaveOccurred())
 	return words
@@ -92,7 +92,7 @@ var _ = Describe("rsync", func() {
 		Expect(statuses(ctx, "1002")).To(Equal(map[string]string{
 			"bad/p1+edge01/cm+ConfigMap": "Applied", "bad/p1+edge01/bad+Service": "Failed", "bad/p1+edge01/after+ConfigMap": "Pending", "good/p1+edge02/good+ConfigMap": "Applied",
 		}))
-		Expect(wordsOf(ctx, "1002", "bad", edge01, "bad+Service")).To(ContainSubstring("spec.ports[0].port"))
+		Expect(wordsOf(ctx, "1002", "bad", "bad+Service")).To(ContainSubstring("spec.ports[0].port"))
 		Expect(exists(ctx, &corev1.Service{}, namespace, "bad")).To(BeFalse())
 
 		By("terminating it: what is absent is deleted (R8)")

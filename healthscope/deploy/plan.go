@@ -52,6 +52,8 @@ type Resource struct {
 	Name string
 	// Body is the object, in YAML or JSON.
 	Body string
+	// Approval is the condition, in JSON, by which a CertificateSigningRequest is approved when it is applied; else empty.
+	Approval string
 	// Status is what etcd says of it, if that was written by the event that is being handled; else empty.
 	Status appcontext.ResourceStatus
 }
@@ -237,6 +239,11 @@ func newResources(c appcontext.Cluster, order []string, begun int64) ([]Resource
 			return nil, err
 		}
 		resource := Resource{Name: name, Body: body}
+		if data, ok := r.Value("subresource", "approval"); ok && strings.HasSuffix(name, "+CertificateSigningRequest") {
+			if err := json.Unmarshal(data, &resource.Approval); err != nil {
+				return nil, fmt.Errorf("cannot read the approval of %q: %w", name, err)
+			}
+		}
 		if r.Revision("status") > begun {
 			if resource.Status, err = r.Status(); err != nil {
 				return nil, err

@@ -1,0 +1,127 @@
+package rsync
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// lastApplied is owned by who applied an object on the client's side: kubectl, and EMCO's rsync.
+var lastApplied = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "annotations", corev1.LastAppliedConfigAnnotation))
+
+// apply applies an object on the server's side; o becomes what the API server holds then. A field that another manager owns
+// is a conflict, which is a refusal, with two exceptions. Replicas that were set through the subresource scale, as
+// autoscalers do, are left alone. What was applied on the client's side is taken over, so that fields which the object has no
+// more are removed. Both cost requests only where they apply.
+func (c cluster) apply(ctx context.Context, o *unstructured.Unstructured) error {
+	desired := o.DeepCopy()
+	err := c.applyOnce(ctx, o)
+	if isScaled(err) {
+		unstructured.RemoveNestedField(desired.Object, "spec", "replicas")
+		o.Object = desired.DeepCopy().Object
+		err = c.applyOnce(ctx, o)
+	}
+	switch {
+	case apierrors.IsConflict(err):
+		have := &metav1.PartialObjectMetadata{}
+		have.SetGroupVersionKind(o.GroupVersionKind())
+		if failed := c.client.Get(ctx, client.ObjectKeyFromObject(o), have); failed != nil {
+			return failed
+		}
+		if taken, failed := c.takeOver(ctx, have); failed != nil {
+			return failed
+		} else if !taken {
+			return err
+		}
+	case err != nil:
+		return err
+	default:
+		if taken, failed := c.takeOver(ctx, o); failed != nil || !taken {
+			return failed
+		}
+	}
+	o.Object = desired.Object
+	return c.applyOnce(ctx, o)
+}
+
+// applyOnce sends one request.
+func (c cluster) applyOnce(ctx context.Context, o *unstructured.Unstructured) error {
+	kind, name := o.GroupVersionKind().GroupKind(), o.GetName()
+	return redact(kind, name, c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), fieldManager))
+}
+
+// isScaled reports whether an object was refused because of replicas that were set through the subresource scale.
+func isScaled(err error) bool {
+	status := (*apierrors.StatusError)(nil)
+	if !errors.As(err, &status) || status.ErrStatus.Details == nil {
+		return false
+	}
+	for _, cause := range status.ErrStatus.Details.Causes {
+		if cause.Type == metav1.CauseTypeFieldManagerConflict && cause.Field == ".spec.replicas" && strings.Contains(cause.Message, `with subresource "scale"`) {
+			return true
+		}
+	}
+	return false
+}
+
+// takeOver makes the fields that were applied on the client's side ours, and reports whether there were any.
+func (c cluster) takeOver(ctx context.Context, have client.Object) (bool, error) {
+	if have.GetAnnotations()[corev1.LastAppliedConfigAnnotation] == "" {
+		return false, nil
+	}
+	managers := sets.New[string]()
+	for _, entry := range csaupgrade.FindFieldsOwners(have.GetManagedFields(), metav1.ManagedFieldsOperationUpdate, lastApplied) {
+		managers.Insert(entry.Manager)
+	}
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(have, managers, string(fieldManager))
+	if err != nil || patch == nil {
+		return false, errors.Wrapf(err, "cannot take over %q", have.GetName())
+	}
+	at := &metav1.PartialObjectMetadata{}
+	at.SetGroupVersionKind(have.GetObjectKind().GroupVersionKind())
+	at.SetNamespace(have.GetNamespace())
+	at.SetName(have.GetName())
+	return true, changedMeanwhile(c.client.Patch(ctx, at, client.RawPatch(types.JSONPatchType, patch), fieldManager))
+}
+
+// changedMeanwhile makes of a conflict an error that is no refusal: what is written is based on what was read.
+func changedMeanwhile(err error) error {
+	if apierrors.IsConflict(err) {
+		return errors.Errorf("the object was changed meanwhile: %s", err.Error())
+	}
+	return err
+}
+
+// redact takes out of an error about a Secret what may quote its values: all that the API server, or a webhook, says, but for
+// the names of fields and who may do what.
+func redact(kind schema.GroupKind, name string, err error) error {
+	status := (*apierrors.StatusError)(nil)
+	if !errors.As(err, &status) || kind != (schema.GroupKind{Kind: "Secret"}) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) || strings.Contains(status.ErrStatus.Message, ` is forbidden: User "`) {
+		return err
+	}
+	hidden := status.ErrStatus
+	if isMalformed(err) {
+		return refusalError{errors.Errorf("Secret %q cannot be read by the API server; what it says of it is not shown", name)}
+	}
+	hidden.Message = fmt.Sprintf("Secret %q is refused: %s; what the API server says of it is not shown", name, cmp.Or(hidden.Reason, metav1.StatusReasonInternalError))
+	if hidden.Details != nil {
+		for _, cause := range hidden.Details.Causes {
+			hidden.Message += "; " + cause.Field + ": " + string(cause.Type)
+		}
+	}
+	hidden.Details = nil
+	return &apierrors.StatusError{ErrStatus: hidden}
+}

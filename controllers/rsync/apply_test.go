@@ -1,0 +1,149 @@
+package rsync_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/healthscope/healthscope/healthscope/deploy"
+)
+
+// instantiate has a context deployed, and waits until it is.
+func instantiate(ctx context.Context, id string) {
+	GinkgoHelper()
+	enqueue(ctx, id, deploy.EventInstantiate)
+	Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Instantiated")))
+}
+
+// requests counts the requests to a cluster.
+type requests struct {
+	http.RoundTripper
+	atomic.Int64
+}
+
+func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
+	r.Add(1)
+	return r.RoundTripper.RoundTrip(request)
+}
+
+// count counts the requests that are sent by way of a network.
+func (n *network) count() *requests {
+	r := &requests{RoundTripper: n.access.Client.Transport}
+	n.access.Client = &http.Client{Transport: r}
+	return r
+}
+
+var _ = Describe("rsync and objects that others have applied", func() {
+	It("takes over what kubectl applied, with one request for what is ours already", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		applied := func(name string, data map[string]string) *corev1.ConfigMap {
+			o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "{}"}}, Data: data}
+			Expect(api.Create(ctx, o, client.FieldOwner("kubectl-client-side-apply"))).To(Succeed())
+			return o
+		}
+		differs := applied("differs", map[string]string{"k": "old", "gone": "x"})
+		applied("same", map[string]string{"k": "v", "gone": "x"})
+		differs.Data["others"] = "stays"
+		Expect(api.Update(ctx, differs, client.FieldOwner("another"))).To(Succeed())
+
+		put(ctx, newComposite("1030", namespace, "a").add("a", edge01, "differs+ConfigMap", configMap("differs"), "same+ConfigMap", configMap("same"), "new+ConfigMap", configMap("new")).values)
+		n := newNetwork()
+		sent := n.count()
+		start(n)
+		instantiate(ctx, "1030")
+		cm := &corev1.ConfigMap{}
+		Expect(exists(ctx, cm, namespace, "differs")).To(BeTrue())
+		Expect(cm.Data).To(Equal(map[string]string{"k": "v", "others": "stays"}))
+		Expect(exists(ctx, cm, namespace, "same")).To(BeTrue())
+		Expect(cm.Data).To(Equal(map[string]string{"k": "v"}))
+
+		before := sent.Load()
+		instantiate(ctx, "1030")
+		Expect(sent.Load()-before).To(BeEquivalentTo(4), "one for each resource and one for the bundle")
+	})
+
+	It("leaves a field that another manager has set to it, and says which", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		Expect(api.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cm", Namespace: namespace}, Data: map[string]string{"k": "theirs"}}, client.FieldOwner("another"))).To(Succeed())
+		put(ctx, newComposite("1031", namespace, "a").add("a", edge01, "cm+ConfigMap", configMap("cm")).values)
+		start(newNetwork())
+		enqueue(ctx, "1031", deploy.EventInstantiate)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1031").Should(Equal(state("InstantiateFailed")))
+		Expect(wordsOf(ctx, "1031", "a", "cm+ConfigMap")).To(And(ContainSubstring(`conflict with "another"`), ContainSubstring(".data.k")))
+	})
+
+	It("leaves replicas alone that were scaled, as autoscalers do", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		web := "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  replicas: 2\n  selector:\n    matchLabels: {app: web}\n  template:\n    metadata:\n      labels: {app: web}\n    spec:\n      containers:\n      - {name: web, image: example.org/web}\n"
+		put(ctx, newComposite("1032", namespace, "a").add("a", edge01, "web+Deployment", web).values)
+		start(newNetwork())
+		instantiate(ctx, "1032")
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: namespace}}
+		scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 5}}
+		Expect(api.SubResource("scale").Update(ctx, d, client.WithSubResourceBody(scale), client.FieldOwner("kube-controller-manager"))).To(Succeed())
+		for range 2 {
+			instantiate(ctx, "1032")
+			Expect(exists(ctx, d, namespace, "web")).To(BeTrue())
+			Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(5)))
+		}
+	})
+
+	It("approves a CertificateSigningRequest that the context approves, once", func(ctx SpecContext) {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		Expect(err).NotTo(HaveOccurred())
+		request, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+		Expect(err).NotTo(HaveOccurred())
+		encoded := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request}))
+		csr := "apiVersion: certificates.k8s.io/v1\nkind: CertificateSigningRequest\nmetadata: {name: user}\nspec: {signerName: example.org/user, usages: [client auth], request: " + encoded + "}\n"
+		c := newComposite("1033", newNamespace(ctx), "a").add("a", edge01, "user+CertificateSigningRequest", csr)
+		c.values["/context/1033/app/a/cluster/p1+edge01/resource/user+CertificateSigningRequest/subresource/approval/"] =
+			fmt.Sprintf("%q", `{"lastUpdateTime":null,"message":"Approved for Logical Cloud","reason":"LogicalCloud","type":"Approved","status":"True"}`)
+		put(ctx, c.values)
+		start(newNetwork())
+		for range 2 {
+			instantiate(ctx, "1033")
+			got := &certificatesv1.CertificateSigningRequest{}
+			Expect(exists(ctx, got, "", "user")).To(BeTrue())
+			Expect(got.Status.Conditions).To(ConsistOf(And(HaveField("Type", certificatesv1.CertificateApproved), HaveField("Reason", "LogicalCloud"))))
+		}
+	})
+
+	It("fails with what cannot be read as its kind, which the API server calls a fault of its own", func(ctx SpecContext) {
+		put(ctx, newComposite("1038", newNamespace(ctx), "a").add("a", edge01, "cm+ConfigMap", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\ndata: {k: 1}\n").values)
+		start(newNetwork())
+		enqueue(ctx, "1038", deploy.EventInstantiate)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1038").Should(Equal(state("InstantiateFailed")))
+		Expect(wordsOf(ctx, "1038", "a", "cm+ConfigMap")).To(ContainSubstring(".data.k: expected string"))
+	})
+
+	DescribeTable("says nothing of what a Secret holds when it is refused", func(ctx SpecContext, id, fields, want string) {
+		secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n" + fields
+		put(ctx, newComposite(id, newNamespace(ctx), "a").add("a", edge01, "s+Secret", secret).values)
+		start(newNetwork())
+		enqueue(ctx, id, deploy.EventInstantiate)
+		Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("InstantiateFailed")))
+		words := wordsOf(ctx, id, "a", "s+Secret")
+		Expect(words).To(And(ContainSubstring(want), Not(ContainSubstring("4711")), Not(ContainSubstring("hunter"))))
+	},
+		Entry("a number", "1034", "stringData: {password: 4711}\n", "is not shown"),
+		Entry("no base64", "1035", "data: {password: 'hunter-4711'}\n", "is not shown"),
+		Entry("no document", "1036", "type: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: 'hunter 4711'}\n", "dockerconfigjson"),
+		Entry("a map", "1037", "stringData: {password: {hunter: 4711}}\n", "is not shown"),
+	)
+})
