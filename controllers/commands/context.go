@@ -109,7 +109,7 @@ func newContextApply(f *contextFlags) *cobra.Command {
 // enqueueing returns what adds an event to the queue of a context.
 func enqueueing(event deploy.Event) func(context.Context, *appcontext.Store, []string, io.Writer) error {
 	return func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
-		if err := rsync.Enqueue(ctx, store, args[0], event, time.Now()); err != nil {
+		if err := rsync.Enqueue(ctx, store, args[0], event, "", time.Now()); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(out, "%s of context %s is in the queue\n", event, args[0])

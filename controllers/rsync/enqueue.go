@@ -17,49 +17,151 @@ const maxConflicts = 10
 var actions = map[deploy.Event]appcontext.ActionState{
 	deploy.EventInstantiate: appcontext.ActionInstantiated,
 	deploy.EventTerminate:   appcontext.ActionTerminated,
+	deploy.EventUpdate:      appcontext.ActionUpdated,
 }
 
 // Enqueue adds an event to the queue of a context, and records in the history of its deployment intent group what the user
-// did. When it returns nil the event is in etcd. It refuses a context that cannot be deployed and an event that cannot begin.
-func Enqueue(ctx context.Context, store *appcontext.Store, id string, event deploy.Event, now time.Time) error {
-	subject, named, err := enqueue(ctx, store, id, event)
-	if err != nil {
-		return errors.Wrapf(err, "cannot add event %q to context %q", event, id)
+// did. When it returns nil, both are in etcd. It refuses a context that cannot be deployed and an event that cannot begin.
+//
+// An EventUpdate is one of the context that is to be there, and from is the one that was there before; a rollback is the same.
+// For other events from is empty. An EventUpdateDelete cannot be added: it follows an EventUpdate by itself.
+func Enqueue(ctx context.Context, store *appcontext.Store, id string, event deploy.Event, from string, now time.Time) error {
+	r := request{store: store, id: id, action: appcontext.Action{State: actions[event], ContextID: id, Time: now}}
+	err := r.prepare(ctx, event, from)
+	if err == nil {
+		err = r.change(ctx, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return l.Enqueue(event, from) })
 	}
-	if !named {
-		return nil
-	}
-	action := appcontext.Action{State: actions[event], ContextID: id, Time: now}
-	err = store.RecordAction(ctx, appcontext.Record{Subject: subject, Action: action, StatusContextID: id})
-	return errors.Wrapf(err, "event %q of context %q is added, and not in the history", event, id)
+	return errors.Wrapf(err, "cannot add event %q to context %q", event, id)
 }
 
-// enqueue adds an event to the queue, and returns what the context was made for, and whether it says so.
-func enqueue(ctx context.Context, store *appcontext.Store, id string, event deploy.Event) (subject appcontext.Subject, named bool, err error) {
-	snapshot, err := store.Snapshot(ctx, id)
+// Stop has nothing more done with a context until the next event is added: an event that is being handled ends within a
+// second, and what a cluster has refused is not tried again.
+func Stop(ctx context.Context, store *appcontext.Store, id string, now time.Time) error {
+	r := request{store: store, id: id, action: appcontext.Action{State: appcontext.ActionInstantiateStopped, ContextID: id, Time: now}}
+	err := r.prepareStop(ctx)
+	if err == nil {
+		err = r.change(ctx, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return l.Stopped(), nil })
+	}
+	return errors.Wrapf(err, "cannot stop context %q", id)
+}
+
+// request is a change of the lifecycle of a context that a user asks for.
+type request struct {
+	store  *appcontext.Store
+	id     string
+	action appcontext.Action
+	// records and writes are stored with the change.
+	records []appcontext.Record
+	writes  []appcontext.Write
+}
+
+// prepare refuses what cannot be deployed.
+func (r *request) prepare(ctx context.Context, event deploy.Event, from string) error {
+	if _, known := actions[event]; !known && event != deploy.EventRead {
+		return errors.Errorf("event %q cannot be added", event)
+	}
+	if (event == deploy.EventUpdate) != (from != "") {
+		return errors.Errorf("the context before is %q: event %q must have one, and no other event may", from, deploy.EventUpdate)
+	}
+	snapshot, err := r.store.Snapshot(ctx, r.id)
 	if err != nil {
-		return subject, false, err
+		return err
 	}
 	if _, err := deploy.NewPlan(snapshot); err != nil {
-		return subject, false, err
+		return err
 	}
-	meta, _ := snapshot.Meta() // The plan has read it.
-	subject, named = meta.Subject()
+	statusID, err := snapshot.StatusContextID()
+	if err == nil && from != "" {
+		statusID, err = r.succeed(ctx, snapshot, from)
+	}
+	if err != nil {
+		return err
+	}
+	return r.record(ctx, snapshot, statusID)
+}
+
+// prepareStop finds out what a stop ends.
+func (r *request) prepareStop(ctx context.Context) error {
+	snapshot, err := r.store.Snapshot(ctx, r.id)
+	if err != nil {
+		return err
+	}
+	l, err := deploy.ReadLifecycle(snapshot)
+	if err != nil {
+		return err
+	}
+	if l.Desired == appcontext.StateTerminated {
+		r.action.State = appcontext.ActionTerminateStopped
+	}
+	statusID, err := snapshot.StatusContextID()
+	if err != nil {
+		return err
+	}
+	return r.record(ctx, snapshot, statusID)
+}
+
+// succeed makes a context that says nothing else keep its states where the one before it does, and returns where.
+func (r *request) succeed(ctx context.Context, snapshot *appcontext.Snapshot, from string) (string, error) {
+	if from == r.id {
+		return "", errors.New("a context cannot be updated to itself")
+	}
+	before, err := r.store.Snapshot(ctx, from)
+	if err != nil {
+		return "", err
+	}
+	want, err := before.StatusContextID()
+	if err != nil {
+		return "", err
+	}
+	have, err := snapshot.StatusContextID()
+	if err != nil || have == want {
+		return want, err
+	}
+	l, err := deploy.ReadLifecycle(snapshot)
+	if err != nil {
+		return "", err
+	}
+	if have != r.id || l.Current != "" {
+		return "", errors.Errorf("context %q keeps its states in context %q, and %q keeps them in %q: they are not of one deployment", from, want, r.id, have)
+	}
+	r.writes = append(r.writes, appcontext.Write{Handle: snapshot.Handle().Level("statusappctxid"), Value: want})
+	return want, nil
+}
+
+// record adds the action to what is stored, in the history of what the context was made for. A context that says nothing
+// of that has no history, and to read is no action.
+func (r *request) record(ctx context.Context, snapshot *appcontext.Snapshot, statusID string) error {
+	meta, err := snapshot.Meta()
+	if err != nil {
+		return err
+	}
+	subject, ok := meta.Subject()
+	if !ok || r.action.State == "" {
+		return nil
+	}
+	info, err := r.store.GetStateInfo(ctx, subject)
+	if err != nil {
+		return err
+	}
+	for _, a := range info.Actions {
+		r.action.Revision = max(r.action.Revision, a.Revision)
+	}
+	if r.action.State == appcontext.ActionUpdated || r.action.State == appcontext.ActionInstantiated && r.action.Revision == 0 {
+		r.action.Revision++
+	}
+	r.records = []appcontext.Record{{Subject: subject, Action: r.action, StatusContextID: statusID}}
+	return nil
+}
+
+// change stores what is made of the lifecycle, and the record of it.
+func (r *request) change(ctx context.Context, next func(deploy.Lifecycle) (deploy.Lifecycle, error)) error {
+	c := lifecycleChange{edits: []edit{{r.id, next}}, writes: r.writes, records: r.records}
+	err := c.commit(ctx, r.store)
 	for range maxConflicts {
-		var refused error
-		err = changeLifecycle(ctx, store, id, nil, func(l deploy.Lifecycle) deploy.Lifecycle {
-			next, err := l.Enqueue(event)
-			if refused = err; err != nil {
-				return l
-			}
-			return next
-		})
-		if refused != nil {
-			return subject, false, refused
-		}
 		if !errors.Is(err, appcontext.ErrConflict) {
 			break
 		}
+		err = c.commit(ctx, r.store)
 	}
-	return subject, named, err
+	return err
 }

@@ -27,7 +27,7 @@ const (
 
 func enqueue(ctx context.Context, id string, event deploy.Event) {
 	GinkgoHelper()
-	Expect(rsync.Enqueue(ctx, store, id, event, time.Now())).To(Succeed())
+	Expect(rsync.Enqueue(ctx, store, id, event, "", time.Now())).To(Succeed())
 }
 
 // wordsOf returns why a resource failed in edge01.
@@ -75,7 +75,7 @@ var _ = Describe("rsync", func() {
 		Expect(exists(ctx, bundle, "default", "1001-web")).To(BeFalse(), "R12: the bundle goes with the termination, and no timer is lost")
 
 		By("terminating a terminated context (R7)")
-		Expect(rsync.Enqueue(ctx, store, "1001", deploy.EventTerminate, time.Now())).To(MatchError(ContainSubstring(`is not possible in state "Terminated"`)))
+		Expect(rsync.Enqueue(ctx, store, "1001", deploy.EventTerminate, "", time.Now())).To(MatchError(ContainSubstring(`is not possible in state "Terminated"`)))
 		Expect(stateOf(ctx, "1001")).To(Equal(state("Terminated")))
 	})
 
@@ -125,9 +125,8 @@ var _ = Describe("rsync", func() {
 		start(n)
 		enqueue(ctx, "1004", deploy.EventInstantiate)
 		Eventually(stateOf).WithContext(ctx).WithArguments("1004").Should(Equal(state("Instantiating") + " active"))
-		put(ctx, values{"/context/1004/stopflag/": "true"})
+		Expect(rsync.Stop(ctx, store, "1004", time.Now())).To(Succeed())
 		Eventually(stateOf).WithContext(ctx).WithArguments("1004").Should(Equal(state("InstantiateFailed")))
-		put(ctx, values{"/context/1004/stopflag/": "false"})
 
 		enqueue(ctx, "1004", deploy.EventInstantiate)
 		Eventually(stateOf).WithContext(ctx).WithArguments("1004").Should(Equal(state("Instantiating") + " active"))

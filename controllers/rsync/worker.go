@@ -38,21 +38,21 @@ func (w *worker) run(ctx context.Context) {
 				logger.Error(err, "Cannot handle the events of a context")
 			}
 			return
-		case event == "":
+		case event.Event == "":
 			return
 		}
-		logger.Info("Handling an event", "event", event)
-		succeeded := w.handle(ctx, event)
+		logger.Info("Handling an event", "event", event.Event)
+		succeeded := w.handle(ctx, event.Event)
 		if ctx.Err() != nil {
 			return // What is left to do is in etcd.
 		}
 		err = w.change(ctx, func(l deploy.Lifecycle) deploy.Lifecycle { return l.Finish(succeeded) })
-		logger.Info("Handled an event", "event", event, "succeeded", succeeded, "problem", err)
+		logger.Info("Handled an event", "event", event.Event, "succeeded", succeeded, "problem", err)
 	}
 }
 
 // begin begins the next event and returns it; empty when there is none.
-func (w *worker) begin(ctx context.Context) (event deploy.Event, err error) {
+func (w *worker) begin(ctx context.Context) (event deploy.QueuedEvent, err error) {
 	err = w.change(ctx, func(l deploy.Lifecycle) deploy.Lifecycle {
 		next, begun, _ := l.Next()
 		event = begun
@@ -63,22 +63,8 @@ func (w *worker) begin(ctx context.Context) (event deploy.Event, err error) {
 
 // change replaces the lifecycle by what is made of it, in one transaction, and again when it was changed meanwhile.
 func (w *worker) change(ctx context.Context, next func(deploy.Lifecycle) deploy.Lifecycle) error {
-	return w.persist(ctx, func() error { return changeLifecycle(ctx, w.options.Store, w.id, w.lock, next) })
-}
-
-// changeLifecycle replaces the lifecycle of a context once. It fails with ErrConflict when it was changed meanwhile.
-func changeLifecycle(ctx context.Context, store *appcontext.Store, id string, lock *appcontext.Lock, next func(deploy.Lifecycle) deploy.Lifecycle) error {
-	levels := deploy.LifecycleLevels()
-	base, err := store.ReadLevels(ctx, id, levels...)
-	if err != nil {
-		return err
-	}
-	before, err := deploy.ReadLifecycle(base)
-	if err != nil {
-		return err
-	}
-	writes := deploy.Changes(id, before, next(before))
-	return store.WriteLevels(ctx, id, writes, appcontext.Condition{Lock: lock, Base: base, Levels: levels})
+	c := lifecycleChange{lock: w.lock, edits: []edit{{w.id, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return next(l), nil }}}}
+	return w.persist(ctx, func() error { return c.commit(ctx, w.options.Store) })
 }
 
 // write stores what the work has come to, as long as the lock is held.

@@ -36,7 +36,12 @@ func (w Write) key() string {
 type Condition struct {
 	// Lock, if set, must be held.
 	Lock *Lock
-	// Base, if set, is what was read before; the values at Levels below the context must still be the same.
+	// Unchanged are contexts that were read before.
+	Unchanged []Unchanged
+}
+
+// Unchanged is the condition that the values at levels below a context are still those that were read.
+type Unchanged struct {
 	Base   *Snapshot
 	Levels []string
 }
@@ -69,17 +74,29 @@ func (s *Store) ReadLevels(ctx context.Context, id string, levels ...string) (*S
 	return snapshotOf(id, results[0].Header.GetRevision(), values), nil
 }
 
-// WriteLevels writes to a context that exists, ErrNotFound if it does not, and fails with ErrConflict when the condition
-// does not hold. With a base, all is written in one transaction.
-func (s *Store) WriteLevels(ctx context.Context, id string, writes []Write, c Condition) error {
+// WriteLevels writes to a context, and to others that the writes name. It fails with ErrNotFound when one of them does not
+// exist, and with ErrConflict when the condition does not hold. With records, or with contexts that must not have changed,
+// all is written in one transaction.
+func (s *Store) WriteLevels(ctx context.Context, id string, writes []Write, c Condition, records ...Record) error {
 	size := maxWrites
-	if c.Base != nil {
+	if len(c.Unchanged) > 0 || len(records) > 0 {
 		size = max(len(writes), 1)
 	}
 	for chunk := range slices.Chunk(writes, size) {
 		t := &transaction{}
-		t.require(string(ContextHandle(id)))
-		c.add(t, id)
+		for _, context := range contextsOf(id, chunk) {
+			t.require(string(ContextHandle(context)))
+		}
+		c.add(t)
+		for _, r := range records {
+			err := r.check()
+			if err == nil {
+				err = s.addRecord(ctx, t, r)
+			}
+			if err != nil {
+				return failed(fmt.Sprintf("%s %q of %q", opRecord, r.Action.State, r.Subject), err)
+			}
+		}
 		for _, w := range chunk {
 			if w.Value == nil {
 				t.remove(w.key())
@@ -94,20 +111,33 @@ func (s *Store) WriteLevels(ctx context.Context, id string, writes []Write, c Co
 	return nil
 }
 
-func (c Condition) add(t *transaction, id string) {
+// contextsOf returns the contexts that must exist for writes.
+func contextsOf(id string, writes []Write) []string {
+	ids := []string{id}
+	for _, w := range writes {
+		if other, _, ok := w.Handle.split(); ok && !slices.Contains(ids, other) {
+			ids = append(ids, other)
+		}
+	}
+	return ids
+}
+
+func (c Condition) add(t *transaction) {
 	if c.Lock != nil {
 		t.compare(c.Lock.mutex.IsOwner(), c.Lock.mutex.Key())
 	}
-	for _, level := range c.Levels {
-		h := ContextHandle(id).Level(level)
-		t.compare(clientv3.Compare(clientv3.ModRevision(string(h)), "=", c.Base.StoredRevision(h)), string(h))
+	for _, u := range c.Unchanged {
+		for _, level := range u.Levels {
+			h := u.Base.Handle().Level(level)
+			t.compare(clientv3.Compare(clientv3.ModRevision(string(h)), "=", u.Base.StoredRevision(h)), string(h))
+		}
 	}
 }
 
 // RemoveActive says that nothing is to be done with a context, which may be gone.
 func (s *Store) RemoveActive(ctx context.Context, id string, lock *Lock) error {
 	t := &transaction{}
-	Condition{Lock: lock}.add(t, id)
+	Condition{Lock: lock}.add(t)
 	t.remove(string(ActiveHandle(id)))
 	return failed(fmt.Sprintf("cannot remove context %q from the active ones", id), s.commit(ctx, t))
 }

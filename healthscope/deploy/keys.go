@@ -85,7 +85,7 @@ func Changes(id string, before, after Lifecycle) []appcontext.Write {
 		writes = append(writes, appcontext.Write{Handle: active, Value: id})
 	}
 	put(!slices.Equal(before.Queue, after.Queue), levelQueue, queueValue{after.Queue})
-	put(first && !after.Stop, levelStop, false)
+	put(first || before.Stop != after.Stop, levelStop, after.Stop)
 	put(before.Status != after.Status, levelStatus, stateValue{after.Status})
 	put(before.Desired != after.Desired, levelDesired, stateValue{after.Desired})
 	put(before.Current != after.Current, levelCurrent, stateValue{after.Current})

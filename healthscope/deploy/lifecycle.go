@@ -61,11 +61,16 @@ var transitions = map[Event]transition{
 		during: appcontext.StateTerminating, success: appcontext.StateTerminated, failure: appcontext.StateTerminateFailed, desired: appcontext.StateTerminated,
 	},
 	EventUpdate: {
-		allowed: []appcontext.State{appcontext.StateCreated, appcontext.StateUpdated},
-		during:  appcontext.StateInstantiating, success: appcontext.StateInstantiated, failure: appcontext.StateInstantiateFailed, desired: appcontext.StateInstantiated,
+		// EMCO knows Created and Updated. The others are those of a context whose update has failed, and to which one rolls back:
+		// it was not deleted from.
+		allowed: []appcontext.State{
+			appcontext.StateCreated, appcontext.StateUpdated, appcontext.StateInstantiated, appcontext.StateInstantiateFailed, appcontext.StateUpdateFailed,
+		},
+		during: appcontext.StateInstantiating, success: appcontext.StateInstantiated, failure: appcontext.StateInstantiateFailed, desired: appcontext.StateInstantiated,
 	},
 	EventUpdateDelete: {
-		allowed: []appcontext.State{appcontext.StateInstantiated},
+		// EMCO knows Instantiated. What has failed is deleted from when it is rolled back.
+		allowed: []appcontext.State{appcontext.StateInstantiated, appcontext.StateInstantiateFailed, appcontext.StateUpdateFailed},
 		during:  appcontext.StateUpdating, success: appcontext.StateUpdated, failure: appcontext.StateUpdateFailed, desired: appcontext.StateUpdated,
 	},
 }
@@ -105,19 +110,41 @@ func (e *NotAllowedError) Error() string {
 	return fmt.Sprintf("event %q is not possible in state %q: it must be one of %s", e.Event, e.Current, strings.Join(states, ", "))
 }
 
-// Enqueue returns the lifecycle with an event at the end of the queue. It fails with a NotAllowedError when nothing is
-// waiting before the event and the event cannot begin.
-func (l Lifecycle) Enqueue(event Event) (Lifecycle, error) {
-	if l.Current == "" {
-		l.Current, l.Status = appcontext.StateCreated, appcontext.StateCreated
-	}
+// Enqueue returns the lifecycle with an event at the end of the queue. other is the other context of an update. It fails with
+// a NotAllowedError when nothing is waiting before the event and the event cannot begin. A stop from before ends with it.
+func (l Lifecycle) Enqueue(event Event, other string) (Lifecycle, error) {
+	l = l.created()
 	if !l.Active() && !slices.Contains(transitions[event].allowed, l.Current) {
 		return l, &NotAllowedError{event, l.Current}
 	}
-	l.Queue = append(slices.Clip(l.Queue), QueuedEvent{Event: event, Status: EventPending})
-	l.PendingTerminate = l.interrupting()
-	return l, nil
+	l.Stop = false
+	return l.append(event, other), nil
 }
+
+// created returns the lifecycle with the states that a context has before its first event.
+func (l Lifecycle) created() Lifecycle {
+	if l.Current == "" {
+		l.Current, l.Status = appcontext.StateCreated, appcontext.StateCreated
+	}
+	return l
+}
+
+func (l Lifecycle) append(event Event, other string) Lifecycle {
+	l.Queue = append(slices.Clip(l.Queue), QueuedEvent{Event: event, UpdateContextID: other, Status: EventPending})
+	l.PendingTerminate = l.interrupting()
+	return l
+}
+
+// Stopped returns the lifecycle of which nothing more is to be done until the next event is added.
+func (l Lifecycle) Stopped() Lifecycle {
+	l = l.created()
+	l.Stop = true
+	return l
+}
+
+// Replaced returns the lifecycle of a context that was updated to another one: what the other lacks is to be deleted. If
+// that cannot be, because it was terminated meanwhile, the event is skipped when its turn comes.
+func (l Lifecycle) Replaced(by string) Lifecycle { return l.created().append(EventUpdateDelete, by) }
 
 // interrupting reports whether a Terminate waits behind an event of another kind.
 func (l Lifecycle) interrupting() bool {
@@ -132,7 +159,7 @@ func (l Lifecycle) Interrupted() bool { return l.Stop || l.PendingTerminate || l
 // Next returns the lifecycle with the next event begun, and that event; false when none is left. One that was begun before
 // is begun no second time, so that the work of a program that was killed continues. Events that cannot be, or are
 // interrupted, end here.
-func (l Lifecycle) Next() (Lifecycle, Event, bool) {
+func (l Lifecycle) Next() (Lifecycle, QueuedEvent, bool) {
 	l.Queue = slices.Clone(l.Queue)
 	for i := l.pending(); i >= 0; i = l.pending() {
 		event := l.Queue[i].Event
@@ -149,11 +176,11 @@ func (l Lifecycle) Next() (Lifecycle, Event, bool) {
 		default:
 			l.Current, l.Desired, l.Status = t.during, t.desired, t.during
 			l.PendingTerminate = false
-			return l, event, true
+			return l, l.Queue[i], true
 		}
 		l.PendingTerminate = l.interrupting()
 	}
-	return l, "", false
+	return l, QueuedEvent{}, false
 }
 
 // Finish returns the lifecycle after the work of the event that was begun has ended.

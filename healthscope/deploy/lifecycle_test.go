@@ -105,14 +105,14 @@ func TestTheKeysOfALifecycleAreEMCOs(t *testing.T) {
 		l = next
 	}
 	for _, event := range []deploy.Event{deploy.EventInstantiate, deploy.EventTerminate} {
-		next, err := l.Enqueue(event)
+		next, err := l.Enqueue(event, "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		become(next)
 		next, begun, ok := l.Next()
-		if !ok || begun != event {
-			t.Fatalf("Next: %q, %t; want %q", begun, ok, event)
+		if !ok || begun.Event != event {
+			t.Fatalf("Next: %q, %t; want %q", begun.Event, ok, event)
 		}
 		become(next)
 		become(l.Finish(true))
@@ -155,8 +155,8 @@ func TestEventsThatCannotBe(t *testing.T) {
 			for _, e := range next.Queue {
 				got = append(got, e.Status)
 			}
-			if !slices.Equal(got, tt.want) || next.Current != tt.state || next.Status != tt.state || event != tt.begins {
-				t.Errorf("queue %v, states %q and %q, begins %q; want %v, %q, %q", got, next.Current, next.Status, event, tt.want, tt.state, tt.begins)
+			if !slices.Equal(got, tt.want) || next.Current != tt.state || next.Status != tt.state || event.Event != tt.begins {
+				t.Errorf("queue %v, states %q and %q, begins %q; want %v, %q, %q", got, next.Current, next.Status, event.Event, tt.want, tt.state, tt.begins)
 			}
 			if next.PendingTerminate {
 				t.Error("PendingTerminateFlag is still set")
@@ -167,17 +167,17 @@ func TestEventsThatCannotBe(t *testing.T) {
 
 // TestAnEventThatCannotBeginIsRefusedWhenItIsAdded, with the state, unless something before it may change that.
 func TestAnEventThatCannotBeginIsRefusedWhenItIsAdded(t *testing.T) {
-	_, err := deploy.Lifecycle{Current: appcontext.StateTerminated}.Enqueue(deploy.EventInstantiate)
+	_, err := deploy.Lifecycle{Current: appcontext.StateTerminated}.Enqueue(deploy.EventInstantiate, "")
 	want := `event "Instantiate" is not possible in state "Terminated": it must be one of Created, Instantiated, InstantiateFailed, Instantiating`
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
-	l, err := deploy.Lifecycle{}.Enqueue(deploy.EventInstantiate)
+	l, err := deploy.Lifecycle{}.Enqueue(deploy.EventInstantiate, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	l, _, _ = l.Next()
-	if l, err = l.Enqueue(deploy.EventTerminate); err != nil || !l.PendingTerminate || !l.Interrupted() {
+	if l, err = l.Enqueue(deploy.EventTerminate, ""); err != nil || !l.PendingTerminate || !l.Interrupted() {
 		t.Errorf("a Terminate does not interrupt: %+v, %v", l, err)
 	}
 }
@@ -209,7 +209,7 @@ func TestEveryHistoryEndsInAStateOfTheTable(t *testing.T) {
 			"add": func(t *rapid.T) {
 				event := rapid.SampledFrom([]deploy.Event{"Instantiate", "Terminate", "Update", "UpdateDelete", "Read"}).Draw(t, "event")
 				step(func(l deploy.Lifecycle) deploy.Lifecycle {
-					next, err := l.Enqueue(event)
+					next, err := l.Enqueue(event, "")
 					if err != nil {
 						return l
 					}
@@ -219,6 +219,12 @@ func TestEveryHistoryEndsInAStateOfTheTable(t *testing.T) {
 			},
 			"stop": func(t *rapid.T) {
 				v["/context/42/stopflag/"] = rapid.SampledFrom([]string{"true", "false"}).Draw(t, "stop")
+			},
+			"replace": func(*rapid.T) {
+				step(func(l deploy.Lifecycle) deploy.Lifecycle {
+					added = append(added, deploy.EventUpdateDelete)
+					return l.Replaced("43")
+				})
 			},
 			"begin": func(*rapid.T) { step(begin) },
 			"finish": func(t *rapid.T) {
