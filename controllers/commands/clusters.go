@@ -80,9 +80,7 @@ var errNoKubeconfig = errors.New("there is no kubeconfig file, or it is empty")
 
 // configOf returns how a context of a kubeconfig file of the caller's is reached. The file is trusted: it may run programs and read files. One that cannot be used ends the program with exitUsage.
 func configOf(path, context, command string) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = path
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
+	config, err := clientConfigOf(path, context).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) { // Its text advises to set a variable that is not read.
 		return nil, usage(errNoKubeconfig)
 	}
@@ -93,6 +91,13 @@ func configOf(path, context, command string) (*rest.Config, error) {
 	config.Timeout = clustersRequestTimeout
 	config.UserAgent = fmt.Sprintf("healthscope-%s/%s", command, Version())
 	return config, nil
+}
+
+// clientConfigOf returns what a context of a kubeconfig file says.
+func clientConfigOf(path, context string) clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = path
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context})
 }
 
 // newClient returns a client without a cache.

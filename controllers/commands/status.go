@@ -16,24 +16,27 @@ import (
 )
 
 // statusLong is the help of the command status.
-const statusLong = `Print the status of an application, as the status REST API of a hub tells it.
+const statusLong = `Print the status of an application.
 
 The subject is one of
 
   PROJECT/COMPOSITE-APP/VERSION/GROUP   a deployment intent group
   PROVIDER+CLUSTER                      the network intents of a cluster
   NAMESPACE/NAME                        a HealthScope
-  NAME                                  a HealthScope of the server's default namespace
+  NAME                                  a HealthScope of the namespace
 
-and without one all HealthScopes are listed.
+and without one the HealthScopes of the namespace are listed.
+
+HealthScopes are read from the API server with the rights of the kubeconfig. Groups
+and clusters are known to the controller, which is asked through a port-forward: with
+the token of the kubeconfig or, if it has none, one of --service-account. With
+--server all is asked of the status REST API there.
 
 The exit code is 0 when everything is healthy, 1 when something is not, 2 when the
 command line or a file that it names cannot be used, and 3 when the health is not
 known or there is no answer. With --watch it is 0 when it was interrupted.`
 
 const (
-	// statusServer is where the status REST API is by default.
-	statusServer = "http://127.0.0.1:8082"
 	// statusTimeout is the default deadline of one request.
 	statusTimeout = 30 * time.Second
 	// statusInterval is by default how often documents that cannot be streamed are asked for again.
@@ -50,7 +53,10 @@ type statusFlags struct {
 	kind, detail, instance    string
 	apps, clusters, resources []string
 	instances, health         bool
-	namespace                 string
+
+	namespace, sortBy                   string
+	allNamespaces                       bool
+	controllerNamespace, serviceAccount string
 
 	output string
 	watch  bool
@@ -59,7 +65,7 @@ type statusFlags struct {
 func newStatus() *cobra.Command {
 	var f statusFlags
 	c := &cobra.Command{
-		Use: "status [SUBJECT]", Short: "Print the status of applications, as a hub tells it", Long: statusLong,
+		Use: "status [SUBJECT]", Short: "Print the status of applications", Long: statusLong,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return f.run(c.Context(), strings.Join(args, ""), c.Flags(), c.OutOrStdout(), c.ErrOrStderr())
@@ -70,11 +76,13 @@ func newStatus() *cobra.Command {
 }
 
 func (f *statusFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.server, "server", statusServer, "the URL of the status REST API")
-	flags.StringVar(&f.tokenFile, "token-file", "", "a file with a bearer token of Kubernetes; it is read for each request")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "a kubeconfig file whose token is used")
-	flags.StringVar(&f.context, "context", "", "the context whose token is used, in --kubeconfig or the default kubeconfig file")
-	flags.StringVar(&f.caFile, "ca-file", "", "a file with the certificates of the authorities that the server's certificate is checked against; the default is the system's")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig file of the hub; the default is $KUBECONFIG, or ~/.kube/config. With --server its token is used")
+	flags.StringVar(&f.context, "context", "", "the context of the hub in that file; the default is the current one. With --server its token is used")
+	flags.StringVar(&f.controllerNamespace, "controller-namespace", defaultNamespace, "of groups and clusters: the namespace of the controller")
+	flags.StringVar(&f.serviceAccount, "service-account", statusReader, "of groups and clusters: the ServiceAccount, in the namespace of the controller, that they are read as when the kubeconfig has no token")
+	flags.StringVar(&f.server, "server", "", "the URL of the status REST API, which is asked in place of the API server")
+	flags.StringVar(&f.tokenFile, "token-file", "", "with --server: a file with a bearer token of Kubernetes; it is read for each request")
+	flags.StringVar(&f.caFile, "ca-file", "", "with --server: a file with the certificates of the authorities that the server's certificate is checked against; the default is the system's")
 	flags.DurationVar(&f.timeout, "timeout", statusTimeout, "how long one request may take")
 	flags.StringVar(&f.kind, "type", "", "of groups and clusters: rsync for what was applied, cluster for what is there, or all; the server's default is all with the detail small or full, and else rsync")
 	flags.StringVar(&f.detail, "detail", "small", "of groups and clusters: summary for counts, all for resources, detail for these with the objects, small and full for the last two with health, or rsync")
@@ -84,10 +92,12 @@ func (f *statusFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.instance, "instance", "", "of groups and clusters: the instance with this id; the default is the one in force")
 	flags.BoolVar(&f.instances, "instances", false, "of groups and clusters: list the ids of all instances, and nothing else")
 	flags.BoolVar(&f.health, "health", true, "of groups and clusters: ask for state, reason and age")
-	flags.StringVarP(&f.namespace, "namespace", "n", "", "of the list of HealthScopes: those of this namespace only")
-	flags.StringVarP(&f.output, "output", "o", formTable, "the form of the output: table, or json or yaml for the document as it is served")
-	flags.BoolVarP(&f.watch, "watch", "w", false, "go on, and print what changes")
-	flags.DurationVar(&f.interval, "interval", statusInterval, "with --watch of groups and clusters: how often they are asked for; HealthScopes tell by themselves")
+	flags.StringVarP(&f.namespace, "namespace", "n", "", "of HealthScopes: the namespace; the default is that of the context, and with --server all of them")
+	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "of the list of HealthScopes: those of all namespaces")
+	flags.StringVarP(&f.output, "output", "o", formTable, "the form of the output: table, json or yaml, and of HealthScopes of the API server also wide, name or jsonpath=TEMPLATE. json and yaml print the object or, of groups, of clusters and with --server, the document as it is served")
+	flags.StringVar(&f.sortBy, "sort-by", "", "of the list of HealthScopes of the API server: the field to sort by, as a JSONPath such as .status.health")
+	flags.BoolVarP(&f.watch, "watch", "w", false, "continue, and print what changes")
+	flags.DurationVar(&f.interval, "interval", statusInterval, "with --watch of groups and clusters: how often they are asked for; changes of HealthScopes are printed as they come")
 }
 
 // run prints the status of a subject.
@@ -99,27 +109,72 @@ func (f *statusFlags) run(ctx context.Context, subject string, flags *pflag.Flag
 	if err != nil {
 		return usage(err)
 	}
-	client, err := newStatusClient(f)
+	if f.server == "" && !target.isDocument() {
+		return f.runScopes(ctx, target, out, errOut)
+	}
+	return f.runDocument(ctx, target.in(f.namespace), flags, out, errOut)
+}
+
+// runScopes prints scopes of the API server.
+func (f *statusFlags) runScopes(ctx context.Context, t target, out, errOut io.Writer) error {
+	objects, err := objectPrinterOf(f.output)
 	if err != nil {
 		return usage(err)
 	}
-	p := newStatusPrinter(target, f.output, out)
-	u := client.url(target, f.query(target, flags))
+	sortBy, err := sortKeyOf(f.sortBy)
+	if err != nil {
+		return usage(err)
+	}
+	scopes, err := f.kubeScopes(t)
+	if err != nil {
+		return err
+	}
+	v := &scopeView{printer: newStatusPrinter(scopes.target, f.output, out), objects: objects, sortBy: sortBy}
 	if f.watch {
-		return noAnswer(errors.Wrapf(f.follow(ctx, client, target, u, p, errOut), "cannot follow the status of %s", target))
+		return noAnswer(errors.Wrapf(follow(ctx, v.follower(scopes), errOut), "cannot follow the status of %s", scopes.target))
+	}
+	list, err := scopes.read(ctx)
+	if err != nil {
+		return noAnswer(errors.Wrapf(err, "cannot get the status of %s", scopes.target))
+	}
+	health, err := v.show(list)
+	return answered(scopes.target, health, err)
+}
+
+// runDocument prints what a status REST API answers.
+func (f *statusFlags) runDocument(ctx context.Context, t target, flags *pflag.FlagSet, out, errOut io.Writer) error {
+	connect := f.controllerClient
+	if f.server != "" {
+		connect = func() (*statusClient, error) { return newServerClient(f) }
+	}
+	client, err := connect()
+	if err != nil {
+		return usage(err)
+	}
+	p := newStatusPrinter(t, f.output, out)
+	u := client.url(t, f.query(t, flags))
+	if f.watch {
+		return noAnswer(errors.Wrapf(follow(ctx, f.attempt(client, t, u, p), errOut), "cannot follow the status of %s", t))
 	}
 	answer, err := client.get(ctx, u, "")
 	var refused *refusal
 	switch {
 	case errors.As(err, &refused) && refused.status == http.StatusBadRequest: // A flag that the server checks.
-		return usage(errors.Wrapf(err, "cannot get the status of %s", target))
+		return usage(errors.Wrapf(err, "cannot get the status of %s", t))
 	case err != nil:
-		return noAnswer(errors.Wrapf(err, "cannot get the status of %s", target))
+		return noAnswer(errors.Wrapf(err, "cannot get the status of %s", t))
 	}
 	health, err := p.print(answer.body, time.Now())
+	return answered(t, health, err)
+}
+
+// answered returns how the command ends when it has printed a status, or could not.
+func answered(t target, health healthscope.Health, err error) error {
 	switch {
+	case errors.As(err, new(*exitError)):
+		return err
 	case err != nil:
-		return noAnswer(errors.Wrapf(err, "cannot print the status of %s", target))
+		return noAnswer(errors.Wrapf(err, "cannot print the status of %s", t))
 	case health == healthscope.Unhealthy:
 		return errNo
 	case health == healthscope.HealthUnknown:
@@ -129,29 +184,40 @@ func (f *statusFlags) run(ctx context.Context, subject string, flags *pflag.Flag
 }
 
 // documentFlags are the flags that only documents of groups and clusters take.
-var documentFlags = []string{"type", "detail", "app", "cluster", "resource", "instance", "instances", "health", "interval"}
+var documentFlags = []string{"type", "detail", "app", "cluster", "resource", "instance", "instances", "health", "interval", "controller-namespace", "service-account"}
 
 // check refuses flags that cannot be used, or make no sense together.
 func (f *statusFlags) check(t target, flags *pflag.FlagSet) error {
-	switch f.output {
-	case formTable, formJSON, formYAML:
-	default:
-		return errors.Errorf("--output is %q; it must be table, json or yaml", f.output)
-	}
 	if f.timeout <= 0 {
 		return errors.Errorf("--timeout is %s; it must be more than nothing", f.timeout)
 	}
 	if f.interval < minStatusInterval {
 		return errors.Errorf("--interval is %s; it must be %s or more", f.interval, minStatusInterval)
 	}
-	if t.kind != ofScopes && flags.Changed("namespace") {
-		return errors.Errorf("--namespace is %q; it is for the list of HealthScopes, and not for %s", f.namespace, t)
+	if t.isDocument() {
+		return f.checkDocument(t, flags)
 	}
-	if !t.isDocument() {
-		for _, name := range documentFlags {
-			if flags.Changed(name) {
-				return errors.Errorf("--%s is given; it is for deployment intent groups and clusters, and not for %s", name, t)
-			}
+	for _, name := range documentFlags {
+		if flags.Changed(name) {
+			return errors.Errorf("--%s is given; it is for deployment intent groups and clusters, and not for %s", name, t)
+		}
+	}
+	switch {
+	case t.kind == ofScope && f.allNamespaces:
+		return errors.Errorf("--all-namespaces is given; it is for the list of HealthScopes, and not for %s", t)
+	case t.kind == ofScope && f.sortBy != "":
+		return errors.Errorf("--sort-by is given; it is for the list of HealthScopes, and not for %s", t)
+	case t.kind == ofScope && len(t.names) > 1 && flags.Changed("namespace"):
+		return errors.Errorf("--namespace is %q; it cannot be together with %s, which has a namespace", f.namespace, t)
+	}
+	return f.checkServer()
+}
+
+// checkDocument refuses what makes no sense for a group or a cluster.
+func (f *statusFlags) checkDocument(t target, flags *pflag.FlagSet) error {
+	for _, name := range []string{"namespace", "all-namespaces", "sort-by"} {
+		if flags.Changed(name) {
+			return errors.Errorf("--%s is given; it is for HealthScopes, and not for %s", name, t)
 		}
 	}
 	if f.instances {
@@ -161,14 +227,42 @@ func (f *statusFlags) check(t target, flags *pflag.FlagSet) error {
 			}
 		}
 	}
-	return nil
+	if err := f.checkServed(); err != nil {
+		return err
+	}
+	return f.checkServer()
+}
+
+// checkServer refuses what makes no sense with a server, or without one.
+func (f *statusFlags) checkServer() error {
+	if f.server == "" {
+		for name, value := range map[string]string{"token-file": f.tokenFile, "ca-file": f.caFile} {
+			if value != "" {
+				return errors.Errorf("--%s is given; it is for the server of --server, which is missing", name)
+			}
+		}
+		return nil
+	}
+	if f.sortBy != "" {
+		return errors.New("--sort-by is given; it cannot be together with --server")
+	}
+	return f.checkServed()
+}
+
+// checkServed refuses forms in which documents are not printed.
+func (f *statusFlags) checkServed() error {
+	switch f.output {
+	case formTable, formJSON, formYAML:
+		return nil
+	}
+	return errors.Errorf("--output is %q; it must be table, json or yaml", f.output)
 }
 
 // query returns the query of a request. What the server checks is left to the server.
 func (f *statusFlags) query(t target, flags *pflag.FlagSet) url.Values {
 	q := url.Values{}
 	switch {
-	case t.kind == ofScopes && f.namespace != "":
+	case t.kind == ofScopes && f.namespace != "" && !f.allNamespaces:
 		q.Set("namespace", f.namespace)
 	case !t.isDocument():
 	case f.instances:

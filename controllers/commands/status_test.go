@@ -222,7 +222,7 @@ func TestStatusSaysWhatIsWrong(t *testing.T) {
 		{h.URL, exitUsage, []string{"west+"}, "is no subject"},
 		{h.URL, exitUsage, []string{"a", "b"}, "accepts at most 1 arg"},
 		{h.URL, exitUsage, []string{"vfw", "--app", "a"}, "--app is given; it is for deployment intent groups and clusters, and not for HealthScope vfw"},
-		{h.URL, exitUsage, []string{autumn, "-n", "shop"}, "--namespace is \"shop\"; it is for the list"},
+		{h.URL, exitUsage, []string{autumn, "-n", "shop"}, "--namespace is given; it is for HealthScopes, and not for deployment intent group"},
 		{h.URL, exitUsage, []string{autumn, "--instances", "--app", "a"}, "--app is given; it cannot be together with --instances"},
 		{h.URL, exitUsage, []string{"-o", "xml"}, `--output is "xml"; it must be table, json or yaml`},
 		{h.URL, exitUsage, []string{"--interval", "1ms"}, "--interval is 1ms; it must be 1s or more"},
@@ -288,7 +288,7 @@ func TestStatusShowsItsToken(t *testing.T) {
 
 func TestColoursAreForStates(t *testing.T) {
 	t.Parallel()
-	g := scopesPage(scopeList("Failed", "Ready"))
+	g := scopesPage(scopeList("Failed", "Ready"), false)
 	plain, coloured := g.text(false), g.text(true)
 	if strings.Contains(plain, "\x1b") || !strings.Contains(coloured, "\x1b[31mFailed\x1b[0m") || !strings.Contains(coloured, "\x1b[32mReady\x1b[0m") {
 		t.Errorf("want colours in the second only: %q, %q", plain, coloured)
@@ -299,10 +299,10 @@ func TestColoursAreForStates(t *testing.T) {
 }
 
 // scopeList returns scopes in states.
-func scopeList(states ...string) (list api.ScopeList) {
+func scopeList(states ...string) (list []api.Scope) {
 	for i, state := range states {
 		s := scopeIn("default", fmt.Sprintf("s%d", i), true)
-		list.Items = append(list.Items, api.ScopeItem{Name: s.Name, Namespace: s.Namespace, Health: string(corev1alpha2.Healthy), State: state})
+		list = append(list, api.Scope{ScopeItem: api.ScopeItem{Name: s.Name, Namespace: s.Namespace, Health: string(corev1alpha2.Healthy), State: state}})
 	}
 	return list
 }

@@ -31,11 +31,11 @@ type statusClient struct {
 	timeout time.Duration
 }
 
-// newStatusClient returns a client for the server that flags name, with the token that they name.
-func newStatusClient(f *statusFlags) (*statusClient, error) {
+// newServerClient returns a client for the server that flags name, with the token that they name.
+func newServerClient(f *statusFlags) (*statusClient, error) {
 	server, err := url.Parse(f.server)
 	if err != nil || server.Host == "" || server.Scheme != "http" && server.Scheme != "https" {
-		return nil, errors.New("--server must be an http or https URL, such as " + statusServer)
+		return nil, errors.New("--server must be an http or https URL, such as https://healthscope.example.com")
 	}
 	if server.User != nil || server.RawQuery != "" || server.Fragment != "" {
 		return nil, errors.New("--server must be scheme, host, port and path only: a token comes by --token-file")
@@ -56,11 +56,15 @@ func newStatusClient(f *statusFlags) (*statusClient, error) {
 	if authenticated != http.RoundTripper(transport) && server.Scheme == "http" && !isLoopback(server.Hostname()) {
 		return nil, errors.Errorf("--server is %q; it must be https, or on this machine: a token must not go over the network in the clear", f.server)
 	}
+	return newClientOf(server, authenticated, f.timeout), nil
+}
+
+func newClientOf(server *url.URL, way http.RoundTripper, timeout time.Duration) *statusClient {
 	return &statusClient{
-		server: server, timeout: f.timeout,
+		server: server, timeout: timeout,
 		// A redirect could lead a token elsewhere.
-		http: &http.Client{Transport: authenticated, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
-	}, nil
+		http: &http.Client{Transport: way, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+	}
 }
 
 func isLoopback(host string) bool {

@@ -75,12 +75,16 @@ func (p *statusPrinter) page(body []byte, now time.Time) (*page, error) {
 	case ofScopes:
 		var list api.ScopeList
 		if err = json.Unmarshal(body, &list); err == nil {
-			return scopesPage(list), nil
+			scopes := make([]api.Scope, len(list.Items)) // The server serves them in short.
+			for i := range list.Items {
+				scopes[i].ScopeItem = list.Items[i]
+			}
+			return scopesPage(scopes, false), nil
 		}
 	case ofScope:
 		var s api.Scope
 		if err = json.Unmarshal(body, &s); err == nil {
-			return scopePage(s, now), nil
+			return scopePage(s, p.form == formWide, now), nil
 		}
 	case ofGroup, ofCluster:
 		var d status.Document

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -11,16 +12,24 @@ import (
 	"github.com/healthscope/healthscope/healthscope/api"
 )
 
-// scopesPage shows many scopes.
-func scopesPage(list api.ScopeList) *page {
+// scopesPage shows many scopes, wide with what only those in full have.
+func scopesPage(scopes []api.Scope, wide bool) *page {
 	g := &page{health: healthscope.Healthy}
 	t := table{columns: []string{"NAMESPACE", "NAME", "HEALTH", stateColumn, "READY", "CLUSTERS", "REASON", "FIRST CULPRIT"}}
-	for _, s := range list.Items {
-		g.health = worse(g.health, scopeHealth(s))
-		t.add(s.State, s.Namespace, s.Name, s.Health, s.State, s.ResourcesReady, s.ClustersReachable, s.Reason, s.FirstCulprit)
-		g.stale(s)
+	if wide {
+		t.columns = append(t.columns, "PENDING", "FAILED", "UNKNOWN", "MESSAGE")
 	}
-	if len(list.Items) == 0 {
+	for i := range scopes {
+		s := &scopes[i]
+		g.health = worse(g.health, scopeHealth(s.ScopeItem))
+		cells := []string{s.Namespace, s.Name, s.Health, s.State, s.ResourcesReady, s.ClustersReachable, s.Reason, s.FirstCulprit}
+		if wide {
+			cells = append(cells, strconv.Itoa(int(s.Summary.Pending)), strconv.Itoa(int(s.Summary.Failed)), strconv.Itoa(int(s.Summary.Unknown)), s.Message)
+		}
+		t.add(s.State, cells...)
+		g.stale(s.ScopeItem)
+	}
+	if len(scopes) == 0 {
 		g.linef("", "There are no HealthScopes.")
 		return g
 	}
@@ -34,8 +43,8 @@ func (g *page) stale(s api.ScopeItem) {
 	}
 }
 
-// scopePage shows one scope: its apps by cluster, and which resources are to blame.
-func scopePage(s api.Scope, now time.Time) *page {
+// scopePage shows one scope: its apps by cluster, which resources are to blame and, wide, its conditions.
+func scopePage(s api.Scope, wide bool, now time.Time) *page {
 	g := &page{health: scopeHealth(s.ScopeItem)}
 	g.linef(s.State, "HealthScope %s/%s: %s, %s (%s)", s.Namespace, s.Name, s.Health, s.State, s.Reason)
 	if s.Message != "" {
@@ -57,7 +66,13 @@ func scopePage(s api.Scope, now time.Time) *page {
 	for _, c := range s.Culprits {
 		culprits.add(c.State, c.App, c.Cluster, c.Kind+"/"+c.Name, c.Namespace, c.State, c.Reason, since(c.Since, now), c.Cause)
 	}
-	for _, t := range []table{apps, culprits} {
+	conditions := table{columns: []string{"CONDITION", "STATUS", "REASON", "AGE", "MESSAGE"}}
+	for _, c := range s.Conditions {
+		if wide {
+			conditions.add("", c.Type, c.Status, c.Reason, since(c.LastTransitionTime, now), c.Message)
+		}
+	}
+	for _, t := range []table{apps, culprits, conditions} {
 		if len(t.rows) > 0 {
 			g.tables = append(g.tables, t)
 		}

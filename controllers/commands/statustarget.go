@@ -21,7 +21,7 @@ const (
 // target is what the command status asks about.
 type target struct {
 	kind targetKind
-	// names are the parts of its name.
+	// names are the parts of its name; of many scopes their namespace, or nothing for all.
 	names []string
 }
 
@@ -62,8 +62,30 @@ func (t target) String() string {
 		return "cluster " + strings.Join(t.names, "+")
 	case ofScopes:
 	}
+	if len(t.names) > 0 {
+		return "the HealthScopes in namespace " + t.names[0]
+	}
 	return "all HealthScopes"
 }
+
+// in returns the target in a namespace: a scope, unless it names its own, or those of a namespace. Empty stands for all namespaces.
+func (t target) in(namespace string) target {
+	if namespace == "" || t.isDocument() || len(t.names) > 1 {
+		return t
+	}
+	return target{kind: t.kind, names: append([]string{namespace}, t.names...)}
+}
+
+// namespace returns the namespace of scopes; empty for all.
+func (t target) namespace() string {
+	if len(t.names) == 0 {
+		return ""
+	}
+	return t.names[0]
+}
+
+// name returns the name of a scope.
+func (t target) name() string { return t.names[len(t.names)-1] }
 
 // isDocument reports whether the answer is a status document.
 func (t target) isDocument() bool { return t.kind == ofGroup || t.kind == ofCluster }

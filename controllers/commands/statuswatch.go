@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/yaml"
 
 	"github.com/healthscope/healthscope/healthscope/api"
@@ -28,34 +29,47 @@ const (
 	maxEvent = 64 << 20
 )
 
-// follow prints a status whenever it changes, until ctx ends. It goes on after failures, unless asking again is of no use.
-func (f *statusFlags) follow(ctx context.Context, client *statusClient, t target, u *url.URL, p *statusPrinter, errOut io.Writer) error {
-	attempt := f.poller(client, u, p)
-	if !t.isDocument() {
-		query := u.Query()
-		query.Set("watch", "true")
-		u.RawQuery = query.Encode()
-		attempt = streamer(client, u, p)
-	}
+// follow prints a status whenever it changes, until ctx ends. An attempt shows changes until it fails, or for as long as it lasts, and
+// reports whether there was an answer. Attempts follow each other, unless asking again is of no use.
+func follow(ctx context.Context, attempt func(context.Context) (bool, error), errOut io.Writer) error {
 	pause := minReconnect
 	for ctx.Err() == nil {
 		progress, err := attempt(ctx)
-		var refused *refusal
 		switch {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // It was interrupted.
-		case errors.As(err, &refused) && refused.forGood() || errors.Is(err, errOutput):
+		case isFinal(err):
 			return err
 		case progress:
 			pause = minReconnect
 		}
-		fmt.Fprintf(errOut, "warning: %v; trying again in %s\n", err, pause)
+		if err != nil {
+			fmt.Fprintf(errOut, "warning: %v; trying again in %s\n", err, pause)
+		}
 		if !sleep(ctx, pause) {
 			return nil
 		}
 		pause = min(2*pause, maxReconnect)
 	}
 	return nil
+}
+
+// isFinal reports whether asking again does not help.
+func isFinal(err error) bool {
+	var refused *refusal
+	return errors.As(err, &refused) && refused.forGood() || errors.Is(err, errOutput) ||
+		apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+}
+
+// attempt returns what asks a server for a target until that fails.
+func (f *statusFlags) attempt(client *statusClient, t target, u *url.URL, p *statusPrinter) func(context.Context) (bool, error) {
+	if t.isDocument() {
+		return f.poller(client, u, p)
+	}
+	query := u.Query()
+	query.Set("watch", "true")
+	u.RawQuery = query.Encode()
+	return streamer(client, u, p)
 }
 
 // errOutput means that nothing can be printed.
@@ -107,6 +121,18 @@ func (p *statusPrinter) again(body []byte) error {
 	err := p.separate()
 	if err == nil {
 		_, err = p.print(body, time.Now())
+	}
+	if err != nil {
+		return errors.Wrap(errOutput, err.Error())
+	}
+	return nil
+}
+
+// next prints a text after what was printed before.
+func (p *statusPrinter) next(text string) error {
+	err := p.separate()
+	if err == nil {
+		_, err = io.WriteString(p.out, text)
 	}
 	if err != nil {
 		return errors.Wrap(errOutput, err.Error())
@@ -244,13 +270,7 @@ func (s *scopeStream) take(event string, data []byte) error {
 			return errors.Wrapf(err, "cannot read event %q", event)
 		}
 	} else if event == "deleted" {
-		if err := s.printer.separate(); err != nil {
-			return errors.Wrap(errOutput, err.Error())
-		}
-		if _, err := fmt.Fprintf(s.printer.out, "%s does not exist any more\n", s.printer.target); err != nil {
-			return errors.Wrap(errOutput, err.Error())
-		}
-		return nil
+		return s.printer.next(s.printer.target.String() + " does not exist any more\n")
 	}
 	return s.printer.again(data)
 }
@@ -293,11 +313,5 @@ func (p *statusPrinter) event(name string, data []byte) error {
 	if err != nil {
 		return errors.Wrapf(err, "cannot read event %q", name)
 	}
-	if err := p.separate(); err != nil {
-		return errors.Wrap(errOutput, err.Error())
-	}
-	if _, err := fmt.Fprintf(p.out, "%s\n", bytes.TrimSpace(text)); err != nil {
-		return errors.Wrap(errOutput, err.Error())
-	}
-	return nil
+	return p.next(string(bytes.TrimSpace(text)) + "\n")
 }

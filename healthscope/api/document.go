@@ -236,8 +236,8 @@ func newScopeItem(s *corev1alpha2.HealthScope) ScopeItem {
 	return item
 }
 
-// newScope makes the document of one scope.
-func newScope(s *corev1alpha2.HealthScope) Scope {
+// NewScope makes the document of one scope.
+func NewScope(s *corev1alpha2.HealthScope) Scope {
 	document := Scope{
 		ScopeItem:          newScopeItem(s),
 		Summary:            Summary{Total: s.Status.Summary.Total, Ready: s.Status.Summary.Ready, Pending: s.Status.Summary.Pending, Failed: s.Status.Summary.Failed, Unknown: s.Status.Summary.Unknown},

@@ -69,7 +69,7 @@ func TestScopeOnTheWire(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			before := tt.scope.DeepCopy()
-			got, err := encode(newScope(&tt.scope))
+			got, err := encode(NewScope(&tt.scope))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -113,7 +113,7 @@ func TestEmptyListIsAList(t *testing.T) {
 // TestDocumentsComeBack asserts that a Go client can decode what is served into the same types.
 func TestDocumentsComeBack(t *testing.T) {
 	scope := broken()
-	want := newScope(&scope)
+	want := NewScope(&scope)
 	data, err := encode(want)
 	if err != nil {
 		t.Fatal(err)

@@ -219,6 +219,6 @@ func (h *handler) get(ctx context.Context, r *http.Request, query url.Values) (a
 	if err != nil {
 		return answer{}, failf(http.StatusServiceUnavailable, "cannot get HealthScope %q in namespace %q: %w", about.name, about.namespace, err)
 	}
-	document := newScope(found)
+	document := NewScope(found)
 	return answer{document: document, text: document.text, lasting: true}, nil
 }

@@ -204,7 +204,7 @@ func (h *handler) sendScope(ctx context.Context, out *events, about selection, n
 	case !about.matches(scope.Labels, newScopeItem(scope)): // To the reader it is gone.
 		out.deleted(name)
 	case about.name != "":
-		out.scope(name, newScope(scope))
+		out.scope(name, NewScope(scope))
 	default:
 		out.scope(name, newScopeItem(scope))
 	}

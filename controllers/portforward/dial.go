@@ -1,4 +1,4 @@
-package support
+package portforward
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kubeforward "k8s.io/apimachinery/pkg/util/portforward"
+	forward "k8s.io/apimachinery/pkg/util/portforward"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/websocket"
@@ -98,11 +98,11 @@ func overWebSocket(ctx context.Context, config *rest.Config, target *url.URL) (n
 	if err != nil {
 		return nil, err
 	}
-	socket, err := websocket.Negotiate(transport, holder, request, kubeforward.WebsocketsSPDYTunnelingPortForwardV1)
+	socket, err := websocket.Negotiate(transport, holder, request, forward.WebsocketsSPDYTunnelingPortForwardV1)
 	if err != nil {
 		return nil, err
 	}
-	return portforward.NewTunnelingConnection("support-bundle", socket), nil
+	return portforward.NewTunnelingConnection("healthscope", socket), nil
 }
 
 // overHTTP returns a connection for SPDY that has been one for HTTP. Other than that of client-go, the request ends with ctx.
@@ -119,7 +119,7 @@ func overHTTP(ctx context.Context, config *rest.Config, target *url.URL) (net.Co
 	}
 	request.Header.Set(httpstream.HeaderConnection, httpstream.HeaderUpgrade)
 	request.Header.Set(httpstream.HeaderUpgrade, spdy.HeaderSpdy31)
-	request.Header.Set(httpstream.HeaderProtocolVersion, kubeforward.PortForwardV1Name)
+	request.Header.Set(httpstream.HeaderProtocolVersion, forward.PortForwardV1Name)
 	answer, err := transport.RoundTrip(request)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,242 @@
+package commands
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/client-go/dynamic"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/api"
+)
+
+// watchLasts is how long one watch lasts. What was missed on a connection that has died without a sign is seen after that.
+const watchLasts = 5 * time.Minute
+
+// kubeScopes reads the HealthScopes of a target from the API server.
+type kubeScopes struct {
+	client  dynamic.ResourceInterface
+	target  target
+	timeout time.Duration
+}
+
+// kubeScopes returns what reads the scopes of a target from the API server, and the target with its namespace.
+func (f *statusFlags) kubeScopes(t target) (kubeScopes, error) {
+	config, err := configOf(f.kubeconfig, f.context, "status")
+	if err != nil {
+		return kubeScopes{}, errors.Wrap(err, "cannot find out how to reach the API server")
+	}
+	config.Timeout = 0 // Watches last; each request has a deadline of its own.
+	namespace := f.namespace
+	if namespace == "" && !f.allNamespaces {
+		if namespace, _, err = clientConfigOf(f.kubeconfig, f.context).Namespace(); err != nil {
+			return kubeScopes{}, usage(err)
+		}
+	}
+	if f.allNamespaces {
+		namespace = metav1.NamespaceAll
+	}
+	t = t.in(namespace)
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return kubeScopes{}, usage(err)
+	}
+	return kubeScopes{client.Resource(corev1alpha2.GroupVersion.WithResource("healthscopes")).Namespace(t.namespace()), t, f.timeout}, nil
+}
+
+// read returns the scopes, one for a target that is one.
+func (s kubeScopes) read(ctx context.Context) (*unstructured.UnstructuredList, error) {
+	ctx, cancel := s.within(ctx, s.timeout)
+	defer cancel()
+	if s.target.kind == ofScope {
+		found, err := s.client.Get(ctx, s.target.name(), metav1.GetOptions{})
+		if err != nil {
+			return nil, s.explained(ctx, err)
+		}
+		return &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*found}}, nil
+	}
+	list, err := s.client.List(ctx, metav1.ListOptions{})
+	return list, s.explained(ctx, err)
+}
+
+func (s kubeScopes) within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, timeout, errors.Errorf("no answer within %s: --timeout allows for more", s.timeout))
+}
+
+// explained returns an error of the API server with what a user can do about it.
+func (s kubeScopes) explained(ctx context.Context, err error) error {
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name == "":
+		return errors.Errorf("%w; the cluster has no CustomResourceDefinition of HealthScopes, so this may not be a hub", err)
+	}
+	return causeOf(ctx, err)
+}
+
+// listed returns the scopes that a watch begins with.
+func (s kubeScopes) listed(ctx context.Context) (*unstructured.UnstructuredList, error) {
+	ctx, cancel := s.within(ctx, s.timeout)
+	defer cancel()
+	list, err := s.client.List(ctx, s.options(metav1.ListOptions{}))
+	return list, s.explained(ctx, err)
+}
+
+// watched calls changed for each change of the scopes after those of a list, until the watch ends.
+func (s kubeScopes) watched(ctx context.Context, from string, changed func(watch.Event) error) error {
+	lasts := int64(watchLasts.Seconds())
+	ctx, cancel := s.within(ctx, watchLasts+s.timeout)
+	defer cancel()
+	w, err := s.client.Watch(ctx, s.options(metav1.ListOptions{ResourceVersion: from, TimeoutSeconds: &lasts}))
+	if err != nil {
+		return s.explained(ctx, err)
+	}
+	defer w.Stop()
+	for event := range w.ResultChan() {
+		if event.Type == watch.Error {
+			return apierrors.FromObject(event.Object)
+		}
+		if err := changed(event); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// options returns the options of a list or watch with what selects the target.
+func (s kubeScopes) options(o metav1.ListOptions) metav1.ListOptions {
+	if s.target.kind == ofScope {
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, s.target.name()).String()
+	}
+	return o
+}
+
+// scopeView shows scopes of the API server in a form.
+type scopeView struct {
+	printer *statusPrinter
+	// objects prints objects; nil for tables.
+	objects printers.ResourcePrinter
+	sortBy  *sortKey
+	// shown is the table that was printed last.
+	shown string
+}
+
+// show prints scopes, and returns their health.
+func (v *scopeView) show(scopes *unstructured.UnstructuredList) (healthscope.Health, error) {
+	page, err := v.page(scopes)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case v.objects == nil:
+		err = v.printer.next(page.text(v.printer.colour))
+	case v.printer.target.kind == ofScope:
+		err = v.objects.PrintObj(&scopes.Items[0], v.printer.out)
+	default:
+		err = v.objects.PrintObj(scopes, v.printer.out)
+	}
+	return page.health, err
+}
+
+// page returns what a table shows of scopes, which it sorts.
+func (v *scopeView) page(scopes *unstructured.UnstructuredList) (*page, error) {
+	slices.SortFunc(scopes.Items, func(a, b unstructured.Unstructured) int {
+		return strings.Compare(a.GetNamespace()+"/"+a.GetName(), b.GetNamespace()+"/"+b.GetName())
+	})
+	if err := v.sortBy.sort(scopes.Items); err != nil {
+		return nil, err
+	}
+	documents := make([]api.Scope, len(scopes.Items))
+	for i := range scopes.Items {
+		var s corev1alpha2.HealthScope
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(scopes.Items[i].Object, &s); err != nil {
+			return nil, errors.Wrapf(err, "cannot read HealthScope %q", scopes.Items[i].GetNamespace()+"/"+scopes.Items[i].GetName())
+		}
+		documents[i] = api.NewScope(&s)
+	}
+	wide := v.printer.form == formWide
+	if v.printer.target.kind == ofScope {
+		return scopePage(documents[0], wide, time.Now()), nil
+	}
+	return scopesPage(documents, wide), nil
+}
+
+// follower returns what shows scopes whenever they change, until the watch ends, and reports whether anything was read.
+func (v *scopeView) follower(s kubeScopes) func(context.Context) (bool, error) {
+	known := map[string]unstructured.Unstructured{} // By UID.
+	begun := false
+	return func(ctx context.Context) (progress bool, err error) {
+		list, err := s.listed(ctx)
+		if err != nil {
+			return false, err
+		}
+		if !begun && s.target.kind == ofScope && len(list.Items) == 0 {
+			return false, apierrors.NewNotFound(corev1alpha2.GroupVersion.WithResource("healthscopes").GroupResource(), s.target.name())
+		}
+		before := known
+		known = map[string]unstructured.Unstructured{}
+		var changed []unstructured.Unstructured
+		for _, o := range list.Items {
+			known[string(o.GetUID())] = o
+			if was := before[string(o.GetUID())]; was.GetResourceVersion() != o.GetResourceVersion() {
+				changed = append(changed, o)
+			}
+		}
+		if err := v.changed(known, changed, !begun); err != nil {
+			return true, err
+		}
+		begun = true
+		return true, s.watched(ctx, list.GetResourceVersion(), func(event watch.Event) error {
+			o, ok := event.Object.(*unstructured.Unstructured)
+			switch {
+			case !ok || event.Type == watch.Bookmark:
+				return nil
+			case event.Type == watch.Deleted:
+				delete(known, string(o.GetUID()))
+			default:
+				known[string(o.GetUID())] = *o
+			}
+			return v.changed(known, []unstructured.Unstructured{*o}, false)
+		})
+	}
+}
+
+// changed prints the scopes that have changed, or the table of all.
+func (v *scopeView) changed(known map[string]unstructured.Unstructured, changed []unstructured.Unstructured, first bool) error {
+	if v.objects != nil {
+		for i := range changed {
+			if err := v.objects.PrintObj(&changed[i], v.printer.out); err != nil {
+				return errors.Wrap(errOutput, err.Error())
+			}
+		}
+		return nil
+	}
+	text := v.printer.target.String() + " does not exist any more\n"
+	if len(known) > 0 || v.printer.target.kind == ofScopes {
+		page, err := v.page(&unstructured.UnstructuredList{Items: slices.Collect(maps.Values(known))})
+		if err != nil {
+			return err
+		}
+		text = page.text(v.printer.colour)
+	}
+	if text == v.shown && !first {
+		return nil
+	}
+	v.shown = text
+	return v.printer.next(text)
+}
