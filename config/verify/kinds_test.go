@@ -143,7 +143,7 @@ func TestWhatIsNeverCopiedIsDocumented(t *testing.T) {
 		}
 	}
 	u.SetAnnotations(annotations)
-	bundle.Strip(u)
+	bundle.Redact(u)
 	if left, err := json.Marshal(u.Object); err != nil || strings.Contains(string(left), "secret") || strings.Contains(string(left), "c2Vj") {
 		t.Errorf("%s says that these are never copied; bundles hold %s (%v)", p.name, left, err)
 	}

@@ -52,11 +52,13 @@ func (anything) View(context.Context, appcontext.Subject, string) (appcontext.Vi
 }
 
 // Bundle implements api.Clusters.
-func (anything) Bundle(string, string, string) (api.Sighting, bool) { return api.Sighting{}, false }
+func (anything) Bundle(string, string, string) (api.Observation, bool) {
+	return api.Observation{}, false
+}
 
 // Instance implements api.Clusters.
-func (anything) Instance(string) (found []api.Sighting, unread []string) {
-	return make([]api.Sighting, 1), nil
+func (anything) Instance(string) (found []api.Observation, unread []string) {
+	return make([]api.Observation, 1), nil
 }
 
 // server returns the status REST server with the scope whose status is the example of its page.

@@ -19,22 +19,22 @@ type viewClusters struct {
 }
 
 // Bundle implements api.Clusters.
-func (c viewClusters) Bundle(cluster, name, namespace string) (api.Sighting, bool) {
+func (c viewClusters) Bundle(cluster, name, namespace string) (api.Observation, bool) {
 	if b := choose(c.view.LabelledIn(cluster, k8spluginv1alpha1.LabelDeploymentID, name), name, namespace); b != nil {
 		return c.of(b), true
 	}
 	state, outage, known := c.state(cluster)
 	switch {
 	case !known:
-		return api.Sighting{}, false
+		return api.Observation{}, false
 	case outage:
-		return api.Sighting{Report: unreachableReport(state)}, false
+		return api.Observation{Report: unreachableReport(state)}, false
 	case c.view.CompleteForAll(cluster): // The bundle does not exist.
-		return api.Sighting{Report: status.Report{LastSeen: state.LastSeen}}, true
+		return api.Observation{Report: status.Report{LastSeen: state.LastSeen}}, true
 	case state.Reachable(): // It may exist in a namespace that the hub cannot read.
-		return api.Sighting{Report: status.Report{LastSeen: state.LastSeen}}, false
+		return api.Observation{Report: status.Report{LastSeen: state.LastSeen}}, false
 	default:
-		return api.Sighting{Report: unreachableReport(state)}, false
+		return api.Observation{Report: unreachableReport(state)}, false
 	}
 }
 
@@ -73,7 +73,7 @@ func choose(bundles []*fleet.Bundle, name, namespace string) *fleet.Bundle {
 }
 
 // Instance implements api.Clusters.
-func (c viewClusters) Instance(id string) (found []api.Sighting, unread []string) {
+func (c viewClusters) Instance(id string) (found []api.Observation, unread []string) {
 	for _, b := range c.view.Labelled(status.InstanceLabel, id) {
 		found = append(found, c.of(b))
 	}
@@ -84,30 +84,30 @@ func (c viewClusters) Instance(id string) (found []api.Sighting, unread []string
 }
 
 // of returns a bundle as status documents show it.
-func (c viewClusters) of(b *fleet.Bundle) api.Sighting {
+func (c viewClusters) of(b *fleet.Bundle) api.Observation {
 	state, outage, _ := c.state(b.Cluster)
 	if outage {
 		b = b.StaleIn(state)
 	}
-	sighting := api.Sighting{Report: status.Report{
+	observation := api.Observation{Report: status.Report{
 		Namespace: b.Namespace, Members: b.Members, Observed: b.Observed, Truncated: b.Truncated, Unlisted: b.Unlisted, Malformed: b.Malformed, LastSeen: state.LastSeen,
 	}}
 	if state.Unwatched && !b.Own {
-		sighting.LastSeen = b.Written
+		observation.LastSeen = b.Written
 	}
 	if b.Lost {
-		sighting.Lost, sighting.Reason, sighting.Message = true, state.Reachability.Reason(), state.Problem()
+		observation.Lost, observation.Reason, observation.Message = true, state.Reachability.Reason(), state.Problem()
 		if state.Answers() && !b.Outdated.IsZero() {
-			sighting.Reason, sighting.Message, sighting.LastSeen = healthscope.ReasonMonitorStale, b.OutdatedMessage(), b.Outdated
+			observation.Reason, observation.Message, observation.LastSeen = healthscope.ReasonMonitorStale, b.OutdatedMessage(), b.Outdated
 		}
-		return sighting
+		return observation
 	}
-	sighting.Read = func(ctx context.Context) (*status.Bundle, error) {
+	observation.Read = func(ctx context.Context) (*status.Bundle, error) {
 		whole, err := c.view.Whole(ctx, b.BundleKey)
 		if err != nil {
 			return nil, err
 		}
 		return status.DecodeBundle(b.Cluster, string(whole.Status), c.user), nil
 	}
-	return sighting
+	return observation
 }

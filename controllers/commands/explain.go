@@ -137,7 +137,7 @@ func (e *explainer) explain(value any) explanation {
 		return explanation{State: healthscope.Unknown, Reason: healthscope.ReasonInvalidObject, Message: fmt.Sprintf("it is %s; it must be an object", kindOf(value)), Rule: "none"}
 	}
 	u := &unstructured.Unstructured{Object: object}
-	bundle.Strip(u)
+	bundle.Redact(u)
 	r, rule := rules.Explain(u, e.rules)
 	r = healthscope.Judge([]healthscope.Result{r}, healthscope.Policy{NoStatusGrace: e.young}, e.now).Members[0].Result
 	apiVersion := r.Version

@@ -169,11 +169,11 @@ func (h *statusHub) View(_ context.Context, s appcontext.Subject, instance strin
 }
 
 // Bundle implements api.Clusters.
-func (h *statusHub) Bundle(cluster, _, _ string) (api.Sighting, bool) {
+func (h *statusHub) Bundle(cluster, _, _ string) (api.Observation, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if cluster != bonn {
-		return api.Sighting{Report: status.Report{Lost: true, Reason: healthscope.ReasonClusterUnreachable, Message: "no answer"}}, false
+		return api.Observation{Report: status.Report{Lost: true, Reason: healthscope.ReasonClusterUnreachable, Message: "no answer"}}, false
 	}
 	r := healthscope.Result{
 		Key:     healthscope.Key{Cluster: cluster, Group: "apps", Kind: "Deployment", Namespace: "store", Name: "web"},
@@ -182,11 +182,11 @@ func (h *statusHub) Bundle(cluster, _, _ string) (api.Sighting, bool) {
 	if h.state == healthscope.Failed {
 		r.Reason, r.Message = "CrashLoopBackOff", "it crashes\x1b[2J"
 	}
-	return api.Sighting{Report: status.Report{Members: healthscope.Judge([]healthscope.Result{r}, healthscope.Policy{}, time.Now()).Members, Observed: true}}, true
+	return api.Observation{Report: status.Report{Members: healthscope.Judge([]healthscope.Result{r}, healthscope.Policy{}, time.Now()).Members, Observed: true}}, true
 }
 
 // Instance implements api.Clusters.
-func (*statusHub) Instance(string) (found []api.Sighting, unread []string) { return nil, nil }
+func (*statusHub) Instance(string) (found []api.Observation, unread []string) { return nil, nil }
 
 // scopeIn is a scope with one app in two clusters.
 func scopeIn(namespace, name string, healthy bool) corev1alpha2.HealthScope {

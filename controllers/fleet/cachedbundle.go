@@ -48,7 +48,7 @@ func newCachedBundle(cluster string, b *k8spluginv1alpha1.ResourceBundleState, u
 	app := bundle.App(b)
 	written, _ := k8spluginv1alpha1.LastWrite(b.ManagedFields)
 	outdated := outdatedSince(b, written)
-	bundle.Slim(b, user)
+	bundle.Trim(b, user)
 	h := &cachedBundle{
 		UID: b.UID, ResourceVersion: b.ResourceVersion, Labels: internLabels(b.Labels),
 		app: unique.Make(app).Value(), contents: bundle.Read(cluster, b), written: written, outdated: outdated,

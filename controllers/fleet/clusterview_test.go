@@ -72,7 +72,7 @@ func checkLost(t *testing.T, b *Bundle, since time.Time) {
 	t.Helper()
 	m := b.Members[0]
 	lost := m.State == healthscope.Unknown
-	if b.Lost != lost || lost && (m.LastState != healthscope.Ready || !m.Since.Equal(since) || b.Unlisted != b.Unlisted.Lost()) {
+	if b.Lost != lost || lost && (m.LastState != healthscope.Ready || !m.Since.Equal(since) || b.Unlisted != b.Unlisted.MarkUnreachable()) {
 		t.Errorf("%s is %+v", b.Name, b)
 	}
 	if lost && m.Message != `cluster "edge": so it is; last seen Ready` {

@@ -219,7 +219,7 @@ func (w *kindInformer) keep(object any) *keptObject {
 	if !ok { // A client returns nothing else than it was asked for.
 		return &keptObject{result: healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonNotSynced}}
 	}
-	bundle.Strip(u) // User rules see what they see in a monitor.
+	bundle.Redact(u) // User rules see what they see in a monitor.
 	result := rules.Evaluate(u, rules.Options{User: w.objects.user})
 	result.Cluster = w.Cluster
 	for _, key := range w.objects.labels {

@@ -91,7 +91,7 @@ func (s sight) lookup(kept *keptObject) Lookup {
 	if s.away == nil {
 		return found
 	}
-	lost := healthscope.Lost([]healthscope.Member{{Result: kept.result}}, s.away.Reachability.Reason(), s.away.Problem(), s.away.Since)[0]
+	lost := healthscope.MarkUnreachable([]healthscope.Member{{Result: kept.result}}, s.away.Reachability.Reason(), s.away.Problem(), s.away.Since)[0]
 	found.Result, found.LastState = lost.Result, lost.LastState
 	return found
 }

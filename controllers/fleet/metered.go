@@ -220,7 +220,7 @@ func usageOfBundle(user rules.UserRules) func(runtime.Object) usage {
 			return usage{bytes: bundleBytes}
 		}
 		annotations, writes := b.Annotations, b.ManagedFields
-		bundle.Slim(b, user)
+		bundle.Trim(b, user)
 		b.Annotations, b.ManagedFields = annotations, writes // They say when it was written, which is read when it is held.
 		u := usage{bundles: 1, resources: int64(len(b.Status.Resources)), bytes: bundleBytes + copies*lengths(b.Name, string(b.UID), b.ResourceVersion) + labelBytes(b.Labels)}
 		for i := range b.Status.Resources {

@@ -60,7 +60,7 @@ type Bundle struct {
 	Written time.Time
 	// Outdated is since when the bundle does not show any more what its objects are like, because the monitor that fills it has not written that they have changed; zero when it does.
 	Outdated time.Time
-	// Lost is true while the bundle is stale, because of its cluster or because it is Outdated. Members are then as healthscope.Lost makes them, and all Unlisted are Unknown.
+	// Lost is true while the bundle is stale, because of its cluster or because it is Outdated. Members are then as healthscope.MarkUnreachable makes them, and all Unlisted are Unknown.
 	Lost bool
 }
 
@@ -73,8 +73,8 @@ func (b *Bundle) StaleIn(s ClusterState) *Bundle {
 func (b *Bundle) stale(reason healthscope.Reason, problem string, since time.Time) *Bundle {
 	shown := *b
 	shown.Lost = true
-	shown.Members = healthscope.Lost(b.Members, reason, problem, since)
-	shown.Unlisted = b.Unlisted.Lost()
+	shown.Members = healthscope.MarkUnreachable(b.Members, reason, problem, since)
+	shown.Unlisted = b.Unlisted.MarkUnreachable()
 	return &shown
 }
 

@@ -11,7 +11,7 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-func TestTheCacheHoldsBundlesSlim(t *testing.T) {
+func TestTheCacheHoldsBundlesTrimmed(t *testing.T) {
 	t.Parallel()
 	list := append([]byte(`["`), bytes.Repeat([]byte("packet-processor "), 1000)...)
 	list = append(list, `"]`...)

@@ -115,7 +115,7 @@ func (r *reconciler) isOutdated(s *writeState, b *k8spluginv1alpha1.ResourceBund
 		return false, err
 	}
 	said := *b
-	bundle.Slim(&said, r.options.User)
+	bundle.Trim(&said, r.options.User)
 	return differs(said.Status.Resources, is.Resources, is.Truncated), nil
 }
 

@@ -45,7 +45,7 @@ func pack(obj any, kind schema.GroupVersionKind, key string) (*packed, error) {
 	default:
 		return nil, fmt.Errorf("cannot store %T: want an unstructured object or metadata", obj)
 	}
-	bundle.Strip(object)
+	bundle.Redact(object)
 	text, err := json.Marshal(object.Object)
 	if err != nil {
 		return nil, fmt.Errorf("cannot store %s %q: %w", object.GetKind(), object.GetName(), err)

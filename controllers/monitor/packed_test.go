@@ -62,7 +62,7 @@ func FuzzPack(f *testing.F) {
 		}
 		want := &unstructured.Unstructured{Object: content}
 		o := want.DeepCopy()
-		bundle.Strip(want)
+		bundle.Redact(want)
 		p, err := pack(o, configMap, testKey)
 		if err != nil {
 			t.Fatalf("pack: %v", err)

@@ -23,7 +23,7 @@ const connectGrace = 20 * time.Second
 // firstGrace is the same for a scope that has no status yet: a kind that answers is read within it, so that one write is enough.
 const firstGrace = 2 * time.Second
 
-// lastSeen separates the message on a resource whose cluster cannot be read from its last known state, as in healthscope.Lost.
+// lastSeen separates the message on a resource whose cluster cannot be read from its last known state, as in healthscope.MarkUnreachable.
 const lastSeen = "; last seen "
 
 // unreadable returns the state of a cluster that the hub knows and cannot read, and whether it is one.

@@ -42,7 +42,7 @@ func (w world) lose(cluster string, r fleet.Reachability) world {
 		if b.Cluster == cluster {
 			lost := *b
 			lost.Lost = true
-			lost.Members = healthscope.Lost(b.Members, r.Reason(), `cluster "acme+edge2": no answer`, seenAt)
+			lost.Members = healthscope.MarkUnreachable(b.Members, r.Reason(), `cluster "acme+edge2": no answer`, seenAt)
 			b = &lost
 		}
 		shown = append(shown, b)

@@ -20,7 +20,7 @@ func lostBundle(cluster string, n int) *fleet.Bundle {
 	for i := range n {
 		members = append(members, member(cluster, "ConfigMap", fmt.Sprintf("%s-%d", name, i), healthscope.Ready, ""))
 	}
-	b := bundleOf(cluster, name, healthscope.Lost(members, healthscope.ReasonClusterUnreachable, "no answer", seenAt)...)
+	b := bundleOf(cluster, name, healthscope.MarkUnreachable(members, healthscope.ReasonClusterUnreachable, "no answer", seenAt)...)
 	b.Lost = true
 	return b
 }

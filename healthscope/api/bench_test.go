@@ -20,7 +20,7 @@ const benchClients = 20
 // big is a group of 5 apps × 50 clusters × 15 resources, all of which the hub sees.
 func big(b *testing.B) *Documents {
 	b.Helper()
-	keys, clusters := etcdKeys{}, memoryClusters{seen: map[[2]string]Sighting{}}
+	keys, clusters := etcdKeys{}, memoryClusters{seen: map[[2]string]Observation{}}
 	body := deployment + "spec:\n  template:\n    spec:\n      containers:\n" + strings.Repeat("      - {name: web, image: \"example.org/web:1\"}\n", 10)
 	for a := range 5 {
 		for c := range 50 {
@@ -28,7 +28,7 @@ func big(b *testing.B) *Documents {
 			for r := range 15 {
 				keys.put(autumnID, app, cluster, fmt.Sprintf("web-%02d+Deployment", r), body, "Applied", "")
 			}
-			clusters.seen[[2]string{cluster, autumnID + "-" + app}] = sightingOf(cluster, healthscope.Ready, true)
+			clusters.seen[[2]string{cluster, autumnID + "-" + app}] = observationOf(cluster, healthscope.Ready, true)
 		}
 	}
 	snapshot := keys.snapshot(b)

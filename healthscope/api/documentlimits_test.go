@@ -19,12 +19,12 @@ func TestFewMayWaitForWholeObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		contexts, clusters := fixtures(t)
 		over := make(chan struct{})
-		held := sightingOf("west+bonn", healthscope.Ready, true)
+		held := observationOf("west+bonn", healthscope.Ready, true)
 		held.Read = func(context.Context) (*status.Bundle, error) {
 			<-over
 			return nil, errors.New("no answer")
 		}
-		clusters.instances["held-fox"] = []Sighting{held}
+		clusters.instances["held-fox"] = []Observation{held}
 		h := NewHandler(Options{Scopes: manyScopes(), Documents: NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: clusters})})
 		targets := []string{"/v1/instance/held-fox/status", autumnURL + "?output=detail"}
 		var asking sync.WaitGroup

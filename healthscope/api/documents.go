@@ -37,15 +37,15 @@ type Contexts interface {
 type Clusters interface {
 	// Bundle returns what is known of the bundle of that name in a cluster; of several, that in the namespace, if it is not
 	// empty. It returns false when the hub does not see the cluster and has not seen the bundle there before; then the
-	// Sighting says why.
-	Bundle(cluster, name, namespace string) (Sighting, bool)
+	// Observation says why.
+	Bundle(cluster, name, namespace string) (Observation, bool)
 	// Instance returns what is known of all bundles whose label status.InstanceLabel has that value, and the names of the
 	// clusters that have never been read, sorted: there may be more of them there.
-	Instance(id string) (found []Sighting, unread []string)
+	Instance(id string) (found []Observation, unread []string)
 }
 
-// Sighting is a bundle as the hub sees it.
-type Sighting struct {
+// Observation is a bundle as the hub sees it.
+type Observation struct {
 	status.Report
 	// Read reads the whole bundle from its cluster; nil when there is none, or it cannot be read.
 	Read func(ctx context.Context) (*status.Bundle, error)
@@ -211,20 +211,20 @@ func (d *Documents) reports(ctx context.Context, subject appcontext.Subject, vie
 		return nil
 	}
 	meta, _ := view.Context.Meta() // The document says what in a context cannot be read.
-	sightings := make([]Sighting, len(expected))
+	observations := make([]Observation, len(expected))
 	for i, e := range expected {
 		s, seen := d.Clusters.Bundle(e.Cluster, e.BundleName, meta.Namespace)
 		if saved := contents.saved(e, seen, d.HealthChecks); saved != nil {
-			s = Sighting{Report: savedReport(s.Report, status.SavedReport(saved, d.Policy, view.Seen(e.Saved, e.SavedRevision), now))}
+			s = Observation{Report: savedReport(s.Report, status.SavedReport(saved, d.Policy, view.Seen(e.Saved, e.SavedRevision), now))}
 		}
-		sightings[i] = s
+		observations[i] = s
 	}
 	if q.Output == status.OutputDetail && q.Type != status.TypeRsync {
-		read(ctx, sightings)
+		read(ctx, observations)
 	}
 	reports := make(map[status.Place]status.Report, len(expected))
 	for i, e := range expected {
-		reports[e.Place] = sightings[i].Report
+		reports[e.Place] = observations[i].Report
 	}
 	return reports
 }
@@ -234,19 +234,19 @@ func (d *Documents) reports(ctx context.Context, subject appcontext.Subject, vie
 func savedReport(seen, saved status.Report) status.Report {
 	if seen.Lost {
 		saved.Lost, saved.Reason, saved.Message = true, seen.Reason, seen.Message
-		saved.Members = healthscope.Lost(saved.Members, seen.Reason, seen.Message, saved.LastSeen)
+		saved.Members = healthscope.MarkUnreachable(saved.Members, seen.Reason, seen.Message, saved.LastSeen)
 	}
 	return saved
 }
 
 // read reads whole bundles. One that cannot be read is left out: its objects are not at hand.
-func read(ctx context.Context, sightings []Sighting) {
+func read(ctx context.Context, observations []Observation) {
 	limited, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	var reads errgroup.Group
 	reads.SetLimit(maxReads)
-	for i := range sightings {
-		s := &sightings[i]
+	for i := range observations {
+		s := &observations[i]
 		if s.Bundle != nil || s.Read == nil {
 			continue
 		}
@@ -268,21 +268,21 @@ func (h *handler) instanceStatus(ctx context.Context, r *http.Request, _ url.Val
 	if err := h.ready(); err != nil {
 		return answer{}, failf(http.StatusServiceUnavailable, "%w: %w", errNotReady, err)
 	}
-	sightings, unread := h.documents.Clusters.Instance(id)
+	observations, unread := h.documents.Clusters.Instance(id)
 	switch {
-	case len(sightings) == 0 && len(unread) > 0:
+	case len(observations) == 0 && len(unread) > 0:
 		return answer{}, failf(http.StatusServiceUnavailable, "%w: nothing is known of instance %s, and it may be in a cluster that has not been read yet: %s", errNotReady, quote(id), strings.Join(unread, ", "))
-	case len(sightings) == 0:
+	case len(observations) == 0:
 		return answer{}, failf(http.StatusNotFound, "nothing is known of instance %s: no ResourceBundleState that can be seen has the label %s=%s", quote(id), status.InstanceLabel, id)
 	}
 	if err := h.documents.admit(ctx); err != nil {
 		return answer{}, err
 	}
 	defer func() { <-h.documents.detailed }()
-	read(ctx, sightings)
-	reports := make([]status.Report, 0, len(sightings))
-	for i := range sightings {
-		reports = append(reports, sightings[i].Report)
+	read(ctx, observations)
+	reports := make([]status.Report, 0, len(observations))
+	for i := range observations {
+		reports = append(reports, observations[i].Report)
 	}
 	return answer{document: status.NewInstance(id, reports, unread), lasting: true}, nil
 }

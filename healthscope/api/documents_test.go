@@ -95,26 +95,26 @@ func (m *memoryContexts) View(_ context.Context, subject appcontext.Subject, ins
 
 // memoryClusters is a Clusters that sees some bundles, by cluster and name.
 type memoryClusters struct {
-	seen      map[[2]string]Sighting
-	instances map[string][]Sighting
+	seen      map[[2]string]Observation
+	instances map[string][]Observation
 	// unread are the clusters that have never been read.
 	unread []string
 }
 
-func (m memoryClusters) Bundle(cluster, name, _ string) (Sighting, bool) {
+func (m memoryClusters) Bundle(cluster, name, _ string) (Observation, bool) {
 	s, ok := m.seen[[2]string{cluster, name}]
 	if cluster == "west+away" || cluster == "west+former" {
-		return Sighting{Report: status.Report{Lost: true, Reason: healthscope.ReasonClusterUnreachable, Message: "no answer"}}, false
+		return Observation{Report: status.Report{Lost: true, Reason: healthscope.ReasonClusterUnreachable, Message: "no answer"}}, false
 	}
 	return s, ok
 }
 
-func (m memoryClusters) Instance(id string) (found []Sighting, unread []string) {
+func (m memoryClusters) Instance(id string) (found []Observation, unread []string) {
 	return slices.Clone(m.instances[id]), m.unread
 }
 
-// sightingOf is a bundle with a Deployment, and whether it can be read whole.
-func sightingOf(cluster string, state healthscope.State, whole bool) Sighting {
+// observationOf is a bundle with a Deployment, and whether it can be read whole.
+func observationOf(cluster string, state healthscope.State, whole bool) Observation {
 	r := healthscope.Result{
 		Key:     healthscope.Key{Cluster: cluster, Group: "apps", Kind: "Deployment", Namespace: "store", Name: "web"},
 		Version: "v1", State: state, Since: time.Now().Add(-time.Hour),
@@ -123,7 +123,7 @@ func sightingOf(cluster string, state healthscope.State, whole bool) Sighting {
 		r.Reason, r.Message = "CrashLoopBackOff", "it crashes"
 	}
 	verdict := healthscope.Judge([]healthscope.Result{r}, healthscope.Policy{}, time.Now())
-	s := Sighting{Report: status.Report{Members: verdict.Members, Observed: true, LastSeen: time.Now()}}
+	s := Observation{Report: status.Report{Members: verdict.Members, Observed: true, LastSeen: time.Now()}}
 	s.Read = func(context.Context) (*status.Bundle, error) {
 		if !whole {
 			return nil, errors.New("no answer")
@@ -157,16 +157,16 @@ func fixtures(t testing.TB) (*memoryContexts, memoryClusters) {
 		winter:  {Info: appcontext.StateInfo{Actions: []appcontext.Action{{State: "Created", Time: when}}}},
 		cluster: {Contexts: []string{networkID}, ContextID: networkID, Context: network, StatusContext: network},
 	}}
-	lost := sightingOf("west+lost", healthscope.Ready, false)
-	lost.Members = healthscope.Lost(lost.Members, healthscope.ReasonClusterUnreachable, "no answer", time.Now())
+	lost := observationOf("west+lost", healthscope.Ready, false)
+	lost.Members = healthscope.MarkUnreachable(lost.Members, healthscope.ReasonClusterUnreachable, "no answer", time.Now())
 	lost.Lost, lost.Reason, lost.Read = true, healthscope.ReasonClusterUnreachable, nil
-	failed := sightingOf("west+bonn", healthscope.Failed, true)
+	failed := observationOf("west+bonn", healthscope.Failed, true)
 	failed.Truncated, failed.Unlisted = true, healthscope.Summary{Total: 1, Ready: 1}
 	failed.Members[0].Cause = "Pod web-0: exit code 1"
 	failed.Namespace = "store"
 	return contexts, memoryClusters{
-		seen:      map[[2]string]Sighting{{"west+bonn", autumnID + "-web"}: failed, {"west+lost", autumnID + "-web"}: lost},
-		instances: map[string][]Sighting{"gentle-fox": {failed}, "lost-fox": {lost}, "empty-fox": {{}}},
+		seen:      map[[2]string]Observation{{"west+bonn", autumnID + "-web"}: failed, {"west+lost", autumnID + "-web"}: lost},
+		instances: map[string][]Observation{"gentle-fox": {failed}, "lost-fox": {lost}, "empty-fox": {{}}},
 	}
 }
 
@@ -183,7 +183,7 @@ func requestsForDocuments() map[string]request {
 	silent := NewDocuments(DocumentsOptions{Contexts: &memoryContexts{age: time.Minute}, Clusters: memoryClusters{}})
 	unconfigured := NewDocuments(DocumentsOptions{Clusters: memoryClusters{}})
 	broken := NewDocuments(DocumentsOptions{})
-	unread := NewDocuments(DocumentsOptions{Clusters: memoryClusters{unread: []string{"east+tokyo"}, instances: map[string][]Sighting{"gentle-fox": {sightingOf("west+bonn", healthscope.Ready, true)}}}})
+	unread := NewDocuments(DocumentsOptions{Clusters: memoryClusters{unread: []string{"east+tokyo"}, instances: map[string][]Observation{"gentle-fox": {observationOf("west+bonn", healthscope.Ready, true)}}}})
 	all := map[string]request{
 		"instance that nobody fills":     {path: instance, target: "/v1/instance/empty-fox/status", want: 200},
 		"group":                          {path: group, want: 200},
@@ -289,13 +289,13 @@ func TestDetailIsReadFromTheCluster(t *testing.T) {
 func TestWholeObjectsHaveALimit(t *testing.T) {
 	contexts, clusters := fixtures(t)
 	begun, over := make(chan struct{}, 2*maxDetailed), make(chan struct{})
-	held := sightingOf("west+bonn", healthscope.Ready, true)
+	held := observationOf("west+bonn", healthscope.Ready, true)
 	held.Read = func(context.Context) (*status.Bundle, error) {
 		begun <- struct{}{}
 		<-over
 		return nil, errors.New("no answer")
 	}
-	clusters.instances["held-fox"] = []Sighting{held}
+	clusters.instances["held-fox"] = []Observation{held}
 	h := NewHandler(Options{Documents: NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: clusters})})
 	var group sync.WaitGroup
 	defer group.Wait()

@@ -87,7 +87,7 @@ type handler struct {
 	// requests and streams hold a token for each that is under way.
 	requests, streams chan struct{}
 	// callers counts the streams of callers with a token.
-	callers tally
+	callers counter
 }
 
 // route is one path and how it is answered.

@@ -209,7 +209,7 @@ type seeing struct {
 	saved map[string]string
 }
 
-func (s seeing) Bundle(cluster, name, _ string) (Sighting, bool) {
+func (s seeing) Bundle(cluster, name, _ string) (Observation, bool) {
 	id, app, _ := strings.Cut(name, "-")
 	var text string
 	if err := json.Unmarshal([]byte(s.saved["/context/"+id+"/app/"+app+"/cluster/"+cluster+"/status/"]), &text); err != nil {
@@ -218,7 +218,7 @@ func (s seeing) Bundle(cluster, name, _ string) (Sighting, bool) {
 	b := status.DecodeBundle(cluster, text, nil)
 	r := status.SavedReport(b, healthscope.DefaultPolicy(), time.Now(), time.Now())
 	r.Saved, r.Bundle = false, nil
-	return Sighting{Report: r, Read: func(context.Context) (*status.Bundle, error) { return b, nil }}, true
+	return Observation{Report: r, Read: func(context.Context) (*status.Bundle, error) { return b, nil }}, true
 }
 
 // TestGoldenDocumentsOfContextsBuiltWithTheLibrary has each complete example of EMCO's status design in its published

@@ -119,7 +119,7 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request, s stream) {
 		case <-r.Context().Done():
 			return
 		case <-draining(r.Context()):
-			out.patience = drainWriteTimeout
+			out.writeTimeout = drainWriteTimeout
 			out.comment("the server stops; connect again")
 			return
 		case <-ticker.C:
@@ -162,14 +162,14 @@ func (h *handler) unlessOut() error {
 	return nil
 }
 
-// tally counts what callers hold, by name. Its zero value is ready; it is safe for concurrent use.
-type tally struct {
+// counter counts what callers hold, by name. Its zero value is ready; it is safe for concurrent use.
+type counter struct {
 	mu   sync.Mutex
 	held map[string]int
 }
 
 // take lets a caller hold one more, unless it holds as many as it may.
-func (t *tally) take(name string, most int) bool {
+func (t *counter) take(name string, most int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.held[name] >= most {
@@ -183,7 +183,7 @@ func (t *tally) take(name string, most int) bool {
 }
 
 // release takes one back.
-func (t *tally) release(name string) {
+func (t *counter) release(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.held[name]--; t.held[name] == 0 {
@@ -215,15 +215,15 @@ type events struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	err     error
-	// patience is how long the reader may take for an event.
-	patience time.Duration
+	// writeTimeout is how long the reader may take for an event.
+	writeTimeout time.Duration
 	// sent are the tags of what was sent last of each scope, so that nothing is sent twice that says the same.
 	sent map[ScopeName]string
 }
 
 // newEvents begins the answer.
 func newEvents(w http.ResponseWriter, r *http.Request) *events {
-	e := &events{w: w, control: http.NewResponseController(w), patience: streamWriteTimeout, sent: map[ScopeName]string{}}
+	e := &events{w: w, control: http.NewResponseController(w), writeTimeout: streamWriteTimeout, sent: map[ScopeName]string{}}
 	// A stream outlives the deadline for reading a request. Where that cannot be set, there is none.
 	_ = e.control.SetReadDeadline(time.Time{})
 	header := w.Header()
@@ -298,7 +298,7 @@ func (e *events) write(text []byte) {
 	if e.err != nil {
 		return
 	}
-	e.within(e.patience)
+	e.within(e.writeTimeout)
 	if _, e.err = e.w.Write(text); e.err == nil {
 		e.err = e.control.Flush()
 	}

@@ -45,8 +45,8 @@ func BenchmarkEqual(b *testing.B) {
 	}
 }
 
-// BenchmarkSlim measures what a hub does with each bundle it receives: one of ours, and one of another monitor.
-func BenchmarkSlim(b *testing.B) {
+// BenchmarkTrim measures what a hub does with each bundle it receives: one of ours, and one of another monitor.
+func BenchmarkTrim(b *testing.B) {
 	for _, pods := range benchmarkSizes {
 		status := bundle.Build(crowd(b, pods), nil, noon, bundle.Options{ListBudget: 8 << 20, HardLimit: 16 << 20})
 		foreign := status.DeepCopy()
@@ -56,7 +56,7 @@ func BenchmarkSlim(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					slim := &k8spluginv1alpha1.ResourceBundleState{Status: *s}
-					bundle.Slim(slim, nil)
+					bundle.Trim(slim, nil)
 					if len(slim.Status.Resources) != pods+3 {
 						b.Fatalf("%d resources", len(slim.Status.Resources))
 					}

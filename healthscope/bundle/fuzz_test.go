@@ -15,7 +15,7 @@ import (
 )
 
 // FuzzRead: whatever the status, it can be read, every result has a state, and
-// it reads the same after Slim.
+// it reads the same after Trim.
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{oldBundle, newBundle, `{summary: {state: Ready}, resources: [{kind: Pod, name: a, state: Ready, since: null, owner: {kind: Job, name: j}}]}`, `{resources: 5, podStatuses: [[]]}`} {
 		encoded, err := yaml.YAMLToJSON([]byte(text))
@@ -35,9 +35,9 @@ func FuzzRead(f *testing.F) {
 				t.Errorf("result %+v", r)
 			}
 		}
-		bundle.Slim(b, nil)
+		bundle.Trim(b, nil)
 		if diff := cmp.Diff(contents, bundle.Read("edge", b), cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("contents before and after Slim (-before +after):\n%s", diff)
+			t.Errorf("contents before and after Trim (-before +after):\n%s", diff)
 		}
 	})
 }
@@ -60,7 +60,7 @@ func FuzzBuild(f *testing.F) {
 		}
 		opts := bundle.Options{HardLimit: max(limit, 1), ListBudget: max(limit, 1)}
 		first := bundle.Build([]*unstructured.Unstructured{{Object: object}}, nil, noon, opts)
-		bundle.Strip(&unstructured.Unstructured{Object: stripped})
+		bundle.Redact(&unstructured.Unstructured{Object: stripped})
 		second := bundle.Build([]*unstructured.Unstructured{{Object: stripped}}, nil, noon, opts)
 		if !bundle.Equal(&first, &second) {
 			t.Errorf("whole:\n%s\nstripped:\n%s", encode(t, first), encode(t, second))

@@ -116,7 +116,7 @@ func encodeList(name string, items []item, budget int) (k8spluginv1alpha1.RawLis
 func encodeEntry(list string, it item) []byte {
 	if list == otherKinds {
 		whole := clone(trim(it.object))
-		stripValue(whole)
+		redactValue(whole)
 		r := it.result
 		res := encode(whole)
 		if res == nil {
@@ -129,7 +129,7 @@ func encodeEntry(list string, it item) []byte {
 		delete(kept, "spec")
 		delete(kept, "status")
 	}
-	stripValue(kept)
+	redactValue(kept)
 	return encode(kept)
 }
 

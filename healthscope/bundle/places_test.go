@@ -46,7 +46,7 @@ func TestObjectsOfManyPlacesAreKeptApart(t *testing.T) {
 	}
 	b := &k8spluginv1alpha1.ResourceBundleState{Status: previous}
 	checkPlaces(t, "as its own monitor writes it", bundle.Read("edge", b))
-	bundle.Slim(b, nil)
+	bundle.Trim(b, nil)
 	checkPlaces(t, "slim", bundle.Read("edge", b))
 }
 
@@ -55,7 +55,7 @@ func TestObjectsOfManyPlacesInABundleOfAnotherMonitor(t *testing.T) {
 	status.Summary, status.Resources = nil, nil
 	b := &k8spluginv1alpha1.ResourceBundleState{Status: roundTrip(t, status)}
 	checkPlaces(t, "of another monitor", bundle.Read("edge", b))
-	bundle.Slim(b, nil)
+	bundle.Trim(b, nil)
 	checkPlaces(t, "slim", bundle.Read("edge", b))
 }
 

@@ -94,7 +94,7 @@ func mustEncode(value any) []byte {
 	return encoded
 }
 
-func TestReadGivesTheSameBeforeAndAfterSlim(t *testing.T) {
+func TestReadGivesTheSameBeforeAndAfterTrim(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := &k8spluginv1alpha1.ResourceBundleState{}
 		switch rapid.IntRange(0, 2).Draw(t, "monitor") {
@@ -104,15 +104,15 @@ func TestReadGivesTheSameBeforeAndAfterSlim(t *testing.T) {
 			b.Status = drawStatus(t)
 		}
 		before := bundle.Read("edge", b)
-		bundle.Slim(b, nil)
+		bundle.Trim(b, nil)
 		after := bundle.Read("edge", b)
 		if diff := cmp.Diff(before, after, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("contents (-before +after):\n%s", diff)
 		}
 		slim := b.DeepCopy()
-		bundle.Slim(slim, nil)
+		bundle.Trim(slim, nil)
 		if diff := cmp.Diff(b, slim, cmpopts.EquateEmpty()); diff != "" {
-			t.Fatalf("a second Slim (-first +second):\n%s", diff)
+			t.Fatalf("a second Trim (-first +second):\n%s", diff)
 		}
 	})
 }

@@ -38,12 +38,12 @@ type Contents struct {
 // A bundle that a HealthScope monitor has filled, which has a summary, is taken
 // at its word. The lists of other monitors are judged here, by the same rules
 // and with the same links from owned to owner; their results have no Since,
-// because these monitors keep no time. Slim keeps these results in
+// because these monitors keep no time. Trim keeps these results in
 // status.resources, which counts when there is no summary and nothing in the lists.
 //
 // It never fails. What cannot be read is named in Malformed, and the rest counts.
 //
-// The lists are judged by the program's own rules; Slim knows the user's, too.
+// The lists are judged by the program's own rules; Trim knows the user's, too.
 func Read(cluster string, b *k8spluginv1alpha1.ResourceBundleState) Contents {
 	return read(cluster, b, nil)
 }

@@ -244,7 +244,7 @@ func TestABundleMadeToCostTime(t *testing.T) {
 	}
 }
 
-func TestSlimKeepsWhatIsNeeded(t *testing.T) {
+func TestTrimKeepsWhatIsNeeded(t *testing.T) {
 	b := withStatus(t, newBundle)
 	b.Labels = map[string]string{k8spluginv1alpha1.LabelDeploymentID: "17-shop"}
 	b.Annotations = map[string]string{"a": "b"}
@@ -254,7 +254,7 @@ func TestSlimKeepsWhatIsNeeded(t *testing.T) {
 	meta := metav1.ObjectMeta{
 		Name: "17-shop", Namespace: "store", Labels: b.Labels, UID: "u", ResourceVersion: "9", Generation: 3, CreationTimestamp: metav1.NewTime(noon),
 	}
-	bundle.Slim(b, nil)
+	bundle.Trim(b, nil)
 	if diff := cmp.Diff(meta, b.ObjectMeta); diff != "" {
 		t.Errorf("metadata (-want +got):\n%s", diff)
 	}
@@ -269,7 +269,7 @@ func TestSlimKeepsWhatIsNeeded(t *testing.T) {
 }
 
 // A hub must know for good who has filled a bundle: time limits and counts depend on it.
-func TestWhoseBundleIsKnownAfterSlim(t *testing.T) {
+func TestWhoseBundleIsKnownAfterTrim(t *testing.T) {
 	cases := map[string]struct {
 		status        string
 		own, observed bool
@@ -292,9 +292,9 @@ func TestWhoseBundleIsKnownAfterSlim(t *testing.T) {
 				t.Errorf("own %t, observed %t, %d results; want %t, %t, %d", before.Own, before.Observed, len(before.Results), tc.own, tc.observed, tc.results)
 			}
 			for range 2 { // An informer may call its transform twice.
-				bundle.Slim(b, nil)
+				bundle.Trim(b, nil)
 				if diff := cmp.Diff(before, bundle.Read("edge", b), cmpopts.EquateEmpty()); diff != "" {
-					t.Errorf("contents before and after Slim (-before +after):\n%s", diff)
+					t.Errorf("contents before and after Trim (-before +after):\n%s", diff)
 				}
 			}
 		})
@@ -303,7 +303,7 @@ func TestWhoseBundleIsKnownAfterSlim(t *testing.T) {
 
 func TestAnUnobservedBundleStaysSo(t *testing.T) {
 	b := withStatus(t, `{ready: false, resourceCount: 0}`)
-	bundle.Slim(b, nil)
+	bundle.Trim(b, nil)
 	if b.Status.Summary != nil || bundle.Read("edge", b).Observed {
 		t.Errorf("a bundle that no monitor has touched has summary %v", b.Status.Summary)
 	}

@@ -40,9 +40,9 @@ func TestOnlyMissingEntriesMakeContentsTruncated(t *testing.T) {
 			if got := bundle.Read("edge", b).Truncated; got != tt.want {
 				t.Errorf("Read: truncated is %t, want %t", got, tt.want)
 			}
-			bundle.Slim(b, nil)
+			bundle.Trim(b, nil)
 			if got := bundle.Read("edge", b).Truncated; got != tt.want {
-				t.Errorf("Read after Slim: truncated is %t, want %t", got, tt.want)
+				t.Errorf("Read after Trim: truncated is %t, want %t", got, tt.want)
 			}
 		})
 	}
@@ -77,7 +77,7 @@ func TestWhatIsNotNamedIsCounted(t *testing.T) {
 				if u.Healthy != u.Ready || (u.Total > 0) && !contents.Truncated {
 					t.Errorf("unlisted %+v, truncated %t", u, contents.Truncated)
 				}
-				bundle.Slim(b, nil)
+				bundle.Trim(b, nil)
 			}
 		})
 	}

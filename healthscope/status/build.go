@@ -249,7 +249,7 @@ func (b *builder) rate(at Place, rows []row, v *view) rollup {
 	}
 	unlisted := v.Unlisted
 	if v.Lost {
-		unlisted = unlisted.Lost()
+		unlisted = unlisted.MarkUnreachable()
 	}
 	switch {
 	case len(b.query.Resources) > 0:

@@ -43,9 +43,9 @@ func NewBundle(cluster string, b *k8spluginv1alpha1.ResourceBundleState, user ru
 	for name, list := range b.Status.Lists() {
 		*kept[name] = *list
 	}
-	slim := *b
-	bundle.Slim(&slim, user)
-	decoded.contents = bundle.Read(cluster, &slim)
+	trimmed := *b
+	bundle.Trim(&trimmed, user)
+	decoded.contents = bundle.Read(cluster, &trimmed)
 	return decoded
 }
 
@@ -58,7 +58,7 @@ func (b *Bundle) objects() map[healthscope.Key]map[string]any {
 	for _, object := range bundle.Objects(&b.lists) {
 		key := keyOf(b.cluster, object)
 		if _, twice := found[key]; !twice {
-			found[key] = strip(object)
+			found[key] = redact(object)
 		}
 	}
 	return found

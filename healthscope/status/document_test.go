@@ -72,7 +72,7 @@ func TestWhatIsInTheCluster(t *testing.T) {
 		"too large":           {web, in(seen(pod), func(r *status.Report) { r.Truncated = true }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown", "web/berlin/Pod/web-0": "|Present"}},
 		"partly unreadable":   {web, in(seen(), func(r *status.Report) { r.Malformed = []string{"deploymentStatuses"} }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown"}},
 		"lost":                {web, in(seen(), func(r *status.Report) { r.Lost = true }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown"}},
-		"lost, known before":  {web, in(seen(healthscope.Lost([]healthscope.Member{deployment}, healthscope.ReasonClusterUnreachable, "no answer", noon)...), func(r *status.Report) { r.Lost = true }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown"}},
+		"lost, known before":  {web, in(seen(healthscope.MarkUnreachable([]healthscope.Member{deployment}, healthscope.ReasonClusterUnreachable, "no answer", noon)...), func(r *status.Report) { r.Lost = true }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown"}},
 		"kind not followed":   {[]string{"web+Gadget", object("acme.example/v1", "Gadget", "web"), "Applied"}, seen(), map[string]string{"web/berlin/Gadget/web": "Applied|Unknown"}},
 		"kind followed":       {[]string{"web+Gadget", object("acme.example/v1", "Gadget", "web"), "Applied"}, seen(member("west+berlin", "acme.example", "Gadget", "x", healthscope.Ready)), map[string]string{"web/berlin/Gadget/web": "Applied|NotPresent", "web/berlin/Gadget/x": "|Present"}},
 		"not applied":         {[]string{"web+Pod", object("v1", "Pod", "web"), ""}, seen(), map[string]string{"web/berlin/Pod/web": "Pending|NotPresent"}},
@@ -164,7 +164,7 @@ func TestStatesOfContextsThatEnd(t *testing.T) {
 // lost is what the hub says of a bundle in a cluster that does not answer.
 func lost(members ...healthscope.Member) status.Report {
 	return status.Report{
-		Members: healthscope.Lost(members, healthscope.ReasonClusterUnreachable, "no answer", noon.Add(-time.Minute)), Observed: true,
+		Members: healthscope.MarkUnreachable(members, healthscope.ReasonClusterUnreachable, "no answer", noon.Add(-time.Minute)), Observed: true,
 		Lost: true, Reason: healthscope.ReasonClusterUnreachable, Message: "no answer", LastSeen: noon.Add(-time.Minute),
 	}
 }

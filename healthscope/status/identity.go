@@ -64,13 +64,13 @@ func parse(text string) map[string]any {
 	if err != nil || k8sjson.Unmarshal(encoded, &object) != nil {
 		return nil
 	}
-	return strip(object)
+	return redact(object)
 }
 
-// strip removes from an object, in place, what may not be shown.
-func strip(object map[string]any) map[string]any {
+// redact removes from an object, in place, what may not be shown.
+func redact(object map[string]any) map[string]any {
 	if object != nil {
-		bundle.Strip(&unstructured.Unstructured{Object: object})
+		bundle.Redact(&unstructured.Unstructured{Object: object})
 	}
 	return object
 }

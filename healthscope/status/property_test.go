@@ -65,7 +65,7 @@ func drawReport(t *rapid.T, cluster string) (status.Report, bool) {
 		report.Unlisted = healthscope.Summary{Total: 2, Ready: 1, Failed: 1, Healthy: 1}
 	}
 	if rapid.Bool().Draw(t, "lost") {
-		report.Lost, report.Members = true, healthscope.Lost(report.Members, healthscope.ReasonMonitorStale, "silence", noon)
+		report.Lost, report.Members = true, healthscope.MarkUnreachable(report.Members, healthscope.ReasonMonitorStale, "silence", noon)
 	}
 	return report, rapid.Bool().Draw(t, "known")
 }

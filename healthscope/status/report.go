@@ -11,7 +11,7 @@ import (
 type Report struct {
 	// Namespace is that of the bundle; empty where it is not known.
 	Namespace string
-	// Members are the objects of the bundle, judged; while they cannot be seen, as healthscope.Lost returns them. Their order
+	// Members are the objects of the bundle, judged; while they cannot be seen, as healthscope.MarkUnreachable returns them. Their order
 	// makes no difference. They must not be changed any more: what was made of them is used again for other documents.
 	Members []healthscope.Member
 	// Observed is true when a monitor has reported, even if it saw nothing.

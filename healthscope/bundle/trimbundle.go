@@ -7,14 +7,14 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// Slim turns a bundle, in place, into what the cache of a hub holds: the
+// Trim turns a bundle, in place, into what the cache of a hub holds: the
 // metadata that is needed, the selector, and a status with resources and
 // summary but without the lists. For a bundle of another monitor, resources are
 // made here; it has no summary after as before, by which it is known, and an
 // empty list shows that it was filled. Read gives the same answer before and after.
 //
 // The lists of another monitor are judged by the user's rules, which may be nil, besides the program's own.
-func Slim(b *k8spluginv1alpha1.ResourceBundleState, user rules.UserRules) {
+func Trim(b *k8spluginv1alpha1.ResourceBundleState, user rules.UserRules) {
 	contents := read("", b, user)
 	status := k8spluginv1alpha1.ResourceBundleStateStatus{
 		Ready: b.Status.Ready, ResourceCount: b.Status.ResourceCount, Summary: b.Status.Summary,

@@ -115,11 +115,11 @@ func TestStrip(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			object := parse(t, tc.before)
-			bundle.Strip(object)
+			bundle.Redact(object)
 			if diff := cmp.Diff(parse(t, tc.after), object); diff != "" {
 				t.Errorf("stripped (-want +got):\n%s", diff)
 			}
-			bundle.Strip(object)
+			bundle.Redact(object)
 			if diff := cmp.Diff(parse(t, tc.after), object); diff != "" {
 				t.Errorf("stripped twice (-want +got):\n%s", diff)
 			}
@@ -128,9 +128,9 @@ func TestStrip(t *testing.T) {
 }
 
 func TestStripBearsObjectsThatAreNone(t *testing.T) {
-	bundle.Strip(nil)
+	bundle.Redact(nil)
 	empty := &unstructured.Unstructured{}
-	bundle.Strip(empty)
+	bundle.Redact(empty)
 	if empty.Object != nil {
 		t.Errorf("an empty object became %v", empty.Object)
 	}
@@ -140,7 +140,7 @@ func TestStrippedObjectsAreJudgedAlike(t *testing.T) {
 	whole := bundle.Build(shop(t), nil, noon, bundle.Options{})
 	objects := shop(t)
 	for _, object := range objects {
-		bundle.Strip(object)
+		bundle.Redact(object)
 	}
 	stripped := bundle.Build(objects, nil, noon, bundle.Options{})
 	if !bundle.Equal(&whole, &stripped) {

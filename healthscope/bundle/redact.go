@@ -24,7 +24,7 @@ var dataFields = []string{"data", "binaryData", "stringData"}
 // variables in custom resources, such as extraEnv, podEnv or extraEnvVars.
 var variableLists = []string{"env", "Env", "envVars", "EnvVars"}
 
-// Strip removes from an object, in place, what may not be shown to the readers
+// Redact removes from an object, in place, what may not be shown to the readers
 // of a bundle, and what no reader needs: managed fields, annotations in which tools
 // keep a copy of the object, the data of ConfigMaps and Secrets, also of those
 // that another object carries as a manifest, and literal values of environment
@@ -36,9 +36,9 @@ var variableLists = []string{"env", "Env", "envVars", "EnvVars"}
 // Commands, arguments and annotations other than the copies stay: a password
 // that is written there is for everyone to see who may see the pod. So does a
 // manifest that is written as one text.
-func Strip(object *unstructured.Unstructured) {
+func Redact(object *unstructured.Unstructured) {
 	if object != nil {
-		stripValue(object.Object)
+		redactValue(object.Object)
 	}
 }
 
@@ -51,12 +51,12 @@ func isDataHolder(object map[string]any) bool {
 	return groupOf(object) == ""
 }
 
-// stripValue strips a value and all that is in it.
-func stripValue(value any) {
+// redactValue strips a value and all that is in it.
+func redactValue(value any) {
 	switch v := value.(type) {
 	case []any:
 		for _, item := range v {
-			stripValue(item)
+			redactValue(item)
 		}
 	case map[string]any:
 		if isDataHolder(v) {
@@ -65,13 +65,13 @@ func stripValue(value any) {
 			}
 		}
 		for name, field := range v {
-			stripField(v, name, field)
+			redactField(v, name, field)
 		}
 	}
 }
 
-// stripField strips one field of an object, and all that is in it.
-func stripField(parent map[string]any, name string, field any) {
+// redactField strips one field of an object, and all that is in it.
+func redactField(parent map[string]any, name string, field any) {
 	switch name {
 	case "metadata":
 		if metadata, ok := field.(map[string]any); ok {
@@ -96,7 +96,7 @@ func stripField(parent map[string]any, name string, field any) {
 			dropNamedValues(list)
 		}
 	}
-	stripValue(field)
+	redactValue(field)
 }
 
 // namesVariables reports whether the name of a list is one for environment variables.

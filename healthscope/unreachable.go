@@ -2,14 +2,14 @@ package healthscope
 
 import "time"
 
-// Lost returns members as they are to be shown while they cannot be seen, in
+// MarkUnreachable returns members as they are to be shown while they cannot be seen, in
 // place of what was last said of them: every one of them, owned ones too, is Unknown
 // for the given reason since the time of the loss. The message is the given one and
 // the last known state; LastState has the state alone. What else was known of a member, that it served or why it failed, is left
 // out, because it may no longer be so. The members themselves stay as they are, and are in the same order.
 //
 // Members that are lost already keep the state that was known last, for any reason they are lost for now.
-func Lost(members []Member, reason Reason, message string, since time.Time) []Member {
+func MarkUnreachable(members []Member, reason Reason, message string, since time.Time) []Member {
 	if len(members) == 0 {
 		return nil
 	}
@@ -41,5 +41,5 @@ func Lost(members []Member, reason Reason, message string, since time.Time) []Me
 	return lost
 }
 
-// Lost returns a summary of the same members while they cannot be seen: all are Unknown.
-func (s Summary) Lost() Summary { return Summary{Total: s.Total, Unknown: s.Total} }
+// MarkUnreachable returns a summary of the same members while they cannot be seen: all are Unknown.
+func (s Summary) MarkUnreachable() Summary { return Summary{Total: s.Total, Unknown: s.Total} }

@@ -32,7 +32,7 @@ func TestLost(t *testing.T) {
 		Owned: true, Counts: healthscope.Unknown, LastState: healthscope.Failed,
 	}
 	before := was
-	got := healthscope.Lost([]healthscope.Member{was}, healthscope.ReasonClusterUnreachable, "no answer", loss)
+	got := healthscope.MarkUnreachable([]healthscope.Member{was}, healthscope.ReasonClusterUnreachable, "no answer", loss)
 	if diff := cmp.Diff([]healthscope.Member{want}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -40,11 +40,11 @@ func TestLost(t *testing.T) {
 		t.Errorf("the member itself has changed:\n%s", diff)
 	}
 
-	again := healthscope.Lost(got, healthscope.ReasonMonitorStale, "no renewal", loss.Add(time.Minute))
+	again := healthscope.MarkUnreachable(got, healthscope.ReasonMonitorStale, "no renewal", loss.Add(time.Minute))
 	if again[0].LastState != healthscope.Failed || again[0].Message != "no renewal; last seen Failed" || again[0].Reason != healthscope.ReasonMonitorStale {
 		t.Errorf("lost again it is %+v", again[0])
 	}
-	if healthscope.Lost(nil, healthscope.ReasonMonitorStale, "", loss) != nil {
+	if healthscope.MarkUnreachable(nil, healthscope.ReasonMonitorStale, "", loss) != nil {
 		t.Error("out of nothing came something")
 	}
 }
@@ -60,9 +60,9 @@ func TestWhatIsLostIsUnknown(t *testing.T) {
 				Counts: state, Owned: rapid.Bool().Draw(t, "owned"),
 			}
 		})).Draw(t, "members")
-		lost := healthscope.Lost(members, healthscope.ReasonClusterUnreachable, "no answer", time.Unix(1000, 0))
+		lost := healthscope.MarkUnreachable(members, healthscope.ReasonClusterUnreachable, "no answer", time.Unix(1000, 0))
 		before, after := healthscope.Summarize(members), healthscope.Summarize(lost)
-		if after != before.Lost() || after.Unknown != before.Total {
+		if after != before.MarkUnreachable() || after.Unknown != before.Total {
 			t.Fatalf("%+v became %+v", before, after)
 		}
 		for i, m := range lost {
