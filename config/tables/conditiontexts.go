@@ -148,7 +148,7 @@ var conditionTexts = map[string]map[scope.Reason]conditionText{
 			mitigation: "[The part of the configuration](inventory.md#what-can-go-wrong) that the message names.",
 		},
 		scope.ReasonNotListed: {
-			meaning:    "Bundles are too large to name all of their resources ([`truncated`](resourcebundlestate.md)). What A&AI has of the others is old, or nothing.",
+			meaning:    "Bundles are too large to name all of their resources ([`truncated`](resourcebundlestate.md)), or workloads that the scope selects cannot be read. What A&AI has of the others is old, or nothing.",
 			advice:     "Split the application, so that each part has a bundle of its own, or raise [`monitor.limitKiB`](configuration.md#monitor) in its cluster.",
 			diagnosis:  "`kubectl get rbs -n NAMESPACE -o custom-columns=NAME:.metadata.name,TRUNCATED:.status.truncated,RESOURCES:.status.resourceCount`",
 			mitigation: "Split the application, so that each part has a bundle of its own, or raise [`monitor.limitKiB`](configuration.md#monitor) in its cluster.",

@@ -204,6 +204,20 @@ rules:
 		Expect(elsewhere.Validate()).To(MatchError(ContainSubstring(`cannot probe in namespace "default"`)))
 	}, SpecTimeout(time.Minute))
 
+	It("can have its workloads read, in the namespaces in which bundles are, until that is changed", func(ctx SpecContext) {
+		with := enrolment("default")
+		with.Workloads = true
+		Expect(add(ctx, with, time.Now())).To(ContainElement("member: clusterrole.rbac.authorization.k8s.io/healthscope-hub-workloads created"))
+		c := asHub(ctx)
+		mayAtLast(ctx, c, "default", slices.Concat([]string{
+			"list cronjobs.batch", "list daemonsets.apps", "list deployments.apps", "list jobs.batch", "list pods.", "list replicasets.apps", "list statefulsets.apps",
+			"watch cronjobs.batch", "watch daemonsets.apps", "watch deployments.apps", "watch jobs.batch", "watch replicasets.apps", "watch statefulsets.apps",
+		}, bundles)...)
+		mayAtLast(ctx, c, "kube-system")
+		Expect(add(ctx, enrolment("default"), time.Now())).To(ContainElement("member: clusterrole.rbac.authorization.k8s.io/healthscope-hub-workloads deleted"))
+		mayAtLast(ctx, c, "default", bundles...)
+	}, SpecTimeout(time.Minute))
+
 	It("gets a new token when its account was recreated", func(ctx SpecContext) {
 		add(ctx, enrolment(), time.Now())
 		before := secret(ctx)

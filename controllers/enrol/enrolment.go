@@ -39,6 +39,8 @@ type Enrolment struct {
 	Authority []byte
 	// Namespaces are those that the hub may read. None means all.
 	Namespaces []string
+	// Workloads lets the hub read workloads too, in the namespaces in which it may read bundles: what scopes select by labels.
+	Workloads bool
 	// ProbeNamespaces are those in which the hub may probe Services.
 	ProbeNamespaces []string
 	// MonitorNamespace is the namespace of the monitor's Lease in the member. Empty means MemberNamespace.
@@ -106,7 +108,11 @@ func (e Enrolment) kubeconfig(token string) ([]byte, error) {
 
 // MemberObjects returns what the hub needs in the member.
 func (e Enrolment) MemberObjects() []client.Object {
-	return append(MemberObjects(e.Namespaces, e.monitorNamespace()), probeObjects(e.ProbeNamespaces)...)
+	objects := append(MemberObjects(e.Namespaces, e.monitorNamespace()), probeObjects(e.ProbeNamespaces)...)
+	if e.Workloads {
+		objects = append(objects, workloadObjects()...)
+	}
+	return objects
 }
 
 func (e Enrolment) monitorNamespace() string { return cmp.Or(e.MonitorNamespace, MemberNamespace) }

@@ -1,6 +1,8 @@
 package enrol
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -20,6 +22,8 @@ const (
 	bundlesRole = "healthscope-hub-bundles"
 	// kindsRole is the name of the aggregated role by which the hub reads what scopes refer to directly.
 	kindsRole = "healthscope-hub-kinds"
+	// workloadsRole is the name of the role for the workloads that scopes select by labels. It is part of kindsRole.
+	workloadsRole = "healthscope-hub-workloads"
 	// probesRole is the name of the role by which the hub probes Services.
 	probesRole = "healthscope-hub-probes"
 	// monitorLease is the name of the Lease of the monitor that is active.
@@ -74,6 +78,18 @@ func MemberObjects(namespaces []string, monitorNamespace string) []client.Object
 	return objects
 }
 
+// workloadObjects returns what a hub needs to read workloads, and the pods that cause their states, wherever it may read bundles.
+func workloadObjects() []client.Object {
+	read := []string{"list", "watch"}
+	role := &rbacv1.ClusterRole{ObjectMeta: owned("", workloadsRole), Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{appsv1.GroupName}, Resources: []string{"daemonsets", "deployments", "replicasets", "statefulsets"}, Verbs: read},
+		{APIGroups: []string{batchv1.GroupName}, Resources: []string{"cronjobs", "jobs"}, Verbs: read},
+		{APIGroups: []string{corev1.GroupName}, Resources: []string{"pods"}, Verbs: []string{"list"}},
+	}}
+	role.Labels[labelKinds] = "true"
+	return []client.Object{role}
+}
+
 // probeObjects returns what a hub needs to probe the Services of namespaces.
 func probeObjects(namespaces []string) (objects []client.Object) {
 	for _, namespace := range namespaces {
@@ -105,7 +121,7 @@ func memberLists() []client.ObjectList {
 }
 
 // memberNames are the names of objects in memberLists.
-var memberNames = []string{AccountName, bundlesRole, kindsRole, probesRole}
+var memberNames = []string{AccountName, bundlesRole, kindsRole, workloadsRole, probesRole}
 
 func owned(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{LabelManagedBy: ManagedBy}}

@@ -155,7 +155,7 @@ func (s *Status) Report(name types.NamespacedName, members []scope.Placed, parti
 	}
 	for _, cluster := range partial {
 		if _, placed := mapping.Place(healthscope.Key{Cluster: cluster, Namespace: name.Namespace}, s.inputs.mapping); placed {
-			r.why.addf(scope.ReasonNotListed, "bundles in cluster %q are too large to name all resources: A&AI has an old state of the others, or none", cluster)
+			r.why.addf(scope.ReasonNotListed, "the resources in cluster %q are not all known: A&AI has an old state of the others, or none", cluster)
 		}
 	}
 	s.addModules(&r, name, members)

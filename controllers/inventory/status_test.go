@@ -118,7 +118,7 @@ func TestReport(t *testing.T) {
 		},
 		"a bundle that does not name all": {
 			members: placed(web), truncated: []string{"edge"}, objects: map[string]sync.Object{"web": ok},
-			want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0), Reason: scope.ReasonNotListed, Message: `bundles in cluster "edge" are too large to name all resources: A&AI has an old state of the others, or none`},
+			want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0), Reason: scope.ReasonNotListed, Message: `the resources in cluster "edge" are not all known: A&AI has an old state of the others, or none`},
 		},
 		"a link that is allowed": {members: linkedTo("vnf-1", placed(web)...), objects: map[string]sync.Object{"web": ok}, want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0)}},
 		"a link that is denied": {

@@ -1,6 +1,6 @@
 // Command env keeps a hub with an A&AI, and two edge clusters that have joined it, on this machine until Ctrl-C, for somebody
 // who changes HealthScope: go run ./e2e/env up, in the root of the source tree. The programs are built from it, and built
-// and started anew whenever Enter is pressed; clusters, objects and A&AI stay.
+// and started again whenever Enter is pressed; clusters, objects and A&AI stay.
 package main
 
 import (
@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -24,7 +25,7 @@ const startTimeout = 10 * time.Minute
 const usage = `Usage: go run ./e2e/env up
 
 Keeps a hub with an A&AI and two edge clusters on this machine until Ctrl-C.
-Enter builds HealthScope's programs from the source tree and starts them anew.
+Enter builds HealthScope's programs from the source tree and restarts them.
 `
 
 func main() {
@@ -41,7 +42,7 @@ func main() {
 	}
 }
 
-// up keeps the environment until ctx ends. It is called in the root of the source tree. Each line of in makes it build and start the programs anew.
+// up keeps the environment until ctx ends. It is called in the root of the source tree. Each line of in makes it build and restart the programs.
 func up(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "healthscope-env-")
 	if err != nil {
@@ -60,20 +61,23 @@ func up(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, env.Stop()) }()
+	script := filepath.Join("bin", "env.sh")
+	if err := writeVariables(env, script); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(script)) }()
 	fmt.Fprintf(out, `
-The environment is up; the logs are in %s. In another terminal:
+The environment is up; the logs are in %s. In another terminal, in this directory:
 
-  export KUBECONFIG=%s
-  alias kubectl=%s
-
+  . %s
   kubectl apply -f config/samples/vfw          # an application in the hub; --context edge01 and edge02 are the edges
   kubectl get healthscopes,resourcebundlestates
-  curl %s/scopes
-  curl -s %s | grep ^healthscope_
-  %s
+  curl "$API/scopes"
+  curl -s "$METRICS" | grep ^healthscope_
+  curl -s -H 'Accept: application/json' -H 'X-FromAppId: me' -H 'X-TransactionId: 1' "$AAI/k8s-resources"
 
-Enter builds the programs and starts them anew; Ctrl-C ends all.
-`, dir, env.Kubeconfigs(), env.Hub.Kubectl(), env.API, env.Metrics, env.Resources())
+Tutorials are in config/docs/tutorials. Enter builds the programs and restarts them; Ctrl-C ends all.
+`, dir, script)
 	pressed := make(chan struct{})
 	go func() { // It ends with the program: a terminal is not read with a deadline.
 		for scanner := bufio.NewScanner(in); scanner.Scan(); {
@@ -87,11 +91,25 @@ Enter builds the programs and starts them anew; Ctrl-C ends all.
 		case <-pressed:
 		}
 		if err := restart(ctx, env, o); err != nil && ctx.Err() == nil {
-			fmt.Fprintf(out, "%v\nMend it, and press Enter.\n", err)
+			fmt.Fprintf(out, "%v\nFix it, and press Enter.\n", err)
 		} else if err == nil {
-			fmt.Fprintln(out, "The programs have been built and started anew.")
+			fmt.Fprintln(out, "The programs have been built and restarted.")
 		}
 	}
+}
+
+// writeVariables writes a script that sets the environment's variables in a shell.
+func writeVariables(env *installation.Environment, script string) error {
+	variables, err := env.Variables()
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	for _, v := range variables {
+		name, value, _ := strings.Cut(v, "=")
+		fmt.Fprintf(&text, "export %s='%s'\n", name, strings.ReplaceAll(value, "'", `'\''`))
+	}
+	return os.WriteFile(script, []byte(text.String()), 0o600)
 }
 
 // start builds the programs, and starts the environment with edges that have joined.
@@ -113,7 +131,7 @@ func start(ctx context.Context, o installation.Options) (*installation.Environme
 	return env, nil
 }
 
-// restart builds the programs, and starts them anew when they can be built.
+// restart builds the programs, and restarts them when they can be built.
 func restart(ctx context.Context, env *installation.Environment, o installation.Options) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

@@ -3,7 +3,9 @@ package installation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -108,5 +110,24 @@ func (e *Environment) Kubeconfigs() string {
 	for _, edge := range e.Edges {
 		files = append(files, edge.Plane.KubeconfigPath())
 	}
-	return strings.Join(files, string(os.PathListSeparator))
+	return list(files...)
 }
+
+// Variables returns the environment variables, as NAME=value, of a terminal in which the commands of the tutorials work. PATH begins
+// with the directories of kubectl and healthscope. API and METRICS are URLs of the controller, CONFIG is the path of its configuration
+// file, and AAI is the URL of the tenant in A&AI, with user and password.
+func (e *Environment) Variables() ([]string, error) {
+	user, password, err := e.Credentials()
+	if err != nil {
+		return nil, err
+	}
+	tenant := fmt.Sprintf("/aai/v32/cloud-infrastructure/cloud-regions/cloud-region/%s/%s/tenants/tenant/%s", CloudOwner, CloudRegionID, TenantID)
+	return []string{
+		"KUBECONFIG=" + e.Kubeconfigs(),
+		"PATH=" + list(filepath.Dir(e.Hub.Kubectl()), e.options.Bin, os.Getenv("PATH")),
+		"API=" + e.API, "METRICS=" + e.Metrics, "CONFIG=" + e.path("controller.yaml"),
+		"AAI=" + strings.Replace(e.AAI, "://", "://"+user+":"+password+"@", 1) + tenant,
+	}, nil
+}
+
+func list(paths ...string) string { return strings.Join(paths, string(os.PathListSeparator)) }

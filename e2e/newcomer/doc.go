@@ -1,13 +1,10 @@
-// Package newcomer goes the way of somebody who has just found the project: its
-// tests run every command in the README, one after the other as they stand
-// there, on a real control plane with the real kubectl and Helm, and compare
-// what is printed with what the README shows.
+// Package newcomer runs the pages that a new user follows: every command in the README and in the tutorials, one after the
+// other as they are printed there, with the real kubectl and Helm on real control planes. It compares the output with the page.
 //
-// Simulated are the nodes: no image is pulled and no container runs, and pods
-// become Ready by themselves. HealthScope's own containers are the exception: for
-// each of its Deployments that Helm has made, the program runs as a process, with
-// the arguments, the files and the ServiceAccount of the pod, as package kubelet does it.
+// The nodes are simulated: no image is pulled, no container runs, and pods become Ready automatically. HealthScope's own containers
+// are the exception. For each of its Deployments that Helm makes, the program runs as a process with the arguments, files and
+// ServiceAccount of the pod, as package kubelet does it. The tutorials run in the environment of package installation.
 //
-// Of the commands of make it is looked only whether make knows them: `make test` would run this test again, the demo has
-// tests of its own, and what `make build` makes is made by the test.
+// Commands of make are only checked to exist: `make test` would run this test again, the demo has tests of its own, and the
+// test itself makes what `make build` makes.
 package newcomer

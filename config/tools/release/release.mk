@@ -33,6 +33,12 @@ image: licenses ## Build the container image for all platforms as an OCI layout 
 	@rm -rf $(DIST)/image && mkdir -p $(DIST)
 	$(KO) --push=false --oci-layout-path=$(DIST)/image
 
+.PHONY: image-archive
+image-archive: VERSION := $(shell sed -n 's/^appVersion: //p' charts/healthscope/Chart.yaml)
+image-archive: licenses ## Build the container image that the chart asks for, for this machine's architecture, as dist/image.tar, which kind, k3d and minikube load
+	@mkdir -p $(DIST)
+	$(KO) --push=false --platform=linux/$$(go env GOARCH) --tarball=$(DIST)/image.tar
+
 .PHONY: image-push
 image-push: licenses ## Build the container image for all platforms, and push it to IMAGE
 	@mkdir -p $(DIST)

@@ -1,0 +1,73 @@
+package newcomer
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/healthscope/healthscope/e2e/installation"
+	"github.com/healthscope/healthscope/e2e/observed"
+	"github.com/healthscope/healthscope/e2e/process"
+	"github.com/healthscope/healthscope/e2e/suite"
+)
+
+// tutorials is the directory of the tutorials, from the root of the source tree.
+const tutorials = "config/docs/tutorials"
+
+// TestTheTutorialsAreTrue runs the tutorials, one after the other, in an environment as `go run ./e2e/env up` keeps it.
+func TestTheTutorialsAreTrue(t *testing.T) {
+	suite.NeedsControlPlane(t)
+	s := enter(t)
+	for _, page := range []string{"deployments", "two-clusters", "alerts", "inventory", "local-cluster"} {
+		passed := t.Run(page, func(t *testing.T) {
+			if page == "alerts" {
+				s.findPrometheus(t)
+			}
+			name := filepath.Join(tutorials, page+".md")
+			if steps := s.follow(t, name, read(t, name)); steps == 0 {
+				t.Errorf("%s has no commands", name)
+			}
+		})
+		if !passed {
+			return // What the page has left behind would make the next ones fail.
+		}
+	}
+}
+
+// enter starts the environment, and returns a shell in which its variables are set.
+func enter(t *testing.T) *shell {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	check(t, err)
+	bin, err := installation.Build(t.Context(), root)
+	check(t, err)
+	env, err := installation.StartEnvironment(t.Context(), installation.Options{Root: root, Bin: bin, Dir: t.TempDir()}, "")
+	check(t, err)
+	t.Cleanup(func() { check(t, env.Stop()) })
+	for _, edge := range env.Edges {
+		check(t, env.Join(t.Context(), edge))
+	}
+	variables, err := env.Variables()
+	check(t, err)
+	s := &shell{root: root, dir: t.TempDir(), sync: func(context.Context) error { return nil }, logs: env.LogTails}
+	check(t, os.Symlink(filepath.Join(root, "config"), s.path("config")))
+	s.env = append(variables, "HOME="+s.dir, "KUBECACHEDIR="+s.path("kubectl-cache"), "KUBERC=off")
+	return s
+}
+
+// findPrometheus puts Prometheus' programs into PATH, and sets an address that is free.
+func (s *shell) findPrometheus(t *testing.T) {
+	t.Helper()
+	dir := filepath.Dir(observed.Program(t, "prometheus"))
+	port, err := process.ReservePort(0)
+	check(t, err)
+	for i, variable := range s.env {
+		if path, is := strings.CutPrefix(variable, "PATH="); is {
+			s.env[i] = "PATH=" + path + string(filepath.ListSeparator) + dir
+		}
+	}
+	s.env = append(s.env, fmt.Sprintf("PROMETHEUS=127.0.0.1:%d", port.Number))
+}
