@@ -94,7 +94,7 @@ generate: ## Generate gRPC services, deep copies, CRDs, RBAC, the chart's schema
 	$(CONTROLLER_GEN) rbac:roleName=healthscope-controller paths=./controllers/fleet paths=./controllers/enrol paths=./controllers/access paths=./controllers/scope paths=./controllers/inventory output:rbac:stdout > config/rbac/controller_role.yaml
 	$(CONTROLLER_GEN) rbac:roleName=healthscope-monitor paths=./controllers/monitor paths=./controllers/access output:rbac:stdout > config/rbac/monitor_role.yaml
 	$(CONTROLLER_GEN) rbac:roleName=healthscope-controller-oam paths=./controllers/scope/rights/oam output:rbac:stdout > config/rbac/controller_oam.yaml
-	for option in applicationconfigurations labelservices; do \
+	for option in applicationconfigurations applicationhealth labelservices; do \
 	  $(CONTROLLER_GEN) rbac:roleName=healthscope-controller-$$option paths=./controllers/oam/rights/$$option output:rbac:stdout > config/rbac/oam/$$option/role.yaml || exit 1; \
 	done
 	for option in createbundles discovery secrets trusted; do \
@@ -104,7 +104,7 @@ generate: ## Generate gRPC services, deep copies, CRDs, RBAC, the chart's schema
 	mkdir -p charts/healthscope/files/crd charts/healthscope/files/rbac charts/healthscope/files/prometheus charts/healthscope/files/grafana
 	cp config/crd/*_*.yaml charts/healthscope/files/crd
 	cp config/rbac/controller_role.yaml config/rbac/controller_oam.yaml config/rbac/monitor_role.yaml charts/healthscope/files/rbac
-	for option in applicationconfigurations labelservices; do \
+	for option in applicationconfigurations applicationhealth labelservices; do \
 	  cp config/rbac/oam/$$option/role.yaml charts/healthscope/files/rbac/controller_$$option.yaml || exit 1; \
 	done
 	for option in createbundles discovery secrets trusted; do \

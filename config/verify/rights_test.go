@@ -25,6 +25,7 @@ var roleFiles = map[string]string{
 	"Workloads of OAM":          "controller_oam.yaml",
 	"ApplicationConfigurations": "oam/applicationconfigurations/role.yaml",
 	"Labels of Services":        "oam/labelservices/role.yaml",
+	"Health in Applications":    "oam/applicationhealth/role.yaml",
 	"Discovery":                 "options/discovery/role.yaml",
 	"Trusted namespaces":        "options/trusted/role.yaml",
 	"Creating bundles":          "options/createbundles/role.yaml",

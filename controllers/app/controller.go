@@ -85,7 +85,7 @@ func runController(ctx context.Context, o *Options, config *configv1alpha1.Confi
 			setupScopes(t, view, objects, guard, checks, config, store, o.spans),
 			setupRecorder(t, o, config, view, store),
 			setupRsync(t, config, view, checks, store, logger.WithName("rsync")),
-			setupOAM(t, config),
+			setupOAM(ctx, t, config),
 		)
 	}
 	if err := addLeader(mgr, leader, config, logger); err != nil {
@@ -143,7 +143,9 @@ func newControllerManager(o *Options, config *configv1alpha1.Configuration, scop
 	// The program outlives its Lease, and each term makes controllers with the same names.
 	options.LeaderElection, options.Controller.SkipNameValidation = false, new(true)
 	options.MapperProvider = knownKinds
-	options.Cache = cache.Options{DefaultTransform: scope.KeepWriters, NewInformer: trackScopes(scopes)}
+	options.Cache = cache.Options{
+		DefaultTransform: scope.KeepWriters, NewInformer: trackScopes(scopes), ByObject: map[client.Object]cache.ByObject{oam.NewApplication(): {Transform: oam.KeepApplication}},
+	}
 	return newMetricsManager(o, &config.Metrics, options)
 }
 

@@ -10,12 +10,18 @@ import (
 	"github.com/healthscope/healthscope/controllers/scope"
 )
 
-// setupOAM adds to a manager what keeps references of scopes for ApplicationConfigurations, if that is wanted.
-func setupOAM(mgr *term, config *configv1alpha1.Configuration) error {
-	if !config.OAM.ApplicationConfigurations {
-		return nil
+// setupOAM adds to a manager what keeps references of scopes for ApplicationConfigurations, and what writes the health of
+// Applications, as far as that is wanted.
+func setupOAM(ctx context.Context, mgr *term, config *configv1alpha1.Configuration) error {
+	if config.OAM.ApplicationConfigurations {
+		if err := oam.Setup(mgr, oam.Options{LabelServices: config.OAM.LabelServices}); err != nil {
+			return err
+		}
 	}
-	return oam.Setup(mgr, oam.Options{LabelServices: config.OAM.LabelServices})
+	if config.OAM.WriteApplicationHealth {
+		return oam.SetupApplications(ctx, mgr, oam.ApplicationOptions{Metrics: mgr})
+	}
+	return nil
 }
 
 // checkReadable returns what reports why the kinds that the controller watches by its configuration cannot be read.
@@ -24,6 +30,9 @@ func checkReadable(config *configv1alpha1.Configuration) func(context.Context, c
 		err := scope.CheckReadable(ctx, reader)
 		if err == nil && config.OAM.ApplicationConfigurations {
 			err = oam.CheckReadable(ctx, reader)
+		}
+		if err == nil && config.OAM.WriteApplicationHealth {
+			err = oam.CheckApplicationsReadable(ctx, reader)
 		}
 		return err
 	}

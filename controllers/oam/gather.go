@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/healthscope/kubevela"
 )
 
 // workloadKinds are the kinds among which the workload of a component is looked for when status.workloads does not name it, in that order.
@@ -32,7 +33,7 @@ var serviceKind = schema.GroupVersionKind{Version: "v1", Kind: "Service"}
 
 // Kinds are the kinds that are read besides HealthScopes.
 func Kinds() []schema.GroupVersionKind {
-	return append([]schema.GroupVersionKind{Kind, serviceKind}, workloadKinds...)
+	return append([]schema.GroupVersionKind{Kind, kubevela.ApplicationKind, serviceKind}, workloadKinds...)
 }
 
 // metadata is the metadata of the objects of a namespace, by kind, as far as they have been read.

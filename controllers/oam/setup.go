@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/healthscope/kubevela"
 )
 
 // Options configure Setup.
@@ -34,6 +35,15 @@ func CheckReadable(ctx context.Context, reader client.Reader) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	return errors.Wrap(reader.List(ctx, newList(), client.Limit(1)), "cannot list ApplicationConfigurations")
+}
+
+// CheckApplicationsReadable reports, as an error, why Applications cannot be read.
+func CheckApplicationsReadable(ctx context.Context, reader client.Reader) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kubevela.ApplicationKind)
+	return errors.Wrap(reader.List(ctx, list, client.Limit(1)), "cannot list Applications")
 }
 
 func newList() *unstructured.UnstructuredList {

@@ -6,17 +6,22 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/oam"
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
@@ -120,6 +125,45 @@ var _ = Describe("Applications of KubeVela", Ordered, func() {
 		Expect(plane.InstallManifests(ctx, suite.Manifest(applications))).To(Succeed())
 	})
 
+	It("have the health written into them that KubeVela's own HealthScope controller writes", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		grantTo(ctx, "core.oam.dev", "applications/status", "patch")
+		c := start(func(s *settings) { s.applicationHealth = true })
+		want := wordsByPhase(recording("with-healthscope-controller", namespace))
+		writes := recording("without-healthscope-controller", namespace)
+		for i, w := range writes {
+			Expect(w.replay(ctx, namespace)).To(Succeed(), "write %d of %s: %s %s %q", i, w.Phase, w.Verb, w.Resource, w.Name)
+			if w.Phase[:2] == "11" { // All is deleted.
+				break
+			}
+			if i+1 < len(writes) && writes[i+1].Phase == w.Phase {
+				continue
+			}
+			Eventually(wordsOf(ctx, namespace, "store")).Should(Equal(want[w.Phase[:2]]), w.Phase)
+		}
+		written := func() float64 { return c.counter("healthscope_application_health_writes_total", "written") }
+		before := written()
+		Expect(before).To(BeNumerically(">", 4))
+		Consistently(written).Should(Equal(before), "nothing is written at rest")
+	}, SpecTimeout(time.Minute))
+
+	It("say that their health may not be written", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		c := start(func(s *settings) { s.applicationHealth = true })
+		for _, w := range recording("without-healthscope-controller", namespace) {
+			if w.Phase[:2] == "01" {
+				Expect(w.replay(ctx, namespace)).To(Succeed())
+			}
+		}
+		Eventually(func(g Gomega) {
+			var list eventsv1.EventList
+			g.Expect(api.List(ctx, &list, client.InNamespace(namespace))).To(Succeed())
+			g.Expect(list.Items).To(ContainElement(And(HaveField("Reason", "HealthNotWritten"), HaveField("Regarding.Name", "store"), HaveField("Note", ContainSubstring("forbidden")))))
+		}).Should(Succeed())
+		Expect(c.counter("healthscope_application_health_writes_total", "refused")).To(BeNumerically(">", 0))
+		Eventually(healthIn(ctx, namespace, "store-health")).Should(Equal("healthy 2/2"), "the scope is judged all the same")
+	})
+
 	// The first part is what is true of "store", which KubeVela makes a scope for, or of "by-hand"; the second what is true of
 	// "plain". It follows from the Deployments of each phase; KubeVela's own words are often others.
 	DescribeTable("are as their workloads are, after each of KubeVela's steps",
@@ -162,6 +206,63 @@ var _ = Describe("Applications of KubeVela", Ordered, func() {
 		}),
 	)
 })
+
+// wordsOf returns how to read what the status of an Application says of its health: that of each component with the scopes it is in, and the condition.
+func wordsOf(ctx context.Context, namespace, name string) func(Gomega) string {
+	return func(g Gomega) string {
+		u := oam.NewApplication()
+		g.Expect(api.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, u)).To(Succeed())
+		status, _ := u.Object["status"].(map[string]any)
+		return words(status)
+	}
+}
+
+// words returns what a status says of health.
+func words(status map[string]any) string {
+	GinkgoHelper()
+	var s struct {
+		Services []struct {
+			Name, Message      string
+			Healthy            bool
+			WorkloadDefinition struct{ Kind string }
+			Scopes             []struct{ APIVersion, Kind, Namespace, Name string }
+		}
+		Conditions []struct{ Type, Status, Reason string }
+	}
+	data, err := json.Marshal(status)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(json.Unmarshal(data, &s)).To(Succeed())
+	var all []string
+	for _, service := range s.Services {
+		service.Message = strings.TrimSpace(service.Message) // KubeVela's built-in rule ends with a blank.
+		for i := range service.Scopes {
+			service.Scopes[i].Namespace = ""
+		}
+		all = append(all, fmt.Sprintf("%+v", service))
+	}
+	slices.Sort(all)
+	for _, c := range s.Conditions {
+		if c.Type == "Healthy" {
+			all = append(all, c.Status+" "+c.Reason)
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// wordsByPhase returns what a recording says of the health of Application "store" at the end of each phase.
+func wordsByPhase(writes []recordedWrite) map[string]string {
+	GinkgoHelper()
+	said, status := map[string]string{}, map[string]any{}
+	for _, w := range writes {
+		var o struct{ Status map[string]any }
+		if w.Name == "store" && w.Resource == "core.oam.dev/v1beta1/applications" && w.Subresource == "status" {
+			Expect(json.Unmarshal(w.Object, &o)).To(Succeed())
+			maps.Copy(status, o.Status) // As a merge patch does.
+		}
+		said[w.Phase[:2]] = words(status)
+	}
+	return said
+}
 
 // healthIn returns how to read the health of scopes again and again: "<health> <ready>/<total>" of each, or "none".
 func healthIn(ctx context.Context, namespace string, names ...string) func(Gomega) string {

@@ -17,8 +17,11 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/controllers/oam"
 	probes "github.com/healthscope/healthscope/controllers/probe"
 	"github.com/healthscope/healthscope/controllers/pruning"
 	"github.com/healthscope/healthscope/controllers/scope"
@@ -41,6 +44,8 @@ type settings struct {
 	guard *pruning.Guard
 	// probes enables probes.
 	probes bool
+	// applicationHealth makes the health of Applications be written into them.
+	applicationHealth bool
 	// clock tells the controller the time; nil means that of the machine.
 	clock clock.PassiveClock
 }
@@ -90,6 +95,9 @@ func start(change ...func(*settings)) *controller {
 		o.Probes = prober
 	}
 	Expect(scope.Setup(c.mgr, o)).To(Succeed())
+	if s.applicationHealth {
+		Expect(oam.SetupApplications(ctx, c.mgr, oam.ApplicationOptions{Metrics: c.metrics})).To(Succeed())
+	}
 	c.release = c.Hold(s.held)
 	DeferCleanup(c.release)
 	ended := make(chan error, 1)
@@ -108,6 +116,7 @@ func newManager(s settings) ctrl.Manager {
 	GinkgoHelper()
 	options := suite.ManagerOptions()
 	options.Cache.DefaultTransform = scope.KeepWriters
+	options.Cache.ByObject = map[client.Object]cache.ByObject{oam.NewApplication(): {Transform: oam.KeepApplication}}
 	options.LeaderElection, options.LeaderElectionReleaseOnCancel = s.elected, true
 	options.LeaderElectionID, options.LeaderElectionNamespace = account, home
 	options.LeaseDuration, options.RenewDeadline = new(3*time.Minute), new(2*time.Minute) // A leader that pauses on a busy machine stays the leader.
@@ -135,6 +144,21 @@ func (c *controller) series(namespace, name string) map[string]float64 {
 		}
 	}
 	return all
+}
+
+// counter returns the value of a counter that has one label.
+func (c *controller) counter(name, label string) float64 {
+	GinkgoHelper()
+	families, err := c.metrics.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			if family.GetName() == name && metric.GetLabel()[0].GetValue() == label {
+				return metric.GetCounter().GetValue()
+			}
+		}
+	}
+	return 0
 }
 
 // wiretap sees all requests of a controller.

@@ -119,8 +119,14 @@ func makeAccount(ctx context.Context) {
 // grant gives the controller's ServiceAccount the right to read a resource of the core group, until the spec ends.
 func grant(ctx context.Context, resource string) {
 	GinkgoHelper()
-	name := metav1.ObjectMeta{Name: "granted-" + resource}
-	role := &rbacv1.ClusterRole{ObjectMeta: name, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"list", "watch"}}}}
+	grantTo(ctx, "", resource, "list", "watch")
+}
+
+// grantTo gives the controller's ServiceAccount a right, until the spec ends.
+func grantTo(ctx context.Context, group, resource string, verbs ...string) {
+	GinkgoHelper()
+	name := metav1.ObjectMeta{Name: "granted-" + strings.ReplaceAll(resource, "/", "-")}
+	role := &rbacv1.ClusterRole{ObjectMeta: name, Rules: []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}}}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: name, Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: account}},
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name.Name},

@@ -322,6 +322,10 @@ type OAM struct {
 	// labelServices makes it also label the Services of these components with the scopes that they are in, so that the scopes probe them.
 	// +optional
 	LabelServices bool `json:"labelServices,omitempty"`
+	// writeApplicationHealth makes the controller write the health of Applications of KubeVela into them, as KubeVela's own HealthScope
+	// controller does: `status.services[]` and the condition `Healthy`. It needs their CRD.
+	// +optional
+	WriteApplicationHealth bool `json:"writeApplicationHealth,omitempty"`
 }
 
 // Rsync configures what deploys AppContexts.

@@ -1,0 +1,181 @@
+package oam
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/kubevela"
+)
+
+const (
+	// applicationOwner is the field manager of the health in Applications.
+	applicationOwner = client.FieldOwner("healthscope-controller")
+	// indexApplications is the index of HealthScopes by the Applications of which their status says something.
+	indexApplications = "healthscope.applications"
+
+	eventHealthNotWritten = "HealthNotWritten"
+	actionWriteHealth     = "WriteHealth"
+)
+
+// ApplicationOptions configure SetupApplications.
+type ApplicationOptions struct {
+	// Metrics receives the metrics.
+	Metrics prometheus.Registerer
+}
+
+// applicationReconciler keeps the health in KubeVela's Applications as their scopes say, once KubeVela's workflow is over.
+type applicationReconciler struct {
+	client client.Client
+	// cached reads from the cache, also what is unstructured.
+	cached   client.Reader
+	recorder events.EventRecorder
+	writes   *prometheus.CounterVec
+}
+
+// SetupApplications adds to a manager the controller that writes health into KubeVela's Applications.
+func SetupApplications(ctx context.Context, mgr ctrl.Manager, o ApplicationOptions) error {
+	r := &applicationReconciler{client: mgr.GetClient(), cached: mgr.GetCache(), recorder: mgr.GetEventRecorder("healthscope-controller"), writes: newWrites()}
+	if err := o.Metrics.Register(r.writes); err != nil {
+		return errors.Wrap(err, "cannot register metrics")
+	}
+	err := mgr.GetFieldIndexer().IndexField(ctx, &corev1alpha2.HealthScope{}, indexApplications, applicationsOf)
+	if err != nil {
+		return errors.Wrap(err, "cannot index HealthScopes by Applications")
+	}
+	err = ctrl.NewControllerManagedBy(mgr).
+		Named("application").
+		For(NewApplication()).
+		Watches(&corev1alpha2.HealthScope{}, handler.Funcs{
+			CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { enqueueApplications(q, e.Object) },
+			UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+				if !sameHealth(e.ObjectOld, e.ObjectNew) {
+					enqueueApplications(q, e.ObjectOld, e.ObjectNew)
+				}
+			},
+			DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueueApplications(q, e.Object) },
+		}).
+		Complete(r)
+	return errors.Wrap(err, "cannot set up the controller of Applications")
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// NewApplication returns an Application as clients read it.
+func NewApplication() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kubevela.ApplicationKind)
+	return u
+}
+
+// KeepApplication is the transformation of a cache that SetupApplications' controller reads: it keeps of Applications what the controller looks at.
+func KeepApplication(object any) (any, error) {
+	if u, ok := object.(*unstructured.Unstructured); ok {
+		delete(u.Object, "spec")
+		u.SetManagedFields(nil)
+		u.SetAnnotations(nil)
+		status, _ := u.Object["status"].(map[string]any)
+		for field := range status {
+			if !slices.Contains([]string{"status", "services", "conditions", "workflow"}, field) {
+				delete(status, field)
+			}
+		}
+	}
+	return object, nil
+}
+
+// applicationsOf returns the names of the Applications of which the status of a scope says something.
+func applicationsOf(o client.Object) (names []string) {
+	if scope, ok := o.(*corev1alpha2.HealthScope); ok {
+		for _, app := range scope.Status.AppHealthConditions {
+			names = appendNew(names, app.AppName)
+		}
+	}
+	return names
+}
+
+// sameHealth reports whether two versions of a scope say the same of Applications.
+func sameHealth(a, b client.Object) bool {
+	was, ok1 := a.(*corev1alpha2.HealthScope)
+	is, ok2 := b.(*corev1alpha2.HealthScope)
+	return ok1 && ok2 && was.Status.Truncated == is.Status.Truncated && isContested(was) == isContested(is) &&
+		reflect.DeepEqual(was.Status.AppHealthConditions, is.Status.AppHealthConditions)
+}
+
+// isContested reports whether another controller writes the status of a scope too: it writes the health of Applications as well.
+func isContested(scope *corev1alpha2.HealthScope) bool {
+	return meta.IsStatusConditionTrue(scope.Status.Conditions, corev1alpha2.ConditionStatusContested)
+}
+
+// enqueueApplications enqueues the Applications of scopes.
+func enqueueApplications(q queue, scopes ...client.Object) {
+	for _, scope := range scopes {
+		for _, name := range applicationsOf(scope) {
+			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: scope.GetNamespace(), Name: name}})
+		}
+	}
+}
+
+// Reconcile writes into an Application what its scopes say of it, where that differs.
+func (r *applicationReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	before := NewApplication()
+	if err := r.cached.Get(ctx, req.NamespacedName, before); err != nil {
+		return ctrl.Result{}, errors.Wrapf(client.IgnoreNotFound(err), "cannot get Application %q", req.NamespacedName)
+	}
+	if before.GetDeletionTimestamp() != nil || !kubevela.AwaitsHealth(before.Object) {
+		return ctrl.Result{}, nil
+	}
+	var scopes corev1alpha2.HealthScopeList
+	if err := r.client.List(ctx, &scopes, client.InNamespace(req.Namespace), client.MatchingFields{indexApplications: req.Name}); err != nil {
+		return ctrl.Result{}, errors.Wrapf(err, "cannot list the HealthScopes of Application %q", req.NamespacedName)
+	}
+	if slices.ContainsFunc(scopes.Items, func(s corev1alpha2.HealthScope) bool { return isContested(&s) }) {
+		return ctrl.Result{}, nil
+	}
+	after := before.DeepCopy()
+	if err := kubevela.SetHealth(after.Object, kubevela.JudgementOf(req.Name, scopes.Items), time.Now()); err != nil {
+		return ctrl.Result{}, reconcile.TerminalError(errors.Wrapf(err, "cannot read Application %q", req.NamespacedName))
+	}
+	if reflect.DeepEqual(before.Object, after.Object) {
+		return ctrl.Result{}, nil
+	}
+	return r.write(ctx, before, after)
+}
+
+// write writes the health into an Application, unless the Application has changed since it was read.
+func (r *applicationReconciler) write(ctx context.Context, before, after *unstructured.Unstructured) (ctrl.Result, error) {
+	err := r.client.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), applicationOwner)
+	switch {
+	case err == nil:
+		r.writes.WithLabelValues(resultWritten).Inc()
+		return ctrl.Result{}, nil
+	case apierrors.IsConflict(err):
+		r.writes.WithLabelValues(resultConflict).Inc()
+		return ctrl.Result{RequeueAfter: conflictPause}, nil // The cache has not caught up, or KubeVela was first.
+	case apierrors.IsNotFound(err) || ctx.Err() != nil:
+	default:
+		r.writes.WithLabelValues(resultRefused).Inc()
+		r.recorder.Eventf(before, nil, corev1.EventTypeWarning, eventHealthNotWritten, actionWriteHealth, "%s", healthscope.Shorten("cannot write what HealthScopes say: "+err.Error(), maxMessage))
+	}
+	return ctrl.Result{}, errors.Wrapf(client.IgnoreNotFound(err), "cannot write the health of Application %q", client.ObjectKeyFromObject(before))
+}

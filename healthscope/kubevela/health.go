@@ -1,0 +1,234 @@
+package kubevela
+
+import (
+	"cmp"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+)
+
+// The condition of an Application in which KubeVela's HealthScope controller reports the health of its components, with its reasons.
+const (
+	conditionHealthy = "Healthy"
+	reasonHealthy    = "AllComponentsHealthy"
+	reasonUnhealthy  = "UnhealthyOrUnknownComponents"
+)
+
+// underWay are the phases in which KubeVela works on an Application, and writes the health of its components itself.
+var underWay = []string{"", "starting", "rendering", "policyGenerating", "runningWorkflow", "deleting"}
+
+// AwaitsHealth reports whether KubeVela has left the health of an Application to the HealthScope controller: its workflow
+// is finished or suspended, and nothing new is being rendered.
+func AwaitsHealth(object map[string]any) bool {
+	phase, _, _ := unstructured.NestedString(object, "status", "status")
+	finished, _, _ := unstructured.NestedBool(object, "status", "workflow", "finished")
+	suspended, _, _ := unstructured.NestedBool(object, "status", "workflow", "suspend")
+	return (finished || suspended) && !slices.Contains(underWay, phase)
+}
+
+// ScopeReference names a HealthScope as KubeVela does in an Application.
+type ScopeReference struct {
+	Namespace, Name, UID string
+}
+
+// object returns the reference as an entry of services[].scopes.
+func (s ScopeReference) object() map[string]any {
+	apiVersion, kind := corev1alpha2.GroupVersion.WithKind(corev1alpha2.HealthScopeKind).ToAPIVersionAndKind()
+	return map[string]any{"apiVersion": apiVersion, "kind": kind, "namespace": s.Namespace, "name": s.Name, "uid": s.UID}
+}
+
+// ComponentHealth is what a scope says of a workload of a component.
+type ComponentHealth struct {
+	// Component is the name of the component, and Cluster and Namespace say where the workload is. Cluster is empty for that of the Application.
+	Component, Cluster, Namespace string
+	Healthy                       bool
+	Message                       string
+	Scope                         ScopeReference
+}
+
+// Judgement is what the scopes of a namespace say of an Application.
+type Judgement struct {
+	// Scopes is the number of scopes that the Application is in, and Healthy is true when all of these say that all of it is healthy.
+	Scopes  int
+	Healthy bool
+	// Components are what they say of its components, by scope.
+	Components []ComponentHealth
+	// Bounded are the names of scopes that do not list all of their components.
+	Bounded []string
+}
+
+// SetHealth writes a judgement into an Application as KubeVela's HealthScope controller does: into the entries that services[] has,
+// and into the condition Healthy. All other fields stay as they are, and so does an entry of which the judgement says nothing.
+// The condition goes when the Application is in no scope.
+func SetHealth(object map[string]any, j Judgement, now time.Time) error {
+	services, exist, err := unstructured.NestedSlice(object, "status", "services") // A copy.
+	if err != nil {
+		return err
+	}
+	for _, item := range services {
+		if entry, ok := item.(map[string]any); ok {
+			j.setService(entry)
+		}
+	}
+	if exist {
+		if err := unstructured.SetNestedSlice(object, services, "status", "services"); err != nil {
+			return err
+		}
+	}
+	conditions, _, err := unstructured.NestedSlice(object, "status", "conditions")
+	if err != nil {
+		return err
+	}
+	conditions, changed := j.setCondition(conditions, now)
+	if !changed {
+		return nil
+	}
+	return unstructured.SetNestedSlice(object, conditions, "status", "conditions")
+}
+
+// setService writes the judgement into an entry of services[].
+func (j Judgement) setService(entry map[string]any) {
+	var of []ComponentHealth
+	for _, c := range j.Components {
+		if c.isOf(entry) {
+			of = append(of, c)
+		}
+	}
+	slices.SortStableFunc(of, func(a, b ComponentHealth) int { return strings.Compare(a.Scope.Name, b.Scope.Name) })
+	if len(of) > 0 {
+		worst := of[0]
+		if at := slices.IndexFunc(of, func(c ComponentHealth) bool { return !c.Healthy }); at >= 0 {
+			worst = of[at]
+		}
+		entry["healthy"], entry["message"] = worst.Healthy, worst.Message
+	}
+	before, _ := entry["scopes"].([]any)
+	after := j.scopesOf(before, of)
+	switch {
+	case sameScopes(before, after):
+	case len(after) == 0:
+		delete(entry, "scopes")
+	default:
+		entry["scopes"] = after
+	}
+}
+
+// isOf reports whether the health is that of an entry of services[].
+func (c ComponentHealth) isOf(entry map[string]any) bool {
+	name, _ := entry["name"].(string)
+	cluster, _ := entry["cluster"].(string)
+	namespace, _ := entry["namespace"].(string) // KubeVela drops it when it writes an entry again.
+	return name == c.Component && clusterOf(cluster) == c.Cluster && (namespace == "" || namespace == c.Namespace)
+}
+
+// scopesOf returns the scopes of an entry: those of other kinds as they were, then the HealthScopes that say something of it.
+func (j Judgement) scopesOf(before []any, of []ComponentHealth) []any {
+	var after []any
+	for _, item := range before {
+		ref, _ := item.(map[string]any)
+		name, _ := ref["name"].(string)
+		if !isHealthScope(ref) || slices.Contains(j.Bounded, name) && !slices.ContainsFunc(of, func(c ComponentHealth) bool { return c.Scope.Name == name }) {
+			after = append(after, item)
+		}
+	}
+	for i, c := range of {
+		if i == 0 || of[i-1].Scope != c.Scope {
+			after = append(after, c.Scope.object())
+		}
+	}
+	return after
+}
+
+func isHealthScope(ref map[string]any) bool {
+	apiVersion, _ := ref["apiVersion"].(string)
+	gvk := schema.FromAPIVersionAndKind(apiVersion, corev1alpha2.HealthScopeKind)
+	return ref["kind"] == corev1alpha2.HealthScopeKind && gvk.Group == corev1alpha2.GroupVersion.Group
+}
+
+// sameScopes reports whether two lists name the same scopes, in any order.
+func sameScopes(a, b []any) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(item any) bool {
+		return !slices.ContainsFunc(b, func(other any) bool { return reflect.DeepEqual(item, other) })
+	})
+}
+
+// setCondition returns the conditions with that of the judgement, and whether this makes a difference.
+func (j Judgement) setCondition(conditions []any, now time.Time) (next []any, changed bool) {
+	at := slices.IndexFunc(conditions, func(item any) bool {
+		c, ok := item.(map[string]any)
+		return ok && c["type"] == conditionHealthy
+	})
+	var before map[string]any
+	if at >= 0 {
+		before, _ = conditions[at].(map[string]any)
+	}
+	if j.Scopes == 0 {
+		reason, _ := before["reason"].(string)
+		if len(j.Bounded) > 0 || reason != reasonHealthy && reason != reasonUnhealthy {
+			return conditions, false
+		}
+		return slices.Delete(conditions, at, at+1), true
+	}
+	status, reason := metav1.ConditionTrue, reasonHealthy
+	if !j.Healthy {
+		status, reason = metav1.ConditionFalse, reasonUnhealthy
+	}
+	if before["status"] == string(status) && before["reason"] == reason {
+		return conditions, false
+	}
+	after := maps.Clone(before)
+	if after == nil {
+		after = map[string]any{"type": conditionHealthy}
+		conditions, at = append(conditions, after), len(conditions)
+	}
+	after["reason"] = reason
+	if before["status"] != string(status) {
+		after["status"], after["lastTransitionTime"] = string(status), now.UTC().Format(time.RFC3339)
+	}
+	conditions[at] = after
+	return conditions, true
+}
+
+// JudgementOf returns what scopes say of an Application of their namespace.
+func JudgementOf(application string, scopes []corev1alpha2.HealthScope) Judgement {
+	j := Judgement{Healthy: true}
+	for i := range scopes {
+		s := &scopes[i]
+		if s.Status.Truncated {
+			j.Bounded = append(j.Bounded, s.Name)
+		}
+		here := false
+		for _, app := range s.Status.AppHealthConditions {
+			if app.AppName != application {
+				continue
+			}
+			here = true
+			for _, c := range app.Components {
+				h := healthOf(s, c)
+				j.Healthy = j.Healthy && h.Healthy
+				j.Components = append(j.Components, h)
+			}
+		}
+		if here {
+			j.Scopes++
+		}
+	}
+	return j
+}
+
+// healthOf returns what a scope says of a workload.
+func healthOf(s *corev1alpha2.HealthScope, c corev1alpha2.WorkloadHealthCondition) ComponentHealth {
+	return ComponentHealth{
+		Component: c.ComponentName, Cluster: c.TargetWorkload.Cluster, Namespace: cmp.Or(c.TargetWorkload.Namespace, s.Namespace),
+		Healthy: c.HealthStatus == corev1alpha2.StatusHealthy, Message: cmp.Or(c.CustomStatusMsg, c.Diagnosis),
+		Scope: ScopeReference{s.Namespace, s.Name, string(s.UID)},
+	}
+}
