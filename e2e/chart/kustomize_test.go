@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/healthscope/healthscope/e2e/controlplane/assets"
 )
@@ -78,6 +80,65 @@ func TestKustomizationsMakeWhatTheChartMakes(t *testing.T) {
 		}
 		for name := range got {
 			t.Errorf("config/%s makes %s, and the chart does not", folder, name)
+		}
+	}
+}
+
+// rightsOf returns the rights of the roles whose names end with one of the given ones, each as "verb group/resource".
+func rightsOf(t *testing.T, objects []*unstructured.Unstructured, suffixes ...string) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	for _, o := range objects {
+		if kind := o.GetKind(); kind != "Role" && kind != "ClusterRole" || !slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(o.GetName(), s) }) {
+			continue
+		}
+		var role rbacv1.ClusterRole
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range role.Rules {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					for _, verb := range rule.Verbs {
+						all[verb+" "+group+"/"+resource] = true
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// TestKustomizeOptionsGiveTheRightsOfTheChart, in the hub, and a hub in its members those that the controller has at home.
+func TestKustomizeOptionsGiveTheRightsOfTheChart(t *testing.T) {
+	of := render(t, "{probeNamespaces: [shop], config: {oam: {applicationConfigurations: true, labelServices: true, writeApplicationHealth: true}}}")
+	workloads := rightsOf(t, of, "-controller")
+	maps.DeleteFunc(workloads, func(right string, _ bool) bool {
+		return !strings.Contains(right, " apps/") && !strings.Contains(right, " batch/")
+	})
+	withWorkloads := rightsOf(t, of, "-controller-oam")
+	maps.Copy(withWorkloads, workloads)
+	for folder, want := range map[string]map[string]bool{
+		"rbac/oam/applicationconfigurations": rightsOf(t, of, "-applicationconfigurations"),
+		"rbac/oam/applicationhealth":         rightsOf(t, of, "-applicationhealth"),
+		"rbac/oam/labelservices":             rightsOf(t, of, "-labelservices"),
+		"rbac/probes":                        rightsOf(t, of, "-probes"),
+		"rbac/member/probes":                 rightsOf(t, of, "-probes"),
+		"rbac/member/oam":                    withWorkloads,
+	} {
+		objects := kustomize(t, folder)
+		if diff := cmp.Diff(want, rightsOf(t, objects, "")); diff != "" || len(want) == 0 {
+			t.Errorf("config/%s (-chart +kustomization):\n%s", folder, diff)
+		}
+		for _, o := range objects {
+			bound, _, _ := unstructured.NestedString(o.Object, "roleRef", "name")
+			if bound == "" && len(objects) > 1 {
+				bound = o.GetName()
+			}
+			aggregated := o.GetLabels()["healthscope.core.oam.dev/aggregate-to-controller"] == "true"
+			if bound != o.GetName() && !aggregated {
+				t.Errorf("config/%s: %s %q gives no right to an account", folder, o.GetKind(), o.GetName())
+			}
 		}
 	}
 }
