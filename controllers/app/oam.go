@@ -14,7 +14,7 @@ import (
 // Applications, as far as that is wanted.
 func setupOAM(ctx context.Context, mgr *term, config *configv1alpha1.Configuration) error {
 	if config.OAM.ApplicationConfigurations {
-		if err := oam.Setup(mgr, oam.Options{LabelServices: config.OAM.LabelServices}); err != nil {
+		if err := oam.Setup(ctx, mgr, oam.Options{LabelServices: config.OAM.LabelServices}); err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
@@ -229,6 +230,8 @@ var _ = Describe("The controller of ApplicationConfigurations", func() {
 			s.create(ctx, s.scope(fmt.Sprintf("s%d", i), deployment("by-hand"), deployment("w0"))) // w0 is here by hand, too.
 		}
 		live := map[string]map[string][]string{}
+		applied := map[string]string{} // The ApplicationConfigurations as they were written last.
+		before := s.othersOf(ctx, workloads, scopes)
 		draw := func() map[string][]string {
 			scopesOf := map[string][]string{}
 			for range random.IntN(4) {
@@ -239,26 +242,34 @@ var _ = Describe("The controller of ApplicationConfigurations", func() {
 			}
 			return scopesOf
 		}
+		write := func(name string) {
+			u := s.application(name, draw())
+			u.SetAnnotations(map[string]string{"owner": "jane"})
+			var want map[string]any
+			Expect(convert(u.Object["spec"], &want)).To(Succeed())
+			if _, exists := live[name]; exists {
+				Expect(api.Patch(ctx, u, client.Merge)).To(Succeed())
+			} else {
+				Expect(api.Create(ctx, u)).To(Succeed())
+				// As a runtime reports on it.
+				status := client.RawPatch(types.MergePatchType, []byte(`{"status": {"dependency": {"unsatisfied": [1]}, "conditions": [{"type": "Synced", "status": "True"}]}}`))
+				Expect(api.Status().Patch(ctx, u, status)).To(Succeed())
+			}
+			Expect(u.Object["spec"]).To(Equal(want))
+			live[name], applied[name] = declared(u), withoutOurs(u)
+		}
 		step := func() {
 			name := fmt.Sprintf("a%d", random.IntN(applications))
-			u := s.application(name, draw())
-			switch _, exists := live[name]; {
-			case !exists:
-				Expect(api.Create(ctx, u)).To(Succeed())
-			case random.IntN(3) == 0:
-				Expect(api.Delete(ctx, u)).To(Succeed())
+			if _, exists := live[name]; exists && random.IntN(3) == 0 {
+				Expect(api.Delete(ctx, s.application(name, nil))).To(Succeed())
 				delete(live, name)
+				delete(applied, name)
 				return
-			default:
-				Expect(api.Patch(ctx, u, client.Merge)).To(Succeed())
 			}
-			live[name] = declared(u)
+			write(name)
 		}
-		for i := range applications { // All of them, in one order or another.
-			name := fmt.Sprintf("a%d", i)
-			u := s.application(name, draw())
-			Expect(api.Create(ctx, u)).To(Succeed())
-			live[name] = declared(u)
+		for _, i := range random.Perm(applications) {
+			write(fmt.Sprintf("a%d", i))
 		}
 		for rest := range 5 {
 			for range 30 {
@@ -277,21 +288,17 @@ var _ = Describe("The controller of ApplicationConfigurations", func() {
 					g.Expect(s.scopesOf(ctx, name)).To(Equal(strings.Join(labels[name], " ")), "scopes of Service %s", name)
 				}
 			}).Should(Succeed(), "rest %d", rest)
-			var before int
+			var writes int
 			Eventually(func() bool { // The last conditions may still be written.
 				now := w.count()
-				still := now == before
-				before = now
+				still := now == writes
+				writes = now
 				return still
 			}).WithPolling(300 * time.Millisecond).Should(BeTrue())
-			Consistently(w.count).Should(Equal(before), "nothing is written at rest")
-			for i := range scopes {
-				got, original := s.scope(fmt.Sprintf("s%d", i)), s.scope(fmt.Sprintf("s%d", i))
-				Expect(api.Get(ctx, client.ObjectKeyFromObject(got), got)).To(Succeed())
-				delete(got.Annotations, oam.AnnotationReferences)
-				Expect(got.Annotations).To(Equal(original.Annotations))
-				Expect(got.Labels).To(Equal(original.Labels))
-				Expect(got.Spec.Rollup).To(Equal(original.Spec.Rollup))
+			Consistently(w.count).Should(Equal(writes), "nothing is written at rest")
+			Expect(s.othersOf(ctx, workloads, scopes)).To(Equal(before), "what is not ours stays, to the byte")
+			for name, want := range applied {
+				Expect(withoutOurs(s.get(ctx, oam.Kind, name))).To(Equal(want))
 			}
 		}
 		for name := range live {
@@ -305,6 +312,63 @@ var _ = Describe("The controller of ApplicationConfigurations", func() {
 		}
 	}, SpecTimeout(3*time.Minute))
 })
+
+// get returns an object as the API server has it.
+func (s shop) get(ctx context.Context, kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
+	GinkgoHelper()
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	Expect(api.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, u)).To(Succeed())
+	return u
+}
+
+// othersOf returns all scopes, workloads and Services of the shop without what is the controller's, as JSON.
+func (s shop) othersOf(ctx context.Context, workloads, scopes int) map[string]string {
+	GinkgoHelper()
+	all := map[string]string{}
+	for i := range workloads {
+		name := fmt.Sprintf("w%d", i)
+		all["Service/"+name] = withoutOurs(s.get(ctx, corev1.SchemeGroupVersion.WithKind("Service"), name))
+		workload, err := json.Marshal(s.get(ctx, appsv1.SchemeGroupVersion.WithKind("Deployment"), name))
+		Expect(err).NotTo(HaveOccurred())
+		all["Deployment/"+name] = string(workload) // To the last version: it is read alone.
+	}
+	for i := range scopes {
+		name := fmt.Sprintf("s%d", i)
+		all["HealthScope/"+name] = withoutOurs(s.get(ctx, corev1alpha2.GroupVersion.WithKind(corev1alpha2.HealthScopeKind), name))
+	}
+	return all
+}
+
+// withoutOurs returns an object as JSON without what the controller may write: the references that it adds to the two by hand, its annotation of
+// scopes, its labels of Services, its condition, and what the API server counts and notes of writes.
+func withoutOurs(u *unstructured.Unstructured) string {
+	GinkgoHelper()
+	u = u.DeepCopy()
+	u.SetResourceVersion("")
+	u.SetManagedFields(nil)
+	annotations, labels := u.GetAnnotations(), u.GetLabels()
+	delete(annotations, oam.AnnotationReferences)
+	u.SetAnnotations(annotations)
+	maps.DeleteFunc(labels, func(key, _ string) bool { return strings.HasPrefix(key, corev1alpha2.LabelScopePrefix) })
+	u.SetLabels(labels)
+	if refs, exist, err := unstructured.NestedSlice(u.Object, "spec", "workloadRefs"); exist && u.GetKind() == corev1alpha2.HealthScopeKind {
+		Expect(err).NotTo(HaveOccurred())
+		u.SetGeneration(0)
+		Expect(unstructured.SetNestedSlice(u.Object, refs[:2], "spec", "workloadRefs")).To(Succeed())
+	}
+	if conditions, exist, err := unstructured.NestedSlice(u.Object, "status", "conditions"); exist {
+		Expect(err).NotTo(HaveOccurred())
+		conditions = slices.DeleteFunc(conditions, func(c any) bool {
+			condition, ok := c.(map[string]any)
+			return ok && condition["type"] == oam.ConditionJoined
+		})
+		Expect(unstructured.SetNestedSlice(u.Object, conditions, "status", "conditions")).To(Succeed())
+	}
+	data, err := json.Marshal(u)
+	Expect(err).NotTo(HaveOccurred())
+	return string(data)
+}
 
 // declared returns the scopes of each component of an ApplicationConfiguration.
 func declared(u *unstructured.Unstructured) map[string][]string {

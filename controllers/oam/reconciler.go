@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,9 +23,8 @@ import (
 const (
 	// timeout is the deadline of one reconcile.
 	timeout = time.Minute
-	// interval is how often the workloads and Services of an ApplicationConfiguration are looked for again, and soon how often while one is missing.
-	interval = time.Minute
-	soon     = 5 * time.Second
+	// settlePause is the pause while the objects of a kind are being read.
+	settlePause = 500 * time.Millisecond
 	// conflictPause is the pause after another writer was first.
 	conflictPause = 100 * time.Millisecond
 )
@@ -33,47 +33,47 @@ const (
 type reconciler struct {
 	options Options
 	client  client.Client
-	// cached reads from the cache, also what is unstructured, and live from the API server itself.
-	cached, live client.Reader
-	recorder     events.EventRecorder
+	// cached reads from the cache, also what is unstructured.
+	cached client.Reader
+	// objects are the workloads, and the Services when these are labelled.
+	objects  *watches
+	recorder events.EventRecorder
 }
 
 // Reconcile gathers what concerns an ApplicationConfiguration, decides what is to be done, does it, and reports in a condition.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	switch err := r.objects.ready(); {
+	case errors.Is(err, errSettling):
+		return ctrl.Result{RequeueAfter: settlePause}, nil
+	case err != nil:
+		return ctrl.Result{}, err
+	}
 	g, read, err := r.gather(ctx, req.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, errors.Wrapf(err, "cannot gather what belongs to ApplicationConfiguration %q", req.NamespacedName)
 	}
 	d := decide(g)
-	err = r.act(ctx, req.Name, d, read)
+	err = r.act(ctx, req.NamespacedName, d, read)
 	if err == nil {
 		err = r.report(ctx, read.application, d)
 	}
-	switch {
-	case apierrors.IsConflict(err):
+	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: conflictPause}, nil // The cache has not caught up, or another writer was first.
-	case err != nil:
-		return ctrl.Result{}, errors.Wrapf(err, "cannot join the scopes of ApplicationConfiguration %q", req.NamespacedName)
-	case len(g.components) == 0:
-		return ctrl.Result{}, nil
-	case d.reason == eventWorkloadNotFound:
-		return ctrl.Result{RequeueAfter: soon}, nil
 	}
-	return ctrl.Result{RequeueAfter: interval}, nil
+	return ctrl.Result{}, errors.Wrapf(err, "cannot join the scopes of ApplicationConfiguration %q", req.NamespacedName)
 }
 
 // act writes scopes and the labels of Services.
-func (r *reconciler) act(ctx context.Context, name string, d decision, read objects) error {
+func (r *reconciler) act(ctx context.Context, application types.NamespacedName, d decision, read objects) error {
 	var errs []error
 	for scope, next := range d.scopes {
 		errs = append(errs, errors.Wrapf(r.writeScope(ctx, read.scopes[scope], next), "cannot write HealthScope %q", scope))
 	}
-	for i := range read.services {
-		service := &read.services[i]
-		if scopes, changes := d.services[service.Name]; changes {
-			errs = append(errs, errors.Wrapf(r.label(ctx, service, fieldManager(name), scopes), "cannot label Service %q", service.Name))
+	for _, service := range read.services {
+		if scopes, changes := d.services[service.name]; changes {
+			errs = append(errs, errors.Wrapf(r.label(ctx, types.NamespacedName{Namespace: application.Namespace, Name: service.name}, service.uid, fieldManager(application.Name), scopes), "cannot label Service %q", service.name))
 		}
 	}
 	for _, err := range errs {
@@ -99,13 +99,13 @@ func (r *reconciler) writeScope(ctx context.Context, before *corev1alpha2.Health
 }
 
 // label sets the labels of scopes on a Service that belong to a field manager, in place of those before.
-func (r *reconciler) label(ctx context.Context, service *metav1.PartialObjectMetadata, manager string, scopes []string) error {
+func (r *reconciler) label(ctx context.Context, service types.NamespacedName, uid types.UID, manager string, scopes []string) error {
 	labels := map[string]any{}
 	for _, scope := range scopes {
 		labels[corev1alpha2.LabelScopePrefix+scope] = "true"
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
-		"namespace": service.Namespace, "name": service.Name, "uid": string(service.UID), "labels": labels, // With its uid it is not made again when it has gone.
+		"namespace": service.Namespace, "name": service.Name, "uid": string(uid), "labels": labels, // With its uid it is not made again when it has gone.
 	}}}
 	u.SetGroupVersionKind(serviceKind)
 	return r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -16,9 +17,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/healthscope/kubevela"
+)
+
+const (
+	// indexWorkloads is the index of ApplicationConfigurations by the names that their workloads may have: those of components, and those in status.workloads.
+	indexWorkloads = "healthscope.workloads"
+	// indexScopes is the index of ApplicationConfigurations by the scopes that they name.
+	indexScopes = "healthscope.scopes"
+	// indexNoted is the index of HealthScopes by the ApplicationConfigurations for which they have references.
+	indexNoted = "healthscope.noted"
 )
 
 // Options configure Setup.
@@ -53,40 +64,136 @@ func newList() *unstructured.UnstructuredList {
 }
 
 // Setup adds the controller of ApplicationConfigurations to a manager.
-func Setup(mgr ctrl.Manager, o Options) error {
-	r := &reconciler{options: o, client: mgr.GetClient(), cached: mgr.GetCache(), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("healthscope-controller")}
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	kinds := workloadKinds()
+	if o.LabelServices {
+		kinds = append(kinds, serviceKind)
+	}
+	objects, err := newWatches(mgr, kinds)
+	if err != nil {
+		return err
+	}
+	r := &reconciler{options: o, client: mgr.GetClient(), cached: mgr.GetCache(), objects: objects, recorder: mgr.GetEventRecorder("healthscope-controller")}
+	if err := errors.Join(mgr.Add(objects), addIndexes(ctx, mgr.GetFieldIndexer())); err != nil {
+		return errors.Wrap(err, "cannot prepare the controller of ApplicationConfigurations")
+	}
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
-	err := ctrl.NewControllerManagedBy(mgr).
+	err = ctrl.NewControllerManagedBy(mgr).
 		Named("applicationconfiguration").
 		For(newObject()).
-		Watches(&corev1alpha2.HealthScope{}, handler.EnqueueRequestsFromMapFunc(r.joining), builder.WithPredicates(changed)).
+		Watches(&corev1alpha2.HealthScope{}, handler.EnqueueRequestsFromMapFunc(r.ofScope), builder.WithPredicates(changed)).
+		WatchesRawSource(source.Channel(objects.changes, handler.EnqueueRequestsFromMapFunc(r.ofObject))).
 		Complete(r)
 	return errors.Wrap(err, "cannot set up the controller of ApplicationConfigurations")
 }
 
-// joining returns requests for the ApplicationConfigurations that are in a scope, or that name it.
-func (r *reconciler) joining(ctx context.Context, o client.Object) []reconcile.Request {
+// addIndexes adds the indexes to a cache.
+func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	return errors.Join(
+		indexer.IndexField(ctx, newObject(), indexWorkloads, func(o client.Object) []string {
+			return named(o, func(c component) []string {
+				if c.workload != nil {
+					return []string{c.name, c.workload.Name}
+				}
+				return []string{c.name}
+			})
+		}),
+		indexer.IndexField(ctx, newObject(), indexScopes, func(o client.Object) []string {
+			return named(o, func(c component) []string { return c.scopes })
+		}),
+		indexer.IndexField(ctx, &corev1alpha2.HealthScope{}, indexNoted, func(o client.Object) []string {
+			scope, ok := o.(*corev1alpha2.HealthScope)
+			if !ok {
+				return nil
+			}
+			return slices.Collect(maps.Keys(readScope(scope).noted))
+		}),
+	)
+}
+
+// named returns, each once, what the components of an ApplicationConfiguration name.
+func named(o client.Object, by func(component) []string) (all []string) {
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	declared, _ := components(u) // Of one that cannot be read nothing is known.
+	for _, c := range declared {
+		for _, name := range by(c) {
+			all = appendNew(all, name)
+		}
+	}
+	return all
+}
+
+// ofScope returns requests for the ApplicationConfigurations that are in a scope, or that name it.
+func (r *reconciler) ofScope(ctx context.Context, o client.Object) []reconcile.Request {
 	scope, ok := o.(*corev1alpha2.HealthScope)
 	if !ok {
 		return nil
 	}
-	names := map[string]struct{}{}
-	for name := range readScope(scope).noted {
-		names[name] = struct{}{}
+	names := slices.Collect(maps.Keys(readScope(scope).noted))
+	names = append(names, r.names(ctx, client.InNamespace(scope.Namespace), client.MatchingFields{indexScopes: scope.Name})...)
+	return requests(scope.Namespace, names)
+}
+
+// ofObject returns requests for the ApplicationConfigurations that a workload or a Service may belong to, or for all of them
+// when it is not known which objects have changed.
+func (r *reconciler) ofObject(ctx context.Context, o client.Object) []reconcile.Request {
+	changed, ok := o.(*metav1.PartialObjectMetadata)
+	if !ok || changed.Name == "" {
+		return r.all(ctx)
 	}
-	list := newList()
-	if err := r.cached.List(ctx, list, client.InNamespace(scope.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Error(err, "Cannot list the ApplicationConfigurations of a HealthScope")
-	}
-	for i := range list.Items {
-		declared, err := components(&list.Items[i])
-		if err == nil && slices.ContainsFunc(declared, func(c component) bool { return slices.Contains(c.scopes, scope.Name) }) {
-			names[list.Items[i].GetName()] = struct{}{}
+	workloads := []string{changed.Name}
+	if changed.GroupVersionKind() == serviceKind {
+		for _, kind := range oamKinds {
+			for _, w := range r.objects.in(kind, changed.Namespace, func(w *object) bool { return slices.Contains(w.services, changed.Name) }) {
+				workloads = appendNew(workloads, w.name)
+			}
 		}
 	}
-	var requests []reconcile.Request
-	for name := range maps.Keys(names) {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: scope.Namespace, Name: name}})
+	var names []string
+	for _, name := range workloads {
+		names = append(names, r.names(ctx, client.InNamespace(changed.Namespace), client.MatchingFields{indexWorkloads: name})...)
 	}
-	return requests
+	if application := changed.Labels[corev1alpha2.LabelApplication]; application != "" {
+		names = append(names, application)
+	}
+	return requests(changed.Namespace, names)
+}
+
+// all returns requests for all ApplicationConfigurations that there are, or that scopes have noted.
+func (r *reconciler) all(ctx context.Context) (all []reconcile.Request) {
+	list := newList()
+	var scopes corev1alpha2.HealthScopeList
+	if err := errors.Join(r.cached.List(ctx, list, client.UnsafeDisableDeepCopy), r.client.List(ctx, &scopes, client.UnsafeDisableDeepCopy)); err != nil {
+		log.FromContext(ctx).Error(err, "Cannot list all ApplicationConfigurations")
+	}
+	for i := range list.Items {
+		all = append(all, requests(list.Items[i].GetNamespace(), []string{list.Items[i].GetName()})...)
+	}
+	for i := range scopes.Items {
+		all = append(all, requests(scopes.Items[i].Namespace, slices.Collect(maps.Keys(readScope(&scopes.Items[i]).noted)))...)
+	}
+	return all
+}
+
+// names returns the names of the ApplicationConfigurations that options find.
+func (r *reconciler) names(ctx context.Context, options ...client.ListOption) (names []string) {
+	list := newList()
+	if err := r.cached.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+		log.FromContext(ctx).Error(err, "Cannot list the ApplicationConfigurations of a change")
+	}
+	for i := range list.Items {
+		names = append(names, list.Items[i].GetName())
+	}
+	return names
+}
+
+// requests returns requests for ApplicationConfigurations of a namespace.
+func requests(namespace string, names []string) (all []reconcile.Request) {
+	for _, name := range names {
+		all = append(all, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+	}
+	return all
 }

@@ -71,8 +71,8 @@ func run(o oam.Options) *writes {
 	mgr, err := ctrl.NewManager(config, suite.ManagerOptions())
 	Expect(err).NotTo(HaveOccurred())
 	Expect(oam.CheckReadable(context.Background(), mgr.GetAPIReader())).To(Succeed())
-	Expect(oam.Setup(mgr, o)).To(Succeed())
 	ctx, cancel := suite.Lasting()
+	Expect(oam.Setup(ctx, mgr, o)).To(Succeed())
 	done := make(chan struct{})
 	go func() {
 		defer GinkgoRecover()

@@ -1,0 +1,242 @@
+package oam
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/observe"
+)
+
+// objectRules are what is tolerated of a watch of workloads or Services.
+var objectRules = observe.Rules{Grace: 10 * time.Second, Settle: 500 * time.Millisecond}
+
+// maxRefused is the longest pause until a kind that is not served is looked for again.
+const maxRefused = 30 * time.Second
+
+// object is what is kept of a workload or a Service as it arrives.
+type object struct {
+	name string
+	uid  types.UID
+	// application and component are those that its labels name.
+	application, component string
+	// services are the names of the Services that a workload of OAM names in status.resources.
+	services []string
+	// scopes are the scopes whose labels on a Service belong to the field manager of an ApplicationConfiguration, by that.
+	scopes map[string][]string
+}
+
+// isOf reports whether the object has the labels that OAM's runtimes give to what belongs to a component.
+func (o *object) isOf(application, component string) bool {
+	return o.application == application && o.component == component
+}
+
+// kindWatch watches the objects of a kind.
+type kindWatch struct {
+	informer *observe.Informer
+	store    *observe.Store[*object]
+}
+
+// watches watch the kinds that components are looked for among, and Services.
+type watches struct {
+	kinds map[schema.GroupVersionKind]*kindWatch
+	// changes has an event for each object that comes, goes or changes, and one without an object when a kind does.
+	changes chan event.GenericEvent
+	stopped chan struct{}
+}
+
+// newWatches returns watches of kinds, which begin when they are started.
+func newWatches(mgr ctrl.Manager, kinds []schema.GroupVersionKind) (*watches, error) {
+	objects, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot make a client for workloads")
+	}
+	metadatas, err := metadata.NewForConfigAndClient(metadata.ConfigFor(mgr.GetConfig()), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot make a client for metadata")
+	}
+	w := &watches{kinds: map[schema.GroupVersionKind]*kindWatch{}, changes: make(chan event.GenericEvent), stopped: make(chan struct{})}
+	for _, kind := range kinds {
+		resource, _ := meta.UnsafeGuessKindToResource(kind)
+		source := metadataSource(metadatas.Resource(resource))
+		if slices.Contains(oamKinds, kind) { // Their status is read too.
+			source = objectSource(objects.Resource(resource))
+		}
+		w.kinds[kind] = w.newKindWatch(kind, source)
+	}
+	return w, nil
+}
+
+func (w *watches) newKindWatch(kind schema.GroupVersionKind, source cache.ListerWatcher) *kindWatch {
+	k := &kindWatch{}
+	same := func(a, b *object) bool { return reflect.DeepEqual(a, b) }
+	k.store = observe.NewStore(keep, same, func(name types.NamespacedName, was, is *object) {
+		for _, o := range []*object{was, is} {
+			if o != nil {
+				w.send(event.GenericEvent{Object: o.metadata(kind, name.Namespace)})
+			}
+		}
+	})
+	k.informer = observe.NewInformer(objectRules, observe.InformerOptions{
+		TrackedOptions: observe.TrackedOptions{Clock: clock.RealClock{}, MaxRefused: maxRefused, Describe: func(_ observe.Reason, err error) string { return err.Error() }},
+		Open:           func(context.Context) (cache.ListerWatcher, error) { return source, nil },
+		Store:          k.store, Changed: func(observe.State) { w.send(event.GenericEvent{Object: &metav1.PartialObjectMetadata{}}) },
+	})
+	return k
+}
+
+// send sends a change, unless nothing is watched any more.
+func (w *watches) send(e event.GenericEvent) {
+	select {
+	case w.changes <- e:
+	case <-w.stopped:
+	}
+}
+
+// Start implements manager.Runnable: it watches until ctx ends.
+func (w *watches) Start(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() { close(w.stopped) })()
+	running := make(chan struct{})
+	for _, k := range w.kinds {
+		go func() {
+			k.informer.Run(ctx)
+			running <- struct{}{}
+		}()
+	}
+	for range w.kinds {
+		<-running
+	}
+	return nil
+}
+
+// errSettling means that a kind is being read for the first time, or again.
+var errSettling = errors.New("the objects of a kind are being read")
+
+// ready returns errSettling while a kind is being read, and another error when one cannot be read.
+func (w *watches) ready() error {
+	for kind, k := range w.kinds {
+		switch s := k.informer.State(); {
+		case s.Status == observe.Pending:
+			return errSettling
+		case s.Status == observe.Problem && s.Reason != observe.NotServed:
+			return errors.Errorf("cannot watch objects of kind %s: %s", kind.Kind, s.Message)
+		}
+	}
+	return nil
+}
+
+// in returns the objects of a kind in a namespace that match, sorted by name; none when the kind is not served.
+func (w *watches) in(kind schema.GroupVersionKind, namespace string, matches func(*object) bool) []*object {
+	k := w.kinds[kind]
+	if k == nil || k.informer.State().Status != observe.Ready {
+		return nil
+	}
+	found := k.store.In(namespace, matches)
+	slices.SortFunc(found, func(a, b *object) int { return strings.Compare(a.name, b.name) })
+	return found
+}
+
+// metadata returns the object as events have it.
+func (o *object) metadata(kind schema.GroupVersionKind, namespace string) *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: o.name, Labels: map[string]string{corev1alpha2.LabelApplication: o.application},
+	}}
+	m.SetGroupVersionKind(kind)
+	return m
+}
+
+// keep returns what is kept of an object.
+func keep(of any) *object {
+	named, err := meta.Accessor(of)
+	if err != nil { // A client returns nothing else than it was asked for.
+		return &object{}
+	}
+	labels := named.GetLabels()
+	o := &object{name: named.GetName(), uid: named.GetUID(), application: labels[corev1alpha2.LabelApplication], component: labels[corev1alpha2.LabelComponent]}
+	if u, ok := of.(*unstructured.Unstructured); ok {
+		o.services = servicesOf(u)
+	}
+	for _, entry := range named.GetManagedFields() {
+		if scopes := labelledBy(entry); len(scopes) > 0 {
+			if o.scopes == nil {
+				o.scopes = map[string][]string{}
+			}
+			o.scopes[entry.Manager] = append(o.scopes[entry.Manager], scopes...)
+		}
+	}
+	return o
+}
+
+// servicesOf returns the names of the Services that a workload of OAM names in status.resources.
+func servicesOf(workload *unstructured.Unstructured) (names []string) {
+	resources, _, _ := unstructured.NestedSlice(workload.Object, "status", "resources") // What has another form names nothing.
+	for _, item := range resources {
+		entry, _ := item.(map[string]any)
+		if name, ok := entry["name"].(string); ok && entry["kind"] == "Service" && entry["apiVersion"] == "v1" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// labelledBy returns the scopes whose label belongs to a field manager of an ApplicationConfiguration, sorted.
+func labelledBy(entry metav1.ManagedFieldsEntry) (scopes []string) {
+	var fields struct {
+		Metadata struct {
+			Labels map[string]any `json:"f:labels"`
+		} `json:"f:metadata"`
+	}
+	if !strings.HasPrefix(entry.Manager, fieldManagerPrefix) || entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+		return nil
+	}
+	for key := range fields.Metadata.Labels {
+		if scope, ok := strings.CutPrefix(key, "f:"+corev1alpha2.LabelScopePrefix); ok {
+			scopes = append(scopes, scope)
+		}
+	}
+	slices.Sort(scopes)
+	return scopes
+}
+
+// metadataSource lists and watches the metadata of objects.
+func metadataSource(c metadata.Getter) cache.ListerWatcher {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return c.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return c.Watch(ctx, options)
+		},
+	}
+}
+
+// objectSource lists and watches whole objects.
+func objectSource(c dynamic.NamespaceableResourceInterface) cache.ListerWatcher {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return c.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return c.Watch(ctx, options)
+		},
+	}
+}
