@@ -146,7 +146,7 @@ func (v *verdict) place(findings []finding, judged map[healthscope.Key]*healthsc
 				}
 			}
 			if at == len(v.members) {
-				v.members = append(v.members, Placed{Member: m, App: f.app, Links: f.links})
+				v.members = append(v.members, Placed{Member: m, App: f.appOf(m), Links: f.links})
 			}
 			p := &v.members[at]
 			p.Links = cmp.Or(p.Links, f.links)
@@ -286,11 +286,8 @@ func (v *verdict) membersOf(app string) []Placed {
 	var members []Placed
 	seen := map[healthscope.Key]struct{}{}
 	for _, r := range v.refs {
-		if r.app != app {
-			continue
-		}
 		for _, p := range r.members {
-			if _, ok := seen[p.Key]; !ok {
+			if _, ok := seen[p.Key]; !ok && (r.app == app || p.App == app) {
 				seen[p.Key] = struct{}{}
 				members = append(members, p)
 			}

@@ -40,6 +40,8 @@ type finding struct {
 	unlisted map[fleet.BundleKey]healthscope.Summary
 	// component is the component of OAM that an object belongs to, and workloadStatus the status of an object that no rule can judge, as JSON.
 	component, workloadStatus string
+	// byComponent is true when a bundle is that of an Application of KubeVela: its members are in the apps of their components, unless the scope says which app they are in.
+	byComponent bool
 	// truncated is true when a bundle does not name all its resources.
 	truncated bool
 	// partial are clusters in which there may be more resources than those that are named.
@@ -341,6 +343,7 @@ func (s *finding) addBundle(b *fleet.Bundle) {
 	for i := range b.Members {
 		s.members = append(s.members, &b.Members[i])
 	}
+	s.byComponent = s.byComponent || s.app == "" && b.Labels[corev1alpha2.LabelApplication] != ""
 	s.clusters = append(s.clusters, b.Cluster)
 	if b.Truncated {
 		s.truncated, s.partial = true, append(s.partial, b.Cluster)
@@ -348,6 +351,14 @@ func (s *finding) addBundle(b *fleet.Bundle) {
 	if b.Unlisted.Total > 0 {
 		s.addUnlisted(b.BundleKey, b.Unlisted)
 	}
+}
+
+// appOf returns the app of a member.
+func (s *finding) appOf(m *healthscope.Member) string {
+	if s.byComponent {
+		return m.Labels[corev1alpha2.LabelComponent]
+	}
+	return s.app
 }
 
 // addUnlisted adds the number of resources that a bundle does not name.

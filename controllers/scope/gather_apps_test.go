@@ -232,3 +232,39 @@ func TestAppReferences(t *testing.T) {
 		})
 	}
 }
+
+// The bundle of an Application of KubeVela is in the apps of its components, unless the scope says which app it is in.
+func TestAppsOfAnApplicationsBundle(t *testing.T) {
+	t.Parallel()
+	ofComponent := func(name, component string, state healthscope.State) healthscope.Member {
+		m := member(hub, "Deployment", name, state, "")
+		m.Labels = map[string]string{corev1alpha2.LabelComponent: component}
+		return m
+	}
+	store := labelledWith(bundleOf(hub, "store", ofComponent("front", "front", healthscope.Ready), ofComponent("back", "back", healthscope.Failed), ofComponent("web", "", healthscope.Ready)),
+		map[string]string{corev1alpha2.LabelApplication: "store"})
+	w := world{bundles: []*fleet.Bundle{store}}
+	apps := func(spec corev1alpha2.HealthScopeSpec) map[string]healthscope.State {
+		states := map[string]healthscope.State{}
+		for _, p := range judgeIn(w, scopeOf(spec), noon).members {
+			states[p.App] = p.State
+		}
+		return states
+	}
+	references := refs(bundleRef("store"))
+	byReference := corev1alpha2.HealthScopeSpec{WorkloadReferences: references}
+	if diff := cmp.Diff(map[string]healthscope.State{"front": healthscope.Ready, "back": healthscope.Failed, "": healthscope.Ready}, apps(byReference)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	named := corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "all", WorkloadReferences: references}}}
+	if got := apps(named); len(got) != 1 {
+		t.Errorf("got apps %v, want the one of the scope", got)
+	}
+	for app, want := range map[string]healthscope.Health{"front": healthscope.Healthy, "back": healthscope.Unhealthy, "side": healthscope.Unhealthy} {
+		required := byReference
+		required.Rollup = &corev1alpha2.Rollup{HealthyPercentage: new(int32(1)), Required: []string{app}}
+		if got := judgeIn(w, scopeOf(required), noon).health; got != want {
+			t.Errorf("with app %q required the scope is %v, want %v", app, got, want)
+		}
+	}
+}

@@ -116,7 +116,9 @@ func newManager(s settings) ctrl.Manager {
 	GinkgoHelper()
 	options := suite.ManagerOptions()
 	options.Cache.DefaultTransform = scope.KeepWriters
-	options.Cache.ByObject = map[client.Object]cache.ByObject{oam.NewApplication(): {Transform: oam.KeepApplication}}
+	if s.applicationHealth {
+		options.Cache.ByObject = map[client.Object]cache.ByObject{oam.NewApplication(): {Transform: oam.KeepApplication}}
+	}
 	options.LeaderElection, options.LeaderElectionReleaseOnCancel = s.elected, true
 	options.LeaderElectionID, options.LeaderElectionNamespace = account, home
 	options.LeaseDuration, options.RenewDeadline = new(3*time.Minute), new(2*time.Minute) // A leader that pauses on a busy machine stays the leader.

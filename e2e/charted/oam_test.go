@@ -25,6 +25,7 @@ const withOAM = withMonitors + `
 probeNamespaces: [default]
 config:
   oam: {applicationConfigurations: true, labelServices: true}
+  monitor: {createBundles: {preset: kubevela}}
 `
 
 // helloworld is an application whose objects somebody else has applied: a Deployment and a Service. The address of the Service's
@@ -75,6 +76,43 @@ spec:
     - scopeRef: {apiVersion: core.oam.dev/v1alpha2, kind: HealthScope, name: example-health-scope}
 `
 
+// ofKubeVela returns the objects of a component of Application "store", as KubeVela writes them, without the annotations that repeat them.
+func ofKubeVela(component string) string {
+	labels := fmt.Sprintf(`app.oam.dev/app-revision-hash: 2d210f238217427, app.oam.dev/appRevision: store-v1, app.oam.dev/cluster: "", app.oam.dev/component: %[1]s,
+    app.oam.dev/name: store, app.oam.dev/namespace: default, app.oam.dev/resourceType: WORKLOAD, app.oam.dev/revision: %[1]s-v1`, component)
+	return fmt.Sprintf(`---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: %[1]s
+  labels: {%[2]s, workload.oam.dev/type: webservice}
+spec:
+  selector: {matchLabels: {app.oam.dev/component: %[1]s}}
+  template:
+    metadata: {labels: {app.oam.dev/component: %[1]s, app.oam.dev/name: store}}
+    spec: {containers: [{name: %[1]s, image: "example.org/%[1]s:1", ports: [{containerPort: 8080, name: port-8080, protocol: TCP}]}]}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: %[1]s
+  labels: {%[2]s, trait.oam.dev/resource: service, trait.oam.dev/type: AuxiliaryWorkload}
+spec:
+  selector: {app.oam.dev/component: %[1]s}
+  ports: [{name: port-8080, port: 8080, targetPort: 8080}]
+`, component, labels)
+}
+
+// scopeOfKubeVela is a scope of that Application, by the bundle that the monitor makes for it. It has the labels that KubeVela gives to scopes of policies.
+const scopeOfKubeVela = `---
+apiVersion: core.oam.dev/v1alpha2
+kind: HealthScope
+metadata: {name: store, labels: {app.oam.dev/name: store, app.oam.dev/component: store-health}}
+spec:
+  workloadRefs: [{apiVersion: k8splugin.io/v1alpha1, kind: ResourceBundleState, name: store}]
+  rollup: {required: [front, back]}
+`
+
 // applyManifest applies a manifest, and deletes what is in it after the spec.
 func applyManifest(ctx context.Context, manifest string) {
 	GinkgoHelper()
@@ -100,11 +138,8 @@ func probed(status *atomic.Int32) (address string, port int) {
 	return address, at.Port
 }
 
-var _ = Describe("An ApplicationConfiguration with a health scope", func() {
-	It("brings its component and its Service into the scope, which says how both are", func(ctx context.Context) {
-		var status atomic.Int32
-		status.Store(http.StatusOK)
-		address, port := probed(&status)
+var _ = Describe("An installation for OAM", Ordered, func() {
+	BeforeAll(func(ctx context.Context) {
 		kubectl(ctx, "apply", "-f", filepath.Join(root, "config", "integrations", "oam", "applicationconfigurations.yaml"))
 		DeferCleanup(kubectl, "delete", "crd", "applicationconfigurations.core.oam.dev")
 		DeferCleanup(func(ctx context.Context) {
@@ -115,6 +150,30 @@ var _ = Describe("An ApplicationConfiguration with a health scope", func() {
 			Eventually(ctx, hs.Readyz).WithArguments("controller").Should(Equal(http.StatusOK))
 		})
 		Expect(hs.Upgrade(ctx, withOAM)).To(Succeed())
+	})
+
+	It("has an app for each component of an Application of KubeVela 1.9 and later", func(ctx context.Context) {
+		applyManifest(ctx, ofKubeVela("front")+ofKubeVela("back")+scopeOfKubeVela)
+		Eventually(ctx, func(g Gomega, ctx context.Context) {
+			var s corev1alpha2.HealthScope
+			g.Expect(k8s.Get(ctx, client.ObjectKey{Namespace: "default", Name: "store"}, &s)).To(Succeed())
+			g.Expect(s.Status.Health).To(Equal(corev1alpha2.Healthy))
+			var apps []string
+			for _, a := range s.Status.Apps {
+				apps = append(apps, fmt.Sprintf("%s %d/%d", a.Name, a.Ready, a.Total))
+			}
+			g.Expect(apps).To(ConsistOf("front 2/2", "back 2/2"), "a Deployment and a Service each")
+		}).Should(Succeed())
+		kubectl(ctx, "delete", "deployment", "back")
+		Eventually(ctx, func() string { return kubectl(ctx, "get", "healthscope", "store", "-o", "jsonpath={.status.health}") }).Should(Equal("unhealthy"), "back is required, and expected")
+		kubectl(ctx, "delete", "healthscope", "store")
+		kubectl(ctx, "delete", "resourcebundlestate", "store")
+	})
+
+	It("brings the component of an ApplicationConfiguration and its Service into the scope, which says how both are", func(ctx context.Context) {
+		var status atomic.Int32
+		status.Store(http.StatusOK)
+		address, port := probed(&status)
 		applyManifest(ctx, fmt.Sprintf(helloworld, port, address))
 		kubectl(ctx, "patch", "pod", "helloworld-target", "--subresource=status", "-p",
 			fmt.Sprintf(`{"status": {"phase": "Running", "podIP": %q, "podIPs": [{"ip": %q}]}}`, address, address))

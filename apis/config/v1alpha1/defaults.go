@@ -10,6 +10,12 @@ const (
 	DefaultLabelPrefix = "healthscope.core.oam.dev/"
 )
 
+// The labels of KubeVela's objects, by which PresetKubeVela finds Applications and components.
+const (
+	kubeVelaApplication = "app.oam.dev/name"
+	kubeVelaComponent   = "app.oam.dev/component"
+)
+
 // SetDefaults fills in what the file leaves out.
 func SetDefaults(c *Configuration) {
 	c.APIVersion, c.Kind = APIVersion, Kind
@@ -23,12 +29,15 @@ func SetDefaults(c *Configuration) {
 		c.Monitor.LabelKeys = []string{"emco/deployment-id"}
 	}
 	if c.Monitor.AllowedLabels == nil {
-		c.Monitor.AllowedLabels = []string{"app.oam.dev/component", "app.kubernetes.io/name", "app.kubernetes.io/component"}
+		c.Monitor.AllowedLabels = []string{kubeVelaComponent, "app.kubernetes.io/name", "app.kubernetes.io/component"}
 	}
 	setDefaultPointer(&c.Monitor.ListBudgetKiB, 256)
 	setDefaultPointer(&c.Monitor.LimitKiB, 1024)
-	if c.Monitor.CreateBundles != nil {
-		setDefault(&c.Monitor.CreateBundles.LabelKey, "healthscope.core.oam.dev/name")
+	if b := c.Monitor.CreateBundles; b != nil {
+		if b.Preset == PresetKubeVela {
+			setDefault(&b.LabelKey, kubeVelaApplication)
+		}
+		setDefault(&b.LabelKey, "healthscope.core.oam.dev/name")
 	}
 	setDefault(&c.Fleet.Namespace, "healthscope-clusters")
 	setDefault(&c.Fleet.MonitorNamespace, "healthscope-system")

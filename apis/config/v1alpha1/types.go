@@ -149,9 +149,21 @@ type MonitoredKind struct {
 	Kind string `json:"kind"`
 }
 
+// BundlePreset names a set of objects that bundles are made for.
+//
+// +kubebuilder:validation:Enum=kubevela
+type BundlePreset string
+
+// PresetKubeVela makes a bundle for each Application of KubeVela.
+const PresetKubeVela BundlePreset = "kubevela"
+
 // CreateBundles configures which bundles the monitor creates.
 type CreateBundles struct {
-	// labelKey is the label: objects of a namespace that carry it with the same value share a bundle.
+	// preset is a set of objects that bundles are made for. `kubevela` makes a bundle for each Application of KubeVela, by the label
+	// `app.oam.dev/name`; in scopes, its members are in apps that are named as their components.
+	// +optional
+	Preset BundlePreset `json:"preset,omitempty"`
+	// labelKey is the label: objects of a namespace that carry it with the same value share a bundle. Leave it out with a preset.
 	// +optional
 	LabelKey string `json:"labelKey,omitempty"`
 }

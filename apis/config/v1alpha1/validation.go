@@ -89,9 +89,25 @@ func validateMonitor(path *field.Path, m *Monitor) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("limitKiB"), *m.LimitKiB, fmt.Sprintf("must be from %d to %d", minLimitKiB, maxLimitKiB)))
 	}
 	if m.CreateBundles != nil {
-		for _, msg := range content.IsLabelKey(m.CreateBundles.LabelKey) {
-			errs = append(errs, field.Invalid(path.Child("createBundles", "labelKey"), m.CreateBundles.LabelKey, msg))
-		}
+		errs = append(errs, validateCreateBundles(path, m)...)
+	}
+	return errs
+}
+
+func validateCreateBundles(path *field.Path, m *Monitor) field.ErrorList {
+	var errs field.ErrorList
+	at, b := path.Child("createBundles"), m.CreateBundles
+	for _, msg := range content.IsLabelKey(b.LabelKey) {
+		errs = append(errs, field.Invalid(at.Child("labelKey"), b.LabelKey, msg))
+	}
+	switch {
+	case b.Preset == "":
+	case b.Preset != PresetKubeVela:
+		errs = append(errs, field.NotSupported(at.Child("preset"), b.Preset, []BundlePreset{PresetKubeVela}))
+	case b.LabelKey != kubeVelaApplication:
+		errs = append(errs, field.Invalid(at.Child("labelKey"), b.LabelKey, fmt.Sprintf("the preset %q makes bundles by the label %q: leave labelKey out", b.Preset, kubeVelaApplication)))
+	case !slices.Contains(m.AllowedLabels, kubeVelaComponent):
+		errs = append(errs, field.Required(path.Child("allowedLabels"), fmt.Sprintf("the preset %q needs the label %q among them", b.Preset, kubeVelaComponent)))
 	}
 	return errs
 }
