@@ -13,10 +13,16 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/e2e/installation"
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
@@ -164,8 +170,8 @@ var _ = Describe("An installation for OAM", Ordered, func() {
 			}
 			g.Expect(apps).To(ConsistOf("front 2/2", "back 2/2"), "a Deployment and a Service each")
 		}).Should(Succeed())
-		kubectl(ctx, "delete", "deployment", "back")
-		Eventually(ctx, func() string { return kubectl(ctx, "get", "healthscope", "store", "-o", "jsonpath={.status.health}") }).Should(Equal("unhealthy"), "back is required, and expected")
+		kubectl(ctx, "delete", "deployment/back", "service/back")
+		Eventually(ctx, func() string { return kubectl(ctx, "get", "healthscope", "store", "-o", "jsonpath={.status.health}") }).Should(Equal("unhealthy"), "back is required")
 		kubectl(ctx, "delete", "healthscope", "store")
 		kubectl(ctx, "delete", "resourcebundlestate", "store")
 	})
@@ -213,5 +219,80 @@ var _ = Describe("An installation for OAM", Ordered, func() {
 		kubectl(ctx, "delete", "applicationconfiguration", "first-app")
 		Eventually(ctx, references).Should(BeEmpty())
 		Eventually(ctx, label).ShouldNot(HaveKey("healthscope.core.oam.dev/example-health-scope"))
+	})
+})
+
+// rightsOfRuntime are the account and the roles that the chart of oam-kubernetes-runtime makes: one that takes in others by a label, and
+// one of these, which gives everything of OAM.
+const rightsOfRuntime = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: oam-system}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: oam-kubernetes-runtime, namespace: oam-system}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: oam-kubernetes-runtime}
+aggregationRule: {clusterRoleSelectors: [{matchLabels: {rbac.oam.dev/aggregate-to-controller: "true"}}]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: oam-kubernetes-runtime:system:aggregate-to-controller
+  labels: {rbac.oam.dev/aggregate-to-controller: "true"}
+rules:
+- {apiGroups: [core.oam.dev], resources: ["*"], verbs: ["*"]}
+- {apiGroups: [apps], resources: [deployments], verbs: ["*"]}
+- {apiGroups: [""], resources: [services], verbs: ["*"]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: oam-kubernetes-runtime}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: oam-kubernetes-runtime}
+subjects: [{kind: ServiceAccount, name: oam-kubernetes-runtime, namespace: oam-system}]
+`
+
+var _ = Describe("The role for oam-kubernetes-runtime", func() {
+	It("keeps its HealthScope controller from writing, and nothing else of it", func(ctx context.Context) {
+		const runtime, controller = "system:serviceaccount:oam-system:oam-kubernetes-runtime", "system:serviceaccount:" + installation.Namespace + ":healthscope-controller"
+		may := func(account, verb, resource, subresource string) func(context.Context) (bool, error) {
+			return func(ctx context.Context) (bool, error) {
+				review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: account, ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Group: "core.oam.dev", Resource: resource, Subresource: subresource, Verb: verb, Namespace: "default",
+				}}}
+				err := k8s.Create(ctx, review)
+				return review.Status.Allowed, err
+			}
+		}
+		applyManifest(ctx, rightsOfRuntime)
+		Eventually(ctx, may(runtime, "update", "healthscopes", "status")).Should(BeTrue(), "the runtime writes the status of scopes")
+
+		kubectl(ctx, "apply", "-f", filepath.Join(root, "config", "integrations", "oam", "runtime_role.yaml"))
+		DeferCleanup(kubectl, "delete", "-f", filepath.Join(root, "config", "integrations", "oam", "runtime_role.yaml"))
+		kubectl(ctx, "label", "clusterrole", "oam-kubernetes-runtime:system:aggregate-to-controller", "rbac.oam.dev/aggregate-to-controller-")
+		Eventually(ctx, may(runtime, "update", "healthscopes", "status")).Should(BeFalse())
+		Expect(may(runtime, "patch", "healthscopes", "status")(ctx)).To(BeFalse())
+		Eventually(ctx, may(runtime, "update", "healthscopes", "")).Should(BeTrue(), "it keeps references")
+		Expect(may(runtime, "update", "applicationconfigurations", "status")(ctx)).To(BeTrue())
+		Expect(may(controller, "patch", "healthscopes", "status")(ctx)).To(BeTrue())
+
+		By("acting as the runtime")
+		scope := &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "of-the-runtime"}}
+		Expect(k8s.Create(ctx, scope)).To(Succeed())
+		DeferCleanup(k8s.Delete, scope)
+		config := rest.CopyConfig(plane.Config())
+		config.Impersonate.UserName = runtime
+		as, err := client.New(config, client.Options{Scheme: suite.Scheme()})
+		Expect(err).NotTo(HaveOccurred())
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec": {"workloadRefs": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}]}, "status": {"health": "healthy"}}`))
+		Expect(as.Patch(ctx, scope, patch)).To(Succeed())
+		Expect(as.Status().Patch(ctx, scope, patch)).To(WithTransform(apierrors.IsForbidden, BeTrue()))
+		Eventually(ctx, func() (corev1alpha2.Health, error) {
+			err := k8s.Get(ctx, client.ObjectKeyFromObject(scope), scope)
+			return scope.Status.Health, err
+		}).Should(Equal(corev1alpha2.Unhealthy), "HealthScope's controller writes: the Deployment is missing")
 	})
 })
