@@ -56,7 +56,7 @@ func digests(paths ...string) (map[string][sha256.Size]byte, error) {
 		}
 		data, err := os.ReadFile(path)
 		if err != nil {
-			return nil, errors.Wrap(err, "cannot read a file of appContext")
+			return nil, errors.Wrap(err, "cannot read a file of the configuration")
 		}
 		contents[path] = sha256.Sum256(data)
 	}

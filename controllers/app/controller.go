@@ -77,6 +77,9 @@ func runController(ctx context.Context, o *Options, config *configv1alpha1.Confi
 	if err := addStatusAPI(mgr, o, config, view, checks, store, scopes, logger.WithName("api")); err != nil {
 		return err
 	}
+	if err := addRsyncServer(mgr, o, &config.Rsync, store, logger.WithName("rsync-server")); err != nil {
+		return err
+	}
 	guard := pruning.NewGuard("HealthScopes")
 	leader.setup = func(t *term) error {
 		return errors.Join(

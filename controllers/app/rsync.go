@@ -1,12 +1,24 @@
 package app
 
 import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"os"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/access"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/rsync"
+	"github.com/healthscope/healthscope/controllers/rsync/server"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
 // setupRsync adds to a manager what deploys AppContexts, if that is wanted. store is where these are.
@@ -15,4 +27,58 @@ func setupRsync(mgr *term, config *configv1alpha1.Configuration, view *fleet.Vie
 		return nil
 	}
 	return rsync.Setup(mgr, rsync.Options{Store: store, Access: view.Access, Policy: PolicyOf(config.Policy), HealthChecks: checks, Logger: logger})
+}
+
+// addRsyncServer adds the gRPC server of rsync to every replica, if that is wanted. store is where the AppContexts are. The
+// server asks callers who they are when it speaks TLS.
+func addRsyncServer(mgr ctrl.Manager, o *Options, rsyncConfig *configv1alpha1.Rsync, store *appcontext.Store, logger logr.Logger) error {
+	config := rsyncConfig.GRPC
+	if !rsyncConfig.Enabled || config == nil || config.BindAddress == configv1alpha1.NoServer {
+		return nil
+	}
+	options := server.Options{Address: config.BindAddress, Store: store, Logger: logger, Enqueue: func(ctx context.Context, id string, event deploy.QueuedEvent) error {
+		if event.Event != deploy.EventInstantiate && event.Event != deploy.EventTerminate {
+			return errors.Errorf("event %q is %w", event.Event, deploy.ErrUnsupported)
+		}
+		return rsync.Enqueue(ctx, store, id, event.Event, time.Now())
+	}}
+	if config.CertFile != "" {
+		guard, err := access.NewGuard(mgr.GetConfig(), mgr.GetHTTPClient())
+		if err != nil {
+			return err
+		}
+		options.Guard = guard
+		if options.TLS, err = rsyncTLS(mgr, o, config, logger); err != nil {
+			return err
+		}
+	}
+	return errors.Wrap(mgr.Add(server.New(options)), "cannot add rsync's gRPC server")
+}
+
+// rsyncTLS returns how the gRPC server speaks TLS, and adds to the manager what follows its files.
+func rsyncTLS(mgr ctrl.Manager, o *Options, config *configv1alpha1.RsyncGRPC, logger logr.Logger) (*tls.Config, error) {
+	certificates, err := certwatcher.New(config.CertFile, config.KeyFile)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read the certificate of rsync's gRPC server")
+	}
+	if err := mgr.Add(certificates); err != nil {
+		return nil, errors.Wrap(err, "cannot watch the certificate of rsync's gRPC server")
+	}
+	settings := &tls.Config{GetCertificate: certificates.GetCertificate, MinVersion: tls.VersionTLS12}
+	if config.ClientCAFile == "" {
+		return settings, nil
+	}
+	contents, err := digests(config.ClientCAFile)
+	if err != nil {
+		return nil, err
+	}
+	authorities, err := os.ReadFile(config.ClientCAFile)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read rsync.grpc.clientCAFile")
+	}
+	settings.ClientCAs, settings.ClientAuth = x509.NewCertPool(), tls.VerifyClientCertIfGiven // Others bring a token.
+	if !settings.ClientCAs.AppendCertsFromPEM(authorities) {
+		return nil, errors.Errorf("the file %q of rsync.grpc.clientCAFile holds no certificate", config.ClientCAFile)
+	}
+	return settings, errors.Wrap(mgr.Add(watchCredentials(contents, o.stop, logger)), "cannot watch rsync.grpc.clientCAFile")
 }

@@ -103,6 +103,16 @@ config:
 inventory: {credentialsSecret: aai, caSecret: aai-ca, tlsSecret: aai-tls}
 appContext: {credentialsSecret: etcd, caSecret: etcd-ca, tlsSecret: etcd-tls}
 networkPolicy: {enabled: true}`,
+	"rsync for EMCO": `
+config:
+  appContext: {endpoints: ["https://etcd.emco:2379"]}
+  rsync: {enabled: true}
+rsync: {tls: {certManager: {enabled: true, issuerRef: {name: ca}, dnsNames: [rsync]}}, clientCASecret: callers, service: {annotations: {a/b: c}}}
+networkPolicy: {enabled: true, rsyncFrom: [{namespaceSelector: {matchLabels: {name: emco}}}]}`,
+	"rsync in the clear": `
+config:
+  appContext: {endpoints: ["https://etcd.emco:2379"]}
+  rsync: {enabled: true, grpc: {bindAddress: ":9031", allowPlaintext: true}}`,
 	"every option of the monitor": `
 config:
   monitor:

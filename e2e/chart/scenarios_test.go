@@ -151,6 +151,26 @@ func TestTheAPIIsExposedWithACertificateOnly(t *testing.T) {
 	}
 }
 
+// TestRsyncIsExposedWithACertificateOrByName: who reaches it in the clear may deploy.
+func TestRsyncIsExposedWithACertificateOrByName(t *testing.T) {
+	for title, want := range map[string]struct{ secret, authorities string }{
+		"rsync for EMCO": {"healthscope-rsync-tls", "callers"}, "rsync in the clear": {}, "A&AI and EMCO": {},
+	} {
+		objects := render(t, installations[title])
+		c := configuration(t, objects, "healthscope-controller").Rsync
+		d := one[appsv1.Deployment](t, objects, "Deployment", "healthscope-controller")
+		if got := [2]string{secretOf(d, "rsync-tls"), secretOf(d, "rsync-ca")}; got != [2]string{want.secret, want.authorities} {
+			t.Errorf("%s: the Secrets are %q, want %+v", title, got, want)
+		}
+		if exposed := len(named(objects, "Service", "healthscope-rsync")) == 1; exposed != c.Enabled {
+			t.Errorf("%s: there is a Service: %t", title, exposed)
+		}
+		if c.Enabled && (c.GRPC.BindAddress != ":9031" || (c.GRPC.CertFile == "") != c.GRPC.AllowPlaintext || (c.GRPC.ClientCAFile != "") != (want.authorities != "")) {
+			t.Errorf("%s: the server is configured as %+v", title, *c.GRPC)
+		}
+	}
+}
+
 // secretOf returns the name of the Secret in a volume; empty without one.
 func secretOf(d appsv1.Deployment, volume string) string {
 	for _, v := range d.Spec.Template.Spec.Volumes {

@@ -26,6 +26,10 @@ func rolesForUsers(t *testing.T, api client.Client) {
 		scopes:  {ResourceAttributes: &authorizationv1.ResourceAttributes{Group: "core.oam.dev", Resource: "healthscopes", Verb: "list"}},
 		bundles: {ResourceAttributes: &authorizationv1.ResourceAttributes{Group: "k8splugin.io", Resource: "resourcebundlestates", Verb: "watch"}},
 	}
+	deploy, watch := "/installapp/InstallApp", "/readyNotify/Alert"
+	for path, verb := range map[string]string{deploy: "deploy", watch: "watch"} {
+		all[path] = authorizationv1.SubjectAccessReviewSpec{NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: verb}}
+	}
 	for _, path := range paths {
 		all[path] = authorizationv1.SubjectAccessReviewSpec{NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: "get"}}
 	}
@@ -34,6 +38,7 @@ func rolesForUsers(t *testing.T, api client.Client) {
 		"healthscope-profiler":            paths[1:3],
 		"healthscope-dead-letters-reader": paths[3:4],
 		"healthscope-status-reader":       append(slices.Clone(paths[4:]), scopes),
+		"healthscope-deployer":            {deploy, watch},
 		"healthscope-viewer":              {scopes},
 		"healthscope-bundle-viewer":       {bundles},
 	} {

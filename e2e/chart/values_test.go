@@ -58,6 +58,8 @@ func TestValuesThatAreRefused(t *testing.T) {
 		`api: {tls: {secretName: a, certManager: {enabled: true}}}`:                  `api.tls.secretName and api.tls.certManager.enabled are both set`,
 		`metrics: {tls: {certManager: {enabled: true}}}`:                             `metrics.tls.certManager.issuerRef.name is needed`,
 		`inventory: {credentialsSecret: aai}`:                                        `inventory names a Secret, and config.inventory`,
+		`rsync: {tls: {secretName: a}}`:                                              `rsync has settings, and config.rsync.enabled is false`,
+		`rsync: {clientCASecret: a}`:                                                 `rsync.clientCASecret is set, and rsync.tls names no certificate`,
 		`config: {fleet: {monitorNamespace: monitors}}`:                              `config.fleet.monitorNamespace is "monitors"`,
 		"metrics: {enabled: false}\nserviceMonitor: {enabled: true}":                 `there are no metrics to read`,
 		"metrics: {enabled: false}\nprometheusRule: {enabled: true}":                 `there are no metrics to alert on`,

@@ -171,11 +171,10 @@ func (s *Store) SavedBundles(ctx context.Context) (map[Place]SavedBundle, error)
 // placeOfSidecar returns the place of a key that SaveBundle keeps beside a bundle. It is false for other keys.
 func placeOfSidecar(key string) (Place, bool) {
 	rest, ok := strings.CutPrefix(key, strings.TrimSuffix(ownPrefix, "/"))
-	id, parts, okay := splitKey(rest)
-	if !ok || !okay || len(parts) != 5 || parts[4] != partStatus || kindOfParts(parts[:4]) != kindCluster {
+	if !ok {
 		return Place{}, false
 	}
-	return Place{ContextID: id, App: parts[1], Cluster: parts[3]}, true
+	return placeOfStatus(rest)
 }
 
 // seen says when a saved bundle was seen, and the revision at which both were written.

@@ -58,6 +58,9 @@ func SetDefaults(c *Configuration) {
 	if c.AppContext != nil {
 		setDefaultPointer(&c.AppContext.TimeoutSeconds, 5)
 	}
+	if c.Rsync.GRPC != nil {
+		setDefault(&c.Rsync.GRPC.BindAddress, "127.0.0.1:9031")
+	}
 	if c.Inventory != nil {
 		setInventoryDefaults(c.Inventory)
 	}

@@ -346,6 +346,33 @@ type Rsync struct {
 	// same etcd.
 	// +optional
 	Enabled bool `json:"enabled,omitempty"`
+	// grpc makes every replica of the controller serve the gRPC services of EMCO's rsync. Without it, nothing is listened on. `{}` is enough.
+	// +optional
+	GRPC *RsyncGRPC `json:"grpc,omitempty"`
+}
+
+// RsyncGRPC configures the gRPC server of what deploys AppContexts.
+type RsyncGRPC struct {
+	// bindAddress is the address, `host:port`, to listen on. With `certFile`, callers bring a client certificate or a Kubernetes bearer token,
+	// with the right to what they ask for: see https://github.com/healthscope/healthscope/blob/main/config/docs/rsync.md#callers. Without it,
+	// callers are not asked who they are, and the address must be a loopback address: then only those reach it who can run programs on the
+	// machine, or in the pod, or forward a port to it.
+	// +optional
+	BindAddress string `json:"bindAddress,omitempty"`
+	// certFile is a file with the certificate of the server, in PEM, which then speaks TLS. It is read again when it changes, as is `keyFile`.
+	// +optional
+	CertFile string `json:"certFile,omitempty"`
+	// keyFile is a file with the key of that certificate. Set both files, or neither.
+	// +optional
+	KeyFile string `json:"keyFile,omitempty"`
+	// clientCAFile is a file with the certificates of authorities, in PEM: a caller with a certificate that they have issued is the user that
+	// it names, in the groups of its organizations. With other contents the program ends and is started again. Without it, callers need a token.
+	// +optional
+	ClientCAFile string `json:"clientCAFile,omitempty"`
+	// allowPlaintext allows an address that is not a loopback address without `certFile`, as EMCO's callers expect it: everything that reaches
+	// the port may deploy, and all goes over the network in the clear. Let a NetworkPolicy say what reaches it.
+	// +optional
+	AllowPlaintext bool `json:"allowPlaintext,omitempty"`
 }
 
 // InventoryPolicy says what may be done in A&AI.

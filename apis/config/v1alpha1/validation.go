@@ -49,12 +49,33 @@ func Validate(c *Configuration) field.ErrorList {
 	if c.OAM.LabelServices && !c.OAM.ApplicationConfigurations {
 		errs = append(errs, field.Forbidden(field.NewPath("oam", "labelServices"), "needs oam.applicationConfigurations"))
 	}
-	if c.Rsync.Enabled && c.AppContext == nil {
-		errs = append(errs, field.Forbidden(field.NewPath("rsync", "enabled"), "needs the section appContext, which says where contexts are"))
-	}
+	errs = append(errs, validateRsync(field.NewPath("rsync"), c)...)
 	errs = append(errs, validateHealthCheckExprs(field.NewPath("healthCheckExprs"), c.HealthCheckExprs)...)
 	if c.Inventory != nil {
 		errs = append(errs, validateInventory(field.NewPath("inventory"), c.Inventory)...)
+	}
+	return errs
+}
+
+func validateRsync(path *field.Path, c *Configuration) field.ErrorList {
+	var errs field.ErrorList
+	if c.Rsync.Enabled && c.AppContext == nil {
+		errs = append(errs, field.Forbidden(path.Child("enabled"), "needs the section appContext, which says where contexts are"))
+	}
+	if c.Rsync.GRPC == nil {
+		return errs
+	}
+	path, g := path.Child("grpc"), c.Rsync.GRPC
+	errs = append(errs, validatePair(path, "certFile", g.CertFile, "keyFile", g.KeyFile)...)
+	loopback, listenErrs := validateListener(path.Child("bindAddress"), g.BindAddress)
+	errs = append(errs, listenErrs...)
+	switch {
+	case g.CertFile != "" && g.AllowPlaintext:
+		errs = append(errs, field.Forbidden(path.Child("allowPlaintext"), "cannot be set with certFile: nothing goes in the clear then"))
+	case g.CertFile == "" && g.ClientCAFile != "":
+		errs = append(errs, field.Forbidden(path.Child("clientCAFile"), "needs certFile: without TLS there are no certificates"))
+	case g.CertFile == "" && !loopback && len(listenErrs) == 0 && !g.AllowPlaintext:
+		errs = append(errs, field.Required(path.Child("certFile"), "is needed unless bindAddress is a loopback address, such as 127.0.0.1:9031, or allowPlaintext is set: callers are not asked who they are then"))
 	}
 	return errs
 }

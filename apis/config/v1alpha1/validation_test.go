@@ -9,6 +9,9 @@ import (
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 )
 
+// etcd is the smallest section appContext that is complete.
+const etcd = "appContext: {endpoints: [\"http://etcd:2379\"]}\n"
+
 // inventory is the smallest inventory section that is complete.
 const inventory = "inventory:\n  url: https://aai.example:8443\n"
 
@@ -70,6 +73,14 @@ func TestValidate(t *testing.T) {
 		"etcds that cannot be":            {`appContext: {endpoints: ["https://etcd:2379", "http://etcd:2379", "etcd:2379", "https://u:p@etcd:2379", "https://etcd:2379/v3"]}`, []string{"appContext.endpoints[1]", "appContext.endpoints[2]", "appContext.endpoints[3]", "appContext.endpoints[4]"}},
 		"an authority for nothing":        {`appContext: {endpoints: ["http://etcd:2379"], caFile: a}`, []string{"appContext.endpoints[0]"}},
 		"halves of pairs":                 {`appContext: {endpoints: ["https://etcd:2379"], passwordFile: p, certFile: c, timeoutSeconds: 16}`, []string{"appContext.usernameFile", "appContext.certFile", "appContext.timeoutSeconds"}},
+		"gRPC in the clear":               {etcd + `rsync: {enabled: true, grpc: {bindAddress: ":9031"}}`, []string{"rsync.grpc.certFile"}},
+		"gRPC in the clear, by name":      {etcd + `rsync: {enabled: true, grpc: {bindAddress: ":9031", allowPlaintext: true}}`, nil},
+		"gRPC on loopback":                {etcd + `rsync: {enabled: true, grpc: {}}`, nil},
+		"gRPC with TLS":                   {etcd + `rsync: {enabled: true, grpc: {bindAddress: ":9031", certFile: c, keyFile: k, clientCAFile: a}}`, nil},
+		"gRPC with TLS and without":       {etcd + `rsync: {enabled: true, grpc: {bindAddress: ":9031", certFile: c, keyFile: k, allowPlaintext: true}}`, []string{"rsync.grpc.allowPlaintext"}},
+		"gRPC with half a certificate":    {etcd + `rsync: {enabled: true, grpc: {bindAddress: ":9031", keyFile: k, allowPlaintext: true}}`, []string{"rsync.grpc.certFile"}},
+		"client authorities without TLS":  {etcd + `rsync: {enabled: true, grpc: {clientCAFile: a}}`, []string{"rsync.grpc.clientCAFile"}},
+		"gRPC at no address":              {etcd + `rsync: {enabled: true, grpc: {bindAddress: "x", allowPlaintext: true}}`, []string{"rsync.grpc.bindAddress"}},
 		"rsync without etcd":              {`rsync: {enabled: true}`, []string{"rsync.enabled"}},
 		"a recorder without etcd":         {`recorder: {}`, []string{"recorder"}},
 		"the API without port":            {`api: {bindAddress: localhost}`, []string{"api.bindAddress"}},

@@ -15,6 +15,12 @@
 {{- if eq $component "controller" }}
 {{- $_ := set $filled "fleet" (dict "namespace" (include "healthscope.clustersNamespace" $) "monitorNamespace" (include "healthscope.monitorNamespace" $)) }}
 {{- $_ := set $filled "api" (include "healthscope.api" $ | fromYaml) }}
+{{- with include "healthscope.rsync" $ | fromYaml }}
+{{- if not (($config).rsync).enabled }}
+{{- fail "rsync has settings, and config.rsync.enabled is false; there is nothing to serve" }}
+{{- end }}
+{{- $_ := set $filled "rsync" (dict "grpc" .) }}
+{{- end }}
 {{- if $.Values.probeNamespaces }}
 {{- $_ := set $filled "probes" (dict "enabled" true) }}
 {{- end }}
@@ -47,6 +53,28 @@ bindAddress: 127.0.0.1:8082
 {{- end }}
 {{- with int .Values.api.port }}
 anonymousBindAddress: 127.0.0.1:{{ . }}
+{{- end }}
+{{- end }}
+
+{{/* Where the gRPC server of rsync listens; nothing without a certificate. */}}
+{{- define "healthscope.rsync" -}}
+{{- if include "healthscope.certificateSecret" (list . "rsync") }}
+bindAddress: ":9031"
+{{ include "healthscope.certificateFiles" "rsync-tls" }}
+{{- if .Values.rsync.clientCASecret }}
+clientCAFile: /etc/healthscope/rsync-ca/ca.crt
+{{- end }}
+{{- else if .Values.rsync.clientCASecret }}
+{{- fail "rsync.clientCASecret is set, and rsync.tls names no certificate; without TLS callers show none" }}
+{{- end }}
+{{- end }}
+
+{{/* Not empty when the gRPC server of rsync is reached from other pods. */}}
+{{- define "healthscope.rsyncExposed" -}}
+{{- if .Values.controller.enabled -}}
+{{- if or (include "healthscope.certificateSecret" (list . "rsync")) (and ((.Values.config).rsync).enabled (((.Values.config).rsync).grpc).allowPlaintext) -}}
+true
+{{- end }}
 {{- end }}
 {{- end }}
 

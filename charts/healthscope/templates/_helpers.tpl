@@ -96,6 +96,12 @@ metrics-tls: {{ . }}
 api-tls: {{ . }}
 {{- end }}
 {{- end }}
+{{- with include "healthscope.certificateSecret" (list $ "rsync") }}
+rsync-tls: {{ . }}
+{{- end }}
+{{- with $.Values.rsync.clientCASecret }}
+rsync-ca: {{ . }}
+{{- end }}
 {{- range $section := list "inventory" "appContext" }}
 {{- range $what := list "credentials" "ca" "tls" }}
 {{- with get (get $.Values $section) (printf "%sSecret" $what) }}

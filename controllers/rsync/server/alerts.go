@@ -1,0 +1,180 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/semaphore"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/healthscope/healthscope/controllers/rsync/rpc"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+)
+
+const (
+	// etcdRetry is the pause before etcd is watched again after the watch broke.
+	etcdRetry = 2 * time.Second
+	// maxName is how long the name of a client and the id of a context may be.
+	maxName = 253
+)
+
+// Why a stream ends whose client has not gone.
+var (
+	errReplaced     = errors.New("a later stream of the same client for the same context has replaced this one")
+	errUnsubscribed = errors.New("the client has unsubscribed")
+	errStopping     = errors.New("the server is stopping; connect again")
+)
+
+// alerts notifies clients of bundles. There is one stream for each caller, name of a client, and context.
+type alerts struct {
+	rpc.UnimplementedReadyNotifyServer
+
+	store  *appcontext.Store
+	admit  func(ctx context.Context, verb, method string) (string, error)
+	logger logr.Logger
+	// room is for the streams that there may be.
+	room *semaphore.Weighted
+
+	mu       sync.Mutex
+	streams  map[topic]*alert
+	stopping bool
+}
+
+// topic is what a stream is for. Callers cannot end the streams of others.
+type topic struct{ caller, client, context string }
+
+// alert is a stream.
+type alert struct{ end context.CancelCauseFunc }
+
+func newAlerts(store *appcontext.Store, admit func(ctx context.Context, verb, method string) (string, error), logger logr.Logger) *alerts {
+	return &alerts{store: store, admit: admit, logger: logger, room: semaphore.NewWeighted(maxAlerts), streams: map[topic]*alert{}}
+}
+
+// Alert implements rpc.ReadyNotifyServer.
+func (a *alerts) Alert(request *rpc.Topic, stream grpc.ServerStreamingServer[rpc.Notification]) error {
+	caller, err := a.admit(stream.Context(), verbWatch, rpc.ReadyNotify_Alert_FullMethodName)
+	if err != nil {
+		return err
+	}
+	if err := checkTopic(request); err != nil {
+		return err
+	}
+	if !a.room.TryAcquire(1) {
+		return status.Errorf(codes.ResourceExhausted, "there are %d streams of notifications already", maxAlerts)
+	}
+	defer a.room.Release(1)
+	ctx, end := a.begin(stream.Context(), topic{caller, request.GetClientName(), request.GetAppContext()})
+	var following sync.WaitGroup
+	defer following.Wait()
+	defer end()
+	changed := workqueue.NewTyped[appcontext.Place]() // It holds a place once, however often that changes while the client reads slowly.
+	defer context.AfterFunc(ctx, changed.ShutDown)()
+	following.Go(func() { a.follow(ctx, request.GetAppContext(), changed.Add) })
+	for {
+		p, shutdown := changed.Get()
+		if shutdown || ctx.Err() != nil {
+			return endOf(ctx)
+		}
+		changed.Done(p)
+		if _, err := a.admit(ctx, verbWatch, rpc.ReadyNotify_Alert_FullMethodName); err != nil { // A right or a token may have ended.
+			return err
+		}
+		if err := stream.Send(&rpc.Notification{AppContext: p.ContextID, App: p.App, Cluster: p.Cluster}); err != nil {
+			return err
+		}
+	}
+}
+
+// checkTopic refuses a topic that cannot be.
+func checkTopic(t *rpc.Topic) error {
+	id, client := t.GetAppContext(), t.GetClientName()
+	if id == "" || len(id) > maxName || strings.Contains(id, "/") {
+		return status.Errorf(codes.InvalidArgument, "appContext %.300q must be the id of a context", id)
+	}
+	if len(client) > maxName {
+		return status.Errorf(codes.InvalidArgument, "clientName has %d bytes, and may have %d", len(client), maxName)
+	}
+	return nil
+}
+
+// begin replaces the stream of a topic, and returns the context of the new one, and what ends it.
+func (a *alerts) begin(ctx context.Context, t topic) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	mine := &alert{end: cancel}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stopping {
+		cancel(errStopping)
+	}
+	if before, ok := a.streams[t]; ok {
+		before.end(errReplaced)
+	}
+	a.streams[t] = mine
+	return ctx, func() {
+		cancel(nil)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.streams[t] == mine {
+			delete(a.streams, t)
+		}
+	}
+}
+
+// endOf returns the status of a stream whose context has ended.
+func endOf(ctx context.Context) error {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errUnsubscribed):
+		return nil
+	case errors.Is(cause, errReplaced):
+		return status.Error(codes.Aborted, cause.Error())
+	case errors.Is(cause, errStopping):
+		return status.Error(codes.Unavailable, cause.Error())
+	default:
+		return status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+// follow calls changed for each place of a context that has a bundle, and whenever that is written, until ctx ends.
+func (a *alerts) follow(ctx context.Context, id string, changed func(appcontext.Place)) {
+	last := int64(0)
+	for ctx.Err() == nil {
+		err := a.store.WatchBundles(ctx, id, last, func(p appcontext.Place, revision int64) {
+			last = max(last, revision)
+			changed(p)
+		})
+		if ctx.Err() == nil {
+			a.logger.V(1).Info("Cannot follow the bundles of a context; retrying", "context", id, "cause", err.Error())
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(etcdRetry):
+		}
+	}
+}
+
+// Unsubscribe implements rpc.ReadyNotifyServer.
+func (a *alerts) Unsubscribe(ctx context.Context, request *rpc.Topic) (*rpc.UnsubscribeResponse, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if stream, ok := a.streams[topic{callerOf(ctx), request.GetClientName(), request.GetAppContext()}]; ok {
+		stream.end(errUnsubscribed)
+	}
+	return &rpc.UnsubscribeResponse{}, nil
+}
+
+// stop ends all streams, and those that come later.
+func (a *alerts) stop() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.stopping = true
+	for _, stream := range a.streams {
+		stream.end(errStopping)
+	}
+}

@@ -1,0 +1,91 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-logr/logr"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/healthscope/healthscope/controllers/rsync/rpc"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/deploy"
+)
+
+// accepted is the message of an answer when the event is in etcd.
+const accepted = "the event is accepted"
+
+// events adds events to the queues of contexts.
+type events struct {
+	rpc.UnimplementedInstallappServer
+	rpc.UnimplementedUpdateappServer
+
+	enqueue func(ctx context.Context, id string, event deploy.QueuedEvent) error
+	logger  logr.Logger
+}
+
+// InstallApp implements rpc.InstallappServer.
+func (e *events) InstallApp(ctx context.Context, r *rpc.InstallAppRequest) (*rpc.InstallAppResponse, error) {
+	ok, message, err := e.add(ctx, r.GetAppContext(), deploy.QueuedEvent{Event: deploy.EventInstantiate})
+	return &rpc.InstallAppResponse{AppContextInstalled: ok, AppContextInstallMessage: message}, err
+}
+
+// UninstallApp implements rpc.InstallappServer.
+func (e *events) UninstallApp(ctx context.Context, r *rpc.UninstallAppRequest) (*rpc.UninstallAppResponse, error) {
+	ok, message, err := e.add(ctx, r.GetAppContext(), deploy.QueuedEvent{Event: deploy.EventTerminate})
+	return &rpc.UninstallAppResponse{AppContextUninstalled: ok, AppContextUninstallMessage: message}, err
+}
+
+// ReadAppContext implements rpc.InstallappServer.
+func (e *events) ReadAppContext(ctx context.Context, r *rpc.ReadAppContextRequest) (*rpc.ReadAppContextResponse, error) {
+	ok, message, err := e.add(ctx, r.GetAppContext(), deploy.QueuedEvent{Event: deploy.EventRead})
+	return &rpc.ReadAppContextResponse{AppContextReadSuccessful: ok, AppContextReadMessage: message}, err
+}
+
+// UpdateApp implements rpc.UpdateappServer.
+func (e *events) UpdateApp(ctx context.Context, r *rpc.UpdateAppRequest) (*rpc.UpdateAppResponse, error) {
+	ok, message, err := e.add(ctx, r.GetUpdateToAppContext(), deploy.QueuedEvent{Event: deploy.EventUpdate, UpdateContextID: r.GetUpdateFromAppContext()})
+	return &rpc.UpdateAppResponse{AppContextUpdated: ok, AppContextUpdateMessage: message}, err
+}
+
+// RollbackApp implements rpc.UpdateappServer.
+func (e *events) RollbackApp(ctx context.Context, r *rpc.RollbackAppRequest) (*rpc.RollbackAppResponse, error) {
+	ok, message, err := e.add(ctx, r.GetRollbackToAppContext(), deploy.QueuedEvent{Event: deploy.EventUpdate, UpdateContextID: r.GetRollbackFromAppContext()})
+	return &rpc.RollbackAppResponse{AppContextRolledback: ok, AppContextRollbackMessage: message}, err
+}
+
+// add adds an event, and reports whether it is in etcd, and if not, why. An error means that the context cannot be read.
+func (e *events) add(ctx context.Context, id string, event deploy.QueuedEvent) (ok bool, message string, err error) {
+	err = e.enqueue(ctx, id, event)
+	logger := e.logger.WithValues("context", id, "event", event.Event, "other", event.UpdateContextID, "caller", callerOf(ctx))
+	if err == nil {
+		logger.Info("Accepted an event")
+		return true, accepted, nil
+	}
+	logger.Info("Did not accept an event", "problem", err.Error())
+	if code := codeOf(ctx, err); code != codes.OK {
+		return false, "", status.Error(code, err.Error())
+	}
+	return false, err.Error(), nil
+}
+
+// codeOf returns the code of an error for which there is no answer; OK when the context was read, and the event refused.
+func codeOf(ctx context.Context, err error) codes.Code {
+	if ctx.Err() != nil {
+		return status.FromContextError(ctx.Err()).Code()
+	}
+	for _, known := range []struct {
+		kind error
+		code codes.Code
+	}{
+		{appcontext.ErrNotFound, codes.NotFound}, {appcontext.ErrInvalid, codes.InvalidArgument}, {appcontext.ErrMalformed, codes.FailedPrecondition},
+		{appcontext.ErrConflict, codes.Aborted}, {appcontext.ErrUnavailable, codes.Unavailable}, {appcontext.ErrDenied, codes.Unavailable},
+		{appcontext.ErrNoSpace, codes.Unavailable}, {appcontext.ErrClosed, codes.Unavailable},
+	} {
+		if errors.Is(err, known.kind) {
+			return known.code
+		}
+	}
+	return codes.OK
+}

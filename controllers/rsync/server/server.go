@@ -1,0 +1,141 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/go-logr/logr"
+	"golang.org/x/net/netutil"
+	"golang.org/x/sync/semaphore"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/healthscope/healthscope/controllers/rsync/rpc"
+	"github.com/healthscope/healthscope/healthscope/api"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/deploy"
+)
+
+// Limits of what callers can take of the program.
+const (
+	// maxConnections is how many connections there are at once, and maxStreams how many calls on one of them.
+	maxConnections, maxStreams = 500, 100
+	// maxRequests is how many calls are handled at once, streams aside, and maxAlerts how many streams of notifications there are.
+	maxRequests, maxAlerts = 64, 1000
+	// maxMessage is the size of a message, and maxHeaders that of its headers, of which a token takes most.
+	maxMessage, maxHeaders = 16 << 10, 64 << 10
+	// requestTimeout is how long a call may take that is no stream, whatever its caller allows.
+	requestTimeout = 30 * time.Second
+	// handshakeTimeout is how long a caller may take to connect.
+	handshakeTimeout = 10 * time.Second
+	// pingInterval is after how much silence a caller is asked whether it is still there, and pingTimeout how long it may take to answer.
+	pingInterval, pingTimeout = time.Minute, 20 * time.Second
+	// minPing is how often callers may ask the same.
+	minPing = 10 * time.Second
+	// drainTimeout is how long a stop waits for the calls that are under way.
+	drainTimeout = 10 * time.Second
+)
+
+// Options configure a server.
+type Options struct {
+	// Address is where to listen, host:port.
+	Address string
+	// TLS makes the server speak TLS. Without it everything goes in the clear.
+	TLS *tls.Config
+	// Guard says who callers are and what they may do. Without it callers are not asked.
+	Guard api.Guard
+	// Store is the etcd with the AppContexts.
+	Store *appcontext.Store
+	// Enqueue adds an event to the queue of a context. When it returns nil the event is in etcd.
+	Enqueue func(ctx context.Context, id string, event deploy.QueuedEvent) error
+	// Logger is where the server logs to.
+	Logger logr.Logger
+}
+
+// Server serves rsync's gRPC services. It runs once.
+type Server struct {
+	options Options
+	// requests has room for the calls that are handled at once.
+	requests *semaphore.Weighted
+	alerts   *alerts
+	// listening is closed when Start has tried to listen; address is set before.
+	listening chan struct{}
+	address   string
+}
+
+// New returns a server. Nothing is listened on before it starts.
+func New(o Options) *Server {
+	s := &Server{options: o, requests: semaphore.NewWeighted(maxRequests), listening: make(chan struct{})}
+	s.alerts = newAlerts(o.Store, s.admit, o.Logger)
+	return s
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves.
+func (*Server) NeedLeaderElection() bool { return false }
+
+// Start implements manager.Runnable. It listens and serves until ctx ends, and then waits for the calls that are under way.
+func (s *Server) Start(ctx context.Context) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.options.Address)
+	if err == nil {
+		s.address = listener.Addr().String()
+	}
+	close(s.listening)
+	if err != nil {
+		return errors.Wrapf(err, "cannot listen on %q for rsync's gRPC server", s.options.Address)
+	}
+	server, check := s.newGRPC()
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(netutil.LimitListener(listener, maxConnections)) }()
+	s.options.Logger.Info("Serving rsync over gRPC", "address", s.address, "tls", s.options.TLS != nil)
+	select {
+	case err := <-served:
+		return errors.Wrapf(err, "cannot serve rsync's gRPC server on %q", s.address)
+	case <-ctx.Done():
+	}
+	check.Shutdown()
+	s.alerts.stop()
+	cutOff := time.AfterFunc(drainTimeout, server.Stop)
+	defer cutOff.Stop()
+	server.GracefulStop()
+	return errors.Wrap(<-served, "cannot stop rsync's gRPC server")
+}
+
+// Addr waits until the server listens, and returns where; empty when it cannot listen, or ctx ends first.
+func (s *Server) Addr(ctx context.Context) string {
+	select {
+	case <-s.listening:
+		return s.address
+	case <-ctx.Done():
+		return ""
+	}
+}
+
+// newGRPC returns the server behind Start, and what answers whether it is healthy.
+func (s *Server) newGRPC() (*grpc.Server, *health.Server) {
+	options := []grpc.ServerOption{
+		grpc.MaxConcurrentStreams(maxStreams), grpc.MaxRecvMsgSize(maxMessage), grpc.MaxHeaderListSize(maxHeaders), grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingInterval, Timeout: pingTimeout}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
+		grpc.UnaryInterceptor(s.handle),
+	}
+	if s.options.TLS != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(s.options.TLS)))
+	}
+	server := grpc.NewServer(options...)
+	e := &events{enqueue: s.options.Enqueue, logger: s.options.Logger}
+	rpc.RegisterInstallappServer(server, e)
+	rpc.RegisterUpdateappServer(server, e)
+	rpc.RegisterReadyNotifyServer(server, s.alerts)
+	check := health.NewServer()
+	for name := range server.GetServiceInfo() {
+		check.SetServingStatus(name, grpc_health_v1.HealthCheckResponse_SERVING)
+	}
+	grpc_health_v1.RegisterHealthServer(server, check)
+	return server, check
+}
