@@ -39,10 +39,15 @@ type hubFlags struct {
 }
 
 func (h *hubFlags) add(flags *pflag.FlagSet) {
+	h.addPlace(flags)
+	flags.DurationVar(&h.timeout, "timeout", clustersTimeout, "how long it may take")
+}
+
+// addPlace adds the flags that say where the hub is.
+func (h *hubFlags) addPlace(flags *pflag.FlagSet) {
 	flags.StringVar(&h.kubeconfig, "hub-kubeconfig", "", "the kubeconfig file of the hub; the default is $KUBECONFIG, or ~/.kube/config")
 	flags.StringVar(&h.context, "hub-context", "", "the context of the hub in that file; the default is the current one")
 	flags.StringVar(&h.namespace, "hub-namespace", corev1alpha2.DefaultClustersNamespace, "the namespace, in the hub, of the Secrets of clusters")
-	flags.DurationVar(&h.timeout, "timeout", clustersTimeout, "how long it may take")
 }
 
 // client returns a client for the hub, and how it is reached.

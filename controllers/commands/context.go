@@ -36,6 +36,7 @@ func newContext() *cobra.Command {
 	c.PersistentFlags().DurationVar(&f.timeout, "timeout", contextTimeout, "how long it may take")
 	c.AddCommand(
 		newContextApply(&f),
+		newContextPlan(&f),
 		f.command("instantiate ID", "Have a context brought into its clusters", 1, enqueueing(deploy.EventInstantiate)),
 		f.command("terminate ID", "Have what a context brought into its clusters deleted", 1, enqueueing(deploy.EventTerminate)),
 		f.command("list", "List the contexts, with their states", 0, func(ctx context.Context, store *appcontext.Store, _ []string, out io.Writer) error {

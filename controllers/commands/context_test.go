@@ -28,7 +28,7 @@ var _ = Describe("healthscope context", func() {
 			Expect(os.WriteFile(file, []byte(text), 0o600)).To(Succeed())
 			return file
 		}
-		config := fmt.Sprintf("appContext: {endpoints: [%q]}\n", etcd.Endpoint())
+		config := fmt.Sprintf("clusterName: local+local\nappContext: {endpoints: [%q]}\n", etcd.Endpoint())
 		configFile := write("config.yaml", "apiVersion: config.healthscope.io/v1alpha1\nkind: Configuration\n"+config)
 		write("web.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web\n")
 		shop := write("shop.yaml", "project: retail\nname: shop\nversion: v1\ndeploymentIntentGroup: autumn\nnamespace: "+namespace+"\napps:\n- name: web\n  clusters: [local+local]\n  manifests: [web.yaml]\n")
@@ -40,9 +40,10 @@ var _ = Describe("healthscope context", func() {
 			return out.String()
 		}
 		r := start(namespace, "controller")
-		r.configureWithf("clusterName: local+local\napi: {bindAddress: '0', anonymousBindAddress: %q}\nrsync: {enabled: true}\n%s", r.api, config)
+		r.configureWithf("api: {bindAddress: '0', anonymousBindAddress: %q}\nrsync: {enabled: true}\n%s", r.api, config)
 
 		id := strings.TrimSpace(ask("apply", "-f", shop))
+		Expect(ask("plan", id, "--hub-kubeconfig", plane.KubeconfigPath())).To(ContainSubstring("1 to create, 0 to change"))
 		Expect(ask("instantiate", id)).To(Equal("Instantiate of context " + id + " is in the queue\n"))
 		Eventually(func() string { return ask("list") }, "60s").Should(MatchRegexp(id + `\s+Instantiated\s+retail/shop/v1/autumn`))
 		Expect(ask("show", id)).To(MatchRegexp(`event Instantiate: Done\n(.*\n)*web\s+local\+local\s+web\+ConfigMap\s+Applied\s+-`))

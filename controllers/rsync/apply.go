@@ -57,10 +57,26 @@ func (c cluster) apply(ctx context.Context, o *unstructured.Unstructured) error 
 	return c.applyOnce(ctx, o)
 }
 
+// applyDry does what apply would do with an object that is there as have, without that anything is stored.
+func (c cluster) applyDry(ctx context.Context, o, have *unstructured.Unstructured) error {
+	desired := o.DeepCopy()
+	err := c.applyOnce(ctx, o, client.DryRunAll)
+	if isScaled(err) {
+		unstructured.RemoveNestedField(desired.Object, "spec", "replicas")
+		o.Object = desired.DeepCopy().Object
+		err = c.applyOnce(ctx, o, client.DryRunAll)
+	}
+	if !apierrors.IsConflict(err) || len(clientSideManagers(have)) == 0 {
+		return err
+	}
+	o.Object = desired.Object
+	return c.applyOnce(ctx, o, client.DryRunAll, client.ForceOwnership)
+}
+
 // applyOnce sends one request.
-func (c cluster) applyOnce(ctx context.Context, o *unstructured.Unstructured) error {
+func (c cluster) applyOnce(ctx context.Context, o *unstructured.Unstructured, options ...client.ApplyOption) error {
 	kind, name := o.GroupVersionKind().GroupKind(), o.GetName()
-	return redact(kind, name, c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), fieldManager))
+	return redact(kind, name, c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), append(options, fieldManager)...))
 }
 
 // isScaled reports whether an object was refused because of replicas that were set through the subresource scale.
@@ -79,14 +95,7 @@ func isScaled(err error) bool {
 
 // takeOver makes the fields that were applied on the client's side ours, and reports whether there were any.
 func (c cluster) takeOver(ctx context.Context, have client.Object) (bool, error) {
-	if have.GetAnnotations()[corev1.LastAppliedConfigAnnotation] == "" {
-		return false, nil
-	}
-	managers := sets.New[string]()
-	for _, entry := range csaupgrade.FindFieldsOwners(have.GetManagedFields(), metav1.ManagedFieldsOperationUpdate, lastApplied) {
-		managers.Insert(entry.Manager)
-	}
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(have, managers, string(fieldManager))
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(have, clientSideManagers(have), string(fieldManager))
 	if err != nil || patch == nil {
 		return false, errors.Wrapf(err, "cannot take over %q", have.GetName())
 	}
@@ -95,6 +104,18 @@ func (c cluster) takeOver(ctx context.Context, have client.Object) (bool, error)
 	at.SetNamespace(have.GetNamespace())
 	at.SetName(have.GetName())
 	return true, changedMeanwhile(c.client.Patch(ctx, at, client.RawPatch(types.JSONPatchType, patch), fieldManager))
+}
+
+// clientSideManagers returns who applied an object on the client's side.
+func clientSideManagers(have client.Object) sets.Set[string] {
+	managers := sets.New[string]()
+	if have.GetAnnotations()[corev1.LastAppliedConfigAnnotation] == "" {
+		return managers // To decode the fields of all managers is expensive.
+	}
+	for _, entry := range csaupgrade.FindFieldsOwners(have.GetManagedFields(), metav1.ManagedFieldsOperationUpdate, lastApplied) {
+		managers.Insert(entry.Manager)
+	}
+	return managers
 }
 
 // changedMeanwhile makes of a conflict an error that is no refusal: what is written is based on what was read.

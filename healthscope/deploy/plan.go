@@ -74,6 +74,15 @@ type Target struct {
 	Connectivity appcontext.Connectivity
 }
 
+// All returns the resources of all kinds, those of hooks last.
+func (t Target) All() []Resource {
+	all := slices.Concat(t.Definitions, t.Resources)
+	for _, hook := range hooks {
+		all = append(all, t.Hooks[hook]...)
+	}
+	return all
+}
+
 // App is an application of a context.
 type App struct {
 	Name         string

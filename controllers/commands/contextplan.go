@@ -1,0 +1,135 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
+	"github.com/healthscope/healthscope/controllers/app"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/controllers/rsync"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/deploy"
+)
+
+// contextPlanLong is the help of the command context plan.
+const contextPlanLong = `Print what the instantiation of a context, or its termination, would create, change and
+delete, by asking the clusters without changing anything. Of what would be changed it prints the
+names of fields, and no values. It uses the hub's Secrets of clusters.
+
+The exit code is 0 when the clusters would accept everything, 1 when one would refuse
+something, 2 when the command line or a file that it names cannot be used, and 3 when
+there is no answer.`
+
+// contextPlan are the flags of the command context plan.
+type contextPlan struct {
+	*contextFlags
+
+	hub       hubFlags
+	terminate bool
+	output    string
+}
+
+func newContextPlan(f *contextFlags) *cobra.Command {
+	o := contextPlan{contextFlags: f}
+	c := f.command("plan ID", "Print what would be created, changed and deleted in which cluster", 1, func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
+		return o.run(ctx, store, args[0], out)
+	})
+	c.Long = contextPlanLong
+	o.hub.addPlace(c.Flags())
+	c.Flags().BoolVar(&o.terminate, "terminate", false, "what the termination would do")
+	c.Flags().StringVarP(&o.output, "output", "o", formTable, "the form of the output: table, json or yaml")
+	return c
+}
+
+func (o *contextPlan) run(ctx context.Context, store *appcontext.Store, id string, out io.Writer) error {
+	switch o.output {
+	case formTable, formJSON, formYAML:
+	default:
+		return usage(errors.Errorf("--output is %q; it must be table, json or yaml", o.output))
+	}
+	snapshot, err := store.Snapshot(ctx, id)
+	if err != nil {
+		return err
+	}
+	plan, err := deploy.NewPlan(snapshot)
+	if err != nil {
+		return err
+	}
+	access, err := o.access(ctx)
+	if err != nil {
+		return err
+	}
+	preview := rsync.PreviewInstantiation
+	if o.terminate {
+		preview = rsync.PreviewTermination
+	}
+	previews := preview(ctx, plan, access)
+	if o.output == formTable {
+		err = printPreviews(out, previews)
+	} else {
+		err = encode(out, o.output, previews)
+	}
+	if err != nil {
+		return err
+	}
+	return answerOfPreviews(previews)
+}
+
+// access returns how to reach the clusters: those with Secrets in the hub, and the hub's own.
+func (o *contextPlan) access(ctx context.Context) (func(string) (fleet.Access, bool), error) {
+	config, err := app.LoadConfig(o.config)
+	if err != nil {
+		return nil, usage(err)
+	}
+	hub, local, err := o.hub.client("context-plan")
+	if err != nil {
+		return nil, usage(err)
+	}
+	members, err := fleet.ReadAccess(ctx, hub, o.hub.namespace, config.ClusterName)
+	if err != nil {
+		return nil, noAnswer(err)
+	}
+	http, err := rest.HTTPClientFor(local)
+	if err != nil {
+		return nil, usage(err)
+	}
+	return func(cluster string) (fleet.Access, bool) {
+		if cluster == config.ClusterName {
+			return fleet.Access{Config: local, Client: http}, true
+		}
+		return members(cluster)
+	}, nil
+}
+
+func printPreviews(out io.Writer, previews []rsync.Preview) error {
+	t := table{columns: []string{"APP", "CLUSTER", "RESOURCE", "ACTION", "WHAT"}}
+	count := map[rsync.PreviewAction]int{}
+	for _, p := range previews {
+		count[p.Action]++
+		t.add("", p.App, p.Cluster, p.Resource, string(p.Action), strings.Join(p.Fields, ", ")+p.Problem)
+	}
+	_, err := fmt.Fprintf(out, "%s%d to create, %d to change, %d to delete, %d unchanged, %d refused, %d unknown\n", t.text(),
+		count[rsync.PreviewCreate], count[rsync.PreviewChange], count[rsync.PreviewDelete], count[rsync.PreviewUnchanged], count[rsync.PreviewRefused], count[rsync.PreviewUnknown])
+	return err
+}
+
+// answerOfPreviews returns the answer that the exit code gives.
+func answerOfPreviews(previews []rsync.Preview) error {
+	var answer error
+	for _, p := range previews {
+		switch p.Action {
+		case rsync.PreviewRefused:
+			return errNo
+		case rsync.PreviewUnknown:
+			answer = errUnknown
+		case rsync.PreviewCreate, rsync.PreviewChange, rsync.PreviewUnchanged, rsync.PreviewDelete:
+		}
+	}
+	return answer
+}

@@ -1,0 +1,205 @@
+package rsync
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/deploy"
+)
+
+// maxPreviews is how many apps in clusters are previewed at once.
+const maxPreviews = 16
+
+// PreviewAction is what would be done with an object.
+type PreviewAction string
+
+// The actions.
+const (
+	PreviewCreate    PreviewAction = "create"
+	PreviewChange    PreviewAction = "change"
+	PreviewUnchanged PreviewAction = "unchanged"
+	PreviewDelete    PreviewAction = "delete"
+	// PreviewRefused means that the cluster would not accept the object.
+	PreviewRefused PreviewAction = "refused"
+	// PreviewUnknown means that the cluster gives no answer.
+	PreviewUnknown PreviewAction = "unknown"
+)
+
+// Preview is what would be done with an object of an app in a cluster.
+type Preview struct {
+	App      string        `json:"app"`
+	Cluster  string        `json:"cluster"`
+	Resource string        `json:"resource"`
+	Action   PreviewAction `json:"action"`
+	// Fields are the fields that would be changed, without their values, which may be those of a Secret.
+	Fields []string `json:"fields,omitempty"`
+	// Problem is why it would be refused, or is not known.
+	Problem string `json:"problem,omitempty"`
+}
+
+// PreviewInstantiation returns what the instantiation of a plan would do, by asking the clusters without changing anything.
+func PreviewInstantiation(ctx context.Context, p *deploy.Plan, access func(cluster string) (fleet.Access, bool)) []Preview {
+	return preview(ctx, p, access, cluster.previewApply)
+}
+
+// PreviewTermination returns what the termination of a plan would do.
+func PreviewTermination(ctx context.Context, p *deploy.Plan, access func(cluster string) (fleet.Access, bool)) []Preview {
+	return preview(ctx, p, access, cluster.previewDelete)
+}
+
+// preview asks all clusters at once. Objects are in the order of the plan.
+func preview(ctx context.Context, p *deploy.Plan, access func(string) (fleet.Access, bool), ask func(cluster, context.Context, *unstructured.Unstructured) (Preview, error)) []Preview {
+	connections := newClusters(access)
+	slots := make(chan struct{}, maxPreviews)
+	var wait sync.WaitGroup
+	var all []*[]Preview
+	for _, a := range p.Apps {
+		for _, t := range a.Targets {
+			found := new([]Preview)
+			all = append(all, found)
+			wait.Go(func() {
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				*found = previewTarget(ctx, connections, p, t, ask)
+			})
+		}
+	}
+	wait.Wait()
+	var previews []Preview
+	for _, found := range all {
+		previews = append(previews, *found...)
+	}
+	return previews
+}
+
+// previewTarget asks one cluster. One that gives no answer is not asked for the rest.
+func previewTarget(ctx context.Context, connections *clusters, p *deploy.Plan, t deploy.Target, ask func(cluster, context.Context, *unstructured.Unstructured) (Preview, error)) []Preview {
+	c, unreachable := connections.get(t.Cluster)
+	var previews []Preview
+	for _, r := range t.All() {
+		var found Preview
+		err := unreachable
+		if err == nil {
+			found, err = previewResource(ctx, c, p, t.App, r, ask)
+		}
+		switch a := answerOf(err); a.kind {
+		case refused:
+			found = Preview{Action: PreviewRefused, Problem: a.problem()}
+		case unanswered:
+			found, unreachable = Preview{Action: PreviewUnknown, Problem: a.problem()}, err
+		case acknowledged:
+		}
+		found.App, found.Cluster, found.Resource = t.App, t.Cluster, r.Name
+		previews = append(previews, found)
+	}
+	return previews
+}
+
+func previewResource(ctx context.Context, c cluster, p *deploy.Plan, app string, r deploy.Resource, ask func(cluster, context.Context, *unstructured.Unstructured) (Preview, error)) (Preview, error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	o, err := c.object(p, app, r)
+	if meta.IsNoMatchError(err) {
+		return Preview{Action: PreviewCreate, Problem: "its kind is not there yet: " + healthscope.Clean(err.Error())}, nil
+	}
+	if err != nil {
+		return Preview{}, err
+	}
+	return ask(c, ctx, o)
+}
+
+// previewApply applies an object without that anything is stored, and compares.
+func (c cluster) previewApply(ctx context.Context, o *unstructured.Unstructured) (Preview, error) {
+	have := &unstructured.Unstructured{}
+	have.SetGroupVersionKind(o.GroupVersionKind())
+	err := c.client.Get(ctx, client.ObjectKeyFromObject(o), have)
+	absent := apierrors.IsNotFound(err)
+	if err != nil && !absent {
+		return Preview{}, err
+	}
+	if !absent && o.GetKind() == "CustomResourceDefinition" {
+		return Preview{Action: PreviewUnchanged}, nil // One that exists is used as it is.
+	}
+	err = c.applyDry(ctx, o, have)
+	switch {
+	case absent && apierrors.IsNotFound(err):
+		return Preview{Action: PreviewCreate, Problem: healthscope.Clean(err.Error())}, nil
+	case err != nil:
+		return Preview{}, err
+	case absent:
+		return Preview{Action: PreviewCreate}, nil
+	}
+	fields := changedFields("", withoutBookkeeping(have), withoutBookkeeping(o))
+	if len(fields) == 0 {
+		return Preview{Action: PreviewUnchanged}, nil
+	}
+	return Preview{Action: PreviewChange, Fields: fields}, nil
+}
+
+// previewDelete reports whether an object is there and the app's.
+func (c cluster) previewDelete(ctx context.Context, o *unstructured.Unstructured) (Preview, error) {
+	have := &unstructured.Unstructured{}
+	have.SetGroupVersionKind(o.GroupVersionKind())
+	err := c.client.Get(ctx, client.ObjectKeyFromObject(o), have)
+	switch {
+	case apierrors.IsNotFound(err):
+		return Preview{Action: PreviewUnchanged}, nil
+	case err != nil:
+		return Preview{}, err
+	case o.GetKind() == "CustomResourceDefinition" || have.GetLabels()[deploymentLabel] != o.GetLabels()[deploymentLabel]:
+		return Preview{Action: PreviewUnchanged}, nil
+	}
+	return Preview{Action: PreviewDelete}, nil
+}
+
+// withoutBookkeeping returns what of an object people and controllers write.
+func withoutBookkeeping(o *unstructured.Unstructured) map[string]any {
+	object := o.DeepCopy().Object
+	for _, path := range [][]string{{"metadata", "managedFields"}, {"metadata", "resourceVersion"}, {"metadata", "generation"}, {"status"}} {
+		unstructured.RemoveNestedField(object, path...)
+	}
+	return object
+}
+
+// changedFields returns the paths at which two values differ.
+func changedFields(path string, before, after any) []string {
+	old, isMap := before.(map[string]any)
+	changed, isMapStill := after.(map[string]any)
+	if isMap && isMapStill {
+		var fields []string
+		names := maps.Clone(old)
+		maps.Copy(names, changed)
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			at := name
+			if path != "" {
+				at = path + "." + name
+			}
+			fields = append(fields, changedFields(at, old[name], changed[name])...)
+		}
+		return fields
+	}
+	oldList, isList := before.([]any)
+	changedList, isListStill := after.([]any)
+	if isList && isListStill && len(oldList) == len(changedList) {
+		var fields []string
+		for i := range oldList {
+			fields = append(fields, changedFields(fmt.Sprintf("%s[%d]", path, i), oldList[i], changedList[i])...)
+		}
+		return fields
+	}
+	if equality.Semantic.DeepEqual(before, after) {
+		return nil
+	}
+	return []string{path}
+}
