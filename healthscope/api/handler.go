@@ -207,7 +207,7 @@ func (h *handler) serve(rt route) http.Handler {
 	})
 }
 
-// acquire takes a token, unless all are taken.
+// acquire takes a token, unless all are taken, and reports whether it has.
 func acquire(tokens chan struct{}) bool {
 	select {
 	case tokens <- struct{}{}:

@@ -168,7 +168,7 @@ type counter struct {
 	held map[string]int
 }
 
-// take lets a caller hold one more, unless it holds as many as it may.
+// take lets a caller hold one more, unless it holds as many as it may, and reports whether it does.
 func (t *counter) take(name string, most int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -250,7 +250,7 @@ func (s *Store) contexts(ctx context.Context, revision int64) (known catalogue, 
 	}
 }
 
-// put enters what a key with a value says, or, when kv is nil, no longer says. It returns false when that changes nothing of
+// put enters what a key with a value says, or, when kv is nil, no longer says. It reports whether that may change
 // what bySubject returns.
 func (c catalogue) put(key string, kv *mvccpb.KeyValue) bool {
 	id, parts, ok := splitKey(key)
