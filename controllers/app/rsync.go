@@ -37,10 +37,7 @@ func addRsyncServer(mgr ctrl.Manager, o *Options, rsyncConfig *configv1alpha1.Rs
 		return nil
 	}
 	options := server.Options{Address: config.BindAddress, Store: store, Logger: logger, Enqueue: func(ctx context.Context, id string, event deploy.QueuedEvent) error {
-		if event.Event != deploy.EventInstantiate && event.Event != deploy.EventTerminate {
-			return errors.Errorf("event %q is %w", event.Event, deploy.ErrUnsupported)
-		}
-		return rsync.Enqueue(ctx, store, id, event.Event, time.Now())
+		return rsync.Enqueue(ctx, store, id, event.Event, event.UpdateContextID, time.Now())
 	}}
 	if config.CertFile != "" {
 		guard, err := access.NewGuard(mgr.GetConfig(), mgr.GetHTTPClient())

@@ -42,7 +42,7 @@ func serve(ctx context.Context, o server.Options) (address string, stop func()) 
 	GinkgoHelper()
 	o.Address, o.Store, o.Logger = "127.0.0.1:0", store, GinkgoLogr
 	o.Enqueue = func(ctx context.Context, id string, event deploy.QueuedEvent) error {
-		return rsync.Enqueue(ctx, store, id, event.Event, time.Now())
+		return rsync.Enqueue(ctx, store, id, event.Event, event.UpdateContextID, time.Now())
 	}
 	s := server.New(o)
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx)) // It is for the spec to stop it.
@@ -128,6 +128,34 @@ var _ = Describe("the gRPC server", func() {
 		Expect(status.Code(err)).To(Equal(codes.InvalidArgument), "%v", err)
 		_, err = client.InstallApp(limited, &rpc.InstallAppRequest{AppContext: string(make([]byte, 64<<10))})
 		Expect(status.Code(err)).To(Equal(codes.ResourceExhausted), "%v", err)
+	})
+
+	It("adds the events of reads, updates and rollbacks", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		for _, id := range []string{"2005", "2006", "2007"} {
+			put(ctx, newComposite(id, namespace, "web").add("web", edge01, "web+ConfigMap", configMap("web")).values)
+		}
+		address, _ := serve(ctx, server.Options{})
+		connection := dial(address, nil)
+		install, update := rpc.NewInstallappClient(connection), rpc.NewUpdateappClient(connection)
+		queue := func(id string) string { return stored(ctx, id)["/context/"+id+"/rsync/AppContextEventQueue/"] }
+
+		read, err := install.ReadAppContext(ctx, &rpc.ReadAppContextRequest{AppContext: "2005"})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(read.GetAppContextReadSuccessful()).To(BeTrue(), read.GetAppContextReadMessage())
+		Expect(queue("2005")).To(Equal(`{"AcQueue":[{"event":"Read","status":"Pending"}]}`))
+		updated, err := update.UpdateApp(ctx, &rpc.UpdateAppRequest{UpdateFromAppContext: "2005", UpdateToAppContext: "2006"})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(updated.GetAppContextUpdated()).To(BeTrue(), updated.GetAppContextUpdateMessage())
+		Expect(queue("2006")).To(Equal(`{"AcQueue":[{"event":"Update","uCID":"2005","status":"Pending"}]}`))
+		rolledBack, err := update.RollbackApp(ctx, &rpc.RollbackAppRequest{RollbackFromAppContext: "2006", RollbackToAppContext: "2007"})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(rolledBack.GetAppContextRolledback()).To(BeTrue(), rolledBack.GetAppContextRollbackMessage())
+		Expect(queue("2007")).To(Equal(`{"AcQueue":[{"event":"Update","uCID":"2006","status":"Pending"}]}`))
+		for _, id := range []string{"2005", "2006", "2007"} { // Nothing is left for other specs' runners.
+			_, err := raw.Delete(ctx, "/activecontext/"+id+"/")
+			Expect(err).NotTo(HaveOccurred())
+		}
 	})
 
 	It("notifies of the bundles that there are, and then of each change", func(ctx SpecContext) {
