@@ -43,6 +43,7 @@ type clustersAdd struct {
 	lifetime   time.Duration
 	server     string
 	dryRun     bool
+	wait       bool
 }
 
 func newClustersAdd() *cobra.Command {
@@ -68,6 +69,7 @@ func newClustersAdd() *cobra.Command {
 	c.Flags().StringVar(&o.monitor, "monitor-namespace", enrol.MemberNamespace, "the namespace of the monitor's Lease in the member: that of fleet.monitorNamespace in the controller's configuration")
 	c.Flags().DurationVar(&o.lifetime, "token-lifetime", enrol.DefaultTokenLifetime, "how long the hub's token is valid, and each that the controller renews it by")
 	c.Flags().StringVar(&o.server, "server", "", "the URL of the member's API server as the hub reaches it; the default is the one in the kubeconfig file")
+	c.Flags().BoolVar(&o.wait, "wait", false, "wait until the cluster is Connected, for as long as --timeout allows; of a cluster that was a member before, the last known state may be Connected already")
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "print what would be made, without the token, and change nothing")
 	return c
 }
@@ -101,7 +103,11 @@ func (o *clustersAdd) run(ctx context.Context, name string, lifetime time.Durati
 	if err != nil {
 		return errors.Wrap(err, "cannot use the member")
 	}
-	return enrol.Add(ctx, enrol.Clusters{Hub: hub, Member: c, MemberConfig: member, Report: printer(out)}, e, time.Now())
+	err = enrol.Add(ctx, enrol.Clusters{Hub: hub, Member: c, MemberConfig: member, Report: printer(out)}, e, time.Now())
+	if err != nil || !o.wait {
+		return err
+	}
+	return waitConnected(ctx, hub, o.hub.namespace, name, out, errOut)
 }
 
 // printer returns what prints a change as a line.

@@ -101,6 +101,13 @@ func printClusters(out, errOut io.Writer, r enrol.Report, wide bool, now time.Ti
 		}
 		list.add(string(c.State), append(cells, c.Message)...)
 	}
+	for _, s := range r.RejectedSecrets {
+		cells := []string{"secret/" + s.Name, string(fleet.Refused), "<unknown>", "never"}
+		if wide {
+			cells = append(cells, "<unknown>", "")
+		}
+		list.add(string(fleet.Refused), append(cells, s.Message)...)
+	}
 	if _, err := io.WriteString(out, list.text()); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/healthscope/healthscope/controllers/enrol"
+	"github.com/healthscope/healthscope/controllers/fleet"
 )
 
 // sampleReport is a report as it is at sampleTime, with one cluster in each of several states.
@@ -27,7 +28,7 @@ func sampleReport() enrol.Report {
 			{Name: "provider+edge01", State: "Connected", Since: at(90 * time.Second)},
 			{Name: "provider+edge02", State: "Unreachable", Since: at(25 * time.Minute), LastSeen: at(26 * time.Minute), Message: "no answer within 10s", Maintenance: "moves to Graz"},
 			{Name: "provider+edge03", State: "Refused", Message: "proxy-url is set\x1b[2J\nlocal   Connected"},
-		}},
+		}, RejectedSecrets: []fleet.RejectedSecret{{Name: "old", Message: "the name is taken"}}},
 	}
 }
 
@@ -43,6 +44,7 @@ local             Connected     2d1h        now         -
 provider+edge01   Connected     90s         now         -
 provider+edge02   Unreachable   25m         26m ago     no answer within 10s
 provider+edge03   Refused       <unknown>   never       proxy-url is set [2J local Connected
+secret/old        Refused       <unknown>   never       the name is taken
 `},
 		"wide": {"wide", `
 NAME              STATE         AGE         LAST SEEN   SINCE                  MAINTENANCE     MESSAGE
@@ -50,6 +52,7 @@ local             Connected     2d1h        now         2026-02-27T11:00:00Z   -
 provider+edge01   Connected     90s         now         2026-03-01T11:58:30Z   -               -
 provider+edge02   Unreachable   25m         26m ago     2026-03-01T11:35:00Z   moves to Graz   no answer within 10s
 provider+edge03   Refused       <unknown>   never       <unknown>              -               proxy-url is set [2J local Connected
+secret/old        Refused       <unknown>   never       <unknown>              -               the name is taken
 `},
 		"yaml": {"yaml", `
 clusters:
@@ -75,6 +78,9 @@ controller:
 lease:
   name: healthscope-controller
   namespace: healthscope-system
+rejectedSecrets:
+- message: the name is taken
+  name: old
 `},
 	}
 	for name, c := range cases {
@@ -93,7 +99,7 @@ lease:
 func TestAListThatIsNotOfNowSaysSo(t *testing.T) {
 	r := sampleReport()
 	r.Controller = enrol.Controller{LastRenewed: new(sampleTime.Add(-3 * time.Minute)), Message: "it does not renew its Lease x/y"}
-	r.Clusters, r.Omitted = r.Clusters[1:2], 7
+	r.Clusters, r.RejectedSecrets, r.Omitted = r.Clusters[1:2], nil, 7
 	var out, errOut bytes.Buffer
 	if err := printClusters(&out, &errOut, r, false, sampleTime); err != nil {
 		t.Fatal(err)

@@ -38,16 +38,6 @@ func newStatusPrinter(t target, form string, out io.Writer) *statusPrinter {
 	return p
 }
 
-// isTerminal reports whether what is written is shown on a terminal.
-func isTerminal(out io.Writer) bool {
-	f, ok := out.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
 // print prints an answer, and returns the health in it. A document that says nothing of health is healthy.
 func (p *statusPrinter) print(body []byte, now time.Time) (health healthscope.Health, err error) {
 	pg, err := p.page(body, now)

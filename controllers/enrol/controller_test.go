@@ -32,6 +32,10 @@ func (twoClusters) States() []fleet.ClusterState {
 	return []fleet.ClusterState{{Name: "local", Local: true, Reachability: fleet.Connected}, {Name: "provider+edge01", Reachability: fleet.Unreachable, Message: "no answer"}}
 }
 
+func (twoClusters) RejectedSecrets() []fleet.RejectedSecret {
+	return []fleet.RejectedSecret{{Name: "old", Message: "the name is taken"}}
+}
+
 func (twoClusters) State(string) (fleet.ClusterState, bool) { return fleet.ClusterState{}, false }
 
 func (twoClusters) Subscribe(fleet.Topic) (*fleet.Subscription, func()) {
@@ -111,6 +115,7 @@ var _ = Describe("The controller", func() {
 				map[string]any{"name": "local", "local": true, "state": "Connected"},
 				map[string]any{"name": "provider+edge01", "state": "Unreachable", "message": "no answer"},
 			},
+			"rejectedSecrets": []any{map[string]any{"name": "old", "message": "the name is taken"}},
 		}))
 	}, SpecTimeout(time.Minute))
 })

@@ -28,7 +28,9 @@ type Document struct {
 	Lease ObjectName `json:"lease"`
 	// Clusters are the clusters, by name, the hub's own among them.
 	Clusters []Cluster `json:"clusters"`
-	// Omitted is how many clusters more there are, which did not fit.
+	// RejectedSecrets are the Secrets that are none of a cluster, and why.
+	RejectedSecrets []fleet.RejectedSecret `json:"rejectedSecrets,omitempty"`
+	// Omitted is how many clusters and Secrets more there are, which did not fit.
 	Omitted int `json:"omitted,omitempty"`
 }
 
@@ -57,8 +59,8 @@ type Cluster struct {
 }
 
 // newDocument returns the document for states, which are sorted.
-func newDocument(lease ObjectName, states []fleet.ClusterState) Document {
-	d := Document{Lease: lease, Clusters: make([]Cluster, len(states))}
+func newDocument(lease ObjectName, states []fleet.ClusterState, rejected []fleet.RejectedSecret) Document {
+	d := Document{Lease: lease, Clusters: make([]Cluster, len(states)), RejectedSecrets: rejected}
 	for i, s := range states {
 		c := Cluster{
 			Name: s.Name, Local: s.Local, State: s.Reachability, Since: instant(s.Since), LastSeen: instant(s.LastSeen),
@@ -83,7 +85,7 @@ func instant(t time.Time) *time.Time {
 
 func shortened(text string) string { return healthscope.Shorten(text, maxText) }
 
-// encode returns the document as JSON of at most maxDocument bytes. What does not fit is left out: first all messages, then clusters.
+// encode returns the document as JSON of at most maxDocument bytes. What does not fit is left out: first all messages and rejected Secrets, then clusters.
 func (d Document) encode() ([]byte, error) {
 	data, err := json.Marshal(d)
 	if err != nil || len(data) <= maxDocument {
@@ -94,8 +96,10 @@ func (d Document) encode() ([]byte, error) {
 		c.Message, c.Maintenance = "", ""
 		bare[i] = c
 	}
+	rejected := len(d.RejectedSecrets)
+	d.RejectedSecrets = nil
 	for d.Clusters = bare; ; d.Clusters = d.Clusters[:len(d.Clusters)*9/10] {
-		d.Omitted = len(bare) - len(d.Clusters)
+		d.Omitted = len(bare) - len(d.Clusters) + rejected
 		if data, err = json.Marshal(d); err != nil || len(data) <= maxDocument {
 			return data, err
 		}

@@ -43,6 +43,8 @@ func (f *fakeStates) States() []fleet.ClusterState {
 	return f.states
 }
 
+func (*fakeStates) RejectedSecrets() []fleet.RejectedSecret { return nil }
+
 func (*fakeStates) State(string) (fleet.ClusterState, bool) { return fleet.ClusterState{}, false }
 
 func (f *fakeStates) Subscribe(fleet.Topic) (*fleet.Subscription, func()) {
@@ -215,7 +217,7 @@ func TestDocumentSaysNothingThatPasses(t *testing.T) {
 	at := func(lastSeen time.Time) Document {
 		s := connected("a")
 		s.LastSeen = lastSeen
-		return newDocument(ObjectName(lease), []fleet.ClusterState{s, lost("b")})
+		return newDocument(ObjectName(lease), []fleet.ClusterState{s, lost("b")}, nil)
 	}
 	if diff := cmp.Diff(at(begin), at(begin.Add(time.Hour))); diff != "" {
 		t.Errorf("it changes while a connected cluster is seen:\n%s", diff)
@@ -235,7 +237,7 @@ func TestDocumentHasABound(t *testing.T) {
 				states[i] = lost(fmt.Sprintf("provider-%0200d", i))
 				states[i].Message = text
 			}
-			data, err := newDocument(ObjectName(lease), states).encode()
+			data, err := newDocument(ObjectName(lease), states, nil).encode()
 			if err != nil || len(data) > maxDocument {
 				t.Fatalf("%d, %s: %d bytes, %v", n, name, len(data), err)
 			}

@@ -27,6 +27,8 @@ const (
 type States interface {
 	// States returns the states of all clusters, sorted by name.
 	States() []fleet.ClusterState
+	// RejectedSecrets returns the Secrets that cannot have the names that they ask for.
+	RejectedSecrets() []fleet.RejectedSecret
 	// State returns the state of a cluster; false when there is none of that name.
 	State(cluster string) (fleet.ClusterState, bool)
 	// Subscribe returns a subscription to changes until cancel is called.
@@ -92,7 +94,7 @@ func wait(ctx context.Context, pause time.Duration) bool {
 func (p *Publisher) publish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	data, err := newDocument(p.lease, p.states.States()).encode()
+	data, err := newDocument(p.lease, p.states.States(), p.states.RejectedSecrets()).encode()
 	if err != nil {
 		return errors.Wrap(err, "cannot encode the states")
 	}

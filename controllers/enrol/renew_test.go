@@ -374,6 +374,8 @@ func (c *changes) States() (all []fleet.ClusterState) {
 	return all
 }
 
+func (*changes) RejectedSecrets() []fleet.RejectedSecret { return nil }
+
 func (c *changes) Subscribe(fleet.Topic) (*fleet.Subscription, func()) {
 	return c.subscription, func() {}
 }

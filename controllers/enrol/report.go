@@ -34,14 +34,14 @@ type Controller struct {
 	Message string `json:"message,omitempty"`
 }
 
-// AllConnected reports whether every cluster is Connected, as far as is known now.
+// AllConnected reports whether every cluster is Connected, as far as is known now. A rejected Secret is a cluster that is not.
 func (r Report) AllConnected() bool {
 	for _, c := range r.Clusters {
 		if c.State != fleet.Connected {
 			return false
 		}
 	}
-	return r.Controller.Running && r.Omitted == 0
+	return r.Controller.Running && r.Omitted == 0 && len(r.RejectedSecrets) == 0
 }
 
 // Read reads what the controller has published in a namespace, and its Lease.

@@ -159,7 +159,9 @@ func (h *hub) reconcile(secrets []*corev1.Secret, logger logr.Logger) {
 // reject reports Secrets that cannot have the names they ask for, each once.
 func (h *hub) reject(rejected []rejection, logger logr.Logger) {
 	now := map[types.UID]rejection{}
+	published := make([]RejectedSecret, 0, len(rejected))
 	for _, r := range rejected {
+		published = append(published, RejectedSecret{Name: r.secret.Name, Message: shortened(r.message)})
 		now[r.secret.UID] = r
 		if h.rejected[r.secret.UID].message != r.message {
 			h.recordf(clusterSpec{secret: r.secret}, corev1.EventTypeWarning, eventNameRefused, "%s", r.message)
@@ -172,6 +174,7 @@ func (h *hub) reject(rejected []rejection, logger logr.Logger) {
 		}
 	}
 	h.rejected = now
+	h.view.setRejected(published)
 }
 
 // add adds a member and returns it.

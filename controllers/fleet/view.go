@@ -98,6 +98,8 @@ type View struct {
 	bundles    map[types.NamespacedName]map[string]*Bundle
 	namespaces map[string]map[types.NamespacedName]struct{}
 	labelled   map[label]map[BundleKey]*Bundle
+	// rejected are the Secrets that are none of a cluster.
+	rejected []RejectedSecret
 	// outage is that of the hub's own API server, which the state of its cluster does not show.
 	outage outage
 	// usedRatios returns how much clusters use of their budgets.
