@@ -2,6 +2,7 @@ package rsync
 
 import (
 	"context"
+	"slices"
 
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 	"github.com/healthscope/healthscope/healthscope/deploy"
@@ -44,5 +45,5 @@ func (c lifecycleChange) commit(ctx context.Context, store *appcontext.Store) er
 		condition.Unchanged = append(condition.Unchanged, appcontext.Unchanged{Base: base, Levels: levels})
 		writes = append(writes, deploy.Changes(e.id, before, after)...)
 	}
-	return store.WriteLevels(ctx, c.edits[0].id, append(c.writes[:len(c.writes):len(c.writes)], writes...), condition, c.records...)
+	return store.WriteLevels(ctx, c.edits[0].id, slices.Concat(c.writes, writes), condition, c.records...)
 }

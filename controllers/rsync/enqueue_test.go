@@ -39,7 +39,7 @@ var _ = Describe("rsync.Enqueue", func() {
 		enqueue("1101", deploy.EventInstantiate, "")
 		enqueue("1102", deploy.EventUpdate, "1101")
 		Expect(rsync.Stop(ctx, store, "1102", now)).To(Succeed())
-		enqueue("1101", deploy.EventTerminate, "")
+		enqueue("1102", deploy.EventTerminate, "")
 		info, err := store.GetStateInfo(ctx, subject)
 		Expect(err).NotTo(HaveOccurred())
 		var got []string
@@ -47,14 +47,14 @@ var _ = Describe("rsync.Enqueue", func() {
 		for _, a := range info.Actions {
 			got, revisions = append(got, string(a.State)+" "+a.ContextID), append(revisions, a.Revision)
 		}
-		Expect(got).To(Equal([]string{"Instantiated 1101", "Updated 1102", "InstantiateStopped 1102", "Terminated 1101"}))
+		Expect(got).To(Equal([]string{"Instantiated 1101", "Updated 1102", "InstantiateStopped 1102", "Terminated 1102"}))
 		Expect(revisions).To(Equal([]int64{1, 2, 2, 2}))
 		Expect(info.StatusContextID).To(Equal("1101"))
 		all := stored(ctx, "1102")
 		Expect(all).To(HaveKeyWithValue("/context/1102/statusappctxid/", `"1101"`))
-		Expect(all).To(HaveKeyWithValue("/context/1102/stopflag/", "true"))
+		Expect(all).To(HaveKeyWithValue("/context/1102/stopflag/", "false"))
 		Expect(all).To(HaveKeyWithValue("/context/1102/rsync/AppContextEventQueue/",
-			`{"AcQueue":[{"event":"Update","uCID":"1101","status":"Pending"}]}`))
+			`{"AcQueue":[{"event":"Update","uCID":"1101","status":"Pending"},{"event":"Terminate","status":"Pending"}]}`))
 	})
 
 	It("refuses what no user may ask for, and records nothing of it", func(ctx SpecContext) {

@@ -42,11 +42,11 @@ func (w *worker) run(ctx context.Context) {
 			return
 		}
 		logger.Info("Handling an event", "event", event.Event)
-		succeeded := w.handle(ctx, event.Event)
+		succeeded := w.handle(ctx, event)
 		if ctx.Err() != nil {
 			return // What is left to do is in etcd.
 		}
-		err = w.change(ctx, func(l deploy.Lifecycle) deploy.Lifecycle { return l.Finish(succeeded) })
+		err = w.finish(ctx, event, succeeded)
 		logger.Info("Handled an event", "event", event.Event, "succeeded", succeeded, "problem", err)
 	}
 }
@@ -101,25 +101,8 @@ func isOutage(err error) bool {
 }
 
 // handle does the work of an event, and reports whether all of it was acknowledged.
-func (w *worker) handle(ctx context.Context, event deploy.Event) bool {
-	var plan *deploy.Plan
-	err := w.persist(ctx, func() error {
-		snapshot, err := w.options.Store.Snapshot(ctx, w.id)
-		if err == nil {
-			plan, err = deploy.NewPlan(snapshot)
-		}
-		return err
-	})
-	var progress *deploy.Progress
-	switch {
-	case err != nil:
-	case event == deploy.EventInstantiate:
-		progress = plan.Instantiation()
-	case event == deploy.EventTerminate:
-		progress = plan.Termination()
-	default:
-		err = errors.Errorf("event %q is %w", event, deploy.ErrUnsupported)
-	}
+func (w *worker) handle(ctx context.Context, event deploy.QueuedEvent) bool {
+	plan, progress, err := w.plan(ctx, event)
 	problem := appcontext.Write{Handle: ProblemHandle(w.id), Own: true}
 	if err != nil {
 		problem.Value = err.Error()
@@ -128,6 +111,74 @@ func (w *worker) handle(ctx context.Context, event deploy.Event) bool {
 		return false
 	}
 	return w.work(ctx, plan, progress)
+}
+
+// plan returns what the work of an event is.
+func (w *worker) plan(ctx context.Context, event deploy.QueuedEvent) (*deploy.Plan, *deploy.Progress, error) {
+	var contexts deploy.Contexts
+	err := w.persist(ctx, func() (err error) {
+		contexts, err = w.read(ctx, event)
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	plan, err := contexts.Plan()
+	if err != nil {
+		return nil, nil, err
+	}
+	switch event.Event {
+	case deploy.EventInstantiate:
+		return plan, plan.Instantiation(), nil
+	case deploy.EventTerminate:
+		return plan, plan.Termination(), nil
+	case deploy.EventUpdate:
+		return plan, plan.Update(), nil
+	case deploy.EventUpdateDelete:
+		after, err := deploy.NewPlan(contexts.Other)
+		if err != nil {
+			return nil, nil, errors.Wrapf(err, "cannot plan context %q, which comes after", event.UpdateContextID)
+		}
+		return plan, plan.Removal(after), nil
+	default:
+		return nil, nil, errors.Errorf("event %q is %w", event.Event, deploy.ErrUnsupported)
+	}
+}
+
+// read reads the contexts that an event is about.
+func (w *worker) read(ctx context.Context, event deploy.QueuedEvent) (c deploy.Contexts, err error) {
+	if c.Acted, err = w.options.Store.Snapshot(ctx, w.id); err != nil {
+		return c, err
+	}
+	statusID, err := c.Acted.StatusContextID()
+	if err != nil {
+		return c, err
+	}
+	if c.Status = c.Acted; statusID != w.id {
+		if c.Status, err = w.options.Store.Snapshot(ctx, statusID); err != nil {
+			return c, errors.Wrap(err, "cannot read where states are kept")
+		}
+	}
+	if event.UpdateContextID != "" {
+		c.Other, err = w.options.Store.Snapshot(ctx, event.UpdateContextID)
+		err = errors.Wrap(err, "cannot read the other context of the update")
+	}
+	return c, err
+}
+
+// finish ends an event. An update that has succeeded has what the context before it has and this one lacks deleted, in the
+// same transaction: a program that is killed leaves no update half done.
+func (w *worker) finish(ctx context.Context, event deploy.QueuedEvent, succeeded bool) error {
+	c := lifecycleChange{lock: w.lock, edits: []edit{{w.id, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return l.Finish(succeeded), nil }}}}
+	alone := c
+	if event.Event == deploy.EventUpdate && succeeded {
+		c.edits = append(c.edits, edit{event.UpdateContextID, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return l.Replaced(w.id), nil }})
+	}
+	err := w.persist(ctx, func() error { return c.commit(ctx, w.options.Store) })
+	if len(c.edits) > 1 && errors.Is(err, appcontext.ErrNotFound) { // The context before was deleted meanwhile.
+		err = w.persist(ctx, func() error { return alone.commit(ctx, w.options.Store) })
+	}
+	return err
 }
 
 // work takes steps until none can be taken, the event is interrupted, or ctx ends, and reports whether all were

@@ -61,6 +61,18 @@ func (v values) snapshot(t fatal) *appcontext.Snapshot {
 	return s
 }
 
+// snapshotOf returns one of several contexts among the values.
+func (v values) snapshotOf(t fatal, id string) *appcontext.Snapshot {
+	t.Helper()
+	one := values{}
+	for key, value := range v {
+		if strings.HasPrefix(key, "/context/"+id+"/") {
+			one[key] = value
+		}
+	}
+	return one.snapshot(t)
+}
+
 // read reads a recording of EMCO's rsync: keys and values of context 42.
 func read(t fatal, name string) values {
 	t.Helper()

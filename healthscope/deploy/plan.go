@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -92,21 +93,37 @@ type App struct {
 
 // Plan is what a context wants in clusters.
 type Plan struct {
-	// ID is the context's id.
-	ID string
+	// ID is the context's id, and StatusID that of the context under which states are kept: the first of those that updates
+	// lead from one to the next.
+	ID, StatusID string
 	// Namespace is where objects go that name none, and Level that of the logical cloud: with "0", objects may be in other
 	// namespaces and in none.
 	Namespace, Level string
 	Apps             []App
+
+	// observed is what is known of the resources already.
+	observed observed
 }
 
 // BundleName returns the name of the bundles of an app, which is also the value of the label that its objects carry.
-func (p *Plan) BundleName(app string) string { return p.ID + "-" + app }
+func (p *Plan) BundleName(app string) string { return cmp.Or(p.StatusID, p.ID) + "-" + app }
+
+// Contexts are what the work of an event is about.
+type Contexts struct {
+	// Acted is the context of the event, and Status the one under which states are kept, which may be the same.
+	Acted, Status *appcontext.Snapshot
+	// Other is the context before in an EventUpdate, and the one after in an EventUpdateDelete; else nil.
+	Other *appcontext.Snapshot
+}
 
 // NewPlan reads what a context wants. It refuses what would end with something applied that cannot be finished: apps that
 // wait for each other or for none of the context's, names in an order without a resource, and what is not supported.
-func NewPlan(s *appcontext.Snapshot) (*Plan, error) {
-	p := &Plan{ID: s.ID(), Namespace: "default", Level: "0"}
+func NewPlan(s *appcontext.Snapshot) (*Plan, error) { return Contexts{Acted: s, Status: s}.Plan() }
+
+// Plan reads what the acted context wants, as NewPlan does.
+func (c Contexts) Plan() (*Plan, error) {
+	s := c.Acted
+	p := &Plan{ID: s.ID(), Namespace: "default", Level: "0", observed: observed{c, Begun(s)}}
 	meta, err := s.Meta()
 	if err != nil {
 		return nil, err
@@ -117,12 +134,8 @@ func NewPlan(s *appcontext.Snapshot) (*Plan, error) {
 	if meta.Level != "" {
 		p.Level = meta.Level
 	}
-	other, err := s.StatusContextID()
-	if err != nil {
+	if p.StatusID, err = s.StatusContextID(); err != nil {
 		return nil, err
-	}
-	if other != p.ID {
-		return nil, fmt.Errorf("statusappctxid %q of context %q: the contexts of an update are %w", other, p.ID, ErrUnsupported)
 	}
 	order, err := s.AppOrder()
 	if err != nil {
@@ -131,13 +144,12 @@ func NewPlan(s *appcontext.Snapshot) (*Plan, error) {
 	if len(order) == 0 {
 		return nil, fmt.Errorf("context %q has no order of apps (app/instruction/order)", p.ID)
 	}
-	begun := Begun(s)
 	for _, name := range order {
 		a, ok := s.App(name)
 		if !ok {
 			return nil, fmt.Errorf("apporder names app %q, which is not in context %q", name, p.ID)
 		}
-		app, err := newApp(a, begun)
+		app, err := newApp(a, p.observed)
 		if err != nil {
 			return nil, fmt.Errorf("app %q: %w", name, err)
 		}
@@ -149,8 +161,7 @@ func NewPlan(s *appcontext.Snapshot) (*Plan, error) {
 // ErrUnsupported is the cause of errors about what this rsync does not do yet.
 var ErrUnsupported = errors.New("not supported")
 
-// newApp reads an app. Statuses that were written before the revision begun are of an earlier event.
-func newApp(a appcontext.App, begun int64) (App, error) {
+func newApp(a appcontext.App, o observed) (App, error) {
 	app := App{Name: a.Name()}
 	if data, ok := a.Value("instruction", "dependency"); ok {
 		dependencies, err := readDependencies(data)
@@ -160,7 +171,7 @@ func newApp(a appcontext.App, begun int64) (App, error) {
 		app.Dependencies = dependencies
 	}
 	for _, c := range a.Clusters() {
-		target, ok, err := newTarget(a.Name(), c, begun)
+		target, ok, err := newTarget(a.Name(), c, o)
 		if err != nil {
 			return app, fmt.Errorf("cluster %q: %w", c.Name(), err)
 		}
@@ -198,7 +209,7 @@ func readDependencies(data []byte) ([]Dependency, error) {
 }
 
 // newTarget reads an app in a cluster. It is false for a cluster without an order of resources, which EMCO skips.
-func newTarget(app string, c appcontext.Cluster, begun int64) (Target, bool, error) {
+func newTarget(app string, c appcontext.Cluster, o observed) (Target, bool, error) {
 	t := Target{App: app, Cluster: c.Name()}
 	order, err := c.ResourceOrder()
 	if err != nil || order == nil {
@@ -211,11 +222,11 @@ func newTarget(app string, c appcontext.Cluster, begun int64) (Target, bool, err
 	if err != nil {
 		return t, false, err
 	}
-	definitions, err := newResources(c, names[hookCRDInstall], begun)
+	definitions, err := newResources(app, c, names[hookCRDInstall], o)
 	if err != nil {
 		return t, false, err
 	}
-	resources, err := newResources(c, order, begun)
+	resources, err := newResources(app, c, order, o)
 	if err != nil {
 		return t, false, err
 	}
@@ -228,7 +239,7 @@ func newTarget(app string, c appcontext.Cluster, begun int64) (Target, bool, err
 	}
 	t.Definitions, t.Hooks = definitions, map[Hook][]Resource{}
 	for _, hook := range hooks {
-		if t.Hooks[hook], err = newResources(c, names[hook], begun); err != nil {
+		if t.Hooks[hook], err = newResources(app, c, names[hook], o); err != nil {
 			return t, false, err
 		}
 	}
@@ -236,7 +247,7 @@ func newTarget(app string, c appcontext.Cluster, begun int64) (Target, bool, err
 }
 
 // newResources reads the resources of an order.
-func newResources(c appcontext.Cluster, order []string, begun int64) ([]Resource, error) {
+func newResources(app string, c appcontext.Cluster, order []string, o observed) ([]Resource, error) {
 	var all []Resource
 	for _, name := range order {
 		r, ok := c.Resource(name)
@@ -253,10 +264,8 @@ func newResources(c appcontext.Cluster, order []string, begun int64) ([]Resource
 				return nil, fmt.Errorf("cannot read the approval of %q: %w", name, err)
 			}
 		}
-		if r.Revision("status") > begun {
-			if resource.Status, err = r.Status(); err != nil {
-				return nil, err
-			}
+		if resource.Status, err = o.status(app, c.Name(), resource); err != nil {
+			return nil, err
 		}
 		all = append(all, resource)
 	}

@@ -94,7 +94,6 @@ func TestContextsThatCannotBeDeployed(t *testing.T) {
 		"no order of apps":             {values{"/context/42/app/instruction/order/": `"{\"apporder\":[]}"`}, `context "42" has no order of apps (app/instruction/order)`},
 		"a hook that is not there": {values{web + "cluster/p1+edge01/resource/instruction/dependency/": `"{\"resdependency\":{\"pre-install\":[\"once+Job\"]}}"`},
 			`app "web": cluster "p1+edge01": the order names resource "once+Job", which does not exist`},
-		"a context of an update": {values{"/context/42/statusappctxid/": `"41"`}, `statusappctxid "41" of context "42": the contexts of an update are not supported`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -302,4 +301,39 @@ func TestWorkWithHooksContinuesWhereItWas(t *testing.T) {
 			t.Fatalf("steps %q, want %q", taken, whole)
 		}
 	})
+}
+
+// TestAnUpdateTakesWhatIsThere: what is applied, byte by byte as it is to be, and by a context that is known to have it so.
+func TestAnUpdateTakesWhatIsThere(t *testing.T) {
+	const at = "/context/42/app/web/cluster/p1+edge01/resource/"
+	tests := map[string]struct {
+		changes values
+		want    []string
+	}{
+		"what is equal is not applied again": {nil, []string{"begin", "apply bundle", "apply u-changed+ConfigMap", "apply u-added+ConfigMap"}},
+		"what another update has changed is": {values{at + "u-same+ConfigMap/reference/": `"44"`}, []string{"begin", "apply bundle", "apply u-same+ConfigMap", "apply u-changed+ConfigMap", "apply u-added+ConfigMap"}},
+		"what has failed is":                 {values{at + "u+Deployment/status/": `{"Status":"Failed"}`}, []string{"begin", "apply bundle", "apply u-changed+ConfigMap", "apply u+Deployment", "apply u-added+ConfigMap"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			v := read(t, "update.created.tsv")
+			v["/context/43/rsync/state/CurrentState/"] = `{"Status":"Instantiating"}`
+			maps.Copy(v, tt.changes)
+			before, after := v.snapshotOf(t, "42"), v.snapshotOf(t, "43")
+			p, err := deploy.Contexts{Acted: after, Status: before, Other: before}.Plan()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := run(p.Update(), never)["web in p1+edge01"]; !slices.Equal(got, tt.want) {
+				t.Errorf("steps %q, want %q", got, tt.want)
+			}
+			first, err := deploy.Contexts{Acted: before, Status: before, Other: after}.Plan()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := run(first.Removal(p), never)["web in p1+edge01"]; !slices.Equal(got, []string{"delete u-removed+ConfigMap"}) {
+				t.Errorf("deleted %q", got)
+			}
+		})
+	}
 }
