@@ -39,6 +39,15 @@ func newContext() *cobra.Command {
 		newContextPlan(&f),
 		f.command("instantiate ID", "Have a context brought into its clusters", 1, enqueueing(deploy.EventInstantiate)),
 		f.command("terminate ID", "Have what a context brought into its clusters deleted", 1, enqueueing(deploy.EventTerminate)),
+		f.command("update FROM TO", "Have a context brought into the clusters in place of another one, and deleted there what it lacks", 2, updating),
+		f.command("rollback FROM TO", "Undo an update from TO to FROM", 2, updating),
+		f.command("stop ID", "Have nothing more done with a context until the next of these commands", 1, func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
+			if err := rsync.Stop(ctx, store, args[0], time.Now()); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(out, "context %s is stopped\n", args[0])
+			return err
+		}),
 		f.command("list", "List the contexts, with their states", 0, func(ctx context.Context, store *appcontext.Store, _ []string, out io.Writer) error {
 			return listContexts(ctx, store, out)
 		}),
@@ -118,6 +127,16 @@ func enqueueing(event deploy.Event) func(context.Context, *appcontext.Store, []s
 	}
 }
 
+// updating adds to the queue of a context that it takes the place of another one.
+func updating(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
+	from, to := args[0], args[1]
+	if err := rsync.Enqueue(ctx, store, to, deploy.EventUpdate, from, time.Now()); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "%s of context %s to %s is in the queue\n", deploy.EventUpdate, from, to)
+	return err
+}
+
 func listContexts(ctx context.Context, store *appcontext.Store, out io.Writer) error {
 	ids, err := store.ContextIDs(ctx)
 	if err != nil {
@@ -168,22 +187,43 @@ func showContext(ctx context.Context, store *appcontext.Store, id string, out io
 	if problem != "" {
 		fmt.Fprintf(out, "problem: %s\n", printable(problem))
 	}
+	// The contexts of updates keep the states of resources in the first of them.
+	statusID, err := s.StatusContextID()
+	if err != nil {
+		return err
+	}
+	kept := s
+	if statusID != id {
+		if kept, err = store.Snapshot(ctx, statusID); err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "resources are those of context %s\n", statusID)
+	}
+	t, err := resourceTable(ctx, store, kept)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(out, t.text())
+	return err
+}
+
+// resourceTable says what became of each resource whose state a context keeps.
+func resourceTable(ctx context.Context, store *appcontext.Store, s *appcontext.Snapshot) (table, error) {
 	t := table{columns: []string{"APP", "CLUSTER", "RESOURCE", "STATUS", "PROBLEM"}}
 	for _, a := range s.Apps() {
 		for _, c := range a.Clusters() {
 			for _, r := range c.Resources() {
 				status, err := r.Status()
 				if err != nil {
-					return err
+					return t, err
 				}
 				why, err := store.Own(ctx, r.Handle().Level("status"))
 				if err != nil {
-					return err
+					return t, err
 				}
 				t.add("", a.Name(), c.Name(), r.Name(), string(cmp.Or(status, appcontext.ResourcePending)), why)
 			}
 		}
 	}
-	_, err = io.WriteString(out, t.text())
-	return err
+	return t, nil
 }

@@ -50,6 +50,16 @@ var _ = Describe("healthscope context", func() {
 		name := types.NamespacedName{Namespace: namespace, Name: "web"}
 		Expect(api.Get(ctx, name, &corev1.ConfigMap{})).To(Succeed())
 
+		write("web.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: api\n")
+		next := strings.TrimSpace(ask("apply", "-f", shop))
+		Expect(ask("update", id, next)).To(Equal("Update of context " + id + " to " + next + " is in the queue\n"))
+		Eventually(func() string { return ask("list") }, "60s").Should(And(MatchRegexp(id+`\s+Updated`), MatchRegexp(next+`\s+Instantiated`)))
+		Expect(ask("show", next)).To(MatchRegexp(`resources are those of context ` + id + `\n(.*\n)*web\s+local\+local\s+web\+ConfigMap\s+Deleted(.*\n)*web\s+local\+local\s+api\+ConfigMap\s+Applied`))
+		ask("rollback", next, id)
+		Eventually(func() string { return ask("list") }, "60s").Should(And(MatchRegexp(next+`\s+Updated`), MatchRegexp(id+`\s+Instantiated`)))
+		Expect(api.Get(ctx, name, &corev1.ConfigMap{})).To(Succeed())
+		Expect(ask("stop", id)).To(Equal("context " + id + " is stopped\n"))
+
 		ask("terminate", id)
 		Eventually(func() string { return ask("list") }, "60s").Should(MatchRegexp(id + `\s+Terminated`))
 		Expect(apierrors.IsNotFound(api.Get(ctx, name, &corev1.ConfigMap{}))).To(BeTrue())
