@@ -30,7 +30,7 @@ Services in the namespaces of --probe-namespaces, and nothing else. In the hub i
 Secret by which the controller finds the member, with a token of that account,
 which the controller renews. Given again, it repairs what is no longer so.
 
-Both clusters are reached with the rights of whoever gives the command.`
+Both clusters are reached with the rights of the caller.`
 
 // clustersAdd are the flags of the command clusters add.
 type clustersAdd struct {

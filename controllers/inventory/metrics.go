@@ -21,7 +21,7 @@ var (
 	metricSkipped = metric.New(metric.Gauge, "healthscope_aai_deletions_held",
 		"The objects in A&AI that should be deleted and are not: because of the `policy`, because a `source` does not name all resources, or because of the `limit`. A cause without objects has no series.", "cause")
 	metricProblem = metric.New(metric.Gauge, "healthscope_aai_problem",
-		"1 for what a person has to mend before A&AI is up to date: `certificate`, `credentials`, `outage`, `region`, `server`, `tenant`, `version` or `vnf`. The others have no series. See [what can go wrong](inventory.md#what-can-go-wrong).", "problem")
+		"1 for what a person has to correct before A&AI is up to date: `certificate`, `credentials`, `outage`, `region`, `server`, `tenant`, `version` or `vnf`. The others have no series. See [what can go wrong](inventory.md#what-can-go-wrong).", "problem")
 )
 
 // Metrics that are counted when it happens.

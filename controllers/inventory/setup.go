@@ -124,7 +124,7 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 		return errors.Wrap(err, "cannot add the end of the inventory")
 	}
 	if err := mgr.AddMetricsServerExtraHandler(LettersPath, http.HandlerFunc(i.serveLetters)); err != nil {
-		return errors.Wrap(err, "cannot serve the dead letters")
+		return errors.Wrap(err, "cannot serve the rejected changes")
 	}
 	tenants := &reconciler{inputs: i.inputs, clusters: i.options.View, syncer: syncer, status: i.Status, lag: i.requests.observeLag, paces: &paces[aai.Tenant]{}}
 	err := builder.TypedControllerManagedBy[aai.Tenant](mgr).

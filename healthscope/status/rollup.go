@@ -117,7 +117,7 @@ func (b *builder) health(u rollup) *Health {
 	case b.life.leaving:
 		b.leave(h, u)
 	case u.summary.Total == 0:
-		h.say(healthscope.Unknown, cmp.Or(u.why, healthscope.ReasonNoResources), "there is no resource whose health can be told")
+		h.say(healthscope.Unknown, cmp.Or(u.why, healthscope.ReasonNoResources), "there is no resource whose health is known")
 	default:
 		b.settle(h, u)
 	}

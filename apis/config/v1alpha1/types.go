@@ -259,8 +259,8 @@ type Metrics struct {
 	AnonymousBindAddress string `json:"anonymousBindAddress,omitempty"`
 	// certFile is a file with the certificate of `metrics.bindAddress`, in PEM, which then speaks https. It is read again when it changes, as
 	// is `metrics.keyFile`. Without it, an address that is not a loopback address speaks https with a certificate that the program makes for
-	// itself and keeps in memory, because tokens must not go over the network in the clear: callers cannot check that one, and have to be told
-	// so (`insecureSkipVerify` in Prometheus).
+	// itself and keeps in memory, because tokens must not go over the network in the clear: callers cannot verify that one, and have to
+	// accept it (`insecureSkipVerify` in Prometheus).
 	// +optional
 	CertFile string `json:"certFile,omitempty"`
 	// keyFile is a file with the key of that certificate. Set both files, or neither.

@@ -252,7 +252,7 @@ type ScopeApp struct {
 	// +kubebuilder:validation:MaxItems=5000
 	// +listType=atomic
 	WorkloadReferences []WorkloadReference `json:"workloadRefs,omitempty"`
-	// selector is a label selector: bundles with these labels belong to the app, besides those it refers to. Whoever may write bundles in the
+	// selector is a label selector: bundles with these labels belong to the app, besides those it refers to. A user who may write bundles in the
 	// scope's namespace of a cluster may label them: `clusters` says which clusters they are taken from.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
