@@ -42,7 +42,10 @@ func newAAIPlan() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(c.Context(), timeout)
 			defer cancel()
+			p := newProgress(c.ErrOrStderr())
+			p.sayf("reading scopes and bundles, and A&AI")
 			preview, err := planAAI(ctx, &o)
+			p.end()
 			if err != nil {
 				return errors.Wrap(err, "cannot plan")
 			}

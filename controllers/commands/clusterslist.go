@@ -25,6 +25,7 @@ cannot be used, and 3 when there is no answer.`
 type clustersList struct {
 	hub    hubFlags
 	output string
+	colour bool
 }
 
 func newClustersList(name, short string) *cobra.Command {
@@ -33,6 +34,7 @@ func newClustersList(name, short string) *cobra.Command {
 		Use: name, Short: short, Long: clustersLong,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			o.colour = hasColor(c)
 			return o.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
@@ -60,7 +62,7 @@ func (o *clustersList) run(ctx context.Context, out, errOut io.Writer) error {
 	if err != nil {
 		return noAnswer(errors.Wrap(err, "cannot list the clusters"))
 	}
-	if err := printReport(out, errOut, o.output, r, now); err != nil {
+	if err := printReport(out, errOut, o.output, o.colour, r, now); err != nil {
 		return noAnswer(errors.Wrap(err, "cannot print the clusters"))
 	}
 	if !r.AllConnected() {
@@ -70,15 +72,15 @@ func (o *clustersList) run(ctx context.Context, out, errOut io.Writer) error {
 }
 
 // printReport prints a report in a form.
-func printReport(out, errOut io.Writer, form string, r enrol.Report, now time.Time) error {
+func printReport(out, errOut io.Writer, form string, colour bool, r enrol.Report, now time.Time) error {
 	if form == formTable || form == formWide {
-		return printClusters(out, errOut, r, form == formWide, now)
+		return printClusters(out, errOut, r, form == formWide, colour, now)
 	}
 	return encode(out, form, r)
 }
 
 // printClusters prints a table, and says if it is not of now.
-func printClusters(out, errOut io.Writer, r enrol.Report, wide bool, now time.Time) error {
+func printClusters(out, errOut io.Writer, r enrol.Report, wide, colour bool, now time.Time) error {
 	if !r.Controller.Running {
 		old := "of an unknown time"
 		if at := r.Controller.LastRenewed; at != nil {
@@ -108,7 +110,7 @@ func printClusters(out, errOut io.Writer, r enrol.Report, wide bool, now time.Ti
 		}
 		list.add(string(fleet.Refused), append(cells, s.Message)...)
 	}
-	if _, err := io.WriteString(out, list.text()); err != nil {
+	if _, err := io.WriteString(out, list.painted(colour)); err != nil {
 		return err
 	}
 	if r.Omitted > 0 {

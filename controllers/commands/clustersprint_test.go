@@ -86,7 +86,7 @@ rejectedSecrets:
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out, errOut bytes.Buffer
-			if err := printReport(&out, &errOut, c.form, sampleReport(), sampleTime); err != nil || errOut.Len() > 0 {
+			if err := printReport(&out, &errOut, c.form, false, sampleReport(), sampleTime); err != nil || errOut.Len() > 0 {
 				t.Errorf("error %v, error output %q", err, errOut.String())
 			}
 			if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), out.String()); diff != "" {
@@ -101,7 +101,7 @@ func TestAListThatIsNotOfNowSaysSo(t *testing.T) {
 	r.Controller = enrol.Controller{LastRenewed: new(sampleTime.Add(-3 * time.Minute)), Message: "it does not renew its Lease x/y"}
 	r.Clusters, r.RejectedSecrets, r.Omitted = r.Clusters[1:2], nil, 7
 	var out, errOut bytes.Buffer
-	if err := printClusters(&out, &errOut, r, false, sampleTime); err != nil {
+	if err := printClusters(&out, &errOut, r, false, false, sampleTime); err != nil {
 		t.Fatal(err)
 	}
 	if want := "warning: the controller does not run: it does not renew its Lease x/y; what follows is 3m old\nwarning: 7 clusters more are not shown: there are too many to publish\n"; errOut.String() != want {
@@ -116,7 +116,7 @@ func TestNothingInAListControlsTheTerminal(t *testing.T) {
 	hostile := "x\x1b[2J\u009b2J\r\ny"
 	r := enrol.Report{Controller: enrol.Controller{Running: true}, Document: enrol.Document{Clusters: []enrol.Cluster{{Name: hostile, State: "Refused", Message: hostile, Maintenance: hostile}}}}
 	var out, errOut bytes.Buffer
-	if err := printClusters(&out, &errOut, r, true, sampleTime); err != nil {
+	if err := printClusters(&out, &errOut, r, true, false, sampleTime); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Count(out.String(), "\n") != 2 || strings.ContainsAny(out.String(), "\x1b\r\u009b") {

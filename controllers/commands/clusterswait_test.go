@@ -3,7 +3,6 @@ package commands
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,7 +11,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 func TestAClusterIsWaitedFor(t *testing.T) {
@@ -39,8 +40,17 @@ func TestAClusterIsWaitedFor(t *testing.T) {
 			if c.document != "" {
 				hub.WithObjects(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "healthscope-clusters"}, Data: map[string]string{"clusters.json": c.document}})
 			}
-			ctx, cancel := context.WithTimeoutCause(t.Context(), 200*time.Millisecond, errors.New("the time is over"))
+			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
+			reads := 0
+			hub.WithInterceptorFuncs(interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+				if _, ok := o.(*corev1.ConfigMap); ok {
+					if reads++; reads == 2 {
+						cancel() // The time is over.
+					}
+				}
+				return c.Get(ctx, key, o, options...)
+			}})
 			var out, errOut bytes.Buffer
 			err := waitConnected(ctx, hub.Build(), "ns", c.cluster, &out, &errOut)
 			if got := strings.TrimPrefix(out.String()+fmt.Sprint(err), "<nil>"); strings.TrimSuffix(got, "<nil>") != c.want || errOut.Len() > 0 {

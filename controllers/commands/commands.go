@@ -21,7 +21,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	// Until a command begins, all that can fail is the command line.
 	begun := false
 	notice(root, &begun)
-	root.SetArgs(args)
+	root.SetArgs(argumentsOf(programName(), args))
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
@@ -30,7 +30,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 		err = usage(err)
 	}
 	if err != nil && !isSaid(err) {
-		fmt.Fprintf(errOut, "healthscope: %v\n", err)
+		fmt.Fprintf(errOut, "%s: %v\n", calledAs(programName()), err)
 	}
 	return exitCode(err)
 }
@@ -66,7 +66,13 @@ func Command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	called := calledAs(programName())
 	root.SetVersionTemplate(versionLine())
+	mode := colorMode(colorAuto)
+	root.PersistentFlags().Var(&mode, "color", "whether states have colours: auto for on a terminal, unless $NO_COLOR is set, always or never")
 	root.AddCommand(newController(), newMonitor(), newExplain(), newAAI(), newClusters(), newContext(), newStatus(), newSupportBundle(), newVersion())
+	addExamples(root, called)
+	addCompletions(root)
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: called} // From here on, it is part of the commands' paths.
 	return root
 }

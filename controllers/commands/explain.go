@@ -57,6 +57,7 @@ type explainOptions struct {
 	files  []string
 	config string
 	output string
+	colour bool
 }
 
 func newExplain() *cobra.Command {
@@ -65,6 +66,7 @@ func newExplain() *cobra.Command {
 		Use: "explain [-f] FILE...", Short: "Judge objects from files, and say which rule decided and why", Long: explainLong,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.files = append(o.files, args...)
+			o.colour = hasColor(c)
 			return o.run(c.InOrStdin(), c.OutOrStdout())
 		},
 	}
@@ -174,7 +176,7 @@ func (o *explainOptions) print(out io.Writer, explanations []explanation) error 
 		e := &explanations[i]
 		list.add(string(e.State), string(e.State), cell(e.Kind)+"/"+cell(e.Name), cell(e.Namespace), string(e.Reason), cell(e.Rule), cell(e.Message))
 	}
-	_, err := io.WriteString(out, list.text())
+	_, err := io.WriteString(out, list.painted(o.colour))
 	return err
 }
 

@@ -9,6 +9,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"sigs.k8s.io/yaml"
 
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
@@ -53,9 +55,12 @@ func (t *table) add(state string, cells ...string) {
 }
 
 // text returns the table without colours.
-func (t *table) text() string {
+func (t *table) text() string { return t.painted(false) }
+
+// painted returns the table, its states in colours if they are wanted.
+func (t *table) painted(colour bool) string {
 	var b strings.Builder
-	t.write(&b, false)
+	t.write(&b, colour)
 	return b.String()
 }
 
@@ -69,7 +74,7 @@ func (t *table) write(b *strings.Builder, colour bool) {
 	}
 	row := func(cells []string, state string) {
 		for i, c := range cells {
-			text := painted(c, state, colour && state != "" && t.columns[i] == stateColumn)
+			text := painted(c, colourOf(t.columns[i], c, state), colour && state != "")
 			if i < len(cells)-1 {
 				text += strings.Repeat(" ", widths[i]-len([]rune(c))+3)
 			}
@@ -83,25 +88,38 @@ func (t *table) write(b *strings.Builder, colour bool) {
 	}
 }
 
-// stateColumn is the column that has the colour of a row's state.
-const stateColumn = "STATE"
+// The columns that have colours: that of a row's state, and that of a word for health.
+const (
+	stateColumn  = "STATE"
+	healthColumn = "HEALTH"
+)
 
-// painted returns a text in the colour of a state.
+// colourOf returns the state whose colour a cell has; empty for none.
+func colourOf(column, cell, state string) string {
+	switch column {
+	case stateColumn:
+		return state
+	case healthColumn:
+		return cell
+	}
+	return ""
+}
+
+// painted returns a text in the colour of a state of an object, of a scope or of a cluster.
 func painted(text, state string, colour bool) string {
 	const green, yellow, red, magenta, end = "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[35m", "\x1b[0m"
 	if !colour || state == "" {
 		return text
 	}
-	switch healthscope.State(state) {
-	case healthscope.Ready:
+	switch state {
+	case string(healthscope.Ready), string(corev1alpha2.Healthy), string(fleet.Connected):
 		return green + text + end
-	case healthscope.Pending, healthscope.Terminating:
+	case string(healthscope.Pending), string(healthscope.Terminating), string(fleet.Connecting), string(fleet.MonitorStale):
 		return yellow + text + end
-	case healthscope.Failed, healthscope.NotPresent:
-		return red + text + end
-	case healthscope.Unknown:
+	case string(healthscope.Unknown), string(corev1alpha2.UnknownHealth):
+		return magenta + text + end
 	}
-	return magenta + text + end
+	return red + text + end // Failed, NotPresent, unhealthy, and clusters that cannot be seen.
 }
 
 // printable returns a text as one line and cell: text of kubeconfigs and annotations must not control a terminal.

@@ -60,6 +60,7 @@ type statusFlags struct {
 
 	output string
 	watch  bool
+	colour bool
 }
 
 func newStatus() *cobra.Command {
@@ -68,6 +69,7 @@ func newStatus() *cobra.Command {
 		Use: "status [SUBJECT]", Short: "Print the status of applications", Long: statusLong,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			f.colour = hasColor(c)
 			return f.run(c.Context(), strings.Join(args, ""), c.Flags(), c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
@@ -129,7 +131,7 @@ func (f *statusFlags) runScopes(ctx context.Context, t target, out, errOut io.Wr
 	if err != nil {
 		return err
 	}
-	v := &scopeView{printer: newStatusPrinter(scopes.target, f.output, out), objects: objects, sortBy: sortBy}
+	v := &scopeView{printer: newStatusPrinter(scopes.target, f.output, f.colour, out), objects: objects, sortBy: sortBy}
 	if f.watch {
 		return noAnswer(errors.Wrapf(follow(ctx, v.follower(scopes), errOut), "cannot follow the status of %s", scopes.target))
 	}
@@ -151,7 +153,7 @@ func (f *statusFlags) runDocument(ctx context.Context, t target, flags *pflag.Fl
 	if err != nil {
 		return usage(err)
 	}
-	p := newStatusPrinter(t, f.output, out)
+	p := newStatusPrinter(t, f.output, f.colour, out)
 	u := client.url(t, f.query(t, flags))
 	if f.watch {
 		return noAnswer(errors.Wrapf(follow(ctx, f.attempt(client, t, u, p), errOut), "cannot follow the status of %s", t))

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -32,10 +31,8 @@ type statusPrinter struct {
 	printed bool
 }
 
-func newStatusPrinter(t target, form string, out io.Writer) *statusPrinter {
-	p := &statusPrinter{target: t, form: form, out: out, terminal: isTerminal(out)}
-	p.colour = p.terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" // https://no-color.org
-	return p
+func newStatusPrinter(t target, form string, colour bool, out io.Writer) *statusPrinter {
+	return &statusPrinter{target: t, form: form, out: out, terminal: isTerminal(out), colour: colour}
 }
 
 // print prints an answer, and returns the health in it. A document that says nothing of health is healthy.

@@ -15,7 +15,7 @@ import (
 // scopesPage shows many scopes, wide with what only those in full have.
 func scopesPage(scopes []api.Scope, wide bool) *page {
 	g := &page{health: healthscope.Healthy}
-	t := table{columns: []string{"NAMESPACE", "NAME", "HEALTH", stateColumn, "READY", "CLUSTERS", "REASON", "FIRST CULPRIT"}}
+	t := table{columns: []string{"NAMESPACE", "NAME", healthColumn, stateColumn, "READY", "CLUSTERS", "REASON", "FIRST CULPRIT"}}
 	if wide {
 		t.columns = append(t.columns, "PENDING", "FAILED", "UNKNOWN", "MESSAGE")
 	}

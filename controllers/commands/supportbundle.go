@@ -87,7 +87,10 @@ func (s *supportBundle) run(ctx context.Context, out, errOut io.Writer, now time
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errors.Errorf("not done after %s: --timeout allows for more", s.timeout))
 	defer cancel()
+	p := newProgress(errOut)
+	p.sayf("reading what is known of the installation, for up to %s", s.timeout)
 	name, summary, err := s.write(ctx, out, o)
+	p.end()
 	if err != nil {
 		return err
 	}
