@@ -103,6 +103,7 @@ generate: ## Generate gRPC services, deep copies, CRDs, RBAC, the chart's schema
 	rm -rf charts/healthscope/files
 	mkdir -p charts/healthscope/files/crd charts/healthscope/files/rbac charts/healthscope/files/prometheus charts/healthscope/files/grafana
 	cp config/crd/*_*.yaml charts/healthscope/files/crd
+	cp config/integrations/oam/applicationconfigurations.yaml charts/healthscope/files/crd/core.oam.dev_applicationconfigurations.yaml
 	cp config/rbac/controller_role.yaml config/rbac/controller_oam.yaml config/rbac/monitor_role.yaml charts/healthscope/files/rbac
 	for option in applicationconfigurations applicationhealth labelservices; do \
 	  cp config/rbac/oam/$$option/role.yaml charts/healthscope/files/rbac/controller_$$option.yaml || exit 1; \

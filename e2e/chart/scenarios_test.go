@@ -362,6 +362,15 @@ func TestCRDs(t *testing.T) {
 	expect(t, render(t, `crds: {enabled: false}`), crds)
 	expect(t, render(t, installations["beside OAM and EMCO"]), crds)
 	expect(t, render(t, `crds: {healthScope: false}`), crds, "CustomResourceDefinition//resourcebundlestates.k8splugin.io")
+	const ofOAM = "CustomResourceDefinition//applicationconfigurations.core.oam.dev"
+	with := "{config: {oam: {applicationConfigurations: true}}, crds: {healthScope: false, resourceBundleState: false, applicationConfigurations: %t}}"
+	expect(t, render(t, fmt.Sprintf(with, true)), crds, ofOAM)
+	for _, o := range named(render(t, fmt.Sprintf(with, true)), crds[0], "applicationconfigurations.core.oam.dev") {
+		if o.GetAnnotations()["helm.sh/resource-policy"] != "keep" || o.GetLabels()["helm.sh/chart"] == "" {
+			t.Errorf("%s has annotations %v and labels %v", o.GetName(), o.GetAnnotations(), o.GetLabels())
+		}
+	}
+	expect(t, render(t, fmt.Sprintf(with, false)), crds)
 	for _, keep := range []bool{true, false} {
 		for _, o := range render(t, fmt.Sprintf(`crds: {keep: %t}`, keep)) {
 			if o.GetKind() != "CustomResourceDefinition" {

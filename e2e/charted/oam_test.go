@@ -146,8 +146,7 @@ func probed(status *atomic.Int32) (address string, port int) {
 
 var _ = Describe("An installation for OAM", Ordered, func() {
 	BeforeAll(func(ctx context.Context) {
-		kubectl(ctx, "apply", "-f", filepath.Join(root, "config", "integrations", "oam", "applicationconfigurations.yaml"))
-		DeferCleanup(kubectl, "delete", "crd", "applicationconfigurations.core.oam.dev")
+		DeferCleanup(kubectl, "delete", "crd", "applicationconfigurations.core.oam.dev") // The chart makes it, and leaves it.
 		DeferCleanup(func(ctx context.Context) {
 			before := hs.PIDs()["controller"]
 			Expect(hs.Upgrade(ctx, withMonitors)).To(Succeed())
