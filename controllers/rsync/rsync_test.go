@@ -53,6 +53,24 @@ func newNamespace(ctx context.Context) string {
 	return suite.NewNamespace(ctx, api)
 }
 
+// What EMCO's rsync does wrong, and which spec shows that ours does not:
+//
+//	R1  a refused patch is called Applied                 calls nothing applied that was refused
+//	R2  an existing CRD fails the instantiation           uses a CRD that exists, and keeps it
+//	R3  Deployed holds before anything is applied         begins with an app when all of what it depends on is there
+//	R4  a Ready dependency hangs after an update          deletes nothing of an update that fails, and rolls it back
+//	R5  one failure cancels the waits of all others       calls nothing applied that was refused
+//	R6  an update deletes before and without applying     deletes nothing of an update that fails, and rolls it back
+//	R7  a terminated context can fail to terminate        leaves in etcd what EMCO's rsync leaves there
+//	R8  what is absent fails to be deleted                calls nothing applied that was refused
+//	R9  two workers write one queue                       writes nothing once the lock is lost
+//	R10 a stop leaves states that are not true            ends what it does when it is stopped
+//	R11 a failed hook succeeds, or is awaited endlessly   fails with a hook that has failed, or that takes too long
+//	R12 the deletion of a bundle is lost at a restart     leaves in etcd what EMCO's rsync leaves there
+//	R13 Ready holds before everything is there            begins with an app when all of what it depends on is there
+//	R14 a failure loses what others have done             calls nothing applied that was refused
+//	R15 a termination deletes CRDs                        uses a CRD that exists, and keeps it
+//	R16 an update leaves resources Pending                leaves what EMCO's rsync leaves, but for resources that stay Pending
 var _ = Describe("rsync", func() {
 	It("leaves in etcd what EMCO's rsync leaves there, and in the cluster what the context says", func(ctx SpecContext) {
 		put(ctx, recorded("created.tsv", "1001"))
@@ -77,6 +95,31 @@ var _ = Describe("rsync", func() {
 		By("terminating a terminated context (R7)")
 		Expect(rsync.Enqueue(ctx, store, "1001", deploy.EventTerminate, "", time.Now())).To(MatchError(ContainSubstring(`is not possible in state "Terminated"`)))
 		Expect(stateOf(ctx, "1001")).To(Equal(state("Terminated")))
+	})
+
+	It("leaves in etcd what EMCO's rsync leaves there when a cluster refuses, and after the termination", func(ctx SpecContext) {
+		put(ctx, recorded("refused.created.tsv", "1030"))
+		start(newNetwork())
+		enqueue(ctx, "1030", deploy.EventInstantiate)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1030").Should(Equal(state("InstantiateFailed")))
+		// EMCO's leaves what is applied Pending (R14), and says of a resource that it is Pending when its turn comes. Ours says so
+		// of all when it begins.
+		const app, after = "/context/1030/app/", "/resource/bad-after+ConfigMap/"
+		want := recorded("refused.failed.tsv", "1030")
+		want[app+"good/cluster/p1+edge01/resource/good-svc+Service/status/"] = state("Applied")
+		for _, cluster := range []string{edge01, edge02} {
+			want[app+"bad/cluster/"+cluster+after+"status/"], want[app+"bad/cluster/"+cluster+after+"reference/"] = state("Pending"), `"1030"`
+		}
+		Expect(stored(ctx, "1030")).To(Equal(want))
+		enqueue(ctx, "1030", deploy.EventTerminate)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1030").Should(Equal(state("Terminated")))
+		want = recorded("refused.terminated.tsv", "1030")
+		for key, value := range want { // R8: what is absent is deleted.
+			if value == state("Failed") {
+				want[key] = state("Deleted")
+			}
+		}
+		Expect(stored(ctx, "1030")).To(Equal(want))
 	})
 
 	It("calls nothing applied that was refused, and finishes everything else (R1, R5, R14)", func(ctx SpecContext) {

@@ -104,7 +104,8 @@ func (r *Runner) hold(ctx context.Context, lock *appcontext.Lock) error {
 		case <-working.Done():
 		}
 	}()
-	workers := &workers{run: func(id string) { (&worker{Runner: r, id: id, lock: lock}).run(working) }}
+	turns := &turns{}
+	workers := &workers{run: func(id string) { (&worker{Runner: r, id: id, lock: lock, turns: turns}).run(working) }}
 	defer workers.running.Wait()
 	defer cancel(nil)
 	return r.options.Store.WatchActive(working, workers.wake)
@@ -174,4 +175,41 @@ func (w *workers) next(id string) bool {
 	}
 	delete(w.awake, id)
 	return false
+}
+
+// turns lets one event at a time be handled of contexts that keep the states of resources in one place: they have resources
+// in common.
+type turns struct {
+	mu sync.Mutex
+	// taken has an entry for each place where a turn is taken. It is closed when the turn ends.
+	taken map[string]chan struct{}
+}
+
+// take waits for a turn and returns what ends it.
+func (t *turns) take(ctx context.Context, place string) (end func(), err error) {
+	for {
+		mine := make(chan struct{})
+		t.mu.Lock()
+		before, isTaken := t.taken[place]
+		if !isTaken {
+			if t.taken == nil {
+				t.taken = map[string]chan struct{}{}
+			}
+			t.taken[place] = mine
+		}
+		t.mu.Unlock()
+		if !isTaken {
+			return func() {
+				t.mu.Lock()
+				defer t.mu.Unlock()
+				delete(t.taken, place)
+				close(mine)
+			}, nil
+		}
+		select {
+		case <-before:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }

@@ -21,13 +21,15 @@ type worker struct {
 
 	id   string
 	lock *appcontext.Lock
+	// turns are those of all workers.
+	turns *turns
 }
 
 // run handles events until none is left, the context is gone, or ctx ends.
 func (w *worker) run(ctx context.Context) {
 	logger := w.logger.WithValues("context", w.id)
 	for ctx.Err() == nil {
-		event, err := w.begin(ctx)
+		event, err := w.handleNext(ctx)
 		switch {
 		case errors.Is(err, appcontext.ErrNotFound):
 			logger.Info("The context is gone; nothing is done with it")
@@ -41,14 +43,40 @@ func (w *worker) run(ctx context.Context) {
 		case event.Event == "":
 			return
 		}
-		logger.Info("Handling an event", "event", event.Event)
-		succeeded := w.handle(ctx, event)
-		if ctx.Err() != nil {
-			return // What is left to do is in etcd.
-		}
-		err = w.finish(ctx, event, succeeded)
-		logger.Info("Handled an event", "event", event.Event, "succeeded", succeeded, "problem", err)
 	}
+}
+
+// handleNext handles the next event, when it is the turn of this context, and returns it; empty when there is none.
+func (w *worker) handleNext(ctx context.Context) (deploy.QueuedEvent, error) {
+	var place string
+	err := w.persist(ctx, func() error {
+		s, err := w.options.Store.ReadLevels(ctx, w.id, "statusappctxid")
+		if err == nil {
+			place, err = s.StatusContextID()
+		}
+		return err
+	})
+	if err != nil {
+		return deploy.QueuedEvent{}, err
+	}
+	end, err := w.turns.take(ctx, place)
+	if err != nil {
+		return deploy.QueuedEvent{}, err
+	}
+	defer end()
+	event, err := w.begin(ctx)
+	if err != nil || event.Event == "" {
+		return event, err
+	}
+	logger := w.logger.WithValues("context", w.id, "event", event.Event)
+	logger.Info("Handling an event")
+	succeeded := w.handle(ctx, event)
+	if ctx.Err() != nil {
+		return event, ctx.Err() // What is left to do is in etcd.
+	}
+	err = w.finish(ctx, event, succeeded)
+	logger.Info("Handled an event", "succeeded", succeeded, "problem", err)
+	return event, err
 }
 
 // begin begins the next event and returns it; empty when there is none.

@@ -142,9 +142,16 @@ func (l Lifecycle) Stopped() Lifecycle {
 	return l
 }
 
-// Replaced returns the lifecycle of a context that was updated to another one: what the other lacks is to be deleted. If
-// that cannot be, because it was terminated meanwhile, the event is skipped when its turn comes.
-func (l Lifecycle) Replaced(by string) Lifecycle { return l.created().append(EventUpdateDelete, by) }
+// Replaced returns the lifecycle of a context that was updated to another one: what the other lacks is to be deleted, unless
+// the context is to be there again meanwhile. Where that cannot be, because it was terminated, the event is skipped later.
+func (l Lifecycle) Replaced(by string) Lifecycle {
+	if slices.ContainsFunc(l.Queue, func(e QueuedEvent) bool {
+		return e.Status == EventPending && (e.Event == EventInstantiate || e.Event == EventUpdate)
+	}) {
+		return l
+	}
+	return l.created().append(EventUpdateDelete, by)
+}
 
 // interrupting reports whether a Terminate waits behind an event of another kind.
 func (l Lifecycle) interrupting() bool {

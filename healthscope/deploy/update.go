@@ -7,7 +7,8 @@ import (
 )
 
 // observed is what is known of resources before the work of an event. Statuses that were written before the revision begun
-// are of an earlier event.
+// are of an earlier event, and those that another context has written since are of its event: a program that is killed may
+// leave several events begun.
 type observed struct {
 	Contexts
 
@@ -38,25 +39,25 @@ func (o observed) status(app, cluster string, r Resource) (appcontext.ResourceSt
 		return "", nil
 	}
 	status, err := stored.Status()
+	if err != nil {
+		return "", err
+	}
+	by, err := stored.Reference()
 	switch {
 	case err != nil:
 		return "", err
-	case stored.Revision("status") > o.begun:
+	case stored.Revision("status") > o.begun && by == o.Acted.ID():
 		return status, nil
-	case o.Other != nil && status == appcontext.ResourceApplied && o.same(stored, app, cluster, r):
+	case o.Other != nil && status == appcontext.ResourceApplied && o.same(by, app, cluster, r):
 		return status, nil
 	default:
 		return "", nil
 	}
 }
 
-// same reports whether the context that applied a resource has it byte by byte as it is to be. Of a context that has not
+// same reports whether the context by which a resource was applied has it byte by byte as it is to be. Of a context that has not
 // been read that is not known.
-func (o observed) same(stored appcontext.Resource, app, cluster string, r Resource) bool {
-	by, err := stored.Reference()
-	if err != nil {
-		return false
-	}
+func (o observed) same(by, app, cluster string, r Resource) bool {
 	for _, s := range []*appcontext.Snapshot{o.Other, o.Acted, o.Status} {
 		if s.ID() == by {
 			applied, ok := find(s, app, cluster, r.Name)

@@ -78,7 +78,7 @@ func (p *Plan) Result(s Step, status appcontext.ResourceStatus, problem string) 
 	r := p.place(s.App, s.Cluster).Level("resource/" + s.Resource.Name)
 	h := r.Level("status")
 	writes := []appcontext.Write{{Handle: h, Value: statusValue{status}}}
-	if p.statusID() != p.ID { // What is deleted may have been applied by another context.
+	if s.Verb == VerbDelete || s.Verb == VerbDeleteHook { // It may have been applied by another context.
 		writes = append(writes, appcontext.Write{Handle: r.Level("reference"), Value: p.ID})
 	}
 	if problem != "" {
