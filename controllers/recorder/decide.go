@@ -65,6 +65,8 @@ type situation struct {
 	hub      string
 	coWriter coWriter
 	now      time.Time
+	// readyKeys is true when EMCO's keys of readiness are kept too.
+	readyKeys bool
 }
 
 // decision is what comes of a situation.
@@ -102,7 +104,7 @@ func decideOn(b *fleet.Bundle, s situation) decision {
 		return decision{state: stateAbsent, again: absentRetry}
 	case stored.Foreign():
 		return yield(s)
-	case stored.Ours() && stored.Saved.UID == string(b.UID) && stored.Saved.ResourceVersion == b.ResourceVersion && stored.Saved.Hub == s.hub:
+	case stored.Ours() && stored.Saved.UID == string(b.UID) && stored.Saved.ResourceVersion == b.ResourceVersion && stored.Saved.Hub == s.hub && (stored.Saved.Ready != nil) == s.readyKeys:
 		return decision{state: stateSaved}
 	}
 	return decision{step: save, state: stateSaved}

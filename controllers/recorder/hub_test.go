@@ -62,6 +62,8 @@ type hubOptions struct {
 	// refuse makes reading single bundles fail while it is set.
 	refuse *atomic.Bool
 	store  appcontext.Options
+	// readyKeys is recorder.Options.ReadyKeys.
+	readyKeys bool
 }
 
 // run runs a hub until it is stopped or the spec is over, and returns when it has read the bundles of its own cluster.
@@ -100,7 +102,7 @@ func run(ctx context.Context, o hubOptions) *hub { //nolint:contextcheck // The 
 	store, err := appcontext.Open(o.store)
 	Expect(err).NotTo(HaveOccurred())
 	lease := types.NamespacedName{Namespace: o.namespace, Name: "healthscope-controller"}
-	Expect(recorder.Setup(mgr, recorder.Options{View: h.View, Store: store, Lease: lease, Registry: h.registry, Clock: h.clock})).To(Succeed())
+	Expect(recorder.Setup(mgr, recorder.Options{View: h.View, Store: store, Lease: lease, Registry: h.registry, Clock: h.clock, ReadyKeys: o.readyKeys})).To(Succeed())
 	life, cancel := suite.Lasting()
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(life) }()

@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -89,7 +90,7 @@ func (r *reconciler) gather(ctx context.Context, p appcontext.Place, hub string)
 		return situation{}, err
 	}
 	r.checkRevision(before, stored.AsOf, log.FromContext(ctx))
-	s := situation{stored: stored, hub: hub, coWriter: r.index.get(p).coWriter, now: r.options.Clock.Now()}
+	s := situation{stored: stored, hub: hub, readyKeys: r.options.ReadyKeys, coWriter: r.index.get(p).coWriter, now: r.options.Clock.Now()}
 	s.look(r.options.View)
 	return s, nil
 }
@@ -200,7 +201,15 @@ func (r *reconciler) save(ctx context.Context, s situation) error {
 	is := appcontext.SavedBundle{
 		Seen: seen, Namespace: whole.Namespace, Name: whole.Name, UID: string(whole.UID), ResourceVersion: whole.ResourceVersion, Digest: digest, Hub: s.hub,
 	}
-	if was := s.stored.Saved; s.stored.Ours() && was.Digest == digest && was.UID == is.UID && was.Hub == is.Hub {
+	if r.options.ReadyKeys {
+		resources, err := r.options.Store.ReadResources(ctx, s.stored.Place)
+		if err != nil {
+			return err
+		}
+		is.Ready = readyKeys(s.bundle, whole.Status, resources)
+		is.ResourceVersion = s.bundle.ResourceVersion // What was judged: with the version that was read, if it is later, the keys are made again.
+	}
+	if was := s.stored.Saved; s.stored.Ours() && was.Digest == digest && was.UID == is.UID && was.Hub == is.Hub && maps.Equal(was.Ready, is.Ready) {
 		return nil
 	}
 	if s.others > 0 {

@@ -39,6 +39,8 @@ type Options struct {
 	Registry prometheus.Registerer
 	// Spans makes spans of reconciles. Nil means that there are none.
 	Spans trace.TracerProvider
+	// ReadyKeys makes the recorder keep EMCO's keys of readiness too.
+	ReadyKeys bool
 	// Clock is the clock. The default is the machine's.
 	Clock clock.PassiveClock
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,6 +48,8 @@ type SavedBundle struct {
 	Digest string `json:"digest"`
 	// Hub is who has saved it.
 	Hub string `json:"hub"`
+	// Ready is what was written of EMCO's keys of readiness, by their level below the place; nil when they are not kept.
+	Ready map[string]bool `json:"ready,omitempty"`
 }
 
 // StoredBundle is what there is at a place.
@@ -120,7 +124,34 @@ func (s *Store) SaveBundle(ctx context.Context, at StoredBundle, status string, 
 	t.unchanged(at)
 	t.put(string(h.Level(partStatus)), status)
 	t.put(sidecarKey(h.Level(partStatus)), b)
+	of, last := at.readiness(b)
+	if err := s.WriteLevels(ctx, at.Place.ContextID, of, Condition{}); err != nil { // There may be more of them than a transaction takes.
+		return err
+	}
+	for _, w := range last {
+		t.put(w.key(), w.Value)
+	}
 	return failed(fmt.Sprintf("cannot save bundle %q", at.Place), s.commit(ctx, t))
+}
+
+// readiness returns the keys of readiness that differ from what SaveBundle has written before: those of resources, and that
+// of the app in the cluster, which says that all are ready and is written after them.
+func (b StoredBundle) readiness(is SavedBundle) (resources, app []Write) {
+	var before map[string]bool
+	if b.Ours() {
+		before = b.Saved.Ready
+	}
+	for _, level := range slices.Sorted(maps.Keys(is.Ready)) {
+		was, written := before[level]
+		switch w := (Write{Handle: b.Place.Handle().Level(level), Value: is.Ready[level]}); {
+		case written && was == is.Ready[level]:
+		case strings.HasPrefix(level, partResource+"/"):
+			resources = append(resources, w)
+		default:
+			app = append(app, w)
+		}
+	}
+	return resources, app
 }
 
 // RemoveBundle removes the bundle that SaveBundle has saved at a place, as ReadBundle has returned it, and what is kept

@@ -50,7 +50,7 @@ type Configuration struct {
 	// +optional
 	AppContext *AppContext `json:"appContext,omitempty"`
 	// recorder makes the controller save bundles in the AppContexts, as EMCO's rsync does. It needs `appContext`. Without it, nothing is
-	// written there. `{}` is enough: it has no settings.
+	// written there. `{}` is enough.
 	// +optional
 	Recorder *Recorder `json:"recorder,omitempty"`
 	// probes configures the HTTP probes that scopes ask for. See
@@ -309,8 +309,13 @@ type AppContext struct {
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 }
 
-// Recorder makes the controller save bundles in the AppContexts. It has no settings.
-type Recorder struct{}
+// Recorder makes the controller save bundles in the AppContexts.
+type Recorder struct {
+	// readyKeys makes it also keep EMCO's keys of readiness, `resourcesready`, `resready` and `ressuccess`, by which EMCO's rsync waits for
+	// what an app depends on, and for hooks.
+	// +optional
+	ReadyKeys bool `json:"readyKeys,omitempty"`
+}
 
 // Probes configures the HTTP probes that scopes ask for.
 type Probes struct {

@@ -1,0 +1,100 @@
+package recorder
+
+import (
+	"encoding/json"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+)
+
+// The levels of EMCO's keys of readiness: of an app in a cluster, and of a resource.
+const (
+	levelReady           = "resourcesready"
+	levelResourceReady   = "resready"
+	levelResourceSuccess = "ressuccess"
+)
+
+const (
+	// hookAnnotation is on objects that Helm would run as hooks, and jobLabel on the pods of Jobs.
+	hookAnnotation, jobLabel = "helm.sh/hook", "job-name"
+	// preInstallLabel is on a bundle while the hooks before an installation run.
+	preInstallLabel = "emco/preinstallHook"
+)
+
+// readyKinds are the kinds of which EMCO says whether they are ready.
+var readyKinds = map[string]bool{"Service": true, "Deployment": true, "StatefulSet": true, "DaemonSet": true, "Job": true, "Pod": true}
+
+// readyKeys returns what EMCO's keys of readiness are to say, by their level below the place of a bundle. An app is ready in
+// a cluster when everything that is applied there is in the bundle and Ready: what is not there yet is waited for.
+func readyKeys(b *fleet.Bundle, status json.RawMessage, r appcontext.PlacedResources) map[string]bool {
+	keys := map[string]bool{}
+	members := map[string]healthscope.Member{}
+	for _, m := range b.Members {
+		members[m.Name+"+"+m.Kind] = m
+	}
+	ready := b.Unlisted.Total == b.Unlisted.Ready
+	for _, name := range r.Order {
+		if !readyKinds[kindOf(name)] {
+			continue
+		}
+		m, found := members[name]
+		if found {
+			keys[levelOf(name, levelResourceReady)] = m.Counts == healthscope.Ready
+		}
+		ready = ready && (found && m.Counts == healthscope.Ready || !found && b.Truncated)
+	}
+	if b.Labels[preInstallLabel] != "true" {
+		keys[levelReady] = ready
+	}
+	for name, succeeded := range successes(status) {
+		if r.Names[name] {
+			keys[levelOf(name, levelResourceSuccess)] = succeeded
+		}
+	}
+	return keys
+}
+
+// kindOf returns the kind in the name of a resource, <name>+<Kind>.
+func kindOf(name string) string {
+	_, kind, _ := appcontext.SplitResource(name)
+	return kind
+}
+
+func levelOf(resource, level string) string { return "resource/" + resource + "/" + level }
+
+// successes returns of the hooks in a status whether they have succeeded, by the names of their resources.
+func successes(status json.RawMessage) map[string]bool {
+	var lists struct {
+		JobStatuses []batchv1.Job
+		PodStatuses []corev1.Pod
+	}
+	all := map[string]bool{}
+	if json.Unmarshal(status, &lists) != nil {
+		return all // Whoever waits for a hook waits on.
+	}
+	for _, j := range lists.JobStatuses {
+		if metav1.HasAnnotation(j.ObjectMeta, hookAnnotation) {
+			all[j.Name+"+Job"] = isComplete(j)
+		}
+	}
+	for _, p := range lists.PodStatuses {
+		if metav1.HasAnnotation(p.ObjectMeta, hookAnnotation) || metav1.HasLabel(p.ObjectMeta, jobLabel) {
+			all[p.Name+"+Pod"] = p.Status.Phase == corev1.PodSucceeded
+		}
+	}
+	return all
+}
+
+func isComplete(j batchv1.Job) bool {
+	for _, c := range j.Status.Conditions {
+		if c.Type == batchv1.JobComplete && c.Status == corev1.ConditionTrue {
+			return true
+		}
+	}
+	return false
+}
