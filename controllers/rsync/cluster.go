@@ -39,6 +39,8 @@ type cluster struct {
 	client client.Client
 	// watcher watches, without the limit of time that the client's requests have.
 	watcher client.WithWatch
+	// discovery has room for one: who looks up a kind.
+	discovery chan struct{}
 	// http is the connection that the client was made for.
 	http *http.Client
 }
@@ -65,7 +67,7 @@ func (c *clusters) get(name string) (cluster, error) {
 	if err != nil {
 		return cluster{}, errors.Wrapf(err, "cannot make a client for cluster %q", name)
 	}
-	made := cluster{client: api, watcher: watcher, http: access.Client}
+	made := cluster{client: api, watcher: watcher, discovery: make(chan struct{}, 1), http: access.Client}
 	c.clients[name] = made
 	return made, nil
 }
@@ -74,14 +76,14 @@ func (c *clusters) get(name string) (cluster, error) {
 func (c cluster) take(ctx context.Context, p *deploy.Plan, s deploy.Step) error {
 	switch s.Verb {
 	case deploy.VerbApplyBundle:
-		return c.apply(ctx, newBundle(p, s.App))
+		return c.withBundle(ctx, newBundle(p, s.App), c.apply)
 	case deploy.VerbApplyHookBundle:
-		return c.apply(ctx, newHookBundle(p, s.App))
+		return c.withBundle(ctx, newHookBundle(p, s.App), c.apply)
 	case deploy.VerbDeleteBundle:
-		return c.delete(ctx, newBundle(p, s.App))
+		return c.withBundle(ctx, newBundle(p, s.App), c.delete)
 	default:
 	}
-	o, err := c.object(p, s.App, s.Resource)
+	o, err := c.object(ctx, p, s.App, s.Resource)
 	if err != nil {
 		return err
 	}
@@ -101,16 +103,51 @@ func (c cluster) take(ctx context.Context, p *deploy.Plan, s deploy.Step) error 
 }
 
 // object returns the object of a resource, labelled and in its namespace.
-func (c cluster) object(p *deploy.Plan, app string, r deploy.Resource) (*unstructured.Unstructured, error) {
+func (c cluster) object(ctx context.Context, p *deploy.Plan, app string, r deploy.Resource) (*unstructured.Unstructured, error) {
 	o, err := newObject(r, p.BundleName(app))
 	if err != nil {
 		return nil, err
 	}
-	namespaced, err := c.client.IsObjectNamespaced(o)
+	namespaced, err := c.discover(ctx, o)
 	if err != nil {
-		return nil, errors.Wrapf(err, "cannot find kind %q", o.GetKind())
+		return nil, err
 	}
 	return o, place(p, o, namespaced)
+}
+
+// withBundle does something with a bundle once its kind is known.
+func (c cluster) withBundle(ctx context.Context, bundle *unstructured.Unstructured, do func(context.Context, *unstructured.Unstructured) error) error {
+	if _, err := c.discover(ctx, bundle); err != nil {
+		return err
+	}
+	return do(ctx, bundle)
+}
+
+// discover looks up the kind of an object, and reports whether it is namespaced. The client's mapper knows no context and
+// asks one question after the other, so that steps would wait for all those of a cluster that gives no answer, also when
+// they are to end. One question at most is left behind.
+func (c cluster) discover(ctx context.Context, o *unstructured.Unstructured) (bool, error) {
+	select {
+	case c.discovery <- struct{}{}:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	type kind struct {
+		namespaced bool
+		err        error
+	}
+	found := make(chan kind, 1)
+	go func() {
+		defer func() { <-c.discovery }()
+		namespaced, err := c.client.IsObjectNamespaced(o)
+		found <- kind{namespaced, err}
+	}()
+	select {
+	case k := <-found:
+		return k.namespaced, errors.Wrapf(k.err, "cannot find kind %q", o.GetKind())
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
 }
 
 // define makes a CRD unless there is one, and fails as without an answer until its kind is served.
@@ -159,7 +196,7 @@ func (c cluster) delete(ctx context.Context, o *unstructured.Unstructured) error
 func (c cluster) notReady(ctx context.Context, p *deploy.Plan, t deploy.Target, judge func([]*unstructured.Unstructured) healthscope.Verdict) (string, error) {
 	objects := make([]*unstructured.Unstructured, 0, len(t.Resources))
 	for _, r := range t.Resources {
-		o, err := c.object(p, t.App, r)
+		o, err := c.object(ctx, p, t.App, r)
 		if err != nil {
 			return "", err
 		}

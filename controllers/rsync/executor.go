@@ -118,7 +118,7 @@ func (e *executor) runHook(ctx context.Context, s deploy.Step, deadline *time.Ti
 	var at cluster
 	var hook *unstructured.Unstructured
 	applied := e.inCluster(ctx, s.Cluster, func(ctx context.Context, c cluster) error {
-		o, err := c.object(e.plan, s.App, s.Resource)
+		o, err := c.object(ctx, e.plan, s.App, s.Resource)
 		if err != nil {
 			return err
 		}

@@ -109,7 +109,7 @@ func previewTarget(ctx context.Context, connections *clusters, p *deploy.Plan, t
 func previewResource(ctx context.Context, c cluster, p *deploy.Plan, app string, r deploy.Resource, ask func(cluster, context.Context, *unstructured.Unstructured) (Preview, error)) (Preview, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	o, err := c.object(p, app, r)
+	o, err := c.object(ctx, p, app, r)
 	if meta.IsNoMatchError(err) {
 		return Preview{Action: PreviewCreate, Problem: "its kind is not there yet: " + healthscope.Clean(err.Error())}, nil
 	}
