@@ -30,6 +30,8 @@ type CompositeApp struct {
 	DeploymentIntentGroup string `json:"deploymentIntentGroup"`
 	// Namespace is where objects go that name none. The default is "default".
 	Namespace string `json:"namespace,omitempty"`
+	// Administrator allows objects in other namespaces, and of the whole cluster. Without it they are refused.
+	Administrator bool `json:"administrator,omitempty"`
 	// Apps are the applications, in their order.
 	Apps []CompositeAppMember `json:"apps"`
 }
@@ -68,7 +70,10 @@ func CreateContext(ctx context.Context, store *appcontext.Store, c CompositeApp,
 	ac.InitAppContext()
 	meta := appcontext.CompositeAppMeta{
 		Project: c.Project, CompositeApp: c.Name, Version: c.Version, Release: c.DeploymentIntentGroup, DeploymentIntentGroup: c.DeploymentIntentGroup,
-		Namespace: cmp.Or(c.Namespace, "default"), Level: "0",
+		Namespace: cmp.Or(c.Namespace, "default"), Level: "1",
+	}
+	if c.Administrator {
+		meta.Level = levelAdministrator
 	}
 	if err := c.create(ctx, ac, meta, resources); err != nil {
 		return "", errors.Join(err, ac.DeleteCompositeApp(context.WithoutCancel(ctx)))

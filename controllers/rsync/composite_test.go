@@ -69,6 +69,21 @@ var _ = Describe("A composite app", func() {
 		Expect(counts).To(Equal(map[string]int{"Deleted": 4}))
 	})
 
+	It("touches its own namespace only, unless it is an administrator's", func(ctx SpecContext) {
+		far := newNamespace(ctx)
+		elsewhere := manifests{"m": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm, namespace: " + far + "}\n"}
+		start(newNetwork())
+		for administrator, want := range map[bool]string{false: "InstantiateFailed", true: "Instantiated"} {
+			c := shop(newNamespace(ctx))
+			c.Administrator = administrator
+			c.Apps = []rsync.CompositeAppMember{{Name: "a", Clusters: []string{edge01}, Manifests: []string{"m"}}}
+			id, err := rsync.CreateContext(ctx, store, c, elsewhere.read, time.Now())
+			Expect(err).NotTo(HaveOccurred())
+			enqueue(ctx, id, deploy.EventInstantiate)
+			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state(want)))
+		}
+	})
+
 	DescribeTable("that is wrong is refused with field and value, and leaves nothing in etcd",
 		func(ctx SpecContext, change func(*rsync.CompositeApp), want string) {
 			c := shop("wrong")

@@ -79,18 +79,21 @@ func newHookBundle(p *deploy.Plan, app string) *unstructured.Unstructured {
 	return o
 }
 
+// levelAdministrator is the level of a context that may touch all namespaces and objects of the whole cluster, as of EMCO's
+// logical clouds.
+const levelAdministrator = "0"
+
 // place gives an object of a plan its namespace, and refuses places that the plan's logical cloud may not touch.
 func place(p *deploy.Plan, o *unstructured.Unstructured, namespaced bool) error {
-	const administrator = "0"
 	what := fmt.Sprintf("%s %q", o.GetKind(), o.GetName())
 	switch {
-	case !namespaced && p.Level != administrator:
-		return refusalError{errors.Errorf("%s is of the whole cluster, and the context has level %q: only level %q may touch it", what, p.Level, administrator)}
+	case !namespaced && p.Level != levelAdministrator:
+		return refusalError{errors.Errorf("%s is of the whole cluster, and the context has level %q: only level %q may touch it", what, p.Level, levelAdministrator)}
 	case !namespaced:
 		o.SetNamespace("")
 	case o.GetNamespace() == "":
 		o.SetNamespace(p.Namespace)
-	case o.GetNamespace() != p.Namespace && p.Level != administrator:
+	case o.GetNamespace() != p.Namespace && p.Level != levelAdministrator:
 		return refusalError{errors.Errorf("%s is in namespace %q, and the context has level %q: it may touch namespace %q only", what, o.GetNamespace(), p.Level, p.Namespace)}
 	}
 	return nil
