@@ -37,6 +37,7 @@ func stages() [][]row {
 		{"flood", "one of the clusters changes 1,000 times a second, a bundle of another changes → its scope", measureFlood},
 	}, {
 		{"status", "status documents of 5 apps × 50 clusters × 15 resources: the first one, then 20 clients at once", measureStatus},
+		{"deploy", "5 apps × 50 clusters × 15 resources are deployed, which are there already; beside a dead cluster; 10,000 resources", measureDeploy},
 	}}
 }
 
