@@ -209,7 +209,7 @@ func (r *reconciler) save(ctx context.Context, s situation) error {
 		is.Ready = readyKeys(s.bundle, whole.Status, resources)
 		is.ResourceVersion = s.bundle.ResourceVersion // What was judged: with the version that was read, if it is later, the keys are made again.
 	}
-	if was := s.stored.Saved; s.stored.Ours() && was.Digest == digest && was.UID == is.UID && was.Hub == is.Hub && maps.Equal(was.Ready, is.Ready) {
+	if s.stored.Ours() && saysTheSame(*s.stored.Saved, is) {
 		return nil
 	}
 	if s.others > 0 {
@@ -226,6 +226,11 @@ func (r *reconciler) save(ctx context.Context, s situation) error {
 	}
 	r.count(operationSave, err)
 	return err
+}
+
+// saysTheSame reports whether nothing would be different if a bundle were saved again.
+func saysTheSame(was, is appcontext.SavedBundle) bool {
+	return was.Digest == is.Digest && was.UID == is.UID && was.Hub == is.Hub && maps.Equal(was.Ready, is.Ready)
 }
 
 // errMoved means that a bundle is gone, or belongs to another place by now. The watch of its cluster delivers that change.
