@@ -62,11 +62,11 @@ var _ = Describe("rsync and objects that others have applied", func() {
 		differs.Data["others"] = "stays"
 		Expect(api.Update(ctx, differs, client.FieldOwner("another"))).To(Succeed())
 
-		put(ctx, newComposite("1030", namespace, "a").add("a", edge01, "differs+ConfigMap", configMap("differs"), "same+ConfigMap", configMap("same"), "new+ConfigMap", configMap("new")).values)
+		put(ctx, newComposite("1130", namespace, "a").add("a", edge01, "differs+ConfigMap", configMap("differs"), "same+ConfigMap", configMap("same"), "new+ConfigMap", configMap("new")).values)
 		n := newNetwork()
 		sent := n.count()
 		start(n)
-		instantiate(ctx, "1030")
+		instantiate(ctx, "1130")
 		cm := &corev1.ConfigMap{}
 		Expect(exists(ctx, cm, namespace, "differs")).To(BeTrue())
 		Expect(cm.Data).To(Equal(map[string]string{"k": "v", "others": "stays"}))
@@ -74,31 +74,31 @@ var _ = Describe("rsync and objects that others have applied", func() {
 		Expect(cm.Data).To(Equal(map[string]string{"k": "v"}))
 
 		before := sent.Load()
-		instantiate(ctx, "1030")
+		instantiate(ctx, "1130")
 		Expect(sent.Load()-before).To(BeEquivalentTo(4), "one for each resource and one for the bundle")
 	})
 
 	It("leaves a field that another manager has set to it, and says which", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		Expect(api.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cm", Namespace: namespace}, Data: map[string]string{"k": "theirs"}}, client.FieldOwner("another"))).To(Succeed())
-		put(ctx, newComposite("1031", namespace, "a").add("a", edge01, "cm+ConfigMap", configMap("cm")).values)
+		put(ctx, newComposite("1131", namespace, "a").add("a", edge01, "cm+ConfigMap", configMap("cm")).values)
 		start(newNetwork())
-		enqueue(ctx, "1031", deploy.EventInstantiate)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1031").Should(Equal(state("InstantiateFailed")))
-		Expect(wordsOf(ctx, "1031", "a", "cm+ConfigMap")).To(And(ContainSubstring(`conflict with "another"`), ContainSubstring(".data.k")))
+		enqueue(ctx, "1131", deploy.EventInstantiate)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1131").Should(Equal(state("InstantiateFailed")))
+		Expect(wordsOf(ctx, "1131", "a", "cm+ConfigMap")).To(And(ContainSubstring(`conflict with "another"`), ContainSubstring(".data.k")))
 	})
 
 	It("leaves replicas alone that were scaled, as autoscalers do", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		web := "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  replicas: 2\n  selector:\n    matchLabels: {app: web}\n  template:\n    metadata:\n      labels: {app: web}\n    spec:\n      containers:\n      - {name: web, image: example.org/web}\n"
-		put(ctx, newComposite("1032", namespace, "a").add("a", edge01, "web+Deployment", web).values)
+		put(ctx, newComposite("1132", namespace, "a").add("a", edge01, "web+Deployment", web).values)
 		start(newNetwork())
-		instantiate(ctx, "1032")
+		instantiate(ctx, "1132")
 		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: namespace}}
 		scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 5}}
 		Expect(api.SubResource("scale").Update(ctx, d, client.WithSubResourceBody(scale), client.FieldOwner("kube-controller-manager"))).To(Succeed())
 		for range 2 {
-			instantiate(ctx, "1032")
+			instantiate(ctx, "1132")
 			Expect(exists(ctx, d, namespace, "web")).To(BeTrue())
 			Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(5)))
 		}
@@ -111,13 +111,13 @@ var _ = Describe("rsync and objects that others have applied", func() {
 		Expect(err).NotTo(HaveOccurred())
 		encoded := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request}))
 		csr := "apiVersion: certificates.k8s.io/v1\nkind: CertificateSigningRequest\nmetadata: {name: user}\nspec: {signerName: example.org/user, usages: [client auth], request: " + encoded + "}\n"
-		c := newComposite("1033", newNamespace(ctx), "a").add("a", edge01, "user+CertificateSigningRequest", csr)
-		c.values["/context/1033/app/a/cluster/p1+edge01/resource/user+CertificateSigningRequest/subresource/approval/"] =
+		c := newComposite("1133", newNamespace(ctx), "a").add("a", edge01, "user+CertificateSigningRequest", csr)
+		c.values["/context/1133/app/a/cluster/p1+edge01/resource/user+CertificateSigningRequest/subresource/approval/"] =
 			fmt.Sprintf("%q", `{"lastUpdateTime":null,"message":"Approved for Logical Cloud","reason":"LogicalCloud","type":"Approved","status":"True"}`)
 		put(ctx, c.values)
 		start(newNetwork())
 		for range 2 {
-			instantiate(ctx, "1033")
+			instantiate(ctx, "1133")
 			got := &certificatesv1.CertificateSigningRequest{}
 			Expect(exists(ctx, got, "", "user")).To(BeTrue())
 			Expect(got.Status.Conditions).To(ConsistOf(And(HaveField("Type", certificatesv1.CertificateApproved), HaveField("Reason", "LogicalCloud"))))
@@ -125,11 +125,11 @@ var _ = Describe("rsync and objects that others have applied", func() {
 	})
 
 	It("fails with what cannot be read as its kind, which the API server calls a fault of its own", func(ctx SpecContext) {
-		put(ctx, newComposite("1038", newNamespace(ctx), "a").add("a", edge01, "cm+ConfigMap", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\ndata: {k: 1}\n").values)
+		put(ctx, newComposite("1138", newNamespace(ctx), "a").add("a", edge01, "cm+ConfigMap", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\ndata: {k: 1}\n").values)
 		start(newNetwork())
-		enqueue(ctx, "1038", deploy.EventInstantiate)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1038").Should(Equal(state("InstantiateFailed")))
-		Expect(wordsOf(ctx, "1038", "a", "cm+ConfigMap")).To(ContainSubstring(".data.k: expected string"))
+		enqueue(ctx, "1138", deploy.EventInstantiate)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1138").Should(Equal(state("InstantiateFailed")))
+		Expect(wordsOf(ctx, "1138", "a", "cm+ConfigMap")).To(ContainSubstring(".data.k: expected string"))
 	})
 
 	DescribeTable("says nothing of what a Secret holds when it is refused", func(ctx SpecContext, id, fields, want string) {
@@ -141,9 +141,9 @@ var _ = Describe("rsync and objects that others have applied", func() {
 		words := wordsOf(ctx, id, "a", "s+Secret")
 		Expect(words).To(And(ContainSubstring(want), Not(ContainSubstring("4711")), Not(ContainSubstring("hunter"))))
 	},
-		Entry("a number", "1034", "stringData: {password: 4711}\n", "is not shown"),
-		Entry("no base64", "1035", "data: {password: 'hunter-4711'}\n", "is not shown"),
-		Entry("no document", "1036", "type: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: 'hunter 4711'}\n", "dockerconfigjson"),
-		Entry("a map", "1037", "stringData: {password: {hunter: 4711}}\n", "is not shown"),
+		Entry("a number", "1134", "stringData: {password: 4711}\n", "is not shown"),
+		Entry("no base64", "1135", "data: {password: 'hunter-4711'}\n", "is not shown"),
+		Entry("no document", "1136", "type: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: 'hunter 4711'}\n", "dockerconfigjson"),
+		Entry("a map", "1137", "stringData: {password: {hunter: 4711}}\n", "is not shown"),
 	)
 })
