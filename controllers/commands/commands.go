@@ -56,6 +56,16 @@ func notice(c *cobra.Command, begun *bool) {
 	}
 }
 
+// refuseStrays makes commands that only have others below them refuse what is none of these; they print their help otherwise.
+func refuseStrays(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		if !c.Runnable() {
+			c.Args = cobra.NoArgs
+			c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+		}
+	}
+}
+
 // Command returns the program's root command, with all others below it.
 func Command() *cobra.Command {
 	root := &cobra.Command{
@@ -71,6 +81,7 @@ func Command() *cobra.Command {
 	mode := colorMode(colorAuto)
 	root.PersistentFlags().Var(&mode, "color", "whether states have colours: auto for on a terminal, unless $NO_COLOR is set, always or never")
 	root.AddCommand(newController(), newMonitor(), newExplain(), newAAI(), newClusters(), newContext(), newStatus(), newSupportBundle(), newVersion())
+	refuseStrays(root)
 	addExamples(root, called)
 	addCompletions(root)
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: called} // From here on, it is part of the commands' paths.

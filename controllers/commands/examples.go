@@ -22,6 +22,9 @@ var examples = map[string]string{
 	"healthscope context plan":        "healthscope context plan --config config.yaml 5577006791947779410",
 	"healthscope context instantiate": "healthscope context instantiate --config config.yaml 5577006791947779410",
 	"healthscope context terminate":   "healthscope context terminate --config config.yaml 5577006791947779410",
+	"healthscope context update":      "healthscope context update --config config.yaml 5577006791947779410 8674665223082153551",
+	"healthscope context rollback":    "healthscope context rollback --config config.yaml 8674665223082153551 5577006791947779410",
+	"healthscope context stop":        "healthscope context stop --config config.yaml 5577006791947779410",
 	"healthscope context list":        "healthscope context list --config config.yaml",
 	"healthscope context show":        "healthscope context show --config config.yaml 5577006791947779410",
 	"healthscope status": "healthscope status -A\nhealthscope status shop -n retail -o wide\nhealthscope status -w --sort-by .status.health\n" +
