@@ -43,7 +43,8 @@ func TestImage(t *testing.T) {
 	defer server.Close()
 	host := strings.TrimPrefix(server.URL, "http://")
 	dist := t.TempDir()
-	makeImage(t, host, dist)
+	pushBase(t, host+"/base:nonroot")
+	runMake(t, host, "image-push", "VERSION="+version, "DIST="+dist)
 
 	ref, err := name.NewTag(host + "/healthscope:" + version)
 	if err != nil {
@@ -83,15 +84,48 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// makeImage does what a release does, with the registry of the test.
-func makeImage(t *testing.T, host, dist string) {
+// TestArchive: an archive holds the image that the chart asks for, for this machine.
+func TestArchive(t *testing.T) {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	host := strings.TrimPrefix(server.URL, "http://")
+	dist := t.TempDir()
+	pushBase(t, host+"/base:nonroot")
+	runMake(t, host, "image-archive", "DIST="+dist)
+
+	chart, err := os.ReadFile(filepath.Join(root, "charts", "healthscope", "Chart.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, tag, _ := strings.Cut(string(chart), "\nappVersion: ")
+	tag, _, _ = strings.Cut(tag, "\n")
+	ref, err := name.NewTag(host + "/healthscope:" + strings.Trim(tag, `"`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := tarball.ImageFromPath(filepath.Join(dist, "image.tar"), &ref)
+	if err != nil {
+		t.Fatalf("cannot read the image of the chart in the archive: %v", err)
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Architecture != runtime.GOARCH || config.Config.User != "65532:65532" {
+		t.Errorf("the image is for %q and runs as %q", config.Architecture, config.Config.User)
+	}
+	if len(filesOf(t, image)[program]) == 0 {
+		t.Errorf("the image has no %s", program)
+	}
+}
+
+// runMake does what a release, or a user, does, with the registry of the test and the base that stands in for the real one.
+func runMake(t *testing.T, host string, arguments ...string) {
 	t.Helper()
-	base := host + "/base:nonroot"
-	pushBase(t, base)
-	cmd := exec.CommandContext(t.Context(), "make", "--no-print-directory", "image-push", "VERSION="+version, "IMAGE="+host+"/healthscope", "DIST="+dist)
+	cmd := exec.CommandContext(t.Context(), "make", append([]string{"--no-print-directory", "IMAGE=" + host + "/healthscope"}, arguments...)...)
 	cmd.Dir = root
 	// Credentials of the user's are none of the test's business.
-	cmd.Env = append(os.Environ(), "KO_DEFAULTBASEIMAGE="+base, "DOCKER_CONFIG="+t.TempDir())
+	cmd.Env = append(os.Environ(), "KO_DEFAULTBASEIMAGE="+host+"/base:nonroot", "DOCKER_CONFIG="+t.TempDir())
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("cannot make the image: %v\n%s", err, out)
 	}
