@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,7 +55,7 @@ func enter(t *testing.T) *shell {
 	check(t, err)
 	s := &shell{root: root, dir: t.TempDir(), sync: func(context.Context) error { return nil }, logs: env.LogTails}
 	check(t, os.Symlink(filepath.Join(root, "config"), s.path("config")))
-	s.env = append(variables, "HOME="+s.dir, "KUBECACHEDIR="+s.path("kubectl-cache"), "KUBERC=off")
+	s.env = slices.Concat(variables, []string{"HOME=" + s.dir, "KUBECACHEDIR=" + s.path("kubectl-cache"), "KUBERC=off"})
 	return s
 }
 
