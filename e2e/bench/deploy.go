@@ -78,7 +78,11 @@ func (c *deployCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodPatch:
 		c.requests.Add(1)
-		time.Sleep(applyTime)
+		select {
+		case <-r.Context().Done():
+			return
+		case <-time.After(applyTime):
+		}
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return
@@ -101,7 +105,7 @@ func (c *deployCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(answer)
+	_ = json.NewEncoder(w).Encode(answer) //nolint:errchkjson // What is encoded are the types above.
 }
 
 func (b *bench) newDeployBench(ctx context.Context, clusters int, requests *atomic.Int64) (*deployBench, error) {
@@ -173,7 +177,9 @@ func (d *deployBench) instantiate(ctx context.Context, id string, access func(st
 	}
 	ended := make(chan error, 1)
 	begin := time.Now()
-	go func() { ended <- rsync.NewRunner(rsync.Options{Store: d.store, Access: access, Logger: logr.Discard()}).Start(ctx) }()
+	go func() {
+		ended <- rsync.NewRunner(rsync.Options{Store: d.store, Access: access, Logger: logr.Discard()}).Start(ctx)
+	}()
 	for {
 		if is, err := done(); err != nil || is {
 			took := time.Since(begin)
