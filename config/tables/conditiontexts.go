@@ -149,7 +149,7 @@ var conditionTexts = map[string]map[scope.Reason]conditionText{
 		},
 		scope.ReasonNotListed: {
 			meaning:    "Bundles are too large to name all of their resources ([`truncated`](resourcebundlestate.md)), or workloads that the scope selects cannot be read. What A&AI has of the others is old, or nothing.",
-			advice:     "Split the application, so that each part has a bundle of its own, or raise [`monitor.limitKiB`](configuration.md#monitor) in its cluster.",
+			advice:     "Split the application, so that each part has a bundle of its own, or raise [`monitor.limitKiB`](configuration.md#monitor) in its cluster. Of workloads that cannot be read, the scope's culprits name the right that is missing.",
 			diagnosis:  "`kubectl get rbs -n NAMESPACE -o custom-columns=NAME:.metadata.name,TRUNCATED:.status.truncated,RESOURCES:.status.resourceCount`",
 			mitigation: "Split the application, so that each part has a bundle of its own, or raise [`monitor.limitKiB`](configuration.md#monitor) in its cluster.",
 		},

@@ -36,8 +36,8 @@ func addRsyncServer(mgr ctrl.Manager, o *Options, rsyncConfig *configv1alpha1.Rs
 	if !rsyncConfig.Enabled || config == nil || config.BindAddress == configv1alpha1.NoServer {
 		return nil
 	}
-	options := server.Options{Address: config.BindAddress, Store: store, Logger: logger, Enqueue: func(ctx context.Context, id string, event deploy.QueuedEvent) error {
-		return rsync.Enqueue(ctx, store, id, event.Event, event.UpdateContextID, time.Now())
+	options := server.Options{Address: config.BindAddress, Store: store, Logger: logger, Enqueue: func(ctx context.Context, id string, event deploy.Event, from string) error {
+		return rsync.Enqueue(ctx, store, id, event, from, time.Now())
 	}}
 	if config.CertFile != "" {
 		guard, err := access.NewGuard(mgr.GetConfig(), mgr.GetHTTPClient())

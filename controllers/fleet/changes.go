@@ -32,6 +32,9 @@ type SelectionChange struct{}
 // CompleteChange says that it is known from now on which clusters there are.
 type CompleteChange struct{}
 
+// RejectionChange says that other Secrets are rejected, or for other reasons.
+type RejectionChange struct{}
+
 // ObjectChange says that an object came, changed or went.
 type ObjectChange struct {
 	Kind
@@ -50,6 +53,7 @@ func (BundleChange) isChange()    {}
 func (ClusterChange) isChange()   {}
 func (SelectionChange) isChange() {}
 func (CompleteChange) isChange()  {}
+func (RejectionChange) isChange() {}
 func (ObjectChange) isChange()    {}
 func (KindChange) isChange()      {}
 
@@ -62,7 +66,7 @@ const (
 	Bundles Topic = 1 << iota
 	// Writes are changes of the ResourceBundleStates themselves, whether or not they make a difference to how bundles are judged, each a BundleChange.
 	Writes
-	// Clusters are changes of clusters: ClusterChange, SelectionChange and CompleteChange.
+	// Clusters are changes of clusters: ClusterChange, SelectionChange, CompleteChange and RejectionChange.
 	Clusters
 )
 

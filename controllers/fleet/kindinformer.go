@@ -10,10 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/healthscope/healthscope/controllers/observe"
@@ -143,15 +141,7 @@ func (w *kindInformer) open(ctx context.Context) (cache.ListerWatcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := a.client.Resource(resource).Namespace(w.namespace)
-	source, uncount := a.meter.count(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return client.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return client.Watch(ctx, options)
-		},
-	}, objectsPage, usageOfObject)
+	source, uncount := a.meter.count(observe.SourceOf(a.client.Resource(resource).Namespace(w.namespace)), objectsPage, usageOfObject)
 	w.uncount()
 	w.uncount = uncount
 	return source, nil

@@ -23,6 +23,6 @@ func (v *View) setRejected(rejected []RejectedSecret) {
 	defer v.mu.Unlock()
 	if !slices.Equal(v.rejected, rejected) {
 		v.rejected = rejected
-		v.changed(Clusters, CompleteChange{})
+		v.changed(Clusters, RejectionChange{})
 	}
 }

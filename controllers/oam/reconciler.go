@@ -23,8 +23,6 @@ import (
 const (
 	// timeout is the deadline of one reconcile.
 	timeout = time.Minute
-	// settlePause is the pause while the objects of a kind are being read.
-	settlePause = 500 * time.Millisecond
 	// conflictPause is the pause after another writer was first.
 	conflictPause = 100 * time.Millisecond
 )
@@ -44,11 +42,8 @@ type reconciler struct {
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	switch err := r.objects.ready(); {
-	case errors.Is(err, errSettling):
-		return ctrl.Result{RequeueAfter: settlePause}, nil
-	case err != nil:
-		return ctrl.Result{}, err
+	if settled, err := r.objects.ready(); err != nil || !settled {
+		return ctrl.Result{}, err // When the kinds are settled, all ApplicationConfigurations are enqueued.
 	}
 	g, read, err := r.gather(ctx, req.NamespacedName)
 	if err != nil {

@@ -12,10 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
@@ -77,9 +75,9 @@ func newWatches(mgr ctrl.Manager, kinds []schema.GroupVersionKind) (*watches, er
 	w := &watches{kinds: map[schema.GroupVersionKind]*kindWatch{}, changes: make(chan event.GenericEvent), stopped: make(chan struct{})}
 	for _, kind := range kinds {
 		resource, _ := meta.UnsafeGuessKindToResource(kind)
-		source := metadataSource(metadatas.Resource(resource))
+		source := observe.SourceOf(metadatas.Resource(resource))
 		if slices.Contains(oamKinds, kind) { // Their status is read too.
-			source = objectSource(objects.Resource(resource))
+			source = observe.SourceOf(objects.Resource(resource))
 		}
 		w.kinds[kind] = w.newKindWatch(kind, source)
 	}
@@ -128,20 +126,17 @@ func (w *watches) Start(ctx context.Context) error {
 	return nil
 }
 
-// errSettling means that a kind is being read for the first time, or again.
-var errSettling = errors.New("the objects of a kind are being read")
-
-// ready returns errSettling while a kind is being read, and another error when one cannot be read.
-func (w *watches) ready() error {
+// ready reports whether all kinds have been read. It fails when one cannot be read.
+func (w *watches) ready() (bool, error) {
 	for kind, k := range w.kinds {
 		switch s := k.informer.State(); {
 		case s.Status == observe.Pending:
-			return errSettling
+			return false, nil
 		case s.Status == observe.Problem && s.Reason != observe.NotServed:
-			return errors.Errorf("cannot watch objects of kind %s: %s", kind.Kind, s.Message)
+			return false, errors.Errorf("cannot watch objects of kind %s: %s", kind.Kind, s.Message)
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // in returns the objects of a kind in a namespace that match, sorted by name; none when the kind is not served.
@@ -215,28 +210,4 @@ func labelledBy(entry metav1.ManagedFieldsEntry) (scopes []string) {
 	}
 	slices.Sort(scopes)
 	return scopes
-}
-
-// metadataSource lists and watches the metadata of objects.
-func metadataSource(c metadata.Getter) cache.ListerWatcher {
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return c.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return c.Watch(ctx, options)
-		},
-	}
-}
-
-// objectSource lists and watches whole objects.
-func objectSource(c dynamic.NamespaceableResourceInterface) cache.ListerWatcher {
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return c.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return c.Watch(ctx, options)
-		},
-	}
 }

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
@@ -22,11 +23,9 @@ const (
 const (
 	// hookAnnotation is on objects that Helm would run as hooks, and jobLabel on the pods of Jobs.
 	hookAnnotation, jobLabel = "helm.sh/hook", "job-name"
-	// preInstallLabel is on a bundle while the hooks before an installation run.
-	preInstallLabel = "emco/preinstallHook"
 )
 
-// readyKinds are the kinds of which EMCO says whether they are ready.
+// readyKinds are the kinds whose readiness EMCO records.
 var readyKinds = map[string]bool{"Service": true, "Deployment": true, "StatefulSet": true, "DaemonSet": true, "Job": true, "Pod": true}
 
 // readyKeys returns what EMCO's keys of readiness are to say, by their level below the place of a bundle. An app is ready in
@@ -48,7 +47,7 @@ func readyKeys(b *fleet.Bundle, status json.RawMessage, r appcontext.PlacedResou
 		}
 		ready = ready && (found && m.Counts == healthscope.Ready || !found && b.Truncated)
 	}
-	if b.Labels[preInstallLabel] != "true" {
+	if b.Labels[k8spluginv1alpha1.LabelPreInstallHook] != "true" {
 		keys[levelReady] = ready
 	}
 	for name, succeeded := range successes(status) {
@@ -75,7 +74,7 @@ func successes(status json.RawMessage) map[string]bool {
 	}
 	all := map[string]bool{}
 	if json.Unmarshal(status, &lists) != nil {
-		return all // Whoever waits for a hook waits on.
+		return all // What waits for a hook keeps waiting.
 	}
 	for _, j := range lists.JobStatuses {
 		if metav1.HasAnnotation(j.ObjectMeta, hookAnnotation) {

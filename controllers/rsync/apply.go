@@ -27,13 +27,7 @@ var lastApplied = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "annotati
 // autoscalers do, are left alone. What was applied on the client's side is taken over, so that fields which the object has no
 // more are removed. Both cost requests only where they apply.
 func (c cluster) apply(ctx context.Context, o *unstructured.Unstructured) error {
-	desired := o.DeepCopy()
-	err := c.applyOnce(ctx, o)
-	if isScaled(err) {
-		unstructured.RemoveNestedField(desired.Object, "spec", "replicas")
-		o.Object = desired.DeepCopy().Object
-		err = c.applyOnce(ctx, o)
-	}
+	desired, err := c.applyUnscaled(ctx, o)
 	switch {
 	case apierrors.IsConflict(err):
 		have := &metav1.PartialObjectMetadata{}
@@ -59,18 +53,25 @@ func (c cluster) apply(ctx context.Context, o *unstructured.Unstructured) error 
 
 // applyDry does what apply would do with an object that is there as have, without that anything is stored.
 func (c cluster) applyDry(ctx context.Context, o, have *unstructured.Unstructured) error {
-	desired := o.DeepCopy()
-	err := c.applyOnce(ctx, o, client.DryRunAll)
-	if isScaled(err) {
-		unstructured.RemoveNestedField(desired.Object, "spec", "replicas")
-		o.Object = desired.DeepCopy().Object
-		err = c.applyOnce(ctx, o, client.DryRunAll)
-	}
+	desired, err := c.applyUnscaled(ctx, o, client.DryRunAll)
 	if !apierrors.IsConflict(err) || len(clientSideManagers(have)) == 0 {
 		return err
 	}
 	o.Object = desired.Object
 	return c.applyOnce(ctx, o, client.DryRunAll, client.ForceOwnership)
+}
+
+// applyUnscaled applies an object, without its replicas where these were set through the subresource scale, and returns what was
+// applied.
+func (c cluster) applyUnscaled(ctx context.Context, o *unstructured.Unstructured, options ...client.ApplyOption) (*unstructured.Unstructured, error) {
+	desired := o.DeepCopy()
+	err := c.applyOnce(ctx, o, options...)
+	if isScaled(err) {
+		unstructured.RemoveNestedField(desired.Object, "spec", "replicas")
+		o.Object = desired.DeepCopy().Object
+		err = c.applyOnce(ctx, o, options...)
+	}
+	return desired, err
 }
 
 // applyOnce sends one request.

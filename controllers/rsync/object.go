@@ -74,7 +74,7 @@ func newBundle(p *deploy.Plan, app string) *unstructured.Unstructured {
 func newHookBundle(p *deploy.Plan, app string) *unstructured.Unstructured {
 	o := newBundle(p, app)
 	labels := o.GetLabels()
-	labels["emco/preinstallHook"] = "true"
+	labels[k8spluginv1alpha1.LabelPreInstallHook] = "true"
 	o.SetLabels(labels)
 	return o
 }

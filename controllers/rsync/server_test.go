@@ -41,8 +41,8 @@ import (
 func serve(ctx context.Context, o server.Options) (address string, stop func()) {
 	GinkgoHelper()
 	o.Address, o.Store, o.Logger = "127.0.0.1:0", store, GinkgoLogr
-	o.Enqueue = func(ctx context.Context, id string, event deploy.QueuedEvent) error {
-		return rsync.Enqueue(ctx, store, id, event.Event, event.UpdateContextID, time.Now())
+	o.Enqueue = func(ctx context.Context, id string, event deploy.Event, from string) error {
+		return rsync.Enqueue(ctx, store, id, event, from, time.Now())
 	}
 	s := server.New(o)
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx)) // It is for the spec to stop it.

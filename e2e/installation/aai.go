@@ -22,6 +22,9 @@ import (
 // aaiUser is the user that HealthScope has in the simulated A&AI.
 const aaiUser = "healthscope"
 
+// tenantPath is the path of the tenant in A&AI.
+const tenantPath = "/aai/v32/cloud-infrastructure/cloud-regions/cloud-region/" + CloudOwner + "/" + CloudRegionID + "/tenants/tenant/" + TenantID
+
 // orderTimeout bounds an order to the simulator's control surface.
 const orderTimeout = 10 * time.Second
 
@@ -62,8 +65,8 @@ func (o Object) Related() []string {
 
 // Resources returns a command that asks A&AI for all k8s-resources, with the headers and the password that it wants.
 func (i *Installation) Resources() string {
-	return fmt.Sprintf("curl -u \"$(cat %s):$(cat %s)\" -H 'Accept: application/json' -H 'X-FromAppId: demo' -H \"X-TransactionId: $RANDOM\" %s/aai/v32/cloud-infrastructure/cloud-regions/cloud-region/%s/%s/tenants/tenant/%s/k8s-resources",
-		i.path("aai-user"), i.path("aai-password"), i.AAI, CloudOwner, CloudRegionID, TenantID)
+	return fmt.Sprintf("curl -u \"$(cat %s):$(cat %s)\" -H 'Accept: application/json' -H 'X-FromAppId: demo' -H \"X-TransactionId: $RANDOM\" %s%s/k8s-resources",
+		i.path("aai-user"), i.path("aai-password"), i.AAI, tenantPath)
 }
 
 // Credentials returns the user and the password for A&AI.

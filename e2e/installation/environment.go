@@ -3,7 +3,6 @@ package installation
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,12 +120,11 @@ func (e *Environment) Variables() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	tenant := fmt.Sprintf("/aai/v32/cloud-infrastructure/cloud-regions/cloud-region/%s/%s/tenants/tenant/%s", CloudOwner, CloudRegionID, TenantID)
 	return []string{
 		"KUBECONFIG=" + e.Kubeconfigs(),
 		"PATH=" + list(filepath.Dir(e.Hub.Kubectl()), e.options.Bin, os.Getenv("PATH")),
 		"API=" + e.API, "METRICS=" + e.Metrics, "CONFIG=" + e.path("controller.yaml"),
-		"AAI=" + strings.Replace(e.AAI, "://", "://"+user+":"+password+"@", 1) + tenant,
+		"AAI=" + strings.Replace(e.AAI, "://", "://"+user+":"+password+"@", 1) + tenantPath,
 	}, nil
 }
 

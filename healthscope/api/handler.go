@@ -71,7 +71,7 @@ type Options struct {
 	Current func() error
 	// Version is the version of the program, shown in the OpenAPI document. Default: "devel".
 	Version string
-	// Logger logs failures of the server, not about errors of its callers. Default: nothing is logged.
+	// Logger logs failures of the server, and no errors of its callers. Default: nothing is logged.
 	Logger *slog.Logger
 }
 

@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -106,7 +105,7 @@ type Plan struct {
 }
 
 // BundleName returns the name of the bundles of an app, which is also the value of the label that its objects carry.
-func (p *Plan) BundleName(app string) string { return cmp.Or(p.StatusID, p.ID) + "-" + app }
+func (p *Plan) BundleName(app string) string { return p.statusID() + "-" + app }
 
 // Contexts are what the work of an event is about.
 type Contexts struct {

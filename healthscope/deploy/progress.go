@@ -108,7 +108,10 @@ type Progress struct {
 }
 
 // Instantiation returns the steps that bring what a plan wants into clusters, without those that are done.
-func (p *Plan) Instantiation() *Progress {
+func (p *Plan) Instantiation() *Progress { return p.bring(Target.instantiation) }
+
+// bring returns the steps that bring apps into their clusters, those of an app in a cluster by steps.
+func (p *Plan) bring(steps func(Target) *lane) *Progress {
 	work := &Progress{dependencies: map[string][]Dependency{}}
 	for _, a := range p.Apps {
 		work.dependencies[a.Name] = a.Dependencies
@@ -116,7 +119,7 @@ func (p *Plan) Instantiation() *Progress {
 			work.awaits = append(work.awaits, &lane{app: a.Name, steps: []Step{{Verb: VerbAwait, App: a.Name, Dependency: d}}})
 		}
 		for _, t := range a.Targets {
-			work.targets = append(work.targets, t.instantiation())
+			work.targets = append(work.targets, steps(t))
 		}
 	}
 	return work

@@ -83,16 +83,10 @@ func (o observed) absent(h appcontext.Handle) bool {
 // Update returns the steps that bring what a plan wants into clusters where the context before has brought something, without
 // those that are done and those whose outcome is there. It runs no hooks, as EMCO's does not.
 func (p *Plan) Update() *Progress {
-	withoutHooks := *p
-	withoutHooks.Apps = slices.Clone(p.Apps)
-	for i, a := range withoutHooks.Apps {
-		targets := slices.Clone(a.Targets)
-		for j := range targets {
-			targets[j].Hooks = nil
-		}
-		withoutHooks.Apps[i].Targets = targets
-	}
-	return withoutHooks.Instantiation()
+	return p.bring(func(t Target) *lane {
+		t.Hooks = nil
+		return t.instantiation()
+	})
 }
 
 // Removal returns the steps that delete what a plan wants and the context after it, in its own plan, does not. The bundle of

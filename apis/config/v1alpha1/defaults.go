@@ -1,5 +1,7 @@
 package v1alpha1
 
+import corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+
 // Defaults of the configuration file, for fields whose default is used elsewhere too.
 const (
 	// DefaultClusterName is the name of a cluster that was given none.
@@ -8,12 +10,6 @@ const (
 	DefaultSchemaVersion = "v32"
 	// DefaultLabelPrefix is the prefix of the labels in A&AI that carry state, reason and since.
 	DefaultLabelPrefix = "healthscope.core.oam.dev/"
-)
-
-// The labels of KubeVela's objects, by which PresetKubeVela finds Applications and components.
-const (
-	kubeVelaApplication = "app.oam.dev/name"
-	kubeVelaComponent   = "app.oam.dev/component"
 )
 
 // SetDefaults fills in what the file leaves out.
@@ -29,13 +25,13 @@ func SetDefaults(c *Configuration) {
 		c.Monitor.LabelKeys = []string{"emco/deployment-id"}
 	}
 	if c.Monitor.AllowedLabels == nil {
-		c.Monitor.AllowedLabels = []string{kubeVelaComponent, "app.kubernetes.io/name", "app.kubernetes.io/component"}
+		c.Monitor.AllowedLabels = []string{corev1alpha2.LabelComponent, "app.kubernetes.io/name", "app.kubernetes.io/component"}
 	}
 	setDefaultPointer(&c.Monitor.ListBudgetKiB, 256)
 	setDefaultPointer(&c.Monitor.LimitKiB, 1024)
 	if b := c.Monitor.CreateBundles; b != nil {
 		if b.Preset == PresetKubeVela {
-			setDefault(&b.LabelKey, kubeVelaApplication)
+			setDefault(&b.LabelKey, corev1alpha2.LabelApplication)
 		}
 		setDefault(&b.LabelKey, "healthscope.core.oam.dev/name")
 	}

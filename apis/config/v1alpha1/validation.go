@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
 // schemaVersion matches the versions of the A&AI schema that can hold k8s-resource: v24 to v99.
@@ -125,10 +127,10 @@ func validateCreateBundles(path *field.Path, m *Monitor) field.ErrorList {
 	case b.Preset == "":
 	case b.Preset != PresetKubeVela:
 		errs = append(errs, field.NotSupported(at.Child("preset"), b.Preset, []BundlePreset{PresetKubeVela}))
-	case b.LabelKey != kubeVelaApplication:
-		errs = append(errs, field.Invalid(at.Child("labelKey"), b.LabelKey, fmt.Sprintf("the preset %q makes bundles by the label %q: leave labelKey out", b.Preset, kubeVelaApplication)))
-	case !slices.Contains(m.AllowedLabels, kubeVelaComponent):
-		errs = append(errs, field.Required(path.Child("allowedLabels"), fmt.Sprintf("the preset %q needs the label %q among them", b.Preset, kubeVelaComponent)))
+	case b.LabelKey != corev1alpha2.LabelApplication:
+		errs = append(errs, field.Invalid(at.Child("labelKey"), b.LabelKey, fmt.Sprintf("the preset %q makes bundles by the label %q: leave labelKey out", b.Preset, corev1alpha2.LabelApplication)))
+	case !slices.Contains(m.AllowedLabels, corev1alpha2.LabelComponent):
+		errs = append(errs, field.Required(path.Child("allowedLabels"), fmt.Sprintf("the preset %q needs the label %q among them", b.Preset, corev1alpha2.LabelComponent)))
 	}
 	return errs
 }

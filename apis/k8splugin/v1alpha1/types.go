@@ -8,6 +8,9 @@ import (
 // together. Its value is "<AppContext id>-<app>", which is also the bundle's name.
 const LabelDeploymentID = "emco/deployment-id"
 
+// LabelPreInstallHook marks, with the value "true", a bundle of EMCO's that is made while the hooks before an installation run.
+const LabelPreInstallHook = "emco/preinstallHook"
+
 // ResourceBundleState reports the status of the objects of one application in one cluster.
 // The objects are those in its namespace that carry the label in spec.selector.
 // What its reasons and events mean, and what to do: https://github.com/healthscope/healthscope/blob/main/config/docs/troubleshooting.md

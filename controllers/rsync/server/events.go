@@ -21,44 +21,44 @@ type events struct {
 	rpc.UnimplementedInstallappServer
 	rpc.UnimplementedUpdateappServer
 
-	enqueue func(ctx context.Context, id string, event deploy.QueuedEvent) error
+	enqueue func(ctx context.Context, id string, event deploy.Event, from string) error
 	logger  logr.Logger
 }
 
 // InstallApp implements rpc.InstallappServer.
 func (e *events) InstallApp(ctx context.Context, r *rpc.InstallAppRequest) (*rpc.InstallAppResponse, error) {
-	ok, message, err := e.add(ctx, r.GetAppContext(), deploy.QueuedEvent{Event: deploy.EventInstantiate})
+	ok, message, err := e.add(ctx, r.GetAppContext(), deploy.EventInstantiate, "")
 	return &rpc.InstallAppResponse{AppContextInstalled: ok, AppContextInstallMessage: message}, err
 }
 
 // UninstallApp implements rpc.InstallappServer.
 func (e *events) UninstallApp(ctx context.Context, r *rpc.UninstallAppRequest) (*rpc.UninstallAppResponse, error) {
-	ok, message, err := e.add(ctx, r.GetAppContext(), deploy.QueuedEvent{Event: deploy.EventTerminate})
+	ok, message, err := e.add(ctx, r.GetAppContext(), deploy.EventTerminate, "")
 	return &rpc.UninstallAppResponse{AppContextUninstalled: ok, AppContextUninstallMessage: message}, err
 }
 
 // ReadAppContext implements rpc.InstallappServer.
 func (e *events) ReadAppContext(ctx context.Context, r *rpc.ReadAppContextRequest) (*rpc.ReadAppContextResponse, error) {
-	ok, message, err := e.add(ctx, r.GetAppContext(), deploy.QueuedEvent{Event: deploy.EventRead})
+	ok, message, err := e.add(ctx, r.GetAppContext(), deploy.EventRead, "")
 	return &rpc.ReadAppContextResponse{AppContextReadSuccessful: ok, AppContextReadMessage: message}, err
 }
 
 // UpdateApp implements rpc.UpdateappServer.
 func (e *events) UpdateApp(ctx context.Context, r *rpc.UpdateAppRequest) (*rpc.UpdateAppResponse, error) {
-	ok, message, err := e.add(ctx, r.GetUpdateToAppContext(), deploy.QueuedEvent{Event: deploy.EventUpdate, UpdateContextID: r.GetUpdateFromAppContext()})
+	ok, message, err := e.add(ctx, r.GetUpdateToAppContext(), deploy.EventUpdate, r.GetUpdateFromAppContext())
 	return &rpc.UpdateAppResponse{AppContextUpdated: ok, AppContextUpdateMessage: message}, err
 }
 
 // RollbackApp implements rpc.UpdateappServer.
 func (e *events) RollbackApp(ctx context.Context, r *rpc.RollbackAppRequest) (*rpc.RollbackAppResponse, error) {
-	ok, message, err := e.add(ctx, r.GetRollbackToAppContext(), deploy.QueuedEvent{Event: deploy.EventUpdate, UpdateContextID: r.GetRollbackFromAppContext()})
+	ok, message, err := e.add(ctx, r.GetRollbackToAppContext(), deploy.EventUpdate, r.GetRollbackFromAppContext())
 	return &rpc.RollbackAppResponse{AppContextRolledback: ok, AppContextRollbackMessage: message}, err
 }
 
 // add adds an event, and reports whether it is in etcd, and if not, why. An error means that the context cannot be read.
-func (e *events) add(ctx context.Context, id string, event deploy.QueuedEvent) (ok bool, message string, err error) {
-	err = e.enqueue(ctx, id, event)
-	logger := e.logger.WithValues("context", id, "event", event.Event, "other", event.UpdateContextID, "caller", callerOf(ctx))
+func (e *events) add(ctx context.Context, id string, event deploy.Event, from string) (ok bool, message string, err error) {
+	err = e.enqueue(ctx, id, event, from)
+	logger := e.logger.WithValues("context", id, "event", event, "from", from, "caller", callerOf(ctx))
 	if err == nil {
 		logger.Info("Accepted an event")
 		return true, accepted, nil

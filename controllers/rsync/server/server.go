@@ -52,8 +52,8 @@ type Options struct {
 	Guard api.Guard
 	// Store is the etcd with the AppContexts.
 	Store *appcontext.Store
-	// Enqueue adds an event to the queue of a context. When it returns nil the event is in etcd.
-	Enqueue func(ctx context.Context, id string, event deploy.QueuedEvent) error
+	// Enqueue adds an event to the queue of a context; from is the context before in an update. When it returns nil the event is in etcd.
+	Enqueue func(ctx context.Context, id string, event deploy.Event, from string) error
 	// Logger is where the server logs to.
 	Logger logr.Logger
 }
