@@ -65,7 +65,7 @@ func (s *Story) Tell(ctx context.Context) error {
 		{"The pod recovers", s.heal},
 		{"And so does everything", s.showHealthy},
 		{"The other edge is cut off", s.cutOff},
-		{"What cannot be seen is unknown, neither healthy nor failed; the rest goes on", s.showLost},
+		{"What cannot be seen is unknown, neither healthy nor failed; the rest still works", s.showLost},
 		{"A&AI keeps what was known last", s.showInventory("Ready")},
 		{"The edge is back", s.comeBack},
 		{"And everything is as it was", s.showHealthy},
