@@ -66,7 +66,8 @@ func lasting(lines []string) []string {
 	var result []string
 	for _, line := range lines {
 		line = counted.ReplaceAllString(line, "used: pods=<count>")
-		line = madeUpName.ReplaceAllString(age.ReplaceAllString(line, "<age>"), "$1-<name>")
+		// Names first: the end of one, such as 4d55s, can look like an age.
+		line = age.ReplaceAllString(madeUpName.ReplaceAllString(line, "$1-<name>"), "<age>")
 		if line = strings.TrimSpace(blanks.ReplaceAllString(line, " ")); line != "" {
 			result = append(result, line)
 		}
@@ -109,6 +110,7 @@ func TestDifference(t *testing.T) {
 	shown := step{output: []string{"NAME   AGE   CULPRIT", `vfw    12s   pod "fw0-sink-86cdc5548d-thgr4"`}}
 	for printed, same := range map[string]bool{
 		"NAME AGE  CULPRIT\nvfw  1m3s pod \"fw0-sink-66967654d5-x2kzp\"\n": true,
+		"NAME AGE  CULPRIT\nvfw  1m3s pod \"fw0-sink-66967654d5-4d55s\"\n": true,
 		"NAME AGE  CULPRIT\nvfw  1m3s pod \"fw0-web-66967654d5-x2kzp\"\n":  false,
 		"NAME AGE  CULPRIT\nvfw2 1m3s pod \"fw0-sink-66967654d5-x2kzp\"\n": false,
 		"NAME AGE  CULPRIT\n": false,
