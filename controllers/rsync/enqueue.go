@@ -25,11 +25,14 @@ var actions = map[deploy.Event]appcontext.ActionState{
 //
 // An EventUpdate is one of the context that is to be there, and from is the one that was there before; a rollback is the same.
 // For other events from is empty. An EventUpdateDelete cannot be added: it follows an EventUpdate by itself.
+//
+// With an EventTerminate of a context that was to replace another one, and has not, that other one is terminated too: what is
+// there may be of both.
 func Enqueue(ctx context.Context, store *appcontext.Store, id string, event deploy.Event, from string, now time.Time) error {
-	r := request{store: store, id: id, action: appcontext.Action{State: actions[event], ContextID: id, Time: now}}
-	err := r.prepare(ctx, event, from)
+	r := request{store: store, action: appcontext.Action{State: actions[event], ContextID: id, Time: now}}
+	err := r.prepare(ctx, id, event, from)
 	if err == nil {
-		err = r.change(ctx, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return l.Enqueue(event, from) })
+		err = r.commit(ctx)
 	}
 	return errors.Wrapf(err, "cannot add event %q to context %q", event, id)
 }
@@ -37,38 +40,42 @@ func Enqueue(ctx context.Context, store *appcontext.Store, id string, event depl
 // Stop has nothing more done with a context until the next event is added: an event that is being handled ends within a
 // second, and what a cluster has refused is not tried again.
 func Stop(ctx context.Context, store *appcontext.Store, id string, now time.Time) error {
-	r := request{store: store, id: id, action: appcontext.Action{State: appcontext.ActionInstantiateStopped, ContextID: id, Time: now}}
-	err := r.prepareStop(ctx)
+	r := request{store: store, action: appcontext.Action{State: appcontext.ActionInstantiateStopped, ContextID: id, Time: now}}
+	err := r.prepareStop(ctx, id)
 	if err == nil {
-		err = r.change(ctx, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return l.Stopped(), nil })
+		err = r.commit(ctx)
 	}
 	return errors.Wrapf(err, "cannot stop context %q", id)
 }
 
-// request is a change of the lifecycle of a context that a user asks for.
+// request is a change of lifecycles that a user asks for.
 type request struct {
+	lifecycleChange
+
 	store  *appcontext.Store
-	id     string
 	action appcontext.Action
-	// records and writes are stored with the change.
-	records []appcontext.Record
-	writes  []appcontext.Write
 }
 
 // prepare refuses what cannot be deployed.
-func (r *request) prepare(ctx context.Context, event deploy.Event, from string) error {
+func (r *request) prepare(ctx context.Context, id string, event deploy.Event, from string) error {
 	if _, known := actions[event]; !known && event != deploy.EventRead {
 		return errors.Errorf("event %q cannot be added", event)
 	}
 	if (event == deploy.EventUpdate) != (from != "") {
 		return errors.Errorf("the context before is %q: event %q must have one, and no other event may", from, deploy.EventUpdate)
 	}
-	snapshot, err := r.store.Snapshot(ctx, r.id)
+	snapshot, err := r.store.Snapshot(ctx, id)
 	if err != nil {
 		return err
 	}
 	if _, err := deploy.NewPlan(snapshot); err != nil {
 		return err
+	}
+	r.edits = []edit{{id, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return l.Enqueue(event, from) }}}
+	if event == deploy.EventTerminate {
+		if err := r.terminateReplaced(ctx, snapshot); err != nil {
+			return err
+		}
 	}
 	statusID, err := snapshot.StatusContextID()
 	if err == nil && from != "" {
@@ -77,15 +84,49 @@ func (r *request) prepare(ctx context.Context, event deploy.Event, from string) 
 	if err != nil {
 		return err
 	}
+	if statusID != id {
+		r.writes = append(r.writes, appcontext.Write{Handle: deploy.MembersHandle(statusID).Level(id), Own: true, Value: id})
+	}
 	return r.record(ctx, snapshot, statusID)
 }
 
-// prepareStop finds out what a stop ends.
-func (r *request) prepareStop(ctx context.Context) error {
-	snapshot, err := r.store.Snapshot(ctx, r.id)
+// terminateReplaced has the contexts terminated too that a context was to replace.
+func (r *request) terminateReplaced(ctx context.Context, snapshot *appcontext.Snapshot) error {
+	l, err := deploy.ReadLifecycle(snapshot)
 	if err != nil {
 		return err
 	}
+	seen := map[string]bool{snapshot.ID(): true}
+	for other := l.Unfinished(); other != "" && !seen[other]; other = l.Unfinished() {
+		seen[other] = true
+		s, err := r.store.ReadLevels(ctx, other, deploy.LifecycleLevels()...)
+		if errors.Is(err, appcontext.ErrNotFound) {
+			return nil
+		}
+		if err == nil {
+			l, err = deploy.ReadLifecycle(s)
+		}
+		if err != nil {
+			return err
+		}
+		r.edits = append(r.edits, edit{other, func(l deploy.Lifecycle) (deploy.Lifecycle, error) {
+			next, err := l.Enqueue(deploy.EventTerminate, "")
+			if notAllowed := (*deploy.NotAllowedError)(nil); errors.As(err, &notAllowed) {
+				return l, nil // There is nothing of it.
+			}
+			return next, err
+		}})
+	}
+	return nil
+}
+
+// prepareStop finds out what a stop ends.
+func (r *request) prepareStop(ctx context.Context, id string) error {
+	snapshot, err := r.store.Snapshot(ctx, id)
+	if err != nil {
+		return err
+	}
+	r.edits = []edit{{id, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return l.Stopped(), nil }}}
 	l, err := deploy.ReadLifecycle(snapshot)
 	if err != nil {
 		return err
@@ -102,7 +143,7 @@ func (r *request) prepareStop(ctx context.Context) error {
 
 // succeed makes a context that says nothing else keep its states where the one before it does, and returns where.
 func (r *request) succeed(ctx context.Context, snapshot *appcontext.Snapshot, from string) (string, error) {
-	if from == r.id {
+	if from == snapshot.ID() {
 		return "", errors.New("a context cannot be updated to itself")
 	}
 	before, err := r.store.Snapshot(ctx, from)
@@ -121,8 +162,8 @@ func (r *request) succeed(ctx context.Context, snapshot *appcontext.Snapshot, fr
 	if err != nil {
 		return "", err
 	}
-	if have != r.id || l.Current != "" {
-		return "", errors.Errorf("context %q keeps its states in context %q, and %q keeps them in %q: they are not of one deployment", from, want, r.id, have)
+	if have != snapshot.ID() || l.Current != "" {
+		return "", errors.Errorf("context %q keeps its states in context %q, and %q keeps them in %q: they are not of one deployment", from, want, snapshot.ID(), have)
 	}
 	r.writes = append(r.writes, appcontext.Write{Handle: snapshot.Handle().Level("statusappctxid"), Value: want})
 	return want, nil
@@ -153,15 +194,14 @@ func (r *request) record(ctx context.Context, snapshot *appcontext.Snapshot, sta
 	return nil
 }
 
-// change stores what is made of the lifecycle, and the record of it.
-func (r *request) change(ctx context.Context, next func(deploy.Lifecycle) (deploy.Lifecycle, error)) error {
-	c := lifecycleChange{edits: []edit{{r.id, next}}, writes: r.writes, records: r.records}
-	err := c.commit(ctx, r.store)
+// commit stores what is asked for, and the record of it.
+func (r *request) commit(ctx context.Context) error {
+	err := r.lifecycleChange.commit(ctx, r.store)
 	for range maxConflicts {
 		if !errors.Is(err, appcontext.ErrConflict) {
 			break
 		}
-		err = c.commit(ctx, r.store)
+		err = r.lifecycleChange.commit(ctx, r.store)
 	}
 	return err
 }

@@ -54,7 +54,7 @@ var _ = Describe("rsync.Enqueue", func() {
 		Expect(all).To(HaveKeyWithValue("/context/1102/statusappctxid/", `"1101"`))
 		Expect(all).To(HaveKeyWithValue("/context/1102/stopflag/", "false"))
 		Expect(all).To(HaveKeyWithValue("/context/1102/rsync/AppContextEventQueue/",
-			`{"AcQueue":[{"event":"Update","uCID":"1101","status":"Pending"},{"event":"Terminate","status":"Pending"}]}`))
+			`{"AcQueue":[{"event":"Update","uCID":"1101","status":"Skip"},{"event":"Terminate","status":"Pending"}]}`))
 	})
 
 	It("refuses what no user may ask for, and records nothing of it", func(ctx SpecContext) {

@@ -51,11 +51,11 @@ func newExecutor(w *worker, plan *deploy.Plan) *executor {
 func (e *executor) take(ctx context.Context, s deploy.Step) (deploy.Outcome, error) {
 	switch s.Verb {
 	case deploy.VerbBegin:
-		return deploy.Acknowledged, e.write(ctx, e.plan.Begin(s.App, s.Cluster))
+		return deploy.Acknowledged, e.write(ctx, e.plan.ID, e.plan.Begin(s))
 	case deploy.VerbAwait:
 		return deploy.Acknowledged, e.await(ctx, s.Dependency)
 	case deploy.VerbHook:
-		if err := e.write(ctx, e.plan.BeginHook(s)); err != nil {
+		if err := e.write(ctx, e.plan.ID, e.plan.Begin(s)); err != nil {
 			return 0, err
 		}
 		var deadline time.Time
@@ -67,22 +67,23 @@ func (e *executor) take(ctx context.Context, s deploy.Step) (deploy.Outcome, err
 
 // takeInCluster takes a step until the cluster has answered, which may be never.
 func (e *executor) takeInCluster(ctx context.Context, s deploy.Step, ask func(context.Context, deploy.Step) answer) (deploy.Outcome, error) {
-	backoff := e.options.Retry
+	backoff, hadProblem := e.options.Retry, s.Resource.Status == appcontext.ResourceRetrying
 	for {
 		answer := ask(ctx, s)
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
-		if err := e.record(ctx, s, answer); err != nil {
+		if err := e.record(ctx, s, answer, hadProblem); err != nil {
 			return 0, err
 		}
 		switch answer.kind {
 		case acknowledged:
 			return deploy.Acknowledged, nil
 		case refused:
-			e.logger.Info("A cluster refused", "context", e.id, "app", s.App, "cluster", s.Cluster, "step", s.Verb, "resource", s.Resource.Name, "problem", answer.problem())
+			e.logger.Info("A cluster refused", "context", e.plan.ID, "app", s.App, "cluster", s.Cluster, "step", s.Verb, "resource", s.Resource.Name, "problem", answer.problem())
 			return deploy.Refused, nil
 		case unanswered:
+			hadProblem = true
 			if !e.pause(ctx, backoff.Step()) {
 				return 0, ctx.Err()
 			}
@@ -139,7 +140,7 @@ func (e *executor) runHook(ctx context.Context, s deploy.Step, deadline *time.Ti
 }
 
 // record writes what a cluster has answered: how it was found, if that has changed, and what became of the resource.
-func (e *executor) record(ctx context.Context, s deploy.Step, a answer) error {
+func (e *executor) record(ctx context.Context, s deploy.Step, a answer, hadProblem bool) error {
 	connectivity := appcontext.ConnectivityAvailable
 	if a.kind == unanswered {
 		connectivity = appcontext.ConnectivityRetrying
@@ -153,7 +154,7 @@ func (e *executor) record(ctx context.Context, s deploy.Step, a answer) error {
 	if before != connectivity {
 		writes = append(writes, e.plan.Reached(s.App, s.Cluster, connectivity))
 		if a.kind == unanswered {
-			e.logger.Info("A cluster gives no answer; retrying", "context", e.id, "app", s.App, "cluster", s.Cluster, "problem", a.problem())
+			e.logger.Info("A cluster gives no answer; retrying", "context", e.plan.ID, "app", s.App, "cluster", s.Cluster, "problem", a.problem())
 		}
 	}
 	status, problem := statusAfter(s.Verb, a), ""
@@ -163,14 +164,14 @@ func (e *executor) record(ctx context.Context, s deploy.Step, a answer) error {
 	switch {
 	case a.kind == unanswered && before == connectivity: // It is recorded already.
 	case s.Resource.Name != "":
-		writes = append(writes, e.plan.Result(s, status, problem)...)
+		writes = append(writes, e.plan.Result(s, status, problem, hadProblem)...)
 	case a.kind == refused:
-		writes = append(writes, appcontext.Write{Handle: ProblemHandle(e.id), Own: true, Value: string(s.Verb) + " of app " + s.App + " in cluster " + s.Cluster + ": " + problem})
+		writes = append(writes, appcontext.Write{Handle: ProblemHandle(e.plan.ID), Own: true, Value: string(s.Verb) + " of app " + s.App + " in cluster " + s.Cluster + ": " + problem})
 	}
 	if len(writes) == 0 {
 		return nil
 	}
-	return e.write(ctx, writes)
+	return e.write(ctx, e.plan.ID, writes)
 }
 
 // statusAfter returns the status of a resource after an answer.
@@ -199,7 +200,7 @@ func (e *executor) await(ctx context.Context, d deploy.Dependency) error {
 		}
 		if why != said {
 			said = why
-			e.logger.Info("Waiting for an app to be Ready", "context", e.id, "app", d.App, "problem", why)
+			e.logger.Info("Waiting for an app to be Ready", "context", e.plan.ID, "app", d.App, "problem", why)
 		}
 		if !e.pause(ctx, readyInterval) {
 			return ctx.Err()

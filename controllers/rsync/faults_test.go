@@ -251,6 +251,46 @@ func (h *history) compare(ctx context.Context) {
 	}
 }
 
+// lossy is the way to an API server whose answers to deletions are lost.
+type lossy struct {
+	next    http.RoundTripper
+	deleted chan struct{}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l lossy) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := l.next.RoundTrip(r)
+	if r.Method != http.MethodDelete || err != nil {
+		return response, err
+	}
+	_ = response.Body.Close()
+	l.deleted <- struct{}{}
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+var _ = Describe("rsync, killed after a deletion of which it has no answer, and then stopped", func() {
+	It("calls nothing applied that may be gone", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		put(ctx, newComposite("1060", namespace, "a").add("a", edge01, "kept+ConfigMap", configMap("kept"), "gone+ConfigMap", configMap("gone")).values)
+		n := newNetwork()
+		kill := start(n)
+		instantiate(ctx, "1060")
+		kill()
+		way := lossy{n.access.Client.Transport, make(chan struct{}, 1)}
+		n.access.Client = &http.Client{Transport: way}
+		kill = start(n)
+		enqueue(ctx, "1060", deploy.EventTerminate)
+		Eventually(way.deleted).Should(Receive())
+		kill()
+		Expect(rsync.Stop(ctx, store, "1060", time.Now())).To(Succeed())
+		start(newNetwork())
+		Eventually(stateOf).WithContext(ctx).WithArguments("1060").Should(Equal(state("TerminateFailed")))
+		Expect(dataOf(ctx, namespace, "gone")).To(Equal("absent"))
+		Expect(statuses(ctx, "1060")).To(HaveEach("Pending"))
+	})
+})
+
 var _ = Describe("rsync, whatever fails and whoever asks for what", func() {
 	It("says what is true, loses nothing, and leaves alone what is not its own", func(ctx SpecContext) {
 		histories := fewHistories

@@ -104,11 +104,59 @@ func (r *Runner) hold(ctx context.Context, lock *appcontext.Lock) error {
 		case <-working.Done():
 		}
 	}()
-	turns := &turns{}
-	workers := &workers{run: func(id string) { (&worker{Runner: r, id: id, lock: lock, turns: turns}).run(working) }}
-	defer workers.running.Wait()
+	ws := &workers{all: map[string]*worker{}, start: func(place string) *worker {
+		return &worker{Runner: r, place: place, lock: lock, woken: make(chan struct{}, 1), contexts: map[string]bool{}}
+	}}
+	defer ws.running.Wait()
 	defer cancel(nil)
-	return r.options.Store.WatchActive(working, workers.wake)
+	return r.options.Store.WatchActive(working, func(id string) { r.wake(working, ws, lock, id) })
+}
+
+// wake wakes the worker of the deployment to which a context belongs.
+func (r *Runner) wake(ctx context.Context, ws *workers, lock *appcontext.Lock, id string) {
+	place := ""
+	err := r.persist(ctx, func() error {
+		s, err := r.options.Store.ReadLevels(ctx, id, "statusappctxid")
+		if err == nil {
+			place, err = s.StatusContextID()
+		}
+		return err
+	})
+	switch {
+	case err == nil:
+		ws.wake(ctx, place, id)
+	case errors.Is(err, appcontext.ErrNotFound):
+		r.logger.Info("The context is gone; nothing is done with it", "context", id)
+		_ = r.persist(ctx, func() error { return r.options.Store.RemoveActive(ctx, id, lock) }) // The next start does so again.
+	case ctx.Err() == nil:
+		r.logger.Error(err, "Cannot read where the states of a context are kept", "context", id)
+	}
+}
+
+// persist calls f until etcd has answered. A conflict is tried again at once: of a lock that is lost, ctx tells soon.
+func (r *Runner) persist(ctx context.Context, f func() error) error {
+	for {
+		err := f()
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return err
+		case errors.Is(err, appcontext.ErrConflict):
+			if !r.pause(ctx, conflictRetry) {
+				return err
+			}
+		case isOutage(err):
+			if !r.pause(ctx, etcdRetry) {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+}
+
+// isOutage reports whether etcd is to be asked again.
+func isOutage(err error) bool {
+	return errors.Is(err, appcontext.ErrUnavailable) || errors.Is(err, appcontext.ErrDenied) || errors.Is(err, appcontext.ErrNoSpace)
 }
 
 // errLockLost means that another program may be at work.
@@ -136,80 +184,43 @@ func (r *Runner) pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// workers has one worker at most for each context.
+// workers has one worker at most for each deployment.
 type workers struct {
-	run     func(id string)
+	start   func(place string) *worker
 	running sync.WaitGroup
 
-	mu sync.Mutex
-	// awake has an entry for each worker, true if there may be something that it has not read yet.
-	awake map[string]bool
+	mu  sync.Mutex
+	all map[string]*worker
 }
 
-// wake lets the worker of a context read what is to be done. It does not block.
-func (w *workers) wake(id string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.awake == nil {
-		w.awake = map[string]bool{}
-	}
-	if _, exists := w.awake[id]; exists {
-		w.awake[id] = true
-		return
-	}
-	w.awake[id] = true
-	w.running.Go(func() {
-		for w.next(id) {
-			w.run(id)
-		}
-	})
-}
-
-// next reports whether a worker has to run again; if not, it is gone.
-func (w *workers) next(id string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.awake[id] {
-		w.awake[id] = false
-		return true
-	}
-	delete(w.awake, id)
-	return false
-}
-
-// turns lets one event at a time be handled of contexts that keep the states of resources in one place: they have resources
-// in common.
-type turns struct {
-	mu sync.Mutex
-	// taken has an entry for each place where a turn is taken. It is closed when the turn ends.
-	taken map[string]chan struct{}
-}
-
-// take waits for a turn and returns what ends it.
-func (t *turns) take(ctx context.Context, place string) (end func(), err error) {
-	for {
-		mine := make(chan struct{})
-		t.mu.Lock()
-		before, isTaken := t.taken[place]
-		if !isTaken {
-			if t.taken == nil {
-				t.taken = map[string]chan struct{}{}
+// wake lets the worker of a deployment read what is to be done with a context. It does not block.
+func (ws *workers) wake(ctx context.Context, place, id string) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	w, runs := ws.all[place]
+	if !runs {
+		w = ws.start(place)
+		ws.all[place] = w
+		ws.running.Go(func() {
+			for !ws.leave(ctx, w) {
+				w.run(ctx)
 			}
-			t.taken[place] = mine
-		}
-		t.mu.Unlock()
-		if !isTaken {
-			return func() {
-				t.mu.Lock()
-				defer t.mu.Unlock()
-				delete(t.taken, place)
-				close(mine)
-			}, nil
-		}
-		select {
-		case <-before:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+		})
 	}
+	w.wake(id)
+}
+
+// leave ends a worker, and reports whether it has: it has not when it was woken meanwhile.
+func (ws *workers) leave(ctx context.Context, w *worker) bool {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	select {
+	case <-w.woken:
+		if ctx.Err() == nil {
+			return false
+		}
+	default:
+	}
+	delete(ws.all, w.place)
+	return true
 }

@@ -144,4 +144,93 @@ var _ = Describe("rsync and updates", func() {
 		Expect(exists(ctx, bundle, namespace, from+"-a")).To(BeTrue())
 		Expect(stored(ctx, from)).To(HaveKeyWithValue("/context/"+from+"/app/b/cluster/p1+edge01/resource/b+ConfigMap/", `"nil"`))
 	})
+
+	It("deletes nothing that an update after the next one brings back, whichever comes when", func(ctx SpecContext) {
+		const first, second, third = "1206", "1207", "1208"
+		namespace := newNamespace(ctx)
+		put(ctx, newComposite(first, namespace, "a").add("a", edge01, "back+ConfigMap", with("back", "1"), "same+ConfigMap", with("same", "1")).values)
+		put(ctx, newComposite(second, namespace, "a").add("a", edge01, "same+ConfigMap", with("same", "1"), "only+ConfigMap", with("only", "2")).values)
+		put(ctx, newComposite(third, namespace, "a").add("a", edge01, "same+ConfigMap", with("same", "1"), "back+ConfigMap", with("back", "1")).values)
+		stop := start(newNetwork())
+		instantiate(ctx, first)
+		stop()
+		update(ctx, first, second)
+		update(ctx, second, third)
+		start(newNetwork())
+		for id, word := range map[string]string{first: "Updated", second: "Updated", third: "Instantiated"} {
+			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state(word)))
+		}
+		for name, want := range map[string]string{"back": "v1", "same": "v1", "only": "absent"} {
+			Expect(dataOf(ctx, namespace, name)).To(Equal(want), name)
+		}
+		Expect(statuses(ctx, first)).To(Equal(map[string]string{
+			"a/p1+edge01/back+ConfigMap": "Applied", "a/p1+edge01/same+ConfigMap": "Applied", "a/p1+edge01/only+ConfigMap": "Deleted",
+		}))
+	})
+
+	// failing makes an update that fails, and leaves something behind.
+	failing := func(ctx context.Context, from, to string) (namespace string) {
+		GinkgoHelper()
+		namespace = newNamespace(ctx)
+		bad := "apiVersion: v1\nkind: Service\nmetadata:\n  name: bad\nspec:\n  ports:\n  - port: 0\n"
+		put(ctx, newComposite(from, namespace, "a").add("a", edge01, "old+ConfigMap", with("old", "1"), "same+ConfigMap", with("same", "1")).values)
+		put(ctx, newComposite(to, namespace, "a").add("a", edge01, "added+ConfigMap", with("added", "2"), "same+ConfigMap", with("same", "1"), "bad+Service", bad).values)
+		start(newNetwork())
+		instantiate(ctx, from)
+		update(ctx, from, to)
+		Eventually(stateOf).WithContext(ctx).WithArguments(to).Should(Equal(state("InstantiateFailed")))
+		return namespace
+	}
+
+	It("terminates what an update was to replace with the context that was to replace it", func(ctx SpecContext) {
+		const from, to = "1209", "1210"
+		namespace := failing(ctx, from, to)
+		enqueue(ctx, to, deploy.EventTerminate)
+		for _, id := range []string{from, to} {
+			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Terminated")))
+		}
+		for _, name := range []string{"old", "same", "added"} {
+			Expect(dataOf(ctx, namespace, name)).To(Equal("absent"), name)
+		}
+	})
+
+	It("deletes what an update that failed has left with the next one that succeeds", func(ctx SpecContext) {
+		const from, to, last = "1211", "1212", "1213"
+		namespace := failing(ctx, from, to)
+		put(ctx, newComposite(last, namespace, "a").add("a", edge01, "same+ConfigMap", with("same", "1")).values)
+		update(ctx, from, last)
+		for id, word := range map[string]string{from: "Updated", to: "Updated", last: "Instantiated"} {
+			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state(word)))
+		}
+		for name, want := range map[string]string{"old": "absent", "same": "v1", "added": "absent"} {
+			Expect(dataOf(ctx, namespace, name)).To(Equal(want), name)
+		}
+	})
+
+	It("lets a stop and a termination wait for no other context of the deployment", func(ctx SpecContext) {
+		const from, to, last = "1214", "1215", "1216"
+		namespace := newNamespace(ctx)
+		put(ctx, newComposite(from, namespace, "a").add("a", edge01, "old+ConfigMap", with("old", "1")).add("a", edge02, "gone+ConfigMap", with("gone", "1")).values)
+		put(ctx, newComposite(to, namespace, "a").add("a", edge01, "new+ConfigMap", with("new", "2")).values)
+		put(ctx, newComposite(last, namespace, "a").add("a", edge01, "new+ConfigMap", with("new", "3")).values)
+		n := newNetwork()
+		start(n)
+		instantiate(ctx, from)
+		n.set(true) // The update has nothing to do in edge02 but to delete.
+		update(ctx, from, to)
+		Eventually(stateOf).WithContext(ctx).WithArguments(to).Should(Equal(state("Instantiated")))
+		Eventually(stateOf).WithContext(ctx).WithArguments(from).Should(Equal(state("Updating") + " active"))
+
+		update(ctx, to, last)
+		Expect(stateOf(ctx, last)).To(Equal(state("Created") + " active"))
+		Expect(rsync.Stop(ctx, store, last, time.Now())).To(Succeed())
+		Expect(stateOf(ctx, last)).To(Equal(state("InstantiateFailed")))
+		Expect(stateOf(ctx, from)).To(Equal(state("Updating") + " active"))
+
+		enqueue(ctx, to, deploy.EventTerminate)
+		Eventually(stateOf, "2s").WithContext(ctx).WithArguments(to).Should(ContainSubstring("Terminat"))
+		Eventually(stateOf).WithContext(ctx).WithArguments(to).Should(Equal(state("Terminated")))
+		Expect(stateOf(ctx, from)).To(Equal(state("UpdatedFailed")))
+		Expect(statuses(ctx, from)).To(HaveKeyWithValue("a/p1+edge02/gone+ConfigMap", Or(Equal("Pending"), Equal("Retrying"))))
+	})
 })

@@ -2,6 +2,8 @@ package rsync
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -15,139 +17,175 @@ func ProblemHandle(id string) appcontext.Handle {
 	return appcontext.ContextHandle(id).Level("app/rsync")
 }
 
-// worker handles the events of one context.
+// worker handles the events of one deployment: of the contexts that keep the states of their resources in one place.
 type worker struct {
 	*Runner
 
-	id   string
-	lock *appcontext.Lock
-	// turns are those of all workers.
-	turns *turns
+	place string
+	lock  *appcontext.Lock
+
+	// woken holds one when there may be something that has not been read yet.
+	woken chan struct{}
+	mu    sync.Mutex
+	// contexts are those with which something may be to be done.
+	contexts map[string]bool
 }
 
-// run handles events until none is left, the context is gone, or ctx ends.
+// wake lets the worker read what is to be done with a context. It does not block.
+func (w *worker) wake(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.contexts[id] = true
+	select {
+	case w.woken <- struct{}{}:
+	default: // It has not read since it was woken before.
+	}
+}
+
+// run handles events until none is left, or ctx ends.
 func (w *worker) run(ctx context.Context) {
-	logger := w.logger.WithValues("context", w.id)
 	for ctx.Err() == nil {
-		event, err := w.handleNext(ctx)
-		switch {
-		case errors.Is(err, appcontext.ErrNotFound):
-			logger.Info("The context is gone; nothing is done with it")
-			_ = w.persist(ctx, func() error { return w.options.Store.RemoveActive(ctx, w.id, w.lock) }) // The next start does so again.
-			return
-		case err != nil:
-			if ctx.Err() == nil {
-				logger.Error(err, "Cannot handle the events of a context")
-			}
-			return
-		case event.Event == "":
+		handled, err := w.handleNext(ctx)
+		if err != nil && ctx.Err() == nil {
+			w.logger.Error(err, "Cannot handle an event", "deployment", w.place)
+		}
+		if !handled {
 			return
 		}
 	}
 }
 
-// handleNext handles the next event, when it is the turn of this context, and returns it; empty when there is none.
-func (w *worker) handleNext(ctx context.Context) (deploy.QueuedEvent, error) {
-	var place string
-	err := w.persist(ctx, func() error {
-		s, err := w.options.Store.ReadLevels(ctx, w.id, "statusappctxid")
-		if err == nil {
-			place, err = s.StatusContextID()
+// handleNext handles the next event, and reports whether there was one.
+func (w *worker) handleNext(ctx context.Context) (bool, error) {
+	id := w.deployment(ctx).Next()
+	if id == "" {
+		return false, nil
+	}
+	event, err := w.begin(ctx, id)
+	if err != nil || event.Event == "" {
+		return true, w.forgetAfter(err, id)
+	}
+	logger := w.logger.WithValues("context", id, "event", event.Event)
+	logger.Info("Handling an event")
+	succeeded := w.handle(ctx, id, event)
+	if ctx.Err() != nil {
+		return true, ctx.Err() // What is left to do is in etcd.
+	}
+	err = w.finish(ctx, id, event, succeeded)
+	logger.Info("Handled an event", "succeeded", succeeded, "problem", err)
+	return true, w.forgetAfter(err, id)
+}
+
+// forgetAfter forgets a context of which an event cannot be begun or finished, so that others go on.
+func (w *worker) forgetAfter(err error, id string) error {
+	if err != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.contexts, id)
+	}
+	return err
+}
+
+// deployment reads the lifecycles of the contexts with which something is to be done, and forgets the others.
+func (w *worker) deployment(ctx context.Context) deploy.Deployment {
+	w.mu.Lock()
+	ids := slices.Sorted(maps.Keys(w.contexts))
+	clear(w.contexts) // One that is woken meanwhile is there again.
+	w.mu.Unlock()
+	var d deploy.Deployment
+	for _, id := range ids {
+		m, err := w.member(ctx, id)
+		switch {
+		case errors.Is(err, appcontext.ErrNotFound):
+			w.logger.Info("The context is gone; nothing is done with it", "context", id)
+			_ = w.persist(ctx, func() error { return w.options.Store.RemoveActive(ctx, id, w.lock) }) // The next start does so again.
+		case err != nil && ctx.Err() == nil:
+			w.logger.Error(err, "Cannot read what is to be done with a context", "context", id)
+		case err == nil && m.Active():
+			d = append(d, m)
 		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, m := range d {
+		w.contexts[m.ID] = true
+	}
+	return d
+}
+
+// member reads the lifecycle of a context.
+func (w *worker) member(ctx context.Context, id string) (m deploy.Member, err error) {
+	err = w.persist(ctx, func() error {
+		s, err := w.options.Store.ReadLevels(ctx, id, deploy.LifecycleLevels()...)
+		if err != nil {
+			return err
+		}
+		l, err := deploy.ReadLifecycle(s)
+		m = deploy.Member{ID: id, Lifecycle: l, Revision: deploy.Revision(s)}
+		return err
+	})
+	return m, err
+}
+
+// wanted returns the other contexts of the deployment that are to be there.
+func (w *worker) wanted(ctx context.Context, id string) ([]string, error) {
+	var members map[string]string
+	err := w.persist(ctx, func() (err error) {
+		members, err = w.options.Store.OwnBelow(ctx, deploy.MembersHandle(w.place))
 		return err
 	})
 	if err != nil {
-		return deploy.QueuedEvent{}, err
+		return nil, err
 	}
-	end, err := w.turns.take(ctx, place)
-	if err != nil {
-		return deploy.QueuedEvent{}, err
-	}
-	defer end()
-	event, err := w.begin(ctx)
-	if err != nil || event.Event == "" {
-		return event, err
-	}
-	logger := w.logger.WithValues("context", w.id, "event", event.Event)
-	logger.Info("Handling an event")
-	succeeded := w.handle(ctx, event)
-	if ctx.Err() != nil {
-		return event, ctx.Err() // What is left to do is in etcd.
-	}
-	err = w.finish(ctx, event, succeeded)
-	logger.Info("Handled an event", "succeeded", succeeded, "problem", err)
-	return event, err
-}
-
-// begin begins the next event and returns it; empty when there is none.
-func (w *worker) begin(ctx context.Context) (event deploy.QueuedEvent, err error) {
-	err = w.change(ctx, func(l deploy.Lifecycle) deploy.Lifecycle {
-		next, begun, _ := l.Next()
-		event = begun
-		return next
-	})
-	return event, err
-}
-
-// change replaces the lifecycle by what is made of it, in one transaction, and again when it was changed meanwhile.
-func (w *worker) change(ctx context.Context, next func(deploy.Lifecycle) deploy.Lifecycle) error {
-	c := lifecycleChange{lock: w.lock, edits: []edit{{w.id, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return next(l), nil }}}}
-	return w.persist(ctx, func() error { return c.commit(ctx, w.options.Store) })
-}
-
-// write stores what the work has come to, as long as the lock is held.
-func (w *worker) write(ctx context.Context, writes []appcontext.Write) error {
-	return w.persist(ctx, func() error {
-		return w.options.Store.WriteLevels(ctx, w.id, writes, appcontext.Condition{Lock: w.lock})
-	})
-}
-
-// persist calls f until etcd has answered. A conflict is tried again at once: of a lock that is lost, ctx tells soon.
-func (w *worker) persist(ctx context.Context, f func() error) error {
-	for {
-		err := f()
-		switch {
-		case err == nil || ctx.Err() != nil:
-			return err
-		case errors.Is(err, appcontext.ErrConflict):
-			if !w.pause(ctx, conflictRetry) {
-				return err
-			}
-		case isOutage(err):
-			if !w.pause(ctx, etcdRetry) {
-				return err
-			}
-		default:
-			return err
+	members[w.place] = w.place
+	delete(members, id)
+	var wanted []string
+	for _, other := range slices.Sorted(maps.Keys(members)) {
+		m, err := w.member(ctx, other)
+		if err != nil && !errors.Is(err, appcontext.ErrNotFound) {
+			return nil, err
+		}
+		if m.Wanted() {
+			wanted = append(wanted, other)
 		}
 	}
+	return wanted, nil
 }
 
-// isOutage reports whether etcd is to be asked again.
-func isOutage(err error) bool {
-	return errors.Is(err, appcontext.ErrUnavailable) || errors.Is(err, appcontext.ErrDenied) || errors.Is(err, appcontext.ErrNoSpace)
+// begin begins the next event of a context and returns it; empty when there is none.
+func (w *worker) begin(ctx context.Context, id string) (event deploy.QueuedEvent, err error) {
+	c := lifecycleChange{lock: w.lock, edits: []edit{{id, func(l deploy.Lifecycle) (deploy.Lifecycle, error) {
+		next, begun, _ := l.Next()
+		event = begun
+		return next, nil
+	}}}}
+	err = w.persist(ctx, func() error { return c.commit(ctx, w.options.Store) })
+	return event, err
+}
+
+// write stores what the work of a context's event has come to, as long as the lock is held.
+func (w *worker) write(ctx context.Context, id string, writes []appcontext.Write) error {
+	return w.persist(ctx, func() error {
+		return w.options.Store.WriteLevels(ctx, id, writes, appcontext.Condition{Lock: w.lock})
+	})
 }
 
 // handle does the work of an event, and reports whether all of it was acknowledged.
-func (w *worker) handle(ctx context.Context, event deploy.QueuedEvent) bool {
-	plan, progress, err := w.plan(ctx, event)
-	problem := appcontext.Write{Handle: ProblemHandle(w.id), Own: true}
+func (w *worker) handle(ctx context.Context, id string, event deploy.QueuedEvent) bool {
+	plan, progress, err := w.plan(ctx, id, event)
+	problem := appcontext.Write{Handle: ProblemHandle(id), Own: true}
 	if err != nil {
 		problem.Value = err.Error()
 	}
-	if failed := w.write(ctx, []appcontext.Write{problem}); err != nil || failed != nil {
+	if failed := w.write(ctx, id, []appcontext.Write{problem}); err != nil || failed != nil {
 		return false
 	}
 	return w.work(ctx, plan, progress)
 }
 
 // plan returns what the work of an event is.
-func (w *worker) plan(ctx context.Context, event deploy.QueuedEvent) (*deploy.Plan, *deploy.Progress, error) {
-	var contexts deploy.Contexts
-	err := w.persist(ctx, func() (err error) {
-		contexts, err = w.read(ctx, event)
-		return err
-	})
+func (w *worker) plan(ctx context.Context, id string, event deploy.QueuedEvent) (*deploy.Plan, *deploy.Progress, error) {
+	contexts, err := w.read(ctx, id, event)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -163,50 +201,64 @@ func (w *worker) plan(ctx context.Context, event deploy.QueuedEvent) (*deploy.Pl
 	case deploy.EventUpdate:
 		return plan, plan.Update(), nil
 	case deploy.EventUpdateDelete:
-		after, err := deploy.NewPlan(contexts.Other)
-		if err != nil {
-			return nil, nil, errors.Wrapf(err, "cannot plan context %q, which comes after", event.UpdateContextID)
-		}
-		return plan, plan.Removal(after), nil
+		return plan, plan.Removal(), nil
 	default:
 		return nil, nil, errors.Errorf("event %q is %w", event.Event, deploy.ErrUnsupported)
 	}
 }
 
 // read reads the contexts that an event is about.
-func (w *worker) read(ctx context.Context, event deploy.QueuedEvent) (c deploy.Contexts, err error) {
-	if c.Acted, err = w.options.Store.Snapshot(ctx, w.id); err != nil {
+func (w *worker) read(ctx context.Context, id string, event deploy.QueuedEvent) (c deploy.Contexts, err error) {
+	if c.Acted, err = w.snapshot(ctx, id); err != nil {
 		return c, err
 	}
-	statusID, err := c.Acted.StatusContextID()
-	if err != nil {
-		return c, err
-	}
-	if c.Status = c.Acted; statusID != w.id {
-		if c.Status, err = w.options.Store.Snapshot(ctx, statusID); err != nil {
+	if c.Status = c.Acted; w.place != id {
+		if c.Status, err = w.snapshot(ctx, w.place); err != nil {
 			return c, errors.Wrap(err, "cannot read where states are kept")
 		}
 	}
-	if event.UpdateContextID != "" {
-		c.Other, err = w.options.Store.Snapshot(ctx, event.UpdateContextID)
-		err = errors.Wrap(err, "cannot read the other context of the update")
+	var others []string
+	switch event.Event {
+	case deploy.EventUpdate:
+		others = []string{event.UpdateContextID}
+	case deploy.EventUpdateDelete, deploy.EventTerminate:
+		if others, err = w.wanted(ctx, id); err != nil {
+			return c, errors.Wrap(err, "cannot read which contexts of the deployment are to be there")
+		}
+	default:
 	}
-	return c, err
+	for _, other := range others {
+		s, err := w.snapshot(ctx, other)
+		if err != nil {
+			return c, errors.Wrap(err, "cannot read another context of the deployment")
+		}
+		c.Others = append(c.Others, s)
+	}
+	return c, nil
 }
 
-// finish ends an event. An update that has succeeded has what the context before it has and this one lacks deleted, in the
-// same transaction: a program that is killed leaves no update half done.
-func (w *worker) finish(ctx context.Context, event deploy.QueuedEvent, succeeded bool) error {
-	c := lifecycleChange{lock: w.lock, edits: []edit{{w.id, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return l.Finish(succeeded), nil }}}}
-	alone := c
+func (w *worker) snapshot(ctx context.Context, id string) (s *appcontext.Snapshot, err error) {
+	err = w.persist(ctx, func() error {
+		s, err = w.options.Store.Snapshot(ctx, id)
+		return err
+	})
+	return s, err
+}
+
+// finish ends an event. After an update that has succeeded, what other contexts of the deployment have and this one lacks is
+// deleted, by events that are added in the same transaction: a program that is killed leaves no update half done.
+func (w *worker) finish(ctx context.Context, id string, event deploy.QueuedEvent, succeeded bool) error {
+	c := lifecycleChange{lock: w.lock, edits: []edit{{id, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return l.Finish(succeeded), nil }}}}
 	if event.Event == deploy.EventUpdate && succeeded {
-		c.edits = append(c.edits, edit{event.UpdateContextID, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return l.Replaced(w.id), nil }})
+		others, err := w.wanted(ctx, id)
+		if err != nil {
+			return err
+		}
+		for _, other := range others {
+			c.edits = append(c.edits, edit{other, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return l.Replaced(id), nil }})
+		}
 	}
-	err := w.persist(ctx, func() error { return c.commit(ctx, w.options.Store) })
-	if len(c.edits) > 1 && errors.Is(err, appcontext.ErrNotFound) { // The context before was deleted meanwhile.
-		err = w.persist(ctx, func() error { return alone.commit(ctx, w.options.Store) })
-	}
-	return err
+	return w.persist(ctx, func() error { return c.commit(ctx, w.options.Store) })
 }
 
 // work takes steps until none can be taken, the event is interrupted, or ctx ends, and reports whether all were
@@ -223,8 +275,7 @@ func (w *worker) work(ctx context.Context, plan *deploy.Plan, progress *deploy.P
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	changed := make(chan struct{}, 1)
-	running.Go(func() { w.follow(ctx, changed) })
+	running.Go(func() { w.follow(ctx, plan.ID) })
 	for inFlight := 0; ; {
 		for _, s := range progress.Take() {
 			inFlight++
@@ -243,12 +294,12 @@ func (w *worker) work(ctx context.Context, plan *deploy.Plan, progress *deploy.P
 		case r := <-results:
 			inFlight--
 			if r.err != nil { // Nothing can be recorded, so that nothing more may be done.
-				w.logger.Error(r.err, "Cannot record what was done", "context", w.id)
+				w.logger.Error(r.err, "Cannot record what was done", "context", plan.ID)
 				return false
 			}
 			progress.Complete(r.step, r.outcome)
-		case <-changed:
-			if w.interrupted(ctx) {
+		case <-w.woken:
+			if w.deployment(ctx).Interrupted(plan.ID) {
 				return false
 			}
 		case <-ctx.Done():
@@ -257,31 +308,13 @@ func (w *worker) work(ctx context.Context, plan *deploy.Plan, progress *deploy.P
 	}
 }
 
-// follow sends something whenever the lifecycle of the context has changed, or may have, until ctx ends.
-func (w *worker) follow(ctx context.Context, changed chan<- struct{}) {
+// follow wakes the worker whenever the lifecycle of a context has changed, or may have, until ctx ends.
+func (w *worker) follow(ctx context.Context, id string) {
 	for {
-		err := w.options.Store.WatchLevels(ctx, w.id, deploy.LifecycleLevels(), func() {
-			select {
-			case changed <- struct{}{}:
-			default: // It has not been read since it changed before.
-			}
-		})
+		err := w.options.Store.WatchLevels(ctx, id, deploy.LifecycleLevels(), func() { w.wake(id) })
 		if !w.pause(ctx, etcdRetry) {
 			return
 		}
-		w.logger.V(1).Info("Cannot follow a context; retrying", "context", w.id, "cause", err.Error())
+		w.logger.V(1).Info("Cannot follow a context; retrying", "context", id, "cause", err.Error())
 	}
-}
-
-// interrupted reports whether the event that is being handled is to end: its context is gone, or says so.
-func (w *worker) interrupted(ctx context.Context) bool {
-	var l deploy.Lifecycle
-	err := w.persist(ctx, func() error {
-		s, err := w.options.Store.ReadLevels(ctx, w.id, deploy.LifecycleLevels()...)
-		if err == nil {
-			l, err = deploy.ReadLifecycle(s)
-		}
-		return err
-	})
-	return errors.Is(err, appcontext.ErrNotFound) || err == nil && l.Interrupted()
 }

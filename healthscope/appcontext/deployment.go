@@ -46,9 +46,6 @@ type Unchanged struct {
 	Levels []string
 }
 
-// maxWrites is how many writes go into one transaction: an app in a cluster may have any number of resources.
-const maxWrites = maxOperations / 2
-
 // ReadLevels returns what is at levels below a context, at one revision. The context itself is among them; ErrNotFound when
 // it is not there.
 func (s *Store) ReadLevels(ctx context.Context, id string, levels ...string) (*Snapshot, error) {
@@ -78,7 +75,7 @@ func (s *Store) ReadLevels(ctx context.Context, id string, levels ...string) (*S
 // exist, and with ErrConflict when the condition does not hold. With records, or with contexts that must not have changed,
 // all is written in one transaction.
 func (s *Store) WriteLevels(ctx context.Context, id string, writes []Write, c Condition, records ...Record) error {
-	size := maxWrites
+	size := maxOperations
 	if len(c.Unchanged) > 0 || len(records) > 0 {
 		size = max(len(writes), 1)
 	}
@@ -201,6 +198,26 @@ func (s *Store) watch(ctx context.Context, key string, handle func(clientv3.Watc
 func (s *Store) ContextIDs(ctx context.Context) ([]string, error) {
 	_, ids, err := s.contexts(ctx, 0)
 	return ids, failed(opFindAll, err)
+}
+
+// OwnBelow returns the values that are kept in keys of our own one level below a handle, by the names of their levels.
+func (s *Store) OwnBelow(ctx context.Context, h Handle) (map[string]string, error) {
+	prefix := sidecarKey(h)
+	all, _, err := s.read(ctx, prefix, clientv3.WithPrefix())
+	if err != nil {
+		return nil, failed(opValue, err)
+	}
+	values := map[string]string{}
+	for _, kv := range all {
+		name := strings.TrimSuffix(strings.TrimPrefix(string(kv.Key), prefix), "/")
+		if name == "" || strings.Contains(name, "/") {
+			continue
+		}
+		if values[name], err = decodeText(string(kv.Key), kv.Value); err != nil {
+			return nil, failed(opValue, err)
+		}
+	}
+	return values, nil
 }
 
 // Own returns the value that is kept in a key of our own beside a handle; empty when there is none.

@@ -24,6 +24,15 @@ func LifecycleLevels() []string {
 	return []string{levelQueue, levelCurrent, levelDesired, levelPendingTerminate, levelStatus, levelStop}
 }
 
+// MembersHandle returns the handle below which the contexts are named that keep the states of their resources in another one, in keys
+// of our own.
+func MembersHandle(statusID string) appcontext.Handle {
+	return appcontext.ContextHandle(statusID).Level("rsync/deployment")
+}
+
+// Revision returns the revision of etcd at which the queue of a context was last written.
+func Revision(s *appcontext.Snapshot) int64 { return s.StoredRevision(s.Handle().Level(levelQueue)) }
+
 // queueValue and stateValue are how EMCO stores a queue and a state.
 type (
 	queueValue struct{ AcQueue []QueuedEvent }
@@ -64,9 +73,9 @@ func readLevel(s *appcontext.Snapshot, level string, into any) error {
 	return nil
 }
 
-// Begun returns the revision of etcd at which the event that is being handled was begun: statuses of resources from before
+// begun returns the revision of etcd at which the event that is being handled was begun: statuses of resources from before
 // say nothing of its work.
-func Begun(s *appcontext.Snapshot) int64 {
+func begun(s *appcontext.Snapshot) int64 {
 	return max(s.StoredRevision(s.Handle().Level(levelCurrent)), s.StoredRevision(s.Handle().Level(levelDesired)))
 }
 

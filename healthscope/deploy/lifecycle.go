@@ -135,22 +135,70 @@ func (l Lifecycle) append(event Event, other string) Lifecycle {
 	return l
 }
 
-// Stopped returns the lifecycle of which nothing more is to be done until the next event is added.
+// Stopped returns the lifecycle of which nothing more is to be done until the next event is added. What waits ends here; an event
+// that was begun is ended by who handles it.
 func (l Lifecycle) Stopped() Lifecycle {
 	l = l.created()
 	l.Stop = true
+	if !l.begun() {
+		l, _, _ = l.Next()
+	}
 	return l
 }
 
-// Replaced returns the lifecycle of a context that was updated to another one: what the other lacks is to be deleted, unless
-// the context is to be there again meanwhile. Where that cannot be, because it was terminated, the event is skipped later.
+// Replaced returns the lifecycle of a context after the update of its deployment to another one: what that lacks is to be
+// deleted, unless the context is to be there again meanwhile, or is not to be there anyway.
 func (l Lifecycle) Replaced(by string) Lifecycle {
-	if slices.ContainsFunc(l.Queue, func(e QueuedEvent) bool {
-		return e.Status == EventPending && (e.Event == EventInstantiate || e.Event == EventUpdate)
-	}) {
+	if !l.Wanted() || l.waits(EventInstantiate) || l.waits(EventUpdate) {
 		return l
 	}
 	return l.created().append(EventUpdateDelete, by)
+}
+
+// Retried returns the lifecycle in which an event that failed waits again; false unless one was refused that the user has
+// neither stopped nor followed by another one.
+func (l Lifecycle) Retried() (Lifecycle, bool) {
+	last := len(l.Queue) - 1
+	if l.Stop || last < 0 || l.Queue[last].Status != EventError {
+		return l, false
+	}
+	l.Queue = slices.Clone(l.Queue)
+	l.Queue[last].Status = EventPending
+	return l, true
+}
+
+// Wanted reports whether a context is to be there: of the events that have not been skipped, the last brings it.
+func (l Lifecycle) Wanted() bool {
+	for _, e := range slices.Backward(l.Queue) {
+		if e.Status != EventSkipped {
+			return e.Event == EventInstantiate || e.Event == EventUpdate
+		}
+	}
+	return false
+}
+
+// Unfinished returns the context from which the last update led to this one, if that update has not succeeded: both may have
+// something in the clusters. Else it is empty.
+func (l Lifecycle) Unfinished() string {
+	for _, e := range slices.Backward(l.Queue) {
+		if e.Event == EventUpdate && e.Status != EventSkipped {
+			if e.Status == EventDone {
+				return ""
+			}
+			return e.UpdateContextID
+		}
+	}
+	return ""
+}
+
+// begun reports whether the work of the first event that waits was begun.
+func (l Lifecycle) begun() bool {
+	i := l.pending()
+	if i < 0 {
+		return false
+	}
+	t := transitions[l.Queue[i].Event]
+	return l.Current == t.during && l.Desired == t.desired
 }
 
 // interrupting reports whether a Terminate waits behind an event of another kind.
@@ -162,6 +210,11 @@ func (l Lifecycle) interrupting() bool {
 
 // Interrupted reports whether the event that is being handled is to end before its work is done.
 func (l Lifecycle) Interrupted() bool { return l.Stop || l.PendingTerminate || l.interrupting() }
+
+// waits reports whether an event of a kind waits, or is being handled.
+func (l Lifecycle) waits(event Event) bool {
+	return slices.ContainsFunc(l.Queue, func(e QueuedEvent) bool { return e.Event == event && e.Status == EventPending })
+}
 
 // Next returns the lifecycle with the next event begun, and that event; false when none is left. One that was begun before
 // is begun no second time, so that the work of a program that was killed continues. Events that cannot be, or are

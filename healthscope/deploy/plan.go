@@ -56,6 +56,8 @@ type Resource struct {
 	Approval string
 	// Status is what etcd says of it, if that was written by the event that is being handled; else empty.
 	Status appcontext.ResourceStatus
+	// There is true when it is known to be there byte by byte as it is to be, by whatever event.
+	There bool
 }
 
 // isDefinition reports whether a resource defines a kind.
@@ -100,9 +102,14 @@ type Plan struct {
 	Namespace, Level string
 	Apps             []App
 
-	// observed is what is known of the resources already.
+	// observed is what is known of the resources already, and kept what other contexts have that are to be there, which is
+	// not deleted: names of resources by app and cluster.
 	observed observed
+	kept     map[place][]string
 }
+
+// place is an app in a cluster.
+type place struct{ app, cluster string }
 
 // BundleName returns the name of the bundles of an app, which is also the value of the label that its objects carry.
 func (p *Plan) BundleName(app string) string { return p.statusID() + "-" + app }
@@ -111,8 +118,9 @@ func (p *Plan) BundleName(app string) string { return p.statusID() + "-" + app }
 type Contexts struct {
 	// Acted is the context of the event, and Status the one under which states are kept, which may be the same.
 	Acted, Status *appcontext.Snapshot
-	// Other is the context before in an EventUpdate, and the one after in an EventUpdateDelete; else nil.
-	Other *appcontext.Snapshot
+	// Others are other contexts of the deployment: the one before in an EventUpdate, and in events that delete, all that are
+	// to be there.
+	Others []*appcontext.Snapshot
 }
 
 // NewPlan reads what a context wants. It refuses what would end with something applied that cannot be finished: apps that
@@ -122,7 +130,7 @@ func NewPlan(s *appcontext.Snapshot) (*Plan, error) { return Contexts{Acted: s, 
 // Plan reads what the acted context wants, as NewPlan does.
 func (c Contexts) Plan() (*Plan, error) {
 	s := c.Acted
-	p := &Plan{ID: s.ID(), Namespace: "default", Level: "0", observed: observed{c, Begun(s)}}
+	p := &Plan{ID: s.ID(), Namespace: "default", Level: "0", observed: observed{c, begun(s)}}
 	meta, err := s.Meta()
 	if err != nil {
 		return nil, err
@@ -153,6 +161,9 @@ func (c Contexts) Plan() (*Plan, error) {
 			return nil, fmt.Errorf("app %q: %w", name, err)
 		}
 		p.Apps = append(p.Apps, app)
+	}
+	if p.kept, err = c.kept(); err != nil {
+		return nil, err
 	}
 	return p, p.checkDependencies()
 }
@@ -263,7 +274,7 @@ func newResources(app string, c appcontext.Cluster, order []string, o observed) 
 				return nil, fmt.Errorf("cannot read the approval of %q: %w", name, err)
 			}
 		}
-		if resource.Status, err = o.status(app, c.Name(), resource); err != nil {
+		if err := o.find(app, c.Name(), &resource); err != nil {
 			return nil, err
 		}
 		all = append(all, resource)

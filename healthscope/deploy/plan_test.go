@@ -52,7 +52,7 @@ func TestTheStepsOfARecordedContext(t *testing.T) {
 	}
 	w = p.Termination()
 	got = run(w, never)["web in p1+edge02"]
-	want = []string{"delete web-svc+Service", "delete web+Deployment", "delete web-cm+ConfigMap", "delete bundle"}
+	want = []string{"begin", "delete web-svc+Service", "delete web+Deployment", "delete web-cm+ConfigMap", "delete bundle"}
 	if !slices.Equal(got, want) || !w.Done() {
 		t.Errorf("termination: %q, done %t; want %q", got, w.Done(), want)
 	}
@@ -72,7 +72,7 @@ func TestARefusalEndsItsOwnLaneOnly(t *testing.T) {
 	}
 	w = p.Termination()
 	got = run(w, refused)
-	if want := []string{"delete web-svc+Service", "delete web+Deployment", "delete web-cm+ConfigMap"}; w.Done() || !slices.Equal(got["web in p1+edge01"], want) {
+	if want := []string{"begin", "delete web-svc+Service", "delete web+Deployment", "delete web-cm+ConfigMap"}; w.Done() || !slices.Equal(got["web in p1+edge01"], want) {
 		t.Errorf("termination: done %t, steps %q; want %q", w.Done(), got["web in p1+edge01"], want)
 	}
 }
@@ -119,7 +119,7 @@ func TestCRDsComeFirstAndStay(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("instantiation: %q, want %q", got, want)
 	}
-	if got := run(p.Termination(), never)["web in p1+edge01"]; !slices.Equal(got, []string{"delete web-cm+ConfigMap", "delete bundle"}) {
+	if got := run(p.Termination(), never)["web in p1+edge01"]; !slices.Equal(got, []string{"begin", "delete web-cm+ConfigMap", "delete bundle"}) {
 		t.Errorf("termination: %q", got)
 	}
 }
@@ -229,7 +229,7 @@ var (
 		"begin", "apply bundle of hooks", "run hook pre-install", "delete bundle", "apply bundle", "apply a", "apply b", "run hook post-install",
 	}
 	stepsOfTermination = []string{
-		"run hook pre-delete", "delete b", "delete a", "run hook post-delete",
+		"run hook pre-delete", "begin", "delete b", "delete a", "run hook post-delete",
 		"delete hook pre-install", "delete hook post-install", "delete hook pre-delete", "delete hook post-delete", "delete bundle",
 	}
 )
@@ -254,7 +254,7 @@ func TestAHookThatFailsEndsWhatComesAfterIt(t *testing.T) {
 		"pre-install":  {p.Instantiation(), stepsOfInstantiation[:3]},
 		"post-install": {p.Instantiation(), stepsOfInstantiation},
 		"pre-delete":   {p.Termination(), stepsOfTermination[:1]},
-		"post-delete":  {p.Termination(), stepsOfTermination[:4]},
+		"post-delete":  {p.Termination(), stepsOfTermination[:5]},
 	} {
 		got := run(failing.work, func(s deploy.Step) bool { return s.Verb == deploy.VerbHook && s.Resource.Name == name })
 		if failing.work.Done() || !slices.Equal(got["web in p+c"], failing.steps) {
@@ -320,18 +320,18 @@ func TestAnUpdateTakesWhatIsThere(t *testing.T) {
 			v["/context/43/rsync/state/CurrentState/"] = `{"Status":"Instantiating"}`
 			maps.Copy(v, tt.changes)
 			before, after := v.snapshotOf(t, "42"), v.snapshotOf(t, "43")
-			p, err := deploy.Contexts{Acted: after, Status: before, Other: before}.Plan()
+			p, err := deploy.Contexts{Acted: after, Status: before, Others: []*appcontext.Snapshot{before}}.Plan()
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := run(p.Update(), never)["web in p1+edge01"]; !slices.Equal(got, tt.want) {
 				t.Errorf("steps %q, want %q", got, tt.want)
 			}
-			first, err := deploy.Contexts{Acted: before, Status: before, Other: after}.Plan()
+			first, err := deploy.Contexts{Acted: before, Status: before, Others: []*appcontext.Snapshot{after}}.Plan()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := run(first.Removal(p), never)["web in p1+edge01"]; !slices.Equal(got, []string{"delete u-removed+ConfigMap"}) {
+			if got := run(first.Removal(), never)["web in p1+edge01"]; !slices.Equal(got, []string{"begin", "delete u-removed+ConfigMap"}) {
 				t.Errorf("deleted %q", got)
 			}
 		})

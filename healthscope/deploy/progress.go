@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/healthscope/healthscope/healthscope/appcontext"
@@ -11,7 +12,8 @@ type Verb string
 
 // The verbs.
 const (
-	// VerbBegin records that an app in a cluster is begun with: its resources are pending.
+	// VerbBegin records that an app in a cluster is begun with: of what is to be applied or deleted nothing is known any more
+	// until it is. Without that, etcd would say of something that it is there, or not, when a program is killed after a request.
 	VerbBegin Verb = "begin"
 	// VerbApplyBundle makes the ResourceBundleState of an app in a cluster, and VerbDeleteBundle deletes it.
 	VerbApplyBundle  Verb = "apply bundle"
@@ -36,6 +38,8 @@ type Step struct {
 	// App is whose step it is. Cluster and Resource are empty where the verb is about the app as a whole.
 	App, Cluster string
 	Resource     Resource
+	// lane is the lane of the step.
+	lane *lane
 	// Dependency is what VerbAwait waits for.
 	Dependency Dependency
 }
@@ -57,6 +61,9 @@ type lane struct {
 	taken bool
 	// refused is true when a step was refused.
 	refused bool
+	// pending are the resources that are begun with by the lane's VerbBegin, and brings is true when they are to be there.
+	pending []Resource
+	brings  bool
 }
 
 func (l *lane) done() bool { return len(l.steps) == 0 && !l.refused }
@@ -68,8 +75,28 @@ func (l *lane) add(t Target, verb Verb, resources ...Resource) {
 	}
 }
 
+// begin adds the step that records what is begun with, at a place among the steps, unless it was taken before a restart. What is to be
+// there and is needs no record.
+func (l *lane) begin(t Target, at int) {
+	begins := false
+	for _, s := range l.steps[at:] {
+		if r := s.Resource; r.Name != "" && r.Status == "" && s.Verb != VerbHook {
+			begins = true
+			if !l.brings || !r.There {
+				l.pending = append(l.pending, r)
+			}
+		}
+	}
+	if begins {
+		l.steps = slices.Insert(l.steps, at, Step{Verb: VerbBegin, App: t.App, Cluster: t.Cluster})
+	}
+}
+
 // resume drops the steps that have ended before a restart.
 func (l *lane) resume() *lane {
+	for i := range l.steps {
+		l.steps[i].lane = l
+	}
 	for _, s := range slices.Clone(l.steps) {
 		if s.Resource.Status == appcontext.ResourceFailed {
 			l.refuse(s.Verb)
@@ -108,7 +135,9 @@ type Progress struct {
 }
 
 // Instantiation returns the steps that bring what a plan wants into clusters, without those that are done.
-func (p *Plan) Instantiation() *Progress { return p.bring(Target.instantiation) }
+func (p *Plan) Instantiation() *Progress {
+	return p.bring(func(t Target) *lane { return t.instantiation(func(Resource) bool { return false }) })
+}
 
 // bring returns the steps that bring apps into their clusters, those of an app in a cluster by steps.
 func (p *Plan) bring(steps func(Target) *lane) *Progress {
@@ -116,7 +145,8 @@ func (p *Plan) bring(steps func(Target) *lane) *Progress {
 	for _, a := range p.Apps {
 		work.dependencies[a.Name] = a.Dependencies
 		for _, d := range a.Dependencies {
-			work.awaits = append(work.awaits, &lane{app: a.Name, steps: []Step{{Verb: VerbAwait, App: a.Name, Dependency: d}}})
+			l := &lane{app: a.Name, steps: []Step{{Verb: VerbAwait, App: a.Name, Dependency: d}}}
+			work.awaits = append(work.awaits, l.resume())
 		}
 		for _, t := range a.Targets {
 			work.targets = append(work.targets, steps(t))
@@ -125,15 +155,12 @@ func (p *Plan) bring(steps func(Target) *lane) *Progress {
 	return work
 }
 
-// instantiation returns the steps of an app in a cluster. The bundle is made again after the pre-install hooks, so that what
-// it says of them is not taken for the app.
-func (t Target) instantiation() *lane {
-	l := &lane{app: t.App}
+// instantiation returns the steps of an app in a cluster, without those for resources that are there. The bundle is made again
+// after the pre-install hooks, so that what it says of them is not taken for the app.
+func (t Target) instantiation(there func(Resource) bool) *lane {
+	l := &lane{app: t.App, brings: true}
 	step := Step{App: t.App, Cluster: t.Cluster}
-	if slices.ContainsFunc(slices.Concat(t.Definitions, t.Resources), func(r Resource) bool { return r.Status == "" }) {
-		l.steps = append(l.steps, step.as(VerbBegin))
-	}
-	l.add(t, VerbDefine, t.Definitions...)
+	l.add(t, VerbDefine, slices.DeleteFunc(slices.Clone(t.Definitions), there)...)
 	started := slices.ContainsFunc(t.Resources, func(r Resource) bool { return r.Status == appcontext.ResourceApplied })
 	if pre := t.Hooks[HookPreInstall]; len(pre) > 0 && !started {
 		l.steps = append(l.steps, step.as(VerbApplyHookBundle))
@@ -141,8 +168,9 @@ func (t Target) instantiation() *lane {
 		l.steps = append(l.steps, step.as(VerbDeleteBundle))
 	}
 	l.steps = append(l.steps, step.as(VerbApplyBundle))
-	l.add(t, VerbApply, t.Resources...)
+	l.add(t, VerbApply, slices.DeleteFunc(slices.Clone(t.Resources), there)...)
 	l.add(t, VerbHook, t.Hooks[HookPostInstall]...)
+	l.begin(t, 0)
 	return l.resume()
 }
 
@@ -153,12 +181,18 @@ func (s Step) as(verb Verb) Step {
 }
 
 // Termination returns the steps that delete what a plan wants, in reverse order, without those that are done. CRDs stay:
-// with them, the custom resources of all applications would go. The bundle goes last, and stays where something else does.
-func (p *Plan) Termination() *Progress {
+// with them, the custom resources of all applications would go. What another context of the deployment has that is to be
+// there stays too. The bundle goes last, and stays where something else does.
+func (p *Plan) Termination() *Progress { return p.remove(func(t Target) Target { return t }) }
+
+// remove returns the steps that delete apps from their clusters.
+func (p *Plan) remove(of func(Target) Target) *Progress {
 	work := &Progress{}
 	for _, a := range p.Apps {
 		for _, t := range a.Targets {
-			work.targets = append(work.targets, t.termination())
+			if l := of(t).termination(p.kept[place{t.App, t.Cluster}]); len(l.steps) > 0 || l.refused {
+				work.targets = append(work.targets, l)
+			}
 		}
 	}
 	return work
@@ -166,17 +200,25 @@ func (p *Plan) Termination() *Progress {
 
 // termination returns the steps of an app in a cluster. A deletion that is refused does not keep the others from being
 // deleted; a pre-delete hook that fails does.
-func (t Target) termination() *lane {
+func (t Target) termination(kept []string) *lane {
 	l := &lane{app: t.App}
-	l.add(t, VerbHook, t.Hooks[HookPreDelete]...)
-	for _, r := range slices.Backward(t.Resources) {
-		l.add(t, VerbDelete, r)
+	deletes := func(verb Verb, resources iter.Seq2[int, Resource]) {
+		for _, r := range resources {
+			if !slices.Contains(kept, r.Name) {
+				l.add(t, verb, r)
+			}
+		}
 	}
+	l.add(t, VerbHook, t.Hooks[HookPreDelete]...)
+	deletes(VerbDelete, slices.Backward(t.Resources))
 	l.add(t, VerbHook, t.Hooks[HookPostDelete]...)
 	for _, hook := range hooks {
-		l.add(t, VerbDeleteHook, t.Hooks[hook]...)
+		deletes(VerbDeleteHook, slices.All(t.Hooks[hook]))
 	}
-	l.steps = append(l.steps, Step{Verb: VerbDeleteBundle, App: t.App, Cluster: t.Cluster})
+	if len(kept) == 0 {
+		l.steps = append(l.steps, Step{Verb: VerbDeleteBundle, App: t.App, Cluster: t.Cluster})
+	}
+	l.begin(t, len(t.Hooks[HookPreDelete]))
 	return l.resume()
 }
 
@@ -212,15 +254,7 @@ func (w *Progress) met(app string) bool {
 
 // Complete says that a step has ended.
 func (w *Progress) Complete(s Step, outcome Outcome) {
-	lanes := w.targets
-	if s.Verb == VerbAwait {
-		lanes = w.awaits
-	}
-	i := slices.IndexFunc(lanes, func(l *lane) bool { return l.taken && l.steps[0] == s })
-	if i < 0 {
-		return
-	}
-	l := lanes[i]
+	l := s.lane
 	l.taken, l.steps = false, l.steps[1:]
 	if outcome == Refused {
 		l.refuse(s.Verb)

@@ -1,22 +1,21 @@
 package deploy
 
 import (
-	"slices"
+	"fmt"
 
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
 // observed is what is known of resources before the work of an event. Statuses that were written before the revision begun
-// are of an earlier event, and those that another context has written since are of its event: a program that is killed may
-// leave several events begun.
+// are of an earlier event, and those that another context has written since are of its event.
 type observed struct {
 	Contexts
 
 	begun int64
 }
 
-// find returns a resource in a context.
-func find(s *appcontext.Snapshot, app, cluster, name string) (appcontext.Resource, bool) {
+// stored returns a resource in a context.
+func stored(s *appcontext.Snapshot, app, cluster, name string) (appcontext.Resource, bool) {
 	if s == nil {
 		return appcontext.Resource{}, false
 	}
@@ -31,36 +30,33 @@ func find(s *appcontext.Snapshot, app, cluster, name string) (appcontext.Resourc
 	return c.Resource(name)
 }
 
-// status returns what etcd says of a resource, if it was written by the event that is being handled. An update takes what is
-// applied as its own, too.
-func (o observed) status(app, cluster string, r Resource) (appcontext.ResourceStatus, error) {
-	stored, ok := find(o.Status, app, cluster, r.Name)
+// find enters in a resource what etcd says of it.
+func (o observed) find(app, cluster string, r *Resource) error {
+	have, ok := stored(o.Status, app, cluster, r.Name)
 	if !ok {
-		return "", nil
+		return nil
 	}
-	status, err := stored.Status()
+	status, err := have.Status()
 	if err != nil {
-		return "", err
+		return err
 	}
-	by, err := stored.Reference()
-	switch {
-	case err != nil:
-		return "", err
-	case stored.Revision("status") > o.begun && by == o.Acted.ID():
-		return status, nil
-	case o.Other != nil && status == appcontext.ResourceApplied && o.same(by, app, cluster, r):
-		return status, nil
-	default:
-		return "", nil
+	by, err := have.Reference()
+	if err != nil {
+		return err
 	}
+	if have.Revision("status") > o.begun && by == o.Acted.ID() {
+		r.Status = status
+	}
+	r.There = status == appcontext.ResourceApplied && o.same(by, app, cluster, *r)
+	return nil
 }
 
 // same reports whether the context by which a resource was applied has it byte by byte as it is to be. Of a context that has not
 // been read that is not known.
 func (o observed) same(by, app, cluster string, r Resource) bool {
-	for _, s := range []*appcontext.Snapshot{o.Other, o.Acted, o.Status} {
+	for _, s := range append([]*appcontext.Snapshot{o.Acted, o.Status}, o.Others...) {
 		if s.ID() == by {
-			applied, ok := find(s, app, cluster, r.Name)
+			applied, ok := stored(s, app, cluster, r.Name)
 			if !ok {
 				return false
 			}
@@ -69,6 +65,37 @@ func (o observed) same(by, app, cluster string, r Resource) bool {
 		}
 	}
 	return false
+}
+
+// kept returns what other contexts of the deployment have.
+func (c Contexts) kept() (map[place][]string, error) {
+	kept := map[place][]string{}
+	for _, s := range c.Others {
+		for _, a := range s.Apps() {
+			for _, cluster := range a.Clusters() {
+				names, err := namesOf(cluster)
+				if err != nil {
+					return nil, fmt.Errorf("context %q: app %q: cluster %q: %w", s.ID(), a.Name(), cluster.Name(), err)
+				}
+				at := place{a.Name(), cluster.Name()}
+				kept[at] = append(kept[at], names...)
+			}
+		}
+	}
+	return kept, nil
+}
+
+// namesOf returns the names of the resources that a context has of an app in a cluster. Others may be there whose states it keeps.
+func namesOf(c appcontext.Cluster) ([]string, error) {
+	names, err := c.ResourceOrder()
+	if err != nil || names == nil {
+		return nil, err
+	}
+	hooks, err := readHooks(c)
+	for _, more := range hooks {
+		names = append(names, more...)
+	}
+	return names, err
 }
 
 // absent returns whether there is nothing at a handle of the context under which states are kept.
@@ -85,35 +112,15 @@ func (o observed) absent(h appcontext.Handle) bool {
 func (p *Plan) Update() *Progress {
 	return p.bring(func(t Target) *lane {
 		t.Hooks = nil
-		return t.instantiation()
+		return t.instantiation(func(r Resource) bool { return r.There })
 	})
 }
 
-// Removal returns the steps that delete what a plan wants and the context after it, in its own plan, does not. The bundle of
-// an app goes with its last resource in a cluster.
-func (p *Plan) Removal(after *Plan) *Progress {
-	work := &Progress{}
-	for _, a := range p.Apps {
-		for _, t := range a.Targets {
-			if l := t.removal(after.target(t.App, t.Cluster)); len(l.steps) > 0 || l.refused {
-				work.targets = append(work.targets, l)
-			}
-		}
-	}
-	return work
-}
-
-// removal returns the steps that delete what is not in the same app and cluster of the context after.
-func (t Target) removal(after Target) *lane {
-	l := &lane{app: t.App}
-	kept := slices.Concat(after.Definitions, after.Resources)
-	for _, r := range slices.Backward(t.Resources) {
-		if !slices.ContainsFunc(kept, func(k Resource) bool { return k.Name == r.Name }) {
-			l.add(t, VerbDelete, r)
-		}
-	}
-	if len(kept) == 0 {
-		l.steps = append(l.steps, Step{Verb: VerbDeleteBundle, App: t.App, Cluster: t.Cluster})
-	}
-	return l.resume()
+// Removal returns the steps that delete what a plan wants and no other context of the deployment that is to be there. It runs no
+// hooks. The bundle of an app goes with its last resource in a cluster.
+func (p *Plan) Removal() *Progress {
+	return p.remove(func(t Target) Target {
+		t.Hooks = nil
+		return t
+	})
 }

@@ -1,0 +1,56 @@
+package deploy_test
+
+import (
+	"testing"
+
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/deploy"
+)
+
+// waiting is a context with an event that waits.
+func waiting(id string, event deploy.Event, revision int64, current, desired appcontext.State) deploy.Member {
+	return deploy.Member{ID: id, Revision: revision, Lifecycle: deploy.Lifecycle{
+		Queue: []deploy.QueuedEvent{{Event: event, Status: deploy.EventPending}}, Current: current, Desired: desired,
+	}}
+}
+
+func TestTheOrderOfADeploymentsEvents(t *testing.T) {
+	updating := waiting("begun", deploy.EventUpdate, 4, "Instantiating", "Instantiated")
+	terminating := waiting("terminate", deploy.EventTerminate, 3, "Instantiated", "Instantiated")
+	deleting := waiting("delete", deploy.EventUpdateDelete, 2, "Instantiated", "Instantiated")
+	update := waiting("update", deploy.EventUpdate, 1, "Created", "")
+	later := waiting("later", deploy.EventUpdate, 5, "Created", "")
+	order := []deploy.Member{updating, terminating, deleting, update, later}
+	for i, want := range order {
+		d := deploy.Deployment{later, update, deleting, terminating, updating}[:len(order)-i]
+		if got := d.Next(); got != want.ID {
+			t.Errorf("of %d contexts, %q is next; want %q", len(d), got, want.ID)
+		}
+	}
+	if got := (deploy.Deployment{{ID: "idle"}}).Next(); got != "" {
+		t.Errorf("%q is next, want none", got)
+	}
+}
+
+func TestWhatInterruptsAnEvent(t *testing.T) {
+	updating := waiting("42", deploy.EventUpdate, 1, "Instantiating", "Instantiated")
+	stopped := updating
+	stopped.Stop = true
+	terminating := waiting("42", deploy.EventTerminate, 1, "Terminating", "Terminated")
+	another := func(event deploy.Event) deploy.Member { return waiting("43", event, 2, "Instantiated", "Instantiated") }
+	for name, tt := range map[string]struct {
+		deployment deploy.Deployment
+		want       bool
+	}{
+		"nothing":                          {deploy.Deployment{updating}, false},
+		"a stop":                           {deploy.Deployment{stopped}, true},
+		"that it is gone":                  {deploy.Deployment{another(deploy.EventUpdate)}, true},
+		"not another update":               {deploy.Deployment{updating, another(deploy.EventUpdate)}, false},
+		"a termination of another context": {deploy.Deployment{updating, another(deploy.EventTerminate)}, true},
+		"not a termination, if it is one as well": {deploy.Deployment{terminating, another(deploy.EventTerminate)}, false},
+	} {
+		if got := tt.deployment.Interrupted("42"); got != tt.want {
+			t.Errorf("%s: %t, want %t", name, got, tt.want)
+		}
+	}
+}
