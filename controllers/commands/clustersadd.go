@@ -25,10 +25,10 @@ import (
 const clustersAddLong = `Make a cluster a member of the hub.
 
 In the member it makes an account for the hub, with the rights to read the bundles,
-the monitor's Lease and its own token, with --workloads the workloads, to probe
-Services in the namespaces of --probe-namespaces, and nothing else. In the hub it makes the
-Secret by which the controller finds the member, with a token of that account,
-which the controller renews. Given again, it repairs what is no longer so.
+the monitor's Lease and its own token, with --workloads the workloads, with --oam those
+of OAM and KubeVela too, to probe Services in the namespaces of --probe-namespaces, and
+nothing else. In the hub it makes the Secret by which the controller finds the member,
+with a token of that account, which the controller renews. Given again, it repairs what is no longer so.
 
 Both clusters are reached with the rights of the caller.`
 
@@ -39,6 +39,7 @@ type clustersAdd struct {
 	namespaces []string
 	probe      []string
 	workloads  bool
+	oam        bool
 	monitor    string
 	lifetime   time.Duration
 	server     string
@@ -65,6 +66,7 @@ func newClustersAdd() *cobra.Command {
 	o.hub.add(c.Flags())
 	c.Flags().StringSliceVar(&o.namespaces, "namespaces", nil, "the namespaces of the member that the hub may read; the default is all")
 	c.Flags().BoolVar(&o.workloads, "workloads", false, "let the hub read workloads and their pods too, for scopes with a workloadSelector and references to workloads")
+	c.Flags().BoolVar(&o.oam, "oam", false, "let the hub read what --workloads says, workloads of OAM, Applications of KubeVela and Services, for scopes that refer to these")
 	c.Flags().StringSliceVar(&o.probe, "probe-namespaces", nil, "the namespaces of the member in which the hub may probe Services; the default is none")
 	c.Flags().StringVar(&o.monitor, "monitor-namespace", enrol.MemberNamespace, "the namespace of the monitor's Lease in the member: that of fleet.monitorNamespace in the controller's configuration")
 	c.Flags().DurationVar(&o.lifetime, "token-lifetime", enrol.DefaultTokenLifetime, "how long the hub's token is valid, and each that the controller renews it by")
@@ -84,7 +86,7 @@ func (o *clustersAdd) run(ctx context.Context, name string, lifetime time.Durati
 		return usage(errors.Wrapf(err, "cannot use context %q", o.member.context))
 	}
 	e.Name, e.Namespaces, e.ProbeNamespaces, e.MonitorNamespace, e.TokenLifetime, e.SecretNamespace = name, o.namespaces, o.probe, o.monitor, lifetime, o.hub.namespace
-	e.Workloads = o.workloads
+	e.Workloads, e.OAM = o.workloads, o.oam
 	if err := e.Validate(); err != nil {
 		return usage(err)
 	}

@@ -209,12 +209,27 @@ rules:
 		with.Workloads = true
 		Expect(add(ctx, with, time.Now())).To(ContainElement("member: clusterrole.rbac.authorization.k8s.io/healthscope-hub-workloads created"))
 		c := asHub(ctx)
-		mayAtLast(ctx, c, "default", slices.Concat([]string{
+		workloads := append([]string{
 			"list cronjobs.batch", "list daemonsets.apps", "list deployments.apps", "list jobs.batch", "list pods.", "list replicasets.apps", "list statefulsets.apps",
 			"watch cronjobs.batch", "watch daemonsets.apps", "watch deployments.apps", "watch jobs.batch", "watch replicasets.apps", "watch statefulsets.apps",
-		}, bundles)...)
+		}, bundles...)
+		mayAtLast(ctx, c, "default", workloads...)
 		mayAtLast(ctx, c, "kube-system")
-		Expect(add(ctx, enrolment("default"), time.Now())).To(ContainElement("member: clusterrole.rbac.authorization.k8s.io/healthscope-hub-workloads deleted"))
+
+		By("reading those of OAM, too")
+		with.Workloads, with.OAM = false, true
+		Expect(add(ctx, with, time.Now())).To(ContainElements(
+			"member: clusterrole.rbac.authorization.k8s.io/healthscope-hub-oam created",
+			"member: clusterrole.rbac.authorization.k8s.io/healthscope-hub-workloads deleted",
+		))
+		mayAtLast(ctx, c, "default", append([]string{
+			"list applications.core.oam.dev", "list containerizedworkloads.core.oam.dev", "list podspecworkloads.standard.oam.dev", "list services.",
+			"watch applications.core.oam.dev", "watch containerizedworkloads.core.oam.dev", "watch podspecworkloads.standard.oam.dev", "watch services.",
+		}, workloads...)...)
+		mayAtLast(ctx, c, "kube-system")
+
+		By("reading bundles only")
+		Expect(add(ctx, enrolment("default"), time.Now())).To(ContainElement("member: clusterrole.rbac.authorization.k8s.io/healthscope-hub-oam deleted"))
 		mayAtLast(ctx, c, "default", bundles...)
 	}, SpecTimeout(time.Minute))
 

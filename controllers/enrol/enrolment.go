@@ -41,6 +41,8 @@ type Enrolment struct {
 	Namespaces []string
 	// Workloads lets the hub read workloads too, in the namespaces in which it may read bundles: what scopes select by labels.
 	Workloads bool
+	// OAM lets the hub read workloads of OAM and Applications of KubeVela, there too, and what these lead to.
+	OAM bool
 	// ProbeNamespaces are those in which the hub may probe Services.
 	ProbeNamespaces []string
 	// MonitorNamespace is the namespace of the monitor's Lease in the member. Empty means MemberNamespace.
@@ -110,7 +112,10 @@ func (e Enrolment) kubeconfig(token string) ([]byte, error) {
 func (e Enrolment) MemberObjects() []client.Object {
 	objects := append(MemberObjects(e.Namespaces, e.monitorNamespace()), probeObjects(e.ProbeNamespaces)...)
 	if e.Workloads {
-		objects = append(objects, workloadObjects()...)
+		objects = append(objects, kindsObject(workloadsRole, workloadRules()))
+	}
+	if e.OAM {
+		objects = append(objects, kindsObject(oamRole, oamRules()))
 	}
 	return objects
 }

@@ -14,11 +14,39 @@ import (
 
 // TestManifestsForHandsAreThoseOfTheCommand: a member that is made by hand has what the command makes.
 func TestManifestsForHandsAreThoseOfTheCommand(t *testing.T) {
-	files, err := filepath.Glob("../../config/rbac/member/*.yaml")
+	for folder, want := range map[string][]client.Object{
+		"member":     Enrolment{}.MemberObjects(),
+		"member/oam": {kindsObject(oamRole, oamRules())},
+	} {
+		got := readObjects(t, filepath.Join("../../config/rbac", folder))
+		for _, o := range want {
+			gvks, _, err := clientgoscheme.Scheme.ObjectKinds(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.GetObjectKind().SetGroupVersionKind(gvks[0])
+		}
+		byName := func(a, b client.Object) int {
+			name := func(o client.Object) string {
+				return o.GetObjectKind().GroupVersionKind().Kind + o.GetNamespace() + o.GetName()
+			}
+			return strings.Compare(name(a), name(b))
+		}
+		slices.SortFunc(got, byName)
+		slices.SortFunc(want, byName)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("config/rbac/%s (-want +got):\n%s", folder, diff)
+		}
+	}
+}
+
+// readObjects reads the manifests of a folder.
+func readObjects(t *testing.T, folder string) (objects []client.Object) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []client.Object
 	for _, file := range files {
 		if filepath.Base(file) == "kustomization.yaml" {
 			continue
@@ -36,26 +64,8 @@ func TestManifestsForHandsAreThoseOfTheCommand(t *testing.T) {
 			if !ok {
 				t.Fatalf("%s holds a %T", file, decoded)
 			}
-			got = append(got, o)
+			objects = append(objects, o)
 		}
 	}
-	want := Enrolment{}.MemberObjects()
-	for _, o := range want {
-		gvks, _, err := clientgoscheme.Scheme.ObjectKinds(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.GetObjectKind().SetGroupVersionKind(gvks[0])
-	}
-	byName := func(a, b client.Object) int {
-		name := func(o client.Object) string {
-			return o.GetObjectKind().GroupVersionKind().Kind + o.GetNamespace() + o.GetName()
-		}
-		return strings.Compare(name(a), name(b))
-	}
-	slices.SortFunc(got, byName)
-	slices.SortFunc(want, byName)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("config/rbac/member (-want +got):\n%s", diff)
-	}
+	return objects
 }

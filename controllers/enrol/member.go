@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
@@ -24,6 +25,8 @@ const (
 	kindsRole = "healthscope-hub-kinds"
 	// workloadsRole is the name of the role for the workloads that scopes select by labels. It is part of kindsRole.
 	workloadsRole = "healthscope-hub-workloads"
+	// oamRole is the name of the role for workloads of OAM and what they lead to. It is part of kindsRole.
+	oamRole = "healthscope-hub-oam"
 	// probesRole is the name of the role by which the hub probes Services.
 	probesRole = "healthscope-hub-probes"
 	// monitorLease is the name of the Lease of the monitor that is active.
@@ -78,16 +81,31 @@ func MemberObjects(namespaces []string, monitorNamespace string) []client.Object
 	return objects
 }
 
-// workloadObjects returns what a hub needs to read workloads, and the pods that cause their states, wherever it may read bundles.
-func workloadObjects() []client.Object {
-	read := []string{"list", "watch"}
-	role := &rbacv1.ClusterRole{ObjectMeta: owned("", workloadsRole), Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{appsv1.GroupName}, Resources: []string{"daemonsets", "deployments", "replicasets", "statefulsets"}, Verbs: read},
-		{APIGroups: []string{batchv1.GroupName}, Resources: []string{"cronjobs", "jobs"}, Verbs: read},
+// workloadRules let a hub read workloads, and the pods that cause their states.
+func workloadRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{appsv1.GroupName}, Resources: []string{"daemonsets", "deployments", "replicasets", "statefulsets"}, Verbs: listAndWatch},
+		{APIGroups: []string{batchv1.GroupName}, Resources: []string{"cronjobs", "jobs"}, Verbs: listAndWatch},
 		{APIGroups: []string{corev1.GroupName}, Resources: []string{"pods"}, Verbs: []string{"list"}},
-	}}
+	}
+}
+
+// oamRules let a hub read workloads of OAM, Applications of KubeVela, and what both lead to.
+func oamRules() []rbacv1.PolicyRule {
+	return append([]rbacv1.PolicyRule{
+		{APIGroups: []string{corev1alpha2.GroupVersion.Group}, Resources: []string{"applications", "containerizedworkloads"}, Verbs: listAndWatch},
+		{APIGroups: []string{"standard.oam.dev"}, Resources: []string{"podspecworkloads"}, Verbs: listAndWatch},
+		{APIGroups: []string{corev1.GroupName}, Resources: []string{"services"}, Verbs: listAndWatch},
+	}, workloadRules()...)
+}
+
+var listAndWatch = []string{"list", "watch"}
+
+// kindsObject returns a role whose rules are those of the hub wherever it may read bundles.
+func kindsObject(name string, rules []rbacv1.PolicyRule) client.Object {
+	role := &rbacv1.ClusterRole{ObjectMeta: owned("", name), Rules: rules}
 	role.Labels[labelKinds] = "true"
-	return []client.Object{role}
+	return role
 }
 
 // probeObjects returns what a hub needs to probe the Services of namespaces.
@@ -95,7 +113,7 @@ func probeObjects(namespaces []string) (objects []client.Object) {
 	for _, namespace := range namespaces {
 		objects = append(objects,
 			&rbacv1.Role{ObjectMeta: owned(namespace, probesRole), Rules: []rbacv1.PolicyRule{
-				{APIGroups: []string{corev1.GroupName}, Resources: []string{"services"}, Verbs: []string{"list", "watch"}},
+				{APIGroups: []string{corev1.GroupName}, Resources: []string{"services"}, Verbs: listAndWatch},
 				{APIGroups: []string{corev1.GroupName}, Resources: []string{"services/proxy"}, Verbs: []string{"get"}},
 			}},
 			&rbacv1.RoleBinding{ObjectMeta: owned(namespace, probesRole), RoleRef: roleRef("Role", probesRole), Subjects: hub()},
@@ -121,7 +139,7 @@ func memberLists() []client.ObjectList {
 }
 
 // memberNames are the names of objects in memberLists.
-var memberNames = []string{AccountName, bundlesRole, kindsRole, workloadsRole, probesRole}
+var memberNames = []string{AccountName, bundlesRole, kindsRole, workloadsRole, oamRole, probesRole}
 
 func owned(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{LabelManagedBy: ManagedBy}}
