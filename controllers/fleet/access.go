@@ -33,25 +33,3 @@ func (a Access) Count(source toolscache.ListerWatcher) (within toolscache.Lister
 
 // Ask returns why the API server seems not to be there; nil when it is.
 func (a Access) Ask(ctx context.Context) error { return probe(ctx, a.Config, a.Client, "") }
-
-// Access returns how a cluster is reached by the connection in use; false when it has not been read yet, or is not known.
-// There is a ClusterChange when it is reached in another way.
-func (v *View) Access(cluster string) (Access, bool) {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	c := v.clusters[cluster]
-	if c == nil || c.access == nil {
-		return Access{}, false
-	}
-	return *c.access, true
-}
-
-// setAccess sets how a cluster is reached.
-func (v *View) setAccess(cluster string, a Access) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if c := v.clusters[cluster]; c != nil {
-		c.access = &a
-		v.changed(Clusters, ClusterChange{cluster})
-	}
-}

@@ -1,13 +1,38 @@
 package fleet
 
 import (
+	"maps"
+	"slices"
+	"time"
+	"unique"
+
 	"k8s.io/apimachinery/pkg/types"
 
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/observe"
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/bundle"
+	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
 // bundleStore stores the bundles that are read over one connection, by the namespace that is read; the empty one stands for all.
 type bundleStore map[string]*observe.Store[*cachedBundle]
+
+// newBundleStore returns a store of the bundles in some namespaces of a cluster, judged by the rules as they come in, without
+// the objects they were judged from. user are the user's rules, or nil. changed is called for each that changes once all have been read.
+func newBundleStore(cluster string, namespaces []string, user rules.UserRules, changed func(types.NamespacedName)) bundleStore {
+	s := bundleStore{}
+	for _, namespace := range namespaces {
+		s[namespace] = observe.NewStore(func(object any) *cachedBundle {
+			b, ok := object.(*k8spluginv1alpha1.ResourceBundleState)
+			if !ok { // A client returns nothing else than it was asked for.
+				return &cachedBundle{}
+			}
+			return newCachedBundle(cluster, b, user)
+		}, func(_, _ *cachedBundle) bool { return false }, func(name types.NamespacedName, _, _ *cachedBundle) { changed(name) })
+	}
+	return s
+}
 
 // get returns a bundle; nil when there is none.
 func (s bundleStore) get(name types.NamespacedName) *cachedBundle {
@@ -41,4 +66,96 @@ func (s bundleStore) hasForeign() bool {
 		}
 	}
 	return false
+}
+
+// cachedBundle is what is kept of a bundle: what it says, and no objects.
+type cachedBundle struct {
+	UID             types.UID
+	ResourceVersion string
+	Labels          map[string]string
+
+	app      string
+	contents bundle.Contents
+	// written is when the bundle was written last, by its cluster's clock, and outdated since when it does not show any more what its objects are like; zero when that is not known.
+	written, outdated time.Time
+}
+
+// newCachedBundle returns what is kept of a bundle. Values that its resources share are kept once.
+func newCachedBundle(cluster string, b *k8spluginv1alpha1.ResourceBundleState, user rules.UserRules) *cachedBundle {
+	app := bundle.App(b)
+	written, _ := k8spluginv1alpha1.LastWrite(b.ManagedFields)
+	outdated := outdatedSince(b, written)
+	bundle.Trim(b, user)
+	h := &cachedBundle{
+		UID: b.UID, ResourceVersion: b.ResourceVersion, Labels: internLabels(b.Labels),
+		app: unique.Make(app).Value(), contents: bundle.Read(cluster, b), written: written, outdated: outdated,
+	}
+	h.contents.Results = share(h.contents.Results)
+	return h
+}
+
+// outdatedSince returns since when a bundle of another monitor, last written at a time, does not show any more what its
+// objects are like. HealthScope's monitor, which has yielded to the other one, says so; zero when it does not, or not of that write.
+func outdatedSince(b *k8spluginv1alpha1.ResourceBundleState, written time.Time) time.Time {
+	mark, err := k8spluginv1alpha1.ParseOutOfDate(b.Annotations[k8spluginv1alpha1.AnnotationOutOfDate])
+	if err != nil || b.Status.Summary != nil || !mark.Written.Equal(written) {
+		return time.Time{}
+	}
+	return mark.Since
+}
+
+// share returns the results with equal values shared between them.
+func share(results []healthscope.Result) []healthscope.Result {
+	results = slices.Clip(slices.Clone(results))
+	var sets []map[string]string
+	owners := map[healthscope.Owner]*healthscope.Owner{}
+	replicas := map[healthscope.Replicas]*healthscope.Replicas{}
+	for i := range results {
+		r := &results[i]
+		r.Group, r.Kind, r.Namespace, r.Version = intern(r.Group), intern(r.Kind), intern(r.Namespace), intern(r.Version)
+		r.State, r.Reason, r.Message = intern(r.State), intern(r.Reason), intern(r.Message)
+		if r.Owner != nil {
+			if owners[*r.Owner] == nil {
+				owners[*r.Owner] = r.Owner
+			}
+			r.Owner = owners[*r.Owner]
+		}
+		if r.Replicas != nil {
+			if replicas[*r.Replicas] == nil {
+				replicas[*r.Replicas] = r.Replicas
+			}
+			r.Replicas = replicas[*r.Replicas]
+		}
+		r.Labels, sets = shareLabels(r.Labels, sets)
+	}
+	return results
+}
+
+// maxSets bounds how many sets of labels are compared to find an equal one.
+const maxSets = 16
+
+// shareLabels returns an equal set, out of the given ones if there is one, and the sets there are then.
+func shareLabels(set map[string]string, sets []map[string]string) (map[string]string, []map[string]string) {
+	if len(set) == 0 {
+		return nil, sets
+	}
+	if at := slices.IndexFunc(sets, func(known map[string]string) bool { return maps.Equal(known, set) }); at >= 0 {
+		return sets[at], sets
+	}
+	set = internLabels(set)
+	if len(sets) < maxSets {
+		sets = append(sets, set)
+	}
+	return set, sets
+}
+
+func internLabels(set map[string]string) map[string]string {
+	if len(set) == 0 {
+		return nil
+	}
+	interned := make(map[string]string, len(set))
+	for key, value := range set {
+		interned[intern(key)] = intern(value)
+	}
+	return interned
 }

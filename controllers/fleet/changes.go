@@ -2,9 +2,9 @@ package fleet
 
 import (
 	"context"
-	"maps"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -49,13 +49,19 @@ type ObjectChange struct {
 // more, or its cluster came, went, or can be seen or not.
 type KindChange struct{ Kind }
 
-func (BundleChange) isChange()    {}
-func (ClusterChange) isChange()   {}
+func (BundleChange) isChange() {}
+
+func (ClusterChange) isChange() {}
+
 func (SelectionChange) isChange() {}
-func (CompleteChange) isChange()  {}
+
+func (CompleteChange) isChange() {}
+
 func (RejectionChange) isChange() {}
-func (ObjectChange) isChange()    {}
-func (KindChange) isChange()      {}
+
+func (ObjectChange) isChange() {}
+
+func (KindChange) isChange() {}
 
 // Topic selects the changes that a subscriber of a View gets. Topics can be combined.
 type Topic uint8
@@ -129,59 +135,9 @@ func (s *Subscription) Add(c Change) {
 	}
 }
 
-// Subscribe returns a subscription to what changes from now on, until cancel is called.
-func (v *View) Subscribe(topics Topic) (s *Subscription, cancel func()) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.subscribe(NewSubscription(), topics)
-}
-
-// Follow is Subscribe for those who need to know what there is already: the subscription holds a change of each cluster and
-// of each bundle there is.
-func (v *View) Follow(topics Topic) (s *Subscription, cancel func()) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	s = NewSubscription()
-	if topics&Clusters != 0 {
-		for name := range v.clusters {
-			s.Add(ClusterChange{name})
-		}
-	}
-	if topics&(Bundles|Writes) != 0 {
-		for _, byCluster := range v.bundles {
-			for _, b := range byCluster {
-				s.Add(BundleChange{b.BundleKey, NewLabelSet(b.Labels)})
-			}
-		}
-	}
-	return v.subscribe(s, topics)
-}
-
-// subscribe adds a subscription. The caller holds the lock.
-func (v *View) subscribe(s *Subscription, topics Topic) (_ *Subscription, cancel func()) {
-	v.subscriptions[s] = topics
-	return s, func() {
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		delete(v.subscriptions, s)
-	}
-}
-
-// changed adds a change to the subscriptions to a topic. The caller holds the lock.
-func (v *View) changed(topic Topic, c Change) {
-	for s, topics := range v.subscriptions {
-		if topics&topic != 0 {
-			s.Add(c)
-		}
-	}
-}
-
-// bundleChanged is changed for a bundle. Old is nil when it came, now when it went.
-func (v *View) bundleChanged(topic Topic, old, now *Bundle) {
-	if old != nil {
-		v.changed(topic, BundleChange{old.BundleKey, NewLabelSet(old.Labels)})
-	}
-	if now != nil && (old == nil || !maps.Equal(old.Labels, now.Labels)) {
-		v.changed(topic, BundleChange{now.BundleKey, NewLabelSet(now.Labels)})
-	}
+// Kind is a kind of objects in one cluster.
+type Kind struct {
+	// Cluster is the name of the cluster.
+	Cluster string
+	schema.GroupVersionKind
 }

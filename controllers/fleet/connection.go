@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/transport"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -29,14 +31,20 @@ import (
 // missingBundles is the remedy when an API server does not serve bundles.
 const missingBundles = " (k8splugin.io/v1alpha1): apply config/crd"
 
-// The resources that are watched on every connection.
-const (
-	bundlesResource = "resourcebundlestates"
-	leasesResource  = "leases"
-)
+// leasesResource is the resource of the monitor's Lease.
+const leasesResource = "leases"
+
+// +kubebuilder:rbac:groups=k8splugin.io,resources=resourcebundlestates,verbs=list;watch
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=healthscope-system,resources=leases,verbs=list;watch,resourceNames=healthscope-monitor
+
+// monitorLease is the name of the Lease of a cluster's monitor.
+const monitorLease = "healthscope-monitor"
 
 // maxRefusedPause bounds the pause between attempts to read what is refused.
 const maxRefusedPause = 30 * time.Second
+
+// drainTime is the pause before idle connections are closed for the second time: a stream takes a moment to end.
+const drainTime = time.Second
 
 // connection is one way to a cluster: with one kubeconfig, to one set of
 // namespaces. When these change, there is another one. It holds bundles and nothing else.
@@ -71,24 +79,6 @@ type connection struct {
 	synced, attached bool
 }
 
-// connect opens a connection to the cluster of a spec.
-func (m *member) connect(ctx context.Context, w clusterSpec) (*connection, error) {
-	config, err := m.hub.configOf(w)
-	if err != nil {
-		return nil, err
-	}
-	c := &connection{
-		config: config, token: useToken(config), namespaces: w.namespaces, clock: m.hub.clock, wake: m.wake, meter: m.quota.newMeter(), spec: w,
-		liveness: newLiveness(m.local, m.hub.timeout(), m.hub.clock.Now()),
-	}
-	if err := c.prepare(m.name, m.syncer.changed, m.hub.connect); err != nil {
-		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", m.name)
-	}
-	ctx, c.cancel = context.WithCancel(ctx)
-	m.running.Go(func() { c.serve(ctx) })
-	return c, nil
-}
-
 // connectOptions are what all connections have in common.
 type connectOptions struct {
 	scheme *runtime.Scheme
@@ -96,6 +86,17 @@ type connectOptions struct {
 	leaseNamespace string
 	// user are the user's rules, or nil.
 	user rules.UserRules
+}
+
+// useToken makes a configuration send a Token that can be changed, in place of the token that it has; nil when it has none, or reads it from a file.
+func useToken(config *rest.Config) *observe.Token {
+	if config.BearerToken == "" || config.BearerTokenFile != "" {
+		return nil
+	}
+	token := observe.NewToken(config.BearerToken)
+	config.BearerToken = ""
+	config.Wrap(transport.TokenSourceWrapTransport(token))
+	return token
 }
 
 // prepare makes what reads the cluster. Nothing is sent before the connection is served. changed is called for every bundle that changes.
@@ -110,48 +111,6 @@ func (c *connection) prepare(name string, changed func(types.NamespacedName), o 
 		return err
 	}
 	return c.readLease(o.leaseNamespace)
-}
-
-// update changes the liveness.
-func (c *connection) update(note func(l *liveness, now time.Time)) {
-	c.mu.Lock()
-	note(c.liveness, c.clock.Now())
-	c.mu.Unlock()
-	c.wake()
-}
-
-// read reads the liveness.
-func (c *connection) read(question func(l *liveness, now time.Time)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.readStates()
-	question(c.liveness, c.clock.Now())
-}
-
-// assess returns the assessment now.
-func (c *connection) assess() (v assessment) {
-	c.read(func(l *liveness, now time.Time) { v = l.assess(now) })
-	return v
-}
-
-// isSynced reports whether all bundles have been read over the connection, and are current.
-func (c *connection) isSynced() (read bool) {
-	c.read(func(l *liveness, _ time.Time) { read = l.bundles.Status == observe.Ready })
-	return read
-}
-
-// readStates sets in the liveness whether bundles and the Lease are current. Without informers, in tests, it has been set.
-func (c *connection) readStates() {
-	if len(c.bundles) > 0 {
-		states := make([]observe.State, 0, len(c.bundles))
-		for _, informer := range c.bundles {
-			states = append(states, informer.State())
-		}
-		c.liveness.bundles = observe.All(states...)
-	}
-	if c.lease != nil {
-		c.liveness.leases = c.lease.State()
-	}
 }
 
 // readBundles makes the informers of bundles: one for each namespace, or without any one for all.
@@ -176,6 +135,17 @@ func (c *connection) readBundles(name string, changed func(types.NamespacedName)
 			return counted
 		}))
 	}
+	return nil
+}
+
+// readLease makes the informer of the monitor's Lease, which is in a namespace.
+func (c *connection) readLease(namespace string) error {
+	leases, err := coordinationclient.NewForConfigAndClient(c.config, c.http)
+	if err != nil {
+		return errors.Wrapf(err, "cannot watch Lease %q", monitorLease)
+	}
+	source := toolscache.NewListWatchFromClient(leases.RESTClient(), leasesResource, namespace, fields.OneTermEqualSelector("metadata.name", monitorLease))
+	c.lease = c.newInformer(leaseRules, "Leases", "", leaseStore{c}, func() toolscache.ListerWatcher { return source })
 	return nil
 }
 
@@ -208,6 +178,69 @@ func describe(what, remedy string, reason observe.Reason, err error) string {
 	case observe.NoAnswer:
 	}
 	return "cannot list and watch " + what + ": " + shortened(withoutAddress(err).Error())
+}
+
+// serve reads until ctx ends. When it returns nothing of the connection runs any more.
+func (c *connection) serve(ctx context.Context) {
+	var running sync.WaitGroup
+	for _, informer := range c.informers() {
+		running.Go(func() { informer.Run(ctx) })
+	}
+	if !c.liveness.off {
+		running.Go(func() { c.probe(ctx) })
+	}
+	running.Wait()
+	closeIdle := func() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
+	closeIdle()
+	c.clock.AfterFunc(drainTime, closeIdle)
+}
+
+// probe asks the API server every now and then whether it is there, until ctx ends. The first time is at random, so that a
+// hub that starts does not ask all clusters at once. The hub's own API server, whose credentials Kubernetes renews, is asked
+// only while nothing else comes from there.
+func (c *connection) probe(ctx context.Context) {
+	var failing time.Duration
+	for pause := rand.N(probeEvery); ; { //nolint:gosec // As above.
+		select {
+		case <-c.clock.After(pause):
+		case <-ctx.Done():
+			return
+		}
+		if pause = c.idleFor(); pause > 0 {
+			continue
+		}
+		deadline, cancel := context.WithTimeout(ctx, c.liveness.timeout+slack)
+		err := probe(deadline, c.config, c.http, "")
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		back, longest := false, maxConnectPause
+		c.update(func(l *liveness, now time.Time) {
+			back = l.probed(now, err)
+			if !l.lastContact.IsZero() {
+				longest = maxProbePause
+			}
+		})
+		if back {
+			c.kick()
+		}
+		pause, failing = probeEvery, 0
+		if err != nil && !errors.Is(err, errUnauthorized) {
+			failing = nextPause(failing, longest)
+			pause = jittered(failing)
+		}
+	}
+}
+
+// idleFor returns how long the next probe can wait: of the hub's own API server, as long as it answers other requests.
+func (c *connection) idleFor() (pause time.Duration) {
+	c.read(func(l *liveness, now time.Time) {
+		if l.local {
+			pause = l.lastContact.Add(probeEvery).Sub(now)
+		}
+	})
+	return pause
 }
 
 // answered notes that the API server has answered. What waits for that begins at once.
@@ -243,33 +276,46 @@ func (c *connection) reread() {
 	}
 }
 
-// drainTime is the pause before idle connections are closed for the second time: a stream takes a moment to end.
-const drainTime = time.Second
-
-// serve reads until ctx ends. When it returns nothing of the connection runs any more.
-func (c *connection) serve(ctx context.Context) {
-	var running sync.WaitGroup
-	for _, informer := range c.informers() {
-		running.Go(func() { informer.Run(ctx) })
-	}
-	if !c.liveness.off {
-		running.Go(func() { c.probe(ctx) })
-	}
-	running.Wait()
-	closeIdle := func() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
-	closeIdle()
-	c.clock.AfterFunc(drainTime, closeIdle)
+// update changes the liveness.
+func (c *connection) update(note func(l *liveness, now time.Time)) {
+	c.mu.Lock()
+	note(c.liveness, c.clock.Now())
+	c.mu.Unlock()
+	c.wake()
 }
 
-// readLease makes the informer of the monitor's Lease, which is in a namespace.
-func (c *connection) readLease(namespace string) error {
-	leases, err := coordinationclient.NewForConfigAndClient(c.config, c.http)
-	if err != nil {
-		return errors.Wrapf(err, "cannot watch Lease %q", monitorLease)
+// read reads the liveness.
+func (c *connection) read(question func(l *liveness, now time.Time)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.readStates()
+	question(c.liveness, c.clock.Now())
+}
+
+// readStates sets in the liveness whether bundles and the Lease are current. Without informers, in tests, it has been set.
+func (c *connection) readStates() {
+	if len(c.bundles) > 0 {
+		states := make([]observe.State, 0, len(c.bundles))
+		for _, informer := range c.bundles {
+			states = append(states, informer.State())
+		}
+		c.liveness.bundles = observe.All(states...)
 	}
-	source := toolscache.NewListWatchFromClient(leases.RESTClient(), leasesResource, namespace, fields.OneTermEqualSelector("metadata.name", monitorLease))
-	c.lease = c.newInformer(leaseRules, "Leases", "", leaseStore{c}, func() toolscache.ListerWatcher { return source })
-	return nil
+	if c.lease != nil {
+		c.liveness.leases = c.lease.State()
+	}
+}
+
+// assess returns the assessment now.
+func (c *connection) assess() (v assessment) {
+	c.read(func(l *liveness, now time.Time) { v = l.assess(now) })
+	return v
+}
+
+// isSynced reports whether all bundles have been read over the connection, and are current.
+func (c *connection) isSynced() (read bool) {
+	c.read(func(l *liveness, _ time.Time) { read = l.bundles.Status == observe.Ready })
+	return read
 }
 
 // leaseStore reports the monitor's Lease to a connection. It implements cache.ReflectorStore.

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"context"
 	"time"
 )
 
@@ -40,40 +39,4 @@ func (o *cutOff) begin(exceeded string, state ClusterState, now time.Time) {
 	}
 	o.pause = min(max(2*o.pause, minCutOff), maxCutOff)
 	o.exceeded, o.until = exceeded, now.Add(o.pause)
-}
-
-// keepWithin cuts the cluster off that is over its budget, and reads it again after a pause.
-func (m *member) keepWithin(ctx context.Context) {
-	exceeded, drop := m.quota.status()
-	now := m.hub.clock.Now()
-	switch {
-	case drop:
-		m.syncer.reset(true)
-		m.quota.dropped()
-	case exceeded == "":
-		return
-	}
-	switch {
-	case m.cutOff.until.IsZero():
-		m.cutOff.begin(exceeded, m.state, now)
-		m.logger.Info("Cluster cut off", "problem", exceeded, "for", m.cutOff.pause.String())
-		m.disconnect(m.current)
-		m.disconnect(m.next)
-		m.current, m.next, m.rotationProblem = nil, nil, ""
-		m.syncer.reset(false)
-		if m.hub.options.Objects != nil {
-			m.hub.options.Objects.Detach(m.name)
-		}
-	case !now.Before(m.cutOff.until):
-		m.reopen()
-		m.begin(ctx, m.spec)
-	}
-}
-
-// reopen lets the cluster be read again if it has been cut off.
-func (m *member) reopen() {
-	if !m.cutOff.until.IsZero() {
-		m.cutOff.until = time.Time{}
-		m.quota.reopen()
-	}
 }

@@ -113,3 +113,6 @@ func (s *served) isKnown(kind schema.GroupVersionKind) bool {
 	_, unanswered := s.unanswered[kind.GroupVersion()]
 	return !s.failed && !unanswered
 }
+
+// discoveryTimeout is the deadline of a request that finds out how a kind is served.
+const discoveryTimeout = time.Minute

@@ -15,5 +15,9 @@
 // status documents read here and nowhere else, so that all of them see one
 // truth, and subscribe to what changes.
 //
+// Read the files in this order, callers before what they call: setup, hub, member,
+// connection and liveness keep the clusters; bundlesyncer and bundlestore, their
+// bundles; objects and kindinformer, single objects; view is what others see.
+//
 // The package must not import other controllers: they read it, and it knows none of them.
 package fleet

@@ -136,7 +136,7 @@ func newFloodHub(t *testing.T, b Budget) (h *hub, stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	h = &hub{
 		ctx: ctx, view: newView("local"), clock: clock.RealClock{}, members: map[string]*member{},
-		recording: true, recorder: quietRecorder{}, quotas: quotas{hard: b, clock: clock.RealClock{}},
+		events: secretEvents{recording: true, recorder: quietRecorder{}}, quotas: quotas{hard: b, clock: clock.RealClock{}},
 		options: Options{ClusterName: "local", Policy: healthscope.DefaultPolicy(), Members: &Members{Parse: kubeconfig.Parse}},
 		connect: connectOptions{scheme: scheme},
 	}

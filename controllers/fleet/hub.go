@@ -2,10 +2,8 @@ package fleet
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"reflect"
-	"slices"
 	"sync"
 	"time"
 
@@ -14,29 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/rules"
 )
-
-// The reasons of events on the Secrets of clusters, besides the values of Reachability.
-const (
-	// eventRefused is for a kubeconfig that is refused.
-	eventRefused = "KubeconfigRefused"
-	// eventRotationFailed is for a new kubeconfig that does not work.
-	eventRotationFailed = "RotationFailed"
-	// eventNameRefused is for a Secret that cannot have the name it asks for.
-	eventNameRefused = "NameRefused"
-)
-
-// maxNote bounds the text of an event, in bytes. Kubernetes refuses one of more than 1 KiB, and the event would be lost.
-const maxNote = 1000
-
-// eventAction is what the controller is doing whenever it has something to say of a cluster.
-const eventAction = "Connect"
 
 // membersGrace is how long the hub waits, when it starts, to learn which clusters there are. Without the right to list
 // their Secrets it would never learn it.
@@ -51,18 +33,15 @@ type hub struct {
 	// config is how to reach the hub's own cluster.
 	config *rest.Config
 	// secrets watches the Secrets of the other clusters; nil when there are none.
-	secrets  *secretWatch
-	recorder events.EventRecorder
+	secrets *secretWatch
+	// events are those on these Secrets.
+	events secretEvents
 	// quotas counts what is held of all clusters.
 	quotas  quotas
 	running sync.WaitGroup
 
 	mu      sync.RWMutex
 	members map[string]*member
-	// recording is true while this replica leads: only then it records events.
-	recording bool
-	// pendingEvents are the last warnings about Secrets, by UID, while this replica does not lead.
-	pendingEvents map[types.UID]pendingEvent
 
 	// What follows is that of the goroutine of Start.
 	ctx context.Context //nolint:containedctx // The life of all members, which come and go in it.
@@ -164,13 +143,13 @@ func (h *hub) reject(rejected []rejection, logger logr.Logger) {
 		published = append(published, RejectedSecret{Name: r.secret.Name, Message: shortened(r.message)})
 		now[r.secret.UID] = r
 		if h.rejected[r.secret.UID].message != r.message {
-			h.recordf(clusterSpec{secret: r.secret}, corev1.EventTypeWarning, eventNameRefused, "%s", r.message)
+			h.events.recordf(clusterSpec{secret: r.secret}, corev1.EventTypeWarning, eventNameRefused, "%s", r.message)
 			logger.Info("Secret rejected", "secret", r.secret.Name, "problem", r.message)
 		}
 	}
 	for uid, r := range h.rejected {
 		if _, still := now[uid]; !still {
-			h.dropPending(clusterSpec{secret: r.secret})
+			h.events.drop(clusterSpec{secret: r.secret})
 		}
 	}
 	h.rejected = now
@@ -198,7 +177,7 @@ func (h *hub) remove(m *member) {
 	h.mu.Unlock()
 	m.cancel()
 	<-m.gone
-	h.dropPending(m.desired)
+	h.events.drop(m.desired)
 }
 
 // configOf returns the client configuration of a spec.
@@ -212,72 +191,42 @@ func (h *hub) configOf(w clusterSpec) (*rest.Config, error) {
 	return h.options.Members.Parse(w.kubeconfig)
 }
 
-// recordf records an event on the Secret of a cluster, if there is one. A cluster under maintenance gives no warnings.
-func (h *hub) recordf(w clusterSpec, kind, reason, format string, args ...any) {
-	if w.secret == nil || w.maintenance != "" && kind == corev1.EventTypeWarning {
-		return
-	}
-	t := pendingEvent{w.secret, kind, reason, healthscope.Shorten(fmt.Sprintf(format, args...), maxNote)}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.pendingEvents, w.secret.UID)
-	switch {
-	case h.recording:
-		t.record(h.recorder)
-	case kind == corev1.EventTypeWarning:
-		if h.pendingEvents == nil {
-			h.pendingEvents = map[types.UID]pendingEvent{}
-		}
-		h.pendingEvents[w.secret.UID] = t
-	}
-}
-
-// dropPending drops a pending warning about a Secret, because it does not hold any more: one with one of the reasons, or
-// without reasons any.
-func (h *hub) dropPending(w clusterSpec, reasons ...string) {
-	if w.secret == nil {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(reasons) == 0 || slices.Contains(reasons, h.pendingEvents[w.secret.UID].reason) {
-		delete(h.pendingEvents, w.secret.UID)
-	}
-}
-
-// pendingEvent is an event on the Secret of a cluster.
-type pendingEvent struct {
-	secret                *corev1.ObjectReference
-	kind, reason, message string
-}
-
-func (t pendingEvent) record(recorder events.EventRecorder) {
-	recorder.Eventf(t.secret, nil, t.kind, t.reason, eventAction, "%s", t.message)
-}
-
-// recordEvents lets the hub record events until ctx ends.
-func (h *hub) recordEvents(ctx context.Context) error {
-	h.startRecording()
-	defer h.stopRecording()
-	<-ctx.Done()
-	return nil
-}
-
-// startRecording records the warnings from before this replica led that still hold, and lets others follow.
-func (h *hub) startRecording() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.recording = true
-	for _, t := range h.pendingEvents {
-		t.record(h.recorder)
-	}
-	h.pendingEvents = nil
-}
-
-func (h *hub) stopRecording() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.recording = false
-}
-
 var _ manager.LeaderElectionRunnable = (*hub)(nil)
+
+// Options configure Setup.
+type Options struct {
+	// ClusterName is the name of the hub's own cluster.
+	ClusterName string
+	// Policy is the installation's policy in matters of time.
+	Policy healthscope.Policy
+	// Past returns what is remembered from before a restart of objects whose monitors keep no time, judged. The default is nothing.
+	Past func(context.Context) (map[healthscope.Key]Seen, error)
+	// HealthChecks are the user's rules, or nil.
+	HealthChecks rules.UserRules
+	// Objects get to know all clusters, so that they can watch objects there; nil when none are to be watched.
+	Objects *Objects
+	// Liveness makes the hub find out whether it sees its clusters. Without it, a cluster that was read once is Connected.
+	Liveness *Liveness
+	// Members makes the hub connect to other clusters. Without it, there is the hub's own cluster only.
+	Members *Members
+	// Budget bounds what clusters may take of the hub's memory. The default is no bound.
+	Budget Budget
+	// Clock tells the time. The default is the machine's.
+	Clock clock.WithTickerAndDelayedExecution
+}
+
+// Liveness configures how a hub finds out whether it sees its clusters.
+type Liveness struct {
+	// MonitorNamespace is the namespace of the monitor's Lease in every cluster.
+	MonitorNamespace string
+	// Timeout is how long a cluster may take for an answer before it counts as away.
+	Timeout time.Duration
+}
+
+// Members configures from where a hub knows other clusters.
+type Members struct {
+	// Namespace is the namespace of the Secrets with their kubeconfigs. Secrets are read in no other.
+	Namespace string
+	// Parse reads a kubeconfig, which is not to be trusted.
+	Parse func([]byte) (*rest.Config, error)
+}

@@ -101,7 +101,7 @@ func TestOnlyTheLeaderRecordsEvents(t *testing.T) {
 
 func onlyTheLeaderRecordsEvents(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
-	h := &hub{recorder: recorder}
+	e := &secretEvents{recorder: recorder}
 	of := func(name string) clusterSpec {
 		return clusterSpec{name: name, secret: &corev1.ObjectReference{Name: name, UID: types.UID(name)}}
 	}
@@ -116,22 +116,22 @@ func onlyTheLeaderRecordsEvents(t *testing.T) {
 			t.Errorf("%s: recorded %q, want %q", when, got, want)
 		}
 	}
-	h.recordf(of("refused"), corev1.EventTypeWarning, eventRefused, "no %s", "server")
-	h.recordf(of("corrected"), corev1.EventTypeWarning, eventRefused, "no server")
-	h.recordf(of("corrected"), corev1.EventTypeNormal, string(Connected), "all is well")
+	e.recordf(of("refused"), corev1.EventTypeWarning, eventRefused, "no %s", "server")
+	e.recordf(of("corrected"), corev1.EventTypeWarning, eventRefused, "no server")
+	e.recordf(of("corrected"), corev1.EventTypeNormal, string(Connected), "all is well")
 	maintained := of("maintained")
 	maintained.maintenance = "new disks"
-	h.recordf(maintained, corev1.EventTypeWarning, string(Unreachable), "no answer")
-	h.recordf(of("removed"), corev1.EventTypeWarning, eventNameRefused, "bad name")
-	h.dropPending(of("removed"))
-	h.recordf(of("lost"), corev1.EventTypeWarning, string(MonitorMissing), "no Lease")
-	h.dropPending(of("lost"), eventRefused, eventRotationFailed) // Its credentials have been renewed, and it is as lost as before.
+	e.recordf(maintained, corev1.EventTypeWarning, string(Unreachable), "no answer")
+	e.recordf(of("removed"), corev1.EventTypeWarning, eventNameRefused, "bad name")
+	e.drop(of("removed"))
+	e.recordf(of("lost"), corev1.EventTypeWarning, string(MonitorMissing), "no Lease")
+	e.drop(of("lost"), eventRefused, eventRotationFailed) // Its credentials have been renewed, and it is as lost as before.
 	expect("before it leads")
 
 	lead := func() (end func()) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- h.recordEvents(ctx) }()
+		go func() { ended <- e.run(ctx) }()
 		synctest.Wait()
 		return func() {
 			cancel()
@@ -142,12 +142,12 @@ func onlyTheLeaderRecordsEvents(t *testing.T) {
 	}
 	end := lead()
 	expect("when it is elected", "Warning KubeconfigRefused no server", "Warning MonitorMissing no Lease")
-	h.recordf(of("later"), corev1.EventTypeWarning, string(Unreachable), "no answer")
-	h.recordf(of("later"), corev1.EventTypeNormal, string(Connected), "all is well")
+	e.recordf(of("later"), corev1.EventTypeWarning, string(Unreachable), "no answer")
+	e.recordf(of("later"), corev1.EventTypeNormal, string(Connected), "all is well")
 	expect("while it leads", "Normal Connected all is well", "Warning Unreachable no answer")
 	end()
-	h.recordf(of("later"), corev1.EventTypeWarning, string(Unreachable), "the Lease was lost")
-	h.recordf(of("other"), corev1.EventTypeNormal, string(Connected), "all is well")
+	e.recordf(of("later"), corev1.EventTypeWarning, string(Unreachable), "the Lease was lost")
+	e.recordf(of("other"), corev1.EventTypeNormal, string(Connected), "all is well")
 	expect("after it has led")
 	end = lead()
 	expect("when it is elected again", "Warning Unreachable the Lease was lost")
@@ -158,13 +158,13 @@ func onlyTheLeaderRecordsEvents(t *testing.T) {
 func TestAnEventIsNotTooLongForKubernetes(t *testing.T) {
 	t.Parallel()
 	recorder := events.NewFakeRecorder(10)
-	h := &hub{recorder: recorder}
+	e := &secretEvents{recorder: recorder}
 	w := clusterSpec{secret: &corev1.ObjectReference{UID: "edge"}}
 	problems := strings.Repeat("users[ä].user.exec: Forbidden, ", 100)
-	h.recordf(w, corev1.EventTypeWarning, eventRefused, "%s", problems)
-	h.startRecording()
-	h.recordf(w, corev1.EventTypeWarning, eventRefused, "x%s", problems) // Cut elsewhere, in a character or not.
-	h.recordf(w, corev1.EventTypeWarning, eventRefused, "%s", problems[:maxNote])
+	e.recordf(w, corev1.EventTypeWarning, eventRefused, "%s", problems)
+	e.startRecording()
+	e.recordf(w, corev1.EventTypeWarning, eventRefused, "x%s", problems) // Cut elsewhere, in a character or not.
+	e.recordf(w, corev1.EventTypeWarning, eventRefused, "%s", problems[:maxNote])
 	for _, want := range []string{problems[:900], "x" + problems[:900], problems[:maxNote]} {
 		note := strings.TrimPrefix(<-recorder.Events, "Warning "+eventRefused+" ")
 		if len(note) > 1024 || !utf8.ValidString(note) || !strings.HasPrefix(note, want) {

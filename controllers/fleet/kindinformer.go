@@ -12,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
 	"github.com/healthscope/healthscope/controllers/observe"
 	"github.com/healthscope/healthscope/healthscope"
@@ -21,18 +23,37 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
+// DefaultFindInterval is the default of Objects.FindInterval.
+const DefaultFindInterval = 30 * time.Second
+
+// SettleTime is how long a kind may take to be read for the first time before
+// its objects are called Unknown for that reason. A slow API server is no problem:
+// with 10 seconds for an answer it takes 30 to find out how a kind is served, and 10 more to list it.
+const SettleTime = 90 * time.Second
+
 // kindRules are what is tolerated of the watch of a kind. An API server that is restarted, or an API behind it, takes less
 // than a minute.
 var kindRules = observe.Rules{Grace: time.Minute, Settle: 500 * time.Millisecond}
-
-// maxErrorText bounds the text of an error in a message, in bytes.
-const maxErrorText = 200
 
 // rightHint says how the controller gets the right to read a kind.
 const rightHint = "to allow it, label a ClusterRole with these verbs: healthscope.core.oam.dev/aggregate-to-controller=true"
 
 // confirmPause is the pause before a cluster is asked again whether it serves a kind, to confirm that it does not.
 const confirmPause = observe.Doubt + time.Second
+
+// place is where a kind is watched: in one namespace of a cluster whose namespaces are limited, and else in all of them.
+type place struct {
+	Kind
+
+	namespace string
+}
+
+// access is how the objects of a cluster are read; client is nil as long as they are not.
+type access struct {
+	client    dynamic.Interface
+	discovery *apiDiscovery
+	meter     *meter
+}
 
 // keptObject is what is kept of an object: its raw Result, all its labels, what Lookup says of its status, and what KubeVela says
 // in it. A budget counts it all.
@@ -51,7 +72,7 @@ type keptObject struct {
 type kindInformer struct {
 	place
 
-	objects  *Objects
+	options  kindOptions
 	changes  *Subscription
 	stop     context.CancelFunc
 	informer *observe.Informer
@@ -71,15 +92,25 @@ type kindInformer struct {
 	uncount func()
 }
 
+// kindOptions are what all kinds have in common.
+type kindOptions struct {
+	clock clock.WithTickerAndDelayedExecution
+	// findInterval is how often a cluster is asked again for a kind that it does not serve.
+	findInterval time.Duration
+	// labels are the keys of labels that Results carry, and user the user's rules, or nil.
+	labels []string
+	user   rules.UserRules
+}
+
 // newKindInformer returns what reads a kind once it runs.
-func newKindInformer(o *Objects, at place, a access, changes *Subscription, stop context.CancelFunc) *kindInformer {
+func newKindInformer(o kindOptions, at place, a access, changes *Subscription, stop context.CancelFunc) *kindInformer {
 	w := &kindInformer{
-		place: at, objects: o, access: a, changes: changes, stop: stop, since: o.clock.Now(), uncount: func() {},
+		place: at, options: o, access: a, changes: changes, stop: stop, since: o.clock.Now(), uncount: func() {},
 	}
 	// Before all was read for the first time, that it is makes a KindChange.
 	w.kept = observe.NewStore(w.keep, func(a, b *keptObject) bool { return reflect.DeepEqual(a, b) }, w.changed)
 	w.informer = observe.NewInformer(kindRules, observe.InformerOptions{
-		TrackedOptions: observe.TrackedOptions{Clock: o.clock, MaxRefused: o.FindInterval, Describe: w.describe},
+		TrackedOptions: observe.TrackedOptions{Clock: o.clock, MaxRefused: o.findInterval, Describe: w.describe},
 		Open:           w.open, Store: w.kept, Changed: func(observe.State) { w.changes.Add(KindChange{w.Kind}) },
 	})
 	return w
@@ -105,10 +136,10 @@ func (w *kindInformer) run(ctx context.Context) {
 // read before holds until then, as that of a cluster in the state away.
 func (w *kindInformer) renew(a access, away ClusterState) {
 	w.mu.Lock()
-	w.access, w.since, w.away = a, w.objects.clock.Now(), away
+	w.access, w.since, w.away = a, w.options.clock.Now(), away
 	w.mu.Unlock()
 	w.informer.Reread(!away.Answers())
-	w.objects.clock.AfterFunc(SettleTime, w.overdue)
+	w.options.clock.AfterFunc(SettleTime, w.overdue)
 }
 
 // overdue adds a change if the kind has still not been read again: what was read before does not count any more.
@@ -166,7 +197,7 @@ func (w *kindInformer) find(ctx context.Context, c *apiDiscovery) (schema.GroupV
 		if ok && r.namespaced {
 			return w.GroupVersion().WithResource(r.name), nil
 		}
-		pause := w.objects.FindInterval
+		pause := w.options.findInterval
 		switch {
 		case ok:
 			w.reportNotServed(fmt.Sprintf("%s %s is not namespaced; only objects in a namespace can be referred to", w.GroupVersion(), w.GroupVersionKind.Kind))
@@ -181,7 +212,7 @@ func (w *kindInformer) find(ctx context.Context, c *apiDiscovery) (schema.GroupV
 		}
 		at = s.answered.Add(pause) // Which all kinds have in common.
 		select {
-		case <-w.objects.clock.After(at.Sub(w.objects.clock.Now())):
+		case <-w.options.clock.After(at.Sub(w.options.clock.Now())):
 		case <-ctx.Done():
 		}
 	}
@@ -190,7 +221,7 @@ func (w *kindInformer) find(ctx context.Context, c *apiDiscovery) (schema.GroupV
 // fresh returns how old what a cluster has said that it serves may be for the next reading.
 func (w *kindInformer) fresh() time.Time {
 	if !w.informer.State().ConfirmBy().IsZero() {
-		return w.objects.clock.Now() // The API server has just said that it does not serve what it said it does.
+		return w.options.clock.Now() // The API server has just said that it does not serve what it said it does.
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -210,9 +241,9 @@ func (w *kindInformer) keep(object any) *keptObject {
 		return &keptObject{result: healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonNotSynced}}
 	}
 	bundle.Redact(u) // User rules see what they see in a monitor.
-	result := rules.Evaluate(u, rules.Options{User: w.objects.user})
+	result := rules.Evaluate(u, rules.Options{User: w.options.user})
 	result.Cluster = w.Cluster
-	for _, key := range w.objects.labels {
+	for _, key := range w.options.labels {
 		if value, ok := u.GetLabels()[key]; ok {
 			if result.Labels == nil {
 				result.Labels = map[string]string{}

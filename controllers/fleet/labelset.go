@@ -5,6 +5,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -73,3 +74,6 @@ func (s LabelSet) Get(label string) string {
 }
 
 var _ labels.Labels = LabelSet("")
+
+// intern returns a string of which there is only one in memory.
+func intern[S ~string](s S) S { return unique.Make(s).Value() }

@@ -365,25 +365,3 @@ func (l *liveness) continueFrom(from *liveness) {
 
 // lasts reports whether a problem has lasted for long enough to be confirmed; the zero time means that there is none.
 func lasts(since, now time.Time) bool { return !since.IsZero() && now.Sub(since) >= observe.Doubt }
-
-// first returns the time that is set, or now.
-func first(at, now time.Time) time.Time {
-	if at.IsZero() {
-		return now
-	}
-	return at
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
-func because(cause string) string {
-	if cause == "" {
-		return ""
-	}
-	return ": " + cause
-}

@@ -3,9 +3,11 @@ package fleet
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 
@@ -14,6 +16,9 @@ import (
 
 // newKubeconfigFails begins the message while a new kubeconfig does not work.
 const newKubeconfigFails = "the new kubeconfig does not work, and the one before stays in use: "
+
+// minTryTimeout is how long an API server may take at least to say whether it accepts a token.
+const minTryTimeout = 10 * time.Second
 
 // member is a cluster of the fleet. One goroutine does everything that concerns it, so that no cluster waits for another one.
 type member struct {
@@ -53,6 +58,19 @@ type member struct {
 	state  ClusterState
 }
 
+// renewal is a new token for the connection in use. It is tried until the API server accepts it, and not used before.
+type renewal struct {
+	connection *connection
+	token      string
+	cancel     context.CancelFunc
+}
+
+// attempt is how a try of a new token has ended.
+type attempt struct {
+	renewal *renewal
+	err     error
+}
+
 func newMember(h *hub, name string, local bool, logger logr.Logger) *member {
 	m := &member{
 		hub: h, name: name, local: local, logger: logger.WithValues("cluster", name),
@@ -79,6 +97,14 @@ func (m *member) setSpec(w clusterSpec) {
 	default:
 	}
 	m.specs <- w
+}
+
+// refresh has bundles read again that were judged by rules here. It does not block.
+func (m *member) refresh() {
+	select {
+	case m.refreshes <- struct{}{}:
+	default:
+	}
 }
 
 // run keeps the member, which has been published, connected until ctx ends, and then removes it.
@@ -108,11 +134,6 @@ func (m *member) run(ctx context.Context) {
 	}
 }
 
-// connections returns the connections that there are.
-func (m *member) connections() []*connection {
-	return slices.DeleteFunc([]*connection{m.next, m.current}, func(c *connection) bool { return c == nil })
-}
-
 // nextCheck returns when to check the connections again; zero means when something happens.
 func (m *member) nextCheck() time.Time {
 	var next time.Time
@@ -120,46 +141,6 @@ func (m *member) nextCheck() time.Time {
 		c.read(func(l *liveness, now time.Time) { next = soonest(next, l.next(now)) })
 	}
 	return next
-}
-
-// swapInSynced takes connections into use whose bundles have been read.
-func (m *member) swapInSynced() {
-	for _, c := range m.connections() {
-		if !c.synced && c.isSynced() {
-			m.swapIn(c)
-		}
-	}
-}
-
-// refresh has bundles read again that were judged by rules here. It does not block.
-func (m *member) refresh() {
-	select {
-	case m.refreshes <- struct{}{}:
-	default:
-	}
-}
-
-// reread reads again what was judged by rules here.
-func (m *member) reread() {
-	for _, c := range m.connections() {
-		c.reread()
-	}
-}
-
-// teardown ends the connections, and removes the cluster from the view unless the hub stops.
-func (m *member) teardown() {
-	m.syncer.queue.ShutDown()
-	m.judging.Wait() // Bundles of this member must not get into the view of the next one of that name.
-	if !m.hub.stopping() {
-		if m.hub.options.Objects != nil {
-			m.hub.options.Objects.Detach(m.name)
-		}
-		m.hub.view.removeCluster(m.name)
-		m.logger.Info("Cluster removed")
-	}
-	close(m.gone)
-	m.running.Wait()
-	m.quota.close()
 }
 
 // apply applies a spec. The connection in use stays until another one is ready to replace it.
@@ -171,9 +152,9 @@ func (m *member) apply(ctx context.Context, w clusterSpec) {
 	same := adopted && w.sameConnection(m.spec)
 	switch {
 	case w.maintenance != "":
-		m.hub.dropPending(w)
+		m.hub.events.drop(w)
 	case !same:
-		m.hub.dropPending(w, eventRefused, eventRotationFailed)
+		m.hub.events.drop(w, eventRefused, eventRotationFailed)
 	}
 	m.spec = w
 	if same {
@@ -191,6 +172,43 @@ func (m *member) apply(ctx context.Context, w clusterSpec) {
 	m.begin(ctx, w)
 }
 
+// restrict makes the cluster's state and its bundles those of the namespaces that a spec names. What is not shown any more
+// has not gone, so the state that says so comes before; and what is shown again comes before the state that says that all is.
+func (m *member) restrict(w clusterSpec) {
+	limits := m.limits()
+	m.state.namespaces = inBoth(m.state.namespaces, limits)
+	m.publish()
+	m.syncer.restrict(w.reads)
+	m.state.namespaces = limits
+	m.publish()
+}
+
+// inBoth returns the namespaces of two lists of a ClusterState that are in both.
+func inBoth(a, b string) string {
+	switch {
+	case a == "":
+		return b
+	case b == "":
+		return a
+	}
+	both := slices.DeleteFunc(strings.Split(strings.Trim(a, ","), ","), func(namespace string) bool { return !strings.Contains(b, ","+namespace+",") })
+	return "," + strings.Join(both, ",") + ","
+}
+
+// limits returns the namespaces from which bundles are read, as a ClusterState has them: those of the spec, as far as the
+// connection in use reads them.
+func (m *member) limits() string {
+	namespaces, limited := m.spec.namespaces, len(m.spec.namespaces) > 0
+	if m.current != nil && len(m.current.namespaces) > 0 {
+		namespaces = slices.DeleteFunc(slices.Clone(m.current.namespaces), func(namespace string) bool { return !m.spec.reads(namespace) })
+		limited = true
+	}
+	if !limited {
+		return ""
+	}
+	return "," + strings.Join(namespaces, ",") + ","
+}
+
 // begin begins a connection that is to replace the one in use, or is the first one.
 func (m *member) begin(ctx context.Context, w clusterSpec) {
 	m.endRenewal()
@@ -201,34 +219,120 @@ func (m *member) begin(ctx context.Context, w clusterSpec) {
 		if m.current != nil {
 			m.rotationProblem = "the new kubeconfig is refused, and the one before stays in use: " + shortened(m.refused)
 		}
-		m.hub.recordf(m.spec, corev1.EventTypeWarning, eventRefused, "%s", m.refused)
+		m.hub.events.recordf(m.spec, corev1.EventTypeWarning, eventRefused, "%s", m.refused)
 		m.logger.Info("Kubeconfig refused", "problem", m.refused)
 		return
 	}
 	m.next = c
 }
 
-// swapInUnserved takes a connection into use through which objects can be read and bundles cannot, because they are not
-// served there, when there is none through which they can. It stays in use until another one is as good, or its bundles have been read.
-func (m *member) swapInUnserved() {
-	if m.next == nil || m.readsBundles() {
-		return
+// connect opens a connection to the cluster of a spec.
+func (m *member) connect(ctx context.Context, w clusterSpec) (*connection, error) {
+	config, err := m.hub.configOf(w)
+	if err != nil {
+		return nil, err
 	}
-	if m.next.assess().reach != MonitorMissing {
-		return
+	c := &connection{
+		config: config, token: useToken(config), namespaces: w.namespaces, clock: m.hub.clock, wake: m.wake, meter: m.quota.newMeter(), spec: w,
+		liveness: newLiveness(m.local, m.hub.timeout(), m.hub.clock.Now()),
 	}
-	old := m.current
-	m.current, m.next = m.next, nil
-	m.rotated()
-	m.attach(m.current)
-	m.disconnect(old)
+	if err := c.prepare(m.name, m.syncer.changed, m.hub.connect); err != nil {
+		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", m.name)
+	}
+	ctx, c.cancel = context.WithCancel(ctx)
+	m.running.Go(func() { c.serve(ctx) })
+	return c, nil
 }
 
-// readsBundles reports whether bundles are read through the connection in use, as far as is known. When they are not served
-// any more, or the hub is refused, it is no better than a new one.
-func (m *member) readsBundles() bool {
-	lost := !m.state.Answers() && m.state.Reachability != Connecting || m.state.unreadable
-	return m.current != nil && m.current.synced && !lost
+// renew begins to try a new token for the connection in use.
+func (m *member) renew(ctx context.Context, token string) {
+	m.endRenewal()
+	m.disconnect(m.next)
+	m.next, m.rotationProblem, m.refused = nil, "", ""
+	ctx, cancel := context.WithCancel(ctx)
+	r := &renewal{connection: m.current, token: token, cancel: cancel}
+	m.renewal = r
+	m.running.Go(func() {
+		for pause := time.Duration(0); ctx.Err() == nil; {
+			deadline, cancel := context.WithTimeout(ctx, max(m.hub.timeout(), minTryTimeout))
+			err := probe(deadline, r.connection.config, r.connection.http, r.token)
+			cancel()
+			select {
+			case m.attempts <- attempt{r, err}:
+			case <-ctx.Done():
+			}
+			if err == nil {
+				return
+			}
+			pause = nextPause(pause, maxProbePause)
+			select {
+			case <-m.hub.clock.After(jittered(pause)):
+			case <-ctx.Done():
+			}
+		}
+	})
+}
+
+// renewed takes a new token into use that the API server accepts, and reports one that it does not.
+func (m *member) renewed(a attempt) {
+	r := a.renewal
+	switch {
+	case r != m.renewal || r.connection != m.current: // It is out of date.
+	case a.err == nil:
+		r.connection.token.Set(r.token)
+		r.cancel()
+		m.renewal = nil
+		m.rotated()
+		m.logger.Info("Token renewed")
+	default:
+		m.rotationFails(a.err.Error())
+	}
+}
+
+// endRenewal stops trying a new token, because the spec has changed.
+func (m *member) endRenewal() {
+	if m.renewal != nil {
+		m.renewal.cancel()
+		m.renewal = nil
+	}
+}
+
+// rotationFails notes why the present spec does not work, while a connection of an older one is in use, and reports that once.
+func (m *member) rotationFails(cause string) {
+	reported := m.rotationProblem != ""
+	m.rotationProblem = newKubeconfigFails + cause
+	if !reported {
+		m.hub.events.recordf(m.spec, corev1.EventTypeWarning, eventRotationFailed, "%s", m.rotationProblem)
+		m.logger.Info("New kubeconfig does not work", "problem", cause)
+	}
+}
+
+// rotated notes that the present spec works.
+func (m *member) rotated() {
+	m.rotationProblem = ""
+	m.hub.events.drop(m.spec, eventRefused, eventRotationFailed)
+}
+
+// connections returns the connections that there are.
+func (m *member) connections() []*connection {
+	return slices.DeleteFunc([]*connection{m.next, m.current}, func(c *connection) bool { return c == nil })
+}
+
+// inUse returns the connection whose liveness is that of the cluster; nil when there is none.
+func (m *member) inUse() *connection {
+	if m.current != nil {
+		return m.current
+	}
+	return m.next
+}
+
+// swapInSynced takes connections into use whose bundles have been read.
+func (m *member) swapInSynced() {
+	for _, c := range m.connections() {
+		if !c.synced && c.isSynced() {
+			m.swapIn(c)
+		}
+	}
 }
 
 // swapIn takes a connection into use whose bundles have been read.
@@ -256,11 +360,27 @@ func (m *member) swapIn(c *connection) {
 	m.attach(m.current)
 }
 
-// disconnect ends a connection.
-func (m *member) disconnect(c *connection) {
-	if c != nil {
-		c.cancel()
+// swapInUnserved takes a connection into use through which objects can be read and bundles cannot, because they are not
+// served there, when there is none through which they can. It stays in use until another one is as good, or its bundles have been read.
+func (m *member) swapInUnserved() {
+	if m.next == nil || m.readsBundles() {
+		return
 	}
+	if m.next.assess().reach != MonitorMissing {
+		return
+	}
+	old := m.current
+	m.current, m.next = m.next, nil
+	m.rotated()
+	m.attach(m.current)
+	m.disconnect(old)
+}
+
+// readsBundles reports whether bundles are read through the connection in use, as far as is known. When they are not served
+// any more, or the hub is refused, it is no better than a new one.
+func (m *member) readsBundles() bool {
+	lost := !m.state.Answers() && m.state.Reachability != Connecting || m.state.unreadable
+	return m.current != nil && m.current.synced && !lost
 }
 
 // attach lets objects be watched, and others ask, through a connection.
@@ -280,6 +400,56 @@ func (m *member) attach(c *connection) {
 		return
 	}
 	c.attached = true
+}
+
+// disconnect ends a connection.
+func (m *member) disconnect(c *connection) {
+	if c != nil {
+		c.cancel()
+	}
+}
+
+// reread reads again what was judged by rules here.
+func (m *member) reread() {
+	for _, c := range m.connections() {
+		c.reread()
+	}
+}
+
+// keepWithin cuts the cluster off that is over its budget, and reads it again after a pause.
+func (m *member) keepWithin(ctx context.Context) {
+	exceeded, drop := m.quota.status()
+	now := m.hub.clock.Now()
+	switch {
+	case drop:
+		m.syncer.reset(true)
+		m.quota.dropped()
+	case exceeded == "":
+		return
+	}
+	switch {
+	case m.cutOff.until.IsZero():
+		m.cutOff.begin(exceeded, m.state, now)
+		m.logger.Info("Cluster cut off", "problem", exceeded, "for", m.cutOff.pause.String())
+		m.disconnect(m.current)
+		m.disconnect(m.next)
+		m.current, m.next, m.rotationProblem = nil, nil, ""
+		m.syncer.reset(false)
+		if m.hub.options.Objects != nil {
+			m.hub.options.Objects.Detach(m.name)
+		}
+	case !now.Before(m.cutOff.until):
+		m.reopen()
+		m.begin(ctx, m.spec)
+	}
+}
+
+// reopen lets the cluster be read again if it has been cut off.
+func (m *member) reopen() {
+	if !m.cutOff.until.IsZero() {
+		m.cutOff.until = time.Time{}
+		m.quota.reopen()
+	}
 }
 
 // updateState computes the cluster's state, and publishes it if it has changed.
@@ -333,14 +503,6 @@ func (m *member) updateState() {
 	m.setState(state)
 }
 
-// inUse returns the connection whose liveness is that of the cluster; nil when there is none.
-func (m *member) inUse() *connection {
-	if m.current != nil {
-		return m.current
-	}
-	return m.next
-}
-
 // checkNext reports when a connection that is to replace another one does not work.
 func (m *member) checkNext() {
 	if m.current == nil || m.next == nil {
@@ -351,22 +513,6 @@ func (m *member) checkNext() {
 		return
 	}
 	m.rotationFails(v.message)
-}
-
-// rotationFails notes why the present spec does not work, while a connection of an older one is in use, and reports that once.
-func (m *member) rotationFails(cause string) {
-	reported := m.rotationProblem != ""
-	m.rotationProblem = newKubeconfigFails + cause
-	if !reported {
-		m.hub.recordf(m.spec, corev1.EventTypeWarning, eventRotationFailed, "%s", m.rotationProblem)
-		m.logger.Info("New kubeconfig does not work", "problem", cause)
-	}
-}
-
-// rotated notes that the present spec works.
-func (m *member) rotated() {
-	m.rotationProblem = ""
-	m.hub.dropPending(m.spec, eventRefused, eventRotationFailed)
 }
 
 // setState makes a state that of the cluster.
@@ -403,23 +549,24 @@ func (m *member) recordState(old ClusterState) {
 	m.logger.Info("Cluster state changed", "state", m.state.Reachability, "before", old.Reachability, "message", m.state.Message)
 	switch {
 	case m.state.Reachable():
-		m.hub.recordf(m.spec, corev1.EventTypeNormal, string(m.state.Reachability), "what is known of cluster %q is current", m.name)
+		m.hub.events.recordf(m.spec, corev1.EventTypeNormal, string(m.state.Reachability), "what is known of cluster %q is current", m.name)
 	case m.state.Reachability != Connecting && m.state.Reachability != Refused: // The former is no problem, and the latter has been recorded.
-		m.hub.recordf(m.spec, corev1.EventTypeWarning, string(m.state.Reachability), "cluster %q: %s", m.name, m.state.Message)
+		m.hub.events.recordf(m.spec, corev1.EventTypeWarning, string(m.state.Reachability), "cluster %q: %s", m.name, m.state.Message)
 	}
 }
 
-func join(a, b string) string {
-	if a == "" {
-		return b
+// teardown ends the connections, and removes the cluster from the view unless the hub stops.
+func (m *member) teardown() {
+	m.syncer.queue.ShutDown()
+	m.judging.Wait() // Bundles of this member must not get into the view of the next one of that name.
+	if !m.hub.stopping() {
+		if m.hub.options.Objects != nil {
+			m.hub.options.Objects.Detach(m.name)
+		}
+		m.hub.view.removeCluster(m.name)
+		m.logger.Info("Cluster removed")
 	}
-	return a + "; " + b
-}
-
-// soonest returns the earlier of two times, of which zero means never.
-func soonest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
+	close(m.gone)
+	m.running.Wait()
+	m.quota.close()
 }

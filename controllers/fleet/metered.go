@@ -22,8 +22,12 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
 	"github.com/healthscope/healthscope/controllers/observe"
 	"github.com/healthscope/healthscope/healthscope/bundle"
+	"github.com/healthscope/healthscope/healthscope/kubevela"
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
+
+// bundlesResource is the resource of bundles.
+const bundlesResource = "resourcebundlestates"
 
 // What is held of a bundle, of one of its resources and of an object that scopes refer to, in bytes, without the texts
 // that are theirs alone.
@@ -325,3 +329,21 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 }
 
 var _ toolscache.ListerWatcherWithContext = (*meteredListerWatcher)(nil)
+
+// keptOfStatus returns at most how many bytes are kept of the status of an object.
+func keptOfStatus(u *unstructured.Unstructured) int64 {
+	if u.Object["status"] == nil {
+		return 0
+	}
+	bytes := int64(maxStatusText)
+	resources, _ := resourcesOf(u)
+	for _, r := range resources {
+		bytes += resourceOverhead + lengths(r.APIVersion, r.Kind, r.Namespace, r.Name)
+	}
+	if u.GroupVersionKind() == kubevela.ApplicationKind {
+		for _, a := range kubevela.ReadApplication(u.Object).Applied {
+			bytes += 2*resourceOverhead + lengths(a.Group, a.Version, a.Kind, a.Cluster, a.Namespace, a.Name)
+		}
+	}
+	return bytes
+}

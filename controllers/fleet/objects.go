@@ -2,37 +2,25 @@ package fleet
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/healthscope/healthscope/controllers/observe"
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/kubevela"
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
-
-// DefaultFindInterval is the default of Objects.FindInterval.
-const DefaultFindInterval = 30 * time.Second
-
-// SettleTime is how long a kind may take to be read for the first time before
-// its objects are called Unknown for that reason. A slow API server is no problem:
-// with 10 seconds for an answer it takes 30 to find out how a kind is served, and 10 more to list it.
-const SettleTime = 90 * time.Second
-
-// discoveryTimeout is the deadline of a request that finds out how a kind is served.
-const discoveryTimeout = time.Minute
-
-// Kind is a kind of objects in one cluster.
-type Kind struct {
-	// Cluster is the name of the cluster.
-	Cluster string
-	schema.GroupVersionKind
-}
 
 // Objects watches kinds of objects on demand, in all clusters, and holds the raw
 // Result and the labels of each object, made as it comes in; the objects themselves are not
@@ -57,26 +45,43 @@ type Objects struct {
 	changes *Subscription
 }
 
-// place is where a kind is watched: in one namespace of a cluster whose namespaces are limited, and else in all of them.
-type place struct {
-	Kind
-
-	namespace string
-}
-
-// access is how the objects of a cluster are read; client is nil as long as they are not.
-type access struct {
-	client    dynamic.Interface
-	discovery *apiDiscovery
-	meter     *meter
-}
-
 // objectCluster is a cluster in which objects can be watched.
 type objectCluster struct {
 	access
 
 	namespaces []string
 	state      ClusterState
+}
+
+// Lookup is the answer to a question for one object.
+type Lookup struct {
+	// Result is raw: what the rule for the kind says of the object, NotPresent when it does not exist, or Unknown with the reason why it cannot be seen.
+	Result healthscope.Result
+	// Labels are all labels of the object, as they were read last.
+	Labels LabelSet
+	// Resources are what the object names in status.resources, the first 20 of Named.
+	Resources []Resource
+	Named     int
+	// Status is the status of an object that no rule can judge, as JSON, the first KiB of it; empty for all others.
+	Status string
+	// Settling is true while the kind is being read for the first time, SettleTime at most, or its cluster is, and the answer is Unknown for that reason only.
+	Settling bool
+	// Since is since when the object is settling.
+	Since time.Time
+	// LastState is the state that was known last of an object whose cluster cannot be seen; empty when none was, or the cluster is seen.
+	LastState healthscope.State
+	// Application is what an Application of KubeVela says, as far as its cluster was last seen; nil for other kinds, and when it is not known.
+	Application *kubevela.Application
+	// Component is what KubeVela's labels say of the object's place in an Application; nil where there are none, and when the object is not known.
+	Component *kubevela.Component
+}
+
+// Selection is the answer to a question for the objects that a selector matches.
+type Selection struct {
+	// Objects are those that have been read, sorted by name, each as Get returns it.
+	Objects []Lookup
+	// Others is what Get returns of any other object: NotPresent when there are no others, else Unknown with the reason why those there may be cannot be seen.
+	Others Lookup
 }
 
 // NewObjects returns an Objects that knows no cluster yet. allowedLabels are
@@ -111,6 +116,71 @@ func (o *Objects) Start(ctx context.Context) *Subscription {
 		o.ensure(kind) //nolint:contextcheck // It uses the context that is kept.
 	}
 	return o.changes
+}
+
+// Want sets which kinds are watched for a scope, in place of those before. A kind that no scope wants any more is not
+// watched any more.
+func (o *Objects) Want(who types.NamespacedName, kinds map[Kind]struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	before := o.wants[who]
+	if len(kinds) == 0 {
+		delete(o.wants, who)
+	} else {
+		o.wants[who] = kinds
+	}
+	for kind := range kinds {
+		if _, ok := before[kind]; !ok {
+			o.users[kind]++
+		}
+		o.ensure(kind)
+	}
+	for kind := range before {
+		if _, ok := kinds[kind]; !ok {
+			o.drop(kind)
+		}
+	}
+}
+
+// drop counts one less who wants a kind, and ends its watch when that was the last.
+func (o *Objects) drop(kind Kind) {
+	o.users[kind]--
+	if o.users[kind] > 0 {
+		return
+	}
+	delete(o.users, kind)
+	for at, w := range o.kinds {
+		if at.Kind == kind {
+			w.stop()
+			delete(o.kinds, at)
+		}
+	}
+}
+
+// ensure starts to watch a kind, unless it is watched already.
+func (o *Objects) ensure(kind Kind) {
+	known := o.clusters[kind.Cluster]
+	if known == nil || known.client == nil || o.ctx == nil || o.ctx.Err() != nil {
+		return
+	}
+	for _, namespace := range known.places() {
+		at := place{kind, namespace}
+		if o.kinds[at] != nil {
+			continue
+		}
+		ctx, cancel := context.WithCancel(o.ctx)
+		w := newKindInformer(kindOptions{o.clock, o.FindInterval, o.labels, o.user}, at, known.access, o.changes, cancel)
+		o.kinds[at] = w
+		go w.run(ctx)
+	}
+}
+
+// places are the namespaces in which kinds are watched, one of which may stand for all.
+func (c *objectCluster) places() []string {
+	if len(c.namespaces) == 0 {
+		return []string{""}
+	}
+	return c.namespaces
 }
 
 // Attach makes a cluster known, or another way to it. What is wanted of it is
@@ -214,71 +284,6 @@ func (o *Objects) changedIn(cluster string) {
 	}
 }
 
-// Want sets which kinds are watched for a scope, in place of those before. A kind that no scope wants any more is not
-// watched any more.
-func (o *Objects) Want(who types.NamespacedName, kinds map[Kind]struct{}) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	before := o.wants[who]
-	if len(kinds) == 0 {
-		delete(o.wants, who)
-	} else {
-		o.wants[who] = kinds
-	}
-	for kind := range kinds {
-		if _, ok := before[kind]; !ok {
-			o.users[kind]++
-		}
-		o.ensure(kind)
-	}
-	for kind := range before {
-		if _, ok := kinds[kind]; !ok {
-			o.drop(kind)
-		}
-	}
-}
-
-// drop counts one less who wants a kind, and ends its watch when that was the last.
-func (o *Objects) drop(kind Kind) {
-	o.users[kind]--
-	if o.users[kind] > 0 {
-		return
-	}
-	delete(o.users, kind)
-	for at, w := range o.kinds {
-		if at.Kind == kind {
-			w.stop()
-			delete(o.kinds, at)
-		}
-	}
-}
-
-// ensure starts to watch a kind, unless it is watched already.
-func (o *Objects) ensure(kind Kind) {
-	known := o.clusters[kind.Cluster]
-	if known == nil || known.client == nil || o.ctx == nil || o.ctx.Err() != nil {
-		return
-	}
-	for _, namespace := range known.places() {
-		at := place{kind, namespace}
-		if o.kinds[at] != nil {
-			continue
-		}
-		ctx, cancel := context.WithCancel(o.ctx)
-		w := newKindInformer(o, at, known.access, o.changes, cancel)
-		o.kinds[at] = w
-		go w.run(ctx)
-	}
-}
-
-// places are the namespaces in which kinds are watched, one of which may stand for all.
-func (c *objectCluster) places() []string {
-	if len(c.namespaces) == 0 {
-		return []string{""}
-	}
-	return c.namespaces
-}
-
 // Refresh reads all kinds that are wanted again, because rules have changed. As objects are not kept there is no other
 // way. Until a kind has been read what was known of it holds, also in a cluster that cannot be seen.
 func (o *Objects) Refresh() {
@@ -287,4 +292,119 @@ func (o *Objects) Refresh() {
 	for name, known := range o.clusters {
 		o.renew(name, known.state)
 	}
+}
+
+// Get returns what is known of an object of a kind that is wanted. A kind that is not wanted stays settling.
+func (o *Objects) Get(cluster string, gvk schema.GroupVersionKind, name types.NamespacedName) Lookup {
+	s := o.look(cluster, gvk, name)
+	if s.kind != nil {
+		if kept, ok := s.kind.kept.Get(name); ok {
+			return s.lookup(kept)
+		}
+	}
+	if s.others.Result.State == healthscope.NotPresent {
+		s.others.Result.Message = fmt.Sprintf("%s %q does not exist in namespace %q", gvk.Kind, name.Name, name.Namespace)
+	}
+	return s.others
+}
+
+// Select returns what is known of the objects of a kind that is wanted, in a namespace of a cluster, whose labels a selector
+// matches. Of a cluster that cannot be seen it matches the labels that were read last.
+func (o *Objects) Select(cluster string, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) Selection {
+	s := o.look(cluster, gvk, types.NamespacedName{Namespace: namespace})
+	found := Selection{Others: s.others}
+	if s.kind == nil {
+		return found
+	}
+	for _, kept := range s.kind.kept.In(namespace, func(k *keptObject) bool { return selector.Matches(k.labels) }) {
+		found.Objects = append(found.Objects, s.lookup(kept))
+	}
+	slices.SortFunc(found.Objects, func(a, b Lookup) int { return strings.Compare(a.Result.Name, b.Result.Name) })
+	return found
+}
+
+// sight is how the objects of a kind in a namespace of a cluster can be seen.
+type sight struct {
+	// kind holds those that have been read; nil when none of them says anything now.
+	kind *kindInformer
+	// away is the state of their cluster, which cannot be seen; nil when it can.
+	away *ClusterState
+	// others is what is known of an object that has not been read.
+	others Lookup
+}
+
+// lookup returns what is to be said of an object that has been read.
+func (s sight) lookup(kept *keptObject) Lookup {
+	found := Lookup{Result: kept.result, Labels: kept.labels, Resources: kept.resources, Named: kept.named, Status: kept.status, Application: kept.application, Component: kept.component}
+	if s.away == nil {
+		return found
+	}
+	lost := healthscope.MarkUnreachable([]healthscope.Member{{Result: kept.result}}, s.away.Reachability.Reason(), s.away.Problem(), s.away.Since)[0]
+	found.Result, found.LastState = lost.Result, lost.LastState
+	return found
+}
+
+// look returns how the objects of a kind in a namespace can be seen, and names that of which nothing has been read.
+func (o *Objects) look(cluster string, gvk schema.GroupVersionKind, name types.NamespacedName) sight {
+	unknown := healthscope.Result{
+		Key:     healthscope.Key{Cluster: cluster, Group: gvk.Group, Kind: gvk.Kind, Namespace: name.Namespace, Name: name.Name},
+		Version: gvk.Version, State: healthscope.Unknown, Reason: healthscope.ReasonNotSynced,
+		Message: "the objects of this kind have not been read yet",
+	}
+	o.mu.Lock()
+	known := o.clusters[cluster]
+	if known == nil {
+		o.mu.Unlock()
+		unknown.Reason, unknown.Message = healthscope.ReasonUnknownCluster, fmt.Sprintf("no cluster %q is known", cluster)
+		return sight{others: Lookup{Result: unknown}}
+	}
+	at := place{Kind{cluster, gvk}, ""}
+	if len(known.namespaces) > 0 {
+		at.namespace = name.Namespace
+	}
+	attached := known.client != nil
+	w, state, allowed := o.kinds[at], known.state, at.namespace == "" || slices.Contains(known.namespaces, at.namespace)
+	o.mu.Unlock()
+	switch {
+	case !allowed:
+		unknown.Reason, unknown.Message = healthscope.ReasonForbidden, fmt.Sprintf("the Secret of cluster %q does not name namespace %q among those that may be read", cluster, name.Namespace)
+		return sight{others: Lookup{Result: unknown}}
+	case state.Reachability == Connecting, w == nil && !attached && state.Answers():
+		return sight{others: settling(unknown, state.Since, o.clock.Now())}
+	case !state.Answers():
+		return sight{kind: w, away: &state, others: unseen(unknown, state)}
+	case w == nil:
+		return sight{others: Lookup{Result: unknown, Settling: true, Since: o.clock.Now()}}
+	}
+	return w.look(unknown)
+}
+
+// look returns how the objects of the kind can be seen in a cluster that is seen.
+func (w *kindInformer) look(unknown healthscope.Result) sight {
+	state := w.informer.State()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case state.Status == observe.Ready:
+		unknown.State, unknown.Reason, unknown.Message = healthscope.NotPresent, healthscope.ReasonNotFound, ""
+		return sight{kind: w, others: Lookup{Result: unknown}}
+	case state.Status == observe.Problem:
+		unknown.Reason, unknown.Message = w.reasonOf(state.Reason), state.Message
+		return sight{others: Lookup{Result: unknown}}
+	case !w.kept.IsRead() || w.options.clock.Since(w.since) >= SettleTime:
+		return sight{others: settling(unknown, w.since, w.options.clock.Now())}
+	}
+	away := w.away
+	return sight{kind: w, away: &away, others: unseen(unknown, away)}
+}
+
+// settling is the answer while an object is being read for the first time, since a moment.
+func settling(unknown healthscope.Result, since, now time.Time) Lookup {
+	return Lookup{Result: unknown, Settling: now.Sub(since) < SettleTime, Since: since}
+}
+
+// unseen returns the answer for an object that was never seen, in a cluster that cannot be seen.
+func unseen(unknown healthscope.Result, s ClusterState) Lookup {
+	unknown.Reason, unknown.Message, unknown.Since = s.Reachability.Reason(), s.Problem(), s.Since
+	return Lookup{Result: unknown}
 }

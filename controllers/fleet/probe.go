@@ -9,9 +9,10 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"k8s.io/client-go/rest"
-
-	"github.com/healthscope/healthscope/healthscope"
 )
+
+// errUnauthorized is why a cluster cannot be read with credentials that are not accepted.
+var errUnauthorized = errors.New("the API server does not accept the credentials (401 Unauthorized): the token or the certificate may have expired")
 
 // Pauses between probes that get no answer. They double, with jitter.
 const (
@@ -30,54 +31,6 @@ func nextPause(last, longest time.Duration) time.Duration {
 // jittered returns a pause that is up to a quarter shorter.
 func jittered(pause time.Duration) time.Duration {
 	return pause*3/4 + rand.N(pause/4) //nolint:gosec // It is no secret when it is tried again.
-}
-
-// probe asks the API server every now and then whether it is there, until ctx ends. The first time is at random, so that a
-// hub that starts does not ask all clusters at once. The hub's own API server, whose credentials Kubernetes renews, is asked
-// only while nothing else comes from there.
-func (c *connection) probe(ctx context.Context) {
-	var failing time.Duration
-	for pause := rand.N(probeEvery); ; { //nolint:gosec // As above.
-		select {
-		case <-c.clock.After(pause):
-		case <-ctx.Done():
-			return
-		}
-		if pause = c.idleFor(); pause > 0 {
-			continue
-		}
-		deadline, cancel := context.WithTimeout(ctx, c.liveness.timeout+slack)
-		err := probe(deadline, c.config, c.http, "")
-		cancel()
-		if ctx.Err() != nil {
-			return
-		}
-		back, longest := false, maxConnectPause
-		c.update(func(l *liveness, now time.Time) {
-			back = l.probed(now, err)
-			if !l.lastContact.IsZero() {
-				longest = maxProbePause
-			}
-		})
-		if back {
-			c.kick()
-		}
-		pause, failing = probeEvery, 0
-		if err != nil && !errors.Is(err, errUnauthorized) {
-			failing = nextPause(failing, longest)
-			pause = jittered(failing)
-		}
-	}
-}
-
-// idleFor returns how long the next probe can wait: of the hub's own API server, as long as it answers other requests.
-func (c *connection) idleFor() (pause time.Duration) {
-	c.read(func(l *liveness, now time.Time) {
-		if l.local {
-			pause = l.lastContact.Add(probeEvery).Sub(now)
-		}
-	})
-	return pause
 }
 
 // probe asks an API server whether it is there, and returns why it seems not to be. That it refuses to answer the question
@@ -121,6 +74,3 @@ func withoutAddress(err error) error {
 	}
 	return err
 }
-
-// shortened bounds the text of an error.
-func shortened(text string) string { return healthscope.Shorten(text, maxErrorText) }

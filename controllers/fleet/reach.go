@@ -137,3 +137,9 @@ func (s ClusterState) sameAs(o ClusterState) bool {
 	s.Since, o.Since, s.LastSeen, o.LastSeen = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	return s == o
 }
+
+// outage is since when the hub's own API server does not answer, and why; zero while it does.
+type outage struct {
+	since time.Time
+	cause string
+}

@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/healthscope/healthscope/healthscope"
-	"github.com/healthscope/healthscope/healthscope/kubevela"
 )
 
 const (
@@ -54,22 +53,4 @@ func statusOf(u *unstructured.Unstructured, result healthscope.Result) string {
 		return ""
 	}
 	return healthscope.Shorten(string(status), maxStatusText)
-}
-
-// keptOfStatus returns at most how many bytes are kept of the status of an object.
-func keptOfStatus(u *unstructured.Unstructured) int64 {
-	if u.Object["status"] == nil {
-		return 0
-	}
-	bytes := int64(maxStatusText)
-	resources, _ := resourcesOf(u)
-	for _, r := range resources {
-		bytes += resourceOverhead + lengths(r.APIVersion, r.Kind, r.Namespace, r.Name)
-	}
-	if u.GroupVersionKind() == kubevela.ApplicationKind {
-		for _, a := range kubevela.ReadApplication(u.Object).Applied {
-			bytes += 2*resourceOverhead + lengths(a.Group, a.Version, a.Kind, a.Cluster, a.Namespace, a.Name)
-		}
-	}
-	return bytes
 }

@@ -123,7 +123,7 @@ func TestNewCredentialsAreUsedWhereBundlesAreServedNoMore(t *testing.T) {
 			if used := r.current == renewed; used != c.used {
 				t.Fatalf("the new credentials are in use: %t, and the cluster is %s: %s", used, r.state.Reachability, r.state.Message)
 			}
-			if failed := r.hub.pendingEvents["edge"].reason == eventRotationFailed; failed == c.used || strings.Contains(r.state.Message, "the new kubeconfig") == c.used {
+			if failed := r.hub.events.pending["edge"].reason == eventRotationFailed; failed == c.used || strings.Contains(r.state.Message, "the new kubeconfig") == c.used {
 				t.Errorf("it is recorded that the rotation has failed: %t; message %q", failed, r.state.Message)
 			}
 			if !c.used {

@@ -14,69 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-
-	"github.com/healthscope/healthscope/healthscope"
 )
-
-// BundleKey identifies a bundle among those of all clusters.
-type BundleKey struct {
-	// Cluster is the name of the cluster the bundle is in.
-	Cluster string
-	// Namespace is its namespace.
-	Namespace string
-	// Name is its name.
-	Name string
-}
-
-// Compare sorts keys by cluster, namespace and name.
-func (k BundleKey) Compare(o BundleKey) int {
-	return cmp.Or(strings.Compare(k.Cluster, o.Cluster), strings.Compare(k.Namespace, o.Namespace), strings.Compare(k.Name, o.Name))
-}
-
-// Bundle is a ResourceBundleState of one cluster, judged. It is never changed once it is in a View.
-type Bundle struct {
-	BundleKey
-	// UID is the uid of the ResourceBundleState, and ResourceVersion its version that was judged.
-	UID             types.UID
-	ResourceVersion string
-	// App is the name of the application the bundle reports.
-	App string
-	// Labels are the labels of the ResourceBundleState.
-	Labels map[string]string
-	// Own is true when a HealthScope monitor has filled the bundle.
-	Own bool
-	// Observed is true when a monitor has reported on the bundle.
-	Observed bool
-	// Truncated is true when the bundle leaves out resources to keep within its size.
-	Truncated bool
-	// Malformed names the fields of the bundle that cannot be read.
-	Malformed []string
-	// Members are the bundle's resources.
-	Members []healthscope.Member
-	// Unlisted counts, by state, the resources that a truncated bundle counts and does not name. Time limits do not reach them.
-	Unlisted healthscope.Summary
-	// Written is when the bundle was written last, by its cluster's clock; zero when that is not known.
-	Written time.Time
-	// Outdated is since when the bundle does not show any more what its objects are like, because the monitor that fills it has not written that they have changed; zero when it does.
-	Outdated time.Time
-	// Lost is true while the bundle is stale, because of its cluster or because it is Outdated. Members are then as healthscope.MarkUnreachable makes them, and all Unlisted are Unknown.
-	Lost bool
-}
-
-// StaleIn returns the bundle as it is to be shown in a cluster of that state.
-func (b *Bundle) StaleIn(s ClusterState) *Bundle {
-	return b.stale(s.Reachability.Reason(), s.Problem(), s.Since)
-}
-
-// stale returns the bundle as it is to be shown while it is stale.
-func (b *Bundle) stale(reason healthscope.Reason, problem string, since time.Time) *Bundle {
-	shown := *b
-	shown.Lost = true
-	shown.Members = healthscope.MarkUnreachable(b.Members, reason, problem, since)
-	shown.Unlisted = b.Unlisted.MarkUnreachable()
-	return &shown
-}
 
 // View holds the judged bundles of all clusters. It is safe for concurrent use.
 type View struct {
@@ -110,8 +50,13 @@ type View struct {
 	subscriptions map[*Subscription]Topic
 }
 
-// label is a label of a bundle in a namespace.
-type label struct{ namespace, key, value string }
+// RejectedSecret is a Secret of a cluster that cannot have the name that it asks for, so that the hub has no cluster for it.
+type RejectedSecret struct {
+	// Name is the name of the Secret.
+	Name string `json:"name"`
+	// Message says why it is rejected.
+	Message string `json:"message"`
+}
 
 // newView returns a view that knows the hub's own cluster, which has not been read yet.
 func newView(cluster string) *View {
@@ -296,3 +241,397 @@ func sortedBundles(bundles func(func(*Bundle) bool)) []*Bundle {
 // Refresh reads the bundles of clusters again in which others than monitors of ours have filled some, because rules have
 // changed: the hub judges these, and does not keep what it judged. Until one has been read it is shown as it was.
 func (v *View) Refresh() { v.refresh() }
+
+// Access returns how a cluster is reached by the connection in use; false when it has not been read yet, or is not known.
+// There is a ClusterChange when it is reached in another way.
+func (v *View) Access(cluster string) (Access, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	c := v.clusters[cluster]
+	if c == nil || c.access == nil {
+		return Access{}, false
+	}
+	return *c.access, true
+}
+
+// setAccess sets how a cluster is reached.
+func (v *View) setAccess(cluster string, a Access) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if c := v.clusters[cluster]; c != nil {
+		c.access = &a
+		v.changed(Clusters, ClusterChange{cluster})
+	}
+}
+
+// Clusters returns the names of all known clusters, sorted; the hub's own is among them.
+func (v *View) Clusters() []string {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return slices.Sorted(maps.Keys(v.clusters))
+}
+
+// State returns what is known of a cluster itself; false when there is no cluster of that name. Before it is known which
+// clusters there are, any may be one, and is not connected yet.
+func (v *View) State(cluster string) (ClusterState, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	switch c, ok := v.clusters[cluster]; {
+	case ok:
+		return c.now(), true
+	case v.complete:
+		return ClusterState{}, false
+	default:
+		return ClusterState{Name: cluster, Reachability: Connecting, Message: "it is not known yet which clusters there are"}, true
+	}
+}
+
+// States returns what is known of all clusters, sorted by name.
+func (v *View) States() []ClusterState {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	all := make([]ClusterState, 0, len(v.clusters))
+	for _, c := range v.clusters {
+		all = append(all, c.now())
+	}
+	slices.SortFunc(all, func(a, b ClusterState) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Unreadable returns the clusters that cannot be read, among them those that have not been read yet; nil when there are none.
+func (v *View) Unreadable() map[string]ClusterState {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var all map[string]ClusterState
+	for name, c := range v.clusters {
+		if c.state.Answers() {
+			continue
+		}
+		if all == nil {
+			all = map[string]ClusterState{}
+		}
+		all[name] = c.now()
+	}
+	return all
+}
+
+// NeverSynced returns the states of the clusters of which nothing has been read since the hub started, sorted by name.
+func (v *View) NeverSynced() []ClusterState {
+	states := v.States()
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	neverSynced := states[:0]
+	for _, s := range states {
+		if c := v.clusters[s.Name]; c != nil && c.reader == nil {
+			neverSynced = append(neverSynced, s)
+		}
+	}
+	return neverSynced
+}
+
+// Arrivals returns how many clusters have come into sight for the first time. What is read of the view after it knows of all of these.
+func (v *View) Arrivals() uint64 {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.arrivals
+}
+
+// Outage returns the state that the hub's own cluster would have if it were another one, while its API server does not
+// answer; false while it does. State does not show that, and the cluster's bundles stay as they are: what depends on them
+// could be written only when the outage is over. Outage is for readers that write nothing.
+func (v *View) Outage() (ClusterState, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if v.outage.since.IsZero() {
+		return ClusterState{}, false
+	}
+	state := v.clusters[v.cluster].now()
+	state.Reachability, state.Message, state.unreadable = Unreachable, v.outage.cause, false
+	state.Since, state.LastSeen = v.outage.since, v.outage.since
+	return state, true
+}
+
+// setOutage stores whether the hub's own API server answers.
+func (v *View) setOutage(s outage) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.outage = s
+}
+
+// RejectedSecrets returns the Secrets that are rejected, the oldest first.
+func (v *View) RejectedSecrets() []RejectedSecret {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return slices.Clone(v.rejected)
+}
+
+// setRejected notes which Secrets are rejected.
+func (v *View) setRejected(rejected []RejectedSecret) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !slices.Equal(v.rejected, rejected) {
+		v.rejected = rejected
+		v.changed(Clusters, RejectionChange{})
+	}
+}
+
+// Labelled returns the bundles with a label in all namespaces of all clusters, sorted. The label is one that
+// identifies what a bundle reports: emco/deployment-id, or k8splugin.io/rb-instance-id. Others find nothing.
+func (v *View) Labelled(key, value string) []*Bundle {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return sortedBundles(maps.Values(v.labelled[label{"", key, value}]))
+}
+
+// LabelledIn is Labelled for one cluster.
+func (v *View) LabelledIn(cluster, key, value string) []*Bundle {
+	return slices.DeleteFunc(v.Labelled(key, value), func(b *Bundle) bool { return b.Cluster != cluster })
+}
+
+// CompleteFor reports whether the view has all bundles that exist in a namespace of a cluster, so that one that it does not
+// have does not exist. A cluster that is not known has none, once it is known which clusters there are.
+func (v *View) CompleteFor(cluster, namespace string) bool {
+	return v.completeFor(cluster, func(s ClusterState) bool { return s.reads(namespace) })
+}
+
+// CompleteForAll is CompleteFor for all namespaces of a cluster.
+func (v *View) CompleteForAll(cluster string) bool {
+	return v.completeFor(cluster, func(s ClusterState) bool { return s.namespaces == "" })
+}
+
+func (v *View) completeFor(cluster string, reads func(ClusterState) bool) bool {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	c := v.clusters[cluster]
+	if c == nil {
+		return v.complete
+	}
+	return c.state.Answers() && !c.state.unreadable && reads(c.state)
+}
+
+// filled reports whether a cluster has bundles that a HealthScope monitor has filled, and bundles that another one has.
+func (v *View) filled(cluster string) (own, foreign bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	c := v.clusters[cluster]
+	return c != nil && c.own > 0, c != nil && c.foreign > 0
+}
+
+// written returns when another monitor than ours has filled a bundle of a cluster last, by that cluster's clock.
+func (v *View) written(cluster string) (at time.Time) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if c := v.clusters[cluster]; c != nil {
+		at = c.written
+	}
+	return at
+}
+
+// judged returns a bundle as it was judged last, whatever is shown of it; nil when there is none.
+func (v *View) judged(key BundleKey) *Bundle {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if c := v.clusters[key.Cluster]; c != nil {
+		return c.bundles[types.NamespacedName{Namespace: key.Namespace, Name: key.Name}]
+	}
+	return nil
+}
+
+// names returns the names of the bundles of a cluster, also of those that are not shown.
+func (v *View) names(cluster string) []types.NamespacedName {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if c := v.clusters[cluster]; c != nil {
+		return slices.Collect(maps.Keys(c.bundles))
+	}
+	return nil
+}
+
+// setReader sets the client that reads single bundles of a cluster.
+func (v *View) setReader(cluster string, reader rest.Interface) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if c := v.clusters[cluster]; c != nil {
+		c.reader = reader
+	}
+}
+
+// setState stores what is known of a cluster, and shows its bundles accordingly. A cluster that is not known becomes so.
+func (v *View) setState(s ClusterState) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	c := v.clusters[s.Name]
+	var old *ClusterState
+	if c == nil {
+		c = &clusterView{bundles: map[types.NamespacedName]*Bundle{}}
+		v.clusters[s.Name] = c
+	} else {
+		old = new(c.state)
+	}
+	s.Arrival = c.state.Arrival
+	if s.Reachable() && s.Arrival == 0 {
+		v.arrivals++
+		s.Arrival = v.arrivals
+	}
+	c.state = s
+	v.checkSynced()
+	if old != nil && old.sameAs(s) {
+		return
+	}
+	v.changed(Clusters, ClusterChange{s.Name})
+	if old != nil && (old.Arrival != s.Arrival || old.Labels != s.Labels) {
+		v.changed(Clusters, SelectionChange{})
+	}
+	for _, b := range c.bundles {
+		v.show(b.BundleKey, c.shown(b))
+	}
+}
+
+// removeCluster removes a cluster with all of its bundles.
+func (v *View) removeCluster(cluster string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	c := v.clusters[cluster]
+	if c == nil {
+		return
+	}
+	delete(v.clusters, cluster)
+	v.changed(Clusters, ClusterChange{cluster})
+	for _, b := range c.bundles {
+		v.show(b.BundleKey, nil)
+	}
+}
+
+// put stores a bundle, or with nil removes it. Of a cluster that is not known it stores nothing.
+func (v *View) put(key BundleKey, b *Bundle) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	c := v.clusters[key.Cluster]
+	if c == nil {
+		return
+	}
+	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
+	old := c.bundles[name]
+	c.count(old, -1)
+	c.count(b, 1)
+	if b == nil {
+		delete(c.bundles, name)
+	} else {
+		c.bundles[name] = b
+	}
+	v.show(key, c.shown(b))
+}
+
+// show shows a bundle, or with nil shows it no more.
+func (v *View) show(key BundleKey, b *Bundle) {
+	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
+	old := v.bundles[name][key.Cluster]
+	v.label(old, b)
+	if b == nil {
+		v.hide(name, key.Cluster)
+	} else {
+		if v.bundles[name] == nil {
+			v.bundles[name] = map[string]*Bundle{}
+		}
+		v.bundles[name][key.Cluster] = b
+		if v.namespaces[key.Namespace] == nil {
+			v.namespaces[key.Namespace] = map[types.NamespacedName]struct{}{}
+		}
+		v.namespaces[key.Namespace][name] = struct{}{}
+	}
+	if !sameWrite(old, b) {
+		v.bundleChanged(Writes, old, b)
+	}
+	if !same(old, b) {
+		v.bundleChanged(Bundles, old, b)
+	}
+}
+
+// label puts a bundle, in place of the old one, where its labels lead to it.
+func (v *View) label(old, b *Bundle) {
+	if old != nil {
+		for l := range old.places() {
+			delete(v.labelled[l], old.BundleKey)
+			if len(v.labelled[l]) == 0 {
+				delete(v.labelled, l)
+			}
+		}
+	}
+	if b != nil {
+		for l := range b.places() {
+			if v.labelled[l] == nil {
+				v.labelled[l] = map[BundleKey]*Bundle{}
+			}
+			v.labelled[l][b.BundleKey] = b
+		}
+	}
+}
+
+func (v *View) hide(name types.NamespacedName, cluster string) {
+	delete(v.bundles[name], cluster)
+	if len(v.bundles[name]) > 0 {
+		return
+	}
+	delete(v.bundles, name)
+	delete(v.namespaces[name.Namespace], name)
+	if len(v.namespaces[name.Namespace]) == 0 {
+		delete(v.namespaces, name.Namespace)
+	}
+}
+
+// Subscribe returns a subscription to what changes from now on, until cancel is called.
+func (v *View) Subscribe(topics Topic) (s *Subscription, cancel func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.subscribe(NewSubscription(), topics)
+}
+
+// Follow is Subscribe for those who need to know what there is already: the subscription holds a change of each cluster and
+// of each bundle there is.
+func (v *View) Follow(topics Topic) (s *Subscription, cancel func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s = NewSubscription()
+	if topics&Clusters != 0 {
+		for name := range v.clusters {
+			s.Add(ClusterChange{name})
+		}
+	}
+	if topics&(Bundles|Writes) != 0 {
+		for _, byCluster := range v.bundles {
+			for _, b := range byCluster {
+				s.Add(BundleChange{b.BundleKey, NewLabelSet(b.Labels)})
+			}
+		}
+	}
+	return v.subscribe(s, topics)
+}
+
+// subscribe adds a subscription. The caller holds the lock.
+func (v *View) subscribe(s *Subscription, topics Topic) (_ *Subscription, cancel func()) {
+	v.subscriptions[s] = topics
+	return s, func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		delete(v.subscriptions, s)
+	}
+}
+
+// changed adds a change to the subscriptions to a topic. The caller holds the lock.
+func (v *View) changed(topic Topic, c Change) {
+	for s, topics := range v.subscriptions {
+		if topics&topic != 0 {
+			s.Add(c)
+		}
+	}
+}
+
+// bundleChanged is changed for a bundle. Old is nil when it came, now when it went.
+func (v *View) bundleChanged(topic Topic, old, now *Bundle) {
+	if old != nil {
+		v.changed(topic, BundleChange{old.BundleKey, NewLabelSet(old.Labels)})
+	}
+	if now != nil && (old == nil || !maps.Equal(old.Labels, now.Labels)) {
+		v.changed(topic, BundleChange{now.BundleKey, NewLabelSet(now.Labels)})
+	}
+}

@@ -68,15 +68,6 @@ func (v *View) readWhole(ctx context.Context, key BundleKey) (*Whole, error) {
 	return nil, ErrGone
 }
 
-// setReader sets the client that reads single bundles of a cluster.
-func (v *View) setReader(cluster string, reader rest.Interface) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if c := v.clusters[cluster]; c != nil {
-		c.reader = reader
-	}
-}
-
 // newReader returns a client that reads bundles.
 func newReader(config *rest.Config, client *http.Client) (rest.Interface, error) {
 	c := rest.CopyConfig(config)

@@ -1,0 +1,132 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/status"
+)
+
+// BundleKey identifies a bundle among those of all clusters.
+type BundleKey struct {
+	// Cluster is the name of the cluster the bundle is in.
+	Cluster string
+	// Namespace is its namespace.
+	Namespace string
+	// Name is its name.
+	Name string
+}
+
+// Compare sorts keys by cluster, namespace and name.
+func (k BundleKey) Compare(o BundleKey) int {
+	return cmp.Or(strings.Compare(k.Cluster, o.Cluster), strings.Compare(k.Namespace, o.Namespace), strings.Compare(k.Name, o.Name))
+}
+
+// Bundle is a ResourceBundleState of one cluster, judged. It is never changed once it is in a View.
+type Bundle struct {
+	BundleKey
+	// UID is the uid of the ResourceBundleState, and ResourceVersion its version that was judged.
+	UID             types.UID
+	ResourceVersion string
+	// App is the name of the application the bundle reports.
+	App string
+	// Labels are the labels of the ResourceBundleState.
+	Labels map[string]string
+	// Own is true when a HealthScope monitor has filled the bundle.
+	Own bool
+	// Observed is true when a monitor has reported on the bundle.
+	Observed bool
+	// Truncated is true when the bundle leaves out resources to keep within its size.
+	Truncated bool
+	// Malformed names the fields of the bundle that cannot be read.
+	Malformed []string
+	// Members are the bundle's resources.
+	Members []healthscope.Member
+	// Unlisted counts, by state, the resources that a truncated bundle counts and does not name. Time limits do not reach them.
+	Unlisted healthscope.Summary
+	// Written is when the bundle was written last, by its cluster's clock; zero when that is not known.
+	Written time.Time
+	// Outdated is since when the bundle does not show any more what its objects are like, because the monitor that fills it has not written that they have changed; zero when it does.
+	Outdated time.Time
+	// Lost is true while the bundle is stale, because of its cluster or because it is Outdated. Members are then as healthscope.MarkUnreachable makes them, and all Unlisted are Unknown.
+	Lost bool
+}
+
+// StaleIn returns the bundle as it is to be shown in a cluster of that state.
+func (b *Bundle) StaleIn(s ClusterState) *Bundle {
+	return b.stale(s.Reachability.Reason(), s.Problem(), s.Since)
+}
+
+// stale returns the bundle as it is to be shown while it is stale.
+func (b *Bundle) stale(reason healthscope.Reason, problem string, since time.Time) *Bundle {
+	shown := *b
+	shown.Lost = true
+	shown.Members = healthscope.MarkUnreachable(b.Members, reason, problem, since)
+	shown.Unlisted = b.Unlisted.MarkUnreachable()
+	return &shown
+}
+
+// OutdatedMessage returns why a bundle is Outdated, as text.
+func (b *Bundle) OutdatedMessage() string {
+	return fmt.Sprintf("cluster %q: the objects of bundle %q have changed, and its monitor has not written that", b.Cluster, b.Namespace+"/"+b.Name)
+}
+
+// identifying are the keys of labels that identify what a bundle reports, whatever its namespace.
+var identifying = map[string]bool{k8spluginv1alpha1.LabelDeploymentID: true, status.InstanceLabel: true}
+
+// label is a label of a bundle in a namespace.
+type label struct{ namespace, key, value string }
+
+// places returns where the labels of a bundle lead to it: in its namespace, and those that identify it in no namespace in particular.
+func (b *Bundle) places() iter.Seq[label] {
+	return func(yield func(label) bool) {
+		for key, value := range b.Labels {
+			if !yield(label{b.Namespace, key, value}) || identifying[key] && !yield(label{"", key, value}) {
+				return
+			}
+		}
+	}
+}
+
+// same reports whether two bundles are the same to all who read them.
+func same(a, b *Bundle) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.UID == b.UID && a.App == b.App && a.Own == b.Own && a.Lost == b.Lost && a.Outdated.Equal(b.Outdated) && a.Unlisted == b.Unlisted && a.Observed == b.Observed && a.Truncated == b.Truncated &&
+		slices.Equal(a.Malformed, b.Malformed) && maps.Equal(a.Labels, b.Labels) &&
+		slices.EqualFunc(a.Members, b.Members, sameMember)
+}
+
+// sameWrite reports whether two bundles are the same ResourceBundleState in the same version, and both Lost or neither.
+func sameWrite(a, b *Bundle) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.UID == b.UID && a.ResourceVersion == b.ResourceVersion && a.Lost == b.Lost
+}
+
+func sameMember(a, b healthscope.Member) bool {
+	if !a.Since.Equal(b.Since) || !sameProgress(a.Progress, b.Progress) {
+		return false
+	}
+	a.Since, b.Since, a.Progress, b.Progress = time.Time{}, time.Time{}, nil, nil
+	return reflect.DeepEqual(a, b)
+}
+
+func sameProgress(a, b *healthscope.Progress) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Equal(*b)
+}

@@ -1,0 +1,110 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// The reasons of events on the Secrets of clusters, besides the values of Reachability.
+const (
+	// eventRefused is for a kubeconfig that is refused.
+	eventRefused = "KubeconfigRefused"
+	// eventRotationFailed is for a new kubeconfig that does not work.
+	eventRotationFailed = "RotationFailed"
+	// eventNameRefused is for a Secret that cannot have the name it asks for.
+	eventNameRefused = "NameRefused"
+)
+
+// maxNote bounds the text of an event, in bytes. Kubernetes refuses one of more than 1 KiB, and the event would be lost.
+const maxNote = 1000
+
+// eventAction is what the controller is doing whenever it has something to say of a cluster.
+const eventAction = "Connect"
+
+// secretEvents records events on the Secrets of clusters while this replica leads. Until then it keeps the last warning about
+// each Secret, as long as that holds. It is safe for concurrent use.
+type secretEvents struct {
+	recorder events.EventRecorder
+
+	mu sync.Mutex
+	// recording is true while this replica leads.
+	recording bool
+	// pending are the warnings that have not been recorded, by the UID of the Secret.
+	pending map[types.UID]pendingEvent
+}
+
+// recordf records an event on the Secret of a cluster, if there is one. A cluster under maintenance gives no warnings.
+func (e *secretEvents) recordf(w clusterSpec, kind, reason, format string, args ...any) {
+	if w.secret == nil || w.maintenance != "" && kind == corev1.EventTypeWarning {
+		return
+	}
+	t := pendingEvent{w.secret, kind, reason, healthscope.Shorten(fmt.Sprintf(format, args...), maxNote)}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.pending, w.secret.UID)
+	switch {
+	case e.recording:
+		t.record(e.recorder)
+	case kind == corev1.EventTypeWarning:
+		if e.pending == nil {
+			e.pending = map[types.UID]pendingEvent{}
+		}
+		e.pending[w.secret.UID] = t
+	}
+}
+
+// drop drops a pending warning about a Secret, because it does not hold any more: one with one of the reasons, or
+// without reasons any.
+func (e *secretEvents) drop(w clusterSpec, reasons ...string) {
+	if w.secret == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(reasons) == 0 || slices.Contains(reasons, e.pending[w.secret.UID].reason) {
+		delete(e.pending, w.secret.UID)
+	}
+}
+
+// pendingEvent is an event on the Secret of a cluster.
+type pendingEvent struct {
+	secret                *corev1.ObjectReference
+	kind, reason, message string
+}
+
+func (t pendingEvent) record(recorder events.EventRecorder) {
+	recorder.Eventf(t.secret, nil, t.kind, t.reason, eventAction, "%s", t.message)
+}
+
+// run lets events be recorded until ctx ends. Only the leader calls it.
+func (e *secretEvents) run(ctx context.Context) error {
+	e.startRecording()
+	defer e.stopRecording()
+	<-ctx.Done()
+	return nil
+}
+
+// startRecording records the warnings from before this replica led that still hold, and lets others follow.
+func (e *secretEvents) startRecording() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.recording = true
+	for _, t := range e.pending {
+		t.record(e.recorder)
+	}
+	e.pending = nil
+}
+
+func (e *secretEvents) stopRecording() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.recording = false
+}
