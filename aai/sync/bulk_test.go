@@ -199,6 +199,24 @@ func TestHeldDeletionsAreDoneWhenTheHoldEnds(t *testing.T) {
 	w.expectStored(map[string][]string{"a": {"hs/status=Ready"}})
 }
 
+// A hold that ends while others are written is not waited for by the next pass, which may be far away.
+func TestAHoldThatEndsDuringAPass(t *testing.T) {
+	w := start(t)
+	w.sync(document("gone", "Ready"))
+	desired := map[aai.Key]aaisync.Desired{key("gone"): {}}
+	for k, d := range documents(many(300, "Ready")...) {
+		desired[k] = aaisync.Desired{Document: &d}
+	}
+	held := aaisync.Change{Desired: desired, Deletions: map[plan.Partition]string{{Source: "edge"}: "it is truncated"}}
+	r, err := w.syncer.Sync(t.Context(), tenant, func() aaisync.Change {
+		defer func() { held = aaisync.Change{} }()
+		return held
+	})
+	if _, left := w.stored()["gone"]; err != nil || left || len(r.Skipped) > 0 || r.Synced != 300 {
+		t.Errorf("%d synced, skipped: %+v, %v", r.Synced, r.Skipped, err)
+	}
+}
+
 // The lag is from the oldest change that A&AI did not know of.
 func TestLag(t *testing.T) {
 	w := start(t)

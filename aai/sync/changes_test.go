@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/client"
 	"github.com/healthscope/healthscope/aai/simulator"
 	aaisync "github.com/healthscope/healthscope/aai/sync"
 )
@@ -176,5 +177,83 @@ func TestOurRequestsBesideThoseOfItsPeer(t *testing.T) {
 	}
 	if got := w.stored(); len(got) != resources || len(got["0007"]) != 5 {
 		t.Errorf("%d are stored, one as %q", len(got), got["0007"])
+	}
+}
+
+// TestRequestsForATenant bounds what a tenant of five thousand objects costs A&AI, with pages as they are by default.
+func TestRequestsForATenant(t *testing.T) {
+	const objects, flips = 5000, 100
+	w := start(t)
+	c, err := client.New(client.Options{BaseURL: "http://aai.example", Transport: w, Credentials: func() (string, string, error) { return "AAI", "good", nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.client = c
+	w.restart()
+	states := map[int]string{}
+	wanted := map[aai.Key]aaisync.Desired{}
+	want := func(n int, status string) {
+		d := numbered(n, status)
+		states[n], wanted[key(d.ID)] = status, aaisync.Desired{Document: &d}
+	}
+	flip := func(n int) { want(n, map[string]string{"Ready": "Failed", "Failed": "Ready"}[states[n]]) }
+	sync := func() {
+		t.Helper()
+		r, err := w.syncer.Sync(t.Context(), tenant, inTurn(wanted))
+		if wanted = map[aai.Key]aaisync.Desired{}; err != nil || r.Synced != objects {
+			t.Fatalf("%d synced, %v", r.Synced, err)
+		}
+	}
+	all := func() {
+		for n := range objects {
+			status, changed := states[n]
+			if !changed {
+				status = "Ready"
+			}
+			want(n, status)
+		}
+	}
+	cases := []struct {
+		what string
+		do   func()
+		most int
+	}{
+		{"the first pass", func() { all(); sync() }, 200},
+		{"a pass without a change", sync, 0},
+		{"100 changes one after the other", func() {
+			for n := range flips {
+				flip(n * 7)
+				sync()
+			}
+		}, flips * 22 / 10},
+		{"100 changes of one object", func() {
+			for range flips {
+				flip(7)
+				sync()
+			}
+		}, flips * 22 / 10},
+		{"25 changes that come together", func() {
+			for n := range flips / 4 {
+				flip(n * 11)
+			}
+			sync()
+		}, flips/4 + 1},
+		{"100 changes that come together", func() {
+			for n := range flips {
+				flip(n * 11)
+			}
+			sync()
+		}, 10 + flips/30 + 1},
+		{"a resync", func() { w.syncer.Resync(tenant); sync() }, 10},
+		{"a restart", func() { w.restart(); all(); sync() }, 11},
+	}
+	for _, test := range cases {
+		before := len(w.Requests())
+		test.do()
+		n := len(w.Requests()) - before
+		if n > test.most {
+			t.Errorf("%s: %d requests, want %d at most", test.what, n, test.most)
+		}
+		t.Logf("%s: %d requests", test.what, n)
 	}
 }

@@ -96,6 +96,9 @@ type world struct {
 	password string
 	lanes    lanes
 
+	// desiring is held while what is desired, or who leads, changes during a pass.
+	desiring sync.Mutex
+
 	mu  sync.Mutex
 	now time.Time
 }
@@ -275,9 +278,14 @@ func (w *world) trySync(desired ...aai.Document) (outcome, error) {
 func (w *world) pass(ctx context.Context, desired map[aai.Key]aai.Document, guards plan.Guards) (outcome, error) {
 	syncer := w.syncer
 	r, err := syncer.Sync(ctx, tenant, func() aaisync.Change {
+		w.desiring.Lock()
+		defer w.desiring.Unlock()
+		if syncer != w.syncer { // Another replica has taken over.
+			return aaisync.Change{}
+		}
 		return aaisync.Change{Desired: w.changes(desired, guards), Deletions: guards.Deletions, Existing: guards.Existing}
 	})
-	if syncer != w.syncer { // Another replica has taken over.
+	if syncer != w.syncer {
 		return outcome{r, nil}, err
 	}
 	for k, o := range r.Changed {

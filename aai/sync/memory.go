@@ -16,6 +16,8 @@ type memory struct {
 	// resync is true when a resync was asked for.
 	resync atomic.Bool
 	turn   chan struct{}
+	// woken has something when the pass under way is to take in changes.
+	woken chan struct{}
 	// resynced is when the tenant was last read in full because that was due; zero when it is due again.
 	resynced time.Time
 	// outages is how many outages there had been when it was last read in full.
@@ -38,13 +40,14 @@ type memory struct {
 func newMemory() *memory {
 	return &memory{
 		turn:           make(chan struct{}, 1),
+		woken:          make(chan struct{}, 1),
 		desired:        map[aai.Key]*aai.Document{},
 		guards:         plan.Guards{Keys: map[aai.Key]bool{}},
 		unacknowledged: map[aai.Key]time.Time{},
 		todo:           map[aai.Key]bool{},
 		knowledge:      knowledge{known: map[aai.Key]*aai.Document{}, owned: map[string]int{}, uncertain: map[aai.Key]bool{}},
 		troubles: troubles{
-			failing: map[aai.Key]failure{}, parked: map[aai.Key]parking{}, absent: map[string]bool{}, dead: map[aai.Key]deadLetter{},
+			failed: map[aai.Key]trouble{}, limits: map[aai.Key]int{}, absent: map[string]bool{},
 			conflicts: map[aai.Key]plan.Conflict{}, skipped: map[aai.Key]plan.Skipped{}, limiters: map[string]*limiter{},
 		},
 		standing: map[aai.Key]Object{},
@@ -63,8 +66,8 @@ func (m *memory) lock(ctx context.Context) error {
 
 func (m *memory) unlock() { <-m.turn }
 
-// open takes in what has changed, and whether a resync was asked for.
-func (m *memory) open(c Change) {
+// open takes in what has changed, and whether a resync was asked for. It returns the objects whose deletion is to be decided again.
+func (m *memory) open(c Change) (again []aai.Key) {
 	for key, d := range c.Desired {
 		m.set(key, d)
 	}
@@ -72,19 +75,21 @@ func (m *memory) open(c Change) {
 		m.guards.Deletions, m.guards.Existing = c.Deletions, c.Existing
 		for key := range m.skipped {
 			m.todo[key] = true
+			again = append(again, key)
 		}
 	}
 	if m.resync.Swap(false) {
 		m.resynced = time.Time{}
 	}
+	return again
 }
 
 // set notes what is to become of an object.
 func (m *memory) set(key aai.Key, d Desired) {
 	m.todo[key] = true
-	if f, failed := m.failing[key]; failed {
-		f.until = time.Time{}
-		m.failing[key] = f
+	if t := m.failed[key]; t.reason == ReasonUnavailable {
+		t.until = time.Time{}
+		m.failed[key] = t
 	}
 	delete(m.desired, key)
 	delete(m.guards.Keys, key)

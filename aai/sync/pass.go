@@ -1,7 +1,6 @@
 package sync
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -18,11 +17,9 @@ import (
 // maxRereads bounds how often a pass starts again with an object because others keep changing it.
 const maxRereads = 2
 
-// pass is one pass over a tenant. It goes in rounds: plan, for each object that
-// may need something, its first operation, do all of these, and plan again with
-// what was learnt. So an object that turns out to be other than what was known
-// needs no treatment of its own: it is read, and the next plan is right. What
-// changes during a round does not wait for its end.
+// pass is one pass over a tenant. Workers take objects from queues, decide what to do about each, and do it; then the object
+// is queued again, and decided with what was learnt. So an object that turns out to be other than what was known needs no
+// treatment of its own: it is read, and the next decision is right.
 type pass struct {
 	options Options
 	bulk    *atomic.Int32
@@ -32,8 +29,19 @@ type pass struct {
 	// changes returns what has changed of what is desired and held since it was called last.
 	changes func() Change
 
-	mu sync.Mutex // guards the rest while requests are under way
+	mu sync.Mutex // guards the rest while workers are at work
+	// idle wakes workers that wait for requests of others.
+	idle *sync.Cond
 	*memory
+	// planned are the objects that needed something when the work began, and urgent those that have changed since, which hurried has, too.
+	planned, urgent queue
+	hurried         map[aai.Key]bool
+	// slow is true when the work takes long.
+	slow bool
+	// busy are the objects of requests under way, with what was desired when these began.
+	busy map[aai.Key]*aai.Document
+	// waiting are objects that wait for another that finds out, by name, whether what all of them need is there now.
+	waiting map[string][]aai.Key
 	// settled are the objects that this pass has given up.
 	settled map[aai.Key]bool
 	// missing are, by name, what objects depend on and A&AI does not have.
@@ -49,8 +57,6 @@ type pass struct {
 	changed map[aai.Key]bool
 	// lags are those of objects that have changed again since they were written.
 	lags []time.Duration
-	// refused are how many operations a request may have with one that was refused together with others.
-	refused map[aai.Key]int
 	// trust is how far the last list is to be trusted.
 	trust trust
 	// unfinished is true when the time to write was over before all was written.
@@ -72,13 +78,15 @@ const (
 	readAgain
 )
 
-// step is what to do about an object next.
-type step struct {
-	// read is true when the document has to be read first.
-	read bool
-	op   plan.Operation
-	// together is how many operations a request with this one may have.
-	together int
+// newPass returns a pass over what is remembered about a tenant.
+func (s *Syncer) newPass(tenant aai.Tenant, m *memory, changes func() Change) *pass {
+	p := &pass{
+		options: s.options, bulk: &s.bulk, probing: s.probing, alone: s.alone, tenant: tenant, changes: changes, memory: m,
+		busy: map[aai.Key]*aai.Document{}, waiting: map[string][]aai.Key{}, settled: map[aai.Key]bool{}, missing: map[string]error{},
+		tried: map[aai.Key]int{}, fresh: map[aai.Key]bool{}, acked: map[aai.Key]time.Time{}, changed: map[aai.Key]bool{},
+	}
+	p.idle = sync.NewCond(&p.mu)
+	return p
 }
 
 // run does the pass.
@@ -93,14 +101,25 @@ func (p *pass) run(ctx context.Context) {
 		p.receive()
 	}
 	p.revive(p.options.Clock(), p.options.DeletionPause)
-	for p.rounds(ctx, !listed) {
-		listed = true
-		p.list(ctx)
-		p.receive()
+	steps := p.steps()
+	if !listed && p.listIsCheaper(steps) {
+		steps = p.listAgain(ctx)
+	}
+	p.work(ctx, steps)
+	if p.trust == contradicted && p.halt == nil {
+		p.trust = readAgain
+		p.work(ctx, p.listAgain(ctx))
 	}
 }
 
-// receive takes in what has changed, unless the pass is halted, and returns which objects have.
+// listAgain reads the tenant in full, and returns what is to be done then.
+func (p *pass) listAgain(ctx context.Context) []step {
+	p.list(ctx)
+	p.receive()
+	return p.steps()
+}
+
+// receive takes in what has changed, unless the pass is halted, and returns the objects that need another look for that, sorted.
 func (p *pass) receive() (changed []aai.Key) {
 	if p.halt != nil {
 		return nil
@@ -121,9 +140,9 @@ func (p *pass) receive() (changed []aai.Key) {
 		}
 		p.changed[key] = true
 		delete(p.settled, key)
-		delete(p.refused, key)
 	}
-	p.open(c)
+	changed = append(changed, p.open(c)...)
+	slices.SortFunc(changed, aai.Key.Compare)
 	return changed
 }
 
@@ -143,38 +162,9 @@ func (p *pass) check(changed map[aai.Key]Desired) error {
 	return nil
 }
 
-// rounds does what is to be done, until nothing is or it has taken too long. It returns true as soon as it is cheaper to read the tenant in full, if that may be done, and when it has to be read again because the list was contradicted.
-func (p *pass) rounds(ctx context.Context, mayList bool) bool {
-	ctx, cancel := context.WithTimeoutCause(ctx, p.options.WriteTime, fmt.Errorf("to write took longer than %s", p.options.WriteTime))
-	defer cancel()
-	for key := range p.todo {
-		p.changed[key] = true
-	}
-	for p.halt == nil {
-		steps := p.steps(p.todo) // Also at the end: what was read last may be a conflict, or need nothing.
-		if p.ending(ctx) {
-			return false
-		}
-		if mayList && p.listIsCheaper(steps) {
-			return true
-		}
-		if len(steps) == 0 || !p.tenantExists(ctx, steps) {
-			return false
-		}
-		p.round(ctx, requests(steps))
-		if p.trust == contradicted && p.halt == nil {
-			p.trust = readAgain
-			return true
-		}
-	}
-	return false
-}
-
 // ending reports whether no further request is to begin, so that those under way can end within the time to write: A&AI
 // that answers is not down, there is only much to do.
 func (p *pass) ending(ctx context.Context) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if deadline, ok := ctx.Deadline(); ok && len(p.acked)+len(p.settled) > 0 && time.Until(deadline) <= p.options.WriteTime/4 {
 		p.unfinished = true
 	}
@@ -225,71 +215,26 @@ func (p *pass) list(ctx context.Context) {
 // look makes the pass look at an object.
 func (p *pass) look(key aai.Key) { p.todo[key], p.changed[key] = true, true }
 
-// steps returns what to do next about objects, sorted by object; what failed last time or was refused comes last, so that it cannot keep others from their turn. What needs nothing is no longer among the things to do.
-func (p *pass) steps(of map[aai.Key]bool) []step {
-	var steps []step
-	probed := map[string]bool{}
-	for key := range of {
-		switch s, state := p.step(key); state {
-		case nothing:
-			delete(p.todo, key)
-		case ready:
-			steps = append(steps, s)
-		case waits:
-		}
+// step returns what to do about an object next, if anything. What needs nothing is no longer among the things to do.
+func (p *pass) step(key aai.Key) (s step, ready bool) {
+	if _, busy := p.busy[key]; busy { // It is looked at again when its request is over.
+		return step{}, false
 	}
-	slices.SortFunc(steps, func(a, b step) int {
-		return cmp.Or(
-			cmp.Compare(p.failing[a.op.Key].together, p.failing[b.op.Key].together), cmp.Compare(p.refused[a.op.Key], p.refused[b.op.Key]),
-			cmp.Compare(b.together, a.together), a.op.Key.Compare(b.op.Key),
-		)
-	})
-	return slices.DeleteFunc(steps, func(s step) bool { return p.probes(probed, s) })
-}
-
-// probes reports whether an operation waits for another that finds out whether what both need is there now.
-func (p *pass) probes(probed map[string]bool, s step) bool {
-	name := targets(s.op)
-	if !p.absent[name] || p.missing[name] != nil { // What is missing is known to all of them.
-		return false
-	}
-	first := !probed[name]
-	probed[name] = true
-	return !first
-}
-
-// progress says how far an object is.
-type progress int
-
-const (
-	// nothing means that it needs nothing now.
-	nothing progress = iota
-	// ready means that there is a step.
-	ready
-	// waits means that it needs something that cannot be done in this pass.
-	waits
-)
-
-// step returns what to do about an object next.
-func (p *pass) step(key aai.Key) (step, progress) {
 	delete(p.conflicts, key)
 	delete(p.skipped, key)
+	t := p.failed[key]
 	switch {
-	case p.guards.Keys[key], p.given(key):
-		return step{}, nothing
-	case p.settled[key]:
-		if _, parked := p.parked[key]; parked {
-			return step{}, nothing
-		}
-		return step{}, waits
-	case p.options.Clock().Before(p.failing[key].until):
-		return step{}, nothing
+	case p.settled[key] && t.reason != ReasonMissingDependency: // The next pass tries it again.
+		return step{}, false
+	case p.settled[key], p.guards.Keys[key], p.rejected(key), t.reason == ReasonUnavailable && !t.due(p.options.Clock()):
+		delete(p.todo, key)
+		return step{}, false
 	case p.uncertain[key]:
-		return step{read: true, op: plan.Operation{Key: key}}, ready
+		return step{read: true, op: plan.Operation{Key: key}}, true
 	}
 	d := p.options.Plan.Decide(key, p.desired[key], p.known[key], p.guards)
 	if d.Deletes() {
-		d = p.limit(key, d)
+		d = p.limitDeletion(key, d)
 	}
 	if d.Conflict != nil {
 		p.conflicts[key] = *d.Conflict
@@ -297,24 +242,27 @@ func (p *pass) step(key aai.Key) (step, progress) {
 	if d.Skipped != nil {
 		p.skipped[key] = *d.Skipped
 	}
-	ops := slices.DeleteFunc(d.Operations, p.waits)
+	ops := slices.DeleteFunc(d.Operations, p.parked)
 	if len(ops) == 0 {
-		return step{}, nothing
+		delete(p.todo, key)
+		return step{}, false
 	}
-	s := step{op: ops[0], read: p.readFirst(ops[0]), together: int(p.bulk.Load())}
-	for _, n := range []int{p.failing[key].together, p.refused[key]} {
-		if n > 0 {
-			s.together = min(s.together, max(n/2, 1))
-		}
+	op := ops[0]
+	if err := p.lacks(op); err != nil {
+		p.fail(op, err, 1)
+		delete(p.todo, key)
+		return step{}, false
 	}
-	if p.absent[targets(s.op)] {
-		s.together = 1
+	name := targets(op)
+	if others, probed := p.waiting[name]; probed {
+		p.waiting[name] = append(others, key)
+		return step{}, false
 	}
-	return s, ready
+	return step{op: op, read: p.readFirst(op)}, true
 }
 
-// limit limits a deletion.
-func (p *pass) limit(key aai.Key, d plan.Decision) plan.Decision {
+// limitDeletion limits a deletion.
+func (p *pass) limitDeletion(key aai.Key, d plan.Decision) plan.Decision {
 	source := p.known[key].DataSource
 	if !p.guards.Limits(source) {
 		return d
@@ -329,10 +277,14 @@ func (p *pass) limit(key aai.Key, d plan.Decision) plan.Decision {
 	return plan.Decision{Skipped: p.limiters[source].Skipped(key, source)}
 }
 
-// waits reports whether an operation must not be tried now.
-func (p *pass) waits(op plan.Operation) bool {
-	return (op.Verb == plan.Create || op.Verb == plan.Relate) && p.options.Clock().Before(p.parked[op.Key].until)
+// parked reports whether an operation waits for what it depends on.
+func (p *pass) parked(op plan.Operation) bool {
+	t := p.failed[op.Key]
+	return needsOthers(op) && t.reason == ReasonMissingDependency && !t.due(p.options.Clock())
 }
+
+// needsOthers reports whether an operation depends on what others have to create.
+func needsOthers(op plan.Operation) bool { return op.Verb == plan.Create || op.Verb == plan.Relate }
 
 // readFirst reports whether a document must be read before an operation on it: A&AI takes an update and a deletion only with
 // the version that they were computed from. It compares none when it changes a relationship, and the document may have
@@ -340,7 +292,7 @@ func (p *pass) waits(op plan.Operation) bool {
 func (p *pass) readFirst(op plan.Operation) bool {
 	switch op.Verb {
 	case plan.Relate, plan.Unrelate:
-		return !p.listed && !p.fresh[op.Key] && p.missing[targets(op)] == nil
+		return !p.listed && !p.fresh[op.Key]
 	case plan.Update, plan.Delete:
 		return op.ResourceVersion == ""
 	case plan.Create:
@@ -350,40 +302,30 @@ func (p *pass) readFirst(op plan.Operation) bool {
 
 // listIsCheaper reports whether so many documents have to be read before they are written that reading the tenant in full costs less. A page of a list weighs about as much as a hundred documents read one by one.
 func (p *pass) listIsCheaper(steps []step) bool {
-	var reads int
+	reads, probes := 0, map[string]bool{}
 	for _, s := range steps {
-		if s.read {
+		name := targets(s.op)
+		if s.read && !probes[name] {
 			reads++
 		}
+		probes[name] = p.absent[name] // Of all that need it, one is read at first.
 	}
 	return reads > 1 && reads*100 > len(p.known)
 }
 
-// tenantExists finds out whether the tenant exists, if that is not known and several objects are to be created there. If it does not, what is to be created is parked; if that cannot be found out, the pass halts.
+// tenantExists finds out whether the tenant exists, if that is not known and several objects are to be created there. It returns false if that cannot be found out.
 func (p *pass) tenantExists(ctx context.Context, steps []step) bool {
 	creates := func(s step) bool { return s.op.Verb == plan.Create }
 	first := slices.IndexFunc(steps, creates)
 	if p.exists || first < 0 || !slices.ContainsFunc(steps[first+1:], creates) { // A single creation finds it out itself.
 		return true
 	}
-	exists, err := p.options.Client.HasTenant(ctx, p.tenant)
-	switch {
-	case err != nil:
-		p.halt = err
-		return false
-	case exists:
-		p.exists = true
-		return true
-	}
-	p.lost = true
-	missing := &aai.Error{
-		Op: aai.OpTenant, URI: p.tenant.Path(), Status: http.StatusNotFound, Code: aai.CodeNodeNotFound, Kind: aai.Park, Problem: aai.ProblemTenant,
-		Message: fmt.Sprintf("tenant %q does not exist", p.tenant),
-	}
-	for _, s := range steps {
-		if creates(s) {
-			p.fail(s.op, missing, 1)
+	if p.exists, p.halt = p.options.Client.HasTenant(ctx, p.tenant); !p.exists && p.halt == nil {
+		p.lost = true
+		p.missing[p.tenant.Path()] = &aai.Error{
+			Op: aai.OpTenant, URI: p.tenant.Path(), Status: http.StatusNotFound, Code: aai.CodeNodeNotFound, Kind: aai.Park, Problem: aai.ProblemTenant,
+			Message: fmt.Sprintf("tenant %q does not exist", p.tenant),
 		}
 	}
-	return true
+	return p.halt == nil
 }

@@ -104,6 +104,7 @@ func (h *history) happen(t *rapid.T) {
 		"backup":         h.backUpOrRestore,
 		"takeover":       h.takeover,
 		"meanwhile":      h.meanwhile,
+		"change":         h.changeMeanwhile,
 		"tenant":         func(*rapid.T) { h.quietly(func() { h.tenantComesOrGoes("") }) },
 		"others label":   h.othersLabel,
 		"others own":     h.othersOwn,
@@ -157,6 +158,19 @@ func (h *history) desire(t *rapid.T) {
 	d := document(anyID(t), status, linked(links...))
 	d.Version = rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "version")
 	h.desired[key(d.ID)] = d
+}
+
+// changeMeanwhile makes a pass during which something else becomes desired.
+func (h *history) changeMeanwhile(t *rapid.T) {
+	id, status := anyID(t), rapid.SampledFrom([]string{"Ready", "Failed", ""}).Draw(t, "status")
+	h.operation.plan(rapid.IntRange(0, 6).Draw(t, "after"), func() {
+		h.desiring.Lock()
+		defer h.desiring.Unlock()
+		if h.desired[key(id)] = document(id, status); status == "" {
+			delete(h.desired, key(id))
+		}
+	})
+	h.pass(t, plan.Guards{})
 }
 
 func (h *history) fault(t *rapid.T) {

@@ -61,8 +61,10 @@ func (h *history) takeover(t *rapid.T) {
 		}
 		first.leads.Store(false)
 		h.advance(freeze)
+		h.desiring.Lock()
 		h.lead()
 		h.desired[key(id)] = document(id, status)
+		h.desiring.Unlock()
 		_, _ = h.world.pass(t.Context(), h.desired, plan.Guards{})
 	}
 	h.pass(t, plan.Guards{})

@@ -98,18 +98,19 @@ func (p *pass) report() Report {
 
 // lacking returns what a person has to create before all objects can be written.
 func (p *pass) lacking() aai.Problem {
-	switch {
-	case len(p.parked) == 0:
-		return ""
-	case p.lost && !p.exists:
-		return aai.ProblemTenant
-	}
-	for _, parked := range p.parked {
-		if e, ok := errors.AsType[*aai.Error](parked.err); ok && e.Problem == aai.ProblemVNF {
-			return aai.ProblemVNF
+	lacking := aai.Problem("")
+	for _, t := range p.failed {
+		if t.reason != ReasonMissingDependency {
+			continue
+		}
+		if p.lost && !p.exists {
+			return aai.ProblemTenant
+		}
+		if e, ok := errors.AsType[*aai.Error](t.err); ok && e.Problem == aai.ProblemVNF {
+			lacking = aai.ProblemVNF
 		}
 	}
-	return ""
+	return lacking
 }
 
 // lag returns how late an object was written, if this pass has written it, and ends the wait of one that needs nothing any more. What is held waits, though it has no standing.
@@ -149,10 +150,14 @@ func (p *pass) resource(key aai.Key) healthscope.Key {
 
 // standingOf says how far an object is, and forgets troubles that are over.
 func (p *pass) standingOf(key aai.Key) Object {
-	if p.given(key) {
-		return Object{State: Failed, Reason: ReasonRejected, Message: p.dead[key].err.Error()}
+	t, troubled := p.failed[key]
+	if p.rejected(key) {
+		return Object{State: Failed, Reason: ReasonRejected, Message: t.err.Error()}
 	}
-	delete(p.dead, key)
+	if t.reason == ReasonRejected {
+		delete(p.failed, key)
+		troubled = false
+	}
 	if p.guards.Keys[key] {
 		p.over(key)
 		return Object{}
@@ -162,11 +167,8 @@ func (p *pass) standingOf(key aai.Key) Object {
 		return Object{State: Failed, Reason: ReasonConflict, Message: fmt.Sprintf("%q belongs to data-owner %q", key.Path(), c.Owner)}
 	}
 	if p.wanting(key) {
-		if f, failed := p.failing[key]; failed {
-			return Object{State: Pending, Reason: ReasonUnavailable, Message: f.err.Error()}
-		}
-		if parked, ok := p.parked[key]; ok {
-			return Object{State: Pending, Reason: ReasonMissingDependency, Message: parked.err.Error()}
+		if troubled {
+			return Object{State: Pending, Reason: t.reason, Message: t.err.Error()}
 		}
 		return p.untried()
 	}
@@ -179,8 +181,8 @@ func (p *pass) standingOf(key aai.Key) Object {
 
 // over forgets the troubles of an object that needs nothing any more.
 func (p *pass) over(key aai.Key) {
-	delete(p.failing, key)
-	delete(p.parked, key)
+	delete(p.failed, key)
+	delete(p.limits, key)
 }
 
 // wanting reports whether an object still needs something.
@@ -215,12 +217,9 @@ func (p *pass) nextPass() time.Time {
 			next = at
 		}
 	}
-	for _, parked := range p.parked {
-		earlier(parked.until)
-	}
-	for _, f := range p.failing {
-		if !f.until.IsZero() {
-			earlier(f.until)
+	for _, t := range p.failed {
+		if !t.until.IsZero() {
+			earlier(t.until)
 		}
 	}
 	for _, b := range p.limiters {
@@ -238,12 +237,13 @@ func (p *pass) err() error {
 	}
 	var first error
 	n := 0
-	for _, key := range slices.SortedFunc(maps.Keys(p.failing), aai.Key.Compare) {
-		if !p.failing[key].until.IsZero() { // What others keep changing is no trouble with A&AI.
+	for _, key := range slices.SortedFunc(maps.Keys(p.failed), aai.Key.Compare) {
+		t := p.failed[key]
+		if t.reason != ReasonUnavailable || !t.until.IsZero() { // What others keep changing is no trouble with A&AI.
 			continue
 		}
 		if n == 0 {
-			first = p.failing[key].err
+			first = t.err
 		}
 		n++
 	}

@@ -154,25 +154,19 @@ func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, changes func() Cha
 		return Report{}, fmt.Errorf("cannot synchronise tenant %q: %w", tenant, err)
 	}
 	defer m.unlock()
-	p := &pass{
-		options: s.options,
-		bulk:    &s.bulk,
-		probing: s.probing,
-		alone:   s.alone,
-		tenant:  tenant,
-		changes: changes,
-		memory:  m,
-		settled: map[aai.Key]bool{},
-		missing: map[string]error{},
-		tried:   map[aai.Key]int{},
-		acked:   map[aai.Key]time.Time{},
-		changed: map[aai.Key]bool{},
-		fresh:   map[aai.Key]bool{},
-		refused: map[aai.Key]int{},
-	}
+	p := s.newPass(tenant, m, changes)
 	p.run(ctx)
 	s.probing.learn(p.halt)
 	return p.report(), p.err()
+}
+
+// Wake makes the pass over a tenant that is under way, if there is one, take in what has changed, when A&AI takes long: the
+// next pass may be far away then. It does not block.
+func (s *Syncer) Wake(tenant aai.Tenant) {
+	select {
+	case s.memory(tenant).woken <- struct{}{}:
+	default:
+	}
 }
 
 // Resync makes the next pass over a tenant read it again in full, and try again what was put off or given up.

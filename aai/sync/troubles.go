@@ -12,14 +12,12 @@ import (
 
 // troubles are why objects are not as desired.
 type troubles struct {
-	// failing are objects whose last request failed in a way that may pass.
-	failing map[aai.Key]failure
-	// parked are objects that wait for what they depend on.
-	parked map[aai.Key]parking
+	// failed are objects that could not be finished.
+	failed map[aai.Key]trouble
+	// limits are how many operations a request may have with an object that was refused, or failed, together with others.
+	limits map[aai.Key]int
 	// absent are, by name, the targets of relationships that A&AI did not have when it was last asked.
 	absent map[string]bool
-	// dead are objects that A&AI will not take.
-	dead map[aai.Key]deadLetter
 	// conflicts are objects whose place is taken.
 	conflicts map[aai.Key]plan.Conflict
 	// skipped are documents that should go and stay.
@@ -45,59 +43,45 @@ func (b *limiter) take(key aai.Key, now time.Time) bool {
 	return granted
 }
 
-// failure says how the last request about an object failed.
-type failure struct {
-	err error
-	// together is how many operations the request had.
-	together int
-	// until is when to try the object again that others keep changing; zero for the next pass.
+// trouble says why an object could not be finished, and when to try it again.
+type trouble struct {
+	// reason is ReasonRejected, ReasonMissingDependency or ReasonUnavailable.
+	reason Reason
+	err    error
+	// until is when to try it again; zero for the next pass. What was rejected is not tried again before it is to be otherwise.
 	until time.Time
 	// times is how often in a row others were faster.
 	times int
-}
-
-// parking says why an object waits and when to try it again.
-type parking struct {
-	err   error
-	until time.Time
-}
-
-// deadLetter says why A&AI will not take an object, and what it was offered; nil for the deletion.
-type deadLetter struct {
-	err  error
+	// want is what A&AI has rejected; nil for the deletion.
 	want *aai.Document
 }
 
-// given reports whether an object is in the dead letters for just what is wanted now.
-func (m *memory) given(key aai.Key) bool {
-	letter, ok := m.dead[key]
-	return ok && reflect.DeepEqual(letter.want, m.desired[key])
+// due reports whether the object is to be tried again.
+func (t trouble) due(now time.Time) bool { return t.reason != ReasonRejected && !now.Before(t.until) }
+
+// rejected reports whether A&AI has rejected just what is wanted of an object now.
+func (m *memory) rejected(key aai.Key) bool {
+	t := m.failed[key]
+	return t.reason == ReasonRejected && reflect.DeepEqual(t.want, m.desired[key])
 }
 
 // retryAll gives a new chance to what was put off or given up.
 func (m *memory) retryAll() {
-	for key := range m.parked {
+	for key, t := range m.failed {
 		m.todo[key] = true
+		if t.until = (time.Time{}); t.reason == ReasonUnavailable {
+			m.failed[key] = t
+		} else {
+			delete(m.failed, key)
+		}
 	}
-	for key := range m.dead {
-		m.todo[key] = true
-	}
-	for key, f := range m.failing {
-		f.until = time.Time{}
-		m.failing[key], m.todo[key] = f, true
-	}
-	m.parked, m.absent, m.dead = map[aai.Key]parking{}, map[string]bool{}, map[aai.Key]deadLetter{}
+	clear(m.absent)
 }
 
 // revive puts what has waited long enough among the things to do.
 func (m *memory) revive(now time.Time, pause time.Duration) {
-	for key, parked := range m.parked {
-		if !now.Before(parked.until) {
-			m.todo[key] = true
-		}
-	}
-	for key, f := range m.failing {
-		if !now.Before(f.until) {
+	for key, t := range m.failed {
+		if t.due(now) {
 			m.todo[key] = true
 		}
 	}
@@ -124,8 +108,6 @@ const firstRereadPause = time.Second
 
 // fail notes that an object cannot be finished in this pass, and why. together is how many operations failed with it.
 func (p *pass) fail(op plan.Operation, err error, together int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if e, ok := errors.AsType[*aai.Error](err); ok && e.NotSent { // It says nothing of this object.
 		if p.unfinished = p.unfinished || e.NotBefore.IsZero(); !p.unfinished {
 			p.stop(err)
@@ -133,26 +115,30 @@ func (p *pass) fail(op plan.Operation, err error, together int) {
 		return
 	}
 	p.settled[op.Key] = true
-	before := p.failing[op.Key]
-	delete(p.failing, op.Key)
+	times := p.failed[op.Key].times
+	delete(p.failed, op.Key)
+	delete(p.limits, op.Key)
 	switch aai.KindOf(err) {
 	case aai.Park:
-		p.park(op, err)
+		p.failed[op.Key] = trouble{reason: ReasonMissingDependency, err: p.lack(op, err), until: p.options.Clock().Add(p.options.ParkInterval)}
 	case aai.DeadLetter:
-		p.dead[op.Key] = deadLetter{err: err, want: p.desired[op.Key]}
-		delete(p.parked, op.Key)
+		p.failed[op.Key] = trouble{reason: ReasonRejected, err: err, want: p.desired[op.Key]}
 	case aai.Stop:
 		p.stop(err)
 	case aai.Reread:
-		pause := min(firstRereadPause<<min(before.times, 10), p.options.ParkInterval)
-		p.failing[op.Key] = failure{err: keepsChanging(err), together: 1, until: p.options.Clock().Add(pause), times: before.times + 1}
-		p.uncertain[op.Key] = true
+		pause := min(firstRereadPause<<min(times, 10), p.options.ParkInterval)
+		p.failed[op.Key] = trouble{reason: ReasonUnavailable, err: keepsChanging(err), until: p.options.Clock().Add(pause), times: times + 1}
+		p.limits[op.Key], p.uncertain[op.Key] = 1, true
 	case aai.Retry:
-		p.failing[op.Key] = failure{err: err, together: together}
-		p.uncertain[op.Key] = true
+		p.failed[op.Key] = trouble{reason: ReasonUnavailable, err: err}
+		p.limits[op.Key], p.uncertain[op.Key] = max(together/2, 1), true
 		if outage(err) {
 			p.stop(err)
 		}
+	}
+	if want, busy := p.busy[op.Key]; busy && want != p.desired[op.Key] { // It is to be otherwise by now, and is tried again.
+		delete(p.settled, op.Key)
+		delete(p.failed, op.Key)
 	}
 }
 
@@ -198,8 +184,8 @@ func keepsChanging(err error) error {
 	return &retry
 }
 
-// park puts an object off, and with it, for this pass, all others that need the same.
-func (p *pass) park(op plan.Operation, err error) {
+// lack notes what an operation lacks, so that others that need the same are not tried in this pass, and returns the error that says it.
+func (p *pass) lack(op plan.Operation, err error) error {
 	if e, ok := errors.AsType[*aai.Error](err); ok {
 		switch e.Code {
 		case aai.CodeNodeNotFound:
@@ -211,7 +197,7 @@ func (p *pass) park(op plan.Operation, err error) {
 			p.absent[name], p.missing[name] = true, err
 		}
 	}
-	p.parked[op.Key] = parking{err: err, until: p.options.Clock().Add(p.options.ParkInterval)}
+	return err
 }
 
 // vnfMissing says which targets of an operation do not exist; A&AI's own words say less.

@@ -27,6 +27,15 @@ func TestAChangeDoesNotWaitForBulkWork(t *testing.T) {
 				return nil, nil //nolint:nilnil // A&AI answers.
 			}
 		},
+		"A&AI takes long for a request": func(w *world) {
+			var once sync.Once
+			w.intercept = func(r *http.Request) (*http.Response, error) {
+				if r.Method != http.MethodGet && mentions(r, "1300") {
+					once.Do(func() { <-time.After(30 * request) })
+				}
+				return nil, nil //nolint:nilnil // A&AI answers.
+			}
+		},
 	}
 	for title, prepare := range cases {
 		t.Run(title, func(t *testing.T) {
@@ -51,7 +60,10 @@ func TestAChangeDoesNotWaitForBulkWork(t *testing.T) {
 					waiting.want(numbered(n, "Ready"))
 				}
 				for n := range changes {
-					time.AfterFunc(10*time.Second+time.Duration(n)*every, func() { waiting.flip(numbered(n*objects/changes, "Failed")) })
+					time.AfterFunc(10*time.Second+time.Duration(n)*every, func() {
+						waiting.flip(numbered(n*objects/changes, "Failed"))
+						w.syncer.Wake(tenant)
+					})
 				}
 				before := len(w.Requests())
 				report, err := w.syncer.Sync(t.Context(), tenant, waiting.take)
@@ -69,6 +81,38 @@ func TestAChangeDoesNotWaitForBulkWork(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAChangeDoesNotWaitForARequestThatHangs has a resource change while the only request that is under way gets no answer.
+func TestAChangeDoesNotWaitForARequestThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		waiting := newFlips()
+		w.syncer = aaisync.New(aaisync.Options{Client: w.client, Plan: w.plan, Audit: waiting.arrive})
+		w.intercept = func(r *http.Request) (*http.Response, error) {
+			switch {
+			case r.Method == http.MethodGet:
+			case mentions(r, "0001"):
+				<-time.After(30 * time.Second)
+			default:
+				<-time.After(time.Second)
+			}
+			return nil, nil //nolint:nilnil // A&AI answers.
+		}
+		waiting.want(numbered(1, "Ready"))
+		for n := range 3 {
+			time.AfterFunc(time.Duration(1+8*n)*time.Second/2, func() {
+				waiting.flip(numbered(2+n, "Failed"))
+				w.syncer.Wake(tenant)
+			})
+		}
+		if report, err := w.syncer.Sync(t.Context(), tenant, waiting.take); err != nil || report.Synced != 4 {
+			t.Fatalf("%d synced, %v", report.Synced, err)
+		}
+		if len(waiting.took) != 3 || slices.Max(waiting.took) > 3*time.Second {
+			t.Errorf("changes arrived after %s", waiting.took)
+		}
+	})
 }
 
 func numbered(n int, status string) aai.Document { return document(fmt.Sprintf("%04d", n), status) }

@@ -129,7 +129,7 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 	tenants := &reconciler{inputs: i.inputs, clusters: i.options.View, syncer: syncer, status: i.Status, lag: i.requests.observeLag, paces: &paces[aai.Tenant]{}}
 	err := builder.TypedControllerManagedBy[aai.Tenant](mgr).
 		Named("inventory").
-		WatchesRawSource(source.TypedFunc[aai.Tenant](i.changes)).
+		WatchesRawSource(i.changes(syncer.Wake)).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), &corev1alpha2.HealthScope{}, scopeEvents(scopeHandlers[aai.Tenant]{
 			exists: i.tenantScope, gone: i.inputs.scopeGone,
 			resync: func(name types.NamespacedName) []aai.Tenant {
@@ -219,14 +219,19 @@ func (i *Inventory) closeAtEnd(ctx context.Context) error {
 	return nil
 }
 
-// changes asks for every tenant at the start, and for one whenever it has changed.
-func (i *Inventory) changes(ctx context.Context, q workqueue.TypedRateLimitingInterface[aai.Tenant]) error {
-	i.inputs.onChange(q.Add)
-	for _, tenant := range i.inputs.mapping.Tenants() {
-		q.Add(tenant)
+// changes asks for every tenant at the start, and for one whenever it has changed; wake lets a pass know that is under way.
+func (i *Inventory) changes(wake func(aai.Tenant)) source.TypedFunc[aai.Tenant] {
+	return func(ctx context.Context, q workqueue.TypedRateLimitingInterface[aai.Tenant]) error {
+		i.inputs.onChange(func(tenant aai.Tenant) {
+			q.Add(tenant)
+			wake(tenant)
+		})
+		for _, tenant := range i.inputs.mapping.Tenants() {
+			q.Add(tenant)
+		}
+		go i.inputs.follow(ctx)
+		return nil
 	}
-	go i.inputs.follow(ctx)
-	return nil
 }
 
 // moduleChanges asks for every VNF at the start, and for one whenever its modules have changed.

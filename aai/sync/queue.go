@@ -1,0 +1,235 @@
+package sync
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/plan"
+)
+
+// queue is a line of objects that may need a request. Whether one does, and which, is decided when its turn comes.
+type queue struct {
+	keys []aai.Key
+	// patient is true when writes wait for requests that are awaited: for reads, so that what was read is written together,
+	// and for writes of what A&AI has refused together, so that what is found out about one object is known to the next.
+	patient bool
+	// awaited counts such requests that are under way.
+	awaited int
+}
+
+// step is what to do about an object next.
+type step struct {
+	// read is true when the document has to be read first.
+	read bool
+	op   plan.Operation
+}
+
+// request is what a worker does next, about objects of a queue.
+type request struct {
+	*queue
+
+	// read is true when the document of the only operation is to be read.
+	read    bool
+	ops     []plan.Operation
+	awaited bool
+}
+
+// work takes steps, with a few requests under way at the same time, until nothing is to be done or the pass has to end.
+func (p *pass) work(ctx context.Context, steps []step) {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.options.WriteTime, fmt.Errorf("to write took longer than %s", p.options.WriteTime))
+	defer cancel()
+	if p.halt != nil || p.ending(ctx) || !p.tenantExists(ctx, steps) {
+		return
+	}
+	p.urgent, p.planned, p.hurried = queue{}, queue{patient: true}, map[aai.Key]bool{}
+	for _, s := range steps {
+		p.planned.keys = append(p.planned.keys, s.op.Key)
+	}
+	var workers, beside sync.WaitGroup
+	beside.Go(func() { p.hasten(ctx) })
+	for range p.options.Parallelism {
+		workers.Go(func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			for r := p.next(ctx); r != nil; r = p.next(ctx) {
+				p.do(ctx, r)
+				p.done(r)
+			}
+			p.idle.Broadcast() // The others end, too.
+		})
+	}
+	workers.Wait()
+	cancel()
+	beside.Wait()
+}
+
+// longWork is how long work may take before changes are taken in as they come: before, they wait for the next pass, so that a burst of them has few requests.
+const longWork = time.Second
+
+// hasten makes idle workers take in changes as they come, when the work takes long: a request may get its answer late, or none.
+func (p *pass) hasten(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(longWork):
+	}
+	for {
+		p.mu.Lock()
+		p.slow = true
+		p.idle.Broadcast()
+		p.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.woken:
+		}
+	}
+}
+
+// steps returns what to do next about all objects that may need something: first what is to be read, and last what failed
+// before, so that it cannot keep others from their turn.
+func (p *pass) steps() []step {
+	if p.halt != nil {
+		return nil
+	}
+	var steps []step
+	for key := range p.todo {
+		p.changed[key] = true
+		if s, ready := p.step(key); ready {
+			steps = append(steps, s)
+		}
+	}
+	reads := func(s step) int {
+		if s.read {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(steps, func(a, b step) int {
+		return cmp.Or(cmp.Compare(reads(a), reads(b)), cmp.Compare(p.limit(b.op.Key), p.limit(a.op.Key)), a.op.Key.Compare(b.op.Key))
+	})
+	return steps
+}
+
+// next returns the next request; nil when there will be none. What has changed since the work began goes first.
+func (p *pass) next(ctx context.Context) *request {
+	for p.halt == nil && p.trust != contradicted && !p.ending(ctx) {
+		if p.slow || len(p.planned.keys) > 0 { // Else the next pass is soon enough.
+			for _, key := range p.receive() {
+				p.urgent.keys, p.hurried[key] = append(p.urgent.keys, key), true
+			}
+		}
+		for _, q := range []*queue{&p.urgent, &p.planned} {
+			if r := p.take(q); r != nil {
+				p.begin(r)
+				return r
+			}
+		}
+		if len(p.busy) == 0 {
+			return nil
+		}
+		p.idle.Wait()
+	}
+	return nil
+}
+
+// take takes the next request from a queue; nil when there is none, or none yet.
+func (p *pass) take(q *queue) *request {
+	for len(q.keys) > 0 {
+		s, ready := p.step(q.keys[0])
+		switch {
+		case ready && !s.read && q.patient && q.awaited > 0:
+			return nil
+		case ready && !s.read:
+			return p.gather(q)
+		}
+		q.keys = q.keys[1:]
+		if ready {
+			return &request{queue: q, read: true, ops: []plan.Operation{s.op}, awaited: true}
+		}
+	}
+	return nil
+}
+
+// gather takes as many writes from a queue as a request may have. All of them allow the same number, so that one does not suffer from others.
+func (p *pass) gather(q *queue) *request {
+	r := &request{queue: q}
+	var rest []aai.Key
+	most := 0
+	for i, key := range q.keys {
+		s, ready := p.step(key)
+		if !ready {
+			continue
+		}
+		if s.read {
+			rest = append(rest, key)
+			continue
+		}
+		limit := p.limit(key)
+		if p.absent[targets(s.op)] {
+			limit = 1
+		}
+		if most == 0 {
+			most, r.awaited = limit, p.limits[key] > 0
+		}
+		if limit != most || len(r.ops) == most {
+			rest = append(rest, q.keys[i:]...)
+			break
+		}
+		r.ops = append(r.ops, s.op)
+	}
+	q.keys = rest
+	return r
+}
+
+// limit returns how many operations a request with an object may have: fewer when one has failed.
+func (p *pass) limit(key aai.Key) int {
+	most := int(p.bulk.Load())
+	if n := p.limits[key]; n > 0 {
+		return min(n, most)
+	}
+	return most
+}
+
+// begin notes that a request is under way.
+func (p *pass) begin(r *request) {
+	if r.awaited {
+		r.queue.awaited++
+	}
+	for _, op := range r.ops {
+		p.busy[op.Key] = p.desired[op.Key]
+		if name := targets(op); p.absent[name] {
+			p.waiting[name] = []aai.Key{}
+		}
+	}
+}
+
+// done puts the objects of a request that is over into the queue again, and those that waited for what it found out: what
+// is to be done about them is another thing now. Objects that A&AI has refused together come first.
+func (p *pass) done(r *request) {
+	if r.awaited {
+		r.queue.awaited--
+	}
+	var refused []aai.Key
+	for _, op := range r.ops {
+		delete(p.busy, op.Key)
+		name := targets(op)
+		switch {
+		case p.hurried[op.Key]:
+			p.urgent.keys = append(p.urgent.keys, op.Key)
+		case p.limits[op.Key] > 0 && !r.read:
+			refused = append(refused, op.Key)
+		default:
+			r.keys = append(r.keys, op.Key)
+		}
+		r.keys = append(r.keys, p.waiting[name]...)
+		delete(p.waiting, name)
+	}
+	r.keys = append(refused, r.keys...)
+	p.idle.Broadcast()
+}
