@@ -13,48 +13,47 @@ import (
 	aaisync "github.com/healthscope/healthscope/aai/sync"
 )
 
+// takes is how long A&AI takes for a write.
+const takes = time.Second
+
+// slowly makes A&AI take its time for each write. before may answer in its place, or take longer.
+func (w *world) slowly(before func(*http.Request) *http.Response) {
+	w.intercept = func(r *http.Request) (*http.Response, error) {
+		if r.Method != http.MethodGet {
+			answer := before(r)
+			if <-time.After(takes); answer != nil {
+				return answer, nil
+			}
+		}
+		return nil, nil //nolint:nilnil // A&AI answers.
+	}
+}
+
 // TestAChangeDoesNotWaitForBulkWork has resources change all the time while all of a tenant is written for the first time.
 func TestAChangeDoesNotWaitForBulkWork(t *testing.T) {
-	const objects, request, every, changes = 5000, time.Second, 1700 * time.Millisecond, 20
-	cases := map[string]func(w *world){
-		"all is well": func(*world) {},
-		"A&AI refuses some": func(w *world) {
-			w.intercept = func(r *http.Request) (*http.Response, error) {
-				if r.Method != http.MethodGet && (mentions(r, "0007") || mentions(r, "0777")) {
-					<-time.After(request)
-					return answer(http.StatusBadRequest, nil, ""), nil
-				}
-				return nil, nil //nolint:nilnil // A&AI answers.
+	const objects, every, changes = 5000, 1700 * time.Millisecond, 20
+	var once sync.Once
+	cases := map[string]func(*http.Request) *http.Response{
+		"all is well": func(*http.Request) *http.Response { return nil },
+		"A&AI refuses some": func(r *http.Request) *http.Response {
+			if mentions(r, "0007") || mentions(r, "0777") {
+				return answer(http.StatusBadRequest, nil, "")
 			}
+			return nil
 		},
-		"A&AI takes long for a request": func(w *world) {
-			var once sync.Once
-			w.intercept = func(r *http.Request) (*http.Response, error) {
-				if r.Method != http.MethodGet && mentions(r, "1300") {
-					once.Do(func() { <-time.After(30 * request) })
-				}
-				return nil, nil //nolint:nilnil // A&AI answers.
+		"A&AI takes long for a request": func(r *http.Request) *http.Response {
+			if mentions(r, "1300") {
+				once.Do(func() { <-time.After(30 * takes) })
 			}
+			return nil
 		},
 	}
-	for title, prepare := range cases {
+	for title, before := range cases {
 		t.Run(title, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := start(t)
-				prepare(w)
+				w.slowly(before)
 				waiting := newFlips()
-				refuse := w.intercept
-				w.intercept = func(r *http.Request) (*http.Response, error) {
-					if refuse != nil {
-						if answer, err := refuse(r); answer != nil {
-							return answer, err
-						}
-					}
-					if r.Method != http.MethodGet {
-						<-time.After(request)
-					}
-					return nil, nil //nolint:nilnil // A&AI answers.
-				}
 				w.syncer = aaisync.New(aaisync.Options{Client: w.client, Plan: w.plan, Audit: waiting.arrive})
 				for n := range objects {
 					waiting.want(numbered(n, "Ready"))
@@ -65,19 +64,19 @@ func TestAChangeDoesNotWaitForBulkWork(t *testing.T) {
 						w.syncer.Wake(tenant)
 					})
 				}
-				before := len(w.Requests())
+				asked := len(w.Requests())
 				report, err := w.syncer.Sync(t.Context(), tenant, waiting.take)
 				if err != nil || report.Pending > 0 {
 					t.Fatalf("%d pending, %v", report.Pending, err)
 				}
 				slices.Sort(waiting.took)
-				if n := len(waiting.took); n != changes || waiting.took[n*95/100] > 3*request {
+				if n := len(waiting.took); n != changes || waiting.took[n*95/100] > 3*takes {
 					t.Errorf("%d changes arrived, after %s", n, waiting.took)
 				}
-				if n := len(w.Requests()) - before; n > 200+2*changes {
+				if n := len(w.Requests()) - asked; n > 200+2*changes {
 					t.Errorf("%d requests", n)
 				}
-				t.Logf("%d requests; changes arrived after %s", len(w.Requests())-before, waiting.took)
+				t.Logf("%d requests; changes arrived after %s", len(w.Requests())-asked, waiting.took)
 			})
 		})
 	}
@@ -89,16 +88,12 @@ func TestAChangeDoesNotWaitForARequestThatHangs(t *testing.T) {
 		w := start(t)
 		waiting := newFlips()
 		w.syncer = aaisync.New(aaisync.Options{Client: w.client, Plan: w.plan, Audit: waiting.arrive})
-		w.intercept = func(r *http.Request) (*http.Response, error) {
-			switch {
-			case r.Method == http.MethodGet:
-			case mentions(r, "0001"):
-				<-time.After(30 * time.Second)
-			default:
-				<-time.After(time.Second)
+		w.slowly(func(r *http.Request) *http.Response {
+			if mentions(r, "0001") {
+				<-time.After(30 * takes)
 			}
-			return nil, nil //nolint:nilnil // A&AI answers.
-		}
+			return nil
+		})
 		waiting.want(numbered(1, "Ready"))
 		for n := range 3 {
 			time.AfterFunc(time.Duration(1+8*n)*time.Second/2, func() {
@@ -109,7 +104,7 @@ func TestAChangeDoesNotWaitForARequestThatHangs(t *testing.T) {
 		if report, err := w.syncer.Sync(t.Context(), tenant, waiting.take); err != nil || report.Synced != 4 {
 			t.Fatalf("%d synced, %v", report.Synced, err)
 		}
-		if len(waiting.took) != 3 || slices.Max(waiting.took) > 3*time.Second {
+		if len(waiting.took) != 3 || slices.Max(waiting.took) > 3*takes {
 			t.Errorf("changes arrived after %s", waiting.took)
 		}
 	})
