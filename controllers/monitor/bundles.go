@@ -14,6 +14,9 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
+// selectorKeyIndex is the cache's index of bundles by their selector keys.
+const selectorKeyIndex = "selectorKeys"
+
 // indexSelectorKeys makes the cache find bundles by their selector keys.
 func indexSelectorKeys(ctx context.Context, indexer client.FieldIndexer, m membership) error {
 	byClaim := func(object client.Object) []string {

@@ -28,6 +28,10 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
+// syncTimeout leaves time for a discovery, a list and its attempts that all end
+// at their deadlines: a kind that fails for longer than startGrace is not waited for.
+const syncTimeout = 5 * time.Minute
+
 const (
 	// labelManagedBy and managedBy mark the bundles that the monitor made.
 	labelManagedBy = "app.kubernetes.io/managed-by"

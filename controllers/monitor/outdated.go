@@ -1,16 +1,12 @@
 package monitor
 
 import (
-	"context"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/healthscope"
-	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
 const (
@@ -60,63 +56,6 @@ func (n *outdated) resume(mark k8spluginv1alpha1.OutOfDate) {
 // takeOverAfter returns how long the bundle may differ before it is taken over.
 func (n *outdated) takeOverAfter() time.Duration {
 	return min(succeedAfter<<min(n.takeovers, 10), standDownPeriod)
-}
-
-// leaveOutdated returns how long a bundle is still left to the monitor that writes it, at most for wait. It marks
-// the bundle when that monitor has not written for a while what has changed. Zero or less means that the bundle is taken over.
-func (r *reconciler) leaveOutdated(ctx context.Context, s *writeState, b *k8spluginv1alpha1.ResourceBundleState, coWriter string, wait time.Duration, now time.Time) (time.Duration, error) {
-	differs, err := r.isOutdated(s, b, now)
-	if err != nil {
-		return 0, err
-	}
-	n := &s.outdated
-	written, manager := k8spluginv1alpha1.LastWrite(b.ManagedFields)
-	n.note(written, manager == string(fieldOwner), differs, now)
-	if mark, err := k8spluginv1alpha1.ParseOutOfDate(b.Annotations[k8spluginv1alpha1.AnnotationOutOfDate]); err == nil {
-		n.resume(mark)
-	}
-	if n.since.IsZero() {
-		return wait, nil
-	}
-	left := n.since.Add(n.takeOverAfter()).Sub(now)
-	if !n.marked {
-		if unmarked := n.since.Add(markAfter).Sub(now); unmarked > 0 {
-			return min(wait, unmarked), nil
-		}
-		left = min(left, r.mark(ctx, b, coWriter, n))
-	}
-	return min(wait, left), nil
-}
-
-// mark marks a bundle as out of date, and returns when to try again if that fails.
-func (r *reconciler) mark(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, coWriter string, n *outdated) time.Duration {
-	logger := ctrl.LoggerFrom(ctx)
-	err := r.status.mark(ctx, b, k8spluginv1alpha1.OutOfDate{Written: n.written, Since: n.since})
-	if err != nil && !apierrors.IsForbidden(err) {
-		logger.Error(err, "Cannot mark the bundle as out of date, trying again")
-		return markRetry
-	}
-	logger.Info("Bundle is out of date: its objects have changed, and its monitor has not written the change", "monitor", coWriter, "since", n.since)
-	if err != nil { // The hub sees it when the bundle is taken over.
-		logger.Error(err, "Cannot mark the bundle as out of date")
-	}
-	n.marked = true
-	return standDownPeriod
-}
-
-// isOutdated reports whether a bundle of another monitor differs from its objects.
-func (r *reconciler) isOutdated(s *writeState, b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (bool, error) {
-	b, err := whole(b)
-	if err != nil {
-		return false, err
-	}
-	is, err := r.build(s, b, now)
-	if err != nil {
-		return false, err
-	}
-	said := *b
-	bundle.Trim(&said, r.options.User)
-	return differs(said.Status.Resources, is.Resources, is.Truncated), nil
 }
 
 // differs reports whether objects are gone, new, recreated, or in another state than a bundle says. New objects count

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -53,14 +52,6 @@ const (
 	// meanwhile go into one write. Large bundles, which take long to build and to
 	// write, have a worker of their own, so that no small bundle waits for them.
 	workers, largeWorkers = 3, 1
-	// syncTimeout leaves time for a discovery, a list and its attempts that all end
-	// at their deadlines: a kind that fails for longer than startGrace is not waited for.
-	syncTimeout = 5 * time.Minute
-	// selectorKeyIndex is the cache's index of bundles by their selector keys.
-	selectorKeyIndex = "selectorKeys"
-	// maxRetryPause bounds the pause before a failed write is tried again.
-	maxRetryPause = 30 * time.Second
-	minRetryPause = 50 * time.Millisecond
 )
 
 // ManagerOptions returns the options of a manager for Setup: a scheme with the

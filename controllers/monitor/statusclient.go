@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -12,9 +13,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
+
+const (
+	// fieldOwner names the monitor in managedFields.
+	fieldOwner = client.FieldOwner("healthscope-monitor")
+	// writeTimeout bounds a write of a status.
+	writeTimeout = 30 * time.Second
+)
+
+// statusWriter writes the status of bundles.
+type statusWriter interface {
+	// put replaces the status of a bundle, if it is still of the UID and resourceVersion that b names, and notes in b
+	// what its metadata are then. The status of b stays what was sent; whether the API server kept it is seen when the cache has it.
+	put(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState) error
+	// mark notes on a bundle that another monitor fills that it is out of date.
+	mark(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, o k8spluginv1alpha1.OutOfDate) error
+}
 
 // metadataAnswer asks the API server to answer with the metadata of an object only.
 const metadataAnswer = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
