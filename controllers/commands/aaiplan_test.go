@@ -12,7 +12,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,6 +38,7 @@ var _ = Describe("The command aai plan", func() {
 	}
 	BeforeEach(func(ctx SpecContext) {
 		namespace = suite.NewNamespace(ctx, api)
+		leaseOfMonitor(ctx, namespace)
 		inventory = simulator.New(simulator.Options{Strict: true, Users: map[string]string{"healthscope": "canary-pa55word"}})
 		Expect(inventory.Seed(simulator.CloudRegion("o", "r"), simulator.Tenant("o", "r", "t"), simulator.GenericVNF("vnf-1"), simulator.VFModule("vnf-1", "m-1"))).To(Succeed())
 		server := httptest.NewServer(inventory)
@@ -75,10 +75,6 @@ fleet:
 		web.SetName("web")
 		b.Status = bundle.Build([]*unstructured.Unstructured{web}, nil, time.Now(), bundle.Options{})
 		Expect(api.Status().Update(ctx, b)).To(Succeed())
-		Expect(api.Create(ctx, &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "healthscope-monitor"},
-			Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("m"), LeaseDurationSeconds: new(int32(3600)), RenewTime: new(metav1.NowMicro())},
-		})).To(Succeed())
 		s := &corev1alpha2.HealthScope{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop"},
 			Spec: corev1alpha2.HealthScopeSpec{

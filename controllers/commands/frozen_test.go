@@ -10,7 +10,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -53,10 +52,7 @@ var _ = Describe("a controller that is frozen while it writes to A&AI, and thawe
 			Expect(api.Status().Update(ctx, b)).To(Succeed())
 		}
 		report("ClusterIP")
-		Expect(api.Create(ctx, &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "healthscope-monitor"},
-			Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("m"), LeaseDurationSeconds: new(int32(3600)), RenewTime: new(metav1.NowMicro())},
-		})).To(Succeed())
+		leaseOfMonitor(ctx, namespace)
 		s := &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop"}, Spec: corev1alpha2.HealthScopeSpec{
 			WorkloadReferences: []corev1alpha2.WorkloadReference{{APIVersion: k8spluginv1alpha1.GroupVersion.String(), Kind: k8spluginv1alpha1.ResourceBundleStateKind, Name: "7-web"}},
 		}}

@@ -1,15 +1,20 @@
 package commands_test
 
 import (
+	"context"
 	"os"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/healthscope/healthscope/controllers/commands"
+	"github.com/healthscope/healthscope/controllers/enrol"
 	"github.com/healthscope/healthscope/e2e/controlplane"
 	"github.com/healthscope/healthscope/e2e/suite"
 )
@@ -46,8 +51,20 @@ func TestSuite(t *testing.T) {
 	suite.Run(t, "Commands")
 }
 
+// leaseOfMonitor makes the Lease of a monitor, which has an hour until it must be renewed.
+func leaseOfMonitor(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	Expect(api.Create(ctx, &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "healthscope-monitor"},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("m"), LeaseDurationSeconds: new(int32(3600)), RenewTime: new(metav1.NowMicro())},
+	})).To(Succeed())
+}
+
 var _ = BeforeSuite(func(ctx SpecContext) {
 	SetDefaultEventuallyTimeout(patience)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	plane, api = suite.Start(ctx, controlplane.Options{Name: "commands"}, crds)
+	// A controller waits for a while for the monitor of a cluster that is new to it. Here is one.
+	Expect(api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: enrol.MemberNamespace}})).To(Succeed())
+	leaseOfMonitor(ctx, enrol.MemberNamespace)
 }, NodeTimeout(5*time.Minute))

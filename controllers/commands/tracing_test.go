@@ -47,6 +47,7 @@ func spansIn(received *collector.Collector, name, namespace string) []collector.
 var _ = Describe("Traces", func() {
 	It("show the reconciles of the controller, with their requests to A&AI, and the monitor's", func(ctx SpecContext) {
 		namespace := suite.NewNamespace(ctx, api)
+		GinkgoT().Setenv("OTEL_BSP_SCHEDULE_DELAY", "200") // Milliseconds. By default spans are collected for five seconds.
 		received := &collector.Collector{}
 		sink := httptest.NewServer(received)
 		DeferCleanup(sink.Close)
@@ -85,6 +86,7 @@ var _ = Describe("Traces", func() {
 	}, NodeTimeout(time.Minute))
 
 	It("are lost while nobody takes them, which is said once and harms nothing", func(ctx SpecContext) {
+		GinkgoT().Setenv("OTEL_BSP_SCHEDULE_DELAY", "200")
 		namespace := suite.NewNamespace(ctx, api)
 		scope := &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
 		Expect(api.Create(ctx, scope)).To(Succeed())
