@@ -46,13 +46,20 @@ type settings struct {
 	probes bool
 	// applicationHealth makes the health of Applications be written into them.
 	applicationHealth bool
-	// clock tells the controller the time; nil means that of the machine.
-	clock clock.PassiveClock
+	// clock tells the controller the time, and fleetClock its view of clusters; nil means that of the machine.
+	clock      clock.PassiveClock
+	fleetClock clock.WithTickerAndDelayedExecution
 }
 
 // stopClock stops the controller's clock, for specs that count writes and events: on a busy machine a grace period would
 // end before what it is for has come, and each end may be a write.
 func stopClock(s *settings) { s.clock = clocktesting.NewFakePassiveClock(time.Now()) }
+
+// hurry makes time pass ten times as fast for the controller: what takes a second takes ten, as it sees it.
+func hurry(s *settings) {
+	fast := suite.NewFastClock(10)
+	s.clock, s.fleetClock = fast, fast
+}
 
 // controller is a controller under test.
 type controller struct {
@@ -79,7 +86,7 @@ func start(change ...func(*settings)) *controller {
 	c.mgr = newManager(s)
 	objects := fleet.NewObjects([]string{"app.oam.dev/component"}, nil)
 	objects.FindInterval = 100 * time.Millisecond
-	options := fleet.Options{ClusterName: "local", Policy: s.policy, Past: scope.Past(c.mgr.GetClient()), Objects: objects}
+	options := fleet.Options{ClusterName: "local", Policy: s.policy, Past: scope.Past(c.mgr.GetClient()), Objects: objects, Clock: s.fleetClock}
 	if s.alive {
 		options.Liveness = &fleet.Liveness{MonitorNamespace: home, Timeout: 10 * time.Second}
 	}
