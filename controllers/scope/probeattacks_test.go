@@ -245,19 +245,20 @@ var _ = Describe("A probe", Ordered, func() {
 	)
 
 	DescribeTable("is bounded, whatever the target does",
-		func(ctx SpecContext, serve func(net.Conn), want string) {
+		func(ctx SpecContext, serve func(net.Conn), want ...string) {
 			namespace := newNamespace(ctx)
 			port := listenRaw(ctx, address, serve)
 			newBackend(namespace, "front", "web", &listener{host: address, port: port}).create(ctx)
 			spec := onceADay()
 			spec.ProbeTimeout = new(int32(1))
 			began := time.Now()
-			Eventually(p.says(namespace, "front", spec)).Should(Equal(want))
+			Eventually(p.says(namespace, "front", spec)).Should(BeElementOf(want))
 			Expect(time.Since(began)).To(BeNumerically("<", patience))
 		},
 		Entry("it never ends its answer", func(c net.Conn) { flood(c, "HTTP/1.1 200 OK\r\n\r\n", "endless ") }, passing),
 		Entry("it never ends an answer in HTML", func(c net.Conn) { flood(c, "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n", "<p>endless ") }, "undecided: timeout"),
-		Entry("it never ends its header", func(c net.Conn) { flood(c, "HTTP/1.1 200 OK\r\n", "X-Endless: yes\r\n") }, "undecided: timeout"),
+		// The API server may have read as much of the header as it ever does before the time is over.
+		Entry("it never ends its header", func(c net.Conn) { flood(c, "HTTP/1.1 200 OK\r\n", "X-Endless: yes\r\n") }, "undecided: timeout", "undecided: no connection"),
 		Entry("it answers a byte a minute", func(c net.Conn) { trickle(c, "HTTP/1.1 200 OK\r\n\r\n") }, "undecided: timeout"),
 		Entry("it answers, and writes the rest a byte a minute", func(c net.Conn) {
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")
