@@ -32,8 +32,8 @@ func TestTheEstimateOfABundleIsNotFarFromTheHeap(t *testing.T) {
 		"small":         {bundles: 1_000, resources: 0},
 		"two resources": {bundles: 1_000, resources: 2},
 		"typical":       {bundles: 100, resources: 20},
-		"large":         {bundles: 10, resources: 1_000},
-		"long messages": {bundles: 25, resources: 200, long: strings.Repeat("x", 2000)},
+		"large":         {bundles: 3, resources: 1_000},
+		"long messages": {bundles: 10, resources: 200, long: strings.Repeat("x", 2000)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			estimate, usageOf := int64(0), usageOfBundle(nil)

@@ -33,9 +33,9 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// floodBudget returns a tenth of the budget that an installation has by default, so that a flood is soon over; for extended tests it is the default.
+// floodBudget returns a small part of the budget that an installation has by default, so that a flood is soon over; for extended tests it is the default.
 func floodBudget() Budget {
-	b := Budget{Bundles: 1000, Resources: 10_000, Bytes: 10 << 20, Total: 40 << 20}
+	b := Budget{Bundles: 500, Resources: 2_500, Bytes: 5 << 20, Total: 20 << 20}
 	if suite.IsExtended() {
 		b = Budget{Bundles: 10_000, Resources: 100_000, Bytes: 100 << 20, Total: 400 << 20}
 	}

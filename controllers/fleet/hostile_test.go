@@ -26,6 +26,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
 	"github.com/healthscope/healthscope/e2e/faults"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 // leaseOf returns the Lease of a monitor, for its name only.
@@ -118,6 +119,7 @@ var _ = Describe("Members that are not as they should be", func() {
 	}, SpecTimeout(2*time.Minute))
 
 	It("are Unreachable when their certificate has expired, and say so", func(ctx SpecContext) {
+		s.clock = suite.NewFastClock(10)
 		s.run(ctx)
 		server, authority := expired()
 		data, err := kubeconfig.New(kubeconfig.Member{Name: "edge", Server: server, Authority: authority, Token: "t"})
@@ -128,6 +130,7 @@ var _ = Describe("Members that are not as they should be", func() {
 	}, SpecTimeout(2*time.Minute))
 
 	It("are Forbidden without the right, and say which", func(ctx SpecContext) {
+		s.clock = suite.NewFastClock(10)
 		s.run(ctx)
 		s.secret(ctx, s.account(ctx, "hub", edge.Config().Host, "default"), nil)
 		Eventually(s.edge, "30s").Should(SatisfyAll(HaveField("Reachability", fleet.Forbidden), HaveField("Message", ContainSubstring("may not list and watch ResourceBundleStates"))))

@@ -157,6 +157,7 @@ var _ = Describe("Members", func() {
 	}, SpecTimeout(3*time.Minute))
 
 	It("are read in the namespaces that their Secret names", func(ctx SpecContext) {
+		s.clock, s.timeout = suite.NewFastClock(4), 40*time.Second
 		elsewhere := suite.NewNamespace(ctx, api)
 		Expect(edgeAPI.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: elsewhere}})).To(Succeed())
 		fillIn(ctx, edgeAPI, newBundleIn(ctx, edgeAPI, elsewhere, "1-hidden"), time.Now(), workload(elsewhere, "web", 2))

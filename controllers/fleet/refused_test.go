@@ -155,6 +155,7 @@ var _ = Describe("Kubeconfigs that are hostile", func() {
 	}, SpecTimeout(3*time.Minute))
 
 	It("do not lead to another server by a redirect", func(ctx SpecContext) {
+		s.clock = suite.NewFastClock(10)
 		s.run(ctx)
 		elsewhere := listen(http.NotFound)
 		server := listen(func(w http.ResponseWriter, r *http.Request) {

@@ -117,7 +117,7 @@ func eventually(t *testing.T, what string, so func() bool) {
 // TestRenewedTokensCostOneRequest renews the tokens of 100 members: each costs one request, and nothing is read again. What
 // is asked later is asked with the new tokens.
 func TestRenewedTokensCostOneRequest(t *testing.T) {
-	const members = 100
+	const members = 30
 	g := newGuarded(t)
 	h, stop := newFloodHub(t, Budget{})
 	defer stop()

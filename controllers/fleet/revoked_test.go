@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 var _ = Describe("A member that does not accept its token any more", func() {
@@ -17,6 +18,7 @@ var _ = Describe("A member that does not accept its token any more", func() {
 		monitor(edgeAPI, s.watch)
 		fillIn(ctx, edgeAPI, newBundleIn(ctx, edgeAPI, s.shop, "1-sink"), time.Now(), workload(s.shop, "web", 2))
 		w := wire()
+		s.clock, s.timeout = suite.NewFastClock(4), 40*time.Second
 		s.run(ctx)
 		secret := s.secret(ctx, s.account(ctx, "hub", "https://"+w.Addr()), nil)
 		Eventually(s.edge, "30s").Should(HaveField("Reachability", fleet.Connected))
@@ -30,7 +32,7 @@ var _ = Describe("A member that does not accept its token any more", func() {
 			}
 			return s.edge()
 		}
-		Eventually(lost, "90s", "5s").Should(SatisfyAll(HaveField("Reachability", fleet.Forbidden), HaveField("Message", ContainSubstring("does not accept the credentials (401"))))
+		Eventually(lost, "90s", "2s").Should(SatisfyAll(HaveField("Reachability", fleet.Forbidden), HaveField("Message", ContainSubstring("does not accept the credentials (401"))))
 		Expect(s.member("1-sink", "web")()).To(Equal("Unknown ClusterForbidden Ready"), "the last known state stays for the eye")
 		Eventually(s.events(ctx)).Should(ContainElement(And(HavePrefix("Warning Forbidden"), ContainSubstring("401"))))
 
