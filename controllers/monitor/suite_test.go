@@ -31,7 +31,7 @@ const (
 	// patience is how long a suite on a busy machine waits for what must come.
 	patience = 20 * time.Second
 	// quiet is how long is watched that nothing comes.
-	quiet = time.Second
+	quiet = 500 * time.Millisecond
 )
 
 var (
