@@ -22,20 +22,19 @@ import (
 // lastApplied is owned by who applied an object on the client's side: kubectl, and EMCO's rsync.
 var lastApplied = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "annotations", corev1.LastAppliedConfigAnnotation))
 
-// apply applies an object on the server's side; o becomes what the API server holds then. A field that another manager owns
-// is a conflict, which is a refusal, with two exceptions. Replicas that were set through the subresource scale, as
-// autoscalers do, are left alone. What was applied on the client's side is taken over, so that fields which the object has no
-// more are removed. Both cost requests only where they apply.
-func (c cluster) apply(ctx context.Context, o *unstructured.Unstructured) error {
-	desired, err := c.applyUnscaled(ctx, o)
+// apply applies an object on the server's side; into becomes what the API server holds then, or its metadata. A field that
+// another manager owns is a conflict, which is a refusal, with two exceptions. Replicas that were set through the subresource
+// scale, as autoscalers do, are left alone. What was applied on the client's side is taken over, so that fields which the
+// object has no more are removed. Both cost requests only where they apply.
+func (c *cluster) apply(ctx context.Context, m *manifest, into client.Object) error {
+	m, err := c.applyUnscaled(ctx, m, into)
 	switch {
 	case apierrors.IsConflict(err):
-		have := &metav1.PartialObjectMetadata{}
-		have.SetGroupVersionKind(o.GroupVersionKind())
-		if failed := c.client.Get(ctx, client.ObjectKeyFromObject(o), have); failed != nil {
+		have := m.metadata()
+		if failed := c.client.Get(ctx, m.ObjectKey, have); failed != nil {
 			return failed
 		}
-		if taken, failed := c.takeOver(ctx, have); failed != nil {
+		if taken, failed := c.takeOver(ctx, m, have); failed != nil {
 			return failed
 		} else if !taken {
 			return err
@@ -43,41 +42,45 @@ func (c cluster) apply(ctx context.Context, o *unstructured.Unstructured) error 
 	case err != nil:
 		return err
 	default:
-		if taken, failed := c.takeOver(ctx, o); failed != nil || !taken {
+		if taken, failed := c.takeOver(ctx, m, into); failed != nil || !taken {
 			return failed
 		}
 	}
-	o.Object = desired.Object
-	return c.applyOnce(ctx, o)
+	return c.applyOnce(ctx, m, into)
 }
 
 // applyDry does what apply would do with an object that is there as have, without that anything is stored.
-func (c cluster) applyDry(ctx context.Context, o, have *unstructured.Unstructured) error {
-	desired, err := c.applyUnscaled(ctx, o, client.DryRunAll)
+func (c *cluster) applyDry(ctx context.Context, m *manifest, have, into *unstructured.Unstructured) error {
+	m, err := c.applyUnscaled(ctx, m, into, client.DryRunAll)
 	if !apierrors.IsConflict(err) || len(clientSideManagers(have)) == 0 {
 		return err
 	}
-	o.Object = desired.Object
-	return c.applyOnce(ctx, o, client.DryRunAll, client.ForceOwnership)
+	return c.applyOnce(ctx, m, into, client.DryRunAll, client.ForceOwnership)
 }
 
 // applyUnscaled applies an object, without its replicas where these were set through the subresource scale, and returns what was
 // applied.
-func (c cluster) applyUnscaled(ctx context.Context, o *unstructured.Unstructured, options ...client.ApplyOption) (*unstructured.Unstructured, error) {
-	desired := o.DeepCopy()
-	err := c.applyOnce(ctx, o, options...)
-	if isScaled(err) {
-		unstructured.RemoveNestedField(desired.Object, "spec", "replicas")
-		o.Object = desired.DeepCopy().Object
-		err = c.applyOnce(ctx, o, options...)
+func (c *cluster) applyUnscaled(ctx context.Context, m *manifest, into client.Object, options ...client.PatchOption) (*manifest, error) {
+	err := c.applyOnce(ctx, m, into, options...)
+	if !isScaled(err) {
+		return m, err
 	}
-	return desired, err
+	o := &unstructured.Unstructured{}
+	if err := o.UnmarshalJSON(m.data); err != nil {
+		return m, err
+	}
+	unstructured.RemoveNestedField(o.Object, "spec", "replicas")
+	m, err = newManifest(o)
+	if err != nil {
+		return m, err
+	}
+	return m, c.applyOnce(ctx, m, into, options...)
 }
 
 // applyOnce sends one request.
-func (c cluster) applyOnce(ctx context.Context, o *unstructured.Unstructured, options ...client.ApplyOption) error {
-	kind, name := o.GroupVersionKind().GroupKind(), o.GetName()
-	return redact(kind, name, c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), append(options, fieldManager)...))
+func (c *cluster) applyOnce(ctx context.Context, m *manifest, into client.Object, options ...client.PatchOption) error {
+	err := c.client.Patch(ctx, into, client.RawPatch(types.ApplyPatchType, m.data), append(options, fieldManager)...)
+	return redact(m.GroupKind(), m.Name, err)
 }
 
 // isScaled reports whether an object was refused because of replicas that were set through the subresource scale.
@@ -95,16 +98,12 @@ func isScaled(err error) bool {
 }
 
 // takeOver makes the fields that were applied on the client's side ours, and reports whether there were any.
-func (c cluster) takeOver(ctx context.Context, have client.Object) (bool, error) {
+func (c *cluster) takeOver(ctx context.Context, m *manifest, have client.Object) (bool, error) {
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(have, clientSideManagers(have), string(fieldManager))
 	if err != nil || patch == nil {
-		return false, errors.Wrapf(err, "cannot take over %q", have.GetName())
+		return false, errors.Wrapf(err, "cannot take over %q", m.Name)
 	}
-	at := &metav1.PartialObjectMetadata{}
-	at.SetGroupVersionKind(have.GetObjectKind().GroupVersionKind())
-	at.SetNamespace(have.GetNamespace())
-	at.SetName(have.GetName())
-	return true, changedMeanwhile(c.client.Patch(ctx, at, client.RawPatch(types.JSONPatchType, patch), fieldManager))
+	return true, changedMeanwhile(c.client.Patch(ctx, m.metadata(), client.RawPatch(types.JSONPatchType, patch), fieldManager))
 }
 
 // clientSideManagers returns who applied an object on the client's side.

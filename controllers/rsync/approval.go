@@ -8,11 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// approve adds the condition that a context has for a CertificateSigningRequest, given as the API server holds it.
-func (c cluster) approve(ctx context.Context, o *unstructured.Unstructured, approval string) error {
+// approve applies a CertificateSigningRequest, and adds the condition that the context has for it.
+func (c *cluster) approve(ctx context.Context, m *manifest, approval string) error {
 	var condition map[string]any
 	if err := json.Unmarshal([]byte(approval), &condition); err != nil {
-		return refusalError{errors.Wrapf(err, "cannot read the approval of %q", o.GetName())}
+		return refusalError{errors.Wrapf(err, "cannot read the approval of %q", m.Name)}
+	}
+	o := m.object()
+	if err := c.apply(ctx, m, o); err != nil {
+		return err
 	}
 	conditions, _, err := unstructured.NestedSlice(o.Object, "status", "conditions")
 	if err != nil {

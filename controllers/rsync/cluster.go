@@ -11,8 +11,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
@@ -27,11 +29,11 @@ type clusters struct {
 	access func(string) (fleet.Access, bool)
 
 	mu      sync.Mutex
-	clients map[string]cluster
+	clients map[string]*cluster
 }
 
 func newClusters(access func(string) (fleet.Access, bool)) *clusters {
-	return &clusters{access: access, clients: map[string]cluster{}}
+	return &clusters{access: access, clients: map[string]*cluster{}}
 }
 
 // cluster takes steps in a cluster.
@@ -43,16 +45,22 @@ type cluster struct {
 	discovery chan struct{}
 	// http is the connection that the client was made for.
 	http *http.Client
+	// slots has room for each step that is taken at a time: one cluster that gives no answer delays no other.
+	slots chan struct{}
+
+	mu sync.Mutex
+	// namespaced has the kinds that were looked up, and whether they are namespaced.
+	namespaced map[schema.GroupVersionKind]bool
 }
 
 // get returns a cluster. One that is not known may become so, and counts as one without an answer.
-func (c *clusters) get(name string) (cluster, error) {
+func (c *clusters) get(name string) (*cluster, error) {
 	access, ok := c.access(name)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !ok {
 		delete(c.clients, name)
-		return cluster{}, errors.Errorf("there is no connection to cluster %q", name)
+		return nil, errors.Errorf("there is no connection to cluster %q", name)
 	}
 	if known, ok := c.clients[name]; ok && known.http == access.Client {
 		return known, nil
@@ -61,105 +69,125 @@ func (c *clusters) get(name string) (cluster, error) {
 	limited := &http.Client{Transport: access.Client.Transport, Timeout: stepTimeout}
 	api, err := client.New(rest.CopyConfig(access.Config), client.Options{HTTPClient: limited})
 	if err != nil {
-		return cluster{}, errors.Wrapf(err, "cannot make a client for cluster %q", name)
+		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", name)
 	}
 	watcher, err := client.NewWithWatch(rest.CopyConfig(access.Config), client.Options{HTTPClient: access.Client, Mapper: api.RESTMapper()})
 	if err != nil {
-		return cluster{}, errors.Wrapf(err, "cannot make a client for cluster %q", name)
+		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", name)
 	}
-	made := cluster{client: api, watcher: watcher, discovery: make(chan struct{}, 1), http: access.Client}
+	made := &cluster{
+		client: api, watcher: watcher, discovery: make(chan struct{}, 1), http: access.Client,
+		slots: make(chan struct{}, maxSteps), namespaced: map[schema.GroupVersionKind]bool{},
+	}
 	c.clients[name] = made
 	return made, nil
 }
 
 // take takes a step once.
-func (c cluster) take(ctx context.Context, p *deploy.Plan, s deploy.Step) error {
+func (c *cluster) take(ctx context.Context, os *objects, s deploy.Step) error {
 	switch s.Verb {
-	case deploy.VerbApplyBundle:
-		return c.withBundle(ctx, newBundle(p, s.App), c.apply)
-	case deploy.VerbApplyHookBundle:
-		return c.withBundle(ctx, newHookBundle(p, s.App), c.apply)
+	case deploy.VerbApplyBundle, deploy.VerbApplyHookBundle:
+		m, err := c.bundle(ctx, os.plan, s)
+		if err != nil {
+			return err
+		}
+		return c.apply(ctx, m, m.metadata())
 	case deploy.VerbDeleteBundle:
-		return c.withBundle(ctx, newBundle(p, s.App), c.delete)
+		m, err := c.bundle(ctx, os.plan, s)
+		if err != nil {
+			return err
+		}
+		return c.delete(ctx, m)
 	default:
 	}
-	o, err := c.object(ctx, p, s.App, s.Resource)
+	m, err := c.manifest(ctx, os, s.App, s.Resource)
 	if err != nil {
 		return err
 	}
 	switch s.Verb {
 	case deploy.VerbDefine:
-		return c.define(ctx, o)
+		return c.define(ctx, m)
 	case deploy.VerbApply:
-		if err := c.apply(ctx, o); err != nil || s.Resource.Approval == "" {
-			return err
+		if s.Resource.Approval == "" {
+			return c.apply(ctx, m, m.metadata())
 		}
-		return c.approve(ctx, o, s.Resource.Approval)
+		return c.approve(ctx, m, s.Resource.Approval)
 	case deploy.VerbDelete, deploy.VerbDeleteHook:
-		return c.delete(ctx, o)
+		return c.delete(ctx, m)
 	default:
 		return refusalError{errors.Errorf("step %q cannot be taken in a cluster", s.Verb)}
 	}
 }
 
-// object returns the object of a resource, labelled and in its namespace.
-func (c cluster) object(ctx context.Context, p *deploy.Plan, app string, r deploy.Resource) (*unstructured.Unstructured, error) {
-	o, err := newObject(r, p.BundleName(app))
+// manifest returns what is sent of a resource.
+func (c *cluster) manifest(ctx context.Context, os *objects, app string, r deploy.Resource) (*manifest, error) {
+	o, err := os.get(app, r)
 	if err != nil {
 		return nil, err
 	}
-	namespaced, err := c.discover(ctx, o)
+	namespaced, err := c.discover(ctx, o.GroupVersionKind)
 	if err != nil {
 		return nil, err
 	}
-	return o, place(p, o, namespaced)
+	return o.manifest(namespaced)
 }
 
-// withBundle does something with a bundle once its kind is known.
-func (c cluster) withBundle(ctx context.Context, bundle *unstructured.Unstructured, do func(context.Context, *unstructured.Unstructured) error) error {
-	if _, err := c.discover(ctx, bundle); err != nil {
-		return err
+// bundle returns what is sent of the bundle of an app, once its kind is known.
+func (c *cluster) bundle(ctx context.Context, p *deploy.Plan, s deploy.Step) (*manifest, error) {
+	m, err := newBundle(p, s.App, s.Verb == deploy.VerbApplyHookBundle)
+	if err == nil {
+		_, err = c.discover(ctx, m.GroupVersionKind)
 	}
-	return do(ctx, bundle)
+	return m, err
 }
 
-// discover looks up the kind of an object, and reports whether it is namespaced. The client's mapper knows no context and
+// discover looks up a kind, and reports whether it is namespaced. The client's mapper knows no context and
 // asks one question after the other, so that steps would wait for all those of a cluster that gives no answer, also when
 // they are to end. One question at most is left behind.
-func (c cluster) discover(ctx context.Context, o *unstructured.Unstructured) (bool, error) {
+func (c *cluster) discover(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
+	c.mu.Lock()
+	namespaced, isKnown := c.namespaced[kind]
+	c.mu.Unlock()
+	if isKnown {
+		return namespaced, nil
+	}
 	select {
 	case c.discovery <- struct{}{}:
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
-	type kind struct {
+	type answer struct {
 		namespaced bool
 		err        error
 	}
-	found := make(chan kind, 1)
+	found := make(chan answer, 1)
 	go func() {
 		defer func() { <-c.discovery }()
-		namespaced, err := c.client.IsObjectNamespaced(o)
-		found <- kind{namespaced, err}
+		namespaced, err := apiutil.IsGVKNamespaced(kind, c.client.RESTMapper())
+		if err == nil {
+			c.mu.Lock()
+			c.namespaced[kind] = namespaced
+			c.mu.Unlock()
+		}
+		found <- answer{namespaced, err}
 	}()
 	select {
-	case k := <-found:
-		return k.namespaced, errors.Wrapf(k.err, "cannot find kind %q", o.GetKind())
+	case a := <-found:
+		return a.namespaced, errors.Wrapf(a.err, "cannot find kind %q", kind.Kind)
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
 }
 
 // define makes a CRD unless there is one, and fails as without an answer until its kind is served.
-func (c cluster) define(ctx context.Context, o *unstructured.Unstructured) error {
-	have := &unstructured.Unstructured{}
-	have.SetGroupVersionKind(o.GroupVersionKind())
-	err := c.client.Get(ctx, client.ObjectKeyFromObject(o), have)
+func (c *cluster) define(ctx context.Context, m *manifest) error {
+	have := m.object()
+	err := c.client.Get(ctx, m.ObjectKey, have)
 	if apierrors.IsNotFound(err) {
-		if err := c.apply(ctx, o); err != nil {
+		if err := c.apply(ctx, m, m.metadata()); err != nil {
 			return err
 		}
-		err = c.client.Get(ctx, client.ObjectKeyFromObject(o), have)
+		err = c.client.Get(ctx, m.ObjectKey, have)
 	}
 	if err != nil {
 		return err
@@ -170,39 +198,37 @@ func (c cluster) define(ctx context.Context, o *unstructured.Unstructured) error
 			return nil
 		}
 	}
-	return errors.Errorf("CRD %q is not established yet", o.GetName())
+	return errors.Errorf("CRD %q is not established yet", m.Name)
 }
 
 // delete deletes an object if it is there and carries the label of its app, and what is there has not become another one.
-func (c cluster) delete(ctx context.Context, o *unstructured.Unstructured) error {
-	have := &metav1.PartialObjectMetadata{}
-	have.SetGroupVersionKind(o.GroupVersionKind())
-	err := c.client.Get(ctx, client.ObjectKeyFromObject(o), have)
+func (c *cluster) delete(ctx context.Context, m *manifest) error {
+	have := m.metadata()
+	err := c.client.Get(ctx, m.ObjectKey, have)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
 		return err
-	case have.Labels[deploymentLabel] != o.GetLabels()[deploymentLabel]:
+	case have.Labels[deploymentLabel] != m.app:
 		return nil // It is another's.
 	case have.DeletionTimestamp != nil:
 		return nil
 	}
-	err = c.client.Delete(ctx, o, client.Preconditions{UID: &have.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err = c.client.Delete(ctx, m.metadata(), client.Preconditions{UID: &have.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	return client.IgnoreNotFound(err)
 }
 
 // notReady reads the objects of an app, judges them, and returns why the app is not Ready; empty when it is.
-func (c cluster) notReady(ctx context.Context, p *deploy.Plan, t deploy.Target, judge func([]*unstructured.Unstructured) healthscope.Verdict) (string, error) {
+func (c *cluster) notReady(ctx context.Context, os *objects, t deploy.Target, judge func([]*unstructured.Unstructured) healthscope.Verdict) (string, error) {
 	objects := make([]*unstructured.Unstructured, 0, len(t.Resources))
 	for _, r := range t.Resources {
-		o, err := c.object(ctx, p, t.App, r)
+		m, err := c.manifest(ctx, os, t.App, r)
 		if err != nil {
 			return "", err
 		}
-		have := &unstructured.Unstructured{}
-		have.SetGroupVersionKind(o.GroupVersionKind())
-		if err := c.client.Get(ctx, client.ObjectKeyFromObject(o), have); err != nil {
+		have := m.object()
+		if err := c.client.Get(ctx, m.ObjectKey, have); err != nil {
 			return "", err
 		}
 		objects = append(objects, have)

@@ -21,24 +21,25 @@ const (
 	stepTimeout = 30 * time.Second
 	// readyInterval is how often it is read whether an app is Ready that another one waits for.
 	readyInterval = 2 * time.Second
-	// maxSteps is how many steps of a context are taken in clusters at once.
-	maxSteps = 64
+	// maxSteps is how many steps are taken in a cluster at once.
+	maxSteps = 16
 )
 
 // executor takes steps, and records what became of them.
 type executor struct {
 	*worker
 
-	plan  *deploy.Plan
-	slots chan struct{}
+	plan    *deploy.Plan
+	objects *objects
+	journal *journal
 
 	mu sync.Mutex
 	// reached is what etcd says of an app's cluster, by app and cluster.
 	reached map[[2]string]appcontext.Connectivity
 }
 
-func newExecutor(w *worker, plan *deploy.Plan) *executor {
-	e := &executor{worker: w, plan: plan, slots: make(chan struct{}, maxSteps), reached: map[[2]string]appcontext.Connectivity{}}
+func newExecutor(w *worker, plan *deploy.Plan, j *journal) *executor {
+	e := &executor{worker: w, plan: plan, objects: newObjects(plan), journal: j, reached: map[[2]string]appcontext.Connectivity{}}
 	for _, a := range plan.Apps {
 		for _, t := range a.Targets {
 			e.reached[[2]string{t.App, t.Cluster}] = t.Connectivity
@@ -47,15 +48,15 @@ func newExecutor(w *worker, plan *deploy.Plan) *executor {
 	return e
 }
 
-// take takes a step until it has ended. An error means that etcd did not take the outcome, or that ctx has ended.
+// take takes a step until it has ended. An error means that nothing can be recorded, or that ctx has ended.
 func (e *executor) take(ctx context.Context, s deploy.Step) (deploy.Outcome, error) {
 	switch s.Verb {
 	case deploy.VerbBegin:
-		return deploy.Acknowledged, e.write(ctx, e.plan.ID, e.plan.Begin(s))
+		return deploy.Acknowledged, e.journal.record(e.plan.Begin(s))
 	case deploy.VerbAwait:
 		return deploy.Acknowledged, e.await(ctx, s.Dependency)
 	case deploy.VerbHook:
-		if err := e.write(ctx, e.plan.ID, e.plan.Begin(s)); err != nil {
+		if err := e.journal.record(e.plan.Begin(s)); err != nil {
 			return 0, err
 		}
 		var deadline time.Time
@@ -70,10 +71,10 @@ func (e *executor) takeInCluster(ctx context.Context, s deploy.Step, ask func(co
 	backoff, hadProblem := e.options.Retry, s.Resource.Status == appcontext.ResourceRetrying
 	for {
 		answer := ask(ctx, s)
-		if ctx.Err() != nil {
+		if answer.kind != acknowledged && ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
-		if err := e.record(ctx, s, answer, hadProblem); err != nil {
+		if err := e.record(s, answer, hadProblem); err != nil {
 			return 0, err
 		}
 		switch answer.kind {
@@ -93,38 +94,38 @@ func (e *executor) takeInCluster(ctx context.Context, s deploy.Step, ask func(co
 
 // ask takes a step once.
 func (e *executor) ask(ctx context.Context, s deploy.Step) answer {
-	return e.inCluster(ctx, s.Cluster, func(ctx context.Context, c cluster) error { return c.take(ctx, e.plan, s) })
+	return e.inCluster(ctx, s.Cluster, func(ctx context.Context, c *cluster) error { return c.take(ctx, e.objects, s) })
 }
 
 // inCluster does something in a cluster.
-func (e *executor) inCluster(ctx context.Context, name string, do func(context.Context, cluster) error) answer {
+func (e *executor) inCluster(ctx context.Context, name string, do func(context.Context, *cluster) error) answer {
+	c, err := e.clusters.get(name)
+	if err != nil {
+		return answerOf(err)
+	}
 	select {
-	case e.slots <- struct{}{}:
-		defer func() { <-e.slots }()
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
 	case <-ctx.Done():
 		return answerOf(ctx.Err())
 	}
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	c, err := e.clusters.get(name)
-	if err != nil {
-		return answerOf(err)
-	}
 	return answerOf(do(ctx, c))
 }
 
 // runHook applies an object of a hook and waits for it. No other step waits for its slot meanwhile. The deadline counts from
 // the first time that it was applied.
 func (e *executor) runHook(ctx context.Context, s deploy.Step, deadline *time.Time) answer {
-	var at cluster
+	var at *cluster
 	var hook *unstructured.Unstructured
-	applied := e.inCluster(ctx, s.Cluster, func(ctx context.Context, c cluster) error {
-		o, err := c.object(ctx, e.plan, s.App, s.Resource)
+	applied := e.inCluster(ctx, s.Cluster, func(ctx context.Context, c *cluster) error {
+		m, err := c.manifest(ctx, e.objects, s.App, s.Resource)
 		if err != nil {
 			return err
 		}
-		at, hook = c, o
-		return c.apply(ctx, o)
+		at, hook = c, m.object()
+		return c.apply(ctx, m, hook)
 	})
 	if applied.kind != acknowledged {
 		return applied
@@ -139,8 +140,8 @@ func (e *executor) runHook(ctx context.Context, s deploy.Step, deadline *time.Ti
 	return answerOf(err)
 }
 
-// record writes what a cluster has answered: how it was found, if that has changed, and what became of the resource.
-func (e *executor) record(ctx context.Context, s deploy.Step, a answer, hadProblem bool) error {
+// record records what a cluster has answered: how it was found, if that has changed, and what became of the resource.
+func (e *executor) record(s deploy.Step, a answer, hadProblem bool) error {
 	connectivity := appcontext.ConnectivityAvailable
 	if a.kind == unanswered {
 		connectivity = appcontext.ConnectivityRetrying
@@ -171,7 +172,7 @@ func (e *executor) record(ctx context.Context, s deploy.Step, a answer, hadProbl
 	if len(writes) == 0 {
 		return nil
 	}
-	return e.write(ctx, e.plan.ID, writes)
+	return e.journal.record(writes)
 }
 
 // statusAfter returns the status of a resource after an answer.
@@ -223,7 +224,7 @@ func (e *executor) notReady(ctx context.Context, app string) string {
 			why := ""
 			c, err := e.clusters.get(t.Cluster)
 			if err == nil {
-				why, err = c.notReady(limited, e.plan, t, e.judge)
+				why, err = c.notReady(limited, e.objects, t, e.judge)
 			}
 			cancel()
 			if err != nil {

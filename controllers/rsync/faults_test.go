@@ -188,14 +188,14 @@ func (h *history) run(ctx context.Context) {
 	for _, id := range []string{h.new, h.old} {
 		if err := rsync.Enqueue(ctx, store, id, deploy.EventTerminate, "", time.Now()); err == nil {
 			h.settle(ctx)
-			Expect(stateOf(ctx, id)).To(Equal(state("Terminated")), done)
+			Expect(stateOf(ctx, id)).To(Equal(state("Terminated")), "%s after %v", id, done)
 		}
 	}
 	for _, name := range []string{"same", "changed", "added", "removed", "b"} {
 		Expect(dataOf(ctx, h.namespace, name)).To(Equal("absent"), "%s after %v", name, done)
 	}
 	for _, app := range []string{"a", "b"} {
-		Expect(exists(ctx, &k8spluginv1alpha1.ResourceBundleState{}, h.namespace, h.old+"-"+app)).To(BeFalse(), done)
+		Expect(exists(ctx, &k8spluginv1alpha1.ResourceBundleState{}, h.namespace, h.old+"-"+app)).To(BeFalse(), "%s after %v", app, done)
 	}
 	Expect(dataOf(ctx, h.namespace, "foreign")).To(Equal("foreign"))
 	for _, stop := range h.leaders {

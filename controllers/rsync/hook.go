@@ -18,7 +18,7 @@ import (
 
 // awaitHook waits until a hook, given as the API server acknowledged it, has done its work or the
 // deadline has passed. One that has failed is refused.
-func (c cluster) awaitHook(ctx context.Context, hook *unstructured.Unstructured, deadline time.Time) error {
+func (c *cluster) awaitHook(ctx context.Context, hook *unstructured.Unstructured, deadline time.Time) error {
 	done, err := hookDone(hook)
 	if done || err != nil {
 		return err

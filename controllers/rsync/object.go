@@ -1,10 +1,15 @@
 package rsync
 
 import (
+	"bytes"
 	"fmt"
+	"sync"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
@@ -19,6 +24,102 @@ var labelledPaths = [][]string{
 	{"spec", "template"},
 	{"spec", "jobTemplate"},
 	{"spec", "jobTemplate", "spec", "template"},
+}
+
+// manifest is an object as it is sent to a cluster: labelled, and in its namespace.
+type manifest struct {
+	schema.GroupVersionKind
+	client.ObjectKey
+
+	// app is the value of its label.
+	app string
+	// data is all of it, in JSON.
+	data []byte
+}
+
+// newManifest returns what is sent of an object.
+func newManifest(o *unstructured.Unstructured) (*manifest, error) {
+	data, err := o.MarshalJSON()
+	if err != nil {
+		return nil, refusalError{errors.Wrapf(err, "cannot encode %s %q", o.GetKind(), o.GetName())}
+	}
+	return &manifest{o.GroupVersionKind(), client.ObjectKeyFromObject(o), o.GetLabels()[deploymentLabel], bytes.TrimSpace(data)}, nil
+}
+
+// metadata returns an object without contents, into which a client reads metadata, and object one into which it reads all.
+func (m *manifest) metadata() *metav1.PartialObjectMetadata {
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(m.GroupVersionKind)
+	o.SetNamespace(m.Namespace)
+	o.SetName(m.Name)
+	return o
+}
+
+func (m *manifest) object() *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(m.GroupVersionKind)
+	o.SetNamespace(m.Namespace)
+	o.SetName(m.Name)
+	return o
+}
+
+// objects are those of a plan. Most are the same in all clusters, so that each is read once.
+type objects struct {
+	plan *deploy.Plan
+
+	mu    sync.Mutex
+	known map[body]func() (*object, error)
+}
+
+// body is an object of an app as the context has it.
+type body struct{ app, text string }
+
+func newObjects(p *deploy.Plan) *objects {
+	return &objects{plan: p, known: map[body]func() (*object, error){}}
+}
+
+// get returns the object of a resource.
+func (os *objects) get(app string, r deploy.Resource) (*object, error) {
+	os.mu.Lock()
+	read, isKnown := os.known[body{app, r.Body}]
+	if !isKnown {
+		read = sync.OnceValues(func() (*object, error) { return os.read(app, r) })
+		os.known[body{app, r.Body}] = read
+	}
+	os.mu.Unlock()
+	return read()
+}
+
+// object is an object of which is not known yet whether it has a namespace.
+type object struct {
+	schema.GroupVersionKind
+
+	namespaced, global func() (*manifest, error)
+}
+
+func (o *object) manifest(namespaced bool) (*manifest, error) {
+	if namespaced {
+		return o.namespaced()
+	}
+	return o.global()
+}
+
+// read reads the object of a resource.
+func (os *objects) read(app string, r deploy.Resource) (*object, error) {
+	o, err := newObject(r, os.plan.BundleName(app))
+	if err != nil {
+		return nil, err
+	}
+	placed := func(namespaced bool) func() (*manifest, error) {
+		return sync.OnceValues(func() (*manifest, error) {
+			o := o.DeepCopy()
+			if err := place(os.plan, o, namespaced); err != nil {
+				return nil, err
+			}
+			return newManifest(o)
+		})
+	}
+	return &object{o.GroupVersionKind(), placed(true), placed(false)}, nil
 }
 
 // newObject reads the object of a resource and labels it. It says nothing of what is in the object but kind and name: it
@@ -58,25 +159,21 @@ func label(object map[string]any, bundle string) {
 	object["metadata"] = metadata
 }
 
-// newBundle returns the bundle of an app, as EMCO makes it, without a status.
-func newBundle(p *deploy.Plan, app string) *unstructured.Unstructured {
+// newBundle returns the bundle of an app, as EMCO makes it, without a status. With a mark it is that of the app's pre-install
+// hooks, which EMCO marks: it says nothing of the app.
+func newBundle(p *deploy.Plan, app string, marked bool) (*manifest, error) {
 	name := p.BundleName(app)
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(k8spluginv1alpha1.GroupVersion.WithKind(k8spluginv1alpha1.ResourceBundleStateKind))
 	o.SetName(name)
 	o.SetNamespace(p.Namespace)
-	o.SetLabels(map[string]string{deploymentLabel: name})
-	o.Object["spec"] = map[string]any{"selector": map[string]any{"matchLabels": map[string]any{deploymentLabel: name}}}
-	return o
-}
-
-// newHookBundle returns the bundle of an app's pre-install hooks, which EMCO marks: it says nothing of the app.
-func newHookBundle(p *deploy.Plan, app string) *unstructured.Unstructured {
-	o := newBundle(p, app)
-	labels := o.GetLabels()
-	labels[k8spluginv1alpha1.LabelPreInstallHook] = "true"
+	labels := map[string]string{deploymentLabel: name}
+	if marked {
+		labels[k8spluginv1alpha1.LabelPreInstallHook] = "true"
+	}
 	o.SetLabels(labels)
-	return o
+	o.Object["spec"] = map[string]any{"selector": map[string]any{"matchLabels": map[string]any{deploymentLabel: name}}}
+	return newManifest(o)
 }
 
 // levelAdministrator is the level of a context that may touch all namespaces and objects of the whole cluster, as of EMCO's

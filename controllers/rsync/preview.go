@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
@@ -50,17 +49,17 @@ type Preview struct {
 
 // PreviewInstantiation returns what the instantiation of a plan would do, by asking the clusters without changing anything.
 func PreviewInstantiation(ctx context.Context, p *deploy.Plan, access func(cluster string) (fleet.Access, bool)) []Preview {
-	return preview(ctx, p, access, cluster.previewApply)
+	return preview(ctx, p, access, (*cluster).previewApply)
 }
 
 // PreviewTermination returns what the termination of a plan would do.
 func PreviewTermination(ctx context.Context, p *deploy.Plan, access func(cluster string) (fleet.Access, bool)) []Preview {
-	return preview(ctx, p, access, cluster.previewDelete)
+	return preview(ctx, p, access, (*cluster).previewDelete)
 }
 
 // preview asks all clusters at once. Objects are in the order of the plan.
-func preview(ctx context.Context, p *deploy.Plan, access func(string) (fleet.Access, bool), ask func(cluster, context.Context, *unstructured.Unstructured) (Preview, error)) []Preview {
-	connections := newClusters(access)
+func preview(ctx context.Context, p *deploy.Plan, access func(string) (fleet.Access, bool), ask func(*cluster, context.Context, *manifest) (Preview, error)) []Preview {
+	connections, os := newClusters(access), newObjects(p)
 	slots := make(chan struct{}, maxPreviews)
 	var wait sync.WaitGroup
 	var all []*[]Preview
@@ -71,7 +70,7 @@ func preview(ctx context.Context, p *deploy.Plan, access func(string) (fleet.Acc
 			wait.Go(func() {
 				slots <- struct{}{}
 				defer func() { <-slots }()
-				*found = previewTarget(ctx, connections, p, t, ask)
+				*found = previewTarget(ctx, connections, os, t, ask)
 			})
 		}
 	}
@@ -84,14 +83,14 @@ func preview(ctx context.Context, p *deploy.Plan, access func(string) (fleet.Acc
 }
 
 // previewTarget asks one cluster. One that gives no answer is not asked for the rest.
-func previewTarget(ctx context.Context, connections *clusters, p *deploy.Plan, t deploy.Target, ask func(cluster, context.Context, *unstructured.Unstructured) (Preview, error)) []Preview {
+func previewTarget(ctx context.Context, connections *clusters, os *objects, t deploy.Target, ask func(*cluster, context.Context, *manifest) (Preview, error)) []Preview {
 	c, unreachable := connections.get(t.Cluster)
 	var previews []Preview
 	for _, r := range t.All() {
 		var found Preview
 		err := unreachable
 		if err == nil {
-			found, err = previewResource(ctx, c, p, t.App, r, ask)
+			found, err = previewResource(ctx, c, os, t.App, r, ask)
 		}
 		switch a := answerOf(err); a.kind {
 		case refused:
@@ -106,32 +105,32 @@ func previewTarget(ctx context.Context, connections *clusters, p *deploy.Plan, t
 	return previews
 }
 
-func previewResource(ctx context.Context, c cluster, p *deploy.Plan, app string, r deploy.Resource, ask func(cluster, context.Context, *unstructured.Unstructured) (Preview, error)) (Preview, error) {
+func previewResource(ctx context.Context, c *cluster, os *objects, app string, r deploy.Resource, ask func(*cluster, context.Context, *manifest) (Preview, error)) (Preview, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	o, err := c.object(ctx, p, app, r)
+	m, err := c.manifest(ctx, os, app, r)
 	if meta.IsNoMatchError(err) {
 		return Preview{Action: PreviewCreate, Problem: "its kind is not there yet: " + healthscope.Clean(err.Error())}, nil
 	}
 	if err != nil {
 		return Preview{}, err
 	}
-	return ask(c, ctx, o)
+	return ask(c, ctx, m)
 }
 
 // previewApply applies an object without that anything is stored, and compares.
-func (c cluster) previewApply(ctx context.Context, o *unstructured.Unstructured) (Preview, error) {
-	have := &unstructured.Unstructured{}
-	have.SetGroupVersionKind(o.GroupVersionKind())
-	err := c.client.Get(ctx, client.ObjectKeyFromObject(o), have)
+func (c *cluster) previewApply(ctx context.Context, m *manifest) (Preview, error) {
+	have := m.object()
+	err := c.client.Get(ctx, m.ObjectKey, have)
 	absent := apierrors.IsNotFound(err)
 	if err != nil && !absent {
 		return Preview{}, err
 	}
-	if !absent && o.GetKind() == "CustomResourceDefinition" {
+	if !absent && m.Kind == "CustomResourceDefinition" {
 		return Preview{Action: PreviewUnchanged}, nil // One that exists is used as it is.
 	}
-	err = c.applyDry(ctx, o, have)
+	o := m.object()
+	err = c.applyDry(ctx, m, have, o)
 	switch {
 	case absent && apierrors.IsNotFound(err):
 		return Preview{Action: PreviewCreate, Problem: healthscope.Clean(err.Error())}, nil
@@ -148,16 +147,15 @@ func (c cluster) previewApply(ctx context.Context, o *unstructured.Unstructured)
 }
 
 // previewDelete reports whether an object is there and the app's.
-func (c cluster) previewDelete(ctx context.Context, o *unstructured.Unstructured) (Preview, error) {
-	have := &unstructured.Unstructured{}
-	have.SetGroupVersionKind(o.GroupVersionKind())
-	err := c.client.Get(ctx, client.ObjectKeyFromObject(o), have)
+func (c *cluster) previewDelete(ctx context.Context, m *manifest) (Preview, error) {
+	have := m.metadata()
+	err := c.client.Get(ctx, m.ObjectKey, have)
 	switch {
 	case apierrors.IsNotFound(err):
 		return Preview{Action: PreviewUnchanged}, nil
 	case err != nil:
 		return Preview{}, err
-	case o.GetKind() == "CustomResourceDefinition" || have.GetLabels()[deploymentLabel] != o.GetLabels()[deploymentLabel]:
+	case m.Kind == "CustomResourceDefinition" || have.Labels[deploymentLabel] != m.app:
 		return Preview{Action: PreviewUnchanged}, nil
 	}
 	return Preview{Action: PreviewDelete}, nil

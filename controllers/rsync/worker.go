@@ -163,10 +163,15 @@ func (w *worker) begin(ctx context.Context, id string) (event deploy.QueuedEvent
 	return event, err
 }
 
-// write stores what the work of a context's event has come to, as long as the lock is held.
+// write stores what the work of a context's event has come to, as long as the lock is held. Once it is not, another program is at
+// work: nothing more may be done in clusters, although the loss of the lock is told only seconds later.
 func (w *worker) write(ctx context.Context, id string, writes []appcontext.Write) error {
 	return w.persist(ctx, func() error {
-		return w.options.Store.WriteLevels(ctx, id, writes, appcontext.Condition{Lock: w.lock})
+		err := w.options.Store.WriteLevels(ctx, id, writes, appcontext.Condition{Lock: w.lock})
+		if errors.Is(err, appcontext.ErrConflict) {
+			return errLockLost
+		}
+		return err
 	})
 }
 
@@ -262,27 +267,40 @@ func (w *worker) finish(ctx context.Context, id string, event deploy.QueuedEvent
 }
 
 // work takes steps until none can be taken, the event is interrupted, or ctx ends, and reports whether all were
-// acknowledged. No step runs any more when it returns.
+// acknowledged. When it returns, no step runs any more, and what they have come to is in etcd.
 func (w *worker) work(ctx context.Context, plan *deploy.Plan, progress *deploy.Progress) bool {
-	ctx, cancel := context.WithCancel(ctx)
-	e := newExecutor(w, plan)
+	stepping, cancel := context.WithCancel(ctx)
+	j := openJournal(func(writes []appcontext.Write) error { return w.write(ctx, plan.ID, writes) }, cancel)
+	done := w.step(stepping, newExecutor(w, plan, j), progress, cancel)
+	if err := j.close(); err != nil {
+		w.logger.Error(err, "Cannot record what was done", "context", plan.ID)
+		return false
+	}
+	return done
+}
+
+// step takes the steps of work. No step runs any more when it returns.
+func (w *worker) step(ctx context.Context, e *executor, progress *deploy.Progress, cancel func()) bool {
 	type result struct {
 		step    deploy.Step
 		outcome deploy.Outcome
-		err     error
 	}
 	results := make(chan result)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	running.Go(func() { w.follow(ctx, plan.ID) })
+	running.Go(func() { w.follow(ctx, e.plan.ID) })
 	for inFlight := 0; ; {
 		for _, s := range progress.Take() {
 			inFlight++
 			running.Go(func() {
 				outcome, err := e.take(ctx, s)
+				if err != nil {
+					cancel() // Nothing can be recorded, so that nothing more may be done.
+					return
+				}
 				select {
-				case results <- result{s, outcome, err}:
+				case results <- result{s, outcome}:
 				case <-ctx.Done():
 				}
 			})
@@ -293,13 +311,9 @@ func (w *worker) work(ctx context.Context, plan *deploy.Plan, progress *deploy.P
 		select {
 		case r := <-results:
 			inFlight--
-			if r.err != nil { // Nothing can be recorded, so that nothing more may be done.
-				w.logger.Error(r.err, "Cannot record what was done", "context", plan.ID)
-				return false
-			}
 			progress.Complete(r.step, r.outcome)
 		case <-w.woken:
-			if w.deployment(ctx).Interrupted(plan.ID) {
+			if w.deployment(ctx).Interrupted(e.plan.ID) {
 				return false
 			}
 		case <-ctx.Done():

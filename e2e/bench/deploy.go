@@ -89,6 +89,16 @@ func (c *deployCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		now := time.Now()
 		c.last.Store(&now)
+		if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
+			o := metav1.PartialObjectMetadata{}
+			if err := json.Unmarshal(body, &o); err != nil {
+				w.WriteHeader(http.StatusBadRequest)
+				return
+			}
+			o.TypeMeta = metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}
+			answer = o
+			break
+		}
 		_, _ = w.Write(body) // Who has gone needs no answer.
 		return
 	case r.URL.Path == "/api":

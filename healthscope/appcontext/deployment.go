@@ -46,6 +46,9 @@ type Unchanged struct {
 	Levels []string
 }
 
+// MaxWrites is how many writes go into one transaction, unless all have to.
+const MaxWrites = maxOperations
+
 // ReadLevels returns what is at levels below a context, at one revision. The context itself is among them; ErrNotFound when
 // it is not there.
 func (s *Store) ReadLevels(ctx context.Context, id string, levels ...string) (*Snapshot, error) {
@@ -75,7 +78,7 @@ func (s *Store) ReadLevels(ctx context.Context, id string, levels ...string) (*S
 // exist, and with ErrConflict when the condition does not hold. With records, or with contexts that must not have changed,
 // all is written in one transaction.
 func (s *Store) WriteLevels(ctx context.Context, id string, writes []Write, c Condition, records ...Record) error {
-	size := maxOperations
+	size := MaxWrites
 	if len(c.Unchanged) > 0 || len(records) > 0 {
 		size = max(len(writes), 1)
 	}

@@ -130,7 +130,7 @@ func NewPlan(s *appcontext.Snapshot) (*Plan, error) { return Contexts{Acted: s, 
 // Plan reads what the acted context wants, as NewPlan does.
 func (c Contexts) Plan() (*Plan, error) {
 	s := c.Acted
-	p := &Plan{ID: s.ID(), Namespace: "default", Level: "0", observed: observed{c, begun(s)}}
+	p := &Plan{ID: s.ID(), Namespace: "default", Level: "0", observed: observed{c, begun(s), map[string]string{}}}
 	meta, err := s.Meta()
 	if err != nil {
 		return nil, err
@@ -264,7 +264,7 @@ func newResources(app string, c appcontext.Cluster, order []string, o observed) 
 		if !ok {
 			return nil, fmt.Errorf("the order names resource %q, which does not exist", name)
 		}
-		body, err := r.Body()
+		body, err := o.body(r)
 		if err != nil {
 			return nil, err
 		}
@@ -274,7 +274,7 @@ func newResources(app string, c appcontext.Cluster, order []string, o observed) 
 				return nil, fmt.Errorf("cannot read the approval of %q: %w", name, err)
 			}
 		}
-		if err := o.find(app, c.Name(), &resource); err != nil {
+		if err := o.find(app, c.Name(), r, &resource); err != nil {
 			return nil, err
 		}
 		all = append(all, resource)

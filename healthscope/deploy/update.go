@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/healthscope/healthscope/healthscope/appcontext"
@@ -12,6 +13,21 @@ type observed struct {
 	Contexts
 
 	begun int64
+	// bodies has each object once, by its value in etcd: most are the same in all clusters.
+	bodies map[string]string
+}
+
+// body returns the object of a resource.
+func (o observed) body(r appcontext.Resource) (string, error) {
+	raw, _ := r.Value()
+	if body, isKnown := o.bodies[string(raw)]; isKnown {
+		return body, nil
+	}
+	body, err := r.Body()
+	if err == nil {
+		o.bodies[string(raw)] = body
+	}
+	return body, err
 }
 
 // stored returns a resource in a context.
@@ -30,8 +46,8 @@ func stored(s *appcontext.Snapshot, app, cluster, name string) (appcontext.Resou
 	return c.Resource(name)
 }
 
-// find enters in a resource what etcd says of it.
-func (o observed) find(app, cluster string, r *Resource) error {
+// find enters in a resource what etcd says of it. wanted is the resource in the context of the event.
+func (o observed) find(app, cluster string, wanted appcontext.Resource, r *Resource) error {
 	have, ok := stored(o.Status, app, cluster, r.Name)
 	if !ok {
 		return nil
@@ -47,21 +63,22 @@ func (o observed) find(app, cluster string, r *Resource) error {
 	if have.Revision("status") > o.begun && by == o.Acted.ID() {
 		r.Status = status
 	}
-	r.There = status == appcontext.ResourceApplied && o.same(by, app, cluster, *r)
+	r.There = status == appcontext.ResourceApplied && o.same(by, app, cluster, wanted)
 	return nil
 }
 
 // same reports whether the context by which a resource was applied has it byte by byte as it is to be. Of a context that has not
 // been read that is not known.
-func (o observed) same(by, app, cluster string, r Resource) bool {
+func (o observed) same(by, app, cluster string, wanted appcontext.Resource) bool {
 	for _, s := range append([]*appcontext.Snapshot{o.Acted, o.Status}, o.Others...) {
 		if s.ID() == by {
-			applied, ok := stored(s, app, cluster, r.Name)
+			applied, ok := stored(s, app, cluster, wanted.Name())
 			if !ok {
 				return false
 			}
-			body, err := applied.Body()
-			return err == nil && body == r.Body
+			have, _ := applied.Value()
+			want, _ := wanted.Value()
+			return bytes.Equal(have, want)
 		}
 	}
 	return false
