@@ -18,6 +18,8 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	context.AfterFunc(ctx, stop)
 
 	root := Command()
+	root.InitDefaultCompletionCmd(args...)
+	refuseStrays(root)
 	// Until a command begins, all that can fail is the command line.
 	begun := false
 	notice(root, &begun)
@@ -81,7 +83,6 @@ func Command() *cobra.Command {
 	mode := colorMode(colorAuto)
 	root.PersistentFlags().Var(&mode, "color", "whether states have colours: auto for on a terminal, unless $NO_COLOR is set, always or never")
 	root.AddCommand(newController(), newMonitor(), newExplain(), newAAI(), newClusters(), newContext(), newStatus(), newSupportBundle(), newVersion())
-	refuseStrays(root)
 	addExamples(root, called)
 	addCompletions(root)
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: called} // From here on, it is part of the commands' paths.

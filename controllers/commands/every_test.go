@@ -1,13 +1,19 @@
 package commands
 
 import (
+	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -15,20 +21,25 @@ import (
 // good input, and what it says without rights in a cluster that has them, is in its own tests where it needs an API server.
 func TestEveryCommand(t *testing.T) {
 	alone(t)
-	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusForbidden)
-		if err := json.NewEncoder(w).Encode(metav1.Status{
-			TypeMeta: statusType, Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Message: "no right", Code: http.StatusForbidden,
-		}); err != nil {
-			t.Errorf("cannot answer: %v", err)
-		}
-	}))
-	t.Cleanup(refusing.Close)
-	forbidden := write(t, "kubeconfig", strings.ReplaceAll(contexts, "https://hub:6443", refusing.URL))
+	hub, member := refusingCluster(t), refusingCluster(t)
+	forbidden := write(t, "kubeconfig", strings.NewReplacer(`{server: "https://hub:6443"}`, clusterOf(hub), `{server: "https://edge01.example.org:6443"}`, clusterOf(member)).Replace(contexts))
 	pod := write(t, "pod.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
 	config := write(t, "config.yaml", head)
 	none := filepath.Join(t.TempDir(), "none")
+	dead := write(t, "kubeconfig", strings.ReplaceAll(contexts, "https://hub:6443", "https://127.0.0.1:1"))
+	refused := write(t, "config.yaml", head+"appContext: {endpoints: ['"+refusingEtcd(t)+"']}\n")
+	noEtcd := write(t, "config.yaml", head+"appContext: {endpoints: ['http://127.0.0.1:1'], timeoutSeconds: 1}\n")
+	composite := write(t, "shop.yaml", "project: retail\nname: shop\nversion: v1\ndeploymentIntentGroup: autumn\nnamespace: shop\napps:\n- {name: web, clusters: [provider+edge01], manifests: ["+pod+"]}\n")
+	inventory := write(t, "config.yaml", head+"clusterName: provider+hub\ninventory:\n  url: http://127.0.0.1:1\n  regions: [{cluster: '*', cloudOwner: o, cloudRegionId: r, tenantId: t}]\n")
+	// What rows call by a name, and the name of each in what is printed.
+	var named, names []string
+	for name, value := range map[string]string{
+		"FORBIDDEN": forbidden, "DEAD": dead, "REFUSED": refused, "NOETCD": noEtcd, "COMPOSITE": composite, "INVENTORY": inventory,
+		"POD": pod, "CONFIG": config, "NONE": none, "BUNDLE": filepath.Join(t.TempDir(), "bundle"), "HUB": hub.URL, "MEMBER": member.URL,
+	} {
+		named, names = append(named, name, value), append(names, value, name)
+	}
+	given, shown := strings.NewReplacer(named...), strings.NewReplacer(names...)
 	for _, c := range []struct {
 		args   string
 		code   int
@@ -56,7 +67,7 @@ func TestEveryCommand(t *testing.T) {
 		{"clusters add edge01", 2, "", "healthscope: cannot add cluster \"edge01\": --context is missing: it says which cluster is meant\n"},
 		{"clusters add edge01 --context edge", 2, "", "healthscope: cannot add cluster \"edge01\": cannot find out how to reach the member: context \"edge\" does not exist\n"},
 		{"clusters add a/b --context edge --kubeconfig FORBIDDEN", 2, "", "healthscope: cannot add cluster \"a/b\": invalid name \"a/b\": want 1 to 253 letters, digits, dots, underscores, hyphens and plus signs, with a letter or digit at each end and after each dot, such as provider+edge01\n"},
-		{"clusters add edge01 --context edge --kubeconfig FORBIDDEN --hub-kubeconfig NONE", 2, "", "healthscope: cannot add cluster \"edge01\": cannot find out how to reach the hub: stat NONE: no such file or directory\n"},
+		{"clusters add edge01 --context edge --kubeconfig FORBIDDEN --hub-kubeconfig NONE", 2, "", "warning: MEMBER is this machine itself; if the controller runs elsewhere, say with --server how it reaches the member\nhealthscope: cannot add cluster \"edge01\": cannot find out how to reach the hub: stat NONE: no such file or directory\n"},
 		{"clusters remove", 2, "", "healthscope: accepts 1 arg(s), received 0\n"},
 		{"clusters remove edge01", 2, "", "healthscope: cannot remove cluster \"edge01\": --context is missing: it says where the hub's account is to be deleted; --keep-member leaves it\n"},
 		{"clusters remove edge01 --keep-member", 2, "", "healthscope: cannot remove cluster \"edge01\": cannot find out how to reach the hub: there is no kubeconfig file, or it is empty\n"},
@@ -82,7 +93,7 @@ func TestEveryCommand(t *testing.T) {
 		{"status --kubeconfig FORBIDDEN", 3, "", "healthscope: cannot get the status of the HealthScopes in namespace default: no right\n"},
 		{"status web --kubeconfig FORBIDDEN -n shop", 3, "", "healthscope: cannot get the status of HealthScope shop/web: no right\n"},
 		{"status retail/shop/v2/autumn", 2, "", "healthscope: cannot find out how to reach the controller: there is no kubeconfig file, or it is empty\n"},
-		{"status retail/shop/v2/autumn --kubeconfig FORBIDDEN", 3, "", "healthscope: cannot get the status of deployment intent group retail/shop/v2/autumn: cannot ask the server at https://healthscope-controller.healthscope-system: the kubeconfig has no token to show to the controller, and none of ServiceAccount \"healthscope-system/healthscope-status-reader\" can be had: no right\n"},
+		{"status retail/shop/v2/autumn --kubeconfig FORBIDDEN", 3, "", "healthscope: cannot get the status of deployment intent group retail/shop/v2/autumn: cannot ask the server at https://healthscope-controller.healthscope-system: cannot find the controller in namespace \"healthscope-system\": no right\n"},
 		{"support-bundle", 2, "", "healthscope: cannot write a support bundle: cannot find out how to reach the cluster: there is no kubeconfig file, or it is empty\n"},
 		{"support-bundle stray", 2, "", "healthscope: unknown command \"stray\" for \"healthscope support-bundle\"\n"},
 		{"support-bundle --log-lines -1", 2, "", "healthscope: cannot write a support bundle: --log-lines is -1; it must not be negative\n"},
@@ -93,13 +104,105 @@ func TestEveryCommand(t *testing.T) {
 		{"--color pink", 2, "", "healthscope: invalid argument \"pink\" for \"--color\" flag: it must be auto, always or never\n"},
 		{"aai stray", 2, "", "healthscope: unknown command \"stray\" for \"healthscope aai\"\n"},
 		{"context stray", 2, "", "healthscope: unknown command \"stray\" for \"healthscope context\"\n"},
+		{"aai plan --config INVENTORY", 2, "", "healthscope: cannot plan: cannot find out how to reach the cluster: there is no kubeconfig file; give one with --kubeconfig or $KUBECONFIG\n"},
+		{"aai plan --config INVENTORY --kubeconfig FORBIDDEN", 3, "", "healthscope: cannot plan: cannot list HealthScopes: no right\n"},
+		{"aai plan --config INVENTORY --kubeconfig DEAD", 3, "", "healthscope: cannot plan: cannot list HealthScopes: failed to get server groups: Get \"https://127.0.0.1:1/api\": dial tcp 127.0.0.1:1: connect: connection refused\n"},
+		{"clusters --hub-kubeconfig FORBIDDEN", 3, "", "healthscope: cannot list the clusters: cannot read ConfigMap \"healthscope-clusters/healthscope-clusters\": no right\n"},
+		{"clusters --hub-kubeconfig DEAD", 3, "", "healthscope: cannot list the clusters: cannot read ConfigMap \"healthscope-clusters/healthscope-clusters\": failed to get server groups: Get \"https://127.0.0.1:1/api?timeout=10s\": dial tcp 127.0.0.1:1: connect: connection refused\n"},
+		{"clusters list --hub-kubeconfig FORBIDDEN", 3, "", "healthscope: cannot list the clusters: cannot read ConfigMap \"healthscope-clusters/healthscope-clusters\": no right\n"},
+		{"clusters list stray", 2, "", "healthscope: unknown command \"stray\" for \"healthscope clusters list\"\n"},
+		{"clusters list --hub-kubeconfig DEAD", 3, "", "healthscope: cannot list the clusters: cannot read ConfigMap \"healthscope-clusters/healthscope-clusters\": failed to get server groups: Get \"https://127.0.0.1:1/api?timeout=10s\": dial tcp 127.0.0.1:1: connect: connection refused\n"},
+		{"clusters add edge01 --context edge --kubeconfig FORBIDDEN --hub-kubeconfig FORBIDDEN", 1, "", "warning: MEMBER is this machine itself; if the controller runs elsewhere, say with --server how it reaches the member\nhealthscope: cannot add cluster \"edge01\": hub: cannot find the Secrets of clusters: no right\n"},
+		{"clusters add edge01 --context hub --kubeconfig DEAD --hub-kubeconfig FORBIDDEN", 1, "", "warning: https://127.0.0.1:1 is this machine itself; if the controller runs elsewhere, say with --server how it reaches the member\nhealthscope: cannot add cluster \"edge01\": hub: cannot find the Secrets of clusters: no right\n"},
+		{"clusters remove edge01 --keep-member --hub-kubeconfig FORBIDDEN", 1, "", "deleting the Secret of cluster \"edge01\" in HUB\nhealthscope: cannot remove cluster \"edge01\": hub: cannot find the Secrets of clusters: no right\n"},
+		{"clusters remove edge01 --keep-member --hub-kubeconfig DEAD", 1, "", "deleting the Secret of cluster \"edge01\" in https://127.0.0.1:1\nhealthscope: cannot remove cluster \"edge01\": hub: cannot find the Secrets of clusters: failed to get server groups: Get \"https://127.0.0.1:1/api?timeout=10s\": dial tcp 127.0.0.1:1: connect: connection refused\n"},
+		{"clusters remove edge01 --context edge --kubeconfig FORBIDDEN --hub-kubeconfig FORBIDDEN", 1, "", "deleting the Secret of cluster \"edge01\" in HUB, then the hub's account and rights in MEMBER\nhealthscope: cannot remove cluster \"edge01\": hub: cannot find the Secrets of clusters: no right\n"},
+		{"context apply --config REFUSED -f COMPOSITE", 3, "", "healthscope: cannot make the context of \"COMPOSITE\": [cannot create context: Etcd denies access: etcdserver: permission denied, cannot delete: Etcd denies access: etcdserver: permission denied]\n"},
+		{"context apply --config NOETCD -f COMPOSITE", 3, "", "healthscope: cannot make the context of \"COMPOSITE\": [cannot create context: Etcd is not available: context deadline exceeded, cannot delete: Etcd is not available: context deadline exceeded]\n"},
+		{"context apply --config REFUSED -f POD", 2, "", "healthscope: cannot read composite app \"POD\": error unmarshaling JSON: while decoding JSON: json: unknown field \"apiVersion\"\n"},
+		{"context apply --config REFUSED -f NONE", 2, "", "healthscope: cannot read the composite app: open NONE: no such file or directory\n"},
+		{"context plan --config REFUSED --hub-kubeconfig FORBIDDEN 1", 3, "", "healthscope: cannot read context \"1\": Etcd denies access: etcdserver: permission denied\n"},
+		{"context plan --config NOETCD --hub-kubeconfig FORBIDDEN 1", 3, "", "healthscope: cannot read context \"1\": Etcd is not available: context deadline exceeded\n"},
+		{"context plan --config NONE 1", 2, "", "healthscope: cannot read the configuration file: open NONE: no such file or directory\n"},
+		{"context instantiate --config REFUSED 1", 3, "", "healthscope: cannot add event \"Instantiate\" to context \"1\": cannot read context \"1\": Etcd denies access: etcdserver: permission denied\n"},
+		{"context instantiate --config NOETCD 1", 3, "", "healthscope: cannot add event \"Instantiate\" to context \"1\": cannot read context \"1\": Etcd is not available: context deadline exceeded\n"},
+		{"context terminate --config REFUSED 1", 3, "", "healthscope: cannot add event \"Terminate\" to context \"1\": cannot read context \"1\": Etcd denies access: etcdserver: permission denied\n"},
+		{"context terminate --config NOETCD 1", 3, "", "healthscope: cannot add event \"Terminate\" to context \"1\": cannot read context \"1\": Etcd is not available: context deadline exceeded\n"},
+		{"context update", 2, "", "healthscope: accepts 2 arg(s), received 0\n"},
+		{"context update --config CONFIG 1 2", 2, "", "healthscope: the configuration \"CONFIG\" has no section appContext, which says where contexts are\n"},
+		{"context update --config REFUSED 1 2", 3, "", "healthscope: cannot add event \"Update\" to context \"2\": cannot read context \"2\": Etcd denies access: etcdserver: permission denied\n"},
+		{"context update --config NOETCD 1 2", 3, "", "healthscope: cannot add event \"Update\" to context \"2\": cannot read context \"2\": Etcd is not available: context deadline exceeded\n"},
+		{"context rollback", 2, "", "healthscope: accepts 2 arg(s), received 0\n"},
+		{"context rollback --config CONFIG 1 2", 2, "", "healthscope: the configuration \"CONFIG\" has no section appContext, which says where contexts are\n"},
+		{"context rollback --config REFUSED 1 2", 3, "", "healthscope: cannot add event \"Update\" to context \"2\": cannot read context \"2\": Etcd denies access: etcdserver: permission denied\n"},
+		{"context rollback --config NOETCD 1 2", 3, "", "healthscope: cannot add event \"Update\" to context \"2\": cannot read context \"2\": Etcd is not available: context deadline exceeded\n"},
+		{"context stop", 2, "", "healthscope: accepts 1 arg(s), received 0\n"},
+		{"context stop --config CONFIG 1", 2, "", "healthscope: the configuration \"CONFIG\" has no section appContext, which says where contexts are\n"},
+		{"context stop --config REFUSED 1", 3, "", "healthscope: cannot stop context \"1\": cannot read context \"1\": Etcd denies access: etcdserver: permission denied\n"},
+		{"context stop --config NOETCD 1", 3, "", "healthscope: cannot stop context \"1\": cannot read context \"1\": Etcd is not available: context deadline exceeded\n"},
+		{"context list --config REFUSED", 3, "", "healthscope: cannot find contexts: Etcd denies access: etcdserver: permission denied\n"},
+		{"context list --config NOETCD", 3, "", "healthscope: cannot find contexts: Etcd is not available: context deadline exceeded\n"},
+		{"context show --config REFUSED 1", 3, "", "healthscope: cannot read context \"1\": Etcd denies access: etcdserver: permission denied\n"},
+		{"context show --config NOETCD 1", 3, "", "healthscope: cannot read context \"1\": Etcd is not available: context deadline exceeded\n"},
+		{"context show --config NONE 1", 2, "", "healthscope: cannot read the configuration file: open NONE: no such file or directory\n"},
+		{"status --kubeconfig DEAD", 3, "", "healthscope: cannot get the status of the HealthScopes in namespace default: cannot ask the server at https://127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused\n"},
+		{"status retail/shop/v2/autumn --kubeconfig DEAD", 3, "", "healthscope: cannot get the status of deployment intent group retail/shop/v2/autumn: cannot ask the server at https://healthscope-controller.healthscope-system: cannot find the controller in namespace \"healthscope-system\": Get \"https://127.0.0.1:1/api/v1/namespaces/healthscope-system/pods?labelSelector=app.kubernetes.io%2Fname%3Dhealthscope%2Capp.kubernetes.io%2Fcomponent%3Dcontroller\": dial tcp 127.0.0.1:1: connect: connection refused\n"},
+		{"support-bundle --config NONE", 2, "", "healthscope: cannot write a support bundle: cannot read the configuration file: open NONE: no such file or directory\n"},
+		{"support-bundle --metrics-token-file NONE", 2, "", "healthscope: cannot write a support bundle: cannot read --metrics-token-file: open NONE: no such file or directory\n"},
+		{"support-bundle --kubeconfig FORBIDDEN -o BUNDLE1", 0, "", "BUNDLE1: 13 files; 16 things could not be read, see errors.txt in it\n"},
+		{"support-bundle --kubeconfig DEAD -o BUNDLE2", 0, "", "BUNDLE2: 13 files; 16 things could not be read, see errors.txt in it\n"},
+		{"completion stray", 2, "", "healthscope: unknown command \"stray\" for \"healthscope completion\"\n"},
+		{"monitor stray", 2, "", "healthscope: unknown command \"stray\" for \"healthscope monitor\"\n"},
+		{"clusters stray", 2, "", "healthscope: unknown command \"stray\" for \"healthscope clusters\"\n"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
-			code, out, errOut := run(t, strings.Fields(strings.NewReplacer("FORBIDDEN", forbidden, "POD", pod, "CONFIG", config, "NONE", none).Replace(c.args))...)
-			out, errOut = strings.ReplaceAll(out, none, "NONE"), strings.NewReplacer(none, "NONE", config, "CONFIG", refusing.URL, "SERVER").Replace(errOut)
+			code, out, errOut := run(t, strings.Fields(given.Replace(c.args))...)
+			out, errOut = shown.Replace(out), shown.Replace(errOut)
 			if code != c.code || out != c.out || errOut != c.errOut {
 				t.Errorf("got\n\t{%q, %d, %q, %q}\nwant\n\t{%q, %d, %q, %q}", c.args, code, out, errOut, c.args, c.code, c.out, c.errOut)
 			}
 		})
 	}
+}
+
+// refusingCluster serves an API server that says what kinds it has, and refuses all else.
+func refusingCluster(t *testing.T) *httptest.Server {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		answer, is := map[string]any{
+			"/api":                        metav1.APIVersions{Versions: []string{"v1"}},
+			"/api/v1":                     metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}, {Name: "secrets", Kind: "Secret", Namespaced: true}}},
+			"/apis":                       metav1.APIGroupList{Groups: []metav1.APIGroup{{Name: "core.oam.dev", Versions: []metav1.GroupVersionForDiscovery{{GroupVersion: "core.oam.dev/v1alpha2", Version: "v1alpha2"}}}}},
+			"/apis/core.oam.dev/v1alpha2": metav1.APIResourceList{GroupVersion: "core.oam.dev/v1alpha2", APIResources: []metav1.APIResource{{Name: "healthscopes", Kind: "HealthScope", Namespaced: true}}},
+		}[r.URL.Path]
+		if !is {
+			w.WriteHeader(http.StatusForbidden)
+			answer = metav1.Status{TypeMeta: statusType, Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Message: "no right", Code: http.StatusForbidden}
+		}
+		if err := json.NewEncoder(w).Encode(answer); err != nil {
+			t.Errorf("cannot answer: %v", err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// clusterOf returns how a kubeconfig reaches a server.
+func clusterOf(server *httptest.Server) string {
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return fmt.Sprintf("{server: %q, certificate-authority-data: %s}", server.URL, base64.StdEncoding.EncodeToString(authority))
+}
+
+// refusingEtcd serves an etcd that refuses everything, and returns its URL.
+func refusingEtcd(t *testing.T) string {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error { return rpctypes.ErrGRPCPermissionDenied }))
+	go func() { _ = server.Serve(listener) }() // It ends when it is stopped.
+	t.Cleanup(server.Stop)
+	return "http://" + listener.Addr().String()
 }

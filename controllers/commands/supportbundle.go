@@ -74,12 +74,12 @@ func (s *supportBundle) run(ctx context.Context, out, errOut io.Writer, now time
 	var err error
 	if s.config != "" {
 		if o.Configuration, err = os.ReadFile(s.config); err != nil {
-			return errors.Wrap(err, "cannot read the configuration file")
+			return usage(errors.Wrap(err, "cannot read the configuration file"))
 		}
 	}
 	if s.metricsTokenFile != "" {
 		if o.MetricsToken, err = readToken("metrics-token-file", s.metricsTokenFile); err != nil {
-			return err
+			return usage(err)
 		}
 	}
 	if o.Config, err = configOf(s.kubeconfig, s.context, "support-bundle"); err != nil {
