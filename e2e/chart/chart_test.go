@@ -129,6 +129,8 @@ networkPolicy:
   metricsFrom: [{namespaceSelector: {matchLabels: {name: monitoring}}}]
   apiFrom: [{podSelector: {}}]
   extraEgress: [{to: [{ipBlock: {cidr: 192.0.2.0/24}}], ports: [{port: 8443}]}]`,
+	"status for users without a token": `
+rbac: {statusReader: true}`,
 	"beside OAM and EMCO": `
 crds: {healthScope: false, resourceBundleState: false}`,
 	"rights by somebody else": `

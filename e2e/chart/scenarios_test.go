@@ -391,6 +391,20 @@ func TestRightsBySomebodyElse(t *testing.T) {
 		"ServiceAccount/healthscope-system/healthscope-metrics-reader")
 }
 
+// TestUsersWithoutATokenReadTheStatus: the ServiceAccount that healthscope status takes a token of is there on demand, with its right.
+func TestUsersWithoutATokenReadTheStatus(t *testing.T) {
+	const reader = "healthscope-status-reader"
+	objects := render(t, installations["status for users without a token"])
+	account := one[corev1.ServiceAccount](t, objects, "ServiceAccount", reader)
+	binding := one[rbacv1.ClusterRoleBinding](t, objects, "ClusterRoleBinding", reader)
+	if diff := cmp.Diff([]rbacv1.Subject{{Kind: "ServiceAccount", Name: account.Name, Namespace: Namespace}}, binding.Subjects); diff != "" || binding.RoleRef.Name != reader {
+		t.Errorf("it is bound to %+v, subjects (-want +got):\n%s", binding.RoleRef, diff)
+	}
+	if objects := render(t); len(named(objects, "ServiceAccount", reader)) > 0 || len(named(objects, "ClusterRoleBinding", reader)) > 0 {
+		t.Error("it is made by default")
+	}
+}
+
 // TestAPortForPortForward: a port below 1024 is for privileged programs, which the controller is not.
 func TestAPortForPortForward(t *testing.T) {
 	for port, want := range map[int][]corev1.Sysctl{
