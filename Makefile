@@ -116,6 +116,10 @@ generate: ## Generate gRPC services, deep copies, CRDs, RBAC, the chart's schema
 	go run ./config/valuesschema/cmd/valuesschema
 	go run ./config/tables
 
+.PHONY: picture
+picture: controlplane helm ## Run the commands of the README, and draw the picture that it opens with from what they print
+	go test ./e2e/newcomer -count=1 -run TestTheReadmeIsTrue -timeout 30m -args -picture
+
 .PHONY: fmt
 fmt: ## Format the code
 	$(GOLANGCI_LINT) fmt

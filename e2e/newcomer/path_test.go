@@ -36,6 +36,7 @@ func TestTheReadmeIsTrue(t *testing.T) {
 	begin := time.Now()
 	text := read(t, "README.md")
 	steps, shown := s.follow(t, "README.md", text), strings.Count(text, "\nNAME ")
+	checkPicture(t, s.taken)
 	t.Logf("%d commands took %s", steps, time.Since(begin).Round(time.Second))
 	if steps < 8 || shown < 4 || len(pods.running) != 2 {
 		t.Errorf("README.md has %d commands and %d tables, and %d programs run: that leads nowhere", steps, shown, len(pods.running))
@@ -85,6 +86,8 @@ type shell struct {
 	sync func(context.Context) error
 	// logs returns the ends of the logs of the programs that run.
 	logs func() string
+	// taken are the steps that were taken, with what was printed.
+	taken []step
 }
 
 // prepare makes the directory, which looks like a checkout with what `make build` makes, and starts the cluster.
@@ -150,9 +153,10 @@ func (s *shell) take(t *testing.T, page string, step step) {
 		s.start(t, command)
 		return
 	}
-	begin, diff := time.Now(), ""
+	begin, printed, diff := time.Now(), "", ""
 	err := wait.PollUntilContextTimeout(t.Context(), poll, patience+commandTimeout, true, func(ctx context.Context) (bool, error) {
-		printed, err := s.run(ctx, step.command)
+		var err error
+		printed, err = s.run(ctx, step.command)
 		if exit, is := errors.AsType[*exec.ExitError](err); is && exit.ExitCode() == 1 && step.output != nil && strings.Contains(step.command, "healthscope ") {
 			err = nil // Its answer is no, and the page shows the answer.
 		}
@@ -169,6 +173,8 @@ func (s *shell) take(t *testing.T, page string, step step) {
 	case diff != "":
 		t.Fatalf("%s:%d: %q (-documented +printed):\n%s%s", page, step.line, step.command, diff, s.logs())
 	}
+	step.output = strings.Split(strings.TrimRight(printed, "\n"), "\n")
+	s.taken = append(s.taken, step)
 	first, _, _ := strings.Cut(step.command, "\n")
 	t.Logf("%s:%d: %s: after %s", page, step.line, first, time.Since(begin).Round(10*time.Millisecond))
 }
