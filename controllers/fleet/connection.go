@@ -34,9 +34,6 @@ const missingBundles = " (k8splugin.io/v1alpha1): apply config/crd"
 // leasesResource is the resource of the monitor's Lease.
 const leasesResource = "leases"
 
-// +kubebuilder:rbac:groups=k8splugin.io,resources=resourcebundlestates,verbs=list;watch
-// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=healthscope-system,resources=leases,verbs=list;watch,resourceNames=healthscope-monitor
-
 // monitorLease is the name of the Lease of a cluster's monitor.
 const monitorLease = "healthscope-monitor"
 

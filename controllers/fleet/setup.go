@@ -11,6 +11,9 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
+// +kubebuilder:rbac:groups=k8splugin.io,resources=resourcebundlestates,verbs=list;watch
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=healthscope-system,resources=leases,verbs=list;watch,resourceNames=healthscope-monitor
+
 // Setup adds to a manager what keeps a view of the bundles of all clusters, and
 // returns the view. It runs on every replica, so that a new leader has a warm view.
 // Only View.RecordEvents is for the leader.
