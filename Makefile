@@ -105,6 +105,7 @@ generate: ## Generate gRPC services, deep copies, CRDs, RBAC, the chart's schema
 	cp config/crd/*_*.yaml charts/healthscope/files/crd
 	cp config/integrations/oam/applicationconfigurations.yaml charts/healthscope/files/crd/core.oam.dev_applicationconfigurations.yaml
 	cp config/rbac/controller_role.yaml config/rbac/controller_oam.yaml config/rbac/monitor_role.yaml charts/healthscope/files/rbac
+	cp config/rbac/deploy/role.yaml charts/healthscope/files/rbac/controller_deploy.yaml
 	for option in applicationconfigurations applicationhealth labelservices; do \
 	  cp config/rbac/oam/$$option/role.yaml charts/healthscope/files/rbac/controller_$$option.yaml || exit 1; \
 	done

@@ -32,6 +32,7 @@ var roleFiles = map[string]string{
 	"Secrets":                      "options/secrets/role.yaml",
 	"Hub in a member":              "member/role.yaml",
 	"Workloads of OAM in a member": "member/oam/role.yaml",
+	"Deployment":                   "deploy/role.yaml",
 }
 
 // readAs reads the documents of a kind in a file of config/rbac.
@@ -173,13 +174,13 @@ func TestEveryRoleIsBound(t *testing.T) {
 		name, _ := filepath.Rel(rbac, path)
 		account := "healthscope-monitor"
 		switch {
-		case strings.HasPrefix(name, "controller"), strings.HasPrefix(name, "oam"), strings.HasPrefix(name, "probes"):
+		case strings.HasPrefix(name, "controller"), strings.HasPrefix(name, "oam"), strings.HasPrefix(name, "probes"), strings.HasPrefix(name, "deploy"):
 			account = "healthscope-controller"
 		case strings.HasPrefix(name, "member"):
 			account = "healthscope-hub"
 		}
 		for _, r := range readAs[rbacv1.ClusterRole](t, name, "ClusterRole", "Role") {
-			if r.Labels["healthscope.core.oam.dev/aggregate-to-controller"] == "true" {
+			if r.Labels["healthscope.core.oam.dev/aggregate-to-controller"] == "true" || r.Labels["healthscope.core.oam.dev/aggregate-to-deploy"] == "true" {
 				continue // Another role, which is bound, takes it in.
 			}
 			want[bound{r.Kind, r.Name, account}] = true

@@ -26,9 +26,10 @@ const clustersAddLong = `Make a cluster a member of the hub.
 
 In the member it makes an account for the hub, with the rights to read the bundles,
 the monitor's Lease and its own token, with --workloads the workloads, with --oam those
-of OAM and KubeVela too, to probe Services in the namespaces of --probe-namespaces, and
-nothing else. In the hub it makes the Secret by which the controller finds the member,
-with a token of that account, which the controller renews. Given again, it repairs what is no longer so.
+of OAM and KubeVela too, to probe Services in the namespaces of --probe-namespaces, with
+--deploy to apply AppContexts, and nothing else. In the hub it makes the Secret by which
+the controller finds the member, with a token of that account, which the controller
+renews. Given again, it repairs what is no longer so.
 
 Both clusters are reached with the rights of the caller.`
 
@@ -38,6 +39,7 @@ type clustersAdd struct {
 	member     memberFlags
 	namespaces []string
 	probe      []string
+	deploy     []string
 	workloads  bool
 	oam        bool
 	monitor    string
@@ -68,6 +70,8 @@ func newClustersAdd() *cobra.Command {
 	c.Flags().BoolVar(&o.workloads, "workloads", false, "let the hub read workloads and their pods too, for scopes with a workloadSelector and references to workloads")
 	c.Flags().BoolVar(&o.oam, "oam", false, "let the hub read what --workloads says, workloads of OAM, Applications of KubeVela and Services, for scopes that refer to these")
 	c.Flags().StringSliceVar(&o.probe, "probe-namespaces", nil, "the namespaces of the member in which the hub may probe Services; the default is none")
+	c.Flags().StringSliceVar(&o.deploy, "deploy", nil, "let the hub apply AppContexts in these namespaces of the member, as in --deploy=shop; without a value, in all that it may read")
+	c.Flags().Lookup("deploy").NoOptDefVal = enrol.AllNamespaces
 	c.Flags().StringVar(&o.monitor, "monitor-namespace", enrol.MemberNamespace, "the namespace of the monitor's Lease in the member: that of fleet.monitorNamespace in the controller's configuration")
 	c.Flags().DurationVar(&o.lifetime, "token-lifetime", enrol.DefaultTokenLifetime, "how long the hub's token is valid, and each that the controller renews it by")
 	c.Flags().StringVar(&o.server, "server", "", "the URL of the member's API server as the hub reaches it; the default is the one in the kubeconfig file")
@@ -86,7 +90,7 @@ func (o *clustersAdd) run(ctx context.Context, name string, lifetime time.Durati
 		return usage(errors.Wrapf(err, "cannot use context %q", o.member.context))
 	}
 	e.Name, e.Namespaces, e.ProbeNamespaces, e.MonitorNamespace, e.TokenLifetime, e.SecretNamespace = name, o.namespaces, o.probe, o.monitor, lifetime, o.hub.namespace
-	e.Workloads, e.OAM = o.workloads, o.oam
+	e.Workloads, e.OAM, e.DeployNamespaces = o.workloads, o.oam, o.deploy
 	if err := e.Validate(); err != nil {
 		return usage(err)
 	}

@@ -233,6 +233,49 @@ rules:
 		mayAtLast(ctx, c, "default", bundles...)
 	}, SpecTimeout(time.Minute))
 
+	It("can have AppContexts applied in some namespaces, or in all that are read, until that is changed", func(ctx SpecContext) {
+		applying := slices.Clone(bundles)
+		for _, kind := range []string{
+			"configmaps.", "cronjobs.batch", "daemonsets.apps", "deployments.apps", "horizontalpodautoscalers.autoscaling", "ingresses.networking.k8s.io", "jobs.batch",
+			"networkpolicies.networking.k8s.io", "persistentvolumeclaims.", "poddisruptionbudgets.policy", "pods.", "resourcebundlestates.k8splugin.io", "secrets.",
+			"serviceaccounts.", "services.", "statefulsets.apps",
+		} {
+			for _, verb := range []string{"create", "delete", "get", "patch"} {
+				applying = append(applying, verb+" "+kind)
+			}
+		}
+		for _, kind := range []string{"daemonsets.apps", "deployments.apps", "jobs.batch", "pods.", "statefulsets.apps"} {
+			applying = append(applying, "watch "+kind)
+		}
+		with := enrolment()
+		with.DeployNamespaces = []string{"default"}
+		Expect(add(ctx, with, time.Now())).To(ContainElement("member: rolebinding.rbac.authorization.k8s.io/healthscope-hub-deploy-kinds -n default created"))
+		c := asHub(ctx)
+		mayAtLast(ctx, c, "default", applying...)
+		mayAtLast(ctx, c, "kube-system", bundles...)
+
+		with.DeployNamespaces = []string{enrol.AllNamespaces}
+		Expect(add(ctx, with, time.Now())).To(ContainElements(
+			"member: clusterrolebinding.rbac.authorization.k8s.io/healthscope-hub-deploy-kinds created",
+			"member: rolebinding.rbac.authorization.k8s.io/healthscope-hub-deploy-kinds -n default deleted",
+		))
+		mayAtLast(ctx, c, "kube-system", applying...)
+		with.Namespaces = []string{"default"}
+		add(ctx, with, time.Now())
+		mayAtLast(ctx, c, "default", applying...)
+		mayAtLast(ctx, c, "kube-system")
+
+		Expect(add(ctx, enrolment(), time.Now())).To(ContainElements(
+			"member: clusterrole.rbac.authorization.k8s.io/healthscope-hub-deploy deleted",
+			"member: clusterrole.rbac.authorization.k8s.io/healthscope-hub-deploy-kinds deleted",
+		))
+		mayAtLast(ctx, c, "default", bundles...)
+		with.DeployNamespaces = []string{"kube-system"}
+		Expect(with.Validate()).To(MatchError(ContainSubstring(`cannot deploy into namespace "kube-system"`)))
+		with.DeployNamespaces = []string{enrol.AllNamespaces, "default"}
+		Expect(with.Validate()).To(MatchError(ContainSubstring(`invalid namespace "*"`)))
+	}, SpecTimeout(2*time.Minute))
+
 	It("gets a new token when its account was recreated", func(ctx SpecContext) {
 		add(ctx, enrolment(), time.Now())
 		before := secret(ctx)

@@ -17,6 +17,9 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
 )
 
+// AllNamespaces stands for all namespaces that a hub may read.
+const AllNamespaces = "*"
+
 const (
 	// DefaultTokenLifetime is how long a token is asked for.
 	DefaultTokenLifetime = 24 * time.Hour
@@ -45,6 +48,8 @@ type Enrolment struct {
 	OAM bool
 	// ProbeNamespaces are those in which the hub may probe Services.
 	ProbeNamespaces []string
+	// DeployNamespaces are those in which the hub may apply AppContexts; AllNamespaces alone means all that it may read.
+	DeployNamespaces []string
 	// MonitorNamespace is the namespace of the monitor's Lease in the member. Empty means MemberNamespace.
 	MonitorNamespace string
 	// TokenLifetime is how long a token is valid. Zero means DefaultTokenLifetime.
@@ -72,7 +77,7 @@ func SecretName(cluster string) string {
 // Validate returns what is wrong with an enrolment.
 func (e Enrolment) Validate() error {
 	problems := []error{ValidateName(e.Name)}
-	for _, namespace := range slices.Concat(e.Namespaces, e.ProbeNamespaces) {
+	for _, namespace := range slices.Concat(e.Namespaces, e.ProbeNamespaces, e.deployNamespaces()) {
 		if len(validation.IsDNS1123Label(namespace)) > 0 {
 			problems = append(problems, errors.Errorf("invalid namespace %q", namespace))
 		}
@@ -80,6 +85,11 @@ func (e Enrolment) Validate() error {
 	for _, namespace := range e.ProbeNamespaces {
 		if len(e.Namespaces) > 0 && !slices.Contains(e.Namespaces, namespace) {
 			problems = append(problems, errors.Errorf("cannot probe in namespace %q: it is not among the namespaces that the hub may read", namespace))
+		}
+	}
+	for _, namespace := range e.deployNamespaces() {
+		if len(e.Namespaces) > 0 && !slices.Contains(e.Namespaces, namespace) {
+			problems = append(problems, errors.Errorf("cannot deploy into namespace %q: it is not among the namespaces that the hub may read", namespace))
 		}
 	}
 	if len(validation.IsDNS1123Label(e.monitorNamespace())) > 0 {
@@ -117,7 +127,18 @@ func (e Enrolment) MemberObjects() []client.Object {
 	if e.OAM {
 		objects = append(objects, kindsObject(oamRole, oamRules()))
 	}
+	if len(e.DeployNamespaces) > 0 {
+		objects = append(objects, deployObjects(e.deployNamespaces())...)
+	}
 	return objects
+}
+
+// deployNamespaces returns the namespaces in which the hub may apply AppContexts, if it may at all; none means all.
+func (e Enrolment) deployNamespaces() []string {
+	if slices.Equal(e.DeployNamespaces, []string{AllNamespaces}) {
+		return e.Namespaces
+	}
+	return e.DeployNamespaces
 }
 
 func (e Enrolment) monitorNamespace() string { return cmp.Or(e.MonitorNamespace, MemberNamespace) }

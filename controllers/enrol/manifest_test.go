@@ -15,8 +15,9 @@ import (
 // TestManifestsForHandsAreThoseOfTheCommand: a member that is made by hand has what the command makes.
 func TestManifestsForHandsAreThoseOfTheCommand(t *testing.T) {
 	for folder, want := range map[string][]client.Object{
-		"member":     Enrolment{}.MemberObjects(),
-		"member/oam": {kindsObject(oamRole, oamRules())},
+		"member":        Enrolment{}.MemberObjects(),
+		"member/oam":    {kindsObject(oamRole, oamRules())},
+		"member/deploy": deployObjects([]string{""}), // The namespace is for kubectl to say.
 	} {
 		got := readObjects(t, filepath.Join("../../config/rbac", folder))
 		for _, o := range want {

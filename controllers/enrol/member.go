@@ -2,9 +2,12 @@ package enrol
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +32,10 @@ const (
 	oamRole = "healthscope-hub-oam"
 	// probesRole is the name of the role by which the hub probes Services.
 	probesRole = "healthscope-hub-probes"
+	// deployRole is the name of the role by which the hub applies AppContexts, and deployKindsRole that of the aggregated role which it
+	// is part of.
+	deployRole      = "healthscope-hub-deploy"
+	deployKindsRole = "healthscope-hub-deploy-kinds"
 	// monitorLease is the name of the Lease of the monitor that is active.
 	monitorLease = "healthscope-monitor"
 )
@@ -43,6 +50,9 @@ const (
 
 // labelKinds marks the ClusterRoles whose rules Kubernetes adds to the aggregated roles of controller and hub.
 const labelKinds = "healthscope.core.oam.dev/aggregate-to-controller"
+
+// labelDeployKinds marks the ClusterRoles for the kinds that AppContexts may hold.
+const labelDeployKinds = "healthscope.core.oam.dev/aggregate-to-deploy"
 
 // MemberObjects returns what a hub needs in a member, in the order in which it
 // is to be made: everywhere, or in the given namespaces only. The monitor's Lease
@@ -122,6 +132,34 @@ func probeObjects(namespaces []string) (objects []client.Object) {
 	return objects
 }
 
+// deployObjects returns what a hub needs to apply AppContexts in namespaces, or in all when there are none.
+func deployObjects(namespaces []string) []client.Object {
+	apply := []string{"create", "delete", "get", "patch"}
+	await := append([]string{"watch"}, apply...) // Kinds of hooks, for which it waits.
+	role := &rbacv1.ClusterRole{ObjectMeta: owned("", deployRole), Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{corev1.GroupName}, Resources: []string{"configmaps", "persistentvolumeclaims", "secrets", "serviceaccounts", "services"}, Verbs: apply},
+		{APIGroups: []string{corev1.GroupName}, Resources: []string{"pods"}, Verbs: await},
+		{APIGroups: []string{appsv1.GroupName}, Resources: []string{"daemonsets", "deployments", "statefulsets"}, Verbs: await},
+		{APIGroups: []string{batchv1.GroupName}, Resources: []string{"jobs"}, Verbs: await},
+		{APIGroups: []string{batchv1.GroupName}, Resources: []string{"cronjobs"}, Verbs: apply},
+		{APIGroups: []string{autoscalingv2.GroupName}, Resources: []string{"horizontalpodautoscalers"}, Verbs: apply},
+		{APIGroups: []string{networkingv1.GroupName}, Resources: []string{"ingresses", "networkpolicies"}, Verbs: apply},
+		{APIGroups: []string{policyv1.GroupName}, Resources: []string{"poddisruptionbudgets"}, Verbs: apply},
+		{APIGroups: []string{k8spluginv1alpha1.GroupVersion.Group}, Resources: []string{"resourcebundlestates"}, Verbs: apply},
+	}}
+	role.Labels[labelDeployKinds] = "true"
+	objects := []client.Object{role, &rbacv1.ClusterRole{ObjectMeta: owned("", deployKindsRole), AggregationRule: &rbacv1.AggregationRule{
+		ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{labelDeployKinds: "true"}}},
+	}}}
+	if len(namespaces) == 0 {
+		return append(objects, &rbacv1.ClusterRoleBinding{ObjectMeta: owned("", deployKindsRole), RoleRef: roleRef("ClusterRole", deployKindsRole), Subjects: hub()})
+	}
+	for _, namespace := range namespaces {
+		objects = append(objects, &rbacv1.RoleBinding{ObjectMeta: owned(namespace, deployKindsRole), RoleRef: roleRef("ClusterRole", deployKindsRole), Subjects: hub()})
+	}
+	return objects
+}
+
 // inNamespace returns a Role with rules, and its binding to the hub's account.
 func inNamespace(namespace string, rules ...rbacv1.PolicyRule) []client.Object {
 	return []client.Object{
@@ -139,7 +177,7 @@ func memberLists() []client.ObjectList {
 }
 
 // memberNames are the names of objects in memberLists.
-var memberNames = []string{AccountName, bundlesRole, kindsRole, workloadsRole, oamRole, probesRole}
+var memberNames = []string{AccountName, bundlesRole, kindsRole, workloadsRole, oamRole, probesRole, deployRole, deployKindsRole}
 
 func owned(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{LabelManagedBy: ManagedBy}}

@@ -217,6 +217,7 @@ func TestFilesAreThoseOfConfig(t *testing.T) {
 	want := map[string]string{
 		"rbac/controller_role.yaml": "rbac/controller_role.yaml", "rbac/controller_oam.yaml": "rbac/controller_oam.yaml", "rbac/monitor_role.yaml": "rbac/monitor_role.yaml",
 		"prometheus/rules.yaml":                           "prometheus/rules.yaml",
+		"rbac/controller_deploy.yaml":                     "rbac/deploy/role.yaml",
 		"crd/core.oam.dev_applicationconfigurations.yaml": "integrations/oam/applicationconfigurations.yaml",
 	}
 	for pattern, name := range map[string]func(string) string{

@@ -111,7 +111,7 @@ func rightsOf(t *testing.T, objects []*unstructured.Unstructured, suffixes ...st
 
 // TestKustomizeOptionsGiveTheRightsOfTheChart, in the hub, and a hub in its members those that the controller has at home.
 func TestKustomizeOptionsGiveTheRightsOfTheChart(t *testing.T) {
-	of := render(t, "{probeNamespaces: [shop], config: {oam: {applicationConfigurations: true, labelServices: true, writeApplicationHealth: true}}}")
+	of := render(t, "{probeNamespaces: [shop], deployNamespaces: [shop], config: {oam: {applicationConfigurations: true, labelServices: true, writeApplicationHealth: true}}}")
 	workloads := rightsOf(t, of, "-controller")
 	maps.DeleteFunc(workloads, func(right string, _ bool) bool {
 		return !strings.Contains(right, " apps/") && !strings.Contains(right, " batch/") && right != "list /pods"
@@ -124,6 +124,8 @@ func TestKustomizeOptionsGiveTheRightsOfTheChart(t *testing.T) {
 		"rbac/oam/labelservices":             rightsOf(t, of, "-labelservices"),
 		"rbac/probes":                        rightsOf(t, of, "-probes"),
 		"rbac/member/probes":                 rightsOf(t, of, "-probes"),
+		"rbac/deploy":                        rightsOf(t, of, "-deploy"),
+		"rbac/member/deploy":                 rightsOf(t, of, "-deploy"),
 		"rbac/member/oam":                    withWorkloads,
 	} {
 		objects := kustomize(t, folder)
@@ -135,7 +137,8 @@ func TestKustomizeOptionsGiveTheRightsOfTheChart(t *testing.T) {
 			if bound == "" && len(objects) > 1 {
 				bound = o.GetName()
 			}
-			aggregated := o.GetLabels()["healthscope.core.oam.dev/aggregate-to-controller"] == "true"
+			labels := o.GetLabels()
+			aggregated := labels["healthscope.core.oam.dev/aggregate-to-controller"] == "true" || labels["healthscope.core.oam.dev/aggregate-to-deploy"] == "true"
 			if bound != o.GetName() && !aggregated {
 				t.Errorf("config/%s: %s %q gives no right to an account", folder, o.GetKind(), o.GetName())
 			}

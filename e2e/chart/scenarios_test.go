@@ -450,3 +450,20 @@ func TestProbesAreEnabledWhereTheRightIsGiven(t *testing.T) {
 		}
 	}
 }
+
+// TestDeploymentIsAllowedWhereTheValueSays, and nowhere by default.
+func TestDeploymentIsAllowedWhereTheValueSays(t *testing.T) {
+	const suffix = "/healthscope-controller-deploy-kinds"
+	bindings := having(render(t, "deployNamespaces: [shop, bank]"), "RoleBinding")
+	for _, namespace := range []string{"shop", "bank"} {
+		if !slices.Contains(bindings, "RoleBinding/"+namespace+suffix) {
+			t.Errorf("there is no binding in namespace %s: %v", namespace, bindings)
+		}
+	}
+	objects := render(t)
+	for _, name := range slices.Concat(having(objects, "ClusterRole"), having(objects, "RoleBinding"), having(objects, "ClusterRoleBinding")) {
+		if strings.Contains(name, "-deploy") {
+			t.Errorf("%s is made by default", name)
+		}
+	}
+}

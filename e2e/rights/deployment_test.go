@@ -1,0 +1,138 @@
+package rights
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/healthscope/healthscope/controllers/rsync"
+	"github.com/healthscope/healthscope/e2e/chart"
+	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	deployment "github.com/healthscope/healthscope/healthscope/deploy"
+)
+
+// deployed are the objects of the context, by kind: one of each that the rights are for. The first five are hooks.
+var deployed = []struct{ kind, object string }{
+	{"Pod", "{apiVersion: v1, spec: {containers: [{name: c, image: example.org/c}]}}"},
+	{"Job", "{apiVersion: batch/v1, spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: c, image: example.org/c}]}}}}"},
+	{"Deployment", "{apiVersion: apps/v1, spec: {paused: true, selector: {matchLabels: {a: d}}, template: {metadata: {labels: {a: d}}, spec: {containers: [{name: c, image: example.org/c}]}}}}"},
+	{"DaemonSet", "{apiVersion: apps/v1, spec: {selector: {matchLabels: {a: ds}}, template: {metadata: {labels: {a: ds}}, spec: {containers: [{name: c, image: example.org/c}]}}}}"},
+	{"StatefulSet", "{apiVersion: apps/v1, spec: {serviceName: s, selector: {matchLabels: {a: s}}, template: {metadata: {labels: {a: s}}, spec: {containers: [{name: c, image: example.org/c}]}}}}"},
+	{"ConfigMap", "{apiVersion: v1}"},
+	{"Secret", "{apiVersion: v1}"},
+	{"ServiceAccount", "{apiVersion: v1}"},
+	{"Service", "{apiVersion: v1, spec: {ports: [{port: 80}]}}"},
+	{"PersistentVolumeClaim", "{apiVersion: v1, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}"},
+	{"CronJob", "{apiVersion: batch/v1, spec: {schedule: '0 0 1 1 *', jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: example.org/c}]}}}}}}"},
+	{"HorizontalPodAutoscaler", "{apiVersion: autoscaling/v2, spec: {maxReplicas: 2, scaleTargetRef: {kind: Deployment, name: none, apiVersion: apps/v1}}}"},
+	{"Ingress", "{apiVersion: networking.k8s.io/v1, spec: {defaultBackend: {service: {name: s, port: {number: 80}}}}}"},
+	{"NetworkPolicy", "{apiVersion: networking.k8s.io/v1, spec: {podSelector: {}}}"},
+	{"PodDisruptionBudget", "{apiVersion: policy/v1, spec: {minAvailable: 1, selector: {matchLabels: {a: d}}}}"},
+}
+
+// hooks is how many of them are hooks.
+const hooks = 5
+
+// contextOf returns the keys of a context that brings all of them into the controller's own cluster: each hook in an app of its
+// own, for which nothing else waits.
+func contextOf(id, namespace string) map[string]string {
+	root := "/context/" + id + "/"
+	keys := map[string]string{root: fmt.Sprintf("%q", id), root + "meta/": fmt.Sprintf(`{"Namespace":%q,"Level":"1"}`, namespace)}
+	apps := map[string][]string{}
+	for i, d := range deployed {
+		app := "rest"
+		if i < hooks {
+			app = "hook" + fmt.Sprint(i)
+		}
+		name := "x" + fmt.Sprint(i) + "+" + d.kind
+		at := root + "app/" + app + "/cluster/local/resource/"
+		keys[at+name+"/"] = fmt.Sprintf("%q", fmt.Sprintf("{kind: %s, metadata: {name: x%d}, %s", d.kind, i, strings.TrimPrefix(d.object, "{")))
+		if i < hooks {
+			keys[at+"instruction/dependency/"] = fmt.Sprintf("%q", fmt.Sprintf(`{"resdependency":{"pre-install":[%q]}}`, name))
+			name = ""
+		}
+		apps[app] = append(apps[app], name)
+	}
+	var order []string
+	for app, names := range apps {
+		order = append(order, app)
+		keys[root+"app/"+app+"/"], keys[root+"app/"+app+"/cluster/local/"] = fmt.Sprintf("%q", app), `"local"`
+		names = slices.DeleteFunc(names, func(n string) bool { return n == "" })
+		keys[root+"app/"+app+"/cluster/local/resource/instruction/order/"] = fmt.Sprintf("%q", fmt.Sprintf(`{"resorder":[%s]}`, quoted(names)))
+	}
+	keys[root+"app/instruction/order/"] = fmt.Sprintf("%q", fmt.Sprintf(`{"apporder":[%s]}`, quoted(order)))
+	return keys
+}
+
+func quoted(names []string) string {
+	all := make([]string, len(names))
+	for i, n := range names {
+		all[i] = fmt.Sprintf("%q", n)
+	}
+	return strings.Join(all, ",")
+}
+
+var _ = Describe("The rights of the controller for deployment", func() {
+	It("are, where the chart gives them, those that it uses", func(ctx context.Context) {
+		const id, namespace = "7001", "deployed"
+		Expect(k8s.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
+		upgrade := func(ctx context.Context, value string) {
+			_, err := helm.Run(ctx, cp.KubeconfigPath(), nil, "upgrade", chart.Release, helm.Chart(), "--namespace", home, "--set", "deployNamespaces="+value)
+			Expect(err).NotTo(HaveOccurred())
+		}
+		upgrade(ctx, "{"+namespace+"}")
+		DeferCleanup(upgrade, "null")
+		etcd, err := controlplane.StartEtcd(ctx, controlplane.EtcdOptions{Log: GinkgoWriter})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() error { return etcd.Stop() })
+		raw, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd.Endpoint()}, Logger: zap.NewNop()})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() error { return raw.Close() })
+		for key, value := range contextOf(id, namespace) {
+			_, err := raw.Put(ctx, key, value)
+			Expect(err).NotTo(HaveOccurred())
+		}
+		store, err := appcontext.Open(appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() error { return store.Close() })
+
+		since := time.Now()
+		hs := start(ctx, streaming, "appContext:\n  endpoints: ["+etcd.Endpoint()+"]\nrsync:\n  enabled: true\n")
+		uses := func(verb string) (resources []string) {
+			for _, u := range audit(since).Uses {
+				if u.Verb == verb && u.Namespace == namespace && u.Account == home+"/"+controller {
+					resources = append(resources, u.Resource)
+				}
+			}
+			return resources
+		}
+		Expect(rsync.Enqueue(ctx, store, id, deployment.EventInstantiate, "", time.Now())).To(Succeed())
+		Eventually(func() []string { return uses("watch") }).Should(ContainElements("pods", "jobs", "deployments", "daemonsets", "statefulsets"))
+		Eventually(func() []string { return uses("patch") }).Should(ContainElement("poddisruptionbudgets"), "the last of the others")
+		Expect(rsync.Enqueue(ctx, store, id, deployment.EventTerminate, "", time.Now())).To(Succeed())
+		Eventually(func(g Gomega) {
+			s, err := store.ReadLevels(ctx, id, "status")
+			g.Expect(err).NotTo(HaveOccurred())
+			state, err := s.Status()
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(state).To(Equal(appcontext.StateTerminated))
+		}).Should(Succeed())
+
+		// To create by a patch takes both rights, and is a patch in the log.
+		grants := slices.DeleteFunc(of(granted(ctx), controller+"-deploy-kinds"), func(g Grant) bool { return g.Verb == "create" })
+		Expect(grants).NotTo(BeEmpty())
+		Eventually(func() []string { return Compare(audit(since).Uses, grants) }).Should(BeEmpty())
+		Expect(hs.Stop()).To(Succeed())
+		Expect(audit(since).Refused).To(BeEmpty())
+	}, SpecTimeout(3*time.Minute))
+})
