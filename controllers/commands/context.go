@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -37,10 +38,10 @@ func newContext() *cobra.Command {
 	c.AddCommand(
 		newContextApply(&f),
 		newContextPlan(&f),
-		f.command("instantiate ID", "Have a context brought into its clusters", 1, enqueueing(deploy.EventInstantiate)),
-		f.command("terminate ID", "Have what a context brought into its clusters deleted", 1, enqueueing(deploy.EventTerminate)),
-		f.command("update FROM TO", "Have a context brought into the clusters in place of another one, and deleted there what it lacks", 2, updating),
-		f.command("rollback FROM TO", "Undo an update from TO to FROM", 2, updating),
+		f.eventCommand("instantiate ID", "Have a context brought into its clusters", 1, enqueueing(deploy.EventInstantiate)),
+		f.eventCommand("terminate ID", "Have what a context brought into its clusters deleted", 1, enqueueing(deploy.EventTerminate)),
+		f.eventCommand("update FROM TO", "Have a context brought into the clusters in place of another one, and deleted there what it lacks", 2, updating),
+		f.eventCommand("rollback FROM TO", "Undo an update from TO to FROM", 2, updating),
 		f.command("stop ID", "Have nothing more done with a context until the next of these commands", 1, func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
 			if err := rsync.Stop(ctx, store, args[0], time.Now()); err != nil {
 				return err
@@ -84,6 +85,23 @@ func (f *contextFlags) command(use, short string, args int, run func(ctx context
 			return err
 		},
 	}
+}
+
+// eventCommand returns a command that adds an event to the queues of the contexts that it names.
+func (f *contextFlags) eventCommand(use, short string, args int, add func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error) *cobra.Command {
+	var (
+		wait bool
+		c    *cobra.Command
+	)
+	c = f.command(use, short, args, func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
+		if err := add(ctx, store, args, out); err != nil || !wait {
+			return err
+		}
+		slices.Reverse(args) // Of an update, what is left of the context before is deleted at the end.
+		return waitForContexts(ctx, store, args, out, c.ErrOrStderr())
+	})
+	c.Flags().BoolVar(&wait, "wait", false, "wait until all is done, for as long as --timeout allows; if something has failed, print what, and end with the exit code 1")
+	return c
 }
 
 func newContextApply(f *contextFlags) *cobra.Command {
@@ -187,17 +205,12 @@ func showContext(ctx context.Context, store *appcontext.Store, id string, out io
 	if problem != "" {
 		fmt.Fprintf(out, "problem: %s\n", printable(problem))
 	}
-	// The contexts of updates keep the states of resources in the first of them.
-	statusID, err := s.StatusContextID()
+	kept, err := keptStates(ctx, store, id)
 	if err != nil {
 		return err
 	}
-	kept := s
-	if statusID != id {
-		if kept, err = store.Snapshot(ctx, statusID); err != nil {
-			return err
-		}
-		fmt.Fprintf(out, "resources are those of context %s\n", statusID)
+	if kept.ID() != id {
+		fmt.Fprintf(out, "resources are those of context %s\n", kept.ID())
 	}
 	t, err := resourceTable(ctx, store, kept)
 	if err != nil {
@@ -205,6 +218,19 @@ func showContext(ctx context.Context, store *appcontext.Store, id string, out io
 	}
 	_, err = io.WriteString(out, t.text())
 	return err
+}
+
+// keptStates returns the context that keeps the states of a context's resources: of the contexts of updates, the first one.
+func keptStates(ctx context.Context, store *appcontext.Store, id string) (*appcontext.Snapshot, error) {
+	s, err := store.ReadLevels(ctx, id, "statusappctxid")
+	if err != nil {
+		return nil, err
+	}
+	statusID, err := s.StatusContextID()
+	if err != nil {
+		return nil, err
+	}
+	return store.Snapshot(ctx, statusID)
 }
 
 // resourceTable says what became of each resource whose state a context keeps.

@@ -44,24 +44,31 @@ var _ = Describe("healthscope context", func() {
 
 		id := strings.TrimSpace(ask("apply", "-f", shop))
 		Expect(ask("plan", id, "--hub-kubeconfig", plane.KubeconfigPath())).To(ContainSubstring("1 to create, 0 to change"))
-		Expect(ask("instantiate", id)).To(Equal("Instantiate of context " + id + " is in the queue\n"))
-		Eventually(func() string { return ask("list") }, "60s").Should(MatchRegexp(id + `\s+Instantiated\s+retail/shop/v1/autumn`))
+		Expect(ask("instantiate", id, "--wait")).To(Equal("Instantiate of context " + id + " is in the queue\ncontext " + id + " is Instantiated\n"))
+		Expect(ask("list")).To(MatchRegexp(id + `\s+Instantiated\s+retail/shop/v1/autumn`))
 		Expect(ask("show", id)).To(MatchRegexp(`event Instantiate: Done\n(.*\n)*web\s+local\+local\s+web\+ConfigMap\s+Applied\s+-`))
 		name := types.NamespacedName{Namespace: namespace, Name: "web"}
 		Expect(api.Get(ctx, name, &corev1.ConfigMap{})).To(Succeed())
 
 		write("web.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: api\n")
 		next := strings.TrimSpace(ask("apply", "-f", shop))
-		Expect(ask("update", id, next)).To(Equal("Update of context " + id + " to " + next + " is in the queue\n"))
-		Eventually(func() string { return ask("list") }, "60s").Should(And(MatchRegexp(id+`\s+Updated`), MatchRegexp(next+`\s+Instantiated`)))
+		Expect(ask("update", id, next, "--wait")).To(Equal("Update of context " + id + " to " + next + " is in the queue\ncontext " + next + " is Instantiated\n"))
+		Expect(ask("list")).To(And(MatchRegexp(id+`\s+Updated`), MatchRegexp(next+`\s+Instantiated`)))
 		Expect(ask("show", next)).To(MatchRegexp(`resources are those of context ` + id + `\n(.*\n)*web\s+local\+local\s+web\+ConfigMap\s+Deleted(.*\n)*web\s+local\+local\s+api\+ConfigMap\s+Applied`))
 		ask("rollback", next, id)
 		Eventually(func() string { return ask("list") }, "60s").Should(And(MatchRegexp(next+`\s+Updated`), MatchRegexp(id+`\s+Instantiated`)))
 		Expect(api.Get(ctx, name, &corev1.ConfigMap{})).To(Succeed())
+
+		write("web.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: 'no name'\n")
+		wrong := strings.TrimSpace(ask("apply", "-f", shop))
+		var out, errOut bytes.Buffer
+		Expect(commands.Main([]string{"context", "--config", configFile, "update", id, wrong, "--wait"}, nil, &out, &errOut)).To(Equal(1), errOut.String())
+		Expect(out.String()).To(MatchRegexp(`web\s+local\+local\s+no name\+ConfigMap\s+Failed\s+.*Invalid value: "no name"`))
+		ask("rollback", wrong, id, "--wait")
 		Expect(ask("stop", id)).To(Equal("context " + id + " is stopped\n"))
 
-		ask("terminate", id)
-		Eventually(func() string { return ask("list") }, "60s").Should(MatchRegexp(id + `\s+Terminated`))
+		ask("terminate", id, "--wait")
+		Expect(ask("list")).To(MatchRegexp(id + `\s+Terminated`))
 		Expect(apierrors.IsNotFound(api.Get(ctx, name, &corev1.ConfigMap{}))).To(BeTrue())
 	}, SpecTimeout(3*time.Minute))
 })

@@ -462,7 +462,7 @@ func TestDeploymentIsAllowedWhereTheValueSays(t *testing.T) {
 	}
 	objects := render(t)
 	for _, name := range slices.Concat(having(objects, "ClusterRole"), having(objects, "RoleBinding"), having(objects, "ClusterRoleBinding")) {
-		if strings.Contains(name, "-deploy") {
+		if strings.Contains(name, "-controller-deploy") {
 			t.Errorf("%s is made by default", name)
 		}
 	}

@@ -162,15 +162,19 @@ func (s *Store) WatchActive(ctx context.Context, active func(id string)) error {
 }
 
 // WatchLevels calls changed as soon as it watches, and then whenever a value at one of some levels below a context has changed,
-// until the watch breaks or ctx ends. It returns why.
+// or anywhere in it when none is given, until the watch breaks or ctx ends. It returns why.
 func (s *Store) WatchLevels(ctx context.Context, id string, levels []string, changed func()) error {
+	what := fmt.Sprintf("cannot follow context %q", id)
+	if len(levels) == 0 {
+		return failed(what, s.watch(ctx, string(ContextHandle(id)), func(clientv3.WatchResponse) { changed() }, clientv3.WithPrefix(), clientv3.WithCreatedNotify()))
+	}
 	keys := make([]string, 0, len(levels))
 	for _, level := range levels {
 		keys = append(keys, string(ContextHandle(id).Level(level)))
 	}
 	slices.Sort(keys)
 	isOne := func(event *clientv3.Event) bool { return slices.Contains(keys, string(event.Kv.Key)) }
-	return failed(fmt.Sprintf("cannot follow context %q", id), s.watch(ctx, keys[0], func(r clientv3.WatchResponse) {
+	return failed(what, s.watch(ctx, keys[0], func(r clientv3.WatchResponse) {
 		if r.Created || slices.ContainsFunc(r.Events, isOne) {
 			changed()
 		}
