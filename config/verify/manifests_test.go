@@ -21,6 +21,7 @@ import (
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/rsync"
 )
 
 // documentsOf splits a YAML stream into its documents, without those that hold nothing but comments.
@@ -180,6 +181,12 @@ func TestManifestsAreValid(t *testing.T) {
 	for _, folder := range []string{"samples", "rbac"} {
 		for path, documents := range manifestsIn(t, folder) {
 			for _, document := range documents {
+				if strings.HasPrefix(filepath.Base(path), "composite-app") {
+					if err := yaml.UnmarshalStrict([]byte(document), &rsync.CompositeApp{}); err != nil {
+						t.Errorf("%s: %v", path, err)
+					}
+					continue
+				}
 				if err := m.check(document); err != nil {
 					t.Errorf("%s: %v\n%s", path, err, document)
 				}

@@ -87,6 +87,9 @@ func run(ctx context.Context, out io.Writer, settings settings) (err error) {
 		fmt.Fprintf(out, "\nEvery step was checked; all is well, after %s.\n", time.Since(begin).Round(time.Second))
 		return nil
 	}
+	if err := s.Again(ctx); err != nil {
+		return err
+	}
 	s.Invite()
 	<-ctx.Done()
 	fmt.Fprintln(out, "\nTaking everything down ...")

@@ -140,7 +140,7 @@ func (i *Installation) values() string {
 	config := fmt.Sprintf("metrics:\n  anonymousBindAddress: 127.0.0.1:%d\n", openMetricsPort)
 	rest := "controller: {enabled: false}\n"
 	if i.inventory != "" {
-		config += fmt.Sprintf("api:\n  anonymousBindAddress: 127.0.0.1:%d\n", openAPIPort) + i.inventoryConfiguration("")
+		config += fmt.Sprintf("api:\n  anonymousBindAddress: 127.0.0.1:%d\n", openAPIPort) + i.inventoryConfiguration("") + i.contextsConfiguration()
 		rest = fmt.Sprintf("inventory: {credentialsSecret: %s}\n", aaiSecret)
 	}
 	var text strings.Builder

@@ -15,8 +15,8 @@ import (
 // Provider is the name of the provider of the edge clusters, as EMCO calls it.
 const Provider = "vfw-cluster-provider"
 
-// Environment is HealthScope in three clusters: a hub with an A&AI, which is a workload cluster too, and two edges. The
-// end-to-end tests, the demo and a contributor's playground use the same.
+// Environment is HealthScope in three clusters: a hub with an A&AI and an etcd with AppContexts, which is a workload cluster too, and
+// two edges, into whose namespaces "default" it may deploy. The end-to-end tests, the demo and a contributor's playground use the same.
 type Environment struct {
 	// Installation is HealthScope in the hub.
 	*Installation
@@ -24,7 +24,12 @@ type Environment struct {
 	Hub *controlplane.ControlPlane
 	// Edges are the edges, of which the hub knows nothing before they have joined.
 	Edges []*Edge
+
+	etcd *controlplane.Etcd
 }
+
+// DeployFlag is the flag by which an edge is added to the hub, besides the context.
+const DeployFlag = "--deploy=default"
 
 // Edge is an edge cluster.
 type Edge struct {
@@ -39,7 +44,7 @@ type Edge struct {
 // Cluster returns the name that the hub knows the edge by.
 func (e *Edge) Cluster() string { return Provider + "+" + e.Context }
 
-// StartEnvironment starts three control planes side by side, and installs HealthScope in the hub. With an audit policy the
+// StartEnvironment starts three control planes and etcd side by side, and installs HealthScope in the hub. With an audit policy the
 // hub's API server keeps an audit log. When it fails, what has been started is stopped again.
 func StartEnvironment(ctx context.Context, o Options, auditPolicy string) (_ *Environment, err error) {
 	e := &Environment{Edges: []*Edge{{Context: "edge01"}, {Context: "edge02"}}}
@@ -60,16 +65,21 @@ func StartEnvironment(ctx context.Context, o Options, auditPolicy string) (_ *En
 			return err
 		})
 	}
+	group.Go(func() (err error) {
+		e.etcd, err = controlplane.StartEtcd(starting, controlplane.EtcdOptions{Log: o.Log})
+		return err
+	})
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
+	o.Contexts = e.etcd.Endpoint()
 	e.Installation, err = Start(ctx, e.Hub, o)
 	return e, err
 }
 
 // Join installs and starts the monitor in an edge, and adds the edge to the hub.
 func (e *Environment) Join(ctx context.Context, edge *Edge) (err error) {
-	edge.Member, err = e.Installation.Join(ctx, edge.Plane, edge.Cluster(), edge.Context)
+	edge.Member, err = e.Installation.Join(ctx, edge.Plane, edge.Cluster(), edge.Context, DeployFlag)
 	return err
 }
 
@@ -99,6 +109,9 @@ func (e *Environment) Stop() error {
 		if plane != nil {
 			errs = append(errs, plane.Stop())
 		}
+	}
+	if e.etcd != nil {
+		errs = append(errs, e.etcd.Stop())
 	}
 	return errors.Join(errs...)
 }

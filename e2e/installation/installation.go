@@ -59,6 +59,8 @@ type Options struct {
 	Configuration string
 	// Regions is added to the list inventory.regions of the configuration file, in YAML indented by two blanks.
 	Regions string
+	// Contexts is the endpoint of the etcd with the AppContexts that the hub deploys. Without it, it deploys none.
+	Contexts string
 	// Inventory is added to the section inventory of the configuration file, in YAML indented by two blanks.
 	Inventory string
 	// InventoryNamespace is the namespace whose resources go to A&AI. The default is all of them.
@@ -127,6 +129,9 @@ func Prepare(ctx context.Context, cp *controlplane.ControlPlane, o Options) (*In
 	return i, i.steps(ctx, []step{
 		{"start A&AI", i.startSimulator},
 		{"install CRDs and RBAC", i.install},
+		{"write the configuration of the commands for contexts", func(context.Context) error {
+			return os.WriteFile(i.ContextsConfiguration(), []byte(configurationHead+i.contextsConfiguration()), 0o600)
+		}},
 		{"write configuration and credentials", i.prepare},
 	})
 }
@@ -331,9 +336,23 @@ func (i *Installation) path(name string) string { return filepath.Join(i.options
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
+// configurationHead begins a configuration file.
+const configurationHead = "apiVersion: config.healthscope.io/v1alpha1\nkind: Configuration\n"
+
+// ContextsConfiguration returns the path of the configuration file for the commands about contexts.
+func (i *Installation) ContextsConfiguration() string { return i.path("contexts.yaml") }
+
+// contextsConfiguration says where the contexts are, and that they are deployed.
+func (i *Installation) contextsConfiguration() string {
+	if i.options.Contexts == "" {
+		return ""
+	}
+	return fmt.Sprintf("appContext:\n  endpoints: [%q]\nrsync:\n  enabled: true\n", i.options.Contexts)
+}
+
 // writeConfiguration writes the configuration files of the programs, which differ in the addresses of their metrics.
 func (i *Installation) writeConfiguration() error {
-	text := "apiVersion: config.healthscope.io/v1alpha1\nkind: Configuration\n"
+	text := configurationHead
 	if i.inventory != "" {
 		text += i.hubConfiguration()
 	}
@@ -349,7 +368,7 @@ func (i *Installation) writeConfiguration() error {
 // hubConfiguration is what the configuration file says of the REST server and of A&AI.
 func (i *Installation) hubConfiguration() string {
 	credentials := fmt.Sprintf("  usernameFile: %s\n  passwordFile: %s\n", i.path("aai-user"), i.path("aai-password"))
-	return fmt.Sprintf("api:\n  bindAddress: %s\n  anonymousBindAddress: %s\n", loopback(i.ports.guardedAPI), loopback(i.ports.api)) + i.inventoryConfiguration(credentials)
+	return fmt.Sprintf("api:\n  bindAddress: %s\n  anonymousBindAddress: %s\n", loopback(i.ports.guardedAPI), loopback(i.ports.api)) + i.inventoryConfiguration(credentials) + i.contextsConfiguration()
 }
 
 // inventoryConfiguration is the section inventory of the configuration file, with the lines in it that name the credentials.

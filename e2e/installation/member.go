@@ -20,8 +20,9 @@ type Member struct {
 	// Added is what the command said by which the cluster was added to the hub.
 	Added string
 
-	own *Installation
-	hub *Installation
+	own   *Installation
+	hub   *Installation
+	flags []string
 }
 
 // Regions returns what Options.Regions has to say for clusters to go to the tenant in A&AI that the hub's own resources go to.
@@ -34,13 +35,14 @@ func Regions(clusters ...string) string {
 }
 
 // Join installs the monitor in another cluster, starts it, and adds the cluster
-// to the hub by the program's own command. kubecontext is the name of the control plane. What has been started is stopped again when it fails.
-func (i *Installation) Join(ctx context.Context, cp *controlplane.ControlPlane, name, kubecontext string) (*Member, error) {
+// to the hub by the program's own command, with flags. kubecontext is the name of the control plane. What has been started is stopped again
+// when it fails.
+func (i *Installation) Join(ctx context.Context, cp *controlplane.ControlPlane, name, kubecontext string, flags ...string) (*Member, error) {
 	options := Options{Root: i.options.Root, Bin: i.options.Bin, Dir: i.path("member-" + name), Log: i.options.Log, Helm: i.options.Helm}
 	if err := os.Mkdir(options.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make a directory for cluster %q: %w", name, err)
 	}
-	m := &Member{Name: name, Context: kubecontext, own: &Installation{cp: cp, options: options}, hub: i}
+	m := &Member{Name: name, Context: kubecontext, own: &Installation{cp: cp, options: options}, hub: i, flags: flags}
 	return m, m.own.steps(ctx, []step{
 		{fmt.Sprintf("install the monitor in cluster %q", name), m.own.installMonitor},
 		{"write its configuration and credentials", func(ctx context.Context) error { return m.own.prepareFor(ctx, "monitor") }},
@@ -65,7 +67,8 @@ func (i *Installation) installMonitor(ctx context.Context) error {
 
 // Add adds the cluster to the hub, or repairs what it knows of it.
 func (m *Member) Add(ctx context.Context) (err error) {
-	m.Added, err = m.hub.Clusters(ctx, "add", m.Name, "--context", m.Context, "--kubeconfig", m.own.cp.KubeconfigPath())
+	args := []string{"add", m.Name, "--context", m.Context, "--kubeconfig", m.own.cp.KubeconfigPath()}
+	m.Added, err = m.hub.Clusters(ctx, append(args, m.flags...)...)
 	return err
 }
 
@@ -91,13 +94,24 @@ func (m *Member) Stop() error { return m.own.Stop() }
 
 // Clusters runs `healthscope clusters` with arguments, and returns what it printed; what it complained of is in the error.
 func (i *Installation) Clusters(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(i.options.Bin, "healthscope"), append([]string{"clusters"}, args...)...) //nolint:gosec // Our own program.
+	return i.run(ctx, append([]string{"clusters"}, args...)...)
+}
+
+// Contexts runs `healthscope context` with arguments, and returns the same.
+func (i *Installation) Contexts(ctx context.Context, args ...string) (string, error) {
+	return i.run(ctx, append([]string{"context", "--config", i.ContextsConfiguration()}, args...)...)
+}
+
+// run runs a command of the program in the root of the source tree.
+func (i *Installation) run(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(i.options.Bin, "healthscope"), args...) //nolint:gosec // Our own program.
+	cmd.Dir = i.options.Root
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+i.cp.KubeconfigPath())
 	var said, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &problems
 	err := cmd.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		err = fmt.Errorf("healthscope clusters: %w: %s", exit, problems.String())
+		err = fmt.Errorf("healthscope %s: %w: %s", args[0], exit, problems.String())
 	}
 	return said.String(), err
 }

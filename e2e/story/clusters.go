@@ -19,7 +19,7 @@ func (s *Story) join(ctx context.Context) error {
 		if err := add(ctx, e); err != nil {
 			return err
 		}
-		command(s.out, fmt.Sprintf("healthscope clusters add %s --context %s", e.Cluster(), e.Context))
+		command(s.out, fmt.Sprintf("healthscope clusters add %s --context %s %s", e.Cluster(), e.Context, installation.DeployFlag))
 		output(s.out, e.Added)
 	}
 	return s.showClusters(ctx, 0, "Connected", "Connected")
@@ -50,14 +50,22 @@ func (s *Story) showClusters(ctx context.Context, want int, states ...string) er
 // clusters runs `healthscope clusters`, and returns what it printed and its exit code.
 func (s *Story) clusters(ctx context.Context) (out string, code int) {
 	out, err := s.env.Clusters(ctx)
+	if code = exitCode(err); code < 0 {
+		out = err.Error()
+	}
+	return out, code
+}
+
+// exitCode returns the exit code of a program; -1 when it did not run.
+func exitCode(err error) int {
 	var exit interface{ ExitCode() int }
 	switch {
 	case err == nil:
-		return out, 0
+		return 0
 	case errors.As(err, &exit):
-		return out, exit.ExitCode()
+		return exit.ExitCode()
 	default:
-		return err.Error(), -1
+		return -1
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package story tells what HealthScope does, step by step, with real programs in an environment of three clusters: two edges
-// join a hub, an application is healthy, breaks, heals, and is out of sight for a while, and kubectl, REST, Prometheus and A&AI
-// say so. Each step is checked, and prints what a user types and sees. The demo prints it; the end-to-end tests check it.
+// join a hub, an application is deployed, is healthy, breaks, heals, and is out of sight for a while, and kubectl, REST, Prometheus and
+// A&AI say so; it is updated, rolled back and terminated. Each step is checked, and prints what a user types and sees. The demo prints it; the end-to-end tests check it.
 package story
 
 import (
@@ -10,7 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -35,6 +35,8 @@ type Story struct {
 	out  io.Writer
 	env  *installation.Environment
 	root string
+	// deployed is the AppContext of the application, and updated that of its update.
+	deployed, updated string
 }
 
 // New returns a story of an environment, which is printed to out. root is the root of the source tree, where the samples are.
@@ -52,7 +54,8 @@ type step struct {
 func (s *Story) Tell(ctx context.Context) error {
 	for n, st := range []step{
 		{"Two edge clusters join the hub", s.join},
-		{"An application at both edges: the virtual firewall, three apps with a bundle each; and in the hub one HealthScope over them", s.deploy},
+		{"An application is deployed at both edges: the virtual firewall, of three apps. Its firewall waits until the sink is Ready", s.deploy},
+		{"In the hub, a HealthScope over the three apps", s.judge},
 		{"It is healthy: kubectl", s.showHealthy},
 		{"The same by REST", s.showREST(200, "healthy")},
 		{"The same for Prometheus", s.showMetrics("Ready")},
@@ -69,6 +72,9 @@ func (s *Story) Tell(ctx context.Context) error {
 		{"A&AI keeps what was known last", s.showInventory("Ready")},
 		{"The edge is back", s.comeBack},
 		{"And everything is as it was", s.showHealthy},
+		{"An update of the sink: one edge refuses it, and it is said which and why", s.update},
+		{"It is rolled back", s.rollBack},
+		{"The application is terminated", s.terminate},
 	} {
 		Heading(s.out, fmt.Sprintf("%d. %s", n+1, st.title))
 		stepCtx, cancel := context.WithTimeout(ctx, stepTimeout)
@@ -83,18 +89,6 @@ func (s *Story) Tell(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// sample returns the path of a part of the application, from the root of the source tree.
-func sample(name string) string { return filepath.Join("config", "samples", "vfw", name) }
-
-func (s *Story) deploy(ctx context.Context) error {
-	for _, e := range s.env.Edges {
-		if err := s.show(ctx, "--context", e.Context, "apply", "-f", sample("1-application.yaml"), "-f", sample("2-bundles.yaml")); err != nil {
-			return err
-		}
-	}
-	return s.show(ctx, "apply", "-f", sample("3-healthscope.yaml"))
 }
 
 func (s *Story) showHealthy(ctx context.Context) error {
@@ -229,10 +223,14 @@ func await(ctx context.Context, look func() (got string, ok bool)) error {
 
 // kubectl runs kubectl with the contexts of all clusters, the hub's being the current one.
 func (s *Story) kubectl(ctx context.Context, args ...string) ([]byte, error) {
+	return s.kubectlCommand(ctx, args...).CombinedOutput()
+}
+
+func (s *Story) kubectlCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := s.env.Hub.KubectlCommand(ctx, args...)
 	cmd.Dir = s.root
 	cmd.Env = append(cmd.Env, "KUBECONFIG="+s.env.Kubeconfigs())
-	return cmd.CombinedOutput()
+	return cmd
 }
 
 // show runs kubectl and shows the command and its output.
