@@ -191,7 +191,7 @@ var _ = Describe("The command support-bundle, of metrics that want a token", fun
 		}))
 		DeferCleanup(server.Close)
 		code, out, errOut := bundleUp(ctx, dir, "--kubeconfig", kubeconfigOf(dir, server.URL), "--metrics-token-file", "token", "-o", "-")
-		Expect(code).To(Equal(1))
+		Expect(code).To(Equal(2))
 		Expect(out).To(BeEmpty())
 		Expect(errOut).To(ContainSubstring("cannot write a support bundle: " + want))
 		Expect(errOut).NotTo(ContainSubstring(canary))

@@ -69,7 +69,7 @@ func checkPicture(t *testing.T, steps []step) {
 	}
 	file := filepath.Join("..", "..", picture)
 	if *redraw {
-		check(t, os.WriteFile(file, []byte(draw(shown)), 0o644)) //nolint:gosec // It is a file of the source tree, which everybody may read.
+		check(t, os.WriteFile(file, []byte(draw(shown)), 0o644))
 	}
 	drawn, err := textsOf(read(t, picture))
 	check(t, err)
