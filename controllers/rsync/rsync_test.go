@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -256,6 +257,26 @@ var _ = Describe("rsync", func() {
 		write[0].Value = "y"
 		Expect(store.WriteLevels(ctx, "1007", write, appcontext.Condition{Lock: lock})).To(MatchError(appcontext.ErrConflict))
 		Expect(stored(ctx, "1007")).To(HaveKeyWithValue("/context/1007/status/", `"x"`))
+	})
+
+	It("learns at once that the lock is lost, and whether the holder before has released it", func(ctx SpecContext) {
+		first, err := store.Lock(ctx, "lost")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(first.Abandoned).To(BeFalse())
+		locks, err := raw.Get(ctx, "/healthscope/lock/lost/", clientv3.WithPrefix())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(locks.Kvs).To(HaveLen(1))
+		_, err = raw.Revoke(ctx, clientv3.LeaseID(locks.Kvs[0].Lease))
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(ctx, first.Lost()).WithTimeout(time.Second).Should(BeClosed(), "long before its next renewal")
+		for _, abandoned := range []bool{true, false} {
+			next, err := store.Lock(ctx, "lost")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(next.Abandoned).To(Equal(abandoned))
+			Expect(next.Release()).To(Succeed())
+			Eventually(ctx, next.Lost()).Should(BeClosed())
+		}
+		_ = first.Release() // It has nothing to release.
 	})
 
 	It("uses a CRD that exists, and keeps it (R2, R15)", func(ctx SpecContext) {

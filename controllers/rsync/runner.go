@@ -22,6 +22,9 @@ const (
 	lockName = "rsync"
 	// etcdRetry is the pause before etcd is asked again after it was unavailable.
 	etcdRetry = 2 * time.Second
+	// handover is how long requests may take to end whose sender has lost the lock. A cluster does not know of the lock: one that
+	// arrived later would undo what the next holder has done.
+	handover = 2 * time.Second
 	// releaseTimeout is how long the release of the lock may take when the program stops.
 	releaseTimeout = 5 * time.Second
 )
@@ -96,7 +99,7 @@ func (r *Runner) Start(ctx context.Context) error {
 // hold works until the lock is lost or etcd cannot be watched, and returns why.
 func (r *Runner) hold(ctx context.Context, lock *appcontext.Lock) error {
 	working, cancel := context.WithCancelCause(ctx)
-	defer r.release(lock)
+	defer r.release(lock) //nolint:contextcheck // Also when ctx has ended.
 	go func() {
 		select {
 		case <-lock.Lost():
@@ -109,6 +112,9 @@ func (r *Runner) hold(ctx context.Context, lock *appcontext.Lock) error {
 	}}
 	defer ws.running.Wait()
 	defer cancel(nil)
+	if lock.Abandoned && !r.pause(working, handover) {
+		return context.Cause(working)
+	}
 	return r.options.Store.WatchActive(working, func(id string) { r.wake(working, ws, lock, id) })
 }
 

@@ -2,9 +2,11 @@ package appcontext
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -254,8 +256,14 @@ func (s *Snapshot) StoredRevision(h Handle) int64 {
 
 // Lock is held by one program at a time. What is written with it as a condition is not written once it is lost.
 type Lock struct {
+	// Abandoned is true when the holder before has not released the lock: what it had begun may still be under way.
+	Abandoned bool
+
 	session *concurrency.Session
 	mutex   *concurrency.Mutex
+	// holder is the key that says that the lock has been taken, and not been released.
+	holder string
+	lost   chan struct{}
 }
 
 // lockSeconds is how long a lock outlives a program that was killed.
@@ -278,16 +286,61 @@ func (s *Store) Lock(ctx context.Context, name string) (*Lock, error) {
 	if err != nil {
 		return nil, failed(operation, translate(ctx, err))
 	}
-	lock := &Lock{session: session, mutex: concurrency.NewMutex(session, ownPrefix+"lock/"+name)}
-	if err := lock.mutex.Lock(ctx); err != nil {
+	lock := &Lock{
+		session: session, mutex: concurrency.NewMutex(session, ownPrefix+"lock/"+name), holder: ownPrefix + "lock-holder/" + name, lost: make(chan struct{}),
+	}
+	if err = lock.mutex.Lock(ctx); err == nil {
+		err = lock.hold(ctx, s)
+	}
+	if err != nil {
 		_ = session.Close() // The lease ends by itself.
 		return nil, failed(operation, translate(ctx, err))
 	}
 	return lock, nil
 }
 
-// Lost is closed when the lock is lost or released.
-func (l *Lock) Lost() <-chan struct{} { return l.session.Done() }
+// hold notes that the lock is held, and finds out whether the holder before has released it.
+func (l *Lock) hold(ctx context.Context, s *Store) error {
+	limited, cancel := context.WithTimeout(ctx, s.options.Timeout)
+	defer cancel()
+	result, err := l.session.Client().Txn(limited).If(l.mutex.IsOwner()).
+		Then(clientv3.OpGet(l.holder, clientv3.WithCountOnly()), clientv3.OpPut(l.holder, l.mutex.Key())).Commit()
+	switch {
+	case err != nil:
+		return err
+	case !result.Succeeded:
+		return about(ErrConflict, l.mutex.Key())
+	}
+	l.Abandoned = result.Responses[0].GetResponseRange().Count > 0
+	go l.follow(s, result.Header.Revision) //nolint:contextcheck // It ends with the session.
+	return nil
+}
 
-// Release lets another program take the lock at once.
-func (l *Lock) Release() error { return failed("cannot release lock", l.session.Close()) }
+// follow closes lost when the key of the lock goes or the session ends. The session alone would learn only at its next
+// renewal that etcd has ended it.
+func (l *Lock) follow(s *Store, revision int64) {
+	defer close(l.lost)
+	ctx, cancel := context.WithCancel(l.session.Ctx())
+	defer cancel()
+	gone := false
+	_ = s.watch(ctx, l.mutex.Key(), func(r clientv3.WatchResponse) { // Without the watch, the session tells.
+		if len(r.Events) > 0 {
+			gone = true
+			cancel()
+		}
+	}, clientv3.WithRev(revision+1), clientv3.WithFilterPut())
+	if !gone {
+		<-l.session.Done()
+	}
+}
+
+// Lost is closed when the lock is lost or released.
+func (l *Lock) Lost() <-chan struct{} { return l.lost }
+
+// Release lets another program take the lock at once. Nothing that was begun with it may be under way.
+func (l *Lock) Release() error {
+	ctx, cancel := context.WithTimeout(l.session.Ctx(), lockSeconds*time.Second)
+	defer cancel()
+	_, err := l.session.Client().Txn(ctx).If(l.mutex.IsOwner()).Then(clientv3.OpDelete(l.holder)).Commit()
+	return failed("cannot release lock", errors.Join(err, l.session.Close()))
+}

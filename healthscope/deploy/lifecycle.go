@@ -155,18 +155,6 @@ func (l Lifecycle) Replaced(by string) Lifecycle {
 	return l.created().append(EventUpdateDelete, by)
 }
 
-// Retried returns the lifecycle in which an event that failed waits again; false unless one was refused that the user has
-// neither stopped nor followed by another one.
-func (l Lifecycle) Retried() (Lifecycle, bool) {
-	last := len(l.Queue) - 1
-	if l.Stop || last < 0 || l.Queue[last].Status != EventError {
-		return l, false
-	}
-	l.Queue = slices.Clone(l.Queue)
-	l.Queue[last].Status = EventPending
-	return l, true
-}
-
 // Wanted reports whether a context is to be there: of the events that have not been skipped, the last brings it.
 func (l Lifecycle) Wanted() bool {
 	for _, e := range slices.Backward(l.Queue) {
