@@ -1,8 +1,6 @@
 package fleet
 
-import (
-	"time"
-)
+import "time"
 
 // Pauses before a cluster that was cut off is read again. They double while it is cut off again and again.
 const (

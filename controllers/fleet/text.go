@@ -1,10 +1,6 @@
 package fleet
 
-import (
-	"time"
-
-	"github.com/healthscope/healthscope/healthscope"
-)
+import "github.com/healthscope/healthscope/healthscope"
 
 // maxErrorText bounds the text of an error in a message, in bytes.
 const maxErrorText = 200
@@ -24,27 +20,4 @@ func because(cause string) string {
 		return ""
 	}
 	return ": " + cause
-}
-
-// first returns the time that is set, or now.
-func first(at, now time.Time) time.Time {
-	if at.IsZero() {
-		return now
-	}
-	return at
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
-// soonest returns the earlier of two times, of which zero means never.
-func soonest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

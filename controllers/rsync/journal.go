@@ -18,7 +18,7 @@ type journal struct {
 // entry is what a step has come to.
 type entry struct {
 	writes []appcontext.Write
-	// written is told when it is in etcd.
+	// written gets nil when it is in etcd, or why it is not.
 	written chan<- error
 }
 

@@ -46,18 +46,19 @@ func newManifest(o *unstructured.Unstructured) (*manifest, error) {
 	return &manifest{o.GroupVersionKind(), client.ObjectKeyFromObject(o), o.GetLabels()[deploymentLabel], bytes.TrimSpace(data)}, nil
 }
 
-// metadata returns an object without contents, into which a client reads metadata, and object one into which it reads all.
+// metadata returns an object into which a client reads the metadata.
 func (m *manifest) metadata() *metav1.PartialObjectMetadata {
-	o := &metav1.PartialObjectMetadata{}
-	o.SetGroupVersionKind(m.GroupVersionKind)
-	o.SetNamespace(m.Namespace)
-	o.SetName(m.Name)
-	return o
+	return named(m, &metav1.PartialObjectMetadata{})
 }
 
+// object returns an object into which a client reads all.
 func (m *manifest) object() *unstructured.Unstructured {
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(m.GroupVersionKind)
+	return named(m, &unstructured.Unstructured{})
+}
+
+// named gives an object the kind, namespace and name of a manifest.
+func named[O client.Object](m *manifest, o O) O {
+	o.GetObjectKind().SetGroupVersionKind(m.GroupVersionKind)
 	o.SetNamespace(m.Namespace)
 	o.SetName(m.Name)
 	return o

@@ -164,7 +164,7 @@ func (w *worker) begin(ctx context.Context, id string) (event deploy.QueuedEvent
 }
 
 // write stores what the work of a context's event has come to, as long as the lock is held. Once it is not, another program is at
-// work: nothing more may be done in clusters, although the loss of the lock is told only seconds later.
+// work: nothing more may be done in clusters, although the loss of the lock may be known only later.
 func (w *worker) write(ctx context.Context, id string, writes []appcontext.Write) error {
 	return w.persist(ctx, func() error {
 		err := w.options.Store.WriteLevels(ctx, id, writes, appcontext.Condition{Lock: w.lock})

@@ -115,8 +115,11 @@ func (s *Story) showImages(ctx context.Context, images ...string) error {
 		command(s.out, "kubectl "+quoted(args))
 		out, err := s.kubectl(ctx, args...)
 		output(s.out, string(out))
-		if image := strings.TrimSpace(string(out)); err != nil || image != images[i] {
-			return fmt.Errorf("the image of the sink in %s is %q, and must be %q (%w)", e.Context, image, images[i], err)
+		if err != nil {
+			return fmt.Errorf("cannot read the image of the sink in %s: %w", e.Context, err)
+		}
+		if image := strings.TrimSpace(string(out)); image != images[i] {
+			return fmt.Errorf("the image of the sink in %s is %q, and must be %q", e.Context, image, images[i])
 		}
 	}
 	return nil
@@ -131,8 +134,11 @@ func (s *Story) terminate(ctx context.Context) error {
 		command(s.out, "kubectl "+quoted(args))
 		out, err := s.kubectl(ctx, args...)
 		output(s.out, string(out))
-		if err != nil || !strings.HasPrefix(string(out), "No resources found") {
-			return fmt.Errorf("the application is still in %s (%w)", e.Context, err)
+		if err != nil {
+			return fmt.Errorf("cannot look for the application in %s: %w", e.Context, err)
+		}
+		if !strings.HasPrefix(string(out), "No resources found") {
+			return fmt.Errorf("the application is still in %s", e.Context)
 		}
 	}
 	return nil

@@ -323,7 +323,7 @@ func (l *Lock) follow(s *Store, revision int64) {
 	ctx, cancel := context.WithCancel(l.session.Ctx())
 	defer cancel()
 	gone := false
-	_ = s.watch(ctx, l.mutex.Key(), func(r clientv3.WatchResponse) { // Without the watch, the session tells.
+	_ = s.watch(ctx, l.mutex.Key(), func(r clientv3.WatchResponse) { // Without the watch, the end of the session shows later.
 		if len(r.Events) > 0 {
 			gone = true
 			cancel()

@@ -17,7 +17,7 @@ type Member struct {
 	Revision int64
 }
 
-// Next returns the id of the context whose next event is to be handled; empty when none has one. An event that was begun comes
+// Next returns the id of the context whose next event is to be handled; empty when there is none. An event that was begun comes
 // first, so that at most one is. Then come terminations, which interrupt what is begun, and then what an update has left to
 // delete: it is a part of that update, and comes before the next one. Others come in the order in which they were added.
 func (d Deployment) Next() string {
@@ -33,11 +33,10 @@ func (d Deployment) Next() string {
 			return 3
 		}
 	}
-	active := slices.DeleteFunc(slices.Clone(d), func(m Member) bool { return !m.Active() })
-	if len(active) == 0 {
+	if len(d) == 0 {
 		return ""
 	}
-	return slices.MinFunc(active, func(a, b Member) int {
+	return slices.MinFunc(d, func(a, b Member) int {
 		return cmp.Or(rank(a)-rank(b), cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.ID, b.ID))
 	}).ID
 }
