@@ -210,26 +210,27 @@ func (p *pass) begin(r *request) {
 }
 
 // done puts the objects of a request that is over into the queue again, and those that waited for what it found out: what
-// is to be done about them is another thing now. Objects that A&AI has refused together come first.
+// is to be done about them is another thing now. Objects that A&AI has refused together come first, and so does one that was
+// read for others too: before another one is.
 func (p *pass) done(r *request) {
 	if r.awaited {
 		r.queue.awaited--
 	}
-	var refused []aai.Key
+	var first []aai.Key
 	for _, op := range r.ops {
 		delete(p.busy, op.Key)
 		name := targets(op)
 		switch {
 		case p.hurried[op.Key]:
 			p.urgent.keys = append(p.urgent.keys, op.Key)
-		case p.limits[op.Key] > 0 && !r.read:
-			refused = append(refused, op.Key)
+		case p.limits[op.Key] > 0 && !r.read, p.absent[name] && r.read:
+			first = append(first, op.Key)
 		default:
 			r.keys = append(r.keys, op.Key)
 		}
 		r.keys = append(r.keys, p.waiting[name]...)
 		delete(p.waiting, name)
 	}
-	r.keys = append(refused, r.keys...)
+	r.keys = append(first, r.keys...)
 	p.idle.Broadcast()
 }

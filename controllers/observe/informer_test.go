@@ -145,11 +145,13 @@ func TestInformerReadsAgainWhatIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	for range 20 {
 		inform(t, func(i *informing) {
+			i.expect(time.Second, 1, ready)
 			i.refuse(errForbidden)
-			i.expect(10*time.Minute, 0, "Forbidden")
+			i.last.Load().Stop()
+			i.expect(10*time.Minute, 1, ready, "Forbidden")
 			i.healthy()
 			i.Reread(false)
-			i.expect(time.Second, 1, "Forbidden", ready)
+			i.expect(time.Second, 2, ready, "Forbidden", ready)
 		})
 	}
 }
