@@ -28,7 +28,7 @@ func (s *Story) deploy(ctx context.Context) (err error) {
 	if s.deployed, err = s.createContext(ctx, "composite-app.yaml"); err != nil {
 		return err
 	}
-	if err := s.context(ctx, "instantiate", "--wait", s.deployed); err != nil {
+	if err := s.context(ctx, "instantiate", "--wait", "--timeout=3m", s.deployed); err != nil {
 		return err
 	}
 	for _, e := range s.env.Edges {
