@@ -45,7 +45,7 @@ test: controlplane helm ## Run all tests
 
 .PHONY: unit
 unit: ## Run the tests that need no control plane; Go remembers what has not changed
-	@go test -short $$(go list -buildvcs=false $(PACKAGES) | grep -v /e2e)
+	@go test -short -p $(TESTPACKAGES) $$(go list -buildvcs=false $(PACKAGES) | grep -v /e2e)
 
 .PHONY: test-extended
 test-extended: controlplane helm ## Run what takes too long for every change: every alert caused for real, version skew, floods with the default budget, long property tests, every benchmark at its smallest size, fuzzing, soak
