@@ -68,7 +68,7 @@ func (e *executor) take(ctx context.Context, s deploy.Step) (deploy.Outcome, err
 
 // takeInCluster takes a step until the cluster has answered, which may be never.
 func (e *executor) takeInCluster(ctx context.Context, s deploy.Step, ask func(context.Context, deploy.Step) answer) (deploy.Outcome, error) {
-	backoff, hadProblem := e.options.Retry, s.Resource.Status == appcontext.ResourceRetrying
+	backoff, hadProblem := e.options.Retry, s.Resource.Status == appcontext.ResourceRetrying || s.Resource.Status == appcontext.ResourceFailed
 	for {
 		answer := ask(ctx, s)
 		if answer.kind != acknowledged && ctx.Err() != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/deploy"
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
@@ -40,6 +41,8 @@ type Options struct {
 	HealthChecks rules.UserRules
 	// Retry is how long a step waits before it is taken again in a cluster that did not answer. The default is DefaultRetry.
 	Retry wait.Backoff
+	// RetryRefused is how long it takes until what a cluster has refused is tried again. The default is DefaultRetryRefused.
+	RetryRefused wait.Backoff
 	// HookTimeout is how long an object of a hook may take until it has done its work. The default is DefaultHookTimeout.
 	HookTimeout time.Duration
 	// Clock is the clock. The default is the machine's.
@@ -73,6 +76,9 @@ func NewRunner(o Options) *Runner {
 	}
 	if o.Retry.Duration == 0 {
 		o.Retry = DefaultRetry
+	}
+	if o.RetryRefused.Duration == 0 {
+		o.RetryRefused = DefaultRetryRefused
 	}
 	if o.HookTimeout == 0 {
 		o.HookTimeout = DefaultHookTimeout
@@ -114,6 +120,13 @@ func (r *Runner) hold(ctx context.Context, lock *appcontext.Lock) error {
 	defer cancel(nil)
 	if lock.Abandoned && !r.pause(working, handover) {
 		return context.Cause(working)
+	}
+	retries, err := r.options.Store.OwnBelow(working, deploy.RetriesHandle)
+	if err != nil {
+		return errors.Wrap(err, "cannot read which events are to be handled again")
+	}
+	for id := range retries {
+		r.wake(working, ws, lock, id)
 	}
 	return r.options.Store.WatchActive(working, func(id string) { r.wake(working, ws, lock, id) })
 }

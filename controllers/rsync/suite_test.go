@@ -95,11 +95,15 @@ func (n *network) set(cut bool) {
 	n.cut = cut
 }
 
-// start runs a runner until the spec ends or stop is called, which waits for it.
-func start(n *network) (stop func()) {
+// start runs a runner until the spec ends or stop is called, which waits for it. with changes its options.
+func start(n *network, with ...func(*rsync.Options)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	r := rsync.NewRunner(rsync.Options{Store: store, Access: n.Access, Retry: wait.Backoff{Duration: 50 * time.Millisecond, Steps: 1}, HookTimeout: hookTimeout, Logger: GinkgoLogr})
+	o := rsync.Options{Store: store, Access: n.Access, Retry: wait.Backoff{Duration: 50 * time.Millisecond, Steps: 1}, HookTimeout: hookTimeout, Logger: GinkgoLogr}
+	for _, change := range with {
+		change(&o)
+	}
+	r := rsync.NewRunner(o)
 	go func() {
 		defer GinkgoRecover()
 		defer close(done)

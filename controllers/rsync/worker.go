@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
@@ -59,22 +60,32 @@ func (w *worker) run(ctx context.Context) {
 func (w *worker) handleNext(ctx context.Context) (bool, error) {
 	id := w.deployment(ctx).Next()
 	if id == "" {
-		return false, nil
+		return w.awaitRetry(ctx)
 	}
-	event, err := w.begin(ctx, id)
-	if err != nil || event.Event == "" {
+	t, err := w.begin(ctx, id)
+	if err != nil || t.event.Event == "" {
 		return true, w.forgetAfter(err, id)
 	}
-	logger := w.logger.WithValues("context", id, "event", event.Event)
-	logger.Info("Handling an event")
-	succeeded := w.handle(ctx, id, event)
+	logger := w.logger.WithValues("context", id, "event", t.event.Event)
+	logger.Info("Handling an event", "again", t.isRetry())
+	succeeded, retry := w.handle(ctx, t)
 	if ctx.Err() != nil {
 		return true, ctx.Err() // What is left to do is in etcd.
 	}
-	err = w.finish(ctx, id, event, succeeded)
+	err = w.finish(ctx, t, succeeded, retry)
 	logger.Info("Handled an event", "succeeded", succeeded, "problem", err)
 	return true, w.forgetAfter(err, id)
 }
+
+// task is an event of a context that is being handled.
+type task struct {
+	id    string
+	event deploy.QueuedEvent
+	// retry says which event of the queue it is. The rest is zero when it is handled for the first time.
+	retry deploy.Retry
+}
+
+func (t task) isRetry() bool { return t.retry.Begun != 0 }
 
 // forgetAfter forgets a context of which an event cannot be begun or finished, so that others go on.
 func (w *worker) forgetAfter(err error, id string) error {
@@ -127,17 +138,24 @@ func (w *worker) member(ctx context.Context, id string) (m deploy.Member, err er
 	return m, err
 }
 
-// wanted returns the other contexts of the deployment that are to be there.
-func (w *worker) wanted(ctx context.Context, id string) ([]string, error) {
-	var members map[string]string
-	err := w.persist(ctx, func() (err error) {
+// members returns the contexts of the deployment.
+func (w *worker) members(ctx context.Context) (members map[string]string, err error) {
+	err = w.persist(ctx, func() error {
 		members, err = w.options.Store.OwnBelow(ctx, deploy.MembersHandle(w.place))
 		return err
 	})
+	if err == nil {
+		members[w.place] = w.place
+	}
+	return members, err
+}
+
+// wanted returns the other contexts of the deployment that are to be there.
+func (w *worker) wanted(ctx context.Context, id string) ([]string, error) {
+	members, err := w.members(ctx)
 	if err != nil {
 		return nil, err
 	}
-	members[w.place] = w.place
 	delete(members, id)
 	var wanted []string
 	for _, other := range slices.Sorted(maps.Keys(members)) {
@@ -153,14 +171,26 @@ func (w *worker) wanted(ctx context.Context, id string) ([]string, error) {
 }
 
 // begin begins the next event of a context and returns it; empty when there is none.
-func (w *worker) begin(ctx context.Context, id string) (event deploy.QueuedEvent, err error) {
+func (w *worker) begin(ctx context.Context, id string) (task, error) {
+	t := task{id: id}
 	c := lifecycleChange{lock: w.lock, edits: []edit{{id, func(l deploy.Lifecycle) (deploy.Lifecycle, error) {
 		next, begun, _ := l.Next()
-		event = begun
+		t.event, t.retry = begun, deploy.Retry{Event: next.Handled()}
 		return next, nil
 	}}}}
-	err = w.persist(ctx, func() error { return c.commit(ctx, w.options.Store) })
-	return event, err
+	err := w.persist(ctx, func() error { return c.commit(ctx, w.options.Store) })
+	if err != nil || t.event.Event == "" {
+		return t, err
+	}
+	var known string
+	err = w.persist(ctx, func() (err error) {
+		known, err = w.options.Store.Own(ctx, deploy.RetriesHandle.Level(id))
+		return err
+	})
+	if r, malformed := deploy.ReadRetry(known); malformed == nil && r.Event == t.retry.Event {
+		t.retry = r
+	}
+	return t, err
 }
 
 // write stores what the work of a context's event has come to, as long as the lock is held. Once it is not, another program is at
@@ -175,22 +205,29 @@ func (w *worker) write(ctx context.Context, id string, writes []appcontext.Write
 	})
 }
 
-// handle does the work of an event, and reports whether all of it was acknowledged.
-func (w *worker) handle(ctx context.Context, id string, event deploy.QueuedEvent) bool {
-	plan, progress, err := w.plan(ctx, id, event)
-	problem := appcontext.Write{Handle: ProblemHandle(id), Own: true}
+// handle does the work of an event, and reports whether all of it was acknowledged. If clusters have refused something, it returns
+// when that is tried again.
+func (w *worker) handle(ctx context.Context, t task) (bool, deploy.Retry) {
+	plan, progress, err := w.plan(ctx, t)
+	problem := appcontext.Write{Handle: ProblemHandle(t.id), Own: true}
 	if err != nil {
 		problem.Value = err.Error()
 	}
-	if failed := w.write(ctx, id, []appcontext.Write{problem}); err != nil || failed != nil {
-		return false
+	if failed := w.write(ctx, t.id, []appcontext.Write{problem}); err != nil || failed != nil {
+		return false, deploy.Retry{}
 	}
-	return w.work(ctx, plan, progress)
+	succeeded := w.work(ctx, t, plan, progress)
+	if succeeded || !progress.Refused() {
+		return succeeded, deploy.Retry{}
+	}
+	return false, deploy.Retry{
+		Event: t.retry.Event, Begun: plan.Begun(), Count: t.retry.Count + 1, Next: w.options.Clock.Now().Add(w.retryPause(t.retry.Count)),
+	}
 }
 
 // plan returns what the work of an event is.
-func (w *worker) plan(ctx context.Context, id string, event deploy.QueuedEvent) (*deploy.Plan, *deploy.Progress, error) {
-	contexts, err := w.read(ctx, id, event)
+func (w *worker) plan(ctx context.Context, t task) (*deploy.Plan, *deploy.Progress, error) {
+	contexts, err := w.read(ctx, t)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -198,7 +235,7 @@ func (w *worker) plan(ctx context.Context, id string, event deploy.QueuedEvent) 
 	if err != nil {
 		return nil, nil, err
 	}
-	switch event.Event {
+	switch t.event.Event {
 	case deploy.EventInstantiate:
 		return plan, plan.Instantiation(), nil
 	case deploy.EventTerminate:
@@ -208,26 +245,27 @@ func (w *worker) plan(ctx context.Context, id string, event deploy.QueuedEvent) 
 	case deploy.EventUpdateDelete:
 		return plan, plan.Removal(), nil
 	default:
-		return nil, nil, errors.Errorf("event %q is %w", event.Event, deploy.ErrUnsupported)
+		return nil, nil, errors.Errorf("event %q is %w", t.event.Event, deploy.ErrUnsupported)
 	}
 }
 
 // read reads the contexts that an event is about.
-func (w *worker) read(ctx context.Context, id string, event deploy.QueuedEvent) (c deploy.Contexts, err error) {
-	if c.Acted, err = w.snapshot(ctx, id); err != nil {
+func (w *worker) read(ctx context.Context, t task) (c deploy.Contexts, err error) {
+	c.Retry = t.retry
+	if c.Acted, err = w.snapshot(ctx, t.id); err != nil {
 		return c, err
 	}
-	if c.Status = c.Acted; w.place != id {
+	if c.Status = c.Acted; w.place != t.id {
 		if c.Status, err = w.snapshot(ctx, w.place); err != nil {
 			return c, errors.Wrap(err, "cannot read where states are kept")
 		}
 	}
 	var others []string
-	switch event.Event {
+	switch t.event.Event {
 	case deploy.EventUpdate:
-		others = []string{event.UpdateContextID}
+		others = []string{t.event.UpdateContextID}
 	case deploy.EventUpdateDelete, deploy.EventTerminate:
-		if others, err = w.wanted(ctx, id); err != nil {
+		if others, err = w.wanted(ctx, t.id); err != nil {
 			return c, errors.Wrap(err, "cannot read which contexts of the deployment are to be there")
 		}
 	default:
@@ -252,15 +290,29 @@ func (w *worker) snapshot(ctx context.Context, id string) (s *appcontext.Snapsho
 
 // finish ends an event. After an update that has succeeded, what other contexts of the deployment have and this one lacks is
 // deleted, by events that are added in the same transaction: a program that is killed leaves no update half done.
-func (w *worker) finish(ctx context.Context, id string, event deploy.QueuedEvent, succeeded bool) error {
-	c := lifecycleChange{lock: w.lock, edits: []edit{{id, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return l.Finish(succeeded), nil }}}}
-	if event.Event == deploy.EventUpdate && succeeded {
-		others, err := w.wanted(ctx, id)
+func (w *worker) finish(ctx context.Context, t task, succeeded bool, retry deploy.Retry) error {
+	c := lifecycleChange{lock: w.lock, writes: []appcontext.Write{retry.Write(t.id)}}
+	c.edits = []edit{{t.id, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return l.Finish(succeeded), nil }}}
+	if succeeded {
+		c.writes = append(c.writes, appcontext.Write{Handle: ProblemHandle(t.id), Own: true})
+	}
+	if t.event.Event == deploy.EventUpdate || t.event.Event == deploy.EventInstantiate {
+		others, err := w.retries(ctx)
+		if err != nil {
+			return err
+		}
+		delete(others, t.id)
+		for other := range others { // What is to be there now is another one.
+			c.writes = append(c.writes, deploy.Retry{}.Write(other))
+		}
+	}
+	if t.event.Event == deploy.EventUpdate && succeeded {
+		others, err := w.wanted(ctx, t.id)
 		if err != nil {
 			return err
 		}
 		for _, other := range others {
-			c.edits = append(c.edits, edit{other, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return l.Replaced(id), nil }})
+			c.edits = append(c.edits, edit{other, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return l.Replaced(t.id), nil }})
 		}
 	}
 	return w.persist(ctx, func() error { return c.commit(ctx, w.options.Store) })
@@ -268,10 +320,10 @@ func (w *worker) finish(ctx context.Context, id string, event deploy.QueuedEvent
 
 // work takes steps until none can be taken, the event is interrupted, or ctx ends, and reports whether all were
 // acknowledged. When it returns, no step runs any more, and what they have come to is in etcd.
-func (w *worker) work(ctx context.Context, plan *deploy.Plan, progress *deploy.Progress) bool {
+func (w *worker) work(ctx context.Context, t task, plan *deploy.Plan, progress *deploy.Progress) bool {
 	stepping, cancel := context.WithCancel(ctx)
 	j := openJournal(func(writes []appcontext.Write) error { return w.write(ctx, plan.ID, writes) }, cancel)
-	done := w.step(stepping, newExecutor(w, plan, j), progress, cancel)
+	done := w.step(stepping, t, newExecutor(w, plan, j), progress, cancel)
 	if err := j.close(); err != nil {
 		w.logger.Error(err, "Cannot record what was done", "context", plan.ID)
 		return false
@@ -279,8 +331,8 @@ func (w *worker) work(ctx context.Context, plan *deploy.Plan, progress *deploy.P
 	return done
 }
 
-// step takes the steps of work. No step runs any more when it returns.
-func (w *worker) step(ctx context.Context, e *executor, progress *deploy.Progress, cancel func()) bool {
+// step takes the steps of work. No step runs any more when it returns. What is refused is tried again as long as others are taken.
+func (w *worker) step(ctx context.Context, t task, e *executor, progress *deploy.Progress, cancel func()) bool {
 	type result struct {
 		step    deploy.Step
 		outcome deploy.Outcome
@@ -289,8 +341,9 @@ func (w *worker) step(ctx context.Context, e *executor, progress *deploy.Progres
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	running.Go(func() { w.follow(ctx, e.plan.ID) })
-	for inFlight := 0; ; {
+	running.Go(func() { w.follow(ctx, t.id) })
+	var retry <-chan time.Time
+	for inFlight, retries := 0, t.retry.Count; ; {
 		for _, s := range progress.Take() {
 			inFlight++
 			running.Go(func() {
@@ -312,14 +365,27 @@ func (w *worker) step(ctx context.Context, e *executor, progress *deploy.Progres
 		case r := <-results:
 			inFlight--
 			progress.Complete(r.step, r.outcome)
+			if r.outcome == deploy.Refused && retry == nil {
+				retry = w.options.Clock.After(w.retryPause(retries))
+				retries++
+			}
+		case <-retry:
+			retry = nil
+			progress.Retry()
 		case <-w.woken:
-			if w.deployment(ctx).Interrupted(e.plan.ID) {
+			if w.interrupted(ctx, t) {
 				return false
 			}
 		case <-ctx.Done():
 			return false
 		}
 	}
+}
+
+// interrupted reports whether an event is to end before its work is done. A retry keeps no other event waiting.
+func (w *worker) interrupted(ctx context.Context, t task) bool {
+	d := w.deployment(ctx)
+	return d.Interrupted(t.id) || t.isRetry() && d.Superseded(t.id)
 }
 
 // follow wakes the worker whenever the lifecycle of a context has changed, or may have, until ctx ends.

@@ -136,11 +136,11 @@ func (c Condition) add(t *transaction) {
 	}
 }
 
-// RemoveActive says that nothing is to be done with a context, which may be gone.
+// RemoveActive says that nothing is to be done with a context, which may be gone. The key of our own beside goes too.
 func (s *Store) RemoveActive(ctx context.Context, id string, lock *Lock) error {
 	t := &transaction{}
 	Condition{Lock: lock}.add(t)
-	t.remove(string(ActiveHandle(id)))
+	t.remove(string(ActiveHandle(id)), sidecarKey(ActiveHandle(id)))
 	return failed(fmt.Sprintf("cannot remove context %q from the active ones", id), s.commit(ctx, t))
 }
 

@@ -80,7 +80,8 @@ func begun(s *appcontext.Snapshot) int64 {
 }
 
 // Changes returns the keys in which two lifecycles of a context differ, in the order in which EMCO writes them. The entry
-// among the active contexts is written with every event that is added, which is how workers learn of it.
+// among the active contexts is written with every event that is to be handled, which is how workers learn of it. A new event and
+// a stop end the retry of the one before.
 func Changes(id string, before, after Lifecycle) []appcontext.Write {
 	h, active := appcontext.ContextHandle(id), appcontext.ActiveHandle(id)
 	var writes []appcontext.Write
@@ -90,8 +91,12 @@ func Changes(id string, before, after Lifecycle) []appcontext.Write {
 		}
 	}
 	first := before.Current == ""
-	if len(after.Queue) > len(before.Queue) {
+	added := len(after.Queue) > len(before.Queue)
+	if added || after.Active() && !before.Active() {
 		writes = append(writes, appcontext.Write{Handle: active, Value: id})
+	}
+	if added || after.Stop && !before.Stop {
+		writes = append(writes, Retry{}.Write(id))
 	}
 	put(!slices.Equal(before.Queue, after.Queue), levelQueue, queueValue{after.Queue})
 	put(first || before.Stop != after.Stop, levelStop, after.Stop)

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -114,6 +115,9 @@ type place struct{ app, cluster string }
 // BundleName returns the name of the bundles of an app, which is also the value of the label that its objects carry.
 func (p *Plan) BundleName(app string) string { return p.statusID() + "-" + app }
 
+// Begun returns the revision of etcd at which the event was begun: statuses from before say nothing of its work.
+func (p *Plan) Begun() int64 { return p.observed.begun }
+
 // Contexts are what the work of an event is about.
 type Contexts struct {
 	// Acted is the context of the event, and Status the one under which states are kept, which may be the same.
@@ -121,6 +125,8 @@ type Contexts struct {
 	// Others are other contexts of the deployment: the one before in an EventUpdate, and in events that delete, all that are
 	// to be there.
 	Others []*appcontext.Snapshot
+	// Retry is what is known of the event if it was handled before.
+	Retry Retry
 }
 
 // NewPlan reads what a context wants. It refuses what would end with something applied that cannot be finished: apps that
@@ -130,7 +136,7 @@ func NewPlan(s *appcontext.Snapshot) (*Plan, error) { return Contexts{Acted: s, 
 // Plan reads what the acted context wants, as NewPlan does.
 func (c Contexts) Plan() (*Plan, error) {
 	s := c.Acted
-	p := &Plan{ID: s.ID(), Namespace: "default", Level: "0", observed: observed{c, begun(s), map[string]string{}}}
+	p := &Plan{ID: s.ID(), Namespace: "default", Level: "0", observed: observed{c, cmp.Or(c.Retry.Begun, begun(s)), map[string]string{}}}
 	meta, err := s.Meta()
 	if err != nil {
 		return nil, err

@@ -50,7 +50,7 @@ type Outcome int
 // The outcomes. A step that got no answer has not ended.
 const (
 	Acknowledged Outcome = iota
-	// Refused ends the lane of the step: what comes after it there is not begun.
+	// Refused holds the lane of the step: what comes after it there is not begun before Retry.
 	Refused
 )
 
@@ -59,14 +59,19 @@ type lane struct {
 	app   string
 	steps []Step
 	taken bool
-	// refused is true when a step was refused.
-	refused bool
+	// refused are the steps that were refused. They are no longer among steps.
+	refused []Step
 	// pending are the resources that are begun with by the lane's VerbBegin, and brings is true when they are to be there.
 	pending []Resource
 	brings  bool
 }
 
-func (l *lane) done() bool { return len(l.steps) == 0 && !l.refused }
+func (l *lane) done() bool { return len(l.steps) == 0 && len(l.refused) == 0 }
+
+// ready reports whether a step may be taken. After one that was refused none may, but for deletions after a deletion.
+func (l *lane) ready() bool {
+	return !l.taken && len(l.steps) > 0 && (len(l.refused) == 0 || l.refused[0].Verb == VerbDelete && l.steps[0].Verb == VerbDelete)
+}
 
 // add adds a step for each of some resources.
 func (l *lane) add(t Target, verb Verb, resources ...Resource) {
@@ -92,15 +97,10 @@ func (l *lane) begin(t Target, at int) {
 	}
 }
 
-// resume drops the steps that have ended before a restart.
+// resume drops the steps that have ended before a restart. What was refused before it is tried again.
 func (l *lane) resume() *lane {
 	for i := range l.steps {
 		l.steps[i].lane = l
-	}
-	for _, s := range slices.Clone(l.steps) {
-		if s.Resource.Status == appcontext.ResourceFailed {
-			l.refuse(s.Verb)
-		}
 	}
 	l.steps = slices.DeleteFunc(l.steps, Step.ended)
 	return l
@@ -109,8 +109,6 @@ func (l *lane) resume() *lane {
 // ended reports whether etcd says that a step has ended in the event that is being handled.
 func (s Step) ended() bool {
 	switch s.Resource.Status {
-	case appcontext.ResourceFailed:
-		return true
 	case appcontext.ResourceApplied:
 		return s.Verb == VerbDefine || s.Verb == VerbApply || s.Verb == VerbHook
 	case appcontext.ResourceDeleted:
@@ -118,12 +116,6 @@ func (s Step) ended() bool {
 	default:
 		return false
 	}
-}
-
-// refuse records that a step was refused: no more steps are taken, but for deletions when one of them was refused.
-func (l *lane) refuse(verb Verb) {
-	l.refused = true
-	l.steps = slices.DeleteFunc(l.steps, func(s Step) bool { return verb != VerbDelete || s.Verb != VerbDelete })
 }
 
 // Progress is what is left of the work of an event. Lanes are independent of each other: what is refused in one cluster
@@ -161,13 +153,17 @@ func (t Target) instantiation(there func(Resource) bool) *lane {
 	l := &lane{app: t.App, brings: true}
 	step := Step{App: t.App, Cluster: t.Cluster}
 	l.add(t, VerbDefine, slices.DeleteFunc(slices.Clone(t.Definitions), there)...)
-	started := slices.ContainsFunc(t.Resources, func(r Resource) bool { return r.Status == appcontext.ResourceApplied })
+	started := slices.ContainsFunc(t.Resources, func(r Resource) bool {
+		return r.Status == appcontext.ResourceApplied || r.Status == appcontext.ResourceFailed
+	})
 	if pre := t.Hooks[HookPreInstall]; len(pre) > 0 && !started {
 		l.steps = append(l.steps, step.as(VerbApplyHookBundle))
 		l.add(t, VerbHook, pre...)
 		l.steps = append(l.steps, step.as(VerbDeleteBundle))
 	}
-	l.steps = append(l.steps, step.as(VerbApplyBundle))
+	if len(t.Resources) == 0 || slices.ContainsFunc(t.Resources, func(r Resource) bool { return r.Status != appcontext.ResourceApplied }) {
+		l.steps = append(l.steps, step.as(VerbApplyBundle))
+	}
 	l.add(t, VerbApply, slices.DeleteFunc(slices.Clone(t.Resources), there)...)
 	l.add(t, VerbHook, t.Hooks[HookPostInstall]...)
 	l.begin(t, 0)
@@ -190,7 +186,7 @@ func (p *Plan) remove(of func(Target) Target) *Progress {
 	work := &Progress{}
 	for _, a := range p.Apps {
 		for _, t := range a.Targets {
-			if l := of(t).termination(p.kept[place{t.App, t.Cluster}]); len(l.steps) > 0 || l.refused {
+			if l := of(t).termination(p.kept[place{t.App, t.Cluster}]); len(l.steps) > 0 {
 				work.targets = append(work.targets, l)
 			}
 		}
@@ -230,12 +226,12 @@ func (w *Progress) Take() []Step {
 		steps = append(steps, l.steps[0])
 	}
 	for _, l := range w.awaits {
-		if !l.taken && len(l.steps) > 0 && w.applied(l.steps[0].Dependency.App) {
+		if l.ready() && w.applied(l.steps[0].Dependency.App) {
 			take(l)
 		}
 	}
 	for _, l := range w.targets {
-		if !l.taken && len(l.steps) > 0 && w.met(l.app) {
+		if l.ready() && w.met(l.app) {
 			take(l)
 		}
 	}
@@ -257,7 +253,22 @@ func (w *Progress) Complete(s Step, outcome Outcome) {
 	l := s.lane
 	l.taken, l.steps = false, l.steps[1:]
 	if outcome == Refused {
-		l.refuse(s.Verb)
+		s.Resource.Status = appcontext.ResourceFailed
+		l.refused = append(l.refused, s)
+	}
+}
+
+// Refused reports whether steps were refused.
+func (w *Progress) Refused() bool {
+	return slices.ContainsFunc(w.targets, func(l *lane) bool { return len(l.refused) > 0 })
+}
+
+// Retry has the steps taken again that were refused, and then what comes after them.
+func (w *Progress) Retry() {
+	for _, l := range w.targets {
+		if !l.taken {
+			l.steps, l.refused = slices.Concat(l.refused, l.steps), nil
+		}
 	}
 }
 

@@ -1,0 +1,98 @@
+package rsync
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/deploy"
+)
+
+// DefaultRetryRefused is how long it takes until what a cluster has refused is tried again: a minute, and in the end ten.
+var DefaultRetryRefused = wait.Backoff{Duration: time.Minute, Factor: 2, Jitter: 0.1, Steps: 5, Cap: 10 * time.Minute}
+
+// retryPause returns how long it takes until what was refused is tried again after a number of retries.
+func (r *Runner) retryPause(retries int) time.Duration {
+	backoff := r.options.RetryRefused
+	pause := backoff.Step()
+	for range min(retries, backoff.Steps) {
+		pause = backoff.Step()
+	}
+	return pause
+}
+
+// retries returns what is to be handled again of the contexts of the deployment.
+func (w *worker) retries(ctx context.Context) (map[string]deploy.Retry, error) {
+	var kept, members map[string]string
+	err := w.persist(ctx, func() (err error) {
+		kept, err = w.options.Store.OwnBelow(ctx, deploy.RetriesHandle)
+		return err
+	})
+	if err == nil && len(kept) > 0 {
+		members, err = w.members(ctx)
+	}
+	all := map[string]deploy.Retry{}
+	for id, value := range kept {
+		if _, ok := members[id]; !ok {
+			continue
+		}
+		r, malformed := deploy.ReadRetry(value)
+		if malformed != nil {
+			r.Event = -1 // It is none, and removed when its time has come.
+			w.logger.Error(malformed, "Cannot read when an event is to be handled again", "context", id)
+		}
+		all[id] = r
+	}
+	return all, err
+}
+
+// awaitRetry waits until an event is to be handled again, and begins it, or until the worker is woken. It reports whether there was
+// one.
+func (w *worker) awaitRetry(ctx context.Context) (bool, error) {
+	retries, err := w.retries(ctx)
+	if err != nil || len(retries) == 0 {
+		return false, err
+	}
+	id := slices.MinFunc(slices.Sorted(maps.Keys(retries)), func(a, b string) int { return cmp.Compare(retries[a].Next.UnixNano(), retries[b].Next.UnixNano()) })
+	select {
+	case <-w.options.Clock.After(retries[id].Next.Sub(w.options.Clock.Now())):
+		return true, w.beginRetry(ctx, id, retries[id])
+	case <-w.woken:
+		return true, nil
+	case <-ctx.Done():
+		return false, nil
+	}
+}
+
+// beginRetry begins an event again, or forgets that it was to be.
+func (w *worker) beginRetry(ctx context.Context, id string, r deploy.Retry) error {
+	c := lifecycleChange{lock: w.lock, edits: []edit{{id, func(l deploy.Lifecycle) (deploy.Lifecycle, error) {
+		next, possible := l.Again(r)
+		if !possible {
+			return l, errNoRetry
+		}
+		return next, nil
+	}}}}
+	err := w.persist(ctx, func() error { return c.commit(ctx, w.options.Store) })
+	switch {
+	case err == nil:
+		w.wake(id)
+		return nil
+	case ctx.Err() != nil:
+		return err
+	case errors.Is(err, appcontext.ErrNotFound):
+		return w.persist(ctx, func() error { return w.options.Store.RemoveActive(ctx, id, w.lock) })
+	default:
+		w.logger.Info("An event is not handled again", "context", id, "cause", err.Error())
+		return w.write(ctx, id, []appcontext.Write{deploy.Retry{}.Write(id)})
+	}
+}
+
+// errNoRetry means that an event is not to be handled again.
+var errNoRetry = errors.New("the context was stopped, or another event has come")

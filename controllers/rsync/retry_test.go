@@ -1,0 +1,177 @@
+package rsync_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/healthscope/healthscope/controllers/rsync"
+	"github.com/healthscope/healthscope/healthscope/deploy"
+)
+
+// patches counts the objects that are applied.
+type patches struct {
+	next  http.RoundTripper
+	count atomic.Int64
+}
+
+// RoundTrip implements http.RoundTripper.
+func (p *patches) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/configmaps/") {
+		p.count.Add(1)
+	}
+	return p.next.RoundTrip(r)
+}
+
+// retryOf returns what etcd says of when an event is handled again; the zero value when it is not.
+func retryOf(ctx context.Context, id string) deploy.Retry {
+	GinkgoHelper()
+	kept, err := raw.Get(ctx, "/healthscope/activecontext/"+id+"/")
+	Expect(err).NotTo(HaveOccurred())
+	value := ""
+	for _, kv := range kept.Kvs {
+		Expect(json.Unmarshal(kv.Value, &value)).To(Succeed())
+	}
+	r, err := deploy.ReadRetry(value)
+	Expect(err).NotTo(HaveOccurred())
+	return r
+}
+
+var _ = Describe("What a cluster has refused", func() {
+	var (
+		namespace string
+		theirs    *corev1.ConfigMap
+		clock     *clocktesting.FakeClock
+	)
+	at := func(o *rsync.Options) { o.Clock = clock }
+	// refused makes a context of which a resource is refused: another manager owns a field.
+	refused := func(ctx context.Context, id string) {
+		GinkgoHelper()
+		namespace = newNamespace(ctx)
+		clock = clocktesting.NewFakeClock(time.Now())
+		theirs = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "theirs"}, Data: map[string]string{"k": "theirs"}}
+		Expect(api.Create(ctx, theirs)).To(Succeed())
+		put(ctx, newComposite(id, namespace, "a").
+			add("a", edge01, "first+ConfigMap", configMap("first"), "theirs+ConfigMap", configMap("theirs"), "last+ConfigMap", configMap("last")).values)
+	}
+	fails := func(ctx context.Context, id string, count int) {
+		GinkgoHelper()
+		Eventually(retryOf).WithContext(ctx).WithArguments(id).Should(HaveField("Count", count))
+		Expect(stateOf(ctx, id)).To(Equal(state("InstantiateFailed")))
+		Expect(wordsOf(ctx, id, "a", "theirs+ConfigMap")).To(ContainSubstring("conflict"))
+		Expect(statuses(ctx, id)).To(Equal(map[string]string{
+			"a/p1+edge01/first+ConfigMap": "Applied", "a/p1+edge01/theirs+ConfigMap": "Failed", "a/p1+edge01/last+ConfigMap": "Pending",
+		}))
+	}
+
+	It("is tried again more and more slowly, also by the next program, and nothing else is", func(ctx SpecContext) {
+		refused(ctx, "1070")
+		n := newNetwork()
+		counted := &patches{next: n.access.Client.Transport}
+		n.access.Client = &http.Client{Transport: counted}
+		stop := start(n, at)
+		enqueue(ctx, "1070", deploy.EventInstantiate)
+		fails(ctx, "1070", 1)
+		Expect(counted.count.Load()).To(BeEquivalentTo(2))
+		for i, pause := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute} {
+			Expect(retryOf(ctx, "1070").Next.Sub(clock.Now())).To(And(BeNumerically(">", pause-time.Second), BeNumerically("<=", pause*11/10)))
+			stop()
+			stop = start(n, at)
+			clock.Step(pause - time.Second)
+			Consistently(counted.count.Load, "100ms").Should(BeEquivalentTo(2 + i))
+			clock.Step(pause/10 + time.Second)
+			fails(ctx, "1070", i+2)
+			Expect(counted.count.Load()).To(BeEquivalentTo(3+i), "only what was refused is applied again")
+		}
+
+		By("applying the rest when it is refused no more")
+		Expect(api.Delete(ctx, theirs)).To(Succeed())
+		clock.Step(11 * time.Minute)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1070").Should(Equal(state("Instantiated")))
+		Expect(statuses(ctx, "1070")).To(HaveEach("Applied"))
+		Expect(wordsOf(ctx, "1070", "a", "theirs+ConfigMap")).To(BeEmpty())
+		Expect(stored(ctx, "1070")).To(HaveKeyWithValue("/context/1070/rsync/AppContextEventQueue/", `{"AcQueue":[{"event":"Instantiate","status":"Done"}]}`))
+		Expect(retryOf(ctx, "1070")).To(BeZero())
+	})
+
+	It("is not tried again after a stop, nor after a termination", func(ctx SpecContext) {
+		refused(ctx, "1071")
+		start(newNetwork(), at)
+		enqueue(ctx, "1071", deploy.EventInstantiate)
+		fails(ctx, "1071", 1)
+		Expect(rsync.Stop(ctx, store, "1071", time.Now())).To(Succeed())
+		Expect(retryOf(ctx, "1071")).To(BeZero())
+		Expect(api.Delete(ctx, theirs)).To(Succeed())
+		clock.Step(time.Hour)
+		Consistently(statuses).WithContext(ctx).WithArguments("1071").Should(HaveKeyWithValue("a/p1+edge01/theirs+ConfigMap", "Failed"))
+
+		Expect(api.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "theirs"}, Data: map[string]string{"k": "theirs"}})).To(Succeed())
+		enqueue(ctx, "1071", deploy.EventInstantiate)
+		fails(ctx, "1071", 1)
+		enqueue(ctx, "1071", deploy.EventTerminate)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1071").Should(Equal(state("Terminated")))
+		clock.Step(time.Hour)
+		Consistently(stateOf).WithContext(ctx).WithArguments("1071").Should(Equal(state("Terminated")))
+		Expect(dataOf(ctx, namespace, "theirs")).To(Equal("theirs"))
+	})
+
+	It("is not tried again when EMCO's stop flag is set, or another context of the deployment takes its place", func(ctx SpecContext) {
+		refused(ctx, "1072")
+		put(ctx, newComposite("1073", namespace, "a").add("a", edge01, "first+ConfigMap", configMap("first")).values)
+		start(newNetwork(), at)
+		enqueue(ctx, "1072", deploy.EventInstantiate)
+		fails(ctx, "1072", 1)
+		put(ctx, values{"/context/1072/stopflag/": "true"})
+		clock.Step(time.Hour)
+		Eventually(retryOf).WithContext(ctx).WithArguments("1072").Should(BeZero())
+		Expect(stateOf(ctx, "1072")).To(Equal(state("InstantiateFailed")))
+
+		enqueue(ctx, "1072", deploy.EventInstantiate)
+		fails(ctx, "1072", 1)
+		update(ctx, "1072", "1073")
+		Eventually(stateOf).WithContext(ctx).WithArguments("1072").Should(Equal(state("Updated")))
+		Expect(retryOf(ctx, "1072")).To(BeZero())
+		Expect(stateOf(ctx, "1073")).To(Equal(state("Instantiated")))
+	})
+
+	It("is tried again while another cluster gives no answer", func(ctx SpecContext) {
+		refused(ctx, "1074")
+		put(ctx, newComposite("1074", namespace, "a", "b").add("b", edge02, "b+ConfigMap", configMap("b")).values)
+		n := newNetwork()
+		n.set(true)
+		start(n, at)
+		enqueue(ctx, "1074", deploy.EventInstantiate)
+		Eventually(statuses).WithContext(ctx).WithArguments("1074").Should(HaveKeyWithValue("a/p1+edge01/theirs+ConfigMap", "Failed"))
+		Expect(api.Delete(ctx, theirs)).To(Succeed())
+		Eventually(func() map[string]string {
+			clock.Step(time.Minute)
+			return statuses(ctx, "1074")
+		}).Should(HaveKeyWithValue("a/p1+edge01/last+ConfigMap", "Applied"))
+		Expect(stored(ctx, "1074")).To(HaveKeyWithValue("/context/1074/app/b/cluster/p1+edge02/readystatus/", `"Retrying"`))
+		Expect(stateOf(ctx, "1074")).To(Equal(state("Instantiating") + " active"))
+	})
+
+	It("keeps no update waiting when it is tried again in a cluster that gives no answer then", func(ctx SpecContext) {
+		refused(ctx, "1075")
+		put(ctx, newComposite("1076", namespace, "a").add("a", edge02, "theirs+ConfigMap", configMap("theirs")).values)
+		put(ctx, newComposite("1077", namespace, "a").add("a", edge01, "first+ConfigMap", configMap("first")).values)
+		n := newNetwork()
+		start(n, at)
+		enqueue(ctx, "1076", deploy.EventInstantiate)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1076").Should(Equal(state("InstantiateFailed")))
+		n.set(true)
+		clock.Step(2 * time.Minute)
+		Eventually(stored).WithContext(ctx).WithArguments("1076").Should(HaveKeyWithValue("/context/1076/app/a/cluster/p1+edge02/readystatus/", `"Retrying"`))
+		update(ctx, "1076", "1077")
+		Eventually(stateOf).WithContext(ctx).WithArguments("1077").Should(Equal(state("Instantiated")))
+	})
+})
