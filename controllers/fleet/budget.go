@@ -236,7 +236,7 @@ func (qs *quotas) usedRatios() map[string]map[string]float64 {
 	return all
 }
 
-// meter counts what one attempt to read a cluster uses of its quota. A nil one counts nothing.
+// meter counts what one attempt to read a cluster uses of its quota. A command, which reads without a budget, has a nil one.
 type meter struct {
 	quota      *quota
 	generation int
@@ -248,9 +248,6 @@ type meter struct {
 
 // err returns an error once nothing more is to be read.
 func (m *meter) err() error {
-	if m == nil {
-		return nil
-	}
 	m.quota.quotas.mu.Lock()
 	defer m.quota.quotas.mu.Unlock()
 	return m.errLocked()
@@ -266,9 +263,6 @@ func (m *meter) errLocked() error {
 
 // cutOff ends the attempt for another reason than a limit.
 func (m *meter) cutOff(exceeded string) {
-	if m == nil {
-		return
-	}
 	m.quota.quotas.mu.Lock()
 	defer m.quota.quotas.mu.Unlock()
 	if m.errLocked() == nil && !m.quota.local {

@@ -58,8 +58,9 @@ type connection struct {
 	clock      clock.WithTickerAndDelayedExecution
 	// wake is called when something may have changed. It does not block.
 	wake func()
-	// meter counts what is held of the cluster.
-	meter *meter
+	// meter counts what is held of the cluster, and uncount counts the bundles of this connection no more.
+	meter   *meter
+	uncount []func()
 	// store holds the bundles, and bundles read them, one for each namespace. lease reads the monitor's Lease; nil without Options.Liveness.
 	store   bundleStore
 	bundles []*observe.Informer
@@ -124,13 +125,9 @@ func (c *connection) readBundles(name string, changed func(types.NamespacedName)
 	c.store = newBundleStore(name, namespaces, o.user, changed)
 	for _, namespace := range namespaces {
 		source := toolscache.NewListWatchFromClient(bundles, bundlesResource, namespace, fields.Everything())
-		uncount := func() {}
-		c.bundles = append(c.bundles, c.newInformer(bundleRules, "ResourceBundleStates", missingBundles, c.store[namespace], func() toolscache.ListerWatcher {
-			uncount()
-			var counted toolscache.ListerWatcher
-			counted, uncount = c.meter.count(source, bundlesPage, usageOfBundle(o.user))
-			return counted
-		}))
+		counted, uncount := c.meter.count(source, bundlesPage, usageOfBundle(o.user))
+		c.uncount = append(c.uncount, uncount)
+		c.bundles = append(c.bundles, c.newInformer(bundleRules, "ResourceBundleStates", missingBundles, c.store[namespace], counted))
 	}
 	return nil
 }
@@ -142,12 +139,12 @@ func (c *connection) readLease(namespace string) error {
 		return errors.Wrapf(err, "cannot watch Lease %q", monitorLease)
 	}
 	source := toolscache.NewListWatchFromClient(leases.RESTClient(), leasesResource, namespace, fields.OneTermEqualSelector("metadata.name", monitorLease))
-	c.lease = c.newInformer(leaseRules, "Leases", "", leaseStore{c}, func() toolscache.ListerWatcher { return source })
+	c.lease = c.newInformer(leaseRules, "Leases", "", leaseStore{c}, source)
 	return nil
 }
 
 // newInformer makes an informer of the connection. what names what it reads in messages, and remedy says what to do when it is not served.
-func (c *connection) newInformer(r observe.Rules, what, remedy string, store toolscache.ReflectorStore, open func() toolscache.ListerWatcher) *observe.Informer {
+func (c *connection) newInformer(r observe.Rules, what, remedy string, store toolscache.ReflectorStore, source toolscache.ListerWatcher) *observe.Informer {
 	return observe.NewInformer(r, observe.InformerOptions{
 		TrackedOptions: observe.TrackedOptions{
 			Clock: c.clock, MaxRefused: maxRefusedPause,
@@ -157,7 +154,7 @@ func (c *connection) newInformer(r observe.Rules, what, remedy string, store too
 				c.update(func(l *liveness, now time.Time) { l.unanswered(now, shortened(withoutAddress(err).Error())) })
 			},
 		},
-		Open:    func(context.Context) (toolscache.ListerWatcher, error) { return open(), nil },
+		Open:    func(context.Context) (toolscache.ListerWatcher, error) { return source, nil },
 		Store:   store,
 		Changed: func(observe.State) { c.wake() },
 	})
@@ -187,6 +184,9 @@ func (c *connection) serve(ctx context.Context) {
 		running.Go(func() { c.probe(ctx) })
 	}
 	running.Wait()
+	for _, uncount := range c.uncount {
+		uncount()
+	}
 	closeIdle := func() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
 	closeIdle()
 	c.clock.AfterFunc(drainTime, closeIdle)

@@ -233,6 +233,11 @@ func replaceConnection(t *testing.T, change func(*testing.T, *clusterSpec)) {
 		return opened+of == 2 && open+is == 1
 	})
 	end()
+	eventually(t, "the budget counts what the view has, and nothing of the old connection", func() bool {
+		h.quotas.mu.Lock()
+		defer h.quotas.mu.Unlock()
+		return m.quota.used.bundles == int64(len(h.view.All()))
+	})
 	if missed.Load() > 0 {
 		t.Errorf("the bundle was not current %d times", missed.Load())
 	}
