@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 
 	"github.com/healthscope/healthscope/controllers/observe"
 	"github.com/healthscope/healthscope/healthscope"
@@ -72,45 +70,30 @@ type keptObject struct {
 type kindInformer struct {
 	place
 
-	options  kindOptions
+	objects  *Objects
 	changes  *Subscription
 	stop     context.CancelFunc
 	informer *observe.Informer
 	// kept is what was read last.
 	kept *observe.Store[*keptObject]
+	// uncount is called when what is being read is not held any more.
+	uncount func()
 
-	mu sync.Mutex
-	// access is how the cluster is reached.
-	access access
-	// since is since when the kind is being read, or read again.
+	// What follows is guarded by the lock of objects. since is since when the kind is being read, or read again.
 	since time.Time
 	// away is the cluster's state while its results were stale.
 	away ClusterState
 	// clusterScoped is true when the kind is served, and its objects are in no namespace.
 	clusterScoped bool
-	// uncount is called when what is being read is not held any more.
-	uncount func()
 }
 
-// kindOptions are what all kinds have in common.
-type kindOptions struct {
-	clock clock.WithTickerAndDelayedExecution
-	// findInterval is how often a cluster is asked again for a kind that it does not serve.
-	findInterval time.Duration
-	// labels are the keys of labels that Results carry, and user the user's rules, or nil.
-	labels []string
-	user   rules.UserRules
-}
-
-// newKindInformer returns what reads a kind once it runs.
-func newKindInformer(o kindOptions, at place, a access, changes *Subscription, stop context.CancelFunc) *kindInformer {
-	w := &kindInformer{
-		place: at, options: o, access: a, changes: changes, stop: stop, since: o.clock.Now(), uncount: func() {},
-	}
+// newKindInformer returns what reads a kind once it runs. The caller has the lock of objects.
+func newKindInformer(o *Objects, at place, stop context.CancelFunc) *kindInformer {
+	w := &kindInformer{place: at, objects: o, changes: o.changes, stop: stop, since: o.clock.Now(), uncount: func() {}}
 	// Before all was read for the first time, that it is makes a KindChange.
 	w.kept = observe.NewStore(w.keep, func(a, b *keptObject) bool { return reflect.DeepEqual(a, b) }, w.changed)
 	w.informer = observe.NewInformer(kindRules, observe.InformerOptions{
-		TrackedOptions: observe.TrackedOptions{Clock: o.clock, MaxRefused: o.findInterval, Describe: w.describe},
+		TrackedOptions: observe.TrackedOptions{Clock: o.clock, MaxRefused: o.FindInterval, Describe: w.describe},
 		Open:           w.open, Store: w.kept, Changed: func(observe.State) { w.changes.Add(KindChange{w.Kind}) },
 	})
 	return w
@@ -133,13 +116,11 @@ func (w *kindInformer) run(ctx context.Context) {
 }
 
 // renew reads the kind again, because its cluster was away, is reached in another way, or is judged by other rules. What was
-// read before holds until then, as that of a cluster in the state away.
-func (w *kindInformer) renew(a access, away ClusterState) {
-	w.mu.Lock()
-	w.access, w.since, w.away = a, w.options.clock.Now(), away
-	w.mu.Unlock()
+// read before holds until then, as that of a cluster in the state away. The caller has the lock of objects.
+func (w *kindInformer) renew(away ClusterState) {
+	w.since, w.away = w.objects.clock.Now(), away
 	w.informer.Reread(!away.Answers())
-	w.options.clock.AfterFunc(SettleTime, w.overdue)
+	w.objects.clock.AfterFunc(SettleTime, w.overdue)
 }
 
 // overdue adds a change if the kind has still not been read again: what was read before does not count any more.
@@ -165,9 +146,10 @@ func (w *kindInformer) describe(reason observe.Reason, err error) string {
 
 // open returns how the kind is listed and watched, as soon as the cluster serves it so that it can be referred to.
 func (w *kindInformer) open(ctx context.Context) (cache.ListerWatcher, error) {
-	w.mu.Lock()
-	a := w.access
-	w.mu.Unlock()
+	a, err := w.objects.accessOf(w.Cluster)
+	if err != nil {
+		return nil, err
+	}
 	resource, err := w.find(ctx, a.discovery)
 	if err != nil {
 		return nil, err
@@ -191,13 +173,13 @@ func (w *kindInformer) find(ctx context.Context, c *apiDiscovery) (schema.GroupV
 			return schema.GroupVersionResource{}, ctx.Err()
 		}
 		r, ok := s.kinds[w.GroupVersionKind]
-		w.mu.Lock()
+		w.objects.mu.Lock()
 		w.clusterScoped = ok && !r.namespaced
-		w.mu.Unlock()
+		w.objects.mu.Unlock()
 		if ok && r.namespaced {
 			return w.GroupVersion().WithResource(r.name), nil
 		}
-		pause := w.options.findInterval
+		pause := w.objects.FindInterval
 		switch {
 		case ok:
 			w.reportNotServed(fmt.Sprintf("%s %s is not namespaced; only objects in a namespace can be referred to", w.GroupVersion(), w.GroupVersionKind.Kind))
@@ -212,7 +194,7 @@ func (w *kindInformer) find(ctx context.Context, c *apiDiscovery) (schema.GroupV
 		}
 		at = s.answered.Add(pause) // Which all kinds have in common.
 		select {
-		case <-w.options.clock.After(at.Sub(w.options.clock.Now())):
+		case <-w.objects.clock.After(at.Sub(w.objects.clock.Now())):
 		case <-ctx.Done():
 		}
 	}
@@ -221,10 +203,10 @@ func (w *kindInformer) find(ctx context.Context, c *apiDiscovery) (schema.GroupV
 // fresh returns how old what a cluster has said that it serves may be for the next reading.
 func (w *kindInformer) fresh() time.Time {
 	if !w.informer.State().ConfirmBy().IsZero() {
-		return w.options.clock.Now() // The API server has just said that it does not serve what it said it does.
+		return w.objects.clock.Now() // The API server has just said that it does not serve what it said it does.
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.objects.mu.Lock()
+	defer w.objects.mu.Unlock()
 	return w.since.Add(-discoveryAge)
 }
 
@@ -241,9 +223,9 @@ func (w *kindInformer) keep(object any) *keptObject {
 		return &keptObject{result: healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonNotSynced}}
 	}
 	bundle.Redact(u) // User rules see what they see in a monitor.
-	result := rules.Evaluate(u, rules.Options{User: w.options.user})
+	result := rules.Evaluate(u, rules.Options{User: w.objects.user})
 	result.Cluster = w.Cluster
-	for _, key := range w.options.labels {
+	for _, key := range w.objects.labels {
 		if value, ok := u.GetLabels()[key]; ok {
 			if result.Labels == nil {
 				result.Labels = map[string]string{}

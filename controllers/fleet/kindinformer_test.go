@@ -297,7 +297,7 @@ func (reader) Evaluate(object map[string]any) (healthscope.Result, string, bool)
 
 func TestRulesDoNotSeeWhatMayBeSecret(t *testing.T) {
 	t.Parallel()
-	w := &kindInformer{options: kindOptions{user: reader{}}}
+	w := &kindInformer{objects: NewObjects(nil, reader{})}
 	pod := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "shop", "name": "web"},
 		"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "env": []any{map[string]any{"name": "PASSWORD", "value": "open-sesame"}}}}},

@@ -30,7 +30,7 @@ func TestAnObjectTakesLittleMemory(t *testing.T) {
 	const objects = 5_000
 	before := heap()
 	o := NewObjects([]string{"app.oam.dev/component"}, nil)
-	w := newKindInformer(kindOptions{clock: o.clock, labels: o.labels}, place{Kind{"local", deployments}, ""}, access{}, NewSubscription(), func() {})
+	w := newKindInformer(o, place{Kind{"local", deployments}, ""}, func() {})
 	estimate := int64(0)
 	for i := range objects {
 		u := listedDeployment(t, i)

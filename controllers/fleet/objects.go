@@ -103,18 +103,13 @@ func NewObjects(allowedLabels []string, user rules.UserRules) *Objects {
 func (o *Objects) Start(ctx context.Context) *Subscription {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.ctx != nil {
-		for _, w := range o.kinds {
-			w.stop()
-		}
-		clear(o.kinds)
-		clear(o.wants)
-		clear(o.users)
+	for _, w := range o.kinds {
+		w.stop()
 	}
+	clear(o.kinds)
+	clear(o.wants)
+	clear(o.users)
 	o.ctx, o.changes = ctx, NewSubscription()
-	for kind := range o.users {
-		o.ensure(kind) //nolint:contextcheck // It uses the context that is kept.
-	}
 	return o.changes
 }
 
@@ -169,7 +164,7 @@ func (o *Objects) ensure(kind Kind) {
 			continue
 		}
 		ctx, cancel := context.WithCancel(o.ctx)
-		w := newKindInformer(kindOptions{o.clock, o.FindInterval, o.labels, o.user}, at, known.access, o.changes, cancel)
+		w := newKindInformer(o, at, cancel)
 		o.kinds[at] = w
 		go w.run(ctx)
 	}
@@ -214,6 +209,16 @@ func (a Access) open(c clock.PassiveClock) (way access, err error) {
 	}
 	way.discovery, err = discover(a.Config, a.Client.Transport, c)
 	return way, err
+}
+
+// accessOf returns how to read the objects of a cluster.
+func (o *Objects) accessOf(cluster string) (access, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if known := o.clusters[cluster]; known != nil && known.client != nil {
+		return known.access, nil
+	}
+	return access{}, errors.Errorf("no way to cluster %q is known", cluster)
 }
 
 // known returns a cluster, which becomes known if it is not.
@@ -262,7 +267,7 @@ func (o *Objects) renew(cluster string, away ClusterState) {
 		switch {
 		case at.Cluster != cluster:
 		case slices.Contains(known.places(), at.namespace):
-			w.renew(known.access, away)
+			w.renew(away)
 		default:
 			w.stop()
 			delete(o.kinds, at)
@@ -352,9 +357,9 @@ func (o *Objects) look(cluster string, gvk schema.GroupVersionKind, name types.N
 		Message: "the objects of this kind have not been read yet",
 	}
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	known := o.clusters[cluster]
 	if known == nil {
-		o.mu.Unlock()
 		unknown.Reason, unknown.Message = healthscope.ReasonUnknownCluster, fmt.Sprintf("no cluster %q is known", cluster)
 		return sight{others: Lookup{Result: unknown}}
 	}
@@ -364,7 +369,6 @@ func (o *Objects) look(cluster string, gvk schema.GroupVersionKind, name types.N
 	}
 	attached := known.client != nil
 	w, state, allowed := o.kinds[at], known.state, at.namespace == "" || slices.Contains(known.namespaces, at.namespace)
-	o.mu.Unlock()
 	switch {
 	case !allowed:
 		unknown.Reason, unknown.Message = healthscope.ReasonForbidden, fmt.Sprintf("the Secret of cluster %q does not name namespace %q among those that may be read", cluster, name.Namespace)
@@ -379,23 +383,19 @@ func (o *Objects) look(cluster string, gvk schema.GroupVersionKind, name types.N
 	return w.look(unknown)
 }
 
-// look returns how the objects of the kind can be seen in a cluster that is seen.
+// look returns how the objects of the kind can be seen in a cluster that is seen. The caller has the lock of objects.
 func (w *kindInformer) look(unknown healthscope.Result) sight {
-	state := w.informer.State()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
+	switch state := w.informer.State(); {
 	case state.Status == observe.Ready:
 		unknown.State, unknown.Reason, unknown.Message = healthscope.NotPresent, healthscope.ReasonNotFound, ""
 		return sight{kind: w, others: Lookup{Result: unknown}}
 	case state.Status == observe.Problem:
 		unknown.Reason, unknown.Message = w.reasonOf(state.Reason), state.Message
 		return sight{others: Lookup{Result: unknown}}
-	case !w.kept.IsRead() || w.options.clock.Since(w.since) >= SettleTime:
-		return sight{others: settling(unknown, w.since, w.options.clock.Now())}
+	case !w.kept.IsRead() || w.objects.clock.Since(w.since) >= SettleTime:
+		return sight{others: settling(unknown, w.since, w.objects.clock.Now())}
 	}
-	away := w.away
-	return sight{kind: w, away: &away, others: unseen(unknown, away)}
+	return sight{kind: w, away: new(w.away), others: unseen(unknown, w.away)}
 }
 
 // settling is the answer while an object is being read for the first time, since a moment.
