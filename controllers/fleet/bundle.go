@@ -84,12 +84,15 @@ func (b *Bundle) OutdatedMessage() string {
 // identifying are the keys of labels that identify what a bundle reports, whatever its namespace.
 var identifying = map[string]bool{k8spluginv1alpha1.LabelDeploymentID: true, status.InstanceLabel: true}
 
-// label is a label of a bundle in a namespace.
+// label is a label of a bundle in a namespace; the one without a key is that of all bundles there.
 type label struct{ namespace, key, value string }
 
 // places returns where the labels of a bundle lead to it: in its namespace, and those that identify it in no namespace in particular.
 func (b *Bundle) places() iter.Seq[label] {
 	return func(yield func(label) bool) {
+		if !yield(label{b.Namespace, "", ""}) {
+			return
+		}
 		for key, value := range b.Labels {
 			if !yield(label{b.Namespace, key, value}) || identifying[key] && !yield(label{"", key, value}) {
 				return

@@ -3,7 +3,6 @@ package fleet
 import (
 	"cmp"
 	"context"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -35,9 +34,8 @@ type View struct {
 	clusters map[string]*clusterView
 	arrivals uint64
 	// The bundles that are shown, by what is asked for.
-	bundles    map[types.NamespacedName]map[string]*Bundle
-	namespaces map[string]map[types.NamespacedName]struct{}
-	labelled   map[label]map[BundleKey]*Bundle
+	bundles  map[types.NamespacedName]map[string]*Bundle
+	labelled map[label]map[BundleKey]*Bundle
 	// rejected are the Secrets that are none of a cluster.
 	rejected []RejectedSecret
 	// outage is that of the hub's own API server, which the state of its cluster does not show.
@@ -67,7 +65,6 @@ func newView(cluster string) *View {
 		usedRatios:    func() map[string]map[string]float64 { return nil },
 		clusters:      map[string]*clusterView{},
 		bundles:       map[types.NamespacedName]map[string]*Bundle{},
-		namespaces:    map[string]map[types.NamespacedName]struct{}{},
 		labelled:      map[label]map[BundleKey]*Bundle{},
 		subscriptions: map[*Subscription]Topic{},
 	}
@@ -176,10 +173,11 @@ func (v *View) Named(namespace, name string) []*Bundle {
 // Select returns the bundles of a namespace that a selector matches, in all
 // clusters, sorted. It looks at those only that have a label which the selector asks for, if there is one.
 func (v *View) Select(namespace string, selector labels.Selector) []*Bundle {
+	key, value, _ := RequiredLabel(selector)
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return sortedBundles(func(yield func(*Bundle) bool) {
-		for b := range v.candidates(namespace, selector) {
+		for _, b := range v.labelled[label{namespace, key, value}] {
 			if selector.Matches(labels.Set(b.Labels)) && !yield(b) {
 				return
 			}
@@ -187,23 +185,7 @@ func (v *View) Select(namespace string, selector labels.Selector) []*Bundle {
 	})
 }
 
-// candidates returns the bundles of a namespace among which all are that a selector matches.
-func (v *View) candidates(namespace string, selector labels.Selector) iter.Seq[*Bundle] {
-	if key, value, ok := RequiredLabel(selector); ok {
-		return maps.Values(v.labelled[label{namespace, key, value}])
-	}
-	return func(yield func(*Bundle) bool) {
-		for name := range v.namespaces[namespace] {
-			for _, b := range v.bundles[name] {
-				if !yield(b) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// RequiredLabel returns a label without which a selector matches nothing; false
+// RequiredLabel returns a label without which a selector matches nothing; no label and false
 // when it does not ask for any one label. It is always the same one for a selector.
 func RequiredLabel(selector labels.Selector) (key, value string, ok bool) {
 	requirements, _ := selector.Requirements()
@@ -527,17 +509,16 @@ func (v *View) show(key BundleKey, b *Bundle) {
 	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 	old := v.bundles[name][key.Cluster]
 	v.label(old, b)
-	if b == nil {
-		v.hide(name, key.Cluster)
-	} else {
-		if v.bundles[name] == nil {
-			v.bundles[name] = map[string]*Bundle{}
+	switch {
+	case b == nil:
+		delete(v.bundles[name], key.Cluster)
+		if len(v.bundles[name]) == 0 {
+			delete(v.bundles, name)
 		}
+	case v.bundles[name] == nil:
+		v.bundles[name] = map[string]*Bundle{key.Cluster: b}
+	default:
 		v.bundles[name][key.Cluster] = b
-		if v.namespaces[key.Namespace] == nil {
-			v.namespaces[key.Namespace] = map[types.NamespacedName]struct{}{}
-		}
-		v.namespaces[key.Namespace][name] = struct{}{}
 	}
 	if !sameWrite(old, b) {
 		v.bundleChanged(Writes, old, b)
@@ -564,18 +545,6 @@ func (v *View) label(old, b *Bundle) {
 			}
 			v.labelled[l][b.BundleKey] = b
 		}
-	}
-}
-
-func (v *View) hide(name types.NamespacedName, cluster string) {
-	delete(v.bundles[name], cluster)
-	if len(v.bundles[name]) > 0 {
-		return
-	}
-	delete(v.bundles, name)
-	delete(v.namespaces[name.Namespace], name)
-	if len(v.namespaces[name.Namespace]) == 0 {
-		delete(v.namespaces, name.Namespace)
 	}
 }
 
