@@ -73,8 +73,8 @@ type connection struct {
 	// What follows is the member's own. spec is what the connection was made for; its token may have been renewed since.
 	spec   clusterSpec
 	cancel context.CancelFunc
-	// synced is true once all bundles have been read through the connection, and attached once objects are read through it.
-	synced, attached bool
+	// synced is true once all bundles have been read through the connection.
+	synced bool
 }
 
 // connectOptions are what all connections have in common.

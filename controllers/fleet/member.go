@@ -48,10 +48,8 @@ type member struct {
 	current, next *connection
 	// renewal is the new token that is being tried for current; nil when none is.
 	renewal *renewal
-	// rotationProblem is what is wrong with the present spec, while a connection of an older one is in use; empty when nothing is.
-	rotationProblem string
-	// refused is why the present spec is refused; empty when it is not.
-	refused string
+	// specProblem is what is wrong with the present spec, and what is in use instead, if anything; empty when nothing is wrong.
+	specProblem string
 	// quota counts what is held of the cluster, and cutOff says how it has been cut off.
 	quota  *quota
 	cutOff cutOff
@@ -212,18 +210,17 @@ func (m *member) limits() string {
 // begin begins a connection that is to replace the one in use, or is the first one.
 func (m *member) begin(ctx context.Context, w clusterSpec) {
 	m.endRenewal()
-	m.next, m.rotationProblem, m.refused = nil, "", ""
-	c, err := m.connect(ctx, w)
-	if err != nil {
-		m.refused = err.Error()
-		if m.current != nil {
-			m.rotationProblem = "the new kubeconfig is refused, and the one before stays in use: " + shortened(m.refused)
-		}
-		m.hub.events.recordf(m.spec, corev1.EventTypeWarning, eventRefused, "%s", m.refused)
-		m.logger.Info("Kubeconfig refused", "problem", m.refused)
+	m.specProblem = ""
+	var err error
+	if m.next, err = m.connect(ctx, w); err == nil {
 		return
 	}
-	m.next = c
+	m.specProblem = shortened(err.Error())
+	if m.current != nil {
+		m.specProblem = "the new kubeconfig is refused, and the one before stays in use: " + m.specProblem
+	}
+	m.hub.events.recordf(m.spec, corev1.EventTypeWarning, eventRefused, "%s", err)
+	m.logger.Info("Kubeconfig refused", "problem", err.Error())
 }
 
 // connect opens a connection to the cluster of a spec.
@@ -248,7 +245,7 @@ func (m *member) connect(ctx context.Context, w clusterSpec) (*connection, error
 func (m *member) renew(ctx context.Context, token string) {
 	m.endRenewal()
 	m.disconnect(m.next)
-	m.next, m.rotationProblem, m.refused = nil, "", ""
+	m.next, m.specProblem = nil, ""
 	ctx, cancel := context.WithCancel(ctx)
 	r := &renewal{connection: m.current, token: token, cancel: cancel}
 	m.renewal = r
@@ -299,17 +296,17 @@ func (m *member) endRenewal() {
 
 // rotationFails notes why the present spec does not work, while a connection of an older one is in use, and reports that once.
 func (m *member) rotationFails(cause string) {
-	reported := m.rotationProblem != ""
-	m.rotationProblem = newKubeconfigFails + cause
+	reported := m.specProblem != ""
+	m.specProblem = newKubeconfigFails + cause
 	if !reported {
-		m.hub.events.recordf(m.spec, corev1.EventTypeWarning, eventRotationFailed, "%s", m.rotationProblem)
+		m.hub.events.recordf(m.spec, corev1.EventTypeWarning, eventRotationFailed, "%s", m.specProblem)
 		m.logger.Info("New kubeconfig does not work", "problem", cause)
 	}
 }
 
 // rotated notes that the present spec works.
 func (m *member) rotated() {
-	m.rotationProblem = ""
+	m.specProblem = ""
 	m.hub.events.drop(m.spec, eventRefused, eventRotationFailed)
 }
 
@@ -326,54 +323,39 @@ func (m *member) inUse() *connection {
 	return m.next
 }
 
-// swapInSynced takes connections into use whose bundles have been read.
+// swapInSynced takes the bundles of a connection into use once they have been read, and the connection with them.
 func (m *member) swapInSynced() {
-	for _, c := range m.connections() {
-		if !c.synced && c.isSynced() {
-			m.swapIn(c)
-		}
+	if m.next != nil && m.next.isSynced() {
+		m.use()
+	}
+	if c := m.current; c != nil && !c.synced && c.isSynced() {
+		c.synced = true
+		m.syncer.resync(c.store)
+		m.quota.dropped()
+		m.hub.view.setReader(m.name, c.reader)
 	}
 }
 
-// swapIn takes a connection into use whose bundles have been read.
-func (m *member) swapIn(c *connection) {
+// use takes the next connection into use, in place of the present one.
+func (m *member) use() {
 	old := m.current
-	switch {
-	case m.next == c:
-		m.current, m.next = m.next, nil
-		m.rotated()
-	case old == c && !old.synced:
-		old = nil
-	default:
-		return // It is out of date.
-	}
-	m.current.synced = true
+	m.current, m.next = m.next, nil
+	m.rotated()
 	if old != nil {
 		var before liveness
 		old.read(func(l *liveness, _ time.Time) { before = *l })
-		c.update(func(l *liveness, _ time.Time) { l.continueFrom(&before) })
+		m.current.update(func(l *liveness, _ time.Time) { l.continueFrom(&before) })
 	}
-	m.syncer.resync(c.store)
-	m.quota.dropped()
-	m.disconnect(old)
-	m.hub.view.setReader(m.name, c.reader)
 	m.attach(m.current)
+	m.disconnect(old)
 }
 
 // swapInUnserved takes a connection into use through which objects can be read and bundles cannot, because they are not
 // served there, when there is none through which they can. It stays in use until another one is as good, or its bundles have been read.
 func (m *member) swapInUnserved() {
-	if m.next == nil || m.readsBundles() {
-		return
+	if m.next != nil && !m.readsBundles() && m.next.assess().reach == MonitorMissing {
+		m.use()
 	}
-	if m.next.assess().reach != MonitorMissing {
-		return
-	}
-	old := m.current
-	m.current, m.next = m.next, nil
-	m.rotated()
-	m.attach(m.current)
-	m.disconnect(old)
 }
 
 // readsBundles reports whether bundles are read through the connection in use, as far as is known. When they are not served
@@ -385,21 +367,13 @@ func (m *member) readsBundles() bool {
 
 // attach lets objects be watched, and others ask, through a connection.
 func (m *member) attach(c *connection) {
-	if c.attached {
-		return
-	}
 	a := Access{Config: c.config, Client: c.http, Namespaces: c.namespaces, meter: c.meter}
 	m.hub.view.setAccess(m.name, a)
-	o := m.hub.options.Objects
-	if o == nil {
-		c.attached = true
-		return
+	if o := m.hub.options.Objects; o != nil {
+		if err := o.Attach(m.name, a); err != nil {
+			m.logger.Error(err, "Cannot watch objects of the cluster")
+		}
 	}
-	if err := o.Attach(m.name, a); err != nil {
-		m.logger.Error(err, "Cannot watch objects of the cluster")
-		return
-	}
-	c.attached = true
 }
 
 // disconnect ends a connection.
@@ -433,7 +407,7 @@ func (m *member) keepWithin(ctx context.Context) {
 		m.logger.Info("Cluster cut off", "problem", exceeded, "for", m.cutOff.pause.String())
 		m.disconnect(m.current)
 		m.disconnect(m.next)
-		m.current, m.next, m.rotationProblem = nil, nil, ""
+		m.current, m.next, m.specProblem = nil, nil, ""
 		m.syncer.reset(false)
 		if m.hub.options.Objects != nil {
 			m.hub.options.Objects.Detach(m.name)
@@ -475,8 +449,8 @@ func (m *member) updateState() {
 			}
 			lastContact, outage = l.lastSeen(v.reach), l.outage(at)
 		})
-	case m.refused != "":
-		v, now = assessment{reach: Refused, message: shortened(m.refused)}, m.hub.clock.Now()
+	case m.specProblem != "":
+		v, now = assessment{reach: Refused, message: m.specProblem}, m.hub.clock.Now()
 	default:
 		v, now = assessment{reach: Connecting, message: m.state.Message}, m.hub.clock.Now()
 	}
@@ -487,8 +461,8 @@ func (m *member) updateState() {
 	m.checkNext()
 	state.namespaces = m.limits()
 	state.Reachability, state.Message, state.unreadable, state.Unwatched = v.reach, v.message, v.unreadable, v.unwatched
-	if m.rotationProblem != "" {
-		state.Message = join(v.message, m.rotationProblem)
+	if m.current != nil && m.specProblem != "" {
+		state.Message = join(v.message, m.specProblem)
 	}
 	state.Message, state.Maintenance = healthscope.Clean(state.Message), healthscope.Clean(state.Maintenance)
 	if state.Reachable() != m.state.Reachable() {

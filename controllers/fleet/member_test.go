@@ -242,8 +242,8 @@ func TestObjectsOfAClusterWithoutBundlesAreWatched(t *testing.T) {
 		l.answered(now)
 	})
 	look("when the new credentials are bad")
-	if m.current != second || !strings.Contains(m.rotationProblem, "401") {
-		t.Errorf("the connection before is in use: %t, and the problem is %q", m.current == second, m.rotationProblem)
+	if m.current != second || !strings.Contains(m.specProblem, "401") {
+		t.Errorf("the connection before is in use: %t, and the problem is %q", m.current == second, m.specProblem)
 	}
 	for _, r := range seen {
 		if r != MonitorMissing {

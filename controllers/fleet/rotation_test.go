@@ -42,7 +42,7 @@ func (r *rotation) connected(t *testing.T) *connection {
 // read has the bundles of a connection read.
 func (r *rotation) read(c *connection) {
 	c.update(readBundles)
-	r.swapIn(c)
+	r.swapInSynced()
 	r.updateState()
 }
 
