@@ -26,12 +26,10 @@ type bundleSyncer struct {
 	// wake is called when the first bundle of a monitor comes, or the last one goes. It does not block.
 	wake func()
 
-	// mu ensures that the view never gets an older version of a bundle after a newer one.
+	// mu ensures that the view never gets an older version of a bundle after a newer one, nor one that was judged in an older state of the cluster.
 	mu sync.Mutex
 	// store is where the bundles are; nil until some have been read.
 	store bundleStore
-	// state is the cluster's, as the view is about to show it. Bundles that are stale in this state stay as they were judged last.
-	state ClusterState
 	// allowed reports whether bundles of a namespace may be shown.
 	allowed func(namespace string) bool
 	// memories hold the times for bundles of monitors that keep none.
@@ -52,7 +50,7 @@ func newBundleSyncer(cluster string, v *View, policy healthscope.Policy, c clock
 		cluster: cluster, view: v, policy: policy, clock: c, wake: wake,
 		// A queue with a name would wake twice a second for its metrics.
 		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: c}),
-		state: ClusterState{Reachability: Connecting}, allowed: func(string) bool { return true }, memories: map[BundleKey]*memory{}, past: past,
+		allowed: func(string) bool { return true }, memories: map[BundleKey]*memory{}, past: past,
 	}
 }
 
@@ -77,7 +75,7 @@ func (k *bundleSyncer) run(ctx context.Context) {
 	}
 }
 
-// sync stores a bundle as it is now in the view, unless it is stale.
+// sync stores a bundle as it is now in the view, unless it is stale: then it stays as it was judged last.
 func (k *bundleSyncer) sync(name types.NamespacedName) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -85,31 +83,36 @@ func (k *bundleSyncer) sync(name types.NamespacedName) {
 		return // All bundles are synced once they have been read.
 	}
 	h := k.get(name)
+	state, _ := k.view.State(k.cluster)
 	switch {
-	case h == nil && (k.state.Answers() || k.state.Reachability == Connecting):
+	case h == nil && (state.Answers() || state.Reachability == Connecting):
 		k.put(name, nil)
-	case h != nil && (k.state.Reachability == Connecting || !k.state.isStale(h.contents.Own)):
+	case h != nil && (state.Reachability == Connecting || !state.isStale(h.contents.Own)):
 		k.put(name, h)
 	}
 }
 
-// setState sets the cluster's state, before the view shows it.
+// setState has the view show the cluster in a state. What has changed while bundles were stale shows together with it.
 func (k *bundleSyncer) setState(state ClusterState) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.state = state
+	before, _ := k.view.State(k.cluster)
+	if k.store != nil && !before.Reachable() && before.Reachability != Connecting {
+		for name := range k.names() {
+			h := k.get(name)
+			if h == nil && state.Answers() || h != nil && before.isStale(h.contents.Own) && !state.isStale(h.contents.Own) {
+				k.put(name, h)
+			}
+		}
+	}
+	k.view.setState(state)
 }
 
-// resync makes the bundles of a store, or with nil of the present one, and no others, those of the view.
+// resync makes the bundles of a store, and no others, those of the view.
 func (k *bundleSyncer) resync(s bundleStore) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if s != nil {
-		k.store = s
-	}
-	if k.store == nil {
-		return
-	}
+	k.store = s
 	for name := range k.names() {
 		k.put(name, k.get(name))
 	}

@@ -494,10 +494,6 @@ func (m *member) setState(state ClusterState) {
 	old := m.state
 	if !old.sameAs(state) {
 		m.state = state
-		m.syncer.setState(state)
-		if !old.Reachable() && old.Reachability != Connecting && state.Answers() {
-			m.syncer.resync(nil) // What has changed in the meantime shows together with the cluster.
-		}
 		if state.Reachability != old.Reachability {
 			m.recordState(old)
 		}
@@ -515,7 +511,7 @@ func (m *member) publish() {
 	if m.hub.options.Objects != nil {
 		m.hub.options.Objects.setState(m.state)
 	}
-	m.hub.view.setState(m.state)
+	m.syncer.setState(m.state)
 }
 
 // recordState logs and records that the state has changed.

@@ -106,7 +106,6 @@ func TestNamespacesThatComeBackBringTheirBundles(t *testing.T) {
 	m.spec = clusterSpec{name: "edge", namespaces: []string{"shop"}}
 	m.syncer.resync(s)
 	m.state.Reachability, m.state.namespaces = Connected, m.limits()
-	m.syncer.setState(m.state)
 	m.publish()
 	key := BundleKey{Cluster: "edge", Namespace: "shop", Name: "web"}
 	if view.Bundle(key) == nil || !view.CompleteFor("edge", "shop") {
