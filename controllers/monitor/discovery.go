@@ -87,7 +87,7 @@ func (c *kindDiscovery) run(ctx context.Context, all *watches) {
 				c.notice()
 			}
 		}
-		running.Go(func() { w.run(ctx) })
+		running.Go(func() { w.informer.Run(ctx) })
 	}
 	defer context.AfterFunc(ctx, c.queue.ShutDown)()
 	c.queue.Add(struct{}{})

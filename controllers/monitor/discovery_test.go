@@ -142,7 +142,7 @@ func startDiscovery(t *testing.T, s *kindServer) *watches {
 
 // discoveryOf discovers kinds when the server's CRDs change.
 func discoveryOf(s *kindServer, preferred func() ([]*metav1.APIResourceList, error)) *kindDiscovery {
-	crds := newWatch(source{place: place{kind: configMap}, kinds: &s.crds, reader: &s.crds}, clock.RealClock{}, logr.Discard())
+	crds := newWatch(source{place: place{kind: configMap}, kinds: &s.crds, client: clientOf(&s.crds)}, clock.RealClock{}, logr.Discard())
 	return newKindDiscovery(Options{LabelKeys: []string{testKey}}, preferred, crds)
 }
 
@@ -151,7 +151,7 @@ func watchesOf(c *kindDiscovery, kinds kindFinder, objects reader) *watches {
 	return &watches{
 		membership: membership{keys: []string{testKey}}, kinds: c, writeStates: newWriteStates(), logger: logr.Discard(), clock: clock.RealClock{},
 		synced:   make(chan struct{}),
-		sourceOf: func(p place) source { return source{place: p, kinds: kinds, reader: objects} },
+		sourceOf: func(p place) source { return source{place: p, kinds: kinds, client: clientOf(objects)} },
 	}
 }
 

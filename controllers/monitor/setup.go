@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -24,6 +25,7 @@ import (
 	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/observe"
 	"github.com/healthscope/healthscope/controllers/pruning"
 	"github.com/healthscope/healthscope/controllers/tracing"
 	"github.com/healthscope/healthscope/healthscope/bundle"
@@ -188,7 +190,7 @@ func newWatches(mgr ctrl.Manager, opts Options, writeStates *writeStates) (*watc
 		logger:      mgr.GetLogger().WithName(controllerName),
 		synced:      make(chan struct{}),
 		sourceOf: func(p place) source {
-			return source{place: p, trusted: len(opts.TrustedNamespaces) > 0, kinds: c.kinds, reader: c.readerOf(p.kind)}
+			return source{place: p, trusted: len(opts.TrustedNamespaces) > 0, kinds: c.kinds, client: c.of(p.kind)}
 		},
 	}
 	all.index = func(ctx context.Context) error { return indexSelectorKeys(ctx, mgr.GetFieldIndexer(), all.membership) }
@@ -208,7 +210,7 @@ func newWatches(mgr ctrl.Manager, opts Options, writeStates *writeStates) (*watc
 		}
 		var definitions []*watch
 		for _, kind := range definitionKinds() {
-			definitions = append(definitions, newWatch(source{place: place{kind: kind}, trusted: true, kinds: c.kinds, reader: c.metadata}, all.clock, all.logger))
+			definitions = append(definitions, newWatch(source{place: place{kind: kind}, trusted: true, kinds: c.kinds, client: c.bare}, all.clock, all.logger))
 		}
 		all.kinds = newKindDiscovery(opts, preferred, definitions...)
 	}
@@ -244,8 +246,8 @@ func addCreation(mgr ctrl.Manager, opts Options, all *watches, metrics *collecto
 // clients are the clients of watches.
 type clients struct {
 	kinds    *discovery.DiscoveryClient
-	objects  wholeObjects
-	metadata metadataOnly
+	objects  dynamic.Interface
+	metadata metadata.Interface
 }
 
 func clientsOf(mgr ctrl.Manager) (clients, error) {
@@ -261,14 +263,20 @@ func clientsOf(mgr ctrl.Manager) (clients, error) {
 	if err != nil {
 		return clients{}, fmt.Errorf("cannot make a client for discovery: %w", err)
 	}
-	return clients{kinds: kinds, objects: wholeObjects{objects}, metadata: metadataOnly{bare}}, nil
+	return clients{kinds: kinds, objects: objects, metadata: bare}, nil
 }
 
-// readerOf returns how to read a kind. Of ConfigMaps and Secrets nothing but
-// metadata is reported, and nothing else is read.
-func (c clients) readerOf(kind schema.GroupVersionKind) reader {
+// of returns how to list and watch the objects of a kind. Of ConfigMaps and Secrets nothing but metadata is reported, and nothing else is read.
+func (c clients) of(kind schema.GroupVersionKind) func(schema.GroupVersionResource, string) toolscache.ListerWatcher {
 	if kind.Group == "" && (kind.Kind == "ConfigMap" || kind.Kind == "Secret") {
-		return c.metadata
+		return c.bare
 	}
-	return c.objects
+	return func(resource schema.GroupVersionResource, namespace string) toolscache.ListerWatcher {
+		return observe.SourceOf(c.objects.Resource(resource).Namespace(namespace))
+	}
+}
+
+// bare returns how to list and watch nothing but the metadata of objects: the rest does not even leave the API server.
+func (c clients) bare(resource schema.GroupVersionResource, namespace string) toolscache.ListerWatcher {
+	return observe.SourceOf(c.metadata.Resource(resource).Namespace(namespace))
 }

@@ -58,7 +58,8 @@ type source struct {
 	// trusted allows kinds without namespaces.
 	trusted bool
 	kinds   kindFinder
-	reader  reader
+	// client returns how to list and watch a resource in a namespace or, when that is empty, in all.
+	client func(resource schema.GroupVersionResource, namespace string) cache.ListerWatcher
 }
 
 // open finds the resource of the kind and returns how to list and watch it.
@@ -67,15 +68,16 @@ func (s source) open() (*cache.ListWatch, error) {
 	if err != nil {
 		return nil, err
 	}
+	all := cache.ToListerWatcherWithContext(s.client(resource, s.namespace))
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.LabelSelector = s.key
-			list, err := s.reader.list(ctx, resource, s.namespace, options)
+			list, err := all.ListWithContext(ctx, options)
 			return list, s.confirm(resource, err)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
 			options.LabelSelector = s.key
-			events, err := s.reader.watch(ctx, resource, s.namespace, options)
+			events, err := all.WatchWithContext(ctx, options)
 			return events, s.confirm(resource, err)
 		},
 	}, nil

@@ -35,12 +35,10 @@ type watch struct {
 	source   source
 	store    *store
 	informer *observe.Informer
-	clock    clock.WithDelayedExecution
 	logger   logr.Logger
-	started  time.Time
 	// wake is called when bundles have to be looked at again although no object has changed.
 	wake func()
-	// cancel ends run; nil before begin.
+	// cancel ends reading; nil before begin.
 	cancel context.CancelFunc
 	// reported is the state that changed was called with last.
 	reported observe.State
@@ -55,8 +53,7 @@ func newWatch(s source, c clock.WithDelayedExecution, logger logr.Logger) *watch
 		logger = logger.WithValues("namespace", s.namespace)
 	}
 	w := &watch{
-		source: s, store: newStore(s.kind, s.key), clock: c, logger: logger,
-		started: c.Now(), wake: func() {},
+		source: s, store: newStore(s.kind, s.key), logger: logger, wake: func() {},
 	}
 	w.informer = observe.NewInformer(watchRules, observe.InformerOptions{
 		TrackedOptions: observe.TrackedOptions{Clock: c, MaxRefused: maxRefusedPause, Describe: w.describe},
@@ -64,9 +61,6 @@ func newWatch(s source, c clock.WithDelayedExecution, logger logr.Logger) *watch
 	})
 	return w
 }
-
-// run follows the source until ctx is done.
-func (w *watch) run(ctx context.Context) { w.informer.Run(ctx) }
 
 // open returns how the source is listed and watched.
 func (w *watch) open(context.Context) (cache.ListerWatcher, error) {
@@ -110,7 +104,7 @@ func (w *watch) changed(s observe.State) {
 // isSettled reports whether the objects have been read once, or cannot be read, at least not within startGrace.
 func (w *watch) isSettled() bool {
 	s := w.informer.State()
-	return s.Status != observe.Pending || s.IsFailing() && w.clock.Since(w.started) >= startGrace
+	return s.Status != observe.Pending || s.IsFailing() && w.informer.Clock.Since(s.Since) >= startGrace
 }
 
 // unreadable returns why it is not known which objects there are; empty when it is known.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
 	"github.com/healthscope/healthscope/controllers/observe"
@@ -28,6 +29,26 @@ var (
 	errPassing   = apierrors.NewInternalError(errors.New("storage is busy"))
 	errNotFound  = apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, "")
 )
+
+// reader answers in place of a client.
+type reader interface {
+	list(ctx context.Context, resource schema.GroupVersionResource, namespace string, options metav1.ListOptions) (runtime.Object, error)
+	watch(ctx context.Context, resource schema.GroupVersionResource, namespace string, options metav1.ListOptions) (apiwatch.Interface, error)
+}
+
+// clientOf returns a client that a reader answers.
+func clientOf(r reader) func(schema.GroupVersionResource, string) cache.ListerWatcher {
+	return func(resource schema.GroupVersionResource, namespace string) cache.ListerWatcher {
+		return &cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+				return r.list(ctx, resource, namespace, options)
+			},
+			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
+				return r.watch(ctx, resource, namespace, options)
+			},
+		}
+	}
+}
 
 // fakeServer is an API server that serves one kind with one object. It implements kindFinder and reader, and keeps what is logged.
 type fakeServer struct {
@@ -127,14 +148,14 @@ func (f *fakeServer) start(t *testing.T, calls *atomic.Int32) *watch {
 		defer f.mu.Unlock()
 		f.logged = append(f.logged, line)
 	}, funcr.Options{})
-	w := newWatch(source{place: place{kind: configMap, key: testKey}, kinds: f, reader: f}, clock.RealClock{}, logger)
+	w := newWatch(source{place: place{kind: configMap, key: testKey}, kinds: f, client: clientOf(f)}, clock.RealClock{}, logger)
 	w.store.changed = func(sets.Set[selectorKey]) {}
 	w.wake = func() { calls.Add(1) }
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		w.run(ctx)
+		w.informer.Run(ctx)
 	}()
 	t.Cleanup(func() {
 		stop()

@@ -103,7 +103,7 @@ func (s *watches) begin(ctx context.Context, w *watch) {
 	}
 	running, cancel := context.WithCancel(ctx) // Its end is not that of those who are woken.
 	w.cancel = cancel
-	s.running.Go(func() { w.run(running) })
+	s.running.Go(func() { w.informer.Run(running) })
 }
 
 // stop ends a watch; its objects leave their bundles.
