@@ -54,7 +54,7 @@ func TestOtherRulesReachBundlesOfOtherMonitors(t *testing.T) {
 	notified := make(chan types.NamespacedName, 100)
 	conn := silent(clock.RealClock{})
 	conn.store = newBundleStore("edge01", []string{""}, rule, func(name types.NamespacedName) { notified <- name })
-	informer := conn.newInformer(bundleRules, "ResourceBundleStates", "", conn.store[""], func() toolscache.ListerWatcher { return source })
+	informer := conn.newInformer(bundleRules, "ResourceBundleStates", "", conn.store[""], source)
 	conn.bundles = []*observe.Informer{informer}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
