@@ -49,7 +49,7 @@ func newBundleSyncer(cluster string, v *View, policy healthscope.Policy, c clock
 	return &bundleSyncer{
 		cluster: cluster, view: v, policy: policy, clock: c, wake: wake,
 		// A queue with a name would wake twice a second for its metrics.
-		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: c}),
+		queue:   workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: c}),
 		allowed: func(string) bool { return true }, memories: map[BundleKey]*memory{}, past: past,
 	}
 }
