@@ -44,7 +44,7 @@ type RelationshipList struct {
 	Relationships []Relationship `json:"relationship"`
 }
 
-// IsZero says whether the list is absent. A list that is present and empty is not.
+// IsZero reports whether the list is absent. A list that is present and empty is not.
 func (l RelationshipList) IsZero() bool { return l.Relationships == nil }
 
 // Relationship is an edge from a k8s-resource to another object in A&AI.

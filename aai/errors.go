@@ -17,14 +17,14 @@ type ErrorKind string
 const (
 	// Retry means: try again later, with backoff. A&AI or the way to it is in trouble; whether a write was done is not known.
 	Retry ErrorKind = "Retry"
-	// Reread means: somebody else was faster. Read the object again, then decide anew.
-	Reread ErrorKind = "Reread"
-	// Park means: something that must exist first does not. Wait until it does.
-	Park ErrorKind = "Park"
-	// Stop means: the configuration is wrong, such as the password or the schema version. No request will do better.
-	Stop ErrorKind = "Stop"
-	// DeadLetter means: A&AI will never take this request. Other objects are not concerned.
-	DeadLetter ErrorKind = "DeadLetter"
+	// Conflict means: the object has been changed by others. Read it, then decide again.
+	Conflict ErrorKind = "Conflict"
+	// MissingDependency means: something that must exist first does not. Wait until it does.
+	MissingDependency ErrorKind = "MissingDependency"
+	// Misconfigured means: the configuration is wrong, such as the password or the schema version. No request will do better.
+	Misconfigured ErrorKind = "Misconfigured"
+	// Rejected means: A&AI will never take this request. Other objects are not concerned.
+	Rejected ErrorKind = "Rejected"
 )
 
 // Op is an operation on A&AI, as it appears in errors and metrics.
@@ -84,7 +84,7 @@ const (
 	CodePayloadLimit = "ERR.5.4.6147"
 )
 
-// Problem names what a person has to mend, in one word that can be a label of a metric.
+// Problem names what a person has to repair, in one word that can be a label of a metric.
 type Problem string
 
 // The problems.
@@ -123,7 +123,7 @@ type Error struct {
 	Message string
 	// Kind is what to do about it.
 	Kind ErrorKind
-	// Problem is what a person has to mend; set when Kind is Stop.
+	// Problem is what a person has to repair; set when Kind is Misconfigured.
 	Problem Problem
 	// RetryAfter is how long A&AI asked to be left alone; zero when it did not ask.
 	RetryAfter time.Duration
@@ -162,7 +162,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause, if there is one.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Outage says whether the error concerns A&AI as a whole, or the way to it, so that no other request would fare better now.
+// Outage reports whether the error concerns A&AI as a whole, or the way to it, so that no other request would fare better now.
 func (e *Error) Outage() bool {
 	if e.Kind != Retry {
 		return false

@@ -43,10 +43,10 @@ func TestErrorText(t *testing.T) {
 }
 
 func TestErrorIsFoundInATree(t *testing.T) {
-	cause := &aai.Error{Op: aai.OpGet, URI: "/x", Kind: aai.Stop, Err: context.Canceled}
+	cause := &aai.Error{Op: aai.OpGet, URI: "/x", Kind: aai.Misconfigured, Err: context.Canceled}
 	err := fmt.Errorf("cannot do it: %w", errors.Join(errors.New("another"), cause))
-	if got := aai.KindOf(err); got != aai.Stop {
-		t.Errorf("kind is %q, want Stop", got)
+	if got := aai.KindOf(err); got != aai.Misconfigured {
+		t.Errorf("kind is %q, want Misconfigured", got)
 	}
 	if !errors.Is(err, context.Canceled) {
 		t.Error("the cause is not found")

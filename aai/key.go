@@ -98,7 +98,7 @@ func canonicalPath(link string) string {
 	return "/" + strings.Join(segments, "/")
 }
 
-// isPlain says whether a path has no character that is, or should be, encoded.
+// isPlain reports whether a path has no character that is, or should be, encoded.
 func isPlain(path string) bool {
 	for i := range len(path) {
 		if path[i] != '/' && !unreserved(path[i]) {
@@ -108,7 +108,7 @@ func isPlain(path string) bool {
 	return true
 }
 
-// isSchemaVersion says whether s is v followed by digits.
+// isSchemaVersion reports whether s is v followed by digits.
 func isSchemaVersion(s string) bool {
 	digits, ok := strings.CutPrefix(s, "v")
 	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""

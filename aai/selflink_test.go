@@ -18,7 +18,7 @@ func TestScopeNamespace(t *testing.T) {
 		"of a scope that is called like": {"http://x/scopes/scopes/scopes", "scopes", true},
 		"of no scope":                    {"https://status.example/scopes?namespace=vfw", "", false},
 		"of the whole cluster":           {"https://status.example/scopes", "", false},
-		"of somebody else's making":      {"http://so-cnf-adapter:8090/api/cnf-adapter/v1/instance/x/query?Kind=Pod", "", false},
+		"of another program":             {"http://so-cnf-adapter:8090/api/cnf-adapter/v1/instance/x/query?Kind=Pod", "", false},
 		"without a name":                 {"http://x/scopes/vfw/", "", false},
 		"without a namespace":            {"http://x/scopes//fw", "", false},
 		"that cannot be decoded":         {"http://x/scopes/%zz/fw", "", false},

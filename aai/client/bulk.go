@@ -60,7 +60,7 @@ func (c *Client) WriteTogether(ctx context.Context, writes []Write) error {
 	q := query{op: aai.OpBulk, method: http.MethodPost, path: "/bulk/single-transaction", media: mediaJSON}
 	body, err := json.Marshal(map[string]any{"operations": operations})
 	if err != nil {
-		return &aai.Error{Op: q.op, URI: q.path, Kind: aai.DeadLetter, Message: "cannot encode the body", Err: err}
+		return &aai.Error{Op: q.op, URI: q.path, Kind: aai.Rejected, Message: "cannot encode the body", Err: err}
 	}
 	q.body = body
 	var answer struct {

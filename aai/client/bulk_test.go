@@ -78,13 +78,13 @@ func TestWritesTogetherAreDoneOrNot(t *testing.T) {
 		kind   aai.ErrorKind
 		code   string
 	}{
-		"too many": {many, aai.DeadLetter, aai.CodePayloadLimit},
+		"too many": {many, aai.Rejected, aai.CodePayloadLimit},
 		"one vanished": {[]client.Write{
 			{Op: aai.OpPut, Key: other("b"), Document: document("b")}, {Op: aai.OpUpdate, Key: key, Document: inVersion("1", "a=b")},
-		}, aai.Reread, ""},
+		}, aai.Conflict, ""},
 		"one changed": {[]client.Write{
 			{Op: aai.OpPut, Key: other("b"), Document: document("b")}, {Op: aai.OpPut, Key: other("b"), Document: document("b")},
-		}, aai.Reread, ""},
+		}, aai.Conflict, ""},
 	}
 	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {

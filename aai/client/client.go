@@ -150,30 +150,30 @@ func (c *Client) get(ctx context.Context, q query, key aai.Key) (d aai.Document,
 	return d, true, nil
 }
 
-// PutK8sResource creates a document. Its resource-version must be empty. When the document exists already the error is Reread; when its tenant or the target of a relationship does not, it is Park.
+// PutK8sResource creates a document. Its resource-version must be empty. When the document exists already the error is Conflict; when its tenant or the target of a relationship does not, it is MissingDependency.
 func (c *Client) PutK8sResource(ctx context.Context, key aai.Key, d aai.Document) error {
 	return c.write(ctx, query{op: aai.OpPut, method: http.MethodPut, path: key.Path(), media: mediaJSON}, d)
 }
 
-// UpdateK8sResource replaces a document in the version that it carries, except its relationships when it has none. When A&AI has another version, or no such document, the error is Reread.
+// UpdateK8sResource replaces a document in the version that it carries, except its relationships when it has none. When A&AI has another version, or no such document, the error is Conflict.
 //
 // A PATCH would do with less, but A&AI checks no version with it, and labels go out whole: one that others set meanwhile would be lost.
 func (c *Client) UpdateK8sResource(ctx context.Context, key aai.Key, d aai.Document) error {
 	return c.write(ctx, query{op: aai.OpUpdate, method: http.MethodPut, path: key.Path(), media: mediaJSON}, d)
 }
 
-// DeleteK8sResource deletes a document in the given version. When it has another one, or does not exist, the error is Reread.
+// DeleteK8sResource deletes a document in the given version. When it has another one, or does not exist, the error is Conflict.
 func (c *Client) DeleteK8sResource(ctx context.Context, key aai.Key, resourceVersion string) error {
 	q := query{op: aai.OpDelete, method: http.MethodDelete, path: key.Path(), parameters: []string{"resource-version", resourceVersion}}
 	return c.write(ctx, q, nil)
 }
 
-// PutRelationship adds a relationship; one that is there already is no error. When the document does not exist the error is Reread; when the target does not, it is Park.
+// PutRelationship adds a relationship; one that is there already is no error. When the document does not exist the error is Conflict; when the target does not, it is MissingDependency.
 func (c *Client) PutRelationship(ctx context.Context, key aai.Key, r aai.Relationship) error {
 	return c.write(ctx, query{op: aai.OpRelate, method: http.MethodPut, path: relationshipPath(key), media: mediaJSON}, r)
 }
 
-// DeleteRelationship removes a relationship; one that is not there is no error. When the document does not exist the error is Reread.
+// DeleteRelationship removes a relationship; one that is not there is no error. When the document does not exist the error is Conflict.
 func (c *Client) DeleteRelationship(ctx context.Context, key aai.Key, r aai.Relationship) error {
 	return c.write(ctx, query{op: aai.OpUnrelate, method: http.MethodDelete, path: relationshipPath(key), media: mediaJSON}, r)
 }
@@ -227,7 +227,7 @@ func (c *Client) write(ctx context.Context, q query, body any) error {
 	if body != nil {
 		encoded, err := json.Marshal(body)
 		if err != nil {
-			return &aai.Error{Op: q.op, URI: q.path, Kind: aai.DeadLetter, Message: "cannot encode the body", Err: err}
+			return &aai.Error{Op: q.op, URI: q.path, Kind: aai.Rejected, Message: "cannot encode the body", Err: err}
 		}
 		q.body = encoded
 	}
@@ -240,12 +240,12 @@ func (c *Client) write(ctx context.Context, q query, body any) error {
 	return err
 }
 
-// send does one request, if the gate lets it, and returns the header of its answer. A success that is not as A&AI answers,
+// send does one request, if the breaker allows it, and returns the header of its answer. A success that is not as A&AI answers,
 // by its status or by what valid says of its body, came from something else, or was cut on the way: it is an outage, and
 // never an empty inventory or an acknowledgement.
 func (c *Client) send(ctx context.Context, q query, valid func(body []byte) error) (header http.Header, err error) {
 	id := transactionOf(ctx)
-	err = c.options.Gate.pass(ctx, q, func() error {
+	err = c.options.Breaker.do(ctx, q, func() error {
 		response, err := c.exchange(ctx, q, id)
 		if err != nil {
 			return err
@@ -293,7 +293,7 @@ func (c *Client) exchange(ctx context.Context, q query, id string) (*resty.Respo
 	if c.options.Credentials != nil {
 		user, password, err := c.options.Credentials()
 		if err != nil {
-			return nil, &aai.Error{Op: q.op, URI: q.path, Kind: aai.Stop, Problem: aai.ProblemCredentials, Message: "there are no credentials", Err: err}
+			return nil, &aai.Error{Op: q.op, URI: q.path, Kind: aai.Misconfigured, Problem: aai.ProblemCredentials, Message: "there are no credentials", Err: err}
 		}
 		request.SetBasicAuth(user, password)
 	}

@@ -110,7 +110,7 @@ func checkHeaders(t *testing.T, header http.Header) {
 	}
 }
 
-// pages serves documents as pages; totals says whether it tells how many there are.
+// pages serves documents as pages; totals reports whether it tells how many there are.
 func pages(documents []string, totals bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		index, _ := strconv.Atoi(r.URL.Query().Get("resultIndex"))
@@ -212,8 +212,8 @@ func TestGetTellsAbsentFromBroken(t *testing.T) {
 	}{
 		"there":                     {status: 200, body: `{"id":"13dd","name":"n","resource-version":"1","new-property":{}}`, found: true},
 		"absent":                    {status: 404, body: refusal("serviceException", "SVC3001", "GET", "x", "Node Not Found", "ERR.5.4.6114")},
-		"another 404 of A&AI":       {status: 404, body: refusal("serviceException", "SVC3001", "GET", "x", "not a valid path", "ERR.5.6.3001"), kind: aai.DeadLetter},
-		"404 of a proxy":            {status: 404, body: `<html>404</html>`, kind: aai.Stop},
+		"another 404 of A&AI":       {status: 404, body: refusal("serviceException", "SVC3001", "GET", "x", "not a valid path", "ERR.5.6.3001"), kind: aai.Rejected},
+		"404 of a proxy":            {status: 404, body: `<html>404</html>`, kind: aai.Misconfigured},
 		"success without a body":    {status: 200, kind: aai.Retry},
 		"success with a login page": {status: 200, body: `<html>log in</html>`, kind: aai.Retry},
 		"another document":          {status: 200, body: `{"id":"14ee","resource-version":"1"}`, kind: aai.Retry},
@@ -273,8 +273,8 @@ func TestCredentialsAreReadAnew(t *testing.T) {
 		err := c.UpdateK8sResource(t.Context(), key, aai.Document{})
 		requests := s.received()[before:]
 		if step.want == "" {
-			if err == nil || failure(t, err).Kind != aai.Stop || len(requests) != 0 {
-				t.Errorf("with user %q: %d requests and %v, want none and Stop", step.user, len(requests), err)
+			if err == nil || failure(t, err).Kind != aai.Misconfigured || len(requests) != 0 {
+				t.Errorf("with user %q: %d requests and %v, want none and Misconfigured", step.user, len(requests), err)
 			}
 			continue
 		}
@@ -289,8 +289,8 @@ func TestCredentialsAreReadAnew(t *testing.T) {
 	if err := os.Remove(passwordFile); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.UpdateK8sResource(t.Context(), key, aai.Document{}); err == nil || failure(t, err).Kind != aai.Stop {
-		t.Errorf("without a password file: %v, want Stop", err)
+	if err := c.UpdateK8sResource(t.Context(), key, aai.Document{}); err == nil || failure(t, err).Kind != aai.Misconfigured {
+		t.Errorf("without a password file: %v, want Misconfigured", err)
 	}
 }
 

@@ -1,12 +1,7 @@
-// Package client speaks to A&AI over REST, about k8s-resources and nothing
-// else: typed calls, A&AI's rules for headers and encoding, errors sorted by
-// what to do about them.
+// Package client owns the REST interface of A&AI, for k8s-resources and the operational-status of modules: typed calls,
+// headers and encoding, errors by what to do about them, and a circuit breaker. Package sync calls it, and the preview of
+// controllers/inventory. It must never remember what A&AI holds, never repeat a request, which its callers decide, and never
+// import anything of this project but package aai.
 //
-// It exists so that nobody else has to know that A&AI answers XML unless told
-// otherwise, calls an empty list 404 and a timeout 400. It keeps no state
-// about A&AI and never repeats a request: whoever calls decides that, knowing
-// what else there is to do.
-//
-// Of this project it imports package aai alone, and it knows nothing of
-// Kubernetes.
+// Its callers need not know that A&AI answers XML by default, calls an empty list 404 and a timeout 400.
 package client

@@ -36,13 +36,13 @@ func transportError(q query, id string, cause error) error {
 		e.Err = urlErr.Err
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](cause); ok {
-		e.Kind, e.Problem, e.Message = aai.Stop, aai.ProblemCertificate, "A&AI's certificate cannot be trusted"
+		e.Kind, e.Problem, e.Message = aai.Misconfigured, aai.ProblemCertificate, "A&AI's certificate cannot be trusted"
 	}
 	if alert, ok := errors.AsType[*net.OpError](cause); ok && alert.Op == "remote error" { // So crypto/tls calls an alert of the other side.
-		e.Kind, e.Problem, e.Message = aai.Stop, aai.ProblemCertificate, "A&AI refuses our certificate, or wants one"
+		e.Kind, e.Problem, e.Message = aai.Misconfigured, aai.ProblemCertificate, "A&AI refuses our certificate, or wants one"
 	}
 	if errors.Is(cause, resty.ErrResponseBodyTooLarge) {
-		e.Kind, e.Problem, e.Message = aai.Stop, aai.ProblemServer, fmt.Sprintf("the answer is longer than %d bytes", maxAnswer)
+		e.Kind, e.Problem, e.Message = aai.Misconfigured, aai.ProblemServer, fmt.Sprintf("the answer is longer than %d bytes", maxAnswer)
 	}
 	return e
 }
@@ -53,7 +53,7 @@ func answerError(q query, id, version string, response *resty.Response) error {
 	e.Op, e.URI, e.TransactionID = q.op, q.path, id
 	e.Status = response.StatusCode()
 	e.Kind = classify(e)
-	if e.Kind == aai.Stop {
+	if e.Kind == aai.Misconfigured {
 		e.Problem = problem(e)
 	}
 	e.RetryAfter = retryAfter(response.Header().Get("Retry-After"), time.Now())
@@ -119,10 +119,10 @@ func clean(text string) string {
 
 // codesOf are A&AI's error codes by what to do about them, without the prefix ERR. They win over the HTTP status, which A&AI uses loosely.
 var codesOf = map[aai.ErrorKind][]string{
-	aai.Retry:      {"5.4.4000", "5.4.6134", "5.4.6142", "5.4.7406", "5.4.5105"},
-	aai.Reread:     {"5.4.6130", "5.4.6131", "5.4.6135"},
-	aai.Park:       {"5.4.6129"},
-	aai.DeadLetter: {"5.4.6137", "5.4.6138", "5.4.6140"},
+	aai.Retry:             {"5.4.4000", "5.4.6134", "5.4.6142", "5.4.7406", "5.4.5105"},
+	aai.Conflict:          {"5.4.6130", "5.4.6131", "5.4.6135"},
+	aai.MissingDependency: {"5.4.6129"},
+	aai.Rejected:          {"5.4.6137", "5.4.6138", "5.4.6140"},
 }
 
 // configurationCode is the form of the codes of A&AI about request headers.
@@ -138,11 +138,11 @@ func classify(e *aai.Error) aai.ErrorKind {
 	}
 	switch {
 	case configurationCode.MatchString(code) || e.MessageID == "SVC3016":
-		return aai.Stop
+		return aai.Misconfigured
 	case e.Code == aai.CodeNodeNotFound && e.Op == aai.OpPut:
-		return aai.Park // a PUT creates: what it did not find is the parent
+		return aai.MissingDependency // a PUT creates: what it did not find is the parent
 	case e.Code == aai.CodeNodeNotFound || e.Status == http.StatusPreconditionFailed:
-		return aai.Reread
+		return aai.Conflict
 	}
 	return classifyStatus(e)
 }
@@ -154,15 +154,15 @@ func classifyStatus(e *aai.Error) aai.ErrorKind {
 		return aai.Retry
 	case s < 400, s == http.StatusUnauthorized, s == http.StatusForbidden, s == http.StatusProxyAuthRequired,
 		s == http.StatusGone, s == http.StatusMethodNotAllowed, s == http.StatusNotAcceptable, s == http.StatusUnsupportedMediaType:
-		return aai.Stop
+		return aai.Misconfigured
 	case s == http.StatusNotFound && e.MessageID == "":
-		return aai.Stop // A&AI says what it did not find; this is another server
+		return aai.Misconfigured // A&AI says what it did not find; this is another server
 	default:
-		return aai.DeadLetter
+		return aai.Rejected
 	}
 }
 
-// problem says what a person has to mend.
+// problem says what a person has to repair.
 func problem(e *aai.Error) aai.Problem {
 	switch {
 	case e.MessageID == "SVC3016" || e.Status == http.StatusGone:
@@ -174,10 +174,10 @@ func problem(e *aai.Error) aai.Problem {
 	}
 }
 
-// advise says in plain words what is wrong where A&AI does not, for errors that a person has to mend.
+// advise says in plain words what is wrong where A&AI does not, for errors that a person has to repair.
 func advise(e *aai.Error, version string, header http.Header) string {
 	switch s := e.Status; {
-	case e.Kind != aai.Stop && e.MessageID != "":
+	case e.Kind != aai.Misconfigured && e.MessageID != "":
 		return ""
 	case e.MessageID == "SVC3016" || s == http.StatusGone:
 		return fmt.Sprintf("A&AI does not serve schema version %q", version)
@@ -214,7 +214,7 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return min(max(wait, 0), maxRetryAfter)
 }
 
-// isAbsent says whether an error of a GET means that there is nothing, which is A&AI's word for an empty list too.
+// isAbsent reports whether an error of a GET means that there is nothing, which is A&AI's word for an empty list too.
 func isAbsent(err error) bool {
 	e, ok := errors.AsType[*aai.Error](err)
 	return ok && e.Status == http.StatusNotFound && e.Code == aai.CodeNodeNotFound

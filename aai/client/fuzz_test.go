@@ -11,7 +11,7 @@ import (
 	"github.com/healthscope/healthscope/aai"
 )
 
-var kinds = []aai.ErrorKind{aai.Retry, aai.Reread, aai.Park, aai.Stop, aai.DeadLetter}
+var kinds = []aai.ErrorKind{aai.Retry, aai.Conflict, aai.MissingDependency, aai.Misconfigured, aai.Rejected}
 
 func FuzzParseError(f *testing.F) {
 	f.Add(404, []byte(`{"requestError":{"serviceException":{"messageId":"SVC3001","text":"Resource not found for %1 using id %2 (msg=%3) (ec=%4)","variables":["PUT","x","Node Not Found","ERR.5.4.6114"]}}}`))

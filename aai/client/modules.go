@@ -37,7 +37,7 @@ func (c *Client) ListVFModules(ctx context.Context, vnfID string) (map[string]aa
 	return modules, nil
 }
 
-// SetOperationalStatus changes the operational-status of a module, and nothing else of it. The resource-version is the one that was read; A&AI does not check it in a PATCH, other servers may. When the module does not exist, or is known to have changed, the error is Reread.
+// SetOperationalStatus changes the operational-status of a module, and nothing else of it. The resource-version is the one that was read; A&AI does not check it in a PATCH, other servers may. When the module does not exist, or is known to have changed, the error is Conflict.
 func (c *Client) SetOperationalStatus(ctx context.Context, m aai.VFModule, status aai.OperationalStatus, resourceVersion string) error {
 	q := query{op: aai.OpStatus, method: http.MethodPatch, path: m.Path(), media: mediaMergePatch}
 	return c.write(ctx, q, struct {

@@ -23,7 +23,7 @@ func TestModules(t *testing.T) {
 		}
 		return got
 	}
-	list(map[string]aai.VFModuleStatus{}, "nobody's")
+	list(map[string]aai.VFModuleStatus{}, "unknown")
 	list(map[string]aai.VFModuleStatus{}, "vnf-1")
 	if err := s.Seed(simulator.VFModule("vnf-1", "a module"), simulator.VFModule("vnf-1", "b")); err != nil {
 		t.Fatal(err)
@@ -43,8 +43,8 @@ func TestModules(t *testing.T) {
 	if diff := cmp.Diff(before, after, cmpopts.IgnoreMapEntries(func(name string, _ any) bool { return name == "resource-version" })); diff != "" {
 		t.Errorf("more has changed than the status:\n%s", diff)
 	}
-	if err := c.SetOperationalStatus(t.Context(), aai.VFModule{GenericVNFID: "vnf-1", ID: "none"}, aai.InServicePath, "1"); aai.KindOf(err) != aai.Reread {
-		t.Errorf("a module that does not exist: %v, want Reread", err)
+	if err := c.SetOperationalStatus(t.Context(), aai.VFModule{GenericVNFID: "vnf-1", ID: "none"}, aai.InServicePath, "1"); aai.KindOf(err) != aai.Conflict {
+		t.Errorf("a module that does not exist: %v, want Conflict", err)
 	}
 }
 

@@ -41,10 +41,10 @@ type Options struct {
 	AppID string
 	// PageSize is the number of documents in a page of a list. The default is DefaultPageSize.
 	PageSize int
-	// Observe is told of every request: the HTTP status as text, or "error" when there was no answer, and how long it took. Nil means nobody is.
+	// Observe is called after every request, with the HTTP status as text, or "error" when there was no answer, and how long it took. Nil means that nothing is.
 	Observe func(op, code string, duration time.Duration)
-	// Gate is shared by all clients of this A&AI. Nil means none: every request is sent.
-	Gate *Gate
+	// Breaker is shared by all clients of this A&AI. Nil means none: every request is sent.
+	Breaker *Breaker
 	// Wrap returns what carries the requests by way of the transport that it is given, such as what traces them. Nil means that nothing does.
 	Wrap func(http.RoundTripper) http.RoundTripper
 	// Transport carries the requests. The default is one of the client's own, which verifies certificates.
@@ -106,7 +106,7 @@ func (o *Options) transport() (http.RoundTripper, error) {
 	return newReloading(files{ca: o.CAFile, cert: o.CertFile, key: o.KeyFile})
 }
 
-// FileCredentials returns a function for Options.Credentials that reads user and password from files, each time anew, without the white space around them. An empty user is an error.
+// FileCredentials returns a function for Options.Credentials that reads user and password from files, each time, without the white space around them. An empty user is an error.
 func FileCredentials(userFile, passwordFile string) func() (user, password string, err error) {
 	return func() (user, password string, err error) {
 		if user, err = readSecret(userFile); err != nil {

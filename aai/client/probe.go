@@ -29,7 +29,7 @@ func probeQuery(version string) query {
 // reads a document that does not exist, which any A&AI must answer in the same way, and changes nothing.
 //
 // When A&AI does not serve the version, the other ones are asked for, once, and the error names those that it serves. What
-// answers with anything but A&AI's own words is none: the error is of kind Stop with ProblemServer.
+// answers with anything but A&AI's own words is none: the error is of kind Misconfigured with ProblemServer.
 func (c *Client) Probe(ctx context.Context) error {
 	_, _, err := c.get(ctx, probeQuery(""), probeKey)
 	e, ok := errors.AsType[*aai.Error](err)
@@ -39,23 +39,23 @@ func (c *Client) Probe(ctx context.Context) error {
 		}
 		return err
 	}
-	told := *e
+	explained := *e
 	switch {
 	case isOther(e):
-		told.Kind, told.Problem = aai.Stop, aai.ProblemServer
+		explained.Kind, explained.Problem = aai.Misconfigured, aai.ProblemServer
 	case e.Problem == aai.ProblemVersion:
-		told.Message = advise(e, c.options.SchemaVersion, nil) // A&AI's own words say less.
-	case e.Kind == aai.DeadLetter:
-		told.Kind, told.Problem = aai.Stop, aai.ProblemVersion
-		told.Message = fmt.Sprintf("schema version %q has no k8s-resource here: %s", c.options.SchemaVersion, e.Message)
+		explained.Message = advise(e, c.options.SchemaVersion, nil) // A&AI's own words say less.
+	case e.Kind == aai.Rejected:
+		explained.Kind, explained.Problem = aai.Misconfigured, aai.ProblemVersion
+		explained.Message = fmt.Sprintf("schema version %q has no k8s-resource here: %s", c.options.SchemaVersion, e.Message)
 	}
-	if told.Problem == aai.ProblemVersion {
-		told.Message += c.others(ctx)
+	if explained.Problem == aai.ProblemVersion {
+		explained.Message += c.others(ctx)
 	}
-	return &told
+	return &explained
 }
 
-// isOther says whether an error is about an answer of success that is not what was asked for: that is no A&AI, or was cut on the way.
+// isOther reports whether an error is about an answer of success that is not what was asked for: that is no A&AI, or was cut on the way.
 func isOther(e *aai.Error) bool { return e.Kind == aai.Retry && e.Status/100 == 2 }
 
 // others says which of the versions that can hold k8s-resources A&AI serves. It asks A&AI once, until Probe has found all well again; it says nothing when A&AI does not answer all of that.
@@ -71,8 +71,8 @@ func (c *Client) others(ctx context.Context) string {
 		if version == c.options.SchemaVersion {
 			continue
 		}
-		// The gate is closed, for what was found wrong is wrong with all requests but these.
-		err := c.options.Gate.wait(ctx, probeQuery(version))
+		// The breaker is open, because what was found wrong is wrong with all requests but these.
+		err := c.options.Breaker.wait(ctx, probeQuery(version))
 		if err == nil {
 			_, err = c.exchange(ctx, probeQuery(version), transactionOf(ctx))
 		}
@@ -80,16 +80,16 @@ func (c *Client) others(ctx context.Context) string {
 		case isAbsent(err):
 			served = append(served, n)
 		case kind == aai.Retry:
-			c.options.Gate.learn(ctx, err)
+			c.options.Breaker.report(ctx, permit{}, err)
 			return ""
 		}
 	}
-	told := "; it serves none of those from v" + strconv.Itoa(oldestVersion) + " to v" + strconv.Itoa(newestVersion)
+	text := "; it serves none of those from v" + strconv.Itoa(oldestVersion) + " to v" + strconv.Itoa(newestVersion)
 	if len(served) > 0 {
-		told = "; it serves " + ranges(served)
+		text = "; it serves " + ranges(served)
 	}
-	c.served.Store(&told)
-	return told
+	c.served.Store(&text)
+	return text
 }
 
 // ranges names versions, with those that follow each other as one: v24, v26 to v30.

@@ -16,10 +16,10 @@ import (
 func TestProbeNamesTheVersionsThatAreServed(t *testing.T) {
 	s, url := simulate(t, simulator.Options{Versions: []string{"v23", "v24", "v26", "v27", "v28", "v30"}, Users: map[string]string{user: password}})
 	w := newWatch()
-	c := connect(t, url, func(o *client.Options) { o.Gate = client.NewGate(0, w.read) })
-	for range 3 { // The gate closes; what is said is the same.
+	c := connect(t, url, func(o *client.Options) { o.Breaker = client.NewBreaker(0, w.read) })
+	for range 3 { // The breaker opens; what is said is the same.
 		e := failure(t, c.Probe(t.Context()))
-		if e.Kind != aai.Stop || e.Problem != aai.ProblemVersion || !strings.Contains(e.Error(), `schema version "v32"`) || !strings.Contains(e.Error(), `"v32"; it serves v24, v26 to v28, v30`) {
+		if e.Kind != aai.Misconfigured || e.Problem != aai.ProblemVersion || !strings.Contains(e.Error(), `schema version "v32"`) || !strings.Contains(e.Error(), `"v32"; it serves v24, v26 to v28, v30`) {
 			t.Errorf("got %s, %s: %v", e.Kind, e.Problem, e)
 		}
 	}
@@ -50,7 +50,7 @@ func TestProbeHealsWhenAAIIsUpgraded(t *testing.T) {
 	if err := c.Probe(t.Context()); err != nil || asked.Load() != 1 {
 		t.Errorf("%v, after %d requests", err, asked.Load())
 	}
-	version.Store(new("v30")) // It is asked anew.
+	version.Store(new("v30")) // It is asked again.
 	if e := failure(t, c.Probe(t.Context())); !strings.Contains(e.Error(), "; it serves v30 ") {
 		t.Errorf("got %v", e)
 	}
@@ -75,7 +75,7 @@ func TestProbeOfWhatIsNoAAI(t *testing.T) {
 				fmt.Fprint(w, c.body)
 			})
 			e := failure(t, connect(t, s.URL).Probe(t.Context()))
-			if e.Kind != aai.Stop || e.Problem != c.problem || !strings.Contains(e.Error(), c.text) {
+			if e.Kind != aai.Misconfigured || e.Problem != c.problem || !strings.Contains(e.Error(), c.text) {
 				t.Errorf("got %s, %s: %v", e.Kind, e.Problem, e)
 			}
 		})
@@ -116,7 +116,7 @@ func TestProbeLeavesAAIAloneWhenItAsksForThat(t *testing.T) {
 		fmt.Fprint(w, refusal("serviceException", "SVC3000", "GET", "v32/x", "Unrecognized AAI object k8s-resources", "ERR.5.2.3000"))
 	})
 	w := newWatch()
-	c := connect(t, s.URL, func(o *client.Options) { o.Gate = client.NewGate(0, w.read) })
+	c := connect(t, s.URL, func(o *client.Options) { o.Breaker = client.NewBreaker(0, w.read) })
 	_ = failure(t, c.Probe(t.Context()))
 	w.advance(80 * time.Second)
 	if e := failure(t, c.Probe(t.Context())); e.Status != http.StatusTooManyRequests || e.NotBefore.Sub(w.read()) != 10*time.Second || len(s.received()) != 4 {

@@ -51,8 +51,8 @@ func TestLifeOfADocument(t *testing.T) {
 	first, _, err := c.GetK8sResource(ctx, key)
 	must(err)
 	must(c.UpdateK8sResource(ctx, key, inVersion(first.ResourceVersion, "team=red", "hs/status=Failed")))
-	if err := c.UpdateK8sResource(ctx, key, inVersion(first.ResourceVersion, "hs/status=Failed")); aai.KindOf(err) != aai.Reread {
-		t.Errorf("update of an old version: %v, want Reread", err)
+	if err := c.UpdateK8sResource(ctx, key, inVersion(first.ResourceVersion, "hs/status=Failed")); aai.KindOf(err) != aai.Conflict {
+		t.Errorf("update of an old version: %v, want Conflict", err)
 	}
 	must(c.PutK8sResource(ctx, aai.Key{Tenant: tenant, ID: "other"}, func() aai.Document { d := document("other"); d.DataOwner = "else"; return d }()))
 
@@ -72,8 +72,8 @@ func TestLifeOfADocument(t *testing.T) {
 	if !found || got.RelationshipList.Relationships != nil {
 		t.Errorf("found %t, relationships %v", found, got.RelationshipList.Relationships)
 	}
-	if err := c.DeleteK8sResource(ctx, key, list[0].ResourceVersion); aai.KindOf(err) != aai.Reread {
-		t.Errorf("deletion of an old version: %v, want Reread", err)
+	if err := c.DeleteK8sResource(ctx, key, list[0].ResourceVersion); aai.KindOf(err) != aai.Conflict {
+		t.Errorf("deletion of an old version: %v, want Conflict", err)
 	}
 	must(c.DeleteK8sResource(ctx, key, got.ResourceVersion))
 	if _, found, err = c.GetK8sResource(ctx, key); found || err != nil {
@@ -99,17 +99,17 @@ func TestRefusalsOfTheSimulator(t *testing.T) {
 		err  error
 		kind aai.ErrorKind
 	}{
-		"create twice":        {c.PutK8sResource(ctx, key, document(key.ID)), aai.Reread},
-		"no tenant":           {c.PutK8sResource(ctx, nowhere, document("x")), aai.Park},
-		"no VNF, in a create": {c.PutK8sResource(ctx, aai.Key{Tenant: tenant, ID: "linked"}, linked), aai.Park},
-		"no VNF":              {c.PutRelationship(ctx, key, aai.ToGenericVNF("none")), aai.Park},
-		"update of nothing":   {c.UpdateK8sResource(ctx, aai.Key{Tenant: tenant, ID: "13dd1"}, func() aai.Document { d := inVersion("1", "a=b"); d.ID = "13dd1"; return d }()), aai.Reread},
-		"delete of nothing":   {c.DeleteK8sResource(ctx, nowhere, "1"), aai.Reread},
-		"no region":           {c.PutRelationship(ctx, key, aai.Relationship{RelatedTo: "cloud-region", RelatedLink: "/cloud-infrastructure/cloud-regions/cloud-region/x/y"}), aai.Park},
-		"wrong password":      {connect(t, url, func(o *client.Options) { o.Credentials = func() (string, string, error) { return user, "x", nil } }).Probe(ctx), aai.Stop},
-		"no password":         {connect(t, url, func(o *client.Options) { o.Credentials = nil }).Probe(ctx), aai.Stop},
-		"version not served":  {connect(t, url, func(o *client.Options) { o.SchemaVersion = "v24" }).Probe(ctx), aai.Stop},
-		"version unheard of":  {connect(t, url, func(o *client.Options) { o.SchemaVersion = "v99" }).Probe(ctx), aai.Stop},
+		"create twice":        {c.PutK8sResource(ctx, key, document(key.ID)), aai.Conflict},
+		"no tenant":           {c.PutK8sResource(ctx, nowhere, document("x")), aai.MissingDependency},
+		"no VNF, in a create": {c.PutK8sResource(ctx, aai.Key{Tenant: tenant, ID: "linked"}, linked), aai.MissingDependency},
+		"no VNF":              {c.PutRelationship(ctx, key, aai.ToGenericVNF("none")), aai.MissingDependency},
+		"update of nothing":   {c.UpdateK8sResource(ctx, aai.Key{Tenant: tenant, ID: "13dd1"}, func() aai.Document { d := inVersion("1", "a=b"); d.ID = "13dd1"; return d }()), aai.Conflict},
+		"delete of nothing":   {c.DeleteK8sResource(ctx, nowhere, "1"), aai.Conflict},
+		"no region":           {c.PutRelationship(ctx, key, aai.Relationship{RelatedTo: "cloud-region", RelatedLink: "/cloud-infrastructure/cloud-regions/cloud-region/x/y"}), aai.MissingDependency},
+		"wrong password":      {connect(t, url, func(o *client.Options) { o.Credentials = func() (string, string, error) { return user, "x", nil } }).Probe(ctx), aai.Misconfigured},
+		"no password":         {connect(t, url, func(o *client.Options) { o.Credentials = nil }).Probe(ctx), aai.Misconfigured},
+		"version not served":  {connect(t, url, func(o *client.Options) { o.SchemaVersion = "v24" }).Probe(ctx), aai.Misconfigured},
+		"version unheard of":  {connect(t, url, func(o *client.Options) { o.SchemaVersion = "v99" }).Probe(ctx), aai.Misconfigured},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

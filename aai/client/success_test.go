@@ -55,7 +55,7 @@ func callsWithout(t *testing.T, but string) map[string]func(*client.Client) erro
 	return all
 }
 
-// expectOutage checks that an answer to a call is an outage, which closes the gate.
+// expectOutage checks that an answer to a call is an outage, which opens the breaker.
 func expectOutage(t *testing.T, status int, mediaType, body string, call func(*client.Client) error) {
 	t.Helper()
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -65,7 +65,7 @@ func expectOutage(t *testing.T, status int, mediaType, body string, call func(*c
 		w.WriteHeader(status)
 		_, _ = w.Write([]byte(body))
 	})
-	c := connect(t, s.URL, func(o *client.Options) { o.Gate = client.NewGate(0, newWatch().read) })
+	c := connect(t, s.URL, func(o *client.Options) { o.Breaker = client.NewBreaker(0, newWatch().read) })
 	for range 2 {
 		err := call(c)
 		if err == nil {
@@ -76,6 +76,6 @@ func expectOutage(t *testing.T, status int, mediaType, body string, call func(*c
 		}
 	}
 	if n := len(s.received()); n != 1 {
-		t.Errorf("%d requests, want 1: the gate is to be closed", n)
+		t.Errorf("%d requests, want 1: the breaker is to be open", n)
 	}
 }

@@ -23,7 +23,7 @@ type stamp struct {
 
 // reloading is a transport that reads its certificates again when their files
 // change, as they do when a Secret is renewed. While the new files cannot be
-// used, those that were read last go on.
+// used, those that were read last stay in use.
 type reloading struct {
 	files files
 
@@ -46,7 +46,7 @@ func (r *reloading) RoundTrip(request *http.Request) (*http.Response, error) {
 	return r.transport().RoundTrip(request)
 }
 
-// CloseIdleConnections closes connections that nobody uses.
+// CloseIdleConnections closes connections that are not in use.
 func (r *reloading) CloseIdleConnections() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -143,7 +143,7 @@ func TestTooLongAnAnswerIsNotRead(t *testing.T) {
 		}
 	})
 	_, err := connect(t, s.URL, func(o *client.Options) { o.Timeout = time.Minute }).ListK8sResources(t.Context(), tenant, "x")
-	if e := failure(t, err); e.Kind != aai.Stop || !strings.Contains(e.Error(), "longer than") {
+	if e := failure(t, err); e.Kind != aai.Misconfigured || !strings.Contains(e.Error(), "longer than") {
 		t.Errorf("got %s: %v", e.Kind, e)
 	}
 }
@@ -154,7 +154,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		http.Redirect(w, r, elsewhere.URL+r.URL.Path, http.StatusTemporaryRedirect)
 	})
 	for call, do := range calls(t, connect(t, s.URL)) {
-		if e := failure(t, do()); e.Kind != aai.Stop {
+		if e := failure(t, do()); e.Kind != aai.Misconfigured {
 			t.Errorf("%s: got %s: %v", call, e.Kind, e)
 		}
 	}
@@ -172,9 +172,9 @@ func TestCertificatesAreVerified(t *testing.T) {
 		kind        aai.ErrorKind
 	}{
 		"trusted by CAFile": {good, goodFile, ""},
-		"self-signed":       {good, "", aai.Stop},
-		"another authority": {good, expiredFile, aai.Stop},
-		"expired":           {expired, expiredFile, aai.Stop},
+		"self-signed":       {good, "", aai.Misconfigured},
+		"another authority": {good, expiredFile, aai.Misconfigured},
+		"expired":           {expired, expiredFile, aai.Misconfigured},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -302,7 +302,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 		t.Errorf("with a wrong authority: %s, %v", e.Problem, e)
 	}
 	replace(t, ca, contents(t, serverFile), start.Add(time.Minute))
-	if e := failure(t, call()); e.Kind != aai.Stop || e.Problem != aai.ProblemCertificate || !strings.Contains(e.Error(), "our certificate") {
+	if e := failure(t, call()); e.Kind != aai.Misconfigured || e.Problem != aai.ProblemCertificate || !strings.Contains(e.Error(), "our certificate") {
 		t.Errorf("with a wrong certificate of ours: %s %s, %v", e.Kind, e.Problem, e)
 	}
 	certPEM, keyPEM = pemOf(t, ours)

@@ -154,7 +154,7 @@ func labels(m healthscope.Member, status healthscope.State, links []aai.Relation
 	return list
 }
 
-// reserved says whether a label key is one that only the mapping may set: a resource must not be able to claim a state by a label of its own.
+// reserved reports whether a label key is one that only the mapping may set: a resource must not be able to claim a state by a label of its own.
 func (o Options) reserved(key string) bool {
 	name, ok := strings.CutPrefix(key, o.LabelPrefix)
 	return ok && slices.Contains([]string{aai.LabelStatus, aai.LabelReason, aai.LabelSince, aai.LabelLink}, name)

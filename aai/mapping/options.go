@@ -72,7 +72,7 @@ func tenantOf(r configv1alpha1.Region) aai.Tenant {
 	return aai.Tenant{CloudOwner: r.CloudOwner, CloudRegionID: r.CloudRegionID, TenantID: r.TenantID}
 }
 
-// wants says whether a kind goes to A&AI.
+// wants reports whether a kind goes to A&AI.
 func (o Options) wants(group, kind string) bool {
 	if group == "" && kind == "Secret" {
 		return false
@@ -80,14 +80,14 @@ func (o Options) wants(group, kind string) bool {
 	return slices.Contains(o.Kinds, strings.TrimSuffix(kind+"."+group, "."))
 }
 
-// mayLink says whether scopes of a namespace may name a VNF.
+// mayLink reports whether scopes of a namespace may name a VNF.
 func (o Options) mayLink(namespace, vnfID string) bool {
 	return slices.ContainsFunc(o.Links, func(l configv1alpha1.LinkPolicy) bool {
 		return matches(l.Namespace, namespace) && slices.ContainsFunc(l.GenericVNFIDs, func(id string) bool { return matches(id, vnfID) })
 	})
 }
 
-// matches says whether a pattern matches a name. One that cannot be read matches nothing but itself.
+// matches reports whether a pattern matches a name. One that cannot be read matches nothing but itself.
 func matches(pattern, value string) bool {
 	if pattern == Wildcard || pattern == value {
 		return true

@@ -13,7 +13,7 @@ import (
 type Guards struct {
 	// Keys are documents that are neither written nor deleted. They win over desired documents.
 	Keys map[aai.Key]bool
-	// Deletions say of parts of data-sources why their documents must not be deleted: the source is truncated, not synced or lost. Writing goes on.
+	// Deletions say of parts of data-sources why their documents must not be deleted: the source is truncated, not synced or lost. Writes are not held.
 	Deletions map[Partition]string
 	// Existing are the data-sources that are known to exist. The documents of others go without a limit: these clusters were removed. Nil means that it is not known which exist.
 	Existing []string

@@ -44,7 +44,7 @@ func TestErrorTable(t *testing.T) {
 func TestOrderOfRejection(t *testing.T) {
 	type step struct {
 		name, want string
-		mend       func(*call)
+		fix        func(*call)
 	}
 	header := func(name, value string) func(*call) { return func(c *call) { c.header[name] = value } }
 	path := func(p string) func(*call) { return func(c *call) { c.path = p } }
@@ -73,7 +73,7 @@ func TestOrderOfRejection(t *testing.T) {
 			got = ec
 		}
 		diff(t, s.name, s.want, got)
-		s.mend(&c)
+		s.fix(&c)
 	}
 }
 

@@ -66,7 +66,7 @@ func (s *Simulator) requestsSince(sequence uint64) []Request {
 	return slices.Clone(s.journal[first:])
 }
 
-// Action is a write of somebody else than the client under test. It needs no credentials and no resource-version, meets no
+// Action is a write of another program than the client under test. It needs no credentials and no resource-version, meets no
 // faults, and is in no journal.
 type Action struct {
 	// Action is put, patch or delete.
@@ -77,7 +77,7 @@ type Action struct {
 	Body map[string]any `json:"body,omitempty"`
 }
 
-// Act does writes as somebody else, one after the other. It ends at the first that A&AI refuses; those before it stay done.
+// Act does writes as another program, one after the other. It ends at the first that A&AI refuses; those before it stay done.
 func (s *Simulator) Act(actions ...Action) error {
 	for i, a := range actions {
 		if err := s.act(a); err != nil {
@@ -148,7 +148,7 @@ func (s *Simulator) routes() map[string]http.HandlerFunc {
 //	GET    /__sim/violations          the log of strict mode
 //	GET    /__sim/state               the inventory as [{"uri":..., "body":{...}}]
 //	PUT    /__sim/state               replaces the inventory by such a list
-//	POST   /__sim/actor               does a list of writes as somebody else: [{"action":..., "uri":..., "body":{...}}]
+//	POST   /__sim/actor               does a list of writes as another program: [{"action":..., "uri":..., "body":{...}}]
 //	GET    /__sim/faults              the fault rules in force
 //	POST   /__sim/faults              adds a list of rules
 //	DELETE /__sim/faults              removes all rules

@@ -1,5 +1,7 @@
-// Package simulator is an ONAP A&AI (Active and Available Inventory, the aai-resources service) over real HTTP, for tests,
-// demonstrations, benchmarks and people who have no A&AI at hand.
+// Package simulator owns an ONAP A&AI (Active and Available Inventory, the aai-resources service) over real HTTP, with faults
+// on demand. Tests, benchmarks and the demonstration use it, and people who have no A&AI at hand, by way of the command
+// aai-simulator. It must never import anything of this project, nor anything but the standard library, so that it can judge
+// the client.
 //
 // It exists because a real A&AI cannot run beside a unit test, and because a fake that accepts everything hides what makes A&AI
 // hard to write to. So it follows aai-resources 1.17 where a client can see it: resource-version checks, required fields,
@@ -17,6 +19,4 @@
 // What is not simulated: other types, whose containers are dropped like any unknown property; XML; events; bulkadd and
 // bulkprocess; /nodes, /examples and related-to paths; formats other than count, pathed and resource; deletion of children by
 // leaving them out of a PUT; duplicates by concurrent creation. Relationship-properties are accepted and forgotten.
-//
-// The package uses the standard library only and imports nothing else of this project, so that it can judge it.
 package simulator

@@ -69,7 +69,7 @@ func TestResetIsAReset(t *testing.T) {
 			server := httptest.NewUnstartedServer(h)
 			start := server.Start
 			if secure {
-				start = server.StartTLS // speaks HTTP/1.1 unless told otherwise
+				start = server.StartTLS // speaks HTTP/1.1 by default
 			}
 			start()
 			defer server.Close()
@@ -121,18 +121,18 @@ func TestSpoiltAnswers(t *testing.T) {
 		header, value string
 		body          string
 	}{
-		"empty":                 {Fault{Empty: true}, call{path: vnf}, 200, "Content-Type", "application/json", ""},
-		"empty page":            {Fault{Empty: true, Status: 503}, call{path: vnf}, 503, "Content-Type", "text/html", ""},
-		"half":                  {Fault{Truncate: true}, call{path: vnf}, 200, "Content-Length", strconv.Itoa(len(whole) / 2), whole[:len(whole)/2]},
-		"page that says OK":     {Fault{Status: 200}, call{path: vnf}, 200, "Content-Type", "text/html", "<html><body><h1>200 OK</h1></body></html>"},
-		"JSON of somebody else": {Fault{Status: 200, Body: `{"login":"/sso"}`}, call{path: vnf}, 200, "Content-Type", "application/json", `{"login":"/sso"}`},
-		"gzip of nothing":       {Fault{Gzip: true}, put1(pod, podBody), 201, "Content-Encoding", "", ""},
-		"XML":                   {Fault{XML: true}, call{path: vnf}, 200, "Content-Type", "application/xml", xmlFault},
-		"XML of an error":       {Fault{XML: true, Code: "AAI_6134"}, call{path: vnf}, 500, "Content-Type", "application/xml", xmlFault},
-		"XML of the health":     {Fault{XML: true}, call{path: "/aai/util/echo"}, 200, "Content-Type", "application/xml", xmlFault},
-		"redirect":              {Fault{Status: 307, Location: "http://127.0.0.1:1/aai", Empty: true}, call{path: vnf}, 307, "Location", "http://127.0.0.1:1/aai", ""},
-		"wait":                  {Fault{Status: 503, RetryAfter: date, Empty: true}, call{path: vnf}, 503, "Retry-After", date, ""},
-		"version that is right": {Fault{Code: "AAI_6131", Empty: true}, patch1(vnf, "{}"), 412, "Content-Type", "application/json", ""},
+		"empty":                   {Fault{Empty: true}, call{path: vnf}, 200, "Content-Type", "application/json", ""},
+		"empty page":              {Fault{Empty: true, Status: 503}, call{path: vnf}, 503, "Content-Type", "text/html", ""},
+		"half":                    {Fault{Truncate: true}, call{path: vnf}, 200, "Content-Length", strconv.Itoa(len(whole) / 2), whole[:len(whole)/2]},
+		"page that says OK":       {Fault{Status: 200}, call{path: vnf}, 200, "Content-Type", "text/html", "<html><body><h1>200 OK</h1></body></html>"},
+		"JSON of another program": {Fault{Status: 200, Body: `{"login":"/sso"}`}, call{path: vnf}, 200, "Content-Type", "application/json", `{"login":"/sso"}`},
+		"gzip of nothing":         {Fault{Gzip: true}, put1(pod, podBody), 201, "Content-Encoding", "", ""},
+		"XML":                     {Fault{XML: true}, call{path: vnf}, 200, "Content-Type", "application/xml", xmlFault},
+		"XML of an error":         {Fault{XML: true, Code: "AAI_6134"}, call{path: vnf}, 500, "Content-Type", "application/xml", xmlFault},
+		"XML of the health":       {Fault{XML: true}, call{path: "/aai/util/echo"}, 200, "Content-Type", "application/xml", xmlFault},
+		"redirect":                {Fault{Status: 307, Location: "http://127.0.0.1:1/aai", Empty: true}, call{path: vnf}, 307, "Location", "http://127.0.0.1:1/aai", ""},
+		"wait":                    {Fault{Status: 503, RetryAfter: date, Empty: true}, call{path: vnf}, 503, "Retry-After", date, ""},
+		"version that is right":   {Fault{Code: "AAI_6131", Empty: true}, patch1(vnf, "{}"), 412, "Content-Type", "application/json", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.fault.Count = 1

@@ -170,7 +170,7 @@ func TestStaleReads(t *testing.T) {
 	h.ClearFaults()
 	h.must(patch1(vnf, "{}"))
 	if len(h.past) > 0 {
-		t.Error("the past is remembered though nobody wants it")
+		t.Error("the past is remembered though no fault wants it")
 	}
 }
 

@@ -150,7 +150,7 @@ func TestRandomHistoriesKeepTheInventoryWhole(t *testing.T) {
 	})
 }
 
-// checkVersions asserts that the resource-version at a URI never goes back, not even when the node is made anew.
+// checkVersions asserts that the resource-version at a URI never goes back, not even when the node is made again.
 func checkVersions(t failer, v *inventory, last map[string]int64) {
 	t.Helper()
 	for uri, n := range v.nodes {

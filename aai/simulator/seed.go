@@ -60,7 +60,7 @@ func (s *Simulator) Seed(fixtures ...Fixture) error {
 func (s *Simulator) ReplaceState(fixtures ...Fixture) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := &inventory{nodes: map[string]*node{}, latest: s.inventory.latest} // resource-versions go on increasing
+	v := &inventory{nodes: map[string]*node{}, latest: s.inventory.latest} // resource-versions keep increasing
 	if err := s.seed(v, fixtures); err != nil {
 		return err
 	}

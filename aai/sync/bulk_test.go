@@ -248,7 +248,7 @@ func TestLagOfWhatWaits(t *testing.T) {
 		if r, err := w.pass(t.Context(), documents(document("a", "Failed"), document("b", "Ready", linked("vnf-1"))), held); err != nil || len(r.Lags) > 0 {
 			t.Errorf("lags %v of what was not written, %v", r.Lags, err)
 		}
-		w.advance(aaisync.DefaultParkInterval)
+		w.advance(aaisync.DefaultDependencyInterval)
 	}
 	w.seed(simulator.GenericVNF("vnf-1"))
 	r := w.sync(document("a", "Failed"), document("b", "Ready", linked("vnf-1")))

@@ -76,10 +76,10 @@ type fail interface {
 // world is an A&AI, a Syncer before it, and a clock.
 type world struct {
 	*simulator.Simulator
-	t      fail
-	client *client.Client
-	gate   *client.Gate
-	syncer *aaisync.Syncer
+	t       fail
+	client  *client.Client
+	breaker *client.Breaker
+	syncer  *aaisync.Syncer
 	// asked is what the syncer was asked for, and objects what it has reported.
 	asked   map[aai.Key]aaisync.Desired
 	objects map[aai.Key]aaisync.Object
@@ -125,16 +125,16 @@ func (w *world) simulate(o simulator.Options, seeds ...simulator.Fixture) {
 }
 
 // connect makes a client of A&AI, with the transport unless it is nil.
-func (w *world) connect(url string, transport http.RoundTripper, gate *client.Gate) {
+func (w *world) connect(url string, transport http.RoundTripper, breaker *client.Breaker) {
 	w.t.Helper()
 	c, err := client.New(client.Options{
-		BaseURL: url, Transport: transport, PageSize: 100, Gate: gate,
+		BaseURL: url, Transport: transport, PageSize: 100, Breaker: breaker,
 		Credentials: func() (string, string, error) { return "AAI", w.password, nil },
 	})
 	if err != nil {
 		w.t.Fatalf("%v", err)
 	}
-	w.client, w.gate = c, gate
+	w.client, w.breaker = c, breaker
 }
 
 // everything seeds what exists in an A&AI that is ready for use.

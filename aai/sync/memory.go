@@ -11,7 +11,7 @@ import (
 	"github.com/healthscope/healthscope/aai/plan"
 )
 
-// memory is what is remembered about a tenant between passes. All but resync belongs to whoever holds turn.
+// memory is what is remembered about a tenant between passes. All but resync belongs to the pass that holds turn.
 type memory struct {
 	// resync is true when a resync was asked for.
 	resync atomic.Bool
@@ -31,9 +31,9 @@ type memory struct {
 	// todo are the objects that may need something.
 	todo map[aai.Key]bool
 	knowledge
-	troubles
-	// standing is what was last said of each object.
-	standing map[aai.Key]Object
+	failures
+	// reported is what was last said of each object.
+	reported map[aai.Key]Object
 	counts   map[State]int
 }
 
@@ -46,11 +46,11 @@ func newMemory() *memory {
 		unacknowledged: map[aai.Key]time.Time{},
 		todo:           map[aai.Key]bool{},
 		knowledge:      knowledge{known: map[aai.Key]*aai.Document{}, owned: map[string]int{}, uncertain: map[aai.Key]bool{}},
-		troubles: troubles{
-			failed: map[aai.Key]trouble{}, limits: map[aai.Key]int{}, absent: map[string]bool{},
+		failures: failures{
+			failed: map[aai.Key]failure{}, limits: map[aai.Key]int{}, absent: map[string]bool{},
 			conflicts: map[aai.Key]plan.Conflict{}, skipped: map[aai.Key]plan.Skipped{}, limiters: map[string]*limiter{},
 		},
-		standing: map[aai.Key]Object{},
+		reported: map[aai.Key]Object{},
 		counts:   map[State]int{},
 	}
 }

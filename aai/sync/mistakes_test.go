@@ -14,10 +14,10 @@ import (
 )
 
 // TestMistakesAreMetWithFewRequests makes an operator's mistakes, and passes all the time for half an hour: A&AI is asked now
-// and then, and when the mistake is mended all is well within a minute and a bit, without a restart.
+// and then, and when the mistake is repaired all is well within a minute and a bit, without a restart.
 func TestMistakesAreMetWithFewRequests(t *testing.T) {
 	cases := map[string]struct {
-		// wrong makes the mistake, and right mends it.
+		// wrong makes the mistake, and right repairs it.
 		wrong, right func(w *world)
 		problem      aai.Problem
 		most         int // requests in half an hour
@@ -59,7 +59,7 @@ func TestMistakesAreMetWithFewRequests(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := start(t)
-			w.connect("http://aai.example", w, client.NewGate(0, w.clock))
+			w.connect("http://aai.example", w, client.NewBreaker(0, w.clock))
 			w.restart()
 			c.wrong(w)
 			asked := 0
@@ -67,7 +67,7 @@ func TestMistakesAreMetWithFewRequests(t *testing.T) {
 			for range 30 * 60 {
 				r, err := w.trySync(many(20, "Ready")...)
 				if c.problem != "" {
-					if e := failure(t, err, aai.Stop); e.Problem != c.problem {
+					if e := failure(t, err, aai.Misconfigured); e.Problem != c.problem {
 						t.Fatalf("it is called %q, want %q: %v", e.Problem, c.problem, err)
 					}
 				}
@@ -80,9 +80,9 @@ func TestMistakesAreMetWithFewRequests(t *testing.T) {
 				t.Errorf("%d requests in half an hour, want %d at most", asked, c.most)
 			}
 			c.right(w)
-			w.advance(time.Minute + aaisync.DefaultParkInterval)
+			w.advance(time.Minute + aaisync.DefaultDependencyInterval)
 			if r := w.sync(many(20, "Ready")...); r.Synced != 20 {
-				t.Errorf("%d synced when it is mended", r.Synced)
+				t.Errorf("%d synced when it is repaired", r.Synced)
 			}
 		})
 	}

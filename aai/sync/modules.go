@@ -37,7 +37,7 @@ type ModuleReport struct {
 	NextPass time.Time
 }
 
-// moduleMemory is what is remembered about the modules of a VNF between passes. It belongs to whoever holds turn.
+// moduleMemory is what is remembered about the modules of a VNF between passes. It belongs to the pass that holds turn.
 type moduleMemory struct {
 	// due is true when a resync was asked for.
 	due  atomic.Bool
@@ -59,7 +59,7 @@ type refusal struct {
 
 // SyncModules makes one pass over the modules of a VNF: it gives those that A&AI has the desired operational-status, where
 // they have another one, and leaves all other modules, and all else of these, alone. It creates none. A module that does
-// not exist waits, and is looked for again after the ParkInterval.
+// not exist waits, and is looked for again after the DependencyInterval.
 //
 // Errors are those of Sync.
 func (s *Syncer) SyncModules(ctx context.Context, vnfID string, desired map[aai.VFModule]aai.OperationalStatus) (ModuleReport, error) {
@@ -119,7 +119,7 @@ type modulePass struct {
 	// failed are the modules that could not be changed, in a way that may pass.
 	failed  map[aai.VFModule]error
 	written int
-	// halt is why the pass could not go on.
+	// halt is why the pass ended early.
 	halt error
 }
 
@@ -139,7 +139,7 @@ func (p *modulePass) run(ctx context.Context) {
 		}
 	}
 	changes, missing := p.todo()
-	stale := len(changes) > 0 && p.now.Sub(p.read) > moduleMaxAge || len(missing) > 0 && p.now.Sub(p.read) >= o.ParkInterval
+	stale := len(changes) > 0 && p.now.Sub(p.read) > moduleMaxAge || len(missing) > 0 && p.now.Sub(p.read) >= o.DependencyInterval
 	unknown := slices.ContainsFunc(changes, func(c plan.StatusChange) bool { return c.ResourceVersion == "" })
 	if p.halt == nil && (p.read.IsZero() || stale || unknown) {
 		p.readAll(ctx)
@@ -194,11 +194,11 @@ func (p *modulePass) change(ctx context.Context, c plan.StatusChange) {
 		return
 	}
 	switch aai.KindOf(err) {
-	case aai.DeadLetter:
+	case aai.Rejected:
 		p.refused[c.Module] = refusal{to: c.To, err: err}
-	case aai.Stop:
+	case aai.Misconfigured:
 		p.halt = err
-	case aai.Retry, aai.Reread, aai.Park:
+	case aai.Retry, aai.Conflict, aai.MissingDependency:
 		p.read = time.Time{} // Whether it was done is not known.
 		p.failed[c.Module] = err
 		if outage(err) {
@@ -212,8 +212,8 @@ func (p *modulePass) report() ModuleReport {
 	r := ModuleReport{Modules: map[aai.VFModule]Object{}, Written: p.written, NextPass: p.syncer.options.nextRead(p.resynced, p.syncer.alone)}
 	for m := range p.desired {
 		r.Modules[m] = p.standing(m)
-		if park := p.read.Add(p.syncer.options.ParkInterval); r.Modules[m].Reason == ReasonMissingDependency && park.Before(r.NextPass) {
-			r.NextPass = park
+		if next := p.read.Add(p.syncer.options.DependencyInterval); r.Modules[m].Reason == ReasonMissingDependency && next.Before(r.NextPass) {
+			r.NextPass = next
 		}
 	}
 	return r

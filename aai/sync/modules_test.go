@@ -122,15 +122,15 @@ func TestModulesThatAreMissing(t *testing.T) {
 	waiting := map[string]string{"a": "Synced", "b": "Pending MissingDependency"}
 	var r aaisync.ModuleReport
 	w.expect([]string{"GET modules", "PATCH module a"}, func() { r = w.expectModules(statuses{"a": in, "b": in}, waiting) })
-	if !strings.Contains(r.Modules[module("b")].Message, `vf-module "b"`) || !r.NextPass.Equal(w.now.Add(aaisync.DefaultParkInterval)) {
+	if !strings.Contains(r.Modules[module("b")].Message, `vf-module "b"`) || !r.NextPass.Equal(w.now.Add(aaisync.DefaultDependencyInterval)) {
 		t.Errorf("%+v, next pass at %s", r.Modules[module("b")], r.NextPass)
 	}
-	w.advance(aaisync.DefaultParkInterval - time.Second)
+	w.advance(aaisync.DefaultDependencyInterval - time.Second)
 	w.expect(nil, func() { w.expectModules(statuses{"a": in, "b": in}, waiting) })
 	w.advance(time.Second)
 	w.expect([]string{"GET modules"}, func() { w.expectModules(statuses{"a": in, "b": in}, waiting) })
 	w.seed(simulator.VFModule("vnf-1", "b"))
-	w.advance(aaisync.DefaultParkInterval)
+	w.advance(aaisync.DefaultDependencyInterval)
 	w.expect([]string{"GET modules", "PATCH module b"}, func() {
 		w.expectModules(statuses{"a": in, "b": in}, map[string]string{"a": "Synced", "b": "Synced"})
 	})
@@ -157,7 +157,7 @@ func TestModulesInTrouble(t *testing.T) {
 		"no backend":              {simulator.Fault{Status: http.StatusServiceUnavailable}, aai.Retry, "Pending NotTried", []string{"GET modules", "PATCH module a"}, true},
 		"storage locks":           {simulator.Fault{Method: http.MethodPatch, Code: "AAI_6134"}, aai.Retry, "Pending Unavailable", []string{"GET modules", "PATCH module a"}, false},
 		"gone before the write":   {simulator.Fault{Method: http.MethodPatch, Status: http.StatusPreconditionFailed}, aai.Retry, "Pending Unavailable", []string{"GET modules", "PATCH module a"}, false},
-		"another password by now": {simulator.Fault{Method: http.MethodPatch, Status: http.StatusForbidden}, aai.Stop, "Pending NotTried", []string{"PATCH module a"}, true},
+		"another password by now": {simulator.Fault{Method: http.MethodPatch, Status: http.StatusForbidden}, aai.Misconfigured, "Pending NotTried", []string{"PATCH module a"}, true},
 		"refused":                 {simulator.Fault{Method: http.MethodPatch, Status: http.StatusBadRequest}, "", "Failed Rejected", nil, false},
 	}
 	for name, c := range cases {

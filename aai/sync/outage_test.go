@@ -59,7 +59,7 @@ func TestOutage(t *testing.T) {
 // After an outage, memory is not believed: A&AI may have been restored from an older backup.
 func TestTheTenantIsReadAgainAfterAnOutage(t *testing.T) {
 	w := start(t)
-	w.connect("http://aai.example", w, client.NewGate(0, w.clock))
+	w.connect("http://aai.example", w, client.NewBreaker(0, w.clock))
 	w.restart()
 	w.sync(many(2, "Ready")...)
 	w.faults(simulator.Fault{Status: http.StatusServiceUnavailable, Count: 1})
@@ -216,7 +216,7 @@ func TestWrongPassword(t *testing.T) {
 		w.expect(nil, func() {
 			if n := w.probes(func() {
 				r, err := w.trySync(many(50, "Ready")...)
-				expectKind(t, err, aai.Stop)
+				expectKind(t, err, aai.Misconfigured)
 				if r.Pending != 50 {
 					t.Errorf("%d pending", r.Pending)
 				}
@@ -230,7 +230,7 @@ func TestWrongPassword(t *testing.T) {
 	w.password = "wrong"
 	var err error
 	requests := w.requests(func() { _, err = w.trySync(many(50, "Failed")...) })
-	expectKind(t, err, aai.Stop)
+	expectKind(t, err, aai.Misconfigured)
 	if n := len(sent(requests)); n > aaisync.DefaultParallelism {
 		t.Errorf("%d requests with a wrong password", n)
 	}
@@ -290,8 +290,8 @@ func TestOfSeveralErrorsTheMostUsefulIsTold(t *testing.T) {
 		kind  aai.ErrorKind
 		after time.Duration
 	}{
-		"what a person has to mend":           {refusal{429, "30"}, refusal{403, ""}, aai.Stop, 0},
-		"what a person has to mend, and both": {refusal{403, ""}, refusal{403, ""}, aai.Stop, 0},
+		"what a person has to repair":           {refusal{429, "30"}, refusal{403, ""}, aai.Misconfigured, 0},
+		"what a person has to repair, and both": {refusal{403, ""}, refusal{403, ""}, aai.Misconfigured, 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/healthscope/healthscope/aai/plan"
 )
 
-// maxRereads bounds how often a pass starts again with an object because others keep changing it.
-const maxRereads = 2
+// maxConflicts bounds how often a pass reads an object again because others have changed it.
+const maxConflicts = 2
 
 // pass is one pass over a tenant. Workers take objects from queues, decide what to do about each, and do it; then the object
 // is queued again, and decided with what was learnt. So an object that turns out to be other than what was known needs no
@@ -33,9 +33,9 @@ type pass struct {
 	// idle wakes workers that wait for requests of others.
 	idle *sync.Cond
 	*memory
-	// planned are the objects that needed something when the work began, and urgent those that have changed since, which hurried has, too.
+	// planned are the objects that needed something when the work began, and urgent those that have changed since, which isUrgent has, too.
 	planned, urgent queue
-	hurried         map[aai.Key]bool
+	isUrgent        map[aai.Key]bool
 	// slow is true when the work takes long.
 	slow bool
 	// busy are the objects of requests under way, with what was desired when these began.
@@ -61,7 +61,7 @@ type pass struct {
 	trust trust
 	// unfinished is true when the time to write was over before all was written.
 	unfinished bool
-	// halt is why the pass cannot go on.
+	// halt is why the pass ends early.
 	halt error
 }
 
@@ -100,7 +100,7 @@ func (p *pass) run(ctx context.Context) {
 		p.refresh(ctx)
 		p.receive()
 	}
-	p.revive(p.options.Clock(), p.options.DeletionPause)
+	p.requeueDue(p.options.Clock(), p.options.DeletionPause)
 	steps := p.steps()
 	if !listed && p.listIsCheaper(steps) {
 		steps = p.listAgain(ctx)
@@ -242,7 +242,7 @@ func (p *pass) step(key aai.Key) (s step, ready bool) {
 	if d.Skipped != nil {
 		p.skipped[key] = *d.Skipped
 	}
-	ops := slices.DeleteFunc(d.Operations, p.parked)
+	ops := slices.DeleteFunc(d.Operations, p.waits)
 	if len(ops) == 0 {
 		delete(p.todo, key)
 		return step{}, false
@@ -277,8 +277,8 @@ func (p *pass) limitDeletion(key aai.Key, d plan.Decision) plan.Decision {
 	return plan.Decision{Skipped: p.limiters[source].Skipped(key, source)}
 }
 
-// parked reports whether an operation waits for what it depends on.
-func (p *pass) parked(op plan.Operation) bool {
+// waits reports whether an operation waits for what it depends on.
+func (p *pass) waits(op plan.Operation) bool {
 	t := p.failed[op.Key]
 	return needsOthers(op) && t.reason == ReasonMissingDependency && !t.due(p.options.Clock())
 }
@@ -323,7 +323,7 @@ func (p *pass) tenantExists(ctx context.Context, steps []step) bool {
 	if p.exists, p.halt = p.options.Client.HasTenant(ctx, p.tenant); !p.exists && p.halt == nil {
 		p.lost = true
 		p.missing[p.tenant.Path()] = &aai.Error{
-			Op: aai.OpTenant, URI: p.tenant.Path(), Status: http.StatusNotFound, Code: aai.CodeNodeNotFound, Kind: aai.Park, Problem: aai.ProblemTenant,
+			Op: aai.OpTenant, URI: p.tenant.Path(), Status: http.StatusNotFound, Code: aai.CodeNodeNotFound, Kind: aai.MissingDependency, Problem: aai.ProblemTenant,
 			Message: fmt.Sprintf("tenant %q does not exist", p.tenant),
 		}
 	}

@@ -19,7 +19,7 @@ type probing struct {
 	// turn is held by who probes: others wait for the outcome.
 	turn chan struct{}
 	good atomic.Bool
-	// known is true when A&AI has been seen. It belongs to whoever holds turn.
+	// known is true when A&AI has been seen. It belongs to the pass that holds turn.
 	known bool
 }
 
@@ -75,7 +75,7 @@ func (p *probing) probe(ctx context.Context) error {
 	}
 }
 
-// learn takes in why requests could not go on.
+// learn takes in why a pass ended early.
 func (p *probing) learn(err error) {
 	if err != nil && (aai.KindOf(err) != aai.Retry || outage(err)) {
 		p.good.Store(false)

@@ -43,7 +43,7 @@ func TestAProbeSaysWhatIsWrongAndThatIsAllThatIsSent(t *testing.T) {
 	var r outcome
 	var err error
 	w.expect(nil, func() { r, err = w.trySync(many(50, "Ready")...) })
-	if e := failure(t, err, aai.Stop); e.Problem != aai.ProblemVersion || !strings.Contains(e.Error(), `"v32"; it serves v25 to v26`) {
+	if e := failure(t, err, aai.Misconfigured); e.Problem != aai.ProblemVersion || !strings.Contains(e.Error(), `"v32"; it serves v25 to v26`) {
 		t.Errorf("got %s: %v", e.Problem, e)
 	}
 	if r.Pending != 50 || !strings.Contains(r.Objects[key("007")].Message, "it serves v25 to v26") {
@@ -62,9 +62,9 @@ func TestAProbeFollowsARefusalOfAll(t *testing.T) {
 	w.simulate(simulator.Options{Versions: []string{"v30"}}, everything()...)
 	w.advance(time.Second)
 	_, err := w.trySync(document("a", "Failed"))
-	expectKind(t, err, aai.Stop)
+	expectKind(t, err, aai.Misconfigured)
 	_, err = w.trySync(document("a", "Failed"))
-	if e := failure(t, err, aai.Stop); e.Op != aai.OpProbe || !strings.Contains(e.Error(), "it serves v30") {
+	if e := failure(t, err, aai.Misconfigured); e.Op != aai.OpProbe || !strings.Contains(e.Error(), "it serves v30") {
 		t.Errorf("got %v", e)
 	}
 }
@@ -86,7 +86,7 @@ func TestAProbeFollowsAnOutage(t *testing.T) {
 func TestAProbeThatHangsIsOvertaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
-		w.connect("http://aai.example", w, client.NewGate(0, nil))
+		w.connect("http://aai.example", w, client.NewBreaker(0, nil))
 		w.restart()
 		var back atomic.Bool
 		w.intercept = func(r *http.Request) (*http.Response, error) {

@@ -58,7 +58,7 @@ func TestSyncConvergesUnderFaults(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				w := newWorld(t)
 				w.simulate(anyServer(t), everything()...)
-				w.connect("http://aai.example", w, client.NewGate(0, w.clock))
+				w.connect("http://aai.example", w, client.NewBreaker(0, w.clock))
 				w.restart()
 				h := newHistory(w)
 				h.replicated = true
@@ -77,7 +77,7 @@ func TestSyncConvergesUnderFaultsOverHTTP(t *testing.T) {
 		server.Config.ErrorLog = log.New(io.Discard, "", 0)
 		server.Start()
 		defer server.Close()
-		w.connect(server.URL, nil, client.NewGate(0, w.clock))
+		w.connect(server.URL, nil, client.NewBreaker(0, w.clock))
 		defer w.client.Close()
 		w.restart()
 		newHistory(w).happen(t)
@@ -331,7 +331,7 @@ func (h *history) end(t *rapid.T) {
 	h.ClearFaults()
 	h.operation.plan(0, nil)
 	h.seed(simulator.Tenant(tenant.CloudOwner, tenant.CloudRegionID, tenant.TenantID), simulator.GenericVNF("vnf-1"))
-	h.advance(2 * time.Minute) // A gate that was closed lets one through.
+	h.advance(2 * time.Minute) // A breaker that was open allows one.
 	h.syncer.Resync(tenant)
 	r := h.pass(t, plan.Guards{})
 	after := h.all()

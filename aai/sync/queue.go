@@ -46,12 +46,12 @@ func (p *pass) work(ctx context.Context, steps []step) {
 	if p.halt != nil || p.ending(ctx) || !p.tenantExists(ctx, steps) {
 		return
 	}
-	p.urgent, p.planned, p.hurried = queue{}, queue{patient: true}, map[aai.Key]bool{}
+	p.urgent, p.planned, p.isUrgent = queue{}, queue{patient: true}, map[aai.Key]bool{}
 	for _, s := range steps {
 		p.planned.keys = append(p.planned.keys, s.op.Key)
 	}
 	var workers, beside sync.WaitGroup
-	beside.Go(func() { p.hasten(ctx) })
+	beside.Go(func() { p.wakeIdle(ctx) })
 	for range p.options.Parallelism {
 		workers.Go(func() {
 			p.mu.Lock()
@@ -71,8 +71,8 @@ func (p *pass) work(ctx context.Context, steps []step) {
 // longWork is how long work may take before changes are taken in as they come: before, they wait for the next pass, so that a burst of them has few requests.
 const longWork = time.Second
 
-// hasten makes idle workers take in changes as they come, when the work takes long: a request may get its answer late, or none.
-func (p *pass) hasten(ctx context.Context) {
+// wakeIdle makes idle workers take in changes as they come, when the work takes long: a request may get its answer late, or none.
+func (p *pass) wakeIdle(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 		return
@@ -121,7 +121,7 @@ func (p *pass) next(ctx context.Context) *request {
 	for p.halt == nil && p.trust != contradicted && !p.ending(ctx) {
 		if p.slow || len(p.planned.keys) > 0 { // Else the next pass is soon enough.
 			for _, key := range p.receive() {
-				p.urgent.keys, p.hurried[key] = append(p.urgent.keys, key), true
+				p.urgent.keys, p.isUrgent[key] = append(p.urgent.keys, key), true
 			}
 		}
 		for _, q := range []*queue{&p.urgent, &p.planned} {
@@ -221,7 +221,7 @@ func (p *pass) done(r *request) {
 		delete(p.busy, op.Key)
 		name := targets(op)
 		switch {
-		case p.hurried[op.Key]:
+		case p.isUrgent[op.Key]:
 			p.urgent.keys = append(p.urgent.keys, op.Key)
 		case p.limits[op.Key] > 0 && !r.read, p.absent[name] && r.read:
 			first = append(first, op.Key)

@@ -83,7 +83,7 @@ func (p *pass) report() Report {
 		if lag, known := p.lag(key, now); known {
 			r.Lags = append(r.Lags, lag)
 		}
-		if before, had := p.standing[key]; had && before == now || !had && now.State == "" {
+		if before, had := p.reported[key]; had && before == now || !had && now.State == "" {
 			continue
 		}
 		r.Changed[key] = now
@@ -126,12 +126,12 @@ func (p *pass) lag(key aai.Key, now Object) (lag time.Duration, known bool) {
 
 // stand notes the standing of an object.
 func (p *pass) stand(key aai.Key, now Object) {
-	if before, had := p.standing[key]; had {
+	if before, had := p.reported[key]; had {
 		p.counts[before.State]--
 	}
-	delete(p.standing, key)
+	delete(p.reported, key)
 	if now.State != "" {
-		p.standing[key] = now
+		p.reported[key] = now
 		p.counts[now.State]++
 	}
 }
@@ -148,15 +148,15 @@ func (p *pass) resource(key aai.Key) healthscope.Key {
 	return healthscope.Key{Cluster: d.DataSource, Group: d.Group, Kind: d.Kind, Namespace: d.Namespace, Name: d.Name}
 }
 
-// standingOf says how far an object is, and forgets troubles that are over.
+// standingOf says how far an object is, and forgets failures that are over.
 func (p *pass) standingOf(key aai.Key) Object {
-	t, troubled := p.failed[key]
+	t, failed := p.failed[key]
 	if p.rejected(key) {
 		return Object{State: Failed, Reason: ReasonRejected, Message: t.err.Error()}
 	}
 	if t.reason == ReasonRejected {
 		delete(p.failed, key)
-		troubled = false
+		failed = false
 	}
 	if p.guards.Keys[key] {
 		p.over(key)
@@ -167,7 +167,7 @@ func (p *pass) standingOf(key aai.Key) Object {
 		return Object{State: Failed, Reason: ReasonConflict, Message: fmt.Sprintf("%q belongs to data-owner %q", key.Path(), c.Owner)}
 	}
 	if p.wanting(key) {
-		if troubled {
+		if failed {
 			return Object{State: Pending, Reason: t.reason, Message: t.err.Error()}
 		}
 		return p.untried()
@@ -179,7 +179,7 @@ func (p *pass) standingOf(key aai.Key) Object {
 	return Object{}
 }
 
-// over forgets the troubles of an object that needs nothing any more.
+// over forgets the failures of an object that needs nothing any more.
 func (p *pass) over(key aai.Key) {
 	delete(p.failed, key)
 	delete(p.limits, key)

@@ -50,7 +50,7 @@ func TestAfterARestart(t *testing.T) {
 	w.restart()
 	w.expect([]string{"GET"}, func() { w.sync(document("a", "Ready"), document("b", "Ready"), document("c", "Ready")) })
 	w.restart()
-	// Meanwhile b was deleted and c failed. The list told all versions.
+	// Meanwhile b was deleted and c failed. The list had all versions.
 	w.expect([]string{"GET", "BULK 2", "+ DELETE b", "+ UPDATE c"}, func() { w.sync(document("a", "Ready"), document("c", "Failed")) })
 	w.expectStored(map[string][]string{"a": {"hs/status=Ready"}, "c": {"hs/status=Failed"}})
 	// The version of c is not known any more.

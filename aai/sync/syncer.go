@@ -18,8 +18,8 @@ const (
 	DefaultParallelism = 4
 	// DefaultResync is how often a tenant is read again in full.
 	DefaultResync = 10 * time.Minute
-	// DefaultParkInterval is how long an object waits for what it depends on before it is tried again.
-	DefaultParkInterval = 30 * time.Second
+	// DefaultDependencyInterval is how long an object waits for what it depends on before it is tried again.
+	DefaultDependencyInterval = 30 * time.Second
 	// DefaultWriteTime is how long a pass may take to write.
 	DefaultWriteTime = 2 * time.Minute
 	// DefaultDeletionPause is how long deletions beyond the limit wait for their next time.
@@ -36,8 +36,8 @@ type Options struct {
 	Parallelism int
 	// Resync is how often a tenant is read again in full, so that what others changed is repaired. The default is DefaultResync.
 	Resync time.Duration
-	// ParkInterval is how long an object waits for its tenant, or for the target of a relationship, before it is tried again. The default is DefaultParkInterval.
-	ParkInterval time.Duration
+	// DependencyInterval is how long an object waits for its tenant, or for the target of a relationship, before it is tried again. The default is DefaultDependencyInterval.
+	DependencyInterval time.Duration
 	// DeletionPause is how long deletions beyond the limit wait for their next time. The default is DefaultDeletionPause.
 	DeletionPause time.Duration
 	// WriteTime is how long a pass may take to write, once a tenant has been read in full as far as it has to be: that takes as long as it takes. What is not written by then is written in the next pass; when A&AI has answered any, no request begins in the last quarter of the time, which should be longer than a request may take, and that is no error. The default is DefaultWriteTime.
@@ -60,7 +60,7 @@ func (o *Options) setDefaults() {
 		field *time.Duration
 		value time.Duration
 	}{
-		{&o.Resync, DefaultResync}, {&o.ParkInterval, DefaultParkInterval}, {&o.DeletionPause, DefaultDeletionPause}, {&o.WriteTime, DefaultWriteTime},
+		{&o.Resync, DefaultResync}, {&o.DependencyInterval, DefaultDependencyInterval}, {&o.DeletionPause, DefaultDeletionPause}, {&o.WriteTime, DefaultWriteTime},
 	} {
 		if *f.field <= 0 {
 			*f.field = f.value
@@ -141,9 +141,9 @@ func New(o Options) *Syncer {
 // to write, which may take long: what changes then goes before the rest.
 //
 // An error that wraps an *aai.Error means that the pass could not do all it
-// should because of A&AI or of the way to it: it is of kind Stop when a person
-// has to mend the configuration, else of kind Retry; its NotBefore says when A&AI
-// is asked again. The report is complete nevertheless. What A&AI will not take,
+// should because of A&AI or of the way to it: it is of kind Misconfigured when a
+// person has to repair the configuration, else of kind Retry; its NotBefore says
+// when A&AI is asked again. The report is complete nevertheless. What A&AI will not take,
 // and what waits for something missing, is in the report and is no error.
 //
 // Any other error means that a document does not belong here, or, with an empty

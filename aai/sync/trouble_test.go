@@ -56,11 +56,11 @@ func TestTenantMissing(t *testing.T) {
 	if r.Pending != 100 || r.Objects[key("099")].Reason != aaisync.ReasonMissingDependency || !strings.Contains(r.Objects[key("099")].Message, "tenant") {
 		t.Errorf("%d pending, the last: %+v", r.Pending, r.Objects[key("099")])
 	}
-	if want := w.now.Add(aaisync.DefaultParkInterval); !r.NextPass.Equal(want) {
+	if want := w.now.Add(aaisync.DefaultDependencyInterval); !r.NextPass.Equal(want) {
 		t.Errorf("next pass at %s, want %s", r.NextPass, want)
 	}
 	w.seed(simulator.Tenant("o", "r", "t"))
-	w.advance(aaisync.DefaultParkInterval - time.Second)
+	w.advance(aaisync.DefaultDependencyInterval - time.Second)
 	w.expect(nil, func() { w.sync(desired...) })
 	w.advance(time.Second)
 	if r = w.sync(desired...); r.Synced != 100 || len(w.stored()) != 100 {
@@ -99,12 +99,12 @@ func TestVNFMissing(t *testing.T) {
 		w.sync(append(many(50, "Failed", linked("vnf-1"))[1:], document("000", "Ready", linked("vnf-1")))...)
 	})
 	// One finds out whether the VNF is there now; the others wait for it.
-	w.advance(aaisync.DefaultParkInterval)
+	w.advance(aaisync.DefaultDependencyInterval)
 	if again := w.requests(func() { w.sync(linkedDocuments...) }); len(writes(again)) != 2 {
 		t.Errorf("%q were sent; want the state of 000, and one that finds out", again)
 	}
 	w.seed(simulator.GenericVNF("vnf-1"))
-	w.advance(aaisync.DefaultParkInterval)
+	w.advance(aaisync.DefaultDependencyInterval)
 	if r = w.sync(linkedDocuments...); r.Synced != 50 {
 		t.Errorf("%d synced", r.Synced)
 	}
@@ -123,10 +123,10 @@ func TestManyDocumentsThatWaitForOneVNF(t *testing.T) {
 	if r := w.sync(related...); r.Pending != 50 {
 		t.Fatalf("%d pending", r.Pending)
 	}
-	w.advance(aaisync.DefaultParkInterval)
+	w.advance(aaisync.DefaultDependencyInterval)
 	w.expect([]string{"GET 000", "PUT 000 edge"}, func() { w.sync(related...) })
 	w.seed(simulator.GenericVNF("vnf-9"))
-	w.advance(aaisync.DefaultParkInterval)
+	w.advance(aaisync.DefaultDependencyInterval)
 	if r := w.sync(related...); r.Synced != 50 {
 		t.Errorf("%d synced", r.Synced)
 	}
@@ -227,7 +227,7 @@ func TestADocumentThatKeepsChanging(t *testing.T) {
 	w.expectStored(map[string][]string{})
 }
 
-func TestDeadLetter(t *testing.T) {
+func TestARejectedObjectIsSentAgainWhenItChanges(t *testing.T) {
 	w := start(t)
 	w.sync(document("a", "Ready"), document("b", "Ready"))
 	w.advance(time.Second)
@@ -255,7 +255,7 @@ func TestDeadLetter(t *testing.T) {
 	w.expectObjects(map[string]string{"a": "Synced", "b": "Synced"}, r)
 }
 
-func TestDeadLetterOfADeletion(t *testing.T) {
+func TestARejectedDeletion(t *testing.T) {
 	w := start(t)
 	w.sync(document("a", "Ready"))
 	w.faults(simulator.Fault{Method: http.MethodDelete, Status: http.StatusBadRequest})
@@ -269,17 +269,17 @@ func TestDeadLetterOfADeletion(t *testing.T) {
 }
 
 // What waits for a VNF may turn out to be impossible. Then it waits no more, and asks for no pass.
-func TestADeadLetterThatWaitedBefore(t *testing.T) {
+func TestARejectedObjectThatWaitedBefore(t *testing.T) {
 	w := start(t, simulator.CloudRegion("o", "r"), simulator.Tenant("o", "r", "t"), simulator.GenericVNF("vnf-2"))
 	w.sync(document("a", "Ready"))
 	waiting := document("a", "Ready", linked("vnf-1"))
 	w.expectObjects(map[string]string{"a": "Pending MissingDependency"}, w.sync(waiting))
 	w.seed(simulator.GenericVNF("vnf-1"))
 	w.others(http.MethodPut, key("a").Path()+"/relationship-list/relationship", `{"related-to":"generic-vnf","related-link":"/network/generic-vnfs/generic-vnf/vnf-2"}`)
-	w.advance(aaisync.DefaultParkInterval)
+	w.advance(aaisync.DefaultDependencyInterval)
 	r := w.sync(waiting)
 	w.expectObjects(map[string]string{"a": "Failed Rejected"}, r)
-	if r.NextPass.Sub(w.now) < aaisync.DefaultParkInterval {
+	if r.NextPass.Sub(w.now) < aaisync.DefaultDependencyInterval {
 		t.Errorf("the next pass is in %s, though there is nothing to do before the next resync", r.NextPass.Sub(w.now))
 	}
 }
@@ -291,7 +291,7 @@ func TestARelationshipThatOthersTook(t *testing.T) {
 	r := w.sync(document("a", "Failed", linked("vnf-1")))
 	w.expectObjects(map[string]string{"a": "Failed Rejected"}, r)
 	w.expectStored(map[string][]string{"a": {"-> vnf-2", "hs/link=/network/generic-vnfs/generic-vnf/vnf-1", "hs/status=Failed"}})
-	r = w.sync(document("a", "Ready", linked("vnf-1"))) // the state goes on
+	r = w.sync(document("a", "Ready", linked("vnf-1"))) // The state is still written.
 	w.expectObjects(map[string]string{"a": "Failed Rejected"}, r)
 	w.expectStored(map[string][]string{"a": {"-> vnf-2", "hs/link=/network/generic-vnfs/generic-vnf/vnf-1", "hs/status=Ready"}})
 }

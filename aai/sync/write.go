@@ -55,7 +55,7 @@ func (p *pass) write(ctx context.Context, ops []plan.Operation) {
 		return
 	}
 	e, ok := errors.AsType[*aai.Error](err)
-	refused := ok && (e.Kind == aai.DeadLetter || e.Kind == aai.Reread || e.Kind == aai.Park)
+	refused := ok && (e.Kind == aai.Rejected || e.Kind == aai.Conflict || e.Kind == aai.MissingDependency)
 	if refused && len(ops) > 1 { // Nothing was done, and it is not known which is to blame.
 		if most := p.bulk.Load(); e.Code == aai.CodePayloadLimit && int(most) >= len(ops) { // There will be fewer from now on.
 			p.bulk.CompareAndSwap(most, int32(max(len(ops)/2, 1)))
@@ -98,7 +98,7 @@ func (p *pass) acknowledge(ops []plan.Operation) {
 
 // again reports whether an object is to be read and tried again in this pass, because others were faster.
 func (p *pass) again(op plan.Operation, err error) bool {
-	if aai.KindOf(err) != aai.Reread || p.tried[op.Key] >= maxRereads || p.failed[op.Key].times > 0 {
+	if aai.KindOf(err) != aai.Conflict || p.tried[op.Key] >= maxConflicts || p.failed[op.Key].times > 0 {
 		return false
 	}
 	p.tried[op.Key]++

@@ -58,7 +58,7 @@ func trouble(err error) (reason scope.Reason, message string) {
 	switch {
 	case err == nil || ofSingleResources(err):
 		return "", ""
-	case aai.KindOf(err) == aai.Stop:
+	case aai.KindOf(err) == aai.Misconfigured:
 		return scope.ReasonMisconfigured, misconfiguration(err) + nextTry(err)
 	default:
 		return scope.ReasonUnavailable, plain(err.Error()) + nextTry(err)
@@ -71,8 +71,8 @@ func nextTry(err error) string {
 	switch asked := errors.As(err, &e); {
 	case asked && e.RetryAfter > time.Minute && !e.NotBefore.IsZero():
 		return "; it is tried again at " + e.NotBefore.UTC().Format(time.RFC3339) + ", as A&AI asked"
-	case asked && (e.RetryAfter > client.MaxPause || e.Kind == aai.Stop):
-		return fmt.Sprintf("; it is tried again within %.0f seconds", client.MaxStopPause.Seconds())
+	case asked && (e.RetryAfter > client.MaxPause || e.Kind == aai.Misconfigured):
+		return fmt.Sprintf("; it is tried again within %.0f seconds", client.MaxMisconfiguredPause.Seconds())
 	default:
 		return fmt.Sprintf("; it is tried again within %.0f seconds", maxPause.Seconds())
 	}

@@ -88,7 +88,7 @@ func outlive(t *testing.T, down func(*http.Request) (*http.Response, error)) {
 	}
 	aaiServer := &carrier{Handler: store}
 	aaiServer.down.Store(&down)
-	c, err := client.New(client.Options{BaseURL: "http://aai.example", Transport: aaiServer, Gate: client.NewGate(0, nil)})
+	c, err := client.New(client.Options{BaseURL: "http://aai.example", Transport: aaiServer, Breaker: client.NewBreaker(0, nil)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,13 +89,13 @@ func New(o Options) (*Inventory, error) {
 	return i, nil
 }
 
-// NewClient returns a client for the A&AI of a configuration, whose gate closes while A&AI can do nothing. observe is called after every request, unless it is nil. spans makes a span of each; nil for none.
+// NewClient returns a client for the A&AI of a configuration, whose circuit breaker opens while A&AI can do nothing. observe is called after every request, unless it is nil. spans makes a span of each; nil for none.
 func NewClient(c *configv1alpha1.Inventory, observe func(op, code string, took time.Duration), spans trace.TracerProvider) (*client.Client, error) {
 	return client.New(client.Options{
 		BaseURL: c.URL, SchemaVersion: c.SchemaVersion, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile,
 		Credentials: credentials(c), Timeout: time.Duration(*c.TimeoutSeconds) * time.Second, Observe: observe,
-		Gate: client.NewGate(int(*c.MaxRequestsPerSecond), nil),
-		Wrap: func(transport http.RoundTripper) http.RoundTripper { return tracing.Transport(spans, transport) },
+		Breaker: client.NewBreaker(int(*c.MaxRequestsPerSecond), nil),
+		Wrap:    func(transport http.RoundTripper) http.RoundTripper { return tracing.Transport(spans, transport) },
 	})
 }
 

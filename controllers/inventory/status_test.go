@@ -43,7 +43,7 @@ func TestReport(t *testing.T) {
 	web, db := member("shop", "web", healthscope.Ready), member("shop", "db", healthscope.Failed)
 	ok := sync.Object{State: sync.Synced}
 	down := fmt.Errorf("cannot synchronise tenant %q: %w", tenant, &aai.Error{Op: aai.OpList, URI: "/x", Kind: aai.Retry, Message: "no answer", Err: errors.New("EOF"), TransactionID: "t-1"})
-	denied := fmt.Errorf("cannot synchronise tenant %q: %w", tenant, &aai.Error{Op: aai.OpList, URI: "/x", Status: 403, Kind: aai.Stop, Problem: aai.ProblemCredentials, Message: "A&AI refuses the user or the password", TransactionID: "t-1"})
+	denied := fmt.Errorf("cannot synchronise tenant %q: %w", tenant, &aai.Error{Op: aai.OpList, URI: "/x", Status: 403, Kind: aai.Misconfigured, Problem: aai.ProblemCredentials, Message: "A&AI refuses the user or the password", TransactionID: "t-1"})
 	single := fmt.Errorf("cannot synchronise tenant %q: %w", tenant, &aai.Error{Op: aai.OpPut, URI: "/x", Status: 500, Kind: aai.Retry, TransactionID: "t-1"})
 	counts := func(synced, pending, failed int32) corev1alpha2.InventoryStatus {
 		return corev1alpha2.InventoryStatus{Synced: synced, Pending: pending, Failed: failed}

@@ -178,7 +178,7 @@ type listener struct {
 	server        *http.Server
 }
 
-// Time limits: a request or its answer may be as slow as the slowest fault one would simulate, but not for ever.
+// Time limits: a request or its answer may be as slow as the slowest fault one would simulate, but not indefinitely.
 const (
 	headerTimeout = 10 * time.Second
 	bodyTimeout   = time.Minute

@@ -278,7 +278,7 @@ func TestCertificates(t *testing.T) {
 	}
 	stranger.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &foreign, nil }
 	if err := reach(t, newClient(t, stranger), urls["aai"]); err == nil {
-		t.Error("a certificate of somebody else is taken")
+		t.Error("a certificate of another program is taken")
 	}
 }
 

@@ -32,22 +32,22 @@ func (w *watch) advance(d time.Duration) {
 	w.now = w.now.Add(d)
 }
 
-// gated returns a client behind a gate whose server answers with the status that is stored in it, and with a Retry-After that may be empty.
-func gated(t *testing.T, retryAfter string) (c *client.Client, s *server, status *atomic.Int64, w *watch) {
+// withBreaker returns a client with a breaker whose server answers with the status that is stored in it, and with a Retry-After that may be empty.
+func withBreaker(t *testing.T, retryAfter string) (c *client.Client, s *server, status *atomic.Int64, w *watch) {
 	t.Helper()
 	status, w = &atomic.Int64{}, newWatch()
 	s = serve(t, func(out http.ResponseWriter, _ *http.Request) {
 		out.Header().Set("Retry-After", retryAfter)
 		out.WriteHeader(int(status.Load()))
 	})
-	gate := client.NewGate(0, w.read)
-	return connect(t, s.URL, func(o *client.Options) { o.Gate = gate }), s, status, w
+	breaker := client.NewBreaker(0, w.read)
+	return connect(t, s.URL, func(o *client.Options) { o.Breaker = breaker }), s, status, w
 }
 
-func TestGateClosesInTroubleThatConcernsAll(t *testing.T) {
+func TestBreakerOpensInAnOutage(t *testing.T) {
 	cases := map[string]struct {
 		status int
-		closes bool
+		opens  bool
 	}{
 		"done":           {http.StatusOK, false},
 		"not this":       {http.StatusBadRequest, false},
@@ -61,10 +61,10 @@ func TestGateClosesInTroubleThatConcernsAll(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			client, s, status, _ := gated(t, "")
+			client, s, status, _ := withBreaker(t, "")
 			status.Store(int64(c.status))
 			want := 5
-			if c.closes {
+			if c.opens {
 				want = 1
 			}
 			var first, last error
@@ -77,10 +77,10 @@ func TestGateClosesInTroubleThatConcernsAll(t *testing.T) {
 			if n := len(s.received()); n != want {
 				t.Errorf("%d requests, want %d", n, want)
 			}
-			if !c.closes {
+			if !c.opens {
 				return
 			}
-			// What is refused says the same as what closed the gate, and when to come back.
+			// What is refused says the same as what opened the breaker, and when to come back.
 			e, f := failure(t, first), failure(t, last)
 			if f.Kind != e.Kind || f.Status != e.Status || f.Message != e.Message || !f.NotBefore.Equal(e.NotBefore) || e.NotBefore.IsZero() || e.NotSent || !f.NotSent || f.TransactionID != "" {
 				t.Errorf("got %+v after %+v", f, e)
@@ -89,8 +89,8 @@ func TestGateClosesInTroubleThatConcernsAll(t *testing.T) {
 	}
 }
 
-func TestGateOpensWhenAllIsWell(t *testing.T) {
-	c, s, status, w := gated(t, "")
+func TestBreakerClosesAfterASuccess(t *testing.T) {
+	c, s, status, w := withBreaker(t, "")
 	status.Store(http.StatusServiceUnavailable)
 	_ = c.UpdateK8sResource(t.Context(), key, aai.Document{})
 	w.advance(time.Second)
@@ -106,8 +106,8 @@ func TestGateOpensWhenAllIsWell(t *testing.T) {
 }
 
 // A long outage is met with requests that get rarer; afterwards, all is as before.
-func TestGatePausesGrow(t *testing.T) {
-	c, s, status, w := gated(t, "")
+func TestBreakerPausesGrow(t *testing.T) {
+	c, s, status, w := withBreaker(t, "")
 	status.Store(http.StatusBadGateway)
 	asked := func(d time.Duration) int {
 		before := len(s.received())
@@ -142,8 +142,8 @@ func TestGatePausesGrow(t *testing.T) {
 	}
 }
 
-func TestGateKeepsAsLongAsAsked(t *testing.T) {
-	c, s, status, w := gated(t, "1800")
+func TestBreakerStaysOpenForRetryAfter(t *testing.T) {
+	c, s, status, w := withBreaker(t, "1800")
 	status.Store(http.StatusTooManyRequests)
 	_ = c.UpdateK8sResource(t.Context(), key, aai.Document{})
 	w.advance(29 * time.Minute)
@@ -159,7 +159,7 @@ func TestGateKeepsAsLongAsAsked(t *testing.T) {
 }
 
 // While one request finds out whether all is well, others do not pile up behind it.
-func TestGateLetsOneTry(t *testing.T) {
+func TestBreakerHalfOpenAllowsOne(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	var n atomic.Int64
 	w := newWatch()
@@ -171,8 +171,8 @@ func TestGateLetsOneTry(t *testing.T) {
 		close(entered)
 		<-leave
 	})
-	gate := client.NewGate(0, w.read)
-	c := connect(t, s.URL, func(o *client.Options) { o.Gate = gate })
+	breaker := client.NewBreaker(0, w.read)
+	c := connect(t, s.URL, func(o *client.Options) { o.Breaker = breaker })
 	_ = c.UpdateK8sResource(t.Context(), key, aai.Document{})
 	w.advance(time.Second)
 	done := make(chan error)
@@ -187,8 +187,8 @@ func TestGateLetsOneTry(t *testing.T) {
 	}
 }
 
-// A trial without an answer keeps the gate closed for one pause more, in which others wait, and not for all of its time.
-func TestGateLetsAnotherTryWhenTheFirstHangs(t *testing.T) {
+// A half-open request without an answer keeps the breaker open for one pause more, in which others wait, and not for all of its time.
+func TestBreakerHalfOpenAllowsAnotherWhenTheFirstHangs(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	var n atomic.Int64
 	w := newWatch()
@@ -202,7 +202,7 @@ func TestGateLetsAnotherTryWhenTheFirstHangs(t *testing.T) {
 			out.WriteHeader(http.StatusBadGateway)
 		}
 	})
-	c := connect(t, s.URL, func(o *client.Options) { o.Gate = client.NewGate(0, w.read) })
+	c := connect(t, s.URL, func(o *client.Options) { o.Breaker = client.NewBreaker(0, w.read) })
 	_ = c.UpdateK8sResource(t.Context(), key, aai.Document{})
 	w.advance(client.MaxPause)
 	done := make(chan error)
@@ -220,7 +220,7 @@ func TestGateLetsAnotherTryWhenTheFirstHangs(t *testing.T) {
 }
 
 // A caller that gives up has not learnt anything about A&AI.
-func TestGateStaysOpenWhenTheCallerGivesUp(t *testing.T) {
+func TestBreakerStaysClosedWhenTheCallerGivesUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-TransactionId") == "first" {
@@ -228,8 +228,8 @@ func TestGateStaysOpenWhenTheCallerGivesUp(t *testing.T) {
 			<-r.Context().Done()
 		}
 	})
-	gate := client.NewGate(0, nil)
-	c := connect(t, s.URL, func(o *client.Options) { o.Gate = gate })
+	breaker := client.NewBreaker(0, nil)
+	c := connect(t, s.URL, func(o *client.Options) { o.Breaker = breaker })
 	if err := c.UpdateK8sResource(client.WithTransaction(ctx, "first"), key, aai.Document{}); err == nil {
 		t.Error("no error")
 	}
@@ -238,10 +238,10 @@ func TestGateStaysOpenWhenTheCallerGivesUp(t *testing.T) {
 	}
 }
 
-func TestGateBoundsRequestsInASecond(t *testing.T) {
+func TestBreakerBoundsRequestsInASecond(t *testing.T) {
 	s := serve(t, func(out http.ResponseWriter, _ *http.Request) { out.WriteHeader(http.StatusOK) })
-	gate := client.NewGate(2, nil)
-	c := connect(t, s.URL, func(o *client.Options) { o.Gate = gate })
+	breaker := client.NewBreaker(2, nil)
+	c := connect(t, s.URL, func(o *client.Options) { o.Breaker = breaker })
 	began := time.Now()
 	for range 4 {
 		if err := c.UpdateK8sResource(t.Context(), key, aai.Document{}); err != nil {
@@ -254,8 +254,8 @@ func TestGateBoundsRequestsInASecond(t *testing.T) {
 	}
 }
 
-// A request that went out before the gate was closed says nothing about what A&AI has asked for since.
-func TestGateStaysClosedWhenAnOlderRequestFaresWell(t *testing.T) {
+// A request that went out before the breaker was opened says nothing about what A&AI has asked for since.
+func TestBreakerStaysOpenWhenAnOlderRequestSucceeds(t *testing.T) {
 	slow, release := make(chan struct{}), make(chan struct{})
 	s := serve(t, func(out http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete {
@@ -268,7 +268,7 @@ func TestGateStaysClosedWhenAnOlderRequestFaresWell(t *testing.T) {
 		out.WriteHeader(http.StatusTooManyRequests)
 	})
 	w := newWatch()
-	c := connect(t, s.URL, func(o *client.Options) { o.Gate = client.NewGate(0, w.read) })
+	c := connect(t, s.URL, func(o *client.Options) { o.Breaker = client.NewBreaker(0, w.read) })
 	done := make(chan error, 1)
 	go func() { done <- c.DeleteK8sResource(t.Context(), key, "1") }()
 	<-slow
@@ -290,7 +290,7 @@ func TestGateStaysClosedWhenAnOlderRequestFaresWell(t *testing.T) {
 }
 
 // One that went out before can still tell that A&AI wants to be left alone.
-func TestGateStaysClosedForAsLongAsAnOlderAnswerAsks(t *testing.T) {
+func TestBreakerStaysOpenForRetryAfterOfAnOlderRequest(t *testing.T) {
 	slow, release := make(chan struct{}), make(chan struct{})
 	s := serve(t, func(out http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete {
@@ -301,11 +301,11 @@ func TestGateStaysClosedForAsLongAsAnOlderAnswerAsks(t *testing.T) {
 		out.WriteHeader(http.StatusServiceUnavailable)
 	})
 	w := newWatch()
-	c := connect(t, s.URL, func(o *client.Options) { o.Gate = client.NewGate(0, w.read) })
+	c := connect(t, s.URL, func(o *client.Options) { o.Breaker = client.NewBreaker(0, w.read) })
 	done := make(chan error, 1)
 	go func() { done <- c.DeleteK8sResource(t.Context(), key, "1") }()
 	<-slow
-	_ = failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{})) // It closes the gate, for a moment.
+	_ = failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{})) // It opens the breaker, for a moment.
 	close(release)
 	_ = failure(t, <-done)
 	w.advance(80 * time.Second)
@@ -315,35 +315,35 @@ func TestGateStaysClosedForAsLongAsAnOlderAnswerAsks(t *testing.T) {
 }
 
 // While one request finds out whether all is well again, an older one that ends does not let a second one through.
-func TestGateLetsOneThroughThoughAnOlderRequestEnds(t *testing.T) {
-	old, trial := make(chan struct{}), make(chan struct{})
-	releaseOld, releaseTrial := make(chan struct{}), make(chan struct{})
+func TestBreakerHalfOpenAllowsOneWhileAnOlderRequestEnds(t *testing.T) {
+	old, probe := make(chan struct{}), make(chan struct{})
+	releaseOld, releaseProbe := make(chan struct{}), make(chan struct{})
 	s := serve(t, func(out http.ResponseWriter, r *http.Request) {
 		switch r.Method {
 		case http.MethodDelete:
 			close(old)
 			<-releaseOld
 		case http.MethodGet:
-			close(trial)
-			<-releaseTrial
+			close(probe)
+			<-releaseProbe
 		}
 		out.WriteHeader(http.StatusServiceUnavailable)
 	})
 	w := newWatch()
-	c := connect(t, s.URL, func(o *client.Options) { o.Gate = client.NewGate(0, w.read) })
+	c := connect(t, s.URL, func(o *client.Options) { o.Breaker = client.NewBreaker(0, w.read) })
 	done := make(chan error, 2)
 	go func() { done <- c.DeleteK8sResource(t.Context(), key, "1") }()
 	<-old
-	_ = failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{})) // It closes the gate.
+	_ = failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{})) // It opens the breaker.
 	w.advance(client.MaxPause)
 	go func() { _, _, err := c.GetK8sResource(t.Context(), key); done <- err }()
-	<-trial
+	<-probe
 	close(releaseOld)
 	_ = failure(t, <-done)
 	_ = failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{}))
 	if n := len(s.received()); n != 3 {
 		t.Errorf("%d requests, want 3: one at a time finds out", n)
 	}
-	close(releaseTrial)
+	close(releaseProbe)
 	_ = failure(t, <-done)
 }

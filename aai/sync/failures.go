@@ -10,10 +10,10 @@ import (
 	"github.com/healthscope/healthscope/aai/plan"
 )
 
-// troubles are why objects are not as desired.
-type troubles struct {
+// failures are why objects are not as desired.
+type failures struct {
 	// failed are objects that could not be finished.
-	failed map[aai.Key]trouble
+	failed map[aai.Key]failure
 	// limits are how many operations a request may have with an object that was refused, or failed, together with others.
 	limits map[aai.Key]int
 	// absent are, by name, the targets of relationships that A&AI did not have when it was last asked.
@@ -43,8 +43,8 @@ func (b *limiter) take(key aai.Key, now time.Time) bool {
 	return granted
 }
 
-// trouble says why an object could not be finished, and when to try it again.
-type trouble struct {
+// failure says why an object could not be finished, and when to try it again.
+type failure struct {
 	// reason is ReasonRejected, ReasonMissingDependency or ReasonUnavailable.
 	reason Reason
 	err    error
@@ -57,7 +57,7 @@ type trouble struct {
 }
 
 // due reports whether the object is to be tried again.
-func (t trouble) due(now time.Time) bool { return t.reason != ReasonRejected && !now.Before(t.until) }
+func (t failure) due(now time.Time) bool { return t.reason != ReasonRejected && !now.Before(t.until) }
 
 // rejected reports whether A&AI has rejected just what is wanted of an object now.
 func (m *memory) rejected(key aai.Key) bool {
@@ -78,8 +78,8 @@ func (m *memory) retryAll() {
 	clear(m.absent)
 }
 
-// revive puts what has waited long enough among the things to do.
-func (m *memory) revive(now time.Time, pause time.Duration) {
+// requeueDue puts what has waited long enough among the things to do.
+func (m *memory) requeueDue(now time.Time, pause time.Duration) {
 	for key, t := range m.failed {
 		if t.due(now) {
 			m.todo[key] = true
@@ -103,8 +103,8 @@ func (m *memory) revive(now time.Time, pause time.Duration) {
 	}
 }
 
-// firstRereadPause is how long an object waits after others were faster several times; the next pauses double.
-const firstRereadPause = time.Second
+// firstConflictPause is how long an object waits after others were faster several times; the next pauses double.
+const firstConflictPause = time.Second
 
 // fail notes that an object cannot be finished in this pass, and why. together is how many operations failed with it.
 func (p *pass) fail(op plan.Operation, err error, together int) {
@@ -119,18 +119,18 @@ func (p *pass) fail(op plan.Operation, err error, together int) {
 	delete(p.failed, op.Key)
 	delete(p.limits, op.Key)
 	switch aai.KindOf(err) {
-	case aai.Park:
-		p.failed[op.Key] = trouble{reason: ReasonMissingDependency, err: p.lack(op, err), until: p.options.Clock().Add(p.options.ParkInterval)}
-	case aai.DeadLetter:
-		p.failed[op.Key] = trouble{reason: ReasonRejected, err: err, want: p.desired[op.Key]}
-	case aai.Stop:
+	case aai.MissingDependency:
+		p.failed[op.Key] = failure{reason: ReasonMissingDependency, err: p.lack(op, err), until: p.options.Clock().Add(p.options.DependencyInterval)}
+	case aai.Rejected:
+		p.failed[op.Key] = failure{reason: ReasonRejected, err: err, want: p.desired[op.Key]}
+	case aai.Misconfigured:
 		p.stop(err)
-	case aai.Reread:
-		pause := min(firstRereadPause<<min(times, 10), p.options.ParkInterval)
-		p.failed[op.Key] = trouble{reason: ReasonUnavailable, err: keepsChanging(err), until: p.options.Clock().Add(pause), times: times + 1}
+	case aai.Conflict:
+		pause := min(firstConflictPause<<min(times, 10), p.options.DependencyInterval)
+		p.failed[op.Key] = failure{reason: ReasonUnavailable, err: keepsChanging(err), until: p.options.Clock().Add(pause), times: times + 1}
 		p.limits[op.Key], p.uncertain[op.Key] = 1, true
 	case aai.Retry:
-		p.failed[op.Key] = trouble{reason: ReasonUnavailable, err: err}
+		p.failed[op.Key] = failure{reason: ReasonUnavailable, err: err}
 		p.limits[op.Key], p.uncertain[op.Key] = max(together/2, 1), true
 		if outage(err) {
 			p.stop(err)
@@ -154,7 +154,7 @@ func outage(err error) bool {
 	return ok && e.Outage()
 }
 
-// stop halts the pass. Of several errors it keeps an answer of A&AI before what was not sent, and first that which a person has to mend.
+// stop halts the pass. Of several errors it keeps an answer of A&AI before what was not sent, and first that which a person has to repair.
 func (p *pass) stop(err error) {
 	rank := func(err error) int {
 		switch {
@@ -162,7 +162,7 @@ func (p *pass) stop(err error) {
 			return 0
 		case notSent(err):
 			return 1
-		case aai.KindOf(err) != aai.Stop:
+		case aai.KindOf(err) != aai.Misconfigured:
 			return 2
 		}
 		return 3
@@ -172,7 +172,7 @@ func (p *pass) stop(err error) {
 	}
 }
 
-// keepsChanging turns the last Reread that an object gets in a pass into a Retry.
+// keepsChanging turns the last Conflict that an object gets in a pass into a Retry.
 func keepsChanging(err error) error {
 	e, ok := errors.AsType[*aai.Error](err)
 	if !ok {
