@@ -57,17 +57,9 @@ type listed struct {
 	}
 }
 
-// Of returns the modules that are linked into the program of a package, by path. dir is the root of the source tree.
-func Of(ctx context.Context, dir, pkg string) ([]Module, error) {
-	return collect(ctx, dir, false, pkg)
-}
-
-// OfTests returns the modules that packages and their tests need, by path.
-func OfTests(ctx context.Context, dir, pkgs string) ([]Module, error) {
-	return collect(ctx, dir, true, pkgs)
-}
-
-func collect(ctx context.Context, dir string, tests bool, pkgs string) ([]Module, error) {
+// Of returns the modules that packages need, with their tests or without, by path: those of a program are linked into it. dir
+// is the root of the source tree.
+func Of(ctx context.Context, dir, pkgs string, tests bool) ([]Module, error) {
 	c := collection{modules: map[string]*Module{}, seen: map[string]bool{}}
 	for _, system := range systems {
 		cmd := exec.CommandContext(ctx, "go", "list", "-buildvcs=false", "-json=Dir,Standard,Module", "-deps", "-test="+strconv.FormatBool(tests), "--", pkgs) //nolint:gosec // It lists packages, and runs nothing of them.

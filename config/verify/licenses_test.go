@@ -32,11 +32,11 @@ const minimalConfidence = 0.9
 
 func TestLicensesAreAllowed(t *testing.T) {
 	classify := classifier(t)
-	linked, err := licenses.Of(t.Context(), root, ".")
+	linked, err := licenses.Of(t.Context(), root, ".", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tested, err := licenses.OfTests(t.Context(), root, "./...")
+	tested, err := licenses.Of(t.Context(), root, "./...", true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func licenseText(t *testing.T, license string) []byte {
 
 // TestReleasesCarryTheLicenses of all that is linked, each text once.
 func TestReleasesCarryTheLicenses(t *testing.T) {
-	linked, err := licenses.Of(t.Context(), root, ".")
+	linked, err := licenses.Of(t.Context(), root, ".", false)
 	if err != nil {
 		t.Fatal(err)
 	}

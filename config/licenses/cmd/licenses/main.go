@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	modules, err := licenses.Of(context.Background(), ".", ".")
+	modules, err := licenses.Of(context.Background(), ".", ".", false)
 	if err == nil {
 		err = licenses.Write(os.Stdout, modules)
 	}
