@@ -222,10 +222,10 @@ func TestALargeValueIsRefusedBeforeItIsSent(t *testing.T) {
 			t.Fatalf("%d bytes: %v", size, err)
 		}
 	}
-	if limit := appcontext.DefaultMaxRequestBytes; fits < limit-4096 || fits >= limit {
+	if limit := 1536 << 10; fits < limit-4096 || fits >= limit {
 		t.Errorf("want values up to a little less than %d bytes, got %d", limit, fits)
 	}
-	if _, err := ac.AddResource(t.Context(), c, strings.Repeat("n", appcontext.MaxKeyBytes)+"+Kind", "x"); !errors.Is(err, appcontext.ErrTooLarge) || !strings.Contains(err.Error(), "4096") {
+	if _, err := ac.AddResource(t.Context(), c, strings.Repeat("n", 4096)+"+Kind", "x"); !errors.Is(err, appcontext.ErrTooLarge) || !strings.Contains(err.Error(), "4096") {
 		t.Errorf("want a long key to be refused, got: %v", err)
 	}
 }

@@ -14,19 +14,17 @@ import (
 
 // Defaults of CacheOptions.
 const (
-	// DefaultIdle is how long a context stays in a cache after it was asked for.
-	DefaultIdle = 10 * time.Minute
-	// DefaultMaxContexts is how many contexts a cache holds.
-	DefaultMaxContexts = 256
+	defaultIdle        = 10 * time.Minute
+	defaultMaxContexts = 256
 )
 
 // CacheOptions say what a Cache keeps.
 type CacheOptions struct {
 	// Idle is how long a context stays after it was asked for. When nothing has been asked for that long, the cache no
-	// longer watches. The default is DefaultIdle.
+	// longer watches. The default is 10 minutes.
 	Idle time.Duration
 	// MaxContexts is how many contexts are kept; beyond that, the one that was asked for longest ago goes. The default is
-	// DefaultMaxContexts. Those that are being asked for stay in any case.
+	// 256. Those that are being asked for stay in any case.
 	MaxContexts int
 	// Changed is called with the ids of contexts in which something has changed besides the bundles that are saved there, and
 	// of those that were made for the same; nil when anything may have. It must not block, nor ask the cache. With it, the
@@ -79,10 +77,10 @@ type cached struct {
 // NewCache returns a cache of a store. Run must run.
 func NewCache(s *Store, o CacheOptions) *Cache {
 	if o.Idle <= 0 {
-		o.Idle = DefaultIdle
+		o.Idle = defaultIdle
 	}
 	if o.MaxContexts <= 0 {
-		o.MaxContexts = DefaultMaxContexts
+		o.MaxContexts = defaultMaxContexts
 	}
 	c := &Cache{store: s, options: o, asked: make(chan struct{}, 1), ready: make(chan struct{})}
 	if o.Changed != nil {

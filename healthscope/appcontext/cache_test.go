@@ -86,7 +86,6 @@ func TestTheCacheAnswersLikeTheStore(t *testing.T) {
 		func() error { return store.RecordAction(ctx, record(appcontext.ActionTerminated, 2)) },
 		func() error { return ac.DeleteApp(ctx, a) },
 		func() error { return ac.DeleteCompositeApp(ctx) },
-		func() error { return store.Forget(ctx, subject) },
 	} {
 		if err := change(); err != nil {
 			t.Fatalf("step %d: %v", n, err)
@@ -113,7 +112,7 @@ func viewContents(v appcontext.View) map[string]any {
 	return all
 }
 
-func TestWhileNobodyWritesTheCacheStaysCurrent(t *testing.T) {
+func TestTheCacheStaysCurrentWithoutWrites(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	const interval = 250 * time.Millisecond // Five times as long a busy machine may not take to ask.
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, ProgressInterval: interval})
@@ -185,20 +184,20 @@ func TestWhileEtcdIsAwayTheCacheAnswersAndSaysHowOld(t *testing.T) {
 	})
 }
 
-func TestWhatNobodyAsksForIsForgotten(t *testing.T) {
+func TestWhatIsNotAskedForIsForgotten(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
 	cache := runCache(t, store, appcontext.CacheOptions{Idle: 3 * time.Second})
 	ac, h := newContext(t, store)
 	if n := watchers(t.Context(), t, etcd.Endpoint()); n != "0" {
-		t.Errorf("nobody has asked yet, but etcd has %s watchers", n)
+		t.Errorf("nothing was asked for yet, but etcd has %s watchers", n)
 	}
 	for round := range 2 {
 		if _, _, err := cache.Snapshot(t.Context(), ac.ID()); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "the cache does not watch", func(ctx context.Context) error { return wantWatchers(ctx, t, etcd.Endpoint(), "1") })
-		eventually(t, "the cache watches for nobody", func(ctx context.Context) error { return wantWatchers(ctx, t, etcd.Endpoint(), "0") })
+		eventually(t, "the cache still watches", func(ctx context.Context) error { return wantWatchers(ctx, t, etcd.Endpoint(), "0") })
 		name := fmt.Sprintf("app%d", round)
 		must(ac.AddApp(t.Context(), h, name))(t)
 		s, _, err := cache.Snapshot(t.Context(), ac.ID())
@@ -211,7 +210,7 @@ func TestWhatNobodyAsksForIsForgotten(t *testing.T) {
 	}
 }
 
-func TestAContextThatNobodyAsksForGoesWhileOthersStay(t *testing.T) {
+func TestAContextThatIsNotAskedForGoesWhileOthersStay(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
 	const idle = 2 * time.Second
@@ -236,7 +235,7 @@ func TestAContextThatNobodyAsksForGoesWhileOthersStay(t *testing.T) {
 		t.Errorf("the context that is asked for all the time: %v", err)
 	}
 	if _, _, err := cache.Snapshot(t.Context(), other.ID()); !errors.Is(err, appcontext.ErrUnavailable) {
-		t.Errorf("the context that nobody has asked for is still held: %v", err)
+		t.Errorf("the context that was not asked for is still held: %v", err)
 	}
 }
 

@@ -80,7 +80,7 @@ func TestTheCacheFollowsAfterALostConnectionAndACompaction(t *testing.T) {
 	setStatus(t, ac, h, appcontext.StateInstantiated)
 	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiating)
 	compact(t, rawClient(t, etcd.Endpoint()))
-	l.mend(etcd.Endpoint())
+	l.restore(etcd.Endpoint())
 	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiated)
 }
 
@@ -117,6 +117,6 @@ func TestTheCacheFollowsAfterEtcdWasRestored(t *testing.T) {
 	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiated)
 	putRaw(t, rawClient(t, restored.Endpoint()), map[string]string{string(h): strconv.Quote(ac.ID()), string(h) + "status/": `{"Status":"Terminated"}`})
 	l.cut()
-	l.mend(restored.Endpoint())
+	l.restore(restored.Endpoint())
 	wantStatus(t, cache, ac.ID(), appcontext.StateTerminated)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// TestTheCacheTellsOfChanges, also while nobody asks, of all that was made for the same, and not of bundles that are saved.
-func TestTheCacheTellsOfChanges(t *testing.T) {
+// TestTheCacheReportsChanges, also while nothing is asked for, of all that was made for the same, and not of bundles that are saved.
+func TestTheCacheReportsChanges(t *testing.T) {
 	store := open(t, appcontext.Options{ProgressInterval: 20 * time.Millisecond})
 	ctx := t.Context()
 	old, h := newContext(t, store)
@@ -26,17 +26,17 @@ func TestTheCacheTellsOfChanges(t *testing.T) {
 		}
 	}
 	var mu sync.Mutex
-	var told []string
+	var notified []string
 	all := 0
 	runCache(t, store, appcontext.CacheOptions{Idle: time.Millisecond, Changed: func(ids []string) {
 		mu.Lock()
 		defer mu.Unlock()
-		told = append(told, ids...)
+		notified = append(notified, ids...)
 		if ids == nil {
 			all++
 		}
 	}})
-	tells := func(what string, ids ...string) {
+	expect := func(what string, ids ...string) {
 		t.Helper()
 		eventually(t, what, func(context.Context) error {
 			mu.Lock()
@@ -45,7 +45,7 @@ func TestTheCacheTellsOfChanges(t *testing.T) {
 				return nil // On a busy machine the watch counts as silent, and is begun again: anything may have changed.
 			}
 			for _, id := range ids {
-				if !slices.Contains(told, id) {
+				if !slices.Contains(notified, id) {
 					return errors.New("nothing was said of " + id)
 				}
 			}
@@ -66,14 +66,14 @@ func TestTheCacheTellsOfChanges(t *testing.T) {
 	if err := old.SetLevelValues(ctx, h, map[string]any{"status": map[string]string{"Status": "Updated"}}); err != nil {
 		t.Fatal(err)
 	}
-	tells("a change and what was made for the same", old.ID(), next.ID())
+	expect("a change and what was made for the same", old.ID(), next.ID())
 	mu.Lock()
-	if all == 1 && slices.Contains(told, other.ID()) {
+	if all == 1 && slices.Contains(notified, other.ID()) {
 		t.Error("a bundle that is saved is a change")
 	}
 	mu.Unlock()
 	if err := other.SetLevelValues(ctx, cluster, map[string]any{"readystatus": "Available"}); err != nil {
 		t.Fatal(err)
 	}
-	tells("a change in a cluster", other.ID())
+	expect("a change in a cluster", other.ID())
 }

@@ -241,9 +241,9 @@ func TestTLSWithCertificatesOnBothSides(t *testing.T) {
 	named.ServerName = "server.example.org"
 	welcome("another name of etcd is not accepted", open(t, named))
 	named.ServerName = "another.example.org"
-	nobody := options
-	nobody.CertFile, nobody.KeyFile = "", ""
-	for name, o := range map[string]appcontext.Options{"another authority": stranger, "another name": named, "no certificate of ours": nobody} {
+	anonymous := options
+	anonymous.CertFile, anonymous.KeyFile = "", ""
+	for name, o := range map[string]appcontext.Options{"another authority": stranger, "another name": named, "no certificate of ours": anonymous} {
 		if _, err := open(t, o).Snapshot(t.Context(), "1"); err == nil || errors.Is(err, appcontext.ErrNotFound) {
 			t.Errorf("%s: want no connection, got: %v", name, err)
 		}
@@ -252,7 +252,7 @@ func TestTLSWithCertificatesOnBothSides(t *testing.T) {
 	if err := etcd.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	certificate(t, dir, "client", nil, nil) // Of nobody whom etcd trusts.
+	certificate(t, dir, "client", nil, nil) // Etcd does not trust it.
 	if err := etcd.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

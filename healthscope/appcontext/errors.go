@@ -54,7 +54,6 @@ const (
 	opDelete         = "cannot delete"
 	opFind           = "cannot find context"
 	opFindAll        = "cannot find contexts"
-	opForget         = "cannot forget history"
 	opList           = "cannot list"
 	opMeta           = "cannot read meta data"
 	opReadBundle     = "cannot read bundle"

@@ -189,24 +189,6 @@ func (t *transaction) index(s Subject, id string) {
 	t.put(s.back(id), id)
 }
 
-// Forget removes the history and the index of a subject, for when it is deleted. Its contexts stay.
-func (s *Store) Forget(ctx context.Context, subject Subject) error {
-	if err := subject.check(); err != nil {
-		return failed(opForget, err)
-	}
-	ids, _, err := s.read(ctx, subject.key(ownContext), clientv3.WithPrefix(), clientv3.WithKeysOnly())
-	if err != nil {
-		return failed(fmt.Sprintf("%s %q", opForget, subject), err)
-	}
-	var backs []string
-	for _, kv := range ids {
-		_, below, _ := subjectOf(string(kv.Key[len(ownPrefix):]))
-		backs = append(backs, subject.back(below[len(below)-1]))
-	}
-	err = s.removeWith(ctx, nil, backs, subject.key())
-	return failed(fmt.Sprintf("%s %q", opForget, subject), err)
-}
-
 // removeWith deletes keys, and all that begin with prefixes, together with writing the records. Should there be more keys
 // than one transaction can hold, some of them go before.
 func (s *Store) removeWith(ctx context.Context, records []Record, keys []string, prefixes ...string) error {

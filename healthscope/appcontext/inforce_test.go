@@ -24,9 +24,9 @@ func begun(id, of string) []step {
 
 func says(id, state string) step { return step{id, "status/", `{"Status":"` + state + `"}`} }
 
-// TestWithoutAHistoryTheContextInForceIsTold: EMCO keeps no history in etcd, so that only the states tell which of several
+// TestWithoutAHistoryTheContextInForceIsFound: EMCO keeps no history in etcd, so that only the states tell which of several
 // contexts its rsync works for. The recorded order of states is that of instantiation, update and rollback.
-func TestWithoutAHistoryTheContextInForceIsTold(t *testing.T) {
+func TestWithoutAHistoryTheContextInForceIsFound(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
 	client := rawClient(t, etcd.Endpoint())

@@ -14,8 +14,8 @@ const (
 	// watchEnd is the first key behind ownPrefix: one range from contextPrefix to watchEnd holds both.
 	watchEnd = "/healthscope0"
 
-	// MaxKeyBytes is the greatest size of a key, in bytes. etcd has no limit of its own.
-	MaxKeyBytes = 4096
+	// maxKeyBytes is the greatest size of a key, in bytes. etcd has no limit of its own.
+	maxKeyBytes = 4096
 )
 
 // The parts of keys that EMCO gives a meaning.

@@ -103,8 +103,8 @@ func (l *link) cut() {
 	}
 }
 
-// mend lets connections through again, to the etcd at a URL.
-func (l *link) mend(endpoint string) {
+// restore lets connections through again, to the etcd at a URL.
+func (l *link) restore(endpoint string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down, l.target = false, address(endpoint)

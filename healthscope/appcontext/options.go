@@ -13,12 +13,10 @@ import (
 
 // Defaults of Options.
 const (
-	// DefaultTimeout is the deadline of one call.
-	DefaultTimeout = 5 * time.Second
-	// DefaultMaxRequestBytes is what etcd takes unless it is started with another --max-request-bytes.
-	DefaultMaxRequestBytes = 1536 << 10
-	// DefaultProgressInterval is the time between two requests for the progress of a watch.
-	DefaultProgressInterval = 2 * time.Second
+	defaultTimeout = 5 * time.Second
+	// defaultMaxRequestBytes is what etcd takes unless it is started with another --max-request-bytes.
+	defaultMaxRequestBytes  = 1536 << 10
+	defaultProgressInterval = 2 * time.Second
 )
 
 // Options say which etcd to speak to, and how.
@@ -33,12 +31,12 @@ type Options struct {
 	CertFile, KeyFile string
 	// ServerName is the name in etcd's certificate, if it is another than the endpoint's.
 	ServerName string
-	// Timeout is the deadline of one call. The default is DefaultTimeout. A deadline of the caller's counts when it is earlier.
+	// Timeout is the deadline of one call. The default is 5 seconds. A deadline of the caller's counts when it is earlier.
 	Timeout time.Duration
-	// MaxRequestBytes is the largest request that etcd takes (its flag --max-request-bytes). The default is DefaultMaxRequestBytes.
+	// MaxRequestBytes is the largest request that etcd takes (its flag --max-request-bytes). The default is etcd's, 1.5 MiB.
 	MaxRequestBytes int
 	// ProgressInterval is the time between two requests for the progress of a watch. A watch that does not answer for five
-	// times as long is begun again. The default is DefaultProgressInterval.
+	// times as long is begun again. The default is 2 seconds.
 	ProgressInterval time.Duration
 }
 
@@ -52,13 +50,13 @@ func (o Options) GoString() string { return o.String() }
 
 func (o *Options) setDefaults() {
 	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
+		o.Timeout = defaultTimeout
 	}
 	if o.MaxRequestBytes == 0 {
-		o.MaxRequestBytes = DefaultMaxRequestBytes
+		o.MaxRequestBytes = defaultMaxRequestBytes
 	}
 	if o.ProgressInterval == 0 {
-		o.ProgressInterval = DefaultProgressInterval
+		o.ProgressInterval = defaultProgressInterval
 	}
 }
 

@@ -39,8 +39,8 @@ func untorn(v appcontext.View) error {
 	return nil
 }
 
-// story is a context whose writers keep untorn true.
-type story struct {
+// scenario is a context whose writers keep untorn true.
+type scenario struct {
 	store   *appcontext.Store
 	ac      *appcontext.AppContext
 	subject appcontext.Subject
@@ -48,11 +48,11 @@ type story struct {
 	cluster appcontext.Handle
 }
 
-func newStory(t *testing.T, store *appcontext.Store) *story {
+func newScenario(t *testing.T, store *appcontext.Store) *scenario {
 	t.Helper()
 	ac := appcontext.NewAppContext(store)
 	ac.InitAppContext()
-	s := &story{store: store, ac: ac, subject: group(t)}
+	s := &scenario{store: store, ac: ac, subject: group(t)}
 	h := must(ac.CreateCompositeApp(t.Context(), s.record(0)))(t)
 	_, s.cluster, _ = add(t, ac, h, "a", "p+c", "r+Kind")
 	s.status = must(ac.AddLevelValue(t.Context(), h, "status", state{"0"}))(t)
@@ -62,17 +62,17 @@ func newStory(t *testing.T, store *appcontext.Store) *story {
 	return s
 }
 
-func (s *story) record(n int64) appcontext.Record {
+func (s *scenario) record(n int64) appcontext.Record {
 	return appcontext.Record{Subject: s.subject, Action: action(appcontext.ActionInstantiated, s.ac.ID(), n)}
 }
 
 // act writes the nth action.
-func (s *story) act(ctx context.Context, n int64) error {
+func (s *scenario) act(ctx context.Context, n int64) error {
 	return s.ac.UpdateStatusValue(ctx, s.status, state{strconv.FormatInt(n, 10)}, s.record(n))
 }
 
 // report writes the nth bundle.
-func (s *story) report(ctx context.Context, n int64) error {
+func (s *scenario) report(ctx context.Context, n int64) error {
 	return s.ac.SetLevelValues(ctx, s.cluster, map[string]any{"status": strconv.FormatInt(n, 10), "seen": n})
 }
 
@@ -85,7 +85,7 @@ type crowd struct {
 }
 
 // gather lets readers read and check what they get.
-func gather(t *testing.T, s *story, cache *appcontext.Cache) *crowd {
+func gather(t *testing.T, s *scenario, cache *appcontext.Cache) *crowd {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	c := &crowd{cancel: cancel}
@@ -134,7 +134,7 @@ func (c *crowd) stop() {
 
 func TestReadersSeeOneMoment(t *testing.T) {
 	store := open(t, appcontext.Options{ProgressInterval: 20 * time.Millisecond})
-	s := newStory(t, store)
+	s := newScenario(t, store)
 	c := gather(t, s, runCache(t, store, appcontext.CacheOptions{}))
 	var writers sync.WaitGroup
 	for _, write := range []func(context.Context, int64) error{s.act, s.report} {
@@ -154,7 +154,7 @@ func TestReadersSeeOneMoment(t *testing.T) {
 }
 
 // actUntil writes actions, each like a user: until it is done.
-func (s *story) actUntil(t *testing.T, last int64, acknowledged *atomic.Int64) {
+func (s *scenario) actUntil(t *testing.T, last int64, acknowledged *atomic.Int64) {
 	for n := int64(1); n <= last; n++ {
 		err := s.act(t.Context(), n)
 		for errors.Is(err, appcontext.ErrUnavailable) {
@@ -168,11 +168,11 @@ func (s *story) actUntil(t *testing.T, last int64, acknowledged *atomic.Int64) {
 	}
 }
 
-func TestOutagesLoseNothingAndReadersGoOn(t *testing.T) {
+func TestOutagesLoseNothingAndReadersContinue(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	client := rawClient(t, etcd.Endpoint())
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Timeout: time.Second, ProgressInterval: 20 * time.Millisecond})
-	s := newStory(t, store)
+	s := newScenario(t, store)
 	cache := runCache(t, store, appcontext.CacheOptions{})
 	c := gather(t, s, cache)
 	const actions, outages = 120, 3
@@ -195,7 +195,7 @@ func TestOutagesLoseNothingAndReadersGoOn(t *testing.T) {
 		compact(t, client)
 	}
 	writer.Wait()
-	// Whatever the cache has missed, it comes to know the last action by itself.
+	// Whatever the cache has missed, it gets the last action without being asked to.
 	for name, read := range map[string]func(context.Context, appcontext.Subject, string) (appcontext.View, error){"store": store.View, "cache": cache.View} {
 		eventually(t, "the "+name+" does not catch up", func(ctx context.Context) error {
 			view, err := read(ctx, s.subject, "")
@@ -219,7 +219,7 @@ func TestOutagesLoseNothingAndReadersGoOn(t *testing.T) {
 		}
 	}
 	if c.views.Load() == 0 {
-		t.Error("nobody has read anything")
+		t.Error("no reader has read anything")
 	}
 }
 

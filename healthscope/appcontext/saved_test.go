@@ -80,13 +80,13 @@ func TestSomebodyElsesBundleIsToldFromOurs(t *testing.T) {
 	}
 	now := must(store.ReadBundle(ctx, place))(t)
 	if !now.Foreign() || now.Ours() || now.Saved == nil {
-		t.Errorf("somebody else has written, but there is %+v", now)
+		t.Errorf("another program has written, but there is %+v", now)
 	}
 	if err := store.RemoveBundle(ctx, now); err != nil {
 		t.Fatal(err)
 	}
 	if got := must(ac.GetValue(ctx, place.Handle().Level("status")))(t); got != "{}" {
-		t.Errorf("somebody else's bundle must stay, it is %v", got)
+		t.Errorf("another program's bundle must stay, it is %v", got)
 	}
 	if all := must(store.SavedBundles(ctx))(t); all[place].Name != "" {
 		t.Errorf("%v is still among the saved bundles", place)
@@ -167,7 +167,7 @@ func TestAViewSaysWhenABundleWasSeen(t *testing.T) {
 	if err := ac.UpdateStatusValue(ctx, place.Handle().Level("status"), "{}"); err != nil {
 		t.Fatal(err)
 	}
-	expect("written by somebody else", time.Time{})
+	expect("written by another program", time.Time{})
 	if err := store.RemoveBundle(ctx, must(store.ReadBundle(ctx, place))(t)); err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,6 @@ type Connectivity string
 
 // The connectivities of a cluster.
 const (
-	ConnectivityUnknown   Connectivity = "Unknown"
 	ConnectivityAvailable Connectivity = "Available"
 	ConnectivityRetrying  Connectivity = "Retrying"
 )
@@ -49,7 +48,6 @@ type ActionState string
 
 // The actions.
 const (
-	ActionUndefined          ActionState = "Undefined"
 	ActionCreated            ActionState = "Created"
 	ActionApproved           ActionState = "Approved"
 	ActionApplied            ActionState = "Applied"

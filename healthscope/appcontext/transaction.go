@@ -58,8 +58,8 @@ func (t *transaction) put(key string, value any) {
 	if err != nil && t.err == nil {
 		t.err = err
 	}
-	if len(key) > MaxKeyBytes && t.err == nil {
-		t.err = fmt.Errorf("%w: key %.100q… has %d bytes, and may have %d", ErrTooLarge, key, len(key), MaxKeyBytes)
+	if len(key) > maxKeyBytes && t.err == nil {
+		t.err = fmt.Errorf("%w: key %.100q… has %d bytes, and may have %d", ErrTooLarge, key, len(key), maxKeyBytes)
 	}
 	t.operations = append(t.operations, clientv3.OpPut(key, string(data)))
 	t.size += len(key) + len(data) + operationOverhead
