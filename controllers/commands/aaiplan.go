@@ -1,9 +1,11 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -106,27 +108,31 @@ func printPlan(out io.Writer, preview inventory.Preview) error {
 	return nil
 }
 
-// printModules prints one line for each module that is to be changed, or is missing.
+// printModules prints one line for each module that is to be changed, or is missing, sorted by VNF and module.
 func printModules(b *strings.Builder, preview inventory.Preview) {
+	lines := map[aai.VFModule]string{}
 	for _, c := range preview.Modules {
-		fmt.Fprintf(b, "~ vf-module %s: operational-status=%s, now %q\n", c.Module, c.To, c.From)
+		lines[c.Module] = fmt.Sprintf("~ vf-module %s: operational-status=%s, now %q", c.Module, c.To, c.From)
 	}
 	for _, m := range preview.MissingModules {
-		fmt.Fprintf(b, "! vf-module %s does not exist in A&AI: its operational-status waits\n", m)
+		lines[m] = fmt.Sprintf("! vf-module %s does not exist in A&AI: its operational-status waits", m)
+	}
+	for _, m := range slices.SortedFunc(maps.Keys(lines), aai.VFModule.Compare) {
+		fmt.Fprintln(b, lines[m])
 	}
 }
 
 // planLines returns the lines about the objects of a tenant, sorted by what the objects are about, so that two plans can be
 // compared with diff: whatever becomes of an object, it keeps its place. Operations on one object keep their order.
 func planLines(p inventory.TenantPreview) []string {
-	type line struct{ name, text string }
+	type line struct{ name, id, text string }
 	var lines []line
 	for _, op := range p.Plan.Operations {
 		document := p.Current[op.Key]
 		if op.Verb == plan.Create {
 			document = op.Document
 		}
-		lines = append(lines, line{nameOf(document), operationLine(op, p.Current)})
+		lines = append(lines, line{nameOf(document), op.Key.ID, operationLine(op, p.Current)})
 	}
 	for _, w := range p.Waiting {
 		document := p.Current[w.Key]
@@ -134,17 +140,17 @@ func planLines(p inventory.TenantPreview) []string {
 			document = w.Document
 		}
 		name := nameOf(document)
-		lines = append(lines, line{name, fmt.Sprintf("! %s in %s: waits, %s", name, w.Key.Tenant, w.Message)})
+		lines = append(lines, line{name, w.Key.ID, fmt.Sprintf("! %s in %s: waits, %s", name, w.Key.Tenant, w.Message)})
 	}
 	for _, k := range p.Plan.Skipped {
 		name := nameOf(p.Current[k.Key])
-		lines = append(lines, line{name, fmt.Sprintf("= %s in %s: not deleted, %s", name, k.Key.Tenant, k.Message)})
+		lines = append(lines, line{name, k.Key.ID, fmt.Sprintf("= %s in %s: not deleted, %s", name, k.Key.Tenant, k.Message)})
 	}
 	for _, c := range p.Plan.Conflicts {
 		name := nameOf(p.Current[c.Key])
-		lines = append(lines, line{name, fmt.Sprintf("! %s in %s: its place belongs to data-owner %q", name, c.Key.Tenant, c.Owner)})
+		lines = append(lines, line{name, c.Key.ID, fmt.Sprintf("! %s in %s: its place belongs to data-owner %q", name, c.Key.Tenant, c.Owner)})
 	}
-	slices.SortStableFunc(lines, func(a, b line) int { return strings.Compare(a.name, b.name) })
+	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.id, b.id)) })
 	texts := make([]string, 0, len(lines))
 	for _, l := range lines {
 		texts = append(texts, l.text)
