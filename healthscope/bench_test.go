@@ -59,7 +59,7 @@ func BenchmarkJudge(b *testing.B) {
 		results := slices.Clone(sorted)
 		b.ReportAllocs()
 		for b.Loop() {
-			policy.Remember(results, before)
+			policy.WithHistory(results, before)
 			healthscope.Judge(results, policy, noon)
 		}
 	})

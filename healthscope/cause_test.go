@@ -115,7 +115,7 @@ func TestTheCauseIsAtTheBottom(t *testing.T) {
 			},
 			map[string]string{"StatefulSet/db": "Pod db-0: unbound claims"},
 		},
-		"a Deployment's pod, whose claims nobody can tell": {
+		"a Deployment's pod, whose claims are not known": {
 			[]healthscope.Result{deployment("shop", healthscope.Pending), pod("a", healthscope.Pending, shop, waiting), claim("data-a", healthscope.Pending)},
 			map[string]string{"Deployment/shop": "Pod a: unbound claims"},
 		},

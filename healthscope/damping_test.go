@@ -17,7 +17,7 @@ type life struct {
 
 // look judges results, and returns the first member by key.
 func (l *life) look(now time.Time, results ...healthscope.Result) healthscope.Member {
-	l.policy.Remember(results, l.last.Members)
+	l.policy.WithHistory(results, l.last.Members)
 	l.last = healthscope.Judge(results, l.policy, now)
 	return l.last.Members[0]
 }
@@ -195,7 +195,7 @@ func TestMemory(t *testing.T) {
 			[]string{"Pod/a Failed Evicted: over for less than 20s: Evicted: no disk", "next check in 15s"},
 		},
 		"a recovery that lasts": {pod("a", healthscope.Failed, failed), pod("a", healthscope.Ready, since(ago(20*time.Second))), []string{"Pod/a Ready"}},
-		"a recovery since nobody knows when": {
+		"a recovery since an unknown time": {
 			pod("a", healthscope.Failed, failed), pod("a", healthscope.Ready), []string{"Pod/a Ready"},
 		},
 		"a status of before a restart holds too": {
@@ -221,22 +221,22 @@ func TestMemory(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			results := []healthscope.Result{tc.now}
-			policy.Remember(results, []healthscope.Member{{Result: tc.before}})
+			policy.WithHistory(results, []healthscope.Member{{Result: tc.before}})
 			verdict := healthscope.Judge(results, policy, noon)
 			compareLines(t, tc.want, report(verdict))
-			if verdict.Members[0].Past != nil {
+			if verdict.Members[0].History != nil {
 				t.Error("a verdict holds on to the one before")
 			}
 		})
 	}
 	t.Run("a policy that does not damp remembers only what may have served", func(t *testing.T) {
 		results := []healthscope.Result{pod("a", healthscope.Ready), pod("b", healthscope.Pending), deployment("c", healthscope.Pending, serving)}
-		healthscope.DefaultPolicy().Remember(results, []healthscope.Member{
+		healthscope.DefaultPolicy().WithHistory(results, []healthscope.Member{
 			{Result: pod("a", healthscope.Failed)}, {Result: pod("b", healthscope.Failed)}, {Result: deployment("c", healthscope.Pending)},
 		})
 		for _, r := range results {
-			if want := r.Name == "b"; (r.Past != nil) != want {
-				t.Errorf("%s: remembers %+v", r.Key, r.Past)
+			if want := r.Name == "b"; (r.History != nil) != want {
+				t.Errorf("%s: remembers %+v", r.Key, r.History)
 			}
 		}
 	})

@@ -16,7 +16,7 @@ type Member struct {
 	// Counts is the state the member counts as: Ready, Pending, Failed or Unknown.
 	Counts State
 	// StoppedServing is when the object was first seen not to serve, after it had served while it was Pending. From then on
-	// PendingTimeout counts. It is zero where this is not so, or not remembered (Policy.Remember).
+	// PendingTimeout counts. It is zero where this is not so, or not remembered (Policy.WithHistory).
 	StoppedServing time.Time
 	// LastState is the state that was known last of a member that cannot be seen any more (Lost), and empty for all others.
 	LastState State
@@ -53,7 +53,7 @@ type Verdict struct {
 // time begins again when the object is seen to get further, and to stop serving. An object's pods have its deadline, and those of a Job none. NotPresent
 // counts as Pending for a while, and as Failed after. An object without status is
 // Pending for a while. A failure begins late, and ends late, when the policy says
-// so; what was said of an object before comes in by Policy.Remember.
+// so; what was said of an object before comes in by Policy.WithHistory.
 //
 // A since in the future counts as now.
 //
@@ -77,7 +77,7 @@ func Judge(results []Result, policy Policy, now time.Time) Verdict {
 			j.hold(m)
 		}
 		m.Counts = j.countsAs(m)
-		m.Past = nil
+		m.History = nil
 	}
 	return Verdict{Members: j.members, NextCheck: j.next}
 }
@@ -216,16 +216,16 @@ func rest(r *Result) string {
 	if r.Replicas != nil {
 		replicas = *r.Replicas
 	}
-	var past Past
-	if r.Past != nil {
-		past = *r.Past
+	var history History
+	if r.History != nil {
+		history = *r.History
 	}
 	var progress Progress
 	if r.Progress != nil {
 		progress = *r.Progress
 	}
 	return fmt.Sprintf("%q%q%v%v%v%v%q%q%v%v%v%#v%v%v%v%v", r.Version, r.UID, r.Progressing, r.Serving, r.Suspended, r.Warning, owner, r.Labels,
-		replicas, r.Replicas == nil, r.ProgressDeadline, past, r.Past == nil,
+		replicas, r.Replicas == nil, r.ProgressDeadline, history, r.History == nil,
 		r.Timed, progress, r.Progress == nil)
 }
 

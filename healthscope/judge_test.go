@@ -285,7 +285,7 @@ func TestEqualResultsForOneObjectAreChosenFromRegardlessOfOrder(t *testing.T) {
 		"suspended":   func(r *healthscope.Result) { r.Suspended = true },
 		"warning":     func(r *healthscope.Result) { r.Warning = true },
 		"deadline":    deadline(time.Minute),
-		"past":        func(r *healthscope.Result) { r.Past = &healthscope.Past{State: healthscope.Failed} },
+		"history":     func(r *healthscope.Result) { r.History = &healthscope.History{State: healthscope.Failed} },
 	}
 	for name, change := range variants {
 		t.Run(name, func(t *testing.T) {

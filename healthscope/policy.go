@@ -20,9 +20,9 @@ type Policy struct {
 	NotPresentGrace time.Duration
 	// NoStatusGrace is how long an object without a status is Pending, NotObserved, before it is what its rule says: NoStatus.
 	NoStatusGrace time.Duration
-	// FailureGrace delays Failed: for so long an object that fails keeps the state it had, Ready with a warning or Pending. Without a memory (Remember) it is Pending.
+	// FailureGrace delays Failed: for so long an object that fails keeps the state it had, Ready with a warning or Pending. Without a memory (WithHistory) it is Pending.
 	FailureGrace time.Duration
-	// RecoveryHold delays the way back: an object that was Failed stays so until it has been in one better state for so long. It needs a memory (Remember).
+	// RecoveryHold delays the way back: an object that was Failed stays so until it has been in one better state for so long. It needs a memory (WithHistory).
 	RecoveryHold time.Duration
 }
 
@@ -34,8 +34,8 @@ func DefaultPolicy() Policy {
 // hasHysteresis reports whether the policy looks at what was said of an object before.
 func (p Policy) hasHysteresis() bool { return p.FailureGrace > 0 || p.RecoveryHold > 0 }
 
-// Past is what was last said of an object.
-type Past struct {
+// History is what was last said of an object.
+type History struct {
 	// State, Reason, Message and Since are those of the last Member.
 	State   State
 	Reason  Reason
@@ -48,7 +48,7 @@ type Past struct {
 	Progress *Progress
 }
 
-// Remember gives results what a verdict before, on the same objects, said of
+// WithHistory gives results what a verdict before, on the same objects, said of
 // them. before is sorted by key, as in a Verdict. A result whose object it does not
 // name, or whose uid is another one, is left as it is: that object is new.
 //
@@ -60,7 +60,7 @@ type Past struct {
 // The memory is only as good as the caller's. After a restart a caller has what
 // its status says: such members, with key, state, reason and since, do; that they served is not
 // known then, and PendingTimeout counts from since.
-func (p Policy) Remember(results []Result, before []Member) {
+func (p Policy) WithHistory(results []Result, before []Member) {
 	if len(before) == 0 {
 		return
 	}
@@ -70,7 +70,7 @@ func (p Policy) Remember(results []Result, before []Member) {
 			n++
 		}
 	}
-	pasts := make([]Past, 0, n) // Never grows: results point into it.
+	histories := make([]History, 0, n) // Never grows: results point into it.
 	for i := range results {
 		r := &results[i]
 		if !p.needsHistory(r) {
@@ -81,11 +81,11 @@ func (p Policy) Remember(results []Result, before []Member) {
 			continue
 		}
 		was := &before[at]
-		pasts = append(pasts, Past{
+		histories = append(histories, History{
 			State: was.State, Reason: was.Reason, Message: was.Message, Since: was.Since, Serving: was.Serving, StoppedServing: was.StoppedServing,
 			Progress: was.Progress,
 		})
-		r.Past = &pasts[len(pasts)-1]
+		r.History = &histories[len(histories)-1]
 	}
 }
 

@@ -23,7 +23,7 @@ func stateAfter(steps int, ready func(step int) int32) healthscope.State {
 	policy := healthscope.DefaultPolicy()
 	for step := range steps {
 		results := []healthscope.Result{rollout(begin, ready(step))}
-		policy.Remember(results, before)
+		policy.WithHistory(results, before)
 		before = healthscope.Judge(results, policy, begin.Add(time.Duration(step)*40*time.Second)).Members
 	}
 	return before[0].State

@@ -129,8 +129,8 @@ type Result struct {
 	ProgressDeadline time.Duration
 	// Progress is how far the object has got, of an object that counts it; nil for others.
 	Progress *Progress
-	// Past is what was last said of the object; nil when that is not known. It is given to Judge by Policy.Remember, and goes no further.
-	Past *Past
+	// History is what was last said of the object; nil when that is not known. It is given to Judge by Policy.WithHistory, and goes no further.
+	History *History
 }
 
 // Replicas counts the replicas of a workload, or the containers of a pod.

@@ -29,10 +29,10 @@ func (j *judgement) settle(m *Member, limit time.Duration) {
 	case m.Reason == ReasonNoStatus && j.policy.NoStatusGrace > 0 && !j.late(m.Since, j.policy.NoStatusGrace):
 		m.State, m.Reason, m.Message = Pending, ReasonNotObserved, "the object has no status yet"
 		return
-	case m.State == Failed && j.policy.FailureGrace > 0 && j.past(m).State != Failed && !j.late(m.Since, j.policy.FailureGrace):
+	case m.State == Failed && j.policy.FailureGrace > 0 && j.history(m).State != Failed && !j.late(m.Since, j.policy.FailureGrace):
 		m.State = Pending
-		if j.past(m).State == Ready {
-			m.State, m.Warning, m.Since = Ready, true, j.past(m).Since
+		if j.history(m).State == Ready {
+			m.State, m.Warning, m.Since = Ready, true, j.history(m).Since
 		}
 		j.resume(m)
 		return
@@ -51,24 +51,24 @@ func (j *judgement) settle(m *Member, limit time.Duration) {
 // stoppedServing returns when an object that served, but was not Ready, stopped to, as
 // far as that is remembered. Since does not say it: it is since when the object is Pending.
 func (j *judgement) stoppedServing(m *Member) time.Time {
-	past := m.Past
-	if past == nil || m.Serving || m.State != Pending && m.State != Failed {
+	history := m.History
+	if history == nil || m.Serving || m.State != Pending && m.State != Failed {
 		return time.Time{}
 	}
-	if past.Serving && past.State != Ready { // What was Ready is Pending since then.
+	if history.Serving && history.State != Ready { // What was Ready is Pending since then.
 		return j.now
 	}
-	return past.StoppedServing
+	return history.StoppedServing
 }
 
 // progress notes whether an object that is Pending has got further than it is remembered to have been. Who keeps a bundle
 // has noted that before; for what is read elsewhere it is known as far as the caller remembers.
 func (j *judgement) progress(m *Member) {
-	past := m.Past
-	if m.Progress == nil || past == nil || past.Progress == nil || past.State == Ready || m.State != Pending || m.Serving {
+	history := m.History
+	if m.Progress == nil || history == nil || history.Progress == nil || history.State == Ready || m.State != Pending || m.Serving {
 		return
 	}
-	m.Progress = new(m.Progress.Following(*past.Progress, j.now))
+	m.Progress = new(m.Progress.Following(*history.Progress, j.now))
 }
 
 // later returns the later of two moments.
@@ -87,31 +87,31 @@ const held = "over for less than "
 
 // hold keeps an object Failed until it has been in a better state for long enough.
 func (j *judgement) hold(m *Member) {
-	past := j.past(m)
-	back := (m.State == Ready || m.State == Pending) && past.State == Failed
+	history := j.history(m)
+	back := (m.State == Ready || m.State == Pending) && history.State == Failed
 	if !back || j.policy.RecoveryHold == 0 || j.late(m.Since, j.policy.RecoveryHold) {
 		j.resume(m)
 		return
 	}
-	m.State, m.Reason, m.Message, m.Since = Failed, past.Reason, past.Message, past.Since
+	m.State, m.Reason, m.Message, m.Since = Failed, history.Reason, history.Message, history.Since
 	if !strings.HasPrefix(m.Message, held) {
 		m.Message = line(fmt.Sprintf("%s%s: %s", held, j.policy.RecoveryHold, cmp.Or(withReason(&m.Result), noReason)))
 	}
 }
 
-// past returns what was last said of an object as far as damping goes by it; the zero value when that is not known, or nothing is damped.
-func (j *judgement) past(m *Member) Past {
-	if m.Past == nil || !j.policy.hasHysteresis() {
-		return Past{}
+// history returns what was last said of an object as far as damping goes by it; the zero value when that is not known, or nothing is damped.
+func (j *judgement) history(m *Member) History {
+	if m.History == nil || !j.policy.hasHysteresis() {
+		return History{}
 	}
-	return *m.Past
+	return *m.History
 }
 
 // resume makes an object that is in the same state as before be in it for as
 // long, even if it was something else in between that was not reported.
 func (j *judgement) resume(m *Member) {
-	if past := j.past(m); past.State == m.State && !past.Since.IsZero() && past.Since.Before(m.Since) {
-		m.Since = past.Since
+	if history := j.history(m); history.State == m.State && !history.Since.IsZero() && history.Since.Before(m.Since) {
+		m.Since = history.Since
 	}
 }
 

@@ -25,7 +25,7 @@ func TestTimeCounts(t *testing.T) {
 		"Pending and serving may last": {
 			[]healthscope.Result{deployment("shop", healthscope.Pending, since(ago(time.Hour)), serving)}, policy, []string{"Deployment/shop Pending"},
 		},
-		"Pending since nobody knows when": {[]healthscope.Result{pod("a", healthscope.Pending)}, policy, []string{"Pod/a Pending"}},
+		"Pending since an unknown time":   {[]healthscope.Result{pod("a", healthscope.Pending)}, policy, []string{"Pod/a Pending"}},
 		"Pending where nothing times out": {[]healthscope.Result{pod("a", healthscope.Pending, since(ago(time.Hour)))}, healthscope.Policy{}, []string{"Pod/a Pending"}},
 		"a workload and its pods have its own deadline": {
 			[]healthscope.Result{
@@ -53,7 +53,7 @@ func TestTimeCounts(t *testing.T) {
 		"expected and missing for too long": {
 			[]healthscope.Result{deployment("shop", healthscope.NotPresent, since(ago(time.Minute)))}, policy, []string{"Deployment/shop NotPresent counts Failed"},
 		},
-		"expected and missing since nobody knows when": {
+		"expected and missing since an unknown time": {
 			[]healthscope.Result{deployment("shop", healthscope.NotPresent)}, policy, []string{"Deployment/shop NotPresent counts Pending"},
 		},
 		"a failure within its grace": {
@@ -80,7 +80,7 @@ func TestTimeCounts(t *testing.T) {
 				result("acme.example", "Gadget", "b", healthscope.Unknown, since(ago(time.Minute)), because(healthscope.ReasonNoStatus, "nothing")),
 			}, policy, []string{"Gadget/a Ready NoStatus: nothing", "Gadget/b Unknown NoStatus: nothing"},
 		},
-		"no status since nobody knows when": {
+		"no status since an unknown time": {
 			[]healthscope.Result{result("acme.example", "Gadget", "a", healthscope.Ready, because(healthscope.ReasonNoStatus, ""))}, policy, []string{"Gadget/a Ready NoStatus"},
 		},
 		"no status is excused for longer than Pending would be": {

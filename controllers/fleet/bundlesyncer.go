@@ -182,7 +182,7 @@ func (k *bundleSyncer) judge(key BundleKey, h *cachedBundle) time.Duration {
 	} else {
 		results = k.resume(key, h.UID, results, now)
 	}
-	k.policy.Remember(results, k.previous(key, h.UID, results))
+	k.policy.WithHistory(results, k.previous(key, h.UID, results))
 	verdict := healthscope.Judge(results, k.policy, now)
 	k.view.put(key, &Bundle{
 		BundleKey: key, UID: h.UID, ResourceVersion: h.ResourceVersion, App: h.app, Labels: h.Labels,

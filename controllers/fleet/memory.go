@@ -27,7 +27,7 @@ type Seen struct {
 	Since time.Time
 }
 
-// Member returns what is remembered of an object as far as healthscope.Policy.Remember needs it.
+// Member returns what is remembered of an object as far as healthscope.Policy.WithHistory needs it.
 func (s Seen) Member(key healthscope.Key) healthscope.Member {
 	return healthscope.Member{Result: healthscope.Result{Key: key, UID: s.UID, State: s.State, Reason: s.Reason, Since: s.Since}}
 }

@@ -71,6 +71,6 @@ func (m *memory) resume(findings []finding, policy healthscope.Policy, now time.
 		results = append(results, f.results...)
 	}
 	results = m.Resume(results, policy, now)
-	policy.Remember(results, m.before)
+	policy.WithHistory(results, m.before)
 	return results
 }

@@ -55,10 +55,10 @@ func BenchmarkTrim(b *testing.B) {
 			b.Run(fmt.Sprintf("%d pods/%s", pods, name), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					slim := &k8spluginv1alpha1.ResourceBundleState{Status: *s}
-					bundle.Trim(slim, nil)
-					if len(slim.Status.Resources) != pods+3 {
-						b.Fatalf("%d resources", len(slim.Status.Resources))
+					trimmed := &k8spluginv1alpha1.ResourceBundleState{Status: *s}
+					bundle.Trim(trimmed, nil)
+					if len(trimmed.Status.Resources) != pods+3 {
+						b.Fatalf("%d resources", len(trimmed.Status.Resources))
 					}
 				}
 			})

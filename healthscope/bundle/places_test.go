@@ -47,7 +47,7 @@ func TestObjectsOfManyPlacesAreKeptApart(t *testing.T) {
 	b := &k8spluginv1alpha1.ResourceBundleState{Status: previous}
 	checkPlaces(t, "as its own monitor writes it", bundle.Read("edge", b))
 	bundle.Trim(b, nil)
-	checkPlaces(t, "slim", bundle.Read("edge", b))
+	checkPlaces(t, "trimmed", bundle.Read("edge", b))
 }
 
 func TestObjectsOfManyPlacesInABundleOfAnotherMonitor(t *testing.T) {
@@ -56,7 +56,7 @@ func TestObjectsOfManyPlacesInABundleOfAnotherMonitor(t *testing.T) {
 	b := &k8spluginv1alpha1.ResourceBundleState{Status: roundTrip(t, status)}
 	checkPlaces(t, "of another monitor", bundle.Read("edge", b))
 	bundle.Trim(b, nil)
-	checkPlaces(t, "slim", bundle.Read("edge", b))
+	checkPlaces(t, "trimmed", bundle.Read("edge", b))
 }
 
 // checkPlaces checks that every object of places is judged with what is in its own namespace.

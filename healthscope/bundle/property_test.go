@@ -109,9 +109,9 @@ func TestReadGivesTheSameBeforeAndAfterTrim(t *testing.T) {
 		if diff := cmp.Diff(before, after, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("contents (-before +after):\n%s", diff)
 		}
-		slim := b.DeepCopy()
-		bundle.Trim(slim, nil)
-		if diff := cmp.Diff(b, slim, cmpopts.EquateEmpty()); diff != "" {
+		trimmed := b.DeepCopy()
+		bundle.Trim(trimmed, nil)
+		if diff := cmp.Diff(b, trimmed, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("a second Trim (-first +second):\n%s", diff)
 		}
 	})

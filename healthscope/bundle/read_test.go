@@ -155,13 +155,13 @@ func TestObserved(t *testing.T) {
 		status string
 		want   bool
 	}{
-		"as it was created":                    {`{}`, false},
-		"as EMCO creates it":                   {`{ready: false, resourceCount: 0}`, false},
-		"as ONAP creates it":                   {`{ready: false, resourceCount: 0, podStatuses: null, serviceStatuses: null, csrStatuses: null}`, false},
-		"a monitor saw nothing":                {`{ready: false, resourceCount: 0, podStatuses: [], csrStatuses: []}`, true},
-		"a HealthScope monitor saw nothing":    {`{ready: false, resourceCount: 0, summary: {state: Ready, total: 0}}`, true},
-		"a monitor wrote what nobody can read": {`{podStatuses: 7}`, true},
-		"a status that is a list":              {`[]`, true},
+		"as it was created":                   {`{}`, false},
+		"as EMCO creates it":                  {`{ready: false, resourceCount: 0}`, false},
+		"as ONAP creates it":                  {`{ready: false, resourceCount: 0, podStatuses: null, serviceStatuses: null, csrStatuses: null}`, false},
+		"a monitor saw nothing":               {`{ready: false, resourceCount: 0, podStatuses: [], csrStatuses: []}`, true},
+		"a HealthScope monitor saw nothing":   {`{ready: false, resourceCount: 0, summary: {state: Ready, total: 0}}`, true},
+		"a monitor wrote what cannot be read": {`{podStatuses: 7}`, true},
+		"a status that is a list":             {`[]`, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -282,7 +282,7 @@ func TestWhoseBundleIsKnownAfterTrim(t *testing.T) {
 		"another monitor that writes nonsense":       {`{serviceStatuses: 5}`, false, true, 0},
 		"another monitor, beside a summary it broke": {`{serviceStatuses: [{metadata: {name: shop}}], summary: 5, resources: [{version: v1, kind: Pod, name: old, state: Ready}]}`, false, true, 1},
 		"lists left out beside a broken summary":     {`{summary: 5, resources: [{version: v1, kind: Pod, name: web, state: Ready}]}`, false, true, 1},
-		"nobody":                                     {`{ready: false, resourceCount: 0}`, false, false, 0},
+		"not a monitor":                              {`{ready: false, resourceCount: 0}`, false, false, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

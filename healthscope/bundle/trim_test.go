@@ -27,11 +27,11 @@ func TestWhatATemplateSaysIsNotRepeatedInEachPod(t *testing.T) {
 		containers: [{name: web, image: web:1, ports: [{containerPort: 80}], resources: {limits: {memory: 1Gi}}}]}`
 	for name, tc := range map[string]struct{ object, want string }{
 		"pod of a ReplicaSet":        {`{apiVersion: v1, kind: Pod, metadata: {` + owned + `}, spec: ` + podSpec + `}`, short},
-		"pod of nobody":              {`{apiVersion: v1, kind: Pod, metadata: {name: x, namespace: store}, spec: ` + podSpec + `}`, podSpec},
+		"pod without owner":          {`{apiVersion: v1, kind: Pod, metadata: {name: x, namespace: store}, spec: ` + podSpec + `}`, podSpec},
 		"pod with another owner":     {`{apiVersion: v1, kind: Pod, metadata: {` + related + `}, spec: ` + podSpec + `}`, podSpec},
 		"pod with odd containers":    {`{apiVersion: v1, kind: Pod, metadata: {` + owned + `}, spec: {containers: [3, {name: a, env: []}], initContainers: 7}}`, `{containers: [3, {name: a}], initContainers: 7}`},
 		"ReplicaSet of a Deployment": {`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {` + owned + `}, spec: {replicas: 3, selector: {}, template: {spec: ` + podSpec + `}}}`, `{replicas: 3, selector: {}}`},
-		"ReplicaSet of nobody":       {`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: x, namespace: store}, spec: {replicas: 3, template: {spec: ` + podSpec + `}}}`, `{replicas: 3, template: {spec: ` + podSpec + `}}`},
+		"ReplicaSet without owner":   {`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: x, namespace: store}, spec: {replicas: 3, template: {spec: ` + podSpec + `}}}`, `{replicas: 3, template: {spec: ` + podSpec + `}}`},
 		"Job of a CronJob":           {`{apiVersion: batch/v1, kind: Job, metadata: {` + owned + `}, spec: {template: {spec: ` + podSpec + `}}}`, `{template: {spec: ` + podSpec + `}}`},
 		"custom resource named Pod":  {`{apiVersion: acme.example/v1, kind: Pod, metadata: {` + owned + `}, spec: {tolerations: []}}`, `{tolerations: []}`},
 	} {

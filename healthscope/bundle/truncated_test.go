@@ -96,7 +96,7 @@ func standalone(n int) []string {
 	return pods
 }
 
-// A summary may be anything: somebody else can write it.
+// A summary may be anything: another program can write it.
 func TestUnlistedIsNeverNegative(t *testing.T) {
 	b := &k8spluginv1alpha1.ResourceBundleState{Status: k8spluginv1alpha1.ResourceBundleStateStatus{
 		ResourceCount: 5, Truncated: true, Summary: &k8spluginv1alpha1.Summary{Total: -7, Ready: -3, Failed: 2},

@@ -100,7 +100,7 @@ func TestWhatStaysOfAnObjectThatCannotBeRead(t *testing.T) {
 	t.Run("given all the same", func(t *testing.T) {
 		same := bundle.Build(objects, &previous, later, opts)
 		if !bundle.Equal(&status, &same) {
-			t.Errorf("what somebody remembers of the pods makes a difference:\n%s\nnot\n%s", encode(t, same), encode(t, status))
+			t.Errorf("what the caller remembers of the pods makes a difference:\n%s\nnot\n%s", encode(t, same), encode(t, status))
 		}
 		first := bundle.Build(objects, nil, later, opts)
 		if got := entryNamed(first, "Pod", "shop-6b7f-aaaaa"); got == nil || got.State != "Unknown" {
@@ -155,7 +155,7 @@ func warehouse(t *testing.T) []*unstructured.Unstructured {
 	return objects
 }
 
-// Of what is not named nobody knows whether it is of the kind that has become unreadable: it is there, and Unknown.
+// What is not named may be of the kind that has become unreadable: it is there, and Unknown.
 func TestWhatWasNeverNamedIsUnknownWhenAKindBecomesUnreadable(t *testing.T) {
 	objects := warehouse(t)
 	readable := readableOnly(objects, configMaps)

@@ -116,7 +116,7 @@ func TestPendingPods(t *testing.T) {
 			`{apiVersion: v1, kind: Pod, status: {phase: Hibernating}}`,
 			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonUnknownPhase, Message: `the phase "Hibernating" is not known`, Warning: true, Replicas: of(0, 0)},
 		},
-		"nobody has looked at it": {
+		"not observed": {
 			`{apiVersion: v1, kind: Pod, spec: {containers: [{name: web}]}}`,
 			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonNotObserved, Message: "no controller has reported on it yet", Replicas: of(0, 1)},
 		},

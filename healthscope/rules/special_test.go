@@ -69,7 +69,7 @@ func TestDeploymentsWithoutWantedReplicas(t *testing.T) {
 		"the default of one": {
 			`{apiVersion: apps/v1, kind: Deployment, spec: {selector: {matchLabels: {app: web}}}, status: {observedGeneration: 1, conditions: [{type: Available, status: "False"}]}}`, pending(1),
 		},
-		"none is wanted, as far as anybody can tell": {
+		"none is wanted, as far as the object shows": {
 			`{apiVersion: apps/v1, kind: Deployment, status: {observedGeneration: 1, conditions: [{type: Available, status: "True"}]}}`,
 			healthscope.Result{State: healthscope.Ready, Serving: true, Replicas: &healthscope.Replicas{}},
 		},
@@ -92,7 +92,7 @@ func TestKindsWithWordsOfTheirOwn(t *testing.T) {
 		"Crossplane, a configuration in use":  {`{apiVersion: helm.crossplane.io/v1beta1, kind: ProviderConfig, status: {users: 3}}`, exists},
 		"an order that is done":               {`{apiVersion: acme.cert-manager.io/v1, kind: Order, status: {state: valid, url: "https://acme.example/1"}}`, ready},
 		"an order to be finalised":            {`{apiVersion: acme.cert-manager.io/v1, kind: Order, status: {state: ready}}`, working("status.state is ready")},
-		"an order nobody has looked at":       {`{apiVersion: acme.cert-manager.io/v1, kind: Order, status: {}}`, notObserved},
+		"an order that is not observed":       {`{apiVersion: acme.cert-manager.io/v1, kind: Order, status: {}}`, notObserved},
 		"an order too late":                   {`{apiVersion: acme.cert-manager.io/v1, kind: Order, status: {state: expired}}`, failed(healthscope.ReasonPhaseFailed, "status.state is expired")},
 		"a challenge that failed":             {`{apiVersion: acme.cert-manager.io/v1, kind: Challenge, status: {state: invalid, reason: no record}}`, failed(healthscope.ReasonPhaseFailed, "status.state is invalid: no record")},
 		"a challenge with an error":           {`{apiVersion: acme.cert-manager.io/v1, kind: Challenge, status: {state: errored}}`, failed(healthscope.ReasonPhaseFailed, "status.state is errored")},
@@ -116,10 +116,10 @@ func TestKindsWithWordsOfTheirOwn(t *testing.T) {
 		"Knative, does not get pods":          {`{apiVersion: autoscaling.internal.knative.dev/v1alpha1, kind: PodAutoscaler, status: {conditions: [{type: Active, status: "Unknown", reason: Queued}, {type: Ready, status: "Unknown", reason: Queued}]}}`, healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonReadyUnknown, Message: "Queued", Progressing: true}},
 		"a database that is made":             {`{apiVersion: postgresql.cnpg.io/v1, kind: Database, status: {applied: true, observedGeneration: 1}}`, ready},
 		"a database that is refused":          {`{apiVersion: postgresql.cnpg.io/v1, kind: Database, status: {applied: false, message: no such role}}`, failed(healthscope.ReasonFailed, "it could not be applied: no such role")},
-		"a database nobody has looked at":     {`{apiVersion: postgresql.cnpg.io/v1, kind: Database, spec: {name: shop}}`, notObserved},
+		"a database that is not observed":     {`{apiVersion: postgresql.cnpg.io/v1, kind: Database, spec: {name: shop}}`, notObserved},
 		"a plan for backups":                  {`{apiVersion: postgresql.cnpg.io/v1, kind: ScheduledBackup, status: {lastScheduleTime: "2026-02-01T00:00:00Z"}}`, exists},
 		"Strimzi, all pods":                   {`{apiVersion: core.strimzi.io/v1beta2, kind: StrimziPodSet, status: {pods: 3, readyPods: 3, currentPods: 3}}`, healthscope.Result{State: healthscope.Ready, Serving: true}},
 		"Strimzi, a pod is missing":           {`{apiVersion: core.strimzi.io/v1beta2, kind: StrimziPodSet, status: {pods: 3, readyPods: 2, currentPods: 3}}`, healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonReplicasNotReady, Message: "2 of 3 pods are ready", Progressing: true}},
-		"Strimzi, nobody has looked at a set": {`{apiVersion: core.strimzi.io/v1beta2, kind: StrimziPodSet, spec: {pods: [{}]}}`, notObserved},
+		"Strimzi, a set that is not observed": {`{apiVersion: core.strimzi.io/v1beta2, kind: StrimziPodSet, spec: {pods: [{}]}}`, notObserved},
 	})
 }

@@ -12,7 +12,7 @@ func of(ready, desired int32) *healthscope.Replicas {
 	return &healthscope.Replicas{Ready: ready, Desired: desired}
 }
 
-// notObserved is the verdict on an object that nobody has reported on.
+// notObserved is the verdict on an object that no controller has reported on.
 var notObserved = healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonNotObserved, Message: "no controller has reported on it yet"}
 
 func TestDeployments(t *testing.T) {
