@@ -6,9 +6,14 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/healthscope/healthscope/controllers/monitor"
+	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
 // module is where the types are whose fields are listed. Those of Kubernetes' types are described by Kubernetes.
@@ -145,4 +150,21 @@ func bounds(s apiextensionsv1.JSONSchemaProps, required bool) []string {
 		all = append(all, "default "+code(string(s.Default.Raw)))
 	}
 	return all
+}
+
+// bundleKinds is the table of the kinds that go into bundles, and of the lists that hold them.
+func bundleKinds() table {
+	kinds := table{{"kind", "list"}}
+	for _, kind := range monitor.DefaultKinds() {
+		o := &unstructured.Unstructured{}
+		o.SetGroupVersionKind(kind)
+		o.SetName("x")
+		status := bundle.Build([]*unstructured.Unstructured{o}, nil, time.Time{}, bundle.Options{})
+		for name, list := range status.Lists() {
+			if len(*list) > 0 {
+				kinds = append(kinds, []string{code(strings.TrimSuffix(kind.Kind+"."+kind.Group, ".")), code(name)})
+			}
+		}
+	}
+	return kinds
 }

@@ -54,7 +54,7 @@ func update() error {
 		docs + "commands.md":            commandTables(),
 		docs + "configuration.md":       configuration,
 		docs + "healthscope.md":         healthScope,
-		docs + "resourcebundlestate.md": {"Columns": bundle.columns, "Writing a bundle": bundle.spec, "Fields of status": bundle.status},
+		docs + "resourcebundlestate.md": {"What goes in": bundleKinds(), "Columns": bundle.columns, "Writing a bundle": bundle.spec, "Fields of status": bundle.status},
 		docs + "metrics.md":             metricTables(),
 		docs + "reasons.md":             reasonTables(),
 		docs + "troubleshooting.md":     troubleshooting,

@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,11 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
-	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
@@ -103,19 +100,6 @@ func TestCRDListsSayHowTheyMerge(t *testing.T) {
 	}
 }
 
-func TestCRDSaysTheBoundsOfStatus(t *testing.T) {
-	all := schemas(readCRD(t, healthScopeCRD))
-	for path, most := range map[string]int{
-		"status.healthConditions": corev1alpha2.MaxHealthConditions,
-		"status.culprits":         corev1alpha2.MaxCulprits,
-		"status.apps[].clusters":  corev1alpha2.MaxAppClusters,
-	} {
-		if want := "at most " + strconv.Itoa(most); !strings.Contains(all[path].Description, want) {
-			t.Errorf("the comment of %s must say: %s", path, want)
-		}
-	}
-}
-
 // TestCRDStatesAreThoseOfTheProgram asserts that the API server takes every state that the program may write, and no other word.
 func TestCRDStatesAreThoseOfTheProgram(t *testing.T) {
 	var want []string
@@ -138,48 +122,6 @@ func TestCRDStatesAreThoseOfTheProgram(t *testing.T) {
 
 func hasPrefix(path string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(path, p) })
-}
-
-func TestCRDsAreWhatClientsKnow(t *testing.T) {
-	type identity struct {
-		Group, Kind, Plural, Singular, Version string
-		ShortNames, Categories, Columns, Wide  []string
-		Namespaced, Status                     bool
-	}
-	want := map[string]identity{
-		healthScopeCRD: {
-			Group: "core.oam.dev", Kind: "HealthScope", Plural: "healthscopes", Singular: "healthscope", Version: "v1alpha2",
-			ShortNames: []string{"hs"}, Categories: []string{"oam", "crossplane"},
-			Columns: []string{"HEALTH", "READY", "PENDING", "FAILED", "CLUSTERS", "AGE"}, Wide: []string{"CULPRIT"},
-			Namespaced: true, Status: true,
-		},
-		resourceBundleStateCRD: {
-			Group: "k8splugin.io", Kind: "ResourceBundleState", Plural: "resourcebundlestates", Singular: "resourcebundlestate", Version: "v1alpha1",
-			ShortNames: []string{"rbs"}, Categories: []string{"emco"},
-			Columns:    []string{"READY", "RESOURCES", "PENDING", "FAILED", "AGE"},
-			Namespaced: true, Status: true,
-		},
-	}
-	for _, name := range slices.Sorted(maps.Keys(want)) {
-		crd := readCRD(t, name)
-		v := crd.Spec.Versions[0]
-		got := identity{
-			Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind, Plural: crd.Spec.Names.Plural, Singular: crd.Spec.Names.Singular, Version: v.Name,
-			ShortNames: crd.Spec.Names.ShortNames, Categories: crd.Spec.Names.Categories,
-			Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
-			Status:     v.Served && v.Storage && v.Subresources != nil && v.Subresources.Status != nil,
-		}
-		for _, c := range v.AdditionalPrinterColumns {
-			if c.Priority == 0 {
-				got.Columns = append(got.Columns, c.Name)
-			} else {
-				got.Wide = append(got.Wide, c.Name)
-			}
-		}
-		if diff := cmp.Diff(want[name], got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-	}
 }
 
 func TestCRDColumnsShowFieldsThatExist(t *testing.T) {

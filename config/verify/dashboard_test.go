@@ -4,10 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/healthscope/healthscope/e2e/observed"
 )
@@ -57,41 +54,4 @@ func TestPanelsCanBeRead(t *testing.T) {
 			t.Errorf("variable %q: it has no values", v.Name)
 		}
 	}
-}
-
-func TestPanelsDoNotOverlap(t *testing.T) {
-	type cell struct{ x, y int }
-	taken := map[cell]string{}
-	for _, p := range readDashboard(t).Panels {
-		if p.GridPos.X+p.GridPos.W > 24 {
-			t.Errorf("panel %q: it is wider than the screen", p.Title)
-		}
-		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
-			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
-				if other, ok := taken[cell{x, y}]; ok {
-					t.Fatalf("panel %q is on top of %q", p.Title, other)
-				}
-				taken[cell{x, y}] = p.Title
-			}
-		}
-	}
-}
-
-// Prometheus itself reads the queries: as rules, which are queries with a name.
-func TestPanelsByPromtool(t *testing.T) {
-	var rules []map[string]string
-	for _, p := range readDashboard(t).Panels {
-		for _, target := range p.Targets {
-			rules = append(rules, map[string]string{"record": fmt.Sprintf("panel:%d:%s", p.ID, strings.ToLower(target.RefID)), "expr": observed.Fill(target.Expr, "1m")})
-		}
-	}
-	text, err := yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "dashboard", "rules": rules}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "dashboard.yaml")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	promtool(t, "check", "rules", file)
 }

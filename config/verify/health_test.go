@@ -1,13 +1,9 @@
 package verify
 
 import (
-	"go/ast"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/healthscope/healthscope/aai/mapping"
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
@@ -17,81 +13,6 @@ import (
 
 // epoch is the time in tests that need one.
 var epoch = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-
-func TestStatesAreDocumented(t *testing.T) {
-	p := readPage(t, "health.md")
-	var want []string
-	for _, s := range healthscope.States() {
-		want = append(want, string(s))
-	}
-	if diff := cmp.Diff(want, firstCodes(p.rows(t, "state"), "state")); diff != "" {
-		t.Errorf("%s: states, best first (-code +page):\n%s", p.name, diff)
-	}
-}
-
-func TestRulesAreDocumented(t *testing.T) {
-	p := readPage(t, "health.md")
-	var want []string
-	for _, e := range literal(t, sources(t, "healthscope/rules"), "rulesByKind") {
-		if kind := groupKind(e); kind != "" {
-			want = append(want, kind)
-		} else {
-			t.Errorf("an entry of rulesByKind is not read by this test any more: %T", e)
-		}
-	}
-	rows := p.rows(t, "kind")
-	p.documents(t, "kind with a rule of its own", want, firstCodes(rows, "kind"))
-	for _, r := range rows {
-		for _, state := range []healthscope.State{healthscope.Ready, healthscope.Pending, healthscope.Failed} {
-			if r[string(state)] == "" {
-				t.Errorf("%s: say when %s is %s", p.name, r["kind"], state)
-			}
-		}
-	}
-}
-
-// groupKind returns Kind.group of the key {"group", "Kind"} of an entry of a map literal; empty when it is none.
-func groupKind(e ast.Expr) string {
-	pair, ok := e.(*ast.KeyValueExpr)
-	if !ok {
-		return ""
-	}
-	key, ok := pair.Key.(*ast.CompositeLit)
-	if !ok || len(key.Elts) != 2 {
-		return ""
-	}
-	group, ok1 := text(key.Elts[0])
-	kind, ok2 := text(key.Elts[1])
-	if !ok1 || !ok2 {
-		return ""
-	}
-	return strings.TrimSuffix(kind+"."+group, ".")
-}
-
-func TestTimeLimitsAreDocumented(t *testing.T) {
-	p := readPage(t, "health.md")
-	var c configv1alpha1.Configuration
-	configv1alpha1.SetDefaults(&c)
-	want := map[string]int32{
-		"policy.pendingTimeoutSeconds":  *c.Policy.PendingTimeoutSeconds,
-		"policy.notPresentGraceSeconds": *c.Policy.NotPresentGraceSeconds,
-		"policy.noStatusGraceSeconds":   *c.Policy.NoStatusGraceSeconds,
-		"policy.failureGraceSeconds":    *c.Policy.FailureGraceSeconds,
-		"policy.recoveryHoldSeconds":    *c.Policy.RecoveryHoldSeconds,
-	}
-	for _, r := range p.rows(t, "limit") {
-		for _, field := range codes(r["limit"]) {
-			seconds, ok := want[field]
-			if ok && code(r["default"]) != strconv.Itoa(int(seconds)) {
-				t.Errorf("%s: the default of %s is %d; the row says %s", p.name, field, seconds, r["default"])
-			}
-			delete(want, field)
-		}
-	}
-	for field := range want {
-		t.Errorf("%s: add a row for %s", p.name, field)
-	}
-}
 
 func TestWordsOfOthersAreDocumented(t *testing.T) {
 	p := readPage(t, "health.md")

@@ -5,36 +5,19 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/controllers/metric"
 )
 
 // metricSuffix is what Prometheus adds to the name of a histogram.
 var metricSuffix = regexp.MustCompile(`_(bucket|sum|count)$`)
 
-// metrics returns the metrics of the program, by name. The packages that describe them come with the commands.
+// metrics returns the metrics of the program, by name. The packages that describe them come with package app.
 func metrics() map[string]metric.Metric {
 	found := map[string]metric.Metric{}
 	for _, m := range metric.All() {
 		found[m.Name] = m
 	}
 	return found
-}
-
-func TestOperationsOnTheInventoryAreDocumented(t *testing.T) {
-	p := readPage(t, "metrics.md")
-	for _, r := range p.rows(t, "metric") {
-		if code(r["metric"]) != "healthscope_aai_requests_total" {
-			continue
-		}
-		for name, operation := range constants(sources(t, "aai"), "Op") {
-			if !slices.Contains(codes(r["meaning"]), operation) {
-				t.Errorf("%s: name the operation %q (%s) in the row of %s", p.name, operation, name, r["metric"])
-			}
-		}
-		return
-	}
-	t.Errorf("%s: add a row for the requests that count operations such as %q", p.name, aai.OpPut)
 }
 
 // TestEveryMetricHasAnAlert: one that comes with the project, or an example on the page of metrics, and not both.

@@ -99,21 +99,6 @@ func TestTheChartTakesTheImageOfReleases(t *testing.T) {
 	}
 }
 
-func TestTargetsOfReleasesAreDocumented(t *testing.T) {
-	p := readPage(t, "release.md")
-	rows := p.rows(t, "target")
-	var want []string
-	for _, match := range regexp.MustCompile(`(?m)^([a-z-]+):.*?## (.*)$`).FindAllStringSubmatch(readFile(t, "config", "tools", "release", "release.mk"), -1) {
-		want = append(want, "make "+match[1])
-		for _, r := range rows {
-			if code(r["target"]) == want[len(want)-1] && r["what it does"] != match[2] {
-				t.Errorf("%s: the row of %q must say %q", p.name, want[len(want)-1], match[2])
-			}
-		}
-	}
-	p.documents(t, "target", want, firstCodes(rows, "target"))
-}
-
 // TestVersionsThatAreTestedAreDocumented compares the compatibility table with the modules that tests run against.
 func TestVersionsThatAreTestedAreDocumented(t *testing.T) {
 	p := readPage(t, "compatibility.md")

@@ -22,7 +22,10 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-const restPage = "rest.md"
+const (
+	restPage        = "rest.md"
+	healthScopePage = "healthscope.md"
+)
 
 // oneScope is where the server reads the scope whose status is the example of its page.
 type oneScope struct{ scope *corev1alpha2.HealthScope }

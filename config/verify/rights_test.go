@@ -35,27 +35,22 @@ var roleFiles = map[string]string{
 	"Deployment":                   "deploy/role.yaml",
 }
 
-// readAs reads the documents of a kind in a file of config/rbac.
-func readAs[T any](t *testing.T, name string, kinds ...string) []T {
+// rolesIn reads the ClusterRoles, and the Roles, which have the same fields as far as they are used, in a file of config/rbac.
+func rolesIn(t *testing.T, name string) []rbacv1.ClusterRole {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(rbac, name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var found []T
+	var found []rbacv1.ClusterRole
 	for _, document := range documentsOf(string(data)) {
-		var meta struct{ Kind string }
-		if err := yaml.Unmarshal([]byte(document), &meta); err != nil {
+		var role rbacv1.ClusterRole
+		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
 			t.Fatalf("cannot read %s: %v", name, err)
 		}
-		if !slices.Contains(kinds, meta.Kind) {
-			continue
+		if role.Kind == "ClusterRole" || role.Kind == "Role" {
+			found = append(found, role)
 		}
-		var object T
-		if err := yaml.UnmarshalStrict([]byte(document), &object); err != nil {
-			t.Fatalf("cannot read %s: %v", name, err)
-		}
-		found = append(found, object)
 	}
 	return found
 }
@@ -64,7 +59,7 @@ func readAs[T any](t *testing.T, name string, kinds ...string) []T {
 func rights(t *testing.T, name string) []string {
 	t.Helper()
 	var all []string
-	for _, role := range readAs[rbacv1.ClusterRole](t, name, "ClusterRole", "Role") { // A Role has the same fields, as far as they are used.
+	for _, role := range rolesIn(t, name) {
 		for _, rule := range role.Rules {
 			if len(rule.NonResourceURLs) > 0 {
 				t.Errorf("%s: this test does not know rules with URLs", name)
@@ -133,7 +128,7 @@ func forUsers(t *testing.T) []string {
 	var all []string
 	for path := range manifestsIn(t, "users") {
 		name, _ := filepath.Rel(rbac, path)
-		for _, role := range readAs[rbacv1.ClusterRole](t, name, "ClusterRole") {
+		for _, role := range rolesIn(t, name) {
 			var parts []string
 			for _, of := range []string{"view", "edit", "admin"} {
 				if role.Labels["rbac.authorization.k8s.io/aggregate-to-"+of] == "true" {
@@ -162,46 +157,4 @@ func TestRolesForUsersAreDocumented(t *testing.T) {
 		got = append(got, strings.Join([]string{r["role"], r["for"], r["verbs"], r["part of"]}, " | "))
 	}
 	section.documents(t, "right for users", forUsers(t), got)
-}
-
-// bound is what a role is named and who has it.
-type bound struct{ kind, role, account string }
-
-// TestEveryRoleIsBound: the roles of a file go to the ServiceAccount that the file is for, and nothing else is bound to anybody.
-func TestEveryRoleIsBound(t *testing.T) {
-	want, got := map[bound]bool{}, map[bound]bool{}
-	for path := range manifestsIn(t, "rbac") {
-		name, _ := filepath.Rel(rbac, path)
-		account := "healthscope-monitor"
-		switch {
-		case strings.HasPrefix(name, "controller"), strings.HasPrefix(name, "oam"), strings.HasPrefix(name, "probes"), strings.HasPrefix(name, "deploy"):
-			account = "healthscope-controller"
-		case strings.HasPrefix(name, "member"):
-			account = "healthscope-hub"
-		}
-		for _, r := range readAs[rbacv1.ClusterRole](t, name, "ClusterRole", "Role") {
-			if r.Labels["healthscope.core.oam.dev/aggregate-to-controller"] == "true" || r.Labels["healthscope.core.oam.dev/aggregate-to-deploy"] == "true" {
-				continue // Another role, which is bound, takes it in.
-			}
-			want[bound{r.Kind, r.Name, account}] = true
-		}
-		for _, b := range readAs[rbacv1.ClusterRoleBinding](t, name, "ClusterRoleBinding", "RoleBinding") {
-			for _, s := range b.Subjects {
-				if s.Kind != rbacv1.ServiceAccountKind || s.Namespace != home {
-					t.Errorf("%s: a role must not be bound to %s %q in namespace %q", name, s.Kind, s.Name, s.Namespace)
-				}
-				got[bound{b.RoleRef.Kind, b.RoleRef.Name, s.Name}] = true
-			}
-		}
-	}
-	for b := range want {
-		if !got[b] {
-			t.Errorf("config/rbac: bind %s %q to ServiceAccount %q", b.kind, b.role, b.account)
-		}
-	}
-	for b := range got {
-		if !want[b] {
-			t.Errorf("config/rbac: %s %q must not be bound to ServiceAccount %q", b.kind, b.role, b.account)
-		}
-	}
 }

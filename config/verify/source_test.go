@@ -68,20 +68,3 @@ func constants(files []*ast.File, of string) map[string]string {
 	})
 	return found
 }
-
-// literal returns the elements of the composite literal that a variable of a package is initialised with.
-func literal(t *testing.T, files []*ast.File, variable string) []ast.Expr {
-	t.Helper()
-	var elements []ast.Expr
-	inspect(files, func(s *ast.ValueSpec) {
-		if len(s.Names) == 1 && s.Names[0].Name == variable && len(s.Values) == 1 {
-			if c, ok := s.Values[0].(*ast.CompositeLit); ok {
-				elements = c.Elts
-			}
-		}
-	})
-	if len(elements) == 0 {
-		t.Fatalf("there is no variable %q in the source any more: tell this test where its contents are now", variable)
-	}
-	return elements
-}
