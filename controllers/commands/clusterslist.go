@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -44,10 +45,8 @@ func newClustersList(name, short string) *cobra.Command {
 }
 
 func (o *clustersList) run(ctx context.Context, out, errOut io.Writer) error {
-	switch o.output {
-	case formTable, formWide, formJSON, formYAML:
-	default:
-		return usage(errors.Errorf("--output is %q; it must be table, wide, json or yaml", o.output))
+	if err := checkForm(o.output, formTable, formWide, formJSON, formYAML); err != nil {
+		return usage(err)
 	}
 	hub, _, err := o.hub.client("clusters")
 	if err != nil {
@@ -88,27 +87,22 @@ func printClusters(out, errOut io.Writer, r enrol.Report, wide, colour bool, now
 		}
 		fmt.Fprintf(errOut, "warning: the controller does not run: %s; what follows is %s\n", r.Controller.Message, old)
 	}
-	list := table{columns: []string{"NAME", "STATE", "AGE", "LAST SEEN", "MESSAGE"}}
-	if wide {
-		list.columns = []string{"NAME", "STATE", "AGE", "LAST SEEN", "SINCE", "MAINTENANCE", "MESSAGE"}
-	}
-	for _, c := range r.Clusters {
-		cells := []string{c.Name, string(c.State), age(c.Since, now), lastSeen(c, r.Controller, now)}
-		if wide {
-			since := "<unknown>"
-			if c.Since != nil {
-				since = c.Since.Format(time.RFC3339)
-			}
-			cells = append(cells, since, c.Maintenance)
+	columns := func(cells ...string) []string {
+		if !wide {
+			cells = slices.Delete(cells, 4, 6)
 		}
-		list.add(string(c.State), append(cells, c.Message)...)
+		return cells
+	}
+	list := table{columns: columns("NAME", "STATE", "AGE", "LAST SEEN", "SINCE", "MAINTENANCE", "MESSAGE")}
+	for _, c := range r.Clusters {
+		since := "<unknown>"
+		if c.Since != nil {
+			since = c.Since.Format(time.RFC3339)
+		}
+		list.add(string(c.State), columns(c.Name, string(c.State), age(c.Since, now), lastSeen(c, r.Controller, now), since, c.Maintenance, c.Message)...)
 	}
 	for _, s := range r.RejectedSecrets {
-		cells := []string{"secret/" + s.Name, string(fleet.Refused), "<unknown>", "never"}
-		if wide {
-			cells = append(cells, "<unknown>", "")
-		}
-		list.add(string(fleet.Refused), append(cells, s.Message)...)
+		list.add(string(fleet.Refused), columns("secret/"+s.Name, string(fleet.Refused), "<unknown>", "never", "<unknown>", "", s.Message)...)
 	}
 	if _, err := io.WriteString(out, list.painted(colour)); err != nil {
 		return err

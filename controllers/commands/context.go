@@ -181,7 +181,7 @@ func listContexts(ctx context.Context, store *appcontext.Store, out io.Writer) e
 		}
 		t.add("", id, string(state), name)
 	}
-	_, err = io.WriteString(out, t.text())
+	_, err = io.WriteString(out, t.painted(false))
 	return err
 }
 
@@ -216,7 +216,7 @@ func showContext(ctx context.Context, store *appcontext.Store, id string, out io
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(out, t.text())
+	_, err = io.WriteString(out, t.painted(false))
 	return err
 }
 

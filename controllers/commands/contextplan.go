@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
@@ -48,10 +47,8 @@ func newContextPlan(f *contextFlags) *cobra.Command {
 }
 
 func (o *contextPlan) run(ctx context.Context, store *appcontext.Store, id string, out io.Writer) error {
-	switch o.output {
-	case formTable, formJSON, formYAML:
-	default:
-		return usage(errors.Errorf("--output is %q; it must be table, json or yaml", o.output))
+	if err := checkForm(o.output, formTable, formJSON, formYAML); err != nil {
+		return usage(err)
 	}
 	snapshot, err := store.Snapshot(ctx, id)
 	if err != nil {
@@ -114,7 +111,7 @@ func printPreviews(out io.Writer, previews []rsync.Preview) error {
 		count[p.Action]++
 		t.add("", p.App, p.Cluster, p.Resource, string(p.Action), strings.Join(p.Fields, ", ")+p.Problem)
 	}
-	_, err := fmt.Fprintf(out, "%s%d to create, %d to change, %d to delete, %d unchanged, %d refused, %d unknown\n", t.text(),
+	_, err := fmt.Fprintf(out, "%s%d to create, %d to change, %d to delete, %d unchanged, %d refused, %d unknown\n", t.painted(false),
 		count[rsync.PreviewCreate], count[rsync.PreviewChange], count[rsync.PreviewDelete], count[rsync.PreviewUnchanged], count[rsync.PreviewRefused], count[rsync.PreviewUnknown])
 	return err
 }

@@ -1,10 +1,10 @@
 package commands
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -114,8 +114,8 @@ func (o *explainOptions) explainer() (*explainer, error) {
 	if len(o.files) == 0 {
 		return nil, usage(errors.New("cannot explain: give a file, or - for standard input"))
 	}
-	if o.output != formTable && o.output != formJSON && o.output != formYAML {
-		return nil, usage(errors.Errorf("cannot explain: --output is %q; it must be table, json or yaml", o.output))
+	if err := checkForm(o.output, formTable, formJSON, formYAML); err != nil {
+		return nil, usage(errors.Wrap(err, "cannot explain"))
 	}
 	config, err := app.LoadConfig(o.config)
 	if err != nil {
@@ -166,7 +166,15 @@ func (o *explainOptions) print(out io.Writer, explanations []explanation) error 
 		return nil
 	}
 	if o.output == formYAML {
-		return printYAML(out, explanations)
+		for i := range explanations {
+			if i > 0 {
+				fmt.Fprintln(out, "---")
+			}
+			if err := encode(out, formYAML, &explanations[i]); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	if len(explanations) == 0 {
 		return nil
@@ -174,31 +182,8 @@ func (o *explainOptions) print(out io.Writer, explanations []explanation) error 
 	list := table{columns: []string{stateColumn, "OBJECT", "NAMESPACE", "REASON", "RULE", "MESSAGE"}}
 	for i := range explanations {
 		e := &explanations[i]
-		list.add(string(e.State), string(e.State), cell(e.Kind)+"/"+cell(e.Name), cell(e.Namespace), string(e.Reason), cell(e.Rule), cell(e.Message))
+		list.add(string(e.State), string(e.State), cmp.Or(e.Kind, "-")+"/"+cmp.Or(e.Name, "-"), e.Namespace, string(e.Reason), e.Rule, e.Message)
 	}
 	_, err := io.WriteString(out, list.painted(o.colour))
 	return err
-}
-
-// printYAML prints each explanation as a document.
-func printYAML(out io.Writer, explanations []explanation) error {
-	for i := range explanations {
-		if i > 0 {
-			if _, err := io.WriteString(out, "---\n"); err != nil {
-				return err
-			}
-		}
-		if err := encode(out, formYAML, &explanations[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// cell returns a text as it can stand in a table on a terminal: in one line, without what would steer the terminal.
-func cell(text string) string {
-	if text = strings.Join(strings.Fields(healthscope.Clean(text)), " "); text == "" {
-		return "-"
-	}
-	return text
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -22,6 +23,15 @@ const (
 	formJSON  = "json"
 	formYAML  = "yaml"
 )
+
+// checkForm refuses a value of --output that is none of some forms.
+func checkForm(form string, forms ...string) error {
+	if slices.Contains(forms, form) {
+		return nil
+	}
+	last := len(forms) - 1
+	return errors.Errorf("--output is %q; it must be %s or %s", form, strings.Join(forms[:last], ", "), forms[last])
+}
 
 // encode writes a value as JSON or YAML.
 func encode(out io.Writer, form string, value any) error {
@@ -53,9 +63,6 @@ func (t *table) add(state string, cells ...string) {
 	}
 	t.rows, t.states = append(t.rows, cells), append(t.states, state)
 }
-
-// text returns the table without colours.
-func (t *table) text() string { return t.painted(false) }
 
 // painted returns the table, its states in colours if they are wanted.
 func (t *table) painted(colour bool) string {

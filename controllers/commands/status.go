@@ -133,7 +133,7 @@ func (f *statusFlags) runScopes(ctx context.Context, t target, out, errOut io.Wr
 	}
 	v := &scopeView{printer: newStatusPrinter(scopes.target, f.output, f.colour, out), objects: objects, sortBy: sortBy}
 	if f.watch {
-		return noAnswer(errors.Wrapf(follow(ctx, v.follower(scopes), errOut), "cannot follow the status of %s", scopes.target))
+		return noAnswer(errors.Wrapf(follow(ctx, minReconnect, v.follower(scopes), errOut), "cannot follow the status of %s", scopes.target))
 	}
 	list, err := scopes.read(ctx)
 	if err != nil {
@@ -156,7 +156,11 @@ func (f *statusFlags) runDocument(ctx context.Context, t target, flags *pflag.Fl
 	p := newStatusPrinter(t, f.output, f.colour, out)
 	u := client.url(t, f.query(t, flags))
 	if f.watch {
-		return noAnswer(errors.Wrapf(follow(ctx, f.attempt(client, t, u, p), errOut), "cannot follow the status of %s", t))
+		interval, attempt := minReconnect, streamer
+		if t.isDocument() {
+			interval, attempt = f.interval, poller
+		}
+		return noAnswer(errors.Wrapf(follow(ctx, interval, attempt(client, u, p), errOut), "cannot follow the status of %s", t))
 	}
 	answer, err := client.get(ctx, u, "")
 	var refused *refusal
@@ -166,7 +170,10 @@ func (f *statusFlags) runDocument(ctx context.Context, t target, flags *pflag.Fl
 	case err != nil:
 		return noAnswer(errors.Wrapf(err, "cannot get the status of %s", t))
 	}
-	health, err := p.print(answer.body, time.Now())
+	text, health, err := p.text(answer.body, time.Now())
+	if err == nil {
+		_, err = io.WriteString(out, text)
+	}
 	return answered(t, health, err)
 }
 
@@ -252,13 +259,7 @@ func (f *statusFlags) checkServer() error {
 }
 
 // checkServed refuses forms in which documents are not printed.
-func (f *statusFlags) checkServed() error {
-	switch f.output {
-	case formTable, formJSON, formYAML:
-		return nil
-	}
-	return errors.Errorf("--output is %q; it must be table, json or yaml", f.output)
-}
+func (f *statusFlags) checkServed() error { return checkForm(f.output, formTable, formJSON, formYAML) }
 
 // query returns the query of a request. What the server checks is left to the server.
 func (f *statusFlags) query(t target, flags *pflag.FlagSet) url.Values {

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -144,7 +145,7 @@ func (v *scopeView) show(scopes *unstructured.UnstructuredList) (healthscope.Hea
 	}
 	switch {
 	case v.objects == nil:
-		err = v.printer.next(page.text(v.printer.colour))
+		_, err = io.WriteString(v.printer.out, page.text(v.printer.colour))
 	case v.printer.target.kind == ofScope:
 		err = v.objects.PrintObj(&scopes.Items[0], v.printer.out)
 	default:

@@ -35,24 +35,37 @@ func newStatusPrinter(t target, form string, colour bool, out io.Writer) *status
 	return &statusPrinter{target: t, form: form, out: out, terminal: isTerminal(out), colour: colour}
 }
 
-// print prints an answer, and returns the health in it. A document that says nothing of health is healthy.
-func (p *statusPrinter) print(body []byte, now time.Time) (health healthscope.Health, err error) {
-	pg, err := p.page(body, now)
+// text returns an answer as it is printed, and the health in it. A document that says nothing of health is healthy.
+func (p *statusPrinter) text(body []byte, now time.Time) (text string, health healthscope.Health, err error) {
+	page, err := p.page(body, now)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	switch p.form {
 	case formJSON:
-		_, err = fmt.Fprintf(p.out, "%s\n", bytes.TrimSpace(body))
+		return string(bytes.TrimSpace(body)) + "\n", page.health, nil
 	case formYAML:
-		var text []byte
-		if text, err = yaml.JSONToYAML(body); err == nil {
-			_, err = p.out.Write(text)
-		}
-	default:
-		_, err = io.WriteString(p.out, pg.text(p.colour))
+		data, err := yaml.JSONToYAML(body)
+		return string(data), page.health, err
 	}
-	return pg.health, err
+	return page.text(p.colour), page.health, nil
+}
+
+// next prints a text after what was printed before, or on a terminal in its place.
+func (p *statusPrinter) next(text string) error {
+	switch {
+	case p.form == formYAML:
+		text = "---\n" + text
+	case p.form == formTable && p.terminal:
+		text = "\x1b[H\x1b[2J" + text
+	case p.form == formTable && p.printed:
+		text = "\n" + text
+	}
+	p.printed = true
+	if _, err := io.WriteString(p.out, text); err != nil {
+		return errors.Wrap(errOutput, err.Error())
+	}
+	return nil
 }
 
 // page reads an answer.

@@ -30,10 +30,10 @@ const (
 )
 
 // follow prints a status whenever it changes, until ctx ends. An attempt shows changes until it fails, or for as long as it lasts, and
-// reports whether there was an answer. Attempts follow each other, unless asking again is of no use.
-func follow(ctx context.Context, attempt func(context.Context) (bool, error), errOut io.Writer) error {
-	pause := minReconnect
-	for ctx.Err() == nil {
+// reports whether there was an answer. Attempts follow each other after an interval, and after longer and longer pauses while they
+// fail, unless asking again is of no use.
+func follow(ctx context.Context, interval time.Duration, attempt func(context.Context) (bool, error), errOut io.Writer) error {
+	for pause, wait := minReconnect, interval; ; wait = interval {
 		progress, err := attempt(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -45,13 +45,16 @@ func follow(ctx context.Context, attempt func(context.Context) (bool, error), er
 		}
 		if err != nil {
 			fmt.Fprintf(errOut, "warning: %v; trying again in %s\n", err, pause)
+			wait, pause = pause, min(2*pause, maxReconnect)
 		}
-		if !sleep(ctx, pause) {
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
 			return nil
+		case <-timer.C:
 		}
-		pause = min(2*pause, maxReconnect)
 	}
-	return nil
 }
 
 // isFinal reports whether asking again does not help.
@@ -61,99 +64,34 @@ func isFinal(err error) bool {
 		apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
 
-// attempt returns what asks a server for a target until that fails.
-func (f *statusFlags) attempt(client *statusClient, t target, u *url.URL, p *statusPrinter) func(context.Context) (bool, error) {
-	if t.isDocument() {
-		return f.poller(client, u, p)
-	}
-	query := u.Query()
-	query.Set("watch", "true")
-	u.RawQuery = query.Encode()
-	return streamer(client, u, p)
-}
-
 // errOutput means that nothing can be printed.
 var errOutput = errors.New("cannot print")
 
-// sleep waits for a time, and reports whether ctx has not ended meanwhile.
-func sleep(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
-// poller returns what asks for a document again and again, until that fails, and reports whether it has ever succeeded.
-func (f *statusFlags) poller(client *statusClient, u *url.URL, p *statusPrinter) func(context.Context) (bool, error) {
-	var shown []byte
+// poller returns what asks for a document, and prints it when it has changed.
+func poller(client *statusClient, u *url.URL, p *statusPrinter) func(context.Context) (bool, error) {
+	tag, shown := "", []byte(nil)
 	return func(ctx context.Context) (progress bool, err error) {
-		tag := ""
-		for {
-			answer, err := client.get(ctx, u, tag)
-			if err != nil {
-				return progress, err
-			}
-			progress = true
-			if !answer.same {
-				tag = answer.tag
-				// Ages grow from answer to answer, which is no change to print a line for.
-				timeless := withoutAges(answer.body, time.Now())
-				if p.terminal && p.form == formTable || !bytes.Equal(timeless, shown) {
-					shown = timeless
-					if err := p.again(answer.body); err != nil {
-						return progress, err
-					}
-				}
-			}
-			if !sleep(ctx, f.interval) {
-				return progress, ctx.Err()
-			}
+		answer, err := client.get(ctx, u, tag)
+		if err != nil || answer.same {
+			return err == nil, err
 		}
+		tag = answer.tag
+		// Ages grow from answer to answer, which is no change to print a line for.
+		timeless := withoutAges(answer.body, time.Now())
+		if !bytes.Equal(timeless, shown) || p.terminal && p.form == formTable {
+			shown, err = timeless, p.again(answer.body)
+		}
+		return true, err
 	}
 }
 
 // again prints an answer that follows others.
 func (p *statusPrinter) again(body []byte) error {
-	err := p.separate()
-	if err == nil {
-		_, err = p.print(body, time.Now())
-	}
+	text, _, err := p.text(body, time.Now())
 	if err != nil {
 		return errors.Wrap(errOutput, err.Error())
 	}
-	return nil
-}
-
-// next prints a text after what was printed before.
-func (p *statusPrinter) next(text string) error {
-	err := p.separate()
-	if err == nil {
-		_, err = io.WriteString(p.out, text)
-	}
-	if err != nil {
-		return errors.Wrap(errOutput, err.Error())
-	}
-	return nil
-}
-
-// separate separates what is printed next from what was printed before.
-func (p *statusPrinter) separate() error {
-	separator := ""
-	switch {
-	case p.form == formYAML:
-		separator = "---\n"
-	case p.form == formTable && p.terminal:
-		separator = "\x1b[H\x1b[2J" // It takes the place of what is on the screen.
-	case p.form == formTable && p.printed:
-		separator = "\n"
-	}
-	p.printed = true
-	_, err := io.WriteString(p.out, separator)
-	return err
+	return p.next(text)
 }
 
 // withoutAges returns a document without what changes with every second. Whether something is old stays.
@@ -189,6 +127,9 @@ func withoutAges(body []byte, now time.Time) []byte {
 
 // streamer returns what follows the stream of scopes until it ends, and reports whether anything came.
 func streamer(client *statusClient, u *url.URL, p *statusPrinter) func(context.Context) (bool, error) {
+	query := u.Query()
+	query.Set("watch", "true")
+	u.RawQuery = query.Encode()
 	return func(ctx context.Context) (progress bool, err error) {
 		list := &scopeStream{printer: p}
 		err = client.stream(ctx, u, func(event string, data []byte) error {

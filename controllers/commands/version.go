@@ -97,17 +97,12 @@ func newVersion() *cobra.Command {
 
 // printBuild prints which program this is, in a form.
 func printBuild(out io.Writer, b build, form string) error {
-	switch form {
-	case formText:
-		return printBuildText(out, b)
-	case formJSON, formYAML:
-		return errors.Wrap(encode(out, form, b), "cannot print the version")
-	default:
-		return usage(errors.Errorf("cannot print the version: --output is %q; it must be text, json or yaml", form))
+	if err := checkForm(form, formText, formJSON, formYAML); err != nil {
+		return usage(errors.Wrap(err, "cannot print the version"))
 	}
-}
-
-func printBuildText(out io.Writer, b build) error {
+	if form != formText {
+		return errors.Wrap(encode(out, form, b), "cannot print the version")
+	}
 	var text strings.Builder
 	text.WriteString(versionLine())
 	if b.Commit != "" {
