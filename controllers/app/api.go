@@ -9,7 +9,6 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/access"
@@ -59,14 +58,11 @@ func addGuardedServer(mgr ctrl.Manager, config *configv1alpha1.API, options api.
 	if config.CertFile == "" {
 		return addServer(mgr, config.BindAddress, options, nil)
 	}
-	certificates, err := certwatcher.New(config.CertFile, config.KeyFile)
+	settings, err := certificateOf(mgr, config.CertFile, config.KeyFile, "the status REST server")
 	if err != nil {
-		return errors.Wrap(err, "cannot read the certificate of the status REST server")
+		return err
 	}
-	if err := mgr.Add(certificates); err != nil {
-		return errors.Wrap(err, "cannot watch the certificate of the status REST server")
-	}
-	return addServer(mgr, config.BindAddress, options, &tls.Config{GetCertificate: certificates.GetCertificate, MinVersion: tls.VersionTLS12})
+	return addServer(mgr, config.BindAddress, options, settings)
 }
 
 func addServer(mgr ctrl.Manager, address string, options api.Options, tls *tls.Config) error {

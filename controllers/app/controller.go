@@ -19,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -104,8 +105,8 @@ func runController(ctx context.Context, o *Options, config *configv1alpha1.Confi
 // addLeader adds to a manager leader election, and a check that scopes can be read.
 func addLeader(mgr ctrl.Manager, leader *terms, config *configv1alpha1.Configuration, logger logr.Logger) error {
 	if config.Inventory != nil {
-		if err := leader.handlers.serve(mgr, inventory.LettersPath); err != nil {
-			return err
+		if err := mgr.AddMetricsServerExtraHandler(inventory.LettersPath, &leader.letters); err != nil {
+			return errors.Wrapf(err, "cannot serve %q", inventory.LettersPath)
 		}
 	}
 	readable := everyReplica(func(ctx context.Context) error {
@@ -139,17 +140,17 @@ func awaitScopes(ctx context.Context, reader client.Reader, check func(context.C
 }
 
 func newControllerManager(o *Options, config *configv1alpha1.Configuration, scopes *observe.Tracker) (ctrl.Manager, error) {
-	options, err := o.managerOptions(controllerLease)
+	scheme, err := NewScheme()
 	if err != nil {
 		return nil, err
 	}
-	// The program outlives its Lease, and each term makes controllers with the same names.
-	options.LeaderElection, options.Controller.SkipNameValidation = false, new(true)
-	options.MapperProvider = knownKinds
-	options.Cache = cache.Options{
-		DefaultTransform: scope.KeepWriters, NewInformer: trackScopes(scopes), ByObject: map[client.Object]cache.ByObject{oam.NewApplication(): {Transform: oam.KeepApplication}},
-	}
-	return newMetricsManager(o, &config.Metrics, options)
+	return newMetricsManager(o, &config.Metrics, ctrl.Options{
+		Scheme: scheme, HealthProbeBindAddress: o.ProbeAddress, MapperProvider: knownKinds,
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}, // Each term makes controllers with the same names.
+		Cache: cache.Options{
+			DefaultTransform: scope.KeepWriters, NewInformer: trackScopes(scopes), ByObject: map[client.Object]cache.ByObject{oam.NewApplication(): {Transform: oam.KeepApplication}},
+		},
+	})
 }
 
 // knownKinds returns a mapper of the kinds that the controller reads and writes in the hub's own API server. It knows them

@@ -51,23 +51,6 @@ func (o Options) run(ctx context.Context, name string, config *configv1alpha1.Co
 	return run(ctx, &o, config, logger)
 }
 
-// managerOptions returns the options that the managers of all programs have in common.
-// lease is the name of the Lease that the one active replica holds; it is released at a graceful stop.
-func (o *Options) managerOptions(lease string) (ctrl.Options, error) {
-	scheme, err := NewScheme()
-	if err != nil {
-		return ctrl.Options{}, err
-	}
-	return ctrl.Options{
-		Scheme:                        scheme,
-		HealthProbeBindAddress:        o.ProbeAddress,
-		LeaderElection:                true,
-		LeaderElectionID:              lease,
-		LeaderElectionNamespace:       o.LeaseNamespace,
-		LeaderElectionReleaseOnCancel: true,
-	}, nil
-}
-
 // NewScheme returns a scheme with the types of Kubernetes and of HealthScope.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()

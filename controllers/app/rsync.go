@@ -10,7 +10,6 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/access"
@@ -54,16 +53,9 @@ func addRsyncServer(mgr ctrl.Manager, o *Options, rsyncConfig *configv1alpha1.Rs
 
 // rsyncTLS returns how the gRPC server speaks TLS, and adds to the manager what follows its files.
 func rsyncTLS(mgr ctrl.Manager, o *Options, config *configv1alpha1.RsyncGRPC, logger logr.Logger) (*tls.Config, error) {
-	certificates, err := certwatcher.New(config.CertFile, config.KeyFile)
-	if err != nil {
-		return nil, errors.Wrap(err, "cannot read the certificate of rsync's gRPC server")
-	}
-	if err := mgr.Add(certificates); err != nil {
-		return nil, errors.Wrap(err, "cannot watch the certificate of rsync's gRPC server")
-	}
-	settings := &tls.Config{GetCertificate: certificates.GetCertificate, MinVersion: tls.VersionTLS12}
-	if config.ClientCAFile == "" {
-		return settings, nil
+	settings, err := certificateOf(mgr, config.CertFile, config.KeyFile, "rsync's gRPC server")
+	if err != nil || config.ClientCAFile == "" {
+		return settings, err
 	}
 	contents, err := digests(config.ClientCAFile)
 	if err != nil {

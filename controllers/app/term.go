@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/healthscope/healthscope/controllers/inventory"
 )
 
 // term is the manager of what this replica runs while it leads. It behaves as the manager of the program, but what is
@@ -43,10 +45,14 @@ func (t *term) GetCache() cache.Cache { return t.cache(t.Manager.GetCache()) }
 // GetFieldIndexer implements cluster.Cluster.
 func (t *term) GetFieldIndexer() client.FieldIndexer { return t.cache(t.Manager.GetCache()) }
 
-// AddMetricsServerExtraHandler implements manager.Manager. The path must be one that leaderHandlers serves.
+// AddMetricsServerExtraHandler implements manager.Manager. The path must be one that the program serves from its start.
 func (t *term) AddMetricsServerExtraHandler(path string, handler http.Handler) error {
-	t.onEnd(func() { _ = t.terms.handlers.set(path, nil) }) // It fails only if the path is not served.
-	return t.terms.handlers.set(path, handler)
+	if path != inventory.LettersPath {
+		return errors.Errorf("cannot serve %q: the program does not serve it when it starts", path)
+	}
+	t.terms.letters.current.Store(&handler)
+	t.onEnd(func() { t.terms.letters.current.Store(nil) })
+	return nil
 }
 
 // cache returns a cache whose event handlers are removed when the term ends.
@@ -98,12 +104,6 @@ func (t *term) MustRegister(all ...prometheus.Collector) {
 // Unregister implements prometheus.Registerer.
 func (*term) Unregister(c prometheus.Collector) bool { return metrics.Registry.Unregister(c) }
 
-// indexes are the fields by which the program's cache is indexed. An index cannot be removed, so the next term uses it.
-type indexes struct {
-	mu    sync.Mutex
-	known map[string]bool
-}
-
 // termCache is a cache of the program, as a term uses it.
 type termCache struct {
 	cache.Cache
@@ -111,9 +111,15 @@ type termCache struct {
 	term *term
 }
 
-// IndexField implements client.FieldIndexer. The index of a field must be the same in each term.
+// IndexField implements client.FieldIndexer. The index of a field must be the same in each term. It is called by terms.setup.
 func (c termCache) IndexField(ctx context.Context, object client.Object, field string, values client.IndexerFunc) error {
-	return c.term.terms.indexes.add(fmt.Sprintf("%T %s", object, field), func() error { return c.Cache.IndexField(ctx, object, field, values) })
+	indexed, name := c.term.terms.indexed, fmt.Sprintf("%T %s", object, field)
+	if indexed[name] {
+		return nil
+	}
+	err := c.Cache.IndexField(ctx, object, field, values)
+	indexed[name] = err == nil
+	return err
 }
 
 // GetInformer implements cache.Informers.
@@ -156,21 +162,4 @@ func (i termInformer) removedAtEnd(added registration, err error) (registration,
 	}
 	i.term.onEnd(func() { _ = i.RemoveEventHandler(added) }) // It fails only if the informer has stopped.
 	return added, nil
-}
-
-// add calls index unless there is an index of the field already.
-func (i *indexes) add(field string, index func() error) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.known[field] {
-		return nil
-	}
-	if err := index(); err != nil {
-		return err
-	}
-	if i.known == nil {
-		i.known = map[string]bool{}
-	}
-	i.known[field] = true
-	return nil
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 	"os"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -35,8 +35,10 @@ type terms struct {
 	// setup adds to a term what only the leader runs.
 	setup func(t *term) error
 
-	handlers leaderHandlers
-	indexes  indexes
+	// letters serves inventory.LettersPath.
+	letters leaderHandler
+	// indexed are the fields by which the program's cache is indexed. An index cannot be removed, so the next term uses it.
+	indexed map[string]bool
 }
 
 // newTerms makes the terms of a manager that has no leader election of its own.
@@ -51,7 +53,7 @@ func newTerms(mgr ctrl.Manager, namespace, lease string, logger logr.Logger) (*t
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot make the lock on Lease %q", lease)
 	}
-	return &terms{mgr: mgr, lock: &ownLease{Interface: lock, now: time.Now}, logger: logger}, nil
+	return &terms{mgr: mgr, lock: &ownLease{Interface: lock, now: time.Now}, logger: logger, indexed: map[string]bool{}}, nil
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -162,45 +164,16 @@ func (t *terms) release(ctx context.Context) {
 	}
 }
 
-// leaderHandlers serves paths of the metrics server with the handlers of the current term.
-type leaderHandlers struct {
-	mu sync.Mutex
-	// byPath has an entry for each path that is served: nil while this replica does not lead.
-	byPath map[string]http.Handler
-}
-
-// serve makes a manager serve a path for which terms have handlers.
-func (h *leaderHandlers) serve(mgr ctrl.Manager, path string) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.byPath == nil {
-		h.byPath = map[string]http.Handler{}
-	}
-	h.byPath[path] = nil
-	return errors.Wrapf(mgr.AddMetricsServerExtraHandler(path, h), "cannot serve %q", path)
-}
-
-// set sets the handler of a path; nil for none.
-func (h *leaderHandlers) set(path string, handler http.Handler) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if _, served := h.byPath[path]; !served {
-		return errors.Errorf("cannot serve %q: the program does not serve it when it starts", path)
-	}
-	h.byPath[path] = handler
-	return nil
-}
-
-func (h *leaderHandlers) get(path string) http.Handler {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.byPath[path]
+// leaderHandler serves a path of the metrics server with the handler of the current term.
+type leaderHandler struct {
+	// current is nil while this replica does not lead.
+	current atomic.Pointer[http.Handler]
 }
 
 // ServeHTTP implements http.Handler.
-func (h *leaderHandlers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if handler := h.get(r.URL.Path); handler != nil {
-		handler.ServeHTTP(w, r)
+func (h *leaderHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if handler := h.current.Load(); handler != nil {
+		(*handler).ServeHTTP(w, r)
 		return
 	}
 	http.Error(w, "this replica does not lead", http.StatusServiceUnavailable)

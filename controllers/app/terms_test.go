@@ -230,10 +230,7 @@ func newReplica(t *testing.T) *replica {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.terms = &terms{mgr: mgr, lock: &ownLease{now: time.Now, Interface: memoryLock{r.lease, "this"}}, logger: logr.Discard()}
-	if err := r.handlers.serve(mgr, inventory.LettersPath); err != nil {
-		t.Fatal(err)
-	}
+	r.terms = &terms{mgr: mgr, lock: &ownLease{now: time.Now, Interface: memoryLock{r.lease, "this"}}, logger: logr.Discard(), indexed: map[string]bool{}}
 	r.setup = func(current *term) error {
 		r.setUp.Add(1)
 		return setupScopes(current, view, objects, pruning.NewGuard("HealthScopes"), r.checks, config, nil, nil)
@@ -267,7 +264,7 @@ func (r *replica) registered(t *testing.T) registered {
 	defer r.checks.mu.Unlock()
 	count.subscriptions = len(r.checks.changed)
 	w := httptest.NewRecorder()
-	r.handlers.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, inventory.LettersPath, http.NoBody))
+	r.letters.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, inventory.LettersPath, http.NoBody))
 	if w.Code == http.StatusOK {
 		count.httpHandlers = 1
 	}
