@@ -65,33 +65,19 @@ var _ = Describe("An application", func() {
 		}
 	}, SpecTimeout(2*time.Minute))
 
-	It("is seen everywhere as it is: broken, healed, and partly deleted", func(ctx context.Context) {
+	It("is forgotten as far as it is deleted, and altogether with its scope", func(ctx context.Context) {
 		a := deploy(ctx, 1)
 		Eventually(ctx, a.inventory).Should(Equal(map[string]string{"Deployment/web": "Ready", "Service/web": "Ready"}))
-
-		a.crash(ctx, true)
-		scope := a.eventually(ctx, corev1alpha2.Unhealthy, "2/3")
-		Expect(scope.Status.Culprits).To(HaveLen(1))
-		Expect(scope.Status.Culprits[0].Reason).To(Equal("CrashLoopBackOff"))
-		Expect(scope.Status.Culprits[0].Cause).To(HavePrefix("Pod web-"))
-		Expect(scope.Status.Culprits[0].Since).NotTo(BeNil())
-		Eventually(ctx, a.inventory).Should(HaveKeyWithValue("Deployment/web", "Failed"))
-		Eventually(ctx, metric).WithArguments(fmt.Sprintf(`healthscope_scope_state{namespace=%q,scope="web",state="Failed"} 1`, a.namespace)).Should(BeTrue())
-		Eventually(ctx, health).WithArguments("/scopes/" + a.namespace + "/web").Should(Equal("unhealthy"))
-
-		a.crash(ctx, false)
-		a.eventually(ctx, corev1alpha2.Healthy, "3/3")
-		Eventually(ctx, a.inventory).Should(HaveKeyWithValue("Deployment/web", "Ready"))
-		Eventually(ctx, health).WithArguments("/scopes/" + a.namespace + "/web").Should(Equal("healthy"))
-
 		Expect(k8s.Delete(ctx, a.service())).To(Succeed())
 		a.eventually(ctx, corev1alpha2.Healthy, "2/2")
 		Eventually(ctx, a.inventory).Should(Equal(map[string]string{"Deployment/web": "Ready"}))
+		state := fmt.Sprintf(`healthscope_scope_state{namespace=%q`, a.namespace)
+		Eventually(ctx, metric).WithArguments(state).Should(BeTrue())
 
 		By("deleting the scope")
 		Expect(k8s.Delete(ctx, a.scope())).To(Succeed())
 		Eventually(ctx, a.inventory).Should(BeEmpty())
-		Eventually(ctx, metric).WithArguments(fmt.Sprintf(`healthscope_scope_state{namespace=%q`, a.namespace)).Should(BeFalse())
+		Eventually(ctx, metric).WithArguments(state).Should(BeFalse())
 	}, SpecTimeout(2*time.Minute))
 })
 
@@ -190,10 +176,4 @@ func metric(ctx context.Context, line string) (bool, error) {
 		err = fmt.Errorf("status %d", status)
 	}
 	return strings.Contains(text, "\n"+line), err
-}
-
-// health asks the REST server for the health of a scope, in text.
-func health(ctx context.Context, path string) (string, error) {
-	_, text, err := hs.Text(ctx, hs.API+path)
-	return strings.TrimSpace(text), err
 }

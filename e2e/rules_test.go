@@ -47,6 +47,7 @@ var _ = Describe("Health checks of the configuration", func() {
 			return meta.FindStatusCondition(s.Status.Conditions, corev1alpha2.ConditionHealthChecksInvalid)
 		}
 		Eventually(culprits("direct")).Should(Equal([]string{"healthy"}))
+		pids := hs.PIDs()
 
 		By("adding rules")
 		DeferCleanup(func(ctx context.Context) error { return hs.Configure(ctx, suiteConfiguration) })
@@ -68,5 +69,6 @@ var _ = Describe("Health checks of the configuration", func() {
 		Eventually(culprits("direct")).Should(Equal([]string{"healthy"}))
 		Eventually(culprits("web")).Should(Equal([]string{"healthy"}))
 		Eventually(condition).Should(BeNil())
+		Expect(hs.PIDs()).To(Equal(pids))
 	})
 })

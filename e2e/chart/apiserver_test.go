@@ -46,7 +46,7 @@ func TestOnAnAPIServer(t *testing.T) {
 	t.Run("a HealthScope before its CRD", func(t *testing.T) { aHealthScopeBeforeItsCRD(t, plane) })
 	t.Run("a CRD of somebody else", func(t *testing.T) { aCRDOfSomebodyElse(t, plane, api) })
 	t.Run("an upgrade of the CRDs", func(t *testing.T) { anUpgradeOfTheCRDs(t, plane, api) })
-	t.Run("install, upgrade, uninstall, install", func(t *testing.T) { lifecycle(t, plane, api) })
+	t.Run("install and upgrade", func(t *testing.T) { lifecycle(t, plane, api) })
 	t.Run("a HealthScope after its CRD", func(t *testing.T) { aHealthScopeAfterItsCRD(t, plane, api) })
 	t.Run("a monitor of another release", func(t *testing.T) { aMonitorOfAnotherRelease(t, plane, api) })
 	t.Run("roles for users", func(t *testing.T) { rolesForUsers(t, api) })
@@ -70,7 +70,13 @@ func everyObjectIsTaken(t *testing.T, api client.Client) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		seen := map[string]bool{}
 		for _, o := range objects {
+			if name := names([]*unstructured.Unstructured{o})[0]; seen[name] {
+				t.Errorf("%s: there are two of %s", title, name)
+			} else {
+				seen[name] = true
+			}
 			if err := api.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o), client.DryRunAll, client.FieldOwner("test"), client.ForceOwnership); err != nil {
 				t.Errorf("%s: %s %q: %v", title, o.GetKind(), o.GetName(), err)
 			}
@@ -166,44 +172,28 @@ func exists(t *testing.T, api client.Client, kind, apiVersion, namespace, name s
 	return err == nil
 }
 
-// lifecycle: what is installed is there, what is uninstalled is gone but for what is kept, and what is kept is taken up again.
+// lifecycle: what is installed is there, also after an upgrade and another one back. What an uninstallation leaves is a test of e2e/charted.
 func lifecycle(t *testing.T, plane *controlplane.ControlPlane, api client.Client) {
 	release := []string{Release, helm.Chart(), "--namespace", Namespace}
 	notes := must(t, plane, append([]string{"install", "--create-namespace"}, release...)...)
 	if !strings.Contains(notes, "kubectl port-forward -n healthscope-system deployment/healthscope-controller 8082") || !strings.Contains(notes, "Namespace healthscope-clusters") {
 		t.Errorf("notes:\n%s", notes)
 	}
-	present := func(want func(o *unstructured.Unstructured) bool) {
+	allPresent := func() {
 		t.Helper()
 		for _, o := range render(t) {
-			if got := exists(t, api, o.GetKind(), o.GetAPIVersion(), o.GetNamespace(), o.GetName()); got != want(o) {
-				t.Errorf("%s %q: there: %t", o.GetKind(), o.GetName(), got)
+			if !exists(t, api, o.GetKind(), o.GetAPIVersion(), o.GetNamespace(), o.GetName()) {
+				t.Errorf("%s %q is not there", o.GetKind(), o.GetName())
 			}
 		}
 	}
-	all := func(*unstructured.Unstructured) bool { return true }
-	kept := func(o *unstructured.Unstructured) bool {
-		return o.GetAnnotations()["helm.sh/resource-policy"] == "keep"
-	}
-	present(all)
-
-	member := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "edge01", Namespace: "healthscope-clusters"}}
-	if err := api.Create(t.Context(), member); err != nil {
-		t.Fatal(err)
-	}
+	allPresent()
 	must(t, plane, append([]string{"upgrade", "--set", "monitor.enabled=false,controller.replicas=2,config.clusterName=north"}, release...)...)
 	if exists(t, api, "Deployment", "apps/v1", Namespace, "healthscope-monitor") || !exists(t, api, "PodDisruptionBudget", "policy/v1", Namespace, "healthscope-controller") {
 		t.Error("an upgrade to a hub leaves the monitor, or makes no budget")
 	}
 	must(t, plane, append([]string{"upgrade", "--reset-values"}, release...)...)
-	present(all)
-	must(t, plane, "uninstall", Release, "--namespace", Namespace)
-	present(kept)
-	if err := api.Get(t.Context(), client.ObjectKeyFromObject(member), member); err != nil {
-		t.Errorf("the Secret of a member does not outlive the release: %v", err)
-	}
-	must(t, plane, append([]string{"install"}, release...)...)
-	present(all)
+	allPresent()
 }
 
 // withScope is a HealthScope among the objects of the chart.

@@ -334,20 +334,3 @@ func TestWhatIsOutOfBoundsIsRefused(t *testing.T) {
 		}
 	}
 }
-
-// TestWhatTheChartFillsInIsNotConfigured: its fields are not part of config.
-func TestWhatTheChartFillsInIsNotConfigured(t *testing.T) {
-	config := complete(t)
-	for _, path := range chartsOwn {
-		object, name := around(config, path)
-		object[name] = "mine"
-	}
-	said := refusal(t, config)
-	for _, path := range chartsOwn {
-		dot := strings.LastIndex(path, ".")
-		_, line, _ := strings.Cut(said, at(path[:max(dot, 0)])+": additional properties ")
-		if line, _, _ = strings.Cut(line, "\n"); !strings.Contains(line, "'"+path[dot+1:]+"'") {
-			t.Errorf("config may have %s", path)
-		}
-	}
-}

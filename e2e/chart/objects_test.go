@@ -8,49 +8,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/commands"
 )
-
-// foreign are the groups of kinds that belong to others, whose Go types are not at hand.
-var foreign = []string{"monitoring.coreos.com", "cert-manager.io"}
-
-func TestObjectsAreWhatKubernetesTakes(t *testing.T) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for title, values := range installations {
-		seen := map[string]bool{}
-		for _, o := range render(t, values) {
-			name := o.GetKind() + "/" + o.GetNamespace() + "/" + o.GetName()
-			if seen[name] {
-				t.Errorf("%s: there are two of %s", title, name)
-			}
-			seen[name] = true
-			gvk := o.GroupVersionKind()
-			if slices.Contains(foreign, gvk.Group) {
-				continue
-			}
-			typed, err := scheme.New(gvk)
-			if err != nil {
-				t.Errorf("%s: %s: %v", title, name, err)
-				continue
-			}
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, typed, true); err != nil {
-				t.Errorf("%s: %s: %v", title, name, err)
-			}
-		}
-	}
-}
 
 // clusterWide are the kinds of the chart that have no namespace.
 var clusterWide = []string{"Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"}

@@ -64,19 +64,6 @@ var _ = Describe("A release", Ordered, func() {
 
 	BeforeAll(func(ctx context.Context) { uids = identities(ctx) })
 
-	It("takes up new health checks while it runs", func(ctx context.Context) {
-		pids, restarts := hs.PIDs(), logged("controller", "exiting to be restarted")
-		Expect(hs.Upgrade(ctx, withMonitors, `
-config:
-  healthCheckExprs:
-  - {name: sinks, apiVersion: apps/v1, kind: Deployment, match: {name: fw0-sink}, current: "true", failed: "true"}`)).To(Succeed())
-		Eventually(ctx, says).Should(Equal("unhealthy 8/9 Deployment HealthCheckFailed"))
-		Expect(hs.Upgrade(ctx, withMonitors)).To(Succeed())
-		isHealthy(ctx)
-		Expect(hs.PIDs()).To(Equal(pids))
-		Expect(logged("controller", "exiting to be restarted")).To(Equal(restarts))
-	}, SpecTimeout(3*time.Minute))
-
 	It("takes up new settings by restarting its containers", func(ctx context.Context) {
 		pids := hs.PIDs()
 		Expect(asks(ctx, "/scopes/vfw")).To(Equal(http.StatusOK))

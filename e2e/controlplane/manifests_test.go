@@ -65,34 +65,6 @@ func TestReadManifests(t *testing.T) {
 	}
 }
 
-// FuzzDecodeManifests checks that no input makes the decoder panic and that what it accepts is complete and survives
-// another round.
-func FuzzDecodeManifests(f *testing.F) {
-	f.Add([]byte(viewerManifest))
-	f.Add(crashStages)
-	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`))
-	f.Add([]byte("---\n---\n- a\n"))
-	f.Fuzz(func(t *testing.T, content []byte) {
-		objects, err := decodeManifests("fuzz", content)
-		if err != nil {
-			return
-		}
-		for _, object := range objects {
-			if object.GetAPIVersion() == "" || object.GetKind() == "" || object.GetName() == "" {
-				t.Fatalf("accepted an incomplete object: %v", object.Object)
-			}
-			encoded, err := yaml.Marshal(object.Object)
-			if err != nil {
-				t.Fatalf("cannot encode what was decoded: %v", err)
-			}
-			again, err := decodeManifests("again", encoded)
-			if err != nil || len(again) != 1 || again[0].GetName() != object.GetName() {
-				t.Fatalf("another round gives %v, error %v", again, err)
-			}
-		}
-	})
-}
-
 func TestCrashStagesUseTheAnnotation(t *testing.T) {
 	objects, err := decodeManifests("crash.yaml", crashStages)
 	if err != nil || len(objects) != 2 {

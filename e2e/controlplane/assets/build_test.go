@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -223,32 +221,6 @@ func (i interrupter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestConcurrentBuildsDoTheWorkOnce(t *testing.T) {
-	w := newWorkshop(t)
-	var group sync.WaitGroup
-	for range 3 {
-		group.Go(func() {
-			if set, err := w.build(t.Context()); err != nil || set.Require(all()...) != nil {
-				t.Errorf("build: %v", err)
-			}
-		})
-	}
-	group.Wait()
-	if calls := w.calls(t); len(calls) != 7 {
-		t.Errorf("want six builds and a question, got %q", calls)
-	}
-	w.checkNothingHalfDone(t, true)
-}
-
-func TestBuildWithoutKwoksSource(t *testing.T) {
-	w := newWorkshop(t)
-	t.Setenv("FAKE_GO_KWOK", "")
-	if _, err := w.build(t.Context()); err == nil || !strings.Contains(err.Error(), `source of module "sigs.k8s.io/kwok"`) {
-		t.Errorf("got %v", err)
-	}
-	w.checkNothingHalfDone(t, false)
-}
-
 func TestAnEmptyCacheIsAnErrorThatTellsWhatToDo(t *testing.T) {
 	w := newWorkshop(t)
 	set, err := cached(w.versions)
@@ -276,28 +248,4 @@ func TestEnvironmentVariableReplacesTheCache(t *testing.T) {
 	if err != nil || set.Dir() != dir {
 		t.Errorf("a complete directory: got %q, error %v", set.Dir(), err)
 	}
-}
-
-func TestHeartbeatBreaksTheSilence(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var output lockedBuffer
-		var work activity
-		stop := heartbeat(&output, 15*time.Second, "[1/6] etcd ... compiling", &work)
-		<-time.After(20 * time.Second)
-		fmt.Fprint(&work, "go: downloading go.etcd.io/bbolt v1.4.3\n")
-		<-time.After(15 * time.Second)
-		fmt.Fprint(&work, "go.etcd.io/bbolt\ngo.etcd.io/raft/v3\nunfinished li")
-		<-time.After(15 * time.Second)
-		stop()
-		want := `[1/6] etcd ... compiling for 15s (loading packages)
-[1/6] etcd ... compiling for 30s (downloading go.etcd.io/bbolt v1.4.3)
-[1/6] etcd ... compiling for 45s (2 packages, now go.etcd.io/raft/v3)
-`
-		if diff := cmp.Diff(want, output.String()); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-		if tail := work.Tail(); !strings.HasSuffix(tail, "go.etcd.io/raft/v3\nunfinished li") {
-			t.Errorf("tail: %q", tail)
-		}
-	})
 }
