@@ -8,6 +8,7 @@ import (
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/oam"
 	"github.com/healthscope/healthscope/controllers/scope"
+	"github.com/healthscope/healthscope/healthscope/kubevela"
 )
 
 // setupOAM adds to a manager what keeps references of scopes for ApplicationConfigurations, and what writes the health of
@@ -29,10 +30,10 @@ func checkReadable(config *configv1alpha1.Configuration) func(context.Context, c
 	return func(ctx context.Context, reader client.Reader) error {
 		err := scope.CheckReadable(ctx, reader)
 		if err == nil && config.OAM.ApplicationConfigurations {
-			err = oam.CheckReadable(ctx, reader)
+			err = oam.CheckReadable(ctx, reader, oam.Kind)
 		}
 		if err == nil && config.OAM.WriteApplicationHealth {
-			err = oam.CheckApplicationsReadable(ctx, reader)
+			err = oam.CheckReadable(ctx, reader, kubevela.ApplicationKind)
 		}
 		return err
 	}

@@ -100,16 +100,30 @@ func decide(g gathered) decision {
 			d.services[name] = wanted
 		}
 	}
+	if len(g.components) > 0 {
+		d.report(missing, unresolved)
+	}
+	return d
+}
+
+// report sets the condition by the scopes that do not exist and the components without a workload.
+func (d *decision) report(missing, unresolved []string) {
+	var problems []string
+	if len(missing) > 0 {
+		problems = append(problems, "HealthScopes that do not exist: "+strings.Join(missing, ", "))
+	}
+	if len(unresolved) > 0 {
+		problems = append(problems, "components without a workload, by status.workloads, labels or name: "+strings.Join(unresolved, ", "))
+	}
+	d.message = strings.Join(problems, "; ")
 	switch {
-	case len(g.components) == 0:
 	case len(missing) > 0:
-		d.status, d.reason, d.message = conditionStatusFalse, eventScopeNotFound, "HealthScopes that do not exist: "+strings.Join(missing, ", ")
+		d.status, d.reason = conditionStatusFalse, eventScopeNotFound
 	case len(unresolved) > 0:
-		d.status, d.reason, d.message = conditionStatusFalse, eventWorkloadNotFound, "components without a workload: "+strings.Join(unresolved, ", ")
+		d.status, d.reason = conditionStatusFalse, eventWorkloadNotFound
 	default:
 		d.status, d.reason = conditionStatusTrue, reasonJoined
 	}
-	return d
 }
 
 // join returns the scope with the references of an ApplicationConfiguration, and whether that makes a difference. A reference that nothing is

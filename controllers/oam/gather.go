@@ -67,7 +67,7 @@ func (r *reconciler) gather(ctx context.Context, name types.NamespacedName) (g g
 	for scope, s := range read.scopes {
 		g.scopes[scope] = readScope(s)
 	}
-	read.services = r.objects.in(serviceKind, name.Namespace, func(*object) bool { return true })
+	read.services = r.watches.in(serviceKind, name.Namespace, func(*object) bool { return true })
 	for _, s := range read.services {
 		g.labelled[s.name] = s.scopes[fieldManager(name.Name)]
 	}
@@ -116,7 +116,7 @@ func (r *reconciler) find(application types.NamespacedName, c component, service
 		}
 	}
 	var named []string
-	for _, o := range r.objects.in(ref.gvk(), application.Namespace, func(o *object) bool { return o.name == ref.Name }) {
+	for _, o := range r.watches.in(ref.gvk(), application.Namespace, func(o *object) bool { return o.name == ref.Name }) {
 		named = o.services
 	}
 	w := &workload{reference: *ref}
@@ -135,7 +135,7 @@ func (r *reconciler) lookFor(application types.NamespacedName, component string)
 		func(o *object) bool { return o.name == component },
 	} {
 		for _, kind := range workloadKinds() {
-			if found := r.objects.in(kind, application.Namespace, matches); len(found) > 0 {
+			if found := r.watches.in(kind, application.Namespace, matches); len(found) > 0 {
 				return &reference{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: found[0].name}
 			}
 		}

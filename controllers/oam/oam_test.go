@@ -148,7 +148,7 @@ var _ = Describe("The controller of ApplicationConfigurations", func() {
 		s.create(ctx, first)
 
 		By("saying that the scope is missing")
-		Eventually(s.condition).WithContext(ctx).WithArguments("first").Should(Equal("HealthScopesJoined False ScopeNotFound: HealthScopes that do not exist: shared"))
+		Eventually(s.condition).WithContext(ctx).WithArguments("first").Should(Equal("HealthScopesJoined False ScopeNotFound: HealthScopes that do not exist: shared; components without a workload, by status.workloads, labels or name: cart"))
 		Eventually(func(g Gomega) {
 			var list eventsv1.EventList
 			g.Expect(api.List(ctx, &list, client.InNamespace(s.namespace))).To(Succeed())
@@ -156,7 +156,7 @@ var _ = Describe("The controller of ApplicationConfigurations", func() {
 		}).Should(Succeed())
 		s.create(ctx, s.scope("shared", deployment("by-hand")))
 		Eventually(s.refs).WithContext(ctx).WithArguments("shared").Should(Equal("by-hand web"))
-		Eventually(s.condition).WithContext(ctx).WithArguments("first").Should(Equal("HealthScopesJoined False WorkloadNotFound: components without a workload: cart"))
+		Eventually(s.condition).WithContext(ctx).WithArguments("first").Should(Equal("HealthScopesJoined False WorkloadNotFound: components without a workload, by status.workloads, labels or name: cart"))
 		Eventually(s.scopesOf).WithContext(ctx).WithArguments("web").Should(Equal("shared"))
 
 		By("finding a workload by its labels, with the Service that it names")
@@ -252,7 +252,7 @@ var _ = Describe("The controller of ApplicationConfigurations", func() {
 			} else {
 				Expect(api.Create(ctx, u)).To(Succeed())
 				// As a runtime reports on it.
-				status := client.RawPatch(types.MergePatchType, []byte(`{"status": {"dependency": {"unsatisfied": [1]}, "conditions": [{"type": "Synced", "status": "True"}]}}`))
+				status := client.RawPatch(types.MergePatchType, []byte(`{"status": {"dependency": {"unsatisfied": [1]}, "conditions": [{"type": "Synced", "status": "True", "reason": "ReconcileSuccess"}]}}`))
 				Expect(api.Status().Patch(ctx, u, status)).To(Succeed())
 			}
 			Expect(u.Object["spec"]).To(Equal(want))
@@ -286,6 +286,9 @@ var _ = Describe("The controller of ApplicationConfigurations", func() {
 				for i := range workloads {
 					name := fmt.Sprintf("w%d", i)
 					g.Expect(s.scopesOf(ctx, name)).To(Equal(strings.Join(labels[name], " ")), "scopes of Service %s", name)
+				}
+				for name, scopesOf := range live {
+					g.Expect(s.condition(ctx, name)).To(Equal("Synced True ReconcileSuccess"+joined(scopesOf, scopes)), "condition of ApplicationConfiguration %s", name)
 				}
 			}).Should(Succeed(), "rest %d", rest)
 			var writes int
@@ -396,6 +399,18 @@ func convert(from, into any) error {
 		return err
 	}
 	return json.Unmarshal(data, into)
+}
+
+// joined returns the condition that an ApplicationConfiguration must have besides that of its runtime.
+func joined(scopesOf map[string][]string, scopes int) string {
+	missing := fmt.Sprintf("s%d", scopes)
+	switch {
+	case len(scopesOf) == 0:
+		return ""
+	case slices.Contains(slices.Concat(slices.Collect(maps.Values(scopesOf))...), missing):
+		return "; HealthScopesJoined False ScopeNotFound: HealthScopes that do not exist: " + missing
+	}
+	return "; HealthScopesJoined True Joined"
 }
 
 // expected returns the references that each scope must have besides those by hand, and the scopes whose label each Service must have.

@@ -29,12 +29,11 @@ const (
 
 // reconciler keeps what is in scopes for ApplicationConfigurations up to date.
 type reconciler struct {
-	options Options
-	client  client.Client
+	client client.Client
 	// cached reads from the cache, also what is unstructured.
 	cached client.Reader
-	// objects are the workloads, and the Services when these are labelled.
-	objects  *watches
+	// watches hold the workloads, and the Services when these are labelled.
+	watches  *watches
 	recorder events.EventRecorder
 }
 
@@ -42,7 +41,7 @@ type reconciler struct {
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if settled, err := r.objects.ready(); err != nil || !settled {
+	if settled, err := r.watches.ready(); err != nil || !settled {
 		return ctrl.Result{}, err // When the kinds are settled, all ApplicationConfigurations are enqueued.
 	}
 	g, read, err := r.gather(ctx, req.NamespacedName)

@@ -9,6 +9,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -20,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
-	"github.com/healthscope/healthscope/healthscope/kubevela"
 )
 
 const (
@@ -38,23 +38,16 @@ type Options struct {
 	LabelServices bool
 }
 
-// probeTimeout is the deadline of CheckReadable.
-const probeTimeout = 2 * time.Minute
+// checkTimeout is the deadline of CheckReadable.
+const checkTimeout = 2 * time.Minute
 
-// CheckReadable reports, as an error, why ApplicationConfigurations cannot be read.
-func CheckReadable(ctx context.Context, reader client.Reader) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	return errors.Wrap(reader.List(ctx, newList(), client.Limit(1)), "cannot list ApplicationConfigurations")
-}
-
-// CheckApplicationsReadable reports, as an error, why Applications cannot be read.
-func CheckApplicationsReadable(ctx context.Context, reader client.Reader) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+// CheckReadable reports, as an error, why objects of a kind cannot be read.
+func CheckReadable(ctx context.Context, reader client.Reader, kind schema.GroupVersionKind) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kubevela.ApplicationKind)
-	return errors.Wrap(reader.List(ctx, list, client.Limit(1)), "cannot list Applications")
+	list.SetGroupVersionKind(kind)
+	return errors.Wrapf(reader.List(ctx, list, client.Limit(1)), "cannot list %ss", kind.Kind)
 }
 
 func newList() *unstructured.UnstructuredList {
@@ -69,12 +62,12 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.LabelServices {
 		kinds = append(kinds, serviceKind)
 	}
-	objects, err := newWatches(mgr, kinds)
+	watches, err := newWatches(mgr, kinds)
 	if err != nil {
 		return err
 	}
-	r := &reconciler{options: o, client: mgr.GetClient(), cached: mgr.GetCache(), objects: objects, recorder: mgr.GetEventRecorder("healthscope-controller")}
-	if err := errors.Join(mgr.Add(objects), addIndexes(ctx, mgr.GetFieldIndexer())); err != nil {
+	r := &reconciler{client: mgr.GetClient(), cached: mgr.GetCache(), watches: watches, recorder: mgr.GetEventRecorder("healthscope-controller")}
+	if err := errors.Join(mgr.Add(watches), addIndexes(ctx, mgr.GetFieldIndexer())); err != nil {
 		return errors.Wrap(err, "cannot prepare the controller of ApplicationConfigurations")
 	}
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
@@ -82,7 +75,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Named("applicationconfiguration").
 		For(newObject()).
 		Watches(&corev1alpha2.HealthScope{}, handler.EnqueueRequestsFromMapFunc(r.ofScope), builder.WithPredicates(changed)).
-		WatchesRawSource(source.Channel(objects.changes, handler.EnqueueRequestsFromMapFunc(r.ofObject))).
+		WatchesRawSource(source.Channel(watches.changes, handler.EnqueueRequestsFromMapFunc(r.ofObject))).
 		Complete(r)
 	return errors.Wrap(err, "cannot set up the controller of ApplicationConfigurations")
 }
@@ -147,7 +140,7 @@ func (r *reconciler) ofObject(ctx context.Context, o client.Object) []reconcile.
 	workloads := []string{changed.Name}
 	if changed.GroupVersionKind() == serviceKind {
 		for _, kind := range oamKinds {
-			for _, w := range r.objects.in(kind, changed.Namespace, func(w *object) bool { return slices.Contains(w.services, changed.Name) }) {
+			for _, w := range r.watches.in(kind, changed.Namespace, func(w *object) bool { return slices.Contains(w.services, changed.Name) }) {
 				workloads = appendNew(workloads, w.name)
 			}
 		}

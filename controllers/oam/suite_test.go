@@ -34,7 +34,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	plane, api = suite.Start(ctx, controlplane.Options{Name: "oam"}, "../../config/crd", "../../config/integrations/oam/applicationconfigurations.yaml", "testdata/workloads.yaml")
 }, NodeTimeout(5*time.Minute))
 
-// writes counts the requests of a controller that write something besides events.
+// writes counts the requests of a controller that write something, be it an event.
 type writes struct {
 	next http.RoundTripper
 
@@ -70,7 +70,7 @@ func run(o oam.Options) *writes {
 	})
 	mgr, err := ctrl.NewManager(config, suite.ManagerOptions())
 	Expect(err).NotTo(HaveOccurred())
-	Expect(oam.CheckReadable(context.Background(), mgr.GetAPIReader())).To(Succeed())
+	Expect(oam.CheckReadable(context.Background(), mgr.GetAPIReader(), oam.Kind)).To(Succeed())
 	ctx, cancel := suite.Lasting()
 	Expect(oam.Setup(ctx, mgr, o)).To(Succeed())
 	done := make(chan struct{})
