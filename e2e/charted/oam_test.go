@@ -7,14 +7,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,11 +24,14 @@ import (
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/e2e/installation"
+	"github.com/healthscope/healthscope/e2e/process"
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// withOAM are the values of an installation that does what an OAM runtime would do for scopes, and probes.
+// withOAM are the values of an installation that does what an OAM runtime would do for scopes, and probes, and that is asked as OAM's
+// first health scope was.
 const withOAM = withMonitors + `
+api: {port: 80}
 probeNamespaces: [default]
 config:
   oam: {applicationConfigurations: true, labelServices: true}
@@ -64,13 +68,15 @@ ports: [{port: %d, protocol: TCP}]
 endpoints: [{addresses: [%s], conditions: {ready: true}, targetRef: {kind: Pod, namespace: default, name: helloworld-target}}]
 `
 
-// scopeAndApplication are those of the text that proposed health scopes for OAM; only the interval is shorter.
-const scopeAndApplication = `
+// exampleScope and firstApp are those of the text that proposed health scopes for OAM; only the interval is shorter.
+const exampleScope = `
 apiVersion: core.oam.dev/v1alpha2
 kind: HealthScope
 metadata: {name: example-health-scope}
 spec: {probe-method: GET, probe-endpoint: /health, probe-interval: 1}
----
+`
+
+const firstApp = `
 apiVersion: core.oam.dev/v1alpha2
 kind: ApplicationConfiguration
 metadata: {name: first-app}
@@ -79,7 +85,7 @@ spec:
   - componentName: helloworld-python-v1
     parameterValues: [{name: target, value: Rudr}, {name: port, value: "9999"}]
     scopes:
-    - scopeRef: {apiVersion: core.oam.dev/v1alpha2, kind: HealthScope, name: example-health-scope}
+    - {apiVersion: core.oam.dev/v1alpha2, kind: HealthScope, name: example-health-scope}
 `
 
 // ofKubeVela returns the objects of a component of Application "store", as KubeVela writes them, without the annotations that repeat them.
@@ -175,51 +181,121 @@ var _ = Describe("An installation for OAM", Ordered, func() {
 		kubectl(ctx, "delete", "resourcebundlestate", "store")
 	})
 
-	It("brings the component of an ApplicationConfiguration and its Service into the scope, which says how both are", func(ctx context.Context) {
+	It("goes the way of the text that proposed health scopes: from the scope and the application to the answer on localhost", func(ctx context.Context) {
 		var status atomic.Int32
 		status.Store(http.StatusOK)
 		address, port := probed(&status)
 		applyManifest(ctx, fmt.Sprintf(helloworld, port, address))
 		kubectl(ctx, "patch", "pod", "helloworld-target", "--subresource=status", "-p",
 			fmt.Sprintf(`{"status": {"phase": "Running", "podIP": %q, "podIPs": [{"ip": %q}]}}`, address, address))
-		applyManifest(ctx, scopeAndApplication)
+		document, word := onLocalhost(ctx)
+		applyManifest(ctx, exampleScope)
+		Eventually(ctx, word).Should(Equal("unknown"), "nothing is in the scope")
+		applyManifest(ctx, firstApp)
 
-		health := func(ctx context.Context) (string, error) {
-			_, word, err := hs.Text(ctx, hs.API+"/scopes/example-health-scope")
-			return strings.TrimSpace(word), err
+		references := func(ctx context.Context) string {
+			return kubectl(ctx, "get", "healthscope", "example-health-scope", "-o", "jsonpath={.spec.workloadRefs}")
 		}
-		culprit := func(ctx context.Context) (string, error) {
-			var s corev1alpha2.HealthScope
-			err := k8s.Get(ctx, client.ObjectKey{Namespace: "default", Name: "example-health-scope"}, &s)
-			return s.Status.FirstCulprit, err
+		labels := func(ctx context.Context) string {
+			return kubectl(ctx, "get", "service", "helloworld-python-v1", "-o", "jsonpath={.metadata.labels}")
 		}
-		label := func(ctx context.Context) (map[string]string, error) {
-			var s corev1.Service
-			err := k8s.Get(ctx, client.ObjectKey{Namespace: "default", Name: "helloworld-python-v1"}, &s)
-			return s.Labels, err
-		}
-		references := func(ctx context.Context) ([]corev1alpha2.WorkloadReference, error) {
-			var s corev1alpha2.HealthScope
-			err := k8s.Get(ctx, client.ObjectKey{Namespace: "default", Name: "example-health-scope"}, &s)
-			return s.Spec.WorkloadReferences, err
-		}
-		Eventually(ctx, references).Should(Equal([]corev1alpha2.WorkloadReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "helloworld-python-v1"}}))
-		Eventually(ctx, label).Should(HaveKeyWithValue("healthscope.core.oam.dev/example-health-scope", "true"))
-		Eventually(ctx, health).Should(Equal("healthy"))
+		Eventually(ctx, references).Should(Equal(`[{"apiVersion":"apps/v1","kind":"Deployment","name":"helloworld-python-v1"}]`))
+		Eventually(ctx, labels).Should(Equal(`{"healthscope.core.oam.dev/example-health-scope":"true"}`))
+		Eventually(ctx, word).Should(Equal("healthy"))
+		Expect(document(ctx)).To(ContainSubstring(`"health":"healthy"`))
+		Expect(kubectl(ctx, "get", "healthscope", "example-health-scope")).To(MatchRegexp(`example-health-scope +healthy +2/2 `), "the Deployment and the Service")
 
 		By("breaking what the Service answers, and healing it")
 		status.Store(http.StatusServiceUnavailable)
-		Eventually(ctx, health).Should(Equal("unhealthy"))
-		Eventually(ctx, culprit).Should(Equal("Service/helloworld-python-v1 in local: ProbeFailed"))
+		Eventually(ctx, word).Should(Equal("unhealthy"))
+		Expect(document(ctx)).To(ContainSubstring(`"firstCulprit":"Service/helloworld-python-v1 in local: ProbeFailed"`))
+		Expect(kubectl(ctx, "get", "healthscope", "example-health-scope", "-o", "jsonpath={.status.culprits[*].cause}")).To(
+			HavePrefix("GET /health on port 3003: status code 503; last success "))
 		status.Store(http.StatusOK)
-		Eventually(ctx, health).Should(Equal("healthy"))
+		Eventually(ctx, word).Should(Equal("healthy"))
 
 		By("deleting the application")
 		kubectl(ctx, "delete", "applicationconfiguration", "first-app")
-		Eventually(ctx, references).Should(BeEmpty())
-		Eventually(ctx, label).ShouldNot(HaveKey("healthscope.core.oam.dev/example-health-scope"))
+		Eventually(ctx, references).Should(Equal("[]"))
+		Eventually(ctx, labels).Should(BeEmpty())
 	})
 })
+
+// answered are the places of a scope's status in which it says what it cannot use.
+const answered = "jsonpath={.status.health}{range .status.conditions[*]}{\"\\n\"}{.reason}: {.message}{end}{range .status.healthConditions[*]}{\"\\n\"}{.diagnosis}{end}{range .status.culprits[*]}{\"\\n\"}{.reason}{end}"
+
+var _ = DescribeTable("A scope with what OAM's specification, its runtimes and Rudr have is answered as the page about compatibility says",
+	func(ctx context.Context, apiVersion, spec, want string) {
+		page, err := os.ReadFile(filepath.Join(root, "config", "docs", "compatibility.md"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(page)).To(ContainSubstring("`" + want + "`"))
+		manifest := suite.Manifest(fmt.Sprintf("apiVersion: %s\nkind: HealthScope\nmetadata: {name: of-others}\nspec: {%s}\n", apiVersion, spec))
+		out, err := plane.KubectlCommand(ctx, "apply", "-f", manifest).CombinedOutput()
+		if err != nil {
+			Expect(string(out)).To(ContainSubstring(want))
+			return
+		}
+		DeferCleanup(kubectl, "delete", "-f", manifest)
+		Eventually(ctx, func() string { return kubectl(ctx, "get", "healthscope", "of-others", "-o", answered) }).Should(ContainSubstring(want))
+	},
+	Entry(nil, v1alpha2, `workloadRefs: [{apiVersion: apps/v1, kind: Deployment}]`, "the reference has no name"),
+	Entry(nil, v1alpha2, ``, "NoMembers"),
+	Entry(nil, v1alpha2, `workloadRefs: [{apiVersion: apps/v1, kind: Deployment, name: a, namespace: kube-system}]`, "CrossNamespace"),
+	Entry(nil, v1alpha2, `probe-method: x, probe-endpoint: /health`, `probe-method: "x" is not known: want GET, httpGet or HEAD`),
+	Entry(nil, v1alpha2, `probe-method: GET, probe-endpoint: /health, probe-timeout: 61`, "probe-timeout: 61 is out of range: want 60 at most"),
+	Entry(nil, v1alpha2, `probe-method: GET, probe-endpoint: /health, failure-rate-threshold: 101`, "failure-rate-threshold: 101 is out of range: want 0 to 1, or a percentage"),
+	Entry(nil, v1alpha2, `health-threshold-percentage: 101`, "health-threshold-percentage: 101 is out of range: want more than 0, and 100 at most"),
+	Entry(nil, v1alpha2, `required-healthy-components: "a, b"`, "spec.required-healthy-components in body must be of type array"),
+	Entry(nil, v1alpha2, `probeMethod: GET`, `strict decoding error: unknown field "spec.probeMethod"`),
+	Entry(nil, "core.oam.dev/v1alpha1", ``, "no matches for kind"),
+)
+
+const v1alpha2 = "core.oam.dev/v1alpha2"
+
+// onLocalhost forwards a port to the controller's pod as the page about the REST API says it, and returns how the scope is asked there,
+// for the document and for one word. The page's commands are run as they are, but for the local port.
+func onLocalhost(ctx context.Context) (document, word func(context.Context) (string, error)) {
+	GinkgoHelper()
+	page, err := os.ReadFile(filepath.Join(root, "config", "docs", "rest.md"))
+	Expect(err).NotTo(HaveOccurred())
+	_, section, _ := strings.Cut(string(page), "\n## On localhost, as Rudr had it\n")
+	_, section, _ = strings.Cut(section, "```sh\n")
+	section, _, _ = strings.Cut(section, "```")
+	free, err := process.ReservePort(0)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(free.Release)
+	commands := strings.Split(strings.TrimSpace(strings.ReplaceAll(section, "8080", strconv.Itoa(free.Number))), "\n")
+	Expect(commands).To(HaveExactElements(Equal("helm install healthscope ./charts/healthscope --set api.port=80"),
+		HavePrefix("export POD_NAME="), HavePrefix("kubectl port-forward "), HavePrefix("curl http"), HavePrefix("curl -H 'Accept: text/plain' http")))
+
+	kubectl(ctx, "rollout", "status", "--namespace", installation.Namespace, "deployment/healthscope-controller")
+	stop, err := hs.ForwardPorts(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(stop)
+	kubeconfig := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+	Expect(os.WriteFile(kubeconfig, []byte(kubectl(ctx, "config", "view", "--raw")), 0o600)).To(Succeed())
+	kubectl(ctx, "config", "set-context", "--current", "--namespace", installation.Namespace, "--kubeconfig", kubeconfig)
+	run := func(ctx context.Context, script string) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, "bash", "-c", script)
+		cmd.Env = []string{"PATH=" + filepath.Dir(plane.Kubectl()) + string(filepath.ListSeparator) + os.Getenv("PATH"), "HOME=" + GinkgoT().TempDir(), "KUBECONFIG=" + kubeconfig, "KUBERC=off"}
+		return cmd
+	}
+	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	forward := run(lasting, commands[1]+"\nexec "+commands[2])
+	forward.Stdout, forward.Stderr = GinkgoWriter, GinkgoWriter
+	Expect(forward.Start()).To(Succeed())
+	DeferCleanup(func() {
+		cancel()
+		_ = forward.Wait() // It was killed.
+	})
+	answer := func(command string) func(context.Context) (string, error) {
+		return func(ctx context.Context) (string, error) {
+			out, err := run(ctx, command).Output()
+			return strings.TrimSpace(string(out)), err
+		}
+	}
+	return answer(commands[3]), answer(commands[4])
+}
 
 // rightsOfRuntime are the account and the roles that the chart of oam-kubernetes-runtime makes: one that takes in others by a label, and
 // one of these, which gives everything of OAM.

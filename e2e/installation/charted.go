@@ -73,6 +73,11 @@ func (i *Installation) Upgrade(ctx context.Context, values ...string) error {
 	return nil
 }
 
+// ForwardPorts makes "kubectl port-forward" to the controller's pod work. The caller must call stop.
+func (i *Installation) ForwardPorts(ctx context.Context) (stop func(), err error) {
+	return i.pods["controller"].ForwardPorts(ctx)
+}
+
 // Uninstall uninstalls the release, and stops the programs.
 func (i *Installation) Uninstall(ctx context.Context) error {
 	_, err := i.helm(ctx, nil, "uninstall", chart.Release)
@@ -140,8 +145,8 @@ func (i *Installation) values() string {
 	config := fmt.Sprintf("metrics:\n  anonymousBindAddress: 127.0.0.1:%d\n", openMetricsPort)
 	rest := "controller: {enabled: false}\n"
 	if i.inventory != "" {
-		config += fmt.Sprintf("api:\n  anonymousBindAddress: 127.0.0.1:%d\n", openAPIPort) + i.inventoryConfiguration("") + i.contextsConfiguration()
-		rest = fmt.Sprintf("inventory: {credentialsSecret: %s}\n", aaiSecret)
+		config += i.inventoryConfiguration("") + i.contextsConfiguration()
+		rest = fmt.Sprintf("api: {port: %d}\ninventory: {credentialsSecret: %s}\n", openAPIPort, aaiSecret)
 	}
 	var text strings.Builder
 	text.WriteString("config:\n")

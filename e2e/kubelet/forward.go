@@ -1,0 +1,84 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cri-streaming/pkg/streaming/portforward"
+)
+
+// The bounds of a port-forward: while nothing is sent, and until both of its streams are open.
+const (
+	forwardIdle = time.Minute
+	forwardOpen = 10 * time.Second
+)
+
+// forwarder forwards ports of a container to the ports of this machine that stand for them.
+type forwarder map[int]int
+
+// PortForward implements portforward.PortForwarder.
+func (f forwarder) PortForward(ctx context.Context, pod, _ string, port int32, stream io.ReadWriteCloser) error {
+	here, listens := f[int(port)]
+	if !listens {
+		return fmt.Errorf("nothing in pod %q listens on port %d", pod, port)
+	}
+	connection, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(here)))
+	if err != nil {
+		return err
+	}
+	go func() {
+		_, _ = io.Copy(connection, stream) // A caller who has gone needs nothing.
+		_ = connection.Close()
+	}()
+	_, _ = io.Copy(stream, connection) // An error would end all of the port-forward, not this connection alone.
+	return nil
+}
+
+// ForwardPorts makes this machine the kubelet of all nodes for "kubectl port-forward" to pods of the Deployment, which lead to the
+// process. The caller must call stop.
+func (p *Pod) ForwardPorts(ctx context.Context) (stop func(), err error) {
+	to, pods := forwarder(maps.Clone(p.ports)), "/portForward/"+p.options.Namespace+"/"+p.options.Deployment+"-"
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, pods) {
+			http.NotFound(w, r)
+			return
+		}
+		portforward.ServePortForward(w, r, to, strings.TrimPrefix(r.URL.Path, "/portForward/"), "", nil, forwardIdle, forwardOpen, portforward.SupportedProtocols)
+	}))
+	if err := p.beKubelet(ctx, server.Listener.Addr()); err != nil {
+		server.Close()
+		return nil, fmt.Errorf("cannot forward ports to pods of Deployment %q: %w", p.options.Deployment, err)
+	}
+	return server.Close, nil
+}
+
+// beKubelet makes all nodes have their kubelet at an address.
+func (p *Pod) beKubelet(ctx context.Context, at net.Addr) error {
+	host, port, err := net.SplitHostPort(at.String())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	nodes, err := p.api.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	patch := fmt.Appendf(nil, `{"status": {"addresses": [{"type": "InternalIP", "address": %q}], "daemonEndpoints": {"kubeletEndpoint": {"Port": %s}}}}`, host, port)
+	for i := range nodes.Items {
+		if _, err := p.api.CoreV1().Nodes().Patch(ctx, nodes.Items[i].Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
