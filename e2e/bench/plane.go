@@ -14,6 +14,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -111,7 +113,8 @@ func (p *plane) connect(ctx context.Context) error {
 		p.running.Wait()
 		return nil
 	})
-	scheme, err := newScheme(corev1.AddToScheme, appsv1.AddToScheme, coordinationv1.AddToScheme, corev1alpha2.AddToScheme, k8spluginv1alpha1.AddToScheme)
+	scheme, err := newScheme(corev1.AddToScheme, appsv1.AddToScheme, coordinationv1.AddToScheme, discoveryv1.AddToScheme, rbacv1.AddToScheme,
+		corev1alpha2.AddToScheme, k8spluginv1alpha1.AddToScheme)
 	if err != nil {
 		return err
 	}

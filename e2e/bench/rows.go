@@ -36,6 +36,8 @@ func stages() [][]row {
 		{"fleet", "100 clusters × 50 bundles × 20 resources: all judged after the controller starts; then changes → their scopes", measureFleet},
 		{"flood", "one of the clusters changes 1,000 times a second, a bundle of another changes → its scope", measureFlood},
 	}, {
+		{"probes", "1,000 Services probed every ten seconds: all as they should be; then all lost at one moment", measureProbes},
+	}, {
 		{"status", "status documents of 5 apps × 50 clusters × 15 resources: the first one, then 20 clients at once", measureStatus},
 		{"deploy", "5 apps × 50 clusters × 15 resources are deployed, which are there already; beside a dead cluster; 10,000 resources", measureDeploy},
 	}}

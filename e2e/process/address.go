@@ -1,0 +1,22 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"net"
+)
+
+// OwnAddress returns an address of this machine that is routed locally: API servers do not let Services have endpoints at loopback and
+// link-local addresses. It fails on a machine without one.
+func OwnAddress() (string, error) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return "", fmt.Errorf("cannot list the addresses of this machine: %w", err)
+	}
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && n.IP.IsGlobalUnicast() {
+			return n.IP.String(), nil
+		}
+	}
+	return "", errors.New("this machine has no IPv4 address that is neither loopback nor link-local")
+}
