@@ -128,9 +128,6 @@ func (g *gatherer) look(at objectAt) fleet.Lookup {
 	if at.Namespace != g.scope.Namespace && !slices.Contains(g.trusted, g.scope.Namespace) {
 		return fleet.Lookup{Result: g.inOtherNamespace(at)}
 	}
-	if g.follows(at.GroupVersionKind) {
-		g.follow(follow{kind: at.Kind, namespace: at.Namespace, name: at.Name})
-	}
 	return g.object(at.Kind, at.NamespacedName)
 }
 

@@ -189,11 +189,13 @@ func TestKindsOfApplicationsAreFollowed(t *testing.T) {
 	})
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{AppReferences: []corev1alpha2.AppReference{{AppName: "store"}}})
 	var got []string
-	for f := range (&gatherer{scope: scope, bundles: w, lookup: w.lookup, now: noon}).gather().follows {
-		got = append(got, f.kind.Cluster+": "+f.kind.Kind+"/"+f.name)
+	for at := range gatherIn(w, scope, noon).looks {
+		if at.name != "" {
+			got = append(got, at.Cluster+": "+at.Kind.Kind+"/"+at.name)
+		}
 	}
 	slices.Sort(got)
-	if diff := cmp.Diff([]string{edge1 + ": Deployment/front", hub + ": CloneSet/back", hub + ": Rollout/back"}, got); diff != "" {
+	if diff := cmp.Diff([]string{edge1 + ": Deployment/front", hub + ": Application/store", hub + ": CloneSet/back", hub + ": Rollout/back"}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 
@@ -201,8 +203,8 @@ func TestKindsOfApplicationsAreFollowed(t *testing.T) {
 		a.Applied = append(a.Applied, appliedIn("", schema.GroupVersionKind{Group: "acme.io", Version: "v1", Kind: fmt.Sprintf("Widget%d", i)}, "w"))
 	}
 	w = withApplication(a, nil)
-	if follows := (&gatherer{scope: scope, bundles: w, lookup: w.lookup, now: noon}).gather().follows; len(follows) > maxKinds {
-		t.Errorf("%d kinds are watched", len(follows))
+	if kinds := gatherIn(w, scope, noon).looks.kinds(); len(kinds) > maxKinds {
+		t.Errorf("%d kinds are watched", len(kinds))
 	}
 	tooMany := 0
 	for _, p := range judgeIn(w, scope, noon).members {

@@ -217,10 +217,14 @@ func at(cluster string, ref corev1alpha2.WorkloadReference) corev1alpha2.Workloa
 	return ref
 }
 
+// gatherIn gathers what belongs to a scope.
+func gatherIn(w world, scope *corev1alpha2.HealthScope, now time.Time) gathered {
+	return (&gatherer{scope: scope, bundles: w, lookup: w.lookup, selection: w.selection, now: now}).gather()
+}
+
 // judgeIn gathers and decides for a scope without a past.
 func judgeIn(w world, scope *corev1alpha2.HealthScope, now time.Time) verdict {
-	g := (&gatherer{scope: scope, bundles: w, lookup: w.lookup, selection: w.selection, now: now}).gather()
-	return decide(&scope.Spec, g, newMemory(&scope.Status), healthscope.DefaultPolicy(), now)
+	return decide(&scope.Spec, gatherIn(w, scope, now), newMemory(&scope.Status), healthscope.DefaultPolicy(), now)
 }
 
 // statusIn returns the first status of a scope.

@@ -178,7 +178,7 @@ func TestCarryOverOfALargeScopeIsBounded(t *testing.T) {
 	}
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{sink}})
 	scope.Status.Apps, scope.Status.ObservedGeneration = []corev1alpha2.AppStatus{status}, scope.Generation
-	all := (&gatherer{scope: scope, bundles: w, lookup: w.lookup, selection: w.selection, now: noon}).gather()
+	all := gatherIn(w, scope, noon)
 	results := 0
 	for _, f := range all.findings {
 		results += len(f.results)

@@ -2,7 +2,6 @@ package scope
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -135,30 +134,4 @@ func setLastSeen(next *corev1alpha2.HealthScopeStatus, before []corev1alpha2.App
 			}
 		}
 	}
-}
-
-// clustersNamed returns the clusters that a scope names in its spec or in its status, sorted.
-func clustersNamed(s *corev1alpha2.HealthScope) []string {
-	names := map[string]struct{}{}
-	for _, app := range appsOf(&s.Spec) {
-		for _, ref := range app.WorkloadReferences {
-			if ref.Cluster != "" {
-				names[ref.Cluster] = struct{}{}
-			}
-		}
-		for _, e := range app.ExpectedResources {
-			if e.Cluster != "" {
-				names[e.Cluster] = struct{}{}
-			}
-		}
-	}
-	for _, name := range s.Spec.ExpectedClusters {
-		names[name] = struct{}{}
-	}
-	for _, app := range s.Status.Apps {
-		for _, c := range app.Clusters {
-			names[c.Name] = struct{}{}
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
 }

@@ -22,16 +22,15 @@ const maxLinks = 10_000
 // scopeKind is the kind of references that lead to scopes.
 var scopeKind = schema.GroupKind{Group: corev1alpha2.GroupVersion.Group, Kind: "HealthScope"}
 
-// waysBackTo reads the scopes of a namespace that refer to scopes, if the scope itself does, and returns the ways back to it.
+// waysBackTo reads the scopes of the namespace, if the scope refers to scopes, and returns the ways back to it.
 func (r *reconciler) waysBackTo(ctx context.Context, scope *corev1alpha2.HealthScope) (map[string]string, error) {
 	own := r.View.Cluster()
 	if len(scopeRefs(scope, own)) == 0 {
 		return nil, nil
 	}
 	var list corev1alpha2.HealthScopeList
-	referring := client.MatchingFields{indexKinds: kindKey(scopeKind)}
-	if err := r.client.List(ctx, &list, client.InNamespace(scope.Namespace), referring, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, errors.Wrapf(err, "cannot list the HealthScopes of namespace %q that refer to HealthScopes", scope.Namespace)
+	if err := r.client.List(ctx, &list, client.InNamespace(scope.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, errors.Wrapf(err, "cannot list the HealthScopes of namespace %q", scope.Namespace)
 	}
 	return waysBack(scope, list.Items, own), nil
 }
@@ -80,7 +79,7 @@ func scopeRefs(scope *corev1alpha2.HealthScope, own string) []corev1alpha2.Workl
 }
 
 // linkedScopes returns requests for the scopes that may be in a cycle with a scope whose spec has changed: those of its
-// namespace that refer to scopes, if it does itself. The index of kinds may not be there yet.
+// namespace that refer to scopes, if it does itself.
 func (s *sources) linkedScopes(ctx context.Context, o client.Object) []reconcile.Request {
 	own := s.options.View.Cluster()
 	changed, ok := o.(*corev1alpha2.HealthScope)

@@ -72,7 +72,7 @@ func (g *gatherer) required(app *gatheredApp) []healthscope.Key {
 	var required []healthscope.Key
 	for _, name := range slices.Sorted(maps.Keys(everywhere)) {
 		members := map[string][]healthscope.Member{}
-		for _, b := range g.bundles.Named(g.scope.Namespace, name) {
+		for _, b := range g.bundlesNamed(name) {
 			if _, ok := app.bundles[b.BundleKey]; ok {
 				members[b.Cluster] = b.Members
 			}

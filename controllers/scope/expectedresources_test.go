@@ -42,7 +42,7 @@ func TestAnExpectedResourceThatVanishesIsMissed(t *testing.T) {
 		failed  int32
 	}{{0, 1, 0}, {policy.NotPresentGrace + time.Second, 0, 1}} {
 		now := noon.Add(c.after)
-		g := (&gatherer{scope: scope, bundles: gone, lookup: gone.lookup, selection: gone.selection, now: now}).gather()
+		g := gatherIn(gone, scope, now)
 		s := newStatus(scope, decide(&scope.Spec, g, m, policy, now), outside{state: gone.State}, now)
 		if s.Health != corev1alpha2.Unhealthy || s.ResourcesReady != "3/4" || s.Summary.Pending != c.pending || s.Summary.Failed != c.failed {
 			t.Errorf("after %s: %s, %s ready, %+v; want unhealthy, 3/4, %d pending and %d failed", c.after, s.Health, s.ResourcesReady, s.Summary, c.pending, c.failed)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
@@ -55,8 +56,8 @@ type gathered struct {
 	findings []finding
 	// arrivals is how many clusters had been read for the first time before.
 	arrivals uint64
-	// follows are what the scope looks at without a reference to it.
-	follows map[follow]struct{}
+	// looks are what the scope has looked at.
+	looks looks
 	// causes are the causes of the states of workloads that are referred to directly, as far as their pods have been looked at.
 	causes map[healthscope.Key]string
 	// stale are the states of clusters that are not Connected.
@@ -104,8 +105,8 @@ type gatherer struct {
 	apps   []gatheredApp
 	// unreadableThen are the clusters that could not be read when gathering began. One may have been read since, after its bundles were looked for.
 	unreadableThen map[string]fleet.ClusterState
-	// followed are the kinds of objects whose references are followed.
-	followed map[schema.GroupVersionKind]struct{}
+	// followed are the kinds of objects that are looked at.
+	followed sets.Set[schema.GroupVersionKind]
 	// versionsOf are the versions of components by kind, as far as they have been looked for.
 	versionsOf map[fleet.Kind]map[version][]fleet.Lookup
 	// back are the scopes of the namespace whose references lead back to this one, each with the next scope on its way.
@@ -151,8 +152,13 @@ func (g *gatherer) findingsOf(app *gatheredApp) iter.Seq[*finding] {
 }
 
 func (g *gatherer) gather() gathered {
-	g.out.arrivals, g.unreadableThen, g.followed = g.bundles.Arrivals(), g.bundles.Unreadable(), followedKinds(g.scope)
-	g.versionsOf = map[fleet.Kind]map[version][]fleet.Lookup{}
+	g.out.arrivals, g.out.looks, g.unreadableThen = g.bundles.Arrivals(), looks{}, g.bundles.Unreadable()
+	g.followed, g.versionsOf = sets.New[schema.GroupVersionKind](), map[fleet.Kind]map[version][]fleet.Lookup{}
+	for gvk := range references(g.scope) { // They come before what objects lead to.
+		if gvk.GroupKind() != bundleKind {
+			g.follows(gvk)
+		}
+	}
 	for _, app := range appsOf(&g.scope.Spec) {
 		g.apps = append(g.apps, gatheredApp{specApp: app, bundles: map[fleet.BundleKey]struct{}{}})
 	}
@@ -212,7 +218,7 @@ func (g *gatherer) bundleRef(app *gatheredApp, ref corev1alpha2.WorkloadReferenc
 	missing.Message = fmt.Sprintf("ResourceBundleState %q does not exist in namespace %q", ref.Name, g.scope.Namespace)
 	found := app.finding(ref)
 	var uids []types.UID
-	for _, b := range g.bundles.Named(g.scope.Namespace, ref.Name) {
+	for _, b := range g.bundlesNamed(ref.Name) {
 		if ref.Cluster != "" && b.Cluster != ref.Cluster {
 			continue
 		}
@@ -253,6 +259,7 @@ func (g *gatherer) known(cluster string) bool {
 
 // state returns what is known of a cluster itself, and false when it is not known.
 func (g *gatherer) state(cluster string) (fleet.ClusterState, bool) {
+	g.out.looks[lookAtCluster(cluster)] = nil
 	if s, away := g.unreadableThen[cluster]; away {
 		return s, true
 	}
@@ -404,7 +411,7 @@ func (g *gatherer) selected(app *gatheredApp) {
 		g.addBadSelectorf(app, app.Name, "the app's selector cannot be read: %v", err)
 		return
 	}
-	for _, b := range g.bundles.Select(g.scope.Namespace, selector) {
+	for _, b := range g.bundlesWith(selector) {
 		if g.takesFrom(app, b.Cluster) {
 			g.bundle(app, b)
 		}
@@ -421,7 +428,7 @@ func (g *gatherer) labelled() {
 		labels.SelectorFromSet(labels.Set{corev1alpha2.LabelScopeName: g.scope.Name}),
 		labels.SelectorFromSet(labels.Set{corev1alpha2.LabelScopePrefix + g.scope.Name: "true"}),
 	} {
-		for _, b := range g.bundles.Select(g.scope.Namespace, selector) {
+		for _, b := range g.bundlesWith(selector) {
 			if slices.ContainsFunc(g.apps, func(a gatheredApp) bool { _, ok := a.bundles[b.BundleKey]; return ok }) {
 				continue
 			}
@@ -442,4 +449,16 @@ func (g *gatherer) bundle(app *gatheredApp, b *fleet.Bundle) {
 	found.ref.UID = b.UID
 	found.addBundle(b)
 	g.out.findings = append(g.out.findings, found)
+}
+
+// bundlesNamed returns the bundles with a name.
+func (g *gatherer) bundlesNamed(name string) []*fleet.Bundle {
+	g.out.looks.addNamed(bundlesKind, g.scope.Namespace, name)
+	return g.bundles.Named(g.scope.Namespace, name)
+}
+
+// bundlesWith returns the bundles that a selector matches.
+func (g *gatherer) bundlesWith(selector labels.Selector) []*fleet.Bundle {
+	g.out.looks.addSelected(bundlesKind, g.scope.Namespace, selector)
+	return g.bundles.Select(g.scope.Namespace, selector)
 }

@@ -90,7 +90,7 @@ func TestALabelledBundleJoinsTheAppOfItsName(t *testing.T) {
 	b.App = "sink"
 	w := world{bundles: []*fleet.Bundle{b}}
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "sink", Inventory: links}}})
-	got := only(t, (&gatherer{scope: scope, bundles: w, lookup: w.lookup, selection: w.selection, now: noon}).gather().findings)
+	got := only(t, gatherIn(w, scope, noon).findings)
 	if got.app != "sink" || got.links != links {
 		t.Errorf("got app %q with links %v", got.app, got.links)
 	}
@@ -182,7 +182,7 @@ func TestGatherExpectedClusters(t *testing.T) {
 			w := withDeployments(deployment("web", healthscope.Ready, 1, 1))
 			w.clusters, w.bundles = []string{hub, edge1, edge2}, c.bundles
 			scope := scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{c.app}, ExpectedClusters: c.expect})
-			got := (&gatherer{scope: scope, bundles: w, lookup: w.lookup, selection: w.selection, now: noon}).gather()
+			got := gatherIn(w, scope, noon)
 			if diff := cmp.Diff(c.want, summaryOfFindings(got)); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", c.reason, diff)
 			}

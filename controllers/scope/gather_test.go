@@ -179,7 +179,7 @@ func TestReferencesAreFilledIn(t *testing.T) {
 	w.bundles = []*fleet.Bundle{bundleOf(edge1, "1-sink", readyWeb1), bundleOf(edge2, "1-sink", readyWeb2), bundleOf(edge2, "1-lone", readyWeb2)}
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(deploymentRef("web"), deploymentRef("gone"), bundleRef("1-lone"), bundleRef("1-sink"))})
 	var uids []string
-	for _, f := range (&gatherer{scope: scope, bundles: w, lookup: w.lookup, selection: w.selection, now: noon}).gather().findings {
+	for _, f := range gatherIn(w, scope, noon).findings {
 		uids = append(uids, string(f.ref.UID))
 	}
 	// Bundles of one name in several clusters have no uid in common.
@@ -196,7 +196,7 @@ func TestSettlingHoldsTheScope(t *testing.T) {
 	db := corev1alpha2.WorkloadReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db"}
 	for _, list := range [][]corev1alpha2.WorkloadReference{refs(db, deploymentRef("web")), refs(deploymentRef("web"), db)} {
 		scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: list})
-		if (&gatherer{scope: scope, bundles: w, lookup: w.lookup, selection: w.selection, now: noon}).gather().settling == 0 {
+		if gatherIn(w, scope, noon).settling == 0 {
 			t.Errorf("%v: want the scope to wait", list)
 		}
 	}
@@ -214,7 +214,7 @@ func TestWantedKinds(t *testing.T) {
 		)}},
 	})
 	var got []string
-	for kind := range wantedKinds(scope, world{}) {
+	for kind := range gatherIn(world{}, scope, noon).looks.kinds() {
 		got = append(got, kind.Cluster+": "+kind.String())
 	}
 	slices.Sort(got)
@@ -231,7 +231,7 @@ func TestInvalidSelector(t *testing.T) {
 		Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}},
 	}}})
 	w := world{}
-	got := only(t, only(t, (&gatherer{scope: scope, bundles: w, lookup: w.lookup, selection: w.selection, now: noon}).gather().findings).results)
+	got := only(t, only(t, gatherIn(w, scope, noon).findings).results)
 	if got.State != healthscope.Unknown || got.Reason != healthscope.ReasonInvalidReference || !strings.Contains(got.Message, "Near") {
 		t.Errorf("got %+v", got)
 	}

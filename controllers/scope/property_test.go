@@ -162,7 +162,7 @@ func TestTimeAloneChangesNothingBeforeTheNextCheck(t *testing.T) {
 		policy := healthscope.DefaultPolicy()
 		since := newMemory(&scope.Status)
 		judge := func(now time.Time) (verdict, corev1alpha2.HealthScopeStatus) {
-			g := (&gatherer{scope: scope, bundles: w, lookup: w.lookup, selection: w.selection, now: noon}).gather()
+			g := gatherIn(w, scope, noon)
 			v := decide(&scope.Spec, g, since, policy, now)
 			return v, newStatus(scope, v, outside{state: w.State}, now)
 		}

@@ -40,11 +40,10 @@ type reconciler struct {
 
 	client client.Client
 	// live reads from the API server itself, and not from the cache.
-	live   client.Reader
-	causes *causes
-	// followers are the scopes that look at what they do not refer to.
-	followers *followers
-	recorder  events.EventRecorder
+	live     client.Reader
+	causes   *causes
+	lookers  *lookers
+	recorder events.EventRecorder
 	// wake enqueues all scopes.
 	wake func(context.Context)
 }
@@ -59,7 +58,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if !apierrors.IsNotFound(err) {
 			return ctrl.Result{}, errors.Wrapf(err, "cannot get HealthScope %q", req.NamespacedName)
 		}
-		r.followers.set(req.NamespacedName, nil)
+		r.lookers.set(req.NamespacedName, nil)
 		r.Objects.Want(req.NamespacedName, nil) //nolint:contextcheck // Watches live longer than this call.
 		if r.Probes != nil {
 			r.Probes.Want(req.NamespacedName, nil)
@@ -108,12 +107,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *reconciler) gather(scope *corev1alpha2.HealthScope, back map[string]string, now time.Time) gathered {
 	name := client.ObjectKeyFromObject(scope)
 	var g gathered
-	for range maxFollowed + 2 { // Each time leads a step further; one is for what is looked for by labels.
-		r.Objects.Want(name, r.followers.addKinds(name, wantedKinds(scope, r.View)))
+	for range maxFollowed + 3 { // Each time leads a step further: to what the scope refers to, what that leads to, and the versions of components.
 		g = (&gatherer{
 			scope: scope, bundles: r.View, lookup: r.Objects.Get, selection: r.Objects.Select, trusted: r.TrustedNamespaces, contexts: r.Contexts, probes: r.Probes, now: now, back: back,
 		}).gather()
-		if !r.followers.set(name, g.follows) {
+		r.Objects.Want(name, g.looks.kinds())
+		if !r.lookers.set(name, g.looks) {
 			return g
 		}
 	}

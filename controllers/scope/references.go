@@ -6,13 +6,11 @@ import (
 	"iter"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
-	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/kubevela"
 )
@@ -83,35 +81,6 @@ func references(scope *corev1alpha2.HealthScope) iter.Seq2[schema.GroupVersionKi
 	}
 }
 
-// wantedKinds returns the kinds that a scope refers to directly or selects by labels, and that may exist.
-func wantedKinds(scope *corev1alpha2.HealthScope, view bundles) map[fleet.Kind]struct{} {
-	kinds, followed := map[fleet.Kind]struct{}{}, followedKinds(scope)
-	for gvk, ref := range references(scope) {
-		if _, follow := followed[gvk]; follow {
-			kinds[fleet.Kind{Cluster: cmp.Or(ref.Cluster, view.Cluster()), GroupVersionKind: gvk}] = struct{}{}
-		}
-	}
-	hasBundles := func(app *corev1alpha2.ScopeApp) bool {
-		selector, err := metav1.LabelSelectorAsSelector(app.Selector)
-		return err != nil || len(view.Select(scope.Namespace, selector)) > 0
-	}
-	for app, s := range workloadSelectors(scope, hasBundles) {
-		selected, _ := workloadKinds(s)
-		for _, cluster := range view.Clusters() {
-			state, _ := view.State(cluster)
-			if !isSelected(scope.Spec.Clusters, state) || !isSelected(app.Clusters, state) {
-				continue
-			}
-			for _, gvk := range selected {
-				if _, follow := followed[gvk]; follow {
-					kinds[fleet.Kind{Cluster: cluster, GroupVersionKind: gvk}] = struct{}{}
-				}
-			}
-		}
-	}
-	return kinds
-}
-
 // parseRef returns the kind a reference leads to, or what is wrong with it.
 func parseRef(namespace string, ref corev1alpha2.WorkloadReference) (schema.GroupVersionKind, *healthscope.Result) {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
@@ -152,30 +121,10 @@ func bundleReference(name, cluster string) corev1alpha2.WorkloadReference {
 	}
 }
 
-// maxKinds bounds the distinct kinds that one scope may refer to directly: each is watched, or looked for, in each cluster that a reference names.
+// maxKinds bounds the distinct kinds that one scope looks at: each is watched, or looked for, in each cluster that a reference names.
 const maxKinds = 100
 
-// followedKinds returns the kinds that a scope follows: of those that it refers to directly or selects by labels, the first ones.
-func followedKinds(scope *corev1alpha2.HealthScope) map[schema.GroupVersionKind]struct{} {
-	kinds := map[schema.GroupVersionKind]struct{}{}
-	add := func(gvk schema.GroupVersionKind) {
-		if gvk.GroupKind() != bundleKind && len(kinds) < maxKinds {
-			kinds[gvk] = struct{}{}
-		}
-	}
-	for gvk := range references(scope) {
-		add(gvk)
-	}
-	for _, s := range allWorkloadSelectors(scope) {
-		selected, _ := workloadKinds(s)
-		for _, gvk := range selected {
-			add(gvk)
-		}
-	}
-	return kinds
-}
-
-// tooManyKinds returns the result of a reference to a kind that the scope does not follow.
+// tooManyKinds returns the result of a reference to a kind that the scope does not look at.
 func tooManyKinds(unknown healthscope.Result) healthscope.Result {
 	return unknownFor(unknown, healthscope.ReasonTooManyKinds, "the scope refers to more than %d kinds, and only the first %d are followed", maxKinds, maxKinds)
 }

@@ -51,7 +51,7 @@ func (g *gatherer) versions(kind fleet.Kind, of version) []fleet.Lookup {
 	if of == (version{}) {
 		return nil
 	}
-	g.follow(follow{kind: kind, namespace: g.scope.Namespace, version: of})
+	g.out.looks.addSelected(kind, g.scope.Namespace, of.selector())
 	if _, read := g.versionsOf[kind]; !read {
 		g.versionsOf[kind] = map[version][]fleet.Lookup{}
 		all := g.selection(kind.Cluster, kind.GroupVersionKind, g.scope.Namespace, isVersion)
@@ -61,6 +61,11 @@ func (g *gatherer) versions(kind fleet.Kind, of version) []fleet.Lookup {
 		}
 	}
 	return g.versionsOf[kind][of]
+}
+
+// selector returns the selector of the versions.
+func (v version) selector() labels.Selector {
+	return labels.SelectorFromSet(labels.Set{corev1alpha2.LabelApplication: v.application, corev1alpha2.LabelComponent: v.component})
 }
 
 // isVersion selects what has the labels of versionOf.
@@ -101,7 +106,6 @@ func (g *gatherer) withResources(cluster string, found fleet.Lookup, depth int, 
 		}
 		seen[key] = struct{}{}
 		kind := fleet.Kind{Cluster: cluster, GroupVersionKind: gvk}
-		g.follow(follow{kind: kind, namespace: g.scope.Namespace, name: r.Name})
 		results = append(results, g.withResources(cluster, g.object(kind, types.NamespacedName{Namespace: g.scope.Namespace, Name: r.Name}), depth+1, seen)...)
 	}
 	return results
@@ -116,6 +120,7 @@ func (g *gatherer) object(kind fleet.Kind, name types.NamespacedName) fleet.Look
 	if !g.follows(kind.GroupVersionKind) {
 		return fleet.Lookup{Result: tooManyKinds(unknown)}
 	}
+	g.out.looks.addNamed(kind, name.Namespace, name.Name)
 	state, known := g.state(kind.Cluster)
 	if !known {
 		return fleet.Lookup{Result: inUnknownCluster(unknown)}
@@ -133,17 +138,8 @@ func (g *gatherer) object(kind fleet.Kind, name types.NamespacedName) fleet.Look
 
 // follows reports whether the scope follows objects of a kind: of those that it leads to, the first maxKinds.
 func (g *gatherer) follows(gvk schema.GroupVersionKind) bool {
-	if _, follow := g.followed[gvk]; !follow && len(g.followed) < maxKinds {
-		g.followed[gvk] = struct{}{}
+	if len(g.followed) < maxKinds {
+		g.followed.Insert(gvk)
 	}
-	_, follow := g.followed[gvk]
-	return follow
-}
-
-// follow notes what the scope looks at without a reference to it.
-func (g *gatherer) follow(f follow) {
-	if g.out.follows == nil {
-		g.out.follows = map[follow]struct{}{}
-	}
-	g.out.follows[f] = struct{}{}
+	return g.followed.Has(gvk)
 }

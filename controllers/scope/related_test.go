@@ -2,6 +2,7 @@ package scope
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -121,7 +122,7 @@ func TestWorkloadsLeadToTheirResourcesAndVersions(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(c.ref)})
-			g := (&gatherer{scope: scope, bundles: c.world, lookup: c.world.lookup, selection: c.world.selection, now: noon}).gather()
+			g := gatherIn(c.world, scope, noon)
 			s := newStatus(scope, decide(&scope.Spec, g, newMemory(&scope.Status), healthscope.DefaultPolicy(), noon.Add(time.Hour)), outside{state: c.world.State}, noon)
 			condition := only(t, s.HealthConditions)
 			got := fmt.Sprintf("%s %s %s", condition.ComponentName, condition.HealthStatus, condition.Diagnosis)
@@ -133,16 +134,15 @@ func TestWorkloadsLeadToTheirResourcesAndVersions(t *testing.T) {
 }
 
 // A change leads to the scopes that look at what has changed, and to no others, in whatever order they begin and end to.
-func TestChangesLeadToTheScopesThatFollow(t *testing.T) {
+func TestChangesLeadToTheScopesThatLook(t *testing.T) {
 	t.Parallel()
 	kind := func(name string) fleet.Kind {
 		return fleet.Kind{Cluster: hub, GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: name}}
 	}
-	keys := []follow{
-		{kind: kind("Service"), namespace: "shop", name: "cart"},
-		{kind: kind("Service"), namespace: "other", name: "cart"},
-		{kind: kind("Pod"), namespace: "shop", version: version{"first", "cart"}},
-	}
+	keys := []looks{{}, {}, {}}
+	keys[0].addNamed(kind("Service"), "shop", "cart")
+	keys[1].addNamed(kind("Service"), "other", "cart")
+	keys[2].addSelected(kind("Pod"), "shop", version{"first", "cart"}.selector())
 	changes := []fleet.Change{
 		fleet.ObjectChange{Kind: kind("Service"), Name: types.NamespacedName{Namespace: "shop", Name: "cart"}},
 		fleet.ObjectChange{Kind: kind("Service"), Name: types.NamespacedName{Namespace: "other", Name: "cart"}},
@@ -153,28 +153,28 @@ func TestChangesLeadToTheScopesThatFollow(t *testing.T) {
 	}
 	leads := []string{"0", "1", "2", "", "01", ""} // The keys that each change concerns.
 	rapid.Check(t, func(t *rapid.T) {
-		f, of := newFollowers(), map[string]map[follow]struct{}{}
+		f, of := newLookers(), map[string]map[int]bool{}
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			who := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "scope")
-			what := map[follow]struct{}{}
-			for _, key := range rapid.SliceOfDistinct(rapid.SampledFrom(keys), rapid.ID[follow]).Draw(t, "follows") {
-				what[key] = struct{}{}
+			what, at := map[int]bool{}, looks{}
+			for _, key := range rapid.SliceOfDistinct(rapid.IntRange(0, len(keys)-1), rapid.ID[int]).Draw(t, "looks") {
+				what[key] = true
+				maps.Copy(at, keys[key])
 			}
 			grows := false
 			for key := range what {
-				_, known := of[who][key]
-				grows = grows || !known
+				grows = grows || !of[who][key]
 			}
 			of[who] = what
-			if got := f.set(types.NamespacedName{Name: who}, what); got != grows {
+			if got := f.set(types.NamespacedName{Name: who}, at); got != grows {
 				t.Fatalf("it grew: %t, want %t", got, grows)
 			}
 		}
 		for i, c := range changes {
 			want, got := map[string]bool{}, map[string]bool{}
 			for who, what := range of {
-				for k, key := range keys {
-					if _, follows := what[key]; follows && strings.ContainsRune(leads[i], rune('0'+k)) {
+				for key := range what {
+					if strings.ContainsRune(leads[i], rune('0'+key)) {
 						want[who] = true
 					}
 				}

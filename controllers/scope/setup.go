@@ -97,9 +97,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Guard == nil {
 		o.Guard = pruning.NewGuard("the HealthScopes")
 	}
-	changes := &sources{reader: mgr.GetClient(), indexer: mgr.GetFieldIndexer(), options: o, followers: newFollowers()}
+	changes := &sources{reader: mgr.GetClient(), options: o, lookers: newLookers()}
 	r := &reconciler{
-		Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), causes: newCauses(o.Objects.Cause), followers: changes.followers,
+		Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), causes: newCauses(o.Objects.Cause), lookers: changes.lookers,
 		recorder: mgr.GetEventRecorder("healthscope-controller"), wake: changes.all,
 	}
 	err := ctrl.NewControllerManagedBy(mgr).

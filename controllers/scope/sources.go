@@ -3,8 +3,6 @@ package scope
 import (
 	"context"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,13 +13,11 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet"
 )
 
-// sources turn changes of what belongs to scopes into requests for the scopes.
+// sources turn changes of what scopes look at into requests for the scopes.
 type sources struct {
 	reader  client.Reader
-	indexer client.FieldIndexer
 	options Options
-	// followers are the scopes that look at what they do not refer to.
-	followers *followers
+	lookers *lookers
 	// queue is set once the controller has started.
 	queue queue
 }
@@ -32,24 +28,26 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 func (*sources) String() string { return "what belongs to scopes" }
 
 // Start implements source.Source, of all requests that do not come from a scope itself.
-//
-// The indexes are added here and not in Setup because the manager first starts the
-// caches that exist by then, and cannot be stopped before these have been read.
 func (s *sources) Start(ctx context.Context, q queue) error {
-	if err := addIndexes(ctx, s.indexer); err != nil {
-		return err
-	}
 	s.queue = q
-	s.view(ctx)
-	s.objects(ctx)
+	changes, cancel := s.options.View.Subscribe(fleet.Bundles | fleet.Clusters)
+	objects := s.options.Objects.Start(ctx)
+	changed := func(c fleet.Change) { s.changed(ctx, c) }
+	go func() {
+		defer cancel()
+		changes.Deliver(ctx, changed)
+	}()
+	go objects.Deliver(ctx, changed)
 	if s.options.Inventory != nil {
-		s.options.Inventory.Subscribe(func(name types.NamespacedName) { s.queue.Add(reconcile.Request{NamespacedName: name}) })
+		s.options.Inventory.Subscribe(s.add)
 	}
 	if s.options.Probes != nil {
-		s.options.Probes.Subscribe(func(name types.NamespacedName) { s.queue.Add(reconcile.Request{NamespacedName: name}) })
+		s.options.Probes.Subscribe(s.add)
 	}
 	if s.options.Contexts != nil {
-		s.contexts(ctx)
+		s.options.Contexts.Subscribe(func(bundle types.NamespacedName) {
+			changed(fleet.BundleChange{BundleKey: fleet.BundleKey{Namespace: bundle.Namespace, Name: bundle.Name}})
+		})
 	}
 	if s.options.HealthChecks != nil {
 		s.options.HealthChecks.Subscribe(func() { s.all(ctx) })
@@ -57,88 +55,27 @@ func (s *sources) Start(ctx context.Context, q queue) error {
 	return nil
 }
 
-// view enqueues the scopes of every bundle that changes, and those that name a cluster when the state of the cluster changes.
-// Scopes that its bundles belong to are enqueued when these change. When a cluster is read for the first time, all scopes
-// are: the inventory deletes nothing there before each scope has been judged with it.
-func (s *sources) view(ctx context.Context) {
-	changes, cancel := s.options.View.Subscribe(fleet.Bundles | fleet.Clusters)
-	go func() {
-		defer cancel()
-		changes.Deliver(ctx, func(c fleet.Change) { s.viewChanged(ctx, c) })
-	}()
-}
-
-func (s *sources) viewChanged(ctx context.Context, c fleet.Change) {
-	switch c := c.(type) {
-	case fleet.BundleChange:
-		s.bundleChanged(ctx, c.Namespace, c.Name, c.Labels.Map())
-	case fleet.ClusterChange:
-		s.enqueue(ctx, "", indexClusters, c.Cluster, nil)
+// changed enqueues the scopes that a change concerns. When a cluster is read for the first time, these are all scopes: the
+// inventory deletes nothing there before each scope has been judged with it.
+func (s *sources) changed(ctx context.Context, c fleet.Change) {
+	switch c.(type) {
 	case fleet.SelectionChange, fleet.CompleteChange: // Any scope may select clusters by labels.
 		s.all(ctx)
-	}
-}
-
-// contexts enqueues the scopes of every bundle whose context requires something else: those that refer to it, also where
-// it does not exist, and those that it belongs to. It reads caches alone, and so does not block.
-func (s *sources) contexts(ctx context.Context) {
-	s.options.Contexts.Subscribe(func(name types.NamespacedName) {
-		s.enqueue(ctx, name.Namespace, indexRefs, refKey(bundleKind, name.Name), nil)
-		for _, b := range s.options.View.Named(name.Namespace, name.Name) {
-			s.bundleChanged(ctx, b.Namespace, b.Name, b.Labels)
+	default:
+		for _, scope := range s.lookers.changed(c) {
+			s.add(scope)
 		}
-	})
+	}
 }
 
-// bundleChanged enqueues the scopes that refer to a bundle, select it, or are named by its labels.
-func (s *sources) bundleChanged(ctx context.Context, namespace, name string, set map[string]string) {
-	s.enqueue(ctx, namespace, indexRefs, refKey(bundleKind, name), nil)
-	matches := func(scope *corev1alpha2.HealthScope) bool { return selects(scope, set) }
-	s.enqueue(ctx, namespace, indexSelects, indexAny, matches)
-	for key, value := range set {
-		s.enqueue(ctx, namespace, indexSelects, labelKey(key, value), matches)
-	}
-	for _, scope := range corev1alpha2.ScopesOf(set) {
-		s.queue.Add(request(namespace, scope))
-	}
+// add enqueues a scope.
+func (s *sources) add(scope types.NamespacedName) {
+	s.queue.Add(reconcile.Request{NamespacedName: scope})
 }
 
 // all enqueues all scopes.
 func (s *sources) all(ctx context.Context) {
 	for _, request := range s.list(ctx, nil) {
-		s.queue.Add(request)
-	}
-}
-
-// objects enqueues the scopes of every object, or whole kind, that changes.
-func (s *sources) objects(ctx context.Context) {
-	changes := s.options.Objects.Start(ctx)
-	go changes.Deliver(ctx, func(c fleet.Change) {
-		for _, scope := range s.followers.changed(c) {
-			s.queue.Add(reconcile.Request{NamespacedName: scope})
-		}
-		switch c := c.(type) {
-		case fleet.KindChange:
-			s.enqueue(ctx, "", indexKinds, kindKey(c.GroupKind()), nil)
-		case fleet.ObjectChange:
-			s.objectChanged(ctx, c)
-		}
-	})
-}
-
-// objectChanged enqueues the scopes that refer to an object, or select it by its labels.
-func (s *sources) objectChanged(ctx context.Context, c fleet.ObjectChange) {
-	s.enqueue(ctx, c.Name.Namespace, indexRefs, refKey(c.GroupKind(), c.Name.Name), nil)
-	matches := func(scope *corev1alpha2.HealthScope) bool { return selectsWorkload(scope, c.GroupKind(), c.Labels) }
-	s.enqueue(ctx, c.Name.Namespace, indexWorkloads, indexAny, matches)
-	for key, value := range c.Labels.All() {
-		s.enqueue(ctx, c.Name.Namespace, indexWorkloads, labelKey(key, value), matches)
-	}
-}
-
-// enqueue enqueues the scopes of a namespace, or of all, that an index finds and that match; nil matches all.
-func (s *sources) enqueue(ctx context.Context, namespace, index, value string, match func(*corev1alpha2.HealthScope) bool) {
-	for _, request := range s.list(ctx, match, client.InNamespace(namespace), client.MatchingFields{index: value}) {
 		s.queue.Add(request)
 	}
 }
@@ -153,22 +90,8 @@ func (s *sources) list(ctx context.Context, match func(*corev1alpha2.HealthScope
 	var requests []reconcile.Request
 	for i := range list.Items {
 		if match == nil || match(&list.Items[i]) {
-			requests = append(requests, request(list.Items[i].Namespace, list.Items[i].Name))
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}
 	}
 	return requests
-}
-
-// selects reports whether a selector of a scope matches labels of a bundle.
-func selects(scope *corev1alpha2.HealthScope, of map[string]string) bool {
-	for _, app := range scope.Spec.Apps {
-		if selector, err := metav1.LabelSelectorAsSelector(app.Selector); err == nil && app.Selector != nil && selector.Matches(labels.Set(of)) {
-			return true
-		}
-	}
-	return false
-}
-
-func request(namespace, name string) reconcile.Request {
-	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/util/workqueue"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,45 +21,28 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// indexedScopes is a cache of scopes with their indexes.
-type indexedScopes struct {
+// looking returns sources of scopes that have looked at a world.
+func looking(w world, scopes ...*corev1alpha2.HealthScope) *sources {
+	s := &sources{lookers: newLookers()}
+	var all listed
+	for _, scope := range scopes {
+		s.lookers.set(client.ObjectKeyFromObject(scope), gatherIn(w, scope, noon).looks)
+		all.items = append(all.items, *scope)
+	}
+	s.reader = all
+	return s
+}
+
+// listed is a cache of scopes.
+type listed struct {
 	client.Reader
 
-	all     []corev1alpha2.HealthScope
-	byIndex map[string][]corev1alpha2.HealthScope
+	items []corev1alpha2.HealthScope
 }
 
-func newIndexedScopes(scopes ...*corev1alpha2.HealthScope) indexedScopes {
-	all := indexedScopes{byIndex: map[string][]corev1alpha2.HealthScope{}}
-	for _, s := range scopes {
-		for _, value := range selectedBy(s) {
-			key := fmt.Sprintf("%s/%s=%s", s.Namespace, indexSelects, value)
-			all.byIndex[key] = append(all.byIndex[key], *s)
-		}
-		for _, value := range clustersNamed(s) {
-			key := fmt.Sprintf("/%s=%s", indexClusters, value)
-			all.byIndex[key] = append(all.byIndex[key], *s)
-		}
-		all.all = append(all.all, *s)
-		for _, value := range indexed(s, refKey) {
-			key := fmt.Sprintf("%s/%s=%s", s.Namespace, indexRefs, value)
-			all.byIndex[key] = append(all.byIndex[key], *s)
-		}
-	}
-	return all
-}
-
-func (i indexedScopes) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	var o client.ListOptions
-	o.ApplyOptions(opts)
-	scopes, ok := list.(*corev1alpha2.HealthScopeList)
-	switch {
-	case !ok:
-	case o.FieldSelector == nil:
-		scopes.Items = i.all
-	default:
-		requirement := o.FieldSelector.Requirements()[0]
-		scopes.Items = i.byIndex[fmt.Sprintf("%s/%s=%s", o.Namespace, requirement.Field, requirement.Value)]
+func (l listed) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if scopes, ok := list.(*corev1alpha2.HealthScopeList); ok {
+		scopes.Items = l.items
 	}
 	return nil
 }
@@ -70,20 +54,20 @@ func selecting(name string, selector metav1.LabelSelector) *corev1alpha2.HealthS
 	return s
 }
 
-// askedFor returns the scopes that a change of a bundle asks for.
-func askedFor(t interface{ Context() context.Context }, reader client.Reader, b *fleet.Bundle) []string {
-	return askedBy(t, reader, fleet.BundleChange{BundleKey: b.BundleKey, Labels: fleet.NewLabelSet(b.Labels)})
+// bundleChange returns the change of a bundle.
+func bundleChange(b *fleet.Bundle) fleet.Change {
+	return fleet.BundleChange{BundleKey: b.BundleKey, Labels: fleet.NewLabelSet(b.Labels)}
 }
 
-// askedBy returns the scopes that a change of a view asks for.
-func askedBy(t interface{ Context() context.Context }, reader client.Reader, c fleet.Change) []string {
-	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	defer q.ShutDown()
-	(&sources{reader: reader, queue: q}).viewChanged(t.Context(), c)
+// askedBy returns the scopes that a change asks for.
+func (s *sources) askedBy(t interface{ Context() context.Context }, c fleet.Change) []string {
+	s.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer s.queue.ShutDown()
+	s.changed(t.Context(), c)
 	names := map[string]struct{}{}
-	for q.Len() > 0 {
-		request, _ := q.Get()
-		q.Done(request)
+	for s.queue.Len() > 0 {
+		request, _ := s.queue.Get()
+		s.queue.Done(request)
 		names[request.Name] = struct{}{}
 	}
 	return slices.Sorted(maps.Keys(names))
@@ -110,11 +94,12 @@ func TestAChangeOfABundleFindsTheScopesThatSelectIt(t *testing.T) {
 		b := labelledWith(bundleOf(hub, "7-web"), rapid.MapOf(word, word).Draw(t, "bundle"))
 		var want []string
 		for _, s := range scopes {
-			if selects(s, b.Labels) {
+			selector, err := metav1.LabelSelectorAsSelector(s.Spec.Apps[0].Selector)
+			if err == nil && selector.Matches(labels.Set(b.Labels)) {
 				want = append(want, s.Name)
 			}
 		}
-		if diff := cmp.Diff(want, askedFor(t, newIndexedScopes(scopes...), b)); diff != "" {
+		if diff := cmp.Diff(want, looking(world{}, scopes...).askedBy(t, bundleChange(b))); diff != "" {
 			t.Fatalf("-want +got:\n%s", diff)
 		}
 	})
@@ -128,16 +113,16 @@ func BenchmarkOneChange(b *testing.B) {
 			for i := range n {
 				scopes = append(scopes, selecting(fmt.Sprintf("scope%d", i), metav1.LabelSelector{MatchLabels: map[string]string{"example.org/app": fmt.Sprint(i)}}))
 			}
-			reader := newIndexedScopes(scopes...)
 			changed := labelledWith(bundleOf(hub, "7-web", member(hub, "Deployment", "web", healthscope.Ready, "")), map[string]string{"example.org/app": "7", "tier": "edge"})
 			w := world{bundles: []*fleet.Bundle{changed}}
+			all := looking(w, scopes...)
 			memory := newMemory(&corev1alpha2.HealthScopeStatus{})
 			b.ReportAllocs()
 			for b.Loop() {
-				if found := askedFor(b, reader, changed); len(found) != 1 {
+				if found := all.askedBy(b, bundleChange(changed)); len(found) != 1 {
 					b.Fatalf("asks for %q", found)
 				}
-				g := (&gatherer{scope: scopes[7], bundles: w, lookup: w.lookup, selection: w.selection, now: noon}).gather()
+				g := gatherIn(w, scopes[7], noon)
 				v := decide(&scopes[7].Spec, g, memory, healthscope.DefaultPolicy(), noon)
 				if s := newStatus(scopes[7], v, outside{state: world{}.State}, noon.Add(time.Second)); s.ResourcesReady != "1/1" {
 					b.Fatal(s.ResourcesReady)
@@ -152,14 +137,14 @@ func TestAllScopesLookAtAClusterThatComesIntoSight(t *testing.T) {
 	t.Parallel()
 	names := selecting("names", metav1.LabelSelector{})
 	names.Spec.ExpectedClusters = []string{"edge"}
-	reader := newIndexedScopes(names, selecting("other", metav1.LabelSelector{}))
+	all := looking(world{}, names, selecting("other", metav1.LabelSelector{}))
 	for change, want := range map[fleet.Change][]string{
 		fleet.ClusterChange{Cluster: "edge"}: {"names"},
 		fleet.ClusterChange{Cluster: "core"}: nil,
 		fleet.SelectionChange{}:              {"names", "other"},
 		fleet.CompleteChange{}:               {"names", "other"},
 	} {
-		if got := askedBy(t, reader, change); !slices.Equal(got, want) {
+		if got := all.askedBy(t, change); !slices.Equal(got, want) {
 			t.Errorf("%+v: the scopes %q are asked, want %q", change, got, want)
 		}
 	}

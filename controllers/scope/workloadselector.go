@@ -2,8 +2,6 @@ package scope
 
 import (
 	"fmt"
-	"iter"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,42 +40,6 @@ func workloadKinds(s *corev1alpha2.WorkloadSelector) (kinds []schema.GroupVersio
 	return kinds, problem
 }
 
-// workloadSelectors yields the selectors of workloads of a scope, each with its app: workloadSelectors, and selectors that match
-// no bundle. These may have been meant as workloadSelectors: see addHint.
-func workloadSelectors(scope *corev1alpha2.HealthScope, hasBundles func(*corev1alpha2.ScopeApp) bool) iter.Seq2[*corev1alpha2.ScopeApp, *corev1alpha2.WorkloadSelector] {
-	return func(yield func(*corev1alpha2.ScopeApp, *corev1alpha2.WorkloadSelector) bool) {
-		for i := range scope.Spec.Apps {
-			app := &scope.Spec.Apps[i]
-			if app.WorkloadSelector != nil && !yield(app, app.WorkloadSelector) {
-				return
-			}
-			if app.Selector != nil && !hasBundles(app) && !yield(app, &corev1alpha2.WorkloadSelector{LabelSelector: *app.Selector}) {
-				return
-			}
-		}
-	}
-}
-
-// allWorkloadSelectors yields the selectors of workloads of a scope whatever bundles there are.
-func allWorkloadSelectors(scope *corev1alpha2.HealthScope) iter.Seq2[*corev1alpha2.ScopeApp, *corev1alpha2.WorkloadSelector] {
-	return workloadSelectors(scope, func(*corev1alpha2.ScopeApp) bool { return false })
-}
-
-// selectsWorkload reports whether a scope selects a workload of a kind that has some labels.
-func selectsWorkload(scope *corev1alpha2.HealthScope, kind schema.GroupKind, of labels.Labels) bool {
-	hasMembers := func(app *corev1alpha2.ScopeApp) bool {
-		return slices.ContainsFunc(scope.Status.Apps, func(s corev1alpha2.AppStatus) bool { return s.Name == app.Name && s.Total > 0 })
-	}
-	for _, s := range workloadSelectors(scope, hasMembers) {
-		selector, err := metav1.LabelSelectorAsSelector(&s.LabelSelector)
-		kinds, _ := workloadKinds(s)
-		if err == nil && selector.Matches(of) && slices.ContainsFunc(kinds, func(k schema.GroupVersionKind) bool { return k.GroupKind() == kind }) {
-			return true
-		}
-	}
-	return false
-}
-
 // selectedWorkloads adds the workloads that an app's workloadSelector matches, in every cluster that the app takes from.
 func (g *gatherer) selectedWorkloads(app *gatheredApp) {
 	selector, err := metav1.LabelSelectorAsSelector(&app.WorkloadSelector.LabelSelector)
@@ -103,11 +65,11 @@ func (g *gatherer) workloadsIn(app *gatheredApp, cluster string, kinds []schema.
 	var found []healthscope.Result
 	selected := sets.New[healthscope.Key]()
 	for _, kind := range kinds {
-		if _, follow := g.followed[kind]; !follow {
+		if !g.follows(kind) {
 			g.add(app, corev1alpha2.WorkloadReference{}, tooManyKinds(anyWorkload(cluster, g.scope.Namespace, kind)))
 			continue
 		}
-		s := g.selection(cluster, kind, g.scope.Namespace, selector)
+		s := g.objectsWith(fleet.Kind{Cluster: cluster, GroupVersionKind: kind}, selector)
 		for _, workload := range s.Objects {
 			found = append(found, workload.Result)
 			selected.Insert(workload.Result.Key)
@@ -123,6 +85,12 @@ func (g *gatherer) workloadsIn(app *gatheredApp, cluster string, kinds []schema.
 		}
 		g.add(app, ref, r)
 	}
+}
+
+// objectsWith returns the objects of a kind that a selector matches.
+func (g *gatherer) objectsWith(kind fleet.Kind, selector labels.Selector) fleet.Selection {
+	g.out.looks.addSelected(kind, g.scope.Namespace, selector)
+	return g.selection(kind.Cluster, kind.GroupVersionKind, g.scope.Namespace, selector)
 }
 
 // otherWorkloads adds the workloads of a kind that cannot be seen, of which it is not known whether there are any. Those in a cluster that
@@ -167,7 +135,10 @@ func (g *gatherer) addHint(app *gatheredApp, selector labels.Selector) {
 			continue
 		}
 		for _, kind := range defaultWorkloadKinds {
-			if s := g.selection(cluster, kind, g.scope.Namespace, selector); len(s.Objects) > 0 {
+			if !g.follows(kind) {
+				return
+			}
+			if s := g.objectsWith(fleet.Kind{Cluster: cluster, GroupVersionKind: kind}, selector); len(s.Objects) > 0 {
 				if g.out.hints == nil {
 					g.out.hints = map[string]string{}
 				}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
@@ -161,7 +162,7 @@ func TestASelectorOfBundlesNamesTheOneOfWorkloads(t *testing.T) {
 		"looked for while there are no bundles": {nil, 2 * len(defaultWorkloadKinds)},
 		"not looked for beside bundles":         {[]*fleet.Bundle{labelledWith(bundleOf(hub, "1-web", readyWeb), labelWeb)}, 0},
 	} {
-		if got := len(wantedKinds(scope, world{clusters: []string{edge1}, bundles: view.bundles})); got != view.want {
+		if got := len(gatherIn(world{clusters: []string{edge1}, bundles: view.bundles}, scope, noon).looks.kinds()); got != view.want {
 			t.Errorf("workloads are %s: %d kinds are watched; want %d", title, got, view.want)
 		}
 	}
@@ -186,22 +187,25 @@ func TestMistakesInAWorkloadSelectorAreNamed(t *testing.T) {
 func TestAChangedWorkloadConcernsThoseWhoSelectIt(t *testing.T) {
 	t.Parallel()
 	hinted := scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "web", Selector: &metav1.LabelSelector{MatchLabels: labelWeb}}}})
-	full := hinted.DeepCopy()
-	full.Status.Apps = []corev1alpha2.AppStatus{{Name: "web", Total: 3}}
+	beside := world{bundles: []*fleet.Bundle{labelledWith(bundleOf(hub, "1-web", readyWeb), labelWeb)}}
 	for _, c := range []struct {
 		title string
+		world world
 		scope *corev1alpha2.HealthScope
-		kind  schema.GroupKind
+		kind  schema.GroupVersionKind
 		set   map[string]string
 		want  bool
 	}{
-		{"selected", scopeOf(workloadsOf()), deployments.GroupKind(), labelWeb, true},
-		{"another label", scopeOf(workloadsOf()), deployments.GroupKind(), map[string]string{"app": "shop"}, false},
-		{"another kind", scopeOf(workloadsOf()), schema.GroupKind{Kind: "Pod"}, labelWeb, false},
-		{"a selector of bundles that matches none", hinted, deployments.GroupKind(), labelWeb, true},
-		{"a selector of bundles that matches some", full, deployments.GroupKind(), labelWeb, false},
+		{"selected", world{}, scopeOf(workloadsOf()), deployments, labelWeb, true},
+		{"another label", world{}, scopeOf(workloadsOf()), deployments, map[string]string{"app": "shop"}, false},
+		{"another kind", world{}, scopeOf(workloadsOf()), schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, labelWeb, false},
+		{"a selector of bundles that matches none", world{}, hinted, deployments, labelWeb, true},
+		{"a selector of bundles that matches some", beside, hinted, deployments, labelWeb, false},
 	} {
-		if got := selectsWorkload(c.scope, c.kind, fleet.NewLabelSet(c.set)); got != c.want {
+		change := fleet.ObjectChange{
+			Kind: fleet.Kind{Cluster: hub, GroupVersionKind: c.kind}, Name: types.NamespacedName{Namespace: "shop", Name: "any"}, Labels: fleet.NewLabelSet(c.set),
+		}
+		if got := len(looking(c.world, c.scope).askedBy(t, change)) > 0; got != c.want {
 			t.Errorf("%s: got %t", c.title, got)
 		}
 	}

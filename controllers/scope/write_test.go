@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/pruning"
@@ -145,7 +146,7 @@ func TestAScopeIsJudgedSoonAfterErrors(t *testing.T) {
 	t.Parallel()
 	limiter := pauses()
 	for i := range 40 {
-		if pause := limiter.When(request("shop", "vfw")); pause > 30*time.Second || i == 0 && pause > time.Second {
+		if pause := limiter.When(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "shop", Name: "vfw"}}); pause > 30*time.Second || i == 0 && pause > time.Second {
 			t.Fatalf("after %d failures the scope waits %s", i+1, pause)
 		}
 	}
