@@ -40,12 +40,12 @@ func (g *gatherer) carryOver() {
 	for i := range all {
 		g.addCulprits(&all[i], unread)
 	}
-	counts := g.countIn(all)
+	counts := g.count()
 	all = slices.DeleteFunc(all, func(c carriedOver) bool { return !c.named && c.ignored == 0 && g.rest(&c, counts) == 0 })
 	for i := range all {
 		g.addPlaceholder(&all[i], unread, g.rest(&all[i], counts))
 	}
-	counts = g.countIn(all)
+	counts = g.count()
 	for i := range all {
 		g.addRest(&all[i], g.rest(&all[i], counts))
 	}
@@ -167,51 +167,26 @@ func (g *gatherer) addRest(c *carriedOver, rest int) {
 }
 
 // rest returns how many resources the status counts besides those that are counted here.
-func (g *gatherer) rest(c *carriedOver, counts map[appCluster]int) int {
-	return max(int(c.Total)-c.ignored-counts[appCluster{g.apps[c.app].Name, c.Name}], 0)
+func (g *gatherer) rest(c *carriedOver, counts map[appCluster]healthscope.Summary) int {
+	return max(int(c.Total)-c.ignored-counts[appCluster{g.apps[c.app].Name, c.Name}].Total, 0)
 }
 
-// countIn counts what has been found in the clusters of what is carried over. As in decide, an object counts in the first
-// app that leads to it.
-func (g *gatherer) countIn(all []carriedOver) map[appCluster]int {
-	type place struct {
-		app   string
-		owned bool
-	}
-	clusters := map[string]bool{}
-	for _, c := range all {
-		clusters[c.Name] = true
-	}
+// count counts what has been found, by app and cluster, as decide does.
+func (g *gatherer) count() map[appCluster]healthscope.Summary {
 	findings := slices.Clone(g.out.findings)
 	slices.SortStableFunc(findings, func(a, b finding) int { return compareApps(a.app, b.app) })
-	places := map[healthscope.Key]place{}
-	add := func(key healthscope.Key, app string, owned bool) {
-		if clusters[key.Cluster] {
-			at, known := places[key]
-			if !known {
-				at.app = app
-			}
-			places[key] = place{at.app, at.owned || owned}
-		}
-	}
+	results := map[healthscope.Key]*healthscope.Member{}
 	for _, f := range findings {
-		for _, m := range f.members {
-			add(m.Key, f.app, m.Owned)
-		}
 		for _, r := range f.results {
-			add(r.Key, f.app, false)
+			results[r.Key] = &healthscope.Member{Result: r}
 		}
 	}
-	counts := map[appCluster]int{}
-	for key, at := range places {
-		if !at.owned && !g.ignores(key, at.app) {
-			counts[appCluster{at.app, key.Cluster}]++
-		}
+	v := verdict{unlisted: placeUnlisted(findings)}
+	v.place(findings, results)
+	for i, p := range v.members {
+		v.members[i].Ignored = ignored(g.scope.Spec.Rollup, p)
 	}
-	for _, u := range placeUnlisted(findings) {
-		counts[appCluster{u.App, u.Cluster}] += u.Summary.Total
-	}
-	return counts
+	return v.counts()
 }
 
 // ignores reports whether the roll-up leaves an object of an app out.
