@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/healthscope/healthscope/controllers/fleet"
@@ -21,8 +21,9 @@ const (
 	// long an answer is used. causeLife is longer, so that successive reconciles get to all workloads.
 	causeInterval = 30 * time.Second
 	causeLife     = 40 * time.Second
-	// causesAtOnce is how many workloads one reconcile looks at.
+	// causesAtOnce is how many workloads one reconcile looks at, and maxCauses how many answers are cached.
 	causesAtOnce = 10
+	maxCauses    = 10_000
 )
 
 // lookAtPods finds the cause of the state of a workload in its pods.
@@ -31,9 +32,8 @@ type lookAtPods func(ctx context.Context, of healthscope.Key, policy healthscope
 // causes caches the causes of the states of workloads that scopes refer to directly. All scopes share it.
 type causes struct {
 	look lookAtPods
-
-	mu    sync.Mutex
-	known map[workloadState]causeAt
+	// known holds the causes by workloadState.
+	known *cache.LRUExpireCache
 }
 
 // workloadState is a workload in a state. In another state, its cause may be another.
@@ -43,13 +43,8 @@ type workloadState struct {
 	reason healthscope.Reason
 }
 
-type causeAt struct {
-	cause string
-	at    time.Time
-}
-
-func newCauses(look lookAtPods) *causes {
-	return &causes{look: look, known: map[workloadState]causeAt{}}
+func newCauses(look lookAtPods, now cache.Clock) *causes {
+	return &causes{look: look, known: cache.NewLRUExpireCacheWithClock(maxCauses, now)}
 }
 
 // find returns the causes of the workloads that a scope refers to and that are not ready: those that are cached, and as many more as time allows.
@@ -63,14 +58,15 @@ func (c *causes) find(ctx context.Context, findings []finding, policy healthscop
 	found := make(map[healthscope.Key]string, len(workloads))
 	asked := 0
 	for _, w := range workloads {
-		cause, ok := c.get(w, now)
+		known, ok := c.known.Get(w)
+		cause, _ := known.(string)
 		if !ok && asked < causesAtOnce && ctx.Err() == nil {
 			asked++
 			var err error
 			if cause, err = c.look(ctx, w.key, policy, now); err != nil { // The state of the workload is known all the same.
 				log.FromContext(ctx).V(1).Info("Cannot look at the pods of a workload", "workload", w.key, "cause", err.Error())
 			}
-			c.put(w, cause, now)
+			c.known.Add(w, cause, causeLife)
 		}
 		found[w.key] = cause
 	}
@@ -89,26 +85,6 @@ func unreadyWorkloads(findings []finding) []workloadState {
 	}
 	slices.SortFunc(workloads, func(a, b workloadState) int { return a.key.Compare(b.key) })
 	return slices.Compact(workloads)
-}
-
-// get returns a cached cause, and false when there is none that is young enough.
-func (c *causes) get(w workloadState, now time.Time) (string, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	known, ok := c.known[w]
-	return known.cause, ok && now.Sub(known.at) < causeLife
-}
-
-// put caches a cause, and drops those that are old.
-func (c *causes) put(w workloadState, cause string, now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for other, known := range c.known {
-		if now.Sub(known.at) >= causeLife {
-			delete(c.known, other)
-		}
-	}
-	c.known[w] = causeAt{cause, now}
 }
 
 // causeOf returns the cause of a workload. That the right to read pods is missing is added to the message of a workload that has failed.

@@ -8,15 +8,18 @@ import (
 	"testing"
 	"time"
 
+	clocktesting "k8s.io/utils/clock/testing"
+
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
 // statusWithCauses returns the status of a scope when pods can be looked at.
-func statusWithCauses(t *testing.T, c *causes, w world, scope *corev1alpha2.HealthScope, now time.Time) corev1alpha2.HealthScopeStatus {
+func statusWithCauses(t *testing.T, c *causes, clock *clocktesting.FakePassiveClock, w world, scope *corev1alpha2.HealthScope, now time.Time) corev1alpha2.HealthScopeStatus {
 	t.Helper()
-	g := (&gatherer{scope: scope, bundles: w, lookup: w.lookup, selection: w.selection, now: now}).gather()
+	clock.SetTime(now)
+	g := gatherIn(w, scope, now)
 	g.causes = c.find(t.Context(), g.findings, healthscope.DefaultPolicy(), now)
 	v := decide(&scope.Spec, g, newMemory(&scope.Status), healthscope.DefaultPolicy(), now)
 	return newStatus(scope, v, outside{state: w.State}, now)
@@ -40,21 +43,22 @@ func TestTheCauseOfAReferenceIsItsPod(t *testing.T) {
 		"there is no answer":     {"", errors.New("timeout"), failed.Message},
 	} {
 		var asked []string
+		clock := clocktesting.NewFakePassiveClock(noon)
 		all := newCauses(func(_ context.Context, of healthscope.Key, _ healthscope.Policy, _ time.Time) (string, error) {
 			asked = append(asked, of.Name)
 			return c.cause, c.err
-		})
-		s := statusWithCauses(t, all, w, scope, noon)
+		}, clock)
+		s := statusWithCauses(t, all, clock, w, scope, noon)
 		if got := only(t, s.Culprits); got.Cause != c.want || got.Reason != string(healthscope.ReasonProgressDeadlineExceeded) {
 			t.Errorf("%s: %s with cause %q, want %q", name, got.Reason, got.Cause, c.want)
 		}
-		statusWithCauses(t, all, w, scope, noon.Add(time.Second))
+		statusWithCauses(t, all, clock, w, scope, noon.Add(time.Second))
 		if strings.Join(asked, " ") != "web" {
 			t.Errorf("%s: asked for the pods of %q; want those of web, once", name, asked)
 		}
-		statusWithCauses(t, all, w, scope, noon.Add(time.Minute))
-		if len(asked) != 2 || len(all.known) != 1 {
-			t.Errorf("%s: asked %d times in a minute, with %d answers kept; want 2 and 1", name, len(asked), len(all.known))
+		statusWithCauses(t, all, clock, w, scope, noon.Add(time.Minute))
+		if len(asked) != 2 {
+			t.Errorf("%s: asked %d times in a minute, want 2", name, len(asked))
 		}
 	}
 }
@@ -68,16 +72,16 @@ func TestLookingAtPodsIsBounded(t *testing.T) {
 		list, results = append(list, deploymentRef(name)), append(results, deployment(name, healthscope.Failed, 0, 1))
 	}
 	scope, w := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: list}), withDeployments(results...)
-	asked := map[string]int{}
+	asked, clock := map[string]int{}, clocktesting.NewFakePassiveClock(noon)
 	all := newCauses(func(ctx context.Context, of healthscope.Key, _ healthscope.Policy, _ time.Time) (string, error) {
 		if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > causeTimeout {
 			t.Error("there is no deadline")
 		}
 		asked[of.Name]++
 		return "", nil
-	})
+	}, clock)
 	for visit := range 3 {
-		statusWithCauses(t, all, w, scope, noon.Add(time.Duration(visit)*time.Second))
+		statusWithCauses(t, all, clock, w, scope, noon.Add(time.Duration(visit)*time.Second))
 		if want := (visit + 1) * causesAtOnce; len(asked) != want {
 			t.Errorf("after visit %d, %d workloads have been looked at, want %d", visit, len(asked), want)
 		}

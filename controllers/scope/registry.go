@@ -1,7 +1,6 @@
 package scope
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -15,9 +14,10 @@ import (
 // Registry holds the last judgement of each scope. The inventory and the metrics
 // read here what the status of a scope has no room for. It is safe for concurrent use.
 type Registry struct {
-	mu     sync.RWMutex
-	scopes map[types.NamespacedName]*entry
 	notify []func(types.NamespacedName)
+
+	mu     sync.RWMutex // guards scopes
+	scopes map[types.NamespacedName]*entry
 }
 
 // entry is the state of one scope between reconciles. Only the scope's own reconcile uses fields other than judged.
@@ -69,8 +69,6 @@ func NewRegistry() *Registry { return &Registry{scopes: map[types.NamespacedName
 
 // Subscribe calls notify after every judgement and removal of a scope. It must be called before the controllers start, and notify must not block.
 func (r *Registry) Subscribe(notify func(types.NamespacedName)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.notify = append(r.notify, notify)
 }
 
@@ -140,10 +138,7 @@ func (r *Registry) remove(name types.NamespacedName) int {
 
 // changed notifies the subscribers.
 func (r *Registry) changed(name types.NamespacedName) {
-	r.mu.RLock()
-	notify := slices.Clone(r.notify)
-	r.mu.RUnlock()
-	for _, f := range notify {
-		f(name)
+	for _, notify := range r.notify {
+		notify(name)
 	}
 }
