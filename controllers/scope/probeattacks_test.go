@@ -55,6 +55,139 @@ const loopback = "127.0.0.1"
 // own stands for an address of the machine, which is the hub, the node and the place of the API server.
 const own = "own"
 
+// attacks are the attacks, by what is not reached.
+func attacks() map[string]attack {
+	return map[string]attack{
+		"not loopback": {victim: loopback, refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv4, loopback, v.port)
+		}},
+		"not another address of loopback": {victim: "127.0.0.2", refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv4, "127.0.0.2", v.port)
+		}},
+		"not loopback of which a pod has the address": {victim: loopback, refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.pod.Status.PodIP, b.pod.Status.PodIPs = loopback, []corev1.PodIP{{IP: loopback}}
+			b.leadsTo(discoveryv1.AddressTypeIPv4, loopback, v.port)
+		}},
+		"not loopback in IPv6": {victim: loopback, refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv6, "::1", v.port)
+		}},
+		"not loopback as an IPv4-mapped address": {victim: loopback, refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv6, "::ffff:127.0.0.1", v.port)
+		}},
+		"not the unspecified address": {victim: loopback, refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv4, "0.0.0.0", v.port)
+		}},
+		"not the unspecified address in IPv6": {victim: loopback, refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv6, "::", v.port)
+		}},
+		"not a service of metadata": {refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, _ *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv4, "169.254.169.254", 80)
+		}},
+		"not link-local addresses in IPv6": {refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, _ *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv6, "fe80::1", 80)
+		}},
+		"not multicast": {refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, _ *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv4, "224.0.0.1", 80)
+		}},
+		"not the hub, by an EndpointSlice made by hand": {victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
+			b.slice.Endpoints[0].TargetRef, b.pod = nil, nil
+		}},
+		"not the hub, as an IPv4-mapped address": {victim: own, refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv6, "::ffff:"+v.host, v.port)
+		}},
+		"not an address of a pod that does not exist": {victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
+			b.slice.Endpoints[0].TargetRef.Name = "gone"
+		}},
+		"not an address that the pod does not have": {victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.pod.Status.PodIP, b.pod.Status.PodIPs = "10.1.2.3", []corev1.PodIP{{IP: "10.1.2.3"}}
+			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
+		}},
+		"not a pod without an address": {victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.pod.Status = corev1.PodStatus{}
+			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
+		}},
+		"not a pod of another namespace": {victim: own, want: noEndpoint, change: func(ctx context.Context, b *backend, v *listener) {
+			other := newBackend(newNamespace(ctx), "other", "other", v)
+			other.create(ctx)
+			b.slice.Endpoints = other.slice.Endpoints
+			b.slice.Ports[0].Port = &v.port
+		}},
+		"not a pod of another namespace with the name of one here": {victim: own, want: noEndpoint, change: func(ctx context.Context, b *backend, v *listener) {
+			other := newBackend(newNamespace(ctx), "front", "other", v)
+			other.create(ctx)
+			b.pod.Status.PodIP, b.pod.Status.PodIPs = "10.1.2.3", []corev1.PodIP{{IP: "10.1.2.3"}}
+			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
+		}},
+		"not what refers to no namespace": {victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
+			b.slice.Endpoints[0].TargetRef.Namespace = ""
+		}},
+		"not a node": {victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
+			b.slice.Endpoints[0].TargetRef = &corev1.ObjectReference{Kind: "Node", Name: "node"}
+		}},
+		"not a name": {victim: loopback, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeFQDN, "localhost.localdomain", v.port)
+		}},
+		"not a name that a DNS server answers otherwise each time": {victim: loopback, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeFQDN, "rebind.example.com", v.port)
+			b.slice.Endpoints[0].TargetRef = nil
+		}},
+		"not an endpoint that is not ready": {victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
+			b.slice.Endpoints[0].Conditions.Ready = new(false)
+		}},
+		"not a port of another name": {victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
+			b.slice.Ports[0].Name = new("admin")
+		}},
+		"not an EndpointSlice of another Service": {victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
+			b.slice.Labels[discoveryv1.LabelServiceName] = "back"
+		}},
+		"not a second EndpointSlice that is made by hand": {victim: own, want: passing, change: func(ctx context.Context, b *backend, v *listener) {
+			second := newBackend(b.service.Namespace, "front", "web", v).slice
+			second.Name, second.Endpoints[0].TargetRef = "second", nil
+			Expect(api.Create(ctx, second)).To(Succeed())
+		}},
+		"not a second endpoint that is made by hand": {victim: own, want: passing, change: func(_ context.Context, b *backend, v *listener) {
+			b.slice.Endpoints = append(b.slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{"10.9.9.9"}})
+		}},
+		"not an ExternalName": {victim: loopback, want: notProbable, change: func(_ context.Context, b *backend, v *listener) {
+			b.service.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost", Ports: []corev1.ServicePort{{Name: "web", Port: v.port}}}
+			b.slice, b.pod = nil, nil
+		}},
+		"not an ExternalName with endpoints": {victim: own, want: notProbable, change: func(_ context.Context, b *backend, v *listener) {
+			b.service.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost", Ports: []corev1.ServicePort{{Name: "web", Port: v.port}}}
+		}},
+		"not an ExternalName of the API server": {want: notProbable, change: func(_ context.Context, b *backend, _ *listener) {
+			b.service.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "kubernetes.default.svc", Ports: []corev1.ServicePort{{Name: "web", Port: 443}}}
+		}},
+		"not an external address": {victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.service.Spec.ExternalIPs, b.service.Spec.Ports[0].Port, b.slice, b.pod = []string{v.host}, v.port, nil, nil
+		}},
+		"not the address of a load balancer": {victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.service.Spec.Type, b.service.Spec.Ports[0].Port = corev1.ServiceTypeLoadBalancer, v.port
+			b.service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: v.host}}
+			b.slice, b.pod = nil, nil
+		}},
+		"not a port of the node": {victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.service.Spec.Type, b.service.Spec.Ports[0].Port = corev1.ServiceTypeNodePort, v.port
+			b.slice, b.pod = nil, nil
+		}},
+		"not the target port of a Service without endpoints": {victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.service.Spec.Ports[0].TargetPort, b.slice, b.pod = intstr.FromInt32(v.port), nil, nil
+		}},
+		"not a headless Service whose endpoints are made by hand": {victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
+			b.service.Spec.ClusterIP = corev1.ClusterIPNone
+			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
+			b.slice.Endpoints[0].TargetRef, b.pod = nil, nil
+		}},
+	}
+}
+
 var _ = Describe("A probe", Ordered, func() {
 	var p *prober
 	var address string
@@ -66,8 +199,14 @@ var _ = Describe("A probe", Ordered, func() {
 		p = startProber()
 	})
 
-	DescribeTable("reaches pods of the Service's namespace only",
-		func(ctx SpecContext, a attack) {
+	It("reaches pods of the Service's namespace only", func(ctx SpecContext) {
+		type begun struct {
+			says           func() string
+			want           string
+			target, victim *listener
+		}
+		all := map[string]begun{}
+		for name, a := range attacks() {
 			namespace := newNamespace(ctx)
 			target := listen(address, code(http.StatusOK))
 			victim := &listener{host: "192.0.2.254", port: 80}
@@ -77,172 +216,58 @@ var _ = Describe("A probe", Ordered, func() {
 			b := newBackend(namespace, "front", "web", target)
 			a.change(ctx, b, victim)
 			if a.refused {
-				Expect(api.Create(ctx, b.slice)).NotTo(Succeed())
+				Expect(api.Create(ctx, b.slice)).NotTo(Succeed(), name)
 				b.slice = nil
 			}
 			b.create(ctx)
-			Eventually(p.says(namespace, "front", onceADay())).Should(Equal(a.want))
-			Expect(victim.connections.Load()).To(BeZero(), "the victim was reached")
+			all[name] = begun{p.says(namespace, "front", onceADay()), a.want, target, victim}
+		}
+		for name, a := range all {
+			Eventually(a.says).Should(Equal(a.want), name)
+			Expect(a.victim.connections.Load()).To(BeZero(), "%s: the victim was reached", name)
 			if a.want != passing {
-				Expect(target.connections.Load()).To(BeZero())
+				Expect(a.target.connections.Load()).To(BeZero(), name)
 			}
-		},
-		Entry("not loopback", attack{victim: loopback, refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
-			b.leadsTo(discoveryv1.AddressTypeIPv4, loopback, v.port)
-		}}),
-		Entry("not another address of loopback", attack{victim: "127.0.0.2", refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
-			b.leadsTo(discoveryv1.AddressTypeIPv4, "127.0.0.2", v.port)
-		}}),
-		Entry("not loopback of which a pod has the address", attack{victim: loopback, refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
-			b.pod.Status.PodIP, b.pod.Status.PodIPs = loopback, []corev1.PodIP{{IP: loopback}}
-			b.leadsTo(discoveryv1.AddressTypeIPv4, loopback, v.port)
-		}}),
-		Entry("not loopback in IPv6", attack{victim: loopback, refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
-			b.leadsTo(discoveryv1.AddressTypeIPv6, "::1", v.port)
-		}}),
-		Entry("not loopback as an IPv4-mapped address", attack{victim: loopback, refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
-			b.leadsTo(discoveryv1.AddressTypeIPv6, "::ffff:127.0.0.1", v.port)
-		}}),
-		Entry("not the unspecified address", attack{victim: loopback, refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
-			b.leadsTo(discoveryv1.AddressTypeIPv4, "0.0.0.0", v.port)
-		}}),
-		Entry("not the unspecified address in IPv6", attack{victim: loopback, refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
-			b.leadsTo(discoveryv1.AddressTypeIPv6, "::", v.port)
-		}}),
-		Entry("not a service of metadata", attack{refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, _ *listener) {
-			b.leadsTo(discoveryv1.AddressTypeIPv4, "169.254.169.254", 80)
-		}}),
-		Entry("not link-local addresses in IPv6", attack{refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, _ *listener) {
-			b.leadsTo(discoveryv1.AddressTypeIPv6, "fe80::1", 80)
-		}}),
-		Entry("not multicast", attack{refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, _ *listener) {
-			b.leadsTo(discoveryv1.AddressTypeIPv4, "224.0.0.1", 80)
-		}}),
-		Entry("not the hub, by an EndpointSlice made by hand", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
-			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
-			b.slice.Endpoints[0].TargetRef, b.pod = nil, nil
-		}}),
-		Entry("not the hub, as an IPv4-mapped address", attack{victim: own, refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
-			b.leadsTo(discoveryv1.AddressTypeIPv6, "::ffff:"+v.host, v.port)
-		}}),
-		Entry("not an address of a pod that does not exist", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
-			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
-			b.slice.Endpoints[0].TargetRef.Name = "gone"
-		}}),
-		Entry("not an address that the pod does not have", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
-			b.pod.Status.PodIP, b.pod.Status.PodIPs = "10.1.2.3", []corev1.PodIP{{IP: "10.1.2.3"}}
-			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
-		}}),
-		Entry("not a pod without an address", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
-			b.pod.Status = corev1.PodStatus{}
-			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
-		}}),
-		Entry("not a pod of another namespace", attack{victim: own, want: noEndpoint, change: func(ctx context.Context, b *backend, v *listener) {
-			other := newBackend(newNamespace(ctx), "other", "other", v)
-			other.create(ctx)
-			b.slice.Endpoints = other.slice.Endpoints
-			b.slice.Ports[0].Port = &v.port
-		}}),
-		Entry("not a pod of another namespace with the name of one here", attack{victim: own, want: noEndpoint, change: func(ctx context.Context, b *backend, v *listener) {
-			other := newBackend(newNamespace(ctx), "front", "other", v)
-			other.create(ctx)
-			b.pod.Status.PodIP, b.pod.Status.PodIPs = "10.1.2.3", []corev1.PodIP{{IP: "10.1.2.3"}}
-			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
-		}}),
-		Entry("not what refers to no namespace", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
-			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
-			b.slice.Endpoints[0].TargetRef.Namespace = ""
-		}}),
-		Entry("not a node", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
-			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
-			b.slice.Endpoints[0].TargetRef = &corev1.ObjectReference{Kind: "Node", Name: "node"}
-		}}),
-		Entry("not a name", attack{victim: loopback, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
-			b.leadsTo(discoveryv1.AddressTypeFQDN, "localhost.localdomain", v.port)
-		}}),
-		Entry("not a name that a DNS server answers otherwise each time", attack{victim: loopback, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
-			b.leadsTo(discoveryv1.AddressTypeFQDN, "rebind.example.com", v.port)
-			b.slice.Endpoints[0].TargetRef = nil
-		}}),
-		Entry("not an endpoint that is not ready", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
-			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
-			b.slice.Endpoints[0].Conditions.Ready = new(false)
-		}}),
-		Entry("not a port of another name", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
-			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
-			b.slice.Ports[0].Name = new("admin")
-		}}),
-		Entry("not an EndpointSlice of another Service", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
-			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
-			b.slice.Labels[discoveryv1.LabelServiceName] = "back"
-		}}),
-		Entry("not a second EndpointSlice that is made by hand", attack{victim: own, want: passing, change: func(ctx context.Context, b *backend, v *listener) {
-			second := newBackend(b.service.Namespace, "front", "web", v).slice
-			second.Name, second.Endpoints[0].TargetRef = "second", nil
-			Expect(api.Create(ctx, second)).To(Succeed())
-		}}),
-		Entry("not a second endpoint that is made by hand", attack{victim: own, want: passing, change: func(_ context.Context, b *backend, v *listener) {
-			b.slice.Endpoints = append(b.slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{"10.9.9.9"}})
-		}}),
-		Entry("not an ExternalName", attack{victim: loopback, want: notProbable, change: func(_ context.Context, b *backend, v *listener) {
-			b.service.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost", Ports: []corev1.ServicePort{{Name: "web", Port: v.port}}}
-			b.slice, b.pod = nil, nil
-		}}),
-		Entry("not an ExternalName with endpoints", attack{victim: own, want: notProbable, change: func(_ context.Context, b *backend, v *listener) {
-			b.service.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost", Ports: []corev1.ServicePort{{Name: "web", Port: v.port}}}
-		}}),
-		Entry("not an ExternalName of the API server", attack{want: notProbable, change: func(_ context.Context, b *backend, _ *listener) {
-			b.service.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "kubernetes.default.svc", Ports: []corev1.ServicePort{{Name: "web", Port: 443}}}
-		}}),
-		Entry("not an external address", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
-			b.service.Spec.ExternalIPs, b.service.Spec.Ports[0].Port, b.slice, b.pod = []string{v.host}, v.port, nil, nil
-		}}),
-		Entry("not the address of a load balancer", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
-			b.service.Spec.Type, b.service.Spec.Ports[0].Port = corev1.ServiceTypeLoadBalancer, v.port
-			b.service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: v.host}}
-			b.slice, b.pod = nil, nil
-		}}),
-		Entry("not a port of the node", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
-			b.service.Spec.Type, b.service.Spec.Ports[0].Port = corev1.ServiceTypeNodePort, v.port
-			b.slice, b.pod = nil, nil
-		}}),
-		Entry("not the target port of a Service without endpoints", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
-			b.service.Spec.Ports[0].TargetPort, b.slice, b.pod = intstr.FromInt32(v.port), nil, nil
-		}}),
-		Entry("not a headless Service whose endpoints are made by hand", attack{victim: own, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
-			b.service.Spec.ClusterIP = corev1.ClusterIPNone
-			b.leadsTo(discoveryv1.AddressTypeIPv4, v.host, v.port)
-			b.slice.Endpoints[0].TargetRef, b.pod = nil, nil
-		}}),
-	)
+		}
+	})
 
-	DescribeTable("follows no redirect",
-		func(ctx SpecContext, status int, location string, want string) {
-			namespace := newNamespace(ctx)
-			victims := []*listener{listen(loopback, code(http.StatusOK)), listen(address, code(http.StatusOK))}
-			location = strings.NewReplacer("LOOPBACK", strconv.Itoa(int(victims[0].port)), "HUB", fmt.Sprintf("%s:%d", address, victims[1].port)).Replace(location)
-			target := listen(address, func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Location", location)
-				w.WriteHeader(status)
+	It("follows no redirect", func(ctx SpecContext) {
+		victims := []*listener{listen(loopback, code(http.StatusOK)), listen(address, code(http.StatusOK))}
+		places := strings.NewReplacer("LOOPBACK", strconv.Itoa(int(victims[0].port)), "HUB", fmt.Sprintf("%s:%d", address, victims[1].port))
+		type redirect struct {
+			status         int
+			location, want string
+		}
+		redirects := map[string]redirect{
+			"to loopback":                           {302, "http://127.0.0.1:LOOPBACK/", passing},
+			"to loopback by name":                   {307, "http://localhost:LOOPBACK/", passing},
+			"to loopback as an IPv4-mapped address": {301, "http://[::ffff:127.0.0.1]:LOOPBACK/", passing},
+			"to loopback without a scheme":          {302, "//127.0.0.1:LOOPBACK/", passing},
+			"to the hub":                            {308, "http://HUB/", passing},
+			"to a service of metadata":              {303, "http://169.254.169.254/latest/meta-data/", passing},
+			"to the API server":                     {302, "/api/v1/namespaces/kube-system/secrets", passing},
+			"out of the proxy":                      {302, "../../../../../../../api/v1/secrets", passing},
+			"with a user":                           {302, "http://user:password@HUB/", passing},
+			"to what is no URL":                     {302, "http://%zz/", "undecided: malformed redirect"},
+		}
+		says, targets := map[string]func() string{}, map[string]*listener{}
+		for name, to := range redirects {
+			targets[name] = listen(address, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Location", places.Replace(to.location))
+				w.WriteHeader(to.status)
 			})
-			newBackend(namespace, "front", "web", target).create(ctx)
-			Eventually(p.says(namespace, "front", onceADay())).Should(Equal(want))
-			Expect(target.asked()).To(Equal([]string{"GET /health"}))
-			for _, victim := range victims {
-				Expect(victim.connections.Load()).To(BeZero(), "the victim was reached")
-			}
-		},
-		Entry("to loopback", 302, "http://127.0.0.1:LOOPBACK/", passing),
-		Entry("to loopback by name", 307, "http://localhost:LOOPBACK/", passing),
-		Entry("to loopback as an IPv4-mapped address", 301, "http://[::ffff:127.0.0.1]:LOOPBACK/", passing),
-		Entry("to loopback without a scheme", 302, "//127.0.0.1:LOOPBACK/", passing),
-		Entry("to the hub", 308, "http://HUB/", passing),
-		Entry("to a service of metadata", 303, "http://169.254.169.254/latest/meta-data/", passing),
-		Entry("to the API server", 302, "/api/v1/namespaces/kube-system/secrets", passing),
-		Entry("out of the proxy", 302, "../../../../../../../api/v1/secrets", passing),
-		Entry("with a user", 302, "http://user:password@HUB/", passing),
-		Entry("to what is no URL", 302, "http://%zz/", "undecided: malformed redirect"),
-	)
+			namespace := newNamespace(ctx)
+			newBackend(namespace, "front", "web", targets[name]).create(ctx)
+			says[name] = p.says(namespace, "front", onceADay())
+		}
+		for name, to := range redirects {
+			Eventually(says[name]).Should(Equal(to.want), name)
+			Expect(targets[name].asked()).To(Equal([]string{"GET /health"}), name)
+		}
+		for _, victim := range victims {
+			Expect(victim.connections.Load()).To(BeZero(), "a victim was reached")
+		}
+	})
 
 	DescribeTable("is bounded, whatever the target does",
 		func(ctx SpecContext, serve func(net.Conn), want ...string) {
