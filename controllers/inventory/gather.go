@@ -88,7 +88,7 @@ func (i *inputs) pendingClaims(at clusterNamespace, all map[candidate][]scope.Pl
 func (i *inputs) compareAge(a, b candidate) int {
 	return cmp.Or(
 		cmp.Compare(a.cluster, b.cluster),
-		-cmp.Compare(boolInt(i.scopes[a.scope()].exists), boolInt(i.scopes[b.scope()].exists)),
+		-cmp.Compare(boolInt(i.scopes[a.scope()].exists()), boolInt(i.scopes[b.scope()].exists())),
 		i.scopes[a.scope()].created.Compare(i.scopes[b.scope()].created),
 		compareNames(a.NamespacedName, b.NamespacedName),
 	)

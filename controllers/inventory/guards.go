@@ -148,7 +148,7 @@ func (i *inputs) oldestUnjudged() (oldest map[string]candidate, partial bool) {
 	cross := i.crossNamespaces()
 	for name, s := range i.scopes {
 		partial = partial || s.unjudged()
-		if !s.exists || s.judged != nil {
+		if !s.exists() || s.judged != nil {
 			continue
 		}
 		namespace := name.Namespace
@@ -180,13 +180,13 @@ func (i *inputs) crossNamespaces() map[string]bool {
 
 // sameGuards reports whether a scope gives the same guards in another state.
 func (s scopeState) sameGuards(o scopeState) bool {
-	return s.exists == o.exists && s.created.Equal(o.created) && s.unjudged() == o.unjudged() && s.arrivals() == o.arrivals() &&
+	return s.created.Equal(o.created) && s.unjudged() == o.unjudged() && s.arrivals() == o.arrivals() &&
 		maps.Equal(s.incomplete, o.incomplete)
 }
 
 // unjudged reports whether the present spec of a scope has not been judged.
 func (s scopeState) unjudged() bool {
-	return s.exists && (s.judged == nil || s.judged.Generation < s.generation)
+	return s.exists() && (s.judged == nil || s.judged.Generation < s.generation)
 }
 
 // arrivals returns how many clusters had come into sight when the scope was judged. What has no judgement waits for none.

@@ -57,8 +57,7 @@ type inputs struct {
 
 // scopeState is what is known of a scope.
 type scopeState struct {
-	// exists is true when the scope exists, with created and generation.
-	exists     bool
+	// created is when the scope was created; zero when it does not exist. generation is that of its present spec.
 	created    time.Time
 	generation int64
 	// judged is its last judgement; nil when there is none.
@@ -108,12 +107,12 @@ func (i *inputs) onChange(wake func(aai.Tenant)) {
 
 // scopeExists notes a scope that exists, or exists in another generation.
 func (i *inputs) scopeExists(name types.NamespacedName, created time.Time, generation int64) {
-	i.changeScope(name, func(s *scopeState) { s.exists, s.created, s.generation = true, created, generation })
+	i.changeScope(name, func(s *scopeState) { s.created, s.generation = created, generation })
 }
 
 // scopeGone notes that a scope does not exist any more.
 func (i *inputs) scopeGone(name types.NamespacedName) {
-	i.changeScope(name, func(s *scopeState) { s.exists, s.created, s.generation = false, time.Time{}, 0 })
+	i.changeScope(name, func(s *scopeState) { s.created, s.generation = time.Time{}, 0 })
 }
 
 // scopeJudged takes in the judgement of a scope; a scope that does not exist any more has none.
@@ -131,9 +130,8 @@ func (i *inputs) changeScope(name types.NamespacedName, change func(*scopeState)
 	before := i.scopes[name]
 	now := before
 	change(&now)
-	aged := before.exists != now.exists || !before.created.Equal(now.created)
-	now.unmapped = i.claim(candidate{NamespacedName: name}, before.members(), now.members(), aged)
-	if i.scopes[name] = now; !now.exists && now.judged == nil {
+	now.unmapped = i.claim(candidate{NamespacedName: name}, before.members(), now.members(), !before.created.Equal(now.created))
+	if i.scopes[name] = now; !now.exists() && now.judged == nil {
 		delete(i.scopes, name)
 	}
 	if before.sameGuards(now) {
@@ -197,6 +195,9 @@ func (i *inputs) wakeAll() {
 		i.wake(tenant)
 	}
 }
+
+// exists reports whether the scope exists.
+func (s scopeState) exists() bool { return !s.created.IsZero() }
 
 // members returns what a scope claims.
 func (s scopeState) members() []scope.Placed {
