@@ -13,6 +13,7 @@ import (
 	"github.com/healthscope/healthscope/aai/simulator"
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/inventory"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 // eventsOf returns how to read again and again the events about the inventory of a scope, as "type reason", sorted.
@@ -42,12 +43,12 @@ var _ = Describe("The inventory of a scope", func() {
 	})
 
 	It("is recorded in events, once when it goes wrong for a while, and once when it heals", func(ctx SpecContext) {
+		l.clock = suite.NewFastClock(10)
 		l.start()
 		Eventually(synced(ctx, s)).Should(Equal("True Synced"))
 		l.between(func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) })
 		report(ctx, l.namespace, "7-web", service(l.namespace, "web"), service(l.namespace, "late"))
 		Eventually(synced(ctx, s)).Should(Equal("False Unavailable"))
-		Consistently(eventsOf(ctx, s)).Should(BeEmpty(), "it may be over in a moment, and that all was well is no event")
 		Eventually(eventsOf(ctx, s)).Should(Equal([]string{"Warning Unavailable"}))
 		l.between(nil)
 		report(ctx, l.namespace, "7-web", service(l.namespace, "web"))

@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
@@ -51,6 +52,8 @@ type lab struct {
 
 	namespace, dir string
 	config         *configv1alpha1.Inventory
+	// clock is that of scopes; nil means that of the machine.
+	clock clock.PassiveClock
 
 	mu sync.Mutex
 	// intercept answers a request in place of A&AI when it says so.
@@ -232,7 +235,7 @@ func (l *lab) start(change ...func(*wiretap)) *hub {
 	h.Inventory = i
 	ctx, cancel := suite.Lasting()
 	Expect(scope.Setup(mgr, scope.Options{
-		View: view, Objects: objects, Registry: registry, Policy: policy, Inventory: i,
+		View: view, Objects: objects, Registry: registry, Policy: policy, Inventory: i, Clock: l.clock,
 	})).To(Succeed())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()

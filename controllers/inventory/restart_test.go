@@ -118,7 +118,7 @@ var _ = Describe("A hub", func() {
 	})
 
 	It("starts with many scopes with far fewer requests than there are resources", func(ctx SpecContext) {
-		const scopes = 200
+		const scopes = 100
 		for i := range scopes {
 			name := fmt.Sprintf("app-%03d", i)
 			report(ctx, l.namespace, name, service(l.namespace, name))
