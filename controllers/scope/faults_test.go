@@ -61,25 +61,6 @@ func annotate(ctx context.Context, s *corev1alpha2.HealthScope, value string) er
 }
 
 var _ = Describe("With an API server that misbehaves, a scope", func() {
-	It("stays right when watches expire", func(ctx SpecContext) {
-		namespace := newNamespace(ctx)
-		web := newDeployment(ctx, namespace, "web", 3)
-		sink := newBundle(ctx, namespace, "7-sink", nil)
-		fill(ctx, sink, inBundle(namespace, "sink", replicas{1, 1, 1}))
-		c, proxy := throughProxy(0, stopClock)
-		s := newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "web"), bundleRef("7-sink")))
-		Eventually(reading(ctx, s)).Should(haveHealth(healthy, "2/2"))
-		proxy.ExpireWatches()
-		Consistently(c.written(namespace, "shop")).Should(Equal(1), "an expired watch changes nothing")
-		report(ctx, web, 2)
-		Eventually(reading(ctx, s), time.Minute).Should(haveHealth(unhealthy, "1/2"))
-		proxy.ExpireWatches()
-		fill(ctx, sink, inBundle(namespace, "sink", replicas{1, 1, 0}))
-		Eventually(reading(ctx, s), time.Minute).Should(haveHealth(unhealthy, "0/2"))
-		late := newScope(ctx, namespace, "late", refs(ref("apps/v1", "Deployment", "web")))
-		Eventually(reading(ctx, late), time.Minute).Should(haveHealth(unhealthy, "0/1"))
-	}, SpecTimeout(5*time.Minute))
-
 	It("is judged rightly at a start at which every answer takes 10 seconds", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		newDeployment(ctx, namespace, "web", 3)

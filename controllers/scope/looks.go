@@ -1,7 +1,6 @@
 package scope
 
 import (
-	"maps"
 	"slices"
 	"sync"
 
@@ -65,11 +64,11 @@ func (l looks) kinds() map[fleet.Kind]struct{} {
 type lookers struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]looks
-	by map[look]map[types.NamespacedName]struct{}
+	by map[look][]types.NamespacedName
 }
 
 func newLookers() *lookers {
-	return &lookers{of: map[types.NamespacedName]looks{}, by: map[look]map[types.NamespacedName]struct{}{}}
+	return &lookers{of: map[types.NamespacedName]looks{}, by: map[look][]types.NamespacedName{}}
 }
 
 // set sets what a scope looks at, in place of what it looked at before, and reports whether something is new.
@@ -81,20 +80,18 @@ func (l *lookers) set(scope types.NamespacedName, what looks) (grew bool) {
 		if _, still := what[at]; still {
 			continue
 		}
-		if delete(l.by[at], scope); len(l.by[at]) == 0 {
+		l.by[at] = slices.DeleteFunc(l.by[at], func(s types.NamespacedName) bool { return s == scope })
+		if len(l.by[at]) == 0 {
 			delete(l.by, at)
 		}
 	}
 	same := func(a, b labels.Selector) bool { return a.String() == b.String() }
 	for at, selectors := range what {
-		if was, known := before[at]; known && slices.EqualFunc(was, selectors, same) {
-			continue
+		was, known := before[at]
+		if !known {
+			l.by[at] = append(l.by[at], scope)
 		}
-		grew = true
-		if l.by[at] == nil {
-			l.by[at] = map[types.NamespacedName]struct{}{}
-		}
-		l.by[at][scope] = struct{}{}
+		grew = grew || !known || !slices.EqualFunc(was, selectors, same)
 	}
 	if l.of[scope] = what; len(what) == 0 {
 		delete(l.of, scope)
@@ -102,15 +99,15 @@ func (l *lookers) set(scope types.NamespacedName, what looks) (grew bool) {
 	return grew
 }
 
-// changed returns the scopes that a change concerns.
+// changed returns the scopes that a change concerns, one of them perhaps more than once.
 func (l *lookers) changed(c fleet.Change) []types.NamespacedName {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch c := c.(type) {
 	case fleet.ClusterChange:
-		return slices.Collect(maps.Keys(l.by[lookAtCluster(c.Cluster)]))
+		return slices.Clone(l.by[lookAtCluster(c.Cluster)])
 	case fleet.KindChange:
-		return slices.Collect(maps.Keys(l.by[look{Kind: c.Kind}]))
+		return slices.Clone(l.by[look{Kind: c.Kind}])
 	case fleet.BundleChange:
 		return l.object(bundlesKind, types.NamespacedName{Namespace: c.Namespace, Name: c.Name}, c.Labels)
 	case fleet.ObjectChange:
@@ -121,15 +118,12 @@ func (l *lookers) changed(c fleet.Change) []types.NamespacedName {
 
 // object returns the scopes that look at an object. The caller holds the lock.
 func (l *lookers) object(kind fleet.Kind, name types.NamespacedName, set fleet.LabelSet) []types.NamespacedName {
-	found := maps.Clone(l.by[look{Kind: kind, namespace: name.Namespace, name: name.Name}])
-	if found == nil {
-		found = map[types.NamespacedName]struct{}{}
-	}
+	found := slices.Clone(l.by[look{Kind: kind, namespace: name.Namespace, name: name.Name}])
 	selected := func(label string) {
 		at := look{Kind: kind, namespace: name.Namespace, label: label}
-		for scope := range l.by[at] {
+		for _, scope := range l.by[at] {
 			if slices.ContainsFunc(l.of[scope][at], func(s labels.Selector) bool { return s.Matches(set) }) {
-				found[scope] = struct{}{}
+				found = append(found, scope)
 			}
 		}
 	}
@@ -137,7 +131,7 @@ func (l *lookers) object(kind fleet.Kind, name types.NamespacedName, set fleet.L
 	for key, value := range set.All() {
 		selected(labelKey(key, value))
 	}
-	return slices.Collect(maps.Keys(found))
+	return found
 }
 
 func labelKey(key, value string) string { return key + "=" + value }
