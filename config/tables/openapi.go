@@ -26,6 +26,9 @@ const openAPIFile = "healthscope/api/openapi.json"
 // problemMedia is the media type of errors.
 const problemMedia = "application/problem+json"
 
+// emcoMedia is the media type of what EMCO 22.12 answers.
+const emcoMedia = "application/vnd.emco.v22+json"
+
 // refTo begins a reference to one of the components.
 const refTo = "#/components/"
 
@@ -206,15 +209,16 @@ func (g *generator) pathItem(o api.Operation) (*openapi3.PathItem, error) {
 	for _, p := range o.PathParameters {
 		item.Parameters = append(item.Parameters, parameterRef(p, openapi3.ParameterInPath))
 	}
+	if o.Method == http.MethodPost {
+		var err error
+		item.Post, err = g.post(o)
+		return item, err
+	}
 	response, err := g.response(o)
 	if err != nil {
 		return nil, err
 	}
-	responses := []openapi3.NewResponsesOption{openapi3.WithStatus(http.StatusOK, &openapi3.ResponseRef{Value: response})}
-	for _, status := range statuses(o) {
-		responses = append(responses, openapi3.WithStatus(status, &openapi3.ResponseRef{Ref: refTo + "responses/" + responseName(status)}))
-	}
-	item.Get = &openapi3.Operation{OperationID: o.ID, Tags: []string{o.Tag}, Summary: o.Summary, Description: o.Description, Responses: openapi3.NewResponses(responses...)}
+	item.Get = newOperation(o, http.StatusOK, response, statuses(o))
 	of := strings.TrimPrefix(strings.TrimPrefix(o.ID, "get"), "list")
 	item.Head = &openapi3.Operation{
 		OperationID: "head" + of, Tags: []string{o.Tag}, Summary: "The header of GET",
@@ -225,6 +229,45 @@ func (g *generator) pathItem(o api.Operation) (*openapi3.PathItem, error) {
 		item.Get.Security, item.Head.Security = openapi3.NewSecurityRequirements(), openapi3.NewSecurityRequirements()
 	}
 	return item, nil
+}
+
+// post describes a path where something is changed.
+func (g *generator) post(o api.Operation) (*openapi3.Operation, error) {
+	accepted := openapi3.NewResponse().WithDescription("What is asked for is stored, and is done after that.")
+	codes := []int{
+		http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusConflict, http.StatusRequestURITooLong,
+		http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusNotImplemented, http.StatusServiceUnavailable,
+	}
+	if o.Document != nil {
+		schema, err := g.document(o.Document)
+		if err != nil {
+			return nil, err
+		}
+		accepted.Content = openapi3.NewContentWithSchemaRef(schema, o.MediaTypes)
+		codes = append(codes, http.StatusNotAcceptable)
+	}
+	if o.Body != nil {
+		codes = append(codes, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity)
+	}
+	operation := newOperation(o, http.StatusAccepted, accepted, codes)
+	if o.Body != nil {
+		schema, err := g.document(o.Body)
+		if err != nil {
+			return nil, err
+		}
+		operation.RequestBody = &openapi3.RequestBodyRef{Value: openapi3.NewRequestBody().WithRequired(true).WithJSONSchemaRef(schema)}
+	}
+	operation.Security = &openapi3.SecurityRequirements{{"BearerToken": {}}}
+	return operation, nil
+}
+
+// newOperation returns an operation with its answer, and with the errors that it has.
+func newOperation(o api.Operation, status int, response *openapi3.Response, codes []int) *openapi3.Operation {
+	responses := []openapi3.NewResponsesOption{openapi3.WithStatus(status, &openapi3.ResponseRef{Value: response})}
+	for _, code := range codes {
+		responses = append(responses, openapi3.WithStatus(code, &openapi3.ResponseRef{Ref: refTo + "responses/" + responseName(code)}))
+	}
+	return &openapi3.Operation{OperationID: o.ID, Tags: []string{o.Tag}, Summary: o.Summary, Description: o.Description, Responses: openapi3.NewResponses(responses...)}
 }
 
 func parameterRef(p api.Parameter, in string) *openapi3.ParameterRef {
@@ -256,6 +299,15 @@ func (g *generator) response(o api.Operation) (*openapi3.Response, error) {
 			schema = openapi3.NewSchemaRef(refTo+"schemas/"+o.Text, nil)
 		case mediaType == "text/event-stream":
 			schema = openapi3.NewSchemaRef(refTo+"schemas/Events", nil)
+		case mediaType == emcoMedia:
+			schema = openapi3.NewSchemaRef("", openapi3.NewSchema())
+			for _, value := range o.EMCO {
+				one, err := g.document(value)
+				if err != nil {
+					return nil, err
+				}
+				schema.Value.AnyOf = append(schema.Value.AnyOf, one)
+			}
 		case o.Document == nil:
 			schema = openapi3.NewSchemaRef("", openapi3.NewObjectSchema().WithRequired([]string{"openapi", "info", "paths", "components"}))
 			schema.Value.Description = "An OpenAPI 3.1 document."

@@ -14,6 +14,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/access"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/observe"
+	"github.com/healthscope/healthscope/controllers/rsync"
 	"github.com/healthscope/healthscope/healthscope/api"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
@@ -34,6 +35,9 @@ func addStatusAPI(mgr ctrl.Manager, o *Options, config *configv1alpha1.Configura
 	options := api.Options{
 		Scopes: scopes, Documents: documents, DefaultNamespace: config.API.DefaultNamespace, Ready: view.Ready, Current: scopes.current, Version: o.Version,
 		Logger: slog.New(logr.ToSlogHandler(logger)),
+	}
+	if config.Rsync.Enabled {
+		options.Deployments = rsync.Groups{Store: store}
 	}
 	if open {
 		if err := addServer(mgr, config.API.AnonymousBindAddress, options, nil); err != nil {

@@ -29,12 +29,18 @@ var actions = map[deploy.Event]appcontext.ActionState{
 // With an EventTerminate of a context that was to replace another one, and has not, that other one is terminated too: what is
 // there may be of both.
 func Enqueue(ctx context.Context, store *appcontext.Store, id string, event deploy.Event, from string, now time.Time) error {
+	_, err := enqueue(ctx, store, id, event, from, now)
+	return err
+}
+
+// enqueue is Enqueue, and returns what is recorded in the history.
+func enqueue(ctx context.Context, store *appcontext.Store, id string, event deploy.Event, from string, now time.Time) (appcontext.Action, error) {
 	r := request{store: store, action: appcontext.Action{State: actions[event], ContextID: id, Time: now}}
 	err := r.prepare(ctx, id, event, from)
 	if err == nil {
 		err = r.commit(ctx)
 	}
-	return errors.Wrapf(err, "cannot add event %q to context %q", event, id)
+	return r.action, errors.Wrapf(err, "cannot add event %q to context %q", event, id)
 }
 
 // Stop has nothing more done with a context until the next event is added: an event that is being handled ends within a

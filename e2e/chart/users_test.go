@@ -26,8 +26,8 @@ func rolesForUsers(t *testing.T, api client.Client) {
 		scopes:  {ResourceAttributes: &authorizationv1.ResourceAttributes{Group: "core.oam.dev", Resource: "healthscopes", Verb: "list"}},
 		bundles: {ResourceAttributes: &authorizationv1.ResourceAttributes{Group: "k8splugin.io", Resource: "resourcebundlestates", Verb: "watch"}},
 	}
-	deploy, watch := "/installapp/InstallApp", "/readyNotify/Alert"
-	for path, verb := range map[string]string{deploy: "deploy", watch: "watch"} {
+	deploy, watch, instantiate := "/installapp/InstallApp", "/readyNotify/Alert", "/v2/projects/retail/composite-apps/shop/v1/deployment-intent-groups/winter/instantiate"
+	for path, verb := range map[string]string{deploy: "deploy", watch: "watch", instantiate: "deploy"} {
 		all[path] = authorizationv1.SubjectAccessReviewSpec{NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: verb}}
 	}
 	for _, path := range paths {
@@ -38,7 +38,7 @@ func rolesForUsers(t *testing.T, api client.Client) {
 		"healthscope-profiler":            paths[1:3],
 		"healthscope-dead-letters-reader": paths[3:4],
 		"healthscope-status-reader":       append(slices.Clone(paths[4:]), scopes),
-		"healthscope-deployer":            {deploy, watch},
+		"healthscope-deployer":            {deploy, watch, instantiate},
 		"healthscope-viewer":              {scopes},
 		"healthscope-bundle-viewer":       {bundles},
 	} {

@@ -41,7 +41,7 @@ type Caller struct {
 
 // Access is what a caller asks for, as Kubernetes knows rights: on HealthScopes, or on a URL of this server.
 type Access struct {
-	// Verb is get or list.
+	// Verb is get, list or deploy.
 	Verb string
 	// Namespace and Name are those of the HealthScope; both may be empty, which means all.
 	Namespace, Name string
@@ -65,7 +65,12 @@ func (a Access) String() string {
 
 // authenticate finds out who has sent a request, where that matters.
 func (h *handler) authenticate(ctx context.Context, rt route, r *http.Request) (Caller, error) {
-	if h.guard == nil || rt.access == nil {
+	switch {
+	case rt.access == nil:
+		return Caller{}, nil
+	case h.guard == nil && rt.changes(): // Any page in a browser on the same machine can send it.
+		return Caller{}, failf(http.StatusForbidden, "without a token nothing can be changed; send one to the address in api.bindAddress of the server's configuration")
+	case h.guard == nil:
 		return Caller{}, nil
 	}
 	token, err := bearerToken(r)

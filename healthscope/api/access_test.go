@@ -53,9 +53,10 @@ func requestsOfCallers() map[string]request {
 	}
 	for path := range paths {
 		open := path == "/openapi.json" || path == "/healthz" || path == "/readyz"
+		_, fine := methodOf(path)
 		refused := func(status int) int {
 			if open {
-				return http.StatusOK
+				return fine
 			}
 			return status
 		}
@@ -65,7 +66,7 @@ func requestsOfCallers() map[string]request {
 		if !open {
 			all[path+" after too many tokens"] = request{path: path, guard: rights{err: fmt.Errorf("%w: of you", ErrTooMany)}, header: bearer("all"), want: 429, detail: "too many requests: of you"}
 		}
-		all[path+" with right"] = request{path: path, guard: guard, header: bearer("all"), want: 200}
+		all[path+" with right"] = request{path: path, guard: guard, header: bearer("all"), want: fine}
 	}
 	return all
 }

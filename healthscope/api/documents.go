@@ -16,6 +16,9 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
+// parameterDialect is the query parameter that asks for the answers of EMCO 22.12.
+const parameterDialect = "dialect"
+
 const (
 	// maxDetailed is how many answers with whole objects are made at once: each can take a hundred MiB while it is made.
 	maxDetailed = 4
@@ -82,8 +85,7 @@ func NewDocuments(o DocumentsOptions) *Documents {
 func (d *Documents) Reset() { d.decoded.clear() }
 
 func (h *handler) groupStatus(ctx context.Context, r *http.Request, query url.Values) (answer, error) {
-	subject := appcontext.GroupSubject(r.PathValue("project"), r.PathValue("app"), r.PathValue("version"), r.PathValue("group"))
-	return h.documents.answer(ctx, subject, query)
+	return h.documents.answer(ctx, groupOf(r), query)
 }
 
 func (h *handler) clusterStatus(ctx context.Context, r *http.Request, query url.Values) (answer, error) {
@@ -128,9 +130,12 @@ func (d *Documents) compose(ctx context.Context, asked question, q status.Query)
 	}
 	now := time.Now()
 	contents := d.decoded.of(asked.subject, view)
-	document := status.New(status.Input{
+	document, err := status.Answer(status.Input{
 		Subject: asked.subject, View: view, Contents: contents.contents, Reports: d.reports(ctx, asked.subject, view, contents, q, now), Policy: d.Policy, Now: now,
 	}, q)
+	if err != nil {
+		return answer{}, failf(http.StatusBadRequest, "%w", err)
+	}
 	body, err := encode(document)
 	made := encoded{body, tagOf(body)}
 	if err == nil && keeps(q, view, now) {
@@ -148,9 +153,13 @@ func (d *Documents) view(ctx context.Context, subject appcontext.Subject, q stat
 			return view, failf(http.StatusServiceUnavailable, "%w: etcd has not answered since %s, and nothing was known of it then", errNotReady, at.UTC().Format(time.RFC3339))
 		}
 	}
-	switch {
+	switch at := view.AsOf; {
 	case err != nil:
 		return view, viewFailure(q, err)
+	case none && q.EMCO != nil:
+		return view, failf(http.StatusNotFound, "%s not found: there is neither a context nor a history of %s in etcd", emcoKindOf(subject), quote(subject.String()))
+	case q.EMCO != nil && time.Since(at) > status.CurrentFor:
+		return view, failf(http.StatusServiceUnavailable, "%w: etcd has not answered since %s, and an answer of EMCO's cannot say how old it is", errNotReady, at.UTC().Format(time.RFC3339))
 	case none:
 		return view, failf(http.StatusNotFound, "nothing is known of %s %s: there is neither a context nor a history of it in etcd", kindOf(subject), quote(subject.String()))
 	}
@@ -190,9 +199,19 @@ func kindOf(s appcontext.Subject) string {
 	return "deployment intent group"
 }
 
+// emcoKindOf is what EMCO calls a subject.
+func emcoKindOf(s appcontext.Subject) string {
+	if s.Cluster != "" {
+		return "Cluster"
+	}
+	return "DeploymentIntentGroup"
+}
+
 // viewFailure turns the error of a view into one for the caller.
 func viewFailure(q status.Query, err error) error {
 	switch {
+	case errors.Is(err, appcontext.ErrNotFound) && q.EMCO != nil:
+		return failf(http.StatusBadRequest, "No state information for %s", q.Instance)
 	case errors.Is(err, appcontext.ErrNotFound):
 		return failf(http.StatusNotFound, "query parameter \"instance\" has the value %s, which is none of its instances; without a value, instance lists them", quote(q.Instance))
 	case errors.Is(err, appcontext.ErrInvalid):

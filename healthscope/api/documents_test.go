@@ -21,7 +21,8 @@ import (
 
 // What the tests ask about: a group with an instance that runs and one that is gone, and a cluster with its network intents.
 const (
-	autumnURL  = "/v2/projects/retail/composite-apps/shop/v2/deployment-intent-groups/autumn/status"
+	groupURL   = "/v2/projects/retail/composite-apps/shop/v2/deployment-intent-groups/autumn"
+	autumnURL  = groupURL + "/status"
 	winterURL  = "/v2/projects/retail/composite-apps/shop/v2/deployment-intent-groups/winter/status"
 	networkURL = "/v2/cluster-providers/west/clusters/bonn/status"
 	autumnID   = "5127746093381250097"
@@ -137,7 +138,7 @@ func observationOf(cluster string, state healthscope.State, whole bool) Observat
 func fixtures(t testing.TB) (*memoryContexts, memoryClusters) {
 	t.Helper()
 	autumn := etcdKeys{
-		"/context/" + autumnID + "/meta/":                                  `{"CompositeProfile":"small"}`,
+		"/context/" + autumnID + "/meta/":                                  `{"CompositeProfile":"small","ChildContextIDs":["1"]}`,
 		"/context/" + autumnID + "/app/web/cluster/west+away/readystatus/": `"Retrying"`,
 	}.
 		put(autumnID, "web", "west+bonn", "web+Deployment", deployment, "Applied", "").
@@ -176,10 +177,14 @@ func manyDocuments(t testing.TB) *Documents {
 	return NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: clusters, Policy: healthscope.DefaultPolicy()})
 }
 
-func requestsForDocuments() map[string]request {
+func requestsForDocuments(t testing.TB) map[string]request {
+	t.Helper()
 	const group, cluster, instance = "/v2/projects/{project}/composite-apps/{app}/{version}/deployment-intent-groups/{group}/status", "/v2/cluster-providers/{provider}/clusters/{cluster}/status", "/v1/instance/{id}/status"
 	away := NewDocuments(DocumentsOptions{Contexts: &memoryContexts{err: fmt.Errorf("cannot read status: %w", appcontext.ErrUnavailable)}, Clusters: memoryClusters{}})
 	malformed := NewDocuments(DocumentsOptions{Contexts: &memoryContexts{err: fmt.Errorf("cannot read status: %w", appcontext.ErrMalformed)}, Clusters: memoryClusters{}})
+	old, clusters := fixtures(t)
+	old.age = time.Minute
+	stale := NewDocuments(DocumentsOptions{Contexts: old, Clusters: clusters})
 	silent := NewDocuments(DocumentsOptions{Contexts: &memoryContexts{age: time.Minute}, Clusters: memoryClusters{}})
 	unconfigured := NewDocuments(DocumentsOptions{Clusters: memoryClusters{}})
 	broken := NewDocuments(DocumentsOptions{})
@@ -201,7 +206,8 @@ func requestsForDocuments() map[string]request {
 		"group of long name":             {path: group, target: strings.Replace(autumnURL, "shop", strings.Repeat("x", 254), 1), want: 400, detail: `parameter "app" has the value "xxx`},
 		"group with bad type":            {path: group, target: autumnURL + "?type=both", want: 400, detail: `query parameter "type" with value "both" cannot be used; allowed: rsync, cluster, all`},
 		"group with bad cluster":         {path: group, target: autumnURL + "?cluster=west+bonn", want: 400, detail: `<provider>+<cluster>, where + is sent as %2B`},
-		"group with unknown parameter":   {path: group, target: autumnURL + "?status=ready", want: 400, detail: `unknown query parameter "status" with value "ready"; this path takes ["app" "cluster" "health" "instance" "output" "resource" "type"]`},
+		"group with unknown parameter":   {path: group, target: autumnURL + "?namespace=a", want: 400, detail: `unknown query parameter "namespace" with value "a"; this path takes ["app" "apps" "cluster" "clusters" "dialect" "health" "instance" "output" "resource" "resources" "status" "type"]`},
+		"group with parameter of EMCO":   {path: group, target: autumnURL + "?status=ready", want: 400, detail: `query parameter "status" with value "ready" is one of EMCO 22.12; allowed: it, with dialect=22.12`},
 		"group with type twice":          {path: group, target: autumnURL + "?type=rsync&type=cluster", want: 400, detail: `query parameter "type" with value "rsync,cluster" is given 2 times`},
 		"group known":                    {path: group, header: http.Header{"If-None-Match": {"*"}}, want: 304},
 		"group without etcd":             {path: group, from: unconfigured, want: 503, detail: "the server's configuration has no section appContext"},
@@ -217,6 +223,34 @@ func requestsForDocuments() map[string]request {
 		"cluster known":          {path: cluster, header: http.Header{"If-None-Match": {"*"}}, want: 304},
 		"cluster with etcd away": {path: cluster, from: away, want: 503, detail: "Etcd is not available"},
 		"cluster, malformed":     {path: cluster, from: malformed, want: 500, detail: "Stored value cannot be read"},
+
+		"EMCO: group":                    {path: group, accept: typeEMCO, want: 200},
+		"EMCO: group by parameter":       {path: group, target: autumnURL + "?dialect=22.12", want: 200},
+		"EMCO: group, with JSON as well": {path: group, target: autumnURL + "?dialect=22.12", accept: "application/json", want: 200},
+		"EMCO: group, how it is":         {path: group, target: autumnURL + "?type=cluster&output=detail", accept: typeEMCO, want: 200},
+		"EMCO: group, deployed":          {path: group, target: autumnURL + "?status=deployed", accept: typeEMCO, want: 200},
+		"EMCO: group, ready":             {path: group, target: autumnURL + "?status=ready&app=web&cluster=west%2Bberlin&resource=web", accept: typeEMCO, want: 200},
+		"EMCO: apps":                     {path: group, target: autumnURL + "?apps", accept: typeEMCO, want: 200},
+		"EMCO: clusters":                 {path: group, target: autumnURL + "?clusters=", accept: typeEMCO, want: 200},
+		"EMCO: resources":                {path: group, target: autumnURL + "?resources=true", accept: typeEMCO, want: 200},
+		"EMCO: group before its first":   {path: group, target: winterURL, accept: typeEMCO, want: 200},
+		"EMCO: group known":              {path: group, accept: typeEMCO, header: http.Header{"If-None-Match": {"*"}}, want: 304},
+		"EMCO: group that is none":       {path: group, target: strings.Replace(autumnURL, "autumn", "spring", 1), accept: typeEMCO, want: 404, detail: `DeploymentIntentGroup not found: there is neither`},
+		"EMCO: cluster that is none":     {path: cluster, target: "/v2/cluster-providers/west/clusters/ulm/status", accept: typeEMCO, want: 404, detail: `Cluster not found: there is neither`},
+		"EMCO: bad type":                 {path: group, target: autumnURL + "?type=all&dialect=22.12", want: 400, detail: `Invalid query type: query parameter "type" with value "all"`},
+		"EMCO: another dialect":          {path: group, target: autumnURL + "?dialect=21.03", want: 400, detail: `Invalid query dialect: query parameter "dialect" with value "21.03" cannot be used; allowed: 22.12`},
+		"EMCO: unknown parameter":        {path: group, target: autumnURL + "?namespace=a", accept: typeEMCO, want: 400, detail: `unknown query parameter "namespace"`},
+		"EMCO: unknown app":              {path: group, target: autumnURL + "?app=nosuch", accept: typeEMCO, want: 400, detail: "Filter app nosuch not in list of apps for composite app shop"},
+		"EMCO: instance of none":         {path: group, target: autumnURL + "?instance=99", accept: typeEMCO, want: 400, detail: "No state information for 99"},
+		"EMCO: apps of a cluster":        {path: cluster, target: networkURL + "?apps", accept: typeEMCO, want: 400, detail: "only for deployment intent groups"},
+		"EMCO: cluster":                  {path: cluster, accept: typeEMCO, want: 200},
+		"EMCO: cluster, ready":           {path: cluster, target: networkURL + "?status=ready", accept: typeEMCO, want: 200},
+		"EMCO: cluster, how it is":       {path: cluster, target: networkURL + "?type=cluster", accept: typeEMCO, want: 200},
+		"EMCO: cluster, deployed":        {path: cluster, target: networkURL + "?status=deployed", accept: typeEMCO, want: 200},
+		"EMCO: what etcd said before":    {path: group, from: stale, accept: typeEMCO, want: 503, detail: "etcd has not answered since"},
+		"EMCO: with etcd away":           {path: group, from: away, accept: typeEMCO, want: 503, detail: "Etcd is not available"},
+		"EMCO: not in text":              {path: group, target: autumnURL + "?dialect=22.12", accept: "text/plain", want: 406, detail: "this path can be answered as application/json or application/vnd.emco.v22+json"},
+		"EMCO: no path that has it":      {path: instance, accept: typeEMCO, want: 406, detail: "this path can be answered as application/json"},
 
 		"instance":                {path: instance, want: 200},
 		"instance that is lost":   {path: instance, target: "/v1/instance/lost-fox/status", want: 200},

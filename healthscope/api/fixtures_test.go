@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -113,7 +114,12 @@ func get(t *testing.T, h http.Handler, target string, header http.Header) *httpt
 
 func send(t *testing.T, h http.Handler, method, target string, header http.Header) *httptest.ResponseRecorder {
 	t.Helper()
-	r := httptest.NewRequestWithContext(t.Context(), method, target, nil)
+	return sendBody(t, h, method, target, header, "")
+}
+
+func sendBody(t *testing.T, h http.Handler, method, target string, header http.Header, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
 	r.Host = "localhost:8083"
 	maps.Copy(r.Header, header)
 	return serve(h, r)

@@ -11,11 +11,13 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/healthscope/status"
 )
 
 // Deadlines of an answer.
@@ -37,9 +39,6 @@ const (
 // retrySeconds is the header Retry-After of what may be answered otherwise a little later.
 const retrySeconds = "5"
 
-// allowedMethods is what every route allows.
-const allowedMethods = http.MethodGet + ", " + http.MethodHead
-
 // Scopes is where the scopes are read from. An error for which
 // apierrors.IsNotFound holds means that a scope does not exist; any other error is
 // answered with 503, and its message is shown to the caller.
@@ -59,8 +58,10 @@ type Options struct {
 	Scopes Scopes
 	// Documents makes the status documents of deployment intent groups, clusters and instances. Required.
 	Documents *Documents
-	// Guard finds out who callers are and what they may ask for. Without it, all callers may ask for everything: only a listener
-	// on loopback may be served so, and only requests to a host of that kind are answered.
+	// Deployments changes what is deployed. Without it, that is answered with 501.
+	Deployments Deployments
+	// Guard finds out who callers are and what they may ask for. Without it, all callers may ask for everything, and change nothing: only a
+	// listener on loopback may be served so, and only requests to a host of that kind are answered.
 	Guard Guard
 	// DefaultNamespace is the namespace of a scope that is asked for by its name alone. Default: "default".
 	DefaultNamespace string
@@ -71,7 +72,7 @@ type Options struct {
 	Current func() error
 	// Version is the version of the program, shown in the OpenAPI document. Default: "devel".
 	Version string
-	// Logger logs failures of the server, and no errors of its callers. Default: nothing is logged.
+	// Logger logs failures of the server and who changes what is deployed, and no errors of callers. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -79,6 +80,7 @@ type Options struct {
 type handler struct {
 	scopes           Scopes
 	documents        *Documents
+	deployments      Deployments
 	guard            Guard
 	defaultNamespace string
 	ready, current   func() error
@@ -105,6 +107,25 @@ type route struct {
 	answer answerer
 	// watch says which scopes a stream is about; nil where there is none.
 	watch func(r *http.Request, query url.Values) (selection, error)
+}
+
+// changes reports whether a request changes something.
+func (rt route) changes() bool { return rt.Method == http.MethodPost }
+
+// methods are the methods that are allowed.
+func (rt route) methods() []string {
+	if rt.changes() {
+		return []string{http.MethodPost}
+	}
+	return []string{http.MethodGet, http.MethodHead}
+}
+
+// status is the status code of an answer.
+func (rt route) status() int {
+	if rt.changes() {
+		return http.StatusAccepted
+	}
+	return http.StatusOK
 }
 
 // answerer makes the answer to a request with a query.
@@ -150,7 +171,7 @@ func (h *handler) handler() http.Handler {
 
 func newHandler(o Options) *handler {
 	h := &handler{
-		scopes: o.Scopes, documents: o.Documents, guard: o.Guard, defaultNamespace: o.DefaultNamespace, ready: o.Ready, current: o.Current, description: describe(o.Version), log: orDiscard(o.Logger),
+		scopes: o.Scopes, documents: o.Documents, deployments: o.Deployments, guard: o.Guard, defaultNamespace: o.DefaultNamespace, ready: o.Ready, current: o.Current, description: describe(o.Version), log: orDiscard(o.Logger),
 		requests: make(chan struct{}, maxRequests), streams: make(chan struct{}, maxStreams),
 	}
 	if h.defaultNamespace == "" {
@@ -180,6 +201,12 @@ func noSuchPath(r *http.Request) error {
 // serve makes a handler of a route.
 func (h *handler) serve(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !slices.Contains(rt.methods(), r.Method) {
+			allowed := strings.Join(rt.methods(), ", ")
+			w.Header().Set("Allow", allowed)
+			h.fail(w, r, failf(http.StatusMethodNotAllowed, "method %s is not allowed here; allowed: %s", quote(r.Method), allowed))
+			return
+		}
 		held := false // Only callers that are known take part in the limit, so that other callers do not turn them away.
 		acquired := func() bool {
 			held = rt.access == nil || acquire(h.requests)
@@ -202,7 +229,7 @@ func (h *handler) serve(rt route) http.Handler {
 			done() // Streams have a limit of their own.
 			h.stream(w, r, *made.stream)
 		default:
-			made.write(w, r)
+			made.write(w, r, rt.status())
 		}
 	})
 }
@@ -236,9 +263,6 @@ func (h *handler) compose(ctx context.Context, rt route, r *http.Request, acquir
 			err = fmt.Errorf("panic: %v", cause)
 		}
 	}()
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return reply{}, failf(http.StatusMethodNotAllowed, "method %s is not allowed here; allowed are %s", quote(r.Method), allowedMethods)
-	}
 	caller, err := h.authenticate(ctx, rt, r)
 	if err != nil {
 		return reply{}, err
@@ -246,46 +270,75 @@ func (h *handler) compose(ctx context.Context, rt route, r *http.Request, acquir
 	if !acquired() {
 		return reply{}, failf(http.StatusServiceUnavailable, "%w: %d requests are under way already; try again", ErrBusy, maxRequests)
 	}
-	query, err := parseQuery(r.URL.RawQuery, names(rt.Parameters), rt.repeated)
+	asked, err := rt.read(r)
 	if err != nil {
 		return reply{}, err
 	}
-	var access Access
+	if err := h.authorize(ctx, rt, caller, asked.access); err != nil {
+		return reply{}, err
+	}
+	if asked.contentType == typeStream {
+		about, err := rt.watch(r, asked.query)
+		return reply{stream: &stream{
+			about:    about,
+			caller:   caller,
+			snapshot: func(ctx context.Context) (answer, error) { return rt.answer(ctx, r, asked.query) },
+			allowed:  func(ctx context.Context) error { return h.stillAllowed(ctx, rt, r, asked.access) },
+		}}, err
+	}
+	a, err := rt.answer(ctx, r, asked.query)
+	if err != nil {
+		return reply{}, err
+	}
+	if rt.changes() {
+		h.log.InfoContext(ctx, "Accepted a change", "path", shorten(r.URL.Path), "caller", caller.Name)
+	}
+	return respond(asked.contentType, a)
+}
+
+// asked is what a request asks for.
+type asked struct {
+	query  url.Values
+	access Access
+	// contentType is the media type of the answer: typeStream for a stream, and empty for an answer without content.
+	contentType string
+}
+
+// read reads what a request asks for, and refuses what cannot be answered to any caller.
+func (rt route) read(r *http.Request) (asked, error) {
+	query, err := parseQuery(r.URL.RawQuery, names(rt.Parameters), rt.repeated)
+	if err != nil {
+		return asked{}, err
+	}
+	a := asked{query: query}
 	if rt.access != nil {
-		if access, err = rt.access(r, query); err != nil {
-			return reply{}, err
+		if a.access, err = rt.access(r, query); err != nil {
+			return asked{}, err
 		}
 	}
 	watching, err := rt.watching(query)
 	if err != nil {
-		return reply{}, err
+		return asked{}, err
 	}
 	offers := rt.MediaTypes
 	if watching {
 		offers = []string{typeStream}
 	}
+	if len(offers) == 0 {
+		return a, nil
+	}
 	accept := strings.Join(r.Header.Values("Accept"), ",")
-	contentType, ok := negotiate(accept, offers)
-	if !ok {
-		return reply{}, failf(http.StatusNotAcceptable, "the header Accept is %s; this path can be answered as %s", quote(accept), rt.answeredAs(watching))
+	var ok bool
+	if a.contentType, ok = negotiate(accept, offers); !ok {
+		return asked{}, failf(http.StatusNotAcceptable, "the header Accept is %s; this path can be answered as %s", quote(accept), rt.answeredAs(watching))
 	}
-	if err := h.authorize(ctx, rt, caller, access); err != nil {
-		return reply{}, err
+	switch { // Either stands for the other.
+	case query.Has(parameterDialect):
+		a.contentType = typeEMCO
+	case a.contentType == typeEMCO:
+		query.Set(parameterDialect, status.DialectEMCO)
 	}
-	if watching {
-		about, err := rt.watch(r, query)
-		return reply{stream: &stream{
-			about:    about,
-			caller:   caller,
-			snapshot: func(ctx context.Context) (answer, error) { return rt.answer(ctx, r, query) },
-			allowed:  func(ctx context.Context) error { return h.stillAllowed(ctx, rt, r, access) },
-		}}, err
-	}
-	a, err := rt.answer(ctx, r, query)
-	if err != nil {
-		return reply{}, err
-	}
-	return respond(contentType, a)
+	return a, nil
 }
 
 // watching reports whether a stream is asked for.
@@ -313,6 +366,7 @@ func respond(contentType string, a answer) (reply, error) {
 	made := reply{contentType: contentType, next: a.next}
 	var err error
 	switch ready, ok := a.document.(encoded); {
+	case contentType == "":
 	case contentType == typeText:
 		made.contentType, made.body = "text/plain; charset=utf-8", []byte(a.text())
 	case ok:
@@ -333,8 +387,6 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		h.log.ErrorContext(r.Context(), "Cannot answer a request", "method", r.Method, "path", p.Instance, "status", p.Status, "error", err)
 	}
 	switch p.Status {
-	case http.StatusMethodNotAllowed:
-		w.Header().Set("Allow", allowedMethods)
 	case http.StatusUnauthorized:
 		w.Header().Set("WWW-Authenticate", challenge)
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
@@ -342,8 +394,17 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 			w.Header().Set("Retry-After", retrySeconds)
 		}
 	}
+	if inDialectOfEMCO(r) {
+		write(w, r, p.Status, "text/plain; charset=utf-8", []byte(p.Detail+"\n"))
+		return
+	}
 	body, _ := encode(p) // Strings and a number can always be encoded.
 	write(w, r, p.Status, typeProblem, body)
+}
+
+// inDialectOfEMCO reports whether a caller asks for what EMCO 22.12 answers, whose errors are text.
+func inDialectOfEMCO(r *http.Request) bool {
+	return r.URL.Query().Has(parameterDialect) || strings.Contains(strings.ToLower(strings.Join(r.Header.Values("Accept"), ",")), typeEMCO)
 }
 
 // isExpected reports whether an error need not be logged: it is reported elsewhere, or is no failure of the server.
@@ -364,9 +425,9 @@ func encode(document any) ([]byte, error) {
 }
 
 // write sends the answer, or says that the caller has it already.
-func (made reply) write(w http.ResponseWriter, r *http.Request) {
+func (made reply) write(w http.ResponseWriter, r *http.Request, status int) {
 	if made.tag == "" {
-		write(w, r, http.StatusOK, made.contentType, made.body)
+		write(w, r, status, made.contentType, made.body)
 		return
 	}
 	header := w.Header()
@@ -382,13 +443,15 @@ func (made reply) write(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	write(w, r, http.StatusOK, made.contentType, made.body)
+	write(w, r, status, made.contentType, made.body)
 }
 
 // write writes an answer; to HEAD the header only. Unless the header says otherwise, it may not be kept.
 func write(w http.ResponseWriter, r *http.Request, status int, contentType string, body []byte) {
 	header := w.Header()
-	header.Set("Content-Type", contentType)
+	if contentType != "" {
+		header.Set("Content-Type", contentType)
+	}
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	if header.Get("Cache-Control") == "" {
 		header.Set("Cache-Control", "no-store")

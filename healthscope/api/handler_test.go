@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -32,21 +33,47 @@ var paths = map[string]string{
 	"/v2/cluster-providers/{provider}/clusters/{cluster}/status":                                    networkURL,
 	"/v1/instance/{id}/status": "/v1/instance/gentle-fox/status",
 
+	groupPath + "/instantiate": groupURL + "/instantiate",
+	groupPath + "/terminate":   groupURL + "/terminate",
+	groupPath + "/stop":        groupURL + "/stop",
+	groupPath + "/update":      groupURL + "/update",
+	groupPath + "/rollback":    groupURL + "/rollback",
+
 	"/openapi.json": "/openapi.json",
 	"/healthz":      "/healthz",
 	"/readyz":       "/readyz",
 }
 
+// posts are the routes that change something.
+var posts = func() map[string]bool {
+	all := map[string]bool{}
+	for _, o := range Operations() {
+		all[o.Path] = o.Method == http.MethodPost
+	}
+	return all
+}()
+
+// methodOf returns the method of a route, and fine the status of its answer when all is well.
+func methodOf(path string) (method string, fine int) {
+	if posts[path] {
+		return http.MethodPost, http.StatusAccepted
+	}
+	return http.MethodGet, http.StatusOK
+}
+
 // request is a row of a table: what is asked, and the status and detail of the answer.
 type request struct {
-	path   string // The route, as in OpenAPI.
-	target string // What is asked; by default what the route answers with 200.
-	accept string
-	header http.Header
-	scopes Scopes     // By default manyScopes.
-	from   *Documents // By default manyDocuments.
-	guard  Guard      // By default none.
-	ready  func() error
+	path       string // The route, as in OpenAPI.
+	target     string // What is asked; by default what the route answers with 200.
+	accept     string
+	header     http.Header
+	body       string     // By default, and without a target, that of a rollback.
+	scopes     Scopes     // By default manyScopes.
+	from       *Documents // By default manyDocuments.
+	guard      Guard      // By default none.
+	deploy     error      // What comes of a change; undeployed is true where there are none.
+	undeployed bool
+	ready      func() error
 	// current is Options.Current, and streams is how many streams the caller has open already.
 	current func() error
 	streams int
@@ -56,40 +83,37 @@ type request struct {
 
 func TestEveryAnswerIsAsDescribed(t *testing.T) {
 	c := newContract(t)
-	for name, tt := range requests() {
+	for name, tt := range requests(t) {
 		t.Run(name, func(t *testing.T) {
-			o := Options{Scopes: manyScopes(), Documents: manyDocuments(t), Guard: tt.guard, Ready: tt.ready}
-			if tt.scopes != nil {
-				o.Scopes = tt.scopes
-			}
-			if tt.from != nil {
-				o.Documents = tt.from
-			}
 			header := http.Header{}
 			maps.Copy(header, tt.header)
 			if tt.accept != "" {
 				header.Set("Accept", tt.accept)
 			}
-			target := tt.target
+			target, body := tt.target, tt.body
 			if target == "" {
 				target = paths[tt.path]
+				if body == "" {
+					body = rollbackBody
+				}
 			}
-			o.Current = tt.current
-			h := newHandler(o)
-			for range tt.streams {
-				h.callers.take("caller-all", maxStreamsOfOne)
-			}
-			got := get(t, h.handler(), target, header)
+			h := tt.handler(t)
+			method, _ := methodOf(tt.path)
+			got := sendBody(t, h, method, target, header, body)
 			if got.Code != tt.want {
 				t.Fatalf("status %d, want %d: %s", got.Code, tt.want, got.Body)
 			}
-			c.checkAnswer(t, tt.path, got)
+			c.checkAnswer(t, method, tt.path, got)
+			c.checkBody(t, method, tt.path, body, got.Code)
 			checkHeader(t, got.Header())
 			checkRetry(t, tt, got.Header())
 			if tt.want >= http.StatusBadRequest {
-				checkProblem(t, got.Body.Bytes(), tt.want, tt.detail)
+				checkError(t, got, tt.accept == typeEMCO || strings.Contains(target, parameterDialect), tt.want, tt.detail)
 			}
-			head := send(t, h.handler(), http.MethodHead, target, header)
+			if method != http.MethodGet {
+				return
+			}
+			head := send(t, h, http.MethodHead, target, header)
 			if diff := cmp.Diff(got.Header(), head.Header()); diff != "" || head.Code != got.Code || head.Body.Len() > 0 {
 				t.Errorf("HEAD answers %d with content %q, GET %d; header (-GET +HEAD):\n%s", head.Code, head.Body, got.Code, diff)
 			}
@@ -98,6 +122,26 @@ func TestEveryAnswerIsAsDescribed(t *testing.T) {
 	if unseen := c.unseen(); len(unseen) > 0 {
 		t.Errorf("described, but in no answer of this test: %q", unseen)
 	}
+}
+
+// handler returns what the request is sent to.
+func (tt *request) handler(t *testing.T) http.Handler {
+	t.Helper()
+	o := Options{Scopes: manyScopes(), Documents: manyDocuments(t), Guard: tt.guard, Ready: tt.ready, Current: tt.current}
+	if tt.scopes != nil {
+		o.Scopes = tt.scopes
+	}
+	if tt.from != nil {
+		o.Documents = tt.from
+	}
+	if !tt.undeployed {
+		o.Deployments = &deployments{err: tt.deploy}
+	}
+	h := newHandler(o)
+	for range tt.streams {
+		h.callers.take("caller-all", maxStreamsOfOne)
+	}
+	return h.handler()
 }
 
 // checkRetry asserts that who is refused is told when to ask again, where that is of use.
@@ -119,6 +163,18 @@ func checkHeader(t *testing.T, got http.Header) {
 		if got.Get(key) != want {
 			t.Errorf("%s is %q, want %q", key, got.Get(key), want)
 		}
+	}
+}
+
+// checkError compares an error, which is text in the dialect of EMCO.
+func checkError(t *testing.T, got *httptest.ResponseRecorder, dialect bool, status int, detail string) {
+	t.Helper()
+	if !dialect {
+		checkProblem(t, got.Body.Bytes(), status, detail)
+		return
+	}
+	if text := got.Body.String(); got.Header().Get("Content-Type") != "text/plain; charset=utf-8" || !strings.Contains(text, detail) || !strings.HasSuffix(text, "\n") {
+		t.Errorf("the error is %q, want %q", text, detail)
 	}
 }
 
@@ -145,10 +201,14 @@ func TestOtherMethodsAreNotAllowed(t *testing.T) {
 	c := newContract(t)
 	h := NewHandler(Options{Scopes: manyScopes(), Documents: manyDocuments(t)})
 	for path, target := range paths {
-		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "BREW", "get"} {
+		other, allowed := http.MethodPost, "GET, HEAD"
+		if posts[path] {
+			other, allowed = http.MethodGet, "POST"
+		}
+		for _, method := range []string{other, "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "BREW", "get"} {
 			t.Run(method+" "+path, func(t *testing.T) {
 				got := send(t, h, method, target, nil)
-				if got.Code != http.StatusMethodNotAllowed || got.Header().Get("Allow") != "GET, HEAD" {
+				if got.Code != http.StatusMethodNotAllowed || got.Header().Get("Allow") != allowed {
 					t.Errorf("status %d, Allow %q: %s", got.Code, got.Header().Get("Allow"), got.Body)
 				}
 				c.checkNamed(t, "MethodNotAllowed", got)
@@ -306,13 +366,13 @@ func TestACallerWhoHasGoneIsNotLogged(t *testing.T) {
 
 // FuzzTarget asserts that no path and query, well-formed or not, is answered in a way that is not described, and that no name reaches Scopes that cannot exist.
 func FuzzTarget(f *testing.F) {
-	for _, tt := range requests() {
+	for _, tt := range requests(f) {
 		f.Add(tt.target)
 	}
 	for _, seed := range []string{"/", "//", "*", "/scopes/%00", "/scopes/a%2f..%2fb/c", "/scopes?namespace=%C3%28", "/scopes/a/b?=", "/healthz#x", "http://h:1/scopes", "/scopes/é"} {
 		f.Add(seed)
 	}
-	statuses := []int{200, 400, 404, 414, 503}
+	statuses := []int{200, 400, 404, 405, 414, 503}
 	f.Fuzz(func(t *testing.T, target string) {
 		u, err := url.ParseRequestURI(target)
 		if err != nil {
@@ -325,7 +385,7 @@ func FuzzTarget(f *testing.F) {
 			t.Fatalf("status %d: %s", got.Code, got.Body)
 		}
 		if got.Code != http.StatusOK {
-			checkProblem(t, got.Body.Bytes(), got.Code, "")
+			checkError(t, got, u.Query().Has(parameterDialect), got.Code, "")
 		}
 		for _, namespace := range asked.namespaces {
 			if namespace != "" && len(validation.IsDNS1123Label(namespace)) > 0 {

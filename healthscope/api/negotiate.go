@@ -6,9 +6,10 @@ import (
 	"github.com/munnerz/goautoneg"
 )
 
-// Media types that routes offer. Errors are always typeProblem.
+// Media types that routes offer. typeEMCO is what EMCO 22.12 answers. Errors are typeProblem, and typeText for who asks in EMCO's dialect.
 const (
 	typeJSON    = "application/json"
+	typeEMCO    = "application/vnd.emco.v22+json"
 	typeText    = "text/plain"
 	typeStream  = "text/event-stream"
 	typeProblem = "application/problem+json"

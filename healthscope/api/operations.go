@@ -15,16 +15,22 @@ import (
 type Operation struct {
 	// Path is the path in the syntax of http.ServeMux, which is that of OpenAPI.
 	Path string
-	// ID is the operationId of GET, and Tag the group that the operation belongs to.
+	// Method is POST for what is changed there. The default is GET, and HEAD besides.
+	Method string
+	// ID is the operationId of GET or POST, and Tag the group that the operation belongs to.
 	ID, Tag string
 	// Summary says what is answered, and Description what there is to know besides.
 	Summary, Description string
 	// Parameters are the query parameters, and PathParameters the parts of the path that callers choose.
 	Parameters, PathParameters []Parameter
-	// MediaTypes are those that it can be answered in, the default first. A stream comes last.
+	// Body is a value of the type that is sent as JSON; nil where the body of the request means nothing.
+	Body any
+	// MediaTypes are those that it can be answered in, the default first. A stream comes last. Without any, the answer has no content.
 	MediaTypes []string
 	// Document is a value of the type that is answered as JSON; nil for the OpenAPI document itself.
 	Document any
+	// EMCO are values of the types that are answered as EMCO 22.12 does.
+	EMCO []any
 	// Text is the name in Strings of what is answered as text.
 	Text string
 	// Anonymous is true where callers need no token.
@@ -121,11 +127,19 @@ var pageParameters = []Parameter{
 // documentParameters are the query parameters of status documents.
 var documentParameters = []Parameter{
 	{Name: "app", Schema: "AppName", MaxItems: status.MaxFilters, Description: "Only resources of these apps."},
+	{Name: "apps", AllowEmpty: true, Description: "As EMCO 22.12: the names of the apps of a group, whatever the value. Only in its dialect."},
 	{Name: "cluster", Schema: "ClusterName", MaxItems: status.MaxFilters, Description: "Only resources in these clusters, `<provider>+<cluster>`, where `+` is sent as `%2B`."},
+	{Name: "clusters", AllowEmpty: true, Description: "As EMCO 22.12: the names of the clusters of a group by app, whatever the value. Only in its dialect."},
+	{
+		Name: parameterDialect, Schema: "Dialect",
+		Description: "`22.12` answers as EMCO 22.12 does, in `" + typeEMCO + "` and with its parameters, as that media type in the header Accept does. Errors are text then.",
+	},
 	{Name: "health", Schema: "Boolean", Description: "`true` adds state, reason, since and age to everything. Default: `false`."},
 	{Name: "instance", Schema: "ContextID", AllowEmpty: true, Description: "The id of a context: that instance. Without a value, the list of all instances, and nothing else may be asked for. Default: the one in force."},
 	{Name: "output", Schema: "Output", Description: "How much is shown. Default: `all`."},
 	{Name: "resource", Schema: "ResourceName", MaxItems: status.MaxFilters, Description: "Only resources of these names."},
+	{Name: "resources", AllowEmpty: true, Description: "As EMCO 22.12: the names of the resources of a group by app and cluster, whatever the value. Only in its dialect."},
+	{Name: "status", Schema: "EMCOStatus", Description: "As EMCO 22.12: what rsync did, or how resources are. Only in its dialect."},
 	{Name: "type", Schema: "DocumentType", Description: "Which resources are listed, and with which status. Default: `rsync`."},
 }
 
@@ -153,6 +167,8 @@ func Strings() map[string]StringSchema {
 		"ContextID":     {Description: "The id of a context.", MaxLength: validation.DNS1123LabelMaxLength},
 		"Boolean":       {Description: "A switch.", Enum: []string{"true", "false"}},
 		"Output":        {Description: "How much a status document shows.", Enum: status.Outputs()},
+		"Dialect":       {Description: "A release of EMCO.", Enum: []string{status.DialectEMCO}},
+		"EMCOStatus":    {Description: "What EMCO 22.12 shows of resources.", Enum: []string{"deployed", "ready"}},
 		"DocumentType":  {Description: "Which resources a status document lists.", Enum: status.Types()},
 		"Health":        {Description: "`unknown` means that only members that cannot be judged are in the way of `healthy`, or that the scope has not been evaluated yet.", Enum: healthWords},
 		"State":         {Description: "The state of a member, or the worst state of many. `Unknown` is what cannot be judged: it is never taken for `Ready` or for `Failed`.", Enum: states},
@@ -161,6 +177,7 @@ func Strings() map[string]StringSchema {
 		"HealthWord":    {Description: "The health in one word and a line feed. It is `health` of the JSON.", Enum: []string{string(corev1alpha2.Healthy) + "\n", string(corev1alpha2.Unhealthy) + "\n", string(corev1alpha2.UnknownHealth) + "\n"}},
 		"HealthLines":   {Description: "A line for each scope: namespace/name, a space, and its health in one word, as in the answer for one.", Pattern: `^([^ /\n]+/[^ /\n]+ (healthy|unhealthy|unknown)\n)*$`},
 		"Events":        {Description: "Server-sent events, as the HTML standard defines them. The data of each are one line of JSON. Comments show that the stream lives."},
+		"ErrorText":     {Description: "What is wrong, for callers who ask in the dialect of EMCO 22.12: `detail` of the problem document.", MinLength: 1},
 		"ProbeWord":     {Description: "All is well.", Enum: []string{"ok\n"}},
 	}
 }

@@ -6,17 +6,22 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+	"testing"
 )
 
 // requests are requests of every kind, by name.
-func requests() map[string]request {
+func requests(t testing.TB) map[string]request {
+	t.Helper()
 	all := requestsForScopes()
 	maps.Copy(all, requestsForPages())
 	maps.Copy(all, requestsForServer())
-	maps.Copy(all, requestsForDocuments())
+	maps.Copy(all, requestsForDocuments(t))
+	maps.Copy(all, requestsForDeployments())
 	maps.Copy(all, requestsOfCallers())
 	for path, target := range paths {
-		all[path+" is not acceptable"] = request{path: path, accept: "image/png", want: 406, detail: `the header Accept is "image/png"`}
+		if !posts[path] {
+			all[path+" is not acceptable"] = request{path: path, accept: "image/png", want: 406, detail: `the header Accept is "image/png"`}
+		}
 		all[path+" is too long"] = request{path: path, target: target + "?" + strings.Repeat("x", maxURLBytes), want: 414, detail: "bytes; at most 8000 are read"}
 	}
 	return all

@@ -31,14 +31,15 @@ const (
 
 // Tags of operations.
 const (
-	tagScopes    = "scopes"
-	tagDocuments = "documents"
-	tagServer    = "server"
+	tagScopes      = "scopes"
+	tagDocuments   = "documents"
+	tagDeployments = "deployments"
+	tagServer      = "server"
 )
 
 // routes are all paths that are served.
 func (h *handler) routes() []route {
-	return slices.Concat(h.scopeRoutes(), h.documentRoutes(), h.serverRoutes())
+	return slices.Concat(h.scopeRoutes(), h.documentRoutes(), h.deploymentRoutes(), h.serverRoutes())
 }
 
 func (h *handler) scopeRoutes() []route {
@@ -76,19 +77,20 @@ func (h *handler) documentRoutes() []route {
 	return []route{
 		{
 			Operation: Operation{
-				Path: "/v2/projects/{project}/composite-apps/{app}/{version}/deployment-intent-groups/{group}/status", ID: "getGroupStatus", Tag: tagDocuments,
+				Path: groupPath + "/status", ID: "getGroupStatus", Tag: tagDocuments,
 				Summary: "The status of a deployment intent group", Description: "Its instance in force, unless `instance` names another.",
-				Parameters: documentParameters, MediaTypes: []string{typeJSON}, Document: status.Document{},
+				Parameters: documentParameters, MediaTypes: []string{typeJSON, typeEMCO}, Document: status.Document{},
+				EMCO: []any{status.EMCOGroup{}, status.EMCOApps{}, status.EMCOClusters{}, status.EMCOResources{}},
 			},
-			repeated: true, timeout: documentTimeout, access: mayAskURL("project", "app", "version", "group"), answer: h.groupStatus,
+			repeated: true, timeout: documentTimeout, access: mayAskURL(verbGet, "project", "app", "version", "group"), answer: h.groupStatus,
 		},
 		{
 			Operation: Operation{
 				Path: "/v2/cluster-providers/{provider}/clusters/{cluster}/status", ID: "getClusterStatus", Tag: tagDocuments,
 				Summary: "The status of the network intents of a cluster", Description: "The only app of the document is `network-intents`.",
-				Parameters: documentParameters, MediaTypes: []string{typeJSON}, Document: status.Document{},
+				Parameters: documentParameters, MediaTypes: []string{typeJSON, typeEMCO}, Document: status.Document{}, EMCO: []any{status.EMCONetwork{}},
 			},
-			repeated: true, timeout: documentTimeout, access: mayAskURL("provider", "cluster"), answer: h.clusterStatus,
+			repeated: true, timeout: documentTimeout, access: mayAskURL(verbGet, "provider", "cluster"), answer: h.clusterStatus,
 		},
 		{
 			Operation: Operation{
@@ -120,15 +122,15 @@ func (h *handler) serverRoutes() []route {
 	}
 }
 
-// mayAskURL checks the names in a path, and asks for the right to the URL itself.
-func mayAskURL(names ...string) func(*http.Request, url.Values) (Access, error) {
+// mayAskURL checks the names in a path, and asks for the right to a verb on the URL itself.
+func mayAskURL(verb string, names ...string) func(*http.Request, url.Values) (Access, error) {
 	return func(r *http.Request, _ url.Values) (Access, error) {
 		for _, name := range names {
 			if err := checkPathName(name, r.PathValue(name)); err != nil {
 				return Access{}, err
 			}
 		}
-		return Access{Verb: verbGet, Path: r.URL.Path}, nil
+		return Access{Verb: verb, Path: r.URL.Path}, nil
 	}
 }
 

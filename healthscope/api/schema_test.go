@@ -48,16 +48,23 @@ var formats = openapi3.WithStringFormatValidator("uri-reference", openapi3.NewCa
 	return err
 }))
 
-// checkAnswer compares an answer to GET with what is described for a path.
-func (c *contract) checkAnswer(t *testing.T, path string, got *httptest.ResponseRecorder) {
+// operation returns what is described of a method on a path.
+func (c *contract) operation(t *testing.T, method, path string) *openapi3.Operation {
 	t.Helper()
 	item := c.Paths.Value(path)
-	if item == nil {
-		t.Fatalf("openapi.json does not describe %s", path)
+	if item == nil || item.GetOperation(method) == nil {
+		t.Fatalf("openapi.json does not describe %s %s", method, path)
 	}
+	return item.GetOperation(method)
+}
+
+// checkAnswer compares an answer with what is described for a method on a path.
+func (c *contract) checkAnswer(t *testing.T, method, path string, got *httptest.ResponseRecorder) {
+	t.Helper()
+	described := c.operation(t, method, path).Responses
 	code := strconv.Itoa(got.Code)
-	c.seen["GET "+path+" "+code] = true
-	c.checkContent(t, item.Get.Responses, got)
+	c.seen[method+" "+path+" "+code] = true
+	c.checkContent(t, described, got)
 	if got.Code == http.StatusNotModified {
 		if got.Body.Len() > 0 || got.Header().Get("ETag") == "" {
 			t.Errorf("304 with ETag %q and content %q", got.Header().Get("ETag"), got.Body)
@@ -65,9 +72,27 @@ func (c *contract) checkAnswer(t *testing.T, path string, got *httptest.Response
 		return
 	}
 	var value any
-	if media := item.Get.Responses.Value(code).Value.Content[got.Header().Get("Content-Type")]; media != nil && json.Unmarshal(got.Body.Bytes(), &value) == nil {
+	if media := described.Value(code).Value.Content[got.Header().Get("Content-Type")]; media != nil && json.Unmarshal(got.Body.Bytes(), &value) == nil {
 		c.see(media.Schema, value)
 	}
+}
+
+// checkBody compares the body of a request that was accepted with what is described.
+func (c *contract) checkBody(t *testing.T, method, path, body string, status int) {
+	t.Helper()
+	described := c.operation(t, method, path).RequestBody
+	if described == nil || status != http.StatusAccepted {
+		return
+	}
+	schema := described.Value.Content[typeJSON].Schema
+	var value any
+	if err := json.Unmarshal([]byte(body), &value); err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Value.VisitJSON(value); err != nil {
+		t.Errorf("the body %s was accepted, and is not as described: %v", body, err)
+	}
+	c.see(schema, value)
 }
 
 // checkNamed compares an answer that no path describes with one of the named responses.
@@ -94,6 +119,11 @@ func (c *contract) checkContent(t *testing.T, described *openapi3.Responses, got
 
 // see notes the properties that a value has.
 func (c *contract) see(s *openapi3.SchemaRef, value any) {
+	for _, one := range s.Value.AnyOf {
+		if one.Value.VisitJSON(value) == nil {
+			c.see(one, value)
+		}
+	}
 	switch v := value.(type) {
 	case map[string]any:
 		for key, element := range v {
@@ -118,8 +148,13 @@ func (c *contract) unseen() []string {
 		}
 	}
 	for path, item := range c.Paths.Map() {
-		for code := range item.Get.Responses.Map() {
-			described = append(described, "GET "+path+" "+code)
+		for method, operation := range item.Operations() {
+			if method == http.MethodHead {
+				continue
+			}
+			for code := range operation.Responses.Map() {
+				described = append(described, method+" "+path+" "+code)
+			}
 		}
 	}
 	slices.Sort(described)

@@ -31,6 +31,7 @@ type Contents struct {
 	id       string
 	state    appcontext.State
 	profile  string
+	children []string
 	apps     []app
 	places   map[Place]*place
 	bodies   map[appcontext.Handle]body
@@ -61,9 +62,10 @@ type place struct {
 	hasSaved bool
 	// savedBundle is that bundle, decoded; nil before it has been asked for.
 	savedBundle atomic.Pointer[Bundle]
-	// retrying is true while rsync cannot reach the cluster, and tries again.
-	retrying  bool
-	resources []resource
+	// connectivity is how rsync found the cluster last. retrying is true while rsync cannot reach it, and tries again.
+	connectivity appcontext.Connectivity
+	retrying     bool
+	resources    []resource
 	// matched is how the resources match the members of the last report; nil before the first.
 	matched atomic.Pointer[matching]
 }
@@ -111,7 +113,7 @@ func Decode(view appcontext.View, previous *Contents) *Contents {
 	d.ended = stopped || ended[state]
 	meta, err := view.Context.Meta()
 	d.check(err, view.Context.Handle().Level("meta"))
-	d.namespace, d.profile = meta.Namespace, meta.CompositeProfile
+	d.namespace, d.profile, d.children = meta.Namespace, meta.CompositeProfile, meta.ChildContextIDs
 	_, err = view.Context.AppOrder()
 	d.check(err, view.Context.Handle().Level("app/instruction/order"))
 	for _, a := range view.Context.Apps() {
@@ -166,7 +168,8 @@ func (d *decoder) app(a appcontext.App) {
 			p.saved, p.hasSaved = there, true
 			d.keepSavedBundle(p)
 		}
-		p.retrying = d.retries(c)
+		p.connectivity = d.connectivity(c)
+		p.retrying = p.connectivity == appcontext.ConnectivityRetrying && !d.ended
 		resources := c.Resources()
 		inOrder := orderOf(c)
 		p.resources = make([]resource, 0, len(resources))
@@ -228,11 +231,11 @@ var ended = map[appcontext.State]bool{
 	appcontext.StateTerminated: true, appcontext.StateInstantiateFailed: true, appcontext.StateTerminateFailed: true, appcontext.StateUpdateFailed: true,
 }
 
-// retries reports whether rsync cannot reach a cluster, and tries again.
-func (d *decoder) retries(c appcontext.Cluster) bool {
+// connectivity returns how rsync found a cluster last.
+func (d *decoder) connectivity(c appcontext.Cluster) appcontext.Connectivity {
 	found, err := c.Connectivity()
 	d.check(err, c.Handle().Level("readystatus"))
-	return found == appcontext.ConnectivityRetrying && !d.ended
+	return found
 }
 
 // retry says of resources in a cluster that rsync cannot reach what rsync says only of the cluster: what is still to be done

@@ -57,6 +57,11 @@ func TestParametersAreDocumented(t *testing.T) {
 		_, allowed, _ := strings.Cut(err.Error(), "allowed: ")
 		check(t, parameter, strings.Split(allowed, ", "), firstColumn(section(t, heading)))
 	}
+	for _, parameter := range status.EMCOParameters() {
+		if !strings.Contains(section(t, "EMCO 22.12"), "`"+parameter+"`") {
+			t.Errorf("the parameter %q of EMCO is not documented", parameter)
+		}
+	}
 }
 
 func TestReasonsAreDocumented(t *testing.T) {
@@ -95,6 +100,9 @@ func TestFieldsAreDocumented(t *testing.T) {
 	found := map[string]bool{}
 	names(reflect.TypeFor[status.Document](), found)
 	names(reflect.TypeFor[status.InstanceDocument](), found)
+	for _, of := range []any{status.EMCOGroup{}, status.EMCONetwork{}, status.EMCOApps{}, status.EMCOClusters{}, status.EMCOResources{}} {
+		names(reflect.TypeOf(of), found)
+	}
 	if len(found) < 40 {
 		t.Fatalf("found %d fields", len(found))
 	}

@@ -51,6 +51,7 @@ const (
 const (
 	parameterApp      = "app"
 	parameterCluster  = "cluster"
+	parameterDialect  = "dialect"
 	parameterHealth   = "health"
 	parameterInstance = "instance"
 	parameterOutput   = "output"
@@ -82,6 +83,8 @@ type Query struct {
 	Instance string
 	// ListInstances asks for the ids of all contexts instead, and for nothing else.
 	ListInstances bool
+	// EMCO is set for an answer of EMCO 22.12; nil for a Document.
+	EMCO *EMCOQuery
 }
 
 // ParameterError says what is wrong with a parameter of a request. Its text is meant for the caller.
@@ -143,8 +146,10 @@ var parameters = map[string]reader{
 	},
 }
 
-// Parameters returns the names of the parameters that ParseQuery takes, sorted.
-func Parameters() []string { return slices.Sorted(maps.Keys(parameters)) }
+// Parameters returns the names of the parameters that ParseQuery takes without dialect, and that name, sorted.
+func Parameters() []string {
+	return slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(parameters)), parameterDialect)))
+}
 
 // Outputs returns the values of the parameter output, those of older designs last.
 func Outputs() []string {
@@ -162,10 +167,19 @@ func Types() []string { return []string{string(TypeRsync), string(TypeCluster), 
 // app, cluster and resource may be given several times, up to a hundred. A bare instance, without a value, asks for the
 // list of instances and must be alone. Everything else that is unknown, repeated, empty or contradictory is refused with a
 // *ParameterError, the first one by name.
+//
+// With dialect=22.12, the parameters are those of EMCO 22.12. Then status, which is deployed or ready, is taken before type, and apps,
+// clusters and resources, whatever their value, ask for names. Other forms of the status design are refused.
 func ParseQuery(values map[string][]string) (Query, error) {
+	if _, ok := values[parameterDialect]; ok {
+		return parseEMCOQuery(values)
+	}
 	var q Query
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		read, ok := parameters[name]
+		if !ok && slices.Contains(EMCOParameters(), name) {
+			return Query{}, refuse(name, strings.Join(values[name], ","), "is one of EMCO 22.12", "it, with dialect="+DialectEMCO)
+		}
 		if !ok {
 			return Query{}, refuse(name, strings.Join(values[name], ","), "is unknown", strings.Join(Parameters(), ", "))
 		}

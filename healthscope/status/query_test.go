@@ -58,7 +58,8 @@ func TestQueries(t *testing.T) {
 
 func TestBadParametersAreRefused(t *testing.T) {
 	tests := map[string]struct{ raw, parameter, value, problem, allowed string }{
-		"unknown":             {"apps=web", "apps", "web", "is unknown", "app, cluster, health, instance, output, resource, type"},
+		"unknown":             {"namespace=web", "namespace", "web", "is unknown", "app, cluster, dialect, health, instance, output, resource, type"},
+		"of EMCO":             {"status=ready", "status", "ready", "is one of EMCO 22.12", "it, with dialect=22.12"},
 		"upper case":          {"Type=rsync", "Type", "rsync", "is unknown", "type"},
 		"type":                {"type=pods", "type", "pods", "cannot be used", "rsync, cluster, all"},
 		"empty type":          {"type=", "type", "", "cannot be used", "rsync, cluster, all"},

@@ -230,8 +230,8 @@ type API struct {
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/rest.md#who-may-ask-for-what.
 	// +optional
 	BindAddress string `json:"bindAddress,omitempty"`
-	// anonymousBindAddress is the address, `host:port`, to listen on besides, without TLS, for callers who bring no token and may ask for
-	// everything. It must be a loopback address: then only those reach it who can run programs on the machine, or in the pod, or forward a
+	// anonymousBindAddress is the address, `host:port`, to listen on besides, without TLS, for callers who bring no token and may read
+	// everything, and change nothing. It must be a loopback address: then only those reach it who can run programs on the machine, or in the pod, or forward a
 	// port to it.
 	// +optional
 	AnonymousBindAddress string `json:"anonymousBindAddress,omitempty"`

@@ -1,0 +1,151 @@
+package rsync
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/healthscope/healthscope/healthscope/api"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/deploy"
+)
+
+// Groups has deployment intent groups deployed for callers who do not know contexts: it finds the context of a group that a
+// request is about, and adds the event to its queue.
+type Groups struct {
+	// Store is the etcd with the contexts.
+	Store *appcontext.Store
+}
+
+var _ api.Deployments = Groups{}
+
+// Instantiate implements api.Deployments.
+func (g Groups) Instantiate(ctx context.Context, group appcontext.Subject) error {
+	c, err := g.read(ctx, group)
+	if err != nil {
+		return err
+	}
+	id := c.newest
+	if c.deployed {
+		id = c.current
+	}
+	return Enqueue(ctx, g.Store, id, deploy.EventInstantiate, "", time.Now())
+}
+
+// Terminate implements api.Deployments.
+func (g Groups) Terminate(ctx context.Context, group appcontext.Subject) error {
+	c, err := g.read(ctx, group)
+	if err != nil {
+		return err
+	}
+	return Enqueue(ctx, g.Store, c.current, deploy.EventTerminate, "", time.Now())
+}
+
+// Stop implements api.Deployments.
+func (g Groups) Stop(ctx context.Context, group appcontext.Subject) error {
+	c, err := g.read(ctx, group)
+	if err != nil {
+		return err
+	}
+	return Stop(ctx, g.Store, c.last, time.Now())
+}
+
+// Update implements api.Deployments.
+func (g Groups) Update(ctx context.Context, group appcontext.Subject) (api.Revision, error) {
+	c, err := g.readDeployed(ctx, group)
+	if err != nil {
+		return 0, err
+	}
+	if c.newest == c.current {
+		return 0, errors.Errorf("the newest context of deployment intent group %q, %q, is in force already: make another one with \"healthscope context apply\"", group, c.newest)
+	}
+	action, err := enqueue(ctx, g.Store, c.newest, deploy.EventUpdate, c.current, time.Now())
+	return api.Revision(action.Revision), err
+}
+
+// Rollback implements api.Deployments.
+func (g Groups) Rollback(ctx context.Context, group appcontext.Subject, to api.Revision) error {
+	c, err := g.readDeployed(ctx, group)
+	if err != nil {
+		return err
+	}
+	for _, a := range slices.Backward(c.actions) {
+		if a.Revision == int64(to) && (a.State == appcontext.ActionInstantiated || a.State == appcontext.ActionUpdated) {
+			return Enqueue(ctx, g.Store, a.ContextID, deploy.EventUpdate, c.current, time.Now())
+		}
+	}
+	return absentError(fmt.Sprintf("deployment intent group %q has no revision %d", group, to))
+}
+
+// absentError says that something is not there.
+type absentError string
+
+func (e absentError) Error() string { return string(e) }
+
+// Is makes it an appcontext.ErrNotFound.
+func (absentError) Is(target error) bool { return target == appcontext.ErrNotFound }
+
+// contexts are those of a deployment intent group that requests are about.
+type contexts struct {
+	// current is the context that is to be in its clusters, if deployed is true, and else the last one.
+	current  string
+	deployed bool
+	// last is the one that users did something with last, and newest the one that was made last.
+	last, newest string
+	// actions are what users did, as far as that is recorded.
+	actions []appcontext.Action
+}
+
+// read finds the contexts of a group.
+func (g Groups) read(ctx context.Context, group appcontext.Subject) (contexts, error) {
+	view, err := g.Store.View(ctx, group, "")
+	if err != nil {
+		return contexts{}, err
+	}
+	if len(view.Contexts) == 0 {
+		return contexts{}, absentError(fmt.Sprintf("there is no context of deployment intent group %q: make one with \"healthscope context apply\"", group))
+	}
+	c := contexts{current: view.ContextID, last: view.ContextID, newest: view.Contexts[len(view.Contexts)-1], actions: view.Info.Actions}
+	// An update that was stopped before it began is the last thing that was done, and what it was to replace is still there.
+	for _, id := range candidates(view) {
+		s, err := g.Store.ReadLevels(ctx, id, deploy.LifecycleLevels()...)
+		if errors.Is(err, appcontext.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return contexts{}, err
+		}
+		l, err := deploy.ReadLifecycle(s)
+		if err != nil {
+			return contexts{}, err
+		}
+		if l.Wanted() {
+			c.current, c.deployed = id, true
+			break
+		}
+	}
+	return c, nil
+}
+
+// candidates returns the contexts of a group that may be in its clusters, that of the last action first.
+func candidates(view appcontext.View) []string {
+	ids := []string{view.ContextID}
+	for _, a := range slices.Backward(view.Info.Actions) {
+		if slices.Contains(view.Contexts, a.ContextID) && !slices.Contains(ids, a.ContextID) {
+			ids = append(ids, a.ContextID)
+		}
+	}
+	return ids
+}
+
+// readDeployed finds the contexts of a group, one of which must be in its clusters.
+func (g Groups) readDeployed(ctx context.Context, group appcontext.Subject) (contexts, error) {
+	c, err := g.read(ctx, group)
+	if err == nil && !c.deployed {
+		err = errors.Errorf("deployment intent group %q is not instantiated", group)
+	}
+	return c, err
+}

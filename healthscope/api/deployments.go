@@ -1,0 +1,160 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+)
+
+const (
+	// groupPath is the path of a deployment intent group.
+	groupPath = "/v2/projects/{project}/composite-apps/{app}/{version}/deployment-intent-groups/{group}"
+	// maxBodyBytes bounds the body of a request. It is that of a message to the gRPC services of rsync.
+	maxBodyBytes = 16 << 10
+)
+
+// verbDeploy is the verb of Access of who changes what is deployed. It is that of the gRPC services of rsync.
+const verbDeploy = "deploy"
+
+// Deployments has deployment intent groups deployed. When a method returns nil, what it is asked for is stored, and is done after that.
+//
+// An error of one of the kinds of package appcontext is answered as those of status documents are. Any other error says why the state of
+// the group does not allow what is asked for, and is answered with 409.
+type Deployments interface {
+	// Instantiate has a group brought into its clusters.
+	Instantiate(ctx context.Context, group appcontext.Subject) error
+	// Terminate has what was brought there deleted.
+	Terminate(ctx context.Context, group appcontext.Subject) error
+	// Stop ends what is being done with a group.
+	Stop(ctx context.Context, group appcontext.Subject) error
+	// Update has a group brought to the newest of its contexts, and returns the revision that it then has.
+	Update(ctx context.Context, group appcontext.Subject) (Revision, error)
+	// Rollback has a group brought to the context of one of its revisions.
+	Rollback(ctx context.Context, group appcontext.Subject, to Revision) error
+}
+
+// Revision counts what a group was brought to: 1 on instantiation, one more with each update and rollback.
+type Revision int64
+
+// Rollback is what a request for a rollback says.
+type Rollback struct {
+	// Metadata may hold a description. Nothing is done with it.
+	Metadata map[string]any `json:"metadata,omitempty"`
+	// Spec is what is asked for.
+	Spec RollbackSpec `json:"spec"`
+}
+
+// RollbackSpec says what to roll back to.
+type RollbackSpec struct {
+	// Revision is the number of a revision of the group, as text.
+	Revision string `json:"revision" pattern:"^[1-9][0-9]{0,17}$"`
+}
+
+// deploymentRoutes are EMCO's routes that change what is deployed.
+func (h *handler) deploymentRoutes() []route {
+	action := func(name, id, summary, description string, do answerer) route {
+		return route{
+			Operation: Operation{Path: groupPath + "/" + name, Method: http.MethodPost, ID: id, Tag: tagDeployments, Summary: summary, Description: description},
+			timeout:   documentTimeout, access: mayAskURL(verbDeploy, "project", "app", "version", "group"), answer: do,
+		}
+	}
+	update := action("update", "updateGroup", "Bring a deployment intent group to its newest context",
+		"What is in force is replaced. The answer is the number of the revision that the group then has.", h.update)
+	update.MediaTypes, update.Document = []string{typeJSON}, Revision(0)
+	rollback := action("rollback", "rollbackGroup", "Bring a deployment intent group back to one of its revisions", "The group has a new revision then.", h.rollback)
+	rollback.Body = Rollback{}
+	return []route{
+		action("instantiate", "instantiateGroup", "Bring a deployment intent group into its clusters",
+			"That is the newest of its contexts. If one is there already, what clusters have refused of it is tried again.", h.doing(Deployments.Instantiate)),
+		action("terminate", "terminateGroup", "Delete what was brought into the clusters", "What is being done with the group ends.", h.doing(Deployments.Terminate)),
+		action("stop", "stopGroup", "End what is being done with a deployment intent group", "What is applied stays, and nothing more is done until the next of these requests.", h.doing(Deployments.Stop)),
+		update,
+		rollback,
+	}
+}
+
+// doing returns what answers a request for which nothing is read but its path. EMCO's clients may send a body, which means nothing.
+func (h *handler) doing(do func(Deployments, context.Context, appcontext.Subject) error) answerer {
+	return func(ctx context.Context, r *http.Request, _ url.Values) (answer, error) {
+		if h.deployments == nil {
+			return answer{}, errDoesNotDeploy
+		}
+		return answer{}, deploymentFailure(do(h.deployments, ctx, groupOf(r)))
+	}
+}
+
+func (h *handler) update(ctx context.Context, r *http.Request, _ url.Values) (answer, error) {
+	if h.deployments == nil {
+		return answer{}, errDoesNotDeploy
+	}
+	revision, err := h.deployments.Update(ctx, groupOf(r))
+	return answer{document: revision}, deploymentFailure(err)
+}
+
+func (h *handler) rollback(ctx context.Context, r *http.Request, _ url.Values) (answer, error) {
+	if h.deployments == nil {
+		return answer{}, errDoesNotDeploy
+	}
+	to, err := readRollback(r)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{}, deploymentFailure(h.deployments.Rollback(ctx, groupOf(r), to))
+}
+
+// readRollback reads the body of a request for a rollback.
+func readRollback(r *http.Request) (Revision, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBodyBytes))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return 0, failf(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", maxBodyBytes)
+	}
+	if err != nil {
+		return 0, failf(http.StatusBadRequest, "cannot read the body: %w", err)
+	}
+	if len(body) == 0 {
+		return 0, failf(http.StatusBadRequest, `the body is empty; it must be {"spec":{"revision":"<number>"}}`)
+	}
+	var asked Rollback
+	if err := json.Unmarshal(body, &asked); err != nil {
+		return 0, failf(http.StatusUnprocessableEntity, `cannot read the body, which must be {"spec":{"revision":"<number>"}}: %w`, err)
+	}
+	revision, err := strconv.ParseInt(asked.Spec.Revision, 10, 64)
+	if err != nil || revision < 1 {
+		return 0, failf(http.StatusBadRequest, "spec.revision is %s; it must be the number of a revision, from 1, as text", quote(asked.Spec.Revision))
+	}
+	return Revision(revision), nil
+}
+
+// groupOf returns the deployment intent group that a path names.
+func groupOf(r *http.Request) appcontext.Subject {
+	return appcontext.GroupSubject(r.PathValue("project"), r.PathValue("app"), r.PathValue("version"), r.PathValue("group"))
+}
+
+// errDoesNotDeploy refuses what is only done with rsync.
+var errDoesNotDeploy = failf(http.StatusNotImplemented, "%w: nothing is deployed here, because rsync.enabled is false in the server's configuration", errNotConfigured)
+
+// deploymentFailure turns an error of Deployments into one for the caller.
+func deploymentFailure(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, appcontext.ErrNotFound):
+		return failf(http.StatusNotFound, "%w", err)
+	case errors.Is(err, appcontext.ErrInvalid):
+		return failf(http.StatusBadRequest, "%w", err)
+	case errors.Is(err, appcontext.ErrMalformed):
+		return failf(http.StatusInternalServerError, "%w", err)
+	}
+	for _, away := range []error{appcontext.ErrUnavailable, appcontext.ErrDenied, appcontext.ErrNoSpace, appcontext.ErrClosed, context.DeadlineExceeded, context.Canceled} {
+		if errors.Is(err, away) {
+			return failf(http.StatusServiceUnavailable, "%w", err)
+		}
+	}
+	return failf(http.StatusConflict, "%w", err)
+}

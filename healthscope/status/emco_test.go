@@ -1,0 +1,203 @@
+package status_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/status"
+)
+
+// spring is the group whose context EMCO 22.12 has written: one app in two clusters, one of which has reported.
+func spring(t *testing.T) status.Input {
+	t.Helper()
+	const id = "3318840275619904417"
+	when := at(t, "2026-04-14T07:20:05.312Z")
+	actions := []appcontext.Action{{State: appcontext.ActionCreated, Time: when}, {State: "Approved", Time: when}, {State: appcontext.ActionInstantiated, ContextID: id, Time: when, Revision: 1}}
+	in := stored(t, "emco/context.json").input(t, actions...)
+	in.Subject = appcontext.GroupSubject("retail", "shop", "v2", "spring")
+	reportSaved(&in)
+	return in
+}
+
+// reportSaved makes reports of what is saved in the context, for clusters that the hub does not see.
+func reportSaved(in *status.Input) {
+	for _, e := range in.Contents.Expected(in.Subject, status.Query{Type: status.TypeAll}) {
+		in.Reports[e.Place] = status.SavedReport(in.Contents.SavedBundle(e.Place, nil), healthscope.DefaultPolicy(), noon, noon)
+	}
+}
+
+// answer is what a query in the dialect of EMCO 22.12 is answered with.
+func answer(t *testing.T, in status.Input, raw string) any {
+	t.Helper()
+	made, err := status.Answer(in, query(t, "dialect=22.12&"+raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// TestAnswersAreThoseOfEMCO has what EMCO 22.12 answers about the same context, byte for byte but for blanks.
+func TestAnswersAreThoseOfEMCO(t *testing.T) {
+	var answers map[string]json.RawMessage
+	if err := json.Unmarshal(read(t, "emco/answers.json"), &answers); err != nil {
+		t.Fatal(err)
+	}
+	for raw, text := range answers {
+		t.Run(raw, func(t *testing.T) {
+			var want bytes.Buffer
+			if err := json.Compact(&want, text); err != nil {
+				t.Fatal(err)
+			}
+			want.WriteByte('\n')
+			if diff := cmp.Diff(want.String(), wire(t, answer(t, spring(t), raw))); diff != "" {
+				t.Errorf("answer (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// emcoGroup returns an answer about a group.
+func emcoGroup(t *testing.T, in status.Input, raw string) status.EMCOGroup {
+	t.Helper()
+	g, ok := answer(t, in, raw).(status.EMCOGroup)
+	if !ok {
+		t.Fatalf("%s is not answered with the status of a group", raw)
+	}
+	return g
+}
+
+// TestAnswersDifferFromThoseOfEMCO where EMCO says Ready of what is not known to be so.
+func TestAnswersDifferFromThoseOfEMCO(t *testing.T) {
+	t.Run("filters that match nothing", func(t *testing.T) {
+		check(t, "readyStatus", "NotReady", emcoGroup(t, spring(t), "status=ready&resource=other").ReadyStatus)
+	})
+	t.Run("after the termination", func(t *testing.T) {
+		k := stored(t, "emco/context.json")
+		for key, value := range k {
+			k[key] = strings.ReplaceAll(strings.ReplaceAll(value, `{"Status":"Instantiated"}`, `{"Status":"Terminated"}`), `{"Status":"Applied"}`, `{"Status":"Deleted"}`)
+		}
+		in := k.input(t, action(appcontext.ActionInstantiated, "3318840275619904417", 60), action(appcontext.ActionTerminated, "3318840275619904417", 30))
+		reportSaved(&in)
+		deployed, ready := emcoGroup(t, in, "status=deployed"), emcoGroup(t, in, "status=ready")
+		check(t, "deployedStatus", "Terminated", deployed.DeployedStatus)
+		check(t, "deployedCounts", map[string]int{"Deleted": 6}, deployed.DeployedCounts)
+		check(t, "readyStatus", "NotReady", ready.ReadyStatus)
+		check(t, "readyCounts", map[string]int{"NotPresent": 6}, ready.ReadyCounts)
+	})
+}
+
+func TestReadyInTheWordsOfEMCO(t *testing.T) {
+	web, role := object("apps/v1", "Deployment", "web"), object("rbac.authorization.k8s.io/v1", "Role", "web")
+	ready, failed := member("west+berlin", "apps", "Deployment", "web", healthscope.Ready), member("west+berlin", "apps", "Deployment", "web", healthscope.Failed)
+	lost := seen(healthscope.MarkUnreachable([]healthscope.Member{ready}, healthscope.ReasonClusterUnreachable, "no answer", noon)...)
+	lost.Lost, lost.Reason = true, healthscope.ReasonClusterUnreachable
+	truncated := seen(ready)
+	truncated.Truncated, truncated.Unlisted = true, healthscope.Summary{Total: 2, Ready: 2}
+	unwell := truncated
+	unwell.Unlisted.Ready = 1
+	tests := map[string]struct {
+		kind, body string
+		report     status.Report
+		ready      string
+		counts     map[string]int
+	}{
+		"ready":                              {"Deployment", web, seen(ready), "Ready", map[string]int{"Ready": 1}},
+		"failed":                             {"Deployment", web, seen(failed), "NotReady", map[string]int{"NotReady": 1}},
+		"not there":                          {"Deployment", web, seen(), "NotReady", map[string]int{"NotPresent": 1}},
+		"in a cluster that is lost":          {"Deployment", web, lost, "NotReady", map[string]int{"NotReady": 1}},
+		"of a cluster that has not reported": {"Role", role, status.Report{}, "NotReady", map[string]int{"NotPresent": 1}},
+		"of a kind that is not reported":     {"Role", role, seen(), "Ready", map[string]int{}},
+		"in a truncated bundle":              {"Deployment", web, truncated, "Ready", map[string]int{"Ready": 1}},
+		"beside others that are not Ready":   {"Deployment", web, unwell, "NotReady", map[string]int{"Ready": 1}},
+		"not named by a truncated bundle":    {"ConfigMap", object("v1", "ConfigMap", "web"), truncated, "Ready", map[string]int{"Ready": 1}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			in := edge("Instantiated", "web+"+tt.kind, tt.body, "Applied").input(t)
+			in.Reports[berlin] = tt.report
+			got := emcoGroup(t, in, "status=ready&output=summary")
+			check(t, "readyStatus", tt.ready, got.ReadyStatus)
+			check(t, "readyCounts", tt.counts, got.ReadyCounts)
+		})
+	}
+}
+
+func TestConnectivityInTheWordsOfEMCO(t *testing.T) {
+	for stored, want := range map[string]string{`"Available"`: "Available", `"Retrying"`: "Retrying", "": "Unknown"} {
+		k := edge("Instantiating", "web+Pod", object("v1", "Pod", "web"), "Applied")
+		const key = "/context/42/app/web/cluster/west+berlin/readystatus/"
+		if k[key] = stored; stored == "" {
+			delete(k, key)
+		}
+		check(t, "connectivity", want, emcoGroup(t, k.input(t), "status=deployed").Apps[0].Clusters[0].Connectivity)
+		check(t, "readyStatus", want, emcoGroup(t, k.input(t), "").Apps[0].Clusters[0].ReadyStatus)
+	}
+}
+
+func TestAnswersAboutOtherSubjectsInTheDialectOfEMCO(t *testing.T) {
+	in := network(t)
+	text := wire(t, answer(t, in, "status=deployed"))
+	for _, part := range []string{`{"name":"west+berlin","states":{"statusctxid":"` + networkID + `","actions":[`, `"deployedStatus":"Instantiated","deployedCounts":{`, `"cluster":{"clusterProvider":"west","cluster":"berlin","connectivity":"Unknown","resources":[{"GVK":`} {
+		if !strings.Contains(text, part) {
+			t.Errorf("the answer lacks %s:\n%s", part, text)
+		}
+	}
+	if text := wire(t, answer(t, in, "status=ready&output=summary")); !strings.HasSuffix(text, `"cluster":{}}`+"\n") {
+		t.Errorf("summary: %s", text)
+	}
+	if text := wire(t, answer(t, in, "type=cluster")); strings.Contains(text, `"readyStatus":"NotReady"`) {
+		t.Errorf("EMCO has no readyStatus of a cluster with type=cluster: %s", text)
+	}
+	fresh := status.Input{Subject: group, View: appcontext.View{Info: appcontext.StateInfo{Actions: []appcontext.Action{action(appcontext.ActionCreated, "", 60)}}}, Now: noon}
+	want := `{"project":"retail","compositeApp":"shop","compositeAppVersion":"v2","name":"autumn","states":{"statusctxid":"","actions":[{"state":"Created","instance":"","time":"2026-05-01T11:59:00Z","revision":0}]}}` + "\n"
+	check(t, "before the first instantiation", want, wire(t, answer(t, fresh, "status=ready")))
+	fresh.Info.Actions = nil
+	if text := wire(t, answer(t, fresh, "")); !strings.Contains(text, `"actions":[]`) {
+		t.Errorf("without a history: %s", text)
+	}
+	k := edge("Instantiated", "web+Pod", object("v1", "Pod", "web"), "Applied")
+	k["/context/42/meta/"] = `{"ChildContextIDs":["7","8"],"CompositeProfile":"small"}`
+	text = wire(t, answer(t, k.input(t), "output=summary"))
+	if !strings.Contains(text, `"compositeProfile":"small"`) || !strings.HasSuffix(text, `"ChildContextIDs":["7","8"]}`+"\n") {
+		t.Errorf("with children: %s", text)
+	}
+}
+
+// TestRefusalsInTheDialectOfEMCO begin with EMCO's words, and then say more.
+func TestRefusalsInTheDialectOfEMCO(t *testing.T) {
+	for raw, want := range map[string]string{
+		"type=all":              `Invalid query type: query parameter "type" with value "all" cannot be used; allowed: rsync, cluster`,
+		"status=healthy":        `Invalid query status: query parameter "status" with value "healthy" cannot be used; allowed: deployed, ready`,
+		"output=full":           `Invalid query output: query parameter "output" with value "full" cannot be used; allowed: all, summary, detail`,
+		"instance":              `Invalid query instance: query parameter "instance" with value "" cannot be used; allowed: the id of a context`,
+		"app=":                  `Invalid app query: query parameter "app"`,
+		"cluster=bonn":          `Invalid cluster query: query parameter "cluster" with value "bonn"`,
+		"resource=a%2Fb":        `Invalid resources query: query parameter "resource" with value "a/b"`,
+		"health=true":           `query parameter "health" with value "true" is unknown; allowed: app, apps, cluster, clusters, dialect, instance, output, resource, resources, status, type`,
+		"status=ready&status=x": `is given 2 times`,
+	} {
+		if _, err := parse("dialect=22.12&" + raw); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", raw, err, want)
+		}
+	}
+	if _, err := parse("dialect=21.03"); err == nil || !strings.Contains(err.Error(), `"21.03" cannot be used; allowed: 22.12`) {
+		t.Errorf("another dialect: %v", err)
+	}
+	for raw, want := range map[string]string{"app=nosuch": "Filter app nosuch not in list of apps for composite app shop", "resources&app=nosuch": "Filter app nosuch"} {
+		if _, err := status.Answer(spring(t), query(t, "dialect=22.12&"+raw)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", raw, err, want)
+		}
+	}
+	if _, err := status.Answer(network(t), query(t, "dialect=22.12&apps")); err == nil || !strings.Contains(err.Error(), "only for deployment intent groups") {
+		t.Errorf("apps of a cluster: %v", err)
+	}
+	if _, err := status.Answer(spring(t), query(t, "dialect=22.12&apps&app=nosuch")); err != nil {
+		t.Errorf("EMCO does not read app beside apps: %v", err)
+	}
+}

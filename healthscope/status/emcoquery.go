@@ -1,0 +1,141 @@
+package status
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// DialectEMCO is the value of the parameter dialect that asks for the answers of EMCO 22.12.
+const DialectEMCO = "22.12"
+
+// The names of the parameters of EMCO 22.12 that the status design does not have.
+const (
+	parameterApps      = "apps"
+	parameterClusters  = "clusters"
+	parameterResources = "resources"
+	parameterStatus    = "status"
+)
+
+// The values of the parameter status of EMCO 22.12.
+const (
+	statusDeployed = "deployed"
+	statusReady    = "ready"
+)
+
+// EMCOQuery is what a request asks for in the dialect of EMCO 22.12, besides the rest of its Query.
+type EMCOQuery struct {
+	// Status is deployed or ready; empty when type says what is shown.
+	Status string
+	// List is apps, clusters or resources when only their names are asked for, and else empty.
+	List string
+}
+
+// emcoParameters are the parameters of EMCO 22.12, and emcoRefusals how its answers to bad values begin.
+var (
+	emcoParameters = map[string]reader{
+		parameterApp:      parameters[parameterApp],
+		parameterCluster:  parameters[parameterCluster],
+		parameterResource: parameters[parameterResource],
+		parameterInstance: func(q *Query, values []string) error {
+			if err := readInstance(q, values); err != nil || !q.ListInstances {
+				return err
+			}
+			return refuse(parameterInstance, "", "cannot be used", "the id of a context")
+		},
+		parameterOutput: func(q *Query, values []string) error {
+			value, err := choice(parameterOutput, values, string(OutputAll), string(OutputSummary), string(OutputDetail))
+			q.Output = Output(value)
+			return err
+		},
+		parameterType: func(q *Query, values []string) error {
+			value, err := choice(parameterType, values, string(TypeRsync), string(TypeCluster))
+			q.Type = Type(value)
+			return err
+		},
+		parameterStatus: func(q *Query, values []string) error {
+			value, err := choice(parameterStatus, values, statusDeployed, statusReady)
+			q.EMCO.Status = value
+			return err
+		},
+		parameterDialect: func(_ *Query, values []string) error {
+			_, err := choice(parameterDialect, values, DialectEMCO)
+			return err
+		},
+		parameterApps: nothing, parameterClusters: nothing, parameterResources: nothing,
+	}
+	emcoRefusals = map[string]string{
+		parameterApp: "Invalid app query", parameterCluster: "Invalid cluster query", parameterResource: "Invalid resources query",
+	}
+)
+
+// nothing reads a parameter whose value means nothing.
+func nothing(*Query, []string) error { return nil }
+
+// EMCOParameters returns the names of the parameters of EMCO 22.12 that only that dialect has, sorted.
+func EMCOParameters() []string {
+	return []string{parameterApps, parameterClusters, parameterResources, parameterStatus}
+}
+
+// parseEMCOQuery reads the parameters of a request in the dialect of EMCO 22.12. Errors begin with EMCO's words.
+func parseEMCOQuery(values map[string][]string) (Query, error) {
+	q := Query{Type: TypeRsync, Output: OutputAll, EMCO: &EMCOQuery{}}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		read, ok := emcoParameters[name]
+		if !ok {
+			return Query{}, refuse(name, strings.Join(values[name], ","), "is unknown", strings.Join(slices.Sorted(maps.Keys(emcoParameters)), ", "))
+		}
+		if err := read(&q, values[name]); err != nil {
+			words := emcoRefusals[name]
+			if words == "" {
+				words = "Invalid query " + name
+			}
+			return Query{}, fmt.Errorf("%s: %w", words, err)
+		}
+	}
+	switch q.EMCO.Status { // It counts, whatever type says.
+	case statusDeployed:
+		q.Type = TypeRsync
+	case statusReady:
+		q.Type = TypeCluster
+	}
+	q.list(values)
+	return q, nil
+}
+
+// list makes the query one for names, if these are asked for. Parameters that EMCO does not use for that mean nothing.
+func (q *Query) list(values map[string][]string) {
+	for _, name := range []string{parameterApps, parameterClusters, parameterResources} {
+		if _, ok := values[name]; ok && q.EMCO.List == "" {
+			q.EMCO.List = name
+		}
+	}
+	if q.EMCO.List == "" {
+		return
+	}
+	q.Output, q.Resources = OutputAll, nil
+	if q.EMCO.List != parameterResources {
+		q.Type, q.Clusters = TypeRsync, nil
+	}
+	if q.EMCO.List == parameterApps {
+		q.Apps = nil
+	}
+}
+
+// checkEMCO refuses what EMCO 22.12 refuses once it knows the context, and names of the network intents of a cluster, which it does not list.
+func (in Input) checkEMCO(q Query) error {
+	if in.Subject.Cluster != "" {
+		if q.EMCO.List != "" {
+			return refuse(q.EMCO.List, "", "is only for deployment intent groups", "no "+q.EMCO.List)
+		}
+		return nil
+	}
+	for _, name := range q.Apps {
+		if in.Contents != nil && !slices.ContainsFunc(in.Contents.apps, func(a app) bool { return a.name == name }) {
+			return errors.New("Filter app " + name + " not in list of apps for composite app " + in.Subject.CompositeApp) // EMCO's words.
+		}
+	}
+	return nil
+}
