@@ -6,13 +6,12 @@ import (
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/enrol"
 	"github.com/healthscope/healthscope/controllers/fleet"
-	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
 )
 
 // setupClusters adds what renews the tokens of members, and what publishes the states of clusters.
 func setupClusters(mgr *term, o *Options, config *configv1alpha1.Configuration, view *fleet.View) error {
 	return enrol.Setup(mgr, enrol.Options{
-		Namespace: config.Fleet.Namespace, Secrets: mgr.cache(view.Secrets()), Parse: kubeconfig.Parse, States: view,
+		Namespace: config.Fleet.Namespace, Secrets: mgr.cache(view.Secrets()), States: view,
 		Lease: types.NamespacedName{Namespace: o.LeaseNamespace, Name: controllerLease}, Metrics: mgr, Spans: o.spans,
 	})
 }

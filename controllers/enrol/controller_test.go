@@ -21,7 +21,6 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/enrol"
 	"github.com/healthscope/healthscope/controllers/fleet"
-	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
@@ -35,8 +34,6 @@ func (twoClusters) States() []fleet.ClusterState {
 func (twoClusters) RejectedSecrets() []fleet.RejectedSecret {
 	return []fleet.RejectedSecret{{Name: "old", Message: "the name is taken"}}
 }
-
-func (twoClusters) State(string) (fleet.ClusterState, bool) { return fleet.ClusterState{}, false }
 
 func (twoClusters) Subscribe(fleet.Topic) (*fleet.Subscription, func()) {
 	return fleet.NewSubscription(), func() {}
@@ -55,7 +52,7 @@ func runController(now time.Time) {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(mgr.Add(secrets)).To(Succeed())
 	Expect(enrol.Setup(mgr, enrol.Options{
-		Secrets: secrets, Parse: kubeconfig.Parse, States: twoClusters{}, Metrics: prometheus.NewRegistry(), Clock: clocktesting.NewFakePassiveClock(now),
+		Secrets: secrets, States: twoClusters{}, Metrics: prometheus.NewRegistry(), Clock: clocktesting.NewFakePassiveClock(now),
 		Lease: types.NamespacedName{Namespace: "healthscope-system", Name: "healthscope-controller"},
 	})).To(Succeed())
 	ended := make(chan error, 1)

@@ -45,8 +45,6 @@ func (f *fakeStates) States() []fleet.ClusterState {
 
 func (*fakeStates) RejectedSecrets() []fleet.RejectedSecret { return nil }
 
-func (*fakeStates) State(string) (fleet.ClusterState, bool) { return fleet.ClusterState{}, false }
-
 func (f *fakeStates) Subscribe(fleet.Topic) (*fleet.Subscription, func()) {
 	f.changes = fleet.NewSubscription()
 	return f.changes, func() { f.changes = nil }

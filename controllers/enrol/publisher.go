@@ -29,8 +29,6 @@ type States interface {
 	States() []fleet.ClusterState
 	// RejectedSecrets returns the Secrets that cannot have the names that they ask for.
 	RejectedSecrets() []fleet.RejectedSecret
-	// State returns the state of a cluster; false when there is none of that name.
-	State(cluster string) (fleet.ClusterState, bool)
 	// Subscribe returns a subscription to changes until cancel is called.
 	Subscribe(topics fleet.Topic) (s *fleet.Subscription, cancel func())
 }

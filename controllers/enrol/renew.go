@@ -4,14 +4,12 @@ import (
 	"context"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,7 +43,6 @@ var errConflict = errors.New("the Secret has changed meanwhile")
 type renewer struct {
 	secrets  client.Reader
 	writer   client.Writer
-	parse    func([]byte) (*rest.Config, error)
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
 	tokens   *tokens
@@ -97,7 +94,7 @@ func (r *renewer) renew(ctx context.Context, s *corev1.Secret, lifetime time.Dur
 	ctx, cancel := context.WithTimeout(logr.NewContext(ctx, logr.Discard()), renewTimeout)
 	defer cancel()
 	data := s.Data[corev1alpha2.KubeconfigKey]
-	config, err := r.parse(data)
+	config, err := kubeconfig.Parse(data)
 	if err != nil {
 		return Token{}, err
 	}
@@ -114,7 +111,7 @@ func (r *renewer) renew(ctx context.Context, s *corev1.Secret, lifetime time.Dur
 	if err != nil {
 		return Token{}, err
 	}
-	if _, err := r.parse(changed); err != nil {
+	if _, err := kubeconfig.Parse(changed); err != nil {
 		return Token{}, errors.Wrap(err, "the member gives a token that cannot be used")
 	}
 	after := s.DeepCopy()
@@ -140,11 +137,5 @@ func (r *renewer) printable(s *corev1.Secret, err error) string {
 	if token, err := kubeconfig.Token(s.Data[corev1alpha2.KubeconfigKey]); err == nil && token != "" {
 		cause = strings.ReplaceAll(cause, token, "[token]")
 	}
-	cause = strings.Map(func(c rune) rune {
-		if unicode.IsPrint(c) {
-			return c
-		}
-		return ' '
-	}, cause)
-	return healthscope.Shorten(cause, maxCause)
+	return healthscope.Shorten(healthscope.Clean(cause), maxCause)
 }

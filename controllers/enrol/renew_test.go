@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,7 +25,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
-	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
 )
 
@@ -88,7 +85,7 @@ func newRenewal(t *testing.T, annotate func(*corev1.Secret)) *renewal {
 		annotate(s)
 	}
 	r.hub = fake.NewClientBuilder().WithObjects(s).Build()
-	r.renewer = &renewer{secrets: r.hub, writer: r.hub, parse: kubeconfig.Parse, recorder: r.recorder, clock: r.clock, tokens: newTokens()}
+	r.renewer = &renewer{secrets: r.hub, writer: r.hub, recorder: r.recorder, clock: r.clock, tokens: newTokens()}
 	return r
 }
 
@@ -344,72 +341,4 @@ func TestMetricsOfASecretThatIsGone(t *testing.T) {
 	if result, err := r.reconcile(); err != nil || result.RequeueAfter != 0 || len(r.expiries()) != 0 {
 		t.Errorf("metric %v, asks again after %s, %v", r.expiries(), result.RequeueAfter, err)
 	}
-}
-
-// changes are states of clusters that the test sets.
-type changes struct {
-	states       map[string]fleet.Reachability
-	subscription *fleet.Subscription
-}
-
-// set changes the state of a cluster, which is gone when there is none, and waits until that has been looked at.
-func (c *changes) set(cluster string, r fleet.Reachability) {
-	if c.states[cluster] = r; r == "" {
-		delete(c.states, cluster)
-	}
-	c.subscription.Add(fleet.ClusterChange{Cluster: cluster})
-	synctest.Wait()
-}
-
-func (c *changes) State(cluster string) (fleet.ClusterState, bool) {
-	r, ok := c.states[cluster]
-	return fleet.ClusterState{Name: cluster, Reachability: r}, ok
-}
-
-func (c *changes) States() (all []fleet.ClusterState) {
-	for name := range c.states {
-		s, _ := c.State(name)
-		all = append(all, s)
-	}
-	return all
-}
-
-func (*changes) RejectedSecrets() []fleet.RejectedSecret { return nil }
-
-func (c *changes) Subscribe(fleet.Topic) (*fleet.Subscription, func()) {
-	return c.subscription, func() {}
-}
-
-func TestATokenIsLookedAtWhenItsClusterIsBack(t *testing.T) {
-	r := newRenewal(t, nil)
-	if _, err := r.reconcile(); err != nil {
-		t.Fatal(err)
-	}
-	synctest.Test(t, func(t *testing.T) {
-		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-		defer q.ShutDown()
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		name := clusterOf(r.secret())
-		states := &changes{states: map[string]fleet.Reachability{name: fleet.Connected}, subscription: fleet.NewSubscription()}
-		if err := r.tokens.returns(states).Start(ctx, q); err != nil {
-			t.Fatal(err)
-		}
-		for _, to := range []fleet.Reachability{fleet.Connected, fleet.Unreachable, fleet.Connecting, "", fleet.Unreachable} {
-			states.set(name, to)
-			states.set("another", fleet.Connected)
-			states.set("another", fleet.Unreachable)
-			if q.Len() > 0 {
-				t.Errorf("to %q: a token is looked at", to)
-			}
-		}
-		states.set(name, fleet.Connected)
-		if q.Len() != 1 {
-			t.Fatalf("%d tokens are looked at when the cluster is back, not 1", q.Len())
-		}
-		request, _ := q.Get()
-		if request.NamespacedName != client.ObjectKeyFromObject(r.secret()) {
-			t.Errorf("it is the token of %q", request)
-		}
-	})
 }

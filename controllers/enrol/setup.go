@@ -10,20 +10,17 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
-	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/tracing"
 )
 
@@ -38,7 +35,7 @@ const (
 	minPause = 5 * time.Second
 	// maxPause is also the longest wait for a token that is not due yet: the queue's
 	// timer stands still while the machine sleeps, and the token's lifetime does not.
-	maxPause = 5 * time.Minute
+	maxPause = time.Minute
 )
 
 // Options configure Setup.
@@ -47,8 +44,6 @@ type Options struct {
 	Namespace string
 	// Secrets holds the Secrets of clusters and no others, at least their metadata and kubeconfigs. The caller starts it.
 	Secrets cache.Cache
-	// Parse reads a kubeconfig that is not trusted.
-	Parse func([]byte) (*rest.Config, error)
 	// States are the clusters.
 	States States
 	// Lease is the Lease of the controller.
@@ -72,7 +67,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		return errors.Wrap(err, "cannot add the publisher of clusters")
 	}
 	r := &renewer{
-		secrets: o.Secrets, writer: mgr.GetClient(), parse: o.Parse, recorder: mgr.GetEventRecorder("healthscope-controller"), clock: o.Clock, tokens: newTokens(),
+		secrets: o.Secrets, writer: mgr.GetClient(), recorder: mgr.GetEventRecorder("healthscope-controller"), clock: o.Clock, tokens: newTokens(),
 	}
 	if err := o.Metrics.Register(r.tokens); err != nil {
 		return errors.Wrap(err, "cannot register the metrics of tokens")
@@ -80,7 +75,6 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	err := builder.TypedControllerManagedBy[reconcile.Request](mgr).
 		Named("tokens").
 		WatchesRawSource(namedSource{secretsOf(o.Secrets), "the Secrets of clusters"}).
-		WatchesRawSource(namedSource{r.tokens.returns(o.States), "clusters that are back"}).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 4,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minPause, maxPause),
@@ -108,47 +102,13 @@ func secretsOf(secrets cache.Cache) source.Func {
 			return errors.Wrap(err, "cannot watch the Secrets of clusters")
 		}
 		ask := func(object any) {
-			if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-				object = gone.Obj
-			}
-			if s, ok := object.(*corev1.Secret); ok {
-				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(s)})
+			if name, err := toolscache.DeletionHandlingObjectToName(object); err == nil {
+				q.Add(reconcile.Request{NamespacedName: name.AsNamespacedName()})
 			}
 		}
 		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc: ask, UpdateFunc: func(_, object any) { ask(object) }, DeleteFunc: ask,
 		})
 		return errors.Wrap(err, "cannot watch the Secrets of clusters")
-	}
-}
-
-// returns is the source of requests for the tokens of each cluster that comes back:
-// an attempt to renew one that failed while it was away need not wait for its next turn.
-func (t *tokens) returns(states States) source.Func {
-	return func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		changes, cancel := states.Subscribe(fleet.Clusters)
-		reachable := map[string]bool{}
-		for _, s := range states.States() {
-			reachable[s.Name] = s.Reachable()
-		}
-		go func() {
-			defer cancel()
-			changes.Deliver(ctx, func(c fleet.Change) {
-				cluster, ok := c.(fleet.ClusterChange)
-				if !ok {
-					return
-				}
-				before := reachable[cluster.Cluster]
-				s, exists := states.State(cluster.Cluster)
-				reachable[cluster.Cluster] = exists && s.Reachable()
-				if before || !reachable[cluster.Cluster] {
-					return
-				}
-				for _, key := range t.of(cluster.Cluster) {
-					q.Add(reconcile.Request{NamespacedName: key})
-				}
-			})
-		}()
-		return nil
 	}
 }

@@ -43,19 +43,6 @@ func (t *tokens) see(s *corev1.Secret, expires time.Time) {
 	t.bySecret[key] = now
 }
 
-// of returns the Secrets with tokens of a cluster.
-func (t *tokens) of(cluster string) []types.NamespacedName {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var keys []types.NamespacedName
-	for key, token := range t.bySecret {
-		if token.cluster == cluster {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
-
 // remove removes a Secret that is gone, or that has no token to renew.
 func (t *tokens) remove(key types.NamespacedName) {
 	t.mu.Lock()
