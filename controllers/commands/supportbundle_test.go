@@ -128,7 +128,7 @@ func newInstallation(ctx context.Context) (namespace, settings string) {
 	ours := &corev1.Pod{ObjectMeta: annotated("hub-1"), Spec: template.Spec}
 	ours.Labels = ourLabels
 	for _, o := range []client.Object{
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}}, secret,
+		secret,
 		&corev1.ConfigMap{ObjectMeta: annotated("settings"), Data: map[string]string{"config.yaml": settings}},
 		&corev1.ConfigMap{ObjectMeta: annotated("others"), Data: map[string]string{"note": canary}},
 		&corev1.ConfigMap{ObjectMeta: annotated("healthscope-clusters"), Data: map[string]string{"clusters": "west+bonn is Connected"}},
@@ -213,21 +213,6 @@ var _ = Describe("The command support-bundle", func() {
 		code, _, errOut = bundleUp(ctx, dir, append(flags, "-o", "given")...)
 		Expect(code).To(Equal(1))
 		Expect(errOut).To(ContainSubstring("cannot write a support bundle: cannot make the file: open given: file exists"))
-	}, NodeTimeout(time.Minute))
-
-	It("says what it may not read, and is no failure for that", func(ctx SpecContext) {
-		namespace, _ := newInstallation(ctx)
-		dir := GinkgoT().TempDir()
-		kubeconfig := filepath.Join(dir, "kubeconfig")
-		Expect(plane.ServiceAccountKubeconfig(ctx, namespace, "default", kubeconfig)).To(Succeed())
-		code, out, errOut := bundleUp(ctx, dir, "--kubeconfig", kubeconfig, "--namespace", namespace, "--hub-namespace", namespace, "-o", "-")
-		Expect(code).To(Equal(0), errOut)
-		files := unpack(out)
-		Expect(files).To(HaveKeyWithValue("version.txt", HavePrefix("healthscope ")))
-		for _, what := range []string{"pods.yaml: ", "deployments.yaml: ", "healthscopes.yaml: ", "leases.yaml: ", "which Secrets of clusters there are: ", "CRD healthscopes.core.oam.dev: "} {
-			Expect(files["errors.txt"]).To(MatchRegexp(`(?m)^`+what+`.*forbidden`), what)
-		}
-		Expect(errOut).To(MatchRegexp(`standard output: \d+ files; \d+ things could not be read`))
 	}, NodeTimeout(time.Minute))
 
 	It("ends in time when the API server is away, or says nothing", func(ctx SpecContext) {

@@ -2,7 +2,6 @@ package commands_test
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -164,41 +163,4 @@ var _ = Describe("The command support-bundle, of metrics that want a token", fun
 		Expect(code).To(Equal(2))
 		Expect(errOut).To(ContainSubstring("--selector is"))
 	}, NodeTimeout(time.Minute))
-
-	It("says who may not forward a port", func(ctx SpecContext) {
-		namespace, dir := suite.NewNamespace(ctx, api), GinkgoT().TempDir()
-		newNode(ctx, namespace, "monitor-1", freeAddress())
-		Expect(os.WriteFile(filepath.Join(dir, "token"), []byte(canary), 0o600)).To(Succeed())
-		kubeconfig := forwardingAccount(ctx, namespace, dir, "delete")
-		code, out, errOut := bundleUp(ctx, dir, "--kubeconfig", kubeconfig, "--namespace", namespace, "--hub-namespace", namespace, "--metrics-token-file", "token", "-o", "-")
-		Expect(code).To(Equal(0), errOut)
-		Expect(unpack(out)["errors.txt"]).To(And(
-			MatchRegexp(`(?m)^metrics/monitor-1\.txt: .*cannot create resource "pods/portforward"`), Not(ContainSubstring(canary)),
-		))
-	}, NodeTimeout(time.Minute))
-
-	DescribeTable("reads nothing with a file that holds no token", func(ctx SpecContext, content *string, want string) {
-		dir := GinkgoT().TempDir()
-		if content != nil {
-			Expect(os.WriteFile(filepath.Join(dir, "token"), []byte(*content), 0o600)).To(Succeed())
-		}
-		asked := make(chan string, 1)
-		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			select {
-			case asked <- r.URL.Path:
-			default:
-			}
-		}))
-		DeferCleanup(server.Close)
-		code, out, errOut := bundleUp(ctx, dir, "--kubeconfig", kubeconfigOf(dir, server.URL), "--metrics-token-file", "token", "-o", "-")
-		Expect(code).To(Equal(2))
-		Expect(out).To(BeEmpty())
-		Expect(errOut).To(ContainSubstring("cannot write a support bundle: " + want))
-		Expect(errOut).NotTo(ContainSubstring(canary))
-		Expect(asked).NotTo(Receive())
-	},
-		Entry("there is none", NodeTimeout(time.Minute), nil, "cannot read --metrics-token-file: open token: no such file or directory"),
-		Entry("it is empty", NodeTimeout(time.Minute), new(" \n"), `cannot use --metrics-token-file "token": it must hold one token and nothing else`),
-		Entry("it holds more", NodeTimeout(time.Minute), new(canary+"\n"+canary+"\n"), fmt.Sprintf("cannot use --metrics-token-file %q: it must hold one token and nothing else", "token")),
-	)
 })
