@@ -27,7 +27,7 @@ func addStatusAPI(mgr ctrl.Manager, o *Options, config *configv1alpha1.Configura
 	if !guarded && !open {
 		return nil
 	}
-	scopes := newCachedScopes(mgr, view, tracker, logger)
+	scopes := newCachedScopes(mgr, view, tracker)
 	documents, err := newDocuments(mgr, config, view, checks, store)
 	if err != nil {
 		return err

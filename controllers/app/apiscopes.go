@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"sync"
-	"time"
 
-	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -20,15 +18,11 @@ import (
 	"github.com/healthscope/healthscope/healthscope/api"
 )
 
-// informerRetryPeriod is the time between attempts to watch scopes while their kind is not served.
-const informerRetryPeriod = 5 * time.Second
-
 // cachedScopes reads scopes from a manager's cache and notifies subscribers of their changes. It implements api.Scopes, and
 // manager.Runnable, which watches the scopes.
 type cachedScopes struct {
 	reader    client.Reader
 	informers cache.Informers
-	logger    logr.Logger
 	view      *fleet.View
 	scopes    *observe.Tracker
 
@@ -37,8 +31,8 @@ type cachedScopes struct {
 	next        int
 }
 
-func newCachedScopes(mgr ctrl.Manager, view *fleet.View, scopes *observe.Tracker, logger logr.Logger) *cachedScopes {
-	return &cachedScopes{reader: mgr.GetClient(), informers: mgr.GetCache(), logger: logger, view: view, scopes: scopes, subscribers: map[int]func(string, string){}}
+func newCachedScopes(mgr ctrl.Manager, view *fleet.View, scopes *observe.Tracker) *cachedScopes {
+	return &cachedScopes{reader: mgr.GetClient(), informers: mgr.GetCache(), view: view, scopes: scopes, subscribers: map[int]func(string, string){}}
 }
 
 // current is for api.Options: it returns an api.OutageError while the cache may be stale.
@@ -90,21 +84,17 @@ func (c *cachedScopes) Subscribe(changed func(namespace, name string)) (cancel f
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves.
 func (*cachedScopes) NeedLeaderElection() bool { return false }
 
-// Start implements manager.Runnable. It returns when the context ends.
+// Start implements manager.Runnable. It returns when the context ends. The informer is made here, because a manager does not start
+// before the informers that it has are synced; it retries.
 func (c *cachedScopes) Start(ctx context.Context) error {
-	err := wait.PollUntilContextCancel(ctx, informerRetryPeriod, true, func(ctx context.Context) (bool, error) {
-		informer, err := c.informers.GetInformer(ctx, &corev1alpha2.HealthScope{})
-		if err == nil {
-			_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: c.notify, UpdateFunc: func(_, now any) { c.notify(now) }, DeleteFunc: c.notify})
-		}
-		if err != nil && ctx.Err() == nil {
-			c.logger.Error(err, "Cannot watch HealthScopes for streams; retrying")
-		}
-		return err == nil, nil
-	})
+	informer, err := c.informers.GetInformer(ctx, &corev1alpha2.HealthScope{}, cache.BlockUntilSynced(false))
 	if err == nil {
-		<-ctx.Done()
+		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: c.notify, UpdateFunc: func(_, now any) { c.notify(now) }, DeleteFunc: c.notify})
 	}
+	if err != nil {
+		return errors.Wrap(err, "cannot watch HealthScopes")
+	}
+	<-ctx.Done()
 	return nil
 }
 
