@@ -204,6 +204,12 @@ var _ = Describe("The controller of ApplicationConfigurations", func() {
 		Expect(s.scopesOf(ctx, "other")).To(BeEmpty())
 	}, SpecTimeout(time.Minute))
 
+	It("says that there is no CRD", func(ctx SpecContext) {
+		Expect(oam.CheckReadable(ctx, api, oam.Kind)).To(Succeed())
+		Expect(oam.CheckReadable(ctx, api, schema.GroupVersionKind{Group: "core.oam.dev", Version: "v1alpha9", Kind: "ApplicationConfiguration"})).To(
+			MatchError("cannot list ApplicationConfigurations: the cluster has no CRD for them with version v1alpha9; see config/docs/oam.md"))
+	})
+
 	It("takes out the workloads of what was deleted while it did not run", func(ctx SpecContext) {
 		s := newShop(ctx)
 		s.create(ctx, s.deployment("web"), s.scope("shared"))

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -47,7 +49,11 @@ func CheckReadable(ctx context.Context, reader client.Reader, kind schema.GroupV
 	defer cancel()
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind)
-	return errors.Wrapf(reader.List(ctx, list, client.Limit(1)), "cannot list %ss", kind.Kind)
+	err := reader.List(ctx, list, client.Limit(1))
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return errors.Errorf("cannot list %ss: the cluster has no CRD for them with version %s; see config/docs/oam.md", kind.Kind, kind.Version)
+	}
+	return errors.Wrapf(err, "cannot list %ss", kind.Kind)
 }
 
 func newList() *unstructured.UnstructuredList {

@@ -11,8 +11,11 @@ import (
 // maxStatusBytes bounds the status of one scope, as JSON.
 const maxStatusBytes = 64 << 10
 
-// maxLine bounds a line that people read in a list, in bytes.
-const maxLine = 256
+// maxLine bounds a line that people read in a list, in bytes, and maxMessage the message of a condition.
+const (
+	maxLine    = 256
+	maxMessage = 1024
+)
 
 // fit cuts lists until the status is within its bounds: first KubeVela's list, which says nothing that the others do not, then the
 // others to a length that is still useful to people, and then, because names may be of any length, as far as necessary.

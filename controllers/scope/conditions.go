@@ -158,7 +158,7 @@ var Events = map[corev1alpha2.Health]Event{
 func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, reach clusterReach, o outside, nothing string, now time.Time) {
 	set := func(kind string, reason Reason, message string) {
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-			Type: kind, Status: statusFor(kind, reason), Reason: string(reason), Message: shorten(message), ObservedGeneration: s.ObservedGeneration, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
+			Type: kind, Status: statusFor(kind, reason), Reason: string(reason), Message: healthscope.Shorten(message, maxMessage), ObservedGeneration: s.ObservedGeneration, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
 		})
 	}
 	// setWhileTrue is for the conditions that exist only while they are True.

@@ -41,6 +41,9 @@ func lookedFor(scope *corev1alpha2.HealthScope, v verdict) string {
 		return fmt.Sprintf("no resource counts: rollup.ignore matches each of the %d resources that do", len(v.members))
 	}
 	var looked []string
+	if v.probing.reason != "" {
+		looked = append(looked, "of its probes: "+v.probing.message) // The line in a list is cut, and this is what the scope asks for.
+	}
 	if len(scope.Spec.Apps) > 0 {
 		looked = append(looked, appsLookedFor(scope, v))
 	} else {
@@ -50,9 +53,6 @@ func lookedFor(scope *corev1alpha2.HealthScope, v verdict) string {
 		scope.Namespace, ofSelected(scope.Spec.Clusters), corev1alpha2.LabelScopeName, scope.Name, corev1alpha2.LabelScopePrefix, scope.Name))
 	if len(scope.Spec.ExpectedClusters) > 0 {
 		looked = append(looked, "expectedClusters says where apps are expected, and not which")
-	}
-	if v.probing.reason != "" {
-		looked = append(looked, "of its probes: "+v.probing.message)
 	}
 	return "nothing belongs to the scope: " + strings.Join(looked, "; ")
 }

@@ -1,8 +1,11 @@
 package scope
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -171,17 +174,22 @@ func (g *gatherer) wasProbed() bool {
 
 // probingOf returns reason and message of the condition of a scope whose Services are probed.
 func (g *gatherer) probingOf(want *probe.Want, report probe.Report) probing {
-	var problems []string
+	unread := map[string][]string{} // The clusters by what is wrong there.
 	for _, u := range report.Unread {
-		switch _, unseen := g.unreadable(u.Cluster); {
-		case unseen:
+		_, unseen := g.unreadable(u.Cluster)
+		if unseen {
 			g.await(u.Cluster) // The condition ClustersReachable says so.
-		case u.Problem == "":
-			g.waitFor(u.Since)
-			problems = append(problems, u.Cluster+": the Services have not been read yet")
-		default:
-			problems = append(problems, u.Cluster+": "+u.Problem)
+			continue
 		}
+		if u.Problem == "" {
+			g.waitFor(u.Since)
+		}
+		problem := cmp.Or(u.Problem, "the Services have not been read yet")
+		unread[problem] = append(unread[problem], u.Cluster)
+	}
+	var problems []string
+	for _, problem := range slices.Sorted(maps.Keys(unread)) {
+		problems = append(problems, strings.Join(unread[problem], ", ")+": "+problem)
 	}
 	can := 0
 	for _, s := range report.Services {
@@ -191,7 +199,7 @@ func (g *gatherer) probingOf(want *probe.Want, report probe.Report) probing {
 	}
 	switch {
 	case len(problems) > 0:
-		return probing{ReasonServicesUnread, joinBounded(problems)}
+		return probing{ReasonServicesUnread, strings.Join(problems, "; ")}
 	case len(report.Services) == 0:
 		return probing{ReasonNoServices, fmt.Sprintf("no Service in namespace %q%s has the label %s=%s or %s%s=true, and the scope refers to none",
 			g.scope.Namespace, ofSelected(g.scope.Spec.Clusters), corev1alpha2.LabelScopeName, g.scope.Name, corev1alpha2.LabelScopePrefix, g.scope.Name)}

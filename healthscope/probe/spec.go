@@ -64,6 +64,8 @@ func Parse(s *corev1alpha2.HealthScopeSpec) (Spec, error) {
 		parsed.Method = MethodGet
 	case "HEAD":
 		parsed.Method = MethodHead
+	case "":
+		refuse("probe-method", errors.New("is missing: want GET, httpGet or HEAD"))
 	default:
 		refuse("probe-method", errors.Errorf("%q is not known: want GET, httpGet or HEAD", s.ProbeMethod))
 	}

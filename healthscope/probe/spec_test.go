@@ -45,6 +45,7 @@ func TestParseFillsInDefaults(t *testing.T) {
 func TestParseNamesEveryFieldThatCannotBeUsed(t *testing.T) {
 	for want, change := range map[string]func(*corev1alpha2.HealthScopeSpec){
 		`probe-method: "POST" is not known`:             func(s *corev1alpha2.HealthScopeSpec) { s.ProbeMethod = "POST" },
+		`probe-method: is missing: want GET`:            func(s *corev1alpha2.HealthScopeSpec) { s.ProbeMethod = "" },
 		`probe-method: "get" is not known`:              func(s *corev1alpha2.HealthScopeSpec) { s.ProbeMethod = "get" },
 		`probe-port: "0" is no port`:                    func(s *corev1alpha2.HealthScopeSpec) { s.ProbePort = new(intstr.FromInt32(0)) },
 		`probe-port: "70000" is no port`:                func(s *corev1alpha2.HealthScopeSpec) { s.ProbePort = new(intstr.FromInt32(70000)) },
