@@ -2,6 +2,7 @@ package probe_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,6 +110,22 @@ func TestEachOutcomePullsInItsOwnDirection(t *testing.T) {
 				t.Fatal("silence changes what is known")
 			}
 			answered = is
+		}
+	})
+}
+
+// What says nothing of the target counts for nothing: after the next answer, all is as if there had been the answers alone.
+func TestOnlyAnswersCount(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		thresholds := probe.Thresholds{Failure: rapid.Float64Range(0, 1).Draw(t, "failure"), Healthy: rapid.Float64Range(0, 1).Draw(t, "healthy")}
+		if rapid.Bool().Draw(t, "default") {
+			thresholds = byDefault(t)
+		}
+		story := string(rapid.SliceOfN(rapid.SampledFrom([]rune("ssfffw-")), 0, 40).Draw(t, "story")) + rapid.SampledFrom([]string{"s", "f"}).Draw(t, "last")
+		answers := strings.NewReplacer("w", "", "-", "").Replace(story)
+		got, want := after(story, thresholds), after(answers, thresholds)
+		if got.Verdict != want.Verdict || got.Cause != want.Cause {
+			t.Fatalf("%q comes to %d, %q, and its answers alone to %d, %q", story, got.Verdict, got.Cause, want.Verdict, want.Cause)
 		}
 	})
 }
