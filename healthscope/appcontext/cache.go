@@ -10,6 +10,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/utils/clock"
 )
 
 // Defaults of CacheOptions.
@@ -30,6 +31,8 @@ type CacheOptions struct {
 	// of those that were made for the same; nil when anything may have. It must not block, nor ask the cache. With it, the
 	// cache watches as long as it runs, also while nothing is asked for. Nil means that changes are not reported.
 	Changed func(ids []string)
+	// Clock measures Idle. The default is that of the machine.
+	Clock clock.WithTicker
 }
 
 // Cache answers as a Store does, but from memory: it keeps the contexts that are asked for current from one watch, on
@@ -81,6 +84,9 @@ func NewCache(s *Store, o CacheOptions) *Cache {
 	}
 	if o.MaxContexts <= 0 {
 		o.MaxContexts = defaultMaxContexts
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
 	}
 	c := &Cache{store: s, options: o, asked: make(chan struct{}, 1), ready: make(chan struct{})}
 	if o.Changed != nil {
@@ -242,7 +248,7 @@ func (c *Cache) answer(ctx context.Context, assemble func() error) error {
 // await waits until the cache has something to answer from.
 func (c *Cache) await(ctx, limited context.Context) error {
 	c.mu.Lock()
-	c.lastAsked = time.Now()
+	c.lastAsked = c.options.Clock.Now()
 	loaded, ready := c.loaded, c.ready
 	c.mu.Unlock()
 	if loaded {

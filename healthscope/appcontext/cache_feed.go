@@ -193,14 +193,14 @@ func (c *Cache) lost(err error) {
 
 // evict removes the contexts that are not asked for, until nothing is asked for.
 func (c *Cache) evict(ctx context.Context) {
-	ticker := time.NewTicker(max(c.options.Idle/4, time.Millisecond))
+	ticker := c.options.Clock.NewTicker(max(c.options.Idle/4, time.Millisecond))
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case now := <-ticker.C:
-			if !c.evictBefore(now.Add(-c.options.Idle)) {
+		case <-ticker.C():
+			if !c.evictBefore(c.options.Clock.Now().Add(-c.options.Idle)) {
 				return
 			}
 		}

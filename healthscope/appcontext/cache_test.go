@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/healthscope/healthscope/e2e/controlplane"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
@@ -187,9 +188,11 @@ func TestWhileEtcdIsAwayTheCacheAnswersAndSaysHowOld(t *testing.T) {
 func TestWhatIsNotAskedForIsForgotten(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
-	cache := runCache(t, store, appcontext.CacheOptions{Idle: 3 * time.Second})
+	const idle = time.Hour
+	clock := clocktesting.NewFakeClock(time.Now())
+	cache := runCache(t, store, appcontext.CacheOptions{Idle: idle, Clock: clock})
 	ac, h := newContext(t, store)
-	if n := watchers(t.Context(), t, etcd.Endpoint()); n != "0" {
+	if n := metric(t.Context(), t, etcd.Endpoint(), watchers); n != "0" {
 		t.Errorf("nothing was asked for yet, but etcd has %s watchers", n)
 	}
 	for round := range 2 {
@@ -197,7 +200,10 @@ func TestWhatIsNotAskedForIsForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, "the cache does not watch", func(ctx context.Context) error { return wantWatchers(ctx, t, etcd.Endpoint(), "1") })
-		eventually(t, "the cache still watches", func(ctx context.Context) error { return wantWatchers(ctx, t, etcd.Endpoint(), "0") })
+		eventually(t, "the cache still watches", func(ctx context.Context) error {
+			clock.Step(idle)
+			return wantWatchers(ctx, t, etcd.Endpoint(), "0")
+		})
 		name := fmt.Sprintf("app%d", round)
 		must(ac.AddApp(t.Context(), h, name))(t)
 		s, _, err := cache.Snapshot(t.Context(), ac.ID())
@@ -213,34 +219,44 @@ func TestWhatIsNotAskedForIsForgotten(t *testing.T) {
 func TestAContextThatIsNotAskedForGoesWhileOthersStay(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
-	const idle = 2 * time.Second
-	cache := runCache(t, store, appcontext.CacheOptions{Idle: idle})
+	const idle = time.Hour
+	clock := clocktesting.NewFakeClock(time.Now())
+	cache := runCache(t, store, appcontext.CacheOptions{Idle: idle, Clock: clock})
 	wanted, _ := newContext(t, store)
 	other, _ := newContext(t, store)
-	begin := time.Now()
-	if _, _, err := cache.Snapshot(t.Context(), other.ID()); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "time does not pass", func(ctx context.Context) error {
-		_, _, err := cache.Snapshot(ctx, wanted.ID())
-		if err == nil && time.Since(begin) < 2*idle {
-			err = errors.New("not yet")
+	// reads reports whether etcd has to be read for a context.
+	reads := func(ctx context.Context, ac *appcontext.AppContext) bool {
+		before := metric(ctx, t, etcd.Endpoint(), ranges)
+		if _, _, err := cache.Snapshot(ctx, ac.ID()); err != nil {
+			t.Fatal(err)
 		}
-		return err
+		return metric(ctx, t, etcd.Endpoint(), ranges) != before
+	}
+	if !reads(t.Context(), wanted) || !reads(t.Context(), other) {
+		t.Fatal("etcd does not count what is read")
+	}
+	eventually(t, "the context that is not asked for is still held", func(ctx context.Context) error {
+		for range 8 {
+			clock.Step(idle / 4)
+			if reads(ctx, wanted) {
+				t.Fatal("the context that is asked for all the time was read again")
+			}
+		}
+		if !reads(ctx, other) {
+			return errors.New("it was not read again")
+		}
+		return nil
 	})
-	if err := etcd.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := cache.Snapshot(t.Context(), wanted.ID()); err != nil {
-		t.Errorf("the context that is asked for all the time: %v", err)
-	}
-	if _, _, err := cache.Snapshot(t.Context(), other.ID()); !errors.Is(err, appcontext.ErrUnavailable) {
-		t.Errorf("the context that was not asked for is still held: %v", err)
-	}
 }
 
-// watchers returns how many watchers etcd says it has.
-func watchers(ctx context.Context, t testing.TB, endpoint string) string {
+// Names of etcd's metrics: how many watches it serves, and how many reads it has served.
+const (
+	watchers = "etcd_debugging_mvcc_watcher_total"
+	ranges   = "etcd_mvcc_range_total"
+)
+
+// metric returns the value of one of etcd's metrics.
+func metric(ctx context.Context, t testing.TB, endpoint, name string) string {
 	t.Helper()
 	request := must(http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"/metrics", http.NoBody))(t)
 	transport := &http.Transport{}
@@ -251,17 +267,17 @@ func watchers(ctx context.Context, t testing.TB, endpoint string) string {
 	}
 	defer func() { _ = response.Body.Close() }()
 	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
-		if n, ok := strings.CutPrefix(lines.Text(), "etcd_debugging_mvcc_watcher_total "); ok {
-			return n
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			return value
 		}
 	}
-	t.Fatal("etcd does not count its watchers")
+	t.Fatalf("etcd has no metric %q", name)
 	return ""
 }
 
 func wantWatchers(ctx context.Context, t testing.TB, endpoint, want string) error {
 	t.Helper()
-	if n := watchers(ctx, t, endpoint); n != want {
+	if n := metric(ctx, t, endpoint, watchers); n != want {
 		return fmt.Errorf("etcd has %s watchers, want %s", n, want)
 	}
 	return nil
@@ -269,7 +285,7 @@ func wantWatchers(ctx context.Context, t testing.TB, endpoint, want string) erro
 
 func TestTheCacheHoldsSoManyContextsOnly(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
-	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Timeout: 10 * time.Second})
+	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
 	cache := runCache(t, store, appcontext.CacheOptions{MaxContexts: 4})
 	var ids []string
 	for range 20 {
@@ -292,13 +308,11 @@ func TestTheCacheHoldsSoManyContextsOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := etcd.Kill(); err != nil {
-		t.Fatal(err)
+	reads := metric(t.Context(), t, etcd.Endpoint(), ranges)
+	if _, _, err := cache.Snapshot(t.Context(), ids[19]); err != nil || metric(t.Context(), t, etcd.Endpoint(), ranges) != reads {
+		t.Errorf("the context that was asked for last was read again: %v", err)
 	}
-	if _, _, err := cache.Snapshot(t.Context(), ids[19]); err != nil {
-		t.Errorf("the context that was asked for last: %v", err)
-	}
-	if _, _, err := cache.Snapshot(t.Context(), ids[0]); !errors.Is(err, appcontext.ErrUnavailable) {
+	if _, _, err := cache.Snapshot(t.Context(), ids[0]); err != nil || metric(t.Context(), t, etcd.Endpoint(), ranges) == reads {
 		t.Errorf("the context that was asked for longest ago is still held: %v", err)
 	}
 }

@@ -72,11 +72,12 @@ func TestOptionsDoNotShowThePassword(t *testing.T) {
 }
 
 func TestEtcdThatIsAwayIsSaidInTime(t *testing.T) {
+	t.Parallel()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // Takes connections and never answers.
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = listener.Close() }()
+	t.Cleanup(func() { _ = listener.Close() })
 	silent := "http://" + listener.Addr().String()
 	gone := ownEtcd(t, controlplane.EtcdOptions{})
 	if err := gone.Kill(); err != nil {
@@ -89,6 +90,7 @@ func TestEtcdThatIsAwayIsSaidInTime(t *testing.T) {
 		"refuses, with user": {Endpoints: []string{gone.Endpoint()}, Username: "u", Password: "p"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			options.Timeout = 300 * time.Millisecond
 			store := open(t, options)
 			begin := time.Now()
@@ -112,6 +114,7 @@ func TestEtcdThatIsAwayIsSaidInTime(t *testing.T) {
 }
 
 func TestAStoreConnectsWhenEtcdComes(t *testing.T) {
+	t.Parallel()
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	if err := etcd.Kill(); err != nil {
 		t.Fatal(err)
@@ -146,6 +149,7 @@ func TestAClosedStoreSaysSo(t *testing.T) {
 }
 
 func TestUsersAndPasswords(t *testing.T) {
+	t.Parallel()
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	client := rawClient(t, etcd.Endpoint())
 	ctx := t.Context()
@@ -217,6 +221,7 @@ func certificate(t *testing.T, dir, name string, parent *x509.Certificate, signe
 }
 
 func TestTLSWithCertificatesOnBothSides(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
 	ca, key := certificate(t, dir, "ca", nil, nil)
@@ -243,11 +248,16 @@ func TestTLSWithCertificatesOnBothSides(t *testing.T) {
 	named.ServerName = "another.example.org"
 	anonymous := options
 	anonymous.CertFile, anonymous.KeyFile = "", ""
-	for name, o := range map[string]appcontext.Options{"another authority": stranger, "another name": named, "no certificate of ours": anonymous} {
-		if _, err := open(t, o).Snapshot(t.Context(), "1"); err == nil || errors.Is(err, appcontext.ErrNotFound) {
-			t.Errorf("%s: want no connection, got: %v", name, err)
+	t.Run("refused", func(t *testing.T) {
+		for name, o := range map[string]appcontext.Options{"another authority": stranger, "another name": named, "no certificate of ours": anonymous} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				if _, err := open(t, o).Snapshot(t.Context(), "1"); err == nil || errors.Is(err, appcontext.ErrNotFound) {
+					t.Errorf("want no connection, got: %v", err)
+				}
+			})
 		}
-	}
+	})
 	// A renewed certificate is used for the next connection, without opening the store again.
 	if err := etcd.Kill(); err != nil {
 		t.Fatal(err)
