@@ -203,7 +203,7 @@ func TestListFailsWhenAPageDoes(t *testing.T) {
 	}
 }
 
-func TestGetTellsAbsentFromBroken(t *testing.T) {
+func TestGetDistinguishesAbsentFromBroken(t *testing.T) {
 	cases := map[string]struct {
 		status int
 		body   string
@@ -249,7 +249,7 @@ func TestListIsNeverEmptyByMistake(t *testing.T) {
 	}
 }
 
-func TestCredentialsAreReadAnew(t *testing.T) {
+func TestCredentialsAreReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	userFile, passwordFile := filepath.Join(dir, "user"), filepath.Join(dir, "password")
 	store := func(file, content string) {

@@ -245,7 +245,7 @@ func TestFromConfig(t *testing.T) {
 }
 
 // The id is stored in inventories that outlive this program: it must never change.
-func TestIDIsForEver(t *testing.T) {
+func TestIDNeverChanges(t *testing.T) {
 	key := healthscope.Key{Cluster: "provider+edge01", Group: "apps", Kind: "Deployment", Namespace: "default", Name: "fw0-sink"}
 	// Computed by another program: SHA-256 over each field with its length, 8 bytes big-endian, before it.
 	const want = "f4b7c5b2eb33c8835bec1867f1e61e02684db8a5a8f8da9da243cf82ba42f4a7"

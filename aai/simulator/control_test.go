@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestJournalTellsEverythingButSecrets(t *testing.T) {
+func TestJournalHasEverythingButSecrets(t *testing.T) {
 	h := newHarness(t, Options{Users: map[string]string{"AAI": "secret"}})
 	h.must(call{method: "PUT", path: pod, body: podBody, header: map[string]string{"Authorization": basicAuth("AAI", "secret")}})
 	h.send(call{path: resources + "?data-owner=x", header: map[string]string{"Cookie": "session"}})

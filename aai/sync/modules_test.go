@@ -84,7 +84,7 @@ func TestModulesGetTheirStatus(t *testing.T) {
 }
 
 // VNFs come and go, so that nothing is kept of one of whose modules no scope speaks any more.
-func TestModulesThatNobodyWantsAreForgotten(t *testing.T) {
+func TestModulesThatAreNotDesiredAreForgotten(t *testing.T) {
 	w := withModules(t, "a", "b")
 	wanted, synced := statuses{"a": in}, map[string]string{"a": "Synced"}
 	w.expectModules(wanted, synced)

@@ -280,7 +280,7 @@ func TestADocumentWithoutAVersion(t *testing.T) {
 }
 
 // Objects are written at the same time, so several errors can come together.
-func TestOfSeveralErrorsTheMostUsefulIsTold(t *testing.T) {
+func TestOfSeveralErrorsTheMostUsefulIsReported(t *testing.T) {
 	type refusal struct {
 		status int
 		after  string
@@ -316,7 +316,7 @@ func TestOfSeveralErrorsTheMostUsefulIsTold(t *testing.T) {
 	}
 }
 
-func TestNobodyWaitsForHisTurnForEver(t *testing.T) {
+func TestACancelledPassDoesNotWaitForItsTurn(t *testing.T) {
 	w := start(t)
 	entered, leave := make(chan struct{}), make(chan struct{})
 	w.intercept = func(*http.Request) (*http.Response, error) {

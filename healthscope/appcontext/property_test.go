@@ -141,7 +141,7 @@ func TestAnyContextIsReadAsItWasWritten(t *testing.T) {
 	})
 }
 
-func TestAnyChangesMakeTheSameSnapshotAsReadingAnew(t *testing.T) {
+func TestAnyChangesMakeTheSameSnapshotAsReadingAgain(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	client := rawClient(t, endpoint(t))
 	ac, h := newContext(t, store)

@@ -60,7 +60,7 @@ func TestABundleIsSavedAsRsyncDoes(t *testing.T) {
 	}
 }
 
-func TestSomebodyElsesBundleIsToldFromOurs(t *testing.T) {
+func TestABundleOfAnotherProgramIsNotOurs(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	ctx := t.Context()
 	ac, place, _ := placed(t, store)
