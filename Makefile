@@ -79,7 +79,7 @@ build: ## Build bin/healthscope and bin/aai-simulator
 .PHONY: controlplane
 controlplane: ## Build a Kubernetes control plane from Go modules, once for each machine and version
 	@echo "==> control plane (the first time, compiling takes several minutes)"
-	@$(CONTROLPLANE) build
+	@$(CONTROLPLANE)
 
 .PHONY: helm
 helm: ## Build Helm from its source, once for each machine and version

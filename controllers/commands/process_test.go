@@ -91,7 +91,7 @@ func launch(dir string, args ...string) *process.Process {
 // freeAddress returns a loopback address that is kept for the spec's programs until the spec ends.
 func freeAddress() string {
 	GinkgoHelper()
-	port, err := process.ReservePort(0)
+	port, err := process.ReservePort()
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(port.Release)
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port.Number))

@@ -261,7 +261,7 @@ func onLocalhost(ctx context.Context) (document, word func(context.Context) (str
 	_, section, _ := strings.Cut(string(page), "\n## On localhost, as Rudr had it\n")
 	_, section, _ = strings.Cut(section, "```sh\n")
 	section, _, _ = strings.Cut(section, "```")
-	free, err := process.ReservePort(0)
+	free, err := process.ReservePort()
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(free.Release)
 	commands := strings.Split(strings.TrimSpace(strings.ReplaceAll(section, "8080", strconv.Itoa(free.Number))), "\n")

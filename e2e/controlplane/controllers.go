@@ -5,15 +5,13 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/healthscope/healthscope/e2e/controlplane/assets"
@@ -38,58 +36,40 @@ var crashStages []byte
 
 // startControllers starts controller-manager, scheduler and kwok, makes the nodes and waits until all of it works.
 func (cp *ControlPlane) startControllers(ctx context.Context) error {
+	cp.mu.Lock()
+	defer cp.mu.Unlock()
 	cp.logf("starting %s, %s and %s with %d nodes", assets.KubeControllerManager, assets.KubeScheduler, assets.Kwok, cp.options.Nodes)
-	if err := cp.startOther(assets.KubeControllerManager, cp.controllerManagerArgs()...); err != nil {
+	if err := cp.launch(assets.KubeControllerManager, cp.controllerManagerArgs()...); err != nil {
 		return err
 	}
-	if err := cp.startOther(assets.KubeScheduler, cp.schedulerArgs()...); err != nil {
+	if err := cp.launch(assets.KubeScheduler, cp.schedulerArgs()...); err != nil {
 		return err
 	}
-	stages, err := cp.stageFiles()
+	args, err := cp.kwokArgs()
 	if err != nil {
 		return err
 	}
-	if err := cp.startOther(assets.Kwok, cp.kwokArgs(stages)...); err != nil {
+	if err := cp.launch(assets.Kwok, args...); err != nil {
 		return err
 	}
-	if err := cp.createNodes(ctx); err != nil {
-		return err
-	}
-	if err := cp.awaitControllers(ctx); err != nil {
-		return fmt.Errorf("%w%s", err, cp.otherLogs())
-	}
-	return nil
-}
-
-// otherLogs returns the ends of the logs of what runs beside etcd and the API server.
-func (cp *ControlPlane) otherLogs() string {
-	cp.mu.Lock()
-	defer cp.mu.Unlock()
-	var text strings.Builder
-	for _, p := range cp.others {
-		fmt.Fprintf(&text, "\nthe end of the log of %s:\n%s", p.Name(), p.LogTail())
-	}
-	return text.String()
-}
-
-// startOther starts a component besides etcd and the API server.
-func (cp *ControlPlane) startOther(name string, args ...string) error {
-	cp.mu.Lock()
-	defer cp.mu.Unlock()
-	p, err := cp.launch(name, args...)
+	clientset, err := kubernetes.NewForConfig(cp.config)
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot make a client: %w", err)
 	}
-	cp.others = append(cp.others, p)
-	return nil
+	for i := range cp.options.Nodes {
+		if _, err := clientset.CoreV1().Nodes().Create(ctx, newNode(i), metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("cannot create node %d: %w", i, err)
+		}
+	}
+	return await(ctx, func(ctx context.Context) error { return takesPods(ctx, clientset) }, cp.processes...)
 }
 
 func (cp *ControlPlane) controllerManagerArgs() []string {
 	return []string{
-		"--kubeconfig=" + cp.work.file(controllerManagerKubeconfig),
+		"--kubeconfig=" + cp.KubeconfigPath(),
 		"--use-service-account-credentials", // Each controller with its own rights, as in a cluster.
-		"--service-account-private-key-file=" + cp.work.file(pkiDir, accountKeyFile),
-		"--root-ca-file=" + cp.work.file(pkiDir, caFile),
+		"--service-account-private-key-file=" + cp.home.file(accountKeyFile),
+		"--root-ca-file=" + cp.home.file(caFile),
 		"--leader-elect=false",
 		"--secure-port=0",
 		"--kube-api-qps=1000", // The default, 20, makes its start three seconds longer.
@@ -99,7 +79,7 @@ func (cp *ControlPlane) controllerManagerArgs() []string {
 }
 
 func (cp *ControlPlane) schedulerArgs() []string {
-	kubeconfig := cp.work.file(schedulerKubeconfig)
+	kubeconfig := cp.KubeconfigPath()
 	return []string{
 		"--kubeconfig=" + kubeconfig,
 		"--authentication-kubeconfig=" + kubeconfig,
@@ -109,47 +89,28 @@ func (cp *ControlPlane) schedulerArgs() []string {
 	}
 }
 
-// stageFiles returns the files with the Stages of kwok: its own, and those behind CrashAnnotation. Stages could also be
-// objects in the API server. But what kwok reads of those while it starts, on a busy machine some or none, it keeps until
-// one of them changes: nodes would never become Ready.
-func (cp *ControlPlane) stageFiles() ([]string, error) {
-	files, err := manifestFiles(cp.programs.Path(assets.KwokManifests))
+// kwokArgs returns the arguments of kwok. Its Stages are its own, and those behind CrashAnnotation, in files. They could
+// also be objects in the API server. But what kwok reads of those while it starts, on a busy machine some or none, it keeps
+// until one of them changes: nodes would never become Ready.
+func (cp *ControlPlane) kwokArgs() ([]string, error) {
+	stages, err := filepath.Glob(filepath.Join(cp.home.programs.Path(assets.KwokManifests), "*.yaml"))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot find the Stages of kwok: %w", err)
 	}
-	crash := cp.work.file("crash.yaml")
+	crash := cp.home.file("crash.yaml")
 	if err := os.WriteFile(crash, crashStages, 0o600); err != nil {
 		return nil, fmt.Errorf("cannot write the Stages of crashing pods: %w", err)
 	}
-	return append(files, crash), nil
-}
-
-func (cp *ControlPlane) kwokArgs(stages []string) []string {
 	args := []string{
-		"--kubeconfig=" + cp.work.file(kwokKubeconfig),
+		"--kubeconfig=" + cp.KubeconfigPath(),
 		"--manage-all-nodes",
 		"--cidr=" + podRange,
 		"--node-lease-duration-seconds=" + strconv.Itoa(nodeLeaseSeconds),
 	}
-	for _, file := range stages {
+	for _, file := range append(stages, crash) {
 		args = append(args, "--config="+file)
 	}
-	return args
-}
-
-// createNodes creates the nodes, except those that are there from an earlier start.
-func (cp *ControlPlane) createNodes(ctx context.Context) error {
-	clientset, err := kubernetes.NewForConfig(cp.config)
-	if err != nil {
-		return fmt.Errorf("cannot create nodes: %w", err)
-	}
-	for i := range cp.options.Nodes {
-		node := newNode(i)
-		if _, err := clientset.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("cannot create node %q: %w", node.Name, err)
-		}
-	}
-	return nil
+	return args, nil
 }
 
 func nodeName(i int) string {
@@ -180,24 +141,23 @@ func newNode(i int) *corev1.Node {
 	}
 }
 
-// awaitControllers waits until the controller-manager has made the default service account, which every pod needs, and
-// the nodes take pods.
-func (cp *ControlPlane) awaitControllers(ctx context.Context) error {
-	accounts := schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
-	exists := func(*unstructured.Unstructured) bool { return true }
-	if err := cp.await(ctx, accounts, metav1.NamespaceDefault, "default", exists); err != nil {
+// takesPods returns nil when there is the default service account, which every pod needs, and all nodes are Ready and
+// have lost the taint that they begin with.
+func takesPods(ctx context.Context, clientset kubernetes.Interface) error {
+	if _, err := clientset.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{}); err != nil {
 		return err
 	}
-	nodes := schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
-	for i := range cp.options.Nodes {
-		if err := cp.await(ctx, nodes, "", nodeName(i), takesPods); err != nil {
-			return err
+	nodes, err := clientset.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, node := range nodes.Items {
+		ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+		if !ready || len(node.Spec.Taints) > 0 {
+			return fmt.Errorf("node %q is not ready for pods", node.Name)
 		}
 	}
 	return nil
-}
-
-// takesPods tells whether a node is Ready and the taint it was born with, not-ready, is gone.
-func takesPods(node *unstructured.Unstructured) bool {
-	return hasCondition(node, "Ready") && len(list(node, "spec", "taints")) == 0
 }

@@ -3,12 +3,12 @@
 // Ready. They are processes of the caller, without containers, and any number of them runs at once: each has its own
 // temporary directory, its own certificate authority and one loopback port.
 //
-// TLS, RBAC and service-account tokens work as in a cluster. What differs: etcd does not wait for the disk (unless
-// Options.Fsync), nothing implements the network of Services and pods, containers never run, and without controllers the
-// ServiceAccount admission plugin is off, because nobody would make the accounts that it asks for.
+// TLS, RBAC and service-account tokens work as in a cluster. What differs: etcd does not wait for the disk, nothing
+// implements the network of Services and pods, containers never run, and without controllers the ServiceAccount admission
+// plugin is off, because there is no controller that makes the accounts it asks for.
 //
 // Nothing outlives the caller: Stop ends the processes and removes the directory, and when the caller dies without Stop
-// (a signal, a panic, a test binary's timeout) the kernel (on Linux) and a small watching shell do the same.
+// (a signal, a panic, a test binary's timeout) a small watching shell does the same.
 //
 // The programs come from package assets and are built by `make controlplane`. The package must not import anything of
 // this project that a control plane is used to test. Unix only.

@@ -6,12 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strconv"
 	"sync"
-	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/healthscope/healthscope/e2e/controlplane/assets"
 	"github.com/healthscope/healthscope/e2e/process"
@@ -31,15 +27,13 @@ type EtcdOptions struct {
 // Etcd is an etcd of one member, without an API server, on a loopback port of its own. Its methods are safe for
 // concurrent use.
 type Etcd struct {
-	options  EtcdOptions
-	programs assets.Set
-	work     *workdir
+	options EtcdOptions
+	home    *home
 	// port is where clients connect, health where etcd says without TLS whether it is ready.
 	port, health *process.Port
 
 	// mu guards what follows.
 	mu      sync.Mutex
-	janitor *janitor
 	process *process.Process
 	stopped bool
 }
@@ -47,43 +41,24 @@ type Etcd struct {
 // StartEtcd starts an etcd and returns when it takes requests. ctx bounds the start only; etcd runs until Stop. Errors are
 // those of Start: nothing is left behind, and assets.ErrMissing is wrapped when the program is missing.
 func StartEtcd(ctx context.Context, options EtcdOptions) (*Etcd, error) {
-	if options.Log == nil {
-		options.Log = io.Discard
-	}
-	if set := options.CertFile != ""; set != (options.KeyFile != "") || set != (options.ClientCAFile != "") {
-		return nil, errors.New("cannot start etcd: CertFile, KeyFile and ClientCAFile must all be set, or none")
-	}
-	programs, err := assets.Locate()
-	if err == nil {
-		err = programs.Require(assets.Etcd)
-	}
+	h, err := newHome(options.Log, assets.Etcd)
 	if err != nil {
 		return nil, fmt.Errorf("cannot start etcd: %w", err)
 	}
-	sweep(os.TempDir(), time.Now())
-	e := &Etcd{options: options, programs: programs}
-	if err := e.prepare(); err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot start etcd: %w", err), e.Stop())
+	e := &Etcd{options: options, home: h}
+	if e.port, err = process.ReservePort(); err == nil {
+		e.health, err = process.ReservePort()
 	}
-	if err := e.Start(ctx); err != nil {
-		return nil, errors.Join(err, e.Stop())
+	if err == nil {
+		err = e.Start(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot start etcd: %w", err), e.Stop())
 	}
 	return e, nil
 }
 
-func (e *Etcd) prepare() error {
-	var err error
-	if e.work, err = openWorkdir("", false); err != nil {
-		return err
-	}
-	if e.port, err = process.ReservePort(0); err != nil {
-		return err
-	}
-	e.health, err = process.ReservePort(0)
-	return err
-}
-
-// Endpoint is the URL for clients. It stays the same over Kill and Start.
+// Endpoint returns the URL for clients. It stays the same over Kill and Start.
 func (e *Etcd) Endpoint() string {
 	scheme := "http"
 	if e.options.CertFile != "" {
@@ -95,7 +70,7 @@ func (e *Etcd) Endpoint() string {
 // Start starts etcd again after Kill, at the same endpoint and with the same data, and returns when it takes requests. It
 // does nothing if etcd runs.
 func (e *Etcd) Start(ctx context.Context) error {
-	ctx, cancel := bounded(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -105,80 +80,38 @@ func (e *Etcd) Start(ctx context.Context) error {
 	if e.process != nil && e.process.Running() {
 		return nil
 	}
-	fmt.Fprintf(e.options.Log, "etcd: starting at %s\n", e.Endpoint())
-	if err := e.launch(); err != nil {
-		return fmt.Errorf("cannot start etcd: %w", err)
-	}
-	if err := e.awaitReady(ctx); err != nil {
-		return fmt.Errorf("cannot start etcd: %w", err)
-	}
-	return nil
-}
-
-// launch starts the process, with a janitor of its own: a janitor watches one process group.
-func (e *Etcd) launch() error {
-	if e.janitor != nil {
-		if err := e.janitor.dismiss(); err != nil {
-			return err
-		}
-	}
-	var err error
-	if e.janitor, err = startJanitor(e.work.path); err != nil {
-		return err
-	}
-	args := append(e.arguments(), e.options.Arguments...)
-	e.process, err = process.Start(process.Spec{
-		Name: assets.Etcd, Path: e.programs.Path(assets.Etcd), Args: args, Dir: e.work.path, LogPath: e.work.file(logDir, assets.Etcd+".log"),
-	})
-	if err != nil {
-		return err
-	}
-	return e.janitor.watch(e.process.PID())
-}
-
-func (e *Etcd) arguments() []string {
-	args := []string{
-		"--name=etcd",
-		"--data-dir=" + e.work.file(etcdDir),
-		"--listen-client-urls=" + e.Endpoint(),
-		"--advertise-client-urls=" + e.Endpoint(),
-		"--listen-metrics-urls=" + e.healthURL(),
-		"--listen-peer-urls=" + etcdPeerSocket,
-		"--initial-advertise-peer-urls=" + etcdPeerSocket,
-		"--initial-cluster=etcd=" + etcdPeerSocket,
-		"--socket-reuse-port",     // With our own reservations of the ports.
-		"--heartbeat-interval=10", // See startStorage.
-		"--election-timeout=50",
-		"--unsafe-no-fsync",
-		"--log-level=warn",
-	}
+	fmt.Fprintf(e.home.log, "etcd: starting at %s\n", e.Endpoint())
+	health := "http://127.0.0.1:" + strconv.Itoa(e.health.Number)
+	args := append(etcdArguments(e.home, e.Endpoint()),
+		"--listen-metrics-urls="+health,
+		"--socket-reuse-port", // With our own reservations of the ports.
+	)
 	if e.options.CertFile != "" {
 		args = append(args, "--cert-file="+e.options.CertFile, "--key-file="+e.options.KeyFile,
 			"--trusted-ca-file="+e.options.ClientCAFile, "--client-cert-auth")
 	}
-	return args
-}
-
-func (e *Etcd) healthURL() string {
-	return "http://127.0.0.1:" + strconv.Itoa(e.health.Number)
-}
-
-// awaitReady waits until /readyz says so. Nothing announces it, so it has to be asked for.
-func (e *Etcd) awaitReady(ctx context.Context) error {
-	client := &http.Client{Timeout: readyTimeout, Transport: &http.Transport{}}
-	defer client.CloseIdleConnections()
-	last := errors.New("not asked yet")
-	err := wait.PollUntilContextCancel(ctx, readyInterval, true, func(ctx context.Context) (bool, error) {
-		if !e.process.Running() {
-			return false, e.process.Failure()
-		}
-		last = askReady(ctx, client, e.healthURL()+"/readyz")
-		return last == nil, nil
-	})
-	if wait.Interrupted(err) {
-		return fmt.Errorf("%w: %w; the end of its log:\n%s", context.Cause(ctx), last, e.process.LogTail())
+	var err error
+	if e.process, err = e.home.launch(assets.Etcd, append(args, e.options.Arguments...)...); err != nil {
+		return err
 	}
-	return err
+	return awaitReady(ctx, &http.Client{Transport: &http.Transport{}}, health+"/readyz", e.process)
+}
+
+// etcdArguments returns the arguments of an etcd that serves clients at url.
+func etcdArguments(h *home, url string) []string {
+	return []string{
+		"--name=etcd",
+		"--data-dir=" + h.file("etcd"),
+		"--listen-client-urls=" + url,
+		"--advertise-client-urls=" + url,
+		"--listen-peer-urls=" + etcdPeerSocket,
+		"--initial-advertise-peer-urls=" + etcdPeerSocket,
+		"--initial-cluster=etcd=" + etcdPeerSocket,
+		"--heartbeat-interval=10", // Milliseconds. A lone member need not wait for the votes of others,
+		"--election-timeout=50",   // which with the defaults takes half a second.
+		"--unsafe-no-fsync",
+		"--log-level=warn",
+	}
 }
 
 // Kill ends etcd at once, as in an outage: connections break and new ones are refused. It does nothing if etcd does not run.
@@ -192,7 +125,7 @@ func (e *Etcd) kill() error {
 	if e.process == nil || !e.process.Running() {
 		return nil
 	}
-	fmt.Fprintln(e.options.Log, "etcd: killing")
+	fmt.Fprintln(e.home.log, "etcd: killing")
 	return e.process.Kill()
 }
 
@@ -205,18 +138,12 @@ func (e *Etcd) Stop() error {
 	}
 	e.stopped = true
 	errs := []error{e.kill()}
-	if e.janitor != nil {
-		errs = append(errs, e.janitor.dismiss())
-	}
 	for _, port := range []*process.Port{e.port, e.health} {
 		if port != nil {
 			errs = append(errs, port.Release())
 		}
 	}
-	if e.work != nil {
-		errs = append(errs, e.work.close())
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(append(errs, e.home.close())...); err != nil {
 		return fmt.Errorf("cannot stop etcd: %w", err)
 	}
 	return nil

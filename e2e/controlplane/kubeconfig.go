@@ -27,7 +27,7 @@ const (
 
 // KubeconfigPath is the path of the administrator's kubeconfig file (group system:masters). It exists until Stop.
 func (cp *ControlPlane) KubeconfigPath() string {
-	return cp.work.file(adminKubeconfig)
+	return cp.home.file(adminKubeconfig)
 }
 
 // ServiceAccountKubeconfig writes a kubeconfig for a program that runs outside of the cluster as one of its service
@@ -52,14 +52,14 @@ func (cp *ControlPlane) ServiceAccountKubeconfig(ctx context.Context, namespace,
 
 // Kubectl is the path of the kubectl program.
 func (cp *ControlPlane) Kubectl() string {
-	return cp.programs.Path(assets.Kubectl)
+	return cp.home.programs.Path(assets.Kubectl)
 }
 
 // KubectlCommand is kubectl with args as administrator of this control plane, ready to run. It ends when ctx is done and
 // neither reads nor writes kubectl's files in the user's home.
 func (cp *ControlPlane) KubectlCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, cp.Kubectl(), args...) //nolint:gosec // Running kubectl as asked is what this is for.
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+cp.KubeconfigPath(), "KUBECACHEDIR="+cp.work.file("kubectl-cache"), "KUBERC=off")
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+cp.KubeconfigPath(), "KUBECACHEDIR="+cp.home.file("kubectl-cache"), "KUBERC=off")
 	cmd.WaitDelay = kubectlGrace
 	return cmd
 }
@@ -71,9 +71,8 @@ func writeKubeconfig(path, cluster, url string, authority []byte, user *api.Auth
 	config.AuthInfos[cluster] = user
 	config.Contexts[cluster] = &api.Context{Cluster: cluster, AuthInfo: cluster}
 	config.CurrentContext = cluster
-	content, err := clientcmd.Write(*config)
-	if err != nil {
-		return fmt.Errorf("cannot encode kubeconfig %q: %w", path, err)
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		return fmt.Errorf("cannot write kubeconfig %q: %w", path, err)
 	}
-	return writePrivateFile(path, content)
+	return nil
 }

@@ -110,11 +110,11 @@ func (i *Installation) startSimulator(ctx context.Context) error {
 			return err
 		}
 	}
-	api, err := process.ReservePort(0)
+	api, err := process.ReservePort()
 	if err != nil {
 		return err
 	}
-	control, err := process.ReservePort(0)
+	control, err := process.ReservePort()
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/healthscope/healthscope/e2e/controlplane/filelock"
 	"github.com/healthscope/healthscope/e2e/process"
 )
 
@@ -20,11 +19,11 @@ func Build(ctx context.Context, root string) (bin string, err error) {
 	if err := os.MkdirAll(bin, 0o750); err != nil {
 		return "", fmt.Errorf("cannot make a directory for programs: %w", err)
 	}
-	lock, err := filelock.Acquire(ctx, filepath.Join(bin, ".lock"), nil)
+	release, err := process.Lock(filepath.Join(bin, ".lock"))
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, lock.Release()) }()
+	defer func() { err = errors.Join(err, release()) }()
 	group, ctx := errgroup.WithContext(ctx)
 	for program, source := range map[string]string{"healthscope": ".", "aai-simulator": "./aai/simulator/cmd/aai-simulator"} {
 		group.Go(func() error { return process.Build(ctx, root, filepath.Join(bin, program), source) })

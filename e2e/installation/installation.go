@@ -252,7 +252,7 @@ func (i *Installation) prepareFor(ctx context.Context, programs ...string) error
 	for _, port := range []*int{
 		&p.api, &p.guardedAPI, &p.controller.metrics, &p.controller.guardedMetrics, &p.controller.probe, &p.monitor.metrics, &p.monitor.guardedMetrics, &p.monitor.probe,
 	} {
-		reserved, err := process.ReservePort(0)
+		reserved, err := process.ReservePort()
 		if err != nil {
 			return err
 		}

@@ -60,7 +60,7 @@ func New(o Options) (*Pod, error) {
 // Address returns host:port by which a port of the container is reached.
 func (p *Pod) Address(port int) (string, error) {
 	if p.ports[port] == 0 {
-		here, err := process.ReservePort(0)
+		here, err := process.ReservePort()
 		if err != nil {
 			return "", err
 		}

@@ -63,7 +63,7 @@ func enter(t *testing.T) *shell {
 func (s *shell) findPrometheus(t *testing.T) {
 	t.Helper()
 	dir := filepath.Dir(observed.Program(t, "prometheus"))
-	port, err := process.ReservePort(0)
+	port, err := process.ReservePort()
 	check(t, err)
 	for i, variable := range s.env {
 		if path, is := strings.CutPrefix(variable, "PATH="); is {

@@ -60,7 +60,7 @@ func Start(ctx context.Context, program, dir string, rules []byte, targets ...Ta
 			return nil, fmt.Errorf("cannot configure Prometheus: %w", err)
 		}
 	}
-	port, err := process.ReservePort(0)
+	port, err := process.ReservePort()
 	if err != nil {
 		return nil, err
 	}

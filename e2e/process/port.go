@@ -18,8 +18,8 @@ type Port struct {
 	socket int
 }
 
-// ReservePort reserves port number, or a free one if number is 0, until it is released or the calling process ends.
-func ReservePort(number int) (*Port, error) {
+// ReservePort reserves a free port, until it is released or the calling process ends.
+func ReservePort() (*Port, error) {
 	syscall.ForkLock.RLock() // No child may inherit the socket.
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	if err == nil {
@@ -30,20 +30,20 @@ func ReservePort(number int) (*Port, error) {
 		return nil, fmt.Errorf("cannot reserve a port: %w", err)
 	}
 	port := &Port{socket: socket}
-	if port.Number, err = port.bind(number); err != nil {
+	if port.Number, err = port.bind(); err != nil {
 		_ = port.Release() // The first error says what is wrong.
-		return nil, fmt.Errorf("cannot reserve port %d on 127.0.0.1: %w", number, err)
+		return nil, fmt.Errorf("cannot reserve a port on 127.0.0.1: %w", err)
 	}
 	return port, nil
 }
 
-func (p *Port) bind(number int) (int, error) {
+func (p *Port) bind() (int, error) {
 	for name, option := range map[string]int{"SO_REUSEADDR": unix.SO_REUSEADDR, "SO_REUSEPORT": unix.SO_REUSEPORT} {
 		if err := unix.SetsockoptInt(p.socket, unix.SOL_SOCKET, option, 1); err != nil {
 			return 0, fmt.Errorf("cannot set %s: %w", name, err)
 		}
 	}
-	if err := unix.Bind(p.socket, &unix.SockaddrInet4{Port: number, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+	if err := unix.Bind(p.socket, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		return 0, fmt.Errorf("cannot bind: %w", err)
 	}
 	address, err := unix.Getsockname(p.socket)

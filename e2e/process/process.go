@@ -39,8 +39,6 @@ type Spec struct {
 	LogPath string
 	// Group is the process group to join; 0 makes the process the leader of a new one.
 	Group int
-	// OnExit is called, in another goroutine, when the process exits though nobody has stopped it. It may be nil.
-	OnExit func(*Process)
 	// RestartOnSuccess starts the process again when it exits with code 0 though nobody has stopped it, as a kubelet starts
 	// a container again. A kubelet does so after a failure, too, which a test has to see.
 	RestartOnSuccess bool
@@ -82,15 +80,11 @@ func (p *Process) run(started chan<- error) {
 	if err != nil {
 		return
 	}
-	stopping := false
 	for cmd != nil {
 		p.err = cmd.Wait()
-		cmd, stopping = p.restart()
+		cmd = p.restart()
 	}
 	close(p.exited)
-	if !stopping && p.spec.OnExit != nil {
-		p.spec.OnExit(p)
-	}
 }
 
 // start starts the process.
@@ -112,16 +106,15 @@ func (p *Process) start() (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// restart starts the process again when it has ended and is to be started again; else it returns nil. stopping reports
-// whether the process was stopped.
-func (p *Process) restart() (cmd *exec.Cmd, stopping bool) {
+// restart starts the process again when it has ended and is to be started again; else it returns nil.
+func (p *Process) restart() (cmd *exec.Cmd) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stopping || p.err != nil || !p.spec.RestartOnSuccess {
-		return nil, p.stopping
+		return nil
 	}
 	cmd, p.err = p.start()
-	return cmd, false
+	return cmd
 }
 
 // signal notes that the process is stopped on purpose, and sends it a signal. That the process has ended is no error.

@@ -1,7 +1,6 @@
 package process
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -11,10 +10,10 @@ import (
 )
 
 // startScript starts a shell script.
-func startScript(t *testing.T, script string, onExit func(*Process)) *Process {
+func startScript(t *testing.T, script string) *Process {
 	t.Helper()
 	work := t.TempDir()
-	p, err := Start(Spec{Name: "test", Path: "/bin/sh", Args: []string{"-c", script}, Dir: work, LogPath: filepath.Join(work, "log"), OnExit: onExit})
+	p, err := Start(Spec{Name: "test", Path: "/bin/sh", Args: []string{"-c", script}, Dir: work, LogPath: filepath.Join(work, "log")})
 	if err != nil {
 		t.Fatalf("Start: %v", err)
 	}
@@ -27,15 +26,9 @@ func startScript(t *testing.T, script string, onExit func(*Process)) *Process {
 }
 
 func TestFailureCarriesTheEndOfTheLog(t *testing.T) {
-	reported := make(chan error, 1)
-	startScript(t, `i=0; while [ $i -lt 5000 ]; do echo "line $i"; i=$((i+1)); done; echo "the reason" >&2; exit 7`, func(p *Process) { reported <- p.Failure() })
-	var failure error
-	select {
-	case failure = <-reported:
-	case <-t.Context().Done():
-		t.Fatal("the exit was not reported")
-	}
-	text := failure.Error()
+	p := startScript(t, `i=0; while [ $i -lt 5000 ]; do echo "line $i"; i=$((i+1)); done; echo "the reason" >&2; exit 7`)
+	<-p.Exited()
+	text := p.Failure().Error()
 	if !strings.HasPrefix(text, "test ended: exit status 7; ") || !strings.HasSuffix(text, "line 4999\nthe reason") {
 		t.Errorf("failure: %s", text)
 	}
@@ -47,16 +40,15 @@ func TestFailureCarriesTheEndOfTheLog(t *testing.T) {
 func TestRestartOnSuccess(t *testing.T) {
 	work := t.TempDir()
 	runs := filepath.Join(work, "runs")
-	reported := make(chan error, 1)
 	p, err := Start(Spec{
 		Name: "test", Path: "/bin/sh", Args: []string{"-c", `echo >> runs; [ "$(wc -l < runs)" -ge 3 ] || exit 0; exit 7`}, Dir: work,
-		LogPath: filepath.Join(work, "log"), OnExit: func(p *Process) { reported <- p.Failure() }, RestartOnSuccess: true,
+		LogPath: filepath.Join(work, "log"), RestartOnSuccess: true,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-p.Exited()
-	if err := <-reported; !strings.Contains(err.Error(), "exit status 7") {
+	if err := p.Failure(); !strings.Contains(err.Error(), "exit status 7") {
 		t.Errorf("failure: %v", err)
 	}
 	if text, err := os.ReadFile(runs); err != nil || len(text) != 3 {
@@ -64,29 +56,8 @@ func TestRestartOnSuccess(t *testing.T) {
 	}
 }
 
-func TestKillIsNoFailure(t *testing.T) {
-	p := startScript(t, "exec sleep 600", func(*Process) { t.Error("a kill on purpose was reported as a failure") })
-	if err := p.Kill(); err != nil {
-		t.Fatalf("kill: %v", err)
-	}
-	if p.Running() {
-		t.Error("still running after kill")
-	}
-	if err := p.Kill(); err != nil {
-		t.Errorf("second kill: %v", err)
-	}
-}
-
-func TestStartNamesWhatItCannotStart(t *testing.T) {
-	work := t.TempDir()
-	_, err := Start(Spec{Name: "kwok", Path: filepath.Join(work, "absent"), Dir: work, LogPath: filepath.Join(work, "log")})
-	if err == nil || !strings.Contains(err.Error(), "cannot start kwok: ") || !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("got %v", err)
-	}
-}
-
 func TestStopAsksFirst(t *testing.T) {
-	p := startScript(t, "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done", nil)
+	p := startScript(t, "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done")
 	for !strings.Contains(p.LogTail(), "up") {
 		if !p.Running() || t.Context().Err() != nil {
 			t.Fatalf("the script did not start: %s", p.LogTail())
@@ -102,7 +73,7 @@ func TestStopAsksFirst(t *testing.T) {
 }
 
 func TestStopSaysWhenItHadToKill(t *testing.T) {
-	p := startScript(t, "trap '' TERM; echo up; while :; do sleep 0.05; done", nil)
+	p := startScript(t, "trap '' TERM; echo up; while :; do sleep 0.05; done")
 	for !strings.Contains(p.LogTail(), "up") {
 		if !p.Running() || t.Context().Err() != nil {
 			t.Fatalf("the script did not start: %s", p.LogTail())

@@ -7,5 +7,5 @@
 // beside this package and is the only place where they are written. When the environment variable KUBEBUILDER_ASSETS is
 // set, its directory is used instead of the cache, as controller-runtime's envtest does.
 //
-// The package imports nothing of this project but filelock. Unix only.
+// The package imports nothing of this project but process. Unix only.
 package assets

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"golang.org/x/mod/modfile"
 )
 
 // buildModule is where the go.mod of the programs lies, relative to the root of the repository.
@@ -48,24 +50,21 @@ func (v Versions) linkerFlags() (string, error) {
 }
 
 // parseVersions reads the required versions from the text of a go.mod.
-func parseVersions(goMod string) (Versions, error) {
-	var v Versions
-	wanted := map[string]*string{kubernetesModule: &v.Kubernetes, etcdModule: &v.Etcd, kwokModule: &v.Kwok}
-	for line := range strings.Lines(goMod) {
-		fields := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require "))
-		if len(fields) < 2 || fields[1] == "=>" {
-			continue
-		}
-		if version, ok := wanted[fields[0]]; ok && *version == "" {
-			*version = fields[1]
-		}
+func parseVersions(goMod []byte) (Versions, error) {
+	file, err := modfile.ParseLax("go.mod", goMod, nil)
+	if err != nil {
+		return Versions{}, err
+	}
+	required := map[string]string{}
+	for _, r := range file.Require {
+		required[r.Mod.Path] = r.Mod.Version
 	}
 	for _, module := range []string{kubernetesModule, etcdModule, kwokModule} {
-		if *wanted[module] == "" {
+		if required[module] == "" {
 			return Versions{}, fmt.Errorf("cannot find a required version of module %q", module)
 		}
 	}
-	return v, nil
+	return Versions{Kubernetes: required[kubernetesModule], Etcd: required[etcdModule], Kwok: required[kwokModule]}, nil
 }
 
 // findBuildModule looks for the build module in directory start and those above it: whoever builds or uses the programs
@@ -75,7 +74,7 @@ func findBuildModule(start string) (string, Versions, error) {
 		module := filepath.Join(dir, filepath.FromSlash(buildModule))
 		goMod, err := os.ReadFile(filepath.Join(module, "go.mod"))
 		if err == nil {
-			versions, err := parseVersions(string(goMod))
+			versions, err := parseVersions(goMod)
 			if err != nil {
 				return "", Versions{}, fmt.Errorf("cannot read versions in %q: %w", filepath.Join(module, "go.mod"), err)
 			}

@@ -1,0 +1,22 @@
+package process
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Lock takes the lock on the file at path, which it creates, and waits for whoever else has it, in this process or
+// another. release gives it up; so does the end of the process. The file stays.
+func Lock(path string) (release func() error, err error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the lock file: %w", err)
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("cannot lock %q: %w", path, err)
+	}
+	return file.Close, nil
+}
