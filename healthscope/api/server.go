@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"time"
 )
 
@@ -35,23 +34,17 @@ type ServerOptions struct {
 	Logger *slog.Logger
 }
 
-// Server serves a handler over HTTP. It runs once.
+// Server serves a handler over HTTP.
 type Server struct {
 	address string
 	handler http.Handler
 	tls     *tls.Config
 	log     *slog.Logger
-
-	started atomic.Bool
-	// listening is closed when Run has tried to listen; listener and err are set before.
-	listening chan struct{}
-	listener  net.Listener
-	err       error
 }
 
 // NewServer returns a server. Nothing is listened on before it runs.
 func NewServer(o ServerOptions) *Server {
-	s := &Server{address: o.Address, handler: o.Handler, log: orDiscard(o.Logger), listening: make(chan struct{})}
+	s := &Server{address: o.Address, handler: o.Handler, log: orDiscard(o.Logger)}
 	if o.TLS != nil {
 		s.tls = o.TLS.Clone()
 		s.tls.MinVersion = max(s.tls.MinVersion, tls.VersionTLS12)
@@ -59,32 +52,15 @@ func NewServer(o ServerOptions) *Server {
 	return s
 }
 
-// Addr waits until Run listens and returns where, host:port. It fails when Run cannot listen, and when ctx ends first.
-func (s *Server) Addr(ctx context.Context) (string, error) {
-	select {
-	case <-ctx.Done():
-		return "", fmt.Errorf("cannot wait for the status API to listen on %q: %w", s.address, ctx.Err())
-	case <-s.listening:
-	}
-	if s.err != nil {
-		return "", s.err
-	}
-	return s.listener.Addr().String(), nil
-}
-
 // Run listens and serves until ctx ends. Then it refuses connections, waits ten
 // seconds at most for the requests that are under way, cuts off what takes longer,
 // and returns: nil, or an error when it could not listen, or could not continue to serve.
 func (s *Server) Run(ctx context.Context) error {
-	if s.started.Swap(true) {
-		return errors.New("cannot run the status API server twice")
+	listener, err := s.listen(ctx)
+	if err != nil {
+		return err
 	}
-	s.listener, s.err = s.listen(ctx)
-	close(s.listening)
-	if s.err != nil {
-		return s.err
-	}
-	return s.serve(ctx, s.listener)
+	return s.serve(ctx, listener)
 }
 
 func (s *Server) listen(ctx context.Context) (net.Listener, error) {

@@ -17,18 +17,18 @@ import (
 	"go.uber.org/goleak"
 )
 
-// start runs a server on a free loopback port. stop ends it and returns what Run returned.
+// start runs a server on a free loopback port. stop ends it and returns what came of it.
 func start(t *testing.T, h http.Handler) (base string, stop func() error) {
 	t.Helper()
 	s := NewServer(ServerOptions{Address: "127.0.0.1:0", Handler: h})
-	ctx, cancel := context.WithCancel(t.Context())
-	ran := make(chan error, 1)
-	go func() { ran <- s.Run(ctx) }()
-	address, err := s.Addr(t.Context())
+	listener, err := s.listen(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return "http://" + address, func() error { cancel(); return <-ran }
+	ctx, cancel := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- s.serve(ctx, listener) }()
+	return "http://" + listener.Addr().String(), func() error { cancel(); return <-ran }
 }
 
 // ask sends a request on a connection of its own.
@@ -161,39 +161,10 @@ func TestServerSaysWhyItCannotListen(t *testing.T) {
 	for name, address := range map[string]string{"in use": taken.Addr().String(), "no port": "127.0.0.1", "no number": "127.0.0.1:http-but-not"} {
 		t.Run(name, func(t *testing.T) {
 			s := NewServer(ServerOptions{Address: address, Handler: http.NotFoundHandler()})
-			ran := s.Run(t.Context())
-			_, waited := s.Addr(t.Context())
-			for what, got := range map[string]error{"Run": ran, "Addr": waited} {
-				if got == nil || !strings.HasPrefix(got.Error(), fmt.Sprintf("cannot listen on %q for the status API: ", address)) {
-					t.Errorf("%s: %v", what, got)
-				}
+			if err := s.Run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("cannot listen on %q for the status API: ", address)) {
+				t.Errorf("Run: %v", err)
 			}
 		})
-	}
-}
-
-func TestAddrWaitsNoLongerThanItsContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if got, err := NewServer(ServerOptions{Address: "127.0.0.1:0", Handler: http.NotFoundHandler()}).Addr(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("Addr() = %q, %v", got, err)
-	}
-}
-
-func TestServerRunsOnce(t *testing.T) {
-	s := NewServer(ServerOptions{Address: "127.0.0.1:0", Handler: http.NotFoundHandler()})
-	ctx, cancel := context.WithCancel(t.Context())
-	ran := make(chan error, 1)
-	go func() { ran <- s.Run(ctx) }()
-	if _, err := s.Addr(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	cancel()
-	if err := <-ran; err != nil {
-		t.Fatalf("first Run: %v", err)
-	}
-	if err := s.Run(t.Context()); err == nil || err.Error() != "cannot run the status API server twice" {
-		t.Errorf("second Run: %v", err)
 	}
 }
 
