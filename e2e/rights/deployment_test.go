@@ -3,6 +3,7 @@ package rights
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -11,12 +12,15 @@ import (
 	. "github.com/onsi/gomega"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/healthscope/healthscope/controllers/rsync"
 	"github.com/healthscope/healthscope/e2e/chart"
 	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/e2e/installation"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 	deployment "github.com/healthscope/healthscope/healthscope/deploy"
 )
@@ -47,7 +51,7 @@ const hooks = 5
 // own, for which nothing else waits.
 func contextOf(id, namespace string) map[string]string {
 	root := "/context/" + id + "/"
-	keys := map[string]string{root: fmt.Sprintf("%q", id), root + "meta/": fmt.Sprintf(`{"Namespace":%q,"Level":"1"}`, namespace)}
+	keys := map[string]string{root: fmt.Sprintf("%q", id), root + "meta/": fmt.Sprintf(`{"Project":"retail","CompositeApp":"shop","Version":"v1","DeploymentIntentGroup":"autumn","Namespace":%q,"Level":"1"}`, namespace)}
 	apps := map[string][]string{}
 	for i, d := range deployed {
 		app := "rest"
@@ -80,6 +84,35 @@ func quoted(names []string) string {
 		all[i] = fmt.Sprintf("%q", n)
 	}
 	return strings.Join(all, ",")
+}
+
+// terminate has the group of the context terminated over REST, by an account with the chart's role for that.
+func terminate(ctx context.Context, hs *installation.Installation, namespace string) {
+	GinkgoHelper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "deployer"}}
+	Expect(k8s.Create(ctx, account)).To(Succeed())
+	Expect(k8s.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: namespace + "-deployer"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "healthscope-deployer"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account.Name}},
+	})).To(Succeed())
+	request := &authenticationv1.TokenRequest{}
+	Expect(k8s.SubResource("token").Create(ctx, account, request)).To(Succeed())
+	post := func(server, token string) (int, error) {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, server+"/v2/projects/retail/composite-apps/shop/v1/deployment-intent-groups/autumn/terminate", http.NoBody)
+		if err != nil {
+			return 0, err
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return 0, err
+		}
+		return response.StatusCode, response.Body.Close()
+	}
+	code, err := post(hs.API, request.Status.Token)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(code).To(Equal(http.StatusForbidden), "the address for callers without a token")
+	Eventually(post).WithArguments(hs.GuardedAPI, request.Status.Token).Should(Equal(http.StatusAccepted))
 }
 
 var _ = Describe("The rights of the controller for deployment", func() {
@@ -119,7 +152,7 @@ var _ = Describe("The rights of the controller for deployment", func() {
 		Expect(rsync.Enqueue(ctx, store, id, deployment.EventInstantiate, "", time.Now())).To(Succeed())
 		Eventually(func() []string { return uses("watch") }).Should(ContainElements("pods", "jobs", "deployments", "daemonsets", "statefulsets"))
 		Eventually(func() []string { return uses("patch") }).Should(ContainElement("poddisruptionbudgets"), "the last of the others")
-		Expect(rsync.Enqueue(ctx, store, id, deployment.EventTerminate, "", time.Now())).To(Succeed())
+		terminate(ctx, hs, namespace)
 		Eventually(func(g Gomega) {
 			s, err := store.ReadLevels(ctx, id, "status")
 			g.Expect(err).NotTo(HaveOccurred())
