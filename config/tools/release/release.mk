@@ -23,7 +23,7 @@ TAR := tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0
 ##@ Release
 
 .PHONY: licenses
-licenses: ## Write the licences of all modules that are linked into the program to kodata, which the image takes up
+licenses: ## Write the licenses of all modules that are linked into the program to kodata, which the image takes up
 	@mkdir -p kodata
 	@go run ./config/licenses/cmd/licenses > kodata/THIRD-PARTY-LICENSES
 	@cp LICENSE kodata/LICENSE
@@ -49,7 +49,7 @@ image-check: ## Build the image on a base that stands in for the real one, push 
 	cd config/tools/release && go vet . && go test -count=1 -timeout 30m .
 
 .PHONY: dist
-dist: licenses ## Make the files of a release in dist: binaries, CRDs, manifests, chart (VERSION=v0.1.0)
+dist: licenses ## Make the files of a release in dist: binaries, CRDs, manifests, chart, krew's manifest (VERSION=v0.1.0)
 	@chart=$$(sed -n 's/^appVersion: //p' charts/healthscope/Chart.yaml); [ "$(VERSION)" = "$$chart" ] || { echo "the version is $(VERSION), and that of the chart $$chart: they must be the same" >&2; exit 1; }
 	@rm -rf $(DIST) && mkdir -p $(DIST)/build
 	@cp LICENSE kodata/THIRD-PARTY-LICENSES $(DIST)/build
@@ -61,6 +61,19 @@ dist: licenses ## Make the files of a release in dist: binaries, CRDs, manifests
 	$(RELEASE_TOOL) kustomize build config/crd > $(DIST)/crds.yaml
 	@for folder in default hub member; do $(RELEASE_TOOL) kustomize build config/$$folder > $(DIST)/$$folder.yaml || exit 1; done
 	$(HELM) package charts/healthscope --destination $(DIST)
+	@$(MAKE) --no-print-directory krew
+
+.PHONY: krew
+krew: ## Write the manifest by which krew installs the program as a plugin of kubectl to dist/krew.yaml, for the archives in dist
+	@{ sed 's/VERSION/$(VERSION)/' config/tools/krew/plugin.yaml && for platform in $(BINARIES); do \
+	  archive=healthscope_$(VERSION)_$${platform%/*}_$${platform#*/}.tar.gz && sum=$$(sha256sum < $(DIST)/$$archive) && \
+	  printf '  - selector: {matchLabels: {os: %s, arch: %s}}\n    uri: %s\n    sha256: %s\n    bin: healthscope\n' \
+	    $${platform%/*} $${platform#*/} https://github.com/healthscope/healthscope/releases/download/$(VERSION)/$$archive $${sum%% *} || exit 1; \
+	done; } > $(DIST)/krew.yaml
+
+.PHONY: krew-check
+krew-check: ## Make such a manifest, and let krew install the plugin by it on all platforms
+	cd config/tools/krew && go vet . && go test -count=1 -timeout 10m .
 
 .PHONY: chart-push
 chart-push: ## Push the chart that is in dist to CHARTS
