@@ -153,6 +153,10 @@ func (s *shell) take(t *testing.T, page string, step step) {
 		s.start(t, command)
 		return
 	}
+	if name, _, _ := strings.Cut(step.command, "="); variable.MatchString(name) {
+		s.set(t, page, step, name)
+		return
+	}
 	begin, printed, diff := time.Now(), "", ""
 	err := wait.PollUntilContextTimeout(t.Context(), poll, patience+commandTimeout, true, func(ctx context.Context) (bool, error) {
 		var err error
@@ -181,9 +185,19 @@ func (s *shell) take(t *testing.T, page string, step step) {
 
 // looks reports whether a command only looks, so that it may be given again.
 func looks(command string) bool {
-	return slices.ContainsFunc([]string{"kubectl get ", "bin/healthscope clusters", "curl ", "promtool query ", "healthscope aai plan "}, func(prefix string) bool {
+	return slices.ContainsFunc([]string{"kubectl get ", "bin/healthscope clusters", "curl ", "promtool query ", "healthscope aai plan ", "healthscope status "}, func(prefix string) bool {
 		return strings.HasPrefix(command, prefix)
 	}) || command == "healthscope clusters"
+}
+
+// set sets a variable for the commands that follow, as a terminal does.
+func (s *shell) set(t *testing.T, page string, step step, name string) {
+	t.Helper()
+	value, err := s.run(t.Context(), "set -e; "+step.command+"; printf %s \"$"+name+"\"")
+	if err != nil || value == "" {
+		t.Fatalf("%s:%d: %q sets nothing: %v\n%s%s", page, step.line, step.command, err, value, s.logs())
+	}
+	s.env = append(s.env, name+"="+value)
 }
 
 // start starts a program that runs until the test ends.

@@ -25,7 +25,9 @@ var (
 	age        = regexp.MustCompile(`\b(\d+[dhms])+( ago)?\b|\bnow\b`)
 	madeUpName = regexp.MustCompile(`\b([a-z][a-z0-9-]*)-[bcdf-hj-np-tv-z0-9]{8,10}-[bcdf-hj-np-tv-z0-9]{5}\b`)
 	counted    = regexp.MustCompile(`\bused: pods=\d+`)
-	blanks     = regexp.MustCompile(`\s+`)
+	// variable matches the names of variables that a page sets.
+	variable = regexp.MustCompile(`^[A-Z]+$`)
+	blanks   = regexp.MustCompile(`\s+`)
 )
 
 // readSteps returns the commands in the console blocks of a page, in their order.

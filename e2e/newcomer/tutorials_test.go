@@ -22,7 +22,7 @@ const tutorials = "config/docs/tutorials"
 func TestTheTutorialsAreTrue(t *testing.T) {
 	suite.NeedsControlPlane(t)
 	s := enter(t)
-	for _, page := range []string{"deployments", "two-clusters", "alerts", "inventory", "local-cluster"} {
+	for _, page := range []string{"deployments", "two-clusters", "alerts", "inventory", "group", "local-cluster"} {
 		passed := t.Run(page, func(t *testing.T) {
 			if page == "alerts" {
 				s.findPrometheus(t)
