@@ -3,13 +3,15 @@
 SHELL := /usr/bin/env bash -o pipefail
 .DEFAULT_GOAL := help
 
-# Nothing is fetched but Go modules, at the versions in go.mod, apis/go.mod, config/tools/go.mod, config/tools/helm/go.mod, config/tools/proto/go.mod, e2e/bench/go.mod and e2e/controlplane/build/go.mod.
+# Nothing is fetched but Go modules, at the versions in go.mod, apis/go.mod, config/tools/go.mod, config/tools/helm/go.mod, config/tools/krew/go.mod, config/tools/proto/go.mod, e2e/bench/go.mod and e2e/controlplane/build/go.mod.
 export GOFLAGS ?= -mod=readonly
 export GOWORK := off
 
 TOOL := go tool -modfile=config/tools/go.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
 GOLANGCI_LINT := $(TOOL) golangci-lint
+# "enrol" is a package.
+MISSPELL := CGO_ENABLED=0 $(TOOL) misspell -locale US -i enrol
 ACTIONLINT := CGO_ENABLED=0 go tool -modfile=config/tools/actionlint/go.mod actionlint
 CONTROLPLANE := go run ./e2e/controlplane/cmd/controlplane
 
@@ -131,6 +133,8 @@ lint: ## Run the linters
 	@echo "==> golangci-lint (the first time, compiling it takes a few minutes)"
 	$(GOLANGCI_LINT) run
 	for module in apis e2e/bench; do (cd $$module && go tool -modfile=$(CURDIR)/config/tools/go.mod golangci-lint run) || exit 1; done
+	@echo "==> misspell, in what users read"
+	@{ find . -name '*.md' -not -path './.*/*' -not -path './bin/*'; ls config/crd/*.yaml config/prometheus/*.yaml config/grafana/*.json charts/healthscope/*.yaml charts/healthscope/templates/NOTES.txt healthscope/api/openapi.json; } | xargs $(MISSPELL) -error
 	@echo "==> actionlint"
 	@$(ACTIONLINT) -shellcheck= -pyflakes=
 

@@ -65,7 +65,7 @@ type refusal struct {
 func (s *Syncer) SyncModules(ctx context.Context, vnfID string, desired map[aai.VFModule]aai.OperationalStatus) (ModuleReport, error) {
 	for m := range desired {
 		if m.GenericVNFID != vnfID {
-			return ModuleReport{}, fmt.Errorf("cannot synchronise the modules of generic-vnf %q: module %q is of another", vnfID, m)
+			return ModuleReport{}, fmt.Errorf("cannot synchronize the modules of generic-vnf %q: module %q is of another", vnfID, m)
 		}
 	}
 	memory := s.moduleMemory(vnfID)
@@ -73,7 +73,7 @@ func (s *Syncer) SyncModules(ctx context.Context, vnfID string, desired map[aai.
 	case memory.turn <- struct{}{}:
 		defer func() { <-memory.turn }()
 	case <-ctx.Done():
-		return ModuleReport{}, fmt.Errorf("cannot synchronise the modules of generic-vnf %q: %w", vnfID, ctx.Err())
+		return ModuleReport{}, fmt.Errorf("cannot synchronize the modules of generic-vnf %q: %w", vnfID, ctx.Err())
 	}
 	p := &modulePass{syncer: s, moduleMemory: memory, vnf: vnfID, desired: desired, now: s.options.Clock(), failed: map[aai.VFModule]error{}}
 	if len(desired) > 0 {
@@ -252,5 +252,5 @@ func (p *modulePass) err() error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("cannot synchronise the modules of generic-vnf %q: %w", p.vnf, err)
+	return fmt.Errorf("cannot synchronize the modules of generic-vnf %q: %w", p.vnf, err)
 }

@@ -233,7 +233,7 @@ func (p *pass) nextPass() time.Time {
 // err returns the error of the pass: what halted it, or else what failed for want of A&AI.
 func (p *pass) err() error {
 	if p.halt != nil {
-		return fmt.Errorf("cannot synchronise tenant %q: %w", p.tenant, p.halt)
+		return fmt.Errorf("cannot synchronize tenant %q: %w", p.tenant, p.halt)
 	}
 	var first error
 	n := 0
@@ -251,8 +251,8 @@ func (p *pass) err() error {
 	case 0:
 		return nil
 	case 1:
-		return fmt.Errorf("cannot synchronise tenant %q: 1 object failed: %w", p.tenant, first)
+		return fmt.Errorf("cannot synchronize tenant %q: 1 object failed: %w", p.tenant, first)
 	default:
-		return fmt.Errorf("cannot synchronise tenant %q: %d objects failed, the first: %w", p.tenant, n, first)
+		return fmt.Errorf("cannot synchronize tenant %q: %d objects failed, the first: %w", p.tenant, n, first)
 	}
 }

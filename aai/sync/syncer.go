@@ -151,7 +151,7 @@ func New(o Options) *Syncer {
 func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, changes func() Change) (Report, error) {
 	m := s.memory(tenant)
 	if err := m.lock(ctx); err != nil {
-		return Report{}, fmt.Errorf("cannot synchronise tenant %q: %w", tenant, err)
+		return Report{}, fmt.Errorf("cannot synchronize tenant %q: %w", tenant, err)
 	}
 	defer m.unlock()
 	p := s.newPass(tenant, m, changes)

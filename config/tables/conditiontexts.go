@@ -145,7 +145,7 @@ var conditionTexts = map[string]map[scope.Reason]conditionText{
 			meaning:    "A&AI refuses this installation: user, password, certificate, schema version or URL are wrong.",
 			advice:     "The message says what to correct in `inventory` of the configuration file, or in the files that it names. The controller picks it up automatically.",
 			diagnosis:  "`healthscope aai plan --config FILE`",
-			mitigation: "[The part of the configuration](inventory.md#what-can-go-wrong) that the message names.",
+			mitigation: "[The part of the configuration](inventory.md#failure-modes) that the message names.",
 		},
 		scope.ReasonNotListed: {
 			meaning:    "Bundles are too large to name all of their resources ([`truncated`](resourcebundlestate.md)), or workloads that the scope selects cannot be read. What A&AI has of the others is old, or nothing.",

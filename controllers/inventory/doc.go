@@ -6,7 +6,7 @@
 // to hold (desired.go) from what scopes and bundles claim (inputs.go, gather.go),
 // and what must not be deleted (guards.go); package aai/sync compares that with
 // what A&AI holds, and writes the difference; the outcome becomes the sync
-// status, which scopes, metrics and dead letters show (status.go). The modules
+// status, which scopes, metrics and the list of rejected objects show (status.go). The modules
 // of VNFs have the same loop (modules.go).
 //
 // It is level-triggered: there is no journal. After a restart, the same is

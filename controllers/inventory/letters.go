@@ -12,8 +12,8 @@ import (
 	"github.com/healthscope/healthscope/aai/sync"
 )
 
-// LettersPath is the path at which the metrics server lists the dead letters and the deletions that are skipped.
-const LettersPath = "/aai/dead-letters"
+// LettersPath is the path at which the metrics server lists what A&AI has rejected, and the deletions that are skipped.
+const LettersPath = "/aai/unsynced"
 
 // Letter is an object that is not as it should be, and that needs the help of a person, or much time.
 type Letter struct {
@@ -28,11 +28,11 @@ type Letter struct {
 	Kind      string `json:"kind,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
-	// Cause is rejected or conflict for a dead letter, and policy, source or limit for a deletion that is skipped.
+	// Cause is rejected or conflict for what A&AI has rejected, and policy, source or limit for a deletion that is skipped.
 	Cause string `json:"cause"`
 	// Message says why.
 	Message string `json:"message"`
-	// Since is since when it is a dead letter.
+	// Since is since when it has been rejected.
 	Since time.Time `json:"since,omitzero"`
 }
 
@@ -47,7 +47,7 @@ func (s *Status) serveLetters(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(append(body, '\n')) // A reader that has gone needs no answer.
 }
 
-// Letters returns the dead letters and the deletions that are skipped: first those of modules, by VNF and id, then the others, by tenant and id.
+// Letters returns what A&AI has rejected, and the deletions that are skipped: first those of modules, by VNF and id, then the others, by tenant and id.
 func (s *Status) Letters() []Letter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +94,7 @@ func skippedLetter(k plan.Skipped) Letter {
 	return Letter{Tenant: k.Key.Tenant.String(), ID: k.Key.ID, Cluster: k.Source, Cause: string(k.Cause), Message: k.Message}
 }
 
-// cause says in one word why an object is a dead letter; empty when it is none.
+// cause says in one word why an object is rejected; empty when it is not.
 func (o objectStatus) cause() string {
 	if o.State != sync.Failed {
 		return ""

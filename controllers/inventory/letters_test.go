@@ -92,7 +92,7 @@ func expectLetters(t *testing.T, l *Status, n int) {
 	}
 	var got float64
 	for _, f := range families {
-		if f.GetName() == "healthscope_aai_dead_letters" {
+		if f.GetName() == "healthscope_aai_rejected" {
 			for _, m := range f.GetMetric() {
 				got += m.GetGauge().GetValue()
 			}

@@ -13,15 +13,15 @@ import (
 // Metrics that are counted when they are asked for.
 var (
 	metricObjects = metric.New(metric.Gauge, "healthscope_aai_objects",
-		"The resources that go to A&AI, by the state of their synchronisation: `synced`, `pending` or `failed`. A state without resources has no series.", "state")
+		"The resources that go to A&AI, by the state of their synchronization: `synced`, `pending` or `failed`. A state without resources has no series.", "state")
 	metricModules = metric.New(metric.Gauge, "healthscope_aai_vf_modules",
-		"The modules of VNFs whose [`operational-status`](inventory.md#the-operational-status-of-modules) goes to A&AI, by the state of their synchronisation: `synced`, `pending` or `failed`. A state without modules has no series.", "state")
-	metricDeadLetters = metric.New(metric.Gauge, "healthscope_aai_dead_letters",
+		"The modules of VNFs whose [`operational-status`](inventory.md#the-operational-status-of-modules) goes to A&AI, by the state of their synchronization: `synced`, `pending` or `failed`. A state without modules has no series.", "state")
+	metricRejected = metric.New(metric.Gauge, "healthscope_aai_rejected",
 		"The objects, and the modules of VNFs, that A&AI has refused for good: `rejected`, or `conflict` when an object of another owner has the place. A cause without objects has no series.", "cause")
 	metricSkipped = metric.New(metric.Gauge, "healthscope_aai_deletions_held",
 		"The objects in A&AI that should be deleted and are not: because of the `policy`, because a `source` does not name all resources, or because of the `limit`. A cause without objects has no series.", "cause")
 	metricProblem = metric.New(metric.Gauge, "healthscope_aai_problem",
-		"1 for what a person has to correct before A&AI is up to date: `certificate`, `credentials`, `outage`, `region`, `server`, `tenant`, `version` or `vnf`. The others have no series. See [what can go wrong](inventory.md#what-can-go-wrong).", "problem")
+		"1 for what a person has to correct before A&AI is up to date: `certificate`, `credentials`, `outage`, `region`, `server`, `tenant`, `version` or `vnf`. The others have no series. See [failure modes](inventory.md#failure-modes).", "problem")
 )
 
 // Metrics that are counted when it happens.
@@ -36,7 +36,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (s *Status) Describe(out chan<- *prometheus.Desc) {
-	for _, m := range []metric.Metric{metricObjects, metricModules, metricDeadLetters, metricSkipped, metricProblem} {
+	for _, m := range []metric.Metric{metricObjects, metricModules, metricRejected, metricSkipped, metricProblem} {
 		out <- m.Desc
 	}
 }
@@ -69,7 +69,7 @@ func (s *Status) Collect(out chan<- prometheus.Metric) {
 	for _, m := range []struct {
 		metric metric.Metric
 		counts map[string]int
-	}{{metricObjects, objects}, {metricModules, modules}, {metricDeadLetters, letters}, {metricSkipped, skipped}, {metricProblem, problems}} {
+	}{{metricObjects, objects}, {metricModules, modules}, {metricRejected, letters}, {metricSkipped, skipped}, {metricProblem, problems}} {
 		for label, n := range m.counts {
 			if n > 0 && label != "" {
 				out <- m.metric.Value(float64(n), label)
@@ -81,7 +81,7 @@ func (s *Status) Collect(out chan<- prometheus.Metric) {
 // stateWords are the words of metrics for states.
 var stateWords = map[sync.State]string{sync.Synced: "synced", sync.Pending: "pending", sync.Failed: "failed"}
 
-// causeOf are the words for why an object is a dead letter.
+// causeOf are the words for why an object is rejected.
 var causeOf = map[sync.Reason]string{sync.ReasonRejected: "rejected", sync.ReasonConflict: "conflict"}
 
 // requestMetrics count and time the requests to A&AI, and how late it is.

@@ -68,7 +68,7 @@ func run(t *testing.T, r *reconciler, every, length time.Duration) {
 }
 
 func failure(op aai.Op, status int) error {
-	return fmt.Errorf("cannot synchronise: %w", &aai.Error{Op: op, Status: status, Kind: aai.Retry})
+	return fmt.Errorf("cannot synchronize: %w", &aai.Error{Op: op, Status: status, Kind: aai.Retry})
 }
 
 func TestPace(t *testing.T) {

@@ -42,9 +42,9 @@ func note(s *Status, tenant aai.Tenant, r sync.Report, err error, partial bool) 
 func TestReport(t *testing.T) {
 	web, db := member("shop", "web", healthscope.Ready), member("shop", "db", healthscope.Failed)
 	ok := sync.Object{State: sync.Synced}
-	down := fmt.Errorf("cannot synchronise tenant %q: %w", tenant, &aai.Error{Op: aai.OpList, URI: "/x", Kind: aai.Retry, Message: "no answer", Err: errors.New("EOF"), TransactionID: "t-1"})
-	denied := fmt.Errorf("cannot synchronise tenant %q: %w", tenant, &aai.Error{Op: aai.OpList, URI: "/x", Status: 403, Kind: aai.Misconfigured, Problem: aai.ProblemCredentials, Message: "A&AI refuses the user or the password", TransactionID: "t-1"})
-	single := fmt.Errorf("cannot synchronise tenant %q: %w", tenant, &aai.Error{Op: aai.OpPut, URI: "/x", Status: 500, Kind: aai.Retry, TransactionID: "t-1"})
+	down := fmt.Errorf("cannot synchronize tenant %q: %w", tenant, &aai.Error{Op: aai.OpList, URI: "/x", Kind: aai.Retry, Message: "no answer", Err: errors.New("EOF"), TransactionID: "t-1"})
+	denied := fmt.Errorf("cannot synchronize tenant %q: %w", tenant, &aai.Error{Op: aai.OpList, URI: "/x", Status: 403, Kind: aai.Misconfigured, Problem: aai.ProblemCredentials, Message: "A&AI refuses the user or the password", TransactionID: "t-1"})
+	single := fmt.Errorf("cannot synchronize tenant %q: %w", tenant, &aai.Error{Op: aai.OpPut, URI: "/x", Status: 500, Kind: aai.Retry, TransactionID: "t-1"})
 	counts := func(synced, pending, failed int32) corev1alpha2.InventoryStatus {
 		return corev1alpha2.InventoryStatus{Synced: synced, Pending: pending, Failed: failed}
 	}
@@ -101,11 +101,11 @@ func TestReport(t *testing.T) {
 		},
 		"A&AI is down": {
 			members: placed(web, db), objects: map[string]sync.Object{"web": {State: sync.Pending, Reason: sync.ReasonNotTried, Message: "x"}, "db": ok}, err: down,
-			want: scope.InventoryReport{InventoryStatus: counts(1, 1, 0), Reason: scope.ReasonUnavailable, Message: `cannot synchronise tenant "o/r/t": no answer: EOF; it is tried again within 2 seconds`},
+			want: scope.InventoryReport{InventoryStatus: counts(1, 1, 0), Reason: scope.ReasonUnavailable, Message: `cannot synchronize tenant "o/r/t": no answer: EOF; it is tried again within 2 seconds`},
 		},
 		"A&AI is down, which is graver than a refusal": {
 			members: placed(web), objects: map[string]sync.Object{"web": {State: sync.Failed, Reason: sync.ReasonRejected, Message: "x"}}, err: down,
-			want: scope.InventoryReport{InventoryStatus: counts(0, 0, 1), Reason: scope.ReasonUnavailable, Message: `cannot synchronise tenant "o/r/t": no answer: EOF; it is tried again within 2 seconds`},
+			want: scope.InventoryReport{InventoryStatus: counts(0, 0, 1), Reason: scope.ReasonUnavailable, Message: `cannot synchronize tenant "o/r/t": no answer: EOF; it is tried again within 2 seconds`},
 		},
 		"A&AI wants another user": {
 			members: placed(web), objects: map[string]sync.Object{"web": {State: sync.Pending, Reason: sync.ReasonNotTried}}, err: denied,
@@ -218,7 +218,7 @@ func TestObjectsMetric(t *testing.T) {
 	expect := func(want string) {
 		t.Helper()
 		if want != "" {
-			want = "# HELP healthscope_aai_objects The resources that go to A&AI, by the state of their synchronisation: synced, pending or failed. A state without resources has no series.\n" +
+			want = "# HELP healthscope_aai_objects The resources that go to A&AI, by the state of their synchronization: synced, pending or failed. A state without resources has no series.\n" +
 				"# TYPE healthscope_aai_objects gauge\n" + want
 		}
 		if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "healthscope_aai_objects"); err != nil {
@@ -238,7 +238,7 @@ func TestPlain(t *testing.T) {
 	cases := map[string]string{
 		"":     "",
 		"such": "such",
-		`cannot synchronise tenant "o/r/t": cannot list "/a/b%2Fc": no answer: read tcp 127.0.0.1:40212->127.0.0.1:8443: read: connection reset by peer (transaction 0e9a)`: `cannot synchronise tenant "o/r/t": no answer: read tcp 127.0.0.1:8443: read: connection reset by peer`,
+		`cannot synchronize tenant "o/r/t": cannot list "/a/b%2Fc": no answer: read tcp 127.0.0.1:40212->127.0.0.1:8443: read: connection reset by peer (transaction 0e9a)`: `cannot synchronize tenant "o/r/t": no answer: read tcp 127.0.0.1:8443: read: connection reset by peer`,
 		`cannot put "/a": status 404 SVC3001 ERR.5.4.6114: no parent (really) (transaction 0e9a)`:                                                                           `status 404 SVC3001 ERR.5.4.6114: no parent (really)`,
 		`"/a/b" belongs to data-owner ""`: `its place belongs to data-owner ""`,
 		`there are no credentials: cannot read credentials: open /etc/aai/password: no such file or directory`: `there are no credentials: cannot read credentials: open /etc/aai/password: no such file or directory`,

@@ -149,7 +149,7 @@ var _ = Describe("A&AI in trouble", func() {
 		Expect(h.Letters()).To(ConsistOf(And(
 			HaveField("Kind", "Service"), HaveField("Name", "web"), HaveField("Cause", "rejected"), HaveField("Message", ContainSubstring("the name is not wanted")),
 		)))
-		Expect(h.exposition()).To(ContainSubstring(`healthscope_aai_dead_letters{cause="rejected"} 1`))
+		Expect(h.exposition()).To(ContainSubstring(`healthscope_aai_rejected{cause="rejected"} 1`))
 		h.stop()
 
 		By("failing in a way that may pass")

@@ -15,7 +15,7 @@ import (
 
 // paths are what the programs serve to callers with a token.
 var paths = []string{
-	"/metrics", "/debug/pprof/", "/debug/pprof/heap", "/aai/dead-letters", "/v2/projects/retail/composite-apps/shop/v1/deployment-intent-groups/winter/status",
+	"/metrics", "/debug/pprof/", "/debug/pprof/heap", "/aai/unsynced", "/v2/projects/retail/composite-apps/shop/v1/deployment-intent-groups/winter/status",
 	"/v2/cluster-providers/provider/clusters/edge01/status", "/v1/instance/fervent_swartz/status",
 }
 
@@ -36,7 +36,7 @@ func rolesForUsers(t *testing.T, api client.Client) {
 	for role, want := range map[string][]string{
 		"healthscope-metrics-reader":      paths[:1],
 		"healthscope-profiler":            paths[1:3],
-		"healthscope-dead-letters-reader": paths[3:4],
+		"healthscope-unsynced-reader": paths[3:4],
 		"healthscope-status-reader":       append(slices.Clone(paths[4:]), scopes),
 		"healthscope-deployer":            {deploy, watch, instantiate},
 		"healthscope-viewer":              {scopes},

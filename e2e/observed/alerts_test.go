@@ -134,7 +134,7 @@ var _ = Describe("Prometheus", Ordered, func() {
 	It("tells what is wrong with scopes, clusters, rules, writes and objects, and that it is over", func(ctx SpecContext) {
 		all := []alert{
 			unhealthy, {"HealthScopeClusterForbidden", []string{"cluster=refused"}}, {"HealthScopeRuleInvalid", []string{"rule=typo", "job=healthscope-controller"}},
-			{"HealthScopeReconcileErrors", []string{"controller=healthscope"}}, {"HealthScopeDeadLetters", []string{"cause=rejected"}}, {"HealthScopeRecorderFailing", []string{"cause=etcd"}},
+			{"HealthScopeReconcileErrors", []string{"controller=healthscope"}}, {"HealthScopeInventoryRejected", []string{"cause=rejected"}}, {"HealthScopeRecorderFailing", []string{"cause=etcd"}},
 		}
 		Expect(hs.KillMonitor()).To(Succeed()) // It takes most of a minute until a silent monitor counts as stale.
 		Expect(hs.Configure(ctx, base()+"healthCheckExprs:\n- {name: typo, apiVersion: v1, kind: Service, current: status.conditons.exists(}\n")).To(Succeed())

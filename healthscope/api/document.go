@@ -95,7 +95,7 @@ type Scope struct {
 	Culprits []Culprit `json:"culprits"`
 	// Conditions are the conditions of the scope, sorted by type.
 	Conditions []Condition `json:"conditions"`
-	// Inventory counts the scope's resources by the state of their synchronisation with A&AI; absent when no A&AI is configured.
+	// Inventory counts the scope's resources by the state of their synchronization with A&AI; absent when no A&AI is configured.
 	Inventory *Inventory `json:"inventory,omitempty"`
 	// Generation is the number of changes of the scope's spec.
 	Generation int64 `json:"generation"`
@@ -187,7 +187,7 @@ type Condition struct {
 	ObservedGeneration int64 `json:"observedGeneration"`
 }
 
-// Inventory counts resources by the state of their synchronisation with A&AI.
+// Inventory counts resources by the state of their synchronization with A&AI.
 type Inventory struct {
 	// Synced is the number of resources whose state A&AI has acknowledged.
 	Synced int32 `json:"synced"`

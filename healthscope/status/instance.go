@@ -21,7 +21,7 @@ type InstanceDocument struct {
 	ID string `json:"id"`
 	// Namespace is the namespace of its bundles; absent when they are in several.
 	Namespace string `json:"namespace,omitempty"`
-	// Ready is true when there are resources, all that count are Ready, and nothing is in doubt.
+	// Ready is true when there are resources, all that count are Ready, and all of them are known.
 	Ready bool `json:"ready"`
 	// ResourceCount is the number of resources, also of those that are not listed because their bundle is too large.
 	ResourceCount int `json:"resourceCount"`

@@ -30,7 +30,7 @@ type Configuration struct {
 	// fleet says how the controller reaches other clusters.
 	// +optional
 	Fleet Fleet `json:"fleet,omitempty"`
-	// inventory says how resources are synchronised with A&AI. Without it, A&AI is left alone, and scopes have no `status.inventory` and no
+	// inventory says how resources are synchronized with A&AI. Without it, A&AI is left alone, and scopes have no `status.inventory` and no
 	// condition `InventorySynced`.
 	// +optional
 	Inventory *Inventory `json:"inventory,omitempty"`
@@ -212,7 +212,7 @@ type Budget struct {
 	// +kubebuilder:validation:Minimum=1
 	MemoryMiB *int32 `json:"memoryMiB,omitempty"`
 	// changesPerSecond is how often the bundles of one cluster, and what scopes refer to there, may change. What a cluster has saved up
-	// in 10 quiet seconds may come at once; what comes faster waits, and a cluster of which changes wait for 30 seconds is cut off.
+	// in 10 idle seconds may come at once; what comes faster waits, and a cluster of which changes wait for 30 seconds is cut off.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ChangesPerSecond *int32 `json:"changesPerSecond,omitempty"`
@@ -406,7 +406,7 @@ const (
 	SelectAll InventorySelect = "all"
 )
 
-// Inventory configures the synchronisation with A&AI.
+// Inventory configures the synchronization with A&AI.
 type Inventory struct {
 	// url is the URL of A&AI: scheme, host and port, without `/aai`.
 	URL string `json:"url"`

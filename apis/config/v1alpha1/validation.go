@@ -204,7 +204,7 @@ func validateInventory(path *field.Path, i *Inventory) field.ErrorList {
 	}
 	for n, kind := range i.Kinds {
 		if kind == "Secret" {
-			errs = append(errs, field.Forbidden(path.Child("kinds").Index(n), "Secrets are never synchronised"))
+			errs = append(errs, field.Forbidden(path.Child("kinds").Index(n), "Secrets are never synchronized"))
 		}
 	}
 	for n := range i.Regions {

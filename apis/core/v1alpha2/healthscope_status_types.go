@@ -114,7 +114,7 @@ type HealthScopeStatus struct {
 	// read `culprits`.
 	// +optional
 	FirstCulprit string `json:"firstCulprit,omitempty"`
-	// inventory counts the scope's resources by the state of their synchronisation with A&AI. It is absent when no inventory is configured.
+	// inventory counts the scope's resources by the state of their synchronization with A&AI. It is absent when no inventory is configured.
 	// +optional
 	Inventory *InventoryStatus `json:"inventory,omitempty"`
 	// conditions are Kubernetes conditions: Ready, ClustersReachable, InventorySynced and, when something is the matter, Stalled,
@@ -182,7 +182,7 @@ type WorkloadHealthCondition struct {
 	// +optional
 	TargetWorkload WorkloadReference `json:"targetWorkload,omitzero"`
 	// healthStatus says how healthy it is in OAM's words. See
-	// https://github.com/healthscope/healthscope/blob/main/config/docs/health.md#words-of-others.
+	// https://github.com/healthscope/healthscope/blob/main/config/docs/health.md#names-in-other-projects.
 	// +optional
 	HealthStatus HealthStatus `json:"healthStatus,omitempty"`
 	// diagnosis is `Ready:<ready>/<wanted> `, as in OAM, and what is wrong. For an object that is Unknown or missing: why.
@@ -306,7 +306,7 @@ type Culprit struct {
 	Since *metav1.Time `json:"since,omitempty"`
 }
 
-// InventoryStatus counts resources by the state of their synchronisation with A&AI.
+// InventoryStatus counts resources by the state of their synchronization with A&AI.
 type InventoryStatus struct {
 	// synced is the number of resources whose state A&AI has acknowledged.
 	// +optional

@@ -42,7 +42,7 @@ func ScopesOf(labels map[string]string) (scopes []string) {
 	return scopes
 }
 
-// HealthScope says whether an application is healthy in every cluster it runs in, and if not, what is wrong and since when.
+// HealthScope shows whether an application is healthy in every cluster it runs in, and if not, what is wrong and since when.
 // What its conditions, reasons and events mean, and what to do: https://github.com/healthscope/healthscope/blob/main/config/docs/troubleshooting.md
 //
 // +kubebuilder:object:root=true

@@ -247,7 +247,7 @@ type ResourceHealth struct {
 	// suspended is true when the object's spec pauses it.
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`
-	// warning is true when the state is not in doubt, but something deserves attention; the reason says what.
+	// warning is true when the state is certain, but something deserves attention; the reason says what.
 	// +optional
 	Warning bool `json:"warning,omitempty"`
 }

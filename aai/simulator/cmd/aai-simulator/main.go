@@ -73,7 +73,7 @@ func (c *settings) flags(stderr io.Writer) *flag.FlagSet {
 	f.StringVar(&c.tls.clientCA, "tls-client-ca", "", "`file` with the CA of client certificates, which are required then")
 	f.StringVar(&c.versions, "versions", "", `schema versions to serve, a `+"`list`"+` like "v24,v32"; empty for v24 to v32`)
 	f.IntVar(&c.options.BulkLimit, "bulk-limit", 30, "`number` of operations that a bulk request may hold")
-	f.BoolVar(&c.options.Strict, "strict", false, "log what a careful client would not send, see /__sim/violations")
+	f.BoolVar(&c.options.Strict, "strict", false, "log requests that a correct client would not send, see /__sim/violations")
 	f.BoolVar(&c.options.Reject, "reject", false, "like --strict, and answer 400")
 	return f
 }
