@@ -34,13 +34,13 @@ func rolesForUsers(t *testing.T, api client.Client) {
 		all[path] = authorizationv1.SubjectAccessReviewSpec{NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: "get"}}
 	}
 	for role, want := range map[string][]string{
-		"healthscope-metrics-reader":      paths[:1],
-		"healthscope-profiler":            paths[1:3],
+		"healthscope-metrics-reader":  paths[:1],
+		"healthscope-profiler":        paths[1:3],
 		"healthscope-unsynced-reader": paths[3:4],
-		"healthscope-status-reader":       append(slices.Clone(paths[4:]), scopes),
-		"healthscope-deployer":            {deploy, watch, instantiate},
-		"healthscope-viewer":              {scopes},
-		"healthscope-bundle-viewer":       {bundles},
+		"healthscope-status-reader":   append(slices.Clone(paths[4:]), scopes),
+		"healthscope-deployer":        {deploy, watch, instantiate},
+		"healthscope-viewer":          {scopes},
+		"healthscope-bundle-viewer":   {bundles},
 	} {
 		bind(t, api, role)
 		for _, what := range want {

@@ -42,10 +42,7 @@ func TestTheReadmeIsTrue(t *testing.T) {
 		t.Errorf("README.md has %d commands and %d tables, and %d programs run: that leads nowhere", steps, shown, len(pods.running))
 	}
 
-	before, text, _ := strings.Cut(read(t, operations), "\n## Back up and restore\n")
-	text, _, _ = strings.Cut(text, "\n## ")
-	blank := strings.Repeat("\n", strings.Count(before, "\n")+2) // So that the numbers of lines are those of the page.
-	if steps := s.follow(t, operations, blank+text); steps == 0 {
+	if steps := s.follow(t, operations, section(read(t, operations), "Back up and restore")); steps == 0 {
 		t.Errorf("%s does not say how to back up", operations)
 	}
 	s.follow(t, "the test", restoration)
@@ -185,7 +182,7 @@ func (s *shell) take(t *testing.T, page string, step step) {
 
 // looks reports whether a command only looks, so that it may be given again.
 func looks(command string) bool {
-	return slices.ContainsFunc([]string{"kubectl get ", "bin/healthscope clusters", "curl ", "promtool query ", "healthscope aai plan ", "healthscope status "}, func(prefix string) bool {
+	return slices.ContainsFunc([]string{"kubectl get ", "bin/healthscope clusters", "curl ", "promtool query ", "healthscope aai plan ", "healthscope status ", "kubectl __complete "}, func(prefix string) bool {
 		return strings.HasPrefix(command, prefix)
 	}) || command == "healthscope clusters"
 }

@@ -95,6 +95,13 @@ func read(t *testing.T, page string) string {
 	return string(data)
 }
 
+// section returns a section of a page, behind as many lines as there are before it on the page.
+func section(page, title string) string {
+	before, text, _ := strings.Cut(page, "\n## "+title+"\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	return strings.Repeat("\n", strings.Count(before, "\n")+2) + text
+}
+
 func TestReadSteps(t *testing.T) {
 	got, err := readSteps("text\n$ not a command\n```console\n$ a <<EOF\nin\nEOF\nout\n$ b   # why\n```\n```sh\n$ c\n```\n```console\n$ d\n```\n")
 	want := []step{{4, "a <<EOF\nin\nEOF", []string{"out"}}, {8, "b   # why", nil}, {14, "d", nil}}

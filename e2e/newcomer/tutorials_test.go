@@ -36,6 +36,36 @@ func TestTheTutorialsAreTrue(t *testing.T) {
 			return // What the page has left behind would make the next ones fail.
 		}
 	}
+	t.Run("plugin", s.plugIn)
+}
+
+// completion is what a shell asks kubectl, to complete the command line of a plugin.
+const completion = "```console" + `
+$ kubectl __complete healthscope clusters remove ""
+vfw-cluster-provider+edge01
+vfw-cluster-provider+edge02
+:4
+` + "```\n"
+
+// plugIn makes the program a plugin of kubectl, as its page says.
+func (s *shell) plugIn(t *testing.T) {
+	bin := filepath.Join(s.dir, ".local", "bin")
+	check(t, os.MkdirAll(bin, 0o700))
+	s.addToPath(bin)
+	const name = "config/docs/commands.md"
+	if steps := s.follow(t, name, section(read(t, name), "As a plugin of kubectl")); steps == 0 {
+		t.Fatalf("%s does not say how the program becomes a plugin", name)
+	}
+	s.follow(t, "the test", completion)
+}
+
+// addToPath adds a directory to PATH.
+func (s *shell) addToPath(dir string) {
+	for i, variable := range s.env {
+		if path, is := strings.CutPrefix(variable, "PATH="); is {
+			s.env[i] = "PATH=" + path + string(filepath.ListSeparator) + dir
+		}
+	}
 }
 
 // enter starts the environment, and returns a shell in which its variables are set.
@@ -65,10 +95,6 @@ func (s *shell) findPrometheus(t *testing.T) {
 	dir := filepath.Dir(observed.Program(t, "prometheus"))
 	port, err := process.ReservePort()
 	check(t, err)
-	for i, variable := range s.env {
-		if path, is := strings.CutPrefix(variable, "PATH="); is {
-			s.env[i] = "PATH=" + path + string(filepath.ListSeparator) + dir
-		}
-	}
+	s.addToPath(dir)
 	s.env = append(s.env, fmt.Sprintf("PROMETHEUS=127.0.0.1:%d", port.Number))
 }
