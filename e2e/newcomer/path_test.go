@@ -137,21 +137,7 @@ func (s *shell) path(name string) string { return filepath.Join(s.dir, name) }
 // take types a command, and looks at what it prints; again for a while where nothing but looking is done.
 func (s *shell) take(t *testing.T, page string, step step) {
 	t.Helper()
-	if rest, is := strings.CutPrefix(step.command, "make "); is {
-		target, _, _ := strings.Cut(rest, " ")
-		dryRun := exec.CommandContext(t.Context(), "make", "--dry-run", target)
-		dryRun.Dir = s.root
-		if out, err := dryRun.CombinedOutput(); err != nil {
-			t.Fatalf("%s:%d: %q: %v\n%s", page, step.line, step.command, err, out)
-		}
-		return
-	}
-	if command, is := strings.CutSuffix(step.command, " &"); is {
-		s.start(t, command)
-		return
-	}
-	if name, _, _ := strings.Cut(step.command, "="); variable.MatchString(name) {
-		s.set(t, page, step, name)
+	if s.takeSpecially(t, page, step) {
 		return
 	}
 	begin, printed, diff := time.Now(), "", ""
@@ -178,6 +164,30 @@ func (s *shell) take(t *testing.T, page string, step step) {
 	s.taken = append(s.taken, step)
 	first, _, _ := strings.Cut(step.command, "\n")
 	t.Logf("%s:%d: %s: after %s", page, step.line, first, time.Since(begin).Round(10*time.Millisecond))
+}
+
+// takeSpecially takes a step that has no output to compare, and reports whether it was one: a command
+// of make, which is checked to exist, a program that runs until the test ends, or a variable that is set.
+func (s *shell) takeSpecially(t *testing.T, page string, step step) bool {
+	t.Helper()
+	if rest, is := strings.CutPrefix(step.command, "make "); is {
+		target, _, _ := strings.Cut(rest, " ")
+		dryRun := exec.CommandContext(t.Context(), "make", "--dry-run", target)
+		dryRun.Dir = s.root
+		if out, err := dryRun.CombinedOutput(); err != nil {
+			t.Fatalf("%s:%d: %q: %v\n%s", page, step.line, step.command, err, out)
+		}
+		return true
+	}
+	if command, is := strings.CutSuffix(step.command, " &"); is {
+		s.start(t, command)
+		return true
+	}
+	if name, _, _ := strings.Cut(step.command, "="); variable.MatchString(name) {
+		s.set(t, page, step, name)
+		return true
+	}
+	return false
 }
 
 // looks reports whether a command only looks, so that it may be given again.
