@@ -134,7 +134,7 @@ lint: ## Run the linters
 	$(GOLANGCI_LINT) run
 	for module in apis e2e/bench; do (cd $$module && go tool -modfile=$(CURDIR)/config/tools/go.mod golangci-lint run) || exit 1; done
 	@echo "==> misspell, in what users read"
-	@{ find . -name '*.md' -not -path './.*/*' -not -path './bin/*'; ls config/crd/*.yaml config/prometheus/*.yaml config/grafana/*.json charts/healthscope/*.yaml charts/healthscope/templates/NOTES.txt healthscope/api/openapi.json; } | xargs $(MISSPELL) -error
+	@{ find . -name '*.md' -not -path './.*/*' -not -path './bin/*'; ls config/crd/*.yaml config/prometheus/*.yaml config/grafana/*.json charts/healthscope/*.yaml charts/healthscope/templates/NOTES.txt healthscope/api/openapi.json; } | xargs env $(MISSPELL) -error
 	@echo "==> actionlint"
 	@$(ACTIONLINT) -shellcheck= -pyflakes=
 
