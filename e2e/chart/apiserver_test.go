@@ -5,11 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/healthscope/healthscope/e2e/controlplane"
@@ -19,6 +21,7 @@ import (
 // start starts an API server without controllers, with the kinds of others that the chart knows.
 func start(t *testing.T) (*controlplane.ControlPlane, client.Client) {
 	t.Helper()
+	ctrl.SetLogger(logr.Discard())
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{Name: "chart"})
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
@@ -301,8 +302,12 @@ func TestRightsOfTheMonitorFollowItsConfiguration(t *testing.T) {
 
 // TestTheGroupsOfKubernetes: kinds of other groups may come and go, which the monitor needs a right to notice.
 func TestTheGroupsOfKubernetes(t *testing.T) {
+	scheme := runtime.NewScheme() // Other packages may add to client-go's.
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
 	groups := sets.New[string]()
-	for _, gv := range clientgoscheme.Scheme.PrioritizedVersionsAllGroups() {
+	for _, gv := range scheme.PrioritizedVersionsAllGroups() {
 		groups.Insert(gv.Group)
 	}
 	var kinds []string

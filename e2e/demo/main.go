@@ -21,6 +21,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
 	"github.com/healthscope/healthscope/e2e/chart"
 	"github.com/healthscope/healthscope/e2e/installation"
 	"github.com/healthscope/healthscope/e2e/story"
@@ -34,6 +37,7 @@ func main() {
 	flag.BoolVar(&s.once, "once", false, "tell the story once, without a terminal, and exit")
 	flag.BoolVar(&s.chart, "chart", false, "install HealthScope by its Helm chart, and not by the manifests in config (the first time, building Helm takes some minutes)")
 	flag.Parse()
+	ctrl.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Stdout, s)
 	stop()
