@@ -44,7 +44,7 @@ func (w *worker) retries(ctx context.Context) (map[string]deploy.Retry, error) {
 		}
 		r, malformed := deploy.ReadRetry(value)
 		if malformed != nil {
-			r.Event = -1 // It is none, and removed when its time has come.
+			r.Index = -1 // It is none, and removed when its time has come.
 			w.logger.Error(malformed, "Cannot read when an event is to be handled again", "context", id)
 		}
 		all[id] = r

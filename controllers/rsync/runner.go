@@ -3,6 +3,7 @@ package rsync
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -67,6 +68,8 @@ type Runner struct {
 	options  Options
 	clusters *clusters
 	logger   logr.Logger
+	// refused is true when another program was found at work on the same etcd.
+	refused atomic.Bool
 }
 
 // NewRunner returns a runner. Start must run.
@@ -86,13 +89,20 @@ func NewRunner(o Options) *Runner {
 	return &Runner{options: o, clusters: newClusters(o.Access), logger: o.Logger}
 }
 
-// Start works until ctx ends. It returns nil then. Whenever the lock is lost it begins again with what etcd holds.
+// Start works until ctx ends. It returns nil then. Whenever the lock is lost it begins again with what etcd holds. Beside another program
+// that does the same, such as EMCO's rsync, it does nothing until it is started again.
 func (r *Runner) Start(ctx context.Context) error {
 	for ctx.Err() == nil {
 		lock, err := r.options.Store.Lock(ctx, lockName)
 		if err == nil {
 			r.logger.Info("Deploying contexts")
 			err = r.hold(ctx, lock)
+		}
+		if other := (*otherWriterError)(nil); errors.As(err, &other) {
+			r.refused.Store(true)
+			r.logger.Error(err, "Not deploying contexts until this program is started again; stop EMCO's rsync, or set rsync.enabled to false")
+			<-ctx.Done()
+			return nil
 		}
 		if ctx.Err() == nil {
 			r.logger.Info("Not deploying contexts; retrying", "problem", err.Error())
@@ -114,7 +124,7 @@ func (r *Runner) hold(ctx context.Context, lock *appcontext.Lock) error {
 		}
 	}()
 	ws := &workers{all: map[string]*worker{}, start: func(place string) *worker {
-		return &worker{Runner: r, place: place, lock: lock, woken: make(chan struct{}, 1), contexts: map[string]bool{}}
+		return &worker{Runner: r, place: place, lock: lock, quit: cancel, woken: make(chan struct{}, 1), contexts: map[string]bool{}}
 	}}
 	defer ws.running.Wait()
 	defer cancel(nil)
@@ -128,7 +138,11 @@ func (r *Runner) hold(ctx context.Context, lock *appcontext.Lock) error {
 	for id := range retries {
 		r.wake(working, ws, lock, id)
 	}
-	return r.options.Store.WatchActive(working, func(id string) { r.wake(working, ws, lock, id) })
+	err = r.options.Store.WatchActive(working, func(id string) { r.wake(working, ws, lock, id) })
+	if working.Err() != nil {
+		return context.Cause(working)
+	}
+	return err
 }
 
 // wake wakes the worker of the deployment to which a context belongs.

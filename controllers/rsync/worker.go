@@ -2,6 +2,7 @@ package rsync
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -24,6 +25,8 @@ type worker struct {
 
 	place string
 	lock  *appcontext.Lock
+	// quit ends all workers.
+	quit context.CancelCauseFunc
 
 	// woken holds one when there may be something that has not been read yet.
 	woken chan struct{}
@@ -124,7 +127,7 @@ func (w *worker) deployment(ctx context.Context) deploy.Deployment {
 	return d
 }
 
-// member reads the lifecycle of a context.
+// member reads the lifecycle of a context. When another program than ours has written its queue since the lock was taken, all ends.
 func (w *worker) member(ctx context.Context, id string) (m deploy.Member, err error) {
 	err = w.persist(ctx, func() error {
 		s, err := w.options.Store.ReadLevels(ctx, id, deploy.LifecycleLevels()...)
@@ -135,7 +138,32 @@ func (w *worker) member(ctx context.Context, id string) (m deploy.Member, err er
 		m = deploy.Member{ID: id, Lifecycle: l, Revision: deploy.Revision(s)}
 		return err
 	})
+	if err == nil && m.Revision > w.lock.Revision {
+		err = w.checkWriter(ctx, id)
+	}
 	return m, err
+}
+
+// checkWriter fails, and ends all workers, when another program has written the queue of a context last.
+func (w *worker) checkWriter(ctx context.Context, id string) error {
+	var queue, own int64
+	err := w.persist(ctx, func() (err error) {
+		queue, own, err = w.options.Store.Revisions(ctx, deploy.QueueHandle(id))
+		return err
+	})
+	if err == nil && queue != own {
+		err = &otherWriterError{id}
+		w.quit(err)
+	}
+	return err
+}
+
+// otherWriterError says that EMCO's rsync, or another program, works on the same etcd.
+type otherWriterError struct{ context string }
+
+// Error implements error.
+func (e *otherWriterError) Error() string {
+	return fmt.Sprintf("the queue of context %q was written by another program, such as EMCO's rsync: two must not work on one etcd", e.context)
 }
 
 // members returns the contexts of the deployment.
@@ -175,7 +203,7 @@ func (w *worker) begin(ctx context.Context, id string) (task, error) {
 	t := task{id: id}
 	c := lifecycleChange{lock: w.lock, edits: []edit{{id, func(l deploy.Lifecycle) (deploy.Lifecycle, error) {
 		next, begun, _ := l.Next()
-		t.event, t.retry = begun, deploy.Retry{Event: next.Handled()}
+		t.event, t.retry = begun, deploy.Retry{Event: begun.Event, Index: next.Handled()}
 		return next, nil
 	}}}}
 	err := w.persist(ctx, func() error { return c.commit(ctx, w.options.Store) })
@@ -187,7 +215,7 @@ func (w *worker) begin(ctx context.Context, id string) (task, error) {
 		known, err = w.options.Store.Own(ctx, deploy.RetriesHandle.Level(id))
 		return err
 	})
-	if r, malformed := deploy.ReadRetry(known); malformed == nil && r.Event == t.retry.Event {
+	if r, malformed := deploy.ReadRetry(known); malformed == nil && r.Index == t.retry.Index {
 		t.retry = r
 	}
 	return t, err
@@ -206,7 +234,7 @@ func (w *worker) write(ctx context.Context, id string, writes []appcontext.Write
 }
 
 // handle does the work of an event, and reports whether all of it was acknowledged. If clusters have refused something, it returns
-// when that is tried again.
+// when that is tried again. What an update has left to delete is tried again too when another context's termination came before.
 func (w *worker) handle(ctx context.Context, t task) (bool, deploy.Retry) {
 	plan, progress, err := w.plan(ctx, t)
 	problem := appcontext.Write{Handle: ProblemHandle(t.id), Own: true}
@@ -217,11 +245,11 @@ func (w *worker) handle(ctx context.Context, t task) (bool, deploy.Retry) {
 		return false, deploy.Retry{}
 	}
 	succeeded := w.work(ctx, t, plan, progress)
-	if succeeded || !progress.Refused() {
+	if succeeded || !progress.Refused() && t.event.Event != deploy.EventUpdateDelete {
 		return succeeded, deploy.Retry{}
 	}
 	return false, deploy.Retry{
-		Event: t.retry.Event, Begun: plan.Begun(), Count: t.retry.Count + 1, Next: w.options.Clock.Now().Add(w.retryPause(t.retry.Count)),
+		Event: t.retry.Event, Index: t.retry.Index, Begun: plan.Begun(), Count: t.retry.Count + 1, Next: w.options.Clock.Now().Add(w.retryPause(t.retry.Count)),
 	}
 }
 
@@ -296,14 +324,15 @@ func (w *worker) finish(ctx context.Context, t task, succeeded bool, retry deplo
 	if succeeded {
 		c.writes = append(c.writes, appcontext.Write{Handle: ProblemHandle(t.id), Own: true})
 	}
-	if t.event.Event == deploy.EventUpdate || t.event.Event == deploy.EventInstantiate {
+	if t.event.Event.Brings() {
 		others, err := w.retries(ctx)
 		if err != nil {
 			return err
 		}
-		delete(others, t.id)
-		for other := range others { // What is to be there now is another one.
-			c.writes = append(c.writes, deploy.Retry{}.Write(other))
+		for other, r := range others {
+			if other != t.id && r.Event.Brings() { // What is to be there now is another one.
+				c.writes = append(c.writes, deploy.Retry{}.Write(other))
+			}
 		}
 	}
 	if t.event.Event == deploy.EventUpdate && succeeded {

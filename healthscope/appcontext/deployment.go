@@ -239,6 +239,21 @@ func (s *Store) Own(ctx context.Context, h Handle) (string, error) {
 	return text, failed(opValue, err)
 }
 
+// Revisions returns the revisions of etcd at which the value at a handle, and the key of our own beside it, were last written; 0 for
+// what is not there.
+func (s *Store) Revisions(ctx context.Context, h Handle) (value, own int64, err error) {
+	results, err := s.readEach(ctx, []clientv3.Op{clientv3.OpGet(string(h), clientv3.WithKeysOnly()), clientv3.OpGet(sidecarKey(h), clientv3.WithKeysOnly())})
+	if err != nil {
+		return 0, 0, failed(opValue, err)
+	}
+	for i, into := range []*int64{&value, &own} {
+		for _, kv := range results[i].Kvs {
+			*into = kv.ModRevision
+		}
+	}
+	return value, own, nil
+}
+
 // Stored returns the raw value at a handle, and whether it is there.
 func (s *Snapshot) Stored(h Handle) ([]byte, bool) {
 	_, parts, ok := h.split()
@@ -258,6 +273,8 @@ func (s *Snapshot) StoredRevision(h Handle) int64 {
 type Lock struct {
 	// Abandoned is true when the holder before has not released the lock: what it had begun may still be under way.
 	Abandoned bool
+	// Revision is that of etcd when the lock was taken.
+	Revision int64
 
 	session *concurrency.Session
 	mutex   *concurrency.Mutex
@@ -289,14 +306,39 @@ func (s *Store) Lock(ctx context.Context, name string) (*Lock, error) {
 	lock := &Lock{
 		session: session, mutex: concurrency.NewMutex(session, ownPrefix+"lock/"+name), holder: ownPrefix + "lock-holder/" + name, lost: make(chan struct{}),
 	}
-	if err = lock.mutex.Lock(ctx); err == nil {
+	if err = lock.take(ctx); err == nil {
 		err = lock.hold(ctx, s)
 	}
 	if err != nil {
-		_ = session.Close() // The lease ends by itself.
+		s.end(session)
 		return nil, failed(operation, translate(ctx, err))
 	}
 	return lock, nil
+}
+
+// take waits for the lock until ctx ends. The mutex itself would wait then until etcd answers, to give up its place.
+func (l *Lock) take(ctx context.Context) error {
+	taken := make(chan error, 1)
+	go func() { taken <- l.mutex.Lock(ctx) }()
+	select {
+	case err := <-taken:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// end ends a session, and waits for etcd no longer than for any other answer: its lease ends by itself.
+func (s *Store) end(session *concurrency.Session) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = session.Close()
+	}()
+	select {
+	case <-ended:
+	case <-time.After(s.options.Timeout):
+	}
 }
 
 // hold notes that the lock is held, and finds out whether the holder before has released it.
@@ -311,6 +353,7 @@ func (l *Lock) hold(ctx context.Context, s *Store) error {
 	case !result.Succeeded:
 		return about(ErrConflict, l.mutex.Key())
 	}
+	l.Revision = result.Header.Revision
 	l.Abandoned = result.Responses[0].GetResponseRange().Count > 0
 	go l.follow(s, result.Header.Revision) //nolint:contextcheck // It ends with the session.
 	return nil

@@ -54,3 +54,28 @@ func TestWhatInterruptsAnEvent(t *testing.T) {
 		}
 	}
 }
+
+// TestAnEventThatWillBeSkippedBringsNothing: what waits behind a termination begins in no state in which it could.
+func TestAnEventThatWillBeSkippedBringsNothing(t *testing.T) {
+	queue := func(events ...deploy.QueuedEvent) []deploy.QueuedEvent { return events }
+	instantiate := deploy.QueuedEvent{Event: deploy.EventInstantiate, Status: deploy.EventPending}
+	terminate := deploy.QueuedEvent{Event: deploy.EventTerminate, Status: deploy.EventPending}
+	terminated := deploy.QueuedEvent{Event: deploy.EventTerminate, Status: deploy.EventDone}
+	update := deploy.QueuedEvent{Event: deploy.EventUpdate, UpdateContextID: "43", Status: deploy.EventPending}
+	failed := deploy.QueuedEvent{Event: deploy.EventUpdate, UpdateContextID: "43", Status: deploy.EventError}
+	for name, tt := range map[string]struct {
+		lifecycle deploy.Lifecycle
+		want      bool
+	}{
+		"an instantiation that waits":          {deploy.Lifecycle{Current: "Created", Queue: queue(instantiate)}, true},
+		"an update that is handled":            {deploy.Lifecycle{Current: "Instantiating", Desired: "Instantiated", Queue: queue(update)}, true},
+		"an update that has failed":            {deploy.Lifecycle{Current: "InstantiateFailed", Queue: queue(failed)}, true},
+		"a termination that waits":             {deploy.Lifecycle{Current: "Instantiating", Desired: "Instantiated", Queue: queue(instantiate, terminate)}, false},
+		"an instantiation after a termination": {deploy.Lifecycle{Current: "Terminated", Queue: queue(terminated, instantiate)}, false},
+		"one after a termination that waits":   {deploy.Lifecycle{Current: "Terminating", Desired: "Terminated", Queue: queue(terminate, instantiate)}, false},
+	} {
+		if got := tt.lifecycle.Wanted(); got != tt.want {
+			t.Errorf("%s: wanted %t, want %t", name, got, tt.want)
+		}
+	}
+}

@@ -30,8 +30,15 @@ func MembersHandle(statusID string) appcontext.Handle {
 	return appcontext.ContextHandle(statusID).Level("rsync/deployment")
 }
 
+// QueueHandle returns the handle of the queue of a context. Beside it is a key of our own, which is written with it: a queue that was
+// written since is another program's.
+func QueueHandle(id string) appcontext.Handle { return appcontext.ContextHandle(id).Level(levelQueue) }
+
 // Revision returns the revision of etcd at which the queue of a context was last written.
-func Revision(s *appcontext.Snapshot) int64 { return s.StoredRevision(s.Handle().Level(levelQueue)) }
+func Revision(s *appcontext.Snapshot) int64 { return s.StoredRevision(QueueHandle(s.ID())) }
+
+// queueWriter is what is kept beside a queue.
+const queueWriter = "healthscope"
 
 // queueValue and stateValue are how EMCO stores a queue and a state.
 type (
@@ -98,7 +105,9 @@ func Changes(id string, before, after Lifecycle) []appcontext.Write {
 	if added || after.Stop && !before.Stop {
 		writes = append(writes, Retry{}.Write(id))
 	}
-	put(!slices.Equal(before.Queue, after.Queue), levelQueue, queueValue{after.Queue})
+	if !slices.Equal(before.Queue, after.Queue) {
+		writes = append(writes, appcontext.Write{Handle: QueueHandle(id), Value: queueValue{after.Queue}}, appcontext.Write{Handle: QueueHandle(id), Own: true, Value: queueWriter})
+	}
 	put(first || before.Stop != after.Stop, levelStop, after.Stop)
 	put(before.Status != after.Status, levelStatus, stateValue{after.Status})
 	put(before.Desired != after.Desired, levelDesired, stateValue{after.Desired})

@@ -155,14 +155,23 @@ func (l Lifecycle) Replaced(by string) Lifecycle {
 	return l.created().append(EventUpdateDelete, by)
 }
 
-// Wanted reports whether a context is to be there: of the events that have not been skipped, the last brings it.
+// Wanted reports whether a context is to be there: of the events that are not skipped, and will not be, the last brings it.
 func (l Lifecycle) Wanted() bool {
-	for _, e := range slices.Backward(l.Queue) {
-		if e.Status != EventSkipped {
-			return e.Event == EventInstantiate || e.Event == EventUpdate
+	state, wanted := l.Current, false
+	for i, e := range l.Queue {
+		t := transitions[e.Event]
+		switch {
+		case e.Status == EventSkipped:
+			continue
+		case e.Status != EventPending:
+		case i == l.pending() && l.begun(), slices.Contains(t.allowed, state):
+			state = t.success
+		default:
+			continue
 		}
+		wanted = e.Event.Brings()
 	}
-	return false
+	return wanted
 }
 
 // Unfinished returns the context from which the last update led to this one, if that update has not succeeded: both may have

@@ -246,7 +246,7 @@ func TestEveryHistoryEndsInAStateOfTheTable(t *testing.T) {
 			},
 			"again": func(*rapid.T) {
 				step(func(l deploy.Lifecycle) deploy.Lifecycle {
-					next, _ := l.Again(deploy.Retry{Event: len(l.Queue) - 1})
+					next, _ := l.Again(deploy.Retry{Index: len(l.Queue) - 1})
 					return next
 				})
 			},

@@ -12,8 +12,9 @@ import (
 // Retry says that an event of which clusters have refused something is to be handled again: what they refused, and what waits for
 // that. It is kept in etcd, beside the entry that the context has among the active ones while it is handled.
 type Retry struct {
-	// Event is the index of the event in the queue.
-	Event int `json:"event"`
+	// Event is the event, and Index where it is in the queue.
+	Event Event `json:"event"`
+	Index int   `json:"index"`
 	// Begun is the revision of etcd at which its work was begun.
 	Begun int64 `json:"begun"`
 	// Count is how often it was handled again.
@@ -52,15 +53,18 @@ func (l Lifecycle) Handled() int { return l.pending() }
 // Again returns the lifecycle with an event begun again that has failed. It is false when that is not to be: the context was
 // stopped, or another event has been added.
 func (l Lifecycle) Again(r Retry) (Lifecycle, bool) {
-	if l.Stop || r.Event != len(l.Queue)-1 || r.Event < 0 || l.Queue[r.Event].Status != EventError {
+	if l.Stop || r.Index != len(l.Queue)-1 || r.Index < 0 || l.Queue[r.Index].Status != EventError {
 		return l, false
 	}
-	t := transitions[l.Queue[r.Event].Event]
+	t := transitions[l.Queue[r.Index].Event]
 	l.Queue = slices.Clone(l.Queue)
-	l.Queue[r.Event].Status = EventPending
+	l.Queue[r.Index].Status = EventPending
 	l.Current, l.Desired, l.Status = t.during, t.desired, t.during
 	return l, true
 }
+
+// Brings reports whether an event has a context there when it has succeeded.
+func (e Event) Brings() bool { return e == EventInstantiate || e == EventUpdate }
 
 // Superseded reports whether the retry of an event of a context is to end because another event of the deployment waits.
 func (d Deployment) Superseded(id string) bool {

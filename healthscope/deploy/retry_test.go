@@ -17,7 +17,7 @@ func failed(t *testing.T, event deploy.Event, before appcontext.State) (deploy.L
 		t.Fatal(err)
 	}
 	l, _, _ = l.Next()
-	r := deploy.Retry{Event: l.Handled(), Begun: 7, Count: 1, Next: time.Unix(1, 0).UTC()}
+	r := deploy.Retry{Event: event, Index: l.Handled(), Begun: 7, Count: 1, Next: time.Unix(1, 0).UTC()}
 	return l.Finish(false), r
 }
 
