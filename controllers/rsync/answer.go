@@ -35,7 +35,7 @@ func (a answer) problem() string { return healthscope.Clean(a.err.Error()) }
 type refusalError struct{ error }
 
 // answerOf returns which answer the end of a request is. Only what the API server has decided is a refusal: an answer that
-// it could not give, for load or a fault, and none at all are not.
+// it could not give, for load, a fault, or because it does not know who asks, and none at all are not.
 func answerOf(err error) answer {
 	switch {
 	case err == nil:
@@ -55,7 +55,7 @@ func isRefusal(err error) bool {
 		return true
 	}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
-		if apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) || apierrors.IsGone(err) {
+		if apierrors.IsUnauthorized(err) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) || apierrors.IsGone(err) {
 			return false
 		}
 		code := status.Status().Code

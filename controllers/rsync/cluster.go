@@ -183,7 +183,7 @@ func (c *cluster) discover(ctx context.Context, kind schema.GroupVersionKind) (b
 func (c *cluster) define(ctx context.Context, m *manifest) error {
 	have := m.object()
 	err := c.client.Get(ctx, m.ObjectKey, have)
-	if apierrors.IsNotFound(err) {
+	if isAbsent(err) {
 		if err := c.apply(ctx, m, m.metadata()); err != nil {
 			return err
 		}
@@ -206,7 +206,7 @@ func (c *cluster) delete(ctx context.Context, m *manifest) error {
 	have := m.metadata()
 	err := c.client.Get(ctx, m.ObjectKey, have)
 	switch {
-	case apierrors.IsNotFound(err):
+	case isAbsent(err):
 		return nil
 	case err != nil:
 		return err
@@ -216,7 +216,16 @@ func (c *cluster) delete(ctx context.Context, m *manifest) error {
 		return nil
 	}
 	err = c.client.Delete(ctx, m.metadata(), client.Preconditions{UID: &have.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	return client.IgnoreNotFound(err)
+	if isAbsent(err) {
+		return nil
+	}
+	return changedMeanwhile(err)
+}
+
+// isAbsent reports whether the API server says that it has no such object. A path that is not served, or is so by something else,
+// is answered with the same code, and says nothing of the object.
+func isAbsent(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err)
 }
 
 // notReady reads the objects of an app, judges them, and returns why the app is not Ready; empty when it is.

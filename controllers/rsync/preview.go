@@ -122,7 +122,7 @@ func previewResource(ctx context.Context, c *cluster, os *objects, app string, r
 func (c *cluster) previewApply(ctx context.Context, m *manifest) (Preview, error) {
 	have := m.object()
 	err := c.client.Get(ctx, m.ObjectKey, have)
-	absent := apierrors.IsNotFound(err)
+	absent := isAbsent(err)
 	if err != nil && !absent {
 		return Preview{}, err
 	}
@@ -151,7 +151,7 @@ func (c *cluster) previewDelete(ctx context.Context, m *manifest) (Preview, erro
 	have := m.metadata()
 	err := c.client.Get(ctx, m.ObjectKey, have)
 	switch {
-	case apierrors.IsNotFound(err):
+	case isAbsent(err):
 		return Preview{Action: PreviewUnchanged}, nil
 	case err != nil:
 		return Preview{}, err

@@ -2,6 +2,8 @@ package rsync_test
 
 import (
 	"context"
+	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,6 +55,21 @@ func exists(ctx context.Context, o client.Object, namespace, name string) bool {
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	return suite.NewNamespace(ctx, api)
+}
+
+// answering is the way to an API server that has one answer to all questions about ConfigMaps, until it heals.
+type answering struct {
+	next   http.RoundTripper
+	status metav1.Status
+	healed atomic.Bool
+}
+
+// RoundTrip implements http.RoundTripper.
+func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.Contains(r.URL.Path, "/configmaps/") && !a.healed.Load() {
+		return refusal(r, a.status), nil
+	}
+	return a.next.RoundTrip(r)
 }
 
 // What EMCO's rsync does wrong, and which spec shows that ours does not:
@@ -292,6 +310,33 @@ var _ = Describe("rsync", func() {
 			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Terminated")))
 			Expect(statuses(ctx, id)).To(HaveKeyWithValue("a/p1+edge01/things.example.org+CustomResourceDefinition", "Applied"))
 		}
+	})
+
+	It("does not take an object for deleted because its path is not served", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		put(ctx, newComposite("1011", namespace, "a").add("a", edge01, "there+ConfigMap", configMap("there")).values)
+		n := newNetwork()
+		stop := start(n)
+		instantiate(ctx, "1011")
+		stop()
+		n.access.Client = &http.Client{Transport: &answering{next: n.access.Client.Transport, status: metav1.Status{Code: http.StatusNotFound}}}
+		start(n)
+		enqueue(ctx, "1011", deploy.EventTerminate)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1011").Should(Equal(state("TerminateFailed")))
+		Expect(statuses(ctx, "1011")).To(HaveEach("Failed"))
+		Expect(exists(ctx, &corev1.ConfigMap{}, namespace, "there")).To(BeTrue())
+	})
+
+	It("waits for a cluster that does not know who it is, as when a token is renewed", func(ctx SpecContext) {
+		put(ctx, newComposite("1012", newNamespace(ctx), "a").add("a", edge01, "cm+ConfigMap", configMap("cm")).values)
+		n := newNetwork()
+		unknown := &answering{next: n.access.Client.Transport, status: metav1.Status{Code: http.StatusUnauthorized, Reason: metav1.StatusReasonUnauthorized}}
+		n.access.Client = &http.Client{Transport: unknown}
+		start(n)
+		enqueue(ctx, "1012", deploy.EventInstantiate)
+		Eventually(statuses).WithContext(ctx).WithArguments("1012").Should(HaveEach("Retrying"))
+		unknown.healed.Store(true)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1012").Should(Equal(state("Instantiated")))
 	})
 
 	It("deletes nothing that is not of its app", func(ctx SpecContext) {

@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/rsync"
@@ -213,8 +214,8 @@ var _ = Describe("rsync and updates", func() {
 		put(ctx, newComposite(from, namespace, "a").add("a", edge01, "old+ConfigMap", with("old", "1")).add("a", edge02, "gone+ConfigMap", with("gone", "1")).values)
 		put(ctx, newComposite(to, namespace, "a").add("a", edge01, "new+ConfigMap", with("new", "2")).values)
 		put(ctx, newComposite(last, namespace, "a").add("a", edge01, "new+ConfigMap", with("new", "3")).values)
-		n := newNetwork()
-		start(n)
+		n, clock := newNetwork(), clocktesting.NewFakeClock(time.Now())
+		start(n, func(o *rsync.Options) { o.Clock = clock })
 		instantiate(ctx, from)
 		n.set(true) // The update has nothing to do in edge02 but to delete.
 		update(ctx, from, to)
@@ -232,5 +233,13 @@ var _ = Describe("rsync and updates", func() {
 		Eventually(stateOf).WithContext(ctx).WithArguments(to).Should(Equal(state("Terminated")))
 		Expect(stateOf(ctx, from)).To(Equal(state("UpdatedFailed")))
 		Expect(statuses(ctx, from)).To(HaveKeyWithValue("a/p1+edge02/gone+ConfigMap", Or(Equal("Pending"), Equal("Retrying"))))
+
+		By("deleting later what the update had left to delete")
+		n.set(false)
+		Eventually(func() string {
+			clock.Step(time.Minute)
+			return stateOf(ctx, from)
+		}).Should(Equal(state("Updated")))
+		Expect(dataOf(ctx, namespace, "gone")).To(Equal("absent"))
 	})
 })
