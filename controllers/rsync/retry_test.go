@@ -56,8 +56,10 @@ var _ = Describe("What a cluster has refused", func() {
 	)
 	at := func(o *rsync.Options) { o.Clock = clock }
 	BeforeEach(func(ctx SpecContext) { // Nothing that other specs have left waits for the clock.
-		_, err := raw.Delete(ctx, "/healthscope/activecontext/", clientv3.WithPrefix())
-		Expect(err).NotTo(HaveOccurred())
+		for _, prefix := range []string{"/healthscope/activecontext/", "/activecontext/"} {
+			_, err := raw.Delete(ctx, prefix, clientv3.WithPrefix())
+			Expect(err).NotTo(HaveOccurred())
+		}
 	})
 	// pass lets time pass once the program waits for it.
 	pass := func(d time.Duration) {
@@ -182,8 +184,10 @@ var _ = Describe("What a cluster has refused", func() {
 		enqueue(ctx, "1076", deploy.EventInstantiate)
 		Eventually(stateOf).WithContext(ctx).WithArguments("1076").Should(Equal(state("InstantiateFailed")))
 		n.set(true)
-		pass(2 * time.Minute)
-		Eventually(stored).WithContext(ctx).WithArguments("1076").Should(HaveKeyWithValue("/context/1076/app/a/cluster/p1+edge02/readystatus/", `"Retrying"`))
+		Eventually(func() values {
+			clock.Step(time.Minute)
+			return stored(ctx, "1076")
+		}).Should(HaveKeyWithValue("/context/1076/app/a/cluster/p1+edge02/readystatus/", `"Retrying"`))
 		update(ctx, "1076", "1077")
 		Eventually(stateOf).WithContext(ctx).WithArguments("1077").Should(Equal(state("Instantiated")))
 	})

@@ -77,7 +77,7 @@ func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
 //	R1  a refused patch is called Applied                 calls nothing applied that was refused
 //	R2  an existing CRD fails the instantiation           uses a CRD that exists, and keeps it
 //	R3  Deployed holds before anything is applied         begins with an app when all of what it depends on is there
-//	R4  a Ready dependency hangs after an update          deletes nothing of an update that fails, and rolls it back
+//	R4  a Ready dependency hangs after an update          begins after an update with an app when what it depends on has become Ready
 //	R5  one failure cancels the waits of all others       calls nothing applied that was refused
 //	R6  an update deletes before and without applying     deletes nothing of an update that fails, and rolls it back
 //	R7  a terminated context can fail to terminate        leaves in etcd what EMCO's rsync leaves there
@@ -211,10 +211,7 @@ var _ = Describe("rsync", func() {
 		enqueue(ctx, "1005", deploy.EventInstantiate)
 		Eventually(statuses).WithContext(ctx).WithArguments("1005").Should(HaveKeyWithValue("db/p1+edge01/db+Deployment", "Applied"))
 		Consistently(statuses).WithContext(ctx).WithArguments("1005").Should(HaveKeyWithValue("web/p1+edge01/web+ConfigMap", ""))
-		d := &appsv1.Deployment{}
-		Expect(exists(ctx, d, namespace, "db")).To(BeTrue())
-		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1}
-		Expect(api.Status().Update(ctx, d)).To(Succeed())
+		becomeReady(ctx, namespace, "db")
 		Eventually(stateOf).WithContext(ctx).WithArguments("1005").Should(Equal(state("Instantiated")))
 	})
 

@@ -124,7 +124,7 @@ func (r *Runner) hold(ctx context.Context, lock *appcontext.Lock) error {
 		}
 	}()
 	ws := &workers{all: map[string]*worker{}, start: func(place string) *worker {
-		return &worker{Runner: r, place: place, lock: lock, quit: cancel, woken: make(chan struct{}, 1), contexts: map[string]bool{}}
+		return &worker{Runner: r, place: place, lock: lock, quit: cancel, woken: make(chan struct{}, 1), contexts: map[string]string{}}
 	}}
 	defer ws.running.Wait()
 	defer cancel(nil)

@@ -3,6 +3,8 @@ package rsync_test
 import (
 	"context"
 	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -72,6 +74,7 @@ var _ = Describe("rsync and updates", func() {
 		maps.DeleteFunc(created, isOfRsync)
 		put(ctx, created)
 		start(newNetwork())
+		begin := now(ctx)
 		enqueue(ctx, from, deploy.EventInstantiate)
 		Eventually(stateOf).WithContext(ctx).WithArguments(from).Should(Equal(state("Instantiated")))
 
@@ -97,6 +100,23 @@ var _ = Describe("rsync and updates", func() {
 			Expect(dataOf(ctx, "default", name)).To(Equal("absent"))
 		}
 		Expect(exists(ctx, &k8spluginv1alpha1.ResourceBundleState{}, "default", from+"-web")).To(BeFalse())
+
+		// EMCO's lets update and deletion run at once, so that the reference of a cluster goes back and forth (R16). Ours deletes when
+		// all is applied (R6), and says Pending before it deletes.
+		ours, theirs := changesSince(ctx, begin, from, to), sequences(recordedChanges("update.events.tsv", from, to))
+		for key, sequence := range theirs {
+			switch i := slices.Index(sequence, state("Deleted")); {
+			case strings.HasPrefix(key, "/context/"+to+"/app/") && strings.HasSuffix(key, "/status/"):
+				delete(theirs, key)
+			case i > 0:
+				theirs[key] = slices.Insert(sequence, i, state("Pending"))
+			case strings.HasSuffix(key, edge01+"/reference/"), strings.HasSuffix(key, edge02+"/reference/"):
+				theirs[key] = []string{strconv.Quote(from), strconv.Quote(to)}
+			}
+		}
+		Expect(sequences(ours)).To(Equal(theirs))
+		Expect(first(ours, "/context/"+from+"/", "UpdateDelete")).To(BeNumerically(">", last(ours, "Applied")))
+		Expect(first(ours, "u-removed", "Deleted")).To(BeNumerically(">", first(ours, "/context/"+to+"/", `"Update"`, "Done")))
 	})
 
 	It("deletes nothing of an update that fails (R6), and rolls it back", func(ctx SpecContext) {
@@ -130,7 +150,7 @@ var _ = Describe("rsync and updates", func() {
 		Expect(stateOf(ctx, from)).To(Equal(state("Instantiated")))
 		Expect(data()).To(Equal(map[string]string{"same": "v1", "changed": "v1", "removed": "v1", "gone": "v1", "added": "absent"}))
 
-		By("updating to one without an app: its bundle goes, and an app that depends on another does not hang (R4)")
+		By("updating to one without an app: its bundle goes")
 		const last = "1205"
 		c := newComposite(last, namespace, "a", "b").add("a", edge01, "same+ConfigMap", with("same", "1")).add("b", edge01, "b+ConfigMap", with("b", "3"))
 		c.values["/context/"+last+"/app/b/instruction/dependency/"] = `"[{\"app\":\"a\",\"opstatus\":\"Ready\"}]"`
@@ -144,6 +164,35 @@ var _ = Describe("rsync and updates", func() {
 		Expect(exists(ctx, bundle, namespace, from+"-gone")).To(BeFalse())
 		Expect(exists(ctx, bundle, namespace, from+"-a")).To(BeTrue())
 		Expect(stored(ctx, from)).To(HaveKeyWithValue("/context/"+from+"/app/b/cluster/p1+edge01/resource/b+ConfigMap/", `"nil"`))
+	})
+
+	It("begins after an update with an app when what it depends on has become Ready since, and not before (R4)", func(ctx SpecContext) {
+		const from, to = "1217", "1218"
+		namespace := newNamespace(ctx)
+		for id, value := range map[string]string{from: "1", to: "2"} {
+			d := "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: a\nspec:\n  selector:\n    matchLabels: {app: a}\n  template:\n    metadata:\n      labels: {app: a}\n    spec:\n      containers:\n      - {name: a, image: 'example.org/a:" + value + "'}\n"
+			c := newComposite(id, namespace, "a", "b").add("a", edge01, "a+Deployment", d).add("b", edge01, "b+ConfigMap", with("b", value))
+			c.values["/context/"+id+"/app/b/instruction/dependency/"] = `"[{\"app\":\"a\",\"opstatus\":\"Ready\"}]"`
+			put(ctx, c.values)
+		}
+		start(newNetwork())
+		applied := func(by string) {
+			GinkgoHelper()
+			Eventually(stored).WithContext(ctx).WithArguments(from).Should(And(
+				HaveKeyWithValue("/context/"+from+"/app/a/cluster/"+edge01+"/resource/a+Deployment/reference/", strconv.Quote(by)),
+				HaveKeyWithValue("/context/"+from+"/app/a/cluster/"+edge01+"/resource/a+Deployment/status/", state("Applied"))))
+		}
+		enqueue(ctx, from, deploy.EventInstantiate)
+		applied(from)
+		becomeReady(ctx, namespace, "a")
+		Eventually(stateOf).WithContext(ctx).WithArguments(from).Should(Equal(state("Instantiated")))
+
+		update(ctx, from, to)
+		applied(to)
+		Consistently(dataOf).WithContext(ctx).WithArguments(namespace, "b").Should(Equal("v1"))
+		becomeReady(ctx, namespace, "a")
+		Eventually(stateOf).WithContext(ctx).WithArguments(to).Should(Equal(state("Instantiated")))
+		Expect(dataOf(ctx, namespace, "b")).To(Equal("v2"))
 	})
 
 	It("deletes nothing that an update after the next one brings back, whichever comes when", func(ctx SpecContext) {
@@ -182,6 +231,23 @@ var _ = Describe("rsync and updates", func() {
 		Eventually(stateOf).WithContext(ctx).WithArguments(to).Should(Equal(state("InstantiateFailed")))
 		return namespace
 	}
+
+	It("begins with the event that comes first, whichever it finds first when it is started", func(ctx SpecContext) {
+		const from, to = "1219", "1220"
+		namespace := newNamespace(ctx)
+		put(ctx, newComposite(from, namespace, "a").add("a", edge01, "one+ConfigMap", with("one", "1"), "two+ConfigMap", with("two", "1"), "three+ConfigMap", with("three", "1")).values)
+		put(ctx, newComposite(to, namespace, "a").add("a", edge01, "one+ConfigMap", with("one", "2")).values)
+		stop := start(newNetwork())
+		update(ctx, from, to)
+		Eventually(stateOf).WithContext(ctx).WithArguments(to).Should(Equal(state("Instantiated")))
+		stop()
+		enqueue(ctx, to, deploy.EventTerminate)
+		enqueue(ctx, from, deploy.EventInstantiate)
+		start(newNetwork())
+		Eventually(stateOf).WithContext(ctx).WithArguments(to).Should(Equal(state("Terminated")))
+		Eventually(stateOf).WithContext(ctx).WithArguments(from).ShouldNot(HaveSuffix("active"))
+		Expect(stateOf(ctx, from)).To(Equal(state("Instantiated")))
+	})
 
 	It("terminates what an update was to replace with the context that was to replace it", func(ctx SpecContext) {
 		const from, to = "1209", "1210"

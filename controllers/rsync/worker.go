@@ -32,22 +32,28 @@ type worker struct {
 	woken chan struct{}
 	mu    sync.Mutex
 	// contexts are those with which something may be to be done.
-	contexts map[string]bool
+	contexts map[string]string
 }
 
 // wake lets the worker read what is to be done with a context. It does not block.
 func (w *worker) wake(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.contexts[id] = true
+	w.contexts[id] = id
 	select {
 	case w.woken <- struct{}{}:
 	default: // It has not read since it was woken before.
 	}
 }
 
-// run handles events until none is left, or ctx ends.
+// run handles events until none is left, or ctx ends. It begins with those of all contexts of the deployment: the one that woke it
+// may be the first that was found, and another one's event is to come before.
 func (w *worker) run(ctx context.Context) {
+	if members, err := w.members(ctx); err == nil { // Else each is known as soon as it is found.
+		w.mu.Lock()
+		maps.Copy(w.contexts, members)
+		w.mu.Unlock()
+	}
 	for ctx.Err() == nil {
 		handled, err := w.handleNext(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -122,7 +128,7 @@ func (w *worker) deployment(ctx context.Context) deploy.Deployment {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, m := range d {
-		w.contexts[m.ID] = true
+		w.contexts[m.ID] = m.ID
 	}
 	return d
 }
