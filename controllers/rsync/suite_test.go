@@ -64,6 +64,12 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	plane, api = suite.Start(ctx, controlplane.Options{Name: "rsync"}, bundleCRD)
 }, NodeTimeout(10*time.Minute))
 
+// No spec waits for the handover from a program that another spec has killed: with a clock that stands still, that would not end.
+var _ = BeforeEach(func(ctx SpecContext) {
+	_, err := raw.Delete(ctx, "/healthscope/lock-holder/", clientv3.WithPrefix())
+	Expect(err).NotTo(HaveOccurred())
+})
+
 // network is the way to clusters, which can be cut.
 type network struct {
 	access fleet.Access
