@@ -260,6 +260,14 @@ func TestAFailureOfAPodWithinItsGraceIsTheCauseAllTheSame(t *testing.T) {
 	compareLines(t, []string{"Pod/web-1 Ready owned Evicted: no disk", "Deployment/web Pending | Pod web-1: no disk", "next check in 1m0s"}, report(l.last))
 }
 
+func TestWhatStaysPendingThroughAYoungFailureIsPendingSinceItBegan(t *testing.T) {
+	l := life{policy: healthscope.Policy{FailureGrace: time.Minute}}
+	l.look(noon, pod("a", healthscope.Pending, since(ago(time.Hour))))
+	if m := l.look(noon, pod("a", healthscope.Failed, since(ago(time.Second)))); m.State != healthscope.Pending || !m.Since.Equal(ago(time.Hour)) {
+		t.Errorf("%s since %v, want Pending for an hour", m.State, m.Since)
+	}
+}
+
 func TestATimeToComeIsNoLaterThanNow(t *testing.T) {
 	limits := healthscope.Policy{PendingTimeout: seconds(50), NotPresentGrace: seconds(40), NoStatusGrace: seconds(30), FailureGrace: seconds(20), RecoveryHold: seconds(10)}
 	rapid.Check(t, func(t *rapid.T) {

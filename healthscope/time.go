@@ -34,7 +34,6 @@ func (j *judgement) settle(m *Member, limit time.Duration) {
 		if j.history(m).State == Ready {
 			m.State, m.Warning, m.Since = Ready, true, j.history(m).Since
 		}
-		j.resume(m)
 		return
 	}
 	j.resume(m)

@@ -30,6 +30,9 @@ func TestACallerMayHaveSoManyStreams(t *testing.T) {
 			})
 		}
 		synctest.Wait()
+		if got := len(server.requests); got != 0 {
+			t.Errorf("streams take part in the limit of requests: %d", got)
+		}
 		got := watch(stopping(t.Context()), "greedy")
 		checkProblem(t, got.Body.Bytes(), http.StatusTooManyRequests, `user "caller-greedy" has 32 streams open already`)
 		if got := watch(stopping(t.Context()), "modest"); got.Code != http.StatusOK {
