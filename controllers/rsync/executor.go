@@ -61,6 +61,8 @@ func (e *executor) take(ctx context.Context, s deploy.Step) (deploy.Outcome, err
 		}
 		var deadline time.Time
 		return e.takeInCluster(ctx, s, func(ctx context.Context, s deploy.Step) answer { return e.runHook(ctx, s, &deadline) })
+	case deploy.VerbRead:
+		return e.takeInCluster(ctx, s, e.read)
 	default:
 		return e.takeInCluster(ctx, s, e.ask)
 	}
@@ -164,7 +166,7 @@ func (e *executor) record(s deploy.Step, a answer, hadProblem bool) error {
 	}
 	switch {
 	case a.kind == unanswered && before == connectivity: // It is recorded already.
-	case s.Resource.Name != "":
+	case s.Resource.Name != "" && s.Verb != deploy.VerbRead:
 		writes = append(writes, e.plan.Result(s, status, problem, hadProblem)...)
 	case a.kind == refused:
 		writes = append(writes, appcontext.Write{Handle: ProblemHandle(e.plan.ID), Own: true, Value: string(s.Verb) + " of app " + s.App + " in cluster " + s.Cluster + ": " + problem})

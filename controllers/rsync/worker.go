@@ -278,6 +278,8 @@ func (w *worker) plan(ctx context.Context, t task) (*deploy.Plan, *deploy.Progre
 		return plan, plan.Update(), nil
 	case deploy.EventUpdateDelete:
 		return plan, plan.Removal(), nil
+	case deploy.EventRead:
+		return plan, plan.Reading(), nil
 	default:
 		return nil, nil, errors.Errorf("event %q is %w", t.event.Event, deploy.ErrUnsupported)
 	}

@@ -61,6 +61,8 @@ func TestAnEventThatWillBeSkippedBringsNothing(t *testing.T) {
 	instantiate := deploy.QueuedEvent{Event: deploy.EventInstantiate, Status: deploy.EventPending}
 	terminate := deploy.QueuedEvent{Event: deploy.EventTerminate, Status: deploy.EventPending}
 	terminated := deploy.QueuedEvent{Event: deploy.EventTerminate, Status: deploy.EventDone}
+	instantiated := deploy.QueuedEvent{Event: deploy.EventInstantiate, Status: deploy.EventDone}
+	read := deploy.QueuedEvent{Event: deploy.EventRead, Status: deploy.EventDone}
 	update := deploy.QueuedEvent{Event: deploy.EventUpdate, UpdateContextID: "43", Status: deploy.EventPending}
 	failed := deploy.QueuedEvent{Event: deploy.EventUpdate, UpdateContextID: "43", Status: deploy.EventError}
 	for name, tt := range map[string]struct {
@@ -72,6 +74,8 @@ func TestAnEventThatWillBeSkippedBringsNothing(t *testing.T) {
 		"an update that has failed":            {deploy.Lifecycle{Current: "InstantiateFailed", Queue: queue(failed)}, true},
 		"a termination that waits":             {deploy.Lifecycle{Current: "Instantiating", Desired: "Instantiated", Queue: queue(instantiate, terminate)}, false},
 		"an instantiation after a termination": {deploy.Lifecycle{Current: "Terminated", Queue: queue(terminated, instantiate)}, false},
+		"what was only read":                   {deploy.Lifecycle{Current: "Instantiated", Queue: queue(read)}, false},
+		"what was read when it was there":      {deploy.Lifecycle{Current: "Instantiated", Queue: queue(instantiated, read)}, true},
 		"one after a termination that waits":   {deploy.Lifecycle{Current: "Terminating", Desired: "Terminated", Queue: queue(terminate, instantiate)}, false},
 	} {
 		if got := tt.lifecycle.Wanted(); got != tt.want {

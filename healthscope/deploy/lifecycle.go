@@ -155,7 +155,8 @@ func (l Lifecycle) Replaced(by string) Lifecycle {
 	return l.created().append(EventUpdateDelete, by)
 }
 
-// Wanted reports whether a context is to be there: of the events that are not skipped, and will not be, the last brings it.
+// Wanted reports whether a context is to be there: of the events that are not skipped, and will not be, the last that changes
+// anything in clusters brings it.
 func (l Lifecycle) Wanted() bool {
 	state, wanted := l.Current, false
 	for i, e := range l.Queue {
@@ -169,7 +170,7 @@ func (l Lifecycle) Wanted() bool {
 		default:
 			continue
 		}
-		wanted = e.Event.Brings()
+		wanted = e.Event.Brings() || e.Event == EventRead && wanted
 	}
 	return wanted
 }

@@ -28,6 +28,8 @@ const (
 	// VerbApply and VerbDelete apply and delete a resource.
 	VerbApply  Verb = "apply"
 	VerbDelete Verb = "delete"
+	// VerbRead reads an object that the context names, which need not be its own.
+	VerbRead Verb = "read"
 	// VerbAwait ends when a dependency holds.
 	VerbAwait Verb = "await"
 )

@@ -1,0 +1,75 @@
+package rsync
+
+import (
+	"context"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/deploy"
+)
+
+// read reads an object, and stores it in the context, in a transaction of its own: objects are large. An object that etcd does not take
+// is refused.
+func (e *executor) read(ctx context.Context, s deploy.Step) answer {
+	var data []byte
+	found := e.inCluster(ctx, s.Cluster, func(ctx context.Context, c *cluster) (err error) {
+		data, err = c.read(ctx, e.plan, s.Resource)
+		return err
+	})
+	if found.kind != acknowledged {
+		return found
+	}
+	err := e.write(ctx, e.plan.ID, []appcontext.Write{e.plan.Read(s, string(data))})
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errLockLost) {
+		err = refusalError{errors.Wrapf(err, "cannot store %q", s.Resource.Name)}
+	}
+	return answerOf(err)
+}
+
+// read returns an object that a context names, in JSON. Of Secrets it reads none: who may read etcd may not read them for that.
+func (c *cluster) read(ctx context.Context, p *deploy.Plan, r deploy.Resource) ([]byte, error) {
+	o, err := newReference(r)
+	if err != nil {
+		return nil, err
+	}
+	if o.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
+		return nil, refusalError{errors.Errorf("Secret %q is not read: its values would be in etcd", o.GetName())}
+	}
+	namespaced, err := c.discover(ctx, o.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	if err := place(p, o, namespaced); err != nil {
+		return nil, err
+	}
+	if err := c.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+		return nil, err
+	}
+	o.SetManagedFields(nil)
+	return o.MarshalJSON()
+}
+
+// newReference reads what a context that is to be read holds in place of an object: the object's kind and name.
+func newReference(r deploy.Resource) (*unstructured.Unstructured, error) {
+	var reference struct {
+		GVK       schema.GroupVersionKind
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+	}
+	if err := yaml.Unmarshal([]byte(r.Body), &reference); err != nil {
+		return nil, refusalError{errors.Errorf("resource %q does not name an object in JSON", r.Name)}
+	}
+	if reference.GVK.Version == "" || reference.GVK.Kind == "" || reference.Name == "" {
+		return nil, refusalError{errors.Errorf("resource %q has GVK.Version %q, GVK.Kind %q and name %q: none may be empty", r.Name, reference.GVK.Version, reference.GVK.Kind, reference.Name)}
+	}
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(reference.GVK)
+	o.SetName(reference.Name)
+	o.SetNamespace(reference.Namespace)
+	return o, nil
+}
