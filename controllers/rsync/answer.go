@@ -22,6 +22,9 @@ const (
 	unanswered
 )
 
+// String returns the kind as metrics name it.
+func (k answerKind) String() string { return [...]string{"acknowledged", "refused", "unanswered"}[k] }
+
 // answer is what a cluster answered, and the error if it did not acknowledge.
 type answer struct {
 	kind answerKind

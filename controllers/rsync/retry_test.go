@@ -10,7 +10,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -55,12 +54,6 @@ var _ = Describe("What a cluster has refused", func() {
 		clock     *clocktesting.FakeClock
 	)
 	at := func(o *rsync.Options) { o.Clock = clock }
-	BeforeEach(func(ctx SpecContext) { // Nothing that other specs have left waits for the clock.
-		for _, prefix := range []string{"/healthscope/activecontext/", "/activecontext/"} {
-			_, err := raw.Delete(ctx, prefix, clientv3.WithPrefix())
-			Expect(err).NotTo(HaveOccurred())
-		}
-	})
 	// pass lets time pass once the program waits for it.
 	pass := func(d time.Duration) {
 		GinkgoHelper()

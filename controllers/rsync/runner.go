@@ -8,6 +8,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -46,6 +47,8 @@ type Options struct {
 	RetryRefused wait.Backoff
 	// HookTimeout is how long an object of a hook may take until it has done its work. The default is DefaultHookTimeout.
 	HookTimeout time.Duration
+	// Registry receives the metrics.
+	Registry prometheus.Registerer
 	// Clock is the clock. The default is the machine's.
 	Clock clock.WithTicker
 	// Logger is where the runner logs to.
@@ -60,7 +63,11 @@ const DefaultHookTimeout = time.Hour
 
 // Setup adds to a manager what deploys contexts. It runs on the replica that leads.
 func Setup(mgr ctrl.Manager, o Options) error {
-	return errors.Wrap(mgr.Add(NewRunner(o)), "cannot add rsync")
+	r := NewRunner(o)
+	if err := o.Registry.Register(r); err != nil {
+		return errors.Wrap(err, "cannot register metrics")
+	}
+	return errors.Wrap(mgr.Add(r), "cannot add rsync")
 }
 
 // Runner deploys contexts while it holds the lock.
@@ -68,8 +75,9 @@ type Runner struct {
 	options  Options
 	clusters *clusters
 	logger   logr.Logger
-	// refused is true when another program was found at work on the same etcd.
-	refused atomic.Bool
+	counters counters
+	// standingDown is true when another program was found at work on the same etcd.
+	standingDown atomic.Bool
 }
 
 // NewRunner returns a runner. Start must run.
@@ -86,7 +94,7 @@ func NewRunner(o Options) *Runner {
 	if o.HookTimeout == 0 {
 		o.HookTimeout = DefaultHookTimeout
 	}
-	return &Runner{options: o, clusters: newClusters(o.Access), logger: o.Logger}
+	return &Runner{options: o, clusters: newClusters(o.Access), logger: o.Logger, counters: newCounters()}
 }
 
 // Start works until ctx ends. It returns nil then. Whenever the lock is lost it begins again with what etcd holds. Beside another program
@@ -99,7 +107,7 @@ func (r *Runner) Start(ctx context.Context) error {
 			err = r.hold(ctx, lock)
 		}
 		if other := (*otherWriterError)(nil); errors.As(err, &other) {
-			r.refused.Store(true)
+			r.standingDown.Store(true)
 			r.logger.Error(err, "Not deploying contexts until this program is started again; stop EMCO's rsync, or set rsync.enabled to false")
 			<-ctx.Done()
 			return nil

@@ -152,10 +152,6 @@ var _ = Describe("the gRPC server", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(rolledBack.GetAppContextRolledback()).To(BeTrue(), rolledBack.GetAppContextRollbackMessage())
 		Expect(queue("2007")).To(Equal(`{"AcQueue":[{"event":"Update","uCID":"2006","status":"Pending"}]}`))
-		for _, id := range []string{"2005", "2006", "2007"} { // Nothing is left for other specs' runners.
-			_, err := raw.Delete(ctx, "/activecontext/"+id+"/")
-			Expect(err).NotTo(HaveOccurred())
-		}
 	})
 
 	It("notifies of the bundles that there are, and then of each change", func(ctx SpecContext) {

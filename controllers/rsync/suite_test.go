@@ -64,10 +64,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	plane, api = suite.Start(ctx, controlplane.Options{Name: "rsync"}, bundleCRD)
 }, NodeTimeout(10*time.Minute))
 
-// No spec waits for the handover from a program that another spec has killed: with a clock that stands still, that would not end.
+// No program continues what another spec has left, nor waits for the handover from a program that another spec has killed: with a
+// clock that stands still, that would not end.
 var _ = BeforeEach(func(ctx SpecContext) {
-	_, err := raw.Delete(ctx, "/healthscope/lock-holder/", clientv3.WithPrefix())
-	Expect(err).NotTo(HaveOccurred())
+	for _, prefix := range []string{"/activecontext/", "/healthscope/activecontext/", "/healthscope/lock-holder/"} {
+		_, err := raw.Delete(ctx, prefix, clientv3.WithPrefix())
+		Expect(err).NotTo(HaveOccurred())
+	}
 })
 
 // network is the way to clusters, which can be cut.
@@ -110,6 +113,9 @@ func start(n *network, with ...func(*rsync.Options)) (stop func()) {
 		change(&o)
 	}
 	r := rsync.NewRunner(o)
+	if o.Registry != nil {
+		Expect(o.Registry.Register(r)).To(Succeed())
+	}
 	go func() {
 		defer GinkgoRecover()
 		defer close(done)

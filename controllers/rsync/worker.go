@@ -82,6 +82,7 @@ func (w *worker) handleNext(ctx context.Context) (bool, error) {
 		return true, ctx.Err() // What is left to do is in etcd.
 	}
 	err = w.finish(ctx, t, succeeded, retry)
+	w.counters.handled(t.event.Event, succeeded)
 	logger.Info("Handled an event", "succeeded", succeeded, "problem", err)
 	return true, w.forgetAfter(err, id)
 }

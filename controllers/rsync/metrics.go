@@ -1,0 +1,60 @@
+package rsync
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/healthscope/healthscope/controllers/metric"
+	"github.com/healthscope/healthscope/healthscope/deploy"
+)
+
+// The metrics of rsync.
+var (
+	metricEvents = metric.New(metric.Counter, "healthscope_rsync_events_total",
+		"The events of AppContexts that were handled: those after which all was there, or gone, are `Done`, and others an `Error`. One that is tried again counts each time. Only with [rsync](rsync.md).", "event", "status")
+	metricAnswers = metric.New(metric.Counter, "healthscope_rsync_answers_total",
+		"What clusters have answered when objects were applied, deleted or read: `acknowledged`, `refused`, or `unanswered` when the cluster gave no answer.", "cluster", "answer")
+	metricStandingDown = metric.New(metric.Gauge, "healthscope_rsync_standing_down",
+		"1 when nothing is deployed because another program, such as EMCO's rsync, works on the [same etcd](rsync.md#beside-emcos-rsync), and else 0.")
+)
+
+// counters count what is done.
+type counters struct{ events, answers *prometheus.CounterVec }
+
+func newCounters() counters {
+	return counters{
+		events:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricEvents.Name, Help: metricEvents.Help}, metricEvents.Labels),
+		answers: prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricAnswers.Name, Help: metricAnswers.Help}, metricAnswers.Labels),
+	}
+}
+
+// handled counts an event.
+func (c counters) handled(event deploy.Event, succeeded bool) {
+	status := deploy.EventDone
+	if !succeeded {
+		status = deploy.EventError
+	}
+	c.events.WithLabelValues(string(event), string(status)).Inc()
+}
+
+// answered counts an answer of a cluster.
+func (c counters) answered(cluster string, a answer) {
+	c.answers.WithLabelValues(cluster, a.kind.String()).Inc()
+}
+
+// Describe implements prometheus.Collector.
+func (r *Runner) Describe(out chan<- *prometheus.Desc) {
+	out <- metricStandingDown.Desc
+	r.counters.events.Describe(out)
+	r.counters.answers.Describe(out)
+}
+
+// Collect implements prometheus.Collector.
+func (r *Runner) Collect(out chan<- prometheus.Metric) {
+	down := 0.0
+	if r.standingDown.Load() {
+		down = 1
+	}
+	out <- metricStandingDown.Value(down)
+	r.counters.events.Collect(out)
+	r.counters.answers.Collect(out)
+}
