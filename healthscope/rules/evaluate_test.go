@@ -161,6 +161,7 @@ func TestObjectsThatCannotBeRead(t *testing.T) {
 		"last run at noon":                {`{apiVersion: batch/v1, kind: CronJob, status: {lastScheduleTime: noon}}`, "status.lastScheduleTime is not a time"},
 		"parents is an object":            {`{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, status: {parents: {}}}`, "status.parents is not a list"},
 		"conditions is a string":          {`{apiVersion: apps/v1, kind: Deployment, status: {conditions: good}}`, "status.conditions is not a list"},
+		"conditions of an Application":    {`{apiVersion: core.oam.dev/v1beta1, kind: Application, status: {status: running, conditions: good}}`, "status.conditions is not a list"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
