@@ -109,3 +109,15 @@ func requestsForScopes() map[string]request {
 		"scope elsewhere panics":           {path: "/scopes/{namespace}/{name}", scopes: panics, want: 500, detail: "its log says how"},
 	}
 }
+
+// TestEntityTags: what a client has is compared as RFC 9110 section 13.1.2 says.
+func TestEntityTags(t *testing.T) {
+	for header, want := range map[string]bool{
+		`"a"`: true, `W/"a"`: true, `"b", "a"`: true, `"b",W/"a"`: true, "*": true,
+		"": false, `"b"`: false, `W/"b"`: false, `a`: false,
+	} {
+		if got := matches(header, `"a"`); got != want {
+			t.Errorf("If-None-Match: %s: %t", header, got)
+		}
+	}
+}
