@@ -52,6 +52,8 @@ var _ = Describe("healthscope context", func() {
 
 		write("web.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: api\n")
 		next := strings.TrimSpace(ask("apply", "-f", shop))
+		Expect(ask("plan", next, "--from", id, "--hub-kubeconfig", plane.KubeconfigPath())).To(And(
+			MatchRegexp(`api\+ConfigMap\s+create`), MatchRegexp(`web\+ConfigMap\s+delete`), ContainSubstring("1 to create, 0 to change, 1 to delete, 0 unchanged")))
 		Expect(ask("update", id, next, "--wait")).To(Equal("Update of context " + id + " to " + next + " is in the queue\ncontext " + next + " is Instantiated\n"))
 		Expect(ask("list")).To(And(MatchRegexp(id+`\s+Updated`), MatchRegexp(next+`\s+Instantiated`)))
 		Expect(ask("show", next)).To(MatchRegexp(`resources are those of context ` + id + `\n(.*\n)*web\s+local\+local\s+web\+ConfigMap\s+Deleted(.*\n)*web\s+local\+local\s+api\+ConfigMap\s+Applied`))

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
@@ -17,9 +18,10 @@ import (
 )
 
 // contextPlanLong is the help of the command context plan.
-const contextPlanLong = `Print what the instantiation of a context, or its termination, would create, change and
-delete, by asking the clusters without changing anything. Of what would be changed it prints the
-names of fields, and no values. It uses the hub's Secrets of clusters.
+const contextPlanLong = `Print what the instantiation of a context, its termination, or the update from another one,
+would create, change and delete, by asking the clusters without changing anything. Of what
+would be changed it prints the names of fields, and no values. It uses the hub's Secrets of
+clusters.
 
 The exit code is 0 when the clusters would accept everything, 1 when one would refuse
 something, 2 when the command line or a file that it names cannot be used, and 3 when
@@ -30,6 +32,7 @@ type contextPlan struct {
 	*contextFlags
 
 	hub       hubFlags
+	from      string
 	terminate bool
 	output    string
 }
@@ -41,6 +44,7 @@ func newContextPlan(f *contextFlags) *cobra.Command {
 	})
 	c.Long = contextPlanLong
 	o.hub.addPlace(c.Flags())
+	c.Flags().StringVar(&o.from, "from", "", "the context that is there: what the update from it would do")
 	c.Flags().BoolVar(&o.terminate, "terminate", false, "what the termination would do")
 	c.Flags().StringVarP(&o.output, "output", "o", formTable, "the form of the output: table, json or yaml")
 	return c
@@ -50,23 +54,13 @@ func (o *contextPlan) run(ctx context.Context, store *appcontext.Store, id strin
 	if err := checkForm(o.output, formTable, formJSON, formYAML); err != nil {
 		return usage(err)
 	}
-	snapshot, err := store.Snapshot(ctx, id)
+	if o.from != "" && o.terminate {
+		return usage(errors.New("--from and --terminate exclude each other"))
+	}
+	previews, err := o.previews(ctx, store, id)
 	if err != nil {
 		return err
 	}
-	plan, err := deploy.NewPlan(snapshot)
-	if err != nil {
-		return err
-	}
-	access, err := o.access(ctx)
-	if err != nil {
-		return err
-	}
-	preview := rsync.PreviewInstantiation
-	if o.terminate {
-		preview = rsync.PreviewTermination
-	}
-	previews := preview(ctx, plan, access)
 	if o.output == formTable {
 		err = printPreviews(out, previews)
 	} else {
@@ -76,6 +70,34 @@ func (o *contextPlan) run(ctx context.Context, store *appcontext.Store, id strin
 		return err
 	}
 	return answerOfPreviews(previews)
+}
+
+// previews reads what is asked for, and asks the clusters.
+func (o *contextPlan) previews(ctx context.Context, store *appcontext.Store, id string) ([]rsync.Preview, error) {
+	var update rsync.UpdatePlan
+	var plan *deploy.Plan
+	snapshot, err := store.Snapshot(ctx, id)
+	switch {
+	case err != nil:
+	case o.from != "":
+		update, err = rsync.ReadUpdate(ctx, store, o.from, id)
+	default:
+		plan, err = deploy.NewPlan(snapshot)
+	}
+	if err != nil {
+		return nil, err
+	}
+	access, err := o.access(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.from != "":
+		return rsync.PreviewUpdate(ctx, update, access), nil
+	case o.terminate:
+		return rsync.PreviewTermination(ctx, plan, access), nil
+	default:
+		return rsync.PreviewInstantiation(ctx, plan, access), nil
+	}
 }
 
 // access returns how to reach the clusters: those with Secrets in the hub, and the hub's own.

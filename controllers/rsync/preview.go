@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
@@ -49,37 +51,89 @@ type Preview struct {
 
 // PreviewInstantiation returns what the instantiation of a plan would do, by asking the clusters without changing anything.
 func PreviewInstantiation(ctx context.Context, p *deploy.Plan, access func(cluster string) (fleet.Access, bool)) []Preview {
-	return preview(ctx, p, access, (*cluster).previewApply)
+	return preview(ctx, p, p.Targets(), newClusters(access), (*cluster).previewApply)
 }
 
 // PreviewTermination returns what the termination of a plan would do.
 func PreviewTermination(ctx context.Context, p *deploy.Plan, access func(cluster string) (fleet.Access, bool)) []Preview {
-	return preview(ctx, p, access, (*cluster).previewDelete)
+	return preview(ctx, p, p.Targets(), newClusters(access), (*cluster).previewDelete)
 }
 
-// preview asks all clusters at once. Objects are in the order of the plan.
-func preview(ctx context.Context, p *deploy.Plan, access func(string) (fleet.Access, bool), ask func(*cluster, context.Context, *manifest) (Preview, error)) []Preview {
-	connections, os := newClusters(access), newObjects(p)
-	slots := make(chan struct{}, maxPreviews)
-	var wait sync.WaitGroup
-	var all []*[]Preview
-	for _, a := range p.Apps {
-		for _, t := range a.Targets {
-			found := new([]Preview)
-			all = append(all, found)
-			wait.Go(func() {
-				slots <- struct{}{}
-				defer func() { <-slots }()
-				*found = previewTarget(ctx, connections, os, t, ask)
-			})
+// PreviewUpdate returns what an update would do: first what it would bring, then what it would leave as it is, and then what it would
+// delete.
+func PreviewUpdate(ctx context.Context, u UpdatePlan, access func(cluster string) (fleet.Access, bool)) []Preview {
+	connections := newClusters(access)
+	applied, left := u.brought.Updated()
+	previews := preview(ctx, u.brought, applied, connections, (*cluster).previewApply)
+	for _, t := range left {
+		for _, r := range t.All() {
+			previews = append(previews, Preview{App: t.App, Cluster: t.Cluster, Resource: r.Name, Action: PreviewUnchanged})
 		}
 	}
-	wait.Wait()
-	var previews []Preview
-	for _, found := range all {
-		previews = append(previews, *found...)
+	return append(previews, preview(ctx, u.replaced, u.replaced.Removed(), connections, (*cluster).previewDelete)...)
+}
+
+// UpdatePlan is what an update brings, and what the context has that it replaces.
+type UpdatePlan struct{ brought, replaced *deploy.Plan }
+
+// ReadUpdate reads what an update from a context to another one does. It refuses what Enqueue refuses.
+func ReadUpdate(ctx context.Context, store *appcontext.Store, from, to string) (UpdatePlan, error) {
+	u, err := readUpdate(ctx, store, from, to)
+	return u, errors.Wrapf(err, "cannot plan the update from context %q to %q", from, to)
+}
+
+func readUpdate(ctx context.Context, store *appcontext.Store, from, to string) (u UpdatePlan, err error) {
+	r := request{store: store}
+	if err := r.prepare(ctx, to, deploy.EventUpdate, from); err != nil {
+		return u, err
 	}
-	return previews
+	before, err := store.Snapshot(ctx, from)
+	if err != nil {
+		return u, err
+	}
+	after, err := store.Snapshot(ctx, to)
+	if err != nil {
+		return u, err
+	}
+	l, err := deploy.ReadLifecycle(after)
+	if err == nil {
+		_, err = l.Enqueue(deploy.EventUpdate, from)
+	}
+	if err != nil {
+		return u, err
+	}
+	statusID, err := before.StatusContextID()
+	if err != nil {
+		return u, err
+	}
+	states, err := store.Snapshot(ctx, statusID)
+	if err != nil {
+		return u, errors.Wrap(err, "cannot read where states are kept")
+	}
+	u.brought, err = deploy.Contexts{Acted: after, Status: states, Others: []*appcontext.Snapshot{before}}.Plan()
+	if err != nil {
+		return u, err
+	}
+	u.brought.StatusID = statusID // The update has it keep its states there.
+	u.replaced, err = deploy.Contexts{Acted: before, Status: states, Others: []*appcontext.Snapshot{after}}.Plan()
+	return u, err
+}
+
+// preview asks all clusters at once. Objects are in the order of the targets.
+func preview(ctx context.Context, p *deploy.Plan, targets []deploy.Target, connections *clusters, ask func(*cluster, context.Context, *manifest) (Preview, error)) []Preview {
+	os := newObjects(p)
+	slots := make(chan struct{}, maxPreviews)
+	var wait sync.WaitGroup
+	found := make([][]Preview, len(targets))
+	for i, t := range targets {
+		wait.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			found[i] = previewTarget(ctx, connections, os, t, ask)
+		})
+	}
+	wait.Wait()
+	return slices.Concat(found...)
 }
 
 // previewTarget asks one cluster. One that gives no answer is not asked for the rest.

@@ -62,6 +62,54 @@ var _ = Describe("the preview of a context", func() {
 		Expect(exists(ctx, &corev1.ConfigMap{}, namespace, "cm")).To(BeTrue())
 	})
 
+	It("says what an update would bring, leave and delete", func(ctx SpecContext) {
+		const from, to = "1042", "1043"
+		namespace := newNamespace(ctx)
+		put(ctx, newComposite(from, namespace, "a", "b").
+			add("a", edge01, "same+ConfigMap", with("same", "1"), "changed+ConfigMap", with("changed", "1"), "removed+ConfigMap", with("removed", "1")).
+			add("b", edge02, "gone+ConfigMap", with("gone", "1")).values)
+		put(ctx, newComposite(to, namespace, "a").
+			add("a", edge01, "same+ConfigMap", with("same", "1"), "changed+ConfigMap", with("changed", "2"), "added+ConfigMap", with("added", "2")).values)
+		n := newNetwork()
+		stop := start(n)
+		instantiate(ctx, from)
+		preview := func(from, to string) map[string]rsync.PreviewAction {
+			GinkgoHelper()
+			u, err := rsync.ReadUpdate(ctx, store, from, to)
+			Expect(err).NotTo(HaveOccurred())
+			previews := rsync.PreviewUpdate(ctx, u, n.Access)
+			all := map[string]rsync.PreviewAction{}
+			for _, p := range previews {
+				all[p.App+" "+p.Resource] = p.Action
+			}
+			Expect(all).To(HaveLen(len(previews)))
+			return all
+		}
+		before := stored(ctx, to)
+		Expect(preview(from, to)).To(Equal(map[string]rsync.PreviewAction{
+			"a same+ConfigMap": rsync.PreviewUnchanged, "a changed+ConfigMap": rsync.PreviewChange, "a added+ConfigMap": rsync.PreviewCreate,
+			"a removed+ConfigMap": rsync.PreviewDelete, "b gone+ConfigMap": rsync.PreviewDelete,
+		}))
+		Expect(stored(ctx, to)).To(Equal(before))
+		Expect(dataOf(ctx, namespace, "changed")).To(Equal("v1"))
+
+		By("doing what the preview says, and previewing the way back")
+		update(ctx, from, to)
+		Eventually(stateOf).WithContext(ctx).WithArguments(from).Should(Equal(state("Updated")))
+		stop()
+		Expect(preview(to, from)).To(Equal(map[string]rsync.PreviewAction{
+			"a same+ConfigMap": rsync.PreviewUnchanged, "a changed+ConfigMap": rsync.PreviewChange, "a removed+ConfigMap": rsync.PreviewCreate,
+			"b gone+ConfigMap": rsync.PreviewCreate, "a added+ConfigMap": rsync.PreviewDelete,
+		}))
+		_, err := rsync.ReadUpdate(ctx, store, to, to)
+		Expect(err).To(MatchError(ContainSubstring("a context cannot be updated to itself")))
+		enqueue(ctx, to, deploy.EventTerminate)
+		start(n)
+		Eventually(stateOf).WithContext(ctx).WithArguments(to).Should(Equal(state("Terminated")))
+		_, err = rsync.ReadUpdate(ctx, store, from, to)
+		Expect(err).To(MatchError(ContainSubstring(`event "Update" is not possible in state "Terminated"`)))
+	})
+
 	It("knows that what kubectl applied would be taken over", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cm", Namespace: namespace, Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "{}"}}, Data: map[string]string{"k": "old"}}

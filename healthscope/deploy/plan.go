@@ -112,6 +112,15 @@ type Plan struct {
 // place is an app in a cluster.
 type place struct{ app, cluster string }
 
+// Targets returns the apps in their clusters.
+func (p *Plan) Targets() []Target {
+	var all []Target
+	for _, a := range p.Apps {
+		all = append(all, a.Targets...)
+	}
+	return all
+}
+
 // BundleName returns the name of the bundles of an app, which is also the value of the label that its objects carry.
 func (p *Plan) BundleName(app string) string { return p.statusID() + "-" + app }
 

@@ -3,6 +3,7 @@ package deploy
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
@@ -140,4 +141,31 @@ func (p *Plan) Removal() *Progress {
 		t.Hooks = nil
 		return t
 	})
+}
+
+// Updated returns the apps in their clusters with what Update applies, and with what it leaves as it is because it is there.
+func (p *Plan) Updated() (applied, left []Target) {
+	for _, t := range p.Targets() {
+		applied = append(applied, t.without(func(r Resource) bool { return r.There }))
+		left = append(left, t.without(func(r Resource) bool { return !r.There }))
+	}
+	return applied, left
+}
+
+// Removed returns the apps in their clusters with what Removal deletes.
+func (p *Plan) Removed() []Target {
+	var removed []Target
+	for _, t := range p.Targets() {
+		kept := p.kept[place{t.App, t.Cluster}]
+		removed = append(removed, t.without(func(r Resource) bool { return r.isDefinition() || slices.Contains(kept, r.Name) }))
+	}
+	return removed
+}
+
+// without returns an app in a cluster without some of its resources, and without hooks.
+func (t Target) without(out func(Resource) bool) Target {
+	t.Hooks = nil
+	t.Definitions = slices.DeleteFunc(slices.Clone(t.Definitions), out)
+	t.Resources = slices.DeleteFunc(slices.Clone(t.Resources), out)
+	return t
 }
