@@ -7,6 +7,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/healthscope/healthscope/controllers/rsync"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
@@ -71,17 +73,36 @@ var _ = Describe("A composite app", func() {
 
 	It("touches its own namespace only, unless it is an administrator's", func(ctx SpecContext) {
 		far := newNamespace(ctx)
-		elsewhere := manifests{"m": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm, namespace: " + far + "}\n"}
+		elsewhere := manifests{
+			"elsewhere": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm, namespace: " + far + "}\n",
+			"nowhere":   "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: " + far + "}\n",
+		}
 		start(newNetwork())
-		for administrator, want := range map[bool]string{false: "InstantiateFailed", true: "Instantiated"} {
+		instantiated := func(administrator bool, want string) string {
+			GinkgoHelper()
 			c := shop(newNamespace(ctx))
 			c.Administrator = administrator
-			c.Apps = []rsync.CompositeAppMember{{Name: "a", Clusters: []string{edge01}, Manifests: []string{"m"}}}
+			c.Apps = []rsync.CompositeAppMember{
+				{Name: "a", Clusters: []string{edge01}, Manifests: []string{"elsewhere"}}, {Name: "b", Clusters: []string{edge01}, Manifests: []string{"nowhere"}},
+			}
 			id, err := rsync.CreateContext(ctx, store, c, elsewhere.read, time.Now())
 			Expect(err).NotTo(HaveOccurred())
 			enqueue(ctx, id, deploy.EventInstantiate)
 			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state(want)))
+			return id
 		}
+		id := instantiated(false, "InstantiateFailed")
+		Expect(wordsOf(ctx, id, "a", "cm+ConfigMap")).To(ContainSubstring(`is in namespace "` + far + `"`))
+		Expect(wordsOf(ctx, id, "b", far+"+ClusterRole")).To(ContainSubstring("is of the whole cluster"))
+		Expect(exists(ctx, &corev1.ConfigMap{}, far, "cm")).To(BeFalse())
+		Expect(exists(ctx, &rbacv1.ClusterRole{}, "", far)).To(BeFalse())
+
+		id = instantiated(true, "Instantiated")
+		Expect(exists(ctx, &corev1.ConfigMap{}, far, "cm")).To(BeTrue())
+		Expect(exists(ctx, &rbacv1.ClusterRole{}, "", far)).To(BeTrue())
+		enqueue(ctx, id, deploy.EventTerminate)
+		Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Terminated")))
+		Expect(exists(ctx, &rbacv1.ClusterRole{}, "", far)).To(BeFalse())
 	})
 
 	DescribeTable("that is wrong is refused with field and value, and leaves nothing in etcd",

@@ -62,6 +62,39 @@ var _ = Describe("the preview of a context", func() {
 		Expect(exists(ctx, &corev1.ConfigMap{}, namespace, "cm")).To(BeTrue())
 	})
 
+	It("says what others have changed since, and who, and an instantiation brings back what they have deleted", func(ctx SpecContext) {
+		const id = "1044"
+		namespace := newNamespace(ctx)
+		put(ctx, newComposite(id, namespace, "a").add("a", edge01, "gone+ConfigMap", configMap("gone"), "same+ConfigMap", configMap("same"), "edited+ConfigMap", configMap("edited")).values)
+		n := newNetwork()
+		start(n)
+		instantiate(ctx, id)
+		drift := func() map[string]rsync.Preview {
+			GinkgoHelper()
+			all := map[string]rsync.Preview{}
+			for _, p := range rsync.PreviewInstantiation(ctx, planOf(ctx, id), n.Access) {
+				all[p.Resource] = p
+			}
+			return all
+		}
+		Expect(drift()).To(HaveEach(HaveField("Action", rsync.PreviewUnchanged)))
+
+		edited := &corev1.ConfigMap{}
+		Expect(exists(ctx, edited, namespace, "edited")).To(BeTrue())
+		edited.Data["k"] = "by hand"
+		Expect(api.Update(ctx, edited, client.FieldOwner("kubectl-edit"))).To(Succeed())
+		Expect(api.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "gone"}})).To(Succeed())
+		Expect(drift()).To(And(
+			HaveKeyWithValue("same+ConfigMap", HaveField("Action", rsync.PreviewUnchanged)),
+			HaveKeyWithValue("gone+ConfigMap", HaveField("Action", rsync.PreviewCreate)),
+			HaveKeyWithValue("edited+ConfigMap", And(HaveField("Action", rsync.PreviewRefused), HaveField("Problem", ContainSubstring(`conflict with "kubectl-edit"`))))))
+
+		enqueue(ctx, id, deploy.EventInstantiate)
+		Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("InstantiateFailed")))
+		Expect(dataOf(ctx, namespace, "gone")).To(Equal("v"))
+		Expect(dataOf(ctx, namespace, "edited")).To(Equal("by hand"), "what others have set is theirs")
+	})
+
 	It("says what an update would bring, leave and delete", func(ctx SpecContext) {
 		const from, to = "1042", "1043"
 		namespace := newNamespace(ctx)
