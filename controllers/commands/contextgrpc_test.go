@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -48,14 +49,15 @@ var _ = Describe("the gRPC services of the controller", func() {
 		address := freeAddress()
 		r := start(namespace, "controller")
 		r.configureWithf("clusterName: local+local\nappContext: {endpoints: [%q]}\nrsync: {enabled: true, grpc: {bindAddress: %q}}\n", etcd.Endpoint(), address)
-		connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1, MaxDelay: time.Second}}))
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(connection.Close)
 		install, update, notify := rpc.NewInstallappClient(connection), rpc.NewUpdateappClient(connection), rpc.NewReadyNotifyClient(connection)
 		Eventually(func() error {
 			_, err := grpc_health_v1.NewHealthClient(connection).Check(ctx, &grpc_health_v1.HealthCheckRequest{})
 			return err
-		}).Should(Succeed())
+		}, time.Minute).Should(Succeed())
 		becomes := func(id string, want appcontext.State) {
 			GinkgoHelper()
 			Eventually(func(g Gomega) {

@@ -23,9 +23,10 @@ import (
 var lastApplied = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "annotations", corev1.LastAppliedConfigAnnotation))
 
 // apply applies an object on the server's side; into becomes what the API server holds then, or its metadata. A field that
-// another manager owns is a conflict, which is a refusal, with two exceptions. Replicas that were set through the subresource
+// another manager owns is a conflict, which is a refusal, with three exceptions. Replicas that were set through the subresource
 // scale, as autoscalers do, are left alone. What was applied on the client's side is taken over, so that fields which the
-// object has no more are removed. Both cost requests only where they apply.
+// object has no more are removed. Where the context says so, fields that others have set are set back. All cost requests only where
+// they apply.
 func (c *cluster) apply(ctx context.Context, m *manifest, into client.Object) error {
 	m, err := c.applyUnscaled(ctx, m, into)
 	switch {
@@ -34,9 +35,13 @@ func (c *cluster) apply(ctx context.Context, m *manifest, into client.Object) er
 		if failed := c.client.Get(ctx, m.ObjectKey, have); failed != nil {
 			return failed
 		}
-		if taken, failed := c.takeOver(ctx, m, have); failed != nil {
+		taken, failed := c.takeOver(ctx, m, have)
+		switch {
+		case failed != nil:
 			return failed
-		} else if !taken {
+		case !taken && m.mayCorrect(have):
+			return c.applyOnce(ctx, m, into, client.ForceOwnership)
+		case !taken:
 			return err
 		}
 	case err != nil:
@@ -52,7 +57,7 @@ func (c *cluster) apply(ctx context.Context, m *manifest, into client.Object) er
 // applyDry does what apply would do with an object that is there as have, without that anything is stored.
 func (c *cluster) applyDry(ctx context.Context, m *manifest, have, into *unstructured.Unstructured) error {
 	m, err := c.applyUnscaled(ctx, m, into, client.DryRunAll)
-	if !apierrors.IsConflict(err) || len(clientSideManagers(have)) == 0 {
+	if !apierrors.IsConflict(err) || len(clientSideManagers(have)) == 0 && !m.mayCorrect(have) {
 		return err
 	}
 	return c.applyOnce(ctx, m, into, client.DryRunAll, client.ForceOwnership)
@@ -70,11 +75,18 @@ func (c *cluster) applyUnscaled(ctx context.Context, m *manifest, into client.Ob
 		return m, err
 	}
 	unstructured.RemoveNestedField(o.Object, "spec", "replicas")
-	m, err = newManifest(o)
+	unscaled, err := newManifest(o)
 	if err != nil {
 		return m, err
 	}
+	unscaled.corrects = m.corrects
+	m = unscaled
 	return m, c.applyOnce(ctx, m, into, options...)
+}
+
+// mayCorrect reports whether fields of an object that is there may be set back: the context says so, and the object is of its app.
+func (m *manifest) mayCorrect(have client.Object) bool {
+	return m.corrects && have.GetLabels()[deploymentLabel] == m.app
 }
 
 // applyOnce sends one request.

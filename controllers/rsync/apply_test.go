@@ -21,8 +21,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/healthscope/healthscope/controllers/rsync"
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
+
+// twoReplicas is a Deployment.
+const twoReplicas = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  replicas: 2\n  selector:\n    matchLabels: {app: web}\n  template:\n    metadata:\n      labels: {app: web}\n    spec:\n      containers:\n      - {name: web, image: example.org/web}\n"
 
 // instantiate has a context deployed, and waits until it is.
 func instantiate(ctx context.Context, id string) {
@@ -88,10 +92,45 @@ var _ = Describe("rsync and objects that others have applied", func() {
 		Expect(wordsOf(ctx, "1131", "a", "cm+ConfigMap")).To(And(ContainSubstring(`conflict with "another"`), ContainSubstring(".data.k")))
 	})
 
+	It("sets back what another manager has set, where the context says so, and takes no object of others for that", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		c := newComposite("1134", namespace, "a").add("a", edge01, "cm+ConfigMap", configMap("cm"), "web+Deployment", twoReplicas)
+		c.values["/context/1134/meta/"] = `{"Namespace":"` + namespace + `","Level":"1","CorrectDrift":true}`
+		put(ctx, c.values)
+		n := newNetwork()
+		start(n)
+		instantiate(ctx, "1134")
+		cm, d := &corev1.ConfigMap{}, &appsv1.Deployment{}
+		Expect(exists(ctx, cm, namespace, "cm")).To(BeTrue())
+		cm.Data = map[string]string{"k": "by hand", "more": "theirs"}
+		Expect(api.Update(ctx, cm, client.FieldOwner("kubectl-edit"))).To(Succeed())
+		Expect(exists(ctx, d, namespace, "web")).To(BeTrue())
+		Expect(api.SubResource("scale").Update(ctx, d, client.WithSubResourceBody(&autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 5}}))).To(Succeed())
+		Expect(exists(ctx, d, namespace, "web")).To(BeTrue())
+		d.Spec.Template.Spec.Containers[0].Image = "example.org/other"
+		Expect(api.Update(ctx, d, client.FieldOwner("kubectl-edit"))).To(Succeed())
+		Expect(rsync.PreviewInstantiation(ctx, planOf(ctx, "1134"), n.Access)).To(ConsistOf(
+			And(HaveField("Action", rsync.PreviewChange), HaveField("Fields", Equal([]string{"data.k"}))),
+			And(HaveField("Action", rsync.PreviewChange), HaveField("Fields", Equal([]string{"spec.template.spec.containers[0].image"})))))
+
+		instantiate(ctx, "1134")
+		Expect(exists(ctx, cm, namespace, "cm")).To(BeTrue())
+		Expect(cm.Data).To(Equal(map[string]string{"k": "v", "more": "theirs"}))
+		Expect(exists(ctx, d, namespace, "web")).To(BeTrue())
+		Expect(d.Spec.Template.Spec.Containers[0].Image).To(Equal("example.org/web"))
+		Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(5)))
+
+		By("refusing an object that is not of its app")
+		cm.Labels, cm.Data = nil, map[string]string{"k": "theirs"}
+		Expect(api.Update(ctx, cm, client.FieldOwner("another"))).To(Succeed())
+		enqueue(ctx, "1134", deploy.EventInstantiate)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1134").Should(Equal(state("InstantiateFailed")))
+		Expect(dataOf(ctx, namespace, "cm")).To(Equal("theirs"))
+	})
+
 	It("leaves replicas alone that were scaled, as autoscalers do", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
-		web := "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  replicas: 2\n  selector:\n    matchLabels: {app: web}\n  template:\n    metadata:\n      labels: {app: web}\n    spec:\n      containers:\n      - {name: web, image: example.org/web}\n"
-		put(ctx, newComposite("1132", namespace, "a").add("a", edge01, "web+Deployment", web).values)
+		put(ctx, newComposite("1132", namespace, "a").add("a", edge01, "web+Deployment", twoReplicas).values)
 		start(newNetwork())
 		instantiate(ctx, "1132")
 		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: namespace}}

@@ -32,6 +32,8 @@ type CompositeApp struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Administrator allows objects in other namespaces, and of the whole cluster. Without it they are refused.
 	Administrator bool `json:"administrator,omitempty"`
+	// CorrectDrift has fields set back that others have set in its objects, whenever these are applied. Without it they are refused.
+	CorrectDrift bool `json:"correctDrift,omitempty"`
 	// Apps are the applications, in their order.
 	Apps []CompositeAppMember `json:"apps"`
 }
@@ -70,7 +72,7 @@ func CreateContext(ctx context.Context, store *appcontext.Store, c CompositeApp,
 	ac.InitAppContext()
 	meta := appcontext.CompositeAppMeta{
 		Project: c.Project, CompositeApp: c.Name, Version: c.Version, Release: c.DeploymentIntentGroup, DeploymentIntentGroup: c.DeploymentIntentGroup,
-		Namespace: cmp.Or(c.Namespace, "default"), Level: "1",
+		Namespace: cmp.Or(c.Namespace, "default"), Level: "1", CorrectDrift: c.CorrectDrift,
 	}
 	if c.Administrator {
 		meta.Level = levelAdministrator

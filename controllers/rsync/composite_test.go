@@ -71,6 +71,16 @@ var _ = Describe("A composite app", func() {
 		Expect(counts).To(Equal(map[string]int{"Deleted": 4}))
 	})
 
+	It("corrects what others change when it says so", func(ctx SpecContext) {
+		for _, correct := range []bool{false, true} {
+			c := shop(newNamespace(ctx))
+			c.CorrectDrift = correct
+			id, err := rsync.CreateContext(ctx, store, c, files.read, time.Now())
+			Expect(err).NotTo(HaveOccurred())
+			Expect(planOf(ctx, id).CorrectDrift).To(Equal(correct))
+		}
+	})
+
 	It("touches its own namespace only, unless it is an administrator's", func(ctx SpecContext) {
 		far := newNamespace(ctx)
 		elsewhere := manifests{

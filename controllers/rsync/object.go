@@ -33,6 +33,8 @@ type manifest struct {
 
 	// app is the value of its label.
 	app string
+	// corrects is true when fields that others have set in it are set back.
+	corrects bool
 	// data is all of it, in JSON.
 	data []byte
 }
@@ -43,7 +45,7 @@ func newManifest(o *unstructured.Unstructured) (*manifest, error) {
 	if err != nil {
 		return nil, refusalError{errors.Wrapf(err, "cannot encode %s %q", o.GetKind(), o.GetName())}
 	}
-	return &manifest{o.GroupVersionKind(), client.ObjectKeyFromObject(o), o.GetLabels()[deploymentLabel], bytes.TrimSpace(data)}, nil
+	return &manifest{GroupVersionKind: o.GroupVersionKind(), ObjectKey: client.ObjectKeyFromObject(o), app: o.GetLabels()[deploymentLabel], data: bytes.TrimSpace(data)}, nil
 }
 
 // metadata returns an object into which a client reads the metadata.
@@ -117,7 +119,11 @@ func (os *objects) read(app string, r deploy.Resource) (*object, error) {
 			if err := place(os.plan, o, namespaced); err != nil {
 				return nil, err
 			}
-			return newManifest(o)
+			m, err := newManifest(o)
+			if err == nil {
+				m.corrects = os.plan.CorrectDrift
+			}
+			return m, err
 		})
 	}
 	return &object{o.GroupVersionKind(), placed(true), placed(false)}, nil

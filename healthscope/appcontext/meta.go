@@ -28,6 +28,8 @@ type CompositeAppMeta struct {
 	LogicalCloudLevel     string
 	// CompositeProfile is the group's composite profile. EMCO does not write it, and passes over it.
 	CompositeProfile string `json:",omitempty"`
+	// CorrectDrift is true when fields that others have set are to be set back. EMCO does not write it, and passes over it.
+	CorrectDrift bool `json:",omitempty"`
 	// Services is kept as it is, for the EMCO that writes it.
 	Services json.RawMessage `json:"services,omitempty"`
 }

@@ -101,7 +101,9 @@ type Plan struct {
 	// Namespace is where objects go that name none, and Level that of the logical cloud: with "0", objects may be in other
 	// namespaces and in none.
 	Namespace, Level string
-	Apps             []App
+	// CorrectDrift is true when fields that others have set in the context's objects are set back when these are applied.
+	CorrectDrift bool
+	Apps         []App
 
 	// observed is what is known of the resources already, and kept what other contexts have that are to be there, which is
 	// not deleted: names of resources by app and cluster.
@@ -150,6 +152,7 @@ func (c Contexts) Plan() (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.CorrectDrift = meta.CorrectDrift
 	if meta.Namespace != "" {
 		p.Namespace = meta.Namespace
 	}
