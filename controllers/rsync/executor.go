@@ -76,7 +76,7 @@ func (e *executor) takeInCluster(ctx context.Context, s deploy.Step, ask func(co
 		if answer.kind != acknowledged && ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
-		e.counters.answered(s.Cluster, answer)
+		e.counters.answered(answer)
 		if err := e.record(s, answer, hadProblem); err != nil {
 			return 0, err
 		}

@@ -12,7 +12,7 @@ var (
 	metricEvents = metric.New(metric.Counter, "healthscope_rsync_events_total",
 		"The events of AppContexts that were handled: those after which all was there, or gone, are `Done`, and others an `Error`. One that is tried again counts each time. Only with [rsync](rsync.md).", "event", "status")
 	metricAnswers = metric.New(metric.Counter, "healthscope_rsync_answers_total",
-		"What clusters have answered when objects were applied, deleted or read: `acknowledged`, `refused`, or `unanswered` when the cluster gave no answer.", "cluster", "answer")
+		"What clusters have answered when objects were applied, deleted or read: `acknowledged`, `refused`, or `unanswered` when a cluster gave no answer. The log and `healthscope context show` say which.", "answer")
 	metricStandingDown = metric.New(metric.Gauge, "healthscope_rsync_standing_down",
 		"1 when nothing is deployed because another program, such as EMCO's rsync, works on the [same etcd](rsync.md#beside-emcos-rsync), and else 0.")
 )
@@ -36,10 +36,8 @@ func (c counters) handled(event deploy.Event, succeeded bool) {
 	c.events.WithLabelValues(string(event), string(status)).Inc()
 }
 
-// answered counts an answer of a cluster.
-func (c counters) answered(cluster string, a answer) {
-	c.answers.WithLabelValues(cluster, a.kind.String()).Inc()
-}
+// answered counts an answer of a cluster, which is not named: a context may name any.
+func (c counters) answered(a answer) { c.answers.WithLabelValues(a.kind.String()).Inc() }
 
 // Describe implements prometheus.Collector.
 func (r *Runner) Describe(out chan<- *prometheus.Desc) {
