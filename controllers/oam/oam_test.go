@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
@@ -204,10 +205,16 @@ var _ = Describe("The controller of ApplicationConfigurations", func() {
 		Expect(s.scopesOf(ctx, "other")).To(BeEmpty())
 	}, SpecTimeout(time.Minute))
 
-	It("says that there is no CRD", func(ctx SpecContext) {
+	It("says that there is no CRD, or no right", func(ctx SpecContext) {
 		Expect(oam.CheckReadable(ctx, api, oam.Kind)).To(Succeed())
 		Expect(oam.CheckReadable(ctx, api, schema.GroupVersionKind{Group: "core.oam.dev", Version: "v1alpha9", Kind: "ApplicationConfiguration"})).To(
 			MatchError("cannot list ApplicationConfigurations: the cluster has no CRD for them with version v1alpha9; see config/docs/oam.md"))
+		config := rest.CopyConfig(plane.Config())
+		config.Impersonate.UserName = "jane"
+		jane, err := client.New(config, client.Options{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(oam.CheckReadable(ctx, jane, oam.Kind)).To(MatchError(And(
+			HavePrefix("cannot list ApplicationConfigurations, for want of a right in config/docs/rights.md: "), ContainSubstring(`User "jane" cannot list`))))
 	})
 
 	It("takes out the workloads of what was deleted while it did not run", func(ctx SpecContext) {

@@ -53,6 +53,9 @@ func CheckReadable(ctx context.Context, reader client.Reader, kind schema.GroupV
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return errors.Errorf("cannot list %ss: the cluster has no CRD for them with version %s; see config/docs/oam.md", kind.Kind, kind.Version)
 	}
+	if apierrors.IsForbidden(err) {
+		return errors.Wrapf(err, "cannot list %ss, for want of a right in config/docs/rights.md", kind.Kind)
+	}
 	return errors.Wrapf(err, "cannot list %ss", kind.Kind)
 }
 

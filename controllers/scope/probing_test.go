@@ -368,8 +368,8 @@ var _ = Describe("A scope with probes", func() {
 		now.Spec.ProbeMethod, now.Spec.ProbeEndpoint, now.Spec.ProbeTimeout, now.Spec.ProbePort = "get", "//127.0.0.1/", new(int32(1000)), new(intstr.FromInt32(70000))
 		now.Spec.ProbeInterval, now.Spec.FailureRateThreshold, now.Spec.HealthyRateThreshold = new(int32(86401)), new(-0.5), new(101.0)
 		Expect(api.Update(ctx, &now)).To(Succeed())
-		Eventually(probesReady(ctx, s)).Should(Equal(`False InvalidProbe: probe-method: "get" is not known: want GET, httpGet or HEAD; probe-endpoint: has two slashes in a row; `+
-			`probe-port: "70000" is no port: must be between 1 and 65535, inclusive; probe-timeout: 1000 is out of range: want 60 at most; `+
+		Eventually(probesReady(ctx, s)).Should(Equal(`False InvalidProbe: probe-method: "get" is not known: want GET, httpGet or HEAD; probe-endpoint: "//127.0.0.1/" has two slashes in a row; `+
+			`probe-port: "70000" is no port: want the name of one, or 1 to 65535; probe-timeout: 1000 is out of range: want 60 at most; `+
 			`probe-interval: 86401 is out of range: want 86400 at most; failure-rate-threshold: -0.5 is out of range: want 0 to 1, or a percentage; `+
 			`healthy-rate-threshold: 101 is out of range: want 0 to 1, or a percentage`), "all of it, and nothing is cut")
 

@@ -17,19 +17,19 @@ func checkEndpoint(endpoint string) error {
 	case endpoint == "":
 		return errors.New("is missing: want a path such as /health")
 	case len(endpoint) > maxEndpoint:
-		return errors.Errorf("has %d bytes: want %d at most", len(endpoint), maxEndpoint)
+		return errors.Errorf("%.70q has %d bytes: want %d at most", endpoint, len(endpoint), maxEndpoint)
 	case endpoint[0] != '/':
-		return errors.New("is no path: want one that begins with a slash, without scheme, host and port")
+		return errors.Errorf("%.70q is no path: want one that begins with a slash, without scheme, host and port", endpoint)
 	case strings.ContainsFunc(endpoint, isNoPathCharacter):
-		return errors.New("has characters other than letters, digits and -._~/: want a path without query, fragment and escapes")
+		return errors.Errorf("%.70q has characters other than letters, digits and -._~/: want a path without query, fragment and escapes", endpoint)
 	}
 	segments := strings.Split(endpoint[1:], "/")
 	for i, segment := range segments {
 		switch last := i == len(segments)-1; {
 		case segment == "" && !last:
-			return errors.New("has two slashes in a row")
+			return errors.Errorf("%.70q has two slashes in a row", endpoint)
 		case segment == "." || segment == "..":
-			return errors.Errorf("has a segment %q", segment)
+			return errors.Errorf("%.70q has a segment %q", endpoint, segment)
 		}
 	}
 	return nil

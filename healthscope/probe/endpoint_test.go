@@ -1,6 +1,7 @@
 package probe_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"path"
@@ -57,8 +58,12 @@ func TestEndpointsThatCannotBeUsed(t *testing.T) {
 		"/..;/manager":                 "characters",
 		"/" + strings.Repeat("a", 256): "257 bytes",
 	} {
-		if err := parseEndpoint(endpoint); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "probe-endpoint") {
-			t.Errorf("%q: %v, want one that says %q", endpoint, err, want)
+		field := "probe-endpoint: "
+		if endpoint != "" {
+			field += fmt.Sprintf("%.70q ", endpoint)
+		}
+		if err := parseEndpoint(endpoint); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), field) {
+			t.Errorf("%q: %v, want one that says %q of %q", endpoint, err, want, field)
 		}
 	}
 }

@@ -133,7 +133,7 @@ func checkPort(port intstr.IntOrString) error {
 		problems = validation.IsDNS1123Label(port.StrVal)
 	}
 	if len(problems) > 0 {
-		return errors.Errorf("%.70q is no port: %s", port.String(), problems[0])
+		return errors.Errorf("%.70q is no port: want the name of one, or 1 to 65535", port.String())
 	}
 	return nil
 }

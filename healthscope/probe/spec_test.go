@@ -44,16 +44,16 @@ func TestParseFillsInDefaults(t *testing.T) {
 
 func TestParseNamesEveryFieldThatCannotBeUsed(t *testing.T) {
 	for want, change := range map[string]func(*corev1alpha2.HealthScopeSpec){
-		`probe-method: "POST" is not known`:             func(s *corev1alpha2.HealthScopeSpec) { s.ProbeMethod = "POST" },
-		`probe-method: is missing: want GET`:            func(s *corev1alpha2.HealthScopeSpec) { s.ProbeMethod = "" },
-		`probe-method: "get" is not known`:              func(s *corev1alpha2.HealthScopeSpec) { s.ProbeMethod = "get" },
-		`probe-port: "0" is no port`:                    func(s *corev1alpha2.HealthScopeSpec) { s.ProbePort = new(intstr.FromInt32(0)) },
-		`probe-port: "70000" is no port`:                func(s *corev1alpha2.HealthScopeSpec) { s.ProbePort = new(intstr.FromInt32(70000)) },
-		`probe-port: "80/../x" is no port`:              func(s *corev1alpha2.HealthScopeSpec) { s.ProbePort = new(intstr.FromString("80/../x")) },
-		`probe-timeout: 61 is out of range`:             func(s *corev1alpha2.HealthScopeSpec) { s.ProbeTimeout = new(int32(61)) },
-		`probe-interval: 86401 is out of range`:         func(s *corev1alpha2.HealthScopeSpec) { s.ProbeInterval = new(int32(86401)) },
-		`failure-rate-threshold: -0.1 is out of range`:  func(s *corev1alpha2.HealthScopeSpec) { s.FailureRateThreshold = new(-0.1) },
-		`healthy-rate-threshold: 100.5 is out of range`: func(s *corev1alpha2.HealthScopeSpec) { s.HealthyRateThreshold = new(100.5) },
+		`probe-method: "POST" is not known`:                                     func(s *corev1alpha2.HealthScopeSpec) { s.ProbeMethod = "POST" },
+		`probe-method: is missing: want GET`:                                    func(s *corev1alpha2.HealthScopeSpec) { s.ProbeMethod = "" },
+		`probe-method: "get" is not known`:                                      func(s *corev1alpha2.HealthScopeSpec) { s.ProbeMethod = "get" },
+		`probe-port: "0" is no port: want the name of one, or 1 to 65535`:       func(s *corev1alpha2.HealthScopeSpec) { s.ProbePort = new(intstr.FromInt32(0)) },
+		`probe-port: "70000" is no port: want the name of one, or 1 to 65535`:   func(s *corev1alpha2.HealthScopeSpec) { s.ProbePort = new(intstr.FromInt32(70000)) },
+		`probe-port: "80/../x" is no port: want the name of one, or 1 to 65535`: func(s *corev1alpha2.HealthScopeSpec) { s.ProbePort = new(intstr.FromString("80/../x")) },
+		`probe-timeout: 61 is out of range`:                                     func(s *corev1alpha2.HealthScopeSpec) { s.ProbeTimeout = new(int32(61)) },
+		`probe-interval: 86401 is out of range`:                                 func(s *corev1alpha2.HealthScopeSpec) { s.ProbeInterval = new(int32(86401)) },
+		`failure-rate-threshold: -0.1 is out of range`:                          func(s *corev1alpha2.HealthScopeSpec) { s.FailureRateThreshold = new(-0.1) },
+		`healthy-rate-threshold: 100.5 is out of range`:                         func(s *corev1alpha2.HealthScopeSpec) { s.HealthyRateThreshold = new(100.5) },
 	} {
 		if _, err := probe.Parse(asking(change)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want one that says %q", err, want)
