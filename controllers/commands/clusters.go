@@ -19,8 +19,10 @@ import (
 const (
 	// clustersTimeout is how long the commands about clusters may take by default.
 	clustersTimeout = time.Minute
-	// clustersRequestTimeout is the deadline of one of their requests: what is to be done in the hub must not wait for a member that says nothing.
+	// clustersRequestTimeout is the deadline of one of their requests, and memberShare bounds it for those to a member, as a part
+	// of the whole: what is to be done in the hub must not wait for a member that says nothing.
 	clustersRequestTimeout = 10 * time.Second
+	memberShare            = 6
 )
 
 // newClusters returns the command clusters. Alone it does what its subcommand list does.
@@ -71,13 +73,17 @@ func (m *memberFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&m.kubeconfig, "kubeconfig", "", "the kubeconfig file of the member; the default is $KUBECONFIG, or ~/.kube/config")
 }
 
-// config returns how the member is reached with the caller's rights.
-func (m *memberFlags) config(command string) (*rest.Config, error) {
+// config returns how the member is reached with the caller's rights, by a command that may take a time in all.
+func (m *memberFlags) config(command string, timeout time.Duration) (*rest.Config, error) {
 	if m.context == "" {
 		return nil, usage(errors.New("--context is missing: it says which cluster is meant"))
 	}
 	config, err := configOf(m.kubeconfig, m.context, command)
-	return config, errors.Wrap(err, "cannot find out how to reach the member")
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot find out how to reach the member")
+	}
+	config.Timeout = min(config.Timeout, timeout/memberShare)
+	return config, nil
 }
 
 // errNoKubeconfig means that there is nothing that says how to reach a cluster.

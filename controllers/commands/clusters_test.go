@@ -92,7 +92,7 @@ var _ = Describe("The command clusters", func() {
 		file := filepath.Join(GinkgoT().TempDir(), "member")
 		Expect(os.WriteFile(file, fmt.Appendf(nil, `{"clusters": [{"name": "c", "cluster": {"server": "https://%s"}}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
 			"users": [{"name": "c", "user": {"token": "t"}}]}`, listener.Addr()), 0o600)).To(Succeed())
-		code, out, errOut := runClusters("remove", "edge01", "--kubeconfig", file, "--context", "c", "--hub-kubeconfig", plane.KubeconfigPath(), "--hub-namespace", namespace)
+		code, out, errOut := runClusters("remove", "edge01", "--kubeconfig", file, "--context", "c", "--hub-kubeconfig", plane.KubeconfigPath(), "--hub-namespace", namespace, "--timeout", "12s")
 		Expect(code).To(Equal(1))
 		Expect(out).To(Equal(fmt.Sprintf("hub: secret/edge01 -n %s deleted\n", namespace)))
 		Expect(errOut).To(ContainSubstring("give the same command again, with --force, once the cluster can be reached"))

@@ -81,7 +81,7 @@ func newClustersAdd() *cobra.Command {
 }
 
 func (o *clustersAdd) run(ctx context.Context, name string, lifetime time.Duration, out, errOut io.Writer) error {
-	member, err := o.member.config("clusters-add")
+	member, err := o.member.config("clusters-add", o.hub.timeout)
 	if err != nil {
 		return err
 	}

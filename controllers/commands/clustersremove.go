@@ -60,7 +60,7 @@ func (o *clustersRemove) run(ctx context.Context, name string, out, errOut io.Wr
 	}
 	c := enrol.Clusters{Hub: hub, Report: printer(out)}
 	if !o.keepMember {
-		if c.MemberConfig, err = o.member.config("clusters-remove"); err != nil {
+		if c.MemberConfig, err = o.member.config("clusters-remove", o.hub.timeout); err != nil {
 			return err
 		}
 		if c.MemberConfig.Host == hubConfig.Host {

@@ -56,11 +56,12 @@ func Remove(ctx context.Context, c Clusters, r Removal) error {
 	}
 	var unread error
 	if c.Member != nil {
-		if err := checkMember(ctx, c.Member, secrets); err != nil {
-			return err
-		}
 		var account *corev1.ServiceAccount
-		account, unread = hubAccount(ctx, c.Member)
+		if account, unread = hubAccount(ctx, c.Member); unread == nil || apierrors.IsForbidden(unread) { // A member that gives no answer is not asked a second time.
+			if err := checkMember(ctx, c.Member, secrets); err != nil {
+				return err
+			}
+		}
 		if s := userOf(account, others); s != nil {
 			return errors.Errorf("Secret %q of cluster %q uses the account that would be deleted: nothing was deleted; --keep-member deletes what the hub has of cluster %q alone", s.Namespace+"/"+s.Name, clusterOf(s), r.Cluster)
 		}
