@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 	"github.com/healthscope/healthscope/healthscope/deploy"
@@ -15,23 +14,27 @@ import (
 
 // contextWait waits until nothing is left to do with contexts, for as long as its context lasts.
 type contextWait struct {
-	store *appcontext.Store
-	// ids are the contexts. The first is that of the event, which comes to an end first.
-	ids      []string
+	store    *appcontext.Store
 	progress *progress
 }
 
-// waitForContexts waits until nothing is left to do with contexts, and prints the state of the first one. The answer is no when the
-// last event of one of them has failed; then it prints why.
+// waitForContexts waits until nothing is left to do with contexts, and prints the state of the first one: that of the event, which
+// comes to an end before the others. The answer is no when the last event of one of them has failed; then it prints why.
 func waitForContexts(ctx context.Context, store *appcontext.Store, ids []string, out, errOut io.Writer) error {
-	w := contextWait{store, ids, newProgress(errOut)}
+	w := contextWait{store, newProgress(errOut)}
 	defer w.progress.end()
-	failed, err := w.wait(ctx)
-	if ctx.Err() != nil {
-		return noAnswer(errors.Errorf("the work on context %q has not ended in time: \"healthscope context show\" tells how far it is; a controller with rsync.enabled must run", ids[0]))
-	}
-	if err != nil {
-		return err
+	failed := ""
+	for _, id := range ids {
+		done, err := w.wait(ctx, id)
+		if ctx.Err() != nil {
+			return noAnswer(errors.Errorf("the work on context %q has not ended in time: \"healthscope context show\" tells how far it is; a controller with rsync.enabled must run", ids[0]))
+		}
+		if err != nil {
+			return err
+		}
+		if !done && failed == "" {
+			failed = id
+		}
 	}
 	w.progress.end()
 	if failed != "" {
@@ -51,65 +54,40 @@ func waitForContexts(ctx context.Context, store *appcontext.Store, ids []string,
 	return err
 }
 
-// wait returns the first context of which the last event has failed; empty when none has.
-func (w *contextWait) wait(ctx context.Context) (failed string, err error) {
+// wait waits until nothing is left to do with a context, and reports whether its last event is done.
+func (w *contextWait) wait(ctx context.Context, id string) (done bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	group, ctx := errgroup.WithContext(ctx)
-	changed := make(chan struct{}, 1)
-	for _, id := range w.ids {
-		group.Go(func() error {
-			return w.store.WatchLevels(ctx, id, nil, func() {
-				select {
-				case changed <- struct{}{}:
-				default: // What has changed before is not read yet.
-				}
-			})
-		})
-	}
-	group.Go(func() error {
-		for done := false; !done; {
-			select {
-			case <-changed:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-			var err error
-			if done, failed, err = w.look(ctx); err != nil {
-				return err
-			}
+	defer cancel()
+	ended := false
+	broken := w.store.WatchLevels(ctx, id, nil, func() {
+		if ctx.Err() != nil {
+			return // What it has still received of changes.
 		}
-		return errWaited
+		if ended, done, err = w.look(ctx, id); ended || err != nil {
+			cancel()
+		}
 	})
-	err = group.Wait()
-	cancel()
-	if errors.Is(err, errWaited) {
-		err = nil
+	if ended || err != nil {
+		return done, err
 	}
-	return failed, err
+	return false, broken
 }
 
-// errWaited ends the watches.
-var errWaited = errors.New("nothing is left to do")
-
-// look reports whether nothing is left to do, and which context has failed.
-func (w *contextWait) look(ctx context.Context) (done bool, failed string, err error) {
-	for _, id := range w.ids {
-		s, err := w.store.ReadLevels(ctx, id, deploy.LifecycleLevels()...)
-		if err != nil {
-			return false, "", err
-		}
-		l, err := deploy.ReadLifecycle(s)
-		if err != nil {
-			return false, "", err
-		}
-		if l.Active() {
-			return false, "", w.say(ctx, id, l.Current)
-		}
-		if n := len(l.Queue); failed == "" && (n == 0 || l.Queue[n-1].Status != deploy.EventDone) {
-			failed = id
-		}
+// look reports whether nothing is left to do with a context, and whether its last event is done.
+func (w *contextWait) look(ctx context.Context, id string) (ended, done bool, err error) {
+	s, err := w.store.ReadLevels(ctx, id, deploy.LifecycleLevels()...)
+	if err != nil {
+		return false, false, err
 	}
-	return true, failed, nil
+	l, err := deploy.ReadLifecycle(s)
+	if err != nil {
+		return false, false, err
+	}
+	if l.Active() {
+		return false, false, w.say(ctx, id, l.Current)
+	}
+	n := len(l.Queue)
+	return true, n > 0 && l.Queue[n-1].Status == deploy.EventDone, nil
 }
 
 // say shows how many resources of a context have which status.
