@@ -39,7 +39,8 @@ func viaProxy() (proxy *faults.Proxy, kubeconfig string) {
 // One outage, because each takes as long as a replica needs to lose its Lease.
 var _ = Describe("a replica whose API server is away", func() {
 	It("shows nothing as current; the only one starts, gives up its Lease, and leads again", func(ctx SpecContext) {
-		only := startOnlyReplica(ctx)
+		proxy, kubeconfig := viaProxy()
+		only := startOnlyReplica(ctx, proxy, kubeconfig)
 		namespace := suite.NewNamespace(ctx, api)
 		scope := &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
 		Expect(api.Create(ctx, scope)).To(Succeed())
@@ -48,7 +49,7 @@ var _ = Describe("a replica whose API server is away", func() {
 		newBundle(ctx, namespace, id+"-web", "quiet-fox")
 		leader := start(namespace, "controller") // It stays in touch, and writes what the other one must not miss.
 		Eventually(health(ctx, scope)).Should(Equal("unknown"))
-		proxy, kubeconfig := viaProxy()
+		proxy, kubeconfig = viaProxy()
 		r := start(namespace, "controller", "--kubeconfig", kubeconfig)
 		old := r.api
 		r.api = freeAddress()

@@ -27,9 +27,8 @@ type onlyReplica struct {
 const isLeader = `leader_election_master_status{name="healthscope-controller"} 1`
 
 // startOnlyReplica starts a controller while its API server is away, and returns it once it leads.
-func startOnlyReplica(ctx context.Context) *onlyReplica {
+func startOnlyReplica(ctx context.Context, proxy *faults.Proxy, kubeconfig string) *onlyReplica {
 	GinkgoHelper()
-	proxy, kubeconfig := viaProxy()
 	namespace := suite.NewNamespace(ctx, api)
 	scope := &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}, Spec: corev1alpha2.HealthScopeSpec{
 		WorkloadReferences: []corev1alpha2.WorkloadReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}},
