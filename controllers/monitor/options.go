@@ -2,15 +2,12 @@ package monitor
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -30,11 +27,7 @@ const (
 	DefaultLeaseDuration = 15 * time.Second
 )
 
-// minLeaseDuration leaves time for a few attempts to renew the Lease before it
-// is lost; the resolution of leaseDurationSeconds is a second.
-const minLeaseDuration = 3 * time.Second
-
-// Options of the monitor. The zero value takes all defaults.
+// Options of the monitor, whose values the configuration has validated. The zero value takes all defaults.
 type Options struct {
 	// LabelKeys are the labels that tie objects to bundles by their values.
 	// The default is k8spluginv1alpha1.LabelDeploymentID.
@@ -71,8 +64,8 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// LeaseNamespace is the namespace of the Lease. The default is DefaultLeaseNamespace.
 	LeaseNamespace string
-	// LeaseDuration is how long a monitor that died keeps the Lease: at least
-	// three seconds. It renews it every fifth of that. The default is
+	// LeaseDuration is how long a monitor that died keeps the Lease, in whole
+	// seconds. It renews it every fifth of that. The default is
 	// DefaultLeaseDuration.
 	LeaseDuration time.Duration
 	// Spans makes spans of reconciles. The default is that there are none.
@@ -102,9 +95,8 @@ func DefaultKinds() []schema.GroupVersionKind {
 	}
 }
 
-// complete returns the options with defaults filled in and duplicates removed,
-// or an error that names the field and the value that cannot be used.
-func (o Options) complete() (Options, error) {
+// complete returns the options with defaults filled in and duplicates removed.
+func (o Options) complete() Options {
 	if len(o.LabelKeys) == 0 {
 		o.LabelKeys = []string{k8spluginv1alpha1.LabelDeploymentID}
 	}
@@ -127,9 +119,6 @@ func (o Options) complete() (Options, error) {
 	if o.Registerer == nil {
 		o.Registerer = metrics.Registry
 	}
-	if err := o.validate(); err != nil {
-		return Options{}, fmt.Errorf("cannot use monitor options: %w", err)
-	}
 	if o.CreateBundles != "" {
 		o.LabelKeys = append(slices.Clone(o.LabelKeys), o.CreateBundles)
 	}
@@ -140,60 +129,7 @@ func (o Options) complete() (Options, error) {
 	o.Kinds = distinct(o.Kinds)
 	o.Namespaces = distinct(o.Namespaces)
 	o.TrustedNamespaces = distinct(o.TrustedNamespaces)
-	return o, nil
-}
-
-func (o Options) validate() error {
-	lists := []struct {
-		field  string
-		values []string
-		check  func(string) []string
-	}{
-		{"labelKeys", o.LabelKeys, validation.IsQualifiedName},
-		{"allowedLabels", o.AllowedLabels, validation.IsQualifiedName},
-		{"namespaces", o.Namespaces, validation.IsDNS1123Label},
-		{"trustedNamespaces", o.TrustedNamespaces, validation.IsDNS1123Label},
-		{"leaseNamespace", []string{o.LeaseNamespace}, validation.IsDNS1123Label},
-	}
-	for _, list := range lists {
-		for _, value := range list.values {
-			if problems := list.check(value); len(problems) > 0 {
-				return fmt.Errorf("%s: %q: %s", list.field, value, strings.Join(problems, "; "))
-			}
-		}
-	}
-	if o.CreateBundles != "" {
-		if problems := validation.IsQualifiedName(o.CreateBundles); len(problems) > 0 {
-			return fmt.Errorf("createBundles: %q: %s", o.CreateBundles, strings.Join(problems, "; "))
-		}
-	}
-	for _, trusted := range o.TrustedNamespaces {
-		if len(o.Namespaces) > 0 && !slices.Contains(o.Namespaces, trusted) {
-			return fmt.Errorf("trustedNamespaces: %q: must be one of namespaces, or its bundles are not seen", trusted)
-		}
-	}
-	if o.ListBudget < 0 {
-		return fmt.Errorf("listBudget: %d: must not be negative", o.ListBudget)
-	}
-	if o.HardLimit < 0 {
-		return fmt.Errorf("hardLimit: %d: must not be negative", o.HardLimit)
-	}
-	if o.LeaseDuration < minLeaseDuration {
-		return fmt.Errorf("leaseDuration: %q: must be at least %s", o.LeaseDuration, minLeaseDuration)
-	}
-	return o.validateKinds()
-}
-
-func (o Options) validateKinds() error {
-	for _, kind := range o.Kinds {
-		if kind.Version == "" || kind.Kind == "" {
-			return fmt.Errorf("kinds: %q: version and kind must be given", kind)
-		}
-		if kind.Group == k8spluginv1alpha1.GroupVersion.Group && kind.Kind == k8spluginv1alpha1.ResourceBundleStateKind {
-			return fmt.Errorf("kinds: %q: a bundle cannot be part of a bundle", kind)
-		}
-	}
-	return nil
+	return o
 }
 
 // distinct returns the values without repetitions, in their order.

@@ -61,10 +61,7 @@ const (
 // monitor's Lease, which is released when the manager stops (the process must
 // then end). The caller adds what is its own: addresses, logger, probes.
 func ManagerOptions(opts Options) (ctrl.Options, error) {
-	opts, err := opts.complete()
-	if err != nil {
-		return ctrl.Options{}, err
-	}
+	opts = opts.complete()
 	scheme := runtime.NewScheme()
 	if err := k8spluginv1alpha1.AddToScheme(scheme); err != nil {
 		return ctrl.Options{}, fmt.Errorf("cannot register types: %w", err)
@@ -95,14 +92,9 @@ func ManagerOptions(opts Options) (ctrl.Options, error) {
 // monitor paces itself, per bundle. The readiness check "bundles" that it adds
 // fails while the cluster's CRD drops what the monitor writes.
 //
-// It returns an error when an option cannot be used. The manager ends with an
-// error when the cluster does not serve ResourceBundleStates.
+// The manager ends with an error when the cluster does not serve ResourceBundleStates.
 func Setup(mgr ctrl.Manager, opts Options) error {
-	opts, err := opts.complete()
-	if err != nil {
-		return err
-	}
-	if err := setup(mgr, opts); err != nil {
+	if err := setup(mgr, opts.complete()); err != nil {
 		return fmt.Errorf("cannot set up monitor: %w", err)
 	}
 	return nil
