@@ -20,15 +20,35 @@ const maxRefusedPause = 10 * time.Minute
 // startGrace is how long the start waits for a kind whose first attempts fail.
 const startGrace = 30 * time.Second
 
-// unread is the reason why the objects of a kind cannot be seen.
-type unread string
+// sight says what is known of the objects of a kind.
+type sight string
 
 const (
-	// unreadableForbidden means that the monitor may not read the kind.
-	unreadableForbidden unread = "Forbidden"
-	// unreadableNoAnswer means that the kind has not been read yet.
-	unreadableNoAnswer unread = "NoAnswer"
+	// shown means that the store has the objects that there are, or were a moment ago.
+	shown sight = ""
+	// gone means that there is no such kind, or none to be shown.
+	gone sight = "Gone"
+	// forbidden means that the monitor may not read the kind.
+	forbidden sight = "Forbidden"
+	// unread means that the kind has not been read yet.
+	unread sight = "NoAnswer"
 )
+
+// sightIn returns what is known in a state. A kind that has been read stays known while there is no answer.
+func sightIn(s observe.State) sight {
+	switch {
+	case s.Reason == observe.NotServed:
+		return gone
+	case s.Reason == observe.Forbidden:
+		return forbidden
+	case s.Status == observe.Pending, s.Reason == observe.Unauthorized && s.AsOf.IsZero():
+		return unread
+	}
+	return shown
+}
+
+// isUnreadable reports whether it is not known which objects there are.
+func (s sight) isUnreadable() bool { return s == forbidden || s == unread }
 
 // watch follows one source for as long as it runs and keeps its objects in store.
 type watch struct {
@@ -64,7 +84,7 @@ func newWatch(s source, c clock.WithDelayedExecution, logger logr.Logger) *watch
 
 // open returns how the source is listed and watched.
 func (w *watch) open(context.Context) (cache.ListerWatcher, error) {
-	if w.gone() {
+	if w.sight() == gone {
 		_ = w.store.Replace(nil, "") // They are not shown while the kind is gone.
 	}
 	return w.source.open()
@@ -96,7 +116,7 @@ func (w *watch) changed(s observe.State) {
 	case s.Status == observe.Problem && s.Reason != before.Reason:
 		w.logger.Info("Cannot read kind, bundles are filled without it; it is tried again at growing intervals, and when the kinds of the cluster change", "reason", s.Message)
 	}
-	if unreadable(s) != unreadable(before) || (s.Reason == observe.NotServed) != (before.Reason == observe.NotServed) {
+	if sightIn(s) != sightIn(before) {
 		w.wake()
 	}
 }
@@ -107,39 +127,12 @@ func (w *watch) isSettled() bool {
 	return s.Status != observe.Pending || s.IsFailing() && w.informer.Clock.Since(s.Since) >= startGrace
 }
 
-// unreadable returns why it is not known which objects there are; empty when it is known.
-func (w *watch) unreadable() unread { return unreadable(w.informer.State()) }
-
-// unreadable returns why it is not known in a state which objects there are; empty when it is known. A kind that has been
-// read stays known while there is no answer, and where there is no such kind, or none to be shown, there are no objects.
-func unreadable(s observe.State) unread {
-	if s.Status == observe.Pending {
-		return unreadableNoAnswer
-	}
-	switch s.Reason {
-	case observe.Forbidden:
-		return unreadableForbidden
-	case observe.Unauthorized:
-		if s.AsOf.IsZero() {
-			return unreadableNoAnswer
-		}
-	case observe.NoAnswer, observe.NotServed:
-	}
-	return ""
-}
-
-// gone reports whether there is no such kind, or none to be shown.
-func (w *watch) gone() bool { return w.informer.State().Reason == observe.NotServed }
-
-// shows reports whether the store shows the objects that there are, or were a moment ago.
-func (w *watch) shows() bool {
-	s := w.informer.State()
-	return unreadable(s) == "" && s.Reason != observe.NotServed
-}
+// sight returns what is known of the objects.
+func (w *watch) sight() sight { return sightIn(w.informer.State()) }
 
 // appendMembers appends to objects those that a bundle's key selects.
 func (w *watch) appendMembers(objects []*packed, c selectorKey) []*packed {
-	if c.key != w.source.key || w.gone() {
+	if c.key != w.source.key || w.sight() == gone {
 		return objects
 	}
 	return w.store.appendMembers(objects, c)

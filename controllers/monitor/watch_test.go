@@ -301,7 +301,7 @@ func TestWatchSaysWhatIsKnownOfItsKind(t *testing.T) {
 	type step struct {
 		fault fault
 		lasts time.Duration
-		want  unread
+		want  sight
 		holds int
 	}
 	const long = 20 * time.Minute
@@ -311,27 +311,27 @@ func TestWatchSaysWhatIsKnownOfItsKind(t *testing.T) {
 		// looks is how often the bundles are looked at again.
 		looks int32
 	}{
-		"a right is missing": {[]step{{fault{list: errForbidden}, time.Second, unreadableForbidden, 0}, ready}, 2},
+		"a right is missing": {[]step{{fault{list: errForbidden}, time.Second, forbidden, 0}, ready}, 2},
 		"a right is missing, then there is no answer": {
-			[]step{{fault{list: errForbidden}, long, unreadableForbidden, 0}, {fault{list: errPassing}, long, unreadableForbidden, 0}, ready}, 2,
+			[]step{{fault{list: errForbidden}, long, forbidden, 0}, {fault{list: errPassing}, long, forbidden, 0}, ready}, 2,
 		},
 		"a right is missing for a moment": {[]step{ready, {fault{list: errForbidden}, moment, "", 1}, ready}, 1},
-		"a right is taken":                {[]step{ready, {fault{list: errForbidden}, long, unreadableForbidden, 1}, ready}, 3},
-		"there is no answer at the start": {[]step{{fault{list: errPassing}, long, unreadableNoAnswer, 0}, ready}, 1},
+		"a right is taken":                {[]step{ready, {fault{list: errForbidden}, long, forbidden, 1}, ready}, 3},
+		"there is no answer at the start": {[]step{{fault{list: errPassing}, long, unread, 0}, ready}, 1},
 		"there is no answer":              {[]step{ready, {fault{discovery: errPassing, list: errPassing}, long, "", 1}, ready}, 1},
 		"the token is not accepted":       {[]step{ready, {fault{list: apierrors.NewUnauthorized("")}, long, "", 1}, ready}, 1},
 		"a 404 of what is served":         {[]step{ready, {fault{list: errNotFound}, long, "", 1}, ready}, 1},
 		"a 404, and no discovery":         {[]step{ready, {fault{discovery: errPassing, list: errNotFound}, long, "", 1}, ready}, 1},
 		"not served at the start, for a moment": {
-			[]step{{notServed, moment, unreadableNoAnswer, 0}, ready}, 1,
+			[]step{{notServed, moment, unread, 0}, ready}, 1,
 		},
-		"never served":                  {[]step{{notServed, long, "", 0}, ready}, 2},
-		"never served as can be shown":  {[]step{{fault{discovery: observe.ErrUnsuitable}, time.Second, "", 0}, ready}, 2},
+		"never served":                  {[]step{{notServed, long, gone, 0}, ready}, 2},
+		"never served as can be shown":  {[]step{{fault{discovery: observe.ErrUnsuitable}, time.Second, gone, 0}, ready}, 2},
 		"not served for a moment":       {[]step{ready, {notServed, moment, "", 1}, ready}, 1},
-		"gone":                          {[]step{ready, {notServed, long, "", 0}, ready}, 3},
-		"a right is missing, then gone": {[]step{ready, {fault{list: errForbidden}, long, unreadableForbidden, 1}, {notServed, time.Second, unreadableForbidden, 1}, {notServed, long, "", 0}}, 3},
+		"gone":                          {[]step{ready, {notServed, long, gone, 0}, ready}, 3},
+		"a right is missing, then gone": {[]step{ready, {fault{list: errForbidden}, long, forbidden, 1}, {notServed, time.Second, forbidden, 1}, {notServed, long, gone, 0}}, 3},
 		"gone, then a right is missing for a moment": {
-			[]step{ready, {notServed, long, "", 0}, {fault{discovery: errForbidden}, time.Second, "", 0}, {notServed, long, "", 0}}, 2,
+			[]step{ready, {notServed, long, gone, 0}, {fault{discovery: errForbidden}, time.Second, gone, 0}, {notServed, long, gone, 0}}, 2,
 		},
 	}
 	for name, tc := range cases {
@@ -348,8 +348,8 @@ func TestWatchSaysWhatIsKnownOfItsKind(t *testing.T) {
 						w.retry()
 					}
 					after(s.lasts)
-					if got := w.unreadable(); got != s.want || holds(w) != s.holds {
-						t.Errorf("step %d: unreadable %q and %d objects, want %q and %d", i, got, holds(w), s.want, s.holds)
+					if got := w.sight(); got != s.want || holds(w) != s.holds {
+						t.Errorf("step %d: sight %q and %d objects, want %q and %d", i, got, holds(w), s.want, s.holds)
 					}
 				}
 				if looks.Load() != tc.looks {

@@ -97,7 +97,7 @@ func (s *watches) begin(ctx context.Context, w *watch) {
 	w.store.changed = func(touched sets.Set[selectorKey]) { s.wake(ctx, touched) }
 	w.wake = func() {
 		s.wakeAll(ctx)
-		if w.gone() && s.kinds != nil {
+		if w.sight() == gone && s.kinds != nil {
 			s.kinds.notice() // It is let go, unless it is one of places.
 		}
 	}
@@ -136,24 +136,23 @@ func (s *watches) follow(ctx context.Context, places sets.Set[place], unanswered
 		started[p.withoutVersion()] = w
 		s.begin(ctx, w)
 	}
-	var gone, successors []*watch
+	var ended, successors []*watch
 	for _, w := range s.snapshot() {
 		successor, replaced := started[w.source.withoutVersion()]
 		switch {
 		case places.Has(w.source.place):
 		case replaced:
-			gone, successors = append(gone, w), append(successors, successor)
-		case w.gone():
-			gone = append(gone, w)
+			ended, successors = append(ended, w), append(successors, successor)
+		case w.sight() == gone:
+			ended = append(ended, w)
 		case !unanswered.Has(w.source.kind.Group):
 			w.informer.Reread(false)
 		}
 	}
-	unread := func(w *watch) bool { return w.informer.State().Status == observe.Pending }
 	_ = wait.PollUntilContextTimeout(ctx, syncPoll, handover, true, func(context.Context) (bool, error) {
-		return !slices.ContainsFunc(successors, unread), nil
+		return !slices.ContainsFunc(successors, func(w *watch) bool { return w.informer.State().Status == observe.Pending }), nil
 	}) // What takes longer is Unknown until it has been read.
-	for _, w := range gone {
+	for _, w := range ended {
 		s.stop(ctx, w)
 	}
 }
@@ -342,16 +341,16 @@ func watchedFirst(current []*watch) []*watch {
 // bundle. A version that has not been read is not missed where another one shows the same objects.
 func (s *watches) unreadable(current []*watch, b *k8spluginv1alpha1.ResourceBundleState) sets.Set[schema.GroupKind] {
 	kinds := sets.New[schema.GroupKind]()
-	shown := sets.New[place]()
+	seen := sets.New[place]()
 	for _, w := range current {
-		if w.shows() {
-			shown.Insert(w.source.withoutVersion())
+		if w.sight() == shown {
+			seen.Insert(w.source.withoutVersion())
 		}
 	}
 	for _, c := range s.selectorKeys(b) {
 		for _, w := range current {
 			here := w.source.namespace == "" || c.namespace == "" || w.source.namespace == c.namespace
-			if c.key == w.source.key && here && w.unreadable() != "" && !shown.Has(w.source.withoutVersion()) {
+			if c.key == w.source.key && here && w.sight().isUnreadable() && !seen.Has(w.source.withoutVersion()) {
 				kinds.Insert(w.source.kind.GroupKind())
 			}
 		}
