@@ -32,4 +32,4 @@ func (a Access) Count(source toolscache.ListerWatcher) (within toolscache.Lister
 }
 
 // Ask returns why the API server seems not to be there; nil when it is.
-func (a Access) Ask(ctx context.Context) error { return probe(ctx, a.Config, a.Client, "") }
+func (a Access) Ask(ctx context.Context) error { return a.try(ctx, "") }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"sync"
 	"time"
 
@@ -46,20 +45,17 @@ const drainTime = time.Second
 // connection is one way to a cluster: with one kubeconfig, to one set of
 // namespaces. When these change, there is another one. It holds bundles and nothing else.
 type connection struct {
-	// config and http are how to reach the API server.
-	config *rest.Config
-	http   *http.Client
+	// Access is how the cluster is reached, and from which namespaces bundles are read.
+	Access
+
 	// token is the bearer token; nil when the cluster is reached without one.
 	token *observe.Token
 	// reader reads bundles, whole.
 	reader rest.Interface
-	// namespaces are those from which bundles are read; none means all.
-	namespaces []string
-	clock      clock.WithTickerAndDelayedExecution
+	clock  clock.WithTickerAndDelayedExecution
 	// wake is called when something may have changed. It does not block.
 	wake func()
-	// meter counts what is held of the cluster, and uncount counts the bundles of this connection no more.
-	meter   *meter
+	// uncount are called when the bundles of this connection are not held any more.
 	uncount []func()
 	// store holds the bundles, and bundles read them, one for each namespace. lease reads the monitor's Lease; nil without Options.Liveness.
 	store   bundleStore
@@ -99,10 +95,10 @@ func useToken(config *rest.Config) *observe.Token {
 
 // prepare makes what reads the cluster. Nothing is sent before the connection is served. changed is called for every bundle that changes.
 func (c *connection) prepare(name string, changed func(types.NamespacedName), o connectOptions) (err error) {
-	if c.http, err = c.meter.client(c.config); err != nil {
+	if c.Client, err = c.meter.client(c.Config); err != nil {
 		return err
 	}
-	if c.reader, err = newReader(c.config, c.http); err != nil {
+	if c.reader, err = newReader(c.Config, c.Client); err != nil {
 		return err
 	}
 	if err = c.readBundles(name, changed, o); err != nil || o.leaseNamespace == "" {
@@ -114,11 +110,11 @@ func (c *connection) prepare(name string, changed func(types.NamespacedName), o 
 // readBundles makes the informers of bundles: one for each namespace, or without any one for all.
 func (c *connection) readBundles(name string, changed func(types.NamespacedName), o connectOptions) error {
 	gvk := k8spluginv1alpha1.GroupVersion.WithKind(k8spluginv1alpha1.ResourceBundleStateKind)
-	bundles, err := apiutil.RESTClientForGVK(gvk, false, false, c.config, serializer.NewCodecFactory(o.scheme), c.http)
+	bundles, err := apiutil.RESTClientForGVK(gvk, false, false, c.Config, serializer.NewCodecFactory(o.scheme), c.Client)
 	if err != nil {
 		return err
 	}
-	namespaces := c.namespaces
+	namespaces := c.Namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
@@ -134,7 +130,7 @@ func (c *connection) readBundles(name string, changed func(types.NamespacedName)
 
 // readLease makes the informer of the monitor's Lease, which is in a namespace.
 func (c *connection) readLease(namespace string) error {
-	leases, err := coordinationclient.NewForConfigAndClient(c.config, c.http)
+	leases, err := coordinationclient.NewForConfigAndClient(c.Config, c.Client)
 	if err != nil {
 		return errors.Wrapf(err, "cannot watch Lease %q", monitorLease)
 	}
@@ -180,14 +176,14 @@ func (c *connection) serve(ctx context.Context) {
 	for _, informer := range c.informers() {
 		running.Go(func() { informer.Run(ctx) })
 	}
-	if !c.liveness.off {
+	if !c.liveness.off() {
 		running.Go(func() { c.probe(ctx) })
 	}
 	running.Wait()
 	for _, uncount := range c.uncount {
 		uncount()
 	}
-	closeIdle := func() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
+	closeIdle := func() { utilnet.CloseIdleConnectionsFor(c.Client.Transport) }
 	closeIdle()
 	c.clock.AfterFunc(drainTime, closeIdle)
 }
@@ -207,7 +203,7 @@ func (c *connection) probe(ctx context.Context) {
 			continue
 		}
 		deadline, cancel := context.WithTimeout(ctx, c.liveness.timeout+slack)
-		err := probe(deadline, c.config, c.http, "")
+		err := c.Ask(deadline)
 		cancel()
 		if ctx.Err() != nil {
 			return

@@ -4,13 +4,13 @@ import (
 	"context"
 	"maps"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -47,8 +47,6 @@ type hub struct {
 	ctx context.Context //nolint:containedctx // The life of all members, which come and go in it.
 	// past is what is known from before a restart, by cluster.
 	past map[string]map[healthscope.Key]Seen
-	// rejected are the Secrets for which it has been reported that they cannot have their names, by UID.
-	rejected map[types.UID]rejection
 }
 
 // timeout is how long a cluster may take for an answer; zero without Options.Liveness.
@@ -136,24 +134,20 @@ func (h *hub) reconcile(secrets []*corev1.Secret, logger logr.Logger) {
 }
 
 // reject reports Secrets that cannot have the names they ask for, each once.
-func (h *hub) reject(rejected []rejection, logger logr.Logger) {
-	now := map[types.UID]rejection{}
-	published := make([]RejectedSecret, 0, len(rejected))
+func (h *hub) reject(rejected []RejectedSecret, logger logr.Logger) {
+	before := h.view.RejectedSecrets()
 	for _, r := range rejected {
-		published = append(published, RejectedSecret{Name: r.secret.Name, Message: shortened(r.message)})
-		now[r.secret.UID] = r
-		if h.rejected[r.secret.UID].message != r.message {
-			h.events.recordf(clusterSpec{secret: r.secret}, corev1.EventTypeWarning, eventNameRefused, "%s", r.message)
-			logger.Info("Secret rejected", "secret", r.secret.Name, "problem", r.message)
+		if !slices.Contains(before, r) {
+			h.events.recordf(clusterSpec{secret: &r.secret}, corev1.EventTypeWarning, eventNameRefused, "%s", r.Message)
+			logger.Info("Secret rejected", "secret", r.Name, "problem", r.Message)
 		}
 	}
-	for uid, r := range h.rejected {
-		if _, still := now[uid]; !still {
-			h.events.drop(clusterSpec{secret: r.secret})
+	for _, r := range before {
+		if !slices.ContainsFunc(rejected, func(now RejectedSecret) bool { return now.secret == r.secret }) {
+			h.events.drop(clusterSpec{secret: &r.secret})
 		}
 	}
-	h.rejected = now
-	h.view.setRejected(published)
+	h.view.setRejected(rejected)
 }
 
 // add adds a member and returns it.

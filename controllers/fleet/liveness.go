@@ -48,11 +48,9 @@ type lease struct {
 
 // liveness decides whether what a hub shows of a cluster is current. It has no clock and does no I/O.
 type liveness struct {
-	// off is true without Options.Liveness: a cluster that has been read once stays Connected.
-	off bool
 	// local is true for the hub's own cluster.
 	local bool
-	// timeout is how long an answer may take.
+	// timeout is how long an answer may take; zero without Options.Liveness.
 	timeout time.Duration
 	// began is when the connection was begun.
 	began time.Time
@@ -84,13 +82,16 @@ type assessment struct {
 	unwatched bool
 }
 
-// newLiveness returns the liveness of a connection that begins. With no timeout it is off.
+// newLiveness returns the liveness of a connection that begins.
 func newLiveness(local bool, timeout time.Duration, now time.Time) *liveness {
 	return &liveness{
-		off: timeout == 0, local: local, timeout: timeout, began: now,
+		local: local, timeout: timeout, began: now,
 		assessment: assessment{reach: Connecting, message: "it has not been read yet"},
 	}
 }
+
+// off reports whether a cluster that has been read once stays Connected.
+func (l *liveness) off() bool { return l.timeout == 0 }
 
 // answered notes that the API server has answered, and reports whether it does so again after a gap.
 func (l *liveness) answered(now time.Time) bool {
@@ -161,9 +162,9 @@ func (l *liveness) assess(now time.Time) assessment {
 // judge returns the assessment by what is known now.
 func (l *liveness) judge(now time.Time) assessment {
 	switch denied := l.forbidden(now); {
-	case l.off && l.bundles.Status != observe.Ready:
+	case l.off() && l.bundles.Status != observe.Ready:
 		return l.pending("its bundles are being read")
-	case l.off:
+	case l.off():
 		return assessment{reach: Connected}
 	case l.inOutage(now):
 		return assessment{reach: Unreachable, message: "the API server does not answer" + because(l.outageCause())}
@@ -318,7 +319,7 @@ func (l *liveness) outageCause() string {
 // next returns when the answer of assess may change if nothing else happens; it is after now. The zero value means never.
 func (l *liveness) next(now time.Time) time.Time {
 	var next time.Time
-	if l.off {
+	if l.off() {
 		return next
 	}
 	for _, at := range []time.Time{

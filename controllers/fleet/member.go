@@ -197,8 +197,8 @@ func inBoth(a, b string) string {
 // connection in use reads them.
 func (m *member) limits() string {
 	namespaces, limited := m.spec.namespaces, len(m.spec.namespaces) > 0
-	if m.current != nil && len(m.current.namespaces) > 0 {
-		namespaces = slices.DeleteFunc(slices.Clone(m.current.namespaces), func(namespace string) bool { return !m.spec.reads(namespace) })
+	if m.current != nil && len(m.current.Namespaces) > 0 {
+		namespaces = slices.DeleteFunc(slices.Clone(m.current.Namespaces), func(namespace string) bool { return !m.spec.reads(namespace) })
 		limited = true
 	}
 	if !limited {
@@ -230,7 +230,8 @@ func (m *member) connect(ctx context.Context, w clusterSpec) (*connection, error
 		return nil, err
 	}
 	c := &connection{
-		config: config, token: useToken(config), namespaces: w.namespaces, clock: m.hub.clock, wake: m.wake, meter: m.quota.newMeter(), spec: w,
+		Access: Access{Config: config, Namespaces: w.namespaces, meter: m.quota.newMeter()},
+		token:  useToken(config), clock: m.hub.clock, wake: m.wake, spec: w,
 		liveness: newLiveness(m.local, m.hub.timeout(), m.hub.clock.Now()),
 	}
 	if err := c.prepare(m.name, m.syncer.changed, m.hub.connect); err != nil {
@@ -252,7 +253,7 @@ func (m *member) renew(ctx context.Context, token string) {
 	m.running.Go(func() {
 		for pause := time.Duration(0); ctx.Err() == nil; {
 			deadline, cancel := context.WithTimeout(ctx, max(m.hub.timeout(), minTryTimeout))
-			err := probe(deadline, r.connection.config, r.connection.http, r.token)
+			err := r.connection.try(deadline, r.token)
 			cancel()
 			select {
 			case m.attempts <- attempt{r, err}:
@@ -367,10 +368,9 @@ func (m *member) readsBundles() bool {
 
 // attach lets objects be watched, and others ask, through a connection.
 func (m *member) attach(c *connection) {
-	a := Access{Config: c.config, Client: c.http, Namespaces: c.namespaces, meter: c.meter}
-	m.hub.view.setAccess(m.name, a)
+	m.hub.view.setAccess(m.name, c.Access)
 	if o := m.hub.options.Objects; o != nil {
-		if err := o.Attach(m.name, a); err != nil {
+		if err := o.Attach(m.name, c.Access); err != nil {
 			m.logger.Error(err, "Cannot watch objects of the cluster")
 		}
 	}

@@ -102,7 +102,7 @@ func TestNamespacesThatComeBackBringTheirBundles(t *testing.T) {
 	m, s := newTestMember(t, Options{Members: &Members{Parse: func([]byte) (*rest.Config, error) { return nil, errors.New("not today") }}}, logr.Discard(), "web")
 	view := m.hub.view
 	m.current = silent(m.hub.clock)
-	m.current.namespaces = []string{"shop"}
+	m.current.Namespaces = []string{"shop"}
 	m.spec = clusterSpec{name: "edge", namespaces: []string{"shop"}}
 	m.syncer.resync(s)
 	m.state.Reachability, m.state.namespaces = Connected, m.limits()
@@ -204,7 +204,7 @@ func unserved(m *member) *connection {
 // silent returns a connection over which nothing has come yet.
 func silent(c clock.WithTickerAndDelayedExecution) *connection {
 	return &connection{
-		config: &rest.Config{Host: "https://127.0.0.1:1"}, clock: c, wake: func() {}, cancel: func() {},
+		Access: Access{Config: &rest.Config{Host: "https://127.0.0.1:1"}}, clock: c, wake: func() {}, cancel: func() {},
 		liveness: newLiveness(false, 10*time.Second, c.Now()),
 	}
 }

@@ -33,13 +33,13 @@ func jittered(pause time.Duration) time.Duration {
 	return pause*3/4 + rand.N(pause/4) //nolint:gosec // It is no secret when it is tried again.
 }
 
-// probe asks an API server whether it is there, and returns why it seems not to be. That it refuses to answer the question
+// try asks an API server whether it is there, and returns why it seems not to be. That it refuses to answer the question
 // is an answer; that it is not ready is none. errUnauthorized means that it does not accept the credentials, which are those
 // of the client, or a token.
 //
 // See https://kubernetes.io/docs/reference/using-api/health-checks/ for /readyz, which every client may read by default.
-func probe(ctx context.Context, config *rest.Config, client *http.Client, token string) error {
-	base, _, err := rest.DefaultServerUrlFor(config)
+func (a Access) try(ctx context.Context, token string) error {
+	base, _, err := rest.DefaultServerUrlFor(a.Config)
 	if err != nil {
 		return errors.Wrap(err, "cannot read the server's address")
 	}
@@ -50,7 +50,7 @@ func probe(ctx context.Context, config *rest.Config, client *http.Client, token 
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	response, err := client.Do(request)
+	response, err := a.Client.Do(request)
 	if ctx.Err() != nil {
 		err = errors.New("no answer in time")
 	}

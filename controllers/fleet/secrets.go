@@ -82,27 +82,21 @@ func (w clusterSpec) reads(namespace string) bool {
 	return len(w.namespaces) == 0 || slices.Contains(w.namespaces, namespace)
 }
 
-// rejection is why a Secret stands for no cluster.
-type rejection struct {
-	secret  *corev1.ObjectReference
-	message string
-}
-
 // desiredClusters returns the clusters that Secrets ask for, by name, and those Secrets
 // that cannot have the name they ask for. local is the name of the hub's own cluster.
 // Of two Secrets with one name the older one counts.
-func desiredClusters(secrets []*corev1.Secret, local string) (map[string]clusterSpec, []rejection) {
+func desiredClusters(secrets []*corev1.Secret, local string) (map[string]clusterSpec, []RejectedSecret) {
 	secrets = slices.SortedFunc(slices.Values(secrets), func(a, b *corev1.Secret) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
 	desired := map[string]clusterSpec{}
-	var rejected []rejection
+	var rejected []RejectedSecret
 	for _, s := range secrets {
 		w := newClusterSpec(s)
 		var message string
 		switch other, taken := desired[w.name]; {
 		case len(w.name) > maxClusterName || !clusterName.MatchString(w.name):
-			message = fmt.Sprintf("%q is no name for a cluster: it must begin and end with a letter or digit, and consist of these and - + _ . in between", w.name)
+			message = fmt.Sprintf("%q is no name for a cluster: it must begin and end with a letter or digit, and consist of these and - + _ . in between", shortened(w.name))
 		case w.name == local:
 			message = fmt.Sprintf("cluster %q is the controller's own, and needs no kubeconfig", w.name)
 		case taken:
@@ -111,7 +105,7 @@ func desiredClusters(secrets []*corev1.Secret, local string) (map[string]cluster
 			desired[w.name] = w
 			continue
 		}
-		rejected = append(rejected, rejection{w.secret, message})
+		rejected = append(rejected, RejectedSecret{Name: s.Name, Message: message, secret: *w.secret})
 	}
 	return desired, rejected
 }

@@ -75,8 +75,8 @@ func TestDesiredClusters(t *testing.T) {
 				}
 			}
 			for i, r := range rejected {
-				if i >= len(tc.rejected) || !strings.HasPrefix(r.secret.Name+": "+r.message, tc.rejected[i]) {
-					t.Errorf("rejected %s: %s", r.secret.Name, r.message)
+				if i >= len(tc.rejected) || !strings.HasPrefix(r.Name+": "+r.Message, tc.rejected[i]) {
+					t.Errorf("rejected %s: %s", r.Name, r.Message)
 				}
 			}
 			if len(rejected) != len(tc.rejected) {

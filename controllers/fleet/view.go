@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
@@ -54,6 +55,8 @@ type RejectedSecret struct {
 	Name string `json:"name"`
 	// Message says why it is rejected.
 	Message string `json:"message"`
+
+	secret corev1.ObjectReference
 }
 
 // newView returns a view that knows the hub's own cluster, which has not been read yet.
