@@ -11,7 +11,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -73,15 +72,6 @@ type connection struct {
 	synced bool
 }
 
-// connectOptions are what all connections have in common.
-type connectOptions struct {
-	scheme *runtime.Scheme
-	// leaseNamespace is the namespace of the monitor's Lease; empty without Options.Liveness.
-	leaseNamespace string
-	// user are the user's rules, or nil.
-	user rules.UserRules
-}
-
 // useToken makes a configuration send a Token that can be changed, in place of the token that it has; nil when it has none, or reads it from a file.
 func useToken(config *rest.Config) *observe.Token {
 	if config.BearerToken == "" || config.BearerTokenFile != "" {
@@ -94,23 +84,23 @@ func useToken(config *rest.Config) *observe.Token {
 }
 
 // prepare makes what reads the cluster. Nothing is sent before the connection is served. changed is called for every bundle that changes.
-func (c *connection) prepare(name string, changed func(types.NamespacedName), o connectOptions) (err error) {
+func (c *connection) prepare(name string, changed func(types.NamespacedName), o Options) (err error) {
 	if c.Client, err = c.meter.client(c.Config); err != nil {
 		return err
 	}
 	if c.reader, err = newReader(c.Config, c.Client); err != nil {
 		return err
 	}
-	if err = c.readBundles(name, changed, o); err != nil || o.leaseNamespace == "" {
+	if err = c.readBundles(name, changed, o.HealthChecks); err != nil || o.Liveness == nil {
 		return err
 	}
-	return c.readLease(o.leaseNamespace)
+	return c.readLease(o.Liveness.MonitorNamespace)
 }
 
 // readBundles makes the informers of bundles: one for each namespace, or without any one for all.
-func (c *connection) readBundles(name string, changed func(types.NamespacedName), o connectOptions) error {
+func (c *connection) readBundles(name string, changed func(types.NamespacedName), user rules.UserRules) error {
 	gvk := k8spluginv1alpha1.GroupVersion.WithKind(k8spluginv1alpha1.ResourceBundleStateKind)
-	bundles, err := apiutil.RESTClientForGVK(gvk, false, false, c.Config, serializer.NewCodecFactory(o.scheme), c.Client)
+	bundles, err := apiutil.RESTClientForGVK(gvk, false, false, c.Config, serializer.NewCodecFactory(memberScheme), c.Client)
 	if err != nil {
 		return err
 	}
@@ -118,10 +108,10 @@ func (c *connection) readBundles(name string, changed func(types.NamespacedName)
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	c.store = newBundleStore(name, namespaces, o.user, changed)
+	c.store = newBundleStore(name, namespaces, user, changed)
 	for _, namespace := range namespaces {
 		source := toolscache.NewListWatchFromClient(bundles, bundlesResource, namespace, fields.Everything())
-		counted, uncount := c.meter.count(source, bundlesPage, usageOfBundle(o.user))
+		counted, uncount := c.meter.count(source, bundlesPage, usageOfBundle(user))
 		c.uncount = append(c.uncount, uncount)
 		c.bundles = append(c.bundles, c.newInformer(bundleRules, "ResourceBundleStates", missingBundles, c.store[namespace], counted))
 	}

@@ -20,14 +20,12 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 
-	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
 	"github.com/healthscope/healthscope/e2e/suite"
 	"github.com/healthscope/healthscope/healthscope"
@@ -127,18 +125,11 @@ func kubeconfigOf(tb testing.TB, server *httptest.Server, token string) []byte {
 // newFloodHub returns a hub without a cluster of its own, which runs until it is stopped: before the servers of its members are.
 func newFloodHub(t *testing.T, b Budget) (h *hub, stop func()) {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, coordinationv1.AddToScheme, k8spluginv1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	h = &hub{
 		ctx: ctx, view: newView("local"), clock: clock.RealClock{}, members: map[string]*member{},
 		events: secretEvents{recording: true, recorder: quietRecorder{}}, quotas: quotas{hard: b, clock: clock.RealClock{}},
 		options: Options{ClusterName: "local", Policy: healthscope.DefaultPolicy(), Members: &Members{Parse: kubeconfig.Parse}},
-		connect: connectOptions{scheme: scheme},
 	}
 	return h, func() {
 		cancel()

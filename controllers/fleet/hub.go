@@ -29,7 +29,6 @@ type hub struct {
 	options Options
 	view    *View
 	clock   clock.WithTickerAndDelayedExecution
-	connect connectOptions
 	// config is how to reach the hub's own cluster.
 	config *rest.Config
 	// secrets watches the Secrets of the other clusters; nil when there are none.

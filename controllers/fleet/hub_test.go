@@ -14,15 +14,12 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
 // TestAllClustersAreKnownOnceItIsSaidSo looks at the view in the moment in which it says that it knows which clusters
@@ -63,11 +60,7 @@ func TestAHubThatFailsEnds(t *testing.T) {
 	h := &hub{
 		view: newView("local"), clock: clock.RealClock{}, members: map[string]*member{},
 		options: Options{ClusterName: "local"}, config: &rest.Config{Host: "https://127.0.0.1:1"},
-		connect: connectOptions{scheme: runtime.NewScheme()},
 		secrets: &secretWatch{cache: noInformer{err: lost}, changed: make(chan struct{}, 1)},
-	}
-	if err := k8spluginv1alpha1.AddToScheme(h.connect.scheme); err != nil {
-		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- h.Start(t.Context()) }()

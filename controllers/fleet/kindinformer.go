@@ -53,19 +53,6 @@ type access struct {
 	meter     *meter
 }
 
-// keptObject is what is kept of an object: its raw Result, all its labels, what Lookup says of its status, and what KubeVela says
-// in it. A budget counts it all.
-type keptObject struct {
-	result    healthscope.Result
-	labels    LabelSet
-	resources []Resource
-	named     int
-	status    string
-	// application and component are nil where KubeVela says nothing.
-	application *kubevela.Application
-	component   *kubevela.Component
-}
-
 // kindInformer holds what is kept of the objects of one kind.
 type kindInformer struct {
 	place
@@ -74,8 +61,8 @@ type kindInformer struct {
 	changes  *Subscription
 	stop     context.CancelFunc
 	informer *observe.Informer
-	// kept is what was read last.
-	kept *observe.Store[*keptObject]
+	// kept is what was read last: what Get returns while the cluster is seen. A budget counts it all.
+	kept *observe.Store[*Lookup]
 	// uncount is called when what is being read is not held any more.
 	uncount func()
 
@@ -91,7 +78,7 @@ type kindInformer struct {
 func newKindInformer(o *Objects, at place, stop context.CancelFunc) *kindInformer {
 	w := &kindInformer{place: at, objects: o, changes: o.changes, stop: stop, since: o.clock.Now(), uncount: func() {}}
 	// Before all was read for the first time, that it is makes a KindChange.
-	w.kept = observe.NewStore(w.keep, func(a, b *keptObject) bool { return reflect.DeepEqual(a, b) }, w.changed)
+	w.kept = observe.NewStore(w.keep, func(a, b *Lookup) bool { return reflect.DeepEqual(a, b) }, w.changed)
 	w.informer = observe.NewInformer(kindRules, observe.InformerOptions{
 		TrackedOptions: observe.TrackedOptions{Clock: o.clock, MaxRefused: o.FindInterval, Describe: w.describe},
 		Open:           w.open, Store: w.kept, Changed: func(observe.State) { w.changes.Add(KindChange{w.Kind}) },
@@ -100,12 +87,12 @@ func newKindInformer(o *Objects, at place, stop context.CancelFunc) *kindInforme
 }
 
 // changed adds a change of an object that was kept, is kept, or both.
-func (w *kindInformer) changed(name types.NamespacedName, was, is *keptObject) {
+func (w *kindInformer) changed(name types.NamespacedName, was, is *Lookup) {
 	if was != nil {
-		w.changes.Add(ObjectChange{w.Kind, name, was.labels})
+		w.changes.Add(ObjectChange{w.Kind, name, was.Labels})
 	}
-	if is != nil && (was == nil || was.labels != is.labels) {
-		w.changes.Add(ObjectChange{w.Kind, name, is.labels})
+	if is != nil && (was == nil || was.Labels != is.Labels) {
+		w.changes.Add(ObjectChange{w.Kind, name, is.Labels})
 	}
 }
 
@@ -217,10 +204,10 @@ func (w *kindInformer) reportNotServed(message string) {
 }
 
 // keep returns what is kept of an object.
-func (w *kindInformer) keep(object any) *keptObject {
+func (w *kindInformer) keep(object any) *Lookup {
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok { // A client returns nothing else than it was asked for.
-		return &keptObject{result: healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonNotSynced}}
+		return &Lookup{Result: healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonNotSynced}}
 	}
 	bundle.Redact(u) // User rules see what they see in a monitor.
 	result := rules.Evaluate(u, rules.Options{User: w.objects.user})
@@ -233,11 +220,10 @@ func (w *kindInformer) keep(object any) *keptObject {
 			result.Labels[key] = value
 		}
 	}
-	kept := &keptObject{result: result, labels: intern(NewLabelSet(u.GetLabels())), status: statusOf(u, result)}
-	kept.resources, kept.named = resourcesOf(u)
-	kept.component = kubevela.ReadComponent(u)
+	kept := &Lookup{Result: result, Labels: intern(NewLabelSet(u.GetLabels())), Status: statusOf(u, result), Component: kubevela.ReadComponent(u)}
+	kept.Resources, kept.Named = resourcesOf(u)
 	if w.GroupVersionKind == kubevela.ApplicationKind {
-		kept.application = kubevela.ReadApplication(u.Object)
+		kept.Application = kubevela.ReadApplication(u.Object)
 	}
 	return kept
 }

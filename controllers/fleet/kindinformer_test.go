@@ -111,9 +111,9 @@ func readyWeb() any {
 
 // keptResult returns what is kept of an object with the label app.
 func keptResult(name types.NamespacedName, result healthscope.Result) any {
-	return &observe.Kept[*keptObject]{
+	return &observe.Kept[*Lookup]{
 		PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}},
-		Value:                 &keptObject{result: result, labels: NewLabelSet(map[string]string{"app": name.Name})},
+		Value:                 &Lookup{Result: result, Labels: NewLabelSet(map[string]string{"app": name.Name})},
 	}
 }
 
@@ -260,11 +260,11 @@ func TestAChangeHasTheLabelsOfTheObject(t *testing.T) {
 	withAKind(t, func(k *aKind) {
 		k.read(readyWeb())
 		k.notified.Take()
-		set := func(app string) *keptObject {
-			return &keptObject{result: healthscope.Result{State: healthscope.Ready}, labels: NewLabelSet(map[string]string{"app": app})}
+		set := func(app string) *Lookup {
+			return &Lookup{Result: healthscope.Result{State: healthscope.Ready}, Labels: NewLabelSet(map[string]string{"app": app})}
 		}
 		for _, step := range []struct {
-			was, is *keptObject
+			was, is *Lookup
 			want    []string
 		}{
 			{nil, set("web"), []string{"web"}},
@@ -302,7 +302,7 @@ func TestRulesDoNotSeeWhatMayBeSecret(t *testing.T) {
 		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "shop", "name": "web"},
 		"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "env": []any{map[string]any{"name": "PASSWORD", "value": "open-sesame"}}}}},
 	}}
-	if text := w.keep(pod).result.Message; strings.Contains(text, "open-sesame") || !strings.Contains(text, "PASSWORD") {
+	if text := w.keep(pod).Result.Message; strings.Contains(text, "open-sesame") || !strings.Contains(text, "PASSWORD") {
 		t.Errorf("the rule saw %s", text)
 	}
 }

@@ -234,7 +234,7 @@ func (m *member) connect(ctx context.Context, w clusterSpec) (*connection, error
 		token:  useToken(config), clock: m.hub.clock, wake: m.wake, spec: w,
 		liveness: newLiveness(m.local, m.hub.timeout(), m.hub.clock.Now()),
 	}
-	if err := c.prepare(m.name, m.syncer.changed, m.hub.connect); err != nil {
+	if err := c.prepare(m.name, m.syncer.changed, m.hub.options); err != nil {
 		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", m.name)
 	}
 	ctx, c.cancel = context.WithCancel(ctx)

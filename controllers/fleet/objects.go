@@ -321,7 +321,7 @@ func (o *Objects) Select(cluster string, gvk schema.GroupVersionKind, namespace 
 	if s.kind == nil {
 		return found
 	}
-	for _, kept := range s.kind.kept.In(namespace, func(k *keptObject) bool { return selector.Matches(k.labels) }) {
+	for _, kept := range s.kind.kept.In(namespace, func(l *Lookup) bool { return selector.Matches(l.Labels) }) {
 		found.Objects = append(found.Objects, s.lookup(kept))
 	}
 	slices.SortFunc(found.Objects, func(a, b Lookup) int { return strings.Compare(a.Result.Name, b.Result.Name) })
@@ -339,12 +339,12 @@ type sight struct {
 }
 
 // lookup returns what is to be said of an object that has been read.
-func (s sight) lookup(kept *keptObject) Lookup {
-	found := Lookup{Result: kept.result, Labels: kept.labels, Resources: kept.resources, Named: kept.named, Status: kept.status, Application: kept.application, Component: kept.component}
+func (s sight) lookup(kept *Lookup) Lookup {
+	found := *kept
 	if s.away == nil {
 		return found
 	}
-	lost := healthscope.MarkUnreachable([]healthscope.Member{{Result: kept.result}}, s.away.Reachability.Reason(), s.away.Problem(), s.away.Since)[0]
+	lost := healthscope.MarkUnreachable([]healthscope.Member{{Result: kept.Result}}, s.away.Reachability.Reason(), s.away.Problem(), s.away.Since)[0]
 	found.Result, found.LastState = lost.Result, lost.LastState
 	return found
 }

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -168,9 +167,9 @@ func secretMapper() meta.RESTMapper {
 }
 
 // newSecretWatch prepares to watch the Secrets in a namespace of the manager's cluster.
-func newSecretWatch(mgr ctrl.Manager, scheme *runtime.Scheme, namespace string) (*secretWatch, error) {
+func newSecretWatch(mgr ctrl.Manager, namespace string) (*secretWatch, error) {
 	c, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: scheme, Mapper: secretMapper(), ReaderFailOnMissingInformer: true,
+		HTTPClient: mgr.GetHTTPClient(), Scheme: memberScheme, Mapper: secretMapper(), ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {
 			Label:      labels.SelectorFromSet(labels.Set{corev1alpha2.LabelClusterKubeconfig: "true"}),
 			Namespaces: map[string]cache.Config{namespace: {}},

@@ -2,9 +2,9 @@ package fleet
 
 import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -13,6 +13,13 @@ import (
 
 // +kubebuilder:rbac:groups=k8splugin.io,resources=resourcebundlestates,verbs=list;watch
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=healthscope-system,resources=leases,verbs=list;watch,resourceNames=healthscope-monitor
+
+// memberScheme has the kinds that are read of clusters, and of their Secrets.
+var memberScheme = func() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(errors.Join(corev1.AddToScheme(scheme), k8spluginv1alpha1.AddToScheme(scheme)))
+	return scheme
+}()
 
 // Setup adds to a manager what keeps a view of the bundles of all clusters, and
 // returns the view. It runs on every replica, so that a new leader has a warm view.
@@ -24,26 +31,18 @@ func Setup(mgr ctrl.Manager, o Options) (*View, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), k8spluginv1alpha1.AddToScheme(scheme)); err != nil {
-		return nil, errors.Wrap(err, "cannot make a scheme")
-	}
 	h := &hub{
 		options: o, view: newView(o.ClusterName), clock: o.Clock, config: mgr.GetConfig(),
 		events: secretEvents{recorder: mgr.GetEventRecorder("healthscope-controller")}, members: map[string]*member{},
-		connect: connectOptions{scheme: scheme, user: o.HealthChecks},
-		quotas:  quotas{hard: o.Budget, clock: o.Clock},
+		quotas: quotas{hard: o.Budget, clock: o.Clock},
 	}
 	if o.Objects != nil {
 		o.Objects.clock = o.Clock
 	}
 	h.view.usedRatios, h.view.record, h.view.refresh = h.quotas.usedRatios, h.events.run, h.refresh
-	if o.Liveness != nil {
-		h.connect.leaseNamespace = o.Liveness.MonitorNamespace
-	}
 	if o.Members != nil {
 		var err error
-		if h.secrets, err = newSecretWatch(mgr, scheme, o.Members.Namespace); err != nil {
+		if h.secrets, err = newSecretWatch(mgr, o.Members.Namespace); err != nil {
 			return nil, err
 		}
 		h.view.secrets = h.secrets.cache
