@@ -17,6 +17,8 @@ type Access struct {
 	// Namespaces are those that may be read; none means all.
 	Namespaces []string
 
+	// reader reads bundles, whole.
+	reader rest.Interface
 	// meter counts what is held of the cluster; nil when nothing is counted.
 	meter *meter
 }

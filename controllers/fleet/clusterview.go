@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 
 	"github.com/healthscope/healthscope/healthscope"
 )
@@ -17,8 +16,6 @@ type clusterView struct {
 	// own is how many of them a monitor of ours has filled, foreign how many another one, and written when that did so last, by the cluster's clock.
 	own, foreign int
 	written      time.Time
-	// reader reads bundles from the cluster; nil until it has been read once.
-	reader rest.Interface
 	// access is how the cluster is reached; nil until it has been read once.
 	access *Access
 }

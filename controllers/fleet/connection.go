@@ -49,9 +49,7 @@ type connection struct {
 
 	// token is the bearer token; nil when the cluster is reached without one.
 	token *observe.Token
-	// reader reads bundles, whole.
-	reader rest.Interface
-	clock  clock.WithTickerAndDelayedExecution
+	clock clock.WithTickerAndDelayedExecution
 	// wake is called when something may have changed. It does not block.
 	wake func()
 	// uncount are called when the bundles of this connection are not held any more.

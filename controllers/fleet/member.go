@@ -333,7 +333,6 @@ func (m *member) swapInSynced() {
 		c.synced = true
 		m.syncer.resync(c.store)
 		m.quota.dropped()
-		m.hub.view.setReader(m.name, c.reader)
 	}
 }
 
@@ -459,7 +458,7 @@ func (m *member) updateState() {
 	}
 	v = m.cutOff.during(v)
 	m.checkNext()
-	state.namespaces = m.limits()
+	state.namespaces, state.synced = m.limits(), state.synced || m.current != nil && m.current.synced
 	state.Reachability, state.Message, state.unreadable, state.Unwatched = v.reach, v.message, v.unreadable, v.unwatched
 	if m.current != nil && m.specProblem != "" {
 		state.Message = join(v.message, m.specProblem)

@@ -84,6 +84,8 @@ type ClusterState struct {
 	// Unwatched is true when bundles there are another monitor's than ours, and none of ours is there to see whether that one
 	// lives: LastSeen is then when it wrote last.
 	Unwatched bool
+	// synced is true once the cluster's bundles have been read since the hub started.
+	synced bool
 	// unreadable is true when bundles cannot be read there, though the API server answers.
 	unreadable bool
 	// namespaces are those from which bundles are read, with a comma before and after each; empty means all.

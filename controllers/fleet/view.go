@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
@@ -155,8 +154,8 @@ func (v *View) checkSynced() {
 
 // isRead reports whether the bundles of the hub's own cluster have been judged.
 func (v *View) isRead() bool {
-	own := v.clusters[v.cluster]
-	return own.reader != nil && own.state.Reachability != Connecting
+	own := v.clusters[v.cluster].state
+	return own.synced && own.Reachability != Connecting
 }
 
 // Bundle returns a bundle; nil when there is none, or nothing has been read of its cluster yet.
@@ -302,16 +301,7 @@ func (v *View) Unreadable() map[string]ClusterState {
 
 // NeverSynced returns the states of the clusters of which nothing has been read since the hub started, sorted by name.
 func (v *View) NeverSynced() []ClusterState {
-	states := v.States()
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	neverSynced := states[:0]
-	for _, s := range states {
-		if c := v.clusters[s.Name]; c != nil && c.reader == nil {
-			neverSynced = append(neverSynced, s)
-		}
-	}
-	return neverSynced
+	return slices.DeleteFunc(v.States(), func(s ClusterState) bool { return s.synced })
 }
 
 // Arrivals returns how many clusters have come into sight for the first time. What is read of the view after it knows of all of these.
@@ -430,15 +420,6 @@ func (v *View) names(cluster string) []types.NamespacedName {
 		return slices.Collect(maps.Keys(c.bundles))
 	}
 	return nil
-}
-
-// setReader sets the client that reads single bundles of a cluster.
-func (v *View) setReader(cluster string, reader rest.Interface) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if c := v.clusters[cluster]; c != nil {
-		c.reader = reader
-	}
 }
 
 // setState stores what is known of a cluster, and shows its bundles accordingly. A cluster that is not known becomes so.

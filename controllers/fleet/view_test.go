@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/rest"
 	"pgregory.net/rapid"
 
 	"github.com/healthscope/healthscope/healthscope"
@@ -146,8 +145,7 @@ func TestRequiredLabel(t *testing.T) {
 
 // setRead has the bundles of the hub's own cluster read.
 func setRead(v *View) {
-	v.setReader(v.Cluster(), &rest.RESTClient{})
-	v.setState(ClusterState{Name: v.Cluster(), Local: true, Reachability: Connected})
+	v.setState(ClusterState{Name: v.Cluster(), Local: true, Reachability: Connected, synced: true})
 }
 
 func TestReadySaysWhatIsWaitedFor(t *testing.T) {

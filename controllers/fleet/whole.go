@@ -41,17 +41,11 @@ func (v *View) Whole(ctx context.Context, key BundleKey) (*Whole, error) {
 }
 
 func (v *View) readWhole(ctx context.Context, key BundleKey) (*Whole, error) {
-	v.mu.RLock()
-	c := v.clusters[key.Cluster]
-	var reader rest.Interface
-	if c != nil {
-		reader = c.reader
-	}
-	v.mu.RUnlock()
-	if reader == nil {
+	access, ok := v.Access(key.Cluster)
+	if !ok {
 		return nil, errors.New("the cluster has not been read yet, or is not known")
 	}
-	data, err := reader.Get().Namespace(key.Namespace).Resource(bundlesResource).
+	data, err := access.reader.Get().Namespace(key.Namespace).Resource(bundlesResource).
 		Param("fieldSelector", fields.OneTermEqualSelector("metadata.name", key.Name).String()).Do(ctx).Raw()
 	if err != nil {
 		return nil, err
