@@ -238,6 +238,8 @@ func (l *liveness) judgeHiddenMonitor(now time.Time) assessment {
 	switch {
 	case !refusesHub(l.leases.Reason) && now.Sub(l.lastContact) > probeEvery+slack:
 		return l.pending("the monitor's Lease cannot be read") // The API server may be away: a probe will show.
+	case !refusesHub(l.leases.Reason) && l.wasStale() && now.Sub(l.answering) < bundleRules.Grace:
+		return l.pending("the monitor's Lease is being read") // It answers again, and the Lease is about to be read.
 	case !refusesHub(l.leases.Reason):
 		return assessment{reach: MonitorMissing, message: cmp.Or(l.leases.Message, "the monitor's Lease cannot be read")}
 	case !l.isConfirmed(l.leases, now):

@@ -191,3 +191,28 @@ func TestAMonitorBehindABlackHoleIsNotStale(t *testing.T) {
 		t.Errorf("went through %v, want %v", r.seen, want)
 	}
 }
+
+// TestALeaseThatIsReadAfterBundlesDoesNotBlameTheMonitor has an API server that was away for longer than the Lease lasts
+// come back, and the bundles be read before the Lease. Only a Lease that still cannot be read a while later is one that is hidden.
+func TestALeaseThatIsReadAfterBundlesDoesNotBlameTheMonitor(t *testing.T) {
+	t.Parallel()
+	for after, want := range map[time.Duration][]Reachability{
+		3 * time.Second: {Connected, Unreachable, Connected},
+		time.Minute:     {Connected, Unreachable, MonitorMissing, Connected},
+	} {
+		r := newRotation(t)
+		r.next = r.connected(t)
+		r.read(r.next)
+		r.lease("1")
+		r.pass(time.Second, answers, r.current)
+		r.pass(time.Minute, dies, r.current)
+		r.pass(time.Second, answers, r.current)
+		r.current.update(readBundles)
+		r.pass(after, answers, r.current)
+		r.lease("2")
+		r.pass(time.Second, answers, r.current)
+		if !slices.Equal(r.seen, want) {
+			t.Errorf("with the Lease after %s went through %v, want %v", after, r.seen, want)
+		}
+	}
+}
