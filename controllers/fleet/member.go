@@ -362,7 +362,7 @@ func (m *member) swapInUnserved() {
 // any more, or the hub is refused, it is no better than a new one.
 func (m *member) readsBundles() bool {
 	lost := !m.state.Answers() && m.state.Reachability != Connecting || m.state.unreadable
-	return m.current != nil && m.current.synced && !lost
+	return m.isSynced() && !lost
 }
 
 // attach lets objects be watched, and others ask, through a connection.
@@ -428,44 +428,19 @@ func (m *member) reopen() {
 // updateState computes the cluster's state, and publishes it if it has changed.
 func (m *member) updateState() {
 	m.swapInUnserved()
-	state := m.state
-	state.Maintenance, state.Labels, state.Message, state.unreadable = m.spec.maintenance, m.spec.labels, "", false
-	var v assessment
-	var lastContact, now time.Time
-	var outage outage
-	own, foreign := m.hub.view.filled(m.name)
-	switch used := m.inUse(); {
-	case !m.cutOff.until.IsZero():
-		v, now = assessment{reach: OverBudget, message: m.cutOff.exceeded}, m.hub.clock.Now()
-		lastContact = now
-	case used != nil:
-		used.read(func(l *liveness, at time.Time) {
-			l.own, l.foreign = own, foreign
-			was := l.assessment
-			v, now = l.assess(at), at
-			if (m.current == nil || !m.current.synced) && v.reach == Connected {
-				v = l.reading(was) // All has been read, and is about to be put in place: whose bundles they are is not known before.
-			}
-			lastContact, outage = l.lastSeen(v.reach), l.outage(at)
-		})
-	case m.specProblem != "":
-		v, now = assessment{reach: Refused, message: m.specProblem}, m.hub.clock.Now()
-	default:
-		v, now = assessment{reach: Connecting, message: m.state.Message}, m.hub.clock.Now()
-	}
-	if m.local {
-		m.hub.view.setOutage(outage)
-	}
+	v, lastContact := m.assess()
 	v = m.cutOff.during(v)
 	m.checkNext()
-	state.namespaces, state.synced = m.limits(), state.synced || m.current != nil && m.current.synced
+	state := m.state
+	state.Maintenance, state.Labels = healthscope.Clean(m.spec.maintenance), m.spec.labels
+	state.namespaces, state.synced = m.limits(), state.synced || m.isSynced()
 	state.Reachability, state.Message, state.unreadable, state.Unwatched = v.reach, v.message, v.unreadable, v.unwatched
 	if m.current != nil && m.specProblem != "" {
 		state.Message = join(v.message, m.specProblem)
 	}
-	state.Message, state.Maintenance = healthscope.Clean(state.Message), healthscope.Clean(state.Maintenance)
+	state.Message = healthscope.Clean(state.Message)
 	if state.Reachable() != m.state.Reachable() {
-		state.Since = now
+		state.Since = m.hub.clock.Now()
 	}
 	switch {
 	case m.state.Unwatched || v.unwatched:
@@ -475,6 +450,36 @@ func (m *member) updateState() {
 	}
 	m.setState(state)
 }
+
+// assess returns what is to be said of the cluster now, and when it was seen last.
+func (m *member) assess() (v assessment, lastContact time.Time) {
+	used := m.inUse()
+	switch {
+	case !m.cutOff.until.IsZero():
+		return assessment{reach: OverBudget, message: m.cutOff.exceeded}, m.hub.clock.Now()
+	case used == nil && m.specProblem != "":
+		return assessment{reach: Refused, message: m.specProblem}, lastContact
+	case used == nil:
+		return assessment{reach: Connecting, message: m.state.Message}, lastContact
+	}
+	own, foreign := m.hub.view.filled(m.name)
+	var outage outage
+	used.read(func(l *liveness, now time.Time) {
+		l.own, l.foreign = own, foreign
+		was := l.assessment
+		if v = l.assess(now); v.reach == Connected && !m.isSynced() {
+			v = l.reading(was) // All has been read, and is about to be put in place: whose bundles they are is not known before.
+		}
+		lastContact, outage = l.lastSeen(v.reach), l.outage(now)
+	})
+	if m.local {
+		m.hub.view.setOutage(outage)
+	}
+	return v, lastContact
+}
+
+// isSynced reports whether all bundles have been read through the connection in use.
+func (m *member) isSynced() bool { return m.current != nil && m.current.synced }
 
 // checkNext reports when a connection that is to replace another one does not work.
 func (m *member) checkNext() {
