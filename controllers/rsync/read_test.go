@@ -52,6 +52,11 @@ var _ = Describe("rsync and contexts that are to be read", func() {
 		have := &corev1.ConfigMap{}
 		Expect(exists(ctx, have, namespace, "theirs")).To(BeTrue())
 		Expect(have.Labels).To(BeEmpty(), "an object that is read is not changed")
+
+		By("terminating the context, of which nothing is in clusters")
+		enqueue(ctx, id, deploy.EventTerminate)
+		Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Terminated")))
+		Expect(exists(ctx, have, namespace, "theirs")).To(BeTrue())
 	})
 
 	It("reads no Secret, and nothing where the context has no place", func(ctx SpecContext) {

@@ -103,7 +103,9 @@ type Plan struct {
 	Namespace, Level string
 	// CorrectDrift is true when fields that others have set in the context's objects are set back when these are applied.
 	CorrectDrift bool
-	Apps         []App
+	// OnlyRead is true when nothing in clusters is the context's: it was read, and never brought there.
+	OnlyRead bool
+	Apps     []App
 
 	// observed is what is known of the resources already, and kept what other contexts have that are to be there, which is
 	// not deleted: names of resources by app and cluster.
@@ -152,7 +154,11 @@ func (c Contexts) Plan() (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.CorrectDrift = meta.CorrectDrift
+	l, err := ReadLifecycle(s)
+	if err != nil {
+		return nil, err
+	}
+	p.CorrectDrift, p.OnlyRead = meta.CorrectDrift, l.onlyRead()
 	if meta.Namespace != "" {
 		p.Namespace = meta.Namespace
 	}

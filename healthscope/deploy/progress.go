@@ -181,7 +181,12 @@ func (s Step) as(verb Verb) Step {
 // Termination returns the steps that delete what a plan wants, in reverse order, without those that are done. CRDs stay:
 // with them, the custom resources of all applications would go. What another context of the deployment has that is to be
 // there stays too. The bundle goes last, and stays where something else does.
-func (p *Plan) Termination() *Progress { return p.remove(func(t Target) Target { return t }) }
+func (p *Plan) Termination() *Progress {
+	if p.OnlyRead {
+		return &Progress{}
+	}
+	return p.remove(func(t Target) Target { return t })
+}
 
 // remove returns the steps that delete apps from their clusters.
 func (p *Plan) remove(of func(Target) Target) *Progress {

@@ -21,6 +21,18 @@ func (p *Plan) Reading() *Progress {
 	return work
 }
 
+// onlyRead reports whether all that was done with a context was to read what it names: nothing in clusters is its own.
+func (l Lifecycle) onlyRead() bool {
+	read := false
+	for _, e := range l.Queue {
+		if e.Event.Brings() && e.Status != EventSkipped {
+			return false
+		}
+		read = read || e.Event == EventRead
+	}
+	return read
+}
+
 // Read returns the key that holds what was read of a resource, in the context of the event.
 func (p *Plan) Read(s Step, object string) appcontext.Write {
 	h := appcontext.Place{ContextID: p.ID, App: s.App, Cluster: s.Cluster}.Handle()
