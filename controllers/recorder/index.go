@@ -73,15 +73,6 @@ func (x *index) replace(p appcontext.Place, now record) (before record) {
 	return before
 }
 
-// setSaved records that something is saved at a place.
-func (x *index) setSaved(p appcontext.Place) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	r := x.places[p]
-	r.saved = true
-	x.places[p] = r
-}
-
 // saved returns the places at which something is saved, of all clusters that match.
 func (x *index) saved(match func(cluster string) bool) []appcontext.Place {
 	x.mu.Lock()

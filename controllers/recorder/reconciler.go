@@ -173,7 +173,6 @@ func (r *reconciler) findSaved(ctx context.Context) error {
 		return err
 	}
 	for p := range all {
-		r.index.setSaved(p)
 		r.queue.Add(p)
 	}
 	return nil
