@@ -15,6 +15,7 @@ import (
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/healthscope/api"
@@ -60,7 +61,7 @@ func NewGuard(config *rest.Config, client *http.Client) (*Guard, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make an authorizer")
 	}
-	return &Guard{tokens: newTokens(reviewer{authentication.TokenReviews()}.review, time.Now), authorizer: authorizer}, nil
+	return &Guard{tokens: newTokens(reviewer{authentication.TokenReviews()}.review, clock.RealClock{}), authorizer: authorizer}, nil
 }
 
 // Authenticate implements api.Guard.

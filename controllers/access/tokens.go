@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/utils/clock"
 
 	"github.com/healthscope/healthscope/healthscope/api"
 )
@@ -37,7 +38,7 @@ type verdict struct {
 // tokens finds out whose tokens are, and keeps the answers for a while. It is safe for concurrent use.
 type tokens struct {
 	review func(ctx context.Context, token string) (api.Caller, bool, error)
-	clock  func() time.Time
+	clock  clock.PassiveClock
 	// verdicts are kept by token, and familiar those tokens that were good. sources have a limiter each.
 	verdicts, familiar, sources *cache.LRUExpireCache
 	// flights make callers with the same token ask once.
@@ -46,16 +47,10 @@ type tokens struct {
 	reviews, waiting *semaphore.Weighted
 }
 
-// clockFunc tells a cache the time.
-type clockFunc func() time.Time
-
-// Now implements cache.Clock.
-func (c clockFunc) Now() time.Time { return c() }
-
-func newTokens(review func(ctx context.Context, token string) (api.Caller, bool, error), clock func() time.Time) *tokens {
-	lru := func(size int) *cache.LRUExpireCache { return cache.NewLRUExpireCacheWithClock(size, clockFunc(clock)) }
+func newTokens(review func(ctx context.Context, token string) (api.Caller, bool, error), now clock.PassiveClock) *tokens {
+	lru := func(size int) *cache.LRUExpireCache { return cache.NewLRUExpireCacheWithClock(size, now) }
 	return &tokens{
-		review: review, clock: clock, verdicts: lru(maxTokens), familiar: lru(maxTokens), sources: lru(maxSources),
+		review: review, clock: now, verdicts: lru(maxTokens), familiar: lru(maxTokens), sources: lru(maxSources),
 		reviews: semaphore.NewWeighted(maxReviews), waiting: semaphore.NewWeighted(maxWaiting),
 	}
 }
@@ -67,7 +62,7 @@ func (t *tokens) authenticate(ctx context.Context, source, token string) (api.Ca
 		return v.caller, v.known, nil
 	}
 	limiter := t.limiterOf(source)
-	if _, familiar := t.familiar.Get(key); !familiar && limiter.TokensAt(t.clock()) < 1 {
+	if _, familiar := t.familiar.Get(key); !familiar && limiter.TokensAt(t.clock.Now()) < 1 {
 		return api.Caller{}, false, fmt.Errorf("%w: too many tokens that are not accepted have come from your address; try again", api.ErrTooMany)
 	}
 	if !t.waiting.TryAcquire(1) {
@@ -101,7 +96,7 @@ func (t *tokens) ask(ctx context.Context, key [sha256.Size]byte, token string, l
 		t.verdicts.Add(key, v, allowedTime)
 		return v, nil
 	}
-	limiter.AllowN(t.clock(), 1)
+	limiter.AllowN(t.clock.Now(), 1)
 	t.familiar.Remove(key)
 	t.verdicts.Add(key, v, deniedTime)
 	return v, nil

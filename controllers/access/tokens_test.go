@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	"k8s.io/utils/clock"
+	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/healthscope/healthscope/healthscope/api"
 )
@@ -40,8 +42,8 @@ func newReviews() *reviews {
 }
 
 func TestASourceTriesFewWrongTokens(t *testing.T) {
-	v, now := newReviews(), time.Unix(1000, 0)
-	k := newTokens(v.review, func() time.Time { return now })
+	v, now := newReviews(), testclock.NewFakePassiveClock(time.Unix(1000, 0))
+	k := newTokens(v.review, now)
 	var refused int
 	for n := range 5000 {
 		_, known, err := k.authenticate(t.Context(), "a", fmt.Sprintf("wrong-%d", n))
@@ -58,12 +60,12 @@ func TestASourceTriesFewWrongTokens(t *testing.T) {
 }
 
 func TestWrongTokensOfASourceHarmNoToken(t *testing.T) {
-	v, now := newReviews(), time.Unix(1000, 0)
-	k := newTokens(v.review, func() time.Time { return now })
+	v, now := newReviews(), testclock.NewFakePassiveClock(time.Unix(1000, 0))
+	k := newTokens(v.review, now)
 	if _, known, err := k.authenticate(t.Context(), "a", "good-old"); err != nil || !known {
 		t.Fatal(known, err)
 	}
-	now = now.Add(allowedTime + time.Millisecond)
+	now.SetTime(now.Now().Add(allowedTime + time.Millisecond))
 	for n := range 5000 { // The source goes on, and uses up what it may try.
 		_, _, _ = k.authenticate(t.Context(), "a", fmt.Sprintf("other-%d", n))
 	}
@@ -73,7 +75,7 @@ func TestWrongTokensOfASourceHarmNoToken(t *testing.T) {
 	if _, known, err := k.authenticate(t.Context(), "b", "good-new"); err != nil || !known {
 		t.Errorf("another address is refused: %v, %v", known, err)
 	}
-	now = now.Add(time.Minute)
+	now.SetTime(now.Now().Add(time.Minute))
 	if _, known, err := k.authenticate(t.Context(), "a", "good-new-too"); err != nil || !known {
 		t.Errorf("a source is refused for ever: %v, %v", known, err)
 	}
@@ -81,7 +83,7 @@ func TestWrongTokensOfASourceHarmNoToken(t *testing.T) {
 
 func TestWhoWaitsForAReviewTurnsNobodyAwayWhoIsKnown(t *testing.T) {
 	v := newReviews()
-	k := newTokens(v.review, time.Now)
+	k := newTokens(v.review, clock.RealClock{})
 	if _, known, err := k.authenticate(t.Context(), "a", "good"); err != nil || !known {
 		t.Fatal(known, err)
 	}
@@ -111,7 +113,7 @@ func TestWhoWaitsForAReviewTurnsNobodyAwayWhoIsKnown(t *testing.T) {
 
 func TestACallerThatLeavesIsNoError(t *testing.T) {
 	v := newReviews()
-	k := newTokens(v.review, time.Now)
+	k := newTokens(v.review, clock.RealClock{})
 	var lines []string
 	logger := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
 	ctx, leave := context.WithCancel(t.Context())
