@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"sync"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -26,13 +25,11 @@ type cachedScopes struct {
 	view      *fleet.View
 	scopes    *observe.Tracker
 
-	mu          sync.RWMutex
-	subscribers map[int]func(namespace, name string)
-	next        int
+	subscribers subscribers[func(namespace, name string)]
 }
 
 func newCachedScopes(mgr ctrl.Manager, view *fleet.View, scopes *observe.Tracker) *cachedScopes {
-	return &cachedScopes{reader: mgr.GetClient(), informers: mgr.GetCache(), view: view, scopes: scopes, subscribers: map[int]func(string, string){}}
+	return &cachedScopes{reader: mgr.GetClient(), informers: mgr.GetCache(), view: view, scopes: scopes}
 }
 
 // current is for api.Options: it returns an api.OutageError while the cache may be stale.
@@ -69,16 +66,7 @@ func (c *cachedScopes) List(ctx context.Context, namespace string) ([]corev1alph
 
 // Subscribe implements api.Scopes.
 func (c *cachedScopes) Subscribe(changed func(namespace, name string)) (cancel func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	id := c.next
-	c.next++
-	c.subscribers[id] = changed
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.subscribers, id)
-	}
+	return c.subscribers.add(changed)
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves.
@@ -104,9 +92,7 @@ func (c *cachedScopes) notify(object any) {
 	if err != nil {
 		return // Informers pass objects only.
 	}
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	for _, changed := range c.subscribers {
+	for _, changed := range c.subscribers.list() {
 		changed(name.Namespace, name.Name)
 	}
 }

@@ -218,4 +218,4 @@ type termChecks struct {
 }
 
 // Subscribe calls changed whenever other expressions are in force, until the term ends.
-func (c termChecks) Subscribe(changed func()) { c.term.onEnd(c.subscribe(changed)) }
+func (c termChecks) Subscribe(changed func()) { c.term.onEnd(c.changed.add(changed)) }

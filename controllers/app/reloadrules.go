@@ -2,10 +2,7 @@ package app
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -32,10 +29,7 @@ var metricRuleErrors = metric.New(metric.Gauge, "healthscope_health_rule_errors"
 type healthChecks struct {
 	logger   logr.Logger
 	compiled atomic.Pointer[compiledChecks]
-
-	mu      sync.Mutex
-	changed map[int]func()
-	next    int
+	changed  subscribers[func()]
 }
 
 // compiledChecks are expressions and what is wrong with them.
@@ -47,42 +41,25 @@ type compiledChecks struct {
 
 // newHealthChecks compiles the expressions that the program starts with.
 func newHealthChecks(exprs []configv1alpha1.HealthCheckExpr, logger logr.Logger) *healthChecks {
-	h := &healthChecks{logger: logger, changed: map[int]func(){}}
+	h := &healthChecks{logger: logger}
 	h.use(exprs)
 	return h
 }
 
-// use compiles expressions and puts them in force, those that can be used, and logs the others. Then it tells those who have subscribed, who judge again.
+// use compiles expressions and puts them in force, those that can be used, and logs the others. Then it notifies the subscribers, which judge again.
 func (h *healthChecks) use(exprs []configv1alpha1.HealthCheckExpr) {
 	set, problems := expr.Compile(exprs)
 	h.compiled.Store(&compiledChecks{set: set, problems: problems, total: len(exprs)})
 	for i := range problems {
 		h.logger.Error(problems[i], "A health check is left out; the others count")
 	}
-	h.mu.Lock()
-	changed := slices.Collect(maps.Values(h.changed))
-	h.mu.Unlock()
-	for _, tell := range changed {
-		tell()
+	for _, changed := range h.changed.list() {
+		changed()
 	}
 }
 
 // Subscribe calls changed whenever other expressions are in force.
-func (h *healthChecks) Subscribe(changed func()) { h.subscribe(changed) }
-
-// subscribe is Subscribe until cancel is called.
-func (h *healthChecks) subscribe(changed func()) (cancel func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	id := h.next
-	h.next++
-	h.changed[id] = changed
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		delete(h.changed, id)
-	}
-}
+func (h *healthChecks) Subscribe(changed func()) { h.changed.add(changed) }
 
 // Problem says for people which rules cannot be used; it is empty when all can.
 func (h *healthChecks) Problem() string {
