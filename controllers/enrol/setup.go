@@ -74,7 +74,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	err := builder.TypedControllerManagedBy[reconcile.Request](mgr).
 		Named("tokens").
-		WatchesRawSource(namedSource{secretsOf(o.Secrets), "the Secrets of clusters"}).
+		WatchesRawSource(secretsOf(o.Secrets)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 4,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minPause, maxPause),
@@ -82,16 +82,6 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Complete(tracing.Reconciler(o.Spans, "tokens", tracing.Object, r))
 	return errors.Wrap(err, "cannot set up the renewal of tokens")
 }
-
-// namedSource is a source with a name, which controller-runtime logs.
-type namedSource struct {
-	source.Func
-
-	name string
-}
-
-// String implements fmt.Stringer.
-func (s namedSource) String() string { return s.name }
 
 // secretsOf returns the source of requests for every Secret of a cache. It waits
 // for nothing: a hub that may not read the Secrets yet does without members, and does not stop.
