@@ -260,9 +260,7 @@ func (r *replica) registered(t *testing.T) registered {
 	t.Helper()
 	synctest.Wait()
 	count := registered{collectors: int(r.registry.collectors.Load()), eventHandlers: int(r.cache.handlers.Load())}
-	r.checks.mu.Lock()
-	defer r.checks.mu.Unlock()
-	count.subscriptions = len(r.checks.changed)
+	count.subscriptions = len(r.checks.changed.list())
 	w := httptest.NewRecorder()
 	r.letters.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, inventory.LettersPath, http.NoBody))
 	if w.Code == http.StatusOK {
