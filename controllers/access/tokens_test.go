@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/utils/clock"
-	testclock "k8s.io/utils/clock/testing"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/healthscope/healthscope/healthscope/api"
 )
@@ -42,7 +42,7 @@ func newReviews() *reviews {
 }
 
 func TestASourceTriesFewWrongTokens(t *testing.T) {
-	v, now := newReviews(), testclock.NewFakePassiveClock(time.Unix(1000, 0))
+	v, now := newReviews(), clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
 	k := newTokens(v.review, now)
 	var refused int
 	for n := range 5000 {
@@ -60,7 +60,7 @@ func TestASourceTriesFewWrongTokens(t *testing.T) {
 }
 
 func TestWrongTokensOfASourceHarmNoToken(t *testing.T) {
-	v, now := newReviews(), testclock.NewFakePassiveClock(time.Unix(1000, 0))
+	v, now := newReviews(), clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
 	k := newTokens(v.review, now)
 	if _, known, err := k.authenticate(t.Context(), "a", "good-old"); err != nil || !known {
 		t.Fatal(known, err)
