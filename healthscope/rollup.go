@@ -1,6 +1,9 @@
 package healthscope
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Summary counts members by the state they count as.
 type Summary struct {
@@ -70,6 +73,12 @@ const (
 	// HealthUnknown means that too few are known to be healthy, and that it would be enough if those that cannot be judged were; or that there are none.
 	HealthUnknown Health = "unknown"
 )
+
+// WorseHealth returns the worse of two: what is known to be unhealthy comes before what is not known.
+func WorseHealth(a, b Health) Health {
+	order := []Health{Healthy, HealthUnknown, Unhealthy}
+	return order[max(slices.Index(order, a), slices.Index(order, b))]
+}
 
 // Health reports whether at least percent per cent of the members are healthy, and one at least. It
 // is HealthUnknown when only members that cannot be judged stand in the way, and without members: nothing was seen.

@@ -21,7 +21,7 @@ func scopesPage(scopes []api.Scope, wide bool) *page {
 	}
 	for i := range scopes {
 		s := &scopes[i]
-		g.health = worse(g.health, scopeHealth(s.ScopeItem))
+		g.health = healthscope.WorseHealth(g.health, scopeHealth(s.ScopeItem))
 		cells := []string{s.Namespace, s.Name, s.Health, s.State, s.ResourcesReady, s.ClustersReachable, s.Reason, s.FirstCulprit}
 		if wide {
 			cells = append(cells, strconv.Itoa(int(s.Summary.Pending)), strconv.Itoa(int(s.Summary.Failed)), strconv.Itoa(int(s.Summary.Unknown)), s.Message)
@@ -102,14 +102,4 @@ func scopeHealth(s api.ScopeItem) healthscope.Health {
 	case corev1alpha2.UnknownHealth:
 	}
 	return healthscope.HealthUnknown
-}
-
-// worse returns the worse of two healths: what is known to be unhealthy comes before what is not known.
-func worse(a, b healthscope.Health) healthscope.Health {
-	for _, h := range []healthscope.Health{healthscope.Unhealthy, healthscope.HealthUnknown} {
-		if a == h || b == h {
-			return h
-		}
-	}
-	return healthscope.Healthy
 }

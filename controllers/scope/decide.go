@@ -66,14 +66,10 @@ type verdict struct {
 
 // refVerdict is the health of one reference.
 type refVerdict struct {
-	app     string
-	ref     corev1alpha2.WorkloadReference
-	origin  *origin
-	members []Placed
-	// component and workloadStatus are those of the finding.
-	component, workloadStatus string
-	// unlisted counts what the bundles of the reference do not name.
-	unlisted map[fleet.BundleKey]healthscope.Summary
+	finding
+
+	// placed are the members that it leads to.
+	placed []Placed
 }
 
 // decide judges what was gathered and weighs it. The order of the findings makes no difference.
@@ -93,11 +89,9 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *memory, policy he
 		if f.aside {
 			continue
 		}
-		r := refVerdict{
-			app: f.app, ref: f.ref, origin: f.origin, component: f.component, workloadStatus: f.workloadStatus, unlisted: f.unlisted, members: make([]Placed, 0, len(places[i])),
-		}
+		r := refVerdict{f, make([]Placed, 0, len(places[i]))}
 		for _, at := range places[i] {
-			r.members = append(r.members, v.members[at])
+			r.placed = append(r.placed, v.members[at])
 		}
 		v.refs = append(v.refs, r)
 	}
@@ -241,7 +235,7 @@ func (v *verdict) weigh(spec *corev1alpha2.HealthScopeSpec) {
 	}
 	v.health = v.summary.Health(healthyPercentage(spec))
 	if len(v.without) > 0 {
-		v.health = worseHealth(v.health, healthscope.HealthUnknown)
+		v.health = healthscope.WorseHealth(v.health, healthscope.HealthUnknown)
 	}
 	for _, app := range slices.Sorted(slices.Values(rollup.Required)) {
 		v.require(app, sum(summarize(v.membersOf(app)), v.unlistedOf(app)))
@@ -253,7 +247,7 @@ func (v *verdict) weigh(spec *corev1alpha2.HealthScopeSpec) {
 
 // require makes the scope at most as healthy as all members of an app, or component, that must be healthy. It has to be there.
 func (v *verdict) require(name string, members healthscope.Summary) {
-	v.health = worseHealth(v.health, members.Health(100))
+	v.health = healthscope.WorseHealth(v.health, members.Health(100))
 	if members.Total == 0 {
 		v.health = healthscope.Unhealthy
 		v.absent = append(v.absent, name)
@@ -286,7 +280,7 @@ func (v *verdict) membersOf(app string) []Placed {
 	var members []Placed
 	seen := map[healthscope.Key]struct{}{}
 	for _, r := range v.refs {
-		for _, p := range r.members {
+		for _, p := range r.placed {
 			if _, ok := seen[p.Key]; !ok && (r.app == app || p.App == app) {
 				seen[p.Key] = struct{}{}
 				members = append(members, p)
@@ -294,11 +288,6 @@ func (v *verdict) membersOf(app string) []Placed {
 		}
 	}
 	return members
-}
-
-func worseHealth(a, b healthscope.Health) healthscope.Health {
-	order := []healthscope.Health{healthscope.Healthy, healthscope.HealthUnknown, healthscope.Unhealthy}
-	return order[max(slices.Index(order, a), slices.Index(order, b))]
 }
 
 // earlier returns the earlier of two moments, of which zero means never.

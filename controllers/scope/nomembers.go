@@ -18,7 +18,7 @@ func (v *verdict) withoutMembers(spec *corev1alpha2.HealthScopeSpec) []string {
 	}
 	found := map[string]bool{}
 	for _, r := range v.refs {
-		found[r.app] = found[r.app] || len(r.members)+len(r.unlisted) > 0
+		found[r.app] = found[r.app] || len(r.placed)+len(r.unlisted) > 0
 	}
 	var without []string
 	for _, a := range spec.Apps {

@@ -63,7 +63,7 @@ func compareHealth(a, b corev1alpha2.HealthStatus) int {
 
 // referenceCondition is OAM's health of one reference: that of its members together.
 func referenceCondition(r refVerdict) corev1alpha2.WorkloadHealthCondition {
-	members, all := counted(r.members)
+	members, all := counted(r.placed)
 	all = sum(all, sumOf(r.unlisted))
 	c := corev1alpha2.WorkloadHealthCondition{
 		ComponentName: cmp.Or(r.component, r.app), TargetWorkload: r.ref, HealthStatus: oamHealth(all.Health(100)), WorkloadStatus: r.workloadStatus,
