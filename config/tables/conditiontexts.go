@@ -130,7 +130,7 @@ var conditionTexts = map[string]map[scope.Reason]conditionText{
 			mitigation: "If it stays: create the region, tenant or VNF that the message names in A&AI, or correct `inventory.regions`.",
 		},
 		scope.ReasonRefused: {
-			meaning:    "A&AI refused a resource, or the operational status of a module, for good, or an object of another owner has its place. The message says which and why.",
+			meaning:    "A&AI has rejected a resource, or the operational status of a module, or an object of another owner has its place. The message says which and why.",
 			advice:     "Read the message. The resource is tried again when it changes, and at every resync.",
 			diagnosis:  "the list of [rejected changes](inventory.md#rejected-changes)",
 			mitigation: "What A&AI complains of; then [ask again](inventory.md#resync-on-demand).",

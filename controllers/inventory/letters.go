@@ -20,7 +20,7 @@ type Letter struct {
 	// Tenant is cloud-owner/cloud-region-id/tenant-id, and ID the id of the k8s-resource; both are empty for a module.
 	Tenant string `json:"tenant,omitempty"`
 	ID     string `json:"id,omitempty"`
-	// GenericVNF and VFModule are the ids of a module whose operational-status A&AI has refused, and of its VNF.
+	// GenericVNF and VFModule are the ids of a module whose operational-status A&AI has rejected, and of its VNF.
 	GenericVNF string `json:"genericVnf,omitempty"`
 	VFModule   string `json:"vfModule,omitempty"`
 	// Cluster, Kind, Namespace and Name are those of the Kubernetes resource, as far as they are known.
@@ -75,7 +75,7 @@ func (s *Status) Letters() []Letter {
 	return all
 }
 
-// newLetter describes an object that A&AI refused.
+// newLetter describes an object that A&AI has rejected.
 func newLetter(key aai.Key, o objectStatus) Letter {
 	r := o.Resource
 	return Letter{
@@ -84,7 +84,7 @@ func newLetter(key aai.Key, o objectStatus) Letter {
 	}
 }
 
-// moduleLetter describes a module whose operational-status A&AI refused.
+// moduleLetter describes a module whose operational-status A&AI has rejected.
 func moduleLetter(m aai.VFModule, o objectStatus) Letter {
 	return Letter{GenericVNF: m.GenericVNFID, VFModule: m.ID, Cause: o.cause(), Message: o.Message, Since: o.since.UTC().Truncate(time.Second)}
 }

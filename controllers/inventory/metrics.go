@@ -17,7 +17,7 @@ var (
 	metricModules = metric.New(metric.Gauge, "healthscope_aai_vf_modules",
 		"The modules of VNFs whose [`operational-status`](inventory.md#the-operational-status-of-modules) goes to A&AI, by the state of their synchronization: `synced`, `pending` or `failed`. A state without modules has no series.", "state")
 	metricRejected = metric.New(metric.Gauge, "healthscope_aai_rejected",
-		"The objects, and the modules of VNFs, that A&AI has refused for good: `rejected`, or `conflict` when an object of another owner has the place. A cause without objects has no series.", "cause")
+		"The objects, and the modules of VNFs, that A&AI has rejected: `rejected`, or `conflict` when an object of another owner has the place. A cause without objects has no series.", "cause")
 	metricSkipped = metric.New(metric.Gauge, "healthscope_aai_deletions_held",
 		"The objects in A&AI that should be deleted and are not: because of the `policy`, because a `source` does not name all resources, or because of the `limit`. A cause without objects has no series.", "cause")
 	metricProblem = metric.New(metric.Gauge, "healthscope_aai_problem",
