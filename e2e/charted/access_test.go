@@ -53,6 +53,14 @@ var _ = Describe("What the pods serve", func() {
 			}
 			return codes
 		}
+		Eventually(ctx, func() error {
+			for _, url := range all {
+				if _, _, err := hs.Ask(ctx, url, ""); err != nil {
+					return err
+				}
+			}
+			return nil
+		}).Should(Succeed(), "another spec may have restarted the programs, which listen for metrics a moment after they are ready")
 		Expect(answers("")).To(Equal(want(http.StatusUnauthorized)))
 		Expect(answers("wrong")).To(Equal(want(http.StatusUnauthorized)))
 		Expect(answers(account(ctx, "nobody"))).To(Equal(want(http.StatusForbidden)))
