@@ -36,13 +36,19 @@ const (
 
 // sightIn returns what is known in a state. A kind that has been read stays known while there is no answer.
 func sightIn(s observe.State) sight {
-	switch {
-	case s.Reason == observe.NotServed:
-		return gone
-	case s.Reason == observe.Forbidden:
-		return forbidden
-	case s.Status == observe.Pending, s.Reason == observe.Unauthorized && s.AsOf.IsZero():
+	if s.Status == observe.Pending {
 		return unread
+	}
+	switch s.Reason {
+	case observe.NotServed:
+		return gone
+	case observe.Forbidden:
+		return forbidden
+	case observe.Unauthorized:
+		if s.AsOf.IsZero() {
+			return unread
+		}
+	case observe.NoAnswer:
 	}
 	return shown
 }

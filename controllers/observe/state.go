@@ -31,7 +31,7 @@ func (s Status) String() string { return [...]string{"Pending", "Ready", "Proble
 // Reason says why a place cannot be read. Classify makes it of an error, and Track confirms it. Whoever translates it for
 // users does so in a switch over all reasons, which the exhaustive linter checks: fleet's liveness (the Reachability of a
 // cluster), its connection's describe (the message), its kindInformer.reasonOf (the reason of an object), and the monitor's
-// unreadable and describe.
+// sightIn and describe.
 type Reason string
 
 // The values of Reason.
