@@ -230,13 +230,15 @@ func (w *kindInformer) keep(object any) *Lookup {
 
 // reasonOf returns the reason of objects of a kind that cannot be read for a reason.
 func (w *kindInformer) reasonOf(reason observe.Reason) healthscope.Reason {
-	switch {
-	case reason == observe.Forbidden:
+	switch reason {
+	case observe.Forbidden:
 		return healthscope.ReasonForbidden
-	case reason == observe.NotServed && w.clusterScoped:
-		return healthscope.ReasonInvalidReference
-	case reason == observe.NotServed:
+	case observe.NotServed:
+		if w.clusterScoped {
+			return healthscope.ReasonInvalidReference
+		}
 		return healthscope.ReasonKindNotFound
+	case observe.NoAnswer, observe.Unauthorized:
 	}
 	return healthscope.ReasonNotSynced
 }
