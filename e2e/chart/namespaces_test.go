@@ -2,6 +2,7 @@ package chart
 
 import (
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +12,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/e2e/controlplane"
 )
 
@@ -128,6 +131,24 @@ func TestNotesTellHowToAddAMember(t *testing.T) {
 	}
 	if text := notes(t, Namespace, installations["member"]); strings.Contains(text, "clusters add") {
 		t.Errorf("a member adds no members:\n%s", text)
+	}
+}
+
+// TestTheFirstScopeOfTheNotesCanBePasted: a shell hands kubectl a HealthScope.
+func TestTheFirstScopeOfTheNotesCanBePasted(t *testing.T) {
+	_, command, _ := strings.Cut(notes(t, Namespace, ""), "A first scope")
+	_, command, _ = strings.Cut(command, "\n\n")
+	command, _, _ = strings.Cut(command, "\n\n")
+	out, err := exec.CommandContext(t.Context(), "bash", "-c", "kubectl() { [ \"$*\" = 'apply -f -' ] && cat; }\n"+command).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var first corev1alpha2.HealthScope
+	if err := yaml.UnmarshalStrict(out, &first); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if first.Kind != "HealthScope" || len(first.Spec.Apps) != 1 || first.Spec.Apps[0].WorkloadSelector == nil {
+		t.Errorf("got %+v", first)
 	}
 }
 
