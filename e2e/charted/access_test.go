@@ -74,6 +74,9 @@ var _ = Describe("What the pods serve", func() {
 			err := k8s.Get(ctx, client.ObjectKey{Namespace: installation.Namespace, Name: "healthscope-metrics-reader"}, reader)
 			return reader.Data["token"], err
 		}).ShouldNot(BeEmpty())
+		_, metrics, err := hs.Ask(ctx, hs.GuardedMonitorMetrics, string(reader.Data["token"]))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(metrics).To(MatchRegexp(`healthscope_build_info\{goversion="go1[^"]+",revision="[^"]*",version="[^"]+"\} 1\n`))
 		Expect(answers(string(reader.Data["token"]))).To(Equal(want(http.StatusForbidden, hs.GuardedMetrics, hs.GuardedMonitorMetrics)))
 	}, SpecTimeout(3*time.Minute))
 })
