@@ -78,18 +78,26 @@ func CreateContext(ctx context.Context, store *appcontext.Store, c CompositeApp,
 		meta.Level = levelAdministrator
 	}
 	if err := c.create(ctx, ac, meta, resources); err != nil {
-		return "", errors.Join(err, ac.DeleteCompositeApp(context.WithoutCancel(ctx)))
+		return "", withdraw(ctx, ac, err)
 	}
 	snapshot, err := store.Snapshot(ctx, ac.ID())
 	if err == nil {
 		_, err = deploy.NewPlan(snapshot)
 	}
 	if err != nil {
-		return "", errors.Join(err, ac.DeleteCompositeApp(context.WithoutCancel(ctx)))
+		return "", withdraw(ctx, ac, err)
 	}
 	subject, _ := meta.Subject()
 	err = store.RecordAction(ctx, appcontext.Record{Subject: subject, Action: appcontext.Action{State: appcontext.ActionCreated, Time: now}})
 	return ac.ID(), errors.Wrapf(err, "context %q is made", ac.ID())
+}
+
+// withdraw deletes what is stored of a context that cannot be made, and returns why it cannot. Who may not write has stored nothing.
+func withdraw(ctx context.Context, ac *appcontext.AppContext, cause error) error {
+	if err := ac.DeleteCompositeApp(context.WithoutCancel(ctx)); err != nil && !errors.Is(cause, appcontext.ErrDenied) {
+		return errors.Wrap(cause, "parts of it may be left in etcd")
+	}
+	return cause
 }
 
 // create stores the context, as EMCO's orchestrator does.
