@@ -7,6 +7,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -115,6 +117,18 @@ func app(name string, bundles ...string) corev1alpha2.ScopeApp {
 func linked(a corev1alpha2.ScopeApp, vnf, module string) corev1alpha2.ScopeApp {
 	a.Inventory = &corev1alpha2.InventoryLinks{GenericVNFID: vnf, VFModuleID: module}
 	return a
+}
+
+// newDeployment makes a Deployment, which is Pending, for there is no controller of Deployments. Its label app is its name.
+func newDeployment(ctx context.Context, namespace, name string) *appsv1.Deployment {
+	GinkgoHelper()
+	labels := map[string]string{"app": name}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}, Spec: appsv1.DeploymentSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.org/main:1"}}}},
+	}}
+	Expect(api.Create(ctx, d)).To(Succeed())
+	return d
 }
 
 func ref(apiVersion, kind, name string) corev1alpha2.WorkloadReference {

@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/healthscope/healthscope/aai/simulator"
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
@@ -111,12 +110,26 @@ var _ = Describe("The inventory", func() {
 		Eventually(l.states).Should(Equal(map[string]string{"ConfigMap/web": "Ready", "Deployment/web": "Ready"}))
 	})
 
+	It("takes workloads that a scope selects by their labels", func(ctx SpecContext) {
+		d := newDeployment(ctx, l.namespace, "selected")
+		s := newScope(ctx, l.namespace, "shop", corev1alpha2.ScopeApp{
+			Name: "web", WorkloadSelector: &corev1alpha2.WorkloadSelector{LabelSelector: *d.Spec.Selector},
+		})
+		l.start()
+		Eventually(l.states).Should(Equal(map[string]string{"Deployment/selected": "Pending"}))
+		Eventually(synced(ctx, s)).Should(Equal("True Synced"))
+		d.Status = appsv1.DeploymentStatus{
+			ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1,
+			Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}},
+		}
+		Expect(api.Status().Update(ctx, d)).To(Succeed())
+		Eventually(l.states).Should(Equal(map[string]string{"Deployment/selected": "Ready"}))
+		Expect(api.Delete(ctx, d)).To(Succeed())
+		Eventually(l.states).Should(BeEmpty())
+	})
+
 	It("leaves alone what cannot be judged, and removes what is not there", func(ctx SpecContext) {
-		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "direct"}, Spec: appsv1.DeploymentSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "direct"}},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "direct"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.org/main:1"}}}},
-		}}
-		Expect(api.Create(ctx, d)).To(Succeed())
+		d := newDeployment(ctx, l.namespace, "direct")
 		report(ctx, l.namespace, "7-web", service(l.namespace, "known"), service(l.namespace, "lost"))
 		a := app("web", "7-web")
 		a.WorkloadReferences = append(a.WorkloadReferences, ref("apps/v1", "Deployment", "direct"))
