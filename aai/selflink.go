@@ -8,12 +8,12 @@ import (
 // scopesPath is where the status REST API has the scopes.
 const scopesPath = "/scopes"
 
-// ScopeSelflink returns where the status REST API at a base URL tells of a scope: <base>/scopes/<namespace>/<name>.
+// ScopeSelflink returns where the status REST API at a base URL serves a scope: <base>/scopes/<namespace>/<name>.
 func ScopeSelflink(base, namespace, name string) string {
 	return strings.TrimRight(base, "/") + scopesPath + path(namespace, name)
 }
 
-// ScopesSelflink returns where the status REST API at a base URL tells of the scopes of a namespace, or with an empty one of all.
+// ScopesSelflink returns where the status REST API at a base URL serves the scopes of a namespace, or with an empty one of all.
 func ScopesSelflink(base, namespace string) string {
 	link := strings.TrimRight(base, "/") + scopesPath
 	if namespace == "" {

@@ -19,7 +19,7 @@ const leaseGrace = 15 * time.Second
 
 // Report is what the controller has published, and whether it is up to date.
 type Report struct {
-	// Controller says whether a controller keeps it up to date.
+	// Controller is true when a controller keeps it up to date.
 	Controller Controller `json:"controller"`
 	Document
 }

@@ -20,7 +20,7 @@ type BundleChange struct {
 	Labels LabelSet
 }
 
-// ClusterChange says that a cluster came or went, or that its state changed. That LastSeen goes on is no change.
+// ClusterChange says that a cluster came or went, or that its state changed. A later LastSeen alone is no change.
 type ClusterChange struct {
 	// Cluster is the name of the cluster.
 	Cluster string

@@ -46,7 +46,7 @@ const (
 	NoAnswer Reason = "NoAnswer"
 )
 
-// State says whether what is held of a place is current. The zero value is that of a place that has never been read.
+// State is whether what is held of a place is current. The zero value is that of a place that has never been read.
 type State struct {
 	Status Status
 	// Reason is that of a Problem; empty otherwise.

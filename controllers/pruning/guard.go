@@ -60,7 +60,7 @@ func (g *Guard) Pruned(now time.Time, what string) (news bool) {
 }
 
 // Intact reports that a write has stayed whole, or that there is nothing left to
-// write. It returns true when writes were in vain before; callers that were told to wait may then write at once.
+// write. It returns true when writes were in vain before; callers that wait may then write at once.
 func (g *Guard) Intact() (news bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

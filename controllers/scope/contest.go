@@ -55,7 +55,7 @@ func contestNote(manager string) string {
 }
 
 // wait returns how long to wait before a status is written over that of a scope; zero means that it may be written now.
-// During a contest, one write in pruning.Interval is enough to see whether it goes on.
+// During a contest, one write in pruning.Interval is enough to see whether it continues.
 func (c *contest) wait(now time.Time) time.Duration {
 	if since := now.Sub(c.wrote); c.by(now) != "" && since >= 0 && since < pruning.Interval {
 		return pruning.Interval - since

@@ -82,7 +82,7 @@ func (t *EtcdTap) Delay(d time.Duration) {
 	t.delay = d
 }
 
-// hold waits as long as messages are delayed, and says whether ctx lasted.
+// hold waits as long as messages are delayed, and reports whether ctx lasted.
 func (t *EtcdTap) hold(ctx context.Context) bool {
 	t.mu.Lock()
 	delay := t.delay
@@ -143,7 +143,7 @@ const (
 	methodTxn   = "/etcdserverpb.KV/Txn"
 )
 
-// reading says whether a method reads.
+// reading reports whether a method reads.
 func reading(method string) bool {
 	return method == methodRange || method == methodTxn
 }

@@ -33,7 +33,7 @@ type Proxy struct {
 	cut chan struct{}
 	// watches are the watches that are open.
 	watches map[*watchBody]struct{}
-	// expired are the paths whose next watch is told that its resourceVersion is too old.
+	// expired are the paths whose next watch is refused, because its resourceVersion is too old.
 	expired map[string]struct{}
 }
 
@@ -192,7 +192,7 @@ func (p *Proxy) admit(r *http.Request) (cut <-chan struct{}, delay time.Duration
 	return p.cut, p.delay, status
 }
 
-// closed says whether a channel on which nothing is sent is closed.
+// closed reports whether a channel on which nothing is sent is closed.
 func closed(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -202,19 +202,19 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// isWatch says whether a request asks for a watch.
+// isWatch reports whether a request asks for a watch.
 func isWatch(r *http.Request) bool {
 	watch, err := strconv.ParseBool(r.URL.Query().Get("watch"))
 	return err == nil && watch
 }
 
-// continues says whether a request is a watch that continues from a resourceVersion that it names.
+// continues reports whether a request is a watch that continues from a resourceVersion that it names.
 func continues(r *http.Request) bool {
 	version := r.URL.Query().Get("resourceVersion")
 	return isWatch(r) && version != "" && version != "0" && r.URL.Query().Get("sendInitialEvents") == ""
 }
 
-// pause waits, and says whether ctx lasted.
+// pause waits, and reports whether ctx lasted.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

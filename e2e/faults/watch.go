@@ -47,7 +47,7 @@ func (p *Proxy) watch(r *http.Response) *watchBody {
 	return w
 }
 
-// copy passes events on until there are no more, or nobody reads them.
+// copy passes events on until there are no more, or no reader is left.
 func (w *watchBody) copy(from io.Reader) {
 	defer w.ended()
 	events := bufio.NewReader(from)

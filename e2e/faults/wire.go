@@ -80,7 +80,7 @@ func (w *Wire) Refuse(refuse bool) {
 }
 
 // BlackHole makes all bytes wait, in both directions and on new connections
-// too, until Mend: nothing comes, and nobody says why.
+// too, until Mend: nothing comes, and no error.
 func (w *Wire) BlackHole() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -215,7 +215,7 @@ func written(to net.Conn, data []byte) bool {
 	return err == nil
 }
 
-// wait waits for as long as bytes have to, and says whether they may pass then.
+// wait waits for as long as bytes have to, and reports whether they may pass then.
 func (w *Wire) wait(c *wireConn) bool {
 	w.mu.Lock()
 	delay, hole := w.delay, w.hole

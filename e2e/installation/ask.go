@@ -12,7 +12,7 @@ import (
 // askTimeout bounds one question to an installation.
 const askTimeout = 10 * time.Second
 
-// asker trusts every certificate: a program without one of somebody else's makes its own, which nobody can check.
+// asker trusts every certificate: a program that is given none makes its own, which cannot be checked.
 var asker = &http.Client{Transport: &http.Transport{
 	TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // As it says.
 	DisableKeepAlives: true,                                  // The next one may ask another process at the same address.

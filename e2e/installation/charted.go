@@ -30,7 +30,7 @@ const (
 const aaiSecret = "aai"
 
 // Install installs the chart, or upgrades the release that is there, with values that go before those that follow from
-// the installation's options. The programs that run are not told of it; Upgrade does that.
+// the installation's options. The programs that run do not see it before Upgrade.
 func (i *Installation) Install(ctx context.Context, values ...string) error {
 	verb := "upgrade"
 	if _, err := i.helm(ctx, nil, "status", chart.Release); err != nil {
@@ -52,7 +52,7 @@ func (i *Installation) Install(ctx context.Context, values ...string) error {
 }
 
 // Upgrade does the same for a release whose programs run, and does for them what a kubelet and a Deployment's controller
-// do: what is mounted is written anew, and a program whose pod template has changed is replaced.
+// do: what is mounted is written again, and a program whose pod template has changed is replaced.
 func (i *Installation) Upgrade(ctx context.Context, values ...string) error {
 	if err := i.Install(ctx, values...); err != nil {
 		return err

@@ -83,7 +83,7 @@ func (e *Environment) Join(ctx context.Context, edge *Edge) (err error) {
 	return err
 }
 
-// Restart starts all monitors and the controller anew, for programs that have been built anew. It joins errors.
+// Restart starts all monitors and the controller again, for programs that have been built again. It joins errors.
 func (e *Environment) Restart(ctx context.Context) error {
 	errs := []error{e.StopController(), e.StopMonitor(), e.StartMonitor(ctx), e.StartController(ctx)}
 	for _, edge := range e.Edges {

@@ -69,7 +69,7 @@ type Options struct {
 	Helm *chart.Helm
 	// Values are values of the chart, each a YAML document, that go before those that follow from the other options.
 	Values []string
-	// Front, if set, is told the URL of A&AI and returns the one that the controller is to use instead: that of somebody who listens in.
+	// Front, if set, takes the URL of A&AI and returns the one that the controller is to use instead: that of somebody who listens in.
 	Front func(url string) (string, error)
 }
 

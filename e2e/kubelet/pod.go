@@ -189,7 +189,7 @@ func (p *Pod) Readiness() (string, error) {
 }
 
 // Sync brings what the cluster says now into the volumes of the process, and
-// says whether the Deployment has another pod template than the process was
+// reports whether the Deployment has another pod template than the process was
 // started from: a Deployment's controller would then replace the pod.
 func (p *Pod) Sync(ctx context.Context) (outdated bool, err error) {
 	template, err := p.read(ctx)

@@ -114,7 +114,7 @@ func writeVolume(dir string, files map[string][]byte) error {
 	return os.RemoveAll(filepath.Join(dir, before))
 }
 
-// holds says whether a folder holds these files, and no others.
+// holds reports whether a folder holds these files, and no others.
 func holds(dir string, files map[string][]byte) bool {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != len(files) {

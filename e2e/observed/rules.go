@@ -24,7 +24,7 @@ type Rule struct {
 	Alert string `json:"alert"`
 	// Expr is the query whose every result is an alert.
 	Expr string `json:"expr"`
-	// For is how long there must be a result before the alert fires, KeepFiringFor how long it goes on without one, in Prometheus's notation.
+	// For is how long there must be a result before the alert fires, KeepFiringFor how long it continues without one, in Prometheus's notation.
 	For           string `json:"for,omitempty"`
 	KeepFiringFor string `json:"keep_firing_for,omitempty"`
 	// Labels and Annotations are those of the alert.

@@ -39,7 +39,7 @@ type Spec struct {
 	LogPath string
 	// Group is the process group to join; 0 makes the process the leader of a new one.
 	Group int
-	// RestartOnSuccess starts the process again when it exits with code 0 though nobody has stopped it, as a kubelet starts
+	// RestartOnSuccess starts the process again when it exits with code 0 without having been stopped, as a kubelet starts
 	// a container again. A kubelet does so after a failure, too, which a test has to see.
 	RestartOnSuccess bool
 }
@@ -93,7 +93,7 @@ func (p *Process) start() (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(p.spec.Path, p.spec.Args...) //nolint:noctx,gosec // The process lives until it is stopped, not as long as the call that starts it; what to start is what this package is told.
+	cmd := exec.Command(p.spec.Path, p.spec.Args...) //nolint:noctx,gosec // The process lives until it is stopped, not as long as the call that starts it; what to start is the caller's.
 	cmd.Dir = p.spec.Dir
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.spec.Dir, "TMPDIR=" + p.spec.Dir}, p.spec.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
@@ -141,7 +141,7 @@ func (p *Process) PID() int {
 // Exited returns a channel that is closed when the process is gone and is not started again.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// Running says whether the process has not exited yet.
+// Running reports whether the process has not exited yet.
 func (p *Process) Running() bool {
 	select {
 	case <-p.exited:

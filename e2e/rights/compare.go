@@ -6,7 +6,7 @@ import (
 )
 
 // Compare says in words, in a fixed order, which grants are not used, grant everywhere what is used in one namespace only, or have a wildcard,
-// of which nobody can tell that it is not too much. What is used and not granted is in Log.Refused.
+// for which it cannot be shown that it is not too much. What is used and not granted is in Log.Refused.
 func Compare(uses []Use, grants []Grant) []string {
 	var differences []string
 	for _, g := range grants {

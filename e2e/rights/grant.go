@@ -36,13 +36,13 @@ type Grant struct {
 	URL string
 }
 
-// covers says whether the grant allows a request, unless it is wild.
+// covers reports whether the grant allows a request, unless it is wild.
 func (g Grant) covers(u Use) bool {
 	return g.Account == u.Account && g.Verb == u.Verb && g.Group == u.Group && g.Resource == u.Resource && g.URL == u.URL &&
 		(g.Namespace == "" || g.Namespace == u.Namespace) && (g.Name == "" || g.Name == u.Name)
 }
 
-// wild says whether the grant is for more than can be named.
+// wild reports whether the grant is for more than can be named.
 func (g Grant) wild() bool {
 	return slices.ContainsFunc([]string{g.Verb, g.Group, g.Resource, g.URL}, func(s string) bool { return strings.Contains(s, "*") })
 }
@@ -92,7 +92,7 @@ func (p Policy) Grants(account types.NamespacedName) []Grant {
 	return slices.Compact(all)
 }
 
-// binds says whether a binding with these subjects is for an account, by its name or by one of its groups.
+// binds reports whether a binding with these subjects is for an account, by its name or by one of its groups.
 func binds(subjects []rbacv1.Subject, account types.NamespacedName) bool {
 	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
 		switch s.Kind {

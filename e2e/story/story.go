@@ -30,7 +30,7 @@ const (
 	stateLabel = "healthscope.core.oam.dev/status"
 )
 
-// Story is told once, in an environment whose edges have not joined yet.
+// Story runs once, in an environment whose edges have not joined yet.
 type Story struct {
 	out  io.Writer
 	env  *installation.Environment

@@ -42,7 +42,7 @@ func (t *Tap) Wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// IsWatch says whether a request is a watch.
+// IsWatch reports whether a request is a watch.
 func IsWatch(request *http.Request) bool { return request.URL.Query().Get("watch") == "true" }
 
 func (t *Tap) gate(resource string) chan struct{} {

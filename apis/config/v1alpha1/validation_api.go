@@ -62,7 +62,7 @@ func validateTracing(path *field.Path, t *Tracing) field.ErrorList {
 	return errs
 }
 
-// validateListener checks an address to listen on, and says whether only the machine itself can reach it.
+// validateListener checks an address to listen on, and reports whether only the machine itself can reach it.
 func validateListener(path *field.Path, address string) (loopback bool, errs field.ErrorList) {
 	if address == NoServer {
 		return true, nil
@@ -77,7 +77,7 @@ func validateListener(path *field.Path, address string) (loopback bool, errs fie
 	return IsLoopback(address), errs
 }
 
-// IsLoopback says whether only the machine itself can reach an address, host:port.
+// IsLoopback reports whether only the machine itself can reach an address, host:port.
 func IsLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip := net.ParseIP(host)

@@ -11,7 +11,7 @@ const (
 	AnnotationClusterUID = "healthscope.core.oam.dev/cluster-uid"
 	// AnnotationNamespaces are the namespaces, comma separated, that the cluster's data is read from. Without it, these are all.
 	AnnotationNamespaces = "healthscope.core.oam.dev/namespaces"
-	// AnnotationMaintenance says, on the Secret of a cluster or on a HealthScope, why nobody is to be alarmed for now.
+	// AnnotationMaintenance says, on the Secret of a cluster or on a HealthScope, why its alerts are muted for now.
 	AnnotationMaintenance = "healthscope.core.oam.dev/maintenance"
 	// AnnotationTokenExpires is when the token in the kubeconfig ends, as RFC 3339. A token without it is not renewed.
 	AnnotationTokenExpires = "healthscope.core.oam.dev/token-expires"

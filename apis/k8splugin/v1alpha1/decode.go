@@ -9,7 +9,7 @@ import (
 
 // RawList is a JSON value that should be an array of objects, kept as it came:
 // other programs write these lists, with nulls and with whatever their version
-// of Kubernetes knew, and nobody may fail because of one of them.
+// of Kubernetes knew, and no reader may fail because of one of them.
 type RawList []byte
 
 // MarshalJSON returns the value as it is, or null when it is empty.

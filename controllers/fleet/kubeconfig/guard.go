@@ -129,7 +129,7 @@ func (b *body) Close() error {
 	return err
 }
 
-// bound is told of what is read, and returns an error when it is too much.
+// bound takes what is read, and returns an error when it is too much.
 type bound interface{ add(read []byte) error }
 
 // total bounds a whole answer.
