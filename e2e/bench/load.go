@@ -161,11 +161,16 @@ func (p *plane) deleteApp(ctx context.Context, a app) error {
 	return each(ctx, len(objects), func(ctx context.Context, i int) error { return p.delete(ctx, objects[i]) })
 }
 
+// scopeLabel is the label of Deployments with the name of their scope.
+const scopeLabel = "scope"
+
 // scope is a HealthScope over Deployments, or over the bundles of applications.
 type scope struct {
 	namespace, name string
 	deployments     int
-	apps            []app
+	// byLabel is true when the scope selects its Deployments by their label, and false when it refers to each.
+	byLabel bool
+	apps    []app
 }
 
 func (s scope) key() types.NamespacedName {
@@ -176,7 +181,7 @@ func (s scope) key() types.NamespacedName {
 func (s scope) workload(i int) *appsv1.Deployment {
 	name := fmt.Sprintf("%s-%02d", s.name, i)
 	d := app{namespace: s.namespace, name: name}.deployment(name, 3)
-	d.Labels = map[string]string{"app": name}
+	d.Labels = map[string]string{"app": name, scopeLabel: s.name}
 	return d
 }
 
@@ -184,6 +189,12 @@ func (s scope) object() *corev1alpha2.HealthScope {
 	o := &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.name}, Spec: corev1alpha2.HealthScopeSpec{
 		WorkloadReferences: []corev1alpha2.WorkloadReference{},
 	}}
+	if s.byLabel {
+		o.Spec.Apps = append(o.Spec.Apps, corev1alpha2.ScopeApp{Name: "selected", WorkloadSelector: &corev1alpha2.WorkloadSelector{
+			LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{scopeLabel: s.name}},
+		}})
+		return o
+	}
 	for i := range s.deployments {
 		o.Spec.WorkloadReferences = append(o.Spec.WorkloadReferences, corev1alpha2.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: s.workload(i).Name})
 	}

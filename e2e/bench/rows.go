@@ -27,7 +27,7 @@ func stages() [][]row {
 		{"flip", "one pod changes → its bundle", measureFlip},
 		{"burst", "200 pods change at once, of 100 apps, then of one", measureBurst},
 		{"big", "one pod changes → its bundle, beside an app of 2,000 pods that changes all the time", measureBig},
-		{"scopes", "1,000 scopes × 10 Deployments: all judged after the controller starts", measureScopes},
+		{"scopes", "1,000 scopes × 10 Deployments: all judged after the controller starts; the same by label and by reference", measureScopes},
 		{"scope-flip", "one workload changes → its scope, of 1,000", measureScopeFlip},
 		{"aai", "one pod changes → acknowledged by A&AI, alone and at 100 changes a second", measureInventory},
 		{"restart", "monitor and controller restart, nothing has changed", measureRestart},
