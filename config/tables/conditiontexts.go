@@ -43,7 +43,7 @@ var conditionTexts = map[string]map[scope.Reason]conditionText{
 			meaning:    "The scope, or one of its apps, leads to nothing that counts. The message says what was looked for.",
 			advice:     "Check references, selectors and labels, or whether the application has been deployed. An app that may be empty: `rollup.ignore` with its name as `app`.",
 			diagnosis:  "`kubectl describe hs -n NAMESPACE SCOPE`",
-			mitigation: "What the message says was looked for: [the four ways](healthscope.md#writing-a-scope) to say what belongs to a scope.",
+			mitigation: "What the message says was looked for: see [how to say](healthscope.md#writing-a-scope) what belongs to a scope.",
 		},
 		scope.ReasonMembersUnknown: {
 			meaning:    "Only members that cannot be judged are in the way.",
