@@ -114,7 +114,7 @@ var Explanations = []Explanation{
 		"The bundle is there and has no resource in it; or an Application of KubeVela has applied nothing, or nothing that is a workload.",
 		"Do the objects carry the bundle's label, in its namespace? May the monitor read [their kind](resourcebundlestate.md#what-goes-in)?"},
 	{ReasonForbidden, "Unknown",
-		"The controller may not list and watch the kind that the scope refers to. The message names the label that gives it the right.",
+		"The controller may not list and watch the kind that the scope refers to. The message names the flag or the label that gives it the right.",
 		"[Give it the right](rights.md#other-kinds), or put the object into a bundle."},
 	{ReasonKindNotFound, "Unknown",
 		"The cluster does not serve the kind.",

@@ -33,8 +33,12 @@ const SettleTime = 90 * time.Second
 // than a minute.
 var kindRules = observe.Rules{Grace: time.Minute, Settle: 500 * time.Millisecond}
 
-// rightHint says how the controller gets the right to read a kind.
-const rightHint = "to allow it, label a ClusterRole with these verbs: healthscope.core.oam.dev/aggregate-to-controller=true"
+// rightHint says how the controller gets the right to read a kind, and workloadsHint how it gets that to read Kubernetes'
+// workloads, which it has in its own cluster by default.
+const (
+	rightHint     = "to allow it, label a ClusterRole with these verbs: healthscope.core.oam.dev/aggregate-to-controller=true"
+	workloadsHint = "to allow it in a member, use healthscope clusters add --workloads"
+)
 
 // confirmPause is the pause before a cluster is asked again whether it serves a kind, to confirm that it does not.
 const confirmPause = observe.Doubt + time.Second
@@ -119,10 +123,13 @@ func (w *kindInformer) overdue() {
 
 // describe returns why the kind cannot be read, as text.
 func (w *kindInformer) describe(reason observe.Reason, err error) string {
-	gvk := w.GroupVersionKind
+	gvk, hint := w.GroupVersionKind, rightHint
+	if gvk.Group == "apps" || gvk.Group == "batch" {
+		hint = workloadsHint
+	}
 	switch {
 	case reason == observe.Forbidden:
-		return fmt.Sprintf("the controller may not list and watch %s %s; %s", gvk.GroupVersion(), gvk.Kind, rightHint)
+		return fmt.Sprintf("the controller may not list and watch %s %s; %s", gvk.GroupVersion(), gvk.Kind, hint)
 	case reason == observe.NotServed && apierrors.ReasonForError(err) != metav1.StatusReasonUnknown:
 		return fmt.Sprintf("the cluster does not serve %s %s for watching", gvk.GroupVersion(), gvk.Kind)
 	case reason == observe.NotServed:

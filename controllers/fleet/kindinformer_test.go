@@ -145,6 +145,19 @@ func TestAKindSaysWhyItCannotBeRead(t *testing.T) {
 	}
 }
 
+func TestAForbiddenKindSaysWhatGivesTheRight(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[schema.GroupVersionKind]string{
+		deployments:                        "to allow it in a member, use healthscope clusters add --workloads",
+		{Version: "v1", Kind: "ConfigMap"}: "label a ClusterRole with these verbs: healthscope.core.oam.dev/aggregate-to-controller=true",
+	} {
+		w := &kindInformer{place: place{Kind: Kind{"edge", kind}}}
+		if got := w.describe(observe.Forbidden, nil); !strings.HasSuffix(got, want) {
+			t.Errorf("%s: want %q at the end, got %q", kind.Kind, want, got)
+		}
+	}
+}
+
 // What is not read any more is Unknown, with the reason, from when that is confirmed; and is notified once each time.
 func TestObjectsOfAKindThatCannotBeRead(t *testing.T) {
 	t.Parallel()
