@@ -138,6 +138,22 @@ func TestSelectedWorkloadsOfALostClusterAreUnknown(t *testing.T) {
 	}
 }
 
+// A workload that is not ready is so since the same time after a restart of the hub, as one that a reference leads to.
+func TestSelectedWorkloadsKeepSince(t *testing.T) {
+	t.Parallel()
+	scope := scopeOf(workloadsOf())
+	l := &life{scope: scope, since: newMemory(&scope.Status), w: withWorkloads(workload(edge1, deployments, "web", healthscope.Failed, labelWeb))}
+	for minutes := range 3 {
+		if minutes == 2 {
+			l.restart()
+		}
+		c := only(t, l.judge(healthscope.DefaultPolicy(), noon.Add(time.Duration(minutes)*time.Minute)).Culprits)
+		if c.Cluster != edge1 || c.Since == nil || !c.Since.Time.Equal(noon) {
+			t.Errorf("after %d minutes the culprit is %+v; want one of %s, since noon", minutes, c, edge1)
+		}
+	}
+}
+
 func TestASelectorOfBundlesNamesTheOneOfWorkloads(t *testing.T) {
 	t.Parallel()
 	app := corev1alpha2.ScopeApp{Name: "web", Selector: &metav1.LabelSelector{MatchLabels: labelWeb}}
