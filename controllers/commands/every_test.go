@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,6 +41,7 @@ func TestEveryCommand(t *testing.T) {
 		named, names = append(named, name, value), append(names, value, name)
 	}
 	given, shown := strings.NewReplacer(named...), strings.NewReplacer(names...)
+	has := map[string]bool{} // commands with a column
 	for _, c := range []struct {
 		args   string
 		code   int
@@ -155,6 +157,15 @@ func TestEveryCommand(t *testing.T) {
 		{"monitor stray", 2, "", "healthscope: unknown command \"stray\" for \"healthscope monitor\"\n"},
 		{"clusters stray", 2, "", "healthscope: unknown command \"stray\" for \"healthscope clusters\"\n"},
 	} {
+		command, args, _ := Command().Find(strings.Fields(c.args)) // What is no command is an argument of the one before it.
+		for column, is := range map[string]bool{
+			"no input":   len(args) == 0,
+			"bad input":  len(args) > 0 && c.code == exitUsage,
+			"no cluster": strings.Contains(c.args, "DEAD") || strings.Contains(c.args, "NOETCD"),
+			"no rights":  c.code != exitUsage && (strings.Contains(c.args, "FORBIDDEN") || strings.Contains(c.args, "REFUSED")),
+		} {
+			has[command.CommandPath()+" with "+column] = has[command.CommandPath()+" with "+column] || is
+		}
 		t.Run(c.args, func(t *testing.T) {
 			code, out, errOut := run(t, strings.Fields(given.Replace(c.args))...)
 			out, errOut = shown.Replace(out), shown.Replace(errOut)
@@ -163,6 +174,25 @@ func TestEveryCommand(t *testing.T) {
 			}
 		})
 	}
+	for _, command := range allCommands(Command())[1:] {
+		for _, column := range columnsOf(command) {
+			if at := command.CommandPath() + " with " + column; !has[at] {
+				t.Errorf("the table has no row of %s", at)
+			}
+		}
+	}
+}
+
+// columnsOf returns what the table has rows of for a command, besides good input. Some need neither cluster nor rights; controller and
+// monitor keep trying without them, which is a test of its own.
+func columnsOf(command *cobra.Command) []string {
+	switch command.Name() {
+	case "aai", "context", "version": // The first two print their help, and the last one the version.
+		return []string{"bad input"}
+	case "controller", "explain", "monitor":
+		return []string{"no input", "bad input"}
+	}
+	return []string{"no input", "bad input", "no cluster", "no rights"}
 }
 
 // refusingCluster serves an API server that says what kinds it has, and refuses all else.
