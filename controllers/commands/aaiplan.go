@@ -30,7 +30,7 @@ The exit code is 0 when there is nothing to do, 1 when there is or something wai
 no answer.`
 
 func newAAI() *cobra.Command {
-	c := &cobra.Command{Use: "aai", Short: "Look at the inventory in A&AI"}
+	c := &cobra.Command{Use: "aai", Short: "Compare the inventory with A&AI"}
 	c.AddCommand(newAAIPlan())
 	return c
 }

@@ -68,15 +68,15 @@ func newClustersAdd() *cobra.Command {
 	o.hub.add(c.Flags())
 	c.Flags().StringSliceVar(&o.namespaces, "namespaces", nil, "the namespaces of the member that the hub may read; the default is all")
 	c.Flags().BoolVar(&o.workloads, "workloads", false, "let the hub read workloads and their pods too, for scopes with a workloadSelector and references to workloads")
-	c.Flags().BoolVar(&o.oam, "oam", false, "let the hub read what --workloads says, workloads of OAM, Applications of KubeVela and Services, for scopes that refer to these")
+	c.Flags().BoolVar(&o.oam, "oam", false, "let the hub read the same as --workloads, and workloads of OAM, Applications of KubeVela and Services, for scopes that refer to these")
 	c.Flags().StringSliceVar(&o.probe, "probe-namespaces", nil, "the namespaces of the member in which the hub may probe Services; the default is none")
 	c.Flags().StringSliceVar(&o.deploy, "deploy", nil, "let the hub apply AppContexts in these namespaces of the member, as in --deploy=shop; without a value, in all that it may read")
 	c.Flags().Lookup("deploy").NoOptDefVal = enrol.AllNamespaces
 	c.Flags().StringVar(&o.monitor, "monitor-namespace", enrol.MemberNamespace, "the namespace of the monitor's Lease in the member: that of fleet.monitorNamespace in the controller's configuration")
-	c.Flags().DurationVar(&o.lifetime, "token-lifetime", enrol.DefaultTokenLifetime, "how long the hub's token is valid, and each that the controller renews it by")
+	c.Flags().DurationVar(&o.lifetime, "token-lifetime", enrol.DefaultTokenLifetime, "how long the hub's token is valid, and each later one")
 	c.Flags().StringVar(&o.server, "server", "", "the URL of the member's API server as the hub reaches it; the default is the one in the kubeconfig file")
-	c.Flags().BoolVar(&o.wait, "wait", false, "wait until the cluster is Connected, for as long as --timeout allows; of a cluster that was a member before, the last known state may be Connected already")
-	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "print what would be made, without the token, and change nothing")
+	c.Flags().BoolVar(&o.wait, "wait", false, "wait until the cluster is Connected, for as long as --timeout allows; the last known state of a cluster that is a member already may be Connected")
+	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "print what would be created, without the token, and change nothing")
 	return c
 }
 

@@ -18,9 +18,9 @@ import (
 // clustersLong is the help of the command clusters.
 const clustersLong = `List the clusters of the hub, as the controller sees them.
 
-The exit code is 0 when all are Connected, 1 when some are not, or when there is no
-controller that could tell, 2 when the command line or a file that it names
-cannot be used, and 3 when there is no answer.`
+The exit code is 0 when all are Connected, 1 when some are not, or when no
+controller runs, 2 when the command line or a file that it names cannot be used,
+and 3 when there is no answer.`
 
 // clustersList are the flags of the command clusters.
 type clustersList struct {

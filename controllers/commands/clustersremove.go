@@ -13,13 +13,13 @@ import (
 )
 
 // clustersRemoveLong is the help of the command clusters remove.
-const clustersRemoveLong = `Make a cluster be no member of the hub any more.
+const clustersRemoveLong = `Remove a cluster from the hub.
 
-It deletes the hub's Secret first, so that the controller forgets the cluster, and
-then what "clusters add" has made in the member. What has another origin stays.
+It first deletes the hub's Secret, so that the controller forgets the cluster, and
+then what "clusters add" has created in the member. Other objects stay.
 
-A name that the hub does not have is refused, and so is a member whose account
-another Secret of the hub uses.`
+It refuses a name that the hub does not have, and a member whose account another
+Secret of the hub uses.`
 
 // clustersRemove are the flags of the command clusters remove.
 type clustersRemove struct {
@@ -33,7 +33,7 @@ type clustersRemove struct {
 func newClustersRemove() *cobra.Command {
 	var o clustersRemove
 	c := &cobra.Command{
-		Use: "remove NAME", Short: "Make a cluster be no member of the hub any more", Long: clustersRemoveLong, Args: cobra.ExactArgs(1),
+		Use: "remove NAME", Short: "Remove a cluster from the hub", Long: clustersRemoveLong, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			err := within(c.Context(), o.hub.timeout, func(ctx context.Context) error { return o.run(ctx, args[0], c.OutOrStdout(), c.ErrOrStderr()) })
 			return errors.Wrapf(err, "cannot remove cluster %q", args[0])
@@ -43,7 +43,7 @@ func newClustersRemove() *cobra.Command {
 	o.hub.add(c.Flags())
 	c.Flags().BoolVar(&o.keepMember, "keep-member", false, "leave the member as it is, for instance because it does not exist any more")
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "print what would be deleted, and delete nothing")
-	c.Flags().BoolVar(&o.force, "force", false, "delete what is left in the member though the hub does not have the cluster any more")
+	c.Flags().BoolVar(&o.force, "force", false, "delete what is left in the member, even if the hub does not have the cluster any more")
 	return c
 }
 

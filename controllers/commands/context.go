@@ -32,17 +32,17 @@ type contextFlags struct {
 // newContext returns the command context.
 func newContext() *cobra.Command {
 	var f contextFlags
-	c := &cobra.Command{Use: "context", Short: "Make AppContexts, and have them deployed"}
+	c := &cobra.Command{Use: "context", Short: "Create AppContexts, and deploy them"}
 	c.PersistentFlags().StringVar(&f.config, "config", "", "the configuration file, whose section appContext says which etcd holds the contexts")
 	c.PersistentFlags().DurationVar(&f.timeout, "timeout", contextTimeout, "how long it may take")
 	c.AddCommand(
 		newContextApply(&f),
 		newContextPlan(&f),
-		f.eventCommand("instantiate ID", "Have a context brought into its clusters", 1, enqueueing(deploy.EventInstantiate)),
-		f.eventCommand("terminate ID", "Have what a context brought into its clusters deleted", 1, enqueueing(deploy.EventTerminate)),
-		f.eventCommand("update FROM TO", "Have a context brought into the clusters in place of another one, and deleted there what it lacks", 2, updating),
+		f.eventCommand("instantiate ID", "Deploy a context to its clusters", 1, enqueueing(deploy.EventInstantiate)),
+		f.eventCommand("terminate ID", "Delete from its clusters what a context has deployed", 1, enqueueing(deploy.EventTerminate)),
+		f.eventCommand("update FROM TO", "Replace the context FROM by the context TO, and delete what TO lacks", 2, updating),
 		f.eventCommand("rollback FROM TO", "Undo an update from TO to FROM", 2, updating),
-		f.command("stop ID", "Have nothing more done with a context until the next of these commands", 1, func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
+		f.command("stop ID", "Stop the work on a context until the next of these commands", 1, func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
 			if err := rsync.Stop(ctx, store, args[0], time.Now()); err != nil {
 				return err
 			}
@@ -52,7 +52,7 @@ func newContext() *cobra.Command {
 		f.command("list", "List the contexts, with their states", 0, func(ctx context.Context, store *appcontext.Store, _ []string, out io.Writer) error {
 			return listContexts(ctx, store, out)
 		}),
-		f.command("show ID", "Print what became of each resource of a context, and why", 1, func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
+		f.command("show ID", "Print the state of each resource of a context, and why", 1, func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
 			return showContext(ctx, store, args[0], out)
 		}),
 	)
@@ -100,13 +100,13 @@ func (f *contextFlags) eventCommand(use, short string, args int, add func(ctx co
 		slices.Reverse(args) // Of an update, what is left of the context before is deleted at the end.
 		return waitForContexts(ctx, store, args, out, c.ErrOrStderr())
 	})
-	c.Flags().BoolVar(&wait, "wait", false, "wait until all is done, for as long as --timeout allows; if something has failed, print what, and end with the exit code 1")
+	c.Flags().BoolVar(&wait, "wait", false, "wait until the work is done, for as long as --timeout allows; if something fails, print what, and exit with 1")
 	return c
 }
 
 func newContextApply(f *contextFlags) *cobra.Command {
 	var file string
-	c := f.command("apply", "Make the context of a composite app, which is instantiated later, and print its id", 0, func(ctx context.Context, store *appcontext.Store, _ []string, out io.Writer) error {
+	c := f.command("apply", "Create the context of a composite app, to be instantiated later, and print its id", 0, func(ctx context.Context, store *appcontext.Store, _ []string, out io.Writer) error {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			return usage(errors.Wrap(err, "cannot read the composite app"))
@@ -127,7 +127,7 @@ func newContextApply(f *contextFlags) *cobra.Command {
 		_, err = fmt.Fprintln(out, id)
 		return err
 	})
-	c.Flags().StringVarP(&file, "filename", "f", "", "the file with the composite app, in YAML; its manifests are found from its folder")
+	c.Flags().StringVarP(&file, "filename", "f", "", "the YAML file of the composite app; the paths of its manifests are relative to its directory")
 	if err := c.MarkFlagRequired("filename"); err != nil {
 		panic(err) // There is no such flag.
 	}

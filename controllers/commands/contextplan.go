@@ -18,10 +18,11 @@ import (
 )
 
 // contextPlanLong is the help of the command context plan.
-const contextPlanLong = `Print what the instantiation of a context, its termination, or the update from another one,
-would create, change and delete, by asking the clusters without changing anything. Of what
-would be changed it prints the names of fields, and no values. It uses the hub's Secrets of
-clusters.
+const contextPlanLong = `Print what the instantiation of a context would create, change and delete; with --terminate
+what its termination would, and with --from what the update from another context would.
+
+It asks the clusters, with the hub's Secrets of clusters, and changes nothing. It prints
+the names of the fields that would change, not their values.
 
 The exit code is 0 when the clusters would accept everything, 1 when one would refuse
 something, 2 when the command line or a file that it names cannot be used, and 3 when
@@ -44,8 +45,8 @@ func newContextPlan(f *contextFlags) *cobra.Command {
 	})
 	c.Long = contextPlanLong
 	o.hub.addPlace(c.Flags())
-	c.Flags().StringVar(&o.from, "from", "", "the context that is there: what the update from it would do")
-	c.Flags().BoolVar(&o.terminate, "terminate", false, "what the termination would do")
+	c.Flags().StringVar(&o.from, "from", "", "print what an update from this context would change")
+	c.Flags().BoolVar(&o.terminate, "terminate", false, "print what the termination would change")
 	c.Flags().StringVarP(&o.output, "output", "o", formTable, "the form of the output: table, json or yaml")
 	return c
 }

@@ -19,19 +19,19 @@ import (
 )
 
 // explainLong is the help of the command explain.
-const explainLong = `Judge objects from files, and say which rule decided and why.
+const explainLong = `Judge objects from files, and print which rule decided and why.
 
 The input is YAML or JSON: one object or many, a List as kubectl get prints it,
-or directories of .yaml, .yml and .json files. No cluster is asked.
+or directories of .yaml, .yml and .json files. No cluster is needed.
 
   kubectl get all -n store -o yaml | healthscope explain -f -
   healthscope explain deployment.yaml --config config.yaml -o json
 
 Each object is judged alone, by the rules for its kind and by those of
 healthCheckExprs in the configuration. Owners and time limits do not count here:
-a Deployment is not judged with its pods, and nothing times out. What monitors do
-not look at is not looked at: the data of Secrets and ConfigMaps, and literal
-values of environment variables.
+a Deployment is not judged with its pods, and nothing times out. As in a monitor,
+rules do not see the data of Secrets and ConfigMaps, nor literal values of
+environment variables.
 
 The exit code is 0 when all objects are Ready, 1 when some are not, and 2 when
 the command line or a file that it names cannot be used.`
@@ -63,7 +63,7 @@ type explainOptions struct {
 func newExplain() *cobra.Command {
 	var o explainOptions
 	c := &cobra.Command{
-		Use: "explain [-f] FILE...", Short: "Judge objects from files, and say which rule decided and why", Long: explainLong,
+		Use: "explain [-f] FILE...", Short: "Judge objects from files, and print which rule decided and why", Long: explainLong,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.files = append(o.files, args...)
 			o.colour = hasColor(c)

@@ -25,12 +25,12 @@ The subject is one of
   NAMESPACE/NAME                        a HealthScope
   NAME                                  a HealthScope of the namespace
 
-and without one the HealthScopes of the namespace are listed.
+Without a subject, the HealthScopes of the namespace are listed.
 
 HealthScopes are read from the API server with the rights of the kubeconfig. Groups
-and clusters are known to the controller, which is asked through a port-forward: with
-the token of the kubeconfig or, if it has none, one of --service-account. With
---server all is asked of the status REST API there.
+and clusters are read from the controller through a port-forward, with the token of
+the kubeconfig or, if it has none, one of --service-account. With --server, everything
+is read from the status REST API at that URL.
 
 The exit code is 0 when everything is healthy, 1 when something is not, 2 when the
 command line or a file that it names cannot be used, and 3 when the health is not
@@ -81,8 +81,8 @@ func (f *statusFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig file of the hub; the default is $KUBECONFIG, or ~/.kube/config. With --server its token is used")
 	flags.StringVar(&f.context, "context", "", "the context of the hub in that file; the default is the current one. With --server its token is used")
 	flags.StringVar(&f.controllerNamespace, "controller-namespace", defaultNamespace, "of groups and clusters: the namespace of the controller")
-	flags.StringVar(&f.serviceAccount, "service-account", statusReader, "of groups and clusters: the ServiceAccount, in the namespace of the controller, that they are read as when the kubeconfig has no token")
-	flags.StringVar(&f.server, "server", "", "the URL of the status REST API, which is asked in place of the API server")
+	flags.StringVar(&f.serviceAccount, "service-account", statusReader, "of groups and clusters: the ServiceAccount in the namespace of the controller whose token is used if the kubeconfig has none")
+	flags.StringVar(&f.server, "server", "", "the URL of the status REST API, to be used in place of the API server")
 	flags.StringVar(&f.tokenFile, "token-file", "", "with --server: a file with a bearer token of Kubernetes; it is read for each request")
 	flags.StringVar(&f.caFile, "ca-file", "", "with --server: a file with the certificates of the authorities that the server's certificate is checked against; the default is the system's")
 	flags.DurationVar(&f.timeout, "timeout", statusTimeout, "how long one request may take")

@@ -18,11 +18,11 @@ import (
 )
 
 // supportBundleLong is the help of the command support-bundle.
-const supportBundleLong = `Write what is known of an installation into an archive, for finding out what is wrong.
+const supportBundleLong = `Collect the state of an installation in an archive, to find out what is wrong.
 
-It is read with the caller's own rights. What may not be read is noted in the
-archive, in errors.txt. Secrets are not read, and what looks like a password,
-token or key is taken out; look at what is in the archive before you pass it on.`
+The command reads the cluster with the rights of the caller. errors.txt, in the
+archive, names what could not be read. Secrets are not read, and text that looks
+like a password, token or key is removed; look at the archive before you pass it on.`
 
 // supportBundle are the flags of the command support-bundle.
 type supportBundle struct {
@@ -39,7 +39,7 @@ type supportBundle struct {
 func newSupportBundle() *cobra.Command {
 	var s supportBundle
 	c := &cobra.Command{
-		Use: "support-bundle", Short: "Write what is known of an installation into an archive", Long: supportBundleLong, Args: cobra.NoArgs,
+		Use: "support-bundle", Short: "Collect the state of an installation in an archive", Long: supportBundleLong, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return errors.Wrap(s.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), time.Now()), "cannot write a support bundle")
 		},
