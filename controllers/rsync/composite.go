@@ -77,7 +77,14 @@ func CreateContext(ctx context.Context, store *appcontext.Store, c CompositeApp,
 	if c.Administrator {
 		meta.Level = levelAdministrator
 	}
-	if err := c.create(ctx, ac, meta, resources); err != nil {
+	root, err := ac.CreateCompositeApp(ctx)
+	if errors.Is(err, appcontext.ErrExists) {
+		return "", err // The id is that of another context, which must not be deleted.
+	}
+	if err == nil {
+		err = c.create(ctx, ac, root, meta, resources)
+	}
+	if err != nil {
 		return "", withdraw(ctx, ac, err)
 	}
 	snapshot, err := store.Snapshot(ctx, ac.ID())
@@ -100,23 +107,19 @@ func withdraw(ctx context.Context, ac *appcontext.AppContext, cause error) error
 	return cause
 }
 
-// create stores the context, as EMCO's orchestrator does.
-func (c CompositeApp) create(ctx context.Context, ac *appcontext.AppContext, meta appcontext.CompositeAppMeta, resources map[string][]resource) error {
-	h, err := ac.CreateCompositeApp(ctx)
-	if err != nil {
-		return err
-	}
+// create stores what is in the context, as EMCO's orchestrator does.
+func (c CompositeApp) create(ctx context.Context, ac *appcontext.AppContext, root appcontext.Handle, meta appcontext.CompositeAppMeta, resources map[string][]resource) error {
 	if err := ac.AddCompositeAppMeta(ctx, meta); err != nil {
 		return err
 	}
 	var order []string
 	for _, a := range c.Apps {
 		order = append(order, a.Name)
-		if err := a.create(ctx, ac, h, resources[a.Name]); err != nil {
+		if err := a.create(ctx, ac, root, resources[a.Name]); err != nil {
 			return errors.Wrapf(err, "cannot store app %q", a.Name)
 		}
 	}
-	_, err = ac.AddInstruction(ctx, h, "app", "order", map[string][]string{"apporder": order})
+	_, err := ac.AddInstruction(ctx, root, "app", "order", map[string][]string{"apporder": order})
 	return err
 }
 
