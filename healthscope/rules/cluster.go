@@ -3,30 +3,30 @@ package rules
 import "github.com/healthscope/healthscope/healthscope"
 
 // judgeDefinition is the rule for CustomResourceDefinitions: Ready as soon as the API serves the kind.
-func judgeDefinition(o *object, verdict *healthscope.Result) {
+func judgeDefinition(o *object, result *healthscope.Result) {
 	accepted, established := o.condition("NamesAccepted"), o.condition("Established")
 	switch {
 	case o.condition("Terminating").is("True"):
-		verdict.State, verdict.Reason = healthscope.Terminating, healthscope.ReasonDeleting
-		verdict.Message = join(": ", "the kind is being deleted", o.condition("Terminating").message)
+		result.State, result.Reason = healthscope.Terminating, healthscope.ReasonDeleting
+		result.Message = join(": ", "the kind is being deleted", o.condition("Terminating").message)
 	case accepted.is("False"):
-		verdict.State, verdict.Reason, verdict.Message = healthscope.Failed, healthscope.ReasonNamesNotAccepted, accepted.detail()
+		result.State, result.Reason, result.Message = healthscope.Failed, healthscope.ReasonNamesNotAccepted, accepted.detail()
 	case established.is("True"):
-		verdict.State = healthscope.Ready
+		result.State = healthscope.Ready
 	case !established.exists():
-		pendingNotObserved(verdict)
+		pendingNotObserved(result)
 	default:
-		verdict.State, verdict.Reason, verdict.Progressing = healthscope.Pending, healthscope.ReasonConditionFalse, true
-		verdict.Message = established.sentence()
+		result.State, result.Reason, result.Progressing = healthscope.Pending, healthscope.ReasonConditionFalse, true
+		result.Message = established.sentence()
 	}
 }
 
 // judgeAPIService is the rule for APIServices.
-func judgeAPIService(o *object, verdict *healthscope.Result) {
+func judgeAPIService(o *object, result *healthscope.Result) {
 	if available := o.condition("Available"); available.exists() {
-		o.judgeByCondition(verdict, available)
+		o.judgeByCondition(result, available)
 	} else {
-		pendingNotObserved(verdict)
+		pendingNotObserved(result)
 	}
 }
 
@@ -37,9 +37,9 @@ var namespaceObstacles = []string{
 }
 
 // judgeNamespace is the rule for Namespaces: one that exists is Ready.
-func judgeNamespace(o *object, verdict *healthscope.Result) {
+func judgeNamespace(o *object, result *healthscope.Result) {
 	phase := o.text(o.status, "status.phase")
-	verdict.State, verdict.Reason = healthscope.Ready, healthscope.ReasonExists
+	result.State, result.Reason = healthscope.Ready, healthscope.ReasonExists
 	if phase != "Terminating" && !o.deleting {
 		return
 	}
@@ -49,5 +49,5 @@ func judgeNamespace(o *object, verdict *healthscope.Result) {
 			break
 		}
 	}
-	o.override(verdict, healthscope.Terminating, healthscope.ReasonDeleting, o.deletion())
+	o.override(result, healthscope.Terminating, healthscope.ReasonDeleting, o.deletion())
 }

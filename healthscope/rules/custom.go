@@ -33,45 +33,45 @@ const reconcilePaused = "ReconcilePaused"
 
 // judgeByConditions judges an object by the conditions and words by which most
 // controllers report how it is, and names the rule that decided; it is empty when nothing did.
-func judgeByConditions(o *object, verdict *healthscope.Result) string {
-	verdict.Suspended = halted(o)
-	failed, stale := o.failure(verdict)
+func judgeByConditions(o *object, result *healthscope.Result) string {
+	result.Suspended = halted(o)
+	failed, stale := o.failure(result)
 	phase := readPhase(o)
-	if summing[groupKind{verdict.Group, verdict.Kind}] {
+	if summing[groupKind{result.Group, result.Kind}] {
 		phase.class = phaseNone
 	}
-	decisive := o.decisive(verdict)
+	decisive := o.decisive(result)
 	reconciling := find(o.conditions, "Reconciling")
 	switch {
 	case failed:
 		return ruleConditions
 	case phase.class == phaseFailed:
-		phase.judge(o, verdict)
+		phase.judge(o, result)
 		return rulePhase
-	case judgeSpecial(o, verdict, phase):
+	case judgeSpecial(o, result, phase):
 		return ruleConditions
 	case reconciling.is("True") && !halted(o):
-		verdict.State, verdict.Reason, verdict.Progressing = healthscope.Pending, healthscope.ReasonReconciling, true
-		verdict.Message = reconciling.detail()
+		result.State, result.Reason, result.Progressing = healthscope.Pending, healthscope.ReasonReconciling, true
+		result.Message = reconciling.detail()
 		return ruleConditions
 	case decisive.exists():
-		if o.judgeByCondition(verdict, decisive) && phase.class == phasePending {
-			verdict.Progressing = true
+		if o.judgeByCondition(result, decisive) && phase.class == phasePending {
+			result.Progressing = true
 		}
 		return ruleConditions
 	case find(o.conditions, "NotReady").is("True"):
-		verdict.State, verdict.Reason, verdict.Progressing = healthscope.Pending, healthscope.ReasonReadyFalse, true
-		verdict.Message = find(o.conditions, "NotReady").sentence()
+		result.State, result.Reason, result.Progressing = healthscope.Pending, healthscope.ReasonReadyFalse, true
+		result.Message = find(o.conditions, "NotReady").sentence()
 		return ruleConditions
 	case stale.exists():
-		o.judgeByCondition(verdict, stale)
+		o.judgeByCondition(result, stale)
 		return ruleConditions
 	case phase.class != phaseNone:
-		phase.judge(o, verdict)
+		phase.judge(o, result)
 		return rulePhase
 	case halted(o):
 		o.needConditions()
-		verdict.State = healthscope.Ready
+		result.State = healthscope.Ready
 		return ruleConditions
 	}
 	return ""
@@ -79,17 +79,17 @@ func judgeByConditions(o *object, verdict *healthscope.Result) string {
 
 // failure looks for a sign of failure. One that speaks of an older spec decides
 // nothing; it is returned, for the case that nothing else does.
-func (o *object) failure(verdict *healthscope.Result) (failed bool, stale condition) {
-	for _, sign := range slices.Concat(failures, failuresByKind[groupKind{verdict.Group, verdict.Kind}]) {
+func (o *object) failure(result *healthscope.Result) (failed bool, stale condition) {
+	for _, sign := range slices.Concat(failures, failuresByKind[groupKind{result.Group, result.Kind}]) {
 		c := find(o.conditions, sign.kind)
 		switch {
 		case !c.is(sign.status):
 		case c.reason == reconcilePaused:
-			verdict.Suspended = true
+			result.Suspended = true
 		case o.outdated(c):
 			stale = c
 		default:
-			verdict.State, verdict.Reason, verdict.Message = healthscope.Failed, sign.reason, cmp.Or(c.detail(), c.sentence())
+			result.State, result.Reason, result.Message = healthscope.Failed, sign.reason, cmp.Or(c.detail(), c.sentence())
 			return true, condition{}
 		}
 	}
@@ -97,40 +97,40 @@ func (o *object) failure(verdict *healthscope.Result) (failed bool, stale condit
 }
 
 // decisive returns the condition that reports whether the object is ready.
-func (o *object) decisive(verdict *healthscope.Result) condition {
+func (o *object) decisive(result *healthscope.Result) condition {
 	for _, kind := range deciding {
 		if c := find(o.conditions, kind); c.exists() {
 			return c
 		}
 	}
-	return find(o.conditions, decidingByKind[groupKind{verdict.Group, verdict.Kind}])
+	return find(o.conditions, decidingByKind[groupKind{result.Group, result.Kind}])
 }
 
 // judgeByCondition judges an object by a condition that is True when all is well, and reports whether it is Ready.
-func (o *object) judgeByCondition(verdict *healthscope.Result, c condition) bool {
+func (o *object) judgeByCondition(result *healthscope.Result, c condition) bool {
 	outdated := o.outdated(c) && !halted(o)
 	if c.is("True") && !outdated {
-		verdict.State = healthscope.Ready
+		result.State = healthscope.Ready
 		return true
 	}
-	verdict.State, verdict.Message = healthscope.Pending, c.sentence()
-	verdict.Progressing = c.status != ""
+	result.State, result.Message = healthscope.Pending, c.sentence()
+	result.Progressing = c.status != ""
 	isReady := c.kind == "Ready"
 	switch {
 	case outdated:
-		verdict.Reason, verdict.Message = healthscope.ReasonStaleCondition, c.kind+" speaks of an older spec"
+		result.Reason, result.Message = healthscope.ReasonStaleCondition, c.kind+" speaks of an older spec"
 	case isReady && c.is("False"):
-		verdict.Reason, verdict.Message = healthscope.ReasonReadyFalse, c.detail()
+		result.Reason, result.Message = healthscope.ReasonReadyFalse, c.detail()
 	case isReady && !c.odd():
-		verdict.Reason, verdict.Message = healthscope.ReasonReadyUnknown, c.detail()
+		result.Reason, result.Message = healthscope.ReasonReadyUnknown, c.detail()
 	case isReady:
-		verdict.Reason, verdict.Warning = healthscope.ReasonReadyUnknown, true
+		result.Reason, result.Warning = healthscope.ReasonReadyUnknown, true
 	case c.kind == "Available" && c.is("False"):
-		verdict.Reason = healthscope.ReasonAvailableFalse
+		result.Reason = healthscope.ReasonAvailableFalse
 	case c.is("False"):
-		verdict.Reason = healthscope.ReasonConditionFalse
+		result.Reason = healthscope.ReasonConditionFalse
 	default:
-		verdict.Reason, verdict.Warning = healthscope.ReasonConditionUnknown, c.odd()
+		result.Reason, result.Warning = healthscope.ReasonConditionUnknown, c.odd()
 	}
 	return false
 }
@@ -160,18 +160,18 @@ func (o *object) created() time.Time {
 // judgeUnknown judges an object that no rule can judge. Many kinds
 // have no status because nothing is to be said of them; others have none yet,
 // for which healthscope.Judge gives them time from their creation.
-func judgeUnknown(o *object, verdict *healthscope.Result) {
+func judgeUnknown(o *object, result *healthscope.Result) {
 	switch {
 	case len(o.status) == 0:
-		verdict.State, verdict.Reason = healthscope.Ready, healthscope.ReasonNoStatus
-		verdict.Message, verdict.Since = "the object has no status", o.created()
-	case usedConfiguration(o, verdict.Kind):
-		verdict.State, verdict.Reason = healthscope.Ready, healthscope.ReasonExists
+		result.State, result.Reason = healthscope.Ready, healthscope.ReasonNoStatus
+		result.Message, result.Since = "the object has no status", o.created()
+	case usedConfiguration(o, result.Kind):
+		result.State, result.Reason = healthscope.Ready, healthscope.ReasonExists
 	case len(o.status) == 1 && o.status["conditions"] != nil && len(o.conditions) == 0:
-		verdict.State, verdict.Reason = healthscope.Unknown, healthscope.ReasonNoStatus
-		verdict.Message, verdict.Since = "the status says nothing yet", o.created()
+		result.State, result.Reason = healthscope.Unknown, healthscope.ReasonNoStatus
+		result.Message, result.Since = "the status says nothing yet", o.created()
 	default:
-		verdict.State, verdict.Reason = healthscope.Unknown, healthscope.ReasonNoRule
-		verdict.Message = "no rule can tell the health of " + strings.TrimSuffix(verdict.Kind+"."+verdict.Group, ".") + " from its status"
+		result.State, result.Reason = healthscope.Unknown, healthscope.ReasonNoRule
+		result.Message = "no rule can tell the health of " + strings.TrimSuffix(result.Kind+"."+result.Group, ".") + " from its status"
 	}
 }

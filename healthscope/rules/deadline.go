@@ -13,19 +13,19 @@ const AnnotationProgressDeadline = "healthscope.core.oam.dev/progress-deadline"
 
 // deadline gives the object the deadline that its annotation says. It goes before the object's own, and before Kubernetes'
 // view of a rollout. One that cannot be read counts for nothing, and the message says so.
-func (o *object) deadline(verdict *healthscope.Result) {
+func (o *object) deadline(result *healthscope.Result) {
 	text := o.annotation(AnnotationProgressDeadline)
 	if text == "" {
 		return
 	}
 	limit, err := time.ParseDuration(text)
 	if err == nil && limit >= time.Second {
-		verdict.ProgressDeadline, verdict.Timed = limit, false
+		result.ProgressDeadline, result.Timed = limit, false
 		return
 	}
 	problem := fmt.Sprintf("annotation %s is %q, which is no duration of at least 1s, such as 90s or 30m", AnnotationProgressDeadline, cut(text, 32))
-	verdict.Message = join("; ", problem, verdict.Message)
-	if verdict.State == healthscope.Ready {
-		verdict.Reason, verdict.Warning = cmp.Or(verdict.Reason, healthscope.ReasonInvalidDeadline), true
+	result.Message = join("; ", problem, result.Message)
+	if result.State == healthscope.Ready {
+		result.Reason, result.Warning = cmp.Or(result.Reason, healthscope.ReasonInvalidDeadline), true
 	}
 }

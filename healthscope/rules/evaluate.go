@@ -21,11 +21,11 @@ type UserRules interface {
 	// Covers reports whether any rule is for a kind. It is asked for every object, so it must be cheap.
 	Covers(apiVersion, kind string) bool
 	// Evaluate judges an object, given as the JSON of the API, which it must
-	// not change. Of the verdict it returns, State, Reason, Message,
+	// not change. Of the result it returns, State, Reason, Message,
 	// Progressing, Serving, Suspended and Warning count. rule is the bare name
 	// of the rule that decided; matched is false when no rule is for this
-	// object. It must not fail: what goes wrong within a rule is a verdict too.
-	Evaluate(object map[string]any) (verdict healthscope.Result, rule string, matched bool)
+	// object. It must not fail: what goes wrong within a rule is a result too.
+	Evaluate(object map[string]any) (result healthscope.Result, rule string, matched bool)
 }
 
 // Names of the rules that are not for one kind. A rule for a kind has the name
@@ -43,8 +43,8 @@ const (
 
 // Evaluate is Explain without the name of the rule.
 func Evaluate(object *unstructured.Unstructured, options Options) healthscope.Result {
-	verdict, _ := Explain(object, options)
-	return verdict
+	result, _ := Explain(object, options)
+	return result
 }
 
 // Explain judges one object and says which rule decided. The first of these that applies does:
@@ -71,97 +71,97 @@ func Explain(object *unstructured.Unstructured, options Options) (healthscope.Re
 	if object == nil || len(object.Object) == 0 {
 		return healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonInvalidObject, Message: "the object is empty"}, ruleNone
 	}
-	o, verdict := open(object.Object)
-	rule := cmp.Or(verdict.Kind, ruleNone)
-	judge := rulesByKind[groupKind{verdict.Group, verdict.Kind}]
+	o, result := open(object.Object)
+	rule := cmp.Or(result.Kind, ruleNone)
+	judge := rulesByKind[groupKind{result.Group, result.Kind}]
 	if judge != nil {
-		judge(o, &verdict)
+		judge(o, &result)
 	}
-	name, matched := judgeByUser(o, &verdict, options.User)
+	name, matched := judgeByUser(o, &result, options.User)
 	switch {
 	case o.deleting:
 		rule = ruleDeletion
-		o.override(&verdict, healthscope.Terminating, healthscope.ReasonDeleting, o.deletion())
+		o.override(&result, healthscope.Terminating, healthscope.ReasonDeleting, o.deletion())
 	case matched:
 		rule = ruleUserPrefix + name
 	case o.problem != "":
-		o.invalid(&verdict)
+		o.invalid(&result)
 	case o.stale() && (judge != nil || !halted(o)):
 		rule = ruleGeneration
-		o.override(&verdict, healthscope.Pending, healthscope.ReasonStaleGeneration, "the status is older than the spec")
-		verdict.Progressing = true
+		o.override(&result, healthscope.Pending, healthscope.ReasonStaleGeneration, "the status is older than the spec")
+		result.Progressing = true
 	case judge == nil:
-		rule = judgeByConvention(o, &verdict)
+		rule = judgeByConvention(o, &result)
 		if o.problem != "" {
-			o.invalid(&verdict)
+			o.invalid(&result)
 		}
 	}
-	if verdict.State != healthscope.Pending || verdict.Serving { // Nothing else is timed.
-		verdict.Progress, verdict.Timed = nil, false
+	if result.State != healthscope.Pending || result.Serving { // Nothing else is timed.
+		result.Progress, result.Timed = nil, false
 	}
-	o.deadline(&verdict)
-	verdict.Message = bounded(verdict.Message)
-	verdict.Clean()
-	return verdict, rule
+	o.deadline(&result)
+	result.Message = bounded(result.Message)
+	result.Clean()
+	return result, rule
 }
 
 // judgeByUser lets the user's rules judge an object that is not being deleted.
-func judgeByUser(o *object, verdict *healthscope.Result, user UserRules) (name string, matched bool) {
+func judgeByUser(o *object, result *healthscope.Result, user UserRules) (name string, matched bool) {
 	if user == nil || o.deleting {
 		return "", false
 	}
-	apiVersion := verdict.Version
-	if verdict.Group != "" {
-		apiVersion = verdict.Group + "/" + verdict.Version
+	apiVersion := result.Version
+	if result.Group != "" {
+		apiVersion = result.Group + "/" + result.Version
 	}
-	if !user.Covers(apiVersion, verdict.Kind) {
+	if !user.Covers(apiVersion, result.Kind) {
 		return "", false
 	}
 	theirs, name, matched := user.Evaluate(o.root)
 	if matched {
-		verdict.State, verdict.Reason, verdict.Message = theirs.State, theirs.Reason, theirs.Message
-		verdict.Progressing, verdict.Serving = theirs.Progressing, theirs.Serving
-		verdict.Suspended, verdict.Warning, verdict.Timed = theirs.Suspended, theirs.Warning, false
+		result.State, result.Reason, result.Message = theirs.State, theirs.Reason, theirs.Message
+		result.Progressing, result.Serving = theirs.Progressing, theirs.Serving
+		result.Suspended, result.Warning, result.Timed = theirs.Suspended, theirs.Warning, false
 	}
 	return name, matched
 }
 
 // judgeByConvention judges an object of a kind without a rule, and names what decided.
-func judgeByConvention(o *object, verdict *healthscope.Result) string {
-	if rule := judgeByConditions(o, verdict); rule != "" {
-		verdict.Progressing = verdict.Progressing && !halted(o)
-		if verdict.State == healthscope.Ready && verdict.Suspended {
-			verdict.Reason, verdict.Message = healthscope.ReasonSuspended, "it is suspended"
+func judgeByConvention(o *object, result *healthscope.Result) string {
+	if rule := judgeByConditions(o, result); rule != "" {
+		result.Progressing = result.Progressing && !halted(o)
+		if result.State == healthscope.Ready && result.Suspended {
+			result.Reason, result.Message = healthscope.ReasonSuspended, "it is suspended"
 		}
-		return unlessDoubted(o, verdict, rule)
+		return unlessDoubted(o, result, rule)
 	}
 	o.needConditions()
-	if builtIn(verdict.Group) {
-		judgeByKstatus(o, verdict)
-		return unlessDoubted(o, verdict, ruleKstatus)
+	if builtIn(result.Group) {
+		judgeByKstatus(o, result)
+		return unlessDoubted(o, result, ruleKstatus)
 	}
-	judgeUnknown(o, verdict)
-	return unlessDoubted(o, verdict, ruleNone)
+	judgeUnknown(o, result)
+	return unlessDoubted(o, result, ruleNone)
 }
 
 // unlessDoubted names what decided: the rule, or the evidence against what it said.
-func unlessDoubted(o *object, verdict *healthscope.Result, rule string) string {
-	if doubt(o, verdict) {
+func unlessDoubted(o *object, result *healthscope.Result, rule string) string {
+	if doubt(o, result) {
 		return ruleEvidence
 	}
 	return rule
 }
 
 // override replaces what a rule said by something that goes before it.
-func (o *object) override(verdict *healthscope.Result, state healthscope.State, reason healthscope.Reason, message string) {
-	verdict.State, verdict.Reason, verdict.Message = state, reason, message
-	verdict.Progressing, verdict.Warning, verdict.Timed = false, false, false
+func (o *object) override(result *healthscope.Result, state healthscope.State, reason healthscope.Reason, message string) {
+	result.State, result.Reason, result.Message = state, reason, message
+	result.Progressing, result.Warning, result.Timed = false, false, false
 }
 
-// invalid gives the verdict on an object that cannot be read. What was read of it is not to be relied on.
-func (o *object) invalid(verdict *healthscope.Result) {
-	o.override(verdict, healthscope.Unknown, healthscope.ReasonInvalidObject, o.problem)
-	verdict.Serving, verdict.Suspended, verdict.Replicas, verdict.Progress = false, false, nil, nil
+// invalid gives the result on an object that cannot be read. What was read of it is not to be relied on.
+func (o *object) invalid(result *healthscope.Result) {
+	o.override(result, healthscope.Unknown, healthscope.ReasonInvalidObject, o.problem)
+	result.Serving, result.Suspended, result.Replicas, result.Progress = false, false, nil, nil
 }
 
 // deletion says that the object is being deleted, and what holds that up.

@@ -30,20 +30,20 @@ func parse(t testing.TB, text string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: object}
 }
 
-// verdictCase is an object with the verdict on it, without its identity.
-type verdictCase struct {
+// resultCase is an object with the result on it, without its identity.
+type resultCase struct {
 	object string
 	want   healthscope.Result
 }
 
-// checkVerdicts evaluates the objects of cases.
-func checkVerdicts(t *testing.T, cases map[string]verdictCase) {
+// checkResults evaluates the objects of cases.
+func checkResults(t *testing.T, cases map[string]resultCase) {
 	t.Helper()
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := rules.Evaluate(parse(t, tc.object), rules.Options{})
 			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(healthscope.Result{}, "Key", "Version", "UID", "Owner", "Progress", "Timed")); diff != "" {
-				t.Errorf("verdict (-want +got):\n%s", diff)
+				t.Errorf("result (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -89,7 +89,7 @@ func TestEvaluateSaysWhichObjectItIs(t *testing.T) {
 }
 
 func TestOrderOfEvaluation(t *testing.T) {
-	checkVerdicts(t, map[string]verdictCase{
+	checkResults(t, map[string]resultCase{
 		"deletion goes before an older status": {
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 5, deletionTimestamp: "2026-02-01T00:00:00Z"},
 			  spec: {replicas: 2}, status: {observedGeneration: 4, replicas: 2, readyReplicas: 2, updatedReplicas: 2, availableReplicas: 2}}`,
@@ -181,7 +181,7 @@ func TestEmptyObjectsAreUnknown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonInvalidObject, Message: "the object is empty"}
 			if diff := cmp.Diff(want, rules.Evaluate(object, rules.Options{})); diff != "" {
-				t.Errorf("verdict (-want +got):\n%s", diff)
+				t.Errorf("result (-want +got):\n%s", diff)
 			}
 		})
 	}

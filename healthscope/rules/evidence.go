@@ -50,13 +50,13 @@ type search struct {
 }
 
 // doubt reports whether a status in which one good condition or phase has decided, or that no rule understands, holds evidence
-// against that. The worst evidence then is the verdict.
-func doubt(o *object, verdict *healthscope.Result) bool {
-	open := verdict.State == healthscope.Ready && verdict.Reason != healthscope.ReasonNoStatus || verdict.Reason == healthscope.ReasonNoRule
-	if !open || summing[groupKind{verdict.Group, verdict.Kind}] || o.ended() || o.scaledToZero() {
+// against that. The worst evidence then is the result.
+func doubt(o *object, result *healthscope.Result) bool {
+	open := result.State == healthscope.Ready && result.Reason != healthscope.ReasonNoStatus || result.Reason == healthscope.ReasonNoRule
+	if !open || summing[groupKind{result.Group, result.Kind}] || o.ended() || o.scaledToZero() {
 		return false
 	}
-	s := search{o: o, values: evidenceValues, counting: !verdict.Suspended && !halted(o)}
+	s := search{o: o, values: evidenceValues, counting: !result.Suspended && !halted(o)}
 	s.conditions(o.conditions, true)
 	if s.counting {
 		s.counts(o.status, o.spec, "status")
@@ -65,9 +65,9 @@ func doubt(o *object, verdict *healthscope.Result) bool {
 	if s.found.weight() == 0 {
 		return false
 	}
-	verdict.State, verdict.Reason, verdict.Message = s.found.state, s.found.reason, s.found.message
-	verdict.Serving = s.found.serving
-	verdict.Progressing = verdict.State == healthscope.Pending && !verdict.Serving && !halted(o)
+	result.State, result.Reason, result.Message = s.found.state, s.found.reason, s.found.message
+	result.Serving = s.found.serving
+	result.Progressing = result.State == healthscope.Pending && !result.Serving && !halted(o)
 	return true
 }
 

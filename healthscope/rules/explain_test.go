@@ -10,10 +10,10 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// userRules are the rules of a user in tests: one verdict for the objects of one kind, and a record of what was asked.
+// userRules are the rules of a user in tests: one result for the objects of one kind, and a record of what was asked.
 type userRules struct {
 	apiVersion, kind string
-	verdict          healthscope.Result
+	result           healthscope.Result
 	matched          bool
 	objects          []map[string]any
 }
@@ -24,7 +24,7 @@ func (u *userRules) Covers(apiVersion, kind string) bool {
 
 func (u *userRules) Evaluate(object map[string]any) (healthscope.Result, string, bool) {
 	u.objects = append(u.objects, object)
-	return u.verdict, "mine", u.matched
+	return u.result, "mine", u.matched
 }
 
 func TestRuleThatDecides(t *testing.T) {
@@ -66,7 +66,7 @@ func TestUserRulesComeFirst(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			user := &userRules{apiVersion: "apps/v1", kind: "Deployment", verdict: failed, matched: true}
+			user := &userRules{apiVersion: "apps/v1", kind: "Deployment", result: failed, matched: true}
 			got, rule := rules.Explain(parse(t, tc.object), rules.Options{User: user})
 			if got.State != tc.want || rule != tc.rule || len(user.objects) != tc.asked {
 				t.Errorf("%s by %q after %d questions, want %s by %q after %d", got.State, rule, len(user.objects), tc.want, tc.rule, tc.asked)
@@ -76,7 +76,7 @@ func TestUserRulesComeFirst(t *testing.T) {
 }
 
 func TestUserRuleDecidesAllButIdentityAndNumbers(t *testing.T) {
-	user := &userRules{apiVersion: "apps/v1", kind: "Deployment", matched: true, verdict: healthscope.Result{
+	user := &userRules{apiVersion: "apps/v1", kind: "Deployment", matched: true, result: healthscope.Result{
 		State: healthscope.Pending, Reason: "HealthCheckInProgress", Message: "line 1\nline 2", Progressing: true, UID: "not this one",
 	}}
 	got := rules.Evaluate(parse(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: shop, namespace: store, uid: d-1},
@@ -87,13 +87,13 @@ func TestUserRuleDecidesAllButIdentityAndNumbers(t *testing.T) {
 		Progress: &healthscope.Progress{Ready: 2},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("verdict (-want +got):\n%s", diff)
+		t.Errorf("result (-want +got):\n%s", diff)
 	}
 }
 
 func TestUserRuleThatDoesNotMatchDecidesNothing(t *testing.T) {
 	object := parse(t, `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 1}, status: {replicas: 1, readyReplicas: 1, updatedReplicas: 1, availableReplicas: 1}}`)
-	user := &userRules{apiVersion: "apps/v1", kind: "Deployment", verdict: healthscope.Result{State: healthscope.Failed}}
+	user := &userRules{apiVersion: "apps/v1", kind: "Deployment", result: healthscope.Result{State: healthscope.Failed}}
 	got, rule := rules.Explain(object, rules.Options{User: user})
 	if diff := cmp.Diff(rules.Evaluate(object, rules.Options{}), got); diff != "" || rule != "Deployment" || len(user.objects) != 1 {
 		t.Errorf("decided by %q after %d questions (-without +with):\n%s", rule, len(user.objects), diff)

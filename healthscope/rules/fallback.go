@@ -11,7 +11,7 @@ import (
 
 // judgeByKstatus judges kinds of Kubernetes itself that have no rule and no
 // condition that decides, as kstatus does. It takes them for current when they exist.
-func judgeByKstatus(o *object, verdict *healthscope.Result) {
+func judgeByKstatus(o *object, result *healthscope.Result) {
 	computed, err := compute(o)
 	if err != nil {
 		o.failf("the status cannot be read: %v", err)
@@ -19,14 +19,14 @@ func judgeByKstatus(o *object, verdict *healthscope.Result) {
 	}
 	switch computed.Status {
 	case status.CurrentStatus:
-		verdict.State, verdict.Reason = healthscope.Ready, healthscope.ReasonExists
+		result.State, result.Reason = healthscope.Ready, healthscope.ReasonExists
 	case status.FailedStatus:
-		verdict.State, verdict.Reason, verdict.Message = healthscope.Failed, healthscope.ReasonFailed, computed.Message
+		result.State, result.Reason, result.Message = healthscope.Failed, healthscope.ReasonFailed, computed.Message
 	case status.InProgressStatus:
-		verdict.State, verdict.Reason, verdict.Message = healthscope.Pending, healthscope.ReasonInProgress, computed.Message
-		verdict.Progressing = true
+		result.State, result.Reason, result.Message = healthscope.Pending, healthscope.ReasonInProgress, computed.Message
+		result.Progressing = true
 	case status.TerminatingStatus, status.NotFoundStatus, status.UnknownStatus:
-		verdict.State, verdict.Reason, verdict.Message = healthscope.Unknown, healthscope.ReasonNoRule, computed.Message
+		result.State, result.Reason, result.Message = healthscope.Unknown, healthscope.ReasonNoRule, computed.Message
 	}
 }
 

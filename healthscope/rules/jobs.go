@@ -32,7 +32,7 @@ func readJob(o *object) job {
 // judgeJob is the rule for Jobs. A Job that runs is Pending until it has
 // completed, and serving as long as all its active pods are ready: it does what
 // it is there for.
-func judgeJob(o *object, verdict *healthscope.Result) {
+func judgeJob(o *object, result *healthscope.Result) {
 	j := readJob(o)
 	numbers := fmt.Sprintf("%d active, %d succeeded, %d failed", j.active, j.succeeded, j.failed)
 	failed := o.condition("Failed")
@@ -41,36 +41,36 @@ func judgeJob(o *object, verdict *healthscope.Result) {
 	}
 	switch {
 	case o.condition("Complete").is("True"):
-		verdict.State, verdict.Reason, verdict.Message = healthscope.Ready, healthscope.ReasonCompleted, numbers
+		result.State, result.Reason, result.Message = healthscope.Ready, healthscope.ReasonCompleted, numbers
 	case failed.is("True"):
-		verdict.State, verdict.Reason = healthscope.Failed, healthscope.ReasonJobFailed
-		verdict.Message = join("; ", failed.detail(), numbers)
+		result.State, result.Reason = healthscope.Failed, healthscope.ReasonJobFailed
+		result.Message = join("; ", failed.detail(), numbers)
 	case j.suspended || o.condition("Suspended").is("True"):
-		verdict.State, verdict.Reason, verdict.Suspended = healthscope.Ready, healthscope.ReasonSuspended, true
-		verdict.Message = "the Job is suspended"
+		result.State, result.Reason, result.Suspended = healthscope.Ready, healthscope.ReasonSuspended, true
+		result.Message = "the Job is suspended"
 	case j.active+j.succeeded+j.failed == 0 && !j.started:
-		pendingNotObserved(verdict)
+		pendingNotObserved(result)
 	default:
-		verdict.State, verdict.Reason, verdict.Message = healthscope.Pending, healthscope.ReasonRunning, numbers
-		verdict.Progressing = true
-		verdict.Progress = &healthscope.Progress{Generation: o.generation, Ready: clamp(j.ready), Succeeded: clamp(j.succeeded)}
-		verdict.Serving = j.active > 0 && (!j.counts || j.ready >= j.active)
+		result.State, result.Reason, result.Message = healthscope.Pending, healthscope.ReasonRunning, numbers
+		result.Progressing = true
+		result.Progress = &healthscope.Progress{Generation: o.generation, Ready: clamp(j.ready), Succeeded: clamp(j.succeeded)}
+		result.Serving = j.active > 0 && (!j.counts || j.ready >= j.active)
 	}
 }
 
 // judgeCronJob is the rule for CronJobs: always Ready, with a warning when the
 // last run has not succeeded. As long as a Job runs, nothing can be said of it.
-func judgeCronJob(o *object, verdict *healthscope.Result) {
-	verdict.State = healthscope.Ready
-	verdict.Suspended = o.flag(o.spec, "spec.suspend")
+func judgeCronJob(o *object, result *healthscope.Result) {
+	result.State = healthscope.Ready
+	result.Suspended = o.flag(o.spec, "spec.suspend")
 	active := len(o.list(o.status, "status.active"))
 	scheduled, succeeded := o.time("status.lastScheduleTime"), o.time("status.lastSuccessfulTime")
 	switch {
 	case active == 0 && succeeded.Before(scheduled):
-		verdict.Warning, verdict.Reason = true, healthscope.ReasonLastRunFailed
-		verdict.Message = "the last run has not succeeded"
-	case verdict.Suspended:
-		verdict.Reason, verdict.Message = healthscope.ReasonSuspended, "the CronJob is suspended"
+		result.Warning, result.Reason = true, healthscope.ReasonLastRunFailed
+		result.Message = "the last run has not succeeded"
+	case result.Suspended:
+		result.Reason, result.Message = healthscope.ReasonSuspended, "the CronJob is suspended"
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 // the fields they read mean the same in each.
 type groupKind struct{ group, kind string }
 
-// rule judges an object of the kind it is for. It fills in the verdict, and
+// rule judges an object of the kind it is for. It fills in the result, and
 // reports what it cannot read to the object.
-type rule func(o *object, verdict *healthscope.Result)
+type rule func(o *object, result *healthscope.Result)
 
 // rulesByKind holds the rules. The group extensions is that of workloads and
 // ingresses before Kubernetes 1.16 and 1.22; old monitors still report them so.
@@ -89,6 +89,6 @@ var builtInGroups = []string{
 func builtIn(group string) bool { return slices.Contains(builtInGroups, group) }
 
 // judgeExistence is the rule for kinds that have no health of their own.
-func judgeExistence(_ *object, verdict *healthscope.Result) {
-	verdict.State, verdict.Reason = healthscope.Ready, healthscope.ReasonExists
+func judgeExistence(_ *object, result *healthscope.Result) {
+	result.State, result.Reason = healthscope.Ready, healthscope.ReasonExists
 }

@@ -10,7 +10,7 @@ func TestJobs(t *testing.T) {
 	running := func(message string, serving bool) healthscope.Result {
 		return healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonRunning, Message: message, Progressing: true, Serving: serving}
 	}
-	checkVerdicts(t, map[string]verdictCase{
+	checkResults(t, map[string]resultCase{
 		"running": {`{apiVersion: batch/v1, kind: Job, spec: {completions: 2}, status: {active: 1, succeeded: 1, ready: 1, startTime: "2026-02-01T00:00:00Z"}}`, running("1 active, 1 succeeded, 0 failed", true)},
 		"running, in a cluster that does not count ready pods": {
 			`{apiVersion: batch/v1, kind: Job, status: {active: 1, startTime: "2026-02-01T00:00:00Z"}}`, running("1 active, 0 succeeded, 0 failed", true),
@@ -49,7 +49,7 @@ func TestNetworkKinds(t *testing.T) {
 	noAddress := healthscope.Result{State: healthscope.Ready, Reason: healthscope.ReasonNoAddress, Message: "the ingress has no address", Warning: true}
 	waiting := healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonLoadBalancerPending, Message: "the load balancer has no address yet"}
 	ready := healthscope.Result{State: healthscope.Ready}
-	checkVerdicts(t, map[string]verdictCase{
+	checkResults(t, map[string]resultCase{
 		"cluster IP":                       {`{apiVersion: v1, kind: Service, spec: {type: ClusterIP, clusterIP: 10.1.2.3}, status: {loadBalancer: {}}}`, ready},
 		"spec cut off":                     {`{apiVersion: v1, kind: Service, spec: {}, status: {loadBalancer: {}}}`, ready},
 		"external name":                    {`{apiVersion: v1, kind: Service, spec: {type: ExternalName, externalName: shop.example}}`, ready},
@@ -65,7 +65,7 @@ func TestNetworkKinds(t *testing.T) {
 
 func TestStorageAndConfiguration(t *testing.T) {
 	exists := healthscope.Result{State: healthscope.Ready, Reason: healthscope.ReasonExists}
-	checkVerdicts(t, map[string]verdictCase{
+	checkResults(t, map[string]resultCase{
 		"bound claim": {`{apiVersion: v1, kind: PersistentVolumeClaim, status: {phase: Bound}}`, healthscope.Result{State: healthscope.Ready}},
 		"bound claim that waits for its file system to grow": {
 			`{apiVersion: v1, kind: PersistentVolumeClaim, status: {phase: Bound, conditions: [{type: FileSystemResizePending, status: "True"}]}}`, healthscope.Result{State: healthscope.Ready},
@@ -93,7 +93,7 @@ func TestKindsWithoutRule(t *testing.T) {
 	gadget := func(status string) string {
 		return `{apiVersion: acme.example/v1, kind: Gadget, metadata: {generation: 1}, status: ` + status + `}`
 	}
-	checkVerdicts(t, map[string]verdictCase{
+	checkResults(t, map[string]resultCase{
 		"no status":                         {`{apiVersion: acme.example/v1, kind: Gadget}`, healthscope.Result{State: healthscope.Ready, Reason: healthscope.ReasonNoStatus, Message: "the object has no status"}},
 		"an empty status":                   {gadget(`{}`), healthscope.Result{State: healthscope.Ready, Reason: healthscope.ReasonNoStatus, Message: "the object has no status"}},
 		"a generation as text, for kstatus": {`{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {generation: "2"}}`, exists},

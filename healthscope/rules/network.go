@@ -5,24 +5,24 @@ import "github.com/healthscope/healthscope/healthscope"
 // judgeService is the rule for Services: Ready, except for one of type
 // LoadBalancer that has no address. An external IP is an address that its user
 // has seen to.
-func judgeService(o *object, verdict *healthscope.Result) {
-	verdict.State = healthscope.Ready
+func judgeService(o *object, result *healthscope.Result) {
+	result.State = healthscope.Ready
 	if o.text(o.spec, "spec.type") != "LoadBalancer" {
 		return
 	}
 	if o.addresses()+len(o.list(o.spec, "spec.externalIPs")) == 0 {
-		verdict.State, verdict.Reason = healthscope.Pending, healthscope.ReasonLoadBalancerPending
-		verdict.Message = "the load balancer has no address yet"
+		result.State, result.Reason = healthscope.Pending, healthscope.ReasonLoadBalancerPending
+		result.Message = "the load balancer has no address yet"
 	}
 }
 
 // judgeIngress is the rule for Ingresses: one without an address may well be
 // served, as many ingress controllers never write one, so that is a warning.
-func judgeIngress(o *object, verdict *healthscope.Result) {
-	verdict.State = healthscope.Ready
+func judgeIngress(o *object, result *healthscope.Result) {
+	result.State = healthscope.Ready
 	if o.addresses() == 0 {
-		verdict.Warning, verdict.Reason = true, healthscope.ReasonNoAddress
-		verdict.Message = "the ingress has no address"
+		result.Warning, result.Reason = true, healthscope.ReasonNoAddress
+		result.Message = "the ingress has no address"
 	}
 }
 
@@ -33,43 +33,43 @@ func (o *object) addresses() int {
 
 // judgeGateway is the rule for Gateways: Ready when Programmed, Failed when not
 // Accepted. Gateways of the Gateway API before v1beta1 say Ready instead of Programmed.
-func judgeGateway(o *object, verdict *healthscope.Result) {
+func judgeGateway(o *object, result *healthscope.Result) {
 	accepted, programmed := o.condition("Accepted"), o.condition("Programmed")
 	if !programmed.exists() {
 		programmed = o.condition("Ready")
 	}
 	switch {
 	case accepted.is("False") && !o.outdated(accepted):
-		verdict.State, verdict.Reason, verdict.Message = healthscope.Failed, healthscope.ReasonNotAccepted, accepted.detail()
+		result.State, result.Reason, result.Message = healthscope.Failed, healthscope.ReasonNotAccepted, accepted.detail()
 	case !programmed.exists():
-		pendingNotObserved(verdict)
-	case !o.judgeByCondition(verdict, programmed):
+		pendingNotObserved(result)
+	case !o.judgeByCondition(result, programmed):
 	case len(o.children(o.status, "status.addresses")) == 0:
-		verdict.Warning, verdict.Reason = true, healthscope.ReasonNoAddress
-		verdict.Message = "the gateway has no address"
+		result.Warning, result.Reason = true, healthscope.ReasonNoAddress
+		result.Message = "the gateway has no address"
 	}
 }
 
 // judgeGatewayClass is the rule for GatewayClasses: Ready when Accepted, and Failed when not.
-func judgeGatewayClass(o *object, verdict *healthscope.Result) {
+func judgeGatewayClass(o *object, result *healthscope.Result) {
 	accepted := o.condition("Accepted")
 	switch {
 	case accepted.is("False") && !o.outdated(accepted):
-		verdict.State, verdict.Reason, verdict.Message = healthscope.Failed, healthscope.ReasonNotAccepted, accepted.detail()
+		result.State, result.Reason, result.Message = healthscope.Failed, healthscope.ReasonNotAccepted, accepted.detail()
 	case !accepted.exists():
-		pendingNotObserved(verdict)
+		pendingNotObserved(result)
 	default:
-		o.judgeByCondition(verdict, accepted)
+		o.judgeByCondition(result, accepted)
 	}
 }
 
 // judgeRoute is the rule for the routes of the Gateway API, which have
 // conditions for each of their parents: Failed when one does not accept the
 // route, Ready when all do and find what it leads to.
-func judgeRoute(o *object, verdict *healthscope.Result) {
+func judgeRoute(o *object, result *healthscope.Result) {
 	parents := o.children(o.status, "status.parents")
 	if len(parents) == 0 {
-		pendingNotObserved(verdict)
+		pendingNotObserved(result)
 		return
 	}
 	var pending *healthscope.Result
@@ -78,7 +78,7 @@ func judgeRoute(o *object, verdict *healthscope.Result) {
 		conditions := conditionsOf(list)
 		accepted, resolved := find(conditions, "Accepted"), find(conditions, "ResolvedRefs")
 		if accepted.is("False") && !o.outdated(accepted) {
-			verdict.State, verdict.Reason, verdict.Message = healthscope.Failed, healthscope.ReasonNotAccepted, accepted.detail()
+			result.State, result.Reason, result.Message = healthscope.Failed, healthscope.ReasonNotAccepted, accepted.detail()
 			return
 		}
 		var other healthscope.Result
@@ -92,9 +92,9 @@ func judgeRoute(o *object, verdict *healthscope.Result) {
 			pending = &other
 		}
 	}
-	verdict.State = healthscope.Ready
+	result.State = healthscope.Ready
 	if pending != nil {
-		verdict.State, verdict.Reason, verdict.Message = pending.State, pending.Reason, pending.Message
-		verdict.Progressing, verdict.Warning = pending.Progressing, pending.Warning
+		result.State, result.Reason, result.Message = pending.State, pending.Reason, pending.Message
+		result.Progressing, result.Warning = pending.Progressing, pending.Warning
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// objectCase is an entry of testdata/*.yaml: an object with the verdict on it.
+// objectCase is an entry of testdata/*.yaml: an object with the result on it.
 type objectCase struct {
 	Case   string          `json:"case"`
 	State  string          `json:"state"`

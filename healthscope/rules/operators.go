@@ -9,43 +9,43 @@ import (
 // judgeNetwork is the rule for the kinds Network, ProviderNetwork and
 // NetworkChaining of nodus (ovn4nfv-k8s-plugin), which EMCO makes. Their word is
 // status.state: https://github.com/akraino-edge-stack/icn-nodus/blob/master/pkg/apis/k8s/v1alpha1/network_types.go
-func judgeNetwork(o *object, verdict *healthscope.Result) {
+func judgeNetwork(o *object, result *healthscope.Result) {
 	switch state := o.text(o.status, "status.state"); {
 	case state == "Created":
-		verdict.State = healthscope.Ready
+		result.State = healthscope.Ready
 	case strings.HasSuffix(state, "InternalError"):
-		verdict.State, verdict.Reason = healthscope.Failed, healthscope.ReasonPhaseFailed
-		verdict.Message = "status.state is " + state
+		result.State, result.Reason = healthscope.Failed, healthscope.ReasonPhaseFailed
+		result.Message = "status.state is " + state
 	case state == "":
-		pendingNotObserved(verdict)
+		pendingNotObserved(result)
 	case state == "Pending", state == "Creating", state == "Deleted":
-		verdict.State, verdict.Reason, verdict.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
-		verdict.Message = "status.state is " + state
+		result.State, result.Reason, result.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
+		result.Message = "status.state is " + state
 	default:
-		pendingUnknownPhase(verdict, state)
+		pendingUnknownPhase(result, state)
 	}
 }
 
 // judgeApplication is the rule for Applications of Argo CD, whose word is status.health.status.
-func judgeApplication(o *object, verdict *healthscope.Result) {
+func judgeApplication(o *object, result *healthscope.Result) {
 	health := o.child(o.status, "status.health")
 	word := o.text(health, "status.health.status")
-	verdict.Message = join(": ", "status.health.status is "+word, o.text(health, "status.health.message"))
+	result.Message = join(": ", "status.health.status is "+word, o.text(health, "status.health.message"))
 	switch word {
 	case "Healthy":
-		verdict.State, verdict.Message = healthscope.Ready, ""
+		result.State, result.Message = healthscope.Ready, ""
 	case "Suspended":
-		verdict.State, verdict.Reason, verdict.Suspended = healthscope.Ready, healthscope.ReasonSuspended, true
+		result.State, result.Reason, result.Suspended = healthscope.Ready, healthscope.ReasonSuspended, true
 	case "Degraded":
-		verdict.State, verdict.Reason = healthscope.Failed, healthscope.ReasonPhaseFailed
+		result.State, result.Reason = healthscope.Failed, healthscope.ReasonPhaseFailed
 	case "Progressing", "Missing":
-		verdict.State, verdict.Reason, verdict.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
+		result.State, result.Reason, result.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
 	case "":
-		pendingNotObserved(verdict)
+		pendingNotObserved(result)
 	case "Unknown":
-		verdict.State, verdict.Reason = healthscope.Unknown, healthscope.ReasonNoRule
+		result.State, result.Reason = healthscope.Unknown, healthscope.ReasonNoRule
 	default:
-		pendingUnknownPhase(verdict, word)
+		pendingUnknownPhase(result, word)
 	}
 }
 
@@ -63,7 +63,7 @@ var virtualMachineFailures = map[string]bool{
 
 // judgeVirtualMachine is the rule for VirtualMachines of KubeVirt. One that its
 // user has switched off is Ready and suspended; else the condition Ready decides.
-func judgeVirtualMachine(o *object, verdict *healthscope.Result) {
+func judgeVirtualMachine(o *object, result *healthscope.Result) {
 	status := o.text(o.status, "status.printableStatus")
 	running, isFlag := boolean(o.spec["running"])
 	strategy := word(o.spec["runStrategy"])
@@ -71,17 +71,17 @@ func judgeVirtualMachine(o *object, verdict *healthscope.Result) {
 	ready := o.condition("Ready")
 	switch {
 	case off && (status == "Stopped" || status == "" && !ready.is("True")):
-		verdict.State, verdict.Reason, verdict.Suspended = healthscope.Ready, healthscope.ReasonSuspended, true
-		verdict.Message = "the virtual machine is switched off"
+		result.State, result.Reason, result.Suspended = healthscope.Ready, healthscope.ReasonSuspended, true
+		result.Message = "the virtual machine is switched off"
 	case virtualMachineFailures[status]:
-		verdict.State, verdict.Reason = healthscope.Failed, healthscope.ReasonPhaseFailed
-		verdict.Message = join(": ", "status.printableStatus is "+status, ready.detail())
+		result.State, result.Reason = healthscope.Failed, healthscope.ReasonPhaseFailed
+		result.Message = join(": ", "status.printableStatus is "+status, ready.detail())
 	case ready.exists():
-		o.judgeByCondition(verdict, ready)
+		o.judgeByCondition(result, ready)
 	case status != "":
-		verdict.State, verdict.Reason, verdict.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
-		verdict.Message = "status.printableStatus is " + status
+		result.State, result.Reason, result.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
+		result.Message = "status.printableStatus is " + status
 	default:
-		pendingNotObserved(verdict)
+		pendingNotObserved(result)
 	}
 }

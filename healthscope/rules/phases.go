@@ -74,26 +74,26 @@ func readPhase(o *object) phase {
 	return found
 }
 
-// judge gives the verdict that a phase leads to.
-func (p phase) judge(o *object, verdict *healthscope.Result) {
-	verdict.Message = join(": ", "status."+p.field+" is "+p.word, word(o.status["reason"]), word(o.status["message"]))
+// judge gives the result that a phase leads to.
+func (p phase) judge(o *object, result *healthscope.Result) {
+	result.Message = join(": ", "status."+p.field+" is "+p.word, word(o.status["reason"]), word(o.status["message"]))
 	switch p.class {
 	case phaseReady:
-		if ending[groupKind{verdict.Group, verdict.Kind}] && strings.EqualFold(p.word, "running") {
-			verdict.State, verdict.Reason, verdict.Progressing = healthscope.Pending, healthscope.ReasonRunning, true
-			verdict.Serving = true // It may run as long as it takes, as a Job may.
+		if ending[groupKind{result.Group, result.Kind}] && strings.EqualFold(p.word, "running") {
+			result.State, result.Reason, result.Progressing = healthscope.Pending, healthscope.ReasonRunning, true
+			result.Serving = true // It may run as long as it takes, as a Job may.
 			return
 		}
-		verdict.State, verdict.Message = healthscope.Ready, ""
+		result.State, result.Message = healthscope.Ready, ""
 	case phaseFailed:
-		verdict.State, verdict.Reason = healthscope.Failed, healthscope.ReasonPhaseFailed
+		result.State, result.Reason = healthscope.Failed, healthscope.ReasonPhaseFailed
 	case phasePending:
-		verdict.State, verdict.Reason, verdict.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
+		result.State, result.Reason, result.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
 	case phaseWarning:
-		verdict.State, verdict.Reason, verdict.Serving = healthscope.Pending, healthscope.ReasonNotHealthy, true
+		result.State, result.Reason, result.Serving = healthscope.Pending, healthscope.ReasonNotHealthy, true
 	case phaseSuspended:
-		verdict.State, verdict.Reason, verdict.Suspended = healthscope.Ready, healthscope.ReasonSuspended, true
+		result.State, result.Reason, result.Suspended = healthscope.Ready, healthscope.ReasonSuspended, true
 	case phaseNone:
-		verdict.State, verdict.Message = healthscope.Ready, ""
+		result.State, result.Message = healthscope.Ready, ""
 	}
 }

@@ -27,7 +27,7 @@ func readPod(o *object) pod {
 
 // judgePod is the rule for Pods: Ready when all containers are ready, or when
 // all have ended well. Ephemeral containers do not count.
-func judgePod(o *object, verdict *healthscope.Result) {
+func judgePod(o *object, result *healthscope.Result) {
 	p := readPod(o)
 	ready := 0
 	for i := range p.containers {
@@ -36,22 +36,22 @@ func judgePod(o *object, verdict *healthscope.Result) {
 		}
 	}
 	wanted := max(len(p.containers), p.specified)
-	verdict.Replicas = &healthscope.Replicas{Ready: int32(ready), Desired: int32(wanted)}
+	result.Replicas = &healthscope.Replicas{Ready: int32(ready), Desired: int32(wanted)}
 	allReady := len(p.containers) > 0 && ready == wanted
 	switch {
 	case p.phase == "Succeeded":
-		verdict.State, verdict.Reason = healthscope.Ready, healthscope.ReasonCompleted
+		result.State, result.Reason = healthscope.Ready, healthscope.ReasonCompleted
 	case p.nodeLost(o):
-		verdict.State, verdict.Reason = healthscope.Pending, healthscope.ReasonNodeLost
-		verdict.Message = "the node no longer reports"
+		result.State, result.Reason = healthscope.Pending, healthscope.ReasonNodeLost
+		result.Message = "the node no longer reports"
 	case allReady:
-		verdict.State, verdict.Serving = healthscope.Ready, true
-		p.warn(o, verdict)
+		result.State, result.Serving = healthscope.Ready, true
+		p.warn(o, result)
 	case p.phase == "Failed":
-		verdict.State, verdict.Reason = healthscope.Failed, p.failure(o)
-		verdict.Message = join("; ", p.message, describe(p.inits), describe(p.containers))
+		result.State, result.Reason = healthscope.Failed, p.failure(o)
+		result.Message = join("; ", p.message, describe(p.inits), describe(p.containers))
 	default:
-		p.judgeStarting(o, verdict)
+		p.judgeStarting(o, result)
 	}
 }
 
@@ -72,9 +72,9 @@ func (p *pod) failure(o *object) healthscope.Reason {
 }
 
 // warn adds to a Ready pod what is not right with it.
-func (p *pod) warn(o *object, verdict *healthscope.Result) {
+func (p *pod) warn(o *object, result *healthscope.Result) {
 	warn := func(reason healthscope.Reason, message string) {
-		verdict.Warning, verdict.Reason, verdict.Message = true, reason, message
+		result.Warning, result.Reason, result.Message = true, reason, message
 	}
 	ready, gates := o.condition("Ready"), string(healthscope.ReasonReadinessGatesNotReady)
 	target := o.condition("DisruptionTarget")
@@ -104,30 +104,30 @@ func sidecarDown(inits []container) bool {
 	return false
 }
 
-// judgeStarting gives the verdict on a pod that is neither ready nor at its end.
-func (p *pod) judgeStarting(o *object, verdict *healthscope.Result) {
+// judgeStarting gives the result on a pod that is neither ready nor at its end.
+func (p *pod) judgeStarting(o *object, result *healthscope.Result) {
 	for _, list := range [...][]container{p.inits, p.containers} {
 		for i := range list {
 			if c := &list[i]; TerminalWaitingReasons[c.waiting] != "" {
-				verdict.State, verdict.Reason, verdict.Message = healthscope.Failed, healthscope.Reason(c.waiting), c.why()
+				result.State, result.Reason, result.Message = healthscope.Failed, healthscope.Reason(c.waiting), c.why()
 				return
 			}
 		}
 	}
-	verdict.State = healthscope.Pending
+	result.State = healthscope.Pending
 	scheduled := o.condition("PodScheduled")
 	switch {
 	case p.phase == "" && len(p.containers)+len(p.inits)+len(o.conditions) == 0:
-		pendingNotObserved(verdict)
+		pendingNotObserved(result)
 	case !knownPhase(p.phase):
-		pendingUnknownPhase(verdict, p.phase)
+		pendingUnknownPhase(result, p.phase)
 	case scheduled.is("False"):
-		verdict.Reason = kubernetesReason(scheduled.reason, healthscope.ReasonUnschedulable)
-		verdict.Message = scheduled.message
+		result.Reason = kubernetesReason(scheduled.reason, healthscope.ReasonUnschedulable)
+		result.Message = scheduled.message
 	default:
-		verdict.Reason = healthscope.ReasonContainersNotReady
-		verdict.Message = cmp.Or(join("; ", describe(p.inits), describe(p.containers)),
-			fmt.Sprintf("%d of %d containers have a status", len(p.containers), verdict.Replicas.Desired))
+		result.Reason = healthscope.ReasonContainersNotReady
+		result.Message = cmp.Or(join("; ", describe(p.inits), describe(p.containers)),
+			fmt.Sprintf("%d of %d containers have a status", len(p.containers), result.Replicas.Desired))
 	}
 }
 
@@ -140,10 +140,10 @@ func knownPhase(phase string) bool {
 	return false
 }
 
-// pendingUnknownPhase gives the verdict on an object whose phase its rule does not know.
-func pendingUnknownPhase(verdict *healthscope.Result, phase string) {
-	verdict.State, verdict.Reason, verdict.Warning = healthscope.Pending, healthscope.ReasonUnknownPhase, true
-	verdict.Message = fmt.Sprintf("the phase %q is not known", phase)
+// pendingUnknownPhase gives the result on an object whose phase its rule does not know.
+func pendingUnknownPhase(result *healthscope.Result, phase string) {
+	result.State, result.Reason, result.Warning = healthscope.Pending, healthscope.ReasonUnknownPhase, true
+	result.Message = fmt.Sprintf("the phase %q is not known", phase)
 }
 
 // kubernetesReason passes a reason of Kubernetes on, unless it is none.

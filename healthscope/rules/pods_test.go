@@ -7,7 +7,7 @@ import (
 )
 
 func TestReadyPods(t *testing.T) {
-	checkVerdicts(t, map[string]verdictCase{
+	checkResults(t, map[string]resultCase{
 		"running": {
 			`{apiVersion: v1, kind: Pod, spec: {restartPolicy: Always, containers: [{name: web}]},
 			  status: {phase: Running, conditions: [{type: Ready, status: "True"}], containerStatuses: [{name: web, ready: true, restartCount: 2, state: {running: {}}}]}}`,
@@ -71,7 +71,7 @@ func TestReadyPods(t *testing.T) {
 }
 
 func TestPendingPods(t *testing.T) {
-	checkVerdicts(t, map[string]verdictCase{
+	checkResults(t, map[string]resultCase{
 		"scheduled, no container has a status": {
 			`{apiVersion: v1, kind: Pod, spec: {containers: [{name: web}]}, status: {phase: Pending, conditions: [{type: PodScheduled, status: "True"}]}}`,
 			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonContainersNotReady, Message: "0 of 1 containers have a status", Replicas: of(0, 1)},
@@ -124,7 +124,7 @@ func TestPendingPods(t *testing.T) {
 }
 
 func TestFailedPods(t *testing.T) {
-	checkVerdicts(t, map[string]verdictCase{
+	checkResults(t, map[string]resultCase{
 		"crash loop": {
 			`{apiVersion: v1, kind: Pod, status: {phase: Running, containerStatuses: [{name: log, ready: true}, {name: web, ready: false, restartCount: 9,
 			  state: {waiting: {reason: CrashLoopBackOff, message: back-off 5m0s restarting failed container}}, lastState: {terminated: {exitCode: 1, reason: Error, message: token=s3cr3t}}}]}}`,
@@ -169,7 +169,7 @@ func TestEveryHopelessReasonFails(t *testing.T) {
 	} {
 		for _, list := range []string{"containerStatuses", "initContainerStatuses"} {
 			t.Run(reason+" in "+list, func(t *testing.T) {
-				checkVerdicts(t, map[string]verdictCase{"": {
+				checkResults(t, map[string]resultCase{"": {
 					`{apiVersion: v1, kind: Pod, spec: {containers: [{name: web}]}, status: {phase: Pending, ` + list + `: [{name: web, ready: false, state: {waiting: {reason: ` + reason + `}}}]}}`,
 					healthscope.Result{State: healthscope.Failed, Reason: healthscope.Reason(reason), Message: `container "web": ` + reason, Replicas: of(0, 1)},
 				}})

@@ -13,7 +13,7 @@ const autoscalerConditions = "autoscaling.alpha.kubernetes.io/conditions"
 // judgeAutoscaler is the rule for HorizontalPodAutoscalers: Pending while it
 // cannot scale, which includes the first minutes of its pods. Scaling that is
 // disabled because its target has no replicas is what its user wants.
-func judgeAutoscaler(o *object, verdict *healthscope.Result) {
+func judgeAutoscaler(o *object, result *healthscope.Result) {
 	replicas := o.number(o.status, "status.currentReplicas") + o.number(o.status, "status.desiredReplicas")
 	if text := o.annotation(autoscalerConditions); text != "" && len(o.conditions) == 0 {
 		var list []any
@@ -25,37 +25,37 @@ func judgeAutoscaler(o *object, verdict *healthscope.Result) {
 	disabled := active.is("False") && active.reason == "ScalingDisabled"
 	switch {
 	case able.is("False"):
-		verdict.State, verdict.Message = healthscope.Pending, able.message
-		verdict.Reason = kubernetesReason(able.reason, healthscope.ReasonConditionFalse)
+		result.State, result.Message = healthscope.Pending, able.message
+		result.Reason = kubernetesReason(able.reason, healthscope.ReasonConditionFalse)
 	case active.is("False") && !disabled:
-		verdict.State, verdict.Message = healthscope.Pending, active.message
-		verdict.Reason = kubernetesReason(active.reason, healthscope.ReasonConditionFalse)
+		result.State, result.Message = healthscope.Pending, active.message
+		result.Reason = kubernetesReason(active.reason, healthscope.ReasonConditionFalse)
 	case replicas == 0 && len(o.conditions) == 0:
-		pendingNotObserved(verdict)
+		pendingNotObserved(result)
 	default:
-		verdict.State, verdict.Suspended = healthscope.Ready, disabled
+		result.State, result.Suspended = healthscope.Ready, disabled
 	}
 }
 
 // judgeBudget is the rule for PodDisruptionBudgets: Failed when the controller
 // cannot compute it. Too few healthy pods are a warning: the pods have a health of their own.
-func judgeBudget(o *object, verdict *healthscope.Result) {
+func judgeBudget(o *object, result *healthscope.Result) {
 	current, desired := o.number(o.status, "status.currentHealthy"), o.number(o.status, "status.desiredHealthy")
 	allowed := o.condition("DisruptionAllowed")
 	insufficient := allowed.reason == string(healthscope.ReasonInsufficientPods)
 	switch {
 	case o.outdated(allowed):
-		verdict.State, verdict.Reason = healthscope.Pending, healthscope.ReasonStaleCondition
-		verdict.Message = allowed.kind + " speaks of an older spec"
+		result.State, result.Reason = healthscope.Pending, healthscope.ReasonStaleCondition
+		result.Message = allowed.kind + " speaks of an older spec"
 	case allowed.is("False") && !insufficient:
-		verdict.State, verdict.Message = healthscope.Failed, allowed.message
-		verdict.Reason = kubernetesReason(allowed.reason, healthscope.ReasonConditionFalse)
+		result.State, result.Message = healthscope.Failed, allowed.message
+		result.Reason = kubernetesReason(allowed.reason, healthscope.ReasonConditionFalse)
 	case o.observed <= 0 && len(o.conditions) == 0 && current+desired == 0:
-		pendingNotObserved(verdict)
+		pendingNotObserved(result)
 	case allowed.is("False"), current < desired:
-		verdict.State, verdict.Reason, verdict.Warning = healthscope.Ready, healthscope.ReasonInsufficientPods, true
-		verdict.Message = fmt.Sprintf("%d pods are healthy, %d must be", current, desired)
+		result.State, result.Reason, result.Warning = healthscope.Ready, healthscope.ReasonInsufficientPods, true
+		result.Message = fmt.Sprintf("%d pods are healthy, %d must be", current, desired)
 	default:
-		verdict.State = healthscope.Ready
+		result.State = healthscope.Ready
 	}
 }

@@ -33,19 +33,19 @@ var ending = map[groupKind]bool{
 }
 
 // judgeSpecial judges objects that have not failed and whose conditions do not mean what they do elsewhere, and reports whether it did.
-func judgeSpecial(o *object, verdict *healthscope.Result, phase phase) bool {
-	switch (groupKind{verdict.Group, verdict.Kind}) {
+func judgeSpecial(o *object, result *healthscope.Result, phase phase) bool {
+	switch (groupKind{result.Group, result.Kind}) {
 	case groupKind{"kubevirt.io", "VirtualMachineInstance"}: // Its condition Ready is False once it has ended.
 		if phase.word != "Succeeded" {
 			return false
 		}
-		verdict.State, verdict.Reason, verdict.Message = healthscope.Ready, healthscope.ReasonCompleted, "the virtual machine has ended well"
+		result.State, result.Reason, result.Message = healthscope.Ready, healthscope.ReasonCompleted, "the virtual machine has ended well"
 	case groupKind{"autoscaling.internal.knative.dev", "PodAutoscaler"}:
 		active := find(o.conditions, "Active")
 		if !active.is("False") || active.reason != "NoTraffic" || o.outdated(active) {
 			return false
 		}
-		verdict.State, verdict.Message = healthscope.Ready, "it is scaled to zero, for lack of traffic"
+		result.State, result.Message = healthscope.Ready, "it is scaled to zero, for lack of traffic"
 	default:
 		return false
 	}
@@ -63,51 +63,51 @@ func usedConfiguration(o *object, kind string) bool {
 
 // judgeACME is the rule for Orders and Challenges of cert-manager. The words of status.state are those of RFC 8555,
 // section 7.1.6: an order that is ready is still to be finalised.
-func judgeACME(o *object, verdict *healthscope.Result) {
+func judgeACME(o *object, result *healthscope.Result) {
 	state := o.text(o.status, "status.state")
-	verdict.Message = join(": ", "status.state is "+state, word(o.status["reason"]))
+	result.Message = join(": ", "status.state is "+state, word(o.status["reason"]))
 	switch state {
 	case "valid":
-		verdict.State, verdict.Message = healthscope.Ready, ""
+		result.State, result.Message = healthscope.Ready, ""
 	case "invalid", "expired", "errored":
-		verdict.State, verdict.Reason = healthscope.Failed, healthscope.ReasonPhaseFailed
+		result.State, result.Reason = healthscope.Failed, healthscope.ReasonPhaseFailed
 	case "pending", "processing", "ready":
-		verdict.State, verdict.Reason, verdict.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
+		result.State, result.Reason, result.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
 	case "":
-		pendingNotObserved(verdict)
+		pendingNotObserved(result)
 	default:
-		pendingUnknownPhase(verdict, state)
+		pendingUnknownPhase(result, state)
 	}
 }
 
 // judgeApplied is the rule for Databases of CloudNativePG, which say in status.applied whether PostgreSQL has taken them.
-func judgeApplied(o *object, verdict *healthscope.Result) {
+func judgeApplied(o *object, result *healthscope.Result) {
 	applied := o.flag(o.status, "status.applied")
 	switch {
 	case o.status["applied"] == nil:
-		pendingNotObserved(verdict)
+		pendingNotObserved(result)
 	case applied:
-		verdict.State = healthscope.Ready
+		result.State = healthscope.Ready
 	default:
-		verdict.State, verdict.Reason = healthscope.Failed, healthscope.ReasonFailed
-		verdict.Message = join(": ", "it could not be applied", word(o.status["message"]))
+		result.State, result.Reason = healthscope.Failed, healthscope.ReasonFailed
+		result.Message = join(": ", "it could not be applied", word(o.status["message"]))
 	}
 }
 
 // judgePodSet is the rule for StrimziPodSets, whose status counts the pods that are wanted and those that are ready.
-func judgePodSet(o *object, verdict *healthscope.Result) {
+func judgePodSet(o *object, result *healthscope.Result) {
 	wanted, observed := o.count(o.status, "status.pods")
 	if !observed {
-		pendingNotObserved(verdict)
+		pendingNotObserved(result)
 		return
 	}
 	ready := o.number(o.status, "status.readyPods")
 	wanted = max(wanted, int64(len(o.list(o.spec, "spec.pods"))))
-	verdict.Serving = ready >= wanted
-	if verdict.Serving {
-		verdict.State = healthscope.Ready
+	result.Serving = ready >= wanted
+	if result.Serving {
+		result.State = healthscope.Ready
 		return
 	}
-	verdict.State, verdict.Reason, verdict.Progressing = healthscope.Pending, healthscope.ReasonReplicasNotReady, true
-	verdict.Message = fmt.Sprintf("%d of %d pods are ready", ready, wanted)
+	result.State, result.Reason, result.Progressing = healthscope.Pending, healthscope.ReasonReplicasNotReady, true
+	result.Message = fmt.Sprintf("%d of %d pods are ready", ready, wanted)
 }

@@ -8,7 +8,7 @@ import (
 
 func TestSuspendedObjectsAreNotWaitedFor(t *testing.T) {
 	suspended := healthscope.Result{State: healthscope.Ready, Reason: healthscope.ReasonSuspended, Message: "it is suspended", Suspended: true}
-	checkVerdicts(t, map[string]verdictCase{
+	checkResults(t, map[string]resultCase{
 		"Flux, suspended while ready": {
 			`{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {generation: 5}, spec: {suspend: true},
 			  status: {observedGeneration: 4, conditions: [{type: Ready, status: "True", observedGeneration: 4}]}}`, suspended,
@@ -62,7 +62,7 @@ func TestDeploymentsWithoutWantedReplicas(t *testing.T) {
 			Replicas: &healthscope.Replicas{Desired: desired},
 		}
 	}
-	checkVerdicts(t, map[string]verdictCase{
+	checkResults(t, map[string]resultCase{
 		"none could be made": {
 			`{apiVersion: apps/v1, kind: Deployment, status: {observedGeneration: 1, unavailableReplicas: 3, conditions: [{type: Available, status: "False"}]}}`, pending(3),
 		},
@@ -88,7 +88,7 @@ func TestKindsWithWordsOfTheirOwn(t *testing.T) {
 	working := func(message string) healthscope.Result {
 		return healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonInProgress, Message: message, Progressing: true}
 	}
-	checkVerdicts(t, map[string]verdictCase{
+	checkResults(t, map[string]resultCase{
 		"Crossplane, a configuration in use":  {`{apiVersion: helm.crossplane.io/v1beta1, kind: ProviderConfig, status: {users: 3}}`, exists},
 		"an order that is done":               {`{apiVersion: acme.cert-manager.io/v1, kind: Order, status: {state: valid, url: "https://acme.example/1"}}`, ready},
 		"an order to be finalised":            {`{apiVersion: acme.cert-manager.io/v1, kind: Order, status: {state: ready}}`, working("status.state is ready")},

@@ -29,53 +29,53 @@ var velaPhases = map[string]velaPhase{
 
 // judgeVela is the rule for Applications of KubeVela. Their condition Ready says that they were reconciled, which is no word on
 // health: the phase, the components with their traits, and the other conditions are.
-func judgeVela(o *object, verdict *healthscope.Result) {
+func judgeVela(o *object, result *healthscope.Result) {
 	o.needConditions()
 	phase := o.text(o.status, "status.status")
 	services := o.children(o.status, "status.services")
 	sick := sickService(o, services)
-	verdict.Message = join("; ", "status.status is "+phase, sick)
+	result.Message = join("; ", "status.status is "+phase, sick)
 	switch velaPhases[phase] {
 	case velaFailed:
-		verdict.State, verdict.Reason = healthscope.Failed, healthscope.ReasonPhaseFailed
+		result.State, result.Reason = healthscope.Failed, healthscope.ReasonPhaseFailed
 	case velaDeleting:
-		verdict.State, verdict.Reason = healthscope.Terminating, healthscope.ReasonDeleting
+		result.State, result.Reason = healthscope.Terminating, healthscope.ReasonDeleting
 	case velaAtWork:
-		verdict.State, verdict.Reason, verdict.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
+		result.State, result.Reason, result.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
 	case velaSuspended: // It waits for a user, for as long as it takes.
-		verdict.State, verdict.Reason, verdict.Suspended = healthscope.Pending, healthscope.ReasonSuspended, true
-		verdict.Serving = len(services) > 0 && sick == ""
+		result.State, result.Reason, result.Suspended = healthscope.Pending, healthscope.ReasonSuspended, true
+		result.Serving = len(services) > 0 && sick == ""
 	case velaRunning:
-		judgeVelaRunning(o, verdict, services, sick)
+		judgeVelaRunning(o, result, services, sick)
 	case velaUnknown:
 		if phase == "" {
-			pendingNotObserved(verdict)
+			pendingNotObserved(result)
 			return
 		}
-		pendingUnknownPhase(verdict, phase)
+		pendingUnknownPhase(result, phase)
 	}
 }
 
 // judgeVelaRunning judges an Application whose workflow is done.
-func judgeVelaRunning(o *object, verdict *healthscope.Result, services []map[string]any, sick string) {
+func judgeVelaRunning(o *object, result *healthscope.Result, services []map[string]any, sick string) {
 	for _, c := range o.conditions {
 		if c.is("False") {
-			verdict.State, verdict.Reason, verdict.Message = healthscope.Pending, healthscope.ReasonConditionFalse, c.sentence()
-			verdict.Progressing = true
+			result.State, result.Reason, result.Message = healthscope.Pending, healthscope.ReasonConditionFalse, c.sentence()
+			result.Progressing = true
 			if sick != "" {
-				verdict.Reason, verdict.Message = healthscope.ReasonNotHealthy, join("; ", sick, c.sentence())
+				result.Reason, result.Message = healthscope.ReasonNotHealthy, join("; ", sick, c.sentence())
 			}
 			return
 		}
 	}
 	switch {
 	case sick != "":
-		verdict.State, verdict.Reason, verdict.Message, verdict.Progressing = healthscope.Pending, healthscope.ReasonNotHealthy, sick, true
+		result.State, result.Reason, result.Message, result.Progressing = healthscope.Pending, healthscope.ReasonNotHealthy, sick, true
 	case len(services) < len(o.children(o.spec, "spec.components")):
-		verdict.State, verdict.Reason = healthscope.Unknown, healthscope.ReasonNoRule
-		verdict.Message = fmt.Sprintf("status.services lists %d of %d components", len(services), len(o.children(o.spec, "spec.components")))
+		result.State, result.Reason = healthscope.Unknown, healthscope.ReasonNoRule
+		result.Message = fmt.Sprintf("status.services lists %d of %d components", len(services), len(o.children(o.spec, "spec.components")))
 	default:
-		verdict.State, verdict.Message = healthscope.Ready, ""
+		result.State, result.Message = healthscope.Ready, ""
 	}
 }
 

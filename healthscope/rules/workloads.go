@@ -29,19 +29,19 @@ type workload struct {
 
 // judgeDeployment is the rule for Deployments: Ready when all replicas that
 // exist are ready, and there are as many as are wanted.
-func judgeDeployment(o *object, verdict *healthscope.Result) {
+func judgeDeployment(o *object, result *healthscope.Result) {
 	w := o.workload()
 	w.updated = o.number(o.status, "status.updatedReplicas")
 	w.least = leastReplicas(o.spec["selector"] != nil, w.available, o.number(o.status, "status.unavailableReplicas"))
 	w.counts = true
-	verdict.Suspended = o.flag(o.spec, "spec.paused")
-	verdict.ProgressDeadline = time.Duration(min(o.number(o.spec, "spec.progressDeadlineSeconds"), math.MaxInt32)) * time.Second
-	w.judge(o, verdict)
+	result.Suspended = o.flag(o.spec, "spec.paused")
+	result.ProgressDeadline = time.Duration(min(o.number(o.spec, "spec.progressDeadlineSeconds"), math.MaxInt32)) * time.Second
+	w.judge(o, result)
 	// Once a rollout is complete, Kubernetes does not look at its deadline again, even if pods fail.
 	progressing := o.condition("Progressing")
-	verdict.Timed = verdict.State == healthscope.Pending && progressing.is("True") && progressing.reason != "NewReplicaSetAvailable"
-	if verdict.Suspended && verdict.State == healthscope.Ready && !verdict.Warning {
-		verdict.Reason, verdict.Message = healthscope.ReasonPaused, "rollouts are paused"
+	result.Timed = result.State == healthscope.Pending && progressing.is("True") && progressing.reason != "NewReplicaSetAvailable"
+	if result.Suspended && result.State == healthscope.Ready && !result.Warning {
+		result.Reason, result.Message = healthscope.ReasonPaused, "rollouts are paused"
 	}
 }
 
@@ -60,26 +60,26 @@ func leastReplicas(spec bool, available, unavailable int64) int64 {
 
 // judgeReplicaSet is the rule for ReplicaSets and ReplicationControllers. They
 // update no replica: that is what Deployments are for.
-func judgeReplicaSet(o *object, verdict *healthscope.Result) {
+func judgeReplicaSet(o *object, result *healthscope.Result) {
 	w := o.workload()
 	w.counts, w.resting = true, true
-	w.judge(o, verdict)
+	w.judge(o, result)
 }
 
 // judgeStatefulSet is the rule for StatefulSets. Replicas below the partition
 // are not to be updated, and with OnDelete none is updated automatically.
-func judgeStatefulSet(o *object, verdict *healthscope.Result) {
+func judgeStatefulSet(o *object, result *healthscope.Result) {
 	w := o.workload()
 	w.updated = o.number(o.status, "status.updatedReplicas")
 	w.counts = w.available > 0 || o.number(o.spec, "spec.minReadySeconds") > 0
 	strategy := o.child(o.spec, "spec.updateStrategy")
 	w.resting = word(strategy["type"]) == "OnDelete"
 	w.partition = o.number(o.child(strategy, "spec.updateStrategy.rollingUpdate"), "spec.updateStrategy.rollingUpdate.partition")
-	w.judge(o, verdict)
+	w.judge(o, result)
 }
 
 // judgeDaemonSet is the rule for DaemonSets, which are wanted on as many nodes as the status says.
-func judgeDaemonSet(o *object, verdict *healthscope.Result) {
+func judgeDaemonSet(o *object, result *healthscope.Result) {
 	desired := o.number(o.status, "status.desiredNumberScheduled")
 	ready := o.number(o.status, "status.numberReady")
 	current := o.number(o.status, "status.currentNumberScheduled")
@@ -90,7 +90,7 @@ func judgeDaemonSet(o *object, verdict *healthscope.Result) {
 		resting:   word(o.child(o.spec, "spec.updateStrategy")["type"]) == "OnDelete",
 		seen:      desired > 0 || current > 0,
 	}
-	w.judge(o, verdict)
+	w.judge(o, result)
 }
 
 // workload reads what Deployments, ReplicaSets and StatefulSets have in common.
@@ -106,40 +106,40 @@ func (o *object) workload() workload {
 	return w
 }
 
-// judge gives the verdict that the numbers and conditions of a workload lead to.
-func (w workload) judge(o *object, verdict *healthscope.Result) {
+// judge gives the result that the numbers and conditions of a workload lead to.
+func (w workload) judge(o *object, result *healthscope.Result) {
 	o.needConditions()
 	w.desired = max(w.total, w.least)
 	if w.wanted != nil {
 		w.desired = *w.wanted
 	}
 	if !w.observed(o) {
-		pendingNotObserved(verdict)
+		pendingNotObserved(result)
 		return
 	}
-	verdict.Replicas = &healthscope.Replicas{Ready: clamp(w.ready), Desired: clamp(w.desired)}
-	verdict.Serving = w.ready >= w.desired
-	verdict.Progress = &healthscope.Progress{
+	result.Replicas = &healthscope.Replicas{Ready: clamp(w.ready), Desired: clamp(w.desired)}
+	result.Serving = w.ready >= w.desired
+	result.Progress = &healthscope.Progress{
 		Generation: o.generation, Updated: clamp(w.updated), Ready: clamp(w.ready), Available: clamp(w.available),
 	}
-	verdict.Progressing = w.changing()
+	result.Progressing = w.changing()
 	failure := failureOf(o)
 	ready := w.text()
 	switch {
 	case w.total == w.ready && w.ready >= w.desired:
-		verdict.State = healthscope.Ready
+		result.State = healthscope.Ready
 		if failure.reason != "" {
-			verdict.Reason, verdict.Message, verdict.Warning = failure.reason, join("; ", ready, failure.message), true
-		} else if verdict.Progressing {
-			verdict.Reason, verdict.Message = healthscope.ReasonRolloutInProgress, ready+", a rollout is in progress"
+			result.Reason, result.Message, result.Warning = failure.reason, join("; ", ready, failure.message), true
+		} else if result.Progressing {
+			result.Reason, result.Message = healthscope.ReasonRolloutInProgress, ready+", a rollout is in progress"
 		}
 	case failure.reason != "":
-		verdict.State, verdict.Reason, verdict.Message = healthscope.Failed, failure.reason, join("; ", ready, failure.message)
-	case verdict.Serving:
-		verdict.State, verdict.Reason = healthscope.Pending, healthscope.ReasonRolloutInProgress
-		verdict.Message = fmt.Sprintf("%s, %d exist", ready, w.total)
+		result.State, result.Reason, result.Message = healthscope.Failed, failure.reason, join("; ", ready, failure.message)
+	case result.Serving:
+		result.State, result.Reason = healthscope.Pending, healthscope.ReasonRolloutInProgress
+		result.Message = fmt.Sprintf("%s, %d exist", ready, w.total)
 	default:
-		verdict.State, verdict.Reason, verdict.Message = healthscope.Pending, healthscope.ReasonReplicasNotReady, ready
+		result.State, result.Reason, result.Message = healthscope.Pending, healthscope.ReasonReplicasNotReady, ready
 	}
 }
 
@@ -153,10 +153,10 @@ func (w workload) changing() bool {
 	return w.total != w.desired || w.counts && w.available < w.desired || !w.resting && w.updated < w.desired-w.partition
 }
 
-// pendingNotObserved gives the verdict on an object that its controller has not reported on.
-func pendingNotObserved(verdict *healthscope.Result) {
-	verdict.State, verdict.Reason = healthscope.Pending, healthscope.ReasonNotObserved
-	verdict.Message = "no controller has reported on it yet"
+// pendingNotObserved gives the result on an object that its controller has not reported on.
+func pendingNotObserved(result *healthscope.Result) {
+	result.State, result.Reason = healthscope.Pending, healthscope.ReasonNotObserved
+	result.Message = "no controller has reported on it yet"
 }
 
 // text says how many replicas are ready.

@@ -12,11 +12,11 @@ func of(ready, desired int32) *healthscope.Replicas {
 	return &healthscope.Replicas{Ready: ready, Desired: desired}
 }
 
-// notObserved is the verdict on an object that no controller has reported on.
+// notObserved is the result on an object that no controller has reported on.
 var notObserved = healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonNotObserved, Message: "no controller has reported on it yet"}
 
 func TestDeployments(t *testing.T) {
-	checkVerdicts(t, map[string]verdictCase{
+	checkResults(t, map[string]resultCase{
 		"status only, as monitors without spec report it": {
 			`{apiVersion: apps/v1, kind: Deployment, status: {observedGeneration: 1, replicas: 5, readyReplicas: 5, updatedReplicas: 5, availableReplicas: 5}}`,
 			healthscope.Result{State: healthscope.Ready, Serving: true, Replicas: of(5, 5)},
@@ -125,7 +125,7 @@ func TestDeployments(t *testing.T) {
 }
 
 func TestReplicaSets(t *testing.T) {
-	checkVerdicts(t, map[string]verdictCase{
+	checkResults(t, map[string]resultCase{
 		"all ready": {
 			`{apiVersion: apps/v1, kind: ReplicaSet, spec: {replicas: 2}, status: {observedGeneration: 1, replicas: 2, fullyLabeledReplicas: 2, readyReplicas: 2, availableReplicas: 2}}`,
 			healthscope.Result{State: healthscope.Ready, Serving: true, Replicas: of(2, 2)},
@@ -146,7 +146,7 @@ func TestReplicaSets(t *testing.T) {
 }
 
 func TestStatefulSets(t *testing.T) {
-	checkVerdicts(t, map[string]verdictCase{
+	checkResults(t, map[string]resultCase{
 		"all ready": {
 			`{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: 3, updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 0}}},
 			  status: {observedGeneration: 1, replicas: 3, readyReplicas: 3, currentReplicas: 3, updatedReplicas: 3, availableReplicas: 3}}`,
@@ -185,7 +185,7 @@ func TestStatefulSets(t *testing.T) {
 }
 
 func TestDaemonSets(t *testing.T) {
-	checkVerdicts(t, map[string]verdictCase{
+	checkResults(t, map[string]resultCase{
 		"on all nodes": {
 			`{apiVersion: apps/v1, kind: DaemonSet, status: {observedGeneration: 1, desiredNumberScheduled: 5, currentNumberScheduled: 5, updatedNumberScheduled: 5, numberAvailable: 5, numberReady: 5}}`,
 			healthscope.Result{State: healthscope.Ready, Serving: true, Replicas: of(5, 5)},

@@ -34,7 +34,7 @@ type check struct {
 	questions         []question
 }
 
-// question is one expression of a rule, with the verdict that it gives when it is true.
+// question is one expression of a rule, with the result that it gives when it is true.
 type question struct {
 	field, text string
 	state       healthscope.State
@@ -52,9 +52,9 @@ func (s *Set) Covers(apiVersion, kind string) bool {
 // Evaluate judges an object, given as the JSON of the API, by the first rule that matches it; matched is false when
 // none does. It does not change the object. As in Flux, an object whose status speaks of another generation is Pending
 // before any expression is asked, then inProgress, failed and current are asked in this order, and an object for which
-// none is true is Pending. Where an expression fails on the object, the verdict is Unknown; Pending when the expression
+// none is true is Pending. Where an expression fails on the object, the result is Unknown; Pending when the expression
 // reads a status that has not been written yet.
-func (s *Set) Evaluate(object map[string]any) (verdict healthscope.Result, rule string, matched bool) {
+func (s *Set) Evaluate(object map[string]any) (result healthscope.Result, rule string, matched bool) {
 	apiVersion, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
 	metadata, _ := object["metadata"].(map[string]any)
@@ -104,7 +104,7 @@ func (c *check) judge(object map[string]any) healthscope.Result {
 		fmt.Sprintf("health check %q: current is false: %s", c.name, oneLine(c.questions[len(c.questions)-1].text)))
 }
 
-// answer returns the verdict of a question that is answered with true.
+// answer returns the result of a question that is answered with true.
 func (c *check) answer(q *question) healthscope.Result {
 	r := healthscope.Result{State: q.state, Reason: q.reason, Progressing: q.state == healthscope.Pending}
 	if q.state != healthscope.Ready {
@@ -113,7 +113,7 @@ func (c *check) answer(q *question) healthscope.Result {
 	return r
 }
 
-// unknown returns the verdict for an object on which an expression fails.
+// unknown returns the result for an object on which an expression fails.
 func (c *check) unknown(q *question, err error) healthscope.Result {
 	if tooMuch(err) {
 		return healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonHealthCheckTooCostly,

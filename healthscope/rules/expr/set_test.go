@@ -292,7 +292,7 @@ func TestManyMayAskAtOnce(t *testing.T) {
 	group.Wait()
 }
 
-// FuzzEvaluate: whatever the object and the expression are, there is a verdict that can be shown.
+// FuzzEvaluate: whatever the object and the expression are, there is a result that can be shown.
 func FuzzEvaluate(f *testing.F) {
 	f.Add("status.phase == 'Up'", `{"status": {"phase": "Up"}}`)
 	f.Add("status.conditions.exists(e, e.type == 'Ready')", `{"status": {"conditions": [1, null, {"type": 2}]}, "metadata": []}`)
