@@ -17,14 +17,21 @@ func Clean(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || unsafe(r) }), " ")
 }
 
-// Shorten cuts a text to at most limit bytes, at the boundary of a rune. Three dots, which count, stand for what is cut:
-// limit must be 3 or more.
+// Cut cuts a text to at most limit bytes, at the boundary of a rune.
+func Cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "")
+}
+
+// Shorten cuts a text as Cut does. Three dots, which count, stand for what is cut: limit must be 3 or more.
 func Shorten(text string, limit int) string {
 	const more = "..."
 	if len(text) <= limit {
 		return text
 	}
-	return strings.ToValidUTF8(text[:limit-len(more)], "") + more
+	return Cut(text, limit-len(more)) + more
 }
 
 // unsafe reports whether a rune does not belong into a line: control characters, separators of lines and paragraphs, and the

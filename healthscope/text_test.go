@@ -56,3 +56,23 @@ func TestShorten(t *testing.T) {
 		})
 	}
 }
+
+func TestCut(t *testing.T) {
+	cases := map[string]struct {
+		text  string
+		limit int
+		want  string
+	}{
+		"just":          {"abcde", 5, "abcde"},
+		"long":          {"abcdef", 5, "abcde"},
+		"within a rune": {"aää", 4, "aä"},
+		"nothing":       {"ä", 1, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := healthscope.Cut(tc.text, tc.limit); got != tc.want {
+				t.Errorf("want %q, got %q", tc.want, got)
+			}
+		})
+	}
+}

@@ -15,6 +15,8 @@ import (
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/healthscope/healthscope/healthscope"
 )
 
 // maxURLBytes bounds path and query of a request. RFC 9110 section 4.1 asks servers to take at least this much.
@@ -118,10 +120,5 @@ func quote(value string) string {
 	return strconv.Quote(shorten(value)) + fmt.Sprintf("... (%d bytes)", len(value))
 }
 
-// shorten cuts a text at a rune's boundary.
-func shorten(text string) string {
-	if len(text) <= maxEcho {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxEcho], "")
-}
+// shorten cuts what a caller sent to what may be repeated of it.
+func shorten(text string) string { return healthscope.Cut(text, maxEcho) }

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/healthscope/healthscope/healthscope"
 )
 
 // TerminalWaitingReasons are the reasons for which a container waits that do not go away by waiting, with what to do about each, in Markdown for the
@@ -137,7 +139,7 @@ func lastWords(message string) string {
 		end := strings.LastIndexByte(message, '\n')
 		line := message[end+1:]
 		message = message[:max(end, 0)]
-		line = withoutSecrets(cut(strings.TrimSpace(line), maxLine))
+		line = withoutSecrets(healthscope.Cut(strings.TrimSpace(line), maxLine))
 		if line == "" {
 			continue
 		}
@@ -146,7 +148,7 @@ func lastWords(message string) string {
 		}
 		text = join(" ", line, text)
 	}
-	return cut(text, maxLastWords)
+	return healthscope.Cut(text, maxLastWords)
 }
 
 // secrets finds what looks like a secret in a log: a value behind a telling name, a bearer or basic token, and a password in a URL.

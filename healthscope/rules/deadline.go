@@ -23,7 +23,7 @@ func (o *object) deadline(result *healthscope.Result) {
 		result.ProgressDeadline, result.Timed = limit, false
 		return
 	}
-	problem := fmt.Sprintf("annotation %s is %q, which is no duration of at least 1s, such as 90s or 30m", AnnotationProgressDeadline, cut(text, 32))
+	problem := fmt.Sprintf("annotation %s is %q, which is no duration of at least 1s, such as 90s or 30m", AnnotationProgressDeadline, healthscope.Cut(text, 32))
 	result.Message = join("; ", problem, result.Message)
 	if result.State == healthscope.Ready {
 		result.Reason, result.Warning = cmp.Or(result.Reason, healthscope.ReasonInvalidDeadline), true

@@ -5,7 +5,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/healthscope/healthscope/healthscope"
 )
@@ -104,19 +103,8 @@ func join(separator string, parts ...string) string {
 
 // bounded makes a message one clean line of at most maxMessage bytes.
 func bounded(message string) string {
-	return cut(oneLine(message), maxMessage)
+	return healthscope.Cut(oneLine(message), maxMessage)
 }
 
 // oneLine puts a text into one line without anything that steers what shows it.
 func oneLine(text string) string { return healthscope.Clean(text) }
-
-// cut shortens a text to at most limit bytes, at a rune.
-func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
-	}
-	return text[:limit]
-}
