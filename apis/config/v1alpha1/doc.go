@@ -1,8 +1,9 @@
-// Package v1alpha1 holds the configuration file of the healthscope program,
-// with its defaults and its validation.
+// Package v1alpha1 owns the configuration file of the healthscope program: its types, its defaults (SetDefaults) and its
+// validation (Validate). The program calls it when it reads the file, and the generators of the documentation and of the
+// chart's schema read its types. It must never read a file itself, nor import anything but the standard library,
+// apimachinery and the types beside it.
 //
-// The file is decoded strictly: a field that is not known is an error. The
-// package holds types only and imports nothing but apimachinery.
+// The file is decoded strictly by its readers: a field that is not known is an error.
 //
 // +kubebuilder:object:generate=true
 package v1alpha1
