@@ -169,7 +169,7 @@ func statuses(ctx context.Context) map[string]string {
 	return all
 }
 
-// metric says whether the controller's metrics hold a line that begins so.
+// metric reports whether the controller's metrics hold a line that begins so.
 func metric(ctx context.Context, line string) (bool, error) {
 	status, text, err := hs.Text(ctx, hs.Metrics)
 	if err == nil && status != http.StatusOK {

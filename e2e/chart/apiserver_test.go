@@ -162,7 +162,7 @@ func aCRDOfSomebodyElse(t *testing.T, plane *controlplane.ControlPlane, api clie
 	}
 }
 
-// exists says whether an object is there.
+// exists reports whether an object is there.
 func exists(t *testing.T, api client.Client, kind, apiVersion, namespace, name string) bool {
 	t.Helper()
 	o := &unstructured.Unstructured{}

@@ -78,7 +78,7 @@ func mayAtLast(t *testing.T, api client.Client, user string, spec authorizationv
 	}
 }
 
-// mayUser says whether a user may do something.
+// mayUser reports whether a user may do something.
 func mayUser(ctx context.Context, api client.Client, user string, spec authorizationv1.SubjectAccessReviewSpec) (bool, error) {
 	spec.User = user
 	review := &authorizationv1.SubjectAccessReview{Spec: spec}

@@ -106,7 +106,7 @@ func grantCertificates(ctx context.Context) {
 	}
 }
 
-// may says whether an account may do something with all Certificates.
+// may reports whether an account may do something with all Certificates.
 func may(ctx context.Context, account, verb string) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User:               userPrefix + home + ":" + account,
@@ -116,7 +116,7 @@ func may(ctx context.Context, account, verb string) (bool, error) {
 	return review.Status.Allowed, err
 }
 
-// filled says whether an aggregated role has rules.
+// filled reports whether an aggregated role has rules.
 func filled(ctx context.Context, name string) (bool, error) {
 	var role rbacv1.ClusterRole
 	err := k8s.Get(ctx, client.ObjectKey{Name: name}, &role)

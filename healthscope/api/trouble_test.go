@@ -21,8 +21,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// tale is a group whose writer writes, in one transaction, a number as the state of its context and as what users did last.
-type tale struct {
+// scenario is a group whose writer writes, in one transaction, a number as the state of its context and as what users did last.
+type scenario struct {
 	*storage
 
 	h       http.Handler
@@ -33,9 +33,9 @@ type tale struct {
 	answers, refusals atomic.Int64
 }
 
-func newTale(t *testing.T, s *storage) *tale {
+func newScenario(t *testing.T, s *storage) *scenario {
 	t.Helper()
-	b := &tale{storage: s, ac: appcontext.NewAppContext(s.store)}
+	b := &scenario{storage: s, ac: appcontext.NewAppContext(s.store)}
 	b.ac.InitAppContext()
 	var err error
 	if b.root, err = b.ac.CreateCompositeApp(t.Context(), b.recordOf(0)); err == nil {
@@ -48,7 +48,7 @@ func newTale(t *testing.T, s *storage) *tale {
 	return b
 }
 
-func (b *tale) recordOf(n int64) appcontext.Record {
+func (b *scenario) recordOf(n int64) appcontext.Record {
 	return appcontext.Record{
 		Subject: appcontext.GroupSubject("retail", "shop", "v2", "autumn"),
 		Action:  appcontext.Action{State: appcontext.ActionState(strconv.FormatInt(n, 10)), ContextID: b.ac.ID(), Time: time.UnixMilli(n), Revision: n},
@@ -56,7 +56,7 @@ func (b *tale) recordOf(n int64) appcontext.Record {
 }
 
 // write writes the next number.
-func (b *tale) write(ctx context.Context) error {
+func (b *scenario) write(ctx context.Context) error {
 	n := b.written.Load() + 1
 	err := b.ac.UpdateStatusValue(ctx, b.root.Level("status"), map[string]string{"Status": strconv.FormatInt(n, 10)}, b.recordOf(n))
 	if err == nil {
@@ -67,7 +67,7 @@ func (b *tale) write(ctx context.Context) error {
 
 // read asks for the status, and returns what is wrong with the answer: a document that shows no one moment, or an error
 // without its reason. n is the number in the answer, 0 for none.
-func (b *tale) read(ctx context.Context, t *testing.T, query string) (n int64, wrong string) {
+func (b *scenario) read(ctx context.Context, t *testing.T, query string) (n int64, wrong string) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+autumnURL+query, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func wrongRefusal(got *httptest.ResponseRecorder) string {
 }
 
 // crowd lets twenty readers read until it is stopped. None of them may go back in time.
-func (b *tale) crowd(t *testing.T) (stop func()) {
+func (b *scenario) crowd(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var readers sync.WaitGroup
@@ -131,7 +131,7 @@ func (b *tale) crowd(t *testing.T) (stop func()) {
 }
 
 // catchUp waits until the answer shows what was written last.
-func (b *tale) catchUp(t *testing.T) {
+func (b *scenario) catchUp(t *testing.T) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
 	for {
@@ -149,7 +149,7 @@ func (b *tale) catchUp(t *testing.T) {
 }
 
 // writeMore writes so many numbers.
-func (b *tale) writeMore(t *testing.T, count int) {
+func (b *scenario) writeMore(t *testing.T, count int) {
 	t.Helper()
 	for range count {
 		if err := b.write(t.Context()); err != nil {
@@ -162,7 +162,7 @@ func (b *tale) writeMore(t *testing.T, count int) {
 // a refusal that says why, and that all is well again as soon as etcd is.
 func TestASlowEtcdTearsNothing(t *testing.T) {
 	s := newStorage(t, time.Second, usualProof)
-	b := newTale(t, s)
+	b := newScenario(t, s)
 	stop := b.crowd(t)
 	defer stop()
 	b.writeMore(t, 30)
@@ -196,7 +196,7 @@ func TestASlowEtcdTearsNothing(t *testing.T) {
 // one from the same server when etcd answers again.
 func TestAColdServerSaysThatEtcdIsSlow(t *testing.T) {
 	s := newStorage(t, 200*time.Millisecond, usualProof)
-	b := newTale(t, s)
+	b := newScenario(t, s)
 	b.writeMore(t, 3)
 	s.tap.Delay(time.Minute)
 	if n, wrong := b.read(t.Context(), t, ""); n != 0 || wrong != "" || b.refusals.Load() != 1 {
@@ -210,7 +210,7 @@ func TestAColdServerSaysThatEtcdIsSlow(t *testing.T) {
 // that nothing needs to be restarted when there is room again.
 func TestAFullEtcdIsReadAndTakesWritesAgain(t *testing.T) {
 	s := newStorage(t, 5*time.Second, usualProof, "--quota-backend-bytes=4000000")
-	b := newTale(t, s)
+	b := newScenario(t, s)
 	stop := b.crowd(t)
 	defer stop()
 	b.writeMore(t, 30)

@@ -374,7 +374,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// named says whether a kubeconfig has the canary where it is no secret: in a name.
+// named reports whether a kubeconfig has the canary where it is no secret: in a name.
 func named(data []byte) bool {
 	var c clientcmdapi.Config
 	if yaml.Unmarshal(data, &c) != nil {
