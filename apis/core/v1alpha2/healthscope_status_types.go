@@ -101,7 +101,8 @@ type HealthScopeStatus struct {
 	// read the condition `ClustersReachable`.
 	// +optional
 	ClustersReachable string `json:"clustersReachable,omitempty"`
-	// apps are the apps with their state. One of the spec is there also when nothing in it counts.
+	// apps are the apps with their state, for programs that need more than `health`. One of the spec is there also when nothing in it
+	// counts.
 	// +optional
 	// +listType=atomic
 	Apps []AppStatus `json:"apps,omitempty"`
@@ -114,11 +115,12 @@ type HealthScopeStatus struct {
 	// read `culprits`.
 	// +optional
 	FirstCulprit string `json:"firstCulprit,omitempty"`
-	// inventory counts the scope's resources by the state of their synchronization with A&AI. It is absent when no inventory is configured.
+	// inventory counts the scope's resources by the state of their synchronization with A&AI, for programs to read; the condition
+	// `InventorySynced` says why some are not synchronized. It is absent when no inventory is configured.
 	// +optional
 	Inventory *InventoryStatus `json:"inventory,omitempty"`
-	// conditions are Kubernetes conditions: Ready, ClustersReachable, InventorySynced and, when something is the matter, Stalled,
-	// InventoryConflict, HealthChecksInvalid and StatusContested. See
+	// conditions are Kubernetes conditions, for tools that wait for them and for programs that need a reason: Ready, ClustersReachable,
+	// InventorySynced, ProbesReady and, when something is the matter, Stalled, InventoryConflict, HealthChecksInvalid and StatusContested. See
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/healthscope.md#conditions.
 	// +optional
 	// +listType=map
@@ -298,7 +300,8 @@ type Culprit struct {
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/reasons.md.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// cause names what is behind it, such as the pod that crashes.
+	// cause names what is behind it, such as the pod that crashes, for people; programs read
+	// `state` and `reason`.
 	// +optional
 	Cause string `json:"cause,omitempty"`
 	// since is when it entered the state.

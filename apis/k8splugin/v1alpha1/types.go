@@ -60,7 +60,8 @@ type ResourceBundleStateSpec struct {
 // Decoding never fails: a field of the wrong type is left empty and named in
 // Malformed, so that one badly typed bundle cannot break a list of all.
 type ResourceBundleStateStatus struct {
-	// ready is true when the bundle has resources, all that count are Ready, and all can be read. Other monitors always write false.
+	// ready is true when the bundle has resources, all that count are Ready, and all can be read. Other monitors always write false; programs
+	// read `summary`.
 	// +optional
 	Ready bool `json:"ready"`
 	// resourceCount is the number of objects found, also of those that are not listed. Other monitors write 0, or a number that is not to be
@@ -138,12 +139,14 @@ type ResourceBundleStateStatus struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	ResourceStatuses RawList `json:"resourceStatuses,omitempty"`
 
-	// resources states the health of each object in one entry, sorted by group, kind, namespace and name.
+	// resources states the health of each object in one entry, for programs to read, sorted by group, kind, namespace and name. The lists of
+	// whole objects are for programs written for EMCO or ONAP.
 	// +optional
 	// +nullable
 	// +listType=atomic
 	Resources []ResourceHealth `json:"resources,omitempty"`
-	// summary counts the resources that count, by state, without time limits. It is there once a HealthScope monitor has filled the bundle.
+	// summary counts the resources that count, by state, without time limits, for programs to read. It is there once a HealthScope monitor has
+	// filled the bundle.
 	// +optional
 	// +nullable
 	Summary *Summary `json:"summary,omitempty"`
@@ -199,7 +202,7 @@ type ResourceHealth struct {
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/health.md#states.
 	// +optional
 	State string `json:"state"`
-	// reason says in one CamelCase word why. It is from a closed list: see
+	// reason says in one CamelCase word why, from a list that versions add to: see
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/reasons.md.
 	// +optional
 	Reason string `json:"reason,omitempty"`
