@@ -417,18 +417,26 @@ func TestWhatChangesWhileAListIsReadIsReported(t *testing.T) {
 // A page of a list that A&AI wrongly says not to exist hides all objects from there on. The first answer that one of them
 // exists says so, and the tenant is read again.
 func TestAPageOfAListThatWasMissing(t *testing.T) {
-	w := start(t)
-	w.sync(many(999, "Ready")...)
-	w.restart()
-	w.faults(simulator.Fault{Method: http.MethodGet, Path: "/aai/v32" + tenant.ResourcesPath(), Code: "AAI_6114", Skip: 2, Count: 1})
-	var r outcome
-	requests := w.requests(func() { r = w.sync(many(999, "Ready")...) })
-	// The list up to the page, whether the tenant exists, as many creations as go out at the same time, and the list again.
-	if n := len(sent(requests)); n > 3+1+aaisync.DefaultParallelism+10 {
-		t.Errorf("%d requests", n)
+	cases := map[string]struct{ objects, pages, missing int }{
+		"the third of ten":      {999, 10, 3},
+		"the last of very many": {3199, 32, 32},
 	}
-	if r.Synced != 999 {
-		t.Errorf("%d synced", r.Synced)
+	for title, tc := range cases {
+		t.Run(title, func(t *testing.T) {
+			w := start(t)
+			w.sync(many(tc.objects, "Ready")...)
+			w.restart()
+			w.faults(simulator.Fault{Method: http.MethodGet, Path: "/aai/v32" + tenant.ResourcesPath(), Code: "AAI_6114", Skip: tc.missing - 1, Count: 1})
+			var r outcome
+			requests := w.requests(func() { r = w.sync(many(tc.objects, "Ready")...) })
+			// The list up to the page, whether the tenant exists, as many creations as go out at the same time, and the list again.
+			if n := len(sent(requests)); n > tc.missing+1+aaisync.DefaultParallelism+tc.pages {
+				t.Errorf("%d requests", n)
+			}
+			if r.Synced != tc.objects {
+				t.Errorf("%d synced", r.Synced)
+			}
+			w.expect(nil, func() { w.sync(many(tc.objects, "Ready")...) })
+		})
 	}
-	w.expect(nil, func() { w.sync(many(999, "Ready")...) })
 }

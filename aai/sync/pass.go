@@ -300,7 +300,7 @@ func (p *pass) readFirst(op plan.Operation) bool {
 	return false
 }
 
-// listIsCheaper reports whether so many documents have to be read before they are written that reading the tenant in full costs less. A page of a list weighs about as much as a hundred documents read one by one.
+// listIsCheaper reports whether so many documents have to be read before they are written that reading the tenant in full costs less. A hundred documents of a list weigh about as much as one that is read alone.
 func (p *pass) listIsCheaper(steps []step) bool {
 	reads, probes := 0, map[string]bool{}
 	for _, s := range steps {

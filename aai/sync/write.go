@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/plan"
@@ -73,11 +74,16 @@ func (p *pass) write(ctx context.Context, ops []plan.Operation) {
 	}
 }
 
-// contradict notes that the list was wrong, when A&AI refuses together so many operations for a precondition that reading
-// the tenant again costs less than to find out which of the objects are other than they were. The precondition is always
-// that of a version: of a creation, that there is none; for several together, A&AI's code does not say so.
+// contradict notes that the list was wrong, when A&AI refuses together operations for a precondition, which is always that of
+// a version: of a creation, that there is none; for several together, A&AI's code does not say so. Refused creations exist,
+// and where one was not in the list many may be missing. Of others there must be so many that reading the tenant again costs
+// less than to find out which of the objects are other than they were.
 func (p *pass) contradict(e *aai.Error, ops []plan.Operation) {
-	if p.trust == trusted && e.Status == http.StatusPreconditionFailed && len(ops)*100 > len(p.known) {
+	if p.trust != trusted || e.Status != http.StatusPreconditionFailed {
+		return
+	}
+	others := slices.ContainsFunc(ops, func(op plan.Operation) bool { return op.Verb != plan.Create })
+	if !others || len(ops)*100 > len(p.known) {
 		p.trust = contradicted
 	}
 }
