@@ -158,7 +158,7 @@ type ResourceBundleStateStatus struct {
 	Malformed []string `json:"-"`
 }
 
-// Summary counts the resources of a bundle, or of a scope, that count in its state.
+// Summary counts the resources of a bundle that count in its state.
 type Summary struct {
 	// state is the roll-up of the resources that count.
 	// +optional
