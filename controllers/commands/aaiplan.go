@@ -183,5 +183,11 @@ func operationLine(op plan.Operation, current map[aai.Key]aai.Document) string {
 	return fmt.Sprintf("%s %s in %s%s", sign, nameOf(document), op.Key.Tenant, detail)
 }
 
-// nameOf names what a document is about.
-func nameOf(d aai.Document) string { return d.Kind + "/" + d.Namespace + "/" + d.Name }
+// nameOf names what a document is about, with its cluster: a tenant may have the resources of many.
+func nameOf(d aai.Document) string {
+	name := d.Kind + "/" + d.Namespace + "/" + d.Name
+	if d.DataSource != "" {
+		name += " of " + d.DataSource
+	}
+	return name
+}

@@ -97,7 +97,7 @@ fleet:
 
 		code, out, errOut := run("--config", config)
 		Expect(out).To(And(
-			ContainSubstring("+ Service/%s/web in o/r/t: status=Ready\n", namespace), ContainSubstring("- Service/%s/old in o/r/t\n", namespace),
+			ContainSubstring("+ Service/%s/web of local in o/r/t: status=Ready\n", namespace), ContainSubstring("- Service/%s/old of local in o/r/t\n", namespace),
 			ContainSubstring("~ vf-module vnf-1/m-1: operational-status=in-service-path, now \"\"\n"), ContainSubstring("! vf-module vnf-1/m-2 does not exist in A&AI"),
 			Not(ContainSubstring("theirs")), HaveSuffix("1 to create, 1 to change, 1 to delete, 0 deletions held, 0 places taken, 1 waiting\n"),
 		), errOut)
@@ -115,7 +115,7 @@ fleet:
 		Expect(inventory.ReplaceState(simulator.CloudRegion("o", "r"))).To(Succeed())
 		code, out, errOut = run("--config", config)
 		Expect(out).To(And(
-			ContainSubstring("! Service/%s/web in o/r/t: waits, A&AI does not have tenant \"o/r/t\" and generic-vnf \"vnf-1\" and vf-module \"m-1\"\n", namespace),
+			ContainSubstring("! Service/%s/web of local in o/r/t: waits, A&AI does not have tenant \"o/r/t\" and generic-vnf \"vnf-1\" and vf-module \"m-1\"\n", namespace),
 			HaveSuffix("0 to create, 0 to change, 0 to delete, 0 deletions held, 0 places taken, 3 waiting\n"),
 		), errOut)
 		Expect(code).To(Equal(1), errOut)

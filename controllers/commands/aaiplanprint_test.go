@@ -17,12 +17,14 @@ func TestPlansAreSortedByWhatTheyAreAbout(t *testing.T) {
 	tenant := aai.Tenant{CloudOwner: "o", CloudRegionID: "r", TenantID: "t"}
 	key := func(id string) aai.Key { return aai.Key{Tenant: tenant, ID: id} }
 	service := func(name string) aai.Document { return aai.Document{Kind: "Service", Namespace: "ns", Name: name} }
+	edge := func(cluster string) aai.Document { return aai.Document{Kind: "Service", Namespace: "ns", Name: "f", DataSource: cluster} }
 	module := func(id string) aai.VFModule { return aai.VFModule{GenericVNFID: "v", ID: id} }
 	preview := inventory.Preview{Modules: []plan.StatusChange{{Module: module("n"), To: aai.InServicePath}}, MissingModules: []aai.VFModule{module("m")}, Tenants: []inventory.TenantPreview{{
 		Tenant: tenant,
 		Plan: plan.Plan{
 			Operations: []plan.Operation{
 				{Verb: plan.Create, Key: key("0"), Document: service("d")}, {Verb: plan.Delete, Key: key("1")},
+				{Verb: plan.Create, Key: key("6"), Document: edge("edge02")}, {Verb: plan.Create, Key: key("7"), Document: edge("edge01")},
 				{Verb: plan.Update, Key: key("9")}, {Verb: plan.Update, Key: key("2")}, {Verb: plan.Relate, Key: key("2"), Relationship: aai.ToGenericVNF("v")},
 			},
 			Skipped:   []plan.Skipped{{Key: key("3"), Message: "the policy is upsert-only"}},
@@ -45,9 +47,11 @@ func TestPlansAreSortedByWhatTheyAreAbout(t *testing.T) {
 ! Service/ns/cc in o/r/t: waits, generic-vnf "v" does not exist in A&AI
 + Service/ns/d in o/r/t
 - Service/ns/e in o/r/t
++ Service/ns/f of edge01 in o/r/t
++ Service/ns/f of edge02 in o/r/t
 ! vf-module v/m does not exist in A&AI: its operational-status waits
 ~ vf-module v/n: operational-status=in-service-path, now ""
-1 to create, 4 to change, 1 to delete, 1 deletions held, 1 places taken, 2 waiting
+3 to create, 4 to change, 1 to delete, 1 deletions held, 1 places taken, 2 waiting
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
