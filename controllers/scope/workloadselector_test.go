@@ -99,6 +99,17 @@ func TestWorkloadsAreSelectedInEveryCluster(t *testing.T) {
 	}
 }
 
+func TestASelectedWorkloadThatABundleNamesTooCountsOnce(t *testing.T) {
+	t.Parallel()
+	spec := workloadsOf()
+	spec.Apps[0].Selector = &metav1.LabelSelector{MatchLabels: labelWeb}
+	w := withWorkloads(workload(edge1, deployments, "web", healthscope.Ready, labelWeb))
+	w.bundles = []*fleet.Bundle{labelledWith(bundleOf(edge1, "1-web", member(edge1, "Deployment", "web", healthscope.Ready, "")), labelWeb)}
+	if s := statusIn(w, scopeOf(spec), noon); s.ResourcesReady != "1/1" {
+		t.Errorf("%s are ready; want 1/1", s.ResourcesReady)
+	}
+}
+
 // A kind that cannot be read may have any number of workloads: the scope is not healthy, and the inventory deletes nothing there.
 func TestWorkloadsThatCannotBeReadAreUnknown(t *testing.T) {
 	t.Parallel()
