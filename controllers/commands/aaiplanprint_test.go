@@ -17,7 +17,9 @@ func TestPlansAreSortedByWhatTheyAreAbout(t *testing.T) {
 	tenant := aai.Tenant{CloudOwner: "o", CloudRegionID: "r", TenantID: "t"}
 	key := func(id string) aai.Key { return aai.Key{Tenant: tenant, ID: id} }
 	service := func(name string) aai.Document { return aai.Document{Kind: "Service", Namespace: "ns", Name: name} }
-	edge := func(cluster string) aai.Document { return aai.Document{Kind: "Service", Namespace: "ns", Name: "f", DataSource: cluster} }
+	edge := func(cluster string) aai.Document {
+		return aai.Document{Kind: "Service", Namespace: "ns", Name: "f", DataSource: cluster}
+	}
 	module := func(id string) aai.VFModule { return aai.VFModule{GenericVNFID: "v", ID: id} }
 	preview := inventory.Preview{Modules: []plan.StatusChange{{Module: module("n"), To: aai.InServicePath}}, MissingModules: []aai.VFModule{module("m")}, Tenants: []inventory.TenantPreview{{
 		Tenant: tenant,
