@@ -12,9 +12,11 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
@@ -379,6 +381,18 @@ rules:
 		Expect(hub.Create(ctx, account)).To(Succeed())
 		c, lines := clusters()
 		c.Member = hub
+		Expect(enrol.Remove(ctx, c, removal())).To(MatchError(ContainSubstring("the context is of another cluster than Secret")))
+		Expect(lines()).To(BeEmpty())
+		By("doing so while its first answer is an error")
+		watching, err := client.NewWithWatch(hubPlane.Config(), client.Options{Scheme: suite.Scheme()})
+		Expect(err).NotTo(HaveOccurred())
+		asked := 0
+		c.Member = interceptor.NewClient(watching, interceptor.Funcs{Get: func(ctx context.Context, k8s client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			if asked++; asked == 1 {
+				return apierrors.NewInternalError(errors.New("out of memory"))
+			}
+			return k8s.Get(ctx, key, o, options...)
+		}})
 		Expect(enrol.Remove(ctx, c, removal())).To(MatchError(ContainSubstring("the context is of another cluster than Secret")))
 		Expect(lines()).To(BeEmpty())
 		Expect(hub.Delete(ctx, account)).To(Succeed())

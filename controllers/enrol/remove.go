@@ -9,6 +9,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,7 +58,8 @@ func Remove(ctx context.Context, c Clusters, r Removal) error {
 	var unread error
 	if c.Member != nil {
 		var account *corev1.ServiceAccount
-		if account, unread = hubAccount(ctx, c.Member); unread == nil || apierrors.IsForbidden(unread) { // A member that gives no answer is not asked a second time.
+		account, unread = hubAccount(ctx, c.Member)
+		if answered := unread == nil || apierrors.ReasonForError(unread) != metav1.StatusReasonUnknown; answered { // Else it is not asked a second time.
 			if err := checkMember(ctx, c.Member, secrets); err != nil {
 				return err
 			}
