@@ -93,7 +93,7 @@ type requestMetrics struct {
 
 func newRequestMetrics() requestMetrics {
 	return requestMetrics{
-		total: prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricRequests.Name, Help: metricRequests.Help}, metricRequests.Labels),
+		total: metricRequests.NewCounterVec(),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: metricDuration.Name, Help: metricDuration.Help, Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
 		}, metricDuration.Labels),

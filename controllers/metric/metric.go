@@ -64,6 +64,11 @@ func (m Metric) Value(value float64, labels ...string) prometheus.Metric {
 	return prometheus.MustNewConstMetric(m.Desc, kind, value, labels...)
 }
 
+// NewCounterVec returns the counters of a metric, one for each combination of the values of its labels.
+func (m Metric) NewCounterVec() *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.Name, Help: m.Help}, m.Labels)
+}
+
 // Words returns the values of a label as they are listed in the meaning of a metric.
 func Words[S ~string](values []S) string {
 	words := make([]string, len(values))

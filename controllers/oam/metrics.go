@@ -18,7 +18,7 @@ var metricWrites = metric.New(metric.Counter, "healthscope_application_health_wr
 
 // newWrites returns the counter of writes.
 func newWrites() *prometheus.CounterVec {
-	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricWrites.Name, Help: metricWrites.Help}, metricWrites.Labels)
+	c := metricWrites.NewCounterVec()
 	for _, result := range []string{resultWritten, resultConflict, resultRefused} {
 		c.WithLabelValues(result)
 	}

@@ -37,8 +37,8 @@ const (
 
 func newCounters() counters {
 	return counters{
-		writes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricWrites.Name, Help: metricWrites.Help}, metricWrites.Labels),
-		errors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricErrors.Name, Help: metricErrors.Help}, metricErrors.Labels),
+		writes: metricWrites.NewCounterVec(),
+		errors: metricErrors.NewCounterVec(),
 	}
 }
 

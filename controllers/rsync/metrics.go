@@ -22,8 +22,8 @@ type counters struct{ events, answers *prometheus.CounterVec }
 
 func newCounters() counters {
 	return counters{
-		events:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricEvents.Name, Help: metricEvents.Help}, metricEvents.Labels),
-		answers: prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricAnswers.Name, Help: metricAnswers.Help}, metricAnswers.Labels),
+		events:  metricEvents.NewCounterVec(),
+		answers: metricAnswers.NewCounterVec(),
 	}
 }
 
