@@ -36,42 +36,26 @@ func TestCleanTime(t *testing.T) {
 	}
 }
 
-func TestShorten(t *testing.T) {
+func TestCutAndShorten(t *testing.T) {
 	cases := map[string]struct {
-		text  string
-		limit int
-		want  string
+		text           string
+		limit          int
+		cut, shortened string
 	}{
-		"short":         {"ok", 5, "ok"},
-		"just":          {"abcde", 5, "abcde"},
-		"long":          {"abcdef", 5, "ab..."},
-		"within a rune": {"aääääää", 6, "aä..."},
-		"dots alone":    {"abcdef", 3, "..."},
+		"short":         {"ok", 5, "ok", "ok"},
+		"just":          {"abcde", 5, "abcde", "abcde"},
+		"long":          {"abcdef", 5, "abcde", "ab..."},
+		"within a rune": {"aääääää", 6, "aää", "aä..."},
+		"dots alone":    {"abcdef", 3, "abc", "..."},
+		"a rune alone":  {"äää", 3, "ä", "..."},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := healthscope.Shorten(tc.text, tc.limit); got != tc.want {
-				t.Errorf("want %q, got %q", tc.want, got)
+			if got := healthscope.Cut(tc.text, tc.limit); got != tc.cut {
+				t.Errorf("Cut: want %q, got %q", tc.cut, got)
 			}
-		})
-	}
-}
-
-func TestCut(t *testing.T) {
-	cases := map[string]struct {
-		text  string
-		limit int
-		want  string
-	}{
-		"just":          {"abcde", 5, "abcde"},
-		"long":          {"abcdef", 5, "abcde"},
-		"within a rune": {"aää", 4, "aä"},
-		"nothing":       {"ä", 1, ""},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := healthscope.Cut(tc.text, tc.limit); got != tc.want {
-				t.Errorf("want %q, got %q", tc.want, got)
+			if got := healthscope.Shorten(tc.text, tc.limit); got != tc.shortened {
+				t.Errorf("Shorten: want %q, got %q", tc.shortened, got)
 			}
 		})
 	}

@@ -33,15 +33,16 @@ var _ = Describe("What the pods serve", func() {
 		monitorProfiles := strings.TrimSuffix(hs.GuardedMonitorMetrics, "/metrics") + "/debug/pprof/"
 		scopes, instance := hs.GuardedAPI+"/scopes", hs.GuardedAPI+"/v1/instance/1/status"
 		all := []string{hs.GuardedMetrics, hs.GuardedMonitorMetrics, controllerProfiles, monitorProfiles, scopes, hs.GuardedAPI + "/scopes/vfw", instance}
-		answers := func(token string) map[string]int {
-			GinkgoHelper()
+		answers := func(token string) (map[string]int, error) {
 			codes := map[string]int{}
 			for _, url := range all {
 				code, _, err := hs.Ask(ctx, url, token)
-				Expect(err).NotTo(HaveOccurred())
+				if err != nil {
+					return nil, err
+				}
 				codes[url] = code
 			}
-			return codes
+			return codes, nil
 		}
 		want := func(code int, allowed ...string) map[string]int {
 			codes := map[string]int{}
@@ -53,19 +54,12 @@ var _ = Describe("What the pods serve", func() {
 			}
 			return codes
 		}
-		Eventually(ctx, func() error {
-			for _, url := range all {
-				if _, _, err := hs.Ask(ctx, url, ""); err != nil {
-					return err
-				}
-			}
-			return nil
-		}).Should(Succeed(), "another spec may have restarted the programs, which listen for metrics a moment after they are ready")
-		Expect(answers("")).To(Equal(want(http.StatusUnauthorized)))
+		Eventually(ctx, answers).WithArguments("").Should(Equal(want(http.StatusUnauthorized)),
+			"another spec may have restarted the programs, which listen for metrics a moment after they are ready")
 		Expect(answers("wrong")).To(Equal(want(http.StatusUnauthorized)))
 		Expect(answers(account(ctx, "nobody"))).To(Equal(want(http.StatusForbidden)))
 		viewer := account(ctx, "viewer", "healthscope-viewer")
-		Eventually(ctx, func() map[string]int { return answers(viewer) }).Should(
+		Eventually(ctx, answers).WithArguments(viewer).Should(
 			Equal(want(http.StatusForbidden, scopes, hs.GuardedAPI+"/scopes/vfw")), "the API server notices a binding a moment later")
 
 		By("asking as Prometheus, with the token that the ServiceMonitor names")

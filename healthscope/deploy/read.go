@@ -10,12 +10,10 @@ import (
 // read. All is read again after a restart.
 func (p *Plan) Reading() *Progress {
 	work := &Progress{}
-	for _, a := range p.Apps {
-		for _, t := range a.Targets {
-			for _, r := range slices.Concat(t.Definitions, t.Resources) {
-				l := &lane{app: t.App, steps: []Step{{Verb: VerbRead, App: t.App, Cluster: t.Cluster, Resource: r}}}
-				work.targets = append(work.targets, l.resume())
-			}
+	for _, t := range p.Targets() {
+		for _, r := range slices.Concat(t.Definitions, t.Resources) {
+			l := &lane{app: t.App, steps: []Step{{Verb: VerbRead, App: t.App, Cluster: t.Cluster, Resource: r}}}
+			work.targets = append(work.targets, l.resume())
 		}
 	}
 	return work
