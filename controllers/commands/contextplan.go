@@ -75,30 +75,34 @@ func (o *contextPlan) run(ctx context.Context, store *appcontext.Store, id strin
 
 // previews reads what is asked for, and asks the clusters.
 func (o *contextPlan) previews(ctx context.Context, store *appcontext.Store, id string) ([]rsync.Preview, error) {
-	var update rsync.UpdatePlan
-	var plan *deploy.Plan
-	snapshot, err := store.Snapshot(ctx, id)
-	switch {
-	case err != nil:
-	case o.from != "":
-		update, err = rsync.ReadUpdate(ctx, store, o.from, id)
-	default:
-		plan, err = deploy.NewPlan(snapshot)
+	if o.from != "" {
+		update, err := rsync.ReadUpdate(ctx, store, o.from, id)
+		if err != nil {
+			return nil, err
+		}
+		access, err := o.access(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return rsync.PreviewUpdate(ctx, update, access), nil
 	}
+	snapshot, err := store.Snapshot(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := deploy.NewPlan(snapshot)
 	if err != nil {
 		return nil, err
 	}
 	access, err := o.access(ctx)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case o.from != "":
-		return rsync.PreviewUpdate(ctx, update, access), nil
-	case o.terminate:
-		return rsync.PreviewTermination(ctx, plan, access), nil
-	default:
-		return rsync.PreviewInstantiation(ctx, plan, access), nil
 	}
+	preview := rsync.PreviewInstantiation
+	if o.terminate {
+		preview = rsync.PreviewTermination
+	}
+	return preview(ctx, plan, access), nil
 }
 
 // access returns how to reach the clusters: those with Secrets in the hub, and the hub's own.

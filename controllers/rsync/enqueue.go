@@ -60,6 +60,9 @@ type request struct {
 
 	store  *appcontext.Store
 	action appcontext.Action
+	// acted is the context of an event, before the one that an update replaces, and statusID the context that keeps their states.
+	acted, before *appcontext.Snapshot
+	statusID      string
 }
 
 // prepare refuses what cannot be deployed.
@@ -74,6 +77,7 @@ func (r *request) prepare(ctx context.Context, id string, event deploy.Event, fr
 	if err != nil {
 		return err
 	}
+	r.acted = snapshot
 	if _, err := deploy.NewPlan(snapshot); err != nil {
 		return err
 	}
@@ -83,17 +87,17 @@ func (r *request) prepare(ctx context.Context, id string, event deploy.Event, fr
 			return err
 		}
 	}
-	statusID, err := snapshot.StatusContextID()
+	r.statusID, err = snapshot.StatusContextID()
 	if err == nil && from != "" {
-		statusID, err = r.succeed(ctx, snapshot, from)
+		r.statusID, err = r.succeed(ctx, snapshot, from)
 	}
 	if err != nil {
 		return err
 	}
-	if statusID != id {
-		r.writes = append(r.writes, appcontext.Write{Handle: deploy.MembersHandle(statusID).Level(id), Own: true, Value: id})
+	if r.statusID != id {
+		r.writes = append(r.writes, appcontext.Write{Handle: deploy.MembersHandle(r.statusID).Level(id), Own: true, Value: id})
 	}
-	return r.record(ctx, snapshot, statusID)
+	return r.record(ctx, snapshot, r.statusID)
 }
 
 // terminateReplaced has the contexts terminated too that a context was to replace.
@@ -156,6 +160,7 @@ func (r *request) succeed(ctx context.Context, snapshot *appcontext.Snapshot, fr
 	if err != nil {
 		return "", err
 	}
+	r.before = before
 	want, err := before.StatusContextID()
 	if err != nil {
 		return "", err

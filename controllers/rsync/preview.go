@@ -87,35 +87,23 @@ func readUpdate(ctx context.Context, store *appcontext.Store, from, to string) (
 	if err := r.prepare(ctx, to, deploy.EventUpdate, from); err != nil {
 		return u, err
 	}
-	before, err := store.Snapshot(ctx, from)
-	if err != nil {
-		return u, err
-	}
-	after, err := store.Snapshot(ctx, to)
-	if err != nil {
-		return u, err
-	}
-	l, err := deploy.ReadLifecycle(after)
+	l, err := deploy.ReadLifecycle(r.acted)
 	if err == nil {
 		_, err = l.Enqueue(deploy.EventUpdate, from)
 	}
 	if err != nil {
 		return u, err
 	}
-	statusID, err := before.StatusContextID()
-	if err != nil {
-		return u, err
-	}
-	states, err := store.Snapshot(ctx, statusID)
+	states, err := store.Snapshot(ctx, r.statusID)
 	if err != nil {
 		return u, errors.Wrap(err, "cannot read where states are kept")
 	}
-	u.brought, err = deploy.Contexts{Acted: after, Status: states, Others: []*appcontext.Snapshot{before}}.Plan()
+	u.brought, err = deploy.Contexts{Acted: r.acted, Status: states, Others: []*appcontext.Snapshot{r.before}}.Plan()
 	if err != nil {
 		return u, err
 	}
-	u.brought.StatusID = statusID // The update has it keep its states there.
-	u.replaced, err = deploy.Contexts{Acted: before, Status: states, Others: []*appcontext.Snapshot{after}}.Plan()
+	u.brought.StatusID = r.statusID // The update has it keep its states there.
+	u.replaced, err = deploy.Contexts{Acted: r.before, Status: states, Others: []*appcontext.Snapshot{r.acted}}.Plan()
 	return u, err
 }
 

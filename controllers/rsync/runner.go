@@ -9,6 +9,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -132,7 +133,7 @@ func (r *Runner) hold(ctx context.Context, lock *appcontext.Lock) error {
 		}
 	}()
 	ws := &workers{all: map[string]*worker{}, start: func(place string) *worker {
-		return &worker{Runner: r, place: place, lock: lock, quit: cancel, woken: make(chan struct{}, 1), contexts: map[string]string{}}
+		return &worker{Runner: r, place: place, lock: lock, quit: cancel, woken: make(chan struct{}, 1), contexts: sets.New[string]()}
 	}}
 	defer ws.running.Wait()
 	defer cancel(nil)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 	"github.com/healthscope/healthscope/healthscope/deploy"
@@ -32,27 +33,32 @@ type worker struct {
 	woken chan struct{}
 	mu    sync.Mutex
 	// contexts are those with which something may be to be done.
-	contexts map[string]string
+	contexts sets.Set[string]
 }
 
 // wake lets the worker read what is to be done with a context. It does not block.
 func (w *worker) wake(id string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.contexts[id] = id
+	w.add(id)
 	select {
 	case w.woken <- struct{}{}:
 	default: // It has not read since it was woken before.
 	}
 }
 
+// add notes that something may be to be done with a context.
+func (w *worker) add(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.contexts.Insert(id)
+}
+
 // run handles events until none is left, or ctx ends. It begins with those of all contexts of the deployment: the one that woke it
 // may be the first that was found, and another one's event is to come before.
 func (w *worker) run(ctx context.Context) {
 	if members, err := w.members(ctx); err == nil { // Else each is known as soon as it is found.
-		w.mu.Lock()
-		maps.Copy(w.contexts, members)
-		w.mu.Unlock()
+		for id := range members {
+			w.add(id)
+		}
 	}
 	for ctx.Err() == nil {
 		handled, err := w.handleNext(ctx)
@@ -102,7 +108,7 @@ func (w *worker) forgetAfter(err error, id string) error {
 	if err != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		delete(w.contexts, id)
+		w.contexts.Delete(id)
 	}
 	return err
 }
@@ -110,8 +116,8 @@ func (w *worker) forgetAfter(err error, id string) error {
 // deployment reads the lifecycles of the contexts with which something is to be done, and forgets the others.
 func (w *worker) deployment(ctx context.Context) deploy.Deployment {
 	w.mu.Lock()
-	ids := slices.Sorted(maps.Keys(w.contexts))
-	clear(w.contexts) // One that is woken meanwhile is there again.
+	ids := sets.List(w.contexts)
+	w.contexts.Clear() // One that is woken meanwhile is there again.
 	w.mu.Unlock()
 	var d deploy.Deployment
 	for _, id := range ids {
@@ -126,10 +132,8 @@ func (w *worker) deployment(ctx context.Context) deploy.Deployment {
 			d = append(d, m)
 		}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	for _, m := range d {
-		w.contexts[m.ID] = m.ID
+		w.add(m.ID)
 	}
 	return d
 }
