@@ -112,7 +112,7 @@ func (b *Breaker) allow() (permit, *aai.Error) {
 	return p, &refusal
 }
 
-// report opens or closes the breaker by the outcome of a request. One that the caller gave up says nothing. One that went out
+// report opens or closes the breaker by the outcome of a request. One that the caller gave up, or that was not sent, says nothing. One that went out
 // before the breaker was opened or closed only says for how long A&AI asks to be left alone.
 func (b *Breaker) report(ctx context.Context, p permit, err error) {
 	if b == nil {
@@ -124,7 +124,7 @@ func (b *Breaker) report(ctx context.Context, p permit, err error) {
 	bad := ok && (e.Kind == aai.Misconfigured || e.Outage())
 	open := b.cause != nil
 	switch stale := open != p.halfOpen || p.changes != b.changes; {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, ok && e.NotSent:
 	case stale:
 		if bad && e.RetryAfter > max(0, b.until.Sub(b.clock())) {
 			b.open(e, e.RetryAfter)

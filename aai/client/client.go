@@ -180,6 +180,9 @@ func (c *Client) DeleteRelationship(ctx context.Context, key aai.Key, r aai.Rela
 
 func relationshipPath(key aai.Key) string { return key.Path() + "/relationship-list/relationship" }
 
+// ErrNotLeading is in the tree of an error about a request that was not sent because Options.Leads forbids it.
+var ErrNotLeading = errors.New("this replica does not lead any more")
+
 // errOther says what is wrong with an answer that holds something else than documents.
 var errOther = errors.New("it has no k8s-resource, another one, or one without a resource-version")
 
@@ -246,6 +249,9 @@ func (c *Client) write(ctx context.Context, q query, body any) error {
 func (c *Client) send(ctx context.Context, q query, valid func(body []byte) error) (header http.Header, err error) {
 	id := transactionOf(ctx)
 	err = c.options.Breaker.do(ctx, q, func() error {
+		if q.method != http.MethodGet && !c.options.Leads() {
+			return &aai.Error{Op: q.op, URI: q.path, Kind: aai.Retry, NotSent: true, Err: ErrNotLeading}
+		}
 		response, err := c.exchange(ctx, q, id)
 		if err != nil {
 			return err

@@ -41,6 +41,8 @@ type Options struct {
 	AppID string
 	// PageSize is the number of documents in a page of a list. The default is DefaultPageSize.
 	PageSize int
+	// Leads reports whether this process may still write. It is asked when a request that writes has nothing left to wait for: a process that was stopped for a while and continued must not write what was true before. Nil means that it may.
+	Leads func() bool
 	// Observe is called after every request, with the HTTP status as text, or "error" when there was no answer, and how long it took. Nil means that nothing is.
 	Observe func(op, code string, duration time.Duration)
 	// Breaker is shared by all clients of this A&AI. Nil means none: every request is sent.
@@ -67,6 +69,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.PageSize == 0 {
 		o.PageSize = DefaultPageSize
+	}
+	if o.Leads == nil {
+		o.Leads = func() bool { return true }
 	}
 	if o.Wrap == nil {
 		o.Wrap = func(transport http.RoundTripper) http.RoundTripper { return transport }

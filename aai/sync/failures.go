@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/client"
 	"github.com/healthscope/healthscope/aai/plan"
 )
 
@@ -109,7 +110,7 @@ const firstConflictPause = time.Second
 // fail notes that an object cannot be finished in this pass, and why. together is how many operations failed with it.
 func (p *pass) fail(op plan.Operation, err error, together int) {
 	if e, ok := errors.AsType[*aai.Error](err); ok && e.NotSent { // It says nothing of this object.
-		if p.unfinished = p.unfinished || e.NotBefore.IsZero(); !p.unfinished {
+		if p.unfinished = p.unfinished || e.NotBefore.IsZero() && !errors.Is(e, client.ErrNotLeading); !p.unfinished {
 			p.stop(err)
 		}
 		return

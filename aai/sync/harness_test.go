@@ -94,7 +94,9 @@ type world struct {
 	// arrive is called when a request has arrived, before A&AI sees it.
 	arrive   func()
 	password string
-	lanes    lanes
+	// leads is asked by clients that are made from now on; nil means that they may write.
+	leads func() bool
+	lanes lanes
 
 	// desiring is held while what is desired, or who leads, changes during a pass.
 	desiring sync.Mutex
@@ -128,7 +130,7 @@ func (w *world) simulate(o simulator.Options, seeds ...simulator.Fixture) {
 func (w *world) connect(url string, transport http.RoundTripper, breaker *client.Breaker) {
 	w.t.Helper()
 	c, err := client.New(client.Options{
-		BaseURL: url, Transport: transport, PageSize: 100, Breaker: breaker,
+		BaseURL: url, Transport: transport, PageSize: 100, Breaker: breaker, Leads: w.leads,
 		Credentials: func() (string, string, error) { return "AAI", w.password, nil },
 	})
 	if err != nil {

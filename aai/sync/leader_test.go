@@ -1,10 +1,13 @@
 package sync_test
 
 import (
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/client"
 	aaisync "github.com/healthscope/healthscope/aai/sync"
 )
 
@@ -12,7 +15,9 @@ import (
 func TestAFrozenLeaderWritesNothing(t *testing.T) {
 	w := withModules(t, "a")
 	leads := true
-	w.syncer = aaisync.New(aaisync.Options{Client: w.client, Clock: w.clock, Plan: w.plan, Leads: func() bool { return leads }})
+	w.leads = func() bool { return leads }
+	w.connect("http://aai.example", w, nil)
+	w.restart()
 	w.sync(document("a", "Ready"), document("b", "Ready"))
 	leads = false
 	for range 2 {
@@ -33,6 +38,31 @@ func TestAFrozenLeaderWritesNothing(t *testing.T) {
 	leads = true // No other replica has taken over.
 	w.sync(document("a", "Failed"))
 	w.expectStored(map[string][]string{"a": {"hs/status=Failed"}})
+}
+
+// TestALeaderThatIsFrozenWhileARequestWaits loses the lead while a write waits for its turn among the requests of a second.
+func TestALeaderThatIsFrozenWhileARequestWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := withModules(t, "a")
+		var frozen atomic.Bool
+		w.leads = func() bool { return !frozen.Load() }
+		w.connect("http://aai.example", w, client.NewBreaker(1, w.clock))
+		w.restart()
+		w.sync(document("a", "Ready"))
+		time.AfterFunc(1500*time.Millisecond, func() { frozen.Store(true) })
+		w.expect([]string{"GET a"}, func() {
+			if _, err := w.trySync(document("a", "Failed")); err == nil {
+				t.Error("no error")
+			}
+		})
+		frozen.Store(false)
+		time.AfterFunc(1500*time.Millisecond, func() { frozen.Store(true) })
+		w.expect([]string{"GET modules"}, func() {
+			if _, err := w.modules(statuses{"a": in}); err == nil {
+				t.Error("no error for modules")
+			}
+		})
+	})
 }
 
 // TestANewLeaderReadsAgainWhatItsPredecessorMayHaveWritten has the predecessor's last write arrive after the first reading.

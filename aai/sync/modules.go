@@ -177,10 +177,6 @@ func (p *modulePass) readAll(ctx context.Context) {
 
 // change changes a module.
 func (p *modulePass) change(ctx context.Context, c plan.StatusChange) {
-	if !p.syncer.options.Leads() {
-		p.halt = notLeading(aai.OpStatus, c.Module.Path())
-		return
-	}
 	id := uuid.NewString()
 	err := p.syncer.options.Client.SetOperationalStatus(client.WithTransaction(ctx, id), c.Module, c.To, c.ResourceVersion)
 	if notSent(err) {

@@ -37,11 +37,10 @@ func (r *replica) RoundTrip(request *http.Request) (*http.Response, error) {
 func (h *history) lead() *replica {
 	r := &replica{world: h.world}
 	r.leads.Store(true)
+	h.leads = r.leads.Load
 	h.connect("http://aai.example", r, h.breaker) // What A&AI has asked of a process is not known to another one.
 	h.restart()
-	h.syncer = aaisync.New(aaisync.Options{
-		Client: h.client, Clock: h.clock, Plan: h.plan, Audit: h.audit, Leads: r.leads.Load, Takeover: 30 * time.Second,
-	})
+	h.syncer = aaisync.New(aaisync.Options{Client: h.client, Clock: h.clock, Plan: h.plan, Audit: h.audit, Takeover: 30 * time.Second})
 	return r
 }
 

@@ -42,8 +42,6 @@ type Options struct {
 	DeletionPause time.Duration
 	// WriteTime is how long a pass may take to write, once a tenant has been read in full as far as it has to be: that takes as long as it takes. What is not written by then is written in the next pass; when A&AI has answered any, no request begins in the last quarter of the time, which should be longer than a request may take, and that is no error. The default is DefaultWriteTime.
 	WriteTime time.Duration
-	// Leads reports whether this syncer may still write. It is asked before each request that writes: a process that was stopped for a while and continued must not write what was true before. Nil means that it may.
-	Leads func() bool
 	// Takeover is how long a syncer of another process may still have written after this one was made. Then each tenant is read again in full.
 	Takeover time.Duration
 	// Audit is called after every write that was tried, unless it is nil.
@@ -68,9 +66,6 @@ func (o *Options) setDefaults() {
 	}
 	if o.Parallelism <= 0 {
 		o.Parallelism = DefaultParallelism
-	}
-	if o.Leads == nil {
-		o.Leads = func() bool { return true }
 	}
 	if o.Audit == nil {
 		o.Audit = func(Written) {}
@@ -101,11 +96,6 @@ type Change struct {
 	Deletions map[plan.Partition]string
 	// Existing are those of plan.Guards.
 	Existing []string
-}
-
-// notLeading is why a pass ends whose syncer may no longer write.
-func notLeading(op aai.Op, uri string) error {
-	return &aai.Error{Op: op, URI: uri, Kind: aai.Retry, NotSent: true, Message: "this replica does not lead any more"}
 }
 
 // Syncer keeps the tenants of one A&AI as desired. It is safe for concurrent use; passes over one tenant take turns. There must be one Syncer for an installation: two would overwrite each other.

@@ -12,12 +12,9 @@ import (
 
 // do does a request. Other workers go ahead while it is under way.
 func (p *pass) do(ctx context.Context, r *request) {
-	switch {
-	case r.read:
+	if r.read {
 		p.read(ctx, r.ops[0].Key)
-	case !p.options.Leads():
-		p.halt = notLeading(aai.OpBulk, p.tenant.Path())
-	default:
+	} else {
 		p.write(ctx, r.ops)
 	}
 }

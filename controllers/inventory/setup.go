@@ -46,7 +46,7 @@ type Options struct {
 	Metrics prometheus.Registerer
 	// Spans makes spans of reconciles and of requests to A&AI. Nil means that there are none.
 	Spans trace.TracerProvider
-	// Leads reports whether this replica still leads. It is asked before each write. Nil means that it does.
+	// Leads reports whether this replica still leads. It is asked when a request that writes is about to leave. Nil means that it does.
 	Leads func() bool
 	// Takeover is how long the leader before this one may still have written.
 	Takeover time.Duration
@@ -67,7 +67,7 @@ type Inventory struct {
 // New returns an inventory that does nothing before Setup. It must be made before Registry learns anything.
 func New(o Options) (*Inventory, error) {
 	requests := newRequestMetrics()
-	c, err := NewClient(o.Config, requests.observe, o.Spans)
+	c, err := newClient(o, requests.observe)
 	if err != nil {
 		return nil, err
 	}
@@ -89,13 +89,14 @@ func New(o Options) (*Inventory, error) {
 	return i, nil
 }
 
-// NewClient returns a client for the A&AI of a configuration, whose circuit breaker opens while A&AI can do nothing. observe is called after every request, unless it is nil. spans makes a span of each; nil for none.
-func NewClient(c *configv1alpha1.Inventory, observe func(op, code string, took time.Duration), spans trace.TracerProvider) (*client.Client, error) {
+// newClient returns a client for A&AI, whose circuit breaker opens while A&AI can do nothing. observe is called after every request.
+func newClient(o Options, observe func(op, code string, took time.Duration)) (*client.Client, error) {
+	c := o.Config
 	return client.New(client.Options{
 		BaseURL: c.URL, SchemaVersion: c.SchemaVersion, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile,
 		Credentials: credentials(c), Timeout: time.Duration(*c.TimeoutSeconds) * time.Second, Observe: observe,
-		Breaker: client.NewBreaker(int(*c.MaxRequestsPerSecond), nil),
-		Wrap:    func(transport http.RoundTripper) http.RoundTripper { return tracing.Transport(spans, transport) },
+		Breaker: client.NewBreaker(int(*c.MaxRequestsPerSecond), nil), Leads: o.Leads,
+		Wrap: func(transport http.RoundTripper) http.RoundTripper { return tracing.Transport(o.Spans, transport) },
 	})
 }
 
@@ -117,8 +118,8 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 	syncer := sync.New(sync.Options{
 		WriteTime: min(max(sync.DefaultWriteTime, 4*request), passTimeout/2),
 		Client:    i.client, Resync: time.Duration(*i.options.Config.ResyncSeconds) * time.Second, Plan: PlanOptions(i.options.Config, i.inputs.mapping),
-		Leads: i.options.Leads, Takeover: max(i.options.Takeover, request),
-		Audit: func(w sync.Written) { audit(logger, w) }, AuditStatus: func(w sync.WrittenStatus) { auditStatus(logger, w) },
+		Takeover: max(i.options.Takeover, request),
+		Audit:    func(w sync.Written) { audit(logger, w) }, AuditStatus: func(w sync.WrittenStatus) { auditStatus(logger, w) },
 	})
 	if err := mgr.Add(manager.RunnableFunc(i.closeAtEnd)); err != nil {
 		return errors.Wrap(err, "cannot add the end of the inventory")
