@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -346,4 +347,23 @@ func TestBreakerHalfOpenAllowsOneWhileAnOlderRequestEnds(t *testing.T) {
 	}
 	close(releaseProbe)
 	_ = failure(t, <-done)
+}
+
+// TestAWriteThatDoesNotLeaveSaysNothing asks for a write when the breaker would let one request through, and the process may not write.
+func TestAWriteThatDoesNotLeaveSaysNothing(t *testing.T) {
+	s := serve(t, func(out http.ResponseWriter, _ *http.Request) { out.WriteHeader(http.StatusServiceUnavailable) })
+	w := newWatch()
+	c := connect(t, s.URL, func(o *client.Options) {
+		o.Breaker, o.Leads = client.NewBreaker(0, w.read), func() bool { return false }
+	})
+	if err := c.Probe(t.Context()); err == nil {
+		t.Fatal("no error")
+	}
+	w.advance(client.MaxPause)
+	if err := c.DeleteK8sResource(t.Context(), key, "1"); !errors.Is(err, client.ErrNotLeading) {
+		t.Errorf("got %v", err)
+	}
+	if err := c.Probe(t.Context()); err == nil || len(s.received()) != 1 {
+		t.Errorf("%d requests although the breaker is open, %v", len(s.received()), err)
+	}
 }

@@ -3,6 +3,7 @@ package sync
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -13,6 +14,9 @@ import (
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/plan"
 )
+
+// maxMeanwhile bounds how many objects that change while a tenant is read are not kept waiting: each is read alone.
+const maxMeanwhile = 20
 
 // maxConflicts bounds how often a pass reads an object again because others have changed it.
 const maxConflicts = 2
@@ -51,6 +55,8 @@ type pass struct {
 	// fresh are the objects that this pass has read, or written in a version that it knew; all of them when listed is set.
 	fresh  map[aai.Key]bool
 	listed bool
+	// listing is true while the tenant is being read.
+	listing bool
 	// acked is when A&AI acknowledged the last write to an object.
 	acked map[aai.Key]time.Time
 	// changed are the objects whose standing may be another now.
@@ -101,7 +107,7 @@ func (p *pass) run(ctx context.Context) {
 		p.receive()
 	}
 	p.requeueDue(p.options.Clock(), p.options.DeletionPause)
-	steps := p.steps()
+	steps := p.steps(maps.Keys(p.todo))
 	if !listed && p.listIsCheaper(steps) {
 		steps = p.listAgain(ctx)
 	}
@@ -116,7 +122,7 @@ func (p *pass) run(ctx context.Context) {
 func (p *pass) listAgain(ctx context.Context) []step {
 	p.list(ctx)
 	p.receive()
-	return p.steps()
+	return p.steps(maps.Keys(p.todo))
 }
 
 // receive takes in what has changed, unless the pass is halted, and returns the objects that need another look for that, sorted.
@@ -188,19 +194,26 @@ func (p *pass) refresh(ctx context.Context) {
 // list reads the tenant in full.
 func (p *pass) list(ctx context.Context) {
 	outages := p.options.Client.Outages()
-	documents, err := p.options.Client.ListK8sResources(ctx, p.tenant, p.options.Plan.Owner)
+	var documents []aai.Document
+	var err error
+	clear(p.fresh)
+	p.meanwhile(ctx, func() { documents, err = p.options.Client.ListK8sResources(ctx, p.tenant, p.options.Plan.Owner) })
 	if err != nil {
-		p.halt = err
+		p.stop(err)
 		return
 	}
 	before := p.known
 	p.known = make(map[aai.Key]*aai.Document, len(documents))
-	p.owned, p.uncertain, p.exists = map[string]int{}, map[aai.Key]bool{}, false
+	p.owned, p.exists = map[string]int{}, false
 	p.listed, p.outages = true, outages
+	maps.DeleteFunc(p.uncertain, func(key aai.Key, _ bool) bool { return !p.fresh[key] })
 	for i := range documents {
 		key := aai.Key{Tenant: p.tenant, ID: documents[i].ID}
 		p.learn(key, &documents[i])
 		p.look(key)
+	}
+	for key := range p.fresh { // Its page may be older.
+		p.learn(key, before[key])
 	}
 	for key := range before {
 		if p.known[key] == nil {
@@ -209,6 +222,27 @@ func (p *pass) list(ctx context.Context) {
 	}
 	for key := range p.desired {
 		p.look(key)
+	}
+}
+
+// meanwhile reads the tenant in full by a function, and does what changes until that is over.
+func (p *pass) meanwhile(ctx context.Context, read func()) {
+	p.listing = true
+	defer func() { p.listing = false }()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		read()
+	}()
+	for {
+		select {
+		case <-over:
+			return
+		case <-p.woken:
+			for changed := p.receive(); len(changed) > 0; changed = p.receive() {
+				p.work(ctx, p.steps(slices.Values(changed)))
+			}
+		}
 	}
 }
 
@@ -229,7 +263,9 @@ func (p *pass) step(key aai.Key) (s step, ready bool) {
 	case p.settled[key], p.guards.Keys[key], p.rejected(key), t.reason == ReasonUnavailable && !t.due(p.options.Clock()):
 		delete(p.todo, key)
 		return step{}, false
-	case p.uncertain[key]:
+	case p.waitsForList(key):
+		return step{}, false
+	case p.uncertain[key], p.listing && !p.fresh[key]:
 		return step{read: true, op: plan.Operation{Key: key}}, true
 	}
 	d := p.options.Plan.Decide(key, p.desired[key], p.known[key], p.guards)
@@ -259,6 +295,11 @@ func (p *pass) step(key aai.Key) (s step, ready bool) {
 		return step{}, false
 	}
 	return step{op: op, read: p.readFirst(op)}, true
+}
+
+// waitsForList reports whether nothing is done about an object before the tenant has been read: deletions are limited by what is there.
+func (p *pass) waitsForList(key aai.Key) bool {
+	return p.listing && (p.desired[key] == nil || !p.fresh[key] && len(p.fresh) >= maxMeanwhile)
 }
 
 // limitDeletion limits a deletion.

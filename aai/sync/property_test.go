@@ -169,6 +169,7 @@ func (h *history) changeMeanwhile(t *rapid.T) {
 		if h.desired[key(id)] = document(id, status); status == "" {
 			delete(h.desired, key(id))
 		}
+		h.syncer.Wake(tenant)
 	})
 	h.pass(t, plan.Guards{})
 }

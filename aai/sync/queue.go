@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -91,14 +92,14 @@ func (p *pass) wakeIdle(ctx context.Context) {
 	}
 }
 
-// steps returns what to do next about all objects that may need something: first what is to be read, and last what failed
+// steps returns what to do next about objects that may need something: first what is to be read, and last what failed
 // before, so that it cannot keep others from their turn.
-func (p *pass) steps() []step {
+func (p *pass) steps(keys iter.Seq[aai.Key]) []step {
 	if p.halt != nil {
 		return nil
 	}
 	var steps []step
-	for key := range p.todo {
+	for key := range keys {
 		p.changed[key] = true
 		if s, ready := p.step(key); ready {
 			steps = append(steps, s)

@@ -32,7 +32,7 @@ type Options struct {
 	Client *client.Client
 	// Plan says what is ours in A&AI.
 	Plan plan.Options
-	// Parallelism is the number of requests under way at the same time. The default is DefaultParallelism.
+	// Parallelism is the number of requests under way at the same time, without those that read a tenant in full. The default is DefaultParallelism.
 	Parallelism int
 	// Resync is how often a tenant is read again in full, so that what others changed is repaired. The default is DefaultResync.
 	Resync time.Duration
@@ -127,8 +127,8 @@ func New(o Options) *Syncer {
 // tenant holds; only one that reads the tenant in full costs more.
 //
 // changes returns what has changed since it was called last. The pass calls it when
-// it begins, and again when it has read the tenant in full and while there is much
-// to write, which may take long: what changes then goes before the rest.
+// it begins, again when it has read the tenant in full, and after Wake while that or
+// writing takes long: what changes then goes before the rest.
 //
 // An error that wraps an *aai.Error means that the pass could not do all it
 // should because of A&AI or of the way to it: it is of kind Misconfigured when a

@@ -110,6 +110,54 @@ func TestAChangeDoesNotWaitForARequestThatHangs(t *testing.T) {
 	})
 }
 
+// TestAChangeDoesNotWaitForAReading has resources change while all of a tenant is read: after a restart, and when that is due.
+func TestAChangeDoesNotWaitForAReading(t *testing.T) {
+	const objects, every, changes = 1000, 700 * time.Millisecond, 13
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		waiting := newFlips()
+		restart := func() {
+			w.syncer = aaisync.New(aaisync.Options{Client: w.client, Plan: w.plan, Audit: waiting.arrive})
+			for n := range objects {
+				waiting.want(numbered(n, "Ready"))
+			}
+		}
+		pass := func() {
+			report, err := w.syncer.Sync(t.Context(), tenant, waiting.take)
+			if err != nil || report.Synced != objects || report.Pending > 0 {
+				t.Fatalf("%d synced, %d pending, %v", report.Synced, report.Pending, err)
+			}
+		}
+		restart()
+		pass()
+		for _, begin := range []func(){restart, func() { w.syncer.Resync(tenant) }} {
+			begin()
+			w.intercept = func(*http.Request) (*http.Response, error) { // A page of the list has 100.
+				<-time.After(takes)
+				return nil, nil //nolint:nilnil // A&AI answers.
+			}
+			for n := range changes {
+				time.AfterFunc(takes+time.Duration(n)*every, func() {
+					waiting.flip(numbered(n*objects/changes, "Failed"))
+					w.syncer.Wake(tenant)
+				})
+			}
+			asked, began := len(w.Requests()), time.Now()
+			pass()
+			slices.Sort(waiting.took)
+			if len(waiting.took) != changes || waiting.took[changes-1] > 3*takes {
+				t.Errorf("%d changes arrived, after %s", len(waiting.took), waiting.took)
+			}
+			t.Logf("%d requests in %s; changes arrived after %s", len(w.Requests())-asked, time.Since(began), waiting.took)
+			waiting.took, w.intercept = nil, nil
+			for n := range changes {
+				waiting.want(numbered(n*objects/changes, "Ready"))
+			}
+			pass()
+		}
+	})
+}
+
 func numbered(n int, status string) aai.Document { return document(fmt.Sprintf("%04d", n), status) }
 
 // flips are changes on their way to A&AI.

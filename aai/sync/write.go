@@ -76,7 +76,7 @@ func (p *pass) write(ctx context.Context, ops []plan.Operation) {
 // and where one was not in the list many may be missing. Of others there must be so many that reading the tenant again costs
 // less than to find out which of the objects are other than they were.
 func (p *pass) contradict(e *aai.Error, ops []plan.Operation) {
-	if p.trust != trusted || e.Status != http.StatusPreconditionFailed {
+	if p.trust != trusted || p.listing || e.Status != http.StatusPreconditionFailed {
 		return
 	}
 	others := slices.ContainsFunc(ops, func(op plan.Operation) bool { return op.Verb != plan.Create })
